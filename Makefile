@@ -1,0 +1,148 @@
+# gepolab: one non-recursive Makefile.
+#
+#   make demo       fresh machine -> packages, build, a delay sweep, its figures
+#   make check      fresh machine -> packages, build, all tests
+#   make            build/gepolab only
+#
+# Variables: BUILD (build folder), CC, ARCH (e.g. native), SANITIZE (e.g. address,undefined),
+# OPT (default -O3), PREFIX and DESTDIR for install, SUITE (only tests whose suite name contains it).
+
+BUILD    ?= build
+OPT      ?= -O3
+PREFIX   ?= /usr/local
+ARCH     ?=
+SANITIZE ?=
+SUITE    ?=
+
+WARN     := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+CPPFLAGS += -I. -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -DGEPOLAB_VERSION='"$(VERSION)"'
+CFLAGS   += -std=c11 $(OPT) -g -ffp-contract=off $(WARN) $(if $(ARCH),-march=$(ARCH)) \
+            $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+LDFLAGS  += $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+VERSION  := $(shell cat VERSION)
+
+PACKAGES := pkg-config libgsl-dev libopenblas-dev liblapacke-dev gnuplot-nox libcunit1-dev \
+            libsqlite3-dev libyaml-dev libcjson-dev libpcre2-dev libutf8proc-dev librandom123-dev
+
+# Libraries: asked for lazily, so that `make deps` works before they exist.
+PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
+PKG_LIBS   = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null))$(PKG_LIBS)
+
+# Found, never required. Sanitized builds leave MPI out: its library reports leaks of its own.
+MPICC    := $(if $(SANITIZE),,$(shell command -v mpicc 2>/dev/null))
+NVCC     := $(shell command -v nvcc 2>/dev/null)
+MPI_CFLAGS := $(if $(MPICC),-DGEPOLAB_WITH_MPI $(shell $(MPICC) --showme:compile 2>/dev/null))
+MPI_LIBS   := $(if $(MPICC),$(shell $(MPICC) --showme:link 2>/dev/null))
+
+ROOMS    := core sim toy llm analysis experiments
+SRC      := $(foreach r,$(ROOMS),$(wildcard $(r)/*.c))
+obj       = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)/*.c))
+RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml)
+EMBED    := $(BUILD)/gen/resources.o
+LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
+LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) -lm -lpthread
+
+.PHONY: all check demo figures bench deps install uninstall sanitize clean format help
+all: $(BUILD)/gepolab
+
+help:
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
+
+# --- build ---------------------------------------------------------------------------------------
+
+$(BUILD)/%.o: %.c Makefile VERSION
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(if $(filter experiments/%,$<),$(MPI_CFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+define room
+$(BUILD)/lib$(1).a: $$(call obj,$(1))
+	@rm -f $$@ && $$(AR) rcs $$@ $$^
+endef
+$(foreach r,core sim toy llm analysis,$(eval $(call room,$(r))))
+
+# Recipes and plot scripts travel inside the binary: `gepolab run quickstart` works from anywhere.
+$(BUILD)/gen/resources.S: $(RESOURCES) Makefile
+	@mkdir -p $(@D)
+	@{ echo '.section .rodata'; i=0; for f in $(RESOURCES); do \
+	     echo "name$$i: .asciz \"$$f\""; echo "data$$i: .incbin \"$$f\""; echo "end$$i: .byte 0"; \
+	     i=$$((i+1)); done; \
+	   echo '.section .data.rel.ro,"aw"'; echo '.balign 8'; echo '.globl resource_table'; \
+	   echo 'resource_table:'; i=0; for f in $(RESOURCES); do \
+	     echo ".quad name$$i, data$$i, end$$i - data$$i"; i=$$((i+1)); done; \
+	   echo '.quad 0, 0, 0'; echo '.section .note.GNU-stack,"",%progbits'; } > $@
+$(EMBED): $(BUILD)/gen/resources.S
+	$(CC) -c -o $@ $<
+
+$(BUILD)/gepolab: $(call obj,experiments) $(EMBED) $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# --- tests ---------------------------------------------------------------------------------------
+
+TEST_OBJ  = $(call obj,tests)
+EXP_LIB   = $(filter-out $(BUILD)/experiments/main.o,$(call obj,experiments)) $(EMBED)
+
+$(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
+
+check: deps
+	@$(MAKE) --no-print-directory $(BUILD)/gepolab $(BUILD)/gepolab-tests
+	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(SUITE)
+
+# One room at a time: make check-core, check-sim ... links only what that room may depend on.
+define room_check
+$(BUILD)/tests-$(1): $(BUILD)/tests/main.o $$(patsubst %.c,$(BUILD)/%.o,$$(wildcard tests/$(1)_*.c)) $(2)
+	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ -lcunit $$(LDLIBS)
+.PHONY: check-$(1)
+check-$(1): $(BUILD)/tests-$(1)
+	@$(BUILD)/tests-$(1) $$(SUITE)
+endef
+$(eval $(call room_check,core,$(BUILD)/libcore.a))
+$(eval $(call room_check,sim,$(BUILD)/libsim.a $(BUILD)/libcore.a))
+$(eval $(call room_check,toy,$(BUILD)/libtoy.a $(BUILD)/libcore.a))
+$(eval $(call room_check,llm,$(BUILD)/libllm.a $(BUILD)/libcore.a))
+$(eval $(call room_check,analysis,$(BUILD)/libanalysis.a $(BUILD)/libcore.a))
+
+sanitize:
+	$(MAKE) check BUILD=build-sanitize SANITIZE=address,undefined OPT=-O1
+
+# --- packages ------------------------------------------------------------------------------------
+
+# Installs what is missing with apt-get (as root, or through sudo); says what to do elsewhere.
+deps:
+	@missing=; for p in $(PACKAGES); do \
+	   dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+	 if [ -n "$$missing" ]; then \
+	   if ! command -v apt-get >/dev/null; then \
+	     echo "gepolab needs these Debian packages (or your system's equivalents):$$missing" >&2; exit 1; fi; \
+	   sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	   echo "installing:$$missing"; \
+	   $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq \
+	     --no-install-recommends $$missing >/dev/null; fi
+
+# --- use -----------------------------------------------------------------------------------------
+
+demo: deps
+	@$(MAKE) --no-print-directory $(BUILD)/gepolab
+	$(BUILD)/gepolab sweep delay_sweep -o $(BUILD)/demo.db -j $$(nproc)
+	$(BUILD)/gepolab analyze $(BUILD)/demo.db
+	$(BUILD)/gepolab plot $(BUILD)/demo.db -o figures/
+	@echo "figures are in figures/"
+
+bench: $(BUILD)/gepolab
+	$(BUILD)/gepolab bench
+
+install: $(BUILD)/gepolab
+	install -D -m 755 $(BUILD)/gepolab $(DESTDIR)$(PREFIX)/bin/gepolab
+	install -D -m 644 experiments/gepolab.1 $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/gepolab $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
+
+format:
+	clang-format -i $(foreach r,$(ROOMS) tests,$(wildcard $(r)/*.[ch]))
+
+clean:
+	rm -rf $(BUILD) build-sanitize
+
+-include $(SRC:%.c=$(BUILD)/%.d) $(patsubst %.c,$(BUILD)/%.d,$(wildcard tests/*.c))

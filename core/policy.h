@@ -1,0 +1,64 @@
+/* Policy optimisation: from log-probabilities and rewards of a batch to what a backward pass needs.
+ *
+ * An algorithm is a row of fields (MATH.md section 2), not code: baseline x scale x ratio x clip x
+ * aggregation, plus KL terms and truncation factors. policy_evaluate() reads the fields and never a
+ * name. Its main product is c_{i,t} = d(-loss)/d logp_{i,t}, which is all that any learner, tabular
+ * or transformer, CPU or CUDA, needs for its update.
+ *
+ * All work is in log space: log-ratios of +-700 per sequence give finite, correct results or an
+ * honest infinity, never a NaN.
+ */
+#ifndef GEPOLAB_CORE_POLICY_H
+#define GEPOLAB_CORE_POLICY_H
+
+#include "core/config.h"
+#include "core/error.h"
+#include "core/metrics.h"
+#include "core/policy_row.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What one loss evaluation sees. Ragged like a batch (core/batch.h): group g owns responses
+ * [group_start[g], group_start[g+1]), response i tokens [token_start[i], token_start[i+1]).
+ * Borrowed, not owned. */
+typedef struct policy_input {
+  size_t n_groups, n_responses, n_tokens;
+  const size_t *group_start; /* [n_groups + 1] */
+  const size_t *token_start; /* [n_responses + 1] */
+  const double *reward;      /* [n_responses] */
+  const double *logp;        /* [n_tokens] learner now */
+  const double *logq;        /* [n_tokens] sampler (or its truncated law, where the recipe says) */
+  const double *logprox;     /* [n_tokens] learner at the batch's first update; NULL: same as logp
+                                at a first update, i.e. treated as constant copies of logp */
+  const double *logref;      /* [n_tokens] reference policy; NULL unless ref_kl_coef != 0 */
+  const double *version_gap; /* [n_tokens] learner version - token version; NULL: unknown */
+  const double *log_denominator; /* [n_groups] log sum_y q(y)^2 for denominator: exact; else NULL */
+  size_t max_length; /* longest response the world allows, for dr_grpo; 0: the longest here */
+} policy_input;
+
+/* What it gives. Arrays are the caller's, sized as noted; any may be NULL when not wanted. */
+typedef struct policy_output {
+  double loss;
+  double *advantage;   /* [n_responses] A_i after baseline and scale */
+  double *weight;      /* [n_tokens] the row's own importance ratio, before clipping; a sequence
+                          ratio is repeated over the tokens of its response */
+  double *coefficient; /* [n_tokens] d(-loss)/d logp_{i,t} */
+  double *baseline;    /* [n_groups] b with A = (r - b) / s, group mean form */
+  double *scale;       /* [n_groups] s */
+  double *mean_aw;     /* [n_groups] mean_i w_i A_i with sequence weights, for estimation_error */
+  double metric[METRIC_COUNT]; /* the ones policy can know: loss .. aw_variance; the rest NaN */
+} policy_output;
+
+/* A reusable workspace so that a training loop allocates once. */
+typedef struct policy_workspace policy_workspace;
+policy_workspace *policy_workspace_new(void); /* NULL if memory is short */
+void policy_workspace_free(policy_workspace *ws);
+
+/* Evaluates a row on a batch. GL_EINPUT when the row needs what the input lacks (logprox for a
+ * decoupled row after a first update, exact denominators outside enumerable worlds, rewards of 0/1
+ * for disco), with a text that names it. Deterministic: the same input gives the same bits. */
+gl_status policy_evaluate(const policy_row *row, const policy_input *in, policy_output *out,
+                          policy_workspace *ws, gl_error *err);
+
+#endif

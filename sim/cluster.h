@@ -1,0 +1,16 @@
+/* The cluster section of a recipe: samplers, links, learner, rules. */
+#ifndef GEPOLAB_SIM_CLUSTER_H
+#define GEPOLAB_SIM_CLUSTER_H
+
+#include "core/config.h"
+#include "core/error.h"
+
+typedef struct cluster_spec cluster_spec;
+
+/* Reads the section (NULL: the synchronous default, no delay). */
+gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, gl_error *err);
+void cluster_free(cluster_spec *spec);
+/* The spec with every default filled in, as a recipe section in JSON; malloc'd. */
+char *cluster_describe(const cluster_spec *spec);
+
+#endif

@@ -1,0 +1,63 @@
+/* The schedule: what the clock decides before any learning happens.
+ *
+ * For every learner update: which batches it trains, drawn by which sampler from which version,
+ * and all times. It holds no parameters. The training loop replays it: standing at version v it
+ * draws exactly those batches of v that will ever be trained. A batch whose weights changed in
+ * flight has several segments.
+ */
+#ifndef GEPOLAB_SIM_SCHEDULE_H
+#define GEPOLAB_SIM_SCHEDULE_H
+
+#include "core/error.h"
+#include "core/store.h"
+#include "sim/cluster.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct schedule_segment {
+  int64_t version;
+  double from, to; /* fractions of the response generated under this version */
+} schedule_segment;
+
+typedef struct schedule_batch {
+  uint64_t id; /* sampler << 32 | ordinal of the batch at that sampler */
+  uint32_t sampler;
+  uint32_t n_segments;
+  size_t first_segment;
+  double start_s, generated_s, arrived_s, trained_s;
+  double bytes;
+} schedule_batch;
+
+typedef struct schedule_update {
+  int64_t step;                  /* 1-based */
+  int64_t version;               /* learner version the update starts from: step - 1 */
+  size_t first_batch, n_batches; /* into batches[] */
+  double start_s, end_s;
+  double wait_s;  /* idle before start, evaluation pauses excluded */
+  double pause_s; /* evaluation pause before start */
+} schedule_update;
+
+typedef struct schedule {
+  schedule_update *updates;
+  size_t n_updates;
+  schedule_batch *batches; /* trained batches only, grouped by update */
+  size_t n_batches;
+  schedule_segment *segments;
+  size_t n_segments;
+  uint64_t *staleness; /* [n_staleness] histogram over trained batches: version at update - batch's
+                          oldest version */
+  size_t n_staleness;
+  clock_row clock;
+} schedule;
+
+/* Runs the cluster's clock until `updates` learner updates are done. Pure function of (spec, seed,
+ * updates). GL_ENUMERIC if the cluster can never deliver (deadlock), naming what is awaited. */
+gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
+                         gl_error *err);
+void schedule_fini(schedule *s);
+
+/* Staleness of one trained batch: its update's version minus its oldest segment's version. */
+int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b);
+
+#endif
