@@ -27,7 +27,8 @@ PACKAGES := pkg-config libgsl-dev libopenblas-dev liblapacke-dev gnuplot-nox lib
 # Libraries: asked for lazily, so that `make deps` works before they exist.
 PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
-PKG_LIBS   = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null))$(PKG_LIBS)
+# OpenBLAS is the CBLAS: GSL's own reference one would shadow it.
+PKG_LIBS   = $(eval PKG_LIBS := $(filter-out -lgslcblas,$(shell pkg-config --libs $(PKGS) 2>/dev/null)))$(PKG_LIBS)
 
 # Found, never required. Sanitized builds leave MPI out: its library reports leaks of its own.
 MPICC    := $(if $(SANITIZE),,$(shell command -v mpicc 2>/dev/null))
