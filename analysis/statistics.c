@@ -1,0 +1,252 @@
+#include "analysis/statistics.h"
+
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double LEVEL = 0.95;
+
+static interval interval_unknown(double value) {
+  return (interval){value, NAN, NAN};
+}
+
+series_ends series_ends_of(const double *values, size_t n) {
+  series_ends e = {NAN, NAN, NAN, NAN};
+  for (size_t i = 0; i < n; i++) {
+    if (isnan(values[i])) continue;
+    if (isnan(e.first)) e.first = values[i];
+    if (isnan(e.best) || values[i] > e.best) e.best = values[i];
+    e.last = values[i];
+  }
+  /* Equal infinities would subtract to NaN although nothing was lost. */
+  e.best_to_last = e.best == e.last ? 0.0 : e.best - e.last;
+  return e;
+}
+
+static size_t drop_nan(double *values, size_t n) {
+  size_t kept = 0;
+  for (size_t i = 0; i < n; i++)
+    if (!isnan(values[i])) values[kept++] = values[i];
+  return kept;
+}
+
+size_t sample_sort(double *values, size_t n) {
+  size_t kept = drop_nan(values, n);
+  gsl_sort(values, 1, kept);
+  return kept;
+}
+
+double sample_quantile(const double *sorted, size_t n, double p) {
+  if (n == 0) return NAN;
+  double at = p * (double)(n - 1);
+  size_t i = (size_t)at;
+  /* At an order statistic GSL would multiply its neighbour, perhaps infinite, by zero. */
+  if (at == (double)i) return sorted[i];
+  if (sorted[i] == sorted[i + 1]) return sorted[i];
+  return gsl_stats_quantile_from_sorted_data(sorted, 1, n, p);
+}
+
+double sample_iqm(const double *sorted, size_t n) {
+  size_t cut = n / 4;
+  return n == 0 ? NAN : sample_mean(sorted + cut, n - 2 * cut);
+}
+
+double sample_mean(const double *values, size_t n) {
+  double sum = 0.0;
+  size_t kept = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (isnan(values[i])) continue;
+    sum += values[i];
+    kept++;
+  }
+  return kept == 0 ? NAN : sum / (double)kept;
+}
+
+/* --- the bootstrap ------------------------------------------------------------------------------
+ */
+
+/* Position below n (below 2^32) of draw `index` of a stream. */
+static size_t draw_position(rng_stream stream, uint64_t index, size_t n) {
+  uint64_t word = rng_block(stream, index / 4).v[index % 4];
+  return (size_t)(word * (uint64_t)n >> 32);
+}
+
+/* The percentile interval of the replicates, which it sorts. */
+static interval percentile_interval(double value, double *replicates, size_t n) {
+  size_t kept = sample_sort(replicates, n);
+  return (interval){value, sample_quantile(replicates, kept, (1.0 - LEVEL) / 2.0),
+                    sample_quantile(replicates, kept, (1.0 + LEVEL) / 2.0)};
+}
+
+/* Copies the values without NaN into clean and the sizes left into left; returns the largest. */
+static size_t clean_strata(const double *values, const size_t *size, size_t n_strata, double *clean,
+                           size_t *left, size_t *total) {
+  size_t largest = 0, from = 0;
+  *total = 0;
+  for (size_t s = 0; s < n_strata; s++) {
+    if (size[s]) memcpy(clean + *total, values + from, size[s] * sizeof *clean);
+    left[s] = drop_nan(clean + *total, size[s]);
+    if (left[s] > largest) largest = left[s];
+    from += size[s];
+    *total += left[s];
+  }
+  return largest;
+}
+
+static double iqm_replicate(const double *clean, const size_t *size, size_t n_strata,
+                            rng_stream stream, uint64_t index, double *sample) {
+  size_t at = 0;
+  for (size_t s = 0; s < n_strata; s++) {
+    const double *stratum = clean + at;
+    for (size_t i = 0; i < size[s]; i++)
+      sample[at++] = stratum[draw_position(stream, index++, size[s])];
+  }
+  gsl_sort(sample, 1, at);
+  return sample_iqm(sample, at);
+}
+
+gl_status iqm_bootstrap(const double *values, const size_t *size, size_t n_strata,
+                        rng_stream stream, interval *out, gl_error *err) {
+  size_t n = 0;
+  for (size_t s = 0; s < n_strata; s++) n += size[s];
+  *out = interval_unknown(NAN);
+  if (n == 0) return GL_OK;
+  double *clean = calloc(n, sizeof *clean), *sample = calloc(n, sizeof *sample);
+  double *replicate = calloc(BOOTSTRAP_REPLICATES, sizeof *replicate);
+  size_t *left = calloc(n_strata, sizeof *left), total = 0;
+  gl_status status = GL_OK;
+  if (!clean || !sample || !replicate || !left) {
+    status = gl_fail_memory(err, "bootstrap sample");
+  } else {
+    size_t largest = clean_strata(values, size, n_strata, clean, left, &total);
+    memcpy(sample, clean, total * sizeof *sample);
+    gsl_sort(sample, 1, total);
+    *out = interval_unknown(sample_iqm(sample, total));
+    if (largest > 1) {
+      for (uint64_t r = 0; r < BOOTSTRAP_REPLICATES; r++)
+        replicate[r] = iqm_replicate(clean, left, n_strata, stream, r * total, sample);
+      *out = percentile_interval(out->value, replicate, BOOTSTRAP_REPLICATES);
+    }
+  }
+  free(clean), free(sample), free(replicate), free(left);
+  return status;
+}
+
+/* --- correlations -------------------------------------------------------------------------------
+ */
+
+typedef double (*pair_statistic)(const double *x, const double *y, size_t n, double *work);
+
+/* Rounding may leave |r| a bit above 1, where atanh is undefined. */
+static double clamp_unit(double r) {
+  return isnan(r) ? r : fmax(-1.0, fmin(1.0, r));
+}
+
+static int is_constant(const double *x, size_t n) {
+  for (size_t i = 1; i < n; i++)
+    if (x[i] != x[0]) return 0;
+  return 1;
+}
+
+/* A constant sample's deviations may be rounding instead of zero, so it is caught by comparison. */
+static double pearson_of(const double *x, const double *y, size_t n, double *work) {
+  (void)work;
+  if (n < 2 || is_constant(x, n) || is_constant(y, n)) return NAN;
+  return clamp_unit(gsl_stats_correlation(x, 1, y, 1, n));
+}
+
+static double spearman_of(const double *x, const double *y, size_t n, double *work) {
+  if (n < 2 || is_constant(x, n) || is_constant(y, n)) return NAN;
+  return clamp_unit(gsl_stats_spearman(x, 1, y, 1, n, work));
+}
+
+static interval fisher_interval(double r, double variance) {
+  if (isnan(r) || !(variance > 0.0) || isinf(variance)) return interval_unknown(r);
+  double half = gsl_cdf_ugaussian_Pinv((1.0 + LEVEL) / 2.0) * sqrt(variance), z = atanh(r);
+  return (interval){r, tanh(z - half), tanh(z + half)};
+}
+
+/* space holds 6 n doubles: the pairs, a replicate of them, and GSL's work. */
+static void correlate(pair_statistic of, const double *x, const double *y, size_t n,
+                      rng_stream stream, double *space, double *replicate, correlation *out) {
+  double *cx = space, *cy = cx + n, *rx = cy + n, *ry = rx + n, *work = ry + n;
+  size_t m = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (isnan(x[i]) || isnan(y[i])) continue;
+    cx[m] = x[i];
+    cy[m++] = y[i];
+  }
+  double r = of(cx, cy, m, work);
+  *out = (correlation){m, interval_unknown(r), interval_unknown(r)};
+  if (isnan(r) || m < 3) return;
+  for (uint64_t b = 0; b < BOOTSTRAP_REPLICATES; b++) {
+    for (size_t i = 0; i < m; i++) {
+      size_t at = draw_position(stream, b * m + i, m);
+      rx[i] = cx[at];
+      ry[i] = cy[at];
+    }
+    replicate[b] = of(rx, ry, m, work);
+  }
+  out->bootstrap = percentile_interval(r, replicate, BOOTSTRAP_REPLICATES);
+}
+
+static gl_status correlate_pairs(pair_statistic of, const double *x, const double *y, size_t n,
+                                 rng_stream stream, correlation *out, gl_error *err) {
+  *out = (correlation){0, interval_unknown(NAN), interval_unknown(NAN)};
+  if (n == 0) return GL_OK;
+  double *space = calloc(n, 6 * sizeof *space);
+  double *replicate = calloc(BOOTSTRAP_REPLICATES, sizeof *replicate);
+  gl_status status = GL_OK;
+  if (space && replicate)
+    correlate(of, x, y, n, stream, space, replicate, out);
+  else
+    status = gl_fail_memory(err, "correlation sample");
+  free(space), free(replicate);
+  return status;
+}
+
+gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
+                  gl_error *err) {
+  gl_status status = correlate_pairs(pearson_of, x, y, n, stream, out, err);
+  if (out->n > 3) out->fisher = fisher_interval(out->fisher.value, 1.0 / ((double)out->n - 3.0));
+  return status;
+}
+
+gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
+                   gl_error *err) {
+  gl_status status = correlate_pairs(spearman_of, x, y, n, stream, out, err);
+  double r = out->fisher.value;
+  if (out->n > 3) out->fisher = fisher_interval(r, (1.0 + r * r / 2.0) / ((double)out->n - 3.0));
+  return status;
+}
+
+/* --- two samples --------------------------------------------------------------------------------
+ */
+
+double ks_distance(const double *x, size_t nx, const double *y, size_t ny) {
+  if (nx == 0 || ny == 0) return NAN;
+  double largest = 0.0;
+  for (size_t i = 0, j = 0; i < nx && j < ny;) {
+    double at = x[i] <= y[j] ? x[i] : y[j];
+    while (i < nx && x[i] <= at) i++;
+    while (j < ny && y[j] <= at) j++;
+    largest = fmax(largest, fabs((double)i / (double)nx - (double)j / (double)ny));
+  }
+  return largest;
+}
+
+double probability_of_improvement(const double *x, size_t nx, const double *y, size_t ny) {
+  if (nx == 0 || ny == 0) return NAN;
+  double wins = 0.0;
+  size_t below = 0, upto = 0;
+  for (size_t i = 0; i < nx; i++) {
+    while (below < ny && y[below] < x[i]) below++;
+    while (upto < ny && y[upto] <= x[i]) upto++;
+    wins += (double)below + 0.5 * (double)(upto - below);
+  }
+  return wins / ((double)nx * (double)ny);
+}

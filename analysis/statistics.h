@@ -1,0 +1,70 @@
+/* Statistics that survive few seeds.
+ *
+ * Functions on samples take plain arrays and leave them alone unless the name says `sort`. NaN
+ * means "not measured": sample_sort() drops it, the functions of pairs drop every pair that holds
+ * one. Infinities are values: they have a rank, and a mean that meets one is infinite. Where a
+ * number is undefined (no data, a constant sample's correlation) the result is NaN, never an error.
+ * Errors are failed allocations only.
+ *
+ * Bootstrap draws are addressed (RNG_BOOTSTRAP): the same data and stream give the same interval.
+ */
+#ifndef GEPOLAB_ANALYSIS_STATISTICS_H
+#define GEPOLAB_ANALYSIS_STATISTICS_H
+
+#include "core/error.h"
+#include "core/rng.h"
+
+#include <stddef.h>
+
+/* An estimate with the ends of its 95 % interval, NaN where there is none. */
+typedef struct interval {
+  double value, low, high;
+} interval;
+
+enum { BOOTSTRAP_REPLICATES = 2000 };
+
+/* Best, last and first value of an evaluation series, MATH.md section 3: best_to_last = best -
+ * last. NaN entries are skipped; all NaN if nothing is left. */
+typedef struct series_ends {
+  double first, best, last, best_to_last;
+} series_ends;
+series_ends series_ends_of(const double *values, size_t n);
+
+/* Drops NaN, sorts ascending in place and returns how many values are left. */
+size_t sample_sort(double *values, size_t n);
+/* Quantile p in [0,1] of a sorted sample, linear between order statistics (Hyndman-Fan type 7). */
+double sample_quantile(const double *sorted, size_t n, double p);
+/* Interquartile mean of a sorted sample: floor(n/4) values leave at each end (arXiv 2108.13264). */
+double sample_iqm(const double *sorted, size_t n);
+/* Mean without NaN entries. */
+double sample_mean(const double *values, size_t n);
+
+/* IQM of all values with a stratified percentile bootstrap interval (arXiv 2108.13264): stratum s
+ * holds the next size[s] of the values, and each replicate draws size[s] of them with replacement
+ * from every stratum. NaN values leave their stratum first. No interval when no stratum is left
+ * with two values, for then nothing varies. */
+gl_status iqm_bootstrap(const double *values, const size_t *size, size_t n_strata,
+                        rng_stream stream, interval *out, gl_error *err);
+
+typedef struct correlation {
+  size_t n;           /* pairs without NaN */
+  interval fisher;    /* Fisher's z; Pearson 1/(n-3), Spearman (1 + r^2/2)/(n-3) (Bonett-Wright) */
+  interval bootstrap; /* the same value, percentile bootstrap over pairs */
+} correlation;
+
+/* Product-moment correlation of n pairs. */
+gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
+                  gl_error *err);
+/* Rank correlation of n pairs, ties at their mean rank; Bonett and Wright (2000), Psychometrika
+ * 65:23, for the variance. */
+gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
+                   gl_error *err);
+
+/* Two-sample Kolmogorov-Smirnov distance sup |F - G| of sorted samples; NaN if one is empty. */
+double ks_distance(const double *x, size_t nx, const double *y, size_t ny);
+
+/* P(X > Y) + P(X = Y)/2 over all pairs of two sorted samples (arXiv 2108.13264; Mann-Whitney's
+ * U / (nx ny)); NaN if one is empty. */
+double probability_of_improvement(const double *x, size_t nx, const double *y, size_t ny);
+
+#endif
