@@ -1,0 +1,246 @@
+/* Writing: a run whole or not at all, chosen rates, the runs of another study. */
+#include "core/store_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const status_names[] = {"done", "diverged", "failed"};
+
+static void bind_text(sqlite3_stmt *stmt, int at, const char *text) {
+  sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
+}
+
+/* INSERT INTO table VALUES(?, ?, ...) with n places. */
+static gl_status prepare_insert(store *s, sqlite3_stmt **out, const char *table, int n,
+                                gl_error *err) {
+  char sql[512];
+  int at = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(?", table);
+  for (int i = 1; i < n && (size_t)at < sizeof sql; ++i)
+    at += snprintf(sql + at, sizeof sql - (size_t)at, ",?");
+  if ((size_t)at >= sizeof sql - 2)
+    return gl_fail(err, GL_EINTERNAL, "too many columns: %s", table);
+  memcpy(sql + at, ")", 2);
+  return store_prepare(s, out, sql, err);
+}
+
+static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  gl_status status =
+      store_prepare(s, &stmt,
+                    "INSERT INTO runs(key, ordinal, study, algorithm, axes, seed, lr, status,"
+                    " reason, recipe, code_version, machine, wall_s)"
+                    " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    err);
+  if (status != GL_OK) return status;
+  bind_text(stmt, 1, r->key);
+  sqlite3_bind_int64(stmt, 2, r->ordinal);
+  bind_text(stmt, 3, r->study);
+  bind_text(stmt, 4, r->algorithm);
+  bind_text(stmt, 5, r->axes);
+  sqlite3_bind_int64(stmt, 6, (int64_t)r->seed);
+  sqlite3_bind_double(stmt, 7, r->lr);
+  bind_text(stmt, 8, status_names[r->status]);
+  bind_text(stmt, 9, r->reason != NULL ? r->reason : "");
+  bind_text(stmt, 10, r->recipe);
+  bind_text(stmt, 11, r->code_version);
+  bind_text(stmt, 12, r->machine);
+  sqlite3_bind_double(stmt, 13, r->wall_s);
+  status = store_step_done(s, stmt, "writing a run to", err);
+  sqlite3_finalize(stmt);
+  *id = sqlite3_last_insert_rowid(s->db);
+  return status;
+}
+
+/* NaN binds as NULL, which is how SQLite and every reader here spell "does not apply". */
+static gl_status put_steps(store *s, const run_record *r, int64_t id, gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = prepare_insert(s, &stmt, "steps", 5 + METRIC_COUNT, err);
+  for (size_t i = 0; i < r->n_steps && status == GL_OK; ++i) {
+    const step_row *row = &r->steps[i];
+    sqlite3_bind_int64(stmt, 1, id);
+    sqlite3_bind_int64(stmt, 2, row->step);
+    sqlite3_bind_int(stmt, 3, row->sampler);
+    sqlite3_bind_double(stmt, 4, row->time_s);
+    sqlite3_bind_double(stmt, 5, row->wait_s);
+    for (int m = 0; m < METRIC_COUNT; ++m) sqlite3_bind_double(stmt, 6 + m, row->metric[m]);
+    status = store_step_done(s, stmt, "writing steps to", err);
+  }
+  sqlite3_finalize(stmt);
+  return status;
+}
+
+static gl_status put_evals(store *s, const run_record *r, int64_t id, gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = prepare_insert(s, &stmt, "evals", 4, err);
+  for (size_t i = 0; i < r->n_evals && status == GL_OK; ++i) {
+    sqlite3_bind_int64(stmt, 1, id);
+    sqlite3_bind_int64(stmt, 2, r->evals[i].step);
+    sqlite3_bind_double(stmt, 3, r->evals[i].time_s);
+    sqlite3_bind_double(stmt, 4, r->evals[i].eval_score);
+    status = store_step_done(s, stmt, "writing evaluations to", err);
+  }
+  sqlite3_finalize(stmt);
+  return status;
+}
+
+static gl_status put_staleness(store *s, const run_record *r, int64_t id, gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = prepare_insert(s, &stmt, "staleness", 3, err);
+  for (size_t i = 0; i < r->n_staleness && status == GL_OK; ++i) {
+    sqlite3_bind_int64(stmt, 1, id);
+    sqlite3_bind_int64(stmt, 2, (int64_t)i);
+    sqlite3_bind_int64(stmt, 3, (int64_t)r->staleness[i]);
+    status = store_step_done(s, stmt, "writing the staleness histogram to", err);
+  }
+  sqlite3_finalize(stmt);
+  return status;
+}
+
+static gl_status put_clock(store *s, const clock_row *c, int64_t id, gl_error *err) {
+  const double value[] = {
+      c->simulated_s,     c->learner_utilisation, c->sampler_utilisation, c->samples_per_s,
+      c->bytes_up,        c->bytes_down,          c->staleness_mean,      c->staleness_max,
+      c->staleness_p50,   c->staleness_p95,       c->batches_generated,   c->batches_trained,
+      c->batches_dropped, c->batches_lost,        c->retransmissions};
+  enum { N = sizeof value / sizeof value[0] };
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = prepare_insert(s, &stmt, "clock", 1 + N, err);
+  if (status != GL_OK) return status;
+  sqlite3_bind_int64(stmt, 1, id);
+  for (int i = 0; i < N; ++i) sqlite3_bind_double(stmt, 2 + i, value[i]);
+  status = store_step_done(s, stmt, "writing the clock to", err);
+  sqlite3_finalize(stmt);
+  return status;
+}
+
+/* Whether a run with that key exists: 0 no, 1 yes with that recipe, -1 yes with another one. */
+static int find_run(store *s, const char *key, const char *recipe, char status[16]) {
+  sqlite3_stmt *stmt = NULL;
+  gl_error ignored = {0};
+  int found = 0;
+  if (store_prepare(s, &stmt, "SELECT recipe, status FROM runs WHERE key = ?", &ignored) != GL_OK)
+    return 0;
+  bind_text(stmt, 1, key);
+  if (sqlite3_step(stmt) == SQLITE_ROW) {
+    found = strcmp((const char *)sqlite3_column_text(stmt, 0), recipe) == 0 ? 1 : -1;
+    snprintf(status, 16, "%s", (const char *)sqlite3_column_text(stmt, 1));
+  }
+  sqlite3_finalize(stmt);
+  return found;
+}
+
+static gl_status drop_run(store *s, const char *key, gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = store_prepare(s, &stmt, "DELETE FROM runs WHERE key = ?", err);
+  if (status != GL_OK) return status;
+  bind_text(stmt, 1, key);
+  status = store_step_done(s, stmt, "replacing a run in", err);
+  sqlite3_finalize(stmt);
+  return status;
+}
+
+gl_status store_put_run(store *s, const run_record *r, gl_error *err) {
+  char old[16];
+  if (find_run(s, r->key, r->recipe, old) < 0)
+    return gl_fail(err, GL_EINTERNAL, "two recipes share the key %s in %s", r->key, s->path);
+  int64_t id = 0;
+  gl_status status = store_begin(s, err);
+  if (status != GL_OK) return status;
+  status = drop_run(s, r->key, err);
+  if (status == GL_OK) status = put_head(s, r, &id, err);
+  if (status == GL_OK) status = put_steps(s, r, id, err);
+  if (status == GL_OK) status = put_evals(s, r, id, err);
+  if (status == GL_OK) status = put_staleness(s, r, id, err);
+  if (status == GL_OK) status = put_clock(s, &r->clock, id, err);
+  return store_end(s, status, err);
+}
+
+int store_has_finished(store *s, const char *key, const char *recipe) {
+  char status[16] = "";
+  return find_run(s, key, recipe, status) == 1 && strcmp(status, status_names[RUN_FAILED]) != 0;
+}
+
+gl_status store_put_tuned(store *s, const char *study, const char *algorithm, const char *axes,
+                          double lr, double score, gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = store_prepare(s, &stmt, "INSERT OR REPLACE INTO tuned VALUES(?,?,?,?,?)", err);
+  if (status != GL_OK) return status;
+  bind_text(stmt, 1, study);
+  bind_text(stmt, 2, algorithm);
+  bind_text(stmt, 3, axes);
+  sqlite3_bind_double(stmt, 4, lr);
+  sqlite3_bind_double(stmt, 5, score);
+  status = store_step_done(s, stmt, "writing a learning rate to", err);
+  sqlite3_finalize(stmt);
+  return status;
+}
+
+/* --- joining studies ---------------------------------------------------------------------------
+ */
+
+/* A run both files have finished must be the same run: same recipe, same steps. */
+static gl_status check_agreement(store *s, const char *path, gl_error *err) {
+  static const char sql[] =
+      "SELECT a.key FROM main.runs a JOIN other.runs b ON a.key = b.key WHERE a.recipe != b.recipe"
+      " OR (a.status != 'failed' AND b.status != 'failed' AND (a.status != b.status OR EXISTS("
+      "SELECT * FROM (SELECT step, time_s, loss, grad_norm FROM main.steps WHERE run = a.id"
+      " EXCEPT SELECT step, time_s, loss, grad_norm FROM other.steps WHERE run = b.id))))";
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = store_prepare(s, &stmt, sql, err);
+  if (status != GL_OK) return status;
+  int code = sqlite3_step(stmt);
+  if (code == SQLITE_ROW)
+    status = gl_fail(err, GL_EINPUT,
+                     "%s and %s disagree about run %s; they come from different versions of "
+                     "gepolab, so keep them apart",
+                     s->path, path, (const char *)sqlite3_column_text(stmt, 0));
+  else if (code != SQLITE_DONE)
+    status = store_fail(s, code, "comparing", err);
+  sqlite3_finalize(stmt);
+  return status;
+}
+
+static gl_status copy_attached(store *s, const char *path, gl_error *err) {
+  static const char runs[] =
+      "CREATE TEMP TABLE wanted AS SELECT b.id AS old, b.key AS key FROM other.runs b LEFT JOIN "
+      "main.runs a ON a.key = b.key WHERE a.key IS NULL OR (a.status = 'failed' AND b.status != "
+      "'failed');"
+      "DELETE FROM main.runs WHERE key IN (SELECT key FROM wanted);"
+      "INSERT INTO main.runs(key, ordinal, study, algorithm, axes, seed, lr, status, reason, "
+      "recipe, code_version, machine, wall_s) SELECT key, ordinal, study, algorithm, axes, seed, "
+      "lr, status, reason, recipe, code_version, machine, wall_s FROM other.runs WHERE id IN "
+      "(SELECT old FROM wanted) ORDER BY id;"
+      "INSERT OR REPLACE INTO main.tuned SELECT * FROM other.tuned;";
+  static const char *const tables[] = {"steps", "evals", "staleness", "clock"};
+  gl_status status = check_agreement(s, path, err);
+  if (status == GL_OK) status = store_exec(s, runs, "merging into", err);
+  for (size_t i = 0; i < sizeof tables / sizeof *tables && status == GL_OK; ++i) {
+    /* rows keep their columns; only the run's number changes */
+    char sql[512];
+    snprintf(sql, sizeof sql,
+             "CREATE TEMP TABLE moved AS SELECT r.id AS new_run, t.* FROM other.%s t JOIN wanted w"
+             " ON w.old = t.run JOIN main.runs r ON r.key = w.key;"
+             "UPDATE moved SET run = new_run; ALTER TABLE moved DROP COLUMN new_run;"
+             "INSERT INTO main.%s SELECT * FROM moved; DROP TABLE moved;",
+             tables[i], tables[i]);
+    status = store_exec(s, sql, "merging into", err);
+  }
+  if (status == GL_OK) status = store_exec(s, "DROP TABLE wanted", "merging into", err);
+  return status;
+}
+
+gl_status store_merge(store *into, const char *path, gl_error *err) {
+  store *other = NULL; /* opened once by itself, so that a wrong file is named as such */
+  gl_status status = store_open(&other, path, STORE_READ, err);
+  store_close(other);
+  if (status != GL_OK) return status;
+  char *attach = sqlite3_mprintf("ATTACH %Q AS other", path);
+  if (attach == NULL) return gl_fail_memory(err, "a path");
+  status = store_exec(into, attach, "merging into", err);
+  sqlite3_free(attach);
+  if (status != GL_OK) return status;
+  status = store_begin(into, err);
+  if (status == GL_OK) status = store_end(into, copy_attached(into, path, err), err);
+  sqlite3_exec(into->db, "DETACH other", NULL, NULL, NULL);
+  return status;
+}
