@@ -1,0 +1,96 @@
+#include "sim/buffer.h"
+
+#include <stdlib.h>
+
+void buffer_init(buffer *b) {
+  *b = (buffer){.free_slot = BUFFER_NONE, .oldest = BUFFER_NONE, .newest = BUFFER_NONE};
+}
+
+void buffer_fini(buffer *b) {
+  for (size_t i = 0; i < b->n_pool; ++i) free(b->pool[i].segments);
+  free(b->pool);
+  buffer_init(b);
+}
+
+static int grow(buffer *b) {
+  if (b->n_pool < b->capacity) return 1;
+  size_t capacity = b->capacity == 0 ? 64 : 2 * b->capacity;
+  if (capacity >= BUFFER_NONE) return 0;
+  pooled_batch *pool = realloc(b->pool, capacity * sizeof *pool);
+  if (pool == NULL) return 0;
+  b->pool = pool;
+  b->capacity = capacity;
+  return 1;
+}
+
+static int add_segment(pooled_batch *p, int64_t version, double from) {
+  uint32_t n = p->facts.n_segments;
+  if (n == p->segment_capacity) {
+    uint32_t capacity = n == 0 ? 1 : 2 * n;
+    schedule_segment *s = realloc(p->segments, capacity * sizeof *s);
+    if (s == NULL) return 0;
+    p->segments = s;
+    p->segment_capacity = capacity;
+  }
+  p->segments[p->facts.n_segments++] = (schedule_segment){version, from, 1};
+  return 1;
+}
+
+uint32_t buffer_take(buffer *b, int64_t version) {
+  uint32_t slot = b->free_slot;
+  if (slot == BUFFER_NONE) {
+    if (!grow(b)) return BUFFER_NONE;
+    slot = (uint32_t)b->n_pool++;
+    b->pool[slot] = (pooled_batch){0};
+  } else {
+    b->free_slot = b->pool[slot].newer;
+  }
+  pooled_batch *p = &b->pool[slot];
+  p->facts = (schedule_batch){0};
+  p->older = p->newer = BUFFER_NONE;
+  if (add_segment(p, version, 0)) return slot;
+  buffer_release(b, slot);
+  return BUFFER_NONE;
+}
+
+int buffer_switch(buffer *b, uint32_t slot, double at, int64_t version) {
+  pooled_batch *p = &b->pool[slot];
+  schedule_segment *last = &p->segments[p->facts.n_segments - 1];
+  if (at <= last->from) { /* nothing was generated under the version before */
+    last->version = version;
+    return 1;
+  }
+  last->to = at;
+  return add_segment(p, version, at);
+}
+
+void buffer_release(buffer *b, uint32_t slot) {
+  b->pool[slot].newer = b->free_slot;
+  b->free_slot = slot;
+}
+
+void buffer_insert(buffer *b, uint32_t slot, int by_generation_time) {
+  pooled_batch *pool = b->pool;
+  uint32_t before = b->newest, after = BUFFER_NONE;
+  while (by_generation_time && before != BUFFER_NONE &&
+         pool[before].facts.generated_s > pool[slot].facts.generated_s) {
+    after = before;
+    before = pool[before].older;
+  }
+  pool[slot].older = before;
+  pool[slot].newer = after;
+  *(before == BUFFER_NONE ? &b->oldest : &pool[before].newer) = slot;
+  *(after == BUFFER_NONE ? &b->newest : &pool[after].older) = slot;
+  ++b->waiting;
+}
+
+void buffer_remove(buffer *b, uint32_t slot) {
+  pooled_batch *p = &b->pool[slot];
+  *(p->older == BUFFER_NONE ? &b->oldest : &b->pool[p->older].newer) = p->newer;
+  *(p->newer == BUFFER_NONE ? &b->newest : &b->pool[p->newer].older) = p->older;
+  --b->waiting;
+}
+
+int64_t buffer_version(const buffer *b, uint32_t slot) {
+  return b->pool[slot].segments[0].version;
+}

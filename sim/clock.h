@@ -1,0 +1,46 @@
+/* The event loop behind schedule_build: its state, shared by the files of this room only. */
+#ifndef GEPOLAB_SIM_CLOCK_H
+#define GEPOLAB_SIM_CLOCK_H
+
+#include "sim/buffer.h"
+#include "sim/event_queue.h"
+#include "sim/spec.h"
+
+typedef enum sampler_state { SAMPLER_READY, SAMPLER_GENERATING, SAMPLER_GATED } sampler_state;
+
+typedef struct sampler {
+  const sampler_group *group;
+  double due_s;           /* SYNC_PULL: when the next fetch may happen */
+  double begun_s, ends_s; /* of the batch in work */
+  double busy_s;
+  int64_t version;
+  delay_source delay, data_delay, generation, jitter;
+  uint32_t slot, ordinal;
+  sampler_state state;
+} sampler;
+
+typedef struct sim_clock {
+  const cluster_spec *spec;
+  event_queue events;
+  buffer buffer;
+  sampler *samplers;
+  double now;
+  uint64_t tickets; /* batches begun */
+  /* learner */
+  int64_t version, published, newest_trained;
+  int learner_busy, wake_pending;
+  double idle_since, paused_s, busy_s;
+  delay_source step, pause;
+  uint32_t *chosen; /* [spec->batches] */
+  /* result */
+  schedule *out;
+  size_t updates, segment_capacity;
+  uint64_t generated, dropped;
+  double bytes_up, bytes_down;
+} sim_clock;
+
+/* Fills clock->chosen with the batches of the next update, removed from the buffer; 0 where the
+ * rule has to wait. Batches too old to train are dropped on the way. */
+int queue_choose(sim_clock *c);
+
+#endif

@@ -1,0 +1,194 @@
+#include "sim/spec.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A preset is a set of defaults; a recipe may override each. */
+typedef struct preset {
+  const char *name, *source;
+  size_t samplers;
+  int one_batch_each; /* an update trains one batch of every sampler */
+  sync_rule sync;
+  queue_rule queue;
+  int64_t ahead, window;
+  int in_flight, heterorl_delay;
+  double eval_pause;
+} preset;
+
+#define UNLIMITED INT64_MAX
+
+static const preset presets[] = {
+    {"sync", "generation and training take turns", 1, 1, SYNC_PUSH, QUEUE_FIFO, 0, UNLIMITED, 0, 0,
+     0},
+    {"one_step_off", "batches of the version before: 2410.18252", 1, 1, SYNC_PUSH, QUEUE_FIFO, 1,
+     UNLIMITED, 0, 0, 0},
+    {"areal", "bounded staleness, interruptible generation: AReaL, 2505.24298", 4, 1, SYNC_PUSH,
+     QUEUE_OLDEST_VERSION, 4, UNLIMITED, 1, 0, 0},
+    {"heterorl", "HeteroRL as released with 2508.17850", 4, 0, SYNC_PULL, QUEUE_HETERORL, UNLIMITED,
+     32, 0, 1, 600},
+    {"fifo", "no gate, first come first trained", 4, 0, SYNC_PUSH, QUEUE_FIFO, UNLIMITED, UNLIMITED,
+     0, 0, 0},
+    {"lifo", "no gate, newest arrival first", 4, 0, SYNC_PUSH, QUEUE_LIFO, UNLIMITED, UNLIMITED, 0,
+     0, 0},
+};
+enum { N_PRESETS = sizeof presets / sizeof *presets };
+static const char *const preset_names[] = {"sync",     "one_step_off", "areal",
+                                           "heterorl", "fifo",         "lifo"};
+static const char *const sync_names[] = {"pull", "push"};
+static const char *const queue_names[] = {"heterorl", "fifo", "lifo", "oldest_version"};
+
+/* HeteroRL's own delays: log-normal, 60 to 1800 s at 99.5 %, clamped. */
+static gl_status heterorl_delay(delay_law **out, double max_delay, const cfg_node *at,
+                                gl_error *err) {
+  double u = isnan(max_delay) ? 1800 : max_delay;
+  *out = delay_constant(0);
+  if (*out == NULL) return gl_fail_memory(err, "a delay law");
+  if (u == 0) return GL_OK;
+  if (!(u > 60))
+    return cfg_fail(at, err,
+                    "max_delay is %g; it must be above 60, the lower end of the default delays (or "
+                    "0 for none); give delay: {law: lognormal, interval: [l, u]} for others",
+                    u);
+  gl_status status = delay_from_interval(*out, DELAY_LOGNORMAL, 60, u, 0.995, err);
+  (*out)->clamp_lo = 60;
+  (*out)->clamp_hi = u;
+  return status;
+}
+
+/* The law under key, or the fallback's copy: group keys fall back on the cluster's. */
+static void read_law(cfg_reader *r, const char *key, const cfg_node *outer, double fallback,
+                     double max_delay, int must_be_positive, delay_law **out) {
+  const cfg_node *node = cfg_child(r, key);
+  if (node == NULL) node = outer;
+  if (r->status != GL_OK) return;
+  if (node != NULL)
+    r->status = delay_parse(out, node, key, max_delay, r->err);
+  else if ((*out = delay_constant(fallback)) == NULL)
+    r->status = gl_fail_memory(r->err, "a law");
+  if (r->status == GL_OK && must_be_positive && delay_is_zero(*out))
+    r->status =
+        cfg_fail(node, r->err, "%s must take some time; give a positive number of seconds", key);
+}
+
+/* The cluster's own laws, which groups inherit. */
+typedef struct shared_keys {
+  const cfg_node *generation, *jitter, *delay, *data_delay, *max_delay_at;
+  double max_delay; /* NaN: not given */
+  int default_delay;
+} shared_keys;
+
+static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count,
+                            const shared_keys *s, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "cluster.samplers", err);
+  g->count = node == NULL ? count : cfg_count(&r, "count", 1, 1, 10000000);
+  g->speed = cfg_positive(&r, "speed", 1);
+  read_law(&r, "generation", s->generation, 120, NAN, 1, &g->generation);
+  read_law(&r, "jitter", s->jitter, 1, NAN, 1, &g->jitter);
+  read_law(&r, "data_delay", s->data_delay, 0, NAN, 0, &g->data_delay);
+  int own = cfg_has(&r, "delay") || s->delay != NULL;
+  if (!own && r.status == GL_OK && (s->default_delay || s->max_delay > 0)) {
+    cfg_child(&r, "delay");
+    r.status = heterorl_delay(&g->delay, s->max_delay, s->max_delay_at, err);
+  } else {
+    read_law(&r, "delay", s->delay, 0, own ? s->max_delay : NAN, 0, &g->delay);
+  }
+  return cfg_end(&r);
+}
+
+static gl_status read_samplers(cluster_spec *c, cfg_reader *r, const shared_keys *s,
+                               size_t fallback) {
+  const cfg_node *node = cfg_child(r, "samplers");
+  int is_list = node != NULL && cfg_kind_of(node) == CFG_LIST;
+  size_t n = is_list ? cfg_size(node) : 1;
+  size_t count = is_list ? 0 : cfg_count(r, "samplers", fallback, 1, 10000000);
+  if (r->status != GL_OK) return r->status;
+  if (n == 0) return r->status = cfg_fail(node, r->err, "samplers needs at least one group");
+  c->groups = calloc(n, sizeof *c->groups);
+  if (c->groups == NULL) return r->status = gl_fail_memory(r->err, "sampler groups");
+  for (c->n_groups = 0; c->n_groups < n && r->status == GL_OK; ++c->n_groups) {
+    r->status = read_group(&c->groups[c->n_groups], is_list ? cfg_at(node, c->n_groups) : NULL,
+                           count, s, r->err);
+    c->n_samplers += c->groups[c->n_groups].count;
+  }
+  if (r->status == GL_OK && c->n_samplers > 10000000)
+    r->status = cfg_fail(node, r->err, "more than 10,000,000 samplers");
+  return r->status;
+}
+
+static void read_learner(cluster_spec *c, cfg_reader *outer, const preset *p) {
+  cfg_reader r;
+  const cfg_node *node = cfg_child(outer, "learner");
+  if (outer->status != GL_OK) return;
+  cfg_begin(&r, node, "cluster.learner", outer->err);
+  c->batches = cfg_count(&r, "batches", p->one_batch_each ? c->n_samplers : 1, 1, 10000000);
+  c->queue = (queue_rule)cfg_choice(&r, "queue", (int)p->queue, queue_names, 4);
+  c->lookback = cfg_count(&r, "lookback", 64, 1, 1000000);
+  c->capacity = cfg_count(&r, "capacity", 0, 0, SIZE_MAX);
+  c->eval_every = cfg_int(&r, "eval_every", 64, 1, INT64_MAX);
+  c->publish_every = cfg_int(&r, "publish_every", 1, 1, 1000000);
+  read_law(&r, "step", NULL, 30, NAN, 0, &c->step);
+  read_law(&r, "eval_pause", NULL, p->eval_pause, NAN, 0, &c->pause);
+  if (r.status == GL_OK && c->capacity != 0 && c->capacity < c->batches)
+    r.status = cfg_fail(node, outer->err,
+                        "capacity %zu holds fewer than the %zu batches of an "
+                        "update",
+                        c->capacity, c->batches);
+  outer->status = cfg_end(&r);
+}
+
+static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *err) {
+  cfg_reader r;
+  shared_keys s = {.max_delay = NAN};
+  cfg_begin(&r, node, "cluster", err);
+  const preset *p = &presets[cfg_choice(&r, "preset", 0, preset_names, N_PRESETS)];
+  c->preset = p->name;
+  s.default_delay = p->heterorl_delay;
+  s.max_delay_at = cfg_child(&r, "max_delay");
+  if (s.max_delay_at != NULL && !cfg_is_null(s.max_delay_at)) {
+    int none = strcmp(cfg_text(s.max_delay_at), "none") == 0;
+    s.max_delay = none ? 0 : cfg_double(&r, "max_delay", 0, 0, 1e12);
+  }
+  s.generation = cfg_child(&r, "generation");
+  s.jitter = cfg_child(&r, "jitter");
+  s.delay = cfg_child(&r, "delay");
+  s.data_delay = cfg_child(&r, "data_delay");
+  c->shared_delays = cfg_bool(&r, "shared_delays", p->heterorl_delay);
+  c->sync = (sync_rule)cfg_choice(&r, "sync", (int)p->sync, sync_names, 2);
+  c->in_flight = cfg_bool(&r, "in_flight", p->in_flight);
+  c->ahead = cfg_int(&r, "ahead", p->ahead, 0, INT64_MAX);
+  c->window = cfg_int(&r, "window", p->window, 0, INT64_MAX);
+  c->weights_bytes = cfg_double(&r, "weights_bytes", 0, 0, 1e18);
+  c->rollout_bytes = cfg_double(&r, "rollout_bytes", 0, 0, 1e18);
+  c->samples_per_batch = cfg_double(&r, "samples_per_batch", 64, 1, 1e9);
+  if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
+  if (r.status == GL_OK) read_learner(c, &r, p);
+  return cfg_end(&r);
+}
+
+gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, gl_error *err) {
+  *out = NULL;
+  cluster_spec *c = calloc(1, sizeof *c);
+  if (c == NULL) return gl_fail_memory(err, "a cluster");
+  gl_status status = read_cluster(c, cluster, err);
+  if (status == GL_OK)
+    *out = c;
+  else
+    cluster_free(c);
+  return status;
+}
+
+void cluster_free(cluster_spec *spec) {
+  if (spec == NULL) return;
+  for (size_t i = 0; spec->groups != NULL && i < spec->n_groups; ++i) {
+    delay_free(spec->groups[i].generation);
+    delay_free(spec->groups[i].jitter);
+    delay_free(spec->groups[i].delay);
+    delay_free(spec->groups[i].data_delay);
+  }
+  free(spec->groups);
+  delay_free(spec->step);
+  delay_free(spec->pause);
+  free(spec);
+}

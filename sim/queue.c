@@ -1,0 +1,88 @@
+/* Which waiting batch is trained next. */
+#include "sim/clock.h"
+
+static void drop(sim_clock *c, uint32_t slot) {
+  buffer_remove(&c->buffer, slot);
+  buffer_release(&c->buffer, slot);
+  ++c->dropped;
+}
+
+/* HeteroRL (MATH.md section 5): over the `lookback` newest batches, the first of the newest version
+ * if that is newer than all trained; otherwise the oldest batch within the window of the newest
+ * version trained. */
+static uint32_t heterorl_next(const sim_clock *c, int64_t newest_trained) {
+  const buffer *b = &c->buffer;
+  uint32_t newest = BUFFER_NONE, oldest = BUFFER_NONE;
+  int64_t window = c->spec->window;
+  int64_t least = newest_trained > window ? newest_trained - window : 0;
+  size_t seen = 0;
+  for (uint32_t i = b->newest; i != BUFFER_NONE && seen < c->spec->lookback;
+       i = b->pool[i].older, ++seen) {
+    int64_t v = buffer_version(b, i);
+    if (newest == BUFFER_NONE || v >= buffer_version(b, newest)) newest = i;
+    if (v >= least) oldest = i;
+  }
+  if (newest == BUFFER_NONE || c->version - buffer_version(b, newest) > window) return BUFFER_NONE;
+  return buffer_version(b, newest) > newest_trained ? newest : oldest;
+}
+
+/* The oldest batches, if none of their versions can be trained again, are forgotten: they are out
+ * of every later choice, and so are the places they would take among the newest. */
+static void heterorl_trim(sim_clock *c) {
+  buffer *b = &c->buffer;
+  while (b->oldest != BUFFER_NONE &&
+         buffer_version(b, b->oldest) < c->newest_trained - c->spec->window)
+    drop(c, b->oldest);
+}
+
+static int choose_heterorl(sim_clock *c) {
+  int64_t before = c->newest_trained;
+  size_t n = 0;
+  for (; n < c->spec->batches; ++n) {
+    uint32_t slot = heterorl_next(c, c->newest_trained);
+    if (slot == BUFFER_NONE) break;
+    buffer_remove(&c->buffer, slot);
+    c->chosen[n] = slot;
+    if (buffer_version(&c->buffer, slot) > c->newest_trained)
+      c->newest_trained = buffer_version(&c->buffer, slot);
+  }
+  if (n == c->spec->batches) {
+    heterorl_trim(c);
+    return 1;
+  }
+  while (n > 0) buffer_insert(&c->buffer, c->chosen[--n], 1);
+  c->newest_trained = before;
+  return 0;
+}
+
+static void drop_stale(sim_clock *c) {
+  buffer *b = &c->buffer;
+  for (uint32_t i = b->oldest, next; i != BUFFER_NONE; i = next) {
+    next = b->pool[i].newer;
+    if (c->version - buffer_version(b, i) > c->spec->window) drop(c, i);
+  }
+}
+
+static uint32_t oldest_version(const buffer *b) {
+  uint32_t best = b->oldest;
+  for (uint32_t i = b->oldest; i != BUFFER_NONE; i = b->pool[i].newer)
+    if (buffer_version(b, i) < buffer_version(b, best)) best = i;
+  return best;
+}
+
+int queue_choose(sim_clock *c) {
+  const cluster_spec *spec = c->spec;
+  buffer *b = &c->buffer;
+  if (spec->queue == QUEUE_HETERORL) return choose_heterorl(c);
+  if (b->waiting < spec->batches) return 0;
+  if (spec->window < c->version) drop_stale(c);
+  if (b->waiting < spec->batches) return 0;
+  for (size_t n = 0; n < spec->batches; ++n) {
+    uint32_t slot = spec->queue == QUEUE_FIFO   ? b->oldest
+                    : spec->queue == QUEUE_LIFO ? b->newest
+                                                : oldest_version(b);
+    buffer_remove(b, slot);
+    c->chosen[n] = slot;
+  }
+  return 1;
+}

@@ -1,0 +1,376 @@
+/* The cluster's clock: events of samplers, links and the learner, until the updates are done. */
+#include "sim/schedule.h"
+
+#include "sim/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* At one moment everything that ends or arrives comes first, then the learner starts, then samplers
+ * do: a batch or weights that arrive at that moment are seen. */
+enum { RANK_ARRIVAL, RANK_LEARNER, RANK_SAMPLER };
+enum event_kind {
+  GENERATION_ENDS,
+  BATCH_ARRIVES,
+  WEIGHTS_ARRIVE,
+  UPDATE_ENDS,
+  PAUSE_ENDS,
+  LEARNER_STARTS,
+  SAMPLER_STARTS
+};
+/* A generation shorter than this would let time stand still. */
+static const double shortest_generation_s = 1e-9;
+/* RNG_DELAY entities: 2i and 2i + 1 are the up and down links of sampler i. */
+static const uint64_t shared_link = UINT64_MAX;
+
+static gl_status post(sim_clock *c, double time, uint32_t rank, uint32_t kind, uint32_t node,
+                      uint64_t data, gl_error *err) {
+  if (!isfinite(time)) return gl_fail(err, GL_ENUMERIC, "a simulated time overflows");
+  if (eq_push(&c->events, time, rank, kind, node, data)) return GL_OK;
+  return gl_fail_memory(err, "events");
+}
+
+/* --- samplers ----------------------------------------------------------------------------------
+ */
+
+static void fetch_weights(sim_clock *c, sampler *s) {
+  s->version = c->published;
+  s->due_s = c->now + delay_draw(s->group->delay, &s->delay);
+  c->bytes_down += c->spec->weights_bytes;
+}
+
+/* Bounded staleness: batch number `tickets` belongs to update tickets / batches, which may be at
+ * most `ahead` past the version it is generated with. */
+static int gate_is_open(const sim_clock *c, const sampler *s) {
+  int64_t ahead = c->spec->ahead;
+  int64_t update = (int64_t)(c->tickets / c->spec->batches);
+  return update - s->version <= ahead;
+}
+
+static gl_status sampler_starts(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->state == SAMPLER_GENERATING) return GL_OK;
+  if (c->spec->sync == SYNC_PULL && s->due_s <= c->now) fetch_weights(c, s);
+  if (!gate_is_open(c, s)) {
+    s->state = SAMPLER_GATED;
+    if (c->spec->sync == SYNC_PULL && s->due_s > c->now)
+      return post(c, s->due_s, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+    return GL_OK;
+  }
+  double time = delay_draw(s->group->generation, &s->generation) *
+                delay_draw(s->group->jitter, &s->jitter) / s->group->speed;
+  s->slot = buffer_take(&c->buffer, s->version);
+  if (s->slot == BUFFER_NONE) return gl_fail_memory(err, "batches in flight");
+  schedule_batch *facts = &c->buffer.pool[s->slot].facts;
+  facts->id = (uint64_t)i << 32 | s->ordinal++;
+  facts->sampler = i;
+  facts->start_s = s->begun_s = c->now;
+  s->ends_s = c->now + fmax(time, shortest_generation_s);
+  s->state = SAMPLER_GENERATING;
+  ++c->tickets;
+  return post(c, s->ends_s, RANK_ARRIVAL, GENERATION_ENDS, i, 0, err);
+}
+
+static gl_status generation_ends(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  schedule_batch *facts = &c->buffer.pool[s->slot].facts;
+  facts->generated_s = c->now;
+  facts->bytes = c->spec->rollout_bytes;
+  s->busy_s += c->now - s->begun_s;
+  s->state = SAMPLER_READY;
+  ++c->generated;
+  c->bytes_up += facts->bytes;
+  double arrival = c->now + delay_draw(s->group->data_delay, &s->data_delay);
+  gl_status status = post(c, arrival, RANK_ARRIVAL, BATCH_ARRIVES, i, s->slot, err);
+  return status != GL_OK ? status : post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+}
+
+static gl_status weights_arrive(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (version <= s->version) return GL_OK; /* overtaken on the way */
+  s->version = version;
+  if (s->state == SAMPLER_GATED) return post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+  if (s->state != SAMPLER_GENERATING || !c->spec->in_flight) return GL_OK;
+  double done = (c->now - s->begun_s) / (s->ends_s - s->begun_s);
+  if (done >= 1) return GL_OK;
+  if (!buffer_switch(&c->buffer, s->slot, done, version)) return gl_fail_memory(err, "segments");
+  return GL_OK;
+}
+
+/* --- the learner -------------------------------------------------------------------------------
+ */
+
+static gl_status wake_learner(sim_clock *c, gl_error *err) {
+  if (c->learner_busy || c->wake_pending) return GL_OK;
+  c->wake_pending = 1;
+  return post(c, c->now, RANK_LEARNER, LEARNER_STARTS, 0, 0, err);
+}
+
+static gl_status batch_arrives(sim_clock *c, uint32_t slot, gl_error *err) {
+  buffer *b = &c->buffer;
+  b->pool[slot].facts.arrived_s = c->now;
+  buffer_insert(b, slot, c->spec->queue == QUEUE_HETERORL);
+  if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) {
+    uint32_t oldest = b->oldest;
+    buffer_remove(b, oldest);
+    buffer_release(b, oldest);
+    ++c->dropped;
+  }
+  return wake_learner(c, err);
+}
+
+static gl_status publish(sim_clock *c, gl_error *err) {
+  c->published = c->version;
+  int pull = c->spec->sync == SYNC_PULL;
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i) {
+    sampler *s = &c->samplers[i];
+    if (pull && s->state == SAMPLER_GATED)
+      status = post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
+    if (pull) continue;
+    double arrival = c->now + delay_draw(s->group->delay, &s->delay);
+    c->bytes_down += c->spec->weights_bytes;
+    status = post(c, arrival, RANK_ARRIVAL, WEIGHTS_ARRIVE, (uint32_t)i, (uint64_t)c->version, err);
+  }
+  return status;
+}
+
+static int reserve_segments(sim_clock *c, size_t n) {
+  if (c->out->n_segments + n <= c->segment_capacity) return 1;
+  size_t capacity = 2 * c->segment_capacity + n;
+  if (capacity > SIZE_MAX / sizeof(schedule_segment)) return 0;
+  schedule_segment *grown = realloc(c->out->segments, capacity * sizeof *grown);
+  if (grown == NULL) return 0;
+  c->out->segments = grown;
+  c->segment_capacity = capacity;
+  return 1;
+}
+
+/* Copies a chosen batch into the schedule and gives its slot back. */
+static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
+  schedule *out = c->out;
+  pooled_batch *p = &c->buffer.pool[slot];
+  if (!reserve_segments(c, p->facts.n_segments)) return gl_fail_memory(err, "segments");
+  schedule_batch *b = &out->batches[out->n_batches++];
+  *b = p->facts;
+  b->trained_s = c->now;
+  b->first_segment = out->n_segments;
+  memcpy(&out->segments[out->n_segments], p->segments, b->n_segments * sizeof *p->segments);
+  out->n_segments += b->n_segments;
+  buffer_release(&c->buffer, slot);
+  return GL_OK;
+}
+
+static gl_status learner_starts(sim_clock *c, gl_error *err) {
+  c->wake_pending = 0;
+  if (c->learner_busy || !queue_choose(c)) return GL_OK;
+  schedule *out = c->out;
+  double step = delay_draw(c->spec->step, &c->step);
+  out->updates[out->n_updates++] = (schedule_update){.step = c->version + 1,
+                                                     .version = c->version,
+                                                     .first_batch = out->n_batches,
+                                                     .n_batches = c->spec->batches,
+                                                     .start_s = c->now,
+                                                     .end_s = c->now + step,
+                                                     .wait_s = c->now - c->idle_since,
+                                                     .pause_s = c->paused_s};
+  c->paused_s = 0;
+  c->busy_s += step;
+  c->learner_busy = 1;
+  for (size_t i = 0; i < c->spec->batches; ++i) {
+    gl_status status = record_batch(c, c->chosen[i], err);
+    if (status != GL_OK) return status;
+  }
+  return post(c, c->now + step, RANK_ARRIVAL, UPDATE_ENDS, 0, 0, err);
+}
+
+static gl_status pause_ends(sim_clock *c, gl_error *err) {
+  c->learner_busy = 0;
+  c->idle_since = c->now;
+  return wake_learner(c, err);
+}
+
+/* Weights are published before an evaluation, so samplers catch up during it. */
+static gl_status update_ends(sim_clock *c, gl_error *err) {
+  ++c->version;
+  gl_status status = GL_OK;
+  if (c->version % c->spec->publish_every == 0) status = publish(c, err);
+  if (status != GL_OK) return status;
+  if (c->version % c->spec->eval_every == 0) c->paused_s = delay_draw(c->spec->pause, &c->pause);
+  if (c->paused_s > 0) return post(c, c->now + c->paused_s, RANK_ARRIVAL, PAUSE_ENDS, 0, 0, err);
+  return pause_ends(c, err);
+}
+
+/* --- the loop ----------------------------------------------------------------------------------
+ */
+
+static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
+  switch ((enum event_kind)e->kind) {
+  case GENERATION_ENDS:
+    return generation_ends(c, e->node, err);
+  case BATCH_ARRIVES:
+    return batch_arrives(c, (uint32_t)e->data, err);
+  case WEIGHTS_ARRIVE:
+    return weights_arrive(c, e->node, (int64_t)e->data, err);
+  case UPDATE_ENDS:
+    return update_ends(c, err);
+  case PAUSE_ENDS:
+    return pause_ends(c, err);
+  case LEARNER_STARTS:
+    return learner_starts(c, err);
+  case SAMPLER_STARTS:
+    return sampler_starts(c, e->node, err);
+  }
+  return gl_fail(err, GL_EINTERNAL, "unknown event %u", e->kind);
+}
+
+static gl_status deadlock(const sim_clock *c, const char *how, gl_error *err) {
+  size_t gated = 0;
+  for (size_t i = 0; i < c->spec->n_samplers; ++i) gated += c->samplers[i].state == SAMPLER_GATED;
+  return gl_fail(err, GL_ENUMERIC,
+                 "the cluster %s after %lld updates at %g s: the learner waits for %zu batches at "
+                 "most %lld versions old and has %zu waiting; %zu of %zu samplers wait for newer "
+                 "weights (the newest published is version %lld); look at window, ahead, "
+                 "learner.batches and publish_every",
+                 how, (long long)c->version, c->now, c->spec->batches, (long long)c->spec->window,
+                 c->buffer.waiting, gated, c->spec->n_samplers, (long long)c->published);
+}
+
+static gl_status run(sim_clock *c, gl_error *err) {
+  uint64_t limit = 20000000 + 2000 * (uint64_t)c->spec->n_samplers, quiet = 0;
+  int64_t seen = 0;
+  while ((size_t)c->version < c->updates) {
+    if (eq_is_empty(&c->events)) return deadlock(c, "stands still", err);
+    sim_event e = eq_pop(&c->events);
+    c->now = e.time;
+    gl_status status = handle(c, &e, err);
+    if (status != GL_OK) return status;
+    quiet = c->version == seen ? quiet + 1 : 0;
+    seen = c->version;
+    if (quiet > limit) return deadlock(c, "no longer trains", err);
+  }
+  return GL_OK;
+}
+
+static gl_status start(sim_clock *c, uint64_t seed, gl_error *err) {
+  const cluster_spec *spec = c->spec;
+  c->newest_trained = -1;
+  c->step = (delay_source){rng_stream_at(seed, RNG_STEP, 0), 0, 0};
+  c->pause = (delay_source){rng_stream_at(seed, RNG_STEP, 1), 0, 0};
+  size_t i = 0;
+  gl_status status = GL_OK;
+  for (size_t g = 0; g < spec->n_groups; ++g)
+    for (size_t k = 0; k < spec->groups[g].count && status == GL_OK; ++k, ++i) {
+      sampler *s = &c->samplers[i];
+      uint64_t link = spec->shared_delays ? shared_link : 2 * i + 1;
+      *s = (sampler){.group = &spec->groups[g], .slot = BUFFER_NONE};
+      s->delay.stream = rng_stream_at(seed, RNG_DELAY, link);
+      s->data_delay.stream = rng_stream_at(seed, RNG_DELAY, 2 * i);
+      s->generation.stream = rng_stream_at(seed, RNG_GENERATION, 2 * i);
+      s->jitter.stream = rng_stream_at(seed, RNG_GENERATION, 2 * i + 1);
+      if (spec->sync == SYNC_PULL) fetch_weights(c, s);
+      status = post(c, 0, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
+    }
+  return status;
+}
+
+static gl_status allocate(sim_clock *c, schedule *out, gl_error *err) {
+  const cluster_spec *spec = c->spec;
+  buffer_init(&c->buffer);
+  eq_init(&c->events);
+  if (c->updates > SIZE_MAX / spec->batches) return gl_fail_memory(err, "the schedule");
+  c->samplers = calloc(spec->n_samplers, sizeof *c->samplers);
+  c->chosen = calloc(spec->batches, sizeof *c->chosen);
+  out->updates = calloc(c->updates + 1, sizeof *out->updates);
+  out->batches = calloc(c->updates * spec->batches + 1, sizeof *out->batches);
+  if (c->samplers && c->chosen && out->updates && out->batches) return GL_OK;
+  return gl_fail_memory(err, "the schedule");
+}
+
+/* --- summary -----------------------------------------------------------------------------------
+ */
+
+int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b) {
+  return u->version - s->segments[b->first_segment].version;
+}
+
+static gl_status count_staleness(schedule *s, gl_error *err) {
+  int64_t largest = 0;
+  for (size_t i = 0; i < s->n_updates; ++i)
+    for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
+      const schedule_update *u = &s->updates[i];
+      int64_t tau = schedule_staleness(s, u, &s->batches[u->first_batch + k]);
+      if (tau > largest) largest = tau;
+    }
+  s->n_staleness = (size_t)largest + 1;
+  s->staleness = calloc(s->n_staleness, sizeof *s->staleness);
+  if (s->staleness == NULL) return gl_fail_memory(err, "the staleness histogram");
+  for (size_t i = 0; i < s->n_updates; ++i)
+    for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
+      const schedule_update *u = &s->updates[i];
+      ++s->staleness[schedule_staleness(s, u, &s->batches[u->first_batch + k])];
+    }
+  return GL_OK;
+}
+
+/* Smallest staleness at which the histogram holds at least p of the batches. */
+static double staleness_quantile(const schedule *s, double p) {
+  double below = 0;
+  for (size_t i = 0; i < s->n_staleness; ++i) {
+    below += (double)s->staleness[i];
+    if (below >= p * (double)s->n_batches) return (double)i;
+  }
+  return 0;
+}
+
+static void summarise(sim_clock *c) {
+  schedule *s = c->out;
+  double busy = 0, sum = 0, span = c->now, n = (double)c->spec->n_samplers;
+  for (size_t i = 0; i < c->spec->n_samplers; ++i) {
+    const sampler *p = &c->samplers[i];
+    busy += p->busy_s + (p->state == SAMPLER_GENERATING ? span - p->begun_s : 0);
+  }
+  for (size_t i = 0; i < s->n_staleness; ++i) sum += (double)i * (double)s->staleness[i];
+  double trained = (double)s->n_batches;
+  s->clock = (clock_row){
+      .simulated_s = span,
+      .learner_utilisation = span > 0 ? c->busy_s / span : 0,
+      .sampler_utilisation = span > 0 ? busy / (span * n) : 0,
+      .samples_per_s = span > 0 ? trained * c->spec->samples_per_batch / span : 0,
+      .bytes_up = c->bytes_up,
+      .bytes_down = c->bytes_down,
+      .staleness_mean = trained > 0 ? sum / trained : 0,
+      .staleness_max = (double)s->n_staleness - 1,
+      .staleness_p50 = staleness_quantile(s, 0.5),
+      .staleness_p95 = staleness_quantile(s, 0.95),
+      .batches_generated = (double)c->generated,
+      .batches_trained = trained,
+      .batches_dropped = (double)c->dropped,
+  };
+}
+
+gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
+                         gl_error *err) {
+  *out = (schedule){0};
+  sim_clock c = {.spec = spec, .out = out, .updates = updates};
+  gl_status status = allocate(&c, out, err);
+  if (status == GL_OK) status = start(&c, seed, err);
+  if (status == GL_OK) status = run(&c, err);
+  if (status == GL_OK) status = count_staleness(out, err);
+  if (status == GL_OK) summarise(&c);
+  eq_fini(&c.events);
+  buffer_fini(&c.buffer);
+  free(c.samplers);
+  free(c.chosen);
+  if (status != GL_OK) schedule_fini(out);
+  return status;
+}
+
+void schedule_fini(schedule *s) {
+  free(s->updates);
+  free(s->batches);
+  free(s->segments);
+  free(s->staleness);
+  *s = (schedule){0};
+}
