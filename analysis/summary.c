@@ -1,0 +1,142 @@
+#include "analysis/summary.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Seed of every bootstrap in analysis: results are those of the data, so one constant serves. */
+static const uint64_t BOOTSTRAP_SEED = 1;
+
+metric summary_metric(cell_metric m) {
+  static const metric of[CELL_METRIC_COUNT] = {
+      [CELL_STALENESS] = METRIC_STALENESS,
+      [CELL_KL_EXACT] = METRIC_KL_EXACT,
+      [CELL_LOG_IW_VARIANCE_PQ] = METRIC_LOG_IW_VARIANCE_PQ,
+      [CELL_LOG_IW_VARIANCE_GEPO] = METRIC_LOG_IW_VARIANCE_GEPO,
+      [CELL_ESTIMATION_ERROR] = METRIC_ESTIMATION_ERROR};
+  return of[m];
+}
+
+static int is_logarithm(metric m) {
+  return m == METRIC_LOG_IW_MEAN || m == METRIC_LOG_IW_MAX || m == METRIC_LOG_IW_VARIANCE ||
+         m == METRIC_LOG_IW_VARIANCE_PQ || m == METRIC_LOG_IW_VARIANCE_GEPO;
+}
+
+double summary_run_metric(const results_run *run, metric m, int64_t step_from, int64_t step_to,
+                          double *scratch) {
+  size_t n = 0;
+  for (size_t i = 0; i < run->n_steps; i++)
+    if (run->steps[i].step > step_from && run->steps[i].step <= step_to)
+      scratch[n++] = run->steps[i].metric[m];
+  if (!is_logarithm(m)) return sample_mean(scratch, n);
+  return sample_quantile(scratch, sample_sort(scratch, n), 0.5);
+}
+
+/* One number per run of a cell, in turn for each quantity of the summary. */
+enum { VALUE_BEST = CELL_METRIC_COUNT, VALUE_LAST, VALUE_GAP, VALUE_COUNT };
+
+static void run_values(const results_run *run, double *scratch, double value[VALUE_COUNT]) {
+  for (size_t i = 0; i < run->n_evals; i++) scratch[i] = run->evals[i].eval_score;
+  series_ends ends = series_ends_of(scratch, run->n_evals);
+  value[VALUE_BEST] = ends.best;
+  value[VALUE_LAST] = ends.last;
+  value[VALUE_GAP] = ends.best_to_last;
+  for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++)
+    value[m] = summary_run_metric(run, summary_metric(m), INT64_MIN, INT64_MAX, scratch);
+}
+
+static void count_run(cell_summary *c, const results_run *run) {
+  c->done += run->status == RUN_DONE;
+  c->diverged += run->status == RUN_DIVERGED;
+  c->failed += run->status == RUN_FAILED;
+  c->lr_low = fmin(c->lr_low, run->lr);
+  c->lr_high = fmax(c->lr_high, run->lr);
+}
+
+/* values is [VALUE_COUNT][n_runs], filled by this. */
+static gl_status summarise_cell(cell_summary *c, const results *from, size_t index, double *values,
+                                double *scratch, gl_error *err) {
+  const results_cell *cell = c->cell;
+  size_t used = 0;
+  for (size_t i = 0; i < cell->n; i++) {
+    const results_run *run = &from->runs[cell->first + i];
+    double value[VALUE_COUNT];
+    count_run(c, run);
+    if (run->status == RUN_FAILED) continue;
+    run_values(run, scratch, value);
+    for (size_t v = 0; v < VALUE_COUNT; v++) values[v * cell->n + used] = value[v];
+    c->samples_per_s += run->clock.samples_per_s;
+    c->learner_utilisation += run->clock.learner_utilisation;
+    c->sampler_utilisation += run->clock.sampler_utilisation;
+    used++;
+  }
+  c->samples_per_s /= (double)used;
+  c->learner_utilisation /= (double)used;
+  c->sampler_utilisation /= (double)used;
+  interval *to[VALUE_COUNT] = {
+      [VALUE_BEST] = &c->best, [VALUE_LAST] = &c->last, [VALUE_GAP] = &c->best_to_last};
+  for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++) to[m] = &c->metric[m];
+  for (size_t v = 0; v < VALUE_COUNT; v++) {
+    rng_stream stream = rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, index * VALUE_COUNT + v);
+    gl_status status = iqm_bootstrap(values + v * cell->n, &used, 1, stream, to[v], err);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
+}
+
+static gl_status relate(summary *s, size_t index, const char *x_name, const char *y_name, double *x,
+                        double *y, gl_error *err) {
+  relation *r = &s->relations[index];
+  r->x = x_name;
+  r->y = y_name;
+  rng_stream stream = rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, UINT64_MAX - index);
+  return spearman(x, y, s->n_cells, stream, &r->spearman, err);
+}
+
+static gl_status relate_all(summary *s, double *x, double *y, gl_error *err) {
+  for (size_t i = 0; i < s->n_cells; i++) {
+    x[i] = s->from->groups[s->cells[i].cell->group].delay;
+    y[i] = s->cells[i].metric[CELL_KL_EXACT].value;
+  }
+  gl_status status = relate(s, 0, "delay", "kl_exact", x, y, err);
+  for (size_t i = 0; i < s->n_cells; i++) {
+    x[i] = s->cells[i].metric[CELL_KL_EXACT].value;
+    y[i] = s->cells[i].metric[CELL_LOG_IW_VARIANCE_PQ].value;
+  }
+  if (status == GL_OK) status = relate(s, 1, "kl_exact", "iw_variance_pq", x, y, err);
+  return status;
+}
+
+static size_t longest_run(const results *from) {
+  size_t n = 1;
+  for (size_t i = 0; i < from->n_runs; i++) {
+    if (from->runs[i].n_steps > n) n = from->runs[i].n_steps;
+    if (from->runs[i].n_evals > n) n = from->runs[i].n_evals;
+  }
+  return n;
+}
+
+gl_status summary_init(summary *s, const results *from, gl_error *err) {
+  size_t n = from->n_groups * from->n_algorithms, room = n > from->n_runs ? n : from->n_runs;
+  *s = (summary){.from = from, .cells = calloc(n + 1, sizeof *s->cells)};
+  double *values = calloc(room + 1, VALUE_COUNT * sizeof *values);
+  double *scratch = calloc(longest_run(from), sizeof *scratch);
+  gl_status status = GL_OK;
+  if (!s->cells || !values || !scratch) status = gl_fail_memory(err, "summary");
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    if (from->cells[i].n == 0) continue;
+    cell_summary *c = &s->cells[s->n_cells++];
+    *c = (cell_summary){.cell = &from->cells[i], .lr_low = NAN, .lr_high = NAN};
+    status = summarise_cell(c, from, i, values, scratch, err);
+  }
+  if (status == GL_OK) status = relate_all(s, values, values + room, err);
+  free(values), free(scratch);
+  if (status != GL_OK) summary_fini(s);
+  return status;
+}
+
+void summary_fini(summary *s) {
+  free(s->cells);
+  *s = (summary){0};
+}

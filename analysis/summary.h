@@ -1,0 +1,58 @@
+/* What a study says, cell by cell, and how its quantities go together.
+ *
+ * A run becomes one number per quantity: best, last and their gap from its evaluations; of a metric
+ * its mean over the updates, or, for the natural logarithms of variances (log_...), its median over
+ * the updates, which keeps its rank where single updates are infinite (or minus infinity, on
+ * policy). A cell is the interquartile mean of its runs with a bootstrap interval. Failed runs are
+ * counted and otherwise left out; diverged runs count with what they had reached.
+ */
+#ifndef GEPOLAB_ANALYSIS_SUMMARY_H
+#define GEPOLAB_ANALYSIS_SUMMARY_H
+
+#include "analysis/results.h"
+#include "analysis/statistics.h"
+
+typedef enum cell_metric {
+  CELL_STALENESS,
+  CELL_KL_EXACT,
+  CELL_LOG_IW_VARIANCE_PQ,
+  CELL_LOG_IW_VARIANCE_GEPO,
+  CELL_ESTIMATION_ERROR,
+  CELL_METRIC_COUNT
+} cell_metric;
+
+typedef struct cell_summary {
+  const results_cell *cell;
+  size_t done, diverged, failed;
+  double lr_low, lr_high; /* of its runs: equal when one rate was chosen */
+  interval best, last, best_to_last;
+  interval metric[CELL_METRIC_COUNT];
+  double samples_per_s, learner_utilisation, sampler_utilisation; /* means over runs */
+} cell_summary;
+
+typedef struct relation {
+  const char *x, *y; /* names of the quantities */
+  correlation spearman;
+} relation;
+
+enum { RELATION_COUNT = 2 };
+
+/* relations: simulated delay with kl_exact, and kl_exact with log_iw_variance_pq, over cells. */
+typedef struct summary {
+  const results *from; /* borrowed */
+  cell_summary *cells; /* [n_cells], as results.cells without the holes */
+  size_t n_cells;
+  relation relations[RELATION_COUNT];
+} summary;
+
+gl_status summary_init(summary *s, const results *from, gl_error *err);
+void summary_fini(summary *s);
+
+/* The store's metric behind a cell metric. */
+metric summary_metric(cell_metric m);
+/* A metric of one run over its updates step_from < step <= step_to: median for logarithms, mean
+ * otherwise; scratch holds run->n_steps doubles. */
+double summary_run_metric(const results_run *run, metric m, int64_t step_from, int64_t step_to,
+                          double *scratch);
+
+#endif
