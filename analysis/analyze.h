@@ -1,0 +1,23 @@
+/* What `gepolab analyze` says about a study or a W&B export, as tables and as JSON. */
+#ifndef GEPOLAB_ANALYSIS_ANALYZE_H
+#define GEPOLAB_ANALYSIS_ANALYZE_H
+
+#include "analysis/tables.h"
+#include "core/error.h"
+#include "core/store.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+/* Both outputs may be NULL. *json is released with cJSON_Delete(). Studies: {"study", "cells":
+ * [{algorithm, axes, done, diverged, failed, lr, best, last, best_to_last, ...}], "correlations"};
+ * an estimate with an interval is {"iqm", "low", "high"}. */
+gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json, gl_error *err);
+/* W&B exports: {"file", "runs": [{run, tag, metric, n, first, best, last, best_to_last, mean}]}. */
+gl_status analyze_wandb(const char *path, table_format format, FILE *text, cJSON **json,
+                        gl_error *err);
+/* Either, told apart by the file's first bytes. */
+gl_status analyze_file(const char *path, table_format format, FILE *text, cJSON **json,
+                       gl_error *err);
+
+#endif

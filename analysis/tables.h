@@ -1,0 +1,25 @@
+/* Tables for the terminal, Markdown and LaTeX, filled cell by cell in reading order. A failed
+ * allocation is remembered and reported by table_write(). */
+#ifndef GEPOLAB_ANALYSIS_TABLES_H
+#define GEPOLAB_ANALYSIS_TABLES_H
+
+#include "core/error.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+typedef enum table_format { TABLE_TEXT, TABLE_MARKDOWN, TABLE_LATEX } table_format;
+typedef struct table table;
+
+/* heads[n] are copied. NULL if memory is short. */
+table *table_new(const char *const *heads, size_t n);
+void table_free(table *t);
+/* The next cell, printf-style. */
+void table_cell(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The next cell as value to four significant digits; an en dash for NaN. */
+void table_number(table *t, double value);
+/* First column left, the others right; UTF-8 is measured in code points. LaTeX is a booktabs
+ * tabular with its special characters escaped. GL_EIO if writing fails. */
+gl_status table_write(const table *t, table_format format, FILE *to, gl_error *err);
+
+#endif
