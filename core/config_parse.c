@@ -53,6 +53,17 @@ static cfg_place place_of_byte(const composer *c, size_t offset) {
   return at;
 }
 
+/* The byte at a mark, which counts characters; 0 at the end. */
+static char byte_at(const composer *c, yaml_mark_t mark) {
+  size_t i = 0;
+  for (size_t line = 0; line < mark.line && i < c->size; ++i) line += c->text[i] == '\n';
+  for (size_t column = 0; i < c->size; ++i) {
+    if (((unsigned char)c->text[i] & 0xc0) == 0x80) continue;
+    if (column++ == mark.column) return c->text[i];
+  }
+  return 0;
+}
+
 static gl_status not_yaml(composer *c) {
   const yaml_parser_t *y = &c->yaml;
   if (y->error == YAML_MEMORY_ERROR) return gl_fail_memory(c->err, "a recipe");
@@ -64,9 +75,9 @@ static gl_status not_yaml(composer *c) {
                        "characters (is this another kind of file?)",
                        byte);
   }
-  cfg_place at = place_of(c, y->problem_mark);
-  size_t index = y->problem_mark.index;
-  if (index < c->size && c->text[index] == '\t')
+  cfg_place at = place_of(c, y->problem_mark), end = place_of_byte(c, c->size);
+  if (at.line > end.line) at = end; /* libyaml ends every text with a line break of its own */
+  if (byte_at(c, y->problem_mark) == '\t')
     return cfg_fail_at(&at, c->err, "a tab where YAML allows none; indent with spaces");
   if (y->context == NULL)
     return cfg_fail_at(&at, c->err, "not valid YAML: %s; check quotes, brackets and indentation",
@@ -364,7 +375,7 @@ static void nearest_file(const char *path, char *found, size_t size) {
 }
 
 static gl_status fail_to_read(const char *path, int reason, gl_error *err) {
-  char near[512] = "";
+  char near[1400] = "";
   const char *remedy = "give the path of a recipe that may be read";
   if (reason == ENOENT || reason == ENOTDIR) nearest_file(path, near, sizeof near);
   if (reason == EISDIR) remedy = "give the path of a recipe inside this folder";

@@ -40,27 +40,21 @@ static void release(file_writer *w) {
 }
 
 gl_status file_begin(file_writer *w, const char *path, gl_error *err) {
-  static const char suffix[] = ".XXXXXX";
-  size_t length = strlen(path);
+  size_t size = strlen(path) + 32;
   struct stat there;
   *w = (file_writer){0};
   if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
     return file_fail(path, "written", EISDIR, err);
   w->path = strdup(path);
-  w->temporary = malloc(length + sizeof suffix);
+  w->temporary = malloc(size);
   if (w->path == NULL || w->temporary == NULL) {
     release(w);
     return gl_fail_memory(err, "a file's name");
   }
-  memcpy(w->temporary, path, length);
-  memcpy(w->temporary + length, suffix, sizeof suffix);
-  int descriptor = mkstemp(w->temporary);
-  if (descriptor >= 0) {
-    mode_t mask = umask(0); /* mkstemp makes private files; give what open() would have given */
-    umask(mask);
-    fchmod(descriptor, 0666 & ~mask);
-    w->stream = fdopen(descriptor, "wb");
-  }
+  snprintf(w->temporary, size, "%s.%ld.tmp", path, (long)getpid());
+  unlink(w->temporary); /* a killed process of the same number may have left one */
+  int descriptor = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor >= 0) w->stream = fdopen(descriptor, "wb");
   if (w->stream != NULL) return GL_OK;
   int reason = errno;
   if (descriptor >= 0) {
