@@ -1,3 +1,4 @@
+#include "core/json.h"
 #include "sim/spec.h"
 
 #include <math.h>
@@ -138,6 +139,22 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const preset *p) {
   outer->status = cfg_end(&r);
 }
 
+static void copy_text(cfg_reader *r, const char *text, char **out) {
+  if (text == NULL || r->status != GL_OK) return;
+  *out = strdup(text);
+  if (*out == NULL) r->status = gl_fail_memory(r->err, "a file name");
+}
+
+static void read_compare(cluster_spec *c, cfg_reader *outer) {
+  cfg_reader r;
+  const cfg_node *node = cfg_child(outer, "compare");
+  if (outer->status != GL_OK) return;
+  cfg_begin(&r, node, "cluster.compare", outer->err);
+  copy_text(&r, cfg_string(&r, "trace", NULL), &c->trace);
+  copy_text(&r, cfg_string(&r, "column", NULL), &c->trace_column);
+  outer->status = cfg_end(&r);
+}
+
 static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *err) {
   cfg_reader r;
   shared_keys s = {.max_delay = NAN};
@@ -164,6 +181,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *e
   c->samples_per_batch = cfg_double(&r, "samples_per_batch", 64, 1, 1e9);
   if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
   if (r.status == GL_OK) read_learner(c, &r, p);
+  if (r.status == GL_OK) read_compare(c, &r);
   return cfg_end(&r);
 }
 
@@ -179,6 +197,67 @@ gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, gl_error *e
   return status;
 }
 
+static int describe_law(cJSON *to, const char *key, const delay_law *law) {
+  cJSON *o = cJSON_AddObjectToObject(to, key);
+  int ok = o != NULL && json_add_string(o, "law", delay_names[law->kind]) != NULL &&
+           json_add_number(o, "a", law->a) != NULL && json_add_number(o, "b", law->b) != NULL &&
+           json_add_number(o, "offset", law->offset) != NULL &&
+           json_add_number(o, "clamp_lo", law->clamp_lo) != NULL &&
+           json_add_number(o, "clamp_hi", law->clamp_hi) != NULL;
+  if (ok && law->good != NULL) ok = describe_law(o, "good", law->good);
+  if (ok && law->bad != NULL) ok = describe_law(o, "bad", law->bad);
+  return ok;
+}
+
+static int describe_group(cJSON *groups, const sampler_group *g) {
+  cJSON *o = cJSON_CreateObject();
+  if (o == NULL || !cJSON_AddItemToArray(groups, o)) {
+    cJSON_Delete(o);
+    return 0;
+  }
+  return json_add_number(o, "count", (double)g->count) != NULL &&
+         json_add_number(o, "speed", g->speed) != NULL &&
+         describe_law(o, "generation", g->generation) && describe_law(o, "jitter", g->jitter) &&
+         describe_law(o, "delay", g->delay) && describe_law(o, "data_delay", g->data_delay);
+}
+
+static const char *source_of(const char *name) {
+  for (size_t i = 0; i < N_PRESETS; ++i)
+    if (strcmp(presets[i].name, name) == 0) return presets[i].source;
+  return "";
+}
+
+static int describe(cJSON *o, const cluster_spec *c) {
+  cJSON *groups = cJSON_AddArrayToObject(o, "samplers");
+  int ok = groups != NULL;
+  for (size_t i = 0; i < c->n_groups && ok; ++i) ok = describe_group(groups, &c->groups[i]);
+  cJSON *learner = ok ? cJSON_AddObjectToObject(o, "learner") : NULL;
+  return learner != NULL && json_add_string(o, "preset", c->preset) != NULL &&
+         json_add_string(o, "source", source_of(c->preset)) != NULL &&
+         json_add_string(o, "sync", sync_names[c->sync]) != NULL &&
+         cJSON_AddBoolToObject(o, "shared_delays", c->shared_delays) != NULL &&
+         cJSON_AddBoolToObject(o, "in_flight", c->in_flight) != NULL &&
+         json_add_number(o, "ahead", (double)c->ahead) != NULL &&
+         json_add_number(o, "window", (double)c->window) != NULL &&
+         json_add_number(o, "weights_bytes", c->weights_bytes) != NULL &&
+         json_add_number(o, "rollout_bytes", c->rollout_bytes) != NULL &&
+         json_add_number(o, "samples_per_batch", c->samples_per_batch) != NULL &&
+         json_add_number(learner, "batches", (double)c->batches) != NULL &&
+         json_add_string(learner, "queue", queue_names[c->queue]) != NULL &&
+         json_add_number(learner, "lookback", (double)c->lookback) != NULL &&
+         json_add_number(learner, "capacity", (double)c->capacity) != NULL &&
+         json_add_number(learner, "eval_every", (double)c->eval_every) != NULL &&
+         json_add_number(learner, "publish_every", (double)c->publish_every) != NULL &&
+         describe_law(learner, "step", c->step) && describe_law(learner, "eval_pause", c->pause);
+}
+
+char *cluster_describe(const cluster_spec *spec) {
+  cJSON *o = cJSON_CreateObject();
+  char *text = o != NULL && describe(o, spec) ? cJSON_PrintUnformatted(o) : NULL;
+  cJSON_Delete(o);
+  return text;
+}
+
 void cluster_free(cluster_spec *spec) {
   if (spec == NULL) return;
   for (size_t i = 0; spec->groups != NULL && i < spec->n_groups; ++i) {
@@ -190,5 +269,7 @@ void cluster_free(cluster_spec *spec) {
   free(spec->groups);
   delay_free(spec->step);
   delay_free(spec->pause);
+  free(spec->trace);
+  free(spec->trace_column);
   free(spec);
 }

@@ -10,7 +10,8 @@ typedef struct cluster_spec cluster_spec;
 /* Reads the section (NULL: the synchronous default, no delay). */
 gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, gl_error *err);
 void cluster_free(cluster_spec *spec);
-/* The spec with every default filled in, as a recipe section in JSON; malloc'd. */
+/* The spec with every default filled in and its preset's source, as JSON: laws by their resolved
+ * parameters a and b (sim/delay.h). malloc'd; NULL if memory is short. */
 char *cluster_describe(const cluster_spec *spec);
 
 #endif

@@ -40,6 +40,7 @@ struct cluster_spec {
   delay_law *step;  /* seconds per update */
   delay_law *pause; /* seconds per evaluation */
   int64_t eval_every, publish_every;
+  char *trace, *trace_column; /* measured staleness to compare with; owned, NULL: none */
   double weights_bytes, rollout_bytes, samples_per_batch;
 };
 

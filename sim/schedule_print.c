@@ -1,0 +1,131 @@
+#include "sim/schedule_print.h"
+
+#include "core/json.h"
+#include "sim/series.h"
+#include "sim/spec.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+gl_status schedule_ks(const schedule *s, const cluster_spec *spec, double *distance,
+                      gl_error *err) {
+  *distance = NAN;
+  if (spec->trace == NULL || access(spec->trace, R_OK) != 0 || s->n_updates == 0) return GL_OK;
+  double *trace = NULL, *ours = NULL;
+  size_t n = 0;
+  gl_status status = series_read(&trace, &n, spec->trace, spec->trace_column, err);
+  if (status != GL_OK) return status;
+  if (n > s->n_updates) n = s->n_updates;
+  ours = calloc(n, sizeof *ours);
+  if (ours == NULL) {
+    free(trace);
+    return gl_fail_memory(err, "a staleness trace");
+  }
+  for (size_t i = 0; i < n; ++i)
+    ours[i] = (double)schedule_staleness(s, &s->updates[i], &s->batches[s->updates[i].first_batch]);
+  series_sort(ours, n);
+  series_sort(trace, n);
+  *distance = series_ks(ours, n, trace, n);
+  free(trace);
+  free(ours);
+  return GL_OK;
+}
+
+/* What both forms print besides staleness. */
+typedef struct line {
+  const char *name, *unit;
+  double value;
+} line;
+enum { N_LINES = 12 };
+
+static void lines_of(const schedule *s, line out[N_LINES]) {
+  const clock_row *c = &s->clock;
+  const line all[N_LINES] = {{"updates", "", (double)s->n_updates},
+                             {"simulated_s", "s", c->simulated_s},
+                             {"learner_utilisation", "", c->learner_utilisation},
+                             {"sampler_utilisation", "", c->sampler_utilisation},
+                             {"samples_per_s", "1/s", c->samples_per_s},
+                             {"batches_generated", "", c->batches_generated},
+                             {"batches_trained", "", c->batches_trained},
+                             {"batches_dropped", "", c->batches_dropped},
+                             {"batches_lost", "", c->batches_lost},
+                             {"bytes_up", "B", c->bytes_up},
+                             {"bytes_down", "B", c->bytes_down},
+                             {"retransmissions", "", c->retransmissions}};
+  for (size_t i = 0; i < N_LINES; ++i) out[i] = all[i];
+}
+
+static int add_staleness(cJSON *root, const schedule *s) {
+  const clock_row *c = &s->clock;
+  cJSON *to = cJSON_AddObjectToObject(root, "staleness");
+  int ok = to != NULL && json_add_number(to, "mean", c->staleness_mean) != NULL &&
+           json_add_number(to, "max", c->staleness_max) != NULL &&
+           json_add_number(to, "p50", c->staleness_p50) != NULL &&
+           json_add_number(to, "p95", c->staleness_p95) != NULL;
+  cJSON *histogram = ok ? cJSON_AddArrayToObject(to, "histogram") : NULL;
+  ok = histogram != NULL;
+  for (size_t i = 0; i < s->n_staleness && ok; ++i)
+    ok = json_add_number(histogram, NULL, (double)s->staleness[i]) != NULL;
+  return ok;
+}
+
+gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **out,
+                           gl_error *err) {
+  double ks = NAN;
+  *out = NULL;
+  gl_status status = schedule_ks(s, spec, &ks, err);
+  if (status != GL_OK) return status;
+  line all[N_LINES];
+  lines_of(s, all);
+  cJSON *root = cJSON_CreateObject();
+  int ok = root != NULL && json_add_string(root, "preset", spec->preset) != NULL &&
+           add_staleness(root, s);
+  for (size_t i = 0; i < N_LINES && ok; ++i)
+    ok = json_add_number(root, all[i].name, all[i].value) != NULL;
+  if (ok && spec->trace != NULL) ok = json_add_number(root, "ks_distance", ks) != NULL;
+  if (!ok) {
+    cJSON_Delete(root);
+    return gl_fail_memory(err, "JSON");
+  }
+  *out = root;
+  return GL_OK;
+}
+
+void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to) {
+  line all[N_LINES];
+  double ks = NAN;
+  gl_error err = {0};
+  lines_of(s, all);
+  fprintf(to, "%-20s  %s\n", "preset", spec->preset);
+  for (size_t i = 0; i < N_LINES; ++i)
+    fprintf(to, "%-20s  %.6g %s\n", all[i].name, all[i].value, all[i].unit);
+  fprintf(to, "%-20s  mean %.4g, median %g, p95 %g, max %g\n", "staleness", s->clock.staleness_mean,
+          s->clock.staleness_p50, s->clock.staleness_p95, s->clock.staleness_max);
+  if (spec->trace == NULL) return;
+  if (schedule_ks(s, spec, &ks, &err) != GL_OK)
+    fprintf(to, "%-20s  not available: %s\n", "ks_distance", err.text);
+  else if (isnan(ks))
+    fprintf(to, "%-20s  not available: %s is absent\n", "ks_distance", spec->trace);
+  else
+    fprintf(to, "%-20s  %.4f to %s\n", "ks_distance", ks, spec->trace);
+}
+
+void schedule_print_csv(const schedule *s, FILE *to) {
+  char t[6][NUMBER_TEXT_SIZE];
+  fputs("step,sampler,version,staleness,segments,bytes,start_s,generated_s,arrived_s,trained_s,"
+        "end_s\n",
+        to);
+  for (size_t i = 0; i < s->n_updates; ++i)
+    for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
+      const schedule_update *u = &s->updates[i];
+      const schedule_batch *b = &s->batches[u->first_batch + k];
+      fprintf(to, "%" PRId64 ",%" PRIu32 ",%" PRId64 ",%" PRId64 ",%" PRIu32 ",%s,%s,%s,%s,%s,",
+              u->step, b->sampler, s->segments[b->first_segment].version,
+              schedule_staleness(s, u, b), b->n_segments, number_text(b->bytes, t[0]),
+              number_text(b->start_s, t[1]), number_text(b->generated_s, t[2]),
+              number_text(b->arrived_s, t[3]), number_text(b->trained_s, t[4]));
+      fprintf(to, "%s\n", number_text(u->end_s, t[5]));
+    }
+}
