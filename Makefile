@@ -99,6 +99,7 @@ check-$(1): $(BUILD)/tests-$(1)
 	@$(BUILD)/tests-$(1) $$(SUITE)
 endef
 $(eval $(call room_check,core,$(BUILD)/libcore.a))
+$(eval $(call room_check,policy,$(BUILD)/libcore.a))
 $(eval $(call room_check,sim,$(BUILD)/libsim.a $(BUILD)/libcore.a))
 $(eval $(call room_check,toy,$(BUILD)/libtoy.a $(BUILD)/libcore.a))
 $(eval $(call room_check,llm,$(BUILD)/libllm.a $(BUILD)/libcore.a))
