@@ -35,11 +35,15 @@ static gl_status allocate(batch *b, gl_error *err) {
 gl_status batch_init(batch *b, uint64_t id, size_t n_groups, size_t group_size,
                      const size_t *lengths, gl_error *err) {
   *b = (batch){.id = id, .n_groups = n_groups};
-  if (group_size != 0 && n_groups > SIZE_MAX / group_size) return gl_fail_memory(err, "a batch");
-  b->n_responses = n_groups * group_size;
-  for (size_t i = 0; i < b->n_responses; ++i) {
-    if (lengths[i] > SIZE_MAX - b->n_tokens) return gl_fail_memory(err, "a batch");
+  int fits = group_size == 0 || n_groups <= SIZE_MAX / group_size;
+  b->n_responses = fits ? n_groups * group_size : 0;
+  for (size_t i = 0; i < b->n_responses && fits; ++i) {
+    fits = lengths[i] <= SIZE_MAX - b->n_tokens;
     b->n_tokens += lengths[i];
+  }
+  if (!fits) {
+    *b = (batch){0};
+    return gl_fail_memory(err, "a batch");
   }
   gl_status status = allocate(b, err);
   if (status != GL_OK) return status;

@@ -89,13 +89,17 @@ static gl_status check_format(store *s, int *empty, gl_error *err) {
 /* --- the writer's lock -------------------------------------------------------------------------
  */
 
-/* An open-file-description lock on a byte SQLite never touches. Closing the descriptor releases it,
- * also when the process is killed; readers are not in its way. A writer that was killed a moment
- * ago may have children that still hold it, so a busy lock is tried again for two seconds. */
-static gl_status lock_writer(store *s, gl_error *err) {
-  s->lock = open(s->path, O_RDWR | O_CLOEXEC);
+/* An open-file-description lock on a byte SQLite never touches, taken before anything is made or
+ * changed. Closing the descriptor releases it, also when the process is killed; readers are not in
+ * its way. A writer that was killed a moment ago may have children that still hold it, so a busy
+ * lock is tried again for two seconds. *made: the file did not exist before. */
+static gl_status lock_writer(store *s, int *made, gl_error *err) {
+  s->lock = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  *made = s->lock >= 0;
+  if (s->lock < 0 && errno == EEXIST) s->lock = open(s->path, O_RDWR | O_CLOEXEC);
   if (s->lock < 0)
-    return gl_fail(err, GL_EIO, "cannot open %s for writing: %s", s->path, strerror(errno));
+    return gl_fail(err, GL_EIO, "cannot open %s for writing: %s; write to another place", s->path,
+                   strerror(errno));
   struct flock byte = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 61, .l_len = 1};
   for (int tries = 0; fcntl(s->lock, F_OFD_SETLK, &byte) != 0; ++tries) {
@@ -113,11 +117,10 @@ static gl_status lock_writer(store *s, gl_error *err) {
 /* --- opening and closing -----------------------------------------------------------------------
  */
 
-static gl_status open_checked(store *s, store_mode mode, int is_new, const char *vfs,
-                              gl_error *err) {
-  int flags =
-      mode == STORE_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  int code = sqlite3_open_v2(s->path, &s->db, flags, vfs);
+static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_error *err) {
+  /* A reader opens for writing too where it may: a writer that was killed leaves a journal that has
+   * to be rolled back before anything can be read. */
+  int code = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE, vfs);
   if (code != SQLITE_OK) return store_fail(s, code, "opening", err);
   sqlite3_extended_result_codes(s->db, 1);
   sqlite3_busy_timeout(s->db, 10000);
@@ -129,34 +132,31 @@ static gl_status open_checked(store *s, store_mode mode, int is_new, const char 
   if (status != GL_OK) return status;
   if (mode == STORE_READ) {
     if (empty) return gl_fail(err, GL_EIO, "%s is empty, not a gepolab study", s->path);
-    return GL_OK;
+    return store_exec(s, "PRAGMA query_only = ON", "opening", err);
   }
-  if (empty && !is_new && access(s->path, W_OK) != 0)
-    return gl_fail(err, GL_EIO, "%s is read-only", s->path);
-  if (empty) status = create_schema(s, err);
-  if (status == GL_OK && sqlite3_db_readonly(s->db, "main") == 1)
+  if (sqlite3_db_readonly(s->db, "main") == 1)
     return gl_fail(err, GL_EIO, "%s is read-only; copy it, or write to another file", s->path);
-  return status == GL_OK ? lock_writer(s, err) : status;
+  return empty ? create_schema(s, err) : GL_OK;
 }
 
 gl_status store_open_vfs(store **out, const char *path, store_mode mode, const char *vfs,
                          gl_error *err) {
   *out = NULL;
-  int is_new = access(path, F_OK) != 0;
-  if (mode == STORE_READ && is_new)
+  if (mode == STORE_READ && access(path, F_OK) != 0)
     return gl_fail(err, GL_EIO, "cannot open %s: %s", path, strerror(errno));
   store *s = calloc(1, sizeof *s);
   if (s == NULL) return gl_fail_memory(err, "a study");
   s->lock = -1;
   s->path = strdup(path);
-  gl_status status =
-      s->path == NULL ? gl_fail_memory(err, "a path") : open_checked(s, mode, is_new, vfs, err);
-  if (status == GL_OK) {
+  int made = 0;
+  gl_status status = s->path == NULL ? gl_fail_memory(err, "a path") : GL_OK;
+  if (status == GL_OK && mode == STORE_WRITE) status = lock_writer(s, &made, err);
+  if (status == GL_OK) status = open_checked(s, mode, vfs, err);
+  if (status != GL_OK && made) unlink(path); /* leave nothing half-made behind */
+  if (status == GL_OK)
     *out = s;
-    return GL_OK;
-  }
-  store_close(s);
-  if (is_new && mode == STORE_WRITE) unlink(path); /* leave nothing half-made behind */
+  else
+    store_close(s);
   return status;
 }
 

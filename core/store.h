@@ -1,8 +1,8 @@
 /* Results: one SQLite file per study, one writer.
  *
- * Tables: study (format version), runs (one per finished cell), steps (one row per learner update),
+ * Tables: runs (one per finished cell), steps (one row per learner update),
  * evals, staleness (histogram per run), clock (the schedule's throughput and utilisation per run),
- * tuned (chosen learning rates), bias (rows of the exact laboratory). Column names of steps are
+ * tuned (chosen learning rates). Column names of steps are
  * those of core/metrics.h. A run is inserted whole in one transaction or not at all; a failed or
  * diverged run is a row with its status and reason.
  *
@@ -92,7 +92,7 @@ gl_status store_put_tuned(store *s, const char *study, const char *algorithm, co
 /* Joins the runs of another study file into this one; equal keys must agree. */
 gl_status store_merge(store *into, const char *path, gl_error *err);
 
-/* Writes a table (runs, steps, evals, staleness, clock, tuned, bias) as csv, tsv or jsonl, in the
+/* Writes a table (runs, steps, evals, staleness, clock, tuned) as csv, tsv or jsonl, in the
  * export order; doubles in shortest round-trip form, NaN as an empty cell or null. */
 gl_status store_export(store *s, const char *table, const char *format, FILE *to, gl_error *err);
 
