@@ -1,0 +1,161 @@
+/* gepolab run: one training run, with a summary. */
+#include "core/progress.h"
+#include "experiments/args.h"
+#include "experiments/command.h"
+#include "experiments/executor.h"
+#include "experiments/recipe.h"
+#include "experiments/report.h"
+#include "experiments/sweep.h"
+#include "experiments/train.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const char *const status_names[] = {"done", "diverged", "failed"};
+
+/* --- what is printed ----------------------------------------------------------------------------
+ */
+
+static cJSON *evals_json(cJSON *to, const outcome *o) {
+  cJSON *list = cJSON_AddArrayToObject(to, "evals");
+  for (size_t i = 0; i < o->n_evals && list != NULL; ++i) {
+    cJSON *item = cJSON_CreateObject();
+    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
+        json_add_number(item, "step", (double)o->evals[i].step) == NULL ||
+        json_add_number(item, "time_s", o->evals[i].time_s) == NULL ||
+        json_add_number(item, "eval_score", o->evals[i].eval_score) == NULL)
+      list = NULL;
+  }
+  return list;
+}
+
+/* The last update's measurements, by name. */
+static cJSON *metrics_json(cJSON *to, const outcome *o) {
+  cJSON *map = cJSON_AddObjectToObject(to, "last_update");
+  if (o->n_steps == 0) return map;
+  const double *value = o->steps[o->n_steps - 1].metric;
+  for (int m = 0; m < METRIC_COUNT && map != NULL; ++m)
+    if (json_add_number(map, metric_about((metric)m)->name, value[m]) == NULL) map = NULL;
+  return map;
+}
+
+/* No wall-clock time in it: two runs of one recipe print the same. */
+static gl_status print_json(const recipe *r, const outcome *o, gl_error *err) {
+  outcome_scores s = outcome_summarise(o);
+  cJSON *d = cJSON_CreateObject();
+  int ok = d != NULL && json_add_string(d, "name", r->name) != NULL &&
+           json_add_string(d, "algorithm", r->algorithm.name) != NULL &&
+           json_add_number(d, "seed", (double)r->seed) != NULL &&
+           json_add_string(d, "status", status_names[o->status]) != NULL &&
+           json_add_string(d, "reason", o->reason) != NULL &&
+           json_add_number(d, "steps", (double)o->n_steps) != NULL &&
+           json_add_number(d, "eval_first", s.eval_first) != NULL &&
+           json_add_number(d, "best", s.best) != NULL &&
+           json_add_number(d, "last", s.last) != NULL &&
+           json_add_number(d, "best_to_last", s.best_to_last) != NULL &&
+           report_clock_json(d, &o->clock, o->staleness, o->n_staleness) &&
+           evals_json(d, o) != NULL && metrics_json(d, o) != NULL;
+  if (!ok) {
+    cJSON_Delete(d);
+    d = NULL;
+  }
+  return report_json(d, err);
+}
+
+static void print_text(const recipe *r, const outcome *o) {
+  outcome_scores s = outcome_summarise(o);
+  printf("%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s\n", r->name, r->algorithm.name,
+         (unsigned long long)r->seed, o->n_steps, o->wall_s, status_names[o->status],
+         o->reason[0] != '\0' ? ": " : "", o->reason);
+  printf("  eval_first           %.4f\n  best                 %.4f\n", s.eval_first, s.best);
+  printf("  last                 %.4f\n  best_to_last         %.4f\n", s.last, s.best_to_last);
+  report_clock_text(&o->clock, o->n_steps);
+}
+
+/* --- the run ------------------------------------------------------------------------------------
+ */
+
+static int after_step(void *self, size_t step, double last_eval) {
+  char note[48];
+  snprintf(note, sizeof note, "eval_score %.3f", last_eval);
+  progress_at(self, step, note);
+  return executor_caught();
+}
+
+static gl_status refuse_sweep(const recipe *r, gl_error *err) {
+  const char *key = r->sweep != NULL ? "sweep" : "tune";
+  const cfg_node *place = r->sweep != NULL ? r->sweep : r->tune;
+  if (place == NULL) return GL_OK;
+  return cfg_fail(
+      place, err,
+      "the recipe has a `%s`, which `gepolab run` would ignore; use `gepolab sweep`, or "
+      "drop it with the override %s=~",
+      key, key);
+}
+
+/* The recipe as the one cell of a study. */
+static gl_status keep(const char *file, const cfg_doc *doc, const recipe *r, const outcome *o,
+                      gl_error *err) {
+  study one;
+  store *s = NULL;
+  const study_grid no_axes = {.n_axes = 0};
+  gl_status status = study_expand(&one, doc, &no_axes, NULL, 0, 0, err);
+  if (status == GL_OK) status = store_open(&s, file, STORE_WRITE, err);
+  if (status == GL_OK) status = sweep_store_cell(s, r->name, &one.cells[0], o, err);
+  store_close(s);
+  study_fini(&one);
+  return status;
+}
+
+static gl_status train_and_report(const cfg_doc *doc, const recipe *r, const char *file, int json,
+                                  int quiet, gl_error *err) {
+  outcome o = {0};
+  progress *bar =
+      progress_new(r->name, "updates", r->steps, quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
+  train_watch watch = {after_step, bar};
+  executor_catch_signals();
+  gl_status status = train_run(&o, r, &watch, err);
+  progress_free(bar);
+  if (status == GL_OK && file != NULL) status = keep(file, doc, r, &o, err);
+  if (status == GL_OK && json) status = print_json(r, &o, err);
+  if (status == GL_OK && !json) print_text(r, &o);
+  outcome_fini(&o);
+  return status;
+}
+
+static gl_status run_run(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0, quiet = 0;
+  const char *file = NULL;
+  const args_option options[] = {
+      {"output", 'o', ARGS_TEXT, "FILE.db", "keep the run in this study file", &file},
+      {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
+      {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &json}};
+  args a;
+  cfg_doc *doc = NULL;
+  recipe r;
+  gl_status status = args_parse(&a, self, options, 3, (args_shape){1, 1, 1}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
+    if (status == GL_OK) status = recipe_read(&r, doc, err);
+    if (status == GL_OK) status = refuse_sweep(&r, err);
+    if (status == GL_OK) status = recipe_check(&r, err);
+    if (status == GL_OK) status = train_and_report(doc, &r, file, json, quiet, err);
+  }
+  cfg_free(doc);
+  args_fini(&a);
+  return status;
+}
+
+const command command_run = {
+    .name = "run",
+    .arguments = "RECIPE [key=value …]",
+    .summary = "one training run, with a summary",
+    .about =
+        "Trains once as the recipe says and prints best and last evaluation, staleness and the\n"
+        "clock. RECIPE is a file or the name of an embedded recipe; key=value overrides any\n"
+        "field by its dotted path and takes any YAML value. A run whose parameters stop being\n"
+        "numbers, or whose score collapses, is a result: `status` says diverged.",
+    .examples = "  gepolab run quickstart\n"
+                "  gepolab run quickstart algorithm=gepo steps=60 seed=7\n"
+                "  gepolab run quickstart 'algorithm={base: gepo, clip: none}' -o runs.db --json",
+    .run = run_run};

@@ -1,0 +1,206 @@
+#include "experiments/recipe.h"
+
+#include "core/json.h"
+#include "experiments/resources.h"
+#include "sim/cluster.h"
+#include "toy/toy.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- loading -----------------------------------------------------------------------------------
+ */
+
+static gl_status no_such_recipe(const char *source, gl_error *err) {
+  enum { MAX_NAMES = 64, NAME_SIZE = 64 };
+  char text[MAX_NAMES][NAME_SIZE];
+  const char *names[MAX_NAMES];
+  size_t n = 0;
+  for (size_t i = 0; resources_at(i) != NULL && n < MAX_NAMES; ++i) {
+    size_t length = 0;
+    const char *name = resources_recipe_name(resources_at(i), &length);
+    if (name == NULL || length >= NAME_SIZE) continue;
+    memcpy(text[n], name, length);
+    text[n][length] = '\0';
+    names[n] = text[n];
+    ++n;
+  }
+  const char *near = cfg_nearest(source, names, n);
+  if (near != NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "%s:1:1: there is no such file and no embedded recipe of that name (did you "
+                   "mean '%s'?)",
+                   source, near);
+  return gl_fail(err, GL_EINPUT,
+                 "%s:1:1: there is no such file and no embedded recipe of that name; `gepolab "
+                 "recipes` lists those",
+                 source);
+}
+
+/* A file wins over an embedded recipe of the same name only if it is really there. */
+static gl_status load_source(cfg_doc **out, const char *source, gl_error *err) {
+  const resource *r = resources_recipe(source);
+  if (access(source, F_OK) == 0 && (r == NULL || strpbrk(source, "/.") != NULL))
+    return cfg_load_file(out, source, err);
+  if (r != NULL) return cfg_load_text(out, r->data, r->size, r->path, err);
+  if (errno == ENOENT || errno == ENOTDIR) return no_such_recipe(source, err);
+  return cfg_load_file(out, source, err);
+}
+
+/* The file's name without folder and suffix. */
+static void name_from_path(const char *source, char *name, size_t size) {
+  const char *slash = strrchr(source, '/');
+  snprintf(name, size, "%s", slash != NULL ? slash + 1 : source);
+  char *dot = strrchr(name, '.');
+  if (dot != NULL && dot != name) *dot = '\0';
+}
+
+static gl_status ensure_name(cfg_doc *doc, const char *source, gl_error *err) {
+  if (cfg_find(cfg_root(doc), "name") != NULL) return GL_OK;
+  char name[NAME_MAX + 1];
+  name_from_path(source, name, sizeof name);
+  cJSON *json = cJSON_CreateObject();
+  if (json == NULL || cJSON_AddStringToObject(json, "name", name) == NULL) {
+    cJSON_Delete(json);
+    return gl_fail_memory(err, "the recipe's name");
+  }
+  char *text = cJSON_PrintUnformatted(json);
+  cJSON_Delete(json);
+  if (text == NULL) return gl_fail_memory(err, "the recipe's name");
+  cfg_doc *named = NULL;
+  gl_status status = cfg_load_text(&named, text, strlen(text), "file name", err);
+  free(text);
+  if (status != GL_OK) return status;
+  status = cfg_set(doc, "name", cfg_find(cfg_root(named), "name"), err);
+  cfg_free(named);
+  return status;
+}
+
+gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
+                      size_t n_overrides, gl_error *err) {
+  *out = NULL;
+  gl_status status = load_source(out, source, err);
+  for (size_t i = 0; i < n_overrides && status == GL_OK; ++i)
+    status = cfg_override(*out, overrides[i], err);
+  if (status == GL_OK) status = ensure_name(*out, source, err);
+  if (status != GL_OK) {
+    cfg_free(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
+/* --- reading -----------------------------------------------------------------------------------
+ */
+
+static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, train, "train", err);
+  out->groups = cfg_count(&r, "groups", 8, 1, 1u << 20);
+  out->group_size = cfg_count(&r, "group_size", 8, 1, 1u << 20);
+  out->minibatches = cfg_count(&r, "minibatches", 1, 1, 1u << 20);
+  out->epochs = cfg_count(&r, "epochs", 1, 1, 1u << 20);
+  return cfg_end(&r);
+}
+
+static gl_status read_algorithm(recipe *out, const cfg_node *algorithm, gl_error *err) {
+  if (algorithm != NULL) return policy_row_parse(&out->algorithm, algorithm, err);
+  const policy_row *fallback = policy_rows_find("grpo");
+  if (fallback == NULL) return gl_fail(err, GL_EINTERNAL, "the row grpo is missing");
+  out->algorithm = *fallback;
+  return GL_OK;
+}
+
+/* A section that is there; `sweep=~` on the command line takes one away. */
+static const cfg_node *section(cfg_reader *r, const char *key) {
+  const cfg_node *node = cfg_child(r, key);
+  return node != NULL && cfg_is_null(node) ? NULL : node;
+}
+
+static gl_status must_be_map(const cfg_node *node, const char *key, gl_error *err) {
+  if (node == NULL || cfg_kind_of(node) == CFG_MAP) return GL_OK;
+  return cfg_fail(node, err, "'%s' must be a map of keys to values", key);
+}
+
+gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
+  *out = (recipe){.root = cfg_root(doc)};
+  cfg_reader r;
+  cfg_begin(&r, cfg_root(doc), "recipe", err);
+  out->name = cfg_string(&r, "name", "recipe");
+  out->description = cfg_string(&r, "description", "");
+  out->seed = (uint64_t)cfg_int(&r, "seed", 1, 0, INT64_MAX);
+  out->steps = cfg_count(&r, "steps", 200, 1, 100000000);
+  out->eval_every = cfg_count(&r, "eval_every", 10, 1, 100000000);
+  out->world = section(&r, "world");
+  out->optimizer = section(&r, "optimizer");
+  out->sampling = section(&r, "sampling");
+  out->cluster = section(&r, "cluster");
+  out->sweep = section(&r, "sweep");
+  out->tune = section(&r, "tune");
+  const cfg_node *train = section(&r, "train");
+  const cfg_node *algorithm = section(&r, "algorithm");
+  gl_status status = cfg_end(&r);
+  const struct {
+    const char *key;
+    const cfg_node *node;
+  } maps[] = {{"world", out->world}, {"optimizer", out->optimizer}, {"sampling", out->sampling},
+              {"train", train},      {"cluster", out->cluster},     {"sweep", out->sweep},
+              {"tune", out->tune}};
+  for (size_t i = 0; i < sizeof maps / sizeof maps[0] && status == GL_OK; ++i)
+    status = must_be_map(maps[i].node, maps[i].key, err);
+  if (status == GL_OK) status = read_train(out, train, err);
+  if (status == GL_OK) status = read_algorithm(out, algorithm, err);
+  return status;
+}
+
+/* --- what a recipe describes -------------------------------------------------------------------
+ */
+
+static const char *const world_kinds[] = {"bandit", "sequence"};
+
+gl_status recipe_learner(learner *out, const recipe *r, gl_error *err) {
+  const cfg_node *kind = cfg_find(r->world, "kind");
+  if (kind == NULL) return cfg_fail(r->world, err, "'world' must say its kind: bandit or sequence");
+  learner_setup setup = {.seed = r->seed,
+                         .algorithm = &r->algorithm,
+                         .world = r->world,
+                         .optimizer = r->optimizer,
+                         .sampling = r->sampling,
+                         .group_size = r->group_size,
+                         .n_groups = r->groups,
+                         .minibatches = r->minibatches,
+                         .epochs = r->epochs,
+                         .updates = r->steps};
+  if (toy_is_kind(cfg_text(kind))) return toy_learner_new(out, &setup, err);
+  const char *near = cfg_nearest(cfg_text(kind), world_kinds, 2);
+  return cfg_fail(kind, err, "there is no world of kind '%s'; allowed are bandit, sequence%s%s%s",
+                  cfg_text(kind), near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
+                  near != NULL ? "'?)" : "");
+}
+
+gl_status recipe_check(const recipe *r, gl_error *err) {
+  if (r->world == NULL)
+    return cfg_fail(r->root, err,
+                    "recipe '%s' has no world, so nothing can be learned; add `world: {kind: "
+                    "bandit | sequence, …}`, or use `gepolab sim` for its clock alone",
+                    r->name);
+  cluster_spec *cluster = NULL;
+  gl_status status = cluster_parse(&cluster, r->cluster, err);
+  cluster_free(cluster);
+  if (status != GL_OK) return status;
+  learner l = {0};
+  status = recipe_learner(&l, r, err);
+  learner_fini(&l);
+  return status;
+}
+
+double recipe_lr(const recipe *r) {
+  double lr = NAN;
+  const cfg_node *node = r->optimizer != NULL ? cfg_find(r->optimizer, "lr") : NULL;
+  return node != NULL && cfg_number(node, &lr) ? lr : NAN;
+}

@@ -1,0 +1,45 @@
+/* A recipe's top-level keys as settings. The sections inside (world, cluster, …) are read by the
+ * rooms they belong to; recipe_check() makes each of them read its own, so that a wrong recipe is
+ * found before anything is run or written.
+ */
+#ifndef GEPOLAB_EXPERIMENTS_RECIPE_H
+#define GEPOLAB_EXPERIMENTS_RECIPE_H
+
+#include "core/config.h"
+#include "core/error.h"
+#include "core/learner.h"
+#include "core/policy_row.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct recipe {
+  const cfg_node *root;
+  const char *name, *description; /* borrowed from the doc, like every section */
+  uint64_t seed;
+  size_t steps, eval_every;
+  const cfg_node *world; /* NULL in a recipe of the clock alone */
+  const cfg_node *optimizer, *sampling, *cluster, *sweep, *tune;
+  size_t groups, group_size, minibatches, epochs;
+  policy_row algorithm;
+} recipe;
+
+/* Loads a recipe by path, or an embedded one by name, applies the overrides in order, and makes
+ * sure that it has a name (the file's, unless it says another). */
+gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
+                      size_t n_overrides, gl_error *err);
+
+/* Reads the top-level keys; the doc must outlive *out. Every unknown key is an error. */
+gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err);
+
+/* Builds what a run of it needs and throws it away: the world must be there and every section must
+ * be right. Creates no file. */
+gl_status recipe_check(const recipe *r, gl_error *err);
+
+/* The learner a recipe describes; release with learner_fini(). */
+gl_status recipe_learner(learner *out, const recipe *r, gl_error *err);
+
+/* optimizer.lr as the recipe writes it, NaN where it leaves it to the learner. */
+double recipe_lr(const recipe *r);
+
+#endif

@@ -1,0 +1,261 @@
+#include "experiments/sweep.h"
+
+#include "core/store_scores.h"
+#include "experiments/executor.h"
+#include "experiments/recipe.h"
+#include "experiments/train.h"
+#include "experiments/tune.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct sweep {
+  const sweep_options *options;
+  const cfg_doc *doc;
+  recipe base;
+  study_grid grid, tuning_grid; /* tuning_grid.n_axes 0: no tuning */
+  study tuning, cells;
+  double *score; /* [tuning.n_cells] -INFINITY: not known yet */
+  store *store;
+  sweep_report *report;
+  gl_error *err;
+} sweep;
+
+/* One list of cells on its way through the workers. */
+typedef struct phase {
+  sweep *sweep;
+  const study *cells;
+  size_t *jobs; /* [n_jobs] indices into cells */
+  size_t n_jobs, finished;
+  progress *bar;
+} phase;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int is_mine(const sweep *s, size_t i) {
+  return i % s->options->shards.count == s->options->shards.index;
+}
+
+/* --- one cell -----------------------------------------------------------------------------------
+ */
+
+static gl_status run_cell(void *self, size_t job, outcome *out, gl_error *err) {
+  const phase *p = self;
+  cfg_doc *doc = NULL;
+  recipe r;
+  gl_status status = study_cell_recipe(&doc, &p->cells->cells[p->jobs[job]], err);
+  if (status == GL_OK) status = recipe_read(&r, doc, err);
+  if (status == GL_OK) status = train_run(out, &r, NULL, err);
+  cfg_free(doc);
+  return status;
+}
+
+/* What kind of machine it was; no names of hosts or people. */
+static void describe_machine(char *text, size_t size) {
+  struct utsname u;
+  if (uname(&u) != 0) {
+    snprintf(text, size, "unknown");
+    return;
+  }
+  snprintf(text, size, "%s %s, %ld processors", u.sysname, u.machine,
+           sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *cell,
+                           const outcome *o, gl_error *err) {
+  char machine[256];
+  describe_machine(machine, sizeof machine);
+  /* A rate left to the learner's default is what its first update used. */
+  double lr = isnan(cell->lr) && o->n_steps > 0 ? o->steps[0].metric[METRIC_LR] : cell->lr;
+  run_record record = {.key = cell->key,
+                       .ordinal = (int64_t)cell->ordinal,
+                       .study = study_name,
+                       .algorithm = cell->algorithm,
+                       .axes = cell->axes,
+                       .recipe = cell->recipe,
+                       .code_version = GEPOLAB_VERSION,
+                       .machine = machine,
+                       .seed = cell->seed,
+                       .lr = lr,
+                       .status = o->status,
+                       .reason = o->reason,
+                       .wall_s = o->wall_s,
+                       .clock = o->clock,
+                       .steps = o->steps,
+                       .n_steps = o->n_steps,
+                       .evals = o->evals,
+                       .n_evals = o->n_evals,
+                       .staleness = o->staleness,
+                       .n_staleness = o->n_staleness};
+  return store_put_run(to, &record, err);
+}
+
+/* --- what becomes of finished jobs --------------------------------------------------------------
+ */
+
+static void note_failure(sweep_report *report, const study_cell *cell, const outcome *o) {
+  if (report->failure[0] != '\0') return;
+  snprintf(report->failure, sizeof report->failure, "%s, seed %llu, %s: %.150s", cell->algorithm,
+           (unsigned long long)cell->seed, cell->axes, o->reason);
+}
+
+static gl_status keep_score(void *self, size_t job, const outcome *o, gl_error *err) {
+  phase *p = self;
+  sweep *s = p->sweep;
+  const study_cell *cell = &p->cells->cells[p->jobs[job]];
+  progress_at(p->bar, ++p->finished, cell->algorithm);
+  ++s->report->tuning_runs;
+  if (o->status == RUN_FAILED) {
+    ++s->report->failed;
+    note_failure(s->report, cell, o);
+    return GL_OK;
+  }
+  double score = tune_score(o, s->base.steps);
+  s->score[p->jobs[job]] = score;
+  return store_put_score(s->store, cell->key, cell->recipe, score, err);
+}
+
+static gl_status keep_run(void *self, size_t job, const outcome *o, gl_error *err) {
+  phase *p = self;
+  sweep_report *report = p->sweep->report;
+  const study_cell *cell = &p->cells->cells[p->jobs[job]];
+  progress_at(p->bar, ++p->finished, cell->algorithm);
+  switch (o->status) {
+  case RUN_DONE:
+    ++report->done;
+    break;
+  case RUN_DIVERGED:
+    ++report->diverged;
+    break;
+  case RUN_FAILED:
+    ++report->failed;
+    note_failure(report, cell, o);
+    break;
+  }
+  return sweep_store_cell(p->sweep->store, p->sweep->base.name, cell, o, err);
+}
+
+static gl_status run_phase(phase *p, const char *what,
+                           gl_status (*done)(void *, size_t, const outcome *, gl_error *)) {
+  if (p->n_jobs == 0) return GL_OK;
+  p->bar = progress_new(what, "runs", p->n_jobs, p->sweep->options->progress);
+  executor_plan plan = {.n_jobs = p->n_jobs,
+                        .workers = p->sweep->options->workers,
+                        .work = run_cell,
+                        .done = done,
+                        .self = p};
+  gl_status status = executor_run(&plan, p->sweep->err);
+  progress_free(p->bar);
+  return status;
+}
+
+/* --- the two phases -----------------------------------------------------------------------------
+ */
+
+static gl_status tune(sweep *s) {
+  if (s->tuning_grid.n_axes == 0) return GL_OK;
+  double begun = now();
+  phase p = {.sweep = s, .cells = &s->tuning};
+  p.jobs = calloc(s->tuning.n_cells, sizeof *p.jobs);
+  s->score = calloc(s->tuning.n_cells, sizeof *s->score);
+  if (p.jobs == NULL || s->score == NULL) {
+    free(p.jobs);
+    return gl_fail_memory(s->err, "the tuning runs");
+  }
+  for (size_t i = 0; i < s->tuning.n_cells; ++i) {
+    const study_cell *cell = &s->tuning.cells[i];
+    s->score[i] = -INFINITY;
+    if (store_get_score(s->store, cell->key, cell->recipe, &s->score[i]))
+      ++s->report->tuning_known;
+    else if (!s->options->shards.mpi || is_mine(s, i))
+      p.jobs[p.n_jobs++] = i;
+  }
+  gl_status status = run_phase(&p, "tuning", keep_score);
+  free(p.jobs);
+  status = shards_share(&s->options->shards, s->score, s->tuning.n_cells, status);
+  for (size_t i = 0; i < s->tuning.n_cells; ++i)
+    if (s->score[i] == -INFINITY) s->score[i] = NAN; /* failed */
+  if (status == GL_OK)
+    status = tune_choose(&s->report->rates, &s->report->edge, &s->report->n_rates, &s->tuning,
+                         s->score, s->err);
+  for (size_t i = 0; i < s->report->n_rates && status == GL_OK; ++i) {
+    const study_rate *rate = &s->report->rates[i];
+    status = store_put_tuned(s->store, s->base.name, rate->algorithm, "{}", rate->lr, rate->score,
+                             s->err);
+  }
+  s->report->tuning_s = now() - begun;
+  return status;
+}
+
+static gl_status run_grid(sweep *s) {
+  double begun = now();
+  study_fini(&s->cells);
+  gl_status status =
+      study_expand(&s->cells, s->doc, &s->grid, s->report->rates, s->report->n_rates, 0, s->err);
+  if (status != GL_OK) return status;
+  phase p = {.sweep = s, .cells = &s->cells};
+  p.jobs = calloc(s->cells.n_cells, sizeof *p.jobs);
+  if (p.jobs == NULL) return gl_fail_memory(s->err, "the cells of the sweep");
+  for (size_t i = 0; i < s->cells.n_cells; ++i) {
+    if (!is_mine(s, i)) continue;
+    ++s->report->cells;
+    if (store_has_finished(s->store, s->cells.cells[i].key, s->cells.cells[i].recipe))
+      ++s->report->known;
+    else
+      p.jobs[p.n_jobs++] = i;
+  }
+  status = run_phase(&p, s->base.name, keep_run);
+  free(p.jobs);
+  s->report->grid_s = now() - begun;
+  return status;
+}
+
+/* --- all of it ----------------------------------------------------------------------------------
+ */
+
+/* Everything that can be wrong with the recipe is found here, before any file is touched. */
+static gl_status check(sweep *s) {
+  gl_status status = recipe_read(&s->base, s->doc, s->err);
+  if (status == GL_OK) status = study_grid_read(&s->grid, s->doc, s->err);
+  if (status == GL_OK) status = tune_grid_read(&s->tuning_grid, s->doc, &s->grid, s->err);
+  if (status == GL_OK) status = study_expand(&s->cells, s->doc, &s->grid, NULL, 0, 1, s->err);
+  if (status == GL_OK && s->tuning_grid.n_axes > 0)
+    status = study_expand(&s->tuning, s->doc, &s->tuning_grid, NULL, 0, 1, s->err);
+  return status;
+}
+
+gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
+                    gl_error *err) {
+  *out = (sweep_report){0};
+  sweep s = {.options = options, .doc = doc, .report = out, .err = err};
+  char path[PATH_MAX];
+  gl_status status = check(&s);
+  if (status == GL_OK)
+    status =
+        shards_path(path, sizeof path, options->file, &options->shards, options->shards.index, err);
+  if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
+  /* From here on all ranks of an MPI job go on together or stop together. */
+  status = shards_share(&options->shards, NULL, 0, status);
+  if (status == GL_OK) status = tune(&s);
+  if (status == GL_OK) status = run_grid(&s);
+  store_close(s.store);
+  study_fini(&s.cells);
+  study_fini(&s.tuning);
+  free(s.score);
+  return status;
+}
+
+void sweep_report_fini(sweep_report *r) {
+  free(r->rates);
+  free(r->edge);
+  *r = (sweep_report){0};
+}

@@ -1,0 +1,44 @@
+/* A sweep from a checked recipe to a filled study file: tuning runs first, then the grid. */
+#ifndef GEPOLAB_EXPERIMENTS_SWEEP_H
+#define GEPOLAB_EXPERIMENTS_SWEEP_H
+
+#include "core/config.h"
+#include "core/error.h"
+#include "core/progress.h"
+#include "core/store.h"
+#include "experiments/outcome.h"
+#include "experiments/shards.h"
+#include "experiments/study.h"
+
+#include <stddef.h>
+
+typedef struct sweep_options {
+  const char *file; /* the study; shards add their number */
+  size_t workers;
+  shards shards;
+  progress_mode progress;
+} sweep_options;
+
+typedef struct sweep_report {
+  size_t tuning_runs, tuning_known; /* made now, found in the file */
+  size_t cells, known;              /* of this shard; found finished in the file */
+  size_t done, diverged, failed;    /* made now */
+  double tuning_s, grid_s;
+  study_rate *rates; /* [n_rates], owned */
+  int *edge;         /* [n_rates], owned: 1 where the best rate is an end of the grid */
+  size_t n_rates;
+  char failure[256]; /* reason of the first failed cell */
+} sweep_report;
+
+/* Reads the sweep and every one of its cells, and only then opens the file and runs what is not in
+ * it yet. A failed cell is counted and stored as such and tried again by the next call. Release
+ * *out with sweep_report_fini() in any case. */
+gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
+                    gl_error *err);
+void sweep_report_fini(sweep_report *r);
+
+/* What the store keeps of one cell's run. Strings are borrowed from the cell and the outcome. */
+gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *cell,
+                           const outcome *o, gl_error *err);
+
+#endif
