@@ -44,6 +44,7 @@ void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, 
   }
   qsort(rank, n, sizeof *rank, by_probability);
   size_t keep = spec->top_k != 0 && spec->top_k < n ? spec->top_k : n;
+  while (keep < n && rank[keep].logp == rank[keep - 1].logp) ++keep;
   double kept = 0;
   for (size_t i = 0; i < keep; ++i) kept += exp(rank[i].logp);
   if (spec->top_p < 1) {

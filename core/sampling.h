@@ -30,10 +30,12 @@ typedef struct sampling_rank {
   size_t token;
 } sampling_rank;
 
-/* The truncated law: out[n] from the temperature-scaled logp[n], -inf outside. top-k keeps the k
- * most probable tokens, of equals the lower number; then top-p keeps the shortest run of the most
- * probable whose share of what top-k kept reaches top_p, never fewer than one. rank[n] is scratch.
- * Not-a-number log-probabilities are copied as they are. out may not overlap logp. */
+/* The truncated law: out[n] from the temperature-scaled logp[n], -inf outside. top-k keeps every
+ * token at least as probable as the k-th, so that ties stay and no token number is preferred (the
+ * rule of Hugging Face's TopKLogitsWarper; uniform logits are not truncated at all). Then top-p
+ * keeps the shortest run of the most probable, of equals the lower number, whose share of what
+ * top-k kept reaches top_p, never fewer than one. rank[n] is scratch. Not-a-number
+ * log-probabilities are copied as they are. out may not overlap logp. */
 void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, double *out,
                        sampling_rank *rank);
 

@@ -1,0 +1,181 @@
+/* Truncation of a law by top-k and top-p, the sections `sampling` and `optimizer`, and schedules of
+ * the learning rate, against cases worked by hand. */
+#include "core/optimizer.h"
+#include "core/sampling.h"
+#include "tests/suite.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum { MAX_TOKENS = 8 };
+
+/* Truncates probabilities p[n] and compares with expected probabilities, 0 meaning outside. */
+static void check_law(size_t top_k, double top_p, size_t n, const double *p,
+                      const double *expected) {
+  sampling_spec spec = {.temperature = 1, .top_k = top_k, .top_p = top_p};
+  sampling_rank rank[MAX_TOKENS];
+  double logp[MAX_TOKENS], out[MAX_TOKENS];
+  for (size_t i = 0; i < n; ++i) logp[i] = log(p[i]);
+  sampling_truncate(&spec, logp, n, out, rank);
+  for (size_t i = 0; i < n; ++i) {
+    if (expected[i] == 0) CU_ASSERT(out[i] == -INFINITY);
+    if (expected[i] != 0) ASSERT_CLOSE(exp(out[i]), expected[i], 1e-14);
+  }
+}
+
+static const double skewed[] = {0.15, 0.5, 0.05, 0.3};
+
+static void top_k_keeps_the_most_probable_tokens(void) {
+  check_law(1, 1, 4, skewed, (double[]){0, 1, 0, 0});
+  check_law(2, 1, 4, skewed, (double[]){0, 0.625, 0, 0.375});
+  check_law(3, 1, 4, skewed, (double[]){0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95});
+  check_law(4, 1, 4, skewed, skewed);
+  check_law(9, 1, 4, skewed, skewed);
+}
+
+static void top_p_keeps_the_shortest_run_that_reaches_its_share(void) {
+  check_law(0, 0.4, 4, skewed, (double[]){0, 1, 0, 0});
+  check_law(0, 0.6, 4, skewed, (double[]){0, 0.625, 0, 0.375});
+  check_law(0, 0.9, 4, skewed, (double[]){0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95});
+  check_law(0, 1, 4, skewed, skewed);
+  check_law(0, 1e-300, 4, skewed, (double[]){0, 1, 0, 0});
+}
+
+/* Of {0.5, 0.3} the first is 0.625: enough for a share of 0.6, though 0.5 alone is not. */
+static void top_p_is_a_share_of_what_top_k_left(void) {
+  check_law(2, 0.6, 4, skewed, (double[]){0, 1, 0, 0});
+}
+
+static void tokens_tied_with_the_kth_stay(void) {
+  const double even[] = {0.25, 0.25, 0.25, 0.25}, pair[] = {0.2, 0.3, 0.3, 0.2};
+  check_law(1, 1, 4, even, even);
+  check_law(2, 1, 4, pair, (double[]){0, 0.5, 0.5, 0});
+  check_law(1, 1, 4, pair, (double[]){0, 0.5, 0.5, 0});
+  check_law(3, 1, 4, pair, pair);
+}
+
+static void impossible_tokens_stay_impossible_and_undefined_laws_undefined(void) {
+  check_law(3, 1, 4, (double[]){0, 0.5, 0.5, 0}, (double[]){0, 0.5, 0.5, 0});
+  sampling_spec spec = {.temperature = 1, .top_k = 1, .top_p = 1};
+  sampling_rank rank[2];
+  double out[2], logp[2] = {NAN, 0};
+  sampling_truncate(&spec, logp, 2, out, rank);
+  CU_ASSERT(isnan(out[0]) && out[1] == 0);
+}
+
+static void only_a_law_that_can_change_counts_as_truncated(void) {
+  CU_ASSERT(!sampling_truncates(&(sampling_spec){.top_p = 1}, 4));
+  CU_ASSERT(!sampling_truncates(&(sampling_spec){.top_p = 1, .top_k = 4}, 4));
+  CU_ASSERT(sampling_truncates(&(sampling_spec){.top_p = 1, .top_k = 3}, 4));
+  CU_ASSERT(sampling_truncates(&(sampling_spec){.top_p = 0.99}, 4));
+}
+
+typedef gl_status parse_section(const cfg_node *section, gl_error *err);
+
+static gl_status parse_sampling(const cfg_node *section, gl_error *err) {
+  sampling_spec spec;
+  return sampling_parse(&spec, section, err);
+}
+
+static gl_status parse_optimizer(const cfg_node *section, gl_error *err) {
+  optimizer_spec spec;
+  return optimizer_parse(&spec, section, 0.05, err);
+}
+
+typedef struct wrong {
+  const char *text, *place, *says;
+} wrong;
+
+static void refuse_all(parse_section *parse, const wrong *table, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    cfg_doc *doc = NULL;
+    gl_error err = {0};
+    const char *text = table[i].text;
+    CU_ASSERT_FATAL(cfg_load_text(&doc, text, strlen(text), "r.yaml", &err) == GL_OK);
+    gl_status status = parse(cfg_find(cfg_root(doc), "s"), &err);
+    int ok = status == GL_EINPUT && strstr(err.text, table[i].says) != NULL &&
+             strncmp(err.text, table[i].place, strlen(table[i].place)) == 0;
+    if (!ok) fprintf(stderr, "'%s' gave %d '%s'\n", text, status, err.text);
+    CU_ASSERT(ok);
+    cfg_free(doc);
+  }
+}
+
+static void wrong_sampling_sections_are_refused_at_their_place(void) {
+  static const wrong table[] = {
+      {"s: {temperature: 0}", "r.yaml:1:18: ", "above 0"},
+      {"s: {temperature: inf}", "r.yaml:1:18: ", "above 0"},
+      {"s: {temprature: 1}", "r.yaml:1:5: ", "did you mean 'temperature'"},
+      {"s: {top_k: -1}", "r.yaml:1:12: ", "at least 0"},
+      {"s: {top_k: 1.5}", "r.yaml:1:12: ", "whole number"},
+      {"s: {top_p: 0}", "r.yaml:1:12: ", "keep no token"},
+      {"s: {top_p: 1.1}", "r.yaml:1:12: ", "from 0 to 1"},
+      {"s:\n  top_p: .nan", "r.yaml:2:10: ", "from 0 to 1"},
+      {"s: {weights: truncate}", "r.yaml:1:14: ", "did you mean 'truncated'"},
+      {"s: [1]", "r.yaml:1:4: ", "must be a map"},
+  };
+  refuse_all(parse_sampling, table, sizeof table / sizeof *table);
+}
+
+static void wrong_optimizer_sections_are_refused_at_their_place(void) {
+  static const wrong table[] = {
+      {"s: {kind: adm}", "r.yaml:1:11: ", "did you mean 'adam'"},
+      {"s: {lr: -1}", "r.yaml:1:9: ", "from 0"},
+      {"s: {lr: fast}", "r.yaml:1:9: ", "is text"},
+      {"s: {momentum: 1}", "r.yaml:1:15: ", "a number from 0 to"},
+      {"s: {beta2: 1}", "r.yaml:1:12: ", "a number from 0 to"},
+      {"s: {eps: 0}", "r.yaml:1:10: ", "above 0"},
+      {"s: {wieght_decay: 0}", "r.yaml:1:5: ", "did you mean 'weight_decay'"},
+      {"s: {clip_grad_norm: -2}", "r.yaml:1:21: ", "from 0"},
+      {"s: {warmup: 0.5}", "r.yaml:1:13: ", "whole number"},
+      {"s: {decay: cosin}", "r.yaml:1:12: ", "did you mean 'cosine'"},
+  };
+  refuse_all(parse_optimizer, table, sizeof table / sizeof *table);
+}
+
+static void absent_sections_take_their_defaults(void) {
+  gl_error err = {0};
+  sampling_spec s;
+  CU_ASSERT(sampling_parse(&s, NULL, &err) == GL_OK);
+  CU_ASSERT(s.temperature == 1 && s.top_k == 0 && s.top_p == 1 && s.weights == SAMPLING_RAW);
+  optimizer_spec o;
+  CU_ASSERT(optimizer_parse(&o, NULL, 0.07, &err) == GL_OK);
+  CU_ASSERT(o.kind == OPTIMIZER_ADAM && o.lr == 0.07 && o.beta1 == 0.9 && o.beta2 == 0.999);
+  CU_ASSERT(o.eps == 1e-8 && o.weight_decay == 0 && o.clip_grad_norm == 0 && o.warmup == 0);
+  CU_ASSERT(o.decay == LR_CONSTANT && o.momentum == 0);
+}
+
+static void the_rate_rises_over_the_warm_up_and_then_decays(void) {
+  optimizer_spec o = {.lr = 2, .warmup = 4, .decay = LR_CONSTANT};
+  const double rise[] = {0.5, 1, 1.5, 2, 2, 2};
+  for (uint64_t step = 0; step < 6; ++step)
+    ASSERT_CLOSE(optimizer_lr(&o, step, 8), rise[step], 1e-15);
+  o.decay = LR_LINEAR;
+  const double linear[] = {0.5, 1, 1.5, 2, 2, 1.5, 1, 0.5, 0, 0};
+  for (uint64_t step = 0; step < 10; ++step)
+    ASSERT_CLOSE(optimizer_lr(&o, step, 8), linear[step], 1e-15);
+  o.decay = LR_COSINE;
+  const double half = sqrt(0.5), cosine[] = {2, 1 + half, 1, 1 - half, 0, 0};
+  for (uint64_t step = 0; step < 6; ++step)
+    ASSERT_CLOSE(optimizer_lr(&o, step + 4, 8), cosine[step], 1e-15);
+}
+
+static void a_run_of_unknown_or_no_more_length_than_its_warm_up_never_decays_early(void) {
+  optimizer_spec o = {.lr = 1, .warmup = 2, .decay = LR_LINEAR};
+  CU_ASSERT(optimizer_lr(&o, 1000, 0) == 1);
+  CU_ASSERT(optimizer_lr(&o, 0, 2) == 0.5 && optimizer_lr(&o, 1, 2) == 1);
+  CU_ASSERT(optimizer_lr(&o, 0, 1) == 0.5);
+  CU_ASSERT(optimizer_lr(&o, 2, 2) == 0);
+}
+
+SUITE(core_sampling, "core: sampling and learning rates",
+      TEST(top_k_keeps_the_most_probable_tokens),
+      TEST(top_p_keeps_the_shortest_run_that_reaches_its_share),
+      TEST(top_p_is_a_share_of_what_top_k_left), TEST(tokens_tied_with_the_kth_stay),
+      TEST(impossible_tokens_stay_impossible_and_undefined_laws_undefined),
+      TEST(only_a_law_that_can_change_counts_as_truncated),
+      TEST(wrong_sampling_sections_are_refused_at_their_place),
+      TEST(wrong_optimizer_sections_are_refused_at_their_place),
+      TEST(absent_sections_take_their_defaults),
+      TEST(the_rate_rises_over_the_warm_up_and_then_decays),
+      TEST(a_run_of_unknown_or_no_more_length_than_its_warm_up_never_decays_early));
