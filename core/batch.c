@@ -1,5 +1,7 @@
 #include "core/batch.h"
 
+#include "core/hash.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,14 +102,9 @@ typedef struct channel {
   int ok;
 } channel;
 
-static void hash_bytes(channel *c, const void *data, size_t size) {
-  const unsigned char *byte = data;
-  for (size_t i = 0; i < size; ++i) c->hash = (c->hash ^ byte[i]) * UINT64_C(0x100000001b3);
-}
-
 static void put(channel *c, const void *data, size_t size, size_t n) {
   c->ok = c->ok && fwrite(data, size, n, c->file) == n;
-  hash_bytes(c, data, size * n);
+  c->hash = hash_64(c->hash, data, size * n);
 }
 
 /* Reads n items into fresh memory, in pieces, so that a false count in a damaged file meets the end
@@ -132,12 +129,12 @@ static void *get_array(channel *c, size_t size, size_t n) {
     free(data);
     return NULL;
   }
-  hash_bytes(c, data, size * n);
+  c->hash = hash_64(c->hash, data, size * n);
   return data;
 }
 
 gl_status batch_write(const batch *b, FILE *to, gl_error *err) {
-  channel c = {to, UINT64_C(0xcbf29ce484222325), 1};
+  channel c = {to, HASH_64_START, 1};
   const uint64_t head[5] = {b->id, b->n_groups, b->n_responses, b->n_tokens, b->n_aux};
   put(&c, magic, 1, sizeof magic);
   put(&c, head, sizeof *head, 5);
@@ -169,14 +166,14 @@ static void get_arrays(channel *c, batch *b) {
 
 gl_status batch_read(batch *b, FILE *from, gl_error *err) {
   *b = (batch){0};
-  channel c = {from, UINT64_C(0xcbf29ce484222325), 1};
+  channel c = {from, HASH_64_START, 1};
   char start[sizeof magic];
   uint64_t head[5];
   c.ok = fread(start, 1, sizeof start, from) == sizeof start &&
          memcmp(start, magic, sizeof magic) == 0 && fread(head, sizeof *head, 5, from) == 5;
   if (!c.ok) return gl_fail(err, GL_EINPUT, "not a batch: its first bytes are wrong or missing");
-  hash_bytes(&c, start, sizeof start);
-  hash_bytes(&c, head, sizeof head);
+  c.hash = hash_64(c.hash, start, sizeof start);
+  c.hash = hash_64(c.hash, head, sizeof head);
   for (int i = 1; i < 5; ++i) c.ok = c.ok && head[i] < SIZE_MAX / 16;
   b->id = head[0];
   b->n_groups = (size_t)head[1];

@@ -58,6 +58,11 @@ gl_status cfg_fail(const cfg_node *node, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The entry of names[n] nearest to word by edit distance, or NULL if none is near. */
 const char *cfg_nearest(const char *word, const char *const *names, size_t n);
+/* The end of a complaint about word: " (did you mean 'nearest'?)", or "" where none is near.
+ * Returns text. */
+enum { CFG_HINT_SIZE = 128 };
+const char *cfg_hint(const char *word, const char *const *names, size_t n,
+                     char text[CFG_HINT_SIZE]);
 
 /* --- reading a section ------------------------------------------------------------------------
  *

@@ -48,11 +48,11 @@ const char *cfg_nearest(const char *word, const char *const *names, size_t n) {
   return nearest;
 }
 
-/* " (did you mean 'x'?)", or "" where nothing is near. */
-static const char *hint(const char *word, const char *const *names, size_t n, char text[128]) {
+const char *cfg_hint(const char *word, const char *const *names, size_t n,
+                     char text[CFG_HINT_SIZE]) {
   const char *near = cfg_nearest(word, names, n);
   *text = '\0';
-  if (near != NULL) snprintf(text, 128, " (did you mean '%s'?)", near);
+  if (near != NULL) snprintf(text, CFG_HINT_SIZE, " (did you mean '%s'?)", near);
   return text;
 }
 
@@ -91,9 +91,9 @@ gl_status cfg_end(cfg_reader *r) {
     size_t k = 0;
     while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
     if (k < r->n_asked) continue;
-    char near[128], all[500];
+    char near[CFG_HINT_SIZE], all[500];
     r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'%s; it knows: %s",
-                            e->key, r->section, hint(e->key, r->asked, r->n_asked, near),
+                            e->key, r->section, cfg_hint(e->key, r->asked, r->n_asked, near),
                             listed(r->asked, r->n_asked, all, sizeof all));
     return r->status;
   }
@@ -252,8 +252,8 @@ int cfg_bool(cfg_reader *r, const char *key, int fallback) {
   }
   if (strncmp(wanted, "true or false (", 15) != 0 && node->kind == CFG_SCALAR) {
     static const char *const both[] = {"true", "false"};
-    char near[128], text[160];
-    snprintf(text, sizeof text, "true or false%s", hint(node->text, both, 2, near));
+    char near[CFG_HINT_SIZE], text[160];
+    snprintf(text, sizeof text, "true or false%s", cfg_hint(node->text, both, 2, near));
     refuse(r, key, node, text);
   } else
     refuse(r, key, node, wanted);
@@ -273,8 +273,8 @@ int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *
   if (node == NULL) return fallback;
   for (int i = 0; node->kind == CFG_SCALAR && i < n; ++i)
     if (strcmp(node->text, names[i]) == 0) return i;
-  char near[128] = "", all[500], wanted[700];
-  if (node->kind == CFG_SCALAR) hint(node->text, names, (size_t)n, near);
+  char near[CFG_HINT_SIZE] = "", all[500], wanted[700];
+  if (node->kind == CFG_SCALAR) cfg_hint(node->text, names, (size_t)n, near);
   snprintf(wanted, sizeof wanted, "one of %s%s", listed(names, (size_t)n, all, sizeof all), near);
   refuse(r, key, node, wanted);
   return fallback;

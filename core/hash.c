@@ -1,7 +1,12 @@
 #include "core/hash.h"
 
-#include <stdint.h>
 #include <stdio.h>
+
+uint64_t hash_64(uint64_t hash, const void *data, size_t size) {
+  const unsigned char *byte = data;
+  for (size_t i = 0; i < size; ++i) hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
 
 /* FNV-1a with the 128-bit prime 2^88 + 2^8 + 0x3b, on two 64-bit halves. */
 void hash_hex(const void *data, size_t size, char hex[HASH_HEX_SIZE]) {

@@ -51,10 +51,9 @@ static gl_status unknown_row(const cfg_node *node, gl_error *err) {
   const char *names[64];
   size_t n = policy_rows_count();
   for (size_t i = 0; i < n; i++) names[i] = policy_rows_at(i)->name;
-  const char *near = cfg_nearest(cfg_text(node), names, n);
-  return cfg_fail(node, err, "no algorithm '%s'; `gepolab algorithms` lists them%s%s%s",
-                  cfg_text(node), near ? " (did you mean '" : "", near ? near : "",
-                  near ? "'?)" : "");
+  char near[CFG_HINT_SIZE];
+  return cfg_fail(node, err, "no algorithm '%s'; `gepolab algorithms` lists them%s", cfg_text(node),
+                  cfg_hint(cfg_text(node), names, n, near));
 }
 
 static void read_field(policy_row *row, const policy_field *f, cfg_reader *r) {

@@ -60,11 +60,11 @@ static gl_status parse_noise(toy_world *w, const cfg_node *node, gl_error *err) 
     return GL_OK;
   }
   if (strcmp(text, "none") == 0) return GL_OK;
-  const char *near = cfg_nearest(text, kinds, 2);
+  char near[CFG_HINT_SIZE];
   return cfg_fail(node, err,
                   "noise must be none, bernoulli, or the standard deviation of Gaussian noise, a "
-                  "number of 0 or more%s%s%s",
-                  near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+                  "number of 0 or more%s",
+                  cfg_hint(text, kinds, 2, near));
 }
 
 gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,

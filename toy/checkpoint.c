@@ -1,6 +1,6 @@
 /* A toy learner's checkpoint: a header, parameters, optimiser state, a checksum of all before it.
  * Native byte order. Everything else follows from the recipe and the seed. */
-#include "toy/hash.h"
+#include "core/hash.h"
 #include "toy/learner.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static checkpoint_header describe(const toy_learner *l) {
 }
 
 static gl_status put(FILE *to, const void *bytes, size_t n, uint64_t *hash, gl_error *err) {
-  *hash = toy_hash(*hash, bytes, n);
+  *hash = hash_64(*hash, bytes, n);
   if (fwrite(bytes, 1, n, to) == n) return GL_OK;
   return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
 }
@@ -42,7 +42,7 @@ gl_status toy_learner_save(void *self, FILE *to, gl_error *err) {
   const toy_learner *l = self;
   const double *vectors[MAX_VECTORS] = {l->theta, l->optimizer.first, l->optimizer.second};
   checkpoint_header h = describe(l);
-  uint64_t hash = TOY_HASH_START, ignored = 0;
+  uint64_t hash = HASH_64_START, ignored = 0;
   gl_status status = put(to, &h, sizeof h, &hash, err);
   for (size_t i = 0; i < h.n_vectors && status == GL_OK; ++i)
     status = put(to, vectors[i], h.n_parameters * sizeof(double), &hash, err);
@@ -72,7 +72,7 @@ static gl_status read_body(FILE *from, uint64_t hash, double *vector, size_t n, 
   if (fread(vector, sizeof *vector, n, from) != n || fread(&written, sizeof written, 1, from) != 1)
     return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
                         : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
-  if (toy_hash(hash, vector, n * sizeof *vector) != written)
+  if (hash_64(hash, vector, n * sizeof *vector) != written)
     return gl_fail(err, GL_EINPUT, "the checkpoint is damaged: its checksum does not match");
   return GL_OK;
 }
@@ -89,7 +89,7 @@ gl_status toy_learner_load(void *self, FILE *from, gl_error *err) {
   const size_t n = h.n_parameters;
   double *body = calloc(n, h.n_vectors * sizeof *body);
   if (body == NULL) return gl_fail_memory(err, "a checkpoint");
-  status = read_body(from, toy_hash(TOY_HASH_START, &h, sizeof h), body, n * h.n_vectors, err);
+  status = read_body(from, hash_64(HASH_64_START, &h, sizeof h), body, n * h.n_vectors, err);
   if (status == GL_OK) {
     for (size_t i = 0; i < h.n_vectors; ++i) memcpy(vectors[i], body + i * n, n * sizeof *body);
     l->optimizer.steps = h.optimizer_steps;

@@ -115,14 +115,13 @@ static gl_status parse_template(template_spec *t, const cfg_node *node, const ch
            (strncmp(attribute_names[a], p, length) != 0 || attribute_names[a][length] != '\0'))
       ++a;
     if (a == N_ATTRIBUTES || t->n == TEMPLATE_MAX_ATTRIBUTES) {
-      char word[64];
+      char word[64], near[CFG_HINT_SIZE];
       snprintf(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), p);
-      const char *near = cfg_nearest(word, attribute_names, N_ATTRIBUTES);
       return cfg_fail(node, err,
                       "'%s' is no feature; a feature is bias, prompt, position, last, "
-                      "second_last, sum or remainder, or up to %d of them joined by *%s%s%s",
-                      word, TEMPLATE_MAX_ATTRIBUTES, near ? " (did you mean '" : "",
-                      near ? near : "", near ? "'?)" : "");
+                      "second_last, sum or remainder, or up to %d of them joined by *%s",
+                      word, TEMPLATE_MAX_ATTRIBUTES,
+                      cfg_hint(word, attribute_names, N_ATTRIBUTES, near));
     }
     t->attribute[t->n++] = (attribute)a;
   }

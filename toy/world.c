@@ -1,6 +1,6 @@
 #include "toy/world.h"
 
-#include "toy/hash.h"
+#include "core/hash.h"
 #include "toy/normal.h"
 
 #include <math.h>
@@ -233,11 +233,11 @@ uint64_t toy_world_fingerprint(const toy_world *w) {
                       w->n_prompts,       (uint64_t)f->kind, f->n_parameters,
                       f->width,           w->sampling.top_k};
   double law[] = {w->sampling.temperature, w->sampling.top_p};
-  uint64_t h = toy_hash(TOY_HASH_START, shape, sizeof shape);
-  h = toy_hash(h, law, sizeof law);
-  h = toy_hash(h, w->reward, w->n_prompts * w->tree.n_responses * sizeof *w->reward);
-  if (f->index != NULL) h = toy_hash(h, f->index, rows * f->width * sizeof *f->index);
+  uint64_t h = hash_64(HASH_64_START, shape, sizeof shape);
+  h = hash_64(h, law, sizeof law);
+  h = hash_64(h, w->reward, w->n_prompts * w->tree.n_responses * sizeof *w->reward);
+  if (f->index != NULL) h = hash_64(h, f->index, rows * f->width * sizeof *f->index);
   if (f->value != NULL)
-    h = toy_hash(h, f->value, rows * f->vocabulary * f->width * sizeof *f->value);
+    h = hash_64(h, f->value, rows * f->vocabulary * f->width * sizeof *f->value);
   return h;
 }
