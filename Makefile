@@ -102,6 +102,7 @@ $(eval $(call room_check,core,$(BUILD)/libcore.a))
 $(eval $(call room_check,policy,$(BUILD)/libcore.a))
 $(eval $(call room_check,sim,$(BUILD)/libsim.a $(BUILD)/libcore.a))
 $(eval $(call room_check,toy,$(BUILD)/libtoy.a $(BUILD)/libcore.a))
+$(eval $(call room_check,lab,$(BUILD)/libtoy.a $(BUILD)/libcore.a))
 $(eval $(call room_check,llm,$(BUILD)/libllm.a $(BUILD)/libcore.a))
 $(eval $(call room_check,analysis,$(BUILD)/libanalysis.a $(BUILD)/libcore.a))
 

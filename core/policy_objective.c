@@ -209,6 +209,6 @@ void policy_second_moment(policy_state *s) {
   for (; k < n; k++) {
     sum += s->rank[k].value;
     if (!(sum + (double)(n - k - 1) * s->rank[k].value < tau * (double)n)) break;
-    s->m2_bound = sqrt(s->rank[k].value);
+    s->m2_bound = fabs(s->x[s->rank[k].token]);
   }
 }

@@ -6,7 +6,13 @@
 #include "sim/event_queue.h"
 #include "sim/spec.h"
 
-typedef enum sampler_state { SAMPLER_READY, SAMPLER_GENERATING, SAMPLER_GATED } sampler_state;
+typedef enum sampler_state {
+  SAMPLER_READY,
+  SAMPLER_GENERATING,
+  SAMPLER_GATED,   /* waits for newer weights */
+  SAMPLER_LOADING, /* SYNC_PULL: waits for the weights it fetches */
+  SAMPLER_DOWN     /* crashed */
+} sampler_state;
 
 typedef struct sampler {
   const sampler_group *group;
@@ -14,7 +20,10 @@ typedef struct sampler {
   double begun_s, ends_s; /* of the batch in work */
   double busy_s;
   int64_t version;
+  int resend; /* SYNC_PUSH: weights wait for the link */
   delay_source delay, data_delay, generation, jitter;
+  link_state up, down;
+  uint32_t crashes;
   uint32_t slot, ordinal;
   sampler_state state;
 } sampler;
@@ -35,9 +44,18 @@ typedef struct sim_clock {
   /* result */
   schedule *out;
   size_t updates, segment_capacity;
-  uint64_t generated, dropped;
-  double bytes_up, bytes_down;
+  uint64_t generated, dropped, lost;
+  double bytes_up, bytes_down, retransmissions;
+  int wake_gated; /* a ticket came back: gated samplers may look again */
+  uint64_t seed;
+  gsl_rng *generator;
 } sim_clock;
+
+/* Gives back the ticket of a batch that will not be trained. */
+static inline void return_ticket(sim_clock *c) {
+  --c->tickets;
+  c->wake_gated = 1;
+}
 
 /* Fills clock->chosen with the batches of the next update, removed from the buffer; 0 where the
  * rule has to wait. Batches too old to train are dropped on the way. */

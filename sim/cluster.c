@@ -74,7 +74,8 @@ static void read_law(cfg_reader *r, const char *key, const cfg_node *outer, doub
 
 /* The cluster's own laws, which groups inherit. */
 typedef struct shared_keys {
-  const cfg_node *generation, *jitter, *delay, *data_delay, *max_delay_at;
+  const cfg_node *generation, *jitter, *delay, *data_delay, *mtbf, *mttr, *up, *down, *max_delay_at;
+  double weights_bytes, rollout_bytes;
   double max_delay; /* NaN: not given */
   int default_delay;
 } shared_keys;
@@ -88,6 +89,14 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   read_law(&r, "generation", s->generation, 120, NAN, 1, &g->generation);
   read_law(&r, "jitter", s->jitter, 1, NAN, 1, &g->jitter);
   read_law(&r, "data_delay", s->data_delay, 0, NAN, 0, &g->data_delay);
+  read_law(&r, "mtbf", s->mtbf, 0, NAN, 0, &g->mtbf);
+  read_law(&r, "mttr", s->mttr, 600, NAN, 0, &g->mttr);
+  const cfg_node *up = cfg_child(&r, "up"), *down = cfg_child(&r, "down");
+  if (r.status == GL_OK)
+    r.status = link_parse(&g->up, up != NULL ? up : s->up, "cluster.up", s->rollout_bytes, err);
+  if (r.status == GL_OK)
+    r.status =
+        link_parse(&g->down, down != NULL ? down : s->down, "cluster.down", s->weights_bytes, err);
   int own = cfg_has(&r, "delay") || s->delay != NULL;
   if (!own && r.status == GL_OK && (s->default_delay || s->max_delay > 0)) {
     cfg_child(&r, "delay");
@@ -171,6 +180,10 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *e
   s.jitter = cfg_child(&r, "jitter");
   s.delay = cfg_child(&r, "delay");
   s.data_delay = cfg_child(&r, "data_delay");
+  s.mtbf = cfg_child(&r, "mtbf");
+  s.mttr = cfg_child(&r, "mttr");
+  s.up = cfg_child(&r, "up");
+  s.down = cfg_child(&r, "down");
   c->shared_delays = cfg_bool(&r, "shared_delays", p->heterorl_delay);
   c->sync = (sync_rule)cfg_choice(&r, "sync", (int)p->sync, sync_names, 2);
   c->in_flight = cfg_bool(&r, "in_flight", p->in_flight);
@@ -179,6 +192,8 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *e
   c->weights_bytes = cfg_double(&r, "weights_bytes", 0, 0, 1e18);
   c->rollout_bytes = cfg_double(&r, "rollout_bytes", 0, 0, 1e18);
   c->samples_per_batch = cfg_double(&r, "samples_per_batch", 64, 1, 1e9);
+  s.weights_bytes = c->weights_bytes;
+  s.rollout_bytes = c->rollout_bytes;
   if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
   if (r.status == GL_OK) read_learner(c, &r, p);
   if (r.status == GL_OK) read_compare(c, &r);
@@ -209,6 +224,19 @@ static int describe_law(cJSON *to, const char *key, const delay_law *law) {
   return ok;
 }
 
+static int describe_link(cJSON *to, const char *key, const link_spec *l) {
+  cJSON *o = cJSON_AddObjectToObject(to, key);
+  return o != NULL && json_add_number(o, "bandwidth", l->bandwidth) != NULL &&
+         json_add_number(o, "packet_bytes", l->packet_bytes) != NULL &&
+         json_add_number(o, "loss", l->loss) != NULL &&
+         json_add_number(o, "loss_bad", l->loss_bad) != NULL &&
+         json_add_number(o, "to_bad", l->to_bad) != NULL &&
+         json_add_number(o, "to_good", l->to_good) != NULL &&
+         json_add_number(o, "rto", l->rto) != NULL &&
+         json_add_number(o, "backoff", l->backoff) != NULL &&
+         json_add_number(o, "max_retries", l->max_retries) != NULL;
+}
+
 static int describe_group(cJSON *groups, const sampler_group *g) {
   cJSON *o = cJSON_CreateObject();
   if (o == NULL || !cJSON_AddItemToArray(groups, o)) {
@@ -218,7 +246,9 @@ static int describe_group(cJSON *groups, const sampler_group *g) {
   return json_add_number(o, "count", (double)g->count) != NULL &&
          json_add_number(o, "speed", g->speed) != NULL &&
          describe_law(o, "generation", g->generation) && describe_law(o, "jitter", g->jitter) &&
-         describe_law(o, "delay", g->delay) && describe_law(o, "data_delay", g->data_delay);
+         describe_law(o, "delay", g->delay) && describe_law(o, "data_delay", g->data_delay) &&
+         describe_law(o, "mtbf", g->mtbf) && describe_law(o, "mttr", g->mttr) &&
+         describe_link(o, "up", &g->up) && describe_link(o, "down", &g->down);
 }
 
 static const char *source_of(const char *name) {
@@ -265,6 +295,8 @@ void cluster_free(cluster_spec *spec) {
     delay_free(spec->groups[i].jitter);
     delay_free(spec->groups[i].delay);
     delay_free(spec->groups[i].data_delay);
+    delay_free(spec->groups[i].mtbf);
+    delay_free(spec->groups[i].mttr);
   }
   free(spec->groups);
   delay_free(spec->step);

@@ -5,6 +5,7 @@ static void drop(sim_clock *c, uint32_t slot) {
   buffer_remove(&c->buffer, slot);
   buffer_release(&c->buffer, slot);
   ++c->dropped;
+  return_ticket(c);
 }
 
 /* HeteroRL (MATH.md section 5): over the `lookback` newest batches, the first of the newest version

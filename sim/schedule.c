@@ -13,6 +13,11 @@ enum { RANK_ARRIVAL, RANK_LEARNER, RANK_SAMPLER };
 enum event_kind {
   GENERATION_ENDS,
   BATCH_ARRIVES,
+  BATCH_LOST,
+  WEIGHTS_LOADED,
+  LINK_FREE,
+  CRASH,
+  RETURN,
   WEIGHTS_ARRIVE,
   UPDATE_ENDS,
   PAUSE_ENDS,
@@ -34,24 +39,48 @@ static gl_status post(sim_clock *c, double time, uint32_t rank, uint32_t kind, u
 /* --- samplers ----------------------------------------------------------------------------------
  */
 
-static void fetch_weights(sim_clock *c, sampler *s) {
-  s->version = c->published;
+static link_trip send_down(sim_clock *c, sampler *s) {
+  link_trip trip =
+      link_send(&s->group->down, &s->down, c->seed, c->generator, c->now, c->spec->weights_bytes);
+  c->bytes_down += trip.bytes;
+  c->retransmissions += trip.retransmissions;
+  return trip;
+}
+
+/* SYNC_PULL: fetches the newest weights; the sampler stands still until they are there. */
+static gl_status fetch_weights(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  link_trip trip = send_down(c, s);
+  s->state = SAMPLER_LOADING;
+  s->ends_s = trip.end_s;
+  uint64_t version = trip.delivered ? (uint64_t)c->published : UINT64_MAX;
+  return post(c, trip.end_s, RANK_ARRIVAL, WEIGHTS_LOADED, i, version, err);
+}
+
+static gl_status weights_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->state != SAMPLER_LOADING || s->ends_s != c->now) return GL_OK; /* crashed since */
+  if (version != UINT64_MAX) s->version = (int64_t)version;
   s->due_s = c->now + delay_draw(s->group->delay, &s->delay);
-  c->bytes_down += c->spec->weights_bytes;
+  s->state = SAMPLER_READY;
+  return post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 1, err);
 }
 
 /* Bounded staleness: batch number `tickets` belongs to update tickets / batches, which may be at
  * most `ahead` past the version it is generated with. */
 static int gate_is_open(const sim_clock *c, const sampler *s) {
+  if (s->version < 0) return 0; /* back from a crash, without weights */
   int64_t ahead = c->spec->ahead;
   int64_t update = (int64_t)(c->tickets / c->spec->batches);
   return update - s->version <= ahead;
 }
 
-static gl_status sampler_starts(sim_clock *c, uint32_t i, gl_error *err) {
+/* just_loaded: weights came this moment, and a delay of 0 does not fetch them twice. */
+static gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err) {
   sampler *s = &c->samplers[i];
-  if (s->state == SAMPLER_GENERATING) return GL_OK;
-  if (c->spec->sync == SYNC_PULL && s->due_s <= c->now) fetch_weights(c, s);
+  if (s->state != SAMPLER_READY && s->state != SAMPLER_GATED) return GL_OK;
+  if (c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded)
+    return fetch_weights(c, i, err);
   if (!gate_is_open(c, s)) {
     s->state = SAMPLER_GATED;
     if (c->spec->sync == SYNC_PULL && s->due_s > c->now)
@@ -74,21 +103,25 @@ static gl_status sampler_starts(sim_clock *c, uint32_t i, gl_error *err) {
 
 static gl_status generation_ends(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
+  if (s->state != SAMPLER_GENERATING || s->ends_s != c->now) return GL_OK; /* crashed since */
   schedule_batch *facts = &c->buffer.pool[s->slot].facts;
   facts->generated_s = c->now;
   facts->bytes = c->spec->rollout_bytes;
   s->busy_s += c->now - s->begun_s;
   s->state = SAMPLER_READY;
   ++c->generated;
-  c->bytes_up += facts->bytes;
-  double arrival = c->now + delay_draw(s->group->data_delay, &s->data_delay);
-  gl_status status = post(c, arrival, RANK_ARRIVAL, BATCH_ARRIVES, i, s->slot, err);
+  link_trip trip = link_send(&s->group->up, &s->up, c->seed, c->generator, c->now, facts->bytes);
+  c->bytes_up += trip.bytes;
+  c->retransmissions += trip.retransmissions;
+  double arrival = trip.end_s + delay_draw(s->group->data_delay, &s->data_delay);
+  uint32_t kind = trip.delivered ? BATCH_ARRIVES : BATCH_LOST;
+  gl_status status = post(c, arrival, RANK_ARRIVAL, kind, i, s->slot, err);
   return status != GL_OK ? status : post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
 }
 
 static gl_status weights_arrive(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   sampler *s = &c->samplers[i];
-  if (version <= s->version) return GL_OK; /* overtaken on the way */
+  if (version <= s->version || s->state == SAMPLER_DOWN) return GL_OK; /* overtaken on the way */
   s->version = version;
   if (s->state == SAMPLER_GATED) return post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
   if (s->state != SAMPLER_GENERATING || !c->spec->in_flight) return GL_OK;
@@ -96,6 +129,62 @@ static gl_status weights_arrive(sim_clock *c, uint32_t i, int64_t version, gl_er
   if (done >= 1) return GL_OK;
   if (!buffer_switch(&c->buffer, s->slot, done, version)) return gl_fail_memory(err, "segments");
   return GL_OK;
+}
+
+/* SYNC_PUSH: sends the newest weights, or once the link is free: older ones are then skipped. What
+ * is lost for good is sent again. */
+static gl_status push_weights(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->down.free_at > c->now) {
+    if (s->resend) return GL_OK;
+    s->resend = 1;
+    return post(c, s->down.free_at, RANK_ARRIVAL, LINK_FREE, i, 0, err);
+  }
+  link_trip trip = send_down(c, s);
+  if (!trip.delivered) {
+    s->resend = 1;
+    return post(c, trip.end_s, RANK_ARRIVAL, LINK_FREE, i, 0, err);
+  }
+  double arrival = trip.end_s + delay_draw(s->group->delay, &s->delay);
+  return post(c, arrival, RANK_ARRIVAL, WEIGHTS_ARRIVE, i, (uint64_t)c->published, err);
+}
+
+/* Whatever is in a batch that will not arrive is forgotten. */
+static void lose_batch(sim_clock *c, uint32_t slot) {
+  buffer_release(&c->buffer, slot);
+  ++c->lost;
+  return_ticket(c);
+}
+
+static gl_status plan_crash(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (delay_is_zero(s->group->mtbf)) return GL_OK;
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, i), 2 * (uint64_t)s->crashes, 0};
+  double up = fmax(delay_draw(s->group->mtbf, &draw), shortest_generation_s);
+  return post(c, c->now + up, RANK_ARRIVAL, CRASH, i, 0, err);
+}
+
+/* A crash loses the batch in work and the weights; what the network already has still arrives. */
+static gl_status crash(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->state == SAMPLER_GENERATING) {
+    s->busy_s += c->now - s->begun_s;
+    lose_batch(c, s->slot);
+  }
+  s->state = SAMPLER_DOWN;
+  s->version = -1;
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, i), 2 * (uint64_t)s->crashes++ + 1, 0};
+  return post(c, c->now + delay_draw(s->group->mttr, &draw), RANK_ARRIVAL, RETURN, i, 0, err);
+}
+
+static gl_status come_back(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  s->state = SAMPLER_GATED;
+  s->due_s = c->now;
+  gl_status status = plan_crash(c, i, err);
+  if (status != GL_OK) return status;
+  if (c->spec->sync == SYNC_PUSH) return push_weights(c, i, err);
+  return post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
 }
 
 /* --- the learner -------------------------------------------------------------------------------
@@ -116,6 +205,7 @@ static gl_status batch_arrives(sim_clock *c, uint32_t slot, gl_error *err) {
     buffer_remove(b, oldest);
     buffer_release(b, oldest);
     ++c->dropped;
+    return_ticket(c);
   }
   return wake_learner(c, err);
 }
@@ -128,10 +218,7 @@ static gl_status publish(sim_clock *c, gl_error *err) {
     sampler *s = &c->samplers[i];
     if (pull && s->state == SAMPLER_GATED)
       status = post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
-    if (pull) continue;
-    double arrival = c->now + delay_draw(s->group->delay, &s->delay);
-    c->bytes_down += c->spec->weights_bytes;
-    status = post(c, arrival, RANK_ARRIVAL, WEIGHTS_ARRIVE, (uint32_t)i, (uint64_t)c->version, err);
+    if (!pull) status = push_weights(c, (uint32_t)i, err);
   }
   return status;
 }
@@ -211,6 +298,18 @@ static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
     return generation_ends(c, e->node, err);
   case BATCH_ARRIVES:
     return batch_arrives(c, (uint32_t)e->data, err);
+  case BATCH_LOST:
+    lose_batch(c, (uint32_t)e->data);
+    return GL_OK;
+  case WEIGHTS_LOADED:
+    return weights_loaded(c, e->node, e->data, err);
+  case LINK_FREE:
+    c->samplers[e->node].resend = 0;
+    return push_weights(c, e->node, err);
+  case CRASH:
+    return crash(c, e->node, err);
+  case RETURN:
+    return come_back(c, e->node, err);
   case WEIGHTS_ARRIVE:
     return weights_arrive(c, e->node, (int64_t)e->data, err);
   case UPDATE_ENDS:
@@ -220,7 +319,7 @@ static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
   case LEARNER_STARTS:
     return learner_starts(c, err);
   case SAMPLER_STARTS:
-    return sampler_starts(c, e->node, err);
+    return sampler_starts(c, e->node, e->data == 1, err);
   }
   return gl_fail(err, GL_EINTERNAL, "unknown event %u", e->kind);
 }
@@ -237,6 +336,15 @@ static gl_status deadlock(const sim_clock *c, const char *how, gl_error *err) {
                  c->buffer.waiting, gated, c->spec->n_samplers, (long long)c->published);
 }
 
+static gl_status wake_gated(sim_clock *c, gl_error *err) {
+  gl_status status = GL_OK;
+  c->wake_gated = 0;
+  for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i)
+    if (c->samplers[i].state == SAMPLER_GATED)
+      status = post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
+  return status;
+}
+
 static gl_status run(sim_clock *c, gl_error *err) {
   uint64_t limit = 20000000 + 2000 * (uint64_t)c->spec->n_samplers, quiet = 0;
   int64_t seen = 0;
@@ -245,6 +353,7 @@ static gl_status run(sim_clock *c, gl_error *err) {
     sim_event e = eq_pop(&c->events);
     c->now = e.time;
     gl_status status = handle(c, &e, err);
+    if (status == GL_OK && c->wake_gated && c->spec->ahead < INT64_MAX) status = wake_gated(c, err);
     if (status != GL_OK) return status;
     quiet = c->version == seen ? quiet + 1 : 0;
     seen = c->version;
@@ -256,6 +365,7 @@ static gl_status run(sim_clock *c, gl_error *err) {
 static gl_status start(sim_clock *c, uint64_t seed, gl_error *err) {
   const cluster_spec *spec = c->spec;
   c->newest_trained = -1;
+  c->seed = seed;
   c->step = (delay_source){rng_stream_at(seed, RNG_STEP, 0), 0, 0};
   c->pause = (delay_source){rng_stream_at(seed, RNG_STEP, 1), 0, 0};
   size_t i = 0;
@@ -269,8 +379,11 @@ static gl_status start(sim_clock *c, uint64_t seed, gl_error *err) {
       s->data_delay.stream = rng_stream_at(seed, RNG_DELAY, 2 * i);
       s->generation.stream = rng_stream_at(seed, RNG_GENERATION, 2 * i);
       s->jitter.stream = rng_stream_at(seed, RNG_GENERATION, 2 * i + 1);
-      if (spec->sync == SYNC_PULL) fetch_weights(c, s);
-      status = post(c, 0, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
+      s->up.entity = 2 * i;
+      s->down.entity = 2 * i + 1;
+      if (spec->sync == SYNC_PULL) s->due_s = delay_draw(s->group->delay, &s->delay);
+      status = plan_crash(c, (uint32_t)i, err);
+      if (status == GL_OK) status = post(c, 0, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
     }
   return status;
 }
@@ -284,7 +397,8 @@ static gl_status allocate(sim_clock *c, schedule *out, gl_error *err) {
   c->chosen = calloc(spec->batches, sizeof *c->chosen);
   out->updates = calloc(c->updates + 1, sizeof *out->updates);
   out->batches = calloc(c->updates * spec->batches + 1, sizeof *out->batches);
-  if (c->samplers && c->chosen && out->updates && out->batches) return GL_OK;
+  c->generator = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
+  if (c->generator && c->samplers && c->chosen && out->updates && out->batches) return GL_OK;
   return gl_fail_memory(err, "the schedule");
 }
 
@@ -347,6 +461,8 @@ static void summarise(sim_clock *c) {
       .batches_generated = (double)c->generated,
       .batches_trained = trained,
       .batches_dropped = (double)c->dropped,
+      .batches_lost = (double)c->lost,
+      .retransmissions = c->retransmissions,
   };
 }
 
@@ -361,6 +477,7 @@ gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed,
   if (status == GL_OK) summarise(&c);
   eq_fini(&c.events);
   buffer_fini(&c.buffer);
+  if (c.generator != NULL) gsl_rng_free(c.generator);
   free(c.samplers);
   free(c.chosen);
   if (status != GL_OK) schedule_fini(out);

@@ -4,6 +4,7 @@
 
 #include "sim/cluster.h"
 #include "sim/delay.h"
+#include "sim/link.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,9 @@ typedef struct sampler_group {
   delay_law *jitter;     /* factor on a generation time */
   delay_law *delay;      /* of weights */
   delay_law *data_delay; /* of batches */
+  delay_law *mtbf;       /* seconds from a return to the next crash; zero law: never */
+  delay_law *mttr;       /* seconds from a crash to the return */
+  link_spec up, down;
 } sampler_group;
 
 struct cluster_spec {

@@ -1,0 +1,66 @@
+#include "sim/link.h"
+
+#include <gsl/gsl_randist.h>
+#include <math.h>
+
+gl_status link_parse(link_spec *out, const cfg_node *node, const char *section,
+                     double largest_bytes, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, section, err);
+  out->bandwidth = cfg_positive(&r, "bandwidth", INFINITY);
+  out->packet_bytes = cfg_double(&r, "packet_bytes", 1500, 1, 1e12);
+  out->loss = cfg_double(&r, "loss", 0, 0, 1);
+  out->loss_bad = cfg_double(&r, "loss_bad", 0.5, 0, 1);
+  out->to_bad = cfg_double(&r, "to_bad", 0, 0, 1);
+  out->to_good = cfg_double(&r, "to_good", 0.1, 1e-9, 1);
+  out->rto = cfg_double(&r, "rto", 0.2, 0, 1e6);
+  out->backoff = cfg_double(&r, "backoff", 2, 1, 10);
+  out->max_retries = (int)cfg_int(&r, "max_retries", 15, 0, 60);
+  double packets = largest_bytes / out->packet_bytes;
+  double runs = 2 * packets * out->to_bad * out->to_good / (out->to_bad + out->to_good);
+  if (r.status == GL_OK && packets > 4e9)
+    r.status = cfg_fail(node, err, "a message would be %g packets; raise packet_bytes", packets);
+  if (r.status == GL_OK && runs > 1e6)
+    r.status = cfg_fail(node, err,
+                        "a message would see %g bursts, too many to draw (1e6); raise packet_bytes "
+                        "or lower to_bad",
+                        runs);
+  return cfg_end(&r);
+}
+
+/* How many of n packets are lost. */
+static unsigned lost_of(const link_spec *spec, link_state *state, gsl_rng *g, unsigned n) {
+  if (spec->to_bad <= 0) return spec->loss <= 0 ? 0 : gsl_ran_binomial(g, spec->loss, n);
+  unsigned lost = 0;
+  while (n > 0) {
+    double leave = state->bad ? spec->to_good : spec->to_bad;
+    unsigned stay = gsl_ran_geometric(g, leave);
+    unsigned here = stay == 0 || stay > n ? n : stay;
+    lost += gsl_ran_binomial(g, state->bad ? spec->loss_bad : spec->loss, here);
+    n -= here;
+    if (stay == here) state->bad = !state->bad;
+  }
+  return lost;
+}
+
+link_trip link_send(const link_spec *spec, link_state *state, uint64_t seed, gsl_rng *generator,
+                    double now, double bytes) {
+  double start = fmax(now, state->free_at), wait = spec->rto;
+  link_trip trip = {start + bytes / spec->bandwidth, bytes, 0, 1};
+  if (spec->loss > 0 || spec->to_bad > 0) {
+    uint64_t address = (uint64_t)state->messages++ << 16;
+    rng_gsl_seek(generator, rng_stream_at(seed, RNG_LOSS, state->entity), address);
+    unsigned missing =
+        lost_of(spec, state, generator, (unsigned)fmax(1, ceil(bytes / spec->packet_bytes)));
+    for (int k = 0; missing > 0 && k < spec->max_retries; ++k, wait *= spec->backoff) {
+      double again = (double)missing * spec->packet_bytes;
+      trip.end_s += wait + again / spec->bandwidth;
+      trip.bytes += again;
+      trip.retransmissions += (double)missing;
+      missing = lost_of(spec, state, generator, missing);
+    }
+    trip.delivered = missing == 0;
+  }
+  state->free_at = trip.end_s;
+  return trip;
+}

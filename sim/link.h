@@ -1,0 +1,50 @@
+/* A link between a sampler and the learner: bandwidth, one message at a time, packets that are lost
+ * and sent again. Latency is a delay law of its own (sim/delay.h) and added by the caller.
+ *
+ * A message of B bytes is n = ceil(B / packet_bytes) packets, at least one. They are sent in
+ * rounds: all n, then those lost, then those lost of these. In a round of n packets with
+ * independent losses the number lost is Binomial(n, loss), drawn as such: the law of the message is
+ * exact and costs one draw a round, not one a packet. With to_bad > 0 losses come in bursts
+ * (Gilbert-Elliott): a chain over packets with geometric stays, losing with probability `loss` in
+ * the good state and `loss_bad` in the bad one; its state carries over to the next message. Before
+ * round k + 1 the sender waits rto * backoff^k seconds. Packets still missing after max_retries
+ * further rounds lose the message. The next message starts when this one has ended, as on one
+ * ordered connection.
+ *
+ * Prefix: link_. */
+#ifndef GEPOLAB_SIM_LINK_H
+#define GEPOLAB_SIM_LINK_H
+
+#include "core/config.h"
+#include "core/rng.h"
+
+typedef struct link_spec {
+  double bandwidth; /* bytes per second; infinite by default */
+  double packet_bytes, loss, loss_bad, to_bad, to_good;
+  double rto, backoff;
+  int max_retries;
+} link_spec;
+
+typedef struct link_state {
+  double free_at;  /* when the message in work ends */
+  uint64_t entity; /* of its RNG_LOSS stream */
+  uint32_t messages;
+  int bad;
+} link_state;
+
+typedef struct link_trip {
+  double end_s; /* last packet sent, or given up */
+  double bytes, retransmissions;
+  int delivered;
+} link_trip;
+
+/* Reads a section {bandwidth, packet_bytes, loss, ...}; NULL gives a perfect link. largest_bytes:
+ * the largest message, to refuse bursts so short that drawing them would take forever. */
+gl_status link_parse(link_spec *out, const cfg_node *node, const char *section,
+                     double largest_bytes, gl_error *err);
+/* Sends a message now or when the link is free. The generator is a GSL one of core/rng.h, sought to
+ * this message's address. */
+link_trip link_send(const link_spec *spec, link_state *state, uint64_t seed, gsl_rng *generator,
+                    double now, double bytes);
+
+#endif

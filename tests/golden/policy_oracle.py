@@ -1,0 +1,474 @@
+"""Independent losses of every policy row in PyTorch double precision, differentiated by autograd.
+
+The rows' fields are written here a second time. Written from the formulas as losses, with detach() where a source stops the
+gradient; it shares no closed-form coefficient with the C code.
+
+    python tests/golden/policy_oracle.py > tests/golden/policy_cases.json
+"""
+import json
+import math
+import random
+
+import torch
+
+torch.set_default_dtype(torch.float64)
+INF = math.inf
+
+GN = dict(baseline="group_mean", scale="group_std")
+GM = dict(baseline="group_mean")
+LOO = dict(baseline="leave_one_out")
+TOK = dict(ratio="token")
+SEQ = dict(ratio="sequence", log_prob="mean")
+GEPO = dict(GM, ratio="group_expectation", clip="ppo", aggregate="sequence_mean")
+ROWS = {
+    "reinforce": dict(LOO),
+    "is": dict(LOO, ratio="sequence"),
+    "tis": dict(LOO, ratio="sequence", clip="cap", cap=1, stop=1),
+    "snis": dict(LOO, ratio="self_normalised", stop=1),
+    "defensive": dict(LOO, ratio="mixture", mixture=0.1, stop=1),
+    "grpo": dict(GN, **TOK, clip="ppo", aggregate="sequence_mean"),
+    "dr_grpo": dict(GM, **TOK, clip="ppo", aggregate="fixed_length"),
+    "dapo": dict(GN, **TOK, clip="ppo", eps_high=0.28, aggregate="token_mean"),
+    "gspo": dict(GN, **SEQ, clip="ppo", eps_low=3e-4, eps_high=4e-4, aggregate="sequence_mean"),
+    "gepo": dict(GEPO),
+    "gepo_plus": dict(GEPO, log_prob="mean", kappa=0.01),
+    "eqp": dict(GEPO, log_prob="mean", denominator="expected_p"),
+    "vtrace": dict(LOO, ratio="vtrace", stop=1),
+    "bnpo": dict(GM, scale="beta", **TOK, clip="ppo", eps_high=0.28, dual_clip=10),
+    "delta_l": dict(GN, **TOK, clip="ppo", eps_high=0.3, dual_clip=3, aggregate="length_power"),
+    "gspo_token": dict(GN, ratio="sequence_token", log_prob="mean", clip="ppo", eps_low=3e-4,
+                       eps_high=4e-4, aggregate="sequence_mean"),
+    "gmpo": dict(GN, **SEQ, clip="token_log", eps_low=0.4, eps_high=0.4, aggregate="sequence_mean"),
+    "cispo": dict(GN, **TOK, clip="clamp", eps_low=10, eps_high=4, aggregate="token_mean", stop=1),
+    "topr": dict(ratio="sequence", clip="signed_clamp", aggregate="sequence_mean", stop=1),
+    "aipo": dict(GM, **TOK, clip="cap", cap=4, stop=1),
+    "decoupled_ppo": dict(GN, **TOK, old_policy="proximal", clip="ppo", aggregate="token_mean",
+                          tis_level="token", tis_max=INF),
+    "m2po": dict(GN, **TOK, clip="second_moment", aggregate="token_mean"),
+    "ctpo": dict(GN, ratio="prefix", clip="ppo_power", eps_low=0.025, eps_high=0.05,
+                 aggregate="sequence_mean"),
+    "mhpo": dict(GN, **TOK, clip="tanh_hazard", aggregate="sequence_mean"),
+    "sapo": dict(GN, **TOK, clip="sigmoid", aggregate="sequence_mean"),
+    "vespo": dict(GN, ratio="sequence", clip="gamma", aggregate="token_mean", token_log_clamp=20,
+                  log_floor=math.log(1e-8), log_cap=20, stop=1),
+    "magistral": dict(GM, scale="batch_std", **TOK, clip="ppo", eps_high=0.28, drop_equal=True,
+                      aggregate="group_token_mean"),
+    "disco": dict(objective="disco", aggregate="sequence_mean"),
+    "disco_b": dict(objective="disco", negatives="mean", aggregate="sequence_mean"),
+    "disco_l_ratio": dict(objective="disco", ratio="token", disco_tau=1, aggregate="sequence_mean"),
+}
+DEFAULTS = dict(
+    objective="policy_gradient", baseline="none", baseline_value=0, scale="none", scale_eps=1e-4,
+    std_ddof=1, drop_equal=False, ratio="none", log_prob="sum", old_policy="sampler", stop=0,
+    denominator="self_normalised", denominator_gradient=True, group_scope="prompt", microbatch=8,
+    kappa=0, mixture=0.1, rho_bar=1, c_bar=1, token_log_clamp=INF, log_floor=-INF, log_cap=INF,
+    clip="none", eps_low=0.2, eps_high=0.2, dual_clip=INF, cap=1, clip_power=0.5, positive_low=1,
+    positive_high=1, negative_low=0, negative_high=1, tau_positive=1, tau_negative=1.05,
+    m2_form="remove", m2_set="improving", m2_tau=0.04, token_mask=False, mask_low=0.2, mask_high=0.2,
+    aggregate="sequence_sum", length_power=0.75, kl_coef=0, kl_form="cppo", ref_kl_coef=0,
+    ref_kl_form="k3", correction_of="proximal", tis_level="none", tis_min=0, tis_max=2,
+    tis_log_clamp=INF, tis_normalise=False, mis_level="none", mis_test="ratio", mis_min=0, mis_max=3,
+    mask_denominator="all", negatives="softmax", disco_tau=10, penalty=1e3, penalty_margin=1e-4)
+
+
+def advantages(f, groups):
+    rs = [torch.tensor([r["reward"] for r in g]) for g in groups]
+    keep = [not (f["drop_equal"] and bool((r == r[0]).all())) for r in rs]
+    means = torch.stack([r.mean() for r in rs])
+    out = []
+    if f["scale"] == "beta":
+        p = torch.stack([torch.tensor(0.0) if len(r) == 1 else r.mean() for r in rs])
+        m, v = (p.mean(), p.var()) if len(p) > 1 else (torch.tensor(0.0), torch.tensor(1.0))
+        a = b = torch.tensor(1.0)
+        if v > 0:
+            k = m * (1 - m) / v - 1
+            a, b = torch.clamp(1 + k * m / 3, min=1), torch.clamp(1 + k * (1 - m) / 3, min=1)
+        for r, pg in zip(rs, p):
+            ld = torch.special.xlogy(a - 1, pg) + torch.special.xlogy(b - 1, 1 - pg)
+            dens = pg ** (a - 1) * (1 - pg) ** (b - 1) / torch.exp(
+                torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b))
+            out.append((r - pg) * torch.clamp(1 / dens, 0, 1e6))
+        return out, keep
+    for r in rs:
+        n = len(r)
+        if f["baseline"] == "constant":
+            a = r - f["baseline_value"]
+        elif f["baseline"] == "group_mean":
+            a = r - r.mean()
+        elif f["baseline"] == "leave_one_out" and n > 1:
+            a = torch.stack([r[i] - (r.sum() - r[i]) / (n - 1) for i in range(n)])
+        else:
+            a = r.clone()
+        if bool((r == r[0]).all()) and f["baseline"] in ("group_mean", "leave_one_out") and n > 1:
+            a = torch.zeros(n)
+        if f["scale"] == "group_std":
+            sd = r.std(correction=f["std_ddof"]) if n > 1 else 0.0
+            a = a / (sd + f["scale_eps"])
+        out.append(a)
+    if f["scale"] == "batch_std":
+        allv = torch.cat([a for a, k in zip(out, keep) if k] or [torch.zeros(1)])
+        sd = allv.std(correction=f["std_ddof"]) if len(allv) > 1 else 0.0
+        out = [(a - allv.mean()) / (sd + f["scale_eps"]) for a in out]
+    return [a if k else a * 0 for a, k in zip(out, keep)], keep
+
+
+def clip_value(f, x, a, t):
+    """Objective multiplier of log-ratio x, as the sources write it."""
+    u, c = torch.exp(x), f["clip"]
+    if c == "none":
+        return u
+    if c == "ppo":
+        lim = torch.clamp(u, 1 - f["eps_low"], 1 + f["eps_high"])
+        v = torch.minimum(u, lim) if a >= 0 else torch.maximum(u, lim)
+        return torch.clamp(v, max=f["dual_clip"]) if a < 0 else v
+    if c == "ppo_power":
+        w = t ** f["clip_power"]
+        if a >= 0:
+            return torch.exp(torch.clamp(x, max=f["eps_high"] * w))
+        return torch.exp(torch.clamp(x, min=-f["eps_low"] * w, max=f["dual_clip"] * w))
+    if c == "cap":
+        return torch.clamp(u, max=f["cap"])
+    if c == "clamp":
+        return torch.clamp(u, 1 - f["eps_low"], 1 + f["eps_high"])
+    if c == "signed_clamp":
+        s = "positive" if a >= 0 else "negative"
+        return torch.clamp(u, f[s + "_low"], f[s + "_high"])
+    if c == "sigmoid":
+        tau = f["tau_positive"] if a > 0 else f["tau_negative"]
+        return 4 / tau * torch.sigmoid(tau * (u - 1))
+    if c == "tanh_hazard":
+        psi = 1.5 * torch.tanh(x / 1.5)
+        sp = torch.nn.functional.softplus
+        zeta = sp(psi) ** 1.5 + (sp(-psi) / 0.8) ** 2
+        return torch.exp(psi - zeta.detach())
+    if c == "gamma":
+        k, lam = (2, 3) if a >= 0 else (3, 2)
+        return torch.exp(lam + k * x - lam * u)
+    raise KeyError(c)
+
+
+def m2(f, xs, advs):
+    """Masks (remove) or bound (threshold) over all tokens, official wording."""
+    items = [(float(x) ** 2, i) for i, (x, a) in enumerate(zip(xs, advs)) if
+             f["m2_set"] == "all"
+             or (f["m2_set"] == "improving" and ((a > 0 and x > 0) or (a < 0 and x < 0)))
+             or (f["m2_set"] == "clipped" and ((a > 0 and math.exp(x) > 1 + f["eps_high"])
+                                               or (a < 0 and math.exp(x) < 1 - f["eps_low"])))]
+    items.sort()
+    mask = [1.0] * len(xs)
+    if f["m2_form"] == "remove":
+        while items and sum(m for m, _ in items) / len(items) > f["m2_tau"]:
+            mask[items.pop()[1]] = 0.0
+        return mask, INF
+    d, n = [m for m, _ in items], len(items)
+    if n == 0 or sum(d) / n <= f["m2_tau"]:
+        return mask, INF
+    ok = [abs(float(xs[items[k][1]])) for k in range(n)
+          if sum(d[:k + 1]) + (n - k - 1) * d[k] < f["m2_tau"] * n]
+    return mask, max(ok, default=0.0)
+
+
+def factors(f, l0):
+    n, x = len(l0), l0
+    b, k = torch.ones(n), torch.ones(n)
+
+    def cut(v):
+        v = torch.clamp(v, -f["tis_log_clamp"], f["tis_log_clamp"])
+        return torch.clamp(torch.exp(v), f["tis_min"], f["tis_max"])
+
+    lv = f["tis_level"]
+    if lv == "token":
+        b = cut(x)
+    elif lv in ("sequence", "sequence_mean"):
+        b = b * cut(x.sum() if lv == "sequence" else x.mean())
+    elif lv == "token_geometric":
+        b = b * torch.exp(torch.log(cut(x)).mean())
+    if f["mis_level"] != "none":
+        stat = {"ratio": x, "k1": -x, "k2": x * x / 2, "k3": torch.exp(x) - 1 - x}[f["mis_test"]]
+        stat = {"token": stat, "sequence": stat.sum() * k, "sequence_mean": stat.mean() * k}[
+            f["mis_level"]]
+        if f["mis_test"] == "ratio":
+            stat = torch.exp(stat)
+            k = ((stat >= f["mis_min"]) & (stat <= f["mis_max"])).double()
+        elif f["mis_test"] == "k1":
+            lo = math.log(f["mis_min"]) if f["mis_min"] > 0 else -INF
+            k = ((stat >= lo) & (stat <= math.log(f["mis_max"]))).double()
+        else:
+            k = (stat <= f["mis_max"]).double()
+    return b, k
+
+
+def vtrace_recursion(f, u):
+    """Discounted-free recursion backward: A_t = rho_t * (prefix products), from the definition."""
+    T, w = len(u), []
+    for t in range(T):
+        v = min(f["rho_bar"], u[t])
+        if t < T - 1:
+            for s in range(t + 1, T - 1):
+                v *= min(f["c_bar"], u[s])
+            v *= min(f["rho_bar"], u[T - 1])
+        w.append(v)
+    return torch.tensor(w)
+
+
+def evaluate(f, case):
+    groups = case["groups"]
+    lp = [[torch.tensor(r["logp"], requires_grad=True) for r in g] for g in groups]
+    get = lambda key: [[torch.tensor(r[key]) for r in g] for g in groups]
+    lq, lx, lr = get("logq"), get("logprox"), get("logref")
+    adv, keep = advantages(f, groups)
+    old = lx if f["old_policy"] == "proximal" else lq
+    T = [[len(r["logp"]) for r in g] for g in groups]
+    fac = [[factors(f, ((x if f["correction_of"] == "proximal" else p) - q).detach())
+            for p, q, x in zip(*z)] for z in zip(lp, lq, lx)]
+    if f["tis_normalise"]:
+        m = torch.cat([b for g in fac for b, _ in g]).mean()
+        fac = [[(b / m, k) for b, k in g] for g in fac]
+    kept = [[float(k.sum()) if f["mask_denominator"] == "kept" else float(n)
+             for (_, k), n in zip(fg, tg)] for fg, tg in zip(fac, T)]
+    ng = sum(keep)
+    tokens = sum(sum(k) for k, on in zip(kept, keep) if on)
+    longest = max(max(t) for t in T)
+    powers = sum(k ** -f["length_power"] for kg, on in zip(kept, keep) if on for k in kg if k)
+
+    def z(g, i):
+        n, k = len(groups[g]), kept[g][i]
+        if not keep[g] or k == 0:
+            return 0.0
+        return {"sequence_sum": lambda: 1 / (ng * n), "sequence_mean": lambda: 1 / (ng * n * k),
+                "token_mean": lambda: 1 / tokens, "group_token_mean": lambda: 1 / (ng * sum(kept[g])),
+                "fixed_length": lambda: 1 / (ng * n * case["max_length"]),
+                "length_power": lambda: k ** -f["length_power"] / (longest * powers)}[f["aggregate"]]()
+
+    def clamp_l(l):
+        return torch.clamp(l, -f["token_log_clamp"], f["token_log_clamp"])
+
+    lim = lambda x: torch.clamp(x, f["log_floor"], f["log_cap"])
+    L = [[clamp_l(p - o) for p, o in zip(pg, og)] for pg, og in zip(lp, old)]
+    red = (lambda v: v.mean()) if f["log_prob"] == "mean" else (lambda v: v.sum())
+    P = [[red(p) for p in g] for g in lp]
+    Q = [[red(q) for q in g] for g in old]
+    X = [[red(l) for l in g] for g in L]
+    flat = [(g, i) for g in range(len(groups)) for i in range(len(groups[g]))]
+    if f["group_scope"] == "prompt":
+        scopes = [[(g, i) for i in range(len(groups[g]))] for g in range(len(groups))]
+    else:
+        parts = -(-len(flat) // f["microbatch"])
+        scopes = [flat[k::parts] for k in range(parts)]
+    if f["ratio"] in ("group_expectation", "self_normalised"):
+        new = {}
+        for sc in scopes:
+            q = torch.stack([Q[g][i] for g, i in sc])
+            p = torch.stack([P[g][i] for g, i in sc])
+            x = torch.stack([X[g][i] for g, i in sc])
+            if f["ratio"] == "self_normalised":
+                d = torch.logsumexp(x, 0) - math.log(len(sc))
+                d = d if f["denominator_gradient"] else d.detach()
+                for (g, i), v in zip(sc, x - d):
+                    new[g, i] = v
+                continue
+            lse = torch.logsumexp
+            d = {"self_normalised": lambda: lse(2 * q, 0) - lse(q, 0),
+                 "mean": lambda: lse(q, 0) - math.log(len(sc)),
+                 "exact": lambda: torch.tensor(case["log_denominator"][sc[0][0]]),
+                 "expected_p": lambda: lse(p + q, 0) - lse(q, 0)}[f["denominator"]]()
+            if not f["denominator_gradient"]:
+                d = d.detach()
+            for (g, i), pi, qi in zip(sc, p, q):
+                l = (lp[g][i] - lq[g][i]).detach()
+                near = f["kappa"] > 0 and float((torch.exp(-l) + l - 1).mean()) < f["kappa"]
+                new[g, i] = pi - (qi if near else d)
+        X = [[new[g, i] for i in range(len(groups[g]))] for g in range(len(groups))]
+    if f["ratio"] == "mixture":
+        a = f["mixture"]
+        X = [[-torch.logaddexp(math.log(a) + 0 * x, math.log1p(-a) - x) for x in g] for g in X]
+    seq_level = f["ratio"] in ("sequence", "sequence_token", "group_expectation", "self_normalised",
+                               "mixture")
+    if f["clip"] == "gamma":
+        X = [[x + torch.log(b).sum() for x, (b, _) in zip(xg, fg)] for xg, fg in zip(X, fac)]
+        fac = [[(torch.ones_like(b), k) for b, k in g] for g in fac]
+    X = [[lim(x) for x in g] for g in X]
+    m2mask, bound, at = None, INF, 0
+    if f["clip"] == "second_moment":
+        m2mask, bound = m2(f, [v for g in L for l in g for v in l.tolist()],
+                           [float(adv[g][i]) for g, i in flat for _ in range(T[g][i])])
+    obj, weights = torch.tensor(0.0), []
+    if f["objective"] == "disco":
+        return disco(f, groups, lp, lq, z)
+    for g, i in flat:
+        a, n, (b, k) = adv[g][i], T[g][i], fac[g][i]
+        p, zi = lp[g][i], z(g, i)
+        if seq_level:
+            x = X[g][i]
+            weights.append(torch.exp(x).detach().expand(n))
+            if f["clip"] == "token_log":
+                lt = L[g][i]
+                lt = torch.clamp(lt, max=f["eps_high"]) if a >= 0 else torch.clamp(lt, min=-f["eps_low"])
+                val = torch.exp(lim(lt.mean()))
+            else:
+                if f["ratio"] == "sequence_token":
+                    x = x.detach() + p - p.detach()
+                val = clip_value(f, x, a, 1)
+            if f["token_mask"]:
+                u = float(torch.exp(X[g][i]))
+                if (a > 0 and u > 1 + f["mask_high"]) or (a < 0 and u < 1 - f["mask_low"]):
+                    val = val * 0
+            if f["stop"]:
+                term = (zi * b * k * val.detach() * a * p).sum()
+            else:
+                term = (zi * b * k * val * a).sum()
+                if f["aggregate"] == "sequence_sum" and f["ratio"] != "sequence_token":
+                    term = term / max(kept[g][i], 1)
+        else:
+            l = L[g][i]
+            if f["ratio"] == "none":
+                x = l.detach() * 0
+            elif f["ratio"] == "token":
+                x = l
+            elif f["ratio"] == "prefix":
+                c = torch.cumsum(l.detach(), 0)
+                x = lim(c + l - l.detach())
+            else:
+                x = torch.log(vtrace_recursion(f, [math.exp(v) for v in l.tolist()]))
+            weights.append(torch.exp(x).detach())
+            mm = torch.ones(n)
+            if f["clip"] == "second_moment":
+                mm = torch.tensor(m2mask[at:at + n])
+                at += n
+                # The bound is itself a token's ratio: at equality the gradient stays (act() of the
+                # formulas), which clamp() leaves to its own convention.
+                over = x > bound if a >= 0 else x < -bound
+                v = torch.where(over, torch.tensor(math.exp(bound if a >= 0 else -bound)),
+                                torch.exp(x))
+            else:
+                v = clip_value(f, x, a, torch.arange(1.0, n + 1))
+            if f["token_mask"]:
+                u = torch.exp(x).detach()
+                hit = (u > 1 + f["mask_high"]) if a > 0 else (u < 1 - f["mask_low"])
+                v = v * (~hit).double() if a != 0 else v
+            if f["stop"] or f["ratio"] == "none":
+                v = v.detach() * p
+            term = (zi * b * k * mm * v * a).sum()
+        if a != 0:
+            obj = obj + term
+    loss = -obj
+    for g, i in flat:
+        m = fac[g][i][1] if f["mask_denominator"] == "kept" else 1.0
+        l, d = lp[g][i] - lq[g][i], lp[g][i] - lr[g][i]
+        kl = {"cppo": torch.expm1(-l) + l, "k1": -l, "k2": l * l / 2, "k3": torch.expm1(l) - l}[f["kl_form"]]
+        rf = {"k1": d, "k2": d * d / 2, "k3": torch.expm1(-d) + d}[f["ref_kl_form"]]
+        if f["kl_coef"]:
+            loss = loss + f["kl_coef"] * (z(g, i) * m * kl).sum()
+        if f["ref_kl_coef"]:
+            loss = loss + f["ref_kl_coef"] * (z(g, i) * m * rf).sum()
+    return finish(loss, lp, torch.cat(adv), weights)
+
+
+def disco(f, groups, lp, lq, z):
+    total, n, advs = torch.tensor(0.0), sum(len(p) for g in lp for p in g), []
+    drift = sum((q - p).sum() for pg, qg in zip(lp, lq) for p, q in zip(pg, qg)) / n
+    weights = []
+    for g, pg, qg in zip(groups, lp, lq):
+        ratio = f["ratio"] == "token"
+        s = torch.stack([(torch.exp(p - q) if ratio else p).mean() for p, q in zip(pg, qg)])
+        weights += [torch.exp((p - q).detach()) if ratio else torch.ones(len(p)) for p, q in zip(pg, qg)]
+        r = torch.tensor([y["reward"] for y in g])
+        pos, neg = s[r == 1], s[r == 0]
+        j = torch.tensor(0.0)
+        if len(pos) and len(neg):
+            t = f["disco_tau"]
+            lost = (t * (torch.logsumexp(neg / t, 0) - math.log(len(neg)))
+                    if f["negatives"] == "softmax" else neg.mean())
+            j = pos.mean() - lost
+            advs.append(torch.autograd.grad(j, s, retain_graph=True)[0])
+        else:
+            advs.append(torch.zeros(len(r)))
+        total = total + j / len(groups)
+    push = f["penalty"] * max(0.0, float(drift) - f["penalty_margin"])
+    return finish(-total + push * drift, lp, torch.cat(advs), weights)
+
+
+def finish(loss, lp, adv, weights):
+    leaves = [p for g in lp for p in g]
+    grads = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * len(leaves)
+    c = [(-g if g is not None else torch.zeros_like(p)) for g, p in zip(grads, leaves)]
+    return dict(loss=float(loss.detach()), advantages=[float(a) for a in adv],
+                weights=[float(w) for v in weights for w in v], coefficients=[float(w) for v in c for w in v])
+
+
+def make_case(rng, sizes, spread, kind):
+    groups = []
+    for n in sizes:
+        g = []
+        for i in range(n):
+            t = 1 if kind == "single" else rng.randint(1, 5)
+            q = [-rng.uniform(0.05, 2) for _ in range(t)]
+            step = lambda: rng.gauss(0, spread)
+            r = 1.0 if kind == "equal" else float(rng.random() < 0.5) if i > 1 else float(i)
+            g.append(dict(reward=r, logq=q, logp=[v + step() for v in q],
+                          logprox=[v + step() / 2 for v in q], logref=[v + step() for v in q]))
+        groups.append(g)
+    if kind == "extreme":
+        for g in groups:
+            for r, total in zip(g, (700.0, -700.0)):
+                r["logp"] = [v + total / len(r["logq"]) for v in r["logq"]]
+    return dict(groups=groups, max_length=9, log_denominator=[-rng.uniform(1, 4) for _ in sizes])
+
+
+VARIANTS = [
+    ("grpo", dict(baseline=b)) for b in ("none", "constant", "leave_one_out")] + [
+    ("grpo", dict(baseline="constant", baseline_value=0.4)), ("grpo", dict(std_ddof=0)),
+    ("grpo", dict(scale="batch_std")), ("grpo", dict(scale="none")), ("is", dict(log_prob="mean")),
+    ("grpo", dict(kl_coef=0.1)), ("gepo", dict(kl_coef=0.3, kl_form="k3")),
+    ("dapo", dict(kl_coef=0.3, kl_form="k2")), ("dapo", dict(kl_coef=0.3, kl_form="k1")),
+    ("is", dict(kl_coef=0.3, ref_kl_coef=0.2)), ("grpo", dict(ref_kl_coef=0.2, ref_kl_form="k1")),
+    ("grpo", dict(ref_kl_coef=0.2, ref_kl_form="k2")),
+    ("gepo", dict(clip="none")), ("gepo", dict(denominator="mean")), ("gepo", dict(log_prob="mean")),
+    ("gepo", dict(denominator="exact")), ("gepo", dict(group_scope="microbatch", microbatch=3)),
+    ("eqp", dict(group_scope="microbatch", microbatch=3)), ("eqp", dict(denominator_gradient=False)),
+    ("eqp", dict(clip="none", log_prob="sum")), ("snis", dict(ratio_gradient=True, denominator_gradient=True)),
+    ("snis", dict(ratio_gradient=True)), ("tis", dict(ratio_gradient=True)),
+    ("defensive", dict(ratio_gradient=True, mixture=0.5)), ("cispo", dict(token_mask=True)),
+    ("m2po", dict(m2_form="threshold")), ("m2po", dict(m2_set="all")), ("m2po", dict(m2_set="clipped")),
+    ("m2po", dict(m2_set="all", m2_form="threshold", m2_tau=1e-9)), ("vtrace", dict(rho_bar=2, c_bar=1.5)),
+    ("ctpo", dict(dual_clip=0.05, token_log_clamp=20, log_cap=10, aggregate="token_mean", clip_power=0)),
+    ("gspo", dict(aggregate="token_mean", log_cap=0.02)), ("topr", dict(baseline="constant", baseline_value=0.5)),
+    ("gmpo", dict(tis_level="token_geometric", tis_max=1.1)), ("aipo", dict(ratio_gradient=True, cap=1.1)),
+    ("vespo", dict(tis_level="token", tis_max=1.2)), ("decoupled_ppo", dict(mis_level="token", mis_max=1.2)),
+    ("grpo", dict(ratio="prefix", log_floor=-0.1))] + [
+    ("grpo", dict(aggregate=a)) for a in ("sequence_sum", "token_mean", "group_token_mean", "fixed_length",
+                                          "length_power")] + [
+    (r, dict(tis_level=lv, tis_max=1.2, tis_min=0.8)) for r in ("grpo", "gspo", "is") for lv in
+    ("token", "sequence", "sequence_mean")] + [
+    ("grpo", dict(tis_level="sequence", tis_log_clamp=0.1, tis_normalise=True, correction_of="learner"))] + [
+    (r, dict(mis_level=lv, mis_test=t, mis_min=0.9 if t in ("ratio", "k1") else 0,
+             mis_max=1.1 if t in ("ratio", "k1") else 0.01, mask_denominator=m, kl_coef=0.1))
+    for r in ("grpo", "gspo") for lv in ("token", "sequence", "sequence_mean")
+    for t in ("ratio", "k1", "k2", "k3") for m in ("all", "kept")]
+
+
+def main():
+    rng = random.Random(20250819)
+    shapes = [([4, 3], 0.3, "plain"), ([5], 0.05, "plain"), ([3, 4], 0.3, "single"), ([4], 0.3, "equal"),
+              ([1], 0.3, "plain"), ([3, 4, 2], 0.8, "plain"), ([3], 0.1, "extreme")]
+    inputs = [make_case(rng, *s) for s in shapes]
+    rounded = json.loads(json.dumps(inputs), parse_float=lambda s: round(float(s), 6))
+    cases = []
+    for name, change in [(r, {}) for r in ROWS] + VARIANTS:
+        f = dict(DEFAULTS, **ROWS[name])
+        stop = 0 if change.get("ratio_gradient") else f["stop"]
+        if name == "snis":
+            f["denominator_gradient"] = False
+        f.update(change, stop=stop)
+        for k, case in enumerate(rounded):
+            if change and k not in (0, 5):
+                continue
+            if len(case["groups"][0]) == 1 and f["objective"] == "disco":
+                continue
+            cases.append(dict(row=name, change=change, input=k, **evaluate(f, case)))
+    text = json.dumps(dict(inputs=rounded, cases=cases), separators=(",", ":"))
+    print(text.replace("NaN", "null").replace('},{"row"', '},\n{"row"'))
+
+
+if __name__ == "__main__":
+    main()
