@@ -23,6 +23,18 @@ static double empirical_quantile(const delay_law *law, double p) {
   return law->sample[i] + (at - (double)i) * (law->sample[i + 1] - law->sample[i]);
 }
 
+/* Quantile of the gamma law of scale 1 by bisection of ln x on the smaller tail. GSL's own inverse
+ * gives up, and calls its error handler, for some shapes; its distribution function never does. */
+static double gamma_quantile(double p, double shape, int upper_tail) {
+  double lo = -700, hi = log(shape + 40 * sqrt(shape) + 600);
+  for (int i = 0; i < 64; ++i) {
+    double middle = (lo + hi) / 2, x = exp(middle);
+    int below = upper_tail ? gsl_cdf_gamma_Q(x, shape, 1) > p : gsl_cdf_gamma_P(x, shape, 1) < p;
+    *(below ? &lo : &hi) = middle;
+  }
+  return exp((lo + hi) / 2);
+}
+
 static double raw_quantile(const delay_law *law, double p) {
   switch (law->kind) {
   case DELAY_CONSTANT:
@@ -36,7 +48,7 @@ static double raw_quantile(const delay_law *law, double p) {
   case DELAY_WEIBULL:
     return law->b * pow(-log1p(-p), 1 / law->a);
   case DELAY_GAMMA:
-    return gsl_cdf_gamma_Pinv(p, law->a, law->b);
+    return law->b * (p < 0.5 ? gamma_quantile(p, law->a, 0) : gamma_quantile(1 - p, law->a, 1));
   case DELAY_PARETO:
     return law->b * pow(1 - p, -1 / law->a);
   case DELAY_EMPIRICAL:
@@ -80,17 +92,16 @@ typedef struct gamma_problem {
 static double gamma_gap(double x, void *problem) {
   const gamma_problem *g = problem;
   double k = exp(x);
-  return log(gsl_cdf_gamma_Qinv(g->alpha, k, 1)) - log(gsl_cdf_gamma_Pinv(g->alpha, k, 1)) -
-         g->log_ratio;
+  return log(gamma_quantile(g->alpha, k, 1)) - log(gamma_quantile(g->alpha, k, 0)) - g->log_ratio;
 }
 
 /* The ratio falls from infinity to 1 as the shape grows, so one root lies between the bounds. */
 static gl_status gamma_shape(double *shape, double alpha, double log_ratio, gl_error *err) {
   gamma_problem problem = {alpha, log_ratio};
   gsl_function f = {gamma_gap, &problem};
-  double lo = log(0.05), hi = log(1e6);
+  double lo = log(0.1), hi = log(1e4);
   if (!(gamma_gap(lo, &problem) > 0) || !(gamma_gap(hi, &problem) < 0))
-    return gl_fail(err, GL_EINPUT, "no gamma law of shape 0.05 to 1e6 holds this interval");
+    return gl_fail(err, GL_EINPUT, "no gamma law of shape 0.1 to 1e4 holds this interval");
   gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
   if (solver == NULL) return gl_fail_memory(err, "a root solver");
   int status = gsl_root_fsolver_set(solver, &f, lo, hi);
@@ -142,7 +153,7 @@ gl_status delay_from_interval(delay_law *law, delay_kind kind, double l, double 
     return GL_OK;
   case DELAY_GAMMA: {
     gl_status status = gamma_shape(&law->a, alpha, log(u) - log(l), err);
-    if (status == GL_OK) law->b = l / gsl_cdf_gamma_Pinv(alpha, law->a, 1);
+    if (status == GL_OK) law->b = l / gamma_quantile(alpha, law->a, 0);
     return status;
   }
   case DELAY_PARETO:
@@ -242,7 +253,7 @@ static void read_own(cfg_reader *r, delay_law *law, const cfg_node *node, double
   case DELAY_WEIBULL:
   case DELAY_GAMMA:
   case DELAY_PARETO:
-    law->a = cfg_double(r, "shape", 1, 0.05, 1e6);
+    law->a = cfg_double(r, "shape", 1, 0.1, 1e4); /* where gamma quantiles are safe */
     law->b = cfg_positive(r, "scale", 1);
     break;
   case DELAY_EMPIRICAL:
