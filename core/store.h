@@ -89,7 +89,9 @@ int store_has_finished(store *s, const char *key, const char *recipe);
 /* A chosen learning rate: algorithm label x group label -> lr with its score. */
 gl_status store_put_tuned(store *s, const char *study, const char *algorithm, const char *axes,
                           double lr, double score, gl_error *err);
-/* Joins the runs of another study file into this one; equal keys must agree. */
+/* Joins the runs and the chosen rates of another study file into this one, all or nothing. A run
+ * both have finished must agree in every table, a rate both have chosen must be the same: GL_EINPUT
+ * otherwise. A finished run takes the place of a failed one. */
 gl_status store_merge(store *into, const char *path, gl_error *err);
 
 /* Writes a table (runs, steps, evals, staleness, clock, tuned) as csv, tsv or jsonl, in the

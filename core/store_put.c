@@ -1,4 +1,4 @@
-/* Writing: a run whole or not at all, chosen rates, the runs of another study. */
+/* Writing: a run whole or not at all, chosen rates. */
 #include "core/store_internal.h"
 
 #include <math.h>
@@ -172,75 +172,5 @@ gl_status store_put_tuned(store *s, const char *study, const char *algorithm, co
   sqlite3_bind_double(stmt, 5, score);
   status = store_step_done(s, stmt, "writing a learning rate to", err);
   sqlite3_finalize(stmt);
-  return status;
-}
-
-/* --- joining studies ---------------------------------------------------------------------------
- */
-
-/* A run both files have finished must be the same run: same recipe, same steps. */
-static gl_status check_agreement(store *s, const char *path, gl_error *err) {
-  static const char sql[] =
-      "SELECT a.key FROM main.runs a JOIN other.runs b ON a.key = b.key WHERE a.recipe != b.recipe"
-      " OR (a.status != 'failed' AND b.status != 'failed' AND (a.status != b.status OR EXISTS("
-      "SELECT * FROM (SELECT step, time_s, loss, grad_norm FROM main.steps WHERE run = a.id"
-      " EXCEPT SELECT step, time_s, loss, grad_norm FROM other.steps WHERE run = b.id))))";
-  sqlite3_stmt *stmt = NULL;
-  gl_status status = store_prepare(s, &stmt, sql, err);
-  if (status != GL_OK) return status;
-  int code = sqlite3_step(stmt);
-  if (code == SQLITE_ROW)
-    status = gl_fail(err, GL_EINPUT,
-                     "%s and %s disagree about run %s; they come from different versions of "
-                     "gepolab, so keep them apart",
-                     s->path, path, (const char *)sqlite3_column_text(stmt, 0));
-  else if (code != SQLITE_DONE)
-    status = store_fail(s, code, "comparing", err);
-  sqlite3_finalize(stmt);
-  return status;
-}
-
-static gl_status copy_attached(store *s, const char *path, gl_error *err) {
-  static const char runs[] =
-      "CREATE TEMP TABLE wanted AS SELECT b.id AS old, b.key AS key FROM other.runs b LEFT JOIN "
-      "main.runs a ON a.key = b.key WHERE a.key IS NULL OR (a.status = 'failed' AND b.status != "
-      "'failed');"
-      "DELETE FROM main.runs WHERE key IN (SELECT key FROM wanted);"
-      "INSERT INTO main.runs(key, ordinal, study, algorithm, axes, seed, lr, status, reason, "
-      "recipe, code_version, machine, wall_s) SELECT key, ordinal, study, algorithm, axes, seed, "
-      "lr, status, reason, recipe, code_version, machine, wall_s FROM other.runs WHERE id IN "
-      "(SELECT old FROM wanted) ORDER BY id;"
-      "INSERT OR REPLACE INTO main.tuned SELECT * FROM other.tuned;";
-  static const char *const tables[] = {"steps", "evals", "staleness", "clock"};
-  gl_status status = check_agreement(s, path, err);
-  if (status == GL_OK) status = store_exec(s, runs, "merging into", err);
-  for (size_t i = 0; i < sizeof tables / sizeof *tables && status == GL_OK; ++i) {
-    /* rows keep their columns; only the run's number changes */
-    char sql[512];
-    snprintf(sql, sizeof sql,
-             "CREATE TEMP TABLE moved AS SELECT r.id AS new_run, t.* FROM other.%s t JOIN wanted w"
-             " ON w.old = t.run JOIN main.runs r ON r.key = w.key;"
-             "UPDATE moved SET run = new_run; ALTER TABLE moved DROP COLUMN new_run;"
-             "INSERT INTO main.%s SELECT * FROM moved; DROP TABLE moved;",
-             tables[i], tables[i]);
-    status = store_exec(s, sql, "merging into", err);
-  }
-  if (status == GL_OK) status = store_exec(s, "DROP TABLE wanted", "merging into", err);
-  return status;
-}
-
-gl_status store_merge(store *into, const char *path, gl_error *err) {
-  store *other = NULL; /* opened once by itself, so that a wrong file is named as such */
-  gl_status status = store_open(&other, path, STORE_READ, err);
-  store_close(other);
-  if (status != GL_OK) return status;
-  char *attach = sqlite3_mprintf("ATTACH %Q AS other", path);
-  if (attach == NULL) return gl_fail_memory(err, "a path");
-  status = store_exec(into, attach, "merging into", err);
-  sqlite3_free(attach);
-  if (status != GL_OK) return status;
-  status = store_begin(into, err);
-  if (status == GL_OK) status = store_end(into, copy_attached(into, path, err), err);
-  sqlite3_exec(into->db, "DETACH other", NULL, NULL, NULL);
   return status;
 }
