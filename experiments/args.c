@@ -51,17 +51,17 @@ static const args_option *option_lettered(const parser *p, char letter) {
 }
 
 static gl_status unknown_option(const parser *p, const char *word, size_t length) {
+  enum { NAME_SIZE = 64 };
+  char dashed[MAX_OPTIONS + 1][NAME_SIZE], name[NAME_SIZE], hint[CFG_HINT_SIZE];
   const char *names[MAX_OPTIONS + 1];
-  char name[64];
-  snprintf(name, sizeof name, "%.*s", (int)length, word);
-  for (size_t i = 0; i < p->n_options; ++i) names[i] = p->options[i].name;
-  names[p->n_options] = "help";
-  const char *near = cfg_nearest(name, names, p->n_options + 1);
-  if (near != NULL)
-    return gl_fail(p->err, GL_EINPUT, "%s has no option --%s (did you mean '--%s'?)",
-                   p->command->name, name, near);
-  return gl_fail(p->err, GL_EINPUT, "%s has no option --%s; `gepolab %s --help` lists them",
-                 p->command->name, name, p->command->name);
+  snprintf(name, sizeof name, "--%.*s", (int)length, word);
+  for (size_t i = 0; i <= p->n_options; ++i) {
+    snprintf(dashed[i], NAME_SIZE, "--%s", i < p->n_options ? p->options[i].name : "help");
+    names[i] = dashed[i];
+  }
+  return gl_fail(p->err, GL_EINPUT, "%s has no option %s%s; `gepolab %s --help` lists them",
+                 p->command->name, name, cfg_hint(name, names, p->n_options + 1, hint),
+                 p->command->name);
 }
 
 /* Stores the value of an option; text NULL means none was attached to the word. */
@@ -175,4 +175,19 @@ void args_fini(args *a) {
   free(a->words);
   free(a->overrides);
   *a = (args){0};
+}
+
+gl_status args_choose(size_t *index, const char *what, const char *word, const char *const *names,
+                      size_t n, gl_error *err) {
+  char all[256] = "", hint[CFG_HINT_SIZE];
+  for (size_t i = 0; i < n; ++i) {
+    if (strcmp(names[i], word) == 0) {
+      *index = i;
+      return GL_OK;
+    }
+    size_t used = strlen(all);
+    snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", names[i]);
+  }
+  return gl_fail(err, GL_EINPUT, "%s is one of %s, not '%s'%s", what, all, word,
+                 cfg_hint(word, names, n, hint));
 }

@@ -43,4 +43,9 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
                      args_shape shape, int argc, char **argv, gl_error *err);
 void args_fini(args *a);
 
+/* The place of word among names[n], or GL_EINPUT saying what `what` ("--format") may be and which
+ * name is nearest. */
+gl_status args_choose(size_t *index, const char *what, const char *word, const char *const *names,
+                      size_t n, gl_error *err);
+
 #endif

@@ -21,8 +21,6 @@ typedef struct bench_result {
 } bench_result;
 
 void bench_add(bench_result *r, const char *key, double value, double aim, const char *what);
-/* Seconds on a clock that only goes forward. */
-double bench_now(void);
 
 /* M/M/1 at lambda 0.9, mu 1 over the event queue of sim/, with `customers` customers; and a star of
  * 10,000 samplers around one learner. */

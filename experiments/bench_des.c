@@ -1,6 +1,7 @@
 /* The event queue at work: M/M/1, whose mean sojourn 1/(mu - lambda) is known, and a star. */
 #include "core/rng.h"
 #include "experiments/bench.h"
+#include "experiments/seconds.h"
 #include "sim/event_queue.h"
 
 #include <math.h>
@@ -76,9 +77,9 @@ static gl_status bench_mm1(bench_result *r, size_t customers, gl_error *err) {
   mm1 m = {.arrivals = draws_at(0), .services = draws_at(1)};
   eq_init(&m.queue);
   m.arrived = calloc(WAITING_ROOM, sizeof *m.arrived);
-  double begun = bench_now();
+  double begun = seconds_now();
   int ok = m.arrived != NULL && mm1_run(&m, customers);
-  double took = bench_now() - begun;
+  double took = seconds_now() - begun;
   free(m.arrived);
   eq_fini(&m.queue);
   if (!ok) return gl_fail_memory(err, "the M/M/1 queue");
@@ -127,9 +128,9 @@ static gl_status bench_star(bench_result *r, gl_error *err) {
   uint64_t trained = 0;
   eq_init(&q);
   star_sampler *samplers = calloc(STAR_SAMPLERS, sizeof *samplers);
-  double begun = bench_now();
+  double begun = seconds_now();
   int ok = samplers != NULL && star_run(&q, samplers, STAR_EVENTS, &trained);
-  double took = bench_now() - begun;
+  double took = seconds_now() - begun;
   free(samplers);
   eq_fini(&q);
   if (!ok) return gl_fail_memory(err, "the star");

@@ -75,11 +75,11 @@ static gl_status unknown_row(const char *name, gl_error *err) {
   const char **names = calloc(n, sizeof *names);
   if (names == NULL) return gl_fail_memory(err, "the rows' names");
   for (size_t i = 0; i < n; ++i) names[i] = policy_rows_at(i)->name;
-  const char *near = cfg_nearest(name, names, n);
+  char hint[CFG_HINT_SIZE];
+  cfg_hint(name, names, n, hint);
   free(names);
-  return gl_fail(err, GL_EINPUT, "there is no row '%s'%s%s%s", name,
-                 near != NULL ? " (did you mean '" : "; `gepolab algorithms` lists them",
-                 near != NULL ? near : "", near != NULL ? "'?)" : "");
+  return gl_fail(err, GL_EINPUT, "there is no row '%s'%s; `gepolab algorithms` lists them", name,
+                 hint);
 }
 
 static gl_status run_algorithms(const command *self, int argc, char **argv, gl_error *err) {

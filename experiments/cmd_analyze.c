@@ -1,26 +1,13 @@
 /* gepolab analyze: what a study, or a W&B export, says. */
 #include "analysis/analyze.h"
-#include "core/config.h"
 #include "experiments/args.h"
 #include "experiments/command.h"
 #include "experiments/report.h"
 
 #include <stdio.h>
-#include <string.h>
 
-static gl_status read_format(table_format *out, const char *name, gl_error *err) {
-  static const char *const names[] = {"text", "markdown", "latex"};
-  static const table_format formats[] = {TABLE_TEXT, TABLE_MARKDOWN, TABLE_LATEX};
-  for (size_t i = 0; i < 3; ++i)
-    if (strcmp(name, names[i]) == 0) {
-      *out = formats[i];
-      return GL_OK;
-    }
-  const char *near = cfg_nearest(name, names, 3);
-  return gl_fail(err, GL_EINPUT, "--format is text, markdown or latex, not '%s'%s%s%s", name,
-                 near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
-                 near != NULL ? "'?)" : "");
-}
+static const char *const format_names[] = {"text", "markdown", "latex"};
+static const table_format formats[] = {TABLE_TEXT, TABLE_MARKDOWN, TABLE_LATEX};
 
 static gl_status analyze_one(const char *path, table_format format, int json, gl_error *err) {
   cJSON *document = NULL;
@@ -31,15 +18,15 @@ static gl_status analyze_one(const char *path, table_format format, int json, gl
 static gl_status run_analyze(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
   const char *name = "text";
-  table_format format = TABLE_TEXT;
+  size_t format = 0;
   const args_option options[] = {
       {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   args a;
   gl_status status = args_parse(&a, self, options, 2, (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = read_format(&format, name, err);
-    if (status == GL_OK) status = analyze_one(a.words[0], format, json, err);
+    status = args_choose(&format, "--format", name, format_names, 3, err);
+    if (status == GL_OK) status = analyze_one(a.words[0], formats[format], json, err);
   }
   args_fini(&a);
   return status;

@@ -1,5 +1,4 @@
 /* gepolab bench: how fast the parts are, next to what was aimed at. */
-#include "core/config.h"
 #include "experiments/args.h"
 #include "experiments/bench.h"
 #include "experiments/command.h"
@@ -7,20 +6,12 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 void bench_add(bench_result *r, const char *key, double value, double aim, const char *what) {
   if (r->n == BENCH_MAX_NUMBERS) return;
   bench_number *number = &r->numbers[r->n++];
   *number = (bench_number){.value = value, .aim = aim, .what = what};
   snprintf(number->key, sizeof number->key, "%s", key);
-}
-
-double bench_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static gl_status print_json(const bench_result *r, gl_error *err) {
@@ -48,19 +39,13 @@ static void print_text(const bench_result *r) {
 
 static gl_status measure(bench_result *r, const char *only, size_t customers, gl_error *err) {
   static const char *const names[] = {"des", "policy", "sweep"};
-  int known = only == NULL;
-  for (size_t i = 0; i < 3; ++i) known = known || strcmp(names[i], only) == 0;
-  if (!known) {
-    const char *near = cfg_nearest(only, names, 3);
-    return gl_fail(err, GL_EINPUT, "bench knows des, policy and sweep, not '%s'%s%s%s", only,
-                   near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
-                   near != NULL ? "'?)" : "");
-  }
+  enum { DES, POLICY, SWEEP, ALL };
+  size_t which = ALL;
   gl_status status = GL_OK;
-  if (only == NULL || strcmp(only, "des") == 0) status = bench_des(r, customers, err);
-  if (status == GL_OK && (only == NULL || strcmp(only, "policy") == 0))
-    status = bench_policy(r, err);
-  if (status == GL_OK && (only == NULL || strcmp(only, "sweep") == 0)) status = bench_sweep(r, err);
+  if (only != NULL) status = args_choose(&which, "what bench measures", only, names, ALL, err);
+  if (status == GL_OK && (which == ALL || which == DES)) status = bench_des(r, customers, err);
+  if (status == GL_OK && (which == ALL || which == POLICY)) status = bench_policy(r, err);
+  if (status == GL_OK && (which == ALL || which == SWEEP)) status = bench_sweep(r, err);
   return status;
 }
 

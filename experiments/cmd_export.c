@@ -1,5 +1,4 @@
 /* gepolab export: a table of a study as text. */
-#include "core/config.h"
 #include "core/store.h"
 #include "experiments/args.h"
 #include "experiments/command.h"
@@ -7,23 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-/* Refuses a word that is not among the names, with the nearest one. */
-static gl_status one_of(const char *option, const char *word, const char *const *names, size_t n,
-                        gl_error *err) {
-  for (size_t i = 0; i < n; ++i)
-    if (strcmp(names[i], word) == 0) return GL_OK;
-  const char *near = cfg_nearest(word, names, n);
-  char all[160] = "";
-  for (size_t i = 0; i < n; ++i) {
-    size_t used = strlen(all);
-    snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", names[i]);
-  }
-  return gl_fail(err, GL_EINPUT, "--%s is one of %s, not '%s'%s%s%s", option, all, word,
-                 near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
-                 near != NULL ? "'?)" : "");
-}
 
 static gl_status export_to(store *s, const char *table, const char *format, const char *path,
                            gl_error *err) {
@@ -45,12 +27,14 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
       {"format", 'f', ARGS_TEXT, "FORMAT", "csv, tsv or jsonl", &format},
       {"output", 'o', ARGS_TEXT, "FILE", "write there instead of standard output", &path}};
   args a;
+  size_t which = 0;
   store *s = NULL;
   gl_status status = args_parse(&a, self, options, 3, (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = one_of("table", table, tables, sizeof tables / sizeof tables[0], err);
+    status = args_choose(&which, "--table", table, tables, sizeof tables / sizeof tables[0], err);
     if (status == GL_OK)
-      status = one_of("format", format, formats, sizeof formats / sizeof formats[0], err);
+      status =
+          args_choose(&which, "--format", format, formats, sizeof formats / sizeof formats[0], err);
     if (status == GL_OK) status = store_open(&s, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = export_to(s, table, format, path, err);
   }

@@ -41,10 +41,9 @@ gl_status commands_find(const command **out, const char *name, gl_error *err) {
     names[i] = table[i]->name;
   }
   names[N_COMMANDS] = "help";
-  const char *near = cfg_nearest(name, names, N_COMMANDS + 1);
-  if (near != NULL)
-    return gl_fail(err, GL_EINPUT, "there is no command '%s' (did you mean '%s'?)", name, near);
-  return gl_fail(err, GL_EINPUT, "there is no command '%s'; `gepolab help` lists them", name);
+  char hint[CFG_HINT_SIZE];
+  return gl_fail(err, GL_EINPUT, "there is no command '%s'%s; `gepolab help` lists them", name,
+                 cfg_hint(name, names, N_COMMANDS + 1, hint));
 }
 
 static gl_status help(int argc, char **argv, gl_error *err) {

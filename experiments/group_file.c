@@ -153,10 +153,9 @@ static gl_status refuse_unknown(const cfg_node *group, int top, gl_error *err) {
     size_t k = 0;
     while (k < n && strcmp(known[k], key) != 0) ++k;
     if (k < n) continue;
-    const char *near = cfg_nearest(key, known, n);
-    return cfg_fail(cfg_at(group, i), err, "unknown key '%s'%s%s%s", key,
-                    near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
-                    near != NULL ? "'?)" : "");
+    char hint[CFG_HINT_SIZE];
+    return cfg_fail(cfg_at(group, i), err, "unknown key '%s'%s", key,
+                    cfg_hint(key, known, n, hint));
   }
   return GL_OK;
 }

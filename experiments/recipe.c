@@ -30,16 +30,11 @@ static gl_status no_such_recipe(const char *source, gl_error *err) {
     names[n] = text[n];
     ++n;
   }
-  const char *near = cfg_nearest(source, names, n);
-  if (near != NULL)
-    return gl_fail(err, GL_EINPUT,
-                   "%s:1:1: there is no such file and no embedded recipe of that name (did you "
-                   "mean '%s'?)",
-                   source, near);
+  char hint[CFG_HINT_SIZE];
   return gl_fail(err, GL_EINPUT,
-                 "%s:1:1: there is no such file and no embedded recipe of that name; `gepolab "
+                 "%s:1:1: there is no such file and no embedded recipe of that name%s; `gepolab "
                  "recipes` lists those",
-                 source);
+                 source, cfg_hint(source, names, n, hint));
 }
 
 /* A file wins over an embedded recipe of the same name only if it is really there. */
@@ -177,10 +172,9 @@ gl_status recipe_learner(learner *out, const recipe *r, gl_error *err) {
                          .epochs = r->epochs,
                          .updates = r->steps};
   if (toy_is_kind(cfg_text(kind))) return toy_learner_new(out, &setup, err);
-  const char *near = cfg_nearest(cfg_text(kind), world_kinds, 2);
-  return cfg_fail(kind, err, "there is no world of kind '%s'; allowed are bandit, sequence%s%s%s",
-                  cfg_text(kind), near != NULL ? " (did you mean '" : "", near != NULL ? near : "",
-                  near != NULL ? "'?)" : "");
+  char hint[CFG_HINT_SIZE];
+  return cfg_fail(kind, err, "there is no world of kind '%s'; allowed are bandit, sequence%s",
+                  cfg_text(kind), cfg_hint(cfg_text(kind), world_kinds, 2, hint));
 }
 
 gl_status recipe_check(const recipe *r, gl_error *err) {

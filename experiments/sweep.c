@@ -3,6 +3,7 @@
 #include "core/store_scores.h"
 #include "experiments/executor.h"
 #include "experiments/recipe.h"
+#include "experiments/seconds.h"
 #include "experiments/train.h"
 #include "experiments/tune.h"
 
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 typedef struct sweep {
@@ -34,12 +34,6 @@ typedef struct phase {
   size_t n_jobs, finished;
   progress *bar;
 } phase;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int is_mine(const sweep *s, size_t i) {
   return i % s->options->shards.count == s->options->shards.index;
@@ -163,7 +157,7 @@ static gl_status run_phase(phase *p, const char *what,
 
 static gl_status tune(sweep *s) {
   if (s->tuning_grid.n_axes == 0) return GL_OK;
-  double begun = now();
+  double begun = seconds_now();
   phase p = {.sweep = s, .cells = &s->tuning};
   p.jobs = calloc(s->tuning.n_cells, sizeof *p.jobs);
   s->score = calloc(s->tuning.n_cells, sizeof *s->score);
@@ -192,12 +186,12 @@ static gl_status tune(sweep *s) {
     status = store_put_tuned(s->store, s->base.name, rate->algorithm, "{}", rate->lr, rate->score,
                              s->err);
   }
-  s->report->tuning_s = now() - begun;
+  s->report->tuning_s = seconds_now() - begun;
   return status;
 }
 
 static gl_status run_grid(sweep *s) {
-  double begun = now();
+  double begun = seconds_now();
   study_fini(&s->cells);
   gl_status status =
       study_expand(&s->cells, s->doc, &s->grid, s->report->rates, s->report->n_rates, 0, s->err);
@@ -215,7 +209,7 @@ static gl_status run_grid(sweep *s) {
   }
   status = run_phase(&p, s->base.name, keep_run);
   free(p.jobs);
-  s->report->grid_s = now() - begun;
+  s->report->grid_s = seconds_now() - begun;
   return status;
 }
 

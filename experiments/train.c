@@ -1,11 +1,11 @@
 #include "experiments/train.h"
 
+#include "experiments/seconds.h"
 #include "sim/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BROKEN_UPDATES = 3 };        /* updates in a row without a number, then a run has diverged */
 static const double collapse = 0.1; /* fraction of the best score */
@@ -202,14 +202,8 @@ static void release(loop *l) {
   schedule_fini(&l->plan);
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 gl_status train_run(outcome *out, const recipe *r, const train_watch *watch, gl_error *err) {
-  double begun = now();
+  double begun = seconds_now();
   *out = (outcome){.status = RUN_DONE};
   loop l = {.recipe = r, .out = out, .err = err};
   gl_status status = plan_run(&l);
@@ -219,6 +213,6 @@ gl_status train_run(outcome *out, const recipe *r, const train_watch *watch, gl_
   if (status == GL_OK) status = replay(&l, watch);
   release(&l);
   if (status == GL_OK) note_collapse(out);
-  out->wall_s = now() - begun;
+  out->wall_s = seconds_now() - begun;
   return status;
 }

@@ -131,6 +131,12 @@ static void check_text(const char *what, const char *text, size_t size) {
   cli_scratch_remove(folder);
 }
 
+static const char alias_bomb[] =
+    "a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
+    "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
+    "e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
+    "g: [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]\n";
+
 static void monstrous_files_are_refused(void) {
   enum { LINE = 10 << 20, DEPTH = 5000 };
   char *text = malloc(LINE + 64);
@@ -142,12 +148,7 @@ static void monstrous_files_are_refused(void) {
   memset(text, 0, 64);
   check_text("zeros", text, 64);
   free(text);
-  check_text("an alias bomb",
-             "a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
-             "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
-             "e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
-             "g: [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]\n",
-             307);
+  check_text("an alias bomb", alias_bomb, sizeof alias_bomb - 1);
 }
 
 static void a_missing_file_and_a_folder_are_refused(void) {
