@@ -20,6 +20,9 @@ static gl_status random_rewards(toy_world *w, const cfg_node *node, uint64_t see
   double mean = cfg_double(&r, "mean", 0, -1e9, 1e9), sd = cfg_double(&r, "sd", 1, 0, 1e9);
   double p = cfg_double(&r, "p", 0.5, 0, 1);
   gl_status status = cfg_end(&r);
+  if (status == GL_OK && low > high)
+    status = cfg_fail(cfg_find(node, cfg_has(&r, "low") ? "low" : "high"), err,
+                      "low must not be above high, but they are %g and %g", low, high);
   rng_stream stream = rng_stream_at(seed, RNG_WORLD, REWARDS_ENTITY);
   for (size_t i = 0; i < w->n_prompts * w->tree.n_responses && status == GL_OK; ++i) {
     rng_words words = rng_block(stream, i);
@@ -88,9 +91,8 @@ gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section,
     return cfg_fail(cfg_find(section, "contexts"), err,
                     "contexts is %zu, but rewards has %zu lists", w->n_prompts, cfg_size(rewards));
   gl_status status = toy_tree_init(&w->tree, given, 1, 0, err);
+  if (status == GL_OK) status = toy_reserve_rewards(w, section, err);
   if (status != GL_OK) return status;
-  w->reward = calloc(w->n_prompts, given * sizeof *w->reward);
-  if (w->reward == NULL) return gl_fail_memory(err, "a bandit's rewards");
   if (!listed)
     status = random_rewards(w, rewards, seed, err);
   else

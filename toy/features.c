@@ -18,15 +18,18 @@ static gl_status begin(toy_features *f, toy_features_kind kind, const toy_featur
                       .n_nodes = in->tree->n_nodes,
                       .n_prompts = in->n_prompts};
   if (in->n_prompts > max_numbers / in->tree->n_edges)
-    return gl_fail(err, GL_EINPUT,
-                   "%zu prompts with %zu log-probabilities each are more than a toy world holds "
-                   "(%zu); use fewer prompts, a smaller vocabulary or a shorter horizon",
-                   in->n_prompts, in->tree->n_edges, max_numbers);
+    return cfg_fail(in->place, err,
+                    "%zu prompts with %zu log-probabilities each are more than a toy world holds "
+                    "(%zu); use fewer prompts, a smaller vocabulary or a shorter horizon",
+                    in->n_prompts, in->tree->n_edges, max_numbers);
   return GL_OK;
 }
 
-static gl_status too_large(gl_error *err, size_t width) {
-  return gl_fail(err, GL_EINPUT, "%zu features for every prompt and prefix are too many", width);
+static gl_status too_large(const toy_features_context *in, gl_error *err) {
+  return cfg_fail(in->place, err,
+                  "these features need more than the %zu numbers that a toy policy holds; use "
+                  "fewer or smaller ones, or a smaller world",
+                  max_numbers);
 }
 
 gl_status toy_features_tabular(toy_features *f, const toy_features_context *in, gl_error *err) {
@@ -176,12 +179,12 @@ static gl_status place_templates(template_spec *spec, size_t n, const toy_featur
     size_t size = 1;
     for (size_t i = 0; i < spec[k].n; ++i) {
       size_t factor = attribute_size(in, spec[k].attribute[i]);
-      if (size > max_numbers / factor) return too_large(err, max_numbers);
+      if (size > max_numbers / factor) return too_large(in, err);
       size *= factor;
     }
     spec[k].offset = *total;
     *total += size;
-    if (*total > max_numbers / in->tree->vocabulary && hash == 0) return too_large(err, *total);
+    if (*total > max_numbers / in->tree->vocabulary && hash == 0) return too_large(in, err);
   }
   if (hash > 0) *total = hash;
   return GL_OK;
@@ -204,7 +207,7 @@ gl_status toy_features_templates(toy_features *f, const toy_features_context *in
   size_t total = 0;
   if (status == GL_OK) status = place_templates(spec, f->width, in, hash, &total, err);
   if (status == GL_OK && f->n_prompts * f->n_nodes > max_numbers / f->width)
-    status = too_large(err, f->width);
+    status = too_large(in, err);
   node_state *state = status == GL_OK ? node_states(in, err) : NULL;
   if (state != NULL) {
     f->n_parameters = total * f->vocabulary;
@@ -226,7 +229,7 @@ static gl_status allocate_dense(toy_features *f, const toy_features_context *in,
   if (status != GL_OK) return status;
   f->width = f->n_parameters = dimension;
   size_t rows = f->n_prompts * in->tree->n_edges;
-  if (dimension > max_numbers / rows) return too_large(err, dimension);
+  if (dimension > max_numbers / rows) return too_large(in, err);
   f->value = calloc(rows, dimension * sizeof *f->value);
   return f->value != NULL ? GL_OK : gl_fail_memory(err, "a toy world's features");
 }

@@ -29,6 +29,7 @@ typedef struct toy_features_context {
   size_t n_prompts;
   size_t modulus; /* of the attributes sum and remainder */
   uint64_t seed;
+  const cfg_node *place; /* where complaints about size point */
 } toy_features_context;
 
 gl_status toy_features_tabular(toy_features *f, const toy_features_context *in, gl_error *err);

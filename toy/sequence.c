@@ -24,16 +24,11 @@ gl_status toy_sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *sectio
   gl_status status = toy_tree_init(&w->tree, vocabulary + (end ? 1 : 0), horizon, end, &size_error);
   if (status == GL_EINPUT) {
     const cfg_node *place = cfg_find(section, "horizon");
+    if (place == NULL) place = cfg_find(section, "vocabulary");
     return cfg_fail(place != NULL ? place : section, err, "%s", size_error.text);
   }
   if (status != GL_OK) return gl_fail(err, status, "%s", size_error.text);
-  if (w->n_prompts > SIZE_MAX / sizeof(double) / w->tree.n_responses ||
-      w->n_prompts * w->tree.n_responses > (size_t)1 << 26)
-    return cfg_fail(section, err,
-                    "%zu prompts with %zu responses each are too many to enumerate; use fewer "
-                    "prompts or a smaller vocabulary or horizon",
-                    w->n_prompts, w->tree.n_responses);
-  w->reward = calloc(w->n_prompts * w->tree.n_responses, sizeof *w->reward);
-  if (w->reward == NULL) return gl_fail_memory(err, "a sequence world's rewards");
+  status = toy_reserve_rewards(w, section, err);
+  if (status != GL_OK) return status;
   return toy_task_rewards(&task, &w->tree, w->n_prompts, seed, w->reward, err);
 }

@@ -19,6 +19,17 @@ int toy_is_kind(const char *kind) {
 /* --- construction -------------------------------------------------------------------------------
  */
 
+gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err) {
+  const size_t most = (size_t)1 << 26;
+  if (w->n_prompts > most / w->tree.n_responses)
+    return cfg_fail(section, err,
+                    "%zu prompts with %zu responses each are too many to enumerate; use fewer "
+                    "prompts (contexts) or responses",
+                    w->n_prompts, w->tree.n_responses);
+  w->reward = calloc(w->n_prompts * w->tree.n_responses, sizeof *w->reward);
+  return w->reward != NULL ? GL_OK : gl_fail_memory(err, "a toy world's rewards");
+}
+
 /* `init: {kind: probs, probs: [..] or [[..], ..]}`: response probabilities, for all prompts or for
  * each. A learner starts from them, so none may be 0: a logit of -inf cannot be learned. */
 static gl_status read_init_probs(toy_world *w, const cfg_node *list, const cfg_node *init,
@@ -76,16 +87,21 @@ static gl_status parse_loglinear(toy_world *w, const toy_features_context *in,
     return toy_features_explicit(f, in, features, err);
   if (features == NULL || cfg_kind_of(features) == CFG_LIST)
     return toy_features_templates(f, in, features, hash, err);
+  static const char *const words[] = {"random"};
+  char near[CFG_HINT_SIZE] = "";
+  if (cfg_kind_of(features) == CFG_SCALAR) cfg_hint(cfg_text(features), words, 1, near);
   return cfg_fail(features, err,
                   "features must be random, a list of templates such as [position, prompt*last], "
-                  "or for a bandit a list of numbers per arm");
+                  "or for a bandit a list of numbers per arm%s",
+                  near);
 }
 
-static gl_status parse_policy(toy_world *w, const cfg_node *node, size_t modulus, uint64_t seed,
-                              gl_error *err) {
+/* section is the whole `world`, where a complaint points when nothing nearer is written. */
+static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node *section,
+                              size_t modulus, uint64_t seed, gl_error *err) {
   static const char *const kinds[] = {"tabular", "loglinear"};
   static const char *const references[] = {"initial", "uniform"};
-  toy_features_context in = {&w->tree, w->n_prompts, modulus, seed};
+  toy_features_context in = {&w->tree, w->n_prompts, modulus, seed, section};
   cfg_reader r;
   cfg_begin(&r, node, "world.policy", err);
   int loglinear = cfg_choice(&r, "kind", 0, kinds, 2);
@@ -95,6 +111,7 @@ static gl_status parse_policy(toy_world *w, const cfg_node *node, size_t modulus
   const cfg_node *init = cfg_child(&r, "init");
   w->reference = (toy_reference)cfg_choice(&r, "reference", REFERENCE_INITIAL, references, 2);
   gl_status status = cfg_end(&r);
+  if (features != NULL) in.place = features;
   if (status == GL_OK && !loglinear && features != NULL)
     status = cfg_fail(features, err, "a tabular policy has no features; use kind: loglinear");
   if (status == GL_OK)
@@ -114,7 +131,7 @@ static gl_status build(toy_world *w, const cfg_node *section, uint64_t seed, gl_
   gl_status status = kind == WORLD_BANDIT ? toy_bandit_parse(w, &r, section, seed, err)
                                           : toy_sequence_parse(w, &r, section, seed, &modulus, err);
   if (status == GL_OK) status = cfg_end(&r);
-  return status == GL_OK ? parse_policy(w, policy, modulus, seed, err) : status;
+  return status == GL_OK ? parse_policy(w, policy, section, modulus, seed, err) : status;
 }
 
 gl_status toy_world_new(toy_world **out, const cfg_node *world, const cfg_node *sampling,

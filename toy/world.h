@@ -26,6 +26,9 @@ struct toy_world {
   int greedy; /* evaluation takes the most probable token at each step */
 };
 
+/* Makes reward[n_prompts * n_responses], all 0; GL_EINPUT at section if that is more than a toy
+ * world enumerates. */
+gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err);
 /* Reads the kind's own keys of the section into the tree, the rewards and the noise. */
 gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
                            gl_error *err);
