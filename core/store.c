@@ -104,11 +104,13 @@ static gl_status lock_writer(store *s, int *made, gl_error *err) {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 61, .l_len = 1};
   for (int tries = 0; fcntl(s->lock, F_OFD_SETLK, &byte) != 0; ++tries) {
     if (errno != EAGAIN && errno != EACCES) break; /* no such locks here: SQLite's own must do */
-    if (tries == 40)
+    if (tries == 40) {
+      *made = 0; /* another writer was faster: the file is its */
       return gl_fail(err, GL_EIO,
                      "%s is being written by another gepolab process; wait for it, or write to "
                      "another file and join them with `gepolab merge`",
                      s->path);
+    }
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
   }
   return GL_OK;
@@ -139,6 +141,17 @@ static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_err
   return empty ? create_schema(s, err) : GL_OK;
 }
 
+/* Leaves nothing of a new study that failed: not the file, and not the journal that SQLite keeps
+ * where it could not undo its changes. Still under the writer's lock. */
+static void remove_half_made(store *s) {
+  sqlite3_close(s->db);
+  s->db = NULL;
+  unlink(s->path);
+  char *journal = sqlite3_mprintf("%s-journal", s->path);
+  if (journal != NULL) unlink(journal);
+  sqlite3_free(journal);
+}
+
 gl_status store_open_vfs(store **out, const char *path, store_mode mode, const char *vfs,
                          gl_error *err) {
   *out = NULL;
@@ -152,11 +165,12 @@ gl_status store_open_vfs(store **out, const char *path, store_mode mode, const c
   gl_status status = s->path == NULL ? gl_fail_memory(err, "a path") : GL_OK;
   if (status == GL_OK && mode == STORE_WRITE) status = lock_writer(s, &made, err);
   if (status == GL_OK) status = open_checked(s, mode, vfs, err);
-  if (status != GL_OK && made) unlink(path); /* leave nothing half-made behind */
-  if (status == GL_OK)
+  if (status == GL_OK) {
     *out = s;
-  else
-    store_close(s);
+    return GL_OK;
+  }
+  if (made) remove_half_made(s);
+  store_close(s);
   return status;
 }
 

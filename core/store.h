@@ -84,7 +84,8 @@ void store_close(store *s);
 
 /* Inserts or replaces the run with that key, atomically. */
 gl_status store_put_run(store *s, const run_record *run, gl_error *err);
-/* 1 if a run with that key and the same canonical recipe is finished (done or diverged). */
+/* 1 if a run with that key and the same canonical recipe is finished (done or diverged). 0 also
+ * where the study cannot be read: the run is then made again, and putting it says what is wrong. */
 int store_has_finished(store *s, const char *key, const char *recipe);
 /* A chosen learning rate: algorithm label x group label -> lr with its score. */
 gl_status store_put_tuned(store *s, const char *study, const char *algorithm, const char *axes,

@@ -113,20 +113,28 @@ static gl_status put_clock(store *s, const clock_row *c, int64_t id, gl_error *e
   return status;
 }
 
-/* Whether a run with that key exists: 0 no, 1 yes with that recipe, -1 yes with another one. */
-static int find_run(store *s, const char *key, const char *recipe, char status[16]) {
+/* What the study already has under a key. */
+typedef struct earlier_run {
+  int exists, same_recipe, failed;
+} earlier_run;
+
+static gl_status find_run(store *s, const char *key, const char *recipe, earlier_run *found,
+                          gl_error *err) {
   sqlite3_stmt *stmt = NULL;
-  gl_error ignored = {0};
-  int found = 0;
-  if (store_prepare(s, &stmt, "SELECT recipe, status FROM runs WHERE key = ?", &ignored) != GL_OK)
-    return 0;
+  *found = (earlier_run){0};
+  gl_status status =
+      store_prepare(s, &stmt, "SELECT recipe = ?2, status = ?3 FROM runs WHERE key = ?1", err);
+  if (status != GL_OK) return status;
   bind_text(stmt, 1, key);
-  if (sqlite3_step(stmt) == SQLITE_ROW) {
-    found = strcmp((const char *)sqlite3_column_text(stmt, 0), recipe) == 0 ? 1 : -1;
-    snprintf(status, 16, "%s", (const char *)sqlite3_column_text(stmt, 1));
-  }
+  bind_text(stmt, 2, recipe);
+  bind_text(stmt, 3, status_names[RUN_FAILED]);
+  int code = sqlite3_step(stmt);
+  if (code == SQLITE_ROW)
+    *found = (earlier_run){1, sqlite3_column_int(stmt, 0), sqlite3_column_int(stmt, 1)};
+  else if (code != SQLITE_DONE)
+    status = store_fail(s, code, "looking for a run in", err);
   sqlite3_finalize(stmt);
-  return found;
+  return status;
 }
 
 static gl_status drop_run(store *s, const char *key, gl_error *err) {
@@ -140,11 +148,13 @@ static gl_status drop_run(store *s, const char *key, gl_error *err) {
 }
 
 gl_status store_put_run(store *s, const run_record *r, gl_error *err) {
-  char old[16];
-  if (find_run(s, r->key, r->recipe, old) < 0)
+  earlier_run earlier;
+  gl_status status = find_run(s, r->key, r->recipe, &earlier, err);
+  if (status != GL_OK) return status;
+  if (earlier.exists && !earlier.same_recipe)
     return gl_fail(err, GL_EINTERNAL, "two recipes share the key %s in %s", r->key, s->path);
   int64_t id = 0;
-  gl_status status = store_begin(s, err);
+  status = store_begin(s, err);
   if (status != GL_OK) return status;
   status = drop_run(s, r->key, err);
   if (status == GL_OK) status = put_head(s, r, &id, err);
@@ -156,8 +166,9 @@ gl_status store_put_run(store *s, const run_record *r, gl_error *err) {
 }
 
 int store_has_finished(store *s, const char *key, const char *recipe) {
-  char status[16] = "";
-  return find_run(s, key, recipe, status) == 1 && strcmp(status, status_names[RUN_FAILED]) != 0;
+  earlier_run earlier;
+  return find_run(s, key, recipe, &earlier, NULL) == GL_OK && earlier.same_recipe &&
+         !earlier.failed;
 }
 
 gl_status store_put_tuned(store *s, const char *study, const char *algorithm, const char *axes,
