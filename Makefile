@@ -44,7 +44,7 @@ EMBED    := $(BUILD)/gen/resources.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) -lm -lpthread
 
-.PHONY: all check demo figures bench deps install uninstall sanitize clean format help
+.PHONY: all check demo figures bench deps install uninstall sanitize valgrind clean format help
 all: $(BUILD)/gepolab
 
 help:
@@ -108,6 +108,10 @@ $(eval $(call room_check,analysis,$(BUILD)/libanalysis.a $(BUILD)/libcore.a))
 
 sanitize:
 	$(MAKE) check BUILD=build-sanitize SANITIZE=address,undefined OPT=-O1
+
+# Leaks and invalid accesses of one run, as told by valgrind.
+valgrind: $(BUILD)/gepolab
+	valgrind --quiet --leak-check=full --error-exitcode=1 $(BUILD)/gepolab run quickstart --quiet
 
 # --- packages ------------------------------------------------------------------------------------
 
