@@ -7,24 +7,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Four exponential draws a block. */
+/* Exponential draws of one stream, four a block; small, because a star has one for each sampler. */
 typedef struct draws {
-  rng_stream stream;
-  uint64_t block;
   rng_words words;
-  unsigned used;
+  uint32_t block, used;
 } draws;
 
-static inline double next_exponential(draws *d, double mean) {
-  if (d->used == 4) {
-    d->words = rng_block(d->stream, d->block++);
-    d->used = 0;
-  }
-  return -mean * log(rng_u01(d->words.v[d->used++]));
-}
-
-static draws draws_at(uint64_t entity) {
-  return (draws){.stream = rng_stream_at(1, RNG_TEST, entity), .used = 4};
+static inline double next_exponential(draws *d, uint64_t entity, double mean) {
+  if (d->used == 0) d->words = rng_block(rng_stream_at(1, RNG_TEST, entity), d->block++);
+  double u = rng_u01(d->words.v[d->used]);
+  d->used = (d->used + 1) % 4;
+  return -mean * log(u);
 }
 
 /* --- M/M/1 --------------------------------------------------------------------------------------
@@ -44,22 +37,22 @@ typedef struct mm1 {
 static int mm1_arrive(mm1 *m, double now) {
   if (m->waiting == WAITING_ROOM) return 0;
   m->arrived[(m->first + m->waiting++) % WAITING_ROOM] = now;
-  eq_replace(&m->queue, now + next_exponential(&m->arrivals, 1 / 0.9), 0, ARRIVAL, 0, 0);
+  eq_replace(&m->queue, now + next_exponential(&m->arrivals, ARRIVAL, 1 / 0.9), 0, ARRIVAL, 0, 0);
   if (m->waiting > 1) return 1;
-  return eq_push(&m->queue, now + next_exponential(&m->services, 1), 0, DEPARTURE, 0, 0);
+  return eq_push(&m->queue, now + next_exponential(&m->services, DEPARTURE, 1), 0, DEPARTURE, 0, 0);
 }
 
 static void mm1_depart(mm1 *m, double now) {
   m->sojourn_sum += now - m->arrived[m->first];
   m->first = (m->first + 1) % WAITING_ROOM;
   if (--m->waiting > 0)
-    eq_replace(&m->queue, now + next_exponential(&m->services, 1), 0, DEPARTURE, 0, 0);
+    eq_replace(&m->queue, now + next_exponential(&m->services, DEPARTURE, 1), 0, DEPARTURE, 0, 0);
   else
     eq_pop(&m->queue);
 }
 
 static int mm1_run(mm1 *m, size_t customers) {
-  int ok = eq_push(&m->queue, next_exponential(&m->arrivals, 1 / 0.9), 0, ARRIVAL, 0, 0);
+  int ok = eq_push(&m->queue, next_exponential(&m->arrivals, ARRIVAL, 1 / 0.9), 0, ARRIVAL, 0, 0);
   for (size_t served = 0; served < customers && ok;) {
     const sim_event *next = eq_top(&m->queue);
     double now = next->time;
@@ -74,7 +67,7 @@ static int mm1_run(mm1 *m, size_t customers) {
 }
 
 static gl_status bench_mm1(bench_result *r, size_t customers, gl_error *err) {
-  mm1 m = {.arrivals = draws_at(0), .services = draws_at(1)};
+  mm1 m = {.sojourn_sum = 0};
   eq_init(&m.queue);
   m.arrived = calloc(WAITING_ROOM, sizeof *m.arrived);
   double begun = seconds_now();
@@ -99,21 +92,20 @@ enum { STAR_SAMPLERS = 10000, STAR_EVENTS = 20000000 };
 
 typedef struct star_sampler {
   draws draws;
-  uint64_t version, batches;
+  uint32_t version, batches;
 } star_sampler;
 
 /* A sampler generates, sends the batch, and is sent weights, each with a delay of its own: three
  * kinds of events, the next one replacing the last in one descent of the heap. */
-static int star_run(event_queue *q, star_sampler *samplers, size_t events, uint64_t *trained) {
+static int star_run(event_queue *q, star_sampler *samplers, size_t events, uint32_t *trained) {
   int ok = 1;
   for (uint32_t i = 0; i < STAR_SAMPLERS && ok; ++i) {
-    samplers[i].draws = draws_at(2 + (uint64_t)i);
-    ok = eq_push(q, next_exponential(&samplers[i].draws, 1), 0, GENERATED, i, 0);
+    ok = eq_push(q, next_exponential(&samplers[i].draws, i, 1), 0, GENERATED, i, 0);
   }
   for (size_t done = 0; done < events && ok; ++done) {
     sim_event e = *eq_top(q);
     star_sampler *s = &samplers[e.node];
-    double delay = next_exponential(&s->draws, e.kind == GENERATED ? 0.1 : 1);
+    double delay = next_exponential(&s->draws, e.node, e.kind == GENERATED ? 0.1 : 1);
     if (e.kind == GENERATED) ++s->batches;
     if (e.kind == BATCH_ARRIVED) ++*trained;
     if (e.kind == WEIGHTS_ARRIVED) s->version = *trained;
@@ -125,7 +117,7 @@ static int star_run(event_queue *q, star_sampler *samplers, size_t events, uint6
 
 static gl_status bench_star(bench_result *r, gl_error *err) {
   event_queue q;
-  uint64_t trained = 0;
+  uint32_t trained = 0;
   eq_init(&q);
   star_sampler *samplers = calloc(STAR_SAMPLERS, sizeof *samplers);
   double begun = seconds_now();
