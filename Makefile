@@ -21,7 +21,7 @@ CFLAGS   += -std=c11 $(OPT) -g -ffp-contract=off $(WARN) $(if $(ARCH),-march=$(A
 LDFLAGS  += $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 VERSION  := $(shell cat VERSION)
 
-PACKAGES := pkg-config libgsl-dev libopenblas-dev liblapacke-dev gnuplot-nox libcunit1-dev \
+PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev liblapacke-dev gnuplot-nox libcunit1-dev \
             libsqlite3-dev libyaml-dev libcjson-dev libpcre2-dev libutf8proc-dev librandom123-dev
 
 # Libraries: asked for lazily, so that `make deps` works before they exist.
@@ -87,7 +87,7 @@ $(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(LIBS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
 
 check: deps
-	@$(MAKE) --no-print-directory $(BUILD)/gepolab $(BUILD)/gepolab-tests
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(SUITE)
 
 # One room at a time: make check-core, check-sim ... links only what that room may depend on.
@@ -130,7 +130,7 @@ deps:
 # --- use -----------------------------------------------------------------------------------------
 
 demo: deps
-	@$(MAKE) --no-print-directory $(BUILD)/gepolab
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab
 	$(BUILD)/gepolab sweep delay_sweep -o $(BUILD)/demo.db -j $$(nproc)
 	$(BUILD)/gepolab analyze $(BUILD)/demo.db
 	$(BUILD)/gepolab plot $(BUILD)/demo.db -o figures/
