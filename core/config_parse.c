@@ -113,7 +113,22 @@ static gl_status remember_anchor(composer *c, const yaml_char_t *name, size_t *s
   return GL_OK;
 }
 
-static gl_status compose_alias(composer *c, cfg_node **out) {
+/* Levels of a tree: 1 for a scalar. */
+static size_t levels_of(const cfg_node *node) {
+  size_t deepest = 0;
+  for (size_t i = 0; i < node->n; ++i) {
+    size_t below = levels_of(node->entry[i].value);
+    if (below > deepest) deepest = below;
+  }
+  return deepest + 1;
+}
+
+static gl_status too_deep(const composer *c, const cfg_place *at) {
+  return cfg_fail_at(at, c->err, "nested deeper than the %d levels a recipe may have",
+                     CFG_MAX_DEPTH);
+}
+
+static gl_status compose_alias(composer *c, size_t depth, cfg_node **out) {
   const char *name = (const char *)c->event.data.alias.anchor;
   cfg_place at = here(c);
   const char *known[CFG_MAX_ANCHORS];
@@ -125,6 +140,7 @@ static gl_status compose_alias(composer *c, cfg_node **out) {
                          "alias *%s stands inside the value it names, a cycle; "
                          "use it only after that value has ended",
                          name);
+    if (depth + levels_of(c->anchors[i].node) > CFG_MAX_DEPTH + 1) return too_deep(c, &at);
     *out = cfg_node_copy(c->doc, c->anchors[i].node, c->err);
     return *out == NULL ? GL_EINPUT : GL_OK;
   }
@@ -235,10 +251,8 @@ static beginning begin_value(const composer *c) {
 /* Makes the value that the current event begins; ends on that value's last event. */
 static gl_status compose(composer *c, size_t depth, cfg_node **out) {
   cfg_place at = here(c);
-  if (depth > CFG_MAX_DEPTH)
-    return cfg_fail_at(&at, c->err, "nested deeper than the %d levels a recipe may have",
-                       CFG_MAX_DEPTH);
-  if (c->event.type == YAML_ALIAS_EVENT) return compose_alias(c, out);
+  if (depth > CFG_MAX_DEPTH) return too_deep(c, &at);
+  if (c->event.type == YAML_ALIAS_EVENT) return compose_alias(c, depth, out);
   beginning b = begin_value(c);
   if (b.tag != NULL)
     return cfg_fail_at(&at, c->err,

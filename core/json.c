@@ -1,5 +1,6 @@
 #include "core/json.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,9 @@ char *number_text(double value, char text[NUMBER_TEXT_SIZE]) {
     snprintf(text, NUMBER_TEXT_SIZE, "nan");
     return text;
   }
-  /* %g drops trailing zeros, so 15 digits already give every shorter form; 17 always read back. */
-  for (int digits = 15; digits <= 17; ++digits) {
+  /* %g drops trailing zeros, so 15 digits already give every shorter form of a normal number, and 17
+   * always read back; a subnormal one has fewer digits to tell. */
+  for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= DBL_DECIMAL_DIG; ++digits) {
     snprintf(text, NUMBER_TEXT_SIZE, "%.*g", digits, value);
     if (isinf(value) || strtod(text, NULL) == value) break;
   }
