@@ -28,7 +28,7 @@ static gl_status cells_per_s(double *rate, const cfg_doc *doc, const char *folde
 }
 
 gl_status bench_sweep(bench_result *r, gl_error *err) {
-  const char *const overrides[] = {"tune=~", "sweep.seed=[1]"};
+  const char *const overrides[] = {"tune=null", "sweep.seed=[1]"};
   char folder[] = "/tmp/gepolab-bench-XXXXXX";
   cfg_doc *doc = NULL;
   double one = NAN, two = NAN;

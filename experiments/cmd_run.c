@@ -89,7 +89,7 @@ static gl_status refuse_sweep(const recipe *r, gl_error *err) {
   return cfg_fail(
       place, err,
       "the recipe has a `%s`, which `gepolab run` would ignore; use `gepolab sweep`, or "
-      "drop it with the override %s=~",
+      "drop it with the override %s=null",
       key, key);
 }
 

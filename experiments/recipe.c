@@ -111,7 +111,7 @@ static gl_status read_algorithm(recipe *out, const cfg_node *algorithm, gl_error
   return GL_OK;
 }
 
-/* A section that is there; `sweep=~` on the command line takes one away. */
+/* A section that is there; `sweep=null` on the command line takes one away. */
 static const cfg_node *section(cfg_reader *r, const char *key) {
   const cfg_node *node = cfg_child(r, key);
   return node != NULL && cfg_is_null(node) ? NULL : node;

@@ -122,8 +122,8 @@ static void kill_at_any_moment_and_a_second_start_change_nothing(void) {
 
 /* Starts a sweep long enough to be interfered with, and waits until its workers are there. */
 static pid_t start_long(const bench *b, pid_t *workers, size_t n) {
-  pid_t pid = CLI_START("sweep", b->recipe, "-o", b->db, "-j", "2", "-q", "steps=200000", "tune=~",
-                        "eval_every=1000");
+  pid_t pid = CLI_START("sweep", b->recipe, "-o", b->db, "-j", "2", "-q", "steps=200000",
+                        "tune=null", "eval_every=1000");
   for (int wait = 0; wait < 500 && cli_children(pid, workers, n) < n; ++wait) cli_sleep_ms(10);
   return pid;
 }
@@ -153,7 +153,7 @@ static void interrupt_keeps_finished_cells_and_exits_with_130(void) {
     bench b;
     bench_make(&b);
     /* Seed 1 is quick to finish; the cells after it are not. */
-    CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "tune=~", "sweep.seed=[1]"));
+    CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "tune=null", "sweep.seed=[1]"));
     size_t finished = finished_cells(b.db);
     CU_ASSERT_EQUAL(finished, 4);
     pid_t workers[2] = {0, 0};
@@ -171,7 +171,7 @@ static void a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again(void) {
   bench_make(&b);
   const char *const few = "sweep.seed=[1]";
   pid_t pid =
-      CLI_START("sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "tune=~", few, "steps=6000");
+      CLI_START("sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "tune=null", few, "steps=6000");
   pid_t worker = 0;
   for (int wait = 0; wait < 500 && cli_children(pid, &worker, 1) < 1; ++wait) cli_sleep_ms(5);
   CU_ASSERT_FATAL(worker > 0);
@@ -182,7 +182,7 @@ static void a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(runs.out, "signal 9"));
   cli_result_fini(&runs);
   cli_result again =
-      CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "tune=~", few, "steps=6000");
+      CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "tune=null", few, "steps=6000");
   CU_ASSERT_EQUAL(again.code, 0);
   CU_ASSERT_EQUAL(report_number(&again, "already_finished"), 3);
   CU_ASSERT_EQUAL(report_number(&again, "done") + report_number(&again, "diverged"), 1);
@@ -232,8 +232,8 @@ static void ranks_of_an_mpi_job_make_the_whole_study(void) {
 static void two_runs_of_a_recipe_print_and_store_the_same(void) {
   bench b;
   bench_make(&b);
-  cli_result x = CLI("run", b.recipe, "sweep=~", "tune=~", "-o", b.db, "--json", "-q");
-  cli_result y = CLI("run", b.recipe, "sweep=~", "tune=~", "-o", b.other, "--json", "-q");
+  cli_result x = CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.db, "--json", "-q");
+  cli_result y = CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.other, "--json", "-q");
   CU_ASSERT_EQUAL(x.code, 0);
   CU_ASSERT_STRING_EQUAL(x.out, y.out);
   cli_result p = export_table(b.db, "steps"), q = export_table(b.other, "steps");
@@ -250,8 +250,8 @@ static void two_runs_of_a_recipe_print_and_store_the_same(void) {
 static void runs_that_differ_in_the_algorithm_are_paired(void) {
   bench b;
   bench_make(&b);
-  cli_result x = CLI("run", b.recipe, "sweep=~", "tune=~", "algorithm=grpo", "--json", "-q");
-  cli_result y = CLI("run", b.recipe, "sweep=~", "tune=~", "algorithm=gepo", "--json", "-q");
+  cli_result x = CLI("run", b.recipe, "sweep=null", "tune=null", "algorithm=grpo", "--json", "-q");
+  cli_result y = CLI("run", b.recipe, "sweep=null", "tune=null", "algorithm=gepo", "--json", "-q");
   cJSON *p = cJSON_Parse(x.out), *q = cJSON_Parse(y.out);
   CU_ASSERT_FATAL(p != NULL && q != NULL);
   CU_ASSERT(
