@@ -1,140 +1,82 @@
-#include "analysis/figures.h"
+#include "analysis/figure_page.h"
+#include "core/config.h"
 
-#include "analysis/statistics.h"
-#include "core/json.h"
-
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-/* What the axes must hold, and how many points were written. */
-typedef struct extent {
-  double low, high;
-  size_t points;
-} extent;
+typedef struct figure {
+  figure_about about;
+  gl_status (*write)(const summary *s, const figure_request *q, const char **why, gl_error *err);
+} figure;
 
-static void write_number(FILE *to, double value) {
-  char text[NUMBER_TEXT_SIZE];
-  fprintf(to, "\t%s", isfinite(value) ? number_text(value, text) : "");
+static const figure figures[] = {
+    {{"eval_score", "evaluation score against step, a panel per setting (paper Fig. 1)"},
+     write_eval_score},
+    {{"training", "IW variance, gradient norm and reward against step (paper Fig. 4)"},
+     write_training},
+    {{"divergence", "KL, estimation error and IW variance against delay (paper Fig. 5)"},
+     write_divergence},
+    {{"window", "staleness, KL and score against step per window (paper Fig. 6)"}, write_window},
+    {{"staleness", "staleness distribution, simulated against measured"}, write_staleness},
+    {{"throughput_delay", "throughput and utilisation against delay"}, write_throughput_delay},
+    {{"throughput_loss", "throughput and utilisation against packet loss"}, write_throughput_loss},
+    {{"best_last", "best, last and their gap per algorithm, a column per setting"},
+     write_best_last}};
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
+
+const figure_about *figures_at(size_t i) {
+  return i < FIGURE_COUNT ? &figures[i].about : NULL;
 }
 
-/* Scores of all the cell's runs at the i-th evaluation of the longest one. */
-static gl_status write_point(const results *r, const results_cell *c, const results_run *longest,
-                             size_t i, double *scores, FILE *to, extent *e, gl_error *err) {
+static void tell(const figure_request *q, const char *name, const char *why) {
+  if (q->told) q->told(q->context, name, why);
+}
+
+static gl_status check_name(const char *only, gl_error *err) {
+  const char *names[FIGURE_COUNT];
+  for (size_t i = 0; i < FIGURE_COUNT; i++) {
+    names[i] = figures[i].about.name;
+    if (!only || strcmp(only, names[i]) == 0) return GL_OK;
+  }
+  const char *near = cfg_nearest(only, names, FIGURE_COUNT);
+  return gl_fail(err, GL_EINPUT, "there is no figure '%s'%s%s%s", only,
+                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* Writes what is asked for and applies; written[i] says which. */
+static gl_status write_all(const summary *s, const figure_request *q, int *written, gl_error *err) {
   size_t n = 0;
-  for (size_t k = 0; k < c->n; k++) {
-    const results_run *run = &r->runs[c->first + k];
-    if (run->status != RUN_FAILED && i < run->n_evals &&
-        run->evals[i].step == longest->evals[i].step)
-      scores[n++] = run->evals[i].eval_score;
+  for (size_t i = 0; i < FIGURE_COUNT; i++) {
+    const char *why = NULL, *name = figures[i].about.name;
+    written[i] = 0;
+    if (q->only && strcmp(q->only, name) != 0) continue;
+    gl_status status = figures[i].write(s, q, &why, err);
+    if (status != GL_OK) return status;
+    if (why && q->only) return gl_fail(err, GL_EINPUT, "figure %s does not apply: %s", name, why);
+    if (why) tell(q, name, why);
+    written[i] = !why;
+    n += !why;
   }
-  uint64_t entity = (uint64_t)(c - r->cells) << 32 | i | UINT64_C(1) << 63;
-  interval v;
-  gl_status status = iqm_bootstrap(scores, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
+  return n ? GL_OK : gl_fail(err, GL_EINPUT, "the study has no data for any figure");
+}
+
+static gl_status draw_all(const figure_request *q, const int *written, gl_error *err) {
+  for (size_t i = 0; i < FIGURE_COUNT; i++) {
+    if (!written[i]) continue;
+    gl_status status = page_draw(q, figures[i].about.name, err);
+    if (status != GL_OK) return status;
+    tell(q, figures[i].about.name, NULL);
+  }
+  return GL_OK;
+}
+
+gl_status figures_draw(const results *r, const figure_request *q, gl_error *err) {
+  int written[FIGURE_COUNT];
+  summary s;
+  gl_status status = check_name(q->only, err);
+  if (status == GL_OK) status = folder_make(q->folder, err);
+  if (status == GL_OK) status = summary_init(&s, r, err);
   if (status != GL_OK) return status;
-  fprintf(to, "%zu\t%zu\t%lld", c->group, c->algorithm, (long long)longest->evals[i].step);
-  write_number(to, v.value), write_number(to, v.low), write_number(to, v.high);
-  fputc('\n', to);
-  if (isfinite(v.value)) {
-    e->low = fmin(e->low, fmin(v.value, v.low));
-    e->high = fmax(e->high, fmax(v.value, v.high));
-    e->points++;
-  }
-  return GL_OK;
-}
-
-static gl_status write_data(const results *r, FILE *to, extent *e, gl_error *err) {
-  double *scores = calloc(r->n_runs + 1, sizeof *scores);
-  if (!scores) return gl_fail_memory(err, "scores");
-  fprintf(to, "# group\talgorithm\tstep\tiqm\tlow\thigh\n");
-  gl_status status = GL_OK;
-  for (size_t c = 0; c < r->n_groups * r->n_algorithms && status == GL_OK; c++) {
-    const results_cell *cell = &r->cells[c];
-    const results_run *longest = NULL;
-    for (size_t k = 0; k < cell->n; k++) {
-      const results_run *run = &r->runs[cell->first + k];
-      if (!longest || run->n_evals > longest->n_evals) longest = run;
-    }
-    size_t n = longest ? longest->n_evals : 0;
-    /* Every cell keeps its block, so that a block's number says which cell it is. */
-    if (n == 0) fprintf(to, "%zu\t%zu\t\t\t\t\n", cell->group, cell->algorithm);
-    for (size_t i = 0; i < n && status == GL_OK; i++)
-      status = write_point(r, cell, longest, i, scores, to, e, err);
-    fputs("\n\n", to);
-  }
-  free(scores);
-  return status;
-}
-
-static void write_quoted(const char *text, FILE *to) {
-  for (fputc('\'', to); *text; text++) {
-    if (*text == '\'') fputc('\'', to);
-    if (*text == '_') fputc('\\', to);
-    fputc(*text, to);
-  }
-  fputc('\'', to);
-}
-
-static void write_script(const results *r, const extent *e, const figure_scripts *s, FILE *to) {
-  double margin = 0.04 * fmax(e->high - e->low, 1e-6);
-  fprintf(to, "name = 'eval_score'\npanels = %zu\nalgorithms = %zu\nlow = %.17g\nhigh = %.17g\n",
-          r->n_groups, r->n_algorithms, e->low - margin, e->high + margin);
-  fprintf(to, "array panel_title[%zu]\narray algorithm_name[%zu]\n", r->n_groups, r->n_algorithms);
-  for (size_t g = 0; g < r->n_groups; g++) {
-    fprintf(to, "panel_title[%zu] = ", g + 1);
-    write_quoted(r->axis_label, to), fputs(".' '.", to), write_quoted(r->groups[g].label, to);
-    fputc('\n', to);
-  }
-  for (size_t a = 0; a < r->n_algorithms; a++) {
-    fprintf(to, "algorithm_name[%zu] = ", a + 1);
-    write_quoted(r->algorithms[a], to), fputc('\n', to);
-  }
-  fprintf(to, "%s\n%s", s->style, s->eval_score);
-}
-
-static gl_status draw(const char *folder, const char *gnuplot, gl_error *err) {
-  pid_t child = fork();
-  if (child == 0) {
-    if (chdir(folder) == 0) execlp(gnuplot, gnuplot, "eval_score.gp", (char *)NULL);
-    _exit(127);
-  }
-  int code = 0;
-  if (child < 0 || waitpid(child, &code, 0) < 0)
-    return gl_fail(err, GL_EIO, "%s cannot be started; data and script are in %s", gnuplot, folder);
-  if (WIFEXITED(code) && WEXITSTATUS(code) == 0) return GL_OK;
-  return gl_fail(err, GL_EIO,
-                 "%s is missing or failed on %s/eval_score.gp, which is complete with its data; "
-                 "install gnuplot-nox and run gnuplot there",
-                 gnuplot, folder);
-}
-
-static FILE *create(const char *folder, const char *file, gl_error *err) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/%s", folder, file);
-  FILE *f = fopen(path, "w");
-  if (!f) gl_fail(err, GL_EIO, "%s cannot be written; check the folder", path);
-  return f;
-}
-
-static gl_status close_written(FILE *f, const char *folder, gl_error *err) {
-  int failed = ferror(f);
-  if (fclose(f) != 0 || failed)
-    return gl_fail(err, GL_EIO, "writing into %s failed; is the disk full?", folder);
-  return GL_OK;
-}
-
-gl_status figure_eval_score(const results *r, const char *folder, const char *gnuplot,
-                            const figure_scripts *scripts, gl_error *err) {
-  extent e = {INFINITY, -INFINITY, 0};
-  FILE *f = create(folder, "eval_score.tsv", err);
-  if (!f) return GL_EIO;
-  gl_status status = write_data(r, f, &e, err), closed = close_written(f, folder, err);
-  if (status != GL_OK || closed != GL_OK) return status != GL_OK ? status : closed;
-  if (e.points == 0) return gl_fail(err, GL_EINPUT, "the study has no evaluation to draw");
-  if (!(f = create(folder, "eval_score.gp", err))) return GL_EIO;
-  write_script(r, &e, scripts, f);
-  status = close_written(f, folder, err);
-  return status == GL_OK ? draw(folder, gnuplot, err) : status;
+  status = write_all(&s, q, written, err);
+  summary_fini(&s);
+  return status == GL_OK ? draw_all(q, written, err) : status;
 }

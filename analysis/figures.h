@@ -1,21 +1,59 @@
 /* Figures of a study: data, script and pictures side by side, so that `gnuplot NAME.gp` in the
- * folder draws a figure again. */
+ * folder draws a figure again.
+ *
+ * Every figure NAME is NAME.tsv (its numbers, a comment naming the columns, one block per curve;
+ * what is not finite is an empty cell), NAME.gp (the whole script, style included), NAME.pdf and
+ * NAME.png. Points are interquartile means over seeds with 95 % bootstrap intervals. An algorithm
+ * keeps its colour, dash and point in all figures of a study. A page holds at most four settings
+ * side by side (eval_score: twelve in all), spread evenly over the grid with the first and last in.
+ */
 #ifndef GEPOLAB_ANALYSIS_FIGURES_H
 #define GEPOLAB_ANALYSIS_FIGURES_H
 
 #include "analysis/results.h"
 
-/* The plot scripts as text, plots/style.gp and plots/eval_score.gp, ended by zeros. */
-typedef struct figure_scripts {
-  const char *style, *eval_score;
-} figure_scripts;
+/* Where figures go, which ones, and what draws them. Everything but folder and script may be NULL.
+ */
+typedef struct figure_request {
+  const char *folder;                      /* made if missing, with those it lies in */
+  const char *only;                        /* one figure's name; NULL: all the study has data for */
+  const char *measured;                    /* W&B export with a measured staleness per update */
+  const char *gnuplot;                     /* the program; NULL: "gnuplot" */
+  const char *(*script)(const char *path); /* text of "plots/style.gp", …, ended by a zero */
+  /* Told of each figure once it is drawn (why == NULL), or why it is left out. */
+  void (*told)(void *context, const char *figure, const char *why);
+  void *context;
+} figure_request;
 
-/* Evaluation score against update: IQM over seeds with 95 % bootstrap intervals, one panel per
- * combination of swept values. Writes eval_score.tsv and .gp into the folder, which must exist, and
- * has `gnuplot` (a program's name) draw eval_score.pdf and .png. Cells that are not finite are left
- * empty. GL_EINPUT if the study has no evaluation, GL_EIO if a file cannot be written or gnuplot is
- * missing or fails: data and script are then complete. */
-gl_status figure_eval_score(const results *r, const char *folder, const char *gnuplot,
-                            const figure_scripts *scripts, gl_error *err);
+typedef struct figure_about {
+  const char *name, *shows;
+} figure_about;
+
+/* The i-th figure that exists, or NULL past the end. */
+const figure_about *figures_at(size_t i);
+
+/* Writes data and scripts of every applicable figure, then draws them. GL_EINPUT if `only` is no
+ * figure's name (the nearest is named) or does not apply (and why), or no figure applies, or the
+ * measured export is wrong; GL_EIO if the folder or a file cannot be written, or gnuplot is missing
+ * or fails: data and scripts are then complete. */
+gl_status figures_draw(const results *r, const figure_request *q, gl_error *err);
+
+/* A staleness histogram, index = staleness, with the heading of its panel. */
+typedef struct staleness_histogram {
+  const char *heading;
+  const uint64_t *count;
+  size_t n;
+} staleness_histogram;
+
+/* The figure `staleness` of n histograms alone, one panel each, against q->measured if given; for
+ * schedules without a study. Errors as above; GL_EINPUT if all histograms are empty. */
+gl_status figure_staleness(const staleness_histogram *panels, size_t n, const figure_request *q,
+                           gl_error *err);
+/* The largest difference of the two distributions' cumulative shares (Kolmogorov-Smirnov); NaN if
+ * one is empty. */
+double staleness_distance(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b);
+/* Measured staleness (metric part "step_diff" or "staleness") of a W&B export as a histogram on the
+ * heap; values are rounded, one count per logged update. */
+gl_status staleness_measured(const char *path, uint64_t **count, size_t *n, gl_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +44,51 @@ static int append_listed(char **list, const char *text) {
   return 1;
 }
 
+static int append_number(char **list, double value) {
+  char text[NUMBER_TEXT_SIZE];
+  return append_listed(list, number_text(value, text));
+}
+
 static int append_value(char **label, const cJSON *value) {
   if (cJSON_IsString(value)) return append_listed(label, value->valuestring);
-  char number[NUMBER_TEXT_SIZE];
-  if (cJSON_IsNumber(value)) return append_listed(label, number_text(value->valuedouble, number));
+  if (cJSON_IsNumber(value)) return append_number(label, value->valuedouble);
   char *text = cJSON_PrintUnformatted(value);
   int ok = text && append_listed(label, text);
   cJSON_free(text);
   return ok;
+}
+
+/* "max delay 600 s": the axis's last component in words, and its value. */
+static int append_worded(char **heading, const char *key, const cJSON *value) {
+  double number = axis_number(value);
+  char *text = strdup("");
+  int ok = text && (isfinite(number) ? append_number(&text, number) : append_value(&text, value));
+  size_t n = ok ? strlen(key) + strlen(text) + sizeof "  s" : 0;
+  char *words = ok ? malloc(n) : NULL;
+  if (words) {
+    snprintf(words, n, "%s %s%s", key, text, strstr(key, "delay") ? " s" : "");
+    for (char *c = words; *c && c < words + strlen(key); c++)
+      if (*c == '_') *c = ' ';
+    ok = append_listed(heading, words);
+  }
+  free(text);
+  ok = ok && words;
+  free(words);
+  return ok;
+}
+
+char *results_heading(const char *axes, const char *without) {
+  cJSON *object = cJSON_Parse(axes);
+  char *heading = object ? strdup("") : NULL;
+  int ok = heading != NULL;
+  for (const cJSON *a = object ? object->child : NULL; a && ok; a = a->next) {
+    const char *key = last_component(a->string);
+    if (!without || !strstr(key, without)) ok = append_worded(&heading, key, a);
+  }
+  cJSON_Delete(object);
+  if (ok) return heading;
+  free(heading);
+  return NULL;
 }
 
 /* Fills the group's label and named axes from its JSON, and axis_label if it is still empty. */
@@ -71,7 +109,8 @@ static gl_status read_axes(results_group *g, char **axis_label, gl_error *err) {
     ok = append_value(&g->label, a) && (!name_axes || append_listed(axis_label, key));
   }
   cJSON_Delete(axes);
-  return ok ? GL_OK : gl_fail_memory(err, "axes of a cell");
+  g->heading = ok ? results_heading(g->axes, NULL) : NULL;
+  return g->heading ? GL_OK : gl_fail_memory(err, "axes of a cell");
 }
 
 /* --- adding runs --------------------------------------------------------------------------------
@@ -92,7 +131,8 @@ results *results_new(const char *study) {
 void results_free(results *r) {
   if (!r) return;
   for (size_t i = 0; i < r->n_algorithms; i++) free(r->algorithms[i]);
-  for (size_t i = 0; i < r->n_groups; i++) free(r->groups[i].axes), free(r->groups[i].label);
+  for (size_t i = 0; i < r->n_groups; i++)
+    free(r->groups[i].axes), free(r->groups[i].label), free(r->groups[i].heading);
   for (size_t i = 0; i < r->n_runs; i++)
     free(r->runs[i].steps), free(r->runs[i].evals), free(r->runs[i].staleness);
   free(r->algorithms), free(r->groups), free(r->runs), free(r->cells);

@@ -34,6 +34,7 @@ typedef struct results_cell {
 typedef struct results_group {
   char *axes;                 /* canonical JSON, "{}" if nothing else is swept */
   char *label;                /* "600" or "600, 0.1": the values in the order of the axes */
+  char *heading;              /* "max delay 600 s, loss 0.1"; "" if nothing else is swept */
   double delay, loss, window; /* values of those axes; NaN if not swept or not a number */
 } results_group;
 
@@ -63,5 +64,9 @@ gl_status results_arrange(results *r, gl_error *err);
 
 /* The cell of that group and algorithm. */
 const results_cell *results_cell_at(const results *r, size_t group, size_t algorithm);
+
+/* The swept values of canonical JSON axes as a heading, without the axes whose last component holds
+ * `without` (NULL: with all); delays carry their unit. On the heap, NULL if memory is short. */
+char *results_heading(const char *axes, const char *without);
 
 #endif

@@ -1,17 +1,58 @@
-# The style of every figure: Okabe-Ito colours, each with its own dash and point, light grid.
+# The style of every figure, and its page in centimetres: panels in a grid, the legend below them.
 set datafile separator "\t"
 set encoding utf8
-set style line 100 lc rgb "#d0d0d0" lw 0.5
-set grid ls 100
-set border 3 lw 0.75
-set tics nomirror out scale 0.5
-array colour[8] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#B8A800"]
-array mark[8] = [7, 5, 9, 11, 13, 6, 4, 8]
-do for [i=1:24] {
-  k = (i - 1) % 8 + 1
-  d = (k - 1) % 4 + (i - 1) / 8 + 1
-  set style line i lc rgb colour[k] dt d lw 1.5 pt mark[k] ps 0.6
+set style line 100 lc rgb "#d8d8d8" lw 0.5
+# Axes as every panel has them; the legend's panel takes them away.
+furnish = "set grid ls 100; set border 3 lw 0.75; set tics; set tics nomirror out scale 0.4; unset logscale"
+eval furnish
+
+# Okabe and Ito's colours, then four of Tol's. Each has its own point, and neighbours their own
+# dash, so that curves part in grey too; a thirteenth begins again with other dashes.
+array colour[12] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#999933", "#332288", "#888888", "#44AA99"]
+array mark[12] = [7, 5, 9, 11, 13, 6, 4, 8, 10, 12, 15, 2]
+array dash[3] = ["solid", "(9,3)", "(9,3,2,3)"]
+do for [i=1:96] {
+  k = (i - 1) % 12 + 1
+  eval sprintf("set style line %d lc rgb '%s' dt %s lw 1.3 pt %d ps 0.5", i, colour[k], dash[(k - 1 + (i - 1) / 12) % 3 + 1], mark[k])
 }
-page(to, w, h) = to eq "pdf" ? \
-  sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,8'; set output '%s.pdf'", w, h, name) : \
-  sprintf("set terminal pngcairo size %d,%d font 'Sans,8' fontscale 1.9 linewidth 2 pointscale 2; set output '%s.png'", w * 79, h * 79, name)
+
+# A round distance between marks, at most n of them in the range.
+round_up(m) = m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10
+power_below(x) = 10.0 ** floor(log10(x))
+marks_apart(range, n) = round_up(range / n / power_below(range / n)) * power_below(range / n)
+
+columns = panels < wide ? panels : wide
+rows = (panels + columns - 1) / columns
+left = named_rows ? 0.7 + 0.135 * longest_name : 1.55
+tall = named_rows ? 0.4 + 0.3 * lines : columns > 2 ? 2.9 : 3.8
+gap = shared ? 0.35 : left
+broad = (17.0 - left - 0.3 - (columns - 1) * gap) / columns
+if (broad > 8) broad = 8
+titled = panels > columns && strlen(title[columns + 1]) > 0
+between = titled ? 1.25 : named_rows ? 1.15 : shared ? 0.4 : 0.7
+above = strlen(title[1]) > 0 ? 0.7 : 0.3
+page_width = left + columns * broad + (columns - 1) * gap + 0.3
+fit = floor((page_width - 1.0) / (1.5 + 0.155 * longest_name))
+legend_wide = fit < 1 ? 1 : fit
+legend_rows = named_rows || lines < 2 ? 0 : (lines + legend_wide - 1) / legend_wide
+if (legend_rows > 0) legend_wide = (lines + legend_rows - 1) / legend_rows
+page_height = above + rows * tall + (rows - 1) * between + 1.15 + 0.42 * legend_rows
+
+across(cm) = cm / page_width
+down(cm) = 1.0 - cm / page_height
+column_of(p) = (p - 1) % columns
+row_of(p) = (p - 1) / columns
+# The last panel above the legend in its column carries the x axis's name.
+is_lowest(p) = p + columns > panels
+is_first(p) = column_of(p) == 0
+place(p) = sprintf("set lmargin at screen %g; set rmargin at screen %g; set tmargin at screen %g; set bmargin at screen %g", \
+  across(left + column_of(p) * (broad + gap)), across(left + column_of(p) * (broad + gap) + broad), \
+  down(above + row_of(p) * (tall + between)), down(above + row_of(p) * (tall + between) + tall))
+# The axis's name stands at one distance from all panels, however wide their numbers are.
+name_axis(p) = sprintf("set label 2 axis[%d] at screen %g, screen %g center rotate by 90", p, \
+  across(left + column_of(p) * (broad + gap) - (left - 0.35)), down(above + row_of(p) * (tall + between) + tall / 2))
+place_legend = sprintf("unset label; set lmargin at screen 0.01; set rmargin at screen 0.99; set tmargin at screen %g; set bmargin at screen 0.005; unset title; unset xlabel; unset tics; unset grid; unset border; unset logscale; set xrange [0:1]; set yrange [0:1]; set key center center horizontal maxcols %d Left reverse samplen 2.2 spacing 1.1", \
+  0.42 * legend_rows / page_height, legend_wide)
+page(to) = to eq "pdf" ? \
+  sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,7' fontscale 1 linewidth 1 pointscale 1; set output '%s.pdf'", page_width, page_height, name) : \
+  sprintf("set terminal pngcairo size %d,%d font 'Sans,7' fontscale 2.9 linewidth 2.4 pointscale 2.4; set output '%s.png'", page_width * 98, page_height * 98, name)

@@ -1,5 +1,4 @@
 #include "analysis/analyze.h"
-#include "analysis/figures.h"
 #include "analysis/summary.h"
 #include "tests/suite.h"
 
@@ -117,37 +116,6 @@ static void a_study_is_told_by_its_content_and_printed_in_every_format(void) {
   unlink(path);
 }
 
-static char *file_text(const char *name) {
-  static char room[4][16384];
-  static size_t next;
-  char *text = room[next++ % 4];
-  FILE *f = fopen(name, "r");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  text[fread(text, 1, sizeof room[0] - 1, f)] = 0;
-  fclose(f);
-  return text;
-}
-
-static void the_score_figure_is_drawn_next_to_its_data_and_script(void) {
-  store *s = made_study();
-  results *r = NULL;
-  gl_error err = {0};
-  figure_scripts scripts = {file_text("plots/style.gp"), file_text("plots/eval_score.gp")};
-  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, &err), GL_OK);
-  CU_ASSERT_EQUAL(figure_eval_score(r, "build", "no-such-gnuplot", &scripts, &err), GL_EIO);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no-such-gnuplot is missing"));
-  const char *data = file_text("build/eval_score.tsv");
-  CU_ASSERT(strncmp(data, "# group", 7) == 0 && strstr(data, "nan") == NULL);
-  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n1\t1\t0\t0.1"));
-  gl_error_clear(&err);
-  CU_ASSERT_EQUAL(figure_eval_score(r, "build", "gnuplot", &scripts, &err), GL_OK);
-  CU_ASSERT(strncmp(file_text("build/eval_score.pdf"), "%PDF", 4) == 0);
-  CU_ASSERT(strncmp(file_text("build/eval_score.png") + 1, "PNG", 3) == 0);
-  results_free(r);
-  store_close(s);
-  unlink(path);
-}
-
 static void latex_escapes_its_special_characters(void) {
   const char *heads[] = {"a_b", "c%"};
   table *t = table_new(heads, 2);
@@ -167,5 +135,4 @@ static void latex_escapes_its_special_characters(void) {
 
 SUITE(study, "analysis of a study", TEST(a_study_is_summarised_cell_by_cell),
       TEST(a_study_is_told_by_its_content_and_printed_in_every_format),
-      TEST(the_score_figure_is_drawn_next_to_its_data_and_script),
       TEST(latex_escapes_its_special_characters));

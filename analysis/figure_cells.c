@@ -1,0 +1,313 @@
+/* Figures with one value per cell: divergence against delay (the paper's Fig. 5), throughput, best
+ * and last. */
+#include "analysis/figure_page.h"
+
+#include "core/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COLUMNS = 4, MOST_SLICES = 4 };
+
+/* --- a swept quantity as x ----------------------------------------------------------------------
+ */
+
+typedef enum x_kind { X_DELAY, X_LOSS } x_kind;
+static const char *const x_part[] = {"delay", "loss"}, *const x_name[] = {"delay [s]",
+                                                                          "packet loss"};
+
+/* The distinct values of one swept quantity, ascending, and the settings of all the others: group g
+ * stands at place[g] of slice[g], or nowhere (place n_x) if its value is not a number. */
+typedef struct x_grid {
+  double *x;
+  size_t n_x;
+  size_t *place, *slice;
+  char **headings; /* of slices */
+  size_t n_slices;
+} x_grid;
+
+static double group_x(const results_group *g, x_kind kind) {
+  return kind == X_DELAY ? g->delay : g->loss;
+}
+
+static void grid_fini(x_grid *grid) {
+  for (size_t i = 0; i < grid->n_slices; i++) free(grid->headings[i]);
+  free(grid->x), free(grid->place), free(grid->slice), free(grid->headings);
+}
+
+static gl_status grid_init(x_grid *grid, const results *r, x_kind kind, gl_error *err) {
+  size_t n = r->n_groups + 1;
+  *grid =
+      (x_grid){calloc(n, sizeof(double)), 0, calloc(n, sizeof(size_t)), calloc(n, sizeof(size_t)),
+               calloc(n, sizeof(char *)), 0};
+  int ok = grid->x && grid->place && grid->slice && grid->headings;
+  for (size_t g = 0; g < r->n_groups && ok; g++)
+    if (isfinite(group_x(&r->groups[g], kind))) grid->x[grid->n_x++] = group_x(&r->groups[g], kind);
+  if (ok) grid->n_x = sample_sort(grid->x, grid->n_x);
+  size_t distinct = 0;
+  for (size_t i = 0; i < grid->n_x && ok; i++)
+    if (i == 0 || grid->x[i] > grid->x[distinct - 1]) grid->x[distinct++] = grid->x[i];
+  grid->n_x = distinct;
+  for (size_t g = 0; g < r->n_groups && ok; g++) {
+    double x = group_x(&r->groups[g], kind);
+    while (grid->place[g] < grid->n_x && grid->x[grid->place[g]] != x) grid->place[g]++;
+    char *heading = results_heading(r->groups[g].axes, x_part[kind]);
+    if (!(ok = heading != NULL)) break;
+    size_t *s = &grid->slice[g];
+    while (*s < grid->n_slices && strcmp(grid->headings[*s], heading) != 0) ++*s;
+    if (*s == grid->n_slices)
+      grid->headings[grid->n_slices++] = heading;
+    else
+      free(heading);
+  }
+  if (ok) return GL_OK;
+  grid_fini(grid);
+  return gl_fail_memory(err, "a figure");
+}
+
+/* The group at that place of that slice, or n_groups. */
+static size_t grid_group(const x_grid *grid, const results *r, size_t slice, size_t place) {
+  for (size_t g = 0; g < r->n_groups; g++)
+    if (grid->slice[g] == slice && grid->place[g] == place) return g;
+  return r->n_groups;
+}
+
+/* The x axis of a page: places 0, 1, … with the values as their marks. */
+static void set_x(figure_page *p, const x_grid *grid, x_kind kind) {
+  char text[NUMBER_TEXT_SIZE];
+  size_t used = 0;
+  p->x_axis = x_name[kind];
+  for (size_t i = 0; i < grid->n_x; i++) {
+    page_x(p, (double)i);
+    if (used + 64 < sizeof p->x_marks)
+      used += (size_t)snprintf(p->x_marks + used, sizeof p->x_marks - used, "%s'%s' %zu",
+                               i ? ", " : "", number_text(grid->x[i], text), i);
+  }
+}
+
+static void write_place(figure_page *p, size_t panel, const char *line, size_t place, double x,
+                        interval v) {
+  fprintf(p->data.stream, "%zu\t%s\t%zu", panel, line, place);
+  page_interval(p, panel, v);
+  page_number(p, x);
+  fputc('\n', p->data.stream);
+}
+
+/* --- divergence ---------------------------------------------------------------------------------
+ */
+
+typedef struct quantity {
+  cell_metric m;
+  const char *axis;
+  double scale;
+  int logarithmic; /* axis */
+} quantity;
+
+static const double log10_of_ln = 0.43429448190325182765;
+static const quantity quantities[] = {
+    {CELL_KL_EXACT, "kl_exact [nat]", 1, 0},
+    {CELL_ESTIMATION_ERROR, "estimation_error", 1, 1},
+    {CELL_LOG_IW_VARIANCE_PQ, "log₁₀ iw_variance_pq", log10_of_ln, 0},
+    {CELL_LOG_IW_VARIANCE_GEPO, "log₁₀ iw_variance_gepo", log10_of_ln, 0}};
+enum { MOST_QUANTITIES = sizeof quantities / sizeof *quantities };
+
+static size_t kept_quantities(const summary *s, const quantity **kept) {
+  size_t n = 0;
+  for (size_t i = 0; i < MOST_QUANTITIES; i++)
+    for (size_t c = 0; c < s->n_cells; c++)
+      if (isfinite(s->cells[c].metric[quantities[i].m].value)) {
+        kept[n++] = &quantities[i];
+        break;
+      }
+  return n;
+}
+
+static const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm) {
+  for (size_t i = 0; i < s->n_cells; i++)
+    if (s->cells[i].cell->group == group && s->cells[i].cell->algorithm == algorithm)
+      return &s->cells[i];
+  return NULL;
+}
+
+static void write_divergence_line(figure_page *p, size_t panel, const summary *s,
+                                  const x_grid *grid, size_t slice, size_t algorithm,
+                                  const quantity *q) {
+  for (size_t i = 0; i < grid->n_x; i++) {
+    size_t group = grid_group(grid, s->from, slice, i);
+    const cell_summary *c = group < s->from->n_groups ? cell_of(s, group, algorithm) : NULL;
+    if (!c) continue;
+    interval v = c->metric[q->m];
+    v = (interval){q->scale * v.value, q->scale * v.low, q->scale * v.high};
+    write_place(p, panel, s->from->algorithms[algorithm], i, grid->x[i], v);
+  }
+  page_block_end(p);
+}
+
+static gl_status write_divergence_page(const summary *s, const figure_request *q,
+                                       const x_grid *grid, const quantity *const *kept, size_t n,
+                                       gl_error *err) {
+  figure_page p;
+  size_t slices[MOST_SLICES], n_slices = page_pick(grid->n_slices, MOST_SLICES, slices);
+  gl_status status = page_begin(&p, q, "divergence", "cells", n * n_slices,
+                                "panel\talgorithm\tplace\tiqm\tlow\thigh\tdelay", err);
+  if (status != GL_OK) return status;
+  p.wide = n == 1 ? 1 : 2;
+  p.lines = (const char *const *)s->from->algorithms;
+  p.n_lines = s->from->n_algorithms;
+  set_x(&p, grid, X_DELAY);
+  for (size_t panel = 0; panel < p.n_panels; panel++) {
+    size_t slice = slices[panel / n];
+    const quantity *of = kept[panel % n];
+    snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "%s", of->axis);
+    snprintf(p.panels[panel].title, sizeof p.panels[panel].title, "%s", grid->headings[slice]);
+    p.panels[panel].logarithmic = of->logarithmic;
+    for (size_t a = 0; a < p.n_lines; a++) write_divergence_line(&p, panel, s, grid, slice, a, of);
+  }
+  return page_end(&p, GL_OK, err);
+}
+
+gl_status write_divergence(const summary *s, const figure_request *q, const char **why,
+                           gl_error *err) {
+  const quantity *kept[MOST_QUANTITIES];
+  size_t n = kept_quantities(s, kept);
+  x_grid grid;
+  gl_status status = grid_init(&grid, s->from, X_DELAY, err);
+  if (status != GL_OK) return status;
+  if (grid.n_x < 2)
+    *why = "the study does not sweep a delay";
+  else if (n == 0)
+    *why = "the study has no exact KL, importance weights or estimation error";
+  else
+    status = write_divergence_page(s, q, &grid, kept, n, err);
+  grid_fini(&grid);
+  return status;
+}
+
+/* --- throughput ---------------------------------------------------------------------------------
+ */
+
+enum { CLOCK_COUNT = 3 };
+static const char *const clock_axis[CLOCK_COUNT] = {"samples_per_s", "learner_utilisation",
+                                                    "sampler_utilisation"};
+
+/* A clock quantity of a group: the mean over its cells, which on one schedule are all equal. */
+static double group_clock(const summary *s, size_t group, size_t which) {
+  double sum = 0;
+  size_t n = 0;
+  for (size_t i = 0; i < s->n_cells; i++) {
+    const cell_summary *c = &s->cells[i];
+    const double of[CLOCK_COUNT] = {c->samples_per_s, c->learner_utilisation,
+                                    c->sampler_utilisation};
+    if (c->cell->group != group || !isfinite(of[which])) continue;
+    sum += of[which];
+    n++;
+  }
+  return n ? sum / (double)n : NAN;
+}
+
+static gl_status write_clock_page(const summary *s, const figure_request *q, const char *name,
+                                  x_kind kind, const x_grid *grid, gl_error *err) {
+  figure_page p;
+  gl_status status = page_begin(&p, q, name, "cells", CLOCK_COUNT,
+                                kind == X_DELAY ? "panel\tsetting\tplace\tmean\t\t\tdelay"
+                                                : "panel\tsetting\tplace\tmean\t\t\tloss",
+                                err);
+  if (status != GL_OK) return status;
+  p.lines = (const char *const *)grid->headings;
+  p.n_lines = grid->n_slices;
+  set_x(&p, grid, kind);
+  for (size_t panel = 0; panel < CLOCK_COUNT; panel++) {
+    snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "%s", clock_axis[panel]);
+    p.panels[panel].low = 0;
+    if (panel > 0) p.panels[panel].high = 1; /* shares of time */
+    for (size_t slice = 0; slice < grid->n_slices; slice++) {
+      for (size_t i = 0; i < grid->n_x; i++) {
+        size_t group = grid_group(grid, s->from, slice, i);
+        if (group == s->from->n_groups) continue;
+        interval v = {group_clock(s, group, panel), NAN, NAN};
+        write_place(&p, panel, grid->headings[slice], i, grid->x[i], v);
+      }
+      page_block_end(&p);
+    }
+  }
+  return page_end(&p, GL_OK, err);
+}
+
+static gl_status write_throughput(const summary *s, const figure_request *q, const char *name,
+                                  x_kind kind, const char **why, gl_error *err) {
+  x_grid grid;
+  gl_status status = grid_init(&grid, s->from, kind, err);
+  if (status != GL_OK) return status;
+  int any = 0;
+  for (size_t g = 0; g < s->from->n_groups && !any; g++) any = isfinite(group_clock(s, g, 0));
+  if (grid.n_x < 2)
+    *why = kind == X_DELAY ? "the study does not sweep a delay"
+                           : "the study does not sweep a packet loss";
+  else if (!any)
+    *why = "the study has no clock";
+  else
+    status = write_clock_page(s, q, name, kind, &grid, err);
+  grid_fini(&grid);
+  return status;
+}
+
+gl_status write_throughput_delay(const summary *s, const figure_request *q, const char **why,
+                                 gl_error *err) {
+  return write_throughput(s, q, "throughput_delay", X_DELAY, why, err);
+}
+
+gl_status write_throughput_loss(const summary *s, const figure_request *q, const char **why,
+                                gl_error *err) {
+  return write_throughput(s, q, "throughput_loss", X_LOSS, why, err);
+}
+
+/* --- best and last ------------------------------------------------------------------------------
+ */
+
+enum { END_COUNT = 3 };
+static const char *const end_axis[END_COUNT] = {"best", "last", "best − last"};
+
+/* Best and last are read against each other: the first two rows of n panels get one range. */
+static void share_rows(figure_page *p, size_t n) {
+  double low = INFINITY, high = -INFINITY;
+  for (size_t i = 0; i < 2 * n; i++)
+    low = fmin(low, p->panels[i].low), high = fmax(high, p->panels[i].high);
+  for (size_t i = 0; i < 2 * n; i++) p->panels[i].low = low, p->panels[i].high = high;
+}
+
+gl_status write_best_last(const summary *s, const figure_request *q, const char **why,
+                          gl_error *err) {
+  const results *r = s->from;
+  size_t columns[MOST_COLUMNS], n = page_pick(r->n_groups, MOST_COLUMNS, columns);
+  int any = 0;
+  for (size_t i = 0; i < s->n_cells; i++) any |= isfinite(s->cells[i].best.value);
+  if (!any) *why = "the study has no evaluation";
+  if (*why) return GL_OK;
+  figure_page p;
+  gl_status status = page_begin(&p, q, "best_last", "best_last", END_COUNT * n,
+                                "panel\talgorithm\tplace\tiqm\tlow\thigh", err);
+  if (status != GL_OK) return status;
+  p.wide = n;
+  p.rows_share_axis = p.named_rows = 1;
+  p.lines = (const char *const *)r->algorithms;
+  p.n_lines = r->n_algorithms;
+  for (size_t panel = 0; panel < p.n_panels; panel++) {
+    size_t group = columns[panel % n], which = panel / n;
+    snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "%s", end_axis[which]);
+    if (which == 0)
+      snprintf(p.panels[panel].title, sizeof p.panels[panel].title, "%s", r->groups[group].heading);
+    for (size_t a = 0; a < r->n_algorithms; a++) {
+      const cell_summary *c = cell_of(s, group, a);
+      if (c) {
+        const interval of[END_COUNT] = {c->best, c->last, c->best_to_last};
+        fprintf(p.data.stream, "%zu\t%s\t%zu", panel, r->algorithms[a], a + 1);
+        page_interval(&p, panel, of[which]);
+        fputc('\n', p.data.stream);
+      }
+      page_block_end(&p);
+    }
+  }
+  share_rows(&p, n);
+  return page_end(&p, GL_OK, err);
+}
