@@ -49,9 +49,14 @@ void lab_theory_product(const double *p, const double *q, size_t vocabulary, siz
                         lab_weights_stats *out) {
   const sums one = sums_of(p, q, vocabulary);
   const double t = (double)length;
-  const sums all = {pow(one.qp, t),  pow(one.qpp, t),   pow(one.qq, t),
-                    pow(one.qqq, t), pow(one.ratio, t), t * one.kl};
-  conclude(&all, out);
+  /* Ratios of sums first: the sums themselves underflow for long responses. */
+  const double d[LAB_CONSTANTS] = {one.qq, one.qqq / one.qq};
+  out->kl = fmax(0, t * one.kl);
+  out->variance_pq = fmax(0, expm1(t * log(one.ratio)));
+  for (int k = 0; k < LAB_CONSTANTS; ++k) {
+    out->variance[k] = fmax(0, pow(one.qpp / (d[k] * d[k]), t) - pow(one.qp / d[k], 2 * t));
+    out->constant[k] = exp(out->kl) - out->variance_pq + out->variance[k];
+  }
 }
 
 void lab_theory_bernoulli(double a, double b, lab_weights_stats *out) {
