@@ -1,5 +1,6 @@
 /* The published rows. Each starts from the plainest row and sets what its source sets; `notes`
- * names the fields that no source settles and that are therefore gepolab's own choice. */
+ * names the fields that no source settles and that are therefore gepolab's own choice. The settings
+ * of TRL, verl and AReaL are those of TRL f2cd577, verl b178a3c and AReaL 4aef98d. */
 #include "core/policy_row.h"
 
 #include <math.h>
@@ -44,7 +45,9 @@ static const entry table[] = {
     {{NAMED("is"), LOO, SEQUENCE, .ratio_gradient = 1, SS},
      {"importance sampling; unbiased for the gradient of J", "none", "none", "none", ""}},
     {{NAMED("tis"), LOO, SEQUENCE, .clip = CLIP_CAP, .cap = 1, SS},
-     {"1802.01561", "none", "none", "none", "cap 1 is V-trace's rho-bar"}},
+     {"1802.01561", "none",
+      "loss_mode bypass_mode, loss_type reinforce, rollout_is sequence, rollout_is_threshold 1",
+      "none", "cap 1 is V-trace's rho-bar"}},
     {{NAMED("snis"), LOO, .ratio = RATIO_SELF_NORMALISED, SS},
      {"self-normalised importance sampling", "none", "none", "none", ""}},
     {{NAMED("defensive"), LOO, .ratio = RATIO_MIXTURE, SS},
@@ -137,7 +140,7 @@ static const entry table[] = {
       "gepolab's choice: eps_low 0.2, eps_high 0.28, ddof 1 and 1e-4, groups averaged, dropped "
       "groups outside the batch's deviation"}},
     {{NAMED("disco"), DISCO(NEGATIVES_SOFTMAX), SM},
-     {"2505.12366, DisCO bd2b078", "none", "docs/algo/disco", "none",
+     {"2505.12366, DisCO bd2b078", "none", "none at b178a3c", "none",
       "log-L score; no factor 2 in the penalty's gradient (not established)"}},
     {{NAMED("disco_b"), DISCO(NEGATIVES_MEAN), SM},
      {"2505.12366", "none", "none", "none", "wrong answers equally weighted; log-L score"}},

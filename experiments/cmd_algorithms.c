@@ -52,8 +52,16 @@ static gl_status print_json(const char *only, gl_error *err) {
   return report_json(list, err);
 }
 
-/* Fields that do nothing here (equal to those of a row of all defaults) would only hide the others:
- * text shows where a row differs from `reinforce`, the plainest one; JSON has them all. */
+/* Shown for every row; the many other fields only where they differ from `reinforce`, the plainest
+ * row, because those that do nothing would hide the rest. JSON has them all. */
+static int is_main_field(const char *name) {
+  static const char *const main_fields[] = {"objective", "baseline", "scale",    "ratio",
+                                            "log_prob",  "clip",     "aggregate"};
+  for (size_t i = 0; i < sizeof main_fields / sizeof *main_fields; ++i)
+    if (strcmp(main_fields[i], name) == 0) return 1;
+  return 0;
+}
+
 static void print_row(size_t i, const policy_row *plain) {
   const policy_row *row = policy_rows_at(i);
   const policy_row_info *info = policy_rows_info(i);
@@ -64,8 +72,9 @@ static void print_row(size_t i, const policy_row *plain) {
   for (size_t f = 0; f < policy_fields_count(); ++f) {
     char own[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
     const char *value = policy_row_field(row, f, own);
-    if (f > 6 && strcmp(value, policy_row_field(plain, f, other)) == 0) continue;
-    printf(" %s: %s;", policy_fields_at(f)->name, value);
+    const char *name = policy_fields_at(f)->name;
+    if (!is_main_field(name) && strcmp(value, policy_row_field(plain, f, other)) == 0) continue;
+    printf(" %s: %s;", name, value);
   }
   puts("");
 }
