@@ -64,7 +64,6 @@ static gl_status must_be_json(const char *text, size_t size, const char *name, g
  */
 
 typedef struct filler {
-  policy_input *in;
   size_t *group_start, *token_start;
   double *reward, *log_denominator;
   double *rows[5]; /* per token: logp, logq, logprox, logref, version_gap */
@@ -243,7 +242,7 @@ static gl_status read_groups(group_file *out, const cfg_node *root, gl_error *er
     status = count_group(group, where, &responses, &tokens, err);
     if (status == GL_OK && out->listed) status = refuse_unknown(group, 0, err);
   }
-  filler f = {.in = &out->input, .err = err};
+  filler f = {.err = err};
   if (status == GL_OK) status = allocate(out, &f, n, responses, tokens);
   for (size_t g = 0; g < n && status == GL_OK; ++g) {
     place(where, out->listed, g);

@@ -246,6 +246,28 @@ static void two_runs_of_a_recipe_print_and_store_the_same(void) {
   cli_scratch_remove(b.folder);
 }
 
+/* Weight decay of 10 at a rate of 10^6 multiplies the parameters by -10^7 at every step, past the
+ * largest double within fifty. */
+static void a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows(void) {
+  bench b;
+  bench_make(&b);
+  cli_result r = CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.db, "--json", "-q",
+                     "optimizer={kind: sgd, lr: 1000000, weight_decay: 10}");
+  CU_ASSERT_EQUAL(r.code, 0);
+  cJSON *json = cJSON_Parse(r.out);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(json, "status")->valuestring, "diverged");
+  CU_ASSERT_PTR_NOT_NULL(strstr(cJSON_GetObjectItem(json, "reason")->valuestring, "not finite"));
+  double steps = report_number(&r, "steps");
+  CU_ASSERT(steps > 10 && steps < 100);
+  cli_result rows = export_table(b.db, "steps");
+  CU_ASSERT_EQUAL((double)count_lines(rows.out), steps + 1);
+  cJSON_Delete(json);
+  cli_result_fini(&rows);
+  cli_result_fini(&r);
+  cli_scratch_remove(b.folder);
+}
+
 /* Two algorithms meet the same clock: their rows have equal times, versions and staleness. */
 static void runs_that_differ_in_the_algorithm_are_paired(void) {
   bench b;
@@ -276,4 +298,5 @@ SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
       TEST(shards_joined_by_merge_are_the_whole_study),
       TEST(ranks_of_an_mpi_job_make_the_whole_study),
       TEST(two_runs_of_a_recipe_print_and_store_the_same),
+      TEST(a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows),
       TEST(runs_that_differ_in_the_algorithm_are_paired));
