@@ -67,10 +67,11 @@ static inline double rng_u01(uint32_t word) {
   return ((double)word + 0.5) * 0x1p-32;
 }
 
-/* Uniform on (0,1) with 53 random bits, never 0 or 1. */
+/* Uniform on (0,1), never 0 or 1: the 2^52 odd multiples of 2^-53. All of them are doubles, so
+ * nothing rounds up to 1, and floor(u n) is below n for any n. */
 static inline double rng_u01_53(uint32_t high, uint32_t low) {
   uint64_t x = (uint64_t)high << 21 ^ (uint64_t)low >> 11;
-  return ((double)x + 0.5) * 0x1p-53;
+  return (double)(x | 1) * 0x1p-53;
 }
 
 /* Block index of token `position` (below 2^20) of response `response` (below 2^28) in a batch. */
