@@ -14,8 +14,7 @@ static const double default_lr = 0.05;
 const prompt_cache *toy_learner_at(toy_learner *l, size_t x) {
   prompt_cache *c = l->cache + x;
   if (c->stamp != l->stamp) {
-    toy_log_probs(l->world, l->theta, x, c->logp);
-    for (size_t e = 0; e < l->world->tree.n_edges; ++e) c->p[e] = exp(c->logp[e]);
+    toy_probs(l->world, l->theta, x, c->logp, c->p);
     c->stamp = l->stamp;
   }
   return c;

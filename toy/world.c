@@ -211,20 +211,31 @@ gl_status toy_world_set_probs(const toy_world *w, size_t x, const double *probs,
 /* --- the policy ---------------------------------------------------------------------------------
  */
 
-void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp) {
+void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, double *p) {
   const size_t v = w->tree.vocabulary;
   toy_features_logits(&w->features, theta, x, logp);
   const double beta = 1 / w->sampling.temperature;
-  for (double *z = logp; z < logp + w->tree.n_edges; z += v) {
-    double top = -INFINITY, sum = 0;
+  for (size_t first = 0; first < w->tree.n_edges; first += v) {
+    double *z = logp + first, top = -INFINITY, sum = 0;
     for (size_t a = 0; a < v; ++a) {
       z[a] *= beta;
       if (z[a] > top) top = z[a];
     }
-    for (size_t a = 0; a < v; ++a) sum += exp(z[a] - top);
+    for (size_t a = 0; a < v; ++a) {
+      double e = exp(z[a] - top);
+      sum += e;
+      if (p != NULL) p[first + a] = e;
+    }
     double norm = top + log(sum);
-    for (size_t a = 0; a < v; ++a) z[a] -= norm;
+    for (size_t a = 0; a < v; ++a) {
+      z[a] -= norm;
+      if (p != NULL) p[first + a] /= sum;
+    }
   }
+}
+
+void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp) {
+  toy_probs(w, theta, x, logp, NULL);
 }
 
 void toy_truncate(const toy_world *w, const double *logp, size_t n_nodes, double *out,

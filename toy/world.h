@@ -35,7 +35,9 @@ gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section,
 gl_status toy_sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
                              size_t *modulus, gl_error *err);
 
-/* Temperature-scaled log-probabilities of every edge under prompt x: logp[n_edges]. */
+/* Temperature-scaled log-probabilities of every edge under prompt x, logp[n_edges], and the
+ * probabilities themselves, p[n_edges], unless p is NULL. */
+void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, double *p);
 void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp);
 /* The law tokens are drawn from, from log-probabilities of the same edges; scratch of vocabulary.
  */
