@@ -2,6 +2,7 @@
 #include "core/json.h"
 #include "experiments/args.h"
 #include "experiments/command.h"
+#include "experiments/lab_figure.h"
 #include "experiments/lab_theory_run.h"
 #include "experiments/recipe.h"
 #include "experiments/report.h"
@@ -11,21 +12,25 @@
 
 static gl_status run_theory(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
-  const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+  const char *folder = NULL;
+  const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
+                                 {"figures", 'f', ARGS_TEXT, "FOLDER",
+                                  "draw instead of printing: data, script, PDF and PNG", &folder}};
   args a;
   cfg_doc *doc = NULL;
   theory_spec spec = {0};
   cJSON *document = NULL;
-  gl_status status = args_parse(&a, self, options, 1, (args_shape){0, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = recipe_load(&doc, a.n_words > 0 ? a.words[0] : "theory", a.overrides, a.n_overrides,
-                         err);
+    status =
+        recipe_load(&doc, a.n_words > 0 ? a.words[0] : "theory", a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = theory_read(&spec, doc, err);
-    if (status == GL_OK) status = theory_run(&document, &spec, err);
-    if (status == GL_OK && json) {
+    if (status == GL_OK && folder != NULL) status = lab_theory_figures(folder, err);
+    if (status == GL_OK && folder == NULL) status = theory_run(&document, &spec, err);
+    if (status == GL_OK && json && folder == NULL) {
       status = report_json(document, err);
       document = NULL;
-    } else if (status == GL_OK) {
+    } else if (status == GL_OK && document != NULL) {
       theory_print(document, stdout);
     }
   }
@@ -40,9 +45,10 @@ const command command_theory = {
     .name = "theory",
     .arguments = "[RECIPE] [key=value …]",
     .summary = "the paper's three theorems against exact values",
-    .about = "Theorem 1: the smallest constant that is valid on n outcomes, and over random families;\n"
-             "the KL above which GEPO's weights vary less. Theorem 2: a search for violations under\n"
-             "each baseline, with the worst distributions found. Theorem 3: variance of A w next to\n"
-             "that of w. Without RECIPE the embedded recipe `theory` is taken.",
+    .about =
+        "Theorem 1: the smallest constant that is valid on n outcomes, and over random families;\n"
+        "the KL above which GEPO's weights vary less. Theorem 2: a search for violations under\n"
+        "each baseline, with the worst distributions found. Theorem 3: variance of A w next to\n"
+        "that of w. Without RECIPE the embedded recipe `theory` is taken.",
     .examples = "  gepolab theory\n  gepolab theory outcomes=[2,4,1024] starts=200 --json",
     .run = run_theory};

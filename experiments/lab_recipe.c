@@ -159,6 +159,7 @@ static gl_status dial_staleness(lab_recipe *r, const double *start, const cfg_no
   gl_status status = lab_recipe_numbers(list, &tau, &count, err);
   if (status == GL_OK) status = train_path(r, start, steps, lr, &path, err);
   for (size_t i = 0; i < count && status == GL_OK; ++i) {
+    if (fabs(tau[i] - round(tau[i])) < 1e-9) tau[i] = round(tau[i]);
     if (tau[i] > (double)steps || tau[i] != floor(tau[i])) {
       status = cfg_fail(list, err, "updates must be whole numbers up to steps (%zu)", steps);
       break;

@@ -1,0 +1,36 @@
+# The plane of squared bias and variance: a line per algorithm from small KL to large, a panel per
+# group size; dashed diagonals join points of equal MSE share.
+shown = sizes < 4 ? sizes : 4
+pick(c) = shown == 1 ? 1 : 1 + int(floor((c - 1.0) * (sizes - 1) / (shown - 1) + 0.5))
+wide = 2.2 + 5.2 * shown + 3.2
+high = 6.8
+lo = 300; hi = -300; most = -300
+do for [b=0:rows*sizes-1] {
+  stats name.".tsv" index b using (column(10) > 0 ? log10(column(10)) : NaN) nooutput
+  lo = STATS_min < lo ? STATS_min : lo
+  hi = STATS_max > hi ? STATS_max : hi
+  stats name.".tsv" index b using (column(7) > 1e-3 ? 2 * log10(column(7)) : -5) nooutput
+  most = STATS_max > most ? STATS_max : most
+}
+set logscale xy
+set format "10^{%T}"
+set yrange [10**(lo - 0.2):10**(hi + 0.2)]
+set xrange [1e-5:10**(most + 0.2)]
+do for [to in "pdf png"] {
+  eval page(to, wide, high)
+  set multiplot
+  do for [c=1:shown] {
+    set lmargin at screen (1.8 + 5.2 * (c - 1)) / wide
+    set rmargin at screen (1.8 + 5.2 * (c - 1) + 4.6) / wide
+    set tmargin at screen 1.0 - 0.8 / high
+    set bmargin at screen 1.5 / high
+    set title sprintf("G = %d", size_of[pick(c)]) offset 0,-0.6
+    set xlabel "squared bias (unbiased at the left edge)"
+    if (c == 1) { set ylabel "variance  tr Cov"; set ytics format "10^{%T}" } else { unset ylabel; set ytics format "" }
+    if (c == shown) { set key at screen 1.0 - 3.2 / wide, screen 1.0 - 0.8 / high left top Left reverse samplen 2 } else { unset key }
+    plot x with lines lc rgb "#a0a0a0" dt 3 lw 1 notitle, \
+         for [a=1:rows] name.".tsv" index (a - 1) * sizes + pick(c) - 1 using (column(7)**2 > 1e-5 ? column(7)**2 : 1e-5):10 with linespoints ls a pi 5 title row_name[a]
+  }
+  unset multiplot
+  set output
+}
