@@ -57,8 +57,11 @@ static const metric_info table[METRIC_COUNT] = {
     [METRIC_ESS] = {"ess", "", "(sum w)^2 / (n sum w^2) of the row's own ratio" WITHIN, "policy"},
     [METRIC_AW_VARIANCE] = {"aw_variance", "",
                             "variance (ddof 1) of advantage times own ratio" WITHIN, "policy"},
-    [METRIC_ESTIMATION_ERROR] = {"estimation_error", "",
-                                 "|mean of w A - E_p[A]|, enumerable worlds", "2508.17850"},
+    [METRIC_ESTIMATION_ERROR] =
+        {"estimation_error", "",
+         "|mean of w A - E_p[A]| in enumerable worlds, mean over groups (of "
+         "unequal rewards where A is divided by their deviation)",
+         "2508.17850"},
     [METRIC_EXACT_RETURN] = {"exact_return", "", "J of the learner before the update", "world"},
     [METRIC_RESPONSE_LENGTH] = {"response_length", "tokens", "mean tokens per response", "policy"},
     [METRIC_LR] = {"lr", "", "learning rate of the update", "learner"},

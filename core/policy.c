@@ -89,7 +89,12 @@ static void copy_out(policy_state *s) {
   if (out->advantage != NULL) memcpy(out->advantage, s->advantage, in->n_responses * doubles);
   if (out->coefficient != NULL) memcpy(out->coefficient, s->coefficient, in->n_tokens * doubles);
   if (out->baseline != NULL) memcpy(out->baseline, s->baseline, in->n_groups * doubles);
-  if (out->scale != NULL) memcpy(out->scale, s->scale, in->n_groups * doubles);
+  if (out->scale != NULL) {
+    memcpy(out->scale, s->scale, in->n_groups * doubles);
+    /* equal rewards: what is left is the guard against a division by zero, not a scale */
+    for (size_t g = 0; g < in->n_groups && s->row->scale == SCALE_GROUP_STD; ++g)
+      if (s->scale[g] <= s->row->scale_eps) out->scale[g] = NAN;
+  }
   for (size_t i = 0; out->weight != NULL && i < in->n_responses; i++) {
     double w = s->sequence_level ? exp(s->seq_x[i]) : 0;
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)

@@ -45,9 +45,10 @@ typedef struct policy_output {
                           ratio is repeated over the tokens of its response */
   double *coefficient; /* [n_tokens] d(-loss)/d logp_{i,t} */
   double *baseline;    /* [n_groups] b with A = (r - b) / s, group mean form; NaN for disco */
-  double *scale;       /* [n_groups] s */
-  double *mean_aw;     /* [n_groups] mean_i w_i A_i with sequence weights, for estimation_error */
-  int skip_metrics;    /* in: 1 leaves metric and mean_aw alone (exact laboratory, inner loops) */
+  double *scale;    /* [n_groups] s; NaN where scale: group_std meets equal rewards, so that A has
+                       no meaning for other responses */
+  double *mean_aw;  /* [n_groups] mean_i w_i A_i with sequence weights, for estimation_error */
+  int skip_metrics; /* in: 1 leaves metric and mean_aw alone (exact laboratory, inner loops) */
   double metric[METRIC_COUNT]; /* the ones policy can know: loss .. aw_variance; the rest NaN */
 } policy_output;
 
