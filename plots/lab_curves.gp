@@ -5,7 +5,7 @@ array column_of[3] = [9, 10, 11]
 shown = sizes < 4 ? sizes : 4
 pick(c) = shown == 1 ? 1 : 1 + int(floor((c - 1.0) * (sizes - 1) / (shown - 1) + 0.5))
 wide = 2.2 + 4.4 * shown + 3.2
-high = 14.4
+high = 15.2
 array lo[3]
 array hi[3]
 do for [k=2:3] {
@@ -16,6 +16,8 @@ do for [k=2:3] {
     hi[k] = STATS_max > hi[k] ? STATS_max : hi[k]
   }
 }
+stats name.".tsv" index 0 using 3 nooutput
+set xrange [STATS_min:STATS_max]
 set logscale x
 do for [to in "pdf png"] {
   eval page(to, wide, high)
@@ -24,8 +26,8 @@ do for [to in "pdf png"] {
     if (k == 1) { unset logscale y; set yrange [0:1.02]; set format y "%g" } else { set logscale y; set format y "10^{%T}" }
     if (k > 1) { set yrange [10**(lo[k] - 0.1):10**(hi[k] + 0.1)] }
     do for [c=1:shown] {
-      set lmargin at screen (1.7 + 4.4 * (c - 1)) / wide
-      set rmargin at screen (1.7 + 4.4 * (c - 1) + 3.9) / wide
+      set lmargin at screen (1.9 + 4.4 * (c - 1)) / wide
+      set rmargin at screen (1.9 + 4.4 * (c - 1) + 3.9) / wide
       set tmargin at screen 1.0 - (0.7 + 4.4 * (k - 1)) / high
       set bmargin at screen 1.0 - (0.7 + 4.4 * (k - 1) + 3.9) / high
       if (k == 1) { set title sprintf("G = %d", size_of[pick(c)]) offset 0,-0.6 } else { unset title }

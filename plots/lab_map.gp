@@ -1,37 +1,34 @@
 # MSE of each later algorithm over that of the first, over KL and group size: blue where it is lower,
-# orange where the first one's is; the black line is equality.
+# orange where the first one's is; white is equality.
 wide = 2.4 + 4.6 * (rows - 1) + 1.6
-high = 11.2
+high = 12.0
 data = name.".tsv"
 array what[2] = ["MSE", "scaled MSE"]
 set xrange [0.5:sizes + 0.5]
-set logscale y
+set ytics ("10^{-3}" -3, "10^{-2}" -2, "10^{-1}" -1, "1" 0, "10" 1)
 set palette defined (-1.5 "#0072B2", -0.6 "#56B4E9", 0 "#ffffff", 0.6 "#E69F00", 1.5 "#D55E00")
 set cbrange [-1.5:1.5]
 set cbtics ("1/30" -1.477, "1/10" -1, "1/3" -0.477, "1" 0, "3" 0.477, "10" 1, "30" 1.477)
 unset grid
 unset key
+set yrange [*:*] noextend
 set xtics ()
 do for [s=1:sizes] { set xtics add (sprintf("%d", size_of[s]) s) }
 clip(x) = x > 1.5 ? 1.5 : (x < -1.5 ? -1.5 : x)
 do for [to in "pdf png"] {
   eval page(to, wide, high)
   set multiplot
-  set view map
-  set contour base
-  set cntrparam levels discrete 0
   do for [k=1:2] {
     do for [a=2:rows] {
       set lmargin at screen (1.8 + 4.6 * (a - 2)) / wide
       set rmargin at screen (1.8 + 4.6 * (a - 2) + 4.1) / wide
-      set tmargin at screen 1.0 - (0.8 + 5.0 * (k - 1)) / high
-      set bmargin at screen 1.0 - (0.8 + 5.0 * (k - 1) + 4.2) / high
+      set tmargin at screen 1.0 - (0.8 + 5.8 * (k - 1)) / high
+      set bmargin at screen 1.0 - (0.8 + 5.8 * (k - 1) + 4.2) / high
       if (a == rows && k == 1) { set colorbox user origin screen 1.0 - 1.8 / wide, screen 1.3 / high size screen 0.3 / wide, screen 1.0 - 2.1 / high } else { unset colorbox }
       set title sprintf("%s of %s / %s", what[k], row_name[a], row_name[1]) offset 0,-0.6
       if (k == 2) { set xlabel "group size G" offset 0,0.3 } else { unset xlabel }
-      if (a == 2) { set ylabel "KL(p‖q) / nats"; set format y "10^{%T}" } else { unset ylabel; set format y "" }
-      unset contour
-      plot data index (a - 2) using 1:3:(clip(column(3 + k))) with image pixels
+      if (a == 2) { set ylabel "KL(p‖q) / nats"; set ytics ("10^{-3}" -3, "10^{-2}" -2, "10^{-1}" -1, "1" 0, "10" 1) } else { unset ylabel; set ytics ("" -3, "" -2, "" -1, "" 0, "" 1) }
+      plot data index (a - 2) using 1:(log10($3)):(clip(column(3 + k))) with image
     }
   }
   unset multiplot

@@ -1,5 +1,6 @@
 # The plane of squared bias and variance: a line per algorithm from small KL to large, a panel per
-# group size; dashed diagonals join points of equal MSE share.
+# group size. Unbiased estimates stand at the left edge; on the dotted diagonal squared bias equals
+# variance.
 shown = sizes < 4 ? sizes : 4
 pick(c) = shown == 1 ? 1 : 1 + int(floor((c - 1.0) * (sizes - 1) / (shown - 1) + 0.5))
 wide = 2.2 + 5.2 * shown + 3.2
@@ -25,7 +26,7 @@ do for [to in "pdf png"] {
     set tmargin at screen 1.0 - 0.8 / high
     set bmargin at screen 1.5 / high
     set title sprintf("G = %d", size_of[pick(c)]) offset 0,-0.6
-    set xlabel "squared bias (unbiased at the left edge)"
+    set xlabel "squared bias"
     if (c == 1) { set ylabel "variance  tr Cov"; set ytics format "10^{%T}" } else { unset ylabel; set ytics format "" }
     if (c == shown) { set key at screen 1.0 - 3.2 / wide, screen 1.0 - 0.8 / high left top Left reverse samplen 2 } else { unset key }
     plot x with lines lc rgb "#a0a0a0" dt 3 lw 1 notitle, \
