@@ -44,7 +44,7 @@ EMBED    := $(BUILD)/gen/resources.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) -lm -lpthread
 
-.PHONY: all check demo figures bench deps install uninstall sanitize valgrind clean format help
+.PHONY: all check demo figures bench deps install uninstall sanitize valgrind fuzz clean format help
 all: $(BUILD)/gepolab
 
 help:
@@ -106,6 +106,24 @@ $(eval $(call room_check,lab,$(BUILD)/libtoy.a $(BUILD)/libcore.a))
 $(eval $(call room_check,llm,$(BUILD)/libllm.a $(BUILD)/libcore.a))
 $(eval $(call room_check,analysis,$(BUILD)/libanalysis.a $(BUILD)/libcore.a))
 
+# tests/fuzz/NAME.c each: runs it for FUZZ_SECONDS from the seeds in tests/fuzz/corpus-NAME. What it
+# finds goes into build-fuzz/found/, its growing corpus into build-fuzz/corpus/.
+FUZZ_SECONDS ?= 60
+FUZZERS      := $(basename $(notdir $(wildcard tests/fuzz/*.c)))
+
+fuzz:
+	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) clang libclang-rt-dev"
+	@$(MAKE) --no-print-directory CC=clang BUILD=build-fuzz SANITIZE=fuzzer-no-link,address,undefined \
+	   OPT=-O1 $(FUZZERS:%=build-fuzz/fuzz/%)
+	@for f in $(FUZZERS); do mkdir -p build-fuzz/corpus/$$f build-fuzz/found; \
+	   UBSAN_OPTIONS=halt_on_error=1 build-fuzz/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 \
+	     -print_final_stats=1 -artifact_prefix=build-fuzz/found/$$f- build-fuzz/corpus/$$f \
+	     $$(ls -d tests/fuzz/corpus-$$f 2>/dev/null) || exit 1; done
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBS) $(LDLIBS)
+
 sanitize:
 	$(MAKE) check BUILD=build-sanitize SANITIZE=address,undefined OPT=-O1
 
@@ -150,6 +168,6 @@ format:
 	clang-format -i $(foreach r,$(ROOMS) tests,$(wildcard $(r)/*.[ch]))
 
 clean:
-	rm -rf $(BUILD) build-sanitize
+	rm -rf $(BUILD) build-sanitize build-fuzz
 
 -include $(SRC:%.c=$(BUILD)/%.d) $(patsubst %.c,$(BUILD)/%.d,$(wildcard tests/*.c))
