@@ -87,23 +87,35 @@ static void prompts_are_drawn_uniformly(void) {
   learner_close(&l);
 }
 
-/* Bounds of 4.9 standard errors: once in a million each. */
+/* Mean and spread of the rewards of one arm. The bounds are 4.9 standard errors: once in a million
+ * each. */
+static void check_noise(const batch *b, int32_t arm, double mean, double sd) {
+  double n = 0, sum = 0, squares = 0;
+  for (size_t k = 0; k < b->n_responses; ++k) {
+    if (b->token[k] != arm) continue;
+    n += 1;
+    sum += b->reward[k];
+    squares += (b->reward[k] - mean) * (b->reward[k] - mean);
+  }
+  CU_ASSERT(fabs(sum / n - mean) < 4.9 * sd / sqrt(n));
+  CU_ASSERT(fabs(sqrt(squares / n) / sd - 1) < 4.9 / sqrt(2 * n));
+}
+
+/* By arm, for noise must not follow the draw of the token. */
 static void noise_has_the_mean_and_spread_it_was_given(void) {
-  static const char *const texts[] = {
-      "world: {kind: bandit, rewards: [0.3], noise: bernoulli}\ntrain: {groups: 1, group_size: "
-      "20000}",
-      "world: {kind: bandit, rewards: [0.3], noise: 2}\ntrain: {groups: 1, group_size: 20000}"};
+  static const char *const noises[] = {"bernoulli", "2"};
   const double sd[] = {0.458257569495584, 2};
   for (size_t i = 0; i < 2; ++i) {
-    learner_fixture l = learner_open(texts[i], 2);
+    char text[200];
+    snprintf(text, sizeof text,
+             "world: {kind: bandit, rewards: [0.3, 0.3], noise: %s}\n"
+             "train: {groups: 1, group_size: 20000}",
+             noises[i]);
+    learner_fixture l = learner_open(text, 2);
     batch b = learner_draw(&l, 1);
-    double sum = 0, squares = 0, n = 20000;
-    for (size_t k = 0; k < b.n_responses; ++k) sum += b.reward[k];
-    for (size_t k = 0; k < b.n_responses; ++k)
-      squares += (b.reward[k] - sum / n) * (b.reward[k] - sum / n);
-    CU_ASSERT(fabs(sum / n - 0.3) < 4.9 * sd[i] / sqrt(n));
-    CU_ASSERT(fabs(sqrt(squares / n) / sd[i] - 1) < 4.9 / sqrt(2 * n));
-    CU_ASSERT(learner_score(&l) == 0.3); /* exact quantities use the mean */
+    check_noise(&b, 0, 0.3, sd[i]);
+    check_noise(&b, 1, 0.3, sd[i]);
+    ASSERT_CLOSE(learner_score(&l), 0.3, 1e-15); /* exact quantities use the mean */
     batch_fini(&b);
     learner_close(&l);
   }

@@ -143,6 +143,10 @@ static void a_gradient_is_clipped_to_its_norm_and_the_norm_before_is_reported(vo
   ASSERT_CLOSE(toy_optimizer_step(&o, 1, theta, g), 5, 1e-15);
   ASSERT_CLOSE(theta[0], 0.6, 1e-15);
   ASSERT_CLOSE(theta[1], 0.8, 1e-15);
+  g[0] = 0.3; /* within the limit: as it is */
+  g[1] = 0;
+  ASSERT_CLOSE(toy_optimizer_step(&o, 1, theta, g), 0.3, 1e-15);
+  ASSERT_CLOSE(theta[0], 0.9, 1e-15);
   toy_optimizer_fini(&o);
 }
 

@@ -126,6 +126,18 @@ static void the_expected_importance_weighted_step_off_policy_is_the_exact_gradie
   }
 }
 
+/* The proximal policy is the learner's at the start of the step, so that a first update has a
+ * proximal ratio of 1 and is never clipped: what remains of a decoupled row is the importance
+ * weight p / q, however far the sampler is. */
+static void a_first_decoupled_update_is_weighted_and_never_clipped(void) {
+  char text[600];
+  snprintf(text, sizeof text,
+           "%soptimizer: {kind: sgd, lr: 1}\nalgorithm: {base: decoupled_ppo, baseline: "
+           "leave_one_out, scale: none}",
+           gradient_worlds[0]);
+  check_unbiased(text, 1);
+}
+
 /* --- learning ----------------------------------------------------------------------------------
  */
 
@@ -177,31 +189,76 @@ static void every_row_learns_from_batches_four_updates_old(void) {
 /* At a vanishing rate the parameters hardly move within a step, so that its update is the sum over
  * its minibatches of each one's mean over groups: with equal parts, minibatches * epochs times the
  * update from the whole batch. */
-static void each_epoch_uses_every_group_once(void) {
+static void check_epochs(const char *row) {
   static const size_t shapes[][2] = {{1, 1}, {2, 1}, {4, 3}, {8, 2}};
-  double whole[64];
+  double whole[64] = {0}, start[64];
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
     char text[500];
     snprintf(text, sizeof text,
-             "world: {kind: bandit, arms: 4, contexts: 3}\noptimizer: {kind: sgd, lr: 1e-7}\n"
-             "algorithm: reinforce\ntrain: {groups: 8, group_size: 4, minibatches: %zu, epochs: "
-             "%zu}",
-             shapes[i][0], shapes[i][1]);
+             "world: {kind: bandit, arms: 4, contexts: 3, policy: {init: {kind: normal}}}\n"
+             "optimizer: {kind: sgd, lr: 1e-7}\nalgorithm: %s\n"
+             "train: {groups: 8, group_size: 4, minibatches: %zu, epochs: %zu}",
+             row, shapes[i][0], shapes[i][1]);
     learner_fixture l = learner_open(text, 2);
     double metrics[METRIC_COUNT], size = 0;
-    batch b = learner_draw(&l, 1);
+    const size_t n = l.toy->world->features.n_parameters, steps = shapes[i][0] * shapes[i][1];
+    batch b = learner_draw(&l, 1); /* sampler, reference and learner all differ */
+    fixture_normals(start, n, 1, 4);
+    memcpy(l.toy->theta, start, n * sizeof *start);
+    ++l.toy->stamp;
     learner_update(&l, &b, metrics);
-    size_t n = l.toy->world->features.n_parameters, steps = shapes[i][0] * shapes[i][1];
     CU_ASSERT(l.toy->optimizer.steps == steps && l.toy->version == 1);
     for (size_t j = 0; j < n; ++j) {
-      if (i == 0) whole[j] = l.toy->theta[j];
+      double moved = l.toy->theta[j] - start[j];
+      if (i == 0) whole[j] = moved;
       size += fabs(whole[j]);
-      CU_ASSERT(fabs(l.toy->theta[j] - (double)steps * whole[j]) < 1e-5 * 1e-7);
+      CU_ASSERT(fabs(moved - (double)steps * whole[j]) < 1e-5 * 1e-7);
     }
     CU_ASSERT(size > 0.01 * 1e-7);
     batch_fini(&b);
     learner_close(&l);
   }
+}
+
+static void each_epoch_uses_every_group_once(void) {
+  check_epochs("reinforce");
+  check_epochs("decoupled_ppo");
+  check_epochs("{base: gepo, log_prob: sum, denominator: exact, ref_kl_coef: 0.5, kl_coef: 0.1}");
+}
+
+/* Each epoch's order is a permutation of its own, and so is each version's. */
+static void groups_meet_in_another_order_each_epoch(void) {
+  learner_fixture l = learner_open("world: {kind: bandit, arms: 4}\n"
+                                   "train: {groups: 8, group_size: 2, minibatches: 2}",
+                                   2);
+  size_t before[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  double metrics[METRIC_COUNT];
+  for (uint64_t u = 0; u < 3; ++u) {
+    batch b = learner_draw(&l, u);
+    learner_update(&l, &b, metrics);
+    unsigned seen = 0;
+    for (size_t g = 0; g < 8; ++g) seen |= 1u << l.toy->order[g];
+    CU_ASSERT(seen == 0xff && memcmp(before, l.toy->order, sizeof before) != 0);
+    memcpy(before, l.toy->order, sizeof before);
+    batch_fini(&b);
+  }
+  learner_close(&l);
+}
+
+/* The schedule counts learner steps, not the optimiser updates within them. */
+static void the_learning_rate_follows_the_version(void) {
+  learner_fixture l = learner_open("world: {kind: bandit}\noptimizer: {lr: 0.8, warmup: 4, decay: "
+                                   "linear}\ntrain: {minibatches: 4, epochs: 2, updates: 8}",
+                                   2);
+  const double expected[] = {0.2, 0.4, 0.6, 0.8, 0.8, 0.6, 0.4, 0.2, 0};
+  double metrics[METRIC_COUNT];
+  for (uint64_t u = 0; u < 9; ++u) {
+    batch b = learner_draw(&l, u);
+    learner_update(&l, &b, metrics);
+    ASSERT_CLOSE(metrics[METRIC_LR], expected[u], 1e-15);
+    batch_fini(&b);
+  }
+  learner_close(&l);
 }
 
 /* Seven groups in three parts: 2, 2 and 3 groups, all used. */
@@ -351,6 +408,37 @@ static void the_estimation_error_is_what_the_hand_finds(void) {
   }
 }
 
+/* p = (0.5, 0.3, 0.2) and top_k 2: q~ = (0.625, 0.375). A group holding both kept arms has weights
+ * p/q~ = 0.8 or p/q = 1, and under the exact denominator (0.5 + 0.3) / 2 over sum q~^2 = 0.53125 or
+ * sum q^2 = 0.38. */
+static void weights_see_the_law_that_the_recipe_names(void) {
+  static const struct {
+    const char *weights, *row;
+    double mean;
+  } table[] = {{"raw", "is", 1},
+               {"truncated", "is", 0.8},
+               {"raw", "{base: gepo, log_prob: sum, denominator: exact}", 0.4 / 0.38},
+               {"truncated", "{base: gepo, log_prob: sum, denominator: exact}", 0.4 / 0.53125}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
+    char text[400];
+    snprintf(text, sizeof text,
+             "world: {kind: bandit, rewards: [1, 0, 0], policy: {init: {kind: probs, probs: [0.5, "
+             "0.3, 0.2]}}}\nsampling: {top_k: 2, weights: %s}\nalgorithm: %s\n"
+             "train: {groups: 1, group_size: 20}",
+             table[i].weights, table[i].row);
+    learner_fixture l = learner_open(text, 1);
+    double metrics[METRIC_COUNT], p = 0;
+    batch b = learner_draw(&l, 1);
+    for (size_t k = 0; k < 20; ++k) p += (b.token[k] == 0 ? 0.5 : 0.3) / 20;
+    double expected = i < 2 ? table[i].mean : table[i].mean * p / 0.4;
+    learner_update(&l, &b, metrics);
+    ASSERT_CLOSE(metrics[METRIC_IW_MEAN], expected, 1e-12);
+    CU_ASSERT(metrics[METRIC_KL_EXACT] == 0); /* between the policies themselves */
+    batch_fini(&b);
+    learner_close(&l);
+  }
+}
+
 /* The reference pulls: with no reward to gain, the KL to it falls. */
 static void the_reference_policy_attracts(void) {
   learner_fixture l = learner_open(
@@ -372,9 +460,11 @@ static void the_reference_policy_attracts(void) {
 SUITE(toy_learner, "toy: learning",
       TEST(the_expected_reinforce_step_on_policy_is_the_exact_gradient),
       TEST(the_expected_importance_weighted_step_off_policy_is_the_exact_gradient),
+      TEST(a_first_decoupled_update_is_weighted_and_never_clipped),
       TEST(every_row_learns_on_policy), TEST(every_row_learns_from_batches_four_updates_old),
       TEST(each_epoch_uses_every_group_once), TEST(uneven_minibatches_are_allowed),
       TEST(several_batches_train_as_one),
       TEST(exact_metrics_agree_with_enumeration_under_mixed_versions),
       TEST(on_policy_divergences_are_zero), TEST(the_estimation_error_is_what_the_hand_finds),
-      TEST(the_reference_policy_attracts));
+      TEST(groups_meet_in_another_order_each_epoch), TEST(the_learning_rate_follows_the_version),
+      TEST(weights_see_the_law_that_the_recipe_names), TEST(the_reference_policy_attracts));

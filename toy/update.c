@@ -125,7 +125,6 @@ static gl_status select_groups(token_set *part, const token_set *all, const size
     size_t from = all->token_start[first], count = all->token_start[last] - from;
     part->group_start[j] = i;
     part->prompt[j] = all->prompt[group[j]];
-    part->logq[j] = all->logq[group[j]];
     part->log_collision[j] = all->log_collision[group[j]];
     memcpy(part->reward + i, all->reward + first, (last - first) * sizeof *part->reward);
     for (size_t r = first; r < last; ++r) part->token_start[i++] = all->token_start[r] - from + k;
