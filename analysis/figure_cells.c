@@ -187,9 +187,9 @@ gl_status write_divergence(const summary *s, const figure_request *q, const char
 /* --- throughput ---------------------------------------------------------------------------------
  */
 
-enum { CLOCK_COUNT = 3 };
+enum { CLOCK_COUNT = 4 };
 static const char *const clock_axis[CLOCK_COUNT] = {"samples_per_s", "learner_utilisation",
-                                                    "sampler_utilisation"};
+                                                    "sampler_utilisation", "staleness [updates]"};
 
 /* A clock quantity of a group: the mean over its cells, which on one schedule are all equal. */
 static double group_clock(const summary *s, size_t group, size_t which) {
@@ -198,7 +198,7 @@ static double group_clock(const summary *s, size_t group, size_t which) {
   for (size_t i = 0; i < s->n_cells; i++) {
     const cell_summary *c = &s->cells[i];
     const double of[CLOCK_COUNT] = {c->samples_per_s, c->learner_utilisation,
-                                    c->sampler_utilisation};
+                                    c->sampler_utilisation, c->metric[CELL_STALENESS].value};
     if (c->cell->group != group || !isfinite(of[which])) continue;
     sum += of[which];
     n++;
@@ -214,13 +214,14 @@ static gl_status write_clock_page(const summary *s, const figure_request *q, con
                                                 : "panel\tsetting\tplace\tmean\t\t\tloss",
                                 err);
   if (status != GL_OK) return status;
+  p.wide = 2;
   p.lines = (const char *const *)grid->headings;
   p.n_lines = grid->n_slices;
   set_x(&p, grid, kind);
   for (size_t panel = 0; panel < CLOCK_COUNT; panel++) {
     snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "%s", clock_axis[panel]);
     p.panels[panel].low = 0;
-    if (panel > 0) p.panels[panel].high = 1; /* shares of time */
+    if (panel == 1 || panel == 2) p.panels[panel].high = 1; /* shares of time */
     for (size_t slice = 0; slice < grid->n_slices; slice++) {
       for (size_t i = 0; i < grid->n_x; i++) {
         size_t group = grid_group(grid, s->from, slice, i);
@@ -289,7 +290,8 @@ gl_status write_best_last(const summary *s, const figure_request *q, const char 
                                 "panel\talgorithm\tplace\tiqm\tlow\thigh", err);
   if (status != GL_OK) return status;
   p.wide = n;
-  p.rows_share_axis = p.named_rows = 1;
+  p.share = n;
+  p.named_rows = 1;
   p.lines = (const char *const *)r->algorithms;
   p.n_lines = r->n_algorithms;
   for (size_t panel = 0; panel < p.n_panels; panel++) {

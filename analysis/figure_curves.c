@@ -128,7 +128,7 @@ static gl_status write_figure(const curve_figure *f, const results *r, const fig
                                 "panel\talgorithm\tstep\tiqm\tlow\thigh", err);
   if (status != GL_OK) return status;
   p.wide = f->wide;
-  p.rows_share_axis = 1;
+  p.share = f->n_columns;
   p.lines = (const char *const *)r->algorithms;
   p.n_lines = r->n_algorithms;
   status = scratch_init(&s, r, err);

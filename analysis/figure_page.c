@@ -129,12 +129,12 @@ static void pad_range(double *low, double *high, int logarithmic) {
   }
 }
 
-static void share_row_ranges(figure_page *p) {
-  for (size_t row = 0; row < p->n_panels; row += p->wide) {
+static void share_ranges(figure_page *p) {
+  for (size_t from = 0; from < p->n_panels; from += p->share) {
     double low = INFINITY, high = -INFINITY;
-    for (size_t i = row; i < row + p->wide && i < p->n_panels; i++)
+    for (size_t i = from; i < from + p->share && i < p->n_panels; i++)
       low = fmin(low, p->panels[i].low), high = fmax(high, p->panels[i].high);
-    for (size_t i = row; i < row + p->wide && i < p->n_panels; i++)
+    for (size_t i = from; i < from + p->share && i < p->n_panels; i++)
       p->panels[i].low = low, p->panels[i].high = high;
   }
 }
@@ -153,12 +153,12 @@ static void write_script(figure_page *p, FILE *to) {
   static const char *const arrays[] = {"title", "axis", "note", "low", "high", "logarithmic"};
   double x_low = p->x_low, x_high = p->x_high;
   size_t longest = 0;
-  if (p->rows_share_axis) share_row_ranges(p);
+  if (p->share > 0) share_ranges(p);
   pad_range(&x_low, &x_high, 0);
   fprintf(to, "# gnuplot %s.gp draws %s.pdf and %s.png from %s.tsv\n", p->name, p->name, p->name,
           p->name);
   fprintf(to, "name = '%s'\npanels = %zu\nwide = %zu\nshared = %d\nnamed_rows = %d\nlines = %zu\n",
-          p->name, p->n_panels, p->wide, p->rows_share_axis, p->named_rows, p->n_lines);
+          p->name, p->n_panels, p->wide, p->share > 0, p->named_rows, p->n_lines);
   fprintf(to, "x_low = %.10g\nx_high = %.10g\nx_axis = ", x_low, x_high);
   write_quoted(p->x_axis, to);
   fputc('\n', to);

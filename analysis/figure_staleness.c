@@ -87,7 +87,7 @@ static gl_status write_histograms(const staleness_histogram *h, size_t n, const 
   gl_status status =
       page_begin(&p, q, "staleness", "staleness", n, "panel\tsource\tstaleness\tshare\tcount", err);
   if (status != GL_OK) return status;
-  p.rows_share_axis = 1;
+  p.share = n;
   p.lines = lines;
   p.n_lines = measured ? 2 : 1;
   p.x_axis = "staleness [updates]";

@@ -1,6 +1,7 @@
 # Values with whiskers against a swept quantity, side by side: columns panel, line, x, value, low,
 # high. The curves of one place are spread by at most 0.6 of the distance to the next.
-aside(a) = lines < 2 ? 0 : 0.6 * ((a - 1.0) / (lines - 1) - 0.5)
+spread = lines > 7 ? 0.6 : 0.1 * (lines - 1)
+aside(a) = lines < 2 ? 0 : spread * ((a - 1.0) / (lines - 1) - 0.5)
 set bars 0.4
 do for [to in "pdf png"] {
   eval page(to)

@@ -23,7 +23,7 @@ marks_apart(range, n) = round_up(range / n / power_below(range / n)) * power_bel
 
 columns = panels < wide ? panels : wide
 rows = (panels + columns - 1) / columns
-left = named_rows ? 0.7 + 0.135 * longest_name : 1.55
+left = named_rows ? 0.7 + 0.135 * longest_name : 1.75
 tall = named_rows ? 0.4 + 0.3 * lines : columns > 2 ? 2.9 : 3.8
 gap = shared ? 0.35 : left
 broad = (17.0 - left - 0.3 - (columns - 1) * gap) / columns
