@@ -8,55 +8,84 @@
 #include <math.h>
 #include <string.h>
 
+/* Scores and correlations: three decimals say what a few seeds can. */
 static void interval_cell(table *t, interval v) {
   if (isnan(v.low))
     table_number(t, v.value);
+  else if (fmax(fabs(v.low), fabs(v.high)) < 100)
+    table_cell(t, "%.3f [%.3f, %.3f]", v.value, v.low, v.high);
   else
-    table_cell(t, "%.4f [%.4f, %.4f]", v.value, v.low, v.high);
+    table_cell(t, "%.4g [%.4g, %.4g]", v.value, v.low, v.high);
 }
 
-static void json_interval(cJSON *to, const char *key, interval v) {
-  cJSON *o = cJSON_AddObjectToObject(to, key);
-  json_add_number(o, "iqm", v.value);
-  json_add_number(o, "low", v.low);
-  json_add_number(o, "high", v.high);
-}
-
-/* --- a study ------------------------------------------------------------------------------------
- */
-
-static const char *const cell_heads[] = {"algorithm", "swept",     "runs",     "diverged",
-                                         "failed",    "lr",        "best",     "last",
-                                         "gap",       "staleness", "samples/s"};
-
-static gl_status cells_table(const summary *s, table_format format, FILE *to, gl_error *err) {
-  table *t = table_new(cell_heads, sizeof cell_heads / sizeof *cell_heads);
-  if (!t) return gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < s->n_cells; i++) {
-    const cell_summary *c = &s->cells[i];
-    table_cell(t, "%s", s->from->algorithms[c->cell->algorithm]);
-    table_cell(t, "%s", s->from->groups[c->cell->group].label);
-    table_cell(t, "%zu", c->cell->n);
-    table_cell(t, "%zu", c->diverged);
-    table_cell(t, "%zu", c->failed);
-    if (c->lr_low < c->lr_high)
-      table_cell(t, "%.4g–%.4g", c->lr_low, c->lr_high);
-    else
-      table_number(t, c->lr_low);
-    interval_cell(t, c->best);
-    interval_cell(t, c->last);
-    interval_cell(t, c->best_to_last);
-    table_number(t, c->metric[CELL_STALENESS].value);
-    table_number(t, c->samples_per_s);
-  }
+static gl_status finish_table(table *t, table_format format, FILE *to, gl_error *err) {
   gl_status status = table_write(t, format, to, err);
   table_free(t);
+  if (status == GL_OK) fputc('\n', to);
   return status;
 }
 
-static gl_status relations_table(const summary *s, table_format format, FILE *to, gl_error *err) {
-  const char *heads[] = {"Spearman", "cells", "rho [95 %, Bonett-Wright]", "rho [95 %, bootstrap]"};
-  table *t = table_new(heads, 4);
+/* --- a study as text ----------------------------------------------------------------------------
+ */
+
+/* The head of the column that says the setting; "setting" where nothing is swept. */
+static const char *setting_head(const results *r) {
+  return *r->axis_label ? r->axis_label : "setting";
+}
+
+static void lr_cell(table *t, const cell_summary *c) {
+  if (c->lr_low < c->lr_high)
+    table_cell(t, "%.3g–%.3g", c->lr_low, c->lr_high);
+  else
+    table_number(t, c->lr_low);
+}
+
+static gl_status ends_table(const summary *s, table_format format, FILE *to, gl_error *err) {
+  const char *heads[] = {
+      "algorithm", setting_head(s->from), "lr", "runs", "diverged", "best", "last", "gap"};
+  size_t done = 0, diverged = 0, failed = 0;
+  table *t = table_new(heads, sizeof heads / sizeof *heads);
+  if (!t) return gl_fail_memory(err, "a table");
+  for (size_t i = 0; i < s->n_cells; i++) {
+    const cell_summary *c = &s->cells[i];
+    done += c->done, diverged += c->diverged, failed += c->failed;
+    table_cell(t, "%s", s->from->algorithms[c->cell->algorithm]);
+    table_cell(t, "%s", s->from->groups[c->cell->group].label);
+    lr_cell(t, c);
+    table_cell(t, "%zu", c->done + c->diverged);
+    table_cell(t, "%zu", c->diverged);
+    interval_cell(t, c->best);
+    interval_cell(t, c->last);
+    interval_cell(t, c->best_to_last);
+  }
+  table_caption(t,
+                "%s: evaluation score, interquartile mean over seeds [95 %% bootstrap interval]. "
+                "Runs: %zu done, %zu diverged, %zu failed.",
+                s->from->study, done, diverged, failed);
+  return finish_table(t, format, to, err);
+}
+
+static gl_status clock_table(const summary *s, table_format format, FILE *to, gl_error *err) {
+  const char *heads[] = {setting_head(s->from), "staleness", "samples/s", "learner", "samplers"};
+  table *t = table_new(heads, sizeof heads / sizeof *heads);
+  if (!t) return gl_fail_memory(err, "a table");
+  for (size_t g = 0; g < s->from->n_groups; g++) {
+    group_clock mean;
+    summary_group_clock(s, g, &mean);
+    table_cell(t, "%s", *s->from->groups[g].label ? s->from->groups[g].label : "–");
+    table_number(t, mean.staleness);
+    table_number(t, mean.samples_per_s);
+    table_number(t, mean.learner_utilisation);
+    table_number(t, mean.sampler_utilisation);
+  }
+  table_caption(t, "Clock: mean staleness in updates, throughput, and share of time at work.");
+  return finish_table(t, format, to, err);
+}
+
+static gl_status cells_relations_table(const summary *s, table_format format, FILE *to,
+                                       gl_error *err) {
+  const char *heads[] = {"quantities", "cells", "rho [Bonett-Wright]", "rho [bootstrap]"};
+  table *t = table_new(heads, sizeof heads / sizeof *heads);
   if (!t) return gl_fail_memory(err, "a table");
   for (size_t i = 0; i < RELATION_COUNT; i++) {
     const relation *r = &s->relations[i];
@@ -65,50 +94,117 @@ static gl_status relations_table(const summary *s, table_format format, FILE *to
     interval_cell(t, r->spearman.fisher);
     interval_cell(t, r->spearman.bootstrap);
   }
-  gl_status status = table_write(t, format, to, err);
-  table_free(t);
+  table_caption(t, "Spearman correlation over all cells, with two 95 %% intervals.");
+  return finish_table(t, format, to, err);
+}
+
+static gl_status runs_relations_table(const summary *s, table_format format, FILE *to,
+                                      gl_error *err) {
+  const char *heads[] = {"algorithm", "runs", "delay, kl_exact", "kl_exact, iw_variance_pq"};
+  table *t = table_new(heads, sizeof heads / sizeof *heads);
+  if (!t) return gl_fail_memory(err, "a table");
+  for (size_t a = 0; a < s->from->n_algorithms; a++) {
+    const relation *r = s->within + a * RELATION_COUNT;
+    table_cell(t, "%s", s->from->algorithms[a]);
+    table_cell(t, "%zu", r[1].spearman.n);
+    interval_cell(t, r[0].spearman.bootstrap);
+    interval_cell(t, r[1].spearman.bootstrap);
+  }
+  table_caption(t, "The same within one algorithm, over its runs [95 %% bootstrap interval].");
+  return finish_table(t, format, to, err);
+}
+
+static gl_status study_text(const summary *s, table_format format, FILE *to, gl_error *err) {
+  gl_status status = ends_table(s, format, to, err);
+  if (status == GL_OK) status = clock_table(s, format, to, err);
+  if (status == GL_OK) status = cells_relations_table(s, format, to, err);
+  if (status == GL_OK && s->from->n_algorithms > 1)
+    status = runs_relations_table(s, format, to, err);
   return status;
 }
 
-static void json_cell(cJSON *cells, const summary *s, const cell_summary *c) {
-  cJSON *o = cJSON_CreateObject();
-  cJSON_AddItemToArray(cells, o);
-  json_add_string(o, "algorithm", s->from->algorithms[c->cell->algorithm]);
-  cJSON_AddItemToObject(o, "axes", cJSON_Parse(s->from->groups[c->cell->group].axes));
-  json_add_number(o, "done", (double)c->done);
-  json_add_number(o, "diverged", (double)c->diverged);
-  json_add_number(o, "failed", (double)c->failed);
-  json_add_number(o, "lr", c->lr_low == c->lr_high ? c->lr_low : NAN);
-  json_interval(o, "best", c->best);
-  json_interval(o, "last", c->last);
-  json_interval(o, "best_to_last", c->best_to_last);
-  for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++)
-    json_interval(o, metric_about(summary_metric(m))->name, c->metric[m]);
-  json_add_number(o, "samples_per_s", c->samples_per_s);
-  json_add_number(o, "learner_utilisation", c->learner_utilisation);
-  json_add_number(o, "sampler_utilisation", c->sampler_utilisation);
+/* --- a study as JSON; each adds to its object and says 0 if memory is short --------------------
+ */
+
+static int json_interval(cJSON *to, const char *key, interval v) {
+  cJSON *o = cJSON_AddObjectToObject(to, key);
+  return o && json_add_number(o, "iqm", v.value) && json_add_number(o, "low", v.low) &&
+         json_add_number(o, "high", v.high);
 }
 
-static cJSON *study_json(const summary *s) {
-  cJSON *root = cJSON_CreateObject();
-  json_add_string(root, "study", s->from->study);
+/* A new object at the end of the array, or NULL. */
+static cJSON *json_append_object(cJSON *array) {
+  cJSON *o = cJSON_CreateObject();
+  if (o && cJSON_AddItemToArray(array, o)) return o;
+  cJSON_Delete(o);
+  return NULL;
+}
+
+static int json_axes(cJSON *to, const char *axes) {
+  cJSON *o = cJSON_Parse(axes);
+  if (o && cJSON_AddItemToObject(to, "axes", o)) return 1;
+  cJSON_Delete(o);
+  return 0;
+}
+
+static int json_cell(cJSON *cells, const summary *s, const cell_summary *c) {
+  cJSON *o = json_append_object(cells);
+  int ok = o && json_add_string(o, "algorithm", s->from->algorithms[c->cell->algorithm]) &&
+           json_axes(o, s->from->groups[c->cell->group].axes) &&
+           json_add_number(o, "done", (double)c->done) &&
+           json_add_number(o, "diverged", (double)c->diverged) &&
+           json_add_number(o, "failed", (double)c->failed) &&
+           json_add_number(o, "lr", c->lr_low == c->lr_high ? c->lr_low : NAN) &&
+           json_interval(o, "best", c->best) && json_interval(o, "last", c->last) &&
+           json_interval(o, "best_to_last", c->best_to_last);
+  for (cell_metric m = 0; m < CELL_METRIC_COUNT && ok; m++)
+    ok = json_interval(o, metric_about(summary_metric(m))->name, c->metric[m]);
+  return ok && json_add_number(o, "samples_per_s", c->samples_per_s) &&
+         json_add_number(o, "learner_utilisation", c->learner_utilisation) &&
+         json_add_number(o, "sampler_utilisation", c->sampler_utilisation);
+}
+
+/* count_key names what r counts, "cells" or "runs"; algorithm may be NULL. */
+static int json_relation(cJSON *relations, const char *algorithm, const char *count_key,
+                         const relation *r) {
+  cJSON *o = json_append_object(relations);
+  const correlation *c = &r->spearman;
+  return o && (!algorithm || json_add_string(o, "algorithm", algorithm)) &&
+         json_add_string(o, "x", r->x) && json_add_string(o, "y", r->y) &&
+         json_add_number(o, count_key, (double)c->n) &&
+         json_add_number(o, "spearman", c->fisher.value) &&
+         json_add_number(o, "low", c->fisher.low) && json_add_number(o, "high", c->fisher.high) &&
+         json_add_number(o, "bootstrap_low", c->bootstrap.low) &&
+         json_add_number(o, "bootstrap_high", c->bootstrap.high);
+}
+
+static int fill_study_json(cJSON *root, const summary *s) {
+  int ok = json_add_string(root, "study", s->from->study) != NULL;
   cJSON *cells = cJSON_AddArrayToObject(root, "cells");
-  for (size_t i = 0; i < s->n_cells; i++) json_cell(cells, s, &s->cells[i]);
   cJSON *relations = cJSON_AddArrayToObject(root, "correlations");
-  for (size_t i = 0; i < RELATION_COUNT; i++) {
-    const relation *r = &s->relations[i];
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddItemToArray(relations, o);
-    json_add_string(o, "x", r->x);
-    json_add_string(o, "y", r->y);
-    json_add_number(o, "cells", (double)r->spearman.n);
-    json_add_number(o, "spearman", r->spearman.fisher.value);
-    json_add_number(o, "low", r->spearman.fisher.low);
-    json_add_number(o, "high", r->spearman.fisher.high);
-    json_add_number(o, "bootstrap_low", r->spearman.bootstrap.low);
-    json_add_number(o, "bootstrap_high", r->spearman.bootstrap.high);
+  cJSON *within = cJSON_AddArrayToObject(root, "correlations_within");
+  ok = ok && cells && relations && within;
+  for (size_t i = 0; i < s->n_cells && ok; i++) ok = json_cell(cells, s, &s->cells[i]);
+  for (size_t i = 0; i < RELATION_COUNT && ok; i++)
+    ok = json_relation(relations, NULL, "cells", &s->relations[i]);
+  for (size_t i = 0; i < s->from->n_algorithms * RELATION_COUNT && ok; i++)
+    ok = json_relation(within, s->from->algorithms[i / RELATION_COUNT], "runs", &s->within[i]);
+  return ok;
+}
+
+/* Hands a filled document over, or deletes it. */
+static gl_status give_json(cJSON *root, int filled, cJSON **json, gl_error *err) {
+  if (filled) {
+    *json = root;
+    return GL_OK;
   }
-  return root;
+  cJSON_Delete(root);
+  return gl_fail_memory(err, "a JSON document");
+}
+
+static gl_status study_json(const summary *s, cJSON **json, gl_error *err) {
+  cJSON *root = cJSON_CreateObject();
+  return give_json(root, root && fill_study_json(root, s), json, err);
 }
 
 gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json, gl_error *err) {
@@ -118,10 +214,8 @@ gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json,
   if (status != GL_OK) return status;
   status = summary_init(&sum, r, err);
   if (status == GL_OK) {
-    if (text) status = cells_table(&sum, format, text, err);
-    if (text) fputc('\n', text);
-    if (text && status == GL_OK) status = relations_table(&sum, format, text, err);
-    if (json && status == GL_OK) *json = study_json(&sum);
+    if (text) status = study_text(&sum, format, text, err);
+    if (json && status == GL_OK) status = study_json(&sum, json, err);
     summary_fini(&sum);
   }
   results_free(r);
@@ -151,26 +245,23 @@ static gl_status wandb_text(const wandb_table *w, table_format format, FILE *to,
   return status;
 }
 
-static cJSON *wandb_json(const wandb_table *w, const char *path) {
+static int json_series(cJSON *runs, const wandb_series *s) {
+  series_ends e = series_ends_of(s->value, s->n);
+  cJSON *o = json_append_object(runs);
+  return o && json_add_string(o, "run", s->run) && json_add_string(o, "tag", s->tag) &&
+         json_add_string(o, "metric", s->metric) && json_add_number(o, "n", (double)s->n) &&
+         json_add_number(o, "first", e.first) && json_add_number(o, "best", e.best) &&
+         json_add_number(o, "last", e.last) && json_add_number(o, "best_to_last", e.best_to_last) &&
+         json_add_number(o, "mean", sample_mean(s->value, s->n));
+}
+
+static gl_status wandb_json(const wandb_table *w, const char *path, cJSON **json, gl_error *err) {
   cJSON *root = cJSON_CreateObject();
-  json_add_string(root, "file", path);
-  cJSON *runs = cJSON_AddArrayToObject(root, "runs");
-  for (size_t i = 0; i < w->n_series; i++) {
-    const wandb_series *s = &w->series[i];
-    series_ends e = series_ends_of(s->value, s->n);
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddItemToArray(runs, o);
-    json_add_string(o, "run", s->run);
-    json_add_string(o, "tag", s->tag);
-    json_add_string(o, "metric", s->metric);
-    json_add_number(o, "n", (double)s->n);
-    json_add_number(o, "first", e.first);
-    json_add_number(o, "best", e.best);
-    json_add_number(o, "last", e.last);
-    json_add_number(o, "best_to_last", e.best_to_last);
-    json_add_number(o, "mean", sample_mean(s->value, s->n));
-  }
-  return root;
+  cJSON *runs =
+      root && json_add_string(root, "file", path) ? cJSON_AddArrayToObject(root, "runs") : NULL;
+  int ok = runs != NULL;
+  for (size_t i = 0; i < w->n_series && ok; i++) ok = json_series(runs, &w->series[i]);
+  return give_json(root, ok, json, err);
 }
 
 gl_status analyze_wandb(const char *path, table_format format, FILE *text, cJSON **json,
@@ -179,7 +270,7 @@ gl_status analyze_wandb(const char *path, table_format format, FILE *text, cJSON
   gl_status status = wandb_read(&w, path, err);
   if (status != GL_OK) return status;
   if (text) status = wandb_text(w, format, text, err);
-  if (json && status == GL_OK) *json = wandb_json(w, path);
+  if (json && status == GL_OK) status = wandb_json(w, path, json, err);
   wandb_free(w);
   return status;
 }

@@ -10,7 +10,8 @@
 #include <stdio.h>
 
 /* Both outputs may be NULL. *json is released with cJSON_Delete(). Studies: {"study", "cells":
- * [{algorithm, axes, done, diverged, failed, lr, best, last, best_to_last, ...}], "correlations"};
+ * [{algorithm, axes, done, diverged, failed, lr, best, last, best_to_last, ...}], "correlations",
+ * "correlations_within": the same over the runs of each algorithm};
  * an estimate with an interval is {"iqm", "low", "high"}. */
 gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json, gl_error *err);
 /* W&B exports: {"file", "runs": [{run, tag, metric, n, first, best, last, best_to_last, mean}]}. */

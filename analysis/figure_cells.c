@@ -191,19 +191,12 @@ enum { CLOCK_COUNT = 4 };
 static const char *const clock_axis[CLOCK_COUNT] = {"samples_per_s", "learner_utilisation",
                                                     "sampler_utilisation", "staleness [updates]"};
 
-/* A clock quantity of a group: the mean over its cells, which on one schedule are all equal. */
-static double group_clock(const summary *s, size_t group, size_t which) {
-  double sum = 0;
-  size_t n = 0;
-  for (size_t i = 0; i < s->n_cells; i++) {
-    const cell_summary *c = &s->cells[i];
-    const double of[CLOCK_COUNT] = {c->samples_per_s, c->learner_utilisation,
-                                    c->sampler_utilisation, c->metric[CELL_STALENESS].value};
-    if (c->cell->group != group || !isfinite(of[which])) continue;
-    sum += of[which];
-    n++;
-  }
-  return n ? sum / (double)n : NAN;
+static double clock_of(const summary *s, size_t group, size_t which) {
+  group_clock c;
+  summary_group_clock(s, group, &c);
+  const double of[CLOCK_COUNT] = {c.samples_per_s, c.learner_utilisation, c.sampler_utilisation,
+                                  c.staleness};
+  return of[which];
 }
 
 static gl_status write_clock_page(const summary *s, const figure_request *q, const char *name,
@@ -226,7 +219,7 @@ static gl_status write_clock_page(const summary *s, const figure_request *q, con
       for (size_t i = 0; i < grid->n_x; i++) {
         size_t group = grid_group(grid, s->from, slice, i);
         if (group == s->from->n_groups) continue;
-        interval v = {group_clock(s, group, panel), NAN, NAN};
+        interval v = {clock_of(s, group, panel), NAN, NAN};
         write_place(&p, panel, grid->headings[slice], i, grid->x[i], v);
       }
       page_block_end(&p);
@@ -241,7 +234,7 @@ static gl_status write_throughput(const summary *s, const figure_request *q, con
   gl_status status = grid_init(&grid, s->from, kind, err);
   if (status != GL_OK) return status;
   int any = 0;
-  for (size_t g = 0; g < s->from->n_groups && !any; g++) any = isfinite(group_clock(s, g, 0));
+  for (size_t g = 0; g < s->from->n_groups && !any; g++) any = isfinite(clock_of(s, g, 0));
   if (grid.n_x < 2)
     *why = kind == X_DELAY ? "the study does not sweep a delay"
                            : "the study does not sweep a packet loss";

@@ -25,7 +25,7 @@ typedef struct figure_page {
   file_writer data;
   figure_panel *panels;
   size_t n_panels, wide; /* wide: panels in a row */
-  size_t share;               /* so many panels in turn have one range, shown once a row; 0: none */
+  size_t share;          /* so many panels in turn have one range, shown once a row; 0: none */
   int named_rows;        /* every panel lists the lines from above; no legend */
   const char *const *lines;
   size_t n_lines;

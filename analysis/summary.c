@@ -85,26 +85,57 @@ static gl_status summarise_cell(cell_summary *c, const results *from, size_t ind
   return GL_OK;
 }
 
-static gl_status relate(summary *s, size_t index, const char *x_name, const char *y_name, double *x,
-                        double *y, gl_error *err) {
-  relation *r = &s->relations[index];
-  r->x = x_name;
-  r->y = y_name;
-  rng_stream stream = rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, UINT64_MAX - index);
-  return spearman(x, y, s->n_cells, stream, &r->spearman, err);
+/* Values that are related, one per cell or run. */
+typedef struct related {
+  double *delay, *kl, *variance;
+  size_t n;
+} related;
+
+/* Both relations of these values; index counts the calls, for streams of their own. */
+static gl_status relate(relation to[RELATION_COUNT], const related *v, uint64_t index,
+                        gl_error *err) {
+  uint64_t entity = UINT64_MAX - RELATION_COUNT * index;
+  to[0] = (relation){.x = "delay", .y = "kl_exact"};
+  to[1] = (relation){.x = "kl_exact", .y = "iw_variance_pq"};
+  gl_status status =
+      spearman(v->delay, v->kl, v->n, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity),
+               &to[0].spearman, err);
+  if (status != GL_OK) return status;
+  return spearman(v->kl, v->variance, v->n,
+                  rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity - 1), &to[1].spearman, err);
 }
 
-static gl_status relate_all(summary *s, double *x, double *y, gl_error *err) {
+static gl_status relate_cells(summary *s, related *v, gl_error *err) {
+  v->n = s->n_cells;
   for (size_t i = 0; i < s->n_cells; i++) {
-    x[i] = s->from->groups[s->cells[i].cell->group].delay;
-    y[i] = s->cells[i].metric[CELL_KL_EXACT].value;
+    v->delay[i] = s->from->groups[s->cells[i].cell->group].delay;
+    v->kl[i] = s->cells[i].metric[CELL_KL_EXACT].value;
+    v->variance[i] = s->cells[i].metric[CELL_LOG_IW_VARIANCE_PQ].value;
   }
-  gl_status status = relate(s, 0, "delay", "kl_exact", x, y, err);
-  for (size_t i = 0; i < s->n_cells; i++) {
-    x[i] = s->cells[i].metric[CELL_KL_EXACT].value;
-    y[i] = s->cells[i].metric[CELL_LOG_IW_VARIANCE_PQ].value;
+  return relate(s->relations, v, 0, err);
+}
+
+static gl_status relate_runs(summary *s, size_t algorithm, related *v, double *scratch,
+                             gl_error *err) {
+  v->n = 0;
+  for (size_t i = 0; i < s->from->n_runs; i++) {
+    const results_run *run = &s->from->runs[i];
+    if (run->algorithm != algorithm || run->status == RUN_FAILED) continue;
+    v->delay[v->n] = s->from->groups[run->group].delay;
+    v->kl[v->n] = summary_run_metric(run, METRIC_KL_EXACT, INT64_MIN, INT64_MAX, scratch);
+    v->variance[v->n++] =
+        summary_run_metric(run, METRIC_LOG_IW_VARIANCE_PQ, INT64_MIN, INT64_MAX, scratch);
   }
-  if (status == GL_OK) status = relate(s, 1, "kl_exact", "iw_variance_pq", x, y, err);
+  return relate(s->within + algorithm * RELATION_COUNT, v, algorithm + 1, err);
+}
+
+/* values holds three times `room`. */
+static gl_status relate_all(summary *s, double *values, size_t room, double *scratch,
+                            gl_error *err) {
+  related v = {values, values + room, values + 2 * room, 0};
+  gl_status status = relate_cells(s, &v, err);
+  for (size_t a = 0; a < s->from->n_algorithms && status == GL_OK; a++)
+    status = relate_runs(s, a, &v, scratch, err);
   return status;
 }
 
@@ -120,23 +151,44 @@ static size_t longest_run(const results *from) {
 gl_status summary_init(summary *s, const results *from, gl_error *err) {
   size_t n = from->n_groups * from->n_algorithms, room = n > from->n_runs ? n : from->n_runs;
   *s = (summary){.from = from, .cells = calloc(n + 1, sizeof *s->cells)};
+  s->within = calloc(from->n_algorithms + 1, RELATION_COUNT * sizeof *s->within);
   double *values = calloc(room + 1, VALUE_COUNT * sizeof *values);
   double *scratch = calloc(longest_run(from), sizeof *scratch);
   gl_status status = GL_OK;
-  if (!s->cells || !values || !scratch) status = gl_fail_memory(err, "summary");
+  if (!s->cells || !s->within || !values || !scratch) status = gl_fail_memory(err, "summary");
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     if (from->cells[i].n == 0) continue;
     cell_summary *c = &s->cells[s->n_cells++];
     *c = (cell_summary){.cell = &from->cells[i], .lr_low = NAN, .lr_high = NAN};
     status = summarise_cell(c, from, i, values, scratch, err);
   }
-  if (status == GL_OK) status = relate_all(s, values, values + room, err);
+  if (status == GL_OK) status = relate_all(s, values, room, scratch, err);
   free(values), free(scratch);
   if (status != GL_OK) summary_fini(s);
   return status;
 }
 
 void summary_fini(summary *s) {
-  free(s->cells);
+  free(s->cells), free(s->within);
   *s = (summary){0};
+}
+
+/* Adds a value to a running mean of n, unless it is NaN. */
+static void add_to_mean(double *mean, size_t *n, double value) {
+  if (isnan(value)) return;
+  ++*n;
+  *mean = *n == 1 ? value : *mean + (value - *mean) / (double)*n;
+}
+
+void summary_group_clock(const summary *s, size_t group, group_clock *out) {
+  size_t n[4] = {0};
+  *out = (group_clock){NAN, NAN, NAN, NAN};
+  for (size_t i = 0; i < s->n_cells; i++) {
+    const cell_summary *c = &s->cells[i];
+    if (c->cell->group != group) continue;
+    add_to_mean(&out->samples_per_s, &n[0], c->samples_per_s);
+    add_to_mean(&out->learner_utilisation, &n[1], c->learner_utilisation);
+    add_to_mean(&out->sampler_utilisation, &n[2], c->sampler_utilisation);
+    add_to_mean(&out->staleness, &n[3], c->metric[CELL_STALENESS].value);
+  }
 }

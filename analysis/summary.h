@@ -37,17 +37,27 @@ typedef struct relation {
 
 enum { RELATION_COUNT = 2 };
 
-/* relations: simulated delay with kl_exact, and kl_exact with log_iw_variance_pq, over cells. */
+/* relations: simulated delay with kl_exact, and kl_exact with log_iw_variance_pq, over cells. Cells
+ * of different algorithms differ by more than their delay, so within holds the same two over the
+ * runs of one algorithm at a time. */
 typedef struct summary {
   const results *from; /* borrowed */
   cell_summary *cells; /* [n_cells], as results.cells without the holes */
   size_t n_cells;
   relation relations[RELATION_COUNT];
+  relation *within; /* [n_algorithms][RELATION_COUNT] */
 } summary;
+
+/* Means over the cells of a group, which are all equal on one schedule; NaN where nothing is known.
+ */
+typedef struct group_clock {
+  double samples_per_s, learner_utilisation, sampler_utilisation, staleness;
+} group_clock;
 
 gl_status summary_init(summary *s, const results *from, gl_error *err);
 void summary_fini(summary *s);
 
+void summary_group_clock(const summary *s, size_t group, group_clock *out);
 /* The store's metric behind a cell metric. */
 metric summary_metric(cell_metric m);
 /* A metric of one run over its updates step_from < step <= step_to: median for logarithms, mean

@@ -7,6 +7,7 @@
 
 struct table {
   char **cells; /* the heads first */
+  char *caption;
   size_t columns, n, room;
   int failed;
 };
@@ -22,7 +23,27 @@ table *table_new(const char *const *heads, size_t n) {
 void table_free(table *t) {
   if (!t) return;
   for (size_t i = 0; i < t->n; i++) free(t->cells[i]);
-  free(t->cells), free(t);
+  free(t->cells), free(t->caption), free(t);
+}
+
+/* printf onto the heap; NULL if memory is short. */
+static char *format_text(const char *format, va_list args) {
+  va_list again;
+  va_copy(again, args);
+  int length = vsnprintf(NULL, 0, format, again);
+  va_end(again);
+  char *text = length < 0 ? NULL : malloc((size_t)length + 1);
+  if (text) vsnprintf(text, (size_t)length + 1, format, args);
+  return text;
+}
+
+void table_caption(table *t, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  free(t->caption);
+  t->caption = format_text(format, args);
+  va_end(args);
+  if (!t->caption) t->failed = 1;
 }
 
 void table_cell(table *t, const char *format, ...) {
@@ -39,15 +60,10 @@ void table_cell(table *t, const char *format, ...) {
   }
   va_list args;
   va_start(args, format);
-  int length = vsnprintf(NULL, 0, format, args);
+  char *text = format_text(format, args);
   va_end(args);
-  char *text = length < 0 ? NULL : malloc((size_t)length + 1);
   t->failed = !text;
-  if (!text) return;
-  va_start(args, format);
-  vsnprintf(text, (size_t)length + 1, format, args);
-  va_end(args);
-  t->cells[t->n++] = text;
+  if (text) t->cells[t->n++] = text;
 }
 
 void table_number(table *t, double value) {
@@ -114,6 +130,19 @@ static void write_rule(const table *t, table_format format, const size_t *width,
   }
 }
 
+static void write_opening(const table *t, table_format format, FILE *to) {
+  if (t->caption && format != TABLE_LATEX) fprintf(to, "%s\n\n", t->caption);
+  if (format != TABLE_LATEX) return;
+  if (t->caption) {
+    fputs("\\begin{table}\n\\centering\\small\n\\caption{", to);
+    write_escaped(t->caption, to);
+    fputs("}\n", to);
+  }
+  fputs("\\begin{tabular}{l", to);
+  for (size_t c = 1; c < t->columns; c++) fputc('r', to);
+  fputs("}\n\\toprule\n", to);
+}
+
 gl_status table_write(const table *t, table_format format, FILE *to, gl_error *err) {
   if (t->failed) return gl_fail_memory(err, "a table");
   size_t *width = calloc(t->columns, sizeof *width);
@@ -122,16 +151,13 @@ gl_status table_write(const table *t, table_format format, FILE *to, gl_error *e
     size_t w = width_of(t->cells[i]);
     if (w > width[i % t->columns]) width[i % t->columns] = w;
   }
-  if (format == TABLE_LATEX) {
-    fputs("\\begin{tabular}{l", to);
-    for (size_t c = 1; c < t->columns; c++) fputc('r', to);
-    fputs("}\n\\toprule\n", to);
-  }
+  write_opening(t, format, to);
   for (size_t row = 0; row < t->n / t->columns; row++) {
     write_row(t, row, format, width, to);
     if (row == 0) write_rule(t, format, width, to);
   }
   if (format == TABLE_LATEX) fputs("\\bottomrule\n\\end{tabular}\n", to);
+  if (format == TABLE_LATEX && t->caption) fputs("\\end{table}\n", to);
   free(width);
   return ferror(to) ? gl_fail(err, GL_EIO, "writing a table failed; is the disk full?") : GL_OK;
 }

@@ -18,6 +18,9 @@ void table_free(table *t);
 void table_cell(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The next cell as value to four significant digits; an en dash for NaN. */
 void table_number(table *t, double value);
+/* A line of text over the table, printf-style; before table_write(). LaTeX then gets a floating
+ * table with it as caption, the others a line. */
+void table_caption(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* First column left, the others right; UTF-8 is measured in code points. LaTeX is a booktabs
  * tabular with its special characters escaped. GL_EIO if writing fails. */
 gl_status table_write(const table *t, table_format format, FILE *to, gl_error *err);

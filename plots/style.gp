@@ -24,7 +24,7 @@ marks_apart(range, n) = round_up(range / n / power_below(range / n)) * power_bel
 columns = panels < wide ? panels : wide
 rows = (panels + columns - 1) / columns
 left = named_rows ? 0.7 + 0.135 * longest_name : 1.75
-tall = named_rows ? 0.4 + 0.3 * lines : columns > 2 ? 2.9 : 3.8
+tall = named_rows ? 0.4 + 0.3 * lines : columns > 2 ? 3.1 : 3.8
 gap = shared ? 0.35 : left
 broad = (17.0 - left - 0.3 - (columns - 1) * gap) / columns
 if (broad > 8) broad = 8
@@ -49,10 +49,10 @@ place(p) = sprintf("set lmargin at screen %g; set rmargin at screen %g; set tmar
   across(left + column_of(p) * (broad + gap)), across(left + column_of(p) * (broad + gap) + broad), \
   down(above + row_of(p) * (tall + between)), down(above + row_of(p) * (tall + between) + tall))
 # The axis's name stands at one distance from all panels, however wide their numbers are.
-name_axis(p) = sprintf("set label 2 axis[%d] at screen %g, screen %g center rotate by 90", p, \
+name_axis(p) = sprintf("set label 2 axis[%d] at screen %g, screen %g center rotate by 90 font 'Sans,6.3'", p, \
   across(left + column_of(p) * (broad + gap) - (left - 0.35)), down(above + row_of(p) * (tall + between) + tall / 2))
 place_legend = sprintf("unset label; set lmargin at screen 0.01; set rmargin at screen 0.99; set tmargin at screen %g; set bmargin at screen 0.005; unset title; unset xlabel; unset tics; unset grid; unset border; unset logscale; set xrange [0:1]; set yrange [0:1]; set key center center horizontal maxcols %d Left reverse samplen 2.2 spacing 1.1", \
   0.42 * legend_rows / page_height, legend_wide)
 page(to) = to eq "pdf" ? \
-  sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,7' fontscale 1 linewidth 1 pointscale 1; set output '%s.pdf'", page_width, page_height, name) : \
+  sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,7' fontscale 0.8 linewidth 0.9 pointscale 0.85; set output '%s.pdf'", page_width, page_height, name) : \
   sprintf("set terminal pngcairo size %d,%d font 'Sans,7' fontscale 2.9 linewidth 2.4 pointscale 2.4; set output '%s.png'", page_width * 98, page_height * 98, name)
