@@ -9,7 +9,7 @@
  * section 5 says so). Ranks order events of one moment; within a rank they leave in the order they
  * came, so a run never depends on the heap's layout.
  *
- * Prefix: eq_. Times are simulated seconds and must not be NaN.
+ * Prefix: eq_. Times are simulated seconds, from 0 to infinity, never NaN.
  */
 #ifndef GEPOLAB_SIM_EVENT_QUEUE_H
 #define GEPOLAB_SIM_EVENT_QUEUE_H
@@ -40,8 +40,16 @@ static inline void eq_fini(event_queue *q) {
   eq_init(q);
 }
 
+/* Bits of doubles that are not negative are in the order of the doubles, so time and order make one
+ * 128-bit number, compared without a branch: which of two events is first cannot be predicted, and
+ * a mispredicted branch costs more than a level of the heap. */
 static inline int eq_before(const sim_event *a, const sim_event *b) {
-  return a->time < b->time || (a->time == b->time && a->order < b->order);
+  union {
+    double time;
+    uint64_t bits;
+  } x = {a->time}, y = {b->time};
+  return ((unsigned __int128)x.bits << 64 | a->order) <
+         ((unsigned __int128)y.bits << 64 | b->order);
 }
 
 /* Makes room for one more event; 0 if memory is short. */
@@ -56,14 +64,24 @@ static inline int eq_reserve(event_queue *q) {
   return 1;
 }
 
+/* The first of four neighbours, by two rounds so that the first two comparisons overlap. */
+static inline size_t eq_first_of_four(const sim_event *h, size_t child) {
+  size_t left = child + (size_t)eq_before(&h[child + 1], &h[child]);
+  size_t right = child + 2 + (size_t)eq_before(&h[child + 3], &h[child + 2]);
+  return eq_before(&h[right], &h[left]) ? right : left;
+}
+
 /* Lets e sink from hole i until no child comes before it. */
 static inline void eq_sink(event_queue *q, size_t i, sim_event e) {
   sim_event *h = q->heap;
   size_t n = q->size;
   for (size_t child = 4 * i + 1; child < n; child = 4 * i + 1) {
-    size_t last = child + 4 < n ? child + 4 : n, least = child;
-    for (size_t c = child + 1; c < last; ++c)
-      if (eq_before(&h[c], &h[least])) least = c;
+    size_t least = child;
+    if (child + 4 <= n)
+      least = eq_first_of_four(h, child);
+    else
+      for (size_t c = child + 1; c < n; ++c)
+        if (eq_before(&h[c], &h[least])) least = c;
     if (!eq_before(&h[least], &e)) break;
     h[i] = h[least];
     i = least;
@@ -73,7 +91,8 @@ static inline void eq_sink(event_queue *q, size_t i, sim_event e) {
 
 static inline sim_event eq_stamp(event_queue *q, double time, uint32_t rank, uint32_t kind,
                                  uint32_t node, uint64_t data) {
-  return (sim_event){time, (uint64_t)rank << 60 | q->inserted++, kind, node, data};
+  /* + 0: a negative zero would be ordered by its sign bit */
+  return (sim_event){time + 0.0, (uint64_t)rank << 60 | q->inserted++, kind, node, data};
 }
 
 /* Adds an event; rank is below 16, 0 first. 0 if memory is short. */
