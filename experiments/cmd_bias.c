@@ -2,6 +2,7 @@
 #include "experiments/args.h"
 #include "experiments/command.h"
 #include "experiments/lab_figure.h"
+#include "experiments/lab_training.h"
 #include "experiments/recipe.h"
 
 #include <stdio.h>
@@ -16,34 +17,60 @@ static gl_status print(const lab_table *t, int json, const char *format, gl_erro
   return GL_OK;
 }
 
+/* What the command line asks for. */
+typedef struct request {
+  int json;
+  size_t threads;
+  const char *format, *folder;
+} request;
+
+static gl_status measure(const lab_recipe *plan, const request *q, gl_error *err) {
+  lab_table table = {0};
+  gl_status status = lab_table_init(&table, plan, q->threads, err);
+  if (status == GL_OK)
+    status = q->folder != NULL ? lab_bias_figures(&table, q->folder, err)
+                               : print(&table, q->json, q->format, err);
+  lab_table_fini(&table);
+  return status;
+}
+
+static gl_status learn(const lab_recipe *plan, const request *q, gl_error *err) {
+  lab_curves curves = {0};
+  gl_status status = lab_curves_init(&curves, plan, q->threads, err);
+  if (status == GL_OK && q->folder != NULL)
+    status = lab_training_figure(&curves, q->folder, err);
+  else if (status == GL_OK && q->json)
+    status = lab_curves_json(&curves, err);
+  else if (status == GL_OK && q->format != NULL)
+    lab_curves_tsv(&curves, stdout);
+  else if (status == GL_OK)
+    lab_curves_print(&curves, stdout);
+  lab_curves_fini(&curves);
+  return status;
+}
+
 static gl_status run_bias(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0;
-  size_t threads = lab_table_threads();
-  const char *format = NULL, *folder = NULL;
+  request q = {.threads = lab_table_threads()};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "an array with one object per algorithm, group size and KL",
-       &json},
-      {"format", 0, ARGS_TEXT, "tsv", "the table as tab-separated values, for figures", &format},
+       &q.json},
+      {"format", 0, ARGS_TEXT, "tsv", "the table as tab-separated values, for figures", &q.format},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw instead of printing: data, script, PDF and PNG",
-       &folder},
+       &q.folder},
       {"jobs", 'j', ARGS_COUNT, "N", "threads (default: all cores); results do not depend on it",
-       &threads}};
+       &q.threads}};
   args a;
   cfg_doc *doc = NULL;
   lab_recipe plan = {0};
-  lab_table table = {0};
   gl_status status = args_parse(&a, self, options, 4, (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    if (format != NULL && strcmp(format, "tsv") != 0)
-      status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", format);
+    if (q.format != NULL && strcmp(q.format, "tsv") != 0)
+      status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);
     if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = lab_recipe_read(&plan, doc, err);
-    if (status == GL_OK) status = lab_table_init(&table, &plan, threads, err);
     if (status == GL_OK)
-      status =
-          folder != NULL ? lab_bias_figures(&table, folder, err) : print(&table, json, format, err);
+      status = plan.training.n_lr > 0 ? learn(&plan, &q, err) : measure(&plan, &q, err);
   }
-  lab_table_fini(&table);
   lab_recipe_fini(&plan);
   cfg_free(doc);
   args_fini(&a);

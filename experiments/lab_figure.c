@@ -75,7 +75,8 @@ static int close_file(FILE *f) {
 gl_status lab_figure_end(lab_figure *f, const char *shape, gl_status status, gl_error *err) {
   char path[128];
   snprintf(path, sizeof path, "plots/%s.gp", shape);
-  if (f->script != NULL) fprintf(f->script, "%s\n%s", embedded("plots/lab_style.gp"), embedded(path));
+  if (f->script != NULL)
+    fprintf(f->script, "%s\n%s", embedded("plots/lab_style.gp"), embedded(path));
   const int bad = close_file(f->data) | close_file(f->script);
   if (status != GL_OK) return status;
   if (bad)
@@ -149,6 +150,22 @@ gl_status lab_bias_figures(const lab_table *t, const char *folder, gl_error *err
   if (status == GL_OK) status = bias_figure(t, folder, "lab_plane", err);
   if (status == GL_OK && r->n_sizes > 1 && r->n_rows > 1) status = map_figure(t, folder, err);
   return status;
+}
+
+gl_status lab_training_figure(const lab_curves *c, const char *folder, gl_error *err) {
+  const lab_recipe *r = c->recipe;
+  lab_figure f;
+  const char **rows = calloc(r->n_rows, sizeof *rows);
+  if (rows == NULL) return gl_fail_memory(err, "the names of a figure");
+  for (size_t i = 0; i < r->n_rows; ++i) rows[i] = r->rows[i].name;
+  gl_status status = lab_figure_begin(&f, folder, r->name, err);
+  if (status == GL_OK) {
+    lab_curves_tsv(c, f.data);
+    fprintf(f.script, "rows = %zu\n", r->n_rows);
+    lab_figure_names(&f, "row_name", rows, r->n_rows);
+  }
+  free(rows);
+  return lab_figure_end(&f, "lab_training", status, err);
 }
 
 /* --- of the theorems -----------------------------------------------------------------------------

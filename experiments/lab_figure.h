@@ -4,6 +4,7 @@
 
 #include "core/json.h"
 #include "experiments/lab_table.h"
+#include "experiments/lab_training.h"
 
 #include <stdio.h>
 
@@ -25,6 +26,8 @@ gl_status lab_figure_end(lab_figure *f, const char *shape, gl_status status, gl_
 /* bias, variance and MSE against KL for every group size; the plane of bias and variance; the ratio
  * of MSE of two rows over KL and G; cosine against staleness where the pairs have one. */
 gl_status lab_bias_figures(const lab_table *t, const char *folder, gl_error *err);
+/* Return, cosine and variance against samples, a line per row. */
+gl_status lab_training_figure(const lab_curves *c, const char *folder, gl_error *err);
 /* Variance surfaces and green region; the constants of Theorem 1. */
 gl_status lab_theory_figures(const char *folder, gl_error *err);
 

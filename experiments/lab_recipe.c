@@ -125,6 +125,8 @@ static gl_status read_probs(lab_recipe *r, const cfg_node *node, double *theta, 
   if (nested && cfg_size(node) != r->view.n_prompts)
     return cfg_fail(node, err, "%s has %zu lists for %zu prompts", key, cfg_size(node),
                     r->view.n_prompts);
+  if (r->world == NULL)
+    return cfg_fail(node, err, "%s is for bandits and sequences; a process takes a dial", key);
   gl_status status = GL_OK;
   for (size_t x = 0; x < r->view.n_prompts && status == GL_OK; ++x)
     status = read_row_of_probs(r, nested ? cfg_at(node, x) : node, x, theta, key, err);
@@ -196,8 +198,9 @@ static gl_status dial_kl(lab_recipe *r, const double *theta_p, lab_ray ray, cons
 static gl_status dial_mixture(lab_recipe *r, const double *theta_p, const cfg_node *list,
                               const cfg_node *place, gl_error *err) {
   const size_t k = r->view.max_responses, m = r->view.max_length, n = r->view.n_parameters;
-  if (r->view.n_prompts != 1)
-    return cfg_fail(place, err, "dial: mixture is for worlds of one prompt; use direction");
+  if (r->world == NULL || r->view.n_prompts != 1)
+    return cfg_fail(place, err,
+                    "dial: mixture is for bandits and sequences of one prompt; use direction");
   double *kl = NULL, share = 0;
   double *space = calloc(k, (m + 3) * sizeof *space), *theta = calloc(n, sizeof *theta);
   size_t count = 0;
@@ -246,6 +249,23 @@ static gl_status read_dial(lab_recipe *r, const double *theta_p, const cfg_node 
   return dial_kl(r, theta_p, ray, kl, node, err);
 }
 
+static gl_status read_training(lab_recipe *r, const cfg_node *node, gl_error *err) {
+  lab_training *t = &r->training;
+  cfg_reader c;
+  cfg_begin(&c, node, "training", err);
+  t->updates = cfg_count(&c, "updates", 500, 1, 10000000);
+  t->staleness = cfg_count(&c, "staleness", 0, 0, 1000000);
+  t->groups = cfg_count(&c, "groups", 1, 1, 100000);
+  t->every = cfg_count(&c, "record_every", 10, 1, 10000000);
+  t->seeds = cfg_count(&c, "seeds", 10, 1, 10000);
+  t->tuning_seeds = cfg_count(&c, "tuning_seeds", 5, 1, 10000);
+  const cfg_node *lr = cfg_child(&c, "lr");
+  gl_status status = cfg_end(&c);
+  if (status == GL_OK && lr == NULL)
+    status = cfg_fail(node, err, "training needs `lr`, a list of learning rates to choose from");
+  return status == GL_OK ? lab_recipe_numbers(lr, &t->lr, &t->n_lr, err) : status;
+}
+
 static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node *learner_probs,
                                const cfg_node *sampler_probs, const cfg_node *dial, gl_error *err) {
   const size_t n = r->view.n_parameters;
@@ -254,8 +274,16 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
   gl_status status = GL_OK;
   if (learner_probs != NULL)
     status = read_probs(r, learner_probs, theta_p, "learner_probs", err);
-  else
-    toy_world_initial(r->world, r->seed, theta_p);
+  else if (r->world != NULL)
+    toy_world_initial(r->world, r->seed, theta_p); /* a process starts from the uniform policy */
+  if (status == GL_OK && r->training.n_lr > 0) {
+    if (sampler_probs != NULL || dial != NULL)
+      status = cfg_fail(sampler_probs != NULL ? sampler_probs : dial, err,
+                        "with `training` the sampler is the learner of some updates ago");
+    if (status == GL_OK) status = add_pair(r, theta_p, theta_p, NAN, err);
+    free(theta_p);
+    return status;
+  }
   if (status == GL_OK && (sampler_probs == NULL) == (dial == NULL))
     status = cfg_fail(sampler_probs != NULL ? dial : cfg_root(doc), err,
                       "give the sampler either by sampler_probs or by a dial");
@@ -266,6 +294,24 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
     status = read_dial(r, theta_p, dial, err);
   }
   free(theta_p);
+  return status;
+}
+
+static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node *sampling,
+                            gl_error *err) {
+  const cfg_node *kind = cfg_kind_of(world) == CFG_MAP ? cfg_find(world, "kind") : NULL;
+  if (kind == NULL || !mdp_is_kind(cfg_text(kind))) {
+    gl_status status = toy_world_new(&r->world, world, sampling, r->seed, err);
+    if (status == GL_OK) r->view = toy_world_enumerable(r->world);
+    return status;
+  }
+  if (sampling != NULL)
+    return cfg_fail(sampling, err,
+                    "a decision process is sampled as its policy says; leave "
+                    "`sampling` away");
+  gl_status status = mdp_new(&r->process, world, r->seed, err);
+  if (status == GL_OK) status = mdp_trajectories_new(&r->trajectories, r->process, err);
+  if (status == GL_OK) r->view = mdp_trajectories_enumerable(r->trajectories);
   return status;
 }
 
@@ -285,6 +331,7 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
                  *sampler = cfg_child(&c, "sampler_probs");
   const cfg_node *dial = cfg_child(&c, "dial"), *sizes = cfg_child(&c, "group_size");
   const cfg_node *rows = cfg_child(&c, "algorithms");
+  const cfg_node *training = cfg_child(&c, "training");
   sampling_spec law = {.weights = SAMPLING_RAW};
   gl_status status = cfg_end(&c);
   if (status == GL_OK && world == NULL)
@@ -295,9 +342,9 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
   r->weights = law.weights == SAMPLING_TRUNCATED ? LAB_WEIGHTS_TRUNCATED : LAB_WEIGHTS_RAW;
   if (status == GL_OK) status = lab_recipe_rows(rows, &r->rows, &r->n_rows, err);
   if (status == GL_OK) status = read_sizes(r, sizes, population, err);
-  if (status == GL_OK) status = toy_world_new(&r->world, world, sampling, r->seed, err);
+  if (status == GL_OK) status = make_world(r, world, sampling, err);
+  if (status == GL_OK && training != NULL) status = read_training(r, training, err);
   if (status != GL_OK) return status;
-  r->view = toy_world_enumerable(r->world);
   return read_policies(r, doc, theta_p, sampler, dial, err);
 }
 
@@ -309,6 +356,9 @@ void lab_recipe_fini(lab_recipe *r) {
   free(r->pairs);
   free(r->rows);
   free(r->group_size);
+  free(r->training.lr);
   toy_world_free(r->world);
+  mdp_trajectories_free(r->trajectories);
+  mdp_free(r->process);
   *r = (lab_recipe){0};
 }

@@ -5,6 +5,7 @@
 
 #include "core/config.h"
 #include "toy/lab.h"
+#include "toy/mdp.h"
 #include "toy/toy.h"
 
 /* One pair of policies. */
@@ -13,10 +14,21 @@ typedef struct lab_pair {
   double staleness;          /* updates apart on a training path; NaN otherwise */
 } lab_pair;
 
+/* Training of every row from the learner, by sampled groups from the policy `staleness` updates
+ * ago. Of the learning rates, each row gets the one with the best mean return over the path on
+ * seeds that are not reported. */
+typedef struct lab_training {
+  size_t updates, staleness, groups, every, seeds, tuning_seeds;
+  double *lr;
+  size_t n_lr; /* 0: no training is asked for */
+} lab_training;
+
 typedef struct lab_recipe {
   const char *name, *description; /* borrowed from the doc */
   uint64_t seed;
-  toy_world *world;
+  toy_world *world; /* bandits and sequences */
+  mdp *process;     /* or a decision process with its trajectories */
+  mdp_trajectories *trajectories;
   enumerable view;
   lab_pair *pairs;
   size_t n_pairs;
@@ -27,6 +39,7 @@ typedef struct lab_recipe {
   size_t budget, samples;
   lab_weights weights;
   int covariance;
+  lab_training training;
 } lab_recipe;
 
 /* Reads the recipe and solves its dial. Every unknown key is an error. Release in any case. */

@@ -1,0 +1,24 @@
+# Learning curves in exact return against samples, with bias (as a cosine) and variance along each
+# algorithm's own path.
+array what[3] = ["exact return", "cosine of E[g] and ∇J", "variance  tr Cov"]
+array column_of[3] = [3, 6, 8]
+wide = 20.8
+high = 6.8
+set xlabel "responses drawn"
+set format x "%.0s%c"
+do for [to in "pdf png"] {
+  eval page(to, wide, high)
+  set multiplot
+  do for [k=1:3] {
+    set lmargin at screen (1.8 + 5.6 * (k - 1)) / wide
+    set rmargin at screen (1.8 + 5.6 * (k - 1) + 4.2) / wide
+    set tmargin at screen 1.0 - 0.6 / high
+    set bmargin at screen 1.4 / high
+    set ylabel what[k] offset 1,0
+    if (k == 3) { set logscale y; set format y "10^{%T}" } else { unset logscale y; set format y "%g" }
+    if (k == 3) { set key at screen 1.0 - 3.1 / wide, screen 1.0 - 0.6 / high left top Left reverse samplen 2 } else { unset key }
+    plot for [a=1:rows] name.".tsv" index a - 1 using 2:column_of[k] with lines ls a title row_name[a]
+  }
+  unset multiplot
+  set output
+}
