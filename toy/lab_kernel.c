@@ -177,8 +177,8 @@ INLINE void group_rows(const lab_form *f, const lab_block *k, shared *s, double 
   }
 }
 
-INLINE double total_of(lane4 v) {
-  return (v[0] + v[1]) + (v[2] + v[3]);
+INLINE double total_of(const lane4 *v) { /* by value it would need AVX in its callers */
+  return ((*v)[0] + (*v)[1]) + ((*v)[2] + (*v)[3]);
 }
 
 /* m2[i][j] += sum_b w_b c_i c_j, two rows by two at a time so that every load is used twice. */
@@ -202,10 +202,10 @@ INLINE void second_moments(const double *weight, const double *c, size_t n, doub
         s10 += x1 * y0;
         s11 += x1 * y1;
       }
-      m2[i * n + j] += total_of(s00);
-      if (j2 != j && j2 <= i) m2[i * n + j2] += total_of(s01);
-      if (i2 != i) m2[i2 * n + j] += total_of(s10);
-      if (i2 != i && j2 != j) m2[i2 * n + j2] += total_of(s11);
+      m2[i * n + j] += total_of(&s00);
+      if (j2 != j && j2 <= i) m2[i * n + j2] += total_of(&s01);
+      if (i2 != i) m2[i2 * n + j] += total_of(&s10);
+      if (i2 != i && j2 != j) m2[i2 * n + j2] += total_of(&s11);
     }
   }
 }
@@ -226,7 +226,7 @@ CLONES static void run_block(const lab_form *f, const lab_block *k, double *c, l
     lane4 sum = {0};
     for (size_t b = 0; b < LAB_BLOCK; b += 4)
       sum += *(const lane4 *)(k->weight + b) * *(const lane4 *)(c + y * LAB_BLOCK + b);
-    m->first[y] += total_of(sum);
+    m->first[y] += total_of(&sum);
   }
   for (size_t b = 0; b < LAB_BLOCK; ++b) {
     const double weight = k->weight[b];
