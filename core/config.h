@@ -21,8 +21,9 @@ typedef struct cfg_node cfg_node; /* part of a tree, borrowed from its doc */
 
 typedef enum cfg_kind { CFG_SCALAR, CFG_LIST, CFG_MAP } cfg_kind;
 
-/* Limits: files up to 8 MiB, depth 64, 1,000,000 nodes after alias expansion; anything beyond, and
- * cyclic aliases, duplicate keys, several documents and non-YAML are GL_EINPUT. */
+/* Limits: files up to 8 MiB, depth 64, keys of 128 bytes, 1,000,000 nodes after alias expansion;
+ * anything beyond, and cyclic aliases, duplicate keys, several documents and non-YAML are
+ * GL_EINPUT. */
 gl_status cfg_load_file(cfg_doc **out, const char *path, gl_error *err);
 gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char *name,
                         gl_error *err);

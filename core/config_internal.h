@@ -9,7 +9,8 @@ enum {
   CFG_MAX_BYTES = 8 << 20,
   CFG_MAX_DEPTH = 64,
   CFG_MAX_NODES = 1000000,
-  CFG_MAX_ANCHORS = 256
+  CFG_MAX_ANCHORS = 256,
+  CFG_MAX_KEY = 128 /* libyaml reads keys of up to 1024 characters; written out, one may be six */
 };
 
 typedef struct cfg_source {

@@ -134,17 +134,41 @@ static void put_text(text_buffer *b, const char *text) {
   put(b, text, strlen(text));
 }
 
+/* The first character of UTF-8 text and how many bytes it has. One beyond 16 bits, or a byte that
+ * is no UTF-8, is told only as such: neither is ever escaped. */
+static unsigned first_character(const char *text, size_t *length) {
+  const unsigned char *t = (const unsigned char *)text;
+  *length = 1;
+  if (t[0] < 0x80) return t[0];
+  if ((t[0] & 0xe0) == 0xc0 && (t[1] & 0xc0) == 0x80) {
+    *length = 2;
+    return (t[0] & 0x1fu) << 6 | (t[1] & 0x3fu);
+  }
+  if ((t[0] & 0xf0) == 0xe0 && (t[1] & 0xc0) == 0x80 && (t[2] & 0xc0) == 0x80) {
+    *length = 3;
+    return (t[0] & 0xfu) << 12 | (t[1] & 0x3fu) << 6 | (t[2] & 0x3fu);
+  }
+  return 0x10000;
+}
+
+/* What YAML does not take as it is, or takes for a line break: so the text is a recipe, too. */
+static int needs_escape(unsigned c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
+         c == 0xfffe || c == 0xffff;
+}
+
 static void put_quoted(text_buffer *b, const char *text) {
   put(b, "\"", 1);
-  for (; *text != '\0'; ++text) {
+  for (size_t length; *text != '\0'; text += length) {
     char escape[8];
-    if (*text == '"' || *text == '\\')
-      snprintf(escape, sizeof escape, "\\%c", *text);
-    else if ((unsigned char)*text < 0x20)
-      snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*text);
-    else
-      snprintf(escape, sizeof escape, "%c", *text);
-    put_text(b, escape);
+    unsigned c = first_character(text, &length);
+    if (needs_escape(c)) {
+      snprintf(escape, sizeof escape, "\\u%04x", c);
+      put_text(b, escape);
+    } else {
+      if (c == '"' || c == '\\') put(b, "\\", 1);
+      put(b, text, length);
+    }
   }
   put(b, "\"", 1);
 }

@@ -179,6 +179,9 @@ static gl_status compose_key(composer *c, const char **key, cfg_place *at) {
   const char *text = (const char *)c->event.data.scalar.value;
   size_t length = c->event.data.scalar.length;
   if (length == 0) return cfg_fail_at(at, c->err, "a key is missing before ':'");
+  if (length > CFG_MAX_KEY)
+    return cfg_fail_at(at, c->err, "the key is longer than the %d bytes a key may have",
+                       CFG_MAX_KEY);
   if (memchr(text, '\0', length) != NULL)
     return cfg_fail_at(at, c->err, "the key holds a NUL character; leave it out");
   if (c->event.data.scalar.tag != NULL || c->event.data.scalar.anchor != NULL)

@@ -69,12 +69,15 @@ static void numbers_are_canonical_by_value(void) {
 static void text_is_escaped_in_the_canonical_text(void) {
   check_text("\"k\\\"\": \"a\\tb\\\\c\\n\\\"d\\\" \xc3\xa9\"",
              "{\"k\\\"\":\"a\\u0009b\\\\c\\u000a\\\"d\\\" \xc3\xa9\"}");
+  check_text("a: \"\\x7f\\u0085\\u00a0\\u2028\\uFEFF\\U0001F600\"",
+             "{\"a\":\"\\u007f\\u0085\xc2\xa0\\u2028\\ufeff\xf0\x9f\x98\x80\"}");
 }
 
 /* YAML reads JSON, so what is written is a recipe again, and the same one. */
 static void the_canonical_text_is_a_recipe_with_the_same_canonical_text(void) {
-  cfg_doc *doc = loaded("b: [1e-9, inf, -inf, 'x: y', \"\\u0001\", {z: 1, a: '2'}, ~, true]\n"
-                        "a.b: 18446744073709551615\n");
+  cfg_doc *doc = loaded(
+      "b: [1e-9, inf, -inf, 'x: y', \"\\u0001\\x7f\\N\\L\\uFEFF\", {z: 1, a: '2'}, ~, true]\n"
+      "a.b: 18446744073709551615\n");
   char *once = cfg_canonical(cfg_root(doc));
   CU_ASSERT_PTR_NOT_NULL_FATAL(once);
   cfg_doc *again = loaded(once);

@@ -27,6 +27,9 @@ typedef struct wrong {
   const char *text, *override, *place, *says;
 } wrong;
 
+#define TEN "0123456789"
+#define LONG_KEY TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN /* 130 */
+
 static const wrong recipes[] = {
     {"stepz: 3", NULL, "r.yaml:1:1: ", "did you mean 'steps'"},
     {"steps: [1]", NULL, "r.yaml:1:8: ", "is a list"},
@@ -65,6 +68,7 @@ static const wrong recipes[] = {
     {"name: !!str 3", NULL, "r.yaml:1:7: ", "tag"},
     {"[a]: 3", NULL, "r.yaml:1:1: ", "key must be plain text"},
     {": 3", NULL, "r.yaml:1:1: ", "expected key"},
+    {"? " LONG_KEY "\n: 3", NULL, "r.yaml:1:3: ", "longer than the 128 bytes"},
     {"'': 3", NULL, "r.yaml:1:1: ", "key is missing"},
     {"steps: 1", "steps", "command line:1:1: ", "no '='"},
     {"steps: 1", "=3", "command line:1:1: ", "key is missing"},
