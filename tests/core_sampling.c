@@ -14,7 +14,7 @@ static void check_law(size_t top_k, double top_p, size_t n, const double *p,
                       const double *expected) {
   sampling_spec spec = {.temperature = 1, .top_k = top_k, .top_p = top_p};
   sampling_rank rank[MAX_TOKENS];
-  double logp[MAX_TOKENS], out[MAX_TOKENS];
+  double logp[MAX_TOKENS] = {0}, out[MAX_TOKENS];
   for (size_t i = 0; i < n; ++i) logp[i] = log(p[i]);
   sampling_truncate(&spec, logp, n, out, rank);
   for (size_t i = 0; i < n; ++i) {
