@@ -13,8 +13,8 @@ static const char *const worlds[] = {
     "world: {kind: chain, states: 3, horizon: 4, policy: {kind: loglinear, dimension: 3}}",
     "world: {kind: gridworld, width: 2, height: 3, horizon: 3}",
     "world: {kind: garnet, states: 4, actions: 3, branching: 2, horizon: 3}",
-    "world: {kind: garnet, states: 4, actions: 2, horizon: 4, policy: {kind: loglinear, dimension: "
-    "5}}",
+    ("world: {kind: garnet, states: 4, actions: 2, horizon: 4, policy: {kind: loglinear, "
+     "dimension: 5}}"),
     "world: {kind: token, vocabulary: 3, horizon: 4}"};
 enum { WORLDS = sizeof worlds / sizeof worlds[0] };
 

@@ -192,6 +192,10 @@ static void batches_that_do_not_fit_the_world_are_refused(void) {
   b.token_start[1] = b.token_start[2] + 1;
   refuse_batch(&l, &b, "not consistent");
   b.token_start[1] = start;
+  const size_t group = b.group_start[1];
+  b.group_start[1] = 0;
+  refuse_batch(&l, &b, "no responses");
+  b.group_start[1] = group;
   double metrics[METRIC_COUNT];
   learner_update(&l, &b, metrics); /* whole again, it trains */
   batch_fini(&b);

@@ -35,6 +35,9 @@ static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t 
     return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
                    (unsigned long long)b->id);
   for (size_t g = 0; g < b->n_groups; ++g) {
+    if (b->group_start[g] == b->group_start[g + 1])
+      return gl_fail(err, GL_EINPUT, "group %zu of batch %llu has no responses", g,
+                     (unsigned long long)b->id);
     s->group_start[g0 + g] = i0 + b->group_start[g];
     s->prompt[g0 + g] = (size_t)b->prompt[g];
     s->logq[g0 + g] = b->aux + l->slot[b->prompt[g]] * t->n_edges;
@@ -50,7 +53,7 @@ static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t 
   }
   for (size_t k = 0; k < b->n_tokens; ++k) {
     s->sampled_logq[k0 + k] = truncated ? b->logq_trunc[k] : b->logq[k];
-    s->gap[k0 + k] = (double)(l->version - b->version[k]);
+    s->gap[k0 + k] = (double)l->version - (double)b->version[k];
   }
   return GL_OK;
 }
