@@ -5,7 +5,7 @@ array column_of[3] = [3, 6, 8]
 wide = 20.8
 high = 6.8
 set xlabel "responses drawn"
-set format x "%.0s%c"
+set xtics 1000
 do for [to in "pdf png"] {
   eval page(to, wide, high)
   set multiplot
