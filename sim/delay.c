@@ -4,6 +4,7 @@
 
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_errno.h>
+#include <gsl/gsl_randist.h>
 #include <gsl/gsl_roots.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,16 +24,34 @@ static double empirical_quantile(const delay_law *law, double p) {
   return law->sample[i] + (at - (double)i) * (law->sample[i + 1] - law->sample[i]);
 }
 
-/* Quantile of the gamma law of scale 1 by bisection of ln x on the smaller tail. GSL's own inverse
- * gives up, and calls its error handler, for some shapes; its distribution function never does. */
-static double gamma_quantile(double p, double shape, int upper_tail) {
+/* ln of a first guess at the p-quantile of the gamma law of scale 1: Wilson and Hilferty's (the
+ * cube root is nearly normal), or the law's behaviour at 0 where that is not positive. */
+static double gamma_guess(double p, double shape) {
+  double root = 1 - 1 / (9 * shape) + gsl_cdf_ugaussian_Pinv(p) / (3 * sqrt(shape));
+  return root > 0.1 ? log(shape) + 3 * log(root) : (log(p) + lgamma(shape + 1)) / shape;
+}
+
+/* ln of the value of the gamma law of scale 1 with mass p below (or above) it: Newton's steps on
+ * the logarithm of that tail, which is nearly linear in ln x, kept inside a bracket. GSL's own
+ * inverse gives up for some shapes and tells through its error handler, which ends the process
+ * unless the program has turned it off; its distribution functions never fail. */
+static double gamma_log_quantile(double p, double shape, int upper_tail) {
   double lo = -700, hi = log(shape + 40 * sqrt(shape) + 600);
-  for (int i = 0; i < 64; ++i) {
-    double middle = (lo + hi) / 2, x = exp(middle);
-    int below = upper_tail ? gsl_cdf_gamma_Q(x, shape, 1) > p : gsl_cdf_gamma_P(x, shape, 1) < p;
-    *(below ? &lo : &hi) = middle;
+  double y = fmin(fmax(gamma_guess(upper_tail ? 1 - p : p, shape), lo), hi);
+  for (int i = 0; i < 100; ++i) {
+    double x = exp(y),
+           tail = upper_tail ? gsl_cdf_gamma_Q(x, shape, 1) : gsl_cdf_gamma_P(x, shape, 1);
+    *((upper_tail ? tail > p : tail < p) ? &lo : &hi) = y;
+    double slope = x * gsl_ran_gamma_pdf(x, shape, 1) / tail;
+    double step = log(tail / p) / (upper_tail ? slope : -slope);
+    if (fabs(step) < 1e-12) return y + step;
+    y = y + step > lo && y + step < hi ? y + step : (lo + hi) / 2;
   }
-  return exp((lo + hi) / 2);
+  return y;
+}
+
+static double gamma_quantile(double p, double shape, int upper_tail) {
+  return exp(gamma_log_quantile(p, shape, upper_tail));
 }
 
 static double raw_quantile(const delay_law *law, double p) {
@@ -92,7 +111,7 @@ typedef struct gamma_problem {
 static double gamma_gap(double x, void *problem) {
   const gamma_problem *g = problem;
   double k = exp(x);
-  return log(gamma_quantile(g->alpha, k, 1)) - log(gamma_quantile(g->alpha, k, 0)) - g->log_ratio;
+  return gamma_log_quantile(g->alpha, k, 1) - gamma_log_quantile(g->alpha, k, 0) - g->log_ratio;
 }
 
 /* The ratio falls from infinity to 1 as the shape grows, so one root lies between the bounds. */

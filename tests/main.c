@@ -3,6 +3,7 @@
 #include "tests/suite.h"
 
 #include <CUnit/Basic.h>
+#include <gsl/gsl_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ extern const test_suite *const __start_gl_suites[];
 extern const test_suite *const __stop_gl_suites[];
 
 int main(int argc, char **argv) {
+  gsl_set_error_handler_off(); /* as the command does */
   if (CU_initialize_registry() != CUE_SUCCESS) return EXIT_FAILURE;
   for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s) {
     if (argc > 1 && strstr((*s)->name, argv[1]) == NULL) continue;

@@ -43,6 +43,17 @@ static void intervals_hold_their_confidence_with_equal_tails(void) {
     }
 }
 
+static void gamma_quantiles_invert_the_distribution_in_both_tails(void) {
+  const double shapes[] = {0.1, 0.5, 1, 30, 1e4}, tails[] = {1e-12, 1e-6, 0.01, 0.3, 0.5};
+  for (size_t k = 0; k < 5; ++k)
+    for (size_t i = 0; i < 5; ++i) {
+      delay_law law = {.kind = DELAY_GAMMA, .a = shapes[k], .b = 2, .clamp_hi = INFINITY};
+      double x = delay_quantile(&law, tails[i]), y = delay_quantile(&law, 1 - tails[i]);
+      CU_ASSERT(fabs(gsl_cdf_gamma_P(x, shapes[k], 2) / tails[i] - 1) < 2e-12);
+      CU_ASSERT(fabs(gsl_cdf_gamma_Q(y, shapes[k], 2) / (1 - (1 - tails[i])) - 1) < 2e-12);
+    }
+}
+
 /* Kolmogorov: with n = 20,000 a right law exceeds 1.95 / sqrt(n) with probability 0.001; six laws
  * at a fixed seed. */
 static void draws_follow_gsls_distribution_functions(void) {
@@ -149,6 +160,7 @@ static void crashes_and_losses_lose_batches_but_the_gate_goes_on(void) {
 
 SUITE(sim_delay, "sim: delays, links and failures",
       TEST(intervals_hold_their_confidence_with_equal_tails),
+      TEST(gamma_quantiles_invert_the_distribution_in_both_tails),
       TEST(draws_follow_gsls_distribution_functions), TEST(two_state_delays_come_in_bursts),
       TEST(retransmissions_are_negative_binomial),
       TEST(a_link_that_loses_all_gives_up_after_its_retries),

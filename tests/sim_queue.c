@@ -65,27 +65,27 @@ static void replacing_the_top_equals_pop_and_push(void) {
 
 /* |z| <= 4 with batch means of 50 batches (49 degrees of freedom): fails a right model with
  * probability 2e-4, once, for the seed is fixed. */
-static void check_queue(double lambda, const delay_law *service, double exact) {
+static void check_queue(double lambda, const delay_law *service, uint64_t customers, double exact) {
   gl_error err = {0};
   queueing_result r;
-  CU_ASSERT_EQUAL_FATAL(queueing_run(&r, lambda, 1, service, 3, 1000000, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(queueing_run(&r, lambda, 1, service, 3, customers, &err), GL_OK);
   CU_ASSERT(fabs(r.mean_sojourn - exact) <= 4 * r.standard_error);
   CU_ASSERT(r.standard_error < 0.05 * exact);
   ASSERT_CLOSE(r.sojourn_sum / r.number_integral, 1, 1e-9);
 }
 
 static void mm1_sojourn_is_one_over_mu_minus_lambda(void) {
-  check_queue(0.5, NULL, 2);
-  check_queue(0.8, NULL, 5);
+  check_queue(0.5, NULL, 1000000, 2);
+  check_queue(0.8, NULL, 1000000, 5);
 }
 
 static void mg1_sojourn_is_pollaczek_khinchines(void) {
   delay_law constant = {.kind = DELAY_CONSTANT, .a = 1, .clamp_hi = INFINITY};
   delay_law uniform = {.kind = DELAY_UNIFORM, .a = 0, .b = 2, .clamp_hi = INFINITY};
   delay_law gamma = {.kind = DELAY_GAMMA, .a = 0.5, .b = 1, .clamp_hi = INFINITY};
-  check_queue(0.7, &constant, queueing_mg1_sojourn(0.7, 1, 1));
-  check_queue(0.7, &uniform, queueing_mg1_sojourn(0.7, 1, 4.0 / 3));
-  check_queue(0.9, &gamma, queueing_mg1_sojourn(0.9, 0.5, 0.75));
+  check_queue(0.7, &constant, 1000000, queueing_mg1_sojourn(0.7, 1, 1));
+  check_queue(0.7, &uniform, 1000000, queueing_mg1_sojourn(0.7, 1, 4.0 / 3));
+  check_queue(0.9, &gamma, 300000, queueing_mg1_sojourn(0.9, 0.5, 0.75));
 }
 
 static void littles_law_counts_partial_sojourns_of_an_overloaded_queue(void) {
