@@ -5,7 +5,8 @@
 #   make            build/gepolab only
 #
 # Variables: BUILD (build folder), CC, ARCH (e.g. native), SANITIZE (e.g. address,undefined),
-# OPT (default -O3), PREFIX and DESTDIR for install, SUITE (only tests whose suite name contains it).
+# OPT (default -O3), PREFIX and DESTDIR for install, SUITE (only tests whose suite name contains it),
+# STUDY (of make figures and make paper; default the demo's).
 
 BUILD    ?= build
 OPT      ?= -O3
@@ -13,6 +14,7 @@ PREFIX   ?= /usr/local
 ARCH     ?=
 SANITIZE ?=
 SUITE    ?=
+STUDY    ?= $(BUILD)/demo.db
 
 WARN     := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 CPPFLAGS += -I. -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -DGEPOLAB_VERSION='"$(VERSION)"'
@@ -44,7 +46,7 @@ EMBED    := $(BUILD)/gen/resources.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) -lm -lpthread
 
-.PHONY: all check demo figures bench deps install uninstall sanitize valgrind fuzz clean format help
+.PHONY: all check demo figures paper bench deps install uninstall sanitize valgrind fuzz clean format help
 all: $(BUILD)/gepolab
 
 help:
@@ -153,6 +155,22 @@ demo: deps
 	$(BUILD)/gepolab analyze $(BUILD)/demo.db
 	$(BUILD)/gepolab plot $(BUILD)/demo.db -o figures/
 	@echo "figures are in figures/"
+
+# Draws the demo's figures again, after a change to a script in plots/.
+figures: $(BUILD)/gepolab
+	@test -f $(STUDY) || { echo "there is no $(STUDY): run make demo first, or name a study: make figures STUDY=file.db" >&2; exit 1; }
+	$(BUILD)/gepolab plot $(STUDY) -o figures/
+
+# The paper of a study: its tables and figures, and pdflatex over them.
+paper: $(BUILD)/gepolab
+	@command -v pdflatex >/dev/null || { echo "make paper needs pdflatex: install texlive-latex-recommended and texlive-fonts-recommended" >&2; exit 1; }
+	@test -f $(STUDY) || { echo "there is no $(STUDY): run make demo first, or name a study: make paper STUDY=file.db" >&2; exit 1; }
+	@rm -rf $(BUILD)/paper && mkdir -p $(BUILD)/paper && cp paper/paper.tex $(BUILD)/paper/
+	$(BUILD)/gepolab analyze $(STUDY) --format latex > $(BUILD)/paper/tables.tex
+	$(BUILD)/gepolab plot $(STUDY) -o $(BUILD)/paper
+	cd $(BUILD)/paper && pdflatex -interaction=batchmode -halt-on-error paper.tex >/dev/null && \
+	  pdflatex -interaction=batchmode -halt-on-error paper.tex >/dev/null || { tail -20 paper.log >&2; exit 1; }
+	@echo "the paper is $(BUILD)/paper/paper.pdf"
 
 bench: $(BUILD)/gepolab
 	$(BUILD)/gepolab bench

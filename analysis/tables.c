@@ -86,8 +86,10 @@ static void pad(FILE *to, size_t n) {
 static void write_escaped(const char *text, FILE *to) {
   for (; *text; text++) {
     if (strchr("&%$#_{}", *text)) fputc('\\', to);
-    if (*text == '\\' || *text == '~' || *text == '^')
-      fprintf(to, "\\char%d{}", *text);
+    if (*text == '\\')
+      fputs("\\textbackslash{}", to);
+    else if (*text == '~' || *text == '^')
+      fprintf(to, "\\text%s{}", *text == '~' ? "asciitilde" : "asciicircum");
     else
       fputc(*text, to);
   }
@@ -134,7 +136,7 @@ static void write_opening(const table *t, table_format format, FILE *to) {
   if (t->caption && format != TABLE_LATEX) fprintf(to, "%s\n\n", t->caption);
   if (format != TABLE_LATEX) return;
   if (t->caption) {
-    fputs("\\begin{table}\n\\centering\\small\n\\caption{", to);
+    fputs("\\begin{table}\n\\centering\\footnotesize\n\\caption{", to);
     write_escaped(t->caption, to);
     fputs("}\n", to);
   }

@@ -5,14 +5,6 @@
 #include "experiments/resources.h"
 
 #include <stdio.h>
-#include <string.h>
-
-/* The text of an embedded plot script; embedded files end with a zero. */
-static const char *script(const char *path) {
-  for (size_t i = 0; resources_at(i) != NULL; ++i)
-    if (strcmp(resources_at(i)->path, path) == 0) return resources_at(i)->data;
-  return NULL;
-}
 
 /* context is the request. */
 static void told(void *context, const char *figure, const char *why) {
@@ -35,7 +27,7 @@ static gl_status draw_study(const char *study, const figure_request *q, gl_error
 }
 
 static gl_status run_plot(const command *self, int argc, char **argv, gl_error *err) {
-  figure_request q = {.folder = "figures", .script = script, .told = told};
+  figure_request q = {.folder = "figures", .script = resources_text, .told = told};
   const args_option options[] = {
       {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &q.folder},
       {"figure", 'f', ARGS_TEXT, "NAME", "only this one", &q.only},

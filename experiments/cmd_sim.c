@@ -1,8 +1,10 @@
 /* gepolab sim: the clock of a recipe, without any learning. */
+#include "analysis/figures.h"
 #include "experiments/args.h"
 #include "experiments/command.h"
 #include "experiments/recipe.h"
 #include "experiments/report.h"
+#include "experiments/resources.h"
 #include "sim/schedule_print.h"
 
 #include <stdio.h>
@@ -14,7 +16,14 @@ static gl_status print_json(const schedule *s, const cluster_spec *cluster, gl_e
   return status == GL_OK ? report_json(document, err) : status;
 }
 
-static gl_status simulate(const recipe *r, int json, int schedule_csv, gl_error *err) {
+/* The staleness distribution as a figure, if a folder is given. */
+static gl_status draw(const schedule *s, const figure_request *q, gl_error *err) {
+  const staleness_histogram h = {.heading = "", .count = s->staleness, .n = s->n_staleness};
+  return q->folder != NULL ? figure_staleness(&h, 1, q, err) : GL_OK;
+}
+
+static gl_status simulate(const recipe *r, int json, int schedule_csv, const figure_request *q,
+                          gl_error *err) {
   cluster_spec *cluster = NULL;
   schedule s = {0};
   gl_status status = cluster_parse(&cluster, r->cluster, err);
@@ -25,6 +34,7 @@ static gl_status simulate(const recipe *r, int json, int schedule_csv, gl_error 
     status = print_json(&s, cluster, err);
   else if (status == GL_OK)
     schedule_print_table(&s, cluster, stdout);
+  if (status == GL_OK) status = draw(&s, q, err);
   schedule_fini(&s);
   cluster_free(cluster);
   return status;
@@ -33,24 +43,29 @@ static gl_status simulate(const recipe *r, int json, int schedule_csv, gl_error 
 static gl_status run_sim(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
   const char *format = NULL;
+  figure_request q = {.script = resources_text};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &json},
-      {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format}};
+      {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format},
+      {"plot", 'p', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
+      {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured}};
   args a;
   cfg_doc *doc = NULL;
   recipe r;
-  gl_status status = args_parse(&a, self, options, 2, (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 4, (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (format != NULL && strcmp(format, "csv") != 0)
       status = gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
     if (status == GL_OK && format != NULL && json)
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --json exclude each other");
+    if (status == GL_OK && q.measured != NULL && q.folder == NULL)
+      status = gl_fail(err, GL_EINPUT, "--measured needs --plot FOLDER");
     if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = recipe_read(&r, doc, err);
     if (status == GL_OK && r.sweep != NULL)
       fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n",
             stderr);
-    if (status == GL_OK) status = simulate(&r, json, format != NULL, err);
+    if (status == GL_OK) status = simulate(&r, json, format != NULL, &q, err);
   }
   cfg_free(doc);
   args_fini(&a);
@@ -65,5 +80,6 @@ const command command_sim = {
              "RECIPE is a file or the name of an embedded recipe; key=value overrides any field.",
     .examples = "  gepolab sim heterorl_trace --json\n"
                 "  gepolab sim heterorl_trace cluster.window=4\n"
+                "  gepolab sim heterorl_trace --plot figures/ --measured staleness.csv\n"
                 "  gepolab sim quickstart --schedule csv > schedule.csv",
     .run = run_sim};

@@ -31,3 +31,9 @@ const resource *resources_recipe(const char *name) {
   }
   return NULL;
 }
+
+const char *resources_text(const char *path) {
+  for (const resource *r = resource_table; r->path != NULL; ++r)
+    if (strcmp(r->path, path) == 0) return r->data;
+  return NULL;
+}

@@ -17,4 +17,7 @@ const resource *resources_recipe(const char *name);
 /* The recipe name of a resource (length in *length), or NULL if it is not a recipe. */
 const char *resources_recipe_name(const resource *r, size_t *length);
 
+/* The text of the embedded file with that path, ended by a zero, or NULL. */
+const char *resources_text(const char *path);
+
 #endif

@@ -14,7 +14,7 @@ do for [to in "pdf png"] {
     eval name_axis(p)
     set xrange [x_low - 0.35:x_high + 0.35]
     set yrange [low[p]:high[p]]
-    if (logarithmic[p]) { set logscale y; set ytics autofreq format "10^{%T}" } else { unset logscale; set ytics marks_apart(high[p] - low[p], floor(tall / 0.55)) format "%h" }
+    if (logarithmic[p]) { set logscale y; set ytics autofreq format "10^{%T}" } else { unset logscale; set ytics marks_apart(high[p] - low[p], floor(tall / 0.5)) format "%h" }
     unset key
     plot for [a=1:lines] name.".tsv" index (p - 1) * lines + a - 1 using ($3 + aside(a)):4 with lines lc rgb colour[(a - 1) % 12 + 1] lw 0.5 notitle, \
          for [a=1:lines] name.".tsv" index (p - 1) * lines + a - 1 using ($3 + aside(a)):4:5:6 with yerrorbars lc rgb colour[(a - 1) % 12 + 1] pt 0 lw 0.9 notitle, \

@@ -14,7 +14,7 @@ do for [to in "pdf png"] {
     if (is_lowest(p)) { set xlabel x_axis offset 0,0.4 } else { unset xlabel }
     set xtics format (is_lowest(p) || titled ? "%h" : "")
     if (is_first(p)) { eval name_axis(p) } else { unset label 2 }
-    if (logarithmic[p]) { set logscale y; set ytics autofreq } else { unset logscale; set ytics marks_apart(high[p] - low[p], floor(tall / 0.55)) }
+    if (logarithmic[p]) { set logscale y; set ytics autofreq } else { unset logscale; set ytics marks_apart(high[p] - low[p], floor(tall / 0.5)) }
     set ytics format (!is_first(p) ? "" : logarithmic[p] ? "10^{%T}" : "%h")
     plot for [a=1:lines] name.".tsv" index block(p, a) using 3:(bounded($5, p)):(bounded($6, p)) with filledcurves lc rgb colour[(a - 1) % 12 + 1] fs transparent solid 0.12 noborder notitle, \
          for [a=1:lines] name.".tsv" index block(p, a) using 3:4 with lines ls a notitle, \

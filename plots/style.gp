@@ -23,7 +23,7 @@ marks_apart(range, n) = round_up(range / n / power_below(range / n)) * power_bel
 
 columns = panels < wide ? panels : wide
 rows = (panels + columns - 1) / columns
-left = named_rows ? 0.7 + 0.135 * longest_name : 1.75
+left = named_rows ? 0.85 + 0.15 * longest_name : 1.75
 tall = named_rows ? 0.4 + 0.3 * lines : columns > 2 ? 3.1 : 3.8
 gap = shared ? 0.35 : left
 broad = (17.0 - left - 0.3 - (columns - 1) * gap) / columns
@@ -32,7 +32,7 @@ titled = panels > columns && strlen(title[columns + 1]) > 0
 between = titled ? 1.25 : named_rows ? 1.15 : shared ? 0.4 : 0.7
 above = strlen(title[1]) > 0 ? 0.7 : 0.3
 page_width = left + columns * broad + (columns - 1) * gap + 0.3
-fit = floor((page_width - 1.0) / (1.5 + 0.155 * longest_name))
+fit = floor((page_width - 1.0) / (1.7 + 0.17 * longest_name))
 legend_wide = fit < 1 ? 1 : fit
 legend_rows = named_rows || lines < 2 ? 0 : (lines + legend_wide - 1) / legend_wide
 if (legend_rows > 0) legend_wide = (lines + legend_rows - 1) / legend_rows
@@ -51,7 +51,7 @@ place(p) = sprintf("set lmargin at screen %g; set rmargin at screen %g; set tmar
 # The axis's name stands at one distance from all panels, however wide their numbers are.
 name_axis(p) = sprintf("set label 2 axis[%d] at screen %g, screen %g center rotate by 90 font 'Sans,6.3'", p, \
   across(left + column_of(p) * (broad + gap) - (left - 0.35)), down(above + row_of(p) * (tall + between) + tall / 2))
-place_legend = sprintf("unset label; set lmargin at screen 0.01; set rmargin at screen 0.99; set tmargin at screen %g; set bmargin at screen 0.005; unset title; unset xlabel; unset tics; unset grid; unset border; unset logscale; set xrange [0:1]; set yrange [0:1]; set key center center horizontal maxcols %d Left reverse samplen 2.2 spacing 1.1", \
+place_legend = sprintf("unset label; set lmargin at screen 0.01; set rmargin at screen 0.99; set tmargin at screen %g; set bmargin at screen 0.005; unset title; unset xlabel; unset tics; unset grid; unset border; unset logscale; set xrange [0:1]; set yrange [0:1]; set key center center horizontal maxcols %d Left reverse samplen 2.2 width 1.5 spacing 1.1", \
   0.42 * legend_rows / page_height, legend_wide)
 page(to) = to eq "pdf" ? \
   sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,7' fontscale 0.8 linewidth 0.9 pointscale 0.85; set output '%s.pdf'", page_width, page_height, name) : \

@@ -124,15 +124,16 @@ static void latex_escapes_its_special_characters(void) {
   const char *heads[] = {"a_b", "c%"};
   table *t = table_new(heads, 2);
   CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-  table_cell(t, "x\\y");
+  table_cell(t, "x\\y~");
   table_number(t, NAN);
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
   CU_ASSERT_EQUAL(table_write(t, TABLE_LATEX, to, NULL), GL_OK);
   fclose(to);
-  CU_ASSERT_STRING_EQUAL(text, "\\begin{tabular}{lr}\n\\toprule\na\\_b & c\\% \\\\\n\\midrule\n"
-                               "x\\char92{}y & – \\\\\n\\bottomrule\n\\end{tabular}\n");
+  CU_ASSERT_STRING_EQUAL(
+      text, "\\begin{tabular}{lr}\n\\toprule\na\\_b & c\\% \\\\\n\\midrule\n"
+            "x\\textbackslash{}y\\textasciitilde{} & – \\\\\n\\bottomrule\n\\end{tabular}\n");
   free(text);
   table_free(t);
 }
