@@ -95,7 +95,7 @@ gl_status store_put_tuned(store *s, const char *study, const char *algorithm, co
  * otherwise. A finished run takes the place of a failed one. */
 gl_status store_merge(store *into, const char *path, gl_error *err);
 
-/* Writes a table (runs, steps, evals, staleness, clock, tuned) as csv, tsv or jsonl, in the
+/* Writes a table (runs, steps, evals, staleness, clock, tuned, bias) as csv, tsv or jsonl, in the
  * export order; doubles in shortest round-trip form, NaN as an empty cell or null. */
 gl_status store_export(store *s, const char *table, const char *format, FILE *to, gl_error *err);
 

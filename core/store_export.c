@@ -24,6 +24,7 @@ static const export_table tables[] = {
     {"clock", "SELECT " RUN_COLUMNS ", t.* FROM clock t JOIN runs r ON r.id = t.run"
               " ORDER BY r.study, r.ordinal, r.key"},
     {"tuned", "SELECT * FROM tuned ORDER BY study, algorithm, axes"},
+    {"bias", "SELECT * FROM bias ORDER BY study, ordinal"},
 };
 
 static void put_quoted(const char *text, char separator, FILE *to) {
@@ -115,7 +116,8 @@ gl_status store_export(store *s, const char *table, const char *format, FILE *to
     if (strcmp(tables[i].name, table) == 0) t = &tables[i];
   if (t == NULL)
     return gl_fail(err, GL_EINPUT,
-                   "there is no table '%s'; tables are runs, steps, evals, staleness, clock, tuned",
+                   "there is no table '%s'; tables are runs, steps, evals, staleness, clock, tuned, "
+                   "bias",
                    table);
   int json = strcmp(format, "jsonl") == 0;
   if (!json && strcmp(format, "csv") != 0 && strcmp(format, "tsv") != 0)

@@ -21,12 +21,13 @@ static gl_status print(const lab_table *t, int json, const char *format, gl_erro
 typedef struct request {
   int json;
   size_t threads;
-  const char *format, *folder;
+  const char *format, *folder, *study;
 } request;
 
 static gl_status measure(const lab_recipe *plan, const request *q, gl_error *err) {
   lab_table table = {0};
   gl_status status = lab_table_init(&table, plan, q->threads, err);
+  if (status == GL_OK && q->study != NULL) status = lab_table_store(&table, q->study, err);
   if (status == GL_OK)
     status = q->folder != NULL ? lab_bias_figures(&table, q->folder, err)
                                : print(&table, q->json, q->format, err);
@@ -36,6 +37,8 @@ static gl_status measure(const lab_recipe *plan, const request *q, gl_error *err
 
 static gl_status learn(const lab_recipe *plan, const request *q, gl_error *err) {
   lab_curves curves = {0};
+  if (q->study != NULL)
+    return gl_fail(err, GL_EINPUT, "learning curves are not kept in a study; use --format tsv");
   gl_status status = lab_curves_init(&curves, plan, q->threads, err);
   if (status == GL_OK && q->folder != NULL)
     status = lab_training_figure(&curves, q->folder, err);
@@ -55,6 +58,8 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
       {"json", 0, ARGS_FLAG, NULL, "an array with one object per algorithm, group size and KL",
        &q.json},
       {"format", 0, ARGS_TEXT, "tsv", "the table as tab-separated values, for figures", &q.format},
+      {"output", 'o', ARGS_TEXT, "STUDY.db", "also keep the rows in a study's table `bias`",
+       &q.study},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw instead of printing: data, script, PDF and PNG",
        &q.folder},
       {"jobs", 'j', ARGS_COUNT, "N", "threads (default: all cores); results do not depend on it",
@@ -62,7 +67,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
   args a;
   cfg_doc *doc = NULL;
   lab_recipe plan = {0};
-  gl_status status = args_parse(&a, self, options, 4, (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 5, (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (q.format != NULL && strcmp(q.format, "tsv") != 0)
       status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);

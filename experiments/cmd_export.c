@@ -19,11 +19,13 @@ static gl_status export_to(store *s, const char *table, const char *format, cons
 }
 
 static gl_status run_export(const command *self, int argc, char **argv, gl_error *err) {
-  static const char *const tables[] = {"runs", "steps", "evals", "staleness", "clock", "tuned"};
+  static const char *const tables[] = {"runs",  "steps", "evals", "staleness",
+                                       "clock", "tuned", "bias"};
   static const char *const formats[] = {"csv", "tsv", "jsonl"};
   const char *table = "runs", *format = "csv", *path = NULL;
   const args_option options[] = {
-      {"table", 't', ARGS_TEXT, "NAME", "runs, steps, evals, staleness, clock or tuned", &table},
+      {"table", 't', ARGS_TEXT, "NAME", "runs, steps, evals, staleness, clock, tuned or bias",
+       &table},
       {"format", 'f', ARGS_TEXT, "FORMAT", "csv, tsv or jsonl", &format},
       {"output", 'o', ARGS_TEXT, "FILE", "write there instead of standard output", &path}};
   args a;

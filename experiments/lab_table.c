@@ -1,6 +1,7 @@
 #include "experiments/lab_table.h"
 
 #include "core/json.h"
+#include "core/store_bias.h"
 #include "experiments/report.h"
 
 #include <math.h>
@@ -207,4 +208,39 @@ void lab_table_tsv(const lab_table *t, FILE *to) {
     for (size_t i = 0; i < LAB_NUMBERS; ++i) tsv_number(m->applicable ? value[i] : NAN, to);
     fputc('\n', to);
   } while (next_place(t, &p));
+}
+
+static bias_row store_row(const lab_table *t, place p) {
+  const lab_result *m = at(t, p);
+  const lab_recipe *r = t->recipe;
+  const lab_numbers *n = &m->numbers;
+  const size_t size = r->group_size[p.size];
+  bias_row row = {.algorithm = r->rows[p.row].name,
+                  .method = method_of(m),
+                  .group_size = size == 0 ? NAN : (double)size,
+                  .kl_exact = m->kl,
+                  .kl_exact_qp = m->kl_qp,
+                  .staleness = r->pairs[p.pair].staleness,
+                  .groups = m->groups};
+  double *number[] = {&row.bias,        &row.cosine,      &row.scaled_bias, &row.variance,
+                      &row.mse,         &row.scaled_mse,  &row.snr,         &row.iw_mean,
+                      &row.iw_variance, &row.aw_variance, &row.ess};
+  const double *value = (const double *)n;
+  for (size_t i = 0; i < LAB_NUMBERS; ++i) *number[i] = m->applicable ? value[i] : NAN;
+  return row;
+}
+
+gl_status lab_table_store(const lab_table *t, const char *path, gl_error *err) {
+  bias_row *rows = calloc(t->n, sizeof *rows);
+  store *s = NULL;
+  size_t n = 0;
+  place p = {0, 0, 0};
+  if (rows == NULL) return gl_fail_memory(err, "the rows of a study");
+  do rows[n++] = store_row(t, p);
+  while (next_place(t, &p));
+  gl_status status = store_open(&s, path, STORE_WRITE, err);
+  if (status == GL_OK) status = store_put_bias(s, t->recipe->name, rows, n, err);
+  store_close(s);
+  free(rows);
+  return status;
 }
