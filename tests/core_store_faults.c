@@ -174,6 +174,7 @@ static int add_and_die(const ground *g, int nth) {
     faulty_vfs_arm((fault_plan){changes, nth, FAULT_KILL, 0});
     gl_status status = store_open_vfs(&s, g->study, STORE_WRITE, FAULTY_VFS, NULL);
     if (status == GL_OK) status = add_by_putting(s, g, NULL);
+    store_close(s);
     _exit(status == GL_OK ? 0 : 1);
   }
   int ended = 0;
