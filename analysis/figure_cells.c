@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 4, MOST_SLICES = 4 };
+enum { MOST_COLUMNS = 4, MOST_SLICES = 4, MOST_MARKS = 12 };
 
 /* --- a swept quantity as x ----------------------------------------------------------------------
  */
@@ -73,22 +73,21 @@ static size_t grid_group(const x_grid *grid, const results *r, size_t slice, siz
   return r->n_groups;
 }
 
-/* The x axis of a page: places 0, 1, … with the values as their marks. */
+/* The x axis of a page: places 0, 1, … with the values as marks, spread evenly if they are many. */
 static void set_x(figure_page *p, const x_grid *grid, x_kind kind) {
   char text[NUMBER_TEXT_SIZE];
-  size_t used = 0;
+  size_t used = 0, marked[MOST_MARKS], n = page_pick(grid->n_x, MOST_MARKS, marked);
   p->x_axis = x_name[kind];
-  for (size_t i = 0; i < grid->n_x; i++) {
-    page_x(p, (double)i);
-    if (used + 64 < sizeof p->x_marks)
-      used += (size_t)snprintf(p->x_marks + used, sizeof p->x_marks - used, "%s'%s' %zu",
-                               i ? ", " : "", number_text(grid->x[i], text), i);
-  }
+  page_x(p, 0), page_x(p, (double)(grid->n_x - 1));
+  for (size_t i = 0; i < n; i++)
+    used += (size_t)snprintf(p->x_marks + used, sizeof p->x_marks - used, "%s'%s' %zu",
+                             i ? ", " : "", number_text(grid->x[marked[i]], text), marked[i]);
 }
 
 static void write_place(figure_page *p, size_t panel, const char *line, size_t place, double x,
                         interval v) {
-  fprintf(p->data.stream, "%zu\t%s\t%zu", panel, line, place);
+  page_line(p, panel, line);
+  fprintf(p->data.stream, "\t%zu", place);
   page_interval(p, panel, v);
   page_number(p, x);
   fputc('\n', p->data.stream);
@@ -104,12 +103,11 @@ typedef struct quantity {
   int logarithmic; /* axis */
 } quantity;
 
-static const double log10_of_ln = 0.43429448190325182765;
 static const quantity quantities[] = {
     {CELL_KL_EXACT, "kl_exact [nat]", 1, 0},
     {CELL_ESTIMATION_ERROR, "estimation_error", 1, 1},
-    {CELL_LOG_IW_VARIANCE_PQ, "log₁₀ iw_variance_pq", log10_of_ln, 0},
-    {CELL_LOG_IW_VARIANCE_GEPO, "log₁₀ iw_variance_gepo", log10_of_ln, 0}};
+    {CELL_LOG_IW_VARIANCE_PQ, "log₁₀ iw_variance_pq", M_LOG10E, 0},
+    {CELL_LOG_IW_VARIANCE_GEPO, "log₁₀ iw_variance_gepo", M_LOG10E, 0}};
 enum { MOST_QUANTITIES = sizeof quantities / sizeof *quantities };
 
 static size_t kept_quantities(const summary *s, const quantity **kept) {
@@ -296,7 +294,8 @@ gl_status write_best_last(const summary *s, const figure_request *q, const char 
       const cell_summary *c = cell_of(s, group, a);
       if (c) {
         const interval of[END_COUNT] = {c->best, c->last, c->best_to_last};
-        fprintf(p.data.stream, "%zu\t%s\t%zu", panel, r->algorithms[a], a + 1);
+        page_line(&p, panel, r->algorithms[a]);
+        fprintf(p.data.stream, "\t%zu", a + 1);
         page_interval(&p, panel, of[which]);
         fputc('\n', p.data.stream);
       }

@@ -17,12 +17,10 @@ typedef struct curve {
   int logarithmic; /* axis */
 } curve;
 
-static const double log10_of_ln = 0.43429448190325182765;
-
 static const curve score = {METRIC_COUNT, "eval_score", 1, 0};
 static const curve training[] = {
-    {METRIC_LOG_IW_VARIANCE, "log₁₀ iw_variance", log10_of_ln, 0},
-    {METRIC_LOG_IW_VARIANCE_GEPO, "log₁₀ iw_variance_gepo", log10_of_ln, 0},
+    {METRIC_LOG_IW_VARIANCE, "log₁₀ iw_variance", M_LOG10E, 0},
+    {METRIC_LOG_IW_VARIANCE_GEPO, "log₁₀ iw_variance_gepo", M_LOG10E, 0},
     {METRIC_GRAD_NORM, "grad_norm", 1, 1},
     {METRIC_REWARD_MEAN, "reward_mean", 1, 0}};
 static const curve window[] = {{METRIC_STALENESS, "staleness [updates]", 1, 0},
@@ -77,7 +75,7 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, con
   gl_status status =
       iqm_bootstrap(s->values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
   if (status != GL_OK) return status;
-  fprintf(p->data.stream, "%zu\t%s", panel, r->algorithms[c->algorithm]);
+  page_line(p, panel, r->algorithms[c->algorithm]);
   page_number(p, x);
   page_interval(p, panel, v);
   fputc('\n', p->data.stream);

@@ -63,6 +63,15 @@ gl_status page_begin(figure_page *p, const figure_request *q, const char *name, 
   return status;
 }
 
+static int is_structure(char c) {
+  return (unsigned char)c < ' ' || c == '"';
+}
+
+void page_line(figure_page *p, size_t panel, const char *line) {
+  fprintf(p->data.stream, "%zu\t", panel);
+  for (; *line; line++) fputc(is_structure(*line) ? ' ' : *line, p->data.stream);
+}
+
 void page_number(figure_page *p, double value) {
   char text[NUMBER_TEXT_SIZE];
   fprintf(p->data.stream, "\t%s", isfinite(value) ? number_text(value, text) : "");
@@ -107,7 +116,7 @@ static void write_quoted(const char *text, FILE *to) {
   for (fputc('\'', to); *text; text++) {
     if (*text == '\'') fputc('\'', to);
     if (strchr("_^@&~{}\\", *text)) fputc('\\', to);
-    fputc(*text, to);
+    fputc(is_structure(*text) ? ' ' : *text, to);
   }
   fputc('\'', to);
 }

@@ -30,7 +30,7 @@ typedef struct figure_page {
   const char *const *lines;
   size_t n_lines;
   const char *x_axis;
-  char x_marks[512];    /* "'0' 0, '600' 1" where x is a place in a list; else "" */
+  char x_marks[640];    /* "'0' 0, '600' 1" where x is a place in a list; else "" */
   double x_low, x_high; /* widened by page_x() */
 } figure_page;
 
@@ -44,6 +44,9 @@ gl_status page_end(figure_page *p, gl_status status, gl_error *err);
 /* Has gnuplot draw the figure of that name, which page_end() wrote. */
 gl_status page_draw(const figure_request *q, const char *name, gl_error *err);
 
+/* Begins a row of data: the panel's number and the line's name, without what gnuplot would take for
+ * structure (control characters and double quotes become spaces). */
+void page_line(figure_page *p, size_t panel, const char *line);
 /* Three cells: value, low, high; empty where not finite. Widens the panel's range, on a logarithmic
  * axis not by low, which can be anything near zero. */
 void page_interval(figure_page *p, size_t panel, interval v);

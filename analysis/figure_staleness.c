@@ -70,7 +70,8 @@ static void write_shares(figure_page *p, size_t panel, const char *line, const u
   double all = total(count, n);
   for (size_t i = 0; i < n && all > 0; i++) {
     double share = (double)count[i] / all;
-    fprintf(p->data.stream, "%zu\t%s\t%zu", panel, line, i);
+    page_line(p, panel, line);
+    fprintf(p->data.stream, "\t%zu", i);
     page_number(p, share);
     fprintf(p->data.stream, "\t%llu\n", (unsigned long long)count[i]);
     p->panels[panel].low = 0;
