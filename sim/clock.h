@@ -40,7 +40,8 @@ typedef struct sim_clock {
   int learner_busy, wake_pending;
   double idle_since, paused_s, busy_s;
   delay_source step, pause;
-  uint32_t *chosen; /* [spec->batches] */
+  uint32_t *chosen;  /* [spec->batches] */
+  event_queue slots; /* of a sampler that decodes: room for response_draw */
   /* result */
   schedule *out;
   size_t updates, segment_capacity;

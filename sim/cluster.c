@@ -75,7 +75,10 @@ static void read_law(cfg_reader *r, const char *key, const cfg_node *outer, doub
 /* The cluster's own laws, which groups inherit. */
 typedef struct shared_keys {
   const cfg_node *generation, *jitter, *delay, *data_delay, *mtbf, *mttr, *up, *down, *max_delay_at;
-  double weights_bytes, rollout_bytes;
+  const cfg_node *lengths;
+  response_spec responses; /* without its law */
+  size_t n_responses;
+  double weights_bytes, rollout_bytes, bytes_per_token;
   double max_delay; /* NaN: not given */
   int default_delay;
 } shared_keys;
@@ -86,14 +89,19 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   cfg_begin(&r, node, "cluster.samplers", err);
   g->count = node == NULL ? count : cfg_count(&r, "count", 1, 1, 10000000);
   g->speed = cfg_positive(&r, "speed", 1);
-  read_law(&r, "generation", s->generation, 120, NAN, 1, &g->generation);
+  response_parse(&g->responses, &r, &s->responses, s->lengths, s->n_responses);
+  int has_lengths = g->responses.lengths != NULL;
+  read_law(&r, "generation", s->generation, has_lengths ? 0 : 120, NAN, !has_lengths,
+           &g->generation);
+  double largest = s->rollout_bytes;
+  if (has_lengths) largest += s->bytes_per_token * g->responses.max_tokens * (double)s->n_responses;
   read_law(&r, "jitter", s->jitter, 1, NAN, 1, &g->jitter);
   read_law(&r, "data_delay", s->data_delay, 0, NAN, 0, &g->data_delay);
   read_law(&r, "mtbf", s->mtbf, 0, NAN, 0, &g->mtbf);
   read_law(&r, "mttr", s->mttr, 600, NAN, 0, &g->mttr);
   const cfg_node *up = cfg_child(&r, "up"), *down = cfg_child(&r, "down");
   if (r.status == GL_OK)
-    r.status = link_parse(&g->up, up != NULL ? up : s->up, "cluster.up", s->rollout_bytes, err);
+    r.status = link_parse(&g->up, up != NULL ? up : s->up, "cluster.up", largest, err);
   if (r.status == GL_OK)
     r.status =
         link_parse(&g->down, down != NULL ? down : s->down, "cluster.down", s->weights_bytes, err);
@@ -191,7 +199,13 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *e
   c->window = cfg_int(&r, "window", p->window, 0, INT64_MAX);
   c->weights_bytes = cfg_double(&r, "weights_bytes", 0, 0, 1e18);
   c->rollout_bytes = cfg_double(&r, "rollout_bytes", 0, 0, 1e18);
-  c->samples_per_batch = cfg_double(&r, "samples_per_batch", 64, 1, 1e9);
+  c->bytes_per_token = cfg_double(&r, "bytes_per_token", 0, 0, 1e9);
+  c->samples_per_batch = cfg_count(&r, "samples_per_batch", 64, 1, 1000000000);
+  response_parse(&s.responses, &r, NULL, NULL, c->samples_per_batch);
+  response_fini(&s.responses); /* groups read the law, each its own */
+  s.lengths = cfg_child(&r, "lengths");
+  s.n_responses = c->samples_per_batch;
+  s.bytes_per_token = c->bytes_per_token;
   s.weights_bytes = c->weights_bytes;
   s.rollout_bytes = c->rollout_bytes;
   if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
@@ -237,6 +251,15 @@ static int describe_link(cJSON *to, const char *key, const link_spec *l) {
          json_add_number(o, "max_retries", l->max_retries) != NULL;
 }
 
+static int describe_responses(cJSON *o, const response_spec *s) {
+  if (s->lengths == NULL) return 1;
+  return describe_law(o, "lengths", s->lengths) &&
+         json_add_number(o, "max_tokens", s->max_tokens) != NULL &&
+         json_add_number(o, "tokens_per_s", s->tokens_per_s) != NULL &&
+         json_add_number(o, "concurrency", (double)s->concurrency) != NULL &&
+         json_add_string(o, "batching", response_batching_names[s->batching]) != NULL;
+}
+
 static int describe_group(cJSON *groups, const sampler_group *g) {
   cJSON *o = cJSON_CreateObject();
   if (o == NULL || !cJSON_AddItemToArray(groups, o)) {
@@ -245,10 +268,11 @@ static int describe_group(cJSON *groups, const sampler_group *g) {
   }
   return json_add_number(o, "count", (double)g->count) != NULL &&
          json_add_number(o, "speed", g->speed) != NULL &&
-         describe_law(o, "generation", g->generation) && describe_law(o, "jitter", g->jitter) &&
-         describe_law(o, "delay", g->delay) && describe_law(o, "data_delay", g->data_delay) &&
-         describe_law(o, "mtbf", g->mtbf) && describe_law(o, "mttr", g->mttr) &&
-         describe_link(o, "up", &g->up) && describe_link(o, "down", &g->down);
+         describe_law(o, "generation", g->generation) && describe_responses(o, &g->responses) &&
+         describe_law(o, "jitter", g->jitter) && describe_law(o, "delay", g->delay) &&
+         describe_law(o, "data_delay", g->data_delay) && describe_law(o, "mtbf", g->mtbf) &&
+         describe_law(o, "mttr", g->mttr) && describe_link(o, "up", &g->up) &&
+         describe_link(o, "down", &g->down);
 }
 
 static const char *source_of(const char *name) {
@@ -271,7 +295,8 @@ static int describe(cJSON *o, const cluster_spec *c) {
          json_add_number(o, "window", (double)c->window) != NULL &&
          json_add_number(o, "weights_bytes", c->weights_bytes) != NULL &&
          json_add_number(o, "rollout_bytes", c->rollout_bytes) != NULL &&
-         json_add_number(o, "samples_per_batch", c->samples_per_batch) != NULL &&
+         json_add_number(o, "bytes_per_token", c->bytes_per_token) != NULL &&
+         json_add_number(o, "samples_per_batch", (double)c->samples_per_batch) != NULL &&
          json_add_number(learner, "batches", (double)c->batches) != NULL &&
          json_add_string(learner, "queue", queue_names[c->queue]) != NULL &&
          json_add_number(learner, "lookback", (double)c->lookback) != NULL &&
@@ -292,6 +317,7 @@ void cluster_free(cluster_spec *spec) {
   if (spec == NULL) return;
   for (size_t i = 0; spec->groups != NULL && i < spec->n_groups; ++i) {
     delay_free(spec->groups[i].generation);
+    response_fini(&spec->groups[i].responses);
     delay_free(spec->groups[i].jitter);
     delay_free(spec->groups[i].delay);
     delay_free(spec->groups[i].data_delay);

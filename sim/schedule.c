@@ -75,6 +75,20 @@ static int gate_is_open(const sim_clock *c, const sampler *s) {
   return update - s->version <= ahead;
 }
 
+/* Seconds that a batch will take, its tokens and bytes. 0: memory is short. */
+static int draw_generation(sim_clock *c, sampler *s, schedule_batch *facts, double *seconds) {
+  const sampler_group *g = s->group;
+  response_cost cost = {0, 0};
+  if (g->responses.lengths != NULL && !response_draw(&cost, &g->responses, &c->slots, c->seed,
+                                                     facts->id, c->spec->samples_per_batch))
+    return 0;
+  double once = delay_draw(g->generation, &s->generation);
+  *seconds = (once + cost.seconds) * delay_draw(g->jitter, &s->jitter) / g->speed;
+  facts->tokens = cost.tokens;
+  facts->bytes = c->spec->rollout_bytes + c->spec->bytes_per_token * cost.tokens;
+  return 1;
+}
+
 /* just_loaded: weights came this moment, and a delay of 0 does not fetch them twice. */
 static gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err) {
   sampler *s = &c->samplers[i];
@@ -87,13 +101,13 @@ static gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_er
       return post(c, s->due_s, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
     return GL_OK;
   }
-  double time = delay_draw(s->group->generation, &s->generation) *
-                delay_draw(s->group->jitter, &s->jitter) / s->group->speed;
   s->slot = buffer_take(&c->buffer, s->version);
   if (s->slot == BUFFER_NONE) return gl_fail_memory(err, "batches in flight");
   schedule_batch *facts = &c->buffer.pool[s->slot].facts;
   facts->id = (uint64_t)i << 32 | s->ordinal++;
   facts->sampler = i;
+  double time;
+  if (!draw_generation(c, s, facts, &time)) return gl_fail_memory(err, "response lengths");
   facts->start_s = s->begun_s = c->now;
   s->ends_s = c->now + fmax(time, shortest_generation_s);
   s->state = SAMPLER_GENERATING;
@@ -106,7 +120,6 @@ static gl_status generation_ends(sim_clock *c, uint32_t i, gl_error *err) {
   if (s->state != SAMPLER_GENERATING || s->ends_s != c->now) return GL_OK; /* crashed since */
   schedule_batch *facts = &c->buffer.pool[s->slot].facts;
   facts->generated_s = c->now;
-  facts->bytes = c->spec->rollout_bytes;
   s->busy_s += c->now - s->begun_s;
   s->state = SAMPLER_READY;
   ++c->generated;
@@ -392,6 +405,7 @@ static gl_status allocate(sim_clock *c, schedule *out, gl_error *err) {
   const cluster_spec *spec = c->spec;
   buffer_init(&c->buffer);
   eq_init(&c->events);
+  eq_init(&c->slots);
   if (c->updates > SIZE_MAX / spec->batches) return gl_fail_memory(err, "the schedule");
   c->samplers = calloc(spec->n_samplers, sizeof *c->samplers);
   c->chosen = calloc(spec->batches, sizeof *c->chosen);
@@ -451,7 +465,7 @@ static void summarise(sim_clock *c) {
       .simulated_s = span,
       .learner_utilisation = span > 0 ? c->busy_s / span : 0,
       .sampler_utilisation = span > 0 ? busy / (span * n) : 0,
-      .samples_per_s = span > 0 ? trained * c->spec->samples_per_batch / span : 0,
+      .samples_per_s = span > 0 ? trained * (double)c->spec->samples_per_batch / span : 0,
       .bytes_up = c->bytes_up,
       .bytes_down = c->bytes_down,
       .staleness_mean = trained > 0 ? sum / trained : 0,
@@ -476,6 +490,7 @@ gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed,
   if (status == GL_OK) status = count_staleness(out, err);
   if (status == GL_OK) summarise(&c);
   eq_fini(&c.events);
+  eq_fini(&c.slots);
   buffer_fini(&c.buffer);
   if (c.generator != NULL) gsl_rng_free(c.generator);
   free(c.samplers);

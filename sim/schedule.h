@@ -27,6 +27,7 @@ typedef struct schedule_batch {
   size_t first_segment;
   double start_s, generated_s, arrived_s, trained_s;
   double bytes;
+  double tokens; /* of all its responses, 0 where no lengths are drawn */
 } schedule_batch;
 
 typedef struct schedule_update {

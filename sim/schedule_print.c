@@ -113,19 +113,21 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
 }
 
 void schedule_print_csv(const schedule *s, FILE *to) {
-  char t[6][NUMBER_TEXT_SIZE];
-  fputs("step,sampler,version,staleness,segments,bytes,start_s,generated_s,arrived_s,trained_s,"
+  char t[7][NUMBER_TEXT_SIZE];
+  fputs("step,sampler,version,staleness,segments,tokens,bytes,start_s,generated_s,arrived_s,"
+        "trained_s,"
         "end_s\n",
         to);
   for (size_t i = 0; i < s->n_updates; ++i)
     for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
       const schedule_update *u = &s->updates[i];
       const schedule_batch *b = &s->batches[u->first_batch + k];
-      fprintf(to, "%" PRId64 ",%" PRIu32 ",%" PRId64 ",%" PRId64 ",%" PRIu32 ",%s,%s,%s,%s,%s,",
+      fprintf(to, "%" PRId64 ",%" PRIu32 ",%" PRId64 ",%" PRId64 ",%" PRIu32 ",%s,%s,%s,%s,%s,%s,",
               u->step, b->sampler, s->segments[b->first_segment].version,
-              schedule_staleness(s, u, b), b->n_segments, number_text(b->bytes, t[0]),
-              number_text(b->start_s, t[1]), number_text(b->generated_s, t[2]),
-              number_text(b->arrived_s, t[3]), number_text(b->trained_s, t[4]));
+              schedule_staleness(s, u, b), b->n_segments, number_text(b->tokens, t[6]),
+              number_text(b->bytes, t[0]), number_text(b->start_s, t[1]),
+              number_text(b->generated_s, t[2]), number_text(b->arrived_s, t[3]),
+              number_text(b->trained_s, t[4]));
       fprintf(to, "%s\n", number_text(u->end_s, t[5]));
     }
 }

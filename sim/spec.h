@@ -5,6 +5,7 @@
 #include "sim/cluster.h"
 #include "sim/delay.h"
 #include "sim/link.h"
+#include "sim/response.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +20,8 @@ typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_V
 typedef struct sampler_group {
   size_t count;
   double speed;          /* generation times are divided by it */
-  delay_law *generation; /* seconds per batch at speed 1 */
+  delay_law *generation; /* seconds per batch at speed 1; beside those of its responses, if any */
+  response_spec responses;
   delay_law *jitter;     /* factor on a generation time */
   delay_law *delay;      /* of weights */
   delay_law *data_delay; /* of batches */
@@ -45,7 +47,8 @@ struct cluster_spec {
   delay_law *pause; /* seconds per evaluation */
   int64_t eval_every, publish_every;
   char *trace, *trace_column; /* measured staleness to compare with; owned, NULL: none */
-  double weights_bytes, rollout_bytes, samples_per_batch;
+  double weights_bytes, rollout_bytes, bytes_per_token;
+  size_t samples_per_batch;
 };
 
 #endif

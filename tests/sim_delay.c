@@ -4,6 +4,7 @@
 #include "sim/link.h"
 #include "sim/schedule.h"
 #include "sim/series.h"
+#include "tests/sim_support.h"
 #include "tests/suite.h"
 
 #include <gsl/gsl_cdf.h>
@@ -124,21 +125,6 @@ static void a_link_that_loses_all_gives_up_after_its_retries(void) {
   gsl_rng_free(g);
 }
 
-static schedule run(const char *text, size_t updates) {
-  cfg_doc *doc = NULL;
-  cluster_spec *spec = NULL;
-  schedule s = {0};
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, text, strlen(text), "test", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(cluster_parse(&spec, cfg_root(doc), &err), GL_OK);
-  gl_status status = schedule_build(&s, spec, 1, updates, &err);
-  if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
-  CU_ASSERT_EQUAL(status, GL_OK);
-  cluster_free(spec);
-  cfg_free(doc);
-  return s;
-}
-
 static void crashes_and_losses_lose_batches_but_the_gate_goes_on(void) {
   const char *presets[] = {"sync", "areal", "heterorl", "lifo"};
   for (size_t i = 0; i < 4; ++i) {
@@ -149,7 +135,7 @@ static void crashes_and_losses_lose_batches_but_the_gate_goes_on(void) {
         " 1e6, rollout_bytes: 1e5, down: {bandwidth: 1e5, loss: 0.1}, up: {loss: 0.2, "
         "max_retries: 2}}",
         presets[i]);
-    schedule s = run(text, 150);
+    schedule s = sim_must_build(text, 1, 150);
     CU_ASSERT_EQUAL(s.n_updates, 150);
     CU_ASSERT(s.clock.batches_lost > 10 && s.clock.retransmissions > 0);
     CU_ASSERT(s.clock.sampler_utilisation < 1 && s.clock.bytes_down > 1e6);

@@ -2,35 +2,11 @@
  * trace. */
 #include "sim/schedule.h"
 #include "sim/schedule_print.h"
+#include "tests/sim_support.h"
 #include "tests/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Builds the schedule of a section given as text; the spec is the caller's. */
-static gl_status build(schedule *s, cluster_spec **spec, const char *text, uint64_t seed,
-                       size_t updates, gl_error *err) {
-  cfg_doc *doc = NULL;
-  *spec = NULL;
-  *s = (schedule){0};
-  gl_status status = cfg_load_text(&doc, text, strlen(text), "test", err);
-  if (status == GL_OK) status = cluster_parse(spec, cfg_root(doc), err);
-  cfg_free(doc);
-  if (status == GL_OK) status = schedule_build(s, *spec, seed, updates, err);
-  return status;
-}
-
-static schedule must_build(const char *text, uint64_t seed, size_t updates) {
-  schedule s;
-  cluster_spec *spec;
-  gl_error err = {0};
-  if (build(&s, &spec, text, seed, updates, &err) != GL_OK) {
-    fprintf(stderr, "%s\n", err.text);
-    CU_FAIL("the cluster runs");
-  }
-  cluster_free(spec);
-  return s;
-}
 
 static int64_t staleness_at(const schedule *s, size_t update) {
   const schedule_update *u = &s->updates[update];
@@ -46,7 +22,7 @@ static void one_sampler_is_ceil_of_step_plus_delay_over_generation_stale(void) {
         snprintf(text, sizeof text,
                  "{preset: fifo, samplers: 1, generation: %g, delay: %g, learner: {step: %g}}",
                  g / 4.0, d / 4.0, step / 4.0);
-        schedule s = must_build(text, 1, 60);
+        schedule s = sim_must_build(text, 1, 60);
         for (size_t u = 40; u < s.n_updates; ++u)
           CU_ASSERT_EQUAL(staleness_at(&s, u), (step + d + g - 1) / g);
         schedule_fini(&s);
@@ -58,12 +34,12 @@ static void sync_is_never_stale_and_one_step_off_is_one_stale(void) {
                      "exponential, mean: 4}, jitter: {law: uniform, min: 0.5, max: 1.5}}";
   char text[300];
   snprintf(text, sizeof text, "{preset: sync, %s", rest);
-  schedule s = must_build(text, 1, 200);
+  schedule s = sim_must_build(text, 1, 200);
   CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
   CU_ASSERT_EQUAL(s.n_batches, 600);
   schedule_fini(&s);
   snprintf(text, sizeof text, "{preset: one_step_off, samplers: 1, generation: 20}");
-  s = must_build(text, 1, 200);
+  s = sim_must_build(text, 1, 200);
   CU_ASSERT_EQUAL(s.clock.staleness_max, 1);
   CU_ASSERT_EQUAL(staleness_at(&s, 0), 0);
   for (size_t u = 2; u < 200; ++u) CU_ASSERT_EQUAL(staleness_at(&s, u), 1);
@@ -71,9 +47,10 @@ static void sync_is_never_stale_and_one_step_off_is_one_stale(void) {
 }
 
 static void areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights(void) {
-  schedule s = must_build("{preset: areal, samplers: 1, ahead: 3, generation: {law: lognormal, mu: "
-                          "4, sigma: 1}, learner: {step: 60}, delay: 7}",
-                          4, 400);
+  schedule s =
+      sim_must_build("{preset: areal, samplers: 1, ahead: 3, generation: {law: lognormal, mu: "
+                     "4, sigma: 1}, learner: {step: 60}, delay: 7}",
+                     4, 400);
   CU_ASSERT(s.clock.staleness_max <= 3);
   size_t split = 0;
   for (size_t i = 0; i < s.n_batches; ++i) {
@@ -94,14 +71,14 @@ static void heterorl_never_trains_beyond_twice_its_window(void) {
   for (int window = 0; window <= 8; window += 2) {
     char text[100];
     snprintf(text, sizeof text, "{preset: heterorl, window: %d, learner: {step: 20}}", window);
-    schedule s = must_build(text, 2, 400);
+    schedule s = sim_must_build(text, 2, 400);
     CU_ASSERT(s.clock.staleness_max <= 2 * window);
     schedule_fini(&s);
   }
 }
 
 static void a_pause_precedes_every_64th_update_and_idling_excludes_it(void) {
-  schedule s = must_build("{preset: heterorl}", 1, 200);
+  schedule s = sim_must_build("{preset: heterorl}", 1, 200);
   for (size_t u = 0; u < s.n_updates; ++u) {
     CU_ASSERT_EQUAL(s.updates[u].pause_s, u > 0 && u % 64 == 0 ? 600 : 0);
     CU_ASSERT(s.updates[u].wait_s >= 0);
@@ -117,9 +94,9 @@ static int same(const schedule *a, const schedule *b) {
 }
 
 static void the_seed_alone_decides_the_schedule(void) {
-  schedule a = must_build("{preset: heterorl}", 1, 300),
-           b = must_build("{preset: heterorl}", 1, 300),
-           c = must_build("{preset: heterorl}", 2, 300);
+  schedule a = sim_must_build("{preset: heterorl}", 1, 300),
+           b = sim_must_build("{preset: heterorl}", 1, 300),
+           c = sim_must_build("{preset: heterorl}", 2, 300);
   CU_ASSERT(same(&a, &b));
   CU_ASSERT(!same(&a, &c));
   schedule_fini(&a);
@@ -132,7 +109,7 @@ static void shared_delays_keep_equal_samplers_in_step_and_own_delays_do_not(void
   for (int shared = 0; shared < 2; ++shared) {
     char text[120];
     snprintf(text, sizeof text, form, shared ? "true" : "false");
-    schedule s = must_build(text, 1, 200);
+    schedule s = sim_must_build(text, 1, 200);
     size_t apart = 0;
     for (size_t u = 0; u < s.n_updates; ++u) {
       const schedule_batch *b = &s.batches[s.updates[u].first_batch];
@@ -148,7 +125,7 @@ static void a_cluster_that_cannot_deliver_says_what_it_waits_for(void) {
   cluster_spec *spec;
   gl_error err = {0};
   CU_ASSERT_EQUAL(
-      build(&s, &spec, "{preset: sync, samplers: 2, learner: {publish_every: 2}}", 1, 9, &err),
+      sim_build(&s, &spec, "{preset: sync, samplers: 2, learner: {publish_every: 2}}", 1, 9, &err),
       GL_ENUMERIC);
   CU_ASSERT(strstr(err.text, "2 of 2 samplers wait for newer weights") != NULL);
   cluster_free(spec);
@@ -171,14 +148,7 @@ static void wrong_sections_are_refused_at_their_place(void) {
       "{preset: unheard_of}",
       "{preset: fifo, samplers: 4, learner: {batches: 4, capacity: 2}}",
   };
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
-    schedule s;
-    cluster_spec *spec;
-    gl_error err = {0};
-    CU_ASSERT_EQUAL(build(&s, &spec, wrong[i], 1, 1, &err), GL_EINPUT);
-    CU_ASSERT(strncmp(err.text, "test:1:", 7) == 0);
-    cluster_free(spec);
-  }
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) sim_must_refuse(wrong[i]);
 }
 
 /* The recipe's cluster at its default seed; see experiments/recipes/heterorl_trace.yaml. */

@@ -1,0 +1,48 @@
+/* Response lengths and what they cost: the seconds a batch takes to generate and its bytes, where
+ * these follow from lengths drawn from a law (measured lengths: an empirical one).
+ *
+ * A sampler decodes up to `concurrency` responses side by side, each at `tokens_per_s`:
+ *
+ *   continuous  a slot takes the next response as soon as its own has ended (continuous batching
+ *               of vLLM and SGLang): list scheduling in the order of the responses
+ *   padded      the next `concurrency` responses begin when the longest of those before has ended
+ *
+ * Batching more responses does not slow one down in this model; a sampler that slows is one with
+ * fewer tokens_per_s. Lengths are rounded to whole tokens in 1..max_tokens. Response k of a batch
+ * is draw k of the stream (RNG_LENGTH, batch id), so a batch's lengths depend on nothing else.
+ * Prefix: response_. */
+#ifndef GEPOLAB_SIM_RESPONSE_H
+#define GEPOLAB_SIM_RESPONSE_H
+
+#include "core/config.h"
+#include "sim/delay.h"
+#include "sim/event_queue.h"
+
+typedef enum response_batching { BATCHING_CONTINUOUS, BATCHING_PADDED } response_batching;
+
+typedef struct response_spec {
+  delay_law *lengths; /* tokens; owned; NULL: costs do not follow lengths */
+  double max_tokens, tokens_per_s;
+  size_t concurrency;
+  response_batching batching;
+} response_spec;
+
+typedef struct response_cost {
+  double seconds; /* on a sampler of speed 1 */
+  double tokens;  /* of all responses */
+} response_cost;
+
+extern const char *const response_batching_names[2];
+
+/* Reads lengths, max_tokens, tokens_per_s, concurrency (default: all responses of a batch at once)
+ * and batching of the section r reads; what it does not give falls back on `outer` (NULL:
+ * defaults), whose law is read again from outer_lengths. Errors stay in the reader. */
+void response_parse(response_spec *out, cfg_reader *r, const response_spec *outer,
+                    const cfg_node *outer_lengths, size_t responses);
+void response_fini(response_spec *spec);
+/* The cost of a batch of `responses`. slots is a queue the caller owns and may use again; its
+ * contents are lost. 0 if memory is short. */
+int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
+                  uint64_t batch, size_t responses);
+
+#endif
