@@ -27,6 +27,9 @@ void bench_add(bench_result *r, const char *key, double value, double aim, const
 gl_status bench_des(bench_result *r, size_t customers, gl_error *err);
 /* policy_evaluate() on a large batch, per row. */
 gl_status bench_policy(bench_result *r, gl_error *err);
+/* Enumeration of groups, and Monte Carlo next to the same estimator in NumPy where python3 has it.
+ */
+gl_status bench_lab(bench_result *r, gl_error *err);
 /* Cells per second of delay_sweep with one worker and with two. */
 gl_status bench_sweep(bench_result *r, gl_error *err);
 

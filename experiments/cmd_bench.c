@@ -38,13 +38,14 @@ static void print_text(const bench_result *r) {
 }
 
 static gl_status measure(bench_result *r, const char *only, size_t customers, gl_error *err) {
-  static const char *const names[] = {"des", "policy", "sweep"};
-  enum { DES, POLICY, SWEEP, ALL };
+  static const char *const names[] = {"des", "policy", "lab", "sweep"};
+  enum { DES, POLICY, LAB, SWEEP, ALL };
   size_t which = ALL;
   gl_status status = GL_OK;
   if (only != NULL) status = args_choose(&which, "what bench measures", only, names, ALL, err);
   if (status == GL_OK && (which == ALL || which == DES)) status = bench_des(r, customers, err);
   if (status == GL_OK && (which == ALL || which == POLICY)) status = bench_policy(r, err);
+  if (status == GL_OK && (which == ALL || which == LAB)) status = bench_lab(r, err);
   if (status == GL_OK && (which == ALL || which == SWEEP)) status = bench_sweep(r, err);
   return status;
 }
@@ -69,11 +70,11 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
 
 const command command_bench = {
     .name = "bench",
-    .arguments = "[des | policy | sweep]",
+    .arguments = "[des | policy | lab | sweep]",
     .summary = "how fast the parts are on this machine",
     .about =
         "des: an M/M/1 queue and a star of 10,000 samplers on the event queue; policy: the\n"
-        "coefficients of several rows; sweep: cells per second of delay_sweep with one worker\n"
+        "coefficients of several rows; lab: exact enumeration, and Monte Carlo next to NumPy; sweep: cells per second of delay_sweep with one worker\n"
         "and with two. Run it on an idle machine.",
     .examples = "  gepolab bench\n  gepolab bench des --json",
     .run = run_bench};
