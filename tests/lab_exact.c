@@ -123,6 +123,31 @@ static void four_arms_give_the_reference_numbers(void) {
   fixture_fini(&f);
 }
 
+static void four_arms_agree_with_an_independent_enumeration(void) {
+  static const char *const rows[] = {"is", "snis", "{base: gepo, log_prob: sum, clip: none}",
+                                     "{base: gepo, log_prob: sum, clip: none, denominator: mean}",
+                                     "{base: gepo, log_prob: sum, clip: none, denominator: exact}"};
+  fixture f;
+  FILE *golden = fopen("tests/golden/lab_four_arms.txt", "r");
+  CU_ASSERT_FATAL(golden != NULL);
+  if (four_arms(&f)) {
+    const lab_spec spec = spec_of(&f, 4);
+    for (size_t i = 0; i < 5; ++i) {
+      const policy_row row = row_of(rows[i]);
+      double bias, cosine, variance;
+      lab_result r;
+      CU_ASSERT_FATAL(fscanf(golden, "%lf %lf %lf", &bias, &cosine, &variance) == 3);
+      if (!measure(&r, &row, &spec)) continue;
+      ASSERT_CLOSE(r.numbers.bias, bias, 1e-13);
+      ASSERT_CLOSE(r.numbers.cosine, cosine, 1e-13);
+      ASSERT_CLOSE(r.numbers.variance, variance, 1e-13);
+      lab_result_fini(&r);
+    }
+    fixture_fini(&f);
+  }
+  fclose(golden);
+}
+
 /* --- every row against all K^G tuples ------------------------------------------------------------
  */
 
@@ -223,5 +248,6 @@ static void every_row_agrees_with_all_tuples_of_sequences(void) {
 }
 
 SUITE(lab_exact, "lab: exact moments of estimators", TEST(four_arms_give_the_reference_numbers),
+      TEST(four_arms_agree_with_an_independent_enumeration),
       TEST(every_row_agrees_with_all_tuples_of_a_bandit),
       TEST(every_row_agrees_with_all_tuples_of_sequences));
