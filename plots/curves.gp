@@ -9,12 +9,13 @@ do for [to in "pdf png"] {
     eval place(p)
     set title title[p] offset 0,-0.7
     set xrange [x_low:x_high]
+    unset logscale
     set yrange [low[p]:high[p]]
     set xtics marks_apart(x_high - x_low, floor(broad / 0.7))
     if (is_lowest(p)) { set xlabel x_axis offset 0,0.4 } else { unset xlabel }
     set xtics format (is_lowest(p) || titled ? "%h" : "")
     if (is_first(p)) { eval name_axis(p) } else { unset label 2 }
-    if (logarithmic[p]) { set logscale y; set ytics autofreq } else { unset logscale; set ytics marks_apart(high[p] - low[p], floor(tall / 0.5)) }
+    if (logarithmic[p]) { set logscale y; set ytics autofreq } else { set ytics marks_apart(high[p] - low[p], floor(tall / 0.5)) }
     set ytics format (!is_first(p) ? "" : logarithmic[p] ? "10^{%T}" : "%h")
     plot for [a=1:lines] name.".tsv" index block(p, a) using 3:(bounded($5, p)):(bounded($6, p)) with filledcurves lc rgb colour[(a - 1) % 12 + 1] fs transparent solid 0.12 noborder notitle, \
          for [a=1:lines] name.".tsv" index block(p, a) using 3:4 with lines ls a notitle, \

@@ -14,8 +14,12 @@ do for [to in "pdf png"] {
     set xtics marks_apart(x_high - x_low, floor(broad / 0.7))
     set label 1 note[p] at graph 0.97, 0.94 right
     unset key
-    plot name.".tsv" index (p - 1) * lines using 3:4 with boxes lc rgb colour[1] fs solid 0.45 noborder notitle, \
-         for [a=2:lines] name.".tsv" index (p - 1) * lines + a - 1 using 3:4 with histeps lc rgb colour[2] lw 1.3 notitle
+    if (lines == 1) {
+      plot name.".tsv" index p - 1 using 3:4 with boxes lc rgb colour[1] fs solid 0.45 noborder notitle
+    } else {
+      plot name.".tsv" index 2 * p - 2 using 3:4 with boxes lc rgb colour[1] fs solid 0.45 noborder notitle, \
+           name.".tsv" index 2 * p - 1 using 3:4 with histeps lc rgb colour[2] lw 1.3 notitle
+    }
   }
   if (legend_rows > 0) {
     eval place_legend
