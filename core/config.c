@@ -66,6 +66,11 @@ const cfg_node *cfg_find(const cfg_node *node, const char *path) {
   return NULL;
 }
 
+const char *cfg_source_path(const cfg_node *node) {
+  const cfg_source *source = node->at.source;
+  return source != NULL && source->is_file ? source->name : NULL;
+}
+
 int cfg_is_null(const cfg_node *node) {
   return node->kind == CFG_SCALAR && node->plain &&
          (node->text[0] == '\0' || strcmp(node->text, "~") == 0 ||
@@ -175,10 +180,11 @@ const char *cfg_strdup(cfg_doc *doc, const char *text, size_t length) {
   return copy;
 }
 
-const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quote) {
+const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quote, int is_file) {
   cfg_source *source = cfg_alloc(doc, sizeof *source);
   if (source == NULL) return NULL;
   source->name = cfg_strdup(doc, name, strlen(name));
+  source->is_file = is_file;
   if (quote != NULL) source->quote = cfg_strdup(doc, quote, strlen(quote));
   return source->name == NULL || (quote != NULL && source->quote == NULL) ? NULL : source;
 }
@@ -227,7 +233,7 @@ typedef struct copier {
 static int copy_place(copier *c, cfg_place *at) {
   if (at->source == NULL) return 1;
   if (at->source != c->from) {
-    c->to = cfg_source_new(c->doc, at->source->name, at->source->quote);
+    c->to = cfg_source_new(c->doc, at->source->name, at->source->quote, at->source->is_file);
     if (c->to == NULL) return gl_fail_memory(c->err, "a recipe"), 0;
     c->from = at->source;
   }

@@ -51,6 +51,9 @@ const char *cfg_key_at(const cfg_node *map, size_t i);            /* i-th key */
 const cfg_node *cfg_find(const cfg_node *node, const char *path); /* dotted; NULL if absent */
 const char *cfg_text(const cfg_node *scalar); /* text as written; "" otherwise */
 int cfg_is_null(const cfg_node *node);        /* plain null, ~ or empty */
+/* The file the node was read from, as it was named; NULL where it came from a text or an override.
+ */
+const char *cfg_source_path(const cfg_node *node);
 /* Scalar as a number: accepts 1e-3, inf, 0x10, 1_000 ; 1 if it is one. */
 int cfg_number(const cfg_node *node, double *value);
 

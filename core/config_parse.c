@@ -338,8 +338,8 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, si
  */
 
 static gl_status load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
-                           gl_error *err) {
-  const cfg_source *source = cfg_source_new(doc, name, NULL);
+                           int is_file, gl_error *err) {
+  const cfg_source *source = cfg_source_new(doc, name, NULL, is_file);
   if (source == NULL) return gl_fail_memory(err, "a recipe");
   cfg_place top = {source, 1, 1};
   if (size > CFG_MAX_BYTES)
@@ -355,17 +355,22 @@ static gl_status load_into(cfg_doc *doc, const char *text, size_t size, const ch
   return GL_OK;
 }
 
-gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char *name,
-                        gl_error *err) {
+static gl_status load(cfg_doc **out, const char *text, size_t size, const char *name, int is_file,
+                      gl_error *err) {
   *out = NULL;
   cfg_doc *doc = cfg_doc_new();
   if (doc == NULL) return gl_fail_memory(err, "a recipe");
-  gl_status status = load_into(doc, text, size, name, err);
+  gl_status status = load_into(doc, text, size, name, is_file, err);
   if (status == GL_OK)
     *out = doc;
   else
     cfg_free(doc);
   return status;
+}
+
+gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char *name,
+                        gl_error *err) {
+  return load(out, text, size, name, 0, err);
 }
 
 /* A name in path's folder that looks like the missing one, into found; "" if there is none. */
@@ -415,7 +420,7 @@ gl_status cfg_load_file(cfg_doc **out, const char *path, gl_error *err) {
   int reason = ferror(file) ? (errno != 0 ? errno : EIO) : 0;
   fclose(file);
   gl_status status =
-      reason != 0 ? fail_to_read(path, reason, err) : cfg_load_text(out, text, size, path, err);
+      reason != 0 ? fail_to_read(path, reason, err) : load(out, text, size, path, 1, err);
   free(text);
   return status;
 }

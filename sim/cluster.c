@@ -1,4 +1,5 @@
 #include "core/json.h"
+#include "sim/series.h"
 #include "sim/spec.h"
 
 #include <math.h>
@@ -167,7 +168,11 @@ static void read_compare(cluster_spec *c, cfg_reader *outer) {
   const cfg_node *node = cfg_child(outer, "compare");
   if (outer->status != GL_OK) return;
   cfg_begin(&r, node, "cluster.compare", outer->err);
-  copy_text(&r, cfg_string(&r, "trace", NULL), &c->trace);
+  const char *trace = cfg_string(&r, "trace", NULL);
+  if (trace != NULL && r.status == GL_OK) {
+    c->trace = series_locate(trace, cfg_child(&r, "trace"));
+    if (c->trace == NULL) r.status = gl_fail_memory(r.err, "a file name");
+  }
   copy_text(&r, cfg_string(&r, "column", NULL), &c->trace_column);
   outer->status = cfg_end(&r);
 }

@@ -222,8 +222,12 @@ static gl_status read_empirical(cfg_reader *r, delay_law *law, const cfg_node *n
   if (file == NULL)
     return r->status = cfg_fail(node, r->err, "an empirical law needs file: a CSV of durations");
   gl_error why = {0};
-  if (series_read(&law->sample, &law->n_sample, file, column, &why) != GL_OK)
-    return r->status = cfg_fail(cfg_child(r, "file"), r->err, "%s", why.text);
+  const cfg_node *at = cfg_child(r, "file");
+  char *path = series_locate(file, at);
+  if (path == NULL) return r->status = gl_fail_memory(r->err, "a file name");
+  r->status = series_read(&law->sample, &law->n_sample, path, column, &why);
+  free(path);
+  if (r->status != GL_OK) return r->status = cfg_fail(at, r->err, "%s", why.text);
   for (size_t i = 0; i < law->n_sample; ++i) {
     law->sample[i] *= scale;
     if (!(law->sample[i] >= 0))
