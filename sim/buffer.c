@@ -77,6 +77,7 @@ void buffer_insert(buffer *b, uint32_t slot, int by_generation_time) {
     after = before;
     before = pool[before].older;
   }
+  pool[slot].arrival = ++b->arrivals;
   pool[slot].older = before;
   pool[slot].newer = after;
   *(before == BUFFER_NONE ? &b->oldest : &pool[before].newer) = slot;
@@ -86,6 +87,7 @@ void buffer_insert(buffer *b, uint32_t slot, int by_generation_time) {
 
 void buffer_remove(buffer *b, uint32_t slot) {
   pooled_batch *p = &b->pool[slot];
+  p->arrival = 0;
   *(p->older == BUFFER_NONE ? &b->oldest : &b->pool[p->older].newer) = p->newer;
   *(p->newer == BUFFER_NONE ? &b->newest : &b->pool[p->newer].older) = p->older;
   --b->waiting;

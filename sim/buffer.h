@@ -12,6 +12,7 @@ typedef struct pooled_batch {
   schedule_batch facts;       /* n_segments; first_segment is not used here */
   schedule_segment *segments; /* owned; kept when the slot is reused */
   uint32_t segment_capacity;
+  uint64_t arrival;      /* number of its arrival, from 1; 0: not in the buffer */
   uint32_t older, newer; /* in the buffer; newer also links free slots */
 } pooled_batch;
 
@@ -20,6 +21,7 @@ typedef struct buffer {
   size_t n_pool, capacity;
   uint32_t free_slot, oldest, newest;
   size_t waiting;
+  uint64_t arrivals;
 } buffer;
 
 void buffer_init(buffer *b);

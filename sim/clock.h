@@ -32,6 +32,7 @@ typedef struct sim_clock {
   const cluster_spec *spec;
   event_queue events;
   buffer buffer;
+  event_queue by_version; /* what waits, by (version, arrival): see queue_note */
   sampler *samplers;
   double now;
   uint64_t tickets; /* batches begun */
@@ -58,6 +59,8 @@ static inline void return_ticket(sim_clock *c) {
   c->wake_gated = 1;
 }
 
+/* Tells the queue of a batch that has joined the buffer. 0: memory is short. */
+int queue_note(sim_clock *c, uint32_t slot);
 /* Fills clock->chosen with the batches of the next update, removed from the buffer; 0 where the
  * rule has to wait. Batches too old to train are dropped on the way. */
 int queue_choose(sim_clock *c);

@@ -56,19 +56,35 @@ static int choose_heterorl(sim_clock *c) {
   return 0;
 }
 
-static void drop_stale(sim_clock *c) {
-  buffer *b = &c->buffer;
-  for (uint32_t i = b->oldest, next; i != BUFFER_NONE; i = next) {
-    next = b->pool[i].newer;
-    if (c->version - buffer_version(b, i) > c->spec->window) drop(c, i);
-  }
+/* Old versions are picked first or thrown away: both ask for the smallest version that waits, so a
+ * heap holds what waits by version and, within one, by arrival. A batch that leaves the buffer
+ * another way leaves its entry behind; that is skipped when it comes up. */
+static int needs_versions(const sim_clock *c) {
+  return c->spec->queue == QUEUE_OLDEST_VERSION ||
+         (c->spec->queue != QUEUE_HETERORL && c->spec->window < INT64_MAX);
 }
 
-static uint32_t oldest_version(const buffer *b) {
-  uint32_t best = b->oldest;
-  for (uint32_t i = b->oldest; i != BUFFER_NONE; i = b->pool[i].newer)
-    if (buffer_version(b, i) < buffer_version(b, best)) best = i;
-  return best;
+int queue_note(sim_clock *c, uint32_t slot) {
+  if (!needs_versions(c)) return 1;
+  return eq_push(&c->by_version, (double)buffer_version(&c->buffer, slot), 0, 0, slot,
+                 c->buffer.pool[slot].arrival);
+}
+
+/* The first of the oldest version that waits, BUFFER_NONE if nothing does. */
+static uint32_t oldest_version(sim_clock *c) {
+  while (!eq_is_empty(&c->by_version)) {
+    const sim_event *e = eq_top(&c->by_version);
+    if (c->buffer.pool[e->node].arrival == e->data) return e->node;
+    eq_pop(&c->by_version);
+  }
+  return BUFFER_NONE;
+}
+
+static void drop_stale(sim_clock *c) {
+  for (uint32_t i = oldest_version(c);
+       i != BUFFER_NONE && c->version - buffer_version(&c->buffer, i) > c->spec->window;
+       i = oldest_version(c))
+    drop(c, i);
 }
 
 int queue_choose(sim_clock *c) {
@@ -81,7 +97,7 @@ int queue_choose(sim_clock *c) {
   for (size_t n = 0; n < spec->batches; ++n) {
     uint32_t slot = spec->queue == QUEUE_FIFO   ? b->oldest
                     : spec->queue == QUEUE_LIFO ? b->newest
-                                                : oldest_version(b);
+                                                : oldest_version(c);
     buffer_remove(b, slot);
     c->chosen[n] = slot;
   }

@@ -213,6 +213,7 @@ static gl_status batch_arrives(sim_clock *c, uint32_t slot, gl_error *err) {
   buffer *b = &c->buffer;
   b->pool[slot].facts.arrived_s = c->now;
   buffer_insert(b, slot, c->spec->queue == QUEUE_HETERORL);
+  if (!queue_note(c, slot)) return gl_fail_memory(err, "waiting batches");
   if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) {
     uint32_t oldest = b->oldest;
     buffer_remove(b, oldest);
@@ -406,6 +407,7 @@ static gl_status allocate(sim_clock *c, schedule *out, gl_error *err) {
   buffer_init(&c->buffer);
   eq_init(&c->events);
   eq_init(&c->slots);
+  eq_init(&c->by_version);
   if (c->updates > SIZE_MAX / spec->batches) return gl_fail_memory(err, "the schedule");
   c->samplers = calloc(spec->n_samplers, sizeof *c->samplers);
   c->chosen = calloc(spec->batches, sizeof *c->chosen);
@@ -491,6 +493,7 @@ gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed,
   if (status == GL_OK) summarise(&c);
   eq_fini(&c.events);
   eq_fini(&c.slots);
+  eq_fini(&c.by_version);
   buffer_fini(&c.buffer);
   if (c.generator != NULL) gsl_rng_free(c.generator);
   free(c.samplers);
