@@ -1,7 +1,9 @@
 /* The event queue at work: M/M/1, whose mean sojourn 1/(mu - lambda) is known, and a star. */
 #include "experiments/bench.h"
+#include "experiments/recipe.h"
 #include "experiments/seconds.h"
 #include "sim/queueing.h"
+#include "sim/schedule.h"
 #include "sim/star.h"
 
 #include <math.h>
@@ -37,7 +39,34 @@ static gl_status bench_star(bench_result *r, gl_error *err) {
   return GL_OK;
 }
 
+/* The whole clock, with links, gates and batches, on the recipe ten_thousand_samplers. */
+static gl_status bench_cluster(bench_result *r, gl_error *err) {
+  cfg_doc *doc = NULL;
+  cluster_spec *cluster = NULL;
+  recipe read;
+  schedule s = {0};
+  gl_status status = recipe_load(&doc, "ten_thousand_samplers", NULL, 0, err);
+  if (status == GL_OK) status = recipe_read(&read, doc, err);
+  if (status == GL_OK) status = cluster_parse(&cluster, read.cluster, err);
+  double begun = seconds_now();
+  if (status == GL_OK) status = schedule_build(&s, cluster, read.seed, read.steps, err);
+  double took = seconds_now() - begun;
+  if (status == GL_OK) {
+    bench_add(r, "cluster_batches_per_s", s.clock.batches_generated / took, NAN,
+              "batches generated per second by ten_thousand_samplers");
+    bench_add(r, "cluster_bytes_per_sampler", (double)s.sampler_bytes, 200,
+              "bytes a sampler besides events and batches (aim: below)");
+    bench_add(r, "cluster_batch_bytes", (double)s.batch_bytes, NAN,
+              "bytes of all batches in work, on the way or waiting, at the peak");
+  }
+  schedule_fini(&s);
+  cluster_free(cluster);
+  cfg_free(doc);
+  return status;
+}
+
 gl_status bench_des(bench_result *r, size_t customers, gl_error *err) {
   gl_status status = bench_mm1(r, customers, err);
-  return status == GL_OK ? bench_star(r, err) : status;
+  if (status == GL_OK) status = bench_star(r, err);
+  return status == GL_OK ? bench_cluster(r, err) : status;
 }

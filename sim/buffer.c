@@ -12,6 +12,13 @@ void buffer_fini(buffer *b) {
   buffer_init(b);
 }
 
+size_t buffer_bytes(const buffer *b) {
+  size_t bytes = b->capacity * sizeof *b->pool;
+  for (size_t i = 0; i < b->n_pool; ++i)
+    bytes += b->pool[i].segment_capacity * sizeof *b->pool[i].segments;
+  return bytes;
+}
+
 static int grow(buffer *b) {
   if (b->n_pool < b->capacity) return 1;
   size_t capacity = b->capacity == 0 ? 64 : 2 * b->capacity;

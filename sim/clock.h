@@ -14,6 +14,11 @@ typedef enum sampler_state {
   SAMPLER_DOWN     /* crashed */
 } sampler_state;
 
+/* Where one of a sampler's sequences of draws stands; its stream follows from the sampler. */
+typedef struct draw_state {
+  uint32_t index, bad;
+} draw_state;
+
 typedef struct sampler {
   const sampler_group *group;
   double due_s;           /* SYNC_PULL: when the next fetch may happen */
@@ -21,7 +26,7 @@ typedef struct sampler {
   double busy_s;
   int64_t version;
   int resend; /* SYNC_PUSH: weights wait for the link */
-  delay_source delay, data_delay, generation, jitter;
+  draw_state delay, data_delay, generation, jitter;
   link_state up, down;
   uint32_t crashes;
   uint32_t slot, ordinal;

@@ -36,6 +36,21 @@ static gl_status post(sim_clock *c, double time, uint32_t rank, uint32_t kind, u
   return gl_fail_memory(err, "events");
 }
 
+/* The next draw of a sampler's law; few bytes of state, for there may be millions of samplers. */
+static double draw(const delay_law *law, uint64_t seed, rng_purpose purpose, uint64_t entity,
+                   draw_state *state) {
+  delay_source source = {rng_stream_at(seed, purpose, entity), state->index, (int)state->bad};
+  double x = delay_draw(law, &source);
+  *state = (draw_state){(uint32_t)source.index, (uint32_t)source.bad};
+  return x;
+}
+
+static double draw_weights_delay(sim_clock *c, uint32_t i) {
+  sampler *s = &c->samplers[i];
+  uint64_t link = c->spec->shared_delays ? shared_link : 2 * (uint64_t)i + 1;
+  return draw(s->group->delay, c->seed, RNG_DELAY, link, &s->delay);
+}
+
 /* --- samplers ----------------------------------------------------------------------------------
  */
 
@@ -61,7 +76,7 @@ static gl_status weights_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_e
   sampler *s = &c->samplers[i];
   if (s->state != SAMPLER_LOADING || s->ends_s != c->now) return GL_OK; /* crashed since */
   if (version != UINT64_MAX) s->version = (int64_t)version;
-  s->due_s = c->now + delay_draw(s->group->delay, &s->delay);
+  s->due_s = c->now + draw_weights_delay(c, i);
   s->state = SAMPLER_READY;
   return post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 1, err);
 }
@@ -82,8 +97,10 @@ static int draw_generation(sim_clock *c, sampler *s, schedule_batch *facts, doub
   if (g->responses.lengths != NULL && !response_draw(&cost, &g->responses, &c->slots, c->seed,
                                                      facts->id, c->spec->samples_per_batch))
     return 0;
-  double once = delay_draw(g->generation, &s->generation);
-  *seconds = (once + cost.seconds) * delay_draw(g->jitter, &s->jitter) / g->speed;
+  uint64_t i = facts->sampler;
+  double once = draw(g->generation, c->seed, RNG_GENERATION, 2 * i, &s->generation);
+  double factor = draw(g->jitter, c->seed, RNG_GENERATION, 2 * i + 1, &s->jitter);
+  *seconds = (once + cost.seconds) * factor / g->speed;
   facts->tokens = cost.tokens;
   facts->bytes = c->spec->rollout_bytes + c->spec->bytes_per_token * cost.tokens;
   return 1;
@@ -126,7 +143,8 @@ static gl_status generation_ends(sim_clock *c, uint32_t i, gl_error *err) {
   link_trip trip = link_send(&s->group->up, &s->up, c->seed, c->generator, c->now, facts->bytes);
   c->bytes_up += trip.bytes;
   c->retransmissions += trip.retransmissions;
-  double arrival = trip.end_s + delay_draw(s->group->data_delay, &s->data_delay);
+  double arrival =
+      trip.end_s + draw(s->group->data_delay, c->seed, RNG_DELAY, 2 * (uint64_t)i, &s->data_delay);
   uint32_t kind = trip.delivered ? BATCH_ARRIVES : BATCH_LOST;
   gl_status status = post(c, arrival, RANK_ARRIVAL, kind, i, s->slot, err);
   return status != GL_OK ? status : post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
@@ -158,7 +176,7 @@ static gl_status push_weights(sim_clock *c, uint32_t i, gl_error *err) {
     s->resend = 1;
     return post(c, trip.end_s, RANK_ARRIVAL, LINK_FREE, i, 0, err);
   }
-  double arrival = trip.end_s + delay_draw(s->group->delay, &s->delay);
+  double arrival = trip.end_s + draw_weights_delay(c, i);
   return post(c, arrival, RANK_ARRIVAL, WEIGHTS_ARRIVE, i, (uint64_t)c->published, err);
 }
 
@@ -387,15 +405,10 @@ static gl_status start(sim_clock *c, uint64_t seed, gl_error *err) {
   for (size_t g = 0; g < spec->n_groups; ++g)
     for (size_t k = 0; k < spec->groups[g].count && status == GL_OK; ++k, ++i) {
       sampler *s = &c->samplers[i];
-      uint64_t link = spec->shared_delays ? shared_link : 2 * i + 1;
       *s = (sampler){.group = &spec->groups[g], .slot = BUFFER_NONE};
-      s->delay.stream = rng_stream_at(seed, RNG_DELAY, link);
-      s->data_delay.stream = rng_stream_at(seed, RNG_DELAY, 2 * i);
-      s->generation.stream = rng_stream_at(seed, RNG_GENERATION, 2 * i);
-      s->jitter.stream = rng_stream_at(seed, RNG_GENERATION, 2 * i + 1);
       s->up.entity = 2 * i;
       s->down.entity = 2 * i + 1;
-      if (spec->sync == SYNC_PULL) s->due_s = delay_draw(s->group->delay, &s->delay);
+      if (spec->sync == SYNC_PULL) s->due_s = draw_weights_delay(c, (uint32_t)i);
       status = plan_crash(c, (uint32_t)i, err);
       if (status == GL_OK) status = post(c, 0, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
     }
@@ -491,6 +504,8 @@ gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed,
   if (status == GL_OK) status = run(&c, err);
   if (status == GL_OK) status = count_staleness(out, err);
   if (status == GL_OK) summarise(&c);
+  out->sampler_bytes = sizeof(sampler);
+  out->batch_bytes = buffer_bytes(&c.buffer);
   eq_fini(&c.events);
   eq_fini(&c.slots);
   eq_fini(&c.by_version);

@@ -50,6 +50,8 @@ typedef struct schedule {
                           oldest version */
   size_t n_staleness;
   clock_row clock;
+  size_t sampler_bytes; /* what the clock held: per sampler, */
+  size_t batch_bytes;   /* and for all batches in work, on the way or waiting at its peak */
 } schedule;
 
 /* Runs the cluster's clock until `updates` learner updates are done. Pure function of (spec, seed,
