@@ -100,14 +100,13 @@ typedef struct quantity {
   cell_metric m;
   const char *axis;
   double scale;
-  int logarithmic; /* axis */
 } quantity;
 
 static const quantity quantities[] = {
-    {CELL_KL_EXACT, "kl_exact [nat]", 1, 0},
-    {CELL_ESTIMATION_ERROR, "estimation_error", 1, 1},
-    {CELL_LOG_IW_VARIANCE_PQ, "log₁₀ iw_variance_pq", M_LOG10E, 0},
-    {CELL_LOG_IW_VARIANCE_GEPO, "log₁₀ iw_variance_gepo", M_LOG10E, 0}};
+    {CELL_KL_EXACT, "kl_exact [nat]", 1},
+    {CELL_ESTIMATION_ERROR, "estimation_error", 1},
+    {CELL_LOG_IW_VARIANCE_PQ, "log₁₀ iw_variance_pq", M_LOG10E},
+    {CELL_LOG_IW_VARIANCE_GEPO, "log₁₀ iw_variance_gepo", M_LOG10E}};
 enum { MOST_QUANTITIES = sizeof quantities / sizeof *quantities };
 
 static size_t kept_quantities(const summary *s, const quantity **kept) {
@@ -126,6 +125,18 @@ static const cell_summary *cell_of(const summary *s, size_t group, size_t algori
     if (s->cells[i].cell->group == group && s->cells[i].cell->algorithm == algorithm)
       return &s->cells[i];
   return NULL;
+}
+
+/* A logarithmic axis for values that are all positive and span more than two decades. */
+static int spans_decades(const summary *s, const quantity *q) {
+  double least = INFINITY, largest = 0;
+  for (size_t c = 0; c < s->n_cells; c++) {
+    double v = q->scale * s->cells[c].metric[q->m].value;
+    if (!isfinite(v)) continue;
+    least = fmin(least, v);
+    largest = fmax(largest, v);
+  }
+  return least > 0 && largest > 100 * least;
 }
 
 static void write_divergence_line(figure_page *p, size_t panel, const summary *s,
@@ -159,7 +170,7 @@ static gl_status write_divergence_page(const summary *s, const figure_request *q
     const quantity *of = kept[panel % n];
     snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "%s", of->axis);
     snprintf(p.panels[panel].title, sizeof p.panels[panel].title, "%s", grid->headings[slice]);
-    p.panels[panel].logarithmic = of->logarithmic;
+    p.panels[panel].logarithmic = spans_decades(s, of);
     for (size_t a = 0; a < p.n_lines; a++) write_divergence_line(&p, panel, s, grid, slice, a, of);
   }
   return page_end(&p, GL_OK, err);
