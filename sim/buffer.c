@@ -19,6 +19,12 @@ size_t buffer_bytes(const buffer *b) {
   return bytes;
 }
 
+size_t buffer_in_use(const buffer *b) {
+  size_t n = b->n_pool;
+  for (uint32_t i = b->free_slot; i != BUFFER_NONE; i = b->pool[i].newer) --n;
+  return n;
+}
+
 static int grow(buffer *b) {
   if (b->n_pool < b->capacity) return 1;
   size_t capacity = b->capacity == 0 ? 64 : 2 * b->capacity;

@@ -28,6 +28,8 @@ void buffer_init(buffer *b);
 void buffer_fini(buffer *b);
 /* Memory held by records and their segments. */
 size_t buffer_bytes(const buffer *b);
+/* Records in use. */
+size_t buffer_in_use(const buffer *b);
 /* A fresh record with its first segment at version; BUFFER_NONE if memory is short. */
 uint32_t buffer_take(buffer *b, int64_t version);
 /* Ends the open segment at a fraction of the response and begins another. 0: memory is short. */

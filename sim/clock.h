@@ -40,7 +40,7 @@ typedef struct sim_clock {
   event_queue by_version; /* what waits, by (version, arrival): see queue_note */
   sampler *samplers;
   double now;
-  uint64_t tickets; /* batches begun */
+  uint64_t tickets; /* batches begun, less those that will not be trained */
   /* learner */
   int64_t version, published, newest_trained;
   int learner_busy, wake_pending;
@@ -51,7 +51,8 @@ typedef struct sim_clock {
   /* result */
   schedule *out;
   size_t updates, segment_capacity;
-  uint64_t generated, dropped, lost;
+  uint64_t begun, generated, dropped, lost;
+  double waited_s, waiting_integral_s;
   double bytes_up, bytes_down, retransmissions;
   int wake_gated; /* a ticket came back: gated samplers may look again */
   uint64_t seed;
@@ -66,6 +67,8 @@ static inline void return_ticket(sim_clock *c) {
 
 /* Tells the queue of a batch that has joined the buffer. 0: memory is short. */
 int queue_note(sim_clock *c, uint32_t slot);
+/* Throws a waiting batch away. */
+void queue_drop(sim_clock *c, uint32_t slot);
 /* Fills clock->chosen with the batches of the next update, removed from the buffer; 0 where the
  * rule has to wait. Batches too old to train are dropped on the way. */
 int queue_choose(sim_clock *c);

@@ -201,7 +201,8 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *e
   c->sync = (sync_rule)cfg_choice(&r, "sync", (int)p->sync, sync_names, 2);
   c->in_flight = cfg_bool(&r, "in_flight", p->in_flight);
   c->ahead = cfg_int(&r, "ahead", p->ahead, 0, INT64_MAX);
-  c->window = cfg_int(&r, "window", p->window, 0, INT64_MAX);
+  /* The gate bounds how many batches are begun; slow samplers' may still arrive too late. */
+  c->window = cfg_int(&r, "window", p->window < c->ahead ? p->window : c->ahead, 0, INT64_MAX);
   c->weights_bytes = cfg_double(&r, "weights_bytes", 0, 0, 1e18);
   c->rollout_bytes = cfg_double(&r, "rollout_bytes", 0, 0, 1e18);
   c->bytes_per_token = cfg_double(&r, "bytes_per_token", 0, 0, 1e9);

@@ -1,7 +1,8 @@
 /* Which waiting batch is trained next. */
 #include "sim/clock.h"
 
-static void drop(sim_clock *c, uint32_t slot) {
+void queue_drop(sim_clock *c, uint32_t slot) {
+  c->waited_s += c->now - c->buffer.pool[slot].facts.arrived_s;
   buffer_remove(&c->buffer, slot);
   buffer_release(&c->buffer, slot);
   ++c->dropped;
@@ -33,7 +34,7 @@ static void heterorl_trim(sim_clock *c) {
   buffer *b = &c->buffer;
   while (b->oldest != BUFFER_NONE &&
          buffer_version(b, b->oldest) < c->newest_trained - c->spec->window)
-    drop(c, b->oldest);
+    queue_drop(c, b->oldest);
 }
 
 static int choose_heterorl(sim_clock *c) {
@@ -84,7 +85,7 @@ static void drop_stale(sim_clock *c) {
   for (uint32_t i = oldest_version(c);
        i != BUFFER_NONE && c->version - buffer_version(&c->buffer, i) > c->spec->window;
        i = oldest_version(c))
-    drop(c, i);
+    queue_drop(c, i);
 }
 
 int queue_choose(sim_clock *c) {

@@ -129,6 +129,7 @@ static gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_er
   s->ends_s = c->now + fmax(time, shortest_generation_s);
   s->state = SAMPLER_GENERATING;
   ++c->tickets;
+  ++c->begun;
   return post(c, s->ends_s, RANK_ARRIVAL, GENERATION_ENDS, i, 0, err);
 }
 
@@ -232,13 +233,7 @@ static gl_status batch_arrives(sim_clock *c, uint32_t slot, gl_error *err) {
   b->pool[slot].facts.arrived_s = c->now;
   buffer_insert(b, slot, c->spec->queue == QUEUE_HETERORL);
   if (!queue_note(c, slot)) return gl_fail_memory(err, "waiting batches");
-  if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) {
-    uint32_t oldest = b->oldest;
-    buffer_remove(b, oldest);
-    buffer_release(b, oldest);
-    ++c->dropped;
-    return_ticket(c);
-  }
+  if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) queue_drop(c, b->oldest);
   return wake_learner(c, err);
 }
 
@@ -274,6 +269,7 @@ static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
   schedule_batch *b = &out->batches[out->n_batches++];
   *b = p->facts;
   b->trained_s = c->now;
+  c->waited_s += c->now - b->arrived_s;
   b->first_segment = out->n_segments;
   memcpy(&out->segments[out->n_segments], p->segments, b->n_segments * sizeof *p->segments);
   out->n_segments += b->n_segments;
@@ -383,6 +379,7 @@ static gl_status run(sim_clock *c, gl_error *err) {
   while ((size_t)c->version < c->updates) {
     if (eq_is_empty(&c->events)) return deadlock(c, "stands still", err);
     sim_event e = eq_pop(&c->events);
+    c->waiting_integral_s += (double)c->buffer.waiting * (e.time - c->now);
     c->now = e.time;
     gl_status status = handle(c, &e, err);
     if (status == GL_OK && c->wake_gated && c->spec->ahead < INT64_MAX) status = wake_gated(c, err);
@@ -495,6 +492,19 @@ static void summarise(sim_clock *c) {
   };
 }
 
+static void keep_books(sim_clock *c) {
+  schedule *s = c->out;
+  const buffer *b = &c->buffer;
+  s->waited_s = c->waited_s;
+  for (uint32_t i = b->oldest; i != BUFFER_NONE; i = b->pool[i].newer)
+    s->waited_s += c->now - b->pool[i].facts.arrived_s;
+  s->waiting_integral_s = c->waiting_integral_s;
+  s->begun = c->begun;
+  s->pending = buffer_in_use(b);
+  s->sampler_bytes = sizeof(sampler);
+  s->batch_bytes = buffer_bytes(b);
+}
+
 gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
                          gl_error *err) {
   *out = (schedule){0};
@@ -504,8 +514,7 @@ gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed,
   if (status == GL_OK) status = run(&c, err);
   if (status == GL_OK) status = count_staleness(out, err);
   if (status == GL_OK) summarise(&c);
-  out->sampler_bytes = sizeof(sampler);
-  out->batch_bytes = buffer_bytes(&c.buffer);
+  if (status == GL_OK) keep_books(&c);
   eq_fini(&c.events);
   eq_fini(&c.slots);
   eq_fini(&c.by_version);

@@ -50,6 +50,11 @@ typedef struct schedule {
                           oldest version */
   size_t n_staleness;
   clock_row clock;
+  /* Books that must balance: begun = trained + dropped + lost + pending, and by Little's law the
+   * time that batches waited, those still there with their time so far, is the integral over time
+   * of their number. */
+  uint64_t begun, pending; /* batches; pending: in work, on the way or waiting at the end */
+  double waited_s, waiting_integral_s;
   size_t sampler_bytes; /* what the clock held: per sampler, */
   size_t batch_bytes;   /* and for all batches in work, on the way or waiting at its peak */
 } schedule;
