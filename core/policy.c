@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_ARRAYS = 6, RESPONSE_ARRAYS = 9, GROUP_ARRAYS = 3 };
+enum { TOKEN_ARRAYS = 6, RESPONSE_ARRAYS = 10, GROUP_ARRAYS = 3 };
 
 struct policy_workspace {
   double *space;
@@ -56,9 +56,9 @@ static void lay_out(policy_state *s, policy_workspace *ws) {
   double *at = ws->space;
   double **token[TOKEN_ARRAYS] = {&s->log_ratio, &s->x,    &s->coefficient,
                                   &s->factor,    &s->keep, &s->m2_keep};
-  double **response[RESPONSE_ARRAYS] = {&s->advantage, &s->z,     &s->kept,  &s->seq_x,
-                                        &s->seq_p,     &s->seq_q, &s->seq_g, &s->seq_jacobian,
-                                        &s->seq_share};
+  double **response[RESPONSE_ARRAYS] = {&s->advantage, &s->z,       &s->kept,  &s->seq_x,
+                                        &s->seq_p,     &s->seq_q,   &s->seq_g, &s->seq_jacobian,
+                                        &s->seq_share, &s->seq_open};
   double **group[GROUP_ARRAYS] = {&s->baseline, &s->scale, &s->active};
   for (size_t k = 0; k < TOKEN_ARRAYS; k++) *token[k] = take(&at, in->n_tokens);
   for (size_t k = 0; k < RESPONSE_ARRAYS; k++) *response[k] = take(&at, in->n_responses);
@@ -68,6 +68,7 @@ static void lay_out(policy_state *s, policy_workspace *ws) {
   if (s->row->mis_level == LEVEL_NONE) s->keep = NULL;
   if (s->row->clip != CLIP_SECOND_MOMENT || s->row->m2_form != M2_REMOVE)
     s->m2_keep = s->row->clip == CLIP_SECOND_MOMENT ? s->m2_keep : NULL;
+  s->bounds = policy_bounds_of(s->row);
   s->logold = in->logq;
   if (s->row->old_policy == OLD_PROXIMAL) s->logold = in->logprox != NULL ? in->logprox : in->logp;
 }

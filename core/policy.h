@@ -30,7 +30,8 @@ typedef struct policy_input {
   const double *logp;        /* [n_tokens] learner now */
   const double *logq;        /* [n_tokens] sampler (or its truncated law, where the recipe says) */
   const double *logprox;     /* [n_tokens] learner at the batch's first update; NULL: same as logp
-                                at a first update, i.e. treated as constant copies of logp */
+                                at a first update, i.e. treated as constant copies of logp; a
+                                decoupled row after the first update must be given them */
   const double *logref;      /* [n_tokens] reference policy; NULL unless ref_kl_coef != 0 */
   const double *version_gap; /* [n_tokens] learner version - token version; NULL: unknown */
   const double *log_denominator; /* [n_groups] log sum_y q(y)^2 for denominator: exact; else NULL */
@@ -57,9 +58,16 @@ typedef struct policy_workspace policy_workspace;
 policy_workspace *policy_workspace_new(void); /* NULL if memory is short */
 void policy_workspace_free(policy_workspace *ws);
 
-/* Evaluates a row on a batch. GL_EINPUT when the row needs what the input lacks (logprox for a
- * decoupled row after a first update, exact denominators outside enumerable worlds, rewards of 0/1
- * for disco), with a text that names it. Deterministic: the same input gives the same bits. */
+/* Evaluates row on the batch `in` (arrays shaped as policy_input says; nothing in it is changed),
+ * writes what out asks for (shaped as policy_output says; out->loss always, out->metric unless
+ * skip_metrics) and keeps nothing but ws's memory, which grows to the largest batch seen. Formulas:
+ * MATH.md section 2 and ALGORITHMS.md, by row; metrics: MATH.md section 3.
+ *
+ * GL_EINPUT, with a text that names what is wrong and the remedy: fields that do not go together
+ * (policy_row_check), ref_kl_coef without logref, denominator: exact without log_denominator,
+ * rewards other than 0 and 1 for objective: disco or outside [0, 1] for scale: beta. GL_ENOMEM if
+ * ws cannot grow. out is then unspecified, ws stays usable. A missing logprox is no error: it means
+ * a first update. Deterministic: the same input gives the same bits. */
 gl_status policy_evaluate(const policy_row *row, const policy_input *in, policy_output *out,
                           policy_workspace *ws, gl_error *err);
 

@@ -19,6 +19,10 @@ gl_status policy_row_check(const policy_row *row, gl_error *err) {
        "clip: second_moment needs ratio: token"},
       {row->clip == CLIP_GAMMA && row->ratio != RATIO_SEQUENCE,
        "clip: gamma needs ratio: sequence"},
+      {row->clip == CLIP_GAMMA && row->tis_level != LEVEL_NONE && row->tis_level != LEVEL_TOKEN,
+       "clip: gamma adds the logarithms of token factors to ln W; set tis_level: none or token"},
+      {row->scale == SCALE_BETA && row->baseline != BASELINE_GROUP_MEAN,
+       "scale: beta is defined about the group's mean; set baseline: group_mean"},
       {row->clip == CLIP_PPO_POWER && !token,
        "clip: ppo_power needs a token ratio (token, prefix)"},
       {row->denominator_gradient &&
@@ -34,8 +38,6 @@ gl_status policy_row_check(const policy_row *row, gl_error *err) {
        "objective: disco needs ratio: none (log-L) or token (L-ratio)"},
       {disco && (row->clip != CLIP_NONE || row->tis_level || row->mis_level || row->token_mask),
        "objective: disco takes no clip, truncation or mask"},
-      {row->mis_level == LEVEL_TOKEN_GEOMETRIC, "mis_level: token_geometric does not exist; use "
-                                                "token, sequence or sequence_mean"},
       {row->mis_min > row->mis_max || row->tis_min > row->tis_max ||
            row->positive_low > row->positive_high || row->negative_low > row->negative_high,
        "a lower limit is above its upper limit (tis_, mis_, positive_ or negative_)"},

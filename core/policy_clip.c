@@ -63,13 +63,28 @@ static double log_width_low(double eps) {
   return eps < 1 ? log1p(-eps) : -INFINITY;
 }
 
+policy_bounds policy_bounds_of(const policy_row *row) {
+  policy_bounds b = {.mask_low = -INFINITY, .mask_high = INFINITY};
+  b.low = log_width_low(row->eps_low);
+  b.high = log1p(row->eps_high);
+  b.dual = log(row->dual_clip);
+  if (row->token_mask) {
+    b.mask_low = log_width_low(row->mask_low);
+    b.mask_high = log1p(row->mask_high);
+  }
+  return b;
+}
+
+int policy_masked(const policy_state *s, double x, double a) {
+  return (a > 0 && x > s->bounds.mask_high) || (a < 0 && x < s->bounds.mask_low);
+}
+
 int policy_gate(const policy_state *s, double x, double a, double position, double *f, double *d) {
   const policy_row *row = s->row;
   int acts = 0;
   switch (row->clip) {
   case CLIP_PPO:
-    acts =
-        bounded(x, a, log_width_low(row->eps_low), log1p(row->eps_high), log(row->dual_clip), f, d);
+    acts = bounded(x, a, s->bounds.low, s->bounds.high, s->bounds.dual, f, d);
     break;
   case CLIP_PPO_POWER: {
     double width = pow(position, row->clip_power);
@@ -103,8 +118,7 @@ int policy_gate(const policy_state *s, double x, double a, double position, doub
     *f = *d = exp(x);
     break;
   }
-  if (row->token_mask &&
-      ((a > 0 && x > log1p(row->mask_high)) || (a < 0 && x < log_width_low(row->mask_low)))) {
+  if (policy_masked(s, x, a)) {
     *f = *d = 0;
     acts = 1;
   }

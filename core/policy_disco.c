@@ -59,6 +59,7 @@ gl_status policy_disco(policy_state *s, gl_error *err) {
     s->z[i] = 1 / tokens;
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
       double d = s->row->ratio == RATIO_TOKEN ? exp(s->x[t]) : 1;
+      if (s->row->ratio == RATIO_TOKEN && !policy_token_open(s, t)) d = 0;
       s->coefficient[t] = policy_times(h, d) + push / tokens;
     }
   }

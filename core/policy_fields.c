@@ -90,8 +90,9 @@ static const policy_field fields[] = {
     NUMBER(mixture, 0, 1, "share of P in the mixture ratio's denominator"),
     NUMBER(rho_bar, TINY, INFINITY, "V-trace's cap of rho"),
     NUMBER(c_bar, TINY, INFINITY, "V-trace's cap of c"),
-    NUMBER(token_log_clamp, 0, INFINITY,
-           "token log-ratios are limited to +- this, gradient 0 beyond"),
+    NUMBER(
+        token_log_clamp, 0, INFINITY,
+        "token log-ratios are limited to +- this, gradient 0 beyond (group_expectation has none)"),
     NUMBER(log_floor, -INFINITY, 0, "lower limit of the log of a response or prefix ratio"),
     NUMBER(log_cap, 0, INFINITY, "upper limit of the log of a response or prefix ratio"),
     CHOICE(
@@ -154,7 +155,9 @@ static const policy_field fields[] = {
     NUMBER(tis_max, 0, INFINITY, "upper limit of the factor"),
     NUMBER(tis_log_clamp, 0, INFINITY, "l0 (or its sum) is limited to +- this first"),
     BOOLEAN(tis_normalise, "divide the factors by their mean over the batch's tokens"),
-    CHOICE(mis_level, level_names, "0/1 factor by a test on a token, a response's sum or its mean"),
+    /* all but the last level: a test has no truncated token factors to average */
+    {"mis_level", FIELD_CHOICE, offsetof(policy_row, mis_level), level_names,
+     COUNT(level_names) - 1, 0, 0, "0/1 factor by a test on a token, a response's sum or its mean"},
     CHOICE(mis_test, test_names,
            "ratio: exp(l0) in [mis_min, mis_max]; k1: -l0 in [log mis_min, log mis_max]; "
            "k2 l0^2/2 and k3 exp(l0)-l0-1: at most mis_max"),

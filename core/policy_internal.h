@@ -14,6 +14,12 @@ typedef struct policy_rank {
   size_t token;
 } policy_rank;
 
+/* Logarithms of the row's constant bounds, taken once per evaluation. */
+typedef struct policy_bounds {
+  double low, high, dual;     /* clip: ppo */
+  double mask_low, mask_high; /* token_mask; infinite where it is off */
+} policy_bounds;
+
 typedef struct policy_state {
   const policy_row *row;
   const policy_input *in;
@@ -23,10 +29,12 @@ typedef struct policy_state {
   double *factor, *keep, *m2_keep;                  /* [n_tokens]; NULL: all 1 */
   double *advantage, *z, *kept, *seq_x, *seq_share; /* [n_responses] */
   double *seq_p, *seq_q, *seq_g, *seq_jacobian;     /* [n_responses] */
+  double *seq_open;                                 /* [n_responses] 0 beyond log_floor, log_cap */
   double *baseline, *scale, *active;                /* [n_groups] */
   policy_rank *rank;                                /* [n_tokens], clip: second_moment only */
-  double m2_bound;                                  /* log bound of second_moment: threshold */
-  int sequence_level;                               /* x is one number per response */
+  policy_bounds bounds;
+  double m2_bound;    /* log bound of second_moment: threshold */
+  int sequence_level; /* x is one number per response */
   double objective, objective_inf, inf_size, clipped, units;
 } policy_state;
 
@@ -49,6 +57,11 @@ void policy_factors(policy_state *s);
 void policy_aggregation(policy_state *s);
 gl_status policy_ratios(policy_state *s, gl_error *err);
 void policy_second_moment(policy_state *s);
+policy_bounds policy_bounds_of(const policy_row *row);
+/* Whether token_mask zeroes log-ratio x. */
+int policy_masked(const policy_state *s, double x, double advantage);
+/* Whether the gradient of token t reaches its log-ratio: not beyond token_log_clamp. */
+int policy_token_open(const policy_state *s, size_t t);
 /* Value f(x) and slope df/dx of the row's clip; position counts tokens from 1. */
 int policy_gate(const policy_state *s, double x, double advantage, double position, double *value,
                 double *slope);

@@ -22,11 +22,10 @@ static double omega(const policy_state *s, size_t i, size_t t) {
   return s->factor == NULL ? w : policy_times(w, s->factor[t]);
 }
 
-/* Whether token t's log-ratio is inside the clamps through which the gradient passes. */
+/* Whether the gradient passes token t's clamp and, for GMPO, its clip. */
 static int passes_gradient(const policy_state *s, size_t t, double a) {
   const policy_row *row = s->row;
-  double raw = s->in->logp[t] - s->logold[t];
-  if (fabs(raw) > row->token_log_clamp) return 0;
+  if (!policy_token_open(s, t)) return 0;
   if (row->clip != CLIP_TOKEN_LOG) return 1;
   return a >= 0 ? s->log_ratio[t] <= row->eps_high : s->log_ratio[t] >= -row->eps_low;
 }
@@ -35,10 +34,10 @@ static void token_terms(policy_state *s, size_t i) {
   const policy_row *row = s->row;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double a = s->advantage[i];
-  int limited = !isinf(row->token_log_clamp);
   for (size_t t = lo; t < hi; t++) {
     double f, d, w = omega(s, i, t);
-    s->clipped += policy_gate(s, s->x[t], a, (double)(t - lo + 1), &f, &d);
+    int acts = policy_gate(s, s->x[t], a, (double)(t - lo + 1), &f, &d);
+    s->clipped += acts || (s->m2_keep != NULL && s->m2_keep[t] == 0);
     s->coefficient[t] = 0;
     if (a == 0 || w == 0) continue;
     if (!row->ratio_gradient) {
@@ -47,16 +46,15 @@ static void token_terms(policy_state *s, size_t i) {
       continue;
     }
     add(s, policy_times(w * a, f), s->x[t]);
-    int cut = limited && !passes_gradient(s, t, a);
-    cut = cut ||
-          (row->ratio == RATIO_PREFIX && (s->x[t] >= row->log_cap || s->x[t] <= row->log_floor));
-    if (!cut) s->coefficient[t] = policy_times(w * a, d);
+    int limited =
+        row->ratio == RATIO_PREFIX && (s->x[t] >= row->log_cap || s->x[t] <= row->log_floor);
+    if (!limited && policy_token_open(s, t)) s->coefficient[t] = policy_times(w * a, d);
   }
   s->units += (double)(hi - lo);
 }
 
 /* GMPO: the clip acts on each token's logarithm inside the geometric mean. */
-static int token_log_gate(const policy_state *s, size_t i, double *f) {
+static int token_log_gate(const policy_state *s, size_t i, double *f, double *d) {
   const policy_row *row = s->row;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0, a = s->advantage[i];
@@ -66,8 +64,11 @@ static int token_log_gate(const policy_state *s, size_t i, double *f) {
     acts = acts || kept != l;
     sum += kept;
   }
-  *f = exp(policy_limit(sum / (double)(hi - lo), row->log_floor, row->log_cap));
-  return acts;
+  double mean = sum / (double)(hi - lo), x = policy_limit(mean, row->log_floor, row->log_cap);
+  int masked = policy_masked(s, s->seq_x[i], a);
+  *f = masked ? 0 : exp(x);
+  *d = x == mean ? *f : 0;
+  return acts || masked;
 }
 
 /* Aggregation weight of the whole response; with sequence_sum a response counts once. */
@@ -87,10 +88,10 @@ static void sequence_terms(policy_state *s, size_t i) {
   s->units += 1;
   if (hi == lo) return;
   if (row->clip == CLIP_TOKEN_LOG) {
-    s->clipped += token_log_gate(s, i, &f);
-    d = f;
+    s->clipped += token_log_gate(s, i, &f, &d);
   } else {
     s->clipped += policy_gate(s, x, a, 1, &f, &d);
+    if (s->seq_open[i] == 0) d = 0;
   }
   if (!row->ratio_gradient) {
     for (size_t t = lo; t < hi; t++) {
@@ -100,8 +101,7 @@ static void sequence_terms(policy_state *s, size_t i) {
   } else if (row->ratio == RATIO_SEQUENCE_TOKEN) {
     for (size_t t = lo; t < hi; t++) {
       double w = omega(s, i, t) * a;
-      int inside = s->seq_jacobian[i] != 0;
-      s->coefficient[t] = inside ? policy_times(w, d) : 0;
+      s->coefficient[t] = policy_token_open(s, t) ? policy_times(w, d) : 0;
       add(s, policy_times(w, f), x);
     }
   } else {
@@ -131,12 +131,11 @@ static void spread_scope(policy_state *s, size_t first, size_t step, size_t end)
   const policy_input *in = s->in;
   int shared = s->row->denominator_gradient;
   double sum = shared ? scope_sum(s, first, step, end) : 0;
-  int limited = !isinf(s->row->token_log_clamp) || s->row->clip == CLIP_TOKEN_LOG;
   for (size_t i = first; i < end; i += step) {
     double g = shared ? through_denominator(s, i, sum) : s->seq_g[i];
     double c = policy_times(g, s->seq_jacobian[i]);
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
-      s->coefficient[t] = limited && !passes_gradient(s, t, s->advantage[i]) ? 0 : c;
+      s->coefficient[t] = passes_gradient(s, t, s->advantage[i]) ? c : 0;
   }
 }
 

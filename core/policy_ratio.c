@@ -19,6 +19,13 @@ static void token_ratios(policy_state *s) {
     s->log_ratio[t] = policy_limit(s->log_ratio[t], -clamp, clamp);
 }
 
+/* A group expectation is made of P and Q, which token_log_clamp leaves alone. */
+int policy_token_open(const policy_state *s, size_t t) {
+  double clamp = s->row->token_log_clamp;
+  return isinf(clamp) || s->row->ratio == RATIO_GROUP_EXPECTATION ||
+         fabs(s->in->logp[t] - s->logold[t]) <= clamp;
+}
+
 static void prefix_ratios(policy_state *s, size_t lo, size_t hi) {
   double sum = 0;
   for (size_t t = lo; t < hi; t++) {
@@ -55,6 +62,7 @@ static void sequence_sums(policy_state *s) {
     s->seq_x[i] = l * share;
     s->seq_jacobian[i] = share;
     s->seq_share[i] = 0;
+    s->seq_open[i] = 1;
   }
 }
 
@@ -146,7 +154,7 @@ static void mixture(policy_state *s) {
 static void limit_sequences(policy_state *s) {
   for (size_t i = 0; i < s->in->n_responses; i++) {
     double x = s->seq_x[i], kept = policy_limit(x, s->row->log_floor, s->row->log_cap);
-    if (kept != x) s->seq_jacobian[i] = 0;
+    if (kept != x) s->seq_open[i] = 0;
     s->seq_x[i] = kept;
   }
 }
@@ -161,11 +169,10 @@ static void add_truncation(policy_state *s) {
 
 static void token_level(policy_state *s) {
   const policy_input *in = s->in;
-  size_t bytes = in->n_tokens;
   if (s->row->ratio == RATIO_TOKEN)
-    for (size_t t = 0; t < bytes; t++) s->x[t] = s->log_ratio[t];
+    for (size_t t = 0; t < in->n_tokens; t++) s->x[t] = s->log_ratio[t];
   if (s->row->ratio == RATIO_NONE)
-    for (size_t t = 0; t < bytes; t++) s->x[t] = 0;
+    for (size_t t = 0; t < in->n_tokens; t++) s->x[t] = 0;
   for (size_t i = 0; i < in->n_responses; i++) {
     size_t lo = in->token_start[i], hi = in->token_start[i + 1];
     if (s->row->ratio == RATIO_PREFIX) prefix_ratios(s, lo, hi);

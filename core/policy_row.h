@@ -144,7 +144,9 @@ const policy_row *policy_rows_find(const char *name); /* NULL if unknown */
  * A wrong name or field gets file:line:column and the nearest valid one (GL_EINPUT). */
 gl_status policy_row_parse(policy_row *row, const cfg_node *node, gl_error *err);
 
-/* GL_EINPUT, naming the fields, if the row's fields do not go together. */
+/* GL_EINPUT, with the row's name, the fields and what to set, if the row's fields do not go
+ * together: a combination for which no formula of MATH.md section 2 or ALGORITHMS.md exists. Bounds
+ * of single fields are policy_row_parse()'s to check. err may be NULL as everywhere. */
 gl_status policy_row_check(const policy_row *row, gl_error *err);
 
 /* What is known of a published row besides its fields. No member is NULL; "none" where the trainer

@@ -33,6 +33,9 @@ static void wrong_rows_are_refused_with_their_place(void) {
       {"algorithm: [gepo]\n", "list"},
       {"algorithm: {base: gepo, denominator: exact, log_prob: mean}\n", "denominator: exact"},
       {"algorithm: {base: reinforce, ratio_gradient: true}\n", "ratio_gradient"},
+      {"algorithm: {base: vespo, tis_level: sequence}\n", "clip: gamma"},
+      {"algorithm: {base: bnpo, baseline: none}\n", "scale: beta"},
+      {"algorithm: {base: grpo, mis_level: token_geometric}\n", "mis_level"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     policy_row row;
