@@ -73,4 +73,7 @@ void queue_drop(sim_clock *c, uint32_t slot);
  * rule has to wait. Batches too old to train are dropped on the way. */
 int queue_choose(sim_clock *c);
 
+/* Fills the histogram, the clock row and the books of clock->out. */
+gl_status clock_summarise(sim_clock *c, gl_error *err);
+
 #endif

@@ -428,82 +428,8 @@ static gl_status allocate(sim_clock *c, schedule *out, gl_error *err) {
   return gl_fail_memory(err, "the schedule");
 }
 
-/* --- summary -----------------------------------------------------------------------------------
+/* --- the whole ---------------------------------------------------------------------------------
  */
-
-int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b) {
-  return u->version - s->segments[b->first_segment].version;
-}
-
-static gl_status count_staleness(schedule *s, gl_error *err) {
-  int64_t largest = 0;
-  for (size_t i = 0; i < s->n_updates; ++i)
-    for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
-      const schedule_update *u = &s->updates[i];
-      int64_t tau = schedule_staleness(s, u, &s->batches[u->first_batch + k]);
-      if (tau > largest) largest = tau;
-    }
-  s->n_staleness = (size_t)largest + 1;
-  s->staleness = calloc(s->n_staleness, sizeof *s->staleness);
-  if (s->staleness == NULL) return gl_fail_memory(err, "the staleness histogram");
-  for (size_t i = 0; i < s->n_updates; ++i)
-    for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
-      const schedule_update *u = &s->updates[i];
-      ++s->staleness[schedule_staleness(s, u, &s->batches[u->first_batch + k])];
-    }
-  return GL_OK;
-}
-
-/* Smallest staleness at which the histogram holds at least p of the batches. */
-static double staleness_quantile(const schedule *s, double p) {
-  double below = 0;
-  for (size_t i = 0; i < s->n_staleness; ++i) {
-    below += (double)s->staleness[i];
-    if (below >= p * (double)s->n_batches) return (double)i;
-  }
-  return 0;
-}
-
-static void summarise(sim_clock *c) {
-  schedule *s = c->out;
-  double busy = 0, sum = 0, span = c->now, n = (double)c->spec->n_samplers;
-  for (size_t i = 0; i < c->spec->n_samplers; ++i) {
-    const sampler *p = &c->samplers[i];
-    busy += p->busy_s + (p->state == SAMPLER_GENERATING ? span - p->begun_s : 0);
-  }
-  for (size_t i = 0; i < s->n_staleness; ++i) sum += (double)i * (double)s->staleness[i];
-  double trained = (double)s->n_batches;
-  s->clock = (clock_row){
-      .simulated_s = span,
-      .learner_utilisation = span > 0 ? c->busy_s / span : 0,
-      .sampler_utilisation = span > 0 ? busy / (span * n) : 0,
-      .samples_per_s = span > 0 ? trained * (double)c->spec->samples_per_batch / span : 0,
-      .bytes_up = c->bytes_up,
-      .bytes_down = c->bytes_down,
-      .staleness_mean = trained > 0 ? sum / trained : 0,
-      .staleness_max = (double)s->n_staleness - 1,
-      .staleness_p50 = staleness_quantile(s, 0.5),
-      .staleness_p95 = staleness_quantile(s, 0.95),
-      .batches_generated = (double)c->generated,
-      .batches_trained = trained,
-      .batches_dropped = (double)c->dropped,
-      .batches_lost = (double)c->lost,
-      .retransmissions = c->retransmissions,
-  };
-}
-
-static void keep_books(sim_clock *c) {
-  schedule *s = c->out;
-  const buffer *b = &c->buffer;
-  s->waited_s = c->waited_s;
-  for (uint32_t i = b->oldest; i != BUFFER_NONE; i = b->pool[i].newer)
-    s->waited_s += c->now - b->pool[i].facts.arrived_s;
-  s->waiting_integral_s = c->waiting_integral_s;
-  s->begun = c->begun;
-  s->pending = buffer_in_use(b);
-  s->sampler_bytes = sizeof(sampler);
-  s->batch_bytes = buffer_bytes(b);
-}
 
 gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
                          gl_error *err) {
@@ -512,9 +438,7 @@ gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed,
   gl_status status = allocate(&c, out, err);
   if (status == GL_OK) status = start(&c, seed, err);
   if (status == GL_OK) status = run(&c, err);
-  if (status == GL_OK) status = count_staleness(out, err);
-  if (status == GL_OK) summarise(&c);
-  if (status == GL_OK) keep_books(&c);
+  if (status == GL_OK) status = clock_summarise(&c, err);
   eq_fini(&c.events);
   eq_fini(&c.slots);
   eq_fini(&c.by_version);

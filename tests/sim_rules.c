@@ -124,6 +124,37 @@ static void empirical_laws_interpolate_what_was_measured(void) {
   unlink(path);
 }
 
+static void write_file(const char *folder, const char *name, const char *text) {
+  char path[100];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *f = fopen(path, "w");
+  CU_ASSERT_FATAL(f != NULL);
+  fputs(text, f);
+  fclose(f);
+}
+
+static void measured_files_are_found_beside_the_recipe(void) {
+  char folder[] = "/tmp/gepolab-recipeXXXXXX", recipe[100], csv[100];
+  CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
+  write_file(folder, "lengths.csv", "40\n60\n");
+  write_file(folder, "r.yaml", "{preset: fifo, lengths: {law: empirical, file: lengths.csv}}");
+  snprintf(recipe, sizeof recipe, "%s/r.yaml", folder);
+  snprintf(csv, sizeof csv, "%s/lengths.csv", folder);
+  cfg_doc *doc = NULL;
+  cluster_spec *spec = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(cfg_load_file(&doc, recipe, &err), GL_OK);
+  CU_ASSERT_EQUAL(cluster_parse(&spec, cfg_root(doc), &err), GL_OK);
+  cluster_free(spec);
+  unlink(csv);
+  CU_ASSERT_EQUAL(cluster_parse(&spec, cfg_root(doc), &err), GL_EINPUT);
+  CU_ASSERT(strncmp(err.text, recipe, strlen(recipe)) == 0);
+  cluster_free(spec);
+  cfg_free(doc);
+  unlink(recipe);
+  rmdir(folder);
+}
+
 /* Bad share to_bad / (to_bad + to_good) = 1/6: losses 0.01 * 5/6 + 0.4 / 6 = 0.075 of the packets
  * of a first round. A run of bad packets has mean 20, so 10^6 packets hold some 8,300 runs and the
  * rate's standard error is below 0.4 * sqrt(2 * 20 / 6 / 10^6) = 0.0011; four of them: 6e-5. */
@@ -228,6 +259,7 @@ SUITE(sim_rules, "sim: rules and books", TEST(sync_updates_take_the_sum_of_their
       TEST(batches_and_waiting_times_balance_under_every_rule),
       TEST(a_full_buffer_drops_its_oldest_batch),
       TEST(empirical_laws_interpolate_what_was_measured),
+      TEST(measured_files_are_found_beside_the_recipe),
       TEST(bursts_lose_the_share_their_states_say), TEST(summaries_have_the_documented_keys),
       TEST(descriptions_hold_defaults_and_forget_the_order_of_keys),
       TEST(hostile_sections_are_refused_at_their_place));
