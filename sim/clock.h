@@ -54,7 +54,7 @@ typedef struct sim_clock {
   uint64_t begun, generated, dropped, lost;
   double waited_s, waiting_integral_s;
   double bytes_up, bytes_down, retransmissions;
-  int wake_gated; /* a ticket came back: gated samplers may look again */
+  int wake_gated; /* tickets that came back: gated samplers may look again */
   uint64_t seed;
   gsl_rng *generator;
 } sim_clock;
@@ -62,7 +62,7 @@ typedef struct sim_clock {
 /* Gives back the ticket of a batch that will not be trained. */
 static inline void return_ticket(sim_clock *c) {
   --c->tickets;
-  c->wake_gated = 1;
+  ++c->wake_gated;
 }
 
 /* Tells the queue of a batch that has joined the buffer. 0: memory is short. */

@@ -364,12 +364,18 @@ static gl_status deadlock(const sim_clock *c, const char *how, gl_error *err) {
                  c->buffer.waiting, gated, c->spec->n_samplers, (long long)c->published);
 }
 
+/* A place given back opens the gate for one sampler at most: where weights are pushed, the first it
+ * is open for. One that pulls may also find that its weights are due. */
 static gl_status wake_gated(sim_clock *c, gl_error *err) {
   gl_status status = GL_OK;
+  int pull = c->spec->sync == SYNC_PULL, places = c->wake_gated;
   c->wake_gated = 0;
-  for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i)
-    if (c->samplers[i].state == SAMPLER_GATED)
-      status = post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
+  for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK && places > 0; ++i) {
+    const sampler *s = &c->samplers[i];
+    if (s->state != SAMPLER_GATED || !(pull || gate_is_open(c, s))) continue;
+    places -= !pull;
+    status = post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
+  }
   return status;
 }
 
