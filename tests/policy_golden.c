@@ -1,95 +1,33 @@
-/* Every row, and every value of every field, against losses differentiated by PyTorch
- * (tests/golden/policy_oracle.py). */
-#include "core/policy.h"
+/* Every row, and every value of every field, against losses differentiated by PyTorch, and every
+ * metric against its definition in extended precision (tests/golden/policy_oracle.py,
+ * metrics_oracle.py). */
+#include "tests/policy_fixture.h"
 #include "tests/suite.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double tolerance = 1e-10;
 
-static cJSON *load(const char *path) {
-  FILE *f = fopen(path, "rb");
-  if (f == NULL) return NULL;
-  fseek(f, 0, SEEK_END);
-  size_t size = (size_t)ftell(f);
-  rewind(f);
-  char *text = malloc(size + 1);
-  size_t got = fread(text, 1, size, f);
-  text[got] = 0;
-  cJSON *root = cJSON_Parse(text);
-  free(text);
-  fclose(f);
-  return root;
+/* Both NaN, the same infinity, or closer than `tolerance` of size. */
+static int close_to(double mine, double want, double size) {
+  if (isnan(want)) return isnan(mine);
+  return mine == want || fabs(mine - want) <= tolerance * size;
 }
 
-typedef struct arrays {
-  size_t group_start[16], token_start[64];
-  double reward[64], logp[512], logq[512], logprox[512], logref[512], denominator[16];
-  policy_input in;
-} arrays;
-
-static void fill(double *to, size_t *n, const cJSON *from) {
-  const cJSON *v;
-  cJSON_ArrayForEach(v, from) to[(*n)++] = v->valuedouble;
-}
-
-static void read_input(arrays *a, const cJSON *from) {
-  const cJSON *group, *response;
-  size_t g = 0, i = 0, p = 0, q = 0, x = 0, r = 0, d = 0;
-  memset(a, 0, sizeof *a);
-  cJSON_ArrayForEach(group, cJSON_GetObjectItem(from, "groups")) {
-    cJSON_ArrayForEach(response, group) {
-      a->reward[i++] = cJSON_GetObjectItem(response, "reward")->valuedouble;
-      fill(a->logp, &p, cJSON_GetObjectItem(response, "logp"));
-      fill(a->logq, &q, cJSON_GetObjectItem(response, "logq"));
-      fill(a->logprox, &x, cJSON_GetObjectItem(response, "logprox"));
-      fill(a->logref, &r, cJSON_GetObjectItem(response, "logref"));
-      a->token_start[i] = p;
-    }
-    a->group_start[++g] = i;
-  }
-  fill(a->denominator, &d, cJSON_GetObjectItem(from, "log_denominator"));
-  a->in = (policy_input){.n_groups = g, .n_responses = i, .n_tokens = p};
-  a->in.group_start = a->group_start;
-  a->in.token_start = a->token_start;
-  a->in.reward = a->reward;
-  a->in.logp = a->logp;
-  a->in.logq = a->logq;
-  a->in.logprox = a->logprox;
-  a->in.logref = a->logref;
-  a->in.log_denominator = a->denominator;
-  a->in.max_length = (size_t)cJSON_GetObjectItem(from, "max_length")->valueint;
-}
-
-static int set_field(policy_row *row, const cJSON *v) {
-  for (size_t i = 0; i < policy_fields_count(); i++) {
-    const policy_field *f = policy_fields_at(i);
-    void *at = (char *)row + f->offset;
-    if (strcmp(f->name, v->string) != 0) continue;
-    if (f->kind == FIELD_NUMBER) *(double *)at = v->valuedouble;
-    if (f->kind == FIELD_COUNT) *(size_t *)at = (size_t)v->valueint;
-    if (f->kind == FIELD_BOOL) *(int *)at = cJSON_IsTrue(v);
-    for (int k = 0; f->kind == FIELD_CHOICE && k < f->n_choices; k++)
-      if (strcmp(f->choices[k], v->valuestring) == 0) *(int *)at = k;
-    return 1;
-  }
-  return 0;
-}
-
-/* Agreement to `tolerance` of the largest entry (and at least 1). Infinities must match. */
-static int agree(const double *mine, const cJSON *theirs, size_t n) {
+/* Agreement to `tolerance` of the largest entry (and at least 1). */
+static int agree(const char *what, const double *mine, const cJSON *theirs, size_t n) {
   double size = 1;
   const cJSON *v;
   size_t i = 0;
-  cJSON_ArrayForEach(v, theirs) size =
-      fmax(size, isfinite(v->valuedouble) ? fabs(v->valuedouble) : 0);
   cJSON_ArrayForEach(v, theirs) {
-    double want = v->valuedouble;
-    int same = mine[i] == want || fabs(mine[i] - want) <= tolerance * size;
-    if (!same) {
-      fprintf(stderr, "entry %zu: %.17g, oracle %.17g\n", i, mine[i], want);
+    double want = fixture_number(v);
+    size = isfinite(want) ? fmax(size, fabs(want)) : size;
+  }
+  cJSON_ArrayForEach(v, theirs) {
+    if (i >= n || !close_to(mine[i], fixture_number(v), size)) {
+      fprintf(stderr, "%s %zu: %.17g, oracle %.17g\n", what, i, i < n ? mine[i] : NAN,
+              fixture_number(v));
       return 0;
     }
     i++;
@@ -97,37 +35,82 @@ static int agree(const double *mine, const cJSON *theirs, size_t n) {
   return i == n;
 }
 
-static int check_case(const cJSON *c, const cJSON *inputs, policy_workspace *ws) {
-  static arrays a;
-  double advantage[64], weight[512], coefficient[512];
-  gl_error err = {0};
-  policy_output out = {.advantage = advantage, .weight = weight, .coefficient = coefficient};
-  policy_row row = *policy_rows_find(cJSON_GetObjectItem(c, "row")->valuestring);
-  const cJSON *v, *loss = cJSON_GetObjectItem(c, "loss");
-  int ok = 1;
-  cJSON_ArrayForEach(v, cJSON_GetObjectItem(c, "change")) ok = ok && set_field(&row, v);
-  read_input(&a, cJSON_GetArrayItem(inputs, cJSON_GetObjectItem(c, "input")->valueint));
-  if (policy_evaluate(&row, &a.in, &out, ws, &err) != GL_OK) {
-    fprintf(stderr, "%s\n", err.text);
-    return 0;
+/* The oracle has one log weight per token, or one per response for a response's ratio. */
+static int weights_agree(const policy_input *in, const double *mine, const cJSON *logs) {
+  size_t n = (size_t)cJSON_GetArraySize(logs);
+  int tokens = n == in->n_tokens;
+  const cJSON *v = logs->child;
+  for (size_t i = 0; i < in->n_responses; i++) {
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
+      double want = exp(fixture_number(v));
+      if (!close_to(mine[t], want, fmax(1, want))) {
+        fprintf(stderr, "weight %zu: %.17g, oracle %.17g\n", t, mine[t], want);
+        return 0;
+      }
+      if (tokens) v = v->next;
+    }
+    if (!tokens) v = v->next;
   }
-  double want = loss->valuedouble;
-  int loss_agrees = out.loss == want || fabs(out.loss - want) <= tolerance * fmax(1, fabs(want));
-  if (!loss_agrees) fprintf(stderr, "loss %.17g, oracle %.17g\n", out.loss, want);
-  return ok && loss_agrees &&
-         agree(advantage, cJSON_GetObjectItem(c, "advantages"), a.in.n_responses) &&
-         agree(weight, cJSON_GetObjectItem(c, "weights"), a.in.n_tokens) &&
-         agree(coefficient, cJSON_GetObjectItem(c, "coefficients"), a.in.n_tokens);
+  return v == NULL && (tokens || n == in->n_responses);
 }
 
-static void every_row_and_field_agrees_with_autograd(void) {
-  cJSON *root = load("tests/golden/policy_cases.json");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(root);
-  policy_workspace *ws = policy_workspace_new();
-  const cJSON *c, *inputs = cJSON_GetObjectItem(root, "inputs");
+static int metric_agrees(const char *name, double mine, double want) {
+  int ok = close_to(mine, want, fmax(1, fabs(want)));
+  if (!ok) fprintf(stderr, "%s: %.17g, oracle %.17g\n", name, mine, want);
+  return ok;
+}
+
+static int metrics_agree(const fixture *f, const cJSON *c, const cJSON *input, const double *mine) {
+  const cJSON *names = cJSON_GetObjectItem(f->root, "metrics"), *v;
+  const cJSON *own = cJSON_GetObjectItem(c, "metrics");
+  int ok = cJSON_GetArraySize(own) == cJSON_GetArraySize(names);
+  for (int k = 0; k < cJSON_GetArraySize(names); k++) {
+    const char *name = cJSON_GetArrayItem(names, k)->valuestring;
+    ok = metric_agrees(name, mine[metric_find(name)], fixture_number(cJSON_GetArrayItem(own, k))) &&
+         ok;
+  }
+  cJSON_ArrayForEach(v, cJSON_GetObjectItem(input, "metrics")) {
+    ok = metric_agrees(v->string, mine[metric_find(v->string)], fixture_number(v)) && ok;
+  }
+  return ok;
+}
+
+/* A = (r - b) / s wherever both are defined and the group was not dropped. */
+static int advantage_is_reward_less_baseline_over_scale(const policy_input *in,
+                                                        const fixture_output *o) {
+  for (size_t g = 0; g < in->n_groups; g++)
+    for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++) {
+      double a = (in->reward[i] - o->baseline[g]) / o->scale[g];
+      if (!isnan(a) && o->advantage[i] != 0 && fabs(a - o->advantage[i]) > 1e-12 * fmax(1, fabs(a)))
+        return 0;
+    }
+  return 1;
+}
+
+static int check_case(const fixture *f, const cJSON *c) {
+  static fixture_output o;
+  policy_row row;
+  const cJSON *json;
+  const policy_input *in = fixture_input_of(f, c, &json);
+  if (!fixture_row(c, &row) || !fixture_evaluate(f, &row, in, &o)) return 0;
+  double loss = fixture_number(cJSON_GetObjectItem(c, "loss"));
+  int ok = metric_agrees("loss", o.out.loss, loss) && o.out.metric[METRIC_LOSS] == o.out.loss;
+  ok = agree("advantage", o.advantage, cJSON_GetObjectItem(c, "advantages"), in->n_responses) && ok;
+  ok = weights_agree(in, o.weight, cJSON_GetObjectItem(c, "log_weights")) && ok;
+  ok = agree("coefficient", o.coefficient, cJSON_GetObjectItem(c, "coefficients"), in->n_tokens) &&
+       ok;
+  ok = agree("mean_aw", o.mean_aw, cJSON_GetObjectItem(c, "mean_aw"), in->n_groups) && ok;
+  ok = advantage_is_reward_less_baseline_over_scale(in, &o) && ok;
+  return metrics_agree(f, c, json, o.out.metric) && ok;
+}
+
+static void every_row_field_and_metric_agrees_with_autograd_and_definitions(void) {
+  fixture *f = fixture_open();
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  const cJSON *c;
   int n = 0;
-  cJSON_ArrayForEach(c, cJSON_GetObjectItem(root, "cases")) {
-    int ok = check_case(c, inputs, ws);
+  cJSON_ArrayForEach(c, f->cases) {
+    int ok = check_case(f, c);
     if (!ok) {
       char *change = cJSON_PrintUnformatted(cJSON_GetObjectItem(c, "change"));
       fprintf(stderr, "case %d: %s %s input %d\n", n, cJSON_GetObjectItem(c, "row")->valuestring,
@@ -137,23 +120,9 @@ static void every_row_and_field_agrees_with_autograd(void) {
     CU_ASSERT(ok);
     n++;
   }
-  CU_ASSERT(n > 300);
-  policy_workspace_free(ws);
-  cJSON_Delete(root);
+  CU_ASSERT(n > 700);
+  fixture_free(f);
 }
 
-static void every_published_row_is_in_the_fixture(void) {
-  cJSON *root = load("tests/golden/policy_cases.json");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(root);
-  for (size_t i = 0; i < policy_rows_count(); i++) {
-    const cJSON *c;
-    int found = 0;
-    cJSON_ArrayForEach(c, cJSON_GetObjectItem(root, "cases")) found =
-        found || strcmp(cJSON_GetObjectItem(c, "row")->valuestring, policy_rows_at(i)->name) == 0;
-    CU_ASSERT(found);
-  }
-  cJSON_Delete(root);
-}
-
-SUITE(policy_golden, "policy: golden", TEST(every_row_and_field_agrees_with_autograd),
-      TEST(every_published_row_is_in_the_fixture));
+SUITE(policy_golden, "policy: golden",
+      TEST(every_row_field_and_metric_agrees_with_autograd_and_definitions));

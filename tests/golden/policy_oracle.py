@@ -11,6 +11,8 @@ import random
 
 import torch
 
+import metrics_oracle
+
 torch.set_default_dtype(torch.float64)
 INF = math.inf
 
@@ -32,7 +34,7 @@ ROWS = {
     "gspo": dict(GN, **SEQ, clip="ppo", eps_low=3e-4, eps_high=4e-4, aggregate="sequence_mean"),
     "gepo": dict(GEPO),
     "gepo_plus": dict(GEPO, log_prob="mean", kappa=0.01),
-    "eqp": dict(GEPO, log_prob="mean", denominator="expected_p"),
+    "eqp": dict(GEPO, log_prob="mean", denominator="expected_p", denominator_gradient=True),
     "vtrace": dict(LOO, ratio="vtrace", stop=1),
     "bnpo": dict(GM, scale="beta", **TOK, clip="ppo", eps_high=0.28, dual_clip=10),
     "delta_l": dict(GN, **TOK, clip="ppo", eps_high=0.3, dual_clip=3, aggregate="length_power"),
@@ -60,10 +62,12 @@ ROWS = {
 DEFAULTS = dict(
     objective="policy_gradient", baseline="none", baseline_value=0, scale="none", scale_eps=1e-4,
     std_ddof=1, drop_equal=False, ratio="none", log_prob="sum", old_policy="sampler", stop=0,
-    denominator="self_normalised", denominator_gradient=True, group_scope="prompt", microbatch=8,
+    denominator="self_normalised", denominator_gradient=False, group_scope="prompt", microbatch=8,
     kappa=0, mixture=0.1, rho_bar=1, c_bar=1, token_log_clamp=INF, log_floor=-INF, log_cap=INF,
     clip="none", eps_low=0.2, eps_high=0.2, dual_clip=INF, cap=1, clip_power=0.5, positive_low=1,
     positive_high=1, negative_low=0, negative_high=1, tau_positive=1, tau_negative=1.05,
+    tanh_scale=1.5, hazard_power_up=1.5, hazard_width_up=1, hazard_power_down=2, hazard_width_down=0.8,
+    gamma_k_positive=2, gamma_rate_positive=3, gamma_k_negative=3, gamma_rate_negative=2,
     m2_form="remove", m2_set="improving", m2_tau=0.04, token_mask=False, mask_low=0.2, mask_high=0.2,
     aggregate="sequence_sum", length_power=0.75, kl_coef=0, kl_form="cppo", ref_kl_coef=0,
     ref_kl_form="k3", correction_of="proximal", tis_level="none", tis_min=0, tis_max=2,
@@ -103,7 +107,7 @@ def advantages(f, groups):
             a = torch.zeros(n)
         if f["scale"] == "group_std":
             sd = r.std(correction=f["std_ddof"]) if n > 1 else 0.0
-            a = a / (sd + f["scale_eps"])
+            a = a / (float(sd + f["scale_eps"]) or 1.0)  # 0: nothing to divide by
         out.append(a)
     if f["scale"] == "batch_std":
         allv = torch.cat([a for a, k in zip(out, keep) if k] or [torch.zeros(1)])
@@ -137,14 +141,25 @@ def clip_value(f, x, a, t):
         tau = f["tau_positive"] if a > 0 else f["tau_negative"]
         return 4 / tau * torch.sigmoid(tau * (u - 1))
     if c == "tanh_hazard":
-        psi = 1.5 * torch.tanh(x / 1.5)
+        psi = f["tanh_scale"] * torch.tanh(x / f["tanh_scale"])
         sp = torch.nn.functional.softplus
-        zeta = sp(psi) ** 1.5 + (sp(-psi) / 0.8) ** 2
+        zeta = ((sp(psi) / f["hazard_width_up"]) ** f["hazard_power_up"]
+                + (sp(-psi) / f["hazard_width_down"]) ** f["hazard_power_down"])
         return torch.exp(psi - zeta.detach())
     if c == "gamma":
-        k, lam = (2, 3) if a >= 0 else (3, 2)
+        s = "positive" if a >= 0 else "negative"
+        k, lam = f["gamma_k_" + s], f["gamma_rate_" + s]
         return torch.exp(lam + k * x - lam * u)
     raise KeyError(c)
+
+
+def clip_acts(f, x, a, v):
+    """Where a hard clip changed the ratio; PPO's kinds leave A = 0 alone, soft clips never "act"."""
+    if f["clip"] in ("none", "sigmoid", "tanh_hazard", "gamma"):
+        return torch.zeros_like(v.detach())
+    if a == 0 and f["clip"] in ("ppo", "ppo_power", "second_moment"):
+        return torch.zeros_like(v.detach())
+    return (v.detach() != torch.exp(x.detach())).double()
 
 
 def m2(f, xs, advs):
@@ -237,7 +252,7 @@ def evaluate(f, case):
             return 0.0
         return {"sequence_sum": lambda: 1 / (ng * n), "sequence_mean": lambda: 1 / (ng * n * k),
                 "token_mean": lambda: 1 / tokens, "group_token_mean": lambda: 1 / (ng * sum(kept[g])),
-                "fixed_length": lambda: 1 / (ng * n * case["max_length"]),
+                "fixed_length": lambda: 1 / (ng * n * (case["max_length"] or longest)),
                 "length_power": lambda: k ** -f["length_power"] / (longest * powers)}[f["aggregate"]]()
 
     def clamp_l(l):
@@ -281,38 +296,46 @@ def evaluate(f, case):
         X = [[new[g, i] for i in range(len(groups[g]))] for g in range(len(groups))]
     if f["ratio"] == "mixture":
         a = f["mixture"]
-        X = [[-torch.logaddexp(math.log(a) + 0 * x, math.log1p(-a) - x) for x in g] for g in X]
+        if a == 1:
+            X = [[0 * x for x in g] for g in X]
+        elif a > 0:
+            X = [[-torch.logaddexp(math.log(a) + 0 * x, math.log1p(-a) - x) for x in g] for g in X]
     seq_level = f["ratio"] in ("sequence", "sequence_token", "group_expectation", "self_normalised",
                                "mixture")
     if f["clip"] == "gamma":
         X = [[x + torch.log(b).sum() for x, (b, _) in zip(xg, fg)] for xg, fg in zip(X, fac)]
         fac = [[(torch.ones_like(b), k) for b, k in g] for g in fac]
+    free = X
     X = [[lim(x) for x in g] for g in X]
     m2mask, bound, at = None, INF, 0
     if f["clip"] == "second_moment":
         m2mask, bound = m2(f, [v for g in L for l in g for v in l.tolist()],
                            [float(adv[g][i]) for g, i in flat for _ in range(T[g][i])])
-    obj, weights = torch.tensor(0.0), []
+    obj, logs, acts = torch.tensor(0.0), [], []
     if f["objective"] == "disco":
-        return disco(f, groups, lp, lq, z)
+        return disco(f, lp, lq, lr, L, groups)
     for g, i in flat:
         a, n, (b, k) = adv[g][i], T[g][i], fac[g][i]
         p, zi = lp[g][i], z(g, i)
         if seq_level:
             x = X[g][i]
-            weights.append(torch.exp(x).detach().expand(n))
+            logs.append([float(x.detach())])
             if f["clip"] == "token_log":
                 lt = L[g][i]
                 lt = torch.clamp(lt, max=f["eps_high"]) if a >= 0 else torch.clamp(lt, min=-f["eps_low"])
+                hit = bool((lt != L[g][i]).any())
                 val = torch.exp(lim(lt.mean()))
             else:
                 if f["ratio"] == "sequence_token":
-                    x = x.detach() + p - p.detach()
+                    # The limits are put on the sum, whose gradient is the token's own.
+                    x = lim(free[g][i].detach() + L[g][i] - L[g][i].detach())
                 val = clip_value(f, x, a, 1)
+                hit = bool(clip_acts(f, x, a, val).any())
             if f["token_mask"]:
-                u = float(torch.exp(X[g][i]))
+                u = float(torch.exp(X[g][i].detach()))
                 if (a > 0 and u > 1 + f["mask_high"]) or (a < 0 and u < 1 - f["mask_low"]):
-                    val = val * 0
+                    val, hit = val * 0, True
+            acts.append(float(hit))
             if f["stop"]:
                 term = (zi * b * k * val.detach() * a * p).sum()
             else:
@@ -330,7 +353,7 @@ def evaluate(f, case):
                 x = lim(c + l - l.detach())
             else:
                 x = torch.log(vtrace_recursion(f, [math.exp(v) for v in l.tolist()]))
-            weights.append(torch.exp(x).detach())
+            logs.append(x.detach().tolist())
             mm = torch.ones(n)
             if f["clip"] == "second_moment":
                 mm = torch.tensor(m2mask[at:at + n])
@@ -342,10 +365,13 @@ def evaluate(f, case):
                                 torch.exp(x))
             else:
                 v = clip_value(f, x, a, torch.arange(1.0, n + 1))
+            hits = torch.maximum(clip_acts(f, x, a, v), 1 - mm)
             if f["token_mask"]:
                 u = torch.exp(x).detach()
                 hit = (u > 1 + f["mask_high"]) if a > 0 else (u < 1 - f["mask_low"])
-                v = v * (~hit).double() if a != 0 else v
+                if a != 0:
+                    v, hits = v * (~hit).double(), torch.maximum(hits, hit.double())
+            acts += hits.tolist()
             if f["stop"] or f["ratio"] == "none":
                 v = v.detach() * p
             term = (zi * b * k * mm * v * a).sum()
@@ -354,24 +380,30 @@ def evaluate(f, case):
     loss = -obj
     for g, i in flat:
         m = fac[g][i][1] if f["mask_denominator"] == "kept" else 1.0
-        l, d = lp[g][i] - lq[g][i], lp[g][i] - lr[g][i]
-        kl = {"cppo": torch.expm1(-l) + l, "k1": -l, "k2": l * l / 2, "k3": torch.expm1(l) - l}[f["kl_form"]]
-        rf = {"k1": d, "k2": d * d / 2, "k3": torch.expm1(-d) + d}[f["ref_kl_form"]]
-        if f["kl_coef"]:
-            loss = loss + f["kl_coef"] * (z(g, i) * m * kl).sum()
-        if f["ref_kl_coef"]:
-            loss = loss + f["ref_kl_coef"] * (z(g, i) * m * rf).sum()
-    return finish(loss, lp, torch.cat(adv), weights)
+        loss = loss + divergence(f, lp[g][i], lq[g][i], lr[g][i], z(g, i) * m)
+    return finish(loss, lp, adv, logs, acts)
 
 
-def disco(f, groups, lp, lq, z):
+def divergence(f, p, q, ref, weight):
+    l, d = p - q, p - ref
+    kl = {"cppo": torch.expm1(-l) + l, "k1": -l, "k2": l * l / 2, "k3": torch.expm1(l) - l}[f["kl_form"]]
+    rf = {"k1": d, "k2": d * d / 2, "k3": torch.expm1(-d) + d}[f["ref_kl_form"]]
+    total = torch.tensor(0.0)
+    if f["kl_coef"]:
+        total = total + f["kl_coef"] * (weight * kl).sum()
+    if f["ref_kl_coef"]:
+        total = total + f["ref_kl_coef"] * (weight * rf).sum()
+    return total
+
+
+def disco(f, lp, lq, lr, L, groups):
     total, n, advs = torch.tensor(0.0), sum(len(p) for g in lp for p in g), []
     drift = sum((q - p).sum() for pg, qg in zip(lp, lq) for p, q in zip(pg, qg)) / n
-    weights = []
-    for g, pg, qg in zip(groups, lp, lq):
+    logs = []
+    for g, pg, lg in zip(groups, lp, L):
         ratio = f["ratio"] == "token"
-        s = torch.stack([(torch.exp(p - q) if ratio else p).mean() for p, q in zip(pg, qg)])
-        weights += [torch.exp((p - q).detach()) if ratio else torch.ones(len(p)) for p, q in zip(pg, qg)]
+        s = torch.stack([(torch.exp(l) if ratio else p).mean() for p, l in zip(pg, lg)])
+        logs += [(l.detach() if ratio else l.detach() * 0).tolist() for l in lg]
         r = torch.tensor([y["reward"] for y in g])
         pos, neg = s[r == 1], s[r == 0]
         j = torch.tensor(0.0)
@@ -384,16 +416,24 @@ def disco(f, groups, lp, lq, z):
         else:
             advs.append(torch.zeros(len(r)))
         total = total + j / len(groups)
-    push = f["penalty"] * max(0.0, float(drift) - f["penalty_margin"])
-    return finish(-total + push * drift, lp, torch.cat(advs), weights)
+    push = f["penalty"] * max(0.0, float(drift.detach()) - f["penalty_margin"])
+    loss = -total + push * drift
+    for pg, qg, rg in zip(lp, lq, lr):
+        for p, q, ref in zip(pg, qg, rg):
+            loss = loss + divergence(f, p, q, ref, 1 / n)
+    return finish(loss, lp, advs, logs, [0.0])
 
 
-def finish(loss, lp, adv, weights):
+def finish(loss, lp, adv, logs, acts):
     leaves = [p for g in lp for p in g]
     grads = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * len(leaves)
     c = [(-g if g is not None else torch.zeros_like(p)) for g, p in zip(grads, leaves)]
-    return dict(loss=float(loss.detach()), advantages=[float(a) for a in adv],
-                weights=[float(w) for v in weights for w in v], coefficients=[float(w) for v in c for w in v])
+    each = iter(logs)
+    units = [[(float(a), next(each)) for a in g] for g in adv]
+    metrics, mean_aw = metrics_oracle.own(units, acts)
+    return dict(loss=float(loss.detach()), advantages=[a for g in units for a, _ in g],
+                log_weights=[x for v in logs for x in v], mean_aw=mean_aw, metrics=metrics,
+                coefficients=[float(w) for v in c for w in v])
 
 
 def make_case(rng, sizes, spread, kind):
@@ -404,15 +444,15 @@ def make_case(rng, sizes, spread, kind):
             t = 1 if kind == "single" else rng.randint(1, 5)
             q = [-rng.uniform(0.05, 2) for _ in range(t)]
             step = lambda: rng.gauss(0, spread)
-            r = 1.0 if kind == "equal" else float(rng.random() < 0.5) if i > 1 else float(i)
-            g.append(dict(reward=r, logq=q, logp=[v + step() for v in q],
+            r = 1.0 if kind == "equal" or (kind == "mixed" and not groups) else float(rng.random() < 0.5) if i > 1 else float(i)
+            g.append(dict(reward=r, version_gap=[rng.randint(0, 5) for _ in range(t)], logq=q, logp=[v + step() for v in q],
                           logprox=[v + step() / 2 for v in q], logref=[v + step() for v in q]))
         groups.append(g)
     if kind == "extreme":
         for g in groups:
             for r, total in zip(g, (700.0, -700.0)):
                 r["logp"] = [v + total / len(r["logq"]) for v in r["logq"]]
-    return dict(groups=groups, max_length=9, log_denominator=[-rng.uniform(1, 4) for _ in sizes])
+    return dict(groups=groups, max_length=0 if kind == "mixed" else 9, log_denominator=[-rng.uniform(1, 4) for _ in sizes])
 
 
 VARIANTS = [
@@ -444,30 +484,94 @@ VARIANTS = [
     (r, dict(mis_level=lv, mis_test=t, mis_min=0.9 if t in ("ratio", "k1") else 0,
              mis_max=1.1 if t in ("ratio", "k1") else 0.01, mask_denominator=m, kl_coef=0.1))
     for r in ("grpo", "gspo") for lv in ("token", "sequence", "sequence_mean")
-    for t in ("ratio", "k1", "k2", "k3") for m in ("all", "kept")]
+    for t in ("ratio", "k1", "k2", "k3") for m in ("all", "kept")] + [
+    ("mhpo", dict(tanh_scale=0.7, hazard_power_up=2.5, hazard_width_up=1.3, hazard_power_down=1.2,
+                  hazard_width_down=0.5)),
+    ("vespo", dict(gamma_k_positive=1.5, gamma_rate_positive=2.5, gamma_k_negative=0.5,
+                   gamma_rate_negative=1, token_log_clamp=0.4)),
+    ("vespo", dict(log_cap=0.1, log_floor=-0.2, token_mask=True)),
+    ("topr", dict(positive_low=0.9, positive_high=1.2, negative_low=0.8, negative_high=0.95,
+                  baseline="constant", baseline_value=0.5)),
+    ("topr", dict(ratio_gradient=True, negative_low=0.5, negative_high=1.1, baseline="group_mean")),
+    ("sapo", dict(tau_positive=2, tau_negative=0.5)), ("sapo", dict(ratio_gradient=False)),
+    ("delta_l", dict(length_power=0.3)), ("delta_l", dict(length_power=1, dual_clip=1.3)),
+    ("bnpo", dict(dual_clip=1.25)), ("cispo", dict(token_mask=True, mask_low=0.1, mask_high=0.3)),
+    ("cispo", dict(eps_low=0.1, eps_high=0.15, ratio_gradient=True)),
+    ("gmpo", dict(token_mask=True, mask_low=0.05, mask_high=0.1, eps_low=0.2, eps_high=0.1)),
+    ("gspo", dict(token_mask=True, mask_low=0.01, mask_high=0.02, clip="none")),
+    ("disco", dict(disco_tau=0.3, penalty=50, penalty_margin=0.01)),
+    ("disco", dict(kl_coef=0.1, ref_kl_coef=0.2, penalty=0)),
+    ("disco_b", dict(ratio="token", old_policy="proximal", kl_coef=0.1, kl_form="k3")),
+    ("disco_l_ratio", dict(token_log_clamp=0.3, penalty_margin=0.01)),
+    ("gepo_plus", dict(kappa=0.1)), ("gepo_plus", dict(kappa=0.05, ratio_gradient=False, clip="cap", cap=1.5)),
+    ("m2po", dict(m2_tau=0.005)), ("m2po", dict(m2_set="clipped", m2_form="threshold", m2_tau=0.2, eps_low=0.1,
+                                              eps_high=0.1)),
+    ("m2po", dict(ratio_gradient=False, m2_set="all", mis_level="token", mis_max=1.2)),
+    ("ctpo", dict(clip_power=1, log_cap=0.2, log_floor=-0.3)), ("ctpo", dict(token_log_clamp=0.2, clip="cap", cap=1.4)),
+    ("ctpo", dict(ratio_gradient=False, old_policy="proximal")),
+    ("grpo", dict(dual_clip=1.3, eps_low=0.1, eps_high=0.35)), ("grpo", dict(token_log_clamp=0.15, clip="none")),
+    ("grpo", dict(clip="ppo_power", eps_low=0.1, eps_high=0.05, clip_power=0.3, dual_clip=0.2)),
+    ("grpo", dict(ratio_gradient=False)), ("grpo", dict(old_policy="proximal")), ("grpo", dict(scale_eps=0.5)),
+    ("grpo", dict(std_ddof=0, scale_eps=0, baseline="leave_one_out")), ("grpo", dict(drop_equal=True)),
+    ("grpo", dict(drop_equal=True, kl_coef=0.1, ref_kl_coef=0.1, aggregate="length_power")),
+    ("dapo", dict(drop_equal=True)), ("magistral", dict(drop_equal=False, scale_eps=0.3)), ("magistral", dict(std_ddof=0)),
+    ("is", dict(log_cap=0.1, log_floor=-0.2)), ("is", dict(token_log_clamp=0.2)), ("is", dict(old_policy="proximal")),
+    ("gepo", dict(log_cap=0.5, log_floor=-0.1, clip="none")), ("gepo", dict(token_log_clamp=0.1)),
+    ("gepo", dict(old_policy="proximal", denominator="mean", group_scope="microbatch", microbatch=4)),
+    ("gepo", dict(denominator="exact", ratio_gradient=False, clip="none")),
+    ("gepo", dict(denominator="expected_p", clip="none")), ("gepo", dict(denominator="expected_p", ratio_gradient=False)),
+    ("gepo", dict(denominator="expected_p", denominator_gradient=True)),
+    ("eqp", dict(clip="none", log_cap=0.05, log_floor=-0.05)), ("eqp", dict(clip="none", old_policy="proximal")),
+    ("eqp", dict(log_prob="sum", group_scope="microbatch", microbatch=2, clip="none", scale="group_std")),
+    ("snis", dict(ratio_gradient=True, denominator_gradient=True, log_cap=0.1, token_log_clamp=0.3)),
+    ("snis", dict(group_scope="microbatch", microbatch=3)), ("snis", dict(log_prob="mean", clip="cap", cap=1.1)),
+    ("defensive", dict(mixture=0.4)), ("defensive", dict(ratio_gradient=True, log_cap=0.2, log_prob="mean")),
+    ("defensive", dict(mixture=0)), ("defensive", dict(mixture=1)), ("tis", dict(cap=1.5)),
+    ("gspo_token", dict(clip="none", log_cap=0.02, log_floor=-0.03)), ("gspo_token", dict(token_log_clamp=0.2, clip="none")),
+    ("gspo_token", dict(ratio_gradient=False)), ("gspo", dict(clip="sigmoid")), ("gspo", dict(clip="tanh_hazard")),
+    ("gspo", dict(clip="clamp", eps_low=0.01, eps_high=0.02)), ("gmpo", dict(log_cap=0.02, log_floor=-0.02)),
+    ("gmpo", dict(token_log_clamp=0.1)), ("vtrace", dict(rho_bar=0.9, c_bar=0.8, token_log_clamp=0.5)),
+    ("vtrace", dict(clip="cap", cap=0.7)), ("reinforce", dict(tis_level="token_geometric", tis_min=0.9, tis_max=1.05)),
+    ("grpo", dict(tis_level="token_geometric", tis_min=0.9, tis_max=1.05, tis_log_clamp=0.2)),
+    ("decoupled_ppo", dict(tis_level="sequence_mean", tis_max=1.1, correction_of="learner", tis_normalise=True))] + [
+    ("gspo", dict(aggregate=a, mis_level="token", mis_max=1.1, mask_denominator="kept", clip="none")) for a in
+    ("sequence_sum", "token_mean", "group_token_mean", "fixed_length", "length_power")] + [
+    ("gspo", dict(kl_coef=0.2, kl_form=k, ref_kl_coef=0.1, ref_kl_form=r)) for k, r in
+    (("cppo", "k3"), ("k1", "k1"), ("k2", "k2"), ("k3", "k3"))]
+
+
+def short(value):
+    """Fifteen significant digits: enough for comparisons to 1e-10, and a smaller file."""
+    if isinstance(value, dict):
+        return {k: short(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [short(v) for v in value]
+    return float(f"{value:.15g}") if isinstance(value, float) else value
 
 
 def main():
     rng = random.Random(20250819)
     shapes = [([4, 3], 0.3, "plain"), ([5], 0.05, "plain"), ([3, 4], 0.3, "single"), ([4], 0.3, "equal"),
-              ([1], 0.3, "plain"), ([3, 4, 2], 0.8, "plain"), ([3], 0.1, "extreme")]
+              ([1], 0.3, "plain"), ([3, 4, 2], 0.8, "plain"), ([3], 0.1, "extreme"),
+              ([3, 1, 4], 0.4, "mixed"), ([3, 1, 4], 0.1, "extreme")]
     inputs = [make_case(rng, *s) for s in shapes]
     rounded = json.loads(json.dumps(inputs), parse_float=lambda s: round(float(s), 6))
     cases = []
     for name, change in [(r, {}) for r in ROWS] + VARIANTS:
         f = dict(DEFAULTS, **ROWS[name])
-        stop = 0 if change.get("ratio_gradient") else f["stop"]
-        if name == "snis":
-            f["denominator_gradient"] = False
+        stop = 1 - change["ratio_gradient"] if "ratio_gradient" in change else f["stop"]
         f.update(change, stop=stop)
         for k, case in enumerate(rounded):
-            if change and k not in (0, 5):
-                continue
-            if len(case["groups"][0]) == 1 and f["objective"] == "disco":
+            if change and k not in (0, 5, 7):
                 continue
             cases.append(dict(row=name, change=change, input=k, **evaluate(f, case)))
-    text = json.dumps(dict(inputs=rounded, cases=cases), separators=(",", ":"))
-    print(text.replace("NaN", "null").replace('},{"row"', '},\n{"row"'))
+    for case in rounded:
+        case["metrics"] = metrics_oracle.common(case)
+    text = json.dumps(short(dict(metrics=metrics_oracle.OWN, inputs=rounded, cases=cases)),
+                      separators=(",", ":"))
+    # JSON lacks these: a number too large reads as infinity.
+    text = text.replace("NaN", "null").replace("Infinity", "1e999")
+    print(text.replace('},{"row"', '},\n{"row"'))
 
 
 if __name__ == "__main__":
