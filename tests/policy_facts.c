@@ -21,24 +21,33 @@ static void at_shift(world *w, double size) {
   for (size_t t = 0; t < TOKENS; t++) w->logp[t] = logq[t] + size * shift[t];
 }
 
-static double evaluate(const policy_row *row, world *w) {
+static policy_input input_of(const world *w) {
   policy_input in = {.n_groups = 1, .n_responses = RESPONSES, .n_tokens = TOKENS};
-  policy_workspace *ws = policy_workspace_new();
-  gl_error err = {0};
   in.group_start = groups;
   in.token_start = tokens;
   in.reward = rewards;
   in.logp = w->logp;
   in.logq = logq;
   in.max_length = 5;
+  return in;
+}
+
+static double evaluate_on(const policy_row *row, const policy_input *in, world *w) {
+  policy_workspace *ws = policy_workspace_new();
+  gl_error err = {0};
   w->out.coefficient = w->coefficient;
   w->out.weight = w->weight;
   w->out.advantage = w->advantage;
   w->out.baseline = &w->baseline;
   w->out.scale = &w->scale;
-  CU_ASSERT_EQUAL(policy_evaluate(row, &in, &w->out, ws, &err), GL_OK);
+  CU_ASSERT_EQUAL(policy_evaluate(row, in, &w->out, ws, &err), GL_OK);
   policy_workspace_free(ws);
   return w->out.loss;
+}
+
+static double evaluate(const policy_row *row, world *w) {
+  policy_input in = input_of(w);
+  return evaluate_on(row, &in, w);
 }
 
 static void coefficients_are_finite_differences_of_the_loss(void) {
@@ -137,6 +146,51 @@ static void vtrace_equals_its_recursion(void) {
   }
 }
 
+static void without_a_proximal_policy_the_update_is_a_first_one(void) {
+  const policy_row *row = policy_rows_find("decoupled_ppo");
+  world none = {0}, same = {0};
+  at_shift(&none, 1);
+  at_shift(&same, 1);
+  policy_input in = input_of(&same);
+  in.logprox = same.logp;
+  double loss = evaluate_on(row, &in, &same);
+  CU_ASSERT_EQUAL(evaluate(row, &none), loss);
+  CU_ASSERT_EQUAL(memcmp(none.coefficient, same.coefficient, sizeof none.coefficient), 0);
+  for (size_t t = 0; t < TOKENS; t++) CU_ASSERT_EQUAL(none.weight[t], 1);
+}
+
+static void metrics_of_what_the_input_lacks_are_not_numbers(void) {
+  world w = {0};
+  at_shift(&w, 1);
+  evaluate(policy_rows_find("gepo"), &w);
+  CU_ASSERT(isnan(w.out.metric[METRIC_KL_REF]));
+  CU_ASSERT(isnan(w.out.metric[METRIC_STALENESS]) && isnan(w.out.metric[METRIC_STALENESS_MAX]));
+  CU_ASSERT(isnan(w.out.metric[METRIC_GRAD_NORM]) && isnan(w.out.metric[METRIC_ENTROPY]));
+}
+
+/* One refusal each for what the input may lack. */
+static void a_row_that_needs_more_than_the_input_names_it(void) {
+  policy_workspace *ws = policy_workspace_new();
+  policy_row reference = *policy_rows_find("grpo"), exact = *policy_rows_find("gepo");
+  reference.ref_kl_coef = 0.1;
+  exact.denominator = DENOMINATOR_EXACT;
+  const struct {
+    const policy_row *row;
+    const char *names;
+  } wanting[] = {{&reference, "logref"},
+                 {&exact, "denominator: exact"},
+                 {policy_rows_find("disco"), "response 2"}};
+  for (size_t k = 0; k < sizeof wanting / sizeof wanting[0]; k++) {
+    world w = {0};
+    gl_error err = {0};
+    at_shift(&w, 1);
+    policy_input in = input_of(&w);
+    CU_ASSERT_EQUAL(policy_evaluate(wanting[k].row, &in, &w.out, ws, &err), GL_EINPUT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wanting[k].names));
+  }
+  policy_workspace_free(ws);
+}
+
 static void beyond_double_range_results_are_infinite_but_never_nan(void) {
   for (size_t k = 0; k < policy_rows_count(); k++)
     for (int sign = -1; sign <= 1; sign += 2) {
@@ -156,5 +210,7 @@ SUITE(policy_facts, "policy: facts", TEST(coefficients_are_finite_differences_of
       TEST(self_normalised_denominator_is_sum_q_squared_over_sum_q),
       TEST(group_mean_shrinks_leave_one_out_by_one_over_group_size),
       TEST(on_policy_clipping_changes_nothing_and_importance_sampling_is_reinforce),
-      TEST(vtrace_equals_its_recursion),
+      TEST(vtrace_equals_its_recursion), TEST(without_a_proximal_policy_the_update_is_a_first_one),
+      TEST(metrics_of_what_the_input_lacks_are_not_numbers),
+      TEST(a_row_that_needs_more_than_the_input_names_it),
       TEST(beyond_double_range_results_are_infinite_but_never_nan));
