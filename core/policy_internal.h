@@ -47,6 +47,14 @@ static inline double policy_limit(double x, double lo, double hi) {
   return x < lo ? lo : (x > hi ? hi : x);
 }
 
+/* Whether the gradient of token t reaches its log-ratio: not beyond token_log_clamp. A group
+ * expectation is made of P and Q, which the clamp leaves alone. */
+static inline int policy_token_open(const policy_state *s, size_t t) {
+  double clamp = s->row->token_log_clamp;
+  return isinf(clamp) || s->row->ratio == RATIO_GROUP_EXPECTATION ||
+         fabs(s->in->logp[t] - s->logold[t]) <= clamp;
+}
+
 /* log sum exp of value[first], value[first + step] ... below n; -inf for none. */
 double policy_log_sum(const double *value, size_t first, size_t step, size_t n);
 /* Mean and log of the sample variance of exp(x): all in log space. */
@@ -60,8 +68,6 @@ void policy_second_moment(policy_state *s);
 policy_bounds policy_bounds_of(const policy_row *row);
 /* Whether token_mask zeroes log-ratio x. */
 int policy_masked(const policy_state *s, double x, double advantage);
-/* Whether the gradient of token t reaches its log-ratio: not beyond token_log_clamp. */
-int policy_token_open(const policy_state *s, size_t t);
 /* Value f(x) and slope df/dx of the row's clip; position counts tokens from 1. */
 int policy_gate(const policy_state *s, double x, double advantage, double position, double *value,
                 double *slope);

@@ -58,25 +58,28 @@ static const double *units_of(const policy_state *s, size_t g, size_t *n) {
   return (s->sequence_level ? s->seq_x : s->x) + lo;
 }
 
-static double mean_weight(const policy_state *s, size_t i) {
-  size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
-  if (s->sequence_level) return exp(s->seq_x[i]);
-  double sum = 0;
-  for (size_t t = lo; t < hi; t++) sum += exp(s->x[t]);
-  return hi > lo ? sum / (double)(hi - lo) : 0;
+/* The units' weights themselves, in arrays that are free by now. */
+static const double *weights_of(policy_state *s) {
+  const double *x = s->sequence_level ? s->seq_x : s->x;
+  double *w = s->sequence_level ? s->seq_g : s->log_ratio;
+  size_t n = s->sequence_level ? s->in->n_responses : s->in->n_tokens;
+  for (size_t k = 0; k < n; k++) w[k] = exp(x[k]);
+  return w;
 }
 
 /* Sample variance of A w over the units of a group, and mean of A times the response's weight. */
-static double products(policy_state *s, size_t g, double *mean_aw) {
+static double products(const policy_state *s, size_t g, const double *w, double *mean_aw) {
   const policy_input *in = s->in;
   size_t lo = in->group_start[g], hi = in->group_start[g + 1], n = 0;
   double sum = 0, mean = 0, squares = 0;
   for (size_t i = lo; i < hi; i++) {
-    double w = mean_weight(s, i), size = (double)(in->token_start[i + 1] - in->token_start[i]);
-    double aw = policy_times(s->advantage[i], w);
-    sum += aw / (double)(hi - lo);
-    mean += s->sequence_level ? aw : aw * size;
-    n += s->sequence_level ? 1 : in->token_start[i + 1] - in->token_start[i];
+    size_t from = s->sequence_level ? i : in->token_start[i];
+    size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
+    double total = 0;
+    for (size_t k = from; k < to; k++) total += policy_times(s->advantage[i], w[k]);
+    if (to > from) sum += total / (double)(to - from) / (double)(hi - lo);
+    mean += total;
+    n += to - from;
   }
   *mean_aw = isnan(sum) ? INFINITY : sum;
   mean /= (double)n;
@@ -85,28 +88,23 @@ static double products(policy_state *s, size_t g, double *mean_aw) {
     size_t from = s->sequence_level ? i : in->token_start[i];
     size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
     for (size_t k = from; k < to; k++) {
-      double w = exp(s->sequence_level ? s->seq_x[k] : s->x[k]);
-      double d = policy_times(s->advantage[i], w) - mean;
+      double d = policy_times(s->advantage[i], w[k]) - mean;
       squares += d * d;
     }
   }
   return n > 1 ? squares / (double)(n - 1) : NAN;
 }
 
-static double effective_size(const double *x, size_t n) {
-  double top = -INFINITY, sum = 0, squares = 0;
-  for (size_t k = 0; k < n; k++) top = fmax(top, x[k]);
-  if (n == 0 || isinf(top)) return NAN;
-  for (size_t k = 0; k < n; k++) {
-    double w = exp(x[k] - top);
-    sum += w;
-    squares += w * w;
-  }
-  return sum * sum / (squares * (double)n);
+/* (sum w)^2 / (n sum w^2) = 1 / (1 + (n - 1) / n * variance / mean^2). */
+static double effective_size(double log_mean, double log_variance, size_t n) {
+  if (isinf(log_mean)) return NAN;
+  if (n <= 1) return 1;
+  return 1 / (1 + (double)(n - 1) / (double)n * exp(log_variance - 2 * log_mean));
 }
 
 static void own_weights(policy_state *s) {
   double *value = s->out->metric, top = -INFINITY, ess = 0, aw = 0, groups = 0, spread = 0;
+  const double *w = weights_of(s);
   log_average mean = {0}, variance = {0};
   for (size_t g = 0; g < s->in->n_groups; g++) {
     size_t n;
@@ -116,7 +114,7 @@ static void own_weights(policy_state *s) {
     average_add(&mean, log_mean);
     average_add(&variance, log_variance);
     for (size_t k = 0; k < n; k++) top = fmax(top, x[k]);
-    double e = effective_size(x, n), v = products(s, g, &mean_aw);
+    double e = effective_size(log_mean, log_variance, n), v = products(s, g, w, &mean_aw);
     if (!isnan(e)) ess += e, groups += 1;
     if (!isnan(v)) aw += v, spread += 1;
     if (s->out->mean_aw != NULL) s->out->mean_aw[g] = mean_aw;

@@ -19,13 +19,6 @@ static void token_ratios(policy_state *s) {
     s->log_ratio[t] = policy_limit(s->log_ratio[t], -clamp, clamp);
 }
 
-/* A group expectation is made of P and Q, which token_log_clamp leaves alone. */
-int policy_token_open(const policy_state *s, size_t t) {
-  double clamp = s->row->token_log_clamp;
-  return isinf(clamp) || s->row->ratio == RATIO_GROUP_EXPECTATION ||
-         fabs(s->in->logp[t] - s->logold[t]) <= clamp;
-}
-
 static void prefix_ratios(policy_state *s, size_t lo, size_t hi) {
   double sum = 0;
   for (size_t t = lo; t < hi; t++) {

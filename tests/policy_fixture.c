@@ -38,17 +38,19 @@ static void read_input(fixture_input *a, const cJSON *from) {
     a->group_start[++g] = i;
   }
   fill(a->log_denominator, &n, cJSON_GetObjectItem(from, "log_denominator"));
-  a->in = (policy_input){.n_groups = g, .n_responses = i, .n_tokens = t};
-  a->in.group_start = a->group_start;
-  a->in.token_start = a->token_start;
-  a->in.reward = a->reward;
-  a->in.logp = a->logp;
-  a->in.logq = a->logq;
-  a->in.logprox = a->logprox;
-  a->in.logref = a->logref;
-  a->in.version_gap = a->version_gap;
-  a->in.log_denominator = a->log_denominator;
-  a->in.max_length = (size_t)cJSON_GetObjectItem(from, "max_length")->valueint;
+  a->in = (policy_input){.n_groups = g,
+                         .n_responses = i,
+                         .n_tokens = t,
+                         .group_start = a->group_start,
+                         .token_start = a->token_start,
+                         .reward = a->reward,
+                         .logp = a->logp,
+                         .logq = a->logq,
+                         .logprox = a->logprox,
+                         .logref = a->logref,
+                         .version_gap = a->version_gap,
+                         .log_denominator = a->log_denominator,
+                         .max_length = (size_t)cJSON_GetObjectItem(from, "max_length")->valueint};
 }
 
 static cJSON *load(const char *path) {
@@ -127,12 +129,12 @@ int fixture_evaluate(const fixture *f, const policy_row *row, const policy_input
                      fixture_output *to) {
   gl_error err = {0};
   memset(to, 0, sizeof *to);
-  to->out.advantage = to->advantage;
-  to->out.weight = to->weight;
-  to->out.coefficient = to->coefficient;
-  to->out.baseline = to->baseline;
-  to->out.scale = to->scale;
-  to->out.mean_aw = to->mean_aw;
+  to->out = (policy_output){.advantage = to->advantage,
+                            .weight = to->weight,
+                            .coefficient = to->coefficient,
+                            .baseline = to->baseline,
+                            .scale = to->scale,
+                            .mean_aw = to->mean_aw};
   if (policy_evaluate(row, in, &to->out, f->workspace, &err) == GL_OK) return 1;
   fprintf(stderr, "%s\n", err.text);
   return 0;
