@@ -46,7 +46,7 @@ EMBED    := $(BUILD)/gen/resources.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) -lm -lpthread
 
-.PHONY: all check demo figures paper bench deps install uninstall sanitize valgrind fuzz clean format help
+.PHONY: all check demo figures paper bench deps install uninstall sanitize sanitize-address sanitize-thread valgrind fuzz clean format help
 all: $(BUILD)/gepolab
 
 help:
@@ -126,8 +126,11 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBS) $(LDLIBS)
 
-sanitize:
+sanitize: sanitize-address sanitize-thread
+sanitize-address:
 	$(MAKE) check BUILD=build-sanitize SANITIZE=address,undefined OPT=-O1
+sanitize-thread:
+	$(MAKE) check BUILD=build-thread SANITIZE=thread OPT=-O1
 
 # Leaks and invalid accesses of one run, as told by valgrind.
 valgrind: $(BUILD)/gepolab
@@ -186,6 +189,6 @@ format:
 	clang-format -i $(foreach r,$(ROOMS) tests,$(wildcard $(r)/*.[ch]))
 
 clean:
-	rm -rf $(BUILD) build-sanitize build-fuzz
+	rm -rf $(BUILD) build-sanitize build-thread build-fuzz
 
 -include $(SRC:%.c=$(BUILD)/%.d) $(patsubst %.c,$(BUILD)/%.d,$(wildcard tests/*.c))

@@ -1,6 +1,8 @@
 /* Rewards to advantages: A = (r - b) / s per group. */
 #include "core/policy_internal.h"
 
+#include <gsl/gsl_sf_gamma.h>
+
 typedef struct moments {
   double mean, deviation;
   int equal; /* all values the same */
@@ -60,7 +62,7 @@ static void beta_scale(policy_state *s) {
   }
   double k = variance > 0 ? mean * (1 - mean) / variance - 1 : 0;
   double alpha = fmax(1, 1 + k * mean / 3), beta = fmax(1, 1 + k * (1 - mean) / 3);
-  double log_b = lgamma(alpha) + lgamma(beta) - lgamma(alpha + beta);
+  double log_b = gsl_sf_lnbeta(alpha, beta); /* lgamma would write the global signgam */
   for (size_t g = 0; g < n; g++) {
     double log_density = -log_b;
     if (alpha > 1) log_density += (alpha - 1) * log(p[g]);

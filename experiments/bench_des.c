@@ -47,7 +47,8 @@ static gl_status bench_cluster(bench_result *r, gl_error *err) {
   schedule s = {0};
   gl_status status = recipe_load(&doc, "ten_thousand_samplers", NULL, 0, err);
   if (status == GL_OK) status = recipe_read(&read, doc, err);
-  if (status == GL_OK) status = cluster_parse(&cluster, read.cluster, err);
+  if (status == GL_OK)
+    status = cluster_parse(&cluster, read.cluster, read.groups * read.group_size, err);
   double begun = seconds_now();
   if (status == GL_OK) status = schedule_build(&s, cluster, read.seed, read.steps, err);
   double took = seconds_now() - begun;

@@ -72,9 +72,9 @@ const command command_bench = {
     .name = "bench",
     .arguments = "[des | policy | lab | sweep]",
     .summary = "how fast the parts are on this machine",
-    .about =
-        "des: an M/M/1 queue and a star of 10,000 samplers on the event queue; policy: the\n"
-        "coefficients of several rows; lab: exact enumeration, and Monte Carlo next to NumPy; sweep: cells per second of delay_sweep with one worker\n"
-        "and with two. Run it on an idle machine.",
+    .about = "des: an M/M/1 queue and a star of 10,000 samplers on the event queue; policy: the\n"
+             "coefficients of several rows; lab: exact enumeration, and Monte Carlo next to NumPy; "
+             "sweep: cells per second of delay_sweep with one worker\n"
+             "and with two. Run it on an idle machine.",
     .examples = "  gepolab bench\n  gepolab bench des --json",
     .run = run_bench};

@@ -26,7 +26,7 @@ static gl_status simulate(const recipe *r, int json, int schedule_csv, const fig
                           gl_error *err) {
   cluster_spec *cluster = NULL;
   schedule s = {0};
-  gl_status status = cluster_parse(&cluster, r->cluster, err);
+  gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
   if (status == GL_OK) status = schedule_build(&s, cluster, r->seed, r->steps, err);
   if (status == GL_OK && schedule_csv)
     schedule_print_csv(&s, stdout);

@@ -100,7 +100,12 @@ static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   out->group_size = cfg_count(&r, "group_size", 8, 1, 1u << 20);
   out->minibatches = cfg_count(&r, "minibatches", 1, 1, 1u << 20);
   out->epochs = cfg_count(&r, "epochs", 1, 1, 1u << 20);
-  return cfg_end(&r);
+  if (cfg_end(&r) != GL_OK) return GL_EINPUT;
+  enum { MOST_RESPONSES = 1 << 26 };
+  if (out->groups > MOST_RESPONSES / out->group_size)
+    return cfg_fail(train, err, "train: a batch of %zu groups of %zu is more than %d responses",
+                    out->groups, out->group_size, MOST_RESPONSES);
+  return GL_OK;
 }
 
 static gl_status read_algorithm(recipe *out, const cfg_node *algorithm, gl_error *err) {
@@ -184,7 +189,7 @@ gl_status recipe_check(const recipe *r, gl_error *err) {
                     "bandit | sequence, …}`, or use `gepolab sim` for its clock alone",
                     r->name);
   cluster_spec *cluster = NULL;
-  gl_status status = cluster_parse(&cluster, r->cluster, err);
+  gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
   cluster_free(cluster);
   if (status != GL_OK) return status;
   learner l = {0};

@@ -160,7 +160,8 @@ static void note_collapse(outcome *o) {
 
 static gl_status plan_run(loop *l) {
   cluster_spec *cluster = NULL;
-  gl_status status = cluster_parse(&cluster, l->recipe->cluster, l->err);
+  gl_status status = cluster_parse(&cluster, l->recipe->cluster,
+                                   l->recipe->groups * l->recipe->group_size, l->err);
   if (status == GL_OK)
     status = schedule_build(&l->plan, cluster, l->recipe->seed, l->recipe->steps, l->err);
   cluster_free(cluster);

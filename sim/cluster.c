@@ -177,7 +177,8 @@ static void read_compare(cluster_spec *c, cfg_reader *outer) {
   outer->status = cfg_end(&r);
 }
 
-static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *err) {
+static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batch_responses,
+                              gl_error *err) {
   cfg_reader r;
   shared_keys s = {.max_delay = NAN};
   cfg_begin(&r, node, "cluster", err);
@@ -206,7 +207,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *e
   c->weights_bytes = cfg_double(&r, "weights_bytes", 0, 0, 1e18);
   c->rollout_bytes = cfg_double(&r, "rollout_bytes", 0, 0, 1e18);
   c->bytes_per_token = cfg_double(&r, "bytes_per_token", 0, 0, 1e9);
-  c->samples_per_batch = cfg_count(&r, "samples_per_batch", 64, 1, 1000000000);
+  c->samples_per_batch = cfg_count(&r, "samples_per_batch", batch_responses, 1, 1000000000);
   response_parse(&s.responses, &r, NULL, NULL, c->samples_per_batch);
   response_fini(&s.responses); /* groups read the law, each its own */
   s.lengths = cfg_child(&r, "lengths");
@@ -220,11 +221,12 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, gl_error *e
   return cfg_end(&r);
 }
 
-gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, gl_error *err) {
+gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t batch_responses,
+                        gl_error *err) {
   *out = NULL;
   cluster_spec *c = calloc(1, sizeof *c);
   if (c == NULL) return gl_fail_memory(err, "a cluster");
-  gl_status status = read_cluster(c, cluster, err);
+  gl_status status = read_cluster(c, cluster, batch_responses, err);
   if (status == GL_OK)
     *out = c;
   else

@@ -7,8 +7,10 @@
 
 typedef struct cluster_spec cluster_spec;
 
-/* Reads the section (NULL: the synchronous default, no delay). */
-gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, gl_error *err);
+/* Reads the section (NULL: the synchronous default, no delay). batch_responses is what a batch
+ * holds (train.groups x train.group_size) unless the section's samples_per_batch says otherwise. */
+gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t batch_responses,
+                        gl_error *err);
 void cluster_free(cluster_spec *spec);
 /* The spec with every default filled in and its preset's source, as JSON: laws by their resolved
  * parameters a and b (sim/delay.h). malloc'd; NULL if memory is short. */

@@ -6,6 +6,7 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_roots.h>
+#include <gsl/gsl_sf_gamma.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static double empirical_quantile(const delay_law *law, double p) {
  * cube root is nearly normal), or the law's behaviour at 0 where that is not positive. */
 static double gamma_guess(double p, double shape) {
   double root = 1 - 1 / (9 * shape) + gsl_cdf_ugaussian_Pinv(p) / (3 * sqrt(shape));
-  return root > 0.1 ? log(shape) + 3 * log(root) : (log(p) + lgamma(shape + 1)) / shape;
+  return root > 0.1 ? log(shape) + 3 * log(root) : (log(p) + gsl_sf_lngamma(shape + 1)) / shape;
 }
 
 /* ln of the value of the gamma law of scale 1 with mass p below (or above) it: Newton's steps on

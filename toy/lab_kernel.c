@@ -7,12 +7,12 @@
 /* Wider vectors where the machine has them, the same operations in the same order everywhere. A
  * sanitized build has no resolver functions: they would run before its runtime is up. */
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define PLAIN_BUILD
 #endif
 #endif
 #if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) &&                 \
-    !defined(PLAIN_BUILD)
+    !defined(__SANITIZE_THREAD__) && !defined(PLAIN_BUILD)
 #define CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define CLONES
