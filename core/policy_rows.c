@@ -74,8 +74,7 @@ static const entry table[] = {
     {{NAMED("gepo_plus"), GEPO, .log_prob = LOG_PROB_MEAN, .kappa = 0.01},
      {"Hetero-RL ebda3d6", "none", "none", "none",
       "gepolab's choice: kappa 0.01; the response's term is the token mean of exp(-l)+l-1; "
-      "log_prob "
-      "mean as the released code"}},
+      "log_prob mean as the released code"}},
     {{NAMED("eqp"), GEPO, .log_prob = LOG_PROB_MEAN, .denominator = DENOMINATOR_EXPECTED_P,
       .denominator_gradient = 1},
      {"Hetero-RL ebda3d6", "none", "none", "none", "log_prob mean as the released code"}},

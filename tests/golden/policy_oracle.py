@@ -1,4 +1,5 @@
-"""Independent losses of every policy row in PyTorch double precision, differentiated by autograd.
+"""Independent losses of every policy row in PyTorch double precision, differentiated by autograd,
+and the diagnostics of metrics_oracle.py.
 
 The rows' fields are written here a second time. Written from the formulas as losses, with detach() where a source stops the
 gradient; it shares no closed-form coefficient with the C code.
@@ -226,162 +227,181 @@ def vtrace_recursion(f, u):
     return torch.tensor(w)
 
 
-def evaluate(f, case):
-    groups = case["groups"]
-    lp = [[torch.tensor(r["logp"], requires_grad=True) for r in g] for g in groups]
-    get = lambda key: [[torch.tensor(r[key]) for r in g] for g in groups]
-    lq, lx, lr = get("logq"), get("logprox"), get("logref")
-    adv, keep = advantages(f, groups)
-    old = lx if f["old_policy"] == "proximal" else lq
-    T = [[len(r["logp"]) for r in g] for g in groups]
+def aggregation(f, case, keep, kept):
+    """z(g, i), the weight of a token of response i of group g."""
+    lengths = [[len(r["logp"]) for r in g] for g in case["groups"]]
+    longest = max(max(t) for t in lengths)
+    groups = sum(keep)
+    tokens = sum(sum(k) for k, on in zip(kept, keep) if on)
+    powers = sum(k ** -f["length_power"] for kg, on in zip(kept, keep) if on for k in kg if k)
+
+    def z(g, i):
+        n, k = groups * len(lengths[g]), kept[g][i]
+        if not keep[g] or k == 0:
+            return 0.0
+        return {"sequence_sum": lambda: 1 / n, "sequence_mean": lambda: 1 / (n * k),
+                "token_mean": lambda: 1 / tokens,
+                "group_token_mean": lambda: 1 / (groups * sum(kept[g])),
+                "fixed_length": lambda: 1 / (n * (case["max_length"] or longest)),
+                "length_power": lambda: k ** -f["length_power"] / (longest * powers)}[f["aggregate"]]()
+    return z
+
+
+def all_factors(f, lp, lq, lx):
     fac = [[factors(f, ((x if f["correction_of"] == "proximal" else p) - q).detach())
             for p, q, x in zip(*z)] for z in zip(lp, lq, lx)]
     if f["tis_normalise"]:
         m = torch.cat([b for g in fac for b, _ in g]).mean()
         fac = [[(b / m, k) for b, k in g] for g in fac]
-    kept = [[float(k.sum()) if f["mask_denominator"] == "kept" else float(n)
-             for (_, k), n in zip(fg, tg)] for fg, tg in zip(fac, T)]
-    ng = sum(keep)
-    tokens = sum(sum(k) for k, on in zip(kept, keep) if on)
-    longest = max(max(t) for t in T)
-    powers = sum(k ** -f["length_power"] for kg, on in zip(kept, keep) if on for k in kg if k)
+    return fac
 
-    def z(g, i):
-        n, k = len(groups[g]), kept[g][i]
-        if not keep[g] or k == 0:
-            return 0.0
-        return {"sequence_sum": lambda: 1 / (ng * n), "sequence_mean": lambda: 1 / (ng * n * k),
-                "token_mean": lambda: 1 / tokens, "group_token_mean": lambda: 1 / (ng * sum(kept[g])),
-                "fixed_length": lambda: 1 / (ng * n * (case["max_length"] or longest)),
-                "length_power": lambda: k ** -f["length_power"] / (longest * powers)}[f["aggregate"]]()
 
-    def clamp_l(l):
-        return torch.clamp(l, -f["token_log_clamp"], f["token_log_clamp"])
+def log_denominator(f, case, scope, p, q):
+    lse = torch.logsumexp
+    d = {"self_normalised": lambda: lse(2 * q, 0) - lse(q, 0),
+         "mean": lambda: lse(q, 0) - math.log(len(scope)),
+         "exact": lambda: torch.tensor(case["log_denominator"][scope[0][0]]),
+         "expected_p": lambda: lse(p + q, 0) - lse(q, 0)}[f["denominator"]]()
+    return d if f["denominator_gradient"] else d.detach()
 
-    lim = lambda x: torch.clamp(x, f["log_floor"], f["log_cap"])
-    L = [[clamp_l(p - o) for p, o in zip(pg, og)] for pg, og in zip(lp, old)]
-    red = (lambda v: v.mean()) if f["log_prob"] == "mean" else (lambda v: v.sum())
-    P = [[red(p) for p in g] for g in lp]
-    Q = [[red(q) for q in g] for g in old]
-    X = [[red(l) for l in g] for g in L]
-    flat = [(g, i) for g in range(len(groups)) for i in range(len(groups[g]))]
+
+def normalised(f, case, X, P, Q, drift):
+    """Group expectation and self-normalisation, scope by scope; drift: CPPO's term of a response."""
+    flat = [(g, i) for g in range(len(X)) for i in range(len(X[g]))]
     if f["group_scope"] == "prompt":
-        scopes = [[(g, i) for i in range(len(groups[g]))] for g in range(len(groups))]
+        scopes = [[(g, i) for i in range(len(X[g]))] for g in range(len(X))]
     else:
         parts = -(-len(flat) // f["microbatch"])
         scopes = [flat[k::parts] for k in range(parts)]
+    new = [list(g) for g in X]
+    for sc in scopes:
+        p, q, x = (torch.stack([V[g][i] for g, i in sc]) for V in (P, Q, X))
+        if f["ratio"] == "self_normalised":
+            d = torch.logsumexp(x, 0) - math.log(len(sc))
+            d = d if f["denominator_gradient"] else d.detach()
+        else:
+            d = log_denominator(f, case, sc, p, q)
+        for (g, i), pi, qi, xi in zip(sc, p, q, x):
+            near = f["kappa"] > 0 and drift(g, i) < f["kappa"]
+            new[g][i] = xi - d if f["ratio"] == "self_normalised" else pi - (qi if near else d)
+    return new
+
+
+def response_ratios(f, case, lp, lq, old, L):
+    """Log-ratio of every response, before log_floor and log_cap."""
+    red = (lambda v: v.mean()) if f["log_prob"] == "mean" else (lambda v: v.sum())
+    P, Q, X = ([[red(v) for v in g] for g in V] for V in (lp, old, L))
     if f["ratio"] in ("group_expectation", "self_normalised"):
-        new = {}
-        for sc in scopes:
-            q = torch.stack([Q[g][i] for g, i in sc])
-            p = torch.stack([P[g][i] for g, i in sc])
-            x = torch.stack([X[g][i] for g, i in sc])
-            if f["ratio"] == "self_normalised":
-                d = torch.logsumexp(x, 0) - math.log(len(sc))
-                d = d if f["denominator_gradient"] else d.detach()
-                for (g, i), v in zip(sc, x - d):
-                    new[g, i] = v
-                continue
-            lse = torch.logsumexp
-            d = {"self_normalised": lambda: lse(2 * q, 0) - lse(q, 0),
-                 "mean": lambda: lse(q, 0) - math.log(len(sc)),
-                 "exact": lambda: torch.tensor(case["log_denominator"][sc[0][0]]),
-                 "expected_p": lambda: lse(p + q, 0) - lse(q, 0)}[f["denominator"]]()
-            if not f["denominator_gradient"]:
-                d = d.detach()
-            for (g, i), pi, qi in zip(sc, p, q):
-                l = (lp[g][i] - lq[g][i]).detach()
-                near = f["kappa"] > 0 and float((torch.exp(-l) + l - 1).mean()) < f["kappa"]
-                new[g, i] = pi - (qi if near else d)
-        X = [[new[g, i] for i in range(len(groups[g]))] for g in range(len(groups))]
+        def drift(g, i):
+            l = (lp[g][i] - lq[g][i]).detach()
+            return float((torch.exp(-l) + l - 1).mean())
+        return normalised(f, case, X, P, Q, drift)
     if f["ratio"] == "mixture":
         a = f["mixture"]
         if a == 1:
-            X = [[0 * x for x in g] for g in X]
-        elif a > 0:
-            X = [[-torch.logaddexp(math.log(a) + 0 * x, math.log1p(-a) - x) for x in g] for g in X]
-    seq_level = f["ratio"] in ("sequence", "sequence_token", "group_expectation", "self_normalised",
-                               "mixture")
-    if f["clip"] == "gamma":
-        X = [[x + torch.log(b).sum() for x, (b, _) in zip(xg, fg)] for xg, fg in zip(X, fac)]
-        fac = [[(torch.ones_like(b), k) for b, k in g] for g in fac]
-    free = X
-    X = [[lim(x) for x in g] for g in X]
-    m2mask, bound, at = None, INF, 0
+            return [[0 * x for x in g] for g in X]
+        if a > 0:
+            return [[-torch.logaddexp(math.log(a) + 0 * x, math.log1p(-a) - x) for x in g] for g in X]
+    return X
+
+
+def masked(f, x, a):
+    u = torch.exp(x.detach())
+    if not f["token_mask"] or a == 0:
+        return torch.zeros_like(u).bool()
+    return (u > 1 + f["mask_high"]) if a > 0 else (u < 1 - f["mask_low"])
+
+
+def response_term(f, a, p, l, free, omega, kept):
+    """Objective of a response whose ratio is one number: the term, its log-ratio, the clip's act."""
+    lim = lambda v: torch.clamp(v, f["log_floor"], f["log_cap"])
+    x = lim(free)
+    if f["clip"] == "token_log":
+        lt = torch.clamp(l, max=f["eps_high"]) if a >= 0 else torch.clamp(l, min=-f["eps_low"])
+        hit = bool((lt != l).any())
+        val = torch.exp(lim(lt.mean()))
+    else:
+        # GSPO-token's limits are put on the sum, whose gradient is the token's own.
+        own = lim(free.detach() + l - l.detach()) if f["ratio"] == "sequence_token" else x
+        val = clip_value(f, own, a, 1)
+        hit = bool(clip_acts(f, own, a, val).any())
+    if bool(masked(f, x, a)):
+        val, hit = val * 0, True
+    if f["stop"]:
+        term = (omega * val.detach() * a * p).sum()
+    else:
+        term = (omega * val * a).sum()
+        if f["aggregate"] == "sequence_sum" and f["ratio"] != "sequence_token":
+            term = term / max(kept, 1)
+    return term, [float(x.detach())], [float(hit)]
+
+
+def token_ratio(f, l):
+    if f["ratio"] == "none":
+        return l.detach() * 0
+    if f["ratio"] == "token":
+        return l
+    if f["ratio"] == "prefix":
+        return torch.clamp(torch.cumsum(l.detach(), 0) + l - l.detach(), f["log_floor"], f["log_cap"])
+    return torch.log(vtrace_recursion(f, [math.exp(v) for v in l.tolist()]))
+
+
+def token_term(f, a, p, l, omega, stays, bound):
+    """The same for token ratios; stays and bound are M2PO's."""
+    x = token_ratio(f, l)
     if f["clip"] == "second_moment":
-        m2mask, bound = m2(f, [v for g in L for l in g for v in l.tolist()],
-                           [float(adv[g][i]) for g, i in flat for _ in range(T[g][i])])
-    obj, logs, acts = torch.tensor(0.0), [], []
+        # The bound is itself a token's ratio: at equality the gradient stays (act() of the
+        # formulas), which clamp() leaves to its own convention.
+        over = x > bound if a >= 0 else x < -bound
+        v = torch.where(over, torch.tensor(math.exp(bound if a >= 0 else -bound)), torch.exp(x))
+    else:
+        v = clip_value(f, x, a, torch.arange(1.0, len(l) + 1))
+    mask = masked(f, x, a).double()
+    hits = torch.maximum(torch.maximum(clip_acts(f, x, a, v), 1 - stays), mask)
+    v = v * (1 - mask)
+    if f["stop"] or f["ratio"] == "none":
+        v = v.detach() * p
+    return (omega * stays * v * a).sum(), x.detach().tolist(), hits.tolist()
+
+
+def evaluate(f, case):
+    groups = case["groups"]
+    lp = [[torch.tensor(r["logp"], requires_grad=True) for r in g] for g in groups]
+    lq, lx, lr = ([[torch.tensor(r[key]) for r in g] for g in groups]
+                  for key in ("logq", "logprox", "logref"))
+    old = lx if f["old_policy"] == "proximal" else lq
+    L = [[torch.clamp(p - o, -f["token_log_clamp"], f["token_log_clamp"]) for p, o in zip(*z)]
+         for z in zip(lp, old)]
     if f["objective"] == "disco":
         return disco(f, lp, lq, lr, L, groups)
+    adv, keep = advantages(f, groups)
+    fac = all_factors(f, lp, lq, lx)
+    kept = [[float(k.sum()) if f["mask_denominator"] == "kept" else float(len(k)) for _, k in g]
+            for g in fac]
+    z = aggregation(f, case, keep, kept)
+    X = response_ratios(f, case, lp, lq, old, L)
+    if f["clip"] == "gamma":
+        X = [[x + torch.log(b).sum() for x, (b, _) in zip(*v)] for v in zip(X, fac)]
+        fac = [[(torch.ones_like(b), k) for b, k in g] for g in fac]
+    flat = [(g, i) for g in range(len(groups)) for i in range(len(groups[g]))]
+    stays, bound, at = [1.0] * sum(len(l) for g in L for l in g), INF, 0
+    if f["clip"] == "second_moment":
+        stays, bound = m2(f, [v for g in L for l in g for v in l.tolist()],
+                          [float(adv[g][i]) for g, i in flat for _ in L[g][i]])
+    obj, loss, logs, acts = torch.tensor(0.0), torch.tensor(0.0), [], []
     for g, i in flat:
-        a, n, (b, k) = adv[g][i], T[g][i], fac[g][i]
-        p, zi = lp[g][i], z(g, i)
-        if seq_level:
-            x = X[g][i]
-            logs.append([float(x.detach())])
-            if f["clip"] == "token_log":
-                lt = L[g][i]
-                lt = torch.clamp(lt, max=f["eps_high"]) if a >= 0 else torch.clamp(lt, min=-f["eps_low"])
-                hit = bool((lt != L[g][i]).any())
-                val = torch.exp(lim(lt.mean()))
-            else:
-                if f["ratio"] == "sequence_token":
-                    # The limits are put on the sum, whose gradient is the token's own.
-                    x = lim(free[g][i].detach() + L[g][i] - L[g][i].detach())
-                val = clip_value(f, x, a, 1)
-                hit = bool(clip_acts(f, x, a, val).any())
-            if f["token_mask"]:
-                u = float(torch.exp(X[g][i].detach()))
-                if (a > 0 and u > 1 + f["mask_high"]) or (a < 0 and u < 1 - f["mask_low"]):
-                    val, hit = val * 0, True
-            acts.append(float(hit))
-            if f["stop"]:
-                term = (zi * b * k * val.detach() * a * p).sum()
-            else:
-                term = (zi * b * k * val * a).sum()
-                if f["aggregate"] == "sequence_sum" and f["ratio"] != "sequence_token":
-                    term = term / max(kept[g][i], 1)
+        a, p, l, (b, k) = adv[g][i], lp[g][i], L[g][i], fac[g][i]
+        omega = z(g, i) * b * k
+        if f["ratio"] in ("none", "token", "prefix", "vtrace"):
+            term, x, hit = token_term(f, a, p, l, omega, torch.tensor(stays[at:at + len(l)]), bound)
         else:
-            l = L[g][i]
-            if f["ratio"] == "none":
-                x = l.detach() * 0
-            elif f["ratio"] == "token":
-                x = l
-            elif f["ratio"] == "prefix":
-                c = torch.cumsum(l.detach(), 0)
-                x = lim(c + l - l.detach())
-            else:
-                x = torch.log(vtrace_recursion(f, [math.exp(v) for v in l.tolist()]))
-            logs.append(x.detach().tolist())
-            mm = torch.ones(n)
-            if f["clip"] == "second_moment":
-                mm = torch.tensor(m2mask[at:at + n])
-                at += n
-                # The bound is itself a token's ratio: at equality the gradient stays (act() of the
-                # formulas), which clamp() leaves to its own convention.
-                over = x > bound if a >= 0 else x < -bound
-                v = torch.where(over, torch.tensor(math.exp(bound if a >= 0 else -bound)),
-                                torch.exp(x))
-            else:
-                v = clip_value(f, x, a, torch.arange(1.0, n + 1))
-            hits = torch.maximum(clip_acts(f, x, a, v), 1 - mm)
-            if f["token_mask"]:
-                u = torch.exp(x).detach()
-                hit = (u > 1 + f["mask_high"]) if a > 0 else (u < 1 - f["mask_low"])
-                if a != 0:
-                    v, hits = v * (~hit).double(), torch.maximum(hits, hit.double())
-            acts += hits.tolist()
-            if f["stop"] or f["ratio"] == "none":
-                v = v.detach() * p
-            term = (zi * b * k * mm * v * a).sum()
+            term, x, hit = response_term(f, a, p, l, X[g][i], omega, kept[g][i])
+        at, logs, acts = at + len(l), logs + [x], acts + hit
         if a != 0:
             obj = obj + term
-    loss = -obj
-    for g, i in flat:
-        m = fac[g][i][1] if f["mask_denominator"] == "kept" else 1.0
-        loss = loss + divergence(f, lp[g][i], lq[g][i], lr[g][i], z(g, i) * m)
-    return finish(loss, lp, adv, logs, acts)
+        counted = k if f["mask_denominator"] == "kept" else 1.0
+        loss = loss + divergence(f, p, lq[g][i], lr[g][i], z(g, i) * counted)
+    return finish(loss - obj, lp, adv, logs, acts)
 
 
 def divergence(f, p, q, ref, weight):
