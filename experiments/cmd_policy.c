@@ -59,13 +59,19 @@ static int group_json(cJSON *to, const policy_input *in, size_t g, const policy_
          token_rows(to, "coefficients", in, g, out->coefficient) != NULL;
 }
 
-/* Diagnostics that policy_evaluate() could know; the others are left out. */
+/* Diagnostics that policy_evaluate() could know (null where the input lacks what they need); those
+ * of schedules, learners and worlds are left out, and the loss has been printed. */
 static int diagnostics_json(cJSON *to, const policy_output *out) {
-  for (int m = METRIC_REWARD_MEAN; m <= METRIC_AW_VARIANCE; ++m)
-    if (m != METRIC_GRAD_NORM && m != METRIC_ENTROPY && m != METRIC_KL_EXACT &&
-        m != METRIC_KL_EXACT_QP &&
-        json_add_number(to, metric_about((metric)m)->name, out->metric[m]) == NULL)
+  static const metric others[] = {METRIC_VERSION,      METRIC_LOSS,     METRIC_GRAD_NORM,
+                                  METRIC_ENTROPY,      METRIC_KL_EXACT, METRIC_KL_EXACT_QP,
+                                  METRIC_EXACT_RETURN, METRIC_LR,       METRIC_ESTIMATION_ERROR};
+  for (int m = 0; m < METRIC_COUNT; ++m) {
+    int known = 1;
+    for (size_t k = 0; k < sizeof others / sizeof others[0]; ++k)
+      known = known && m != (int)others[k];
+    if (known && json_add_number(to, metric_about((metric)m)->name, out->metric[m]) == NULL)
       return 0;
+  }
   return 1;
 }
 

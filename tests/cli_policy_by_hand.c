@@ -52,7 +52,7 @@ static void two_groups_agree_with_sums_written_out(void) {
     /* 11 tokens: a weight and a coefficient each, and 5 advantages */
     CU_ASSERT_EQUAL(compare(cJSON_GetObjectItem(c, "groups"), cJSON_GetObjectItem(got, "groups")),
                     27);
-    CU_ASSERT_EQUAL(compare(cJSON_GetObjectItem(c, "metrics"), got), 11);
+    CU_ASSERT_EQUAL(compare(cJSON_GetObjectItem(c, "metrics"), got), 12);
     cJSON_Delete(got);
     cli_result_fini(&r);
     cases++;

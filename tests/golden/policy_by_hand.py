@@ -78,6 +78,7 @@ def shared():
     responses = sum(len(g["rewards"]) for g in GROUPS)
     return dict(kl_k3=mean([exp(v) - v - 1 for v in l]), cppo_kl=mean([exp(-v) + v - 1 for v in l]),
                 kl_k3_seq=total(exp(v) - v - 1 for v in l) / responses,
+                response_length=len(l) / responses,
                 iw_variance_pq=pq, log_iw_variance_pq=log(pq), iw_variance_gepo=paper,
                 reward_mean=mean([r for g in GROUPS for r in g["rewards"]]))
 
