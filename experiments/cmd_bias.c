@@ -26,7 +26,12 @@ typedef struct request {
 
 static gl_status measure(const lab_recipe *plan, const request *q, gl_error *err) {
   lab_table table = {0};
-  gl_status status = lab_table_init(&table, plan, q->threads, err);
+  gl_error why = {.status = GL_OK};
+  gl_status status = lab_table_init(&table, plan, q->threads, &why);
+  if (status == GL_EINPUT && plan->samples == 0)
+    cfg_fail(plan->budget_place, err, "%s", why.text);
+  else if (status != GL_OK)
+    *err = why;
   if (status == GL_OK && q->study != NULL) status = lab_table_store(&table, q->study, err);
   if (status == GL_OK)
     status = q->folder != NULL ? lab_bias_figures(&table, q->folder, err)

@@ -323,6 +323,8 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
   r->description = cfg_string(&c, "description", "");
   r->seed = (uint64_t)cfg_int(&c, "seed", 1, 0, INT64_MAX);
   r->budget = cfg_count(&c, "budget", 2000000, 1, (size_t)1 << 40);
+  r->budget_place = cfg_find(cfg_root(doc), "budget");
+  if (r->budget_place == NULL) r->budget_place = cfg_root(doc);
   r->samples = cfg_count(&c, "samples", 262144, 0, (size_t)1 << 40);
   r->covariance = cfg_bool(&c, "covariance", 0);
   const int population = cfg_bool(&c, "population", 0);

@@ -37,6 +37,7 @@ typedef struct lab_recipe {
   size_t *group_size; /* [n_sizes], 0 for the population limit, last */
   size_t n_sizes;
   size_t budget, samples;
+  const cfg_node *budget_place; /* of `budget`, or the whole recipe: where a refusal points */
   lab_weights weights;
   int covariance;
   lab_training training;

@@ -85,7 +85,9 @@ typedef struct family {
 
 typedef struct tally {
   double green[LAB_CONSTANTS], highest_green[LAB_CONSTANTS], constant[LAB_CONSTANTS], kl;
-  double wider[LAB_CONSTANTS];    /* pairs with Var[A p/D] > Var[A p/q] */
+  double pq, aw_pq;                           /* sums of Var[p/q] and Var[A p/q] */
+  double w[LAB_CONSTANTS], aw[LAB_CONSTANTS]; /* sums of Var[p/D] and Var[A p/D] */
+  double wider[LAB_CONSTANTS];                /* pairs with Var[A p/D] > Var[A p/q] */
   double disagree[LAB_CONSTANTS]; /* Var[w] and Var[A w] order the two estimators differently */
 } tally;
 
@@ -97,9 +99,13 @@ static void count(tally *t, const double *p, const double *q, size_t n) {
   lab_theory_advantage(LAB_ADVANTAGE_P, p, q, r, n, a);
   lab_theory_advantage_variance(p, q, a, n, &pq, group);
   t->kl += w.kl;
+  t->pq += w.variance_pq;
+  t->aw_pq += pq;
   for (int k = 0; k < LAB_CONSTANTS; ++k) {
     const int green = w.variance[k] > w.variance_pq, wider = group[k] > pq;
     t->green[k] += green;
+    t->w[k] += w.variance[k];
+    t->aw[k] += group[k];
     t->wider[k] += wider;
     t->disagree[k] += green != wider;
     if (green) t->highest_green[k] = fmax(t->highest_green[k], w.kl);
@@ -107,8 +113,26 @@ static void count(tally *t, const double *p, const double *q, size_t n) {
   }
 }
 
-static gl_status add_family(cJSON *list, const family *f, const theory_spec *s, size_t number,
-                            gl_error *err) {
+/* Theorem 3: mean exact variances of A w next to those of w. */
+static gl_status add_variances(cJSON *list, const family *f, const tally *t, double pairs,
+                               gl_error *err) {
+  cJSON *o = object_in(list);
+  if (o == NULL) return gl_fail_memory(err, "the numbers");
+  json_add_string(o, "family", f->name);
+  json_add_number(o, "outcomes", (double)f->n);
+  json_add_number(o, "variance_pq", t->pq / pairs);
+  json_add_number(o, "aw_variance_pq", t->aw_pq / pairs);
+  for (int k = 0; k < LAB_CONSTANTS; ++k) {
+    cJSON *d = cJSON_AddObjectToObject(o, lab_constant_names[k]);
+    if (d == NULL) return gl_fail_memory(err, "the numbers");
+    json_add_number(d, "variance", t->w[k] / pairs);
+    json_add_number(d, "aw_variance", t->aw[k] / pairs);
+  }
+  return GL_OK;
+}
+
+static gl_status add_family(cJSON *list, cJSON *variances, const family *f, const theory_spec *s,
+                            size_t number, gl_error *err) {
   tally t = {.kl = 0};
   double p[64], q[64];
   cJSON *o = object_in(list);
@@ -133,21 +157,24 @@ static gl_status add_family(cJSON *list, const family *f, const theory_spec *s, 
     json_add_number(d, "share_aw_varies_more", t.wider[k] / pairs);
     json_add_number(d, "share_w_and_aw_disagree", t.disagree[k] / pairs);
   }
-  return GL_OK;
+  return add_variances(variances, f, &t, pairs, err);
 }
 
-static gl_status add_families(cJSON *to, const theory_spec *s, gl_error *err) {
+static gl_status add_families(cJSON *to, cJSON *variances, const theory_spec *s, gl_error *err) {
   static const family families[] = {{"bernoulli, independent", 1, -1, 2},
                                     {"bernoulli, near", 1, 0.3, 2},
                                     {"dirichlet 1, independent", 1, -1, 16},
                                     {"dirichlet 1, near", 1, 0.3, 16},
                                     {"peaked (dirichlet 0.1), near", 0.1, 0.3, 64},
                                     {"peaked (dirichlet 0.1), far", 0.1, 1.5, 64},
-                                    {"dirichlet 10, near", 10, 0.1, 64}};
+                                    {"dirichlet 10, near", 10, 0.1, 64},
+                                    {"dirichlet 0.1, independent", 0.1, -1, 4},
+                                    {"dirichlet 0.1, independent", 0.1, -1, 16},
+                                    {"dirichlet 0.1, independent", 0.1, -1, 64}};
   cJSON *list = cJSON_AddArrayToObject(to, "families");
   gl_status status = list != NULL ? GL_OK : gl_fail_memory(err, "the numbers");
   for (size_t i = 0; i < sizeof families / sizeof families[0] && status == GL_OK; ++i)
-    status = add_family(list, &families[i], s, i, err);
+    status = add_family(list, variances, &families[i], s, i, err);
   return status;
 }
 
@@ -212,11 +239,12 @@ gl_status theory_run(cJSON **out, const theory_spec *s, gl_error *err) {
   cJSON *document = cJSON_CreateObject();
   cJSON *one = document != NULL ? cJSON_AddObjectToObject(document, "theorem1") : NULL;
   cJSON *two = document != NULL ? cJSON_AddArrayToObject(document, "theorem2") : NULL;
-  gl_status status = one == NULL || two == NULL || !add_constants(one, s)
+  cJSON *three = document != NULL ? cJSON_AddArrayToObject(document, "theorem3") : NULL;
+  gl_status status = one == NULL || two == NULL || three == NULL || !add_constants(one, s)
                          ? gl_fail_memory(err, "the numbers")
                          : GL_OK;
   if (status == GL_OK) status = add_crossings(one, err);
-  if (status == GL_OK) status = add_families(one, s, err);
+  if (status == GL_OK) status = add_families(one, three, s, err);
   if (status == GL_OK) status = add_products(one, s, err);
   if (status == GL_OK) status = add_searches(two, s, err);
   if (status != GL_OK) {
@@ -240,6 +268,14 @@ static double number(const cJSON *o, const char *key) {
 static const char *word(const cJSON *o, const char *key) {
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
   return text != NULL ? text : "";
+}
+
+/* A number in so many columns; a dash where there is none. */
+static void print_cell(double value, int columns, FILE *to) {
+  if (isfinite(value))
+    fprintf(to, " %*.4g", columns, value);
+  else
+    fprintf(to, " %*s", columns, isinf(value) ? "inf" : "-");
 }
 
 static void print_list(const cJSON *o, const char *key, FILE *to) {
@@ -271,19 +307,47 @@ static void print_theorem1(const cJSON *one, FILE *to) {
   cJSON_ArrayForEach(o, cJSON_GetObjectItemCaseSensitive(
                             one, "families")) for (int k = 0; k < LAB_CONSTANTS; ++k) {
     const cJSON *d = cJSON_GetObjectItemCaseSensitive(o, lab_constant_names[k]);
-    fprintf(to, "%-30s %4g %8.3f | %9.3f %9.3g %9.3f %9.3f | %9.4g  D %s\n", word(o, "family"),
-            number(o, "outcomes"), number(o, "kl_mean"), number(d, "share_w_varies_more"),
-            number(d, "highest_kl_w_varies_more"), number(d, "share_aw_varies_more"),
+    fprintf(to, "%-30s %4g %8.3f | %9.3f", word(o, "family"), number(o, "outcomes"),
+            number(o, "kl_mean"), number(d, "share_w_varies_more"));
+    print_cell(number(d, "highest_kl_w_varies_more"), 9, to);
+    fprintf(to, " %9.3f %9.3f | %9.4g  D %s\n", number(d, "share_aw_varies_more"),
             number(d, "share_w_and_aw_disagree"), number(d, "largest_constant"),
             lab_constant_names[k]);
   }
-  fprintf(to, "\nV^T products of peaked token laws\n%6s %6s %9s %12s %14s %12s %14s\n", "V", "T",
-          "KL", "Var[p/q]", "Var[p/E_q q]", "needed c", "log10 (n^2+1)");
+  fprintf(to,
+          "\nV^T products of peaked token laws: needed c for both denominators\n"
+          "%6s %6s %9s %12s %14s %12s %12s %14s\n",
+          "V", "T", "KL", "Var[p/q]", "Var[p/E_q q]", "D = E_q q", "D computed", "log10 (n^2+1)");
   cJSON_ArrayForEach(o, cJSON_GetObjectItemCaseSensitive(one, "products")) {
     const cJSON *d = cJSON_GetObjectItemCaseSensitive(o, "expected");
-    fprintf(to, "%6g %6g %9.4f %12.4g %14.4g %12.4g %14.1f\n", number(o, "vocabulary"),
-            number(o, "length"), number(o, "kl"), number(o, "variance_pq"), number(d, "variance"),
-            number(d, "constant"), number(o, "log10_theorem"));
+    const cJSON *e = cJSON_GetObjectItemCaseSensitive(o, "computed");
+    fprintf(to, "%6g %6g %9.4f", number(o, "vocabulary"), number(o, "length"), number(o, "kl"));
+    print_cell(number(o, "variance_pq"), 12, to);
+    print_cell(number(d, "variance"), 14, to);
+    print_cell(number(d, "constant"), 12, to);
+    print_cell(number(e, "constant"), 12, to);
+    fprintf(to, " %14.1f\n", number(o, "log10_theorem"));
+  }
+}
+
+static void print_theorem3(const cJSON *three, FILE *to) {
+  const cJSON *o;
+  fprintf(to,
+          "\nTheorem 3: mean exact variances over the random pairs, A = r - E_p r\n"
+          "%-30s %4s %11s %11s %11s | %11s %11s %11s\n",
+          "", "n", "Var p/q", "p/E_q q", "D computed", "Var A p/q", "A p/E_q q", "D computed");
+  cJSON_ArrayForEach(o, three) {
+    const cJSON *d = cJSON_GetObjectItemCaseSensitive(o, "expected");
+    const cJSON *e = cJSON_GetObjectItemCaseSensitive(o, "computed");
+    fprintf(to, "%-30s %4g", word(o, "family"), number(o, "outcomes"));
+    print_cell(number(o, "variance_pq"), 11, to);
+    print_cell(number(d, "variance"), 11, to);
+    print_cell(number(e, "variance"), 11, to);
+    fputs(" |", to);
+    print_cell(number(o, "aw_variance_pq"), 11, to);
+    print_cell(number(d, "aw_variance"), 11, to);
+    print_cell(number(e, "aw_variance"), 11, to);
+    fputc('\n', to);
   }
 }
 
@@ -302,4 +366,5 @@ void theory_print(const cJSON *document, FILE *to) {
     print_list(o, "q", to);
     print_list(o, "a", to);
   }
+  print_theorem3(cJSON_GetObjectItemCaseSensitive(document, "theorem3"), to);
 }

@@ -21,7 +21,8 @@ typedef struct theory_spec {
 
 gl_status theory_read(theory_spec *s, const cfg_doc *doc, gl_error *err);
 void theory_fini(theory_spec *s);
-/* The document: theorem1 {constants, crossings, families, products}, theorem2, theorem3. */
+/* The document: theorem1 {constants, crossings, families, products}, theorem2 (a list of
+ * searches), theorem3 (variances per family). */
 gl_status theory_run(cJSON **out, const theory_spec *s, gl_error *err);
 void theory_print(const cJSON *document, FILE *to);
 
