@@ -187,13 +187,15 @@ static void write_script(figure_page *p, FILE *to) {
 static gl_status end_script(figure_page *p, gl_error *err) {
   char shape[64];
   snprintf(shape, sizeof shape, "plots/%s.gp", p->shape);
+  const char *palette = p->q->script("plots/palette.gp");
   const char *style = p->q->script("plots/style.gp"), *draws = p->q->script(shape);
   file_writer w;
-  if (!style || !draws) return gl_fail(err, GL_EINPUT, "the plot script %s is missing", shape);
+  if (!palette || !style || !draws)
+    return gl_fail(err, GL_EINPUT, "the plot script %s is missing", shape);
   gl_status status = begin_file(&w, p, ".gp", err);
   if (status != GL_OK) return status;
   write_script(p, w.stream);
-  fprintf(w.stream, "\n%s\n%s", style, draws);
+  fprintf(w.stream, "\n%s\n%s\n%s", palette, style, draws);
   return file_commit(&w, err);
 }
 

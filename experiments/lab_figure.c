@@ -76,7 +76,8 @@ gl_status lab_figure_end(lab_figure *f, const char *shape, gl_status status, gl_
   char path[128];
   snprintf(path, sizeof path, "plots/%s.gp", shape);
   if (f->script != NULL)
-    fprintf(f->script, "%s\n%s", embedded("plots/lab_style.gp"), embedded(path));
+    fprintf(f->script, "%s\n%s\n%s", embedded("plots/palette.gp"), embedded("plots/lab_style.gp"),
+            embedded(path));
   const int bad = close_file(f->data) | close_file(f->script);
   if (status != GL_OK) return status;
   if (bad)

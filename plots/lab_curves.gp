@@ -1,14 +1,14 @@
-# Bias, variance and MSE against KL(p||q), a column of panels per group size; axes are shared along
+# Bias, scaled bias, variance and MSE against KL(p||q), a column of panels per group size; axes are shared along
 # a row of panels.
-array what[3] = ["scaled bias", "variance  tr Cov", "mean squared error"]
-array column_of[3] = [9, 10, 11]
+array what[4] = ["bias  ‖E[g] − ∇J‖", "scaled bias", "variance  tr Cov", "mean squared error"]
+array column_of[4] = [7, 9, 10, 11]
 shown = sizes < 4 ? sizes : 4
 pick(c) = shown == 1 ? 1 : 1 + int(floor((c - 1.0) * (sizes - 1) / (shown - 1) + 0.5))
 wide = 2.2 + 4.4 * shown + 3.2
-high = 15.2
-array lo[3]
-array hi[3]
-do for [k=2:3] {
+high = 19.6
+array lo[4]
+array hi[4]
+do for [k=3:4] {
   lo[k] = 300; hi[k] = -300
   do for [b=0:rows*sizes-1] {
     stats name.".tsv" index b using (column(column_of[k]) > 0 ? log10(column(column_of[k])) : NaN) nooutput
@@ -16,15 +16,20 @@ do for [k=2:3] {
     hi[k] = STATS_max > hi[k] ? STATS_max : hi[k]
   }
 }
+most = 0
+do for [b=0:rows*sizes-1] {
+  stats name.".tsv" index b using 7 nooutput
+  most = 1.05 * STATS_max > most ? 1.05 * STATS_max : most
+}
 stats name.".tsv" index 0 using 3 nooutput
 set xrange [STATS_min:STATS_max]
 set logscale x
 do for [to in "pdf png"] {
   eval page(to, wide, high)
   set multiplot
-  do for [k=1:3] {
-    if (k == 1) { unset logscale y; set yrange [0:1.02]; set format y "%g" } else { set logscale y; set format y "10^{%T}" }
-    if (k > 1) { set yrange [10**(lo[k] - 0.1):10**(hi[k] + 0.1)] }
+  do for [k=1:4] {
+    if (k <= 2) { unset logscale y; set yrange [0:(k == 1 ? most : 1.02)]; set format y "%g" } else { set logscale y; set format y "10^{%T}" }
+    if (k > 2) { set yrange [10**(lo[k] - 0.1):10**(hi[k] + 0.1)] }
     do for [c=1:shown] {
       set lmargin at screen (1.9 + 4.4 * (c - 1)) / wide
       set rmargin at screen (1.9 + 4.4 * (c - 1) + 3.9) / wide
@@ -32,7 +37,7 @@ do for [to in "pdf png"] {
       set bmargin at screen 1.0 - (0.7 + 4.4 * (k - 1) + 3.9) / high
       if (k == 1) { set title sprintf("G = %d", size_of[pick(c)]) offset 0,-0.6 } else { unset title }
       if (c == 1) { set ylabel what[k] offset 1,0; set ytics } else { unset ylabel; set ytics format "" }
-      if (k == 3) { set xlabel "KL(p‖q) / nats"; set format x "10^{%T}" } else { unset xlabel; set format x "" }
+      if (k == 4) { set xlabel "KL(p‖q) / nats"; set format x "10^{%T}" } else { unset xlabel; set format x "" }
       if (c == shown && k == 1) { set key at screen 1.0 - 3.2 / wide, screen 1.0 - 0.7 / high left top Left reverse samplen 2 } else { unset key }
       plot for [a=1:rows] name.".tsv" index (a - 1) * sizes + pick(c) - 1 using 3:column_of[k] with lines ls a title row_name[a]
     }

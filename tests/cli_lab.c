@@ -282,8 +282,8 @@ static void theory_finds_the_crossing_the_constant_and_the_violation(void) {
   CU_ASSERT(assumed > 0 && assumed < 1);
   ASSERT_CLOSE(sampler, sqrt(2), 1e-3);
   cJSON_ArrayForEach(o, cJSON_GetObjectItem(all, "theorem3")) {
-    CU_ASSERT(field(o, "variance_pq") > 0 && field(o, "aw_variance_pq") > 0);
-    CU_ASSERT(field(cJSON_GetObjectItem(o, "expected"), "aw_variance") > 0);
+    CU_ASSERT(field(o, "w_pq") > 0 && field(o, "aw_pq") > 0);
+    CU_ASSERT(field(o, "aw_expected") > 0 && field(o, "aw_computed") > 0);
   }
   CU_ASSERT(cJSON_GetArraySize(cJSON_GetObjectItem(all, "theorem3")) > 5);
   cJSON_Delete(all);
