@@ -201,12 +201,13 @@ static gl_status read_interval(cfg_reader *r, delay_law *law, delay_kind kind, d
     r->status = cfg_fail(node, r->err, "interval needs two numbers, [lower, upper]");
   if (r->status == GL_OK) {
     double u = isnan(max_delay) ? ends[1] : max_delay;
+    double least = fmin(u, ends[1]); /* what max_delay replaces must be right all the same */
     gl_error why = {0};
-    if (!(u > ends[0]))
+    if (!(least > ends[0]))
       r->status = cfg_fail(node, r->err,
                            "the interval's upper end (or max_delay) is %g; it must be greater than "
                            "the lower end %g, or max_delay 0 for no delay",
-                           u, ends[0]);
+                           least, ends[0]);
     else if (delay_from_interval(law, kind, ends[0], u, c, &why) != GL_OK)
       r->status = cfg_fail(node, r->err, "%s", why.text);
     law->clamp_lo = ends[0]; /* kept only where clamp says true */
@@ -356,17 +357,18 @@ gl_status delay_parse(delay_law **out, const cfg_node *node, const char *section
   if (law == NULL) return gl_fail_memory(err, "a delay law");
   law->clamp_hi = INFINITY;
   gl_status status = GL_OK;
-  if (max_delay == 0)
-    status = GL_OK; /* no delay, whatever the law is */
-  else if (cfg_kind_of(node) == CFG_MAP)
-    status = parse_map(law, node, section, max_delay, err);
+  double end = max_delay == 0 ? NAN : max_delay; /* no delay at all: the law is only checked */
+  if (cfg_kind_of(node) == CFG_MAP)
+    status = parse_map(law, node, section, end, err);
   else if (cfg_kind_of(node) == CFG_SCALAR)
-    status = parse_scalar(law, node, max_delay, err);
+    status = parse_scalar(law, node, end, err);
   else
     status = cfg_fail(node, err, "a law is a number, none or a map, not a list");
-  if (status != GL_OK) {
+  if (status != GL_OK || max_delay == 0) {
     delay_free(law);
-    return status;
+    if (status != GL_OK) return status;
+    law = delay_constant(0);
+    if (law == NULL) return gl_fail_memory(err, "a delay law");
   }
   *out = law;
   return GL_OK;

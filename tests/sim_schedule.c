@@ -135,6 +135,8 @@ static void wrong_sections_are_refused_at_their_place(void) {
   const char *wrong[] = {
       "{preset: heterorl, max_delay: 60}",
       "{preset: heterorl, delay: {law: lognormal, interval: [100, 60]}}",
+      "{preset: heterorl, max_delay: 600, delay: {law: lognormal, interval: [100, 60]}}",
+      "{preset: heterorl, max_delay: 0, delay: {law: lognormal, interval: [100, 60]}}",
       "{preset: fifo, delay: {law: lognormal, interval: [0, 60]}}",
       "{preset: fifo, delay: {law: uniform, interval: [1, 1000], confidence: 0.5}}",
       "{preset: fifo, delay: {law: constant, interval: [1, 2]}}",
