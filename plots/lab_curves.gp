@@ -5,7 +5,7 @@ array column_of[4] = [7, 9, 10, 11]
 shown = sizes < 4 ? sizes : 4
 pick(c) = shown == 1 ? 1 : 1 + int(floor((c - 1.0) * (sizes - 1) / (shown - 1) + 0.5))
 wide = 2.2 + 4.4 * shown + 3.2
-high = 19.6
+high = 19.2
 array lo[4]
 array hi[4]
 do for [k=3:4] {

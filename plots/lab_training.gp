@@ -6,6 +6,7 @@ wide = 20.8
 high = 6.8
 set xlabel "responses drawn"
 set xtics 1000
+set xrange [*:*] noextend
 do for [to in "pdf png"] {
   eval page(to, wide, high)
   set multiplot

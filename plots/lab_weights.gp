@@ -1,6 +1,6 @@
 # Variance of p/q against that of p/E_q[q]: Bernoulli surfaces, unit normals, and the green region in
 # which the group weight varies more.
-wide = 17.5
+wide = 18.4
 high = 11.4
 data = name.".tsv"
 set palette defined (0 "#f7fbff", 0.5 "#56B4E9", 1 "#0072B2")
@@ -10,7 +10,7 @@ do for [to in "pdf png"] {
   set multiplot
   unset key
   do for [k=1:3] {
-    x0 = 1.5 + 5.6 * (k - 1)
+    x0 = 1.5 + 5.9 * (k - 1)
     set lmargin at screen x0 / wide; set rmargin at screen (x0 + 3.6) / wide
     set tmargin at screen 1.0 - 0.9 / high; set bmargin at screen 1.0 - 4.5 / high
     set colorbox user origin screen (x0 + 3.75) / wide, screen 1.0 - 4.5 / high size screen 0.22 / wide, screen 3.6 / high
@@ -36,26 +36,27 @@ do for [to in "pdf png"] {
     }
   }
   set tmargin at screen 1.0 - 6.6 / high; set bmargin at screen 1.3 / high
-  set lmargin at screen 1.5 / wide; set rmargin at screen 8.2 / wide
+  set lmargin at screen 1.5 / wide; set rmargin at screen 8.5 / wide
   set title "unit normals" offset 0,-0.5
   set xlabel "KL(p‖q) / nats" offset 0,0.3
   set ylabel "variance of the weight" offset 0.5,0
   set xrange [0:0.6]; set yrange [0:1]
-  set key top left Left reverse samplen 2
+  set key at graph 1, graph 0.56 right top Left reverse samplen 2
   set object 1 rectangle from 0, graph 0 to crossing_expected, graph 1 fc rgb "#009E73" fs transparent solid 0.18 noborder behind
-  set label 1 "green region" at crossing_expected, 0.62 offset 0.6,0 tc rgb "#00714f"
+  set label 1 "green region" at crossing_expected, 0.92 offset 0.6,0 tc rgb "#00714f"
   plot data index 1 using 3:4 with lines ls 2 title "p/q", \
        data index 1 using 3:5 with lines ls 1 title "p/E_q q", \
        data index 1 using 3:6 with lines ls 3 title "p/D, D as computed"
   unset object 1; unset label 1
-  set lmargin at screen 9.9 / wide; set rmargin at screen 17.0 / wide
+  set lmargin at screen 10.4 / wide; set rmargin at screen 17.9 / wide
   set title "KL against the difference" offset 0,-0.5
   set ylabel "Var[p/q] − Var[p/E_q q]" offset 0.5,0
-  set xrange [0:0.6]; set yrange [-0.6:1.1]
-  set key bottom right Left reverse samplen 2
-  set object 1 rectangle from graph 0, first -0.6 to graph 1, first 0 fc rgb "#009E73" fs transparent solid 0.15 noborder behind
+  set xrange [0:0.6]; set yrange [-1:1.1]
+  set key at graph 0.98, graph 0.03 right bottom Left reverse samplen 2
+  set object 1 rectangle from graph 0, first -1 to graph 1, first 0 fc rgb "#009E73" fs transparent solid 0.15 noborder behind
   set arrow 1 from 0, 0 to 0.6, 0 nohead lc rgb "#606060" lw 0.75
-  plot data index 0 using 3:($4 - $5) with points pt 7 ps 0.12 lc rgb "#99999999" title "Bernoulli pairs", \
+  plot data index 0 using 3:($4 - $5) with points pt 7 ps 0.12 lc rgb "#99999999" notitle, \
+       keyentry with points pt 7 ps 0.5 lc rgb "#999999" title "Bernoulli pairs", \
        data index 1 using 3:($4 - $5) with lines ls 1 title "unit normals", \
        data index 1 using 3:($4 - $6) with lines ls 3 title "D as computed"
   unset object 1; unset arrow 1

@@ -191,17 +191,17 @@ static int brute_force(lab_summary *s, const policy_row *row, const lab_tables *
   return ok;
 }
 
-static void compare_row(const fixture *f, const policy_row *row, size_t size) {
+static void compare_row(const fixture *f, const policy_row *row, size_t size, lab_weights by) {
   gl_error err = {.status = GL_OK};
   lab_spec spec = spec_of(f, size);
   spec.covariance = 1;
+  spec.weights = by;
   lab_tables t;
   lab_result r;
   lab_summary s = {0};
   const size_t p = f->view.n_parameters;
   if (!measure(&r, row, &spec)) return;
-  CU_ASSERT_FATAL(lab_tables_init(&t, &f->view, 0, f->learner, f->sampler, LAB_WEIGHTS_RAW, &err) ==
-                  GL_OK);
+  CU_ASSERT_FATAL(lab_tables_init(&t, &f->view, 0, f->learner, f->sampler, by, &err) == GL_OK);
   if (r.applicable && brute_force(&s, row, &t, size)) {
     for (size_t i = 0; i < p; ++i) ASSERT_CLOSE(r.expected[i], s.mean[i], 1e-12);
     for (size_t i = 0; i < p * p; ++i) ASSERT_CLOSE(r.covariance[i], s.covariance[i], 1e-12);
@@ -227,7 +227,7 @@ static void every_row_agrees_with_all_tuples_of_a_bandit(void) {
         const policy_row *row = policy_rows_at(i);
         random_policies(&f, 100 * k + 10 * size + i, 1.5, 1);
         if (row->objective == OBJECTIVE_DISCO && k == 2) continue;
-        compare_row(&f, row, size);
+        compare_row(&f, row, size, LAB_WEIGHTS_RAW);
       }
     fixture_fini(&f);
   }
@@ -242,12 +242,85 @@ static void every_row_agrees_with_all_tuples_of_sequences(void) {
     return;
   for (size_t i = 0; i < policy_rows_count(); ++i) {
     random_policies(&f, 1000 + i, 1, 0.7);
-    compare_row(&f, policy_rows_at(i), 3);
+    compare_row(&f, policy_rows_at(i), 3, LAB_WEIGHTS_RAW);
   }
+  fixture_fini(&f);
+}
+
+/* --- truncated sampling --------------------------------------------------------------------------
+ */
+
+/* `is` with the leave-one-out baseline in a group of two, written out: draws from the sampler's law
+ * at the temperature, of which the top_k are kept; weights by that law before or after the cut. */
+static void two_of_a_truncated_law(const double *p, const double *law, const double *seen,
+                                   const double *reward, double temperature, double *expected) {
+  for (size_t k = 0; k < 4; ++k) expected[k] = 0;
+  for (size_t i = 0; i < 4; ++i)
+    for (size_t j = 0; j < 4; ++j)
+      for (size_t k = 0; k < 4 && law[i] > 0 && law[j] > 0; ++k)
+        expected[k] += law[i] * law[j] * (reward[i] - reward[j]) * p[i] / seen[i] *
+                       ((i == k) - p[k]) / temperature;
+}
+
+static void softmax(const double *logit, double temperature, double *p) {
+  double sum = 0;
+  for (size_t k = 0; k < 4; ++k) sum += p[k] = exp(logit[k] / temperature);
+  for (size_t k = 0; k < 4; ++k) p[k] /= sum;
+}
+
+static void truncated_sampling_agrees_with_a_sum_over_pairs(void) {
+  static const double reward[] = {1, 0, 0.5, 0.2}, logit_q[] = {2, 1, 0.4, -1},
+                      logit_p[] = {0.3, 1.2, -0.5, 0.1};
+  static const double temperatures[] = {1, 0.7};
+  for (int cut = 0; cut < 2; ++cut) /* top_k: 2, and top_p: 0.9 which keeps three */
+    for (int warm = 0; warm < 2; ++warm)
+      for (int by = 0; by < 2; ++by) {
+        fixture f;
+        lab_result r;
+        char sampling[128];
+        double p[4], q[4], law[4], expected[4], kept = 0;
+        const double temperature = temperatures[warm];
+        snprintf(sampling, sizeof sampling, "{temperature: %g, %s}", temperature,
+                 cut == 0 ? "top_k: 2" : "top_p: 0.9");
+        if (!fixture_init(&f, "{kind: bandit, rewards: [1, 0, 0.5, 0.2]}", sampling)) return;
+        memcpy(f.learner, logit_p, sizeof logit_p);
+        memcpy(f.sampler, logit_q, sizeof logit_q);
+        softmax(logit_p, temperature, p);
+        softmax(logit_q, temperature, q);
+        for (size_t k = 0; k < 4; ++k) { /* tokens are in falling order under the sampler */
+          law[k] = cut == 0 ? (k < 2 ? q[k] : 0) : (kept < 0.9 ? q[k] : 0);
+          kept += law[k];
+        }
+        for (size_t k = 0; k < 4; ++k) law[k] /= kept;
+        two_of_a_truncated_law(p, law, by == 0 ? q : law, reward, temperature, expected);
+        lab_spec spec = spec_of(&f, 2);
+        spec.weights = by == 0 ? LAB_WEIGHTS_RAW : LAB_WEIGHTS_TRUNCATED;
+        const policy_row row = row_of("is");
+        if (measure(&r, &row, &spec))
+          for (size_t k = 0; k < 4; ++k) ASSERT_CLOSE(r.expected[k], expected[k], 1e-13);
+        lab_result_fini(&r);
+        fixture_fini(&f);
+      }
+}
+
+static void every_row_agrees_with_all_tuples_of_a_truncated_law(void) {
+  fixture f;
+  if (!fixture_init(&f,
+                    "{kind: sequence, vocabulary: 3, horizon: 2, prompts: 1, task: sum_mod, "
+                    "modulus: 3, reward: exact}",
+                    "{temperature: 0.8, top_k: 2}"))
+    return;
+  for (int by = LAB_WEIGHTS_RAW; by <= LAB_WEIGHTS_TRUNCATED; ++by)
+    for (size_t i = 0; i < policy_rows_count(); ++i) {
+      random_policies(&f, 2000 + i, 1, 0.7);
+      compare_row(&f, policy_rows_at(i), 3, (lab_weights)by);
+    }
   fixture_fini(&f);
 }
 
 SUITE(lab_exact, "lab: exact moments of estimators", TEST(four_arms_give_the_reference_numbers),
       TEST(four_arms_agree_with_an_independent_enumeration),
       TEST(every_row_agrees_with_all_tuples_of_a_bandit),
-      TEST(every_row_agrees_with_all_tuples_of_sequences));
+      TEST(every_row_agrees_with_all_tuples_of_sequences),
+      TEST(truncated_sampling_agrees_with_a_sum_over_pairs),
+      TEST(every_row_agrees_with_all_tuples_of_a_truncated_law));

@@ -316,6 +316,29 @@ static void the_dial_reaches_the_kl_it_is_set_to(void) {
   arms_fini(&a);
 }
 
+static void a_mixture_reaches_its_kl_and_grows_with_it(void) {
+  static const double p[] = {0.6, 0.25, 0.1, 0.05}, other[] = {0.25, 0.25, 0.25, 0.25};
+  double q[4], share, before = 0;
+  gl_error err = {.status = GL_OK};
+  CU_ASSERT_FATAL(lab_dial_mixture(p, other, 4, 0, q, &share, &err) == GL_OK);
+  CU_ASSERT_EQUAL(share, 0);
+  for (size_t k = 0; k < 4; ++k) CU_ASSERT_EQUAL(q[k], p[k]);
+  for (double wanted = 1e-6; wanted < 0.3; wanted *= 4) {
+    double kl = 0, mass = 0;
+    CU_ASSERT_FATAL(lab_dial_mixture(p, other, 4, wanted, q, &share, &err) == GL_OK);
+    for (size_t k = 0; k < 4; ++k) {
+      kl += p[k] * log(p[k] / q[k]);
+      mass += q[k];
+      ASSERT_CLOSE(q[k], (1 - share) * p[k] + share * other[k], 1e-15);
+    }
+    CU_ASSERT(fabs(kl - wanted) < 1e-9 * wanted + 1e-15);
+    ASSERT_CLOSE(mass, 1, 1e-15);
+    CU_ASSERT(share > before && share <= 1);
+    before = share;
+  }
+  CU_ASSERT(lab_dial_mixture(p, other, 4, 2, q, &share, &err) == GL_EINPUT);
+}
+
 SUITE(lab_facts, "lab: facts about estimators",
       TEST(importance_sampling_is_unbiased_with_leave_one_out),
       TEST(a_group_mean_baseline_shrinks_importance_sampling),
@@ -324,4 +347,4 @@ SUITE(lab_facts, "lab: facts about estimators",
       TEST(large_groups_approach_the_population_limit),
       TEST(monte_carlo_agrees_with_enumeration_for_every_row),
       TEST(results_do_not_depend_on_threads), TEST(a_budget_too_small_without_samples_is_refused),
-      TEST(the_dial_reaches_the_kl_it_is_set_to));
+      TEST(the_dial_reaches_the_kl_it_is_set_to), TEST(a_mixture_reaches_its_kl_and_grows_with_it));
