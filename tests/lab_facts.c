@@ -4,6 +4,7 @@
 #include "toy/lab_dial.h"
 #include "toy/lab_form.h"
 #include "toy/lab_group.h"
+#include "toy/lab_multiset.h"
 #include "toy/toy.h"
 
 #include <stdlib.h>
@@ -252,6 +253,28 @@ static void monte_carlo_agrees_with_enumeration_for_every_row(void) {
     }
 }
 
+static void a_draw_is_where_its_address_says(void) {
+  enum { OUTCOMES = 5, SIZE = 6, FIRST = 1000, GROUPS = 77 };
+  static const double q[OUTCOMES] = {0.4, 0.3, 0.2, 0.07, 0.03};
+  const rng_stream stream = rng_stream_at(UINT64_C(0x123456789abcdef), RNG_MONTECARLO, 1ull << 40);
+  gl_error err = {.status = GL_OK};
+  lab_block b;
+  lab_alias alias;
+  CU_ASSERT_FATAL(lab_block_init(&b, OUTCOMES, SIZE, &err) == GL_OK);
+  CU_ASSERT_FATAL(lab_alias_init(&alias, q, OUTCOMES, &err) == GL_OK);
+  lab_block_draw(&b, &alias, stream, FIRST, GROUPS, GROUPS);
+  for (size_t g = 0; g < GROUPS; ++g) {
+    double count[OUTCOMES] = {0};
+    for (size_t i = 0; i < SIZE; ++i) {
+      const rng_words words = rng_block(stream, (FIRST + g) * 2 + i / 4);
+      count[lab_alias_draw(&alias, words.v[i % 4])] += 1;
+    }
+    for (size_t y = 0; y < OUTCOMES; ++y) CU_ASSERT_EQUAL(b.count[y * LAB_BLOCK + g], count[y]);
+  }
+  lab_alias_fini(&alias);
+  lab_block_fini(&b);
+}
+
 static void results_do_not_depend_on_threads(void) {
   arms a;
   arms_init(&a, 6, 0, 1, 3);
@@ -346,5 +369,6 @@ SUITE(lab_facts, "lab: facts about estimators",
       TEST(expected_direction_can_point_downhill_off_policy),
       TEST(large_groups_approach_the_population_limit),
       TEST(monte_carlo_agrees_with_enumeration_for_every_row),
-      TEST(results_do_not_depend_on_threads), TEST(a_budget_too_small_without_samples_is_refused),
+      TEST(a_draw_is_where_its_address_says), TEST(results_do_not_depend_on_threads),
+      TEST(a_budget_too_small_without_samples_is_refused),
       TEST(the_dial_reaches_the_kl_it_is_set_to), TEST(a_mixture_reaches_its_kl_and_grows_with_it));

@@ -1,23 +1,10 @@
 #include "toy/lab_kernel.h"
 
+#include "toy/lab_vector.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Wider vectors where the machine has them, the same operations in the same order everywhere. A
- * sanitized build has no resolver functions: they would run before its runtime is up. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PLAIN_BUILD
-#endif
-#endif
-#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) &&                 \
-    !defined(__SANITIZE_THREAD__) && !defined(PLAIN_BUILD)
-#define CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define CLONES
-#endif
-#define INLINE static inline __attribute__((always_inline))
 
 typedef double lane4 __attribute__((vector_size(32), aligned(8), may_alias));
 
