@@ -115,7 +115,7 @@ INLINE void group_denominator(const lab_form *f, const lab_block *k, shared *s) 
   }
 }
 
-INLINE void tally(shared *s, size_t b, double count, double ratio, double a) {
+INLINE void tally(shared *restrict s, size_t b, double count, double ratio, double a) {
   double weighted = a * ratio;
   s->w[b] += count * ratio;
   s->w2[b] += count * ratio * ratio;
@@ -123,11 +123,12 @@ INLINE void tally(shared *s, size_t b, double count, double ratio, double a) {
   s->aw2[b] += count * weighted * weighted;
 }
 
-INLINE void local_rows(const lab_form *f, const lab_block *k, shared *s, double *c) {
+INLINE void local_rows(const lab_form *f, const lab_block *k, shared *restrict s,
+                       double *restrict c) {
   const double share = 1 / (double)k->group_size;
   for (size_t y = 0; y < f->n; ++y) {
     const double *count = k->count + y * LAB_BLOCK;
-    double *out = c + y * LAB_BLOCK;
+    double *restrict out = c + y * LAB_BLOCK;
     const double r = f->reward[y], up = f->up[y] * share, down = f->down[y] * share;
     const double extra = f->extra[y] * share, ratio = f->ratio[y];
     for (size_t b = 0; b < LAB_BLOCK; ++b) {
@@ -138,18 +139,21 @@ INLINE void local_rows(const lab_form *f, const lab_block *k, shared *s, double 
   }
 }
 
-INLINE void group_rows(const lab_form *f, const lab_block *k, shared *s, double *c) {
+INLINE void group_rows(const lab_form *f, const lab_block *k, shared *restrict s,
+                       double *restrict c) {
   const double share = 1 / (double)k->group_size;
   double all[LAB_BLOCK] = {0};
   for (size_t y = 0; y < f->n; ++y) {
     const double *count = k->count + y * LAB_BLOCK;
-    double *out = c + y * LAB_BLOCK;
+    double *restrict out = c + y * LAB_BLOCK;
     const double r = f->reward[y], w = f->w[y], u = f->u[y], v = f->v[y];
     const double low = f->clip_low, high = f->clip_high, extra = f->extra[y] * share;
     for (size_t b = 0; b < LAB_BLOCK; ++b) {
       double a = (r - s->shift[b]) * s->gain[b];
       double rho = w / (u * s->denominator[b] + v);
-      double open = a > 0 ? (rho > high ? 0 : 1) : (rho < low ? 0 : 1);
+      /* rho > high where a > 0, rho < low elsewhere; not nested, for the vectoriser. */
+      double side = a > 0 ? rho : -rho, limit = a > 0 ? high : -low;
+      double open = side > limit ? 0 : 1;
       double term = a * rho * open * share;
       out[b] = count[b] * (term + extra);
       all[b] += count[b] * term;

@@ -59,7 +59,10 @@ void lab_alias_fini(lab_alias *a);
 static inline size_t lab_alias_draw(const lab_alias *a, uint32_t word) {
   uint64_t product = (uint64_t)word * a->n;
   size_t column = (size_t)(product >> 32);
-  return (uint32_t)product < a->accept[column] ? column : a->other[column];
+  /* Without a branch: which way it goes is as good as random. */
+  const uint32_t other = a->other[column];
+  const uint32_t keep = 0u - (uint32_t)((uint32_t)product < a->accept[column]);
+  return other ^ ((other ^ (uint32_t)column) & keep);
 }
 
 /* Fills the block with groups number first .. first + n - 1 of a stream: group g takes the words of
