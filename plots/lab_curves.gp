@@ -21,6 +21,8 @@ do for [b=0:rows*sizes-1] {
   stats name.".tsv" index b using 7 nooutput
   most = 1.05 * STATS_max > most ? 1.05 * STATS_max : most
 }
+# A row that explodes would hide all others; it leaves the panel at the top.
+if (most > 1) { most = 1 }
 stats name.".tsv" index 0 using 3 nooutput
 set xrange [STATS_min:STATS_max]
 set logscale x
