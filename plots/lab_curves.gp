@@ -24,10 +24,14 @@ do for [b=0:rows*sizes-1] {
 # A row that explodes would hide all others; it leaves the panel at the top.
 if (most > 1) { most = 1 }
 stats name.".tsv" index 0 using 3 nooutput
-set xrange [STATS_min:STATS_max]
-set logscale x
+least = STATS_min
+largest = STATS_max
 do for [to in "pdf png"] {
   eval page(to, wide, high)
+  eval furnish
+  set xrange [least:largest]
+  set logscale x
+  unset key
   set multiplot
   do for [k=1:4] {
     if (k <= 2) { unset logscale y; set yrange [0:(k == 1 ? most : 1.02)]; set format y "%g" } else { set logscale y; set format y "10^{%T}" }
@@ -40,10 +44,11 @@ do for [to in "pdf png"] {
       if (k == 1) { set title sprintf("G = %d", size_of[pick(c)]) offset 0,-0.6 } else { unset title }
       if (c == 1) { set ylabel what[k] offset 1,0; set ytics } else { unset ylabel; set ytics format "" }
       if (k == 4) { set xlabel "KL(p‖q) / nats"; set format x "10^{%T}" } else { unset xlabel; set format x "" }
-      if (c == shown && k == 1) { set key at screen 1.0 - 3.2 / wide, screen 1.0 - 0.7 / high left top Left reverse samplen 2 } else { unset key }
-      plot for [a=1:rows] name.".tsv" index (a - 1) * sizes + pick(c) - 1 using 3:column_of[k] with lines ls a title row_name[a]
+      plot for [a=1:rows] name.".tsv" index (a - 1) * sizes + pick(c) - 1 using 3:column_of[k] with lines ls a notitle
     }
   }
+  eval legend_panel(wide, high)
+  plot for [a=1:rows] NaN with lines ls a title row_name[a]
   unset multiplot
   set output
 }

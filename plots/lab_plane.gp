@@ -13,12 +13,14 @@ do for [b=0:rows*sizes-1] {
   stats name.".tsv" index b using (column(7) > 1e-3 ? 2 * log10(column(7)) : -5) nooutput
   most = STATS_max > most ? STATS_max : most
 }
-set logscale xy
-set format "10^{%T}"
-set yrange [10**(lo - 0.2):10**(hi + 0.2)]
-set xrange [1e-5:10**(most + 0.2)]
 do for [to in "pdf png"] {
   eval page(to, wide, high)
+  eval furnish
+  set logscale xy
+  set format "10^{%T}"
+  set yrange [10**(lo - 0.2):10**(hi + 0.2)]
+  set xrange [1e-5:10**(most + 0.2)]
+  unset key
   set multiplot
   do for [c=1:shown] {
     set lmargin at screen (1.8 + 5.2 * (c - 1)) / wide
@@ -28,10 +30,11 @@ do for [to in "pdf png"] {
     set title sprintf("G = %d", size_of[pick(c)]) offset 0,-0.6
     set xlabel "squared bias"
     if (c == 1) { set ylabel "variance  tr Cov"; set ytics format "10^{%T}" } else { unset ylabel; set ytics format "" }
-    if (c == shown) { set key at screen 1.0 - 3.2 / wide, screen 1.0 - 0.8 / high left top Left reverse samplen 2 } else { unset key }
     plot x with lines lc rgb "#a0a0a0" dt 3 lw 1 notitle, \
-         for [a=1:rows] name.".tsv" index (a - 1) * sizes + pick(c) - 1 using (column(7)**2 > 1e-5 ? column(7)**2 : 1e-5):10 with linespoints ls a pi 5 title row_name[a]
+         for [a=1:rows] name.".tsv" index (a - 1) * sizes + pick(c) - 1 using (column(7)**2 > 1e-5 ? column(7)**2 : 1e-5):10 with linespoints ls a pi 5 notitle
   }
+  eval legend_panel(wide, high)
+  plot for [a=1:rows] NaN with linespoints ls a title row_name[a]
   unset multiplot
   set output
 }
