@@ -23,8 +23,8 @@ CFLAGS   += -std=c11 $(OPT) -g -ffp-contract=off $(WARN) $(if $(ARCH),-march=$(A
 LDFLAGS  += $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 VERSION  := $(shell cat VERSION)
 
-PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev liblapacke-dev gnuplot-nox libcunit1-dev \
-            libsqlite3-dev libyaml-dev libcjson-dev libpcre2-dev libutf8proc-dev librandom123-dev
+PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev gnuplot-nox libcunit1-dev \
+            libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev
 
 # Libraries: asked for lazily, so that `make deps` works before they exist.
 PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson
