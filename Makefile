@@ -24,10 +24,10 @@ LDFLAGS  += $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 VERSION  := $(shell cat VERSION)
 
 PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev gnuplot-nox libcunit1-dev \
-            libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev
+            libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev libpcre2-dev libutf8proc-dev
 
 # Libraries: asked for lazily, so that `make deps` works before they exist.
-PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson
+PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson libpcre2-8 libutf8proc
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
 # OpenBLAS is the CBLAS: GSL's own reference one would shadow it.
 PKG_LIBS   = $(eval PKG_LIBS := $(filter-out -lgslcblas,$(shell pkg-config --libs $(PKGS) 2>/dev/null)))$(PKG_LIBS)
