@@ -1,0 +1,38 @@
+/* The transformer as a learner (core/learner.h) and as an enumerable policy (core/enumerable.h):
+ * what experiments/ sees of this room.
+ *
+ * world:
+ *   kind: llm
+ *   backend: auto | cpu | cuda        dtype: float32 | bfloat16
+ *   model: {path: FOLDER} or {layers, hidden, intermediate, heads, kv_heads, head_dim, …}
+ *   tokenizer: char | byte | FILE     (default: the folder's tokenizer.json, or char)
+ *   task: {kind: …}
+ *   max_tokens, slots, micro_batch (tokens), recompute
+ *   warmup: {steps, batch, lr, …}     supervised, before the first update
+ *   eval: {prompts, samples, …}
+ */
+#ifndef GEPOLAB_LLM_LLM_H
+#define GEPOLAB_LLM_LLM_H
+
+#include "core/enumerable.h"
+#include "core/learner.h"
+
+/* 1 if `kind` is llm. */
+int llm_is_kind(const char *kind);
+/* Builds model and task, and warms the model up, as world says. On success *out owns everything. */
+gl_status llm_learner_new(learner *out, const learner_setup *setup, gl_error *err);
+/* Everything llm_learner_new would refuse, without warming up or allocating the model. */
+gl_status llm_check(const learner_setup *setup, gl_error *err);
+
+/* The transformer as a policy over all responses of up to max_tokens tokens, in double precision,
+ * for the exact laboratory. */
+typedef struct llm_world llm_world;
+gl_status llm_world_new(llm_world **out, const cfg_node *world, const cfg_node *sampling,
+                        uint64_t seed, gl_error *err);
+void llm_world_free(llm_world *w);
+/* Borrowed view, valid while w lives. */
+enumerable llm_world_enumerable(const llm_world *w);
+/* The parameters a learner with that seed starts from, into theta[n_parameters]. */
+gl_status llm_world_initial(const llm_world *w, uint64_t seed, double *theta, gl_error *err);
+
+#endif
