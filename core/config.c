@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- looking at a tree ---------------------------------------------------------------------------
  */
@@ -69,6 +70,19 @@ const cfg_node *cfg_find(const cfg_node *node, const char *path) {
 const char *cfg_source_path(const cfg_node *node) {
   const cfg_source *source = node->at.source;
   return source != NULL && source->is_file ? source->name : NULL;
+}
+
+char *cfg_locate(const cfg_node *node, const char *path) {
+  const char *recipe = cfg_source_path(node), *slash = recipe == NULL ? NULL : strrchr(recipe, '/');
+  if (slash == NULL || *path == '/') return strdup(path);
+  size_t folder = (size_t)(slash - recipe) + 1, size = strlen(path) + 1;
+  char *beside = malloc(folder + size);
+  if (beside == NULL) return NULL;
+  memcpy(beside, recipe, folder);
+  memcpy(beside + folder, path, size);
+  if (access(beside, F_OK) == 0) return beside;
+  free(beside);
+  return strdup(path);
 }
 
 int cfg_is_null(const cfg_node *node) {

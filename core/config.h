@@ -54,6 +54,9 @@ int cfg_is_null(const cfg_node *node);        /* plain null, ~ or empty */
 /* The file the node was read from, as it was named; NULL where it came from a text or an override.
  */
 const char *cfg_source_path(const cfg_node *node);
+/* Where a file that node names is: beside the node's own file if it is there, else path as it is.
+ * malloc'd, the caller frees; NULL if memory is short. */
+char *cfg_locate(const cfg_node *node, const char *path);
 /* Scalar as a number: accepts 1e-3, inf, 0x10, 1_000 ; 1 if it is one. */
 int cfg_number(const cfg_node *node, double *value);
 

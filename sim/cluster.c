@@ -170,7 +170,7 @@ static void read_compare(cluster_spec *c, cfg_reader *outer) {
   cfg_begin(&r, node, "cluster.compare", outer->err);
   const char *trace = cfg_string(&r, "trace", NULL);
   if (trace != NULL && r.status == GL_OK) {
-    c->trace = series_locate(trace, cfg_child(&r, "trace"));
+    c->trace = cfg_locate(cfg_child(&r, "trace"), trace);
     if (c->trace == NULL) r.status = gl_fail_memory(r.err, "a file name");
   }
   copy_text(&r, cfg_string(&r, "column", NULL), &c->trace_column);

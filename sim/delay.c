@@ -225,7 +225,7 @@ static gl_status read_empirical(cfg_reader *r, delay_law *law, const cfg_node *n
     return r->status = cfg_fail(node, r->err, "an empirical law needs file: a CSV of durations");
   gl_error why = {0};
   const cfg_node *at = cfg_child(r, "file");
-  char *path = series_locate(file, at);
+  char *path = cfg_locate(at, file);
   if (path == NULL) return r->status = gl_fail_memory(r->err, "a file name");
   r->status = series_read(&law->sample, &law->n_sample, path, column, &why);
   free(path);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Cuts the next field off *line in place, without its quotes; NULL at the end of the line. */
 static char *next_field(char **line) {
@@ -92,19 +91,6 @@ gl_status series_read(double **out, size_t *n, const char *path, const char *col
     *n = 0;
   }
   return status;
-}
-
-char *series_locate(const char *path, const cfg_node *node) {
-  const char *recipe = cfg_source_path(node), *slash = recipe == NULL ? NULL : strrchr(recipe, '/');
-  if (slash == NULL || *path == '/') return strdup(path);
-  size_t folder = (size_t)(slash - recipe) + 1, size = strlen(path) + 1;
-  char *beside = malloc(folder + size);
-  if (beside == NULL) return NULL;
-  memcpy(beside, recipe, folder);
-  memcpy(beside + folder, path, size);
-  if (access(beside, F_OK) == 0) return beside;
-  free(beside);
-  return strdup(path);
 }
 
 void series_sort(double *values, size_t n) {

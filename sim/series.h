@@ -11,9 +11,6 @@
  * line; quotes around fields are dropped, empty cells skipped. *out is malloc'd and never empty.
  * GL_EINPUT names the file and the line. */
 gl_status series_read(double **out, size_t *n, const char *path, const char *column, gl_error *err);
-/* Where the file that a recipe names at `node` is: in the folder of the recipe's file if it is
- * there, else as named, from the current directory. malloc'd; NULL if memory is short. */
-char *series_locate(const char *path, const cfg_node *node);
 void series_sort(double *values, size_t n);
 /* Largest distance between the empirical distribution functions of two sorted samples. */
 double series_ks(const double *a, size_t n_a, const double *b, size_t n_b);
