@@ -52,8 +52,16 @@ all: $(BUILD)/gepolab
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
+# Row loops of llm/ are written to be vectorised; the CPU backend is compiled once for every machine
+# and once for those with AVX2, which it chooses when it runs.
+LLM_CFLAGS  := -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-pass-failed
+AVX2_CFLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
+
 # --- build ---------------------------------------------------------------------------------------
 
+$(BUILD)/llm/%.o: CFLAGS += $(LLM_CFLAGS)
+$(BUILD)/llm/backend_cpu_f%.o: CFLAGS += -ffp-contract=fast
+$(BUILD)/llm/backend_cpu_f32_avx2.o $(BUILD)/llm/backend_cpu_f64_avx2.o: CFLAGS += $(AVX2_CFLAGS)
 $(BUILD)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(if $(filter experiments/%,$<),$(MPI_CFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<

@@ -1,0 +1,223 @@
+/* Matrix products of one thread, in registers. Part of backend_cpu_body.h.
+ *
+ * Every number of the result is computed in an order that depends on the length of its sum alone,
+ * not on how many rows or columns there are: so a row's result is the same whatever rows stand
+ * beside it. */
+
+#ifdef __AVX2__
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+
+#define LOOP_INLINE static inline __attribute__((always_inline))
+
+typedef REAL vector __attribute__((vector_size(VECTOR_BYTES)));
+
+enum {
+  VECTOR = VECTOR_BYTES / sizeof(REAL),
+  DOT_BLOCK = 2048 / sizeof(REAL), /* numbers of a sum in one go */
+  OUTER_ROWS = 6,                  /* register tile of an outer product */
+  OUTER_COLUMNS = 2 * VECTOR,
+  OUTER_BLOCK = 256,                                       /* numbers of a sum in one go */
+  OUTER_PANEL = 1024 / sizeof(REAL),                       /* columns packed at a time */
+  OUTER_SCRATCH = OUTER_BLOCK * (OUTER_PANEL + OUTER_ROWS) /* numbers */
+};
+
+LOOP_INLINE vector vector_at(const REAL *p) {
+  vector v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+LOOP_INLINE void vector_put(REAL *p, vector v) {
+  memcpy(p, &v, sizeof v);
+}
+
+/* The first n numbers at p, then zeros. */
+LOOP_INLINE vector vector_some(const REAL *p, size_t n) {
+  REAL some[VECTOR] = {0};
+  for (size_t i = 0; i < n; ++i) some[i] = p[i];
+  return vector_at(some);
+}
+
+LOOP_INLINE REAL vector_sum(vector v) {
+  REAL x[VECTOR];
+  memcpy(x, &v, sizeof x);
+  for (size_t half = VECTOR / 2; half > 0; half /= 2)
+    for (size_t i = 0; i < half; ++i) x[i] += x[i + half];
+  return x[0];
+}
+
+/* --- both factors run along the sum: c[i, j] (+)= sum over p of a[i, p] b[j, p] --- */
+
+LOOP_INLINE void dot_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
+                          size_t c_row, size_t n, int add, const size_t rows,
+                          const size_t columns) {
+  vector sum[4][4];
+#pragma GCC unroll 4
+  for (size_t i = 0; i < rows; ++i)
+#pragma GCC unroll 4
+    for (size_t j = 0; j < columns; ++j) sum[i][j] = (vector){0};
+  size_t p = 0;
+  for (; p + VECTOR <= n; p += VECTOR) {
+    vector right[4];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < columns; ++j) right[j] = vector_at(b + j * b_row + p);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < rows; ++i) {
+      const vector left = vector_at(a + i * a_row + p);
+#pragma GCC unroll 4
+      for (size_t j = 0; j < columns; ++j) sum[i][j] += left * right[j];
+    }
+  }
+  if (p < n)
+    for (size_t i = 0; i < rows; ++i) {
+      const vector left = vector_some(a + i * a_row + p, n - p);
+      for (size_t j = 0; j < columns; ++j)
+        sum[i][j] += left * vector_some(b + j * b_row + p, n - p);
+    }
+#pragma GCC unroll 4
+  for (size_t i = 0; i < rows; ++i)
+#pragma GCC unroll 4
+    for (size_t j = 0; j < columns; ++j) {
+      const REAL total = vector_sum(sum[i][j]);
+      c[i * c_row + j] = add ? c[i * c_row + j] + total : total;
+    }
+}
+
+/* All rows against `columns` rows of b. */
+LOOP_INLINE void dot_columns(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
+                             size_t c_row, size_t rows, size_t n, int add, const size_t columns) {
+  size_t i = 0;
+  for (; i + 4 <= rows; i += 4)
+    dot_tile(a + i * a_row, a_row, b, b_row, c + i * c_row, c_row, n, add, 4, columns);
+  for (; i < rows; ++i)
+    dot_tile(a + i * a_row, a_row, b, b_row, c + i * c_row, c_row, n, add, 1, columns);
+}
+
+static void gemm_dot(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
+                     size_t c_row, size_t rows, size_t columns, size_t n, int add) {
+  for (size_t p = 0; p < n || p == 0; p += DOT_BLOCK) {
+    const size_t m = smaller(DOT_BLOCK, n - p);
+    const int more = add || p > 0;
+    size_t j = 0;
+    for (; j + 3 <= columns; j += 3)
+      dot_columns(a + p, a_row, b + j * b_row + p, b_row, c + j, c_row, rows, m, more, 3);
+    for (; j < columns; ++j)
+      dot_columns(a + p, a_row, b + j * b_row + p, b_row, c + j, c_row, rows, m, more, 1);
+  }
+}
+
+/* --- the right factor runs across it: c[i, j] (+)= sum over p of a(i, p) b[p, j],
+ * a(i, p) = a[i * a_row + p * a_column] --- */
+
+/* A full tile from packed factors: a[p][OUTER_ROWS], b[p][OUTER_COLUMNS]. */
+LOOP_INLINE void outer_tile(const REAL *restrict a, const REAL *restrict b, size_t n,
+                            vector sum[OUTER_ROWS][2]) {
+#pragma GCC unroll 6
+  for (size_t i = 0; i < OUTER_ROWS; ++i) sum[i][0] = sum[i][1] = (vector){0};
+  for (size_t p = 0; p < n; ++p) {
+    const vector left = vector_at(b + p * OUTER_COLUMNS);
+    const vector right = vector_at(b + p * OUTER_COLUMNS + VECTOR);
+#pragma GCC unroll 6
+    for (size_t i = 0; i < OUTER_ROWS; ++i) {
+      sum[i][0] += a[p * OUTER_ROWS + i] * left;
+      sum[i][1] += a[p * OUTER_ROWS + i] * right;
+    }
+  }
+}
+
+static void outer_tile_to(const REAL *restrict a, const REAL *restrict b, REAL *restrict c,
+                          size_t c_row, size_t rows, size_t columns, size_t n, int add) {
+  vector sum[OUTER_ROWS][2];
+  outer_tile(a, b, n, sum);
+  if (rows == OUTER_ROWS && columns == OUTER_COLUMNS) {
+#pragma GCC unroll 6
+    for (size_t i = 0; i < OUTER_ROWS; ++i) {
+      REAL *to = c + i * c_row;
+      vector_put(to, add ? vector_at(to) + sum[i][0] : sum[i][0]);
+      vector_put(to + VECTOR, add ? vector_at(to + VECTOR) + sum[i][1] : sum[i][1]);
+    }
+    return;
+  }
+  REAL tile[OUTER_ROWS][OUTER_COLUMNS];
+#pragma GCC unroll 6
+  for (size_t i = 0; i < OUTER_ROWS; ++i) {
+    vector_put(tile[i], sum[i][0]);
+    vector_put(tile[i] + VECTOR, sum[i][1]);
+  }
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; j < columns; ++j)
+      c[i * c_row + j] = add ? c[i * c_row + j] + tile[i][j] : tile[i][j];
+}
+
+/* b's n rows and `columns` columns as panels [n][OUTER_COLUMNS], the last filled with zeros. */
+static void outer_pack_right(REAL *restrict to, const REAL *restrict b, size_t b_row, size_t n,
+                             size_t columns) {
+  for (size_t j = 0; j < columns; j += OUTER_COLUMNS) {
+    const size_t some = smaller(OUTER_COLUMNS, columns - j);
+    for (size_t p = 0; p < n; ++p, to += OUTER_COLUMNS) {
+      if (some == OUTER_COLUMNS) {
+        memcpy(to, b + p * b_row + j, OUTER_COLUMNS * sizeof *to);
+        continue;
+      }
+      for (size_t s = 0; s < OUTER_COLUMNS; ++s) to[s] = s < some ? b[p * b_row + j + s] : 0;
+    }
+  }
+}
+
+static void outer_pack_left(REAL *restrict to, const REAL *restrict a, size_t a_row,
+                            size_t a_column, size_t rows, size_t n) {
+  if (rows < OUTER_ROWS) memset(to, 0, n * OUTER_ROWS * sizeof *to);
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t p = 0; p < n; ++p) to[p * OUTER_ROWS + i] = a[i * a_row + p * a_column];
+}
+
+/* One row, nothing packed; the same order of the sum, bit for bit. */
+static void outer_row(const REAL *restrict a, size_t a_column, const REAL *restrict b, size_t b_row,
+                      REAL *restrict c, size_t columns, size_t n, int add) {
+  size_t j = 0;
+  for (; j + 2 * VECTOR <= columns; j += 2 * VECTOR) {
+    vector left = {0}, right = {0};
+    for (size_t p = 0; p < n; ++p) {
+      left += a[p * a_column] * vector_at(b + p * b_row + j);
+      right += a[p * a_column] * vector_at(b + p * b_row + j + VECTOR);
+    }
+    vector_put(c + j, add ? vector_at(c + j) + left : left);
+    vector_put(c + j + VECTOR, add ? vector_at(c + j + VECTOR) + right : right);
+  }
+  for (; j < columns; ++j) {
+    REAL sum = 0;
+    for (size_t p = 0; p < n; ++p) sum += a[p * a_column] * b[p * b_row + j];
+    c[j] = add ? c[j] + sum : sum;
+  }
+}
+
+/* scratch: OUTER_SCRATCH numbers. */
+static void gemm_outer(const REAL *a, size_t a_row, size_t a_column, const REAL *b, size_t b_row,
+                       REAL *c, size_t c_row, size_t rows, size_t columns, size_t n, int add,
+                       REAL *scratch) {
+  REAL *const right = scratch, *const left = scratch + OUTER_BLOCK * OUTER_PANEL;
+  for (size_t p = 0; p < n || p == 0; p += OUTER_BLOCK) {
+    const size_t m = smaller(OUTER_BLOCK, n - p);
+    const int more = add || p > 0;
+    if (rows <= 2) {
+      for (size_t i = 0; i < rows; ++i)
+        outer_row(a + i * a_row + p * a_column, a_column, b + p * b_row, b_row, c + i * c_row,
+                  columns, m, more);
+      continue;
+    }
+    for (size_t j = 0; j < columns; j += OUTER_PANEL) {
+      const size_t wide = smaller(OUTER_PANEL, columns - j);
+      outer_pack_right(right, b + p * b_row + j, b_row, m, wide);
+      for (size_t i = 0; i < rows; i += OUTER_ROWS) {
+        const size_t high = smaller(OUTER_ROWS, rows - i);
+        outer_pack_left(left, a + i * a_row + p * a_column, a_row, a_column, high, m);
+        for (size_t s = 0; s < wide; s += OUTER_COLUMNS)
+          outer_tile_to(left, right + s * m, c + i * c_row + j + s, c_row, high,
+                        smaller(OUTER_COLUMNS, wide - s), m, more);
+      }
+    }
+  }
+}

@@ -1,0 +1,113 @@
+/* Caches of keys and values, logits, draws. Part of backend_cpu_body.h. */
+
+static void cache_store(backend *b, void *cache_k, void *cache_v, const void *qk, const void *qkv,
+                        const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
+                        head_shape shape) {
+  if (cpu_failed((cpu *)b)) return;
+  const size_t width = shape.kv * shape.dim, bytes = width * sizeof(REAL);
+  for (size_t r = 0; r < rows; ++r) {
+    const size_t at = ((size_t)slot[r] * capacity + (size_t)position[r]) * width;
+    const REAL *values = (const REAL *)qkv + r * qkv_width(shape) + qk_width(shape);
+    memcpy((REAL *)cache_k + at, (const REAL *)qk + r * qk_width(shape) + q_width(shape), bytes);
+    memcpy((REAL *)cache_v + at, values, bytes);
+  }
+}
+
+static void cache_copy(backend *b, void *cache_k, void *cache_v, size_t from, size_t to,
+                       size_t length, size_t capacity, head_shape shape) {
+  const size_t slot = capacity * shape.kv * shape.dim;
+  const size_t bytes = length * shape.kv * shape.dim * sizeof(REAL);
+  cpu_copy(b, (REAL *)cache_k + to * slot, (const REAL *)cache_k + from * slot, bytes);
+  cpu_copy(b, (REAL *)cache_v + to * slot, (const REAL *)cache_v + from * slot, bytes);
+}
+
+static void logits(backend *b, void *out, const void *in, const void *weight, size_t rows,
+                   size_t vocabulary, size_t k) {
+  product(b, out, in, weight, rows, vocabulary, k, PRODUCT_ROW_BY_ROW);
+}
+
+typedef struct sample_job {
+  const REAL *logits;
+  const uint64_t *index;
+  int32_t *token;
+  REAL *logq, *logq_truncated;
+  size_t vocabulary;
+  const sampling_spec *spec;
+  rng_stream stream;
+  int greedy;
+  cpu *owner;
+} sample_job;
+
+/* Log-probabilities of softmax(z / temperature), in double precision. */
+static void sample_law(double *logp, const REAL *z, size_t n, double temperature) {
+  double greatest = -INFINITY, sum = 0;
+  for (size_t i = 0; i < n; ++i) {
+    logp[i] = (double)z[i] / temperature;
+    greatest = logp[i] > greatest ? logp[i] : greatest;
+  }
+  for (size_t i = 0; i < n; ++i) sum += exp(logp[i] - greatest);
+  const double lse = greatest + log(sum);
+  for (size_t i = 0; i < n; ++i) logp[i] -= lse;
+}
+
+/* The token whose share of [0, 1) holds u. Rounding, or a law that is not a number, leaves the last
+ * token of positive probability, or the last. */
+static size_t sample_invert(const double *logp, size_t n, double u) {
+  size_t last = n - 1;
+  double below = 0;
+  for (size_t a = 0; a < n; ++a) {
+    const double p = exp(logp[a]);
+    if (p > 0) last = a;
+    below += p;
+    if (u < below) return a;
+  }
+  return last;
+}
+
+static size_t sample_greatest(const double *logp, size_t n) {
+  size_t best = 0;
+  for (size_t a = 1; a < n; ++a)
+    if (logp[a] > logp[best]) best = a;
+  return best;
+}
+
+static void sample_task(void *context, size_t r, size_t worker) {
+  const sample_job *job = context;
+  const size_t n = job->vocabulary;
+  sampling_rank *rank = job->owner->worker[worker];
+  double *const logp = (double *)(void *)(rank + n), *const truncated = logp + n;
+  sample_law(logp, job->logits + r * n, n, job->spec->temperature);
+  const double *law = logp;
+  if (sampling_truncates(job->spec, n)) {
+    sampling_truncate(job->spec, logp, n, truncated, rank);
+    law = truncated;
+  }
+  size_t token;
+  if (job->greedy) {
+    token = sample_greatest(law, n);
+  } else {
+    const rng_words w = rng_block(job->stream, job->index[r]);
+    token = sample_invert(law, n, rng_u01_53(w.v[0], w.v[1]));
+  }
+  job->token[r] = (int32_t)token;
+  job->logq[r] = (REAL)logp[token];
+  job->logq_truncated[r] = (REAL)law[token];
+}
+
+static void sample(backend *b, int32_t *token, void *logq, void *logq_truncated, const void *z,
+                   const uint64_t *index, size_t rows, size_t vocabulary, const sampling_spec *spec,
+                   rng_stream stream, int greedy) {
+  cpu *c = (cpu *)b;
+  sample_job job = {.logits = z,
+                    .index = index,
+                    .token = token,
+                    .logq = logq,
+                    .logq_truncated = logq_truncated,
+                    .vocabulary = vocabulary,
+                    .spec = spec,
+                    .stream = stream,
+                    .greedy = greedy,
+                    .owner = c};
+  if (cpu_reserve(c, vocabulary * (sizeof(sampling_rank) + 2 * sizeof(double)), 0))
+    pool_run(c->pool, sample_task, &job, rows);
+}

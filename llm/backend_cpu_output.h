@@ -1,0 +1,119 @@
+/* Output embedding with log-probabilities, and its backward. Part of backend_cpu_body.h. */
+
+enum {
+  OUTPUT_ROWS = 48,     /* of a task */
+  OUTPUT_WORDS = 512,   /* logits of a row held at a time */
+  OUTPUT_SPAN = 8192,   /* tokens of a task */
+  OUTPUT_HELD = 1 << 24 /* numbers of logits' gradients held by backward */
+};
+
+typedef struct output_job {
+  const REAL *in, *weight, *lse, *dlogp;
+  const int32_t *target;
+  REAL *logp, *entropy, *lse_to, *slope;
+  kernel_stats *stats; /* [rows][spans] */
+  double *hit;         /* [rows] the target's logit */
+  size_t rows, vocabulary, k, spans;
+  REAL factor;
+  cpu *owner;
+} output_job;
+
+/* Rows of a block against the tokens of a span: their statistics. */
+static void output_task(void *context, size_t task, size_t worker) {
+  const output_job *job = context;
+  const kernel_group g = {0};
+  const size_t span = task % job->spans, first = task / job->spans * OUTPUT_ROWS;
+  const size_t rows = smaller(OUTPUT_ROWS, job->rows - first);
+  const size_t end = smaller(job->vocabulary, (span + 1) * OUTPUT_SPAN);
+  REAL *const z = job->owner->worker[worker];
+  for (size_t r = 0; r < rows; ++r)
+    job->stats[(first + r) * job->spans + span] = (kernel_stats){.greatest = -INFINITY};
+  for (size_t v = span * OUTPUT_SPAN; v < end; v += OUTPUT_WORDS) {
+    const size_t words = smaller(OUTPUT_WORDS, end - v);
+    gemm_dot(job->in + first * job->k, job->k, job->weight + v * job->k, job->k, z, words, rows,
+             words, job->k, 0);
+    for (size_t r = 0; r < rows; ++r) {
+      kernel_stats *all = &job->stats[(first + r) * job->spans + span];
+      const kernel_stats some = row_stats(g, z + r * words, words, job->factor);
+      *all = kernel_stats_join(*all, some, (double)job->factor);
+      const size_t target = (size_t)job->target[first + r];
+      if (target >= v && target < v + words)
+        job->hit[first + r] = (double)z[r * words + target - v];
+    }
+  }
+}
+
+static void output(backend *b, void *logp, void *entropy, void *lse, const void *in,
+                   const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
+                   size_t k, double temperature) {
+  cpu *c = (cpu *)b;
+  output_job job = {.in = in,
+                    .weight = weight,
+                    .target = target,
+                    .rows = rows,
+                    .vocabulary = vocabulary,
+                    .k = k,
+                    .spans = pieces(vocabulary, OUTPUT_SPAN),
+                    .factor = (REAL)(1 / temperature),
+                    .owner = c};
+  const size_t stats = rows * job.spans * sizeof *job.stats;
+  if (!cpu_reserve(c, OUTPUT_ROWS * OUTPUT_WORDS * sizeof(REAL), stats + rows * sizeof(double)))
+    return;
+  job.stats = c->shared;
+  job.hit = (double *)(void *)((char *)c->shared + stats);
+  pool_run(c->pool, output_task, &job, pieces(rows, OUTPUT_ROWS) * job.spans);
+  const double factor = (double)job.factor;
+  for (size_t r = 0; r < rows; ++r) {
+    kernel_stats all = job.stats[r * job.spans];
+    for (size_t s = 1; s < job.spans; ++s)
+      all = kernel_stats_join(all, job.stats[r * job.spans + s], factor);
+    ((REAL *)logp)[r] = (REAL)kernel_stats_logp(all, job.hit[r], factor);
+    ((REAL *)entropy)[r] = (REAL)kernel_stats_entropy(all);
+    ((REAL *)lse)[r] = (REAL)kernel_stats_lse(all, factor);
+  }
+}
+
+/* Rows of a block against the tokens of a part: the gradients of their logits, into slope. */
+static void slope_task(void *context, size_t task, size_t worker) {
+  const output_job *job = context;
+  const kernel_group g = {0};
+  const size_t parts = pieces(job->vocabulary, OUTPUT_WORDS);
+  const size_t v = task % parts * OUTPUT_WORDS, first = task / parts * OUTPUT_ROWS;
+  const size_t rows = smaller(OUTPUT_ROWS, job->rows - first);
+  const size_t words = smaller(OUTPUT_WORDS, job->vocabulary - v);
+  REAL *const z = job->slope + first * job->vocabulary + v;
+  (void)worker;
+  gemm_dot(job->in + first * job->k, job->k, job->weight + v * job->k, job->k, z, job->vocabulary,
+           rows, words, job->k, 0);
+  for (size_t r = 0; r < rows; ++r)
+    row_logp_backward(g, z + r * job->vocabulary, words, (size_t)job->target[first + r] - v,
+                      job->factor, job->lse[first + r], job->factor * job->dlogp[first + r]);
+}
+
+static void output_backward(backend *b, void *din, void *dweight, const void *dlogp,
+                            const void *lse, const void *in, const void *weight,
+                            const int32_t *target, size_t rows, size_t vocabulary, size_t k,
+                            double temperature) {
+  cpu *c = (cpu *)b;
+  const size_t at_once = smaller(
+      rows, larger(OUTPUT_ROWS, OUTPUT_HELD / larger(1, vocabulary) / OUTPUT_ROWS * OUTPUT_ROWS));
+  /* The products below ask for workers' scratch only, so this shared one stays. */
+  if (!cpu_reserve(c, OUTER_SCRATCH * sizeof(REAL), at_once * vocabulary * sizeof(REAL))) return;
+  for (size_t r = 0; r < rows; r += at_once) {
+    output_job job = {.in = (const REAL *)in + r * k,
+                      .weight = weight,
+                      .target = target + r,
+                      .lse = (const REAL *)lse + r,
+                      .dlogp = (const REAL *)dlogp + r,
+                      .slope = c->shared,
+                      .rows = smaller(at_once, rows - r),
+                      .vocabulary = vocabulary,
+                      .k = k,
+                      .factor = (REAL)(1 / temperature),
+                      .owner = c};
+    pool_run(c->pool, slope_task, &job,
+             pieces(job.rows, OUTPUT_ROWS) * pieces(vocabulary, OUTPUT_WORDS));
+    product_backward_input(b, (REAL *)din + r * k, job.slope, weight, job.rows, vocabulary, k, 0);
+    product_backward_weight(b, dweight, job.slope, job.in, job.rows, vocabulary, k);
+  }
+}

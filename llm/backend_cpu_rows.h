@@ -1,0 +1,290 @@
+/* Operations on rows. Part of backend_cpu_body.h. */
+
+/* What the row operations' tasks need to know; each names its fields by these. */
+typedef struct row_job {
+  void *out, *out2, *out3;
+  const void *a, *b, *c, *d;
+  const void *cosine, *sine;
+  const int32_t *index;
+  size_t rows, width, chunk;
+  head_shape shape;
+  double eps;
+  cpu *owner;
+} row_job;
+
+/* Runs task over the job's rows, job->chunk at a time. */
+static void run_rows(row_job *job, pool_task task) {
+  if (job->rows > 0) pool_run(job->owner->pool, task, job, pieces(job->rows, job->chunk));
+}
+
+static inline size_t last_row(const row_job *job, size_t task) {
+  return smaller(job->rows, (task + 1) * job->chunk);
+}
+
+static void cast(backend *b, void *out, const void *in, size_t n) {
+  cpu_copy(b, out, in, n * sizeof(REAL));
+}
+
+/* --- tables of rows --- */
+
+static void gather_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  (void)worker;
+  for (size_t r = task * job->chunk; r < last_row(job, task); ++r)
+    memcpy((REAL *)job->out + r * job->width,
+           (const REAL *)job->a + (size_t)job->index[r] * job->width, job->width * sizeof(REAL));
+}
+
+static void gather(backend *b, void *out, const void *in, const int32_t *index, size_t n,
+                   size_t width) {
+  cpu *c = (cpu *)b;
+  row_job job = {.out = out, .a = in, .index = index, .rows = n, .width = width, .owner = c};
+  job.chunk = rows_per_task(width);
+  if (!cpu_failed(c)) run_rows(&job, gather_task);
+}
+
+static void embed(backend *b, void *out, const void *table, const int32_t *token, size_t rows,
+                  size_t width) {
+  gather(b, out, table, token, rows, width);
+}
+
+/* A task adds a range of columns of all rows, in the rows' order. */
+static void scatter_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  (void)worker;
+  const size_t from = task * job->chunk, to = smaller(job->width, from + job->chunk);
+  for (size_t r = 0; r < job->rows; ++r) {
+    REAL *restrict sum = (REAL *)job->out + (size_t)job->index[r] * job->width;
+    const REAL *restrict row = (const REAL *)job->a + r * job->width;
+    SIMD for (size_t i = from; i < to; ++i) sum[i] += row[i];
+  }
+}
+
+static void scatter_add(backend *b, void *in, const void *out, const int32_t *index, size_t n,
+                        size_t width) {
+  cpu *c = (cpu *)b;
+  row_job job = {.out = in, .a = out, .index = index, .rows = n, .width = width, .owner = c};
+  job.chunk = 64;
+  if (!cpu_failed(c) && width > 0) pool_run(c->pool, scatter_task, &job, pieces(width, 64));
+}
+
+static void embed_backward(backend *b, void *dtable, const void *dout, const int32_t *token,
+                           size_t rows, size_t width) {
+  scatter_add(b, dtable, dout, token, rows, width);
+}
+
+/* --- norm --- */
+
+static void norm_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  const size_t w = job->width;
+  const kernel_group g = {0};
+  (void)worker;
+  for (size_t r = task * job->chunk; r < last_row(job, task); ++r)
+    ((REAL *)job->out2)[r] =
+        row_norm(g, (REAL *)job->out + r * w, job->b == NULL ? NULL : (REAL *)job->out3 + r * w,
+                 (const REAL *)job->a + r * w, job->b == NULL ? NULL : (const REAL *)job->b + r * w,
+                 job->c, w, (REAL)job->eps);
+}
+
+static void norm(backend *b, void *out, void *rstd, void *sum, const void *in, const void *add,
+                 const void *weight, size_t rows, size_t width, double eps) {
+  cpu *c = (cpu *)b;
+  row_job job = {.out = out,
+                 .out2 = rstd,
+                 .out3 = sum,
+                 .a = in,
+                 .b = add,
+                 .c = weight,
+                 .rows = rows,
+                 .width = width,
+                 .chunk = rows_per_task(2 * width),
+                 .eps = eps,
+                 .owner = c};
+  if (!cpu_failed(c)) run_rows(&job, norm_task);
+}
+
+/* Rows of a task that gathers a weight's gradient by itself: at most 32 tasks. */
+static size_t gathering_rows(size_t rows, size_t cost) {
+  return larger(rows_per_task(cost), pieces(rows, 32));
+}
+
+/* to[width] += the tasks' parts [tasks][width], in their order. */
+static void add_parts(REAL *restrict to, const REAL *part, size_t tasks, size_t width) {
+  for (size_t t = 0; t < tasks; ++t) {
+    const REAL *restrict from = part + t * width;
+    SIMD for (size_t i = 0; i < width; ++i) to[i] += from[i];
+  }
+}
+
+static void norm_backward_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  const size_t w = job->width;
+  const kernel_group g = {0};
+  REAL *part = (REAL *)job->owner->shared + task * w;
+  (void)worker;
+  memset(part, 0, w * sizeof *part);
+  for (size_t r = task * job->chunk; r < last_row(job, task); ++r)
+    row_norm_backward(g, (REAL *)job->out + r * w, part, (const REAL *)job->a + r * w,
+                      (const REAL *)job->b + r * w, ((const REAL *)job->d)[r], job->c, w);
+}
+
+static void norm_backward(backend *b, void *din, void *dweight, const void *dout, const void *in,
+                          const void *rstd, const void *weight, size_t rows, size_t width) {
+  cpu *c = (cpu *)b;
+  row_job job = {.out = din,
+                 .a = dout,
+                 .b = in,
+                 .c = weight,
+                 .d = rstd,
+                 .rows = rows,
+                 .width = width,
+                 .chunk = gathering_rows(rows, 3 * width),
+                 .owner = c};
+  const size_t tasks = pieces(rows, job.chunk);
+  if (!cpu_reserve(c, 0, tasks * width * sizeof(REAL))) return;
+  run_rows(&job, norm_backward_task);
+  add_parts(dweight, c->shared, tasks, width);
+}
+
+/* --- attention heads --- */
+
+static void rotary_table(backend *b, void *cosine, void *sine, size_t positions, size_t dim,
+                         double theta) {
+  if (cpu_failed((cpu *)b)) return;
+  const size_t half = dim / 2;
+  for (size_t i = 0; i < half; ++i) {
+    const double speed = pow(theta, -2.0 * (double)i / (double)dim);
+    for (size_t p = 0; p < positions; ++p) {
+      ((REAL *)cosine)[p * half + i] = (REAL)cos((double)p * speed);
+      ((REAL *)sine)[p * half + i] = (REAL)sin((double)p * speed);
+    }
+  }
+}
+
+static void heads_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  const head_shape s = job->shape;
+  const kernel_group g = {0};
+  (void)worker;
+  for (size_t r = task * job->chunk; r < last_row(job, task); ++r) {
+    const size_t at = (size_t)job->index[r] * (s.dim / 2);
+    const REAL *in = (const REAL *)job->a + r * qkv_width(s);
+    REAL *out = (REAL *)job->out + r * qk_width(s);
+    REAL *rstd = (REAL *)job->out2 + r * (s.q + s.kv);
+    for (size_t h = 0; h < s.q + s.kv; ++h)
+      rstd[h] = row_head(g, out + h * s.dim, in + h * s.dim, h < s.q ? job->b : job->c,
+                         (const REAL *)job->cosine + at, (const REAL *)job->sine + at, s.dim,
+                         (REAL)job->eps);
+  }
+}
+
+static void heads(backend *b, void *qk, void *rstd, const void *qkv, const void *q_weight,
+                  const void *k_weight, const void *cosine, const void *sine,
+                  const int32_t *position, size_t rows, head_shape shape, double eps) {
+  cpu *c = (cpu *)b;
+  row_job job = {.out = qk,
+                 .out2 = rstd,
+                 .a = qkv,
+                 .b = q_weight,
+                 .c = k_weight,
+                 .cosine = cosine,
+                 .sine = sine,
+                 .index = position,
+                 .rows = rows,
+                 .chunk = rows_per_task(2 * qk_width(shape)),
+                 .shape = shape,
+                 .eps = eps,
+                 .owner = c};
+  if (!cpu_failed(c)) run_rows(&job, heads_task);
+}
+
+static void heads_backward_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  const head_shape s = job->shape;
+  const kernel_group g = {0};
+  const REAL *const *const weights = (const REAL *const *)job->b;
+  const REAL *const rstd = job->c;
+  REAL *part = (REAL *)job->owner->shared + task * 2 * s.dim;
+  (void)worker;
+  memset(part, 0, 2 * s.dim * sizeof *part);
+  for (size_t r = task * job->chunk; r < last_row(job, task); ++r) {
+    const size_t at = (size_t)job->index[r] * (s.dim / 2);
+    for (size_t h = 0; h < s.q + s.kv; ++h) {
+      const size_t key = h >= s.q;
+      row_head_backward(g, (REAL *)job->out + r * qkv_width(s) + h * s.dim, part + key * s.dim,
+                        (const REAL *)job->a + r * qk_width(s) + h * s.dim,
+                        (const REAL *)job->d + r * qkv_width(s) + h * s.dim,
+                        rstd[r * (s.q + s.kv) + h], weights[key], (const REAL *)job->cosine + at,
+                        (const REAL *)job->sine + at, s.dim);
+    }
+  }
+}
+
+static void heads_backward(backend *b, void *dqkv, void *dq_weight, void *dk_weight,
+                           const void *dqk, const void *qkv, const void *rstd, const void *q_weight,
+                           const void *k_weight, const void *cosine, const void *sine,
+                           const int32_t *position, size_t rows, head_shape shape) {
+  cpu *c = (cpu *)b;
+  const REAL *const weights[2] = {q_weight, k_weight};
+  row_job job = {.out = dqkv,
+                 .a = dqk,
+                 .b = weights,
+                 .c = rstd,
+                 .d = qkv,
+                 .cosine = cosine,
+                 .sine = sine,
+                 .index = position,
+                 .rows = rows,
+                 .chunk = gathering_rows(rows, 4 * qk_width(shape)),
+                 .shape = shape,
+                 .owner = c};
+  const size_t tasks = pieces(rows, job.chunk), width = 2 * shape.dim;
+  if (!cpu_reserve(c, 0, tasks * width * sizeof(REAL))) return;
+  run_rows(&job, heads_backward_task);
+  for (size_t t = 0; t < tasks; ++t) {
+    add_parts(dq_weight, (REAL *)c->shared + t * width, 1, shape.dim);
+    add_parts(dk_weight, (REAL *)c->shared + t * width + shape.dim, 1, shape.dim);
+  }
+}
+
+/* --- gated unit --- */
+
+static void swiglu_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  const size_t w = job->width;
+  const kernel_group g = {0};
+  (void)worker;
+  for (size_t r = task * job->chunk; r < last_row(job, task); ++r) {
+    const REAL *gate = (const REAL *)job->a + r * 2 * w;
+    row_swiglu(g, (REAL *)job->out + r * w, gate, gate + w, w);
+  }
+}
+
+static void swiglu(backend *b, void *out, const void *gate_up, size_t rows, size_t width) {
+  cpu *c = (cpu *)b;
+  row_job job = {.out = out, .a = gate_up, .rows = rows, .width = width, .owner = c};
+  job.chunk = rows_per_task(4 * width);
+  if (!cpu_failed(c)) run_rows(&job, swiglu_task);
+}
+
+static void swiglu_backward_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  const size_t w = job->width;
+  const kernel_group g = {0};
+  (void)worker;
+  for (size_t r = task * job->chunk; r < last_row(job, task); ++r) {
+    const REAL *gate = (const REAL *)job->a + r * 2 * w;
+    REAL *dgate = (REAL *)job->out + r * 2 * w;
+    row_swiglu_backward(g, dgate, dgate + w, (const REAL *)job->b + r * w, gate, gate + w, w);
+  }
+}
+
+static void swiglu_backward(backend *b, void *dgate_up, const void *dout, const void *gate_up,
+                            size_t rows, size_t width) {
+  cpu *c = (cpu *)b;
+  row_job job = {
+      .out = dgate_up, .a = gate_up, .b = dout, .rows = rows, .width = width, .owner = c};
+  job.chunk = rows_per_task(6 * width);
+  if (!cpu_failed(c)) run_rows(&job, swiglu_backward_task);
+}
