@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A request to draw tokens with the learner's parameters as they are now. A batch whose weights
- * change in flight is drawn in several requests on the same batch: the first has from = 0 and
- * makes the batch; each draws, for every response, the token positions in [from, to) as fractions
- * of the longest response allowed, with the version given. An ordinary batch has one: [0, 1). */
+/* A request to draw tokens with the parameters of a version: the one the learner is at, or one that
+ * it holds. A batch whose weights change in flight is drawn in several requests on the same batch:
+ * the first has from = 0 and makes the batch; each draws, for every response, the token positions
+ * in [from, to) as fractions of the longest response allowed. An ordinary batch has one: [0, 1). */
 typedef struct draw_request {
   uint64_t batch_id; /* address: the same id under the same parameters draws the same tokens */
   int64_t version;
@@ -27,7 +27,7 @@ typedef struct draw_request {
 typedef struct learner_ops {
   const char *kind;
   /* Draws (a part of) a batch; *b is zeroed before the first request. Rewards are set by the
-   * request with to == 1. */
+   * request with to == 1. A version neither current nor held is GL_EINTERNAL. */
   gl_status (*draw)(void *self, const draw_request *request, batch *b, gl_error *err);
   /* One learner step on n batches together: minibatches x epochs optimiser updates. Fills the
    * metrics it can know; the loop adds version and staleness. Increments the version by one. A
@@ -36,9 +36,22 @@ typedef struct learner_ops {
                       gl_error *err);
   /* Evaluation score in [0,1] where the world defines one, without touching any training draw. */
   gl_status (*evaluate)(void *self, double *eval_score, gl_error *err);
-  /* Parameters, optimiser and version; load refuses a file that does not fit. */
+  /* Parameters, optimiser, version and the versions held: a learner made from the same setup that
+   * loads them goes on as the saved one would, bit for bit. save leaves the learner as it is; both
+   * start where the stream stands and end where the state does, for other things stand around it.
+   * load refuses what does not fit or is damaged (GL_EINPUT) and leaves the learner as it was
+   * then. */
   gl_status (*save)(void *self, FILE *to, gl_error *err);
   gl_status (*load)(void *self, FILE *from, gl_error *err);
+  /* Optional, both or neither; a learner that has neither cannot be coupled to the clock
+   * (cluster.coupled), where a sampler goes on drawing from an older version while the learner
+   * trains. hold keeps the parameters as they are now, under the learner's version, for draw() and
+   * save() until they are released; it is called before the update that leaves the version, at most
+   * once for each. Drawing from a held version gives the tokens it would have given while it was
+   * current. Optimiser state is not kept. release forgets a held version, at any time and in any
+   * order; one that is not held is left alone. */
+  gl_status (*hold)(void *self, gl_error *err);
+  void (*release)(void *self, int64_t version);
   void (*free)(void *self);
 } learner_ops;
 
@@ -57,6 +70,8 @@ typedef struct learner_setup {
   size_t group_size, n_groups;
   size_t minibatches, epochs;
   uint64_t updates; /* how many learner steps the run will make, for decay schedules */
+  size_t threads;   /* to compute with; 0: all cores this process may use. Results never depend on
+                       it */
 } learner_setup;
 
 static inline void learner_fini(learner *l) {

@@ -125,18 +125,21 @@ static gl_status train_and_report(const cfg_doc *doc, const recipe *r, const cha
 
 static gl_status run_run(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0, quiet = 0;
+  size_t threads = 0;
   const char *file = NULL;
   const args_option options[] = {
       {"output", 'o', ARGS_TEXT, "FILE.db", "keep the run in this study file", &file},
+      {"threads", 't', ARGS_COUNT, "N", "threads of the learner (default: all cores)", &threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &json}};
   args a;
   cfg_doc *doc = NULL;
-  recipe r;
-  gl_status status = args_parse(&a, self, options, 3, (args_shape){1, 1, 1}, argc, argv, err);
+  recipe r = {0};
+  gl_status status = args_parse(&a, self, options, 4, (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = recipe_read(&r, doc, err);
+    r.threads = threads;
     if (status == GL_OK) status = refuse_sweep(&r, err);
     if (status == GL_OK) status = recipe_check(&r, err);
     if (status == GL_OK) status = train_and_report(doc, &r, file, json, quiet, err);

@@ -175,7 +175,8 @@ gl_status recipe_learner(learner *out, const recipe *r, gl_error *err) {
                          .n_groups = r->groups,
                          .minibatches = r->minibatches,
                          .epochs = r->epochs,
-                         .updates = r->steps};
+                         .updates = r->steps,
+                         .threads = r->threads};
   if (toy_is_kind(cfg_text(kind))) return toy_learner_new(out, &setup, err);
   char hint[CFG_HINT_SIZE];
   return cfg_fail(kind, err, "there is no world of kind '%s'; allowed are bandit, sequence%s",

@@ -22,6 +22,8 @@ typedef struct recipe {
   const cfg_node *optimizer, *sampling, *cluster, *sweep, *tune;
   size_t groups, group_size, minibatches, epochs;
   policy_row algorithm;
+  size_t threads; /* for the learner; no key: recipe_read() sets 0, all cores, and a caller that
+                     wants fewer says so */
 } recipe;
 
 /* Loads a recipe by path, or an embedded one by name, applies the overrides in order, and makes

@@ -45,9 +45,10 @@ static int is_mine(const sweep *s, size_t i) {
 static gl_status run_cell(void *self, size_t job, outcome *out, gl_error *err) {
   const phase *p = self;
   cfg_doc *doc = NULL;
-  recipe r;
+  recipe r = {0};
   gl_status status = study_cell_recipe(&doc, &p->cells->cells[p->jobs[job]], err);
   if (status == GL_OK) status = recipe_read(&r, doc, err);
+  r.threads = 1; /* the workers themselves are the parallelism */
   if (status == GL_OK) status = train_run(out, &r, NULL, err);
   cfg_free(doc);
   return status;
