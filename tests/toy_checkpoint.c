@@ -77,6 +77,88 @@ static void a_run_continues_from_its_checkpoint_bit_by_bit(void) {
   check_continuation("{kind: adamw, weight_decay: 0.1}");
 }
 
+/* --- held versions -----------------------------------------------------------------------------
+ */
+
+static const char *const lengths_vary =
+    "world: {kind: sequence, vocabulary: 3, horizon: 4, prompts: 2, end_token: true}\n"
+    "optimizer: {kind: adam, lr: 0.3}\ntrain: {groups: 4, group_size: 4, updates: 9}";
+
+static saved draw_of_version(learner_fixture *l, int64_t version, uint64_t id) {
+  saved s = {0};
+  batch b = {0};
+  gl_error err = {0};
+  draw_request r = {id, version, l->n_groups, l->group_size, 0, 1};
+  CU_ASSERT_FATAL(l->learner.ops->draw(l->toy, &r, &b, &err) == GL_OK);
+  FILE *to = open_memstream(&s.bytes, &s.size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  CU_ASSERT(batch_write(&b, to, &err) == GL_OK);
+  fclose(to);
+  batch_fini(&b);
+  return s;
+}
+
+static int same_bytes(saved a, saved b) {
+  int same = a.size == b.size && memcmp(a.bytes, b.bytes, a.size) == 0;
+  free(a.bytes);
+  free(b.bytes);
+  return same;
+}
+
+static int refuses_version(learner_fixture *l, int64_t version) {
+  batch b = {0};
+  gl_error err = {0};
+  draw_request r = {7, version, l->n_groups, l->group_size, 0, 1};
+  gl_status status = l->learner.ops->draw(l->toy, &r, &b, &err);
+  batch_fini(&b);
+  return status == GL_EINTERNAL && strstr(err.text, "neither current nor held") != NULL;
+}
+
+static void a_held_version_draws_what_it_drew_while_it_was_current(void) {
+  learner_fixture l = learner_open(lengths_vary, 5);
+  double metrics[METRIC_COUNT];
+  gl_error err = {0};
+  saved at[4];
+  for (int64_t v = 0; v < 4; ++v) {
+    at[v] = draw_of_version(&l, v, 7);
+    if (v != 2) CU_ASSERT(l.learner.ops->hold(l.toy, &err) == GL_OK);
+    train(&l, 100 + (uint64_t)v, 101 + (uint64_t)v, metrics);
+  }
+  double score = learner_score(&l);
+  for (int64_t v = 3; v >= 0; --v) {
+    int right = v == 2 ? refuses_version(&l, v) : same_bytes(draw_of_version(&l, v, 7), at[v]);
+    CU_ASSERT(right);
+    CU_ASSERT(learner_score(&l) == score); /* what was cached of other versions does no harm */
+  }
+  free(at[2].bytes);
+  l.learner.ops->release(l.toy, 2); /* was never held */
+  l.learner.ops->release(l.toy, 0);
+  CU_ASSERT(refuses_version(&l, 0) && l.toy->n_held == 2);
+  CU_ASSERT(same_bytes(draw_of_version(&l, 3, 8), draw_of_version(&l, 3, 8)));
+  learner_close(&l);
+}
+
+static void held_versions_travel_in_the_checkpoint(void) {
+  learner_fixture l = learner_open(lengths_vary, 5), other = learner_open(lengths_vary, 5);
+  double metrics[METRIC_COUNT];
+  gl_error err = {0};
+  for (uint64_t v = 0; v < 3; ++v) {
+    CU_ASSERT(l.learner.ops->hold(l.toy, &err) == GL_OK);
+    train(&l, v, v + 1, metrics);
+  }
+  l.learner.ops->release(l.toy, 0);
+  CU_ASSERT(other.learner.ops->hold(other.toy, &err) == GL_OK); /* loading forgets it */
+  saved s = save(&l);
+  CU_ASSERT(load(&other, s.bytes, s.size, &err) == GL_OK);
+  CU_ASSERT(refuses_version(&other, 0));
+  for (int64_t v = 1; v < 4; ++v)
+    CU_ASSERT(same_bytes(draw_of_version(&l, v, 9), draw_of_version(&other, v, 9)));
+  CU_ASSERT(same_bytes(save(&l), save(&other)));
+  free(s.bytes);
+  learner_close(&l);
+  learner_close(&other);
+}
+
 /* --- damage ------------------------------------------------------------------------------------
  */
 
@@ -98,7 +180,10 @@ static void refuse(learner_fixture *l, char *bytes, size_t size) {
 static void a_checkpoint_with_any_bit_flipped_or_cut_short_is_refused(void) {
   learner_fixture l = learner_open(small, 5), other = learner_open(small, 5);
   double metrics[METRIC_COUNT];
-  train(&l, 0, 3, metrics);
+  gl_error err = {0};
+  train(&l, 0, 2, metrics);
+  CU_ASSERT(l.learner.ops->hold(l.toy, &err) == GL_OK);
+  train(&l, 2, 3, metrics);
   saved s = save(&l);
   for (size_t i = 0; i < s.size; ++i) {
     for (int bit = 0; bit < 8; ++bit) {
@@ -108,7 +193,6 @@ static void a_checkpoint_with_any_bit_flipped_or_cut_short_is_refused(void) {
     }
     refuse(&other, s.bytes, i);
   }
-  gl_error err = {0};
   CU_ASSERT(load(&other, s.bytes, s.size, &err) == GL_OK && other.toy->version == 3);
   free(s.bytes);
   learner_close(&l);
@@ -263,6 +347,8 @@ static void absurd_rates_never_stop_a_run(void) {
 
 SUITE(toy_checkpoint, "toy: checkpoints, damage, divergence",
       TEST(a_run_continues_from_its_checkpoint_bit_by_bit),
+      TEST(a_held_version_draws_what_it_drew_while_it_was_current),
+      TEST(held_versions_travel_in_the_checkpoint),
       TEST(a_checkpoint_with_any_bit_flipped_or_cut_short_is_refused),
       TEST(a_checkpoint_of_another_run_is_refused_by_name),
       TEST(a_checkpoint_that_cannot_be_written_is_reported),

@@ -157,8 +157,7 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
   return status;
 }
 
-gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error *err) {
-  toy_learner *l = self;
+static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
   const size_t horizon = l->world->tree.horizon;
   gl_status status = check_request(l, r, b, err);
   if (status == GL_OK && r->from == 0) status = begin_batch(l, r, b, err);
@@ -170,4 +169,23 @@ gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   for (size_t i = 0; i < b->n_responses; ++i)
     draw_response(l, b, i, (size_t)b->prompt[i / r->group_size], r->version, first, last);
   return r->to == 1 ? finish_batch(l, r, b, err) : GL_OK;
+}
+
+/* A held version takes the place of the current one for the length of the draw. */
+gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error *err) {
+  toy_learner *l = self;
+  if (r->version == l->version) return draw_now(l, r, b, err);
+  size_t i = 0;
+  while (i < l->n_held && l->held[i].version != r->version) ++i;
+  if (i == l->n_held)
+    return gl_fail(err, GL_EINTERNAL, "a draw from version %lld, which is neither current nor held",
+                   (long long)r->version);
+  double *theta = l->theta;
+  const uint64_t stamp = l->stamp;
+  l->theta = l->held[i].theta;
+  l->stamp = l->held[i].stamp;
+  gl_status status = draw_now(l, r, b, err);
+  l->theta = theta;
+  l->stamp = stamp;
+  return status;
 }

@@ -1,5 +1,5 @@
 /* The toy learner: construction and evaluation. Drawing is in draw.c, updating in update.c,
- * checkpoints in checkpoint.c. */
+ * held versions in held.c, checkpoints in checkpoint.c. */
 #include "toy/learner.h"
 
 #include "toy/exact.h"
@@ -88,6 +88,7 @@ static void learner_free(void *self) {
   free(l->rank);
   free(l->slot);
   free(l->order);
+  toy_held_free(l->held, l->n_held);
   toy_optimizer_fini(&l->optimizer);
   policy_workspace_free(l->workspace);
   token_set_fini(&l->all);
@@ -150,6 +151,8 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
       .evaluate = evaluate,
       .save = toy_learner_save,
       .load = toy_learner_load,
+      .hold = toy_learner_hold,
+      .release = toy_learner_release,
       .free = learner_free,
   };
   *out = (learner){0};

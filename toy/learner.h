@@ -1,4 +1,5 @@
-/* Inside the toy room: the learner's state, shared by drawing, updating and checkpoints. */
+/* Inside the toy room: the learner's state, shared by drawing, holding, updating and checkpoints.
+ */
 #ifndef GEPOLAB_TOY_LEARNER_H
 #define GEPOLAB_TOY_LEARNER_H
 
@@ -28,6 +29,13 @@ typedef struct prompt_cache {
   double *logp, *p; /* [n_edges] */
 } prompt_cache;
 
+/* Parameters of an older version that are kept for drawing. */
+typedef struct toy_held {
+  int64_t version;
+  uint64_t stamp; /* the learner's when they were current */
+  double *theta;  /* [n_parameters], owned */
+} toy_held;
+
 typedef struct toy_learner {
   toy_world *world;
   policy_row row;
@@ -37,7 +45,7 @@ typedef struct toy_learner {
   double *theta;        /* [n_parameters] */
   double *direction;    /* [n_parameters] */
   double *logref;       /* [n_prompts * n_edges] the reference policy */
-  uint64_t stamp;       /* changes whenever theta does; starts at 1 */
+  uint64_t stamp;       /* grows whenever theta changes; starts at 1 */
   prompt_cache *cache;  /* [n_prompts] */
   double *cache_values; /* [n_prompts * n_edges * 2] */
   double *reach;        /* [n_nodes] scratch */
@@ -47,6 +55,8 @@ typedef struct toy_learner {
   size_t *slot;         /* [n_prompts] scratch: a prompt's place in a batch's aux */
   size_t *order;        /* [cap_order] scratch: groups in minibatch order */
   size_t cap_order;
+  toy_held *held; /* [n_held] in no order */
+  size_t n_held, cap_held;
   toy_optimizer optimizer;
   policy_workspace *workspace;
   token_set all, part;
@@ -62,6 +72,10 @@ double toy_learner_return(toy_learner *l);
 /* Whether every parameter is finite. */
 int toy_learner_is_finite(const toy_learner *l);
 
+/* Adds an empty entry to the list of held versions, theta allocated; NULL if memory is short. */
+toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters);
+void toy_held_free(toy_held *held, size_t n);
+
 void token_set_fini(token_set *s);
 /* Makes room; old contents are lost. */
 gl_status token_set_resize(token_set *s, size_t groups, size_t responses, size_t tokens,
@@ -71,6 +85,8 @@ gl_status token_set_resize(token_set *s, size_t groups, size_t responses, size_t
 gl_status toy_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
 gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
                              double metrics[METRIC_COUNT], gl_error *err);
+gl_status toy_learner_hold(void *self, gl_error *err);
+void toy_learner_release(void *self, int64_t version);
 gl_status toy_learner_save(void *self, FILE *to, gl_error *err);
 gl_status toy_learner_load(void *self, FILE *from, gl_error *err);
 
