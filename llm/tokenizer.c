@@ -52,6 +52,19 @@ static gl_status encode_byte(const char *text, size_t size, token_list *out, gl_
   return status;
 }
 
+static gl_status encode_valid(const tokenizer *t, const char *text, size_t size, token_list *out,
+                              gl_error *err) {
+  switch (t->type) {
+  case TOKENIZER_CHAR:
+    return encode_char(t, text, size, out, err);
+  case TOKENIZER_BYTE:
+    return encode_byte(text, size, out, err);
+  case TOKENIZER_BPE:
+    return encode_bpe(t, text, size, out, err);
+  }
+  return gl_fail(err, GL_EINTERNAL, "a tokenizer of unknown kind");
+}
+
 gl_status tokenizer_encode(const tokenizer *t, const char *text, size_t size, int32_t **out,
                            size_t *n, gl_error *err) {
   token_list list = {0};
@@ -63,9 +76,7 @@ gl_status tokenizer_encode(const tokenizer *t, const char *text, size_t size, in
     status = utf8_repair(text, size, &repaired, &size, err);
     text = repaired;
   }
-  if (status == GL_OK)
-    status = t->type == TOKENIZER_CHAR ? encode_char(t, text, size, &list, err)
-                                       : encode_byte(text, size, &list, err);
+  if (status == GL_OK) status = encode_valid(t, text, size, &list, err);
   free(repaired);
   if (status != GL_OK) {
     free(list.at);
@@ -224,6 +235,10 @@ gl_status tokenizer_new_char(tokenizer **out, const char *alphabet, gl_error *er
 void tokenizer_free(tokenizer *t) {
   if (t == NULL) return;
   token_table_fini(&t->by_bytes);
+  pair_table_fini(&t->merges);
+  split_rule_fini(&t->rule);
+  added_set_fini(&t->raw);
+  added_set_fini(&t->normal);
   free(t->added);
   free(t->entry);
   free(t->content);

@@ -20,11 +20,18 @@ static uint64_t hash_bytes(uint64_t seed, const char *key, size_t size) {
   return mix(mix(h ^ word));
 }
 
-gl_status token_table_init(token_table *t, size_t n, uint64_t seed, gl_error *err) {
+/* A power of two at least twice n, or 0 where that is beyond counting. */
+static size_t slots_for(size_t n) {
   size_t slots = 16;
-  while (slots / 2 < n && slots < SIZE_MAX / 4 / sizeof *t->slot) slots *= 2;
+  if (n > SIZE_MAX / 8) return 0;
+  while (slots / 2 < n) slots *= 2;
+  return slots;
+}
+
+gl_status token_table_init(token_table *t, size_t n, uint64_t seed, gl_error *err) {
+  const size_t slots = slots_for(n);
   *t = (token_table){.mask = slots - 1, .seed = seed};
-  if (slots / 2 >= n) t->slot = calloc(slots, sizeof *t->slot);
+  if (slots > 0) t->slot = calloc(slots, sizeof *t->slot);
   return t->slot != NULL ? GL_OK : gl_fail_memory(err, "a table of tokens");
 }
 
@@ -52,4 +59,39 @@ int token_table_add(token_table *t, const char *key, size_t size, int32_t token)
 int32_t token_table_find(const token_table *t, const char *key, size_t size) {
   const struct token_slot *s = slot_of(t, key, size);
   return s->key != NULL ? s->token : -1;
+}
+
+/* --- pairs ---------------------------------------------------------------------------------------
+ */
+
+gl_status pair_table_init(pair_table *t, size_t n, uint64_t seed, gl_error *err) {
+  const size_t slots = slots_for(n);
+  *t = (pair_table){.mask = slots - 1, .seed = seed};
+  if (slots > 0) t->slot = calloc(slots, sizeof *t->slot);
+  return t->slot != NULL ? GL_OK : gl_fail_memory(err, "a table of merges");
+}
+
+void pair_table_fini(pair_table *t) {
+  free(t->slot);
+  *t = (pair_table){0};
+}
+
+static struct pair_slot *slot_of_pair(const pair_table *t, uint64_t pair) {
+  size_t i = mix(mix(pair ^ t->seed)) & t->mask;
+  while (t->slot[i].pair != 0 && t->slot[i].pair != pair) i = (i + 1) & t->mask;
+  return &t->slot[i];
+}
+
+static uint64_t pair_of(int32_t left, int32_t right) {
+  return ((uint64_t)left << 32 | (uint64_t)right) + 1;
+}
+
+void pair_table_set(pair_table *t, int32_t left, int32_t right, uint32_t rank, int32_t token) {
+  const uint64_t pair = pair_of(left, right);
+  *slot_of_pair(t, pair) = (struct pair_slot){pair, rank, token};
+}
+
+const struct pair_slot *pair_table_find(const pair_table *t, int32_t left, int32_t right) {
+  const struct pair_slot *s = slot_of_pair(t, pair_of(left, right));
+  return s->pair != 0 ? s : NULL;
 }
