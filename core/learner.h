@@ -72,6 +72,9 @@ typedef struct learner_setup {
   uint64_t updates; /* how many learner steps the run will make, for decay schedules */
   size_t threads;   /* to compute with; 0: all cores this process may use. Results never depend on
                        it */
+  /* A folder where a learner may keep what it would otherwise compute again in the next run, and
+   * the name of this build of the program, for what it keeps; NULL: nothing is kept. */
+  const char *cache, *code;
 } learner_setup;
 
 static inline void learner_fini(learner *l) {

@@ -78,6 +78,8 @@ gl_status model_save(const model *m, const char *folder, number_type type, size_
 /* Copies of the values: for a reference policy or a version that is still being sampled from. */
 gl_status model_values_copy(model_values **out, model *m, gl_error *err);
 void model_values_free(model_values *v, model *m);
+/* A copy's values to the host, as model_get gives the model's own. */
+gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err);
 /* Forward and generation read v until told otherwise; NULL: the model's own. Backward always
  * belongs to the model's own. */
 void model_use(model *m, model_values *v);

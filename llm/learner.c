@@ -1,0 +1,296 @@
+/* The transformer as a learner: construction, generation for its own use, evaluation. Drawing is in
+ * learner_draw.c, updating in learner_update.c, warming up in warmup.c, files in checkpoint.c. */
+#include "llm/learner.h"
+
+#include "llm/llm.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What reinforcement learning of a model that can already do something usually takes. */
+static const double default_lr = 1e-5;
+
+gl_status llm_learner_scratch(llm_learner *l, size_t n, gl_error *err) {
+  if (n <= l->cap_scratch) return GL_OK;
+  free(l->scratch);
+  l->scratch = calloc(n, sizeof *l->scratch);
+  l->cap_scratch = l->scratch != NULL ? n : 0;
+  return l->scratch != NULL ? GL_OK : gl_fail_memory(err, "an update");
+}
+
+/* --- generation and evaluation ------------------------------------------------------------------
+ */
+
+gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
+                               rng_stream stream, int greedy, size_t up_to, generate_result *result,
+                               gl_error *err) {
+  const size_t n = problems->n * each;
+  size_t *prompt_of = calloc(n + 1, 2 * sizeof *prompt_of), *number = prompt_of + n;
+  if (prompt_of == NULL) return gl_fail_memory(err, "a request for responses");
+  for (size_t i = 0; i < n; ++i) {
+    prompt_of[i] = i / each;
+    number[i] = i;
+  }
+  const generate_request request = {.n_prompts = problems->n,
+                                    .prompt_start = problems->start,
+                                    .prompt = problems->token,
+                                    .n_responses = n,
+                                    .prompt_of = prompt_of,
+                                    .number = number,
+                                    .stream = stream,
+                                    .sampling = l->spec.sampling,
+                                    .greedy = greedy,
+                                    .max_tokens = l->spec.max_tokens,
+                                    .up_to = up_to,
+                                    .stop = l->spec.stop,
+                                    .n_stop = l->spec.n_stop,
+                                    .slots = l->spec.slots};
+  gl_status status = generate(l->model, &request, result, err);
+  free(prompt_of);
+  return status;
+}
+
+/* Mean reward of complete responses, NaN if a log-probability is not a number. */
+static gl_status mean_score(const llm_learner *l, const generate_result *r, size_t each,
+                            double *mean, gl_error *err) {
+  const size_t n = l->held_out.n * each, width = l->spec.max_tokens;
+  double sum = 0, score = 0;
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t t = 0; t < r->length[i]; ++t)
+      if (isnan(r->logq[i * width + t])) {
+        *mean = NAN;
+        return GL_OK;
+      }
+    gl_status status =
+        llm_spec_score(&l->spec, &l->held_out.problem[i / each], r->token + i * width, r->length[i],
+                       r->finished[i], &score, err);
+    if (status != GL_OK) return status;
+    sum += score;
+  }
+  *mean = sum / (double)n;
+  return GL_OK;
+}
+
+gl_status llm_learner_score(llm_learner *l, size_t samples, uint64_t entity, double *score,
+                            gl_error *err) {
+  const size_t each = samples > 0 ? samples : 1;
+  generate_result r;
+  gl_status status = generate_result_init(&r, l->held_out.n * each, l->spec.max_tokens, err);
+  if (status != GL_OK) return status;
+  status = llm_learner_generate(l, &l->held_out, each, rng_stream_at(l->seed, RNG_EVAL, entity),
+                                samples == 0, l->spec.max_tokens, &r, err);
+  if (status == GL_OK) status = mean_score(l, &r, each, score, err);
+  generate_result_fini(&r);
+  return status;
+}
+
+static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
+  llm_learner *l = self;
+  return llm_learner_score(l, l->spec.eval.samples, (uint64_t)l->version, eval_score, err);
+}
+
+/* --- held versions ------------------------------------------------------------------------------
+ */
+
+gl_status llm_learner_add_held(llm_learner *l, int64_t version, model_values *values,
+                               gl_error *err) {
+  if (l->n_held == l->cap_held) {
+    size_t wanted = 2 * l->cap_held + 4;
+    held_version *larger = realloc(l->held, wanted * sizeof *larger);
+    if (larger == NULL) return gl_fail_memory(err, "a held version");
+    l->held = larger;
+    l->cap_held = wanted;
+  }
+  l->held[l->n_held++] = (held_version){version, values};
+  return GL_OK;
+}
+
+gl_status llm_learner_hold(void *self, gl_error *err) {
+  llm_learner *l = self;
+  model_values *values = NULL;
+  gl_status status = model_values_copy(&values, l->model, err);
+  if (status != GL_OK) return status;
+  status = llm_learner_add_held(l, l->version, values, err);
+  if (status != GL_OK) model_values_free(values, l->model);
+  return status;
+}
+
+void llm_learner_release(void *self, int64_t version) {
+  llm_learner *l = self;
+  size_t i = 0;
+  while (i < l->n_held && l->held[i].version != version) ++i;
+  if (i == l->n_held) return;
+  model_values_free(l->held[i].values, l->model);
+  memmove(&l->held[i], &l->held[i + 1], (l->n_held - i - 1) * sizeof *l->held);
+  --l->n_held;
+}
+
+void llm_learner_release_all(llm_learner *l) {
+  while (l->n_held > 0) llm_learner_release(l, l->held[0].version);
+}
+
+/* --- construction -------------------------------------------------------------------------------
+ */
+
+static void learner_free(void *self) {
+  llm_learner *l = self;
+  if (l == NULL) return;
+  llm_learner_release_all(l);
+  free(l->held);
+  if (l->reference != NULL) model_values_free(l->reference, l->model);
+  if (l->optimizer != NULL) model_optimizer_free(l->optimizer);
+  if (l->model != NULL) model_free(l->model);
+  if (l->backend != NULL) backend_free(l->backend);
+  problem_set_fini(&l->held_out);
+  policy_workspace_free(l->workspace);
+  rollout_set_fini(&l->all);
+  rollout_set_fini(&l->part);
+  row_pack_fini(&l->pack);
+  free(l->scratch);
+  free(l->order);
+  llm_spec_fini(&l->spec);
+  free(l);
+}
+
+static gl_status check_setup(const learner_setup *s, gl_error *err) {
+  const policy_row *row = s->algorithm;
+  if (s->minibatches < 1 || s->epochs < 1 || s->n_groups < 1 || s->group_size < 1)
+    return gl_fail(err, GL_EINPUT,
+                   "train.groups, group_size, minibatches and epochs must each be 1 or more");
+  if (s->minibatches > s->n_groups)
+    return gl_fail(err, GL_EINPUT,
+                   "train.minibatches is %zu, but a batch has only %zu groups to split; use fewer "
+                   "minibatches or more groups",
+                   s->minibatches, s->n_groups);
+  if (row->ratio == RATIO_GROUP_EXPECTATION && row->denominator == DENOMINATOR_EXACT)
+    return gl_fail(err, GL_EINPUT,
+                   "algorithm %s: denominator: exact sums over all responses, which a transformer "
+                   "has too many of; use self_normalised or mean, or a bandit or sequence world",
+                   row->name);
+  return GL_OK;
+}
+
+/* Everything of a setup but the model itself. */
+static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  gl_status status = check_setup(setup, err);
+  if (status == GL_OK)
+    status = llm_spec_init(&l->spec, setup->world, setup->sampling, setup->seed, err);
+  if (status == GL_OK)
+    status = optimizer_parse(&l->optimizer_spec, setup->optimizer, default_lr, err);
+  l->row = *setup->algorithm;
+  l->seed = setup->seed;
+  l->updates = setup->updates;
+  l->minibatches = setup->minibatches;
+  l->epochs = setup->epochs;
+  return status;
+}
+
+static int wants_reference(const llm_learner *l) {
+  return l->row.ref_kl_coef != 0 || l->spec.has_reference;
+}
+
+/* A model that does not fit is refused before any of it is allocated. */
+static gl_status check_memory(const llm_learner *l, gl_error *err) {
+  const llm_spec *s = &l->spec;
+  const size_t prompt = task_max_prompt(s->task) + 1, most = s->model.max_positions;
+  const size_t capacity =
+      prompt > 1 && prompt + s->max_tokens < most ? prompt + s->max_tokens : most;
+  const size_t rows = s->micro_batch > capacity ? s->micro_batch : capacity;
+  memory_plan plan;
+  gl_status status =
+      model_memory(&plan, &s->model, l->backend, s->recompute, rows, rows,
+                   s->slots > 0 ? s->slots : 1, capacity, wants_reference(l) ? 1 : 0, err);
+  if (status != GL_OK) return status;
+  size_t total = 0, available = 0;
+  l->backend->ops->memory(l->backend, &total, &available);
+  if (plan.total <= available) return GL_OK;
+  return gl_fail(err, GL_ENOMEM,
+                 "the model needs about %.1f MiB (parameters %.1f, gradient and moments %.1f, "
+                 "activations %.1f), but %s has %.1f MiB free; lower world.micro_batch, set "
+                 "world.recompute: true or take a smaller model",
+                 (double)plan.total / 0x1p20, (double)plan.parameters / 0x1p20,
+                 (double)(plan.gradients + plan.moments) / 0x1p20,
+                 (double)plan.activations / 0x1p20, l->backend->device, (double)available / 0x1p20);
+}
+
+/* Parameters before the first update, and the reference policy. A reference from a folder passes
+ * through the model first, for parameters have no other way in. */
+static gl_status start_model(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  gl_status status = GL_OK;
+  if (l->spec.reference != NULL) {
+    status = model_load(l->model, l->spec.reference, err);
+    if (status == GL_OK) status = model_values_copy(&l->reference, l->model, err);
+  }
+  if (status == GL_OK)
+    status = l->spec.folder != NULL ? model_load(l->model, l->spec.folder, err)
+                                    : model_initialise(l->model, l->seed, err);
+  if (status == GL_OK) status = llm_learner_warm_up(l, setup->cache, setup->code, err);
+  if (status == GL_OK && wants_reference(l) && l->reference == NULL)
+    status = model_values_copy(&l->reference, l->model, err);
+  return status;
+}
+
+static gl_status take_held_out(llm_learner *l, gl_error *err) {
+  const size_t n = l->spec.eval.prompts;
+  uint64_t *number = calloc(n + 1, sizeof *number);
+  if (number == NULL) return gl_fail_memory(err, "the evaluation's prompts");
+  for (size_t i = 0; i < n; ++i) number[i] = i;
+  gl_status status = problem_set_init(&l->held_out, &l->spec, TASK_HELD_OUT, number, n, err);
+  free(number);
+  return status;
+}
+
+static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  gl_status status = read_setup(l, setup, err);
+  if (status == GL_OK) status = take_held_out(l, err);
+  if (status == GL_OK)
+    status = backend_new(&l->backend, l->spec.backend, l->spec.dtype, setup->threads, err);
+  if (status == GL_OK) status = check_memory(l, err);
+  if (status == GL_OK)
+    status = model_new(&l->model, &l->spec.model, l->backend, l->spec.recompute, err);
+  if (status == GL_OK) {
+    l->workspace = policy_workspace_new();
+    if (l->workspace == NULL) status = gl_fail_memory(err, "a learner");
+  }
+  if (status == GL_OK) status = start_model(l, setup, err);
+  if (status == GL_OK)
+    status = model_optimizer_new(&l->optimizer, l->model, &l->optimizer_spec, err);
+  return status;
+}
+
+gl_status llm_learner_new(learner *out, const learner_setup *setup, gl_error *err) {
+  static const learner_ops ops = {
+      .kind = "llm",
+      .draw = llm_learner_draw,
+      .update = llm_learner_update,
+      .evaluate = evaluate,
+      .save = llm_learner_save,
+      .load = llm_learner_load,
+      .hold = llm_learner_hold,
+      .release = llm_learner_release,
+      .free = learner_free,
+  };
+  *out = (learner){0};
+  llm_learner *l = calloc(1, sizeof *l);
+  if (l == NULL) return gl_fail_memory(err, "a learner");
+  gl_status status = build(l, setup, err);
+  if (status != GL_OK) {
+    learner_free(l);
+    return status;
+  }
+  *out = (learner){&ops, l};
+  return GL_OK;
+}
+
+gl_status llm_check(const learner_setup *setup, gl_error *err) {
+  llm_learner *l = calloc(1, sizeof *l);
+  if (l == NULL) return gl_fail_memory(err, "a learner");
+  gl_status status = read_setup(l, setup, err);
+  learner_free(l);
+  return status;
+}
+
+int llm_is_kind(const char *kind) {
+  return kind != NULL && strcmp(kind, "llm") == 0;
+}

@@ -1,0 +1,377 @@
+/* One learner step: batches together, then minibatches x epochs optimiser updates.
+ *
+ * A step scores every token of its batches, asks core/policy for the coefficients c = d(-loss)/d
+ * logp, and hands dlogp = -c to the model's backward, in micro-batches of bounded packed tokens. A
+ * response whose coefficients are all 0 has no gradient and is left out of the backward. Where one
+ * micro-batch holds a whole set, its forward is kept and serves the backward too.
+ *
+ * Metrics describe the whole of the batches under the parameters the step starts from; grad_norm
+ * is the mean over the step's optimiser updates, before clipping. The proximal policy is the
+ * learner's at the start of the step. */
+#include "core/rng.h"
+#include "llm/learner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- laying batches out -------------------------------------------------------------------------
+ */
+
+static gl_status foreign(const batch *b, gl_error *err) {
+  return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
+                 (unsigned long long)b->id);
+}
+
+static gl_status check_batch(const llm_learner *l, const batch *b, gl_error *err) {
+  if (!batch_is_consistent(b) || b->n_groups == 0) return foreign(b, err);
+  for (size_t g = 0; g < b->n_groups; ++g)
+    if (b->group_start[g] == b->group_start[g + 1] || b->prompt[g] < 0 ||
+        (uint64_t)b->prompt[g] >= task_size(l->spec.task, TASK_TRAIN))
+      return foreign(b, err);
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    size_t n = b->token_start[i + 1] - b->token_start[i];
+    if (n == 0 || n > l->spec.max_tokens) return foreign(b, err);
+  }
+  for (size_t k = 0; k < b->n_tokens; ++k)
+    if (b->token[k] < 0 || (size_t)b->token[k] >= l->spec.model.vocabulary) return foreign(b, err);
+  return GL_OK;
+}
+
+static void gather_batch(llm_learner *l, const batch *b, const problem_set *problems, size_t g0,
+                         size_t i0, size_t k0) {
+  rollout_set *s = &l->all;
+  const double *logq = l->spec.sampling.weights == SAMPLING_TRUNCATED ? b->logq_trunc : b->logq;
+  for (size_t g = 0; g < b->n_groups; ++g) s->group_start[g0 + g] = i0 + b->group_start[g];
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    s->token_start[i0 + i] = k0 + b->token_start[i];
+    s->reward[i0 + i] = b->reward[i];
+  }
+  for (size_t k = 0; k < b->n_tokens; ++k) {
+    s->token[k0 + k] = b->token[k];
+    s->sampled_logq[k0 + k] = logq[k];
+    s->gap[k0 + k] = (double)(l->version - b->version[k]);
+  }
+  for (size_t g = 0; g < b->n_groups; ++g) s->prompt_start[g0 + g] = problems->start[g0 + g];
+}
+
+/* The prompts of all groups, in order. */
+static gl_status gather_prompts(const llm_learner *l, batch *const *batches, size_t n,
+                                size_t groups, problem_set *out, gl_error *err) {
+  uint64_t *number = calloc(groups + 1, sizeof *number);
+  if (number == NULL) return gl_fail_memory(err, "the prompts of an update");
+  for (size_t b = 0, g0 = 0; b < n; g0 += batches[b++]->n_groups)
+    for (size_t g = 0; g < batches[b]->n_groups; ++g)
+      number[g0 + g] = (uint64_t)batches[b]->prompt[g];
+  gl_status status = problem_set_init(out, &l->spec, TASK_TRAIN, number, groups, err);
+  free(number);
+  return status;
+}
+
+static gl_status gather(llm_learner *l, batch *const *batches, size_t n, gl_error *err) {
+  rollout_set *s = &l->all;
+  problem_set problems;
+  size_t groups = 0, responses = 0, tokens = 0;
+  for (size_t b = 0; b < n; ++b) {
+    gl_status status = check_batch(l, batches[b], err);
+    if (status != GL_OK) return status;
+    groups += batches[b]->n_groups;
+    responses += batches[b]->n_responses;
+    tokens += batches[b]->n_tokens;
+  }
+  if (groups == 0) return gl_fail(err, GL_EINTERNAL, "an update of no batch");
+  gl_status status = gather_prompts(l, batches, n, groups, &problems, err);
+  if (status != GL_OK) return status;
+  status = rollout_set_resize(s, groups, responses, tokens, problems.start[groups], err);
+  if (status == GL_OK) {
+    size_t g0 = 0, i0 = 0, k0 = 0;
+    for (size_t b = 0; b < n; ++b) {
+      gather_batch(l, batches[b], &problems, g0, i0, k0);
+      g0 += batches[b]->n_groups;
+      i0 += batches[b]->n_responses;
+      k0 += batches[b]->n_tokens;
+    }
+    s->group_start[groups] = responses;
+    s->token_start[responses] = tokens;
+    s->prompt_start[groups] = problems.start[groups];
+    memcpy(s->prompt, problems.token, problems.start[groups] * sizeof *s->prompt);
+  }
+  problem_set_fini(&problems);
+  return status;
+}
+
+/* --- micro-batches ------------------------------------------------------------------------------
+ */
+
+/* Which responses a pass takes: all, or those with a coefficient other than 0. */
+typedef enum pass { PASS_ALL, PASS_WITH_GRADIENT } pass;
+
+/* A place in a walk over a set's responses in order. */
+typedef struct walk {
+  size_t response, group;
+} walk;
+
+static int has_gradient(const rollout_set *s, size_t i) {
+  for (size_t k = s->token_start[i]; k < s->token_start[i + 1]; ++k)
+    if (s->coefficient[k] != 0) return 1;
+  return 0;
+}
+
+static size_t rows_of(const rollout_set *s, size_t i, size_t g) {
+  return s->prompt_start[g + 1] - s->prompt_start[g] + s->token_start[i + 1] - s->token_start[i] -
+         1;
+}
+
+/* Packs the next micro-batch: responses until `limit` rows are full, at least one. Writes -c of
+ * every target into dlogp unless that is NULL. An empty pack: the walk is over. */
+static gl_status pack_next(llm_learner *l, const rollout_set *s, pass which, walk *at,
+                           double *dlogp, gl_error *err) {
+  row_pack *p = &l->pack;
+  row_pack_clear(p);
+  for (; at->response < s->n_responses; ++at->response) {
+    const size_t i = at->response, first = s->token_start[i], n = s->token_start[i + 1] - first;
+    while (s->group_start[at->group + 1] <= i) ++at->group;
+    const size_t g = at->group, from = s->prompt_start[g];
+    if (which == PASS_WITH_GRADIENT && !has_gradient(s, i)) continue;
+    if (p->n_sequences > 0 && p->n_tokens + rows_of(s, i, g) > l->spec.micro_batch) break;
+    for (size_t t = 0; t < n && dlogp != NULL; ++t)
+      dlogp[p->n_targets + t] = -s->coefficient[first + t];
+    gl_status status =
+        row_pack_add(p, s->prompt + from, s->prompt_start[g + 1] - from, s->token + first, n, err);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
+}
+
+/* Packed rows of a whole set. */
+static size_t count_rows(const rollout_set *s, pass which) {
+  size_t rows = 0, g = 0;
+  for (size_t i = 0; i < s->n_responses; ++i) {
+    while (s->group_start[g + 1] <= i) ++g;
+    if (which == PASS_ALL || has_gradient(s, i)) rows += rows_of(s, i, g);
+  }
+  return rows;
+}
+
+/* --- scoring ------------------------------------------------------------------------------------
+ */
+
+/* logp[n_tokens] and entropy[n_tokens] (NULL: not wanted) of every token of a set under the
+ * parameters in use. *kept (NULL: no) tells whether the whole forward was kept for a backward. */
+static gl_status score(llm_learner *l, const rollout_set *s, double *logp, double *entropy,
+                       int *kept, gl_error *err) {
+  const int keep = kept != NULL && count_rows(s, PASS_ALL) <= l->spec.micro_batch;
+  walk at = {0, 0};
+  size_t k = 0;
+  if (kept != NULL) *kept = keep;
+  for (;;) {
+    gl_status status = pack_next(l, s, PASS_ALL, &at, NULL, err);
+    if (status != GL_OK || l->pack.n_targets == 0) return status;
+    const token_rows rows = row_pack_view(&l->pack);
+    status = model_forward(l->model, &rows, l->spec.sampling.temperature, keep, logp + k,
+                           entropy != NULL ? entropy + k : NULL, err);
+    if (status != GL_OK) return status;
+    k += rows.n_targets;
+  }
+}
+
+static int all_finite(const double *x, size_t n) {
+  for (size_t k = 0; k < n; ++k)
+    if (!isfinite(x[k])) return 0;
+  return 1;
+}
+
+/* Whether the policy is still defined: a step beyond that is a result without a loss. */
+static int is_defined(const rollout_set *s) {
+  return all_finite(s->logp, s->n_tokens) && all_finite(s->sampled_logq, s->n_tokens);
+}
+
+static gl_status score_reference(llm_learner *l, rollout_set *s, gl_error *err) {
+  if (l->reference == NULL) return GL_OK;
+  model_use(l->model, l->reference);
+  gl_status status = score(l, s, s->logref, NULL, NULL, err);
+  model_use(l->model, NULL);
+  return status;
+}
+
+static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *out, gl_error *err) {
+  const policy_input in = {
+      .n_groups = s->n_groups,
+      .n_responses = s->n_responses,
+      .n_tokens = s->n_tokens,
+      .group_start = s->group_start,
+      .token_start = s->token_start,
+      .reward = s->reward,
+      .logp = s->logp,
+      .logq = s->sampled_logq,
+      .logprox = s->logprox,
+      .logref = l->reference != NULL ? s->logref : NULL,
+      .version_gap = s->gap,
+      .max_length = l->spec.max_tokens,
+  };
+  *out = (policy_output){.coefficient = s->coefficient};
+  return policy_evaluate(&l->row, &in, out, l->workspace, err);
+}
+
+/* --- the gradient and the step ------------------------------------------------------------------
+ */
+
+/* The kept forward's backward; its targets are the set's tokens in order. */
+static gl_status backward_kept(llm_learner *l, const rollout_set *s, gl_error *err) {
+  gl_status status = llm_learner_scratch(l, s->n_tokens, err);
+  if (status != GL_OK) return status;
+  for (size_t k = 0; k < s->n_tokens; ++k) l->scratch[k] = -s->coefficient[k];
+  return model_backward(l->model, l->scratch, err);
+}
+
+static gl_status backward_again(llm_learner *l, const rollout_set *s, gl_error *err) {
+  gl_status status = llm_learner_scratch(l, 2 * s->n_tokens, err);
+  walk at = {0, 0};
+  while (status == GL_OK) {
+    double *dlogp = l->scratch, *logp = l->scratch + s->n_tokens;
+    status = pack_next(l, s, PASS_WITH_GRADIENT, &at, dlogp, err);
+    if (status != GL_OK || l->pack.n_targets == 0) return status;
+    const token_rows rows = row_pack_view(&l->pack);
+    status = model_forward(l->model, &rows, l->spec.sampling.temperature, 1, logp, NULL, err);
+    if (status == GL_OK) status = model_backward(l->model, dlogp, err);
+  }
+  return status;
+}
+
+/* d loss / d theta from the set's coefficients, into the model's gradient. A kept forward costs
+ * twice itself in a backward over all rows, a new one three times itself over fewer. */
+static gl_status backward(llm_learner *l, const rollout_set *s, int kept, gl_error *err) {
+  gl_status status = model_zero_gradient(l->model, err);
+  if (status != GL_OK) return status;
+  const size_t all = count_rows(s, PASS_ALL), some = count_rows(s, PASS_WITH_GRADIENT);
+  return kept && 3 * some > 2 * all ? backward_kept(l, s, err) : backward_again(l, s, err);
+}
+
+/* order = the groups, shuffled (Fisher and Yates) at the address of this version and epoch. */
+static void shuffle(llm_learner *l, size_t n, size_t epoch) {
+  rng_stream stream = rng_stream_at(l->seed, RNG_SHUFFLE, (uint64_t)l->version);
+  for (size_t i = 0; i < n; ++i) l->order[i] = i;
+  for (size_t i = n; i-- > 1;) {
+    rng_words w = rng_block(stream, (uint64_t)epoch * n + i);
+    size_t j = (size_t)(rng_u01_53(w.v[0], w.v[1]) * (double)(i + 1));
+    size_t kept = l->order[i];
+    l->order[i] = l->order[j];
+    l->order[j] = kept;
+  }
+}
+
+static gl_status reserve_order(llm_learner *l, size_t n, gl_error *err) {
+  if (n <= l->cap_order) return GL_OK;
+  free(l->order);
+  l->order = calloc(n, sizeof *l->order);
+  l->cap_order = l->order != NULL ? n : 0;
+  return l->order != NULL ? GL_OK : gl_fail_memory(err, "an update's minibatches");
+}
+
+/* One optimiser update on a set; `scored` with coefficients already there (kept: and its forward
+ * too). *defined is 0 if the policy is no longer. */
+static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept, double lr,
+                            double *norm, int *defined, gl_error *err) {
+  gl_status status = GL_OK;
+  policy_output out;
+  if (!scored) {
+    status = score(l, s, s->logp, NULL, &kept, err);
+    *defined = status == GL_OK && is_defined(s);
+    if (!*defined) return status;
+    status = evaluate_loss(l, s, &out, err);
+  }
+  if (status == GL_OK) status = backward(l, s, kept, err);
+  return status == GL_OK ? model_optimizer_step(l->optimizer, lr, norm, err) : status;
+}
+
+/* Every optimiser update of the step; the coefficients of `all` are those of the first parameters,
+ * and serve the first update if the batch is whole. A step whose policy stops being defined ends
+ * early. *norm is the sum of gradient norms over *count updates. */
+static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, size_t *count,
+                          gl_error *err) {
+  const size_t n = l->all.n_groups, parts = l->minibatches;
+  gl_status status = reserve_order(l, n, err);
+  for (size_t epoch = 0; epoch < l->epochs && status == GL_OK; ++epoch) {
+    if (parts > 1) shuffle(l, n, epoch);
+    for (size_t m = 0; m < parts && status == GL_OK; ++m) {
+      rollout_set *s = &l->all;
+      double length = 0;
+      int defined = 1;
+      const int scored = parts == 1 && epoch == 0;
+      if (parts > 1) {
+        size_t first = m * n / parts, last = (m + 1) * n / parts;
+        s = &l->part;
+        status = rollout_set_select(s, &l->all, l->order + first, last - first, err);
+        if (status != GL_OK) return status;
+      }
+      status = one_update(l, s, scored, scored && kept, lr, &length, &defined, err);
+      if (status != GL_OK || !defined) return status;
+      *norm += length;
+      ++*count;
+    }
+  }
+  return status;
+}
+
+/* --- metrics ------------------------------------------------------------------------------------
+ */
+
+static double mean(const double *x, size_t n) {
+  double sum = 0;
+  for (size_t k = 0; k < n; ++k) sum += x[k];
+  return sum / (double)n;
+}
+
+/* k3 of the reference, summed over a response's tokens, mean over responses. */
+static double reference_kl(const rollout_set *s) {
+  double sum = 0;
+  for (size_t k = 0; k < s->n_tokens; ++k) {
+    double d = s->logref[k] - s->logp[k];
+    sum += exp(d) - d - 1;
+  }
+  return sum / (double)s->n_responses;
+}
+
+/* What is known whatever has become of the parameters. */
+static void plain_metrics(const rollout_set *s, double lr, double *metrics) {
+  metrics[METRIC_REWARD_MEAN] = mean(s->reward, s->n_responses);
+  metrics[METRIC_RESPONSE_LENGTH] = (double)s->n_tokens / (double)s->n_responses;
+  metrics[METRIC_LR] = lr;
+}
+
+/* --- the step -----------------------------------------------------------------------------------
+ */
+
+static gl_status learn(llm_learner *l, double lr, double *metrics, gl_error *err) {
+  rollout_set *s = &l->all;
+  policy_output out;
+  int kept = 0;
+  gl_status status = score_reference(l, s, err);
+  if (status == GL_OK)
+    status = score(l, s, s->logp, s->entropy, l->minibatches == 1 ? &kept : NULL, err);
+  if (status != GL_OK || !is_defined(s)) return status;
+  memcpy(s->logprox, s->logp, s->n_tokens * sizeof *s->logprox);
+  status = evaluate_loss(l, s, &out, err);
+  if (status != GL_OK) return status;
+  memcpy(metrics, out.metric, sizeof out.metric);
+  metrics[METRIC_ENTROPY] = mean(s->entropy, s->n_tokens);
+  if (l->reference != NULL) metrics[METRIC_KL_REF] = reference_kl(s);
+  double norm = 0;
+  size_t count = 0;
+  status = optimise(l, kept, lr, &norm, &count, err);
+  metrics[METRIC_GRAD_NORM] = norm / (double)count;
+  return status;
+}
+
+gl_status llm_learner_update(void *self, batch *const *batches, size_t n,
+                             double metrics[METRIC_COUNT], gl_error *err) {
+  llm_learner *l = self;
+  metrics_clear(metrics);
+  gl_status status = gather(l, batches, n, err);
+  if (status != GL_OK) return status;
+  const double lr = optimizer_lr(&l->optimizer_spec, (uint64_t)l->version, l->updates);
+  status = learn(l, lr, metrics, err);
+  plain_metrics(&l->all, lr, metrics);
+  if (status == GL_OK) ++l->version;
+  return status;
+}

@@ -1,0 +1,142 @@
+/* Supervised warm-up: cross-entropy of answers and their end token on drawn training problems.
+ *
+ * Step s takes the problems of draws (seed, RNG_SHUFFLE, 2^63 + s), one block each, apart from the
+ * shuffles of reinforcement learning, whose entities are versions. The result depends on the
+ * section and the seed alone. */
+#include "llm/warmup.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The problems of one step with their answers' tokens. */
+typedef struct lesson {
+  problem_set problems;
+  int32_t **answer;      /* [batch] */
+  size_t *answer_length; /* [batch] */
+  uint64_t *number;      /* [batch] */
+  size_t n_targets;
+} lesson;
+
+static void lesson_clear(lesson *s, size_t n) {
+  for (size_t i = 0; i < n && s->answer != NULL; ++i) {
+    free(s->answer[i]);
+    s->answer[i] = NULL;
+  }
+  problem_set_fini(&s->problems);
+  s->n_targets = 0;
+}
+
+static void lesson_fini(lesson *s, size_t n) {
+  lesson_clear(s, n);
+  free(s->answer);
+  free(s->answer_length);
+  free(s->number);
+}
+
+static gl_status draw_lesson(const llm_learner *l, lesson *s, uint64_t step, gl_error *err) {
+  const size_t n = l->spec.warmup.batch;
+  const rng_stream stream = rng_stream_at(l->seed, RNG_SHUFFLE, UINT64_C(1) << 63 | step);
+  lesson_clear(s, n);
+  for (size_t i = 0; i < n; ++i) {
+    rng_words w = rng_block(stream, i);
+    s->number[i] = llm_spec_pick(&l->spec, rng_u01_53(w.v[0], w.v[1]));
+  }
+  gl_status status = problem_set_init(&s->problems, &l->spec, TASK_TRAIN, s->number, n, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    status = llm_spec_answer(&l->spec, s->problems.problem[i].answer, &s->answer[i],
+                             &s->answer_length[i], err);
+    if (status == GL_OK) s->n_targets += s->answer_length[i];
+  }
+  return status;
+}
+
+/* Packs from *next on until the micro-batch is full, at least one. */
+static gl_status pack_lesson(llm_learner *l, const lesson *s, size_t *next, gl_error *err) {
+  const problem_set *p = &s->problems;
+  gl_status status = GL_OK;
+  row_pack_clear(&l->pack);
+  for (; *next < p->n && status == GL_OK; ++*next) {
+    const size_t i = *next, n = p->start[i + 1] - p->start[i], m = s->answer_length[i];
+    if (l->pack.n_sequences > 0 && l->pack.n_tokens + n + m - 1 > l->spec.micro_batch) break;
+    status = row_pack_add(&l->pack, p->token + p->start[i], n, s->answer[i], m, err);
+  }
+  return status;
+}
+
+/* The gradient of the lesson's mean cross-entropy. */
+static gl_status teach(llm_learner *l, const lesson *s, gl_error *err) {
+  gl_status status = llm_learner_scratch(l, 2 * s->n_targets, err);
+  if (status == GL_OK) status = model_zero_gradient(l->model, err);
+  double *dlogp = l->scratch, *logp = l->scratch + s->n_targets;
+  for (size_t k = 0; k < s->n_targets && status == GL_OK; ++k) dlogp[k] = -1 / (double)s->n_targets;
+  for (size_t next = 0; next < s->problems.n && status == GL_OK;) {
+    status = pack_lesson(l, s, &next, err);
+    if (status != GL_OK) break;
+    const token_rows rows = row_pack_view(&l->pack);
+    status = model_forward(l->model, &rows, 1, 1, logp, NULL, err);
+    if (status == GL_OK) status = model_backward(l->model, dlogp, err);
+  }
+  return status;
+}
+
+/* 1 into *enough if the held-out score is looked at after this step and is there already. */
+static gl_status look(llm_learner *l, size_t steps_done, int *enough, gl_error *err) {
+  const warmup_spec *w = &l->spec.warmup;
+  double score = NAN;
+  *enough = 0;
+  if (isnan(w->until) || steps_done % w->check_every != 0) return GL_OK;
+  gl_status status = llm_learner_score(l, 0, 0, &score, err);
+  *enough = score >= w->until;
+  return status;
+}
+
+static gl_status train(llm_learner *l, model_optimizer *o, lesson *s, gl_error *err) {
+  const warmup_spec *w = &l->spec.warmup;
+  gl_status status = GL_OK;
+  int enough = 0;
+  for (size_t step = 0; step < w->steps && !enough && status == GL_OK; ++step) {
+    double norm = NAN;
+    status = draw_lesson(l, s, step, err);
+    if (status == GL_OK) status = teach(l, s, err);
+    if (status == GL_OK)
+      status = model_optimizer_step(o, optimizer_lr(&w->optimizer, step, w->steps), &norm, err);
+    if (status == GL_OK && !isfinite(norm))
+      status = gl_fail(err, GL_ENUMERIC,
+                       "the warm-up's gradient stopped being a number at step %zu; lower "
+                       "world.warmup.lr",
+                       step + 1);
+    if (status == GL_OK) status = look(l, step + 1, &enough, err);
+  }
+  return status;
+}
+
+static gl_status learn(llm_learner *l, gl_error *err) {
+  const size_t n = l->spec.warmup.batch;
+  model_optimizer *optimizer = NULL;
+  lesson s = {.answer = calloc(n, sizeof *s.answer),
+              .answer_length = calloc(n, sizeof *s.answer_length),
+              .number = calloc(n, sizeof *s.number)};
+  gl_status status = GL_OK;
+  if (s.answer == NULL || s.answer_length == NULL || s.number == NULL)
+    status = gl_fail_memory(err, "a warm-up");
+  if (status == GL_OK)
+    status = model_optimizer_new(&optimizer, l->model, &l->spec.warmup.optimizer, err);
+  if (status == GL_OK) status = train(l, optimizer, &s, err);
+  if (optimizer != NULL) model_optimizer_free(optimizer);
+  lesson_fini(&s, n);
+  return status;
+}
+
+gl_status llm_learner_warm_up(llm_learner *l, const char *cache, const char *code, gl_error *err) {
+  if (l->spec.warmup.steps == 0) return GL_OK;
+  warmup_entry entry;
+  warmup_entry_init(&entry, l, l->spec.warmup.cache ? cache : NULL, code);
+  gl_status status = GL_OK;
+  if (!warmup_entry_read(&entry, l)) {
+    status = learn(l, err);
+    if (status == GL_OK) warmup_entry_write(&entry, l);
+  }
+  warmup_entry_fini(&entry);
+  return status;
+}
