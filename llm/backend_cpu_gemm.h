@@ -187,10 +187,12 @@ static void outer_row(const REAL *restrict a, size_t a_column, const REAL *restr
     vector_put(c + j, add ? vector_at(c + j) + left : left);
     vector_put(c + j + VECTOR, add ? vector_at(c + j + VECTOR) + right : right);
   }
-  for (; j < columns; ++j) {
-    REAL sum = 0;
-    for (size_t p = 0; p < n; ++p) sum += a[p * a_column] * b[p * b_row + j];
-    c[j] = add ? c[j] + sum : sum;
+  /* In vectors, too: a scalar loop might round its products before it adds them. */
+  for (; j < columns; j += VECTOR) {
+    const size_t some = smaller(VECTOR, columns - j);
+    vector sum = {0};
+    for (size_t p = 0; p < n; ++p) sum += a[p * a_column] * vector_some(b + p * b_row + j, some);
+    for (size_t s = 0; s < some; ++s) c[j + s] = add ? c[j + s] + sum[s] : sum[s];
   }
 }
 
