@@ -59,7 +59,7 @@ AVX2_CFLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
 
 # --- build ---------------------------------------------------------------------------------------
 
-$(BUILD)/llm/%.o: CFLAGS += $(LLM_CFLAGS)
+$(BUILD)/llm/%.o $(BUILD)/tests/llm_%.o: CFLAGS += $(LLM_CFLAGS)
 $(BUILD)/llm/backend_cpu_f%.o: CFLAGS += -ffp-contract=fast
 $(BUILD)/llm/backend_cpu_f32_avx2.o $(BUILD)/llm/backend_cpu_f64_avx2.o: CFLAGS += $(AVX2_CFLAGS)
 $(BUILD)/%.o: %.c Makefile VERSION

@@ -33,7 +33,8 @@ static REAL weigh(REAL *score, size_t n, size_t width, REAL scale) {
   REAL greatest;
   const REAL sum = row_exponentials(g, score, n, scale, &greatest);
   const REAL share = 1 / sum;
-  SIMD for (size_t j = 0; j < n; ++j) score[j] *= share;
+  SIMD
+  for (size_t j = 0; j < n; ++j) score[j] *= share;
   memset(score + n, 0, (width - n) * sizeof *score);
   return scale * greatest + (REAL)log((double)sum);
 }
@@ -83,7 +84,8 @@ static void attention(backend *b, void *out, void *lse, const void *qk, const vo
 /* Scores and dp of one query to p and ds. */
 static void weigh_backward(REAL *restrict score, REAL *restrict dp, size_t n, size_t width,
                            REAL scale, REAL lse, REAL along) {
-  SIMD for (size_t j = 0; j < n; ++j) {
+  SIMD
+  for (size_t j = 0; j < n; ++j) {
     const REAL p = ROW_EXP(scale * score[j] - lse);
     score[j] = p;
     dp[j] = p * (dp[j] - along) * scale;

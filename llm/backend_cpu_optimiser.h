@@ -22,8 +22,10 @@ static void adamw_task(void *context, size_t task, size_t worker) {
   const REAL keep = (REAL)(1 - s->lr * s->decoupled), scale = (REAL)s->scale, eps = (REAL)s->eps;
   const REAL rate = (REAL)(s->lr / s->correct1), root = (REAL)(1 / sqrt(s->correct2));
   (void)worker;
-  SIMD for (size_t i = 0; i < n; ++i) param[i] = row_adamw_number(
-      param[i], grad[i], &m[i], &v[i], beta1, beta2, keep, coupled, scale, rate, root, eps);
+  SIMD
+  for (size_t i = 0; i < n; ++i)
+    param[i] = row_adamw_number(param[i], grad[i], &m[i], &v[i], beta1, beta2, keep, coupled, scale,
+                                rate, root, eps);
   if (job->copy != job->param) memcpy(job->copy + from, param, n * sizeof *param);
 }
 

@@ -56,7 +56,8 @@ static void scatter_task(void *context, size_t task, size_t worker) {
   for (size_t r = 0; r < job->rows; ++r) {
     REAL *restrict sum = (REAL *)job->out + (size_t)job->index[r] * job->width;
     const REAL *restrict row = (const REAL *)job->a + r * job->width;
-    SIMD for (size_t i = from; i < to; ++i) sum[i] += row[i];
+    SIMD
+    for (size_t i = from; i < to; ++i) sum[i] += row[i];
   }
 }
 
@@ -113,7 +114,8 @@ static size_t gathering_rows(size_t rows, size_t cost) {
 static void add_parts(REAL *restrict to, const REAL *part, size_t tasks, size_t width) {
   for (size_t t = 0; t < tasks; ++t) {
     const REAL *restrict from = part + t * width;
-    SIMD for (size_t i = 0; i < width; ++i) to[i] += from[i];
+    SIMD
+    for (size_t i = 0; i < width; ++i) to[i] += from[i];
   }
 }
 

@@ -56,12 +56,13 @@ KERNEL float kernel_exp_f32(float x) {
 
 #else
 
-/* e^x within 2 ulp; 0 where it would be subnormal, infinite above the largest float. 2^n e^r with
+/* e^x within 2 ulp; 0 below e^-86.98, twice the least normal float, and infinite above the largest:
+ * what lies between has 2^(n - 1) among the normal floats. 2^n e^r with
  * n = round(x / log 2); e^r on |r| <= log(2) / 2 by its Taylor polynomial of degree 7, whose
  * remainder is below 6e-9. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
 KERNEL float kernel_exp_f32(float x) {
   const float shift = 12582912.0f;
-  const float clamped = x < -87.5f ? -87.5f : (x > 89.0f ? 89.0f : x);
+  const float clamped = x < -87.0f ? -87.0f : (x > 89.0f ? 89.0f : x);
   const float shifted = clamped * 1.44269504f + shift, n = shifted - shift;
   const float r = (clamped - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
   float p = 1.0f / 5040;
@@ -77,7 +78,7 @@ KERNEL float kernel_exp_f32(float x) {
   float power;
   memcpy(&power, &half_power, sizeof power);
   const float y = p * 2 * power;
-  return x < -87.33654f ? 0.0f : (x > 88.72284f ? INFINITY : y);
+  return x < -86.98f ? 0.0f : (x > 88.72284f ? INFINITY : y);
 }
 
 #endif

@@ -33,8 +33,9 @@ KERNEL MASTER ROW(norm)(GROUP g, REAL *KERNEL_RESTRICT out, REAL *sum, const REA
     }
   }
   const MASTER rstd = 1 / (MASTER)sqrt(LANE_SUM(g, squares) / (MASTER)width + eps);
-  SIMD for (size_t i = LANE(g); i < width; i += LANES(g))
-      PUT(&out[i], GET(&in[i]) * rstd * GET(&weight[i]));
+  SIMD
+  for (size_t i = LANE(g); i < width; i += LANES(g))
+    PUT(&out[i], GET(&in[i]) * rstd * GET(&weight[i]));
   return rstd;
 }
 
@@ -48,7 +49,8 @@ KERNEL void ROW(norm_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
   for (size_t i = LANE(g); i < width; i += LANES(g))
     along += GET(&weight[i]) * GET(&dout[i]) * GET(&in[i]);
   const MASTER back = LANE_SUM(g, along) * rstd * rstd / (MASTER)width;
-  SIMD for (size_t i = LANE(g); i < width; i += LANES(g)) {
+  SIMD
+  for (size_t i = LANE(g); i < width; i += LANES(g)) {
     const MASTER dy = GET(&dout[i]), x = GET(&in[i]);
     PUT(&din[i], GET(&din[i]) + rstd * (GET(&weight[i]) * dy - x * back));
     dweight[i] += dy * x * rstd;
@@ -69,7 +71,8 @@ KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_R
     squares += x * x;
   }
   const MASTER rstd = 1 / (MASTER)sqrt(LANE_SUM(g, squares) / (MASTER)dim + eps);
-  SIMD for (size_t i = LANE(g); i < half; i += LANES(g)) {
+  SIMD
+  for (size_t i = LANE(g); i < half; i += LANES(g)) {
     const MASTER a = GET(&in[i]) * rstd * GET(&weight[i]);
     const MASTER b = GET(&in[i + half]) * rstd * GET(&weight[i + half]);
     PUT(&out[i], a * cosine[i] - b * sine[i]);
@@ -94,7 +97,8 @@ KERNEL void ROW(head_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
              (db * cosine[i] - da * sine[i]) * GET(&weight[i + half]) * GET(&in[i + half]);
   }
   const MASTER back = LANE_SUM(g, along) * rstd * rstd / (MASTER)dim;
-  SIMD for (size_t i = LANE(g); i < half; i += LANES(g)) {
+  SIMD
+  for (size_t i = LANE(g); i < half; i += LANES(g)) {
     const MASTER da = GET(&dout[i]), db = GET(&dout[i + half]);
     const MASTER dya = da * cosine[i] + db * sine[i], dyb = db * cosine[i] - da * sine[i];
     const MASTER a = GET(&in[i]), b = GET(&in[i + half]);
@@ -109,7 +113,8 @@ KERNEL void ROW(head_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
 
 KERNEL void ROW(swiglu)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT gate,
                         const REAL *KERNEL_RESTRICT up, size_t width) {
-  SIMD for (size_t i = LANE(g); i < width; i += LANES(g)) {
+  SIMD
+  for (size_t i = LANE(g); i < width; i += LANES(g)) {
     const MASTER x = GET(&gate[i]);
     PUT(&out[i], x / (1 + ROW_EXP(-x)) * GET(&up[i]));
   }
@@ -118,7 +123,8 @@ KERNEL void ROW(swiglu)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_R
 KERNEL void ROW(swiglu_backward)(GROUP g, REAL *KERNEL_RESTRICT dgate, REAL *KERNEL_RESTRICT dup,
                                  const REAL *KERNEL_RESTRICT dout, const REAL *KERNEL_RESTRICT gate,
                                  const REAL *KERNEL_RESTRICT up, size_t width) {
-  SIMD for (size_t i = LANE(g); i < width; i += LANES(g)) {
+  SIMD
+  for (size_t i = LANE(g); i < width; i += LANES(g)) {
     const MASTER x = GET(&gate[i]), dy = GET(&dout[i]), s = 1 / (1 + ROW_EXP(-x));
     PUT(&dgate[i], dy * GET(&up[i]) * (s + x * s * (1 - s)));
     PUT(&dup[i], dy * x * s);
@@ -165,7 +171,8 @@ KERNEL kernel_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t 
  * these. */
 KERNEL void ROW(logp_backward)(GROUP g, MASTER *z, size_t n, size_t target, MASTER factor,
                                MASTER lse, MASTER slope) {
-  SIMD for (size_t i = LANE(g); i < n; i += LANES(g)) {
+  SIMD
+  for (size_t i = LANE(g); i < n; i += LANES(g)) {
     const MASTER p = ROW_EXP(factor * z[i] - lse);
     z[i] = slope * ((MASTER)(i == target) - p);
   }
