@@ -90,7 +90,7 @@ typedef struct token_rows {
   size_t n_tokens, n_sequences, n_targets;
   const size_t *start;      /* [n_sequences + 1] */
   const int32_t *token;     /* [n_tokens] */
-  const size_t *target_row; /* [n_targets], ascending */
+  const size_t *target_row; /* [n_targets], ascending; a row may have several */
   const int32_t *target;    /* [n_targets] */
 } token_rows;
 
@@ -143,6 +143,8 @@ gl_status model_cache_copy(model_cache *c, size_t from, size_t to, size_t length
  * arrays. */
 gl_status model_decode(model_cache *c, const int32_t *token, const int32_t *slot,
                        const int32_t *position, size_t rows, gl_error *err);
+/* The first `rows` rows of the last logits, [rows, vocabulary]. */
+gl_status model_logits_get(const model_cache *c, size_t rows, double *logits, gl_error *err);
 /* Draws from row_of[r] of the last logits (NULL: row r), see backend's sample; host outputs as
  * doubles. */
 gl_status model_sample(model_cache *c, const size_t *row_of, const uint64_t *index, size_t rows,

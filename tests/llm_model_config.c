@@ -155,7 +155,8 @@ static void a_recipe_describes_a_model(void) {
   gl_error err = {0};
   model_config c;
   CU_ASSERT_EQUAL(
-      read_section("model: {layers: 3, hidden: 48, heads: 6, context: 99, tied: false}\n", &c, &err),
+      read_section("model: {layers: 3, hidden: 48, heads: 6, context: 99, tied: false}\n", &c,
+                   &err),
       GL_OK);
   CU_ASSERT(c.vocabulary == 17 && c.layers == 3 && c.hidden == 48 && c.heads == 6);
   CU_ASSERT(c.kv_heads == 3 && c.head_dim == 8 && c.intermediate == 144 && c.max_positions == 99);

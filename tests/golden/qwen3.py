@@ -79,7 +79,8 @@ def random_model(seed, **sizes):
 def expected(model, seed):
     generator = torch.Generator().manual_seed(seed)
     vocabulary = model.config.vocab_size
-    sequences = [torch.randint(0, vocabulary, (n,), generator=generator) for n in LENGTHS]
+    # Not token 0: transformers gives the padding token's embedding no gradient.
+    sequences = [torch.randint(1, vocabulary, (n,), generator=generator) for n in LENGTHS]
     longest = max(LENGTHS)
     padded = torch.zeros(len(LENGTHS), longest, dtype=torch.long)
     mask = torch.zeros_like(padded)
@@ -111,7 +112,7 @@ def expected(model, seed):
     out = {"tokens": torch.cat(sequences), "starts": torch.tensor(starts), "logits": logits,
            "logits_f32": torch.cat([single[i, : len(s)] for i, s in enumerate(sequences)]),
            "target_row": torch.tensor(rows), "target": torch.tensor(targets),
-           "coefficient": coefficient, "temperature": torch.tensor([TEMPERATURE]),
+           "coefficient": coefficient, "temperature": torch.tensor([TEMPERATURE], dtype=torch.float64),
            "logp": logp, "entropy": entropy}
     out.update({"grad." + n: p.grad for n, p in twin.named_parameters()})
     return {k: v.detach().double().contiguous().clone() for k, v in out.items()}
@@ -183,6 +184,9 @@ def make():
     save(tied.bfloat16(), "tied_bf16")
     tied = Qwen3ForCausalLM.from_pretrained(os.path.join(HERE, "tied"), dtype=torch.float32)
     save(tied.half(), "tied_f16")
+    for name in os.listdir(HERE):
+        if name.endswith(".safetensors"):
+            os.chmod(os.path.join(HERE, name), 0o644)
     size = sum(os.path.getsize(os.path.join(d, f)) for d, _, fs in os.walk(HERE) for f in fs)
     print(f"{HERE}: {size} bytes")
 
