@@ -25,7 +25,8 @@ enum {
 };
 
 static const task_rules *const kinds[] = {&task_addition, &task_modular, &task_countdown,
-                                          &task_sorting,  &task_parity,  &task_brackets};
+                                          &task_sorting,  &task_parity,  &task_brackets,
+                                          &task_math};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 int task_is_kind(const char *kind) {
@@ -72,6 +73,7 @@ gl_status task_problem(const task *t, task_split split, uint64_t i, problem *out
   if (i >= task_size(t, split))
     return gl_fail(err, GL_EINTERNAL, "problem %llu of a split that has %zu", (unsigned long long)i,
                    task_size(t, split));
+  if (t->kind->draw == NULL) return task_math_problem(t, split, i, out, err);
   task_sample sample;
   if (!find_problem(t, split, i, MOST_ATTEMPTS, &sample))
     return gl_fail(err, GL_EINPUT,
@@ -141,7 +143,7 @@ static gl_status read_section(task *t, const cfg_node *section, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, section, "task", err);
   t->kind = kinds[cfg_choice(&r, "kind", 0, names, N_KINDS)];
-  t->held_out = cfg_double(&r, "held_out", 0.1, 0, 0.9);
+  t->held_out = cfg_double(&r, "held_out", t->kind == &task_math ? 0.05 : 0.1, 0, 0.9);
   t->graded = cfg_choice(&r, "reward", 0, rewards, 2);
   t->score_cut_off = cfg_choice(&r, "cut_off", 0, cut_offs, 2);
   const cfg_node *reward = cfg_child(&r, "reward"), *share = cfg_child(&r, "held_out");
@@ -167,6 +169,7 @@ gl_status task_new(task **out, const cfg_node *section, uint64_t seed, gl_error 
 
 void task_free(task *t) {
   if (t == NULL) return;
+  if (t->kind == &task_math) task_math_fini(t);
   free(t);
 }
 
@@ -179,6 +182,7 @@ const char *task_alphabet(const task *t) {
 }
 
 size_t task_size(const task *t, task_split split) {
+  if (t->kind->draw == NULL) return t->as.math.rows[split].n;
   return split == TASK_HELD_OUT && t->held_out == 0 ? 0 : SIZE_MAX / 2;
 }
 

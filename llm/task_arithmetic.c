@@ -32,7 +32,7 @@ static int by_digits(const void *a, const void *b) {
 }
 
 static int draw_addition(const task *t, task_source *s, task_sample *out) {
-  char operand[MAX_TERMS][MAX_DIGITS] = {{0}}, sum[MAX_SUM];
+  char operand[MAX_TERMS][MAX_DIGITS] = {{0}}, sum[MAX_SUM] = {0};
   const size_t digits = t->as.addition.digits, terms = t->as.addition.terms,
                sum_digits = t->as.addition.answer_digits;
   const int pad = t->as.addition.pad;

@@ -4,6 +4,8 @@
 #define GEPOLAB_LLM_TASK_INTERNAL_H
 
 #include "core/rng.h"
+#include "llm/answer.h"
+#include "llm/dataset.h"
 #include "llm/task.h"
 
 /* Generated texts are ASCII and fit here: the bounds of the fields see to it. */
@@ -44,6 +46,12 @@ typedef struct task_rules {
   int has_graded;
 } task_rules;
 
+typedef struct task_problems {
+  dataset rows[2]; /* by split */
+  char *template_head, *template_tail;
+  answer_pattern pattern;
+} task_problems;
+
 struct task {
   const task_rules *kind;
   uint64_t seed;
@@ -75,11 +83,12 @@ struct task {
     struct {
       size_t length, min_length, depth, kinds, longest;
     } brackets;
+    task_problems math;
   } as;
 };
 
 extern const task_rules task_addition, task_modular, task_countdown, task_sorting, task_parity,
-    task_brackets;
+    task_brackets, task_math;
 
 /* --- for the kinds' read() ---------------------------------------------------------------------
  */
@@ -104,6 +113,13 @@ void task_read_length(cfg_reader *r, size_t fallback, size_t hi, size_t *length,
 /* 1 if response is p's answer; where the section says graded, the share of positions that agree, of
  * as many as the longer one has. */
 double task_score_positions(const task *t, const problem *p, const char *response, size_t n);
+
+/* --- math (task_math.c) ------------------------------------------------------------------------
+ */
+
+gl_status task_math_problem(const task *t, task_split split, uint64_t i, problem *out,
+                            gl_error *err);
+void task_math_fini(task *t);
 
 /* 1 if a problem with this text as its key is held out: a hash of the text against the share, so
  * that neither seed nor order matters. */

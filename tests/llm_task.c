@@ -327,7 +327,7 @@ static void kinds_have_names_and_a_missing_section_means_addition(void) {
     CU_ASSERT(task_is_kind(name));
     CU_ASSERT(strlen(about) > 5);
   }
-  CU_ASSERT_EQUAL(n, 6);
+  CU_ASSERT_EQUAL(n, 7);
   CU_ASSERT(!task_is_kind("additio") && !task_is_kind(""));
   task *t = NULL;
   gl_error err = {0};

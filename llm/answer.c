@@ -1,0 +1,354 @@
+/* Comparing two answers. In every function the reference is a, the response b. */
+#include "llm/answer_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 6, MAX_PARTS = 32 };
+
+static int same(answer_span a, answer_span b, int depth);
+
+/* --- text ----------------------------------------------------------------------------------------
+ */
+
+/* The next character that counts, braces around it taken away; '\0' at the end. */
+static char next_character(answer_span *s) {
+  *s = answer_trim(*s);
+  if (s->n == 0) return '\0';
+  size_t n = 1, at = 0;
+  if (s->n >= 3 && s->at[0] == '{' && s->at[2] == '}' && !answer_is_any(s->at[1], "{}\\"))
+    at = 1, n = 3;
+  char c = s->at[at];
+  s->at += n;
+  s->n -= n;
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static int same_text(answer_span a, answer_span b) {
+  if (a.n > 0 && *a.at == '+') ++a.at, --a.n;
+  if (b.n > 0 && *b.at == '+') ++b.at, --b.n;
+  for (;;) {
+    char x = next_character(&a), y = next_character(&b);
+    if (x != y) return 0;
+    if (a.n == 0 || b.n == 0) {
+      a = answer_trim(a);
+      b = answer_trim(b);
+      return a.n == 0 && b.n == 0;
+    }
+  }
+}
+
+/* --- values --------------------------------------------------------------------------------------
+ */
+
+/* Digits of a bare decimal number before and after its point, without zeros that say nothing. */
+typedef struct literal {
+  int negative;
+  answer_span whole, places;
+} literal;
+
+static int read_literal(answer_span s, literal *out) {
+  out->negative = s.n > 0 && *s.at == '-';
+  if (s.n > 0 && (*s.at == '-' || *s.at == '+')) ++s.at, --s.n;
+  while (s.n > 1 && *s.at == '0') ++s.at, --s.n;
+  size_t n = 0;
+  while (n < s.n && answer_is_digit(s.at[n])) ++n;
+  out->whole = (answer_span){s.at, n};
+  if (n < s.n && s.at[n] == '.') {
+    while (s.n > n + 1 && s.at[s.n - 1] == '0') --s.n;
+    out->places = (answer_span){s.at + n + 1, s.n - n - 1};
+  } else
+    out->places = (answer_span){s.at + n, s.n - n};
+  for (size_t i = 0; i < out->places.n; ++i)
+    if (!answer_is_digit(out->places.at[i])) return 0;
+  return s.n > 0 && (n == s.n || s.at[n] == '.');
+}
+
+static int same_span(answer_span a, answer_span b) {
+  return a.n == b.n && memcmp(a.at, b.at, a.n) == 0;
+}
+
+static int nearly(double x, double y, double tolerance) {
+  return fabs(x - y) <= tolerance * fmax(fabs(x), fabs(y)) + 1e-3 * tolerance;
+}
+
+/* Whether x, written with six places or more, is y rounded. */
+static int rounds_to(answer_value x, answer_value y) {
+  return x.places >= 6 && x.places < 300 &&
+         fabs(x.x - y.x) <= 0.5000001 * pow(10, -(double)x.places);
+}
+
+static int same_number(answer_span a, answer_value x, answer_span b, answer_value y) {
+  literal l, m;
+  if (x.exact && y.exact && rational_equal(x.q, y.q)) return 1;
+  if (x.exact && y.exact) return rounds_to(x, y) || rounds_to(y, x);
+  if (read_literal(a, &l) && read_literal(b, &m)) /* more digits than an exact value holds */
+    return l.negative == m.negative && same_span(l.whole, m.whole) && same_span(l.places, m.places);
+  return nearly(x.x, y.x, 1e-12) || rounds_to(x, y) || rounds_to(y, x);
+}
+
+static int only_letters(answer_span s) {
+  for (size_t i = 0; i < s.n; ++i)
+    if (!answer_is_letter(s.at[i]) && !answer_is_space(s.at[i])) return 0;
+  return 1;
+}
+
+/* Equal wherever both have a value, and at two points at least. Letters alone may be a word. */
+static int same_formula(answer_span a, answer_span b) {
+  int agreed = 0;
+  if (only_letters(a) && only_letters(b)) return 0;
+  for (int point = 0; point < ANSWER_POINTS; ++point) {
+    answer_value x, y;
+    int known = answer_evaluate(&x, a, point);
+    if (known != answer_evaluate(&y, b, point)) return 0;
+    if (known && !nearly(x.x, y.x, 1e-9)) return 0;
+    agreed += known;
+  }
+  return agreed >= 2;
+}
+
+static int take_percent(answer_span *s) {
+  if (s->n < 2 || s->at[s->n - 1] != '%') return 0;
+  --s->n;
+  *s = answer_trim(*s);
+  return 1;
+}
+
+static int same_value(answer_span a, answer_span b) {
+  answer_value x, y;
+  int percent_a = take_percent(&a), percent_b = take_percent(&b);
+  int known_a = answer_evaluate(&x, a, 0), known_b = answer_evaluate(&y, b, 0);
+  if (x.has_variables || y.has_variables) return !percent_a && !percent_b && same_formula(a, b);
+  if (!known_a || !known_b) return 0;
+  if (same_number(a, x, b, y)) return 1;
+  if (percent_a == percent_b) return 0;
+  answer_value *share = percent_a ? &x : &y;
+  *share = answer_apply('/', *share, answer_of_rational((rational){100, 1}));
+  return (x.exact && y.exact) ? rational_equal(x.q, y.q) : nearly(x.x, y.x, 1e-12);
+}
+
+/* --- taking apart --------------------------------------------------------------------------------
+ */
+
+/* How the nesting changes at s, and how many characters that takes. */
+static int nesting(answer_span s, size_t *length) {
+  *length = 1;
+  if (*s.at == '\\') {
+    size_t n = answer_command(s);
+    *length = n > 0 ? n + 1 : s.n > 1 ? 2 : 1;
+    if (answer_starts(s, "\\{") || (n == 5 && answer_starts(s, "\\begin"))) return 1;
+    if (answer_starts(s, "\\}") || (n == 3 && answer_starts(s, "\\end"))) return -1;
+    return 0;
+  }
+  return answer_is_any(*s.at, "([{") ? 1 : answer_is_any(*s.at, ")]}") ? -1 : 0;
+}
+
+/* Cuts s at the separators outside of all brackets: the number of parts, 0 if there are more than
+ * MAX_PARTS or brackets do not match. A separator is a character of `at`, or the command `at`. */
+static size_t split(answer_span s, const char *at, answer_span part[MAX_PARTS]) {
+  size_t n = 0, begin = 0, depth = 0, length;
+  for (size_t i = 0; i < s.n; i += length) {
+    answer_span rest = {s.at + i, s.n - i};
+    int change = nesting(rest, &length);
+    if (change < 0 && depth == 0) return 0;
+    depth += (size_t)change;
+    if (depth > 0 || change < 0) continue;
+    int cuts =
+        *at == '\\' ? answer_starts(rest, at) && length == strlen(at) : answer_is_any(*rest.at, at);
+    if (!cuts) continue;
+    if (n + 1 == MAX_PARTS) return 0;
+    part[n++] = answer_trim((answer_span){s.at + begin, i - begin});
+    begin = i + length;
+  }
+  part[n++] = answer_trim((answer_span){s.at + begin, s.n - begin});
+  return depth == 0 ? n : 0;
+}
+
+static int same_in_order(const answer_span *a, const answer_span *b, size_t n, int depth) {
+  for (size_t i = 0; i < n; ++i)
+    if (!same(a[i], b[i], depth + 1)) return 0;
+  return 1;
+}
+
+static int same_in_any_order(const answer_span *a, const answer_span *b, size_t n, int depth) {
+  int used[MAX_PARTS] = {0};
+  for (size_t i = 0; i < n; ++i) {
+    size_t k = 0;
+    while (k < n && (used[k] || !same(a[i], b[k], depth + 1))) ++k;
+    if (k == n) return 0;
+    used[k] = 1;
+  }
+  return 1;
+}
+
+/* --- equations -----------------------------------------------------------------------------------
+ */
+
+/* The sides of an equation, or of a chain of them; 1 if there is no = outside of brackets. */
+static size_t sides(answer_span s, answer_span side[MAX_PARTS]) {
+  for (size_t i = 1; i < s.n; ++i)
+    if (s.at[i] == '=' && answer_is_any(s.at[i - 1], "<>!=")) return 1;
+  return split(s, "=", side);
+}
+
+/* What stands left of an = that only gives the right side a name: x, x_1, f(2), (x, y), \theta. */
+static int is_name(answer_span s) {
+  size_t depth = 0;
+  if (s.n == 0 || s.n > 40 || answer_is_digit(*s.at)) return 0;
+  for (size_t i = 0; i < s.n; ++i) {
+    char c = s.at[i];
+    if (answer_is_any(c, "({")) ++depth;
+    if (answer_is_any(c, ")}") && depth > 0) --depth;
+    if (answer_is_digit(c) && (depth > 0 || (i > 0 && s.at[i - 1] == '_'))) continue;
+    if (!answer_is_letter(c) && !answer_is_any(c, " \\(){}_,'")) return 0;
+  }
+  return 1;
+}
+
+/* Whether l = r and m = s say the same: l - r and m - s differ by a constant factor. */
+static int proportional(const answer_span l[2], const answer_span m[2]) {
+  double ratio = 0;
+  int agreed = 0;
+  for (int point = 0; point < ANSWER_POINTS; ++point) {
+    answer_value a, b, c, d;
+    if (!answer_evaluate(&a, l[0], point) || !answer_evaluate(&b, l[1], point) ||
+        !answer_evaluate(&c, m[0], point) || !answer_evaluate(&d, m[1], point))
+      return 0;
+    double x = a.x - b.x, y = c.x - d.x;
+    if (x == 0 || y == 0 || !(a.has_variables || b.has_variables)) return 0;
+    if (agreed > 0 && !nearly(x / y, ratio, 1e-9)) return 0;
+    ratio = x / y;
+    ++agreed;
+  }
+  return 1;
+}
+
+static int same_equation(answer_span a, answer_span b, int depth) {
+  answer_span l[MAX_PARTS], r[MAX_PARTS];
+  size_t n = sides(a, l), m = sides(b, r);
+  if (n == 1 && m >= 2) return same(a, r[m - 1], depth + 1);
+  if (n == 2 && m != 2) return m != 0 && is_name(l[0]) && same(l[1], r[m - 1], depth + 1);
+  if (n != 2) return 0;
+  return (same(l[0], r[0], depth + 1) && same(l[1], r[1], depth + 1)) ||
+         (same(l[0], r[1], depth + 1) && same(l[1], r[0], depth + 1)) || proportional(l, r);
+}
+
+/* --- brackets ------------------------------------------------------------------------------------
+ */
+
+typedef enum enclosure { BARE, TUPLE, SQUARE, OPEN_LEFT, OPEN_RIGHT, SET, MATRIX } enclosure;
+
+/* What brackets enclose all of s, and what is inside. Braces with commas are a set whose
+ * backslashes were forgotten. */
+static enclosure enclosed(answer_span s, answer_span *inside) {
+  size_t length, closing = 0, depth = 0, first = 0;
+  *inside = s;
+  for (size_t i = 0; i < s.n; i += length) {
+    int change = nesting((answer_span){s.at + i, s.n - i}, &length);
+    if (i == 0) first = length;
+    if ((i == 0 && change <= 0) || (change < 0 && depth == 0)) return BARE;
+    depth += (size_t)change;
+    closing = length;
+    if (depth == 0 && i + length < s.n) return BARE;
+  }
+  if (depth != 0 || s.n < first + closing) return BARE;
+  *inside = answer_trim((answer_span){s.at + first, s.n - first - closing});
+  char opens = s.at[first - 1], closes = s.at[s.n - 1];
+  if (*s.at == '\\') return opens != '{' ? MATRIX : closing == 2 ? SET : BARE;
+  if (opens == '{') return closes == '}' ? SET : BARE;
+  if (opens == '(') return closes == ')' ? TUPLE : closes == ']' ? OPEN_LEFT : BARE;
+  return closes == ']' ? SQUARE : closes == ')' ? OPEN_RIGHT : BARE;
+}
+
+static int same_matrix(answer_span a, answer_span b, int depth) {
+  answer_span rows_a[MAX_PARTS], rows_b[MAX_PARTS], x[MAX_PARTS], y[MAX_PARTS];
+  size_t n = split(a, ";", rows_a), m = split(b, ";", rows_b);
+  while (n > 1 && rows_a[n - 1].n == 0) --n;
+  while (m > 1 && rows_b[m - 1].n == 0) --m;
+  if (n != m || n == 0) return 0;
+  for (size_t i = 0; i < n; ++i) {
+    size_t k = split(rows_a[i], ",", x);
+    if (k == 0 || k != split(rows_b[i], ",", y) || !same_in_order(x, y, k, depth)) return 0;
+  }
+  return 1;
+}
+
+static int same_union(answer_span a, answer_span b, int depth) {
+  answer_span x[MAX_PARTS], y[MAX_PARTS];
+  size_t n = split(a, "\\cup", x);
+  return n > 1 && n == split(b, "\\cup", y) && same_in_any_order(x, y, n, depth);
+}
+
+static int same_parts(answer_span a, answer_span b, int depth) {
+  answer_span in_a, in_b, x[MAX_PARTS], y[MAX_PARTS];
+  enclosure kind_a = enclosed(a, &in_a), kind_b = enclosed(b, &in_b);
+  if (kind_a == MATRIX || kind_b == MATRIX)
+    return kind_a == kind_b && same_matrix(in_a, in_b, depth);
+  size_t n = split(in_a, ",;", x), m = split(in_b, ",;", y);
+  if (n == 1 && m == 1 && (kind_a != BARE || kind_b != BARE))
+    return (kind_a == kind_b || kind_a == BARE || kind_b == BARE) && same(in_a, in_b, depth + 1);
+  if (n != m || n < 2) return 0;
+  if (kind_a != kind_b && kind_a != BARE && kind_b != BARE) return 0;
+  int ordered = (kind_a != SET && kind_a != BARE) || (kind_b != SET && kind_b != BARE);
+  return ordered ? same_in_order(x, y, n, depth) : same_in_any_order(x, y, n, depth);
+}
+
+/* --- all together --------------------------------------------------------------------------------
+ */
+
+static int same(answer_span a, answer_span b, int depth) {
+  a = answer_trim(a);
+  b = answer_trim(b);
+  if (a.n == 0 || b.n == 0) return a.n == b.n;
+  if (same_text(a, b) || same_value(a, b)) return 1;
+  if (depth == MAX_DEPTH) return 0;
+  return same_equation(a, b, depth) || same_union(a, b, depth) || same_parts(a, b, depth);
+}
+
+/* (A), A, A) A. A: and what follows: the letter, '\0' if it is none from A to J. */
+static char choice(answer_span s) {
+  int opened = s.n > 0 && *s.at == '(';
+  if (opened) s = answer_trim((answer_span){s.at + 1, s.n - 1});
+  if (s.n == 0 || *s.at < 'A' || *s.at > 'J') return '\0';
+  if (opened) return s.n > 1 && s.at[1] == ')' ? *s.at : '\0';
+  return s.n == 1 || answer_is_any(s.at[1], ").:") ? *s.at : '\0';
+}
+
+/* Each part with one \pm becomes two, with + and -. Left as it is where that does not fit. */
+static void expand_signs(answer_text *text) {
+  answer_span part[MAX_PARTS], all = {text->data, text->n};
+  answer_text out = {.n = 0};
+  size_t n = split(all, ",;", part);
+  for (size_t i = 0; i < n; ++i) {
+    size_t at = 0, count = 0;
+    for (size_t k = 0; k < part[i].n; ++k)
+      if (answer_starts((answer_span){part[i].at + k, part[i].n - k}, "\\pm")) {
+        at = k;
+        ++count;
+      }
+    for (size_t copy = 0; copy < (count == 1 ? 2u : 1u); ++copy) {
+      if (out.n + part[i].n + 2 > sizeof out.data) return;
+      if (out.n > 0) out.data[out.n++] = ',';
+      memcpy(out.data + out.n, part[i].at, part[i].n);
+      if (count == 1) memcpy(out.data + out.n + at, copy == 0 ? "+  " : "-  ", 3);
+      out.n += part[i].n;
+    }
+  }
+  if (n > 0) *text = out;
+}
+
+int answer_equal(const char *reference, size_t n, const char *response, size_t m) {
+  answer_span a = answer_trim((answer_span){reference, n}),
+              b = answer_trim((answer_span){response, m});
+  answer_text x, y;
+  if (a.n == 0 || b.n == 0) return a.n == b.n;
+  if (same_span(a, b)) return 1;
+  if (a.n > ANSWER_MAX || b.n > ANSWER_MAX) return 0;
+  if (!answer_clean(&x, a.at, a.n) || !answer_clean(&y, b.at, b.n)) return 0;
+  expand_signs(&x);
+  expand_signs(&y);
+  a = answer_trim((answer_span){x.data, x.n});
+  b = answer_trim((answer_span){y.data, y.n});
+  if (a.n == 0 || b.n == 0) return 0;
+  return same(a, b, 0) || (choice(a) != '\0' && choice(a) == choice(b));
+}

@@ -1,0 +1,54 @@
+/* Whether a response's final answer is a reference answer, as mathematics answers are compared.
+ *
+ * The final answer stands in the last \boxed{} (or \fbox{}) with balanced braces. Two answers are
+ * equal if one of these holds after cleaning (below):
+ *
+ *   text       same characters but for white space, case, and braces around one character
+ *   value      both are numbers, or expressions of numbers, of the same value: integers, decimals,
+ *              fractions, mixed numbers, powers, roots, pi, e, factorials, binomials, elementary
+ *              functions; exact fractions where 64 bits hold them, else to 1e-12. A decimal of six
+ *              or more places stands for every value that rounds to it: 0.333333 is 1/3, 0.333 is
+ *              not. A percentage is both its number and a hundredth of it.
+ *   formula    both hold variables and have the same value at four fixed points (to 1e-9), which
+ *              tells equal polynomials and elementary functions from others without any algebra;
+ *              equations have sides that are equal, or differ by a constant factor
+ *   parts      lists and sets (any order), tuples and matrices (in order), intervals (brackets must
+ *              agree), unions of intervals: part by part. 1,234 is tried as a number first.
+ *   choice     the reference is one letter A to J, in parentheses or not, and the response is that
+ *              letter, perhaps followed by ) . or : and more
+ *
+ * Of an equation compared with something that is none, the right side counts if the left is a name
+ * ("x = 5", "f(2) = 5"), and on the response's side always.
+ *
+ * Cleaning takes away: dollar signs, \left \right and sizes, LaTeX's spaces and styles, \text{} and
+ * the like around words, units behind a number, degrees, thousands written 1{,}234 or 1,\!234; it
+ * turns \dfrac and \tfrac into \frac, Unicode's minus, times, pi, ... into LaTeX's, "and" and "or"
+ * into commas, and a \pm b into two answers.
+ *
+ * Not equal although mathematics would say so: what needs the range of a variable (sqrt(x^2) and
+ * |x|), inequalities and the intervals they mean, sets given by conditions, numbers in another
+ * base, i^2 and -1, answers longer than ANSWER_MAX bytes unless byte for byte equal.
+ *
+ * Nothing here allocates, fails or takes more than milliseconds, whatever the text. Prefix:
+ * answer_.
+ */
+#ifndef GEPOLAB_LLM_ANSWER_H
+#define GEPOLAB_LLM_ANSWER_H
+
+#include <stddef.h>
+
+enum { ANSWER_MAX = 1024 };
+
+typedef enum answer_pattern {
+  ANSWER_BOXED,      /* only what is boxed is an answer */
+  ANSWER_LAST_NUMBER /* without a box, the last number of the text */
+} answer_pattern;
+
+/* The place of the final answer in text[size]: 1 and *found, *n inside text, or 0. */
+int answer_find(const char *text, size_t size, answer_pattern pattern, const char **found,
+                size_t *n);
+
+/* 1 if response[m] is a right answer where reference[n] is. */
+int answer_equal(const char *reference, size_t n, const char *response, size_t m);
+
+#endif
