@@ -129,49 +129,46 @@ static gl_status put_vocabulary(vocabulary *v) {
 /* --- merges --------------------------------------------------------------------------------------
  */
 
-/* The halves of a merge, written "left right" or ["left", "right"]; the lengths too, because the
- * first form has no NUL between. */
-static int halves_of(const cJSON *merge, const char *half[2], size_t size[2]) {
+/* The halves of a merge, written "left right" or ["left", "right"]. The space of the first form
+ * becomes a NUL: the document is read once. */
+static int halves_of(const cJSON *merge, const char *half[2]) {
   if (cJSON_IsArray(merge)) {
     const cJSON *left = merge->child, *right = left != NULL ? left->next : NULL;
     if (!cJSON_IsString(left) || !cJSON_IsString(right) || right->next != NULL) return 0;
     half[0] = left->valuestring;
     half[1] = right->valuestring;
-    size[0] = strlen(half[0]);
-    size[1] = strlen(half[1]);
     return 1;
   }
-  const char *text = cJSON_GetStringValue(merge), *space = text != NULL ? strchr(text, ' ') : NULL;
+  char *text = cJSON_GetStringValue(merge), *space = text != NULL ? strchr(text, ' ') : NULL;
   if (space == NULL || strchr(space + 1, ' ') != NULL) return 0;
+  *space = '\0';
   half[0] = text;
   half[1] = space + 1;
-  size[0] = (size_t)(space - text);
-  size[1] = strlen(half[1]);
   return 1;
 }
 
 static gl_status put_merge(vocabulary *v, const cJSON *merge, uint32_t rank) {
   const char *half[2];
-  size_t size[2];
   int32_t token[2];
-  char joined[2 * LONGEST_TOKEN], quote[QUOTE_SIZE];
-  if (!halves_of(merge, half, size))
+  size_t size = 0;
+  char joined[2 * LONGEST_TOKEN + 1], quote[QUOTE_SIZE];
+  if (!halves_of(merge, half))
     return reader_fail(v->r,
                        "/model/merges/%u: is neither \"left right\" nor [\"left\", \"right\"]",
                        (unsigned)rank);
   for (int i = 0; i < 2; ++i) {
-    token[i] = token_table_find(&v->keys, half[i], size[i]);
+    const size_t n = strlen(half[i]);
+    token[i] = token_table_find(&v->keys, half[i], n);
     if (token[i] < 0)
       return reader_fail(v->r, "/model/merges/%u: its %s half \"%s\" is not in the vocabulary",
                          (unsigned)rank, i == 0 ? "left" : "right", reader_quote(half[i], quote));
-    memcpy(joined + (i == 0 ? 0 : size[0]), half[i], size[i]); /* tokens: LONGEST_TOKEN at most */
+    memcpy(joined + size, half[i], n + 1); /* a token has LONGEST_TOKEN bytes at most */
+    size += n;
   }
-  const int32_t merged = token_table_find(&v->keys, joined, size[0] + size[1]);
+  const int32_t merged = token_table_find(&v->keys, joined, size);
   if (merged < 0)
-    return reader_fail(v->r,
-                       "/model/merges/%u: what \"%s\" and its neighbour become is not in the "
-                       "vocabulary",
-                       (unsigned)rank, reader_quote(half[0], quote));
+    return reader_fail(v->r, "/model/merges/%u: what it makes, \"%s\", is not in the vocabulary",
+                       (unsigned)rank, reader_quote(joined, quote));
   pair_table_set(&v->t->merges, token[0], token[1], rank, merged);
   return GL_OK;
 }
