@@ -38,9 +38,9 @@ typedef struct learner_ops {
   gl_status (*evaluate)(void *self, double *eval_score, gl_error *err);
   /* Parameters, optimiser, version and the versions held: a learner made from the same setup that
    * loads them goes on as the saved one would, bit for bit. save leaves the learner as it is; both
-   * start where the stream stands and end where the state does, for other things stand around it.
-   * load refuses what does not fit or is damaged (GL_EINPUT) and leaves the learner as it was
-   * then. */
+   * start where the stream stands and end where the state does, for other things stand around it,
+   * and never seek. load refuses what does not fit or is damaged (GL_EINPUT) and leaves the learner
+   * as it was then. */
   gl_status (*save)(void *self, FILE *to, gl_error *err);
   gl_status (*load)(void *self, FILE *from, gl_error *err);
   /* Optional, both or neither; a learner that has neither cannot be coupled to the clock

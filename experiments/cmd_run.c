@@ -8,6 +8,7 @@
 #include "experiments/sweep.h"
 #include "experiments/train.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -75,11 +76,22 @@ static void print_text(const recipe *r, const outcome *o) {
 /* --- the run ------------------------------------------------------------------------------------
  */
 
+typedef struct run_options {
+  const char *file, *checkpoints, *save_to;
+  size_t every, threads; /* 0: as the recipe says, all */
+  int json, quiet;
+} run_options;
+
 static int after_step(void *self, size_t step, double last_eval) {
   char note[48];
   snprintf(note, sizeof note, "eval_score %.3f", last_eval);
   progress_at(self, step, note);
   return executor_caught();
+}
+
+static void tell(void *self, const char *text) {
+  (void)self;
+  fprintf(stderr, "gepolab: note: %s\n", text);
 }
 
 static gl_status refuse_sweep(const recipe *r, gl_error *err) {
@@ -93,56 +105,82 @@ static gl_status refuse_sweep(const recipe *r, gl_error *err) {
       key, key);
 }
 
-/* The recipe as the one cell of a study. */
-static gl_status keep(const char *file, const cfg_doc *doc, const recipe *r, const outcome *o,
+static gl_status keep(const char *file, const study_cell *cell, const recipe *r, const outcome *o,
                       gl_error *err) {
-  study one;
   store *s = NULL;
-  const study_grid no_axes = {.n_axes = 0};
-  gl_status status = study_expand(&one, doc, &no_axes, NULL, 0, 0, err);
-  if (status == GL_OK) status = store_open(&s, file, STORE_WRITE, err);
-  if (status == GL_OK) status = sweep_store_cell(s, r->name, &one.cells[0], o, err);
+  gl_status status = store_open(&s, file, STORE_WRITE, err);
+  if (status == GL_OK) status = sweep_store_cell(s, r->name, cell, o, err);
   store_close(s);
-  study_fini(&one);
   return status;
 }
 
-static gl_status train_and_report(const cfg_doc *doc, const recipe *r, const char *file, int json,
-                                  int quiet, gl_error *err) {
+/* A folder that the user names stays his, with the run's last checkpoint in it; the one beside the
+ * study file goes when the run is in the file. */
+static gl_status train_and_report(const study_cell *cell, const recipe *r, const run_options *q,
+                                  gl_error *err) {
   outcome o = {0};
+  char beside[PATH_MAX] = "";
+  gl_status status = GL_OK;
+  if (q->checkpoints == NULL && r->wants_checkpoints && q->file != NULL)
+    status = sweep_checkpoints(beside, NULL, q->file, cell, err);
+  else if (q->checkpoints == NULL && r->wants_checkpoints)
+    tell(NULL, "no checkpoints are written: give --checkpoint DIR, or -o FILE.db");
+  if (status != GL_OK) return status;
   progress *bar =
-      progress_new(r->name, "updates", r->steps, quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
-  train_watch watch = {after_step, bar};
+      progress_new(r->name, "updates", r->steps, q->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
+  train_options how = {.after_step = after_step,
+                       .note = tell,
+                       .self = bar,
+                       .checkpoints = beside[0] != '\0' ? beside : q->checkpoints,
+                       .canonical = cell->recipe,
+                       .pace = r->checkpoint,
+                       .checkpoint_at_end = beside[0] == '\0',
+                       .save_to = q->save_to};
+  if (q->every > 0) how.pace.every = q->every;
   executor_catch_signals();
-  gl_status status = train_run(&o, r, &watch, err);
+  status = train_run(&o, r, &how, err);
   progress_free(bar);
-  if (status == GL_OK && file != NULL) status = keep(file, doc, r, &o, err);
-  if (status == GL_OK && json) status = print_json(r, &o, err);
-  if (status == GL_OK && !json) print_text(r, &o);
+  if (status == GL_OK && q->file != NULL) status = keep(q->file, cell, r, &o, err);
+  if (status == GL_OK && beside[0] != '\0') sweep_clear_checkpoints(beside);
+  if (status == GL_OK && q->json) status = print_json(r, &o, err);
+  if (status == GL_OK && !q->json) print_text(r, &o);
   outcome_fini(&o);
   return status;
 }
 
+/* The recipe as the one cell of a study: what it is known by in a study file and in checkpoints. */
+static gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q,
+                            gl_error *err) {
+  study one;
+  const study_grid no_axes = {.n_axes = 0};
+  gl_status status = study_expand(&one, doc, &no_axes, NULL, 0, 0, err);
+  if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
+  study_fini(&one);
+  return status;
+}
+
 static gl_status run_run(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0, quiet = 0;
-  size_t threads = 0;
-  const char *file = NULL;
+  run_options q = {0};
   const args_option options[] = {
-      {"output", 'o', ARGS_TEXT, "FILE.db", "keep the run in this study file", &file},
-      {"threads", 't', ARGS_COUNT, "N", "threads of the learner (default: all cores)", &threads},
-      {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
-      {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &json}};
+      {"output", 'o', ARGS_TEXT, "FILE.db", "keep the run in this study file", &q.file},
+      {"checkpoint", 0, ARGS_TEXT, "DIR", "keep checkpoints there, and go on from them",
+       &q.checkpoints},
+      {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)", &q.every},
+      {"save", 0, ARGS_TEXT, "FILE", "write the learner's final state", &q.save_to},
+      {"threads", 't', ARGS_COUNT, "N", "threads of the learner (default: all cores)", &q.threads},
+      {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
+      {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json}};
   args a;
   cfg_doc *doc = NULL;
   recipe r = {0};
-  gl_status status = args_parse(&a, self, options, 4, (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 7, (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = recipe_read(&r, doc, err);
-    r.threads = threads;
+    r.threads = q.threads;
     if (status == GL_OK) status = refuse_sweep(&r, err);
     if (status == GL_OK) status = recipe_check(&r, err);
-    if (status == GL_OK) status = train_and_report(doc, &r, file, json, quiet, err);
+    if (status == GL_OK) status = run_recipe(doc, &r, &q, err);
   }
   cfg_free(doc);
   args_fini(&a);
@@ -157,8 +195,14 @@ const command command_run = {
         "Trains once as the recipe says and prints best and last evaluation, staleness and the\n"
         "clock. RECIPE is a file or the name of an embedded recipe; key=value overrides any\n"
         "field by its dotted path and takes any YAML value. A run whose parameters stop being\n"
-        "numbers, or whose score collapses, is a result: `status` says diverged.",
+        "numbers, or whose score collapses, is a result: `status` says diverged.\n"
+        "With --checkpoint the same command goes on from the newest checkpoint after Ctrl-C "
+        "(which\n"
+        "writes one after the update in work; a second Ctrl-C does not wait), kill or a crash, "
+        "and\n"
+        "ends with the result of a run that was never interrupted.",
     .examples = "  gepolab run quickstart\n"
                 "  gepolab run quickstart algorithm=gepo steps=60 seed=7\n"
+                "  gepolab run quickstart steps=5000 --checkpoint going/ --save final.state\n"
                 "  gepolab run quickstart 'algorithm={base: gepo, clip: none}' -o runs.db --json",
     .run = run_run};

@@ -137,11 +137,15 @@ static gl_status run_sweep(const command *self, int argc, char **argv, gl_error 
       {"output", 'o', ARGS_TEXT, "FILE.db", "the study file (needed); made, or continued", &o.file},
       {"jobs", 'j', ARGS_COUNT, "N", "worker processes (default: one a processor)", &o.workers},
       {"shard", 0, ARGS_TEXT, "I/N", "do part I of N, into FILE.db.shardI", &shard},
+      {"checkpoint", 0, ARGS_TEXT, "DIR", "keep checkpoints of unfinished cells there",
+       &o.checkpoints},
+      {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)",
+       &o.checkpoint_every},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
       {"json", 0, ARGS_FLAG, NULL, "the closing summary as JSON", &json}};
   args a;
   cfg_doc *doc = NULL;
-  gl_status status = args_parse(&a, self, options, 5, (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 7, (args_shape){1, 1, 1}, argc, argv, err);
   if (status != GL_OK || a.help) {
     args_fini(&a);
     return status;
@@ -172,6 +176,7 @@ const command command_sweep = {
         "in worker processes and keeps the results in FILE.db. A cell that is in the file is not\n"
         "run again: after Ctrl-C, kill or a crash, the same command goes on where it stopped. The\n"
         "results do not depend on -j, on the order of finishing, or on interruptions.\n"
+        "With --checkpoint a cell that was interrupted goes on from its last checkpoint.\n"
         "Under mpirun, each rank does its share into FILE.db.shardI and rank 0 joins them; with\n"
         "--shard, or under srun, join them with `gepolab merge`.",
     .examples = "  gepolab sweep delay_sweep -o study.db -j 2\n"

@@ -40,7 +40,7 @@ static void note_signal(int signal_number) {
 }
 
 void executor_catch_signals(void) {
-  struct sigaction action = {.sa_handler = note_signal};
+  struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
@@ -59,10 +59,14 @@ int executor_caught(void) {
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
 /* Ctrl-C at a terminal reaches the whole group: the parent decides what becomes of workers. */
-static void settle_in(pid_t parent, int pipe_end) {
+static void settle_in(const executor_plan *plan, pid_t parent, int pipe_end) {
+  struct sigaction note = {.sa_handler = note_signal};
   signal(SIGINT, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
-  signal(SIGTERM, SIG_DFL);
+  if (plan->lets_finish_step)
+    sigaction(SIGTERM, &note, NULL);
+  else
+    signal(SIGTERM, SIG_DFL);
   signal(SIGPIPE, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE); /* it died before prctl could tell */
@@ -76,6 +80,7 @@ static _Noreturn void be_worker(const executor_plan *plan, size_t job, int pipe_
   outcome result = {0};
   gl_error err = {.status = GL_OK};
   gl_status status = plan->work(plan->self, job, &result, &err);
+  if (status == GL_EINTERRUPTED) _exit(EXIT_FAILURE); /* nobody listens any more */
   if (status != GL_OK) {
     outcome_fini(&result);
     result.status = RUN_FAILED;
@@ -102,7 +107,7 @@ static gl_status start_worker(executor *x, worker *w, size_t job) {
     return gl_fail(x->err, GL_EIO, "cannot start a worker: %s", strerror(errno));
   }
   if (pid == 0) {
-    settle_in(parent, ends[1]);
+    settle_in(x->plan, parent, ends[1]);
     be_worker(x->plan, job, ends[1]);
   }
   close(ends[1]);
@@ -145,7 +150,7 @@ static void describe_death(outcome *result, int how) {
 }
 
 static void free_worker(executor *x, worker *w) {
-  close(w->pipe);
+  if (w->pipe >= 0) close(w->pipe);
   free(w->bytes);
   *w = (worker){0};
   --x->running;
@@ -196,7 +201,12 @@ static gl_status attend(executor *x) {
 static void end_workers(executor *x) {
   for (size_t i = 0; i < x->n_workers; ++i) {
     if (x->workers[i].pid == 0) continue;
-    kill(x->workers[i].pid, SIGKILL);
+    kill(x->workers[i].pid, x->plan->lets_finish_step ? SIGTERM : SIGKILL);
+  }
+  for (size_t i = 0; i < x->n_workers; ++i) {
+    if (x->workers[i].pid == 0) continue;
+    close(x->workers[i].pipe); /* or one that has ended its work would wait to be heard */
+    x->workers[i].pipe = -1;
     while (waitpid(x->workers[i].pid, NULL, 0) < 0 && errno == EINTR) continue;
     free_worker(x, &x->workers[i]);
   }

@@ -18,6 +18,9 @@ typedef struct executor_plan {
   /* In this process, in order of finishing: what became of job i. For a failed job result->status
    * is RUN_FAILED with the reason. An error stops everything. */
   gl_status (*done)(void *self, size_t job, const outcome *result, gl_error *err);
+  /* Workers are told to stop by SIGTERM, which they look up with executor_caught(), and waited for,
+   * rather than killed. */
+  int lets_finish_step;
   void *self;
 } executor_plan;
 
@@ -26,7 +29,8 @@ typedef struct executor_plan {
  */
 gl_status executor_run(const executor_plan *plan, gl_error *err);
 
-/* From here on SIGINT, SIGTERM and SIGHUP are noted instead of ending the process. */
+/* From here on the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the process; a second
+ * of the same kind ends it. */
 void executor_catch_signals(void);
 /* The noted signal, or 0. */
 int executor_caught(void);

@@ -108,6 +108,19 @@ static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   return GL_OK;
 }
 
+static gl_status read_checkpoint(recipe *out, const cfg_node *node, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "checkpoint", err);
+  if (cfg_has(&r, "every") && cfg_has(&r, "seconds"))
+    return cfg_fail(cfg_find(node, "seconds"), err,
+                    "checkpoint: give `every` (updates) or `seconds`, not both");
+  out->wants_checkpoints = node != NULL;
+  out->checkpoint.every = cfg_count(&r, "every", 0, 1, 100000000);
+  out->checkpoint.seconds = cfg_double(&r, "seconds", 300, 0, 1e9);
+  out->checkpoint.keep = cfg_count(&r, "keep", 2, 1, 1000000);
+  return cfg_end(&r);
+}
+
 static gl_status read_algorithm(recipe *out, const cfg_node *algorithm, gl_error *err) {
   if (algorithm != NULL) return policy_row_parse(&out->algorithm, algorithm, err);
   const policy_row *fallback = policy_rows_find("grpo");
@@ -143,6 +156,7 @@ gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
   out->sweep = section(&r, "sweep");
   out->tune = section(&r, "tune");
   const cfg_node *train = section(&r, "train");
+  const cfg_node *checkpoint = section(&r, "checkpoint");
   const cfg_node *algorithm = section(&r, "algorithm");
   gl_status status = cfg_end(&r);
   const struct {
@@ -150,10 +164,11 @@ gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
     const cfg_node *node;
   } maps[] = {{"world", out->world}, {"optimizer", out->optimizer}, {"sampling", out->sampling},
               {"train", train},      {"cluster", out->cluster},     {"sweep", out->sweep},
-              {"tune", out->tune}};
+              {"tune", out->tune},   {"checkpoint", checkpoint}};
   for (size_t i = 0; i < sizeof maps / sizeof maps[0] && status == GL_OK; ++i)
     status = must_be_map(maps[i].node, maps[i].key, err);
   if (status == GL_OK) status = read_train(out, train, err);
+  if (status == GL_OK) status = read_checkpoint(out, checkpoint, err);
   if (status == GL_OK) status = read_algorithm(out, algorithm, err);
   return status;
 }

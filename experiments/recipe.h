@@ -13,6 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How often a run that keeps checkpoints writes one, and how many of them stay. */
+typedef struct checkpoint_pace {
+  size_t every;   /* updates between two; 0: by time */
+  double seconds; /* wall-clock time between two */
+  size_t keep;
+} checkpoint_pace;
+
 typedef struct recipe {
   const cfg_node *root;
   const char *name, *description; /* borrowed from the doc, like every section */
@@ -22,6 +29,9 @@ typedef struct recipe {
   const cfg_node *optimizer, *sampling, *cluster, *sweep, *tune;
   size_t groups, group_size, minibatches, epochs;
   policy_row algorithm;
+  int wants_checkpoints; /* there is a `checkpoint` section; it changes no result and is no part of
+                            what a cell is known by */
+  checkpoint_pace checkpoint;
   size_t threads; /* for the learner; no key: recipe_read() sets 0, all cores, and a caller that
                      wants fewer says so */
 } recipe;

@@ -1,6 +1,7 @@
 #include "experiments/sweep.h"
 
 #include "core/store_scores.h"
+#include "experiments/checkpoint_folder.h"
 #include "experiments/executor.h"
 #include "experiments/recipe.h"
 #include "experiments/seconds.h"
@@ -9,6 +10,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -42,14 +44,69 @@ static int is_mine(const sweep *s, size_t i) {
 /* --- one cell -----------------------------------------------------------------------------------
  */
 
+static const char beside[] = ".checkpoints"; /* the study file */
+
+gl_status sweep_checkpoints(char *path, const char *root, const char *file, const study_cell *cell,
+                            gl_error *err) {
+  int n = snprintf(path, PATH_MAX, "%s%s/%s", root != NULL ? root : file,
+                   root != NULL ? "" : beside, cell->key);
+  if (n > 0 && n < PATH_MAX) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "the path '%.100s…' is too long", root != NULL ? root : file);
+}
+
+void sweep_clear_checkpoints(const char *path) {
+  char root[PATH_MAX];
+  checkpoint_folder_clear(path);
+  snprintf(root, sizeof root, "%s", path);
+  char *slash = strrchr(root, '/');
+  if (slash == NULL) return;
+  *slash = '\0';
+  size_t length = strlen(root), end = sizeof beside - 1;
+  if (length > end && strcmp(root + length - end, beside) == 0) rmdir(root);
+}
+
+static int keeps_checkpoints(const sweep *s) {
+  return s->options->checkpoints != NULL || s->base.wants_checkpoints;
+}
+
+/* What is in the study needs its checkpoints no more. */
+static void clear_checkpoints(const sweep *s, const study_cell *cell) {
+  char path[PATH_MAX];
+  if (keeps_checkpoints(s) &&
+      sweep_checkpoints(path, s->options->checkpoints, s->options->file, cell, NULL) == GL_OK)
+    sweep_clear_checkpoints(path);
+}
+
+static int is_stopping(void *self, size_t step, double last_eval) {
+  (void)self, (void)step, (void)last_eval;
+  return executor_caught();
+}
+
+static void tell(void *self, const char *text) {
+  (void)self;
+  fprintf(stderr, "gepolab: note: %s\n", text);
+}
+
 static gl_status run_cell(void *self, size_t job, outcome *out, gl_error *err) {
   const phase *p = self;
+  const sweep *s = p->sweep;
+  const study_cell *cell = &p->cells->cells[p->jobs[job]];
   cfg_doc *doc = NULL;
   recipe r = {0};
-  gl_status status = study_cell_recipe(&doc, &p->cells->cells[p->jobs[job]], err);
+  char path[PATH_MAX];
+  train_options how = {.after_step = is_stopping,
+                       .note = tell,
+                       .canonical = cell->recipe,
+                       .pace = s->base.checkpoint};
+  if (s->options->checkpoint_every > 0) how.pace.every = s->options->checkpoint_every;
+  gl_status status = study_cell_recipe(&doc, cell, err);
   if (status == GL_OK) status = recipe_read(&r, doc, err);
   r.threads = 1; /* the workers themselves are the parallelism */
-  if (status == GL_OK) status = train_run(out, &r, NULL, err);
+  if (status == GL_OK && keeps_checkpoints(s)) {
+    status = sweep_checkpoints(path, s->options->checkpoints, s->options->file, cell, err);
+    how.checkpoints = path;
+  }
+  if (status == GL_OK) status = train_run(out, &r, &how, err);
   cfg_free(doc);
   return status;
 }
@@ -116,7 +173,9 @@ static gl_status keep_score(void *self, size_t job, const outcome *o, gl_error *
   }
   double score = tune_score(o, s->base.steps);
   s->score[p->jobs[job]] = score;
-  return store_put_score(s->store, cell->key, cell->recipe, score, err);
+  gl_status status = store_put_score(s->store, cell->key, cell->recipe, score, err);
+  if (status == GL_OK) clear_checkpoints(s, cell);
+  return status;
 }
 
 static gl_status keep_run(void *self, size_t job, const outcome *o, gl_error *err) {
@@ -136,7 +195,9 @@ static gl_status keep_run(void *self, size_t job, const outcome *o, gl_error *er
     note_failure(report, cell, o);
     break;
   }
-  return sweep_store_cell(p->sweep->store, p->sweep->base.name, cell, o, err);
+  gl_status status = sweep_store_cell(p->sweep->store, p->sweep->base.name, cell, o, err);
+  if (status == GL_OK && o->status != RUN_FAILED) clear_checkpoints(p->sweep, cell);
+  return status;
 }
 
 static gl_status run_phase(phase *p, const char *what,
@@ -147,6 +208,7 @@ static gl_status run_phase(phase *p, const char *what,
                         .workers = p->sweep->options->workers,
                         .work = run_cell,
                         .done = done,
+                        .lets_finish_step = keeps_checkpoints(p->sweep),
                         .self = p};
   gl_status status = executor_run(&plan, p->sweep->err);
   progress_free(p->bar);
@@ -155,6 +217,12 @@ static gl_status run_phase(phase *p, const char *what,
 
 /* --- the two phases -----------------------------------------------------------------------------
  */
+
+/* A process killed between storing a cell and clearing up may have left its checkpoints. */
+static void known_already(const sweep *s, const study_cell *cell, size_t *count) {
+  ++*count;
+  clear_checkpoints(s, cell);
+}
 
 static gl_status tune(sweep *s) {
   if (s->tuning_grid.n_axes == 0) return GL_OK;
@@ -170,7 +238,7 @@ static gl_status tune(sweep *s) {
     const study_cell *cell = &s->tuning.cells[i];
     s->score[i] = -INFINITY;
     if (store_get_score(s->store, cell->key, cell->recipe, &s->score[i]))
-      ++s->report->tuning_known;
+      known_already(s, cell, &s->report->tuning_known);
     else if (!s->options->shards.mpi || is_mine(s, i))
       p.jobs[p.n_jobs++] = i;
   }
@@ -204,7 +272,7 @@ static gl_status run_grid(sweep *s) {
     if (!is_mine(s, i)) continue;
     ++s->report->cells;
     if (store_has_finished(s->store, s->cells.cells[i].key, s->cells.cells[i].recipe))
-      ++s->report->known;
+      known_already(s, &s->cells.cells[i], &s->report->known);
     else
       p.jobs[p.n_jobs++] = i;
   }

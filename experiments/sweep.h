@@ -17,6 +17,9 @@ typedef struct sweep_options {
   size_t workers;
   shards shards;
   progress_mode progress;
+  const char *checkpoints; /* a folder, where each cell has one of its own; NULL: beside the study
+                              file if the recipe has a `checkpoint` section, else none */
+  size_t checkpoint_every; /* updates; 0: as the recipe says */
 } sweep_options;
 
 typedef struct sweep_report {
@@ -36,6 +39,13 @@ typedef struct sweep_report {
 gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
                     gl_error *err);
 void sweep_report_fini(sweep_report *r);
+
+/* The folder of a cell's checkpoints into path[PATH_MAX]: root/KEY, or with a root of NULL
+ * file.checkpoints/KEY. */
+gl_status sweep_checkpoints(char *path, const char *root, const char *file, const study_cell *cell,
+                            gl_error *err);
+/* Removes the checkpoints in that folder, then it and a file.checkpoints that is empty. */
+void sweep_clear_checkpoints(const char *path);
 
 /* What the store keeps of one cell's run. Strings are borrowed from the cell and the outcome. */
 gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *cell,

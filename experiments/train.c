@@ -1,71 +1,15 @@
-#include "experiments/train.h"
+#include "experiments/train_loop.h"
 
+#include "core/file.h"
 #include "experiments/seconds.h"
-#include "sim/schedule.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { BROKEN_UPDATES = 3 };        /* updates in a row without a number, then a run has diverged */
 static const double collapse = 0.1; /* fraction of the best score */
-
-typedef struct loop {
-  const recipe *recipe;
-  schedule plan;
-  learner learner;
-  batch *batches;        /* [plan.n_batches] those not yet drawn or already trained are empty */
-  size_t *version_start; /* [n_updates + 1] into by_version */
-  size_t *by_version;    /* [n_segments] segments in order of version, then of their batch */
-  size_t *batch_of;      /* [n_segments] */
-  batch **together;      /* [largest update] */
-  size_t broken;         /* updates in a row without a number */
-  outcome *out;
-  gl_error *err;
-} loop;
-
-/* --- which segments are drawn at which version --------------------------------------------------
- */
-
-/* A counting sort of the segments by version. */
-static gl_status order_segments(loop *l) {
-  const schedule *s = &l->plan;
-  for (size_t b = 0; b < s->n_batches; ++b)
-    for (size_t k = 0; k < s->batches[b].n_segments; ++k)
-      l->batch_of[s->batches[b].first_segment + k] = b;
-  for (size_t i = 0; i < s->n_segments; ++i) {
-    int64_t version = s->segments[i].version;
-    if (version < 0 || (size_t)version >= s->n_updates)
-      return gl_fail(l->err, GL_EINTERNAL,
-                     "the schedule trains a batch of version %lld, which %zu "
-                     "updates never make",
-                     (long long)version, s->n_updates);
-    ++l->version_start[version + 1];
-  }
-  for (size_t v = 0; v < s->n_updates; ++v) l->version_start[v + 1] += l->version_start[v];
-  size_t *next = calloc(s->n_updates + 1, sizeof *next);
-  if (next == NULL) return gl_fail_memory(l->err, "the order of drawing");
-  memcpy(next, l->version_start, (s->n_updates + 1) * sizeof *next);
-  for (size_t i = 0; i < s->n_segments; ++i) l->by_version[next[s->segments[i].version]++] = i;
-  free(next);
-  return GL_OK;
-}
-
-static gl_status draw_version(loop *l, size_t version) {
-  for (size_t i = l->version_start[version]; i < l->version_start[version + 1]; ++i) {
-    const schedule_segment *segment = &l->plan.segments[l->by_version[i]];
-    size_t b = l->batch_of[l->by_version[i]];
-    draw_request request = {.batch_id = l->plan.batches[b].id,
-                            .version = segment->version,
-                            .n_groups = l->recipe->groups,
-                            .group_size = l->recipe->group_size,
-                            .from = segment->from,
-                            .to = segment->to};
-    gl_status status = l->learner.ops->draw(l->learner.self, &request, &l->batches[b], l->err);
-    if (status != GL_OK) return status;
-  }
-  return GL_OK;
-}
 
 /* --- one update ---------------------------------------------------------------------------------
  */
@@ -86,19 +30,17 @@ static void record_staleness(double value[METRIC_COUNT], batch *const *batches, 
   value[METRIC_STALENESS_MAX] = largest;
 }
 
-static gl_status make_update(loop *l, const schedule_update *u) {
-  for (size_t b = 0; b < u->n_batches; ++b) l->together[b] = &l->batches[u->first_batch + b];
+gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches) {
   step_row *row = &l->out->steps[l->out->n_steps];
   metrics_clear(row->metric);
   gl_status status =
-      l->learner.ops->update(l->learner.self, l->together, u->n_batches, row->metric, l->err);
+      l->learner.ops->update(l->learner.self, batches, u->n_batches, row->metric, l->err);
   if (status != GL_OK) return status;
   row->step = u->step;
-  row->sampler = (int32_t)l->plan.batches[u->first_batch].sampler;
+  row->sampler = (int32_t)sampler;
   row->time_s = u->end_s;
   row->wait_s = u->wait_s;
-  record_staleness(row->metric, l->together, u->n_batches, u->version);
-  for (size_t b = 0; b < u->n_batches; ++b) batch_fini(l->together[b]);
+  record_staleness(row->metric, batches, u->n_batches, u->version);
   ++l->out->n_steps;
   int finite = isfinite(row->metric[METRIC_LOSS]) && isfinite(row->metric[METRIC_GRAD_NORM]);
   l->broken = finite ? 0 : l->broken + 1;
@@ -111,40 +53,20 @@ static gl_status make_update(loop *l, const schedule_update *u) {
   return GL_OK;
 }
 
-static gl_status evaluate(loop *l, int64_t step, double time_s) {
+gl_status train_evaluate(train_loop *l, size_t updates, double time_s) {
+  if (l->out->status != RUN_DONE) return GL_OK;
+  if (updates % l->recipe->eval_every != 0 && updates != l->recipe->steps) return GL_OK;
   double score = NAN;
   gl_status status = l->learner.ops->evaluate(l->learner.self, &score, l->err);
   if (status != GL_OK) return status;
   if (!isfinite(score)) {
     l->out->status = RUN_DIVERGED;
-    snprintf(l->out->reason, sizeof l->out->reason, "evaluation not finite after step %lld",
-             (long long)step);
+    snprintf(l->out->reason, sizeof l->out->reason, "evaluation not finite after step %zu",
+             updates);
     return GL_OK;
   }
-  l->out->evals[l->out->n_evals++] = (eval_row){step, time_s, score};
+  l->out->evals[l->out->n_evals++] = (eval_row){(int64_t)updates, time_s, score};
   return GL_OK;
-}
-
-static int stopped(const loop *l, const train_watch *watch, size_t step) {
-  if (watch == NULL) return 0;
-  size_t n = l->out->n_evals;
-  return watch->after_step(watch->self, step, n > 0 ? l->out->evals[n - 1].eval_score : NAN);
-}
-
-static gl_status replay(loop *l, const train_watch *watch) {
-  gl_status status = evaluate(l, 0, 0.0);
-  size_t n = l->plan.n_updates, every = l->recipe->eval_every;
-  for (size_t v = 0; v < n && status == GL_OK && l->out->status == RUN_DONE; ++v) {
-    const schedule_update *u = &l->plan.updates[v];
-    status = draw_version(l, v);
-    if (status == GL_OK) status = make_update(l, u);
-    if (status != GL_OK) break;
-    if (l->out->status == RUN_DONE && ((v + 1) % every == 0 || v + 1 == n))
-      status = evaluate(l, u->step, u->end_s);
-    if (status == GL_OK && stopped(l, watch, v + 1))
-      status = gl_fail(l->err, GL_EINTERRUPTED, "stopped after %zu of %zu updates", v + 1, n);
-  }
-  return status;
 }
 
 static void note_collapse(outcome *o) {
@@ -155,65 +77,146 @@ static void note_collapse(outcome *o) {
            "collapsed: the last score %.4g is below a tenth of the best, %.4g", s.last, s.best);
 }
 
-/* --- a whole run --------------------------------------------------------------------------------
+/* --- between updates ----------------------------------------------------------------------------
  */
 
-static gl_status plan_run(loop *l) {
-  cluster_spec *cluster = NULL;
-  gl_status status = cluster_parse(&cluster, l->recipe->cluster,
-                                   l->recipe->groups * l->recipe->group_size, l->err);
-  if (status == GL_OK)
-    status = schedule_build(&l->plan, cluster, l->recipe->seed, l->recipe->steps, l->err);
-  cluster_free(cluster);
+static void note(const train_loop *l, const char *text) {
+  if (l->options->note != NULL) l->options->note(l->options->self, text);
+}
+
+int train_pauses(train_loop *l) {
+  const outcome *o = l->out;
+  const checkpoint_pace *pace = &l->options->pace;
+  int pauses = TRAIN_ON;
+  if (l->options->after_step != NULL &&
+      l->options->after_step(l->options->self, o->n_steps,
+                             o->n_evals > 0 ? o->evals[o->n_evals - 1].eval_score : NAN))
+    pauses = TRAIN_STOP;
+  if (l->folder == NULL || o->status != RUN_DONE || l->saved == o->n_steps) return pauses;
+  int due =
+      pace->every > 0 ? o->n_steps % pace->every == 0 : seconds_now() - l->saved_s >= pace->seconds;
+  if (o->n_steps == l->recipe->steps) due = l->options->checkpoint_at_end;
+  return pauses | (due || pauses == TRAIN_STOP ? TRAIN_SAVE : TRAIN_ON);
+}
+
+gl_status train_save(train_loop *l, checkpoint *c) {
+  c->steps = l->out->steps;
+  c->n_steps = l->out->n_steps;
+  c->evals = l->out->evals;
+  c->n_evals = l->out->n_evals;
+  c->broken = l->broken;
+  c->wall_s = l->earlier_s + seconds_now() - l->begun_s;
+  gl_status status = checkpoint_folder_save(l->folder, c, &l->learner, l->err);
+  l->saved = l->out->n_steps;
+  l->saved_s = seconds_now();
   return status;
 }
 
-static gl_status allocate(loop *l) {
-  const schedule *s = &l->plan;
-  size_t largest = 0;
-  for (size_t u = 0; u < s->n_updates; ++u)
-    if (s->updates[u].n_batches > largest) largest = s->updates[u].n_batches;
+gl_status train_stopped(train_loop *l) {
+  size_t made = l->out->n_steps;
+  return gl_fail(
+      l->err, GL_EINTERRUPTED, "stopped after %zu of %zu updates%s", made, l->recipe->steps,
+      l->folder != NULL && l->saved == made ? "; the same command goes on from there" : "");
+}
+
+/* --- beginning and end --------------------------------------------------------------------------
+ */
+
+static gl_status allocate_rows(train_loop *l) {
   outcome *o = l->out;
-  o->clock = s->clock;
-  o->n_staleness = s->n_staleness;
-  o->staleness = calloc(s->n_staleness + 1, sizeof *o->staleness);
-  o->steps = calloc(s->n_updates + 1, sizeof *o->steps);
-  o->evals = calloc(s->n_updates / l->recipe->eval_every + 2, sizeof *o->evals);
-  l->batches = calloc(s->n_batches + 1, sizeof *l->batches);
-  l->version_start = calloc(s->n_updates + 1, sizeof *l->version_start);
-  l->by_version = calloc(s->n_segments + 1, sizeof *l->by_version);
-  l->batch_of = calloc(s->n_segments + 1, sizeof *l->batch_of);
-  l->together = calloc(largest + 1, sizeof(batch *));
-  if (o->staleness == NULL || o->steps == NULL || o->evals == NULL || l->batches == NULL ||
-      l->version_start == NULL || l->by_version == NULL || l->batch_of == NULL ||
-      l->together == NULL)
-    return gl_fail_memory(l->err, "the training loop");
-  if (s->n_staleness > 0) memcpy(o->staleness, s->staleness, s->n_staleness * sizeof *s->staleness);
+  o->steps = calloc(l->recipe->steps + 1, sizeof *o->steps);
+  o->evals = calloc(l->recipe->steps / l->recipe->eval_every + 2, sizeof *o->evals);
+  return o->steps != NULL && o->evals != NULL ? GL_OK : gl_fail_memory(l->err, "the training loop");
+}
+
+/* Moves the rows of a checkpoint into the outcome. */
+static gl_status take_rows(train_loop *l, const checkpoint *c) {
+  outcome *o = l->out;
+  if (c->n_steps > l->recipe->steps || c->n_evals > l->recipe->steps / l->recipe->eval_every + 2)
+    return gl_fail(l->err, GL_EINPUT, "%s: has more updates than the recipe",
+                   l->options->checkpoints);
+  memcpy(o->steps, c->steps, c->n_steps * sizeof *o->steps);
+  memcpy(o->evals, c->evals, c->n_evals * sizeof *o->evals);
+  o->n_steps = c->n_steps;
+  o->n_evals = c->n_evals;
+  l->broken = c->broken;
+  l->saved = c->n_steps;
+  l->earlier_s = c->wall_s;
   return GL_OK;
 }
 
-static void release(loop *l) {
-  for (size_t b = 0; l->batches != NULL && b < l->plan.n_batches; ++b) batch_fini(&l->batches[b]);
-  free(l->batches);
-  free(l->version_start);
-  free(l->by_version);
-  free(l->batch_of);
-  free(l->together);
-  learner_fini(&l->learner);
-  schedule_fini(&l->plan);
+static gl_status load_learner(train_loop *l, FILE *state) {
+  gl_error why = {0};
+  gl_status status = l->learner.ops->load(l->learner.self, state, &why);
+  if (status != GL_OK) gl_fail(l->err, status, "%s: %s", l->options->checkpoints, why.text);
+  return status;
 }
 
-gl_status train_run(outcome *out, const recipe *r, const train_watch *watch, gl_error *err) {
-  double begun = seconds_now();
+/* Makes the learner, new or as the newest checkpoint has it. */
+static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
+  const train_options *o = l->options;
+  char text[CHECKPOINT_NOTE_SIZE] = "";
+  FILE *state = NULL;
+  gl_status status = GL_OK;
+  if (o->checkpoints != NULL) {
+    status = checkpoint_folder_open(&l->folder, o->checkpoints, o->canonical, o->pace.keep, l->err);
+    if (status == GL_OK) status = checkpoint_folder_find(l->folder, c, &state, text, l->err);
+  }
+  if (status == GL_OK) status = recipe_learner(&l->learner, l->recipe, l->err);
+  if (status == GL_OK && state != NULL) status = take_rows(l, c);
+  if (status == GL_OK && state != NULL) status = load_learner(l, state);
+  if (state != NULL) fclose(state);
+  if (status != GL_OK || state == NULL) return status;
+  if (text[0] != '\0') note(l, text);
+  snprintf(text, sizeof text, "goes on after update %zu of %zu, from %.300s", c->n_steps,
+           l->recipe->steps, o->checkpoints);
+  note(l, text);
+  return GL_OK;
+}
+
+/* A place where nothing can be written is better known now than after the run. */
+static gl_status probe(const char *path, gl_error *err) {
+  file_writer w;
+  if (path == NULL) return GL_OK;
+  gl_status status = file_begin(&w, path, err);
+  if (status == GL_OK) file_abandon(&w);
+  return status;
+}
+
+static gl_status save_final(train_loop *l) {
+  const char *path = l->options->save_to;
+  file_writer w;
+  gl_error why = {0};
+  if (path == NULL) return GL_OK;
+  gl_status status = file_begin(&w, path, l->err);
+  if (status != GL_OK) return status;
+  status = l->learner.ops->save(l->learner.self, w.stream, &why);
+  if (status == GL_OK) return file_commit(&w, l->err);
+  int reason = ferror(w.stream) ? errno : 0;
+  file_abandon(&w);
+  if (reason != 0) return file_fail(path, "written", reason, l->err);
+  return gl_fail(l->err, status, "%s", why.text);
+}
+
+gl_status train_run(outcome *out, const recipe *r, const train_options *options, gl_error *err) {
   *out = (outcome){.status = RUN_DONE};
-  loop l = {.recipe = r, .out = out, .err = err};
-  gl_status status = plan_run(&l);
-  if (status == GL_OK) status = recipe_learner(&l.learner, r, err);
-  if (status == GL_OK) status = allocate(&l);
-  if (status == GL_OK) status = order_segments(&l);
-  if (status == GL_OK) status = replay(&l, watch);
-  release(&l);
+  checkpoint resumed = {0};
+  cluster_spec *cluster = NULL;
+  train_loop l = {
+      .recipe = r, .options = options, .out = out, .err = err, .begun_s = seconds_now()};
+  l.saved_s = l.begun_s;
+  gl_status status = probe(options->save_to, err);
+  if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
+  l.cluster = cluster;
+  if (status == GL_OK) status = allocate_rows(&l);
+  if (status == GL_OK) status = begin_or_resume(&l, &resumed);
+  if (status == GL_OK) status = train_replay(&l, &resumed);
+  if (status == GL_OK) status = save_final(&l);
   if (status == GL_OK) note_collapse(out);
-  out->wall_s = seconds_now() - begun;
+  checkpoint_fini(&resumed);
+  checkpoint_folder_close(l.folder);
+  learner_fini(&l.learner);
+  cluster_free(cluster);
+  out->wall_s = l.earlier_s + seconds_now() - l.begun_s;
   return status;
 }
