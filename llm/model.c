@@ -233,13 +233,23 @@ gl_status model_gradient_get(const model *m, double *host, gl_error *err) {
   return GL_OK;
 }
 
-gl_status model_set(model *m, const double *host, gl_error *err) {
+static gl_status set(model *m, void *to, const double *host, gl_error *err) {
   void *staging = malloc(MODEL_STAGING);
   if (staging == NULL) return gl_fail_memory(err, "a model's values");
-  model_upload(m, m->own.master, 0, m->n, host, staging);
+  model_upload(m, to, 0, m->n, host, staging);
   free(staging);
-  model_renew(m);
   return m->b->ops->status(m->b, err);
+}
+
+gl_status model_gradient_set(model *m, const double *host, gl_error *err) {
+  gl_status status = model_want_gradient(m, err);
+  return status == GL_OK ? set(m, m->gradient, host, err) : status;
+}
+
+gl_status model_set(model *m, const double *host, gl_error *err) {
+  gl_status status = set(m, m->own.master, host, err);
+  model_renew(m);
+  return status == GL_OK ? m->b->ops->status(m->b, err) : status;
 }
 
 /* Numbers 2 i and 2 i + 1 of a tensor come from block i of its stream (Box and Muller 1958). */

@@ -67,6 +67,7 @@ gl_status model_initialise(model *m, uint64_t seed, gl_error *err);
 gl_status model_get(const model *m, double *host, gl_error *err);
 gl_status model_set(model *m, const double *host, gl_error *err);
 gl_status model_gradient_get(const model *m, double *host, gl_error *err);
+gl_status model_gradient_set(model *m, const double *host, gl_error *err);
 /* A folder with config.json and model.safetensors, or model.safetensors.index.json and its shards;
  * F32, F16, BF16 (and F64) tensors. The folder's config must equal the model's. */
 gl_status model_load(model *m, const char *folder, gl_error *err);
