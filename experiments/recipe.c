@@ -1,7 +1,9 @@
 #include "experiments/recipe.h"
 
 #include "core/json.h"
+#include "experiments/cache.h"
 #include "experiments/resources.h"
+#include "llm/llm.h"
 #include "sim/cluster.h"
 #include "toy/toy.h"
 
@@ -176,12 +178,20 @@ gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
 /* --- what a recipe describes -------------------------------------------------------------------
  */
 
-static const char *const world_kinds[] = {"bandit", "sequence"};
+static gl_status find_kind(const recipe *r, const char **kind, gl_error *err) {
+  static const char *const kinds[] = {"bandit", "sequence", "llm"};
+  const cfg_node *node = cfg_find(r->world, "kind");
+  if (node == NULL)
+    return cfg_fail(r->world, err, "'world' must say its kind: bandit, sequence or llm");
+  *kind = cfg_text(node);
+  if (toy_is_kind(*kind) || llm_is_kind(*kind)) return GL_OK;
+  char hint[CFG_HINT_SIZE];
+  return cfg_fail(node, err, "there is no world of kind '%s'; allowed are bandit, sequence, llm%s",
+                  *kind, cfg_hint(*kind, kinds, 3, hint));
+}
 
-gl_status recipe_learner(learner *out, const recipe *r, gl_error *err) {
-  const cfg_node *kind = cfg_find(r->world, "kind");
-  if (kind == NULL) return cfg_fail(r->world, err, "'world' must say its kind: bandit or sequence");
-  learner_setup setup = {.seed = r->seed,
+static learner_setup setup_of(const recipe *r, const cache_place *place) {
+  return (learner_setup){.seed = r->seed,
                          .algorithm = &r->algorithm,
                          .world = r->world,
                          .optimizer = r->optimizer,
@@ -191,27 +201,45 @@ gl_status recipe_learner(learner *out, const recipe *r, gl_error *err) {
                          .minibatches = r->minibatches,
                          .epochs = r->epochs,
                          .updates = r->steps,
-                         .threads = r->threads};
-  if (toy_is_kind(cfg_text(kind))) return toy_learner_new(out, &setup, err);
-  char hint[CFG_HINT_SIZE];
-  return cfg_fail(kind, err, "there is no world of kind '%s'; allowed are bandit, sequence%s",
-                  cfg_text(kind), cfg_hint(cfg_text(kind), world_kinds, 2, hint));
+                         .threads = r->threads,
+                         .cache = place->folder[0] != '\0' ? place->folder : NULL,
+                         .code = place->code};
+}
+
+gl_status recipe_learner(learner *out, const recipe *r, gl_error *err) {
+  const char *kind = NULL;
+  cache_place place;
+  gl_status status = find_kind(r, &kind, err);
+  if (status != GL_OK) return status;
+  const learner_setup setup = setup_of(r, cache_find(&place));
+  return llm_is_kind(kind) ? llm_learner_new(out, &setup, err) : toy_learner_new(out, &setup, err);
+}
+
+/* A toy learner is built to be checked; a transformer's sections are read. */
+static gl_status check_learner(const recipe *r, gl_error *err) {
+  const char *kind = NULL;
+  cache_place place;
+  gl_status status = find_kind(r, &kind, err);
+  if (status != GL_OK) return status;
+  const learner_setup setup = setup_of(r, cache_find(&place));
+  if (llm_is_kind(kind)) return llm_check(&setup, err);
+  learner l = {0};
+  status = toy_learner_new(&l, &setup, err);
+  learner_fini(&l);
+  return status;
 }
 
 gl_status recipe_check(const recipe *r, gl_error *err) {
   if (r->world == NULL)
     return cfg_fail(r->root, err,
                     "recipe '%s' has no world, so nothing can be learned; add `world: {kind: "
-                    "bandit | sequence, …}`, or use `gepolab sim` for its clock alone",
+                    "bandit | sequence | llm, …}`, or use `gepolab sim` for its clock alone",
                     r->name);
   cluster_spec *cluster = NULL;
   gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
   cluster_free(cluster);
   if (status != GL_OK) return status;
-  learner l = {0};
-  status = recipe_learner(&l, r, err);
-  learner_fini(&l);
-  return status;
+  return check_learner(r, err);
 }
 
 double recipe_lr(const recipe *r) {

@@ -79,7 +79,7 @@ static void put_device(FILE *to, const char *device) {
   if (rest == NULL)
     fprintf(to, "device %s\n", device);
   else
-    fprintf(to, "device %.*s%s\n", (int)(first - device), device, rest);
+    fprintf(to, "device %.*s%s\n", (int)(first - device), device, rest + strcspn(rest, ","));
 }
 
 static char *key_of(const llm_learner *l, const char *code) {
