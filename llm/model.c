@@ -227,6 +227,22 @@ gl_status model_get(const model *m, double *host, gl_error *err) {
   return get(m, m->own.master, host, err);
 }
 
+/* A copy holds the type's values only: the upper halves of floats where that is bfloat16. */
+gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err) {
+  if (m->b->element == m->b->master_element) return get(m, v->copy, host, err);
+  uint16_t *half = malloc(m->n * sizeof *half);
+  if (half == NULL) return gl_fail_memory(err, "a copy of the model");
+  m->b->ops->download(m->b, half, v->copy, m->n * sizeof *half);
+  for (size_t i = 0; i < m->n; ++i) {
+    const uint32_t bits = (uint32_t)half[i] << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    host[i] = (double)value;
+  }
+  free(half);
+  return m->b->ops->status(m->b, err);
+}
+
 gl_status model_gradient_get(const model *m, double *host, gl_error *err) {
   if (m->gradient != NULL) return get(m, m->gradient, host, err);
   memset(host, 0, m->n * sizeof *host);
