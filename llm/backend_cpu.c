@@ -1,6 +1,5 @@
 #include "llm/backend_cpu.h"
 
-#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 #include "core/sampling.h"
 #include "llm/backend_cpu.h"
 
+#include <cblas.h>
+
 #define MASTER REAL
 #define ROW(x) row_##x
 #define GET(p) (*(p))

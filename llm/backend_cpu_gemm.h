@@ -5,6 +5,7 @@
  * beside it. */
 
 #ifdef __AVX2__
+#include <immintrin.h>
 #define VECTOR_BYTES 32
 #else
 #define VECTOR_BYTES 16
@@ -41,30 +42,64 @@ LOOP_INLINE vector vector_some(const REAL *p, size_t n) {
   return vector_at(some);
 }
 
-LOOP_INLINE REAL vector_sum(vector v) {
-  REAL x[VECTOR];
-  memcpy(x, &v, sizeof x);
-  for (size_t half = VECTOR / 2; half > 0; half /= 2)
-    for (size_t i = 0; i < half; ++i) x[i] += x[i + half];
-  return x[0];
+/* The sums over the numbers of four vectors, as four[4], added in pairs: every dot product ends
+ * here, so the order is the same for all. */
+#ifdef __AVX2__
+#if IS_DOUBLE
+LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
+  const __m256d ab = _mm256_hadd_pd((__m256d)v[0], (__m256d)v[1]);
+  const __m256d cd = _mm256_hadd_pd((__m256d)v[2], (__m256d)v[3]);
+  _mm_storeu_pd(four, _mm_add_pd(_mm256_castpd256_pd128(ab), _mm256_extractf128_pd(ab, 1)));
+  _mm_storeu_pd(four + 2, _mm_add_pd(_mm256_castpd256_pd128(cd), _mm256_extractf128_pd(cd, 1)));
 }
+#else
+LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
+  const __m256 ab = _mm256_hadd_ps((__m256)v[0], (__m256)v[1]);
+  const __m256 cd = _mm256_hadd_ps((__m256)v[2], (__m256)v[3]), all = _mm256_hadd_ps(ab, cd);
+  _mm_storeu_ps(four, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
+}
+#endif
+#else
+LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
+  for (size_t i = 0; i < 4; ++i) {
+    REAL x[VECTOR];
+    memcpy(x, &v[i], sizeof x);
+    for (size_t half = VECTOR / 2; half > 0; half /= 2)
+      for (size_t j = 0; j < half; ++j) x[j] += x[j + half];
+    four[i] = x[0];
+  }
+}
+#endif
 
 /* --- both factors run along the sum: c[i, j] (+)= sum over p of a[i, p] b[j, p] --- */
 
+/* The first `used` of four results. */
+LOOP_INLINE void dot_put(const vector sum[4], REAL *c, size_t used, int add) {
+  REAL four[4];
+  vector_sums(sum, four);
+#pragma GCC unroll 4
+  for (size_t j = 0; j < used; ++j) c[j] = add ? c[j] + four[j] : four[j];
+}
+
+/* rows (1 to 3) of a against columns (1 to 4) of b, both known when this is compiled. Rows of b
+ * that follow are fetched ahead, because with few rows of a memory is what takes the time. */
 LOOP_INLINE void dot_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
-                          size_t c_row, size_t n, int add, const size_t rows,
-                          const size_t columns) {
-  vector sum[4][4];
+                          size_t c_row, size_t n, int add, const size_t rows, const size_t columns,
+                          const int ahead) {
+  vector sum[3][4];
+#pragma GCC unroll 3
+  for (size_t i = 0; i < 3; ++i)
 #pragma GCC unroll 4
-  for (size_t i = 0; i < rows; ++i)
-#pragma GCC unroll 4
-    for (size_t j = 0; j < columns; ++j) sum[i][j] = (vector){0};
+    for (size_t j = 0; j < 4; ++j) sum[i][j] = (vector){0};
   size_t p = 0;
   for (; p + VECTOR <= n; p += VECTOR) {
     vector right[4];
 #pragma GCC unroll 4
-    for (size_t j = 0; j < columns; ++j) right[j] = vector_at(b + j * b_row + p);
-#pragma GCC unroll 4
+    for (size_t j = 0; j < columns; ++j) {
+      right[j] = vector_at(b + j * b_row + p);
+      if (ahead) __builtin_prefetch(b + (j + 4) * b_row + p);
+    }
+#pragma GCC unroll 3
     for (size_t i = 0; i < rows; ++i) {
       const vector left = vector_at(a + i * a_row + p);
 #pragma GCC unroll 4
@@ -77,23 +112,21 @@ LOOP_INLINE void dot_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_r
       for (size_t j = 0; j < columns; ++j)
         sum[i][j] += left * vector_some(b + j * b_row + p, n - p);
     }
-#pragma GCC unroll 4
-  for (size_t i = 0; i < rows; ++i)
-#pragma GCC unroll 4
-    for (size_t j = 0; j < columns; ++j) {
-      const REAL total = vector_sum(sum[i][j]);
-      c[i * c_row + j] = add ? c[i * c_row + j] + total : total;
-    }
+#pragma GCC unroll 3
+  for (size_t i = 0; i < rows; ++i) dot_put(sum[i], c + i * c_row, columns, add);
 }
 
 /* All rows against `columns` rows of b. */
 LOOP_INLINE void dot_columns(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                              size_t c_row, size_t rows, size_t n, int add, const size_t columns) {
-  size_t i = 0;
-  for (; i + 4 <= rows; i += 4)
-    dot_tile(a + i * a_row, a_row, b, b_row, c + i * c_row, c_row, n, add, 4, columns);
+  size_t i = 3;
+  if (rows == 1) dot_tile(a, a_row, b, b_row, c, c_row, n, add, 1, columns, 1);
+  if (rows == 2) dot_tile(a, a_row, b, b_row, c, c_row, n, add, 2, columns, 1);
+  if (rows >= 3) dot_tile(a, a_row, b, b_row, c, c_row, n, add, 3, columns, 1);
+  for (; i + 3 <= rows; i += 3)
+    dot_tile(a + i * a_row, a_row, b, b_row, c + i * c_row, c_row, n, add, 3, columns, 0);
   for (; i < rows; ++i)
-    dot_tile(a + i * a_row, a_row, b, b_row, c + i * c_row, c_row, n, add, 1, columns);
+    dot_tile(a + i * a_row, a_row, b, b_row, c + i * c_row, c_row, n, add, 1, columns, 0);
 }
 
 static void gemm_dot(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
@@ -102,8 +135,8 @@ static void gemm_dot(const REAL *a, size_t a_row, const REAL *b, size_t b_row, R
     const size_t m = smaller(DOT_BLOCK, n - p);
     const int more = add || p > 0;
     size_t j = 0;
-    for (; j + 3 <= columns; j += 3)
-      dot_columns(a + p, a_row, b + j * b_row + p, b_row, c + j, c_row, rows, m, more, 3);
+    for (; j + 4 <= columns; j += 4)
+      dot_columns(a + p, a_row, b + j * b_row + p, b_row, c + j, c_row, rows, m, more, 4);
     for (; j < columns; ++j)
       dot_columns(a + p, a_row, b + j * b_row + p, b_row, c + j, c_row, rows, m, more, 1);
   }
@@ -170,6 +203,12 @@ static void outer_pack_right(REAL *restrict to, const REAL *restrict b, size_t b
 static void outer_pack_left(REAL *restrict to, const REAL *restrict a, size_t a_row,
                             size_t a_column, size_t rows, size_t n) {
   if (rows < OUTER_ROWS) memset(to, 0, n * OUTER_ROWS * sizeof *to);
+  if (a_row == 1 && rows == OUTER_ROWS) { /* along the rows, that memory is read in order */
+    for (size_t p = 0; p < n; ++p)
+#pragma GCC unroll 6
+      for (size_t i = 0; i < OUTER_ROWS; ++i) to[p * OUTER_ROWS + i] = a[i + p * a_column];
+    return;
+  }
   for (size_t i = 0; i < rows; ++i)
     for (size_t p = 0; p < n; ++p) to[p * OUTER_ROWS + i] = a[i * a_row + p * a_column];
 }
