@@ -37,6 +37,12 @@ typedef struct generate_result {
 gl_status generate(model *m, const generate_request *request, generate_result *result,
                    gl_error *err);
 
+/* Slots that generate() would use for n_responses sequences of up to `capacity` positions: `asked`,
+ * or where that is 0 as many as fit into part of `bytes` of backend memory; never more than
+ * n_responses, and 0 if not even one fits. */
+gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t asked,
+                         size_t n_responses, size_t capacity, size_t bytes, gl_error *err);
+
 /* Allocates a result's arrays, zeroed. */
 gl_status generate_result_init(generate_result *r, size_t n_responses, size_t max_tokens,
                                gl_error *err);

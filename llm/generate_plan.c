@@ -114,40 +114,38 @@ static void group_into_jobs(generate_plan *p, const generate_request *q, const g
 /* --- slots --------------------------------------------------------------------------------------
  */
 
-/* Backend memory that a cache of so many slots needs, with the decoding in it. */
-static gl_status slots_need(size_t *bytes, const generate_plan *p, const model *m, size_t slots,
-                            gl_error *err) {
-  memory_plan need;
-  gl_status status = model_memory(&need, model_configuration(m), model_backend(m), 0, 0, 0, slots,
-                                  p->capacity, 0, err);
-  *bytes = status == GL_OK ? need.cache + need.logits : 0;
-  return status;
-}
-
-/* As many slots as were asked for or are needed; where memory decides, the most that fit into part
- * of what is free, found by halving. */
-static gl_status choose_slots(generate_plan *p, const model *m, size_t asked, gl_error *err) {
-  p->slots = asked == 0 || asked > p->n ? p->n : asked;
+/* The most slots that fit, by halving. */
+gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t asked,
+                         size_t n_responses, size_t capacity, size_t bytes, gl_error *err) {
+  *slots = asked == 0 || asked > n_responses ? n_responses : asked;
   if (asked != 0) return GL_OK;
-  backend *b = model_backend(m);
-  size_t total = 0, available = 0, low = 0, high = p->n;
-  b->ops->memory(b, &total, &available);
+  size_t low = 0, high = n_responses;
   while (low < high) {
-    size_t middle = high - (high - low) / 2, bytes = 0;
-    gl_status status = slots_need(&bytes, p, m, middle, err);
+    size_t middle = high - (high - low) / 2;
+    memory_plan need;
+    gl_status status = model_memory(&need, c, b, 0, 0, 0, middle, capacity, 0, err);
     if (status != GL_OK) return status;
-    if (bytes <= available / MEMORY_PART)
+    if (need.cache + need.logits <= bytes / MEMORY_PART)
       low = middle;
     else
       high = middle - 1;
   }
-  if (low == 0)
-    return gl_fail(err, GL_ENOMEM,
-                   "no memory for keys and values of a single sequence of %zu positions (%zu MiB "
-                   "free on %s); lower max_tokens",
-                   p->capacity, available >> 20, b->device);
-  p->slots = low;
+  *slots = low;
   return GL_OK;
+}
+
+static gl_status choose_slots(generate_plan *p, const model *m, size_t asked, gl_error *err) {
+  backend *b = model_backend(m);
+  size_t total = 0, available = 0;
+  if (asked == 0) b->ops->memory(b, &total, &available);
+  gl_status status = generate_slots(&p->slots, model_configuration(m), b, asked, p->n, p->capacity,
+                                    available, err);
+  if (status == GL_OK && p->slots == 0)
+    status = gl_fail(err, GL_ENOMEM,
+                     "no memory for keys and values of a single sequence of %zu positions (%zu MiB "
+                     "free on %s); lower max_tokens",
+                     p->capacity, available >> 20, b->device);
+  return status;
 }
 
 gl_status generate_plan_init(generate_plan *p, const model *m, const generate_request *q,
