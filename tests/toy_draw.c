@@ -7,7 +7,7 @@
 static const double error_rate = 1e-6;
 
 /* The number of a response from its tokens, or k if they are none. */
-static size_t response_number(const toy_tree *t, const int32_t *token, size_t n) {
+static size_t response_number(const response_tree *t, const int32_t *token, size_t n) {
   int32_t at = 0;
   for (size_t i = 0; i < n && at >= 0; ++i)
     at = t->next[(size_t)at * t->vocabulary + (size_t)token[i]];
@@ -231,14 +231,14 @@ static void a_batch_records_both_log_probabilities_of_its_tokens(void) {
 }
 
 /* Position of an edge's token in its response. */
-static size_t depth_of(const toy_tree *t, size_t edge) {
+static size_t depth_of(const response_tree *t, size_t edge) {
   size_t d = 0;
   while (edge / t->vocabulary >= t->level[d + 1]) ++d;
   return d;
 }
 
 /* The law that a batch claims for prompt x: version 0 before position `cut`, version 1 after. */
-static void check_mixed_law(const toy_tree *t, const double *law, const double *old_law,
+static void check_mixed_law(const response_tree *t, const double *law, const double *old_law,
                             const double *new_law, size_t cut) {
   for (size_t e = 0; e < t->n_edges; ++e)
     CU_ASSERT(law[e] == (depth_of(t, e) < cut ? old_law : new_law)[e]);
@@ -251,7 +251,7 @@ static void check_mixed_law(const toy_tree *t, const double *law, const double *
   ASSERT_CLOSE(sum, 1, 1e-13);
 }
 
-static void check_mixed_tokens(const toy_tree *t, const batch *b, const double *law, size_t i,
+static void check_mixed_tokens(const response_tree *t, const batch *b, const double *law, size_t i,
                                size_t cut) {
   int32_t at = 0;
   for (size_t k = b->token_start[i]; k < b->token_start[i + 1]; ++k) {
@@ -266,7 +266,7 @@ static void check_mixed_tokens(const toy_tree *t, const batch *b, const double *
 /* Weights change after three of five positions: fractions 0.5 and up begin at position 3. */
 static void weights_that_change_in_flight_are_recorded_per_token(void) {
   learner_fixture l = learner_open(ending_world, 3);
-  const toy_tree *t = &l.toy->world->tree;
+  const response_tree *t = &l.toy->world->tree;
   const size_t edges = t->n_edges, prompts = l.toy->world->n_prompts, cut = 3;
   double *old_law = fixture_doubles(2 * prompts * edges), *new_law = old_law + prompts * edges;
   double metrics[METRIC_COUNT];

@@ -10,7 +10,7 @@
 enum { MAX_EDGES = 512 };
 
 /* A random conditional law on every node; entity tells laws apart. */
-static void random_law(const toy_tree *t, uint64_t entity, double *p, double *logp) {
+static void random_law(const response_tree *t, uint64_t entity, double *p, double *logp) {
   for (size_t n = 0; n < t->n_nodes; ++n) {
     double sum = 0;
     for (size_t e = n * t->vocabulary; e < (n + 1) * t->vocabulary; ++e)
@@ -22,7 +22,7 @@ static void random_law(const toy_tree *t, uint64_t entity, double *p, double *lo
   }
 }
 
-static double log_response(const toy_tree *t, const double *logp, size_t y) {
+static double log_response(const response_tree *t, const double *logp, size_t y) {
   double sum = 0;
   for (size_t i = 0; i < (size_t)t->length[y]; ++i) sum += logp[t->path[y * t->horizon + i]];
   return sum;
@@ -30,9 +30,9 @@ static double log_response(const toy_tree *t, const double *logp, size_t y) {
 
 /* The walks over the tree against sums over the list of responses. */
 static void check_against_enumeration(size_t vocabulary, size_t horizon, int has_end) {
-  toy_tree t;
+  response_tree t;
   gl_error err = {0};
-  CU_ASSERT_FATAL(toy_tree_init(&t, vocabulary, horizon, has_end, &err) == GL_OK);
+  CU_ASSERT_FATAL(response_tree_init(&t, vocabulary, horizon, has_end, &err) == GL_OK);
   double p[MAX_EDGES], logp[MAX_EDGES], q[MAX_EDGES], logq[MAX_EDGES], reach[MAX_EDGES];
   double value[MAX_EDGES];
   CU_ASSERT_FATAL(t.n_edges <= MAX_EDGES && t.n_responses <= MAX_EDGES);
@@ -55,7 +55,7 @@ static void check_against_enumeration(size_t vocabulary, size_t horizon, int has
   ASSERT_CLOSE(toy_exact_entropy(&t, p, logp, reach), entropy / length, 1e-13);
   ASSERT_CLOSE(toy_exact_log_collision(&t, logq, reach), log(collision), 1e-13);
   CU_ASSERT(toy_exact_kl(&t, p, logp, logp, reach) == 0);
-  toy_tree_fini(&t);
+  response_tree_fini(&t);
 }
 
 static void tree_walks_agree_with_sums_over_responses(void) {
@@ -66,9 +66,9 @@ static void tree_walks_agree_with_sums_over_responses(void) {
 }
 
 static void responses_with_an_end_token_are_counted_and_ordered_by_length(void) {
-  toy_tree t;
+  response_tree t;
   gl_error err = {0};
-  CU_ASSERT_FATAL(toy_tree_init(&t, 3, 3, 1, &err) == GL_OK);
+  CU_ASSERT_FATAL(response_tree_init(&t, 3, 3, 1, &err) == GL_OK);
   /* Two letters: 1 + 2 responses that end early, 4 prefixes of two letters x 3 last tokens. */
   CU_ASSERT(t.n_responses == 15 && t.n_nodes == 7);
   for (size_t y = 1; y < t.n_responses; ++y) CU_ASSERT(t.length[y] >= t.length[y - 1]);
@@ -77,26 +77,26 @@ static void responses_with_an_end_token_are_counted_and_ordered_by_length(void) 
     for (size_t i = 0; i < (size_t)t.length[y]; ++i) at = t.next[t.path[y * t.horizon + i]];
     CU_ASSERT(at == ~(int32_t)y);
   }
-  toy_tree_fini(&t);
+  response_tree_fini(&t);
 }
 
 static void a_tree_beyond_the_limit_is_refused(void) {
-  toy_tree t;
+  response_tree t;
   gl_error err = {0};
-  CU_ASSERT(toy_tree_init(&t, 10, 12, 0, &err) == GL_EINPUT);
+  CU_ASSERT(response_tree_init(&t, 10, 12, 0, &err) == GL_EINPUT);
   CU_ASSERT(strstr(err.text, "make the vocabulary or the horizon smaller") != NULL);
   gl_error_clear(&err);
-  CU_ASSERT(toy_tree_init(&t, 1, 100000000, 0, &err) == GL_EINPUT);
+  CU_ASSERT(response_tree_init(&t, 1, 100000000, 0, &err) == GL_EINPUT);
 }
 
 static void kl_is_infinite_where_the_sampler_lacks_a_token_and_finite_the_other_way(void) {
-  toy_tree t;
+  response_tree t;
   gl_error err = {0};
-  CU_ASSERT_FATAL(toy_tree_init(&t, 2, 1, 0, &err) == GL_OK);
+  CU_ASSERT_FATAL(response_tree_init(&t, 2, 1, 0, &err) == GL_OK);
   double p[] = {0.5, 0.5}, lp[] = {log(0.5), log(0.5)}, q[] = {1, 0}, lq[] = {0, -INFINITY}, r[1];
   CU_ASSERT(toy_exact_kl(&t, p, lp, lq, r) == INFINITY);
   ASSERT_CLOSE(toy_exact_kl(&t, q, lq, lp, r), log(2), 1e-15);
-  toy_tree_fini(&t);
+  response_tree_fini(&t);
 }
 
 static void sgd_with_momentum_follows_the_hand_formula(void) {

@@ -7,7 +7,7 @@
 /* One group of the given responses to prompt x under the sampler's log-probabilities over edges. */
 static batch batch_of(const toy_world *w, size_t x, const size_t *response, size_t n,
                       const double *logq) {
-  const toy_tree *t = &w->tree;
+  const response_tree *t = &w->tree;
   size_t lengths[8];
   batch b = {0};
   gl_error err = {0};
@@ -28,7 +28,7 @@ static batch batch_of(const toy_world *w, size_t x, const size_t *response, size
   return b;
 }
 
-static double log_response(const toy_tree *t, const double *edge, size_t y) {
+static double log_response(const response_tree *t, const double *edge, size_t y) {
   double sum = 0;
   for (size_t i = 0; i < (size_t)t->length[y]; ++i) sum += edge[t->path[y * t->horizon + i]];
   return sum;

@@ -1,12 +1,12 @@
 /* The rewards of sequence worlds against their definitions, written another way, and cases worked
  * by hand. */
+#include "core/sequence_task.h"
 #include "tests/toy_fixture.h"
-#include "toy/tasks.h"
 
 enum { LONGEST = 8 };
 
 /* Content of response y: its letters without the end token. Returns their number. */
-static size_t content(const toy_tree *t, size_t y, size_t letters, size_t token[LONGEST]) {
+static size_t content(const response_tree *t, size_t y, size_t letters, size_t token[LONGEST]) {
   size_t n = 0;
   for (size_t i = 0; i < (size_t)t->length[y]; ++i) {
     size_t a = (size_t)t->path[y * t->horizon + i] % t->vocabulary;
@@ -21,7 +21,7 @@ static double reward_of(const world_fixture *f, size_t x, size_t y) {
 
 /* The response with this content, digits '0'..; the end token follows where there is room. */
 static size_t response(const world_fixture *f, const char *digits) {
-  const toy_tree *t = &f->world->tree;
+  const response_tree *t = &f->world->tree;
   size_t token[LONGEST], letters = t->vocabulary - (t->has_end ? 1 : 0);
   for (size_t y = 0; y < f->k; ++y) {
     size_t n = content(t, y, letters, token), same = n == strlen(digits);
@@ -178,7 +178,7 @@ static void needle_rewards_the_longest_beginning_that_occurs(void) {
   world_close(&f);
 }
 
-SUITE(toy_tasks, "toy: tasks", TEST(sum_mod_rewards_the_right_remainder),
+SUITE(sequence_tasks, "toy: tasks", TEST(sum_mod_rewards_the_right_remainder),
       TEST(parity_counts_the_ones), TEST(parity_of_two_letters_is_solved_by_half_of_all_responses),
       TEST(sorted_wants_order_and_a_number_of_distinct_letters),
       TEST(target_counts_positions_that_match_one_hidden_sequence),

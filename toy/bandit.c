@@ -76,7 +76,7 @@ gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section,
   int listed = rewards != NULL && cfg_kind_of(rewards) == CFG_LIST && cfg_size(rewards) > 0;
   int nested = listed && cfg_kind_of(cfg_at(rewards, 0)) == CFG_LIST;
   size_t arms = nested ? cfg_size(cfg_at(rewards, 0)) : listed ? cfg_size(rewards) : 10;
-  size_t given = cfg_count(r, "arms", arms, 1, TOY_MAX_RESPONSES);
+  size_t given = cfg_count(r, "arms", arms, 1, TREE_MAX_RESPONSES);
   w->n_prompts = cfg_count(r, "contexts", nested ? cfg_size(rewards) : 1, 1, MAX_CONTEXTS);
   const cfg_node *noise = cfg_child(r, "noise");
   if (r->status != GL_OK) return r->status;
@@ -90,7 +90,7 @@ gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section,
   if (nested && w->n_prompts != cfg_size(rewards))
     return cfg_fail(cfg_find(section, "contexts"), err,
                     "contexts is %zu, but rewards has %zu lists", w->n_prompts, cfg_size(rewards));
-  gl_status status = toy_tree_init(&w->tree, given, 1, 0, err);
+  gl_status status = response_tree_init(&w->tree, given, 1, 0, err);
   if (status == GL_OK) status = toy_reserve_rewards(w, section, err);
   if (status != GL_OK) return status;
   if (!listed)

@@ -37,7 +37,7 @@ static gl_status check_request(const toy_learner *l, const draw_request *r, cons
 }
 
 static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
-  const toy_tree *t = &l->world->tree;
+  const response_tree *t = &l->world->tree;
   size_t n = r->n_groups * r->group_size;
   size_t *lengths = calloc(n, sizeof *lengths);
   if (lengths == NULL) return gl_fail_memory(err, "a batch");
@@ -55,7 +55,7 @@ static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl
 
 /* The law of positions [first, last) into the batch's record of what was drawn from. */
 static void record_law(toy_learner *l, batch *b, size_t first, size_t last) {
-  const toy_tree *t = &l->world->tree;
+  const response_tree *t = &l->world->tree;
   const size_t from = t->level[first] * t->vocabulary, to = t->level[last] * t->vocabulary;
   for (size_t x = 0; x < l->world->n_prompts; ++x)
     if (l->slot[x] != SIZE_MAX)
@@ -80,7 +80,7 @@ static size_t invert(const double *logp, size_t n, double u) {
 /* Draws positions [first, last) of response i of prompt x, walking first through what it has. */
 static void draw_response(toy_learner *l, batch *b, size_t i, size_t x, int64_t version,
                           size_t first, size_t last) {
-  const toy_tree *t = &l->world->tree;
+  const response_tree *t = &l->world->tree;
   const size_t v = t->vocabulary, start = b->token_start[i];
   const int truncates = sampling_truncates(&l->world->sampling, v);
   const rng_stream stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id);
@@ -142,7 +142,7 @@ static gl_status compact(batch *b, size_t group_size, const size_t *lengths, gl_
 }
 
 static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
-  const toy_tree *t = &l->world->tree;
+  const response_tree *t = &l->world->tree;
   size_t *lengths = calloc(b->n_responses, sizeof *lengths);
   if (lengths == NULL) return gl_fail_memory(err, "a batch");
   for (size_t i = 0; i < b->n_responses; ++i) {

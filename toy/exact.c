@@ -3,14 +3,14 @@
 #include <math.h>
 
 /* The probability of reaching each node. Parents come before children, so one pass suffices. */
-static void reach_nodes(const toy_tree *t, const double *p, double *reach) {
+static void reach_nodes(const response_tree *t, const double *p, double *reach) {
   reach[0] = 1;
   size_t inner = t->horizon > 1 ? t->level[t->horizon - 1] : 0;
   for (size_t e = 0; e < inner * t->vocabulary; ++e)
     if (t->next[e] >= 0) reach[t->next[e]] = reach[e / t->vocabulary] * p[e];
 }
 
-double toy_exact_mean(const toy_tree *t, const double *p, const double *value, double *reach) {
+double toy_exact_mean(const response_tree *t, const double *p, const double *value, double *reach) {
   double sum = 0;
   reach_nodes(t, p, reach);
   for (size_t n = 0; n < t->n_nodes; ++n) {
@@ -22,7 +22,8 @@ double toy_exact_mean(const toy_tree *t, const double *p, const double *value, d
   return sum;
 }
 
-double toy_exact_entropy(const toy_tree *t, const double *p, const double *logp, double *reach) {
+double toy_exact_entropy(const response_tree *t, const double *p, const double *logp,
+                         double *reach) {
   double entropy = 0, length = 0;
   reach_nodes(t, p, reach);
   for (size_t n = 0; n < t->n_nodes; ++n) {
@@ -35,7 +36,7 @@ double toy_exact_entropy(const toy_tree *t, const double *p, const double *logp,
   return entropy / length;
 }
 
-double toy_exact_kl(const toy_tree *t, const double *p, const double *logp, const double *logq,
+double toy_exact_kl(const response_tree *t, const double *p, const double *logp, const double *logq,
                     double *reach) {
   double kl = 0;
   reach_nodes(t, p, reach);
@@ -49,7 +50,7 @@ double toy_exact_kl(const toy_tree *t, const double *p, const double *logp, cons
   return kl < 0 ? 0 : kl; /* rounding only: KL is never negative */
 }
 
-double toy_exact_log_collision(const toy_tree *t, const double *logq, double *below) {
+double toy_exact_log_collision(const response_tree *t, const double *logq, double *below) {
   for (size_t n = t->n_nodes; n-- > 0;) {
     double sum = 0;
     for (size_t e = n * t->vocabulary; e < (n + 1) * t->vocabulary; ++e)

@@ -133,7 +133,7 @@ static gl_status parse_template(template_spec *t, const cfg_node *node, const ch
 
 /* State of every node, from its parent's. */
 static node_state *node_states(const toy_features_context *in, gl_error *err) {
-  const toy_tree *t = in->tree;
+  const response_tree *t = in->tree;
   node_state *s = calloc(t->n_nodes, sizeof *s);
   if (s == NULL) {
     gl_fail_memory(err, "a toy world's features");

@@ -10,7 +10,7 @@
 #define GEPOLAB_TOY_FEATURES_H
 
 #include "core/config.h"
-#include "toy/tree.h"
+#include "core/response_tree.h"
 
 typedef enum toy_features_kind { TOY_TABULAR, TOY_TEMPLATES, TOY_DENSE } toy_features_kind;
 
@@ -25,7 +25,7 @@ typedef struct toy_features {
 
 /* What features are computed from besides the tree. */
 typedef struct toy_features_context {
-  const toy_tree *tree;
+  const response_tree *tree;
   size_t n_prompts;
   size_t modulus; /* of the attributes sum and remainder */
   uint64_t seed;

@@ -43,7 +43,7 @@ double toy_learner_return(toy_learner *l) {
  * lowest. NaN parameters have none. */
 static double greedy_return(toy_learner *l) {
   const toy_world *w = l->world;
-  const toy_tree *t = &w->tree;
+  const response_tree *t = &w->tree;
   double sum = 0;
   for (size_t x = 0; x < w->n_prompts; ++x) {
     const double *p = toy_learner_at(l, x)->p;
@@ -97,7 +97,7 @@ static void learner_free(void *self) {
 }
 
 static gl_status allocate(toy_learner *l, gl_error *err) {
-  const toy_tree *t = &l->world->tree;
+  const response_tree *t = &l->world->tree;
   const size_t prompts = l->world->n_prompts, n = l->world->features.n_parameters;
   l->theta = calloc(n, sizeof *l->theta);
   l->direction = calloc(n, sizeof *l->direction);

@@ -16,7 +16,7 @@
  */
 
 /* Writes the edges of a response's n tokens; 0 unless they are exactly one response. */
-static int walk(const toy_tree *t, const int32_t *token, size_t n, size_t *edge) {
+static int walk(const response_tree *t, const int32_t *token, size_t n, size_t *edge) {
   int32_t at = 0;
   for (size_t k = 0; k < n; ++k) {
     if (at < 0 || token[k] < 0 || (size_t)token[k] >= t->vocabulary) return 0;
@@ -28,7 +28,7 @@ static int walk(const toy_tree *t, const int32_t *token, size_t n, size_t *edge)
 
 static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t i0, size_t k0,
                               gl_error *err) {
-  const toy_tree *t = &l->world->tree;
+  const response_tree *t = &l->world->tree;
   token_set *s = &l->all;
   const int truncated = l->world->sampling.weights == SAMPLING_TRUNCATED;
   if (toy_learner_slots(l, b) * t->n_edges != b->n_aux || b->n_aux == 0)
@@ -65,7 +65,7 @@ static int wants_collisions(const policy_row *row) {
 
 /* log sum_y q(y)^2 of each group, under the law that the weights see. */
 static void collisions(toy_learner *l, token_set *s) {
-  const toy_tree *t = &l->world->tree;
+  const response_tree *t = &l->world->tree;
   const int truncate = l->world->sampling.weights == SAMPLING_TRUNCATED;
   for (size_t g = 0; g < s->n_groups; ++g) {
     size_t same = 0;
@@ -224,7 +224,7 @@ typedef struct prompt_facts {
 
 static prompt_facts measure(toy_learner *l, size_t x, const double *logq) {
   const toy_world *w = l->world;
-  const toy_tree *t = &w->tree;
+  const response_tree *t = &w->tree;
   const prompt_cache *c = toy_learner_at(l, x);
   prompt_facts f = {
       .entropy = toy_exact_entropy(t, c->p, c->logp, l->reach),

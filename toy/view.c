@@ -22,7 +22,7 @@ static void view_rewards(const void *self, size_t x, double *reward) {
 }
 
 /* Copies what each response meets on its way through a table over edges. */
-static void along_paths(const toy_tree *t, const double *edge, double *logp) {
+static void along_paths(const response_tree *t, const double *edge, double *logp) {
   for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
     logp[i] = t->path[i] < 0 ? 0 : edge[t->path[i]];
 }
@@ -70,7 +70,7 @@ static double *edge_probabilities(const toy_world *w, const double *theta, size_
 static gl_status view_accumulate_score(const void *self, const double *theta, size_t x,
                                        const double *coefficient, double *grad, gl_error *err) {
   const toy_world *w = self;
-  const toy_tree *t = &w->tree;
+  const response_tree *t = &w->tree;
   double *p = edge_probabilities(w, theta, x);
   double *through = calloc(t->n_edges, sizeof *through);
   if (p == NULL || through == NULL) {
@@ -93,7 +93,7 @@ static gl_status view_accumulate_score(const void *self, const double *theta, si
 static gl_status view_sequence_scores(const void *self, const double *theta, size_t x,
                                       double *score, gl_error *err) {
   const toy_world *w = self;
-  const toy_tree *t = &w->tree;
+  const response_tree *t = &w->tree;
   const size_t n = w->features.n_parameters;
   double *p = edge_probabilities(w, theta, x);
   if (p == NULL) return gl_fail_memory(err, "scores");

@@ -151,7 +151,7 @@ gl_status toy_world_new(toy_world **out, const cfg_node *world, const cfg_node *
 
 void toy_world_free(toy_world *w) {
   if (w == NULL) return;
-  toy_tree_fini(&w->tree);
+  response_tree_fini(&w->tree);
   toy_features_fini(&w->features);
   free(w->reward);
   free(w->init_theta);
@@ -167,7 +167,8 @@ void toy_world_initial(const toy_world *w, uint64_t seed, double *theta) {
 }
 
 /* Probability mass under every node, from response probabilities; children first. */
-static void masses(const toy_tree *t, const double *probs, double *edge_mass, double *node_mass) {
+static void masses(const response_tree *t, const double *probs, double *edge_mass,
+                   double *node_mass) {
   for (size_t n = t->n_nodes; n-- > 0;) {
     node_mass[n] = 0;
     for (size_t e = n * t->vocabulary; e < (n + 1) * t->vocabulary; ++e) {
@@ -179,7 +180,7 @@ static void masses(const toy_tree *t, const double *probs, double *edge_mass, do
 
 gl_status toy_world_set_probs(const toy_world *w, size_t x, const double *probs, size_t n,
                               double *theta, gl_error *err) {
-  const toy_tree *t = &w->tree;
+  const response_tree *t = &w->tree;
   if (w->features.kind != TOY_TABULAR)
     return gl_fail(err, GL_EINPUT,
                    "a log-linear policy cannot hold arbitrary probabilities; use policy: {kind: "

@@ -2,17 +2,17 @@
 #ifndef GEPOLAB_TOY_WORLD_H
 #define GEPOLAB_TOY_WORLD_H
 
+#include "core/response_tree.h"
 #include "core/sampling.h"
 #include "toy/features.h"
 #include "toy/toy.h"
-#include "toy/tree.h"
 
 typedef enum toy_noise { NOISE_NONE, NOISE_BERNOULLI, NOISE_GAUSSIAN } toy_noise;
 typedef enum toy_init { INIT_ZEROS, INIT_NORMAL, INIT_PROBS } toy_init;
 typedef enum toy_reference { REFERENCE_INITIAL, REFERENCE_UNIFORM } toy_reference;
 
 struct toy_world {
-  toy_tree tree;
+  response_tree tree;
   size_t n_prompts;
   double *reward; /* [n_prompts * n_responses] mean rewards */
   toy_noise noise;

@@ -1,4 +1,4 @@
-#include "toy/tasks.h"
+#include "core/sequence_task.h"
 
 #include "core/rng.h"
 
@@ -7,12 +7,39 @@
 /* Entity of RNG_WORLD for hidden sequences. */
 enum { HIDDEN_ENTITY = 2 };
 
-const char *const toy_task_names[N_TASKS] = {"target", "sum_mod", "parity", "sorted", "needle"};
+const char *const sequence_task_names[N_TASKS] = {"target", "sum_mod", "parity", "sorted",
+                                                  "needle"};
 
 typedef struct sequence {
   const size_t *token;
   size_t n;
 } sequence;
+
+gl_status sequence_section_read(sequence_section *out, cfg_reader *r) {
+  static const char *const gradings[] = {"exact", "graded"};
+  sequence_section s = {0};
+  s.vocabulary = cfg_count(r, "vocabulary", 4, 1, TREE_MAX_RESPONSES);
+  s.horizon = cfg_count(r, "horizon", 4, 1, TREE_MAX_PATH);
+  s.has_end = cfg_bool(r, "end_token", 0);
+  s.n_prompts = cfg_count(r, "prompts", 4, 1, SEQUENCE_MAX_PROMPTS);
+  s.task.task = (sequence_task)cfg_choice(r, "task", TASK_SUM_MOD, sequence_task_names, N_TASKS);
+  s.task.graded = cfg_choice(r, "reward", 0, gradings, 2);
+  s.task.modulus = cfg_count(r, "modulus", s.vocabulary, 1, TREE_MAX_RESPONSES);
+  s.task.needle_length = cfg_count(r, "needle_length", s.horizon < 2 ? 1 : 2, 1, s.horizon);
+  *out = s;
+  return r->status;
+}
+
+gl_status sequence_section_tree(response_tree *tree, const sequence_section *s,
+                                const cfg_node *section, gl_error *err) {
+  gl_error why = {0};
+  gl_status status =
+      response_tree_init(tree, s->vocabulary + (s->has_end ? 1 : 0), s->horizon, s->has_end, &why);
+  if (status != GL_EINPUT) return status == GL_OK ? GL_OK : gl_fail(err, status, "%s", why.text);
+  const cfg_node *place = cfg_find(section, "horizon");
+  if (place == NULL) place = cfg_find(section, "vocabulary");
+  return cfg_fail(place != NULL ? place : section, err, "%s", why.text);
+}
 
 static double score_target(sequence y, sequence hidden) {
   size_t longer = y.n > hidden.n ? y.n : hidden.n, same = 0;
@@ -59,10 +86,10 @@ static double score_needle(sequence y, sequence needle) {
 }
 
 /* The hidden sequence of prompt x: its length (variable where responses are) and its tokens. */
-static sequence hide(const toy_task_spec *spec, const toy_tree *tree, size_t letters, uint64_t seed,
-                     size_t x, size_t *token) {
+static sequence hide(const sequence_task_spec *spec, const response_tree *tree, size_t letters,
+                     uint64_t seed, size_t x, size_t *token) {
   rng_stream stream = rng_stream_at(seed, RNG_WORLD, HIDDEN_ENTITY);
-  uint64_t first = (uint64_t)x * (TOY_MAX_PATH + 1);
+  uint64_t first = (uint64_t)x * (TREE_MAX_PATH + 1);
   size_t n = tree->horizon;
   if (spec->task == TASK_NEEDLE) n = spec->needle_length;
   if (spec->task == TASK_TARGET && tree->has_end)
@@ -72,8 +99,8 @@ static sequence hide(const toy_task_spec *spec, const toy_tree *tree, size_t let
   return (sequence){token, n};
 }
 
-static double score(const toy_task_spec *spec, const toy_tree *tree, size_t letters, size_t x,
-                    sequence y, sequence hidden) {
+static double score(const sequence_task_spec *spec, const response_tree *tree, size_t letters,
+                    size_t x, sequence y, sequence hidden) {
   switch (spec->task) {
   case TASK_TARGET:
     return score_target(y, hidden);
@@ -91,15 +118,15 @@ static double score(const toy_task_spec *spec, const toy_tree *tree, size_t lett
   return 0;
 }
 
-gl_status toy_task_rewards(const toy_task_spec *spec, const toy_tree *tree, size_t n_prompts,
-                           uint64_t seed, double *reward, gl_error *err) {
+gl_status sequence_task_rewards(const sequence_task_spec *spec, const response_tree *tree,
+                                size_t n_prompts, uint64_t seed, double *reward, gl_error *err) {
   size_t letters = tree->vocabulary - (tree->has_end ? 1 : 0), length = tree->horizon;
   size_t *hidden_token = calloc(length, sizeof *hidden_token),
          *token = calloc(length, sizeof *token);
   if (hidden_token == NULL || token == NULL) {
     free(hidden_token);
     free(token);
-    return gl_fail_memory(err, "a toy world's rewards");
+    return gl_fail_memory(err, "the rewards of responses");
   }
   for (size_t x = 0; x < n_prompts; ++x) {
     sequence hidden = hide(spec, tree, letters, seed, x, hidden_token);
