@@ -11,9 +11,16 @@ static int same(answer_span a, answer_span b, int depth);
 /* --- text ----------------------------------------------------------------------------------------
  */
 
-/* The next character that counts, braces around it taken away; '\0' at the end. */
-static char next_character(answer_span *s) {
-  *s = answer_trim(*s);
+/* The next character that counts, braces around it taken away; '\0' at the end. White space counts
+ * only between digits: `last` is the character before. */
+static char next_character(answer_span *s, char last) {
+  answer_span rest = answer_trim(*s);
+  if (rest.n < s->n && answer_is_digit(last) && rest.n > 0 && answer_is_digit(*rest.at) &&
+      rest.at != s->at) {
+    *s = rest;
+    return ' ';
+  }
+  *s = rest;
   if (s->n == 0) return '\0';
   size_t n = 1, at = 0;
   if (s->n >= 3 && s->at[0] == '{' && s->at[2] == '}' && !answer_is_any(s->at[1], "{}\\"))
@@ -27,41 +34,56 @@ static char next_character(answer_span *s) {
 static int same_text(answer_span a, answer_span b) {
   if (a.n > 0 && *a.at == '+') ++a.at, --a.n;
   if (b.n > 0 && *b.at == '+') ++b.at, --b.n;
-  for (;;) {
-    char x = next_character(&a), y = next_character(&b);
+  for (char x = '\0';;) {
+    char last = x, y = next_character(&b, last);
+    x = next_character(&a, last);
     if (x != y) return 0;
-    if (a.n == 0 || b.n == 0) {
-      a = answer_trim(a);
-      b = answer_trim(b);
-      return a.n == 0 && b.n == 0;
-    }
+    if (answer_trim(a).n == 0 || answer_trim(b).n == 0) return answer_trim(a).n == answer_trim(b).n;
   }
 }
 
 /* --- values --------------------------------------------------------------------------------------
  */
 
-/* Digits of a bare decimal number before and after its point, without zeros that say nothing. */
+/* A bare decimal number's digits without zeros that say nothing. Commas are passed over: that they
+ * stand between thousands has been seen when the number was evaluated. */
 typedef struct literal {
-  int negative;
-  answer_span whole, places;
+  answer_span s;
+  int negative, in_places, failed;
 } literal;
 
-static int read_literal(answer_span s, literal *out) {
-  out->negative = s.n > 0 && *s.at == '-';
-  if (s.n > 0 && (*s.at == '-' || *s.at == '+')) ++s.at, --s.n;
-  while (s.n > 1 && *s.at == '0') ++s.at, --s.n;
-  size_t n = 0;
-  while (n < s.n && answer_is_digit(s.at[n])) ++n;
-  out->whole = (answer_span){s.at, n};
-  if (n < s.n && s.at[n] == '.') {
-    while (s.n > n + 1 && s.at[s.n - 1] == '0') --s.n;
-    out->places = (answer_span){s.at + n + 1, s.n - n - 1};
-  } else
-    out->places = (answer_span){s.at + n, s.n - n};
-  for (size_t i = 0; i < out->places.n; ++i)
-    if (!answer_is_digit(out->places.at[i])) return 0;
-  return s.n > 0 && (n == s.n || s.at[n] == '.');
+static literal literal_of(answer_span s) {
+  literal l = {.s = s, .negative = s.n > 0 && *s.at == '-'};
+  if (l.s.n > 0 && (*l.s.at == '-' || *l.s.at == '+')) ++l.s.at, --l.s.n;
+  while (l.s.n > 0 && answer_is_any(*l.s.at, "0,")) ++l.s.at, --l.s.n;
+  if (memchr(l.s.at, '.', l.s.n) != NULL)
+    while (l.s.n > 0 && l.s.at[l.s.n - 1] == '0') --l.s.n;
+  if (l.s.n > 0 && l.s.at[l.s.n - 1] == '.') --l.s.n;
+  return l;
+}
+
+/* The next digit or point; '\0' at the end. What is neither makes it fail. */
+static char next_digit(literal *l) {
+  while (l->s.n > 0 && *l->s.at == ',') ++l->s.at, --l->s.n;
+  if (l->s.n == 0) return '\0';
+  char c = *l->s.at;
+  ++l->s.at, --l->s.n;
+  l->failed |= !answer_is_digit(c) && (c != '.' || l->in_places);
+  l->in_places |= c == '.';
+  return c;
+}
+
+/* 1 or 0 for two bare numbers of any length, -1 if one of them is something else. */
+static int same_literal(answer_span a, answer_span b) {
+  literal l = literal_of(a), m = literal_of(b);
+  int same_digits = 1;
+  for (char x = '1', y = '1'; x != '\0' || y != '\0';) {
+    x = next_digit(&l);
+    y = next_digit(&m);
+    same_digits &= x == y;
+  }
+  if (l.failed || m.failed) return -1;
+  return same_digits && l.negative == m.negative;
 }
 
 static int same_span(answer_span a, answer_span b) {
@@ -79,12 +101,11 @@ static int rounds_to(answer_value x, answer_value y) {
 }
 
 static int same_number(answer_span a, answer_value x, answer_span b, answer_value y) {
-  literal l, m;
   if (x.exact && y.exact && rational_equal(x.q, y.q)) return 1;
-  if (x.exact && y.exact) return rounds_to(x, y) || rounds_to(y, x);
-  if (read_literal(a, &l) && read_literal(b, &m)) /* more digits than an exact value holds */
-    return l.negative == m.negative && same_span(l.whole, m.whole) && same_span(l.places, m.places);
-  return nearly(x.x, y.x, 1e-12) || rounds_to(x, y) || rounds_to(y, x);
+  if (rounds_to(x, y) || rounds_to(y, x)) return 1;
+  if (x.exact && y.exact) return 0;
+  int same_digits = same_literal(a, b); /* there may be more of them than an exact value holds */
+  return same_digits >= 0 ? same_digits : nearly(x.x, y.x, 1e-12);
 }
 
 static int only_letters(answer_span s) {
@@ -279,16 +300,25 @@ static int same_union(answer_span a, answer_span b, int depth) {
   return n > 1 && n == split(b, "\\cup", y) && same_in_any_order(x, y, n, depth);
 }
 
+/* Brackets around one thing mean nothing, but two kinds of them are not the same. */
+static int same_inside(answer_span a, enclosure kind_a, answer_span in_a, answer_span b,
+                       enclosure kind_b, answer_span in_b, int depth) {
+  int wraps_a = kind_a != BARE && kind_a != MATRIX, wraps_b = kind_b != BARE && kind_b != MATRIX;
+  if (wraps_a && wraps_b && kind_a != kind_b) return 0;
+  return (wraps_a || wraps_b) && same(wraps_a ? in_a : a, wraps_b ? in_b : b, depth + 1);
+}
+
 static int same_parts(answer_span a, answer_span b, int depth) {
   answer_span in_a, in_b, x[MAX_PARTS], y[MAX_PARTS];
   enclosure kind_a = enclosed(a, &in_a), kind_b = enclosed(b, &in_b);
-  if (kind_a == MATRIX || kind_b == MATRIX)
-    return kind_a == kind_b && same_matrix(in_a, in_b, depth);
-  size_t n = split(in_a, ",;", x), m = split(in_b, ",;", y);
-  if (n == 1 && m == 1 && (kind_a != BARE || kind_b != BARE))
-    return (kind_a == kind_b || kind_a == BARE || kind_b == BARE) && same(in_a, in_b, depth + 1);
+  if (kind_a == MATRIX && kind_b == MATRIX) return same_matrix(in_a, in_b, depth);
+  size_t n = kind_a == MATRIX ? 1 : split(in_a, ",;", x),
+         m = kind_b == MATRIX ? 1 : split(in_b, ",;", y);
+  if (n == 1 && m == 1) return same_inside(a, kind_a, in_a, b, kind_b, in_b, depth);
   if (n != m || n < 2) return 0;
-  if (kind_a != kind_b && kind_a != BARE && kind_b != BARE) return 0;
+  if (kind_a != kind_b && !(kind_a == BARE && (kind_b == SET || kind_b == TUPLE)) &&
+      !(kind_b == BARE && (kind_a == SET || kind_a == TUPLE)))
+    return 0; /* a list without brackets may be a set's or a tuple's, not an interval */
   int ordered = (kind_a != SET && kind_a != BARE) || (kind_b != SET && kind_b != BARE);
   return ordered ? same_in_order(x, y, n, depth) : same_in_any_order(x, y, n, depth);
 }

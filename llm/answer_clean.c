@@ -1,6 +1,7 @@
 /* Cleaning: everything that makes two writings of one answer differ and means nothing. */
 #include "llm/answer_internal.h"
 
+#include <stdint.h>
 #include <string.h>
 
 /* --- putting -------------------------------------------------------------------------------------
@@ -77,18 +78,27 @@ static int looks_like_unit(answer_span s) {
   return letters;
 }
 
-/* Behind a unit: an exponent, white space, the end or a comma. Its length, or SIZE_MAX if something
- * else stands there. */
+/* Behind a unit: an exponent of 2 or 3, white space, the end or a comma. Its length, or SIZE_MAX if
+ * something else stands there. */
 static size_t after_unit(answer_span s) {
   size_t i = 0;
-  while (i < s.n && answer_is_any(s.at[i], " ^{}23.$~")) ++i;
-  if (i < s.n && s.at[i] != ',') return (size_t)-1;
-  return i;
+  while (i < s.n && answer_is_any(s.at[i], " .$~")) ++i;
+  if (i < s.n && s.at[i] == '^') {
+    ++i;
+    while (i < s.n && answer_is_any(s.at[i], " {}23.$~")) ++i;
+  }
+  return i == s.n || s.at[i] == ',' ? i : SIZE_MAX;
 }
 
+/* Whether the text can have a unit behind it: a number, a bracket or pi. */
 static int ends_like_number(const char *text, size_t n) {
   while (n > 0 && text[n - 1] == ' ') --n;
+  if (n >= 3 && memcmp(text + n - 3, "\\pi", 3) == 0) return 1;
   return n > 0 && (answer_is_digit(text[n - 1]) || answer_is_any(text[n - 1], ")}%"));
+}
+
+static int is_conjunction(answer_span word) {
+  return answer_is(word, "and") || answer_is(word, "or") || answer_is(word, ", and");
 }
 
 /* \text{...}: a unit goes, "and" and "or" are commas, other words stay. */
@@ -98,13 +108,13 @@ static void put_words(cleaner *c, int may_be_unit) {
   answer_span inside = group(c->in, &whole), word = answer_trim(inside);
   skip(c, whole);
   size_t behind = after_unit(c->in);
-  if (may_be_unit && ends_like_number(c->out->data, c->out->n) && behind != (size_t)-1 &&
-      looks_like_unit(word)) {
+  if (may_be_unit && behind != SIZE_MAX && !is_conjunction(word) && looks_like_unit(word) &&
+      ends_like_number(c->out->data, c->out->n)) {
     skip(c, behind);
     return;
   }
   put_space(c);
-  if (answer_is(word, "and") || answer_is(word, "or") || answer_is(word, ", and"))
+  if (is_conjunction(word))
     put_text(c, ",");
   else if (c->depth < 8) {
     cleaner nested = {word, c->out, c->matrices, c->depth + 1, 0};

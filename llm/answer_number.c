@@ -58,13 +58,12 @@ answer_value answer_factorial(answer_value a) {
 }
 
 answer_value answer_binomial(answer_value n, answer_value k) {
-  if (!n.exact || !k.exact || n.q.den != 1 || k.q.den != 1 || k.q.num < 0 || n.q.num < k.q.num ||
-      k.q.num > 1000)
-    return answer_of_double(NAN);
+  if (!k.exact || k.q.den != 1 || k.q.num < 0 || k.q.num > 1000) return answer_of_double(NAN);
   answer_value value = answer_of_rational((rational){1, 1});
-  for (int64_t i = 1; i <= k.q.num; ++i) {
-    value = answer_apply('*', value, answer_of_rational((rational){n.q.num - k.q.num + i, 1}));
-    value = answer_apply('/', value, answer_of_rational((rational){i, 1}));
+  for (int64_t i = 1; i <= k.q.num; ++i) { /* (n - k + i) / i */
+    answer_value step = answer_of_rational((rational){i, 1}),
+                 above = answer_apply('-', n, answer_of_rational((rational){k.q.num - i, 1}));
+    value = answer_apply('/', answer_apply('*', value, above), step);
   }
   return value;
 }

@@ -362,12 +362,20 @@ static answer_value read_atom(parser *p) {
 /* --- operations ----------------------------------------------------------------------------------
  */
 
+/* The digits of an exponent without braces: 2^10 is 1024 to those who write it, although TeX sees
+ * 2^1 0. */
+static answer_value read_whole(parser *p) {
+  literal l = {.exact = 1, .q = {0, 1}};
+  read_digits(p, &l, 0);
+  return (answer_value){l.exact, l.q, l.x, 0, -1};
+}
+
 static answer_value read_power(parser *p) {
   answer_value value = read_atom(p);
   while (!p->failed && take(p, '!')) value = checked(p, answer_factorial(value));
   if (p->failed || !take(p, '^')) return value;
   int minus = take(p, '-');
-  answer_value exponent = read_argument(p);
+  answer_value exponent = answer_is_digit(peek(p)) ? read_whole(p) : read_argument(p);
   if (minus) exponent = answer_apply('*', answer_of_rational((rational){-1, 1}), exponent);
   return checked(p, answer_power(value, exponent));
 }
@@ -381,6 +389,7 @@ static int begins_factor(char c) {
 static answer_value read_product(parser *p, int implicit_only) {
   answer_value value = read_power(p);
   while (!p->failed) {
+    int after_digit = answer_is_digit(p->in.at[-1]); /* 1 2 is no product, x 2 is one */
     char c = peek(p);
     if (!implicit_only && (c == '*' || c == '/')) {
       skip(p, 1);
@@ -388,7 +397,7 @@ static answer_value read_product(parser *p, int implicit_only) {
       answer_value right = read_power(p);
       if (minus) right = answer_apply('*', answer_of_rational((rational){-1, 1}), right);
       value = checked(p, answer_apply(c, value, right));
-    } else if (begins_factor(c) && !answer_is_digit(c))
+    } else if (begins_factor(c) && !(answer_is_digit(c) && after_digit))
       value = answer_apply('*', value, read_power(p));
     else
       break;
