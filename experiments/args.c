@@ -64,6 +64,19 @@ static gl_status unknown_option(const parser *p, const char *word, size_t length
                  p->command->name);
 }
 
+/* An option that is an override under a shorter name: --seed 7 for seed=7. */
+static gl_status take_setting(parser *p, const args_option *o, const char *text) {
+  args *a = p->out;
+  const char *key = o->target;
+  size_t size = (key != NULL ? strlen(key) + 1 : 0) + strlen(text) + 1;
+  char *made = malloc(size);
+  if (made == NULL) return gl_fail_memory(p->err, "the command line");
+  snprintf(made, size, "%s%s%s", key != NULL ? key : "", key != NULL ? "=" : "", text);
+  a->made[a->n_made++] = made;
+  a->overrides[a->n_overrides++] = made;
+  return GL_OK;
+}
+
 /* Stores the value of an option; text NULL means none was attached to the word. */
 static gl_status take(parser *p, const args_option *o, const char *text) {
   if (o->kind == ARGS_FLAG) {
@@ -77,9 +90,10 @@ static gl_status take(parser *p, const args_option *o, const char *text) {
       return gl_fail(p->err, GL_EINPUT, "--%s needs a value: --%s %s", o->name, o->name, o->value);
     text = p->argv[p->next++];
   }
+  if ((o->kind == ARGS_TEXT || o->kind == ARGS_SET) && text[0] == '\0')
+    return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
+  if (o->kind == ARGS_SET) return take_setting(p, o, text);
   if (o->kind == ARGS_TEXT) {
-    if (text[0] == '\0')
-      return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
     *(const char **)o->target = text;
     return GL_OK;
   }
@@ -150,7 +164,9 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   if (n_options > MAX_OPTIONS) return gl_fail(err, GL_EINTERNAL, "too many options");
   a->words = calloc((size_t)argc + 1, sizeof *a->words);
   a->overrides = calloc((size_t)argc + 1, sizeof *a->overrides);
-  if (a->words == NULL || a->overrides == NULL) return gl_fail_memory(err, "the command line");
+  a->made = calloc((size_t)argc + 1, sizeof *a->made);
+  if (a->words == NULL || a->overrides == NULL || a->made == NULL)
+    return gl_fail_memory(err, "the command line");
   parser p = {a, c, options, n_options, shape, argc, argv, 1, err};
   int only_words = 0;
   while (p.next < argc) {
@@ -172,6 +188,8 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
 }
 
 void args_fini(args *a) {
+  for (size_t i = 0; i < a->n_made; ++i) free(a->made[i]);
+  free(a->made);
   free(a->words);
   free(a->overrides);
   *a = (args){0};

@@ -8,9 +8,10 @@
 #include <stddef.h>
 
 typedef enum args_kind {
-  ARGS_FLAG, /* target: int *, set to 1 */
-  ARGS_TEXT, /* target: const char ** */
-  ARGS_COUNT /* target: size_t *, a whole number from 1 to 65536 */
+  ARGS_FLAG,  /* target: int *, set to 1 */
+  ARGS_TEXT,  /* target: const char ** */
+  ARGS_COUNT, /* target: size_t *, a whole number from 1 to 65536 */
+  ARGS_SET    /* KEY=VALUE, added to the overrides; target: the key, or NULL where VALUE has it */
 } args_kind;
 
 typedef struct args_option {
@@ -33,6 +34,8 @@ typedef struct args {
   size_t n_words;
   const char **overrides; /* [n_overrides] */
   size_t n_overrides;
+  char **made; /* [n_made] overrides that came from options; owned */
+  size_t n_made;
   int help; /* --help was asked for and has been printed: return GL_OK */
 } args;
 

@@ -1,4 +1,5 @@
 /* gepolab run: one training run, with a summary. */
+#include "experiments/cmd_run.h"
 #include "core/progress.h"
 #include "experiments/args.h"
 #include "experiments/command.h"
@@ -76,17 +77,22 @@ static void print_text(const recipe *r, const outcome *o) {
 /* --- the run ------------------------------------------------------------------------------------
  */
 
-typedef struct run_options {
-  const char *file, *checkpoints, *save_to;
-  size_t every, threads; /* 0: as the recipe says, all */
-  int json, quiet;
-} run_options;
+/* What the training loop calls back to. */
+typedef struct run_watch {
+  progress *bar;
+  const run_options *options;
+} run_watch;
 
 static int after_step(void *self, size_t step, double last_eval) {
   char note[48];
   snprintf(note, sizeof note, "eval_score %.3f", last_eval);
-  progress_at(self, step, note);
+  progress_at(((run_watch *)self)->bar, step, note);
   return executor_caught();
+}
+
+static gl_status at_end(void *self, const learner *l, gl_error *err) {
+  const run_options *q = ((run_watch *)self)->options;
+  return q->at_end != NULL ? q->at_end(q->self, l, err) : GL_OK;
 }
 
 static void tell(void *self, const char *text) {
@@ -126,20 +132,22 @@ static gl_status train_and_report(const study_cell *cell, const recipe *r, const
   else if (q->checkpoints == NULL && r->wants_checkpoints)
     tell(NULL, "no checkpoints are written: give --checkpoint DIR, or -o FILE.db");
   if (status != GL_OK) return status;
-  progress *bar =
-      progress_new(r->name, "updates", r->steps, q->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
+  run_watch watch = {
+      .bar = progress_new(r->name, "updates", r->steps, q->quiet ? PROGRESS_SILENT : PROGRESS_AUTO),
+      .options = q};
   train_options how = {.after_step = after_step,
                        .note = tell,
-                       .self = bar,
+                       .self = &watch,
                        .checkpoints = beside[0] != '\0' ? beside : q->checkpoints,
                        .canonical = cell->recipe,
                        .pace = r->checkpoint,
                        .checkpoint_at_end = beside[0] == '\0',
-                       .save_to = q->save_to};
+                       .save_to = q->save_to,
+                       .at_end = at_end};
   if (q->every > 0) how.pace.every = q->every;
   executor_catch_signals();
   status = train_run(&o, r, &how, err);
-  progress_free(bar);
+  progress_free(watch.bar);
   if (status == GL_OK && q->file != NULL) status = keep(q->file, cell, r, &o, err);
   if (status == GL_OK && beside[0] != '\0') sweep_clear_checkpoints(beside);
   if (status == GL_OK && q->json) status = print_json(r, &o, err);
@@ -149,11 +157,12 @@ static gl_status train_and_report(const study_cell *cell, const recipe *r, const
 }
 
 /* The recipe as the one cell of a study: what it is known by in a study file and in checkpoints. */
-static gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q,
-                            gl_error *err) {
-  study one;
+gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, gl_error *err) {
+  study one = {0};
   const study_grid no_axes = {.n_axes = 0};
-  gl_status status = study_expand(&one, doc, &no_axes, NULL, 0, 0, err);
+  gl_status status = refuse_sweep(r, err);
+  if (status == GL_OK) status = recipe_check(r, err);
+  if (status == GL_OK) status = study_expand(&one, doc, &no_axes, NULL, 0, 0, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   study_fini(&one);
   return status;
@@ -178,8 +187,6 @@ static gl_status run_run(const command *self, int argc, char **argv, gl_error *e
     status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = recipe_read(&r, doc, err);
     r.threads = q.threads;
-    if (status == GL_OK) status = refuse_sweep(&r, err);
-    if (status == GL_OK) status = recipe_check(&r, err);
     if (status == GL_OK) status = run_recipe(doc, &r, &q, err);
   }
   cfg_free(doc);

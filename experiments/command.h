@@ -21,7 +21,7 @@ struct command {
 
 extern const command command_run, command_sweep, command_sim, command_policy, command_analyze,
     command_plot, command_export, command_merge, command_algorithms, command_recipes,
-    command_metrics, command_bench, command_bias, command_theory;
+    command_metrics, command_bench, command_bias, command_theory, command_llm;
 
 /* All of them, in the order of `gepolab help`. */
 const command *const *commands_all(size_t *n);

@@ -10,7 +10,7 @@
 static const command *const table[] = {
     &command_run,     &command_sweep,  &command_sim,   &command_policy,     &command_analyze,
     &command_plot,    &command_export, &command_merge, &command_algorithms, &command_recipes,
-    &command_metrics, &command_bench,  &command_bias,  &command_theory,
+    &command_metrics, &command_bench,  &command_bias,  &command_theory,     &command_llm,
 };
 enum { N_COMMANDS = sizeof table / sizeof table[0] };
 

@@ -1,7 +1,6 @@
 #include "experiments/recipe.h"
 
 #include "core/json.h"
-#include "experiments/cache.h"
 #include "experiments/resources.h"
 #include "llm/llm.h"
 #include "sim/cluster.h"
@@ -190,7 +189,7 @@ static gl_status find_kind(const recipe *r, const char **kind, gl_error *err) {
                   *kind, cfg_hint(*kind, kinds, 3, hint));
 }
 
-static learner_setup setup_of(const recipe *r, const cache_place *place) {
+learner_setup recipe_setup(const recipe *r, const cache_place *place) {
   return (learner_setup){.seed = r->seed,
                          .algorithm = &r->algorithm,
                          .world = r->world,
@@ -211,7 +210,7 @@ gl_status recipe_learner(learner *out, const recipe *r, gl_error *err) {
   cache_place place;
   gl_status status = find_kind(r, &kind, err);
   if (status != GL_OK) return status;
-  const learner_setup setup = setup_of(r, cache_find(&place));
+  const learner_setup setup = recipe_setup(r, cache_find(&place));
   return llm_is_kind(kind) ? llm_learner_new(out, &setup, err) : toy_learner_new(out, &setup, err);
 }
 
@@ -221,7 +220,7 @@ static gl_status check_learner(const recipe *r, gl_error *err) {
   cache_place place;
   gl_status status = find_kind(r, &kind, err);
   if (status != GL_OK) return status;
-  const learner_setup setup = setup_of(r, cache_find(&place));
+  const learner_setup setup = recipe_setup(r, cache_find(&place));
   if (llm_is_kind(kind)) return llm_check(&setup, err);
   learner l = {0};
   status = toy_learner_new(&l, &setup, err);

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/learner.h"
 #include "core/policy_row.h"
+#include "experiments/cache.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,6 +49,8 @@ gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err);
  * be right. Creates no file. */
 gl_status recipe_check(const recipe *r, gl_error *err);
 
+/* What its learner is made from. */
+learner_setup recipe_setup(const recipe *r, const cache_place *place);
 /* The learner a recipe describes; release with learner_fini(). */
 gl_status recipe_learner(learner *out, const recipe *r, gl_error *err);
 

@@ -212,6 +212,8 @@ gl_status train_run(outcome *out, const recipe *r, const train_options *options,
   if (status == GL_OK) status = begin_or_resume(&l, &resumed);
   if (status == GL_OK) status = train_replay(&l, &resumed);
   if (status == GL_OK) status = save_final(&l);
+  if (status == GL_OK && options->at_end != NULL)
+    status = options->at_end(options->self, &l.learner, err);
   if (status == GL_OK) note_collapse(out);
   checkpoint_fini(&resumed);
   checkpoint_folder_close(l.folder);

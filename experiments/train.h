@@ -36,6 +36,8 @@ typedef struct train_options {
   checkpoint_pace pace;
   int checkpoint_at_end; /* also after the last update */
   const char *save_to;   /* file for the learner's final state */
+  /* Called with the learner after its last update; what fails there fails the run. */
+  gl_status (*at_end)(void *self, const learner *l, gl_error *err);
 } train_options;
 
 /* Runs a recipe from its first update, or from its checkpoint, to its last. A diverged run is GL_OK

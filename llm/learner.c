@@ -2,7 +2,7 @@
  * learner_draw.c, updating in learner_update.c, warming up in warmup.c, files in checkpoint.c. */
 #include "llm/learner.h"
 
-#include "llm/llm.h"
+#include "llm/need.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -191,27 +191,11 @@ static int wants_reference(const llm_learner *l) {
 }
 
 /* A model that does not fit is refused before any of it is allocated. */
-static gl_status check_memory(const llm_learner *l, gl_error *err) {
-  const llm_spec *s = &l->spec;
-  const size_t prompt = task_max_prompt(s->task) + 1, most = s->model.max_positions;
-  const size_t capacity =
-      prompt > 1 && prompt + s->max_tokens < most ? prompt + s->max_tokens : most;
-  const size_t rows = s->micro_batch > capacity ? s->micro_batch : capacity;
-  memory_plan plan;
-  gl_status status =
-      model_memory(&plan, &s->model, l->backend, s->recompute, rows, rows,
-                   s->slots > 0 ? s->slots : 1, capacity, wants_reference(l) ? 1 : 0, err);
-  if (status != GL_OK) return status;
-  size_t total = 0, available = 0;
-  l->backend->ops->memory(l->backend, &total, &available);
-  if (plan.total <= available) return GL_OK;
-  return gl_fail(err, GL_ENOMEM,
-                 "the model needs about %.1f MiB (parameters %.1f, gradient and moments %.1f, "
-                 "activations %.1f), but %s has %.1f MiB free; lower world.micro_batch, set "
-                 "world.recompute: true or take a smaller model",
-                 (double)plan.total / 0x1p20, (double)plan.parameters / 0x1p20,
-                 (double)(plan.gradients + plan.moments) / 0x1p20,
-                 (double)plan.activations / 0x1p20, l->backend->device, (double)available / 0x1p20);
+static gl_status check_memory(const llm_learner *l, const learner_setup *setup, gl_error *err) {
+  llm_need need;
+  gl_status status = llm_need_of(&need, &l->spec, l->backend, setup->n_groups * setup->group_size,
+                                 1, wants_reference(l), err);
+  return status == GL_OK ? llm_need_check(&need, &l->spec, l->backend, err) : status;
 }
 
 /* Parameters before the first update, and the reference policy. A reference from a folder passes
@@ -246,7 +230,7 @@ static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err
   if (status == GL_OK) status = take_held_out(l, err);
   if (status == GL_OK)
     status = backend_new(&l->backend, l->spec.backend, l->spec.dtype, setup->threads, err);
-  if (status == GL_OK) status = check_memory(l, err);
+  if (status == GL_OK) status = check_memory(l, setup, err);
   if (status == GL_OK)
     status = model_new(&l->model, &l->spec.model, l->backend, l->spec.recompute, err);
   if (status == GL_OK) {
@@ -260,6 +244,15 @@ static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err
 }
 
 gl_status llm_learner_new(learner *out, const learner_setup *setup, gl_error *err) {
+  return llm_learner_new_watched(out, setup, NULL, err);
+}
+
+model *llm_learner_model(const learner *l) {
+  return ((const llm_learner *)l->self)->model;
+}
+
+gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, const llm_watch *watch,
+                                  gl_error *err) {
   static const learner_ops ops = {
       .kind = "llm",
       .draw = llm_learner_draw,
@@ -274,7 +267,9 @@ gl_status llm_learner_new(learner *out, const learner_setup *setup, gl_error *er
   *out = (learner){0};
   llm_learner *l = calloc(1, sizeof *l);
   if (l == NULL) return gl_fail_memory(err, "a learner");
+  l->watch = watch;
   gl_status status = build(l, setup, err);
+  l->watch = NULL;
   if (status != GL_OK) {
     learner_free(l);
     return status;

@@ -8,6 +8,7 @@
 #include "core/policy.h"
 #include "llm/generate.h"
 #include "llm/learner_rows.h"
+#include "llm/llm.h"
 #include "llm/world_spec.h"
 
 /* Some groups laid out as policy_evaluate() wants them. Capacities only grow. */
@@ -42,7 +43,8 @@ typedef struct llm_learner {
   model_values *reference; /* NULL: none is needed */
   held_version *held;      /* [n_held] */
   size_t n_held, cap_held;
-  problem_set held_out; /* the evaluation's problems */
+  problem_set held_out;   /* the evaluation's problems */
+  const llm_watch *watch; /* of the warm-up, while it runs; NULL: none */
   policy_workspace *workspace;
   rollout_set all, part;
   row_pack pack;

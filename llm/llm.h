@@ -16,11 +16,24 @@
 
 #include "core/enumerable.h"
 #include "core/learner.h"
+#include "llm/model.h"
 
 /* 1 if `kind` is llm. */
 int llm_is_kind(const char *kind);
 /* Builds model and task, and warms the model up, as world says. On success *out owns everything. */
 gl_status llm_learner_new(learner *out, const learner_setup *setup, gl_error *err);
+/* Sees a warm-up pass by: after_step() gets the number of steps done, the step's loss, and the
+ * held-out score after every score_every steps and after the last, else NaN. A result other than 0
+ * ends the warm-up there, as if it were done. */
+typedef struct llm_watch {
+  int (*after_step)(void *self, size_t step, double loss, double score);
+  void *self;
+  size_t score_every; /* 0: no score */
+} llm_watch;
+gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, const llm_watch *watch,
+                                  gl_error *err);
+/* The model inside a learner made by these; borrowed. */
+model *llm_learner_model(const learner *l);
 /* Everything llm_learner_new would refuse, without warming up or allocating the model. */
 gl_status llm_check(const learner_setup *setup, gl_error *err);
 

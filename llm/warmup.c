@@ -64,30 +64,38 @@ static gl_status pack_lesson(llm_learner *l, const lesson *s, size_t *next, gl_e
   return status;
 }
 
-/* The gradient of the lesson's mean cross-entropy. */
-static gl_status teach(llm_learner *l, const lesson *s, gl_error *err) {
+/* The gradient of the lesson's mean cross-entropy, and that number. */
+static gl_status teach(llm_learner *l, const lesson *s, double *loss, gl_error *err) {
   gl_status status = llm_learner_scratch(l, 2 * s->n_targets, err);
   if (status == GL_OK) status = model_zero_gradient(l->model, err);
   double *dlogp = l->scratch, *logp = l->scratch + s->n_targets;
   for (size_t k = 0; k < s->n_targets && status == GL_OK; ++k) dlogp[k] = -1 / (double)s->n_targets;
+  *loss = 0;
   for (size_t next = 0; next < s->problems.n && status == GL_OK;) {
     status = pack_lesson(l, s, &next, err);
     if (status != GL_OK) break;
     const token_rows rows = row_pack_view(&l->pack);
     status = model_forward(l->model, &rows, 1, 1, logp, NULL, err);
     if (status == GL_OK) status = model_backward(l->model, dlogp, err);
+    for (size_t k = 0; k < rows.n_targets && status == GL_OK; ++k)
+      *loss -= logp[k] / (double)s->n_targets;
   }
   return status;
 }
 
-/* 1 into *enough if the held-out score is looked at after this step and is there already. */
-static gl_status look(llm_learner *l, size_t steps_done, int *enough, gl_error *err) {
+/* 1 into *enough if the held-out score is looked at after this step and is there already, or if
+ * the watch has seen enough. */
+static gl_status look(llm_learner *l, size_t steps_done, double loss, int *enough, gl_error *err) {
   const warmup_spec *w = &l->spec.warmup;
+  const llm_watch *watch = l->watch;
+  const int checks = !isnan(w->until) && steps_done % w->check_every == 0;
+  const int shows = watch != NULL && watch->score_every > 0 &&
+                    (steps_done % watch->score_every == 0 || steps_done == w->steps);
   double score = NAN;
-  *enough = 0;
-  if (isnan(w->until) || steps_done % w->check_every != 0) return GL_OK;
-  gl_status status = llm_learner_score(l, 0, 0, &score, err);
-  *enough = score >= w->until;
+  gl_status status = checks || shows ? llm_learner_score(l, 0, 0, &score, err) : GL_OK;
+  *enough = checks && score >= w->until;
+  if (status == GL_OK && watch != NULL && watch->after_step(watch->self, steps_done, loss, score))
+    *enough = 1;
   return status;
 }
 
@@ -96,9 +104,9 @@ static gl_status train(llm_learner *l, model_optimizer *o, lesson *s, gl_error *
   gl_status status = GL_OK;
   int enough = 0;
   for (size_t step = 0; step < w->steps && !enough && status == GL_OK; ++step) {
-    double norm = NAN;
+    double norm = NAN, loss = NAN;
     status = draw_lesson(l, s, step, err);
-    if (status == GL_OK) status = teach(l, s, err);
+    if (status == GL_OK) status = teach(l, s, &loss, err);
     if (status == GL_OK)
       status = model_optimizer_step(o, optimizer_lr(&w->optimizer, step, w->steps), &norm, err);
     if (status == GL_OK && !isfinite(norm))
@@ -106,7 +114,7 @@ static gl_status train(llm_learner *l, model_optimizer *o, lesson *s, gl_error *
                        "the warm-up's gradient stopped being a number at step %zu; lower "
                        "world.warmup.lr",
                        step + 1);
-    if (status == GL_OK) status = look(l, step + 1, &enough, err);
+    if (status == GL_OK) status = look(l, step + 1, loss, &enough, err);
   }
   return status;
 }
@@ -131,7 +139,7 @@ static gl_status learn(llm_learner *l, gl_error *err) {
 gl_status llm_learner_warm_up(llm_learner *l, const char *cache, const char *code, gl_error *err) {
   if (l->spec.warmup.steps == 0) return GL_OK;
   warmup_entry entry;
-  warmup_entry_init(&entry, l, l->spec.warmup.cache ? cache : NULL, code);
+  warmup_entry_init(&entry, l, l->spec.warmup.cache && l->watch == NULL ? cache : NULL, code);
   gl_status status = GL_OK;
   if (!warmup_entry_read(&entry, l)) {
     status = learn(l, err);

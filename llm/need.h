@@ -1,0 +1,27 @@
+/* What memory a world of kind llm needs, before any of it is taken. Bytes of the backend's memory:
+ * the device's, or on the CPU this machine's. Prefix: llm_need_. */
+#ifndef GEPOLAB_LLM_NEED_H
+#define GEPOLAB_LLM_NEED_H
+
+#include "llm/world_spec.h"
+
+typedef struct llm_need {
+  size_t parameters, gradients, moments, reference;
+  size_t activations; /* of a micro-batch, or of prompts where that is more */
+  size_t generation;  /* keys, values and logits, while responses are drawn */
+  size_t total;
+  size_t one_version; /* what each version held for a coupled clock adds */
+  /* how it comes about */
+  size_t micro_batch;     /* tokens: the recipe's, or the longest sequence where that is more */
+  size_t slots, capacity; /* sequences side by side, positions of one */
+  size_t device_total, device_free;
+} llm_need;
+
+/* responses: of a batch; trains: RL or warm-up, else the model only answers; compares: updates need
+ * a reference policy. */
+gl_status llm_need_of(llm_need *out, const llm_spec *spec, backend *b, size_t responses, int trains,
+                      int compares, gl_error *err);
+/* GL_ENOMEM naming what is needed, what is there and what to lower, if it does not fit. */
+gl_status llm_need_check(const llm_need *n, const llm_spec *spec, const backend *b, gl_error *err);
+
+#endif
