@@ -1,6 +1,7 @@
 #include "experiments/lab_recipe.h"
 
 #include "core/sampling.h"
+#include "llm/llm.h"
 #include "toy/lab_dial.h"
 
 #include <math.h>
@@ -126,7 +127,7 @@ static gl_status read_probs(lab_recipe *r, const cfg_node *node, double *theta, 
     return cfg_fail(node, err, "%s has %zu lists for %zu prompts", key, cfg_size(node),
                     r->view.n_prompts);
   if (r->world == NULL)
-    return cfg_fail(node, err, "%s is for bandits and sequences; a process takes a dial", key);
+    return cfg_fail(node, err, "%s is for bandits and sequences; other worlds take a dial", key);
   gl_status status = GL_OK;
   for (size_t x = 0; x < r->view.n_prompts && status == GL_OK; ++x)
     status = read_row_of_probs(r, nested ? cfg_at(node, x) : node, x, theta, key, err);
@@ -276,6 +277,8 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
     status = read_probs(r, learner_probs, theta_p, "learner_probs", err);
   else if (r->world != NULL)
     toy_world_initial(r->world, r->seed, theta_p); /* a process starts from the uniform policy */
+  else if (r->transformer != NULL)
+    status = llm_world_initial(r->transformer, r->seed, theta_p, err);
   if (status == GL_OK && r->training.n_lr > 0) {
     if (sampler_probs != NULL || dial != NULL)
       status = cfg_fail(sampler_probs != NULL ? sampler_probs : dial, err,
@@ -300,6 +303,11 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
 static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node *sampling,
                             gl_error *err) {
   const cfg_node *kind = cfg_kind_of(world) == CFG_MAP ? cfg_find(world, "kind") : NULL;
+  if (kind != NULL && llm_is_kind(cfg_text(kind))) {
+    gl_status status = llm_world_new(&r->transformer, world, sampling, r->seed, err);
+    if (status == GL_OK) r->view = llm_world_enumerable(r->transformer);
+    return status;
+  }
   if (kind == NULL || !mdp_is_kind(cfg_text(kind))) {
     gl_status status = toy_world_new(&r->world, world, sampling, r->seed, err);
     if (status == GL_OK) r->view = toy_world_enumerable(r->world);
@@ -338,8 +346,7 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
   gl_status status = cfg_end(&c);
   if (status == GL_OK && world == NULL)
     status = cfg_fail(cfg_root(doc), err,
-                      "the recipe has no world; add `world: {kind: bandit | "
-                      "sequence, …}`");
+                      "the recipe has no world; add `world: {kind: bandit | sequence | llm, …}`");
   if (status == GL_OK) status = sampling_parse(&law, sampling, err);
   r->weights = law.weights == SAMPLING_TRUNCATED ? LAB_WEIGHTS_TRUNCATED : LAB_WEIGHTS_RAW;
   if (status == GL_OK) status = lab_recipe_rows(rows, &r->rows, &r->n_rows, err);
@@ -360,6 +367,7 @@ void lab_recipe_fini(lab_recipe *r) {
   free(r->group_size);
   free(r->training.lr);
   toy_world_free(r->world);
+  llm_world_free(r->transformer);
   mdp_trajectories_free(r->trajectories);
   mdp_free(r->process);
   *r = (lab_recipe){0};

@@ -4,6 +4,7 @@
 #define GEPOLAB_EXPERIMENTS_LAB_RECIPE_H
 
 #include "core/config.h"
+#include "llm/llm.h"
 #include "toy/lab.h"
 #include "toy/mdp.h"
 #include "toy/toy.h"
@@ -26,8 +27,9 @@ typedef struct lab_training {
 typedef struct lab_recipe {
   const char *name, *description; /* borrowed from the doc */
   uint64_t seed;
-  toy_world *world; /* bandits and sequences */
-  mdp *process;     /* or a decision process with its trajectories */
+  toy_world *world;       /* bandits and sequences */
+  llm_world *transformer; /* or sequences under a transformer */
+  mdp *process;           /* or a decision process with its trajectories */
   mdp_trajectories *trajectories;
   enumerable view;
   lab_pair *pairs;
