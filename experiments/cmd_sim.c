@@ -22,11 +22,26 @@ static gl_status draw(const schedule *s, const figure_request *q, gl_error *err)
   return q->folder != NULL ? figure_staleness(&h, 1, q, err) : GL_OK;
 }
 
+/* A coupled clock asks the learner how long responses are, and there is none here. */
+static gl_status stand_in(const recipe *r, const cluster_spec *cluster, gl_error *err) {
+  if (!cluster_is_coupled(cluster)) return GL_OK;
+  if (!cluster_has_lengths(cluster))
+    return cfg_fail(cfg_find(r->cluster, "coupled"), err,
+                    "the clock is coupled to the learner, and `gepolab sim` has none; give the "
+                    "cluster a law of `lengths` to stand in for real responses, or use `gepolab "
+                    "run`");
+  fputs("gepolab: note: the cluster is coupled; response lengths are drawn from the law of "
+        "`lengths` here, not from the learner\n",
+        stderr);
+  return GL_OK;
+}
+
 static gl_status simulate(const recipe *r, int json, int schedule_csv, const figure_request *q,
                           gl_error *err) {
   cluster_spec *cluster = NULL;
   schedule s = {0};
   gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
+  if (status == GL_OK) status = stand_in(r, cluster, err);
   if (status == GL_OK) status = schedule_build(&s, cluster, r->seed, r->steps, err);
   if (status == GL_OK && schedule_csv)
     schedule_print_csv(&s, stdout);

@@ -112,6 +112,14 @@ gl_status train_save(train_loop *l, checkpoint *c) {
   return status;
 }
 
+gl_status train_misfit(train_loop *l) {
+  return gl_fail(l->err, GL_EINPUT,
+                 "%s: the clock of these checkpoints is not the recipe's any more; a file that the "
+                 "recipe names may have changed: restore it, or delete the checkpoints to start "
+                 "over",
+                 l->options->checkpoints);
+}
+
 gl_status train_stopped(train_loop *l) {
   size_t made = l->out->n_steps;
   return gl_fail(
@@ -127,6 +135,16 @@ static gl_status allocate_rows(train_loop *l) {
   o->steps = calloc(l->recipe->steps + 1, sizeof *o->steps);
   o->evals = calloc(l->recipe->steps / l->recipe->eval_every + 2, sizeof *o->evals);
   return o->steps != NULL && o->evals != NULL ? GL_OK : gl_fail_memory(l->err, "the training loop");
+}
+
+gl_status train_take_clock(train_loop *l, const schedule *s) {
+  outcome *o = l->out;
+  o->clock = s->clock;
+  o->staleness = calloc(s->n_staleness + 1, sizeof *o->staleness);
+  if (o->staleness == NULL) return gl_fail_memory(l->err, "the staleness of a run");
+  o->n_staleness = s->n_staleness;
+  if (s->n_staleness > 0) memcpy(o->staleness, s->staleness, s->n_staleness * sizeof *s->staleness);
+  return GL_OK;
 }
 
 /* Moves the rows of a checkpoint into the outcome. */
@@ -210,7 +228,8 @@ gl_status train_run(outcome *out, const recipe *r, const train_options *options,
   l.cluster = cluster;
   if (status == GL_OK) status = allocate_rows(&l);
   if (status == GL_OK) status = begin_or_resume(&l, &resumed);
-  if (status == GL_OK) status = train_replay(&l, &resumed);
+  if (status == GL_OK)
+    status = cluster_is_coupled(cluster) ? train_coupled(&l, &resumed) : train_replay(&l, &resumed);
   if (status == GL_OK) status = save_final(&l);
   if (status == GL_OK && options->at_end != NULL)
     status = options->at_end(options->self, &l.learner, err);

@@ -25,6 +25,11 @@ typedef struct train_loop {
  * which is what was loaded. */
 gl_status train_replay(train_loop *l, checkpoint *c);
 
+/* The same with a clock that is coupled to the learner. */
+gl_status train_coupled(train_loop *l, checkpoint *c);
+
+/* Clock and staleness of a finished schedule into the outcome. */
+gl_status train_take_clock(train_loop *l, const schedule *s);
 /* One update of the learner on u's batches, and its row. */
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches);
 /* An evaluation, if one is due after so many updates (0 and the last are always), and its row. */
@@ -36,6 +41,8 @@ typedef enum train_pause { TRAIN_ON = 0, TRAIN_SAVE = 1, TRAIN_STOP = 2 } train_
 int train_pauses(train_loop *l);
 /* Writes a checkpoint of the rows so far and of what *c says of batches and lengths. */
 gl_status train_save(train_loop *l, checkpoint *c);
+/* GL_EINPUT: the checkpoint is not of the clock that the recipe gives now. */
+gl_status train_misfit(train_loop *l);
 /* GL_EINTERRUPTED, saying how far the run came. */
 gl_status train_stopped(train_loop *l);
 

@@ -100,11 +100,7 @@ static gl_status resume(replay *p, checkpoint *c) {
   for (size_t b = 0; b < s->n_batches && fits; ++b)
     fits = !is_pending(p, b, updates) || p->batches[b].token_start != NULL;
   if (fits) return GL_OK;
-  return gl_fail(p->loop->err, GL_EINPUT,
-                 "%s: the clock of these checkpoints is not the recipe's any more; a file that the "
-                 "recipe names may have changed: restore it, or delete the checkpoints to start "
-                 "over",
-                 p->loop->options->checkpoints);
+  return train_misfit(p->loop);
 }
 
 /* --- the loop -----------------------------------------------------------------------------------
@@ -135,23 +131,18 @@ static gl_status follow(replay *p, size_t from) {
 
 static gl_status allocate(replay *p) {
   const schedule *s = &p->plan;
-  outcome *o = p->loop->out;
   size_t largest = 0;
   for (size_t u = 0; u < s->n_updates; ++u)
     if (s->updates[u].n_batches > largest) largest = s->updates[u].n_batches;
-  o->clock = s->clock;
-  o->n_staleness = s->n_staleness;
-  o->staleness = calloc(s->n_staleness + 1, sizeof *o->staleness);
   p->batches = calloc(s->n_batches + 1, sizeof *p->batches);
   p->version_start = calloc(s->n_updates + 1, sizeof *p->version_start);
   p->by_version = calloc(s->n_segments + 1, sizeof *p->by_version);
   p->batch_of = calloc(s->n_segments + 1, sizeof *p->batch_of);
   p->together = calloc(largest + 1, sizeof(batch *));
-  if (o->staleness == NULL || p->batches == NULL || p->version_start == NULL ||
-      p->by_version == NULL || p->batch_of == NULL || p->together == NULL)
+  if (p->batches == NULL || p->version_start == NULL || p->by_version == NULL ||
+      p->batch_of == NULL || p->together == NULL)
     return gl_fail_memory(p->loop->err, "the training loop");
-  if (s->n_staleness > 0) memcpy(o->staleness, s->staleness, s->n_staleness * sizeof *s->staleness);
-  return GL_OK;
+  return train_take_clock(p->loop, s);
 }
 
 gl_status train_replay(train_loop *l, checkpoint *c) {

@@ -33,6 +33,16 @@ typedef struct sampler {
   sampler_state state;
 } sampler;
 
+/* What a coupled clock keeps besides; hooks NULL: it is not coupled. */
+typedef struct coupling {
+  const schedule_hooks *hooks;
+  double *lengths; /* [responses of a batch] */
+  uint32_t *users; /* [updates + 1] per version: samplers that have it, messages that carry it, the
+                      newest published */
+  unsigned char *held; /* [updates + 1] */
+  int stopped;
+} coupling;
+
 typedef struct sim_clock {
   const cluster_spec *spec;
   event_queue events;
@@ -55,12 +65,16 @@ typedef struct sim_clock {
   double waited_s, waiting_integral_s;
   double bytes_up, bytes_down, retransmissions;
   int wake_gated; /* tickets that came back: gated samplers may look again */
+  coupling coupled;
   uint64_t seed;
   gsl_rng *generator;
 } sim_clock;
 
-/* Gives back the ticket of a batch that will not be trained. */
-static inline void return_ticket(sim_clock *c) {
+/* A batch that will not be trained: its ticket is given back and its record is free again. */
+static inline void forget_batch(sim_clock *c, uint32_t slot) {
+  if (c->coupled.hooks != NULL)
+    c->coupled.hooks->discard(c->coupled.hooks->self, &c->buffer.pool[slot].facts);
+  buffer_release(&c->buffer, slot);
   --c->tickets;
   ++c->wake_gated;
 }
@@ -72,6 +86,16 @@ void queue_drop(sim_clock *c, uint32_t slot);
 /* Fills clock->chosen with the batches of the next update, removed from the buffer; 0 where the
  * rule has to wait. Batches too old to train are dropped on the way. */
 int queue_choose(sim_clock *c);
+
+/* 0: memory is short. */
+int coupling_init(coupling *k, const schedule_hooks *hooks, size_t updates, size_t responses);
+/* Releases what is held, then the memory. */
+void coupling_fini(coupling *k, size_t updates);
+/* Somebody has a version from now on, or no more (-1: nothing happens). */
+void coupling_take(sim_clock *c, int64_t version);
+void coupling_leave(sim_clock *c, int64_t version);
+/* The end of the update that made c->version; c->published is up to date. */
+gl_status coupling_update(sim_clock *c, gl_error *err);
 
 /* Fills the histogram, the clock row and the books of clock->out. */
 gl_status clock_summarise(sim_clock *c, gl_error *err);

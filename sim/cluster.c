@@ -81,7 +81,7 @@ typedef struct shared_keys {
   size_t n_responses;
   double weights_bytes, rollout_bytes, bytes_per_token;
   double max_delay; /* NaN: not given */
-  int default_delay;
+  int default_delay, coupled;
 } shared_keys;
 
 static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count,
@@ -91,7 +91,7 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   g->count = node == NULL ? count : cfg_count(&r, "count", 1, 1, 10000000);
   g->speed = cfg_positive(&r, "speed", 1);
   response_parse(&g->responses, &r, &s->responses, s->lengths, s->n_responses);
-  int has_lengths = g->responses.lengths != NULL;
+  int has_lengths = g->responses.lengths != NULL || s->coupled;
   read_law(&r, "generation", s->generation, has_lengths ? 0 : 120, NAN, !has_lengths,
            &g->generation);
   double largest = s->rollout_bytes;
@@ -177,6 +177,23 @@ static void read_compare(cluster_spec *c, cfg_reader *outer) {
   outer->status = cfg_end(&r);
 }
 
+/* How far each response of a batch has come when new weights arrive depends on them all; the
+ * fraction of a segment stands for none of them. */
+static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_responses) {
+  if (r->status == GL_OK && c->in_flight) {
+    const cfg_node *given = cfg_child(r, "in_flight");
+    r->status = cfg_fail(given != NULL ? given : cfg_child(r, "coupled"), r->err,
+                         "a coupled clock cannot change weights while a batch is generated%s; "
+                         "give the cluster in_flight: false, or leave coupled out",
+                         given != NULL ? "" : ", as this preset does");
+  }
+  if (r->status == GL_OK && c->samples_per_batch != batch_responses)
+    r->status = cfg_fail(cfg_child(r, "samples_per_batch"), r->err,
+                         "a coupled clock takes the responses there are, train.groups x "
+                         "train.group_size = %zu, but samples_per_batch is %zu; leave it out",
+                         batch_responses, c->samples_per_batch);
+}
+
 static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batch_responses,
                               gl_error *err) {
   cfg_reader r;
@@ -201,6 +218,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batc
   c->shared_delays = cfg_bool(&r, "shared_delays", p->heterorl_delay);
   c->sync = (sync_rule)cfg_choice(&r, "sync", (int)p->sync, sync_names, 2);
   c->in_flight = cfg_bool(&r, "in_flight", p->in_flight);
+  c->coupled = s.coupled = cfg_bool(&r, "coupled", 0);
   c->ahead = cfg_int(&r, "ahead", p->ahead, 0, INT64_MAX);
   /* The gate bounds how many batches are begun; slow samplers' may still arrive too late. */
   c->window = cfg_int(&r, "window", p->window < c->ahead ? p->window : c->ahead, 0, INT64_MAX);
@@ -215,6 +233,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batc
   s.bytes_per_token = c->bytes_per_token;
   s.weights_bytes = c->weights_bytes;
   s.rollout_bytes = c->rollout_bytes;
+  if (c->coupled) check_coupled(c, &r, batch_responses);
   if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
   if (r.status == GL_OK) read_learner(c, &r, p);
   if (r.status == GL_OK) read_compare(c, &r);
@@ -259,16 +278,16 @@ static int describe_link(cJSON *to, const char *key, const link_spec *l) {
          json_add_number(o, "max_retries", l->max_retries) != NULL;
 }
 
-static int describe_responses(cJSON *o, const response_spec *s) {
-  if (s->lengths == NULL) return 1;
-  return describe_law(o, "lengths", s->lengths) &&
+static int describe_responses(cJSON *o, const response_spec *s, int coupled) {
+  if (s->lengths == NULL && !coupled) return 1;
+  return (s->lengths == NULL || describe_law(o, "lengths", s->lengths)) &&
          json_add_number(o, "max_tokens", s->max_tokens) != NULL &&
          json_add_number(o, "tokens_per_s", s->tokens_per_s) != NULL &&
          json_add_number(o, "concurrency", (double)s->concurrency) != NULL &&
          json_add_string(o, "batching", response_batching_names[s->batching]) != NULL;
 }
 
-static int describe_group(cJSON *groups, const sampler_group *g) {
+static int describe_group(cJSON *groups, const sampler_group *g, int coupled) {
   cJSON *o = cJSON_CreateObject();
   if (o == NULL || !cJSON_AddItemToArray(groups, o)) {
     cJSON_Delete(o);
@@ -276,11 +295,11 @@ static int describe_group(cJSON *groups, const sampler_group *g) {
   }
   return json_add_number(o, "count", (double)g->count) != NULL &&
          json_add_number(o, "speed", g->speed) != NULL &&
-         describe_law(o, "generation", g->generation) && describe_responses(o, &g->responses) &&
-         describe_law(o, "jitter", g->jitter) && describe_law(o, "delay", g->delay) &&
-         describe_law(o, "data_delay", g->data_delay) && describe_law(o, "mtbf", g->mtbf) &&
-         describe_law(o, "mttr", g->mttr) && describe_link(o, "up", &g->up) &&
-         describe_link(o, "down", &g->down);
+         describe_law(o, "generation", g->generation) &&
+         describe_responses(o, &g->responses, coupled) && describe_law(o, "jitter", g->jitter) &&
+         describe_law(o, "delay", g->delay) && describe_law(o, "data_delay", g->data_delay) &&
+         describe_law(o, "mtbf", g->mtbf) && describe_law(o, "mttr", g->mttr) &&
+         describe_link(o, "up", &g->up) && describe_link(o, "down", &g->down);
 }
 
 static const char *source_of(const char *name) {
@@ -292,13 +311,15 @@ static const char *source_of(const char *name) {
 static int describe(cJSON *o, const cluster_spec *c) {
   cJSON *groups = cJSON_AddArrayToObject(o, "samplers");
   int ok = groups != NULL;
-  for (size_t i = 0; i < c->n_groups && ok; ++i) ok = describe_group(groups, &c->groups[i]);
+  for (size_t i = 0; i < c->n_groups && ok; ++i)
+    ok = describe_group(groups, &c->groups[i], c->coupled);
   cJSON *learner = ok ? cJSON_AddObjectToObject(o, "learner") : NULL;
   return learner != NULL && json_add_string(o, "preset", c->preset) != NULL &&
          json_add_string(o, "source", source_of(c->preset)) != NULL &&
          json_add_string(o, "sync", sync_names[c->sync]) != NULL &&
          cJSON_AddBoolToObject(o, "shared_delays", c->shared_delays) != NULL &&
          cJSON_AddBoolToObject(o, "in_flight", c->in_flight) != NULL &&
+         cJSON_AddBoolToObject(o, "coupled", c->coupled) != NULL &&
          json_add_number(o, "ahead", (double)c->ahead) != NULL &&
          json_add_number(o, "window", (double)c->window) != NULL &&
          json_add_number(o, "weights_bytes", c->weights_bytes) != NULL &&
@@ -319,6 +340,16 @@ char *cluster_describe(const cluster_spec *spec) {
   char *text = o != NULL && describe(o, spec) ? cJSON_PrintUnformatted(o) : NULL;
   cJSON_Delete(o);
   return text;
+}
+
+int cluster_is_coupled(const cluster_spec *spec) {
+  return spec->coupled;
+}
+
+int cluster_has_lengths(const cluster_spec *spec) {
+  for (size_t i = 0; i < spec->n_groups; ++i)
+    if (spec->groups[i].responses.lengths == NULL) return 0;
+  return 1;
 }
 
 void cluster_free(cluster_spec *spec) {

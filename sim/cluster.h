@@ -12,6 +12,12 @@ typedef struct cluster_spec cluster_spec;
 gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t batch_responses,
                         gl_error *err);
 void cluster_free(cluster_spec *spec);
+/* Whether real response lengths shall drive the clock: schedule_build_coupled, not schedule_build.
+ */
+int cluster_is_coupled(const cluster_spec *spec);
+/* Whether every group of samplers has a law of response lengths, so that schedule_build can stand
+ * in for a coupled clock. */
+int cluster_has_lengths(const cluster_spec *spec);
 /* The spec with every default filled in and its preset's source, as JSON: laws by their resolved
  * parameters a and b (sim/delay.h). malloc'd; NULL if memory is short. */
 char *cluster_describe(const cluster_spec *spec);

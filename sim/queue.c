@@ -4,9 +4,8 @@
 void queue_drop(sim_clock *c, uint32_t slot) {
   c->waited_s += c->now - c->buffer.pool[slot].facts.arrived_s;
   buffer_remove(&c->buffer, slot);
-  buffer_release(&c->buffer, slot);
   ++c->dropped;
-  return_ticket(c);
+  forget_batch(c, slot);
 }
 
 /* HeteroRL (MATH.md section 5): over the `lookback` newest batches, the first of the newest version

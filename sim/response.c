@@ -44,25 +44,53 @@ static int take_slot(const response_spec *spec, event_queue *slots, double lengt
   return 1;
 }
 
+/* A sampler at work on a batch. */
+typedef struct decoder {
+  const response_spec *spec;
+  event_queue *slots;
+  size_t begun, responses;
+  double tokens;
+  double decoded; /* tokens of the slot that works longest; padded: of all waves before */
+  double longest; /* of this wave */
+} decoder;
+
+static int decode(decoder *d, double length) {
+  d->tokens += length;
+  ++d->begun;
+  if (d->spec->batching == BATCHING_CONTINUOUS)
+    return take_slot(d->spec, d->slots, length, &d->decoded);
+  d->longest = fmax(d->longest, length);
+  if (d->begun % d->spec->concurrency == 0 || d->begun == d->responses) {
+    d->decoded += d->longest;
+    d->longest = 0;
+  }
+  return 1;
+}
+
+static decoder begin(const response_spec *spec, event_queue *slots, size_t responses) {
+  slots->size = 0;
+  return (decoder){.spec = spec, .slots = slots, .responses = responses};
+}
+
+static response_cost cost_of(const decoder *d) {
+  return (response_cost){.seconds = d->decoded / d->spec->tokens_per_s, .tokens = d->tokens};
+}
+
 int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
                   uint64_t batch, size_t responses) {
   delay_source source = {rng_stream_at(seed, RNG_LENGTH, batch), 0, 0};
-  double decoded = 0, longest = 0; /* tokens of the slot that works longest; of this wave */
-  slots->size = 0;
-  out->tokens = 0;
-  for (size_t k = 0; k < responses; ++k) {
-    double length = draw_length(spec, &source);
-    out->tokens += length;
-    if (spec->batching == BATCHING_CONTINUOUS) {
-      if (!take_slot(spec, slots, length, &decoded)) return 0;
-      continue;
-    }
-    longest = fmax(longest, length);
-    if ((k + 1) % spec->concurrency == 0 || k + 1 == responses) {
-      decoded += longest;
-      longest = 0;
-    }
-  }
-  out->seconds = decoded / spec->tokens_per_s;
+  decoder d = begin(spec, slots, responses);
+  for (size_t k = 0; k < responses; ++k)
+    if (!decode(&d, draw_length(spec, &source))) return 0;
+  *out = cost_of(&d);
+  return 1;
+}
+
+int response_known(response_cost *out, const response_spec *spec, event_queue *slots,
+                   const double *lengths, size_t responses) {
+  decoder d = begin(spec, slots, responses);
+  for (size_t k = 0; k < responses; ++k)
+    if (!decode(&d, lengths[k])) return 0;
+  *out = cost_of(&d);
   return 1;
 }

@@ -1,5 +1,6 @@
 /* Response lengths and what they cost: the seconds a batch takes to generate and its bytes, where
- * these follow from lengths drawn from a law (measured lengths: an empirical one).
+ * these follow from lengths drawn from a law (measured lengths: an empirical one), or from those of
+ * real responses (cluster.coupled).
  *
  * A sampler decodes up to `concurrency` responses side by side, each at `tokens_per_s`:
  *
@@ -40,9 +41,13 @@ extern const char *const response_batching_names[2];
 void response_parse(response_spec *out, cfg_reader *r, const response_spec *outer,
                     const cfg_node *outer_lengths, size_t responses);
 void response_fini(response_spec *spec);
-/* The cost of a batch of `responses`. slots is a queue the caller owns and may use again; its
- * contents are lost. 0 if memory is short. */
+/* The cost of a batch of `responses` whose lengths are drawn. slots is a queue the caller owns and
+ * may use again; its contents are lost. 0 if memory is short. */
 int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
                   uint64_t batch, size_t responses);
+/* The same for lengths[responses] that are known, in tokens; neither law nor max_tokens are asked.
+ */
+int response_known(response_cost *out, const response_spec *spec, event_queue *slots,
+                   const double *lengths, size_t responses);
 
 #endif

@@ -69,13 +69,20 @@ static gl_status fetch_weights(sim_clock *c, uint32_t i, gl_error *err) {
   s->state = SAMPLER_LOADING;
   s->ends_s = trip.end_s;
   uint64_t version = trip.delivered ? (uint64_t)c->published : UINT64_MAX;
+  if (trip.delivered) coupling_take(c, c->published);
   return post(c, trip.end_s, RANK_ARRIVAL, WEIGHTS_LOADED, i, version, err);
 }
 
 static gl_status weights_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *err) {
   sampler *s = &c->samplers[i];
-  if (s->state != SAMPLER_LOADING || s->ends_s != c->now) return GL_OK; /* crashed since */
-  if (version != UINT64_MAX) s->version = (int64_t)version;
+  if (s->state != SAMPLER_LOADING || s->ends_s != c->now) { /* crashed since */
+    coupling_leave(c, version != UINT64_MAX ? (int64_t)version : -1);
+    return GL_OK;
+  }
+  if (version != UINT64_MAX) {
+    coupling_leave(c, s->version);
+    s->version = (int64_t)version;
+  }
   s->due_s = c->now + draw_weights_delay(c, i);
   s->state = SAMPLER_READY;
   return post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 1, err);
@@ -90,20 +97,38 @@ static int gate_is_open(const sim_clock *c, const sampler *s) {
   return update - s->version <= ahead;
 }
 
-/* Seconds that a batch will take, its tokens and bytes. 0: memory is short. */
-static int draw_generation(sim_clock *c, sampler *s, schedule_batch *facts, double *seconds) {
+/* What the responses of a batch cost: of lengths that are real, or drawn, or of no matter. */
+static gl_status draw_lengths(sim_clock *c, sampler *s, const schedule_batch *facts,
+                              response_cost *cost, gl_error *err) {
+  const response_spec *r = &s->group->responses;
+  const schedule_hooks *hooks = c->coupled.hooks;
+  const size_t n = c->spec->samples_per_batch;
+  int fits = 1;
+  *cost = (response_cost){0, 0};
+  if (hooks != NULL) {
+    gl_status status = hooks->draw(hooks->self, facts, s->version, c->coupled.lengths, err);
+    if (status != GL_OK) return status;
+    fits = response_known(cost, r, &c->slots, c->coupled.lengths, n);
+  } else if (r->lengths != NULL) {
+    fits = response_draw(cost, r, &c->slots, c->seed, facts->id, n);
+  }
+  return fits ? GL_OK : gl_fail_memory(err, "response lengths");
+}
+
+/* Seconds that a batch will take, its tokens and bytes. */
+static gl_status draw_generation(sim_clock *c, sampler *s, schedule_batch *facts, double *seconds,
+                                 gl_error *err) {
   const sampler_group *g = s->group;
-  response_cost cost = {0, 0};
-  if (g->responses.lengths != NULL && !response_draw(&cost, &g->responses, &c->slots, c->seed,
-                                                     facts->id, c->spec->samples_per_batch))
-    return 0;
+  response_cost cost;
+  gl_status status = draw_lengths(c, s, facts, &cost, err);
+  if (status != GL_OK) return status;
   uint64_t i = facts->sampler;
   double once = draw(g->generation, c->seed, RNG_GENERATION, 2 * i, &s->generation);
   double factor = draw(g->jitter, c->seed, RNG_GENERATION, 2 * i + 1, &s->jitter);
   *seconds = (once + cost.seconds) * factor / g->speed;
   facts->tokens = cost.tokens;
   facts->bytes = c->spec->rollout_bytes + c->spec->bytes_per_token * cost.tokens;
-  return 1;
+  return GL_OK;
 }
 
 /* just_loaded: weights came this moment, and a delay of 0 does not fetch them twice. */
@@ -122,9 +147,11 @@ static gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_er
   if (s->slot == BUFFER_NONE) return gl_fail_memory(err, "batches in flight");
   schedule_batch *facts = &c->buffer.pool[s->slot].facts;
   facts->id = (uint64_t)i << 32 | s->ordinal++;
+  facts->number = c->begun;
   facts->sampler = i;
   double time;
-  if (!draw_generation(c, s, facts, &time)) return gl_fail_memory(err, "response lengths");
+  gl_status status = draw_generation(c, s, facts, &time, err);
+  if (status != GL_OK) return status;
   facts->start_s = s->begun_s = c->now;
   s->ends_s = c->now + fmax(time, shortest_generation_s);
   s->state = SAMPLER_GENERATING;
@@ -153,7 +180,11 @@ static gl_status generation_ends(sim_clock *c, uint32_t i, gl_error *err) {
 
 static gl_status weights_arrive(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   sampler *s = &c->samplers[i];
-  if (version <= s->version || s->state == SAMPLER_DOWN) return GL_OK; /* overtaken on the way */
+  if (version <= s->version || s->state == SAMPLER_DOWN) { /* overtaken on the way */
+    coupling_leave(c, version);
+    return GL_OK;
+  }
+  coupling_leave(c, s->version);
   s->version = version;
   if (s->state == SAMPLER_GATED) return post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
   if (s->state != SAMPLER_GENERATING || !c->spec->in_flight) return GL_OK;
@@ -178,14 +209,13 @@ static gl_status push_weights(sim_clock *c, uint32_t i, gl_error *err) {
     return post(c, trip.end_s, RANK_ARRIVAL, LINK_FREE, i, 0, err);
   }
   double arrival = trip.end_s + draw_weights_delay(c, i);
+  coupling_take(c, c->published);
   return post(c, arrival, RANK_ARRIVAL, WEIGHTS_ARRIVE, i, (uint64_t)c->published, err);
 }
 
-/* Whatever is in a batch that will not arrive is forgotten. */
 static void lose_batch(sim_clock *c, uint32_t slot) {
-  buffer_release(&c->buffer, slot);
   ++c->lost;
-  return_ticket(c);
+  forget_batch(c, slot);
 }
 
 static gl_status plan_crash(sim_clock *c, uint32_t i, gl_error *err) {
@@ -204,6 +234,7 @@ static gl_status crash(sim_clock *c, uint32_t i, gl_error *err) {
     lose_batch(c, s->slot);
   }
   s->state = SAMPLER_DOWN;
+  coupling_leave(c, s->version);
   s->version = -1;
   delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, i), 2 * (uint64_t)s->crashes++ + 1, 0};
   return post(c, c->now + delay_draw(s->group->mttr, &draw), RANK_ARRIVAL, RETURN, i, 0, err);
@@ -237,8 +268,13 @@ static gl_status batch_arrives(sim_clock *c, uint32_t slot, gl_error *err) {
   return wake_learner(c, err);
 }
 
-static gl_status publish(sim_clock *c, gl_error *err) {
+static void set_published(sim_clock *c) {
+  coupling_leave(c, c->published);
   c->published = c->version;
+  coupling_take(c, c->published);
+}
+
+static gl_status publish(sim_clock *c, gl_error *err) {
   int pull = c->spec->sync == SYNC_PULL;
   gl_status status = GL_OK;
   for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i) {
@@ -309,8 +345,10 @@ static gl_status pause_ends(sim_clock *c, gl_error *err) {
 /* Weights are published before an evaluation, so samplers catch up during it. */
 static gl_status update_ends(sim_clock *c, gl_error *err) {
   ++c->version;
-  gl_status status = GL_OK;
-  if (c->version % c->spec->publish_every == 0) status = publish(c, err);
+  int publishes = c->version % c->spec->publish_every == 0;
+  if (publishes) set_published(c);
+  gl_status status = coupling_update(c, err);
+  if (status == GL_OK && publishes && !c->coupled.stopped) status = publish(c, err);
   if (status != GL_OK) return status;
   if (c->version % c->spec->eval_every == 0) c->paused_s = delay_draw(c->spec->pause, &c->pause);
   if (c->paused_s > 0) return post(c, c->now + c->paused_s, RANK_ARRIVAL, PAUSE_ENDS, 0, 0, err);
@@ -382,7 +420,7 @@ static gl_status wake_gated(sim_clock *c, gl_error *err) {
 static gl_status run(sim_clock *c, gl_error *err) {
   uint64_t limit = 20000000 + 2000 * (uint64_t)c->spec->n_samplers, quiet = 0;
   int64_t seen = 0;
-  while ((size_t)c->version < c->updates) {
+  while ((size_t)c->version < c->updates && !c->coupled.stopped) {
     if (eq_is_empty(&c->events)) return deadlock(c, "stands still", err);
     sim_event e = eq_pop(&c->events);
     c->waiting_integral_s += (double)c->buffer.waiting * (e.time - c->now);
@@ -403,12 +441,14 @@ static gl_status start(sim_clock *c, uint64_t seed, gl_error *err) {
   c->seed = seed;
   c->step = (delay_source){rng_stream_at(seed, RNG_STEP, 0), 0, 0};
   c->pause = (delay_source){rng_stream_at(seed, RNG_STEP, 1), 0, 0};
+  coupling_take(c, c->published);
   size_t i = 0;
   gl_status status = GL_OK;
   for (size_t g = 0; g < spec->n_groups; ++g)
     for (size_t k = 0; k < spec->groups[g].count && status == GL_OK; ++k, ++i) {
       sampler *s = &c->samplers[i];
       *s = (sampler){.group = &spec->groups[g], .slot = BUFFER_NONE};
+      coupling_take(c, s->version);
       s->up.entity = 2 * i;
       s->down.entity = 2 * i + 1;
       if (spec->sync == SYNC_PULL) s->due_s = draw_weights_delay(c, (uint32_t)i);
@@ -418,7 +458,7 @@ static gl_status start(sim_clock *c, uint64_t seed, gl_error *err) {
   return status;
 }
 
-static gl_status allocate(sim_clock *c, schedule *out, gl_error *err) {
+static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hooks, gl_error *err) {
   const cluster_spec *spec = c->spec;
   buffer_init(&c->buffer);
   eq_init(&c->events);
@@ -430,7 +470,9 @@ static gl_status allocate(sim_clock *c, schedule *out, gl_error *err) {
   out->updates = calloc(c->updates + 1, sizeof *out->updates);
   out->batches = calloc(c->updates * spec->batches + 1, sizeof *out->batches);
   c->generator = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
-  if (c->generator && c->samplers && c->chosen && out->updates && out->batches) return GL_OK;
+  int fits = coupling_init(&c->coupled, hooks, c->updates, spec->samples_per_batch);
+  if (fits && c->generator && c->samplers && c->chosen && out->updates && out->batches)
+    return GL_OK;
   return gl_fail_memory(err, "the schedule");
 }
 
@@ -439,9 +481,14 @@ static gl_status allocate(sim_clock *c, schedule *out, gl_error *err) {
 
 gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
                          gl_error *err) {
+  return schedule_build_coupled(out, spec, seed, updates, NULL, err);
+}
+
+gl_status schedule_build_coupled(schedule *out, const cluster_spec *spec, uint64_t seed,
+                                 size_t updates, const schedule_hooks *hooks, gl_error *err) {
   *out = (schedule){0};
   sim_clock c = {.spec = spec, .out = out, .updates = updates};
-  gl_status status = allocate(&c, out, err);
+  gl_status status = allocate(&c, out, hooks, err);
   if (status == GL_OK) status = start(&c, seed, err);
   if (status == GL_OK) status = run(&c, err);
   if (status == GL_OK) status = clock_summarise(&c, err);
@@ -449,6 +496,7 @@ gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed,
   eq_fini(&c.slots);
   eq_fini(&c.by_version);
   buffer_fini(&c.buffer);
+  coupling_fini(&c.coupled, updates);
   if (c.generator != NULL) gsl_rng_free(c.generator);
   free(c.samplers);
   free(c.chosen);

@@ -1,4 +1,4 @@
-/* The schedule: what the clock decides before any learning happens.
+/* The schedule: what the clock decides, ordinarily before any learning happens.
  *
  * For every learner update: which batches it trains, drawn by which sampler from which version,
  * and all times. It holds no parameters. The training loop replays it: standing at version v it
@@ -21,7 +21,8 @@ typedef struct schedule_segment {
 } schedule_segment;
 
 typedef struct schedule_batch {
-  uint64_t id; /* sampler << 32 | ordinal of the batch at that sampler */
+  uint64_t id;     /* sampler << 32 | ordinal of the batch at that sampler */
+  uint64_t number; /* of the batches begun, in order, from 0 */
   uint32_t sampler;
   uint32_t n_segments;
   size_t first_segment;
@@ -64,6 +65,34 @@ typedef struct schedule {
 gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
                          gl_error *err);
 void schedule_fini(schedule *s);
+
+/* Who runs beside a coupled clock and tells it what it cannot know: how long real responses are.
+ * All calls are made in the order of simulated time. Batches are named by their number; what is
+ * pending at the end of the clock is not discarded. */
+typedef struct schedule_hooks {
+  void *self;
+  /* A sampler begins batch b (id, number, sampler are set) with these weights: lengths[responses of
+   * a batch] in tokens. The version is the learner's or a held one. */
+  gl_status (*draw)(void *self, const schedule_batch *b, int64_t version, double *lengths,
+                    gl_error *err);
+  /* Batch b will not be trained: it was lost, or dropped from the queue. */
+  void (*discard)(void *self, const schedule_batch *b);
+  /* The learner ends update u, which makes of version u->version the next; batches[u->n_batches].
+   * *stop = 1 makes it the schedule's last. */
+  gl_status (*update)(void *self, const schedule_update *u, const schedule_batch *batches,
+                      int *stop, gl_error *err);
+  /* Before the update that leaves a version with which batches may still be begun; and once none
+   * can be. All that is held is released before the clock returns. */
+  gl_status (*hold)(void *self, int64_t version, gl_error *err);
+  void (*release)(void *self, int64_t version);
+} schedule_hooks;
+
+/* Runs the clock with the hooks at its side: generation times and bytes follow from the lengths
+ * they give, whatever laws the cluster has for them. Pure function of its arguments and the
+ * lengths: with those a law gives, it is schedule_build's schedule. Errors: schedule_build's, and
+ * the hooks'. */
+gl_status schedule_build_coupled(schedule *out, const cluster_spec *spec, uint64_t seed,
+                                 size_t updates, const schedule_hooks *hooks, gl_error *err);
 
 /* Staleness of one trained batch: its update's version minus its oldest segment's version. */
 int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b);

@@ -37,6 +37,7 @@ struct cluster_spec {
   int shared_delays;
   sync_rule sync;
   queue_rule queue;
+  int coupled;      /* real responses drive the clock */
   int in_flight;    /* weights that arrive during generation are used from then on */
   int64_t ahead;    /* a sampler may begin batch b once b / batches <= its version + ahead */
   int64_t window;   /* largest staleness (QUEUE_HETERORL: see MATH.md) */

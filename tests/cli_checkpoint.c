@@ -23,6 +23,11 @@ static const char heterorl[] = BASE "cluster: {preset: heterorl, max_delay: 600}
 static const char in_flight[] =
     BASE "cluster: {preset: areal, generation: {law: uniform, min: 60, max: 300}, delay: 20}\n";
 
+/* Samplers draw from versions that the learner has left; the clock runs again from lengths. */
+static const char coupled[] = BASE
+    "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05, "
+    "mtbf: {law: exponential, mean: 3000}, mttr: 60, learner: {capacity: 3}}\n";
+
 typedef struct bench {
   char folder[64], recipe[128], checkpoints[128], end[128], other_end[128], db[128], other_db[128];
 } bench;
@@ -195,6 +200,10 @@ static void a_run_killed_ten_times_ends_as_if_it_had_not_been(void) {
 
 static void segments_in_flight_survive_kills(void) {
   survives_kills(in_flight);
+}
+
+static void coupled_runs_survive_kills(void) {
+  survives_kills(coupled);
 }
 
 /* --- damage -------------------------------------------------------------------------------------
@@ -415,7 +424,7 @@ static void a_folder_that_cannot_be_written_is_named_before_the_run(void) {
 }
 
 SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if_it_had_not_been),
-      TEST(segments_in_flight_survive_kills),
+      TEST(segments_in_flight_survive_kills), TEST(coupled_runs_survive_kills),
       TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before),
       TEST(nothing_is_started_over_when_all_are_damaged),
       TEST(checkpoints_of_another_recipe_are_refused_and_left_alone),
