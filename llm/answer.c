@@ -205,8 +205,10 @@ static int same_in_any_order(const answer_span *a, const answer_span *b, size_t 
 /* --- equations -----------------------------------------------------------------------------------
  */
 
-/* The sides of an equation, or of a chain of them; 1 if there is no = outside of brackets. */
+/* The sides of an equation, or of a chain of them; s alone if there is no = outside of brackets, 0
+ * if brackets do not match. */
 static size_t sides(answer_span s, answer_span side[MAX_PARTS]) {
+  side[0] = s;
   for (size_t i = 1; i < s.n; ++i)
     if (s.at[i] == '=' && answer_is_any(s.at[i - 1], "<>!=")) return 1;
   return split(s, "=", side);
@@ -351,11 +353,13 @@ static void expand_signs(answer_text *text) {
   size_t n = split(all, ",;", part);
   for (size_t i = 0; i < n; ++i) {
     size_t at = 0, count = 0;
-    for (size_t k = 0; k < part[i].n; ++k)
-      if (answer_starts((answer_span){part[i].at + k, part[i].n - k}, "\\pm")) {
+    for (size_t k = 0; k < part[i].n; ++k) {
+      answer_span rest = {part[i].at + k, part[i].n - k};
+      if (answer_starts(rest, "\\pm") && answer_command(rest) == 2) {
         at = k;
         ++count;
       }
+    }
     for (size_t copy = 0; copy < (count == 1 ? 2u : 1u); ++copy) {
       if (out.n + part[i].n + 2 > sizeof out.data) return;
       if (out.n > 0) out.data[out.n++] = ',';

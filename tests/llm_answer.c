@@ -77,6 +77,10 @@ static const struct {
     {"5", "2x=5", 1}, /* the response's right side counts */
     {"2x=5", "5", 0}, /* the reference's only behind a name */
     {"x = y = 5", "5", 0},
+    {"x = 5", "a == b", 0},
+    {"x = 5", "5 >= 5", 0},
+    {"3\\pmod{5}", "3 \\pmod 5", 1},
+    {"3\\pmod{5}", "3+od{5}", 0},
     {"(A)", "(B) 12", 0},
     {"A", "Answer", 0},
     {"E", "E. coli", 1},
