@@ -18,13 +18,15 @@ static gl_status save_model(void *self, const learner *l, gl_error *err) {
 
 static gl_status rl_session(llm_session *s, run_options *q, const char *folder, gl_error *err) {
   rl_end end = {s, folder};
-  if (folder != NULL) {
-    gl_status status = llm_folder_prepare(folder, err);
-    if (status != GL_OK) return status;
-    q->at_end = save_model;
-    q->self = &end;
-  }
-  return run_recipe(s->doc, &s->recipe, q, err);
+  int made = 0;
+  if (folder == NULL) return run_recipe(s->doc, &s->recipe, q, err);
+  gl_status status = llm_folder_prepare(folder, &made, err);
+  if (status != GL_OK) return status;
+  q->at_end = save_model;
+  q->self = &end;
+  status = run_recipe(s->doc, &s->recipe, q, err);
+  if (status != GL_OK) llm_folder_abandon(folder, made);
+  return status;
 }
 
 static gl_status run_rl(const command *self, int argc, char **argv, gl_error *err) {

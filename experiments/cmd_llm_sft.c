@@ -96,7 +96,7 @@ typedef struct sft_options {
 } sft_options;
 
 static gl_status train(llm_session *s, curve *c, size_t every, gl_error *err) {
-  c->most = s->spec.warmup.steps / every + 3;
+  c->most = s->spec.warmup.steps / every + s->spec.warmup.steps / s->spec.warmup.check_every + 3;
   c->points = calloc(c->most, sizeof *c->points);
   if (c->points == NULL) return gl_fail_memory(err, "the curve");
   const llm_watch watch = {after_step, c, every};
@@ -108,7 +108,8 @@ static gl_status sft_session(llm_session *s, const sft_options *o, gl_error *err
   if (w->steps == 0)
     return cfg_fail(s->recipe.world, err,
                     "there is nothing to train: the recipe's world has no `warmup: {steps: …}`");
-  gl_status status = llm_folder_prepare(o->folder, err);
+  int made = 0;
+  gl_status status = llm_folder_prepare(o->folder, &made, err);
   if (status != GL_OK) return status;
   curve c = {.bar = progress_new(s->recipe.name, "steps", w->steps,
                                  o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO)};
@@ -117,6 +118,7 @@ static gl_status sft_session(llm_session *s, const sft_options *o, gl_error *err
   status = train(s, &c, o->every > 0 ? o->every : w->check_every, err);
   progress_free(c.bar);
   if (status == GL_OK) status = llm_folder_save(o->folder, s->doc, &s->spec, s->model, err);
+  if (status != GL_OK) llm_folder_abandon(o->folder, made);
   if (status == GL_OK && o->json) status = print_json(s, &c, o->folder, err);
   if (status == GL_OK && !o->json) print_text(s, &c, o->folder, seconds_now() - begun);
   if (status == GL_OK && c.stopped)

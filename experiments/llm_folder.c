@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 char *llm_folder_file(const char *folder, const char *name) {
   size_t size = strlen(folder) + strlen(name) + 2;
@@ -16,10 +17,10 @@ char *llm_folder_file(const char *folder, const char *name) {
   return path;
 }
 
-gl_status llm_folder_prepare(const char *folder, gl_error *err) {
+gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err) {
   struct stat s;
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-    return file_fail(folder, "make the folder", errno, err);
+  *made = mkdir(folder, 0777) == 0;
+  if (!*made && errno != EEXIST) return file_fail(folder, "make the folder", errno, err);
   if (stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
     return gl_fail(err, GL_EIO, "'%s' is a file; -o needs the name of a folder", folder);
   char *path = llm_folder_file(folder, "config.json");
@@ -29,6 +30,10 @@ gl_status llm_folder_prepare(const char *folder, gl_error *err) {
   if (status == GL_OK) file_abandon(&trial);
   free(path);
   return status;
+}
+
+void llm_folder_abandon(const char *folder, int made) {
+  if (made) (void)rmdir(folder);
 }
 
 /* --- the tokenizer ------------------------------------------------------------------------------

@@ -322,6 +322,7 @@ static void what_does_not_fit_into_memory_is_refused_before_it_starts(void) {
   REFUSED(1, "smaller model", "run", p.recipe, "-q", large);
   REFUSED(1, "micro_batch", "llm", "sft", p.recipe, "-o", p.model, "-q",
           "world.micro_batch=10000000000");
+  CU_ASSERT_EQUAL(cli_files_in(p.folder), 1);
   cli_scratch_remove(p.folder);
 }
 
