@@ -33,6 +33,10 @@ typedef struct enumerable_ops {
   /* Sequence scores: row y of score[K * n_parameters] = d (sum_t logp_{y,t}) / d theta. */
   gl_status (*sequence_scores)(const void *self, const double *theta, size_t x, double *score,
                                gl_error *err);
+  /* Token scores: row y * max_length + t of score[K * max_length * n_parameters], given as zeros, =
+   * d logp_{y,t} / d theta; rows beyond T(x,y) are left. NULL: one accumulate_score each. */
+  gl_status (*token_scores)(const void *self, const double *theta, size_t x, double *score,
+                            gl_error *err);
 } enumerable_ops;
 
 typedef struct enumerable {

@@ -1,4 +1,4 @@
-/* gepolab bias: exact bias, variance and MSE of estimators in a toy world. */
+/* gepolab bias: exact bias, variance and MSE of estimators in a world that can be enumerated. */
 #include "experiments/args.h"
 #include "experiments/command.h"
 #include "experiments/lab_figure.h"
@@ -90,7 +90,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
 const command command_bias = {
     .name = "bias",
     .arguments = "RECIPE [key=value …]",
-    .summary = "exact bias, variance and MSE of estimators in a toy world",
+    .summary = "exact bias, variance and MSE of estimators in a small world",
     .about =
         "For every algorithm, group size and pair of policies of the recipe: expectation and\n"
         "covariance of the gradient estimate by enumerating all multisets of responses, with no\n"
@@ -99,5 +99,6 @@ const command command_bias = {
         "column `method` says.",
     .examples = "  gepolab bias four_arms\n"
                 "  gepolab bias four_arms --json group_size=[2,4,8]\n"
-                "  gepolab bias bias_vs_kl --format tsv > bias_vs_kl.tsv",
+                "  gepolab bias bias_vs_kl --format tsv > bias_vs_kl.tsv\n"
+                "  gepolab bias llm_exact_bias        # through a transformer's own scores",
     .run = run_bias};

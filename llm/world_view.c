@@ -188,6 +188,19 @@ static gl_status view_accumulate_score(const void *self, const double *theta, si
   return status;
 }
 
+/* The score of one edge, whose node is so deep; other edges' slopes are zero. */
+static gl_status edge_score(const sweep *s, size_t edge, size_t depth, double *score,
+                            gl_error *err) {
+  const size_t node = edge / s->w->tree.vocabulary;
+  gl_status status = model_zero_gradient(s->bench->m, err);
+  s->bench->edge[edge] = 1;
+  s->bench->passed[node] = 0;
+  add_sequence(s, node, depth);
+  if (status == GL_OK) status = run_part(s, err);
+  s->bench->edge[edge] = 0;
+  return status == GL_OK ? model_gradient_get(s->bench->m, score, err) : status;
+}
+
 /* One response's score needs one sequence, to its last token's node. */
 static gl_status sequence_score(const sweep *s, size_t y, double *score, gl_error *err) {
   const response_tree *t = &s->w->tree;
@@ -218,6 +231,33 @@ static gl_status view_sequence_scores(const void *self, const double *theta, siz
   return status;
 }
 
+/* Responses that share a prefix share its tokens' scores: one run for each edge. */
+static gl_status view_token_scores(const void *self, const double *theta, size_t x, double *score,
+                                   gl_error *err) {
+  const llm_world *w = self;
+  const response_tree *t = &w->tree;
+  world_bench *b = w->bench;
+  const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
+  const size_t n = w->n_parameters, rows = t->n_responses * t->horizon;
+  int32_t *first = calloc(t->n_edges, sizeof *first); /* 1 + the first row that an edge is in */
+  if (first == NULL) return gl_fail_memory(err, "scores");
+  pthread_mutex_lock(&b->lock);
+  memset(b->edge, 0, t->n_edges * sizeof *b->edge);
+  gl_status status = model_set(b->m, theta, err);
+  for (size_t row = 0; row < rows && status == GL_OK; ++row) {
+    const int32_t edge = t->path[row];
+    if (edge < 0) continue;
+    if (first[edge] == 0) {
+      status = edge_score(&s, (size_t)edge, row % t->horizon, score + row * n, err);
+      first[edge] = (int32_t)row + 1;
+    } else
+      memcpy(score + row * n, score + (size_t)(first[edge] - 1) * n, n * sizeof *score);
+  }
+  pthread_mutex_unlock(&b->lock);
+  free(first);
+  return status;
+}
+
 enumerable llm_world_enumerable(const llm_world *w) {
   static const enumerable_ops whole = {
       .n_responses = view_n_responses,
@@ -226,6 +266,7 @@ enumerable llm_world_enumerable(const llm_world *w) {
       .log_probs = view_log_probs,
       .accumulate_score = view_accumulate_score,
       .sequence_scores = view_sequence_scores,
+      .token_scores = view_token_scores,
   };
   static const enumerable_ops truncated = {
       .n_responses = view_n_responses,
@@ -235,6 +276,7 @@ enumerable llm_world_enumerable(const llm_world *w) {
       .log_probs_truncated = view_log_probs_truncated,
       .accumulate_score = view_accumulate_score,
       .sequence_scores = view_sequence_scores,
+      .token_scores = view_token_scores,
   };
   return (enumerable){
       .ops = sampling_truncates(&w->sampling, w->tree.vocabulary) ? &truncated : &whole,

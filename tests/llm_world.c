@@ -179,6 +179,35 @@ static void scores_add_up(const char *keys, size_t one_in) {
   fixture_fini(&f);
 }
 
+/* Rows of token scores of a response add up to its sequence's; beyond its end nothing is written.
+ */
+static void token_scores_add_up_to_the_sequences(void) {
+  gl_error err = {0};
+  fixture f;
+  fixture_init(&f, MODEL ", vocabulary: 3, horizon: 3, prompts: 2, end_token: true", "{}");
+  const size_t k = f.e.max_responses, t = f.e.max_length, n = f.e.n_parameters;
+  double *sequence = calloc(k, n * sizeof *sequence), *token = calloc(k, t * n * sizeof *token);
+  double *unit = calloc(k, t * sizeof *unit), *one = calloc(n, sizeof *one);
+  must(f.e.ops->sequence_scores(f.e.self, f.theta, 1, sequence, &err), &err);
+  must(f.e.ops->token_scores(f.e.self, f.theta, 1, token, &err), &err);
+  for (size_t y = 0; y < k; ++y) {
+    const size_t length = f.e.ops->length(f.e.self, 1, y);
+    for (size_t i = length; i < t; ++i) CU_ASSERT_EQUAL(largest(token + (y * t + i) * n, n), 0);
+    for (size_t i = 1; i < length; ++i)
+      for (size_t j = 0; j < n; ++j) token[y * t * n + j] += token[(y * t + i) * n + j];
+    CU_ASSERT(largest_difference(token + y * t * n, sequence + y * n, n) <
+              1e-12 * largest(sequence, k * n));
+  }
+  unit[(k - 1) * t + t - 1] = 1; /* one token, the other way */
+  must(f.e.ops->accumulate_score(f.e.self, f.theta, 1, unit, one, &err), &err);
+  CU_ASSERT(largest_difference(one, token + (k * t - 1) * n, n) < 1e-12 * largest(one, n));
+  free(sequence);
+  free(token);
+  free(unit);
+  free(one);
+  fixture_fini(&f);
+}
+
 static void scores_of_sequences_and_of_all_together_agree(void) {
   scores_add_up(MODEL ", vocabulary: 4, horizon: 3, prompts: 3", 1);
   scores_add_up(MODEL ", vocabulary: 4, horizon: 3, prompts: 3", 13);
@@ -267,7 +296,7 @@ static void a_wrong_section_is_told_with_its_place(void) {
 }
 
 SUITE(llm_world, "llm: enumerable world", TEST(probabilities_sum_to_one),
-      TEST(log_probabilities_are_those_of_the_model),
+      TEST(log_probabilities_are_those_of_the_model), TEST(token_scores_add_up_to_the_sequences),
       TEST(scores_of_sequences_and_of_all_together_agree),
       TEST(the_gradient_of_the_return_is_its_central_difference),
       TEST(rewards_come_from_a_task_or_a_table), TEST(a_wrong_section_is_told_with_its_place));

@@ -2,8 +2,9 @@
  *
  * Along a ray theta_q = theta_p + s d, KL(p||q) is convex in s with its minimum 0 at s = 0 wherever
  * logits are linear in the parameters (tabular and log-linear policies), so a wanted value has one
- * s >= 0 or is out of reach. A temperature is the ray towards (hotter) or away from (colder) zero
- * logits.
+ * s >= 0 or is out of reach. Elsewhere (a transformer) it is continuous and need not be monotone:
+ * the value is looked for where s, doubled from 1e-3, first meets it. A temperature is the ray
+ * towards (hotter) or away from (colder) zero logits.
  */
 #ifndef GEPOLAB_TOY_LAB_DIAL_H
 #define GEPOLAB_TOY_LAB_DIAL_H

@@ -16,10 +16,11 @@ gl_status lab_group_init(lab_group *g, const lab_tables *t, size_t size, gl_erro
   g->weight = calloc(tokens, sizeof *g->weight);
   g->coefficient = calloc(tokens, sizeof *g->coefficient);
   g->gradient = calloc(t->n_parameters, sizeof *g->gradient);
+  g->drawn = calloc(size, LAB_BLOCK * sizeof *g->drawn);
   g->workspace = policy_workspace_new();
   if (g->response != NULL && g->token_start != NULL && g->reward != NULL && g->advantage != NULL &&
       g->logp != NULL && g->logq != NULL && g->weight != NULL && g->coefficient != NULL &&
-      g->gradient != NULL && g->workspace != NULL)
+      g->gradient != NULL && g->drawn != NULL && g->workspace != NULL)
     return GL_OK;
   lab_group_fini(g);
   return gl_fail_memory(err, "a group of responses");
@@ -35,6 +36,7 @@ void lab_group_fini(lab_group *g) {
   free(g->weight);
   free(g->coefficient);
   free(g->gradient);
+  free(g->drawn);
   policy_workspace_free(g->workspace);
   *g = (lab_group){0};
 }
@@ -136,14 +138,22 @@ static gl_status add_group(lab_sums *s, const lab_group *g, double weight, gl_er
   return GL_OK;
 }
 
+/* The responses of every group of a block, ascending: one walk over the counts, as they lie. */
+static void list_responses(lab_group *g, const lab_block *b) {
+  size_t n[LAB_BLOCK] = {0};
+  for (size_t y = 0; y < b->n_outcomes; ++y)
+    for (size_t column = 0; column < b->n; ++column)
+      for (double c = b->count[y * LAB_BLOCK + column]; c > 0.5; c -= 1)
+        g->drawn[column * g->size + n[column]++] = y;
+}
+
 gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_row *row, const lab_block *b,
                              gl_error *err) {
   gl_status status = GL_OK;
+  list_responses(g, b);
   for (size_t column = 0; column < b->n && status == GL_OK; ++column) {
-    size_t i = 0;
     if (b->weight[column] == 0) continue;
-    for (size_t y = 0; y < b->n_outcomes; ++y)
-      for (double c = b->count[y * LAB_BLOCK + column]; c > 0.5; c -= 1) g->response[i++] = y;
+    memcpy(g->response, g->drawn + column * g->size, g->size * sizeof *g->response);
     status = lab_group_evaluate(g, row, err);
     if (status == GL_OK) status = add_group(s, g, b->weight[column], err);
   }

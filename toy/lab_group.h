@@ -18,6 +18,7 @@ typedef struct lab_group {
   double *advantage;            /* [size] */
   double *weight, *coefficient; /* [size * width] */
   double *gradient;             /* [n_parameters] */
+  size_t *drawn;                /* [LAB_BLOCK * size] responses of a block's groups */
   policy_workspace *workspace;
 } lab_group;
 

@@ -106,6 +106,8 @@ static gl_status token_scores(lab_tables *t, const whole *w, const size_t *kept,
       memcpy(t->score + k * p, w->score + kept[k] * p, p * sizeof *t->score);
     return GL_OK;
   }
+  if (t->n == w->n && e->ops->token_scores != NULL)
+    return e->ops->token_scores(e->self, theta, x, t->score, err);
   double *unit = calloc(w->n, width * sizeof *unit);
   if (unit == NULL) return gl_fail_memory(err, "the scores of a prompt");
   gl_status status = GL_OK;

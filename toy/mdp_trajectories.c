@@ -202,8 +202,12 @@ static gl_status sequence_scores(const void *self, const double *theta, size_t x
 }
 
 enumerable mdp_trajectories_enumerable(const mdp_trajectories *t) {
-  static const enumerable_ops ops = {n_responses, length,           rewards,        log_probs,
-                                     NULL,        accumulate_score, sequence_scores};
+  static const enumerable_ops ops = {.n_responses = n_responses,
+                                     .length = length,
+                                     .rewards = rewards,
+                                     .log_probs = log_probs,
+                                     .accumulate_score = accumulate_score,
+                                     .sequence_scores = sequence_scores};
   return (enumerable){.ops = &ops,
                       .self = t,
                       .n_prompts = t->n_prompts,
