@@ -10,7 +10,7 @@ typedef struct encoder {
   const tokenizer *t;
   token_list *out;
   merge_work work;
-  pcre2_match_data *found;
+  split_match match;
   gl_error *err;
 } encoder;
 
@@ -30,7 +30,7 @@ static gl_status encode_split(encoder *e, const char *text, size_t size) {
   size_t done = 0, from = 0, start, end, last = SIZE_MAX;
   gl_status status = GL_OK;
   while (status == GL_OK && from <= size) {
-    status = split_rule_find(&e->t->rule, e->found, text, size, from, &start, &end, e->err);
+    status = split_rule_find(&e->t->rule, &e->match, text, size, from, &start, &end, e->err);
     if (status != GL_OK || start == SIZE_MAX) break;
     if (start == end && end == last) {
       uint32_t code;
@@ -135,9 +135,7 @@ static gl_status encode_raw(encoder *e, const char *text, size_t size) {
 gl_status encode_bpe(const tokenizer *t, const char *text, size_t size, token_list *out,
                      gl_error *err) {
   encoder e = {.t = t, .out = out, .err = err};
-  if (t->splits && (e.found = pcre2_match_data_create(1, NULL)) == NULL)
-    return gl_fail_memory(err, "splitting a text");
-  gl_status status = GL_OK;
+  gl_status status = t->splits ? split_match_init(&e.match, size, err) : GL_OK;
   while (status == GL_OK && size > 0) {
     size_t place = size;
     const struct added_text *added = next_added(&t->raw, text, size, &place);
@@ -149,6 +147,6 @@ gl_status encode_bpe(const tokenizer *t, const char *text, size_t size, token_li
     size -= place + added->size;
   }
   merge_work_fini(&e.work);
-  pcre2_match_data_free(e.found);
+  split_match_fini(&e.match);
   return status;
 }

@@ -83,16 +83,28 @@ gl_status nfc_text(const char *text, size_t size, char **out, size_t *n, gl_erro
 /* A splitting rule; see tokenizer_rule.c for the patterns it takes. */
 typedef struct split_rule {
   pcre2_code *code;
-  pcre2_match_context *limits;
 } split_rule;
 
 /* GL_EINPUT for a pattern that is not supported, in words that lack file and place. After a failure
  * nothing needs releasing. */
 gl_status split_rule_init(split_rule *r, const char *pattern, gl_error *err);
 void split_rule_fini(split_rule *r);
-/* The first match in text[size] (valid UTF-8) that starts at `from` or later, or SIZE_MAX twice. */
-gl_status split_rule_find(const split_rule *r, pcre2_match_data *found, const char *text,
-                          size_t size, size_t from, size_t *start, size_t *end, gl_error *err);
+
+/* What matching needs; of one thread. */
+typedef struct split_match {
+  pcre2_match_data *found;
+  pcre2_match_context *limits;
+} split_match;
+
+/* For texts of up to `size` bytes. One match may take a number of steps that is linear in size: a
+ * sound rule needs a few per byte, and one that backtracks exponentially is stopped. After a
+ * failure nothing needs releasing. */
+gl_status split_match_init(split_match *m, size_t size, gl_error *err);
+void split_match_fini(split_match *m);
+/* The first match in text[size] (valid UTF-8) that starts at `from` or later, or SIZE_MAX twice.
+ * GL_EINPUT if the rule takes too many steps. */
+gl_status split_rule_find(const split_rule *r, const split_match *m, const char *text, size_t size,
+                          size_t from, size_t *start, size_t *end, gl_error *err);
 
 /* Texts looked for before anything else; sorted by bytes. */
 typedef struct added_set {

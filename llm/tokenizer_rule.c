@@ -168,7 +168,7 @@ static gl_status translate(const char *pattern, char **out, gl_error *err) {
  */
 
 gl_status split_rule_init(split_rule *r, const char *pattern, gl_error *err) {
-  enum { LONGEST = 10000, STEPS = 10000000 }; /* steps of backtracking in one match */
+  enum { LONGEST = 10000 };
   char *text;
   int error;
   PCRE2_SIZE offset;
@@ -186,39 +186,54 @@ gl_status split_rule_init(split_rule *r, const char *pattern, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "the splitting rule is no pattern that PCRE2 takes: %s",
                    (const char *)message);
   }
-  r->limits = pcre2_match_context_create(NULL);
-  if (r->limits == NULL) {
-    split_rule_fini(r);
-    return gl_fail_memory(err, "a splitting rule");
-  }
-  pcre2_set_match_limit(r->limits, STEPS);
   pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without it matching is slower, nothing more */
   return GL_OK;
 }
 
 void split_rule_fini(split_rule *r) {
-  pcre2_match_context_free(r->limits);
   pcre2_code_free(r->code);
   *r = (split_rule){0};
 }
 
-gl_status split_rule_find(const split_rule *r, pcre2_match_data *found, const char *text,
-                          size_t size, size_t from, size_t *start, size_t *end, gl_error *err) {
-  const PCRE2_SPTR subject = (PCRE2_SPTR)text;
-  int rc = pcre2_match(r->code, subject, size, from, PCRE2_NO_UTF_CHECK, found, r->limits);
-  if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its own on the heap */
-    rc = pcre2_match(r->code, subject, size, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, found,
-                     r->limits);
-  if (rc == PCRE2_ERROR_NOMEMORY) return gl_fail_memory(err, "splitting a text");
-  if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
-    PCRE2_UCHAR message[128] = "";
-    pcre2_get_error_message(rc, message, sizeof message);
-    return gl_fail(err, GL_EINPUT,
-                   "the tokenizer's splitting rule cannot split a text of %zu bytes: %s; cut the "
-                   "text or use another tokenizer",
-                   size, (const char *)message);
+gl_status split_match_init(split_match *m, size_t size, gl_error *err) {
+  enum { STEPS = 10000000, STEPS_PER_BYTE = 8 };
+  const size_t steps =
+      size < UINT32_MAX / STEPS_PER_BYTE / 2 ? STEPS + STEPS_PER_BYTE * size : UINT32_MAX;
+  m->found = pcre2_match_data_create(1, NULL);
+  m->limits = pcre2_match_context_create(NULL);
+  if (m->found == NULL || m->limits == NULL) {
+    split_match_fini(m);
+    return gl_fail_memory(err, "splitting a text");
   }
-  const PCRE2_SIZE *span = pcre2_get_ovector_pointer(found);
+  pcre2_set_match_limit(m->limits, (uint32_t)steps);
+  return GL_OK;
+}
+
+void split_match_fini(split_match *m) {
+  pcre2_match_data_free(m->found);
+  pcre2_match_context_free(m->limits);
+  *m = (split_match){0};
+}
+
+static gl_status fail_split(int rc, size_t size, gl_error *err) {
+  PCRE2_UCHAR message[128] = "";
+  if (rc == PCRE2_ERROR_NOMEMORY) return gl_fail_memory(err, "splitting a text");
+  pcre2_get_error_message(rc, message, sizeof message);
+  return gl_fail(err, GL_EINPUT,
+                 "the tokenizer's splitting rule cannot split a text of %zu bytes: %s; cut the "
+                 "text or use another tokenizer",
+                 size, (const char *)message);
+}
+
+gl_status split_rule_find(const split_rule *r, const split_match *m, const char *text, size_t size,
+                          size_t from, size_t *start, size_t *end, gl_error *err) {
+  const PCRE2_SPTR subject = (PCRE2_SPTR)text;
+  int rc = pcre2_match(r->code, subject, size, from, PCRE2_NO_UTF_CHECK, m->found, m->limits);
+  if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its own on the heap */
+    rc = pcre2_match(r->code, subject, size, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, m->found,
+                     m->limits);
+  if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) return fail_split(rc, size, err);
+  const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m->found);
   *start = rc < 0 ? SIZE_MAX : span[0];
   *end = rc < 0 ? SIZE_MAX : span[1];
   return GL_OK;

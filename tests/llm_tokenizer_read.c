@@ -275,7 +275,7 @@ static void long_pieces_are_encoded(void) {
                                      "\xe2\x80\x83",
                                      "!\r\n",
                                      "\xcc\x81\xcc\xa3"};
-  enum { SIZE = 1 << 20 };
+  enum { SIZE = 1 << 18 };
   tokenizer *t = golden_tokenizer();
   char *text = malloc(SIZE + 16);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
