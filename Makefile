@@ -130,9 +130,9 @@ fuzz:
 	     -print_final_stats=1 -artifact_prefix=build-fuzz/found/$$f- build-fuzz/corpus/$$f \
 	     $$(ls -d tests/fuzz/corpus-$$f 2>/dev/null) || exit 1; done
 
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBS)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(EXP_LIB) $(LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(LIBS) $(LDLIBS)
+	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(EXP_LIB) $(LIBS) $(LDLIBS)
 
 sanitize: sanitize-address sanitize-thread
 sanitize-address:

@@ -197,6 +197,8 @@ static gl_status read_body(checkpoint *c, const head *h, FILE *from, gl_error *e
   c->steps = steps;
   c->evals = evals;
   c->lengths = lengths;
+  if (status == GL_OK && strlen(c->recipe) != h->recipe_size)
+    status = gl_fail(err, GL_EINPUT, "no checkpoint: its recipe is no text");
   return status == GL_OK ? get_batches(c, h->n_batches, from, err) : status;
 }
 

@@ -339,6 +339,113 @@ static void two_runs_cannot_keep_checkpoints_in_one_folder(void) {
   cli_scratch_remove(b->folder);
 }
 
+/* --- sweeps -------------------------------------------------------------------------------------
+ */
+
+static const char grid[] =
+    BASE "cluster: {preset: heterorl, max_delay: 600}\n"
+         "sweep: {algorithm: [grpo, gepo], seed: [1, 2]}\ntune: {lr: [0.02, 0.1], seeds: [9]}\n";
+
+/* Update of the newest checkpoint of any cell. */
+static unsigned long newest_of_cells(const char *folder) {
+  DIR *all = opendir(folder);
+  unsigned long best = 0;
+  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL;) {
+    char path[700];
+    size_t n;
+    if (e->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    unsigned long updates = newest(path, &n);
+    if (updates > best) best = updates;
+  }
+  if (all != NULL) closedir(all);
+  return best;
+}
+
+static pid_t start_sweep(const bench *b) {
+  return CLI_START("sweep", b->recipe, "-o", b->other_db, "-q", "-j", "2", "--checkpoint",
+                   b->checkpoints, "--checkpoint-every", "20");
+}
+
+static void killed_cells_of_a_sweep_go_on_and_clear_up(void) {
+  bench b[1];
+  char mine[200];
+  unsigned long most = 0;
+  bench_make(b, grid);
+  CU_ASSERT(mkdir(b->checkpoints, 0700) == 0);
+  snprintf(mine, sizeof mine, "%s/mine", b->checkpoints);
+  cli_write(mine, "mine", 4);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b->recipe, "-o", b->db, "-q"));
+  for (int i = 0; i < 8; ++i) {
+    pid_t pid = start_sweep(b);
+    cli_sleep_ms(40 + 25 * i);
+    kill(pid, SIGKILL);
+    cli_wait(pid);
+    unsigned long now = newest_of_cells(b->checkpoints);
+    if (now > most) most = now;
+  }
+  CU_ASSERT_EQUAL(cli_wait(start_sweep(b)), 0);
+  CU_ASSERT(same_tables(b->db, b->other_db));
+  CU_ASSERT(most > 0); /* some were stopped in their midst */
+  CU_ASSERT_EQUAL(cli_files_in(b->checkpoints), 1);
+  CU_ASSERT(access(mine, F_OK) == 0);
+  cli_scratch_remove(b->folder);
+}
+
+static void ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints(void) {
+  bench b[1];
+  bench_make(b, grid);
+  const char *long_cell[] = {
+      "sweep", b->recipe,      "-o",           b->other_db,   "-q",        "-j",
+      "1",     "--checkpoint", b->checkpoints, "steps=20000", "tune=null", "sweep={seed: [1]}",
+      NULL};
+  pid_t worker = 0, pid = cli_start(long_cell);
+  for (int wait = 0; wait < 1000 && cli_children(pid, &worker, 1) < 1; ++wait) cli_sleep_ms(10);
+  cli_sleep_ms(100);
+  kill(pid, SIGINT);
+  CU_ASSERT_EQUAL(cli_wait(pid), 130);
+  CU_ASSERT_EQUAL(kill(worker, 0), -1);
+  CU_ASSERT_EQUAL_FATAL(cli_files_in(b->checkpoints), 1); /* one cell */
+  CU_ASSERT(newest_of_cells(b->checkpoints) > 0);
+  cli_result runs = CLI("export", b->other_db, "--table", "runs");
+  CU_ASSERT_PTR_NULL(strstr(runs.out, "failed")); /* a stopped cell is not a failed one */
+  cli_result_fini(&runs);
+  cli_scratch_remove(b->folder);
+}
+
+static void a_section_alone_keeps_checkpoints_beside_the_study(void) {
+  bench b[1];
+  char beside[160];
+  unsigned long most = 0;
+  bench_make(b, heterorl);
+  snprintf(beside, sizeof beside, "%s.checkpoints", b->other_db);
+  cli_result whole = undisturbed(b);
+  for (int tries = 0; tries < 50 && most == 0; ++tries) {
+    unlink(b->other_db);
+    pid_t pid =
+        CLI_START("run", b->recipe, "checkpoint={every: 10, keep: 1}", "-q", "-o", b->other_db);
+    cli_sleep_ms(40 + 10 * tries);
+    kill(pid, SIGKILL);
+    cli_wait(pid);
+    most = newest_of_cells(beside);
+  }
+  CU_ASSERT(most > 0);
+  cli_result r =
+      CLI("run", b->recipe, "checkpoint={every: 10, keep: 1}", "-q", "--json", "-o", b->other_db);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "goes on after update"));
+  CU_ASSERT_STRING_EQUAL(r.out, whole.out);
+  CU_ASSERT(same_tables(b->db, b->other_db));
+  CU_ASSERT(access(beside, F_OK) != 0);
+  cli_result_fini(&r);
+  r = CLI("run", b->recipe, "checkpoint={every: 10}", "-q", "--json"); /* nowhere to keep them */
+  CU_ASSERT(r.code == 0 && strstr(r.err, "no checkpoints are written") != NULL);
+  CU_ASSERT_STRING_EQUAL(r.out, whole.out);
+  cli_result_fini(&r);
+  cli_result_fini(&whole);
+  cli_scratch_remove(b->folder);
+}
+
 /* --- signals ------------------------------------------------------------------------------------
  */
 
@@ -429,6 +536,9 @@ SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if
       TEST(nothing_is_started_over_when_all_are_damaged),
       TEST(checkpoints_of_another_recipe_are_refused_and_left_alone),
       TEST(what_else_is_in_the_folder_stays), TEST(two_runs_cannot_keep_checkpoints_in_one_folder),
+      TEST(killed_cells_of_a_sweep_go_on_and_clear_up),
+      TEST(ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints),
+      TEST(a_section_alone_keeps_checkpoints_beside_the_study),
       TEST(a_signal_writes_a_checkpoint_and_exits_with_130),
       TEST(a_full_disk_keeps_the_last_good_checkpoint),
       TEST(a_folder_that_cannot_be_written_is_named_before_the_run));
