@@ -69,7 +69,7 @@ const cfg_node *cfg_find(const cfg_node *node, const char *path) {
 
 const char *cfg_source_path(const cfg_node *node) {
   const cfg_source *source = node->at.source;
-  return source != NULL && source->is_file ? source->name : NULL;
+  return source != NULL ? source->path : NULL;
 }
 
 char *cfg_locate(const cfg_node *node, const char *path) {
@@ -194,13 +194,17 @@ const char *cfg_strdup(cfg_doc *doc, const char *text, size_t length) {
   return copy;
 }
 
-const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quote, int is_file) {
+const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quote,
+                                 const char *path) {
   cfg_source *source = cfg_alloc(doc, sizeof *source);
   if (source == NULL) return NULL;
   source->name = cfg_strdup(doc, name, strlen(name));
-  source->is_file = is_file;
   if (quote != NULL) source->quote = cfg_strdup(doc, quote, strlen(quote));
-  return source->name == NULL || (quote != NULL && source->quote == NULL) ? NULL : source;
+  if (path != NULL) source->path = cfg_strdup(doc, path, strlen(path));
+  return source->name == NULL || (quote != NULL && source->quote == NULL) ||
+                 (path != NULL && source->path == NULL)
+             ? NULL
+             : source;
 }
 
 cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_place at, gl_error *err) {
@@ -247,7 +251,7 @@ typedef struct copier {
 static int copy_place(copier *c, cfg_place *at) {
   if (at->source == NULL) return 1;
   if (at->source != c->from) {
-    c->to = cfg_source_new(c->doc, at->source->name, at->source->quote, at->source->is_file);
+    c->to = cfg_source_new(c->doc, at->source->name, at->source->quote, at->source->path);
     if (c->to == NULL) return gl_fail_memory(c->err, "a recipe"), 0;
     c->from = at->source;
   }

@@ -30,6 +30,10 @@ gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char
 gl_status cfg_copy(cfg_doc **out, const cfg_doc *doc, gl_error *err);
 void cfg_free(cfg_doc *doc);
 const cfg_node *cfg_root(const cfg_doc *doc); /* a map */
+/* As cfg_load_text, of a text that stands for the file at path (NULL: for none): files that it
+ * names are looked for beside that one. */
+gl_status cfg_load_text_of(cfg_doc **out, const char *text, size_t size, const char *name,
+                           const char *path, gl_error *err);
 
 /* `a.b.c=VALUE`, VALUE any YAML flow value. Missing maps are made on the way. Below `sweep` (and
  * in any map that already has it) the rest of the path is one key: sweep.cluster.max_delay=[0,60]
@@ -51,8 +55,8 @@ const char *cfg_key_at(const cfg_node *map, size_t i);            /* i-th key */
 const cfg_node *cfg_find(const cfg_node *node, const char *path); /* dotted; NULL if absent */
 const char *cfg_text(const cfg_node *scalar); /* text as written; "" otherwise */
 int cfg_is_null(const cfg_node *node);        /* plain null, ~ or empty */
-/* The file the node was read from, as it was named; NULL where it came from a text or an override.
- */
+/* The file the node was read from or stands for, as it was named; NULL where it came from a text or
+ * an override. */
 const char *cfg_source_path(const cfg_node *node);
 /* Where a file that node names is: beside the node's own file if it is there, else path as it is.
  * malloc'd, the caller frees; NULL if memory is short. */

@@ -90,7 +90,7 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
 }
 
 static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
-  const cfg_source *source = cfg_source_new(doc, "command line", assignment, 0);
+  const cfg_source *source = cfg_source_new(doc, "command line", assignment, NULL);
   if (source == NULL) return gl_fail_memory(err, "an override");
   cfg_place start = {source, 1, 1};
   const char *equals = strchr(assignment, '=');

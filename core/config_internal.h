@@ -16,7 +16,7 @@ enum {
 typedef struct cfg_source {
   const char *name;  /* file name as the user gave it, or "command line" */
   const char *quote; /* the assignment of an override; NULL for a file */
-  int is_file;       /* name is a path */
+  const char *path;  /* of the file it was read from, or stands for; NULL: of none */
 } cfg_source;
 
 typedef struct cfg_place {
@@ -51,7 +51,8 @@ struct cfg_doc {
 cfg_doc *cfg_doc_new(void);
 void *cfg_alloc(cfg_doc *doc, size_t size); /* zeroed; NULL if memory is short */
 const char *cfg_strdup(cfg_doc *doc, const char *text, size_t length);
-const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quote, int is_file);
+const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quote,
+                                 const char *path);
 
 /* A node counted against the limit; NULL with *err filled when that or memory is exhausted. */
 cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_place at, gl_error *err);

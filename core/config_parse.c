@@ -338,8 +338,8 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, si
  */
 
 static gl_status load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
-                           int is_file, gl_error *err) {
-  const cfg_source *source = cfg_source_new(doc, name, NULL, is_file);
+                           const char *path, gl_error *err) {
+  const cfg_source *source = cfg_source_new(doc, name, NULL, path);
   if (source == NULL) return gl_fail_memory(err, "a recipe");
   cfg_place top = {source, 1, 1};
   if (size > CFG_MAX_BYTES)
@@ -355,12 +355,12 @@ static gl_status load_into(cfg_doc *doc, const char *text, size_t size, const ch
   return GL_OK;
 }
 
-static gl_status load(cfg_doc **out, const char *text, size_t size, const char *name, int is_file,
-                      gl_error *err) {
+gl_status cfg_load_text_of(cfg_doc **out, const char *text, size_t size, const char *name,
+                           const char *path, gl_error *err) {
   *out = NULL;
   cfg_doc *doc = cfg_doc_new();
   if (doc == NULL) return gl_fail_memory(err, "a recipe");
-  gl_status status = load_into(doc, text, size, name, is_file, err);
+  gl_status status = load_into(doc, text, size, name, path, err);
   if (status == GL_OK)
     *out = doc;
   else
@@ -370,7 +370,7 @@ static gl_status load(cfg_doc **out, const char *text, size_t size, const char *
 
 gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char *name,
                         gl_error *err) {
-  return load(out, text, size, name, 0, err);
+  return cfg_load_text_of(out, text, size, name, NULL, err);
 }
 
 /* A name in path's folder that looks like the missing one, into found; "" if there is none. */
@@ -419,8 +419,8 @@ gl_status cfg_load_file(cfg_doc **out, const char *path, gl_error *err) {
   size_t size = fread(text, 1, CFG_MAX_BYTES + 1, file);
   int reason = ferror(file) ? (errno != 0 ? errno : EIO) : 0;
   fclose(file);
-  gl_status status =
-      reason != 0 ? fail_to_read(path, reason, err) : load(out, text, size, path, 1, err);
+  gl_status status = reason != 0 ? fail_to_read(path, reason, err)
+                                 : cfg_load_text_of(out, text, size, path, path, err);
   free(text);
   return status;
 }

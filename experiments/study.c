@@ -118,7 +118,10 @@ static gl_status fill_cell(study_cell *cell, cfg_doc *doc, const study_grid *gri
   if (status != GL_OK) return status;
   cell->recipe = cfg_canonical(cfg_root(doc));
   cell->axes = axes_text(grid, at);
-  if (cell->recipe == NULL || cell->axes == NULL) return gl_fail_memory(err, "a cell of the sweep");
+  const char *source = cfg_source_path(cfg_root(doc));
+  cell->source = source != NULL ? strdup(source) : NULL;
+  if (cell->recipe == NULL || cell->axes == NULL || (source != NULL && cell->source == NULL))
+    return gl_fail_memory(err, "a cell of the sweep");
   hash_hex(cell->recipe, strlen(cell->recipe), cell->key);
   snprintf(cell->algorithm, sizeof cell->algorithm, "%s", r.algorithm.name);
   cell->seed = r.seed;
@@ -137,7 +140,7 @@ static gl_status cell_base(cfg_doc **out, const cfg_doc *doc, gl_error *err) {
 }
 
 gl_status study_cell_recipe(cfg_doc **out, const study_cell *cell, gl_error *err) {
-  return cfg_load_text(out, cell->recipe, strlen(cell->recipe), cell->key, err);
+  return cfg_load_text_of(out, cell->recipe, strlen(cell->recipe), cell->key, cell->source, err);
 }
 
 /* --- all cells ----------------------------------------------------------------------------------
@@ -212,6 +215,7 @@ gl_status study_expand(study *out, const cfg_doc *doc, const study_grid *grid,
 void study_fini(study *s) {
   for (size_t i = 0; i < s->n_cells; ++i) {
     free(s->cells[i].recipe);
+    free(s->cells[i].source);
     free(s->cells[i].axes);
   }
   free(s->cells);

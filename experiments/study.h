@@ -25,6 +25,7 @@ typedef struct study_grid {
 typedef struct study_cell {
   char key[33];
   char *recipe; /* canonical JSON of the whole cell; owned */
+  char *source; /* path of the file it came from, NULL: none; owned */
   char *axes;   /* canonical JSON of what is swept besides algorithm and seed; owned */
   char algorithm[64];
   uint64_t seed;

@@ -289,6 +289,21 @@ static void runs_that_differ_in_the_algorithm_are_paired(void) {
   cli_scratch_remove(b.folder);
 }
 
+static void a_cell_finds_the_files_beside_its_recipe(void) {
+  static const char text[] = "steps: 5\nworld: {kind: bandit}\ncluster: {samplers: 1, delay: {law: "
+                             "empirical, file: delays.csv}}\nsweep: {seed: [1, 2]}\n",
+                    delays[] = "seconds\n60\n120\n";
+  bench b;
+  char path[128];
+  bench_make(&b);
+  cli_path(path, b.folder, "delays.csv");
+  cli_write(path, delays, sizeof delays - 1);
+  cli_write(b.recipe, text, sizeof text - 1);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q"));
+  CU_ASSERT_EQUAL(finished_cells(b.db), 2);
+  cli_scratch_remove(b.folder);
+}
+
 SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
       TEST(a_finished_cell_is_never_run_again),
       TEST(kill_at_any_moment_and_a_second_start_change_nothing),
@@ -299,4 +314,5 @@ SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
       TEST(ranks_of_an_mpi_job_make_the_whole_study),
       TEST(two_runs_of_a_recipe_print_and_store_the_same),
       TEST(a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows),
-      TEST(runs_that_differ_in_the_algorithm_are_paired));
+      TEST(runs_that_differ_in_the_algorithm_are_paired),
+      TEST(a_cell_finds_the_files_beside_its_recipe));
