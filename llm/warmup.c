@@ -83,8 +83,8 @@ static gl_status teach(llm_learner *l, const lesson *s, double *loss, gl_error *
   return status;
 }
 
-/* 1 into *enough if the held-out score is looked at after this step and is there already, or if
- * the watch has seen enough. */
+/* 1 into *enough if the held-out score, as evaluations have it, is looked at after this step and is
+ * there already, or if the watch has seen enough. */
 static gl_status look(llm_learner *l, size_t steps_done, double loss, int *enough, gl_error *err) {
   const warmup_spec *w = &l->spec.warmup;
   const llm_watch *watch = l->watch;
@@ -92,7 +92,10 @@ static gl_status look(llm_learner *l, size_t steps_done, double loss, int *enoug
   const int shows = watch != NULL && watch->score_every > 0 &&
                     (steps_done % watch->score_every == 0 || steps_done == w->steps);
   double score = NAN;
-  gl_status status = checks || shows ? llm_learner_score(l, 0, 0, &score, err) : GL_OK;
+  gl_status status = GL_OK;
+  if (checks || shows)
+    status =
+        llm_learner_score(l, l->spec.eval.samples, UINT64_C(1) << 63 | steps_done, &score, err);
   *enough = checks && score >= w->until;
   if (status == GL_OK && watch != NULL && watch->after_step(watch->self, steps_done, loss, score))
     *enough = 1;

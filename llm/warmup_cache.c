@@ -97,7 +97,7 @@ static char *key_of(const llm_learner *l, const char *code) {
   fprintf(to, "seed %llu world %016llx\n%s\n", (unsigned long long)l->seed,
           (unsigned long long)s->fingerprint, config);
   put_optimizer(to, &s->warmup);
-  fprintf(to, "held-out %zu\n", s->eval.prompts);
+  fprintf(to, "held-out %zu samples %zu\n", s->eval.prompts, s->eval.samples);
   if (s->folder != NULL) put_folder(to, s->folder);
   if (s->tokenizer_path != NULL) put_file(to, s->tokenizer_path, "");
   put_problems(to, l);

@@ -12,6 +12,8 @@ extern const test_suite *const __stop_gl_suites[];
 
 int main(int argc, char **argv) {
   gsl_set_error_handler_off(); /* as the command does */
+  /* What the commands keep between runs is not put beside the caller's own. */
+  if (setenv("GEPOLAB_CACHE", "", 1) != 0) return EXIT_FAILURE;
   if (CU_initialize_registry() != CUE_SUCCESS) return EXIT_FAILURE;
   for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s) {
     if (argc > 1 && strstr((*s)->name, argv[1]) == NULL) continue;
