@@ -6,6 +6,7 @@
 #
 # Variables: BUILD (build folder), CC, ARCH (e.g. native), SANITIZE (e.g. address,undefined),
 # OPT (default -O3), PREFIX and DESTDIR for install, SUITE (only tests whose suite name contains it),
+# CUDA (0: without, even where nvcc is found), EMULATE (0: no kernels on the host in make check),
 # STUDY (of make figures and make paper; default the demo's).
 
 BUILD    ?= build
@@ -34,7 +35,8 @@ PKG_LIBS   = $(eval PKG_LIBS := $(filter-out -lgslcblas,$(shell pkg-config --lib
 
 # Found, never required. Sanitized builds leave MPI out: its library reports leaks of its own.
 MPICC    := $(if $(SANITIZE),,$(shell command -v mpicc 2>/dev/null))
-NVCC     := $(shell command -v nvcc 2>/dev/null)
+CUDA     ?= 1
+NVCC     := $(if $(filter 0,$(CUDA))$(SANITIZE),,$(shell command -v nvcc 2>/dev/null))
 MPI_CFLAGS := $(if $(MPICC),-DGEPOLAB_WITH_MPI $(shell $(MPICC) --showme:compile 2>/dev/null))
 MPI_LIBS   := $(if $(MPICC),$(shell $(MPICC) --showme:link 2>/dev/null))
 
@@ -44,9 +46,9 @@ obj       = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)/*.c))
 RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml)
 EMBED    := $(BUILD)/gen/resources.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
-LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) -lm -lpthread
+LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
-.PHONY: all check demo figures paper bench deps install uninstall sanitize sanitize-address sanitize-thread valgrind fuzz clean format help
+.PHONY: all check demo figures paper bench deps install uninstall sanitize sanitize-address sanitize-thread valgrind fuzz clean format help force
 all: $(BUILD)/gepolab
 
 help:
@@ -57,7 +59,29 @@ help:
 LLM_CFLAGS  := -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-pass-failed
 AVX2_CFLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
 
+# CUDA's runtime is linked statically; cuBLASLt is opened when a GPU is used, from the loader's path
+# or the toolkit's folder as it was at build time. Machine code for sm_80 and sm_90, and PTX that
+# drivers compile for what comes later.
+ifneq ($(NVCC),)
+CUDA_LIB   := $(abspath $(lastword $(shell $(NVCC) --dryrun -x cu /dev/null 2>&1 | sed -n 's/^.*LIBRARIES=//p' | tr -d '"' | sed 's/-L//g')))
+CUDA_MAJOR := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+CUDA_OBJ   := $(patsubst %.cu,$(BUILD)/%.cu.o,$(wildcard llm/*.cu))
+CUDA_LIBS  := -L$(CUDA_LIB) -lcudart_static -lstdc++ -ldl -lrt
+NVCCFLAGS  := -std=c++17 -O3 -I. -lineinfo -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow \
+              -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90] \
+              -DGEPOLAB_CUDA_LIB='"$(CUDA_LIB)"' -DGEPOLAB_CUDA_MAJOR='"$(CUDA_MAJOR)"'
+endif
+
 # --- build ---------------------------------------------------------------------------------------
+
+# Changes when the compiler or its flags do, or with CUDA=0: what depends on them is made anew.
+$(BUILD)/gen/cuda-flags: force
+	@mkdir -p $(@D); echo $(NVCC) $(subst ",,$(NVCCFLAGS)) | cmp -s - $@ || echo $(NVCC) $(subst ",,$(NVCCFLAGS)) > $@
+$(BUILD)/llm/%.cu.o: llm/%.cu $(BUILD)/gen/cuda-flags
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+$(BUILD)/llm/backend.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)
+$(BUILD)/llm/backend.o: $(BUILD)/gen/cuda-flags
 
 $(BUILD)/llm/%.o $(BUILD)/tests/llm_%.o: CFLAGS += $(LLM_CFLAGS)
 $(BUILD)/llm/backend_cpu_f%.o: CFLAGS += -ffp-contract=fast
@@ -67,7 +91,7 @@ $(BUILD)/%.o: %.c Makefile VERSION
 	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(if $(filter experiments/%,$<),$(MPI_CFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 define room
-$(BUILD)/lib$(1).a: $$(call obj,$(1))
+$(BUILD)/lib$(1).a: $$(call obj,$(1)) $$(if $$(filter llm,$(1)),$$(CUDA_OBJ))
 	@rm -f $$@ && $$(AR) rcs $$@ $$^
 endef
 $(foreach r,core sim toy llm analysis,$(eval $(call room,$(r))))
@@ -96,8 +120,44 @@ EXP_LIB   = $(filter-out $(BUILD)/experiments/main.o,$(call obj,experiments)) $(
 $(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(LIBS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
 
+# The kernels of the CUDA backend, compiled by g++ for a device that tests/emulate makes of the host,
+# in the place of the real ones. ThreadSanitizer does not follow its fibers; sanitizers of two
+# compilers do not mix.
+EMULATE   ?= 1
+CXX_FOUND := $(if $(filter 0,$(EMULATE)),,$(if $(SANITIZE),$(if $(findstring thread,$(SANITIZE))$(findstring clang,$(CC)),,$(shell command -v g++)),$(shell command -v g++)))
+EMULATED  := $(patsubst llm/%.cu,$(BUILD)/emulate/%.o,$(filter-out llm/backend_cuda_blas.cu llm/nccl.cu,$(wildcard llm/*.cu))) \
+             $(patsubst tests/emulate/%.cpp,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cpp)) \
+             $(patsubst tests/emulate/%.c,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.c)) \
+             $(BUILD)/emulate/backend.o
+EMULATED_TESTS := $(BUILD)/tests/main.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/llm_cuda*.c tests/llm_backend_*.c))
+EMULATED_SUITES := cuda emulated
+EMULATE_CXXFLAGS := -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g -Wall -Wextra -Wshadow -Wno-unknown-pragmas \
+                    $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+
+$(BUILD)/emulate/%.o: llm/%.cu Makefile
+	@mkdir -p $(@D)
+	g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/%.o: tests/emulate/%.cpp Makefile
+	@mkdir -p $(@D)
+	g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/%.o: tests/emulate/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -Itests/emulate -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/backend.o: llm/backend.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -DGEPOLAB_WITH_CUDA $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend.o,$(call obj,llm))
+	@rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS) -lstdc++
+
+# The suites of $(BUILD)/tests-emulated run first, if SUITE asks for any: the last summary printed is
+# that of all others.
+RUN_EMULATED = $(if $(CXX_FOUND),$(if $(SUITE),$(if $(strip $(foreach s,$(EMULATED_SUITES),$(findstring $(SUITE),$(s)))),yes),yes))
+
 check: deps
-	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests $(if $(RUN_EMULATED),$(BUILD)/tests-emulated)
+	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(SUITE),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(SUITE)
 
 # One room at a time: make check-core, check-sim ... links only what that room may depend on.
@@ -199,4 +259,5 @@ format:
 clean:
 	rm -rf $(BUILD) build-sanitize build-thread build-fuzz
 
+-include $(CUDA_OBJ:.o=.d) $(EMULATED:.o=.d)
 -include $(SRC:%.c=$(BUILD)/%.d) $(patsubst %.c,$(BUILD)/%.d,$(wildcard tests/*.c))

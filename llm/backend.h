@@ -25,8 +25,12 @@
 #define GEPOLAB_LLM_BACKEND_H
 
 #include "core/error.h"
-#include "core/rng.h"
+#include "core/rng_stream.h"
 #include "core/sampling.h"
+
+#ifndef __cplusplus /* kernels that draw include it themselves; it takes long to read as C++ */
+#include "core/rng.h"
+#endif
 
 #include <stddef.h>
 #include <stdint.h>

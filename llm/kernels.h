@@ -18,7 +18,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(GEPOLAB_EMULATE) /* tests/emulate: CUDA on the host */
+#define KERNEL_CUDA
+#endif
+
+#ifdef KERNEL_CUDA
 
 #define KERNEL static __device__ __forceinline__
 #define KERNEL_BOTH static __host__ __device__ __forceinline__
@@ -48,7 +52,7 @@ typedef struct kernel_group {
 
 #define GROUP __attribute__((unused)) kernel_group
 
-#ifdef __CUDACC__
+#ifdef KERNEL_CUDA
 
 KERNEL float kernel_exp_f32(float x) {
   return expf(x);

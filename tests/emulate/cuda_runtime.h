@@ -1,0 +1,253 @@
+/* CUDA on the host, for tests: enough of the runtime and of the device language that g++ compiles
+ * llm/backend_cuda*.cu and `make check` runs the kernels without a GPU.
+ *
+ * A block's threads are fibers of one host thread (emulate.cpp). A fiber runs until it reaches a
+ * barrier or a warp-wide exchange and goes on when all its partners have arrived, so barriers,
+ * shuffles and tensor-core instructions do what they do on a device, lane by lane. Blocks run one
+ * after the other. Memory of the device is malloc'd and filled with a pattern that reads as
+ * not-a-number, so that a read of what was never written shows; AddressSanitizer sees reads and
+ * writes beyond an allocation. Orders of fibers and blocks can be turned round (emulate_order), so
+ * that a missing barrier or a result that depends on the order of blocks shows as a difference.
+ *
+ * What it cannot show: memory ordering between threads that really run at once, alignment faults,
+ * limits of registers and shared memory of a real chip, launches a real driver would refuse,
+ * anything about speed, and what cuBLASLt does (a CBLAS product stands in for it). */
+#ifndef GEPOLAB_TESTS_EMULATE_CUDA_RUNTIME_H
+#define GEPOLAB_TESTS_EMULATE_CUDA_RUNTIME_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "emulate_control.h"
+
+#define __global__ static
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __noinline__
+#define __shared__ static
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+
+/* --- the device language --- */
+
+struct dim3 {
+  unsigned x, y, z;
+  dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+struct uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+  return {x, y, z, w};
+}
+static inline float2 make_float2(float x, float y) {
+  return {x, y};
+}
+static inline float4 make_float4(float x, float y, float z, float w) {
+  return {x, y, z, w};
+}
+
+struct emulate_place {
+  dim3 thread, block, block_size, grid;
+};
+extern emulate_place *emulate_here; /* of the running fiber */
+#define threadIdx (emulate_here->thread)
+#define blockIdx (emulate_here->block)
+#define blockDim (emulate_here->block_size)
+#define gridDim (emulate_here->grid)
+#define warpSize 32
+
+/* Dynamic shared memory of the running block. */
+unsigned char *emulate_shared_memory();
+/* Waits for all threads of the block that have not ended. */
+void __syncthreads();
+/* Hands this lane's `size` (up to 64) bytes over and returns the lanes' values, 64 bytes apart,
+ * once every lane of mask has handed over for the same `kind` of exchange. */
+const unsigned char *emulate_exchange(unsigned mask, const char *kind, const void *value,
+                                      size_t size);
+
+template <typename T> static inline T emulate_lane(const unsigned char *values, unsigned lane) {
+  T out;
+  memcpy(&out, values + 64 * (size_t)(lane & 31u), sizeof out);
+  return out;
+}
+static inline unsigned emulate_lane_number() {
+  return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) & 31u;
+}
+
+template <typename T> static inline T __shfl_sync(unsigned mask, T v, int from, int width = 32) {
+  const unsigned char *all = emulate_exchange(mask, "shfl", &v, sizeof v);
+  unsigned w = (unsigned)width, base = emulate_lane_number() & ~(w - 1);
+  return emulate_lane<T>(all, base + ((unsigned)from & (w - 1)));
+}
+template <typename T>
+static inline T __shfl_xor_sync(unsigned mask, T v, int with, int width = 32) {
+  const unsigned char *all = emulate_exchange(mask, "shfl_xor", &v, sizeof v);
+  unsigned w = (unsigned)width, lane = emulate_lane_number(), from = lane ^ (unsigned)with;
+  return from < (lane & ~(w - 1)) + w ? emulate_lane<T>(all, from) : v;
+}
+template <typename T>
+static inline T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32) {
+  const unsigned char *all = emulate_exchange(mask, "shfl_down", &v, sizeof v);
+  unsigned w = (unsigned)width, lane = emulate_lane_number();
+  return lane + by < (lane & ~(w - 1)) + w ? emulate_lane<T>(all, lane + by) : v;
+}
+template <typename T>
+static inline T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32) {
+  const unsigned char *all = emulate_exchange(mask, "shfl_up", &v, sizeof v);
+  unsigned w = (unsigned)width, lane = emulate_lane_number();
+  return (lane & (w - 1)) >= by ? emulate_lane<T>(all, lane - by) : v;
+}
+static inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  const unsigned char *all = emulate_exchange(mask, "ballot", &predicate, sizeof predicate);
+  unsigned out = 0;
+  for (unsigned l = 0; l < 32; ++l)
+    if (mask >> l & 1u && emulate_lane<int>(all, l)) out |= 1u << l;
+  return out;
+}
+static inline int __any_sync(unsigned mask, int predicate) {
+  return __ballot_sync(mask, predicate) != 0;
+}
+static inline int __all_sync(unsigned mask, int predicate) {
+  return __ballot_sync(mask, predicate) == mask;
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu) {
+  int nothing = 0;
+  emulate_exchange(mask, "syncwarp", &nothing, sizeof nothing);
+}
+/* Fibers are never interrupted, so plain additions are atomic. */
+template <typename T, typename U> static inline T atomicAdd(T *to, U by) {
+  T old = *to;
+  *to = (T)(old + (T)by);
+  return old;
+}
+
+template <typename T, typename U> static inline T atomicMin(T *to, U with) {
+  T old = *to;
+  if ((T)with < old) *to = (T)with;
+  return old;
+}
+
+static inline int __popc(unsigned x) {
+  return __builtin_popcount(x);
+}
+static inline unsigned __float_as_uint(float x) {
+  unsigned u;
+  memcpy(&u, &x, sizeof u);
+  return u;
+}
+static inline float __uint_as_float(unsigned u) {
+  float x;
+  memcpy(&x, &u, sizeof x);
+  return x;
+}
+static inline float rsqrtf(float x) {
+  return 1.0f / sqrtf(x);
+}
+static inline double rsqrt(double x) {
+  return 1.0 / sqrt(x);
+}
+template <typename T> static inline T __ldg(const T *p) {
+  return *p;
+}
+template <typename T> static inline T min(T a, T b) {
+  return b < a ? b : a;
+}
+template <typename T> static inline T max(T a, T b) {
+  return a < b ? b : a;
+}
+
+/* --- launches --- */
+
+/* A kernel with its arguments; copied while a graph is recorded. */
+struct emulate_call {
+  void (*run)(const void *closure);
+  void (*drop)(void *closure);
+  void *(*copy)(const void *closure);
+  const void *closure;
+};
+void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, emulate_call call);
+
+template <typename F>
+static inline void emulate_kernel(const char *name, dim3 grid, dim3 block, size_t shared,
+                                  const F &f) {
+  emulate_call call = {
+      [](const void *c) { (*(const F *)c)(); },
+      [](void *c) { delete (F *)c; },
+      [](const void *c) -> void * { return new F(*(const F *)c); },
+      &f,
+  };
+  emulate_launch(name, grid, block, shared, call);
+}
+
+/* --- the runtime --- */
+
+typedef enum cudaError {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNoDevice = 100,
+  cudaErrorInsufficientDriver = 35
+} cudaError_t;
+typedef struct emulate_stream *cudaStream_t;
+typedef struct emulate_event *cudaEvent_t;
+typedef struct emulate_graph *cudaGraph_t, *cudaGraphExec_t;
+typedef enum cudaMemcpyKind {
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3
+} cudaMemcpyKind;
+typedef enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 } cudaStreamCaptureMode;
+typedef enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8
+} cudaFuncAttribute;
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem, sharedMemPerBlockOptin;
+  int multiProcessorCount, major, minor;
+};
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+
+const char *cudaGetErrorString(cudaError_t e);
+cudaError_t cudaGetLastError();
+cudaError_t cudaGetDeviceCount(int *n);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t s);
+cudaError_t cudaStreamSynchronize(cudaStream_t s);
+cudaError_t cudaMalloc(void **p, size_t bytes);
+cudaError_t cudaFree(void *p);
+cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t s);
+cudaError_t cudaFreeAsync(void *p, cudaStream_t s);
+cudaError_t cudaMallocHost(void **p, size_t bytes);
+cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t s);
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t e);
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
+cudaError_t cudaEventSynchronize(cudaEvent_t e);
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s);
+cudaError_t cudaGraphDestroy(cudaGraph_t g);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g);
+
+#endif

@@ -1,0 +1,482 @@
+/* The fibers and the runtime behind cuda_runtime.h. One host thread; nothing here is meant to be
+ * fast, or to be used outside tests. */
+#include "cuda_runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+/* --- fibers --- */
+
+/* A fiber that is not running is its stack pointer; what the calling convention keeps lies there.
+ */
+#if defined(__x86_64__)
+extern "C" void emulate_switch(void **from, void *to);
+asm(".text\n.globl emulate_switch\n.type emulate_switch, @function\nemulate_switch:\n"
+    "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+    "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
+    ".size emulate_switch, .-emulate_switch\n");
+typedef void *context;
+
+/* The stack of a fiber that will enter `main`, aligned as at a call. */
+static context context_new(char *stack, size_t bytes, void (*main)()) {
+  void **top = (void **)(stack + bytes);
+  *--top = nullptr; /* main's caller: none */
+  *--top = (void *)main;
+  for (int i = 0; i < 6; ++i) *--top = nullptr;
+  return top;
+}
+static void context_switch(context *from, context *to) {
+  emulate_switch(from, *to);
+}
+#else
+#include <ucontext.h>
+typedef ucontext_t context;
+static context context_new(char *stack, size_t bytes, void (*main)()) {
+  context c;
+  getcontext(&c);
+  c.uc_stack.ss_sp = stack;
+  c.uc_stack.ss_size = bytes;
+  c.uc_link = nullptr;
+  makecontext(&c, main, 0);
+  return c;
+}
+static void context_switch(context *from, context *to) {
+  swapcontext(from, to);
+}
+#endif
+
+enum { most_threads = 1024, most_warps = most_threads / 32, stack_bytes = 128 << 10 };
+
+struct fiber {
+  context at;
+  emulate_place place;
+  char *stack;
+  void *fake_stack; /* AddressSanitizer's */
+  unsigned number;
+  bool ended;
+  bool at_barrier;
+  bool at_exchange;
+};
+
+/* Two sets of values, used by turns: a lane that is ahead writes the next set while others still
+ * read this one, and cannot get further ahead than that. */
+struct warp {
+  unsigned char values[2][32 * 64];
+  unsigned arrived, wanted, turn;
+  const char *kind;
+};
+
+static struct {
+  fiber fibers[most_threads], *turn_of[most_threads];
+  warp warps[most_warps];
+  fiber *running;
+  context scheduler;
+  void *scheduler_fake_stack;
+  const void *scheduler_stack;
+  size_t scheduler_stack_bytes;
+  unsigned threads, at_barrier, ended;
+  const emulate_call *call;
+  const char *name;
+  unsigned char *shared;
+  size_t shared_bytes;
+  uint64_t order, threads_run;
+} device;
+
+emulate_place *emulate_here;
+
+[[noreturn]] static void die(const char *what) {
+  fprintf(stderr, "emulated kernel %s: %s\n", device.name, what);
+  abort();
+}
+
+static void to_scheduler(bool for_good) {
+  fiber *f = device.running;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(for_good ? nullptr : &f->fake_stack, device.scheduler_stack,
+                                 device.scheduler_stack_bytes);
+#else
+  (void)for_good;
+#endif
+  context_switch(&f->at, &device.scheduler);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(f->fake_stack, nullptr, nullptr);
+#endif
+}
+
+static void to_fiber(fiber *f) {
+  device.running = f;
+  emulate_here = &f->place;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&device.scheduler_fake_stack, f->stack, stack_bytes);
+#endif
+  context_switch(&device.scheduler, &f->at);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(device.scheduler_fake_stack, nullptr, nullptr);
+#endif
+}
+
+static void fiber_main() {
+  fiber *f = device.running;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &device.scheduler_stack, &device.scheduler_stack_bytes);
+#endif
+  device.call->run(device.call->closure);
+  f->ended = true;
+  ++device.ended;
+  to_scheduler(true);
+  abort();
+}
+
+void __syncthreads() {
+  device.running->at_barrier = true;
+  ++device.at_barrier;
+  to_scheduler(false);
+}
+
+const unsigned char *emulate_exchange(unsigned mask, const char *kind, const void *value,
+                                      size_t size) {
+  fiber *f = device.running;
+  warp *w = &device.warps[f->number / 32];
+  const unsigned lane = f->number % 32;
+  if (size > 64) die("an exchange of more than 64 bytes");
+  if (!(mask >> lane & 1u)) die("a lane outside of its own mask");
+  if (w->arrived == 0) {
+    w->wanted = mask;
+    w->kind = kind;
+  } else if (w->wanted != mask || strcmp(w->kind, kind) != 0) {
+    fprintf(stderr, "%s (%08x) against %s (%08x)\n", kind, mask, w->kind, w->wanted);
+    die("lanes of a warp disagree on an exchange");
+  }
+  const unsigned turn = w->turn;
+  memcpy(w->values[turn] + 64 * lane, value, size);
+  w->arrived |= 1u << lane;
+  if (w->arrived == w->wanted) {
+    w->arrived = 0;
+    w->turn ^= 1u;
+    for (unsigned l = 0; l < 32; ++l)
+      if (mask >> l & 1u) device.fibers[f->number - lane + l].at_exchange = false;
+  } else {
+    f->at_exchange = true;
+    to_scheduler(false);
+  }
+  return w->values[turn];
+}
+
+unsigned char *emulate_shared_memory() {
+  return device.shared;
+}
+
+/* A number for every (order, i), to sort by. */
+static uint64_t shuffled(uint64_t order, uint64_t i) {
+  uint64_t x = order * 0x9e3779b97f4a7c15u + (i + 1) * 0xd1342543de82ef95u;
+  x ^= x >> 32;
+  x *= 0xda942042e4dd58b5u;
+  return x ^ x >> 29;
+}
+
+/* The i-th of n in the order asked for. A shuffle walks by a step that shares no factor with n. */
+static size_t in_order(size_t i, size_t n) {
+  if (device.order == 0) return i;
+  if (device.order == 1) return n - 1 - i;
+  size_t step = (size_t)(shuffled(device.order, n) % n) | 1;
+  for (;; step += 2) {
+    size_t a = step, b = n;
+    while (b != 0) {
+      const size_t t = a % b;
+      a = b;
+      b = t;
+    }
+    if (a == 1) break;
+  }
+  return (size_t)(((unsigned __int128)i * step + shuffled(device.order, 0) % n) % n);
+}
+
+static void start_fiber(unsigned number, dim3 grid, dim3 block, dim3 index) {
+  fiber *f = &device.fibers[number];
+  if (f->stack == nullptr) f->stack = (char *)malloc(stack_bytes);
+  if (f->stack == nullptr) die("no memory for a stack");
+  f->number = number;
+  f->ended = f->at_barrier = f->at_exchange = false;
+  f->place.thread = dim3(number % block.x, number / block.x % block.y, number / block.x / block.y);
+  f->place.block = index;
+  f->place.block_size = block;
+  f->place.grid = grid;
+  f->at = context_new(f->stack, stack_bytes, fiber_main);
+}
+
+static void run_block(dim3 grid, dim3 block, dim3 index) {
+  device.threads = block.x * block.y * block.z;
+  device.ended = device.at_barrier = 0;
+  memset(device.warps, 0, sizeof device.warps);
+  if (device.shared != nullptr) memset(device.shared, 0xff, device.shared_bytes);
+  for (unsigned i = 0; i < device.threads; ++i) {
+    start_fiber(i, grid, block, index);
+    device.turn_of[i] = &device.fibers[in_order(i, device.threads)];
+  }
+  device.threads_run += device.threads;
+  while (device.ended < device.threads) {
+    bool moved = false;
+    for (unsigned i = 0; i < device.threads; ++i) {
+      fiber *f = device.turn_of[i];
+      if (f->ended || f->at_barrier || f->at_exchange) continue;
+      to_fiber(f);
+      moved = true;
+    }
+    if (device.at_barrier > 0 && device.at_barrier + device.ended == device.threads) {
+      device.at_barrier = 0;
+      for (unsigned i = 0; i < device.threads; ++i) device.fibers[i].at_barrier = false;
+      moved = true;
+    }
+    if (!moved) die("threads wait for one another for ever");
+  }
+}
+
+/* --- graphs: calls in the order they were recorded --- */
+
+struct emulate_graph {
+  emulate_call *calls;
+  dim3 *grid, *block;
+  size_t *shared;
+  const char **name;
+  size_t n, room;
+};
+
+static emulate_graph *recording;
+
+static void record(const char *name, dim3 grid, dim3 block, size_t shared, emulate_call call) {
+  emulate_graph *g = recording;
+  if (g->n == g->room) {
+    g->room = g->room * 2 + 16;
+    g->calls = (emulate_call *)realloc(g->calls, g->room * sizeof *g->calls);
+    g->grid = (dim3 *)realloc((void *)g->grid, g->room * sizeof *g->grid);
+    g->block = (dim3 *)realloc((void *)g->block, g->room * sizeof *g->block);
+    g->shared = (size_t *)realloc(g->shared, g->room * sizeof *g->shared);
+    g->name = (const char **)realloc(g->name, g->room * sizeof *g->name);
+  }
+  g->calls[g->n] = call;
+  g->calls[g->n].closure = call.copy(call.closure);
+  g->grid[g->n] = grid;
+  g->block[g->n] = block;
+  g->shared[g->n] = shared;
+  g->name[g->n++] = name;
+}
+
+/* --- launches --- */
+
+void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, emulate_call call) {
+  device.name = name;
+  if (block.x * block.y * block.z == 0 || block.x * block.y * block.z > most_threads)
+    die("a block of no or too many threads");
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535)
+    die("a grid CUDA would refuse");
+  if (shared > 227 << 10) die("more shared memory than a block can have");
+  if (recording != nullptr) {
+    record(name, grid, block, shared, call);
+    return;
+  }
+  device.call = &call;
+  device.shared_bytes = shared;
+  device.shared =
+      shared == 0 ? nullptr : (unsigned char *)aligned_alloc(128, (shared + 127) & ~(size_t)127);
+  const size_t blocks = (size_t)grid.x * grid.y * grid.z;
+  for (size_t i = 0; i < blocks; ++i) {
+    const size_t b = in_order(i, blocks);
+    run_block(grid, block,
+              dim3((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
+                   (unsigned)(b / grid.x / grid.y)));
+  }
+  free(device.shared);
+  device.shared = nullptr;
+}
+
+/* --- memory --- */
+
+static struct { size_t limit, used, blocks; } memory = {SIZE_MAX, 0, 0};
+
+/* The size stands before each allocation; 128 bytes keep the alignment CUDA gives at least. */
+enum { header = 256 };
+
+cudaError_t cudaMalloc(void **p, size_t bytes) {
+  *p = nullptr;
+  if (bytes > memory.limit - memory.used) return cudaErrorMemoryAllocation;
+  void *raw = nullptr;
+  if (posix_memalign(&raw, 256, bytes + header) != 0) return cudaErrorMemoryAllocation;
+  *(size_t *)raw = bytes;
+  *p = (char *)raw + header;
+  memset(*p, 0xff, bytes);
+  memory.used += bytes;
+  ++memory.blocks;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *p) {
+  if (p == nullptr) return cudaSuccess;
+  void *raw = (char *)p - header;
+  memory.used -= *(size_t *)raw;
+  --memory.blocks;
+  free(raw);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t) {
+  return cudaMalloc(p, bytes);
+}
+cudaError_t cudaFreeAsync(void *p, cudaStream_t) {
+  return cudaFree(p);
+}
+cudaError_t cudaMallocHost(void **p, size_t bytes) {
+  *p = malloc(bytes);
+  return *p == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaFreeHost(void *p) {
+  free(p);
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total) {
+  *total = memory.limit == SIZE_MAX ? (size_t)64 << 30 : memory.limit;
+  *available = *total > memory.used ? *total - memory.used : 0;
+  return cudaSuccess;
+}
+
+struct copy_call {
+  void *to;
+  const void *from;
+  size_t bytes;
+  int value; /* -1: a copy */
+};
+
+static void run_copy(const void *c) {
+  const copy_call *m = (const copy_call *)c;
+  if (m->value >= 0)
+    memset(m->to, m->value, m->bytes);
+  else
+    memmove(m->to, m->from, m->bytes);
+}
+
+static cudaError_t copy_or_set(const copy_call &m) {
+  if (recording == nullptr) {
+    run_copy(&m);
+    return cudaSuccess;
+  }
+  emulate_call call = {run_copy, [](void *c) { delete (copy_call *)c; },
+                       [](const void *c) -> void * { return new copy_call(*(const copy_call *)c); },
+                       &m};
+  record(nullptr, dim3(), dim3(), 0, call);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t) {
+  return copy_or_set({to, from, bytes, -1});
+}
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t) {
+  return copy_or_set({p, nullptr, bytes, value & 0xff});
+}
+
+/* --- streams, events, graphs --- */
+
+const char *cudaGetErrorString(cudaError_t e) {
+  return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : "error";
+}
+cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int *n) {
+  *n = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int) {
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
+  memset((void *)p, 0, sizeof *p);
+  snprintf(p->name, sizeof p->name, "emulated device");
+  p->totalGlobalMem = (size_t)64 << 30;
+  p->sharedMemPerBlockOptin = 227 << 10;
+  p->multiProcessorCount = 4;
+  p->major = 9;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
+  *s = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) {
+  *e = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  if (recording != nullptr) return cudaErrorInvalidValue;
+  recording = (emulate_graph *)calloc(1, sizeof *recording);
+  return recording == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g) {
+  *g = recording;
+  if (recording == nullptr) return cudaErrorInvalidValue;
+  recording = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long) {
+  *out = (emulate_graph *)malloc(sizeof **out);
+  if (*out == nullptr) return cudaErrorMemoryAllocation;
+  **out = *g; /* the calls now belong to the executable graph */
+  memset((void *)g, 0, sizeof *g);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t) {
+  for (size_t i = 0; i < g->n; ++i)
+    if (g->name[i] == nullptr)
+      run_copy(g->calls[i].closure);
+    else
+      emulate_launch(g->name[i], g->grid[i], g->block[i], g->shared[i], g->calls[i]);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t g) {
+  for (size_t i = 0; i < g->n; ++i) g->calls[i].drop((void *)g->calls[i].closure);
+  free(g->calls);
+  free((void *)g->grid);
+  free((void *)g->block);
+  free(g->shared);
+  free(g->name);
+  free(g);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) {
+  return cudaGraphDestroy(g);
+}
+
+/* --- control --- */
+
+void emulate_order(uint64_t order) {
+  device.order = order;
+}
+void emulate_memory_limit(size_t bytes) {
+  memory.limit = bytes;
+}
+size_t emulate_allocations(void) {
+  return memory.blocks;
+}
+uint64_t emulate_threads_run(void) {
+  return device.threads_run;
+}

@@ -1,0 +1,24 @@
+/* What tests can ask of the emulated device (cuda_runtime.h). */
+#ifndef GEPOLAB_TESTS_EMULATE_CONTROL_H
+#define GEPOLAB_TESTS_EMULATE_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* 0: fibers and blocks in ascending order; 1: descending; else: shuffled by that seed. */
+void emulate_order(uint64_t order);
+/* Bytes the emulated device has in all; SIZE_MAX: no limit. */
+void emulate_memory_limit(size_t bytes);
+/* Allocations not yet released. */
+size_t emulate_allocations(void);
+/* Threads that ran since the program began. */
+uint64_t emulate_threads_run(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
