@@ -79,7 +79,8 @@ $(BUILD)/gen/cuda-flags: force
 	@mkdir -p $(@D); echo $(NVCC) $(subst ",,$(NVCCFLAGS)) | cmp -s - $@ || echo $(NVCC) $(subst ",,$(NVCCFLAGS)) > $@
 $(BUILD)/llm/%.cu.o: llm/%.cu $(BUILD)/gen/cuda-flags
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	@echo nvcc $<
+	@$(filter ccache,$(CC)) $(NVCC) $(NVCCFLAGS) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 $(BUILD)/llm/backend.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)
 $(BUILD)/llm/backend.o: $(BUILD)/gen/cuda-flags
 
@@ -118,7 +119,8 @@ TEST_OBJ  = $(call obj,tests)
 EXP_LIB   = $(filter-out $(BUILD)/experiments/main.o,$(call obj,experiments)) $(EMBED)
 
 $(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(LIBS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
+	@echo linking $@
+	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
 
 # The kernels of the CUDA backend, compiled by g++ for a device that tests/emulate makes of the host,
 # in the place of the real ones. ThreadSanitizer does not follow its fibers; sanitizers of two
