@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { BENCH_MAX_NUMBERS = 32 };
+enum { BENCH_MAX_NUMBERS = 64 };
 
 typedef struct bench_number {
   char key[48]; /* snake_case, a key of the JSON answer */
@@ -30,6 +30,8 @@ gl_status bench_policy(bench_result *r, gl_error *err);
 /* Enumeration of groups, and Monte Carlo next to the same estimator in NumPy where python3 has it.
  */
 gl_status bench_lab(bench_result *r, gl_error *err);
+/* Training and generation of the transformer on all cores, next to PyTorch where python3 has it. */
+gl_status bench_llm(bench_result *r, gl_error *err);
 /* Cells per second of delay_sweep with one worker and with two. */
 gl_status bench_sweep(bench_result *r, gl_error *err);
 

@@ -38,8 +38,8 @@ static void print_text(const bench_result *r) {
 }
 
 static gl_status measure(bench_result *r, const char *only, size_t customers, gl_error *err) {
-  static const char *const names[] = {"des", "policy", "lab", "sweep"};
-  enum { DES, POLICY, LAB, SWEEP, ALL };
+  static const char *const names[] = {"des", "policy", "lab", "sweep", "llm"};
+  enum { DES, POLICY, LAB, SWEEP, LLM, ALL };
   size_t which = ALL;
   gl_status status = GL_OK;
   if (only != NULL) status = args_choose(&which, "what bench measures", only, names, ALL, err);
@@ -47,6 +47,7 @@ static gl_status measure(bench_result *r, const char *only, size_t customers, gl
   if (status == GL_OK && (which == ALL || which == POLICY)) status = bench_policy(r, err);
   if (status == GL_OK && (which == ALL || which == LAB)) status = bench_lab(r, err);
   if (status == GL_OK && (which == ALL || which == SWEEP)) status = bench_sweep(r, err);
+  if (status == GL_OK && (which == ALL || which == LLM)) status = bench_llm(r, err);
   return status;
 }
 
@@ -70,11 +71,12 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
 
 const command command_bench = {
     .name = "bench",
-    .arguments = "[des | policy | lab | sweep]",
+    .arguments = "[des | policy | lab | sweep | llm]",
     .summary = "how fast the parts are on this machine",
     .about = "des: an M/M/1 queue and a star of 10,000 samplers on the event queue; policy: the\n"
              "coefficients of several rows; lab: exact enumeration, and Monte Carlo next to NumPy; "
              "sweep: cells per second of delay_sweep with one worker\n"
-             "and with two. Run it on an idle machine.",
+             "and with two; llm: training and generation of small transformers on all cores, next\n"
+             "to PyTorch. Run it on an idle machine.",
     .examples = "  gepolab bench\n  gepolab bench des --json",
     .run = run_bench};
