@@ -7,9 +7,11 @@
 # Variables: BUILD (build folder), CC, ARCH (e.g. native), SANITIZE (e.g. address,undefined),
 # OPT (default -O3), PREFIX and DESTDIR for install, SUITE (only tests whose suite name contains it),
 # CUDA (0: without, even where nvcc is found), EMULATE (0: no kernels on the host in make check),
+# V (1: show every command),
 # STUDY (of make figures and make paper; default the demo's).
 
 BUILD    ?= build
+Q        := $(if $(V),,@)
 OPT      ?= -O3
 PREFIX   ?= /usr/local
 ARCH     ?=
@@ -79,8 +81,7 @@ $(BUILD)/gen/cuda-flags: force
 	@mkdir -p $(@D); echo $(NVCC) $(subst ",,$(NVCCFLAGS)) | cmp -s - $@ || echo $(NVCC) $(subst ",,$(NVCCFLAGS)) > $@
 $(BUILD)/llm/%.cu.o: llm/%.cu $(BUILD)/gen/cuda-flags
 	@mkdir -p $(@D)
-	@echo nvcc $<
-	@$(filter ccache,$(CC)) $(NVCC) $(NVCCFLAGS) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(Q)$(filter ccache,$(CC)) $(NVCC) $(NVCCFLAGS) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 $(BUILD)/llm/backend.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)
 $(BUILD)/llm/backend.o: $(BUILD)/gen/cuda-flags
 
@@ -89,7 +90,7 @@ $(BUILD)/llm/backend_cpu_f%.o: CFLAGS += -ffp-contract=fast
 $(BUILD)/llm/backend_cpu_f32_avx2.o $(BUILD)/llm/backend_cpu_f64_avx2.o: CFLAGS += $(AVX2_CFLAGS)
 $(BUILD)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(if $(filter experiments/%,$<),$(MPI_CFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(if $(filter experiments/%,$<),$(MPI_CFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 define room
 $(BUILD)/lib$(1).a: $$(call obj,$(1)) $$(if $$(filter llm,$(1)),$$(CUDA_OBJ))
@@ -108,10 +109,10 @@ $(BUILD)/gen/resources.S: $(RESOURCES) Makefile
 	     echo ".quad name$$i, data$$i, end$$i - data$$i"; i=$$((i+1)); done; \
 	   echo '.quad 0, 0, 0'; echo '.section .note.GNU-stack,"",%progbits'; } > $@
 $(EMBED): $(BUILD)/gen/resources.S
-	$(CC) -c -o $@ $<
+	$(Q)$(CC) -c -o $@ $<
 
 $(BUILD)/gepolab: $(call obj,experiments) $(EMBED) $(LIBS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # --- tests ---------------------------------------------------------------------------------------
 
@@ -119,8 +120,7 @@ TEST_OBJ  = $(call obj,tests)
 EXP_LIB   = $(filter-out $(BUILD)/experiments/main.o,$(call obj,experiments)) $(EMBED)
 
 $(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(LIBS)
-	@echo linking $@
-	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
 
 # The kernels of the CUDA backend, compiled by g++ for a device that tests/emulate makes of the host,
 # in the place of the real ones. ThreadSanitizer does not follow its fibers; sanitizers of two
@@ -138,20 +138,20 @@ EMULATE_CXXFLAGS := -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 
 
 $(BUILD)/emulate/%.o: llm/%.cu Makefile
 	@mkdir -p $(@D)
-	g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/%.o: tests/emulate/%.cpp Makefile
 	@mkdir -p $(@D)
-	g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/%.o: tests/emulate/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -Itests/emulate -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -Itests/emulate -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/backend.o: llm/backend.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -DGEPOLAB_WITH_CUDA $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) -DGEPOLAB_WITH_CUDA $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend.o,$(call obj,llm))
 	@rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS) -lstdc++
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS) -lstdc++
 
 # The suites of $(BUILD)/tests-emulated run first, if SUITE asks for any: the last summary printed is
 # that of all others.
@@ -165,7 +165,7 @@ check: deps
 # One room at a time: make check-core, check-sim ... links only what that room may depend on.
 define room_check
 $(BUILD)/tests-$(1): $(BUILD)/tests/main.o $$(patsubst %.c,$(BUILD)/%.o,$$(wildcard tests/$(1)_*.c)) $(2)
-	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ -lcunit $$(LDLIBS)
+	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ -lcunit $$(LDLIBS)
 .PHONY: check-$(1)
 check-$(1): $(BUILD)/tests-$(1)
 	@$(BUILD)/tests-$(1) $$(SUITE)
@@ -194,7 +194,7 @@ fuzz:
 
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(EXP_LIB) $(LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(EXP_LIB) $(LIBS) $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(EXP_LIB) $(LIBS) $(LDLIBS)
 
 sanitize: sanitize-address sanitize-thread
 sanitize-address:
