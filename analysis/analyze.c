@@ -100,7 +100,10 @@ static gl_status cells_relations_table(const summary *s, table_format format, FI
 
 static gl_status runs_relations_table(const summary *s, table_format format, FILE *to,
                                       gl_error *err) {
-  const char *heads[] = {"algorithm", "runs", "delay, kl_exact", "kl_exact, iw_variance_pq"};
+  char delay[64], variance[64];
+  snprintf(delay, sizeof delay, "delay, %s", metric_about(s->kl)->name);
+  snprintf(variance, sizeof variance, "%s, iw_variance_pq", metric_about(s->kl)->name);
+  const char *heads[] = {"algorithm", "runs", delay, variance};
   table *t = table_new(heads, sizeof heads / sizeof *heads);
   if (!t) return gl_fail_memory(err, "a table");
   for (size_t a = 0; a < s->from->n_algorithms; a++) {
@@ -158,7 +161,7 @@ static int json_cell(cJSON *cells, const summary *s, const cell_summary *c) {
            json_interval(o, "best", c->best) && json_interval(o, "last", c->last) &&
            json_interval(o, "best_to_last", c->best_to_last);
   for (cell_metric m = 0; m < CELL_METRIC_COUNT && ok; m++)
-    ok = json_interval(o, metric_about(summary_metric(m))->name, c->metric[m]);
+    ok = json_interval(o, metric_about(summary_metric(s, m))->name, c->metric[m]);
   return ok && json_add_number(o, "samples_per_s", c->samples_per_s) &&
          json_add_number(o, "learner_utilisation", c->learner_utilisation) &&
          json_add_number(o, "sampler_utilisation", c->sampler_utilisation);

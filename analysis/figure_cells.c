@@ -103,7 +103,7 @@ typedef struct quantity {
 } quantity;
 
 static const quantity quantities[] = {
-    {CELL_KL_EXACT, "kl_exact [nat]", 1},
+    {CELL_KL, NULL, 1}, /* the divergence that the study knows */
     {CELL_ESTIMATION_ERROR, "estimation_error", 1},
     {CELL_LOG_IW_VARIANCE_PQ, "log₁₀ iw_variance_pq", M_LOG10E},
     {CELL_LOG_IW_VARIANCE_GEPO, "log₁₀ iw_variance_gepo", M_LOG10E}};
@@ -168,7 +168,11 @@ static gl_status write_divergence_page(const summary *s, const figure_request *q
   for (size_t panel = 0; panel < p.n_panels; panel++) {
     size_t slice = slices[panel / n];
     const quantity *of = kept[panel % n];
-    snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "%s", of->axis);
+    if (of->axis != NULL)
+      snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "%s", of->axis);
+    else
+      snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "%s [nat]",
+               metric_about(s->kl)->name);
     snprintf(p.panels[panel].title, sizeof p.panels[panel].title, "%s", grid->headings[slice]);
     p.panels[panel].logarithmic = spans_decades(s, of);
     for (size_t a = 0; a < p.n_lines; a++) write_divergence_line(&p, panel, s, grid, slice, a, of);
@@ -186,7 +190,7 @@ gl_status write_divergence(const summary *s, const figure_request *q, const char
   if (grid.n_x < 2)
     *why = "the study does not sweep a delay";
   else if (n == 0)
-    *why = "the study has no exact KL, importance weights or estimation error";
+    *why = "the study has no KL, importance weights or estimation error";
   else
     status = write_divergence_page(s, q, &grid, kept, n, err);
   grid_fini(&grid);

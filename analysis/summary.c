@@ -8,13 +8,12 @@
 /* Seed of every bootstrap in analysis: results are those of the data, so one constant serves. */
 static const uint64_t BOOTSTRAP_SEED = 1;
 
-metric summary_metric(cell_metric m) {
-  static const metric of[CELL_METRIC_COUNT] = {
-      [CELL_STALENESS] = METRIC_STALENESS,
-      [CELL_KL_EXACT] = METRIC_KL_EXACT,
-      [CELL_LOG_IW_VARIANCE_PQ] = METRIC_LOG_IW_VARIANCE_PQ,
-      [CELL_LOG_IW_VARIANCE_GEPO] = METRIC_LOG_IW_VARIANCE_GEPO,
-      [CELL_ESTIMATION_ERROR] = METRIC_ESTIMATION_ERROR};
+metric summary_metric(const summary *s, cell_metric m) {
+  const metric of[CELL_METRIC_COUNT] = {[CELL_STALENESS] = METRIC_STALENESS,
+                                        [CELL_KL] = s->kl,
+                                        [CELL_LOG_IW_VARIANCE_PQ] = METRIC_LOG_IW_VARIANCE_PQ,
+                                        [CELL_LOG_IW_VARIANCE_GEPO] = METRIC_LOG_IW_VARIANCE_GEPO,
+                                        [CELL_ESTIMATION_ERROR] = METRIC_ESTIMATION_ERROR};
   return of[m];
 }
 
@@ -36,14 +35,15 @@ double summary_run_metric(const results_run *run, metric m, int64_t step_from, i
 /* One number per run of a cell, in turn for each quantity of the summary. */
 enum { VALUE_BEST = CELL_METRIC_COUNT, VALUE_LAST, VALUE_GAP, VALUE_COUNT };
 
-static void run_values(const results_run *run, double *scratch, double value[VALUE_COUNT]) {
+static void run_values(const summary *s, const results_run *run, double *scratch,
+                       double value[VALUE_COUNT]) {
   for (size_t i = 0; i < run->n_evals; i++) scratch[i] = run->evals[i].eval_score;
   series_ends ends = series_ends_of(scratch, run->n_evals);
   value[VALUE_BEST] = ends.best;
   value[VALUE_LAST] = ends.last;
   value[VALUE_GAP] = ends.best_to_last;
   for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++)
-    value[m] = summary_run_metric(run, summary_metric(m), INT64_MIN, INT64_MAX, scratch);
+    value[m] = summary_run_metric(run, summary_metric(s, m), INT64_MIN, INT64_MAX, scratch);
 }
 
 static void count_run(cell_summary *c, const results_run *run) {
@@ -55,16 +55,16 @@ static void count_run(cell_summary *c, const results_run *run) {
 }
 
 /* values is [VALUE_COUNT][n_runs], filled by this. */
-static gl_status summarise_cell(cell_summary *c, const results *from, size_t index, double *values,
+static gl_status summarise_cell(const summary *s, cell_summary *c, size_t index, double *values,
                                 double *scratch, gl_error *err) {
   const results_cell *cell = c->cell;
   size_t used = 0;
   for (size_t i = 0; i < cell->n; i++) {
-    const results_run *run = &from->runs[cell->first + i];
+    const results_run *run = &s->from->runs[cell->first + i];
     double value[VALUE_COUNT];
     count_run(c, run);
     if (run->status == RUN_FAILED) continue;
-    run_values(run, scratch, value);
+    run_values(s, run, scratch, value);
     for (size_t v = 0; v < VALUE_COUNT; v++) values[v * cell->n + used] = value[v];
     c->samples_per_s += run->clock.samples_per_s;
     c->learner_utilisation += run->clock.learner_utilisation;
@@ -92,11 +92,12 @@ typedef struct related {
 } related;
 
 /* Both relations of these values; index counts the calls, for streams of their own. */
-static gl_status relate(relation to[RELATION_COUNT], const related *v, uint64_t index,
-                        gl_error *err) {
+static gl_status relate(const summary *s, relation to[RELATION_COUNT], const related *v,
+                        uint64_t index, gl_error *err) {
+  const char *kl = metric_about(s->kl)->name;
   uint64_t entity = UINT64_MAX - RELATION_COUNT * index;
-  to[0] = (relation){.x = "delay", .y = "kl_exact"};
-  to[1] = (relation){.x = "kl_exact", .y = "iw_variance_pq"};
+  to[0] = (relation){.x = "delay", .y = kl};
+  to[1] = (relation){.x = kl, .y = "iw_variance_pq"};
   gl_status status =
       spearman(v->delay, v->kl, v->n, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity),
                &to[0].spearman, err);
@@ -109,10 +110,10 @@ static gl_status relate_cells(summary *s, related *v, gl_error *err) {
   v->n = s->n_cells;
   for (size_t i = 0; i < s->n_cells; i++) {
     v->delay[i] = s->from->groups[s->cells[i].cell->group].delay;
-    v->kl[i] = s->cells[i].metric[CELL_KL_EXACT].value;
+    v->kl[i] = s->cells[i].metric[CELL_KL].value;
     v->variance[i] = s->cells[i].metric[CELL_LOG_IW_VARIANCE_PQ].value;
   }
-  return relate(s->relations, v, 0, err);
+  return relate(s, s->relations, v, 0, err);
 }
 
 static gl_status relate_runs(summary *s, size_t algorithm, related *v, double *scratch,
@@ -122,11 +123,11 @@ static gl_status relate_runs(summary *s, size_t algorithm, related *v, double *s
     const results_run *run = &s->from->runs[i];
     if (run->algorithm != algorithm || run->status == RUN_FAILED) continue;
     v->delay[v->n] = s->from->groups[run->group].delay;
-    v->kl[v->n] = summary_run_metric(run, METRIC_KL_EXACT, INT64_MIN, INT64_MAX, scratch);
+    v->kl[v->n] = summary_run_metric(run, s->kl, INT64_MIN, INT64_MAX, scratch);
     v->variance[v->n++] =
         summary_run_metric(run, METRIC_LOG_IW_VARIANCE_PQ, INT64_MIN, INT64_MAX, scratch);
   }
-  return relate(s->within + algorithm * RELATION_COUNT, v, algorithm + 1, err);
+  return relate(s, s->within + algorithm * RELATION_COUNT, v, algorithm + 1, err);
 }
 
 /* values holds three times `room`. */
@@ -148,9 +149,20 @@ static size_t longest_run(const results *from) {
   return n;
 }
 
+/* The divergence that the study knows. */
+static metric choose_kl(const results *from) {
+  for (size_t i = 0; i < from->n_runs; i++)
+    for (size_t k = 0; k < from->runs[i].n_steps; k++)
+      if (isfinite(from->runs[i].steps[k].metric[METRIC_KL_EXACT])) return METRIC_KL_EXACT;
+  for (size_t i = 0; i < from->n_runs; i++)
+    for (size_t k = 0; k < from->runs[i].n_steps; k++)
+      if (isfinite(from->runs[i].steps[k].metric[METRIC_KL_K3_SEQ])) return METRIC_KL_K3_SEQ;
+  return METRIC_KL_EXACT;
+}
+
 gl_status summary_init(summary *s, const results *from, gl_error *err) {
   size_t n = from->n_groups * from->n_algorithms, room = n > from->n_runs ? n : from->n_runs;
-  *s = (summary){.from = from, .cells = calloc(n + 1, sizeof *s->cells)};
+  *s = (summary){.from = from, .kl = choose_kl(from), .cells = calloc(n + 1, sizeof *s->cells)};
   s->within = calloc(from->n_algorithms + 1, RELATION_COUNT * sizeof *s->within);
   double *values = calloc(room + 1, VALUE_COUNT * sizeof *values);
   double *scratch = calloc(longest_run(from), sizeof *scratch);
@@ -160,7 +172,7 @@ gl_status summary_init(summary *s, const results *from, gl_error *err) {
     if (from->cells[i].n == 0) continue;
     cell_summary *c = &s->cells[s->n_cells++];
     *c = (cell_summary){.cell = &from->cells[i], .lr_low = NAN, .lr_high = NAN};
-    status = summarise_cell(c, from, i, values, scratch, err);
+    status = summarise_cell(s, c, i, values, scratch, err);
   }
   if (status == GL_OK) status = relate_all(s, values, room, scratch, err);
   free(values), free(scratch);

@@ -14,7 +14,7 @@
 
 typedef enum cell_metric {
   CELL_STALENESS,
-  CELL_KL_EXACT,
+  CELL_KL, /* summary.kl */
   CELL_LOG_IW_VARIANCE_PQ,
   CELL_LOG_IW_VARIANCE_GEPO,
   CELL_ESTIMATION_ERROR,
@@ -37,11 +37,13 @@ typedef struct relation {
 
 enum { RELATION_COUNT = 2 };
 
-/* relations: simulated delay with kl_exact, and kl_exact with log_iw_variance_pq, over cells. Cells
- * of different algorithms differ by more than their delay, so within holds the same two over the
- * runs of one algorithm at a time. */
+/* relations: simulated delay with the divergence, and the divergence with log_iw_variance_pq, over
+ * cells. Cells of different algorithms differ by more than their delay, so within holds the same
+ * two over the runs of one algorithm at a time. The divergence is kl_exact where the study has it;
+ * otherwise (a transformer) kl_k3_seq, which estimates KL(q||p) per response from the samples. */
 typedef struct summary {
   const results *from; /* borrowed */
+  metric kl;           /* METRIC_KL_EXACT or METRIC_KL_K3_SEQ */
   cell_summary *cells; /* [n_cells], as results.cells without the holes */
   size_t n_cells;
   relation relations[RELATION_COUNT];
@@ -59,7 +61,7 @@ void summary_fini(summary *s);
 
 void summary_group_clock(const summary *s, size_t group, group_clock *out);
 /* The store's metric behind a cell metric. */
-metric summary_metric(cell_metric m);
+metric summary_metric(const summary *s, cell_metric m);
 /* A metric of one run over its updates step_from < step <= step_to: median for logarithms, mean
  * otherwise; scratch holds run->n_steps doubles. */
 double summary_run_metric(const results_run *run, metric m, int64_t step_from, int64_t step_to,
