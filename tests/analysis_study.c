@@ -11,7 +11,7 @@ static const char path[] = "build/analysis_study_test.db";
 
 /* Two algorithms x delays {none, 600} x five seeds. Evaluations peak at 0.5 + seed / 100 and end
  * 0.1 * (1 + algorithm) lower; the first update is on policy, where the log variance is -inf. */
-static void put_run(store *s, size_t algorithm, size_t delay, uint64_t seed) {
+static void put_run(store *s, metric kl, size_t algorithm, size_t delay, uint64_t seed) {
   static const char *const names[] = {"grpo", "gepo"};
   static const char *const axes[] = {"{\"cluster.max_delay\":\"none\"}",
                                      "{\"cluster.max_delay\":600}"};
@@ -21,7 +21,7 @@ static void put_run(store *s, size_t algorithm, size_t delay, uint64_t seed) {
   for (int i = 0; i < 3; i++) {
     steps[i] = (step_row){.step = i + 1, .time_s = i};
     metrics_clear(steps[i].metric);
-    steps[i].metric[METRIC_KL_EXACT] = (double)delay + 0.1 * (double)algorithm;
+    steps[i].metric[kl] = (double)delay + 0.1 * (double)algorithm;
     steps[i].metric[METRIC_LOG_IW_VARIANCE_PQ] =
         i == 0 ? -INFINITY : (double)delay - 0.1 * (double)algorithm;
   }
@@ -53,19 +53,19 @@ static void put_run(store *s, size_t algorithm, size_t delay, uint64_t seed) {
   CU_ASSERT_EQUAL(store_put_run(s, &run, &err), GL_OK);
 }
 
-static store *made_study(void) {
+static store *made_study(metric kl) {
   store *s = NULL;
   gl_error err = {0};
   unlink(path);
   CU_ASSERT_EQUAL_FATAL(store_open(&s, path, STORE_WRITE, &err), GL_OK);
   for (size_t delay = 0; delay < 2; delay++)
     for (size_t algorithm = 0; algorithm < 2; algorithm++)
-      for (uint64_t seed = 0; seed < 5; seed++) put_run(s, algorithm, delay, seed);
+      for (uint64_t seed = 0; seed < 5; seed++) put_run(s, kl, algorithm, delay, seed);
   return s;
 }
 
 static void a_study_is_summarised_cell_by_cell(void) {
-  store *s = made_study();
+  store *s = made_study(METRIC_KL_EXACT);
   results *r = NULL;
   summary sum;
   gl_error err = {0};
@@ -97,8 +97,26 @@ static void a_study_is_summarised_cell_by_cell(void) {
   unlink(path);
 }
 
+/* A transformer's study: KL is known from samples only. */
+static void without_exact_kl_its_estimate_takes_the_place(void) {
+  store *s = made_study(METRIC_KL_K3_SEQ);
+  results *r = NULL;
+  summary sum;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(summary_init(&sum, r, &err), GL_OK);
+  CU_ASSERT_EQUAL(sum.kl, METRIC_KL_K3_SEQ);
+  CU_ASSERT_STRING_EQUAL(sum.relations[0].y, "kl_k3_seq");
+  ASSERT_CLOSE(sum.relations[0].spearman.fisher.value, 2.0 / sqrt(5.0), 1e-12);
+  ASSERT_CLOSE(sum.cells[3].metric[CELL_KL].value, 1.1, 1e-12);
+  summary_fini(&sum);
+  results_free(r);
+  store_close(s);
+  unlink(path);
+}
+
 static void a_study_is_told_by_its_content_and_printed_in_every_format(void) {
-  store_close(made_study());
+  store_close(made_study(METRIC_KL_EXACT));
   const char *signs[] = {"──", "|:---|", "\\toprule"};
   for (table_format f = TABLE_TEXT; f <= TABLE_LATEX; f++) {
     char *text = NULL;
@@ -139,5 +157,6 @@ static void latex_escapes_its_special_characters(void) {
 }
 
 SUITE(study, "analysis of a study", TEST(a_study_is_summarised_cell_by_cell),
+      TEST(without_exact_kl_its_estimate_takes_the_place),
       TEST(a_study_is_told_by_its_content_and_printed_in_every_format),
       TEST(latex_escapes_its_special_characters));
