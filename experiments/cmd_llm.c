@@ -53,5 +53,5 @@ const command command_llm = {
     .examples = "  gepolab llm info llm_quick\n"
                 "  gepolab llm sft llm_quick -o warm/\n"
                 "  gepolab llm eval warm/ --samples 8\n"
-                "  gepolab llm generate warm/ '30718245='",
+                "  gepolab llm generate warm/ '305824='",
     .run = run_llm};

@@ -195,6 +195,6 @@ const command command_llm_eval = {
         "as it says, warm-up included: what RL would start from.",
     .examples = "  gepolab llm eval warm/\n"
                 "  gepolab llm eval warm/ --samples 32 --k 1,8,32 --json\n"
-                "  gepolab llm eval Qwen3-0.6B/ 'world.task={kind: math, file: test.jsonl}' "
+                "  gepolab llm eval Qwen3-0.6B/ 'world.task={kind: math, path: test.jsonl}' "
                 "world.max_tokens=1024",
     .run = run_eval};

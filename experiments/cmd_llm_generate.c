@@ -238,7 +238,7 @@ const command command_llm_generate = {
         "knows its template and stop tokens), or is made as a recipe says, warm-up included.\n"
         "The same seed gives the same responses; those to the first prompts do not change when\n"
         "more are asked. A response cut off at --max-tokens ends in `…`.",
-    .examples = "  gepolab llm generate warm/ '30718245=' -n 4\n"
+    .examples = "  gepolab llm generate warm/ '305824=' -n 4\n"
                 "  gepolab llm generate warm/ --greedy --json < prompts.txt\n"
                 "  gepolab llm generate Qwen3-0.6B/ 'The capital of France is' --max-tokens 32 "
                 "--top-p 0.9",

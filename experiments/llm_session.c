@@ -98,7 +98,7 @@ static gl_status load_folder(llm_session *s, const args *a, int without_task, gl
   if (!without_task)
     return gl_fail(err, GL_EINPUT,
                    "the folder '%s' does not say which task its model is for; add one, such as "
-                   "'world.task={kind: math, file: test.jsonl}' and world.max_tokens=1024",
+                   "'world.task={kind: math, path: test.jsonl}' and world.max_tokens=1024",
                    s->source);
   return without_its_task(s, err);
 }
