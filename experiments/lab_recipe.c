@@ -300,13 +300,24 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
   return status;
 }
 
+/* A transformer has many weights: what the tables would refuse is told at the world, before the
+ * dial is solved. */
+static gl_status check_scores(const lab_recipe *r, const cfg_node *world, gl_error *err) {
+  const enumerable *e = &r->view;
+  if (e->n_parameters <= LAB_MAX_SCORES / e->max_length / e->max_responses) return GL_OK;
+  return cfg_fail(world, err,
+                  "%zu responses of %zu tokens under %zu weights are too many to keep all scores "
+                  "(at most %zu numbers); use a smaller model, vocabulary or horizon",
+                  e->max_responses, e->max_length, e->n_parameters, LAB_MAX_SCORES);
+}
+
 static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node *sampling,
                             gl_error *err) {
   const cfg_node *kind = cfg_kind_of(world) == CFG_MAP ? cfg_find(world, "kind") : NULL;
   if (kind != NULL && llm_is_kind(cfg_text(kind))) {
     gl_status status = llm_world_new(&r->transformer, world, sampling, r->seed, err);
     if (status == GL_OK) r->view = llm_world_enumerable(r->transformer);
-    return status;
+    return status == GL_OK ? check_scores(r, world, err) : status;
   }
   if (kind == NULL || !mdp_is_kind(cfg_text(kind))) {
     gl_status status = toy_world_new(&r->world, world, sampling, r->seed, err);

@@ -268,13 +268,15 @@ gl_status model_set(model *m, const double *host, gl_error *err) {
   return status == GL_OK ? m->b->ops->status(m->b, err) : status;
 }
 
-/* Numbers 2 i and 2 i + 1 of a tensor come from block i of its stream (Box and Muller 1958). */
+/* Numbers 2 i and 2 i + 1 of a tensor come from block i of its stream (Box and Muller 1958); first
+ * is even. */
 static void draw_normals(rng_stream stream, size_t first, size_t n, double scale, double *out) {
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < n; i += 2) {
     const rng_words w = rng_block(stream, (first + i) / 2);
     const double radius = scale * sqrt(-2 * log(rng_u01_53(w.v[0], w.v[1])));
     const double angle = 6.283185307179586477 * rng_u01_53(w.v[2], w.v[3]);
-    out[i] = (first + i) % 2 == 0 ? radius * cos(angle) : radius * sin(angle);
+    out[i] = radius * cos(angle);
+    if (i + 1 < n) out[i + 1] = radius * sin(angle);
   }
 }
 

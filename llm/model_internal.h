@@ -5,6 +5,9 @@
 
 #include "llm/model.h"
 
+/* Largest size of a configuration, and most layers. */
+enum { MODEL_MAX_SIZE = 1 << 30, MODEL_MAX_LAYERS = 4096 };
+
 /* --- parameters --------------------------------------------------------------------------------
  */
 
@@ -161,6 +164,16 @@ size_t model_cache_rows(const backend *b, size_t n);
 size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, size_t capacity);
 /* Rows of a prefill run at once, at least its longest sequence. */
 enum { MODEL_PREFILL_ROWS = 4096 };
+
+/* A model's folder: its files, and folder/name. GL_EINPUT where that is too long. */
+enum { MODEL_PATH = 4096 };
+#define MODEL_FILE "model.safetensors"
+#define MODEL_INDEX "model.safetensors.index.json"
+gl_status model_join(char path[MODEL_PATH], const char *folder, const char *name, gl_error *err);
+/* Whether a model.safetensors.index.json could be loaded from, its shards unseen: for its fuzz
+ * target. GL_EINTERNAL would be a bug. */
+gl_status model_index_check(const model *m, const char *text, size_t size, const char *path,
+                            gl_error *err);
 
 /* A whole small text file into malloc'd *out (the caller frees); GL_EINPUT beyond `most` bytes or
  * where there is none, GL_EIO where it cannot be read. */

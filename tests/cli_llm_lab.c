@@ -230,6 +230,7 @@ static void what_would_not_fit_is_refused(void) {
   cli_result r = CLI("bias", "llm_exact_gradient", "world.model.hidden=64");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "too many to keep all scores"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "llm_exact_gradient.yaml:"));
   cli_result_fini(&r);
   r = CLI("bias", "llm_exact_bias", "world.horizon=40");
   CU_ASSERT_EQUAL(r.code, 2);

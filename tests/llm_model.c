@@ -158,6 +158,7 @@ static void gradient_in_parts(model *m, const random_rows *r, size_t part, doubl
   must(model_gradient_get(m, gradient, &err), &err);
 }
 
+/* In float32 up to a hundred roundings: norms over small heads enlarge them. */
 static void gradients_accumulate_over_parts_of_a_batch(void) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
   for (int i = 0; i < 2; ++i) {
@@ -171,7 +172,7 @@ static void gradients_accumulate_over_parts_of_a_batch(void) {
     for (size_t part = 1; part < 4; ++part) {
       gradient_in_parts(s.m, &r, part, parts);
       CU_ASSERT(largest_difference(whole, parts, n) <=
-                (types[i] == NUMBER_F32 ? 1e-5 : 1e-14) * largest(whole, n));
+                (types[i] == NUMBER_F32 ? 5e-5 : 1e-13) * largest(whole, n));
     }
     free(whole);
     small_model_free(&s);

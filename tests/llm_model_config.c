@@ -109,6 +109,30 @@ static void what_the_model_has_not_is_refused_by_its_key(void) {
   }
 }
 
+/* A config.json cut short or with one bit flipped is an error with a text, or another valid one
+ * (a digit, a key that is not looked at); the sanitizers watch. */
+static void damaged_configs_are_survived(void) {
+  size_t size;
+  unsigned char *text = files_read(FIXTURE "tied/config.json", &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  while (size > 0 && text[size - 1] == '\n') --size;
+  for (size_t i = 0; i < 9 * size; ++i) {
+    const size_t n = i < size ? i : size;
+    gl_error err = {0};
+    model_config c;
+    char *copy = malloc(n + 1); /* exact, so that a byte read beyond it is seen */
+    CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
+    memcpy(copy, text, n);
+    if (i >= size) copy[(i - size) / 8] ^= (char)(1 << (i - size) % 8);
+    char *exact = realloc(copy, n > 0 ? n : 1);
+    gl_status status = model_config_parse(&c, exact, n, "damaged.json", &err);
+    if (i < size) CU_ASSERT_EQUAL(status, GL_EINPUT);
+    CU_ASSERT(status == GL_OK || strstr(err.text, "damaged.json") == err.text);
+    free(exact);
+  }
+  free(text);
+}
+
 static void sizes_that_do_not_fit_together_are_refused(void) {
   gl_error err = {0};
   const model_config good = {.vocabulary = 8,
@@ -172,5 +196,5 @@ static void a_recipe_describes_a_model(void) {
 SUITE(llm_model_config, "llm: model configuration",
       TEST(configs_of_two_generations_of_transformers_are_read),
       TEST(a_config_written_here_reads_back_the_same),
-      TEST(what_the_model_has_not_is_refused_by_its_key),
+      TEST(what_the_model_has_not_is_refused_by_its_key), TEST(damaged_configs_are_survived),
       TEST(sizes_that_do_not_fit_together_are_refused), TEST(a_recipe_describes_a_model));
