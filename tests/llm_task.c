@@ -129,28 +129,29 @@ static void free_all(char **all, size_t n) {
   free(all);
 }
 
-/* 10^5 problems in all of each section. */
+/* Of n training problems and n / 4 held-out ones of a section, none has a prompt of the other
+ * split's, also where the other split is that of another seed. */
+static void check_disjoint(const char *section, size_t n) {
+  task_fixture f = task_open(section, 1), g = task_open(section, 99);
+  char **train = prompts_of(f.t, TASK_TRAIN, n), **held = prompts_of(f.t, TASK_HELD_OUT, n / 4),
+       **other_seed = prompts_of(g.t, TASK_HELD_OUT, n / 4);
+  CU_ASSERT_EQUAL(count_common(held, n / 4, train, n), 0);
+  CU_ASSERT_EQUAL(count_common(other_seed, n / 4, train, n), 0);
+  CU_ASSERT(count_common(train, n, train, n) == n); /* the search finds */
+  free_all(train, n), free_all(held, n / 4), free_all(other_seed, n / 4);
+  task_close(&f), task_close(&g);
+}
+
 static void splits_share_no_prompt(void) {
-  static const char *const some[] = {"task: {kind: addition, digits: 1}",
-                                     "task: {kind: addition, digits: 2}",
-                                     "task: {kind: addition, digits: 1, held_out: 0.5}",
-                                     "task: {kind: modular, modulus: 11, terms: 3}",
-                                     "task: {kind: countdown}",
-                                     "task: {kind: sorting, length: 4}",
-                                     "task: {kind: parity, length: 10}",
-                                     "task: {kind: brackets, length: 10}"};
-  enum { TRAIN = 80000, HELD_OUT = 20000 };
-  for (size_t k = 0; k < sizeof some / sizeof *some; ++k) {
-    task_fixture f = task_open(some[k], 1), g = task_open(some[k], 99);
-    char **train = prompts_of(f.t, TASK_TRAIN, TRAIN),
-         **held = prompts_of(f.t, TASK_HELD_OUT, HELD_OUT),
-         **other_seed = prompts_of(g.t, TASK_HELD_OUT, HELD_OUT);
-    CU_ASSERT_EQUAL(count_common(held, HELD_OUT, train, TRAIN), 0);
-    CU_ASSERT_EQUAL(count_common(other_seed, HELD_OUT, train, TRAIN), 0);
-    CU_ASSERT(count_common(train, TRAIN, train, TRAIN) == TRAIN); /* the search finds */
-    free_all(train, TRAIN), free_all(held, HELD_OUT), free_all(other_seed, HELD_OUT);
-    task_close(&f), task_close(&g);
-  }
+  check_disjoint("task: {kind: addition, digits: 2}", 80000); /* 10^5 problems in all */
+  static const char *const smaller[] = {"task: {kind: addition, digits: 1}",
+                                        "task: {kind: addition, digits: 1, held_out: 0.5}",
+                                        "task: {kind: modular, modulus: 11, terms: 3}",
+                                        "task: {kind: countdown}",
+                                        "task: {kind: sorting, length: 4}",
+                                        "task: {kind: parity, length: 10}",
+                                        "task: {kind: brackets, length: 10}"};
+  for (size_t k = 0; k < sizeof smaller / sizeof *smaller; ++k) check_disjoint(smaller[k], 8000);
 }
 
 /* 3+5 and 5+3 are one problem: neither gives the other away. */
