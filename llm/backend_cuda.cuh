@@ -133,7 +133,7 @@ static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)
                                dim3 block, size_t shared, typename same_type<P>::type... given) {
   if (cuda_stopped(b) || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
 #ifdef GEPOLAB_EMULATE
-  emulate_kernel(name, grid, block, shared, [=]() { kernel(given...); });
+  emulate_kernel(name, grid, block, shared, b->stream, [=]() { kernel(given...); });
 #else
   const void *function = reinterpret_cast<const void *>(kernel);
   if (shared > 48 << 10 &&

@@ -257,6 +257,7 @@ template <typename T, int C> static void backward(cuda_backend *b, const attenti
 /* C: dimensions a lane holds. */
 template <typename T> static void run(cuda_backend *b, const attention_call *a) {
   const size_t dim = a->shape.dim;
+  if (sizeof(T) == 2 && attention_tensor(b, a)) return;
   if (dim > 256)
     cuda_fail(b, GL_EINPUT, "attention", "heads of more than 256 numbers are not supported");
   else if (dim > 128)

@@ -21,6 +21,9 @@ struct attention_call {
   float scale;
 };
 
+/* Starts the tensor-core form and returns true, where there is one for this call. */
+bool attention_tensor(cuda_backend *b, const attention_call *a);
+
 static __host__ __device__ inline size_t qk_width(head_shape s) {
   return (s.q + s.kv) * s.dim;
 }

@@ -6,7 +6,7 @@
 
 #define OPS(r) (r)->b->ops
 
-enum { SHAPE = 6, MAX_SHAPES = 12 };
+enum { SHAPE = 6, MAX_SHAPES = 14 };
 
 /* --- rows --- */
 
@@ -305,7 +305,7 @@ static const backend_case cases[] = {
     {"attention",
      attention_case,
      2,
-     12,
+     14,
      {{0, 1, 1, 2},
       {1, 2, 1, 6},
       {2, 4, 2, 16},
@@ -317,7 +317,9 @@ static const backend_case cases[] = {
       {8, 2, 1, 8},
       {5, 3, 3, 20},
       {4, 6, 2, 128},
-      {6, 3, 1, 24}}},
+      {6, 3, 1, 24},
+      {7, 4, 2, 64},
+      {5, 2, 1, 128}}},
     {"attention_cached",
      cached_case,
      2,

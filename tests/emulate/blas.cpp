@@ -48,5 +48,5 @@ static void run(const cuda_product *p) {
 void cuda_blas_product(cuda_backend *b, const cuda_product *p) {
   if (cuda_stopped(b) || p->m == 0 || p->n == 0 || p->k == 0) return;
   const cuda_product q = *p;
-  emulate_kernel("product", dim3(1), dim3(1), 0, [=]() { run(&q); });
+  emulate_kernel("product", dim3(1), dim3(1), 0, b->stream, [=]() { run(&q); });
 }

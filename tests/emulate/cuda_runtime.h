@@ -6,8 +6,9 @@
  * shuffles and tensor-core instructions do what they do on a device, lane by lane. Blocks run one
  * after the other. Memory of the device is malloc'd and filled with a pattern that reads as
  * not-a-number, so that a read of what was never written shows; AddressSanitizer sees reads and
- * writes beyond an allocation. Orders of fibers and blocks can be turned round (emulate_order), so
- * that a missing barrier or a result that depends on the order of blocks shows as a difference.
+ * writes beyond an allocation. Every stream runs fibers and blocks in an order of its own (the
+ * first ascending, the second descending, then shuffles), so that a missing barrier, or a result
+ * that depends on which block comes first, shows as a difference between two backends.
  *
  * What it cannot show: memory ordering between threads that really run at once, alignment faults,
  * limits of registers and shared memory of a real chip, launches a real driver would refuse,
@@ -78,6 +79,17 @@ void __syncthreads();
  * once every lane of mask has handed over for the same `kind` of exchange. */
 const unsigned char *emulate_exchange(unsigned mask, const char *kind, const void *value,
                                       size_t size);
+
+/* The running thread's number in its block. */
+unsigned emulate_thread_number();
+
+/* Tensor cores and copies (tensor.cpp): what llm/backend_cuda_mma.cuh says of each. */
+void emulate_mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+void emulate_load_matrices(uint32_t (&r)[4], const void *row, bool transposed);
+void emulate_copy_async(void *to, const void *from, bool there);
+void emulate_copy_commit();
+void emulate_copy_wait(unsigned latest);
+void emulate_copies_forget(unsigned thread);
 
 template <typename T> static inline T emulate_lane(const unsigned char *values, unsigned lane) {
   T out;
@@ -179,18 +191,24 @@ struct emulate_call {
   void *(*copy)(const void *closure);
   const void *closure;
 };
-void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, emulate_call call);
+void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
+                    emulate_call call);
+
+bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
+                    const emulate_call &call);
+/* The order of threads and blocks of what is launched on a stream. */
+uint64_t emulate_order_of(struct emulate_stream *s);
 
 template <typename F>
 static inline void emulate_kernel(const char *name, dim3 grid, dim3 block, size_t shared,
-                                  const F &f) {
+                                  struct emulate_stream *stream, const F &f) {
   emulate_call call = {
       [](const void *c) { (*(const F *)c)(); },
       [](void *c) { delete (F *)c; },
       [](const void *c) -> void * { return new F(*(const F *)c); },
       &f,
   };
-  emulate_launch(name, grid, block, shared, call);
+  emulate_launch(name, grid, block, shared, emulate_order_of(stream), call);
 }
 
 /* --- the runtime --- */

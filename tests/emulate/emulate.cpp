@@ -1,5 +1,4 @@
-/* The fibers and the runtime behind cuda_runtime.h. One host thread; nothing here is meant to be
- * fast, or to be used outside tests. */
+/* The fibers behind cuda_runtime.h. One host thread; nothing here is for use outside tests. */
 #include "cuda_runtime.h"
 
 #include <stdio.h>
@@ -196,11 +195,16 @@ static size_t in_order(size_t i, size_t n) {
   return (size_t)(((unsigned __int128)i * step + shuffled(device.order, 0) % n) % n);
 }
 
+unsigned emulate_thread_number() {
+  return device.running->number;
+}
+
 static void start_fiber(unsigned number, dim3 grid, dim3 block, dim3 index) {
   fiber *f = &device.fibers[number];
   if (f->stack == nullptr) f->stack = (char *)malloc(stack_bytes);
   if (f->stack == nullptr) die("no memory for a stack");
   f->number = number;
+  emulate_copies_forget(number);
   f->ended = f->at_barrier = f->at_exchange = false;
   f->place.thread = dim3(number % block.x, number / block.x % block.y, number / block.x / block.y);
   f->place.block = index;
@@ -236,49 +240,18 @@ static void run_block(dim3 grid, dim3 block, dim3 index) {
   }
 }
 
-/* --- graphs: calls in the order they were recorded --- */
-
-struct emulate_graph {
-  emulate_call *calls;
-  dim3 *grid, *block;
-  size_t *shared;
-  const char **name;
-  size_t n, room;
-};
-
-static emulate_graph *recording;
-
-static void record(const char *name, dim3 grid, dim3 block, size_t shared, emulate_call call) {
-  emulate_graph *g = recording;
-  if (g->n == g->room) {
-    g->room = g->room * 2 + 16;
-    g->calls = (emulate_call *)realloc(g->calls, g->room * sizeof *g->calls);
-    g->grid = (dim3 *)realloc((void *)g->grid, g->room * sizeof *g->grid);
-    g->block = (dim3 *)realloc((void *)g->block, g->room * sizeof *g->block);
-    g->shared = (size_t *)realloc(g->shared, g->room * sizeof *g->shared);
-    g->name = (const char **)realloc(g->name, g->room * sizeof *g->name);
-  }
-  g->calls[g->n] = call;
-  g->calls[g->n].closure = call.copy(call.closure);
-  g->grid[g->n] = grid;
-  g->block[g->n] = block;
-  g->shared[g->n] = shared;
-  g->name[g->n++] = name;
-}
-
 /* --- launches --- */
 
-void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, emulate_call call) {
+void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
+                    emulate_call call) {
   device.name = name;
+  device.order = order;
   if (block.x * block.y * block.z == 0 || block.x * block.y * block.z > most_threads)
     die("a block of no or too many threads");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535)
     die("a grid CUDA would refuse");
   if (shared > 227 << 10) die("more shared memory than a block can have");
-  if (recording != nullptr) {
-    record(name, grid, block, shared, call);
-    return;
-  }
+  if (emulate_record(name, grid, block, shared, order, call)) return;
   device.call = &call;
   device.shared_bytes = shared;
   device.shared =
@@ -294,189 +267,8 @@ void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, emul
   device.shared = nullptr;
 }
 
-/* --- memory --- */
-
-static struct { size_t limit, used, blocks; } memory = {SIZE_MAX, 0, 0};
-
-/* The size stands before each allocation; 128 bytes keep the alignment CUDA gives at least. */
-enum { header = 256 };
-
-cudaError_t cudaMalloc(void **p, size_t bytes) {
-  *p = nullptr;
-  if (bytes > memory.limit - memory.used) return cudaErrorMemoryAllocation;
-  void *raw = nullptr;
-  if (posix_memalign(&raw, 256, bytes + header) != 0) return cudaErrorMemoryAllocation;
-  *(size_t *)raw = bytes;
-  *p = (char *)raw + header;
-  memset(*p, 0xff, bytes);
-  memory.used += bytes;
-  ++memory.blocks;
-  return cudaSuccess;
-}
-
-cudaError_t cudaFree(void *p) {
-  if (p == nullptr) return cudaSuccess;
-  void *raw = (char *)p - header;
-  memory.used -= *(size_t *)raw;
-  --memory.blocks;
-  free(raw);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t) {
-  return cudaMalloc(p, bytes);
-}
-cudaError_t cudaFreeAsync(void *p, cudaStream_t) {
-  return cudaFree(p);
-}
-cudaError_t cudaMallocHost(void **p, size_t bytes) {
-  *p = malloc(bytes);
-  return *p == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
-}
-cudaError_t cudaFreeHost(void *p) {
-  free(p);
-  return cudaSuccess;
-}
-cudaError_t cudaMemGetInfo(size_t *available, size_t *total) {
-  *total = memory.limit == SIZE_MAX ? (size_t)64 << 30 : memory.limit;
-  *available = *total > memory.used ? *total - memory.used : 0;
-  return cudaSuccess;
-}
-
-struct copy_call {
-  void *to;
-  const void *from;
-  size_t bytes;
-  int value; /* -1: a copy */
-};
-
-static void run_copy(const void *c) {
-  const copy_call *m = (const copy_call *)c;
-  if (m->value >= 0)
-    memset(m->to, m->value, m->bytes);
-  else
-    memmove(m->to, m->from, m->bytes);
-}
-
-static cudaError_t copy_or_set(const copy_call &m) {
-  if (recording == nullptr) {
-    run_copy(&m);
-    return cudaSuccess;
-  }
-  emulate_call call = {run_copy, [](void *c) { delete (copy_call *)c; },
-                       [](const void *c) -> void * { return new copy_call(*(const copy_call *)c); },
-                       &m};
-  record(nullptr, dim3(), dim3(), 0, call);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
-                            cudaStream_t) {
-  return copy_or_set({to, from, bytes, -1});
-}
-cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t) {
-  return copy_or_set({p, nullptr, bytes, value & 0xff});
-}
-
-/* --- streams, events, graphs --- */
-
-const char *cudaGetErrorString(cudaError_t e) {
-  return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : "error";
-}
-cudaError_t cudaGetLastError() {
-  return cudaSuccess;
-}
-cudaError_t cudaGetDeviceCount(int *n) {
-  *n = 1;
-  return cudaSuccess;
-}
-cudaError_t cudaSetDevice(int) {
-  return cudaSuccess;
-}
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
-  memset((void *)p, 0, sizeof *p);
-  snprintf(p->name, sizeof p->name, "emulated device");
-  p->totalGlobalMem = (size_t)64 << 30;
-  p->sharedMemPerBlockOptin = 227 << 10;
-  p->multiProcessorCount = 4;
-  p->major = 9;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
-  *s = nullptr;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t) {
-  return cudaSuccess;
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  return cudaSuccess;
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) {
-  *e = nullptr;
-  return cudaSuccess;
-}
-cudaError_t cudaEventDestroy(cudaEvent_t) {
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
-  return cudaSuccess;
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-  if (recording != nullptr) return cudaErrorInvalidValue;
-  recording = (emulate_graph *)calloc(1, sizeof *recording);
-  return recording == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g) {
-  *g = recording;
-  if (recording == nullptr) return cudaErrorInvalidValue;
-  recording = nullptr;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long) {
-  *out = (emulate_graph *)malloc(sizeof **out);
-  if (*out == nullptr) return cudaErrorMemoryAllocation;
-  **out = *g; /* the calls now belong to the executable graph */
-  memset((void *)g, 0, sizeof *g);
-  return cudaSuccess;
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t) {
-  for (size_t i = 0; i < g->n; ++i)
-    if (g->name[i] == nullptr)
-      run_copy(g->calls[i].closure);
-    else
-      emulate_launch(g->name[i], g->grid[i], g->block[i], g->shared[i], g->calls[i]);
-  return cudaSuccess;
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t g) {
-  for (size_t i = 0; i < g->n; ++i) g->calls[i].drop((void *)g->calls[i].closure);
-  free(g->calls);
-  free((void *)g->grid);
-  free((void *)g->block);
-  free(g->shared);
-  free(g->name);
-  free(g);
-  return cudaSuccess;
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) {
-  return cudaGraphDestroy(g);
-}
-
 /* --- control --- */
 
-void emulate_order(uint64_t order) {
-  device.order = order;
-}
-void emulate_memory_limit(size_t bytes) {
-  memory.limit = bytes;
-}
-size_t emulate_allocations(void) {
-  return memory.blocks;
-}
 uint64_t emulate_threads_run(void) {
   return device.threads_run;
 }

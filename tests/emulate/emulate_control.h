@@ -9,8 +9,6 @@
 extern "C" {
 #endif
 
-/* 0: fibers and blocks in ascending order; 1: descending; else: shuffled by that seed. */
-void emulate_order(uint64_t order);
 /* Bytes the emulated device has in all; SIZE_MAX: no limit. */
 void emulate_memory_limit(size_t bytes);
 /* Allocations not yet released. */

@@ -1,0 +1,160 @@
+/* What only the emulated device can show of the CUDA backend's host side: recorded graphs, memory
+ * that runs out, errors that stick, memory that is given back. */
+#include "emulate_control.h"
+#include "tests/llm_backend_cases.h"
+#include "tests/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static backend *device(number_type type) {
+  backend *b;
+  gl_error err = {.status = GL_OK};
+  gl_status status = backend_new(&b, BACKEND_AUTO, type, 0, &err);
+  if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
+  CU_ASSERT_EQUAL_FATAL(status, GL_OK);
+  CU_ASSERT_EQUAL_FATAL(b->kind, BACKEND_CUDA);
+  return b;
+}
+
+static float *numbers(backend *b, const float *host, size_t n) {
+  float *memory = b->ops->allocate(b, n * sizeof *memory);
+  if (host != NULL) b->ops->upload(b, memory, host, n * sizeof *memory);
+  return memory;
+}
+
+static void kernels_run_and_their_memory_is_given_back(void) {
+  const size_t before = emulate_allocations();
+  const uint64_t threads = emulate_threads_run();
+  backend *b = device(NUMBER_F32);
+  float *x = numbers(b, (const float[3]){3, 4, 12}, 3);
+  CU_ASSERT_EQUAL(b->ops->sum_squares(b, x, 3), 169);
+  CU_ASSERT(emulate_threads_run() > threads);
+  size_t total, available;
+  b->ops->memory(b, &total, &available);
+  CU_ASSERT(total > available && available > 0);
+  b->ops->release(b, x);
+  b->ops->release(b, NULL);
+  backend_free(b);
+  CU_ASSERT_EQUAL(emulate_allocations(), before);
+}
+
+static void memory_that_runs_out_is_told_with_what_to_lower(void) {
+  backend *b = device(NUMBER_BF16);
+  gl_error err = {.status = GL_OK};
+  emulate_memory_limit((size_t)8 << 20);
+  void *first = b->ops->allocate(b, (size_t)5 << 20);
+  CU_ASSERT_PTR_NOT_NULL(first);
+  CU_ASSERT_PTR_NULL(b->ops->allocate(b, (size_t)5 << 20));
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_ENOMEM);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "5.0 MiB"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "micro_batch"));
+  b->ops->release(b, first);
+  backend_free(b);
+  emulate_memory_limit(SIZE_MAX);
+}
+
+/* Scratch memory that cannot be had stops the operation; what follows does nothing. */
+static void the_first_failure_is_kept(void) {
+  backend *b = device(NUMBER_F32);
+  gl_error err = {.status = GL_OK}, again = {.status = GL_OK};
+  float *x = numbers(b, (const float[2]){1, 2}, 2);
+  emulate_memory_limit((size_t)1 << 10);
+  void *big = numbers(b, NULL, 1);
+  b->ops->norm_backward(b, big, big, big, big, big, big, 1000, 1000);
+  emulate_memory_limit(SIZE_MAX);
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_ENOMEM);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "norm_backward"));
+  float host[2] = {7, 7};
+  b->ops->download(b, host, x, sizeof host);
+  CU_ASSERT_EQUAL(host[0], 7);
+  CU_ASSERT_PTR_NULL(b->ops->allocate(b, 8));
+  CU_ASSERT_EQUAL(b->ops->status(b, &again), GL_ENOMEM);
+  CU_ASSERT_STRING_EQUAL(err.text, again.text);
+  b->ops->release(b, big);
+  b->ops->release(b, x);
+  backend_free(b);
+}
+
+static void heads_too_large_are_refused(void) {
+  backend *b = device(NUMBER_F32);
+  gl_error err = {.status = GL_OK};
+  float *x = numbers(b, NULL, 4096);
+  const int32_t place[2] = {0, 1};
+  int32_t *start = b->ops->allocate(b, sizeof place);
+  b->ops->upload(b, start, place, sizeof place);
+  b->ops->attention(b, x, x, x, x, (packed_rows){1, 1, 1, start}, (head_shape){1, 1, 258});
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_EINPUT);
+  b->ops->release(b, start);
+  b->ops->release(b, x);
+  backend_free(b);
+}
+
+/* A recorded norm with its backward is run on other numbers, after the scratch memory it was
+ * recorded with has been outgrown. */
+static void a_recorded_graph_runs_again_on_other_numbers(void) {
+  enum { ROWS = 3, WIDTH = 40, N = ROWS * WIDTH };
+  backend *b = device(NUMBER_F32);
+  gl_error err = {.status = GL_OK};
+  float host[N], got[2][N], weight_gradient[2][WIDTH];
+  for (int i = 0; i < N; ++i) host[i] = (float)((i * 37 + 11) % 23 - 11);
+  float *in = numbers(b, host, N), *weight = numbers(b, host, WIDTH), *out = numbers(b, NULL, N);
+  float *rstd = numbers(b, NULL, ROWS), *dweight = numbers(b, NULL, WIDTH);
+  b->ops->graph_begin(b);
+  b->ops->zero(b, dweight, WIDTH * sizeof *dweight);
+  b->ops->norm(b, out, rstd, NULL, in, NULL, weight, ROWS, WIDTH, 1e-6);
+  b->ops->norm_backward(b, out, dweight, in, in, rstd, weight, ROWS, WIDTH);
+  backend_graph *g = b->ops->graph_end(b);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+  float *wide = numbers(b, NULL, 4 * 5000);
+  b->ops->norm_backward(b, wide, wide, wide, wide, wide, wide, 4, 5000);
+  for (int i = 0; i < N; ++i) host[i] = (float)((i * 7 + 5) % 19 - 9);
+  b->ops->upload(b, in, host, sizeof host);
+  b->ops->graph_run(b, g);
+  b->ops->download(b, got[0], out, sizeof got[0]);
+  b->ops->download(b, weight_gradient[0], dweight, sizeof weight_gradient[0]);
+  b->ops->zero(b, dweight, WIDTH * sizeof *dweight);
+  b->ops->norm(b, out, rstd, NULL, in, NULL, weight, ROWS, WIDTH, 1e-6);
+  b->ops->norm_backward(b, out, dweight, in, in, rstd, weight, ROWS, WIDTH);
+  b->ops->download(b, got[1], out, sizeof got[1]);
+  b->ops->download(b, weight_gradient[1], dweight, sizeof weight_gradient[1]);
+  CU_ASSERT_EQUAL(memcmp(got[0], got[1], sizeof got[0]), 0);
+  CU_ASSERT_EQUAL(memcmp(weight_gradient[0], weight_gradient[1], sizeof weight_gradient[0]), 0);
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  b->ops->graph_free(b, g);
+  float *all[] = {in, weight, out, rstd, dweight, wide};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) b->ops->release(b, all[i]);
+  backend_free(b);
+}
+
+static void an_upload_into_a_recording_is_an_error(void) {
+  backend *b = device(NUMBER_F32);
+  gl_error err = {.status = GL_OK};
+  float *x = numbers(b, NULL, 1);
+  b->ops->graph_begin(b);
+  b->ops->upload(b, x, (const float[1]){1}, sizeof *x);
+  CU_ASSERT_PTR_NULL(b->ops->graph_end(b));
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_EINTERNAL);
+  b->ops->release(b, x);
+  backend_free(b);
+}
+
+/* Copies pass through pinned memory in pieces: these are larger than all pieces together. */
+static void large_copies_arrive_whole(void) {
+  const size_t n = ((size_t)9 << 20) + 3;
+  backend *b = device(NUMBER_F32);
+  unsigned char *host = malloc(2 * n), *back = host + n;
+  for (size_t i = 0; i < n; ++i) host[i] = (unsigned char)(i * 2654435761u >> 13);
+  void *memory = b->ops->allocate(b, n);
+  b->ops->upload(b, memory, host, n);
+  b->ops->download(b, back, memory, n);
+  CU_ASSERT_EQUAL(memcmp(host, back, n), 0);
+  b->ops->release(b, memory);
+  backend_free(b);
+  free(host);
+}
+
+SUITE(emulated, "llm: emulated cuda", TEST(kernels_run_and_their_memory_is_given_back),
+      TEST(memory_that_runs_out_is_told_with_what_to_lower), TEST(the_first_failure_is_kept),
+      TEST(heads_too_large_are_refused), TEST(a_recorded_graph_runs_again_on_other_numbers),
+      TEST(an_upload_into_a_recording_is_an_error), TEST(large_copies_arrive_whole));
