@@ -131,7 +131,7 @@ EMULATED  := $(patsubst llm/%.cu,$(BUILD)/emulate/%.o,$(filter-out llm/backend_c
              $(patsubst tests/emulate/%.cpp,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cpp)) \
              $(patsubst tests/emulate/%.c,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.c)) \
              $(BUILD)/emulate/backend.o
-EMULATED_TESTS := $(BUILD)/tests/main.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/llm_cuda*.c tests/llm_backend_*.c tests/llm_model_support.c tests/llm_files.c))
+EMULATED_TESTS := $(BUILD)/tests/main.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/llm_cuda*.c tests/llm_backend_cases.c tests/llm_backend_run.c tests/llm_model_support.c tests/llm_files.c))
 EMULATED_SUITES := cuda emulated
 EMULATE_CXXFLAGS := -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g -Wall -Wextra -Wshadow -Wno-unknown-pragmas \
                     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)

@@ -216,7 +216,8 @@ static void start_fiber(unsigned number, dim3 grid, dim3 block, dim3 index) {
 static void run_block(dim3 grid, dim3 block, dim3 index) {
   device.threads = block.x * block.y * block.z;
   device.ended = device.at_barrier = 0;
-  memset(device.warps, 0, sizeof device.warps);
+  for (unsigned w = 0; w < (device.threads + 31) / 32; ++w)
+    device.warps[w].arrived = device.warps[w].turn = 0;
   if (device.shared != nullptr) memset(device.shared, 0xff, device.shared_bytes);
   for (unsigned i = 0; i < device.threads; ++i) {
     start_fiber(i, grid, block, index);
