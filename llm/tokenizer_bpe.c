@@ -89,6 +89,8 @@ static const struct added_text *longest_at(const added_set *s, const char *text,
     if (low < high && s->at[low].size == depth) longest = &s->at[low++];
     if (low == high || depth == size) return longest;
     const int byte = (unsigned char)text[depth];
+    if (s->at[low].text[depth] == text[depth] && s->at[high - 1].text[depth] == text[depth])
+      continue; /* sorted: those between have it too */
     low = first_with(s, low, high, depth, byte);
     high = first_with(s, low, high, depth, byte + 1);
   }
