@@ -152,8 +152,9 @@ typedef struct backend_ops {
                           size_t vocabulary, size_t k, double temperature);
 
   /* --- generation (all row by row) --- */
-  /* Keys and values of rows into T cache_k, cache_v [slots, capacity, kv * dim] at (slot[r],
-   * position[r]). */
+  /* Keys and values of rows into T cache_k, cache_v at (slot[r], position[r]). Each has
+   * slots * capacity * kv * dim numbers, a slot's in one piece; how they lie inside a slot is the
+   * backend's own affair. */
   void (*cache_store)(backend *b, void *cache_k, void *cache_v, const void *qk, const void *qkv,
                       const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
                       head_shape shape);

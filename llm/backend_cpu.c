@@ -80,6 +80,10 @@ int cpu_reserve(cpu *c, size_t worker_bytes, size_t shared_bytes) {
   return 1;
 }
 
+int cpu_reserve_packed(cpu *c, size_t bytes) {
+  return !cpu_failed(c) && grow(c, &c->packed, &c->packed_bytes, bytes);
+}
+
 /* MemAvailable of Linux, else what has no use at all. */
 static size_t available_bytes(size_t page) {
   FILE *f = fopen("/proc/meminfo", "r");
@@ -128,6 +132,16 @@ static const backend_ops *choose_ops(number_type type, cpu_variant variant, cons
   return type == NUMBER_F64 ? &cpu_ops_f64 : &cpu_ops_f32;
 }
 
+/* 1 where OpenBLAS has wider or other instructions than those this room is compiled for. */
+static int openblas_is_wider(const char *set) {
+#if defined(__x86_64__)
+  return strcmp(set, "AVX2") != 0 || __builtin_cpu_supports("avx512f");
+#else
+  (void)set;
+  return 1;
+#endif
+}
+
 gl_status backend_cpu_new_variant(backend **out, number_type type, size_t threads,
                                   cpu_variant variant, gl_error *err) {
   *out = NULL;
@@ -150,6 +164,7 @@ gl_status backend_cpu_new_variant(backend **out, number_type type, size_t thread
   const char *set;
   char processor[64];
   c->base.ops = choose_ops(type, variant, &set);
+  c->blas = openblas_is_wider(set);
   c->base.kind = BACKEND_CPU;
   c->base.type = c->base.master = type;
   c->base.element = c->base.master_element = type == NUMBER_F64 ? sizeof(double) : sizeof(float);
@@ -171,5 +186,6 @@ void cpu_free(backend *b) {
   for (size_t i = 0; c->worker != NULL && i < c->threads; ++i) free(c->worker[i]);
   free(c->worker);
   free(c->shared);
+  free(c->packed);
   free(c);
 }

@@ -22,6 +22,9 @@ typedef struct cpu {
   size_t worker_bytes;
   void *shared; /* scratch of the operation that runs, shared_bytes long */
   size_t shared_bytes;
+  void *packed; /* a product's packed factor, packed_bytes long */
+  size_t packed_bytes;
+  int blas; /* OpenBLAS does all of training's products */
 } cpu;
 
 /* backend_cpu_new with the choice of instruction set, which tests make. */
@@ -31,6 +34,7 @@ gl_status backend_cpu_new_variant(backend **out, number_type type, size_t thread
 /* Scratch for the operation that begins: 1, or 0 after a failure, which is kept; so each operation
  * that needs some starts with it. Contents are undefined. 64-byte aligned. */
 int cpu_reserve(cpu *c, size_t worker_bytes, size_t shared_bytes);
+int cpu_reserve_packed(cpu *c, size_t bytes);
 /* 1 if a failure was kept: an operation does nothing then. */
 int cpu_failed(const cpu *c);
 

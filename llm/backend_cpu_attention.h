@@ -1,65 +1,108 @@
-/* Attention. Part of backend_cpu_body.h.
+/* Attention of packed sequences. Part of backend_cpu_body.h.
  *
- * A task is a sequence and a key/value head with the query heads that read it; queries go in blocks
- * of rows against all keys up to the block's last, scores of one block being held at a time.
- * Each row's scores, softmax and mean of values are computed in an order that depends on its
- * position alone, so packing does not change a row, and one row against a cache gives the same. */
+ * A task is a sequence and a key/value head with the query heads that read it. Keys and values are
+ * packed once (backend_cpu_panels.h); queries go in blocks of rows against all keys up to the
+ * block's last, and scores of one block are held at a time. A row's scores, softmax and mean of
+ * values are sums in an order that depends on its position alone, so packing does not change a
+ * row, and a row against a cache (backend_cpu_cache.h) gives the same. */
+
+enum { QUERIES = 4 * PANEL_ROWS };
 
 typedef struct attention_job {
   const REAL *qk, *qkv, *out, *dout, *lse;
   REAL *to, *lse_to, *dqk, *dqkv;
-  const REAL *cache_k, *cache_v;
-  const int32_t *slot, *position;
-  size_t capacity;
   packed_rows rows;
   head_shape shape;
-  size_t block; /* queries at a time */
   REAL scale;
   cpu *owner;
 } attention_job;
 
-/* Multiples of both register tiles' rows. */
-static size_t query_block(size_t longest) {
-  return longest <= 128 ? 24 : 72;
+/* A task's sequence and head, and where their rows are. */
+typedef struct attention_part {
+  size_t first, n;         /* rows of the sequence */
+  size_t kv, head, end;    /* key/value head, query heads [head, end) */
+  size_t q, qk, qkv, dim;  /* widths */
+  const REAL *key, *value; /* of the sequence's first row */
+  REAL *scratch;
+} attention_part;
+
+static attention_part attention_part_of(const attention_job *job, size_t task, size_t worker) {
+  const head_shape s = job->shape;
+  const size_t kv = task % s.kv, group = s.q / s.kv;
+  const int32_t *start = job->rows.start + task / s.kv;
+  attention_part p = {.first = (size_t)start[0],
+                      .n = (size_t)(start[1] - start[0]),
+                      .kv = kv,
+                      .head = kv * group,
+                      .end = (kv + 1) * group,
+                      .q = q_width(s),
+                      .qk = qk_width(s),
+                      .qkv = qkv_width(s),
+                      .dim = s.dim,
+                      .scratch = job->owner->worker[worker]};
+  p.key = job->qk + p.first * p.qk + (s.q + kv) * s.dim;
+  p.value = job->qkv + p.first * p.qkv + (s.q + s.kv + kv) * s.dim;
+  return p;
+}
+
+/* The next n numbers of a task's scratch. */
+static REAL *take(REAL **scratch, size_t n) {
+  REAL *at = *scratch;
+  *scratch += n;
+  return at;
+}
+
+/* b's rows as a right factor, [n, columns] or turned. */
+static panels packed(REAL **scratch, const REAL *b, size_t b_row, size_t b_column, size_t n,
+                     size_t columns) {
+  const panels p = {take(scratch, panels_numbers(n, columns)), n, columns};
+  pack_columns(&p, b, b_row, b_column, 0, columns);
+  return p;
 }
 
 static REAL attention_scale(head_shape s) {
   return (REAL)(1 / sqrt((double)s.dim));
 }
 
-/* Scores of one query, n of them, to the softmax's weights, zero up to `width`; returns lse. */
+/* Scores of one query, n of them in room for `width` (a multiple of VECTOR), to the softmax's
+ * weights, then zeros; returns lse. */
 static REAL weigh(REAL *score, size_t n, size_t width, REAL scale) {
   const kernel_group g = {0};
+  const size_t whole = round_up(n, VECTOR);
   REAL greatest;
-  const REAL sum = row_exponentials(g, score, n, scale, &greatest);
-  const REAL share = 1 / sum;
+  for (size_t j = n; j < whole; ++j) score[j] = (REAL)-INFINITY;
+  const REAL sum = row_exponentials(g, score, whole, scale, &greatest), share = 1 / sum;
   SIMD
-  for (size_t j = 0; j < n; ++j) score[j] *= share;
-  memset(score + n, 0, (width - n) * sizeof *score);
-  return scale * greatest + (REAL)log((double)sum);
+  for (size_t j = 0; j < whole; ++j) score[j] *= share;
+  memset(score + whole, 0, (width - whole) * sizeof *score);
+  return scale * greatest + ROW_LOG(sum);
 }
 
 static void attention_task(void *context, size_t task, size_t worker) {
   const attention_job *job = context;
-  const head_shape s = job->shape;
-  const size_t sequence = task / s.kv, kv = task % s.kv, group = s.q / s.kv;
-  const size_t first = (size_t)job->rows.start[sequence];
-  const size_t n = (size_t)job->rows.start[sequence + 1] - first;
-  REAL *const scratch = job->owner->worker[worker], *const score = scratch + OUTER_SCRATCH;
-  const REAL *key = job->qk + first * qk_width(s) + (s.q + kv) * s.dim;
-  const REAL *value = job->qkv + first * qkv_width(s) + (s.q + s.kv + kv) * s.dim;
-  for (size_t h = kv * group; h < (kv + 1) * group; ++h)
-    for (size_t i = 0; i < n; i += job->block) {
-      const size_t rows = smaller(job->block, n - i), keys = i + rows;
-      gemm_dot(job->qk + (first + i) * qk_width(s) + h * s.dim, qk_width(s), key, qk_width(s),
-               score, keys, rows, keys, s.dim, 0);
+  attention_part p = attention_part_of(job, task, worker);
+  REAL *rest = p.scratch, *left = take(&rest, LEFT);
+  const panels keys = packed(&rest, p.key, 1, p.qk, p.dim, p.n);
+  const panels values = packed(&rest, p.value, p.qkv, 1, p.n, p.dim);
+  for (size_t h = p.head; h < p.end; ++h)
+    for (size_t i = 0; i < p.n; i += QUERIES) {
+      const size_t rows = smaller(QUERIES, p.n - i), width = round_up(i + rows, PANEL);
+      gemm_panels(job->qk + (p.first + i) * p.qk + h * p.dim, p.qk, 1, &keys, rest, width, rows,
+                  width, p.dim, 0, left);
       for (size_t r = 0; r < rows; ++r)
-        job->lse_to[(first + i + r) * s.q + h] =
-            weigh(score + r * keys, i + r + 1, keys, job->scale);
-      gemm_outer(score, keys, 1, value, qkv_width(s),
-                 job->to + (first + i) * q_width(s) + h * s.dim, q_width(s), rows, s.dim, keys, 0,
-                 scratch);
+        job->lse_to[(p.first + i + r) * job->shape.q + h] =
+            weigh(rest + r * width, i + r + 1, width, job->scale);
+      gemm_panels(rest, width, 1, &values, job->to + (p.first + i) * p.q + h * p.dim, p.q, rows,
+                  p.dim, i + rows, 0, left);
     }
+}
+
+/* Numbers of scratch for sequences of up to `longest` rows: `packings` of all rows and `blocks` of
+ * queries' scores. */
+static size_t attention_scratch(size_t longest, size_t dim, size_t packings, size_t blocks) {
+  const size_t all = larger(panels_numbers(dim, longest), panels_numbers(longest, dim));
+  return LEFT + packings * all +
+         blocks * QUERIES * (round_up(longest, PANEL) + round_up(dim, PANEL));
 }
 
 static void attention(backend *b, void *out, void *lse, const void *qk, const void *qkv,
@@ -71,10 +114,9 @@ static void attention(backend *b, void *out, void *lse, const void *qk, const vo
                        .qkv = qkv,
                        .rows = rows,
                        .shape = shape,
-                       .block = query_block(rows.longest),
                        .scale = attention_scale(shape),
                        .owner = c};
-  const size_t numbers = OUTER_SCRATCH + job.block * rows.longest;
+  const size_t numbers = attention_scratch(rows.longest, shape.dim, 2, 1);
   if (cpu_reserve(c, numbers * sizeof(REAL), 0))
     pool_run(c->pool, attention_task, &job, rows.sequences * shape.kv);
 }
@@ -84,8 +126,9 @@ static void attention(backend *b, void *out, void *lse, const void *qk, const vo
 /* Scores and dp of one query to p and ds. */
 static void weigh_backward(REAL *restrict score, REAL *restrict dp, size_t n, size_t width,
                            REAL scale, REAL lse, REAL along) {
+  const size_t whole = round_up(n, VECTOR);
   SIMD
-  for (size_t j = 0; j < n; ++j) {
+  for (size_t j = 0; j < whole; ++j) {
     const REAL p = ROW_EXP(scale * score[j] - lse);
     score[j] = p;
     dp[j] = p * (dp[j] - along) * scale;
@@ -101,44 +144,51 @@ static REAL inner(const REAL *restrict a, const REAL *restrict b, size_t n) {
   return sum;
 }
 
-/* Query rows [i, i + rows) of head h of the sequence that begins at row `first`. */
-static void attention_backward_block(const attention_job *job, size_t first, size_t kv, size_t h,
-                                     size_t i, size_t rows, REAL *scratch) {
-  const head_shape s = job->shape;
-  const size_t keys = i + rows, qk = qk_width(s), qkv = qkv_width(s), q = q_width(s);
-  REAL *const score = scratch + OUTER_SCRATCH, *const ds = score + rows * keys;
-  const REAL *query = job->qk + (first + i) * qk + h * s.dim;
-  const REAL *key = job->qk + first * qk + (s.q + kv) * s.dim;
-  const REAL *value = job->qkv + first * qkv + (s.q + s.kv + kv) * s.dim;
-  const REAL *dout = job->dout + (first + i) * q + h * s.dim;
-  const REAL *out = job->out + (first + i) * q + h * s.dim;
-  gemm_dot(query, qk, key, qk, score, keys, rows, keys, s.dim, 0);
-  gemm_dot(dout, q, value, qkv, ds, keys, rows, keys, s.dim, 0);
+typedef struct attention_packings {
+  panels key, key_turned, value_turned;
+  REAL *left, *rest;
+} attention_packings;
+
+/* Query rows [i, i + rows) of head h. */
+static void attention_backward_block(const attention_job *job, const attention_part *p,
+                                     const attention_packings *w, size_t h, size_t i, size_t rows) {
+  const size_t width = round_up(i + rows, PANEL), at = p->first + i, dim = p->dim;
+  REAL *rest = w->rest, *score = take(&rest, rows * width), *ds = take(&rest, rows * width);
+  const REAL *query = job->qk + at * p->qk + h * dim, *dout = job->dout + at * p->q + h * dim;
+  const REAL *out = job->out + at * p->q + h * dim;
+  gemm_panels(query, p->qk, 1, &w->key_turned, score, width, rows, width, dim, 0, w->left);
+  gemm_panels(dout, p->q, 1, &w->value_turned, ds, width, rows, width, dim, 0, w->left);
   for (size_t r = 0; r < rows; ++r)
-    weigh_backward(score + r * keys, ds + r * keys, i + r + 1, keys, job->scale,
-                   job->lse[(first + i + r) * s.q + h], inner(dout + r * q, out + r * q, s.dim));
-  gemm_outer(ds, keys, 1, key, qk, job->dqk + (first + i) * qk + h * s.dim, qk, rows, s.dim, keys,
-             0, scratch);
-  gemm_outer(ds, 1, keys, query, qk, job->dqk + first * qk + (s.q + kv) * s.dim, qk, keys, s.dim,
-             rows, 1, scratch);
-  gemm_outer(score, 1, keys, dout, q, job->dqkv + first * qkv + (s.q + s.kv + kv) * s.dim, qkv,
-             keys, s.dim, rows, 1, scratch);
+    weigh_backward(score + r * width, ds + r * width, i + r + 1, width, job->scale,
+                   job->lse[(at + r) * job->shape.q + h],
+                   inner(dout + r * p->q, out + r * p->q, dim));
+  gemm_panels(ds, width, 1, &w->key, job->dqk + at * p->qk + h * dim, p->qk, rows, dim, i + rows, 0,
+              w->left);
+  const panels queries = packed(&rest, query, p->qk, 1, rows, dim);
+  gemm_panels(ds, 1, width, &queries, job->dqk + p->first * p->qk + (job->shape.q + p->kv) * dim,
+              p->qk, i + rows, dim, rows, 1, w->left);
+  pack_columns(&queries, dout, p->q, 1, 0, dim);
+  gemm_panels(score, 1, width, &queries,
+              job->dqkv + p->first * p->qkv + (job->shape.q + job->shape.kv + p->kv) * dim, p->qkv,
+              i + rows, dim, rows, 1, w->left);
 }
 
 static void attention_backward_task(void *context, size_t task, size_t worker) {
   const attention_job *job = context;
   const head_shape s = job->shape;
-  const size_t sequence = task / s.kv, kv = task % s.kv, group = s.q / s.kv;
-  const size_t first = (size_t)job->rows.start[sequence];
-  const size_t last = (size_t)job->rows.start[sequence + 1];
-  for (size_t r = first; r < last; ++r) {
-    memset(job->dqk + r * qk_width(s) + (s.q + kv) * s.dim, 0, s.dim * sizeof(REAL));
-    memset(job->dqkv + r * qkv_width(s) + (s.q + s.kv + kv) * s.dim, 0, s.dim * sizeof(REAL));
+  const attention_part p = attention_part_of(job, task, worker);
+  attention_packings w = {.rest = p.scratch};
+  w.left = take(&w.rest, LEFT);
+  w.key = packed(&w.rest, p.key, p.qk, 1, p.n, p.dim);
+  w.key_turned = packed(&w.rest, p.key, 1, p.qk, p.dim, p.n);
+  w.value_turned = packed(&w.rest, p.value, 1, p.qkv, p.dim, p.n);
+  for (size_t r = p.first; r < p.first + p.n; ++r) {
+    memset(job->dqk + r * p.qk + (s.q + p.kv) * s.dim, 0, s.dim * sizeof(REAL));
+    memset(job->dqkv + r * p.qkv + (s.q + s.kv + p.kv) * s.dim, 0, s.dim * sizeof(REAL));
   }
-  for (size_t h = kv * group; h < (kv + 1) * group; ++h)
-    for (size_t r = first; r < last; r += job->block)
-      attention_backward_block(job, first, kv, h, r - first, smaller(job->block, last - r),
-                               job->owner->worker[worker]);
+  for (size_t h = p.head; h < p.end; ++h)
+    for (size_t i = 0; i < p.n; i += QUERIES)
+      attention_backward_block(job, &p, &w, h, i, smaller(QUERIES, p.n - i));
 }
 
 static void attention_backward(backend *b, void *dqk, void *dqkv, const void *dout, const void *out,
@@ -154,45 +204,9 @@ static void attention_backward(backend *b, void *dqk, void *dqkv, const void *do
                        .qkv = qkv,
                        .rows = rows,
                        .shape = shape,
-                       .block = query_block(rows.longest),
                        .scale = attention_scale(shape),
                        .owner = c};
-  const size_t numbers = OUTER_SCRATCH + 2 * job.block * rows.longest;
+  const size_t numbers = attention_scratch(rows.longest, shape.dim, 3, 3);
   if (cpu_reserve(c, numbers * sizeof(REAL), 0))
     pool_run(c->pool, attention_backward_task, &job, rows.sequences * shape.kv);
-}
-
-/* --- against a cache --- */
-
-static void cached_task(void *context, size_t task, size_t worker) {
-  const attention_job *job = context;
-  const head_shape s = job->shape;
-  const size_t r = task / s.kv, kv = task % s.kv, group = s.q / s.kv;
-  const size_t n = (size_t)job->position[r] + 1, width = s.kv * s.dim;
-  const size_t at = (size_t)job->slot[r] * job->capacity * width + kv * s.dim;
-  REAL *const scratch = job->owner->worker[worker], *const score = scratch + OUTER_SCRATCH;
-  gemm_dot(job->qk + r * qk_width(s) + kv * group * s.dim, s.dim, job->cache_k + at, width, score,
-           n, group, n, s.dim, 0);
-  for (size_t h = 0; h < group; ++h) weigh(score + h * n, n, n, job->scale);
-  gemm_outer(score, n, 1, job->cache_v + at, width, job->to + r * q_width(s) + kv * group * s.dim,
-             s.dim, group, s.dim, n, 0, scratch);
-}
-
-static void attention_cached(backend *b, void *out, const void *qk, const void *cache_k,
-                             const void *cache_v, const int32_t *slot, const int32_t *position,
-                             size_t rows, size_t capacity, head_shape shape) {
-  cpu *c = (cpu *)b;
-  attention_job job = {.to = out,
-                       .qk = qk,
-                       .cache_k = cache_k,
-                       .cache_v = cache_v,
-                       .slot = slot,
-                       .position = position,
-                       .capacity = capacity,
-                       .shape = shape,
-                       .scale = attention_scale(shape),
-                       .owner = c};
-  const size_t numbers = OUTER_SCRATCH + shape.q / shape.kv * capacity;
-  if (cpu_reserve(c, numbers * sizeof(REAL), 0))
-    pool_run(c->pool, cached_task, &job, rows * shape.kv);
 }

@@ -11,8 +11,10 @@
 #define PUT(p, x) (*(p) = (x))
 #if IS_DOUBLE
 #define ROW_EXP(x) kernel_exp_f64(x)
+#define ROW_LOG(x) log(x)
 #else
 #define ROW_EXP(x) kernel_exp_f32(x)
+#define ROW_LOG(x) logf(x)
 #endif
 
 #include "llm/kernels_rows.h"
@@ -50,13 +52,19 @@ static inline size_t qkv_width(head_shape s) {
   return (s.q + 2 * s.kv) * s.dim;
 }
 
-#include "llm/backend_cpu_gemm.h"
+#include "llm/backend_cpu_vector.h"
+
+#include "llm/backend_cpu_dot.h"
+
+#include "llm/backend_cpu_panels.h"
 
 #include "llm/backend_cpu_rows.h"
 
 #include "llm/backend_cpu_product.h"
 
 #include "llm/backend_cpu_attention.h"
+
+#include "llm/backend_cpu_cache.h"
 
 #include "llm/backend_cpu_output.h"
 

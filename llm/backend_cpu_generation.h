@@ -1,25 +1,4 @@
-/* Caches of keys and values, logits, draws. Part of backend_cpu_body.h. */
-
-static void cache_store(backend *b, void *cache_k, void *cache_v, const void *qk, const void *qkv,
-                        const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
-                        head_shape shape) {
-  if (cpu_failed((cpu *)b)) return;
-  const size_t width = shape.kv * shape.dim, bytes = width * sizeof(REAL);
-  for (size_t r = 0; r < rows; ++r) {
-    const size_t at = ((size_t)slot[r] * capacity + (size_t)position[r]) * width;
-    const REAL *values = (const REAL *)qkv + r * qkv_width(shape) + qk_width(shape);
-    memcpy((REAL *)cache_k + at, (const REAL *)qk + r * qk_width(shape) + q_width(shape), bytes);
-    memcpy((REAL *)cache_v + at, values, bytes);
-  }
-}
-
-static void cache_copy(backend *b, void *cache_k, void *cache_v, size_t from, size_t to,
-                       size_t length, size_t capacity, head_shape shape) {
-  const size_t slot = capacity * shape.kv * shape.dim;
-  const size_t bytes = length * shape.kv * shape.dim * sizeof(REAL);
-  cpu_copy(b, (REAL *)cache_k + to * slot, (const REAL *)cache_k + from * slot, bytes);
-  cpu_copy(b, (REAL *)cache_v + to * slot, (const REAL *)cache_v + from * slot, bytes);
-}
+/* Logits and draws. Part of backend_cpu_body.h. */
 
 static void logits(backend *b, void *out, const void *in, const void *weight, size_t rows,
                    size_t vocabulary, size_t k) {

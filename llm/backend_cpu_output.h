@@ -98,7 +98,7 @@ static void output_backward(backend *b, void *din, void *dweight, const void *dl
   const size_t at_once = smaller(
       rows, larger(OUTPUT_ROWS, OUTPUT_HELD / larger(1, vocabulary) / OUTPUT_ROWS * OUTPUT_ROWS));
   /* The products below ask for workers' scratch only, so this shared one stays. */
-  if (!cpu_reserve(c, OUTER_SCRATCH * sizeof(REAL), at_once * vocabulary * sizeof(REAL))) return;
+  if (!cpu_reserve(c, LEFT * sizeof(REAL), at_once * vocabulary * sizeof(REAL))) return;
   for (size_t r = 0; r < rows; r += at_once) {
     output_job job = {.in = (const REAL *)in + r * k,
                       .weight = weight,

@@ -1,8 +1,10 @@
 /* Matrix products cut into tasks. Part of backend_cpu_body.h.
  *
- * Row by row they are this room's own (backend_cpu_gemm.h), because no library promises that a
- * row's bits do not depend on its neighbours. Training's are OpenBLAS's, which is faster; each task
- * calls it with one thread on a part of the result that depends on the shape alone. */
+ * Row by row, nothing is packed (backend_cpu_dot.h): generation has few rows. Training's products
+ * with weights pack the weights once and share them (backend_cpu_panels.h). Gradients of weights
+ * are OpenBLAS's, and so are all of training's on machines for which this is not compiled but
+ * OpenBLAS is; each task then calls it, with one thread, on a part of the result that depends on
+ * the shape alone. */
 
 typedef enum product_form { DOT, FORWARD, INPUT, WEIGHT } product_form;
 
@@ -13,6 +15,8 @@ typedef struct product_job {
   size_t rows, columns, n; /* c [rows, columns], sums of n */
   size_t high, wide;       /* of a task */
   int add;
+  panels right; /* b packed; no data: OpenBLAS */
+  cpu *owner;
 } product_job;
 
 #if IS_DOUBLE
@@ -23,26 +27,52 @@ typedef struct product_job {
 
 /* DOT, FORWARD: c = a[rows, n] b[columns, n]^T. INPUT: a[rows, n] b[n, columns].
  * WEIGHT: a[n, rows]^T b[n, columns]. */
+static void blas_part(const product_job *job, size_t i, size_t j, size_t rows, size_t columns) {
+  const int turned = job->form == WEIGHT, along = job->form == FORWARD;
+  const size_t n = job->n;
+  BLAS_PRODUCT(CblasRowMajor, turned ? CblasTrans : CblasNoTrans, along ? CblasTrans : CblasNoTrans,
+               (int)rows, (int)columns, (int)n, 1, job->a + (turned ? i : i * n),
+               (int)(turned ? job->rows : n), job->b + (along ? j * n : j),
+               (int)(along ? n : job->columns), job->add ? 1 : 0, job->c + i * job->columns + j,
+               (int)job->columns);
+}
+
 static void product_task(void *context, size_t task, size_t worker) {
   const product_job *job = context;
   const size_t across = pieces(job->columns, job->wide), n = job->n;
   const size_t i = task / across * job->high, j = task % across * job->wide;
   const size_t rows = smaller(job->high, job->rows - i);
   const size_t columns = smaller(job->wide, job->columns - j);
-  const int turned = job->form == WEIGHT, along = job->form == FORWARD;
-  const REAL *a = job->a + (turned ? i : i * n), *b = job->b + (along ? j * n : j);
   REAL *c = job->c + i * job->columns + j;
-  (void)worker;
   if (job->form == DOT)
-    gemm_dot(a, n, job->b + j * n, n, c, job->columns, rows, columns, n, job->add);
+    gemm_dot(job->a + i * n, n, job->b + j * n, n, c, job->columns, rows, columns, n, job->add);
+  else if (job->right.data == NULL)
+    blas_part(job, i, j, rows, columns);
   else
-    BLAS_PRODUCT(CblasRowMajor, turned ? CblasTrans : CblasNoTrans,
-                 along ? CblasTrans : CblasNoTrans, (int)rows, (int)columns, (int)n, 1, a,
-                 (int)(turned ? job->rows : n), b, (int)(along ? n : job->columns),
-                 job->add ? 1 : 0, c, (int)job->columns);
+    gemm_panels(job->a + i * n, n, 1, &job->right, job->c + i * job->columns, job->columns, rows,
+                job->columns, n, job->add, job->owner->worker[worker]);
 }
 
-enum { DOT_HIGH = 48, BLAS_HIGH = 192, BLAS_WIDE = 128 };
+/* Packs job->wide columns of b. */
+static void pack_task(void *context, size_t task, size_t worker) {
+  const product_job *job = context;
+  const size_t from = task * job->wide, until = smaller(job->columns, from + job->wide);
+  (void)worker;
+  if (job->form == FORWARD)
+    pack_columns(&job->right, job->b, 1, job->n, from, until);
+  else
+    pack_columns(&job->right, job->b, job->columns, 1, from, until);
+}
+
+enum {
+  DOT_HIGH = 48,
+  BLAS_HIGH = 192,
+  BLAS_WIDE = 128,
+  PACKED_HIGH = 42 * PANEL_ROWS,
+  PACKED_LEAST = 96,     /* rows for which packing pays */
+  PACKED_MOST = 1 << 24, /* numbers */
+  PACK_WIDE = 16 * PANEL
+};
 
 /* How many tasks so many multiplications are worth: enough for some threads, each long against the
  * microsecond that a task costs. */
@@ -55,14 +85,14 @@ static double multiplications(const product_job *job) {
   return (double)job->rows * (double)job->columns * (double)job->n;
 }
 
-/* Halves the longer side of the parts until there are enough tasks, or parts would be too small for
+/* Halves the parts, rows first, until there are enough tasks or parts would be too small for
  * OpenBLAS to be at its speed. */
 static void cut_blas(product_job *job) {
   const size_t wanted = tasks_worth(multiplications(job));
   job->high = job->rows;
   job->wide = job->columns;
   while (pieces(job->rows, job->high) * pieces(job->columns, job->wide) < wanted) {
-    if (job->high >= job->wide && job->high >= 2 * BLAS_HIGH)
+    if (job->high >= 2 * BLAS_HIGH)
       job->high = round_up(pieces(job->high, 2), 24);
     else if (job->wide >= 2 * BLAS_WIDE)
       job->wide = round_up(pieces(job->wide, 2), 32);
@@ -78,8 +108,31 @@ static void cut_dot(product_job *job) {
   job->wide = round_up(pieces(job->columns, larger(1, pieces(4 * tasks, down))), 8);
 }
 
+static int packs(const cpu *c, const product_job *job) {
+  return !c->blas && (job->form == FORWARD || job->form == INPUT) && job->rows >= PACKED_LEAST &&
+         panels_numbers(job->n, job->columns) <= PACKED_MOST;
+}
+
+/* Packs all of b, then cuts rows. */
+static void run_packed(cpu *c, product_job *job) {
+  const size_t numbers = panels_numbers(job->n, job->columns);
+  if (!cpu_reserve_packed(c, numbers * sizeof(REAL)) || !cpu_reserve(c, LEFT * sizeof(REAL), 0))
+    return;
+  job->right = (panels){c->packed, job->n, job->columns};
+  job->wide = PACK_WIDE;
+  pool_run(c->pool, pack_task, job, pieces(job->columns, job->wide));
+  job->wide = job->columns;
+  job->high = smaller(PACKED_HIGH, round_up(pieces(job->rows, 16), PANEL_ROWS));
+  pool_run(c->pool, product_task, job, pieces(job->rows, job->high));
+}
+
 static void run_product(cpu *c, product_job *job) {
+  job->owner = c;
   if (cpu_failed(c) || job->rows == 0 || job->columns == 0) return;
+  if (packs(c, job)) {
+    run_packed(c, job);
+    return;
+  }
   if (job->form == DOT)
     cut_dot(job);
   else

@@ -148,25 +148,36 @@ static void attention_case(case_run *r, const size_t *s) {
   case_keep(r, "dqkv", dqkv, qkv_n); /* its queries and keys were drawn and stay */
 }
 
-/* shape: rows, q, kv, dim, capacity */
+/* shape: rows, q, kv, dim, capacity. Slots are filled by cache_store, position by position; then
+ * the first is copied to a free one and read there. */
 static void cached_case(case_run *r, const size_t *s) {
   const head_shape h = {s[1], s[2], s[3]};
-  const size_t rows = s[0], capacity = s[4], slots = rows + 2, width = h.kv * h.dim;
-  int32_t *number = calloc(rows + 1, sizeof *number);
+  const size_t rows = s[0], capacity = s[4], slots = rows + 2, width = h.kv * h.dim,
+               n = h.q * h.dim;
+  const size_t stored = rows * capacity, half = (capacity + 1) / 2;
+  int32_t *number = calloc(2 * stored + 1, sizeof *number);
+  for (size_t i = 0; i < stored; ++i) {
+    number[i] = (int32_t)(slots - 1 - i / capacity);
+    number[stored + i] = (int32_t)(i % capacity);
+  }
+  const int32_t *at = case_integers(r, number, 2 * stored);
   for (size_t i = 0; i < rows; ++i) number[i] = (int32_t)(slots - 1 - i);
   const int32_t *slot = case_integers(r, number, rows);
+  number[0] = 0;
+  number[1] = (int32_t)half - 1;
+  const int32_t *copied = case_integers(r, number, 2);
   free(number);
   const int32_t *position = case_draw_integers(r, rows, capacity);
-  void *k = case_draw(r, slots * capacity * width, 2),
-       *v = case_draw(r, slots * capacity * width, 1);
-  void *qk = case_draw(r, rows * (h.q + h.kv) * h.dim, 2), *out = case_zeros(r, rows * h.q * h.dim);
-  void *qkv = case_draw(r, rows * (h.q + 2 * h.kv) * h.dim, 1);
-  OPS(r)->cache_store(r->b, k, v, qk, qkv, slot, position, rows, capacity, h);
+  void *k = case_zeros(r, slots * capacity * width), *v = case_zeros(r, slots * capacity * width);
+  void *qk = case_draw(r, stored * (h.q + h.kv) * h.dim, 2), *out = case_zeros(r, rows * n);
+  void *qkv = case_draw(r, stored * (h.q + 2 * h.kv) * h.dim, 1), *again = case_zeros(r, n);
+  OPS(r)->cache_store(r->b, k, v, qk, qkv, at, at + stored, stored, capacity, h);
   OPS(r)->attention_cached(r->b, out, qk, k, v, slot, position, rows, capacity, h);
-  case_keep(r, "out", out, rows * h.q * h.dim);
-  OPS(r)->cache_copy(r->b, k, v, slots - 1, 0, capacity / 2, capacity, h);
-  case_keep(r, "cache_k", k, slots * capacity * width);
-  case_keep(r, "cache_v", v, slots * capacity * width);
+  case_keep(r, "out", out, rows * n);
+  if (rows == 0) return;
+  OPS(r)->cache_copy(r->b, k, v, slots - 1, 0, half, capacity, h);
+  OPS(r)->attention_cached(r->b, again, qk, k, v, copied, copied + 1, 1, capacity, h);
+  case_keep(r, "copied", again, n);
 }
 
 /* --- output; shape: rows, vocabulary, k, temperature in tenths --- */
@@ -323,12 +334,14 @@ static const backend_case cases[] = {
     {"attention_cached",
      cached_case,
      2,
-     6,
+     8,
      {{1, 1, 1, 2, 1},
       {3, 2, 1, 6, 9},
       {17, 4, 2, 16, 40},
       {5, 6, 2, 128, 70},
       {4, 2, 2, 24, 600},
+      {2, 5, 1, 10, 33},
+      {3, 3, 3, 300, 17},
       {0, 2, 1, 8, 4}}},
     {"output",
      output_case,

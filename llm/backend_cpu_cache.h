@@ -1,0 +1,183 @@
+/* Keys and values of running sequences, and attention against them. Part of backend_cpu_body.h.
+ *
+ * Of a slot's keys a head has its positions in panels of PANEL, [dim][PANEL] each, so that scores
+ * of a panel's positions are computed side by side; the last panel is narrower where the capacity
+ * asks for it. Values are [capacity, kv * dim]. */
+
+typedef struct cache_job {
+  const REAL *qk, *k, *v;
+  REAL *to;
+  const int32_t *slot, *position;
+  size_t capacity;
+  head_shape shape;
+  REAL scale;
+  cpu *owner;
+} cache_job;
+
+/* Positions of the panel that begins at `first`. */
+static inline size_t cache_panel(size_t capacity, size_t first) {
+  return smaller(PANEL, capacity - first);
+}
+
+static void cache_store(backend *b, void *cache_k, void *cache_v, const void *qk, const void *qkv,
+                        const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
+                        head_shape shape) {
+  if (cpu_failed((cpu *)b)) return;
+  const size_t width = shape.kv * shape.dim;
+  for (size_t r = 0; r < rows; ++r) {
+    const size_t at = (size_t)slot[r] * capacity * width, place = (size_t)position[r];
+    const size_t first = place / PANEL * PANEL, wide = cache_panel(capacity, first);
+    const REAL *key = (const REAL *)qk + r * qk_width(shape) + q_width(shape);
+    const REAL *value = (const REAL *)qkv + r * qkv_width(shape) + qk_width(shape);
+    for (size_t h = 0; h < shape.kv; ++h) {
+      REAL *to = (REAL *)cache_k + at + (h * capacity + first) * shape.dim + place - first;
+      for (size_t d = 0; d < shape.dim; ++d) to[d * wide] = key[h * shape.dim + d];
+    }
+    memcpy((REAL *)cache_v + at + place * width, value, width * sizeof(REAL));
+  }
+}
+
+/* Whole panels of keys are copied: what lies beyond `length` is never read before it is stored. */
+static void cache_copy(backend *b, void *cache_k, void *cache_v, size_t from, size_t to,
+                       size_t length, size_t capacity, head_shape shape) {
+  const size_t width = shape.kv * shape.dim, slot = capacity * width;
+  const size_t keys = smaller(capacity, round_up(length, PANEL)) * shape.dim;
+  for (size_t h = 0; h < shape.kv; ++h) {
+    const size_t head = h * capacity * shape.dim;
+    cpu_copy(b, (REAL *)cache_k + to * slot + head, (const REAL *)cache_k + from * slot + head,
+             keys * sizeof(REAL));
+  }
+  cpu_copy(b, (REAL *)cache_v + to * slot, (const REAL *)cache_v + from * slot,
+           length * width * sizeof(REAL));
+}
+
+/* --- products of few rows --- */
+
+/* c's rows and one or two groups of PANEL columns (+)= sums of n terms, as panel_tile adds them:
+ * rows, groups are known when this is compiled. Groups of b are `next` apart, its rows b_row. */
+LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
+                             REAL *c, size_t c_row, size_t n, int add, const size_t rows,
+                             const size_t groups) {
+  vector sum[4][4];
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 4; ++i)
+#pragma GCC unroll 4
+    for (size_t j = 0; j < 4; ++j) sum[i][j] = (vector){0};
+  for (size_t p = 0; p < n; ++p) {
+    vector right[4];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < 2 * groups; ++j)
+      right[j] = vector_at(b + p * b_row + j / 2 * next + j % 2 * VECTOR);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < rows; ++i)
+#pragma GCC unroll 4
+      for (size_t j = 0; j < 2 * groups; ++j) sum[i][j] += a[i * a_row + p] * right[j];
+  }
+#pragma GCC unroll 4
+  for (size_t i = 0; i < rows; ++i)
+#pragma GCC unroll 4
+    for (size_t j = 0; j < 2 * groups; ++j) {
+      REAL *to = c + i * c_row + j * VECTOR;
+      vector_put(to, add ? vector_at(to) + sum[i][j] : sum[i][j]);
+    }
+}
+
+/* The same for any number of rows; groups is known. */
+LOOP_INLINE void narrow_rows(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
+                             REAL *c, size_t c_row, size_t rows, size_t n, int add,
+                             const size_t groups) {
+  size_t i = 0;
+  for (; groups == 1 && i + 4 <= rows; i += 4)
+    narrow_tile(a + i * a_row, a_row, b, b_row, next, c + i * c_row, c_row, n, add, 4, groups);
+  for (; i + 2 <= rows; i += 2)
+    narrow_tile(a + i * a_row, a_row, b, b_row, next, c + i * c_row, c_row, n, add, 2, groups);
+  if (i < rows)
+    narrow_tile(a + i * a_row, a_row, b, b_row, next, c + i * c_row, c_row, n, add, 1, groups);
+}
+
+/* Fewer than PANEL columns of b: through copies filled with zeros. scratch: a panel of n rows. */
+static void narrow_rest(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
+                        size_t c_row, size_t rows, size_t columns, size_t n, int add,
+                        REAL *scratch) {
+  REAL out[4 * PANEL];
+  pack_panel(scratch, b, b_row, 1, n, columns);
+  for (size_t i = 0; i < rows; i += 4) {
+    const size_t high = smaller(4, rows - i);
+    narrow_rows(a + i * a_row, a_row, scratch, PANEL, 0, out, PANEL, high, n, 0, 1);
+    for (size_t r = 0; r < high; ++r)
+      for (size_t j = 0; j < columns; ++j) {
+        REAL *to = c + (i + r) * c_row + j;
+        *to = add ? *to + out[r * PANEL + j] : out[r * PANEL + j];
+      }
+  }
+}
+
+/* --- attention --- */
+
+/* Scores [rows][width] of a head's queries with its first n keys, width a multiple of PANEL. */
+static void cached_scores(REAL *score, size_t width, const REAL *query, const REAL *key,
+                          size_t rows, size_t n, size_t capacity, size_t dim, REAL *scratch) {
+  size_t j = 0;
+  for (size_t d = 0; d < dim; d += PANEL_BLOCK) {
+    const size_t m = smaller(PANEL_BLOCK, dim - d);
+    const REAL *a = query + d, *b = key + d * PANEL;
+    j = 0;
+    for (; j + 2 * PANEL <= width && j + 2 * PANEL <= capacity; j += 2 * PANEL)
+      narrow_rows(a, dim, b + j * dim, PANEL, PANEL * dim, score + j, width, rows, m, d > 0, 2);
+    for (; j + PANEL <= width && j + PANEL <= capacity; j += PANEL)
+      narrow_rows(a, dim, b + j * dim, PANEL, 0, score + j, width, rows, m, d > 0, 1);
+    if (j < n)
+      narrow_rest(a, dim, key + j * dim + d * (capacity - j), capacity - j, score + j, width, rows,
+                  capacity - j, m, d > 0, scratch);
+  }
+}
+
+/* Means [rows][dim] of n values, `row` apart, by score. */
+static void cached_means(REAL *to, const REAL *score, size_t width, const REAL *value, size_t row,
+                         size_t rows, size_t n, size_t dim, REAL *scratch) {
+  for (size_t p = 0; p < n; p += PANEL_BLOCK) {
+    const size_t m = smaller(PANEL_BLOCK, n - p);
+    const REAL *a = score + p, *b = value + p * row;
+    size_t j = 0;
+    for (; j + 2 * PANEL <= dim; j += 2 * PANEL)
+      narrow_rows(a, width, b + j, row, PANEL, to + j, dim, rows, m, p > 0, 2);
+    for (; j + PANEL <= dim; j += PANEL)
+      narrow_rows(a, width, b + j, row, 0, to + j, dim, rows, m, p > 0, 1);
+    if (j < dim) narrow_rest(a, width, b + j, row, to + j, dim, rows, dim - j, m, p > 0, scratch);
+  }
+}
+
+/* A row and a key/value head with the query heads that read it. */
+static void cached_task(void *context, size_t task, size_t worker) {
+  const cache_job *job = context;
+  const head_shape s = job->shape;
+  const size_t r = task / s.kv, kv = task % s.kv, group = s.q / s.kv, heads = s.kv * s.dim;
+  const size_t n = (size_t)job->position[r] + 1, width = round_up(n, PANEL);
+  const size_t at = (size_t)job->slot[r] * job->capacity * heads;
+  REAL *scratch = job->owner->worker[worker], *score = scratch + PANEL_BLOCK * PANEL;
+  cached_scores(score, width, job->qk + r * qk_width(s) + kv * group * s.dim,
+                job->k + at + kv * job->capacity * s.dim, group, n, job->capacity, s.dim, scratch);
+  for (size_t h = 0; h < group; ++h) weigh(score + h * width, n, width, job->scale);
+  cached_means(job->to + r * q_width(s) + kv * group * s.dim, score, width,
+               job->v + at + kv * s.dim, heads, group, n, s.dim, scratch);
+}
+
+static void attention_cached(backend *b, void *out, const void *qk, const void *cache_k,
+                             const void *cache_v, const int32_t *slot, const int32_t *position,
+                             size_t rows, size_t capacity, head_shape shape) {
+  cpu *c = (cpu *)b;
+  cache_job job = {.to = out,
+                   .qk = qk,
+                   .k = cache_k,
+                   .v = cache_v,
+                   .slot = slot,
+                   .position = position,
+                   .capacity = capacity,
+                   .shape = shape,
+                   .scale = attention_scale(shape),
+                   .owner = c};
+  const size_t numbers =
+      PANEL_BLOCK * PANEL + shape.q / shape.kv * round_up(larger(1, capacity), PANEL);
+  if (cpu_reserve(c, numbers * sizeof(REAL), 0))
+    pool_run(c->pool, cached_task, &job, rows * shape.kv);
+}

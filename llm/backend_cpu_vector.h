@@ -1,0 +1,92 @@
+/* Vectors of numbers in registers. Part of backend_cpu_body.h. */
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+
+#define LOOP_INLINE static inline __attribute__((always_inline))
+
+typedef REAL vector __attribute__((vector_size(VECTOR_BYTES)));
+
+enum { VECTOR = VECTOR_BYTES / sizeof(REAL) };
+
+LOOP_INLINE vector vector_at(const REAL *p) {
+  vector v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+
+LOOP_INLINE void vector_put(REAL *p, vector v) {
+  memcpy(p, &v, sizeof v);
+}
+
+/* The first n numbers at p, then zeros. */
+LOOP_INLINE vector vector_some(const REAL *p, size_t n) {
+  REAL some[VECTOR] = {0};
+  for (size_t i = 0; i < n; ++i) some[i] = p[i];
+  return vector_at(some);
+}
+
+/* The sums over the numbers of four vectors, as four[4], added in pairs: every dot product ends
+ * here, so the order is the same for all. */
+#ifdef __AVX2__
+#if IS_DOUBLE
+LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
+  const __m256d ab = _mm256_hadd_pd((__m256d)v[0], (__m256d)v[1]);
+  const __m256d cd = _mm256_hadd_pd((__m256d)v[2], (__m256d)v[3]);
+  _mm_storeu_pd(four, _mm_add_pd(_mm256_castpd256_pd128(ab), _mm256_extractf128_pd(ab, 1)));
+  _mm_storeu_pd(four + 2, _mm_add_pd(_mm256_castpd256_pd128(cd), _mm256_extractf128_pd(cd, 1)));
+}
+#else
+LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
+  const __m256 ab = _mm256_hadd_ps((__m256)v[0], (__m256)v[1]);
+  const __m256 cd = _mm256_hadd_ps((__m256)v[2], (__m256)v[3]), all = _mm256_hadd_ps(ab, cd);
+  _mm_storeu_ps(four, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
+}
+#endif
+#else
+LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
+  for (size_t i = 0; i < 4; ++i) {
+    REAL x[VECTOR];
+    memcpy(x, &v[i], sizeof x);
+    for (size_t half = VECTOR / 2; half > 0; half /= 2)
+      for (size_t j = 0; j < half; ++j) x[j] += x[j + half];
+    four[i] = x[0];
+  }
+}
+#endif
+
+/* A square of VECTOR rows, `from_row` apart, turned: to[j * to_row + i] = from[i * from_row + j].
+ */
+#if defined(__AVX2__) && !IS_DOUBLE
+LOOP_INLINE void vector_turn(REAL *to, size_t to_row, const REAL *from, size_t from_row) {
+  __m256 r[8], pair[8], four[8];
+#pragma GCC unroll 8
+  for (size_t i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * from_row);
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 8; i += 2) {
+    pair[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    pair[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (size_t i = 0; i < 8; i += 4) {
+    four[i] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0x44);
+    four[i + 1] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0xee);
+    four[i + 2] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0x44);
+    four[i + 3] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 4; ++i) {
+    _mm256_storeu_ps(to + i * to_row, _mm256_permute2f128_ps(four[i], four[i + 4], 0x20));
+    _mm256_storeu_ps(to + (i + 4) * to_row, _mm256_permute2f128_ps(four[i], four[i + 4], 0x31));
+  }
+}
+#else
+LOOP_INLINE void vector_turn(REAL *to, size_t to_row, const REAL *from, size_t from_row) {
+  for (size_t i = 0; i < VECTOR; ++i)
+    for (size_t j = 0; j < VECTOR; ++j) to[j * to_row + i] = from[i * from_row + j];
+}
+#endif
