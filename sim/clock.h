@@ -79,6 +79,50 @@ static inline void forget_batch(sim_clock *c, uint32_t slot) {
   ++c->wake_gated;
 }
 
+/* At one moment everything that ends or arrives comes first, then the learner starts, then samplers
+ * do: a batch or weights that arrive at that moment are seen. */
+enum { RANK_ARRIVAL, RANK_LEARNER, RANK_SAMPLER };
+enum event_kind {
+  GENERATION_ENDS,
+  BATCH_ARRIVES,
+  BATCH_LOST,
+  WEIGHTS_LOADED,
+  LINK_FREE,
+  CRASH,
+  RETURN,
+  WEIGHTS_ARRIVE,
+  UPDATE_ENDS,
+  PAUSE_ENDS,
+  LEARNER_STARTS,
+  SAMPLER_STARTS
+};
+
+/* An event at a time, of a rank and a kind; GL_ENUMERIC where the time is not finite. */
+gl_status clock_post(sim_clock *c, double time, uint32_t rank, uint32_t kind, uint32_t node,
+                     uint64_t data, gl_error *err);
+
+/* --- samplers, by their number -----------------------------------------------------------------
+ */
+
+/* A sampler that can begin a batch does, after fetching weights that are due. just_loaded: they
+ * came this moment, and a delay of 0 does not fetch them twice. */
+gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err);
+gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err);
+/* SYNC_PULL: what it fetched is there; UINT64_MAX: it is not. */
+gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *err);
+/* SYNC_PUSH: sends it the newest weights, or once the link is free; and their arrival. */
+gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err);
+gl_status sampler_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
+gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err);
+gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err);
+gl_status sampler_returns(sim_clock *c, uint32_t i, gl_error *err);
+/* A batch that the link gave up. */
+void sampler_loses(sim_clock *c, uint32_t slot);
+int sampler_gate_is_open(const sim_clock *c, const sampler *s);
+double sampler_weights_delay(sim_clock *c, uint32_t i);
+
+/* --- queue ----------------------------------------------------------------------------------- */
+
 /* Tells the queue of a batch that has joined the buffer. 0: memory is short. */
 int queue_note(sim_clock *c, uint32_t slot);
 /* Throws a waiting batch away. */
@@ -86,6 +130,9 @@ void queue_drop(sim_clock *c, uint32_t slot);
 /* Fills clock->chosen with the batches of the next update, removed from the buffer; 0 where the
  * rule has to wait. Batches too old to train are dropped on the way. */
 int queue_choose(sim_clock *c);
+
+/* --- coupling ----------------------------------------------------------------------------------
+ */
 
 /* 0: memory is short. */
 int coupling_init(coupling *k, const schedule_hooks *hooks, size_t updates, size_t responses);
@@ -96,6 +143,9 @@ void coupling_take(sim_clock *c, int64_t version);
 void coupling_leave(sim_clock *c, int64_t version);
 /* The end of the update that made c->version; c->published is up to date. */
 gl_status coupling_update(sim_clock *c, gl_error *err);
+
+/* --- end ---------------------------------------------------------------------------------------
+ */
 
 /* Fills the histogram, the clock row and the books of clock->out. */
 gl_status clock_summarise(sim_clock *c, gl_error *err);

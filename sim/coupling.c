@@ -37,7 +37,7 @@ void coupling_leave(sim_clock *c, int64_t version) {
 }
 
 /* The gate closes to old versions for good: tickets never fall below the batches trained, so that
- * update - version <= ahead (gate_is_open) implies c->version - version <= ahead. */
+ * update - version <= ahead (sampler_gate_is_open) implies c->version - version <= ahead. */
 gl_status coupling_update(sim_clock *c, gl_error *err) {
   coupling *k = &c->coupled;
   if (k->hooks == NULL) return GL_OK;

@@ -28,6 +28,16 @@ static const char coupled[] = BASE
     "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05, "
     "mtbf: {law: exponential, mean: 3000}, mttr: 60, learner: {capacity: 3}}\n";
 
+/* A transformer's state is another one, with parameters of several versions. */
+static const char transformer[] =
+    "name: transformer\nsteps: 60\neval_every: 20\n"
+    "world:\n  kind: llm\n  backend: cpu\n"
+    "  model: {layers: 1, hidden: 16, heads: 2, context: 32}\n"
+    "  task: {kind: sorting, length: 3}\n  warmup: {steps: 5, batch: 8}\n"
+    "  eval: {prompts: 16, samples: 1}\n"
+    "train: {groups: 4, group_size: 4}\n"
+    "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05}\n";
+
 typedef struct bench {
   char folder[64], recipe[128], checkpoints[128], end[128], other_end[128], db[128], other_db[128];
 } bench;
@@ -164,19 +174,19 @@ static void end_as_if_undisturbed(const bench *b, const cli_result *whole, const
   cli_result_fini(&r);
 }
 
-/* Killed ten times, by turns when a number of updates is on disk and after a time, each drawn from
+/* Killed so often, by turns when a number of updates is on disk and after a time, each drawn from
  * a fixed seed. */
-static void survives_kills(const char *text) {
+static void survives_kills(const char *text, unsigned long steps, uint64_t kills) {
   bench b[1];
   bench_make(b, text);
   cli_result whole = undisturbed(b);
   unsigned long last = 0;
   size_t n;
-  for (uint64_t i = 0; i < 10; ++i) {
+  for (uint64_t i = 0; i < kills; ++i) {
     rng_words w = rng_block(rng_stream_at(3, RNG_TEST, 77), i);
-    pid_t pid = start(b, i < 5 ? "1" : "7");
+    pid_t pid = start(b, i < kills / 2 ? "1" : "7");
     if (i % 2 == 0)
-      wait_for(b, pid, last + 1 + (unsigned long)(50 * rng_u01(w.v[0])));
+      wait_for(b, pid, last + 1 + (unsigned long)((double)steps / 6 * rng_u01(w.v[0])));
     else
       cli_sleep_ms((long)(60 * rng_u01(w.v[1])));
     kill(pid, SIGKILL);
@@ -187,7 +197,7 @@ static void survives_kills(const char *text) {
   }
   CU_ASSERT(last > 0);
   end_as_if_undisturbed(b, &whole, "7");
-  CU_ASSERT(newest(b->checkpoints, &n) == 300 && n == 2);
+  CU_ASSERT(newest(b->checkpoints, &n) == steps && n == 2);
   CU_ASSERT_EQUAL(cli_files_in(b->checkpoints), 2); /* nothing half-written stays */
   end_as_if_undisturbed(b, &whole, "7");            /* and once more from its end */
   cli_result_fini(&whole);
@@ -195,15 +205,20 @@ static void survives_kills(const char *text) {
 }
 
 static void a_run_killed_ten_times_ends_as_if_it_had_not_been(void) {
-  survives_kills(heterorl);
+  survives_kills(heterorl, 300, 10);
 }
 
 static void segments_in_flight_survive_kills(void) {
-  survives_kills(in_flight);
+  survives_kills(in_flight, 300, 6);
 }
 
 static void coupled_runs_survive_kills(void) {
-  survives_kills(coupled);
+  survives_kills(coupled, 300, 10);
+}
+
+static void coupled_transformers_survive_kills(void) {
+  CU_ASSERT(setenv("GEPOLAB_CACHE", "", 1) == 0); /* writes into nobody's */
+  survives_kills(transformer, 60, 6);
 }
 
 /* --- damage -------------------------------------------------------------------------------------
@@ -532,6 +547,7 @@ static void a_folder_that_cannot_be_written_is_named_before_the_run(void) {
 
 SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if_it_had_not_been),
       TEST(segments_in_flight_survive_kills), TEST(coupled_runs_survive_kills),
+      TEST(coupled_transformers_survive_kills),
       TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before),
       TEST(nothing_is_started_over_when_all_are_damaged),
       TEST(checkpoints_of_another_recipe_are_refused_and_left_alone),

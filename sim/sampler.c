@@ -1,0 +1,222 @@
+/* What happens at samplers: weights come, batches are generated and sent, crashes. */
+#include "core/rng.h"
+#include "sim/clock.h"
+
+#include <math.h>
+
+/* A generation shorter than this would let time stand still. */
+static const double shortest_generation_s = 1e-9;
+/* RNG_DELAY entities: 2i and 2i + 1 are the up and down links of sampler i. */
+static const uint64_t shared_link = UINT64_MAX;
+
+/* The next draw of a sampler's law; few bytes of state, for there may be millions of samplers. */
+static double draw(const delay_law *law, uint64_t seed, rng_purpose purpose, uint64_t entity,
+                   draw_state *state) {
+  delay_source source = {rng_stream_at(seed, purpose, entity), state->index, (int)state->bad};
+  double x = delay_draw(law, &source);
+  *state = (draw_state){(uint32_t)source.index, (uint32_t)source.bad};
+  return x;
+}
+
+double sampler_weights_delay(sim_clock *c, uint32_t i) {
+  sampler *s = &c->samplers[i];
+  uint64_t link = c->spec->shared_delays ? shared_link : 2 * (uint64_t)i + 1;
+  return draw(s->group->delay, c->seed, RNG_DELAY, link, &s->delay);
+}
+
+static link_trip send_down(sim_clock *c, sampler *s) {
+  link_trip trip =
+      link_send(&s->group->down, &s->down, c->seed, c->generator, c->now, c->spec->weights_bytes);
+  c->bytes_down += trip.bytes;
+  c->retransmissions += trip.retransmissions;
+  return trip;
+}
+
+/* SYNC_PULL: fetches the newest weights; the sampler stands still until they are there. */
+static gl_status fetch_weights(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  link_trip trip = send_down(c, s);
+  s->state = SAMPLER_LOADING;
+  s->ends_s = trip.end_s;
+  uint64_t version = trip.delivered ? (uint64_t)c->published : UINT64_MAX;
+  if (trip.delivered) coupling_take(c, c->published);
+  return clock_post(c, trip.end_s, RANK_ARRIVAL, WEIGHTS_LOADED, i, version, err);
+}
+
+gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->state != SAMPLER_LOADING || s->ends_s != c->now) { /* crashed since */
+    coupling_leave(c, version != UINT64_MAX ? (int64_t)version : -1);
+    return GL_OK;
+  }
+  if (version != UINT64_MAX) {
+    coupling_leave(c, s->version);
+    s->version = (int64_t)version;
+  }
+  s->due_s = c->now + sampler_weights_delay(c, i);
+  s->state = SAMPLER_READY;
+  return clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 1, err);
+}
+
+/* Bounded staleness: batch number `tickets` belongs to update tickets / batches, which may be at
+ * most `ahead` past the version it is generated with. */
+int sampler_gate_is_open(const sim_clock *c, const sampler *s) {
+  if (s->version < 0) return 0; /* back from a crash, without weights */
+  int64_t ahead = c->spec->ahead;
+  int64_t update = (int64_t)(c->tickets / c->spec->batches);
+  return update - s->version <= ahead;
+}
+
+/* What the responses of a batch cost: of lengths that are real, or drawn, or of no matter. */
+static gl_status draw_lengths(sim_clock *c, sampler *s, const schedule_batch *facts,
+                              response_cost *cost, gl_error *err) {
+  const response_spec *r = &s->group->responses;
+  const schedule_hooks *hooks = c->coupled.hooks;
+  const size_t n = c->spec->samples_per_batch;
+  int fits = 1;
+  *cost = (response_cost){0, 0};
+  if (hooks != NULL) {
+    gl_status status = hooks->draw(hooks->self, facts, s->version, c->coupled.lengths, err);
+    if (status != GL_OK) return status;
+    fits = response_known(cost, r, &c->slots, c->coupled.lengths, n);
+  } else if (r->lengths != NULL) {
+    fits = response_draw(cost, r, &c->slots, c->seed, facts->id, n);
+  }
+  return fits ? GL_OK : gl_fail_memory(err, "response lengths");
+}
+
+/* Seconds that a batch will take, its tokens and bytes. */
+static gl_status draw_generation(sim_clock *c, sampler *s, schedule_batch *facts, double *seconds,
+                                 gl_error *err) {
+  const sampler_group *g = s->group;
+  response_cost cost;
+  gl_status status = draw_lengths(c, s, facts, &cost, err);
+  if (status != GL_OK) return status;
+  uint64_t i = facts->sampler;
+  double once = draw(g->generation, c->seed, RNG_GENERATION, 2 * i, &s->generation);
+  double factor = draw(g->jitter, c->seed, RNG_GENERATION, 2 * i + 1, &s->jitter);
+  *seconds = (once + cost.seconds) * factor / g->speed;
+  facts->tokens = cost.tokens;
+  facts->bytes = c->spec->rollout_bytes + c->spec->bytes_per_token * cost.tokens;
+  return GL_OK;
+}
+
+/* just_loaded: weights came this moment, and a delay of 0 does not fetch them twice. */
+gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->state != SAMPLER_READY && s->state != SAMPLER_GATED) return GL_OK;
+  if (c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded)
+    return fetch_weights(c, i, err);
+  if (!sampler_gate_is_open(c, s)) {
+    s->state = SAMPLER_GATED;
+    if (c->spec->sync == SYNC_PULL && s->due_s > c->now)
+      return clock_post(c, s->due_s, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+    return GL_OK;
+  }
+  s->slot = buffer_take(&c->buffer, s->version);
+  if (s->slot == BUFFER_NONE) return gl_fail_memory(err, "batches in flight");
+  schedule_batch *facts = &c->buffer.pool[s->slot].facts;
+  facts->id = (uint64_t)i << 32 | s->ordinal++;
+  facts->number = c->begun;
+  facts->sampler = i;
+  double time;
+  gl_status status = draw_generation(c, s, facts, &time, err);
+  if (status != GL_OK) return status;
+  facts->start_s = s->begun_s = c->now;
+  s->ends_s = c->now + fmax(time, shortest_generation_s);
+  s->state = SAMPLER_GENERATING;
+  ++c->tickets;
+  ++c->begun;
+  return clock_post(c, s->ends_s, RANK_ARRIVAL, GENERATION_ENDS, i, 0, err);
+}
+
+gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->state != SAMPLER_GENERATING || s->ends_s != c->now) return GL_OK; /* crashed since */
+  schedule_batch *facts = &c->buffer.pool[s->slot].facts;
+  facts->generated_s = c->now;
+  s->busy_s += c->now - s->begun_s;
+  s->state = SAMPLER_READY;
+  ++c->generated;
+  link_trip trip = link_send(&s->group->up, &s->up, c->seed, c->generator, c->now, facts->bytes);
+  c->bytes_up += trip.bytes;
+  c->retransmissions += trip.retransmissions;
+  double arrival =
+      trip.end_s + draw(s->group->data_delay, c->seed, RNG_DELAY, 2 * (uint64_t)i, &s->data_delay);
+  uint32_t kind = trip.delivered ? BATCH_ARRIVES : BATCH_LOST;
+  gl_status status = clock_post(c, arrival, RANK_ARRIVAL, kind, i, s->slot, err);
+  return status != GL_OK ? status : clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+}
+
+gl_status sampler_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (version <= s->version || s->state == SAMPLER_DOWN) { /* overtaken on the way */
+    coupling_leave(c, version);
+    return GL_OK;
+  }
+  coupling_leave(c, s->version);
+  s->version = version;
+  if (s->state == SAMPLER_GATED)
+    return clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+  if (s->state != SAMPLER_GENERATING || !c->spec->in_flight) return GL_OK;
+  double done = (c->now - s->begun_s) / (s->ends_s - s->begun_s);
+  if (done >= 1) return GL_OK;
+  if (!buffer_switch(&c->buffer, s->slot, done, version)) return gl_fail_memory(err, "segments");
+  return GL_OK;
+}
+
+/* SYNC_PUSH: sends the newest weights, or once the link is free: older ones are then skipped. What
+ * is lost for good is sent again. */
+gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->down.free_at > c->now) {
+    if (s->resend) return GL_OK;
+    s->resend = 1;
+    return clock_post(c, s->down.free_at, RANK_ARRIVAL, LINK_FREE, i, 0, err);
+  }
+  link_trip trip = send_down(c, s);
+  if (!trip.delivered) {
+    s->resend = 1;
+    return clock_post(c, trip.end_s, RANK_ARRIVAL, LINK_FREE, i, 0, err);
+  }
+  double arrival = trip.end_s + sampler_weights_delay(c, i);
+  coupling_take(c, c->published);
+  return clock_post(c, arrival, RANK_ARRIVAL, WEIGHTS_ARRIVE, i, (uint64_t)c->published, err);
+}
+
+void sampler_loses(sim_clock *c, uint32_t slot) {
+  ++c->lost;
+  forget_batch(c, slot);
+}
+
+gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (delay_is_zero(s->group->mtbf)) return GL_OK;
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, i), 2 * (uint64_t)s->crashes, 0};
+  double up = fmax(delay_draw(s->group->mtbf, &draw), shortest_generation_s);
+  return clock_post(c, c->now + up, RANK_ARRIVAL, CRASH, i, 0, err);
+}
+
+/* A crash loses the batch in work and the weights; what the network already has still arrives. */
+gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->state == SAMPLER_GENERATING) {
+    s->busy_s += c->now - s->begun_s;
+    sampler_loses(c, s->slot);
+  }
+  s->state = SAMPLER_DOWN;
+  coupling_leave(c, s->version);
+  s->version = -1;
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, i), 2 * (uint64_t)s->crashes++ + 1, 0};
+  return clock_post(c, c->now + delay_draw(s->group->mttr, &draw), RANK_ARRIVAL, RETURN, i, 0, err);
+}
+
+gl_status sampler_returns(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  s->state = SAMPLER_GATED;
+  s->due_s = c->now;
+  gl_status status = sampler_plan_crash(c, i, err);
+  if (status != GL_OK) return status;
+  if (c->spec->sync == SYNC_PUSH) return sampler_push(c, i, err);
+  return clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+}
