@@ -322,16 +322,6 @@ static double mean(const double *x, size_t n) {
   return sum / (double)n;
 }
 
-/* k3 of the reference, summed over a response's tokens, mean over responses. */
-static double reference_kl(const rollout_set *s) {
-  double sum = 0;
-  for (size_t k = 0; k < s->n_tokens; ++k) {
-    double d = s->logref[k] - s->logp[k];
-    sum += exp(d) - d - 1;
-  }
-  return sum / (double)s->n_responses;
-}
-
 /* What is known whatever has become of the parameters. */
 static void plain_metrics(const rollout_set *s, double lr, double *metrics) {
   metrics[METRIC_REWARD_MEAN] = mean(s->reward, s->n_responses);
@@ -355,7 +345,6 @@ static gl_status learn(llm_learner *l, double lr, double *metrics, gl_error *err
   if (status != GL_OK) return status;
   memcpy(metrics, out.metric, sizeof out.metric);
   metrics[METRIC_ENTROPY] = mean(s->entropy, s->n_tokens);
-  if (l->reference != NULL) metrics[METRIC_KL_REF] = reference_kl(s);
   double norm = 0;
   size_t count = 0;
   status = optimise(l, kept, lr, &norm, &count, err);

@@ -184,7 +184,8 @@ static gl_status bound_response(llm_spec *s, const world_nodes *n, gl_error *err
                     "world.max_tokens must be given: task %s does not bound its answers",
                     task_kind(s->task));
   if (s->max_tokens == 0) s->max_tokens = task_max_answer(s->task) + 1;
-  const size_t prompt = (s->begin >= 0) + task_max_prompt(s->task), most = s->model.max_positions;
+  const size_t prompt = (s->begin >= 0) + s->around + task_max_prompt(s->task);
+  const size_t most = s->model.max_positions;
   if (s->max_tokens < most && prompt <= most - s->max_tokens) return GL_OK;
   return cfg_fail(
       n->model != NULL ? n->model : n->world, err,

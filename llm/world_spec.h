@@ -36,6 +36,7 @@ typedef struct llm_spec {
   tokenizer *tokenizer;
   char *tokenizer_path; /* NULL for a built-in tokenizer */
   char *before, *after; /* the template around a prompt */
+  size_t around;        /* their tokens */
   int32_t begin;        /* token in front of everything, -1: none */
   int32_t *stop;        /* [n_stop] tokens that end a response; stop[0] ends a taught answer */
   size_t n_stop;

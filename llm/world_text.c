@@ -79,6 +79,23 @@ static gl_status read_template(llm_spec *s, const cfg_node *section, const char 
   return s->before != NULL && s->after != NULL ? GL_OK : gl_fail_memory(err, "a template");
 }
 
+/* The template's own text must have tokens, which a prompt's length adds to. */
+static gl_status count_template(llm_spec *s, const cfg_node *section, gl_error *err) {
+  const char *const parts[] = {s->before, s->after};
+  for (size_t i = 0; i < 2; ++i) {
+    int32_t *token = NULL;
+    size_t n = 0;
+    gl_error why = {0};
+    gl_status status = tokenizer_encode(s->tokenizer, parts[i], strlen(parts[i]), &token, &n, &why);
+    free(token);
+    if (status == GL_EINPUT)
+      return cfg_fail(cfg_find(section, "template"), err, "world.template: %s", why.text);
+    if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
+    s->around += n;
+  }
+  return GL_OK;
+}
+
 static gl_status add_stop(llm_spec *s, const cfg_node *word, gl_error *err) {
   int32_t token =
       cfg_kind_of(word) == CFG_SCALAR ? tokenizer_special(s->tokenizer, cfg_text(word)) : -1;
@@ -116,6 +133,7 @@ gl_status llm_spec_read_language(llm_spec *s, const cfg_node *section, const cfg
   s->model.end = s->folder != NULL ? s->model.end : -1;
   gl_status status = read_tokenizer(s, section, named, err);
   if (status == GL_OK) status = read_template(s, section, template, err);
+  if (status == GL_OK) status = count_template(s, section, err);
   if (status == GL_OK) status = read_stop(s, section, stop, err);
   if (status == GL_OK) s->begin = is_bpe(s) ? -1 : TOKEN_BEGIN;
   return status;
