@@ -154,24 +154,62 @@ static void splits_share_no_prompt(void) {
   for (size_t k = 0; k < sizeof smaller / sizeof *smaller; ++k) check_disjoint(smaller[k], 8000);
 }
 
-/* 3+5 and 5+3 are one problem: neither gives the other away. */
-static void a_problem_in_another_order_stays_in_its_split(void) {
-  task_fixture f = task_open("task: {kind: addition, digits: 2, held_out: 0.3}", 1);
-  enum { N = 20000 };
-  char **train = prompts_of(f.t, TASK_TRAIN, N);
-  size_t turned = 0;
-  for (uint64_t i = 0; i < 2000; ++i) {
-    char text[16], *key = text;
-    int a, b;
+/* How many of the first `n` held-out problems become one of the first `n_train` training prompts
+ * when turn() puts them in another order. */
+static size_t count_turned(const char *section, size_t n, size_t n_train,
+                           void (*turn)(const char *prompt, char *turned, size_t size)) {
+  task_fixture f = task_open(section, 1);
+  char **train = prompts_of(f.t, TASK_TRAIN, n_train);
+  size_t found = 0;
+  for (uint64_t i = 0; i < n; ++i) {
+    char text[64], *key = text;
     problem p = task_get(f.t, TASK_HELD_OUT, i);
-    CU_ASSERT_FATAL(sscanf(p.prompt, "%d+%d=", &a, &b) == 2);
-    snprintf(text, sizeof text, "%d+%d=", b, a);
-    turned += bsearch(&key, train, N, sizeof *train, by_text) != NULL;
+    turn(p.prompt, text, sizeof text);
+    found += bsearch(&key, train, n_train, sizeof *train, by_text) != NULL;
     problem_fini(&p);
   }
-  CU_ASSERT_EQUAL(turned, 0);
-  free_all(train, N);
+  free_all(train, n_train);
   task_close(&f);
+  return found;
+}
+
+static void swap_terms(const char *prompt, char *turned, size_t size) {
+  int a, b;
+  CU_ASSERT_FATAL(sscanf(prompt, "%d+%d=", &a, &b) == 2);
+  snprintf(turned, size, "%d+%d=", b, a);
+}
+
+/* (a+b*c)%m becomes (c*b+a)%m. */
+static void swap_chain(const char *prompt, char *turned, size_t size) {
+  int a, b, c, m;
+  char p, q;
+  CU_ASSERT_FATAL(sscanf(prompt, "(%d%c%d%c%d)%%%d=", &a, &p, &b, &q, &c, &m) == 6);
+  if (p == '+' && q == '*')
+    snprintf(turned, size, "(%d*%d+%d)%%%d=", c, b, a, m);
+  else
+    snprintf(turned, size, "(%d%c%d%c%d)%%%d=", q == p ? c : a, p, b, q, q == p ? a : c, m);
+}
+
+static void swap_numbers(const char *prompt, char *turned, size_t size) {
+  int a, b, c, target;
+  CU_ASSERT_FATAL(sscanf(prompt, "%d,%d,%d=%d:", &a, &b, &c, &target) == 4);
+  snprintf(turned, size, "%d,%d,%d=%d:", c, a, b, target);
+}
+
+/* 3+5 and 5+3 are one problem: neither gives the other away. */
+static void a_problem_in_another_order_stays_in_its_split(void) {
+  CU_ASSERT_EQUAL(count_turned("task: {kind: addition, held_out: 0.3}", 2000, 20000, swap_terms),
+                  0);
+  CU_ASSERT_EQUAL(count_turned("task: {kind: modular, modulus: 9, terms: 3, operations: [add, "
+                               "multiply], held_out: 0.3}",
+                               1000, 10000, swap_chain),
+                  0);
+  CU_ASSERT_EQUAL(count_turned("task: {kind: countdown, held_out: 0.3}", 1000, 10000, swap_numbers),
+                  0);
+  /* The search finds what it looks for: differences in another order are problems of their own. */
+  CU_ASSERT(count_turned("task: {kind: modular, modulus: 9, terms: 3, operations: subtract, "
+                         "held_out: 0.3}",
+                         1000, 10000, swap_chain) > 100);
 }
 
 /* Of 10,000 uniform three-digit pairs about a tenth are held out: binomial, 4.5 standard deviations
