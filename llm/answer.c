@@ -1,152 +1,11 @@
 /* Comparing two answers. In every function the reference is a, the response b. */
 #include "llm/answer_internal.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 6, MAX_PARTS = 32 };
 
 static int same(answer_span a, answer_span b, int depth);
-
-/* --- text ----------------------------------------------------------------------------------------
- */
-
-/* The next character that counts, braces around it taken away; '\0' at the end. White space counts
- * only between digits: `last` is the character before. */
-static char next_character(answer_span *s, char last) {
-  answer_span rest = answer_trim(*s);
-  if (rest.n < s->n && answer_is_digit(last) && rest.n > 0 && answer_is_digit(*rest.at) &&
-      rest.at != s->at) {
-    *s = rest;
-    return ' ';
-  }
-  *s = rest;
-  if (s->n == 0) return '\0';
-  size_t n = 1, at = 0;
-  if (s->n >= 3 && s->at[0] == '{' && s->at[2] == '}' && !answer_is_any(s->at[1], "{}\\"))
-    at = 1, n = 3;
-  char c = s->at[at];
-  s->at += n;
-  s->n -= n;
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static int same_text(answer_span a, answer_span b) {
-  if (a.n > 0 && *a.at == '+') ++a.at, --a.n;
-  if (b.n > 0 && *b.at == '+') ++b.at, --b.n;
-  for (char x = '\0';;) {
-    char last = x, y = next_character(&b, last);
-    x = next_character(&a, last);
-    if (x != y) return 0;
-    if (answer_trim(a).n == 0 || answer_trim(b).n == 0) return answer_trim(a).n == answer_trim(b).n;
-  }
-}
-
-/* --- values --------------------------------------------------------------------------------------
- */
-
-/* A bare decimal number's digits without zeros that say nothing. Commas are passed over: that they
- * stand between thousands has been seen when the number was evaluated. */
-typedef struct literal {
-  answer_span s;
-  int negative, in_places, failed;
-} literal;
-
-static literal literal_of(answer_span s) {
-  literal l = {.s = s, .negative = s.n > 0 && *s.at == '-'};
-  if (l.s.n > 0 && (*l.s.at == '-' || *l.s.at == '+')) ++l.s.at, --l.s.n;
-  while (l.s.n > 0 && answer_is_any(*l.s.at, "0,")) ++l.s.at, --l.s.n;
-  if (memchr(l.s.at, '.', l.s.n) != NULL)
-    while (l.s.n > 0 && l.s.at[l.s.n - 1] == '0') --l.s.n;
-  if (l.s.n > 0 && l.s.at[l.s.n - 1] == '.') --l.s.n;
-  return l;
-}
-
-/* The next digit or point; '\0' at the end. What is neither makes it fail. */
-static char next_digit(literal *l) {
-  while (l->s.n > 0 && *l->s.at == ',') ++l->s.at, --l->s.n;
-  if (l->s.n == 0) return '\0';
-  char c = *l->s.at;
-  ++l->s.at, --l->s.n;
-  l->failed |= !answer_is_digit(c) && (c != '.' || l->in_places);
-  l->in_places |= c == '.';
-  return c;
-}
-
-/* 1 or 0 for two bare numbers of any length, -1 if one of them is something else. */
-static int same_literal(answer_span a, answer_span b) {
-  literal l = literal_of(a), m = literal_of(b);
-  int same_digits = 1;
-  for (char x = '1', y = '1'; x != '\0' || y != '\0';) {
-    x = next_digit(&l);
-    y = next_digit(&m);
-    same_digits &= x == y;
-  }
-  if (l.failed || m.failed) return -1;
-  return same_digits && l.negative == m.negative;
-}
-
-static int same_span(answer_span a, answer_span b) {
-  return a.n == b.n && memcmp(a.at, b.at, a.n) == 0;
-}
-
-static int nearly(double x, double y, double tolerance) {
-  return fabs(x - y) <= tolerance * fmax(fabs(x), fabs(y)) + 1e-3 * tolerance;
-}
-
-/* Whether x, written with six places or more, is y rounded. */
-static int rounds_to(answer_value x, answer_value y) {
-  return x.places >= 6 && x.places < 300 &&
-         fabs(x.x - y.x) <= 0.5000001 * pow(10, -(double)x.places);
-}
-
-static int same_number(answer_span a, answer_value x, answer_span b, answer_value y) {
-  if (x.exact && y.exact && rational_equal(x.q, y.q)) return 1;
-  if (rounds_to(x, y) || rounds_to(y, x)) return 1;
-  if (x.exact && y.exact) return 0;
-  int same_digits = same_literal(a, b); /* there may be more of them than an exact value holds */
-  return same_digits >= 0 ? same_digits : nearly(x.x, y.x, 1e-12);
-}
-
-static int only_letters(answer_span s) {
-  for (size_t i = 0; i < s.n; ++i)
-    if (!answer_is_letter(s.at[i]) && !answer_is_space(s.at[i])) return 0;
-  return 1;
-}
-
-/* Equal wherever both have a value, and at two points at least. Letters alone may be a word. */
-static int same_formula(answer_span a, answer_span b) {
-  int agreed = 0;
-  if (only_letters(a) && only_letters(b)) return 0;
-  for (int point = 0; point < ANSWER_POINTS; ++point) {
-    answer_value x, y;
-    int known = answer_evaluate(&x, a, point);
-    if (known != answer_evaluate(&y, b, point)) return 0;
-    if (known && !nearly(x.x, y.x, 1e-9)) return 0;
-    agreed += known;
-  }
-  return agreed >= 2;
-}
-
-static int take_percent(answer_span *s) {
-  if (s->n < 2 || s->at[s->n - 1] != '%') return 0;
-  --s->n;
-  *s = answer_trim(*s);
-  return 1;
-}
-
-static int same_value(answer_span a, answer_span b) {
-  answer_value x, y;
-  int percent_a = take_percent(&a), percent_b = take_percent(&b);
-  int known_a = answer_evaluate(&x, a, 0), known_b = answer_evaluate(&y, b, 0);
-  if (x.has_variables || y.has_variables) return !percent_a && !percent_b && same_formula(a, b);
-  if (!known_a || !known_b) return 0;
-  if (same_number(a, x, b, y)) return 1;
-  if (percent_a == percent_b) return 0;
-  answer_value *share = percent_a ? &x : &y;
-  *share = answer_apply('/', *share, answer_of_rational((rational){100, 1}));
-  return (x.exact && y.exact) ? rational_equal(x.q, y.q) : nearly(x.x, y.x, 1e-12);
-}
 
 /* --- taking apart --------------------------------------------------------------------------------
  */
@@ -208,9 +67,6 @@ static int same_in_any_order(const answer_span *a, const answer_span *b, size_t 
 /* The sides of an equation, or of a chain of them; s alone if there is no = outside of brackets, 0
  * if brackets do not match. */
 static size_t sides(answer_span s, answer_span side[MAX_PARTS]) {
-  side[0] = s;
-  for (size_t i = 1; i < s.n; ++i)
-    if (s.at[i] == '=' && answer_is_any(s.at[i - 1], "<>!=")) return 1;
   return split(s, "=", side);
 }
 
@@ -223,7 +79,7 @@ static int is_name(answer_span s) {
     if (answer_is_any(c, "({")) ++depth;
     if (answer_is_any(c, ")}") && depth > 0) --depth;
     if (answer_is_digit(c) && (depth > 0 || (i > 0 && s.at[i - 1] == '_'))) continue;
-    if (!answer_is_letter(c) && !answer_is_any(c, " \\(){}_,'")) return 0;
+    if (!answer_is_letter(c) && !answer_is_any(c, " \\(){}_,'|:")) return 0;
   }
   return 1;
 }
@@ -234,26 +90,60 @@ static int proportional(const answer_span l[2], const answer_span m[2]) {
   int agreed = 0;
   for (int point = 0; point < ANSWER_POINTS; ++point) {
     answer_value a, b, c, d;
-    if (!answer_evaluate(&a, l[0], point) || !answer_evaluate(&b, l[1], point) ||
-        !answer_evaluate(&c, m[0], point) || !answer_evaluate(&d, m[1], point))
-      return 0;
+    int known = answer_evaluate(&a, l[0], point) && answer_evaluate(&b, l[1], point) &&
+                answer_evaluate(&c, m[0], point) && answer_evaluate(&d, m[1], point);
+    if (!known && point == ANSWER_NEGATIVE_POINT) continue;
+    if (!known) return 0;
     double x = a.x - b.x, y = c.x - d.x;
     if (x == 0 || y == 0 || !(a.has_variables || b.has_variables)) return 0;
-    if (agreed > 0 && !nearly(x / y, ratio, 1e-9)) return 0;
+    if (agreed > 0 && !answer_nearly(x / y, ratio, 1e-9)) return 0;
     ratio = x / y;
     ++agreed;
   }
   return 1;
 }
 
+/* Of a chain a = b = c the name is what stands first, the value what stands last. */
 static int same_equation(answer_span a, answer_span b, int depth) {
   answer_span l[MAX_PARTS], r[MAX_PARTS];
   size_t n = sides(a, l), m = sides(b, r);
-  if (n == 1 && m >= 2) return same(a, r[m - 1], depth + 1);
-  if (n == 2 && m != 2) return m != 0 && is_name(l[0]) && same(l[1], r[m - 1], depth + 1);
-  if (n != 2) return 0;
-  return (same(l[0], r[0], depth + 1) && same(l[1], r[1], depth + 1)) ||
-         (same(l[0], r[1], depth + 1) && same(l[1], r[0], depth + 1)) || proportional(l, r);
+  if (n == 0 || m == 0 || (n == 1 && m == 1)) return 0;
+  if (n == 1) return same(a, r[m - 1], depth + 1);
+  if (m == 1) return is_name(l[0]) && same(l[n - 1], b, depth + 1);
+  if (same(l[0], r[0], depth + 1) && same(l[n - 1], r[m - 1], depth + 1))
+    return is_name(l[0]) || (n == 2 && m == 2);
+  if (n != 2 || m != 2) return 0;
+  return (same(l[0], r[1], depth + 1) && same(l[1], r[0], depth + 1)) || proportional(l, r);
+}
+
+/* The sides of a relation, the smaller one first: its sign without the backslash, or NULL if s has
+ * none or several. */
+static const char *relation(answer_span s, answer_span side[2]) {
+  static const struct {
+    const char *sign, *name;
+    int turns;
+  } signs[] = {
+      {"<", "<", 0}, {">", "<", 1}, {"\\le", "le", 0}, {"\\ge", "le", 1}, {"\\ne", "ne", 0}};
+  answer_span part[MAX_PARTS];
+  const char *name = NULL;
+  for (size_t k = 0; k < sizeof signs / sizeof *signs; ++k) {
+    size_t n = split(s, signs[k].sign, part);
+    if (n < 2) continue;
+    if (n > 2 || name != NULL) return NULL;
+    name = signs[k].name;
+    side[signs[k].turns] = part[0];
+    side[!signs[k].turns] = part[1];
+  }
+  return name;
+}
+
+/* x > 3 is 3 < x; it is not an interval, nor 2x > 6. */
+static int same_relation(answer_span a, answer_span b, int depth) {
+  answer_span l[2], r[2];
+  const char *x = relation(a, l), *y = relation(b, r);
+  if (x == NULL || y == NULL || strcmp(x, y) != 0) return 0;
+  if (same(l[0], r[0], depth + 1) && same(l[1], r[1], depth + 1)) return 1;
+  return *x == 'n' && same(l[0], r[1], depth + 1) && same(l[1], r[0], depth + 1);
 }
 
 /* --- brackets ------------------------------------------------------------------------------------
@@ -332,9 +222,10 @@ static int same(answer_span a, answer_span b, int depth) {
   a = answer_trim(a);
   b = answer_trim(b);
   if (a.n == 0 || b.n == 0) return a.n == b.n;
-  if (same_text(a, b) || same_value(a, b)) return 1;
+  if (answer_same_text(a, b) || answer_same_value(a, b)) return 1;
   if (depth == MAX_DEPTH) return 0;
-  return same_equation(a, b, depth) || same_union(a, b, depth) || same_parts(a, b, depth);
+  return same_equation(a, b, depth) || same_relation(a, b, depth) || same_union(a, b, depth) ||
+         same_parts(a, b, depth);
 }
 
 /* (A), A, A) A. A: and what follows: the letter, '\0' if it is none from A to J. */
@@ -346,29 +237,40 @@ static char choice(answer_span s) {
   return s.n == 1 || answer_is_any(s.at[1], ").:") ? *s.at : '\0';
 }
 
+static size_t count_signs(answer_span s, size_t *at) {
+  size_t count = 0;
+  for (size_t k = 0; k < s.n; ++k) {
+    answer_span rest = {s.at + k, s.n - k};
+    if (!answer_starts(rest, "\\pm") || answer_command(rest) != 2) continue;
+    *at = k;
+    ++count;
+  }
+  return count;
+}
+
 /* Each part with one \pm becomes two, with + and -. Left as it is where that does not fit. */
 static void expand_signs(answer_text *text) {
   answer_span part[MAX_PARTS], all = {text->data, text->n};
   answer_text out = {.n = 0};
-  size_t n = split(all, ",;", part);
+  size_t at = 0, n = count_signs(all, &at) == 0 ? 0 : split(all, ",;", part);
   for (size_t i = 0; i < n; ++i) {
-    size_t at = 0, count = 0;
-    for (size_t k = 0; k < part[i].n; ++k) {
-      answer_span rest = {part[i].at + k, part[i].n - k};
-      if (answer_starts(rest, "\\pm") && answer_command(rest) == 2) {
-        at = k;
-        ++count;
-      }
-    }
-    for (size_t copy = 0; copy < (count == 1 ? 2u : 1u); ++copy) {
+    int both = count_signs(part[i], &at) == 1;
+    for (int copy = 0; copy <= both; ++copy) {
       if (out.n + part[i].n + 2 > sizeof out.data) return;
-      if (out.n > 0) out.data[out.n++] = ',';
+      if (out.n > 0) {
+        memcpy(out.data + out.n, ", ", 2); /* with a space: not between thousands */
+        out.n += 2;
+      }
       memcpy(out.data + out.n, part[i].at, part[i].n);
-      if (count == 1) memcpy(out.data + out.n + at, copy == 0 ? "+  " : "-  ", 3);
+      if (both) memcpy(out.data + out.n + at, copy == 0 ? "+  " : "-  ", 3);
       out.n += part[i].n;
     }
   }
   if (n > 0) *text = out;
+}
+
+static int same_span(answer_span a, answer_span b) {
+  return a.n == b.n && memcmp(a.at, b.at, a.n) == 0;
 }
 
 int answer_equal(const char *reference, size_t n, const char *response, size_t m) {

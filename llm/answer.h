@@ -9,25 +9,28 @@
  *              functions; exact fractions where 64 bits hold them, else to 1e-12. A decimal of six
  *              or more places stands for every value that rounds to it: 0.333333 is 1/3, 0.333 is
  *              not. A percentage is both its number and a hundredth of it.
- *   formula    both hold variables and have the same value at four fixed points (to 1e-9), which
- *              tells equal polynomials and elementary functions from others without any algebra;
- *              equations have sides that are equal, or differ by a constant factor
+ *   formula    both hold variables and have the same value at four fixed points (to 1e-9), one of
+ *              them negative, which tells equal polynomials and elementary functions from others
+ *              without any algebra; equations have sides that are equal, or differ by a constant
+ *              factor
  *   parts      lists and sets (any order), tuples and matrices (in order), intervals (brackets must
  *              agree), unions of intervals: part by part. 1,234 is tried as a number first.
  *   choice     the reference is one letter A to J, in parentheses or not, and the response is that
  *              letter, perhaps followed by ) . or : and more
  *
  * Of an equation compared with something that is none, the right side counts if the left is a name
- * ("x = 5", "f(2) = 5"), and on the response's side always.
+ * ("x = 5", "f(2) = 5"), and on the response's side always; of a chain of equations what stands
+ * last. Relations are equal if their sides are, also when turned round: x > 3 and 3 < x.
  *
  * Cleaning takes away: dollar signs, \left \right and sizes, LaTeX's spaces and styles, \text{} and
  * the like around words, units behind a number, degrees, thousands written 1{,}234 or 1,\!234; it
  * turns \dfrac and \tfrac into \frac, Unicode's minus, times, pi, ... into LaTeX's, "and" and "or"
  * into commas, and a \pm b into two answers.
  *
- * Not equal although mathematics would say so: what needs the range of a variable (sqrt(x^2) and
- * |x|), inequalities and the intervals they mean, sets given by conditions, numbers in another
- * base, i^2 and -1, answers longer than ANSWER_MAX bytes unless byte for byte equal.
+ * Not equal although mathematics would say so: equivalent inequalities and the intervals they mean,
+ * sets given by conditions, numbers in another base, i^2 and -1, sums and integrals left undone,
+ * several boxes for one list, 1 000 and 1000,5, answers longer than ANSWER_MAX bytes unless byte
+ * for byte equal. Nor is it asked whether an answer is simplified: 2+3 is 5.
  *
  * Nothing here allocates, fails or takes more than milliseconds, whatever the text. Prefix:
  * answer_.

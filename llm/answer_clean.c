@@ -181,9 +181,11 @@ static void put_backslash(cleaner *c) {
     return;
   }
   skip(c, c->in.n > 1 ? 2 : 1);
-  if (next == '!' && last(c->out) == ',')
-    --c->out->n; /* 1,\!000 */
-  else if (next == '{' || next == '}')
+  if (next == '!' && last(c->out) == ',') { /* 1,\!000 */
+    --c->out->n;
+    c->in = answer_trim(c->in);
+  }
+  if (next == '{' || next == '}')
     put(c, next == '{' ? "\\{" : "\\}", 2);
   else if (next == ';' || next == ':' || next == ' ')
     put_space(c);
@@ -218,6 +220,20 @@ static void put_symbol(cleaner *c) {
   skip(c, n);
 }
 
+/* Operators of programs: 1 if c->in begins with one, which is then put as LaTeX has it. Without a
+ * space before it != is a factorial and an equation. */
+static int put_operator(cleaner *c) {
+  static const char *const both[][2] = {
+      {"**", "^"}, {"<=", "\\le "}, {">=", "\\ge "}, {"!=", "\\ne "}, {"==", "="}};
+  for (size_t i = 0; i < sizeof both / sizeof *both; ++i)
+    if (answer_starts(c->in, both[i][0]) && (*both[i][0] != '!' || last(c->out) == ' ')) {
+      put_text(c, both[i][1]);
+      skip(c, 2);
+      return 1;
+    }
+  return 0;
+}
+
 static void clean(cleaner *c) {
   while (c->in.n > 0 && !c->failed) {
     char x = *c->in.at;
@@ -230,10 +246,9 @@ static void clean(cleaner *c) {
       skip(c, n);
     else if (answer_starts(c->in, "{,}"))
       skip(c, 3);
-    else if (answer_starts(c->in, "**")) {
-      put_text(c, "^");
-      skip(c, 2);
-    } else {
+    else if (put_operator(c))
+      continue;
+    else {
       if (x == '~' || answer_is_space(x))
         put_space(c);
       else if (x == '&' && c->matrices > 0)

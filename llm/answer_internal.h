@@ -68,7 +68,8 @@ int answer_is_matrix(answer_span environment);
 /* --- values ------------------------------------------------------------------------------------
  */
 
-enum { ANSWER_POINTS = 4 };
+/* At the last point all variables are negative, at the others positive. */
+enum { ANSWER_POINTS = 4, ANSWER_NEGATIVE_POINT = 3 };
 
 typedef struct answer_value {
   int exact; /* q holds the value; x always does */
@@ -92,5 +93,17 @@ answer_value answer_binomial(answer_value n, answer_value k);
 /* The value of an expression with its variables at point 0 .. ANSWER_POINTS - 1. 0 if it is none,
  * or has no finite value. A comma between thousands is taken only at the outermost level. */
 int answer_evaluate(answer_value *out, answer_span s, int point);
+
+/* --- comparing ----------------------------------------------------------------------------------
+ */
+
+/* Same characters but for case, white space that is not between digits, a plus in front, and braces
+ * around one character. */
+int answer_same_text(answer_span a, answer_span b);
+/* Both have a value and it is the same: of numbers and percentages, or of formulas at all points.
+ */
+int answer_same_value(answer_span a, answer_span b);
+/* |x - y| within the share of the larger. */
+int answer_nearly(double x, double y, double tolerance);
 
 #endif

@@ -298,6 +298,7 @@ static answer_value read_variable(parser *p, size_t length) {
   hash = (hash ^ hash >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
   double u = (double)((hash ^ hash >> 33) >> 11) * 0x1p-53;
   p->has_variables = 1;
+  if (p->point == ANSWER_NEGATIVE_POINT) return answer_of_double(-1.2 - 1.8 * u);
   return answer_of_double(p->point % 2 == 0 ? 0.2 + 0.7 * u : 1.2 + 1.8 * u);
 }
 
