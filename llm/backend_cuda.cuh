@@ -8,7 +8,7 @@
  * backend_cuda_attention.cu attention forward and backward
  * backend_cuda_output.cu    log-probabilities over the vocabulary, in chunks
  * backend_cuda_decode.cu    cache and attention of generation
- * backend_cuda_sample.cu    draws
+ * backend_cuda_sample.cu    draws; with top-k and top-p: backend_cuda_sample_truncated.cu
  * backend_cuda_optimise.cu  optimisers and sums
  *
  * Every file is also compiled by g++ for tests, over tests/emulate/cuda_runtime.h, which is why

@@ -1,298 +1,146 @@
-/* Draws from logits: the law of core/sampling.h, one block a row.
+/* Draws from logits: the law of core/sampling.h.
  *
- * A token's weight is e^((z - greatest) / temperature) as a whole number of 2^-44, so that sums
- * are exact and the same in any order: the histograms below may be filled by atomic additions and
- * still give the same bits every time. A weight below 2^-44 of the greatest one's is zero.
- *
- * Truncation looks for a least logit. Logits are sorted into 1,024 bins by their distance from the
- * greatest; where the bins' sum from the top reaches what is wanted, the bin's logits are told
- * apart by the bits of their floats, eight at a time. */
-#include "llm/backend_cuda_device.cuh"
+ * Without truncation a row is cut into slices, a block each, so that a few rows of a large
+ * vocabulary keep the whole device busy: one pass finds each slice's greatest logit, one sums each
+ * slice's weights, and then a block per row finds the slice and the token at which the running sum
+ * passes the draw. Logits are read twice, the second time mostly from the second-level cache: the
+ * limit is 4 bytes a token and row. */
+#include "llm/backend_cuda_sample.cuh"
 
-#include <Random123/philox.h>
-#include <gsl/gsl_rng.h>
+enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH };
 
-extern "C" {
-#include "core/rng.h"
-}
-
-#include <math.h>
-
-typedef unsigned long long weight_t;
-
-enum { THREADS = 1024, BINS = 1024, TILES = 256 };
-static const double UNIT = 0x1p44;
-
-struct sample_spec {
-  double temperature, top_p;
-  size_t top_k; /* 0: off */
-  rng_stream stream;
-  int greedy;
-};
-
-/* One row as its block sees it. */
-struct sample_row {
-  const float *z;
+/* What is known of the slices of every row, [rows, slices] each. */
+struct sample_slices {
+  weight_t *best; /* key of the greatest logit, then 2^32 - 1 - its token, the lowest of equals */
+  weight_t *sum;
   size_t n;
-  float greatest;
-  double temperature;
 };
 
-static __device__ __forceinline__ weight_t weight_of(const sample_row &x, float z) {
-  const double w = exp((static_cast<double>(z) - static_cast<double>(x.greatest)) / x.temperature);
-  return w >= 0 ? static_cast<weight_t>(w * UNIT + 0.5) : 0;
-}
-
-/* Order-preserving bits of a float; both zeros are one, what is not a number is below all. */
-static __device__ __forceinline__ uint32_t key_of(float z) {
-  if (!(z >= -INFINITY)) return 0;
-  const uint32_t u = __float_as_uint(z + 0.0f);
-  return u >> 31 ? ~u : u | 0x80000000u;
-}
-
-static __device__ __forceinline__ unsigned bin_of(const sample_row &x, float z) {
-  const float far = (x.greatest - z) * 16;
-  return far < BINS - 1 ? static_cast<unsigned>(far) : BINS - 1;
-}
-
-template <typename T> static __device__ __forceinline__ T warp_sum_before(T x, T *all) {
-  const T own = x;
-  for (unsigned by = 1; by < 32; by *= 2) {
-    const T other = __shfl_up_sync(WARP, x, by);
-    if (threadIdx.x % 32 >= by) x += other;
+__global__ void __launch_bounds__(THREADS)
+    find_best(sample_slices slices, const float *logits, size_t vocabulary) {
+  const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
+  weight_t best = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = first + e * THREADS;
+    if (i >= vocabulary) continue;
+    const weight_t key = static_cast<weight_t>(key_of(logits[r * vocabulary + i])) << 32 |
+                         (0xffffffffu - static_cast<uint32_t>(i));
+    best = key > best ? key : best;
   }
-  *all = __shfl_sync(WARP, x, 31);
-  return x - own;
+  best = block_max(best);
+  if (threadIdx.x == 0) slices.best[r * slices.n + blockIdx.y] = best;
 }
 
-/* The first of bin[n] (n a multiple of 32) whose sum with all before reaches `wanted`, the last if
- * none does; *before is the sum before it. For one whole warp; all lanes get the result. */
-static __device__ unsigned first_reaching(const weight_t *bin, unsigned n, weight_t wanted,
-                                          weight_t *before) {
-  const unsigned lane = threadIdx.x % 32, each = n / 32;
-  weight_t mine = 0, all;
-  for (unsigned i = 0; i < each; ++i) mine += bin[lane * each + i];
-  weight_t sum = warp_sum_before(mine, &all);
-  const unsigned reached = __ballot_sync(WARP, sum + mine >= wanted);
-  const int owner = reached == 0 ? 31 : __popc((reached & (~reached + 1)) - 1);
-  unsigned at = lane * each;
-  for (unsigned i = 0; i + 1 < each && sum + bin[at] < wanted; ++i) sum += bin[at++];
-  *before = __shfl_sync(WARP, sum, owner);
-  return __shfl_sync(WARP, at, owner);
-}
-
-struct selection {
-  uint32_t key;    /* the greatest key that reaches what is wanted, counted from the top */
-  weight_t before; /* the sum of greater keys */
-};
-
-/* Among tokens with key >= least; a token counts 1 (counted) or its weight. The whole block. */
-static __device__ selection select_key(const sample_row &x, uint32_t least, weight_t wanted,
-                                       bool counted) {
-  __shared__ weight_t bin[BINS];
-  __shared__ unsigned found;
-  __shared__ weight_t found_before;
-  selection s = {0, 0};
-  unsigned chosen = 0;
-  for (int level = 0; level < 5; ++level) { /* bins, then the four bytes of the key */
-    const unsigned shift = level == 0 ? 0 : 32u - 8u * static_cast<unsigned>(level);
-    for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x) bin[i] = 0;
-    __syncthreads();
-    for (size_t i = threadIdx.x; i < x.n; i += blockDim.x) {
-      const uint32_t key = key_of(x.z[i]);
-      if (key < least || key == 0) continue;
-      const unsigned far = bin_of(x, x.z[i]);
-      if (level > 0 && (far != chosen || (level > 1 && key >> (shift + 8) != s.key >> (shift + 8))))
-        continue;
-      const unsigned digit = level == 0 ? far : 255 - (key >> shift & 255);
-      atomicAdd(&bin[digit], counted ? static_cast<weight_t>(1) : weight_of(x, x.z[i]));
-    }
-    __syncthreads();
-    if (threadIdx.x < 32) {
-      weight_t before;
-      const unsigned at = first_reaching(bin, level == 0 ? BINS : 256, wanted - s.before, &before);
-      if (threadIdx.x == 0) {
-        found = at;
-        found_before = before;
-      }
-    }
-    __syncthreads();
-    s.before += found_before;
-    if (level == 0)
-      chosen = found;
-    else
-      s.key |= (255 - found) << shift;
-    __syncthreads();
+/* The best of a row's slices; the whole block. */
+static __device__ __forceinline__ weight_t best_of_row(const sample_slices &slices, size_t r) {
+  weight_t best = 0;
+  for (size_t s = threadIdx.x; s < slices.n; s += THREADS) {
+    const weight_t other = slices.best[r * slices.n + s];
+    best = other > best ? other : best;
   }
-  return s;
+  return block_max(best);
 }
 
-/* Which tokens are kept: those above the least key, and the first `ties` of it. */
-struct kept_tokens {
-  uint32_t least;
-  weight_t ties;
-};
-
-static __device__ kept_tokens truncate_row(const sample_row &x, const sample_spec &spec) {
-  kept_tokens kept = {0, ~static_cast<weight_t>(0)};
-  if (spec.top_k != 0 && spec.top_k < x.n) kept.least = select_key(x, 0, spec.top_k, true).key;
-  if (spec.top_p >= 1) return kept;
-  weight_t mass = 0;
-  for (size_t i = threadIdx.x; i < x.n; i += blockDim.x)
-    if (key_of(x.z[i]) >= kept.least) mass += weight_of(x, x.z[i]);
-  mass = block_sum(mass);
-  const double share = ceil(spec.top_p * static_cast<double>(mass));
-  const weight_t wanted = share < 1 ? 1 : static_cast<weight_t>(share);
-  const selection s = select_key(x, kept.least, wanted, false);
-  const uint32_t bits = s.key >> 31 ? s.key & 0x7fffffffu : ~s.key;
-  const weight_t each = weight_of(x, __uint_as_float(bits));
-  kept.least = s.key;
-  kept.ties = each == 0 ? 1 : (wanted - s.before + each - 1) / each;
-  return kept;
-}
-
-/* Sums over tiles of the vocabulary, in shared memory: the kept weight above the least key, and how
- * many tokens have the least key. A warp a tile. */
-struct tile_sums {
-  weight_t above[TILES], ties[TILES];
-};
-
-static __device__ void sum_tiles(tile_sums *t, const sample_row &x, kept_tokens kept, size_t tile) {
-  for (size_t i = threadIdx.x / 32; i * tile < x.n; i += blockDim.x / 32) {
-    const size_t end = (i + 1) * tile < x.n ? (i + 1) * tile : x.n;
-    weight_t above = 0, ties = 0;
-    for (size_t j = i * tile + threadIdx.x % 32; j < end; j += 32) {
-      const uint32_t key = key_of(x.z[j]);
-      if (key > kept.least) above += weight_of(x, x.z[j]);
-      if (key == kept.least) ++ties;
-    }
-    above = warp_sum(above);
-    ties = warp_sum(ties);
-    if (threadIdx.x % 32 == 0) {
-      t->above[i] = above;
-      t->ties[i] = ties;
-    }
-  }
-  __syncthreads();
-}
-
-static __device__ __forceinline__ weight_t least_of(weight_t a, weight_t b) {
-  return a < b ? a : b;
-}
-
-/* First token whose weight with all kept ones before is above `wanted`. One warp. */
-static __device__ size_t find_token(const tile_sums *t, const sample_row &x, kept_tokens kept,
-                                    size_t tile, weight_t each, weight_t wanted) {
-  size_t i = 0;
-  weight_t ties = 0, sum = 0;
-  for (; (i + 1) * tile < x.n; ++i) {
-    const weight_t allowed = least_of(t->ties[i], kept.ties - least_of(ties, kept.ties));
-    const weight_t here = t->above[i] + allowed * each;
-    if (sum + here > wanted) break;
-    sum += here;
-    ties += t->ties[i];
-  }
-  size_t last = i * tile;
-  for (size_t j = i * tile; j < x.n && j < (i + 1) * tile; j += 32) {
-    const size_t own = j + threadIdx.x % 32;
-    const uint32_t key = own < x.n ? key_of(x.z[own]) : 0;
-    const unsigned tied = __ballot_sync(WARP, key == kept.least && own < x.n);
-    const weight_t rank =
-        ties + static_cast<weight_t>(__popc(tied & ((1u << threadIdx.x % 32) - 1)));
-    const bool in = own < x.n && (key > kept.least || (key == kept.least && rank < kept.ties));
-    const weight_t mine = in && key != 0 ? weight_of(x, x.z[own]) : 0;
-    weight_t all;
-    const weight_t before = sum + warp_sum_before(mine, &all);
-    const unsigned past = __ballot_sync(WARP, mine > 0 && before + mine > wanted);
-    const unsigned positive = __ballot_sync(WARP, mine > 0);
-    if (past != 0) return j + static_cast<size_t>(__popc((past & (~past + 1)) - 1));
-    if (positive != 0)
-      for (unsigned l = 0; l < 32; ++l)
-        if (positive >> l & 1u) last = j + l;
-    sum += all;
-    ties += static_cast<weight_t>(__popc(tied));
-  }
-  return last;
-}
-
-/* Greatest logit and the lowest token that has it, into shared memory; the whole block. */
-static __device__ float find_greatest(const float *z, size_t n, size_t *token) {
-  __shared__ unsigned long long first;
-  float top = -INFINITY;
-  for (size_t i = threadIdx.x; i < n; i += blockDim.x) top = z[i] > top ? z[i] : top;
-  top = block_max(top);
-  unsigned long long mine = n;
-  for (size_t i = threadIdx.x; i < n && mine == n; i += blockDim.x)
-    if (z[i] == top) mine = i;
-  for (int with = 16; with > 0; with /= 2) {
-    const unsigned long long other = __shfl_xor_sync(WARP, mine, with);
-    mine = other < mine ? other : mine;
-  }
-  if (threadIdx.x == 0) first = n;
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) atomicMin(&first, mine);
-  __syncthreads();
-  *token = first;
-  return top;
+static __device__ __forceinline__ sample_row row_at(const float *logits, size_t r,
+                                                    size_t vocabulary, weight_t best,
+                                                    float factor) {
+  return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
 }
 
 __global__ void __launch_bounds__(THREADS)
-    sample_rows(int32_t *token, float *logq, float *logq_truncated, const float *logits,
-                const uint64_t *index, size_t vocabulary, sample_spec spec) {
-  __shared__ tile_sums tiles;
-  const size_t r = blockIdx.x;
-  sample_row x = {logits + r * vocabulary, vocabulary, 0, spec.temperature};
-  size_t best;
-  x.greatest = find_greatest(x.z, x.n, &best);
-  double sum = 0;
-  for (size_t i = threadIdx.x; i < x.n; i += blockDim.x)
-    sum += exp((static_cast<double>(x.z[i]) - static_cast<double>(x.greatest)) / x.temperature);
+    sum_weights(sample_slices slices, const float *logits, size_t vocabulary, float factor) {
+  const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
+  const sample_row x = row_at(logits, r, vocabulary, best_of_row(slices, r), factor);
+  weight_t sum = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = first + e * THREADS;
+    if (i < vocabulary) sum += weight_of(x, x.z[i]);
+  }
   sum = block_sum(sum);
-  if (!(sum > 0) || best >= x.n) { /* not numbers: the last token, told by its log-probability */
-    if (threadIdx.x == 0) {
-      token[r] = static_cast<int32_t>(x.n - 1);
-      logq[r] = logq_truncated[r] = NAN;
-    }
+  if (threadIdx.x == 0) slices.sum[r * slices.n + blockIdx.y] = sum;
+}
+
+/* Sum over the block's threads before this one. */
+static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
+  __shared__ weight_t of_warp[THREADS / 32];
+  weight_t all, before = warp_sum_before(x, &all);
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = all;
+  __syncthreads();
+  for (unsigned w = 0; w < threadIdx.x / 32; ++w) before += of_warp[w];
+  return before;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    draw_tokens(sample_to to, sample_slices slices, const float *logits, const uint64_t *index,
+                size_t vocabulary, sample_spec spec) {
+  const size_t r = blockIdx.x;
+  const weight_t best = best_of_row(slices, r), *sums = slices.sum + r * slices.n;
+  const sample_row x = row_at(logits, r, vocabulary, best, spec.factor);
+  weight_t total = 0;
+  for (size_t s = threadIdx.x; s < slices.n; s += THREADS) total += sums[s];
+  total = block_sum(total);
+  if (total == 0 || spec.greedy) {
+    if (threadIdx.x == 0 && total == 0) put_nothing(to, r, vocabulary);
+    if (threadIdx.x == 0 && total != 0)
+      put_draw(to, r, x, spec, 0xffffffffu - static_cast<uint32_t>(best), total, total);
     return;
   }
-  const bool truncates = (spec.top_k != 0 && spec.top_k < x.n) || spec.top_p < 1;
-  const kept_tokens kept =
-      truncates ? truncate_row(x, spec) : kept_tokens{0, ~static_cast<weight_t>(0)};
-  const size_t tile = ((x.n + TILES - 1) / TILES + 31) / 32 * 32;
-  sum_tiles(&tiles, x, kept, tile);
-  if (threadIdx.x >= 32) return;
-  const uint32_t bits = kept.least >> 31 ? kept.least & 0x7fffffffu : ~kept.least;
-  const weight_t each = kept.least == 0 ? 0 : weight_of(x, __uint_as_float(bits));
-  weight_t total = 0, ties = 0;
-  for (size_t i = 0; i * tile < x.n; ++i) {
-    total += tiles.above[i];
-    ties += tiles.ties[i];
+  const weight_t wanted = drawn_weight(spec, index[r], total);
+  weight_t before = 0;
+  size_t slice = 0;
+  while (slice + 1 < slices.n && before + sums[slice] <= wanted) before += sums[slice++];
+  const size_t first = slice * SLICE + threadIdx.x * static_cast<size_t>(EACH);
+  weight_t weight[EACH], mine = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    weight[e] = first + e < vocabulary ? weight_of(x, x.z[first + e]) : 0;
+    mine += weight[e];
   }
-  total += least_of(ties, kept.ties) * each;
-  size_t drawn = best;
-  if (!spec.greedy) {
-    const rng_words w = rng_block(spec.stream, index[r]);
-    const weight_t at =
-        static_cast<weight_t>(rng_u01_53(w.v[0], w.v[1]) * static_cast<double>(total));
-    drawn = find_token(&tiles, x, kept, tile, each, least_of(at, total - 1));
+  before += block_sum_before(mine);
+  if (wanted < before || wanted >= before + mine) return;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    if (wanted >= before && wanted < before + weight[e])
+      put_draw(to, r, x, spec, first + e, total, total);
+    before += weight[e];
   }
-  if (threadIdx.x != 0) return;
-  const double d =
-      (static_cast<double>(x.z[drawn]) - static_cast<double>(x.greatest)) / x.temperature;
-  token[r] = static_cast<int32_t>(drawn);
-  logq[r] = static_cast<float>(d - log(sum));
-  logq_truncated[r] =
-      static_cast<float>(d - log(truncates ? static_cast<double>(total) / UNIT : sum));
+}
+
+static void sample_whole(cuda_backend *b, sample_to to, const float *logits, const uint64_t *index,
+                         size_t rows, size_t vocabulary, sample_spec spec) {
+  sample_slices slices = {};
+  slices.n = (vocabulary + SLICE - 1) / SLICE;
+  const size_t parts = rows * slices.n;
+  char *at = static_cast<char *>(cuda_scratch(b, 2 * carved(parts, sizeof(weight_t))));
+  if (at == NULL) return;
+  slices.best = carve<weight_t>(&at, parts);
+  slices.sum = carve<weight_t>(&at, parts);
+  const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(slices.n));
+  LAUNCH(b, find_best, grid, THREADS, 0, slices, logits, vocabulary);
+  LAUNCH(b, sum_weights, grid, THREADS, 0, slices, logits, vocabulary, spec.factor);
+  LAUNCH(b, draw_tokens, static_cast<unsigned>(rows), THREADS, 0, to, slices, logits, index,
+         vocabulary, spec);
 }
 
 static void op_sample(backend *base, int32_t *token, void *logq, void *logq_truncated,
                       const void *logits, const uint64_t *index, size_t rows, size_t vocabulary,
-                      const sampling_spec *spec, rng_stream stream, int greedy) {
+                      const sampling_spec *given, rng_stream stream, int greedy) {
   cuda_operation op(base, "sample", rows, vocabulary);
-  const sample_spec s = {spec->temperature, spec->top_p, spec->top_k, stream, greedy};
-  LAUNCH(op.b, sample_rows, static_cast<unsigned>(rows), THREADS, 0, token,
-         static_cast<float *>(logq), static_cast<float *>(logq_truncated),
-         static_cast<const float *>(logits), index, vocabulary, s);
+  sample_spec spec = {};
+  spec.temperature = given->temperature;
+  spec.top_p = given->top_p;
+  spec.top_k = given->top_k < vocabulary ? given->top_k : 0;
+  spec.factor = static_cast<float>(fmin(M_LOG2E / given->temperature, FLT_MAX));
+  spec.stream = stream;
+  spec.greedy = greedy;
+  const sample_to to = {token, static_cast<float *>(logq), static_cast<float *>(logq_truncated)};
+  const float *z = static_cast<const float *>(logits);
+  if (spec.top_k != 0 || spec.top_p < 1)
+    sample_truncated(op.b, to, z, index, rows, vocabulary, spec);
+  else
+    sample_whole(op.b, to, z, index, rows, vocabulary, spec);
 }
 
 template <typename T>
