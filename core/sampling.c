@@ -1,5 +1,6 @@
 #include "core/sampling.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,10 +26,121 @@ int sampling_truncates(const sampling_spec *spec, size_t n) {
   return (spec->top_k != 0 && spec->top_k < n) || spec->top_p < 1;
 }
 
+/* --- most probable first, as far as is asked -----------------------------------------------------
+ * A vocabulary has 150,000 tokens and a law keeps a few: the array is partitioned, and only the
+ * front parts are, again and again, so that the first k places cost O(n + k log k). Every token has
+ * a place of its own, so the order is that of a full sort. */
+
+enum { MOST_ENDS = 64, SMALL_PART = 24 };
+
+typedef struct ordering {
+  sampling_rank *rank;
+  size_t sorted;         /* rank[0 .. sorted) is as it will stay */
+  size_t end[MOST_ENDS]; /* [n_ends] falling; nothing before an end comes after what is behind it */
+  size_t n_ends;
+} ordering;
+
+static int precedes(const sampling_rank *x, const sampling_rank *y) {
+  return x->logp != y->logp ? x->logp > y->logp : x->token < y->token;
+}
+
 static int by_probability(const void *a, const void *b) {
-  const sampling_rank *x = a, *y = b;
-  if (x->logp != y->logp) return x->logp > y->logp ? -1 : 1;
-  return x->token < y->token ? -1 : x->token > y->token;
+  return precedes(a, b) ? -1 : precedes(b, a);
+}
+
+static sampling_rank middle(sampling_rank a, sampling_rank b, sampling_rank c) {
+  if (precedes(&b, &a)) {
+    const sampling_rank swap = a;
+    a = b;
+    b = swap;
+  }
+  return precedes(&c, &a) ? a : precedes(&b, &c) ? b : c;
+}
+
+/* Splits rank[n], more than two, at the returned place (Hoare). As all places differ, the middle
+ * one of three is neither first nor last, so neither is the split. */
+static size_t split(sampling_rank *rank, size_t n) {
+  const sampling_rank pivot = middle(rank[0], rank[n / 2], rank[n - 1]);
+  size_t left = 0, right = n - 1;
+  for (;;) {
+    while (precedes(&rank[left], &pivot)) ++left;
+    while (precedes(&pivot, &rank[right])) --right;
+    if (left >= right) return left;
+    const sampling_rank swap = rank[left];
+    rank[left++] = rank[right];
+    rank[right--] = swap;
+  }
+}
+
+static void sort_part(sampling_rank *rank, size_t n) {
+  if (n > SMALL_PART) {
+    qsort(rank, n, sizeof *rank, by_probability);
+    return;
+  }
+  for (size_t i = 1; i < n; ++i) {
+    const sampling_rank one = rank[i];
+    size_t k = i;
+    for (; k > 0 && precedes(&one, &rank[k - 1]); --k) rank[k] = rank[k - 1];
+    rank[k] = one;
+  }
+}
+
+/* Brings the first `wanted` to their places. */
+static void order_first(ordering *o, size_t wanted) {
+  while (o->sorted < wanted) {
+    sampling_rank *const part = o->rank + o->sorted;
+    const size_t n = o->end[o->n_ends - 1] - o->sorted;
+    if (n > SMALL_PART && o->n_ends < MOST_ENDS) {
+      o->end[o->n_ends++] = o->sorted + split(part, n);
+      continue;
+    }
+    sort_part(part, n);
+    o->sorted = o->end[--o->n_ends];
+  }
+}
+
+/* --- the truncated law --------------------------------------------------------------------------
+ */
+
+/* Tokens that top-k keeps: the k-th and all as probable as it are. */
+static size_t keep_top_k(ordering *o, size_t k, size_t n) {
+  order_first(o, k);
+  for (; k < n; ++k) {
+    order_first(o, k + 1);
+    if (o->rank[k].logp != o->rank[k - 1].logp) break;
+  }
+  return k;
+}
+
+static double sum_first(ordering *o, size_t n) {
+  double sum = 0;
+  order_first(o, n);
+  for (size_t i = 0; i < n; ++i) sum += exp(o->rank[i].logp);
+  return sum;
+}
+
+/* Length of the shortest run of the first `most` whose sum, into *mass, reaches `least`. */
+static size_t run_to(ordering *o, size_t most, double least, double *mass) {
+  size_t run = 0;
+  *mass = 0;
+  while (run < most && (run == 0 || *mass < least)) {
+    order_first(o, run + 1);
+    *mass += exp(o->rank[run++].logp);
+  }
+  return run;
+}
+
+/* Top-p of all n tokens. The sum over all is meant in order of probability, and taken as the tokens
+ * come: that differs by rounding, of which n additions make less than 2 n epsilon. Only where this
+ * could decide are all tokens ordered. */
+static size_t run_of_all(ordering *o, const double *logp, size_t n, double top_p, double *mass) {
+  double about = 0;
+  for (size_t i = 0; i < n; ++i) about += exp(logp[i]);
+  const double slack = 4 * (double)(n + 2) * DBL_EPSILON, wanted = top_p * about;
+  const int bounded = wanted > DBL_MIN / DBL_EPSILON && wanted < DBL_MAX / 2;
+  const size_t run = bounded ? run_to(o, n, wanted * (1 - slack), mass) : n;
+  if (bounded && *mass > wanted * (1 + slack)) return run;
+  return run_to(o, n, top_p * sum_first(o, n), mass);
 }
 
 void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, double *out,
@@ -42,18 +154,17 @@ void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, 
     memcpy(out, logp, n * sizeof *out);
     return;
   }
-  qsort(rank, n, sizeof *rank, by_probability);
-  size_t keep = spec->top_k != 0 && spec->top_k < n ? spec->top_k : n;
-  while (keep < n && rank[keep].logp == rank[keep - 1].logp) ++keep;
-  double kept = 0;
-  for (size_t i = 0; i < keep; ++i) kept += exp(rank[i].logp);
-  if (spec->top_p < 1) {
-    double mass = 0, wanted = spec->top_p * kept;
-    size_t run = 0;
-    while (run < keep && (run == 0 || mass < wanted)) mass += exp(rank[run++].logp);
-    keep = run;
-    kept = mass;
-  }
+  ordering o = {.rank = rank, .end = {n}, .n_ends = 1};
+  const int counts = spec->top_k != 0 && spec->top_k < n;
+  size_t keep = counts ? keep_top_k(&o, spec->top_k, n) : n;
+  double kept;
+  if (spec->top_p == 1)
+    kept = sum_first(&o, keep);
+  else if (counts)
+    keep = run_to(&o, keep, spec->top_p * sum_first(&o, keep), &kept);
+  else
+    keep = run_of_all(&o, logp, n, spec->top_p, &kept);
   for (size_t i = 0; i < n; ++i) out[i] = -INFINITY;
-  for (size_t i = 0; i < keep; ++i) out[rank[i].token] = rank[i].logp - log(kept);
+  const double log_kept = log(kept);
+  for (size_t i = 0; i < keep; ++i) out[rank[i].token] = rank[i].logp - log_kept;
 }

@@ -1,10 +1,12 @@
 /* Truncation of a law by top-k and top-p, the sections `sampling` and `optimizer`, and schedules of
  * the learning rate, against cases worked by hand. */
 #include "core/optimizer.h"
+#include "core/rng.h"
 #include "core/sampling.h"
 #include "tests/suite.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_TOKENS = 8 };
@@ -69,6 +71,111 @@ static void only_a_law_that_can_change_counts_as_truncated(void) {
   CU_ASSERT(sampling_truncates(&(sampling_spec){.top_p = 1, .top_k = 3}, 4));
   CU_ASSERT(sampling_truncates(&(sampling_spec){.top_p = 0.99}, 4));
 }
+
+/* --- against the plain way: sort everything ----------------------------------------------------
+ */
+
+static int by_probability(const void *a, const void *b) {
+  const sampling_rank *x = a, *y = b;
+  if (x->logp != y->logp) return x->logp > y->logp ? -1 : 1;
+  return x->token < y->token ? -1 : x->token > y->token;
+}
+
+static void truncate_by_full_sort(const sampling_spec *spec, const double *logp, size_t n,
+                                  double *out, sampling_rank *rank) {
+  for (size_t i = 0; i < n; ++i) rank[i] = (sampling_rank){logp[i], i};
+  qsort(rank, n, sizeof *rank, by_probability);
+  size_t keep = spec->top_k != 0 && spec->top_k < n ? spec->top_k : n;
+  while (keep < n && rank[keep].logp == rank[keep - 1].logp) ++keep;
+  double kept = 0;
+  for (size_t i = 0; i < keep; ++i) kept += exp(rank[i].logp);
+  if (spec->top_p < 1) {
+    double mass = 0, wanted = spec->top_p * kept;
+    size_t run = 0;
+    while (run < keep && (run == 0 || mass < wanted)) mass += exp(rank[run++].logp);
+    keep = run;
+    kept = mass;
+  }
+  for (size_t i = 0; i < n; ++i) out[i] = -INFINITY;
+  for (size_t i = 0; i < keep; ++i) out[rank[i].token] = rank[i].logp - log(kept);
+}
+
+/* Log-probabilities of six kinds: bell-shaped; flat; few values, so ties; most impossible; so small
+ * that probabilities lose digits; nearly all in one token. */
+static void fill_law(double *logp, size_t n, size_t kind, rng_stream s) {
+  double greatest = -INFINITY, sum = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const rng_words w = rng_block(s, i);
+    const double u = rng_u01_53(w.v[0], w.v[1]), v = rng_u01_53(w.v[2], w.v[3]);
+    const double bell = sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+    const double z[] = {
+        3 * bell, 0, floor(5 * u), u < 0.9 ? -INFINITY : bell, bell - 720, i == n / 3 ? 60 : bell};
+    logp[i] = z[kind];
+    greatest = fmax(greatest, logp[i]);
+  }
+  if (kind == 4 || greatest == -INFINITY) return;
+  for (size_t i = 0; i < n; ++i) sum += exp(logp[i] - greatest);
+  for (size_t i = 0; i < n; ++i) logp[i] -= greatest + log(sum);
+}
+
+static size_t law_differences(const sampling_spec *spec, const double *logp, size_t n) {
+  sampling_rank *rank = calloc(n, sizeof *rank);
+  double *plain = calloc(n, 2 * sizeof *plain), *out = plain != NULL ? plain + n : NULL;
+  CU_ASSERT_FATAL(rank != NULL && plain != NULL);
+  truncate_by_full_sort(spec, logp, n, plain, rank);
+  sampling_truncate(spec, logp, n, out, rank);
+  size_t differ = 0;
+  for (size_t i = 0; i < n; ++i) differ += memcmp(&plain[i], &out[i], sizeof *out) != 0;
+  free(rank);
+  free(plain);
+  return differ;
+}
+
+static void laws_are_bit_for_bit_those_of_a_full_sort(void) {
+  static const size_t sizes[] = {1, 2, 3, 24, 25, 26, 100, 1000, 5003};
+  static const double shares[] = {1, 0.9, 0.5, 1e-3, 1e-300, 0.999, 1 - 1e-12, 1 - 0x1p-53};
+  const size_t n_sizes = sizeof sizes / sizeof *sizes, n_shares = sizeof shares / sizeof *shares;
+  double *logp = calloc(5003, sizeof *logp);
+  CU_ASSERT_FATAL(logp != NULL);
+  size_t laws = 0, wrong = 0;
+  for (size_t a = 0; a < n_sizes; ++a)
+    for (size_t kind = 0; kind < 6; ++kind) {
+      const size_t n = sizes[a], counts[] = {0, 1, 2, 20, n / 2, n - n / 10};
+      fill_law(logp, n, kind, rng_stream_at(11, RNG_EVAL, 8 * a + kind));
+      for (size_t b = 0; b < n_shares; ++b)
+        for (size_t c = 0; c < 6; ++c, ++laws) {
+          const sampling_spec spec = {.temperature = 1, .top_k = counts[c], .top_p = shares[b]};
+          if (!sampling_truncates(&spec, n)) continue;
+          if (law_differences(&spec, logp, n) > 0) ++wrong;
+        }
+    }
+  CU_ASSERT(laws == n_sizes * 6 * n_shares * 6 && wrong == 0);
+  free(logp);
+}
+
+/* Orders that a partition could take badly, and shares that fall exactly between two tokens, where
+ * the rounding of the whole sum decides. */
+static void rising_falling_and_even_laws_are_those_of_a_full_sort_too(void) {
+  enum { N = 4096 };
+  double logp[3][N];
+  size_t wrong = 0;
+  for (size_t i = 0; i < N; ++i) {
+    logp[0][i] = -1e-3 * (double)i;
+    logp[1][N - 1 - i] = logp[0][i];
+    logp[2][i] = -log(N);
+  }
+  for (size_t law = 0; law < 3; ++law)
+    for (size_t k = 1; k < N; k += 37) {
+      const sampling_spec share = {.temperature = 1, .top_p = (double)k / N};
+      const sampling_spec count = {.temperature = 1, .top_p = 1, .top_k = k};
+      wrong += law_differences(&share, logp[law], N) > 0;
+      wrong += law_differences(&count, logp[law], N) > 0;
+    }
+  CU_ASSERT(wrong == 0);
+}
+
+/* --- sections -----------------------------------------------------------------------------------
+ */
 
 typedef gl_status parse_section(const cfg_node *section, gl_error *err);
 
@@ -174,6 +281,8 @@ SUITE(core_sampling, "core: sampling and learning rates",
       TEST(top_p_is_a_share_of_what_top_k_left), TEST(tokens_tied_with_the_kth_stay),
       TEST(impossible_tokens_stay_impossible_and_undefined_laws_undefined),
       TEST(only_a_law_that_can_change_counts_as_truncated),
+      TEST(laws_are_bit_for_bit_those_of_a_full_sort),
+      TEST(rising_falling_and_even_laws_are_those_of_a_full_sort_too),
       TEST(wrong_sampling_sections_are_refused_at_their_place),
       TEST(wrong_optimizer_sections_are_refused_at_their_place),
       TEST(absent_sections_take_their_defaults),
