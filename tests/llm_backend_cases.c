@@ -155,7 +155,7 @@ static void cached_case(case_run *r, const size_t *s) {
   const size_t rows = s[0], capacity = s[4], slots = rows + 2, width = h.kv * h.dim,
                n = h.q * h.dim;
   const size_t stored = rows * capacity, half = (capacity + 1) / 2;
-  int32_t *number = calloc(2 * stored + 1, sizeof *number);
+  int32_t *number = calloc(2 * stored + 2, sizeof *number);
   for (size_t i = 0; i < stored; ++i) {
     number[i] = (int32_t)(slots - 1 - i / capacity);
     number[stored + i] = (int32_t)(i % capacity);
