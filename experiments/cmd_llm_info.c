@@ -12,13 +12,14 @@ typedef struct memory_row {
   size_t bytes;
 } memory_row;
 
-enum { N_ROWS = 7 };
+enum { N_ROWS = 8 };
 
 static void list_memory(memory_row row[N_ROWS], const llm_need *n) {
   const memory_row all[N_ROWS] = {
-      {"parameters", n->parameters}, {"gradients", n->gradients},     {"moments", n->moments},
-      {"reference", n->reference},   {"activations", n->activations}, {"generation", n->generation},
-      {"total", n->total},
+      {"parameters", n->parameters},   {"gradients", n->gradients},
+      {"moments", n->moments},         {"reference", n->reference},
+      {"activations", n->activations}, {"generation", n->generation},
+      {"scratch", n->scratch},         {"total", n->total},
   };
   for (size_t i = 0; i < N_ROWS; ++i) row[i] = all[i];
 }
@@ -53,7 +54,7 @@ static void print_model(const llm_session *s) {
     printf("  task         not known; responses of up to %zu tokens\n", s->spec.max_tokens);
 }
 
-static void print_memory(const llm_need *n) {
+static void print_memory(const llm_need *n, const backend *on) {
   memory_row row[N_ROWS];
   list_memory(row, n);
   puts("  memory       MiB");
@@ -65,8 +66,10 @@ static void print_memory(const llm_need *n) {
   }
   printf("    %-11s %9.1f  of %.1f\n", "free", (double)n->device_free / 0x1p20,
          (double)n->device_total / 0x1p20);
-  printf("  each version that a coupled clock holds adds %.1f MiB\n",
-         (double)n->one_version / 0x1p20);
+  printf(
+      "  each version that a coupled clock holds adds %.1f MiB; %zu find room beside the total%s\n",
+      (double)n->one_version / 0x1p20, n->versions,
+      on->kind == BACKEND_CUDA ? ",\n  later ones in pinned memory of the host" : "");
 }
 
 /* --- as JSON ------------------------------------------------------------------------------------
@@ -99,6 +102,7 @@ static int memory_json(cJSON *d, const llm_need *n) {
   for (size_t i = 0; i < N_ROWS && m != NULL; ++i)
     if (json_add_number(m, row[i].name, (double)row[i].bytes) == NULL) m = NULL;
   return m != NULL && json_add_number(m, "held_version", (double)n->one_version) != NULL &&
+         json_add_number(m, "versions_beside", (double)n->versions) != NULL &&
          json_add_number(m, "free", (double)n->device_free) != NULL &&
          json_add_number(m, "device", (double)n->device_total) != NULL;
 }
@@ -138,7 +142,7 @@ static gl_status run_info(const command *self, int argc, char **argv, gl_error *
     if (status == GL_OK && json) status = print_json(&s, &n, err);
     if (status == GL_OK && !json) {
       print_model(&s);
-      print_memory(&n);
+      print_memory(&n, s.backend);
     }
     if (status == GL_OK) status = llm_need_check(&n, &s.spec, s.backend, err);
     llm_session_fini(&s);
@@ -152,10 +156,10 @@ const command command_llm_info = {
     .arguments = "RECIPE|FOLDER [key=value …]",
     .summary = "size, tokenizer, task, and whether the memory needed is there",
     .about =
-        "Takes no memory itself and starts nothing. Training and generation take turns, so "
-        "`total`\n"
-        "is what stays and the larger of the two. What does not fit is refused (exit 1) with what\n"
-        "to lower; `run`, `llm sft` and `llm rl` refuse it the same way before they start.",
+        "Takes no memory itself and starts nothing. `activations` are those of training or of\n"
+        "prompts, whichever are more: one memory serves both and stays, so `total` is the sum of\n"
+        "all rows. What does not fit is refused (exit 1) with what to lower; `run`, `llm sft` and\n"
+        "`llm rl` refuse it the same way before they start.",
     .examples = "  gepolab llm info llm_quick\n"
                 "  gepolab llm info Qwen3-0.6B/ world.backend=cuda world.dtype=bfloat16 --json",
     .run = run_info};

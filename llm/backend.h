@@ -54,6 +54,14 @@ typedef struct packed_rows {
   const int32_t *start; /* [sequences + 1] */
 } packed_rows;
 
+/* Sizes of a model's run, for plans. */
+typedef struct run_shape {
+  size_t rows;            /* packed, of a forward and backward */
+  size_t slots, capacity; /* sequences decoded side by side, positions of one */
+  size_t hidden, vocabulary;
+  head_shape heads;
+} run_shape;
+
 enum { PRODUCT_ADD = 1, PRODUCT_ROW_BY_ROW = 2 }; /* flags of product */
 
 typedef struct adamw_step {
@@ -72,6 +80,10 @@ typedef struct backend_ops {
   /* --- memory: zeroed; NULL after a failure, which status() explains --- */
   void *(*allocate)(backend *b, size_t bytes);
   void (*release)(backend *b, void *memory); /* NULL is fine */
+  /* Memory for what is put aside, contents undefined: the host's, pinned, where the backend's own
+   * is a device's; else the same as the two above. Only copy and download know it. */
+  void *(*allocate_aside)(backend *b, size_t bytes);
+  void (*release_aside)(backend *b, void *memory);
   void (*upload)(backend *b, void *to, const void *host, size_t bytes);
   void (*download)(backend *b, void *host, const void *from, size_t bytes);
   void (*copy)(backend *b, void *to, const void *from, size_t bytes);
@@ -193,8 +205,12 @@ typedef struct backend_ops {
   void (*graph_run)(backend *b, backend_graph *g);
   void (*graph_free)(backend *b, backend_graph *g);
 
-  /* Bytes the backend's memory has in all and free now, for plans and messages. */
+  /* Bytes the backend's memory has in all and free now, for plans and messages. What the backend
+   * keeps of released memory is free. */
   void (*memory)(backend *b, size_t *total, size_t *available);
+  /* Optional (NULL: nothing worth telling): bytes that the backend takes at most for itself, beside
+   * what is allocated, while a model of these sizes runs. */
+  size_t (*scratch)(const backend *b, const run_shape *shape);
   void (*free)(backend *b);
 } backend_ops;
 

@@ -74,6 +74,8 @@ static inline size_t qkv_width(head_shape s) {
 
 const backend_ops CPU_OPS = {.allocate = cpu_allocate,
                              .release = cpu_release,
+                             .allocate_aside = cpu_allocate,
+                             .release_aside = cpu_release,
                              .upload = cpu_copy,
                              .download = cpu_copy,
                              .copy = cpu_copy,

@@ -1,6 +1,7 @@
 /* What the files of the CUDA backend share: the backend, its errors, scratch memory, launches.
  *
- * backend_cuda.cu           the backend: memory, errors, graphs
+ * backend_cuda.cu           the backend: errors, graphs
+ * backend_cuda_memory.cu    memory of the device, pinned memory, copies
  * backend_cuda_rows.cu      norms, heads, gated unit, gathers
  * backend_cuda_embed.cu     gradient of the embedding, in a fixed order
  * backend_cuda_product.cu   products of the model, and those that are the same row by row
@@ -35,10 +36,13 @@ struct cuda_staging {
 static const size_t STAGING_BYTES = static_cast<size_t>(4) << 20;
 enum { STAGINGS = 2 };
 
+struct cuda_aside; /* pinned memory that is handed out */
+
 struct cuda_backend {
   backend base; /* first: a backend * of ours is a cuda_backend * */
   backend_ops ops;
   cudaStream_t stream;
+  cudaMemPool_t pool; /* the device's own */
   int multiprocessors;
   size_t shared_bytes; /* most a block can ask for */
   cuda_blas *blas;
@@ -47,7 +51,7 @@ struct cuda_backend {
   const char *operation;
   size_t shape[3];
   /* Scratch memory of the operation under way. Recorded graphs hold on to the block they were
-   * recorded with, so blocks that are too small are retired and released at the end. */
+   * recorded with, so blocks that are too small are retired and released with the last graph. */
   void *scratch;
   size_t scratch_bytes;
   void **retired;
@@ -56,6 +60,8 @@ struct cuda_backend {
   bool recording;
   cuda_staging staging[STAGINGS];
   unsigned next_staging;
+  cuda_aside *aside; /* [n_aside] */
+  size_t n_aside;
 };
 
 static inline cuda_backend *cuda_of(backend *b) {
@@ -93,6 +99,16 @@ static inline size_t carved(size_t n, size_t size) {
   return (n * size + 255) / 256 * 256;
 }
 
+/* Memory at start and end of a backend, and scratch blocks that no graph needs any more. */
+void cuda_memory_start(cuda_backend *b);
+void cuda_memory_end(cuda_backend *b);
+void cuda_free_retired(cuda_backend *b);
+
+/* Scratch bytes of the operations that need much, for plans. */
+size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type type);
+size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape);
+size_t cuda_embed_scratch(size_t rows);
+
 /* --- products (backend_cuda_blas.cu) --- */
 
 /* Row-major c[m, n] = alpha * a b + beta * c, where a is [m, k] (transposed: stored [k, m]) and b
@@ -111,6 +127,7 @@ void cuda_blas_free(cuda_backend *b);
 
 /* --- the parts of the table --- */
 
+void cuda_memory_ops(backend_ops *ops);
 void cuda_rows_ops(backend_ops *ops, number_type type);
 void cuda_embed_ops(backend_ops *ops, number_type type);
 void cuda_product_ops(backend_ops *ops, number_type type);

@@ -239,6 +239,11 @@ template <> struct cached<bf16> {
   }
 };
 
+size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
+  const size_t n = rows * shape.q * ((capacity + SPLIT - 1) / SPLIT);
+  return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
+}
+
 template <typename T>
 static void op_attention_cached(backend *base, void *out, const void *qk, const void *cache_k,
                                 const void *cache_v, const int32_t *slot, const int32_t *position,
@@ -252,8 +257,7 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
   a.shape = shape;
   a.scale = attention_scale(shape);
   const size_t n = rows * shape.q * a.splits;
-  char *at = static_cast<char *>(
-      cuda_scratch(op.b, carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2))));
+  char *at = static_cast<char *>(cuda_scratch(op.b, cuda_cached_scratch(rows, capacity, shape)));
   if (at == NULL) return;
   a.sum = carve<float>(&at, n * shape.dim);
   a.stats = carve<float2>(&at, n);

@@ -77,13 +77,18 @@ __global__ void add_runs(M *table, const T *rows, const uint32_t *key, const uin
   *to = number<M>(sum);
 }
 
+size_t cuda_embed_scratch(size_t rows) {
+  const size_t counts = static_cast<size_t>(blocks_of(rows, TILE)) * DIGITS;
+  return 4 * carved(rows, 4) + carved(counts, 4);
+}
+
 template <typename M, typename T>
 static void add_rows(cuda_backend *b, M *table, const T *rows, const int32_t *index, size_t n,
                      size_t width) {
   if (n == 0) return;
   const unsigned tiles = blocks_of(n, TILE);
   const size_t counts = static_cast<size_t>(tiles) * DIGITS;
-  char *at = static_cast<char *>(cuda_scratch(b, 4 * carved(n, 4) + carved(counts, 4)));
+  char *at = static_cast<char *>(cuda_scratch(b, cuda_embed_scratch(n)));
   if (at == NULL) return;
   uint32_t *key[2], *row[2];
   for (int i = 0; i < 2; ++i) {

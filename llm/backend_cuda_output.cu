@@ -19,6 +19,17 @@ static output_chunk chunk_of(size_t rows, size_t vocabulary) {
   return c;
 }
 
+/* Of forward and backward, whichever needs more. */
+size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type type) {
+  const output_chunk most = chunk_of(rows, vocabulary);
+  const size_t numbers = most.rows * most.words, half = type == NUMBER_BF16;
+  const size_t forward = carved(numbers, sizeof(float)) + carved(most.rows, sizeof(kernel_stats)) +
+                         carved(most.rows, sizeof(float));
+  const size_t backward = carved(numbers, sizeof(float)) + carved(half * numbers, sizeof(bf16)) +
+                          carved(half * most.rows * k, sizeof(float));
+  return backward > forward ? backward : forward;
+}
+
 /* z[rows, words] = in weight^T, words [first, first + words) of the vocabulary. */
 template <typename T>
 static void chunk_logits(cuda_backend *b, float *z, const T *in, const T *weight, size_t rows,
@@ -68,9 +79,8 @@ static void op_output(backend *base, void *logp, void *entropy, void *lse, const
                       size_t k, double temperature) {
   cuda_operation op(base, "output", rows, vocabulary, k);
   const output_chunk most = chunk_of(rows, vocabulary);
-  char *at = static_cast<char *>(cuda_scratch(op.b, carved(most.rows * most.words, sizeof(float)) +
-                                                        carved(most.rows, sizeof(kernel_stats)) +
-                                                        carved(most.rows, sizeof(float))));
+  char *at = static_cast<char *>(
+      cuda_scratch(op.b, cuda_output_scratch(rows, vocabulary, k, type_of<T>::value)));
   if (at == NULL) return;
   float *z = carve<float>(&at, most.rows * most.words);
   kernel_stats *stats = carve<kernel_stats>(&at, most.rows);
@@ -140,8 +150,7 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
   const output_chunk most = chunk_of(rows, vocabulary);
   const size_t numbers = most.rows * most.words;
   char *at = static_cast<char *>(
-      cuda_scratch(op.b, carved(numbers, sizeof(float)) + carved(half ? numbers : 0, sizeof(T)) +
-                             carved(half ? most.rows * k : 0, sizeof(float))));
+      cuda_scratch(op.b, cuda_output_scratch(rows, vocabulary, k, type_of<T>::value)));
   if (at == NULL) return;
   float *z = carve<float>(&at, numbers);
   T *slope = half ? carve<T>(&at, numbers) : reinterpret_cast<T *>(z);

@@ -134,11 +134,8 @@ static gl_status take_held(llm_learner *l, const held_values *held, size_t n_hel
   if (own == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
   gl_status status = model_get(l->model, own, err);
   for (size_t i = 0; i < n_held && status == GL_OK; ++i) {
-    model_values *values = NULL;
     status = model_set(l->model, held[i].host, err);
-    if (status == GL_OK) status = model_values_copy(&values, l->model, err);
-    if (status == GL_OK) status = llm_learner_add_held(l, held[i].version, values, err);
-    if (status != GL_OK && values != NULL) model_values_free(values, l->model);
+    if (status == GL_OK) status = llm_learner_add_held(l, held[i].version, err);
   }
   if (status == GL_OK) status = model_set(l->model, own, err);
   free(own);

@@ -93,8 +93,19 @@ static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
 /* --- held versions ------------------------------------------------------------------------------
  */
 
-gl_status llm_learner_add_held(llm_learner *l, int64_t version, model_values *values,
-                               gl_error *err) {
+/* Whether one more version leaves the room that a step was planned to take. What the model keeps
+ * for its passes has been taken of that already. */
+static int fits_on_device(const llm_learner *l) {
+  size_t total = 0, available = 0;
+  const size_t kept = model_kept_bytes(l->model);
+  const size_t step = l->step_bytes > kept ? l->step_bytes - kept : 0;
+  l->backend->ops->memory(l->backend, &total, &available);
+  return available > step && available - step >= model_values_bytes(l->model);
+}
+
+gl_status llm_learner_add_held(llm_learner *l, int64_t version, gl_error *err) {
+  const backend_ops *ops = l->backend->ops;
+  const int apart = ops->allocate_aside != ops->allocate; /* there is other memory than this */
   if (l->n_held == l->cap_held) {
     size_t wanted = 2 * l->cap_held + 4;
     held_version *larger = realloc(l->held, wanted * sizeof *larger);
@@ -102,18 +113,16 @@ gl_status llm_learner_add_held(llm_learner *l, int64_t version, model_values *va
     l->held = larger;
     l->cap_held = wanted;
   }
-  l->held[l->n_held++] = (held_version){version, values};
-  return GL_OK;
+  model_values *values = NULL;
+  gl_status status = !apart || fits_on_device(l) ? model_values_copy(&values, l->model, err)
+                                                 : model_values_put_aside(&values, l->model, err);
+  if (status == GL_OK) l->held[l->n_held++] = (held_version){version, values};
+  return status;
 }
 
 gl_status llm_learner_hold(void *self, gl_error *err) {
   llm_learner *l = self;
-  model_values *values = NULL;
-  gl_status status = model_values_copy(&values, l->model, err);
-  if (status != GL_OK) return status;
-  status = llm_learner_add_held(l, l->version, values, err);
-  if (status != GL_OK) model_values_free(values, l->model);
-  return status;
+  return llm_learner_add_held(l, l->version, err);
 }
 
 void llm_learner_release(void *self, int64_t version) {
@@ -191,10 +200,11 @@ static int wants_reference(const llm_learner *l) {
 }
 
 /* A model that does not fit is refused before any of it is allocated. */
-static gl_status check_memory(const llm_learner *l, const learner_setup *setup, gl_error *err) {
+static gl_status check_memory(llm_learner *l, const learner_setup *setup, gl_error *err) {
   llm_need need;
   gl_status status = llm_need_of(&need, &l->spec, l->backend, setup->n_groups * setup->group_size,
                                  1, wants_reference(l), err);
+  l->step_bytes = llm_need_of_step(&need);
   return status == GL_OK ? llm_need_check(&need, &l->spec, l->backend, err) : status;
 }
 

@@ -24,7 +24,8 @@ typedef struct rollout_set {
   double *gap, *logp, *logprox, *logref, *entropy, *coefficient; /* [n_tokens] */
 } rollout_set;
 
-/* Parameters of a version that samplers still draw from. */
+/* Parameters of a version that samplers still draw from: on the device as long as room is left
+ * there for a step, else put aside. */
 typedef struct held_version {
   int64_t version;
   model_values *values;
@@ -43,7 +44,8 @@ typedef struct llm_learner {
   model_values *reference; /* NULL: none is needed */
   held_version *held;      /* [n_held] */
   size_t n_held, cap_held;
-  problem_set held_out;   /* the evaluation's problems */
+  size_t step_bytes;    /* backend memory that steps take beside what stays allocated, as planned */
+  problem_set held_out; /* the evaluation's problems */
   const llm_watch *watch; /* of the warm-up, while it runs; NULL: none */
   policy_workspace *workspace;
   rollout_set all, part;
@@ -67,9 +69,8 @@ gl_status llm_learner_score(llm_learner *l, size_t samples, uint64_t entity, dou
 
 /* Forgets all held versions. */
 void llm_learner_release_all(llm_learner *l);
-/* Adds a held version that takes over values. */
-gl_status llm_learner_add_held(llm_learner *l, int64_t version, model_values *values,
-                               gl_error *err);
+/* Holds the model's parameters as they are now under a version's number. */
+gl_status llm_learner_add_held(llm_learner *l, int64_t version, gl_error *err);
 
 void rollout_set_fini(rollout_set *s);
 /* Makes room; old contents are lost. */

@@ -136,7 +136,13 @@ const model_tensor *model_tensor_at(const model *m, size_t i) {
   return i < m->n_tensors ? &m->tensor[i] : NULL;
 }
 
+size_t model_kept_bytes(const model *m) {
+  return m->block_bytes;
+}
+
 gl_status model_want_gradient(model *m, gl_error *err) {
+  if (m->use == &m->guest)
+    return gl_fail(err, GL_EINTERNAL, "a gradient is wanted where parameters put aside are in use");
   if (m->gradient == NULL) m->gradient = m->b->ops->allocate(m->b, m->n * m->b->master_element);
   return m->b->ops->status(m->b, err);
 }
@@ -151,13 +157,20 @@ gl_status model_zero_gradient(model *m, gl_error *err) {
 /* --- copies of the values ----------------------------------------------------------------------
  */
 
-gl_status model_values_copy(model_values **out, model *m, gl_error *err) {
+size_t model_values_bytes(const model *m) {
+  return m->n * m->b->element;
+}
+
+static gl_status copy_values(model_values **out, model *m, int aside, gl_error *err) {
+  const backend_ops *ops = m->b->ops;
+  const size_t bytes = model_values_bytes(m);
   model_values *v = calloc(1, sizeof *v);
   *out = NULL;
   if (v == NULL) return gl_fail_memory(err, "a copy of the model");
-  v->copy = m->b->ops->allocate(m->b, m->n * m->b->element);
-  if (v->copy != NULL) m->b->ops->copy(m->b, v->copy, m->own.copy, m->n * m->b->element);
-  gl_status status = m->b->ops->status(m->b, err);
+  void **to = aside ? &v->aside : &v->copy;
+  *to = aside ? ops->allocate_aside(m->b, bytes) : ops->allocate(m->b, bytes);
+  if (*to != NULL) ops->copy(m->b, *to, m->own.copy, bytes);
+  gl_status status = ops->status(m->b, err);
   if (status == GL_OK)
     *out = v;
   else
@@ -165,16 +178,36 @@ gl_status model_values_copy(model_values **out, model *m, gl_error *err) {
   return status;
 }
 
+gl_status model_values_copy(model_values **out, model *m, gl_error *err) {
+  return copy_values(out, m, 0, err);
+}
+
+gl_status model_values_put_aside(model_values **out, model *m, gl_error *err) {
+  *out = NULL;
+  gl_status status = model_want_gradient(m, err); /* where they will be used */
+  return status == GL_OK ? copy_values(out, m, 1, err) : status;
+}
+
+int model_values_are_aside(const model_values *v) {
+  return v->aside != NULL;
+}
+
 void model_values_free(model_values *v, model *m) {
   if (v == NULL) return;
-  if (m->use == v) m->use = &m->own;
+  if (m->use == v || (m->use == &m->guest && m->guest_of == v)) model_use(m, NULL);
   m->b->ops->release(m->b, v->copy);
+  if (v->aside != NULL) m->b->ops->release_aside(m->b, v->aside);
   free(v);
 }
 
 void model_use(model *m, model_values *v) {
-  m->use = v != NULL ? v : &m->own;
   m->kept = 0;
+  m->use = v != NULL ? v : &m->own;
+  if (v == NULL || v->aside == NULL) return;
+  m->guest_of = v;
+  m->guest.copy = m->gradient;
+  m->use = &m->guest;
+  m->b->ops->copy(m->b, m->gradient, v->aside, model_values_bytes(m));
 }
 
 /* --- numbers from and to the host --------------------------------------------------------------
@@ -229,10 +262,11 @@ gl_status model_get(const model *m, double *host, gl_error *err) {
 
 /* A copy holds the type's values only: the upper halves of floats where that is bfloat16. */
 gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err) {
-  if (m->b->element == m->b->master_element) return get(m, v->copy, host, err);
+  const void *from = v->aside != NULL ? v->aside : v->copy;
+  if (m->b->element == m->b->master_element) return get(m, from, host, err);
   uint16_t *half = malloc(m->n * sizeof *half);
   if (half == NULL) return gl_fail_memory(err, "a copy of the model");
-  m->b->ops->download(m->b, half, v->copy, m->n * sizeof *half);
+  m->b->ops->download(m->b, half, from, m->n * sizeof *half);
   for (size_t i = 0; i < m->n; ++i) {
     const uint32_t bits = (uint32_t)half[i] << 16;
     float value;

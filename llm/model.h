@@ -76,13 +76,20 @@ gl_status model_load(model *m, const char *folder, gl_error *err);
 gl_status model_save(const model *m, const char *folder, number_type type, size_t shard_bytes,
                      gl_error *err);
 
-/* Copies of the values: for a reference policy or a version that is still being sampled from. */
+/* Copies of the values in the type that forward and generation read, without a master: for a
+ * reference policy or a version that is still being sampled from. */
 gl_status model_values_copy(model_values **out, model *m, gl_error *err);
+/* The same, put aside: in pinned memory of the host where the backend is a device. Using them
+ * copies them into the gradient's memory, whose contents are lost; nothing else is taken. */
+gl_status model_values_put_aside(model_values **out, model *m, gl_error *err);
+int model_values_are_aside(const model_values *v);
+/* Bytes of one copy. */
+size_t model_values_bytes(const model *m);
 void model_values_free(model_values *v, model *m);
 /* A copy's values to the host, as model_get gives the model's own. */
 gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err);
 /* Forward and generation read v until told otherwise; NULL: the model's own. Backward always
- * belongs to the model's own. */
+ * belongs to the model's own, and there is no gradient while v was put aside (GL_EINTERNAL). */
 void model_use(model *m, model_values *v);
 
 /* Packed token sequences and the places where a log-probability is wanted: the token after row
@@ -118,9 +125,14 @@ gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_e
 gl_status model_write(const model *m, const model_optimizer *o, FILE *to, gl_error *err);
 gl_status model_read(model *m, model_optimizer *o, FILE *from, gl_error *err);
 
+/* Bytes of activations that the model keeps for its next pass. */
+size_t model_kept_bytes(const model *m);
+
 /* What a configuration will need, in bytes of backend memory. */
 typedef struct memory_plan {
-  size_t parameters, gradients, moments, activations, cache, logits, total;
+  size_t parameters, gradients, moments, activations, cache, logits;
+  size_t scratch; /* the backend's own */
+  size_t total;
 } memory_plan;
 /* training_tokens: packed rows of one micro-batch (0: no training); slots x capacity: the cache. */
 gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,

@@ -21,6 +21,7 @@ typedef struct layer_places {
 struct model_values {
   void *master; /* M [n]; NULL in a copy of the values */
   void *copy;   /* T [n]; the same memory as master where the types are the same */
+  void *aside;  /* T [n] put aside, copy NULL */
 };
 
 /* --- memory of a pass --------------------------------------------------------------------------
@@ -102,6 +103,10 @@ struct model {
   layer_places *place;      /* [layers] */
   struct model_values own;
   const struct model_values *use;
+  /* Values put aside that are in use: guest.copy is the gradient's memory, guest_of whose they are.
+   */
+  struct model_values guest;
+  const struct model_values *guest_of;
   void *gradient;      /* M [n]; NULL until it is needed */
   void *cosine, *sine; /* M [max_positions, head_dim / 2] */
   void *block;         /* the arena's memory, only growing */
@@ -145,7 +150,7 @@ void model_layers(model *m, const layer_cache *cache, int flags);
 /* The final norm of the pass's target rows into last_normed. */
 void model_last_norm(model *m);
 
-/* Makes sure of the gradient's memory. */
+/* Makes sure of the gradient's memory. GL_EINTERNAL while values put aside are in use there. */
 gl_status model_want_gradient(model *m, gl_error *err);
 /* Host numbers [first, first + n) of an array of M in backend memory. */
 void model_upload(const model *m, void *to, size_t first, size_t n, const double *host,

@@ -120,6 +120,18 @@ static int plan_generation(memory_plan *out, const model_config *c, const backen
          add(&out->logits, 2 * b->master_element, model_cache_rows(b, slots), c->vocabulary);
 }
 
+/* Training and generation use the same scratch memory. */
+static size_t plan_scratch(const model_config *c, const backend *b, size_t rows, size_t slots,
+                           size_t capacity) {
+  const run_shape shape = {.rows = rows,
+                           .slots = slots > 0 ? model_cache_rows(b, slots) : 0,
+                           .capacity = capacity,
+                           .hidden = c->hidden,
+                           .vocabulary = c->vocabulary,
+                           .heads = model_heads(c)};
+  return b->ops->scratch != NULL ? b->ops->scratch(b, &shape) : 0;
+}
+
 gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,
                        size_t training_tokens, size_t training_targets, size_t slots,
                        size_t capacity, size_t value_copies, gl_error *err) {
@@ -139,10 +151,11 @@ gl_status model_memory(memory_plan *out, const model_config *c, const backend *b
     fits = fits && out->activations != SIZE_MAX;
   }
   if (slots > 0 && capacity > 0) fits = fits && plan_generation(out, c, b, slots, capacity);
+  if (fits) out->scratch = plan_scratch(c, b, training_tokens, slots, capacity);
   fits = fits && add(&out->total, out->parameters, 1, 1) &&
          add(&out->total, out->gradients, 1, 1) && add(&out->total, out->moments, 1, 1) &&
          add(&out->total, out->activations, 1, 1) && add(&out->total, out->cache, 1, 1) &&
-         add(&out->total, out->logits, 1, 1);
+         add(&out->total, out->logits, 1, 1) && add(&out->total, out->scratch, 1, 1);
   if (fits) return GL_OK;
   return gl_fail(
       err, GL_ENOMEM,

@@ -52,8 +52,15 @@ gl_status llm_need_of(llm_need *out, const llm_spec *s, backend *b, size_t respo
   out->moments = all.moments;
   out->activations = all.activations;
   out->generation = all.cache + all.logits;
+  out->scratch = all.scratch;
   out->total = all.total;
+  if (out->device_free > out->total)
+    out->versions = (out->device_free - out->total) / out->one_version;
   return GL_OK;
+}
+
+size_t llm_need_of_step(const llm_need *n) {
+  return n->activations + n->generation + n->scratch;
 }
 
 /* What to change in the recipe. */
@@ -74,9 +81,10 @@ gl_status llm_need_check(const llm_need *n, const llm_spec *s, const backend *b,
   return gl_fail(err, GL_ENOMEM,
                  "the model needs %.1f MiB and %s has %.1f of its %.1f MiB free: %.1f for "
                  "parameters, gradients, moments and reference, %.1f for activations, %.1f for "
-                 "keys, values and logits; %s",
+                 "keys, values and logits, %.1f for the backend itself; %s",
                  (double)n->total / mib, b->device, (double)n->device_free / mib,
                  (double)n->device_total / mib,
                  (double)(n->parameters + n->gradients + n->moments + n->reference) / mib,
-                 (double)n->activations / mib, (double)n->generation / mib, remedy(n, s));
+                 (double)n->activations / mib, (double)n->generation / mib,
+                 (double)n->scratch / mib, remedy(n, s));
 }

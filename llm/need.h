@@ -9,8 +9,11 @@ typedef struct llm_need {
   size_t parameters, gradients, moments, reference;
   size_t activations; /* of a micro-batch, or of prompts where that is more */
   size_t generation;  /* keys, values and logits, while responses are drawn */
+  size_t scratch;     /* the backend's own, for both */
   size_t total;
-  size_t one_version; /* what each version held for a coupled clock adds */
+  /* Versions held for a coupled clock are no part of the total: what each adds, and how many find
+   * room beside it. Where the backend is a device, later ones go into the host's memory. */
+  size_t one_version, versions;
   /* how it comes about */
   size_t micro_batch;     /* tokens: the recipe's, or the longest sequence where that is more */
   size_t slots, capacity; /* sequences side by side, positions of one */
@@ -21,6 +24,9 @@ typedef struct llm_need {
  * a reference policy. */
 gl_status llm_need_of(llm_need *out, const llm_spec *spec, backend *b, size_t responses, int trains,
                       int compares, gl_error *err);
+/* Of the total, what comes and goes with steps: parameters, gradients, moments and reference stay.
+ */
+size_t llm_need_of_step(const llm_need *n);
 /* GL_ENOMEM naming what is needed, what is there and what to lower, if it does not fit. */
 gl_status llm_need_check(const llm_need *n, const llm_spec *spec, const backend *b, gl_error *err);
 

@@ -227,7 +227,7 @@ static void a_row_of_several_targets_is_as_good_as_several_rows(void) {
 /* --- values ------------------------------------------------------------------------------------
  */
 
-static void a_copy_of_the_values_stays_what_it_was(void) {
+static void compare_copy(int aside) {
   gl_error err = {0};
   small_model s;
   random_rows r;
@@ -236,7 +236,9 @@ static void a_copy_of_the_values_stays_what_it_was(void) {
   random_rows_init(&r, lengths, 5, 11, 4);
   const size_t t = r.rows.n_targets;
   model_values *copy;
-  must(model_values_copy(&copy, s.m, &err), &err);
+  must(aside ? model_values_put_aside(&copy, s.m, &err) : model_values_copy(&copy, s.m, &err),
+       &err);
+  CU_ASSERT_EQUAL(model_values_are_aside(copy), aside);
   must(model_forward(s.m, &r.rows, 1, 0, before, NULL, &err), &err);
   must(model_initialise(s.m, 8, &err), &err);
   must(model_forward(s.m, &r.rows, 1, 0, after, NULL, &err), &err);
@@ -246,11 +248,25 @@ static void a_copy_of_the_values_stays_what_it_was(void) {
   CU_ASSERT_NOT_EQUAL(memcmp(before, after, t * sizeof *before), 0);
   CU_ASSERT_EQUAL(model_forward(s.m, &r.rows, 1, 1, again, NULL, &err), GL_EINTERNAL);
   gl_error_clear(&err);
+  /* Values put aside are used in the gradient's memory. */
+  CU_ASSERT_EQUAL(model_zero_gradient(s.m, &err), aside ? GL_EINTERNAL : GL_OK);
+  gl_error_clear(&err);
   model_use(s.m, NULL);
+  must(model_zero_gradient(s.m, &err), &err);
   must(model_forward(s.m, &r.rows, 1, 0, again, NULL, &err), &err);
   CU_ASSERT_EQUAL(memcmp(after, again, t * sizeof *before), 0);
-  model_values_free(copy, s.m);
+  model_use(s.m, copy);
+  model_values_free(copy, s.m); /* the model's own are in use then */
+  must(model_forward(s.m, &r.rows, 1, 0, again, NULL, &err), &err);
+  CU_ASSERT_EQUAL(memcmp(after, again, t * sizeof *before), 0);
   small_model_free(&s);
+}
+
+static void a_copy_of_the_values_stays_what_it_was(void) {
+  compare_copy(0);
+}
+static void values_put_aside_stay_what_they_were(void) {
+  compare_copy(1);
 }
 
 /* Moments of the drawn weights: the mean of n normals has standard error sd / sqrt(n), their
@@ -330,5 +346,5 @@ SUITE(llm_model, "llm: model", TEST(logits_are_those_of_transformers),
       TEST(gradients_accumulate_over_parts_of_a_batch),
       TEST(recomputing_gives_the_same_bits_as_keeping),
       TEST(a_row_of_several_targets_is_as_good_as_several_rows),
-      TEST(a_copy_of_the_values_stays_what_it_was), TEST(first_values_are_normal_and_addressed),
-      TEST(wrong_rows_are_refused));
+      TEST(a_copy_of_the_values_stays_what_it_was), TEST(values_put_aside_stay_what_they_were),
+      TEST(first_values_are_normal_and_addressed), TEST(wrong_rows_are_refused));

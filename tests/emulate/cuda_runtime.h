@@ -226,8 +226,15 @@ typedef struct emulate_graph *cudaGraph_t, *cudaGraphExec_t;
 typedef enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1,
   cudaMemcpyDeviceToHost = 2,
-  cudaMemcpyDeviceToDevice = 3
+  cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4
 } cudaMemcpyKind;
+typedef struct emulate_pool *cudaMemPool_t;
+typedef enum cudaMemPoolAttr {
+  cudaMemPoolAttrReleaseThreshold = 4,
+  cudaMemPoolAttrReservedMemCurrent = 5,
+  cudaMemPoolAttrUsedMemCurrent = 7
+} cudaMemPoolAttr;
 typedef enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 } cudaStreamCaptureMode;
 typedef enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8
@@ -253,6 +260,10 @@ cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t s);
 cudaError_t cudaFreeAsync(void *p, cudaStream_t s);
 cudaError_t cudaMallocHost(void **p, size_t bytes);
 cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr what, void *value);
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr what, void *value);
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t s);

@@ -9,8 +9,12 @@
 extern "C" {
 #endif
 
-/* Bytes the emulated device has in all; SIZE_MAX: no limit. */
+/* Bytes the emulated device has in all; SIZE_MAX: no limit. The pool gives back what it keeps. */
 void emulate_memory_limit(size_t bytes);
+/* Most bytes of the device in use at once since the last call, and pinned blocks of the host that
+ * are not yet released. */
+size_t emulate_memory_peak(void);
+size_t emulate_host_blocks(void);
 /* Allocations not yet released. */
 size_t emulate_allocations(void);
 /* Threads that ran since the program began. */

@@ -49,50 +49,101 @@ bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint
 
 /* --- memory --- */
 
-static struct { size_t limit, used, blocks; } memory = {SIZE_MAX, 0, 0};
+/* The pool's memory was taken from the device when it was reserved; what is released into it stays
+ * reserved until it is trimmed. */
+static struct {
+  size_t limit, plain, reserved, pooled, peak, blocks, host_blocks;
+} memory = {SIZE_MAX, 0, 0, 0, 0, 0, 0};
 
-/* The size stands before each allocation; 128 bytes keep the alignment CUDA gives at least. */
+struct emulate_pool {
+  int only;
+};
+static emulate_pool the_pool;
+
+/* Before each allocation; 256 bytes keep the alignment CUDA gives at least. */
+struct allocation {
+  size_t bytes;
+  bool pooled;
+};
 enum { header = 256 };
 
-cudaError_t cudaMalloc(void **p, size_t bytes) {
+static size_t unreserved() {
+  const size_t held = memory.plain + memory.reserved;
+  return memory.limit > held ? memory.limit - held : 0;
+}
+
+static cudaError_t take(void **p, size_t bytes, bool pooled) {
   *p = nullptr;
-  if (bytes > memory.limit - memory.used) return cudaErrorMemoryAllocation;
+  const size_t whole = memory.pooled + bytes;
+  const size_t more = !pooled ? bytes : whole > memory.reserved ? whole - memory.reserved : 0;
+  if (more > unreserved()) return cudaErrorMemoryAllocation;
   void *raw = nullptr;
   if (posix_memalign(&raw, 256, bytes + header) != 0) return cudaErrorMemoryAllocation;
-  *(size_t *)raw = bytes;
+  *(allocation *)raw = {bytes, pooled};
   *p = (char *)raw + header;
   memset(*p, 0xff, bytes);
-  memory.used += bytes;
+  (pooled ? memory.pooled : memory.plain) += bytes;
+  if (pooled) memory.reserved += more;
+  if (memory.plain + memory.pooled > memory.peak) memory.peak = memory.plain + memory.pooled;
   ++memory.blocks;
   return cudaSuccess;
 }
 
-cudaError_t cudaFree(void *p) {
+static cudaError_t give(void *p, bool pooled) {
   if (p == nullptr) return cudaSuccess;
   void *raw = (char *)p - header;
-  memory.used -= *(size_t *)raw;
+  const allocation a = *(allocation *)raw;
+  if (a.pooled != pooled) return cudaErrorInvalidValue;
+  (pooled ? memory.pooled : memory.plain) -= a.bytes;
   --memory.blocks;
   free(raw);
   return cudaSuccess;
 }
 
+cudaError_t cudaMalloc(void **p, size_t bytes) {
+  return take(p, bytes, false);
+}
+cudaError_t cudaFree(void *p) {
+  return give(p, false);
+}
 cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t) {
-  return cudaMalloc(p, bytes);
+  return take(p, bytes, true);
 }
 cudaError_t cudaFreeAsync(void *p, cudaStream_t) {
-  return cudaFree(p);
+  return give(p, true);
+}
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int) {
+  *pool = &the_pool;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *) {
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr what, void *value) {
+  *(uint64_t *)value = what == cudaMemPoolAttrReservedMemCurrent ? memory.reserved : memory.pooled;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t keep) {
+  const size_t least = memory.pooled > keep ? memory.pooled : keep;
+  if (memory.reserved > least) memory.reserved = least;
+  return cudaSuccess;
 }
 cudaError_t cudaMallocHost(void **p, size_t bytes) {
   *p = malloc(bytes);
-  return *p == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+  if (*p == nullptr) return cudaErrorMemoryAllocation;
+  memset(*p, 0xff, bytes);
+  ++memory.host_blocks;
+  return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void *p) {
+  memory.host_blocks -= p != nullptr;
   free(p);
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total) {
   *total = memory.limit == SIZE_MAX ? (size_t)64 << 30 : memory.limit;
-  *available = *total > memory.used ? *total - memory.used : 0;
+  const size_t held = memory.plain + memory.reserved;
+  *available = *total > held ? *total - held : 0;
   return cudaSuccess;
 }
 
@@ -234,7 +285,16 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) {
 /* --- control --- */
 
 void emulate_memory_limit(size_t bytes) {
+  cudaMemPoolTrimTo(&the_pool, 0);
   memory.limit = bytes;
+}
+size_t emulate_memory_peak(void) {
+  const size_t peak = memory.peak;
+  memory.peak = memory.plain + memory.pooled;
+  return peak;
+}
+size_t emulate_host_blocks(void) {
+  return memory.host_blocks;
 }
 size_t emulate_allocations(void) {
   return memory.blocks;

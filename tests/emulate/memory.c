@@ -1,0 +1,235 @@
+/* Memory of the CUDA backend on a device whose size a test pretends: what counts as free, what is
+ * tried before memory runs out, whether the plan covers a run, and where held versions live. */
+#include "emulate_control.h"
+#include "llm/model_internal.h"
+#include "llm/need.h"
+#include "tests/llm_learner_fixture.h"
+#include "tests/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static backend *device(void) {
+  backend *b;
+  gl_error err = {.status = GL_OK};
+  CU_ASSERT_EQUAL_FATAL(backend_new(&b, BACKEND_CUDA, NUMBER_F32, 0, &err), GL_OK);
+  return b;
+}
+
+static size_t in_use(backend *b) {
+  size_t total, available;
+  b->ops->memory(b, &total, &available);
+  return total - available;
+}
+
+/* --- accounting --- */
+
+static void released_memory_counts_as_free(void) {
+  backend *b = device();
+  const size_t before = in_use(b), size = (size_t)3 << 20;
+  void *memory = b->ops->allocate(b, size);
+  CU_ASSERT_EQUAL(in_use(b), before + size);
+  b->ops->release(b, memory);
+  CU_ASSERT_EQUAL(in_use(b), before);
+  backend_free(b);
+}
+
+enum { ROWS = 4, WIDTH = 2000 };
+
+/* Scratch of ROWS * WIDTH numbers. */
+static void take_scratch(backend *b, float *x[5]) {
+  b->ops->norm_backward(b, x[0], x[1], x[2], x[3], x[4], x[1], ROWS, WIDTH);
+}
+
+static void arrays(backend *b, float *x[5]) {
+  for (int i = 0; i < 5; ++i) x[i] = b->ops->allocate(b, ROWS * WIDTH * sizeof *x[i]);
+}
+
+/* The pool keeps what scratch memory, which is not of the pool, then lacks. */
+static void memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out(void) {
+  backend *b = device();
+  gl_error err = {.status = GL_OK};
+  float *x[5];
+  arrays(b, x);
+  emulate_memory_limit(in_use(b) + ((size_t)64 << 10));
+  b->ops->release(b, b->ops->allocate(b, (size_t)48 << 10));
+  take_scratch(b, x); /* 31 KiB and an eighth */
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  for (int i = 0; i < 5; ++i) b->ops->release(b, x[i]);
+  backend_free(b);
+  emulate_memory_limit(SIZE_MAX);
+}
+
+static void scratch_that_no_graph_needs_is_released(void) {
+  backend *b = device();
+  gl_error err = {.status = GL_OK};
+  float *x[5];
+  arrays(b, x);
+  b->ops->norm_backward(b, x[0], x[1], x[2], x[3], x[4], x[1], 1, 8);
+  b->ops->graph_begin(b);
+  b->ops->norm_backward(b, x[0], x[1], x[2], x[3], x[4], x[1], 1, 8);
+  backend_graph *g = b->ops->graph_end(b);
+  const size_t before = emulate_allocations();
+  take_scratch(b, x);
+  CU_ASSERT_EQUAL(emulate_allocations(), before + 1); /* the graph's stays */
+  b->ops->graph_free(b, g);
+  CU_ASSERT_EQUAL(emulate_allocations(), before);
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  for (int i = 0; i < 5; ++i) b->ops->release(b, x[i]);
+  backend_free(b);
+}
+
+static void pinned_memory_is_used_again(void) {
+  const size_t before = emulate_host_blocks();
+  backend *b = device();
+  const size_t start = emulate_host_blocks();
+  void *first = b->ops->allocate_aside(b, 1000);
+  b->ops->release_aside(b, first);
+  CU_ASSERT_PTR_EQUAL(b->ops->allocate_aside(b, 1000), first);
+  void *second = b->ops->allocate_aside(b, 1000);
+  CU_ASSERT_PTR_NOT_EQUAL(second, first);
+  b->ops->release_aside(b, first);
+  CU_ASSERT_EQUAL(emulate_host_blocks(), start + 2);
+  void *larger = b->ops->allocate_aside(b, 2000); /* the spare one of another size goes */
+  CU_ASSERT_EQUAL(emulate_host_blocks(), start + 2);
+  b->ops->release_aside(b, larger);
+  b->ops->release_aside(b, second);
+  b->ops->release_aside(b, NULL);
+  backend_free(b);
+  CU_ASSERT_EQUAL(emulate_host_blocks(), before);
+}
+
+static void pinned_memory_that_no_host_has_is_refused(void) {
+  backend *b = device();
+  gl_error err = {.status = GL_OK};
+  CU_ASSERT_PTR_NULL(b->ops->allocate_aside(b, (size_t)1 << 55));
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_ENOMEM);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "host memory"));
+  backend_free(b);
+}
+
+/* --- the plan and the versions of a run --- */
+
+#define RUN(dtype)                                                                                 \
+  "world: {kind: llm, backend: cuda, dtype: " dtype ", micro_batch: 64, model: {layers: 1, "       \
+  "hidden: 16, heads: 2, context: 24}, task: {kind: sorting, length: 3, values: 4}, eval: "        \
+  "{prompts: 8}}\noptimizer: {lr: 0.05}\nalgorithm: {base: gepo, ref_kl_coef: 0.1}\n"              \
+  "train: {groups: 2, group_size: 3, updates: 9}"
+static const char *const runs[] = {RUN("float32"), RUN("bfloat16")};
+
+static void the_plan_covers_what_a_run_takes(void) {
+  for (size_t i = 0; i < 2; ++i) {
+    backend *other = device(); /* measures; its own memory is none */
+    const size_t before = in_use(other);
+    double metrics[METRIC_COUNT];
+    emulate_memory_peak();
+    llm_fixture f = llm_open(runs[i], 5);
+    llm_need need;
+    gl_error err = {0};
+    CU_ASSERT(llm_need_of(&need, &f.llm->spec, f.llm->backend, 6, 1, 1, &err) == GL_OK);
+    llm_train(&f, 0, 2, metrics);
+    llm_score(&f);
+    const size_t peak = emulate_memory_peak() - before;
+    CU_ASSERT(peak <= need.total);
+    CU_ASSERT(peak > need.total - need.activations - need.generation);
+    CU_ASSERT(need.one_version == need.reference);
+    CU_ASSERT(need.one_version == f.n * f.llm->backend->element);
+    llm_close(&f);
+    CU_ASSERT_EQUAL(in_use(other), before);
+    backend_free(other);
+  }
+}
+
+/* Leaves room for a step and for `halves` halves of a version. */
+static void leave_room(llm_fixture *f, size_t halves) {
+  const size_t step = f->llm->step_bytes - model_kept_bytes(f->llm->model);
+  emulate_memory_limit(in_use(f->llm->backend) + step +
+                       halves * model_values_bytes(f->llm->model) / 2);
+}
+
+static void hold(llm_fixture *f) {
+  gl_error err = {0};
+  CU_ASSERT(f->learner.ops->hold(f->llm, &err) == GL_OK);
+}
+
+static int is_aside(const llm_fixture *f, size_t i) {
+  return model_values_are_aside(f->llm->held[i].values);
+}
+
+/* Whether both learners draw the same with versions 0, 1 and 2. */
+static int draw_the_same(llm_fixture *a, llm_fixture *b) {
+  int same = 1;
+  for (int64_t v = 0; v < 3; ++v) {
+    batch of_a = {0}, of_b = {0};
+    llm_draw_part(a, 40, v, 0, 1, &of_a);
+    llm_draw_part(b, 40, v, 0, 1, &of_b);
+    same = same && llm_same_batch(&of_a, &of_b);
+    batch_fini(&of_a);
+    batch_fini(&of_b);
+  }
+  return same;
+}
+
+/* The state of one learner into the other. */
+static void carry_over(llm_fixture *from, llm_fixture *to) {
+  char *bytes = NULL;
+  size_t size = 0;
+  gl_error err = {0};
+  FILE *f = open_memstream(&bytes, &size);
+  CU_ASSERT(from->learner.ops->save(from->llm, f, &err) == GL_OK);
+  fclose(f);
+  f = fmemopen(bytes, size, "rb");
+  CU_ASSERT(to->learner.ops->load(to->llm, f, &err) == GL_OK);
+  fclose(f);
+  free(bytes);
+}
+
+/* One learner has room for everything, the other for one version and a half beside a step. */
+static void compare_places(const char *text) {
+  double metrics[METRIC_COUNT];
+  llm_fixture roomy = llm_open(text, 5), small = llm_open(text, 5), later = llm_open(text, 5);
+  llm_fixture *both[] = {&roomy, &small};
+  leave_room(&small, 3);
+  for (uint64_t u = 0; u < 3; ++u) {
+    hold(&small);
+    llm_train(&small, u, u + 1, metrics);
+  }
+  CU_ASSERT(!is_aside(&small, 0) && is_aside(&small, 1) && is_aside(&small, 2));
+  emulate_memory_limit(SIZE_MAX);
+  for (uint64_t u = 0; u < 3; ++u) {
+    hold(&roomy);
+    llm_train(&roomy, u, u + 1, metrics);
+  }
+  CU_ASSERT(!is_aside(&roomy, 0) && !is_aside(&roomy, 1) && !is_aside(&roomy, 2));
+  CU_ASSERT(draw_the_same(&roomy, &small));
+  carry_over(&small, &later);
+  CU_ASSERT(draw_the_same(&small, &later));
+  /* Where the gradient was does not show in the next step. */
+  for (size_t i = 0; i < 2; ++i) llm_train(both[i], 3, 4, metrics);
+  double *a = llm_theta(&roomy), *b = llm_theta(&small);
+  CU_ASSERT(memcmp(a, b, roomy.n * sizeof *a) == 0);
+  free(a);
+  free(b);
+  small.learner.ops->release(small.llm, 0);
+  leave_room(&small, 3);
+  hold(&small); /* there is room again */
+  CU_ASSERT(!is_aside(&small, 2));
+  small.learner.ops->release(small.llm, 1); /* one that is aside */
+  emulate_memory_limit(SIZE_MAX);
+  llm_close(&roomy);
+  llm_close(&small);
+  llm_close(&later);
+}
+
+static void held_versions_draw_the_same_wherever_they_are(void) {
+  const size_t blocks = emulate_allocations(), host = emulate_host_blocks();
+  for (size_t i = 0; i < 2; ++i) compare_places(runs[i]);
+  CU_ASSERT_EQUAL(emulate_allocations(), blocks);
+  CU_ASSERT_EQUAL(emulate_host_blocks(), host);
+}
+
+SUITE(emulated_memory, "llm: emulated cuda memory", TEST(released_memory_counts_as_free),
+      TEST(memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out),
+      TEST(scratch_that_no_graph_needs_is_released), TEST(pinned_memory_is_used_again),
+      TEST(pinned_memory_that_no_host_has_is_refused), TEST(the_plan_covers_what_a_run_takes),
+      TEST(held_versions_draw_the_same_wherever_they_are));
