@@ -8,7 +8,7 @@
 # OPT (default -O3), PREFIX and DESTDIR for install, SUITE (only tests whose suite name contains it),
 # CUDA (0: without, even where nvcc is found), EMULATE (0: no kernels on the host in make check),
 # V (1: show every command),
-# STUDY (of make figures and make paper; default the demo's).
+# STUDY (of make figures and make paper; default the demo's), PYTHON (of the peers of make bench-gpu).
 
 BUILD    ?= build
 Q        := $(if $(V),,@)
@@ -18,6 +18,7 @@ ARCH     ?=
 SANITIZE ?=
 SUITE    ?=
 STUDY    ?= $(BUILD)/demo.db
+PYTHON   ?= python3
 
 WARN     := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 CPPFLAGS += -I. -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -DGEPOLAB_VERSION='"$(VERSION)"'
@@ -50,7 +51,7 @@ EMBED    := $(BUILD)/gen/resources.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
-.PHONY: all check demo figures paper bench deps install uninstall sanitize sanitize-address sanitize-thread valgrind fuzz clean format help force
+.PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread valgrind fuzz clean format help force
 all: $(BUILD)/gepolab
 
 help:
@@ -247,6 +248,10 @@ paper: $(BUILD)/gepolab
 
 bench: $(BUILD)/gepolab
 	$(BUILD)/gepolab bench
+
+# The transformer on a GPU, next to PyTorch. BENCH_GPU: options of `gepolab bench gpu`.
+bench-gpu: $(BUILD)/gepolab
+	GEPOLAB_PYTHON=$(PYTHON) $(BUILD)/gepolab bench gpu $(BENCH_GPU)
 
 install: $(BUILD)/gepolab
 	install -D -m 755 $(BUILD)/gepolab $(DESTDIR)$(PREFIX)/bin/gepolab

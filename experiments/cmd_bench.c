@@ -1,4 +1,5 @@
 /* gepolab bench: how fast the parts are, next to what was aimed at. */
+#include "experiments/cmd_bench.h"
 #include "experiments/args.h"
 #include "experiments/bench.h"
 #include "experiments/command.h"
@@ -6,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 void bench_add(bench_result *r, const char *key, double value, double aim, const char *what) {
   if (r->n == BENCH_MAX_NUMBERS) return;
@@ -52,6 +54,8 @@ static gl_status measure(bench_result *r, const char *only, size_t customers, gl
 }
 
 static gl_status run_bench(const command *self, int argc, char **argv, gl_error *err) {
+  if (argc > 1 && strcmp(argv[1], "gpu") == 0)
+    return command_bench_gpu.run(&command_bench_gpu, argc - 1, argv + 1, err);
   int json = 0;
   size_t thousands = 20000;
   const args_option options[] = {{"thousands", 'n', ARGS_COUNT, "N",
@@ -71,12 +75,14 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
 
 const command command_bench = {
     .name = "bench",
-    .arguments = "[des | policy | lab | sweep | llm]",
+    .arguments = "[des | policy | lab | sweep | llm | gpu]",
     .summary = "how fast the parts are on this machine",
-    .about = "des: an M/M/1 queue and a star of 10,000 samplers on the event queue; policy: the\n"
-             "coefficients of several rows; lab: exact enumeration, and Monte Carlo next to NumPy; "
-             "sweep: cells per second of delay_sweep with one worker\n"
-             "and with two; llm: training and generation of small transformers on all cores, next\n"
-             "to PyTorch. Run it on an idle machine.",
+    .about =
+        "des: an M/M/1 queue and a star of 10,000 samplers on the event queue; policy: the\n"
+        "coefficients of several rows; lab: exact enumeration, and Monte Carlo next to NumPy; "
+        "sweep: cells per second of delay_sweep with one worker\n"
+        "and with two; llm: training and generation of small transformers on all cores, next\n"
+        "to PyTorch; gpu: the transformer on a GPU (`gepolab bench gpu --help`), in none of the\n"
+        "others. Run it on an idle machine.",
     .examples = "  gepolab bench\n  gepolab bench des --json",
     .run = run_bench};
