@@ -70,12 +70,18 @@ typedef struct learner_setup {
   size_t group_size, n_groups;
   size_t minibatches, epochs;
   uint64_t updates; /* how many learner steps the run will make, for decay schedules */
-  size_t threads;   /* to compute with; 0: all cores this process may use. Results never depend on
-                       it */
+  /* Where the recipe says the numbers above and the algorithm, for the places of complaints; NULL:
+   * it does not. */
+  const cfg_node *train, *algorithm_at;
+  size_t threads; /* to compute with; 0: all cores this process may use. Results never depend on
+                     it */
   /* A folder where a learner may keep what it would otherwise compute again in the next run, and
    * the name of this build of the program, for what it keeps; NULL: nothing is kept. */
   const char *cache, *code;
 } learner_setup;
+
+/* GL_EINPUT at its place for a batch that cannot be divided as the setup says. */
+gl_status learner_setup_check(const learner_setup *setup, gl_error *err);
 
 static inline void learner_fini(learner *l) {
   if (l->ops != NULL) l->ops->free(l->self);

@@ -161,7 +161,7 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   study one = {0};
   const study_grid no_axes = {.n_axes = 0};
   gl_status status = refuse_sweep(r, err);
-  if (status == GL_OK) status = recipe_check(r, err);
+  if (status == GL_OK) status = recipe_check(r, NULL, err);
   if (status == GL_OK) status = study_expand(&one, doc, &no_axes, NULL, 0, 0, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   study_fini(&one);

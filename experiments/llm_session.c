@@ -107,8 +107,8 @@ static gl_status load_folder(llm_session *s, const args *a, int without_task, gl
  */
 
 static gl_status must_be_llm(const recipe *r, gl_error *err) {
+  if (recipe_is_llm(r)) return GL_OK;
   const cfg_node *kind = r->world != NULL ? cfg_find(r->world, "kind") : NULL;
-  if (kind != NULL && llm_is_kind(cfg_text(kind))) return GL_OK;
   return cfg_fail(kind != NULL ? kind : r->root, err,
                   "recipe '%s' has no transformer to work on: `gepolab llm` needs world: {kind: "
                   "llm, …}",

@@ -156,21 +156,21 @@ gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
   out->cluster = section(&r, "cluster");
   out->sweep = section(&r, "sweep");
   out->tune = section(&r, "tune");
-  const cfg_node *train = section(&r, "train");
+  out->train = section(&r, "train");
   const cfg_node *checkpoint = section(&r, "checkpoint");
-  const cfg_node *algorithm = section(&r, "algorithm");
+  out->algorithm_at = section(&r, "algorithm");
   gl_status status = cfg_end(&r);
   const struct {
     const char *key;
     const cfg_node *node;
   } maps[] = {{"world", out->world}, {"optimizer", out->optimizer}, {"sampling", out->sampling},
-              {"train", train},      {"cluster", out->cluster},     {"sweep", out->sweep},
+              {"train", out->train}, {"cluster", out->cluster},     {"sweep", out->sweep},
               {"tune", out->tune},   {"checkpoint", checkpoint}};
   for (size_t i = 0; i < sizeof maps / sizeof maps[0] && status == GL_OK; ++i)
     status = must_be_map(maps[i].node, maps[i].key, err);
-  if (status == GL_OK) status = read_train(out, train, err);
+  if (status == GL_OK) status = read_train(out, out->train, err);
   if (status == GL_OK) status = read_checkpoint(out, checkpoint, err);
-  if (status == GL_OK) status = read_algorithm(out, algorithm, err);
+  if (status == GL_OK) status = read_algorithm(out, out->algorithm_at, err);
   return status;
 }
 
@@ -189,9 +189,16 @@ static gl_status find_kind(const recipe *r, const char **kind, gl_error *err) {
                   *kind, cfg_hint(*kind, kinds, 3, hint));
 }
 
+int recipe_is_llm(const recipe *r) {
+  const cfg_node *kind = r->world != NULL ? cfg_find(r->world, "kind") : NULL;
+  return kind != NULL && llm_is_kind(cfg_text(kind));
+}
+
 learner_setup recipe_setup(const recipe *r, const cache_place *place) {
   return (learner_setup){.seed = r->seed,
                          .algorithm = &r->algorithm,
+                         .algorithm_at = r->algorithm_at,
+                         .train = r->train,
                          .world = r->world,
                          .optimizer = r->optimizer,
                          .sampling = r->sampling,
@@ -214,21 +221,81 @@ gl_status recipe_learner(learner *out, const recipe *r, gl_error *err) {
   return llm_is_kind(kind) ? llm_learner_new(out, &setup, err) : toy_learner_new(out, &setup, err);
 }
 
+/* --- worlds that are known ----------------------------------------------------------------------
+ */
+
+void recipe_worlds_fini(recipe_worlds *w) {
+  free(w->key);
+  *w = (recipe_worlds){0};
+}
+
+static int is_known(const recipe_worlds *w, const char key[HASH_HEX_SIZE]) {
+  for (size_t i = w->n; i-- > 0;) /* neighbours in a sweep are mostly alike */
+    if (strcmp(w->key[i], key) == 0) return 1;
+  return 0;
+}
+
+static gl_status add_known(recipe_worlds *w, const char key[HASH_HEX_SIZE], gl_error *err) {
+  if (w->n == w->room) {
+    const size_t room = 2 * w->room + 8;
+    char(*larger)[HASH_HEX_SIZE] = realloc(w->key, room * sizeof *larger);
+    if (larger == NULL) return gl_fail_memory(err, "the worlds of a sweep");
+    w->key = larger;
+    w->room = room;
+  }
+  memcpy(w->key[w->n++], key, HASH_HEX_SIZE);
+  return GL_OK;
+}
+
+/* Names what of a recipe decides whether its world can be read and, where `sized`, what memory it
+ * takes. The seed is no part of it: it only draws from the task. */
+static gl_status world_key(const recipe *r, int sized, char key[HASH_HEX_SIZE], gl_error *err) {
+  char *world = cfg_canonical(r->world);
+  char *sampling = r->sampling != NULL ? cfg_canonical(r->sampling) : strdup("");
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = world != NULL && sampling != NULL ? open_memstream(&text, &size) : NULL;
+  if (to != NULL) {
+    fprintf(to, "%s\n%s\n", world, sampling);
+    if (sized) fprintf(to, "%zu %d", r->groups * r->group_size, r->algorithm.ref_kl_coef != 0);
+  }
+  const int whole = to != NULL && fclose(to) == 0;
+  if (whole) hash_hex(text, size, key);
+  free(text);
+  free(world);
+  free(sampling);
+  return whole ? GL_OK : gl_fail_memory(err, "a world's name");
+}
+
+/* --- checks -------------------------------------------------------------------------------------
+ */
+
+static gl_status check_llm(const learner_setup *setup, const recipe *r, recipe_worlds *known,
+                           gl_error *err) {
+  char key[HASH_HEX_SIZE];
+  if (known == NULL) return llm_check(setup, err);
+  gl_status status = world_key(r, 0, key, err);
+  if (status != GL_OK) return status;
+  if (is_known(known, key)) return llm_check_sections(setup, err);
+  status = llm_check(setup, err);
+  return status == GL_OK ? add_known(known, key, err) : status;
+}
+
 /* A toy learner is built to be checked; a transformer's sections are read. */
-static gl_status check_learner(const recipe *r, gl_error *err) {
+static gl_status check_learner(const recipe *r, recipe_worlds *known, gl_error *err) {
   const char *kind = NULL;
   cache_place place;
   gl_status status = find_kind(r, &kind, err);
   if (status != GL_OK) return status;
   const learner_setup setup = recipe_setup(r, cache_find(&place));
-  if (llm_is_kind(kind)) return llm_check(&setup, err);
+  if (llm_is_kind(kind)) return check_llm(&setup, r, known, err);
   learner l = {0};
   status = toy_learner_new(&l, &setup, err);
   learner_fini(&l);
   return status;
 }
 
-gl_status recipe_check(const recipe *r, gl_error *err) {
+gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err) {
   if (r->world == NULL)
     return cfg_fail(r->root, err,
                     "recipe '%s' has no world, so nothing can be learned; add `world: {kind: "
@@ -237,8 +304,18 @@ gl_status recipe_check(const recipe *r, gl_error *err) {
   cluster_spec *cluster = NULL;
   gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
   cluster_free(cluster);
-  if (status != GL_OK) return status;
-  return check_learner(r, err);
+  return status == GL_OK ? check_learner(r, known, err) : status;
+}
+
+gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *err) {
+  char key[HASH_HEX_SIZE];
+  cache_place place;
+  if (!recipe_is_llm(r)) return GL_OK;
+  gl_status status = world_key(r, 1, key, err);
+  if (status != GL_OK || is_known(known, key)) return status;
+  const learner_setup setup = recipe_setup(r, cache_find(&place));
+  status = llm_check_machine(&setup, err);
+  return status == GL_OK ? add_known(known, key, err) : status;
 }
 
 double recipe_lr(const recipe *r) {

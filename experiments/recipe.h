@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/learner.h"
 #include "core/policy_row.h"
 #include "experiments/cache.h"
@@ -28,6 +29,7 @@ typedef struct recipe {
   size_t steps, eval_every;
   const cfg_node *world; /* NULL in a recipe of the clock alone */
   const cfg_node *optimizer, *sampling, *cluster, *sweep, *tune;
+  const cfg_node *train, *algorithm_at; /* where it says what is read below; NULL: it does not */
   size_t groups, group_size, minibatches, epochs;
   policy_row algorithm;
   int wants_checkpoints; /* there is a `checkpoint` section; it changes no result and is no part of
@@ -45,9 +47,24 @@ gl_status recipe_load(cfg_doc **out, const char *source, const char *const *over
 /* Reads the top-level keys; the doc must outlive *out. Every unknown key is an error. */
 gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err);
 
+/* Transformer worlds that recipes have been found to have: their tokenizers and data sets need not
+ * be read again for the next cell of a sweep. {0} to begin with. */
+typedef struct recipe_worlds {
+  char (*key)[HASH_HEX_SIZE]; /* [n] */
+  size_t n, room;
+} recipe_worlds;
+void recipe_worlds_fini(recipe_worlds *w);
+
 /* Builds what a run of it needs and throws it away: the world must be there and every section must
- * be right. Creates no file. */
-gl_status recipe_check(const recipe *r, gl_error *err);
+ * be right. Creates no file. `known` (NULL: none) is asked first, and told. */
+gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err);
+/* Whether this machine has the device and the memory that a transformer of the recipe, which must
+ * be right, needs; all others run anywhere. Opens the device, so no workers may be forked later.
+ * `known`: worlds that were asked for before; a recipe whose world and batch are there is fine. */
+gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *err);
+
+/* 1 if its world says to be a transformer's. */
+int recipe_is_llm(const recipe *r);
 
 /* What its learner is made from. */
 learner_setup recipe_setup(const recipe *r, const cache_place *place);

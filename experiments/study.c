@@ -106,15 +106,17 @@ static gl_status set_rate(cfg_doc *doc, recipe *r, const study_rate *rates, size
   return GL_OK;
 }
 
+/* check: what every room is asked about the cell, and worlds known to be right; NULL: nothing. */
 static gl_status fill_cell(study_cell *cell, cfg_doc *doc, const study_grid *grid,
-                           const study_rate *rates, size_t n_rates, int check, gl_error *err) {
+                           const study_rate *rates, size_t n_rates, recipe_worlds *check,
+                           gl_error *err) {
   size_t at[STUDY_MAX_AXES];
   cell_position(grid, cell->ordinal, at);
   recipe r;
   gl_status status = set_axes(doc, grid, at, err);
   if (status == GL_OK) status = recipe_read(&r, doc, err);
   if (status == GL_OK) status = set_rate(doc, &r, rates, n_rates, err);
-  if (status == GL_OK && check) status = recipe_check(&r, err);
+  if (status == GL_OK && check != NULL) status = recipe_check(&r, check, err);
   if (status != GL_OK) return status;
   cell->recipe = cfg_canonical(cfg_root(doc));
   cell->axes = axes_text(grid, at);
@@ -125,6 +127,7 @@ static gl_status fill_cell(study_cell *cell, cfg_doc *doc, const study_grid *gri
   hash_hex(cell->recipe, strlen(cell->recipe), cell->key);
   snprintf(cell->algorithm, sizeof cell->algorithm, "%s", r.algorithm.name);
   cell->seed = r.seed;
+  cell->is_llm = recipe_is_llm(&r);
   cell->lr = recipe_lr(&r);
   return GL_OK;
 }
@@ -190,6 +193,7 @@ gl_status study_expand(study *out, const cfg_doc *doc, const study_grid *grid,
                        const study_rate *rates, size_t n_rates, int check, gl_error *err) {
   *out = (study){0};
   cfg_doc *base = NULL;
+  recipe_worlds known = {0};
   size_t n = 0;
   gl_status status = count_cells(grid, &n, err);
   if (status == GL_OK && check) status = refuse_equal_names(grid, err);
@@ -203,10 +207,12 @@ gl_status study_expand(study *out, const cfg_doc *doc, const study_grid *grid,
     out->n_cells = i + 1;
     out->cells[i].ordinal = i;
     status = cfg_copy(&one, base, err);
-    if (status == GL_OK) status = fill_cell(&out->cells[i], one, grid, rates, n_rates, check, err);
+    if (status == GL_OK)
+      status = fill_cell(&out->cells[i], one, grid, rates, n_rates, check ? &known : NULL, err);
     cfg_free(one);
   }
   cfg_free(base);
+  recipe_worlds_fini(&known);
   if (status == GL_OK && check) status = refuse_equal_cells(out, grid->axes[0].values, err);
   if (status != GL_OK) study_fini(out);
   return status;

@@ -29,6 +29,7 @@ typedef struct study_cell {
   char *axes;   /* canonical JSON of what is swept besides algorithm and seed; owned */
   char algorithm[64];
   uint64_t seed;
+  int is_llm;     /* its world is a transformer's */
   double lr;      /* NaN: the learner's default */
   size_t ordinal; /* position in the grid */
 } study_cell;

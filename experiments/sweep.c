@@ -3,6 +3,7 @@
 #include "core/store_scores.h"
 #include "experiments/checkpoint_folder.h"
 #include "experiments/executor.h"
+#include "experiments/machine.h"
 #include "experiments/recipe.h"
 #include "experiments/seconds.h"
 #include "experiments/train.h"
@@ -22,7 +23,8 @@ typedef struct sweep {
   recipe base;
   study_grid grid, tuning_grid; /* tuning_grid.n_axes 0: no tuning */
   study tuning, cells;
-  double *score; /* [tuning.n_cells] -INFINITY: not known yet */
+  double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
+  int machine_fits; /* asked already, of all cells */
   store *store;
   sweep_report *report;
   gl_error *err;
@@ -203,6 +205,9 @@ static gl_status keep_run(void *self, size_t job, const outcome *o, gl_error *er
 static gl_status run_phase(phase *p, const char *what,
                            gl_status (*done)(void *, size_t, const outcome *, gl_error *)) {
   if (p->n_jobs == 0) return GL_OK;
+  gl_status status =
+      p->sweep->machine_fits ? GL_OK : machine_check(p->cells, p->jobs, p->n_jobs, p->sweep->err);
+  if (status != GL_OK) return status;
   p->bar = progress_new(what, "runs", p->n_jobs, p->sweep->options->progress);
   executor_plan plan = {.n_jobs = p->n_jobs,
                         .workers = p->sweep->options->workers,
@@ -210,7 +215,7 @@ static gl_status run_phase(phase *p, const char *what,
                         .done = done,
                         .lets_finish_step = keeps_checkpoints(p->sweep),
                         .self = p};
-  gl_status status = executor_run(&plan, p->sweep->err);
+  status = executor_run(&plan, p->sweep->err);
   progress_free(p->bar);
   return status;
 }
@@ -296,6 +301,16 @@ static gl_status check(sweep *s) {
   return status;
 }
 
+/* A study that is begun may have no cell left that needs this machine: its phases ask for those
+ * that are left. A new one is asked for here, before there is a file. */
+static gl_status check_machine(sweep *s, const char *path) {
+  if (access(path, F_OK) == 0) return GL_OK;
+  gl_status status = machine_check(&s->cells, NULL, s->cells.n_cells, s->err);
+  if (status == GL_OK) status = machine_check(&s->tuning, NULL, s->tuning.n_cells, s->err);
+  s->machine_fits = status == GL_OK;
+  return status;
+}
+
 gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
                     gl_error *err) {
   *out = (sweep_report){0};
@@ -305,6 +320,8 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   if (status == GL_OK)
     status =
         shards_path(path, sizeof path, options->file, &options->shards, options->shards.index, err);
+  if (status == GL_OK) status = check_machine(&s, path);
+  status = shards_share(&options->shards, NULL, 0, status);
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
   /* From here on all ranks of an MPI job go on together or stop together. */
   status = shards_share(&options->shards, NULL, 0, status);

@@ -33,9 +33,10 @@ typedef struct sweep_report {
   char failure[256]; /* reason of the first failed cell */
 } sweep_report;
 
-/* Reads the sweep and every one of its cells, and only then opens the file and runs what is not in
- * it yet. A failed cell is counted and stored as such and tried again by the next call. Release
- * *out with sweep_report_fini() in any case. */
+/* Reads the sweep and every one of its cells, asks whether this machine has the device and the
+ * memory that each needs, and only then opens the file and runs what is not in it yet. A failed
+ * cell is counted and stored as such and tried again by the next call. Release *out with
+ * sweep_report_fini() in any case. */
 gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
                     gl_error *err);
 void sweep_report_fini(sweep_report *r);

@@ -115,7 +115,7 @@ static int last_number(answer_span text, answer_span *out) {
 
 int answer_find(const char *text, size_t size, answer_pattern pattern, const char **found,
                 size_t *n) {
-  answer_span out, all = {text, size};
+  answer_span out = {text, 0}, all = {text, size};
   if (!last_box(all, &out) && (pattern != ANSWER_LAST_NUMBER || !last_number(all, &out))) return 0;
   *found = out.at;
   *n = out.n;

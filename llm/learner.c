@@ -162,22 +162,19 @@ static void learner_free(void *self) {
   free(l);
 }
 
+/* What can be told of a setup without its world. */
 static gl_status check_setup(const learner_setup *s, gl_error *err) {
+  optimizer_spec optimizer;
   const policy_row *row = s->algorithm;
-  if (s->minibatches < 1 || s->epochs < 1 || s->n_groups < 1 || s->group_size < 1)
-    return gl_fail(err, GL_EINPUT,
-                   "train.groups, group_size, minibatches and epochs must each be 1 or more");
-  if (s->minibatches > s->n_groups)
-    return gl_fail(err, GL_EINPUT,
-                   "train.minibatches is %zu, but a batch has only %zu groups to split; use fewer "
-                   "minibatches or more groups",
-                   s->minibatches, s->n_groups);
-  if (row->ratio == RATIO_GROUP_EXPECTATION && row->denominator == DENOMINATOR_EXACT)
-    return gl_fail(err, GL_EINPUT,
-                   "algorithm %s: denominator: exact sums over all responses, which a transformer "
-                   "has too many of; use self_normalised or mean, or a bandit or sequence world",
-                   row->name);
-  return GL_OK;
+  gl_status status = learner_setup_check(s, err);
+  if (status == GL_OK) status = optimizer_parse(&optimizer, s->optimizer, default_lr, err);
+  if (status != GL_OK) return status;
+  if (row->ratio != RATIO_GROUP_EXPECTATION || row->denominator != DENOMINATOR_EXACT) return GL_OK;
+  const cfg_node *at = s->algorithm_at != NULL ? cfg_find(s->algorithm_at, "denominator") : NULL;
+  return cfg_fail(at != NULL ? at : s->algorithm_at, err,
+                  "algorithm %s: denominator: exact sums over all responses, which a transformer "
+                  "has too many of; use self_normalised or mean, or a bandit or sequence world",
+                  row->name);
 }
 
 /* Everything of a setup but the model itself. */
@@ -206,6 +203,11 @@ static gl_status check_memory(llm_learner *l, const learner_setup *setup, gl_err
                                  1, wants_reference(l), err);
   l->step_bytes = llm_need_of_step(&need);
   return status == GL_OK ? llm_need_check(&need, &l->spec, l->backend, err) : status;
+}
+
+static gl_status take_backend(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  gl_status status = backend_new(&l->backend, l->spec.backend, l->spec.dtype, setup->threads, err);
+  return status == GL_OK ? check_memory(l, setup, err) : status;
 }
 
 /* Parameters before the first update, and the reference policy. A reference from a folder passes
@@ -238,9 +240,7 @@ static gl_status take_held_out(llm_learner *l, gl_error *err) {
 static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err) {
   gl_status status = read_setup(l, setup, err);
   if (status == GL_OK) status = take_held_out(l, err);
-  if (status == GL_OK)
-    status = backend_new(&l->backend, l->spec.backend, l->spec.dtype, setup->threads, err);
-  if (status == GL_OK) status = check_memory(l, setup, err);
+  if (status == GL_OK) status = take_backend(l, setup, err);
   if (status == GL_OK)
     status = model_new(&l->model, &l->spec.model, l->backend, l->spec.recompute, err);
   if (status == GL_OK) {
@@ -288,12 +288,27 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
   return GL_OK;
 }
 
-gl_status llm_check(const learner_setup *setup, gl_error *err) {
+gl_status llm_check_sections(const learner_setup *setup, gl_error *err) {
+  return check_setup(setup, err);
+}
+
+static gl_status check_with(const learner_setup *setup,
+                            gl_status (*more)(llm_learner *, const learner_setup *, gl_error *),
+                            gl_error *err) {
   llm_learner *l = calloc(1, sizeof *l);
   if (l == NULL) return gl_fail_memory(err, "a learner");
   gl_status status = read_setup(l, setup, err);
+  if (status == GL_OK && more != NULL) status = more(l, setup, err);
   learner_free(l);
   return status;
+}
+
+gl_status llm_check(const learner_setup *setup, gl_error *err) {
+  return check_with(setup, NULL, err);
+}
+
+gl_status llm_check_machine(const learner_setup *setup, gl_error *err) {
+  return check_with(setup, take_backend, err);
 }
 
 int llm_is_kind(const char *kind) {

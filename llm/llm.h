@@ -34,8 +34,15 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
                                   gl_error *err);
 /* The model inside a learner made by these; borrowed. */
 model *llm_learner_model(const learner *l);
-/* Everything llm_learner_new would refuse, without warming up or allocating the model. */
+/* Everything llm_learner_new would refuse of a recipe, wherever it runs, without allocating the
+ * model or warming up. Reads config.json, tokenizer and data set. */
 gl_status llm_check(const learner_setup *setup, gl_error *err);
+/* The part of llm_check() that has nothing to do with the world: optimizer, train and algorithm. */
+gl_status llm_check_sections(const learner_setup *setup, gl_error *err);
+/* llm_check(), and what of it this machine cannot do: a device that is not there, a model that
+ * needs more memory than is free. Opens the device; a process that did so must not fork workers
+ * that use it too. */
+gl_status llm_check_machine(const learner_setup *setup, gl_error *err);
 
 /* The transformer as a policy over all responses of up to max_tokens tokens, in double precision,
  * for the exact laboratory. */

@@ -131,18 +131,6 @@ static void set_reference(toy_learner *l) {
       l->logref[e] = -log((double)w->tree.vocabulary);
 }
 
-static gl_status check_setup(const learner_setup *s, gl_error *err) {
-  if (s->minibatches < 1 || s->epochs < 1 || s->n_groups < 1 || s->group_size < 1)
-    return gl_fail(err, GL_EINPUT,
-                   "train.groups, group_size, minibatches and epochs must each be 1 or more");
-  if (s->minibatches > s->n_groups)
-    return gl_fail(err, GL_EINPUT,
-                   "train.minibatches is %zu, but a batch has only %zu groups to split; use fewer "
-                   "minibatches or more groups",
-                   s->minibatches, s->n_groups);
-  return GL_OK;
-}
-
 gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *err) {
   static const learner_ops ops = {
       .kind = "toy",
@@ -156,7 +144,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
       .free = learner_free,
   };
   *out = (learner){0};
-  gl_status status = check_setup(setup, err);
+  gl_status status = learner_setup_check(setup, err);
   if (status != GL_OK) return status;
   toy_learner *l = calloc(1, sizeof *l);
   if (l == NULL) return gl_fail_memory(err, "a toy learner");
