@@ -253,6 +253,20 @@ bench: $(BUILD)/gepolab
 bench-gpu: $(BUILD)/gepolab
 	GEPOLAB_PYTHON=$(PYTHON) $(BUILD)/gepolab bench gpu $(BENCH_GPU)
 
+# What a machine with a GPU, but without our packages, needs: $(BUILD)/gpu-bundle/run.sh runs it there.
+# The machine's own C and C++ libraries and CUDA's are used, which must be as new as those here.
+BUNDLE   := $(BUILD)/gpu-bundle
+gpu-bundle: $(BUILD)/gepolab $(BUILD)/gepolab-tests
+	@rm -rf $(BUNDLE) && mkdir -p $(BUNDLE)/lib $(BUNDLE)/experiments $(BUNDLE)/recipes
+	@for f in gepolab gepolab-tests; do strip -o $(BUNDLE)/$$f $(BUILD)/$$f || exit 1; done
+	@ldd $(BUILD)/gepolab $(BUILD)/gepolab-tests | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | \
+	   grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so' | xargs -I{} cp -L {} $(BUNDLE)/lib/
+	@tar -C $(BUNDLE) -czf $(BUNDLE)/lib.tar.gz lib && rm -r $(BUNDLE)/lib
+	@cp experiments/bench_gpu.py $(BUNDLE)/experiments/
+	@cp experiments/recipes/llm_delay_sweep.yaml experiments/recipes/llm_quick.yaml $(BUNDLE)/recipes/
+	@cp experiments/gpu_bundle.sh $(BUNDLE)/run.sh
+	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$((size / 1024)) MiB"; test $$size -le 61440
+
 install: $(BUILD)/gepolab
 	install -D -m 755 $(BUILD)/gepolab $(DESTDIR)$(PREFIX)/bin/gepolab
 	install -D -m 644 experiments/gepolab.1 $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1

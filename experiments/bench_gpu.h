@@ -144,6 +144,7 @@ typedef struct gpu_report {
 } gpu_report;
 
 void gpu_report_print(const gpu_report *r);
-gl_status gpu_report_json(const gpu_report *r, gl_error *err);
+/* The same as JSON; NULL if memory is short. */
+struct cJSON *gpu_report_json(const gpu_report *r);
 
 #endif

@@ -9,12 +9,20 @@
 #include "llm/generate.h"
 #include "llm/learner_rows.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MICRO_BATCH = 16384, WARM_TOKENS = 32, MOST_STEPS = 3 };
 #define LONG_STEP_SECONDS 15.0
+
+/* A backend's operations, with a look at its memory after every allocation and before every
+ * release: whatever was in use at most, was in use at one of these moments or at the end of a
+ * phase, for what an operation takes for itself it keeps. */
+typedef struct watched_ops {
+  backend_ops ops; /* first: the backend's ops points here */
+  const backend_ops *real;
+  size_t least_free; /* bytes */
+} watched_ops;
 
 typedef struct phases {
   gpu_samples generate, score, update, total;
@@ -33,19 +41,54 @@ typedef struct step_job {
   double *reward, *logq, *logp, *coefficient, *slope;
   generate_result result;
   row_pack pack;
-  size_t least_free; /* bytes of backend memory, over all looks at it */
+  watched_ops watched;
+  double planned; /* bytes */
 } step_job;
+
+/* --- memory -------------------------------------------------------------------------------------
+ */
+
+static watched_ops *watched_of(const backend *b) {
+  return (watched_ops *)(uintptr_t)b->ops;
+}
+
+static void look_at_memory(backend *b) {
+  watched_ops *w = watched_of(b);
+  size_t total, available;
+  w->real->memory(b, &total, &available);
+  if (available < w->least_free) w->least_free = available;
+}
+
+static void *watched_allocate(backend *b, size_t bytes) {
+  void *memory = watched_of(b)->real->allocate(b, bytes);
+  look_at_memory(b);
+  return memory;
+}
+
+static void watched_release(backend *b, void *memory) {
+  look_at_memory(b);
+  watched_of(b)->real->release(b, memory);
+}
+
+static void watch(watched_ops *w, backend *b) {
+  *w = (watched_ops){.ops = *b->ops, .real = b->ops, .least_free = SIZE_MAX};
+  w->ops.allocate = watched_allocate;
+  w->ops.release = watched_release;
+  b->ops = &w->ops;
+}
 
 /* --- plan ---------------------------------------------------------------------------------------
  */
 
-/* Whether everything fits with what j says; a sixteenth of what is free is left to scratch. */
-static gl_status fits(const step_job *j, size_t available, int *fit, gl_error *err) {
+/* Whether everything fits with what j says; a part of what is free is left over, for allocations
+ * leave gaps. */
+static gl_status fits(step_job *j, size_t available, int *fit, gl_error *err) {
   memory_plan need;
   gl_status status =
       model_memory(&need, &j->shape->model, j->b, j->recompute, j->micro_batch, j->micro_batch,
                    j->slots, j->shape->prompt + j->shape->step_tokens, 0, err);
-  *fit = status == GL_OK && need.total <= available - available / 16;
+  j->planned = (double)need.total;
+  *fit = status == GL_OK && need.total <= available - available / 32;
   return status;
 }
 
@@ -55,7 +98,6 @@ static gl_status plan_step(step_job *j, gl_error *err) {
   const size_t whole = j->shape->prompt + j->shape->step_tokens;
   size_t total, available;
   j->b->ops->memory(j->b, &total, &available);
-  j->least_free = available;
   for (j->slots = j->responses; j->slots > 0; j->slots /= 2)
     for (j->recompute = 0; j->recompute <= 1; ++j->recompute) {
       const size_t most = MICRO_BATCH / whole;
@@ -68,12 +110,6 @@ static gl_status plan_step(step_job *j, gl_error *err) {
     }
   return gl_fail(err, GL_ENOMEM, "a step does not fit: %.1f of %.1f GiB are free",
                  (double)available * 0x1p-30, (double)total * 0x1p-30);
-}
-
-static void look_at_memory(step_job *j) {
-  size_t total, available;
-  j->b->ops->memory(j->b, &total, &available);
-  if (available < j->least_free) j->least_free = available;
 }
 
 /* --- phases -------------------------------------------------------------------------------------
@@ -167,13 +203,13 @@ static gl_status one_step(step_job *j, size_t tokens, phases *p, gl_error *err) 
   const double begun = seconds_now();
   gl_status status = draw(j, tokens, err);
   const double drawn = seconds_now();
-  look_at_memory(j);
+  look_at_memory(j->b);
   if (status == GL_OK) status = score(j, err);
   const double scored = seconds_now();
-  look_at_memory(j);
+  look_at_memory(j->b);
   if (status == GL_OK) status = update(j, err);
   const double updated = seconds_now();
-  look_at_memory(j);
+  look_at_memory(j->b);
   if (status != GL_OK) return status;
   add(&p->generate, drawn - begun);
   add(&p->score, scored - drawn);
@@ -231,8 +267,6 @@ static void release(step_job *j) {
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) free(all[i]);
 }
 
-/* Memory released inside this process stays with its pool, and scratch memory only grows: what is
- * in use after the last phase, the CUDA context included, is the most that ever was. */
 static void say(const step_job *j, const phases *p, FILE *to) {
   const char *name = j->shape->name;
   size_t total, available;
@@ -243,10 +277,15 @@ static void say(const step_job *j, const phases *p, FILE *to) {
   gpu_say(to, name, "step.update", &p->update, 0);
   gpu_say(to, name, "step.total", &p->total, 0);
   if (j->b->kind == BACKEND_CUDA)
-    gpu_say_number(to, name, "step.peak", (double)(total - j->least_free) * 0x1p-30);
-  snprintf(plan, sizeof plan, "%zu responses of %zu tokens, %zu slots, micro-batches of %zu%s",
-           j->responses, j->shape->step_tokens, j->slots, j->micro_batch,
-           j->recompute ? ", recomputed" : "");
+    gpu_say_number(to, name, "step.peak", (double)(total - j->watched.least_free) * 0x1p-30);
+  else
+    gpu_say_missing(to, name, "step.peak", "not measured on the CPU");
+  snprintf(
+      plan, sizeof plan,
+      "%zu responses of %zu tokens, %zu slots, micro-batches of %zu tokens%s; %.2f GiB planned "
+      "of %.1f",
+      j->responses, j->shape->step_tokens, j->slots, j->micro_batch,
+      j->recompute ? ", recomputed" : "", j->planned * 0x1p-30, (double)total * 0x1p-30);
   gpu_say_text(to, name, "step.plan", plan);
 }
 
@@ -255,6 +294,7 @@ gl_status gpu_step(const gpu_shape *s, backend *b, FILE *to, gl_error *err) {
       .kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip_grad_norm = 1};
   step_job j = {.shape = s, .b = b, .responses = s->step_groups * s->step_group_size};
   phases p = {.total = {.n = 0}};
+  watch(&j.watched, b);
   gl_status status = generate_result_init(&j.result, j.responses, s->step_tokens, err);
   if (status == GL_OK && !allocate(&j)) status = gl_fail_memory(err, "the benchmark's step");
   if (status == GL_OK) status = plan_step(&j, err);
@@ -269,5 +309,6 @@ gl_status gpu_step(const gpu_shape *s, backend *b, FILE *to, gl_error *err) {
   }
   if (status == GL_OK) say(&j, &p, to);
   release(&j);
+  b->ops = j.watched.real;
   return status;
 }

@@ -1,4 +1,5 @@
 /* gepolab bench gpu: the transformer on a GPU, next to PyTorch and to what the device allows. */
+#include "core/file.h"
 #include "experiments/args.h"
 #include "experiments/bench_gpu.h"
 #include "experiments/cmd_bench.h"
@@ -11,7 +12,7 @@
 enum { DEFAULT_SECONDS = 480, LEAST_PEER_SECONDS = 5 };
 
 typedef struct gpu_options {
-  const char *only, *shape, *device, *python, *peer_log;
+  const char *only, *shape, *device, *python, *peer_log, *output;
   int quick, json, no_peer;
   size_t seconds;
   gpu_shape shapes[GPU_MOST_SHAPES];
@@ -44,8 +45,10 @@ static gl_status measure_ours(const gpu_options *o, gpu_readings *r, const char 
   const gpu_reading *failed = gpu_find(r, "limit", "limits");
   if (status == GL_OK && failed != NULL && strstr(failed->missing, "no CUDA device") != NULL)
     *skipped = failed->missing;
+  else if (status == GL_OK && failed != NULL)
+    status = gl_fail(err, GL_EIO, "%s", failed->missing);
   r->silent = 0;
-  for (size_t i = 0; i < o->n_shapes && *skipped == NULL; ++i)
+  for (size_t i = 0; i < o->n_shapes && status == GL_OK && *skipped == NULL; ++i)
     for (gpu_part p = GPU_LIMITS + 1; p < GPU_N_PARTS && status == GL_OK; ++p)
       if (o->only == NULL || strcmp(o->only, gpu_part_names[p]) == 0)
         status = gpu_part_read(r, p, &o->shapes[i], o->kind, o->quick, err);
@@ -78,6 +81,31 @@ static gl_status print_skipped(const char *why, int json, gl_error *err) {
   return report_json(document, err);
 }
 
+static gl_status write_json(const char *path, const gpu_report *r, gl_error *err) {
+  file_writer w;
+  cJSON *document = gpu_report_json(r);
+  char *text = document != NULL ? cJSON_Print(document) : NULL;
+  cJSON_Delete(document);
+  if (text == NULL) return gl_fail_memory(err, "the JSON answer");
+  gl_status status = file_begin(&w, path, err);
+  if (status == GL_OK) {
+    fprintf(w.stream, "%s\n", text);
+    status = file_commit(&w, err);
+  }
+  free(text);
+  return status;
+}
+
+/* What was measured is printed even where it cannot be written. */
+static gl_status tell(const gpu_options *o, const gpu_report *r, gl_error *err) {
+  gl_status status = GL_OK;
+  if (o->json)
+    status = report_json(gpu_report_json(r), err);
+  else
+    gpu_report_print(r);
+  return status == GL_OK && o->output != NULL ? write_json(o->output, r, err) : status;
+}
+
 static gl_status bench(gpu_options *o, gl_error *err) {
   const double begun = seconds_now();
   char why[GPU_TEXT] = "";
@@ -98,10 +126,7 @@ static gl_status bench(gpu_options *o, gl_error *err) {
                                .peers = peers,
                                .no_peer = why,
                                .element = o->kind == BACKEND_CUDA ? 2 : 4};
-    if (status == GL_OK && o->json)
-      status = gpu_report_json(&report, err);
-    else if (status == GL_OK)
-      gpu_report_print(&report);
+    if (status == GL_OK) status = tell(o, &report, err);
   }
   free(ours);
   free(peers);
@@ -121,7 +146,8 @@ static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_er
       {"seconds", 0, ARGS_COUNT, "N", "peers start nothing after so long (480)", &o.seconds},
       {"no-peer", 0, ARGS_FLAG, NULL, "gepolab alone", &o.no_peer},
       {"peer-log", 0, ARGS_TEXT, "FILE", "what Python says on stderr", &o.peer_log},
-      {"json", 0, ARGS_FLAG, NULL, "every number as JSON", &o.json}};
+      {"json", 0, ARGS_FLAG, NULL, "every number as JSON", &o.json},
+      {"output", 'o', ARGS_TEXT, "FILE", "the same JSON in a file, beside the table", &o.output}};
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){0, 0, 0}, argc, argv, err);

@@ -95,8 +95,13 @@ static void limits_are_those_worked_out_by_hand(void) {
 }
 
 static void only_and_shape_choose_and_wrong_words_are_told(void) {
-  cli_result r = ALONE("bench", "gpu", "--device", "cpu", "--quick", "--only", "logp");
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "numbers.json");
+  cli_result r = ALONE("bench", "gpu", "--device", "cpu", "--quick", "--only", "logp", "-o", path);
   CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_EQUAL(cli_files_in(folder), 1);
+  cli_scratch_remove(folder);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "tiny.logp "));
   CU_ASSERT_PTR_NULL(strstr(r.out, "tiny.train"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "peer: not installed"));
