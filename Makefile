@@ -28,7 +28,7 @@ LDFLAGS  += $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 VERSION  := $(shell cat VERSION)
 
 PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev gnuplot-nox libcunit1-dev \
-            libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev libpcre2-dev libutf8proc-dev
+            libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev libxxhash-dev libpcre2-dev libutf8proc-dev
 
 # Libraries: asked for lazily, so that `make deps` works before they exist.
 PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson libpcre2-8 libutf8proc

@@ -1,27 +1,40 @@
 #define _GNU_SOURCE /* fopencookie */
 #include "experiments/checkpoint.h"
 
+#include "core/checksum.h"
 #include "core/hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHECKPOINT_FORMAT = 1 };
+/* 1 had sizes of rows in place of layout and build, and the checksum of core/hash.h. */
+enum { CHECKPOINT_FORMAT = 2, FORMAT_OF_HASH = 1 };
 static const char magic[8] = "GLrun\r\n\x1a";
 
 /* All of 8 bytes, so that it has no holes. */
 typedef struct head {
   char magic[8];
-  uint64_t format, step_size, eval_size;
+  uint64_t format, layout, build;
   uint64_t recipe_size, n_steps, n_evals, broken, begun, responses, n_batches;
   double wall_s;
   char code_version[CHECKPOINT_VERSION_SIZE];
 } head;
 
 typedef struct tail {
-  uint64_t size, hash; /* of all bytes before the tail */
+  uint64_t size, sum; /* of all bytes before the tail */
 } tail;
+
+/* What a row is: its metrics by name, in order, and sizes. */
+static uint64_t layout(void) {
+  const uint64_t sizes[] = {sizeof(step_row), sizeof(eval_row)};
+  uint64_t hash = hash_64(HASH_64_START, sizes, sizeof sizes);
+  for (int m = 0; m < METRIC_COUNT; ++m) {
+    const char *name = metric_about((metric)m)->name;
+    hash = hash_64(hash, name, strlen(name) + 1);
+  }
+  return hash;
+}
 
 void checkpoint_fini(checkpoint *c) {
   for (size_t i = 0; i < c->n_batches; ++i) batch_fini(&c->batches[i].drawn);
@@ -39,7 +52,8 @@ void checkpoint_fini(checkpoint *c) {
 
 typedef struct summing {
   FILE *to;
-  tail sum;
+  checksum sum;
+  uint64_t size;
   int reason;
 } summing;
 
@@ -50,8 +64,8 @@ static ssize_t sum_and_write(void *cookie, const char *bytes, size_t size) {
     if (s->reason == 0) s->reason = errno != 0 ? errno : EIO;
     return 0;
   }
-  s->sum.hash = hash_64(s->sum.hash, bytes, size);
-  s->sum.size += size;
+  checksum_add(&s->sum, bytes, size);
+  s->size += size;
   return (ssize_t)size;
 }
 
@@ -61,8 +75,8 @@ static void put(FILE *to, const void *data, size_t size, size_t n) {
 
 static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_error *err) {
   head h = {.format = CHECKPOINT_FORMAT,
-            .step_size = sizeof *c->steps,
-            .eval_size = sizeof *c->evals,
+            .layout = layout(),
+            .build = c->build,
             .recipe_size = strlen(c->recipe),
             .n_steps = c->n_steps,
             .n_evals = c->n_evals,
@@ -88,14 +102,16 @@ static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_
 
 gl_status checkpoint_write(const checkpoint *c, const learner *l, FILE *to, int *reason,
                            gl_error *err) {
-  summing s = {.to = to, .sum.hash = HASH_64_START};
+  summing s = {.to = to};
+  checksum_begin(&s.sum);
   *reason = 0;
   FILE *through = fopencookie(&s, "wb", (cookie_io_functions_t){.write = sum_and_write});
   if (through == NULL) return gl_fail_memory(err, "a checkpoint");
   gl_status status = write_body(c, l, through, err);
   int failed = ferror(through);
   failed = fclose(through) != 0 || failed;
-  if (status == GL_OK && !failed && fwrite(&s.sum, sizeof s.sum, 1, to) != 1) s.reason = errno;
+  const tail end = {s.size, checksum_of(&s.sum)};
+  if (status == GL_OK && !failed && fwrite(&end, sizeof end, 1, to) != 1) s.reason = errno;
   *reason = s.reason;
   if (status == GL_OK && (failed || s.reason != 0))
     status = gl_fail(err, GL_EIO, "cannot write a checkpoint: %s", strerror(s.reason));
@@ -105,28 +121,44 @@ gl_status checkpoint_write(const checkpoint *c, const learner *l, FILE *to, int 
 /* --- whole or not -------------------------------------------------------------------------------
  */
 
-gl_status checkpoint_verify(FILE *from, gl_error *err) {
-  tail sum = {.hash = HASH_64_START}, written;
+/* Sums `left` bytes from the stream, as files of that format do. Fewer where it ends early. */
+static tail sum_up(FILE *from, uint64_t left, uint64_t format) {
   char piece[65536];
+  checksum sum;
+  tail all = {.sum = HASH_64_START};
+  checksum_begin(&sum);
+  while (left > 0) {
+    size_t want = left < sizeof piece ? (size_t)left : sizeof piece;
+    size_t got = fread(piece, 1, want, from);
+    if (got == 0) break;
+    if (format == FORMAT_OF_HASH)
+      all.sum = hash_64(all.sum, piece, got);
+    else
+      checksum_add(&sum, piece, got);
+    all.size += got;
+    left -= got;
+  }
+  if (format != FORMAT_OF_HASH) all.sum = checksum_of(&sum);
+  return all;
+}
+
+gl_status checkpoint_verify(FILE *from, gl_error *err) {
+  head h;
+  tail written;
   off_t end = fseeko(from, 0, SEEK_END) == 0 ? ftello(from) : -1;
   rewind(from);
   if (end < 0) return gl_fail(err, GL_EIO, "cannot be read: %s", strerror(errno));
   if ((uint64_t)end < sizeof(head) + sizeof(tail))
     return gl_fail(err, GL_EINPUT, "cut short: only %lld bytes are left", (long long)end);
-  uint64_t left = (uint64_t)end - sizeof(tail);
-  while (left > 0) {
-    size_t want = left < sizeof piece ? (size_t)left : sizeof piece;
-    size_t got = fread(piece, 1, want, from);
-    if (got == 0) break;
-    sum.hash = hash_64(sum.hash, piece, got);
-    sum.size += got;
-    left -= got;
-  }
-  int whole = left == 0 && fread(&written, sizeof written, 1, from) == 1;
+  const uint64_t size = (uint64_t)end - sizeof(tail);
+  int whole = fread(&h, sizeof h, 1, from) == 1;
+  rewind(from);
+  const tail sum = sum_up(from, size, whole ? h.format : CHECKPOINT_FORMAT);
+  whole = whole && sum.size == size && fread(&written, sizeof written, 1, from) == 1;
   int reason = ferror(from) ? errno : 0;
   rewind(from);
   if (reason != 0) return gl_fail(err, GL_EIO, "cannot be read: %s", strerror(reason));
-  if (!whole || written.size != sum.size || written.hash != sum.hash)
+  if (!whole || written.size != sum.size || written.sum != sum.sum)
     return gl_fail(err, GL_EINPUT, "cut short or changed: its checksum does not match");
   return GL_OK;
 }
@@ -209,15 +241,18 @@ gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "no checkpoint: it is shorter than a checkpoint's head");
   if (memcmp(h.magic, magic, sizeof magic) != 0)
     return gl_fail(err, GL_EINPUT, "no checkpoint: its first bytes are others");
-  if (h.format != CHECKPOINT_FORMAT || h.step_size != sizeof *c->steps ||
-      h.eval_size != sizeof *c->evals)
-    return gl_fail(err, GL_EINPUT, "a checkpoint of another version of gepolab (%.*s)",
-                   (int)sizeof h.code_version - 1, h.code_version);
+  if (h.format != CHECKPOINT_FORMAT || h.layout != layout())
+    return gl_fail(err, GL_EINPUT,
+                   "was written by gepolab %.*s in a form that this program, %s, does not read; "
+                   "finish the run with that one, or delete the folder's checkpoints to start it "
+                   "over",
+                   (int)sizeof h.code_version - 1, h.code_version, GEPOLAB_VERSION);
   gl_status status = read_body(c, &h, from, err);
   c->n_steps = (size_t)h.n_steps;
   c->n_evals = (size_t)h.n_evals;
   c->broken = h.broken;
   c->wall_s = h.wall_s;
+  c->build = h.build;
   c->begun = (size_t)h.begun;
   c->responses = (size_t)h.responses;
   snprintf(c->code_version, sizeof c->code_version, "%.*s", (int)sizeof h.code_version - 1,

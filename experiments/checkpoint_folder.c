@@ -1,6 +1,7 @@
 #include "experiments/checkpoint_folder.h"
 
 #include "core/file.h"
+#include "experiments/build.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +18,7 @@ struct checkpoint_folder {
   char *path, *recipe;
   int lock;
   size_t keep;
+  uint64_t build;    /* this program's */
   uint64_t *damaged; /* [n_damaged] updates of files that were found damaged */
   size_t n_damaged;
 };
@@ -153,8 +155,11 @@ gl_status checkpoint_folder_open(checkpoint_folder **out, const char *path, cons
   if (access(path, W_OK | X_OK) != 0) return file_fail(path, "written", errno, err);
   checkpoint_folder *f = calloc(1, sizeof *f);
   if (f == NULL) return gl_fail_memory(err, "a folder of checkpoints");
-  *f =
-      (checkpoint_folder){.path = strdup(path), .recipe = strdup(recipe), .lock = -1, .keep = keep};
+  *f = (checkpoint_folder){.path = strdup(path),
+                           .recipe = strdup(recipe),
+                           .lock = -1,
+                           .keep = keep,
+                           .build = build_checksum()};
   if (f->path == NULL || f->recipe == NULL) status = gl_fail_memory(err, "a folder of checkpoints");
   if (status == GL_OK) status = lock(f, err);
   if (status == GL_OK) {
@@ -217,10 +222,15 @@ static gl_status find_one(const checkpoint_folder *f, const char *path, checkpoi
   return status;
 }
 
-static void add_note(char note[CHECKPOINT_NOTE_SIZE], const gl_error *why) {
+/* Not refused: most changes of a program change no result, and a run may be days old. */
+static const char other_build[] = "the checkpoint was written by another build of this version of "
+                                  "gepolab; the result is that of a "
+                                  "run in one piece only if both compute alike";
+
+static void add_note(char note[CHECKPOINT_NOTE_SIZE], const char *why) {
   size_t used = strlen(note);
   int room = (int)(CHECKPOINT_NOTE_SIZE - used) - 3; /* "; " and the end */
-  if (room > 0) sprintf(note + used, "%s%.*s", used > 0 ? "; " : "", room, why->text);
+  if (room > 0) sprintf(note + used, "%s%.*s", used > 0 ? "; " : "", room, why);
 }
 
 gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **state,
@@ -242,7 +252,7 @@ gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **sta
     if (status == GL_OK) break;
     if (!damaged) return gl_fail(err, status, "%s", why.text);
     f->n_damaged = i + 1; /* newest first: all before it are damaged too */
-    add_note(note, &why);
+    add_note(note, why.text);
     status = GL_OK;
   }
   if (status == GL_OK && n > 0 && f->n_damaged == n)
@@ -250,6 +260,8 @@ gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **sta
                      "no checkpoint can be used (%s); delete them to start the run over, or give "
                      "another folder",
                      note);
+  else if (status == GL_OK && *state != NULL && c->build != f->build)
+    add_note(note, other_build);
   return status;
 }
 
@@ -291,6 +303,7 @@ gl_status checkpoint_folder_save(checkpoint_folder *f, checkpoint *c, const lear
   gl_error why = {0};
   int reason = 0;
   c->recipe = f->recipe;
+  c->build = f->build;
   gl_status status = name_of(path, f->path, c->n_steps, err);
   if (status != GL_OK) return status;
   status = file_begin(&w, path, &why);

@@ -18,9 +18,9 @@ void checkpoint_folder_close(checkpoint_folder *f);
 
 /* The newest checkpoint that is whole: all but the learner's state in *c, and *state open and
  * standing at that, for learner_ops.load (the caller closes it). Damaged newer ones are named in
- * note ("" if there are none). Without any checkpoint: GL_OK and *state NULL. GL_EINPUT: the newest
- * whole one belongs to another recipe or version of gepolab; GL_EIO: all are damaged. Release *c
- * with checkpoint_fini() in any case. */
+ * note, and that another build wrote it ("" if nothing is to be said). Without any checkpoint:
+ * GL_OK and *state NULL. GL_EINPUT: the newest whole one belongs to another recipe or version of
+ * gepolab; GL_EIO: all are damaged. Release *c with checkpoint_fini() in any case. */
 enum { CHECKPOINT_NOTE_SIZE = 512 };
 gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **state,
                                  char note[CHECKPOINT_NOTE_SIZE], gl_error *err);

@@ -2,7 +2,7 @@
  * checksum of all before it; then the model's parameters and moments (model_write), which carry
  * their own. Native byte order. Everything else follows from the recipe and the seed: the reference
  * policy is what construction made it. */
-#include "core/hash.h"
+#include "core/checksum.h"
 #include "llm/learner.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ typedef struct checkpoint_header {
   int64_t version;
 } checkpoint_header;
 
-enum { CHECKPOINT_FORMAT = 1 };
+enum { CHECKPOINT_FORMAT = 2 };
 static const char checkpoint_magic[8] = "GLllm\r\n\x1a";
 
 static checkpoint_header describe(const llm_learner *l) {
@@ -31,21 +31,21 @@ static checkpoint_header describe(const llm_learner *l) {
   return h;
 }
 
-static gl_status put(FILE *to, const void *bytes, size_t n, uint64_t *hash, gl_error *err) {
-  *hash = hash_64(*hash, bytes, n);
+/* sum: NULL for the checksum itself. */
+static gl_status put(FILE *to, const void *bytes, size_t n, checksum *sum, gl_error *err) {
+  if (sum != NULL) checksum_add(sum, bytes, n);
   if (fwrite(bytes, 1, n, to) == n) return GL_OK;
   return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
 }
 
-static gl_status put_held(const llm_learner *l, FILE *to, uint64_t *hash, gl_error *err) {
+static gl_status put_held(const llm_learner *l, FILE *to, checksum *sum, gl_error *err) {
   const size_t n = model_parameters(l->model);
   double *host = calloc(n, sizeof *host);
   gl_status status = host != NULL ? GL_OK : gl_fail_memory(err, "a checkpoint");
   for (size_t i = 0; i < l->n_held && status == GL_OK; ++i) {
     status = model_values_get(l->held[i].values, l->model, host, err);
-    if (status == GL_OK)
-      status = put(to, &l->held[i].version, sizeof l->held[i].version, hash, err);
-    if (status == GL_OK) status = put(to, host, n * sizeof *host, hash, err);
+    if (status == GL_OK) status = put(to, &l->held[i].version, sizeof l->held[i].version, sum, err);
+    if (status == GL_OK) status = put(to, host, n * sizeof *host, sum, err);
   }
   free(host);
   return status;
@@ -54,10 +54,12 @@ static gl_status put_held(const llm_learner *l, FILE *to, uint64_t *hash, gl_err
 gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
   const llm_learner *l = self;
   const checkpoint_header h = describe(l);
-  uint64_t hash = HASH_64_START, ignored = 0;
-  gl_status status = put(to, &h, sizeof h, &hash, err);
-  if (status == GL_OK && l->n_held > 0) status = put_held(l, to, &hash, err);
-  if (status == GL_OK) status = put(to, &hash, sizeof hash, &ignored, err);
+  checksum sum;
+  checksum_begin(&sum);
+  gl_status status = put(to, &h, sizeof h, &sum, err);
+  if (status == GL_OK && l->n_held > 0) status = put_held(l, to, &sum, err);
+  const uint64_t end = checksum_of(&sum);
+  if (status == GL_OK) status = put(to, &end, sizeof end, NULL, err);
   return status == GL_OK ? model_write(l->model, l->optimizer, to, err) : status;
 }
 
@@ -91,16 +93,16 @@ static void held_free(held_values *held, size_t n) {
   free(held);
 }
 
-static gl_status get(FILE *from, void *bytes, size_t n, uint64_t *hash, gl_error *err) {
+static gl_status get(FILE *from, void *bytes, size_t n, checksum *sum, gl_error *err) {
   if (fread(bytes, 1, n, from) != n)
     return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
                         : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
-  *hash = hash_64(*hash, bytes, n);
+  if (sum != NULL) checksum_add(sum, bytes, n);
   return GL_OK;
 }
 
 /* Appends one held version read from the file; a false count meets the file's end. */
-static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t n, uint64_t *hash,
+static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t n, checksum *sum,
                           gl_error *err) {
   held_values *larger = realloc(*held, (*n_held + 1) * sizeof *larger);
   if (larger == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
@@ -109,18 +111,21 @@ static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t
   one->host = calloc(n, sizeof *one->host);
   if (one->host == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
   ++*n_held;
-  gl_status status = get(from, &one->version, sizeof one->version, hash, err);
-  return status == GL_OK ? get(from, one->host, n * sizeof *one->host, hash, err) : status;
+  gl_status status = get(from, &one->version, sizeof one->version, sum, err);
+  return status == GL_OK ? get(from, one->host, n * sizeof *one->host, sum, err) : status;
 }
 
 static gl_status read_held(FILE *from, const checkpoint_header *h, held_values **held,
                            size_t *n_held, gl_error *err) {
-  uint64_t hash = hash_64(HASH_64_START, h, sizeof *h), written = 0, ignored = 0;
+  uint64_t written = 0;
+  checksum sum;
+  checksum_begin(&sum);
+  checksum_add(&sum, h, sizeof *h);
   gl_status status = GL_OK;
   for (uint64_t i = 0; i < h->n_held && status == GL_OK; ++i)
-    status = get_held(from, held, n_held, h->n_parameters, &hash, err);
-  if (status == GL_OK) status = get(from, &written, sizeof written, &ignored, err);
-  if (status == GL_OK && written != hash)
+    status = get_held(from, held, n_held, h->n_parameters, &sum, err);
+  if (status == GL_OK) status = get(from, &written, sizeof written, NULL, err);
+  if (status == GL_OK && written != checksum_of(&sum))
     status = gl_fail(err, GL_EINPUT, "the checkpoint is damaged: its checksum does not match");
   return status;
 }
@@ -147,8 +152,7 @@ gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
   checkpoint_header h;
   held_values *held = NULL;
   size_t n_held = 0;
-  uint64_t ignored = 0;
-  gl_status status = get(from, &h, sizeof h, &ignored, err);
+  gl_status status = get(from, &h, sizeof h, NULL, err);
   if (status == GL_OK) status = check_header(l, &h, err);
   if (status == GL_OK) status = read_held(from, &h, &held, &n_held, err);
   if (status == GL_OK) status = model_read(l->model, l->optimizer, from, err);

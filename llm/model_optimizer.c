@@ -1,4 +1,5 @@
 /* The optimiser's step over all parameters, and its state and the parameters in a checkpoint. */
+#include "core/checksum.h"
 #include "core/hash.h"
 #include "llm/model_internal.h"
 
@@ -92,7 +93,7 @@ typedef struct state_header {
   uint64_t optimizer_kind, steps;
 } state_header;
 
-enum { STATE_FORMAT = 1, MAX_ARRAYS = 3 };
+enum { STATE_FORMAT = 2, MAX_ARRAYS = 3 };
 static const char state_magic[8] = "GLllm\r\n\x1a";
 
 static uint64_t config_checksum(const model_config *c) {
@@ -124,17 +125,18 @@ static state_header describe(const model *m, const model_optimizer *o) {
   return h;
 }
 
-static gl_status put(FILE *to, const void *bytes, size_t n, uint64_t *hash, gl_error *err) {
-  *hash = hash_64(*hash, bytes, n);
+/* sum: NULL for the checksum itself. */
+static gl_status put(FILE *to, const void *bytes, size_t n, checksum *sum, gl_error *err) {
+  if (sum != NULL) checksum_add(sum, bytes, n);
   if (fwrite(bytes, 1, n, to) == n) return GL_OK;
   return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
 }
 
-static gl_status take(FILE *from, void *bytes, size_t n, uint64_t *hash, gl_error *err) {
+static gl_status take(FILE *from, void *bytes, size_t n, checksum *sum, gl_error *err) {
   if (fread(bytes, 1, n, from) != n)
     return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
                         : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
-  *hash = hash_64(*hash, bytes, n);
+  if (sum != NULL) checksum_add(sum, bytes, n);
   return GL_OK;
 }
 
@@ -143,18 +145,20 @@ gl_status model_write(const model *m, const model_optimizer *o, FILE *to, gl_err
   void *array[MAX_ARRAYS], *piece = malloc(MODEL_STAGING);
   const size_t n = arrays_of(m, o, array), bytes = m->n * b->master_element;
   const state_header h = describe(m, o);
-  uint64_t hash = HASH_64_START, ignored = 0;
+  checksum sum;
+  checksum_begin(&sum);
   if (piece == NULL) return gl_fail_memory(err, "a checkpoint");
-  gl_status status = put(to, &h, sizeof h, &hash, err);
+  gl_status status = put(to, &h, sizeof h, &sum, err);
   for (size_t i = 0; i < n; ++i)
     for (size_t at = 0; at < bytes && status == GL_OK; at += MODEL_STAGING) {
       const size_t k = bytes - at < MODEL_STAGING ? bytes - at : MODEL_STAGING;
       b->ops->download(b, piece, (const char *)array[i] + at, k);
       status = b->ops->status(b, err);
-      if (status == GL_OK) status = put(to, piece, k, &hash, err);
+      if (status == GL_OK) status = put(to, piece, k, &sum, err);
     }
   free(piece);
-  return status == GL_OK ? put(to, &hash, sizeof hash, &ignored, err) : status;
+  const uint64_t end = checksum_of(&sum);
+  return status == GL_OK ? put(to, &end, sizeof end, NULL, err) : status;
 }
 
 static gl_status check_header(const model *m, const model_optimizer *o, const state_header *h,
@@ -173,40 +177,42 @@ static gl_status check_header(const model *m, const model_optimizer *o, const st
 }
 
 /* The arrays and the checksum behind them: uploads if `keep`, else only checks. */
-static gl_status read_arrays(const model *m, const model_optimizer *o, FILE *from, uint64_t hash,
-                             int keep, gl_error *err) {
+static gl_status read_arrays(const model *m, const model_optimizer *o, FILE *from,
+                             const checksum *header, int keep, gl_error *err) {
   backend *b = m->b;
   void *array[MAX_ARRAYS], *piece = malloc(MODEL_STAGING);
   const size_t n = arrays_of(m, o, array), bytes = m->n * b->master_element;
-  uint64_t written = 0, ignored = 0;
+  uint64_t written = 0;
+  checksum sum = *header;
   gl_status status = GL_OK;
   if (piece == NULL) return gl_fail_memory(err, "a checkpoint");
   for (size_t i = 0; i < n; ++i)
     for (size_t at = 0; at < bytes && status == GL_OK; at += MODEL_STAGING) {
       const size_t k = bytes - at < MODEL_STAGING ? bytes - at : MODEL_STAGING;
-      status = take(from, piece, k, &hash, err);
+      status = take(from, piece, k, &sum, err);
       if (status == GL_OK && keep) b->ops->upload(b, (char *)array[i] + at, piece, k);
     }
   free(piece);
-  if (status == GL_OK) status = take(from, &written, sizeof written, &ignored, err);
-  if (status == GL_OK && written != hash)
+  if (status == GL_OK) status = take(from, &written, sizeof written, NULL, err);
+  if (status == GL_OK && written != checksum_of(&sum))
     status = gl_fail(err, GL_EINPUT, "the checkpoint is damaged: its checksum does not match");
   return status == GL_OK ? b->ops->status(b, err) : status;
 }
 
 gl_status model_read(model *m, model_optimizer *o, FILE *from, gl_error *err) {
   state_header h;
-  uint64_t hash = HASH_64_START;
-  gl_status status = take(from, &h, sizeof h, &hash, err);
+  checksum sum;
+  checksum_begin(&sum);
+  gl_status status = take(from, &h, sizeof h, &sum, err);
   if (status == GL_OK) status = check_header(m, o, &h, err);
   if (status != GL_OK) return status;
   /* Once to see that it is whole, once to take it: a damaged file changes nothing. */
   const off_t start = ftello(from);
   if (start < 0) return gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno));
-  status = read_arrays(m, o, from, hash, 0, err);
+  status = read_arrays(m, o, from, &sum, 0, err);
   if (status == GL_OK && fseeko(from, start, SEEK_SET) != 0)
     status = gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno));
-  if (status == GL_OK) status = read_arrays(m, o, from, hash, 1, err);
+  if (status == GL_OK) status = read_arrays(m, o, from, &sum, 1, err);
   if (status != GL_OK) return status;
   if (o != NULL) o->steps = h.steps;
   model_renew(m);

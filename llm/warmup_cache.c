@@ -1,6 +1,7 @@
 /* A kept warm-up: a header, the key's text, the parameters as the backend's master type, a checksum
  * of all before it. Native byte order; the name is the hash of the key. A file that another process
  * writes at the same time is the same file, and each is renamed into place whole. */
+#include "core/checksum.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "llm/warmup.h"
@@ -17,7 +18,7 @@ typedef struct warmup_header {
   uint64_t format, key_size, n_parameters, element;
 } warmup_header;
 
-enum { WARMUP_FORMAT = 1, MOST_FILES = 256 };
+enum { WARMUP_FORMAT = 2, MOST_FILES = 256 };
 static const char warmup_magic[8] = "GLwarm\r\n";
 static const char prefix[] = "warmup-";
 static const off_t most_bytes = (off_t)1 << 30;
@@ -139,6 +140,13 @@ static warmup_header describe(const warmup_entry *e, const llm_learner *l) {
   return h;
 }
 
+static uint64_t sum_of(const char *bytes, size_t size) {
+  checksum sum;
+  checksum_begin(&sum);
+  checksum_add(&sum, bytes, size);
+  return checksum_of(&sum);
+}
+
 /* All of the file as it should be but for its parameters and checksum; NULL if it is not so. */
 static char *read_whole(FILE *from, const warmup_entry *e, const llm_learner *l, size_t head,
                         size_t size) {
@@ -149,7 +157,7 @@ static char *read_whole(FILE *from, const warmup_entry *e, const llm_learner *l,
              fread(&written, sizeof written, 1, from) == 1 && fgetc(from) == EOF &&
              memcmp(bytes, &mine, sizeof mine) == 0 &&
              memcmp(bytes + sizeof mine, e->key, head - sizeof mine) == 0 &&
-             hash_64(HASH_64_START, bytes, size) == written;
+             sum_of(bytes, size) == written;
   if (good) return bytes;
   free(bytes);
   return NULL;
@@ -186,21 +194,21 @@ int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
   return found;
 }
 
-static void put(FILE *to, const void *bytes, size_t n, uint64_t *hash) {
-  *hash = hash_64(*hash, bytes, n);
+static void put(FILE *to, const void *bytes, size_t n, checksum *sum) {
+  checksum_add(sum, bytes, n);
   (void)fwrite(bytes, 1, n, to); /* a failure is found by the commit */
 }
 
-static int write_parameters(const llm_learner *l, FILE *to, uint64_t *hash) {
+static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
   const size_t n = model_parameters(l->model);
   double *host = calloc(n, sizeof *host);
   int got = host != NULL && model_get(l->model, host, NULL) == GL_OK;
   for (size_t i = 0; i < n && got; ++i) {
     float single = (float)host[i];
     if (l->backend->master_element == sizeof single)
-      put(to, &single, sizeof single, hash);
+      put(to, &single, sizeof single, sum);
     else
-      put(to, &host[i], sizeof *host, hash);
+      put(to, &host[i], sizeof *host, sum);
   }
   free(host);
   return got;
@@ -268,11 +276,13 @@ void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
   make_folder(e->folder);
   if (file_begin(&w, e->path, NULL) != GL_OK) return;
   const warmup_header h = describe(e, l);
-  uint64_t hash = HASH_64_START, ignored = 0;
-  put(w.stream, &h, sizeof h, &hash);
-  put(w.stream, e->key, strlen(e->key), &hash);
-  if (write_parameters(l, w.stream, &hash)) {
-    put(w.stream, &hash, sizeof hash, &ignored);
+  checksum sum;
+  checksum_begin(&sum);
+  put(w.stream, &h, sizeof h, &sum);
+  put(w.stream, e->key, strlen(e->key), &sum);
+  if (write_parameters(l, w.stream, &sum)) {
+    const uint64_t end = checksum_of(&sum);
+    put(w.stream, &end, sizeof end, &sum);
     if (file_commit(&w, NULL) == GL_OK) prune(e->folder);
   } else {
     file_abandon(&w);

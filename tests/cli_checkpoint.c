@@ -316,6 +316,43 @@ static void checkpoints_of_another_recipe_are_refused_and_left_alone(void) {
   cli_scratch_remove(b->folder);
 }
 
+/* The program with a byte behind its end: it computes the same and is not the same file. */
+static void copy_program(const char *to) {
+  const char *own = getenv("GEPOLAB");
+  size_t size;
+  char *bytes = slurp(own != NULL && *own != '\0' ? own : "build/gepolab", &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
+  bytes[size] = 0;
+  cli_write(to, bytes, size + 1);
+  CU_ASSERT_FATAL(chmod(to, 0755) == 0);
+  free(bytes);
+}
+
+static void another_build_goes_on_and_says_so(void) {
+  static const char says[] = "another build of this version";
+  bench b;
+  char program[128];
+  bench_make(&b, heterorl);
+  const char *own = getenv("GEPOLAB");
+  char *before = own != NULL ? strdup(own) : NULL;
+  CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "--checkpoint", b.checkpoints, "-q", "steps=20"));
+  cli_result same = CLI("run", b.recipe, "--checkpoint", b.checkpoints, "-q", "steps=20");
+  copy_program(cli_path(program, b.folder, "program"));
+  CU_ASSERT_FATAL(setenv("GEPOLAB", program, 1) == 0);
+  cli_result other = CLI("run", b.recipe, "--checkpoint", b.checkpoints, "-q", "steps=20");
+  CU_ASSERT((before != NULL ? setenv("GEPOLAB", before, 1) : unsetenv("GEPOLAB")) == 0);
+  CU_ASSERT(same.code == 0 && strstr(same.err, says) == NULL);
+  CU_ASSERT_PTR_NOT_NULL(strstr(same.err, "goes on after update 20 of 20"));
+  CU_ASSERT(other.code == 0 && strstr(other.err, says) != NULL);
+  CU_ASSERT_PTR_NOT_NULL(strstr(other.err, "goes on after update 20 of 20"));
+  cli_result_fini(&same);
+  cli_result_fini(&other);
+  free(before);
+  CU_ASSERT_EQUAL(remove(program), 0);
+  cli_scratch_remove(b.checkpoints);
+  cli_scratch_remove(b.folder);
+}
+
 static void what_else_is_in_the_folder_stays(void) {
   static const char *const names[] = {"letter.txt", "update-1.checkpoint",
                                       "update-000000000001.txt",
@@ -551,7 +588,8 @@ SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if
       TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before),
       TEST(nothing_is_started_over_when_all_are_damaged),
       TEST(checkpoints_of_another_recipe_are_refused_and_left_alone),
-      TEST(what_else_is_in_the_folder_stays), TEST(two_runs_cannot_keep_checkpoints_in_one_folder),
+      TEST(another_build_goes_on_and_says_so), TEST(what_else_is_in_the_folder_stays),
+      TEST(two_runs_cannot_keep_checkpoints_in_one_folder),
       TEST(killed_cells_of_a_sweep_go_on_and_clear_up),
       TEST(ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints),
       TEST(a_section_alone_keeps_checkpoints_beside_the_study),

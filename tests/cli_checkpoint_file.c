@@ -1,4 +1,6 @@
 /* The file of a checkpoint: what is written is read, and no byte of it can change unnoticed. */
+#include "core/checksum.h"
+#include "core/hash.h"
 #include "experiments/checkpoint.h"
 #include "experiments/train_loop.h"
 #include "tests/suite.h"
@@ -130,6 +132,78 @@ static void unverified_bytes_are_safe_to_read(void) {
   free(s.bytes);
 }
 
+/* --- other forms --------------------------------------------------------------------------------
+ */
+
+enum { FORMAT_AT = 8, LAYOUT_AT = 16, TAIL = 16 };
+
+static void put_number(saved *s, size_t at, uint64_t number) {
+  memcpy(s->bytes + at, &number, sizeof number);
+}
+
+static uint64_t sum_of(const saved *s) {
+  checksum sum;
+  checksum_begin(&sum);
+  checksum_add(&sum, s->bytes, s->size - TAIL);
+  return checksum_of(&sum);
+}
+
+/* Whole, and refused as what it is, not as damaged. */
+static void check_other_form(saved *s) {
+  checkpoint c;
+  gl_error err = {0};
+  CU_ASSERT(verify(s->bytes, s->size, &err) == GL_OK);
+  FILE *from = fmemopen(s->bytes, s->size, "rb");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+  CU_ASSERT(checkpoint_read(&c, from, &err) == GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "written by gepolab " GEPOLAB_VERSION " in a form"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "delete"));
+  fclose(from);
+}
+
+static void a_whole_file_of_an_earlier_form_is_refused_as_such(void) {
+  saved s = make();
+  gl_error err = {0};
+  put_number(&s, FORMAT_AT, 1);
+  CU_ASSERT(verify(s.bytes, s.size, &err) == GL_EINPUT);
+  put_number(&s, s.size - 8, hash_64(HASH_64_START, s.bytes, s.size - TAIL));
+  check_other_form(&s);
+  s.bytes[s.size / 2] ^= 1;
+  CU_ASSERT(verify(s.bytes, s.size, &err) == GL_EINPUT);
+  free(s.bytes);
+}
+
+static void a_file_of_a_later_form_or_of_other_metrics_is_refused_as_such(void) {
+  saved s = make();
+  uint64_t layout;
+  put_number(&s, FORMAT_AT, 99);
+  put_number(&s, s.size - 8, sum_of(&s));
+  check_other_form(&s);
+  free(s.bytes);
+  s = make();
+  memcpy(&layout, s.bytes + LAYOUT_AT, sizeof layout);
+  put_number(&s, LAYOUT_AT, layout + 1);
+  put_number(&s, s.size - 8, sum_of(&s));
+  check_other_form(&s);
+  free(s.bytes);
+}
+
+/* What tells builds apart stands in the head, and is this program's only where the caller says. */
+static void the_build_of_the_writer_is_kept(void) {
+  saved s = make();
+  checkpoint c;
+  gl_error err = {0};
+  put_number(&s, LAYOUT_AT + 8, 0x1234);
+  put_number(&s, s.size - 8, sum_of(&s));
+  CU_ASSERT(verify(s.bytes, s.size, &err) == GL_OK);
+  FILE *from = fmemopen(s.bytes, s.size, "rb");
+  CU_ASSERT_FATAL(from != NULL && checkpoint_read(&c, from, &err) == GL_OK);
+  CU_ASSERT(c.build == 0x1234);
+  checkpoint_fini(&c);
+  fclose(from);
+  free(s.bytes);
+}
+
 static void a_disk_that_fails_gives_its_reason(void) {
   FILE *full = fopen("/dev/full", "wb");
   checkpoint c = {.recipe = "{}"};
@@ -159,5 +233,7 @@ static void a_learner_that_holds_nothing_cannot_be_coupled(void) {
 
 SUITE(cli_checkpoint_file, "cli: file of a checkpoint", TEST(what_is_written_is_read),
       TEST(every_flipped_bit_and_every_cut_is_noticed), TEST(unverified_bytes_are_safe_to_read),
-      TEST(a_disk_that_fails_gives_its_reason),
+      TEST(a_whole_file_of_an_earlier_form_is_refused_as_such),
+      TEST(a_file_of_a_later_form_or_of_other_metrics_is_refused_as_such),
+      TEST(the_build_of_the_writer_is_kept), TEST(a_disk_that_fails_gives_its_reason),
       TEST(a_learner_that_holds_nothing_cannot_be_coupled));

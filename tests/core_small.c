@@ -1,4 +1,5 @@
 /* The small ones: hashes, numbers as text, whole files, progress, errors. */
+#include "core/checksum.h"
 #include "core/file.h"
 #include "core/hash.h"
 #include "core/json.h"
@@ -32,6 +33,35 @@ static void hashes_are_fnv_1a_of_128_bits(void) {
   }
   hash_hex("a\0b", 3, hex); /* bytes after a NUL count */
   CU_ASSERT_STRING_NOT_EQUAL(hex, known[1][1]);
+}
+
+static uint64_t checksum_in_pieces(const unsigned char *bytes, size_t size, size_t piece) {
+  checksum sum;
+  checksum_begin(&sum);
+  for (size_t at = 0; at < size; at += piece)
+    checksum_add(&sum, bytes + at, size - at < piece ? size - at : piece);
+  return checksum_of(&sum);
+}
+
+/* Values published for xxHash's reference implementation. */
+static void checksums_are_xxh3_of_64_bits_however_the_bytes_come(void) {
+  static unsigned char bytes[5000];
+  size_t differ = 0, unnoticed = 0;
+  CU_ASSERT_EQUAL(checksum_in_pieces(bytes, 0, 1), UINT64_C(0x2d06800538d394c2));
+  CU_ASSERT_EQUAL(checksum_in_pieces((const unsigned char *)"a", 1, 1),
+                  UINT64_C(0xe6c632b61e964e1f));
+  CU_ASSERT_EQUAL(checksum_in_pieces((const unsigned char *)"abc", 3, 2),
+                  UINT64_C(0x78af5f94892f3950));
+  for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = (unsigned char)(i * i >> 3);
+  const uint64_t whole = checksum_in_pieces(bytes, sizeof bytes, sizeof bytes);
+  for (size_t piece = 1; piece < sizeof bytes; piece += 1 + piece / 3)
+    differ += checksum_in_pieces(bytes, sizeof bytes, piece) != whole;
+  for (size_t i = 0; i < sizeof bytes; ++i) {
+    bytes[i] ^= 16;
+    unnoticed += checksum_in_pieces(bytes, sizeof bytes, sizeof bytes) == whole;
+    bytes[i] ^= 16;
+  }
+  CU_ASSERT(differ == 0 && unnoticed == 0);
 }
 
 /* --- numbers -------------------------------------------------------------------------------------
@@ -308,6 +338,7 @@ static void every_metric_has_a_name_of_its_own_a_meaning_and_a_source(void) {
 }
 
 SUITE(core_small, "core/small", TEST(hashes_are_fnv_1a_of_128_bits),
+      TEST(checksums_are_xxh3_of_64_bits_however_the_bytes_come),
       TEST(numbers_read_back_from_their_shortest_text),
       TEST(numbers_have_their_documented_spelling), TEST(json_has_null_where_it_has_no_number),
       TEST(a_file_is_the_old_one_until_it_is_the_new_one),
