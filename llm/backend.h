@@ -14,9 +14,9 @@
  * at its end. Operations run in order; download and status wait for all before them.
  *
  * Reproducibility. The same operations on the same values give the same bits on the same kind of
- * device, whatever the number of threads. On the CPU every result row depends on its own input row
- * alone where an operation says "row by row", however many rows there are; for `product` that is
- * asked for by its flag.
+ * device, whatever the number of threads. Where an operation says "row by row" every result row
+ * depends on its own input row alone, however many rows there are; for `product` that is asked for
+ * by its flag.
  *
  * Matrices are row-major: "in [n, k]" has n rows of k. Weights are [outputs, inputs] as Hugging
  * Face stores them. Rows of several sequences are packed one after the other: sequence s has rows

@@ -113,6 +113,7 @@ static void op_free(backend *base) {
   cuda_backend *b = cuda_of(base);
   if (b->stream != NULL) cudaStreamSynchronize(b->stream);
   cuda_memory_end(b);
+  if (b->arrived != NULL) cudaFree(b->arrived);
   cuda_blas_free(b);
   if (b->stream != NULL) cudaStreamDestroy(b->stream);
   free(b);
@@ -133,7 +134,7 @@ static void fill_table(cuda_backend *b, number_type type) {
   cuda_attention_ops(ops, type);
   cuda_output_ops(ops, type);
   cuda_decode_ops(ops, type);
-  cuda_sample_ops(ops, type);
+  cuda_sample_ops(ops);
   cuda_optimise_ops(ops, type);
   b->base.ops = ops;
   b->base.kind = BACKEND_CUDA;
@@ -156,6 +157,7 @@ static void start(cuda_backend *b) {
   }
   if (CUDA_CALL(b, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking))) return;
   cuda_memory_start(b);
+  if (!cuda_stopped(b)) cuda_product_rows_start(b);
 }
 
 extern "C" gl_status backend_cuda_new(backend **out, number_type type, gl_error *err) {

@@ -4,7 +4,8 @@
  * backend_cuda_memory.cu    memory of the device, pinned memory, copies
  * backend_cuda_rows.cu      norms, heads, gated unit, gathers
  * backend_cuda_embed.cu     gradient of the embedding, in a fixed order
- * backend_cuda_product.cu   products of the model, and those that are the same row by row
+ * backend_cuda_product.cu   products of the model
+ * backend_cuda_product_rows.cu products that are the same row by row
  * backend_cuda_blas.cu      cuBLASLt, behind one function (tests put CBLAS in its place)
  * backend_cuda_attention.cu attention forward and backward
  * backend_cuda_output.cu    log-probabilities over the vocabulary, in chunks
@@ -58,6 +59,7 @@ struct cuda_backend {
   size_t n_retired;
   size_t graphs;
   bool recording;
+  unsigned *arrived; /* counters of backend_cuda_product_rows.cu */
   cuda_staging staging[STAGINGS];
   unsigned next_staging;
   cuda_aside *aside; /* [n_aside] */
@@ -125,6 +127,11 @@ void cuda_blas_product(cuda_backend *b, const cuda_product *p);
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err);
 void cuda_blas_free(cuda_backend *b);
 
+/* The same of c[m, n] = a[m, k] b[n, k]^T (+ c), packed, whose row of c has the same bits whatever
+ * m and wherever the row is (backend_cuda_product_rows.cu). float32 is computed as float32. */
+void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
+void cuda_product_rows_start(cuda_backend *b);
+
 /* --- the parts of the table --- */
 
 void cuda_memory_ops(backend_ops *ops);
@@ -134,7 +141,7 @@ void cuda_product_ops(backend_ops *ops, number_type type);
 void cuda_attention_ops(backend_ops *ops, number_type type);
 void cuda_output_ops(backend_ops *ops, number_type type);
 void cuda_decode_ops(backend_ops *ops, number_type type);
-void cuda_sample_ops(backend_ops *ops, number_type type);
+void cuda_sample_ops(backend_ops *ops);
 void cuda_optimise_ops(backend_ops *ops, number_type type);
 
 /* --- launches --- */

@@ -1,4 +1,5 @@
-/* Products of the model with its weights. */
+/* Products of the model with its weights: the library's, or where rows must not depend on one
+ * another those of backend_cuda_product_rows.cu. */
 #include "llm/backend_cuda_device.cuh"
 
 template <typename T>
@@ -18,7 +19,30 @@ static void op_product(backend *base, void *out, const void *in, const void *wei
   p.b_transposed = true;
   p.alpha = 1;
   p.beta = flags & PRODUCT_ADD ? 1.0f : 0.0f;
-  cuda_blas_product(op.b, &p);
+  if (flags & PRODUCT_ROW_BY_ROW)
+    cuda_product_row_by_row(op.b, &p);
+  else
+    cuda_blas_product(op.b, &p);
+}
+
+template <typename T>
+static void op_logits(backend *base, void *logits, const void *in, const void *weight, size_t rows,
+                      size_t vocabulary, size_t k) {
+  cuda_operation op(base, "logits", rows, vocabulary, k);
+  cuda_product p = {};
+  p.in = type_of<T>::value;
+  p.out = NUMBER_F32;
+  p.a = in;
+  p.b = weight;
+  p.c = logits;
+  p.m = rows;
+  p.n = vocabulary;
+  p.k = k;
+  p.lda = p.ldb = k;
+  p.ldc = vocabulary;
+  p.b_transposed = true;
+  p.alpha = 1;
+  cuda_product_row_by_row(op.b, &p);
 }
 
 template <typename T>
@@ -65,6 +89,7 @@ template <typename T> static void fill(backend_ops *ops) {
   ops->product = op_product<T>;
   ops->product_backward_input = op_product_backward_input<T>;
   ops->product_backward_weight = op_product_backward_weight<T>;
+  ops->logits = op_logits<T>;
 }
 
 void cuda_product_ops(backend_ops *ops, number_type type) {

@@ -143,27 +143,6 @@ static void op_sample(backend *base, int32_t *token, void *logq, void *logq_trun
     sample_whole(op.b, to, z, index, rows, vocabulary, spec);
 }
 
-template <typename T>
-static void op_logits(backend *base, void *logits, const void *in, const void *weight, size_t rows,
-                      size_t vocabulary, size_t k) {
-  cuda_operation op(base, "logits", rows, vocabulary, k);
-  cuda_product p = {};
-  p.in = type_of<T>::value;
-  p.out = NUMBER_F32;
-  p.a = in;
-  p.b = weight;
-  p.c = logits;
-  p.m = rows;
-  p.n = vocabulary;
-  p.k = k;
-  p.lda = p.ldb = k;
-  p.ldc = vocabulary;
-  p.b_transposed = true;
-  p.alpha = 1;
-  cuda_blas_product(op.b, &p);
-}
-
-void cuda_sample_ops(backend_ops *ops, number_type type) {
+void cuda_sample_ops(backend_ops *ops) {
   ops->sample = op_sample;
-  ops->logits = type == NUMBER_BF16 ? op_logits<bf16> : op_logits<float>;
 }

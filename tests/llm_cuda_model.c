@@ -119,7 +119,7 @@ static void a_step_in_bfloat16_is_the_cpus(void) {
 
 enum { PROMPTS = 3, RESPONSES = 7, MAX_TOKENS = 12 };
 
-static void draw(model *m, int greedy, size_t slots, generate_result *out) {
+static void draw(model *m, int greedy, size_t slots, size_t tokens, generate_result *out) {
   static const size_t start[PROMPTS + 1] = {0, 4, 5, 12};
   static const int32_t prompt[12] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
   static const size_t prompt_of[RESPONSES] = {0, 0, 1, 2, 2, 2, 1};
@@ -135,7 +135,7 @@ static void draw(model *m, int greedy, size_t slots, generate_result *out) {
                               .sampling = {.temperature = 0.9, .top_k = 20, .top_p = 0.95},
                               .greedy = greedy,
                               .max_tokens = MAX_TOKENS,
-                              .up_to = MAX_TOKENS,
+                              .up_to = tokens,
                               .stop = stop,
                               .n_stop = 1,
                               .slots = slots};
@@ -150,8 +150,8 @@ static void responses_are_the_cpus(void) {
   if (!make_both(&s[0], &s[1], NUMBER_F32, 0, 0)) SKIP("no CUDA device");
   for (int greedy = 0; greedy < 2; ++greedy) {
     generate_result r[2];
-    draw(s[0].m, greedy, 4, &r[0]);
-    draw(s[1].m, greedy, 4, &r[1]);
+    draw(s[0].m, greedy, 4, MAX_TOKENS, &r[0]);
+    draw(s[1].m, greedy, 4, MAX_TOKENS, &r[1]);
     for (size_t i = 0; i < RESPONSES; ++i) {
       CU_ASSERT_EQUAL(r[0].length[i], r[1].length[i]);
       for (size_t t = i * MAX_TOKENS; t < i * MAX_TOKENS + r[1].length[i]; ++t) {
@@ -167,13 +167,40 @@ static void responses_are_the_cpus(void) {
   small_model_free(&s[1]);
 }
 
+/* Bit for bit, whether decodes run one row or all: float32, and bfloat16 on tensor cores. */
+static void a_response_does_not_depend_on_the_number_of_slots(void) {
+  static const size_t slots[] = {1, 3};
+  for (int tensor = 0; tensor < 2; ++tensor) {
+    small_model s;
+    if (!make(&s, BACKEND_CUDA, tensor ? NUMBER_BF16 : NUMBER_F32, tensor, 0))
+      SKIP("no CUDA device");
+    generate_result all, some;
+    draw(s.m, 0, RESPONSES, 5, &all);
+    for (size_t k = 0; k < sizeof slots / sizeof *slots; ++k) {
+      draw(s.m, 0, slots[k], 5, &some);
+      for (size_t i = 0; i < RESPONSES; ++i) {
+        const size_t at = i * MAX_TOKENS, n = all.length[i];
+        CU_ASSERT_EQUAL(n, some.length[i]);
+        CU_ASSERT_EQUAL(memcmp(all.token + at, some.token + at, n * sizeof *all.token), 0);
+        CU_ASSERT_EQUAL(memcmp(all.logq + at, some.logq + at, n * sizeof *all.logq), 0);
+        CU_ASSERT_EQUAL(memcmp(all.logq_truncated + at, some.logq_truncated + at,
+                               n * sizeof *all.logq_truncated),
+                        0);
+      }
+      generate_result_fini(&some);
+    }
+    generate_result_fini(&all);
+    small_model_free(&s);
+  }
+}
+
 /* Log-probabilities of generation, in bfloat16, near those of the training forward. */
 static void responses_in_bfloat16_have_their_log_probabilities(void) {
   small_model s;
   if (!make(&s, BACKEND_CUDA, NUMBER_BF16, 1, 0)) SKIP("no CUDA device");
   gl_error err = {0};
   generate_result r;
-  draw(s.m, 1, 0, &r);
+  draw(s.m, 1, 0, MAX_TOKENS, &r);
   for (size_t i = 0; i < 2; ++i) { /* both answer prompt 0 */
     int32_t token[4 + MAX_TOKENS] = {3, 1, 4, 1};
     const size_t n = r.length[i], start[2] = {0, 4 + n};
@@ -191,4 +218,5 @@ static void responses_in_bfloat16_have_their_log_probabilities(void) {
 
 SUITE(cuda_model, "llm: cuda model", TEST(a_step_in_float32_is_the_cpus),
       TEST(a_step_with_recomputation_is_the_cpus), TEST(a_step_in_bfloat16_is_the_cpus),
-      TEST(responses_are_the_cpus), TEST(responses_in_bfloat16_have_their_log_probabilities));
+      TEST(responses_are_the_cpus), TEST(a_response_does_not_depend_on_the_number_of_slots),
+      TEST(responses_in_bfloat16_have_their_log_probabilities));

@@ -54,6 +54,11 @@ struct alignas(16) float4 {
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
   return {x, y, z, w};
 }
+/* Blocks run one after the other, and each sees what those before it wrote. */
+static inline void __threadfence() {}
+template <typename T> static inline T __ldcg(const T *p) {
+  return *p;
+}
 static inline float2 make_float2(float x, float y) {
   return {x, y};
 }

@@ -72,6 +72,11 @@ void emulate_copy_async(void *to, const void *from, bool there) {
     abort();
   }
   if (c->copy == nullptr) c->copy = (pending_copy *)malloc(most * sizeof *c->copy);
+  if (c->n == most && c->first > 0) {
+    c->n -= c->first;
+    memmove(c->copy, c->copy + c->first, c->n * sizeof *c->copy);
+    c->first = 0;
+  }
   if (c->copy == nullptr || c->n == most) {
     fprintf(stderr, "more copies under way than the emulation has room for\n");
     abort();
