@@ -58,7 +58,7 @@ typedef struct packed_rows {
 typedef struct run_shape {
   size_t rows;            /* packed, of a forward and backward */
   size_t slots, capacity; /* sequences decoded side by side, positions of one */
-  size_t hidden, vocabulary;
+  size_t hidden, intermediate, vocabulary;
   head_shape heads;
 } run_shape;
 

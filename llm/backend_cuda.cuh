@@ -110,6 +110,7 @@ void cuda_free_retired(cuda_backend *b);
 size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type type);
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape);
 size_t cuda_embed_scratch(size_t rows);
+size_t cuda_product_rows_scratch(const run_shape *s, number_type type);
 
 /* --- products (backend_cuda_blas.cu) --- */
 

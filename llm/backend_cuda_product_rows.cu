@@ -192,13 +192,18 @@ template <typename OUT> static void launch_rows(cuda_backend *b, const rows_call
     launch<tensor_tile<128, 128, 2, 4, 3>>(b, a);
 }
 
+/* The length of stretches of k: of m and k alone. At least k where there is one. */
+static size_t stretch_of(size_t m, size_t k) {
+  size_t parts = 1;
+  while (parts < MOST_STRETCHES && (m + 63) / 64 * parts < BLOCKS &&
+         k / (2 * parts) >= LEAST_STRETCH)
+    parts *= 2;
+  return ((k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
+}
+
 template <typename T, typename OUT> static void run(cuda_backend *b, const cuda_product *p) {
   rows_call<T, OUT> a = {};
-  size_t parts = 1;
-  while (parts < MOST_STRETCHES && (p->n + 63) / 64 * parts < BLOCKS &&
-         p->k / (2 * parts) >= LEAST_STRETCH)
-    parts *= 2;
-  const size_t stretch = ((p->k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
+  const size_t stretch = stretch_of(p->n, p->k);
   a.in = static_cast<const T *>(p->a);
   a.weight = static_cast<const T *>(p->b);
   a.out = static_cast<OUT *>(p->c);
@@ -222,6 +227,18 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p) {
     run<bf16, float>(b, p);
   else
     run<bf16, bf16>(b, p);
+}
+
+/* Of generation with any number of rows: MOST_BLOCKS of the largest tile where some product of the
+ * model is summed in stretches. */
+size_t cuda_product_rows_scratch(const run_shape *s, number_type type) {
+  const size_t heads = s->heads.q * s->heads.dim, side = type == NUMBER_BF16 ? 128 : 64;
+  const bool any = stretch_of(heads + 2 * s->heads.kv * s->heads.dim, s->hidden) < s->hidden ||
+                   stretch_of(s->hidden, heads) < heads ||
+                   stretch_of(2 * s->intermediate, s->hidden) < s->hidden ||
+                   stretch_of(s->hidden, s->intermediate) < s->intermediate ||
+                   stretch_of(s->vocabulary, s->hidden) < s->hidden;
+  return s->slots > 0 && any ? MOST_BLOCKS * side * side * sizeof(float) : 0;
 }
 
 void cuda_product_rows_start(cuda_backend *b) {

@@ -127,6 +127,7 @@ static size_t plan_scratch(const model_config *c, const backend *b, size_t rows,
                            .slots = slots > 0 ? model_cache_rows(b, slots) : 0,
                            .capacity = capacity,
                            .hidden = c->hidden,
+                           .intermediate = c->intermediate,
                            .vocabulary = c->vocabulary,
                            .heads = model_heads(c)};
   return b->ops->scratch != NULL ? b->ops->scratch(b, &shape) : 0;
