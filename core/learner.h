@@ -60,6 +60,22 @@ typedef struct learner {
   void *self;
 } learner;
 
+/* What a learner may do for long before its first update (a transformer's warm-up): how it is
+ * watched and stopped, and where it is kept. */
+typedef struct learner_preparation {
+  /* Called after each of its steps; other than 0: it is kept as it is and construction is
+   * GL_EINTERRUPTED. NULL: nobody looks. */
+  int (*after_step)(void *self, uint64_t step, uint64_t steps, double loss);
+  void *self;
+  /* Where the run keeps its own things: what is done so far, and in the end what came out, so that
+   * the same run started again goes on from there, bit for bit. Files there begin with
+   * LEARNER_KEEPS. NULL: nowhere. */
+  const char *folder;
+  uint64_t every; /* steps between two such files; 0: by time */
+  double seconds;
+} learner_preparation;
+#define LEARNER_KEEPS "warmup-"
+
 /* What a learner is made from; sections are borrowed during construction only. */
 typedef struct learner_setup {
   uint64_t seed;
@@ -78,6 +94,7 @@ typedef struct learner_setup {
   /* A folder where a learner may keep what it would otherwise compute again in the next run, and
    * the name of this build of the program, for what it keeps; NULL: nothing is kept. */
   const char *cache, *code;
+  const learner_preparation *preparation; /* NULL: neither watched nor kept for this run */
 } learner_setup;
 
 /* GL_EINPUT at its place for a batch that cannot be divided as the setup says. */

@@ -335,7 +335,8 @@ void checkpoint_folder_clear(const char *path) {
   int folder = dirfd(all);
   for (struct dirent *e; (e = readdir(all)) != NULL;) {
     uint64_t updates;
-    if (is_checkpoint(e->d_name, &updates) || is_unfinished(e->d_name))
+    if (is_checkpoint(e->d_name, &updates) || is_unfinished(e->d_name) ||
+        strncmp(e->d_name, LEARNER_KEEPS, sizeof LEARNER_KEEPS - 1) == 0)
       unlinkat(folder, e->d_name, 0);
   }
   closedir(all);

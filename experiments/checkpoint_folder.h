@@ -1,7 +1,8 @@
 /* The folder of one run's checkpoints: update-000000000120.checkpoint is the run after 120 updates.
  * Each file appears whole or not at all; the last few are kept, so that a damaged one costs the
- * updates since the one before. Nothing else in the folder is touched. While it is open no other
- * process can open it (a lock that the kernel drops with the process). Prefix: checkpoint_folder_.
+ * updates since the one before. What the learner keeps of its preparation (core/learner.h) is there
+ * too. Nothing else in the folder is touched. While it is open no other process can open it (a lock
+ * that the kernel drops with the process). Prefix: checkpoint_folder_.
  */
 #ifndef GEPOLAB_EXPERIMENTS_CHECKPOINT_FOLDER_H
 #define GEPOLAB_EXPERIMENTS_CHECKPOINT_FOLDER_H
@@ -29,8 +30,8 @@ gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **sta
 gl_status checkpoint_folder_save(checkpoint_folder *f, checkpoint *c, const learner *l,
                                  gl_error *err);
 
-/* Removes the checkpoints in path, and path if nothing else is in it. What cannot be removed stays:
- * it does no harm. */
+/* Removes the checkpoints in path, and what the learner kept, and path if nothing else is in it.
+ * What cannot be removed stays: it does no harm. */
 void checkpoint_folder_clear(const char *path);
 
 #endif

@@ -79,14 +79,41 @@ static void print_text(const recipe *r, const outcome *o) {
 
 /* What the training loop calls back to. */
 typedef struct run_watch {
-  progress *bar;
+  progress *bar; /* of the warm-up, while there is one; then of the updates */
+  int warms_up;
+  const recipe *recipe;
   const run_options *options;
 } run_watch;
 
-static int after_step(void *self, size_t step, double last_eval) {
+static progress *bar_of(const run_watch *w, const char *what, const char *unit, uint64_t total) {
+  char name[64];
+  snprintf(name, sizeof name, "%.48s%s", w->recipe->name, what);
+  return progress_new(name, unit, total, w->options->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
+}
+
+static int preparing(void *self, uint64_t step, uint64_t steps, double loss) {
+  run_watch *w = self;
   char note[48];
+  if (!w->warms_up) {
+    progress_free(w->bar);
+    w->bar = bar_of(w, " warm-up", "steps", steps);
+    w->warms_up = 1;
+  }
+  snprintf(note, sizeof note, "loss %.3f", loss);
+  progress_at(w->bar, step, note);
+  return executor_caught();
+}
+
+static int after_step(void *self, size_t step, double last_eval) {
+  run_watch *w = self;
+  char note[48];
+  if (w->warms_up) {
+    progress_free(w->bar);
+    w->bar = bar_of(w, "", "updates", w->recipe->steps);
+    w->warms_up = 0;
+  }
   snprintf(note, sizeof note, "eval_score %.3f", last_eval);
-  progress_at(((run_watch *)self)->bar, step, note);
+  progress_at(w->bar, step, note);
   return executor_caught();
 }
 
@@ -132,10 +159,10 @@ static gl_status train_and_report(const study_cell *cell, const recipe *r, const
   else if (q->checkpoints == NULL && r->wants_checkpoints)
     tell(NULL, "no checkpoints are written: give --checkpoint DIR, or -o FILE.db");
   if (status != GL_OK) return status;
-  run_watch watch = {
-      .bar = progress_new(r->name, "updates", r->steps, q->quiet ? PROGRESS_SILENT : PROGRESS_AUTO),
-      .options = q};
+  run_watch watch = {.options = q, .recipe = r};
+  watch.bar = bar_of(&watch, "", "updates", r->steps);
   train_options how = {.after_step = after_step,
+                       .preparing = preparing,
                        .note = tell,
                        .self = &watch,
                        .checkpoints = beside[0] != '\0' ? beside : q->checkpoints,

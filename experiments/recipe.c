@@ -212,12 +212,14 @@ learner_setup recipe_setup(const recipe *r, const cache_place *place) {
                          .code = place->code};
 }
 
-gl_status recipe_learner(learner *out, const recipe *r, gl_error *err) {
+gl_status recipe_learner(learner *out, const recipe *r, const learner_preparation *how,
+                         gl_error *err) {
   const char *kind = NULL;
   cache_place place;
   gl_status status = find_kind(r, &kind, err);
   if (status != GL_OK) return status;
-  const learner_setup setup = recipe_setup(r, cache_find(&place));
+  learner_setup setup = recipe_setup(r, cache_find(&place));
+  setup.preparation = how;
   return llm_is_kind(kind) ? llm_learner_new(out, &setup, err) : toy_learner_new(out, &setup, err);
 }
 

@@ -68,8 +68,10 @@ int recipe_is_llm(const recipe *r);
 
 /* What its learner is made from. */
 learner_setup recipe_setup(const recipe *r, const cache_place *place);
-/* The learner a recipe describes; release with learner_fini(). */
-gl_status recipe_learner(learner *out, const recipe *r, gl_error *err);
+/* The learner a recipe describes; release with learner_fini(). how (NULL: unwatched) is what its
+ * setup says of preparation. */
+gl_status recipe_learner(learner *out, const recipe *r, const learner_preparation *how,
+                         gl_error *err);
 
 /* optimizer.lr as the recipe writes it, NaN where it leaves it to the learner. */
 double recipe_lr(const recipe *r);

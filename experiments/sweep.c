@@ -84,6 +84,11 @@ static int is_stopping(void *self, size_t step, double last_eval) {
   return executor_caught();
 }
 
+static int is_stopping_early(void *self, uint64_t step, uint64_t steps, double loss) {
+  (void)self, (void)step, (void)steps, (void)loss;
+  return executor_caught();
+}
+
 static void tell(void *self, const char *text) {
   (void)self;
   fprintf(stderr, "gepolab: note: %s\n", text);
@@ -97,6 +102,7 @@ static gl_status run_cell(void *self, size_t job, outcome *out, gl_error *err) {
   recipe r = {0};
   char path[PATH_MAX];
   train_options how = {.after_step = is_stopping,
+                       .preparing = is_stopping_early,
                        .note = tell,
                        .canonical = cell->recipe,
                        .pace = s->base.checkpoint};

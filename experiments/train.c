@@ -180,7 +180,12 @@ static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
     status = checkpoint_folder_open(&l->folder, o->checkpoints, o->canonical, o->pace.keep, l->err);
     if (status == GL_OK) status = checkpoint_folder_find(l->folder, c, &state, text, l->err);
   }
-  if (status == GL_OK) status = recipe_learner(&l->learner, l->recipe, l->err);
+  const learner_preparation how = {.after_step = o->preparing,
+                                   .self = o->self,
+                                   .folder = o->checkpoints,
+                                   .every = o->pace.every,
+                                   .seconds = o->pace.seconds};
+  if (status == GL_OK) status = recipe_learner(&l->learner, l->recipe, &how, l->err);
   if (status == GL_OK && state != NULL) status = take_rows(l, c);
   if (status == GL_OK && state != NULL) status = load_learner(l, state);
   if (state != NULL) fclose(state);

@@ -27,6 +27,9 @@ typedef struct train_options {
   /* Called after every update and evaluation; a result other than 0 stops the run: it writes a
    * checkpoint, if it has a folder, and is GL_EINTERRUPTED. */
   int (*after_step)(void *self, size_t step, double last_eval);
+  /* Called after every step of what comes before the first update (a transformer's warm-up); other
+   * than 0 stops the run there, likewise. */
+  int (*preparing)(void *self, uint64_t step, uint64_t steps, double loss);
   /* A sentence for the user: where the run goes on, which checkpoint is damaged. */
   void (*note)(void *self, const char *text);
   void *self;

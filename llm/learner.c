@@ -221,7 +221,7 @@ static gl_status start_model(llm_learner *l, const learner_setup *setup, gl_erro
   if (status == GL_OK)
     status = l->spec.folder != NULL ? model_load(l->model, l->spec.folder, err)
                                     : model_initialise(l->model, l->seed, err);
-  if (status == GL_OK) status = llm_learner_warm_up(l, setup->cache, setup->code, err);
+  if (status == GL_OK) status = llm_learner_warm_up(l, setup, err);
   if (status == GL_OK && wants_reference(l) && l->reference == NULL)
     status = model_values_copy(&l->reference, l->model, err);
   return status;

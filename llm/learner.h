@@ -80,9 +80,10 @@ gl_status rollout_set_resize(rollout_set *s, size_t groups, size_t responses, si
 gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const size_t *order,
                              size_t n, gl_error *err);
 
-/* Trains the fresh model on the task's training split as spec.warmup says; with a cache folder
- * (NULL: none) the result is kept there or taken from there. */
-gl_status llm_learner_warm_up(llm_learner *l, const char *cache, const char *code, gl_error *err);
+/* Trains the fresh model on the task's training split as spec.warmup says; with a cache
+ * folder (NULL: none) the result is kept there or taken from there; setup->preparation watches it
+ * and keeps it for this run. */
+gl_status llm_learner_warm_up(llm_learner *l, const learner_setup *setup, gl_error *err);
 
 /* The functions of the table in core/learner.h, each in a file of its own. */
 gl_status llm_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The problems of one step with their answers' tokens. */
 typedef struct lesson {
@@ -102,52 +103,101 @@ static gl_status look(llm_learner *l, size_t steps_done, double loss, int *enoug
   return status;
 }
 
-static gl_status train(llm_learner *l, model_optimizer *o, lesson *s, gl_error *err) {
-  const warmup_spec *w = &l->spec.warmup;
-  gl_status status = GL_OK;
-  int enough = 0;
-  for (size_t step = 0; step < w->steps && !enough && status == GL_OK; ++step) {
-    double norm = NAN, loss = NAN;
-    status = draw_lesson(l, s, step, err);
-    if (status == GL_OK) status = teach(l, s, &loss, err);
-    if (status == GL_OK)
-      status = model_optimizer_step(o, optimizer_lr(&w->optimizer, step, w->steps), &norm, err);
-    if (status == GL_OK && !isfinite(norm))
-      status = gl_fail(err, GL_ENUMERIC,
-                       "the warm-up's gradient stopped being a number at step %zu; lower "
-                       "world.warmup.lr",
-                       step + 1);
-    if (status == GL_OK) status = look(l, step + 1, loss, &enough, err);
-  }
-  return status;
+/* --- a warm-up on its way -----------------------------------------------------------------------
+ */
+
+typedef struct warming {
+  llm_learner *learner;
+  const learner_preparation *watch; /* NULL: nobody looks, nothing is kept for the run */
+  warmup_entry own;                 /* where it is kept for the run */
+  model_optimizer *optimizer;
+  lesson lesson;
+  size_t done; /* steps */
+  double kept_s;
+} warming;
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static gl_status learn(llm_learner *l, gl_error *err) {
+static gl_status keep(warming *w, gl_error *err) {
+  w->kept_s = now_s();
+  return warmup_own_keep(&w->own, w->learner, w->optimizer, w->done, err);
+}
+
+/* After a step: shows it, keeps what is done if it is time to, stops if so wanted. */
+static gl_status pause_after(warming *w, double loss, gl_error *err) {
+  const learner_preparation *p = w->watch;
+  const size_t steps = w->learner->spec.warmup.steps;
+  if (p == NULL) return GL_OK;
+  if (p->after_step != NULL && p->after_step(p->self, w->done, steps, loss)) {
+    gl_status status = keep(w, err);
+    if (status != GL_OK) return status;
+    return gl_fail(err, GL_EINTERRUPTED, "stopped after %zu of %zu steps of the warm-up%s", w->done,
+                   steps, w->own.path != NULL ? "; the same command goes on from there" : "");
+  }
+  const int due = p->every > 0 ? w->done % p->every == 0 : now_s() - w->kept_s >= p->seconds;
+  return due && w->done < steps ? keep(w, err) : GL_OK;
+}
+
+static gl_status step_once(warming *w, int *enough, gl_error *err) {
+  llm_learner *l = w->learner;
+  const warmup_spec *spec = &l->spec.warmup;
+  double norm = NAN, loss = NAN;
+  gl_status status = draw_lesson(l, &w->lesson, w->done, err);
+  if (status == GL_OK) status = teach(l, &w->lesson, &loss, err);
+  if (status == GL_OK)
+    status = model_optimizer_step(w->optimizer,
+                                  optimizer_lr(&spec->optimizer, w->done, spec->steps), &norm, err);
+  if (status == GL_OK && !isfinite(norm))
+    status = gl_fail(err, GL_ENUMERIC,
+                     "the warm-up's gradient stopped being a number at step %zu; lower "
+                     "world.warmup.lr",
+                     w->done + 1);
+  if (status == GL_OK) status = look(l, ++w->done, loss, enough, err);
+  return status == GL_OK && !*enough ? pause_after(w, loss, err) : status;
+}
+
+static gl_status learn(warming *w, gl_error *err) {
+  llm_learner *l = w->learner;
   const size_t n = l->spec.warmup.batch;
-  model_optimizer *optimizer = NULL;
-  lesson s = {.answer = calloc(n, sizeof *s.answer),
-              .answer_length = calloc(n, sizeof *s.answer_length),
-              .number = calloc(n, sizeof *s.number)};
+  int enough = 0;
+  lesson *s = &w->lesson;
+  s->answer = calloc(n, sizeof *s->answer);
+  s->answer_length = calloc(n, sizeof *s->answer_length);
+  s->number = calloc(n, sizeof *s->number);
   gl_status status = GL_OK;
-  if (s.answer == NULL || s.answer_length == NULL || s.number == NULL)
+  if (s->answer == NULL || s->answer_length == NULL || s->number == NULL)
     status = gl_fail_memory(err, "a warm-up");
   if (status == GL_OK)
-    status = model_optimizer_new(&optimizer, l->model, &l->spec.warmup.optimizer, err);
-  if (status == GL_OK) status = train(l, optimizer, &s, err);
-  if (optimizer != NULL) model_optimizer_free(optimizer);
-  lesson_fini(&s, n);
+    status = model_optimizer_new(&w->optimizer, l->model, &l->spec.warmup.optimizer, err);
+  if (status == GL_OK) (void)warmup_own_resume(&w->own, l, w->optimizer, &w->done);
+  w->kept_s = now_s();
+  while (w->done < l->spec.warmup.steps && !enough && status == GL_OK)
+    status = step_once(w, &enough, err);
+  if (w->optimizer != NULL) model_optimizer_free(w->optimizer);
+  lesson_fini(s, n);
   return status;
 }
 
-gl_status llm_learner_warm_up(llm_learner *l, const char *cache, const char *code, gl_error *err) {
+gl_status llm_learner_warm_up(llm_learner *l, const learner_setup *setup, gl_error *err) {
   if (l->spec.warmup.steps == 0) return GL_OK;
-  warmup_entry entry;
-  warmup_entry_init(&entry, l, l->spec.warmup.cache && l->watch == NULL ? cache : NULL, code);
+  const int shares = l->spec.warmup.cache && l->watch == NULL;
+  warming w = {.learner = l, .watch = setup->preparation};
+  warmup_entry shared;
   gl_status status = GL_OK;
-  if (!warmup_entry_read(&entry, l)) {
-    status = learn(l, err);
-    if (status == GL_OK) warmup_entry_write(&entry, l);
+  warmup_entry_init(&shared, l, shares ? setup->cache : NULL, setup->code);
+  warmup_entry_init(&w.own, l, w.watch != NULL ? w.watch->folder : NULL, setup->code);
+  if (!warmup_entry_read(&w.own, l)) {
+    if (!warmup_entry_read(&shared, l)) {
+      status = learn(&w, err);
+      if (status == GL_OK) warmup_entry_write(&shared, l);
+    }
+    if (status == GL_OK) status = warmup_own_write(&w.own, l, err);
   }
-  warmup_entry_fini(&entry);
+  warmup_entry_fini(&shared);
+  warmup_entry_fini(&w.own);
   return status;
 }

@@ -20,7 +20,7 @@ typedef struct warmup_header {
 
 enum { WARMUP_FORMAT = 2, MOST_FILES = 256 };
 static const char warmup_magic[8] = "GLwarm\r\n";
-static const char prefix[] = "warmup-";
+static const char prefix[] = LEARNER_KEEPS;
 static const off_t most_bytes = (off_t)1 << 30;
 
 /* --- the key ------------------------------------------------------------------------------------
@@ -108,17 +108,18 @@ static char *key_of(const llm_learner *l, const char *code) {
   return NULL;
 }
 
-void warmup_entry_init(warmup_entry *e, const llm_learner *l, const char *cache, const char *code) {
+void warmup_entry_init(warmup_entry *e, const llm_learner *l, const char *folder,
+                       const char *code) {
   *e = (warmup_entry){0};
-  if (cache == NULL || *cache == '\0') return;
+  if (folder == NULL || *folder == '\0') return;
   e->key = key_of(l, code != NULL ? code : "");
-  e->folder = strdup(cache);
+  e->folder = strdup(folder);
   if (e->key == NULL || e->folder == NULL) return;
   char hex[HASH_HEX_SIZE];
   hash_hex(e->key, strlen(e->key), hex);
-  size_t size = strlen(cache) + sizeof prefix + HASH_HEX_SIZE + 1;
+  size_t size = strlen(folder) + sizeof prefix + HASH_HEX_SIZE + 1;
   e->path = malloc(size);
-  if (e->path != NULL) snprintf(e->path, size, "%s/%s%s", cache, prefix, hex);
+  if (e->path != NULL) snprintf(e->path, size, "%s/%s%s", folder, prefix, hex);
 }
 
 void warmup_entry_fini(warmup_entry *e) {
@@ -270,11 +271,10 @@ static void prune(const char *folder) {
   if (dir != NULL) closedir(dir);
 }
 
-void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
-  if (e->path == NULL) return;
+gl_status warmup_entry_save(const warmup_entry *e, const llm_learner *l, gl_error *err) {
   file_writer w;
-  make_folder(e->folder);
-  if (file_begin(&w, e->path, NULL) != GL_OK) return;
+  gl_status status = file_begin(&w, e->path, err);
+  if (status != GL_OK) return status;
   const warmup_header h = describe(e, l);
   checksum sum;
   checksum_begin(&sum);
@@ -283,8 +283,15 @@ void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
   if (write_parameters(l, w.stream, &sum)) {
     const uint64_t end = checksum_of(&sum);
     put(w.stream, &end, sizeof end, &sum);
-    if (file_commit(&w, NULL) == GL_OK) prune(e->folder);
-  } else {
-    file_abandon(&w);
+    return file_commit(&w, err);
   }
+  file_abandon(&w);
+  return gl_fail_memory(err, "a warm-up's parameters");
+}
+
+void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
+  const size_t most = (size_t)most_bytes / l->backend->master_element;
+  if (e->path == NULL || model_parameters(l->model) > most) return;
+  make_folder(e->folder);
+  if (warmup_entry_save(e, l, NULL) == GL_OK) prune(e->folder);
 }

@@ -23,6 +23,7 @@ typedef struct llm_choice {
   uint64_t seed;
   size_t threads;
   const char *cache;
+  const learner_preparation *preparation;
 } llm_choice;
 
 static inline gl_status llm_try(llm_fixture *f, const char *text, llm_choice choice, int check_only,
@@ -49,6 +50,7 @@ static inline gl_status llm_try(llm_fixture *f, const char *text, llm_choice cho
       .threads = choice.threads,
       .cache = choice.cache,
       .code = "test",
+      .preparation = choice.preparation,
   };
   status = policy_row_parse(&f->row, cfg_find(root, "algorithm"), err);
   if (status == GL_OK)

@@ -244,6 +244,135 @@ static void a_kept_warm_up_is_read_and_not_made_again(void) {
   remove_folder(folder);
 }
 
+/* --- a warm-up that is stopped ------------------------------------------------------------------
+ */
+
+typedef struct seen {
+  uint64_t first, last, stop_at;
+  double loss; /* of the last step */
+} seen;
+
+static int see(void *self, uint64_t step, uint64_t steps, double loss) {
+  seen *s = self;
+  CU_ASSERT(steps == 30 && (s->last == 0 || step == s->last + 1));
+  if (s->first == 0) s->first = step;
+  s->last = step;
+  s->loss = loss;
+  return step == s->stop_at;
+}
+
+static seen warm_watched(const char *folder, uint64_t every, uint64_t stop_at, llm_fixture *f) {
+  seen s = {.stop_at = stop_at};
+  const learner_preparation how = {
+      .after_step = see, .self = &s, .folder = folder, .every = every, .seconds = 1e9};
+  char text[700];
+  gl_error err = {0};
+  snprintf(text, sizeof text, WARM, 30, "");
+  gl_status status =
+      llm_try(f, text, (llm_choice){.seed = 4, .threads = 1, .preparation = &how}, 0, &err);
+  CU_ASSERT_EQUAL(status, stop_at != 0 ? GL_EINTERRUPTED : GL_OK);
+  if (stop_at != 0) {
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "of 30 steps of the warm-up"));
+    CU_ASSERT((folder != NULL) == (strstr(err.text, "goes on from there") != NULL));
+    llm_close(f);
+  }
+  return s;
+}
+
+static void a_stopped_warm_up_goes_on_where_it_was(void) {
+  char folder[] = "/tmp/gepolab-warm-XXXXXX", path[512] = "";
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+  llm_fixture f;
+  seen all = warm_watched(NULL, 0, 0, &f);
+  CU_ASSERT(all.first == 1 && all.last == 30);
+  const size_t n = f.n * sizeof(double);
+  double *want = end_of_run(f);
+  seen s = warm_watched(folder, 0, 7, &f);
+  CU_ASSERT(s.first == 1 && files_in(folder) == 1);
+  only_file(folder, path, sizeof path);
+  CU_ASSERT_STRING_EQUAL(path + strlen(path) - 5, ".part");
+  s = warm_watched(folder, 10, 23, &f);
+  CU_ASSERT(s.first == 8);
+  s = warm_watched(folder, 0, 0, &f);
+  CU_ASSERT(s.first == 24 && s.last == 30 && s.loss == all.loss);
+  double *got = end_of_run(f);
+  CU_ASSERT(memcmp(got, want, n) == 0);
+  free(got);
+  /* Done: one file, from which the run starts again at once. */
+  only_file(folder, path, sizeof path);
+  CU_ASSERT(files_in(folder) == 1 && strstr(path, ".part") == NULL);
+  s = warm_watched(folder, 0, 0, &f);
+  CU_ASSERT(s.last == 0);
+  got = end_of_run(f);
+  CU_ASSERT(memcmp(got, want, n) == 0);
+  free(got);
+  free(want);
+  remove_folder(folder);
+}
+
+/* What a killed process leaves is the file of the last step that was a multiple of `every`. */
+static void a_killed_warm_up_loses_the_steps_since_its_last_file(void) {
+  char folder[] = "/tmp/gepolab-warm-XXXXXX";
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+  llm_fixture f;
+  pid_t child = fork();
+  if (child == 0) {
+    (void)warm_watched(folder, 10, 0, &f);
+    _exit(0);
+  }
+  int status = -1;
+  for (int i = 0; i < 5000 && files_in(folder) == 0; ++i) usleep(1000);
+  CU_ASSERT(child > 0 && kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+  seen s = warm_watched(folder, 0, 0, &f);
+  CU_ASSERT(s.first == 0 || s.first % 10 == 1); /* 0: it had ended before the signal came */
+  llm_close(&f);
+  CU_ASSERT_EQUAL(files_in(folder), 1); /* half-written ones are gone */
+  remove_folder(folder);
+}
+
+static void damaged_unfinished_work_is_begun_anew(void) {
+  char folder[] = "/tmp/gepolab-warm-XXXXXX", path[512] = "";
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+  llm_fixture f;
+  seen all = warm_watched(NULL, 0, 0, &f);
+  llm_close(&f);
+  const double places[] = {0, 0.002, 0.01, 0.5, 0.999};
+  for (size_t i = 0; i < 5; ++i) {
+    (void)warm_watched(folder, 0, 9, &f);
+    only_file(folder, path, sizeof path);
+    struct stat s;
+    CU_ASSERT_FATAL(stat(path, &s) == 0);
+    const long at = (long)(places[i] * (double)s.st_size);
+    FILE *file = fopen(path, "r+b");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    CU_ASSERT(fseek(file, at, SEEK_SET) == 0);
+    int byte = fgetc(file);
+    CU_ASSERT(fseek(file, at, SEEK_SET) == 0 && fputc(byte ^ 16, file) != EOF);
+    fclose(file);
+    seen again = warm_watched(folder, 0, 0, &f);
+    CU_ASSERT(again.first == 1 && again.loss == all.loss);
+    llm_close(&f);
+    only_file(folder, path, sizeof path);
+    CU_ASSERT_FATAL(remove(path) == 0);
+  }
+  remove_folder(folder);
+}
+
+static void a_folder_that_cannot_keep_a_warm_up_is_told(void) {
+  const learner_preparation how = {.folder = "/proc/no/such/folder", .every = 10};
+  llm_fixture f;
+  char text[700];
+  gl_error err = {0};
+  snprintf(text, sizeof text, WARM, 30, "");
+  CU_ASSERT(llm_try(&f, text, (llm_choice){.seed = 4, .threads = 1, .preparation = &how}, 0,
+                    &err) == GL_EIO);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/proc/no/such/folder"));
+  llm_close(&f);
+}
+
+/* --- the cache ----------------------------------------------------------------------------------
+ */
+
 static void a_cache_that_cannot_be_written_costs_nothing_but_time(void) {
   llm_fixture f = open_warm(3, "", "/proc/no/such/folder", 1);
   llm_close(&f);
@@ -374,7 +503,11 @@ SUITE(llm_learner_world, "llm learner: world, warm-up, checkpoints",
       TEST(every_wrong_section_is_refused_at_its_place),
       TEST(what_no_transformer_can_do_is_refused), TEST(responses_are_scored_by_their_whole_text),
       TEST(warm_up_teaches_the_task), TEST(warm_up_stops_at_a_wanted_score),
-      TEST(a_kept_warm_up_gives_the_same_run), TEST(a_kept_warm_up_is_read_and_not_made_again),
+      TEST(a_stopped_warm_up_goes_on_where_it_was),
+      TEST(a_killed_warm_up_loses_the_steps_since_its_last_file),
+      TEST(damaged_unfinished_work_is_begun_anew),
+      TEST(a_folder_that_cannot_keep_a_warm_up_is_told), TEST(a_kept_warm_up_gives_the_same_run),
+      TEST(a_kept_warm_up_is_read_and_not_made_again),
       TEST(a_cache_that_cannot_be_written_costs_nothing_but_time),
       TEST(workers_that_warm_up_at_once_do_not_break_each_other),
       TEST(a_run_continues_from_its_checkpoint_bit_by_bit),
