@@ -257,6 +257,7 @@ bench-gpu: $(BUILD)/gepolab
 # The machine's own C and C++ libraries and CUDA's are used, which must be as new as those here.
 BUNDLE   := $(BUILD)/gpu-bundle
 gpu-bundle: $(BUILD)/gepolab $(BUILD)/gepolab-tests
+	@$(if $(NVCC),,echo "make gpu-bundle needs nvcc: what is built without it has no CUDA backend" >&2; exit 1)
 	@rm -rf $(BUNDLE) && mkdir -p $(BUNDLE)/lib $(BUNDLE)/experiments $(BUNDLE)/recipes
 	@for f in gepolab gepolab-tests; do strip -o $(BUNDLE)/$$f $(BUILD)/$$f || exit 1; done
 	@ldd $(BUILD)/gepolab $(BUILD)/gepolab-tests | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | \

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 const char *const gpu_part_names[GPU_N_PARTS] = {"limits", "logp", "decode", "train", "step"};
 
@@ -30,6 +31,17 @@ static double *tile_new(size_t n, double scale) {
   return tile;
 }
 
+/* Room for n numbers in pages of two MiB, where there are such: gigabytes of small ones take
+ * seconds to come into being. */
+static double *numbers_new(size_t n) {
+  const size_t page = (size_t)2 << 20;
+  void *memory = NULL;
+  if (n > SIZE_MAX / sizeof(double) || posix_memalign(&memory, page, n * sizeof(double)) != 0)
+    return NULL;
+  madvise(memory, n * sizeof(double), MADV_HUGEPAGE);
+  return memory;
+}
+
 static size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
 }
@@ -40,7 +52,7 @@ gl_status gpu_model_new(model **out, const model_config *c, backend *b, int reco
   gl_status status = model_new(out, c, b, recompute, err);
   if (status != GL_OK) return status;
   const size_t n = model_parameters(*out), tile_size = smaller(n, TILE);
-  double *tile = tile_new(tile_size, c->initializer_range), *values = malloc(n * sizeof *values);
+  double *tile = tile_new(tile_size, c->initializer_range), *values = numbers_new(n);
   if (tile != NULL && values != NULL) {
     for (size_t i = 0; i < n; i += tile_size)
       memcpy(values + i, tile, smaller(tile_size, n - i) * sizeof *values);

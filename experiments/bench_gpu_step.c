@@ -100,8 +100,8 @@ static gl_status plan_step(step_job *j, gl_error *err) {
   j->b->ops->memory(j->b, &total, &available);
   for (j->slots = j->responses; j->slots > 0; j->slots /= 2)
     for (j->recompute = 0; j->recompute <= 1; ++j->recompute) {
-      const size_t most = MICRO_BATCH / whole;
-      for (size_t sequences = most > 0 ? most : 1; sequences > 0; --sequences) {
+      size_t sequences = MICRO_BATCH / whole < j->responses ? MICRO_BATCH / whole : j->responses;
+      for (sequences += sequences == 0; sequences > 0; --sequences) {
         int fit;
         j->micro_batch = sequences * whole;
         gl_status status = fits(j, available, &fit, err);

@@ -28,7 +28,8 @@ import glob, os, sys
 for p in sys.path:
     for f in sorted(glob.glob(os.path.join(p, "nvidia", "*", "lib"))): print(":" + f, end="")' 2>/dev/null
 }
-export LD_LIBRARY_PATH="$here/lib$(cuda_folders)${own_path:+:$own_path}"
+LD_LIBRARY_PATH="$here/lib$(cuda_folders)${own_path:+:$own_path}"
+export LD_LIBRARY_PATH
 # Python is the machine's own and finds the machine's libraries.
 cat > "$here/lib/python" <<END
 #!/bin/sh
@@ -51,12 +52,14 @@ esac
 
 suites() { # suites COMMAND...: the command on every suite, until one fails; none may be skipped
   local log="$logs/.suite"
+  local bad_suite=
   for s in $SUITES; do
     "$@" ./gepolab-tests "$s" > "$log" 2>&1; local code=$?
     cat "$log"
-    [ $code = 0 ] && ! grep -q 'skipped: no CUDA device' "$log" || { rm "$log"; return 1; }
+    if [ $code != 0 ] || grep -q 'skipped: no CUDA device' "$log"; then bad_suite=1; fi
+    rm "$log"
+    [ -z "${bad_suite:-}" ] || return 1
   done
-  rm "$log"
 }
 sanitize() {
   local tool
