@@ -22,7 +22,8 @@ typedef enum rng_purpose {
   RNG_MONTECARLO = 13, /* exact laboratory's Monte Carlo; entity = case */
   RNG_SEARCH = 14,     /* random starts of searches; entity = start */
   RNG_EVAL = 15,       /* evaluation that samples; entity = evaluation */
-  RNG_DATA = 16        /* synthetic data sets; entity = item */
+  RNG_DATA = 16,       /* synthetic data sets; entity = item */
+  RNG_ROUNDING = 17    /* stochastic rounding of parameters; entity = optimiser's step */
 } rng_purpose;
 
 typedef struct rng_stream {

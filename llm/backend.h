@@ -64,16 +64,27 @@ typedef struct run_shape {
 
 enum { PRODUCT_ADD = 1, PRODUCT_ROW_BY_ROW = 2 }; /* flags of product */
 
+/* Stochastic rounding of the copy in bfloat16: up or down with the probabilities that make the
+ * mean the master's value. Number i of a call is rounded by the upper half of word (first + i) % 4
+ * of block (first + i) / 4 of the stream, so the copy follows from master and address alone. Where
+ * T is M nothing is rounded. */
+typedef struct copy_rounding {
+  rng_stream stream;
+  uint64_t first;
+} copy_rounding;
+
 typedef struct adamw_step {
   double lr, beta1, beta2, eps;
-  double decoupled;          /* weight decay: parameter *= 1 - lr * decoupled */
-  double coupled;            /* weight decay added to the gradient */
-  double correct1, correct2; /* 1 - beta^t */
-  double scale;              /* factor on the gradient: clipping */
+  double decoupled;              /* weight decay: parameter *= 1 - lr * decoupled */
+  double coupled;                /* weight decay added to the gradient */
+  double correct1, correct2;     /* 1 - beta^t */
+  double scale;                  /* factor on the gradient: clipping */
+  const copy_rounding *rounding; /* NULL: to the nearest, ties to even */
 } adamw_step;
 
 typedef struct sgd_step {
   double lr, momentum, coupled, scale;
+  const copy_rounding *rounding;
 } sgd_step;
 
 typedef struct backend_ops {
@@ -90,6 +101,7 @@ typedef struct backend_ops {
   void (*zero)(backend *b, void *memory, size_t bytes);
   /* T out[n] from M in[n]; nothing where they are the same memory. */
   void (*cast)(backend *b, void *out, const void *in, size_t n);
+  void (*cast_stochastic)(backend *b, void *out, const void *in, size_t n, const copy_rounding *r);
   gl_status (*status)(backend *b, gl_error *err);
 
   /* --- rows (all row by row) --- */

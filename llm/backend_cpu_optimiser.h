@@ -44,11 +44,9 @@ static void sgd_task(void *context, size_t task, size_t worker) {
   const REAL lr = (REAL)s->lr, momentum = (REAL)s->momentum, coupled = (REAL)s->coupled;
   const REAL scale = (REAL)s->scale;
   (void)worker;
-  for (size_t i = from; i < to; ++i) {
-    REAL gradient = job->grad[i] * scale + coupled * job->param[i];
-    if (job->m != NULL) gradient = job->m[i] = momentum * job->m[i] + gradient;
-    job->param[i] -= lr * gradient;
-  }
+  for (size_t i = from; i < to; ++i)
+    job->param[i] = row_sgd_number(job->param[i], job->grad[i], job->m != NULL ? &job->m[i] : NULL,
+                                   lr, momentum, coupled, scale);
   if (job->copy != job->param)
     memcpy(job->copy + from, job->param + from, (to - from) * sizeof *job->param);
 }

@@ -25,6 +25,13 @@ static void cast(backend *b, void *out, const void *in, size_t n) {
   cpu_copy(b, out, in, n * sizeof(REAL));
 }
 
+/* Both types are the same here: nothing is rounded. */
+static void cast_stochastic(backend *b, void *out, const void *in, size_t n,
+                            const copy_rounding *r) {
+  (void)r;
+  cast(b, out, in, n);
+}
+
 /* --- tables of rows --- */
 
 static void gather_task(void *context, size_t task, size_t worker) {

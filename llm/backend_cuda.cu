@@ -129,6 +129,7 @@ static void fill_table(cuda_backend *b, number_type type) {
   ops->free = op_free;
   cuda_memory_ops(ops);
   cuda_rows_ops(ops, type);
+  cuda_heads_ops(ops, type);
   cuda_embed_ops(ops, type);
   cuda_product_ops(ops, type);
   cuda_attention_ops(ops, type);

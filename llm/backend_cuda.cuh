@@ -2,7 +2,8 @@
  *
  * backend_cuda.cu           the backend: errors, graphs
  * backend_cuda_memory.cu    memory of the device, pinned memory, copies
- * backend_cuda_rows.cu      norms, heads, gated unit, gathers
+ * backend_cuda_rows.cu      norms, gated unit, gathers
+ * backend_cuda_heads.cu     norm and rotation of attention heads
  * backend_cuda_embed.cu     gradient of the embedding, in a fixed order
  * backend_cuda_product.cu   products of the model
  * backend_cuda_product_rows.cu products that are the same row by row
@@ -11,7 +12,7 @@
  * backend_cuda_output.cu    log-probabilities over the vocabulary, in chunks
  * backend_cuda_decode.cu    cache and attention of generation
  * backend_cuda_sample.cu    draws; with top-k and top-p: backend_cuda_sample_truncated.cu
- * backend_cuda_optimise.cu  optimisers and sums
+ * backend_cuda_optimise.cu  optimisers, casts and sums
  *
  * Every file is also compiled by g++ for tests, over tests/emulate/cuda_runtime.h, which is why
  * kernels are launched through LAUNCH alone. Nothing here uses atomic additions of floats: sums
@@ -106,11 +107,20 @@ void cuda_memory_start(cuda_backend *b);
 void cuda_memory_end(cuda_backend *b);
 void cuda_free_retired(cuda_backend *b);
 
+/* Sums over rows for the gradients of norm weights: into how many parts they are cut, and
+ * to[width] += the sum of part[parts][ld], in their order. */
+static inline unsigned cuda_parts(size_t rows) {
+  return rows < 512 ? static_cast<unsigned>(rows) : 512u;
+}
+void cuda_add_parts(cuda_backend *b, void *to, const float *part, unsigned parts, size_t ld,
+                    size_t width);
+
 /* Scratch bytes of the operations that need much, for plans. */
 size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type type);
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape);
 size_t cuda_embed_scratch(size_t rows);
 size_t cuda_product_rows_scratch(const run_shape *s, number_type type);
+size_t cuda_sample_scratch(size_t rows, size_t vocabulary);
 
 /* --- products (backend_cuda_blas.cu) --- */
 
@@ -137,6 +147,7 @@ void cuda_product_rows_start(cuda_backend *b);
 
 void cuda_memory_ops(backend_ops *ops);
 void cuda_rows_ops(backend_ops *ops, number_type type);
+void cuda_heads_ops(backend_ops *ops, number_type type);
 void cuda_embed_ops(backend_ops *ops, number_type type);
 void cuda_product_ops(backend_ops *ops, number_type type);
 void cuda_attention_ops(backend_ops *ops, number_type type);

@@ -6,7 +6,7 @@
  * staying in their order, and then each run of equal names is added by one block from front to
  * back. The sort is by eight bits at a time from the lowest: count the digits of each tile, add up
  * the counts digit by digit, move every row to its place. */
-#include "llm/backend_cuda_device.cuh"
+#include "llm/backend_cuda_piece.cuh"
 
 static const unsigned TILE = 256, DIGITS = 256;
 
@@ -62,19 +62,45 @@ __global__ void number_rows(uint32_t *key, uint32_t *row, const int32_t *index, 
   row[i] = static_cast<uint32_t>(i);
 }
 
-/* Blocks in x: places in the sorted order; in y: columns. The block at the first of a run of equal
- * keys adds the run's rows to table[key]. */
-template <typename M, typename T>
+/* table's and a row's numbers as floats: those of a piece of T are two accesses where M is wider.
+ */
+template <bool WIDE, unsigned N>
+static __device__ __forceinline__ void load_table(float (&x)[N], const float *p, size_t left) {
+  load_floats<WIDE>(x, p, left);
+}
+template <bool WIDE>
+static __device__ __forceinline__ void load_table(float (&x)[8], const bf16 *p, size_t left) {
+  load_piece<WIDE>(x, p, left);
+}
+template <bool WIDE, unsigned N>
+static __device__ __forceinline__ void store_table(float *p, const float (&x)[N], size_t left) {
+  store_floats<WIDE>(p, x, left);
+}
+template <bool WIDE>
+static __device__ __forceinline__ void store_table(bf16 *p, const float (&x)[8], size_t left) {
+  store_piece<WIDE>(p, x, left);
+}
+
+/* Blocks in x: places in the sorted order; in y: columns, a piece each thread. The block at the
+ * first of a run of equal keys adds the run's rows to table[key]. Bytes: width of T a row, and a
+ * row of the table read and written for each run. */
+template <typename M, typename T, bool WIDE>
 __global__ void add_runs(M *table, const T *rows, const uint32_t *key, const uint32_t *row,
                          size_t n, size_t width) {
-  const size_t first = blockIdx.x, i = blockIdx.y * static_cast<size_t>(blockDim.x) + threadIdx.x;
+  const unsigned N = piece<T>::N;
+  const size_t first = blockIdx.x;
+  const size_t i = (blockIdx.y * static_cast<size_t>(blockDim.x) + threadIdx.x) * N;
   if (first > 0 && key[first - 1] == key[first]) return;
   if (i >= width) return;
   M *to = table + key[first] * width + i;
-  float sum = to_float(*to);
-  for (size_t j = first; j < n && key[j] == key[first]; ++j)
-    sum += to_float(rows[row[j] * width + i]);
-  *to = number<M>(sum);
+  float sum[N], x[N];
+  load_table<WIDE>(sum, to, width - i);
+  for (size_t j = first; j < n && key[j] == key[first]; ++j) {
+    load_piece<WIDE>(x, rows + row[j] * width + i, width - i);
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e) sum[e] += x[e];
+  }
+  store_table<WIDE>(to, sum, width - i);
 }
 
 size_t cuda_embed_scratch(size_t rows) {
@@ -104,8 +130,11 @@ static void add_rows(cuda_backend *b, M *table, const T *rows, const int32_t *in
     LAUNCH(b, place_digits, tiles, TILE, 0, key[to], row[to], key[from], row[from], count, n,
            shift);
   }
-  LAUNCH(b, (add_runs<M, T>), dim3(static_cast<unsigned>(n), blocks_of(width, 128)), 128, 0, table,
-         rows, key[0], row[0], n, width);
+  const dim3 grid(static_cast<unsigned>(n), blocks_of(width, 128 * piece<T>::N));
+  if (wide_rows(width * sizeof(T), table, rows))
+    LAUNCH(b, (add_runs<M, T, true>), grid, 128, 0, table, rows, key[0], row[0], n, width);
+  else
+    LAUNCH(b, (add_runs<M, T, false>), grid, 128, 0, table, rows, key[0], row[0], n, width);
 }
 
 template <typename T>

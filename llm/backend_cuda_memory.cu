@@ -59,6 +59,7 @@ static size_t op_scratch(const backend *base, const run_shape *s) {
   most = larger(most, cuda_output_scratch(s->rows, s->vocabulary, s->hidden, base->type));
   most = larger(most, cuda_cached_scratch(s->slots, s->capacity, s->heads));
   most = larger(most, cuda_product_rows_scratch(s, base->type));
+  most = larger(most, cuda_sample_scratch(s->slots, s->vocabulary));
   return most + most / 8 + ALLOWANCE;
 }
 

@@ -108,12 +108,16 @@ __global__ void __launch_bounds__(THREADS)
   }
 }
 
+size_t cuda_sample_scratch(size_t rows, size_t vocabulary) {
+  return 2 * carved(rows * ((vocabulary + SLICE - 1) / SLICE), sizeof(weight_t));
+}
+
 static void sample_whole(cuda_backend *b, sample_to to, const float *logits, const uint64_t *index,
                          size_t rows, size_t vocabulary, sample_spec spec) {
   sample_slices slices = {};
   slices.n = (vocabulary + SLICE - 1) / SLICE;
   const size_t parts = rows * slices.n;
-  char *at = static_cast<char *>(cuda_scratch(b, 2 * carved(parts, sizeof(weight_t))));
+  char *at = static_cast<char *>(cuda_scratch(b, cuda_sample_scratch(rows, vocabulary)));
   if (at == NULL) return;
   slices.best = carve<weight_t>(&at, parts);
   slices.sum = carve<weight_t>(&at, parts);

@@ -91,6 +91,20 @@ KERNEL double kernel_exp_f64(double x) {
   return exp(x);
 }
 
+/* The bits of x in bfloat16, rounded stochastically: u, uniform over the 2^16 values of random's
+ * upper half, is added to the half that is cut off, so that of x between neighbours a < b the share
+ * (x - a) / (b - a) of all u gives b, exactly. What bfloat16 has stays itself; so do infinities;
+ * not a number stays that. Beyond the greatest finite number there is no neighbour: x is cut to it.
+ */
+KERNEL_BOTH uint16_t kernel_round_bf16(float x, uint32_t random) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  const uint32_t infinite = 0x7f800000u, size = bits & 0x7fffffffu, up = bits + (random >> 16);
+  if (size > infinite) return (uint16_t)0x7fff;
+  if (size < infinite && (up & 0x7fffffffu) >= infinite) return (uint16_t)(bits >> 16);
+  return (uint16_t)(up >> 16);
+}
+
 /* What is known of softmax(factor * z) after some elements of z: their greatest; with
  * d = factor * (z - greatest) the sum of e^d and the sum of d e^d. */
 typedef struct kernel_stats {

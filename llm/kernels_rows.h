@@ -11,6 +11,19 @@
 
 /* --- root mean square norm: y = x * rstd * weight, rstd = 1 / sqrt(mean x^2 + eps) --- */
 
+KERNEL MASTER ROW(norm_number)(MASTER x, MASTER rstd, MASTER weight) {
+  return x * rstd * weight;
+}
+
+/* dx of one number, with back = rstd^2 / width * sum(w dy x); and its share of the weight's slope.
+ */
+KERNEL MASTER ROW(norm_slope)(MASTER dy, MASTER x, MASTER weight, MASTER rstd, MASTER back) {
+  return rstd * (weight * dy - x * back);
+}
+KERNEL MASTER ROW(norm_weight_slope)(MASTER dy, MASTER x, MASTER rstd) {
+  return dy * x * rstd;
+}
+
 /* sum = in + add; out its norm. add NULL: the norm of in, sum not written. sum may be in. Returns
  * rstd. */
 KERNEL MASTER ROW(norm)(GROUP g, REAL *KERNEL_RESTRICT out, REAL *sum, const REAL *in,
@@ -35,7 +48,7 @@ KERNEL MASTER ROW(norm)(GROUP g, REAL *KERNEL_RESTRICT out, REAL *sum, const REA
   const MASTER rstd = 1 / (MASTER)sqrt(LANE_SUM(g, squares) / (MASTER)width + eps);
   SIMD
   for (size_t i = LANE(g); i < width; i += LANES(g))
-    PUT(&out[i], GET(&in[i]) * rstd * GET(&weight[i]));
+    PUT(&out[i], ROW(norm_number)(GET(&in[i]), rstd, GET(&weight[i])));
   return rstd;
 }
 
@@ -52,12 +65,19 @@ KERNEL void ROW(norm_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
   SIMD
   for (size_t i = LANE(g); i < width; i += LANES(g)) {
     const MASTER dy = GET(&dout[i]), x = GET(&in[i]);
-    PUT(&din[i], GET(&din[i]) + rstd * (GET(&weight[i]) * dy - x * back));
-    dweight[i] += dy * x * rstd;
+    PUT(&din[i], GET(&din[i]) + ROW(norm_slope)(dy, x, GET(&weight[i]), rstd, back));
+    dweight[i] += ROW(norm_weight_slope)(dy, x, rstd);
   }
 }
 
 /* --- one attention head: norm, then rotation of the pairs (i, i + dim / 2) --- */
+
+/* The pair (*a, *b) turned by an angle; sine negated: turned back. */
+KERNEL void ROW(turn)(MASTER *a, MASTER *b, MASTER cosine, MASTER sine) {
+  const MASTER x = *a, y = *b;
+  *a = x * cosine - y * sine;
+  *b = y * cosine + x * sine;
+}
 
 /* cosine, sine [dim / 2] of the row's position. Returns rstd. */
 KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT in,
@@ -73,10 +93,11 @@ KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_R
   const MASTER rstd = 1 / (MASTER)sqrt(LANE_SUM(g, squares) / (MASTER)dim + eps);
   SIMD
   for (size_t i = LANE(g); i < half; i += LANES(g)) {
-    const MASTER a = GET(&in[i]) * rstd * GET(&weight[i]);
-    const MASTER b = GET(&in[i + half]) * rstd * GET(&weight[i + half]);
-    PUT(&out[i], a * cosine[i] - b * sine[i]);
-    PUT(&out[i + half], b * cosine[i] + a * sine[i]);
+    MASTER a = ROW(norm_number)(GET(&in[i]), rstd, GET(&weight[i]));
+    MASTER b = ROW(norm_number)(GET(&in[i + half]), rstd, GET(&weight[i + half]));
+    ROW(turn)(&a, &b, cosine[i], sine[i]);
+    PUT(&out[i], a);
+    PUT(&out[i + half], b);
   }
   return rstd;
 }
@@ -92,31 +113,40 @@ KERNEL void ROW(head_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
   MASTER along = 0;
   SIMD_SUM(along)
   for (size_t i = LANE(g); i < half; i += LANES(g)) {
-    const MASTER da = GET(&dout[i]), db = GET(&dout[i + half]);
-    along += (da * cosine[i] + db * sine[i]) * GET(&weight[i]) * GET(&in[i]) +
-             (db * cosine[i] - da * sine[i]) * GET(&weight[i + half]) * GET(&in[i + half]);
+    MASTER da = GET(&dout[i]), db = GET(&dout[i + half]);
+    ROW(turn)(&da, &db, cosine[i], -sine[i]);
+    along += da * GET(&weight[i]) * GET(&in[i]) + db * GET(&weight[i + half]) * GET(&in[i + half]);
   }
   const MASTER back = LANE_SUM(g, along) * rstd * rstd / (MASTER)dim;
   SIMD
   for (size_t i = LANE(g); i < half; i += LANES(g)) {
-    const MASTER da = GET(&dout[i]), db = GET(&dout[i + half]);
-    const MASTER dya = da * cosine[i] + db * sine[i], dyb = db * cosine[i] - da * sine[i];
+    MASTER da = GET(&dout[i]), db = GET(&dout[i + half]);
+    ROW(turn)(&da, &db, cosine[i], -sine[i]);
     const MASTER a = GET(&in[i]), b = GET(&in[i + half]);
-    PUT(&din[i], rstd * (GET(&weight[i]) * dya - a * back));
-    PUT(&din[i + half], rstd * (GET(&weight[i + half]) * dyb - b * back));
-    dweight[i] += dya * a * rstd;
-    dweight[i + half] += dyb * b * rstd;
+    PUT(&din[i], ROW(norm_slope)(da, a, GET(&weight[i]), rstd, back));
+    PUT(&din[i + half], ROW(norm_slope)(db, b, GET(&weight[i + half]), rstd, back));
+    dweight[i] += ROW(norm_weight_slope)(da, a, rstd);
+    dweight[i + half] += ROW(norm_weight_slope)(db, b, rstd);
   }
 }
 
 /* --- gated unit: silu(gate) * up, silu(x) = x / (1 + e^-x) --- */
 
+KERNEL MASTER ROW(swiglu_number)(MASTER gate, MASTER up) {
+  return gate / (1 + ROW_EXP(-gate)) * up;
+}
+
+KERNEL void ROW(swiglu_slopes)(MASTER *dgate, MASTER *dup, MASTER dout, MASTER gate, MASTER up) {
+  const MASTER s = 1 / (1 + ROW_EXP(-gate));
+  *dgate = dout * up * (s + gate * s * (1 - s));
+  *dup = dout * gate * s;
+}
+
 KERNEL void ROW(swiglu)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT gate,
                         const REAL *KERNEL_RESTRICT up, size_t width) {
   SIMD
   for (size_t i = LANE(g); i < width; i += LANES(g)) {
-    const MASTER x = GET(&gate[i]);
-    PUT(&out[i], x / (1 + ROW_EXP(-x)) * GET(&up[i]));
+    PUT(&out[i], ROW(swiglu_number)(GET(&gate[i]), GET(&up[i])));
   }
 }
 
@@ -125,9 +155,10 @@ KERNEL void ROW(swiglu_backward)(GROUP g, REAL *KERNEL_RESTRICT dgate, REAL *KER
                                  const REAL *KERNEL_RESTRICT up, size_t width) {
   SIMD
   for (size_t i = LANE(g); i < width; i += LANES(g)) {
-    const MASTER x = GET(&gate[i]), dy = GET(&dout[i]), s = 1 / (1 + ROW_EXP(-x));
-    PUT(&dgate[i], dy * GET(&up[i]) * (s + x * s * (1 - s)));
-    PUT(&dup[i], dy * x * s);
+    MASTER g_slope, u_slope;
+    ROW(swiglu_slopes)(&g_slope, &u_slope, GET(&dout[i]), GET(&gate[i]), GET(&up[i]));
+    PUT(&dgate[i], g_slope);
+    PUT(&dup[i], u_slope);
   }
 }
 
@@ -179,6 +210,14 @@ KERNEL void ROW(logp_backward)(GROUP g, MASTER *z, size_t n, size_t target, MAST
 }
 
 /* --- optimisers, one number --- */
+
+/* Gradient descent with momentum (m NULL: none) and coupled decay. Returns the parameter. */
+KERNEL MASTER ROW(sgd_number)(MASTER param, MASTER grad, MASTER *m, MASTER lr, MASTER momentum,
+                              MASTER coupled, MASTER scale) {
+  MASTER gradient = grad * scale + coupled * param;
+  if (m != NULL) gradient = *m = momentum * *m + gradient;
+  return param - lr * gradient;
+}
 
 /* AdamW (Loshchilov & Hutter, arXiv 1711.05101) with decoupled and coupled decay. rate is
  * lr / correct1; root is 1 / sqrt(correct2); keep is 1 - lr * decoupled. Returns the parameter. */

@@ -250,6 +250,8 @@ static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err
   if (status == GL_OK) status = start_model(l, setup, err);
   if (status == GL_OK)
     status = model_optimizer_new(&l->optimizer, l->model, &l->optimizer_spec, err);
+  if (status == GL_OK && l->spec.rounds_stochastically)
+    model_optimizer_round(l->optimizer, l->seed);
   return status;
 }
 

@@ -244,7 +244,11 @@ void model_download(const model *m, const void *from, size_t first, size_t n, do
 }
 
 void model_renew(model *m) {
-  m->b->ops->cast(m->b, m->own.copy, m->own.master, m->n);
+  const copy_rounding rounding = {m->rounding, 0};
+  if (m->rounds)
+    m->b->ops->cast_stochastic(m->b, m->own.copy, m->own.master, m->n, &rounding);
+  else
+    m->b->ops->cast(m->b, m->own.copy, m->own.master, m->n);
   m->kept = 0;
 }
 

@@ -116,6 +116,11 @@ typedef struct model_optimizer model_optimizer;
 gl_status model_optimizer_new(model_optimizer **out, model *m, const optimizer_spec *spec,
                               gl_error *err);
 void model_optimizer_free(model_optimizer *o);
+/* From the next step on the copy in bfloat16 that forward and generation read is rounded
+ * stochastically: parameter i after step t by number i of (seed, RNG_ROUNDING, t), so that the copy
+ * follows from the master and the number of steps, and a state that is read has it again. Other
+ * types have nothing to round. */
+void model_optimizer_round(model_optimizer *o, uint64_t seed);
 /* One step down the gradient, clipped to spec.clip_grad_norm; *norm is the norm before clipping. A
  * gradient that is not finite changes nothing and is told by *norm. */
 gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_error *err);

@@ -103,6 +103,8 @@ struct model {
   layer_places *place;      /* [layers] */
   struct model_values own;
   const struct model_values *use;
+  int rounds; /* the copy of own's master is rounded stochastically, with draws from `rounding` */
+  rng_stream rounding;
   /* Values put aside that are in use: guest.copy is the gradient's memory, guest_of whose they are.
    */
   struct model_values guest;
@@ -159,7 +161,7 @@ void model_download(const model *m, const void *from, size_t first, size_t n, do
                     void *staging);
 /* Numbers moved through the host at once, and the bytes that takes. */
 enum { MODEL_PIECE = 1 << 16, MODEL_STAGING = MODEL_PIECE * 8 };
-/* Renews the copy in T after the master changed. */
+/* Renews the copy in T after the master changed, rounded as the last step had it. */
 void model_renew(model *m);
 
 /* What pass and cache take, in bytes, SIZE_MAX where that overflows. */

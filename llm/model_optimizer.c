@@ -13,6 +13,8 @@ struct model_optimizer {
   optimizer_spec spec;
   void *first, *second; /* M [n]; NULL where the kind has none */
   uint64_t steps;
+  int rounds; /* stochastically */
+  uint64_t seed;
 };
 
 gl_status model_optimizer_new(model_optimizer **out, model *m, const optimizer_spec *spec,
@@ -40,6 +42,17 @@ void model_optimizer_free(model_optimizer *o) {
   free(o);
 }
 
+void model_optimizer_round(model_optimizer *o, uint64_t seed) {
+  o->rounds = 1;
+  o->seed = seed;
+}
+
+/* How the model's copy is rounded after so many steps; before the first, to the nearest. */
+static void address_rounding(const model_optimizer *o) {
+  o->m->rounds = o->rounds && o->steps > 0;
+  o->m->rounding = rng_stream_at(o->seed, RNG_ROUNDING, o->steps);
+}
+
 /* Parameters [first, first + n), with weight decay or without. */
 static void step_range(model_optimizer *o, size_t first, size_t n, double decay, double lr,
                        double scale) {
@@ -49,9 +62,10 @@ static void step_range(model_optimizer *o, size_t first, size_t n, double decay,
   char *param = (char *)m->own.master + at, *copy = (char *)m->own.copy + first * b->element;
   const char *gradient = (const char *)m->gradient + at;
   char *one = o->first != NULL ? (char *)o->first + at : NULL;
+  const copy_rounding address = {m->rounding, first}, *rounding = m->rounds ? &address : NULL;
   if (n == 0) return;
   if (o->spec.kind == OPTIMIZER_SGD) {
-    const sgd_step step = {lr, o->spec.momentum, decay, scale};
+    const sgd_step step = {lr, o->spec.momentum, decay, scale, rounding};
     b->ops->sgd(b, param, copy, gradient, one, n, &step);
     return;
   }
@@ -64,7 +78,8 @@ static void step_range(model_optimizer *o, size_t first, size_t n, double decay,
                            .coupled = decoupled ? 0 : decay,
                            .correct1 = 1 - pow(o->spec.beta1, (double)o->steps),
                            .correct2 = 1 - pow(o->spec.beta2, (double)o->steps),
-                           .scale = scale};
+                           .scale = scale,
+                           .rounding = rounding};
   b->ops->adamw(b, param, copy, gradient, one, (char *)o->second + at, n, &step);
 }
 
@@ -76,6 +91,7 @@ gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_e
   if (status != GL_OK || !isfinite(*norm)) return status;
   const double scale = limit > 0 && *norm > limit ? limit / *norm : 1;
   ++o->steps;
+  address_rounding(o);
   m->kept = 0;
   step_range(o, 0, m->n_matrices, o->spec.weight_decay, lr, scale);
   step_range(o, m->n_matrices, m->n - m->n_matrices, 0, lr, scale);
@@ -214,7 +230,10 @@ gl_status model_read(model *m, model_optimizer *o, FILE *from, gl_error *err) {
     status = gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno));
   if (status == GL_OK) status = read_arrays(m, o, from, &sum, 1, err);
   if (status != GL_OK) return status;
-  if (o != NULL) o->steps = h.steps;
+  if (o != NULL) {
+    o->steps = h.steps;
+    address_rounding(o);
+  }
   model_renew(m);
   return m->b->ops->status(m->b, err);
 }

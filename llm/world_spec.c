@@ -173,6 +173,10 @@ static gl_status check_place(const llm_spec *s, const cfg_node *world, gl_error 
     return cfg_fail(at, err, "dtype: bfloat16 needs backend: cuda; the CPU has float32");
   if (s->backend == BACKEND_CUDA && s->dtype == NUMBER_F64)
     return cfg_fail(at, err, "dtype: float64 needs backend: cpu; CUDA has float32 and bfloat16");
+  if (s->rounds_stochastically && s->dtype != NUMBER_BF16)
+    return cfg_fail(cfg_find(world, "stochastic_rounding"), err,
+                    "stochastic_rounding is for the bfloat16 copy of the parameters, which only "
+                    "dtype: bfloat16 has");
   return GL_OK;
 }
 
@@ -205,6 +209,7 @@ static gl_status read_world(llm_spec *s, const cfg_node *world, uint64_t seed, g
   s->slots = cfg_count(&r, "slots", 0, 0, 1u << 20);
   s->micro_batch = cfg_count(&r, "micro_batch", 4096, 1, (size_t)1 << 40);
   s->recompute = cfg_bool(&r, "recompute", 0);
+  s->rounds_stochastically = cfg_bool(&r, "stochastic_rounding", 0);
   s->max_tokens = cfg_count(&r, "max_tokens", 0, 1, (1u << 20) - 1);
   const char *template = cfg_string(&r, "template", NULL);
   const world_nodes n = {world,

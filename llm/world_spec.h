@@ -30,6 +30,7 @@ typedef struct llm_spec {
   size_t slots;       /* responses decoded side by side; 0: as memory allows */
   size_t micro_batch; /* most packed tokens of a forward and backward, longer responses excepted */
   int recompute;
+  int rounds_stochastically; /* the bfloat16 copy of the parameters, after each update */
   /* the model and its language */
   model_config model;
   char *folder; /* of the checkpoint to start from; NULL: parameters are drawn */

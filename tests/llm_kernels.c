@@ -28,6 +28,63 @@ static void float_exponential_is_within_two_ulp(void) {
   if (worst >= 2) fprintf(stderr, "%g ulp\n", worst);
 }
 
+/* --- stochastic rounding to bfloat16 --- */
+
+static float float_of(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* Over all 2^16 values of the draw the share that goes up is the distance, exactly: the cut half
+ * over 2^16. Both signs, across a power of two, among subnormals. */
+static void stochastic_rounding_has_the_exact_mean(void) {
+  static const uint32_t some[] = {0x3f800001, 0x3f808000, 0xbf812345, 0x3fffffff, 0xc0490fdb,
+                                  0x00000001, 0x00007fff, 0x807fffff, 0x7f7e8000, 0x0000ffff};
+  for (size_t i = 0; i < sizeof some / sizeof *some; ++i) {
+    const uint32_t low = some[i] >> 16, cut = some[i] & 0xffff;
+    uint32_t up = 0, wrong = 0;
+    for (uint32_t u = 0; u < 1u << 16; ++u) {
+      const uint32_t got = kernel_round_bf16(float_of(some[i]), u << 16 | (u * 40503u & 0xffff));
+      up += got == low + 1;
+      wrong += got != low && got != low + 1;
+    }
+    CU_ASSERT(up == cut && wrong == 0);
+  }
+}
+
+static void what_bfloat16_has_is_not_rounded(void) {
+  for (uint32_t upper = 0; upper < 1u << 16; ++upper) {
+    const float x = float_of(upper << 16);
+    const uint16_t most = kernel_round_bf16(x, UINT32_MAX), least = kernel_round_bf16(x, 0);
+    if (isnan(x))
+      CU_ASSERT((most & 0x7fff) > 0x7f80 && (least & 0x7fff) > 0x7f80)
+    else
+      CU_ASSERT(most == upper && least == upper);
+  }
+  /* Beyond the greatest finite number there is none to go up to. */
+  CU_ASSERT(kernel_round_bf16(float_of(0x7f7fffff), UINT32_MAX) == 0x7f7f);
+  CU_ASSERT(kernel_round_bf16(float_of(0xff7fffff), UINT32_MAX) == 0xff7f);
+}
+
+/* Addressed draws of a million parameters of one value, p of the way between neighbours: the number
+ * of those that go up is binomial. Five standard deviations are passed with probability 5.8e-7 in
+ * each of 6 checks. */
+static void addressed_roundings_have_their_mean(void) {
+  enum { N = 1000000 };
+  static const uint32_t cut[] = {0x0100, 0x4000, 0xc000};
+  for (size_t i = 0; i < 3; ++i)
+    for (uint64_t step = 1; step < 3; ++step) {
+      const rng_stream stream = rng_stream_at(7, RNG_ROUNDING, step);
+      const double p = (double)cut[i] / 65536;
+      size_t up = 0;
+      for (uint64_t k = 0; k < N; ++k)
+        up += kernel_round_bf16(float_of(0x3f800000 | cut[i]), rng_block(stream, k / 4).v[k % 4]) !=
+              0x3f80;
+      CU_ASSERT(fabs((double)up - N * p) < 5 * sqrt(N * p * (1 - p)));
+    }
+}
+
 static void float_exponential_at_its_ends(void) {
   CU_ASSERT_EQUAL(kernel_exp_f32(0), 1);
   CU_ASSERT_EQUAL(kernel_exp_f32(-INFINITY), 0);
@@ -167,8 +224,9 @@ static void every_task_runs_once(void) {
   }
 }
 
-SUITE(llm_kernels, "llm_kernels", TEST(float_exponential_is_within_two_ulp),
-      TEST(float_exponential_at_its_ends), TEST(gates_are_exact_over_their_range),
-      TEST(statistics_join_to_those_of_the_whole), TEST(an_empty_part_changes_no_statistics),
-      TEST(norm_of_two_numbers_by_hand), TEST(a_head_turned_by_a_quarter), TEST(adamw_by_hand),
-      TEST(every_task_runs_once));
+SUITE(llm_kernels, "llm_kernels", TEST(stochastic_rounding_has_the_exact_mean),
+      TEST(what_bfloat16_has_is_not_rounded), TEST(addressed_roundings_have_their_mean),
+      TEST(float_exponential_is_within_two_ulp), TEST(float_exponential_at_its_ends),
+      TEST(gates_are_exact_over_their_range), TEST(statistics_join_to_those_of_the_whole),
+      TEST(an_empty_part_changes_no_statistics), TEST(norm_of_two_numbers_by_hand),
+      TEST(a_head_turned_by_a_quarter), TEST(adamw_by_hand), TEST(every_task_runs_once));

@@ -28,6 +28,7 @@ static const wrong sections[] = {
     {LLM "slots: -1}", "1:49: ", "from 0"},
     {LLM "micro_batch: 0}", "1:55: ", "from 1"},
     {LLM "max_tokens: 0}", "1:54: ", "from 1"},
+    {LLM "stochastic_rounding: true}", "1:63: ", "bfloat16"},
     {LLM "recompute: perhaps}", "1:53: ", "true or false"},
     {LLM "model: {layrs: 2}}", "1:50: ", "did you mean 'layers'"},
     {LLM "model: {context: 8}}", "1:49: ", "model's context of 8"},

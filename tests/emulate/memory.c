@@ -115,7 +115,9 @@ static void pinned_memory_that_no_host_has_is_refused(void) {
   "hidden: 16, heads: 2, context: 24}, task: {kind: sorting, length: 3, values: 4}, eval: "        \
   "{prompts: 8}}\noptimizer: {lr: 0.05}\nalgorithm: {base: gepo, ref_kl_coef: 0.1}\n"              \
   "train: {groups: 2, group_size: 3, updates: 9}"
-static const char *const runs[] = {RUN("float32"), RUN("bfloat16")};
+static const char *const runs[] = {RUN("float32"), RUN("bfloat16"),
+                                   RUN("bfloat16, stochastic_rounding: true")};
+enum { RUNS = 3 };
 
 static void the_plan_covers_what_a_run_takes(void) {
   for (size_t i = 0; i < 2; ++i) {
@@ -156,10 +158,10 @@ static int is_aside(const llm_fixture *f, size_t i) {
   return model_values_are_aside(f->llm->held[i].values);
 }
 
-/* Whether both learners draw the same with versions 0, 1 and 2. */
+/* Whether both learners draw the same with versions 0, 1 and 2, and with 3, their own. */
 static int draw_the_same(llm_fixture *a, llm_fixture *b) {
   int same = 1;
-  for (int64_t v = 0; v < 3; ++v) {
+  for (int64_t v = 0; v <= 3; ++v) {
     batch of_a = {0}, of_b = {0};
     llm_draw_part(a, 40, v, 0, 1, &of_a);
     llm_draw_part(b, 40, v, 0, 1, &of_b);
@@ -223,7 +225,7 @@ static void compare_places(const char *text) {
 
 static void held_versions_draw_the_same_wherever_they_are(void) {
   const size_t blocks = emulate_allocations(), host = emulate_host_blocks();
-  for (size_t i = 0; i < 2; ++i) compare_places(runs[i]);
+  for (size_t i = 0; i < RUNS; ++i) compare_places(runs[i]);
   CU_ASSERT_EQUAL(emulate_allocations(), blocks);
   CU_ASSERT_EQUAL(emulate_host_blocks(), host);
 }
