@@ -183,6 +183,71 @@ static const struct {
     {"", NULL, NULL},
 };
 
+/* The limits that llm/answer.h names: pairs a mathematician would call equal, each text of which
+ * equals itself. What learns one of them changes the header, too. */
+static void what_the_header_does_not_know_is_not_equal(void) {
+  static const char *const pairs[][2] = {
+      {"x>3", "2x>6"},
+      {"x>3", "(3,\\infty)"},
+      {"-1\\le x\\le 1", "[-1,1]"},
+      {"1<x<3", "3>x>1"},
+      {"x<3", "x\\le 3"},
+      {"1:2", "2:4"},
+      {"1:2", "\\frac{1}{2}"},
+      {"1:2", "1 to 2"},
+      {"2:3:4", "4:6:8"},
+      {"3:00 PM", "3:00"},
+      {"\\frac{a}{b}=2", "a=2b"},
+      {"x^2=1", "x=1, x=-1"},
+      {"\\{x | x>3\\}", "\\{x : x > 3\\}"},
+      {"\\mathbb{R}", "(-\\infty,\\infty)"},
+      {"\\emptyset", "\\{\\}"},
+      {"[1,2]\\cap[3,4]", "[3,4]\\cap[1,2]"},
+      {"\\{1,1,2\\}", "\\{1,2\\}"},
+      {"2n", "2k"},
+      {"x^2+C", "x^2"},
+      {"1010_2", "10"},
+      {"i^2", "-1"},
+      {"5 \\bmod 3", "2"},
+      {"\\lfloor 2.5\\rfloor", "2"},
+      {"C(5,2)", "10"},
+      {"\\sum_{k=1}^3 k", "6"},
+      {"\\int_0^1 x dx", "1/2"},
+      {"1 000", "1000"},
+      {"1000,5", "1000.5"},
+      {"0.\\dot{3}", "1/3"},
+      {"2 x 3", "6"},
+      {"\\log 100", "2"},
+      {"\\infty", "inf"},
+      {"7", "seven"},
+      {"\\begin{pmatrix}1\\\\2\\end{pmatrix}", "(1,2)"},
+      {"\\langle 1,2\\rangle", "(1,2)"},
+      {"\\frac{\\pi}{3}", "60^\\circ"},
+      {"5 km", "5000 m"},
+      {"\\text{no solution}", "\\emptyset"},
+      {"\\text{yes}", "true"},
+      {"\\pm 1 \\pm 2", "3,1,-1,-3"},
+  };
+  size_t wrong = 0;
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i) {
+    const char *a = pairs[i][0], *b = pairs[i][1];
+    if (!equal(a, b) && !equal(b, a) && equal(a, a) && equal(b, b)) continue;
+    fprintf(stderr, "'%s' and '%s'\n", a, b);
+    ++wrong;
+  }
+  CU_ASSERT_EQUAL(wrong, 0);
+  /* Lists of 32 and 33 parts, one turned round. */
+  for (int n = 32; n <= 33; ++n) {
+    char up[256] = "", down[256] = "";
+    for (int i = 0; i < n; ++i) {
+      snprintf(up + strlen(up), sizeof up - strlen(up), "%s%d", i > 0 ? ", " : "", i);
+      snprintf(down + strlen(down), sizeof down - strlen(down), "%s%d", i > 0 ? ", " : "",
+               n - 1 - i);
+    }
+    CU_ASSERT_EQUAL(equal(up, down), n == 32);
+  }
+}
+
 static void check_found(const char *text, answer_pattern pattern, const char *wanted) {
   const char *found = NULL;
   size_t n = 0;
@@ -269,6 +334,6 @@ static void fractions_are_exact_or_refused(void) {
 
 SUITE(llm_answer, "llm: answers",
       TEST(pairs_are_decided_as_math_verify_does_or_as_the_table_says_why_not),
-      TEST(own_decisions_are_as_the_header_says),
+      TEST(own_decisions_are_as_the_header_says), TEST(what_the_header_does_not_know_is_not_equal),
       TEST(the_last_closed_box_is_the_answer_and_else_the_last_number),
       TEST(hostile_texts_are_no_answers), TEST(fractions_are_exact_or_refused));
