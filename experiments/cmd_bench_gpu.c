@@ -71,6 +71,18 @@ static gl_status measure_peers(const gpu_options *o, gpu_readings *r, double beg
                        (size_t)left, o->peer_log, why, err);
 }
 
+/* A part of ours that failed is told last, when all others have been. */
+static gl_status all_measured(const gpu_options *o, const gpu_readings *r, gl_error *err) {
+  for (size_t i = 0; i < o->n_shapes; ++i)
+    for (gpu_part p = GPU_LIMITS + 1; p < GPU_N_PARTS; ++p) {
+      const gpu_reading *g = gpu_find(r, o->shapes[i].name, gpu_part_names[p]);
+      if (g != NULL && g->missing[0] != '\0')
+        return gl_fail(err, GL_EIO, "%s of shape %s was not measured: %s", gpu_part_names[p],
+                       o->shapes[i].name, g->missing);
+    }
+  return GL_OK;
+}
+
 static gl_status print_skipped(const char *why, int json, gl_error *err) {
   if (!json) {
     printf("skipped: %s\n", why);
@@ -127,6 +139,7 @@ static gl_status bench(gpu_options *o, gl_error *err) {
                                .no_peer = why,
                                .element = o->kind == BACKEND_CUDA ? 2 : 4};
     if (status == GL_OK) status = tell(o, &report, err);
+    if (status == GL_OK) status = all_measured(o, ours, err);
   }
   free(ours);
   free(peers);
