@@ -158,7 +158,7 @@ gl_status model_prefill(model_cache *c, const token_rows *rows, const size_t *sl
 /* Copies the first `length` positions of a slot, all layers. */
 gl_status model_cache_copy(model_cache *c, size_t from, size_t to, size_t length, gl_error *err);
 /* One more token each: row r holds token[r] at position[r] of slot[r]; logits[r] follow. Host
- * arrays. */
+ * arrays. Does not wait for a device: what fails there, model_sample or model_logits_get tells. */
 gl_status model_decode(model_cache *c, const int32_t *token, const int32_t *slot,
                        const int32_t *position, size_t rows, gl_error *err);
 /* The first `rows` rows of the last logits, [rows, vocabulary]. */

@@ -23,14 +23,16 @@ struct model_cache {
   void *branch, *last, *last_rstd;
   int32_t *token, *slot, *position; /* backend, [most] each, one block, token first */
   uint64_t *index;                  /* backend [most] */
-  int32_t *drawn, *row_of;          /* backend [most] */
-  void *logq;                       /* M [2 most]: raw, then truncated */
+  int32_t *row_of;                  /* backend [most] */
+  int32_t *drawn;                   /* backend [most]; what a draw gives is downloaded in one: */
+  void *logq;                       /* M [2 rows]: raw, then truncated, not far behind drawn */
   void *logits, *gathered;          /* M [most, vocabulary] */
   void *block;
   int32_t *prompt_slot; /* backend, of a prefill's rows, growing */
   size_t prompt_room;
   int32_t *host; /* [3 most], also row_of */
   uint64_t *host_index;
+  void *host_drawn; /* what lies between drawn and logq's end */
   recorded recorded[N_GRAPHS];
 };
 
@@ -60,8 +62,8 @@ static void cut(model_cache *k, arena *a, const model_config *c, const backend *
   k->last_rstd = arena_take(a, k->most, 1, m);
   k->token = arena_take(a, k->most, 3, sizeof *k->token);
   k->index = arena_take(a, k->most, 1, sizeof *k->index);
-  k->drawn = arena_take(a, k->most, 1, sizeof *k->drawn);
   k->row_of = arena_take(a, k->most, 1, sizeof *k->row_of);
+  k->drawn = arena_take(a, k->most, 1, sizeof *k->drawn);
   k->logq = arena_take(a, k->most, 2, m);
 }
 
@@ -72,6 +74,11 @@ size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, 
   k.most = model_cache_rows(b, slots);
   cut(&k, &a, c, b);
   return a.overflow ? SIZE_MAX : a.used;
+}
+
+/* From drawn to the end of rows' log-probabilities. */
+static size_t drawn_bytes(const model_cache *k, size_t rows) {
+  return (size_t)((char *)k->logq - (char *)k->drawn) + 2 * rows * k->m->b->master_element;
 }
 
 static gl_status allocate(model_cache *k, gl_error *err) {
@@ -89,6 +96,8 @@ static gl_status allocate(model_cache *k, gl_error *err) {
   if (status != GL_OK) return status;
   arena a = {.base = k->block};
   cut(k, &a, c, b);
+  k->host_drawn = malloc(drawn_bytes(k, k->most));
+  if (k->host_drawn == NULL) return gl_fail_memory(err, "a cache");
   k->slot = k->token + k->most;
   k->position = k->slot + k->most;
   for (size_t l = 0; l < c->layers; ++l) k->layer[l].capacity = k->capacity;
@@ -132,6 +141,7 @@ void model_cache_free(model_cache *k) {
   free(k->layer);
   free(k->host);
   free(k->host_index);
+  free(k->host_drawn);
   free(k);
 }
 
@@ -292,7 +302,7 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
   else
     run_decode(k, all);
   k->filled = rows;
-  return b->ops->status(b, err);
+  return GL_OK; /* without waiting: whoever reads the logits is told of a failure */
 }
 
 /* --- draws -------------------------------------------------------------------------------------
@@ -327,6 +337,21 @@ gl_status model_logits_get(const model_cache *k, size_t rows, double *logits, gl
   return k->m->b->ops->status(k->m->b, err);
 }
 
+/* Downloads what a draw of `rows` gave. */
+static void take_draws(model_cache *k, size_t rows, int32_t *token, double *logq,
+                       double *logq_truncated) {
+  backend *b = k->m->b;
+  b->ops->download(b, k->host_drawn, k->drawn, drawn_bytes(k, rows));
+  memcpy(token, k->host_drawn, rows * sizeof *token);
+  const char *from = (const char *)k->host_drawn + drawn_bytes(k, 0);
+  for (size_t r = 0; r < rows; ++r) {
+    const int wide = b->master == NUMBER_F64;
+    logq[r] = wide ? ((const double *)from)[r] : (double)((const float *)from)[r];
+    logq_truncated[r] =
+        wide ? ((const double *)from)[rows + r] : (double)((const float *)from)[rows + r];
+  }
+}
+
 gl_status model_sample(model_cache *k, const size_t *row_of, const uint64_t *index, size_t rows,
                        const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
                        double *logq, double *logq_truncated, gl_error *err) {
@@ -337,19 +362,14 @@ gl_status model_sample(model_cache *k, const size_t *row_of, const uint64_t *ind
     if ((row_of != NULL ? row_of[r] : r) >= k->filled)
       return gl_fail(err, GL_EINTERNAL, "a draw from logits that are not there");
   if (rows == 0) return GL_OK;
-  void *staging = malloc(MODEL_STAGING);
-  if (staging == NULL) return gl_fail_memory(err, "draws");
   void *logits = rows_of(k, row_of, rows);
   if (logits != NULL) {
-    void *second = (char *)k->logq + k->most * b->master_element;
+    void *second = (char *)k->logq + rows * b->master_element;
     memcpy(k->host_index, index, rows * sizeof *index);
     b->ops->upload(b, k->index, k->host_index, rows * sizeof *index);
     b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows, m->c.vocabulary, spec,
                    stream, greedy);
-    b->ops->download(b, token, k->drawn, rows * sizeof *token);
-    model_download(m, k->logq, 0, rows, logq, staging);
-    model_download(m, second, 0, rows, logq_truncated, staging);
+    take_draws(k, rows, token, logq, logq_truncated);
   }
-  free(staging);
   return b->ops->status(b, err);
 }
