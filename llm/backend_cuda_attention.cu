@@ -266,6 +266,17 @@ template <typename T> static void run(cuda_backend *b, const attention_call *a) 
     a->backward ? backward<T, 4>(b, a) : forward<T, 4>(b, a);
 }
 
+/* A grid is at most 65,535 sequences deep; more go in turns. */
+template <typename T> static void run_all(cuda_backend *b, const attention_call *a) {
+  static const size_t MOST = 65535;
+  attention_call part = *a;
+  for (size_t s = 0; s < a->rows.sequences; s += MOST) {
+    part.rows.start = a->rows.start + s;
+    part.rows.sequences = a->rows.sequences - s < MOST ? a->rows.sequences - s : MOST;
+    run<T>(b, &part);
+  }
+}
+
 template <typename T>
 static void op_attention(backend *base, void *out, void *lse, const void *qk, const void *qkv,
                          packed_rows rows, head_shape shape) {
@@ -278,7 +289,7 @@ static void op_attention(backend *base, void *out, void *lse, const void *qk, co
   a.rows = rows;
   a.shape = shape;
   a.scale = attention_scale(shape);
-  run<T>(op.b, &a);
+  run_all<T>(op.b, &a);
 }
 
 template <typename T>
@@ -299,7 +310,7 @@ static void op_attention_backward(backend *base, void *dqk, void *dqkv, const vo
   a.scale = attention_scale(shape);
   a.along = static_cast<float *>(cuda_scratch(op.b, rows.rows * shape.q * sizeof(float)));
   attention_along<T>(op.b, a.along, dout, out, rows.rows * shape.q, shape.dim);
-  run<T>(op.b, &a);
+  run_all<T>(op.b, &a);
 }
 
 void cuda_attention_ops(backend_ops *ops, number_type type) {
