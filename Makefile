@@ -51,7 +51,7 @@ EMBED    := $(BUILD)/gen/resources.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
-.PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread valgrind fuzz clean format help force
+.PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread racecheck valgrind fuzz clean format help force
 all: $(BUILD)/gepolab
 
 help:
@@ -130,22 +130,29 @@ EMULATE   ?= 1
 CXX_FOUND := $(if $(filter 0,$(EMULATE)),,$(if $(SANITIZE),$(if $(findstring thread,$(SANITIZE))$(findstring clang,$(CC)),,$(shell command -v g++)),$(shell command -v g++)))
 EMULATED  := $(patsubst llm/%.cu,$(BUILD)/emulate/%.o,$(filter-out llm/backend_cuda_blas.cu llm/nccl.cu,$(wildcard llm/*.cu))) \
              $(patsubst tests/emulate/%.cpp,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cpp)) \
+             $(patsubst tests/emulate/%.cu,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cu)) \
              $(patsubst tests/emulate/%.c,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.c)) \
              $(BUILD)/emulate/backend.o
 EMULATED_TESTS := $(BUILD)/tests/main.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/llm_cuda*.c tests/llm_backend_cases.c tests/llm_backend_run.c tests/llm_model_support.c tests/llm_files.c))
 EMULATED_SUITES := cuda emulated
-EMULATE_CXXFLAGS := -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g -Wall -Wextra -Wshadow -Wno-unknown-pragmas \
-                    $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g -Wall -Wextra -Wshadow -Wno-unknown-pragmas \
+                    $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(RACE_DEFINE)
+# Kernels that tell tests/emulate/race.cpp of every load and store.
+RACE_DEFINE := $(if $(RACES),-DGEPOLAB_EMULATE_RACES)
+KERNEL_CXXFLAGS = $(EMULATE_CXXFLAGS) $(if $(RACES),-fsanitize=thread)
 
 $(BUILD)/emulate/%.o: llm/%.cu Makefile
 	@mkdir -p $(@D)
-	$(Q)g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)g++ $(KERNEL_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/emulate/%.o: tests/emulate/%.cu Makefile
+	@mkdir -p $(@D)
+	$(Q)g++ $(KERNEL_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/%.o: tests/emulate/%.cpp Makefile
 	@mkdir -p $(@D)
 	$(Q)g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/%.o: tests/emulate/%.c Makefile
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -Itests/emulate -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(RACE_DEFINE) -Itests/emulate -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/backend.o: llm/backend.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -DGEPOLAB_WITH_CUDA $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -202,6 +209,11 @@ sanitize-address:
 	$(MAKE) check BUILD=build-sanitize SANITIZE=address,undefined OPT=-O1
 sanitize-thread:
 	$(MAKE) check BUILD=build-thread SANITIZE=thread OPT=-O1
+
+# Races between the threads of the CUDA kernels, looked for on the emulated device.
+racecheck:
+	@$(MAKE) --no-print-directory -j$$(nproc) build-races/tests-emulated BUILD=build-races RACES=1 CUDA=0 OPT=-O1
+	build-races/tests-emulated
 
 # Leaks and invalid accesses of one run, as told by valgrind.
 valgrind: $(BUILD)/gepolab
@@ -279,7 +291,7 @@ format:
 	clang-format -i $(foreach r,$(ROOMS) tests,$(wildcard $(r)/*.[ch]))
 
 clean:
-	rm -rf $(BUILD) build-sanitize build-thread build-fuzz
+	rm -rf $(BUILD) build-sanitize build-thread build-races build-fuzz
 
 -include $(CUDA_OBJ:.o=.d) $(EMULATED:.o=.d)
 -include $(SRC:%.c=$(BUILD)/%.d) $(patsubst %.c,$(BUILD)/%.d,$(wildcard tests/*.c))

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "emulate_control.h"
+#include "race.h"
 
 #define __global__ static
 #define __device__
@@ -85,8 +86,9 @@ void __syncthreads();
 const unsigned char *emulate_exchange(unsigned mask, const char *kind, const void *value,
                                       size_t size);
 
-/* The running thread's number in its block. */
+/* The running thread's number in its block; whether memory is its own stack. */
 unsigned emulate_thread_number();
+bool emulate_on_stack(const void *p);
 
 /* Tensor cores and copies (tensor.cpp): what llm/backend_cuda_mma.cuh says of each. */
 void emulate_mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
@@ -146,13 +148,13 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu) {
   emulate_exchange(mask, "syncwarp", &nothing, sizeof nothing);
 }
 /* Fibers are never interrupted, so plain additions are atomic. */
-template <typename T, typename U> static inline T atomicAdd(T *to, U by) {
+template <typename T, typename U> RACE_UNSEEN static inline T atomicAdd(T *to, U by) {
   T old = *to;
   *to = (T)(old + (T)by);
   return old;
 }
 
-template <typename T, typename U> static inline T atomicMin(T *to, U with) {
+template <typename T, typename U> RACE_UNSEEN static inline T atomicMin(T *to, U with) {
   T old = *to;
   if ((T)with < old) *to = (T)with;
   return old;

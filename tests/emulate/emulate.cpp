@@ -1,6 +1,8 @@
 /* The fibers behind cuda_runtime.h. One host thread; nothing here is for use outside tests. */
 #include "cuda_runtime.h"
 
+#include "race.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -157,6 +159,7 @@ const unsigned char *emulate_exchange(unsigned mask, const char *kind, const voi
   if (w->arrived == w->wanted) {
     w->arrived = 0;
     w->turn ^= 1u;
+    if (strcmp(kind, "syncwarp") == 0) race_warp_barrier(mask);
     for (unsigned l = 0; l < 32; ++l)
       if (mask >> l & 1u) device.fibers[f->number - lane + l].at_exchange = false;
   } else {
@@ -199,6 +202,11 @@ unsigned emulate_thread_number() {
   return device.running->number;
 }
 
+bool emulate_on_stack(const void *p) {
+  const char *stack = device.running->stack;
+  return (const char *)p >= stack && (const char *)p < stack + stack_bytes;
+}
+
 static void start_fiber(unsigned number, dim3 grid, dim3 block, dim3 index) {
   fiber *f = &device.fibers[number];
   if (f->stack == nullptr) f->stack = (char *)malloc(stack_bytes);
@@ -219,6 +227,7 @@ static void run_block(dim3 grid, dim3 block, dim3 index) {
   for (unsigned w = 0; w < (device.threads + 31) / 32; ++w)
     device.warps[w].arrived = device.warps[w].turn = 0;
   if (device.shared != nullptr) memset(device.shared, 0xff, device.shared_bytes);
+  race_block(device.shared, device.shared_bytes);
   for (unsigned i = 0; i < device.threads; ++i) {
     start_fiber(i, grid, block, index);
     device.turn_of[i] = &device.fibers[in_order(i, device.threads)];
@@ -234,6 +243,7 @@ static void run_block(dim3 grid, dim3 block, dim3 index) {
     }
     if (device.at_barrier > 0 && device.at_barrier + device.ended == device.threads) {
       device.at_barrier = 0;
+      race_barrier();
       for (unsigned i = 0; i < device.threads; ++i) device.fibers[i].at_barrier = false;
       moved = true;
     }
@@ -255,6 +265,7 @@ void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint
   if (emulate_record(name, grid, block, shared, order, call)) return;
   device.call = &call;
   device.shared_bytes = shared;
+  race_kernel(name);
   device.shared =
       shared == 0 ? nullptr : (unsigned char *)aligned_alloc(128, (shared + 127) & ~(size_t)127);
   const size_t blocks = (size_t)grid.x * grid.y * grid.z;
@@ -264,6 +275,7 @@ void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint
               dim3((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
                    (unsigned)(b / grid.x / grid.y)));
   }
+  race_kernel(nullptr);
   free(device.shared);
   device.shared = nullptr;
 }

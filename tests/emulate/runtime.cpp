@@ -2,6 +2,8 @@
  * done at once. */
 #include "cuda_runtime.h"
 
+#include "race.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -95,6 +97,7 @@ static cudaError_t give(void *p, bool pooled) {
   const allocation a = *(allocation *)raw;
   if (a.pooled != pooled) return cudaErrorInvalidValue;
   (pooled ? memory.pooled : memory.plain) -= a.bytes;
+  race_forget(p, a.bytes);
   --memory.blocks;
   free(raw);
   return cudaSuccess;

@@ -2,6 +2,8 @@
  * describes them (llm/backend_cuda_mma.cuh). */
 #include "cuda_runtime.h"
 
+#include "race.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,6 +33,7 @@ void emulate_load_matrices(uint32_t (&r)[4], const void *row, bool transposed) {
     fprintf(stderr, "ldmatrix from an address that is no multiple of sixteen\n");
     abort();
   }
+  race_read(row, 16);
   const unsigned char *all =
       emulate_exchange(0xffffffffu, transposed ? "ldmatrix.trans" : "ldmatrix", &row, sizeof row);
   const unsigned lane = emulate_lane_number(), g = lane / 4, t = lane % 4;
@@ -82,6 +85,7 @@ void emulate_copy_async(void *to, const void *from, bool there) {
     abort();
   }
   c->copy[c->n++] = {to, from, there, c->group};
+  race_write(to, 16); /* from now on, */
 }
 
 void emulate_copy_commit() {
@@ -92,6 +96,8 @@ void emulate_copy_wait(unsigned latest) {
   copies *c = &of_thread[emulate_thread_number()];
   for (; c->first < c->n && c->copy[c->first].group + latest < c->group; ++c->first) {
     const pending_copy &p = c->copy[c->first];
+    race_write(p.to, 16); /* until now */
+    if (p.there) race_read(p.from, 16);
     if (p.there)
       memcpy(p.to, p.from, 16);
     else

@@ -1,0 +1,74 @@
+/* Kernels with and without races, for the test of what finds them. */
+#include "cuda_runtime.h"
+
+extern "C" {
+#include "emulate_control.h"
+}
+
+enum { N = 64 };
+
+/* out[i] = in[N - 1 - i] through shared memory. */
+__global__ void reverse(float *out, const float *in, bool waits) {
+  __shared__ float turned[N];
+  turned[threadIdx.x] = in[threadIdx.x];
+  if (waits) __syncthreads();
+  out[blockIdx.x * N + threadIdx.x] = turned[N - 1 - threadIdx.x];
+}
+
+/* The same within warps, with dynamic shared memory. */
+__global__ void reverse_warp(float *out, const float *in, bool waits) {
+  float *turned = reinterpret_cast<float *>(emulate_shared_memory());
+  turned[threadIdx.x] = in[threadIdx.x];
+  if (waits) __syncwarp();
+  out[threadIdx.x] = turned[threadIdx.x ^ 31u];
+}
+
+/* A copy that arrives by itself: read after the wait and a barrier, or after the wait alone. */
+__global__ void copied(float *out, const float *in, bool waits) {
+  float *there = reinterpret_cast<float *>(emulate_shared_memory());
+  if (threadIdx.x < N / 4) emulate_copy_async(there + 4 * threadIdx.x, in + 4 * threadIdx.x, true);
+  emulate_copy_commit();
+  emulate_copy_wait(0);
+  if (waits) __syncthreads();
+  out[threadIdx.x] = there[N - 1 - threadIdx.x];
+}
+
+/* Every block adds to its own number, or to one for all. */
+__global__ void add_blocks(float *out, bool apart) {
+  if (threadIdx.x == 0) out[apart ? blockIdx.x : 0] += 1;
+}
+
+/* The same, as it should be done where the order does not matter. */
+__global__ void add_atomic(unsigned *out) {
+  atomicAdd(out, 1u);
+}
+
+void emulate_race_case(enum race_case which, int clean) {
+  float *in = nullptr, *out = nullptr;
+  const bool ok = clean != 0;
+  cudaMalloc(reinterpret_cast<void **>(&in), 4 * N * sizeof *in);
+  cudaMalloc(reinterpret_cast<void **>(&out), 4 * N * sizeof *out);
+  cudaMemsetAsync(in, 0, 4 * N * sizeof *in, nullptr);
+  cudaMemsetAsync(out, 0, 4 * N * sizeof *out, nullptr);
+  const size_t shared = N * sizeof(float);
+  switch (which) {
+  case RACE_SHARED:
+    emulate_kernel("reverse", 3, N, 0, nullptr, [=]() { reverse(out, in, ok); });
+    break;
+  case RACE_WARP:
+    emulate_kernel("reverse_warp", 1, N, shared, nullptr, [=]() { reverse_warp(out, in, ok); });
+    break;
+  case RACE_COPY:
+    emulate_kernel("copied", 1, N, shared, nullptr, [=]() { copied(out, in, ok); });
+    break;
+  case RACE_BLOCKS:
+    emulate_kernel("add_blocks", 4, 32, 0, nullptr, [=]() { add_blocks(out, ok); });
+    break;
+  case RACE_ATOMIC:
+    emulate_kernel("add_atomic", 4, 32, 0, nullptr,
+                   [=]() { add_atomic(reinterpret_cast<unsigned *>(out)); });
+    break;
+  }
+  cudaFree(in);
+  cudaFree(out);
+}
