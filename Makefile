@@ -212,7 +212,7 @@ sanitize-thread:
 
 # Races between the threads of the CUDA kernels, looked for on the emulated device.
 racecheck:
-	@$(MAKE) --no-print-directory -j$$(nproc) build-races/tests-emulated BUILD=build-races RACES=1 CUDA=0 OPT=-O1
+	@$(MAKE) --no-print-directory -j$$(nproc) build-races/tests-emulated BUILD=build-races RACES=1 CUDA=0
 	build-races/tests-emulated
 
 # Leaks and invalid accesses of one run, as told by valgrind.

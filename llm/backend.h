@@ -178,7 +178,8 @@ typedef struct backend_ops {
   /* --- generation (all row by row) --- */
   /* Keys and values of rows into T cache_k, cache_v at (slot[r], position[r]). Each has
    * slots * capacity * kv * dim numbers, a slot's in one piece; how they lie inside a slot is the
-   * backend's own affair. */
+   * backend's own affair. A row of slot -1, which only fills a recorded decode up, stores nothing,
+   * and attends to nothing: its attention is zeros. */
   void (*cache_store)(backend *b, void *cache_k, void *cache_v, const void *qk, const void *qkv,
                       const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
                       head_shape shape);

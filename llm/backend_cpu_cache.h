@@ -25,6 +25,7 @@ static void cache_store(backend *b, void *cache_k, void *cache_v, const void *qk
   if (cpu_failed((cpu *)b)) return;
   const size_t width = shape.kv * shape.dim;
   for (size_t r = 0; r < rows; ++r) {
+    if (slot[r] < 0) continue;
     const size_t at = (size_t)slot[r] * capacity * width, place = (size_t)position[r];
     const size_t first = place / PANEL * PANEL, wide = cache_panel(capacity, first);
     const REAL *key = (const REAL *)qk + r * qk_width(shape) + q_width(shape);
@@ -153,6 +154,10 @@ static void cached_task(void *context, size_t task, size_t worker) {
   const head_shape s = job->shape;
   const size_t r = task / s.kv, kv = task % s.kv, group = s.q / s.kv, heads = s.kv * s.dim;
   const size_t n = (size_t)job->position[r] + 1, width = round_up(n, PANEL);
+  if (job->slot[r] < 0) {
+    memset(job->to + r * q_width(s) + kv * group * s.dim, 0, group * s.dim * sizeof(REAL));
+    return;
+  }
   const size_t at = (size_t)job->slot[r] * job->capacity * heads;
   REAL *scratch = job->owner->worker[worker], *score = scratch + PANEL_BLOCK * PANEL;
   cached_scores(score, width, job->qk + r * qk_width(s) + kv * group * s.dim,

@@ -14,6 +14,7 @@ template <typename T>
 __global__ void store_rows(T *cache_k, T *cache_v, const T *qk, const T *qkv, const int32_t *slot,
                            const int32_t *position, size_t capacity, head_shape s) {
   const size_t r = blockIdx.x, width = s.kv * s.dim;
+  if (slot[r] < 0) return;
   const size_t to =
       (static_cast<size_t>(slot[r]) * capacity + static_cast<size_t>(position[r])) * width;
   const T *key = qk + r * qk_width(s) + s.q * s.dim;
@@ -146,7 +147,7 @@ __global__ void cached_stretch(const typename L::type *qk, const typename L::typ
   const head_shape s = a.shape;
   const size_t r = blockIdx.x, h = blockIdx.y * HEADS, split = blockIdx.z, width = s.kv * s.dim;
   const size_t positions = static_cast<size_t>(a.position[r]) + 1, first = split * SPLIT;
-  if (first >= positions) return;
+  if (first >= positions || a.slot[r] < 0) return;
   const size_t n = positions - first < SPLIT ? positions - first : SPLIT;
   const size_t at =
       (static_cast<size_t>(a.slot[r]) * a.capacity + first) * width + h / (s.q / s.kv) * s.dim;
@@ -180,6 +181,10 @@ template <typename T> __global__ void join_stretches(T *out, cached_call a, size
   const size_t i = blockIdx.x * static_cast<size_t>(WARPS) + threadIdx.x / 32;
   if (i >= n) return;
   const size_t dim = a.shape.dim;
+  if (a.slot[i / a.shape.q] < 0) {
+    for (size_t d = threadIdx.x % 32; d < dim; d += 32) out[i * dim + d] = number<T>(0.0f);
+    return;
+  }
   const size_t splits = static_cast<size_t>(a.position[i / a.shape.q]) / SPLIT + 1;
   const float2 *stats = a.stats + i * a.splits;
   float top = -INFINITY, total = 0;

@@ -46,13 +46,12 @@ size_t model_cache_rows(const backend *b, size_t n) {
   return p;
 }
 
-/* Cuts all of a cache's memory but the logits. One slot beyond the last takes rows that only fill a
- * recorded decode up. */
+/* Cuts all of a cache's memory but the logits. */
 static void cut(model_cache *k, arena *a, const model_config *c, const backend *b) {
   const size_t width = c->kv_heads * c->head_dim, t = b->element, m = b->master_element;
   for (size_t l = 0; l < c->layers; ++l) {
-    void *keys = arena_take(a, (k->slots + 1) * k->capacity, width, t);
-    void *values = arena_take(a, (k->slots + 1) * k->capacity, width, t);
+    void *keys = arena_take(a, k->slots * k->capacity, width, t);
+    void *values = arena_take(a, k->slots * k->capacity, width, t);
     if (k->layer != NULL) k->layer[l] = (layer_cache){.k = keys, .v = values};
   }
   layer_rows_take(&k->rows, a, c, b, k->most);
@@ -70,7 +69,7 @@ static void cut(model_cache *k, arena *a, const model_config *c, const backend *
 size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, size_t capacity) {
   model_cache k = {.slots = slots, .capacity = capacity};
   arena a = {0};
-  if (slots >= INT32_MAX / 4 || capacity > SIZE_MAX / (slots + 1)) return SIZE_MAX;
+  if (slots < 1 || slots >= INT32_MAX / 4 || capacity > SIZE_MAX / slots) return SIZE_MAX;
   k.most = model_cache_rows(b, slots);
   cut(&k, &a, c, b);
   return a.overflow ? SIZE_MAX : a.used;
@@ -293,7 +292,7 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
   const size_t all = model_cache_rows(b, rows);
   for (size_t r = 0; r < all; ++r) {
     k->host[r] = r < rows ? token[r] : 0;
-    k->host[k->most + r] = r < rows ? slot[r] : (int32_t)k->slots;
+    k->host[k->most + r] = r < rows ? slot[r] : -1;
     k->host[2 * k->most + r] = r < rows ? position[r] : 0;
   }
   b->ops->upload(b, k->token, k->host, 3 * k->most * sizeof *k->host);

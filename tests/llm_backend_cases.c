@@ -149,7 +149,7 @@ static void attention_case(case_run *r, const size_t *s) {
 }
 
 /* shape: rows, q, kv, dim, capacity. Slots are filled by cache_store, position by position; then
- * the first is copied to a free one and read there. */
+ * the first is copied to a free one and read there, and a row of no slot takes part. */
 static void cached_case(case_run *r, const size_t *s) {
   const head_shape h = {s[1], s[2], s[3]};
   const size_t rows = s[0], capacity = s[4], slots = rows + 2, width = h.kv * h.dim,
@@ -178,6 +178,11 @@ static void cached_case(case_run *r, const size_t *s) {
   OPS(r)->cache_copy(r->b, k, v, slots - 1, 0, half, capacity, h);
   OPS(r)->attention_cached(r->b, again, qk, k, v, copied, copied + 1, 1, capacity, h);
   case_keep(r, "copied", again, n);
+  const int32_t *none = case_integers(r, (const int32_t[]){-1, 0}, 2);
+  void *filler = case_draw(r, n, 1);
+  OPS(r)->cache_store(r->b, k, v, qk, qkv, none, none + 1, 1, capacity, h);
+  OPS(r)->attention_cached(r->b, filler, qk, k, v, none, none + 1, 1, capacity, h);
+  case_keep(r, "filler", filler, n);
 }
 
 /* --- output; shape: rows, vocabulary, k, temperature in tenths --- */

@@ -106,8 +106,8 @@ static void a_recorded_graph_runs_again_on_other_numbers(void) {
   b->ops->norm_backward(b, out, dweight, in, in, rstd, weight, ROWS, WIDTH);
   backend_graph *g = b->ops->graph_end(b);
   CU_ASSERT_PTR_NOT_NULL_FATAL(g);
-  float *wide = numbers(b, NULL, 4 * 5000);
-  b->ops->norm_backward(b, wide, wide, wide, wide, wide, wide, 4, 5000);
+  float *wide = numbers(b, NULL, 3 * 4 * 5000), *read = wide + 2 * 4 * 5000;
+  b->ops->norm_backward(b, wide, wide + 4 * 5000, read, read, read, read, 4, 5000);
   for (int i = 0; i < N; ++i) host[i] = (float)((i * 7 + 5) % 19 - 9);
   b->ops->upload(b, in, host, sizeof host);
   b->ops->graph_run(b, g);

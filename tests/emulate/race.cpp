@@ -46,11 +46,14 @@ struct {
   uintptr_t shared, shared_end;
 } now;
 std::unordered_map<uintptr_t, page *> pages;
-uintptr_t last_number = UINTPTR_MAX;
-page *last_page;
+struct recent_page {
+  uintptr_t number; /* 0: none */
+  page *p;
+} recent[1024];
 
 page *page_of(uintptr_t number, bool make) {
-  if (number == last_number) return last_page;
+  recent_page *r = &recent[number % (sizeof recent / sizeof *recent)];
+  if (r->number == number) return r->p;
   auto found = pages.find(number);
   page *p = found == pages.end() ? nullptr : found->second;
   if (p == nullptr && make) {
@@ -58,10 +61,7 @@ page *page_of(uintptr_t number, bool make) {
     if (p == nullptr) abort();
     pages[number] = p;
   }
-  if (p != nullptr) {
-    last_number = number;
-    last_page = p;
-  }
+  if (p != nullptr) *r = {number, p};
   return p;
 }
 
