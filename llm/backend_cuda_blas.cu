@@ -1,10 +1,16 @@
 /* cuBLASLt behind one function. The library is opened when a CUDA backend is made, not when
  * gepolab starts: it is half a gigabyte, and commands without a GPU need none of it.
  *
- * What is fastest for a shape is asked of the library once and kept. Only algorithms that sum in a
- * fixed order are asked for: splits of the sum over k meet in workspace, never by additions into
- * the result in the order of arrival. float32 is computed as float32, without TF32. */
+ * What is fastest for a shape is asked of the library and kept, for so many shapes as a table has
+ * room for. The library's answer follows from the shape, so a plan that was thrown out comes back
+ * the same. Only algorithms that sum in a fixed order are asked for: splits of the sum over k meet
+ * in workspace, never by additions into the result in the order of arrival. float32 is computed as
+ * float32, or where backend.tf32 says so from inputs rounded to TF32 (10 bits of mantissa). */
 #include "llm/backend_cuda.cuh"
+
+extern "C" {
+#include "llm/plan_table.h"
+}
 
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -31,13 +37,12 @@
 /* A product as the library sees it: everything that may decide which algorithm is best. */
 struct blas_key {
   uint64_t m, n, k, lda, ldb, ldc;
-  uint32_t in, out, a_transposed, b_transposed, adds;
+  uint32_t in, out, a_transposed, b_transposed, adds, tf32;
   uint32_t align_a, align_b, align_c;
 };
 
 /* One shape, prepared. */
 struct blas_plan {
-  blas_key key;
   cublasLtMatmulDesc_t what;
   cublasLtMatrixLayout_t a, b, c;
   cublasLtMatmulAlgo_t algorithm;
@@ -50,11 +55,12 @@ struct cuda_blas {
   cublasLtHandle_t handle;
   void *workspace;
   size_t workspace_bytes;
-  blas_plan *plans;
-  size_t n_plans, room;
+  plan_table *plans; /* of blas_key, blas_plan */
 };
 
 static const size_t WORKSPACE_BYTES = static_cast<size_t>(64) << 20;
+/* A model has some dozens of shapes for each number of packed rows. */
+static const size_t MOST_PLANS = 4096;
 
 /* --- start and end --- */
 
@@ -65,10 +71,23 @@ static void *open_library() {
   return library;
 }
 
+static void drop_plan(void *owner, void *plan) {
+  cuda_blas *blas = static_cast<cuda_blas *>(owner);
+  blas_plan *p = static_cast<blas_plan *>(plan);
+  if (p->what != NULL) blas->cublasLtMatmulDescDestroy(p->what);
+  if (p->a != NULL) blas->cublasLtMatrixLayoutDestroy(p->a);
+  if (p->b != NULL) blas->cublasLtMatrixLayoutDestroy(p->b);
+  if (p->c != NULL) blas->cublasLtMatrixLayoutDestroy(p->c);
+}
+
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err) {
   cuda_blas *blas = static_cast<cuda_blas *>(calloc(1, sizeof *blas));
   if (blas == NULL) return gl_fail_memory(err, "cuBLASLt");
   b->blas = blas;
+  const gl_status status =
+      plan_table_new(&blas->plans, MOST_PLANS / PLAN_TABLE_WAYS, sizeof(blas_key),
+                     sizeof(blas_plan), drop_plan, blas, err);
+  if (status != GL_OK) return status;
   blas->library = open_library();
   if (blas->library == NULL)
     return gl_fail(err, GL_EIO,
@@ -91,18 +110,10 @@ gl_status cuda_blas_new(cuda_backend *b, gl_error *err) {
   return GL_OK;
 }
 
-static void free_plan(cuda_blas *blas, blas_plan *p) {
-  if (p->what != NULL) blas->cublasLtMatmulDescDestroy(p->what);
-  if (p->a != NULL) blas->cublasLtMatrixLayoutDestroy(p->a);
-  if (p->b != NULL) blas->cublasLtMatrixLayoutDestroy(p->b);
-  if (p->c != NULL) blas->cublasLtMatrixLayoutDestroy(p->c);
-}
-
 void cuda_blas_free(cuda_backend *b) {
   cuda_blas *blas = b->blas;
   if (blas == NULL) return;
-  for (size_t i = 0; i < blas->n_plans; ++i) free_plan(blas, &blas->plans[i]);
-  free(blas->plans);
+  plan_table_free(blas->plans);
   if (blas->workspace != NULL) cudaFree(blas->workspace);
   if (blas->handle != NULL) blas->cublasLtDestroy(blas->handle);
   if (blas->library != NULL) dlclose(blas->library);
@@ -132,11 +143,11 @@ static cudaDataType_t data_type(uint32_t type) {
 
 /* The library counts columns first: a row-major product c = a b is its c^T = b^T a^T, so its first
  * matrix is our b. */
-static int describe(cuda_backend *b, blas_plan *p) {
-  const blas_key *k = &p->key;
+static int describe(cuda_backend *b, blas_plan *p, const blas_key *k) {
+  const cublasComputeType_t sums = k->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const cublasOperation_t first = k->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = k->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-  return BLAS_CALL(b, cublasLtMatmulDescCreate, &p->what, CUBLAS_COMPUTE_32F, CUDA_R_32F) ||
+  return BLAS_CALL(b, cublasLtMatmulDescCreate, &p->what, sums, CUDA_R_32F) ||
          BLAS_CALL(b, cublasLtMatmulDescSetAttribute, p->what, CUBLASLT_MATMUL_DESC_TRANSA, &first,
                    sizeof first) ||
          BLAS_CALL(b, cublasLtMatmulDescSetAttribute, p->what, CUBLASLT_MATMUL_DESC_TRANSB, &second,
@@ -151,7 +162,7 @@ static int describe(cuda_backend *b, blas_plan *p) {
                    static_cast<int64_t>(k->ldc));
 }
 
-static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const blas_plan *p) {
+static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const blas_key *k) {
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   const uint64_t workspace = b->blas->workspace_bytes;
   const struct {
@@ -161,10 +172,10 @@ static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const 
   } wanted[] = {
       {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
       {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions},
-      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &p->key.align_b, sizeof p->key.align_b},
-      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &p->key.align_a, sizeof p->key.align_a},
-      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &p->key.align_c, sizeof p->key.align_c},
-      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &p->key.align_c, sizeof p->key.align_c},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &k->align_b, sizeof k->align_b},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &k->align_a, sizeof k->align_a},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &k->align_c, sizeof k->align_c},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &k->align_c, sizeof k->align_c},
   };
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i)
     if (BLAS_CALL(b, cublasLtMatmulPreferenceSetAttribute, preference, wanted[i].attribute,
@@ -173,13 +184,13 @@ static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const 
   return 0;
 }
 
-static int choose_algorithm(cuda_backend *b, blas_plan *p) {
+static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k) {
   cublasLtMatmulPreference_t preference = NULL;
   if (BLAS_CALL(b, cublasLtMatmulPreferenceCreate, &preference)) return 1;
   cublasLtMatmulHeuristicResult_t best;
   memset(&best, 0, sizeof best);
   int found = 0;
-  int bad = prefer(b, preference, p) ||
+  int bad = prefer(b, preference, k) ||
             BLAS_CALL(b, cublasLtMatmulAlgoGetHeuristic, b->blas->handle, p->what, p->b, p->a, p->c,
                       p->c, preference, 1, &best, &found);
   b->blas->cublasLtMatmulPreferenceDestroy(preference);
@@ -192,30 +203,18 @@ static int choose_algorithm(cuda_backend *b, blas_plan *p) {
   return 0;
 }
 
-/* The plan of a shape, made where there is none yet. A model has some dozens. */
+/* The plan of a shape, made where there is none; NULL after a failure. The library takes what a
+ * plan describes when it is called, so plans may be thrown out while their products still run. */
 static const blas_plan *plan_of(cuda_backend *b, const blas_key *key) {
-  cuda_blas *blas = b->blas;
-  for (size_t i = 0; i < blas->n_plans; ++i)
-    if (memcmp(&blas->plans[i].key, key, sizeof *key) == 0) return &blas->plans[i];
-  if (blas->n_plans == blas->room) {
-    const size_t room = blas->room * 2 + 64;
-    blas_plan *more = static_cast<blas_plan *>(realloc(blas->plans, room * sizeof *more));
-    if (more == NULL) {
-      cuda_fail(b, GL_ENOMEM, "realloc", "host memory is short");
-      return NULL;
-    }
-    blas->plans = more;
-    blas->room = room;
-  }
-  blas_plan *p = &blas->plans[blas->n_plans];
-  memset(p, 0, sizeof *p);
-  p->key = *key;
-  if (describe(b, p) || choose_algorithm(b, p)) {
-    free_plan(blas, p);
+  const void *found = plan_table_find(b->blas->plans, key);
+  if (found != NULL) return static_cast<const blas_plan *>(found);
+  blas_plan p;
+  memset(&p, 0, sizeof p);
+  if (describe(b, &p, key) || choose_algorithm(b, &p, key)) {
+    drop_plan(b->blas, &p);
     return NULL;
   }
-  ++blas->n_plans;
-  return p;
+  return static_cast<const blas_plan *>(plan_table_add(b->blas->plans, key, &p));
 }
 
 /* --- the product --- */
@@ -235,6 +234,7 @@ void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
   key.a_transposed = q->a_transposed;
   key.b_transposed = q->b_transposed;
   key.adds = q->beta != 0;
+  key.tf32 = b->base.tf32 && q->in == NUMBER_F32;
   key.align_a = alignment(q->a);
   key.align_b = alignment(q->b);
   key.align_c = alignment(q->c);
