@@ -154,6 +154,7 @@ static gl_status need_backend(llm_session *s, gl_error *err) {
   if (s->backend != NULL) return GL_OK;
   gl_status status =
       backend_new(&s->own_backend, s->spec.backend, s->spec.dtype, s->recipe.threads, err);
+  if (status == GL_OK) s->own_backend->tf32 = s->spec.tf32;
   s->backend = s->own_backend;
   return status;
 }

@@ -233,6 +233,9 @@ struct backend {
   number_type type, master;
   size_t element, master_element; /* bytes */
   char device[128];               /* for people: "AMD EPYC, 2 threads, AVX2" */
+  /* Set by whoever made the backend, before its first operation: CUDA's products of float32, those
+   * asked for row by row and logits excepted, may round what they multiply to TF32. */
+  int tf32;
 };
 
 /* threads: 0 for all cores this process may use (CPU). BACKEND_AUTO takes CUDA where a device is

@@ -207,6 +207,7 @@ static gl_status check_memory(llm_learner *l, const learner_setup *setup, gl_err
 
 static gl_status take_backend(llm_learner *l, const learner_setup *setup, gl_error *err) {
   gl_status status = backend_new(&l->backend, l->spec.backend, l->spec.dtype, setup->threads, err);
+  if (status == GL_OK) l->backend->tf32 = l->spec.tf32;
   return status == GL_OK ? check_memory(l, setup, err) : status;
 }
 

@@ -7,7 +7,7 @@
  *   model: {path: FOLDER} or {layers, hidden, intermediate, heads, kv_heads, head_dim, …}
  *   tokenizer: char | byte | FILE     (default: the folder's tokenizer.json, or char)
  *   task: {kind: …}
- *   max_tokens, slots, micro_batch (tokens), recompute, stochastic_rounding
+ *   max_tokens, slots, micro_batch (tokens), recompute, stochastic_rounding, tf32
  *   warmup: {steps, batch, lr, …}     supervised, before the first update
  *   eval: {prompts, samples, …}
  */

@@ -93,8 +93,8 @@ static char *key_of(const llm_learner *l, const char *code) {
     return NULL;
   }
   put_device(to, l->backend->device);
-  fprintf(to, "code %s\ntype %d micro-batch %zu recompute %d\n", code, (int)s->dtype,
-          s->micro_batch, s->recompute);
+  fprintf(to, "code %s\ntype %d micro-batch %zu recompute %d tf32 %d\n", code, (int)s->dtype,
+          s->micro_batch, s->recompute, s->tf32);
   fprintf(to, "seed %llu world %016llx\n%s\n", (unsigned long long)l->seed,
           (unsigned long long)s->fingerprint, config);
   put_optimizer(to, &s->warmup);

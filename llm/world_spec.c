@@ -177,6 +177,11 @@ static gl_status check_place(const llm_spec *s, const cfg_node *world, gl_error 
     return cfg_fail(cfg_find(world, "stochastic_rounding"), err,
                     "stochastic_rounding is for the bfloat16 copy of the parameters, which only "
                     "dtype: bfloat16 has");
+  at = cfg_find(world, "tf32");
+  if (s->tf32 && s->dtype != NUMBER_F32)
+    return cfg_fail(at, err, "tf32: true is for dtype: float32, whose products it rounds");
+  if (s->tf32 && s->backend == BACKEND_CPU)
+    return cfg_fail(at, err, "tf32: true needs a GPU; take it out, or say backend: auto or cuda");
   return GL_OK;
 }
 
@@ -210,6 +215,7 @@ static gl_status read_world(llm_spec *s, const cfg_node *world, uint64_t seed, g
   s->micro_batch = cfg_count(&r, "micro_batch", 4096, 1, (size_t)1 << 40);
   s->recompute = cfg_bool(&r, "recompute", 0);
   s->rounds_stochastically = cfg_bool(&r, "stochastic_rounding", 0);
+  s->tf32 = cfg_bool(&r, "tf32", 0);
   s->max_tokens = cfg_count(&r, "max_tokens", 0, 1, (1u << 20) - 1);
   const char *template = cfg_string(&r, "template", NULL);
   const world_nodes n = {world,

@@ -31,6 +31,7 @@ typedef struct llm_spec {
   size_t micro_batch; /* most packed tokens of a forward and backward, longer responses excepted */
   int recompute;
   int rounds_stochastically; /* the bfloat16 copy of the parameters, after each update */
+  int tf32;                  /* CUDA may round what products of float32 multiply */
   /* the model and its language */
   model_config model;
   char *folder; /* of the checkpoint to start from; NULL: parameters are drawn */

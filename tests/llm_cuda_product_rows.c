@@ -260,6 +260,52 @@ static void a_result_off_its_alignment_has_the_same_bits(void) {
   }
 }
 
+/* --- TF32 --- */
+
+/* A product [rows, m] without flags, of the same numbers whatever the backend's setting. */
+static void plain_product(const product_data *d, unsigned char *to) {
+  const product_case *c = &d->c;
+  backend *b = d->b;
+  void *in = b->ops->allocate(b, c->rows * c->k * d->element);
+  void *out = b->ops->allocate(b, c->rows * c->m * d->element);
+  b->ops->upload(b, in, d->in, c->rows * c->k * d->element);
+  b->ops->product(b, out, in, d->device_weight, c->rows, c->m, c->k, 0);
+  b->ops->download(b, to, out, c->rows * c->m * d->element);
+  b->ops->release(b, in);
+  b->ops->release(b, out);
+}
+
+/* Largest difference in units of the factors' magnitude times their number. */
+static double relative_difference(const unsigned char *a, const unsigned char *b, size_t n,
+                                  size_t k) {
+  double most = 0;
+  for (size_t i = 0; i < n; ++i)
+    most = fmax(most, fabs(decoded(a, i, NUMBER_F32) - decoded(b, i, NUMBER_F32)));
+  return most / (double)k;
+}
+
+static void tf32_rounds_products_of_training_alone(void) {
+  backend *b;
+  if (!device(&b, NUMBER_F32)) SKIP("no CUDA device");
+  enum { ROWS_ = 40, M = 64, K = 256, BYTES = ROWS_ * M * 4 };
+  static unsigned char exact[BYTES], rounded[BYTES];
+  product_data d = data_new(b, (product_case){ROWS_, M, K, 0, 0, 0, 0});
+  plain_product(&d, exact);
+  check_values(&d, exact);
+  unsigned char *before = all_rows(&d);
+  b->tf32 = 1;
+  plain_product(&d, rounded);
+  const double off = relative_difference(exact, rounded, ROWS_ * M, K);
+  CU_ASSERT(off > 0x1p-22 && off < 0x1p-10);
+  unsigned char *after = all_rows(&d);
+  CU_ASSERT_EQUAL(memcmp(before, after, BYTES), 0);
+  free(before);
+  free(after);
+  data_free(&d);
+  end(b);
+}
+
 SUITE(cuda_product_rows, "llm: cuda product rows", TEST(products_are_those_of_double_precision),
       TEST(a_row_has_the_same_bits_in_any_company), TEST(a_row_has_the_same_bits_at_every_place),
-      TEST(a_result_off_its_alignment_has_the_same_bits));
+      TEST(a_result_off_its_alignment_has_the_same_bits),
+      TEST(tf32_rounds_products_of_training_alone));

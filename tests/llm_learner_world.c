@@ -25,6 +25,9 @@ static const wrong sections[] = {
     {LLM "dtype: float16}", "1:49: ", "float32"},
     {LLM "backend: cpu, dtype: bfloat16}", "1:63: ", "needs backend: cuda"},
     {LLM "backend: cuda, dtype: float64}", "1:64: ", "needs backend: cpu"},
+    {LLM "tf32: some}", "1:48: ", "true or false"},
+    {LLM "backend: cpu, tf32: true}", "1:62: ", "needs a GPU"},
+    {LLM "dtype: bfloat16, tf32: true}", "1:65: ", "for dtype: float32"},
     {LLM "slots: -1}", "1:49: ", "from 0"},
     {LLM "micro_batch: 0}", "1:55: ", "from 1"},
     {LLM "max_tokens: 0}", "1:54: ", "from 1"},
@@ -87,6 +90,15 @@ static void what_no_transformer_can_do_is_refused(void) {
     gl_error err = {0};
     CU_ASSERT(llm_try(&f, recipes[i], (llm_choice){.seed = 1}, 0, &err) == GL_EINPUT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says[i]));
+    llm_close(&f);
+  }
+}
+
+static void tf32_is_told_to_the_backend(void) {
+  for (int on = 0; on < 2; ++on) {
+    llm_fixture f = llm_open(on ? LLM "tf32: true}" : LLM "tf32: false}", 3);
+    CU_ASSERT_EQUAL(f.llm->spec.tf32, on);
+    CU_ASSERT_EQUAL(f.llm->backend->tf32, on);
     llm_close(&f);
   }
 }
@@ -502,9 +514,9 @@ static void a_damaged_or_foreign_checkpoint_changes_nothing(void) {
 
 SUITE(llm_learner_world, "llm learner: world, warm-up, checkpoints",
       TEST(every_wrong_section_is_refused_at_its_place),
-      TEST(what_no_transformer_can_do_is_refused), TEST(responses_are_scored_by_their_whole_text),
-      TEST(warm_up_teaches_the_task), TEST(warm_up_stops_at_a_wanted_score),
-      TEST(a_stopped_warm_up_goes_on_where_it_was),
+      TEST(what_no_transformer_can_do_is_refused), TEST(tf32_is_told_to_the_backend),
+      TEST(responses_are_scored_by_their_whole_text), TEST(warm_up_teaches_the_task),
+      TEST(warm_up_stops_at_a_wanted_score), TEST(a_stopped_warm_up_goes_on_where_it_was),
       TEST(a_killed_warm_up_loses_the_steps_since_its_last_file),
       TEST(damaged_unfinished_work_is_begun_anew),
       TEST(a_folder_that_cannot_keep_a_warm_up_is_told), TEST(a_kept_warm_up_gives_the_same_run),

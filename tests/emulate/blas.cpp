@@ -20,14 +20,22 @@ static float *floats(const void *from, number_type type, size_t rows, size_t wid
   return out;
 }
 
-struct blas_call {
-  cuda_product p;
-};
+/* To the nearest number of 10 bits of mantissa, ties to even. */
+static void round_to_tf32(float *x, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t u = __float_as_uint(x[i]);
+    x[i] = __uint_as_float((u + 0xfff + (u >> 13 & 1)) & ~(uint32_t)0x1fff);
+  }
+}
 
-static void run(const cuda_product *p) {
+static void run(const cuda_product *p, bool tf32) {
   const size_t ar = p->a_transposed ? p->k : p->m, aw = p->a_transposed ? p->m : p->k;
   const size_t br = p->b_transposed ? p->n : p->k, bw = p->b_transposed ? p->k : p->n;
   float *a = floats(p->a, p->in, ar, aw, p->lda), *b = floats(p->b, p->in, br, bw, p->ldb);
+  if (tf32 && p->in == NUMBER_F32) {
+    round_to_tf32(a, ar * aw);
+    round_to_tf32(b, br * bw);
+  }
   float *c = p->beta == 0 ? (float *)calloc(p->m * p->n, sizeof *c)
                           : floats(p->c, p->out, p->m, p->n, p->ldc);
   cblas_sgemm(CblasRowMajor, p->a_transposed ? CblasTrans : CblasNoTrans,
@@ -48,5 +56,6 @@ static void run(const cuda_product *p) {
 void cuda_blas_product(cuda_backend *b, const cuda_product *p) {
   if (cuda_stopped(b) || p->m == 0 || p->n == 0 || p->k == 0) return;
   const cuda_product q = *p;
-  emulate_kernel("product", dim3(1), dim3(1), 0, b->stream, [=]() { run(&q); });
+  const bool tf32 = b->base.tf32 != 0;
+  emulate_kernel("product", dim3(1), dim3(1), 0, b->stream, [=]() { run(&q, tf32); });
 }
