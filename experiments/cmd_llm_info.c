@@ -66,10 +66,9 @@ static void print_memory(const llm_need *n, const backend *on) {
   }
   printf("    %-11s %9.1f  of %.1f\n", "free", (double)n->device_free / 0x1p20,
          (double)n->device_total / 0x1p20);
-  printf(
-      "  each version that a coupled clock holds adds %.1f MiB; %zu find room beside the total%s\n",
-      (double)n->one_version / 0x1p20, n->versions,
-      on->kind == BACKEND_CUDA ? ",\n  later ones in pinned memory of the host" : "");
+  printf("  each version that a coupled clock holds adds %.1f MiB; %zu find room beside a step%s\n",
+         (double)n->one_version / 0x1p20, n->versions,
+         on->kind == BACKEND_CUDA ? ",\n  later ones in pinned memory of the host" : "");
 }
 
 /* --- as JSON ------------------------------------------------------------------------------------
@@ -102,7 +101,7 @@ static int memory_json(cJSON *d, const llm_need *n) {
   for (size_t i = 0; i < N_ROWS && m != NULL; ++i)
     if (json_add_number(m, row[i].name, (double)row[i].bytes) == NULL) m = NULL;
   return m != NULL && json_add_number(m, "held_version", (double)n->one_version) != NULL &&
-         json_add_number(m, "versions_beside", (double)n->versions) != NULL &&
+         json_add_number(m, "versions_beside_step", (double)n->versions) != NULL &&
          json_add_number(m, "free", (double)n->device_free) != NULL &&
          json_add_number(m, "device", (double)n->device_total) != NULL;
 }

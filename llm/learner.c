@@ -201,7 +201,7 @@ static gl_status check_memory(llm_learner *l, const learner_setup *setup, gl_err
   llm_need need;
   gl_status status = llm_need_of(&need, &l->spec, l->backend, setup->n_groups * setup->group_size,
                                  1, wants_reference(l), err);
-  l->step_bytes = llm_need_of_step(&need);
+  l->step_bytes = need.step;
   return status == GL_OK ? llm_need_check(&need, &l->spec, l->backend, err) : status;
 }
 

@@ -54,13 +54,12 @@ gl_status llm_need_of(llm_need *out, const llm_spec *s, backend *b, size_t respo
   out->generation = all.cache + all.logits;
   out->scratch = all.scratch;
   out->total = all.total;
-  if (out->device_free > out->total)
-    out->versions = (out->device_free - out->total) / out->one_version;
+  const size_t room = s->slots == 0 ? 2 * out->generation : out->generation;
+  const size_t stays = out->total - out->activations - out->generation - out->scratch;
+  out->step = out->activations + room + out->scratch;
+  if (out->device_free > stays + out->step)
+    out->versions = (out->device_free - stays - out->step) / out->one_version;
   return GL_OK;
-}
-
-size_t llm_need_of_step(const llm_need *n) {
-  return n->activations + n->generation + n->scratch;
 }
 
 /* What to change in the recipe. */

@@ -11,8 +11,12 @@ typedef struct llm_need {
   size_t generation;  /* keys, values and logits, while responses are drawn */
   size_t scratch;     /* the backend's own, for both */
   size_t total;
+  /* What must be left free for steps beside all that stays allocated: activations, scratch and room
+   * in which as many sequences are decoded side by side as planned, which is twice what they take
+   * where memory decides (llm/generate_plan.c). */
+  size_t step;
   /* Versions held for a coupled clock are no part of the total: what each adds, and how many find
-   * room beside it. Where the backend is a device, later ones go into the host's memory. */
+   * room beside a step. Where the backend is a device, later ones go into the host's memory. */
   size_t one_version, versions;
   /* how it comes about */
   size_t micro_batch;     /* tokens: the recipe's, or the longest sequence where that is more */
