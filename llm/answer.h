@@ -29,21 +29,24 @@
  *
  * What it does not know. Not equal although mathematics would say so, unless the texts agree:
  *
- *   relations   2x > 6 and x > 3; a relation and its interval; chains (1 < x < 3) read from the
- * other end, and any chain whose parts are written differently; x < 3 and x \le 3 are two answers;
- * \in keeps nothing but what stands behind it ratios      1:2 and 2:4, 1/2 or "1 to 2"; times of
- * day equations   those that differ by more than a constant factor or an exchange of sides: a/b = 2
- * and a = 2b, x^2 = 1 and x = 1, -1; systems sets        given by conditions, \mathbb{R}, {} and
- * \emptyset, intersections, differences; {1, 1, 2} is not {1, 2} formulas    in differently named
- * variables or indices; where all four points lie outside of a side's domain; x^2 + C and x^2;
- * answers of more than 6 brackets one in another or lists of more than 32 parts numbers     in
- * another base (1010_2), complex (i is a variable: i^2 is not -1), modulo, floor and ceiling, C(5,
- * 2), sums, integrals, limits and products left undone; 1 000, 1000,5, 0.\dot{3}; "2 x 3"; \log and
- * \lg as decimal ones (they are natural, or no value); \infty and inf; numbers in words vectors a
- * column and a tuple, \langle \rangle, \vec{i} + 2\vec{j} angles      \pi/3 and 60 degrees; other
- * units for one quantity: 5 km and 5000 m words       other words for one thing: "no solution" and
- * \emptyset, yes and true the rest    several boxes for one list; two \pm in one part; answers
- * longer than ANSWER_MAX bytes
+ *   relations  2x > 6 and x > 3; a relation and its interval; chains (1 < x < 3) read from the
+ *              other end or with parts written differently; x < 3 and x \le 3 are two answers
+ *   ratios     1:2 and 2:4, 1/2 or "1 to 2"; times of day
+ *   equations  those that differ by more than a constant factor or an exchange of sides: a/b = 2
+ *              and a = 2b, x^2 = 1 and x = 1, -1; other systems of the same solutions
+ *   sets       given by conditions, \mathbb{R}, {} and \emptyset, intersections, differences;
+ *              {1, 1, 2} is not {1, 2}
+ *   formulas   in differently named variables or indices; where only one side has a value at a
+ *              positive point, or both have one at fewer than two points; x^2 + C and x^2
+ *   numbers    in another base (1010_2), complex (i is a variable: i^2 is not -1), modulo, floor,
+ *              C(5, 2), sums, integrals, limits and products left undone; 1 000, 1000,5,
+ *              0.\dot{3}; "2 x 3"; \log as a decimal one (it is natural); \infty and inf;
+ *              numbers in words
+ *   vectors    a column and a tuple, \langle \rangle, \vec{i} + 2\vec{j}
+ *   angles     \pi/3 and 60 degrees; other units for one quantity: 5 km and 5000 m
+ *   words      other words for one thing: "no solution" and \emptyset, yes and true
+ *   sizes      more than six brackets one in another, lists of more than 32 parts, two \pm in one
+ *              part, answers longer than ANSWER_MAX bytes, several boxes for one list
  *
  * Equal although they may not be meant so: 2+3 and 5 (nobody asks whether an answer is simplified);
  * 5 km and 5 m (units are not compared); 5 % and both 5 and 0.05; the interval (1, 2) and the
