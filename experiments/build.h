@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Checksum of the program's file; 0 where it cannot be read. Copies of a file are one build. */
-uint64_t build_checksum(void);
+/* A number that differs between builds that differ in anything, made of the identifier that the
+ * linker puts into the program; 0 where it put none. Copies of a program are one build. */
+uint64_t build_number(void);
 
 #endif

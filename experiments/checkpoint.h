@@ -31,7 +31,7 @@ enum { CHECKPOINT_VERSION_SIZE = 32 };
 typedef struct checkpoint {
   char *recipe; /* canonical text of the run's recipe */
   char code_version[CHECKPOINT_VERSION_SIZE];
-  uint64_t build;  /* build_checksum() of the program that wrote it; 0: not known */
+  uint64_t build;  /* build_number() of the program that wrote it; 0: not known */
   step_row *steps; /* [n_steps]: as many as updates are made */
   size_t n_steps;
   eval_row *evals; /* [n_evals] */

@@ -159,7 +159,7 @@ gl_status checkpoint_folder_open(checkpoint_folder **out, const char *path, cons
                            .recipe = strdup(recipe),
                            .lock = -1,
                            .keep = keep,
-                           .build = build_checksum()};
+                           .build = build_number()};
   if (f->path == NULL || f->recipe == NULL) status = gl_fail_memory(err, "a folder of checkpoints");
   if (status == GL_OK) status = lock(f, err);
   if (status == GL_OK) {
@@ -260,7 +260,8 @@ gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **sta
                      "no checkpoint can be used (%s); delete them to start the run over, or give "
                      "another folder",
                      note);
-  else if (status == GL_OK && *state != NULL && c->build != f->build)
+  else if (status == GL_OK && *state != NULL && c->build != f->build && c->build != 0 &&
+           f->build != 0)
     add_note(note, other_build);
   return status;
 }
