@@ -260,6 +260,45 @@ static void a_result_off_its_alignment_has_the_same_bits(void) {
   }
 }
 
+/* --- recorded --- */
+
+/* A product whose stretches are summed by blocks of their own, recorded twice over: their counters
+ * are as they were each time it ends. */
+static void a_recorded_product_runs_again_and_again(void) {
+  for (size_t t = 0; t < 2; ++t) {
+    backend *b;
+    if (!device(&b, TYPES[t])) SKIP("no CUDA device");
+    enum { N = 3, M = 130, K = 1032 };
+    product_data d = data_new(b, (product_case){3 * N, M, K, 0, 0, 0, 0});
+    unsigned char *all = all_rows(&d), *got = malloc(N * M * d.out_element);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(got);
+    run(&d, 0, N, got); /* what is recorded has run before */
+    void *in = b->ops->allocate(b, N * K * d.element), *out[2];
+    for (int i = 0; i < 2; ++i) out[i] = b->ops->allocate(b, N * M * d.out_element);
+    b->ops->graph_begin(b);
+    for (int i = 0; i < 2; ++i)
+      b->ops->product(b, out[i], in, d.device_weight, N, M, K, PRODUCT_ROW_BY_ROW);
+    backend_graph *g = b->ops->graph_end(b);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+    for (size_t run_of = 0; run_of < 3; ++run_of) {
+      b->ops->upload(b, in, d.in + run_of * N * K * d.element, N * K * d.element);
+      b->ops->graph_run(b, g);
+      for (int i = 0; i < 2; ++i) {
+        b->ops->download(b, got, out[i], N * M * d.out_element);
+        CU_ASSERT_EQUAL(memcmp(got, all + run_of * N * M * d.out_element, N * M * d.out_element),
+                        0);
+      }
+    }
+    b->ops->graph_free(b, g);
+    b->ops->release(b, in);
+    for (int i = 0; i < 2; ++i) b->ops->release(b, out[i]);
+    free(got);
+    free(all);
+    data_free(&d);
+    end(b);
+  }
+}
+
 /* --- TF32 --- */
 
 /* A product [rows, m] without flags, of the same numbers whatever the backend's setting. */
@@ -308,4 +347,4 @@ static void tf32_rounds_products_of_training_alone(void) {
 SUITE(cuda_product_rows, "llm: cuda product rows", TEST(products_are_those_of_double_precision),
       TEST(a_row_has_the_same_bits_in_any_company), TEST(a_row_has_the_same_bits_at_every_place),
       TEST(a_result_off_its_alignment_has_the_same_bits),
-      TEST(tf32_rounds_products_of_training_alone));
+      TEST(a_recorded_product_runs_again_and_again), TEST(tf32_rounds_products_of_training_alone));
