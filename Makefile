@@ -64,7 +64,7 @@ AVX2_CFLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
 
 # CUDA's runtime is linked statically; cuBLASLt is opened when a GPU is used, from the loader's path
 # or the toolkit's folder as it was at build time. Machine code for sm_80 and sm_90, and PTX that
-# drivers compile for what comes later.
+# drivers compile for what comes later. NCCL is opened the same way where its header was found.
 ifneq ($(NVCC),)
 CUDA_LIB   := $(abspath $(lastword $(shell $(NVCC) --dryrun -x cu /dev/null 2>&1 | sed -n 's/^.*LIBRARIES=//p' | tr -d '"' | sed 's/-L//g')))
 CUDA_MAJOR := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
@@ -128,7 +128,7 @@ $(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(LIBS)
 # compilers do not mix.
 EMULATE   ?= 1
 CXX_FOUND := $(if $(filter 0,$(EMULATE)),,$(if $(SANITIZE),$(if $(findstring thread,$(SANITIZE))$(findstring clang,$(CC)),,$(shell command -v g++)),$(shell command -v g++)))
-EMULATED  := $(patsubst llm/%.cu,$(BUILD)/emulate/%.o,$(filter-out llm/backend_cuda_blas.cu llm/nccl.cu,$(wildcard llm/*.cu))) \
+EMULATED  := $(patsubst llm/%.cu,$(BUILD)/emulate/%.o,$(filter-out llm/backend_cuda_blas.cu,$(wildcard llm/*.cu))) \
              $(patsubst tests/emulate/%.cpp,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cpp)) \
              $(patsubst tests/emulate/%.cu,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cu)) \
              $(patsubst tests/emulate/%.c,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.c)) \

@@ -57,7 +57,10 @@ static void print_model(const llm_session *s) {
 static void print_memory(const llm_need *n, const backend *on) {
   memory_row row[N_ROWS];
   list_memory(row, n);
-  puts("  memory       MiB");
+  if (n->devices > 1)
+    printf("  memory       MiB on each of %zu devices\n", n->devices);
+  else
+    puts("  memory       MiB");
   for (size_t i = 0; i < N_ROWS; ++i) {
     printf("    %-11s %9.1f", row[i].name, (double)row[i].bytes / 0x1p20);
     if (i == 4) printf("  micro-batches of %zu tokens", n->micro_batch);
@@ -115,6 +118,7 @@ static gl_status print_json(const llm_session *s, const llm_need *n, gl_error *e
       json_add_string(d, "tokenizer", tokenizer_kind(s->spec.tokenizer)) != NULL &&
       json_add_string(d, "task", s->has_task ? task_kind(s->spec.task) : "") != NULL &&
       json_add_number(d, "max_tokens", (double)s->spec.max_tokens) != NULL &&
+      json_add_number(d, "devices", (double)n->devices) != NULL &&
       json_add_number(d, "slots", (double)n->slots) != NULL &&
       json_add_number(d, "micro_batch", (double)n->micro_batch) != NULL && model_json(d, s) &&
       memory_json(d, n) && cJSON_AddBoolToObject(d, "fits", n->total <= n->device_free) != NULL;

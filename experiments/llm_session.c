@@ -152,8 +152,8 @@ void llm_session_fini(llm_session *s) {
 
 static gl_status need_backend(llm_session *s, gl_error *err) {
   if (s->backend != NULL) return GL_OK;
-  gl_status status =
-      backend_new(&s->own_backend, s->spec.backend, s->spec.dtype, s->recipe.threads, err);
+  gl_status status = backend_new_at(&s->own_backend, s->spec.backend, s->spec.dtype,
+                                    (backend_place){0, s->spec.devices}, s->recipe.threads, err);
   if (status == GL_OK) s->own_backend->tf32 = s->spec.tf32;
   s->backend = s->own_backend;
   return status;
@@ -185,7 +185,9 @@ static gl_status make_model(llm_session *s, gl_error *err) {
 }
 
 gl_status llm_session_model(llm_session *s, gl_error *err) {
-  return s->spec.warmup.steps > 0 ? llm_session_learner(s, NULL, err) : make_model(s, err);
+  if (s->spec.warmup.steps > 0) return llm_session_learner(s, NULL, err);
+  s->spec.devices = 1; /* a model that only answers is on the first */
+  return make_model(s, err);
 }
 
 gl_status llm_session_learner(llm_session *s, const llm_watch *watch, gl_error *err) {
@@ -200,7 +202,10 @@ gl_status llm_session_learner(llm_session *s, const llm_watch *watch, gl_error *
 
 const char *llm_session_about(const llm_session *s, char text[LLM_ABOUT_SIZE]) {
   static const char *const types[] = {"float32", "float64", "bfloat16"};
-  snprintf(text, LLM_ABOUT_SIZE, "%zu parameters, %s on %s",
-           model_config_parameters(&s->spec.model), types[s->spec.dtype], s->backend->device);
+  char times[48] = "";
+  if (s->spec.devices > 1) snprintf(times, sizeof times, "%zu devices, each ", s->spec.devices);
+  snprintf(text, LLM_ABOUT_SIZE, "%zu parameters, %s on %s%s",
+           model_config_parameters(&s->spec.model), types[s->spec.dtype], times,
+           s->backend->device);
   return text;
 }

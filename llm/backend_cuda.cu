@@ -147,7 +147,9 @@ static void fill_table(cuda_backend *b, number_type type) {
 
 static void start(cuda_backend *b) {
   cudaDeviceProp device;
-  if (CUDA_CALL(b, cudaSetDevice(0)) || CUDA_CALL(b, cudaGetDeviceProperties(&device, 0))) return;
+  if (CUDA_CALL(b, cudaSetDevice(b->device)) ||
+      CUDA_CALL(b, cudaGetDeviceProperties(&device, b->device)))
+    return;
   snprintf(b->base.device, sizeof b->base.device, "%.90s, %d multiprocessors, %.0f GiB",
            device.name, device.multiProcessorCount, (double)device.totalGlobalMem / 1073741824.0);
   b->multiprocessors = device.multiProcessorCount;
@@ -161,21 +163,47 @@ static void start(cuda_backend *b) {
   if (!cuda_stopped(b)) cuda_product_rows_start(b);
 }
 
-extern "C" gl_status backend_cuda_new(backend **out, number_type type, gl_error *err) {
+static cudaError_t count_devices(size_t *n) {
+  int found = 0;
+  const cudaError_t e = cudaGetDeviceCount(&found);
+  cudaGetLastError();
+  *n = e == cudaSuccess && found > 0 ? static_cast<size_t>(found) : 0;
+  return e;
+}
+
+extern "C" size_t backend_cuda_devices(void) {
+  size_t n;
+  count_devices(&n);
+  return n;
+}
+
+static gl_status check_place(backend_place place, gl_error *err) {
+  size_t devices;
+  const cudaError_t found = count_devices(&devices);
+  if (devices == 0)
+    return gl_fail(err, GL_EIO, "no CUDA device (%s)",
+                   found == cudaSuccess ? "the driver lists none" : cudaGetErrorString(found));
+  if (devices < place.devices || devices <= place.device)
+    return gl_fail(err, GL_EIO,
+                   "%zu CUDA devices were asked for and this machine shows %zu; lower "
+                   "world.devices, or let CUDA_VISIBLE_DEVICES show more",
+                   place.devices, devices);
+  return GL_OK;
+}
+
+extern "C" gl_status backend_cuda_new(backend **out, number_type type, backend_place place,
+                                      gl_error *err) {
   *out = NULL;
   if (type != NUMBER_F32 && type != NUMBER_BF16)
     return gl_fail(err, GL_EINPUT, "the CUDA backend computes in float32 or bfloat16");
-  int devices = 0;
-  const cudaError_t found = cudaGetDeviceCount(&devices);
-  cudaGetLastError();
-  if (found != cudaSuccess || devices == 0)
-    return gl_fail(err, GL_EIO, "no CUDA device (%s)",
-                   found == cudaSuccess ? "the driver lists none" : cudaGetErrorString(found));
+  gl_status status = check_place(place, err);
+  if (status != GL_OK) return status;
   cuda_backend *b = static_cast<cuda_backend *>(calloc(1, sizeof *b));
   if (b == NULL) return gl_fail_memory(err, "the CUDA backend");
+  b->device = static_cast<int>(place.device);
   start(b);
-  gl_status status = cuda_stopped(b) ? gl_fail(err, b->failed.status, "%s", b->failed.text)
-                                     : cuda_blas_new(b, err);
+  status = cuda_stopped(b) ? gl_fail(err, b->failed.status, "%s", b->failed.text)
+                           : cuda_blas_new(b, err);
   if (status != GL_OK) {
     op_free(&b->base);
     return status;

@@ -43,6 +43,7 @@ struct cuda_aside; /* pinned memory that is handed out */
 struct cuda_backend {
   backend base; /* first: a backend * of ours is a cuda_backend * */
   backend_ops ops;
+  int device; /* its number */
   cudaStream_t stream;
   cudaMemPool_t pool; /* the device's own */
   int multiprocessors;

@@ -305,7 +305,7 @@ static void op_zero(backend *base, void *memory, size_t bytes) {
 /* The whole pool stays this process's. */
 static void start_pool(cuda_backend *b) {
   uint64_t all = UINT64_MAX;
-  if (CUDA_CALL(b, cudaDeviceGetDefaultMemPool(&b->pool, 0))) return;
+  if (CUDA_CALL(b, cudaDeviceGetDefaultMemPool(&b->pool, b->device))) return;
   CUDA_CALL(b, cudaMemPoolSetAttribute(b->pool, cudaMemPoolAttrReleaseThreshold, &all));
 }
 

@@ -25,7 +25,7 @@ static checkpoint_header describe(const llm_learner *l) {
                          .seed = l->seed,
                          .optimizer_kind = (uint64_t)l->optimizer_spec.kind,
                          .n_parameters = model_parameters(l->model),
-                         .n_held = l->n_held,
+                         .n_held = l->replica[0].n_held,
                          .version = l->version};
   memcpy(h.magic, checkpoint_magic, sizeof h.magic);
   return h;
@@ -42,9 +42,10 @@ static gl_status put_held(const llm_learner *l, FILE *to, checksum *sum, gl_erro
   const size_t n = model_parameters(l->model);
   double *host = calloc(n, sizeof *host);
   gl_status status = host != NULL ? GL_OK : gl_fail_memory(err, "a checkpoint");
-  for (size_t i = 0; i < l->n_held && status == GL_OK; ++i) {
-    status = model_values_get(l->held[i].values, l->model, host, err);
-    if (status == GL_OK) status = put(to, &l->held[i].version, sizeof l->held[i].version, sum, err);
+  const replica *r = &l->replica[0]; /* all have the same values */
+  for (size_t i = 0; i < r->n_held && status == GL_OK; ++i) {
+    status = model_values_get(r->held[i].values, r->model, host, err);
+    if (status == GL_OK) status = put(to, &r->held[i].version, sizeof r->held[i].version, sum, err);
     if (status == GL_OK) status = put(to, host, n * sizeof *host, sum, err);
   }
   free(host);
@@ -57,10 +58,10 @@ gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
   checksum sum;
   checksum_begin(&sum);
   gl_status status = put(to, &h, sizeof h, &sum, err);
-  if (status == GL_OK && l->n_held > 0) status = put_held(l, to, &sum, err);
+  if (status == GL_OK && h.n_held > 0) status = put_held(l, to, &sum, err);
   const uint64_t end = checksum_of(&sum);
   if (status == GL_OK) status = put(to, &end, sizeof end, NULL, err);
-  return status == GL_OK ? model_write(l->model, l->optimizer, to, err) : status;
+  return status == GL_OK ? model_write(l->model, l->replica[0].optimizer, to, err) : status;
 }
 
 static gl_status check_header(const llm_learner *l, const checkpoint_header *h, gl_error *err) {
@@ -130,19 +131,27 @@ static gl_status read_held(FILE *from, const checkpoint_header *h, held_values *
   return status;
 }
 
+/* A file's held versions on their way to the replicas. */
+typedef struct loading {
+  llm_learner *l;
+  const held_values *held;
+  size_t n_held;
+} loading;
+
 /* Parameters have no way into a copy but through the model, whose own are put back at the end. */
-static gl_status take_held(llm_learner *l, const held_values *held, size_t n_held, gl_error *err) {
-  const size_t n = model_parameters(l->model);
-  llm_learner_release_all(l);
-  if (n_held == 0) return GL_OK;
-  double *own = calloc(n, sizeof *own);
+static gl_status take_held(void *context, size_t rank, gl_error *err) {
+  const loading *f = context;
+  replica *r = &f->l->replica[rank];
+  replica_release_all(r);
+  if (f->n_held == 0) return GL_OK;
+  double *own = calloc(model_parameters(r->model), sizeof *own);
   if (own == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
-  gl_status status = model_get(l->model, own, err);
-  for (size_t i = 0; i < n_held && status == GL_OK; ++i) {
-    status = model_set(l->model, held[i].host, err);
-    if (status == GL_OK) status = llm_learner_add_held(l, held[i].version, err);
+  gl_status status = model_get(r->model, own, err);
+  for (size_t i = 0; i < f->n_held && status == GL_OK; ++i) {
+    status = model_set(r->model, f->held[i].host, err);
+    if (status == GL_OK) status = replica_add_held(r, f->held[i].version, err);
   }
-  if (status == GL_OK) status = model_set(l->model, own, err);
+  if (status == GL_OK) status = model_set(r->model, own, err);
   free(own);
   return status;
 }
@@ -155,8 +164,9 @@ gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
   gl_status status = get(from, &h, sizeof h, NULL, err);
   if (status == GL_OK) status = check_header(l, &h, err);
   if (status == GL_OK) status = read_held(from, &h, &held, &n_held, err);
-  if (status == GL_OK) status = model_read(l->model, l->optimizer, from, err);
-  if (status == GL_OK) status = take_held(l, held, n_held, err);
+  if (status == GL_OK) status = llm_learner_read(l, from, err);
+  loading f = {l, held, n_held};
+  if (status == GL_OK) status = replicas_run(l->team, take_held, &f, err);
   if (status == GL_OK) l->version = h.version;
   held_free(held, n_held);
   return status;

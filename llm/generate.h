@@ -21,7 +21,8 @@ typedef struct generate_request {
   size_t up_to;        /* draw until each response has so many (<= max_tokens) */
   const int32_t *stop; /* [n_stop] tokens that end a response; drawn and kept as its last */
   size_t n_stop;
-  size_t slots; /* sequences decoded side by side; 0: all, as memory allows */
+  size_t slots;   /* sequences decoded side by side; 0: all, as memory allows */
+  size_t sharing; /* requests under way at the same time in the same memory; 0 or 1: this one */
 } generate_request;
 
 /* Filled in place: arrays of n_responses x max_tokens, row i with length[i] tokens. To go on with

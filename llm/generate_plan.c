@@ -134,12 +134,14 @@ gl_status generate_slots(size_t *slots, const model_config *c, const backend *b,
   return GL_OK;
 }
 
-static gl_status choose_slots(generate_plan *p, const model *m, size_t asked, gl_error *err) {
+static gl_status choose_slots(generate_plan *p, const model *m, const generate_request *q,
+                              gl_error *err) {
   backend *b = model_backend(m);
   size_t total = 0, available = 0;
-  if (asked == 0) b->ops->memory(b, &total, &available);
-  gl_status status = generate_slots(&p->slots, model_configuration(m), b, asked, p->n, p->capacity,
-                                    available, err);
+  if (q->slots == 0) b->ops->memory(b, &total, &available);
+  if (q->sharing > 1) available /= q->sharing;
+  gl_status status = generate_slots(&p->slots, model_configuration(m), b, q->slots, p->n,
+                                    p->capacity, available, err);
   if (status == GL_OK && p->slots == 0)
     status = gl_fail(err, GL_ENOMEM,
                      "no memory for keys and values of a single sequence of %zu positions (%zu MiB "
@@ -159,7 +161,7 @@ gl_status generate_plan_init(generate_plan *p, const model *m, const generate_re
   status = order_responses(p, q, r, err);
   if (status != GL_OK || p->n == 0) return status;
   group_into_jobs(p, q, r);
-  return choose_slots(p, m, q->slots, err);
+  return choose_slots(p, m, q, err);
 }
 
 void generate_plan_fini(generate_plan *p) {

@@ -11,16 +11,41 @@
 /* What reinforcement learning of a model that can already do something usually takes. */
 static const double default_lr = 1e-5;
 
-gl_status llm_learner_scratch(llm_learner *l, size_t n, gl_error *err) {
-  if (n <= l->cap_scratch) return GL_OK;
-  free(l->scratch);
-  l->scratch = calloc(n, sizeof *l->scratch);
-  l->cap_scratch = l->scratch != NULL ? n : 0;
-  return l->scratch != NULL ? GL_OK : gl_fail_memory(err, "an update");
-}
-
 /* --- generation and evaluation ------------------------------------------------------------------
  */
+
+/* What every replica needs of a request for responses. */
+typedef struct drawing {
+  llm_learner *l;
+  const generate_request *all;
+  generate_result *result;
+} drawing;
+
+/* How much is left to draw of a response. */
+static size_t tokens_to_draw(const void *context, size_t i) {
+  const drawing *d = context;
+  const size_t n = d->result->length[i];
+  return d->result->finished[i] || n >= d->all->up_to ? 0 : d->all->up_to - n;
+}
+
+/* The rank's part of the responses, in its place of the common result. */
+static gl_status draw_share(void *context, size_t rank, gl_error *err) {
+  const drawing *d = context;
+  const size_t first = d->l->share[rank], last = d->l->share[rank + 1];
+  const size_t at = first * d->all->max_tokens;
+  const backend *b = d->l->replica[rank].backend;
+  generate_request q = *d->all;
+  q.n_responses = last - first;
+  q.prompt_of += first;
+  q.number += first;
+  q.sharing = b->kind == BACKEND_CPU ? d->l->spec.devices : 1;
+  generate_result r = {.length = d->result->length + first,
+                       .finished = d->result->finished + first,
+                       .token = d->result->token + at,
+                       .logq = d->result->logq + at,
+                       .logq_truncated = d->result->logq_truncated + at};
+  return generate(d->l->replica[rank].model, &q, &r, err);
+}
 
 gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
                                rng_stream stream, int greedy, size_t up_to, generate_result *result,
@@ -46,7 +71,9 @@ gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size
                                     .stop = l->spec.stop,
                                     .n_stop = l->spec.n_stop,
                                     .slots = l->spec.slots};
-  gl_status status = generate(l->model, &request, result, err);
+  drawing d = {l, &request, result};
+  llm_learner_divide(l, tokens_to_draw, &d, n);
+  gl_status status = replicas_run(l->team, draw_share, &d, err);
   free(prompt_of);
   return status;
 }
@@ -95,48 +122,69 @@ static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
 
 /* Whether one more version leaves the room that a step was planned to take. What the model keeps
  * for its passes has been taken of that already. */
-static int fits_on_device(const llm_learner *l) {
+static int fits_on_device(const replica *r) {
   size_t total = 0, available = 0;
-  const size_t kept = model_kept_bytes(l->model);
-  const size_t step = l->step_bytes > kept ? l->step_bytes - kept : 0;
-  l->backend->ops->memory(l->backend, &total, &available);
-  return available > step && available - step >= model_values_bytes(l->model);
+  const size_t kept = model_kept_bytes(r->model);
+  const size_t step = r->step_bytes > kept ? r->step_bytes - kept : 0;
+  r->backend->ops->memory(r->backend, &total, &available);
+  return available > step && available - step >= model_values_bytes(r->model);
 }
 
-gl_status llm_learner_add_held(llm_learner *l, int64_t version, gl_error *err) {
-  const backend_ops *ops = l->backend->ops;
+gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
+  const backend_ops *ops = r->backend->ops;
   const int apart = ops->allocate_aside != ops->allocate; /* there is other memory than this */
-  if (l->n_held == l->cap_held) {
-    size_t wanted = 2 * l->cap_held + 4;
-    held_version *larger = realloc(l->held, wanted * sizeof *larger);
+  if (r->n_held == r->cap_held) {
+    size_t wanted = 2 * r->cap_held + 4;
+    held_version *larger = realloc(r->held, wanted * sizeof *larger);
     if (larger == NULL) return gl_fail_memory(err, "a held version");
-    l->held = larger;
-    l->cap_held = wanted;
+    r->held = larger;
+    r->cap_held = wanted;
   }
   model_values *values = NULL;
-  gl_status status = !apart || fits_on_device(l) ? model_values_copy(&values, l->model, err)
-                                                 : model_values_put_aside(&values, l->model, err);
-  if (status == GL_OK) l->held[l->n_held++] = (held_version){version, values};
+  gl_status status = !apart || fits_on_device(r) ? model_values_copy(&values, r->model, err)
+                                                 : model_values_put_aside(&values, r->model, err);
+  if (status == GL_OK) r->held[r->n_held++] = (held_version){version, values};
   return status;
+}
+
+static gl_status hold(void *context, size_t rank, gl_error *err) {
+  const llm_learner *l = context;
+  return replica_add_held(&l->replica[rank], l->version, err);
 }
 
 gl_status llm_learner_hold(void *self, gl_error *err) {
   llm_learner *l = self;
-  return llm_learner_add_held(l, l->version, err);
+  return replicas_run(l->team, hold, l, err);
+}
+
+static void release(replica *r, int64_t version) {
+  size_t i = 0;
+  while (i < r->n_held && r->held[i].version != version) ++i;
+  if (i == r->n_held) return;
+  model_values_free(r->held[i].values, r->model);
+  memmove(&r->held[i], &r->held[i + 1], (r->n_held - i - 1) * sizeof *r->held);
+  --r->n_held;
+}
+
+typedef struct releasing {
+  llm_learner *l;
+  int64_t version;
+} releasing;
+
+static gl_status release_one(void *context, size_t rank, gl_error *err) {
+  const releasing *what = context;
+  (void)err;
+  release(&what->l->replica[rank], what->version);
+  return GL_OK;
 }
 
 void llm_learner_release(void *self, int64_t version) {
-  llm_learner *l = self;
-  size_t i = 0;
-  while (i < l->n_held && l->held[i].version != version) ++i;
-  if (i == l->n_held) return;
-  model_values_free(l->held[i].values, l->model);
-  memmove(&l->held[i], &l->held[i + 1], (l->n_held - i - 1) * sizeof *l->held);
-  --l->n_held;
+  releasing what = {self, version};
+  (void)replicas_run(what.l->team, release_one, &what, NULL);
 }
 
-void llm_learner_release_all(llm_learner *l) {
-  while (l->n_held > 0) llm_learner_release(l, l->held[0].version);
+void replica_release_all(replica *r) {
+  while (r->n_held > 0) release(r, r->held[0].version);
 }
 
 /* --- construction -------------------------------------------------------------------------------
@@ -145,18 +193,11 @@ void llm_learner_release_all(llm_learner *l) {
 static void learner_free(void *self) {
   llm_learner *l = self;
   if (l == NULL) return;
-  llm_learner_release_all(l);
-  free(l->held);
-  if (l->reference != NULL) model_values_free(l->reference, l->model);
-  if (l->optimizer != NULL) model_optimizer_free(l->optimizer);
-  if (l->model != NULL) model_free(l->model);
-  if (l->backend != NULL) backend_free(l->backend);
+  llm_learner_close(l);
   problem_set_fini(&l->held_out);
   policy_workspace_free(l->workspace);
   rollout_set_fini(&l->all);
   rollout_set_fini(&l->part);
-  row_pack_fini(&l->pack);
-  free(l->scratch);
   free(l->order);
   llm_spec_fini(&l->spec);
   free(l);
@@ -196,36 +237,52 @@ static int wants_reference(const llm_learner *l) {
   return l->row.ref_kl_coef != 0 || l->spec.has_reference;
 }
 
+/* What a replica is made from. */
+typedef struct making {
+  llm_learner *l;
+  const learner_setup *setup;
+} making;
+
 /* A model that does not fit is refused before any of it is allocated. */
-static gl_status check_memory(llm_learner *l, const learner_setup *setup, gl_error *err) {
+static gl_status check_memory(void *context, size_t rank, gl_error *err) {
+  const making *m = context;
+  const llm_learner *l = m->l;
+  replica *r = &l->replica[rank];
   llm_need need;
-  gl_status status = llm_need_of(&need, &l->spec, l->backend, setup->n_groups * setup->group_size,
-                                 1, wants_reference(l), err);
-  l->step_bytes = need.step;
-  return status == GL_OK ? llm_need_check(&need, &l->spec, l->backend, err) : status;
+  gl_status status =
+      llm_need_of(&need, &l->spec, r->backend, m->setup->n_groups * m->setup->group_size, 1,
+                  wants_reference(l), err);
+  r->step_bytes = need.step;
+  return status == GL_OK ? llm_need_check(&need, &l->spec, r->backend, err) : status;
 }
 
-static gl_status take_backend(llm_learner *l, const learner_setup *setup, gl_error *err) {
-  gl_status status = backend_new(&l->backend, l->spec.backend, l->spec.dtype, setup->threads, err);
-  if (status == GL_OK) l->backend->tf32 = l->spec.tf32;
-  return status == GL_OK ? check_memory(l, setup, err) : status;
+static gl_status take_backends(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  making m = {l, setup};
+  gl_status status = llm_learner_open(l, setup->threads, err);
+  return status == GL_OK ? replicas_run(l->team, check_memory, &m, err) : status;
 }
 
-/* Parameters before the first update, and the reference policy. A reference from a folder passes
- * through the model first, for parameters have no other way in. */
-static gl_status start_model(llm_learner *l, const learner_setup *setup, gl_error *err) {
+/* Parameters before the warm-up, and a reference from a folder, which passes through the model
+ * first, for parameters have no other way in. */
+static gl_status start_model(void *context, size_t rank, gl_error *err) {
+  const llm_learner *l = ((const making *)context)->l;
+  replica *r = &l->replica[rank];
   gl_status status = GL_OK;
   if (l->spec.reference != NULL) {
-    status = model_load(l->model, l->spec.reference, err);
-    if (status == GL_OK) status = model_values_copy(&l->reference, l->model, err);
+    status = model_load(r->model, l->spec.reference, err);
+    if (status == GL_OK) status = model_values_copy(&r->reference, r->model, err);
   }
-  if (status == GL_OK)
-    status = l->spec.folder != NULL ? model_load(l->model, l->spec.folder, err)
-                                    : model_initialise(l->model, l->seed, err);
-  if (status == GL_OK) status = llm_learner_warm_up(l, setup, err);
-  if (status == GL_OK && wants_reference(l) && l->reference == NULL)
-    status = model_values_copy(&l->reference, l->model, err);
-  return status;
+  if (status != GL_OK) return status;
+  return l->spec.folder != NULL ? model_load(r->model, l->spec.folder, err)
+                                : model_initialise(r->model, l->seed, err);
+}
+
+/* The reference that is the policy before the first update. */
+static gl_status keep_reference(void *context, size_t rank, gl_error *err) {
+  const llm_learner *l = ((const making *)context)->l;
+  replica *r = &l->replica[rank];
+  if (!wants_reference(l) || r->reference != NULL) return GL_OK;
+  return model_values_copy(&r->reference, r->model, err);
 }
 
 static gl_status take_held_out(llm_learner *l, gl_error *err) {
@@ -239,20 +296,21 @@ static gl_status take_held_out(llm_learner *l, gl_error *err) {
 }
 
 static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  making m = {l, setup};
   gl_status status = read_setup(l, setup, err);
   if (status == GL_OK) status = take_held_out(l, err);
-  if (status == GL_OK) status = take_backend(l, setup, err);
-  if (status == GL_OK)
-    status = model_new(&l->model, &l->spec.model, l->backend, l->spec.recompute, err);
+  if (status == GL_OK) status = take_backends(l, setup, err);
+  if (status == GL_OK) status = llm_learner_models(l, err);
   if (status == GL_OK) {
     l->workspace = policy_workspace_new();
     if (l->workspace == NULL) status = gl_fail_memory(err, "a learner");
   }
-  if (status == GL_OK) status = start_model(l, setup, err);
-  if (status == GL_OK)
-    status = model_optimizer_new(&l->optimizer, l->model, &l->optimizer_spec, err);
-  if (status == GL_OK && l->spec.rounds_stochastically)
-    model_optimizer_round(l->optimizer, l->seed);
+  if (status == GL_OK) status = replicas_run(l->team, start_model, &m, err);
+  if (status == GL_OK) status = llm_learner_warm_up(l, setup, err);
+  if (status == GL_OK) status = replicas_run(l->team, keep_reference, &m, err);
+  if (status == GL_OK) status = llm_learner_optimizer(l, &l->optimizer_spec, err);
+  for (size_t rank = 0; rank < l->spec.devices && status == GL_OK; ++rank)
+    if (l->spec.rounds_stochastically) model_optimizer_round(l->replica[rank].optimizer, l->seed);
   return status;
 }
 
@@ -311,7 +369,7 @@ gl_status llm_check(const learner_setup *setup, gl_error *err) {
 }
 
 gl_status llm_check_machine(const learner_setup *setup, gl_error *err) {
-  return check_with(setup, take_backend, err);
+  return check_with(setup, take_backends, err);
 }
 
 int llm_is_kind(const char *kind) {

@@ -9,6 +9,7 @@
 #include "llm/generate.h"
 #include "llm/learner_rows.h"
 #include "llm/llm.h"
+#include "llm/replicas.h"
 #include "llm/world_spec.h"
 
 /* Some groups laid out as policy_evaluate() wants them. Capacities only grow. */
@@ -31,34 +32,71 @@ typedef struct held_version {
   model_values *values;
 } held_version;
 
+/* What a learner has on one of its devices. All replicas start with the same parameters and take
+ * the same steps, by the sum of their gradients: so their parameters stay the same, bit for bit. */
+typedef struct replica {
+  backend *backend;
+  model *model;
+  model_optimizer *optimizer; /* of the warm-up, while that runs */
+  model_values *reference;    /* NULL: none is needed */
+  held_version *held;         /* [n_held]; the same versions in the same order on all */
+  size_t n_held, cap_held;
+  size_t step_bytes; /* memory that steps take beside what stays allocated, as planned */
+  row_pack pack;
+  double *scratch; /* [cap_scratch] log-probabilities nobody reads, and dlogp of a micro-batch */
+  size_t cap_scratch;
+} replica;
+
 typedef struct llm_learner {
   llm_spec spec;
   policy_row row;
   uint64_t seed, updates;
   size_t minibatches, epochs;
   int64_t version;
-  backend *backend;
-  model *model;
   optimizer_spec optimizer_spec;
-  model_optimizer *optimizer;
-  model_values *reference; /* NULL: none is needed */
-  held_version *held;      /* [n_held] */
-  size_t n_held, cap_held;
-  size_t step_bytes;    /* backend memory that steps take beside what stays allocated, as planned */
-  problem_set held_out; /* the evaluation's problems */
+  replica *replica;       /* [spec.devices] */
+  replicas *team;         /* their threads */
+  collective *sums;       /* NULL: one replica needs none */
+  size_t *share;          /* [spec.devices + 1] where each replica's part of the work starts */
+  double *norm;           /* [spec.devices] gradient norms that they saw */
+  backend *backend;       /* the first replica's */
+  model *model;           /* the same */
+  problem_set held_out;   /* the evaluation's problems */
   const llm_watch *watch; /* of the warm-up, while it runs; NULL: none */
   policy_workspace *workspace;
   rollout_set all, part;
-  row_pack pack;
-  double *scratch; /* [cap_scratch] log-probabilities nobody reads, and dlogp of a micro-batch */
-  size_t cap_scratch;
   size_t *order; /* [cap_order] groups in minibatch order */
   size_t cap_order;
 } llm_learner;
 
+/* --- replicas (learner_replica.c) --- */
+
+/* Backends, one for each device; and the end of everything that replicas have. */
+gl_status llm_learner_open(llm_learner *l, size_t threads, gl_error *err);
+void llm_learner_close(llm_learner *l);
+/* Models, whose parameters are all zero, and sums over them, once it is known that they fit. */
+gl_status llm_learner_models(llm_learner *l, gl_error *err);
+/* A new optimiser on every replica, in the place of those there are; NULL: none. */
+gl_status llm_learner_optimizer(llm_learner *l, const optimizer_spec *spec, gl_error *err);
+/* model_read() into every replica, from where the file stands. */
+gl_status llm_learner_read(llm_learner *l, FILE *from, gl_error *err);
 /* Ensures scratch holds n doubles; contents are lost. */
-gl_status llm_learner_scratch(llm_learner *l, size_t n, gl_error *err);
-/* Responses to the problems of a set, `each` to a problem, numbered as they are listed. */
+gl_status replica_scratch(replica *r, size_t n, gl_error *err);
+/* Inside a task, on every rank: sums the gradients of all replicas and takes one step down the
+ * sum. *norm is its norm before clipping. */
+gl_status llm_learner_step(llm_learner *l, size_t rank, double lr, double *norm, gl_error *err);
+/* After it: the norm, which all replicas must have seen alike. */
+gl_status llm_learner_norm(const llm_learner *l, double *norm, gl_error *err);
+/* Divides items 0 .. n - 1, of which each is so much work, into contiguous parts of about the same
+ * work: share[rank] .. share[rank + 1] - 1 are the rank's. */
+typedef size_t (*item_work)(const void *context, size_t item);
+void llm_learner_divide(llm_learner *l, item_work work, const void *context, size_t n);
+
+/* --- generation ---------------------------------------------------------------------------------
+ */
+
+/* Responses to the problems of a set, `each` to a problem, numbered as they are listed; every
+ * replica draws a part of them. */
 gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
                                rng_stream stream, int greedy, size_t up_to, generate_result *result,
                                gl_error *err);
@@ -67,10 +105,10 @@ gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size
 gl_status llm_learner_score(llm_learner *l, size_t samples, uint64_t entity, double *score,
                             gl_error *err);
 
-/* Forgets all held versions. */
-void llm_learner_release_all(llm_learner *l);
+/* Forgets all held versions of a replica. */
+void replica_release_all(replica *r);
 /* Holds the model's parameters as they are now under a version's number. */
-gl_status llm_learner_add_held(llm_learner *l, int64_t version, gl_error *err);
+gl_status replica_add_held(replica *r, int64_t version, gl_error *err);
 
 void rollout_set_fini(rollout_set *s);
 /* Makes room; old contents are lost. */

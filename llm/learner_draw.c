@@ -118,16 +118,24 @@ static gl_status finish_batch(const llm_learner *l, batch *b, const generate_res
   return GL_OK;
 }
 
+typedef struct version_choice {
+  llm_learner *l;
+  int64_t version;
+} version_choice;
+
 /* The parameters of a version: the learner's own or those held for it. */
-static gl_status use_version(llm_learner *l, int64_t version, gl_error *err) {
+static gl_status use_version(void *context, size_t rank, gl_error *err) {
+  const version_choice *c = context;
+  const llm_learner *l = c->l;
+  const replica *r = &l->replica[rank];
   model_values *values = NULL;
-  for (size_t i = 0; i < l->n_held; ++i)
-    if (l->held[i].version == version) values = l->held[i].values;
-  if (values == NULL && version != l->version)
+  for (size_t i = 0; i < r->n_held; ++i)
+    if (r->held[i].version == c->version) values = r->held[i].values;
+  if (values == NULL && c->version != l->version)
     return gl_fail(err, GL_EINTERNAL,
                    "a draw at version %lld, which is neither the learner's (%lld) nor held",
-                   (long long)version, (long long)l->version);
-  model_use(l->model, version != l->version ? values : NULL);
+                   (long long)c->version, (long long)l->version);
+  model_use(r->model, c->version != l->version ? values : NULL);
   return GL_OK;
 }
 
@@ -140,13 +148,14 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   if (status == GL_OK) status = problems_of(l, b, &problems, err);
   if (status == GL_OK)
     status = generate_result_init(&result, b->n_responses, l->spec.max_tokens, err);
-  if (status == GL_OK) status = use_version(l, r->version, err);
+  version_choice drawn = {l, r->version}, own = {l, l->version};
+  if (status == GL_OK) status = replicas_run(l->team, use_version, &drawn, err);
   if (status == GL_OK) {
     load_result(l, b, &result);
     status = llm_learner_generate(l, &problems, r->group_size,
                                   rng_stream_at(l->seed, RNG_ROLLOUT, b->id), 0,
                                   boundary(r->to, l->spec.max_tokens), &result, err);
-    model_use(l->model, NULL);
+    (void)replicas_run(l->team, use_version, &own, NULL);
   }
   if (status == GL_OK) {
     store_result(l, b, &result, r->version);

@@ -106,9 +106,9 @@ static gl_status gather(llm_learner *l, batch *const *batches, size_t n, gl_erro
 /* Which responses a pass takes: all, or those with a coefficient other than 0. */
 typedef enum pass { PASS_ALL, PASS_WITH_GRADIENT } pass;
 
-/* A place in a walk over a set's responses in order. */
+/* A place in a walk over a part of a set's responses in order. */
 typedef struct walk {
-  size_t response, group;
+  size_t response, end, group;
 } walk;
 
 static int has_gradient(const rollout_set *s, size_t i) {
@@ -122,18 +122,17 @@ static size_t rows_of(const rollout_set *s, size_t i, size_t g) {
          1;
 }
 
-/* Packs the next micro-batch: responses until `limit` rows are full, at least one. Writes -c of
+/* Packs the next micro-batch: responses until `most` rows are full, at least one. Writes -c of
  * every target into dlogp unless that is NULL. An empty pack: the walk is over. */
-static gl_status pack_next(llm_learner *l, const rollout_set *s, pass which, walk *at,
+static gl_status pack_next(row_pack *p, size_t most, const rollout_set *s, pass which, walk *at,
                            double *dlogp, gl_error *err) {
-  row_pack *p = &l->pack;
   row_pack_clear(p);
-  for (; at->response < s->n_responses; ++at->response) {
+  for (; at->response < at->end; ++at->response) {
     const size_t i = at->response, first = s->token_start[i], n = s->token_start[i + 1] - first;
     while (s->group_start[at->group + 1] <= i) ++at->group;
     const size_t g = at->group, from = s->prompt_start[g];
     if (which == PASS_WITH_GRADIENT && !has_gradient(s, i)) continue;
-    if (p->n_sequences > 0 && p->n_tokens + rows_of(s, i, g) > l->spec.micro_batch) break;
+    if (p->n_sequences > 0 && p->n_tokens + rows_of(s, i, g) > most) break;
     for (size_t t = 0; t < n && dlogp != NULL; ++t)
       dlogp[p->n_targets + t] = -s->coefficient[first + t];
     gl_status status =
@@ -143,36 +142,94 @@ static gl_status pack_next(llm_learner *l, const rollout_set *s, pass which, wal
   return GL_OK;
 }
 
-/* Packed rows of a whole set. */
-static size_t count_rows(const rollout_set *s, pass which) {
+/* Packed rows of responses first .. last - 1. */
+static size_t count_rows(const rollout_set *s, pass which, size_t first, size_t last) {
   size_t rows = 0, g = 0;
-  for (size_t i = 0; i < s->n_responses; ++i) {
+  for (size_t i = first; i < last; ++i) {
     while (s->group_start[g + 1] <= i) ++g;
     if (which == PASS_ALL || has_gradient(s, i)) rows += rows_of(s, i, g);
   }
   return rows;
 }
 
+/* --- shares -------------------------------------------------------------------------------------
+ */
+
+/* A pass over a set, every replica over its share of the responses. */
+typedef struct set_pass {
+  llm_learner *l;
+  const rollout_set *s;
+  pass which;
+  int reference;          /* score under the reference policy */
+  double *logp, *entropy; /* [n_tokens] of a score; entropy NULL: not wanted */
+  int keep;               /* a score's forward serves the backward; a backward has it */
+  double lr;              /* of the step behind a backward */
+} set_pass;
+
+static size_t response_rows(const void *context, size_t i) {
+  const set_pass *p = context;
+  size_t low = 0, high = p->s->n_groups;
+  while (high - low > 1) {
+    const size_t middle = low + (high - low) / 2;
+    if (p->s->group_start[middle] <= i)
+      low = middle;
+    else
+      high = middle;
+  }
+  return p->which == PASS_ALL || has_gradient(p->s, i) ? rows_of(p->s, i, low) : 0;
+}
+
+static void divide(const set_pass *p) {
+  llm_learner_divide(p->l, response_rows, p, p->s->n_responses);
+}
+
+/* 1 if every share is one micro-batch. */
+static int shares_fit(const set_pass *p) {
+  const llm_learner *l = p->l;
+  for (size_t rank = 0; rank < l->spec.devices; ++rank)
+    if (count_rows(p->s, PASS_ALL, l->share[rank], l->share[rank + 1]) > l->spec.micro_batch)
+      return 0;
+  return 1;
+}
+
+static walk share_of(const set_pass *p, size_t rank) {
+  return (walk){.response = p->l->share[rank], .end = p->l->share[rank + 1]};
+}
+
 /* --- scoring ------------------------------------------------------------------------------------
  */
 
-/* logp[n_tokens] and entropy[n_tokens] (NULL: not wanted) of every token of a set under the
- * parameters in use. *kept (NULL: no) tells whether the whole forward was kept for a backward. */
-static gl_status score(llm_learner *l, const rollout_set *s, double *logp, double *entropy,
-                       int *kept, gl_error *err) {
-  const int keep = kept != NULL && count_rows(s, PASS_ALL) <= l->spec.micro_batch;
-  walk at = {0, 0};
-  size_t k = 0;
-  if (kept != NULL) *kept = keep;
+static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *err) {
+  const llm_spec *spec = &p->l->spec;
+  size_t k = p->s->token_start[at.response];
   for (;;) {
-    gl_status status = pack_next(l, s, PASS_ALL, &at, NULL, err);
-    if (status != GL_OK || l->pack.n_targets == 0) return status;
-    const token_rows rows = row_pack_view(&l->pack);
-    status = model_forward(l->model, &rows, l->spec.sampling.temperature, keep, logp + k,
-                           entropy != NULL ? entropy + k : NULL, err);
+    gl_status status = pack_next(&r->pack, spec->micro_batch, p->s, PASS_ALL, &at, NULL, err);
+    if (status != GL_OK || r->pack.n_targets == 0) return status;
+    const token_rows rows = row_pack_view(&r->pack);
+    status = model_forward(r->model, &rows, spec->sampling.temperature, p->keep, p->logp + k,
+                           p->entropy != NULL ? p->entropy + k : NULL, err);
     if (status != GL_OK) return status;
     k += rows.n_targets;
   }
+}
+
+static gl_status score_share(void *context, size_t rank, gl_error *err) {
+  const set_pass *p = context;
+  replica *r = &p->l->replica[rank];
+  if (p->reference) model_use(r->model, r->reference);
+  gl_status status = score_walk(p, r, share_of(p, rank), err);
+  if (p->reference) model_use(r->model, NULL);
+  return status;
+}
+
+/* logp[n_tokens] and entropy[n_tokens] (NULL: not wanted) of every token of a set. *kept (NULL: no)
+ * tells whether the whole forward was kept for a backward. */
+static gl_status score(llm_learner *l, const rollout_set *s, double *logp, double *entropy,
+                       int *kept, gl_error *err) {
+  set_pass p = {.l = l, .s = s, .which = PASS_ALL, .logp = logp, .entropy = entropy};
+  divide(&p);
+  if (kept != NULL) *kept = p.keep = shares_fit(&p);
+  return replicas_run(l->team, score_share, &p, err);
 }
 
 static int all_finite(const double *x, size_t n) {
@@ -187,11 +244,10 @@ static int is_defined(const rollout_set *s) {
 }
 
 static gl_status score_reference(llm_learner *l, rollout_set *s, gl_error *err) {
-  if (l->reference == NULL) return GL_OK;
-  model_use(l->model, l->reference);
-  gl_status status = score(l, s, s->logref, NULL, NULL, err);
-  model_use(l->model, NULL);
-  return status;
+  if (l->replica[0].reference == NULL) return GL_OK;
+  set_pass p = {.l = l, .s = s, .which = PASS_ALL, .reference = 1, .logp = s->logref};
+  divide(&p);
+  return replicas_run(l->team, score_share, &p, err);
 }
 
 static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *out, gl_error *err) {
@@ -205,7 +261,7 @@ static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *ou
       .logp = s->logp,
       .logq = s->sampled_logq,
       .logprox = s->logprox,
-      .logref = l->reference != NULL ? s->logref : NULL,
+      .logref = l->replica[0].reference != NULL ? s->logref : NULL,
       .version_gap = s->gap,
       .max_length = l->spec.max_tokens,
   };
@@ -216,35 +272,56 @@ static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *ou
 /* --- the gradient and the step ------------------------------------------------------------------
  */
 
-/* The kept forward's backward; its targets are the set's tokens in order. */
-static gl_status backward_kept(llm_learner *l, const rollout_set *s, gl_error *err) {
-  gl_status status = llm_learner_scratch(l, s->n_tokens, err);
+/* The kept forward's backward; its targets are the share's tokens in order. */
+static gl_status backward_kept(const set_pass *p, replica *r, walk at, gl_error *err) {
+  const size_t first = p->s->token_start[at.response], n = p->s->token_start[at.end] - first;
+  if (n == 0) return GL_OK;
+  gl_status status = replica_scratch(r, n, err);
   if (status != GL_OK) return status;
-  for (size_t k = 0; k < s->n_tokens; ++k) l->scratch[k] = -s->coefficient[k];
-  return model_backward(l->model, l->scratch, err);
+  for (size_t k = 0; k < n; ++k) r->scratch[k] = -p->s->coefficient[first + k];
+  return model_backward(r->model, r->scratch, err);
 }
 
-static gl_status backward_again(llm_learner *l, const rollout_set *s, gl_error *err) {
-  gl_status status = llm_learner_scratch(l, 2 * s->n_tokens, err);
-  walk at = {0, 0};
+static gl_status backward_again(const set_pass *p, replica *r, walk at, gl_error *err) {
+  const llm_spec *spec = &p->l->spec;
+  const size_t n = p->s->token_start[at.end] - p->s->token_start[at.response];
+  gl_status status = replica_scratch(r, 2 * n, err);
   while (status == GL_OK) {
-    double *dlogp = l->scratch, *logp = l->scratch + s->n_tokens;
-    status = pack_next(l, s, PASS_WITH_GRADIENT, &at, dlogp, err);
-    if (status != GL_OK || l->pack.n_targets == 0) return status;
-    const token_rows rows = row_pack_view(&l->pack);
-    status = model_forward(l->model, &rows, l->spec.sampling.temperature, 1, logp, NULL, err);
-    if (status == GL_OK) status = model_backward(l->model, dlogp, err);
+    double *dlogp = r->scratch, *logp = r->scratch + n;
+    status = pack_next(&r->pack, spec->micro_batch, p->s, p->which, &at, dlogp, err);
+    if (status != GL_OK || r->pack.n_targets == 0) return status;
+    const token_rows rows = row_pack_view(&r->pack);
+    status = model_forward(r->model, &rows, spec->sampling.temperature, 1, logp, NULL, err);
+    if (status == GL_OK) status = model_backward(r->model, dlogp, err);
   }
   return status;
 }
 
-/* d loss / d theta from the set's coefficients, into the model's gradient. A kept forward costs
- * twice itself in a backward over all rows, a new one three times itself over fewer. */
-static gl_status backward(llm_learner *l, const rollout_set *s, int kept, gl_error *err) {
-  gl_status status = model_zero_gradient(l->model, err);
+/* d loss / d theta from the share's coefficients into the replica's gradient, and the step that all
+ * take together. */
+static gl_status step_share(void *context, size_t rank, gl_error *err) {
+  const set_pass *p = context;
+  replica *r = &p->l->replica[rank];
+  gl_status status = model_zero_gradient(r->model, err);
+  if (status == GL_OK)
+    status = p->keep ? backward_kept(p, r, share_of(p, rank), err)
+                     : backward_again(p, r, share_of(p, rank), err);
   if (status != GL_OK) return status;
-  const size_t all = count_rows(s, PASS_ALL), some = count_rows(s, PASS_WITH_GRADIENT);
-  return kept && 3 * some > 2 * all ? backward_kept(l, s, err) : backward_again(l, s, err);
+  return llm_learner_step(p->l, rank, p->lr, &p->l->norm[rank], err);
+}
+
+/* One optimiser step. A kept forward costs twice itself in a backward over all rows, a new one
+ * three times itself over fewer; its shares are those it was made with. */
+static gl_status step(llm_learner *l, const rollout_set *s, int kept, double lr, double *norm,
+                      gl_error *err) {
+  const size_t all = count_rows(s, PASS_ALL, 0, s->n_responses);
+  const size_t some = count_rows(s, PASS_WITH_GRADIENT, 0, s->n_responses);
+  set_pass p = {.l = l, .s = s, .lr = lr};
+  p.keep = kept && 3 * some > 2 * all;
+  p.which = p.keep ? PASS_ALL : PASS_WITH_GRADIENT;
+  divide(&p);
+  gl_status status = replicas_run(l->team, step_share, &p, err);
+  return status == GL_OK ? llm_learner_norm(l, norm, err) : status;
 }
 
 /* order = the groups, shuffled (Fisher and Yates) at the address of this version and epoch. */
@@ -280,8 +357,7 @@ static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept
     if (!*defined) return status;
     status = evaluate_loss(l, s, &out, err);
   }
-  if (status == GL_OK) status = backward(l, s, kept, err);
-  return status == GL_OK ? model_optimizer_step(l->optimizer, lr, norm, err) : status;
+  return status == GL_OK ? step(l, s, kept, lr, norm, err) : status;
 }
 
 /* Every optimiser update of the step; the coefficients of `all` are those of the first parameters,

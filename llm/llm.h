@@ -4,6 +4,7 @@
  * world:
  *   kind: llm
  *   backend: auto | cpu | cuda        dtype: float32 | bfloat16
+ *   devices: N                        replicas of the model that share its work
  *   model: {path: FOLDER} or {layers, hidden, intermediate, heads, kv_heads, head_dim, …}
  *   tokenizer: char | byte | FILE     (default: the folder's tokenizer.json, or char)
  *   task: {kind: …}

@@ -147,6 +147,10 @@ gl_status model_want_gradient(model *m, gl_error *err) {
   return m->b->ops->status(m->b, err);
 }
 
+void *model_gradient(model *m) {
+  return m->gradient;
+}
+
 gl_status model_zero_gradient(model *m, gl_error *err) {
   gl_status status = model_want_gradient(m, err);
   if (status != GL_OK) return status;

@@ -110,6 +110,9 @@ gl_status model_forward(model *m, const token_rows *rows, double temperature, in
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
 gl_status model_zero_gradient(model *m, gl_error *err);
+/* M [model_parameters] in the backend's memory, for sums over devices; NULL before the first
+ * model_zero_gradient or optimizer. */
+void *model_gradient(model *m);
 
 /* Moments of an optimiser over all parameters; matrices decay, norm weights do not. */
 typedef struct model_optimizer model_optimizer;

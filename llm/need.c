@@ -8,6 +8,11 @@ static size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
+/* The most of n that one of so many devices has. */
+static size_t share_of(size_t n, size_t devices) {
+  return (n + devices - 1) / devices;
+}
+
 /* The longest prompt in tokens; a task without bound may fill the context. A template's characters
  * are counted as tokens, which they are at most. */
 static size_t longest_prompt(const llm_spec *s) {
@@ -23,7 +28,8 @@ static gl_status choose_slots(llm_need *n, const llm_spec *s, const backend *b, 
                               const memory_plan *rest, gl_error *err) {
   const size_t left = n->device_free > rest->total ? n->device_free - rest->total : 0;
   gl_status status = generate_slots(&n->slots, &s->model, b, s->slots,
-                                    larger(responses, s->eval.prompts), n->capacity, left, err);
+                                    share_of(larger(responses, s->eval.prompts), s->devices),
+                                    n->capacity, left, err);
   n->slots = larger(n->slots, 1);
   return status;
 }
@@ -35,6 +41,11 @@ gl_status llm_need_of(llm_need *out, const llm_spec *s, backend *b, size_t respo
   *out = (llm_need){.capacity = longest_prompt(s) + s->max_tokens};
   out->micro_batch = larger(s->micro_batch, out->capacity);
   b->ops->memory(b, &out->device_total, &out->device_free);
+  out->devices = s->devices;
+  if (b->kind == BACKEND_CPU) { /* its replicas share one memory */
+    out->device_total /= s->devices;
+    out->device_free /= s->devices;
+  }
   const size_t rows = trains ? out->micro_batch : 0, copies = compares ? 1 : 0;
   gl_status status = model_memory(&alone, c, b, 0, 0, 0, 0, 0, 0, err);
   if (status == GL_OK) status = model_memory(&copied, c, b, 0, 0, 0, 0, 0, 1, err);

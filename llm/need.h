@@ -1,5 +1,6 @@
-/* What memory a world of kind llm needs, before any of it is taken. Bytes of the backend's memory:
- * the device's, or on the CPU this machine's. Prefix: llm_need_. */
+/* What memory a world of kind llm needs, before any of it is taken, on each of its devices. Bytes
+ * of the backend's memory: the device's, or on the CPU this machine's, of which each of several
+ * replicas has a part. Prefix: llm_need_. */
 #ifndef GEPOLAB_LLM_NEED_H
 #define GEPOLAB_LLM_NEED_H
 
@@ -21,6 +22,7 @@ typedef struct llm_need {
   /* how it comes about */
   size_t micro_batch;     /* tokens: the recipe's, or the longest sequence where that is more */
   size_t slots, capacity; /* sequences side by side, positions of one */
+  size_t devices;         /* that need this each */
   size_t device_total, device_free;
 } llm_need;
 

@@ -114,7 +114,7 @@ void pool_run(pool *p, pool_task run, void *context, size_t n) {
   }
 }
 
-static size_t usable_cores(void) {
+size_t pool_usable_cores(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   const int n = CPU_COUNT(&set);
@@ -123,7 +123,7 @@ static size_t usable_cores(void) {
 
 gl_status pool_new(pool **out, size_t threads, gl_error *err) {
   *out = NULL;
-  if (threads == 0) threads = usable_cores();
+  if (threads == 0) threads = pool_usable_cores();
   if (threads > 4096) return gl_fail(err, GL_EINPUT, "%zu threads; at most 4096", threads);
   pool *p = calloc(1, sizeof *p);
   if (p == NULL) return gl_fail_memory(err, "threads");

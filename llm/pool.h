@@ -18,6 +18,8 @@ typedef void (*pool_task)(void *context, size_t task, size_t worker);
 gl_status pool_new(pool **out, size_t threads, gl_error *err);
 void pool_free(pool *p); /* NULL is fine */
 size_t pool_threads(const pool *p);
+/* Cores this process may use. */
+size_t pool_usable_cores(void);
 
 /* Runs tasks 0 .. n - 1 and returns when all are done. Only one thread at a time may call it. */
 void pool_run(pool *p, pool_task run, void *context, size_t n);

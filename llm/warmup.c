@@ -52,35 +52,70 @@ static gl_status draw_lesson(const llm_learner *l, lesson *s, uint64_t step, gl_
   return status;
 }
 
-/* Packs from *next on until the micro-batch is full, at least one. */
-static gl_status pack_lesson(llm_learner *l, const lesson *s, size_t *next, gl_error *err) {
-  const problem_set *p = &s->problems;
+/* A lesson that every replica takes a share of. */
+typedef struct teaching {
+  llm_learner *l;
+  const lesson *s;
+  double lr;
+  double loss[LLM_MOST_DEVICES]; /* of each share */
+} teaching;
+
+static size_t problem_rows(const void *context, size_t i) {
+  const lesson *s = ((const teaching *)context)->s;
+  return s->problems.start[i + 1] - s->problems.start[i] + s->answer_length[i] - 1;
+}
+
+/* Packs from *next on until the micro-batch is full, at least one; up to `end`. */
+static gl_status pack_lesson(const teaching *t, row_pack *pack, size_t *next, size_t end,
+                             gl_error *err) {
+  const problem_set *p = &t->s->problems;
   gl_status status = GL_OK;
-  row_pack_clear(&l->pack);
-  for (; *next < p->n && status == GL_OK; ++*next) {
-    const size_t i = *next, n = p->start[i + 1] - p->start[i], m = s->answer_length[i];
-    if (l->pack.n_sequences > 0 && l->pack.n_tokens + n + m - 1 > l->spec.micro_batch) break;
-    status = row_pack_add(&l->pack, p->token + p->start[i], n, s->answer[i], m, err);
+  row_pack_clear(pack);
+  for (; *next < end && status == GL_OK; ++*next) {
+    const size_t i = *next, n = p->start[i + 1] - p->start[i], m = t->s->answer_length[i];
+    if (pack->n_sequences > 0 && pack->n_tokens + n + m - 1 > t->l->spec.micro_batch) break;
+    status = row_pack_add(pack, p->token + p->start[i], n, t->s->answer[i], m, err);
   }
   return status;
 }
 
-/* The gradient of the lesson's mean cross-entropy, and that number. */
-static gl_status teach(llm_learner *l, const lesson *s, double *loss, gl_error *err) {
-  gl_status status = llm_learner_scratch(l, 2 * s->n_targets, err);
-  if (status == GL_OK) status = model_zero_gradient(l->model, err);
-  double *dlogp = l->scratch, *logp = l->scratch + s->n_targets;
-  for (size_t k = 0; k < s->n_targets && status == GL_OK; ++k) dlogp[k] = -1 / (double)s->n_targets;
-  *loss = 0;
-  for (size_t next = 0; next < s->problems.n && status == GL_OK;) {
-    status = pack_lesson(l, s, &next, err);
+/* The share's part of the gradient of the lesson's mean cross-entropy, and of that number. */
+static gl_status teach_share(teaching *t, size_t rank, gl_error *err) {
+  replica *r = &t->l->replica[rank];
+  const size_t targets = t->s->n_targets, end = t->l->share[rank + 1];
+  gl_status status = replica_scratch(r, 2 * targets, err);
+  if (status == GL_OK) status = model_zero_gradient(r->model, err);
+  double *dlogp = r->scratch, *logp = r->scratch + targets;
+  for (size_t k = 0; k < targets && status == GL_OK; ++k) dlogp[k] = -1 / (double)targets;
+  t->loss[rank] = 0;
+  for (size_t next = t->l->share[rank]; next < end && status == GL_OK;) {
+    status = pack_lesson(t, &r->pack, &next, end, err);
     if (status != GL_OK) break;
-    const token_rows rows = row_pack_view(&l->pack);
-    status = model_forward(l->model, &rows, 1, 1, logp, NULL, err);
-    if (status == GL_OK) status = model_backward(l->model, dlogp, err);
+    const token_rows rows = row_pack_view(&r->pack);
+    status = model_forward(r->model, &rows, 1, 1, logp, NULL, err);
+    if (status == GL_OK) status = model_backward(r->model, dlogp, err);
     for (size_t k = 0; k < rows.n_targets && status == GL_OK; ++k)
-      *loss -= logp[k] / (double)s->n_targets;
+      t->loss[rank] -= logp[k] / (double)targets;
   }
+  return status;
+}
+
+static gl_status learn_share(void *context, size_t rank, gl_error *err) {
+  teaching *t = context;
+  gl_status status = teach_share(t, rank, err);
+  if (status != GL_OK) return status;
+  return llm_learner_step(t->l, rank, t->lr, &t->l->norm[rank], err);
+}
+
+/* One step down the gradient of the lesson's mean cross-entropy; that, and the gradient's norm. */
+static gl_status teach(llm_learner *l, const lesson *s, double lr, double *loss, double *norm,
+                       gl_error *err) {
+  teaching t = {.l = l, .s = s, .lr = lr};
+  llm_learner_divide(l, problem_rows, &t, s->problems.n);
+  gl_status status = replicas_run(l->team, learn_share, &t, err);
+  if (status == GL_OK) status = llm_learner_norm(l, norm, err);
+  *loss = t.loss[0];
+  for (size_t rank = 1; rank < l->spec.devices; ++rank) *loss += t.loss[rank];
   return status;
 }
 
@@ -110,7 +145,6 @@ typedef struct warming {
   llm_learner *learner;
   const learner_preparation *watch; /* NULL: nobody looks, nothing is kept for the run */
   warmup_entry own;                 /* where it is kept for the run */
-  model_optimizer *optimizer;
   lesson lesson;
   size_t done; /* steps */
   double kept_s;
@@ -124,7 +158,7 @@ static double now_s(void) {
 
 static gl_status keep(warming *w, gl_error *err) {
   w->kept_s = now_s();
-  return warmup_own_keep(&w->own, w->learner, w->optimizer, w->done, err);
+  return warmup_own_keep(&w->own, w->learner, w->done, err);
 }
 
 /* After a step: shows it, keeps what is done if it is time to, stops if so wanted. */
@@ -147,10 +181,9 @@ static gl_status step_once(warming *w, int *enough, gl_error *err) {
   const warmup_spec *spec = &l->spec.warmup;
   double norm = NAN, loss = NAN;
   gl_status status = draw_lesson(l, &w->lesson, w->done, err);
-  if (status == GL_OK) status = teach(l, &w->lesson, &loss, err);
   if (status == GL_OK)
-    status = model_optimizer_step(w->optimizer,
-                                  optimizer_lr(&spec->optimizer, w->done, spec->steps), &norm, err);
+    status = teach(l, &w->lesson, optimizer_lr(&spec->optimizer, w->done, spec->steps), &loss,
+                   &norm, err);
   if (status == GL_OK && !isfinite(norm))
     status = gl_fail(err, GL_ENUMERIC,
                      "the warm-up's gradient stopped being a number at step %zu; lower "
@@ -171,13 +204,12 @@ static gl_status learn(warming *w, gl_error *err) {
   gl_status status = GL_OK;
   if (s->answer == NULL || s->answer_length == NULL || s->number == NULL)
     status = gl_fail_memory(err, "a warm-up");
-  if (status == GL_OK)
-    status = model_optimizer_new(&w->optimizer, l->model, &l->spec.warmup.optimizer, err);
-  if (status == GL_OK) (void)warmup_own_resume(&w->own, l, w->optimizer, &w->done);
+  if (status == GL_OK) status = llm_learner_optimizer(l, &l->spec.warmup.optimizer, err);
+  if (status == GL_OK) (void)warmup_own_resume(&w->own, l, &w->done);
   w->kept_s = now_s();
   while (w->done < l->spec.warmup.steps && !enough && status == GL_OK)
     status = step_once(w, &enough, err);
-  if (w->optimizer != NULL) model_optimizer_free(w->optimizer);
+  (void)llm_learner_optimizer(l, NULL, NULL);
   lesson_fini(s, n);
   return status;
 }

@@ -25,10 +25,9 @@ void warmup_entry_write(const warmup_entry *e, const llm_learner *l);
 /* The same in a run's own folder, whatever the size; other warm-ups there and unfinished work are
  * removed. */
 gl_status warmup_own_write(const warmup_entry *e, const llm_learner *l, gl_error *err);
-/* 1, model and optimiser as they were and *steps made, if unfinished work is there and whole. */
-int warmup_own_resume(const warmup_entry *e, llm_learner *l, model_optimizer *o, size_t *steps);
+/* 1, models and optimisers as they were and *steps made, if unfinished work is there and whole. */
+int warmup_own_resume(const warmup_entry *e, llm_learner *l, size_t *steps);
 /* Keeps unfinished work after so many steps. */
-gl_status warmup_own_keep(const warmup_entry *e, const llm_learner *l, const model_optimizer *o,
-                          size_t steps, gl_error *err);
+gl_status warmup_own_keep(const warmup_entry *e, const llm_learner *l, size_t steps, gl_error *err);
 
 #endif

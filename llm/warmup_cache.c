@@ -93,6 +93,8 @@ static char *key_of(const llm_learner *l, const char *code) {
     return NULL;
   }
   put_device(to, l->backend->device);
+  if (s->devices > 1)
+    fprintf(to, "%zu devices, sums by %s\n", s->devices, collective_name(l->sums));
   fprintf(to, "code %s\ntype %d micro-batch %zu recompute %d tf32 %d\n", code, (int)s->dtype,
           s->micro_batch, s->recompute, s->tf32);
   fprintf(to, "seed %llu world %016llx\n%s\n", (unsigned long long)l->seed,
@@ -164,6 +166,16 @@ static char *read_whole(FILE *from, const warmup_entry *e, const llm_learner *l,
   return NULL;
 }
 
+typedef struct parameters {
+  llm_learner *l;
+  const double *host;
+} parameters;
+
+static gl_status set_on(void *context, size_t rank, gl_error *err) {
+  const parameters *p = context;
+  return model_set(p->l->replica[rank].model, p->host, err);
+}
+
 static int set_parameters(llm_learner *l, const char *bytes) {
   const size_t n = model_parameters(l->model);
   double *host = calloc(n, sizeof *host);
@@ -177,7 +189,8 @@ static int set_parameters(llm_learner *l, const char *bytes) {
       memcpy(&host[i], bytes + i * sizeof *host, sizeof *host);
     }
   }
-  int set = model_set(l->model, host, NULL) == GL_OK;
+  parameters p = {l, host};
+  int set = replicas_run(l->team, set_on, &p, NULL) == GL_OK;
   free(host);
   return set;
 }

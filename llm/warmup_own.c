@@ -42,26 +42,26 @@ static uint64_t sum_of(const part_header *h, const char *key) {
 /* --- unfinished ---------------------------------------------------------------------------------
  */
 
-static gl_status put_part(FILE *to, const warmup_entry *e, const llm_learner *l,
-                          const model_optimizer *o, size_t steps, gl_error *err) {
+static gl_status put_part(FILE *to, const warmup_entry *e, const llm_learner *l, size_t steps,
+                          gl_error *err) {
   part_header h = {.format = PART_FORMAT, .key_size = strlen(e->key), .steps = steps};
   memcpy(h.magic, part_magic, sizeof h.magic);
   const uint64_t sum = sum_of(&h, e->key);
   (void)fwrite(&h, sizeof h, 1, to); /* a failure stays in the stream */
   (void)fwrite(e->key, 1, h.key_size, to);
   (void)fwrite(&sum, sizeof sum, 1, to);
-  return model_write(l->model, o, to, err);
+  return model_write(l->model, l->replica[0].optimizer, to, err);
 }
 
-gl_status warmup_own_keep(const warmup_entry *e, const llm_learner *l, const model_optimizer *o,
-                          size_t steps, gl_error *err) {
+gl_status warmup_own_keep(const warmup_entry *e, const llm_learner *l, size_t steps,
+                          gl_error *err) {
   file_writer w;
   gl_error why = {0};
   char *path = part_path(e);
   if (path == NULL) return e->path == NULL ? GL_OK : gl_fail_memory(err, "a warm-up");
   gl_status status = file_begin(&w, path, err);
   if (status == GL_OK) {
-    status = put_part(w.stream, e, l, o, steps, &why);
+    status = put_part(w.stream, e, l, steps, &why);
     const int reason = ferror(w.stream) ? errno : 0;
     if (status == GL_OK) {
       status = file_commit(&w, err);
@@ -88,14 +88,14 @@ static int take_head(FILE *from, const warmup_entry *e, part_header *h) {
   return good;
 }
 
-int warmup_own_resume(const warmup_entry *e, llm_learner *l, model_optimizer *o, size_t *steps) {
+int warmup_own_resume(const warmup_entry *e, llm_learner *l, size_t *steps) {
   part_header h;
   char *path = part_path(e);
   FILE *from = path != NULL ? fopen(path, "rb") : NULL;
   free(path);
   if (from == NULL) return 0;
   int found = take_head(from, e, &h) && h.steps <= l->spec.warmup.steps &&
-              model_read(l->model, o, from, NULL) == GL_OK;
+              llm_learner_read(l, from, NULL) == GL_OK;
   if (found) *steps = (size_t)h.steps;
   fclose(from);
   return found;

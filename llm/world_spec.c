@@ -211,6 +211,7 @@ static gl_status read_world(llm_spec *s, const cfg_node *world, uint64_t seed, g
   cfg_choice(&r, "kind", 0, kinds, 1);
   s->backend = (backend_kind)cfg_choice(&r, "backend", BACKEND_AUTO, backends, 3);
   s->dtype = (number_type)cfg_choice(&r, "dtype", NUMBER_F32, types, 3);
+  s->devices = cfg_count(&r, "devices", 1, 1, LLM_MOST_DEVICES);
   s->slots = cfg_count(&r, "slots", 0, 0, 1u << 20);
   s->micro_batch = cfg_count(&r, "micro_batch", 4096, 1, (size_t)1 << 40);
   s->recompute = cfg_bool(&r, "recompute", 0);

@@ -23,10 +23,13 @@ typedef struct eval_spec {
   size_t samples; /* 0: the greedy response; else the mean over so many drawn ones */
 } eval_spec;
 
+enum { LLM_MOST_DEVICES = 64 };
+
 typedef struct llm_spec {
   /* where the arithmetic happens */
   backend_kind backend;
   number_type dtype;
+  size_t devices;     /* that hold the whole model each and share its work (data parallel) */
   size_t slots;       /* responses decoded side by side; 0: as memory allows */
   size_t micro_batch; /* most packed tokens of a forward and backward, longer responses excepted */
   int recompute;

@@ -462,7 +462,7 @@ static void a_run_continues_from_its_checkpoint_bit_by_bit(void) {
   llm_train(&first, 2, 3, b);
   saved s = save(&first);
   CU_ASSERT(load(&second, s.bytes, s.size, &err) == GL_OK);
-  CU_ASSERT(second.llm->version == 3 && second.llm->n_held == 1);
+  CU_ASSERT(second.llm->version == 3 && second.llm->replica[0].n_held == 1);
   batch of_first = {0}, of_second = {0};
   llm_draw_part(&first, 77, 2, 0, 1, &of_first);
   llm_draw_part(&second, 77, 2, 0, 1, &of_second);
@@ -503,7 +503,7 @@ static void a_damaged_or_foreign_checkpoint_changes_nothing(void) {
   CU_ASSERT(load(&other, s.bytes, s.size, &err) == GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another world, sampling or seed"));
   double *after = llm_theta(&f);
-  CU_ASSERT(memcmp(before, after, f.n * sizeof *after) == 0 && f.llm->n_held == 1);
+  CU_ASSERT(memcmp(before, after, f.n * sizeof *after) == 0 && f.llm->replica[0].n_held == 1);
   CU_ASSERT(f.llm->version == 1);
   free(before);
   free(after);
