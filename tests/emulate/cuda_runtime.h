@@ -56,7 +56,9 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
   return {x, y, z, w};
 }
 /* Blocks run one after the other, and each sees what those before it wrote. */
-static inline void __threadfence() {}
+static inline void __threadfence() {
+  race_fence();
+}
 template <typename T> static inline T __ldcg(const T *p) {
   return *p;
 }
@@ -149,12 +151,14 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu) {
 }
 /* Fibers are never interrupted, so plain additions are atomic. */
 template <typename T, typename U> RACE_UNSEEN static inline T atomicAdd(T *to, U by) {
+  race_atomic(to);
   T old = *to;
   *to = (T)(old + (T)by);
   return old;
 }
 
 template <typename T, typename U> RACE_UNSEEN static inline T atomicMin(T *to, U with) {
+  race_atomic(to);
   T old = *to;
   if ((T)with < old) *to = (T)with;
   return old;

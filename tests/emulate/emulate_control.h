@@ -20,7 +20,7 @@ size_t emulate_allocations(void);
 /* Threads that ran since the program began. */
 uint64_t emulate_threads_run(void);
 /* Runs a small kernel that has a race unless it is to be clean (race_kernels.cu). */
-enum race_case { RACE_SHARED, RACE_WARP, RACE_COPY, RACE_BLOCKS, RACE_ATOMIC };
+enum race_case { RACE_SHARED, RACE_WARP, RACE_COPY, RACE_BLOCKS, RACE_LAST, RACE_ATOMIC };
 void emulate_race_case(enum race_case which, int clean);
 
 #ifdef __cplusplus

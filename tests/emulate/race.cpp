@@ -8,9 +8,10 @@
  *
  *   within a block   if they are of different threads in one interval, unless both threads are of
  *                    one warp and met at __syncwarp in between;
- *   between blocks   of one kernel, in global memory, always: blocks run in any order.
+ *   between blocks   of one kernel, in global memory, unless the earlier block fenced and then
+ *                    updated a number atomically that the later block updated, too.
  *
- * Atomic operations are not looked at. Only two readers are kept, so a write that races with a
+ * Atomic updates themselves are no races. Only two readers are kept, so a write that races with a
  * third alone is not seen; fibers run in several orders, which makes that unlikely to stay hidden.
  */
 #ifdef GEPOLAB_EMULATE_RACES
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unordered_map>
+#include <vector>
 
 extern "C" char __data_start,
     _end; /* the program's variables: static shared memory is among them */
@@ -45,6 +47,15 @@ struct {
   uint16_t warp_time[32]; /* meetings of each warp in this interval */
   uintptr_t shared, shared_end;
 } now;
+/* Intervals of a block that come before what is done after an atomic update. */
+struct span {
+  uint32_t first, last;
+};
+std::unordered_map<uintptr_t, std::vector<span>>
+    released;               /* by the number updated, this kernel's */
+std::vector<span> acquired; /* by this block */
+bool fenced;                /* a thread of this block has */
+
 std::unordered_map<uintptr_t, page *> pages;
 struct recent_page {
   uintptr_t number; /* 0: none */
@@ -73,7 +84,11 @@ bool is_shared(uintptr_t at) {
 /* Whether what the running thread does now may come before or after `then`. */
 bool unordered(const access &then, unsigned thread, bool shared) {
   if (then.interval < now.kernel_start) return false;
-  if (then.interval < now.block_start) return !shared;
+  if (then.interval < now.block_start) {
+    for (const span &s : acquired)
+      if (then.interval >= s.first && then.interval <= s.last) return false;
+    return !shared;
+  }
   if (then.interval < now.interval || then.thread == thread) return false;
   return then.thread / 32 != thread / 32 || then.warp_time == now.warp_time[thread / 32];
 }
@@ -118,11 +133,14 @@ void touch(const void *p, size_t bytes, bool write, const void *from) {
 void race_kernel(const char *name) {
   now.kernel = name;
   now.kernel_start = now.interval + 1;
+  released.clear();
 }
 
 void race_block(const void *shared, size_t bytes) {
   race_barrier();
   now.block_start = now.interval;
+  acquired.clear();
+  fenced = false;
   now.shared = (uintptr_t)shared;
   now.shared_end = now.shared + bytes;
 }
@@ -135,6 +153,18 @@ void race_barrier() {
 /* A meeting of some lanes of a warp orders nothing here. */
 void race_warp_barrier(unsigned mask) {
   if (mask == 0xffffffffu) ++now.warp_time[emulate_thread_number() / 32];
+}
+
+void race_fence() {
+  fenced = true;
+}
+
+void race_atomic(const void *p) {
+  const uintptr_t at = (uintptr_t)p;
+  if (now.kernel == nullptr || is_shared(at)) return;
+  std::vector<span> &before = released[at];
+  acquired.insert(acquired.end(), before.begin(), before.end());
+  if (fenced) before.push_back({now.block_start, now.interval});
 }
 
 void race_read(const void *p, size_t bytes) {

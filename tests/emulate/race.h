@@ -16,6 +16,10 @@ void race_warp_barrier(unsigned mask);
 /* The running thread touches memory by other means than its own loads and stores. */
 void race_read(const void *p, size_t bytes);
 void race_write(const void *p, size_t bytes);
+/* The running thread fences, or updates global memory atomically: what a block that has fenced did
+ * before its update comes before what a block does after a later update of the same number. */
+void race_fence();
+void race_atomic(const void *p);
 /* Memory was given back: what was done to it is forgotten. */
 void race_forget(const void *p, size_t bytes);
 #define RACE_UNSEEN __attribute__((no_sanitize("thread"), noinline))
@@ -26,6 +30,8 @@ static inline void race_barrier() {}
 static inline void race_warp_barrier(unsigned) {}
 static inline void race_read(const void *, size_t) {}
 static inline void race_write(const void *, size_t) {}
+static inline void race_fence() {}
+static inline void race_atomic(const void *) {}
 static inline void race_forget(const void *, size_t) {}
 #define RACE_UNSEEN
 #endif

@@ -43,6 +43,22 @@ __global__ void add_atomic(unsigned *out) {
   atomicAdd(out, 1u);
 }
 
+/* The block that arrives last reads what all have written, which they have or have not made known
+ * before they say so. */
+__global__ void last_adds(float *out, const float *in, unsigned *arrived, bool fences) {
+  __shared__ bool last;
+  out[blockIdx.x * N + threadIdx.x] = in[threadIdx.x];
+  if (fences) __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicAdd(arrived, 1u) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+  if (fences) __threadfence();
+  float sum = 0;
+  for (unsigned b = 0; b < gridDim.x; ++b) sum += out[b * N + threadIdx.x];
+  out[gridDim.x * N + threadIdx.x] = sum;
+}
+
 void emulate_race_case(enum race_case which, int clean) {
   float *in = nullptr, *out = nullptr;
   const bool ok = clean != 0;
@@ -63,6 +79,10 @@ void emulate_race_case(enum race_case which, int clean) {
     break;
   case RACE_BLOCKS:
     emulate_kernel("add_blocks", 4, 32, 0, nullptr, [=]() { add_blocks(out, ok); });
+    break;
+  case RACE_LAST:
+    emulate_kernel("last_adds", 3, N, 0, nullptr,
+                   [=]() { last_adds(out, in, reinterpret_cast<unsigned *>(in + N), ok); });
     break;
   case RACE_ATOMIC:
     emulate_kernel("add_atomic", 4, 32, 0, nullptr,

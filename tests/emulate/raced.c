@@ -26,7 +26,7 @@ static int is_told(enum race_case which, int clean) {
 
 static void races_are_told(void) {
 #ifdef GEPOLAB_EMULATE_RACES
-  static const enum race_case cases[] = {RACE_SHARED, RACE_WARP, RACE_COPY, RACE_BLOCKS};
+  static const enum race_case cases[] = {RACE_SHARED, RACE_WARP, RACE_COPY, RACE_BLOCKS, RACE_LAST};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     CU_ASSERT(is_told(cases[i], 0));
     CU_ASSERT(!is_told(cases[i], 1));
