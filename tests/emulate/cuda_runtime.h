@@ -10,8 +10,11 @@
  * first ascending, the second descending, then shuffles), so that a missing barrier, or a result
  * that depends on which block comes first, shows as a difference between two backends.
  *
- * What it cannot show: memory ordering between threads that really run at once, alignment faults,
- * limits of registers and shared memory of a real chip, launches a real driver would refuse,
+ * `make racecheck` also watches every load and store for races (race.cpp), and
+ * UndefinedBehaviorSanitizer sees wide loads from addresses that are no multiple of theirs.
+ *
+ * What it cannot show: the PTX instructions of llm/backend_cuda_mma.cuh themselves, registers and
+ * occupancy of a real chip, launches a real driver would refuse for other reasons than their sizes,
  * anything about speed, and what cuBLASLt does (a CBLAS product stands in for it). */
 #ifndef GEPOLAB_TESTS_EMULATE_CUDA_RUNTIME_H
 #define GEPOLAB_TESTS_EMULATE_CUDA_RUNTIME_H
