@@ -65,8 +65,9 @@ static REAL attention_scale(head_shape s) {
 }
 
 /* Scores of one query, n of them in room for `width` (a multiple of VECTOR), to the softmax's
- * weights, then zeros; returns lse. */
-static REAL weigh(REAL *score, size_t n, size_t width, REAL scale) {
+ * weights, then zeros; returns lse. Never inlined: one piece of machine code rounds one way, packed
+ * and cached. */
+__attribute__((noinline)) static REAL weigh(REAL *score, size_t n, size_t width, REAL scale) {
   const kernel_group g = {0};
   const size_t whole = round_up(n, VECTOR);
   REAL greatest;

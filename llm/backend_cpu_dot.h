@@ -36,14 +36,15 @@ LOOP_INLINE void dot_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_r
     for (size_t i = 0; i < rows; ++i) {
       const vector left = vector_at(a + i * a_row + p);
 #pragma GCC unroll 4
-      for (size_t j = 0; j < columns; ++j) sum[i][j] += left * right[j];
+      for (size_t j = 0; j < columns; ++j)
+        sum[i][j] = vector_add_product(sum[i][j], left, right[j]);
     }
   }
   if (p < n)
     for (size_t i = 0; i < rows; ++i) {
       const vector left = vector_some(a + i * a_row + p, n - p);
       for (size_t j = 0; j < columns; ++j)
-        sum[i][j] += left * vector_some(b + j * b_row + p, n - p);
+        sum[i][j] = vector_add_product(sum[i][j], left, vector_some(b + j * b_row + p, n - p));
     }
 #pragma GCC unroll 3
   for (size_t i = 0; i < rows; ++i) dot_put(sum[i], c + i * c_row, columns, add);

@@ -65,9 +65,9 @@ LOOP_INLINE void panel_tile(const REAL *restrict a, const size_t a_row, const si
     const vector left = vector_at(b + p * PANEL), right = vector_at(b + p * PANEL + VECTOR);
 #pragma GCC unroll 6
     for (size_t i = 0; i < PANEL_ROWS; ++i) {
-      const REAL x = a[i * a_row + p * a_column];
-      sum[i][0] += x * left;
-      sum[i][1] += x * right;
+      const vector x = vector_of(a[i * a_row + p * a_column]);
+      sum[i][0] = vector_add_product(sum[i][0], x, left);
+      sum[i][1] = vector_add_product(sum[i][1], x, right);
     }
   }
 }

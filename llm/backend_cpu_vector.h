@@ -30,6 +30,43 @@ LOOP_INLINE vector vector_some(const REAL *p, size_t n) {
   return vector_at(some);
 }
 
+/* sum + a b, and the same of one number with a vector. In one rounding wherever the machine can,
+ * and said so rather than left to the compiler: it may contract one loop and not the next, and then
+ * a row would depend on the rows beside it. */
+#if defined(__AVX2__) && defined(__FMA__)
+#if IS_DOUBLE
+LOOP_INLINE vector vector_add_product(vector sum, vector a, vector b) {
+  return (vector)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)sum);
+}
+LOOP_INLINE vector vector_of(REAL x) {
+  return (vector)_mm256_set1_pd(x);
+}
+#else
+LOOP_INLINE vector vector_add_product(vector sum, vector a, vector b) {
+  return (vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+}
+LOOP_INLINE vector vector_of(REAL x) {
+  return (vector)_mm256_set1_ps(x);
+}
+#endif
+#else
+LOOP_INLINE vector vector_add_product(vector sum, vector a, vector b) {
+#if defined(FP_FAST_FMA) && defined(FP_FAST_FMAF)
+  for (size_t i = 0; i < VECTOR; ++i)
+    sum[i] = IS_DOUBLE ? (REAL)fma((double)a[i], (double)b[i], (double)sum[i])
+                       : (REAL)fmaf((float)a[i], (float)b[i], (float)sum[i]);
+  return sum;
+#else
+  return sum + a * b;
+#endif
+}
+LOOP_INLINE vector vector_of(REAL x) {
+  vector v;
+  for (size_t i = 0; i < VECTOR; ++i) v[i] = x;
+  return v;
+}
+#endif
+
 /* The sums over the numbers of four vectors, as four[4], added in pairs: every dot product ends
  * here, so the order is the same for all. */
 #ifdef __AVX2__
