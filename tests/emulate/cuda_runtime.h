@@ -208,6 +208,9 @@ struct emulate_call {
 void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
                     emulate_call call);
 
+/* Between these a thread is alone with the devices. */
+void emulate_enter();
+void emulate_leave();
 bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
                     const emulate_call &call);
 /* The order of threads and blocks of what is launched on a stream. */
@@ -232,6 +235,7 @@ typedef enum cudaError {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorNoDevice = 100,
+  cudaErrorInvalidResourceHandle = 400,
   cudaErrorInsufficientDriver = 35
 } cudaError_t;
 typedef struct emulate_stream *cudaStream_t;

@@ -253,8 +253,8 @@ static void run_block(dim3 grid, dim3 block, dim3 index) {
 
 /* --- launches --- */
 
-void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
-                    emulate_call call) {
+static void launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
+                   const emulate_call &call) {
   device.name = name;
   device.order = order;
   if (block.x * block.y * block.z == 0 || block.x * block.y * block.z > most_threads)
@@ -278,6 +278,13 @@ void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint
   race_kernel(nullptr);
   free(device.shared);
   device.shared = nullptr;
+}
+
+void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
+                    emulate_call call) {
+  emulate_enter();
+  launch(name, grid, block, shared, order, call);
+  emulate_leave();
 }
 
 /* --- control --- */

@@ -144,7 +144,7 @@ static void the_plan_covers_what_a_run_takes(void) {
 
 /* Leaves room for a step and for `halves` halves of a version. */
 static void leave_room(llm_fixture *f, size_t halves) {
-  const size_t step = f->llm->step_bytes - model_kept_bytes(f->llm->model);
+  const size_t step = f->llm->replica[0].step_bytes - model_kept_bytes(f->llm->model);
   emulate_memory_limit(in_use(f->llm->backend) + step +
                        halves * model_values_bytes(f->llm->model) / 2);
 }
@@ -155,7 +155,7 @@ static void hold(llm_fixture *f) {
 }
 
 static int is_aside(const llm_fixture *f, size_t i) {
-  return model_values_are_aside(f->llm->held[i].values);
+  return model_values_are_aside(f->llm->replica[0].held[i].values);
 }
 
 /* Whether both learners draw the same with versions 0, 1 and 2, and with 3, their own. */

@@ -4,6 +4,7 @@
 
 #include "race.h"
 
+#include <mutex>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ struct emulate_graph {
   size_t n, room;
 };
 
-static emulate_graph *recording;
+static thread_local emulate_graph *recording;
 
 static void add(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
                 emulate_call call) {
@@ -49,6 +50,45 @@ bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint
   return true;
 }
 
+/* --- devices ---
+ *
+ * Two, for what a thread does with the wrong one. They have one memory and run one kernel at a time,
+ * but each thread has a current device, and what is asked of a stream while another device is
+ * current is refused, as CUDA does. */
+
+enum { devices = 2 };
+static thread_local int current;
+
+struct emulate_stream {
+  uint64_t order;
+  int device;
+};
+
+/* Of memory, streams and kernels. */
+static std::recursive_mutex everything;
+typedef std::lock_guard<std::recursive_mutex> alone;
+
+void emulate_enter() {
+  everything.lock();
+}
+void emulate_leave() {
+  everything.unlock();
+}
+
+static bool is_elsewhere(cudaStream_t s) {
+  return s != nullptr && s->device != current;
+}
+
+cudaError_t cudaGetDeviceCount(int *n) {
+  *n = devices;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= devices) return cudaErrorInvalidValue;
+  current = device;
+  return cudaSuccess;
+}
+
 /* --- memory --- */
 
 /* The pool's memory was taken from the device when it was reserved; what is released into it stays
@@ -75,6 +115,7 @@ static size_t unreserved() {
 }
 
 static cudaError_t take(void **p, size_t bytes, bool pooled) {
+  const alone lock(everything);
   *p = nullptr;
   const size_t whole = memory.pooled + bytes;
   const size_t more = !pooled ? bytes : whole > memory.reserved ? whole - memory.reserved : 0;
@@ -93,6 +134,7 @@ static cudaError_t take(void **p, size_t bytes, bool pooled) {
 
 static cudaError_t give(void *p, bool pooled) {
   if (p == nullptr) return cudaSuccess;
+  const alone lock(everything);
   void *raw = (char *)p - header;
   const allocation a = *(allocation *)raw;
   if (a.pooled != pooled) return cudaErrorInvalidValue;
@@ -109,29 +151,32 @@ cudaError_t cudaMalloc(void **p, size_t bytes) {
 cudaError_t cudaFree(void *p) {
   return give(p, false);
 }
-cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t) {
-  return take(p, bytes, true);
+cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t s) {
+  return is_elsewhere(s) ? cudaErrorInvalidResourceHandle : take(p, bytes, true);
 }
-cudaError_t cudaFreeAsync(void *p, cudaStream_t) {
-  return give(p, true);
+cudaError_t cudaFreeAsync(void *p, cudaStream_t s) {
+  return is_elsewhere(s) ? cudaErrorInvalidResourceHandle : give(p, true);
 }
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int) {
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
   *pool = &the_pool;
-  return cudaSuccess;
+  return device == current ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *) {
   return cudaSuccess;
 }
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr what, void *value) {
+  const alone lock(everything);
   *(uint64_t *)value = what == cudaMemPoolAttrReservedMemCurrent ? memory.reserved : memory.pooled;
   return cudaSuccess;
 }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t keep) {
+  const alone lock(everything);
   const size_t least = memory.pooled > keep ? memory.pooled : keep;
   if (memory.reserved > least) memory.reserved = least;
   return cudaSuccess;
 }
 cudaError_t cudaMallocHost(void **p, size_t bytes) {
+  const alone lock(everything);
   *p = malloc(bytes);
   if (*p == nullptr) return cudaErrorMemoryAllocation;
   memset(*p, 0xff, bytes);
@@ -139,11 +184,13 @@ cudaError_t cudaMallocHost(void **p, size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void *p) {
+  const alone lock(everything);
   memory.host_blocks -= p != nullptr;
   free(p);
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total) {
+  const alone lock(everything);
   *total = memory.limit == SIZE_MAX ? (size_t)64 << 30 : memory.limit;
   const size_t held = memory.plain + memory.reserved;
   *available = *total > held ? *total - held : 0;
@@ -178,11 +225,12 @@ static cudaError_t copy_or_set(const copy_call &m) {
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
-                            cudaStream_t) {
-  return copy_or_set({to, from, bytes, -1});
+                            cudaStream_t s) {
+  return is_elsewhere(s) ? cudaErrorInvalidResourceHandle : copy_or_set({to, from, bytes, -1});
 }
-cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t) {
-  return copy_or_set({p, nullptr, bytes, value & 0xff});
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s) {
+  return is_elsewhere(s) ? cudaErrorInvalidResourceHandle
+                         : copy_or_set({p, nullptr, bytes, value & 0xff});
 }
 
 /* --- streams, events, graphs --- */
@@ -191,13 +239,6 @@ const char *cudaGetErrorString(cudaError_t e) {
   return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : "error";
 }
 cudaError_t cudaGetLastError() {
-  return cudaSuccess;
-}
-cudaError_t cudaGetDeviceCount(int *n) {
-  *n = 1;
-  return cudaSuccess;
-}
-cudaError_t cudaSetDevice(int) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
@@ -209,18 +250,21 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
   p->major = 9;
   return cudaSuccess;
 }
-struct emulate_stream {
-  uint64_t order;
-};
-
 uint64_t emulate_order_of(emulate_stream *s) {
+  if (is_elsewhere(s)) {
+    fprintf(stderr, "a kernel is launched on a stream of device %d by a thread of device %d\n",
+            s->device, current);
+    abort();
+  }
   return s == nullptr ? 0 : s->order;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
   static uint64_t made;
+  const alone lock(everything);
   *s = (emulate_stream *)malloc(sizeof **s);
   if (*s == nullptr) return cudaErrorMemoryAllocation;
   (*s)->order = made++;
+  (*s)->device = current;
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
@@ -237,8 +281,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) {
 cudaError_t cudaEventDestroy(cudaEvent_t) {
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
-  return cudaSuccess;
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t s) {
+  return is_elsewhere(s) ? cudaErrorInvalidResourceHandle : cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t) {
   return cudaSuccess;
@@ -262,7 +306,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned l
   memset((void *)g, 0, sizeof *g);
   return cudaSuccess;
 }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t) {
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
+  if (is_elsewhere(s)) return cudaErrorInvalidResourceHandle;
   for (size_t i = 0; i < g->n; ++i)
     if (g->name[i] == nullptr)
       run_copy(g->calls[i].closure);
