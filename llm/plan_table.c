@@ -21,19 +21,20 @@ struct plan_table {
 gl_status plan_table_new(plan_table **out, size_t sets, size_t key_bytes, size_t plan_bytes,
                          void (*drop)(void *owner, void *plan), void *owner, gl_error *err) {
   *out = NULL;
-  plan_table *t = calloc(1, sizeof *t);
-  if (t == NULL || sets > SIZE_MAX / PLAN_TABLE_WAYS) {
-    free(t);
+  size_t plans, bytes;
+  if (__builtin_mul_overflow(sets, (size_t)PLAN_TABLE_WAYS, &plans) ||
+      __builtin_mul_overflow(plans, key_bytes + plan_bytes, &bytes))
     return gl_fail_memory(err, "a table of plans");
-  }
+  plan_table *t = calloc(1, sizeof *t);
+  if (t == NULL) return gl_fail_memory(err, "a table of plans");
   *t = (plan_table){.n_sets = sets,
                     .key_bytes = key_bytes,
                     .plan_bytes = plan_bytes,
                     .drop = drop,
                     .owner = owner,
                     .sets = calloc(sets, sizeof *t->sets),
-                    .keys = calloc(sets * PLAN_TABLE_WAYS, key_bytes),
-                    .plans = calloc(sets * PLAN_TABLE_WAYS, plan_bytes)};
+                    .keys = calloc(plans, key_bytes),
+                    .plans = calloc(plans, plan_bytes)};
   if (t->sets == NULL || t->keys == NULL || t->plans == NULL) {
     plan_table_free(t);
     return gl_fail_memory(err, "a table of plans");

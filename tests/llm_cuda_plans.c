@@ -94,7 +94,7 @@ static void a_table_that_fits_no_memory_is_refused(void) {
   CU_ASSERT_EQUAL(plan_table_new(&t, SIZE_MAX / 4, 8, 8, drop, NULL, &err), GL_ENOMEM);
   CU_ASSERT_PTR_NULL(t);
   gl_error_clear(&err);
-  CU_ASSERT_EQUAL(plan_table_new(&t, SIZE_MAX / 64, 8, 8, drop, NULL, &err), GL_ENOMEM);
+  CU_ASSERT_EQUAL(plan_table_new(&t, SIZE_MAX / 64, 64, 8, drop, NULL, &err), GL_ENOMEM);
   CU_ASSERT_PTR_NULL(t);
 }
 
