@@ -24,6 +24,16 @@ typedef struct draw_request {
   double from, to;
 } draw_request;
 
+/* What is wrong with a request, or with the batch that it goes on with: GL_EINTERNAL, or GL_EINPUT
+ * for one too large. A batch under way has room for `longest` tokens in every response. */
+gl_status draw_request_check(const draw_request *r, const batch *b, size_t longest, gl_error *err);
+/* Token positions before a fraction of the longest response. */
+size_t draw_boundary(double fraction, size_t longest);
+
+/* order[0..n) = the groups 0 .. n - 1 of a step's batches, shuffled (Fisher and Yates) at the
+ * address of the learner's version and the epoch. */
+void learner_shuffle(size_t *order, size_t n, uint64_t seed, int64_t version, size_t epoch);
+
 typedef struct learner_ops {
   const char *kind;
   /* Draws (a part of) a batch; *b is zeroed before the first request. Rewards are set by the

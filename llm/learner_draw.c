@@ -6,30 +6,15 @@
  * that neither slots, nor threads, nor the other responses reach it. */
 #include "llm/learner.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { not_drawn = -1 };
 
-/* Positions drawn by a request that ends at this fraction of the longest response. */
-static size_t boundary(double fraction, size_t max_tokens) {
-  return (size_t)ceil(fraction * (double)max_tokens);
-}
-
 static gl_status check_request(const llm_learner *l, const draw_request *r, const batch *b,
                                gl_error *err) {
-  if (!(r->from >= 0 && r->from < r->to && r->to <= 1) || r->n_groups == 0 || r->group_size == 0)
-    return gl_fail(err, GL_EINTERNAL, "a draw of [%g, %g) of %zu groups of %zu", r->from, r->to,
-                   r->n_groups, r->group_size);
-  if (r->group_size > ((size_t)1 << 28) / r->n_groups)
-    return gl_fail(err, GL_EINPUT, "%zu groups of %zu responses are more than a batch can address",
-                   r->n_groups, r->group_size);
-  if (r->from == 0) return GL_OK;
-  if (b->id != r->batch_id || b->n_groups != r->n_groups ||
-      b->n_responses != r->n_groups * r->group_size ||
-      b->n_tokens != b->n_responses * l->spec.max_tokens)
-    return gl_fail(err, GL_EINTERNAL, "a draw that continues another batch than it began");
+  gl_status status = draw_request_check(r, b, l->spec.max_tokens, err);
+  if (status != GL_OK || r->from == 0) return status;
   for (size_t g = 0; g < b->n_groups; ++g)
     if (b->prompt[g] < 0 || (uint64_t)b->prompt[g] >= task_size(l->spec.task, TASK_TRAIN))
       return gl_fail(err, GL_EINPUT, "a batch to continue holds prompt %lld, which the task lacks",
@@ -154,7 +139,7 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
     load_result(l, b, &result);
     status = llm_learner_generate(l, &problems, r->group_size,
                                   rng_stream_at(l->seed, RNG_ROLLOUT, b->id), 0,
-                                  boundary(r->to, l->spec.max_tokens), &result, err);
+                                  draw_boundary(r->to, l->spec.max_tokens), &result, err);
     (void)replicas_run(l->team, use_version, &own, NULL);
   }
   if (status == GL_OK) {

@@ -8,7 +8,6 @@
  * Metrics describe the whole of the batches under the parameters the step starts from; grad_norm
  * is the mean over the step's optimiser updates, before clipping. The proximal policy is the
  * learner's at the start of the step. */
-#include "core/rng.h"
 #include "llm/learner.h"
 
 #include <math.h>
@@ -324,19 +323,6 @@ static gl_status step(llm_learner *l, const rollout_set *s, int kept, double lr,
   return status == GL_OK ? llm_learner_norm(l, norm, err) : status;
 }
 
-/* order = the groups, shuffled (Fisher and Yates) at the address of this version and epoch. */
-static void shuffle(llm_learner *l, size_t n, size_t epoch) {
-  rng_stream stream = rng_stream_at(l->seed, RNG_SHUFFLE, (uint64_t)l->version);
-  for (size_t i = 0; i < n; ++i) l->order[i] = i;
-  for (size_t i = n; i-- > 1;) {
-    rng_words w = rng_block(stream, (uint64_t)epoch * n + i);
-    size_t j = (size_t)(rng_u01_53(w.v[0], w.v[1]) * (double)(i + 1));
-    size_t kept = l->order[i];
-    l->order[i] = l->order[j];
-    l->order[j] = kept;
-  }
-}
-
 static gl_status reserve_order(llm_learner *l, size_t n, gl_error *err) {
   if (n <= l->cap_order) return GL_OK;
   free(l->order);
@@ -368,7 +354,7 @@ static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, siz
   const size_t n = l->all.n_groups, parts = l->minibatches;
   gl_status status = reserve_order(l, n, err);
   for (size_t epoch = 0; epoch < l->epochs && status == GL_OK; ++epoch) {
-    if (parts > 1) shuffle(l, n, epoch);
+    if (parts > 1) learner_shuffle(l->order, n, l->seed, l->version, epoch);
     for (size_t m = 0; m < parts && status == GL_OK; ++m) {
       rollout_set *s = &l->all;
       double length = 0;

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char placeholder[] = "{prompt}";
 
@@ -92,25 +91,11 @@ gl_status task_math_problem(const task *t, task_split split, uint64_t i, problem
 /* --- files ---------------------------------------------------------------------------------------
  */
 
-/* The path beside the recipe's file if there is such a file, else as it is; malloc'd. */
-static char *locate(const char *path, const cfg_node *node) {
-  const char *recipe = cfg_source_path(node), *slash = recipe == NULL ? NULL : strrchr(recipe, '/');
-  if (slash == NULL || *path == '/') return strdup(path);
-  size_t folder = (size_t)(slash - recipe) + 1, size = strlen(path) + 1;
-  char *beside = malloc(folder + size);
-  if (beside == NULL) return NULL;
-  memcpy(beside, recipe, folder);
-  memcpy(beside + folder, path, size);
-  if (access(beside, F_OK) == 0) return beside;
-  free(beside);
-  return strdup(path);
-}
-
 /* Reads the file that the node names and makes its answers what is taught. */
 static gl_status read_file(dataset *out, const cfg_node *node, const char *const keys[2],
                            answer_pattern pattern, gl_error *err) {
   gl_error why = {0};
-  char *path = locate(cfg_text(node), node);
+  char *path = cfg_locate(node, cfg_text(node));
   if (path == NULL) return gl_fail_memory(err, "a file name");
   gl_status status = dataset_read(out, path, keys[0], keys[1], &why);
   for (size_t i = 0; i < out->n && status == GL_OK; ++i) {

@@ -12,23 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Positions drawn by a request that starts or ends at this fraction of the horizon. */
-static size_t boundary(double fraction, size_t horizon) {
-  return (size_t)ceil(fraction * (double)horizon);
-}
-
 static gl_status check_request(const toy_learner *l, const draw_request *r, const batch *b,
                                gl_error *err) {
-  if (!(r->from >= 0 && r->from < r->to && r->to <= 1) || r->n_groups == 0 || r->group_size == 0)
-    return gl_fail(err, GL_EINTERNAL, "a draw of [%g, %g) of %zu groups of %zu", r->from, r->to,
-                   r->n_groups, r->group_size);
-  if (r->group_size > ((size_t)1 << 28) / r->n_groups)
-    return gl_fail(err, GL_EINPUT, "%zu groups of %zu responses are more than a batch can address",
-                   r->n_groups, r->group_size);
-  if (r->from > 0 && (b->id != r->batch_id || b->n_groups != r->n_groups ||
-                      b->n_responses != r->n_groups * r->group_size ||
-                      b->n_tokens != b->n_responses * l->world->tree.horizon))
-    return gl_fail(err, GL_EINTERNAL, "a draw that continues another batch than it began");
+  gl_status status = draw_request_check(r, b, l->world->tree.horizon, err);
+  if (status != GL_OK) return status;
   for (size_t k = 0; r->from > 0 && k < b->n_tokens; ++k)
     if (b->token[k] < 0 || (size_t)b->token[k] >= l->world->tree.vocabulary)
       return gl_fail(err, GL_EINPUT, "a batch to continue holds token %d, outside the vocabulary",
@@ -164,7 +151,7 @@ static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_er
   if (status != GL_OK) return status;
   if (toy_learner_slots(l, b) * l->world->tree.n_edges != b->n_aux)
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
-  size_t first = boundary(r->from, horizon), last = boundary(r->to, horizon);
+  size_t first = draw_boundary(r->from, horizon), last = draw_boundary(r->to, horizon);
   record_law(l, b, first, last);
   for (size_t i = 0; i < b->n_responses; ++i)
     draw_response(l, b, i, (size_t)b->prompt[i / r->group_size], r->version, first, last);

@@ -4,7 +4,6 @@
  * is the mean over the step's optimiser updates, before clipping. The proximal policy is the
  * learner's at the start of the step.
  */
-#include "core/rng.h"
 #include "toy/exact.h"
 #include "toy/learner.h"
 
@@ -282,19 +281,6 @@ static void plain_metrics(const token_set *s, double lr, double *metrics) {
 /* --- the step -----------------------------------------------------------------------------------
  */
 
-/* order = the groups, shuffled (Fisher and Yates) at the address of this version and epoch. */
-static void shuffle(toy_learner *l, size_t n, size_t epoch) {
-  rng_stream stream = rng_stream_at(l->seed, RNG_SHUFFLE, (uint64_t)l->version);
-  for (size_t i = 0; i < n; ++i) l->order[i] = i;
-  for (size_t i = n; i-- > 1;) {
-    rng_words w = rng_block(stream, (uint64_t)epoch * n + i);
-    size_t j = (size_t)(rng_u01_53(w.v[0], w.v[1]) * (double)(i + 1));
-    size_t kept = l->order[i];
-    l->order[i] = l->order[j];
-    l->order[j] = kept;
-  }
-}
-
 static gl_status reserve_order(toy_learner *l, size_t n, gl_error *err) {
   if (n <= l->cap_order) return GL_OK;
   free(l->order);
@@ -310,7 +296,7 @@ static gl_status optimise(toy_learner *l, double lr, double *norm, size_t *count
   const size_t n = l->all.n_groups;
   gl_status status = reserve_order(l, n, err);
   for (size_t epoch = 0; epoch < l->epochs && status == GL_OK; ++epoch) {
-    if (l->minibatches > 1) shuffle(l, n, epoch);
+    if (l->minibatches > 1) learner_shuffle(l->order, n, l->seed, l->version, epoch);
     for (size_t m = 0; m < l->minibatches; ++m) {
       token_set *s = &l->all;
       policy_output out;
