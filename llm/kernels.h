@@ -9,7 +9,9 @@
  * LANES(g), LANE_SUM(g, x) and LANE_MAX(g, x) (for float and double; results the same in all
  * lanes), which may synchronise the group, so that all lanes call a kernel together.
  *
- * kernels_rows.h has the kernels themselves, once for every number type. */
+ * kernels_rows.h has the kernels themselves, once for every number type. Norms, heads and gated
+ * units go through rows in CUDA in pieces of sixteen bytes (backend_cuda_piece.cuh) and share the
+ * functions of one number. */
 #ifndef GEPOLAB_LLM_KERNELS_H
 #define GEPOLAB_LLM_KERNELS_H
 
