@@ -125,15 +125,14 @@ size_t cuda_sample_scratch(size_t rows, size_t vocabulary);
 
 /* --- products (backend_cuda_blas.cu) --- */
 
-/* Row-major c[m, n] = alpha * a b + beta * c, where a is [m, k] (transposed: stored [k, m]) and b
- * [k, n] (transposed: stored [n, k]); ld_ is the distance of stored rows. Sums in float. */
+/* Row-major c[m, n] = (c +) a b, where a is [m, k] (transposed: stored [k, m]) and b [k, n]
+ * (transposed: stored [n, k]); rows are stored one after the other. Sums in float. */
 struct cuda_product {
   number_type in, out;
   const void *a, *b;
   void *c;
-  size_t m, n, k, lda, ldb, ldc;
-  bool a_transposed, b_transposed;
-  float alpha, beta;
+  size_t m, n, k;
+  bool a_transposed, b_transposed, adds;
 };
 void cuda_blas_product(cuda_backend *b, const cuda_product *p);
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err);

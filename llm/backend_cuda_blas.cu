@@ -36,7 +36,7 @@ extern "C" {
 
 /* A product as the library sees it: everything that may decide which algorithm is best. */
 struct blas_key {
-  uint64_t m, n, k, lda, ldb, ldc;
+  uint64_t m, n, k;
   uint32_t in, out, a_transposed, b_transposed, adds, tf32;
   uint32_t align_a, align_b, align_c;
 };
@@ -154,12 +154,12 @@ static int describe(cuda_backend *b, blas_plan *p, const blas_key *k) {
                    sizeof second) ||
          BLAS_CALL(b, cublasLtMatrixLayoutCreate, &p->b, data_type(k->in),
                    k->b_transposed ? k->k : k->n, k->b_transposed ? k->n : k->k,
-                   static_cast<int64_t>(k->ldb)) ||
+                   static_cast<int64_t>(k->b_transposed ? k->k : k->n)) ||
          BLAS_CALL(b, cublasLtMatrixLayoutCreate, &p->a, data_type(k->in),
                    k->a_transposed ? k->m : k->k, k->a_transposed ? k->k : k->m,
-                   static_cast<int64_t>(k->lda)) ||
+                   static_cast<int64_t>(k->a_transposed ? k->m : k->k)) ||
          BLAS_CALL(b, cublasLtMatrixLayoutCreate, &p->c, data_type(k->out), k->n, k->m,
-                   static_cast<int64_t>(k->ldc));
+                   static_cast<int64_t>(k->n));
 }
 
 static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const blas_key *k) {
@@ -226,21 +226,19 @@ void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
   key.m = q->m;
   key.n = q->n;
   key.k = q->k;
-  key.lda = q->lda;
-  key.ldb = q->ldb;
-  key.ldc = q->ldc;
   key.in = static_cast<uint32_t>(q->in);
   key.out = static_cast<uint32_t>(q->out);
   key.a_transposed = q->a_transposed;
   key.b_transposed = q->b_transposed;
-  key.adds = q->beta != 0;
+  key.adds = q->adds;
   key.tf32 = b->base.tf32 && q->in == NUMBER_F32;
   key.align_a = alignment(q->a);
   key.align_b = alignment(q->b);
   key.align_c = alignment(q->c);
   const blas_plan *p = plan_of(b, &key);
   if (p == NULL) return;
-  BLAS_CALL(b, cublasLtMatmul, b->blas->handle, p->what, &q->alpha, q->b, p->b, q->a, p->a,
-            &q->beta, q->c, p->c, q->c, p->c, &p->algorithm, b->blas->workspace,
-            b->blas->workspace_bytes, b->stream);
+  const float one = 1, adds = q->adds ? 1.0f : 0.0f;
+  BLAS_CALL(b, cublasLtMatmul, b->blas->handle, p->what, &one, q->b, p->b, q->a, p->a, &adds, q->c,
+            p->c, q->c, p->c, &p->algorithm, b->blas->workspace, b->blas->workspace_bytes,
+            b->stream);
 }

@@ -34,19 +34,8 @@ size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type
 template <typename T>
 static void chunk_logits(cuda_backend *b, float *z, const T *in, const T *weight, size_t rows,
                          size_t words, size_t k) {
-  cuda_product p = {};
-  p.in = type_of<T>::value;
-  p.out = NUMBER_F32;
-  p.a = in;
-  p.b = weight;
-  p.c = z;
-  p.m = rows;
-  p.n = words;
-  p.k = k;
-  p.lda = p.ldb = k;
-  p.ldc = words;
-  p.b_transposed = true;
-  p.alpha = 1;
+  const cuda_product p = {
+      type_of<T>::value, NUMBER_F32, in, weight, z, rows, words, k, false, true, false};
   cuda_blas_product(b, &p);
 }
 
@@ -117,27 +106,13 @@ __global__ void slope_chunk(T *slope, float *z, const float *dlogp, const float 
 template <typename T>
 static void chunk_products(cuda_backend *b, float *sum, float *dweight, const T *slope, const T *in,
                            const T *weight, size_t rows, size_t words, size_t k, bool adds) {
-  cuda_product p = {};
-  p.in = type_of<T>::value;
-  p.out = NUMBER_F32;
-  p.a = slope;
-  p.b = weight;
-  p.c = sum;
-  p.m = rows;
-  p.n = k;
-  p.k = words;
-  p.lda = words;
-  p.ldb = p.ldc = k;
-  p.alpha = 1;
-  p.beta = adds ? 1.0f : 0.0f;
-  cuda_blas_product(b, &p);
-  p.b = in;
-  p.c = dweight;
-  p.m = words;
-  p.k = rows;
-  p.a_transposed = true;
-  p.beta = 1;
-  cuda_blas_product(b, &p);
+  const number_type type = type_of<T>::value;
+  const cuda_product into_rows = {type, NUMBER_F32, slope, weight, sum, rows,
+                                  k,    words,      false, false,  adds};
+  const cuda_product into_weight = {type, NUMBER_F32, slope, in,    dweight, words,
+                                    k,    rows,       true,  false, true};
+  cuda_blas_product(b, &into_rows);
+  cuda_blas_product(b, &into_weight);
 }
 
 template <typename T>

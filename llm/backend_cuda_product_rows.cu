@@ -212,7 +212,7 @@ template <typename T, typename OUT> static void run(cuda_backend *b, const cuda_
   a.k = static_cast<unsigned>(p->k);
   a.stretch = static_cast<unsigned>(stretch);
   a.stretches = static_cast<unsigned>((p->k + stretch - 1) / stretch);
-  a.adds = p->beta != 0;
+  a.adds = p->adds;
   a.whole = p->n % 8 == 0 && reinterpret_cast<uintptr_t>(p->c) % 16 == 0;
   a.arrived = b->arrived;
   launch_rows(b, a);

@@ -9,14 +9,12 @@ gl_status cuda_blas_new(cuda_backend *, gl_error *) {
 }
 void cuda_blas_free(cuda_backend *) {}
 
-/* Stored rows of a matrix as floats, packed. */
-static float *floats(const void *from, number_type type, size_t rows, size_t width, size_t ld) {
-  float *out = (float *)malloc((rows * width + 1) * sizeof *out);
+/* A matrix as floats. */
+static float *floats(const void *from, number_type type, size_t n) {
+  float *out = (float *)malloc((n + 1) * sizeof *out);
   if (out == nullptr) abort();
-  for (size_t r = 0; r < rows; ++r)
-    for (size_t i = 0; i < width; ++i)
-      out[r * width + i] = type == NUMBER_BF16 ? to_float(((const bf16 *)from)[r * ld + i])
-                                               : ((const float *)from)[r * ld + i];
+  for (size_t i = 0; i < n; ++i)
+    out[i] = type == NUMBER_BF16 ? to_float(((const bf16 *)from)[i]) : ((const float *)from)[i];
   return out;
 }
 
@@ -29,24 +27,22 @@ static void round_to_tf32(float *x, size_t n) {
 }
 
 static void run(const cuda_product *p, bool tf32) {
-  const size_t ar = p->a_transposed ? p->k : p->m, aw = p->a_transposed ? p->m : p->k;
-  const size_t br = p->b_transposed ? p->n : p->k, bw = p->b_transposed ? p->k : p->n;
-  float *a = floats(p->a, p->in, ar, aw, p->lda), *b = floats(p->b, p->in, br, bw, p->ldb);
+  const size_t results = p->m * p->n;
+  float *a = floats(p->a, p->in, p->m * p->k), *b = floats(p->b, p->in, p->k * p->n);
   if (tf32 && p->in == NUMBER_F32) {
-    round_to_tf32(a, ar * aw);
-    round_to_tf32(b, br * bw);
+    round_to_tf32(a, p->m * p->k);
+    round_to_tf32(b, p->k * p->n);
   }
-  float *c = p->beta == 0 ? (float *)calloc(p->m * p->n, sizeof *c)
-                          : floats(p->c, p->out, p->m, p->n, p->ldc);
+  float *c = p->adds ? floats(p->c, p->out, results) : (float *)calloc(results, sizeof *c);
   cblas_sgemm(CblasRowMajor, p->a_transposed ? CblasTrans : CblasNoTrans,
-              p->b_transposed ? CblasTrans : CblasNoTrans, (int)p->m, (int)p->n, (int)p->k,
-              p->alpha, a, (int)aw, b, (int)bw, p->beta, c, (int)p->n);
-  for (size_t r = 0; r < p->m; ++r)
-    for (size_t i = 0; i < p->n; ++i)
-      if (p->out == NUMBER_BF16)
-        ((bf16 *)p->c)[r * p->ldc + i] = to_bf16(c[r * p->n + i]);
-      else
-        ((float *)p->c)[r * p->ldc + i] = c[r * p->n + i];
+              p->b_transposed ? CblasTrans : CblasNoTrans, (int)p->m, (int)p->n, (int)p->k, 1, a,
+              (int)(p->a_transposed ? p->m : p->k), b, (int)(p->b_transposed ? p->k : p->n),
+              p->adds, c, (int)p->n);
+  for (size_t i = 0; i < results; ++i)
+    if (p->out == NUMBER_BF16)
+      ((bf16 *)p->c)[i] = to_bf16(c[i]);
+    else
+      ((float *)p->c)[i] = c[i];
   free(a);
   free(b);
   free(c);
