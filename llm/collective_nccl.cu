@@ -151,10 +151,8 @@ static gl_status connect(nccl_collective *c, gl_error *err) {
   cudaSetDevice(before);
   free(device);
   if (made == ncclSuccess) return GL_OK;
-  return gl_fail(err, GL_EIO,
-                 "NCCL: ncclCommInitAll failed for %zu devices: %s (%s); NCCL_DEBUG=INFO in the "
-                 "environment says more",
-                 n, c->ncclGetErrorString(made), c->ncclGetLastError(NULL));
+  return gl_fail(err, GL_EIO, "NCCL: ncclCommInitAll failed for %zu devices: %s (%s)", n,
+                 c->ncclGetErrorString(made), c->ncclGetLastError(NULL));
 }
 
 extern "C" gl_status collective_nccl_new(collective **out, backend *const *member, size_t n,

@@ -49,6 +49,27 @@ static void info_names_sizes_and_memory(void) {
   cli_scratch_remove(p.folder);
 }
 
+/* On the CPU replicas share the machine's memory. */
+static void info_counts_for_each_device(void) {
+  place p = place_make();
+  cli_result one = CLI("llm", "info", p.recipe, "--json", "world.backend=cpu");
+  cli_result two = CLI("llm", "info", p.recipe, "--json", "world.backend=cpu", "world.devices=2");
+  cJSON *a = json_of(&one), *b = json_of(&two);
+  CU_ASSERT(number_at(a, "devices") == 1 && number_at(b, "devices") == 2);
+  ASSERT_CLOSE(number_at(b, "memory_bytes.device"), number_at(a, "memory_bytes.device") / 2, 1e-9);
+  CU_ASSERT(number_at(b, "memory_bytes.parameters") == number_at(a, "memory_bytes.parameters"));
+  CU_ASSERT(number_at(b, "slots") <= number_at(a, "slots"));
+  cJSON_Delete(a);
+  cJSON_Delete(b);
+  cli_result_fini(&one);
+  cli_result_fini(&two);
+  CU_ASSERT(CLI_GIVES(0, "llm", "rl", p.recipe, "-o", p.model, "-q", "world.backend=cpu",
+                      "world.devices=2", "steps=2"));
+  CU_ASSERT_EQUAL(cli_files_in(p.model), 3);
+  CU_ASSERT(CLI_GIVES(0, "llm", "eval", p.model, "-q", "--json", "world.backend=cpu"));
+  cli_scratch_remove(p.folder);
+}
+
 static void evaluation_repeats_and_its_numbers_fit_together(void) {
   place p = place_with_model();
   const char *const line[] = {"llm", "eval",  p.model, "--samples", "6",
@@ -190,7 +211,8 @@ static void profiles_are_laws_that_recipes_take(void) {
 }
 
 SUITE(cli_llm, "cli: llm", TEST(a_warm_up_lowers_the_loss_and_leaves_a_folder),
-      TEST(info_names_sizes_and_memory), TEST(evaluation_repeats_and_its_numbers_fit_together),
+      TEST(info_names_sizes_and_memory), TEST(info_counts_for_each_device),
+      TEST(evaluation_repeats_and_its_numbers_fit_together),
       TEST(a_recipe_is_evaluated_after_its_warm_up), TEST(text_comes_from_words_or_standard_input),
       TEST(generated_log_probabilities_are_printed), TEST(reinforcement_learning_keeps_its_model),
       TEST(profiles_are_laws_that_recipes_take));

@@ -29,6 +29,8 @@ static const wrong sections[] = {
     {LLM "backend: cpu, tf32: true}", "1:62: ", "needs a GPU"},
     {LLM "dtype: bfloat16, tf32: true}", "1:65: ", "for dtype: float32"},
     {LLM "slots: -1}", "1:49: ", "from 0"},
+    {LLM "devices: 0}", "1:51: ", "from 1 to 64"},
+    {LLM "devices: 65}", "1:51: ", "from 1 to 64"},
     {LLM "micro_batch: 0}", "1:55: ", "from 1"},
     {LLM "max_tokens: 0}", "1:54: ", "from 1"},
     {LLM "stochastic_rounding: true}", "1:63: ", "bfloat16"},
