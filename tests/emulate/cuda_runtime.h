@@ -75,7 +75,7 @@ static inline float4 make_float4(float x, float y, float z, float w) {
 struct emulate_place {
   dim3 thread, block, block_size, grid;
 };
-extern emulate_place *emulate_here; /* of the running fiber */
+extern __thread emulate_place *emulate_here; /* of the running fiber; NULL outside kernels */
 #define threadIdx (emulate_here->thread)
 #define blockIdx (emulate_here->block)
 #define blockDim (emulate_here->block_size)

@@ -88,7 +88,7 @@ static struct {
   uint64_t order, threads_run;
 } device;
 
-emulate_place *emulate_here;
+__thread emulate_place *emulate_here;
 
 [[noreturn]] static void die(const char *what) {
   fprintf(stderr, "emulated kernel %s: %s\n", device.name, what);
@@ -284,6 +284,7 @@ void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint
                     emulate_call call) {
   emulate_enter();
   launch(name, grid, block, shared, order, call);
+  emulate_here = nullptr; /* what another thread does on the host is none of the kernel's doing */
   emulate_leave();
 }
 
