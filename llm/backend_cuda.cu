@@ -145,6 +145,14 @@ static void fill_table(cuda_backend *b, number_type type) {
   b->base.master_element = 4;
 }
 
+static void start_counters(cuda_backend *b) {
+  const size_t bytes = (PRODUCT_ARRIVALS + ATTENTION_ARRIVALS) * sizeof *b->arrived;
+  void *memory = NULL;
+  if (CUDA_CALL(b, cudaMalloc(&memory, bytes))) return;
+  b->arrived = static_cast<unsigned *>(memory);
+  CUDA_CALL(b, cudaMemsetAsync(memory, 0, bytes, b->stream));
+}
+
 static void start(cuda_backend *b) {
   cudaDeviceProp device;
   if (CUDA_CALL(b, cudaSetDevice(b->device)) ||
@@ -160,7 +168,7 @@ static void start(cuda_backend *b) {
   }
   if (CUDA_CALL(b, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking))) return;
   cuda_memory_start(b);
-  if (!cuda_stopped(b)) cuda_product_rows_start(b);
+  if (!cuda_stopped(b)) start_counters(b);
 }
 
 static cudaError_t count_devices(size_t *n) {

@@ -38,6 +38,9 @@ struct cuda_staging {
 static const size_t STAGING_BYTES = static_cast<size_t>(4) << 20;
 enum { STAGINGS = 2 };
 
+/* Counters of blocks that have done their part of a result which the last of them finishes. */
+enum { PRODUCT_ARRIVALS = 256, ATTENTION_ARRIVALS = 1 << 16 };
+
 struct cuda_aside; /* pinned memory that is handed out */
 
 struct cuda_backend {
@@ -61,7 +64,7 @@ struct cuda_backend {
   size_t n_retired;
   size_t graphs;
   bool recording;
-  unsigned *arrived; /* counters of backend_cuda_product_rows.cu */
+  unsigned *arrived; /* [PRODUCT_ARRIVALS], then [ATTENTION_ARRIVALS]: zero between kernels */
   cuda_staging staging[STAGINGS];
   unsigned next_staging;
   cuda_aside *aside; /* [n_aside] */
@@ -141,7 +144,6 @@ void cuda_blas_free(cuda_backend *b);
 /* The same of c[m, n] = a[m, k] b[n, k]^T (+ c), packed, whose row of c has the same bits whatever
  * m and wherever the row is (backend_cuda_product_rows.cu). float32 is computed as float32. */
 void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
-void cuda_product_rows_start(cuda_backend *b);
 
 /* --- the parts of the table --- */
 

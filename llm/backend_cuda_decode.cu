@@ -1,9 +1,9 @@
 /* Generation: caches of keys and values, and the attention of one query a row against its slot.
  *
  * A row's positions are split into stretches of SPLIT, a block each, so that a long context is read
- * by the whole device even when few sequences are decoded (Dao et al., "Flash-Decoding", 2023); a
- * second kernel joins a row's stretches in their order. Where the stretches begin depends on
- * positions alone, so a row's result does not depend on the other rows. */
+ * by the whole device even when few sequences are decoded (Dao et al., "Flash-Decoding", 2023); the
+ * last block of a row and head to be done joins the stretches, in their order. Where the stretches
+ * begin depends on positions alone, so a row's result does not depend on the other rows. */
 #include "llm/backend_cuda_attention.cuh"
 
 #include <math.h>
@@ -73,13 +73,20 @@ template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout 
   }
 };
 
+/* What is read and written, in the model's number type. */
+struct cached_arrays {
+  void *out;
+  const void *qk, *cache_k, *cache_v;
+};
+
 struct cached_call {
   const int32_t *slot, *position;
   size_t capacity, splits;
   head_shape shape;
   float scale;
-  float *sum;    /* [rows, q, splits, dim]: of this stretch, weighted by e^(score - greatest) */
-  float2 *stats; /* [rows, q, splits]: greatest score, sum of weights */
+  float *sum;        /* [rows, q, splits, dim]: of this stretch, weighted by e^(score - greatest) */
+  float2 *stats;     /* [rows, q, splits]: greatest score, sum of weights */
+  unsigned *arrived; /* [rows, blocks of a row's heads] */
 };
 
 /* score[HEADS][SPLIT] of the stretch: each group of lanes takes a key at a time. */
@@ -138,16 +145,45 @@ static __device__ __forceinline__ void cached_values(float *sum, const float *we
   __syncthreads();
 }
 
+/* out [HEADS * dim] from the stretches of head h of row r and the heads after it; a warp a head. */
+template <typename T, int HEADS>
+static __device__ __forceinline__ void join_stretches(T *out, const cached_call &a, size_t r,
+                                                      size_t h, size_t stretches) {
+  const size_t dim = a.shape.dim;
+  for (size_t i = threadIdx.x / 32; i < HEADS; i += WARPS) {
+    const size_t at = (r * a.shape.q + h + i) * a.splits;
+    float top = -INFINITY, total = 0;
+    for (size_t p = 0; p < stretches; ++p) top = fmaxf(top, a.stats[at + p].x);
+    for (size_t p = 0; p < stretches; ++p) {
+      const float2 x = a.stats[at + p];
+      total += x.y * expf(x.x - top);
+    }
+    for (size_t d = threadIdx.x % 32; d < dim; d += 32) {
+      float sum = 0;
+      for (size_t p = 0; p < stretches; ++p)
+        sum += a.sum[(at + p) * dim + d] * expf(a.stats[at + p].x - top);
+      out[i * dim + d] = number<T>(sum / total);
+    }
+  }
+}
+
 /* Blocks: row, HEADS query heads that share a key/value head, stretch. */
 template <typename L, int HEADS>
-__global__ void cached_stretch(const typename L::type *qk, const typename L::type *cache_k,
-                               const typename L::type *cache_v, cached_call a) {
+__global__ void cached_stretch(typename L::type *out, const typename L::type *qk,
+                               const typename L::type *cache_k, const typename L::type *cache_v,
+                               cached_call a) {
   __shared__ float score[HEADS * SPLIT];
   SHARED_MEMORY(float, sum);
   const head_shape s = a.shape;
   const size_t r = blockIdx.x, h = blockIdx.y * HEADS, split = blockIdx.z, width = s.kv * s.dim;
   const size_t positions = static_cast<size_t>(a.position[r]) + 1, first = split * SPLIT;
-  if (first >= positions || a.slot[r] < 0) return;
+  out += r * s.q * s.dim + h * s.dim;
+  if (a.slot[r] < 0) {
+    for (size_t i = threadIdx.x; i < HEADS * s.dim && split == 0; i += blockDim.x)
+      out[i] = number<typename L::type>(0.0f);
+    return;
+  }
+  if (first >= positions) return;
   const size_t n = positions - first < SPLIT ? positions - first : SPLIT;
   const size_t at =
       (static_cast<size_t>(a.slot[r]) * a.capacity + first) * width + h / (s.q / s.kv) * s.dim;
@@ -174,73 +210,67 @@ __global__ void cached_stretch(const typename L::type *qk, const typename L::typ
     for (size_t w = 0; w < WARPS; ++w) all += sum[w * HEADS * s.dim + i];
     a.sum[((r * s.q + h + i / s.dim) * a.splits + split) * s.dim + i % s.dim] = all;
   }
+  const size_t stretches = (positions + SPLIT - 1) / SPLIT;
+  if (is_last_of(static_cast<unsigned>(stretches), a.arrived + r * gridDim.y + blockIdx.y))
+    join_stretches<typename L::type, HEADS>(out, a, r, h, stretches);
 }
 
-/* A warp joins the stretches of one row and head. */
-template <typename T> __global__ void join_stretches(T *out, cached_call a, size_t n) {
-  const size_t i = blockIdx.x * static_cast<size_t>(WARPS) + threadIdx.x / 32;
-  if (i >= n) return;
-  const size_t dim = a.shape.dim;
-  if (a.slot[i / a.shape.q] < 0) {
-    for (size_t d = threadIdx.x % 32; d < dim; d += 32) out[i * dim + d] = number<T>(0.0f);
-    return;
-  }
-  const size_t splits = static_cast<size_t>(a.position[i / a.shape.q]) / SPLIT + 1;
-  const float2 *stats = a.stats + i * a.splits;
-  float top = -INFINITY, total = 0;
-  for (size_t p = 0; p < splits; ++p) top = fmaxf(top, stats[p].x);
-  for (size_t p = 0; p < splits; ++p) total += stats[p].y * expf(stats[p].x - top);
-  for (size_t d = threadIdx.x % 32; d < dim; d += 32) {
-    float sum = 0;
-    for (size_t p = 0; p < splits; ++p)
-      sum += a.sum[(i * a.splits + p) * dim + d] * expf(stats[p].x - top);
-    out[i * dim + d] = number<T>(sum / total);
-  }
-}
-
+/* As many rows at a time as there are counters. */
 template <typename L, int HEADS>
-static void launch_stretches(cuda_backend *b, const void *qk, const void *cache_k,
-                             const void *cache_v, const cached_call *a, size_t rows) {
+static void launch_stretches(cuda_backend *b, const cached_arrays &given, cached_call a,
+                             size_t rows) {
   typedef typename L::type T;
-  const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(a->shape.q / HEADS),
-                  static_cast<unsigned>(a->splits));
-  LAUNCH(b, (cached_stretch<L, HEADS>), grid, THREADS, WARPS * HEADS * a->shape.dim * sizeof(float),
-         static_cast<const T *>(qk), static_cast<const T *>(cache_k),
-         static_cast<const T *>(cache_v), *a);
+  const size_t groups = a.shape.q / HEADS, most = ATTENTION_ARRIVALS / groups;
+  if (most == 0) return cuda_fail(b, GL_EINPUT, "attention", "more than 65,536 heads");
+  T *out = static_cast<T *>(given.out);
+  const T *qk = static_cast<const T *>(given.qk);
+  for (size_t r = 0; r < rows; r += most) {
+    const size_t n = rows - r < most ? rows - r : most;
+    const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>(groups),
+                    static_cast<unsigned>(a.splits));
+    LAUNCH(b, (cached_stretch<L, HEADS>), grid, THREADS,
+           WARPS * HEADS * a.shape.dim * sizeof(float), out, qk,
+           static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v), a);
+    out += n * a.shape.q * a.shape.dim;
+    qk += n * qk_width(a.shape);
+    a.slot += n;
+    a.position += n;
+  }
 }
 
 /* Any head, a query head at a time. */
 template <typename T> struct cached {
-  static void launch(cuda_backend *b, const void *qk, const void *cache_k, const void *cache_v,
-                     const cached_call *a, size_t rows) {
-    launch_stretches<head_layout<T, 32, 8, 1>, 1>(b, qk, cache_k, cache_v, a, rows);
+  static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
+                     size_t rows) {
+    launch_stretches<head_layout<T, 32, 8, 1>, 1>(b, given, a, rows);
   }
 };
 
 /* bfloat16 heads of 64 and 128, with the query heads that share a key together. */
 template <typename L>
-static void launch_group(cuda_backend *b, const void *qk, const void *cache_k, const void *cache_v,
-                         const cached_call *a, size_t rows) {
-  const size_t group = a->shape.q / a->shape.kv;
+static void launch_group(cuda_backend *b, const cached_arrays &given, const cached_call &a,
+                         size_t rows) {
+  const size_t group = a.shape.q / a.shape.kv;
   if (group % 4 == 0)
-    launch_stretches<L, 4>(b, qk, cache_k, cache_v, a, rows);
+    launch_stretches<L, 4>(b, given, a, rows);
   else if (group % 2 == 0)
-    launch_stretches<L, 2>(b, qk, cache_k, cache_v, a, rows);
+    launch_stretches<L, 2>(b, given, a, rows);
   else
-    launch_stretches<L, 1>(b, qk, cache_k, cache_v, a, rows);
+    launch_stretches<L, 1>(b, given, a, rows);
 }
 
 template <> struct cached<bf16> {
-  static void launch(cuda_backend *b, const void *qk, const void *cache_k, const void *cache_v,
-                     const cached_call *a, size_t rows) {
-    const uintptr_t bits = reinterpret_cast<uintptr_t>(qk) | reinterpret_cast<uintptr_t>(cache_k) |
-                           reinterpret_cast<uintptr_t>(cache_v);
-    if (bits % 16 == 0 && a->shape.dim == 128)
-      launch_group<head_layout<bf16, 8, 16, 8>>(b, qk, cache_k, cache_v, a, rows);
-    else if (bits % 16 == 0 && a->shape.dim == 64)
-      launch_group<head_layout<bf16, 4, 16, 8>>(b, qk, cache_k, cache_v, a, rows);
+  static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
+                     size_t rows) {
+    const uintptr_t bits = reinterpret_cast<uintptr_t>(given.qk) |
+                           reinterpret_cast<uintptr_t>(given.cache_k) |
+                           reinterpret_cast<uintptr_t>(given.cache_v);
+    if (bits % 16 == 0 && a.shape.dim == 128)
+      launch_group<head_layout<bf16, 8, 16, 8>>(b, given, a, rows);
+    else if (bits % 16 == 0 && a.shape.dim == 64)
+      launch_group<head_layout<bf16, 4, 16, 8>>(b, given, a, rows);
     else
-      launch_stretches<head_layout<bf16, 32, 8, 1>, 1>(b, qk, cache_k, cache_v, a, rows);
+      launch_stretches<head_layout<bf16, 32, 8, 1>, 1>(b, given, a, rows);
   }
 };
 
@@ -266,12 +296,12 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
   if (at == NULL) return;
   a.sum = carve<float>(&at, n * shape.dim);
   a.stats = carve<float2>(&at, n);
+  a.arrived = op.b->arrived + PRODUCT_ARRIVALS;
+  const cached_arrays given = {out, qk, cache_k, cache_v};
   if (shape.dim > 256)
     cuda_fail(op.b, GL_EINPUT, "attention", "heads of more than 256 numbers are not supported");
   else
-    cached<T>::launch(op.b, qk, cache_k, cache_v, &a, rows);
-  LAUNCH(op.b, join_stretches<T>, blocks_of(rows * shape.q, WARPS), THREADS, 0,
-         static_cast<T *>(out), a, rows * shape.q);
+    cached<T>::launch(op.b, given, a, rows);
 }
 
 void cuda_decode_ops(backend_ops *ops, number_type type) {

@@ -88,6 +88,21 @@ template <typename T> static __device__ __forceinline__ T block_max(T x) {
   return top;
 }
 
+/* Whether this block is the last of n to come here, which sees all that the others wrote before;
+ * for the whole block. *arrived is zero before the first comes and after the last has. */
+static __device__ __forceinline__ bool is_last_of(unsigned n, unsigned *arrived) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(arrived, 1u) == n - 1;
+    if (last) *arrived = 0;
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
 /* --- the lanes of the shared kernels (kernels.h): a warp, or a whole block --- */
 
 struct kernel_group {

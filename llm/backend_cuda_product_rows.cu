@@ -34,7 +34,7 @@ static const size_t MOST_K = static_cast<size_t>(1) << 24;
 
 /* Tiles whose stretches may be summed by blocks of their own, and blocks of all of them: these
  * bound counters and scratch memory. */
-static const size_t MOST_TILES = 256, MOST_BLOCKS = 512, MOST_TILES_OF_MANY_ROWS = 64;
+static const size_t MOST_TILES = PRODUCT_ARRIVALS, MOST_BLOCKS = 512, MOST_TILES_OF_MANY_ROWS = 64;
 
 template <typename T, typename OUT> struct rows_call {
   const T *in, *weight;
@@ -54,19 +54,13 @@ template <typename TILE>
 static __device__ __forceinline__ bool join_stretches(float (&sum)[TILE::N], float *partial,
                                                       unsigned *arrived, unsigned stretches) {
   const int VECTORS = TILE::N / 4;
-  __shared__ bool last;
   const size_t at = blockIdx.y * gridDim.x + blockIdx.x, size = TILE::THREADS * VECTORS;
   float4 *const kept = reinterpret_cast<float4 *>(partial) + at * stretches * size + threadIdx.x;
 #pragma unroll
   for (int i = 0; i < VECTORS; ++i)
     kept[blockIdx.z * size + static_cast<unsigned>(i) * TILE::THREADS] =
         make_float4(sum[4 * i], sum[4 * i + 1], sum[4 * i + 2], sum[4 * i + 3]);
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicAdd(arrived + at, 1u) == stretches - 1;
-  __syncthreads();
-  if (!last) return false;
-  __threadfence();
+  if (!is_last_of(stretches, arrived + at)) return false;
 #pragma unroll
   for (int i = 0; i < TILE::N; ++i) sum[i] = NOTHING;
 #pragma unroll(VECTORS > 4 ? 1 : 4)
@@ -79,7 +73,6 @@ static __device__ __forceinline__ bool join_stretches(float (&sum)[TILE::N], flo
       sum[4 * i + 2] += x.z;
       sum[4 * i + 3] += x.w;
     }
-  if (threadIdx.x == 0) arrived[at] = 0;
   return true;
 }
 
@@ -239,12 +232,4 @@ size_t cuda_product_rows_scratch(const run_shape *s, number_type type) {
                    stretch_of(s->hidden, s->intermediate) < s->intermediate ||
                    stretch_of(s->vocabulary, s->hidden) < s->hidden;
   return s->slots > 0 && any ? MOST_BLOCKS * side * side * sizeof(float) : 0;
-}
-
-void cuda_product_rows_start(cuda_backend *b) {
-  const size_t bytes = MOST_TILES * sizeof *b->arrived;
-  void *memory = NULL;
-  if (CUDA_CALL(b, cudaMalloc(&memory, bytes))) return;
-  b->arrived = static_cast<unsigned *>(memory);
-  CUDA_CALL(b, cudaMemsetAsync(memory, 0, bytes, b->stream));
 }
