@@ -117,6 +117,8 @@ gl_status rollout_set_resize(rollout_set *s, size_t groups, size_t responses, si
 /* to = groups order[0..n) of from: what an update reads, logprox and logref included. */
 gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const size_t *order,
                              size_t n, gl_error *err);
+/* Lays n batches out in the learner's whole set. GL_EINPUT for a batch that another world drew. */
+gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl_error *err);
 
 /* Trains the fresh model on the task's training split as spec.warmup says; with a cache
  * folder (NULL: none) the result is kept there or taken from there; setup->preparation watches it
