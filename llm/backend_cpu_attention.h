@@ -55,7 +55,7 @@ static REAL *take(REAL **scratch, size_t n) {
 /* b's rows as a right factor, [n, columns] or turned. */
 static panels packed(REAL **scratch, const REAL *b, size_t b_row, size_t b_column, size_t n,
                      size_t columns) {
-  const panels p = {take(scratch, panels_numbers(n, columns)), n, columns};
+  const panels p = {.data = take(scratch, panels_numbers(n, columns)), .n = n, .columns = columns};
   pack_columns(&p, b, b_row, b_column, 0, columns);
   return p;
 }
@@ -88,12 +88,12 @@ static void attention_task(void *context, size_t task, size_t worker) {
   for (size_t h = p.head; h < p.end; ++h)
     for (size_t i = 0; i < p.n; i += QUERIES) {
       const size_t rows = smaller(QUERIES, p.n - i), width = round_up(i + rows, PANEL);
-      gemm_panels(job->qk + (p.first + i) * p.qk + h * p.dim, p.qk, 1, &keys, rest, width, rows,
+      gemm_panels(job->qk + (p.first + i) * p.qk + h * p.dim, p.qk, 1, &keys, 0, rest, width, rows,
                   width, p.dim, 0, left);
       for (size_t r = 0; r < rows; ++r)
         job->lse_to[(p.first + i + r) * job->shape.q + h] =
             weigh(rest + r * width, i + r + 1, width, job->scale);
-      gemm_panels(rest, width, 1, &values, job->to + (p.first + i) * p.q + h * p.dim, p.q, rows,
+      gemm_panels(rest, width, 1, &values, 0, job->to + (p.first + i) * p.q + h * p.dim, p.q, rows,
                   p.dim, i + rows, 0, left);
     }
 }
@@ -157,19 +157,19 @@ static void attention_backward_block(const attention_job *job, const attention_p
   REAL *rest = w->rest, *score = take(&rest, rows * width), *ds = take(&rest, rows * width);
   const REAL *query = job->qk + at * p->qk + h * dim, *dout = job->dout + at * p->q + h * dim;
   const REAL *out = job->out + at * p->q + h * dim;
-  gemm_panels(query, p->qk, 1, &w->key_turned, score, width, rows, width, dim, 0, w->left);
-  gemm_panels(dout, p->q, 1, &w->value_turned, ds, width, rows, width, dim, 0, w->left);
+  gemm_panels(query, p->qk, 1, &w->key_turned, 0, score, width, rows, width, dim, 0, w->left);
+  gemm_panels(dout, p->q, 1, &w->value_turned, 0, ds, width, rows, width, dim, 0, w->left);
   for (size_t r = 0; r < rows; ++r)
     weigh_backward(score + r * width, ds + r * width, i + r + 1, width, job->scale,
                    job->lse[(at + r) * job->shape.q + h],
                    inner(dout + r * p->q, out + r * p->q, dim));
-  gemm_panels(ds, width, 1, &w->key, job->dqk + at * p->qk + h * dim, p->qk, rows, dim, i + rows, 0,
-              w->left);
+  gemm_panels(ds, width, 1, &w->key, 0, job->dqk + at * p->qk + h * dim, p->qk, rows, dim, i + rows,
+              0, w->left);
   const panels queries = packed(&rest, query, p->qk, 1, rows, dim);
-  gemm_panels(ds, 1, width, &queries, job->dqk + p->first * p->qk + (job->shape.q + p->kv) * dim,
+  gemm_panels(ds, 1, width, &queries, 0, job->dqk + p->first * p->qk + (job->shape.q + p->kv) * dim,
               p->qk, i + rows, dim, rows, 1, w->left);
   pack_columns(&queries, dout, p->q, 1, 0, dim);
-  gemm_panels(score, 1, width, &queries,
+  gemm_panels(score, 1, width, &queries, 0,
               job->dqkv + p->first * p->qkv + (job->shape.q + job->shape.kv + p->kv) * dim, p->qkv,
               i + rows, dim, rows, 1, w->left);
 }

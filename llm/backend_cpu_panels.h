@@ -7,11 +7,12 @@
  * multiplication, ACM Trans. Math. Software 34 (2008). */
 
 enum {
-  PANEL_ROWS = 6,                 /* register tile */
-  PANEL = 2 * VECTOR,             /* its columns */
-  PANEL_BLOCK = 256,              /* terms of a sum in one go */
-  PANEL_GROUP = 16 * PANEL,       /* columns that stay in the cache next to the processor's first */
-  LEFT = PANEL_ROWS * PANEL_BLOCK /* numbers of scratch for the left factor */
+  PANEL_ROWS = 6,                /* register tile */
+  PANEL = 2 * VECTOR,            /* its columns */
+  PANEL_BLOCK = 256,             /* terms of a sum in one go */
+  LEFT_HIGH = 21 * PANEL_ROWS,   /* rows whose block stays in the second-level cache */
+  ACROSS_AHEAD = 8,              /* terms fetched ahead */
+  LEFT = LEFT_HIGH * PANEL_BLOCK /* numbers of scratch for the left factor */
 };
 
 /* A right factor [n, columns]: for every PANEL_BLOCK of its rows, panel after panel of PANEL
@@ -75,6 +76,7 @@ LOOP_INLINE void panel_tile(const REAL *restrict a, const size_t a_row, const si
 /* How a tile reads its left factor. */
 typedef enum left_form {
   LEFT_PACKED, /* [PANEL_ROWS][PANEL_BLOCK] */
+  LEFT_TURNED, /* [terms][PANEL_ROWS] */
   LEFT_ROWS,   /* rows `step` apart */
   LEFT_ACROSS  /* terms `step` apart, rows side by side */
 } left_form;
@@ -84,8 +86,11 @@ static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
                           const REAL *restrict b, REAL *restrict c, size_t c_row, size_t rows,
                           size_t columns, size_t n, int add) {
   vector sum[PANEL_ROWS][2];
+  for (size_t i = 0; i < rows; ++i) __builtin_prefetch(c + i * c_row, 1);
   if (form == LEFT_PACKED)
     panel_tile(a, PANEL_BLOCK, 1, b, n, sum);
+  else if (form == LEFT_TURNED)
+    panel_tile(a, 1, PANEL_ROWS, b, n, sum);
   else if (form == LEFT_ROWS)
     panel_tile(a, step, 1, b, n, sum);
   else
@@ -110,41 +115,109 @@ static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
       c[i * c_row + j] = add ? c[i * c_row + j] + tile[i][j] : tile[i][j];
 }
 
-/* Up to PANEL_ROWS rows of m terms, near each other; what is missing is zero. */
-static void pack_left(REAL *restrict to, const REAL *restrict a, size_t a_row, size_t a_column,
-                      size_t rows, size_t m) {
-  if (rows < PANEL_ROWS) memset(to, 0, LEFT * sizeof *to);
-  for (size_t i = 0; i < rows; ++i) {
-    if (a_column == 1)
-      memcpy(to + i * PANEL_BLOCK, a + i * a_row, m * sizeof *to);
-    else
-      for (size_t p = 0; p < m; ++p) to[i * PANEL_BLOCK + p] = a[i * a_row + p * a_column];
+/* Up to LEFT_HIGH rows of a left factor, m terms of each: a(i, p) = a[i * row + p * column]. */
+typedef struct left_block {
+  const REAL *a;
+  size_t row, column, rows, m;
+  REAL *copy; /* tile after tile, or only the last tile, if it is not whole */
+  int copied; /* all of it */
+} left_block;
+
+/* Copies the tile that begins at row i; rows that are missing are zero. */
+static void copy_tile(const left_block *l, size_t i) {
+  const size_t high = smaller(PANEL_ROWS, l->rows - i);
+  REAL *restrict to = l->copy + i * PANEL_BLOCK;
+  if (high < PANEL_ROWS) memset(to, 0, PANEL_ROWS * PANEL_BLOCK * sizeof *to);
+  if (l->column == 1) {
+    for (size_t r = 0; r < high; ++r)
+      memcpy(to + r * PANEL_BLOCK, l->a + (i + r) * l->row, l->m * sizeof *to);
+    return;
+  }
+  for (size_t p = 0; p < l->m; ++p)
+    for (size_t r = 0; r < high; ++r) to[p * PANEL_ROWS + r] = l->a[i + r + p * l->column];
+}
+
+/* Copies all whole tiles of a factor whose rows are side by side, term by term, as they lie. */
+static void copy_across(const left_block *l) {
+  const size_t whole = l->rows / PANEL_ROWS;
+  for (size_t p = 0; p < l->m; ++p) {
+    const REAL *restrict from = l->a + p * l->column;
+    REAL *restrict to = l->copy + p * PANEL_ROWS;
+    for (size_t r = 0; p + ACROSS_AHEAD < l->m && r < l->rows; r += 64 / sizeof(REAL))
+      __builtin_prefetch(from + ACROSS_AHEAD * l->column + r);
+    for (size_t t = 0; t < whole; ++t)
+      memcpy(to + t * PANEL_ROWS * PANEL_BLOCK, from + t * PANEL_ROWS, PANEL_ROWS * sizeof *to);
   }
 }
 
-/* The first `columns` columns of c[i, j] (+)= sum over p < n of a(i, p) b[p, j], where
- * a(i, p) = a[i * a_row + p * a_column], one of the steps being 1. left: LEFT numbers of scratch.
- * Long rows are copied near each other, because rows a power of two apart would drive each other
- * out of the cache. */
-static void gemm_panels(const REAL *a, size_t a_row, size_t a_column, const panels *b, REAL *c,
-                        size_t c_row, size_t rows, size_t columns, size_t n, int add, REAL *left) {
-  for (size_t p = 0; p < n || p == 0; p += PANEL_BLOCK) {
-    const size_t m = smaller(PANEL_BLOCK, n - p);
-    for (size_t group = 0; group < columns; group += PANEL_GROUP) {
-      const size_t end = smaller(columns, group + PANEL_GROUP);
-      for (size_t i = 0; i < rows; i += PANEL_ROWS) {
-        const size_t high = smaller(PANEL_ROWS, rows - i);
-        const REAL *from = a + i * a_row + p * a_column;
-        left_form form = a_column != 1 ? LEFT_ACROSS : LEFT_ROWS;
-        if (high < PANEL_ROWS || (a_column == 1 && m > PANEL_BLOCK / 2)) {
-          pack_left(left, from, a_row, a_column, high, m);
-          from = left;
-          form = LEFT_PACKED;
-        }
-        for (size_t j = group; j < end; j += PANEL)
-          panel_tile_to(from, form, a_column != 1 ? a_column : a_row, panel_at(b, p, j),
-                        c + i * c_row + j, c_row, high, smaller(PANEL, end - j), m, add || p > 0);
+/* Long rows are copied near each other, because rows a power of two apart would drive each other
+ * out of the cache; so is a last tile that is not whole. */
+static left_block left_of(const REAL *a, size_t row, size_t column, size_t rows, size_t m,
+                          REAL *copy) {
+  const int conflicts = column != 1 || row * sizeof(REAL) % 4096 == 0;
+  const left_block l = {a, row, column, rows, m, copy, conflicts && m > PANEL_BLOCK / 2};
+  const size_t whole = rows / PANEL_ROWS * PANEL_ROWS;
+  if (l.copied && column != 1) copy_across(&l);
+  for (size_t i = l.copied && column == 1 ? 0 : whole; i < rows; i += PANEL_ROWS) copy_tile(&l, i);
+  return l;
+}
+
+/* What the next panel is made of: runs of n numbers, `step` apart. */
+typedef struct upcoming {
+  const REAL *at;
+  size_t n, step, runs;
+} upcoming;
+
+/* Of the panel at column j. */
+static upcoming upcoming_of(const panels *b, size_t p, size_t j, size_t m, size_t columns) {
+  if (j >= columns) return (upcoming){0};
+  return (upcoming){panel_at(b, p, j), m, m, PANEL};
+}
+
+/* Fetches the share of the tile that begins at row i of `rows`: a panel is fetched while the one
+ * before it is multiplied. */
+static void fetch_ahead(const upcoming *u, size_t i, size_t rows) {
+  const size_t from = u->runs * i / rows;
+  const size_t until = smaller(u->runs, u->runs * (i + PANEL_ROWS) / rows);
+  for (size_t r = from; r < until; ++r)
+    for (size_t p = 0; p < u->n; p += 64 / sizeof(REAL))
+      __builtin_prefetch(u->at + r * u->step + p);
+}
+
+/* All tiles of l against one panel, into c's first columns. */
+static void panel_rows(const left_block *l, const REAL *panel, const upcoming *next, REAL *c,
+                       size_t c_row, size_t columns, int add) {
+  const left_form copied = l->column == 1 ? LEFT_PACKED : LEFT_TURNED;
+  const left_form plain = l->column == 1 ? LEFT_ROWS : LEFT_ACROSS;
+  const size_t step = l->column == 1 ? l->row : l->column;
+  for (size_t i = 0; i < l->rows; i += PANEL_ROWS) {
+    const size_t high = smaller(PANEL_ROWS, l->rows - i);
+    fetch_ahead(next, i, l->rows);
+    if (l->copied || high < PANEL_ROWS)
+      panel_tile_to(l->copy + i * PANEL_BLOCK, copied, 0, panel, c + i * c_row, c_row, high,
+                    columns, l->m, add);
+    else
+      panel_tile_to(l->a + i * l->row, plain, step, panel, c + i * c_row, c_row, high, columns,
+                    l->m, add);
+  }
+}
+
+/* Columns [from, from + columns) of c[i, j] (+)= sum over p < n of a(i, p) b[p, j], where
+ * a(i, p) = a[i * a_row + p * a_column], one of the steps being 1; `from` is a multiple of PANEL, c
+ * where the first of them goes. left: LEFT numbers of scratch. A panel of b, in the processor's
+ * first cache, meets a block of rows of a in its second. */
+static void gemm_panels(const REAL *a, size_t a_row, size_t a_column, const panels *b, size_t from,
+                        REAL *c, size_t c_row, size_t rows, size_t columns, size_t n, int add,
+                        REAL *left) {
+  for (size_t i = 0; i < rows; i += LEFT_HIGH)
+    for (size_t p = 0; p < n || p == 0; p += PANEL_BLOCK) {
+      const size_t m = smaller(PANEL_BLOCK, n - p);
+      const left_block l = left_of(a + i * a_row + p * a_column, a_row, a_column,
+                                   smaller(LEFT_HIGH, rows - i), m, left);
+      for (size_t j = 0; j < columns; j += PANEL) {
+        const upcoming next = upcoming_of(b, p, from + j + PANEL, m, from + columns);
+        panel_rows(&l, panel_at(b, p, from + j), &next, c + i * c_row + j, c_row,
+                   smaller(PANEL, columns - j), add || p > 0);
       }
     }
-  }
 }

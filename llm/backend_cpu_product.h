@@ -1,10 +1,10 @@
 /* Matrix products cut into tasks. Part of backend_cpu_body.h.
  *
  * Row by row, nothing is packed (backend_cpu_dot.h): generation has few rows. Training's products
- * with weights pack the weights once and share them (backend_cpu_panels.h). Gradients of weights
- * are OpenBLAS's, and so are all of training's on machines for which this is not compiled but
- * OpenBLAS is; each task then calls it, with one thread, on a part of the result that depends on
- * the shape alone. */
+ * with weights pack the weights once and share them (backend_cpu_panels.h); gradients of weights
+ * pack the layer's input. OpenBLAS does what is too small or too large for that, and all of
+ * training's on machines for which this is not compiled but OpenBLAS is; each task then calls it,
+ * with one thread, on a part of the result that depends on the shape alone. */
 
 typedef enum product_form { DOT, FORWARD, INPUT, WEIGHT } product_form;
 
@@ -37,6 +37,15 @@ static void blas_part(const product_job *job, size_t i, size_t j, size_t rows, s
                (int)job->columns);
 }
 
+/* Columns from j, a multiple of PANEL. */
+static void panels_part(const product_job *job, size_t i, size_t j, size_t rows, size_t columns,
+                        REAL *scratch) {
+  const int turned = job->form == WEIGHT;
+  gemm_panels(job->a + (turned ? i : i * job->n), turned ? 1 : job->n, turned ? job->rows : 1,
+              &job->right, j, job->c + i * job->columns + j, job->columns, rows, columns, job->n,
+              job->add, scratch);
+}
+
 static void product_task(void *context, size_t task, size_t worker) {
   const product_job *job = context;
   const size_t across = pieces(job->columns, job->wide), n = job->n;
@@ -49,8 +58,7 @@ static void product_task(void *context, size_t task, size_t worker) {
   else if (job->right.data == NULL)
     blas_part(job, i, j, rows, columns);
   else
-    gemm_panels(job->a + i * n, n, 1, &job->right, job->c + i * job->columns, job->columns, rows,
-                job->columns, n, job->add, job->owner->worker[worker]);
+    panels_part(job, i, j, rows, columns, job->owner->worker[worker]);
 }
 
 /* Packs job->wide columns of b. */
@@ -71,7 +79,9 @@ enum {
   PACKED_HIGH = 42 * PANEL_ROWS,
   PACKED_LEAST = 96,     /* rows for which packing pays */
   PACKED_MOST = 1 << 24, /* numbers */
-  PACK_WIDE = 16 * PANEL
+  PACK_WIDE = 16 * PANEL,
+  WEIGHT_LEAST = 32,
+  WEIGHT_WIDE = 16 * PANEL /* columns for which copying the left factor pays */
 };
 
 /* How many tasks so many multiplications are worth: enough for some threads, each long against the
@@ -109,21 +119,34 @@ static void cut_dot(product_job *job) {
 }
 
 static int packs(const cpu *c, const product_job *job) {
-  return !c->blas && (job->form == FORWARD || job->form == INPUT) && job->rows >= PACKED_LEAST &&
+  const size_t least = job->form == WEIGHT ? WEIGHT_LEAST : PACKED_LEAST;
+  return !c->blas && job->form != DOT && job->rows >= least &&
          panels_numbers(job->n, job->columns) <= PACKED_MOST;
 }
 
-/* Packs all of b, then cuts rows. */
+/* Rows are cut; of a weight's gradient, which has few, columns too. */
+static void cut_packed(product_job *job) {
+  job->wide = job->columns;
+  if (job->form == WEIGHT) {
+    job->high = smaller(LEFT_HIGH, round_up(job->rows, PANEL_ROWS));
+    const size_t down = pieces(job->rows, job->high), tasks = tasks_worth(multiplications(job));
+    job->wide = larger(WEIGHT_WIDE, round_up(pieces(job->columns, pieces(tasks, down)), PANEL));
+  } else {
+    job->high = smaller(PACKED_HIGH, round_up(pieces(job->rows, 16), PANEL_ROWS));
+  }
+}
+
+/* Packs all of b, then cuts the result. */
 static void run_packed(cpu *c, product_job *job) {
   const size_t numbers = panels_numbers(job->n, job->columns);
   if (!cpu_reserve_packed(c, numbers * sizeof(REAL)) || !cpu_reserve(c, LEFT * sizeof(REAL), 0))
     return;
-  job->right = (panels){c->packed, job->n, job->columns};
+  job->right = (panels){.data = c->packed, .n = job->n, .columns = job->columns};
   job->wide = PACK_WIDE;
   pool_run(c->pool, pack_task, job, pieces(job->columns, job->wide));
-  job->wide = job->columns;
-  job->high = smaller(PACKED_HIGH, round_up(pieces(job->rows, 16), PANEL_ROWS));
-  pool_run(c->pool, product_task, job, pieces(job->rows, job->high));
+  cut_packed(job);
+  pool_run(c->pool, product_task, job,
+           pieces(job->rows, job->high) * pieces(job->columns, job->wide));
 }
 
 static void run_product(cpu *c, product_job *job) {
