@@ -4,13 +4,11 @@
  * of a panel's positions are computed side by side; the last panel is narrower where the capacity
  * asks for it. Values are [capacity, kv * dim]. */
 
-enum { STORE_ROWS = 16 /* of a task */, FETCH = 8192 / sizeof(REAL) /* numbers, ahead */ };
-
 typedef struct cache_job {
   const REAL *qk, *k, *v;
-  REAL *to, *values;
+  REAL *to;
   const int32_t *slot, *position;
-  size_t rows, capacity;
+  size_t capacity;
   head_shape shape;
   REAL scale;
   cpu *owner;
@@ -21,61 +19,23 @@ static inline size_t cache_panel(size_t capacity, size_t first) {
   return smaller(PANEL, capacity - first);
 }
 
-/* Where the key of row r's first head goes, and how far apart a key's numbers and heads lie. */
-typedef struct key_place {
-  REAL *to;
-  size_t step, head;
-} key_place;
-
-static key_place key_place_of(const cache_job *job, size_t r) {
-  const head_shape s = job->shape;
-  const size_t place = (size_t)job->position[r], first = place / PANEL * PANEL;
-  const size_t slot = (size_t)job->slot[r] * job->capacity * s.kv * s.dim;
-  return (key_place){job->to + slot + first * s.dim + place - first,
-                     cache_panel(job->capacity, first), job->capacity * s.dim};
-}
-
-/* A key's numbers are a line apart: those of the next row are fetched ahead. */
-static void fetch_key(const cache_job *job, size_t r) {
-  if (r >= job->rows || job->slot[r] < 0) return;
-  const key_place k = key_place_of(job, r);
-  for (size_t h = 0; h < job->shape.kv; ++h)
-    for (size_t d = 0; d < job->shape.dim; ++d)
-      __builtin_prefetch(k.to + h * k.head + d * k.step, 1);
-}
-
-static void store_task(void *context, size_t task, size_t worker) {
-  const cache_job *job = context;
-  const head_shape s = job->shape;
-  const size_t width = s.kv * s.dim, end = smaller(job->rows, (task + 1) * STORE_ROWS);
-  (void)worker;
-  fetch_key(job, task * STORE_ROWS);
-  for (size_t r = task * STORE_ROWS; r < end; ++r) {
-    if (r + 1 < end) fetch_key(job, r + 1);
-    if (job->slot[r] < 0) continue;
-    const key_place k = key_place_of(job, r);
-    const REAL *key = job->qk + r * qk_width(s) + q_width(s);
-    for (size_t h = 0; h < s.kv; ++h)
-      for (size_t d = 0; d < s.dim; ++d) k.to[h * k.head + d * k.step] = key[h * s.dim + d];
-    memcpy(job->values + ((size_t)job->slot[r] * job->capacity + (size_t)job->position[r]) * width,
-           job->v + r * qkv_width(s) + qk_width(s), width * sizeof(REAL));
-  }
-}
-
 static void cache_store(backend *b, void *cache_k, void *cache_v, const void *qk, const void *qkv,
                         const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
                         head_shape shape) {
-  cpu *c = (cpu *)b;
-  cache_job job = {.qk = qk,
-                   .v = qkv,
-                   .to = cache_k,
-                   .values = cache_v,
-                   .slot = slot,
-                   .position = position,
-                   .rows = rows,
-                   .capacity = capacity,
-                   .shape = shape};
-  if (!cpu_failed(c)) pool_run(c->pool, store_task, &job, pieces(rows, STORE_ROWS));
+  if (cpu_failed((cpu *)b)) return;
+  const size_t width = shape.kv * shape.dim;
+  for (size_t r = 0; r < rows; ++r) {
+    if (slot[r] < 0) continue;
+    const size_t at = (size_t)slot[r] * capacity * width, place = (size_t)position[r];
+    const size_t first = place / PANEL * PANEL, wide = cache_panel(capacity, first);
+    const REAL *key = (const REAL *)qk + r * qk_width(shape) + q_width(shape);
+    const REAL *value = (const REAL *)qkv + r * qkv_width(shape) + qk_width(shape);
+    for (size_t h = 0; h < shape.kv; ++h) {
+      REAL *to = (REAL *)cache_k + at + (h * capacity + first) * shape.dim + place - first;
+      for (size_t d = 0; d < shape.dim; ++d) to[d * wide] = key[h * shape.dim + d];
+    }
+    memcpy((REAL *)cache_v + at + place * width, value, width * sizeof(REAL));
+  }
 }
 
 /* Whole panels of keys are copied: what lies beyond `length` is never read before it is stored. */
@@ -110,12 +70,9 @@ LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t 
     for (size_t j = 0; j < 2 * groups; ++j)
       right[j] = vector_at(b + p * b_row + j / 2 * next + j % 2 * VECTOR);
 #pragma GCC unroll 4
-    for (size_t i = 0; i < rows; ++i) {
-      const vector x = vector_of(a[i * a_row + p]);
+    for (size_t i = 0; i < rows; ++i)
 #pragma GCC unroll 4
-      for (size_t j = 0; j < 2 * groups; ++j)
-        sum[i][j] = vector_add_product(sum[i][j], x, right[j]);
-    }
+      for (size_t j = 0; j < 2 * groups; ++j) sum[i][j] += a[i * a_row + p] * right[j];
   }
 #pragma GCC unroll 4
   for (size_t i = 0; i < rows; ++i)
@@ -191,23 +148,6 @@ static void cached_means(REAL *to, const REAL *score, size_t width, const REAL *
   }
 }
 
-/* The values of n positions, `row` apart, which are needed after the scores. */
-static void fetch_values(const REAL *value, size_t row, size_t n, size_t dim) {
-  for (size_t p = 0; p < n; ++p)
-    for (size_t d = 0; d < dim; d += 64 / sizeof(REAL)) __builtin_prefetch(value + p * row + d);
-}
-
-/* The first keys of the row and head that come next. */
-static void fetch_keys(const cache_job *job, size_t task) {
-  const head_shape s = job->shape;
-  const size_t r = task / s.kv;
-  if (r >= job->rows || job->slot[r] < 0) return;
-  const size_t n = smaller(job->capacity, round_up((size_t)job->position[r] + 1, PANEL));
-  const REAL *key = job->k + ((size_t)job->slot[r] * s.kv + task % s.kv) * job->capacity * s.dim;
-  for (size_t i = 0; i < smaller(FETCH, n * s.dim); i += 64 / sizeof(REAL))
-    __builtin_prefetch(key + i);
-}
-
 /* A row and a key/value head with the query heads that read it. */
 static void cached_task(void *context, size_t task, size_t worker) {
   const cache_job *job = context;
@@ -219,15 +159,12 @@ static void cached_task(void *context, size_t task, size_t worker) {
     return;
   }
   const size_t at = (size_t)job->slot[r] * job->capacity * heads;
-  const REAL *const value = job->v + at + kv * s.dim;
-  fetch_values(value, heads, smaller(n, FETCH / s.dim), s.dim);
   REAL *scratch = job->owner->worker[worker], *score = scratch + PANEL_BLOCK * PANEL;
   cached_scores(score, width, job->qk + r * qk_width(s) + kv * group * s.dim,
                 job->k + at + kv * job->capacity * s.dim, group, n, job->capacity, s.dim, scratch);
-  fetch_keys(job, task + 1);
   for (size_t h = 0; h < group; ++h) weigh(score + h * width, n, width, job->scale);
-  cached_means(job->to + r * q_width(s) + kv * group * s.dim, score, width, value, heads, group, n,
-               s.dim, scratch);
+  cached_means(job->to + r * q_width(s) + kv * group * s.dim, score, width,
+               job->v + at + kv * s.dim, heads, group, n, s.dim, scratch);
 }
 
 static void attention_cached(backend *b, void *out, const void *qk, const void *cache_k,
@@ -240,7 +177,6 @@ static void attention_cached(backend *b, void *out, const void *qk, const void *
                    .v = cache_v,
                    .slot = slot,
                    .position = position,
-                   .rows = rows,
                    .capacity = capacity,
                    .shape = shape,
                    .scale = attention_scale(shape),
