@@ -92,7 +92,7 @@ static void row(writer *w, const char *shape, const char *what, const char *unit
   const gpu_report *r = w->r;
   const gpu_reading *g = reading_of(r->ours, shape, what);
   const gpu_reading *peer = peered ? reading_of(r->peers, shape, what) : NULL;
-  char note[3 * GPU_TEXT], peer_note[2 * GPU_TEXT] = "";
+  char note[4 * GPU_TEXT], peer_note[2 * GPU_TEXT] = "";
   const char *own = g == NULL ? "not measured" : g->missing[0] != '\0' ? g->missing : g->note;
   if (peered)
     snprintf(peer_note, sizeof peer_note, "%s",

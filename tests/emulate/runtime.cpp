@@ -52,8 +52,8 @@ bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint
 
 /* --- devices ---
  *
- * Two, for what a thread does with the wrong one. They have one memory and run one kernel at a time,
- * but each thread has a current device, and what is asked of a stream while another device is
+ * Two, for what a thread does with the wrong one. They have one memory and run one kernel at a
+ * time, but each thread has a current device, and what is asked of a stream while another device is
  * current is refused, as CUDA does. */
 
 enum { devices = 2 };
@@ -109,14 +109,19 @@ struct allocation {
 };
 enum { header = 256 };
 
+/* What the device has in all, and what of it nobody has asked for. */
+static size_t all_of_it() {
+  return memory.limit == SIZE_MAX ? (size_t)64 << 30 : memory.limit;
+}
 static size_t unreserved() {
-  const size_t held = memory.plain + memory.reserved;
-  return memory.limit > held ? memory.limit - held : 0;
+  const size_t held = memory.plain + memory.reserved, all = all_of_it();
+  return all > held ? all - held : 0;
 }
 
 static cudaError_t take(void **p, size_t bytes, bool pooled) {
   const alone lock(everything);
   *p = nullptr;
+  if (bytes > all_of_it()) return cudaErrorMemoryAllocation;
   const size_t whole = memory.pooled + bytes;
   const size_t more = !pooled ? bytes : whole > memory.reserved ? whole - memory.reserved : 0;
   if (more > unreserved()) return cudaErrorMemoryAllocation;
@@ -191,9 +196,8 @@ cudaError_t cudaFreeHost(void *p) {
 }
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total) {
   const alone lock(everything);
-  *total = memory.limit == SIZE_MAX ? (size_t)64 << 30 : memory.limit;
-  const size_t held = memory.plain + memory.reserved;
-  *available = *total > held ? *total - held : 0;
+  *total = all_of_it();
+  *available = unreserved();
   return cudaSuccess;
 }
 
