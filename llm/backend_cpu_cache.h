@@ -70,9 +70,12 @@ LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t 
     for (size_t j = 0; j < 2 * groups; ++j)
       right[j] = vector_at(b + p * b_row + j / 2 * next + j % 2 * VECTOR);
 #pragma GCC unroll 4
-    for (size_t i = 0; i < rows; ++i)
+    for (size_t i = 0; i < rows; ++i) {
+      const vector x = vector_of(a[i * a_row + p]);
 #pragma GCC unroll 4
-      for (size_t j = 0; j < 2 * groups; ++j) sum[i][j] += a[i * a_row + p] * right[j];
+      for (size_t j = 0; j < 2 * groups; ++j)
+        sum[i][j] = vector_add_product(sum[i][j], x, right[j]);
+    }
   }
 #pragma GCC unroll 4
   for (size_t i = 0; i < rows; ++i)
