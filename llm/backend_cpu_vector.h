@@ -61,7 +61,7 @@ LOOP_INLINE vector vector_add_product(vector sum, vector a, vector b) {
 #endif
 }
 LOOP_INLINE vector vector_of(REAL x) {
-  vector v;
+  vector v = {0};
   for (size_t i = 0; i < VECTOR; ++i) v[i] = x;
   return v;
 }
