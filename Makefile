@@ -44,8 +44,10 @@ MPI_CFLAGS := $(if $(MPICC),-DGEPOLAB_WITH_MPI $(shell $(MPICC) --showme:compile
 MPI_LIBS   := $(if $(MPICC),$(shell $(MPICC) --showme:link 2>/dev/null))
 
 ROOMS    := core sim toy llm analysis experiments
-SRC      := $(foreach r,$(ROOMS),$(wildcard $(r)/*.c))
-obj       = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)/*.c))
+# Every C file below some folders, and the objects made of them.
+sources   = $(sort $(shell find $(1) -name '*.c'))
+obj       = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1)))
+SRC      := $(call sources,$(ROOMS))
 RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml)
 EMBED    := $(BUILD)/gen/resources.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
@@ -68,7 +70,7 @@ AVX2_CFLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
 ifneq ($(NVCC),)
 CUDA_LIB   := $(abspath $(lastword $(shell $(NVCC) --dryrun -x cu /dev/null 2>&1 | sed -n 's/^.*LIBRARIES=//p' | tr -d '"' | sed 's/-L//g')))
 CUDA_MAJOR := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
-CUDA_OBJ   := $(patsubst %.cu,$(BUILD)/%.cu.o,$(wildcard llm/*.cu))
+CUDA_OBJ   := $(patsubst %.cu,$(BUILD)/%.cu.o,$(wildcard llm/backend/cuda/*.cu))
 CUDA_LIBS  := -L$(CUDA_LIB) -lcudart_static -lstdc++ -ldl -lrt
 NVCCFLAGS  := -std=c++17 -O3 -I. -lineinfo -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow \
               -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90] \
@@ -80,22 +82,22 @@ endif
 # Changes when the compiler or its flags do, or with CUDA=0: what depends on them is made anew.
 $(BUILD)/gen/cuda-flags: force
 	@mkdir -p $(@D); echo $(NVCC) $(subst ",,$(NVCCFLAGS)) | cmp -s - $@ || echo $(NVCC) $(subst ",,$(NVCCFLAGS)) > $@
-$(BUILD)/llm/%.cu.o: llm/%.cu $(BUILD)/gen/cuda-flags
+$(BUILD)/llm/backend/cuda/%.cu.o: llm/backend/cuda/%.cu $(BUILD)/gen/cuda-flags
 	@mkdir -p $(@D)
 	$(Q)$(shell command -v ccache) $(NVCC) $(NVCCFLAGS) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
-$(BUILD)/llm/backend.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)
-$(BUILD)/llm/backend.o: $(BUILD)/gen/cuda-flags
+$(BUILD)/llm/backend/open.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)
+$(BUILD)/llm/backend/open.o: $(BUILD)/gen/cuda-flags
 
-$(BUILD)/llm/%.o $(BUILD)/tests/llm_%.o: CFLAGS += $(LLM_CFLAGS)
-$(BUILD)/llm/backend_cpu_f%.o: CFLAGS += -ffp-contract=fast
-$(BUILD)/llm/backend_cpu_f32_avx2.o $(BUILD)/llm/backend_cpu_f64_avx2.o: CFLAGS += $(AVX2_CFLAGS)
+$(BUILD)/llm/%.o $(BUILD)/tests/llm/%.o $(BUILD)/tests/support/llm_%.o: CFLAGS += $(LLM_CFLAGS)
+$(BUILD)/llm/backend/cpu/f%.o: CFLAGS += -ffp-contract=fast
+$(BUILD)/llm/backend/cpu/f32_avx2.o $(BUILD)/llm/backend/cpu/f64_avx2.o: CFLAGS += $(AVX2_CFLAGS)
 $(BUILD)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(if $(filter experiments/%,$<),$(MPI_CFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 define room
 $(BUILD)/lib$(1).a: $$(call obj,$(1)) $$(if $$(filter llm,$(1)),$$(CUDA_OBJ))
-	@rm -f $$@ && $$(AR) rcs $$@ $$^
+	@rm -f $$@ && $$(AR) qcs $$@ $$^
 endef
 $(foreach r,core sim toy llm analysis,$(eval $(call room,$(r))))
 
@@ -117,8 +119,10 @@ $(BUILD)/gepolab: $(call obj,experiments) $(EMBED) $(LIBS)
 
 # --- tests ---------------------------------------------------------------------------------------
 
-TEST_OBJ  = $(call obj,tests)
-EXP_LIB   = $(filter-out $(BUILD)/experiments/main.o,$(call obj,experiments)) $(EMBED)
+# Files of tests/fuzz and tests/emulate are programs and parts of their own.
+TEST_SRC  := $(filter-out tests/fuzz/% tests/emulate/% tests/extend/%,$(call sources,tests))
+TEST_OBJ  := $(TEST_SRC:%.c=$(BUILD)/%.o)
+EXP_LIB   = $(filter-out $(BUILD)/experiments/cli/main.o,$(call obj,experiments)) $(EMBED)
 
 $(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(LIBS)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
@@ -128,12 +132,13 @@ $(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(LIBS)
 # compilers do not mix.
 EMULATE   ?= 1
 CXX_FOUND := $(if $(filter 0,$(EMULATE)),,$(if $(SANITIZE),$(if $(findstring thread,$(SANITIZE))$(findstring clang,$(CC)),,$(shell command -v g++)),$(shell command -v g++)))
-EMULATED  := $(patsubst llm/%.cu,$(BUILD)/emulate/%.o,$(filter-out llm/backend_cuda_blas.cu,$(wildcard llm/*.cu))) \
+EMULATED  := $(patsubst llm/backend/cuda/%.cu,$(BUILD)/emulate/cuda/%.o,$(filter-out llm/backend/cuda/blas.cu,$(wildcard llm/backend/cuda/*.cu))) \
              $(patsubst tests/emulate/%.cpp,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cpp)) \
              $(patsubst tests/emulate/%.cu,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cu)) \
              $(patsubst tests/emulate/%.c,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.c)) \
-             $(BUILD)/emulate/backend.o
-EMULATED_TESTS := $(BUILD)/tests/main.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/llm_cuda*.c tests/llm_backend_cases.c tests/llm_backend_run.c tests/llm_model_support.c tests/llm_files.c))
+             $(BUILD)/emulate/open.o
+EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,tests/support/main.c $(wildcard tests/llm/backend/cuda/*.c) \
+                    tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/llm_files.c)
 EMULATED_SUITES := cuda emulated
 EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g -Wall -Wextra -Wshadow -Wno-unknown-pragmas \
                     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(RACE_DEFINE)
@@ -141,7 +146,7 @@ EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -
 RACE_DEFINE := $(if $(RACES),-DGEPOLAB_EMULATE_RACES)
 KERNEL_CXXFLAGS = $(EMULATE_CXXFLAGS) $(if $(RACES),-fsanitize=thread)
 
-$(BUILD)/emulate/%.o: llm/%.cu Makefile
+$(BUILD)/emulate/cuda/%.o: llm/backend/cuda/%.cu Makefile
 	@mkdir -p $(@D)
 	$(Q)g++ $(KERNEL_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/%.o: tests/emulate/%.cu Makefile
@@ -153,11 +158,11 @@ $(BUILD)/emulate/%.o: tests/emulate/%.cpp Makefile
 $(BUILD)/emulate/%.o: tests/emulate/%.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(RACE_DEFINE) -Itests/emulate -MMD -MP -c -o $@ $<
-$(BUILD)/emulate/backend.o: llm/backend.c Makefile
+$(BUILD)/emulate/open.o: llm/backend/open.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -DGEPOLAB_WITH_CUDA $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend.o,$(call obj,llm))
-	@rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend/open.o,$(call obj,llm))
+	@rm -f $@ && $(AR) qcs $@ $^
 $(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS) -lstdc++
 
@@ -172,19 +177,17 @@ check: deps
 
 # One room at a time: make check-core, check-sim ... links only what that room may depend on.
 define room_check
-$(BUILD)/tests-$(1): $(BUILD)/tests/main.o $$(patsubst %.c,$(BUILD)/%.o,$$(wildcard tests/$(1)_*.c)) $(2)
+$(BUILD)/tests-$(1): $(BUILD)/tests/support/main.o $$(call obj,tests/$(1)) $$(patsubst %,$(BUILD)/tests/support/%.o,$(2)) $(3)
 	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ -lcunit $$(LDLIBS)
 .PHONY: check-$(1)
 check-$(1): $(BUILD)/tests-$(1)
 	@$(BUILD)/tests-$(1) $$(SUITE)
 endef
-$(eval $(call room_check,core,$(BUILD)/libcore.a))
-$(eval $(call room_check,policy,$(BUILD)/libcore.a))
-$(eval $(call room_check,sim,$(BUILD)/libsim.a $(BUILD)/libcore.a))
-$(eval $(call room_check,toy,$(BUILD)/libtoy.a $(BUILD)/libcore.a))
-$(eval $(call room_check,lab,$(BUILD)/libtoy.a $(BUILD)/libcore.a))
-$(eval $(call room_check,llm,$(BUILD)/libllm.a $(BUILD)/libcore.a))
-$(eval $(call room_check,analysis,$(BUILD)/libanalysis.a $(BUILD)/libcore.a))
+$(eval $(call room_check,core,core faulty_vfs policy_fixture,$(BUILD)/libcore.a))
+$(eval $(call room_check,sim,sim,$(BUILD)/libsim.a $(BUILD)/libcore.a))
+$(eval $(call room_check,toy,,$(BUILD)/libtoy.a $(BUILD)/libcore.a))
+$(eval $(call room_check,llm,llm_backend_cases llm_backend_run llm_files llm_generate llm_model llm_tokenizer,$(BUILD)/libllm.a $(BUILD)/libcore.a))
+$(eval $(call room_check,analysis,,$(BUILD)/libanalysis.a $(BUILD)/libcore.a))
 
 # tests/fuzz/NAME.c each: runs it for FUZZ_SECONDS from the seeds in tests/fuzz/corpus-NAME. What it
 # finds goes into build-fuzz/found/, its growing corpus into build-fuzz/corpus/.
@@ -270,28 +273,28 @@ bench-gpu: $(BUILD)/gepolab
 BUNDLE   := $(BUILD)/gpu-bundle
 gpu-bundle: $(BUILD)/gepolab $(BUILD)/gepolab-tests
 	@$(if $(NVCC),,echo "make gpu-bundle needs nvcc: what is built without it has no CUDA backend" >&2; exit 1)
-	@rm -rf $(BUNDLE) && mkdir -p $(BUNDLE)/lib $(BUNDLE)/experiments $(BUNDLE)/recipes
+	@rm -rf $(BUNDLE) && mkdir -p $(BUNDLE)/lib $(BUNDLE)/experiments/bench $(BUNDLE)/recipes
 	@for f in gepolab gepolab-tests; do strip -o $(BUNDLE)/$$f $(BUILD)/$$f || exit 1; done
 	@ldd $(BUILD)/gepolab $(BUILD)/gepolab-tests | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | \
 	   grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so' | xargs -I{} cp -L {} $(BUNDLE)/lib/
 	@tar -C $(BUNDLE) -czf $(BUNDLE)/lib.tar.gz lib && rm -r $(BUNDLE)/lib
-	@cp experiments/bench_gpu.py $(BUNDLE)/experiments/
+	@cp experiments/bench/gpu.py $(BUNDLE)/experiments/bench/
 	@cp experiments/recipes/llm_delay_sweep.yaml experiments/recipes/llm_quick.yaml $(BUNDLE)/recipes/
-	@cp experiments/gpu_bundle.sh $(BUNDLE)/run.sh
+	@cp experiments/bench/gpu_bundle.sh $(BUNDLE)/run.sh
 	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$((size / 1024)) MiB"; test $$size -le 61440
 
 install: $(BUILD)/gepolab
 	install -D -m 755 $(BUILD)/gepolab $(DESTDIR)$(PREFIX)/bin/gepolab
-	install -D -m 644 experiments/gepolab.1 $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
+	install -D -m 644 experiments/cli/gepolab.1 $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/gepolab $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
 
 format:
-	clang-format -i $(foreach r,$(ROOMS) tests,$(wildcard $(r)/*.[ch]))
+	clang-format -i $(shell find $(ROOMS) tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
 
 clean:
 	rm -rf $(BUILD) build-sanitize build-thread build-races build-fuzz
 
 -include $(CUDA_OBJ:.o=.d) $(EMULATED:.o=.d)
--include $(SRC:%.c=$(BUILD)/%.d) $(patsubst %.c,$(BUILD)/%.d,$(wildcard tests/*.c))
+-include $(SRC:%.c=$(BUILD)/%.d) $(TEST_OBJ:.o=.d)

@@ -3,7 +3,7 @@
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "analysis/wandb.h"
-#include "core/json.h"
+#include "core/base/json.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #define GEPOLAB_ANALYSIS_ANALYZE_H
 
 #include "analysis/tables.h"
-#include "core/error.h"
-#include "core/store.h"
+#include "core/base/error.h"
+#include "core/store/store.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

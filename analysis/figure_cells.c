@@ -2,7 +2,7 @@
  * and last. */
 #include "analysis/figure_page.h"
 
-#include "core/json.h"
+#include "core/base/json.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "analysis/figure_page.h"
 
-#include "core/json.h"
+#include "core/base/json.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 
 #include "analysis/figures.h"
 #include "analysis/summary.h"
-#include "core/file.h"
+#include "core/base/file.h"
 
 #include <stdio.h>
 

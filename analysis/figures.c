@@ -1,5 +1,5 @@
 #include "analysis/figure_page.h"
-#include "core/config.h"
+#include "core/config/config.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
 #ifndef GEPOLAB_ANALYSIS_RESULTS_H
 #define GEPOLAB_ANALYSIS_RESULTS_H
 
-#include "core/error.h"
-#include "core/store.h"
+#include "core/base/error.h"
+#include "core/store/store.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
 #ifndef GEPOLAB_ANALYSIS_STATISTICS_H
 #define GEPOLAB_ANALYSIS_STATISTICS_H
 
-#include "core/error.h"
-#include "core/rng.h"
+#include "core/base/error.h"
+#include "core/random/rng.h"
 
 #include <stddef.h>
 

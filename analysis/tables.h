@@ -3,7 +3,7 @@
 #ifndef GEPOLAB_ANALYSIS_TABLES_H
 #define GEPOLAB_ANALYSIS_TABLES_H
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #ifndef GEPOLAB_ANALYSIS_WANDB_H
 #define GEPOLAB_ANALYSIS_WANDB_H
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <stddef.h>
 

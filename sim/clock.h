@@ -3,8 +3,8 @@
 #define GEPOLAB_SIM_CLOCK_H
 
 #include "sim/buffer.h"
+#include "sim/cluster_spec.h"
 #include "sim/event_queue.h"
-#include "sim/spec.h"
 
 typedef enum sampler_state {
   SAMPLER_READY,

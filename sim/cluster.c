@@ -1,6 +1,6 @@
-#include "core/json.h"
+#include "core/base/json.h"
+#include "sim/cluster_spec.h"
 #include "sim/series.h"
-#include "sim/spec.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #ifndef GEPOLAB_SIM_CLUSTER_H
 #define GEPOLAB_SIM_CLUSTER_H
 
-#include "core/config.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/config/config.h"
 
 typedef struct cluster_spec cluster_spec;
 

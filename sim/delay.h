@@ -26,9 +26,9 @@
 #ifndef GEPOLAB_SIM_DELAY_H
 #define GEPOLAB_SIM_DELAY_H
 
-#include "core/config.h"
-#include "core/error.h"
-#include "core/rng.h"
+#include "core/base/error.h"
+#include "core/config/config.h"
+#include "core/random/rng.h"
 
 typedef enum delay_kind {
   DELAY_NONE,

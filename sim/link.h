@@ -15,8 +15,8 @@
 #ifndef GEPOLAB_SIM_LINK_H
 #define GEPOLAB_SIM_LINK_H
 
-#include "core/config.h"
-#include "core/rng.h"
+#include "core/config/config.h"
+#include "core/random/rng.h"
 
 typedef struct link_spec {
   double bandwidth; /* bytes per second; infinite by default */
@@ -42,8 +42,8 @@ typedef struct link_trip {
  * the largest message, to refuse bursts so short that drawing them would take forever. */
 gl_status link_parse(link_spec *out, const cfg_node *node, const char *section,
                      double largest_bytes, gl_error *err);
-/* Sends a message now or when the link is free. The generator is a GSL one of core/rng.h, sought to
- * this message's address. */
+/* Sends a message now or when the link is free. The generator is a GSL one of core/random/rng.h,
+ * sought to this message's address. */
 link_trip link_send(const link_spec *spec, link_state *state, uint64_t seed, gsl_rng *generator,
                     double now, double bytes);
 

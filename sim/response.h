@@ -15,7 +15,7 @@
 #ifndef GEPOLAB_SIM_RESPONSE_H
 #define GEPOLAB_SIM_RESPONSE_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "sim/delay.h"
 #include "sim/event_queue.h"
 

@@ -1,5 +1,5 @@
 /* What happens at samplers: weights come, batches are generated and sent, crashes. */
-#include "core/rng.h"
+#include "core/random/rng.h"
 #include "sim/clock.h"
 
 #include <math.h>

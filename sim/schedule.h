@@ -8,8 +8,8 @@
 #ifndef GEPOLAB_SIM_SCHEDULE_H
 #define GEPOLAB_SIM_SCHEDULE_H
 
-#include "core/error.h"
-#include "core/store.h"
+#include "core/base/error.h"
+#include "core/store/store.h"
 #include "sim/cluster.h"
 
 #include <stddef.h>

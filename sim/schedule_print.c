@@ -1,8 +1,8 @@
 #include "sim/schedule_print.h"
 
-#include "core/json.h"
+#include "core/base/json.h"
+#include "sim/cluster_spec.h"
 #include "sim/series.h"
-#include "sim/spec.h"
 
 #include <inttypes.h>
 #include <math.h>

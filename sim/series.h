@@ -2,8 +2,8 @@
 #ifndef GEPOLAB_SIM_SERIES_H
 #define GEPOLAB_SIM_SERIES_H
 
-#include "core/config.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/config/config.h"
 
 #include <stddef.h>
 

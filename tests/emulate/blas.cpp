@@ -1,5 +1,5 @@
 /* The products of the emulated device: OpenBLAS where cuBLASLt would be. */
-#include "llm/backend_cuda_device.cuh"
+#include "llm/backend/cuda/device.cuh"
 
 #include <cblas.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
  * `make racecheck` also watches every load and store for races (race.cpp), and
  * UndefinedBehaviorSanitizer sees wide loads from addresses that are no multiple of theirs.
  *
- * What it cannot show: the PTX instructions of llm/backend_cuda_mma.cuh themselves, registers and
+ * What it cannot show: the PTX instructions of llm/backend/cuda/mma.cuh themselves, registers and
  * occupancy of a real chip, launches a real driver would refuse for other reasons than their sizes,
  * anything about speed, and what cuBLASLt does (a CBLAS product stands in for it). */
 #ifndef GEPOLAB_TESTS_EMULATE_CUDA_RUNTIME_H
@@ -95,7 +95,7 @@ const unsigned char *emulate_exchange(unsigned mask, const char *kind, const voi
 unsigned emulate_thread_number();
 bool emulate_on_stack(const void *p);
 
-/* Tensor cores and copies (tensor.cpp): what llm/backend_cuda_mma.cuh says of each. */
+/* Tensor cores and copies (tensor.cpp): what llm/backend/cuda/mma.cuh says of each. */
 void emulate_mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 void emulate_load_matrices(uint32_t (&r)[4], const void *row, bool transposed);
 void emulate_copy_async(void *to, const void *from, bool there);

@@ -1,10 +1,10 @@
 /* Memory of the CUDA backend on a device whose size a test pretends: what counts as free, what is
  * tried before memory runs out, whether the plan covers a run, and where held versions live. */
 #include "emulate_control.h"
-#include "llm/model_internal.h"
-#include "llm/need.h"
-#include "tests/llm_learner_fixture.h"
-#include "tests/suite.h"
+#include "llm/learner/memory_need.h"
+#include "llm/model/internal.h"
+#include "tests/support/llm_learner_fixture.h"
+#include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* That races in kernels are found (race.cpp), and that their absence is no race. */
 #include "emulate_control.h"
-#include "tests/suite.h"
+#include "tests/support/suite.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Tensor cores and asynchronous copies of the emulated device, lane by lane as the PTX manual
- * describes them (llm/backend_cuda_mma.cuh). */
+ * describes them (llm/backend/cuda/mma.cuh). */
 #include "cuda_runtime.h"
 
 #include "race.h"

@@ -1,8 +1,8 @@
 /* libFuzzer target: no two answers may make the checker misbehave. The first line is the reference,
  * the rest the response. An answer equals itself whatever stands around it, and what is found in a
  * response lies inside it. */
-#include "llm/answer.h"
-#include "llm/task_expression.h"
+#include "llm/answer/answer.h"
+#include "llm/task/expression.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* libFuzzer target: no bytes may make the batch reader misbehave, and what it takes it writes back
  * byte for byte. Inputs have no checksum; theirs is added here, or none would pass. */
-#include "core/batch.h"
-#include "core/hash.h"
+#include "core/base/hash.h"
+#include "core/rl/batch.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* libFuzzer target: no bytes may make the reader of checkpoints misbehave, verified or not, and
  * what it takes it writes back as it was, up to the learner's state. */
-#include "experiments/checkpoint.h"
+#include "experiments/train/checkpoint.h"
 
 #include <stdint.h>
 #include <stdlib.h>

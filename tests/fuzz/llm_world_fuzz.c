@@ -1,7 +1,7 @@
 /* libFuzzer target: no text may make the reader of a `world` section of kind llm misbehave. What it
  * takes describes prompts and answers that fit its own limits. Files are not its subject: texts
  * that name one are left alone. */
-#include "llm/learner_rows.h"
+#include "llm/learner/packed_tokens.h"
 
 #include <stdint.h>
 #include <stdlib.h>

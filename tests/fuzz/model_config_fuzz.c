@@ -1,6 +1,6 @@
 /* libFuzzer target: no text may make the reader of config.json misbehave. A configuration that is
  * accepted has sizes that fit together, and written again it reads back the same. */
-#include "llm/model.h"
+#include "llm/model/model.h"
 
 #include <stdint.h>
 #include <stdlib.h>

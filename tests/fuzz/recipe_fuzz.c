@@ -1,6 +1,6 @@
 /* libFuzzer target: no text may make the recipe reader misbehave. The first line is an override,
  * the rest a recipe. The canonical text of a recipe is a recipe with the same canonical text. */
-#include "core/config.h"
+#include "core/config/config.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* libFuzzer target: no header may make the tensor reader misbehave. The first byte says how many
  * bytes of data are said to follow (times 4), the rest is the header. What is accepted must tile
  * that data: every tensor inside it, sizes adding up to it. */
-#include "llm/safetensors.h"
+#include "llm/model/safetensors.h"
 
 #include <stdint.h>
 #include <stdlib.h>

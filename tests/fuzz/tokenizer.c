@@ -1,8 +1,8 @@
 /* libFuzzer target: no bytes may make the reader of a tokenizer.json misbehave, nor any text the
  * tokenizer that it made. An input is a JSON document, a NUL, and a text. A byte 1 in the document
  * stands for the 256 entries of the byte letters, which chance would never keep whole. */
-#include "llm/tokenizer_internal.h"
-#include "llm/utf8.h"
+#include "core/base/utf8.h"
+#include "llm/text/tokenizer_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
     python tests/golden/answer.py > tests/golden/answer.txt      (needs math_verify; used: 0.9.0)
 
-Each line holds, separated by tabs: what math_verify says (1 equal, 0 not), what llm/answer.h
+Each line holds, separated by tabs: what math_verify says (1 equal, 0 not), what llm/answer/answer.h
 promises ("=" where that is the same, else the other digit and the reason), reference, response.
 Both are given to math_verify as the contents of a box. The groups below are writings of one answer:
 each is paired with the group's first in both directions, and with the first of the next group.
@@ -145,7 +145,7 @@ DISTINCT = ["1", "-1", "2", "12", "21", "1.2", "1,2", "(1,2)", "[1,2]", r"\{1,2,
             r"\sqrt{3}", r"\pi", r"\frac{\pi}{4}", r"2\sqrt{2}", "e", "1e2", "0.1", r"\text{no}", r"\text{yes}", "D", r"\infty",
             r"(-\infty, 2)", r"2\pi", "x+y", "x-y", r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", "3!", "1:2", "2^x"]
 
-# Where llm/answer.h decides otherwise: (reference, response) -> our verdict and why.
+# Where llm/answer/answer.h decides otherwise: (reference, response) -> our verdict and why.
 # A pair is decided otherwise if one of these writings is in it and the oracle says what is on the left.
 EQUAL = {  # math_verify says no
     "5.": "a point at the end closes a sentence",

@@ -8,8 +8,8 @@ below and writes
                          sets of code points; and for each of the 10,000 strings hashes of the text,
                          of its tokens, and of what decoding gives
 
-The strings are not stored: text i is made of addressed draws (Philox4x32-10 as core/rng.h has it,
-seed 20, purpose 0, entity i), here and in tests/llm_tokenizer_golden.c alike.
+The strings are not stored: text i is made of addressed draws (Philox4x32-10 as core/random/rng.h has it,
+seed 20, purpose 0, entity i), here and in tests/llm/text/tokenizer_golden.c alike.
 `tokenizer.py --show I` prints text I and its tokens.
 
 Unicode: PCRE2 10.42 has the categories of Unicode 14 and utf8proc 2.8 the normal forms of 15, while

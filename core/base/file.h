@@ -1,0 +1,28 @@
+/* Files that are either the old one or the new one, never half of each: written under a temporary
+ * name beside the target, flushed to the disk and renamed. For figures, JSON outputs and
+ * checkpoints. */
+#ifndef GEPOLAB_CORE_BASE_FILE_H
+#define GEPOLAB_CORE_BASE_FILE_H
+
+#include "core/base/error.h"
+
+#include <stdio.h>
+
+typedef struct file_writer {
+  FILE *stream; /* write here; NULL outside begin .. commit or abandon */
+  char *path, *temporary;
+} file_writer;
+
+/* Opens a new temporary file in the folder of path, which must exist. GL_EIO, naming path, reason
+ * and remedy. After a failure nothing needs releasing. */
+gl_status file_begin(file_writer *w, const char *path, gl_error *err);
+/* Flushes, syncs and renames over path. On failure (a full disk shows here at the latest) the
+ * temporary file is removed and what stood at path before is untouched. Releases *w either way. */
+gl_status file_commit(file_writer *w, gl_error *err);
+/* Removes the temporary file; path is untouched. Does nothing after a commit. */
+void file_abandon(file_writer *w);
+
+/* GL_EIO for a failed operation on path with that errno: what failed, why, what to do. */
+gl_status file_fail(const char *path, const char *operation, int reason, gl_error *err);
+
+#endif

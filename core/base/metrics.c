@@ -1,0 +1,82 @@
+#include "core/base/metrics.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WITHIN "; sample statistic within a group (over tokens for token ratios), mean over groups"
+
+static const metric_info table[METRIC_COUNT] = {
+    [METRIC_VERSION] = {"version", "updates", "learner version the update started from",
+                        "schedule"},
+    [METRIC_STALENESS] = {"staleness", "updates", "learner version minus batch version, token mean",
+                          "schedule"},
+    [METRIC_STALENESS_MAX] = {"staleness_max", "updates", "largest staleness of a token",
+                              "schedule"},
+    [METRIC_LOSS] = {"loss", "", "the row's loss; where factors are constant, -sum c logp",
+                     "policy"},
+    [METRIC_REWARD_MEAN] = {"reward_mean", "", "mean reward of the batch", "policy"},
+    [METRIC_GRAD_NORM] = {"grad_norm", "", "Euclidean norm of the gradient before clipping",
+                          "learner"},
+    [METRIC_ENTROPY] = {"entropy", "nat", "token entropy of the learner's policy", "learner"},
+    [METRIC_CLIP_FRACTION] = {"clip_fraction", "",
+                              "share of tokens (responses for sequence ratios) whose clip acts",
+                              "policy"},
+    [METRIC_KL_K3] = {"kl_k3", "nat", "exp(l) - l - 1 of l = logp - logq, token mean: KL(q||p)",
+                      "Schulman's k3"},
+    [METRIC_KL_K3_SEQ] = {"kl_k3_seq", "nat", "kl_k3 summed over a response, mean over responses",
+                          "Schulman's k3"},
+    [METRIC_CPPO_KL] = {"cppo_kl", "", "exp(-l) + l - 1, token mean: chi2(q||p) - KL(q||p)",
+                        "released GEPO code"},
+    [METRIC_KL_EXACT] = {"kl_exact", "nat", "KL(p||q) per response, enumerable worlds", "world"},
+    [METRIC_KL_EXACT_QP] = {"kl_exact_qp", "nat", "KL(q||p) per response, enumerable worlds",
+                            "world"},
+    [METRIC_KL_REF] = {"kl_ref", "nat",
+                       "KL(p||reference); exp(-d) + d - 1 token mean where estimated",
+                       "policy or world"},
+    [METRIC_IW_MEAN] = {"iw_mean", "", "mean of the row's own ratio" WITHIN, "policy"},
+    [METRIC_IW_MAX] = {"iw_max", "", "largest own ratio of the batch", "policy"},
+    [METRIC_IW_VARIANCE] = {"iw_variance", "", "variance (ddof 1) of the row's own ratio" WITHIN,
+                            "policy"},
+    [METRIC_LOG_IW_MEAN] = {"log_iw_mean", "", "natural logarithm of iw_mean", "policy"},
+    [METRIC_LOG_IW_MAX] = {"log_iw_max", "", "natural logarithm of iw_max", "policy"},
+    [METRIC_LOG_IW_VARIANCE] = {"log_iw_variance", "", "natural logarithm of iw_variance",
+                                "policy"},
+    [METRIC_IW_VARIANCE_PQ] =
+        {"iw_variance_pq", "",
+         "variance (ddof 1) of P/Q with true sequence probabilities, within a "
+         "group, mean over groups",
+         "policy"},
+    [METRIC_LOG_IW_VARIANCE_PQ] = {"log_iw_variance_pq", "", "natural logarithm of iw_variance_pq",
+                                   "policy"},
+    [METRIC_IW_VARIANCE_GEPO] = {"iw_variance_gepo", "",
+                                 "variance (ddof 1) of P/(sum Q^2 / sum Q) with true sequence "
+                                 "probabilities, within a group, mean over groups, for every row",
+                                 "2508.17850"},
+    [METRIC_LOG_IW_VARIANCE_GEPO] = {"log_iw_variance_gepo", "",
+                                     "natural logarithm of iw_variance_gepo", "policy"},
+    [METRIC_ESS] = {"ess", "", "(sum w)^2 / (n sum w^2) of the row's own ratio" WITHIN, "policy"},
+    [METRIC_AW_VARIANCE] = {"aw_variance", "",
+                            "variance (ddof 1) of advantage times own ratio" WITHIN, "policy"},
+    [METRIC_ESTIMATION_ERROR] =
+        {"estimation_error", "",
+         "|mean of w A - E_p[A]| in enumerable worlds, mean over groups (of "
+         "unequal rewards where A is divided by their deviation)",
+         "2508.17850"},
+    [METRIC_EXACT_RETURN] = {"exact_return", "", "J of the learner before the update", "world"},
+    [METRIC_RESPONSE_LENGTH] = {"response_length", "tokens", "mean tokens per response", "policy"},
+    [METRIC_LR] = {"lr", "", "learning rate of the update", "learner"},
+};
+
+const metric_info *metric_about(metric m) {
+  return &table[m];
+}
+
+metric metric_find(const char *name) {
+  for (int m = 0; m < METRIC_COUNT; m++)
+    if (strcmp(table[m].name, name) == 0) return (metric)m;
+  return METRIC_COUNT;
+}
+
+void metrics_clear(double value[METRIC_COUNT]) {
+  for (int m = 0; m < METRIC_COUNT; m++) value[m] = NAN;
+}

@@ -1,0 +1,56 @@
+/* The names of everything that is measured at an update: columns of the store, keys of JSON, axis
+ * labels of figures. One table (metrics.c) says each one's meaning, unit and source; `gepolab
+ * metrics` prints it. Values are doubles, NaN where a quantity does not apply.
+ */
+#ifndef GEPOLAB_CORE_BASE_METRICS_H
+#define GEPOLAB_CORE_BASE_METRICS_H
+
+typedef enum metric {
+  METRIC_VERSION,   /* learner version the update started from */
+  METRIC_STALENESS, /* learner version - batch version, token mean */
+  METRIC_STALENESS_MAX,
+  METRIC_LOSS,
+  METRIC_REWARD_MEAN,
+  METRIC_GRAD_NORM,
+  METRIC_ENTROPY,
+  METRIC_CLIP_FRACTION,
+  METRIC_KL_K3,
+  METRIC_KL_K3_SEQ,
+  METRIC_CPPO_KL,
+  METRIC_KL_EXACT,    /* KL(p||q) per response, enumerable worlds */
+  METRIC_KL_EXACT_QP, /* KL(q||p) */
+  METRIC_KL_REF,      /* KL(p||reference) where there is a reference policy */
+  METRIC_IW_MEAN,
+  METRIC_IW_MAX,
+  METRIC_IW_VARIANCE,
+  METRIC_LOG_IW_MEAN,
+  METRIC_LOG_IW_MAX,
+  METRIC_LOG_IW_VARIANCE,
+  METRIC_IW_VARIANCE_PQ,
+  METRIC_LOG_IW_VARIANCE_PQ,
+  METRIC_IW_VARIANCE_GEPO,
+  METRIC_LOG_IW_VARIANCE_GEPO,
+  METRIC_ESS,
+  METRIC_AW_VARIANCE,
+  METRIC_ESTIMATION_ERROR,
+  METRIC_EXACT_RETURN,    /* J of the learner before the update, enumerable worlds */
+  METRIC_RESPONSE_LENGTH, /* mean tokens per response */
+  METRIC_LR,
+  METRIC_COUNT
+} metric;
+
+typedef struct metric_info {
+  const char *name; /* final: snake_case */
+  const char *unit; /* "" where dimensionless */
+  const char *meaning;
+  const char *source;
+} metric_info;
+
+/* Entry of the table; m below METRIC_COUNT. */
+const metric_info *metric_about(metric m);
+/* The metric of that name, or METRIC_COUNT. */
+metric metric_find(const char *name);
+/* All METRIC_COUNT values to NaN. */
+void metrics_clear(double value[METRIC_COUNT]);
+
+#endif

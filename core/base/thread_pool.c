@@ -1,0 +1,166 @@
+/* One word, `state`, holds the number of the present work (upper half) and the next task to take
+ * (lower half): a worker that comes late fails to exchange it and takes nothing, so nobody waits
+ * for workers that are still asleep. Workers spin for some microseconds before they sleep, because
+ * a decoding step is many short pieces of work one after the other. */
+#define _GNU_SOURCE
+#include "core/base/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define CLOSED UINT32_MAX /* as the next task: the work is being exchanged */
+
+enum { SPINS = 4000, PATIENCE = 20000 };
+
+typedef struct pool_worker {
+  pool *owner;
+  size_t number;
+  pthread_t thread;
+} pool_worker;
+
+struct pool {
+  _Atomic uint64_t state;
+  _Atomic(pool_task) run;
+  _Atomic(void *) context;
+  _Atomic size_t n;
+  _Atomic size_t done;
+  _Atomic size_t sleeping;
+  _Atomic int stop;
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+  size_t threads, started;
+  pool_worker *worker;
+};
+
+static void pause_briefly(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/* Takes and runs tasks until none is left. */
+static void work(pool *p, size_t number) {
+  uint64_t state = atomic_load(&p->state);
+  for (;;) {
+    const uint32_t next = (uint32_t)state;
+    if (next == CLOSED || next >= atomic_load(&p->n)) return;
+    pool_task run = atomic_load(&p->run);
+    void *context = atomic_load(&p->context);
+    if (!atomic_compare_exchange_weak(&p->state, &state, state + 1)) continue;
+    run(context, next, number);
+    atomic_fetch_add(&p->done, 1);
+    state = atomic_load(&p->state);
+  }
+}
+
+static void sleep_until_work(pool *p, uint32_t seen) {
+  pthread_mutex_lock(&p->lock);
+  atomic_fetch_add(&p->sleeping, 1);
+  while (!atomic_load(&p->stop) && (uint32_t)(atomic_load(&p->state) >> 32) == seen)
+    pthread_cond_wait(&p->wake, &p->lock);
+  atomic_fetch_sub(&p->sleeping, 1);
+  pthread_mutex_unlock(&p->lock);
+}
+
+static void *live(void *argument) {
+  pool_worker *self = argument;
+  pool *p = self->owner;
+  uint32_t seen = 0;
+  while (!atomic_load(&p->stop)) {
+    int spins = 0;
+    while (spins < SPINS && (uint32_t)(atomic_load(&p->state) >> 32) == seen) {
+      pause_briefly();
+      ++spins;
+    }
+    if (spins == SPINS) sleep_until_work(p, seen);
+    seen = (uint32_t)(atomic_load(&p->state) >> 32);
+    work(p, self->number);
+  }
+  return NULL;
+}
+
+void pool_run(pool *p, pool_task run, void *context, size_t n) {
+  if (p->threads == 1 || n <= 1) {
+    for (size_t i = 0; i < n; ++i) run(context, i, 0);
+    return;
+  }
+  while (n >= CLOSED) { /* more than a state can count: in parts */
+    for (size_t i = 0; i < n; ++i) run(context, i, 0);
+    return;
+  }
+  const uint64_t number = (uint64_t)((uint32_t)(atomic_load(&p->state) >> 32) + 1) << 32;
+  atomic_store(&p->state, number | CLOSED);
+  atomic_store(&p->run, run);
+  atomic_store(&p->context, context);
+  atomic_store(&p->n, n);
+  atomic_store(&p->done, 0);
+  atomic_store(&p->state, number);
+  if (atomic_load(&p->sleeping) > 0) {
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+  }
+  work(p, 0);
+  for (int spins = 0; atomic_load(&p->done) < n; ++spins) {
+    if (spins < PATIENCE)
+      pause_briefly();
+    else
+      sched_yield();
+  }
+}
+
+size_t pool_usable_cores(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  const int n = CPU_COUNT(&set);
+  return n > 0 ? (size_t)n : 1;
+}
+
+gl_status pool_new(pool **out, size_t threads, gl_error *err) {
+  *out = NULL;
+  if (threads == 0) threads = pool_usable_cores();
+  if (threads > 4096) return gl_fail(err, GL_EINPUT, "%zu threads; at most 4096", threads);
+  pool *p = calloc(1, sizeof *p);
+  if (p == NULL) return gl_fail_memory(err, "threads");
+  p->worker = calloc(threads, sizeof *p->worker);
+  if (p->worker == NULL) {
+    free(p);
+    return gl_fail_memory(err, "threads");
+  }
+  p->threads = threads;
+  pthread_mutex_init(&p->lock, NULL);
+  pthread_cond_init(&p->wake, NULL);
+  for (size_t i = 1; i < threads; ++i) {
+    p->worker[i] = (pool_worker){.owner = p, .number = i};
+    if (pthread_create(&p->worker[i].thread, NULL, live, &p->worker[i]) != 0) {
+      pool_free(p);
+      return gl_fail(err, GL_EIO, "thread %zu of %zu could not be started; ask for fewer threads",
+                     i + 1, threads);
+    }
+    p->started = i;
+  }
+  *out = p;
+  return GL_OK;
+}
+
+void pool_free(pool *p) {
+  if (p == NULL) return;
+  pthread_mutex_lock(&p->lock);
+  atomic_store(&p->stop, 1);
+  pthread_cond_broadcast(&p->wake);
+  pthread_mutex_unlock(&p->lock);
+  for (size_t i = 1; i <= p->started; ++i) pthread_join(p->worker[i].thread, NULL);
+  pthread_cond_destroy(&p->wake);
+  pthread_mutex_destroy(&p->lock);
+  free(p->worker);
+  free(p);
+}
+
+size_t pool_threads(const pool *p) {
+  return p->threads;
+}

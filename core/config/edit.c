@@ -1,0 +1,139 @@
+/* Changing a tree: overrides from the command line, a sweep's settings, removal. */
+#include "core/config/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A dotted path being walked. Places of its segments are for messages: where the path has no text
+ * of its own (cfg_set), they are those of the value. */
+typedef struct walk {
+  cfg_doc *doc;
+  cfg_place at; /* of the path's first character; its column advances with the path */
+  int advancing;
+  gl_error *err;
+} walk;
+
+static cfg_place segment_place(const walk *w, const char *path, const char *segment) {
+  cfg_place at = w->at;
+  if (w->advancing) at.column += (size_t)(segment - path);
+  return at;
+}
+
+/* The slot of element `segment` of a list; *slot NULL and an error if there is none. */
+static gl_status list_slot(const walk *w, cfg_node *list, const char *segment, size_t length,
+                           const cfg_place *at, cfg_node ***slot) {
+  size_t index = 0;
+  int is_number = length > 0 && length <= 9;
+  for (size_t i = 0; is_number && i < length; ++i) {
+    is_number = segment[i] >= '0' && segment[i] <= '9';
+    index = index * 10 + (size_t)(segment[i] - '0');
+  }
+  if (list->n == 0)
+    return cfg_fail_at(at, w->err, "'%.*s' would be an element of an empty list", (int)length,
+                       segment);
+  if (!is_number || index >= list->n)
+    return cfg_fail_at(at, w->err,
+                       "'%.*s' is no element of a list of %zu; use a number from 0 to %zu",
+                       (int)length, segment, list->n, list->n - 1);
+  *slot = &list->entry[index].value;
+  return GL_OK;
+}
+
+/* The slot of a key of a map, made (holding a null) if it is not there. */
+static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, size_t length,
+                          const cfg_place *at, cfg_node ***slot) {
+  if (length == 0) return cfg_fail_at(at, w->err, "a key is missing; write a.b.c=VALUE");
+  cfg_entry *entry = cfg_entry_of(map, segment, length);
+  if (entry == NULL) {
+    const char *key = cfg_strdup(w->doc, segment, length);
+    if (key == NULL) return gl_fail_memory(w->err, "a recipe");
+    cfg_node *value = cfg_node_new(w->doc, CFG_SCALAR, *at, w->err);
+    if (value == NULL) return w->err->status;
+    value->plain = 1;
+    gl_status status = cfg_append(w->doc, map, key, *at, value, w->err);
+    if (status != GL_OK) return status;
+    entry = &map->entry[map->n - 1];
+  }
+  entry->key_at = *at;
+  *slot = &entry->value;
+  return GL_OK;
+}
+
+/* Finds the slot that path names below the root, making maps on the way. */
+static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
+  *slot = &w->doc->root;
+  const char *segment = path;
+  for (size_t depth = 1;; ++depth) {
+    cfg_node *node = **slot;
+    cfg_place at = segment_place(w, path, segment);
+    if (depth >= CFG_MAX_DEPTH)
+      return cfg_fail_at(&at, w->err, "the path is longer than the %d levels a recipe may have",
+                         CFG_MAX_DEPTH);
+    if (cfg_is_null(node)) { /* `cluster:` with nothing below is a map yet to be filled */
+      node = cfg_node_new(w->doc, CFG_MAP, at, w->err);
+      if (node == NULL) return w->err->status;
+      **slot = node;
+    }
+    if (node->kind == CFG_SCALAR)
+      return cfg_fail_at(&at, w->err, "'%.*s' is %s ('%.40s') and has nothing below it",
+                         segment == path ? 0 : (int)(segment - path - 1), path, cfg_describe(node),
+                         node->text);
+    size_t length = strcspn(segment, "."), rest = strlen(segment);
+    int in_sweep = segment - path == 6 && strncmp(path, "sweep.", 6) == 0;
+    if (node->kind == CFG_MAP && (in_sweep || cfg_entry_of(node, segment, rest) != NULL))
+      length = rest;
+    gl_status status = node->kind == CFG_LIST ? list_slot(w, node, segment, length, &at, slot)
+                                              : map_slot(w, node, segment, length, &at, slot);
+    if (status != GL_OK || segment[length] == '\0') return status;
+    segment += length + 1;
+  }
+}
+
+static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
+  const cfg_source *source = cfg_source_new(doc, "command line", assignment, NULL);
+  if (source == NULL) return gl_fail_memory(err, "an override");
+  cfg_place start = {source, 1, 1};
+  const char *equals = strchr(assignment, '=');
+  if (equals == NULL) return cfg_fail_at(&start, err, "no '='; write an override as a.b.c=VALUE");
+  size_t length = (size_t)(equals - assignment);
+  const char *path = cfg_strdup(doc, assignment, length);
+  if (path == NULL) return gl_fail_memory(err, "an override");
+  cfg_node *value;
+  gl_status status =
+      cfg_parse(doc, source, equals + 1, strlen(equals + 1), length + 1, 1, &value, err);
+  if (status != GL_OK) return status;
+  walk w = {doc, start, 1, err};
+  cfg_node **slot;
+  status = find_slot(&w, path, &slot);
+  if (status == GL_OK) *slot = value;
+  return status;
+}
+
+gl_status cfg_override(cfg_doc *doc, const char *assignment, gl_error *err) {
+  gl_error local = {0};
+  if (override(doc, assignment, &local) == GL_OK) return GL_OK;
+  return gl_fail(err, local.status, "%s", local.text);
+}
+
+gl_status cfg_set(cfg_doc *doc, const char *path, const cfg_node *value, gl_error *err) {
+  gl_error local = {0};
+  cfg_node *copy = cfg_node_copy(doc, value, &local);
+  if (copy != NULL) {
+    walk w = {doc, copy->at, 0, &local};
+    cfg_node **slot;
+    if (find_slot(&w, path, &slot) == GL_OK) {
+      *slot = copy;
+      return GL_OK;
+    }
+  }
+  return gl_fail(err, local.status, "%s", local.text);
+}
+
+void cfg_remove(cfg_doc *doc, const char *key) {
+  cfg_node *root = doc->root;
+  cfg_entry *entry = cfg_entry_of(root, key, strlen(key));
+  if (entry == NULL) return;
+  size_t i = (size_t)(entry - root->entry);
+  memmove(entry, entry + 1, (root->n - i - 1) * sizeof *entry);
+  --root->n;
+}

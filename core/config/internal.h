@@ -1,0 +1,96 @@
+/* What the config_*.c files share: the tree, its arena and the places things stood at. Private to
+ * core/config*.c. */
+#ifndef GEPOLAB_CORE_CONFIG_INTERNAL_H
+#define GEPOLAB_CORE_CONFIG_INTERNAL_H
+
+#include "core/config/config.h"
+
+enum {
+  CFG_MAX_BYTES = 8 << 20,
+  CFG_MAX_DEPTH = 64,
+  CFG_MAX_NODES = 1000000,
+  CFG_MAX_ANCHORS = 256,
+  CFG_MAX_KEY = 128 /* libyaml reads keys of up to 1024 characters; written out, one may be six */
+};
+
+typedef struct cfg_source {
+  const char *name;  /* file name as the user gave it, or "command line" */
+  const char *quote; /* the assignment of an override; NULL for a file */
+  const char *path;  /* of the file it was read from, or stands for; NULL: of none */
+} cfg_source;
+
+typedef struct cfg_place {
+  const cfg_source *source;
+  size_t line, column; /* 1-based; columns count characters */
+} cfg_place;
+
+typedef struct cfg_entry {
+  const char *key; /* NULL in lists */
+  cfg_place key_at;
+  cfg_node *value;
+} cfg_entry;
+
+struct cfg_node {
+  cfg_kind kind;
+  int plain; /* a scalar written without quotes, so it may be a number, a boolean or null */
+  cfg_place at;
+  const char *text; /* scalars */
+  cfg_entry *entry; /* [n] of lists and maps */
+  size_t n, capacity;
+};
+
+/* Everything of a tree lives in its doc's arena and is freed at once, so that no part of a tree
+ * has an owner to keep track of. */
+typedef struct cfg_block cfg_block;
+struct cfg_doc {
+  cfg_block *blocks;
+  cfg_node *root;
+  size_t n_nodes; /* ever made, against CFG_MAX_NODES */
+};
+
+cfg_doc *cfg_doc_new(void);
+void *cfg_alloc(cfg_doc *doc, size_t size); /* zeroed; NULL if memory is short */
+const char *cfg_strdup(cfg_doc *doc, const char *text, size_t length);
+const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quote,
+                                 const char *path);
+
+/* A node counted against the limit; NULL with *err filled when that or memory is exhausted. */
+cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_place at, gl_error *err);
+/* Appends to a list (key NULL) or a map; the key is not copied. */
+gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_place key_at, cfg_node *value,
+                     gl_error *err);
+/* Deep copy into doc of a node of any doc, places included. NULL with *err filled on failure. */
+cfg_node *cfg_node_copy(cfg_doc *doc, const cfg_node *node, gl_error *err);
+cfg_entry *cfg_entry_of(const cfg_node *map, const char *key, size_t length);
+
+/* Parses one YAML value of any kind. Text on the first line starts at column first_column + 1.
+ * flow_only refuses block lists and maps. An empty text gives a null if flow_only, else an error.
+ */
+gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, size_t size,
+                    size_t first_column, int flow_only, cfg_node **out, gl_error *err);
+
+/* GL_EINPUT with `file:line:column: ` in front. */
+gl_status cfg_fail_at(const cfg_place *at, gl_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A plain scalar as a number. CFG_NOT_NUMBER for other text; CFG_TOO_LARGE beyond a double. An
+ * integral value that fits 64 bits and a sign is exact in magnitude. */
+typedef enum cfg_number_kind {
+  CFG_NOT_NUMBER,
+  CFG_TOO_LARGE,
+  CFG_REAL,
+  CFG_INTEGER
+} cfg_number_kind;
+typedef struct cfg_value {
+  cfg_number_kind kind;
+  double real; /* CFG_REAL and CFG_INTEGER */
+  int negative;
+  uint64_t magnitude; /* CFG_INTEGER */
+} cfg_value;
+cfg_value cfg_value_of(const cfg_node *scalar);
+/* 1 true, 0 false, -1 neither. */
+int cfg_boolean_of(const cfg_node *scalar);
+/* "a list", "text", "a number" ... for messages. */
+const char *cfg_describe(const cfg_node *node);
+
+#endif

@@ -1,0 +1,281 @@
+/* Taking a section out of a tree: typed, bounded, and nothing left over. */
+#include "core/config/internal.h"
+
+#include "core/base/json.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- names that are near -------------------------------------------------------------------------
+ */
+
+enum { LONGEST_WORD = 64 };
+
+/* Edit distance counting a swap of neighbours as one (optimal string alignment). */
+static size_t distance(const char *a, size_t n, const char *b, size_t m) {
+  size_t before[LONGEST_WORD + 1], last[LONGEST_WORD + 1], row[LONGEST_WORD + 1];
+  for (size_t j = 0; j <= m; ++j) before[j] = last[j] = j;
+  for (size_t i = 1; i <= n; ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= m; ++j) {
+      size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+      if (last[j] + 1 < best) best = last[j] + 1;
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+          before[j - 2] + 1 < best)
+        best = before[j - 2] + 1;
+      row[j] = best;
+    }
+    memcpy(before, last, sizeof before);
+    memcpy(last, row, sizeof last);
+  }
+  return last[m];
+}
+
+const char *cfg_nearest(const char *word, const char *const *names, size_t n) {
+  size_t length = strlen(word), best = SIZE_MAX;
+  const char *nearest = NULL;
+  if (length == 0 || length > LONGEST_WORD) return NULL;
+  for (size_t i = 0; i < n; ++i) {
+    size_t other = strlen(names[i]);
+    if (other == 0 || other > LONGEST_WORD) continue;
+    size_t d = distance(word, length, names[i], other), shorter = length < other ? length : other;
+    if (shorter >= 3 && strncmp(word, names[i], shorter) == 0) d = 1; /* cut short or run on */
+    if (d < best && d <= (length + 2) / 3) best = d, nearest = names[i];
+  }
+  return nearest;
+}
+
+const char *cfg_hint(const char *word, const char *const *names, size_t n,
+                     char text[CFG_HINT_SIZE]) {
+  const char *near = cfg_nearest(word, names, n);
+  *text = '\0';
+  if (near != NULL) snprintf(text, CFG_HINT_SIZE, " (did you mean '%s'?)", near);
+  return text;
+}
+
+/* "a, b, c", cut where the room ends. */
+static const char *listed(const char *const *names, size_t n, char *text, size_t size) {
+  size_t used = 0;
+  *text = '\0';
+  for (size_t i = 0; i < n; ++i) {
+    size_t length = strlen(names[i]);
+    if (used + length + 8 > size) {
+      snprintf(text + used, size - used, ", ...");
+      break;
+    }
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ", ", names[i]);
+  }
+  return text;
+}
+
+/* --- beginning and end ---------------------------------------------------------------------------
+ */
+
+void cfg_begin(cfg_reader *r, const cfg_node *map_or_null, const char *section, gl_error *err) {
+  *r = (cfg_reader){.section = section, .err = err};
+  if (map_or_null == NULL || cfg_is_null(map_or_null)) return;
+  if (map_or_null->kind == CFG_MAP)
+    r->map = map_or_null;
+  else
+    r->status = cfg_fail(map_or_null, err, "'%s' is %s; it must be a map of keys", section,
+                         cfg_describe(map_or_null));
+}
+
+gl_status cfg_end(cfg_reader *r) {
+  if (r->status != GL_OK || r->map == NULL) return r->status;
+  for (size_t i = 0; i < r->map->n; ++i) {
+    const cfg_entry *e = &r->map->entry[i];
+    size_t k = 0;
+    while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
+    if (k < r->n_asked) continue;
+    char near[CFG_HINT_SIZE], all[500];
+    r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'%s; it knows: %s",
+                            e->key, r->section, cfg_hint(e->key, r->asked, r->n_asked, near),
+                            listed(r->asked, r->n_asked, all, sizeof all));
+    return r->status;
+  }
+  return GL_OK;
+}
+
+/* Notes the key as known and gives its value; NULL where the default is to be taken. */
+static const cfg_node *ask(cfg_reader *r, const char *key) {
+  if (r->status != GL_OK) return NULL;
+  size_t k = 0;
+  while (k < r->n_asked && strcmp(r->asked[k], key) != 0) ++k;
+  if (k == r->n_asked) {
+    if (r->n_asked == CFG_READER_MAX_KEYS) {
+      r->status = gl_fail(r->err, GL_EINTERNAL, "section '%s' has more keys than its reader holds",
+                          r->section);
+      return NULL;
+    }
+    r->asked[r->n_asked++] = key;
+  }
+  if (r->map == NULL) return NULL;
+  const cfg_entry *e = cfg_entry_of(r->map, key, strlen(key));
+  return e == NULL || cfg_is_null(e->value) ? NULL : e->value;
+}
+
+const cfg_node *cfg_child(cfg_reader *r, const char *key) {
+  return ask(r, key);
+}
+
+int cfg_has(const cfg_reader *r, const char *key) {
+  if (r->map == NULL) return 0;
+  const cfg_entry *e = cfg_entry_of(r->map, key, strlen(key));
+  return e != NULL && !cfg_is_null(e->value);
+}
+
+/* --- numbers -------------------------------------------------------------------------------------
+ */
+
+/* "'cluster.window' is text ('x')", the beginning of most complaints. */
+static void refuse(cfg_reader *r, const char *key, const cfg_node *node, const char *wanted) {
+  char shown[64] = "";
+  if (node->kind == CFG_SCALAR) snprintf(shown, sizeof shown, " ('%.40s')", node->text);
+  r->status = cfg_fail(node, r->err, "'%s.%s' is %s%s; it must be %s", r->section, key,
+                       cfg_describe(node), shown, wanted);
+}
+
+static const char *bounds_text(double lo, double hi, int open, char text[128]) {
+  char a[NUMBER_TEXT_SIZE], b[NUMBER_TEXT_SIZE];
+  int below = lo > -DBL_MAX, above = hi < DBL_MAX;
+  number_text(lo, a);
+  number_text(hi, b);
+  if (below && above)
+    snprintf(text, 128, "a number from %s to %s", a, b);
+  else if (below)
+    snprintf(text, 128, open ? "a number above %s" : "a number of at least %s", a);
+  else if (above)
+    snprintf(text, 128, "a number of at most %s", b);
+  else
+    snprintf(text, 128, "a number");
+  return text;
+}
+
+static double bounded(cfg_reader *r, const char *key, const cfg_node *node, double fallback,
+                      double lo, double hi, int open) {
+  char wanted[128];
+  cfg_value v = cfg_value_of(node);
+  if (v.kind == CFG_TOO_LARGE) {
+    refuse(r, key, node, "a number that a double can hold, or inf");
+    return fallback;
+  }
+  if (v.kind != CFG_NOT_NUMBER && (open ? v.real > lo : v.real >= lo) && v.real <= hi)
+    return v.real;
+  refuse(r, key, node, bounds_text(lo, hi, open, wanted));
+  return fallback;
+}
+
+double cfg_double(cfg_reader *r, const char *key, double fallback, double lo, double hi) {
+  const cfg_node *node = ask(r, key);
+  return node == NULL ? fallback : bounded(r, key, node, fallback, lo, hi, 0);
+}
+
+double cfg_positive(cfg_reader *r, const char *key, double fallback) {
+  const cfg_node *node = ask(r, key);
+  return node == NULL ? fallback : bounded(r, key, node, fallback, 0, DBL_MAX, 1);
+}
+
+size_t cfg_doubles(cfg_reader *r, const char *key, double **out, double lo, double hi) {
+  *out = NULL;
+  const cfg_node *node = ask(r, key);
+  if (node == NULL) return 0;
+  if (node->kind == CFG_MAP || (node->kind == CFG_LIST && node->n == 0)) {
+    refuse(r, key, node, "a number or a list of at least one number");
+    return 0;
+  }
+  size_t n = node->kind == CFG_LIST ? node->n : 1;
+  double *values = calloc(n, sizeof *values);
+  if (values == NULL) {
+    r->status = gl_fail_memory(r->err, "a list of numbers");
+    return 0;
+  }
+  for (size_t i = 0; i < n && r->status == GL_OK; ++i)
+    values[i] = bounded(r, key, node->kind == CFG_LIST ? node->entry[i].value : node, 0, lo, hi, 0);
+  if (r->status != GL_OK) {
+    free(values);
+    return 0;
+  }
+  *out = values;
+  return n;
+}
+
+int64_t cfg_int(cfg_reader *r, const char *key, int64_t fallback, int64_t lo, int64_t hi) {
+  const cfg_node *node = ask(r, key);
+  if (node == NULL) return fallback;
+  cfg_value v = cfg_value_of(node);
+  uint64_t most = v.negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
+  if (v.kind == CFG_INTEGER && v.magnitude <= most) {
+    int64_t value = (int64_t)v.magnitude;
+    if (v.negative) value = v.magnitude == most ? INT64_MIN : -value;
+    if (value >= lo && value <= hi) return value;
+  }
+  char wanted[128];
+  snprintf(wanted, sizeof wanted, "a whole number from %lld to %lld", (long long)lo, (long long)hi);
+  refuse(r, key, node, wanted);
+  return fallback;
+}
+
+size_t cfg_count(cfg_reader *r, const char *key, size_t fallback, size_t lo, size_t hi) {
+  const cfg_node *node = ask(r, key);
+  if (node == NULL) return fallback;
+  cfg_value v = cfg_value_of(node);
+  int minus = v.negative && v.magnitude != 0;
+  if (v.kind == CFG_INTEGER && !minus && v.magnitude >= lo && v.magnitude <= hi)
+    return (size_t)v.magnitude;
+  char wanted[128];
+  if (hi == SIZE_MAX)
+    snprintf(wanted, sizeof wanted, "a whole number of at least %zu", lo);
+  else
+    snprintf(wanted, sizeof wanted, "a whole number from %zu to %zu", lo, hi);
+  refuse(r, key, node, wanted);
+  return fallback;
+}
+
+/* --- words ---------------------------------------------------------------------------------------
+ */
+
+int cfg_bool(cfg_reader *r, const char *key, int fallback) {
+  static const char *const yes[] = {"yes", "Yes", "YES", "on", "On", "ON", "y", "1", "true"};
+  static const char *const no[] = {"no", "No", "NO", "off", "Off", "OFF", "n", "0", "false"};
+  const cfg_node *node = ask(r, key);
+  if (node == NULL) return fallback;
+  int value = cfg_boolean_of(node);
+  if (value >= 0) return value;
+  const char *wanted = "true or false";
+  for (size_t i = 0; node->kind == CFG_SCALAR && i < sizeof yes / sizeof *yes; ++i) {
+    if (strcmp(node->text, yes[i]) == 0) wanted = "true or false (did you mean 'true'?)";
+    if (strcmp(node->text, no[i]) == 0) wanted = "true or false (did you mean 'false'?)";
+  }
+  if (strncmp(wanted, "true or false (", 15) != 0 && node->kind == CFG_SCALAR) {
+    static const char *const both[] = {"true", "false"};
+    char near[CFG_HINT_SIZE], text[160];
+    snprintf(text, sizeof text, "true or false%s", cfg_hint(node->text, both, 2, near));
+    refuse(r, key, node, text);
+  } else
+    refuse(r, key, node, wanted);
+  return fallback;
+}
+
+const char *cfg_string(cfg_reader *r, const char *key, const char *fallback) {
+  const cfg_node *node = ask(r, key);
+  if (node == NULL) return fallback;
+  if (node->kind == CFG_SCALAR) return node->text;
+  refuse(r, key, node, "text");
+  return fallback;
+}
+
+int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *names, int n) {
+  const cfg_node *node = ask(r, key);
+  if (node == NULL) return fallback;
+  for (int i = 0; node->kind == CFG_SCALAR && i < n; ++i)
+    if (strcmp(node->text, names[i]) == 0) return i;
+  char near[CFG_HINT_SIZE] = "", all[500], wanted[700];
+  if (node->kind == CFG_SCALAR) cfg_hint(node->text, names, (size_t)n, near);
+  snprintf(wanted, sizeof wanted, "one of %s%s", listed(names, (size_t)n, all, sizeof all), near);
+  refuse(r, key, node, wanted);
+  return fallback;
+}

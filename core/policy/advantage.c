@@ -1,0 +1,124 @@
+/* Rewards to advantages: A = (r - b) / s per group. */
+#include "core/policy/internal.h"
+
+#include <gsl/gsl_sf_gamma.h>
+
+typedef struct moments {
+  double mean, deviation;
+  int equal; /* all values the same */
+} moments;
+
+static moments moments_of(const double *v, size_t n, size_t ddof) {
+  moments m = {.mean = n > 0 ? v[0] : 0, .equal = 1};
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < n; i++) {
+    sum += v[i];
+    m.equal = m.equal && v[i] == v[0];
+  }
+  if (m.equal) return m;
+  m.mean = sum / (double)n;
+  for (size_t i = 0; i < n; i++) squares += (v[i] - m.mean) * (v[i] - m.mean);
+  m.deviation = sqrt(squares / (double)(n - ddof));
+  return m;
+}
+
+/* Leave-one-out is G/(G-1) times the group-mean form; a group of one has no others: baseline 0. */
+static void centre(policy_state *s, size_t g, moments m, size_t n) {
+  const policy_row *row = s->row;
+  s->baseline[g] = 0;
+  s->scale[g] = 1;
+  switch (row->baseline) {
+  case BASELINE_CONSTANT:
+    s->baseline[g] = row->baseline_value;
+    break;
+  case BASELINE_GROUP_MEAN:
+    s->baseline[g] = m.mean;
+    break;
+  case BASELINE_LEAVE_ONE_OUT:
+    if (n > 1) {
+      s->baseline[g] = m.mean;
+      s->scale[g] = (double)(n - 1) / (double)n;
+    }
+    break;
+  default:
+    break;
+  }
+}
+
+/* BNPO: divides by the Beta density whose parameters come from the batch's group means, with the
+ * released code's guards (2506.02864; ALGORITHMS.md). */
+static void beta_scale(policy_state *s) {
+  const policy_input *in = s->in;
+  size_t n = in->n_groups;
+  double *p = s->scale, mean = 0, variance = 1;
+  for (size_t g = 0; g < n; g++) {
+    size_t lo = in->group_start[g], size = in->group_start[g + 1] - lo;
+    p[g] = size == 1 ? 0 : moments_of(in->reward + lo, size, 0).mean;
+  }
+  if (n > 1) {
+    moments m = moments_of(p, n, 1);
+    mean = m.mean;
+    variance = m.deviation * m.deviation;
+  }
+  double k = variance > 0 ? mean * (1 - mean) / variance - 1 : 0;
+  double alpha = fmax(1, 1 + k * mean / 3), beta = fmax(1, 1 + k * (1 - mean) / 3);
+  double log_b = gsl_sf_lnbeta(alpha, beta); /* lgamma would write the global signgam */
+  for (size_t g = 0; g < n; g++) {
+    double log_density = -log_b;
+    if (alpha > 1) log_density += (alpha - 1) * log(p[g]);
+    if (beta > 1) log_density += (beta - 1) * log1p(-p[g]);
+    s->baseline[g] = p[g];
+    s->scale[g] = fmax(exp(log_density), 1e-6);
+  }
+}
+
+static void batch_scale(policy_state *s) {
+  const policy_input *in = s->in;
+  double *a = s->seq_g;
+  size_t n = 0;
+  for (size_t g = 0; g < in->n_groups; g++)
+    for (size_t i = in->group_start[g]; s->active[g] > 0 && i < in->group_start[g + 1]; i++)
+      a[n++] = (in->reward[i] - s->baseline[g]) / s->scale[g];
+  moments m = moments_of(a, n, s->row->std_ddof);
+  double deviation = m.deviation + s->row->scale_eps;
+  for (size_t g = 0; g < in->n_groups; g++) {
+    s->baseline[g] += m.mean * s->scale[g];
+    s->scale[g] *= deviation > 0 ? deviation : 1;
+  }
+}
+
+static gl_status rewards_fit(const policy_state *s, gl_error *err) {
+  int disco = s->row->objective == OBJECTIVE_DISCO, beta = s->row->scale == SCALE_BETA;
+  for (size_t i = 0; i < s->in->n_responses; i++) {
+    double r = s->in->reward[i];
+    if (disco && r != 0 && r != 1)
+      return gl_fail(err, GL_EINPUT, "reward %g of response %zu: objective: disco needs 0 or 1", r,
+                     i);
+    if (beta && !(r >= 0 && r <= 1))
+      return gl_fail(err, GL_EINPUT,
+                     "reward %g of response %zu: scale: beta needs rewards in [0, 1]", r, i);
+  }
+  return GL_OK;
+}
+
+gl_status policy_advantages(policy_state *s, gl_error *err) {
+  const policy_input *in = s->in;
+  const policy_row *row = s->row;
+  if (rewards_fit(s, err) != GL_OK) return GL_EINPUT;
+  for (size_t g = 0; g < in->n_groups; g++) {
+    size_t lo = in->group_start[g], n = in->group_start[g + 1] - lo;
+    moments m = moments_of(in->reward + lo, n, n > 1 ? row->std_ddof : 0);
+    centre(s, g, m, n);
+    s->active[g] = row->drop_equal && m.equal ? 0 : 1;
+    if (row->scale == SCALE_GROUP_STD) {
+      double deviation = m.deviation + row->scale_eps;
+      s->scale[g] *= deviation > 0 ? deviation : 1;
+    }
+  }
+  if (row->scale == SCALE_BETA) beta_scale(s);
+  if (row->scale == SCALE_BATCH_STD) batch_scale(s);
+  for (size_t g = 0; g < in->n_groups; g++)
+    for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++)
+      s->advantage[i] = s->active[g] > 0 ? (in->reward[i] - s->baseline[g]) / s->scale[g] : 0;
+  return GL_OK;
+}

@@ -1,0 +1,166 @@
+/* The published rows. Each starts from the plainest row and sets what its source sets; `notes`
+ * names the fields that no source settles and that are therefore gepolab's own choice. The settings
+ * of TRL, verl and AReaL are those of TRL f2cd577, verl b178a3c and AReaL 4aef98d. */
+#include "core/policy/algorithm.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A row restates what PLAIN gives: later designators win, which is what is meant here. */
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+#define PLAIN                                                                                      \
+  .baseline = BASELINE_NONE, .scale_eps = 1e-4, .std_ddof = 1, .microbatch = 8, .mixture = 0.1,    \
+  .rho_bar = 1, .c_bar = 1, .token_log_clamp = INFINITY, .log_floor = -INFINITY,                   \
+  .log_cap = INFINITY, .eps_low = 0.2, .eps_high = 0.2, .dual_clip = INFINITY, .cap = 1,           \
+  .clip_power = 0.5, .positive_low = 1, .positive_high = 1, .negative_low = 0, .negative_high = 1, \
+  .tau_positive = 1, .tau_negative = 1.05, .tanh_scale = 1.5, .hazard_power_up = 1.5,              \
+  .hazard_width_up = 1, .hazard_power_down = 2, .hazard_width_down = 0.8, .gamma_k_positive = 2,   \
+  .gamma_rate_positive = 3, .gamma_k_negative = 3, .gamma_rate_negative = 2, .m2_tau = 0.04,       \
+  .mask_low = 0.2, .mask_high = 0.2, .length_power = 0.75, .kl_form = KL_CPPO,                     \
+  .ref_kl_form = REF_KL_K3, .tis_max = 2, .tis_log_clamp = INFINITY, .mis_max = 3,                 \
+  .disco_tau = 10, .penalty = 1e3, .penalty_margin = 1e-4
+#define NAMED(n) .name = n, .base = n, PLAIN
+#define GN .baseline = BASELINE_GROUP_MEAN, .scale = SCALE_GROUP_STD
+#define CENTRED .baseline = BASELINE_GROUP_MEAN
+#define LOO .baseline = BASELINE_LEAVE_ONE_OUT
+#define TOKEN .ratio = RATIO_TOKEN, .ratio_gradient = 1
+#define SEQUENCE .ratio = RATIO_SEQUENCE
+#define GEPO CENTRED, .ratio = RATIO_GROUP_EXPECTATION, .ratio_gradient = 1, .clip = CLIP_PPO, SM
+#define PPO(low, high) .clip = CLIP_PPO, .eps_low = low, .eps_high = high
+#define SS .aggregate = AGGREGATE_SEQUENCE_SUM
+#define SM .aggregate = AGGREGATE_SEQUENCE_MEAN
+#define TM .aggregate = AGGREGATE_TOKEN_MEAN
+#define DISCO(b) .objective = OBJECTIVE_DISCO, .negatives = b
+
+typedef struct entry {
+  policy_row row;
+  policy_row_info info;
+} entry;
+
+static const entry table[] = {
+    {{NAMED("reinforce"), LOO, SS},
+     {"score function with leave-one-out baseline (RLOO)", "none", "adv_estimator rloo, no clip",
+      "none", ""}},
+    {{NAMED("is"), LOO, SEQUENCE, .ratio_gradient = 1, SS},
+     {"importance sampling; unbiased for the gradient of J", "none", "none", "none", ""}},
+    {{NAMED("tis"), LOO, SEQUENCE, .clip = CLIP_CAP, .cap = 1, SS},
+     {"1802.01561", "none",
+      "loss_mode bypass_mode, loss_type reinforce, rollout_is sequence, rollout_is_threshold 1",
+      "none", "cap 1 is V-trace's rho-bar"}},
+    {{NAMED("snis"), LOO, .ratio = RATIO_SELF_NORMALISED, SS},
+     {"self-normalised importance sampling", "none", "none", "none", ""}},
+    {{NAMED("defensive"), LOO, .ratio = RATIO_MIXTURE, SS},
+     {"defensive mixture", "none", "none", "none", "gepolab's choice: mixture 0.1"}},
+    {{NAMED("grpo"), GN, TOKEN, PPO(0.2, 0.2), SM},
+     {"2402.03300", "loss_type grpo", "adv_estimator grpo, loss_agg_mode seq-mean-token-mean",
+      "adv_norm group mean and std, eps_clip 0.2", ""}},
+    {{NAMED("dr_grpo"), CENTRED, TOKEN, PPO(0.2, 0.2), .aggregate = AGGREGATE_FIXED_LENGTH},
+     {"2503.20783", "loss_type dr_grpo, scale_rewards none",
+      "norm_adv_by_std_in_grpo false, loss_agg_mode seq-mean-token-sum-norm", "none",
+      "without max_length the longest response of the batch is used"}},
+    {{NAMED("dapo"), GN, TOKEN, PPO(0.2, 0.28), TM},
+     {"2503.14476", "loss_type dapo, epsilon_high 0.28",
+      "loss_agg_mode token-mean, clip_ratio_high 0.28", "eps_clip_higher 0.28",
+      "drop_equal: true adds its dynamic sampling's filter"}},
+    {{NAMED("gspo"), GN, SEQUENCE, .log_prob = LOG_PROB_MEAN, .ratio_gradient = 1, PPO(3e-4, 4e-4),
+      SM},
+     {"2507.18071", "importance_sampling_level sequence, epsilon 3e-4, epsilon_high 4e-4",
+      "loss_mode gspo", "importance_sampling_level sequence",
+      "verl caps the log ratio: log_cap 10"}},
+    {{NAMED("gepo"), GEPO},
+     {"2508.17850", "none", "none", "none",
+      "log_prob sum is the paper's Eq. 2-3, the released code computes mean"}},
+    {{NAMED("gepo_plus"), GEPO, .log_prob = LOG_PROB_MEAN, .kappa = 0.01},
+     {"Hetero-RL ebda3d6", "none", "none", "none",
+      "gepolab's choice: kappa 0.01; the response's term is the token mean of exp(-l)+l-1; "
+      "log_prob mean as the released code"}},
+    {{NAMED("eqp"), GEPO, .log_prob = LOG_PROB_MEAN, .denominator = DENOMINATOR_EXPECTED_P,
+      .denominator_gradient = 1},
+     {"Hetero-RL ebda3d6", "none", "none", "none", "log_prob mean as the released code"}},
+    {{NAMED("vtrace"), LOO, .ratio = RATIO_VTRACE, SS},
+     {"1802.01561", "none", "none", "none",
+      "reward at the end, no discount; gepolab's choice: the value is the leave-one-out mean"}},
+    {{NAMED("bnpo"), CENTRED, .scale = SCALE_BETA, TOKEN, PPO(0.2, 0.28), .dual_clip = 10, SS},
+     {"2506.02864, BNPO a9c51b9", "none (its loss_type bnpo is a token mean, not Beta)", "none",
+      "none",
+      "clip and aggregation are the released code's; gepolab's choice: equal group means give "
+      "alpha = beta = 1"}},
+    {{NAMED("delta_l"), GN, TOKEN, PPO(0.2, 0.3), .dual_clip = 3,
+      .aggregate = AGGREGATE_LENGTH_POWER},
+     {"2509.07558, Delta-L-Normalization 89da5b9", "none", "none", "none",
+      "gepolab's choice: M is the longest response of the batch"}},
+    {{NAMED("gspo_token"), GN, .ratio = RATIO_SEQUENCE_TOKEN, .log_prob = LOG_PROB_MEAN,
+      .ratio_gradient = 1, PPO(3e-4, 4e-4), SM},
+     {"2507.18071 eq. 13-14", "importance_sampling_level sequence_token", "loss_mode gspo", "none",
+      "the gradient of gspo while A is constant in a response"}},
+    {{NAMED("gmpo"), GN, SEQUENCE, .log_prob = LOG_PROB_MEAN, .ratio_gradient = 1,
+      .clip = CLIP_TOKEN_LOG, .eps_low = 0.4, .eps_high = 0.4, SM},
+     {"2507.20673, GMPO 205b2bf", "experimental gmpo", "loss_mode geo_mean", "none",
+      "verl's truncation with it: tis_level token_geometric"}},
+    {{NAMED("cispo"), GN, .ratio = RATIO_TOKEN, .clip = CLIP_CLAMP, .eps_low = 10, .eps_high = 4,
+      TM},
+     {"2506.13585", "loss_type cispo, epsilon_high 5 (its cap is epsilon_high itself)",
+      "loss_mode cispo, clip_ratio_low 10, clip_ratio_high 4", "none",
+      "gepolab's choice: eps_high 4, that is a cap of 5; token_mask is the optional M1"}},
+    {{NAMED("topr"), SEQUENCE, .clip = CLIP_SIGNED_CLAMP, SM},
+     {"2503.14286", "none", "none", "none",
+      "for rewards +1 and -1; with 0/1 rewards set baseline: constant and baseline_value"}},
+    {{NAMED("aipo"), CENTRED, .ratio = RATIO_TOKEN, .clip = CLIP_CAP, .cap = 4, SS},
+     {"2505.24034", "none", "none", "none",
+      "gepolab's choice: cap 4 (the paper gives 2 to 10), no length normalisation, no KL term"}},
+    {{NAMED("decoupled_ppo"), GN, TOKEN, .old_policy = OLD_PROXIMAL, PPO(0.2, 0.2), TM,
+      .tis_level = LEVEL_TOKEN, .tis_max = INFINITY},
+     {"2110.00641, 2505.24298", "none", "none", "use_decoupled_loss true",
+      "gepolab's choice: no cap; AReaL's: mis_level token, mis_max 5 or tis_max 5"}},
+    {{NAMED("m2po"), GN, TOKEN, .clip = CLIP_SECOND_MOMENT, TM},
+     {"2510.01161 Alg. 1, M2PO af54a3e", "none", "none", "m2_threshold 0.04 (m2_set all)",
+      "gepolab's choice: ties leave in order of position; m2_form threshold is the official code"}},
+    {{NAMED("ctpo"), GN, .ratio = RATIO_PREFIX, .ratio_gradient = 1, .clip = CLIP_PPO_POWER,
+      .eps_low = 0.025, .eps_high = 0.05, SM},
+     {"2605.07331, CTPO acc4021", "none", "none", "none",
+      "gepolab's choice: the script's widths, no dual clip, gradient through token t only; the "
+      "code "
+      "adds token_log_clamp 20, log_cap 10, dual_clip 0.05, aggregate token_mean, a sequence TIS "
+      "of 5"}},
+    {{NAMED("mhpo"), GN, TOKEN, .clip = CLIP_TANH_HAZARD, SM},
+     {"2603.16929", "none", "none", "none",
+      "gepolab's choice: no KL term, standard deviation with ddof 1 and 1e-4"}},
+    {{NAMED("sapo"), GN, TOKEN, .clip = CLIP_SIGMOID, SM},
+     {"2511.20347", "loss_type sapo", "loss_mode sapo (clamps l: token_log_clamp 20)",
+      "use_sapo_loss (token mean)", ""}},
+    {{NAMED("vespo"), GN, SEQUENCE, .clip = CLIP_GAMMA, TM, .token_log_clamp = 20,
+      .log_floor = -18.420680743952367, .log_cap = 20},
+     {"2602.10693, VESPO aa1f304", "loss_type vespo", "none", "none",
+      "truncation factors enter ln W; the log floor is ln 1e-8"}},
+    {{NAMED("magistral"), CENTRED, .scale = SCALE_BATCH_STD, TOKEN, PPO(0.2, 0.28), .drop_equal = 1,
+      .aggregate = AGGREGATE_GROUP_TOKEN_MEAN},
+     {"2506.10910", "none", "none", "none",
+      "gepolab's choice: eps_low 0.2, eps_high 0.28, ddof 1 and 1e-4, groups averaged, dropped "
+      "groups outside the batch's deviation"}},
+    {{NAMED("disco"), DISCO(NEGATIVES_SOFTMAX), SM},
+     {"2505.12366, DisCO bd2b078", "none", "none at b178a3c", "none",
+      "log-L score; no factor 2 in the penalty's gradient (not established)"}},
+    {{NAMED("disco_b"), DISCO(NEGATIVES_MEAN), SM},
+     {"2505.12366", "none", "none", "none", "wrong answers equally weighted; log-L score"}},
+    {{NAMED("disco_l_ratio"), DISCO(NEGATIVES_SOFTMAX), TOKEN, .disco_tau = 1, SM},
+     {"2505.12366", "none", "none", "none", "token-ratio score"}},
+};
+
+size_t policy_rows_count(void) {
+  return sizeof table / sizeof table[0];
+}
+
+const policy_row *policy_rows_at(size_t i) {
+  return &table[i].row;
+}
+
+const policy_row_info *policy_rows_info(size_t i) {
+  return &table[i].info;
+}
+
+const policy_row *policy_rows_find(const char *name) {
+  for (size_t i = 0; i < policy_rows_count(); i++)
+    if (strcmp(table[i].row.name, name) == 0) return &table[i].row;
+  return NULL;
+}

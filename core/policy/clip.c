@@ -1,0 +1,126 @@
+/* Clips and soft clips: the value f(x) an objective sees of a log-ratio x and its slope df/dx.
+ * Formulas: ALGORITHMS.md, by row. Each returns 1 where the clip acts (gradient cut or value
+ * limited). Comparisons are made on ratios, as the sources make them, except where a row clips
+ * logarithms. */
+#include "core/policy/internal.h"
+
+static double softplus(double x) {
+  return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+/* PPO's pessimistic minimum on the ratio, bounds in log form. */
+static int bounded(double x, double a, double lo, double hi, double dual, double *f, double *d) {
+  double limit = a > 0 ? hi : lo;
+  int acts = (a > 0 && x > hi) || (a < 0 && x < lo);
+  if (a < 0 && x > dual) {
+    limit = dual;
+    acts = 1;
+  }
+  *f = exp(acts ? limit : x);
+  *d = acts ? 0 : *f;
+  return acts;
+}
+
+static int clamped(double x, double lo, double hi, double *f, double *d) {
+  double u = exp(x);
+  int acts = u < lo || u > hi;
+  *f = policy_limit(u, lo, hi);
+  *d = acts ? 0 : u;
+  return acts;
+}
+
+/* SAPO: (4/tau) sigmoid(tau (u - 1)); slope 4 g (1 - g) u. */
+static int sigmoid_gate(const policy_row *row, double x, double a, double *f, double *d) {
+  double tau = a > 0 ? row->tau_positive : row->tau_negative, u = exp(x);
+  double e = exp(-fabs(tau * (u - 1)));
+  double g = u >= 1 ? 1 / (1 + e) : e / (1 + e);
+  *f = 4 / tau * g;
+  *d = policy_times(4 * e / ((1 + e) * (1 + e)), u);
+  return 0;
+}
+
+/* MHPO: exp(psi - sg zeta), psi = c tanh(x / c). */
+static int tanh_gate(const policy_row *row, double x, double *f, double *d) {
+  double h = tanh(x / row->tanh_scale), psi = row->tanh_scale * h;
+  double zeta = pow(softplus(psi) / row->hazard_width_up, row->hazard_power_up) +
+                pow(softplus(-psi) / row->hazard_width_down, row->hazard_power_down);
+  double c = cosh(x / row->tanh_scale);
+  *f = exp(psi - zeta);
+  *d = *f / (c * c);
+  return 0;
+}
+
+/* VESPO: exp(lambda + k ln W - lambda W), 1 at W = 1. */
+static int gamma_gate(const policy_row *row, double x, double a, double *f, double *d) {
+  double k = a >= 0 ? row->gamma_k_positive : row->gamma_k_negative;
+  double rate = a >= 0 ? row->gamma_rate_positive : row->gamma_rate_negative;
+  *f = exp(rate + policy_times(k, x) - policy_times(rate, exp(x)));
+  *d = 0;
+  return 0;
+}
+
+static double log_width_low(double eps) {
+  return eps < 1 ? log1p(-eps) : -INFINITY;
+}
+
+policy_bounds policy_bounds_of(const policy_row *row) {
+  policy_bounds b = {.mask_low = -INFINITY, .mask_high = INFINITY};
+  b.low = log_width_low(row->eps_low);
+  b.high = log1p(row->eps_high);
+  b.dual = log(row->dual_clip);
+  if (row->token_mask) {
+    b.mask_low = log_width_low(row->mask_low);
+    b.mask_high = log1p(row->mask_high);
+  }
+  return b;
+}
+
+int policy_masked(const policy_state *s, double x, double a) {
+  return (a > 0 && x > s->bounds.mask_high) || (a < 0 && x < s->bounds.mask_low);
+}
+
+int policy_gate(const policy_state *s, double x, double a, double position, double *f, double *d) {
+  const policy_row *row = s->row;
+  int acts = 0;
+  switch (row->clip) {
+  case CLIP_PPO:
+    acts = bounded(x, a, s->bounds.low, s->bounds.high, s->bounds.dual, f, d);
+    break;
+  case CLIP_PPO_POWER: {
+    double width = pow(position, row->clip_power);
+    acts =
+        bounded(x, a, -row->eps_low * width, row->eps_high * width, row->dual_clip * width, f, d);
+    break;
+  }
+  case CLIP_SECOND_MOMENT:
+    acts = bounded(x, a, -s->m2_bound, s->m2_bound, INFINITY, f, d);
+    break;
+  case CLIP_CAP:
+    acts = clamped(x, 0, row->cap, f, d);
+    break;
+  case CLIP_CLAMP:
+    acts = clamped(x, 1 - row->eps_low, 1 + row->eps_high, f, d);
+    break;
+  case CLIP_SIGNED_CLAMP:
+    acts = a >= 0 ? clamped(x, row->positive_low, row->positive_high, f, d)
+                  : clamped(x, row->negative_low, row->negative_high, f, d);
+    break;
+  case CLIP_SIGMOID:
+    acts = sigmoid_gate(row, x, a, f, d);
+    break;
+  case CLIP_TANH_HAZARD:
+    acts = tanh_gate(row, x, f, d);
+    break;
+  case CLIP_GAMMA:
+    acts = gamma_gate(row, x, a, f, d);
+    break;
+  default:
+    *f = *d = exp(x);
+    break;
+  }
+  if (policy_masked(s, x, a)) {
+    *f = *d = 0;
+    acts = 1;
+  }
+  return acts;
+}

@@ -1,0 +1,199 @@
+/* Diagnostics of one loss evaluation. Importance-weight statistics are sample statistics within a
+ * group (over responses, or over tokens for a row with token ratios), averaged over groups; all
+ * are formed in log space. */
+#include "core/policy/internal.h"
+
+void policy_log_moments(const double *x, size_t n, double *log_mean, double *log_variance) {
+  double top = -INFINITY, sum = 0, squares = 0;
+  for (size_t i = 0; i < n; i++) top = fmax(top, x[i]);
+  *log_mean = top;
+  *log_variance = n > 1 ? -INFINITY : NAN;
+  if (n == 0 || isinf(top)) return;
+  for (size_t i = 0; i < n; i++) sum += exp(x[i] - top);
+  double mean = sum / (double)n;
+  for (size_t i = 0; i < n; i++) {
+    double d = exp(x[i] - top) - mean;
+    squares += d * d;
+  }
+  *log_mean = top + log(mean);
+  if (n > 1) *log_variance = 2 * top + log(squares / (double)(n - 1));
+}
+
+/* Running log of a mean over groups; NaN entries (groups of one) are left out. */
+typedef struct log_average {
+  double top, sum, n;
+} log_average;
+
+static void average_add(log_average *a, double x) {
+  if (isnan(x)) return;
+  a->n += 1;
+  if (a->n == 1) a->top = -INFINITY;
+  if (x == -INFINITY) return;
+  if (x > a->top) {
+    a->sum = a->sum * exp(a->top - x) + 1;
+    a->top = x;
+  } else {
+    a->sum += exp(x - a->top);
+  }
+}
+
+static double average_of(const log_average *a) {
+  if (a->n == 0) return NAN;
+  return a->sum > 0 ? a->top + log(a->sum / a->n) : -INFINITY;
+}
+
+static void set_both(double *value, int plain, int logarithm, double log_value) {
+  value[plain] = exp(log_value);
+  value[logarithm] = log_value;
+}
+
+/* Values of a group's units in a row of x: its responses or its tokens. */
+static const double *units_of(const policy_state *s, size_t g, size_t *n) {
+  size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
+  if (!s->sequence_level) {
+    lo = s->in->token_start[lo];
+    hi = s->in->token_start[hi];
+  }
+  *n = hi - lo;
+  return (s->sequence_level ? s->seq_x : s->x) + lo;
+}
+
+/* The units' weights themselves, in arrays that are free by now. */
+static const double *weights_of(policy_state *s) {
+  const double *x = s->sequence_level ? s->seq_x : s->x;
+  double *w = s->sequence_level ? s->seq_g : s->log_ratio;
+  size_t n = s->sequence_level ? s->in->n_responses : s->in->n_tokens;
+  for (size_t k = 0; k < n; k++) w[k] = exp(x[k]);
+  return w;
+}
+
+/* Sample variance of A w over the units of a group, and mean of A times the response's weight. */
+static double products(const policy_state *s, size_t g, const double *w, double *mean_aw) {
+  const policy_input *in = s->in;
+  size_t lo = in->group_start[g], hi = in->group_start[g + 1], n = 0;
+  double sum = 0, mean = 0, squares = 0;
+  for (size_t i = lo; i < hi; i++) {
+    size_t from = s->sequence_level ? i : in->token_start[i];
+    size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
+    double total = 0;
+    for (size_t k = from; k < to; k++) total += policy_times(s->advantage[i], w[k]);
+    if (to > from) sum += total / (double)(to - from) / (double)(hi - lo);
+    mean += total;
+    n += to - from;
+  }
+  *mean_aw = isnan(sum) ? INFINITY : sum;
+  mean /= (double)n;
+  if (!isfinite(mean)) return INFINITY;
+  for (size_t i = lo; i < hi; i++) {
+    size_t from = s->sequence_level ? i : in->token_start[i];
+    size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
+    for (size_t k = from; k < to; k++) {
+      double d = policy_times(s->advantage[i], w[k]) - mean;
+      squares += d * d;
+    }
+  }
+  return n > 1 ? squares / (double)(n - 1) : NAN;
+}
+
+/* (sum w)^2 / (n sum w^2) = 1 / (1 + (n - 1) / n * variance / mean^2). */
+static double effective_size(double log_mean, double log_variance, size_t n) {
+  if (isinf(log_mean)) return NAN;
+  if (n <= 1) return 1;
+  return 1 / (1 + (double)(n - 1) / (double)n * exp(log_variance - 2 * log_mean));
+}
+
+static void own_weights(policy_state *s) {
+  double *value = s->out->metric, top = -INFINITY, ess = 0, aw = 0, groups = 0, spread = 0;
+  const double *w = weights_of(s);
+  log_average mean = {0}, variance = {0};
+  for (size_t g = 0; g < s->in->n_groups; g++) {
+    size_t n;
+    double log_mean, log_variance, mean_aw;
+    const double *x = units_of(s, g, &n);
+    policy_log_moments(x, n, &log_mean, &log_variance);
+    average_add(&mean, log_mean);
+    average_add(&variance, log_variance);
+    for (size_t k = 0; k < n; k++) top = fmax(top, x[k]);
+    double e = effective_size(log_mean, log_variance, n), v = products(s, g, w, &mean_aw);
+    if (!isnan(e)) ess += e, groups += 1;
+    if (!isnan(v)) aw += v, spread += 1;
+    if (s->out->mean_aw != NULL) s->out->mean_aw[g] = mean_aw;
+  }
+  set_both(value, METRIC_IW_MEAN, METRIC_LOG_IW_MEAN, average_of(&mean));
+  set_both(value, METRIC_IW_MAX, METRIC_LOG_IW_MAX, top);
+  set_both(value, METRIC_IW_VARIANCE, METRIC_LOG_IW_VARIANCE, average_of(&variance));
+  value[METRIC_ESS] = groups > 0 ? ess / groups : NAN;
+  value[METRIC_AW_VARIANCE] = spread > 0 ? aw / spread : NAN;
+}
+
+/* P/Q and P/E with true sequence probabilities, whatever the row. seq_x is overwritten. */
+static void common_weights(policy_state *s) {
+  const policy_input *in = s->in;
+  double *value = s->out->metric;
+  log_average pq = {0}, gepo = {0};
+  for (size_t i = 0; i < in->n_responses; i++) {
+    double p = 0, q = 0;
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
+      p += in->logp[t];
+      q += in->logq[t];
+    }
+    s->seq_p[i] = p;
+    s->seq_q[i] = q;
+    s->seq_x[i] = p - q;
+    s->seq_g[i] = 2 * q;
+  }
+  for (size_t g = 0; g < in->n_groups; g++) {
+    size_t lo = in->group_start[g], hi = in->group_start[g + 1];
+    double log_mean, log_variance;
+    policy_log_moments(s->seq_x + lo, hi - lo, &log_mean, &log_variance);
+    average_add(&pq, log_variance);
+    double e = policy_log_sum(s->seq_g, lo, 1, hi) - policy_log_sum(s->seq_q, lo, 1, hi);
+    policy_log_moments(s->seq_p + lo, hi - lo, &log_mean, &log_variance);
+    average_add(&gepo, log_variance - 2 * e);
+  }
+  set_both(value, METRIC_IW_VARIANCE_PQ, METRIC_LOG_IW_VARIANCE_PQ, average_of(&pq));
+  set_both(value, METRIC_IW_VARIANCE_GEPO, METRIC_LOG_IW_VARIANCE_GEPO, average_of(&gepo));
+}
+
+static void divergences(policy_state *s) {
+  const policy_input *in = s->in;
+  double k3 = 0, cppo = 0, ref = 0, gap = 0, gap_max = 0, n = (double)in->n_tokens;
+  double *value = s->out->metric;
+  for (size_t t = 0; t < in->n_tokens; t++) {
+    double l = in->logp[t] - in->logq[t];
+    k3 += expm1(l) - l;
+    cppo += expm1(-l) + l;
+    if (in->logref != NULL) {
+      double d = in->logp[t] - in->logref[t];
+      ref += expm1(-d) + d;
+    }
+    if (in->version_gap != NULL) {
+      gap += in->version_gap[t];
+      gap_max = fmax(gap_max, in->version_gap[t]);
+    }
+  }
+  value[METRIC_KL_K3] = k3 / n;
+  value[METRIC_KL_K3_SEQ] = k3 / (double)in->n_responses;
+  value[METRIC_CPPO_KL] = cppo / n;
+  if (in->logref != NULL) value[METRIC_KL_REF] = ref / n;
+  if (in->version_gap != NULL) {
+    value[METRIC_STALENESS] = gap / n;
+    value[METRIC_STALENESS_MAX] = gap_max;
+  }
+}
+
+void policy_diagnostics(policy_state *s) {
+  const policy_input *in = s->in;
+  double *value = s->out->metric, reward = 0;
+  metrics_clear(value);
+  if (in->n_tokens == 0 || in->n_responses == 0) return;
+  for (size_t i = 0; i < in->n_responses; i++) reward += in->reward[i];
+  value[METRIC_LOSS] = s->out->loss;
+  value[METRIC_REWARD_MEAN] = reward / (double)in->n_responses;
+  value[METRIC_RESPONSE_LENGTH] = (double)in->n_tokens / (double)in->n_responses;
+  value[METRIC_CLIP_FRACTION] = s->units > 0 ? s->clipped / s->units : 0;
+  if (s->row->objective == OBJECTIVE_DISCO) s->sequence_level = 0;
+  own_weights(s);
+  common_weights(s);
+  divergences(s);
+}

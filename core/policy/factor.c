@@ -1,0 +1,143 @@
+/* Truncation (TIS) and masking (MIS) factors, constant in theta, and the aggregation weights that
+ * depend on which tokens a mask keeps. ALGORITHMS.md, "TIS / MIS". */
+#include "core/policy/internal.h"
+
+static double correction(const policy_state *s, size_t t) {
+  const policy_input *in = s->in;
+  const double *now =
+      s->row->correction_of == CORRECTION_PROXIMAL && in->logprox != NULL ? in->logprox : in->logp;
+  return now[t] - in->logq[t];
+}
+
+static double truncated(const policy_row *row, double log_ratio) {
+  double l = policy_limit(log_ratio, -row->tis_log_clamp, row->tis_log_clamp);
+  return policy_limit(exp(l), row->tis_min, row->tis_max);
+}
+
+/* Writes log factors of response tokens [lo, hi) into s->x, which is free at this stage. */
+static void truncate_response(policy_state *s, size_t lo, size_t hi) {
+  const policy_row *row = s->row;
+  double sum = 0;
+  for (size_t t = lo; t < hi; t++) {
+    double l = correction(s, t);
+    if (row->tis_level == LEVEL_TOKEN) s->factor[t] = truncated(row, l);
+    sum += row->tis_level == LEVEL_TOKEN_GEOMETRIC ? log(truncated(row, l)) : l;
+  }
+  if (row->tis_level == LEVEL_TOKEN) return;
+  double share = row->tis_level == LEVEL_SEQUENCE ? sum : sum / (double)(hi - lo);
+  double b = row->tis_level == LEVEL_TOKEN_GEOMETRIC ? exp(share) : truncated(row, share);
+  for (size_t t = lo; t < hi; t++) s->factor[t] = b;
+}
+
+static int passes(const policy_row *row, double statistic) {
+  switch (row->mis_test) {
+  case MIS_RATIO:
+    return exp(statistic) >= row->mis_min && exp(statistic) <= row->mis_max;
+  case MIS_K1:
+    return -statistic >= log(row->mis_min) && -statistic <= log(row->mis_max);
+  default:
+    return statistic <= row->mis_max;
+  }
+}
+
+static double statistic_of(const policy_row *row, double l) {
+  if (row->mis_test == MIS_K2) return l * l / 2;
+  return row->mis_test == MIS_K3 ? expm1(l) - l : l;
+}
+
+static void mask_response(policy_state *s, size_t lo, size_t hi) {
+  const policy_row *row = s->row;
+  double sum = 0;
+  for (size_t t = lo; t < hi; t++) {
+    double v = statistic_of(row, correction(s, t));
+    if (row->mis_level == LEVEL_TOKEN) s->keep[t] = passes(row, v);
+    sum += v;
+  }
+  if (row->mis_level == LEVEL_TOKEN) return;
+  if (row->mis_level == LEVEL_SEQUENCE_MEAN) sum /= (double)(hi - lo);
+  int kept = passes(row, sum);
+  for (size_t t = lo; t < hi; t++) s->keep[t] = kept;
+}
+
+void policy_factors(policy_state *s) {
+  const policy_input *in = s->in;
+  double sum = 0;
+  for (size_t i = 0; i < in->n_responses; i++) {
+    size_t lo = in->token_start[i], hi = in->token_start[i + 1];
+    if (s->factor != NULL && hi > lo) truncate_response(s, lo, hi);
+    if (s->keep != NULL && hi > lo) mask_response(s, lo, hi);
+  }
+  if (s->factor == NULL || !s->row->tis_normalise) return;
+  for (size_t t = 0; t < in->n_tokens; t++) sum += s->factor[t];
+  double mean = sum / (double)in->n_tokens;
+  for (size_t t = 0; mean > 0 && t < in->n_tokens; t++) s->factor[t] /= mean;
+}
+
+/* --- aggregation --------------------------------------------------------------------------------
+ */
+
+static double kept_tokens(const policy_state *s, size_t i) {
+  size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
+  if (s->keep == NULL || s->row->mask_denominator == MASK_ALL) return (double)(hi - lo);
+  double n = 0;
+  for (size_t t = lo; t < hi; t++) n += s->keep[t];
+  return n;
+}
+
+typedef struct totals {
+  double tokens, powers, longest, groups;
+} totals;
+
+static totals totals_of(policy_state *s) {
+  const policy_input *in = s->in;
+  totals sum = {0};
+  for (size_t g = 0; g < in->n_groups; g++) {
+    sum.groups += s->active[g];
+    for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++) {
+      double kept = kept_tokens(s, i);
+      s->kept[i] = kept;
+      sum.longest = fmax(sum.longest, (double)(in->token_start[i + 1] - in->token_start[i]));
+      if (s->active[g] == 0 || kept == 0) continue;
+      sum.tokens += kept;
+      if (s->row->aggregate == AGGREGATE_LENGTH_POWER)
+        sum.powers += pow(kept, -s->row->length_power);
+    }
+  }
+  return sum;
+}
+
+void policy_aggregation(policy_state *s) {
+  const policy_input *in = s->in;
+  const policy_row *row = s->row;
+  totals sum = totals_of(s);
+  double horizon = in->max_length > 0 ? (double)in->max_length : sum.longest;
+  for (size_t g = 0; g < in->n_groups; g++) {
+    size_t lo = in->group_start[g], hi = in->group_start[g + 1];
+    double tokens = 0, responses = sum.groups * (double)(hi - lo);
+    for (size_t i = lo; i < hi; i++) tokens += s->kept[i];
+    for (size_t i = lo; i < hi; i++) {
+      double z = 0;
+      if (s->active[g] > 0 && s->kept[i] > 0) switch (row->aggregate) {
+        case AGGREGATE_SEQUENCE_SUM:
+          z = 1 / responses;
+          break;
+        case AGGREGATE_SEQUENCE_MEAN:
+          z = 1 / (responses * s->kept[i]);
+          break;
+        case AGGREGATE_TOKEN_MEAN:
+          z = 1 / sum.tokens;
+          break;
+        case AGGREGATE_GROUP_TOKEN_MEAN:
+          z = 1 / (sum.groups * tokens);
+          break;
+        case AGGREGATE_FIXED_LENGTH:
+          z = 1 / (responses * horizon);
+          break;
+        default:
+          z = pow(s->kept[i], -row->length_power) / (sum.longest * sum.powers);
+          break;
+        }
+      s->z[i] = z;
+    }
+  }
+}

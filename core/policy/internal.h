@@ -1,0 +1,79 @@
+/* What the parts of policy_evaluate() share. Only core/policy_*.c includes this.
+ *
+ * Objective: sum over tokens of omega_t A f(x), loss its negative plus KL terms; omega_t is the
+ * aggregation weight z of the response times the truncation and masking factors. */
+#ifndef GEPOLAB_CORE_POLICY_INTERNAL_H
+#define GEPOLAB_CORE_POLICY_INTERNAL_H
+
+#include "core/policy/policy.h"
+
+#include <math.h>
+
+typedef struct policy_rank {
+  double value;
+  size_t token;
+} policy_rank;
+
+/* Logarithms of the row's constant bounds, taken once per evaluation. */
+typedef struct policy_bounds {
+  double low, high, dual;     /* clip: ppo */
+  double mask_low, mask_high; /* token_mask; infinite where it is off */
+} policy_bounds;
+
+typedef struct policy_state {
+  const policy_row *row;
+  const policy_input *in;
+  policy_output *out;
+  const double *logold;                             /* [n_tokens] denominator of the ratio */
+  double *log_ratio, *x, *coefficient;              /* [n_tokens] */
+  double *factor, *keep, *m2_keep;                  /* [n_tokens]; NULL: all 1 */
+  double *advantage, *z, *kept, *seq_x, *seq_share; /* [n_responses] */
+  double *seq_p, *seq_q, *seq_g, *seq_jacobian;     /* [n_responses] */
+  double *seq_open;                                 /* [n_responses] 0 beyond log_floor, log_cap */
+  double *baseline, *scale, *active;                /* [n_groups] */
+  policy_rank *rank;                                /* [n_tokens], clip: second_moment only */
+  policy_bounds bounds;
+  double m2_bound;    /* log bound of second_moment: threshold */
+  int sequence_level; /* x is one number per response */
+  double objective, objective_inf, inf_size, clipped, units;
+} policy_state;
+
+/* a * b where a factor of 0 wins over infinity. */
+static inline double policy_times(double a, double b) {
+  return a == 0 || b == 0 ? 0 : a * b;
+}
+
+static inline double policy_limit(double x, double lo, double hi) {
+  return x < lo ? lo : (x > hi ? hi : x);
+}
+
+/* Whether the gradient of token t reaches its log-ratio: not beyond token_log_clamp. A group
+ * expectation is made of P and Q, which the clamp leaves alone. */
+static inline int policy_token_open(const policy_state *s, size_t t) {
+  double clamp = s->row->token_log_clamp;
+  return isinf(clamp) || s->row->ratio == RATIO_GROUP_EXPECTATION ||
+         fabs(s->in->logp[t] - s->logold[t]) <= clamp;
+}
+
+/* log sum exp of value[first], value[first + step] ... below n; -inf for none. */
+double policy_log_sum(const double *value, size_t first, size_t step, size_t n);
+/* Mean and log of the sample variance of exp(x): all in log space. */
+void policy_log_moments(const double *x, size_t n, double *log_mean, double *log_variance);
+
+gl_status policy_advantages(policy_state *s, gl_error *err);
+void policy_factors(policy_state *s);
+void policy_aggregation(policy_state *s);
+gl_status policy_ratios(policy_state *s, gl_error *err);
+void policy_second_moment(policy_state *s);
+policy_bounds policy_bounds_of(const policy_row *row);
+/* Whether token_mask zeroes log-ratio x. */
+int policy_masked(const policy_state *s, double x, double advantage);
+/* Value f(x) and slope df/dx of the row's clip; position counts tokens from 1. */
+int policy_gate(const policy_state *s, double x, double advantage, double position, double *value,
+                double *slope);
+void policy_objective_terms(policy_state *s);
+gl_status policy_disco(policy_state *s, gl_error *err);
+double policy_kl_terms(policy_state *s);
+void policy_diagnostics(policy_state *s);
+
+#endif

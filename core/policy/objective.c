@@ -1,0 +1,213 @@
+/* From ratios to loss and coefficients: the policy term of every row but DisCO's, and M2PO's
+ * choice of tokens. */
+#include "core/policy/internal.h"
+
+#include <stdlib.h>
+
+/* Terms that overflow are kept apart: the loss is then the infinity of the largest of them, so
+ * that opposite infinities never give a NaN. log_size orders them. */
+static void add(policy_state *s, double term, double log_size) {
+  if (isfinite(term)) {
+    s->objective += term;
+  } else if (log_size > s->inf_size || s->objective_inf == 0) {
+    s->inf_size = log_size;
+    s->objective_inf = term;
+  }
+}
+
+static double omega(const policy_state *s, size_t i, size_t t) {
+  double w = s->z[i];
+  if (s->keep != NULL) w *= s->keep[t];
+  if (s->m2_keep != NULL) w *= s->m2_keep[t];
+  return s->factor == NULL ? w : policy_times(w, s->factor[t]);
+}
+
+/* Whether the gradient passes token t's clamp and, for GMPO, its clip. */
+static int passes_gradient(const policy_state *s, size_t t, double a) {
+  const policy_row *row = s->row;
+  if (!policy_token_open(s, t)) return 0;
+  if (row->clip != CLIP_TOKEN_LOG) return 1;
+  return a >= 0 ? s->log_ratio[t] <= row->eps_high : s->log_ratio[t] >= -row->eps_low;
+}
+
+static void token_terms(policy_state *s, size_t i) {
+  const policy_row *row = s->row;
+  size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
+  double a = s->advantage[i];
+  for (size_t t = lo; t < hi; t++) {
+    double f, d, w = omega(s, i, t);
+    int acts = policy_gate(s, s->x[t], a, (double)(t - lo + 1), &f, &d);
+    s->clipped += acts || (s->m2_keep != NULL && s->m2_keep[t] == 0);
+    s->coefficient[t] = 0;
+    if (a == 0 || w == 0) continue;
+    if (!row->ratio_gradient) {
+      s->coefficient[t] = policy_times(w * a, f);
+      add(s, policy_times(s->coefficient[t], s->in->logp[t]), s->x[t]);
+      continue;
+    }
+    add(s, policy_times(w * a, f), s->x[t]);
+    int limited =
+        row->ratio == RATIO_PREFIX && (s->x[t] >= row->log_cap || s->x[t] <= row->log_floor);
+    if (!limited && policy_token_open(s, t)) s->coefficient[t] = policy_times(w * a, d);
+  }
+  s->units += (double)(hi - lo);
+}
+
+/* GMPO: the clip acts on each token's logarithm inside the geometric mean. */
+static int token_log_gate(const policy_state *s, size_t i, double *f, double *d) {
+  const policy_row *row = s->row;
+  size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
+  double sum = 0, a = s->advantage[i];
+  int acts = 0;
+  for (size_t t = lo; t < hi; t++) {
+    double l = s->log_ratio[t], kept = a >= 0 ? fmin(l, row->eps_high) : fmax(l, -row->eps_low);
+    acts = acts || kept != l;
+    sum += kept;
+  }
+  double mean = sum / (double)(hi - lo), x = policy_limit(mean, row->log_floor, row->log_cap);
+  int masked = policy_masked(s, s->seq_x[i], a);
+  *f = masked ? 0 : exp(x);
+  *d = x == mean ? *f : 0;
+  return acts || masked;
+}
+
+/* Aggregation weight of the whole response; with sequence_sum a response counts once. */
+static double response_weight(const policy_state *s, size_t i) {
+  double sum = 0;
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) sum += omega(s, i, t);
+  return s->row->aggregate == AGGREGATE_SEQUENCE_SUM && s->kept[i] > 0 ? sum / s->kept[i] : sum;
+}
+
+/* Sets seq_g[i] = d objective / d x_i, or writes the coefficients at once where x's gradient is not
+ * shared with other tokens (constant ratios, GSPO-token). */
+static void sequence_terms(policy_state *s, size_t i) {
+  const policy_row *row = s->row;
+  size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
+  double a = s->advantage[i], x = s->seq_x[i], f, d;
+  s->seq_g[i] = 0;
+  s->units += 1;
+  if (hi == lo) return;
+  if (row->clip == CLIP_TOKEN_LOG) {
+    s->clipped += token_log_gate(s, i, &f, &d);
+  } else {
+    s->clipped += policy_gate(s, x, a, 1, &f, &d);
+    if (s->seq_open[i] == 0) d = 0;
+  }
+  if (!row->ratio_gradient) {
+    for (size_t t = lo; t < hi; t++) {
+      s->coefficient[t] = policy_times(omega(s, i, t) * a, f);
+      add(s, policy_times(s->coefficient[t], s->in->logp[t]), x);
+    }
+  } else if (row->ratio == RATIO_SEQUENCE_TOKEN) {
+    for (size_t t = lo; t < hi; t++) {
+      double w = omega(s, i, t) * a;
+      s->coefficient[t] = policy_token_open(s, t) ? policy_times(w, d) : 0;
+      add(s, policy_times(w, f), x);
+    }
+  } else {
+    double w = response_weight(s, i) * a;
+    s->seq_g[i] = policy_times(w, d);
+    add(s, policy_times(w, f), x);
+  }
+}
+
+static double through_denominator(const policy_state *s, size_t i, double group_sum) {
+  double g = s->seq_g[i], taken = policy_times(s->seq_share[i], group_sum);
+  return isfinite(g) || isfinite(taken) ? g - taken : policy_times(1 - s->seq_share[i], g);
+}
+
+static double scope_sum(const policy_state *s, size_t first, size_t step, size_t end) {
+  double sum = 0, top = 0;
+  for (size_t i = first; i < end; i += step) {
+    if (isfinite(s->seq_g[i]))
+      sum += s->seq_g[i];
+    else
+      top = s->seq_g[i];
+  }
+  return top != 0 ? top : sum;
+}
+
+static void spread_scope(policy_state *s, size_t first, size_t step, size_t end) {
+  const policy_input *in = s->in;
+  int shared = s->row->denominator_gradient;
+  double sum = shared ? scope_sum(s, first, step, end) : 0;
+  for (size_t i = first; i < end; i += step) {
+    double g = shared ? through_denominator(s, i, sum) : s->seq_g[i];
+    double c = policy_times(g, s->seq_jacobian[i]);
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
+      s->coefficient[t] = passes_gradient(s, t, s->advantage[i]) ? c : 0;
+  }
+}
+
+static void spread(policy_state *s) {
+  const policy_input *in = s->in;
+  if (s->row->group_scope == SCOPE_MICROBATCH && s->row->denominator_gradient) {
+    size_t parts = (in->n_responses + s->row->microbatch - 1) / s->row->microbatch;
+    for (size_t k = 0; k < parts; k++) spread_scope(s, k, parts, in->n_responses);
+    return;
+  }
+  for (size_t g = 0; g < in->n_groups; g++)
+    spread_scope(s, in->group_start[g], 1, in->group_start[g + 1]);
+}
+
+void policy_objective_terms(policy_state *s) {
+  for (size_t i = 0; i < s->in->n_responses; i++) {
+    if (s->sequence_level)
+      sequence_terms(s, i);
+    else
+      token_terms(s, i);
+  }
+  if (s->sequence_level && s->row->ratio_gradient && s->row->ratio != RATIO_SEQUENCE_TOKEN)
+    spread(s);
+  if (s->objective_inf != 0) s->objective = s->objective_inf;
+}
+
+/* --- M2PO ---------------------------------------------------------------------------------------
+ */
+
+static int by_value(const void *left, const void *right) {
+  const policy_rank *a = left, *b = right;
+  if (a->value != b->value) return a->value < b->value ? -1 : 1;
+  return a->token < b->token ? -1 : a->token > b->token;
+}
+
+static int in_set(const policy_row *row, double x, double a) {
+  if (row->m2_set == M2_ALL) return 1;
+  if (row->m2_set == M2_IMPROVING) return (a > 0 && x > 0) || (a < 0 && x < 0);
+  return (a > 0 && exp(x) > 1 + row->eps_high) || (a < 0 && exp(x) < 1 - row->eps_low);
+}
+
+static size_t collect(policy_state *s) {
+  const policy_input *in = s->in;
+  size_t n = 0;
+  for (size_t i = 0; i < in->n_responses; i++)
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
+      s->m2_keep[t] = 1;
+      if (!in_set(s->row, s->x[t], s->advantage[i])) continue;
+      s->rank[n].value = s->x[t] * s->x[t];
+      s->rank[n++].token = t;
+    }
+  qsort(s->rank, n, sizeof *s->rank, by_value);
+  return n;
+}
+
+/* Which tokens stay, or the bound sqrt(d_k) (2510.01161; official code for the threshold form). */
+void policy_second_moment(policy_state *s) {
+  size_t n = collect(s), k = 0;
+  double sum = 0, tau = s->row->m2_tau;
+  s->m2_bound = INFINITY;
+  if (s->row->m2_form == M2_REMOVE) {
+    for (; k < n && (sum + s->rank[k].value) / (double)(k + 1) <= tau; k++) sum += s->rank[k].value;
+    for (; k < n; k++) s->m2_keep[s->rank[k].token] = 0;
+    return;
+  }
+  for (size_t j = 0; j < n; j++) sum += s->rank[j].value;
+  if (n == 0 || sum / (double)n <= tau) return;
+  s->m2_bound = 0;
+  sum = 0;
+  for (; k < n; k++) {
+    sum += s->rank[k].value;
+    if (!(sum + (double)(n - k - 1) * s->rank[k].value < tau * (double)n)) break;
+    s->m2_bound = fabs(s->x[s->rank[k].token]);
+  }
+}

@@ -1,0 +1,36 @@
+/* Addresses of random draws (core/random/rng.h has the draws): for headers that only pass them on.
+ */
+#ifndef GEPOLAB_CORE_RANDOM_RNG_STREAM_H
+#define GEPOLAB_CORE_RANDOM_RNG_STREAM_H
+
+#include <stdint.h>
+
+/* What a stream is for. Values are part of the reproducibility contract: never renumber. */
+typedef enum rng_purpose {
+  RNG_TEST = 0,
+  RNG_INIT = 1,        /* parameter initialisation; entity = tensor */
+  RNG_WORLD = 2,       /* random worlds: rewards, features, transitions; entity = what */
+  RNG_PROMPT = 3,      /* which prompts a batch holds; entity = batch */
+  RNG_ROLLOUT = 4,     /* tokens of responses; entity = batch; index = rng_token_index() */
+  RNG_SHUFFLE = 5,     /* order of minibatches and micro-batches; entity = update */
+  RNG_DELAY = 6,       /* network delays; entity = link */
+  RNG_GENERATION = 7,  /* generation times and jitter; entity = sampler */
+  RNG_LENGTH = 8,      /* response lengths drawn from a law; entity = batch */
+  RNG_LOSS = 9,        /* packet loss; entity = link */
+  RNG_FAILURE = 10,    /* crashes and returns; entity = sampler */
+  RNG_STEP = 11,       /* learner step time jitter; entity = learner */
+  RNG_BOOTSTRAP = 12,  /* resampling in analysis; entity = statistic */
+  RNG_MONTECARLO = 13, /* exact laboratory's Monte Carlo; entity = case */
+  RNG_SEARCH = 14,     /* random starts of searches; entity = start */
+  RNG_EVAL = 15,       /* evaluation that samples; entity = evaluation */
+  RNG_DATA = 16,       /* synthetic data sets; entity = item */
+  RNG_ROUNDING = 17    /* stochastic rounding of parameters; entity = optimiser's step */
+} rng_purpose;
+
+typedef struct rng_stream {
+  uint64_t seed;
+  uint64_t entity;
+  uint32_t purpose;
+} rng_stream;
+
+#endif

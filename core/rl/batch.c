@@ -1,0 +1,189 @@
+#include "core/rl/batch.h"
+
+#include "core/base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- shape -------------------------------------------------------------------------------------
+ */
+
+/* Allocates every array for the counts in *b; on failure *b is empty. */
+static gl_status allocate(batch *b, gl_error *err) {
+  /* n + 1 below must not wrap; calloc itself checks the product */
+  if (b->n_groups > SIZE_MAX / 2 || b->n_responses > SIZE_MAX / 2 || b->n_tokens > SIZE_MAX / 2) {
+    *b = (batch){0};
+    return gl_fail_memory(err, "a batch");
+  }
+  size_t groups = b->n_groups, responses = b->n_responses, tokens = b->n_tokens;
+  b->group_start = calloc(groups + 1, sizeof *b->group_start);
+  b->token_start = calloc(responses + 1, sizeof *b->token_start);
+  b->prompt = calloc(groups + 1, sizeof *b->prompt);
+  b->reward = calloc(responses + 1, sizeof *b->reward);
+  b->token = calloc(tokens + 1, sizeof *b->token);
+  b->version = calloc(tokens + 1, sizeof *b->version);
+  b->logq = calloc(tokens + 1, sizeof *b->logq);
+  b->logq_trunc = calloc(tokens + 1, sizeof *b->logq_trunc);
+  b->aux = b->n_aux == 0 ? NULL : calloc(b->n_aux, sizeof *b->aux);
+  if (b->group_start != NULL && b->token_start != NULL && b->prompt != NULL && b->reward != NULL &&
+      b->token != NULL && b->version != NULL && b->logq != NULL && b->logq_trunc != NULL &&
+      (b->n_aux == 0 || b->aux != NULL))
+    return GL_OK;
+  batch_fini(b);
+  return gl_fail_memory(err, "a batch");
+}
+
+gl_status batch_init(batch *b, uint64_t id, size_t n_groups, size_t group_size,
+                     const size_t *lengths, gl_error *err) {
+  *b = (batch){.id = id, .n_groups = n_groups};
+  int fits = group_size == 0 || n_groups <= SIZE_MAX / group_size;
+  b->n_responses = fits ? n_groups * group_size : 0;
+  for (size_t i = 0; i < b->n_responses && fits; ++i) {
+    fits = lengths[i] <= SIZE_MAX - b->n_tokens;
+    b->n_tokens += lengths[i];
+  }
+  if (!fits) {
+    *b = (batch){0};
+    return gl_fail_memory(err, "a batch");
+  }
+  gl_status status = allocate(b, err);
+  if (status != GL_OK) return status;
+  for (size_t g = 0; g < n_groups; ++g) b->group_start[g + 1] = (g + 1) * group_size;
+  for (size_t i = 0; i < b->n_responses; ++i)
+    b->token_start[i + 1] = b->token_start[i] + lengths[i];
+  return GL_OK;
+}
+
+gl_status batch_reserve_aux(batch *b, size_t n_aux, gl_error *err) {
+  double *aux = n_aux == 0 ? NULL : calloc(n_aux, sizeof *aux);
+  if (n_aux != 0 && aux == NULL) return gl_fail_memory(err, "a batch's annex");
+  free(b->aux);
+  b->aux = aux;
+  b->n_aux = n_aux;
+  return GL_OK;
+}
+
+void batch_fini(batch *b) {
+  free(b->group_start);
+  free(b->token_start);
+  free(b->prompt);
+  free(b->reward);
+  free(b->token);
+  free(b->version);
+  free(b->logq);
+  free(b->logq_trunc);
+  free(b->aux);
+  *b = (batch){0};
+}
+
+static int is_monotone(const size_t *start, size_t n, size_t end) {
+  if (start[0] != 0 || start[n] != end) return 0;
+  for (size_t i = 0; i < n; ++i)
+    if (start[i] > start[i + 1]) return 0;
+  return 1;
+}
+
+int batch_is_consistent(const batch *b) {
+  return b->group_start != NULL && b->token_start != NULL &&
+         is_monotone(b->group_start, b->n_groups, b->n_responses) &&
+         is_monotone(b->token_start, b->n_responses, b->n_tokens);
+}
+
+/* --- binary form -------------------------------------------------------------------------------
+ */
+
+/* magic, id, four counts, the arrays in the order of the struct, FNV-1a of all bytes before it. */
+static const char magic[8] = {'G', 'L', 'B', 'A', 'T', 'C', 'H', '1'};
+
+typedef struct channel {
+  FILE *file;
+  uint64_t hash;
+  int ok;
+} channel;
+
+static void put(channel *c, const void *data, size_t size, size_t n) {
+  c->ok = c->ok && fwrite(data, size, n, c->file) == n;
+  c->hash = hash_64(c->hash, data, size * n);
+}
+
+/* Reads n items into fresh memory, in pieces, so that a false count in a damaged file meets the end
+ * of the file long before it exhausts memory. The array has one item to spare, as allocate()'s. */
+static void *get_array(channel *c, size_t size, size_t n) {
+  enum { PIECE = 1 << 16 };
+  char *data = NULL;
+  size_t have = 0, room = 0;
+  while (c->ok && (have < n || data == NULL)) {
+    size_t want = n - have < PIECE ? n - have : PIECE;
+    if (have + want + 1 > room) {
+      room = have + want + 1 > 2 * room ? have + want + 1 : 2 * room;
+      char *bigger = room > SIZE_MAX / size ? NULL : realloc(data, room * size);
+      c->ok = bigger != NULL;
+      if (!c->ok) break;
+      data = bigger;
+    }
+    c->ok = fread(data + have * size, size, want, c->file) == want;
+    have += want;
+  }
+  if (!c->ok) {
+    free(data);
+    return NULL;
+  }
+  c->hash = hash_64(c->hash, data, size * n);
+  return data;
+}
+
+gl_status batch_write(const batch *b, FILE *to, gl_error *err) {
+  channel c = {to, HASH_64_START, 1};
+  const uint64_t head[5] = {b->id, b->n_groups, b->n_responses, b->n_tokens, b->n_aux};
+  put(&c, magic, 1, sizeof magic);
+  put(&c, head, sizeof *head, 5);
+  put(&c, b->group_start, sizeof *b->group_start, b->n_groups + 1);
+  put(&c, b->token_start, sizeof *b->token_start, b->n_responses + 1);
+  put(&c, b->prompt, sizeof *b->prompt, b->n_groups);
+  put(&c, b->reward, sizeof *b->reward, b->n_responses);
+  put(&c, b->token, sizeof *b->token, b->n_tokens);
+  put(&c, b->version, sizeof *b->version, b->n_tokens);
+  put(&c, b->logq, sizeof *b->logq, b->n_tokens);
+  put(&c, b->logq_trunc, sizeof *b->logq_trunc, b->n_tokens);
+  if (b->n_aux != 0) put(&c, b->aux, sizeof *b->aux, b->n_aux);
+  uint64_t hash = c.hash;
+  put(&c, &hash, sizeof hash, 1);
+  return c.ok ? GL_OK : gl_fail(err, GL_EIO, "writing a batch failed: %s", strerror(errno));
+}
+
+static void get_arrays(channel *c, batch *b) {
+  b->group_start = get_array(c, sizeof *b->group_start, b->n_groups + 1);
+  b->token_start = get_array(c, sizeof *b->token_start, b->n_responses + 1);
+  b->prompt = get_array(c, sizeof *b->prompt, b->n_groups);
+  b->reward = get_array(c, sizeof *b->reward, b->n_responses);
+  b->token = get_array(c, sizeof *b->token, b->n_tokens);
+  b->version = get_array(c, sizeof *b->version, b->n_tokens);
+  b->logq = get_array(c, sizeof *b->logq, b->n_tokens);
+  b->logq_trunc = get_array(c, sizeof *b->logq_trunc, b->n_tokens);
+  if (b->n_aux != 0) b->aux = get_array(c, sizeof *b->aux, b->n_aux);
+}
+
+gl_status batch_read(batch *b, FILE *from, gl_error *err) {
+  *b = (batch){0};
+  channel c = {from, HASH_64_START, 1};
+  char start[sizeof magic];
+  uint64_t head[5];
+  c.ok = fread(start, 1, sizeof start, from) == sizeof start &&
+         memcmp(start, magic, sizeof magic) == 0 && fread(head, sizeof *head, 5, from) == 5;
+  if (!c.ok) return gl_fail(err, GL_EINPUT, "not a batch: its first bytes are wrong or missing");
+  c.hash = hash_64(c.hash, start, sizeof start);
+  c.hash = hash_64(c.hash, head, sizeof head);
+  for (int i = 1; i < 5; ++i) c.ok = c.ok && head[i] < SIZE_MAX / 16;
+  b->id = head[0];
+  b->n_groups = (size_t)head[1];
+  b->n_responses = (size_t)head[2];
+  b->n_tokens = (size_t)head[3];
+  b->n_aux = (size_t)head[4];
+  get_arrays(&c, b);
+  uint64_t hash = 0;
+  c.ok = c.ok && fread(&hash, sizeof hash, 1, from) == 1 && hash == c.hash;
+  if (c.ok && batch_is_consistent(b)) return GL_OK;
+  batch_fini(b);
+  return gl_fail(err, GL_EINPUT, "a batch is truncated or damaged; go back to the file before it");
+}

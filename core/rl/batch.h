@@ -1,0 +1,50 @@
+/* A batch of groups of responses: what a sampler sends and a learner trains on.
+ *
+ * Ragged arrays, outermost first: group g owns responses [group_start[g], group_start[g+1]);
+ * response i owns tokens [token_start[i], token_start[i+1]). Everything a later update needs
+ * travels in the batch, so no learner ever looks up old parameters. Versions and sampler
+ * log-probabilities are stored per token because weights may change while a response is being
+ * generated.
+ */
+#ifndef GEPOLAB_CORE_RL_BATCH_H
+#define GEPOLAB_CORE_RL_BATCH_H
+
+#include "core/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct batch {
+  uint64_t id; /* address of its draws: entity of RNG_PROMPT and RNG_ROLLOUT */
+  size_t n_groups, n_responses, n_tokens;
+  size_t *group_start; /* [n_groups + 1] */
+  size_t *token_start; /* [n_responses + 1] */
+  int64_t *prompt;     /* [n_groups] the world's number of the prompt */
+  double *reward;      /* [n_responses] */
+  int32_t *token;      /* [n_tokens] */
+  int64_t *version;    /* [n_tokens] learner version that drew the token */
+  double *logq;        /* [n_tokens] sampler's log-probability, temperature-scaled, untruncated */
+  double *logq_trunc;  /* [n_tokens] under the truncated (top-k/top-p) law drawn from */
+  double *aux;         /* [n_aux] whatever its learner wants back at update time (a toy world keeps
+                          the exact sampler distribution here); NULL when n_aux is 0 */
+  size_t n_aux;
+} batch;
+
+/* Makes an empty batch able to hold the given shape: lengths[i] tokens for response i, equal groups
+ * of group_size. All values zero, starts filled in. Sizes are checked for overflow. */
+gl_status batch_init(batch *b, uint64_t id, size_t n_groups, size_t group_size,
+                     const size_t *lengths, gl_error *err);
+/* Ensures n_aux doubles of aux (contents zeroed). */
+gl_status batch_reserve_aux(batch *b, size_t n_aux, gl_error *err);
+void batch_fini(batch *b);
+
+/* Binary form for checkpoints and pipes, native byte order, with a checksum; read refuses
+ * anything truncated or inconsistent (GL_EINPUT) and leaves *b empty then. */
+gl_status batch_write(const batch *b, FILE *to, gl_error *err);
+gl_status batch_read(batch *b, FILE *from, gl_error *err);
+
+/* Whether the starts are monotone and the counts agree; a cheap contract check at boundaries. */
+int batch_is_consistent(const batch *b);
+
+#endif

@@ -1,0 +1,119 @@
+/* The learner as a small table of functions. toy/ and llm/ implement it; the training loop in
+ * experiments/ brings a learner and a schedule together and knows no more than this page.
+ */
+#ifndef GEPOLAB_CORE_RL_LEARNER_H
+#define GEPOLAB_CORE_RL_LEARNER_H
+
+#include "core/base/error.h"
+#include "core/base/metrics.h"
+#include "core/config/config.h"
+#include "core/policy/algorithm.h"
+#include "core/rl/batch.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* A request to draw tokens with the parameters of a version: the one the learner is at, or one that
+ * it holds. A batch whose weights change in flight is drawn in several requests on the same batch:
+ * the first has from = 0 and makes the batch; each draws, for every response, the token positions
+ * in [from, to) as fractions of the longest response allowed. An ordinary batch has one: [0, 1). */
+typedef struct draw_request {
+  uint64_t batch_id; /* address: the same id under the same parameters draws the same tokens */
+  int64_t version;
+  size_t n_groups, group_size;
+  double from, to;
+} draw_request;
+
+/* What is wrong with a request, or with the batch that it goes on with: GL_EINTERNAL, or GL_EINPUT
+ * for one too large. A batch under way has room for `longest` tokens in every response. */
+gl_status draw_request_check(const draw_request *r, const batch *b, size_t longest, gl_error *err);
+/* Token positions before a fraction of the longest response. */
+size_t draw_boundary(double fraction, size_t longest);
+
+/* order[0..n) = the groups 0 .. n - 1 of a step's batches, shuffled (Fisher and Yates) at the
+ * address of the learner's version and the epoch. */
+void learner_shuffle(size_t *order, size_t n, uint64_t seed, int64_t version, size_t epoch);
+
+typedef struct learner_ops {
+  const char *kind;
+  /* Draws (a part of) a batch; *b is zeroed before the first request. Rewards are set by the
+   * request with to == 1. A version neither current nor held is GL_EINTERNAL. */
+  gl_status (*draw)(void *self, const draw_request *request, batch *b, gl_error *err);
+  /* One learner step on n batches together: minibatches x epochs optimiser updates. Fills the
+   * metrics it can know; the loop adds version and staleness. Increments the version by one. A
+   * parameter that becomes non-finite is a result, not an error: metrics carry it. */
+  gl_status (*update)(void *self, batch *const *batches, size_t n, double metrics[METRIC_COUNT],
+                      gl_error *err);
+  /* Evaluation score in [0,1] where the world defines one, without touching any training draw. */
+  gl_status (*evaluate)(void *self, double *eval_score, gl_error *err);
+  /* Parameters, optimiser, version and the versions held: a learner made from the same setup that
+   * loads them goes on as the saved one would, bit for bit. save leaves the learner as it is; both
+   * start where the stream stands and end where the state does, for other things stand around it,
+   * and never seek. load refuses what does not fit or is damaged (GL_EINPUT) and leaves the learner
+   * as it was then. */
+  gl_status (*save)(void *self, FILE *to, gl_error *err);
+  gl_status (*load)(void *self, FILE *from, gl_error *err);
+  /* Optional, both or neither; a learner that has neither cannot be coupled to the clock
+   * (cluster.coupled), where a sampler goes on drawing from an older version while the learner
+   * trains. hold keeps the parameters as they are now, under the learner's version, for draw() and
+   * save() until they are released; it is called before the update that leaves the version, at most
+   * once for each. Drawing from a held version gives the tokens it would have given while it was
+   * current. Optimiser state is not kept. release forgets a held version, at any time and in any
+   * order; one that is not held is left alone. */
+  gl_status (*hold)(void *self, gl_error *err);
+  void (*release)(void *self, int64_t version);
+  void (*free)(void *self);
+} learner_ops;
+
+typedef struct learner {
+  const learner_ops *ops;
+  void *self;
+} learner;
+
+/* What a learner may do for long before its first update (a transformer's warm-up): how it is
+ * watched and stopped, and where it is kept. */
+typedef struct learner_preparation {
+  /* Called after each of its steps; other than 0: it is kept as it is and construction is
+   * GL_EINTERRUPTED. NULL: nobody looks. */
+  int (*after_step)(void *self, uint64_t step, uint64_t steps, double loss);
+  void *self;
+  /* Where the run keeps its own things: what is done so far, and in the end what came out, so that
+   * the same run started again goes on from there, bit for bit. Files there begin with
+   * LEARNER_KEEPS. NULL: nowhere. */
+  const char *folder;
+  uint64_t every; /* steps between two such files; 0: by time */
+  double seconds;
+} learner_preparation;
+#define LEARNER_KEEPS "warmup-"
+
+/* What a learner is made from; sections are borrowed during construction only. */
+typedef struct learner_setup {
+  uint64_t seed;
+  const policy_row *algorithm;
+  const cfg_node *world;     /* never NULL */
+  const cfg_node *optimizer; /* NULL: defaults */
+  const cfg_node *sampling;  /* NULL: temperature 1, no truncation */
+  size_t group_size, n_groups;
+  size_t minibatches, epochs;
+  uint64_t updates; /* how many learner steps the run will make, for decay schedules */
+  /* Where the recipe says the numbers above and the algorithm, for the places of complaints; NULL:
+   * it does not. */
+  const cfg_node *train, *algorithm_at;
+  size_t threads; /* to compute with; 0: all cores this process may use. Results never depend on
+                     it */
+  /* A folder where a learner may keep what it would otherwise compute again in the next run, and
+   * the name of this build of the program, for what it keeps; NULL: nothing is kept. */
+  const char *cache, *code;
+  const learner_preparation *preparation; /* NULL: neither watched nor kept for this run */
+} learner_setup;
+
+/* GL_EINPUT at its place for a batch that cannot be divided as the setup says. */
+gl_status learner_setup_check(const learner_setup *setup, gl_error *err);
+
+static inline void learner_fini(learner *l) {
+  if (l->ops != NULL) l->ops->free(l->self);
+  l->ops = NULL;
+  l->self = NULL;
+}
+
+#endif

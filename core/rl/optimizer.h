@@ -1,0 +1,36 @@
+/* The `optimizer` section of a recipe and its learning-rate schedule: what toy and transformer
+ * learners have in common. The arithmetic of a step belongs to each learner's own storage. */
+#ifndef GEPOLAB_CORE_RL_OPTIMIZER_H
+#define GEPOLAB_CORE_RL_OPTIMIZER_H
+
+#include "core/base/error.h"
+#include "core/config/config.h"
+
+#include <stdint.h>
+
+typedef enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW } optimizer_kind;
+typedef enum lr_decay { LR_CONSTANT, LR_LINEAR, LR_COSINE } lr_decay;
+
+typedef struct optimizer_spec {
+  optimizer_kind kind;
+  double lr;             /* >= 0 */
+  double momentum;       /* sgd only, in [0, 1) */
+  double beta1, beta2;   /* adam, adamw, in [0, 1) */
+  double eps;            /* adam, adamw */
+  double weight_decay;   /* adamw: decoupled; sgd, adam: added to the gradient */
+  double clip_grad_norm; /* 0: off */
+  uint64_t warmup;       /* learner steps of linear rise to lr */
+  lr_decay decay;        /* from the end of warm-up to the last step */
+} optimizer_spec;
+
+/* Reads the section (NULL: adam with its defaults), with `lr` defaulting to default_lr. */
+gl_status optimizer_parse(optimizer_spec *spec, const cfg_node *section, double default_lr,
+                          gl_error *err);
+
+/* Learning rate of learner step `step` (0-based) of `steps`: rises as (step + 1) / warmup, then
+ * falls as 1 - u (linear) or (1 + cos(pi u)) / 2 with u = (step - warmup) / (steps - warmup), so
+ * that the first step after the warm-up has the full rate and none has rate 0. Beyond `steps` the
+ * decayed rate is 0; `steps` 0 means unknown: no decay. */
+double optimizer_lr(const optimizer_spec *spec, uint64_t step, uint64_t steps);
+
+#endif

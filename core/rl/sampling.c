@@ -1,0 +1,170 @@
+#include "core/rl/sampling.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err) {
+  static const char *const weights[] = {"raw", "truncated"};
+  cfg_reader r;
+  cfg_begin(&r, section, "sampling", err);
+  spec->temperature = cfg_positive(&r, "temperature", 1);
+  spec->top_k = cfg_count(&r, "top_k", 0, 0, SIZE_MAX);
+  spec->top_p = cfg_double(&r, "top_p", 1, 0, 1);
+  spec->weights = (sampling_weights)cfg_choice(&r, "weights", SAMPLING_RAW, weights, 2);
+  gl_status status = cfg_end(&r);
+  if (status != GL_OK) return status;
+  if (spec->top_p == 0)
+    return cfg_fail(cfg_find(section, "top_p"), err,
+                    "top_p 0 would keep no token; give a share above 0, up to 1");
+  return GL_OK;
+}
+
+int sampling_truncates(const sampling_spec *spec, size_t n) {
+  return (spec->top_k != 0 && spec->top_k < n) || spec->top_p < 1;
+}
+
+/* --- most probable first, as far as is asked -----------------------------------------------------
+ * A vocabulary has 150,000 tokens and a law keeps a few: the array is partitioned, and only the
+ * front parts are, again and again, so that the first k places cost O(n + k log k). Every token has
+ * a place of its own, so the order is that of a full sort. */
+
+enum { MOST_ENDS = 64, SMALL_PART = 24 };
+
+typedef struct ordering {
+  sampling_rank *rank;
+  size_t sorted;         /* rank[0 .. sorted) is as it will stay */
+  size_t end[MOST_ENDS]; /* [n_ends] falling; nothing before an end comes after what is behind it */
+  size_t n_ends;
+} ordering;
+
+static int precedes(const sampling_rank *x, const sampling_rank *y) {
+  return x->logp != y->logp ? x->logp > y->logp : x->token < y->token;
+}
+
+static int by_probability(const void *a, const void *b) {
+  return precedes(a, b) ? -1 : precedes(b, a);
+}
+
+static sampling_rank middle(sampling_rank a, sampling_rank b, sampling_rank c) {
+  if (precedes(&b, &a)) {
+    const sampling_rank swap = a;
+    a = b;
+    b = swap;
+  }
+  return precedes(&c, &a) ? a : precedes(&b, &c) ? b : c;
+}
+
+/* Splits rank[n], more than two, at the returned place (Hoare). As all places differ, the middle
+ * one of three is neither first nor last, so neither is the split. */
+static size_t split(sampling_rank *rank, size_t n) {
+  const sampling_rank pivot = middle(rank[0], rank[n / 2], rank[n - 1]);
+  size_t left = 0, right = n - 1;
+  for (;;) {
+    while (precedes(&rank[left], &pivot)) ++left;
+    while (precedes(&pivot, &rank[right])) --right;
+    if (left >= right) return left;
+    const sampling_rank swap = rank[left];
+    rank[left++] = rank[right];
+    rank[right--] = swap;
+  }
+}
+
+static void sort_part(sampling_rank *rank, size_t n) {
+  if (n > SMALL_PART) {
+    qsort(rank, n, sizeof *rank, by_probability);
+    return;
+  }
+  for (size_t i = 1; i < n; ++i) {
+    const sampling_rank one = rank[i];
+    size_t k = i;
+    for (; k > 0 && precedes(&one, &rank[k - 1]); --k) rank[k] = rank[k - 1];
+    rank[k] = one;
+  }
+}
+
+/* Brings the first `wanted` to their places. */
+static void order_first(ordering *o, size_t wanted) {
+  while (o->sorted < wanted) {
+    sampling_rank *const part = o->rank + o->sorted;
+    const size_t n = o->end[o->n_ends - 1] - o->sorted;
+    if (n > SMALL_PART && o->n_ends < MOST_ENDS) {
+      o->end[o->n_ends++] = o->sorted + split(part, n);
+      continue;
+    }
+    sort_part(part, n);
+    o->sorted = o->end[--o->n_ends];
+  }
+}
+
+/* --- the truncated law --------------------------------------------------------------------------
+ */
+
+/* Tokens that top-k keeps: the k-th and all as probable as it are. */
+static size_t keep_top_k(ordering *o, size_t k, size_t n) {
+  order_first(o, k);
+  for (; k < n; ++k) {
+    order_first(o, k + 1);
+    if (o->rank[k].logp != o->rank[k - 1].logp) break;
+  }
+  return k;
+}
+
+static double sum_first(ordering *o, size_t n) {
+  double sum = 0;
+  order_first(o, n);
+  for (size_t i = 0; i < n; ++i) sum += exp(o->rank[i].logp);
+  return sum;
+}
+
+/* Length of the shortest run of the first `most` whose sum, into *mass, reaches `least`. */
+static size_t run_to(ordering *o, size_t most, double least, double *mass) {
+  size_t run = 0;
+  *mass = 0;
+  while (run < most && (run == 0 || *mass < least)) {
+    order_first(o, run + 1);
+    *mass += exp(o->rank[run++].logp);
+  }
+  return run;
+}
+
+/* Top-p of all n tokens. The sum over all is meant in order of probability, and taken as the tokens
+ * come: that differs by rounding, of which n additions make less than 2 n epsilon. Only where this
+ * could decide are all tokens ordered. */
+static size_t run_of_all(ordering *o, const double *logp, size_t n, double top_p, double *mass) {
+  double about = 0;
+  for (size_t i = 0; i < n; ++i) about += exp(logp[i]);
+  const double slack = 4 * (double)(n + 2) * DBL_EPSILON, wanted = top_p * about;
+  const int bounded = wanted > DBL_MIN / DBL_EPSILON && wanted < DBL_MAX / 2;
+  const size_t run = bounded ? run_to(o, n, wanted * (1 - slack), mass) : n;
+  if (bounded && *mass > wanted * (1 + slack)) return run;
+  return run_to(o, n, top_p * sum_first(o, n), mass);
+}
+
+void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, double *out,
+                       sampling_rank *rank) {
+  int ordered = sampling_truncates(spec, n);
+  for (size_t i = 0; ordered && i < n; ++i) {
+    rank[i] = (sampling_rank){logp[i], i};
+    if (isnan(logp[i])) ordered = 0;
+  }
+  if (!ordered) {
+    memcpy(out, logp, n * sizeof *out);
+    return;
+  }
+  ordering o = {.rank = rank, .end = {n}, .n_ends = 1};
+  const int counts = spec->top_k != 0 && spec->top_k < n;
+  size_t keep = counts ? keep_top_k(&o, spec->top_k, n) : n;
+  double kept;
+  if (spec->top_p == 1)
+    kept = sum_first(&o, keep);
+  else if (counts)
+    keep = run_to(&o, keep, spec->top_p * sum_first(&o, keep), &kept);
+  else
+    keep = run_of_all(&o, logp, n, spec->top_p, &kept);
+  for (size_t i = 0; i < n; ++i) out[i] = -INFINITY;
+  const double log_kept = log(kept);
+  for (size_t i = 0; i < keep; ++i) out[rank[i].token] = rank[i].logp - log_kept;
+}

@@ -1,0 +1,42 @@
+/* The `sampling` section of a recipe, and the truncation it describes. Temperature belongs to the
+ * policy itself (sampler and learner divide their logits by it alike); top-k and top-p do not:
+ * they turn the policy q into the law q~ that tokens are really drawn from. */
+#ifndef GEPOLAB_CORE_RL_SAMPLING_H
+#define GEPOLAB_CORE_RL_SAMPLING_H
+
+#include "core/base/error.h"
+#include "core/config/config.h"
+
+#include <stddef.h>
+
+/* Which sampler log-probabilities the algorithm's importance weights see. */
+typedef enum sampling_weights { SAMPLING_RAW, SAMPLING_TRUNCATED } sampling_weights;
+
+typedef struct sampling_spec {
+  double temperature; /* > 0 */
+  size_t top_k;       /* 0: off */
+  double top_p;       /* in (0, 1]; 1: off */
+  sampling_weights weights;
+} sampling_spec;
+
+/* Reads the section (NULL: temperature 1, no truncation, raw weights). */
+gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err);
+
+/* 1 if the law drawn from differs from the policy for a vocabulary of n. */
+int sampling_truncates(const sampling_spec *spec, size_t n);
+
+typedef struct sampling_rank {
+  double logp;
+  size_t token;
+} sampling_rank;
+
+/* The truncated law: out[n] from the temperature-scaled logp[n], -inf outside. top-k keeps every
+ * token at least as probable as the k-th, so that ties stay and no token number is preferred (the
+ * rule of Hugging Face's TopKLogitsWarper; uniform logits are not truncated at all). Then top-p
+ * keeps the shortest run of the most probable, of equals the lower number, whose share of what
+ * top-k kept reaches top_p, never fewer than one. rank[n] is scratch. Not-a-number
+ * log-probabilities are copied as they are. out may not overlap logp. */
+void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, double *out,
+                       sampling_rank *rank);
+
+#endif

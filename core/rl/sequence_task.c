@@ -1,0 +1,146 @@
+#include "core/rl/sequence_task.h"
+
+#include "core/random/rng.h"
+
+#include <stdlib.h>
+
+/* Entity of RNG_WORLD for hidden sequences. */
+enum { HIDDEN_ENTITY = 2 };
+
+const char *const sequence_task_names[N_TASKS] = {"target", "sum_mod", "parity", "sorted",
+                                                  "needle"};
+
+typedef struct sequence {
+  const size_t *token;
+  size_t n;
+} sequence;
+
+gl_status sequence_section_read(sequence_section *out, cfg_reader *r) {
+  static const char *const gradings[] = {"exact", "graded"};
+  sequence_section s = {0};
+  s.vocabulary = cfg_count(r, "vocabulary", 4, 1, TREE_MAX_RESPONSES);
+  s.horizon = cfg_count(r, "horizon", 4, 1, TREE_MAX_PATH);
+  s.has_end = cfg_bool(r, "end_token", 0);
+  s.n_prompts = cfg_count(r, "prompts", 4, 1, SEQUENCE_MAX_PROMPTS);
+  s.task.task = (sequence_task)cfg_choice(r, "task", TASK_SUM_MOD, sequence_task_names, N_TASKS);
+  s.task.graded = cfg_choice(r, "reward", 0, gradings, 2);
+  s.task.modulus = cfg_count(r, "modulus", s.vocabulary, 1, TREE_MAX_RESPONSES);
+  s.task.needle_length = cfg_count(r, "needle_length", s.horizon < 2 ? 1 : 2, 1, s.horizon);
+  *out = s;
+  return r->status;
+}
+
+gl_status sequence_section_tree(response_tree *tree, const sequence_section *s,
+                                const cfg_node *section, gl_error *err) {
+  gl_error why = {0};
+  gl_status status =
+      response_tree_init(tree, s->vocabulary + (s->has_end ? 1 : 0), s->horizon, s->has_end, &why);
+  if (status != GL_EINPUT) return status == GL_OK ? GL_OK : gl_fail(err, status, "%s", why.text);
+  const cfg_node *place = cfg_find(section, "horizon");
+  if (place == NULL) place = cfg_find(section, "vocabulary");
+  return cfg_fail(place != NULL ? place : section, err, "%s", why.text);
+}
+
+static double score_target(sequence y, sequence hidden) {
+  size_t longer = y.n > hidden.n ? y.n : hidden.n, same = 0;
+  for (size_t t = 0; t < y.n && t < hidden.n; ++t) same += y.token[t] == hidden.token[t];
+  return longer == 0 ? 1 : (double)same / (double)longer;
+}
+
+static double score_sum_mod(sequence y, size_t x, size_t modulus) {
+  size_t sum = 0;
+  for (size_t t = 0; t < y.n; ++t) sum = (sum + y.token[t]) % modulus;
+  size_t off = (sum + modulus - x % modulus) % modulus;
+  if (off > modulus - off) off = modulus - off;
+  return modulus < 2 ? 1 : 1 - (double)off / (double)(modulus / 2);
+}
+
+static double score_parity(sequence y, size_t x) {
+  size_t ones = 0;
+  for (size_t t = 0; t < y.n; ++t) ones += y.token[t] == 1;
+  return ones % 2 == x % 2;
+}
+
+static double score_sorted(sequence y, size_t x, size_t most) {
+  if (y.n == 0) return 0;
+  size_t wanted = 1 + x % most, distinct = 0, rising = 0;
+  for (size_t t = 0; t < y.n; ++t) {
+    size_t before = 0;
+    while (before < t && y.token[before] != y.token[t]) ++before;
+    distinct += before == t;
+    rising += t > 0 && y.token[t] >= y.token[t - 1];
+  }
+  size_t off = distinct > wanted ? distinct - wanted : wanted - distinct;
+  double order = y.n > 1 ? (double)rising / (double)(y.n - 1) : 1;
+  return 0.5 * (order + 1 - (double)off / (double)most);
+}
+
+static double score_needle(sequence y, sequence needle) {
+  size_t best = 0;
+  for (size_t start = 0; start < y.n; ++start) {
+    size_t k = 0;
+    while (k < needle.n && start + k < y.n && y.token[start + k] == needle.token[k]) ++k;
+    if (k > best) best = k;
+  }
+  return (double)best / (double)needle.n;
+}
+
+/* The hidden sequence of prompt x: its length (variable where responses are) and its tokens. */
+static sequence hide(const sequence_task_spec *spec, const response_tree *tree, size_t letters,
+                     uint64_t seed, size_t x, size_t *token) {
+  rng_stream stream = rng_stream_at(seed, RNG_WORLD, HIDDEN_ENTITY);
+  uint64_t first = (uint64_t)x * (TREE_MAX_PATH + 1);
+  size_t n = tree->horizon;
+  if (spec->task == TASK_NEEDLE) n = spec->needle_length;
+  if (spec->task == TASK_TARGET && tree->has_end)
+    n = 1 + (size_t)(rng_u01(rng_block(stream, first).v[0]) * (double)tree->horizon);
+  for (size_t t = 0; t < n; ++t)
+    token[t] = (size_t)(rng_u01(rng_block(stream, first + 1 + t).v[0]) * (double)letters);
+  return (sequence){token, n};
+}
+
+static double score(const sequence_task_spec *spec, const response_tree *tree, size_t letters,
+                    size_t x, sequence y, sequence hidden) {
+  switch (spec->task) {
+  case TASK_TARGET:
+    return score_target(y, hidden);
+  case TASK_SUM_MOD:
+    return score_sum_mod(y, x, spec->modulus);
+  case TASK_PARITY:
+    return score_parity(y, x);
+  case TASK_SORTED:
+    return score_sorted(y, x, letters < tree->horizon ? letters : tree->horizon);
+  case TASK_NEEDLE:
+    return score_needle(y, hidden);
+  case N_TASKS:
+    break;
+  }
+  return 0;
+}
+
+gl_status sequence_task_rewards(const sequence_task_spec *spec, const response_tree *tree,
+                                size_t n_prompts, uint64_t seed, double *reward, gl_error *err) {
+  size_t letters = tree->vocabulary - (tree->has_end ? 1 : 0), length = tree->horizon;
+  size_t *hidden_token = calloc(length, sizeof *hidden_token),
+         *token = calloc(length, sizeof *token);
+  if (hidden_token == NULL || token == NULL) {
+    free(hidden_token);
+    free(token);
+    return gl_fail_memory(err, "the rewards of responses");
+  }
+  for (size_t x = 0; x < n_prompts; ++x) {
+    sequence hidden = hide(spec, tree, letters, seed, x, hidden_token);
+    for (size_t y = 0; y < tree->n_responses; ++y) {
+      size_t n = 0;
+      for (size_t t = 0; t < (size_t)tree->length[y]; ++t) {
+        size_t a = (size_t)tree->path[y * length + t] % tree->vocabulary;
+        if (a < letters) token[n++] = a;
+      }
+      double s = score(spec, tree, letters, x, (sequence){token, n}, hidden);
+      reward[x * tree->n_responses + y] = spec->graded ? s : s >= 1;
+    }
+  }
+  free(hidden_token);
+  free(token);
+  return GL_OK;
+}

@@ -1,0 +1,56 @@
+#include "core/store/bias.h"
+
+#include "core/store/internal.h"
+
+#include <math.h>
+
+static const char create_sql[] =
+    "CREATE TABLE IF NOT EXISTS bias(study TEXT NOT NULL, ordinal INTEGER NOT NULL, algorithm TEXT,"
+    " method TEXT, group_size REAL, kl_exact REAL, kl_exact_qp REAL, staleness REAL, groups REAL,"
+    " bias REAL, cosine REAL, scaled_bias REAL, variance REAL, mse REAL, scaled_mse REAL, snr REAL,"
+    " iw_mean REAL, iw_variance REAL, aw_variance REAL, ess REAL,"
+    " PRIMARY KEY (study, ordinal)) WITHOUT ROWID";
+static const char insert_sql[] = "INSERT INTO bias VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+                                 " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
+static const char doing[] = "keeping measurements of the laboratory";
+
+static gl_status remove_study(store *s, const char *study, gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = store_prepare(s, &stmt, "DELETE FROM bias WHERE study = ?1", err);
+  if (status != GL_OK) return status;
+  sqlite3_bind_text(stmt, 1, study, -1, SQLITE_TRANSIENT);
+  status = store_step_done(s, stmt, doing, err);
+  sqlite3_finalize(stmt);
+  return status;
+}
+
+static gl_status insert_row(store *s, sqlite3_stmt *stmt, const char *study, size_t ordinal,
+                            const bias_row *r, gl_error *err) {
+  const double value[] = {r->group_size, r->kl_exact,    r->kl_exact_qp, r->staleness,
+                          r->groups,     r->bias,        r->cosine,      r->scaled_bias,
+                          r->variance,   r->mse,         r->scaled_mse,  r->snr,
+                          r->iw_mean,    r->iw_variance, r->aw_variance, r->ess};
+  sqlite3_reset(stmt);
+  sqlite3_clear_bindings(stmt); /* what is not bound is NULL */
+  sqlite3_bind_text(stmt, 1, study, -1, SQLITE_TRANSIENT);
+  sqlite3_bind_int64(stmt, 2, (sqlite3_int64)ordinal);
+  sqlite3_bind_text(stmt, 3, r->algorithm, -1, SQLITE_TRANSIENT);
+  sqlite3_bind_text(stmt, 4, r->method, -1, SQLITE_TRANSIENT);
+  for (int i = 0; i < (int)(sizeof value / sizeof value[0]); ++i)
+    if (!isnan(value[i])) sqlite3_bind_double(stmt, 5 + i, value[i]);
+  return store_step_done(s, stmt, doing, err);
+}
+
+gl_status store_put_bias(store *s, const char *study, const bias_row *rows, size_t n,
+                         gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = store_exec(s, create_sql, doing, err);
+  if (status == GL_OK) status = store_begin(s, err);
+  if (status != GL_OK) return status;
+  status = remove_study(s, study, err);
+  if (status == GL_OK) status = store_prepare(s, &stmt, insert_sql, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i)
+    status = insert_row(s, stmt, study, i, &rows[i], err);
+  sqlite3_finalize(stmt);
+  return store_end(s, status, err);
+}

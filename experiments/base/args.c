@@ -1,0 +1,211 @@
+#include "experiments/base/args.h"
+
+#include "core/config/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_OPTIONS = 32 };
+
+typedef struct parser {
+  args *out;
+  const command *command;
+  const args_option *options;
+  size_t n_options;
+  args_shape shape;
+  int argc;
+  char **argv;
+  int next; /* index of the next word of argv */
+  gl_error *err;
+} parser;
+
+static void print_help(const command *c, const args_option *options, size_t n) {
+  printf("gepolab %s: %s\n\nusage: gepolab %s%s%s%s\n\n%s\n\noptions:\n", c->name, c->summary,
+         c->name, n > 0 ? " [options]" : "", c->arguments[0] != '\0' ? " " : "", c->arguments,
+         c->about);
+  for (size_t i = 0; i < n; ++i) {
+    char left[64];
+    int used = options[i].letter != 0 ? snprintf(left, sizeof left, "-%c, ", options[i].letter)
+                                      : snprintf(left, sizeof left, "    ");
+    snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options[i].name,
+             options[i].value != NULL ? " " : "", options[i].value != NULL ? options[i].value : "");
+    printf("  %-26s %s\n", left, options[i].help);
+  }
+  printf("  %-26s %s\n\nexamples:\n%s\n", "-h, --help", "print this", c->examples);
+}
+
+static const args_option *option_named(const parser *p, const char *name, size_t length) {
+  for (size_t i = 0; i < p->n_options; ++i)
+    if (strlen(p->options[i].name) == length && strncmp(p->options[i].name, name, length) == 0)
+      return &p->options[i];
+  return NULL;
+}
+
+static const args_option *option_lettered(const parser *p, char letter) {
+  for (size_t i = 0; i < p->n_options; ++i)
+    if (p->options[i].letter == letter) return &p->options[i];
+  return NULL;
+}
+
+static gl_status unknown_option(const parser *p, const char *word, size_t length) {
+  enum { NAME_SIZE = 64 };
+  char dashed[MAX_OPTIONS + 1][NAME_SIZE], name[NAME_SIZE], hint[CFG_HINT_SIZE];
+  const char *names[MAX_OPTIONS + 1];
+  snprintf(name, sizeof name, "--%.*s", (int)length, word);
+  for (size_t i = 0; i <= p->n_options; ++i) {
+    snprintf(dashed[i], NAME_SIZE, "--%s", i < p->n_options ? p->options[i].name : "help");
+    names[i] = dashed[i];
+  }
+  return gl_fail(p->err, GL_EINPUT, "%s has no option %s%s; `gepolab %s --help` lists them",
+                 p->command->name, name, cfg_hint(name, names, p->n_options + 1, hint),
+                 p->command->name);
+}
+
+/* An option that is an override under a shorter name: --seed 7 for seed=7. */
+static gl_status take_setting(parser *p, const args_option *o, const char *text) {
+  args *a = p->out;
+  const char *key = o->target;
+  size_t size = (key != NULL ? strlen(key) + 1 : 0) + strlen(text) + 1;
+  char *made = malloc(size);
+  if (made == NULL) return gl_fail_memory(p->err, "the command line");
+  snprintf(made, size, "%s%s%s", key != NULL ? key : "", key != NULL ? "=" : "", text);
+  a->made[a->n_made++] = made;
+  a->overrides[a->n_overrides++] = made;
+  return GL_OK;
+}
+
+/* Stores the value of an option; text NULL means none was attached to the word. */
+static gl_status take(parser *p, const args_option *o, const char *text) {
+  if (o->kind == ARGS_FLAG) {
+    if (text != NULL)
+      return gl_fail(p->err, GL_EINPUT, "--%s takes no value, but got '%s'", o->name, text);
+    *(int *)o->target = 1;
+    return GL_OK;
+  }
+  if (text == NULL) {
+    if (p->next >= p->argc)
+      return gl_fail(p->err, GL_EINPUT, "--%s needs a value: --%s %s", o->name, o->name, o->value);
+    text = p->argv[p->next++];
+  }
+  if ((o->kind == ARGS_TEXT || o->kind == ARGS_SET) && text[0] == '\0')
+    return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
+  if (o->kind == ARGS_SET) return take_setting(p, o, text);
+  if (o->kind == ARGS_TEXT) {
+    *(const char **)o->target = text;
+    return GL_OK;
+  }
+  char *end = NULL;
+  errno = 0;
+  long value = strtol(text, &end, 10);
+  if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0 || value < 1 || value > 65536)
+    return gl_fail(p->err, GL_EINPUT, "--%s needs a whole number from 1 to 65536, but got '%s'",
+                   o->name, text);
+  *(size_t *)o->target = (size_t)value;
+  return GL_OK;
+}
+
+static gl_status take_long(parser *p, const char *word) {
+  const char *equals = strchr(word, '=');
+  size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
+  const args_option *o = option_named(p, word, length);
+  if (o == NULL) return unknown_option(p, word, length);
+  return take(p, o, equals != NULL ? equals + 1 : NULL);
+}
+
+static gl_status take_short(parser *p, const char *word) {
+  const args_option *o = option_lettered(p, word[0]);
+  if (o == NULL)
+    return gl_fail(p->err, GL_EINPUT, "%s has no option -%c; `gepolab %s --help` lists them",
+                   p->command->name, word[0], p->command->name);
+  return take(p, o, word[1] != '\0' ? word + 1 : NULL);
+}
+
+/* key=value with a dotted key: a path such as ./a=b.yaml has a slash and is not one. */
+static int is_override(const char *word) {
+  const char *equals = strchr(word, '=');
+  if (equals == NULL || equals == word) return 0;
+  for (const char *c = word; c < equals; ++c)
+    if (*c == '/' || isspace((unsigned char)*c)) return 0;
+  return 1;
+}
+
+static gl_status take_word(parser *p, const char *word) {
+  args *a = p->out;
+  if (p->shape.overrides && is_override(word)) {
+    a->overrides[a->n_overrides++] = word;
+    return GL_OK;
+  }
+  if (a->n_words == p->shape.max_words) {
+    const char *hint = p->shape.overrides ? "; an override has the form key=value" : "";
+    return gl_fail(p->err, GL_EINPUT,
+                   "%s does not know what to do with '%s'%s (usage: gepolab %s %s)",
+                   p->command->name, word, hint, p->command->name, p->command->arguments);
+  }
+  a->words[a->n_words++] = word;
+  return GL_OK;
+}
+
+static int asks_for_help(int argc, char **argv) {
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; ++i)
+    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return 1;
+  return 0;
+}
+
+gl_status args_parse(args *a, const command *c, const args_option *options, size_t n_options,
+                     args_shape shape, int argc, char **argv, gl_error *err) {
+  *a = (args){.help = asks_for_help(argc, argv)};
+  if (a->help) {
+    print_help(c, options, n_options);
+    return GL_OK;
+  }
+  if (n_options > MAX_OPTIONS) return gl_fail(err, GL_EINTERNAL, "too many options");
+  a->words = calloc((size_t)argc + 1, sizeof *a->words);
+  a->overrides = calloc((size_t)argc + 1, sizeof *a->overrides);
+  a->made = calloc((size_t)argc + 1, sizeof *a->made);
+  if (a->words == NULL || a->overrides == NULL || a->made == NULL)
+    return gl_fail_memory(err, "the command line");
+  parser p = {a, c, options, n_options, shape, argc, argv, 1, err};
+  int only_words = 0;
+  while (p.next < argc) {
+    const char *word = argv[p.next++];
+    gl_status status = GL_OK;
+    if (!only_words && strcmp(word, "--") == 0)
+      only_words = 1;
+    else if (!only_words && strncmp(word, "--", 2) == 0)
+      status = take_long(&p, word + 2);
+    else if (!only_words && word[0] == '-' && word[1] != '\0')
+      status = take_short(&p, word + 1);
+    else
+      status = take_word(&p, word);
+    if (status != GL_OK) return status;
+  }
+  if (a->n_words < shape.min_words)
+    return gl_fail(err, GL_EINPUT, "usage: gepolab %s %s", c->name, c->arguments);
+  return GL_OK;
+}
+
+void args_fini(args *a) {
+  for (size_t i = 0; i < a->n_made; ++i) free(a->made[i]);
+  free(a->made);
+  free(a->words);
+  free(a->overrides);
+  *a = (args){0};
+}
+
+gl_status args_choose(size_t *index, const char *what, const char *word, const char *const *names,
+                      size_t n, gl_error *err) {
+  char all[256] = "", hint[CFG_HINT_SIZE];
+  for (size_t i = 0; i < n; ++i) {
+    if (strcmp(names[i], word) == 0) {
+      *index = i;
+      return GL_OK;
+    }
+    size_t used = strlen(all);
+    snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", names[i]);
+  }
+  return gl_fail(err, GL_EINPUT, "%s is one of %s, not '%s'%s", what, all, word,
+                 cfg_hint(word, names, n, hint));
+}

@@ -1,0 +1,54 @@
+/* The words after a command: options, then paths and `key=value` overrides in any order. */
+#ifndef GEPOLAB_EXPERIMENTS_BASE_ARGS_H
+#define GEPOLAB_EXPERIMENTS_BASE_ARGS_H
+
+#include "core/base/error.h"
+#include "experiments/base/command.h"
+
+#include <stddef.h>
+
+typedef enum args_kind {
+  ARGS_FLAG,  /* target: int *, set to 1 */
+  ARGS_TEXT,  /* target: const char ** */
+  ARGS_COUNT, /* target: size_t *, a whole number from 1 to 65536 */
+  ARGS_SET    /* KEY=VALUE, added to the overrides; target: the key, or NULL where VALUE has it */
+} args_kind;
+
+typedef struct args_option {
+  const char *name; /* long form without dashes */
+  char letter;      /* short form, or 0 */
+  args_kind kind;
+  const char *value; /* what help calls the value; NULL for a flag */
+  const char *help;
+  void *target;
+} args_option;
+
+/* Which positional words a command takes. */
+typedef struct args_shape {
+  size_t min_words, max_words; /* words that are not overrides */
+  int overrides;               /* whether key=value words are taken */
+} args_shape;
+
+typedef struct args {
+  const char **words; /* [n_words], borrowed from argv */
+  size_t n_words;
+  const char **overrides; /* [n_overrides] */
+  size_t n_overrides;
+  char **made; /* [n_made] overrides that came from options; owned */
+  size_t n_made;
+  int help; /* --help was asked for and has been printed: return GL_OK */
+} args;
+
+/* Sorts argv[1..] into options, words and overrides. `--name value`, `--name=value`, `-nvalue` and
+ * `-n value` are all taken; `--` ends the options; a lone `-` is a word. Unknown options name the
+ * nearest one. GL_EINPUT on anything wrong; release with args_fini() in any case. */
+gl_status args_parse(args *a, const command *c, const args_option *options, size_t n_options,
+                     args_shape shape, int argc, char **argv, gl_error *err);
+void args_fini(args *a);
+
+/* The place of word among names[n], or GL_EINPUT saying what `what` ("--format") may be and which
+ * name is nearest. */
+gl_status args_choose(size_t *index, const char *what, const char *word, const char *const *names,
+                      size_t n, gl_error *err);
+
+#endif

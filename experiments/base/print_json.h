@@ -1,0 +1,22 @@
+/* What several commands print alike: JSON documents and a run's clock. */
+#ifndef GEPOLAB_EXPERIMENTS_BASE_PRINT_JSON_H
+#define GEPOLAB_EXPERIMENTS_BASE_PRINT_JSON_H
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/store/store.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Prints a JSON document and a newline on stdout and deletes it, also after a failure. A NULL
+ * document means that building it ran out of memory. */
+gl_status report_json(cJSON *document, gl_error *err);
+
+/* Adds the clock's numbers to an object: `staleness` {mean, max, p50, p95, histogram},
+ * utilisations, batches, rates and bytes. 0 if memory is short. */
+int report_clock_json(cJSON *to, const clock_row *clock, const uint64_t *histogram, size_t n);
+/* The same as lines of text. */
+void report_clock_text(const clock_row *clock, size_t updates);
+
+#endif

@@ -1,0 +1,138 @@
+/* gepolab algorithms: every published row, its fields, source, and settings of other trainers. */
+#include "core/policy/algorithm.h"
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/print_json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int field_json(cJSON *to, const policy_row *row, size_t i) {
+  const policy_field *field = policy_fields_at(i);
+  char text[POLICY_FIELD_TEXT_SIZE];
+  const char *value = policy_row_field(row, i, text);
+  switch (field->kind) {
+  case FIELD_COUNT:
+  case FIELD_NUMBER:
+    return json_add_number(to, field->name, strtod(value, NULL)) != NULL;
+  case FIELD_BOOL:
+    return cJSON_AddBoolToObject(to, field->name, strcmp(value, "true") == 0) != NULL;
+  case FIELD_CHOICE:
+    break;
+  }
+  return json_add_string(to, field->name, value) != NULL;
+}
+
+static int row_json(cJSON *to, size_t i) {
+  const policy_row *row = policy_rows_at(i);
+  const policy_row_info *info = policy_rows_info(i);
+  cJSON *fields = NULL;
+  int ok = json_add_string(to, "name", row->name) != NULL &&
+           json_add_string(to, "source", info->source) != NULL &&
+           json_add_string(to, "trl", info->trl) != NULL &&
+           json_add_string(to, "verl", info->verl) != NULL &&
+           json_add_string(to, "areal", info->areal) != NULL &&
+           json_add_string(to, "notes", info->notes) != NULL &&
+           (fields = cJSON_AddObjectToObject(to, "fields")) != NULL;
+  for (size_t f = 0; f < policy_fields_count() && ok; ++f) ok = field_json(fields, row, f);
+  return ok;
+}
+
+static gl_status print_json(const char *only, gl_error *err) {
+  cJSON *list = cJSON_CreateArray();
+  for (size_t i = 0; i < policy_rows_count() && list != NULL; ++i) {
+    if (only != NULL && strcmp(policy_rows_at(i)->name, only) != 0) continue;
+    cJSON *item = cJSON_CreateObject();
+    if (item == NULL || !cJSON_AddItemToArray(list, item) || !row_json(item, i)) {
+      cJSON_Delete(list);
+      list = NULL;
+    }
+  }
+  return report_json(list, err);
+}
+
+/* Shown for every row; the many other fields only where they differ from `reinforce`, the plainest
+ * row, because those that do nothing would hide the rest. JSON has them all. */
+static int is_main_field(const char *name) {
+  static const char *const main_fields[] = {"objective", "baseline", "scale",    "ratio",
+                                            "log_prob",  "clip",     "aggregate"};
+  for (size_t i = 0; i < sizeof main_fields / sizeof *main_fields; ++i)
+    if (strcmp(main_fields[i], name) == 0) return 1;
+  return 0;
+}
+
+static void print_row(size_t i, const policy_row *plain) {
+  const policy_row *row = policy_rows_at(i);
+  const policy_row_info *info = policy_rows_info(i);
+  printf("%s\n  source  %s\n", row->name, info->source);
+  printf("  TRL     %s\n  verl    %s\n  AReaL   %s\n", info->trl, info->verl, info->areal);
+  if (info->notes[0] != '\0') printf("  notes   %s\n", info->notes);
+  printf("  fields ");
+  for (size_t f = 0; f < policy_fields_count(); ++f) {
+    char own[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
+    const char *value = policy_row_field(row, f, own);
+    const char *name = policy_fields_at(f)->name;
+    if (!is_main_field(name) && strcmp(value, policy_row_field(plain, f, other)) == 0) continue;
+    printf(" %s: %s;", name, value);
+  }
+  puts("");
+}
+
+static gl_status unknown_row(const char *name, gl_error *err) {
+  size_t n = policy_rows_count();
+  const char **names = calloc(n, sizeof *names);
+  if (names == NULL) return gl_fail_memory(err, "the rows' names");
+  for (size_t i = 0; i < n; ++i) names[i] = policy_rows_at(i)->name;
+  char hint[CFG_HINT_SIZE];
+  cfg_hint(name, names, n, hint);
+  free(names);
+  return gl_fail(err, GL_EINPUT, "there is no row '%s'%s; `gepolab algorithms` lists them", name,
+                 hint);
+}
+
+static gl_status run_algorithms(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0, fields = 0;
+  const args_option options[] = {
+      {"fields", 0, ARGS_FLAG, NULL, "what every field means and may be", &fields},
+      {"json", 0, ARGS_FLAG, NULL, "all rows with all fields as JSON", &json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 1, 0}, argc, argv, err);
+  if (status != GL_OK || a.help) {
+    args_fini(&a);
+    return status;
+  }
+  const char *only = a.n_words > 0 ? a.words[0] : NULL;
+  if (only != NULL && policy_rows_find(only) == NULL) {
+    status = unknown_row(only, err);
+  } else if (fields) {
+    for (size_t f = 0; f < policy_fields_count(); ++f) {
+      const policy_field *field = policy_fields_at(f);
+      printf("%-20s %s\n", field->name, field->meaning);
+      for (int c = 0; c < field->n_choices; ++c)
+        printf("%s%s%s", c == 0 ? "                     " : " | ", field->choices[c],
+               c + 1 == field->n_choices ? "\n" : "");
+    }
+  } else if (json) {
+    status = print_json(only, err);
+  } else {
+    for (size_t i = 0; i < policy_rows_count(); ++i)
+      if (only == NULL || strcmp(policy_rows_at(i)->name, only) == 0)
+        print_row(i, policy_rows_find("reinforce"));
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_algorithms = {
+    .name = "algorithms",
+    .arguments = "[ROW]",
+    .summary = "the published algorithms as rows of fields, with their sources",
+    .about =
+        "For each row: its source, the TRL, verl and AReaL setting it corresponds to or that\n"
+        "there is none, what is gepolab's own choice, and its fields (text: the main ones and\n"
+        "those that differ from reinforce; JSON: all). Any field can be changed in a recipe:\n"
+        "algorithm: {base: gepo, clip: none}.",
+    .examples =
+        "  gepolab algorithms\n  gepolab algorithms gepo --json\n  gepolab algorithms --fields",
+    .run = run_algorithms};

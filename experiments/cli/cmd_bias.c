@@ -1,0 +1,104 @@
+/* gepolab bias: exact bias, variance and MSE of estimators in a world that can be enumerated. */
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/lab/figure.h"
+#include "experiments/lab/training.h"
+#include "experiments/recipe/recipe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static gl_status print(const lab_table *t, int json, const char *format, gl_error *err) {
+  if (json) return lab_table_json(t, err);
+  if (format != NULL)
+    lab_table_tsv(t, stdout);
+  else
+    lab_table_print(t, stdout);
+  return GL_OK;
+}
+
+/* What the command line asks for. */
+typedef struct request {
+  int json;
+  size_t threads;
+  const char *format, *folder, *study;
+} request;
+
+static gl_status measure(const lab_recipe *plan, const request *q, gl_error *err) {
+  lab_table table = {0};
+  gl_error why = {.status = GL_OK};
+  gl_status status = lab_table_init(&table, plan, q->threads, &why);
+  if (status == GL_EINPUT && plan->samples == 0)
+    cfg_fail(plan->budget_place, err, "%s", why.text);
+  else if (status != GL_OK)
+    *err = why;
+  if (status == GL_OK && q->study != NULL) status = lab_table_store(&table, q->study, err);
+  if (status == GL_OK)
+    status = q->folder != NULL ? lab_bias_figures(&table, q->folder, err)
+                               : print(&table, q->json, q->format, err);
+  lab_table_fini(&table);
+  return status;
+}
+
+static gl_status learn(const lab_recipe *plan, const request *q, gl_error *err) {
+  lab_curves curves = {0};
+  if (q->study != NULL)
+    return gl_fail(err, GL_EINPUT, "learning curves are not kept in a study; use --format tsv");
+  gl_status status = lab_curves_init(&curves, plan, q->threads, err);
+  if (status == GL_OK && q->folder != NULL)
+    status = lab_training_figure(&curves, q->folder, err);
+  else if (status == GL_OK && q->json)
+    status = lab_curves_json(&curves, err);
+  else if (status == GL_OK && q->format != NULL)
+    lab_curves_tsv(&curves, stdout);
+  else if (status == GL_OK)
+    lab_curves_print(&curves, stdout);
+  lab_curves_fini(&curves);
+  return status;
+}
+
+static gl_status run_bias(const command *self, int argc, char **argv, gl_error *err) {
+  request q = {.threads = lab_table_threads()};
+  const args_option options[] = {
+      {"json", 0, ARGS_FLAG, NULL, "an array with one object per algorithm, group size and KL",
+       &q.json},
+      {"format", 0, ARGS_TEXT, "tsv", "the table as tab-separated values, for figures", &q.format},
+      {"output", 'o', ARGS_TEXT, "STUDY.db", "also keep the rows in a study's table `bias`",
+       &q.study},
+      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw instead of printing: data, script, PDF and PNG",
+       &q.folder},
+      {"jobs", 'j', ARGS_COUNT, "N", "threads (default: all cores); results do not depend on it",
+       &q.threads}};
+  args a;
+  cfg_doc *doc = NULL;
+  lab_recipe plan = {0};
+  gl_status status = args_parse(&a, self, options, 5, (args_shape){1, 1, 1}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    if (q.format != NULL && strcmp(q.format, "tsv") != 0)
+      status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);
+    if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
+    if (status == GL_OK) status = lab_recipe_read(&plan, doc, err);
+    if (status == GL_OK)
+      status = plan.training.n_lr > 0 ? learn(&plan, &q, err) : measure(&plan, &q, err);
+  }
+  lab_recipe_fini(&plan);
+  cfg_free(doc);
+  args_fini(&a);
+  return status;
+}
+
+const command command_bias = {
+    .name = "bias",
+    .arguments = "RECIPE [key=value …]",
+    .summary = "exact bias, variance and MSE of estimators in a small world",
+    .about =
+        "For every algorithm, group size and pair of policies of the recipe: expectation and\n"
+        "covariance of the gradient estimate by enumerating all multisets of responses, with no\n"
+        "sampling noise; beyond the recipe's budget by Monte Carlo with standard errors, which "
+        "the\n"
+        "column `method` says.",
+    .examples = "  gepolab bias four_arms\n"
+                "  gepolab bias four_arms --json group_size=[2,4,8]\n"
+                "  gepolab bias bias_vs_kl --format tsv > bias_vs_kl.tsv\n"
+                "  gepolab bias llm_exact_bias        # through a transformer's own scores",
+    .run = run_bias};

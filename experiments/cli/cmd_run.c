@@ -1,0 +1,242 @@
+/* gepolab run: one training run, with a summary. */
+#include "experiments/cli/cmd_run.h"
+#include "core/base/progress.h"
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/print_json.h"
+#include "experiments/recipe/recipe.h"
+#include "experiments/sweep/executor.h"
+#include "experiments/sweep/sweep.h"
+#include "experiments/train/train.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+
+static const char *const status_names[] = {"done", "diverged", "failed"};
+
+/* --- what is printed ----------------------------------------------------------------------------
+ */
+
+static cJSON *evals_json(cJSON *to, const outcome *o) {
+  cJSON *list = cJSON_AddArrayToObject(to, "evals");
+  for (size_t i = 0; i < o->n_evals && list != NULL; ++i) {
+    cJSON *item = cJSON_CreateObject();
+    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
+        json_add_number(item, "step", (double)o->evals[i].step) == NULL ||
+        json_add_number(item, "time_s", o->evals[i].time_s) == NULL ||
+        json_add_number(item, "eval_score", o->evals[i].eval_score) == NULL)
+      list = NULL;
+  }
+  return list;
+}
+
+/* The last update's measurements, by name. */
+static cJSON *metrics_json(cJSON *to, const outcome *o) {
+  cJSON *map = cJSON_AddObjectToObject(to, "last_update");
+  if (o->n_steps == 0) return map;
+  const double *value = o->steps[o->n_steps - 1].metric;
+  for (int m = 0; m < METRIC_COUNT && map != NULL; ++m)
+    if (json_add_number(map, metric_about((metric)m)->name, value[m]) == NULL) map = NULL;
+  return map;
+}
+
+/* No wall-clock time in it: two runs of one recipe print the same. */
+static gl_status print_json(const recipe *r, const outcome *o, gl_error *err) {
+  outcome_scores s = outcome_summarise(o);
+  cJSON *d = cJSON_CreateObject();
+  int ok = d != NULL && json_add_string(d, "name", r->name) != NULL &&
+           json_add_string(d, "algorithm", r->algorithm.name) != NULL &&
+           json_add_number(d, "seed", (double)r->seed) != NULL &&
+           json_add_string(d, "status", status_names[o->status]) != NULL &&
+           json_add_string(d, "reason", o->reason) != NULL &&
+           json_add_number(d, "steps", (double)o->n_steps) != NULL &&
+           json_add_number(d, "eval_first", s.eval_first) != NULL &&
+           json_add_number(d, "best", s.best) != NULL &&
+           json_add_number(d, "last", s.last) != NULL &&
+           json_add_number(d, "best_to_last", s.best_to_last) != NULL &&
+           report_clock_json(d, &o->clock, o->staleness, o->n_staleness) &&
+           evals_json(d, o) != NULL && metrics_json(d, o) != NULL;
+  if (!ok) {
+    cJSON_Delete(d);
+    d = NULL;
+  }
+  return report_json(d, err);
+}
+
+static void print_text(const recipe *r, const outcome *o) {
+  outcome_scores s = outcome_summarise(o);
+  printf("%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s\n", r->name, r->algorithm.name,
+         (unsigned long long)r->seed, o->n_steps, o->wall_s, status_names[o->status],
+         o->reason[0] != '\0' ? ": " : "", o->reason);
+  printf("  eval_first           %.4f\n  best                 %.4f\n", s.eval_first, s.best);
+  printf("  last                 %.4f\n  best_to_last         %.4f\n", s.last, s.best_to_last);
+  report_clock_text(&o->clock, o->n_steps);
+}
+
+/* --- the run ------------------------------------------------------------------------------------
+ */
+
+/* What the training loop calls back to. */
+typedef struct run_watch {
+  progress *bar; /* of the warm-up, while there is one; then of the updates */
+  int warms_up;
+  const recipe *recipe;
+  const run_options *options;
+} run_watch;
+
+static progress *bar_of(const run_watch *w, const char *what, const char *unit, uint64_t total) {
+  char name[64];
+  snprintf(name, sizeof name, "%.48s%s", w->recipe->name, what);
+  return progress_new(name, unit, total, w->options->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
+}
+
+static int preparing(void *self, uint64_t step, uint64_t steps, double loss) {
+  run_watch *w = self;
+  char note[48];
+  if (!w->warms_up) {
+    progress_free(w->bar);
+    w->bar = bar_of(w, " warm-up", "steps", steps);
+    w->warms_up = 1;
+  }
+  snprintf(note, sizeof note, "loss %.3f", loss);
+  progress_at(w->bar, step, note);
+  return executor_caught();
+}
+
+static int after_step(void *self, size_t step, double last_eval) {
+  run_watch *w = self;
+  char note[48];
+  if (w->warms_up) {
+    progress_free(w->bar);
+    w->bar = bar_of(w, "", "updates", w->recipe->steps);
+    w->warms_up = 0;
+  }
+  snprintf(note, sizeof note, "eval_score %.3f", last_eval);
+  progress_at(w->bar, step, note);
+  return executor_caught();
+}
+
+static gl_status at_end(void *self, const learner *l, gl_error *err) {
+  const run_options *q = ((run_watch *)self)->options;
+  return q->at_end != NULL ? q->at_end(q->self, l, err) : GL_OK;
+}
+
+static void tell(void *self, const char *text) {
+  (void)self;
+  fprintf(stderr, "gepolab: note: %s\n", text);
+}
+
+static gl_status refuse_sweep(const recipe *r, gl_error *err) {
+  const char *key = r->sweep != NULL ? "sweep" : "tune";
+  const cfg_node *place = r->sweep != NULL ? r->sweep : r->tune;
+  if (place == NULL) return GL_OK;
+  return cfg_fail(
+      place, err,
+      "the recipe has a `%s`, which `gepolab run` would ignore; use `gepolab sweep`, or "
+      "drop it with the override %s=null",
+      key, key);
+}
+
+static gl_status keep(const char *file, const study_cell *cell, const recipe *r, const outcome *o,
+                      gl_error *err) {
+  store *s = NULL;
+  gl_status status = store_open(&s, file, STORE_WRITE, err);
+  if (status == GL_OK) status = sweep_store_cell(s, r->name, cell, o, err);
+  store_close(s);
+  return status;
+}
+
+/* A folder that the user names stays his, with the run's last checkpoint in it; the one beside the
+ * study file goes when the run is in the file. */
+static gl_status train_and_report(const study_cell *cell, const recipe *r, const run_options *q,
+                                  gl_error *err) {
+  outcome o = {0};
+  char beside[PATH_MAX] = "";
+  gl_status status = GL_OK;
+  if (q->checkpoints == NULL && r->wants_checkpoints && q->file != NULL)
+    status = sweep_checkpoints(beside, NULL, q->file, cell, err);
+  else if (q->checkpoints == NULL && r->wants_checkpoints)
+    tell(NULL, "no checkpoints are written: give --checkpoint DIR, or -o FILE.db");
+  if (status != GL_OK) return status;
+  run_watch watch = {.options = q, .recipe = r};
+  watch.bar = bar_of(&watch, "", "updates", r->steps);
+  train_options how = {.after_step = after_step,
+                       .preparing = preparing,
+                       .note = tell,
+                       .self = &watch,
+                       .checkpoints = beside[0] != '\0' ? beside : q->checkpoints,
+                       .canonical = cell->recipe,
+                       .pace = r->checkpoint,
+                       .checkpoint_at_end = beside[0] == '\0',
+                       .save_to = q->save_to,
+                       .at_end = at_end};
+  if (q->every > 0) how.pace.every = q->every;
+  executor_catch_signals();
+  status = train_run(&o, r, &how, err);
+  progress_free(watch.bar);
+  if (status == GL_OK && q->file != NULL) status = keep(q->file, cell, r, &o, err);
+  if (status == GL_OK && beside[0] != '\0') sweep_clear_checkpoints(beside);
+  if (status == GL_OK && q->json) status = print_json(r, &o, err);
+  if (status == GL_OK && !q->json) print_text(r, &o);
+  outcome_fini(&o);
+  return status;
+}
+
+/* The recipe as the one cell of a study: what it is known by in a study file and in checkpoints. */
+gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, gl_error *err) {
+  study one = {0};
+  const study_grid no_axes = {.n_axes = 0};
+  gl_status status = refuse_sweep(r, err);
+  if (status == GL_OK) status = recipe_check(r, NULL, err);
+  if (status == GL_OK) status = study_expand(&one, doc, &no_axes, NULL, 0, 0, err);
+  if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
+  study_fini(&one);
+  return status;
+}
+
+static gl_status run_run(const command *self, int argc, char **argv, gl_error *err) {
+  run_options q = {0};
+  const args_option options[] = {
+      {"output", 'o', ARGS_TEXT, "FILE.db", "keep the run in this study file", &q.file},
+      {"checkpoint", 0, ARGS_TEXT, "DIR", "keep checkpoints there, and go on from them",
+       &q.checkpoints},
+      {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)", &q.every},
+      {"save", 0, ARGS_TEXT, "FILE", "write the learner's final state", &q.save_to},
+      {"threads", 't', ARGS_COUNT, "N", "threads of the learner (default: all cores)", &q.threads},
+      {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
+      {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json}};
+  args a;
+  cfg_doc *doc = NULL;
+  recipe r = {0};
+  gl_status status = args_parse(&a, self, options, 7, (args_shape){1, 1, 1}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
+    if (status == GL_OK) status = recipe_read(&r, doc, err);
+    r.threads = q.threads;
+    if (status == GL_OK) status = run_recipe(doc, &r, &q, err);
+  }
+  cfg_free(doc);
+  args_fini(&a);
+  return status;
+}
+
+const command command_run = {
+    .name = "run",
+    .arguments = "RECIPE [key=value …]",
+    .summary = "one training run, with a summary",
+    .about =
+        "Trains once as the recipe says and prints best and last evaluation, staleness and the\n"
+        "clock. RECIPE is a file or the name of an embedded recipe; key=value overrides any\n"
+        "field by its dotted path and takes any YAML value. A run whose parameters stop being\n"
+        "numbers, or whose score collapses, is a result: `status` says diverged.\n"
+        "With --checkpoint the same command goes on from the newest checkpoint after Ctrl-C "
+        "(which\n"
+        "writes one after the update in work; a second Ctrl-C does not wait), kill or a crash, "
+        "and\n"
+        "ends with the result of a run that was never interrupted.",
+    .examples = "  gepolab run quickstart\n"
+                "  gepolab run quickstart algorithm=gepo steps=60 seed=7\n"
+                "  gepolab run quickstart steps=5000 --checkpoint going/ --save final.state\n"
+                "  gepolab run quickstart 'algorithm={base: gepo, clip: none}' -o runs.db --json",
+    .run = run_run};

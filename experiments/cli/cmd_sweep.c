@@ -1,0 +1,207 @@
+/* gepolab sweep: a grid of runs into a study file; and gepolab merge: several such files into one.
+ */
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/print_json.h"
+#include "experiments/recipe/recipe.h"
+#include "experiments/sweep/executor.h"
+#include "experiments/sweep/sweep.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- what is printed ----------------------------------------------------------------------------
+ */
+
+static gl_status print_json(const sweep_report *r, const char *file, gl_error *err) {
+  cJSON *document = cJSON_CreateObject();
+  const struct {
+    const char *key;
+    size_t value;
+  } counts[] = {{"cells", r->cells},
+                {"already_finished", r->known},
+                {"done", r->done},
+                {"diverged", r->diverged},
+                {"failed", r->failed},
+                {"tuning_runs", r->tuning_runs},
+                {"tuning_already_known", r->tuning_known}};
+  int ok = document != NULL && json_add_string(document, "file", file) != NULL;
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0] && ok; ++i)
+    ok = json_add_number(document, counts[i].key, (double)counts[i].value) != NULL;
+  ok = ok && json_add_number(document, "tuning_s", r->tuning_s) != NULL &&
+       json_add_number(document, "grid_s", r->grid_s) != NULL;
+  cJSON *tuned = ok ? cJSON_AddArrayToObject(document, "tuned") : NULL;
+  ok = tuned != NULL;
+  for (size_t i = 0; i < r->n_rates && ok; ++i) {
+    cJSON *item = cJSON_CreateObject();
+    ok = item != NULL && cJSON_AddItemToArray(tuned, item) &&
+         json_add_string(item, "algorithm", r->rates[i].algorithm) != NULL &&
+         json_add_number(item, "lr", r->rates[i].lr) != NULL &&
+         json_add_number(item, "score", r->rates[i].score) != NULL &&
+         cJSON_AddBoolToObject(item, "at_edge", r->edge[i]) != NULL;
+  }
+  if (!ok) {
+    cJSON_Delete(document);
+    document = NULL;
+  }
+  return report_json(document, err);
+}
+
+static void print_text(const sweep_report *r, const char *file) {
+  if (r->n_rates > 0) {
+    printf("learning rates chosen by tune (%zu runs, %zu already known, %.1f s):\n", r->tuning_runs,
+           r->tuning_known, r->tuning_s);
+    for (size_t i = 0; i < r->n_rates; ++i)
+      printf("  %-20s lr %-8g score %.4f%s\n", r->rates[i].algorithm, r->rates[i].lr,
+             r->rates[i].score, r->edge[i] ? "  (at the edge of the grid)" : "");
+  }
+  printf("%zu cells in %.1f s: %zu done, %zu diverged, %zu failed, %zu already finished -> %s\n",
+         r->cells, r->grid_s, r->done, r->diverged, r->failed, r->known, file);
+}
+
+static void warn_of_edges(const sweep_report *r) {
+  for (size_t i = 0; i < r->n_rates; ++i)
+    if (r->edge[i])
+      fprintf(stderr,
+              "gepolab: warning: the best rate of %s, %g, is at the edge of tune.lr; a wider grid "
+              "may have a better one\n",
+              r->rates[i].algorithm, r->rates[i].lr);
+}
+
+/* --- joining files ------------------------------------------------------------------------------
+ */
+
+static gl_status merge_files(const char *into, const char *const *files, size_t n, gl_error *err) {
+  store *s = NULL;
+  for (size_t i = 0; i < n; ++i)
+    if (access(files[i], R_OK) != 0)
+      return gl_fail(err, GL_EIO, "cannot read '%s': there is no such file, or no permission",
+                     files[i]);
+  gl_status status = store_open(&s, into, STORE_WRITE, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) status = store_merge(s, files[i], err);
+  store_close(s);
+  return status;
+}
+
+static gl_status merge_shards(const char *file, const shards *s, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->count && status == GL_OK; ++i) {
+    char path[PATH_MAX];
+    status = shards_path(path, sizeof path, file, s, i, err);
+    const char *one[] = {path};
+    if (status == GL_OK) status = merge_files(file, one, 1, err);
+  }
+  return status;
+}
+
+/* --- gepolab sweep ------------------------------------------------------------------------------
+ */
+
+static size_t processors(void) {
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? (size_t)n : 1;
+}
+
+static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, int json,
+                                  gl_error *err) {
+  sweep_report report;
+  shards *s = &options->shards;
+  gl_status status = sweep_run(&report, doc, options, err);
+  if (status == GL_OK) {
+    char path[PATH_MAX];
+    status = shards_path(path, sizeof path, options->file, s, s->index, err);
+    if (!s->mpi || s->index == 0) warn_of_edges(&report);
+    if (status == GL_OK && json) status = print_json(&report, path, err);
+    if (status == GL_OK && !json) print_text(&report, path);
+    if (status == GL_OK && report.failed > 0)
+      status = gl_fail(err, GL_EIO,
+                       "%zu runs failed (first: %s); the others are kept, and the same command "
+                       "tries the failed ones again",
+                       report.failed, report.failure);
+  }
+  sweep_report_fini(&report);
+  /* The barrier before rank 0 reads the others' files. */
+  status = shards_share(s, NULL, 0, status);
+  if (status == GL_OK && s->mpi && s->index == 0) status = merge_shards(options->file, s, err);
+  return status;
+}
+
+static gl_status run_sweep(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0, quiet = 0;
+  const char *shard = NULL;
+  sweep_options o = {.workers = 0};
+  const args_option options[] = {
+      {"output", 'o', ARGS_TEXT, "FILE.db", "the study file (needed); made, or continued", &o.file},
+      {"jobs", 'j', ARGS_COUNT, "N", "worker processes (default: one a processor)", &o.workers},
+      {"shard", 0, ARGS_TEXT, "I/N", "do part I of N, into FILE.db.shardI", &shard},
+      {"checkpoint", 0, ARGS_TEXT, "DIR", "keep checkpoints of unfinished cells there",
+       &o.checkpoints},
+      {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)",
+       &o.checkpoint_every},
+      {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
+      {"json", 0, ARGS_FLAG, NULL, "the closing summary as JSON", &json}};
+  args a;
+  cfg_doc *doc = NULL;
+  gl_status status = args_parse(&a, self, options, 7, (args_shape){1, 1, 1}, argc, argv, err);
+  if (status != GL_OK || a.help) {
+    args_fini(&a);
+    return status;
+  }
+  if (o.file == NULL)
+    status = gl_fail(err, GL_EINPUT, "sweep needs a file to keep its results: add -o study.db");
+  if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
+  if (status == GL_OK) status = shards_begin(&o.shards, shard, err);
+  if (status == GL_OK) {
+    if (o.workers == 0) o.workers = o.shards.mpi ? 1 : processors();
+    o.progress = quiet || (o.shards.mpi && o.shards.index > 0) ? PROGRESS_SILENT : PROGRESS_AUTO;
+    executor_catch_signals();
+    status = sweep_and_report(doc, &o, json, err);
+  }
+  shards_end(&o.shards);
+  cfg_free(doc);
+  args_fini(&a);
+  return status;
+}
+
+const command command_sweep = {
+    .name = "sweep",
+    .arguments = "RECIPE -o FILE.db [key=value …]",
+    .summary = "a grid of runs into a study file; resumable",
+    .about =
+        "Runs every cell of the recipe's `sweep` (after choosing learning rates, if it has "
+        "`tune`)\n"
+        "in worker processes and keeps the results in FILE.db. A cell that is in the file is not\n"
+        "run again: after Ctrl-C, kill or a crash, the same command goes on where it stopped. The\n"
+        "results do not depend on -j, on the order of finishing, or on interruptions.\n"
+        "With --checkpoint a cell that was interrupted goes on from its last checkpoint.\n"
+        "Under mpirun, each rank does its share into FILE.db.shardI and rank 0 joins them; with\n"
+        "--shard, or under srun, join them with `gepolab merge`.",
+    .examples = "  gepolab sweep delay_sweep -o study.db -j 2\n"
+                "  gepolab sweep delay_sweep -o small.db steps=60 sweep.seed=[1,2,3] "
+                "'sweep.algorithm=[grpo,gepo]'\n"
+                "  mpirun -n 4 gepolab sweep delay_sweep -o study.db",
+    .run = run_sweep};
+
+/* --- gepolab merge ------------------------------------------------------------------------------
+ */
+
+static gl_status run_merge(const command *self, int argc, char **argv, gl_error *err) {
+  args a;
+  gl_status status = args_parse(&a, self, NULL, 0, (args_shape){2, SIZE_MAX, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) status = merge_files(a.words[0], a.words + 1, a.n_words - 1, err);
+  args_fini(&a);
+  return status;
+}
+
+const command command_merge = {
+    .name = "merge",
+    .arguments = "INTO.db FILE.db…",
+    .summary = "join the study files of several shards",
+    .about =
+        "Adds the runs of every FILE to INTO, which is made if needed. Runs of equal key must\n"
+        "agree; the FILEs stay as they are.",
+    .examples = "  gepolab merge study.db study.db.shard0 study.db.shard1",
+    .run = run_merge};

@@ -1,0 +1,385 @@
+#include "experiments/lab/recipe.h"
+
+#include "core/rl/sampling.h"
+#include "llm/llm.h"
+#include "toy/lab/dial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- lists ---------------------------------------------------------------------------------------
+ */
+
+static gl_status spaced_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err) {
+  static const char *const scales[] = {"linear", "log"};
+  cfg_reader r;
+  cfg_begin(&r, node, "kl", err);
+  double from = cfg_double(&r, "from", 0, 0, 1e9), to = cfg_double(&r, "to", 1, 0, 1e9);
+  *n = cfg_count(&r, "points", 20, 1, 100000);
+  int logarithmic = cfg_choice(&r, "scale", 0, scales, 2);
+  gl_status status = cfg_end(&r);
+  if (status != GL_OK) return status;
+  if (logarithmic && !(from > 0 && to > 0))
+    return cfg_fail(node, err, "a log scale needs from and to above 0");
+  *out = calloc(*n, sizeof **out);
+  if (*out == NULL) return gl_fail_memory(err, "a list of numbers");
+  for (size_t i = 0; i < *n; ++i) {
+    double u = *n > 1 ? (double)i / (double)(*n - 1) : 0;
+    (*out)[i] = logarithmic ? from * pow(to / from, u) : from + (to - from) * u;
+  }
+  return GL_OK;
+}
+
+gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err) {
+  if (cfg_kind_of(node) == CFG_MAP) return spaced_numbers(node, out, n, err);
+  const int alone = cfg_kind_of(node) == CFG_SCALAR;
+  *n = alone ? 1 : cfg_size(node);
+  if (*n == 0) return cfg_fail(node, err, "the list is empty; give at least one number");
+  *out = calloc(*n, sizeof **out);
+  if (*out == NULL) return gl_fail_memory(err, "a list of numbers");
+  for (size_t i = 0; i < *n; ++i) {
+    const cfg_node *item = alone ? node : cfg_at(node, i);
+    if (!cfg_number(item, *out + i) || !(isfinite((*out)[i]) && (*out)[i] >= 0))
+      return cfg_fail(item, err, "'%s' is not a number of 0 or more", cfg_text(item));
+  }
+  return GL_OK;
+}
+
+gl_status lab_recipe_rows(const cfg_node *node, policy_row **out, size_t *n, gl_error *err) {
+  const int all =
+      node == NULL || (cfg_kind_of(node) == CFG_SCALAR && strcmp(cfg_text(node), "all") == 0);
+  const int list = !all && cfg_kind_of(node) == CFG_LIST;
+  *n = all ? policy_rows_count() : list ? cfg_size(node) : 1;
+  if (*n == 0) return cfg_fail(node, err, "the list of algorithms is empty; name one, or `all`");
+  *out = calloc(*n, sizeof **out);
+  if (*out == NULL) return gl_fail_memory(err, "the algorithms");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < *n && status == GL_OK; ++i) {
+    if (all)
+      (*out)[i] = *policy_rows_at(i);
+    else
+      status = policy_row_parse(*out + i, list ? cfg_at(node, i) : node, err);
+  }
+  return status;
+}
+
+static gl_status read_sizes(lab_recipe *r, const cfg_node *node, int population, gl_error *err) {
+  const int list = node != NULL && cfg_kind_of(node) == CFG_LIST;
+  const size_t n = list ? cfg_size(node) : node != NULL ? 1 : population ? 0 : 1;
+  if (n + (size_t)population == 0) return cfg_fail(node, err, "the list of group sizes is empty");
+  r->group_size = calloc(n + 1, sizeof *r->group_size);
+  if (r->group_size == NULL) return gl_fail_memory(err, "the group sizes");
+  if (node == NULL && !population) r->group_size[0] = 8;
+  for (size_t i = 0; i < n && node != NULL; ++i) {
+    const cfg_node *item = list ? cfg_at(node, i) : node;
+    double value = 0;
+    if (!cfg_number(item, &value) || value != floor(value) || value < 1 || value > 4096)
+      return cfg_fail(item, err, "group_size must be whole numbers from 1 to 4096, not '%s'",
+                      cfg_text(item));
+    r->group_size[i] = (size_t)value;
+  }
+  r->n_sizes = n + (population ? 1 : 0);
+  return GL_OK;
+}
+
+/* --- policies ------------------------------------------------------------------------------------
+ */
+
+static gl_status add_pair(lab_recipe *r, const double *theta_p, const double *sampler,
+                          double staleness, gl_error *err) {
+  const size_t n = r->view.n_parameters;
+  lab_pair *grown = realloc(r->pairs, (r->n_pairs + 1) * sizeof *grown);
+  if (grown == NULL) return gl_fail_memory(err, "the policies");
+  r->pairs = grown;
+  lab_pair *p = &r->pairs[r->n_pairs++];
+  *p = (lab_pair){calloc(n, sizeof *p->learner), calloc(n, sizeof *p->sampler), staleness};
+  if (p->learner == NULL || p->sampler == NULL) return gl_fail_memory(err, "the policies");
+  memcpy(p->learner, theta_p, n * sizeof *theta_p);
+  memcpy(p->sampler, sampler, n * sizeof *sampler);
+  return GL_OK;
+}
+
+static gl_status read_row_of_probs(lab_recipe *r, const cfg_node *list, size_t x, double *theta,
+                                   const char *key, gl_error *err) {
+  const size_t n = cfg_kind_of(list) == CFG_LIST ? cfg_size(list) : 0;
+  double *probs = calloc(n + 1, sizeof *probs);
+  gl_error why = {.status = GL_OK};
+  gl_status status = GL_OK;
+  if (probs == NULL) return gl_fail_memory(err, key);
+  for (size_t y = 0; y < n && status == GL_OK; ++y)
+    if (!cfg_number(cfg_at(list, y), probs + y))
+      status = cfg_fail(cfg_at(list, y), err, "a probability must be a number");
+  if (status == GL_OK && n == 0)
+    status = cfg_fail(list, err, "%s must be a list of probabilities, one per response", key);
+  if (status == GL_OK && toy_world_set_probs(r->world, x, probs, n, theta, &why) != GL_OK)
+    status = cfg_fail(list, err, "%s: %s", key, why.text);
+  free(probs);
+  return status;
+}
+
+/* A list of probabilities, or one such list per prompt. */
+static gl_status read_probs(lab_recipe *r, const cfg_node *node, double *theta, const char *key,
+                            gl_error *err) {
+  const int nested = cfg_kind_of(node) == CFG_LIST && cfg_size(node) > 0 &&
+                     cfg_kind_of(cfg_at(node, 0)) == CFG_LIST;
+  if (nested && cfg_size(node) != r->view.n_prompts)
+    return cfg_fail(node, err, "%s has %zu lists for %zu prompts", key, cfg_size(node),
+                    r->view.n_prompts);
+  if (r->world == NULL)
+    return cfg_fail(node, err, "%s is for bandits and sequences; other worlds take a dial", key);
+  gl_status status = GL_OK;
+  for (size_t x = 0; x < r->view.n_prompts && status == GL_OK; ++x)
+    status = read_row_of_probs(r, nested ? cfg_at(node, x) : node, x, theta, key, err);
+  return status;
+}
+
+/* Exact gradient ascent; keeps all parameters along the way, path[(steps + 1) * n]. */
+static gl_status train_path(lab_recipe *r, const double *start, size_t steps, double lr,
+                            double **path, gl_error *err) {
+  const size_t n = r->view.n_parameters;
+  if (steps >= SIZE_MAX / sizeof(double) / (n + 1)) return gl_fail_memory(err, "a training path");
+  *path = calloc(steps + 1, n * sizeof **path);
+  double *gradient = calloc(n, sizeof *gradient), value = 0;
+  gl_status status =
+      *path == NULL || gradient == NULL ? gl_fail_memory(err, "a training path") : GL_OK;
+  if (status == GL_OK) memcpy(*path, start, n * sizeof *start);
+  for (size_t s = 0; s < steps && status == GL_OK; ++s) {
+    const double *here = *path + s * n;
+    status = lab_value(&r->view, here, &value, gradient, err);
+    for (size_t i = 0; i < n; ++i) (*path)[(s + 1) * n + i] = here[i] + lr * gradient[i];
+  }
+  free(gradient);
+  return status;
+}
+
+static gl_status dial_staleness(lab_recipe *r, const double *start, const cfg_node *list,
+                                size_t steps, double lr, const cfg_node *place, gl_error *err) {
+  double *tau = NULL, *path = NULL;
+  size_t count = 0;
+  const size_t n = r->view.n_parameters;
+  if (list == NULL) return cfg_fail(place, err, "dial: staleness needs `updates`, a list");
+  gl_status status = lab_recipe_numbers(list, &tau, &count, err);
+  if (status == GL_OK) status = train_path(r, start, steps, lr, &path, err);
+  for (size_t i = 0; i < count && status == GL_OK; ++i) {
+    if (fabs(tau[i] - round(tau[i])) < 1e-9) tau[i] = round(tau[i]);
+    if (tau[i] > (double)steps || tau[i] != floor(tau[i])) {
+      status = cfg_fail(list, err, "updates must be whole numbers up to steps (%zu)", steps);
+      break;
+    }
+    status = add_pair(r, path + steps * n, path + (steps - (size_t)tau[i]) * n, tau[i], err);
+  }
+  free(tau);
+  free(path);
+  return status;
+}
+
+static gl_status dial_kl(lab_recipe *r, const double *theta_p, lab_ray ray, const cfg_node *list,
+                         const cfg_node *place, gl_error *err) {
+  const size_t n = r->view.n_parameters;
+  double *kl = NULL, *direction = calloc(n, 2 * sizeof *direction), scale = 0;
+  size_t count = 0;
+  if (direction == NULL) return gl_fail_memory(err, "the dial");
+  gl_status status = list == NULL ? cfg_fail(place, err, "the dial needs `kl`, a list")
+                                  : lab_recipe_numbers(list, &kl, &count, err);
+  if (status == GL_OK) lab_dial_direction(&r->view, theta_p, ray, r->seed, 0, direction);
+  for (size_t i = 0; i < count && status == GL_OK; ++i) {
+    gl_error why = {.status = GL_OK};
+    status = lab_dial_ray(&r->view, theta_p, direction, lab_dial_most(ray), kl[i], direction + n,
+                          &scale, &why);
+    if (status == GL_EINPUT) cfg_fail(list, err, "%s", why.text);
+    if (status == GL_OK) status = add_pair(r, theta_p, direction + n, NAN, err);
+  }
+  free(kl);
+  free(direction);
+  return status;
+}
+
+/* The mixture q = (1 - m) p + m u with the uniform distribution, in a one-prompt tabular world. */
+static gl_status dial_mixture(lab_recipe *r, const double *theta_p, const cfg_node *list,
+                              const cfg_node *place, gl_error *err) {
+  const size_t k = r->view.max_responses, m = r->view.max_length, n = r->view.n_parameters;
+  if (r->world == NULL || r->view.n_prompts != 1)
+    return cfg_fail(place, err,
+                    "dial: mixture is for bandits and sequences of one prompt; use direction");
+  double *kl = NULL, share = 0;
+  double *space = calloc(k, (m + 3) * sizeof *space), *theta = calloc(n, sizeof *theta);
+  size_t count = 0;
+  gl_status status = space == NULL || theta == NULL ? gl_fail_memory(err, "the dial") : GL_OK;
+  double *p = space, *other = space + k, *q = space + 2 * k, *logp = space + 3 * k;
+  if (status == GL_OK && list == NULL) status = cfg_fail(place, err, "the dial needs `kl`, a list");
+  if (status == GL_OK) status = lab_recipe_numbers(list, &kl, &count, err);
+  if (status == GL_OK) status = r->view.ops->log_probs(r->view.self, theta_p, 0, logp, err);
+  for (size_t y = 0; y < k && status == GL_OK; ++y) {
+    double sum = 0;
+    for (size_t t = 0; t < r->view.ops->length(r->view.self, 0, y); ++t) sum += logp[y * m + t];
+    p[y] = exp(sum);
+    other[y] = 1 / (double)k;
+  }
+  for (size_t i = 0; i < count && status == GL_OK; ++i) {
+    gl_error why = {.status = GL_OK};
+    status = lab_dial_mixture(p, other, k, kl[i], q, &share, &why);
+    if (status == GL_OK) status = toy_world_set_probs(r->world, 0, q, k, theta, &why);
+    if (status == GL_EINPUT) cfg_fail(list, err, "%s", why.text);
+    if (status == GL_OK) status = add_pair(r, theta_p, theta, NAN, err);
+  }
+  free(kl);
+  free(space);
+  free(theta);
+  return status;
+}
+
+enum { DIAL_HOTTER, DIAL_COLDER, DIAL_DIRECTION, DIAL_MIXTURE, DIAL_STALENESS, DIALS };
+
+static gl_status read_dial(lab_recipe *r, const double *theta_p, const cfg_node *node,
+                           gl_error *err) {
+  static const char *const kinds[DIALS] = {"hotter", "colder", "direction", "mixture", "staleness"};
+  cfg_reader d;
+  cfg_begin(&d, node, "dial", err);
+  int kind = cfg_choice(&d, "kind", DIAL_DIRECTION, kinds, DIALS);
+  const cfg_node *kl = cfg_child(&d, "kl"), *updates = cfg_child(&d, "updates");
+  size_t steps = cfg_count(&d, "steps", 100, 1, 1000000);
+  double lr = cfg_positive(&d, "lr", 0.5);
+  gl_status status = cfg_end(&d);
+  if (status != GL_OK) return status;
+  if (kind == DIAL_STALENESS) return dial_staleness(r, theta_p, updates, steps, lr, node, err);
+  if (kind == DIAL_MIXTURE) return dial_mixture(r, theta_p, kl, node, err);
+  lab_ray ray = kind == DIAL_HOTTER   ? LAB_RAY_HOTTER
+                : kind == DIAL_COLDER ? LAB_RAY_COLDER
+                                      : LAB_RAY_RANDOM;
+  return dial_kl(r, theta_p, ray, kl, node, err);
+}
+
+static gl_status read_training(lab_recipe *r, const cfg_node *node, gl_error *err) {
+  lab_training *t = &r->training;
+  cfg_reader c;
+  cfg_begin(&c, node, "training", err);
+  t->updates = cfg_count(&c, "updates", 500, 1, 10000000);
+  t->staleness = cfg_count(&c, "staleness", 0, 0, 1000000);
+  t->groups = cfg_count(&c, "groups", 1, 1, 100000);
+  t->every = cfg_count(&c, "record_every", 10, 1, 10000000);
+  t->seeds = cfg_count(&c, "seeds", 10, 1, 10000);
+  t->tuning_seeds = cfg_count(&c, "tuning_seeds", 5, 1, 10000);
+  const cfg_node *lr = cfg_child(&c, "lr");
+  gl_status status = cfg_end(&c);
+  if (status == GL_OK && lr == NULL)
+    status = cfg_fail(node, err, "training needs `lr`, a list of learning rates to choose from");
+  return status == GL_OK ? lab_recipe_numbers(lr, &t->lr, &t->n_lr, err) : status;
+}
+
+static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node *learner_probs,
+                               const cfg_node *sampler_probs, const cfg_node *dial, gl_error *err) {
+  const size_t n = r->view.n_parameters;
+  double *theta_p = calloc(n, 2 * sizeof *theta_p);
+  if (theta_p == NULL) return gl_fail_memory(err, "the policies");
+  gl_status status = GL_OK;
+  if (learner_probs != NULL)
+    status = read_probs(r, learner_probs, theta_p, "learner_probs", err);
+  else if (r->world != NULL)
+    toy_world_initial(r->world, r->seed, theta_p); /* a process starts from the uniform policy */
+  else if (r->transformer != NULL)
+    status = llm_world_initial(r->transformer, r->seed, theta_p, err);
+  if (status == GL_OK && r->training.n_lr > 0) {
+    if (sampler_probs != NULL || dial != NULL)
+      status = cfg_fail(sampler_probs != NULL ? sampler_probs : dial, err,
+                        "with `training` the sampler is the learner of some updates ago");
+    if (status == GL_OK) status = add_pair(r, theta_p, theta_p, NAN, err);
+    free(theta_p);
+    return status;
+  }
+  if (status == GL_OK && (sampler_probs == NULL) == (dial == NULL))
+    status = cfg_fail(sampler_probs != NULL ? dial : cfg_root(doc), err,
+                      "give the sampler either by sampler_probs or by a dial");
+  if (status == GL_OK && sampler_probs != NULL) {
+    status = read_probs(r, sampler_probs, theta_p + n, "sampler_probs", err);
+    if (status == GL_OK) status = add_pair(r, theta_p, theta_p + n, NAN, err);
+  } else if (status == GL_OK) {
+    status = read_dial(r, theta_p, dial, err);
+  }
+  free(theta_p);
+  return status;
+}
+
+/* A transformer has many weights: what the tables would refuse is told at the world, before the
+ * dial is solved. */
+static gl_status check_scores(const lab_recipe *r, const cfg_node *world, gl_error *err) {
+  const enumerable *e = &r->view;
+  if (e->n_parameters <= LAB_MAX_SCORES / e->max_length / e->max_responses) return GL_OK;
+  return cfg_fail(world, err,
+                  "%zu responses of %zu tokens under %zu weights are too many to keep all scores "
+                  "(at most %zu numbers); use a smaller model, vocabulary or horizon",
+                  e->max_responses, e->max_length, e->n_parameters, LAB_MAX_SCORES);
+}
+
+static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node *sampling,
+                            gl_error *err) {
+  const cfg_node *kind = cfg_kind_of(world) == CFG_MAP ? cfg_find(world, "kind") : NULL;
+  if (kind != NULL && llm_is_kind(cfg_text(kind))) {
+    gl_status status = llm_world_new(&r->transformer, world, sampling, r->seed, err);
+    if (status == GL_OK) r->view = llm_world_enumerable(r->transformer);
+    return status == GL_OK ? check_scores(r, world, err) : status;
+  }
+  if (kind == NULL || !mdp_is_kind(cfg_text(kind))) {
+    gl_status status = toy_world_new(&r->world, world, sampling, r->seed, err);
+    if (status == GL_OK) r->view = toy_world_enumerable(r->world);
+    return status;
+  }
+  if (sampling != NULL)
+    return cfg_fail(sampling, err,
+                    "a decision process is sampled as its policy says; leave "
+                    "`sampling` away");
+  gl_status status = mdp_new(&r->process, world, r->seed, err);
+  if (status == GL_OK) status = mdp_trajectories_new(&r->trajectories, r->process, err);
+  if (status == GL_OK) r->view = mdp_trajectories_enumerable(r->trajectories);
+  return status;
+}
+
+gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
+  *r = (lab_recipe){0};
+  cfg_reader c;
+  cfg_begin(&c, cfg_root(doc), "recipe", err);
+  r->name = cfg_string(&c, "name", "bias");
+  r->description = cfg_string(&c, "description", "");
+  r->seed = (uint64_t)cfg_int(&c, "seed", 1, 0, INT64_MAX);
+  r->budget = cfg_count(&c, "budget", 2000000, 1, (size_t)1 << 40);
+  r->budget_place = cfg_find(cfg_root(doc), "budget");
+  if (r->budget_place == NULL) r->budget_place = cfg_root(doc);
+  r->samples = cfg_count(&c, "samples", 262144, 0, (size_t)1 << 40);
+  r->covariance = cfg_bool(&c, "covariance", 0);
+  const int population = cfg_bool(&c, "population", 0);
+  const cfg_node *world = cfg_child(&c, "world"), *sampling = cfg_child(&c, "sampling");
+  const cfg_node *theta_p = cfg_child(&c, "learner_probs"),
+                 *sampler = cfg_child(&c, "sampler_probs");
+  const cfg_node *dial = cfg_child(&c, "dial"), *sizes = cfg_child(&c, "group_size");
+  const cfg_node *rows = cfg_child(&c, "algorithms");
+  const cfg_node *training = cfg_child(&c, "training");
+  sampling_spec law = {.weights = SAMPLING_RAW};
+  gl_status status = cfg_end(&c);
+  if (status == GL_OK && world == NULL)
+    status = cfg_fail(cfg_root(doc), err,
+                      "the recipe has no world; add `world: {kind: bandit | sequence | llm, …}`");
+  if (status == GL_OK) status = sampling_parse(&law, sampling, err);
+  r->weights = law.weights == SAMPLING_TRUNCATED ? LAB_WEIGHTS_TRUNCATED : LAB_WEIGHTS_RAW;
+  if (status == GL_OK) status = lab_recipe_rows(rows, &r->rows, &r->n_rows, err);
+  if (status == GL_OK) status = read_sizes(r, sizes, population, err);
+  if (status == GL_OK) status = make_world(r, world, sampling, err);
+  if (status == GL_OK && training != NULL) status = read_training(r, training, err);
+  if (status != GL_OK) return status;
+  return read_policies(r, doc, theta_p, sampler, dial, err);
+}
+
+void lab_recipe_fini(lab_recipe *r) {
+  for (size_t i = 0; i < r->n_pairs; ++i) {
+    free(r->pairs[i].learner);
+    free(r->pairs[i].sampler);
+  }
+  free(r->pairs);
+  free(r->rows);
+  free(r->group_size);
+  free(r->training.lr);
+  toy_world_free(r->world);
+  llm_world_free(r->transformer);
+  mdp_trajectories_free(r->trajectories);
+  mdp_free(r->process);
+  *r = (lab_recipe){0};
+}

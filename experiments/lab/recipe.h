@@ -1,0 +1,57 @@
+/* A recipe of the exact laboratory: which world, which learners and samplers, which rows and group
+ * sizes. */
+#ifndef GEPOLAB_EXPERIMENTS_LAB_RECIPE_H
+#define GEPOLAB_EXPERIMENTS_LAB_RECIPE_H
+
+#include "core/config/config.h"
+#include "llm/llm.h"
+#include "toy/lab/lab.h"
+#include "toy/toy.h"
+#include "toy/world/mdp.h"
+
+/* One pair of policies. */
+typedef struct lab_pair {
+  double *learner, *sampler; /* [n_parameters], owned */
+  double staleness;          /* updates apart on a training path; NaN otherwise */
+} lab_pair;
+
+/* Training of every row from the learner, by sampled groups from the policy `staleness` updates
+ * ago. Of the learning rates, each row gets the one with the best mean return over the path on
+ * seeds that are not reported. */
+typedef struct lab_training {
+  size_t updates, staleness, groups, every, seeds, tuning_seeds;
+  double *lr;
+  size_t n_lr; /* 0: no training is asked for */
+} lab_training;
+
+typedef struct lab_recipe {
+  const char *name, *description; /* borrowed from the doc */
+  uint64_t seed;
+  toy_world *world;       /* bandits and sequences */
+  llm_world *transformer; /* or sequences under a transformer */
+  mdp *process;           /* or a decision process with its trajectories */
+  mdp_trajectories *trajectories;
+  enumerable view;
+  lab_pair *pairs;
+  size_t n_pairs;
+  policy_row *rows;
+  size_t n_rows;
+  size_t *group_size; /* [n_sizes], 0 for the population limit, last */
+  size_t n_sizes;
+  size_t budget, samples;
+  const cfg_node *budget_place; /* of `budget`, or the whole recipe: where a refusal points */
+  lab_weights weights;
+  int covariance;
+  lab_training training;
+} lab_recipe;
+
+/* Reads the recipe and solves its dial. Every unknown key is an error. Release in any case. */
+gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err);
+void lab_recipe_fini(lab_recipe *r);
+
+/* A list of numbers, or {from, to, points, scale: linear | log}: malloc'd into *out. */
+gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err);
+/* A list of rows or `all`: malloc'd into *out. */
+gl_status lab_recipe_rows(const cfg_node *node, policy_row **out, size_t *n, gl_error *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* The measurements of a laboratory recipe and the forms in which they are given: JSON, a table,
+ * rows for figures, rows of the store. */
+#ifndef GEPOLAB_EXPERIMENTS_LAB_TABLE_H
+#define GEPOLAB_EXPERIMENTS_LAB_TABLE_H
+
+#include "experiments/lab/recipe.h"
+
+#include <stdio.h>
+
+/* Result of row r, size s, pair k at [(k * n_sizes + s) * n_rows + r]. */
+typedef struct lab_table {
+  const lab_recipe *recipe; /* borrowed */
+  lab_result *results;
+  size_t n;
+} lab_table;
+
+/* Measures everything on up to `threads` threads; the numbers do not depend on how many. */
+gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads, gl_error *err);
+/* Processors of this machine. */
+size_t lab_table_threads(void);
+void lab_table_fini(lab_table *t);
+
+/* An array of objects, algorithm slowest, then group size, then KL. */
+gl_status lab_table_json(const lab_table *t, gl_error *err);
+void lab_table_print(const lab_table *t, FILE *to);
+/* One line per measurement with a header; blocks of one algorithm and size, two empty lines apart,
+ * in the order of the JSON. */
+void lab_table_tsv(const lab_table *t, FILE *to);
+/* Replaces the recipe's rows in the table `bias` of a study file. */
+gl_status lab_table_store(const lab_table *t, const char *path, gl_error *err);
+
+#endif

@@ -1,0 +1,276 @@
+#include "experiments/lab/training.h"
+
+#include "core/base/json.h"
+#include "core/random/rng.h"
+#include "experiments/base/print_json.h"
+#include "toy/lab/dial.h"
+#include "toy/lab/group.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One run: the last staleness + 1 policies in a ring, newest at `now`. */
+typedef struct run {
+  const lab_recipe *r;
+  const policy_row *row;
+  double lr;
+  uint64_t seed;
+  double *ring; /* [(staleness + 1) * n] */
+  double *step; /* [n] */
+  size_t now;
+} run;
+
+static double *policy_ago(const run *u, size_t updates_done, size_t ago) {
+  const size_t slots = u->r->training.staleness + 1;
+  const size_t back = ago < updates_done ? ago : updates_done;
+  return u->ring + (u->now + slots - back) % slots * u->r->view.n_parameters;
+}
+
+/* The prompt that a number in (0, 1) falls on. */
+static size_t prompt_of(const enumerable *e, double u) {
+  size_t x = 0;
+  if (e->prompt_weight == NULL) return (size_t)(u * (double)e->n_prompts);
+  for (; x + 1 < e->n_prompts && u >= e->prompt_weight[x]; ++x) u -= e->prompt_weight[x];
+  return x;
+}
+
+/* Adds the mean over the update's groups of the row's estimate to step[]. Draws are addressed by
+ * seed, update and group, the same for every row: comparisons are paired. */
+static gl_status estimate(run *u, size_t update, gl_error *err) {
+  const lab_recipe *r = u->r;
+  const size_t size = r->group_size[0], n = r->view.n_parameters;
+  const double *learner_now = policy_ago(u, update, 0);
+  const double *sampler = policy_ago(u, update, r->training.staleness);
+  gl_status status = GL_OK;
+  memset(u->step, 0, n * sizeof *u->step);
+  for (size_t g = 0; g < r->training.groups && status == GL_OK; ++g) {
+    const rng_stream stream = rng_stream_at(r->seed, RNG_ROLLOUT, u->seed << 32 | update);
+    const uint64_t block = g * (size + 1);
+    lab_tables t;
+    lab_alias alias = {0};
+    lab_group group = {0};
+    const size_t x = prompt_of(&r->view, rng_u01(rng_block(stream, block).v[0]));
+    status = lab_tables_init(&t, &r->view, x, learner_now, sampler, r->weights, err);
+    if (status != GL_OK) return status;
+    status = lab_alias_init(&alias, t.draw, t.n, err);
+    if (status == GL_OK) status = lab_group_init(&group, &t, size, err);
+    for (size_t i = 0; i < size && status == GL_OK; ++i)
+      group.response[i] = lab_alias_draw(&alias, rng_block(stream, block + 1 + i).v[0]);
+    if (status == GL_OK) status = lab_group_evaluate(&group, u->row, err);
+    for (size_t i = 0; i < n && status == GL_OK; ++i)
+      u->step[i] += group.gradient[i] / (double)r->training.groups;
+    lab_group_fini(&group);
+    lab_alias_fini(&alias);
+    lab_tables_fini(&t);
+  }
+  return status;
+}
+
+/* Exact return and, with whole, everything else at this point of the path. */
+static gl_status record(const run *u, size_t update, int whole, lab_point *p, gl_error *err) {
+  const lab_recipe *r = u->r;
+  const double *theta = policy_ago(u, update, 0);
+  *p = (lab_point){.samples = (double)update * (double)(r->training.groups * r->group_size[0])};
+  if (!whole) return lab_value(&r->view, theta, &p->value, NULL, err);
+  const lab_spec spec = {.world = &r->view,
+                         .theta_learner = theta,
+                         .theta_sampler = policy_ago(u, update, r->training.staleness),
+                         .weights = r->weights,
+                         .group_size = r->group_size[0],
+                         .budget = r->budget,
+                         .samples = r->samples,
+                         .seed = r->seed,
+                         .entity = u->seed << 20 | update,
+                         .threads = 1};
+  lab_result m;
+  gl_status status = lab_measure(&m, &u->row, 1, &spec, err);
+  if (status != GL_OK) return status;
+  p->value = m.value;
+  p->kl = m.kl;
+  p->cosine = m.numbers.cosine;
+  p->scaled_bias = m.numbers.scaled_bias;
+  p->variance = m.numbers.variance;
+  p->ascent = m.numbers.cosine > 0;
+  lab_result_fini(&m);
+  return GL_OK;
+}
+
+/* Writes the path's n_points records. */
+static gl_status train(const lab_recipe *r, const policy_row *row, double lr, uint64_t seed,
+                       int whole, lab_point *points, gl_error *err) {
+  const size_t n = r->view.n_parameters, slots = r->training.staleness + 1;
+  run u = {.r = r, .row = row, .lr = lr, .seed = seed};
+  u.ring = calloc(slots, n * sizeof *u.ring);
+  u.step = calloc(n, sizeof *u.step);
+  gl_status status =
+      u.ring == NULL || u.step == NULL ? gl_fail_memory(err, "a training path") : GL_OK;
+  if (status == GL_OK) memcpy(u.ring, r->pairs[0].learner, n * sizeof *u.ring);
+  for (size_t t = 0; t <= r->training.updates && status == GL_OK; ++t) {
+    if (t % r->training.every == 0)
+      status = record(&u, t, whole, points + t / r->training.every, err);
+    if (t == r->training.updates || status != GL_OK) break;
+    status = estimate(&u, t, err);
+    double *old = policy_ago(&u, t, 0);
+    u.now = (u.now + 1) % slots;
+    for (size_t i = 0; i < n && status == GL_OK; ++i) {
+      double moved = old[i] + lr * u.step[i];
+      u.ring[u.now * n + i] = fmax(-500, fmin(500, moved)); /* a diverged logit stays finite */
+    }
+  }
+  free(u.ring);
+  free(u.step);
+  return status;
+}
+
+/* --- over seeds, rates and rows ------------------------------------------------------------------
+ */
+
+static double mean_value(const lab_point *p, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += p[i].value;
+  return sum / (double)n;
+}
+
+/* Reported seeds are 1, 2, …; those for choosing rates lie beyond 2^20. */
+static gl_status choose_rate(lab_curves *c, size_t row, gl_error *err) {
+  const lab_recipe *r = c->recipe;
+  const lab_training *t = &r->training;
+  lab_point *path = calloc(c->n_points, sizeof *path);
+  gl_status status = path == NULL ? gl_fail_memory(err, "a training path") : GL_OK;
+  double best = -INFINITY;
+  c->lr[row] = t->lr[0];
+  for (size_t k = 0; k < t->n_lr && t->n_lr > 1 && status == GL_OK; ++k) {
+    double score = 0;
+    for (size_t s = 0; s < t->tuning_seeds && status == GL_OK; ++s) {
+      status = train(r, &r->rows[row], t->lr[k], (UINT64_C(1) << 20) + s, 0, path, err);
+      if (status == GL_OK) score += mean_value(path, c->n_points);
+    }
+    if (score > best) {
+      best = score;
+      c->lr[row] = t->lr[k];
+    }
+  }
+  free(path);
+  return status;
+}
+
+static void add_point(lab_point *sum, const lab_point *p, double share) {
+  sum->samples = p->samples;
+  sum->value += share * p->value;
+  sum->value_error += share * p->value * p->value; /* of squares until the end */
+  sum->kl += share * p->kl;
+  sum->cosine += share * p->cosine;
+  sum->scaled_bias += share * p->scaled_bias;
+  sum->variance += share * p->variance;
+  sum->ascent += share * p->ascent;
+}
+
+static gl_status run_row(void *context, size_t row, gl_error *err) {
+  lab_curves *c = context;
+  const lab_recipe *r = c->recipe;
+  const double seeds = (double)r->training.seeds;
+  lab_point *path = calloc(c->n_points, sizeof *path), *sum = c->points + row * c->n_points;
+  if (path == NULL) return gl_fail_memory(err, "a training path");
+  gl_status status = choose_rate(c, row, err);
+  for (size_t s = 0; s < r->training.seeds && status == GL_OK; ++s) {
+    status = train(r, &r->rows[row], c->lr[row], s + 1, 1, path, err);
+    for (size_t i = 0; i < c->n_points && status == GL_OK; ++i)
+      add_point(&sum[i], &path[i], 1 / seeds);
+  }
+  for (size_t i = 0; i < c->n_points; ++i) {
+    const double spread = fmax(0, sum[i].value_error - sum[i].value * sum[i].value);
+    sum[i].value_error = seeds > 1 ? sqrt(spread / (seeds - 1)) : 0;
+  }
+  free(path);
+  return status;
+}
+
+gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t threads, gl_error *err) {
+  *c = (lab_curves){.recipe = recipe,
+                    .n_points = recipe->training.updates / recipe->training.every + 1};
+  if (recipe->group_size[0] == 0)
+    return gl_fail(err, GL_EINPUT, "training draws groups; give a group_size");
+  c->points = calloc(recipe->n_rows, c->n_points * sizeof *c->points);
+  c->lr = calloc(recipe->n_rows, sizeof *c->lr);
+  if (c->points == NULL || c->lr == NULL) return gl_fail_memory(err, "learning curves");
+  return lab_parallel(recipe->n_rows, threads, run_row, c, err);
+}
+
+void lab_curves_fini(lab_curves *c) {
+  free(c->points);
+  free(c->lr);
+  *c = (lab_curves){0};
+}
+
+/* --- output --------------------------------------------------------------------------------------
+ */
+
+static const char *const columns[] = {"samples", "return",      "return_error", "kl_exact",
+                                      "cosine",  "scaled_bias", "variance",     "ascent"};
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static cJSON *point_json(const lab_curves *c, size_t row, const lab_point *p) {
+  const double *value = (const double *)p;
+  cJSON *o = cJSON_CreateObject();
+  int ok = o != NULL && json_add_string(o, "algorithm", c->recipe->rows[row].name) != NULL &&
+           json_add_number(o, "lr", c->lr[row]) != NULL;
+  for (size_t k = 0; k < COLUMNS && ok; ++k) ok = json_add_number(o, columns[k], value[k]) != NULL;
+  if (ok) return o;
+  cJSON_Delete(o);
+  return NULL;
+}
+
+gl_status lab_curves_json(const lab_curves *c, gl_error *err) {
+  cJSON *array = cJSON_CreateArray();
+  for (size_t i = 0; i < c->recipe->n_rows * c->n_points && array != NULL; ++i) {
+    cJSON *item = point_json(c, i / c->n_points, &c->points[i]);
+    if (item != NULL && cJSON_AddItemToArray(array, item)) continue;
+    cJSON_Delete(item);
+    cJSON_Delete(array);
+    array = NULL;
+  }
+  return report_json(array, err);
+}
+
+/* The last recorded samples before which the expected direction always ascended, in all seeds. */
+static double ascends_until(const lab_point *p, size_t n) {
+  double samples = NAN;
+  for (size_t i = 0; i < n && p[i].ascent == 1; ++i) samples = p[i].samples;
+  return samples;
+}
+
+void lab_curves_print(const lab_curves *c, FILE *to) {
+  fprintf(to, "%-24s %8s %16s %12s %10s %10s %18s\n", "algorithm", "lr", "final return",
+          "mean return", "max KL", "min cosine", "ascends until");
+  for (size_t row = 0; row < c->recipe->n_rows; ++row) {
+    const lab_point *p = c->points + row * c->n_points, *last = p + c->n_points - 1;
+    double kl = 0, cosine = 1;
+    for (size_t i = 0; i < c->n_points; ++i) {
+      kl = fmax(kl, p[i].kl);
+      cosine = fmin(cosine, p[i].cosine);
+    }
+    const double until = ascends_until(p, c->n_points);
+    char text[32] = "the end";
+    if (!(until == last->samples)) snprintf(text, sizeof text, "%g samples", until);
+    fprintf(to, "%-24s %8.3g %8.4f ±%.4f %12.4f %10.3g %10.3f %18s\n", c->recipe->rows[row].name,
+            c->lr[row], last->value, last->value_error, mean_value(p, c->n_points), kl, cosine,
+            isnan(until) ? "never" : text);
+  }
+}
+
+void lab_curves_tsv(const lab_curves *c, FILE *to) {
+  fputs("# algorithm", to);
+  for (size_t k = 0; k < COLUMNS; ++k) fprintf(to, "\t%s", columns[k]);
+  fputc('\n', to);
+  for (size_t i = 0; i < c->recipe->n_rows * c->n_points; ++i) {
+    const double *value = (const double *)&c->points[i];
+    if (i > 0 && i % c->n_points == 0) fputs("\n\n", to);
+    fputs(c->recipe->rows[i / c->n_points].name, to);
+    for (size_t k = 0; k < COLUMNS; ++k) {
+      char text[NUMBER_TEXT_SIZE];
+      fprintf(to, "\t%s", isfinite(value[k]) ? number_text(value[k], text) : "");
+    }
+    fputc('\n', to);
+  }
+}

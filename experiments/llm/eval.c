@@ -1,0 +1,127 @@
+#include "experiments/llm/eval.h"
+
+#include "experiments/sweep/executor.h"
+#include "llm/learner/packed_tokens.h"
+#include "llm/model/generate.h"
+
+#include <stdlib.h>
+
+enum {
+  PART_RESPONSES = 1024, /* of one call of generate(), so that progress and Ctrl-C are seen */
+  PART_TOKENS = 1 << 22, /* most memory for its results */
+  MOST_SAMPLES = 1 << 12
+};
+/* Its entity: no evaluation inside a run has it. */
+static const uint64_t own_stream = UINT64_C(1) << 62;
+
+/* What is summed over responses. */
+typedef struct sums {
+  double reward, tokens, cut_off;
+} sums;
+
+/* Problems [first, first + n) of the held-out split and their responses. */
+typedef struct part {
+  problem_set problems;
+  generate_result responses;
+  size_t *prompt_of, *number;
+} part;
+
+static void part_fini(part *p) {
+  problem_set_fini(&p->problems);
+  generate_result_fini(&p->responses);
+  free(p->prompt_of);
+  free(p->number);
+}
+
+static gl_status part_problems(part *p, const llm_spec *spec, size_t first, size_t n,
+                               gl_error *err) {
+  uint64_t *which = calloc(n, sizeof *which);
+  if (which == NULL) return gl_fail_memory(err, "an evaluation");
+  for (size_t i = 0; i < n; ++i) which[i] = first + i;
+  gl_status status = problem_set_init(&p->problems, spec, TASK_HELD_OUT, which, n, err);
+  free(which);
+  return status;
+}
+
+static gl_status part_draw(part *p, model *m, const llm_spec *spec, uint64_t seed, size_t first,
+                           size_t each, int greedy, gl_error *err) {
+  const size_t n = p->problems.n * each;
+  p->prompt_of = calloc(n, sizeof *p->prompt_of);
+  p->number = calloc(n, sizeof *p->number);
+  if (p->prompt_of == NULL || p->number == NULL) return gl_fail_memory(err, "an evaluation");
+  for (size_t i = 0; i < n; ++i) {
+    p->prompt_of[i] = i / each;
+    p->number[i] = i % each;
+  }
+  gl_status status = generate_result_init(&p->responses, n, spec->max_tokens, err);
+  generate_request q = {.n_prompts = p->problems.n,
+                        .prompt_start = p->problems.start,
+                        .prompt = p->problems.token,
+                        .n_responses = n,
+                        .prompt_of = p->prompt_of,
+                        .number = p->number,
+                        .stream = rng_stream_at(seed, RNG_EVAL, own_stream),
+                        .sampling = spec->sampling,
+                        .greedy = greedy,
+                        .max_tokens = spec->max_tokens,
+                        .up_to = spec->max_tokens,
+                        .stop = spec->stop,
+                        .n_stop = spec->n_stop,
+                        .slots = spec->slots};
+  for (size_t i = 0; i < n; ++i) p->number[i] += (first + i / each) * MOST_SAMPLES;
+  return status == GL_OK ? generate(m, &q, &p->responses, err) : status;
+}
+
+static gl_status part_score(part *p, const llm_spec *spec, size_t each, size_t *correct,
+                            sums *total, gl_error *err) {
+  const generate_result *r = &p->responses;
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < p->problems.n * each && status == GL_OK; ++i) {
+    double score = 0;
+    status = llm_spec_score(spec, &p->problems.problem[i / each], r->token + i * spec->max_tokens,
+                            r->length[i], r->finished[i], &score, err);
+    correct[i / each] += score >= 1;
+    total->reward += score;
+    total->tokens += (double)r->length[i];
+    total->cut_off += !r->finished[i];
+  }
+  return status;
+}
+
+static size_t part_size(size_t each, size_t max_tokens) {
+  size_t most = PART_TOKENS / max_tokens;
+  if (most > PART_RESPONSES) most = PART_RESPONSES;
+  return most > each ? most / each : 1;
+}
+
+gl_status llm_eval_init(llm_eval *out, model *m, const llm_spec *spec, uint64_t seed,
+                        size_t samples, progress *bar, size_t *done, gl_error *err) {
+  const size_t each = samples > 0 ? samples : 1, step = part_size(each, spec->max_tokens);
+  *out = (llm_eval){.problems = spec->eval.prompts, .samples = each};
+  out->correct = calloc(out->problems, sizeof *out->correct);
+  if (out->correct == NULL) return gl_fail_memory(err, "an evaluation");
+  gl_status status = GL_OK;
+  sums total = {0};
+  for (size_t first = 0, n = 0; first < out->problems && status == GL_OK; first += n) {
+    part p = {0};
+    n = out->problems - first < step ? out->problems - first : step;
+    status = part_problems(&p, spec, first, n, err);
+    if (status == GL_OK) status = part_draw(&p, m, spec, seed, first, each, samples == 0, err);
+    if (status == GL_OK) status = part_score(&p, spec, each, out->correct + first, &total, err);
+    part_fini(&p);
+    progress_at(bar, *done += n, NULL);
+    if (status == GL_OK && executor_caught())
+      status = gl_fail(err, GL_EINTERRUPTED, "stopped after %zu of %zu problems", first + n,
+                       out->problems);
+  }
+  const double responses = (double)(out->problems * each);
+  out->reward = total.reward / responses;
+  out->tokens = total.tokens / responses;
+  out->cut_off = total.cut_off / responses;
+  return status;
+}
+
+void llm_eval_fini(llm_eval *e) {
+  free(e->correct);
+  *e = (llm_eval){0};
+}

@@ -1,0 +1,158 @@
+#include "experiments/llm/folder.h"
+
+#include "core/base/file.h"
+#include "core/base/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *llm_folder_file(const char *folder, const char *name) {
+  size_t size = strlen(folder) + strlen(name) + 2;
+  char *path = malloc(size);
+  if (path != NULL) snprintf(path, size, "%s/%s", folder, name);
+  return path;
+}
+
+gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err) {
+  struct stat s;
+  *made = mkdir(folder, 0777) == 0;
+  if (!*made && errno != EEXIST) return file_fail(folder, "make the folder", errno, err);
+  if (stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
+    return gl_fail(err, GL_EIO, "'%s' is a file; -o needs the name of a folder", folder);
+  char *path = llm_folder_file(folder, "config.json");
+  if (path == NULL) return gl_fail_memory(err, "a model's folder");
+  file_writer trial;
+  gl_status status = file_begin(&trial, path, err);
+  if (status == GL_OK) file_abandon(&trial);
+  free(path);
+  return status;
+}
+
+void llm_folder_abandon(const char *folder, int made) {
+  if (made) (void)rmdir(folder);
+}
+
+/* --- the tokenizer ------------------------------------------------------------------------------
+ */
+
+static gl_status copy_stream(FILE *from, FILE *to, const char *path, gl_error *err) {
+  char piece[65536];
+  size_t got = 0;
+  while ((got = fread(piece, 1, sizeof piece, from)) > 0)
+    if (fwrite(piece, 1, got, to) != got) return file_fail(path, "write", errno, err);
+  return ferror(from) ? file_fail(path, "copy", errno, err) : GL_OK;
+}
+
+static gl_status copy_file(const char *source, const char *path, gl_error *err) {
+  file_writer w;
+  FILE *from = fopen(source, "rb");
+  if (from == NULL) return file_fail(source, "read", errno, err);
+  gl_status status = file_begin(&w, path, err);
+  if (status == GL_OK) {
+    status = copy_stream(from, w.stream, path, err);
+    if (status == GL_OK)
+      status = file_commit(&w, err);
+    else
+      file_abandon(&w);
+  }
+  fclose(from);
+  return status;
+}
+
+static int same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static gl_status save_tokenizer(const char *folder, const llm_spec *spec, gl_error *err) {
+  if (spec->tokenizer_path == NULL) return GL_OK;
+  char *path = llm_folder_file(folder, "tokenizer.json");
+  if (path == NULL) return gl_fail_memory(err, "a model's folder");
+  gl_status status =
+      same_file(spec->tokenizer_path, path) ? GL_OK : copy_file(spec->tokenizer_path, path, err);
+  free(path);
+  return status;
+}
+
+/* --- gepolab.json -------------------------------------------------------------------------------
+ */
+
+/* A data set's path holds from anywhere. */
+static int make_absolute(cJSON *json, const cfg_node *section) {
+  cJSON *file = cJSON_GetObjectItemCaseSensitive(json, "file");
+  if (!cJSON_IsString(file)) return 1;
+  char *found = cfg_locate(cfg_find(section, "file"), file->valuestring);
+  char *path = found != NULL ? realpath(found, NULL) : NULL;
+  cJSON *text = path != NULL ? cJSON_CreateString(path) : NULL;
+  int done = text != NULL && cJSON_ReplaceItemInObjectCaseSensitive(json, "file", text);
+  free(found);
+  free(path);
+  return done;
+}
+
+/* The world without what only its own training needed. */
+static cJSON *world_json(const cfg_node *world, const llm_spec *spec) {
+  char *text = cfg_canonical(world);
+  cJSON *json = text != NULL ? cJSON_Parse(text) : NULL;
+  free(text);
+  if (json == NULL) return NULL;
+  cJSON_DeleteItemFromObjectCaseSensitive(json, "model");
+  cJSON_DeleteItemFromObjectCaseSensitive(json, "warmup");
+  cJSON_DeleteItemFromObjectCaseSensitive(json, "reference");
+  if (spec->tokenizer_path != NULL) cJSON_DeleteItemFromObjectCaseSensitive(json, "tokenizer");
+  cJSON *section = cJSON_GetObjectItemCaseSensitive(json, "task");
+  if (section != NULL && make_absolute(section, cfg_find(world, "task"))) return json;
+  cJSON_Delete(json);
+  return NULL;
+}
+
+static int copy_section(cJSON *to, const cfg_node *root, const char *key) {
+  const cfg_node *node = cfg_find(root, key);
+  if (node == NULL || cfg_is_null(node)) return 1;
+  char *text = cfg_canonical(node);
+  cJSON *json = text != NULL ? cJSON_Parse(text) : NULL;
+  free(text);
+  if (json != NULL && cJSON_AddItemToObject(to, key, json)) return 1;
+  cJSON_Delete(json);
+  return 0;
+}
+
+static char *recipe_text(const cfg_doc *doc, const llm_spec *spec) {
+  const cfg_node *root = cfg_root(doc);
+  cJSON *json = cJSON_CreateObject(), *world = world_json(cfg_find(root, "world"), spec);
+  char *text = NULL;
+  if (json == NULL || world == NULL || !cJSON_AddItemToObject(json, "world", world))
+    cJSON_Delete(world);
+  else if (copy_section(json, root, "name") && copy_section(json, root, "seed") &&
+           copy_section(json, root, "sampling"))
+    text = cJSON_Print(json);
+  cJSON_Delete(json);
+  return text;
+}
+
+static gl_status save_recipe(const char *folder, const cfg_doc *doc, const llm_spec *spec,
+                             gl_error *err) {
+  char *path = llm_folder_file(folder, "gepolab.json"), *text = recipe_text(doc, spec);
+  file_writer w;
+  gl_status status = path != NULL && text != NULL ? file_begin(&w, path, err)
+                                                  : gl_fail_memory(err, "a model's recipe");
+  if (status == GL_OK) {
+    fprintf(w.stream, "%s\n", text);
+    status = file_commit(&w, err);
+  }
+  free(path);
+  free(text);
+  return status;
+}
+
+gl_status llm_folder_save(const char *folder, const cfg_doc *doc, const llm_spec *spec,
+                          const model *m, gl_error *err) {
+  const number_type type = spec->dtype;
+  gl_status status = model_save(m, folder, type, 0, err);
+  if (status == GL_OK) status = save_tokenizer(folder, spec, err);
+  return status == GL_OK ? save_recipe(folder, doc, spec, err) : status;
+}

@@ -1,0 +1,23 @@
+/* A model's folder as gepolab writes it: Hugging Face's config.json and model.safetensors, the
+ * tokenizer.json it was trained with where it has one, and gepolab.json, the world it was trained
+ * in, with which `gepolab llm eval FOLDER` needs no recipe. Prefix: llm_folder_. */
+#ifndef GEPOLAB_EXPERIMENTS_LLM_FOLDER_H
+#define GEPOLAB_EXPERIMENTS_LLM_FOLDER_H
+
+#include "core/config/config.h"
+#include "llm/learner/run_spec.h"
+
+/* folder/name, malloc'd; NULL if memory is short. */
+char *llm_folder_file(const char *folder, const char *name);
+/* Makes the folder if it is not there (*made is 1 then) and tries to write into it, so that hours
+ * of training do not end at a folder that cannot be written. GL_EIO naming folder, reason and
+ * remedy. */
+gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err);
+/* Removes a folder that was made and stayed empty, for what should have gone there failed. */
+void llm_folder_abandon(const char *folder, int made);
+/* Writes all of it; doc is the recipe the model came from. Files that are there are replaced one
+ * by one, each atomically. */
+gl_status llm_folder_save(const char *folder, const cfg_doc *doc, const llm_spec *spec,
+                          const model *m, gl_error *err);
+
+#endif

@@ -1,0 +1,157 @@
+#include "experiments/llm/profile.h"
+
+#include "experiments/base/seconds.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* --- laws ---------------------------------------------------------------------------------------
+ */
+
+/* Mean and deviation (n - 1; 0 for a single value) of f(seconds). */
+static void moments(const double *x, size_t n, double (*f)(double), double *mean, double *sd) {
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < n; ++i) sum += f(x[i]) / (double)n;
+  for (size_t i = 0; i < n; ++i) squares += pow(f(x[i]) - sum, 2);
+  *mean = sum;
+  *sd = n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
+}
+
+static double itself(double x) {
+  return x;
+}
+
+static void fit(llm_timing *t, size_t n) {
+  moments(t->seconds, n, itself, &t->mean, &t->sd);
+  moments(t->seconds, n, log, &t->mu, &t->sigma);
+  t->smallest = t->largest = t->seconds[0];
+  for (size_t i = 1; i < n; ++i) {
+    t->smallest = fmin(t->smallest, t->seconds[i]);
+    t->largest = fmax(t->largest, t->seconds[i]);
+  }
+}
+
+double llm_profile_makespan(const double *lengths, size_t n, double *slots, size_t n_slots) {
+  double last = 0;
+  for (size_t s = 0; s < n_slots; ++s) slots[s] = 0;
+  for (size_t i = 0; i < n; ++i) {
+    size_t first = 0;
+    for (size_t s = 1; s < n_slots; ++s)
+      if (slots[s] < slots[first]) first = s;
+    slots[first] += lengths[i];
+    last = fmax(last, slots[first]);
+  }
+  return last;
+}
+
+static gl_status fit_decoding(llm_profile *p, gl_error *err) {
+  double *slots = calloc(p->concurrency, sizeof *slots), steps = 0, seconds = 0;
+  if (slots == NULL) return gl_fail_memory(err, "a profile");
+  for (size_t k = 0; k < p->repetitions; ++k) {
+    steps +=
+        llm_profile_makespan(p->lengths + k * p->responses, p->responses, slots, p->concurrency);
+    seconds += fmax(0, p->generation.seconds[k] - p->prompt.mean);
+  }
+  /* Responses of a token or two end with their prompts: what is left is noise around nothing. */
+  p->decode_per_s = steps / fmax(seconds, 1e-6 * p->generation.mean * (double)p->repetitions);
+  free(slots);
+  return GL_OK;
+}
+
+/* --- measuring ----------------------------------------------------------------------------------
+ */
+
+typedef struct one_batch {
+  double prompt, generation, step;
+} one_batch;
+
+static draw_request request_of(const recipe *r, uint64_t id, double to) {
+  return (draw_request){
+      .batch_id = id, .n_groups = r->groups, .group_size = r->group_size, .from = 0, .to = to};
+}
+
+/* Every repetition stands at another version, for an update increments it. */
+static gl_status time_batch(one_batch *t, batch *b, learner *l, const recipe *r, uint64_t k,
+                            gl_error *err) {
+  double metrics[METRIC_COUNT];
+  batch started = {0};
+  draw_request q = request_of(r, k, DBL_MIN); /* the first token of each */
+  q.version = (int64_t)k;
+  double begun = seconds_now();
+  gl_status status = l->ops->draw(l->self, &q, &started, err);
+  t->prompt = seconds_now() - begun;
+  batch_fini(&started);
+  if (status != GL_OK) return status;
+  q.to = 1;
+  begun = seconds_now();
+  status = l->ops->draw(l->self, &q, b, err);
+  t->generation = seconds_now() - begun;
+  if (status != GL_OK) return status;
+  batch *const batches[] = {b};
+  begun = seconds_now();
+  status = l->ops->update(l->self, batches, 1, metrics, err);
+  t->step = seconds_now() - begun;
+  return status;
+}
+
+static void keep(llm_profile *p, size_t k, const one_batch *t, const batch *b) {
+  p->prompt.seconds[k] = t->prompt;
+  p->generation.seconds[k] = t->generation;
+  p->step.seconds[k] = t->step;
+  for (size_t i = 0; i < p->responses; ++i)
+    p->lengths[k * p->responses + i] = (double)(b->token_start[i + 1] - b->token_start[i]);
+}
+
+static gl_status allocate(llm_profile *p, gl_error *err) {
+  p->prompt.seconds = calloc(p->repetitions, sizeof(double));
+  p->generation.seconds = calloc(p->repetitions, sizeof(double));
+  p->step.seconds = calloc(p->repetitions, sizeof(double));
+  p->lengths = calloc(p->repetitions, p->responses * sizeof(double));
+  if (p->prompt.seconds != NULL && p->generation.seconds != NULL && p->step.seconds != NULL &&
+      p->lengths != NULL)
+    return GL_OK;
+  return gl_fail_memory(err, "a profile");
+}
+
+static gl_status summarise(llm_profile *p, gl_error *err) {
+  const size_t n = p->repetitions * p->responses;
+  double tokens = 0;
+  fit(&p->prompt, p->repetitions);
+  fit(&p->generation, p->repetitions);
+  fit(&p->step, p->repetitions);
+  for (size_t i = 0; i < n; ++i) tokens += p->lengths[i];
+  p->tokens = tokens / (double)n;
+  p->tokens_per_s = tokens / (p->generation.mean * (double)p->repetitions);
+  p->trained_per_s = tokens / (p->step.mean * (double)p->repetitions);
+  return fit_decoding(p, err);
+}
+
+gl_status llm_profile_init(llm_profile *out, learner *l, const recipe *r, size_t slots,
+                           size_t repetitions, int (*after)(void *self, size_t done), void *self,
+                           gl_error *err) {
+  const size_t responses = r->groups * r->group_size;
+  *out = (llm_profile){.repetitions = repetitions,
+                       .responses = responses,
+                       .concurrency = slots == 0 || slots > responses ? responses : slots};
+  gl_status status = allocate(out, err);
+  for (size_t k = 0; k <= repetitions && status == GL_OK; ++k) {
+    one_batch t;
+    batch b = {0};
+    status = time_batch(&t, &b, l, r, k, err);
+    if (status == GL_OK && k > 0) keep(out, k - 1, &t, &b);
+    batch_fini(&b);
+    if (status == GL_OK && after != NULL && after(self, k))
+      status =
+          gl_fail(err, GL_EINTERRUPTED, "stopped after %zu of %zu repetitions", k, repetitions);
+  }
+  return status == GL_OK ? summarise(out, err) : status;
+}
+
+void llm_profile_fini(llm_profile *p) {
+  free(p->prompt.seconds);
+  free(p->generation.seconds);
+  free(p->step.seconds);
+  free(p->lengths);
+  *p = (llm_profile){0};
+}

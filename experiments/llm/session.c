@@ -1,0 +1,211 @@
+#include "experiments/llm/session.h"
+
+#include "core/base/json.h"
+#include "experiments/base/cache.h"
+#include "experiments/llm/folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char world_file[] = "gepolab.json";
+/* What stands for the task of a folder that has none: any that every tokenizer can write. */
+static const char no_task[] = "world.task={kind: parity}";
+enum { MOST_TOKENS = 128 }; /* of a response, where neither folder nor user says */
+
+/* --- recipes out of folders ---------------------------------------------------------------------
+ */
+
+static int is_folder(const char *path) {
+  struct stat s;
+  return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* {"value": text} as a doc of its own, to set fields from. */
+static gl_status text_doc(cfg_doc **out, const char *text, gl_error *err) {
+  cJSON *json = cJSON_CreateObject();
+  char *printed = NULL;
+  if (json != NULL && json_add_string(json, "value", text) != NULL)
+    printed = cJSON_PrintUnformatted(json);
+  cJSON_Delete(json);
+  if (printed == NULL) return gl_fail_memory(err, "a recipe");
+  gl_status status = cfg_load_text(out, printed, strlen(printed), "command line", err);
+  free(printed);
+  return status;
+}
+
+static gl_status set_text(cfg_doc *doc, const char *path, const char *text, gl_error *err) {
+  cfg_doc *value = NULL;
+  gl_status status = text_doc(&value, text, err);
+  if (status == GL_OK) status = cfg_set(doc, path, cfg_find(cfg_root(value), "value"), err);
+  cfg_free(value);
+  return status;
+}
+
+/* Whether folder/name is there. */
+static int folder_has(const char *folder, const char *name) {
+  struct stat s;
+  char *path = llm_folder_file(folder, name);
+  int has = path != NULL && stat(path, &s) == 0;
+  free(path);
+  return has;
+}
+
+/* The recipe of a folder: what gepolab.json says, or the bare model. */
+static gl_status folder_doc(cfg_doc **out, const char *folder, gl_error *err) {
+  static const char bare[] = "world: {kind: llm}\n";
+  struct stat s;
+  char *path = llm_folder_file(folder, world_file);
+  if (path == NULL) return gl_fail_memory(err, "a folder's recipe");
+  gl_status status = stat(path, &s) == 0 ? cfg_load_file(out, path, err)
+                                         : cfg_load_text(out, bare, sizeof bare - 1, folder, err);
+  free(path);
+  if (status == GL_OK) status = set_text(*out, "world.model.path", folder, err);
+  if (status == GL_OK && cfg_find(cfg_root(*out), "name") == NULL)
+    status = set_text(*out, "name", folder, err);
+  return status;
+}
+
+/* A model alone: its own tokenizer must say what its tokens are. */
+static gl_status without_its_task(llm_session *s, gl_error *err) {
+  const cfg_node *root = cfg_root(s->doc);
+  if (cfg_find(root, "world.tokenizer") == NULL && !folder_has(s->source, "tokenizer.json"))
+    return gl_fail(err, GL_EINPUT,
+                   "the folder '%s' has neither tokenizer.json nor gepolab.json, so the meaning of "
+                   "its model's tokens is not known; name one with world.tokenizer=byte or a path",
+                   s->source);
+  gl_status status = cfg_override(s->doc, no_task, err);
+  if (status != GL_OK || cfg_find(root, "world.max_tokens") != NULL) return status;
+  char assignment[64], *path = llm_folder_file(s->source, "config.json");
+  if (path == NULL) return gl_fail_memory(err, "a model's folder");
+  model_config c;
+  status = model_config_load(&c, path, err);
+  free(path);
+  if (status != GL_OK) return status;
+  snprintf(assignment, sizeof assignment, "world.max_tokens=%zu",
+           c.max_positions / 2 < MOST_TOKENS ? c.max_positions / 2 : MOST_TOKENS);
+  return cfg_override(s->doc, assignment, err);
+}
+
+static gl_status load_folder(llm_session *s, const args *a, int without_task, gl_error *err) {
+  gl_status status = folder_doc(&s->doc, s->source, err);
+  for (size_t i = 0; i < a->n_overrides && status == GL_OK; ++i)
+    status = cfg_override(s->doc, a->overrides[i], err);
+  if (status != GL_OK) return status;
+  s->has_task = cfg_find(cfg_root(s->doc), "world.task") != NULL;
+  if (s->has_task) return GL_OK;
+  if (!without_task)
+    return gl_fail(err, GL_EINPUT,
+                   "the folder '%s' does not say which task its model is for; add one, such as "
+                   "'world.task={kind: math, path: test.jsonl}' and world.max_tokens=1024",
+                   s->source);
+  return without_its_task(s, err);
+}
+
+/* --- the session --------------------------------------------------------------------------------
+ */
+
+static gl_status must_be_llm(const recipe *r, gl_error *err) {
+  if (recipe_is_llm(r)) return GL_OK;
+  const cfg_node *kind = r->world != NULL ? cfg_find(r->world, "kind") : NULL;
+  return cfg_fail(kind != NULL ? kind : r->root, err,
+                  "recipe '%s' has no transformer to work on: `gepolab llm` needs world: {kind: "
+                  "llm, …}",
+                  r->name);
+}
+
+gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int without_task,
+                           gl_error *err) {
+  *s = (llm_session){.source = a->words[0], .has_task = 1};
+  gl_status status = is_folder(s->source)
+                         ? load_folder(s, a, without_task, err)
+                         : recipe_load(&s->doc, s->source, a->overrides, a->n_overrides, err);
+  if (status == GL_OK) status = recipe_read(&s->recipe, s->doc, err);
+  s->recipe.threads = threads;
+  if (status == GL_OK) status = must_be_llm(&s->recipe, err);
+  if (status == GL_OK)
+    status = llm_spec_init(&s->spec, s->recipe.world, s->recipe.sampling, s->recipe.seed, err);
+  s->has_spec = status == GL_OK;
+  return status;
+}
+
+gl_status llm_session_override(llm_session *s, const char *assignment, gl_error *err) {
+  const size_t threads = s->recipe.threads;
+  gl_status status = cfg_override(s->doc, assignment, err);
+  if (status == GL_OK) status = recipe_read(&s->recipe, s->doc, err);
+  s->recipe.threads = threads;
+  return status;
+}
+
+void llm_session_fini(llm_session *s) {
+  learner_fini(&s->learner);
+  model_free(s->own_model);
+  if (s->own_backend != NULL) backend_free(s->own_backend);
+  if (s->has_spec) llm_spec_fini(&s->spec);
+  cfg_free(s->doc);
+  *s = (llm_session){0};
+}
+
+/* --- the model ----------------------------------------------------------------------------------
+ */
+
+static gl_status need_backend(llm_session *s, gl_error *err) {
+  if (s->backend != NULL) return GL_OK;
+  gl_status status = backend_new_at(&s->own_backend, s->spec.backend, s->spec.dtype,
+                                    (backend_place){0, s->spec.devices}, s->recipe.threads, err);
+  if (status == GL_OK) s->own_backend->tf32 = s->spec.tf32;
+  s->backend = s->own_backend;
+  return status;
+}
+
+static gl_status need_of(llm_need *out, llm_session *s, int trains, gl_error *err) {
+  const recipe *r = &s->recipe;
+  const int compares = trains && (s->spec.has_reference || r->algorithm.ref_kl_coef != 0);
+  gl_status status = need_backend(s, err);
+  if (status != GL_OK) return status;
+  return llm_need_of(out, &s->spec, s->backend, r->groups * r->group_size, trains, compares, err);
+}
+
+gl_status llm_session_need(llm_need *out, llm_session *s, gl_error *err) {
+  return need_of(out, s, 1, err);
+}
+
+static gl_status make_model(llm_session *s, gl_error *err) {
+  llm_need need;
+  gl_status status = need_of(&need, s, 0, err);
+  if (status == GL_OK) status = llm_need_check(&need, &s->spec, s->backend, err);
+  if (status == GL_OK)
+    status = model_new(&s->own_model, &s->spec.model, s->backend, s->spec.recompute, err);
+  if (status == GL_OK)
+    status = s->spec.folder != NULL ? model_load(s->own_model, s->spec.folder, err)
+                                    : model_initialise(s->own_model, s->recipe.seed, err);
+  s->model = s->own_model;
+  return status;
+}
+
+gl_status llm_session_model(llm_session *s, gl_error *err) {
+  if (s->spec.warmup.steps > 0) return llm_session_learner(s, NULL, err);
+  s->spec.devices = 1; /* a model that only answers is on the first */
+  return make_model(s, err);
+}
+
+gl_status llm_session_learner(llm_session *s, const llm_watch *watch, gl_error *err) {
+  cache_place place;
+  const learner_setup setup = recipe_setup(&s->recipe, cache_find(&place));
+  gl_status status = llm_learner_new_watched(&s->learner, &setup, watch, err);
+  if (status != GL_OK) return status;
+  s->model = llm_learner_model(&s->learner);
+  s->backend = model_backend(s->model);
+  return GL_OK;
+}
+
+const char *llm_session_about(const llm_session *s, char text[LLM_ABOUT_SIZE]) {
+  static const char *const types[] = {"float32", "float64", "bfloat16"};
+  char times[48] = "";
+  if (s->spec.devices > 1) snprintf(times, sizeof times, "%zu devices, each ", s->spec.devices);
+  snprintf(text, LLM_ABOUT_SIZE, "%zu parameters, %s on %s%s",
+           model_config_parameters(&s->spec.model), types[s->spec.dtype], times,
+           s->backend->device);
+  return text;
+}

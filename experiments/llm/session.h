@@ -1,0 +1,54 @@
+/* What a word of `gepolab llm` works on: a world of kind llm, from a recipe or from a model's
+ * folder, and the model in it.
+ *
+ * A folder that gepolab wrote holds, besides Hugging Face's files, gepolab.json: the world it was
+ * trained in, so that it can be evaluated without its recipe. Of any other folder only model and
+ * tokenizer are known; overrides say the rest. Prefix: llm_session_. */
+#ifndef GEPOLAB_EXPERIMENTS_LLM_SESSION_H
+#define GEPOLAB_EXPERIMENTS_LLM_SESSION_H
+
+#include "core/rl/learner.h"
+#include "experiments/base/args.h"
+#include "experiments/recipe/recipe.h"
+#include "llm/learner/memory_need.h"
+#include "llm/learner/run_spec.h"
+#include "llm/llm.h"
+
+typedef struct llm_session {
+  const char *source; /* as named on the command line */
+  cfg_doc *doc;
+  recipe recipe;
+  llm_spec spec;
+  int has_spec, has_task;
+  /* NULL until one of the functions below makes them */
+  backend *backend; /* where the model is, or would be */
+  model *model;
+  /* their owners: the session itself, or a learner where training is needed */
+  backend *own_backend;
+  model *own_model;
+  learner learner;
+} llm_session;
+
+/* Reads recipe or folder a->words[0] with the overrides of a. without_task: a folder whose task is
+ * not known is taken as it is (has_task 0, and spec.task stands for nothing); else that is
+ * GL_EINPUT. threads: 0 for all cores. Release with llm_session_fini() in any case. */
+gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int without_task,
+                           gl_error *err);
+/* Changes a field after the fact: the recipe is read again. */
+gl_status llm_session_override(llm_session *s, const char *assignment, gl_error *err);
+void llm_session_fini(llm_session *s);
+
+/* Backend, and what memory the recipe's training and generation need there. */
+gl_status llm_session_need(llm_need *out, llm_session *s, gl_error *err);
+/* The model with its parameters, to answer: read from its folder, or drawn, and warmed up where the
+ * recipe says so. */
+gl_status llm_session_model(llm_session *s, gl_error *err);
+/* The recipe's learner, and the model in it. watch (NULL: none) sees its warm-up, which is then
+ * really made, not taken from where it was kept. */
+gl_status llm_session_learner(llm_session *s, const llm_watch *watch, gl_error *err);
+
+/* "25248 parameters, float32 on AMD EPYC, 2 threads": returns text. Needs a backend. */
+enum { LLM_ABOUT_SIZE = 256 };
+const char *llm_session_about(const llm_session *s, char text[LLM_ABOUT_SIZE]);
+
+#endif

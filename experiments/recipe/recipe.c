@@ -1,0 +1,327 @@
+#include "experiments/recipe/recipe.h"
+
+#include "core/base/json.h"
+#include "experiments/base/resources.h"
+#include "llm/llm.h"
+#include "sim/cluster.h"
+#include "toy/toy.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- loading -----------------------------------------------------------------------------------
+ */
+
+static gl_status no_such_recipe(const char *source, gl_error *err) {
+  enum { MAX_NAMES = 64, NAME_SIZE = 64 };
+  char text[MAX_NAMES][NAME_SIZE];
+  const char *names[MAX_NAMES];
+  size_t n = 0;
+  for (size_t i = 0; resources_at(i) != NULL && n < MAX_NAMES; ++i) {
+    size_t length = 0;
+    const char *name = resources_recipe_name(resources_at(i), &length);
+    if (name == NULL || length >= NAME_SIZE) continue;
+    memcpy(text[n], name, length);
+    text[n][length] = '\0';
+    names[n] = text[n];
+    ++n;
+  }
+  char hint[CFG_HINT_SIZE];
+  return gl_fail(err, GL_EINPUT,
+                 "%s:1:1: there is no such file and no embedded recipe of that name%s; `gepolab "
+                 "recipes` lists those",
+                 source, cfg_hint(source, names, n, hint));
+}
+
+/* A file wins over an embedded recipe of the same name only if it is really there. */
+static gl_status load_source(cfg_doc **out, const char *source, gl_error *err) {
+  const resource *r = resources_recipe(source);
+  if (access(source, F_OK) == 0 && (r == NULL || strpbrk(source, "/.") != NULL))
+    return cfg_load_file(out, source, err);
+  if (r != NULL) return cfg_load_text(out, r->data, r->size, r->path, err);
+  if (errno == ENOENT || errno == ENOTDIR) return no_such_recipe(source, err);
+  return cfg_load_file(out, source, err);
+}
+
+/* The file's name without folder and suffix. */
+static void name_from_path(const char *source, char *name, size_t size) {
+  const char *slash = strrchr(source, '/');
+  snprintf(name, size, "%s", slash != NULL ? slash + 1 : source);
+  char *dot = strrchr(name, '.');
+  if (dot != NULL && dot != name) *dot = '\0';
+}
+
+static gl_status ensure_name(cfg_doc *doc, const char *source, gl_error *err) {
+  if (cfg_find(cfg_root(doc), "name") != NULL) return GL_OK;
+  char name[NAME_MAX + 1];
+  name_from_path(source, name, sizeof name);
+  cJSON *json = cJSON_CreateObject();
+  if (json == NULL || cJSON_AddStringToObject(json, "name", name) == NULL) {
+    cJSON_Delete(json);
+    return gl_fail_memory(err, "the recipe's name");
+  }
+  char *text = cJSON_PrintUnformatted(json);
+  cJSON_Delete(json);
+  if (text == NULL) return gl_fail_memory(err, "the recipe's name");
+  cfg_doc *named = NULL;
+  gl_status status = cfg_load_text(&named, text, strlen(text), "file name", err);
+  free(text);
+  if (status != GL_OK) return status;
+  status = cfg_set(doc, "name", cfg_find(cfg_root(named), "name"), err);
+  cfg_free(named);
+  return status;
+}
+
+gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
+                      size_t n_overrides, gl_error *err) {
+  *out = NULL;
+  gl_status status = load_source(out, source, err);
+  for (size_t i = 0; i < n_overrides && status == GL_OK; ++i)
+    status = cfg_override(*out, overrides[i], err);
+  if (status == GL_OK) status = ensure_name(*out, source, err);
+  if (status != GL_OK) {
+    cfg_free(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
+/* --- reading -----------------------------------------------------------------------------------
+ */
+
+static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, train, "train", err);
+  out->groups = cfg_count(&r, "groups", 8, 1, 1u << 20);
+  out->group_size = cfg_count(&r, "group_size", 8, 1, 1u << 20);
+  out->minibatches = cfg_count(&r, "minibatches", 1, 1, 1u << 20);
+  out->epochs = cfg_count(&r, "epochs", 1, 1, 1u << 20);
+  if (cfg_end(&r) != GL_OK) return GL_EINPUT;
+  enum { MOST_RESPONSES = 1 << 26 };
+  if (out->groups > MOST_RESPONSES / out->group_size)
+    return cfg_fail(train, err, "train: a batch of %zu groups of %zu is more than %d responses",
+                    out->groups, out->group_size, MOST_RESPONSES);
+  return GL_OK;
+}
+
+static gl_status read_checkpoint(recipe *out, const cfg_node *node, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "checkpoint", err);
+  if (cfg_has(&r, "every") && cfg_has(&r, "seconds"))
+    return cfg_fail(cfg_find(node, "seconds"), err,
+                    "checkpoint: give `every` (updates) or `seconds`, not both");
+  out->wants_checkpoints = node != NULL;
+  out->checkpoint.every = cfg_count(&r, "every", 0, 1, 100000000);
+  out->checkpoint.seconds = cfg_double(&r, "seconds", 300, 0, 1e9);
+  out->checkpoint.keep = cfg_count(&r, "keep", 2, 1, 1000000);
+  return cfg_end(&r);
+}
+
+static gl_status read_algorithm(recipe *out, const cfg_node *algorithm, gl_error *err) {
+  if (algorithm != NULL) return policy_row_parse(&out->algorithm, algorithm, err);
+  const policy_row *fallback = policy_rows_find("grpo");
+  if (fallback == NULL) return gl_fail(err, GL_EINTERNAL, "the row grpo is missing");
+  out->algorithm = *fallback;
+  return GL_OK;
+}
+
+/* A section that is there; `sweep=null` on the command line takes one away. */
+static const cfg_node *section(cfg_reader *r, const char *key) {
+  const cfg_node *node = cfg_child(r, key);
+  return node != NULL && cfg_is_null(node) ? NULL : node;
+}
+
+static gl_status must_be_map(const cfg_node *node, const char *key, gl_error *err) {
+  if (node == NULL || cfg_kind_of(node) == CFG_MAP) return GL_OK;
+  return cfg_fail(node, err, "'%s' must be a map of keys to values", key);
+}
+
+gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
+  *out = (recipe){.root = cfg_root(doc)};
+  cfg_reader r;
+  cfg_begin(&r, cfg_root(doc), "recipe", err);
+  out->name = cfg_string(&r, "name", "recipe");
+  out->description = cfg_string(&r, "description", "");
+  out->seed = (uint64_t)cfg_int(&r, "seed", 1, 0, INT64_MAX);
+  out->steps = cfg_count(&r, "steps", 200, 1, 100000000);
+  out->eval_every = cfg_count(&r, "eval_every", 10, 1, 100000000);
+  out->world = section(&r, "world");
+  out->optimizer = section(&r, "optimizer");
+  out->sampling = section(&r, "sampling");
+  out->cluster = section(&r, "cluster");
+  out->sweep = section(&r, "sweep");
+  out->tune = section(&r, "tune");
+  out->train = section(&r, "train");
+  const cfg_node *checkpoint = section(&r, "checkpoint");
+  out->algorithm_at = section(&r, "algorithm");
+  gl_status status = cfg_end(&r);
+  const struct {
+    const char *key;
+    const cfg_node *node;
+  } maps[] = {{"world", out->world}, {"optimizer", out->optimizer}, {"sampling", out->sampling},
+              {"train", out->train}, {"cluster", out->cluster},     {"sweep", out->sweep},
+              {"tune", out->tune},   {"checkpoint", checkpoint}};
+  for (size_t i = 0; i < sizeof maps / sizeof maps[0] && status == GL_OK; ++i)
+    status = must_be_map(maps[i].node, maps[i].key, err);
+  if (status == GL_OK) status = read_train(out, out->train, err);
+  if (status == GL_OK) status = read_checkpoint(out, checkpoint, err);
+  if (status == GL_OK) status = read_algorithm(out, out->algorithm_at, err);
+  return status;
+}
+
+/* --- what a recipe describes -------------------------------------------------------------------
+ */
+
+static gl_status find_kind(const recipe *r, const char **kind, gl_error *err) {
+  static const char *const kinds[] = {"bandit", "sequence", "llm"};
+  const cfg_node *node = cfg_find(r->world, "kind");
+  if (node == NULL)
+    return cfg_fail(r->world, err, "'world' must say its kind: bandit, sequence or llm");
+  *kind = cfg_text(node);
+  if (toy_is_kind(*kind) || llm_is_kind(*kind)) return GL_OK;
+  char hint[CFG_HINT_SIZE];
+  return cfg_fail(node, err, "there is no world of kind '%s'; allowed are bandit, sequence, llm%s",
+                  *kind, cfg_hint(*kind, kinds, 3, hint));
+}
+
+int recipe_is_llm(const recipe *r) {
+  const cfg_node *kind = r->world != NULL ? cfg_find(r->world, "kind") : NULL;
+  return kind != NULL && llm_is_kind(cfg_text(kind));
+}
+
+learner_setup recipe_setup(const recipe *r, const cache_place *place) {
+  return (learner_setup){.seed = r->seed,
+                         .algorithm = &r->algorithm,
+                         .algorithm_at = r->algorithm_at,
+                         .train = r->train,
+                         .world = r->world,
+                         .optimizer = r->optimizer,
+                         .sampling = r->sampling,
+                         .group_size = r->group_size,
+                         .n_groups = r->groups,
+                         .minibatches = r->minibatches,
+                         .epochs = r->epochs,
+                         .updates = r->steps,
+                         .threads = r->threads,
+                         .cache = place->folder[0] != '\0' ? place->folder : NULL,
+                         .code = place->code};
+}
+
+gl_status recipe_learner(learner *out, const recipe *r, const learner_preparation *how,
+                         gl_error *err) {
+  const char *kind = NULL;
+  cache_place place;
+  gl_status status = find_kind(r, &kind, err);
+  if (status != GL_OK) return status;
+  learner_setup setup = recipe_setup(r, cache_find(&place));
+  setup.preparation = how;
+  return llm_is_kind(kind) ? llm_learner_new(out, &setup, err) : toy_learner_new(out, &setup, err);
+}
+
+/* --- worlds that are known ----------------------------------------------------------------------
+ */
+
+void recipe_worlds_fini(recipe_worlds *w) {
+  free(w->key);
+  *w = (recipe_worlds){0};
+}
+
+static int is_known(const recipe_worlds *w, const char key[HASH_HEX_SIZE]) {
+  for (size_t i = w->n; i-- > 0;) /* neighbours in a sweep are mostly alike */
+    if (strcmp(w->key[i], key) == 0) return 1;
+  return 0;
+}
+
+static gl_status add_known(recipe_worlds *w, const char key[HASH_HEX_SIZE], gl_error *err) {
+  if (w->n == w->room) {
+    const size_t room = 2 * w->room + 8;
+    char(*larger)[HASH_HEX_SIZE] = realloc(w->key, room * sizeof *larger);
+    if (larger == NULL) return gl_fail_memory(err, "the worlds of a sweep");
+    w->key = larger;
+    w->room = room;
+  }
+  memcpy(w->key[w->n++], key, HASH_HEX_SIZE);
+  return GL_OK;
+}
+
+/* Names what of a recipe decides whether its world can be read and, where `sized`, what memory it
+ * takes. The seed is no part of it: it only draws from the task. */
+static gl_status world_key(const recipe *r, int sized, char key[HASH_HEX_SIZE], gl_error *err) {
+  char *world = cfg_canonical(r->world);
+  char *sampling = r->sampling != NULL ? cfg_canonical(r->sampling) : strdup("");
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = world != NULL && sampling != NULL ? open_memstream(&text, &size) : NULL;
+  if (to != NULL) {
+    fprintf(to, "%s\n%s\n", world, sampling);
+    if (sized) fprintf(to, "%zu %d", r->groups * r->group_size, r->algorithm.ref_kl_coef != 0);
+  }
+  const int whole = to != NULL && fclose(to) == 0;
+  if (whole) hash_hex(text, size, key);
+  free(text);
+  free(world);
+  free(sampling);
+  return whole ? GL_OK : gl_fail_memory(err, "a world's name");
+}
+
+/* --- checks -------------------------------------------------------------------------------------
+ */
+
+static gl_status check_llm(const learner_setup *setup, const recipe *r, recipe_worlds *known,
+                           gl_error *err) {
+  char key[HASH_HEX_SIZE];
+  if (known == NULL) return llm_check(setup, err);
+  gl_status status = world_key(r, 0, key, err);
+  if (status != GL_OK) return status;
+  if (is_known(known, key)) return llm_check_sections(setup, err);
+  status = llm_check(setup, err);
+  return status == GL_OK ? add_known(known, key, err) : status;
+}
+
+/* A toy learner is built to be checked; a transformer's sections are read. */
+static gl_status check_learner(const recipe *r, recipe_worlds *known, gl_error *err) {
+  const char *kind = NULL;
+  cache_place place;
+  gl_status status = find_kind(r, &kind, err);
+  if (status != GL_OK) return status;
+  const learner_setup setup = recipe_setup(r, cache_find(&place));
+  if (llm_is_kind(kind)) return check_llm(&setup, r, known, err);
+  learner l = {0};
+  status = toy_learner_new(&l, &setup, err);
+  learner_fini(&l);
+  return status;
+}
+
+gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err) {
+  if (r->world == NULL)
+    return cfg_fail(r->root, err,
+                    "recipe '%s' has no world, so nothing can be learned; add `world: {kind: "
+                    "bandit | sequence | llm, …}`, or use `gepolab sim` for its clock alone",
+                    r->name);
+  cluster_spec *cluster = NULL;
+  gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
+  cluster_free(cluster);
+  return status == GL_OK ? check_learner(r, known, err) : status;
+}
+
+gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *err) {
+  char key[HASH_HEX_SIZE];
+  cache_place place;
+  if (!recipe_is_llm(r)) return GL_OK;
+  gl_status status = world_key(r, 1, key, err);
+  if (status != GL_OK || is_known(known, key)) return status;
+  const learner_setup setup = recipe_setup(r, cache_find(&place));
+  status = llm_check_machine(&setup, err);
+  return status == GL_OK ? add_known(known, key, err) : status;
+}
+
+double recipe_lr(const recipe *r) {
+  double lr = NAN;
+  const cfg_node *node = r->optimizer != NULL ? cfg_find(r->optimizer, "lr") : NULL;
+  return node != NULL && cfg_number(node, &lr) ? lr : NAN;
+}

@@ -1,0 +1,79 @@
+/* A recipe's top-level keys as settings. The sections inside (world, cluster, …) are read by the
+ * rooms they belong to; recipe_check() makes each of them read its own, so that a wrong recipe is
+ * found before anything is run or written.
+ */
+#ifndef GEPOLAB_EXPERIMENTS_RECIPE_RECIPE_H
+#define GEPOLAB_EXPERIMENTS_RECIPE_RECIPE_H
+
+#include "core/base/error.h"
+#include "core/base/hash.h"
+#include "core/config/config.h"
+#include "core/policy/algorithm.h"
+#include "core/rl/learner.h"
+#include "experiments/base/cache.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How often a run that keeps checkpoints writes one, and how many of them stay. */
+typedef struct checkpoint_pace {
+  size_t every;   /* updates between two; 0: by time */
+  double seconds; /* wall-clock time between two */
+  size_t keep;
+} checkpoint_pace;
+
+typedef struct recipe {
+  const cfg_node *root;
+  const char *name, *description; /* borrowed from the doc, like every section */
+  uint64_t seed;
+  size_t steps, eval_every;
+  const cfg_node *world; /* NULL in a recipe of the clock alone */
+  const cfg_node *optimizer, *sampling, *cluster, *sweep, *tune;
+  const cfg_node *train, *algorithm_at; /* where it says what is read below; NULL: it does not */
+  size_t groups, group_size, minibatches, epochs;
+  policy_row algorithm;
+  int wants_checkpoints; /* there is a `checkpoint` section; it changes no result and is no part of
+                            what a cell is known by */
+  checkpoint_pace checkpoint;
+  size_t threads; /* for the learner; no key: recipe_read() sets 0, all cores, and a caller that
+                     wants fewer says so */
+} recipe;
+
+/* Loads a recipe by path, or an embedded one by name, applies the overrides in order, and makes
+ * sure that it has a name (the file's, unless it says another). */
+gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
+                      size_t n_overrides, gl_error *err);
+
+/* Reads the top-level keys; the doc must outlive *out. Every unknown key is an error. */
+gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err);
+
+/* Transformer worlds that recipes have been found to have: their tokenizers and data sets need not
+ * be read again for the next cell of a sweep. {0} to begin with. */
+typedef struct recipe_worlds {
+  char (*key)[HASH_HEX_SIZE]; /* [n] */
+  size_t n, room;
+} recipe_worlds;
+void recipe_worlds_fini(recipe_worlds *w);
+
+/* Builds what a run of it needs and throws it away: the world must be there and every section must
+ * be right. Creates no file. `known` (NULL: none) is asked first, and told. */
+gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err);
+/* Whether this machine has the device and the memory that a transformer of the recipe, which must
+ * be right, needs; all others run anywhere. Opens the device, so no workers may be forked later.
+ * `known`: worlds that were asked for before; a recipe whose world and batch are there is fine. */
+gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *err);
+
+/* 1 if its world says to be a transformer's. */
+int recipe_is_llm(const recipe *r);
+
+/* What its learner is made from. */
+learner_setup recipe_setup(const recipe *r, const cache_place *place);
+/* The learner a recipe describes; release with learner_fini(). how (NULL: unwatched) is what its
+ * setup says of preparation. */
+gl_status recipe_learner(learner *out, const recipe *r, const learner_preparation *how,
+                         gl_error *err);
+
+/* optimizer.lr as the recipe writes it, NaN where it leaves it to the learner. */
+double recipe_lr(const recipe *r);
+
+#endif

@@ -1,0 +1,38 @@
+/* Jobs in worker processes. Each job runs in a process of its own, forked from this one, and sends
+ * its result through a pipe to this one, which is the only one that writes anything. A worker that
+ * crashes spoils its own job; a worker whose parent dies (even by kill -9) dies with it.
+ */
+#ifndef GEPOLAB_EXPERIMENTS_SWEEP_EXECUTOR_H
+#define GEPOLAB_EXPERIMENTS_SWEEP_EXECUTOR_H
+
+#include "core/base/error.h"
+#include "experiments/train/run_result.h"
+
+#include <stddef.h>
+
+typedef struct executor_plan {
+  size_t n_jobs;
+  size_t workers; /* at most so many processes at a time */
+  /* In the worker: does job i. An error makes the job fail with its text. */
+  gl_status (*work)(void *self, size_t job, outcome *out, gl_error *err);
+  /* In this process, in order of finishing: what became of job i. For a failed job result->status
+   * is RUN_FAILED with the reason. An error stops everything. */
+  gl_status (*done)(void *self, size_t job, const outcome *result, gl_error *err);
+  /* Workers are told to stop by SIGTERM, which they look up with executor_caught(), and waited for,
+   * rather than killed. */
+  int lets_finish_step;
+  void *self;
+} executor_plan;
+
+/* Runs all jobs, starting them in order. On SIGINT, SIGTERM or SIGHUP (executor_catch_signals())
+ * the workers are ended and the answer is GL_EINTERRUPTED; jobs already handed to done() stay so.
+ */
+gl_status executor_run(const executor_plan *plan, gl_error *err);
+
+/* From here on the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the process; a second
+ * of the same kind ends it. */
+void executor_catch_signals(void);
+/* The noted signal, or 0. */
+int executor_caught(void);
+
+#endif

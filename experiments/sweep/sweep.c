@@ -1,0 +1,347 @@
+#include "experiments/sweep/sweep.h"
+
+#include "core/store/scores.h"
+#include "experiments/base/seconds.h"
+#include "experiments/recipe/recipe.h"
+#include "experiments/sweep/executor.h"
+#include "experiments/sweep/preflight.h"
+#include "experiments/sweep/tune.h"
+#include "experiments/train/checkpoint_folder.h"
+#include "experiments/train/train.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+typedef struct sweep {
+  const sweep_options *options;
+  const cfg_doc *doc;
+  recipe base;
+  study_grid grid, tuning_grid; /* tuning_grid.n_axes 0: no tuning */
+  study tuning, cells;
+  double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
+  int machine_fits; /* asked already, of all cells */
+  store *store;
+  sweep_report *report;
+  gl_error *err;
+} sweep;
+
+/* One list of cells on its way through the workers. */
+typedef struct phase {
+  sweep *sweep;
+  const study *cells;
+  size_t *jobs; /* [n_jobs] indices into cells */
+  size_t n_jobs, finished;
+  progress *bar;
+} phase;
+
+static int is_mine(const sweep *s, size_t i) {
+  return i % s->options->shards.count == s->options->shards.index;
+}
+
+/* --- one cell -----------------------------------------------------------------------------------
+ */
+
+static const char beside[] = ".checkpoints"; /* the study file */
+
+gl_status sweep_checkpoints(char *path, const char *root, const char *file, const study_cell *cell,
+                            gl_error *err) {
+  int n = snprintf(path, PATH_MAX, "%s%s/%s", root != NULL ? root : file,
+                   root != NULL ? "" : beside, cell->key);
+  if (n > 0 && n < PATH_MAX) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "the path '%.100s…' is too long", root != NULL ? root : file);
+}
+
+void sweep_clear_checkpoints(const char *path) {
+  char root[PATH_MAX];
+  checkpoint_folder_clear(path);
+  snprintf(root, sizeof root, "%s", path);
+  char *slash = strrchr(root, '/');
+  if (slash == NULL) return;
+  *slash = '\0';
+  size_t length = strlen(root), end = sizeof beside - 1;
+  if (length > end && strcmp(root + length - end, beside) == 0) rmdir(root);
+}
+
+static int keeps_checkpoints(const sweep *s) {
+  return s->options->checkpoints != NULL || s->base.wants_checkpoints;
+}
+
+/* What is in the study needs its checkpoints no more. */
+static void clear_checkpoints(const sweep *s, const study_cell *cell) {
+  char path[PATH_MAX];
+  if (keeps_checkpoints(s) &&
+      sweep_checkpoints(path, s->options->checkpoints, s->options->file, cell, NULL) == GL_OK)
+    sweep_clear_checkpoints(path);
+}
+
+static int is_stopping(void *self, size_t step, double last_eval) {
+  (void)self, (void)step, (void)last_eval;
+  return executor_caught();
+}
+
+static int is_stopping_early(void *self, uint64_t step, uint64_t steps, double loss) {
+  (void)self, (void)step, (void)steps, (void)loss;
+  return executor_caught();
+}
+
+static void tell(void *self, const char *text) {
+  (void)self;
+  fprintf(stderr, "gepolab: note: %s\n", text);
+}
+
+static gl_status run_cell(void *self, size_t job, outcome *out, gl_error *err) {
+  const phase *p = self;
+  const sweep *s = p->sweep;
+  const study_cell *cell = &p->cells->cells[p->jobs[job]];
+  cfg_doc *doc = NULL;
+  recipe r = {0};
+  char path[PATH_MAX];
+  train_options how = {.after_step = is_stopping,
+                       .preparing = is_stopping_early,
+                       .note = tell,
+                       .canonical = cell->recipe,
+                       .pace = s->base.checkpoint};
+  if (s->options->checkpoint_every > 0) how.pace.every = s->options->checkpoint_every;
+  gl_status status = study_cell_recipe(&doc, cell, err);
+  if (status == GL_OK) status = recipe_read(&r, doc, err);
+  r.threads = 1; /* the workers themselves are the parallelism */
+  if (status == GL_OK && keeps_checkpoints(s)) {
+    status = sweep_checkpoints(path, s->options->checkpoints, s->options->file, cell, err);
+    how.checkpoints = path;
+  }
+  if (status == GL_OK) status = train_run(out, &r, &how, err);
+  cfg_free(doc);
+  return status;
+}
+
+/* What kind of machine it was; no names of hosts or people. */
+static void describe_machine(char *text, size_t size) {
+  struct utsname u;
+  if (uname(&u) != 0) {
+    snprintf(text, size, "unknown");
+    return;
+  }
+  snprintf(text, size, "%s %s, %ld processors", u.sysname, u.machine,
+           sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *cell,
+                           const outcome *o, gl_error *err) {
+  char machine[256];
+  describe_machine(machine, sizeof machine);
+  /* A rate left to the learner's default is what its first update used. */
+  double lr = isnan(cell->lr) && o->n_steps > 0 ? o->steps[0].metric[METRIC_LR] : cell->lr;
+  run_record record = {.key = cell->key,
+                       .ordinal = (int64_t)cell->ordinal,
+                       .study = study_name,
+                       .algorithm = cell->algorithm,
+                       .axes = cell->axes,
+                       .recipe = cell->recipe,
+                       .code_version = GEPOLAB_VERSION,
+                       .machine = machine,
+                       .seed = cell->seed,
+                       .lr = lr,
+                       .status = o->status,
+                       .reason = o->reason,
+                       .wall_s = o->wall_s,
+                       .clock = o->clock,
+                       .steps = o->steps,
+                       .n_steps = o->n_steps,
+                       .evals = o->evals,
+                       .n_evals = o->n_evals,
+                       .staleness = o->staleness,
+                       .n_staleness = o->n_staleness};
+  return store_put_run(to, &record, err);
+}
+
+/* --- what becomes of finished jobs --------------------------------------------------------------
+ */
+
+static void note_failure(sweep_report *report, const study_cell *cell, const outcome *o) {
+  if (report->failure[0] != '\0') return;
+  snprintf(report->failure, sizeof report->failure, "%s, seed %llu, %s: %.150s", cell->algorithm,
+           (unsigned long long)cell->seed, cell->axes, o->reason);
+}
+
+static gl_status keep_score(void *self, size_t job, const outcome *o, gl_error *err) {
+  phase *p = self;
+  sweep *s = p->sweep;
+  const study_cell *cell = &p->cells->cells[p->jobs[job]];
+  progress_at(p->bar, ++p->finished, cell->algorithm);
+  ++s->report->tuning_runs;
+  if (o->status == RUN_FAILED) {
+    ++s->report->failed;
+    note_failure(s->report, cell, o);
+    return GL_OK;
+  }
+  double score = tune_score(o, s->base.steps);
+  s->score[p->jobs[job]] = score;
+  gl_status status = store_put_score(s->store, cell->key, cell->recipe, score, err);
+  if (status == GL_OK) clear_checkpoints(s, cell);
+  return status;
+}
+
+static gl_status keep_run(void *self, size_t job, const outcome *o, gl_error *err) {
+  phase *p = self;
+  sweep_report *report = p->sweep->report;
+  const study_cell *cell = &p->cells->cells[p->jobs[job]];
+  progress_at(p->bar, ++p->finished, cell->algorithm);
+  switch (o->status) {
+  case RUN_DONE:
+    ++report->done;
+    break;
+  case RUN_DIVERGED:
+    ++report->diverged;
+    break;
+  case RUN_FAILED:
+    ++report->failed;
+    note_failure(report, cell, o);
+    break;
+  }
+  gl_status status = sweep_store_cell(p->sweep->store, p->sweep->base.name, cell, o, err);
+  if (status == GL_OK && o->status != RUN_FAILED) clear_checkpoints(p->sweep, cell);
+  return status;
+}
+
+static gl_status run_phase(phase *p, const char *what,
+                           gl_status (*done)(void *, size_t, const outcome *, gl_error *)) {
+  if (p->n_jobs == 0) return GL_OK;
+  gl_status status =
+      p->sweep->machine_fits ? GL_OK : machine_check(p->cells, p->jobs, p->n_jobs, p->sweep->err);
+  if (status != GL_OK) return status;
+  p->bar = progress_new(what, "runs", p->n_jobs, p->sweep->options->progress);
+  executor_plan plan = {.n_jobs = p->n_jobs,
+                        .workers = p->sweep->options->workers,
+                        .work = run_cell,
+                        .done = done,
+                        .lets_finish_step = keeps_checkpoints(p->sweep),
+                        .self = p};
+  status = executor_run(&plan, p->sweep->err);
+  progress_free(p->bar);
+  return status;
+}
+
+/* --- the two phases -----------------------------------------------------------------------------
+ */
+
+/* A process killed between storing a cell and clearing up may have left its checkpoints. */
+static void known_already(const sweep *s, const study_cell *cell, size_t *count) {
+  ++*count;
+  clear_checkpoints(s, cell);
+}
+
+static gl_status tune(sweep *s) {
+  if (s->tuning_grid.n_axes == 0) return GL_OK;
+  double begun = seconds_now();
+  phase p = {.sweep = s, .cells = &s->tuning};
+  p.jobs = calloc(s->tuning.n_cells, sizeof *p.jobs);
+  s->score = calloc(s->tuning.n_cells, sizeof *s->score);
+  if (p.jobs == NULL || s->score == NULL) {
+    free(p.jobs);
+    return gl_fail_memory(s->err, "the tuning runs");
+  }
+  for (size_t i = 0; i < s->tuning.n_cells; ++i) {
+    const study_cell *cell = &s->tuning.cells[i];
+    s->score[i] = -INFINITY;
+    if (store_get_score(s->store, cell->key, cell->recipe, &s->score[i]))
+      known_already(s, cell, &s->report->tuning_known);
+    else if (!s->options->shards.mpi || is_mine(s, i))
+      p.jobs[p.n_jobs++] = i;
+  }
+  gl_status status = run_phase(&p, "tuning", keep_score);
+  free(p.jobs);
+  status = shards_share(&s->options->shards, s->score, s->tuning.n_cells, status);
+  for (size_t i = 0; i < s->tuning.n_cells; ++i)
+    if (s->score[i] == -INFINITY) s->score[i] = NAN; /* failed */
+  if (status == GL_OK)
+    status = tune_choose(&s->report->rates, &s->report->edge, &s->report->n_rates, &s->tuning,
+                         s->score, s->err);
+  for (size_t i = 0; i < s->report->n_rates && status == GL_OK; ++i) {
+    const study_rate *rate = &s->report->rates[i];
+    status = store_put_tuned(s->store, s->base.name, rate->algorithm, "{}", rate->lr, rate->score,
+                             s->err);
+  }
+  s->report->tuning_s = seconds_now() - begun;
+  return status;
+}
+
+static gl_status run_grid(sweep *s) {
+  double begun = seconds_now();
+  study_fini(&s->cells);
+  gl_status status =
+      study_expand(&s->cells, s->doc, &s->grid, s->report->rates, s->report->n_rates, 0, s->err);
+  if (status != GL_OK) return status;
+  phase p = {.sweep = s, .cells = &s->cells};
+  p.jobs = calloc(s->cells.n_cells, sizeof *p.jobs);
+  if (p.jobs == NULL) return gl_fail_memory(s->err, "the cells of the sweep");
+  for (size_t i = 0; i < s->cells.n_cells; ++i) {
+    if (!is_mine(s, i)) continue;
+    ++s->report->cells;
+    if (store_has_finished(s->store, s->cells.cells[i].key, s->cells.cells[i].recipe))
+      known_already(s, &s->cells.cells[i], &s->report->known);
+    else
+      p.jobs[p.n_jobs++] = i;
+  }
+  status = run_phase(&p, s->base.name, keep_run);
+  free(p.jobs);
+  s->report->grid_s = seconds_now() - begun;
+  return status;
+}
+
+/* --- all of it ----------------------------------------------------------------------------------
+ */
+
+/* Everything that can be wrong with the recipe is found here, before any file is touched. */
+static gl_status check(sweep *s) {
+  gl_status status = recipe_read(&s->base, s->doc, s->err);
+  if (status == GL_OK) status = study_grid_read(&s->grid, s->doc, s->err);
+  if (status == GL_OK) status = tune_grid_read(&s->tuning_grid, s->doc, &s->grid, s->err);
+  if (status == GL_OK) status = study_expand(&s->cells, s->doc, &s->grid, NULL, 0, 1, s->err);
+  if (status == GL_OK && s->tuning_grid.n_axes > 0)
+    status = study_expand(&s->tuning, s->doc, &s->tuning_grid, NULL, 0, 1, s->err);
+  return status;
+}
+
+/* A study that is begun may have no cell left that needs this machine: its phases ask for those
+ * that are left. A new one is asked for here, before there is a file. */
+static gl_status check_machine(sweep *s, const char *path) {
+  if (access(path, F_OK) == 0) return GL_OK;
+  gl_status status = machine_check(&s->cells, NULL, s->cells.n_cells, s->err);
+  if (status == GL_OK) status = machine_check(&s->tuning, NULL, s->tuning.n_cells, s->err);
+  s->machine_fits = status == GL_OK;
+  return status;
+}
+
+gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
+                    gl_error *err) {
+  *out = (sweep_report){0};
+  sweep s = {.options = options, .doc = doc, .report = out, .err = err};
+  char path[PATH_MAX];
+  gl_status status = check(&s);
+  if (status == GL_OK)
+    status =
+        shards_path(path, sizeof path, options->file, &options->shards, options->shards.index, err);
+  if (status == GL_OK) status = check_machine(&s, path);
+  status = shards_share(&options->shards, NULL, 0, status);
+  if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
+  /* From here on all ranks of an MPI job go on together or stop together. */
+  status = shards_share(&options->shards, NULL, 0, status);
+  if (status == GL_OK) status = tune(&s);
+  if (status == GL_OK) status = run_grid(&s);
+  store_close(s.store);
+  study_fini(&s.cells);
+  study_fini(&s.tuning);
+  free(s.score);
+  return status;
+}
+
+void sweep_report_fini(sweep_report *r) {
+  free(r->rates);
+  free(r->edge);
+  *r = (sweep_report){0};
+}

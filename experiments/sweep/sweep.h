@@ -1,0 +1,55 @@
+/* A sweep from a checked recipe to a filled study file: tuning runs first, then the grid. */
+#ifndef GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_H
+#define GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_H
+
+#include "core/base/error.h"
+#include "core/base/progress.h"
+#include "core/config/config.h"
+#include "core/store/store.h"
+#include "experiments/sweep/ranks.h"
+#include "experiments/sweep/sweep_cells.h"
+#include "experiments/train/run_result.h"
+
+#include <stddef.h>
+
+typedef struct sweep_options {
+  const char *file; /* the study; shards add their number */
+  size_t workers;
+  shards shards;
+  progress_mode progress;
+  const char *checkpoints; /* a folder, where each cell has one of its own; NULL: beside the study
+                              file if the recipe has a `checkpoint` section, else none */
+  size_t checkpoint_every; /* updates; 0: as the recipe says */
+} sweep_options;
+
+typedef struct sweep_report {
+  size_t tuning_runs, tuning_known; /* made now, found in the file */
+  size_t cells, known;              /* of this shard; found finished in the file */
+  size_t done, diverged, failed;    /* made now */
+  double tuning_s, grid_s;
+  study_rate *rates; /* [n_rates], owned */
+  int *edge;         /* [n_rates], owned: 1 where the best rate is an end of the grid */
+  size_t n_rates;
+  char failure[256]; /* reason of the first failed cell */
+} sweep_report;
+
+/* Reads the sweep and every one of its cells, asks whether this machine has the device and the
+ * memory that each needs, and only then opens the file and runs what is not in it yet. A failed
+ * cell is counted and stored as such and tried again by the next call. Release *out with
+ * sweep_report_fini() in any case. */
+gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
+                    gl_error *err);
+void sweep_report_fini(sweep_report *r);
+
+/* The folder of a cell's checkpoints into path[PATH_MAX]: root/KEY, or with a root of NULL
+ * file.checkpoints/KEY. */
+gl_status sweep_checkpoints(char *path, const char *root, const char *file, const study_cell *cell,
+                            gl_error *err);
+/* Removes the checkpoints in that folder, then it and a file.checkpoints that is empty. */
+void sweep_clear_checkpoints(const char *path);
+
+/* What the store keeps of one cell's run. Strings are borrowed from the cell and the outcome. */
+gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *cell,
+                           const outcome *o, gl_error *err);
+
+#endif

@@ -1,0 +1,62 @@
+/* A sweep as a list of cells. A cell is a complete recipe; its key is the hash of that recipe's
+ * canonical form, so it does not depend on layout, order of keys, or on the rest of the sweep.
+ */
+#ifndef GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_CELLS_H
+#define GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_CELLS_H
+
+#include "core/base/error.h"
+#include "core/config/config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct study_axis {
+  const char *path;       /* dotted; borrowed */
+  const cfg_node *values; /* a list that is not empty; borrowed */
+} study_axis;
+
+enum { STUDY_MAX_AXES = 32 };
+
+typedef struct study_grid {
+  study_axis axes[STUDY_MAX_AXES]; /* the first varies slowest */
+  size_t n_axes;
+} study_grid;
+
+typedef struct study_cell {
+  char key[33];
+  char *recipe; /* canonical JSON of the whole cell; owned */
+  char *source; /* path of the file it came from, NULL: none; owned */
+  char *axes;   /* canonical JSON of what is swept besides algorithm and seed; owned */
+  char algorithm[64];
+  uint64_t seed;
+  int is_llm;     /* its world is a transformer's */
+  double lr;      /* NaN: the learner's default */
+  size_t ordinal; /* position in the grid */
+} study_cell;
+
+/* A learning rate chosen for the algorithm of that shown name. */
+typedef struct study_rate {
+  char algorithm[64];
+  double lr;
+  double score;
+} study_rate;
+
+typedef struct study {
+  study_cell *cells;
+  size_t n_cells;
+} study;
+
+/* The `sweep` section as a grid. GL_EINPUT if it is missing, empty, or an axis is not a list. */
+gl_status study_grid_read(study_grid *grid, const cfg_doc *doc, gl_error *err);
+
+/* Every cell of the grid over the recipe, in grid order. rates[n_rates] (may be NULL) set
+ * optimizer.lr by algorithm. With check, every cell is read by all its rooms and two algorithms of
+ * one shown name, or two equal cells, are refused. Release with study_fini(). */
+gl_status study_expand(study *out, const cfg_doc *doc, const study_grid *grid,
+                       const study_rate *rates, size_t n_rates, int check, gl_error *err);
+void study_fini(study *s);
+
+/* The recipe of a cell as a doc of its own. */
+gl_status study_cell_recipe(cfg_doc **out, const study_cell *cell, gl_error *err);
+
+#endif

@@ -1,0 +1,49 @@
+/* What the two forms of the training loop share: train.c runs either, train_replay.c follows a
+ * schedule, train_coupled.c runs with the clock. Inside experiments/ only. */
+#ifndef GEPOLAB_EXPERIMENTS_TRAIN_LOOP_H
+#define GEPOLAB_EXPERIMENTS_TRAIN_LOOP_H
+
+#include "experiments/train/checkpoint_folder.h"
+#include "experiments/train/train.h"
+#include "sim/schedule.h"
+
+typedef struct train_loop {
+  const recipe *recipe;
+  const train_options *options;
+  const cluster_spec *cluster;
+  learner learner;
+  outcome *out;
+  size_t broken;             /* updates in a row without a number */
+  checkpoint_folder *folder; /* NULL: no checkpoints */
+  size_t saved;              /* updates in the newest checkpoint */
+  double saved_s, begun_s;   /* wall-clock times */
+  double earlier_s;          /* spent before this start */
+  gl_error *err;
+} train_loop;
+
+/* Runs from c->n_steps updates, whose rows are in the outcome already, and takes the batches of *c,
+ * which is what was loaded. */
+gl_status train_replay(train_loop *l, checkpoint *c);
+
+/* The same with a clock that is coupled to the learner. */
+gl_status train_coupled(train_loop *l, checkpoint *c);
+
+/* Clock and staleness of a finished schedule into the outcome. */
+gl_status train_take_clock(train_loop *l, const schedule *s);
+/* One update of the learner on u's batches, and its row. */
+gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches);
+/* An evaluation, if one is due after so many updates (0 and the last are always), and its row. */
+gl_status train_evaluate(train_loop *l, size_t updates, double time_s);
+
+/* After an update and its evaluation: asks the caller whether to go on and says whether a
+ * checkpoint is to be written now. */
+typedef enum train_pause { TRAIN_ON = 0, TRAIN_SAVE = 1, TRAIN_STOP = 2 } train_pause;
+int train_pauses(train_loop *l);
+/* Writes a checkpoint of the rows so far and of what *c says of batches and lengths. */
+gl_status train_save(train_loop *l, checkpoint *c);
+/* GL_EINPUT: the checkpoint is not of the clock that the recipe gives now. */
+gl_status train_misfit(train_loop *l);
+/* GL_EINTERRUPTED, saying how far the run came. */
+gl_status train_stopped(train_loop *l);
+
+#endif

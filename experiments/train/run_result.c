@@ -1,0 +1,82 @@
+#include "experiments/train/run_result.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void outcome_fini(outcome *o) {
+  free(o->steps);
+  free(o->evals);
+  free(o->staleness);
+  *o = (outcome){0};
+}
+
+outcome_scores outcome_summarise(const outcome *o) {
+  outcome_scores s = {NAN, NAN, NAN, NAN, NAN};
+  if (o->n_evals == 0) return s;
+  s.eval_first = o->evals[0].eval_score;
+  s.best = s.eval_first;
+  double quarter = 0.75 * (double)o->evals[o->n_evals - 1].step, sum = 0;
+  size_t counted = 0;
+  for (size_t i = 0; i < o->n_evals; ++i) {
+    double score = o->evals[i].eval_score;
+    s.best = fmax(s.best, score);
+    if ((double)o->evals[i].step < quarter) continue;
+    sum += score;
+    ++counted;
+  }
+  s.last = o->evals[o->n_evals - 1].eval_score;
+  s.best_to_last = s.best - s.last;
+  s.last_quarter = sum / (double)counted;
+  return s;
+}
+
+/* --- between processes --------------------------------------------------------------------------
+ * The struct itself, then its three arrays. */
+
+gl_status outcome_write(const outcome *o, FILE *to, gl_error *err) {
+  int ok = fwrite(o, sizeof *o, 1, to) == 1;
+  ok = ok && fwrite(o->steps, sizeof *o->steps, o->n_steps, to) == o->n_steps;
+  ok = ok && fwrite(o->evals, sizeof *o->evals, o->n_evals, to) == o->n_evals;
+  ok = ok && fwrite(o->staleness, sizeof *o->staleness, o->n_staleness, to) == o->n_staleness;
+  if (ok) return GL_OK;
+  return gl_fail(err, GL_EIO, "cannot hand over a finished run: %s", strerror(errno));
+}
+
+/* Copies the next n items out of the bytes; NULL and *ok = 0 if they are not all there. */
+static void *next_array(const char **at, size_t *left, size_t n, size_t item, int *ok) {
+  if (!*ok || n > *left / item) {
+    *ok = 0;
+    return NULL;
+  }
+  void *copy = calloc(n > 0 ? n : 1, item);
+  if (copy == NULL) {
+    *ok = 0;
+    return NULL;
+  }
+  if (n > 0) memcpy(copy, *at, n * item);
+  *at += n * item;
+  *left -= n * item;
+  return copy;
+}
+
+gl_status outcome_read(outcome *o, const void *bytes, size_t size, gl_error *err) {
+  *o = (outcome){0};
+  if (size < sizeof *o)
+    return gl_fail(err, GL_EIO, "a worker's result is cut short after %zu bytes", size);
+  outcome head;
+  memcpy(&head, bytes, sizeof head);
+  const char *at = (const char *)bytes + sizeof head;
+  size_t left = size - sizeof head;
+  int ok = 1;
+  head.steps = next_array(&at, &left, head.n_steps, sizeof *head.steps, &ok);
+  head.evals = next_array(&at, &left, head.n_evals, sizeof *head.evals, &ok);
+  head.staleness = next_array(&at, &left, head.n_staleness, sizeof *head.staleness, &ok);
+  if (!ok || left != 0) {
+    outcome_fini(&head);
+    return gl_fail(err, GL_EIO, "a worker's result of %zu bytes does not fit its own counts", size);
+  }
+  *o = head;
+  return GL_OK;
+}

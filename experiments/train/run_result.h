@@ -1,0 +1,39 @@
+/* What one run leaves behind, and how it travels from a worker to the writer. */
+#ifndef GEPOLAB_EXPERIMENTS_TRAIN_RUN_RESULT_H
+#define GEPOLAB_EXPERIMENTS_TRAIN_RUN_RESULT_H
+
+#include "core/base/error.h"
+#include "core/store/store.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct outcome {
+  run_status status;
+  char reason[256]; /* "" when done */
+  step_row *steps;  /* [n_steps] */
+  size_t n_steps;
+  eval_row *evals; /* [n_evals] */
+  size_t n_evals;
+  uint64_t *staleness; /* [n_staleness] batches by staleness */
+  size_t n_staleness;
+  clock_row clock;
+  double wall_s;
+} outcome;
+
+void outcome_fini(outcome *o);
+
+/* One evaluation summary of a run: NaN where it has no evaluations. */
+typedef struct outcome_scores {
+  double eval_first, best, last, best_to_last;
+  double last_quarter; /* mean of the evaluations in the last quarter of the updates */
+} outcome_scores;
+outcome_scores outcome_summarise(const outcome *o);
+
+/* Binary form between processes of one binary on one machine; read takes exactly what write gave
+ * and refuses anything shorter (GL_EIO). */
+gl_status outcome_write(const outcome *o, FILE *to, gl_error *err);
+gl_status outcome_read(outcome *o, const void *bytes, size_t size, gl_error *err);
+
+#endif

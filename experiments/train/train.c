@@ -1,0 +1,248 @@
+#include "experiments/train/loop.h"
+
+#include "core/base/file.h"
+#include "experiments/base/seconds.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BROKEN_UPDATES = 3 };        /* updates in a row without a number, then a run has diverged */
+static const double collapse = 0.1; /* fraction of the best score */
+
+/* --- one update ---------------------------------------------------------------------------------
+ */
+
+static void record_staleness(double value[METRIC_COUNT], batch *const *batches, size_t n,
+                             int64_t version) {
+  double sum = 0, largest = 0, tokens = 0;
+  for (size_t b = 0; b < n; ++b) {
+    for (size_t t = 0; t < batches[b]->n_tokens; ++t) {
+      double gap = (double)(version - batches[b]->version[t]);
+      sum += gap;
+      largest = fmax(largest, gap);
+    }
+    tokens += (double)batches[b]->n_tokens;
+  }
+  value[METRIC_VERSION] = (double)version;
+  value[METRIC_STALENESS] = sum / tokens;
+  value[METRIC_STALENESS_MAX] = largest;
+}
+
+gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches) {
+  step_row *row = &l->out->steps[l->out->n_steps];
+  metrics_clear(row->metric);
+  gl_status status =
+      l->learner.ops->update(l->learner.self, batches, u->n_batches, row->metric, l->err);
+  if (status != GL_OK) return status;
+  row->step = u->step;
+  row->sampler = (int32_t)sampler;
+  row->time_s = u->end_s;
+  row->wait_s = u->wait_s;
+  record_staleness(row->metric, batches, u->n_batches, u->version);
+  ++l->out->n_steps;
+  int finite = isfinite(row->metric[METRIC_LOSS]) && isfinite(row->metric[METRIC_GRAD_NORM]);
+  l->broken = finite ? 0 : l->broken + 1;
+  if (l->broken >= BROKEN_UPDATES) {
+    l->out->status = RUN_DIVERGED;
+    snprintf(l->out->reason, sizeof l->out->reason,
+             "loss or gradient norm not finite in %d updates up to step %lld", BROKEN_UPDATES,
+             (long long)u->step);
+  }
+  return GL_OK;
+}
+
+gl_status train_evaluate(train_loop *l, size_t updates, double time_s) {
+  if (l->out->status != RUN_DONE) return GL_OK;
+  if (updates % l->recipe->eval_every != 0 && updates != l->recipe->steps) return GL_OK;
+  double score = NAN;
+  gl_status status = l->learner.ops->evaluate(l->learner.self, &score, l->err);
+  if (status != GL_OK) return status;
+  if (!isfinite(score)) {
+    l->out->status = RUN_DIVERGED;
+    snprintf(l->out->reason, sizeof l->out->reason, "evaluation not finite after step %zu",
+             updates);
+    return GL_OK;
+  }
+  l->out->evals[l->out->n_evals++] = (eval_row){(int64_t)updates, time_s, score};
+  return GL_OK;
+}
+
+static void note_collapse(outcome *o) {
+  outcome_scores s = outcome_summarise(o);
+  if (o->status != RUN_DONE || !(s.last < collapse * s.best)) return;
+  o->status = RUN_DIVERGED;
+  snprintf(o->reason, sizeof o->reason,
+           "collapsed: the last score %.4g is below a tenth of the best, %.4g", s.last, s.best);
+}
+
+/* --- between updates ----------------------------------------------------------------------------
+ */
+
+static void note(const train_loop *l, const char *text) {
+  if (l->options->note != NULL) l->options->note(l->options->self, text);
+}
+
+int train_pauses(train_loop *l) {
+  const outcome *o = l->out;
+  const checkpoint_pace *pace = &l->options->pace;
+  int pauses = TRAIN_ON;
+  if (l->options->after_step != NULL &&
+      l->options->after_step(l->options->self, o->n_steps,
+                             o->n_evals > 0 ? o->evals[o->n_evals - 1].eval_score : NAN))
+    pauses = TRAIN_STOP;
+  if (l->folder == NULL || o->status != RUN_DONE || l->saved == o->n_steps) return pauses;
+  int due =
+      pace->every > 0 ? o->n_steps % pace->every == 0 : seconds_now() - l->saved_s >= pace->seconds;
+  if (o->n_steps == l->recipe->steps) due = l->options->checkpoint_at_end;
+  return pauses | (due || pauses == TRAIN_STOP ? TRAIN_SAVE : TRAIN_ON);
+}
+
+gl_status train_save(train_loop *l, checkpoint *c) {
+  c->steps = l->out->steps;
+  c->n_steps = l->out->n_steps;
+  c->evals = l->out->evals;
+  c->n_evals = l->out->n_evals;
+  c->broken = l->broken;
+  c->wall_s = l->earlier_s + seconds_now() - l->begun_s;
+  gl_status status = checkpoint_folder_save(l->folder, c, &l->learner, l->err);
+  l->saved = l->out->n_steps;
+  l->saved_s = seconds_now();
+  return status;
+}
+
+gl_status train_misfit(train_loop *l) {
+  return gl_fail(l->err, GL_EINPUT,
+                 "%s: the clock of these checkpoints is not the recipe's any more; a file that the "
+                 "recipe names may have changed: restore it, or delete the checkpoints to start "
+                 "over",
+                 l->options->checkpoints);
+}
+
+gl_status train_stopped(train_loop *l) {
+  size_t made = l->out->n_steps;
+  return gl_fail(
+      l->err, GL_EINTERRUPTED, "stopped after %zu of %zu updates%s", made, l->recipe->steps,
+      l->folder != NULL && l->saved == made ? "; the same command goes on from there" : "");
+}
+
+/* --- beginning and end --------------------------------------------------------------------------
+ */
+
+static gl_status allocate_rows(train_loop *l) {
+  outcome *o = l->out;
+  o->steps = calloc(l->recipe->steps + 1, sizeof *o->steps);
+  o->evals = calloc(l->recipe->steps / l->recipe->eval_every + 2, sizeof *o->evals);
+  return o->steps != NULL && o->evals != NULL ? GL_OK : gl_fail_memory(l->err, "the training loop");
+}
+
+gl_status train_take_clock(train_loop *l, const schedule *s) {
+  outcome *o = l->out;
+  o->clock = s->clock;
+  o->staleness = calloc(s->n_staleness + 1, sizeof *o->staleness);
+  if (o->staleness == NULL) return gl_fail_memory(l->err, "the staleness of a run");
+  o->n_staleness = s->n_staleness;
+  if (s->n_staleness > 0) memcpy(o->staleness, s->staleness, s->n_staleness * sizeof *s->staleness);
+  return GL_OK;
+}
+
+/* Moves the rows of a checkpoint into the outcome. */
+static gl_status take_rows(train_loop *l, const checkpoint *c) {
+  outcome *o = l->out;
+  if (c->n_steps > l->recipe->steps || c->n_evals > l->recipe->steps / l->recipe->eval_every + 2)
+    return gl_fail(l->err, GL_EINPUT, "%s: has more updates than the recipe",
+                   l->options->checkpoints);
+  memcpy(o->steps, c->steps, c->n_steps * sizeof *o->steps);
+  memcpy(o->evals, c->evals, c->n_evals * sizeof *o->evals);
+  o->n_steps = c->n_steps;
+  o->n_evals = c->n_evals;
+  l->broken = c->broken;
+  l->saved = c->n_steps;
+  l->earlier_s = c->wall_s;
+  return GL_OK;
+}
+
+static gl_status load_learner(train_loop *l, FILE *state) {
+  gl_error why = {0};
+  gl_status status = l->learner.ops->load(l->learner.self, state, &why);
+  if (status != GL_OK) gl_fail(l->err, status, "%s: %s", l->options->checkpoints, why.text);
+  return status;
+}
+
+/* Makes the learner, new or as the newest checkpoint has it. */
+static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
+  const train_options *o = l->options;
+  char text[CHECKPOINT_NOTE_SIZE] = "";
+  FILE *state = NULL;
+  gl_status status = GL_OK;
+  if (o->checkpoints != NULL) {
+    status = checkpoint_folder_open(&l->folder, o->checkpoints, o->canonical, o->pace.keep, l->err);
+    if (status == GL_OK) status = checkpoint_folder_find(l->folder, c, &state, text, l->err);
+  }
+  const learner_preparation how = {.after_step = o->preparing,
+                                   .self = o->self,
+                                   .folder = o->checkpoints,
+                                   .every = o->pace.every,
+                                   .seconds = o->pace.seconds};
+  if (status == GL_OK) status = recipe_learner(&l->learner, l->recipe, &how, l->err);
+  if (status == GL_OK && state != NULL) status = take_rows(l, c);
+  if (status == GL_OK && state != NULL) status = load_learner(l, state);
+  if (state != NULL) fclose(state);
+  if (status != GL_OK || state == NULL) return status;
+  if (text[0] != '\0') note(l, text);
+  snprintf(text, sizeof text, "goes on after update %zu of %zu, from %.300s", c->n_steps,
+           l->recipe->steps, o->checkpoints);
+  note(l, text);
+  return GL_OK;
+}
+
+/* A place where nothing can be written is better known now than after the run. */
+static gl_status probe(const char *path, gl_error *err) {
+  file_writer w;
+  if (path == NULL) return GL_OK;
+  gl_status status = file_begin(&w, path, err);
+  if (status == GL_OK) file_abandon(&w);
+  return status;
+}
+
+static gl_status save_final(train_loop *l) {
+  const char *path = l->options->save_to;
+  file_writer w;
+  gl_error why = {0};
+  if (path == NULL) return GL_OK;
+  gl_status status = file_begin(&w, path, l->err);
+  if (status != GL_OK) return status;
+  status = l->learner.ops->save(l->learner.self, w.stream, &why);
+  if (status == GL_OK) return file_commit(&w, l->err);
+  int reason = ferror(w.stream) ? errno : 0;
+  file_abandon(&w);
+  if (reason != 0) return file_fail(path, "written", reason, l->err);
+  return gl_fail(l->err, status, "%s", why.text);
+}
+
+gl_status train_run(outcome *out, const recipe *r, const train_options *options, gl_error *err) {
+  *out = (outcome){.status = RUN_DONE};
+  checkpoint resumed = {0};
+  cluster_spec *cluster = NULL;
+  train_loop l = {
+      .recipe = r, .options = options, .out = out, .err = err, .begun_s = seconds_now()};
+  l.saved_s = l.begun_s;
+  gl_status status = probe(options->save_to, err);
+  if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
+  l.cluster = cluster;
+  if (status == GL_OK) status = allocate_rows(&l);
+  if (status == GL_OK) status = begin_or_resume(&l, &resumed);
+  if (status == GL_OK)
+    status = cluster_is_coupled(cluster) ? train_coupled(&l, &resumed) : train_replay(&l, &resumed);
+  if (status == GL_OK) status = save_final(&l);
+  if (status == GL_OK && options->at_end != NULL)
+    status = options->at_end(options->self, &l.learner, err);
+  if (status == GL_OK) note_collapse(out);
+  checkpoint_fini(&resumed);
+  checkpoint_folder_close(l.folder);
+  learner_fini(&l.learner);
+  cluster_free(cluster);
+  out->wall_s = l.earlier_s + seconds_now() - l.begun_s;
+  return status;
+}

@@ -1,0 +1,191 @@
+#include "llm/backend/cpu/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ALIGNMENT = 64 };
+
+/* Weak, because only some BLAS libraries have it. */
+extern void openblas_set_num_threads(int n) __attribute__((weak));
+
+/* --- memory --- */
+
+/* Aligned, at least one byte; NULL if memory is short. */
+static void *aligned(size_t bytes) {
+  void *memory = NULL;
+  if (bytes > SIZE_MAX / 2) return NULL;
+  return posix_memalign(&memory, ALIGNMENT, bytes > 0 ? bytes : 1) == 0 ? memory : NULL;
+}
+
+static void short_of(cpu *c, size_t bytes) {
+  gl_fail(&c->error, GL_ENOMEM,
+          "out of memory: %zu MiB more were needed; lower micro_batch, slots or the model's sizes",
+          (bytes >> 20) + 1);
+}
+
+void *cpu_allocate(backend *b, size_t bytes) {
+  cpu *c = (cpu *)b;
+  if (cpu_failed(c)) return NULL;
+  void *memory = aligned(bytes);
+  if (memory == NULL)
+    short_of(c, bytes);
+  else
+    memset(memory, 0, bytes);
+  return memory;
+}
+
+void cpu_release(backend *b, void *memory) {
+  (void)b;
+  free(memory);
+}
+
+void cpu_copy(backend *b, void *to, const void *from, size_t bytes) {
+  if (!cpu_failed((cpu *)b) && bytes > 0 && to != from) memmove(to, from, bytes);
+}
+
+void cpu_zero(backend *b, void *memory, size_t bytes) {
+  if (!cpu_failed((cpu *)b) && bytes > 0) memset(memory, 0, bytes);
+}
+
+int cpu_failed(const cpu *c) {
+  return c->error.status != GL_OK;
+}
+
+gl_status cpu_status(backend *b, gl_error *err) {
+  const gl_error *e = &((cpu *)b)->error;
+  return e->status == GL_OK ? GL_OK : gl_fail(err, e->status, "%s", e->text);
+}
+
+/* Makes *memory at least `bytes` long, contents lost. */
+static int grow(cpu *c, void **memory, size_t *size, size_t bytes) {
+  if (bytes <= *size) return 1;
+  free(*memory);
+  *memory = aligned(bytes);
+  *size = *memory == NULL ? 0 : bytes;
+  if (*memory == NULL) short_of(c, bytes);
+  return *memory != NULL;
+}
+
+int cpu_reserve(cpu *c, size_t worker_bytes, size_t shared_bytes) {
+  if (cpu_failed(c)) return 0;
+  if (!grow(c, &c->shared, &c->shared_bytes, shared_bytes)) return 0;
+  if (worker_bytes <= c->worker_bytes) return 1;
+  for (size_t i = 0; i < c->threads; ++i) {
+    size_t none = 0;
+    if (!grow(c, &c->worker[i], &none, worker_bytes)) return 0;
+  }
+  c->worker_bytes = worker_bytes;
+  return 1;
+}
+
+int cpu_reserve_packed(cpu *c, size_t bytes) {
+  return !cpu_failed(c) && grow(c, &c->packed, &c->packed_bytes, bytes);
+}
+
+/* MemAvailable of Linux, else what has no use at all. */
+static size_t available_bytes(size_t page) {
+  FILE *f = fopen("/proc/meminfo", "r");
+  char line[128];
+  unsigned long long kib = 0;
+  int found = 0;
+  while (f != NULL && !found && fgets(line, sizeof line, f) != NULL)
+    found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
+  if (f != NULL) fclose(f);
+  if (found) return (size_t)kib << 10;
+  const long pages = sysconf(_SC_AVPHYS_PAGES);
+  return pages > 0 ? (size_t)pages * page : 0;
+}
+
+void cpu_memory(backend *b, size_t *total, size_t *available) {
+  (void)b;
+  const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
+  *total = page > 0 && pages > 0 ? (size_t)page * (size_t)pages : 0;
+  *available = available_bytes(page > 0 ? (size_t)page : 4096);
+}
+
+/* --- making one --- */
+
+/* The processor's name as Linux tells it. */
+static void processor_name(char *out, size_t size) {
+  FILE *f = fopen("/proc/cpuinfo", "r");
+  char line[256], name[64];
+  snprintf(out, size, "CPU");
+  while (f != NULL && fgets(line, sizeof line, f) != NULL)
+    if (sscanf(line, "model name : %63[^\n]", name) == 1) {
+      snprintf(out, size, "%s", name);
+      break;
+    }
+  if (f != NULL) fclose(f);
+}
+
+static const backend_ops *choose_ops(number_type type, cpu_variant variant, const char **name) {
+  *name = "generic";
+#if defined(__x86_64__)
+  if (variant == CPU_BEST && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    *name = "AVX2";
+    return type == NUMBER_F64 ? &cpu_ops_f64_avx2 : &cpu_ops_f32_avx2;
+  }
+#endif
+  (void)variant;
+  return type == NUMBER_F64 ? &cpu_ops_f64 : &cpu_ops_f32;
+}
+
+/* 1 where OpenBLAS has wider or other instructions than those this room is compiled for. */
+static int openblas_is_wider(const char *set) {
+#if defined(__x86_64__)
+  return strcmp(set, "AVX2") != 0 || __builtin_cpu_supports("avx512f");
+#else
+  (void)set;
+  return 1;
+#endif
+}
+
+gl_status backend_cpu_new_variant(backend **out, number_type type, size_t threads,
+                                  cpu_variant variant, gl_error *err) {
+  *out = NULL;
+  if (type != NUMBER_F32 && type != NUMBER_F64)
+    return gl_fail(err, GL_EINPUT, "the CPU computes in float32 or float64; bfloat16 needs a GPU");
+  cpu *c = calloc(1, sizeof *c);
+  if (c == NULL) return gl_fail_memory(err, "the CPU backend");
+  gl_status status = pool_new(&c->pool, threads, err);
+  if (status == GL_OK) {
+    c->threads = pool_threads(c->pool);
+    c->worker = calloc(c->threads, sizeof *c->worker);
+    if (c->worker == NULL) status = gl_fail_memory(err, "the CPU backend");
+  }
+  if (status != GL_OK) {
+    cpu_free(&c->base);
+    return status;
+  }
+  /* OpenBLAS would start threads of its own inside each task. This setting is the process's. */
+  if (openblas_set_num_threads != NULL) openblas_set_num_threads(1);
+  const char *set;
+  char processor[64];
+  c->base.ops = choose_ops(type, variant, &set);
+  c->blas = openblas_is_wider(set);
+  c->base.kind = BACKEND_CPU;
+  c->base.type = c->base.master = type;
+  c->base.element = c->base.master_element = type == NUMBER_F64 ? sizeof(double) : sizeof(float);
+  processor_name(processor, sizeof processor);
+  snprintf(c->base.device, sizeof c->base.device, "%s, %zu thread%s, %s", processor, c->threads,
+           c->threads == 1 ? "" : "s", set);
+  *out = &c->base;
+  return GL_OK;
+}
+
+gl_status backend_cpu_new(backend **out, number_type type, size_t threads, gl_error *err) {
+  return backend_cpu_new_variant(out, type, threads, CPU_BEST, err);
+}
+
+void cpu_free(backend *b) {
+  cpu *c = (cpu *)b;
+  if (c == NULL) return;
+  pool_free(c->pool);
+  for (size_t i = 0; c->worker != NULL && i < c->threads; ++i) free(c->worker[i]);
+  free(c->worker);
+  free(c->shared);
+  free(c->packed);
+  free(c);
+}

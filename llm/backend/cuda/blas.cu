@@ -1,0 +1,244 @@
+/* cuBLASLt behind one function. The library is opened when a CUDA backend is made, not when
+ * gepolab starts: it is half a gigabyte, and commands without a GPU need none of it.
+ *
+ * What is fastest for a shape is asked of the library and kept, for so many shapes as a table has
+ * room for. The library's answer follows from the shape, so a plan that was thrown out comes back
+ * the same. Only algorithms that sum in a fixed order are asked for: splits of the sum over k meet
+ * in workspace, never by additions into the result in the order of arrival. float32 is computed as
+ * float32, or where backend.tf32 says so from inputs rounded to TF32 (10 bits of mantissa). */
+#include "llm/backend/cuda/cuda.cuh"
+
+extern "C" {
+#include "llm/backend/cuda/gemm_plans.h"
+}
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The functions used, by name. */
+#define BLAS_FUNCTIONS(F)                                                                          \
+  F(cublasLtCreate)                                                                                \
+  F(cublasLtDestroy)                                                                               \
+  F(cublasLtGetStatusString)                                                                       \
+  F(cublasLtMatmul)                                                                                \
+  F(cublasLtMatmulAlgoGetHeuristic)                                                                \
+  F(cublasLtMatmulDescCreate)                                                                      \
+  F(cublasLtMatmulDescDestroy)                                                                     \
+  F(cublasLtMatmulDescSetAttribute)                                                                \
+  F(cublasLtMatmulPreferenceCreate)                                                                \
+  F(cublasLtMatmulPreferenceDestroy)                                                               \
+  F(cublasLtMatmulPreferenceSetAttribute)                                                          \
+  F(cublasLtMatrixLayoutCreate)                                                                    \
+  F(cublasLtMatrixLayoutDestroy)
+
+/* A product as the library sees it: everything that may decide which algorithm is best. */
+struct blas_key {
+  uint64_t m, n, k;
+  uint32_t in, out, a_transposed, b_transposed, adds, tf32;
+  uint32_t align_a, align_b, align_c;
+};
+
+/* One shape, prepared. */
+struct blas_plan {
+  cublasLtMatmulDesc_t what;
+  cublasLtMatrixLayout_t a, b, c;
+  cublasLtMatmulAlgo_t algorithm;
+};
+
+struct cuda_blas {
+  void *library;
+#define BLAS_MEMBER(f) decltype(&::f) f;
+  BLAS_FUNCTIONS(BLAS_MEMBER)
+  cublasLtHandle_t handle;
+  void *workspace;
+  size_t workspace_bytes;
+  plan_table *plans; /* of blas_key, blas_plan */
+};
+
+static const size_t WORKSPACE_BYTES = static_cast<size_t>(64) << 20;
+/* A model has some dozens of shapes for each number of packed rows. */
+static const size_t MOST_PLANS = 4096;
+
+/* --- start and end --- */
+
+static void *open_library() {
+  void *library = dlopen("libcublasLt.so." GEPOLAB_CUDA_MAJOR, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL)
+    library = dlopen(GEPOLAB_CUDA_LIB "/libcublasLt.so." GEPOLAB_CUDA_MAJOR, RTLD_NOW | RTLD_LOCAL);
+  return library;
+}
+
+static void drop_plan(void *owner, void *plan) {
+  cuda_blas *blas = static_cast<cuda_blas *>(owner);
+  blas_plan *p = static_cast<blas_plan *>(plan);
+  if (p->what != NULL) blas->cublasLtMatmulDescDestroy(p->what);
+  if (p->a != NULL) blas->cublasLtMatrixLayoutDestroy(p->a);
+  if (p->b != NULL) blas->cublasLtMatrixLayoutDestroy(p->b);
+  if (p->c != NULL) blas->cublasLtMatrixLayoutDestroy(p->c);
+}
+
+gl_status cuda_blas_new(cuda_backend *b, gl_error *err) {
+  cuda_blas *blas = static_cast<cuda_blas *>(calloc(1, sizeof *blas));
+  if (blas == NULL) return gl_fail_memory(err, "cuBLASLt");
+  b->blas = blas;
+  const gl_status status =
+      plan_table_new(&blas->plans, MOST_PLANS / PLAN_TABLE_WAYS, sizeof(blas_key),
+                     sizeof(blas_plan), drop_plan, blas, err);
+  if (status != GL_OK) return status;
+  blas->library = open_library();
+  if (blas->library == NULL)
+    return gl_fail(err, GL_EIO,
+                   "%s; install cuBLAS of CUDA " GEPOLAB_CUDA_MAJOR ", or name its "
+                   "folder in LD_LIBRARY_PATH",
+                   dlerror());
+#define BLAS_FIND(f)                                                                               \
+  blas->f = reinterpret_cast<decltype(&::f)>(dlsym(blas->library, #f));                            \
+  if (blas->f == NULL) return gl_fail(err, GL_EIO, "libcublasLt has no " #f);
+  BLAS_FUNCTIONS(BLAS_FIND)
+  const cublasStatus_t made = blas->cublasLtCreate(&blas->handle);
+  if (made != CUBLAS_STATUS_SUCCESS)
+    return gl_fail(err, GL_EIO, "cublasLtCreate: %s", blas->cublasLtGetStatusString(made));
+  if (cudaMalloc(&blas->workspace, WORKSPACE_BYTES) != cudaSuccess) {
+    cudaGetLastError();
+    return gl_fail(err, GL_ENOMEM, "the GPU has no %zu MiB free for cuBLASLt's workspace",
+                   WORKSPACE_BYTES >> 20);
+  }
+  blas->workspace_bytes = WORKSPACE_BYTES;
+  return GL_OK;
+}
+
+void cuda_blas_free(cuda_backend *b) {
+  cuda_blas *blas = b->blas;
+  if (blas == NULL) return;
+  plan_table_free(blas->plans);
+  if (blas->workspace != NULL) cudaFree(blas->workspace);
+  if (blas->handle != NULL) blas->cublasLtDestroy(blas->handle);
+  if (blas->library != NULL) dlclose(blas->library);
+  free(blas);
+  b->blas = NULL;
+}
+
+/* --- plans --- */
+
+static int failed(cuda_backend *b, cublasStatus_t s, const char *call) {
+  if (s == CUBLAS_STATUS_SUCCESS) return 0;
+  cuda_fail(b, s == CUBLAS_STATUS_ALLOC_FAILED ? GL_ENOMEM : GL_EIO, call,
+            b->blas->cublasLtGetStatusString(s));
+  return 1;
+}
+#define BLAS_CALL(b, f, ...) failed(b, (b)->blas->f(__VA_ARGS__), #f)
+
+/* Largest power of two up to 256 that divides the address. */
+static uint32_t alignment(const void *p) {
+  const uintptr_t low = reinterpret_cast<uintptr_t>(p) & 255;
+  return low == 0 ? 256 : static_cast<uint32_t>(low & (~low + 1));
+}
+
+static cudaDataType_t data_type(uint32_t type) {
+  return type == NUMBER_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+/* The library counts columns first: a row-major product c = a b is its c^T = b^T a^T, so its first
+ * matrix is our b. */
+static int describe(cuda_backend *b, blas_plan *p, const blas_key *k) {
+  const cublasComputeType_t sums = k->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  const cublasOperation_t first = k->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t second = k->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  return BLAS_CALL(b, cublasLtMatmulDescCreate, &p->what, sums, CUDA_R_32F) ||
+         BLAS_CALL(b, cublasLtMatmulDescSetAttribute, p->what, CUBLASLT_MATMUL_DESC_TRANSA, &first,
+                   sizeof first) ||
+         BLAS_CALL(b, cublasLtMatmulDescSetAttribute, p->what, CUBLASLT_MATMUL_DESC_TRANSB, &second,
+                   sizeof second) ||
+         BLAS_CALL(b, cublasLtMatrixLayoutCreate, &p->b, data_type(k->in),
+                   k->b_transposed ? k->k : k->n, k->b_transposed ? k->n : k->k,
+                   static_cast<int64_t>(k->b_transposed ? k->k : k->n)) ||
+         BLAS_CALL(b, cublasLtMatrixLayoutCreate, &p->a, data_type(k->in),
+                   k->a_transposed ? k->m : k->k, k->a_transposed ? k->k : k->m,
+                   static_cast<int64_t>(k->a_transposed ? k->m : k->k)) ||
+         BLAS_CALL(b, cublasLtMatrixLayoutCreate, &p->c, data_type(k->out), k->n, k->m,
+                   static_cast<int64_t>(k->n));
+}
+
+static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const blas_key *k) {
+  const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  const uint64_t workspace = b->blas->workspace_bytes;
+  const struct {
+    cublasLtMatmulPreferenceAttributes_t attribute;
+    const void *value;
+    size_t size;
+  } wanted[] = {
+      {CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+      {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &k->align_b, sizeof k->align_b},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &k->align_a, sizeof k->align_a},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &k->align_c, sizeof k->align_c},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &k->align_c, sizeof k->align_c},
+  };
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i)
+    if (BLAS_CALL(b, cublasLtMatmulPreferenceSetAttribute, preference, wanted[i].attribute,
+                  wanted[i].value, wanted[i].size))
+      return 1;
+  return 0;
+}
+
+static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k) {
+  cublasLtMatmulPreference_t preference = NULL;
+  if (BLAS_CALL(b, cublasLtMatmulPreferenceCreate, &preference)) return 1;
+  cublasLtMatmulHeuristicResult_t best;
+  memset(&best, 0, sizeof best);
+  int found = 0;
+  int bad = prefer(b, preference, k) ||
+            BLAS_CALL(b, cublasLtMatmulAlgoGetHeuristic, b->blas->handle, p->what, p->b, p->a, p->c,
+                      p->c, preference, 1, &best, &found);
+  b->blas->cublasLtMatmulPreferenceDestroy(preference);
+  if (bad) return 1;
+  if (found == 0 || best.state != CUBLAS_STATUS_SUCCESS) {
+    cuda_fail(b, GL_EIO, "cublasLtMatmulAlgoGetHeuristic", "no algorithm for this shape");
+    return 1;
+  }
+  p->algorithm = best.algo;
+  return 0;
+}
+
+/* The plan of a shape, made where there is none; NULL after a failure. The library takes what a
+ * plan describes when it is called, so plans may be thrown out while their products still run. */
+static const blas_plan *plan_of(cuda_backend *b, const blas_key *key) {
+  const void *found = plan_table_find(b->blas->plans, key);
+  if (found != NULL) return static_cast<const blas_plan *>(found);
+  blas_plan p;
+  memset(&p, 0, sizeof p);
+  if (describe(b, &p, key) || choose_algorithm(b, &p, key)) {
+    drop_plan(b->blas, &p);
+    return NULL;
+  }
+  return static_cast<const blas_plan *>(plan_table_add(b->blas->plans, key, &p));
+}
+
+/* --- the product --- */
+
+void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
+  if (cuda_stopped(b) || q->m == 0 || q->n == 0 || q->k == 0) return;
+  blas_key key;
+  memset(&key, 0, sizeof key);
+  key.m = q->m;
+  key.n = q->n;
+  key.k = q->k;
+  key.in = static_cast<uint32_t>(q->in);
+  key.out = static_cast<uint32_t>(q->out);
+  key.a_transposed = q->a_transposed;
+  key.b_transposed = q->b_transposed;
+  key.adds = q->adds;
+  key.tf32 = b->base.tf32 && q->in == NUMBER_F32;
+  key.align_a = alignment(q->a);
+  key.align_b = alignment(q->b);
+  key.align_c = alignment(q->c);
+  const blas_plan *p = plan_of(b, &key);
+  if (p == NULL) return;
+  const float one = 1, adds = q->adds ? 1.0f : 0.0f;
+  BLAS_CALL(b, cublasLtMatmul, b->blas->handle, p->what, &one, q->b, p->b, q->a, p->a, &adds, q->c,
+            p->c, q->c, p->c, &p->algorithm, b->blas->workspace, b->blas->workspace_bytes,
+            b->stream);
+}

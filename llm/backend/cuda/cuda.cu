@@ -1,0 +1,222 @@
+/* The CUDA backend itself: errors, recorded graphs, start and end. */
+#include "llm/backend/cuda/cuda.cuh"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef GEPOLAB_EMULATE
+#include <nvtx3/nvToolsExt.h>
+#endif
+
+/* --- errors --- */
+
+cuda_operation::cuda_operation(backend *base, const char *name, size_t n0, size_t n1, size_t n2)
+    : b(cuda_of(base)) {
+  if (!cuda_stopped(b)) {
+    b->operation = name;
+    b->shape[0] = n0;
+    b->shape[1] = n1;
+    b->shape[2] = n2;
+  }
+#ifndef GEPOLAB_EMULATE
+  nvtxRangePushA(name);
+#endif
+}
+
+cuda_operation::~cuda_operation() {
+#ifndef GEPOLAB_EMULATE
+  nvtxRangePop();
+#endif
+}
+
+void cuda_fail(cuda_backend *b, gl_status status, const char *call, const char *reason) {
+  if (cuda_stopped(b)) return;
+  gl_fail(&b->failed, status, "CUDA: %s failed in %s [%zu, %zu, %zu]: %s", call,
+          b->operation != NULL ? b->operation : "the start", b->shape[0], b->shape[1], b->shape[2],
+          reason);
+}
+
+int cuda_failed(cuda_backend *b, cudaError_t e, const char *call) {
+  if (e == cudaSuccess) return 0;
+  cudaGetLastError();
+  cuda_fail(b, e == cudaErrorMemoryAllocation ? GL_ENOMEM : GL_EIO, call, cudaGetErrorString(e));
+  return 1;
+}
+
+/* Kernels run later than they are launched: what they did wrong shows here, after others. */
+static gl_status op_status(backend *base, gl_error *err) {
+  cuda_backend *b = cuda_of(base);
+  if (!cuda_stopped(b)) {
+    const cudaError_t e = cudaStreamSynchronize(b->stream);
+    if (e != cudaSuccess)
+      gl_fail(&b->failed, GL_EIO,
+              "CUDA: a kernel failed at or before %s [%zu, %zu, %zu]: %s; CUDA_LAUNCH_BLOCKING=1 "
+              "in the environment names it",
+              b->operation != NULL ? b->operation : "the start", b->shape[0], b->shape[1],
+              b->shape[2], cudaGetErrorString(e));
+  }
+  return cuda_stopped(b) ? gl_fail(err, b->failed.status, "%s", b->failed.text) : GL_OK;
+}
+
+/* --- graphs --- */
+
+struct backend_graph {
+  cudaGraphExec_t executable;
+};
+
+static void op_graph_begin(backend *base) {
+  cuda_operation op(base, "graph_begin");
+  if (cuda_stopped(op.b)) return;
+  if (CUDA_CALL(op.b, cudaStreamBeginCapture(op.b->stream, cudaStreamCaptureModeRelaxed))) return;
+  op.b->recording = true;
+}
+
+/* NULL after a failure; the recording is ended in any case. */
+static backend_graph *op_graph_end(backend *base) {
+  cuda_operation op(base, "graph_end");
+  cuda_backend *b = op.b;
+  if (!b->recording) return NULL;
+  b->recording = false;
+  cudaGraph_t recorded = NULL;
+  if (CUDA_CALL(b, cudaStreamEndCapture(b->stream, &recorded)) || recorded == NULL) return NULL;
+  backend_graph *g = static_cast<backend_graph *>(calloc(1, sizeof *g));
+  if (g == NULL) cuda_fail(b, GL_ENOMEM, "calloc", "host memory is short");
+  if (!cuda_stopped(b)) CUDA_CALL(b, cudaGraphInstantiate(&g->executable, recorded, 0));
+  cudaGraphDestroy(recorded);
+  if (cuda_stopped(b)) {
+    free(g);
+    return NULL;
+  }
+  ++b->graphs;
+  return g;
+}
+
+static void op_graph_run(backend *base, backend_graph *g) {
+  cuda_operation op(base, "graph_run");
+  if (!cuda_stopped(op.b)) CUDA_CALL(op.b, cudaGraphLaunch(g->executable, op.b->stream));
+}
+
+static void op_graph_free(backend *base, backend_graph *g) {
+  if (g == NULL) return;
+  cuda_operation op(base, "graph_free");
+  CUDA_CALL(op.b, cudaStreamSynchronize(op.b->stream));
+  CUDA_CALL(op.b, cudaGraphExecDestroy(g->executable));
+  --op.b->graphs;
+  cuda_free_retired(op.b);
+  free(g);
+}
+
+/* --- the backend --- */
+
+static void op_free(backend *base) {
+  cuda_backend *b = cuda_of(base);
+  if (b->stream != NULL) cudaStreamSynchronize(b->stream);
+  cuda_memory_end(b);
+  if (b->arrived != NULL) cudaFree(b->arrived);
+  cuda_blas_free(b);
+  if (b->stream != NULL) cudaStreamDestroy(b->stream);
+  free(b);
+}
+
+static void fill_table(cuda_backend *b, number_type type) {
+  backend_ops *ops = &b->ops;
+  ops->status = op_status;
+  ops->graph_begin = op_graph_begin;
+  ops->graph_end = op_graph_end;
+  ops->graph_run = op_graph_run;
+  ops->graph_free = op_graph_free;
+  ops->free = op_free;
+  cuda_memory_ops(ops);
+  cuda_rows_ops(ops, type);
+  cuda_heads_ops(ops, type);
+  cuda_embed_ops(ops, type);
+  cuda_product_ops(ops, type);
+  cuda_attention_ops(ops, type);
+  cuda_output_ops(ops, type);
+  cuda_decode_ops(ops, type);
+  cuda_sample_ops(ops);
+  cuda_optimise_ops(ops, type);
+  b->base.ops = ops;
+  b->base.kind = BACKEND_CUDA;
+  b->base.type = type;
+  b->base.master = NUMBER_F32;
+  b->base.element = type == NUMBER_BF16 ? 2 : 4;
+  b->base.master_element = 4;
+}
+
+static void start_counters(cuda_backend *b) {
+  const size_t bytes = (PRODUCT_ARRIVALS + ATTENTION_ARRIVALS) * sizeof *b->arrived;
+  void *memory = NULL;
+  if (CUDA_CALL(b, cudaMalloc(&memory, bytes))) return;
+  b->arrived = static_cast<unsigned *>(memory);
+  CUDA_CALL(b, cudaMemsetAsync(memory, 0, bytes, b->stream));
+}
+
+static void start(cuda_backend *b) {
+  cudaDeviceProp device;
+  if (CUDA_CALL(b, cudaSetDevice(b->device)) ||
+      CUDA_CALL(b, cudaGetDeviceProperties(&device, b->device)))
+    return;
+  snprintf(b->base.device, sizeof b->base.device, "%.90s, %d multiprocessors, %.0f GiB",
+           device.name, device.multiProcessorCount, (double)device.totalGlobalMem / 1073741824.0);
+  b->multiprocessors = device.multiProcessorCount;
+  b->shared_bytes = device.sharedMemPerBlockOptin;
+  if (device.major < 8) {
+    cuda_fail(b, GL_EIO, "the start", "gepolab needs compute capability 8.0 or newer");
+    return;
+  }
+  if (CUDA_CALL(b, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking))) return;
+  cuda_memory_start(b);
+  if (!cuda_stopped(b)) start_counters(b);
+}
+
+static cudaError_t count_devices(size_t *n) {
+  int found = 0;
+  const cudaError_t e = cudaGetDeviceCount(&found);
+  cudaGetLastError();
+  *n = e == cudaSuccess && found > 0 ? static_cast<size_t>(found) : 0;
+  return e;
+}
+
+extern "C" size_t backend_cuda_devices(void) {
+  size_t n;
+  count_devices(&n);
+  return n;
+}
+
+static gl_status check_place(backend_place place, gl_error *err) {
+  size_t devices;
+  const cudaError_t found = count_devices(&devices);
+  if (devices == 0)
+    return gl_fail(err, GL_EIO, "no CUDA device (%s)",
+                   found == cudaSuccess ? "the driver lists none" : cudaGetErrorString(found));
+  if (devices < place.devices || devices <= place.device)
+    return gl_fail(err, GL_EIO,
+                   "%zu CUDA devices were asked for and this machine shows %zu; lower "
+                   "world.devices, or let CUDA_VISIBLE_DEVICES show more",
+                   place.devices, devices);
+  return GL_OK;
+}
+
+extern "C" gl_status backend_cuda_new(backend **out, number_type type, backend_place place,
+                                      gl_error *err) {
+  *out = NULL;
+  if (type != NUMBER_F32 && type != NUMBER_BF16)
+    return gl_fail(err, GL_EINPUT, "the CUDA backend computes in float32 or bfloat16");
+  gl_status status = check_place(place, err);
+  if (status != GL_OK) return status;
+  cuda_backend *b = static_cast<cuda_backend *>(calloc(1, sizeof *b));
+  if (b == NULL) return gl_fail_memory(err, "the CUDA backend");
+  b->device = static_cast<int>(place.device);
+  start(b);
+  status = cuda_stopped(b) ? gl_fail(err, b->failed.status, "%s", b->failed.text)
+                           : cuda_blas_new(b, err);
+  if (status != GL_OK) {
+    op_free(&b->base);
+    return status;
+  }
+  fill_table(b, type);
+  *out = &b->base;
+  return GL_OK;
+}

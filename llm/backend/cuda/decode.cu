@@ -1,0 +1,312 @@
+/* Generation: caches of keys and values, and the attention of one query a row against its slot.
+ *
+ * A row's positions are split into stretches of SPLIT, a block each, so that a long context is read
+ * by the whole device even when few sequences are decoded (Dao et al., "Flash-Decoding", 2023); the
+ * last block of a row and head to be done joins the stretches, in their order. Where the stretches
+ * begin depends on positions alone, so a row's result does not depend on the other rows. */
+#include "llm/backend/cuda/attention.cuh"
+
+#include <math.h>
+
+static const unsigned SPLIT = 256, WARPS = 4, THREADS = WARPS * 32;
+
+template <typename T>
+__global__ void store_rows(T *cache_k, T *cache_v, const T *qk, const T *qkv, const int32_t *slot,
+                           const int32_t *position, size_t capacity, head_shape s) {
+  const size_t r = blockIdx.x, width = s.kv * s.dim;
+  if (slot[r] < 0) return;
+  const size_t to =
+      (static_cast<size_t>(slot[r]) * capacity + static_cast<size_t>(position[r])) * width;
+  const T *key = qk + r * qk_width(s) + s.q * s.dim;
+  const T *value = qkv + r * qkv_width(s) + (s.q + s.kv) * s.dim;
+  for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
+    cache_k[to + i] = key[i];
+    cache_v[to + i] = value[i];
+  }
+}
+
+template <typename T>
+static void op_cache_store(backend *base, void *cache_k, void *cache_v, const void *qk,
+                           const void *qkv, const int32_t *slot, const int32_t *position,
+                           size_t rows, size_t capacity, head_shape shape) {
+  cuda_operation op(base, "cache_store", rows, capacity, shape.kv * shape.dim);
+  LAUNCH(op.b, store_rows<T>, static_cast<unsigned>(rows), THREADS, 0, static_cast<T *>(cache_k),
+         static_cast<T *>(cache_v), static_cast<const T *>(qk), static_cast<const T *>(qkv), slot,
+         position, capacity, shape);
+}
+
+static void op_cache_copy(backend *base, void *cache_k, void *cache_v, size_t from, size_t to,
+                          size_t length, size_t capacity, head_shape shape) {
+  const size_t row = shape.kv * shape.dim * base->element, slot = capacity * row;
+  char *k = static_cast<char *>(cache_k), *v = static_cast<char *>(cache_v);
+  base->ops->copy(base, k + to * slot, k + from * slot, length * row);
+  base->ops->copy(base, v + to * slot, v + from * slot, length * row);
+}
+
+/* --- attention --- */
+
+/* How the numbers of a head lie in lanes: LANES lanes share a key, each with NUMBERS of its dim
+ * numbers, in vectors of VECTOR. */
+template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout {
+  typedef T type;
+  static const int LANES = LANES_, NUMBERS = NUMBERS_, VECTOR = VECTOR_;
+  /* Dimension of number e of the lane. */
+  static __device__ __forceinline__ size_t at(unsigned lane, int e) {
+    return (static_cast<size_t>(e / VECTOR) * LANES + lane) * VECTOR +
+           static_cast<size_t>(e % VECTOR);
+  }
+  static __device__ __forceinline__ void load(float *to, const T *from, unsigned lane, size_t dim) {
+    if (VECTOR > 1) { /* dim is LANES * NUMBERS, and rows begin at multiples of sixteen bytes */
+#pragma unroll
+      for (int e = 0; e < NUMBERS; e += VECTOR) {
+        const uint4 raw = *reinterpret_cast<const uint4 *>(from + at(lane, e));
+        T x[VECTOR];
+        memcpy(x, &raw, sizeof raw);
+#pragma unroll
+        for (int i = 0; i < VECTOR; ++i) to[e + i] = to_float(x[i]);
+      }
+    } else {
+#pragma unroll
+      for (int e = 0; e < NUMBERS; ++e)
+        to[e] = at(lane, e) < dim ? to_float(from[at(lane, e)]) : 0.0f;
+    }
+  }
+};
+
+/* What is read and written, in the model's number type. */
+struct cached_arrays {
+  void *out;
+  const void *qk, *cache_k, *cache_v;
+};
+
+struct cached_call {
+  const int32_t *slot, *position;
+  size_t capacity, splits;
+  head_shape shape;
+  float scale;
+  float *sum;        /* [rows, q, splits, dim]: of this stretch, weighted by e^(score - greatest) */
+  float2 *stats;     /* [rows, q, splits]: greatest score, sum of weights */
+  unsigned *arrived; /* [rows, blocks of a row's heads] */
+};
+
+/* score[HEADS][SPLIT] of the stretch: each group of lanes takes a key at a time. */
+template <typename L, int HEADS>
+static __device__ __forceinline__ void cached_scores(float *score, const typename L::type *query,
+                                                     const typename L::type *key, size_t n,
+                                                     size_t ld, size_t dim, float scale) {
+  const unsigned group = threadIdx.x / L::LANES, lane = threadIdx.x % L::LANES;
+  float q[HEADS][L::NUMBERS];
+#pragma unroll
+  for (int h = 0; h < HEADS; ++h) L::load(q[h], query + static_cast<size_t>(h) * dim, lane, dim);
+#pragma unroll 4
+  for (unsigned j = group; j < SPLIT; j += THREADS / L::LANES) {
+    float k[L::NUMBERS];
+    L::load(k, key + (j < n ? j : n - 1) * ld, lane, dim);
+#pragma unroll
+    for (int h = 0; h < HEADS; ++h) {
+      float dot = 0;
+#pragma unroll
+      for (int e = 0; e < L::NUMBERS; ++e) dot += q[h][e] * k[e];
+#pragma unroll
+      for (int with = L::LANES / 2; with > 0; with /= 2) dot += __shfl_xor_sync(WARP, dot, with);
+      if (lane == 0) score[static_cast<unsigned>(h) * SPLIT + j] = j < n ? dot * scale : -INFINITY;
+    }
+  }
+}
+
+/* sum[HEADS][dim] of shared memory = the stretch's values weighted by `weight`, over all groups. */
+template <typename L, int HEADS>
+static __device__ __forceinline__ void cached_values(float *sum, const float *weight,
+                                                     const typename L::type *value, size_t n,
+                                                     size_t ld, size_t dim) {
+  const unsigned group = threadIdx.x / L::LANES, lane = threadIdx.x % L::LANES;
+  float o[HEADS][L::NUMBERS] = {};
+#pragma unroll 4
+  for (unsigned j = group; j < n; j += THREADS / L::LANES) {
+    float v[L::NUMBERS];
+    L::load(v, value + j * ld, lane, dim);
+#pragma unroll
+    for (int h = 0; h < HEADS; ++h)
+#pragma unroll
+      for (int e = 0; e < L::NUMBERS; ++e)
+        o[h][e] += weight[static_cast<unsigned>(h) * SPLIT + j] * v[e];
+  }
+  __syncwarp();
+#pragma unroll
+  for (int h = 0; h < HEADS; ++h)
+#pragma unroll
+    for (int e = 0; e < L::NUMBERS; ++e) {
+#pragma unroll
+      for (int with = L::LANES; with < 32; with *= 2)
+        o[h][e] += __shfl_xor_sync(WARP, o[h][e], with);
+      if (threadIdx.x % 32 < L::LANES && L::at(lane, e) < dim)
+        sum[(threadIdx.x / 32 * HEADS + static_cast<unsigned>(h)) * dim + L::at(lane, e)] = o[h][e];
+    }
+  __syncthreads();
+}
+
+/* out [HEADS * dim] from the stretches of head h of row r and the heads after it; a warp a head. */
+template <typename T, int HEADS>
+static __device__ __forceinline__ void join_stretches(T *out, const cached_call &a, size_t r,
+                                                      size_t h, size_t stretches) {
+  const size_t dim = a.shape.dim;
+  for (size_t i = threadIdx.x / 32; i < HEADS; i += WARPS) {
+    const size_t at = (r * a.shape.q + h + i) * a.splits;
+    float top = -INFINITY, total = 0;
+    for (size_t p = 0; p < stretches; ++p) top = fmaxf(top, a.stats[at + p].x);
+    for (size_t p = 0; p < stretches; ++p) {
+      const float2 x = a.stats[at + p];
+      total += x.y * expf(x.x - top);
+    }
+    for (size_t d = threadIdx.x % 32; d < dim; d += 32) {
+      float sum = 0;
+      for (size_t p = 0; p < stretches; ++p)
+        sum += a.sum[(at + p) * dim + d] * expf(a.stats[at + p].x - top);
+      out[i * dim + d] = number<T>(sum / total);
+    }
+  }
+}
+
+/* Blocks: row, HEADS query heads that share a key/value head, stretch. */
+template <typename L, int HEADS>
+__global__ void cached_stretch(typename L::type *out, const typename L::type *qk,
+                               const typename L::type *cache_k, const typename L::type *cache_v,
+                               cached_call a) {
+  __shared__ float score[HEADS * SPLIT];
+  SHARED_MEMORY(float, sum);
+  const head_shape s = a.shape;
+  const size_t r = blockIdx.x, h = blockIdx.y * HEADS, split = blockIdx.z, width = s.kv * s.dim;
+  const size_t positions = static_cast<size_t>(a.position[r]) + 1, first = split * SPLIT;
+  out += r * s.q * s.dim + h * s.dim;
+  if (a.slot[r] < 0) {
+    for (size_t i = threadIdx.x; i < HEADS * s.dim && split == 0; i += blockDim.x)
+      out[i] = number<typename L::type>(0.0f);
+    return;
+  }
+  if (first >= positions) return;
+  const size_t n = positions - first < SPLIT ? positions - first : SPLIT;
+  const size_t at =
+      (static_cast<size_t>(a.slot[r]) * a.capacity + first) * width + h / (s.q / s.kv) * s.dim;
+  cached_scores<L, HEADS>(score, qk + r * qk_width(s) + h * s.dim, cache_k + at, n, width, s.dim,
+                          a.scale);
+  __syncthreads();
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (unsigned i = warp; i < HEADS; i += WARPS) {
+    float top = -INFINITY, total = 0;
+    for (unsigned j = lane; j < SPLIT; j += 32) top = fmaxf(top, score[i * SPLIT + j]);
+    top = warp_max(top);
+    for (unsigned j = lane; j < SPLIT; j += 32) {
+      const float w = expf(score[i * SPLIT + j] - top);
+      score[i * SPLIT + j] = w;
+      total += w;
+    }
+    total = warp_sum(total);
+    if (lane == 0) a.stats[(r * s.q + h + i) * a.splits + split] = make_float2(top, total);
+  }
+  __syncthreads();
+  cached_values<L, HEADS>(sum, score, cache_v + at, n, width, s.dim);
+  for (size_t i = threadIdx.x; i < HEADS * s.dim; i += blockDim.x) {
+    float all = 0;
+    for (size_t w = 0; w < WARPS; ++w) all += sum[w * HEADS * s.dim + i];
+    a.sum[((r * s.q + h + i / s.dim) * a.splits + split) * s.dim + i % s.dim] = all;
+  }
+  const size_t stretches = (positions + SPLIT - 1) / SPLIT;
+  if (is_last_of(static_cast<unsigned>(stretches), a.arrived + r * gridDim.y + blockIdx.y))
+    join_stretches<typename L::type, HEADS>(out, a, r, h, stretches);
+}
+
+/* As many rows at a time as there are counters. */
+template <typename L, int HEADS>
+static void launch_stretches(cuda_backend *b, const cached_arrays &given, cached_call a,
+                             size_t rows) {
+  typedef typename L::type T;
+  const size_t groups = a.shape.q / HEADS, most = ATTENTION_ARRIVALS / groups;
+  if (most == 0) return cuda_fail(b, GL_EINPUT, "attention", "more than 65,536 heads");
+  T *out = static_cast<T *>(given.out);
+  const T *qk = static_cast<const T *>(given.qk);
+  for (size_t r = 0; r < rows; r += most) {
+    const size_t n = rows - r < most ? rows - r : most;
+    const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>(groups),
+                    static_cast<unsigned>(a.splits));
+    LAUNCH(b, (cached_stretch<L, HEADS>), grid, THREADS,
+           WARPS * HEADS * a.shape.dim * sizeof(float), out, qk,
+           static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v), a);
+    out += n * a.shape.q * a.shape.dim;
+    qk += n * qk_width(a.shape);
+    a.slot += n;
+    a.position += n;
+  }
+}
+
+/* Any head, a query head at a time. */
+template <typename T> struct cached {
+  static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
+                     size_t rows) {
+    launch_stretches<head_layout<T, 32, 8, 1>, 1>(b, given, a, rows);
+  }
+};
+
+/* bfloat16 heads of 64 and 128, with the query heads that share a key together. */
+template <typename L>
+static void launch_group(cuda_backend *b, const cached_arrays &given, const cached_call &a,
+                         size_t rows) {
+  const size_t group = a.shape.q / a.shape.kv;
+  if (group % 4 == 0)
+    launch_stretches<L, 4>(b, given, a, rows);
+  else if (group % 2 == 0)
+    launch_stretches<L, 2>(b, given, a, rows);
+  else
+    launch_stretches<L, 1>(b, given, a, rows);
+}
+
+template <> struct cached<bf16> {
+  static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
+                     size_t rows) {
+    const uintptr_t bits = reinterpret_cast<uintptr_t>(given.qk) |
+                           reinterpret_cast<uintptr_t>(given.cache_k) |
+                           reinterpret_cast<uintptr_t>(given.cache_v);
+    if (bits % 16 == 0 && a.shape.dim == 128)
+      launch_group<head_layout<bf16, 8, 16, 8>>(b, given, a, rows);
+    else if (bits % 16 == 0 && a.shape.dim == 64)
+      launch_group<head_layout<bf16, 4, 16, 8>>(b, given, a, rows);
+    else
+      launch_stretches<head_layout<bf16, 32, 8, 1>, 1>(b, given, a, rows);
+  }
+};
+
+size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
+  const size_t n = rows * shape.q * ((capacity + SPLIT - 1) / SPLIT);
+  return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
+}
+
+template <typename T>
+static void op_attention_cached(backend *base, void *out, const void *qk, const void *cache_k,
+                                const void *cache_v, const int32_t *slot, const int32_t *position,
+                                size_t rows, size_t capacity, head_shape shape) {
+  cuda_operation op(base, "attention_cached", rows, capacity, shape.dim);
+  cached_call a = {};
+  a.slot = slot;
+  a.position = position;
+  a.capacity = capacity;
+  a.splits = (capacity + SPLIT - 1) / SPLIT;
+  a.shape = shape;
+  a.scale = attention_scale(shape);
+  const size_t n = rows * shape.q * a.splits;
+  char *at = static_cast<char *>(cuda_scratch(op.b, cuda_cached_scratch(rows, capacity, shape)));
+  if (at == NULL) return;
+  a.sum = carve<float>(&at, n * shape.dim);
+  a.stats = carve<float2>(&at, n);
+  a.arrived = op.b->arrived + PRODUCT_ARRIVALS;
+  const cached_arrays given = {out, qk, cache_k, cache_v};
+  if (shape.dim > 256)
+    cuda_fail(op.b, GL_EINPUT, "attention", "heads of more than 256 numbers are not supported");
+  else
+    cached<T>::launch(op.b, given, a, rows);
+}
+
+void cuda_decode_ops(backend_ops *ops, number_type type) {
+  const bool half = type == NUMBER_BF16;
+  ops->cache_store = half ? op_cache_store<bf16> : op_cache_store<float>;
+  ops->cache_copy = op_cache_copy;
+  ops->attention_cached = half ? op_attention_cached<bf16> : op_attention_cached<float>;
+}

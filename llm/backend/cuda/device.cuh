@@ -1,0 +1,129 @@
+/* What kernels share: numbers, sums over warps and blocks, vector loads. */
+#ifndef GEPOLAB_LLM_BACKEND_CUDA_DEVICE_CUH
+#define GEPOLAB_LLM_BACKEND_CUDA_DEVICE_CUH
+
+#include "llm/backend/cuda/cuda.cuh"
+
+/* bfloat16: the upper half of a float. */
+struct bf16 {
+  uint16_t bits;
+};
+
+static __device__ __forceinline__ float to_float(float x) {
+  return x;
+}
+static __device__ __forceinline__ float to_float(bf16 x) {
+  return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
+}
+
+/* Rounds to nearest, ties to even; not-a-number stays one. */
+static __device__ __forceinline__ bf16 to_bf16(float x) {
+  bf16 out;
+#ifdef GEPOLAB_EMULATE
+  const uint32_t u = __float_as_uint(x);
+  out.bits = x != x ? static_cast<uint16_t>(0x7fff)
+                    : static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
+#else
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out.bits) : "f"(x));
+#endif
+  return out;
+}
+
+template <typename T> __device__ __forceinline__ T number(float x);
+template <> __device__ __forceinline__ float number<float>(float x) {
+  return x;
+}
+template <> __device__ __forceinline__ bf16 number<bf16>(float x) {
+  return to_bf16(x);
+}
+
+/* The number_type of T. */
+template <typename T> struct type_of;
+template <> struct type_of<float> { static const number_type value = NUMBER_F32; };
+template <> struct type_of<bf16> { static const number_type value = NUMBER_BF16; };
+
+/* Dynamic shared memory as an array of T. */
+#ifdef GEPOLAB_EMULATE
+#define SHARED_MEMORY(T, name) T *name = reinterpret_cast<T *>(emulate_shared_memory())
+#else
+#define SHARED_MEMORY(T, name)                                                                     \
+  extern __shared__ __align__(128) unsigned char name##_bytes[];                                   \
+  T *name = reinterpret_cast<T *>(name##_bytes)
+#endif
+
+static const unsigned WARP = 0xffffffffu;
+
+/* Sums and maxima over the 32 lanes of a warp: all lanes get the same bits. */
+template <typename T> static __device__ __forceinline__ T warp_sum(T x) {
+  for (int with = 16; with > 0; with /= 2) x += __shfl_xor_sync(WARP, x, with);
+  return x;
+}
+template <typename T> static __device__ __forceinline__ T warp_max(T x) {
+  for (int with = 16; with > 0; with /= 2) {
+    const T y = __shfl_xor_sync(WARP, x, with);
+    x = y > x ? y : x;
+  }
+  return x;
+}
+
+/* The same over a one-dimensional block of whole warps; warps' values are joined in order. */
+template <typename T> static __device__ __forceinline__ T block_sum(T x) {
+  __shared__ T partial[32];
+  x = warp_sum(x);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = x;
+  __syncthreads();
+  T sum = partial[0];
+  for (unsigned w = 1; w < blockDim.x / 32; ++w) sum += partial[w];
+  return sum;
+}
+template <typename T> static __device__ __forceinline__ T block_max(T x) {
+  __shared__ T partial[32];
+  x = warp_max(x);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = x;
+  __syncthreads();
+  T top = partial[0];
+  for (unsigned w = 1; w < blockDim.x / 32; ++w) top = partial[w] > top ? partial[w] : top;
+  return top;
+}
+
+/* Whether this block is the last of n to come here, which sees all that the others wrote before;
+ * for the whole block. *arrived is zero before the first comes and after the last has. */
+static __device__ __forceinline__ bool is_last_of(unsigned n, unsigned *arrived) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(arrived, 1u) == n - 1;
+    if (last) *arrived = 0;
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
+/* --- the lanes of the shared kernels (kernels.h): a warp, or a whole block --- */
+
+struct kernel_group {
+  unsigned lane, lanes; /* lanes 32: this warp */
+};
+static __device__ __forceinline__ kernel_group this_warp() {
+  return {threadIdx.x % 32, 32};
+}
+static __device__ __forceinline__ kernel_group this_block() {
+  return {threadIdx.x, blockDim.x};
+}
+template <typename T> static __device__ __forceinline__ T group_sum(kernel_group g, T x) {
+  return g.lanes == 32 ? warp_sum(x) : block_sum(x);
+}
+template <typename T> static __device__ __forceinline__ T group_max(kernel_group g, T x) {
+  return g.lanes == 32 ? warp_max(x) : block_max(x);
+}
+
+#define LANE(g) ((g).lane)
+#define LANES(g) ((g).lanes)
+#define LANE_SUM(g, x) group_sum(g, x)
+#define LANE_MAX(g, x) group_max(g, x)
+
+#endif

@@ -1,0 +1,250 @@
+/* Attention heads: norm and rotation, forward and backward, in pieces of sixteen bytes
+ * (backend_cuda_piece.cuh). backend_cuda_rows.cu says what limits them. */
+#include "llm/backend/cuda/vector16.cuh"
+
+enum { HEAD_THREADS = 128 };
+
+/* --- attention heads --- */
+
+__global__ void rotary_angles(float *cosine, float *sine, size_t n, size_t half, double theta) {
+  const size_t at = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+  if (at >= n) return;
+  const size_t p = at / half, i = at % half;
+  const double angle =
+      static_cast<double>(p) * pow(theta, -static_cast<double>(i) / static_cast<double>(half));
+  cosine[at] = static_cast<float>(cos(angle));
+  sine[at] = static_cast<float>(sin(angle));
+}
+
+static void op_rotary_table(backend *base, void *cosine, void *sine, size_t positions, size_t dim,
+                            double theta) {
+  cuda_operation op(base, "rotary_table", positions, dim);
+  const size_t n = positions * (dim / 2);
+  LAUNCH(op.b, rotary_angles, blocks_of(n, 128), 128, 0, static_cast<float *>(cosine),
+         static_cast<float *>(sine), n, dim / 2, theta);
+}
+
+/* What a group of lanes needs to find its row and head. */
+struct head_rows {
+  const float *cosine, *sine;
+  const int32_t *position;
+  size_t n; /* rows * (q + kv) */
+  head_shape shape;
+  unsigned lanes; /* of a head: a power of two, at most a warp */
+};
+
+/* A lane takes a piece of a head's first half and the same piece of its second half: the pairs that
+ * rotate together. So a warp works on as many heads as fit. */
+template <typename T> static unsigned head_lanes(size_t dim) {
+  unsigned lanes = 1;
+  while (lanes < 32 && lanes * piece<T>::N < dim / 2) lanes *= 2;
+  return lanes;
+}
+
+static __device__ __forceinline__ float lanes_sum(float x, unsigned lanes) {
+  for (unsigned with = lanes / 2; with > 0; with /= 2)
+    x += __shfl_xor_sync(WARP, x, static_cast<int>(with));
+  return x;
+}
+
+/* x[2 N] = both halves' pieces of a head at i; those beyond the head are 0. */
+template <bool WIDE, typename T>
+static __device__ __forceinline__ void load_halves(float (&a)[piece<T>::N], float (&b)[piece<T>::N],
+                                                   const T *head, size_t i, size_t half) {
+  if (i < half) {
+    load_piece<WIDE>(a, head + i, half - i);
+    load_piece<WIDE>(b, head + half + i, half - i);
+    return;
+  }
+#pragma unroll
+  for (unsigned e = 0; e < piece<T>::N; ++e) a[e] = b[e] = 0;
+}
+
+/* All lanes of a warp stay to the end, for they add up together; those without a head repeat the
+ * last one and write nothing. */
+template <typename T, bool WIDE>
+__global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_weight,
+                                  const T *k_weight, head_rows at, float eps) {
+  const unsigned N = piece<T>::N, heads_each = HEAD_THREADS / at.lanes;
+  const size_t mine = blockIdx.x * static_cast<size_t>(heads_each) + threadIdx.x / at.lanes;
+  const head_shape s = at.shape;
+  const size_t n = mine < at.n ? mine : at.n - 1, heads = s.q + s.kv, r = n / heads, h = n % heads;
+  const size_t half = s.dim / 2, i = threadIdx.x % at.lanes * N;
+  const size_t angle = static_cast<size_t>(at.position[r]) * half;
+  float a[N], b[N], wa[N], wb[N], c[N], t[N], squares = 0;
+  load_halves<WIDE>(a, b, qkv + (r * (heads + s.kv) + h) * s.dim, i, half);
+#pragma unroll
+  for (unsigned e = 0; e < N; ++e) squares += a[e] * a[e] + b[e] * b[e];
+  const float scale = 1 / sqrtf(lanes_sum(squares, at.lanes) / static_cast<float>(s.dim) + eps);
+  if (mine >= at.n || i >= half) return;
+  load_halves<WIDE>(wa, wb, h < s.q ? q_weight : k_weight, i, half);
+  load_floats<WIDE>(c, at.cosine + angle + i, half - i);
+  load_floats<WIDE>(t, at.sine + angle + i, half - i);
+#pragma unroll
+  for (unsigned e = 0; e < N; ++e) {
+    a[e] = rows_of<T>::norm_number(a[e], scale, wa[e]);
+    b[e] = rows_of<T>::norm_number(b[e], scale, wb[e]);
+    rows_of<T>::turn(&a[e], &b[e], c[e], t[e]);
+  }
+  store_piece<WIDE>(qk + n * s.dim + i, a, half - i);
+  store_piece<WIDE>(qk + n * s.dim + half + i, b, half - i);
+  if (i == 0) rstd[n] = scale;
+}
+
+static bool head_fits(cuda_backend *b, head_shape shape) {
+  if (shape.dim <= 256) return true;
+  cuda_fail(b, GL_EINPUT, "heads", "heads of more than 256 numbers are not supported");
+  return false;
+}
+
+template <typename T>
+static void op_heads(backend *base, void *qk, void *rstd, const void *qkv, const void *q_weight,
+                     const void *k_weight, const void *cosine, const void *sine,
+                     const int32_t *position, size_t rows, head_shape shape, double eps) {
+  cuda_operation op(base, "heads", rows, shape.q + shape.kv, shape.dim);
+  if (!head_fits(op.b, shape)) return;
+  const head_rows at = {static_cast<const float *>(cosine),
+                        static_cast<const float *>(sine),
+                        position,
+                        rows * (shape.q + shape.kv),
+                        shape,
+                        head_lanes<T>(shape.dim)};
+  const bool wide = wide_rows(shape.dim / 2 * sizeof(T), qk, qkv, q_weight, k_weight, cosine, sine);
+  LAUNCH_PIECES(op.b, wide, head_rows_forward, T, blocks_of(at.n, HEAD_THREADS / at.lanes),
+                HEAD_THREADS, 0, static_cast<T *>(qk), static_cast<float *>(rstd),
+                static_cast<const T *>(qkv), static_cast<const T *>(q_weight),
+                static_cast<const T *>(k_weight), at, static_cast<float>(eps));
+}
+
+/* One head's gradient: dqkv written, shares of the weight's slopes added to da_weight, db_weight.
+ */
+template <typename T, bool WIDE>
+static __device__ __forceinline__ void
+head_slopes(T *dqkv, float (&da_weight)[piece<T>::N], float (&db_weight)[piece<T>::N], const T *dqk,
+            const T *qkv, float rstd, const T *weight, const float *cosine, const float *sine,
+            size_t dim, unsigned lanes, bool there) {
+  const unsigned N = piece<T>::N;
+  const size_t half = dim / 2, i = threadIdx.x % lanes * N;
+  float da[N], db[N], a[N], b[N], wa[N], wb[N], c[N], t[N], along = 0;
+  load_halves<WIDE>(da, db, dqk, i, half);
+  load_halves<WIDE>(a, b, qkv, i, half);
+  load_halves<WIDE>(wa, wb, weight, i, half);
+#pragma unroll
+  for (unsigned e = 0; e < N; ++e) c[e] = t[e] = 0;
+  if (i < half) {
+    load_floats<WIDE>(c, cosine + i, half - i);
+    load_floats<WIDE>(t, sine + i, half - i);
+  }
+#pragma unroll
+  for (unsigned e = 0; e < N; ++e) {
+    rows_of<T>::turn(&da[e], &db[e], c[e], -t[e]);
+    along += da[e] * wa[e] * a[e] + db[e] * wb[e] * b[e];
+  }
+  const float back = lanes_sum(along, lanes) * rstd * rstd / static_cast<float>(dim);
+  if (!there || i >= half) return;
+#pragma unroll
+  for (unsigned e = 0; e < N; ++e) {
+    da_weight[e] += rows_of<T>::norm_weight_slope(da[e], a[e], rstd);
+    db_weight[e] += rows_of<T>::norm_weight_slope(db[e], b[e], rstd);
+    a[e] = rows_of<T>::norm_slope(da[e], a[e], wa[e], rstd, back);
+    b[e] = rows_of<T>::norm_slope(db[e], b[e], wb[e], rstd, back);
+  }
+  store_piece<WIDE>(dqkv + i, a, half - i);
+  store_piece<WIDE>(dqkv + half + i, b, half - i);
+}
+
+/* This lane's four pieces of slopes to dweight[2 * dim] of its group. */
+template <unsigned N>
+static __device__ __forceinline__ void write_slopes(float *dweight, const float (&slope)[4][N],
+                                                    size_t i, size_t half) {
+#pragma unroll
+  for (unsigned part = 0; part < 4; ++part)
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e)
+      if (i + e < half) dweight[part * half + i + e] = slope[part][e];
+}
+
+/* part[blocks][2 * dim]: the block's share of the gradients of q's and k's weight. Every group of
+ * lanes goes through the heads that are its own as often as the others of its block. */
+template <typename T, bool WIDE>
+__global__ void head_rows_backward(T *dqkv, float *part, const T *dqk, const T *qkv,
+                                   const float *rstd, const T *q_weight, const T *k_weight,
+                                   head_rows at) {
+  SHARED_MEMORY(float, dweight);
+  const unsigned N = piece<T>::N, groups = HEAD_THREADS / at.lanes, group = threadIdx.x / at.lanes;
+  const head_shape s = at.shape;
+  const size_t heads = s.q + s.kv, half = s.dim / 2, width = 2 * s.dim;
+  float slope[4][N]; /* queries' halves, keys' halves */
+#pragma unroll
+  for (unsigned e = 0; e < N; ++e) slope[0][e] = slope[1][e] = slope[2][e] = slope[3][e] = 0;
+  for (size_t base = blockIdx.x * static_cast<size_t>(groups); base < at.n;
+       base += static_cast<size_t>(gridDim.x) * groups) {
+    const bool there = base + group < at.n;
+    const size_t n = there ? base + group : at.n - 1, r = n / heads, h = n % heads;
+    const size_t angle = static_cast<size_t>(at.position[r]) * half;
+    const size_t from = (r * (heads + s.kv) + h) * s.dim;
+    const bool key = h >= s.q;
+    float da[N], db[N];
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e) da[e] = db[e] = 0;
+    head_slopes<T, WIDE>(dqkv + from, da, db, dqk + n * s.dim, qkv + from, rstd[n],
+                         key ? k_weight : q_weight, at.cosine + angle, at.sine + angle, s.dim,
+                         at.lanes, there);
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e) {
+      slope[0][e] += key ? 0.0f : da[e];
+      slope[1][e] += key ? 0.0f : db[e];
+      slope[2][e] += key ? da[e] : 0.0f;
+      slope[3][e] += key ? db[e] : 0.0f;
+    }
+  }
+  write_slopes<N>(dweight + group * width, slope, threadIdx.x % at.lanes * N, half);
+  __syncthreads();
+  for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
+    float sum = 0;
+    for (unsigned g = 0; g < groups; ++g) sum += dweight[g * width + i];
+    part[blockIdx.x * width + i] = sum;
+  }
+}
+
+template <typename T>
+static void op_heads_backward(backend *base, void *dqkv, void *dq_weight, void *dk_weight,
+                              const void *dqk, const void *qkv, const void *rstd,
+                              const void *q_weight, const void *k_weight, const void *cosine,
+                              const void *sine, const int32_t *position, size_t rows,
+                              head_shape shape) {
+  cuda_operation op(base, "heads_backward", rows, shape.q + shape.kv, shape.dim);
+  if (!head_fits(op.b, shape)) return;
+  const head_rows at = {static_cast<const float *>(cosine),
+                        static_cast<const float *>(sine),
+                        position,
+                        rows * (shape.q + shape.kv),
+                        shape,
+                        head_lanes<T>(shape.dim)};
+  const unsigned groups = HEAD_THREADS / at.lanes, parts = cuda_parts(blocks_of(at.n, groups));
+  const size_t width = 2 * shape.dim;
+  const bool wide =
+      wide_rows(shape.dim / 2 * sizeof(T), dqkv, dqk, qkv, q_weight, k_weight, cosine, sine);
+  float *part = static_cast<float *>(cuda_scratch(op.b, parts * width * sizeof *part));
+  LAUNCH_PIECES(op.b, wide, head_rows_backward, T, parts, HEAD_THREADS,
+                groups * width * sizeof(float), static_cast<T *>(dqkv), part,
+                static_cast<const T *>(dqk), static_cast<const T *>(qkv),
+                static_cast<const float *>(rstd), static_cast<const T *>(q_weight),
+                static_cast<const T *>(k_weight), at);
+  if (rows == 0) return;
+  cuda_add_parts(op.b, dq_weight, part, parts, width, shape.dim);
+  cuda_add_parts(op.b, dk_weight, part + shape.dim, parts, width, shape.dim);
+}
+
+template <typename T> static void fill(backend_ops *ops) {
+  ops->rotary_table = op_rotary_table;
+  ops->heads = op_heads<T>;
+  ops->heads_backward = op_heads_backward<T>;
+}
+
+void cuda_heads_ops(backend_ops *ops, number_type type) {
+  if (type == NUMBER_BF16)
+    fill<bf16>(ops);
+  else
+    fill<float>(ops);
+}

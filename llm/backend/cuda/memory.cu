@@ -1,0 +1,346 @@
+/* Memory of the CUDA backend: allocations from the device's pool, scratch, pinned memory of the
+ * host for what is put aside, and copies between all of these.
+ *
+ * The pool keeps what was released, so that the next allocation takes no system call: such memory
+ * counts as free. An allocation that fails waits for the device, gives back to it what is kept but
+ * not used, and is tried once more before it is told. */
+#include "llm/backend/cuda/cuda.cuh"
+
+extern "C" {
+#include "llm/backend/cpu/cpu.h"
+}
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char ADVICE[] =
+    "lower world.micro_batch or world.slots, set world.recompute, or take a smaller model";
+
+/* Bytes of the device: all, and free. */
+static void measure(cuda_backend *b, size_t *total, size_t *available) {
+  uint64_t reserved = 0, used = 0;
+  *total = *available = 0;
+  if (CUDA_CALL(b, cudaMemGetInfo(available, total))) return;
+  if (CUDA_CALL(b, cudaMemPoolGetAttribute(b->pool, cudaMemPoolAttrReservedMemCurrent, &reserved)))
+    return;
+  if (CUDA_CALL(b, cudaMemPoolGetAttribute(b->pool, cudaMemPoolAttrUsedMemCurrent, &used))) return;
+  if (reserved > used) *available += reserved - used;
+}
+
+static void fail_memory(cuda_backend *b, size_t bytes) {
+  size_t available = 0, total = 0;
+  if (cuda_stopped(b)) return;
+  measure(b, &total, &available);
+  if (cuda_stopped(b)) return;
+  gl_fail(&b->failed, GL_ENOMEM,
+          "out of GPU memory: %s wants %.1f MiB, %.1f of %.1f MiB are free; %s", b->operation,
+          (double)bytes / 1048576, (double)available / 1048576, (double)total / 1048576, ADVICE);
+}
+
+/* For code that the driver loads when it is first run, and for recorded graphs: an allowance, not a
+ * measurement. The host's kernels need none. */
+#ifdef GEPOLAB_EMULATE
+static const size_t ALLOWANCE = 0;
+#else
+static const size_t ALLOWANCE = static_cast<size_t>(256) << 20;
+#endif
+
+static size_t larger(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* Operations share one block, which is made an eighth larger than asked for. Sums of norms' weights
+ * take up to 512 rows of parts. */
+static size_t op_scratch(const backend *base, const run_shape *s) {
+  size_t most = cuda_embed_scratch(s->rows);
+  most = larger(most, s->rows > 0 ? 512 * larger(s->hidden, 2 * s->heads.dim) * sizeof(float) : 0);
+  most = larger(most, s->rows * s->heads.q * sizeof(float));
+  most = larger(most, cuda_output_scratch(s->rows, s->vocabulary, s->hidden, base->type));
+  most = larger(most, cuda_cached_scratch(s->slots, s->capacity, s->heads));
+  most = larger(most, cuda_product_rows_scratch(s, base->type));
+  most = larger(most, cuda_sample_scratch(s->slots, s->vocabulary));
+  return most + most / 8 + ALLOWANCE;
+}
+
+static void op_memory(backend *base, size_t *total, size_t *available) {
+  cuda_operation op(base, "memory");
+  *total = *available = 0;
+  if (!cuda_stopped(op.b)) measure(op.b, total, available);
+}
+
+/* --- allocations --- */
+
+void cuda_free_retired(cuda_backend *b) {
+  if (b->n_retired == 0 || b->graphs > 0 || b->recording) return;
+  CUDA_CALL(b, cudaStreamSynchronize(b->stream));
+  while (b->n_retired > 0) CUDA_CALL(b, cudaFree(b->retired[--b->n_retired]));
+}
+
+/* What no one uses goes back to the device. A stream that is being recorded cannot be waited for:
+ * then the pool alone is trimmed. */
+static void reclaim(cuda_backend *b) {
+  cudaGetLastError();
+  if (!b->recording) CUDA_CALL(b, cudaStreamSynchronize(b->stream));
+  cuda_free_retired(b);
+  if (!cuda_stopped(b)) CUDA_CALL(b, cudaMemPoolTrimTo(b->pool, 0));
+}
+
+static void *op_allocate(backend *base, size_t bytes) {
+  cuda_operation op(base, "allocate", bytes);
+  cuda_backend *b = op.b;
+  if (cuda_stopped(b)) return NULL;
+  void *memory = NULL;
+  const size_t size = bytes == 0 ? 1 : bytes;
+  if (cudaMallocAsync(&memory, size, b->stream) != cudaSuccess) {
+    reclaim(b);
+    if (cuda_stopped(b)) return NULL;
+    if (cudaMallocAsync(&memory, size, b->stream) != cudaSuccess) {
+      cudaGetLastError();
+      fail_memory(b, bytes);
+      return NULL;
+    }
+  }
+  CUDA_CALL(b, cudaMemsetAsync(memory, 0, size, b->stream));
+  return memory;
+}
+
+static void op_release(backend *base, void *memory) {
+  cuda_operation op(base, "release");
+  if (memory != NULL) CUDA_CALL(op.b, cudaFreeAsync(memory, op.b->stream));
+}
+
+/* Puts the scratch block away for the graphs that were recorded with it, or releases it. */
+static bool leave_scratch(cuda_backend *b) {
+  void *old = b->scratch;
+  if (old == NULL) return true;
+  if (b->graphs + b->recording > 0) {
+    void **more =
+        static_cast<void **>(realloc(b->retired, (b->n_retired + 1) * sizeof *b->retired));
+    if (more == NULL) {
+      cuda_fail(b, GL_ENOMEM, "realloc", "host memory is short");
+      return false;
+    }
+    b->retired = more;
+    b->retired[b->n_retired++] = old;
+  } else {
+    CUDA_CALL(b, cudaStreamSynchronize(b->stream));
+    CUDA_CALL(b, cudaFree(old));
+  }
+  b->scratch = NULL;
+  b->scratch_bytes = 0;
+  return !cuda_stopped(b);
+}
+
+void *cuda_scratch(cuda_backend *b, size_t bytes) {
+  if (cuda_stopped(b)) return NULL;
+  if (bytes <= b->scratch_bytes) return b->scratch;
+  if (!leave_scratch(b)) return NULL;
+  /* cudaMalloc, not cudaMallocAsync: a recording in relaxed mode allows it. */
+  const size_t size = bytes + bytes / 8;
+  if (cudaMalloc(&b->scratch, size) != cudaSuccess) {
+    b->scratch = NULL;
+    reclaim(b);
+    if (cuda_stopped(b)) return NULL;
+    if (cudaMalloc(&b->scratch, size) != cudaSuccess) {
+      cudaGetLastError();
+      b->scratch = NULL;
+      fail_memory(b, size);
+      return NULL;
+    }
+  }
+  b->scratch_bytes = size;
+  return b->scratch;
+}
+
+/* --- pinned memory of the host ---
+ *
+ * Pinning takes the driver long, and versions are all of one size: a block that is released waits
+ * to be handed out again. Copies to and from it run in the stream's order, so that whoever gets it
+ * next writes after the last one has read. */
+
+struct cuda_aside {
+  void *memory;
+  size_t bytes;
+  bool used;
+};
+
+/* A spare block of that size, or NULL. Spare ones of other sizes are released. */
+static cuda_aside *find_aside(cuda_backend *b, size_t bytes) {
+  cuda_aside *found = NULL;
+  for (size_t i = 0; i < b->n_aside; ++i) {
+    cuda_aside *a = &b->aside[i];
+    if (!a->used && a->bytes == bytes) found = a;
+    if (a->used || a->bytes == bytes || a->memory == NULL) continue;
+    CUDA_CALL(b, cudaStreamSynchronize(b->stream));
+    CUDA_CALL(b, cudaFreeHost(a->memory));
+    a->memory = NULL;
+    a->bytes = 0;
+  }
+  return found;
+}
+
+/* A place in the list for one more block; NULL after a failure. */
+static cuda_aside *place_aside(cuda_backend *b) {
+  for (size_t i = 0; i < b->n_aside; ++i)
+    if (b->aside[i].memory == NULL) return &b->aside[i];
+  cuda_aside *more =
+      static_cast<cuda_aside *>(realloc(b->aside, (b->n_aside + 1) * sizeof *b->aside));
+  if (more == NULL) {
+    cuda_fail(b, GL_ENOMEM, "realloc", "host memory is short");
+    return NULL;
+  }
+  b->aside = more;
+  more[b->n_aside] = cuda_aside();
+  return &more[b->n_aside++];
+}
+
+static void fail_aside(cuda_backend *b, size_t bytes, size_t available) {
+  gl_fail(&b->failed, GL_ENOMEM,
+          "out of host memory: parameters that do not fit on the GPU any more want %.1f MiB of "
+          "pinned memory, and %.1f MiB are available; samplers that are less far behind (fewer of "
+          "them, shorter delays) hold fewer versions",
+          (double)bytes / 1048576, (double)available / 1048576);
+}
+
+static void *op_allocate_aside(backend *base, size_t bytes) {
+  cuda_operation op(base, "allocate_aside", bytes);
+  cuda_backend *b = op.b;
+  if (cuda_stopped(b)) return NULL;
+  const size_t size = bytes == 0 ? 1 : bytes;
+  cuda_aside *a = find_aside(b, size);
+  if (a == NULL && !cuda_stopped(b)) {
+    size_t total, available;
+    a = place_aside(b);
+    if (a == NULL) return NULL;
+    /* The kernel may end a process that pins more than there is, so it is asked before. */
+    cpu_memory(base, &total, &available);
+    if (size > available || cudaMallocHost(&a->memory, size) != cudaSuccess) {
+      cudaGetLastError();
+      a->memory = NULL;
+      fail_aside(b, size, available);
+    } else
+      a->bytes = size;
+  }
+  if (cuda_stopped(b)) return NULL;
+  a->used = true;
+  return a->memory;
+}
+
+static void op_release_aside(backend *base, void *memory) {
+  cuda_operation op(base, "release_aside");
+  for (size_t i = 0; memory != NULL && i < op.b->n_aside; ++i)
+    if (op.b->aside[i].memory == memory) op.b->aside[i].used = false;
+}
+
+/* --- copies --- */
+
+/* The next pinned buffer, once the copy that last used it has been made. */
+static cuda_staging *staging_next(cuda_backend *b) {
+  cuda_staging *s = &b->staging[b->next_staging++ % STAGINGS];
+  if (s->pending && CUDA_CALL(b, cudaEventSynchronize(s->used))) return NULL;
+  s->pending = false;
+  return s;
+}
+
+static void op_upload(backend *base, void *to, const void *host, size_t bytes) {
+  cuda_operation op(base, "upload", bytes);
+  if (op.b->recording) cuda_fail(op.b, GL_EINTERNAL, "upload", "a graph is being recorded");
+  for (size_t done = 0; done < bytes && !cuda_stopped(op.b);) {
+    const size_t n = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
+    cuda_staging *s = staging_next(op.b);
+    if (s == NULL) return;
+    memcpy(s->memory, static_cast<const char *>(host) + done, n);
+    CUDA_CALL(op.b, cudaMemcpyAsync(static_cast<char *>(to) + done, s->memory, n,
+                                    cudaMemcpyHostToDevice, op.b->stream));
+    CUDA_CALL(op.b, cudaEventRecord(s->used, op.b->stream));
+    s->pending = true;
+    done += n;
+  }
+}
+
+/* One buffer is copied out of while the device fills the other. What is copied from may be put
+ * aside: the runtime knows by the address. */
+static void op_download(backend *base, void *host, const void *from, size_t bytes) {
+  cuda_operation op(base, "download", bytes);
+  if (op.b->recording) cuda_fail(op.b, GL_EINTERNAL, "download", "a graph is being recorded");
+  cuda_staging *full = NULL;
+  size_t full_at = 0, full_bytes = 0;
+  for (size_t asked = 0; (asked < bytes || full != NULL) && !cuda_stopped(op.b);) {
+    cuda_staging *next = NULL;
+    const size_t n = bytes - asked < STAGING_BYTES ? bytes - asked : STAGING_BYTES;
+    if (n > 0) {
+      next = staging_next(op.b);
+      if (next == NULL) return;
+      CUDA_CALL(op.b, cudaMemcpyAsync(next->memory, static_cast<const char *>(from) + asked, n,
+                                      cudaMemcpyDefault, op.b->stream));
+      CUDA_CALL(op.b, cudaEventRecord(next->used, op.b->stream));
+      next->pending = true;
+    }
+    if (full != NULL) {
+      if (CUDA_CALL(op.b, cudaEventSynchronize(full->used))) return;
+      memcpy(static_cast<char *>(host) + full_at, full->memory, full_bytes);
+    }
+    full = next;
+    full_at = asked;
+    full_bytes = n;
+    asked += n;
+  }
+}
+
+static void op_copy(backend *base, void *to, const void *from, size_t bytes) {
+  cuda_operation op(base, "copy", bytes);
+  if (cuda_stopped(op.b) || bytes == 0) return;
+  CUDA_CALL(op.b, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, op.b->stream));
+}
+
+static void op_zero(backend *base, void *memory, size_t bytes) {
+  cuda_operation op(base, "zero", bytes);
+  if (cuda_stopped(op.b) || bytes == 0) return;
+  CUDA_CALL(op.b, cudaMemsetAsync(memory, 0, bytes, op.b->stream));
+}
+
+/* --- the part of the table --- */
+
+/* The whole pool stays this process's. */
+static void start_pool(cuda_backend *b) {
+  uint64_t all = UINT64_MAX;
+  if (CUDA_CALL(b, cudaDeviceGetDefaultMemPool(&b->pool, b->device))) return;
+  CUDA_CALL(b, cudaMemPoolSetAttribute(b->pool, cudaMemPoolAttrReleaseThreshold, &all));
+}
+
+void cuda_memory_start(cuda_backend *b) {
+  start_pool(b);
+  for (int i = 0; i < STAGINGS && !cuda_stopped(b); ++i) {
+    void *memory = NULL;
+    if (CUDA_CALL(b, cudaMallocHost(&memory, STAGING_BYTES))) return;
+    b->staging[i].memory = static_cast<char *>(memory);
+    CUDA_CALL(b, cudaEventCreateWithFlags(&b->staging[i].used, cudaEventDisableTiming));
+  }
+}
+
+void cuda_memory_end(cuda_backend *b) {
+  for (int i = 0; i < STAGINGS; ++i) {
+    if (b->staging[i].memory != NULL) cudaFreeHost(b->staging[i].memory);
+    if (b->staging[i].used != NULL) cudaEventDestroy(b->staging[i].used);
+  }
+  for (size_t i = 0; i < b->n_aside; ++i)
+    if (b->aside[i].memory != NULL) cudaFreeHost(b->aside[i].memory);
+  free(b->aside);
+  for (size_t i = 0; i < b->n_retired; ++i) cudaFree(b->retired[i]);
+  free(b->retired);
+  if (b->scratch != NULL) cudaFree(b->scratch);
+}
+
+void cuda_memory_ops(backend_ops *ops) {
+  ops->allocate = op_allocate;
+  ops->release = op_release;
+  ops->allocate_aside = op_allocate_aside;
+  ops->release_aside = op_release_aside;
+  ops->upload = op_upload;
+  ops->download = op_download;
+  ops->copy = op_copy;
+  ops->zero = op_zero;
+  ops->memory = op_memory;
+  ops->scratch = op_scratch;
+}

@@ -1,0 +1,145 @@
+/* Tensor cores of bfloat16 and copies that run beside them: one PTX instruction each
+ * (PTX ISA 9.0, "mma.m16n8k16", "ldmatrix", "cp.async"), and what stands for them on the host.
+ *
+ * A warp multiplies A [16, 16] by B [16, 8] into C [16, 8]. With g = lane / 4 and t = lane % 4 a
+ * lane holds, two numbers to a register, lower number first:
+ *   a[0], a[1]: columns 2t, 2t + 1 of rows g, g + 8;   a[2], a[3]: the same of columns + 8
+ *   b[0], b[1]: rows 2t, 2t + 1 (+ 8) of column g
+ *   c[0..1], c[2..3]: columns 2t, 2t + 1 of rows g, g + 8 */
+#ifndef GEPOLAB_LLM_BACKEND_CUDA_MMA_CUH
+#define GEPOLAB_LLM_BACKEND_CUDA_MMA_CUH
+
+#include "llm/backend/cuda/device.cuh"
+
+/* Two floats as bfloat16, the first in the lower half. */
+static __device__ __forceinline__ uint32_t pack(float low, float high) {
+#ifdef GEPOLAB_EMULATE
+  return static_cast<uint32_t>(to_bf16(high).bits) << 16 | to_bf16(low).bits;
+#else
+  uint32_t out;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  return out;
+#endif
+}
+
+/* 2^x within 2 ulp, 0 where it would be subnormal. */
+static __device__ __forceinline__ float power_of_2(float x) {
+#ifdef GEPOLAB_EMULATE
+  return exp2f(x);
+#else
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+#endif
+}
+
+/* c += a b. */
+static __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                           uint32_t b1) {
+#ifdef GEPOLAB_EMULATE
+  const uint32_t b[2] = {b0, b1};
+  emulate_mma(c, a, b);
+#else
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+#ifndef GEPOLAB_EMULATE
+static __device__ __forceinline__ uint32_t shared_address(const void *p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+#endif
+
+/* Four matrices of 8 x 8 from shared memory: lane l gives the address of row l % 8 of matrix l / 8
+ * (16 bytes), and gets in r[i] columns 2t, 2t + 1 of row g of matrix i; transposed: rows 2t,
+ * 2t + 1 of column g. */
+static __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const bf16 *row) {
+#ifdef GEPOLAB_EMULATE
+  emulate_load_matrices(r, row, false);
+#else
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(row)));
+#endif
+}
+static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], const bf16 *row) {
+#ifdef GEPOLAB_EMULATE
+  emulate_load_matrices(r, row, true);
+#else
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(row)));
+#endif
+}
+
+/* Sixteen bytes from device memory to shared memory, or zeros; there after copy_wait (for the
+ * thread that asked) and a barrier (for the others). */
+static __device__ __forceinline__ void copy_async(void *to, const void *from, bool there) {
+#ifdef GEPOLAB_EMULATE
+  emulate_copy_async(to, from, there);
+#else
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(there ? 16 : 0)
+               : "memory");
+#endif
+}
+static __device__ __forceinline__ void copy_commit() {
+#ifdef GEPOLAB_EMULATE
+  emulate_copy_commit();
+#else
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/* Until all but the latest N groups have arrived. */
+template <int N> static __device__ __forceinline__ void copy_wait() {
+#ifdef GEPOLAB_EMULATE
+  emulate_copy_wait(N);
+#else
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+
+/* --- tiles: rows of WIDTH numbers, their pieces of 16 bytes permuted so that eight rows' pieces of
+ * one column lie in different banks --- */
+
+template <int WIDTH> struct tile {
+  static const int PIECES = WIDTH / 8;
+  static __device__ __forceinline__ bf16 *piece(bf16 *t, unsigned row, unsigned column) {
+    return t + row * WIDTH + (((column / 8) ^ (row & 7)) * 8);
+  }
+  /* rows [first, first + n) of a matrix, zeros from `end` on; the whole block of THREADS. */
+  template <int N, int THREADS>
+  static __device__ __forceinline__ void load(bf16 *t, const bf16 *from, size_t ld, size_t first,
+                                              size_t end) {
+#pragma unroll
+    for (unsigned i = 0; i < N * PIECES / THREADS; ++i) {
+      const unsigned at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * 8;
+      const bool there = first + row < end;
+      copy_async(piece(t, row, column), from + (there ? first + row : first) * ld + column, there);
+    }
+  }
+  /* Rows first .. first + 15, columns k .. k + 15 as A. */
+  static __device__ __forceinline__ void as_a(uint32_t (&a)[4], bf16 *t, unsigned first,
+                                              unsigned k) {
+    const unsigned lane = threadIdx.x % 32;
+    load_matrices(a, piece(t, first + lane % 16, k + lane / 16 * 8));
+  }
+  /* Rows first .. first + 15 as two B's columns, columns k .. k + 15 as their rows: b[0], b[1] of
+   * rows first .. first + 7, b[2], b[3] of the next eight. */
+  static __device__ __forceinline__ void as_columns(uint32_t (&b)[4], bf16 *t, unsigned first,
+                                                    unsigned k) {
+    const unsigned lane = threadIdx.x % 32;
+    load_matrices(b, piece(t, first + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8));
+  }
+  /* Rows k .. k + 15 as two B's rows, columns first .. first + 15 as their columns. */
+  static __device__ __forceinline__ void as_rows(uint32_t (&b)[4], bf16 *t, unsigned k,
+                                                 unsigned first) {
+    const unsigned lane = threadIdx.x % 32;
+    load_matrices_transposed(b, piece(t, k + lane % 16, first + lane / 16 * 8));
+  }
+};
+
+#endif

@@ -1,0 +1,283 @@
+/* Optimisers, with the copy in the model's type written in the same pass, that copy alone, and the
+ * sum of squares.
+ *
+ * A thread takes four numbers: sixteen bytes of each float array. The limit is memory: bytes of a
+ * number are 28 for adamw (parameter, gradient and two moments read, three of them written), 20 for
+ * sgd with momentum, 12 without, and 2 more where there is a copy in bfloat16; 6 for a cast; 4 for
+ * the sum of squares. */
+#include "llm/backend/cuda/vector16.cuh"
+
+#include "core/random/rng.h"
+
+#include <math.h>
+
+enum { EACH = 4, THREADS = 256 };
+
+/* How the copy is rounded, as kernels get it. */
+struct rounding {
+  copy_rounding at;
+  bool stochastic;
+};
+static rounding rounding_of(const copy_rounding *given) {
+  rounding r = {};
+  if (given != NULL) r.at = *given;
+  r.stochastic = given != NULL;
+  return r;
+}
+
+/* The words of numbers first + 0 .. EACH - 1, from one block of the stream or two. */
+static __device__ __forceinline__ void random_words(uint32_t (&word)[EACH], rng_stream stream,
+                                                    uint64_t first) {
+  const unsigned skip = static_cast<unsigned>(first % 4);
+  const rng_words a = rng_block(stream, first / 4);
+  const rng_words b = skip == 0 ? a : rng_block(stream, first / 4 + 1);
+  const uint32_t all[8] = {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e)
+    word[e] = skip == 0 ? all[e] : skip == 1 ? all[e + 1] : skip == 2 ? all[e + 2] : all[e + 3];
+}
+
+/* copy[i ..] in T from x; WIDE: all EACH numbers are there, and copy + i begins at a multiple of
+ * what they take. */
+template <bool WIDE>
+static __device__ __forceinline__ void store_copy(float *copy, const float (&x)[EACH], size_t i,
+                                                  size_t left, const rounding &) {
+  store_floats<WIDE>(copy + i, x, left);
+}
+template <bool WIDE>
+static __device__ __forceinline__ void store_copy(bf16 *copy, const float (&x)[EACH], size_t i,
+                                                  size_t left, const rounding &r) {
+  bf16 y[EACH];
+  if (r.stochastic) {
+    uint32_t word[EACH];
+    random_words(word, r.at.stream, r.at.first + i);
+#pragma unroll
+    for (unsigned e = 0; e < EACH; ++e) y[e].bits = kernel_round_bf16(x[e], word[e]);
+  } else {
+#pragma unroll
+    for (unsigned e = 0; e < EACH; ++e) y[e] = to_bf16(x[e]);
+  }
+  if constexpr (WIDE) {
+    uint2 all;
+    all.x = static_cast<unsigned>(y[1].bits) << 16 | y[0].bits;
+    all.y = static_cast<unsigned>(y[3].bits) << 16 | y[2].bits;
+    *reinterpret_cast<uint2 *>(copy + i) = all;
+  } else {
+#pragma unroll
+    for (unsigned e = 0; e < EACH; ++e)
+      if (e < left) copy[i + e] = y[e];
+  }
+}
+
+/* --- the copy alone --- */
+
+template <typename T, bool WIDE>
+static __device__ __forceinline__ void cast_four(T *out, const float *in, size_t i, size_t left,
+                                                 const rounding &r) {
+  float x[EACH];
+  load_floats<WIDE>(x, in + i, left);
+  store_copy<WIDE>(out, x, i, left, r);
+}
+
+/* Only the last of an array's fours may have less than four numbers. */
+template <typename T, bool WIDE>
+__global__ void cast_numbers(T *out, const float *in, size_t n, rounding r) {
+  const size_t i = (blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x) * EACH;
+  if (i >= n) return;
+  if (WIDE && n - i >= EACH)
+    cast_four<T, true>(out, in, i, EACH, r);
+  else
+    cast_four<T, false>(out, in, i, n - i, r);
+}
+
+template <typename T>
+static void cast(cuda_backend *b, void *out, const void *in, size_t n, rounding r) {
+  if (out == in) return;
+  LAUNCH_PIECES(b, wide_rows(0, out, in), cast_numbers, T, blocks_of(n, EACH * THREADS), THREADS, 0,
+                static_cast<T *>(out), static_cast<const float *>(in), n, r);
+}
+
+template <typename T> static void op_cast(backend *base, void *out, const void *in, size_t n) {
+  cuda_operation op(base, "cast", n);
+  cast<T>(op.b, out, in, n, rounding_of(NULL));
+}
+
+template <typename T>
+static void op_cast_stochastic(backend *base, void *out, const void *in, size_t n,
+                               const copy_rounding *r) {
+  cuda_operation op(base, "cast_stochastic", n);
+  cast<T>(op.b, out, in, n, rounding_of(r));
+}
+
+/* --- steps --- */
+
+template <typename T> struct step_arrays {
+  float *param;
+  T *copy;
+  const float *grad;
+  float *m, *v;
+  size_t n;
+  rounding round;
+};
+
+struct adamw_numbers {
+  float beta1, beta2, keep, coupled, scale, rate, root, eps;
+};
+
+template <typename T, bool WIDE>
+static __device__ __forceinline__ void adamw_four(const step_arrays<T> &a, const adamw_numbers &s,
+                                                  size_t i, size_t left) {
+  float p[EACH], g[EACH], m[EACH], v[EACH];
+  load_floats<WIDE>(p, a.param + i, left);
+  load_floats<WIDE>(g, a.grad + i, left);
+  load_floats<WIDE>(m, a.m + i, left);
+  load_floats<WIDE>(v, a.v + i, left);
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e)
+    p[e] = rows_of<float>::adamw_number(p[e], g[e], &m[e], &v[e], s.beta1, s.beta2, s.keep,
+                                        s.coupled, s.scale, s.rate, s.root, s.eps);
+  store_floats<WIDE>(a.param + i, p, left);
+  store_floats<WIDE>(a.m + i, m, left);
+  store_floats<WIDE>(a.v + i, v, left);
+  if (static_cast<void *>(a.copy) != static_cast<void *>(a.param))
+    store_copy<WIDE>(a.copy, p, i, left, a.round);
+}
+
+template <typename T, bool WIDE>
+__global__ void adamw_step_numbers(step_arrays<T> a, adamw_numbers s) {
+  const size_t i = (blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x) * EACH;
+  if (i >= a.n) return;
+  if (WIDE && a.n - i >= EACH)
+    adamw_four<T, true>(a, s, i, EACH);
+  else
+    adamw_four<T, false>(a, s, i, a.n - i);
+}
+
+template <typename T>
+static step_arrays<T> arrays_of(void *param, void *copy, const void *grad, void *m, void *v,
+                                size_t n, const copy_rounding *round) {
+  step_arrays<T> a = {};
+  a.param = static_cast<float *>(param);
+  a.copy = static_cast<T *>(copy);
+  a.grad = static_cast<const float *>(grad);
+  a.m = static_cast<float *>(m);
+  a.v = static_cast<float *>(v);
+  a.n = n;
+  a.round = rounding_of(round);
+  return a;
+}
+
+template <typename T>
+static void op_adamw(backend *base, void *param, void *copy, const void *grad, void *m, void *v,
+                     size_t n, const adamw_step *s) {
+  cuda_operation op(base, "adamw", n);
+  const adamw_numbers numbers = {static_cast<float>(s->beta1),
+                                 static_cast<float>(s->beta2),
+                                 static_cast<float>(1 - s->lr * s->decoupled),
+                                 static_cast<float>(s->coupled),
+                                 static_cast<float>(s->scale),
+                                 static_cast<float>(s->lr / s->correct1),
+                                 static_cast<float>(1 / sqrt(s->correct2)),
+                                 static_cast<float>(s->eps)};
+  LAUNCH_PIECES(op.b, wide_rows(0, param, copy, grad, m, v), adamw_step_numbers, T,
+                blocks_of(n, EACH * THREADS), THREADS, 0,
+                arrays_of<T>(param, copy, grad, m, v, n, s->rounding), numbers);
+}
+
+struct sgd_numbers {
+  float lr, momentum, coupled, scale;
+};
+
+template <typename T, bool WIDE>
+static __device__ __forceinline__ void sgd_four(const step_arrays<T> &a, const sgd_numbers &s,
+                                                size_t i, size_t left) {
+  const bool moves = a.m != nullptr;
+  float p[EACH], g[EACH], m[EACH];
+  load_floats<WIDE>(p, a.param + i, left);
+  load_floats<WIDE>(g, a.grad + i, left);
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) m[e] = 0;
+  if (moves) load_floats<WIDE>(m, a.m + i, left);
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e)
+    p[e] = rows_of<float>::sgd_number(p[e], g[e], moves ? &m[e] : nullptr, s.lr, s.momentum,
+                                      s.coupled, s.scale);
+  store_floats<WIDE>(a.param + i, p, left);
+  if (moves) store_floats<WIDE>(a.m + i, m, left);
+  if (static_cast<void *>(a.copy) != static_cast<void *>(a.param))
+    store_copy<WIDE>(a.copy, p, i, left, a.round);
+}
+
+template <typename T, bool WIDE> __global__ void sgd_step_numbers(step_arrays<T> a, sgd_numbers s) {
+  const size_t i = (blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x) * EACH;
+  if (i >= a.n) return;
+  if (WIDE && a.n - i >= EACH)
+    sgd_four<T, true>(a, s, i, EACH);
+  else
+    sgd_four<T, false>(a, s, i, a.n - i);
+}
+
+template <typename T>
+static void op_sgd(backend *base, void *param, void *copy, const void *grad, void *m, size_t n,
+                   const sgd_step *s) {
+  cuda_operation op(base, "sgd", n);
+  const sgd_numbers numbers = {static_cast<float>(s->lr), static_cast<float>(s->momentum),
+                               static_cast<float>(s->coupled), static_cast<float>(s->scale)};
+  LAUNCH_PIECES(op.b, wide_rows(0, param, copy, grad, m), sgd_step_numbers, T,
+                blocks_of(n, EACH * THREADS), THREADS, 0,
+                arrays_of<T>(param, copy, grad, m, NULL, n, s->rounding), numbers);
+}
+
+/* --- sum of squares: parts of fixed size, added up in their order, in double precision --- */
+
+enum { SQUARES_BLOCKS = 1024, SQUARES_THREADS = 256 };
+
+template <typename T, bool WIDE> __global__ void squares_parts(double *part, const T *x, size_t n) {
+  const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x * EACH;
+  double sum = 0;
+  for (size_t i = (blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x) * EACH; i < n;
+       i += step) {
+    float y[EACH];
+    if (WIDE && n - i >= EACH)
+      load_floats<WIDE>(y, x + i, EACH);
+    else
+      load_floats<false>(y, x + i, n - i);
+#pragma unroll
+    for (unsigned e = 0; e < EACH; ++e)
+      sum += static_cast<double>(y[e]) * static_cast<double>(y[e]);
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) part[blockIdx.x] = sum;
+}
+
+static double op_sum_squares(backend *base, const void *x, size_t n) {
+  cuda_operation op(base, "sum_squares", n);
+  if (n == 0) return 0;
+  double host[SQUARES_BLOCKS];
+  const size_t whole = blocks_of(n, EACH * SQUARES_THREADS);
+  const unsigned parts =
+      whole < SQUARES_BLOCKS ? static_cast<unsigned>(whole) : static_cast<unsigned>(SQUARES_BLOCKS);
+  double *part = static_cast<double *>(cuda_scratch(op.b, parts * sizeof *part));
+  LAUNCH_PIECES(op.b, wide_rows(0, x), squares_parts, float, parts, SQUARES_THREADS, 0, part,
+                static_cast<const float *>(x), n);
+  base->ops->download(base, host, part, parts * sizeof *part);
+  if (cuda_stopped(op.b)) return 0;
+  double sum = 0;
+  for (unsigned i = 0; i < parts; ++i) sum += host[i];
+  return sum;
+}
+
+template <typename T> static void fill(backend_ops *ops) {
+  ops->cast = op_cast<T>;
+  ops->cast_stochastic = op_cast_stochastic<T>;
+  ops->adamw = op_adamw<T>;
+  ops->sgd = op_sgd<T>;
+  ops->sum_squares = op_sum_squares;
+}
+
+void cuda_optimise_ops(backend_ops *ops, number_type type) {
+  if (type == NUMBER_BF16)
+    fill<bf16>(ops);
+  else
+    fill<float>(ops);
+}

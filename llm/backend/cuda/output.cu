@@ -1,0 +1,157 @@
+/* Log-probabilities and entropy of the output layer, a chunk of rows and of the vocabulary at a
+ * time: a chunk's logits are made by one product into scratch memory small enough to stay in the
+ * second-level cache, folded into each row's running statistics, and overwritten by the next. */
+#include "llm/backend/cuda/kernels.cuh"
+
+/* Logits held at once, and the most rows of a chunk. */
+static const size_t CHUNK_NUMBERS = static_cast<size_t>(1) << 23, CHUNK_ROWS = 4096;
+enum { THREADS = 256 };
+
+struct output_chunk {
+  size_t rows, words; /* most of each */
+};
+
+static output_chunk chunk_of(size_t rows, size_t vocabulary) {
+  output_chunk c;
+  c.rows = rows < CHUNK_ROWS ? rows : CHUNK_ROWS;
+  c.words = CHUNK_NUMBERS / (c.rows == 0 ? 1 : c.rows) / 128 * 128;
+  if (c.words > vocabulary) c.words = vocabulary;
+  return c;
+}
+
+/* Of forward and backward, whichever needs more. */
+size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type type) {
+  const output_chunk most = chunk_of(rows, vocabulary);
+  const size_t numbers = most.rows * most.words, half = type == NUMBER_BF16;
+  const size_t forward = carved(numbers, sizeof(float)) + carved(most.rows, sizeof(kernel_stats)) +
+                         carved(most.rows, sizeof(float));
+  const size_t backward = carved(numbers, sizeof(float)) + carved(half * numbers, sizeof(bf16)) +
+                          carved(half * most.rows * k, sizeof(float));
+  return backward > forward ? backward : forward;
+}
+
+/* z[rows, words] = in weight^T, words [first, first + words) of the vocabulary. */
+template <typename T>
+static void chunk_logits(cuda_backend *b, float *z, const T *in, const T *weight, size_t rows,
+                         size_t words, size_t k) {
+  const cuda_product p = {
+      type_of<T>::value, NUMBER_F32, in, weight, z, rows, words, k, false, true, false};
+  cuda_blas_product(b, &p);
+}
+
+/* --- forward --- */
+
+/* One row a block: the chunk's statistics join the row's. */
+__global__ void fold_chunk(kernel_stats *stats, float *hit, const float *z, const int32_t *target,
+                           size_t first, size_t words, float factor) {
+  const size_t r = blockIdx.x;
+  const kernel_stats some = rows_of<float>::stats(this_block(), z + r * words, words, factor);
+  if (threadIdx.x != 0) return;
+  stats[r] = first == 0 ? some : kernel_stats_join(stats[r], some, static_cast<double>(factor));
+  const size_t at = static_cast<size_t>(target[r]);
+  if (at >= first && at < first + words) hit[r] = z[r * words + at - first];
+}
+
+__global__ void finish_rows(float *logp, float *entropy, float *lse, const kernel_stats *stats,
+                            const float *hit, size_t rows, float factor) {
+  const size_t r = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+  if (r >= rows) return;
+  const double f = static_cast<double>(factor);
+  logp[r] = static_cast<float>(kernel_stats_logp(stats[r], static_cast<double>(hit[r]), f));
+  entropy[r] = static_cast<float>(kernel_stats_entropy(stats[r]));
+  lse[r] = static_cast<float>(kernel_stats_lse(stats[r], f));
+}
+
+template <typename T>
+static void op_output(backend *base, void *logp, void *entropy, void *lse, const void *in,
+                      const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
+                      size_t k, double temperature) {
+  cuda_operation op(base, "output", rows, vocabulary, k);
+  const output_chunk most = chunk_of(rows, vocabulary);
+  char *at = static_cast<char *>(
+      cuda_scratch(op.b, cuda_output_scratch(rows, vocabulary, k, type_of<T>::value)));
+  if (at == NULL) return;
+  float *z = carve<float>(&at, most.rows * most.words);
+  kernel_stats *stats = carve<kernel_stats>(&at, most.rows);
+  float *hit = carve<float>(&at, most.rows);
+  const float factor = static_cast<float>(1 / temperature);
+  for (size_t r = 0; r < rows; r += most.rows) {
+    const size_t n = rows - r < most.rows ? rows - r : most.rows;
+    for (size_t v = 0; v < vocabulary; v += most.words) {
+      const size_t words = vocabulary - v < most.words ? vocabulary - v : most.words;
+      chunk_logits(op.b, z, static_cast<const T *>(in) + r * k,
+                   static_cast<const T *>(weight) + v * k, n, words, k);
+      LAUNCH(op.b, fold_chunk, static_cast<unsigned>(n), THREADS, 0, stats, hit, z, target + r, v,
+             words, factor);
+    }
+    LAUNCH(op.b, finish_rows, blocks_of(n, 128), 128, 0, static_cast<float *>(logp) + r,
+           static_cast<float *>(entropy) + r, static_cast<float *>(lse) + r, stats, hit, n, factor);
+  }
+}
+
+/* --- backward: logits again, turned into their gradients, and two products --- */
+
+template <typename T>
+__global__ void slope_chunk(T *slope, float *z, const float *dlogp, const float *lse,
+                            const int32_t *target, size_t first, size_t words, float factor) {
+  const size_t r = blockIdx.x, at = static_cast<size_t>(target[r]) - first;
+  rows_of<float>::logp_backward(this_block(), z + r * words, words, at, factor, lse[r],
+                                factor * dlogp[r]);
+  if (static_cast<void *>(slope) == static_cast<void *>(z)) return;
+  for (size_t i = threadIdx.x; i < words; i += blockDim.x)
+    slope[r * words + i] = number<T>(z[r * words + i]);
+}
+
+/* sum (rows x k floats) += slope weight; dweight += slope^T in. */
+template <typename T>
+static void chunk_products(cuda_backend *b, float *sum, float *dweight, const T *slope, const T *in,
+                           const T *weight, size_t rows, size_t words, size_t k, bool adds) {
+  const number_type type = type_of<T>::value;
+  const cuda_product into_rows = {type, NUMBER_F32, slope, weight, sum, rows,
+                                  k,    words,      false, false,  adds};
+  const cuda_product into_weight = {type, NUMBER_F32, slope, in,    dweight, words,
+                                    k,    rows,       true,  false, true};
+  cuda_blas_product(b, &into_rows);
+  cuda_blas_product(b, &into_weight);
+}
+
+template <typename T>
+static void op_output_backward(backend *base, void *din, void *dweight, const void *dlogp,
+                               const void *lse, const void *in, const void *weight,
+                               const int32_t *target, size_t rows, size_t vocabulary, size_t k,
+                               double temperature) {
+  cuda_operation op(base, "output_backward", rows, vocabulary, k);
+  const bool half = sizeof(T) != sizeof(float);
+  const output_chunk most = chunk_of(rows, vocabulary);
+  const size_t numbers = most.rows * most.words;
+  char *at = static_cast<char *>(
+      cuda_scratch(op.b, cuda_output_scratch(rows, vocabulary, k, type_of<T>::value)));
+  if (at == NULL) return;
+  float *z = carve<float>(&at, numbers);
+  T *slope = half ? carve<T>(&at, numbers) : reinterpret_cast<T *>(z);
+  float *sum = half ? carve<float>(&at, most.rows * k) : NULL;
+  const float factor = static_cast<float>(1 / temperature);
+  for (size_t r = 0; r < rows; r += most.rows) {
+    const size_t n = rows - r < most.rows ? rows - r : most.rows;
+    const T *x = static_cast<const T *>(in) + r * k;
+    T *dx = static_cast<T *>(din) + r * k;
+    float *to = half ? sum : reinterpret_cast<float *>(dx);
+    for (size_t v = 0; v < vocabulary; v += most.words) {
+      const size_t words = vocabulary - v < most.words ? vocabulary - v : most.words;
+      const T *w = static_cast<const T *>(weight) + v * k;
+      chunk_logits(op.b, z, x, w, n, words, k);
+      LAUNCH(op.b, slope_chunk<T>, static_cast<unsigned>(n), THREADS, 0, slope, z,
+             static_cast<const float *>(dlogp) + r, static_cast<const float *>(lse) + r, target + r,
+             v, words, factor);
+      chunk_products(op.b, to, static_cast<float *>(dweight) + v * k, slope, x, w, n, words, k,
+                     v > 0);
+    }
+    if (half) base->ops->cast(base, dx, sum, n * k);
+  }
+}
+
+void cuda_output_ops(backend_ops *ops, number_type type) {
+  const bool half = type == NUMBER_BF16;
+  ops->output = half ? op_output<bf16> : op_output<float>;
+  ops->output_backward = half ? op_output_backward<bf16> : op_output_backward<float>;
+}

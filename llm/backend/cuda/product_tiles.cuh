@@ -1,0 +1,225 @@
+/* The tiles of a product whose rows have the same bits in any company
+ * (backend_cuda_product_rows.cu): a block's WEIGHTS x ROWS results of out = in weight^T, and how
+ * its threads sum them.
+ *
+ * All tiles of one number type sum a result alike, whatever their size: over k upwards within a
+ * stretch, by fused multiply-additions (plain) or by mma of 16 (tensor), from zero; then stretch
+ * after stretch. In `sum`, number i of thread t is result at(t, i) of the tile. */
+#ifndef GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_TILES_CUH
+#define GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_TILES_CUH
+
+#include "llm/backend/cuda/mma.cuh"
+
+/* What is multiplied: rows [row, row + ROWS) of in by rows [weight, weight + WEIGHTS) of weight,
+ * numbers [first, end) of k, `first` being a multiple of `stretch`. */
+template <typename T> struct tile_work {
+  const T *in, *weight;
+  size_t rows, m, row0, weight0;
+  unsigned k, first, end, stretch; /* stretch a multiple of 64 */
+};
+
+struct tile_place {
+  unsigned row, weight;
+};
+
+/* What sums begin with: the one number that leaves every other as it is, a zero of either sign
+ * included. */
+static const float NOTHING = -0.0f;
+
+/* A stretch's sums c join those of the stretches before; c begins again. */
+template <int N>
+static __device__ __forceinline__ void fold_stretch(float (&sum)[N], float (&c)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    sum[i] += c[i];
+    c[i] = 0;
+  }
+}
+
+/* --- tensor cores: bfloat16, k a multiple of 8, everything at multiples of 16 bytes ---
+ *
+ * The weights are mma's A, 16 at a time, and the rows its B, 8 at a time: a decode of few rows
+ * multiplies few zeros. ACROSS warps share the tile's weights, DOWN its rows. STAGES steps of DEPTH
+ * numbers lie in shared memory, all but one of them on their way. */
+template <unsigned WEIGHTS_, unsigned ROWS_, unsigned ACROSS, unsigned DOWN, unsigned STAGES>
+struct tensor_tile {
+  typedef bf16 type;
+  static const unsigned WEIGHTS = WEIGHTS_, ROWS = ROWS_, THREADS = 32 * ACROSS * DOWN;
+  static const unsigned DEPTH = 64, STAGE = (WEIGHTS + ROWS) * DEPTH;
+  static const int A = WEIGHTS / ACROSS / 16, B = ROWS / DOWN / 8, N = A * B * 4;
+  static const size_t SHARED = STAGES * STAGE * sizeof(bf16);
+
+  static __device__ __forceinline__ tile_place at(unsigned thread, unsigned i) {
+    const unsigned warp = thread / 32, lane = thread % 32, block = i / 4;
+    return {warp / ACROSS * B * 8 + block % B * 8 + lane % 4 * 2 + i % 2,
+            warp % ACROSS * A * 16 + block / B * 16 + lane / 4 + i % 4 / 2 * 8};
+  }
+
+  /* Numbers [k, k + DEPTH) of COUNT rows of `width` numbers; zeros beyond `width` and from row
+   * `rows` on. Places within a tile fit into 32 bits, which saves registers. */
+  template <unsigned COUNT>
+  static __device__ __forceinline__ void load_rows(bf16 *to, const bf16 *from, unsigned rows,
+                                                   unsigned width, unsigned k) {
+#pragma unroll
+    for (unsigned i = 0; i < (COUNT * 8 + THREADS - 1) / THREADS; ++i) {
+      const unsigned piece = i * THREADS + threadIdx.x, row = piece / 8, column = piece % 8 * 8;
+      if (COUNT * 8 % THREADS != 0 && piece >= COUNT * 8) break;
+      const bool there = row < rows && k + column < width;
+      copy_async(tile<DEPTH>::piece(to, row, column), from + (there ? row * width + k + column : 0),
+                 there);
+    }
+  }
+  static __device__ __forceinline__ void load(bf16 *stage, const tile_work<bf16> &w, unsigned k) {
+    const size_t weights = w.m - w.weight0, rows = w.rows - w.row0;
+    load_rows<WEIGHTS>(stage, w.weight + w.weight0 * w.k,
+                       weights < WEIGHTS ? static_cast<unsigned>(weights) : WEIGHTS, w.k, k);
+    load_rows<ROWS>(stage + WEIGHTS * DEPTH, w.in + w.row0 * w.k,
+                    rows < ROWS ? static_cast<unsigned>(rows) : ROWS, w.k, k);
+  }
+
+  /* c += one stage. Every c takes its sixteens of k in their order. */
+  static __device__ __forceinline__ void multiply(float (&c)[N], bf16 *stage) {
+    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const unsigned weight = warp % ACROSS * A * 16, row = warp / ACROSS * B * 8;
+    bf16 *const in = stage + WEIGHTS * DEPTH;
+    uint32_t b[(B + 1) / 2][4];
+#pragma unroll
+    for (unsigned k = 0; k < DEPTH; k += 16) {
+      if (B > 1) {
+#pragma unroll
+        for (int j = 0; j < B; j += 2)
+          tile<DEPTH>::as_columns(b[j / 2], in, row + static_cast<unsigned>(j) * 8, k);
+      } else if (k % 32 == 0) { /* eight rows: thirty-two of k at once */
+        load_matrices(b[0], tile<DEPTH>::piece(in, row + lane % 8, k + lane / 8 * 8));
+      }
+#pragma unroll
+      for (int i = 0; i < A; ++i) {
+        uint32_t a[4];
+        tile<DEPTH>::as_a(a, stage, weight + static_cast<unsigned>(i) * 16, k);
+#pragma unroll
+        for (int j = 0; j < B; ++j) {
+          const unsigned at = B > 1 ? static_cast<unsigned>(j) % 2 * 2 : k % 32 / 8;
+          multiply_one(c, i * B + j, a, b[j / 2][at], b[j / 2][at + 1]);
+        }
+      }
+    }
+  }
+  static __device__ __forceinline__ void
+  multiply_one(float (&c)[N], int block, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    float d[4] = {c[block * 4], c[block * 4 + 1], c[block * 4 + 2], c[block * 4 + 3]};
+    mma(d, a, b0, b1);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) c[block * 4 + i] = d[i];
+  }
+
+  static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
+                                                const tile_work<bf16> &w) {
+    bf16 *const stages = reinterpret_cast<bf16 *>(shared);
+    const unsigned steps = (w.end - w.first + DEPTH - 1) / DEPTH;
+    const unsigned turn = w.stretch / DEPTH;
+    float c[N] = {};
+#pragma unroll
+    for (unsigned s = 0; s < STAGES - 1; ++s) {
+      if (s < steps) load(stages + s * STAGE, w, w.first + s * DEPTH);
+      copy_commit();
+    }
+    for (unsigned step = 0, of_stretch = 0; step < steps; ++step) {
+      const unsigned ahead = step + STAGES - 1;
+      copy_wait<STAGES - 2>();
+      __syncthreads(); /* this step is there, and all warps are done with the one before */
+      if (ahead < steps) load(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
+      copy_commit();
+      multiply(c, stages + step % STAGES * STAGE);
+      if (++of_stretch < turn && step + 1 < steps) continue;
+      fold_stretch(sum, c);
+      of_stretch = 0;
+    }
+    copy_wait<0>();
+    __syncthreads();
+  }
+};
+
+/* --- any number type, shape and address: each thread sums 4 weights by R rows --- */
+
+template <typename T, unsigned R> struct plain_tile {
+  typedef T type;
+  static const unsigned WEIGHTS = 64, ROWS = 8 * R, THREADS = 128, DEPTH = 32, LD = DEPTH + 4;
+  static const unsigned STAGE = (WEIGHTS + ROWS) * LD;
+  static const int N = 4 * R;
+  static const size_t SHARED = 2 * STAGE * sizeof(float);
+
+  static __device__ __forceinline__ tile_place at(unsigned thread, unsigned i) {
+    return {thread / 16 + i / 4 * 8, thread % 16 + i % 4 * 16};
+  }
+
+  /* COUNT / 4 numbers a thread: column threadIdx.x % 32 of every fourth row. */
+  template <unsigned COUNT>
+  static __device__ __forceinline__ void fetch_rows(T (&to)[COUNT / 4], const T *from, size_t first,
+                                                    size_t rows, size_t width, size_t k) {
+    const size_t column = k + threadIdx.x % 32;
+#pragma unroll
+    for (unsigned i = 0; i < COUNT / 4; ++i) {
+      const size_t row = first + threadIdx.x / 32 + i * 4;
+      to[i] = row < rows && column < width ? from[row * width + column] : number<T>(0);
+    }
+  }
+  template <unsigned COUNT>
+  static __device__ __forceinline__ void put_rows(float *to, const T (&from)[COUNT / 4]) {
+#pragma unroll
+    for (unsigned i = 0; i < COUNT / 4; ++i)
+      to[(threadIdx.x / 32 + i * 4) * LD + threadIdx.x % 32] = to_float(from[i]);
+  }
+
+  static __device__ __forceinline__ void multiply(float (&c)[N], const float *stage) {
+    const float *const weight = stage + threadIdx.x % 16 * LD;
+    const float *const in = stage + (WEIGHTS + threadIdx.x / 16) * LD;
+#pragma unroll 2
+    for (unsigned k = 0; k < DEPTH; k += 4) {
+      float4 w[4];
+#pragma unroll
+      for (unsigned j = 0; j < 4; ++j)
+        w[j] = *reinterpret_cast<const float4 *>(weight + j * 16 * LD + k);
+#pragma unroll
+      for (unsigned r = 0; r < R; ++r) {
+        const float4 x = *reinterpret_cast<const float4 *>(in + r * 8 * LD + k);
+#pragma unroll
+        for (unsigned j = 0; j < 4; ++j) {
+          float s = c[r * 4 + j];
+          s = fmaf(x.x, w[j].x, s);
+          s = fmaf(x.y, w[j].y, s);
+          s = fmaf(x.z, w[j].z, s);
+          c[r * 4 + j] = fmaf(x.w, w[j].w, s);
+        }
+      }
+    }
+  }
+
+  /* The next step's numbers are fetched into registers while this one's are multiplied. */
+  static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
+                                                const tile_work<T> &w) {
+    const unsigned steps = (w.end - w.first + DEPTH - 1) / DEPTH;
+    const unsigned turn = w.stretch / DEPTH;
+    float c[N] = {};
+    T weight[WEIGHTS / 4], in[ROWS / 4];
+    fetch_rows<WEIGHTS>(weight, w.weight, w.weight0, w.m, w.k, w.first);
+    fetch_rows<ROWS>(in, w.in, w.row0, w.rows, w.k, w.first);
+    for (unsigned step = 0, of_stretch = 0; step < steps; ++step) {
+      float *const stage = shared + step % 2 * STAGE;
+      put_rows<WEIGHTS>(stage, weight);
+      put_rows<ROWS>(stage + WEIGHTS * LD, in);
+      __syncthreads();
+      if (step + 1 < steps) {
+        const unsigned k = w.first + (step + 1) * DEPTH;
+        fetch_rows<WEIGHTS>(weight, w.weight, w.weight0, w.m, w.k, k);
+        fetch_rows<ROWS>(in, w.in, w.row0, w.rows, w.k, k);
+      }
+      multiply(c, stage);
+      if (++of_stretch < turn && step + 1 < steps) continue;
+      fold_stretch(sum, c);
+      of_stretch = 0;
+    }
+    __syncthreads();
+  }
+};
+
+#endif

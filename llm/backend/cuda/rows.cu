@@ -1,0 +1,251 @@
+/* Operations on rows: the arithmetic of a number is kernels_rows.h, shared with the CPU; here is
+ * how rows are cut into pieces of sixteen bytes (backend_cuda_piece.cuh) and lanes.
+ *
+ * The limit of all of them is memory. Bytes of a row of `width` numbers of t bytes each, weights
+ * left out because they stay in the cache:
+ *
+ *   gather, embed      2 t width         norm_backward      4 t width (din is read and written)
+ *   norm               2 t width, with add 4 t width (sum is written and not read again)
+ *   heads              2 t width of queries and keys; heads_backward 3 t
+ *   swiglu             3 t width         swiglu_backward    5 t width
+ *
+ * Gradients of norm weights are sums over rows. Blocks add their rows' shares in the rows' order,
+ * write that down, and a second kernel adds the blocks' parts in their order; how many blocks there
+ * are depends on the number of rows alone. */
+#include "llm/backend/cuda/vector16.cuh"
+
+template <typename T> static size_t pieces_of(size_t width) {
+  return (width + piece<T>::N - 1) / piece<T>::N;
+}
+
+/* to[width] += the sum of part[parts][width], in their order. */
+__global__ void add_parts(float *to, const float *part, unsigned parts, size_t ld, size_t width) {
+  const size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+  if (i >= width) return;
+  float sum = 0;
+  for (unsigned p = 0; p < parts; ++p) sum += part[p * ld + i];
+  to[i] += sum;
+}
+
+void cuda_add_parts(cuda_backend *b, void *to, const float *part, unsigned parts, size_t ld,
+                    size_t width) {
+  LAUNCH(b, add_parts, blocks_of(width, 128), 128, 0, static_cast<float *>(to), part, parts, ld,
+         width);
+}
+
+/* --- copies of rows --- */
+
+template <typename T>
+__global__ void gather_rows(T *out, const T *in, const int32_t *index, size_t width) {
+  const size_t r = blockIdx.x;
+  const T *from = in + static_cast<size_t>(index[r]) * width;
+  for (size_t i = threadIdx.x; i < width; i += blockDim.x) out[r * width + i] = from[i];
+}
+
+/* Sixteen bytes at a time where every row begins at a multiple of sixteen. */
+template <typename T>
+static void op_gather(backend *base, void *out, const void *in, const int32_t *index, size_t n,
+                      size_t width) {
+  cuda_operation op(base, "gather", n, width);
+  const unsigned rows = static_cast<unsigned>(n);
+  if (wide_rows(width * sizeof(T), out, in))
+    LAUNCH(op.b, gather_rows<uint4>, rows, 128, 0, static_cast<uint4 *>(out),
+           static_cast<const uint4 *>(in), index, width * sizeof(T) / sizeof(uint4));
+  else
+    LAUNCH(op.b, gather_rows<T>, rows, 128, 0, static_cast<T *>(out), static_cast<const T *>(in),
+           index, width);
+}
+
+/* --- norm --- */
+
+/* in (+ add, rounded to T: the stream) at i. */
+template <typename T, bool WIDE>
+static __device__ __forceinline__ void stream_piece(float (&x)[piece<T>::N], const T *in,
+                                                    const T *add, size_t i, size_t left) {
+  load_piece<WIDE>(x, in + i, left);
+  if (add == nullptr) return;
+  float y[piece<T>::N];
+  load_piece<WIDE>(y, add + i, left);
+#pragma unroll
+  for (unsigned e = 0; e < piece<T>::N; ++e) x[e] = to_float(number<T>(x[e] + y[e]));
+}
+
+/* A thread keeps its first piece between the two loops, which is all it has in rows of up to
+ * blockDim pieces. */
+template <typename T, bool WIDE>
+__global__ void norm_rows(T *out, float *rstd, T *sum, const T *in, const T *add, const T *weight,
+                          size_t width, float eps) {
+  const unsigned N = piece<T>::N;
+  const size_t row = blockIdx.x * width, first = threadIdx.x * N, step = blockDim.x * N;
+  float kept[N], x[N], w[N], squares = 0;
+  for (size_t i = first; i < width; i += step) {
+    stream_piece<T, WIDE>(x, in + row, add == nullptr ? nullptr : add + row, i, width - i);
+    if (add != nullptr) store_piece<WIDE>(sum + row + i, x, width - i);
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e) {
+      squares += x[e] * x[e];
+      if (i == first) kept[e] = x[e];
+    }
+  }
+  const T *from = add == nullptr ? in : sum;
+  const float r = 1 / sqrtf(block_sum(squares) / static_cast<float>(width) + eps);
+  for (size_t i = first; i < width; i += step) {
+    load_piece<WIDE>(w, weight + i, width - i);
+    if (i != first) load_piece<WIDE>(x, from + row + i, width - i);
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e)
+      x[e] = rows_of<T>::norm_number(i == first ? kept[e] : x[e], r, w[e]);
+    store_piece<WIDE>(out + row + i, x, width - i);
+  }
+  if (threadIdx.x == 0) rstd[blockIdx.x] = r;
+}
+
+template <typename T>
+static void op_norm(backend *base, void *out, void *rstd, void *sum, const void *in,
+                    const void *add, const void *weight, size_t rows, size_t width, double eps) {
+  cuda_operation op(base, "norm", rows, width);
+  const bool wide = wide_rows(width * sizeof(T), out, add == NULL ? NULL : sum, in, add, weight);
+  LAUNCH_PIECES(op.b, wide, norm_rows, T, static_cast<unsigned>(rows),
+                piece_threads(pieces_of<T>(width)), 0, static_cast<T *>(out),
+                static_cast<float *>(rstd), static_cast<T *>(sum), static_cast<const T *>(in),
+                static_cast<const T *>(add), static_cast<const T *>(weight), width,
+                static_cast<float>(eps));
+}
+
+/* The block's share of the weight's slope lies in shared memory, each thread's own numbers in
+ * fours: four of piece p at dweight[f * pieces + p], so that neighbours read neighbouring banks. */
+template <typename T, bool WIDE>
+__global__ void norm_backward_rows(T *din, float *part, const T *dout, const T *in,
+                                   const float *rstd, const T *weight, size_t rows, size_t width) {
+  SHARED_MEMORY(float4, dweight);
+  const unsigned N = piece<T>::N;
+  const size_t pieces = (width + N - 1) / N;
+  for (size_t i = threadIdx.x; i < pieces; i += blockDim.x)
+#pragma unroll
+    for (unsigned f = 0; f < N / 4; ++f) dweight[f * pieces + i] = make_float4(0, 0, 0, 0);
+  for (size_t r = blockIdx.x; r < rows; r += gridDim.x) {
+    const size_t row = r * width;
+    float dy[N], x[N], w[N], d[N], along = 0;
+    for (size_t p = threadIdx.x; p < pieces; p += blockDim.x) {
+      const size_t i = p * N, left = width - i;
+      load_piece<WIDE>(dy, dout + row + i, left);
+      load_piece<WIDE>(x, in + row + i, left);
+      load_piece<WIDE>(w, weight + i, left);
+#pragma unroll
+      for (unsigned e = 0; e < N; ++e) along += w[e] * dy[e] * x[e];
+    }
+    const float s = rstd[r], back = block_sum(along) * s * s / static_cast<float>(width);
+    for (size_t p = threadIdx.x; p < pieces; p += blockDim.x) {
+      const size_t i = p * N, left = width - i;
+      load_piece<WIDE>(dy, dout + row + i, left);
+      load_piece<WIDE>(x, in + row + i, left);
+      load_piece<WIDE>(w, weight + i, left);
+      load_piece<WIDE>(d, din + row + i, left);
+#pragma unroll
+      for (unsigned e = 0; e < N; ++e) d[e] += rows_of<T>::norm_slope(dy[e], x[e], w[e], s, back);
+      store_piece<WIDE>(din + row + i, d, left);
+#pragma unroll
+      for (unsigned f = 0; f < N / 4; ++f) {
+        float4 mine = dweight[f * pieces + p];
+        mine.x += rows_of<T>::norm_weight_slope(dy[4 * f], x[4 * f], s);
+        mine.y += rows_of<T>::norm_weight_slope(dy[4 * f + 1], x[4 * f + 1], s);
+        mine.z += rows_of<T>::norm_weight_slope(dy[4 * f + 2], x[4 * f + 2], s);
+        mine.w += rows_of<T>::norm_weight_slope(dy[4 * f + 3], x[4 * f + 3], s);
+        dweight[f * pieces + p] = mine;
+      }
+    }
+  }
+  for (size_t p = threadIdx.x; p < pieces; p += blockDim.x)
+#pragma unroll
+    for (unsigned f = 0; f < N / 4; ++f) {
+      const float4 mine = dweight[f * pieces + p];
+      const float x[4] = {mine.x, mine.y, mine.z, mine.w};
+      const size_t i = p * N + 4 * f;
+      if (i < width) store_floats<WIDE>(part + blockIdx.x * width + i, x, width - i);
+    }
+}
+
+template <typename T>
+static void op_norm_backward(backend *base, void *din, void *dweight, const void *dout,
+                             const void *in, const void *rstd, const void *weight, size_t rows,
+                             size_t width) {
+  cuda_operation op(base, "norm_backward", rows, width);
+  const unsigned parts = cuda_parts(rows);
+  const size_t pieces = pieces_of<T>(width);
+  float *part = static_cast<float *>(cuda_scratch(op.b, parts * width * sizeof *part));
+  LAUNCH_PIECES(op.b, wide_rows(width * sizeof(T), din, dout, in, weight), norm_backward_rows, T,
+                parts, piece_threads(pieces), pieces * piece<T>::N * sizeof(float),
+                static_cast<T *>(din), part, static_cast<const T *>(dout),
+                static_cast<const T *>(in), static_cast<const float *>(rstd),
+                static_cast<const T *>(weight), rows, width);
+  if (rows > 0) cuda_add_parts(op.b, dweight, part, parts, width, width);
+}
+
+/* --- gated unit --- */
+
+template <typename T, bool WIDE>
+__global__ void swiglu_rows(T *out, const T *gate_up, size_t width) {
+  const unsigned N = piece<T>::N;
+  const T *gate = gate_up + blockIdx.x * 2 * width, *up = gate + width;
+  for (size_t i = threadIdx.x * N; i < width; i += blockDim.x * N) {
+    float g[N], u[N];
+    load_piece<WIDE>(g, gate + i, width - i);
+    load_piece<WIDE>(u, up + i, width - i);
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e) g[e] = rows_of<T>::swiglu_number(g[e], u[e]);
+    store_piece<WIDE>(out + blockIdx.x * width + i, g, width - i);
+  }
+}
+
+template <typename T>
+static void op_swiglu(backend *base, void *out, const void *gate_up, size_t rows, size_t width) {
+  cuda_operation op(base, "swiglu", rows, width);
+  LAUNCH_PIECES(op.b, wide_rows(width * sizeof(T), out, gate_up), swiglu_rows, T,
+                static_cast<unsigned>(rows), piece_threads(pieces_of<T>(width)), 0,
+                static_cast<T *>(out), static_cast<const T *>(gate_up), width);
+}
+
+template <typename T, bool WIDE>
+__global__ void swiglu_backward_rows(T *dgate_up, const T *dout, const T *gate_up, size_t width) {
+  const unsigned N = piece<T>::N;
+  const size_t row = blockIdx.x * 2 * width;
+  for (size_t i = threadIdx.x * N; i < width; i += blockDim.x * N) {
+    float d[N], g[N], u[N];
+    load_piece<WIDE>(d, dout + blockIdx.x * width + i, width - i);
+    load_piece<WIDE>(g, gate_up + row + i, width - i);
+    load_piece<WIDE>(u, gate_up + row + width + i, width - i);
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e) {
+      const float gate = g[e], up = u[e];
+      rows_of<T>::swiglu_slopes(&g[e], &u[e], d[e], gate, up);
+    }
+    store_piece<WIDE>(dgate_up + row + i, g, width - i);
+    store_piece<WIDE>(dgate_up + row + width + i, u, width - i);
+  }
+}
+
+template <typename T>
+static void op_swiglu_backward(backend *base, void *dgate_up, const void *dout, const void *gate_up,
+                               size_t rows, size_t width) {
+  cuda_operation op(base, "swiglu_backward", rows, width);
+  LAUNCH_PIECES(op.b, wide_rows(width * sizeof(T), dgate_up, dout, gate_up), swiglu_backward_rows,
+                T, static_cast<unsigned>(rows), piece_threads(pieces_of<T>(width)), 0,
+                static_cast<T *>(dgate_up), static_cast<const T *>(dout),
+                static_cast<const T *>(gate_up), width);
+}
+
+template <typename T> static void fill(backend_ops *ops) {
+  ops->gather = op_gather<T>;
+  ops->embed = op_gather<T>;
+  ops->norm = op_norm<T>;
+  ops->norm_backward = op_norm_backward<T>;
+  ops->swiglu = op_swiglu<T>;
+  ops->swiglu_backward = op_swiglu_backward<T>;
+}
+
+void cuda_rows_ops(backend_ops *ops, number_type type) {
+  if (type == NUMBER_BF16)
+    fill<bf16>(ops);
+  else
+    fill<float>(ops);
+}

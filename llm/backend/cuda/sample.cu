@@ -1,0 +1,152 @@
+/* Draws from logits: the law of core/rl/sampling.h.
+ *
+ * Without truncation a row is cut into slices, a block each, so that a few rows of a large
+ * vocabulary keep the whole device busy: one pass finds each slice's greatest logit, one sums each
+ * slice's weights, and then a block per row finds the slice and the token at which the running sum
+ * passes the draw. Logits are read twice, the second time mostly from the second-level cache: the
+ * limit is 4 bytes a token and row. */
+#include "llm/backend/cuda/sample.cuh"
+
+enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH };
+
+/* What is known of the slices of every row, [rows, slices] each. */
+struct sample_slices {
+  weight_t *best; /* key of the greatest logit, then 2^32 - 1 - its token, the lowest of equals */
+  weight_t *sum;
+  size_t n;
+};
+
+__global__ void __launch_bounds__(THREADS)
+    find_best(sample_slices slices, const float *logits, size_t vocabulary) {
+  const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
+  weight_t best = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = first + e * THREADS;
+    if (i >= vocabulary) continue;
+    const weight_t key = static_cast<weight_t>(key_of(logits[r * vocabulary + i])) << 32 |
+                         (0xffffffffu - static_cast<uint32_t>(i));
+    best = key > best ? key : best;
+  }
+  best = block_max(best);
+  if (threadIdx.x == 0) slices.best[r * slices.n + blockIdx.y] = best;
+}
+
+/* The best of a row's slices; the whole block. */
+static __device__ __forceinline__ weight_t best_of_row(const sample_slices &slices, size_t r) {
+  weight_t best = 0;
+  for (size_t s = threadIdx.x; s < slices.n; s += THREADS) {
+    const weight_t other = slices.best[r * slices.n + s];
+    best = other > best ? other : best;
+  }
+  return block_max(best);
+}
+
+static __device__ __forceinline__ sample_row row_at(const float *logits, size_t r,
+                                                    size_t vocabulary, weight_t best,
+                                                    float factor) {
+  return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
+}
+
+__global__ void __launch_bounds__(THREADS)
+    sum_weights(sample_slices slices, const float *logits, size_t vocabulary, float factor) {
+  const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
+  const sample_row x = row_at(logits, r, vocabulary, best_of_row(slices, r), factor);
+  weight_t sum = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = first + e * THREADS;
+    if (i < vocabulary) sum += weight_of(x, x.z[i]);
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) slices.sum[r * slices.n + blockIdx.y] = sum;
+}
+
+/* Sum over the block's threads before this one. */
+static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
+  __shared__ weight_t of_warp[THREADS / 32];
+  weight_t all, before = warp_sum_before(x, &all);
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = all;
+  __syncthreads();
+  for (unsigned w = 0; w < threadIdx.x / 32; ++w) before += of_warp[w];
+  return before;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    draw_tokens(sample_to to, sample_slices slices, const float *logits, const uint64_t *index,
+                size_t vocabulary, sample_spec spec) {
+  const size_t r = blockIdx.x;
+  const weight_t best = best_of_row(slices, r), *sums = slices.sum + r * slices.n;
+  const sample_row x = row_at(logits, r, vocabulary, best, spec.factor);
+  weight_t total = 0;
+  for (size_t s = threadIdx.x; s < slices.n; s += THREADS) total += sums[s];
+  total = block_sum(total);
+  if (total == 0 || spec.greedy) {
+    if (threadIdx.x == 0 && total == 0) put_nothing(to, r, vocabulary);
+    if (threadIdx.x == 0 && total != 0)
+      put_draw(to, r, x, spec, 0xffffffffu - static_cast<uint32_t>(best), total, total);
+    return;
+  }
+  const weight_t wanted = drawn_weight(spec, index[r], total);
+  weight_t before = 0;
+  size_t slice = 0;
+  while (slice + 1 < slices.n && before + sums[slice] <= wanted) before += sums[slice++];
+  const size_t first = slice * SLICE + threadIdx.x * static_cast<size_t>(EACH);
+  weight_t weight[EACH], mine = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    weight[e] = first + e < vocabulary ? weight_of(x, x.z[first + e]) : 0;
+    mine += weight[e];
+  }
+  before += block_sum_before(mine);
+  if (wanted < before || wanted >= before + mine) return;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    if (wanted >= before && wanted < before + weight[e])
+      put_draw(to, r, x, spec, first + e, total, total);
+    before += weight[e];
+  }
+}
+
+size_t cuda_sample_scratch(size_t rows, size_t vocabulary) {
+  return 2 * carved(rows * ((vocabulary + SLICE - 1) / SLICE), sizeof(weight_t));
+}
+
+static void sample_whole(cuda_backend *b, sample_to to, const float *logits, const uint64_t *index,
+                         size_t rows, size_t vocabulary, sample_spec spec) {
+  sample_slices slices = {};
+  slices.n = (vocabulary + SLICE - 1) / SLICE;
+  const size_t parts = rows * slices.n;
+  char *at = static_cast<char *>(cuda_scratch(b, cuda_sample_scratch(rows, vocabulary)));
+  if (at == NULL) return;
+  slices.best = carve<weight_t>(&at, parts);
+  slices.sum = carve<weight_t>(&at, parts);
+  const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(slices.n));
+  LAUNCH(b, find_best, grid, THREADS, 0, slices, logits, vocabulary);
+  LAUNCH(b, sum_weights, grid, THREADS, 0, slices, logits, vocabulary, spec.factor);
+  LAUNCH(b, draw_tokens, static_cast<unsigned>(rows), THREADS, 0, to, slices, logits, index,
+         vocabulary, spec);
+}
+
+static void op_sample(backend *base, int32_t *token, void *logq, void *logq_truncated,
+                      const void *logits, const uint64_t *index, size_t rows, size_t vocabulary,
+                      const sampling_spec *given, rng_stream stream, int greedy) {
+  cuda_operation op(base, "sample", rows, vocabulary);
+  sample_spec spec = {};
+  spec.temperature = given->temperature;
+  spec.top_p = given->top_p;
+  spec.top_k = given->top_k < vocabulary ? given->top_k : 0;
+  spec.factor = static_cast<float>(fmin(M_LOG2E / given->temperature, FLT_MAX));
+  spec.stream = stream;
+  spec.greedy = greedy;
+  const sample_to to = {token, static_cast<float *>(logq), static_cast<float *>(logq_truncated)};
+  const float *z = static_cast<const float *>(logits);
+  if (spec.top_k != 0 || spec.top_p < 1)
+    sample_truncated(op.b, to, z, index, rows, vocabulary, spec);
+  else
+    sample_whole(op.b, to, z, index, rows, vocabulary, spec);
+}
+
+void cuda_sample_ops(backend_ops *ops) {
+  ops->sample = op_sample;
+}

@@ -1,0 +1,115 @@
+/* Rows in pieces of sixteen bytes: the widest access of a thread, and so the fewest instructions
+ * for kernels whose limit is the bytes they move.
+ *
+ * A piece is the same numbers whether it is moved at once (WIDE) or number by number, which is what
+ * happens where a row's width or an address is no multiple of sixteen bytes. Which lane adds what,
+ * and in which order, follows from the width alone: both ways give the same bits. */
+#ifndef GEPOLAB_LLM_BACKEND_CUDA_VECTOR16_CUH
+#define GEPOLAB_LLM_BACKEND_CUDA_VECTOR16_CUH
+
+#include "llm/backend/cuda/kernels.cuh"
+
+/* Numbers of T in a piece: 4 or 8. */
+template <typename T> struct piece { static const unsigned N = 16 / sizeof(T); };
+
+static __device__ __forceinline__ void unpack(float *x, uint4 raw, float) {
+  x[0] = __uint_as_float(raw.x);
+  x[1] = __uint_as_float(raw.y);
+  x[2] = __uint_as_float(raw.z);
+  x[3] = __uint_as_float(raw.w);
+}
+static __device__ __forceinline__ void unpack(float *x, uint4 raw, bf16) {
+  const unsigned pairs[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) {
+    x[2 * i] = __uint_as_float(pairs[i] << 16);
+    x[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
+  }
+}
+
+static __device__ __forceinline__ unsigned pack_pair(float low, float high) {
+  return static_cast<unsigned>(to_bf16(high).bits) << 16 | to_bf16(low).bits;
+}
+static __device__ __forceinline__ uint4 pack(const float *x, float) {
+  return make_uint4(__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]),
+                    __float_as_uint(x[3]));
+}
+static __device__ __forceinline__ uint4 pack(const float *x, bf16) {
+  return make_uint4(pack_pair(x[0], x[1]), pack_pair(x[2], x[3]), pack_pair(x[4], x[5]),
+                    pack_pair(x[6], x[7]));
+}
+
+/* x[N] = the piece at p of which `left` numbers are there; 0 for the others. */
+template <bool WIDE, typename T>
+static __device__ __forceinline__ void load_piece(float (&x)[piece<T>::N], const T *p,
+                                                  size_t left) {
+  if constexpr (WIDE) {
+    unpack(x, *reinterpret_cast<const uint4 *>(p), T());
+  } else {
+#pragma unroll
+    for (unsigned e = 0; e < piece<T>::N; ++e) x[e] = e < left ? to_float(p[e]) : 0.0f;
+  }
+}
+
+template <bool WIDE, typename T>
+static __device__ __forceinline__ void store_piece(T *p, const float (&x)[piece<T>::N],
+                                                   size_t left) {
+  if constexpr (WIDE) {
+    *reinterpret_cast<uint4 *>(p) = pack(x, T());
+  } else {
+#pragma unroll
+    for (unsigned e = 0; e < piece<T>::N; ++e)
+      if (e < left) p[e] = number<T>(x[e]);
+  }
+}
+
+/* The same for as many floats as a piece of T has numbers: one access of sixteen bytes or two. */
+template <bool WIDE, unsigned N>
+static __device__ __forceinline__ void load_floats(float (&x)[N], const float *p, size_t left) {
+  if constexpr (WIDE) {
+#pragma unroll
+    for (unsigned e = 0; e < N; e += 4)
+      unpack(x + e, *reinterpret_cast<const uint4 *>(p + e), 0.0f);
+  } else {
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e) x[e] = e < left ? p[e] : 0.0f;
+  }
+}
+template <bool WIDE, unsigned N>
+static __device__ __forceinline__ void store_floats(float *p, const float (&x)[N], size_t left) {
+  if constexpr (WIDE) {
+#pragma unroll
+    for (unsigned e = 0; e < N; e += 4) *reinterpret_cast<uint4 *>(p + e) = pack(x + e, 0.0f);
+  } else {
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e)
+      if (e < left) p[e] = x[e];
+  }
+}
+
+/* --- on the host --- */
+
+/* Whether rows of so many bytes from these addresses (NULL is fine) begin at multiples of sixteen.
+ */
+template <typename... P> static inline bool wide_rows(size_t row_bytes, const P *...address) {
+  uintptr_t bits = row_bytes;
+  const uintptr_t all[] = {reinterpret_cast<uintptr_t>(address)...};
+  for (const uintptr_t a : all) bits |= a;
+  return bits % 16 == 0;
+}
+
+/* Threads of a block that works on a row of so many pieces. */
+static inline unsigned piece_threads(size_t pieces) {
+  return pieces >= 256 ? 256 : pieces == 0 ? 32 : static_cast<unsigned>((pieces + 31) / 32 * 32);
+}
+
+/* LAUNCH of kernel<T, true> or kernel<T, false>. */
+#define LAUNCH_PIECES(b, wide, kernel, T, ...)                                                     \
+  do {                                                                                             \
+    if (wide)                                                                                      \
+      LAUNCH(b, (kernel<T, true>), __VA_ARGS__);                                                   \
+    else                                                                                           \
+      LAUNCH(b, (kernel<T, false>), __VA_ARGS__);                                                  \
+  } while (0)
+
+#endif

@@ -1,0 +1,145 @@
+/* Row-wise arithmetic that CPU and CUDA share, part one: lanes and exponentials.
+ *
+ * A kernel works on one row (or one head of a row) and is run by a group of lanes: one on the CPU,
+ * the threads of a block or of a warp in CUDA. Lane l of n takes elements l, l + n, l + 2 n, ...;
+ * sums and maxima over the row are those over the lanes, and every lane gets them. With one lane
+ * the loops are plain and the compiler vectorises them.
+ *
+ * Whoever includes this from CUDA defines before: kernel_group (a type passed by value), LANE(g),
+ * LANES(g), LANE_SUM(g, x) and LANE_MAX(g, x) (for float and double; results the same in all
+ * lanes), which may synchronise the group, so that all lanes call a kernel together.
+ *
+ * kernels_rows.h has the kernels themselves, once for every number type. Norms, heads and gated
+ * units go through rows in CUDA in pieces of sixteen bytes (backend_cuda_piece.cuh) and share the
+ * functions of one number. */
+#ifndef GEPOLAB_LLM_BACKEND_KERNELS_H
+#define GEPOLAB_LLM_BACKEND_KERNELS_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__CUDACC__) || defined(GEPOLAB_EMULATE) /* tests/emulate: CUDA on the host */
+#define KERNEL_CUDA
+#endif
+
+#ifdef KERNEL_CUDA
+
+#define KERNEL static __device__ __forceinline__
+#define KERNEL_BOTH static __host__ __device__ __forceinline__
+#define KERNEL_RESTRICT __restrict__
+#define SIMD
+#define SIMD_SUM(...)
+#define SIMD_MAX(...)
+
+#else
+
+#define KERNEL static inline
+#define KERNEL_BOTH static inline
+#define KERNEL_RESTRICT restrict
+typedef struct kernel_group {
+  char one;
+} kernel_group;
+#define LANE(g) 0
+#define LANES(g) 1
+#define LANE_SUM(g, x) (x)
+#define LANE_MAX(g, x) (x)
+#define KERNEL_PRAGMA(text) _Pragma(#text)
+#define SIMD KERNEL_PRAGMA(omp simd)
+#define SIMD_SUM(...) KERNEL_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
+#define SIMD_MAX(...) KERNEL_PRAGMA(omp simd reduction(max : __VA_ARGS__))
+
+#endif
+
+#define GROUP __attribute__((unused)) kernel_group
+
+#ifdef KERNEL_CUDA
+
+KERNEL float kernel_exp_f32(float x) {
+  return expf(x);
+}
+
+#else
+
+/* e^x within 2 ulp; 0 below e^-86.98, twice the least normal float, and infinite above the largest:
+ * what lies between has 2^(n - 1) among the normal floats. 2^n e^r with
+ * n = round(x / log 2); e^r on |r| <= log(2) / 2 by its Taylor polynomial of degree 7, whose
+ * remainder is below 6e-9. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
+KERNEL float kernel_exp_f32(float x) {
+  const float shift = 12582912.0f;
+  const float clamped = x < -87.0f ? -87.0f : (x > 89.0f ? 89.0f : x);
+  const float shifted = clamped * 1.44269504f + shift, n = shifted - shift;
+  const float r = (clamped - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * (r * r) + r + 1.0f;
+  int32_t bits;
+  memcpy(&bits, &shifted, sizeof bits);
+  const uint32_t half_power = (uint32_t)(bits - 0x4B400000 + 126) << 23; /* 2^(n - 1) */
+  float power;
+  memcpy(&power, &half_power, sizeof power);
+  const float y = p * 2 * power;
+  return x < -86.98f ? 0.0f : (x > 88.72284f ? INFINITY : y);
+}
+
+#endif
+
+KERNEL double kernel_exp_f64(double x) {
+  return exp(x);
+}
+
+/* The bits of x in bfloat16, rounded stochastically: u, uniform over the 2^16 values of random's
+ * upper half, is added to the half that is cut off, so that of x between neighbours a < b the share
+ * (x - a) / (b - a) of all u gives b, exactly. What bfloat16 has stays itself; so do infinities;
+ * not a number stays that. Beyond the greatest finite number there is no neighbour: x is cut to it.
+ */
+KERNEL_BOTH uint16_t kernel_round_bf16(float x, uint32_t random) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  const uint32_t infinite = 0x7f800000u, size = bits & 0x7fffffffu, up = bits + (random >> 16);
+  if (size > infinite) return (uint16_t)0x7fff;
+  if (size < infinite && (up & 0x7fffffffu) >= infinite) return (uint16_t)(bits >> 16);
+  return (uint16_t)(up >> 16);
+}
+
+/* What is known of softmax(factor * z) after some elements of z: their greatest; with
+ * d = factor * (z - greatest) the sum of e^d and the sum of d e^d. */
+typedef struct kernel_stats {
+  double greatest, sum, weighted;
+} kernel_stats;
+
+/* Of both parts' elements together. An empty part has greatest -infinity. */
+KERNEL_BOTH kernel_stats kernel_stats_join(kernel_stats a, kernel_stats b, double factor) {
+  if (a.greatest < b.greatest) {
+    kernel_stats swap = a;
+    a = b;
+    b = swap;
+  }
+  if (b.greatest == -INFINITY) return a;
+  const double d = factor * (b.greatest - a.greatest), shrink = exp(d);
+  a.sum += shrink * b.sum;
+  a.weighted += shrink * (b.weighted + d * b.sum);
+  return a;
+}
+
+/* log of the sum of e^(factor * z). */
+KERNEL_BOTH double kernel_stats_lse(kernel_stats s, double factor) {
+  return factor * s.greatest + log(s.sum);
+}
+
+/* Entropy of the softmax: log sum e^d - mean d. */
+KERNEL_BOTH double kernel_stats_entropy(kernel_stats s) {
+  return log(s.sum) - s.weighted / s.sum;
+}
+
+/* log-probability of an element z. */
+KERNEL_BOTH double kernel_stats_logp(kernel_stats s, double z, double factor) {
+  return factor * (z - s.greatest) - log(s.sum);
+}
+
+#endif

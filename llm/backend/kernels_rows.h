@@ -1,0 +1,231 @@
+/* Row-wise arithmetic that CPU and CUDA share, part two: the kernels, included once for every
+ * number type. Whoever includes this defines
+ *   REAL     the type rows are stored in           (float, double, __nv_bfloat16)
+ *   MASTER   the type of arithmetic, parameters' gradients and statistics (float, double)
+ *   ROW(x)   the name of kernel x for this type    (x##_f32)
+ *   ROW_EXP  e^x of a MASTER                       (kernel_exp_f32, kernel_exp_f64)
+ *   GET(p)   MASTER of the REAL at p;  PUT(p, x) stores MASTER x at REAL *p
+ * and undefines them where it goes on to the next type. All pointers of a kernel are to different
+ * memory unless said otherwise. */
+#include "llm/backend/kernels.h"
+
+/* --- root mean square norm: y = x * rstd * weight, rstd = 1 / sqrt(mean x^2 + eps) --- */
+
+KERNEL MASTER ROW(norm_number)(MASTER x, MASTER rstd, MASTER weight) {
+  return x * rstd * weight;
+}
+
+/* dx of one number, with back = rstd^2 / width * sum(w dy x); and its share of the weight's slope.
+ */
+KERNEL MASTER ROW(norm_slope)(MASTER dy, MASTER x, MASTER weight, MASTER rstd, MASTER back) {
+  return rstd * (weight * dy - x * back);
+}
+KERNEL MASTER ROW(norm_weight_slope)(MASTER dy, MASTER x, MASTER rstd) {
+  return dy * x * rstd;
+}
+
+/* sum = in + add; out its norm. add NULL: the norm of in, sum not written. sum may be in. Returns
+ * rstd. */
+KERNEL MASTER ROW(norm)(GROUP g, REAL *KERNEL_RESTRICT out, REAL *sum, const REAL *in,
+                        const REAL *KERNEL_RESTRICT add, const REAL *KERNEL_RESTRICT weight,
+                        size_t width, MASTER eps) {
+  MASTER squares = 0;
+  if (add != NULL) {
+    SIMD_SUM(squares)
+    for (size_t i = LANE(g); i < width; i += LANES(g)) {
+      PUT(&sum[i], GET(&in[i]) + GET(&add[i]));
+      const MASTER x = GET(&sum[i]);
+      squares += x * x;
+    }
+    in = sum;
+  } else {
+    SIMD_SUM(squares)
+    for (size_t i = LANE(g); i < width; i += LANES(g)) {
+      const MASTER x = GET(&in[i]);
+      squares += x * x;
+    }
+  }
+  const MASTER rstd = 1 / (MASTER)sqrt(LANE_SUM(g, squares) / (MASTER)width + eps);
+  SIMD
+  for (size_t i = LANE(g); i < width; i += LANES(g))
+    PUT(&out[i], ROW(norm_number)(GET(&in[i]), rstd, GET(&weight[i])));
+  return rstd;
+}
+
+/* din += gradient of the row; dweight (this group's own) += gradient of the weight.
+ * din = rstd (w dy - x rstd^2 / width * sum(w dy x)). */
+KERNEL void ROW(norm_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNEL_RESTRICT dweight,
+                               const REAL *KERNEL_RESTRICT dout, const REAL *KERNEL_RESTRICT in,
+                               MASTER rstd, const REAL *KERNEL_RESTRICT weight, size_t width) {
+  MASTER along = 0;
+  SIMD_SUM(along)
+  for (size_t i = LANE(g); i < width; i += LANES(g))
+    along += GET(&weight[i]) * GET(&dout[i]) * GET(&in[i]);
+  const MASTER back = LANE_SUM(g, along) * rstd * rstd / (MASTER)width;
+  SIMD
+  for (size_t i = LANE(g); i < width; i += LANES(g)) {
+    const MASTER dy = GET(&dout[i]), x = GET(&in[i]);
+    PUT(&din[i], GET(&din[i]) + ROW(norm_slope)(dy, x, GET(&weight[i]), rstd, back));
+    dweight[i] += ROW(norm_weight_slope)(dy, x, rstd);
+  }
+}
+
+/* --- one attention head: norm, then rotation of the pairs (i, i + dim / 2) --- */
+
+/* The pair (*a, *b) turned by an angle; sine negated: turned back. */
+KERNEL void ROW(turn)(MASTER *a, MASTER *b, MASTER cosine, MASTER sine) {
+  const MASTER x = *a, y = *b;
+  *a = x * cosine - y * sine;
+  *b = y * cosine + x * sine;
+}
+
+/* cosine, sine [dim / 2] of the row's position. Returns rstd. */
+KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT in,
+                        const REAL *KERNEL_RESTRICT weight, const MASTER *KERNEL_RESTRICT cosine,
+                        const MASTER *KERNEL_RESTRICT sine, size_t dim, MASTER eps) {
+  const size_t half = dim / 2;
+  MASTER squares = 0;
+  SIMD_SUM(squares)
+  for (size_t i = LANE(g); i < dim; i += LANES(g)) {
+    const MASTER x = GET(&in[i]);
+    squares += x * x;
+  }
+  const MASTER rstd = 1 / (MASTER)sqrt(LANE_SUM(g, squares) / (MASTER)dim + eps);
+  SIMD
+  for (size_t i = LANE(g); i < half; i += LANES(g)) {
+    MASTER a = ROW(norm_number)(GET(&in[i]), rstd, GET(&weight[i]));
+    MASTER b = ROW(norm_number)(GET(&in[i + half]), rstd, GET(&weight[i + half]));
+    ROW(turn)(&a, &b, cosine[i], sine[i]);
+    PUT(&out[i], a);
+    PUT(&out[i + half], b);
+  }
+  return rstd;
+}
+
+/* din = gradient (written); dweight (this group's own) +=. The rotation's transpose, then norm's
+ * backward. */
+KERNEL void ROW(head_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNEL_RESTRICT dweight,
+                               const REAL *KERNEL_RESTRICT dout, const REAL *KERNEL_RESTRICT in,
+                               MASTER rstd, const REAL *KERNEL_RESTRICT weight,
+                               const MASTER *KERNEL_RESTRICT cosine,
+                               const MASTER *KERNEL_RESTRICT sine, size_t dim) {
+  const size_t half = dim / 2;
+  MASTER along = 0;
+  SIMD_SUM(along)
+  for (size_t i = LANE(g); i < half; i += LANES(g)) {
+    MASTER da = GET(&dout[i]), db = GET(&dout[i + half]);
+    ROW(turn)(&da, &db, cosine[i], -sine[i]);
+    along += da * GET(&weight[i]) * GET(&in[i]) + db * GET(&weight[i + half]) * GET(&in[i + half]);
+  }
+  const MASTER back = LANE_SUM(g, along) * rstd * rstd / (MASTER)dim;
+  SIMD
+  for (size_t i = LANE(g); i < half; i += LANES(g)) {
+    MASTER da = GET(&dout[i]), db = GET(&dout[i + half]);
+    ROW(turn)(&da, &db, cosine[i], -sine[i]);
+    const MASTER a = GET(&in[i]), b = GET(&in[i + half]);
+    PUT(&din[i], ROW(norm_slope)(da, a, GET(&weight[i]), rstd, back));
+    PUT(&din[i + half], ROW(norm_slope)(db, b, GET(&weight[i + half]), rstd, back));
+    dweight[i] += ROW(norm_weight_slope)(da, a, rstd);
+    dweight[i + half] += ROW(norm_weight_slope)(db, b, rstd);
+  }
+}
+
+/* --- gated unit: silu(gate) * up, silu(x) = x / (1 + e^-x) --- */
+
+KERNEL MASTER ROW(swiglu_number)(MASTER gate, MASTER up) {
+  return gate / (1 + ROW_EXP(-gate)) * up;
+}
+
+KERNEL void ROW(swiglu_slopes)(MASTER *dgate, MASTER *dup, MASTER dout, MASTER gate, MASTER up) {
+  const MASTER s = 1 / (1 + ROW_EXP(-gate));
+  *dgate = dout * up * (s + gate * s * (1 - s));
+  *dup = dout * gate * s;
+}
+
+KERNEL void ROW(swiglu)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT gate,
+                        const REAL *KERNEL_RESTRICT up, size_t width) {
+  SIMD
+  for (size_t i = LANE(g); i < width; i += LANES(g)) {
+    PUT(&out[i], ROW(swiglu_number)(GET(&gate[i]), GET(&up[i])));
+  }
+}
+
+KERNEL void ROW(swiglu_backward)(GROUP g, REAL *KERNEL_RESTRICT dgate, REAL *KERNEL_RESTRICT dup,
+                                 const REAL *KERNEL_RESTRICT dout, const REAL *KERNEL_RESTRICT gate,
+                                 const REAL *KERNEL_RESTRICT up, size_t width) {
+  SIMD
+  for (size_t i = LANE(g); i < width; i += LANES(g)) {
+    MASTER g_slope, u_slope;
+    ROW(swiglu_slopes)(&g_slope, &u_slope, GET(&dout[i]), GET(&gate[i]), GET(&up[i]));
+    PUT(&dgate[i], g_slope);
+    PUT(&dup[i], u_slope);
+  }
+}
+
+/* --- softmax of scores --- */
+
+/* score[i] = e^(factor * (score[i] - greatest)); the sum of them is returned, *greatest is set. */
+KERNEL MASTER ROW(exponentials)(GROUP g, MASTER *KERNEL_RESTRICT score, size_t n, MASTER factor,
+                                MASTER *greatest) {
+  MASTER top = (MASTER)-INFINITY, sum = 0;
+  SIMD_MAX(top)
+  for (size_t i = LANE(g); i < n; i += LANES(g)) top = score[i] > top ? score[i] : top;
+  top = LANE_MAX(g, top);
+  SIMD_SUM(sum)
+  for (size_t i = LANE(g); i < n; i += LANES(g)) {
+    score[i] = ROW_EXP(factor * (score[i] - top));
+    sum += score[i];
+  }
+  *greatest = top;
+  return LANE_SUM(g, sum);
+}
+
+/* What softmax(factor * z) needs to know of z[n]. Sums are double: they may have 150,000 terms. */
+KERNEL kernel_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t n, MASTER factor) {
+  MASTER top = (MASTER)-INFINITY;
+  double sum = 0, weighted = 0;
+  SIMD_MAX(top)
+  for (size_t i = LANE(g); i < n; i += LANES(g)) top = z[i] > top ? z[i] : top;
+  top = LANE_MAX(g, top);
+  SIMD_SUM(sum, weighted)
+  for (size_t i = LANE(g); i < n; i += LANES(g)) {
+    const MASTER d = factor * (z[i] - top), e = ROW_EXP(d);
+    sum += (double)e;
+    weighted += (double)(d * e);
+  }
+  const kernel_stats s = {(double)top, LANE_SUM(g, sum), LANE_SUM(g, weighted)};
+  return s;
+}
+
+/* Logits z[n] of one row become gradients: z[i] = slope * ([i is target] - e^(factor z[i] - lse)),
+ * slope being factor times the gradient of the target's log-probability. target >= n: not among
+ * these. */
+KERNEL void ROW(logp_backward)(GROUP g, MASTER *z, size_t n, size_t target, MASTER factor,
+                               MASTER lse, MASTER slope) {
+  SIMD
+  for (size_t i = LANE(g); i < n; i += LANES(g)) {
+    const MASTER p = ROW_EXP(factor * z[i] - lse);
+    z[i] = slope * ((MASTER)(i == target) - p);
+  }
+}
+
+/* --- optimisers, one number --- */
+
+/* Gradient descent with momentum (m NULL: none) and coupled decay. Returns the parameter. */
+KERNEL MASTER ROW(sgd_number)(MASTER param, MASTER grad, MASTER *m, MASTER lr, MASTER momentum,
+                              MASTER coupled, MASTER scale) {
+  MASTER gradient = grad * scale + coupled * param;
+  if (m != NULL) gradient = *m = momentum * *m + gradient;
+  return param - lr * gradient;
+}
+
+/* AdamW (Loshchilov & Hutter, arXiv 1711.05101) with decoupled and coupled decay. rate is
+ * lr / correct1; root is 1 / sqrt(correct2); keep is 1 - lr * decoupled. Returns the parameter. */
+KERNEL MASTER ROW(adamw_number)(MASTER param, MASTER grad, MASTER *m, MASTER *v, MASTER beta1,
+                                MASTER beta2, MASTER keep, MASTER coupled, MASTER scale,
+                                MASTER rate, MASTER root, MASTER eps) {
+  const MASTER gradient = grad * scale + coupled * param;
+  *m = beta1 * *m + (1 - beta1) * gradient;
+  *v = beta2 * *v + (1 - beta2) * gradient * gradient;
+  return param * keep - rate * *m / ((MASTER)sqrt(*v) * root + eps);
+}

@@ -1,0 +1,59 @@
+#include "llm/backend/backend.h"
+
+#include "core/base/thread_pool.h"
+#include "llm/backend/collective.h"
+
+#ifndef GEPOLAB_WITH_CUDA
+size_t backend_cuda_devices(void) {
+  return 0;
+}
+
+gl_status backend_cuda_new(backend **out, number_type type, backend_place place, gl_error *err) {
+  (void)type;
+  (void)place;
+  *out = NULL;
+  return gl_fail(err, GL_EIO,
+                 "no CUDA device: this gepolab was built without nvcc; say backend: cpu, or build "
+                 "it where the CUDA Toolkit is installed");
+}
+
+gl_status collective_nccl_new(collective **out, backend *const *member, size_t n, gl_error *err) {
+  (void)member;
+  (void)n;
+  (void)err;
+  *out = NULL;
+  return GL_OK;
+}
+#endif
+
+gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t threads,
+                      gl_error *err) {
+  return backend_new_at(out, kind, type, (backend_place){0, 1}, threads, err);
+}
+
+/* A device's share of the threads, which changes no result. */
+static size_t threads_at(backend_place place, size_t threads) {
+  if (place.devices <= 1) return threads;
+  if (threads == 0) threads = pool_usable_cores();
+  const size_t share = threads / place.devices + (place.device < threads % place.devices);
+  return share > 0 ? share : 1;
+}
+
+gl_status backend_new_at(backend **out, backend_kind kind, number_type type, backend_place place,
+                         size_t threads, gl_error *err) {
+  *out = NULL;
+  if (kind != BACKEND_CPU) {
+    gl_error none = {.status = GL_OK};
+    /* Automatic: whatever keeps the only GPU from being used, the CPU does what it can. Whoever
+     * asks for several and has one means GPUs. */
+    const int must = kind == BACKEND_CUDA ||
+                     (place.devices > 1 && type != NUMBER_F64 && backend_cuda_devices() > 0);
+    gl_status status = backend_cuda_new(out, type, place, must ? err : &none);
+    if (status == GL_OK || must) return status;
+  }
+  return backend_cpu_new(out, type, threads_at(place, threads), err);
+}
+
+void backend_free(backend *b) {
+  if (b != NULL) b->ops->free(b);
+}

@@ -1,5 +1,0 @@
-/* The CPU backend in float32 with whatever every machine of this kind has. */
-#define REAL float
-#define IS_DOUBLE 0
-#define CPU_OPS cpu_ops_f32
-#include "llm/backend_cpu_body.h"

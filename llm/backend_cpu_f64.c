@@ -1,5 +1,0 @@
-/* The CPU backend in float64 with whatever every machine of this kind has. */
-#define REAL double
-#define IS_DOUBLE 1
-#define CPU_OPS cpu_ops_f64
-#include "llm/backend_cpu_body.h"

@@ -1,0 +1,289 @@
+/* The transformer's world as core/rl/enumerable.h sees it.
+ *
+ * A question about a prompt becomes packed sequences: a node of the tree of responses needs the row
+ * after its last token, and a sequence that ends there has the rows of all nodes above it too. So
+ * nodes are taken from the deepest level up, and one that an earlier sequence passed needs none of
+ * its own. Sequences run in parts of bounded size. */
+#include "llm/exact/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Edges of a prompt that are asked for. */
+typedef struct sweep {
+  const llm_world *w;
+  world_bench *bench;
+  size_t x;
+  const double *through; /* [n_edges] slopes; edges with slope 0 are left out; NULL: every edge's
+                            log-probability, into `logp` */
+  double *logp;          /* [n_edges] */
+} sweep;
+
+/* --- sequences ---------------------------------------------------------------------------------
+ */
+
+static int is_wanted(const sweep *s, size_t edge) {
+  return s->through == NULL || s->through[edge] != 0;
+}
+
+/* The wanted edges of a node, whose next token follows that row. */
+static void add_targets(const sweep *s, size_t node, size_t row) {
+  world_part *p = &s->bench->part;
+  const size_t v = s->w->tree.vocabulary;
+  s->bench->passed[node] = 1;
+  for (size_t a = 0; a < v; ++a) {
+    if (!is_wanted(s, node * v + a)) continue;
+    p->row[p->n_targets] = row;
+    p->edge[p->n_targets] = node * v + a;
+    p->target[p->n_targets++] = (int32_t)a;
+  }
+}
+
+/* A sequence that ends at a node; the nodes on its way that have no row yet get theirs. */
+static void add_sequence(const sweep *s, size_t node, size_t depth) {
+  const response_tree *t = &s->w->tree;
+  world_part *p = &s->bench->part;
+  const size_t prompt = s->w->prompt_length, last = p->n_tokens + prompt - 1;
+  int32_t *token = p->token + p->n_tokens;
+  llm_world_prompt(s->w, s->x, token);
+  for (size_t d = depth, at = node; d-- > 0; at = (size_t)t->entered_by[at] / t->vocabulary)
+    token[prompt + d] = t->entered_by[at] % (int32_t)t->vocabulary;
+  p->n_tokens += prompt + depth;
+  p->start[++p->n_sequences] = p->n_tokens;
+  for (size_t d = 0, at = 0;; ++d) { /* down again, so that rows ascend */
+    if (!s->bench->passed[at]) add_targets(s, at, last + d);
+    if (d == depth) return;
+    at = (size_t)t->next[at * t->vocabulary + (size_t)token[prompt + d]];
+  }
+}
+
+static gl_status run_part(const sweep *s, gl_error *err) {
+  world_part *p = &s->bench->part;
+  const int backward = s->through != NULL;
+  const token_rows rows = {p->n_tokens, p->n_sequences, p->n_targets, p->start,
+                           p->token,    p->row,         p->target};
+  gl_status status = GL_OK;
+  if (p->n_targets > 0)
+    status =
+        model_forward(s->bench->m, &rows, s->w->sampling.temperature, backward, p->logp, NULL, err);
+  for (size_t j = 0; j < p->n_targets; ++j) {
+    if (backward)
+      p->slope[j] = s->through[p->edge[j]];
+    else
+      s->logp[p->edge[j]] = p->logp[j];
+  }
+  if (status == GL_OK && backward && p->n_targets > 0)
+    status = model_backward(s->bench->m, p->slope, err);
+  p->n_tokens = p->n_sequences = p->n_targets = 0;
+  return status;
+}
+
+static int needs_row(const sweep *s, size_t node) {
+  const size_t v = s->w->tree.vocabulary;
+  if (s->bench->passed[node]) return 0;
+  for (size_t a = 0; a < v; ++a)
+    if (is_wanted(s, node * v + a)) return 1;
+  return 0;
+}
+
+/* All wanted edges. The lock is held and the parameters are set. */
+static gl_status run(const sweep *s, gl_error *err) {
+  const response_tree *t = &s->w->tree;
+  gl_status status = GL_OK;
+  memset(s->bench->passed, 0, t->n_nodes);
+  for (size_t depth = t->horizon; depth-- > 0;)
+    for (size_t node = t->level[depth]; node < t->level[depth + 1] && status == GL_OK; ++node) {
+      if (!needs_row(s, node)) continue;
+      add_sequence(s, node, depth);
+      if (s->bench->part.n_tokens >= WORLD_PART_ROWS) status = run_part(s, err);
+    }
+  return status == GL_OK ? run_part(s, err) : status;
+}
+
+/* gradient = d sum_e through[e] logp_e / d theta, under the same conditions. */
+static gl_status run_backward(const sweep *s, double *gradient, gl_error *err) {
+  gl_status status = model_zero_gradient(s->bench->m, err);
+  if (status == GL_OK) status = run(s, err);
+  return status == GL_OK ? model_gradient_get(s->bench->m, gradient, err) : status;
+}
+
+/* --- the view ----------------------------------------------------------------------------------
+ */
+
+static size_t view_n_responses(const void *self, size_t x) {
+  (void)x;
+  return ((const llm_world *)self)->tree.n_responses;
+}
+
+static size_t view_length(const void *self, size_t x, size_t y) {
+  (void)x;
+  return (size_t)((const llm_world *)self)->tree.length[y];
+}
+
+static void view_rewards(const void *self, size_t x, double *reward) {
+  const llm_world *w = self;
+  const size_t k = w->tree.n_responses;
+  memcpy(reward, w->reward + x * k, k * sizeof *reward);
+}
+
+/* What each response meets on its way through a table over edges. */
+static void along_paths(const response_tree *t, const double *edge, double *logp) {
+  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
+    logp[i] = t->path[i] < 0 ? 0 : edge[t->path[i]];
+}
+
+/* Log-probabilities of every edge into the bench; cut: of the law that is drawn from. */
+static gl_status edge_log_probs(const llm_world *w, const double *theta, size_t x, int cut,
+                                gl_error *err) {
+  const size_t v = w->tree.vocabulary;
+  const sweep s = {.w = w, .bench = w->bench, .x = x, .logp = w->bench->edge};
+  gl_status status = model_set(w->bench->m, theta, err);
+  if (status == GL_OK) status = run(&s, err);
+  if (status != GL_OK || !cut) return status;
+  sampling_rank *rank = calloc(v, sizeof *rank);
+  double *law = calloc(v, sizeof *law);
+  if (rank == NULL || law == NULL) status = gl_fail_memory(err, "log-probabilities");
+  for (size_t n = 0; n < w->tree.n_nodes && status == GL_OK; ++n) {
+    sampling_truncate(&w->sampling, s.logp + n * v, v, law, rank);
+    memcpy(s.logp + n * v, law, v * sizeof *law);
+  }
+  free(rank);
+  free(law);
+  return status;
+}
+
+static gl_status log_probs(const llm_world *w, const double *theta, size_t x, int cut, double *logp,
+                           gl_error *err) {
+  pthread_mutex_lock(&w->bench->lock);
+  gl_status status = edge_log_probs(w, theta, x, cut, err);
+  if (status == GL_OK) along_paths(&w->tree, w->bench->edge, logp);
+  pthread_mutex_unlock(&w->bench->lock);
+  return status;
+}
+
+static gl_status view_log_probs(const void *self, const double *theta, size_t x, double *logp,
+                                gl_error *err) {
+  return log_probs(self, theta, x, 0, logp, err);
+}
+
+static gl_status view_log_probs_truncated(const void *self, const double *theta, size_t x,
+                                          double *logp, gl_error *err) {
+  return log_probs(self, theta, x, 1, logp, err);
+}
+
+static gl_status view_accumulate_score(const void *self, const double *theta, size_t x,
+                                       const double *coefficient, double *grad, gl_error *err) {
+  const llm_world *w = self;
+  const response_tree *t = &w->tree;
+  world_bench *b = w->bench;
+  const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
+  pthread_mutex_lock(&b->lock);
+  memset(b->edge, 0, t->n_edges * sizeof *b->edge);
+  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
+    if (t->path[i] >= 0) b->edge[t->path[i]] += coefficient[i];
+  gl_status status = model_set(b->m, theta, err);
+  if (status == GL_OK) status = run_backward(&s, b->gradient, err);
+  for (size_t i = 0; i < w->n_parameters && status == GL_OK; ++i) grad[i] += b->gradient[i];
+  pthread_mutex_unlock(&b->lock);
+  return status;
+}
+
+/* The score of one edge, whose node is so deep; other edges' slopes are zero. */
+static gl_status edge_score(const sweep *s, size_t edge, size_t depth, double *score,
+                            gl_error *err) {
+  const size_t node = edge / s->w->tree.vocabulary;
+  gl_status status = model_zero_gradient(s->bench->m, err);
+  s->bench->edge[edge] = 1;
+  s->bench->passed[node] = 0;
+  add_sequence(s, node, depth);
+  if (status == GL_OK) status = run_part(s, err);
+  s->bench->edge[edge] = 0;
+  return status == GL_OK ? model_gradient_get(s->bench->m, score, err) : status;
+}
+
+/* One response's score needs one sequence, to its last token's node. */
+static gl_status sequence_score(const sweep *s, size_t y, double *score, gl_error *err) {
+  const response_tree *t = &s->w->tree;
+  const int32_t *path = t->path + y * t->horizon;
+  const size_t length = (size_t)t->length[y], v = t->vocabulary;
+  gl_status status = model_zero_gradient(s->bench->m, err);
+  for (size_t i = 0; i < length; ++i) {
+    s->bench->edge[path[i]] = 1;
+    s->bench->passed[(size_t)path[i] / v] = 0;
+  }
+  add_sequence(s, (size_t)path[length - 1] / v, length - 1);
+  if (status == GL_OK) status = run_part(s, err);
+  for (size_t i = 0; i < length; ++i) s->bench->edge[path[i]] = 0;
+  return status == GL_OK ? model_gradient_get(s->bench->m, score, err) : status;
+}
+
+static gl_status view_sequence_scores(const void *self, const double *theta, size_t x,
+                                      double *score, gl_error *err) {
+  const llm_world *w = self;
+  world_bench *b = w->bench;
+  const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
+  pthread_mutex_lock(&b->lock);
+  memset(b->edge, 0, w->tree.n_edges * sizeof *b->edge);
+  gl_status status = model_set(b->m, theta, err);
+  for (size_t y = 0; y < w->tree.n_responses && status == GL_OK; ++y)
+    status = sequence_score(&s, y, score + y * w->n_parameters, err);
+  pthread_mutex_unlock(&b->lock);
+  return status;
+}
+
+/* Responses that share a prefix share its tokens' scores: one run for each edge. */
+static gl_status view_token_scores(const void *self, const double *theta, size_t x, double *score,
+                                   gl_error *err) {
+  const llm_world *w = self;
+  const response_tree *t = &w->tree;
+  world_bench *b = w->bench;
+  const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
+  const size_t n = w->n_parameters, rows = t->n_responses * t->horizon;
+  int32_t *first = calloc(t->n_edges, sizeof *first); /* 1 + the first row that an edge is in */
+  if (first == NULL) return gl_fail_memory(err, "scores");
+  pthread_mutex_lock(&b->lock);
+  memset(b->edge, 0, t->n_edges * sizeof *b->edge);
+  gl_status status = model_set(b->m, theta, err);
+  for (size_t row = 0; row < rows && status == GL_OK; ++row) {
+    const int32_t edge = t->path[row];
+    if (edge < 0) continue;
+    if (first[edge] == 0) {
+      status = edge_score(&s, (size_t)edge, row % t->horizon, score + row * n, err);
+      first[edge] = (int32_t)row + 1;
+    } else
+      memcpy(score + row * n, score + (size_t)(first[edge] - 1) * n, n * sizeof *score);
+  }
+  pthread_mutex_unlock(&b->lock);
+  free(first);
+  return status;
+}
+
+enumerable llm_world_enumerable(const llm_world *w) {
+  static const enumerable_ops whole = {
+      .n_responses = view_n_responses,
+      .length = view_length,
+      .rewards = view_rewards,
+      .log_probs = view_log_probs,
+      .accumulate_score = view_accumulate_score,
+      .sequence_scores = view_sequence_scores,
+      .token_scores = view_token_scores,
+  };
+  static const enumerable_ops truncated = {
+      .n_responses = view_n_responses,
+      .length = view_length,
+      .rewards = view_rewards,
+      .log_probs = view_log_probs,
+      .log_probs_truncated = view_log_probs_truncated,
+      .accumulate_score = view_accumulate_score,
+      .sequence_scores = view_sequence_scores,
+      .token_scores = view_token_scores,
+  };
+  return (enumerable){
+      .ops = sampling_truncates(&w->sampling, w->tree.vocabulary) ? &truncated : &whole,
+      .self = w,
+      .n_prompts = w->section.n_prompts,
+      .n_parameters = w->n_parameters,
+      .max_length = w->tree.horizon,
+      .max_responses = w->tree.n_responses,
+  };
+}

@@ -1,0 +1,173 @@
+/* A learner's checkpoint: a header; held versions, each its number and its parameters as doubles; a
+ * checksum of all before it; then the model's parameters and moments (model_write), which carry
+ * their own. Native byte order. Everything else follows from the recipe and the seed: the reference
+ * policy is what construction made it. */
+#include "core/base/checksum.h"
+#include "llm/learner/learner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct checkpoint_header {
+  char magic[8];
+  uint64_t format, fingerprint, seed, optimizer_kind;
+  uint64_t n_parameters, n_held;
+  int64_t version;
+} checkpoint_header;
+
+enum { CHECKPOINT_FORMAT = 2 };
+static const char checkpoint_magic[8] = "GLllm\r\n\x1a";
+
+static checkpoint_header describe(const llm_learner *l) {
+  checkpoint_header h = {.format = CHECKPOINT_FORMAT,
+                         .fingerprint = l->spec.fingerprint,
+                         .seed = l->seed,
+                         .optimizer_kind = (uint64_t)l->optimizer_spec.kind,
+                         .n_parameters = model_parameters(l->model),
+                         .n_held = l->replica[0].n_held,
+                         .version = l->version};
+  memcpy(h.magic, checkpoint_magic, sizeof h.magic);
+  return h;
+}
+
+/* sum: NULL for the checksum itself. */
+static gl_status put(FILE *to, const void *bytes, size_t n, checksum *sum, gl_error *err) {
+  if (sum != NULL) checksum_add(sum, bytes, n);
+  if (fwrite(bytes, 1, n, to) == n) return GL_OK;
+  return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
+}
+
+static gl_status put_held(const llm_learner *l, FILE *to, checksum *sum, gl_error *err) {
+  const size_t n = model_parameters(l->model);
+  double *host = calloc(n, sizeof *host);
+  gl_status status = host != NULL ? GL_OK : gl_fail_memory(err, "a checkpoint");
+  const replica *r = &l->replica[0]; /* all have the same values */
+  for (size_t i = 0; i < r->n_held && status == GL_OK; ++i) {
+    status = model_values_get(r->held[i].values, r->model, host, err);
+    if (status == GL_OK) status = put(to, &r->held[i].version, sizeof r->held[i].version, sum, err);
+    if (status == GL_OK) status = put(to, host, n * sizeof *host, sum, err);
+  }
+  free(host);
+  return status;
+}
+
+gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
+  const llm_learner *l = self;
+  const checkpoint_header h = describe(l);
+  checksum sum;
+  checksum_begin(&sum);
+  gl_status status = put(to, &h, sizeof h, &sum, err);
+  if (status == GL_OK && h.n_held > 0) status = put_held(l, to, &sum, err);
+  const uint64_t end = checksum_of(&sum);
+  if (status == GL_OK) status = put(to, &end, sizeof end, NULL, err);
+  return status == GL_OK ? model_write(l->model, l->replica[0].optimizer, to, err) : status;
+}
+
+static gl_status check_header(const llm_learner *l, const checkpoint_header *h, gl_error *err) {
+  const checkpoint_header mine = describe(l);
+  if (memcmp(h->magic, mine.magic, sizeof mine.magic) != 0 || h->format != mine.format)
+    return gl_fail(err, GL_EINPUT,
+                   "this is not the state of a transformer learner, or one of another version of "
+                   "gepolab");
+  if (h->fingerprint != mine.fingerprint || h->seed != mine.seed ||
+      h->n_parameters != mine.n_parameters)
+    return gl_fail(err, GL_EINPUT,
+                   "the checkpoint belongs to another world, sampling or seed; start from the "
+                   "recipe it was written with");
+  if (h->optimizer_kind != mine.optimizer_kind)
+    return gl_fail(err, GL_EINPUT,
+                   "the checkpoint was written with another optimizer; use the one it has");
+  if (h->version < 0)
+    return gl_fail(err, GL_EINPUT, "the checkpoint has a negative version: it is damaged");
+  return GL_OK;
+}
+
+/* Held versions of a file, before it is known to be whole. */
+typedef struct held_values {
+  int64_t version;
+  double *host; /* [n_parameters] */
+} held_values;
+
+static void held_free(held_values *held, size_t n) {
+  for (size_t i = 0; i < n; ++i) free(held[i].host);
+  free(held);
+}
+
+static gl_status get(FILE *from, void *bytes, size_t n, checksum *sum, gl_error *err) {
+  if (fread(bytes, 1, n, from) != n)
+    return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
+                        : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
+  if (sum != NULL) checksum_add(sum, bytes, n);
+  return GL_OK;
+}
+
+/* Appends one held version read from the file; a false count meets the file's end. */
+static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t n, checksum *sum,
+                          gl_error *err) {
+  held_values *larger = realloc(*held, (*n_held + 1) * sizeof *larger);
+  if (larger == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
+  *held = larger;
+  held_values *one = &larger[*n_held];
+  one->host = calloc(n, sizeof *one->host);
+  if (one->host == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
+  ++*n_held;
+  gl_status status = get(from, &one->version, sizeof one->version, sum, err);
+  return status == GL_OK ? get(from, one->host, n * sizeof *one->host, sum, err) : status;
+}
+
+static gl_status read_held(FILE *from, const checkpoint_header *h, held_values **held,
+                           size_t *n_held, gl_error *err) {
+  uint64_t written = 0;
+  checksum sum;
+  checksum_begin(&sum);
+  checksum_add(&sum, h, sizeof *h);
+  gl_status status = GL_OK;
+  for (uint64_t i = 0; i < h->n_held && status == GL_OK; ++i)
+    status = get_held(from, held, n_held, h->n_parameters, &sum, err);
+  if (status == GL_OK) status = get(from, &written, sizeof written, NULL, err);
+  if (status == GL_OK && written != checksum_of(&sum))
+    status = gl_fail(err, GL_EINPUT, "the checkpoint is damaged: its checksum does not match");
+  return status;
+}
+
+/* A file's held versions on their way to the replicas. */
+typedef struct loading {
+  llm_learner *l;
+  const held_values *held;
+  size_t n_held;
+} loading;
+
+/* Parameters have no way into a copy but through the model, whose own are put back at the end. */
+static gl_status take_held(void *context, size_t rank, gl_error *err) {
+  const loading *f = context;
+  replica *r = &f->l->replica[rank];
+  replica_release_all(r);
+  if (f->n_held == 0) return GL_OK;
+  double *own = calloc(model_parameters(r->model), sizeof *own);
+  if (own == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
+  gl_status status = model_get(r->model, own, err);
+  for (size_t i = 0; i < f->n_held && status == GL_OK; ++i) {
+    status = model_set(r->model, f->held[i].host, err);
+    if (status == GL_OK) status = replica_add_held(r, f->held[i].version, err);
+  }
+  if (status == GL_OK) status = model_set(r->model, own, err);
+  free(own);
+  return status;
+}
+
+gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
+  llm_learner *l = self;
+  checkpoint_header h;
+  held_values *held = NULL;
+  size_t n_held = 0;
+  gl_status status = get(from, &h, sizeof h, NULL, err);
+  if (status == GL_OK) status = check_header(l, &h, err);
+  if (status == GL_OK) status = read_held(from, &h, &held, &n_held, err);
+  if (status == GL_OK) status = llm_learner_read(l, from, err);
+  loading f = {l, held, n_held};
+  if (status == GL_OK) status = replicas_run(l->team, take_held, &f, err);
+  if (status == GL_OK) l->version = h.version;
+  held_free(held, n_held);
+  return status;
+}

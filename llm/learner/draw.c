@@ -1,0 +1,152 @@
+/* Drawing a batch, or a part of one.
+ *
+ * While a batch is incomplete each response has room for max_tokens tokens, and what is not drawn
+ * holds not_drawn; the request that completes it sets rewards and cuts responses to their length.
+ * Token t of response i of batch id is drawn at (seed, RNG_ROLLOUT, id), rng_token_index(i, t), so
+ * that neither slots, nor threads, nor the other responses reach it. */
+#include "llm/learner/learner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { not_drawn = -1 };
+
+static gl_status check_request(const llm_learner *l, const draw_request *r, const batch *b,
+                               gl_error *err) {
+  gl_status status = draw_request_check(r, b, l->spec.max_tokens, err);
+  if (status != GL_OK || r->from == 0) return status;
+  for (size_t g = 0; g < b->n_groups; ++g)
+    if (b->prompt[g] < 0 || (uint64_t)b->prompt[g] >= task_size(l->spec.task, TASK_TRAIN))
+      return gl_fail(err, GL_EINPUT, "a batch to continue holds prompt %lld, which the task lacks",
+                     (long long)b->prompt[g]);
+  return GL_OK;
+}
+
+static gl_status begin_batch(llm_learner *l, const draw_request *r, batch *b, gl_error *err) {
+  const size_t n = r->n_groups * r->group_size;
+  size_t *lengths = calloc(n, sizeof *lengths);
+  if (lengths == NULL) return gl_fail_memory(err, "a batch");
+  for (size_t i = 0; i < n; ++i) lengths[i] = l->spec.max_tokens;
+  gl_status status = batch_init(b, r->batch_id, r->n_groups, r->group_size, lengths, err);
+  free(lengths);
+  if (status != GL_OK) return status;
+  const rng_stream stream = rng_stream_at(l->seed, RNG_PROMPT, r->batch_id);
+  for (size_t g = 0; g < r->n_groups; ++g) {
+    rng_words w = rng_block(stream, g);
+    b->prompt[g] = (int64_t)llm_spec_pick(&l->spec, rng_u01_53(w.v[0], w.v[1]));
+  }
+  for (size_t k = 0; k < b->n_tokens; ++k) b->token[k] = not_drawn;
+  return GL_OK;
+}
+
+static gl_status problems_of(const llm_learner *l, const batch *b, problem_set *set,
+                             gl_error *err) {
+  uint64_t *number = calloc(b->n_groups, sizeof *number);
+  if (number == NULL) return gl_fail_memory(err, "a batch's prompts");
+  for (size_t g = 0; g < b->n_groups; ++g) number[g] = (uint64_t)b->prompt[g];
+  gl_status status = problem_set_init(set, &l->spec, TASK_TRAIN, number, b->n_groups, err);
+  free(number);
+  return status;
+}
+
+/* What of the batch has been drawn, as generate() wants to go on from. */
+static void load_result(const llm_learner *l, const batch *b, generate_result *r) {
+  const size_t width = l->spec.max_tokens;
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    size_t n = 0;
+    while (n < width && b->token[i * width + n] != not_drawn) ++n;
+    r->length[i] = n;
+    r->finished[i] = n > 0 && llm_spec_is_stop(&l->spec, b->token[i * width + n - 1]);
+  }
+  memcpy(r->token, b->token, b->n_tokens * sizeof *r->token);
+  memcpy(r->logq, b->logq, b->n_tokens * sizeof *r->logq);
+  memcpy(r->logq_truncated, b->logq_trunc, b->n_tokens * sizeof *r->logq_truncated);
+}
+
+/* New tokens into the batch, with the version that drew them. */
+static void store_result(const llm_learner *l, batch *b, const generate_result *r,
+                         int64_t version) {
+  const size_t width = l->spec.max_tokens;
+  for (size_t i = 0; i < b->n_responses; ++i)
+    for (size_t k = i * width; k < i * width + r->length[i]; ++k) {
+      if (b->token[k] != not_drawn) continue;
+      b->token[k] = r->token[k];
+      b->version[k] = version;
+      b->logq[k] = r->logq[k];
+      b->logq_trunc[k] = r->logq_truncated[k];
+    }
+}
+
+/* Sets rewards and cuts every response to its length. */
+static gl_status finish_batch(const llm_learner *l, batch *b, const generate_result *r,
+                              const problem_set *problems, size_t group_size, gl_error *err) {
+  const size_t width = l->spec.max_tokens;
+  batch cut = {0};
+  gl_status status = batch_init(&cut, b->id, b->n_groups, group_size, r->length, err);
+  if (status != GL_OK) return status;
+  memcpy(cut.prompt, b->prompt, b->n_groups * sizeof *cut.prompt);
+  for (size_t i = 0; i < b->n_responses && status == GL_OK; ++i) {
+    const size_t to = cut.token_start[i], from = i * width, n = r->length[i];
+    memcpy(cut.token + to, b->token + from, n * sizeof *cut.token);
+    memcpy(cut.version + to, b->version + from, n * sizeof *cut.version);
+    memcpy(cut.logq + to, b->logq + from, n * sizeof *cut.logq);
+    memcpy(cut.logq_trunc + to, b->logq_trunc + from, n * sizeof *cut.logq_trunc);
+    status = llm_spec_score(&l->spec, &problems->problem[i / group_size], r->token + from, n,
+                            r->finished[i], &cut.reward[i], err);
+  }
+  if (status != GL_OK) {
+    batch_fini(&cut);
+    return status;
+  }
+  batch_fini(b);
+  *b = cut;
+  return GL_OK;
+}
+
+typedef struct version_choice {
+  llm_learner *l;
+  int64_t version;
+} version_choice;
+
+/* The parameters of a version: the learner's own or those held for it. */
+static gl_status use_version(void *context, size_t rank, gl_error *err) {
+  const version_choice *c = context;
+  const llm_learner *l = c->l;
+  const replica *r = &l->replica[rank];
+  model_values *values = NULL;
+  for (size_t i = 0; i < r->n_held; ++i)
+    if (r->held[i].version == c->version) values = r->held[i].values;
+  if (values == NULL && c->version != l->version)
+    return gl_fail(err, GL_EINTERNAL,
+                   "a draw at version %lld, which is neither the learner's (%lld) nor held",
+                   (long long)c->version, (long long)l->version);
+  model_use(r->model, c->version != l->version ? values : NULL);
+  return GL_OK;
+}
+
+gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error *err) {
+  llm_learner *l = self;
+  problem_set problems = {0};
+  generate_result result = {0};
+  gl_status status = check_request(l, r, b, err);
+  if (status == GL_OK && r->from == 0) status = begin_batch(l, r, b, err);
+  if (status == GL_OK) status = problems_of(l, b, &problems, err);
+  if (status == GL_OK)
+    status = generate_result_init(&result, b->n_responses, l->spec.max_tokens, err);
+  version_choice drawn = {l, r->version}, own = {l, l->version};
+  if (status == GL_OK) status = replicas_run(l->team, use_version, &drawn, err);
+  if (status == GL_OK) {
+    load_result(l, b, &result);
+    status = llm_learner_generate(l, &problems, r->group_size,
+                                  rng_stream_at(l->seed, RNG_ROLLOUT, b->id), 0,
+                                  draw_boundary(r->to, l->spec.max_tokens), &result, err);
+    (void)replicas_run(l->team, use_version, &own, NULL);
+  }
+  if (status == GL_OK) {
+    store_result(l, b, &result, r->version);
+    if (r->to == 1) status = finish_batch(l, b, &result, &problems, r->group_size, err);
+  }
+  generate_result_fini(&result);
+  problem_set_fini(&problems);
+  return status;
+}

@@ -1,0 +1,377 @@
+/* The transformer as a learner: construction, generation for its own use, evaluation. Drawing is in
+ * learner_draw.c, updating in learner_update.c, warming up in warmup.c, files in checkpoint.c. */
+#include "llm/learner/learner.h"
+
+#include "llm/learner/memory_need.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What reinforcement learning of a model that can already do something usually takes. */
+static const double default_lr = 1e-5;
+
+/* --- generation and evaluation ------------------------------------------------------------------
+ */
+
+/* What every replica needs of a request for responses. */
+typedef struct drawing {
+  llm_learner *l;
+  const generate_request *all;
+  generate_result *result;
+} drawing;
+
+/* How much is left to draw of a response. */
+static size_t tokens_to_draw(const void *context, size_t i) {
+  const drawing *d = context;
+  const size_t n = d->result->length[i];
+  return d->result->finished[i] || n >= d->all->up_to ? 0 : d->all->up_to - n;
+}
+
+/* The rank's part of the responses, in its place of the common result. */
+static gl_status draw_share(void *context, size_t rank, gl_error *err) {
+  const drawing *d = context;
+  const size_t first = d->l->share[rank], last = d->l->share[rank + 1];
+  const size_t at = first * d->all->max_tokens;
+  const backend *b = d->l->replica[rank].backend;
+  generate_request q = *d->all;
+  q.n_responses = last - first;
+  q.prompt_of += first;
+  q.number += first;
+  q.sharing = b->kind == BACKEND_CPU ? d->l->spec.devices : 1;
+  generate_result r = {.length = d->result->length + first,
+                       .finished = d->result->finished + first,
+                       .token = d->result->token + at,
+                       .logq = d->result->logq + at,
+                       .logq_truncated = d->result->logq_truncated + at};
+  return generate(d->l->replica[rank].model, &q, &r, err);
+}
+
+gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
+                               rng_stream stream, int greedy, size_t up_to, generate_result *result,
+                               gl_error *err) {
+  const size_t n = problems->n * each;
+  size_t *prompt_of = calloc(n + 1, 2 * sizeof *prompt_of), *number = prompt_of + n;
+  if (prompt_of == NULL) return gl_fail_memory(err, "a request for responses");
+  for (size_t i = 0; i < n; ++i) {
+    prompt_of[i] = i / each;
+    number[i] = i;
+  }
+  const generate_request request = {.n_prompts = problems->n,
+                                    .prompt_start = problems->start,
+                                    .prompt = problems->token,
+                                    .n_responses = n,
+                                    .prompt_of = prompt_of,
+                                    .number = number,
+                                    .stream = stream,
+                                    .sampling = l->spec.sampling,
+                                    .greedy = greedy,
+                                    .max_tokens = l->spec.max_tokens,
+                                    .up_to = up_to,
+                                    .stop = l->spec.stop,
+                                    .n_stop = l->spec.n_stop,
+                                    .slots = l->spec.slots};
+  drawing d = {l, &request, result};
+  llm_learner_divide(l, tokens_to_draw, &d, n);
+  gl_status status = replicas_run(l->team, draw_share, &d, err);
+  free(prompt_of);
+  return status;
+}
+
+/* Mean reward of complete responses, NaN if a log-probability is not a number. */
+static gl_status mean_score(const llm_learner *l, const generate_result *r, size_t each,
+                            double *mean, gl_error *err) {
+  const size_t n = l->held_out.n * each, width = l->spec.max_tokens;
+  double sum = 0, score = 0;
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t t = 0; t < r->length[i]; ++t)
+      if (isnan(r->logq[i * width + t])) {
+        *mean = NAN;
+        return GL_OK;
+      }
+    gl_status status =
+        llm_spec_score(&l->spec, &l->held_out.problem[i / each], r->token + i * width, r->length[i],
+                       r->finished[i], &score, err);
+    if (status != GL_OK) return status;
+    sum += score;
+  }
+  *mean = sum / (double)n;
+  return GL_OK;
+}
+
+gl_status llm_learner_score(llm_learner *l, size_t samples, uint64_t entity, double *score,
+                            gl_error *err) {
+  const size_t each = samples > 0 ? samples : 1;
+  generate_result r;
+  gl_status status = generate_result_init(&r, l->held_out.n * each, l->spec.max_tokens, err);
+  if (status != GL_OK) return status;
+  status = llm_learner_generate(l, &l->held_out, each, rng_stream_at(l->seed, RNG_EVAL, entity),
+                                samples == 0, l->spec.max_tokens, &r, err);
+  if (status == GL_OK) status = mean_score(l, &r, each, score, err);
+  generate_result_fini(&r);
+  return status;
+}
+
+static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
+  llm_learner *l = self;
+  return llm_learner_score(l, l->spec.eval.samples, (uint64_t)l->version, eval_score, err);
+}
+
+/* --- held versions ------------------------------------------------------------------------------
+ */
+
+/* Whether one more version leaves the room that a step was planned to take. What the model keeps
+ * for its passes has been taken of that already. */
+static int fits_on_device(const replica *r) {
+  size_t total = 0, available = 0;
+  const size_t kept = model_kept_bytes(r->model);
+  const size_t step = r->step_bytes > kept ? r->step_bytes - kept : 0;
+  r->backend->ops->memory(r->backend, &total, &available);
+  return available > step && available - step >= model_values_bytes(r->model);
+}
+
+gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
+  const backend_ops *ops = r->backend->ops;
+  const int apart = ops->allocate_aside != ops->allocate; /* there is other memory than this */
+  if (r->n_held == r->cap_held) {
+    size_t wanted = 2 * r->cap_held + 4;
+    held_version *larger = realloc(r->held, wanted * sizeof *larger);
+    if (larger == NULL) return gl_fail_memory(err, "a held version");
+    r->held = larger;
+    r->cap_held = wanted;
+  }
+  model_values *values = NULL;
+  gl_status status = !apart || fits_on_device(r) ? model_values_copy(&values, r->model, err)
+                                                 : model_values_put_aside(&values, r->model, err);
+  if (status == GL_OK) r->held[r->n_held++] = (held_version){version, values};
+  return status;
+}
+
+static gl_status hold(void *context, size_t rank, gl_error *err) {
+  const llm_learner *l = context;
+  return replica_add_held(&l->replica[rank], l->version, err);
+}
+
+gl_status llm_learner_hold(void *self, gl_error *err) {
+  llm_learner *l = self;
+  return replicas_run(l->team, hold, l, err);
+}
+
+static void release(replica *r, int64_t version) {
+  size_t i = 0;
+  while (i < r->n_held && r->held[i].version != version) ++i;
+  if (i == r->n_held) return;
+  model_values_free(r->held[i].values, r->model);
+  memmove(&r->held[i], &r->held[i + 1], (r->n_held - i - 1) * sizeof *r->held);
+  --r->n_held;
+}
+
+typedef struct releasing {
+  llm_learner *l;
+  int64_t version;
+} releasing;
+
+static gl_status release_one(void *context, size_t rank, gl_error *err) {
+  const releasing *what = context;
+  (void)err;
+  release(&what->l->replica[rank], what->version);
+  return GL_OK;
+}
+
+void llm_learner_release(void *self, int64_t version) {
+  releasing what = {self, version};
+  (void)replicas_run(what.l->team, release_one, &what, NULL);
+}
+
+void replica_release_all(replica *r) {
+  while (r->n_held > 0) release(r, r->held[0].version);
+}
+
+/* --- construction -------------------------------------------------------------------------------
+ */
+
+static void learner_free(void *self) {
+  llm_learner *l = self;
+  if (l == NULL) return;
+  llm_learner_close(l);
+  problem_set_fini(&l->held_out);
+  policy_workspace_free(l->workspace);
+  rollout_set_fini(&l->all);
+  rollout_set_fini(&l->part);
+  free(l->order);
+  llm_spec_fini(&l->spec);
+  free(l);
+}
+
+/* What can be told of a setup without its world. */
+static gl_status check_setup(const learner_setup *s, gl_error *err) {
+  optimizer_spec optimizer;
+  const policy_row *row = s->algorithm;
+  gl_status status = learner_setup_check(s, err);
+  if (status == GL_OK) status = optimizer_parse(&optimizer, s->optimizer, default_lr, err);
+  if (status != GL_OK) return status;
+  if (row->ratio != RATIO_GROUP_EXPECTATION || row->denominator != DENOMINATOR_EXACT) return GL_OK;
+  const cfg_node *at = s->algorithm_at != NULL ? cfg_find(s->algorithm_at, "denominator") : NULL;
+  return cfg_fail(at != NULL ? at : s->algorithm_at, err,
+                  "algorithm %s: denominator: exact sums over all responses, which a transformer "
+                  "has too many of; use self_normalised or mean, or a bandit or sequence world",
+                  row->name);
+}
+
+/* Everything of a setup but the model itself. */
+static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  gl_status status = check_setup(setup, err);
+  if (status == GL_OK)
+    status = llm_spec_init(&l->spec, setup->world, setup->sampling, setup->seed, err);
+  if (status == GL_OK)
+    status = optimizer_parse(&l->optimizer_spec, setup->optimizer, default_lr, err);
+  l->row = *setup->algorithm;
+  l->seed = setup->seed;
+  l->updates = setup->updates;
+  l->minibatches = setup->minibatches;
+  l->epochs = setup->epochs;
+  return status;
+}
+
+static int wants_reference(const llm_learner *l) {
+  return l->row.ref_kl_coef != 0 || l->spec.has_reference;
+}
+
+/* What a replica is made from. */
+typedef struct making {
+  llm_learner *l;
+  const learner_setup *setup;
+} making;
+
+/* A model that does not fit is refused before any of it is allocated. */
+static gl_status check_memory(void *context, size_t rank, gl_error *err) {
+  const making *m = context;
+  const llm_learner *l = m->l;
+  replica *r = &l->replica[rank];
+  llm_need need;
+  gl_status status =
+      llm_need_of(&need, &l->spec, r->backend, m->setup->n_groups * m->setup->group_size, 1,
+                  wants_reference(l), err);
+  r->step_bytes = need.step;
+  return status == GL_OK ? llm_need_check(&need, &l->spec, r->backend, err) : status;
+}
+
+static gl_status take_backends(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  making m = {l, setup};
+  gl_status status = llm_learner_open(l, setup->threads, err);
+  return status == GL_OK ? replicas_run(l->team, check_memory, &m, err) : status;
+}
+
+/* Parameters before the warm-up, and a reference from a folder, which passes through the model
+ * first, for parameters have no other way in. */
+static gl_status start_model(void *context, size_t rank, gl_error *err) {
+  const llm_learner *l = ((const making *)context)->l;
+  replica *r = &l->replica[rank];
+  gl_status status = GL_OK;
+  if (l->spec.reference != NULL) {
+    status = model_load(r->model, l->spec.reference, err);
+    if (status == GL_OK) status = model_values_copy(&r->reference, r->model, err);
+  }
+  if (status != GL_OK) return status;
+  return l->spec.folder != NULL ? model_load(r->model, l->spec.folder, err)
+                                : model_initialise(r->model, l->seed, err);
+}
+
+/* The reference that is the policy before the first update. */
+static gl_status keep_reference(void *context, size_t rank, gl_error *err) {
+  const llm_learner *l = ((const making *)context)->l;
+  replica *r = &l->replica[rank];
+  if (!wants_reference(l) || r->reference != NULL) return GL_OK;
+  return model_values_copy(&r->reference, r->model, err);
+}
+
+static gl_status take_held_out(llm_learner *l, gl_error *err) {
+  const size_t n = l->spec.eval.prompts;
+  uint64_t *number = calloc(n + 1, sizeof *number);
+  if (number == NULL) return gl_fail_memory(err, "the evaluation's prompts");
+  for (size_t i = 0; i < n; ++i) number[i] = i;
+  gl_status status = problem_set_init(&l->held_out, &l->spec, TASK_HELD_OUT, number, n, err);
+  free(number);
+  return status;
+}
+
+static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  making m = {l, setup};
+  gl_status status = read_setup(l, setup, err);
+  if (status == GL_OK) status = take_held_out(l, err);
+  if (status == GL_OK) status = take_backends(l, setup, err);
+  if (status == GL_OK) status = llm_learner_models(l, err);
+  if (status == GL_OK) {
+    l->workspace = policy_workspace_new();
+    if (l->workspace == NULL) status = gl_fail_memory(err, "a learner");
+  }
+  if (status == GL_OK) status = replicas_run(l->team, start_model, &m, err);
+  if (status == GL_OK) status = llm_learner_warm_up(l, setup, err);
+  if (status == GL_OK) status = replicas_run(l->team, keep_reference, &m, err);
+  if (status == GL_OK) status = llm_learner_optimizer(l, &l->optimizer_spec, err);
+  for (size_t rank = 0; rank < l->spec.devices && status == GL_OK; ++rank)
+    if (l->spec.rounds_stochastically) model_optimizer_round(l->replica[rank].optimizer, l->seed);
+  return status;
+}
+
+gl_status llm_learner_new(learner *out, const learner_setup *setup, gl_error *err) {
+  return llm_learner_new_watched(out, setup, NULL, err);
+}
+
+model *llm_learner_model(const learner *l) {
+  return ((const llm_learner *)l->self)->model;
+}
+
+gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, const llm_watch *watch,
+                                  gl_error *err) {
+  static const learner_ops ops = {
+      .kind = "llm",
+      .draw = llm_learner_draw,
+      .update = llm_learner_update,
+      .evaluate = evaluate,
+      .save = llm_learner_save,
+      .load = llm_learner_load,
+      .hold = llm_learner_hold,
+      .release = llm_learner_release,
+      .free = learner_free,
+  };
+  *out = (learner){0};
+  llm_learner *l = calloc(1, sizeof *l);
+  if (l == NULL) return gl_fail_memory(err, "a learner");
+  l->watch = watch;
+  gl_status status = build(l, setup, err);
+  l->watch = NULL;
+  if (status != GL_OK) {
+    learner_free(l);
+    return status;
+  }
+  *out = (learner){&ops, l};
+  return GL_OK;
+}
+
+gl_status llm_check_sections(const learner_setup *setup, gl_error *err) {
+  return check_setup(setup, err);
+}
+
+static gl_status check_with(const learner_setup *setup,
+                            gl_status (*more)(llm_learner *, const learner_setup *, gl_error *),
+                            gl_error *err) {
+  llm_learner *l = calloc(1, sizeof *l);
+  if (l == NULL) return gl_fail_memory(err, "a learner");
+  gl_status status = read_setup(l, setup, err);
+  if (status == GL_OK && more != NULL) status = more(l, setup, err);
+  learner_free(l);
+  return status;
+}
+
+gl_status llm_check(const learner_setup *setup, gl_error *err) {
+  return check_with(setup, NULL, err);
+}
+
+gl_status llm_check_machine(const learner_setup *setup, gl_error *err) {
+  return check_with(setup, take_backends, err);
+}
+
+int llm_is_kind(const char *kind) {
+  return kind != NULL && strcmp(kind, "llm") == 0;
+}

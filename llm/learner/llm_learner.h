@@ -1,0 +1,46 @@
+/* The transformer as a learner (core/rl/learner.h): what other rooms see of llm/learner.
+ *
+ * world:
+ *   kind: llm
+ *   backend: auto | cpu | cuda        dtype: float32 | bfloat16
+ *   devices: N                        replicas of the model that share its work
+ *   model: {path: FOLDER} or {layers, hidden, intermediate, heads, kv_heads, head_dim, …}
+ *   tokenizer: char | byte | FILE     (default: the folder's tokenizer.json, or char)
+ *   task: {kind: …}
+ *   max_tokens, slots, micro_batch (tokens), recompute, stochastic_rounding, tf32
+ *   warmup: {steps, batch, lr, …}     supervised, before the first update
+ *   eval: {prompts, samples, …}
+ */
+#ifndef GEPOLAB_LLM_LEARNER_LLM_LEARNER_H
+#define GEPOLAB_LLM_LEARNER_LLM_LEARNER_H
+
+#include "core/rl/learner.h"
+#include "llm/model/model.h"
+
+/* 1 if `kind` is llm. */
+int llm_is_kind(const char *kind);
+/* Builds model and task, and warms the model up, as world says. On success *out owns everything. */
+gl_status llm_learner_new(learner *out, const learner_setup *setup, gl_error *err);
+/* Sees a warm-up pass by: after_step() gets the number of steps done, the step's loss, and the
+ * held-out score after every score_every steps and after the last, else NaN. A result other than 0
+ * ends the warm-up there, as if it were done. */
+typedef struct llm_watch {
+  int (*after_step)(void *self, size_t step, double loss, double score);
+  void *self;
+  size_t score_every; /* 0: no score */
+} llm_watch;
+gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, const llm_watch *watch,
+                                  gl_error *err);
+/* The model inside a learner made by these; borrowed. */
+model *llm_learner_model(const learner *l);
+/* Everything llm_learner_new would refuse of a recipe, wherever it runs, without allocating the
+ * model or warming up. Reads config.json, tokenizer and data set. */
+gl_status llm_check(const learner_setup *setup, gl_error *err);
+/* The part of llm_check() that has nothing to do with the world: optimizer, train and algorithm. */
+gl_status llm_check_sections(const learner_setup *setup, gl_error *err);
+/* llm_check(), and what of it this machine cannot do: a device that is not there, a model that
+ * needs more memory than is free. Opens the device; a process that did so must not fork workers
+ * that use it too. */
+gl_status llm_check_machine(const learner_setup *setup, gl_error *err);
+
+#endif

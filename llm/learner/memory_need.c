@@ -1,0 +1,100 @@
+#include "llm/learner/memory_need.h"
+
+#include "llm/model/generate.h"
+
+#include <string.h>
+
+static size_t larger(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* The most of n that one of so many devices has. */
+static size_t share_of(size_t n, size_t devices) {
+  return (n + devices - 1) / devices;
+}
+
+/* The longest prompt in tokens; a task without bound may fill the context. A template's characters
+ * are counted as tokens, which they are at most. */
+static size_t longest_prompt(const llm_spec *s) {
+  size_t most = s->model.max_positions - s->max_tokens, prompt = task_max_prompt(s->task);
+  if (prompt == 0) return most;
+  prompt += strlen(s->before) + strlen(s->after) + (s->begin >= 0);
+  return prompt < most ? prompt : most;
+}
+
+/* How many sequences are decoded side by side once all else has its place; at least one, for where
+ * that does not fit its need is what is told. */
+static gl_status choose_slots(llm_need *n, const llm_spec *s, const backend *b, size_t responses,
+                              const memory_plan *rest, gl_error *err) {
+  const size_t left = n->device_free > rest->total ? n->device_free - rest->total : 0;
+  gl_status status = generate_slots(&n->slots, &s->model, b, s->slots,
+                                    share_of(larger(responses, s->eval.prompts), s->devices),
+                                    n->capacity, left, err);
+  n->slots = larger(n->slots, 1);
+  return status;
+}
+
+gl_status llm_need_of(llm_need *out, const llm_spec *s, backend *b, size_t responses, int trains,
+                      int compares, gl_error *err) {
+  memory_plan alone, copied, rest, all;
+  const model_config *c = &s->model;
+  *out = (llm_need){.capacity = longest_prompt(s) + s->max_tokens};
+  out->micro_batch = larger(s->micro_batch, out->capacity);
+  b->ops->memory(b, &out->device_total, &out->device_free);
+  out->devices = s->devices;
+  if (b->kind == BACKEND_CPU) { /* its replicas share one memory */
+    out->device_total /= s->devices;
+    out->device_free /= s->devices;
+  }
+  const size_t rows = trains ? out->micro_batch : 0, copies = compares ? 1 : 0;
+  gl_status status = model_memory(&alone, c, b, 0, 0, 0, 0, 0, 0, err);
+  if (status == GL_OK) status = model_memory(&copied, c, b, 0, 0, 0, 0, 0, 1, err);
+  if (status == GL_OK)
+    status = model_memory(&rest, c, b, s->recompute, rows, rows, 0, 0, copies, err);
+  if (status == GL_OK) status = choose_slots(out, s, b, responses, &rest, err);
+  if (status == GL_OK)
+    status =
+        model_memory(&all, c, b, s->recompute, rows, rows, out->slots, out->capacity, copies, err);
+  if (status != GL_OK) return status;
+  out->parameters = alone.parameters;
+  out->one_version = copied.parameters - alone.parameters;
+  out->reference = all.parameters - alone.parameters;
+  out->gradients = all.gradients;
+  out->moments = all.moments;
+  out->activations = all.activations;
+  out->generation = all.cache + all.logits;
+  out->scratch = all.scratch;
+  out->total = all.total;
+  const size_t room = s->slots == 0 ? 2 * out->generation : out->generation;
+  const size_t stays = out->total - out->activations - out->generation - out->scratch;
+  out->step = out->activations + room + out->scratch;
+  if (out->device_free > stays + out->step)
+    out->versions = (out->device_free - stays - out->step) / out->one_version;
+  return GL_OK;
+}
+
+/* What to change in the recipe. */
+static const char *remedy(const llm_need *n, const llm_spec *s) {
+  const size_t stays = n->parameters + n->gradients + n->moments + n->reference;
+  if (stays >= larger(n->activations, n->generation)) return "take a smaller model";
+  if (n->activations < n->generation)
+    return s->slots > 0 ? "lower world.slots or world.max_tokens, or take a smaller model"
+                        : "lower world.max_tokens, or take a smaller model";
+  return s->recompute
+             ? "lower world.micro_batch or world.max_tokens, or take a smaller model"
+             : "lower world.micro_batch, set world.recompute: true, or take a smaller model";
+}
+
+gl_status llm_need_check(const llm_need *n, const llm_spec *s, const backend *b, gl_error *err) {
+  const double mib = 0x1p20;
+  if (n->total <= n->device_free) return GL_OK;
+  return gl_fail(err, GL_ENOMEM,
+                 "the model needs %.1f MiB and %s has %.1f of its %.1f MiB free: %.1f for "
+                 "parameters, gradients, moments and reference, %.1f for activations, %.1f for "
+                 "keys, values and logits, %.1f for the backend itself; %s",
+                 (double)n->total / mib, b->device, (double)n->device_free / mib,
+                 (double)n->device_total / mib,
+                 (double)(n->parameters + n->gradients + n->moments + n->reference) / mib,
+                 (double)n->activations / mib, (double)n->generation / mib,
+                 (double)n->scratch / mib, remedy(n, s));
+}

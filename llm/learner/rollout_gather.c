@@ -1,0 +1,87 @@
+/* Batches laid out for an update: checked against the world, joined into one set. */
+#include "llm/learner/learner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static gl_status foreign(const batch *b, gl_error *err) {
+  return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
+                 (unsigned long long)b->id);
+}
+
+static gl_status check_batch(const llm_learner *l, const batch *b, gl_error *err) {
+  if (!batch_is_consistent(b) || b->n_groups == 0) return foreign(b, err);
+  for (size_t g = 0; g < b->n_groups; ++g)
+    if (b->group_start[g] == b->group_start[g + 1] || b->prompt[g] < 0 ||
+        (uint64_t)b->prompt[g] >= task_size(l->spec.task, TASK_TRAIN))
+      return foreign(b, err);
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    size_t n = b->token_start[i + 1] - b->token_start[i];
+    if (n == 0 || n > l->spec.max_tokens) return foreign(b, err);
+  }
+  for (size_t k = 0; k < b->n_tokens; ++k)
+    if (b->token[k] < 0 || (size_t)b->token[k] >= l->spec.model.vocabulary) return foreign(b, err);
+  return GL_OK;
+}
+
+static void gather_batch(llm_learner *l, const batch *b, const problem_set *problems, size_t g0,
+                         size_t i0, size_t k0) {
+  rollout_set *s = &l->all;
+  const double *logq = l->spec.sampling.weights == SAMPLING_TRUNCATED ? b->logq_trunc : b->logq;
+  for (size_t g = 0; g < b->n_groups; ++g) s->group_start[g0 + g] = i0 + b->group_start[g];
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    s->token_start[i0 + i] = k0 + b->token_start[i];
+    s->reward[i0 + i] = b->reward[i];
+  }
+  for (size_t k = 0; k < b->n_tokens; ++k) {
+    s->token[k0 + k] = b->token[k];
+    s->sampled_logq[k0 + k] = logq[k];
+    s->gap[k0 + k] = (double)(l->version - b->version[k]);
+  }
+  for (size_t g = 0; g < b->n_groups; ++g) s->prompt_start[g0 + g] = problems->start[g0 + g];
+}
+
+/* The prompts of all groups, in order. */
+static gl_status gather_prompts(const llm_learner *l, batch *const *batches, size_t n,
+                                size_t groups, problem_set *out, gl_error *err) {
+  uint64_t *number = calloc(groups + 1, sizeof *number);
+  if (number == NULL) return gl_fail_memory(err, "the prompts of an update");
+  for (size_t b = 0, g0 = 0; b < n; g0 += batches[b++]->n_groups)
+    for (size_t g = 0; g < batches[b]->n_groups; ++g)
+      number[g0 + g] = (uint64_t)batches[b]->prompt[g];
+  gl_status status = problem_set_init(out, &l->spec, TASK_TRAIN, number, groups, err);
+  free(number);
+  return status;
+}
+
+gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl_error *err) {
+  rollout_set *s = &l->all;
+  problem_set problems;
+  size_t groups = 0, responses = 0, tokens = 0;
+  for (size_t b = 0; b < n; ++b) {
+    gl_status status = check_batch(l, batches[b], err);
+    if (status != GL_OK) return status;
+    groups += batches[b]->n_groups;
+    responses += batches[b]->n_responses;
+    tokens += batches[b]->n_tokens;
+  }
+  if (groups == 0) return gl_fail(err, GL_EINTERNAL, "an update of no batch");
+  gl_status status = gather_prompts(l, batches, n, groups, &problems, err);
+  if (status != GL_OK) return status;
+  status = rollout_set_resize(s, groups, responses, tokens, problems.start[groups], err);
+  if (status == GL_OK) {
+    size_t g0 = 0, i0 = 0, k0 = 0;
+    for (size_t b = 0; b < n; ++b) {
+      gather_batch(l, batches[b], &problems, g0, i0, k0);
+      g0 += batches[b]->n_groups;
+      i0 += batches[b]->n_responses;
+      k0 += batches[b]->n_tokens;
+    }
+    s->group_start[groups] = responses;
+    s->token_start[responses] = tokens;
+    s->prompt_start[groups] = problems.start[groups];
+    memcpy(s->prompt, problems.token, problems.start[groups] * sizeof *s->prompt);
+  }
+  problem_set_fini(&problems);
+  return status;
+}

@@ -1,0 +1,261 @@
+#include "llm/learner/run_spec.h"
+
+#include "core/base/hash.h"
+#include "core/base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A complaint about a file that the section names, with the place where it names it. */
+static gl_status blame(const cfg_node *at, const gl_error *why, gl_error *err) {
+  if (why->status == GL_ENOMEM) return gl_fail(err, GL_ENOMEM, "%s", why->text);
+  return cfg_fail(at, err, "%s", why->text);
+}
+
+/* --- warm-up and evaluation ---------------------------------------------------------------------
+ */
+
+static gl_status read_warmup(warmup_spec *w, const cfg_node *node, gl_error *err) {
+  static const char *const decays[] = {"none", "linear", "cosine"};
+  const double below_one = nextafter(1, 0);
+  optimizer_spec *o = &w->optimizer;
+  cfg_reader r;
+  cfg_begin(&r, node, "world.warmup", err);
+  w->steps = cfg_count(&r, "steps", 0, 0, 100000000);
+  w->batch = cfg_count(&r, "batch", 64, 1, 1u << 20);
+  o->kind = OPTIMIZER_ADAMW;
+  o->lr = cfg_double(&r, "lr", 1e-3, 0, 1e3);
+  o->beta1 = cfg_double(&r, "beta1", 0.9, 0, below_one);
+  o->beta2 = cfg_double(&r, "beta2", 0.99, 0, below_one);
+  o->eps = cfg_positive(&r, "eps", 1e-8);
+  o->weight_decay = cfg_double(&r, "weight_decay", 0, 0, 1e3);
+  o->clip_grad_norm = cfg_double(&r, "clip_grad_norm", 1, 0, 1e300);
+  o->warmup = cfg_count(&r, "rise", w->steps / 20, 0, w->steps);
+  o->decay = (lr_decay)cfg_choice(&r, "decay", LR_COSINE, decays, 3);
+  w->until = cfg_has(&r, "until") ? cfg_double(&r, "until", 0, 0, 1) : NAN;
+  w->check_every = cfg_count(&r, "check_every", 50, 1, 100000000);
+  w->cache = cfg_bool(&r, "cache", 1);
+  return cfg_end(&r);
+}
+
+static gl_status read_eval(llm_spec *s, const cfg_node *node, const cfg_node *section,
+                           gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "world.eval", err);
+  s->eval.prompts = cfg_count(&r, "prompts", 128, 1, 1u << 24);
+  s->eval.samples = cfg_count(&r, "samples", 0, 0, 1u << 12);
+  if (cfg_end(&r) != GL_OK) return r.status;
+  size_t size = task_size(s->task, TASK_HELD_OUT);
+  if (size < s->eval.prompts) s->eval.prompts = size;
+  if (size == 0)
+    return cfg_fail(section, err,
+                    "the task has no held-out problems to evaluate on; give it some (task: "
+                    "{held_out: 0.1, …})");
+  return GL_OK;
+}
+
+/* --- the model ----------------------------------------------------------------------------------
+ */
+
+static char *joined(const char *folder, const char *name) {
+  size_t size = strlen(folder) + strlen(name) + 2;
+  char *path = malloc(size);
+  if (path != NULL) snprintf(path, size, "%s/%s", folder, name);
+  return path;
+}
+
+static int folder_has(const char *folder, const char *name) {
+  char *path = joined(folder, name);
+  int has = path != NULL && access(path, F_OK) == 0;
+  free(path);
+  return has;
+}
+
+/* The configuration of a checkpoint's folder, whose parameters must be there too. */
+static gl_status read_folder(model_config *out, char **folder, const cfg_node *at, gl_error *err) {
+  gl_error why = {0};
+  *folder = cfg_locate(at, cfg_text(at));
+  char *config = *folder != NULL ? joined(*folder, "config.json") : NULL;
+  if (config == NULL) return gl_fail_memory(err, "a model's folder");
+  gl_status status = GL_OK;
+  if (access(*folder, F_OK) != 0)
+    status = cfg_fail(at, err,
+                      "there is no folder '%.300s'; it should hold config.json, model.safetensors "
+                      "and tokenizer.json as Hugging Face writes them",
+                      *folder);
+  else if (model_config_load(out, config, &why) != GL_OK)
+    status = blame(at, &why, err);
+  else if (!folder_has(*folder, "model.safetensors") &&
+           !folder_has(*folder, "model.safetensors.index.json"))
+    status = cfg_fail(at, err,
+                      "the folder '%.300s' has no parameters: neither model.safetensors nor "
+                      "model.safetensors.index.json is there",
+                      *folder);
+  free(config);
+  return status;
+}
+
+static gl_status read_path(llm_spec *s, const cfg_node *section, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, section, "world.model", err);
+  const cfg_node *at = cfg_child(&r, "path");
+  if (cfg_end(&r) != GL_OK) return r.status;
+  if (cfg_kind_of(at) != CFG_SCALAR || *cfg_text(at) == '\0')
+    return cfg_fail(at, err, "world.model.path must be the name of a folder");
+  return read_folder(&s->model, &s->folder, at, err);
+}
+
+static gl_status read_reference(llm_spec *s, const cfg_node *node, gl_error *err) {
+  s->has_reference = node != NULL && !cfg_is_null(node);
+  if (!s->has_reference || strcmp(cfg_text(node), "initial") == 0) return GL_OK;
+  if (cfg_kind_of(node) != CFG_SCALAR || *cfg_text(node) == '\0')
+    return cfg_fail(node, err, "world.reference must be initial or the name of a folder");
+  model_config other;
+  return read_folder(&other, &s->reference, node, err);
+}
+
+/* --- the whole section --------------------------------------------------------------------------
+ */
+
+static const cfg_node *present(cfg_reader *r, const char *key) {
+  const cfg_node *node = cfg_child(r, key);
+  return node != NULL && cfg_is_null(node) ? NULL : node;
+}
+
+/* The sub-sections as they stand in the recipe; NULL where one is missing. */
+typedef struct world_nodes {
+  const cfg_node *world, *model, *tokenizer, *stop, *task, *warmup, *eval, *reference;
+} world_nodes;
+
+static gl_status read_model_and_language(llm_spec *s, const world_nodes *n, const char *template,
+                                         gl_error *err) {
+  int described = n->model == NULL || cfg_find(n->model, "path") == NULL;
+  gl_status status = described ? GL_OK : read_path(s, n->model, err);
+  if (status == GL_OK)
+    status = llm_spec_read_language(s, n->world, n->tokenizer, template, n->stop, err);
+  if (status != GL_OK) return status;
+  const size_t size = tokenizer_size(s->tokenizer);
+  if (described) return model_config_read(&s->model, n->model, size, err);
+  if (size <= s->model.vocabulary) return GL_OK;
+  return cfg_fail(n->tokenizer != NULL ? n->tokenizer : n->model, err,
+                  "the tokenizer has %zu tokens, the model only %zu; take the tokenizer that the "
+                  "model was trained with",
+                  size, s->model.vocabulary);
+}
+
+/* What the parameters mean, and nothing of how fast or where they are computed. */
+static gl_status take_fingerprint(llm_spec *s, const cfg_node *world, const cfg_node *sampling,
+                                  gl_error *err) {
+  static const char *const keys[] = {"dtype",    "model", "tokenizer", "task",
+                                     "template", "stop",  "max_tokens"};
+  uint64_t hash = HASH_64_START;
+  for (size_t i = 0; i <= sizeof keys / sizeof *keys; ++i) {
+    const int last = i == sizeof keys / sizeof *keys;
+    const cfg_node *node = last ? sampling : cfg_find(world, keys[i]);
+    char *text = node != NULL ? cfg_canonical(node) : strdup("-");
+    if (text == NULL) return gl_fail_memory(err, "a world's fingerprint");
+    hash = hash_64(hash, text, strlen(text) + 1);
+    free(text);
+  }
+  char *config = model_config_json(&s->model);
+  if (config == NULL) return gl_fail_memory(err, "a world's fingerprint");
+  s->fingerprint = hash_64(hash, config, strlen(config));
+  free(config);
+  return GL_OK;
+}
+
+static gl_status check_place(const llm_spec *s, const cfg_node *world, gl_error *err) {
+  const cfg_node *at = cfg_find(world, "dtype");
+  if (s->backend == BACKEND_CPU && s->dtype == NUMBER_BF16)
+    return cfg_fail(at, err, "dtype: bfloat16 needs backend: cuda; the CPU has float32");
+  if (s->backend == BACKEND_CUDA && s->dtype == NUMBER_F64)
+    return cfg_fail(at, err, "dtype: float64 needs backend: cpu; CUDA has float32 and bfloat16");
+  if (s->rounds_stochastically && s->dtype != NUMBER_BF16)
+    return cfg_fail(cfg_find(world, "stochastic_rounding"), err,
+                    "stochastic_rounding is for the bfloat16 copy of the parameters, which only "
+                    "dtype: bfloat16 has");
+  at = cfg_find(world, "tf32");
+  if (s->tf32 && s->dtype != NUMBER_F32)
+    return cfg_fail(at, err, "tf32: true is for dtype: float32, whose products it rounds");
+  if (s->tf32 && s->backend == BACKEND_CPU)
+    return cfg_fail(at, err, "tf32: true needs a GPU; take it out, or say backend: auto or cuda");
+  return GL_OK;
+}
+
+/* The longest response, and room for it behind the longest prompt where the task says how long
+ * prompts are. */
+static gl_status bound_response(llm_spec *s, const world_nodes *n, gl_error *err) {
+  if (s->max_tokens == 0 && task_max_answer(s->task) == 0)
+    return cfg_fail(n->world, err,
+                    "world.max_tokens must be given: task %s does not bound its answers",
+                    task_kind(s->task));
+  if (s->max_tokens == 0) s->max_tokens = task_max_answer(s->task) + 1;
+  const size_t prompt = (s->begin >= 0) + s->around + task_max_prompt(s->task);
+  const size_t most = s->model.max_positions;
+  if (s->max_tokens < most && prompt <= most - s->max_tokens) return GL_OK;
+  return cfg_fail(
+      n->model != NULL ? n->model : n->world, err,
+      "a prompt of up to %zu tokens and a response of up to %zu (max_tokens) do not fit "
+      "into the model's context of %zu; enlarge model.context or lower max_tokens",
+      prompt, s->max_tokens, most);
+}
+
+static gl_status read_world(llm_spec *s, const cfg_node *world, uint64_t seed, gl_error *err) {
+  static const char *const kinds[] = {"llm"}, *const backends[] = {"auto", "cpu", "cuda"},
+                           *const types[] = {"float32", "float64", "bfloat16"};
+  cfg_reader r;
+  cfg_begin(&r, world, "world", err);
+  cfg_choice(&r, "kind", 0, kinds, 1);
+  s->backend = (backend_kind)cfg_choice(&r, "backend", BACKEND_AUTO, backends, 3);
+  s->dtype = (number_type)cfg_choice(&r, "dtype", NUMBER_F32, types, 3);
+  s->devices = cfg_count(&r, "devices", 1, 1, LLM_MOST_DEVICES);
+  s->slots = cfg_count(&r, "slots", 0, 0, 1u << 20);
+  s->micro_batch = cfg_count(&r, "micro_batch", 4096, 1, (size_t)1 << 40);
+  s->recompute = cfg_bool(&r, "recompute", 0);
+  s->rounds_stochastically = cfg_bool(&r, "stochastic_rounding", 0);
+  s->tf32 = cfg_bool(&r, "tf32", 0);
+  s->max_tokens = cfg_count(&r, "max_tokens", 0, 1, (1u << 20) - 1);
+  const char *template = cfg_string(&r, "template", NULL);
+  const world_nodes n = {world,
+                         present(&r, "model"),
+                         present(&r, "tokenizer"),
+                         present(&r, "stop"),
+                         present(&r, "task"),
+                         present(&r, "warmup"),
+                         present(&r, "eval"),
+                         present(&r, "reference")};
+  if (cfg_end(&r) != GL_OK) return r.status;
+  if (n.task == NULL) return cfg_fail(world, err, "a world of kind llm needs a task: {kind: …}");
+  gl_status status = check_place(s, world, err);
+  if (status == GL_OK) status = task_new(&s->task, n.task, seed, err);
+  if (status == GL_OK) status = read_model_and_language(s, &n, template, err);
+  if (status == GL_OK) status = bound_response(s, &n, err);
+  if (status == GL_OK) status = read_warmup(&s->warmup, n.warmup, err);
+  if (status == GL_OK) status = read_eval(s, n.eval, n.task, err);
+  return status == GL_OK ? read_reference(s, n.reference, err) : status;
+}
+
+gl_status llm_spec_init(llm_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
+                        gl_error *err) {
+  *s = (llm_spec){.begin = -1};
+  gl_status status = sampling_parse(&s->sampling, sampling, err);
+  if (status == GL_OK) status = read_world(s, world, seed, err);
+  if (status == GL_OK) status = take_fingerprint(s, world, sampling, err);
+  if (status != GL_OK) llm_spec_fini(s);
+  return status;
+}
+
+void llm_spec_fini(llm_spec *s) {
+  tokenizer_free(s->tokenizer);
+  task_free(s->task);
+  free(s->folder);
+  free(s->tokenizer_path);
+  free(s->before);
+  free(s->after);
+  free(s->stop);
+  free(s->reference);
+  *s = (llm_spec){0};
+}

@@ -1,0 +1,92 @@
+/* The `world` section of a recipe where its kind is llm, read and checked: everything about a run
+ * of the transformer that the section decides. Prefix: llm_spec_. */
+#ifndef GEPOLAB_LLM_LEARNER_RUN_SPEC_H
+#define GEPOLAB_LLM_LEARNER_RUN_SPEC_H
+
+#include "core/policy/algorithm.h"
+#include "core/rl/optimizer.h"
+#include "llm/model/model.h"
+#include "llm/task/task.h"
+#include "llm/text/tokenizer.h"
+
+/* Supervised training before the first update. */
+typedef struct warmup_spec {
+  size_t steps, batch;
+  optimizer_spec optimizer; /* its warmup and decay run over `steps` */
+  double until;             /* stop once the held-out score is at least this; NaN: never */
+  size_t check_every;       /* steps between looks at that score */
+  int cache;                /* keep the result, and take it where it has been kept */
+} warmup_spec;
+
+typedef struct eval_spec {
+  size_t prompts; /* the first so many problems of the held-out split */
+  size_t samples; /* 0: the greedy response; else the mean over so many drawn ones */
+} eval_spec;
+
+enum { LLM_MOST_DEVICES = 64 };
+
+typedef struct llm_spec {
+  /* where the arithmetic happens */
+  backend_kind backend;
+  number_type dtype;
+  size_t devices;     /* that hold the whole model each and share its work (data parallel) */
+  size_t slots;       /* responses decoded side by side; 0: as memory allows */
+  size_t micro_batch; /* most packed tokens of a forward and backward, longer responses excepted */
+  int recompute;
+  int rounds_stochastically; /* the bfloat16 copy of the parameters, after each update */
+  int tf32;                  /* CUDA may round what products of float32 multiply */
+  /* the model and its language */
+  model_config model;
+  char *folder; /* of the checkpoint to start from; NULL: parameters are drawn */
+  tokenizer *tokenizer;
+  char *tokenizer_path; /* NULL for a built-in tokenizer */
+  char *before, *after; /* the template around a prompt */
+  size_t around;        /* their tokens */
+  int32_t begin;        /* token in front of everything, -1: none */
+  int32_t *stop;        /* [n_stop] tokens that end a response; stop[0] ends a taught answer */
+  size_t n_stop;
+  /* what is learned and how it is measured */
+  task *task;
+  size_t max_tokens; /* of a response, its stop token included */
+  sampling_spec sampling;
+  char
+      *reference; /* folder of the reference policy; NULL: the parameters before the first update */
+  int has_reference; /* the section names a reference, so kl_ref is measured whatever the row */
+  warmup_spec warmup;
+  eval_spec eval;
+  uint64_t fingerprint; /* differs between sections that give parameters another meaning */
+} llm_spec;
+
+/* Reads the sections (sampling may be NULL); paths are looked for beside the recipe's file first.
+ * Reads config.json, tokenizer and data set, but no parameters. GL_EINPUT names file, line and
+ * column of what is wrong. Release *s with llm_spec_fini() after success. */
+gl_status llm_spec_init(llm_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
+                        gl_error *err);
+void llm_spec_fini(llm_spec *s);
+
+/* `task` problem number of draw `u` in (0, 1) from the training split. */
+uint64_t llm_spec_pick(const llm_spec *s, double u);
+
+/* Tokens of a prompt as the model is given it: begin token, template, text. malloc'd into *out.
+ * GL_EINPUT where no room for a response of max_tokens is left in the model's context. */
+gl_status llm_spec_prompt(const llm_spec *s, const char *prompt, int32_t **out, size_t *n,
+                          gl_error *err);
+/* Tokens of an answer as the model is taught it, with its stop token. malloc'd into *out. GL_EINPUT
+ * if they are more than max_tokens. */
+gl_status llm_spec_answer(const llm_spec *s, const char *answer, int32_t **out, size_t *n,
+                          gl_error *err);
+/* 1 if token ends a response. */
+int llm_spec_is_stop(const llm_spec *s, int32_t token);
+/* Reward of a response's tokens; `finished`: its last one is a stop token. GL_EINPUT for tokens
+ * outside the vocabulary. */
+gl_status llm_spec_score(const llm_spec *s, const problem *p, const int32_t *token, size_t n,
+                         int finished, double *score, gl_error *err);
+
+/* --- between world_spec.c and world_text.c ------------------------------------------------------
+ */
+
+/* Tokenizer (the one named, or NULL: the default), template, begin and stop tokens. */
+gl_status llm_spec_read_language(llm_spec *s, const cfg_node *section, const cfg_node *named,
+                                 const char *template, const cfg_node *stop, gl_error *err);
+
+#endif

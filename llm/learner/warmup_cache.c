@@ -1,0 +1,310 @@
+/* A kept warm-up: a header, the key's text, the parameters as the backend's master type, a checksum
+ * of all before it. Native byte order; the name is the hash of the key. A file that another process
+ * writes at the same time is the same file, and each is renamed into place whole. */
+#include "core/base/checksum.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "llm/learner/warmup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct warmup_header {
+  char magic[8];
+  uint64_t format, key_size, n_parameters, element;
+} warmup_header;
+
+enum { WARMUP_FORMAT = 2, MOST_FILES = 256 };
+static const char warmup_magic[8] = "GLwarm\r\n";
+static const char prefix[] = LEARNER_KEEPS;
+static const off_t most_bytes = (off_t)1 << 30;
+
+/* --- the key ------------------------------------------------------------------------------------
+ */
+
+/* Size and time of a file, or that there is none. */
+static void put_file(FILE *to, const char *folder, const char *name) {
+  char path[4096];
+  struct stat s;
+  snprintf(path, sizeof path, "%s%s%s", folder, *name != '\0' ? "/" : "", name);
+  if (stat(path, &s) == 0)
+    fprintf(to, "%s %lld %lld.%09ld\n", path, (long long)s.st_size, (long long)s.st_mtim.tv_sec,
+            (long)s.st_mtim.tv_nsec);
+}
+
+static void put_folder(FILE *to, const char *folder) {
+  struct dirent **entry = NULL;
+  int n = scandir(folder, &entry, NULL, alphasort);
+  for (int i = 0; i < n; ++i) {
+    put_file(to, folder, entry[i]->d_name);
+    free(entry[i]);
+  }
+  free(entry);
+}
+
+/* Hash of what is taught and tested: the first problems of both splits. */
+static void put_problems(FILE *to, const llm_learner *l) {
+  enum { MOST_PROBLEMS = 4096, FEW = 64 };
+  for (int split = TASK_TRAIN; split <= TASK_HELD_OUT; ++split) {
+    const size_t size = task_size(l->spec.task, (task_split)split);
+    const size_t few = size > (size_t)1 << 32 ? FEW : MOST_PROBLEMS, n = size < few ? size : few;
+    uint64_t hash = HASH_64_START;
+    for (size_t i = 0; i < n; ++i) {
+      problem p;
+      if (task_problem(l->spec.task, (task_split)split, i, &p, NULL) != GL_OK) continue;
+      hash = hash_64(hash, p.prompt, strlen(p.prompt) + 1);
+      hash = hash_64(hash, p.answer, strlen(p.answer) + 1);
+      problem_fini(&p);
+    }
+    fprintf(to, "%zu problems %016llx\n", size, (unsigned long long)hash);
+  }
+}
+
+static void put_optimizer(FILE *to, const warmup_spec *w) {
+  const optimizer_spec *o = &w->optimizer;
+  fprintf(to, "%zu steps of %zu, until %a looked at every %zu\n", w->steps, w->batch, w->until,
+          w->check_every);
+  fprintf(to, "lr %a betas %a %a eps %a decay %a clip %a rise %llu fall %d\n", o->lr, o->beta1,
+          o->beta2, o->eps, o->weight_decay, o->clip_grad_norm, (unsigned long long)o->warmup,
+          (int)o->decay);
+}
+
+/* The device without its number of threads, which changes no result. */
+static void put_device(FILE *to, const char *device) {
+  const char *rest = strstr(device, " thread"), *first = rest;
+  while (first != NULL && first > device && first[-1] != ',') --first;
+  if (rest == NULL)
+    fprintf(to, "device %s\n", device);
+  else
+    fprintf(to, "device %.*s%s\n", (int)(first - device), device, rest + strcspn(rest, ","));
+}
+
+static char *key_of(const llm_learner *l, const char *code) {
+  const llm_spec *s = &l->spec;
+  char *text = NULL, *config = model_config_json(&s->model);
+  size_t size = 0;
+  FILE *to = config != NULL ? open_memstream(&text, &size) : NULL;
+  if (to == NULL) {
+    free(config);
+    return NULL;
+  }
+  put_device(to, l->backend->device);
+  if (s->devices > 1)
+    fprintf(to, "%zu devices, sums by %s\n", s->devices, collective_name(l->sums));
+  fprintf(to, "code %s\ntype %d micro-batch %zu recompute %d tf32 %d\n", code, (int)s->dtype,
+          s->micro_batch, s->recompute, s->tf32);
+  fprintf(to, "seed %llu world %016llx\n%s\n", (unsigned long long)l->seed,
+          (unsigned long long)s->fingerprint, config);
+  put_optimizer(to, &s->warmup);
+  fprintf(to, "held-out %zu samples %zu\n", s->eval.prompts, s->eval.samples);
+  if (s->folder != NULL) put_folder(to, s->folder);
+  if (s->tokenizer_path != NULL) put_file(to, s->tokenizer_path, "");
+  put_problems(to, l);
+  free(config);
+  if (fclose(to) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+void warmup_entry_init(warmup_entry *e, const llm_learner *l, const char *folder,
+                       const char *code) {
+  *e = (warmup_entry){0};
+  if (folder == NULL || *folder == '\0') return;
+  e->key = key_of(l, code != NULL ? code : "");
+  e->folder = strdup(folder);
+  if (e->key == NULL || e->folder == NULL) return;
+  char hex[HASH_HEX_SIZE];
+  hash_hex(e->key, strlen(e->key), hex);
+  size_t size = strlen(folder) + sizeof prefix + HASH_HEX_SIZE + 1;
+  e->path = malloc(size);
+  if (e->path != NULL) snprintf(e->path, size, "%s/%s%s", folder, prefix, hex);
+}
+
+void warmup_entry_fini(warmup_entry *e) {
+  free(e->folder);
+  free(e->path);
+  free(e->key);
+  *e = (warmup_entry){0};
+}
+
+/* --- the file -----------------------------------------------------------------------------------
+ */
+
+static warmup_header describe(const warmup_entry *e, const llm_learner *l) {
+  warmup_header h = {.format = WARMUP_FORMAT,
+                     .key_size = strlen(e->key),
+                     .n_parameters = model_parameters(l->model),
+                     .element = l->backend->master_element};
+  memcpy(h.magic, warmup_magic, sizeof h.magic);
+  return h;
+}
+
+static uint64_t sum_of(const char *bytes, size_t size) {
+  checksum sum;
+  checksum_begin(&sum);
+  checksum_add(&sum, bytes, size);
+  return checksum_of(&sum);
+}
+
+/* All of the file as it should be but for its parameters and checksum; NULL if it is not so. */
+static char *read_whole(FILE *from, const warmup_entry *e, const llm_learner *l, size_t head,
+                        size_t size) {
+  const warmup_header mine = describe(e, l);
+  char *bytes = malloc(size);
+  uint64_t written;
+  int good = bytes != NULL && fread(bytes, 1, size, from) == size &&
+             fread(&written, sizeof written, 1, from) == 1 && fgetc(from) == EOF &&
+             memcmp(bytes, &mine, sizeof mine) == 0 &&
+             memcmp(bytes + sizeof mine, e->key, head - sizeof mine) == 0 &&
+             sum_of(bytes, size) == written;
+  if (good) return bytes;
+  free(bytes);
+  return NULL;
+}
+
+typedef struct parameters {
+  llm_learner *l;
+  const double *host;
+} parameters;
+
+static gl_status set_on(void *context, size_t rank, gl_error *err) {
+  const parameters *p = context;
+  return model_set(p->l->replica[rank].model, p->host, err);
+}
+
+static int set_parameters(llm_learner *l, const char *bytes) {
+  const size_t n = model_parameters(l->model);
+  double *host = calloc(n, sizeof *host);
+  if (host == NULL) return 0;
+  for (size_t i = 0; i < n; ++i) {
+    float single;
+    if (l->backend->master_element == sizeof single) {
+      memcpy(&single, bytes + i * sizeof single, sizeof single);
+      host[i] = (double)single;
+    } else {
+      memcpy(&host[i], bytes + i * sizeof *host, sizeof *host);
+    }
+  }
+  parameters p = {l, host};
+  int set = replicas_run(l->team, set_on, &p, NULL) == GL_OK;
+  free(host);
+  return set;
+}
+
+int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
+  FILE *from = e->path != NULL ? fopen(e->path, "rb") : NULL;
+  if (from == NULL) return 0;
+  const size_t head = sizeof(warmup_header) + strlen(e->key);
+  const size_t size = head + model_parameters(l->model) * l->backend->master_element;
+  char *bytes = read_whole(from, e, l, head, size);
+  int found = bytes != NULL && set_parameters(l, bytes + head);
+  if (found) (void)futimens(fileno(from), NULL); /* used just now: it goes last */
+  free(bytes);
+  fclose(from);
+  return found;
+}
+
+static void put(FILE *to, const void *bytes, size_t n, checksum *sum) {
+  checksum_add(sum, bytes, n);
+  (void)fwrite(bytes, 1, n, to); /* a failure is found by the commit */
+}
+
+static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
+  const size_t n = model_parameters(l->model);
+  double *host = calloc(n, sizeof *host);
+  int got = host != NULL && model_get(l->model, host, NULL) == GL_OK;
+  for (size_t i = 0; i < n && got; ++i) {
+    float single = (float)host[i];
+    if (l->backend->master_element == sizeof single)
+      put(to, &single, sizeof single, sum);
+    else
+      put(to, &host[i], sizeof *host, sum);
+  }
+  free(host);
+  return got;
+}
+
+/* mkdir -p */
+static void make_folder(const char *folder) {
+  char *path = strdup(folder);
+  for (char *at = path; at != NULL && *at != '\0'; ++at)
+    if (at > path && *at == '/') {
+      *at = '\0';
+      (void)mkdir(path, 0777);
+      *at = '/';
+    }
+  if (path != NULL) (void)mkdir(path, 0777);
+  free(path);
+}
+
+/* --- keeping the folder small -------------------------------------------------------------------
+ */
+
+typedef struct kept_file {
+  char name[64];
+  struct timespec used;
+  off_t size;
+} kept_file;
+
+static int oldest_first(const void *a, const void *b) {
+  const struct timespec x = ((const kept_file *)a)->used, y = ((const kept_file *)b)->used;
+  if (x.tv_sec != y.tv_sec) return x.tv_sec < y.tv_sec ? -1 : 1;
+  return x.tv_nsec < y.tv_nsec ? -1 : x.tv_nsec > y.tv_nsec;
+}
+
+/* Removes kept files until the most recently used ones are no more than MOST_FILES / 2 and
+ * most_bytes. */
+static void prune(const char *folder) {
+  DIR *dir = opendir(folder);
+  kept_file *file = calloc(MOST_FILES, sizeof *file);
+  size_t n = 0;
+  off_t bytes = 0;
+  const struct dirent *entry;
+  while (dir != NULL && file != NULL && n < MOST_FILES && (entry = readdir(dir)) != NULL) {
+    struct stat s;
+    if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0 ||
+        strlen(entry->d_name) >= sizeof file->name ||
+        fstatat(dirfd(dir), entry->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
+      continue;
+    memcpy(file[n].name, entry->d_name, strlen(entry->d_name) + 1);
+    file[n].used = s.st_mtim;
+    file[n].size = s.st_size;
+    bytes += file[n++].size;
+  }
+  if (n > 0) qsort(file, n, sizeof *file, oldest_first);
+  for (size_t i = 0; i < n && (n - i > MOST_FILES / 2 || bytes > most_bytes); ++i) {
+    (void)unlinkat(dirfd(dir), file[i].name, 0);
+    bytes -= file[i].size;
+  }
+  free(file);
+  if (dir != NULL) closedir(dir);
+}
+
+gl_status warmup_entry_save(const warmup_entry *e, const llm_learner *l, gl_error *err) {
+  file_writer w;
+  gl_status status = file_begin(&w, e->path, err);
+  if (status != GL_OK) return status;
+  const warmup_header h = describe(e, l);
+  checksum sum;
+  checksum_begin(&sum);
+  put(w.stream, &h, sizeof h, &sum);
+  put(w.stream, e->key, strlen(e->key), &sum);
+  if (write_parameters(l, w.stream, &sum)) {
+    const uint64_t end = checksum_of(&sum);
+    put(w.stream, &end, sizeof end, &sum);
+    return file_commit(&w, err);
+  }
+  file_abandon(&w);
+  return gl_fail_memory(err, "a warm-up's parameters");
+}
+
+void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
+  const size_t most = (size_t)most_bytes / l->backend->master_element;
+  if (e->path == NULL || model_parameters(l->model) > most) return;
+  make_folder(e->folder);
+  if (warmup_entry_save(e, l, NULL) == GL_OK) prune(e->folder);
+}

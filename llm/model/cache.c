@@ -1,0 +1,374 @@
+/* Keys and values of running sequences, and the passes that fill and read them. Every product is
+ * asked for row by row, so that a response does not depend on what else is in the batch. */
+#include "llm/model/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A decode of 2^i rows is recorded once, where the backend can, and run again. */
+enum { N_GRAPHS = 32 };
+
+typedef struct recorded {
+  backend_graph *graph;
+  const struct model_values *values; /* whose weights it reads */
+  int warm; /* this many rows have run before: the backend has the scratch memory they need */
+} recorded;
+
+struct model_cache {
+  model *m;
+  size_t slots, capacity, most; /* most: rows of a decode, at least slots */
+  size_t filled;                /* rows of logits that hold something */
+  layer_cache *layer;           /* [layers] */
+  layer_rows rows;              /* decode's, shared by all layers */
+  void *branch, *last, *last_rstd;
+  int32_t *token, *slot, *position; /* backend, [most] each, one block, token first */
+  uint64_t *index;                  /* backend [most] */
+  int32_t *row_of;                  /* backend [most] */
+  int32_t *drawn;                   /* backend [most]; what a draw gives is downloaded in one: */
+  void *logq;                       /* M [2 rows]: raw, then truncated, not far behind drawn */
+  void *logits, *gathered;          /* M [most, vocabulary] */
+  void *block;
+  int32_t *prompt_slot; /* backend, of a prefill's rows, growing */
+  size_t prompt_room;
+  int32_t *host; /* [3 most], also row_of */
+  uint64_t *host_index;
+  void *host_drawn; /* what lies between drawn and logq's end */
+  recorded recorded[N_GRAPHS];
+};
+
+/* --- making one --------------------------------------------------------------------------------
+ */
+
+size_t model_cache_rows(const backend *b, size_t n) {
+  size_t p = 1;
+  if (b->ops->graph_begin == NULL) return n;
+  while (p < n) p *= 2;
+  return p;
+}
+
+/* Cuts all of a cache's memory but the logits. */
+static void cut(model_cache *k, arena *a, const model_config *c, const backend *b) {
+  const size_t width = c->kv_heads * c->head_dim, t = b->element, m = b->master_element;
+  for (size_t l = 0; l < c->layers; ++l) {
+    void *keys = arena_take(a, k->slots * k->capacity, width, t);
+    void *values = arena_take(a, k->slots * k->capacity, width, t);
+    if (k->layer != NULL) k->layer[l] = (layer_cache){.k = keys, .v = values};
+  }
+  layer_rows_take(&k->rows, a, c, b, k->most);
+  k->rows.in = arena_take(a, k->most, c->hidden, t);
+  k->branch = arena_take(a, k->most, c->hidden, t);
+  k->last = arena_take(a, k->most, c->hidden, t);
+  k->last_rstd = arena_take(a, k->most, 1, m);
+  k->token = arena_take(a, k->most, 3, sizeof *k->token);
+  k->index = arena_take(a, k->most, 1, sizeof *k->index);
+  k->row_of = arena_take(a, k->most, 1, sizeof *k->row_of);
+  k->drawn = arena_take(a, k->most, 1, sizeof *k->drawn);
+  k->logq = arena_take(a, k->most, 2, m);
+}
+
+size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, size_t capacity) {
+  model_cache k = {.slots = slots, .capacity = capacity};
+  arena a = {0};
+  if (slots < 1 || slots >= INT32_MAX / 4 || capacity > SIZE_MAX / slots) return SIZE_MAX;
+  k.most = model_cache_rows(b, slots);
+  cut(&k, &a, c, b);
+  return a.overflow ? SIZE_MAX : a.used;
+}
+
+/* From drawn to the end of rows' log-probabilities. */
+static size_t drawn_bytes(const model_cache *k, size_t rows) {
+  return (size_t)((char *)k->logq - (char *)k->drawn) + 2 * rows * k->m->b->master_element;
+}
+
+static gl_status allocate(model_cache *k, gl_error *err) {
+  const model_config *c = &k->m->c;
+  backend *b = k->m->b;
+  const size_t bytes = model_cache_bytes(c, b, k->slots, k->capacity);
+  size_t logits;
+  if (bytes == SIZE_MAX ||
+      __builtin_mul_overflow(k->most, c->vocabulary * b->master_element, &logits))
+    return gl_fail(err, GL_ENOMEM, "a cache of %zu slots of %zu positions fits no memory", k->slots,
+                   k->capacity);
+  k->block = b->ops->allocate(b, bytes);
+  k->logits = b->ops->allocate(b, logits);
+  gl_status status = b->ops->status(b, err);
+  if (status != GL_OK) return status;
+  arena a = {.base = k->block};
+  cut(k, &a, c, b);
+  k->host_drawn = malloc(drawn_bytes(k, k->most));
+  if (k->host_drawn == NULL) return gl_fail_memory(err, "a cache");
+  k->slot = k->token + k->most;
+  k->position = k->slot + k->most;
+  for (size_t l = 0; l < c->layers; ++l) k->layer[l].capacity = k->capacity;
+  return GL_OK;
+}
+
+gl_status model_cache_new(model_cache **out, model *m, size_t slots, size_t capacity,
+                          gl_error *err) {
+  *out = NULL;
+  if (slots < 1 || capacity < 1 || capacity > m->c.max_positions)
+    return gl_fail(err, GL_EINPUT,
+                   "%zu slots of %zu positions: there must be one at least, and no more positions "
+                   "than the model's context of %zu; raise `context` or lower max_tokens",
+                   slots, capacity, m->c.max_positions);
+  model_cache *k = calloc(1, sizeof *k);
+  if (k == NULL) return gl_fail_memory(err, "a cache");
+  *k = (model_cache){.m = m, .slots = slots, .capacity = capacity};
+  k->most = model_cache_rows(m->b, slots);
+  k->layer = calloc(m->c.layers, sizeof *k->layer);
+  k->host = calloc(k->most, 3 * sizeof *k->host);
+  k->host_index = calloc(k->most, sizeof *k->host_index);
+  gl_status status = k->layer == NULL || k->host == NULL || k->host_index == NULL
+                         ? gl_fail_memory(err, "a cache")
+                         : allocate(k, err);
+  if (status == GL_OK)
+    *out = k;
+  else
+    model_cache_free(k);
+  return status;
+}
+
+void model_cache_free(model_cache *k) {
+  if (k == NULL) return;
+  backend *b = k->m->b;
+  for (size_t i = 0; i < N_GRAPHS; ++i)
+    if (k->recorded[i].graph != NULL) b->ops->graph_free(b, k->recorded[i].graph);
+  b->ops->release(b, k->block);
+  b->ops->release(b, k->logits);
+  b->ops->release(b, k->gathered);
+  b->ops->release(b, k->prompt_slot);
+  free(k->layer);
+  free(k->host);
+  free(k->host_index);
+  free(k->host_drawn);
+  free(k);
+}
+
+/* --- prompts -----------------------------------------------------------------------------------
+ */
+
+/* Tells every layer the slot of each of a prefill's rows. */
+static gl_status place_prompts(model_cache *k, const int32_t *slot, size_t rows, gl_error *err) {
+  backend *b = k->m->b;
+  if (rows > k->prompt_room) {
+    b->ops->release(b, k->prompt_slot);
+    k->prompt_slot = b->ops->allocate(b, rows * sizeof *slot);
+    k->prompt_room = k->prompt_slot != NULL ? rows : 0;
+  }
+  gl_status status = b->ops->status(b, err);
+  if (status != GL_OK) return status;
+  b->ops->upload(b, k->prompt_slot, slot, rows * sizeof *slot);
+  for (size_t l = 0; l < k->m->c.layers; ++l) {
+    k->layer[l].slot = k->prompt_slot;
+    k->layer[l].decode = 0;
+  }
+  return GL_OK;
+}
+
+/* Sequences [first, first + n) of rows, their logits into rows [first, first + n) of the logits. */
+static gl_status prefill_part(model_cache *k, const token_rows *rows, const size_t *slot,
+                              size_t first, size_t n, gl_error *err) {
+  model *m = k->m;
+  const size_t base = rows->start[first], tokens = rows->start[first + n] - base;
+  size_t *start = calloc(2 * n + 1, sizeof *start), *last = start + n + 1;
+  int32_t *numbers = calloc(n + tokens, sizeof *numbers);
+  if (start == NULL || numbers == NULL) {
+    free(start);
+    free(numbers);
+    return gl_fail_memory(err, "prompts");
+  }
+  for (size_t s = 0; s < n; ++s) {
+    start[s + 1] = rows->start[first + s + 1] - base;
+    last[s] = start[s + 1] - 1;
+    for (size_t i = start[s]; i < start[s + 1]; ++i) numbers[n + i] = (int32_t)slot[first + s];
+  }
+  const token_rows part = {tokens, n, n, start, rows->token + base, last, numbers};
+  gl_status status = model_pass_begin(m, &part, 0, err);
+  if (status == GL_OK) status = place_prompts(k, numbers + n, tokens, err);
+  if (status == GL_OK) {
+    model_layers(m, k->layer, PRODUCT_ROW_BY_ROW);
+    model_last_norm(m);
+    m->b->ops->logits(m->b, (char *)k->logits + first * m->c.vocabulary * m->b->master_element,
+                      m->pass.last_normed, model_weight(m, m->head), n, m->c.vocabulary,
+                      m->c.hidden);
+    status = m->b->ops->status(m->b, err);
+  }
+  free(start);
+  free(numbers);
+  return status;
+}
+
+gl_status model_prefill(model_cache *k, const token_rows *rows, const size_t *slot, gl_error *err) {
+  gl_status status = GL_OK;
+  k->filled = 0;
+  if (rows->n_sequences > k->slots)
+    return gl_fail(err, GL_EINTERNAL, "%zu prompts for %zu slots", rows->n_sequences, k->slots);
+  for (size_t s = 0; s < rows->n_sequences; ++s)
+    if (slot[s] >= k->slots || rows->start[s + 1] - rows->start[s] > k->capacity)
+      return gl_fail(err, GL_EINTERNAL, "prompt %zu does not fit slot %zu", s, slot[s]);
+  for (size_t s = 0, end; s < rows->n_sequences && status == GL_OK; s = end) {
+    end = s + 1;
+    while (end < rows->n_sequences && rows->start[end + 1] - rows->start[s] <= MODEL_PREFILL_ROWS)
+      ++end;
+    status = prefill_part(k, rows, slot, s, end - s, err);
+  }
+  if (status == GL_OK) k->filled = rows->n_sequences;
+  return status;
+}
+
+gl_status model_cache_copy(model_cache *k, size_t from, size_t to, size_t length, gl_error *err) {
+  backend *b = k->m->b;
+  if (from >= k->slots || to >= k->slots || length > k->capacity)
+    return gl_fail(err, GL_EINTERNAL, "a copy of %zu positions from slot %zu to %zu", length, from,
+                   to);
+  if (from == to) return GL_OK;
+  for (size_t l = 0; l < k->m->c.layers; ++l)
+    b->ops->cache_copy(b, k->layer[l].k, k->layer[l].v, from, to, length, k->capacity,
+                       model_heads(&k->m->c));
+  return b->ops->status(b, err);
+}
+
+/* --- one more token ----------------------------------------------------------------------------
+ */
+
+static void run_decode(model_cache *k, size_t rows) {
+  model *m = k->m;
+  backend *b = m->b;
+  layer_run run = {.l = &k->rows,
+                   .branch = k->branch,
+                   .position = k->position,
+                   .packed = {.rows = rows},
+                   .flags = PRODUCT_ROW_BY_ROW,
+                   .want_branch = 1};
+  b->ops->embed(b, k->rows.in, model_weight(m, m->embed), k->token, rows, m->c.hidden);
+  for (size_t l = 0; l < m->c.layers; ++l) {
+    k->layer[l].slot = k->slot;
+    k->layer[l].decode = 1;
+    run.cache = &k->layer[l];
+    model_layer(m, l, &run, l == 0 ? k->rows.in : k->rows.mid, l == 0 ? NULL : k->branch);
+  }
+  b->ops->norm(b, k->last, k->last_rstd, k->rows.mid, k->rows.mid, k->branch,
+               model_weight(m, m->norm), rows, m->c.hidden, m->c.rms_eps);
+  b->ops->logits(b, k->logits, k->last, model_weight(m, m->head), rows, m->c.vocabulary,
+                 m->c.hidden);
+}
+
+/* The first time in a plain way, the second time recorded, from then on from the record. */
+static void replay_decode(model_cache *k, size_t rows) {
+  const backend_ops *ops = k->m->b->ops;
+  backend *b = k->m->b;
+  size_t i = 0;
+  while (((size_t)1 << i) < rows) ++i;
+  recorded *r = &k->recorded[i];
+  if (r->graph != NULL && r->values != k->m->use) {
+    ops->graph_free(b, r->graph);
+    r->graph = NULL;
+  }
+  if (r->graph == NULL && r->warm) {
+    ops->graph_begin(b);
+    run_decode(k, rows);
+    r->graph = ops->graph_end(b);
+    r->values = k->m->use;
+  }
+  if (r->graph != NULL)
+    ops->graph_run(b, r->graph);
+  else
+    run_decode(k, rows);
+  r->warm = 1;
+}
+
+gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot,
+                       const int32_t *position, size_t rows, gl_error *err) {
+  model *m = k->m;
+  backend *b = m->b;
+  k->filled = 0;
+  if (rows > k->slots) return gl_fail(err, GL_EINTERNAL, "%zu rows for %zu slots", rows, k->slots);
+  for (size_t r = 0; r < rows; ++r)
+    if (token[r] < 0 || (size_t)token[r] >= m->c.vocabulary || slot[r] < 0 ||
+        (size_t)slot[r] >= k->slots || position[r] < 0 || (size_t)position[r] >= k->capacity)
+      return gl_fail(err, GL_EINTERNAL, "a row with token %d in slot %d at %d", (int)token[r],
+                     (int)slot[r], (int)position[r]);
+  if (rows == 0) return GL_OK;
+  const size_t all = model_cache_rows(b, rows);
+  for (size_t r = 0; r < all; ++r) {
+    k->host[r] = r < rows ? token[r] : 0;
+    k->host[k->most + r] = r < rows ? slot[r] : -1;
+    k->host[2 * k->most + r] = r < rows ? position[r] : 0;
+  }
+  b->ops->upload(b, k->token, k->host, 3 * k->most * sizeof *k->host);
+  if (b->ops->graph_begin != NULL)
+    replay_decode(k, all);
+  else
+    run_decode(k, all);
+  k->filled = rows;
+  return GL_OK; /* without waiting: whoever reads the logits is told of a failure */
+}
+
+/* --- draws -------------------------------------------------------------------------------------
+ */
+
+/* The logits' rows row_of[0..rows), in memory of their own unless they are just the first ones;
+ * NULL after a failure. */
+static void *rows_of(model_cache *k, const size_t *row_of, size_t rows) {
+  backend *b = k->m->b;
+  int same = 1;
+  for (size_t r = 0; row_of != NULL && r < rows; ++r) {
+    same = same && row_of[r] == r;
+    k->host[r] = (int32_t)row_of[r];
+  }
+  if (same) return k->logits;
+  /* gather moves numbers of type T; a logit of type M is one or two of them. */
+  const size_t width = k->m->c.vocabulary * (b->master_element / b->element);
+  if (k->gathered == NULL) k->gathered = b->ops->allocate(b, k->most * width * b->element);
+  if (k->gathered == NULL) return NULL;
+  b->ops->upload(b, k->row_of, k->host, rows * sizeof *k->host);
+  b->ops->gather(b, k->gathered, k->logits, k->row_of, rows, width);
+  return k->gathered;
+}
+
+gl_status model_logits_get(const model_cache *k, size_t rows, double *logits, gl_error *err) {
+  const size_t n = rows * k->m->c.vocabulary;
+  if (rows > k->filled) return gl_fail(err, GL_EINTERNAL, "logits that are not there");
+  void *staging = malloc(MODEL_STAGING);
+  if (staging == NULL) return gl_fail_memory(err, "logits");
+  model_download(k->m, k->logits, 0, n, logits, staging);
+  free(staging);
+  return k->m->b->ops->status(k->m->b, err);
+}
+
+/* Downloads what a draw of `rows` gave. */
+static void take_draws(model_cache *k, size_t rows, int32_t *token, double *logq,
+                       double *logq_truncated) {
+  backend *b = k->m->b;
+  b->ops->download(b, k->host_drawn, k->drawn, drawn_bytes(k, rows));
+  memcpy(token, k->host_drawn, rows * sizeof *token);
+  const char *from = (const char *)k->host_drawn + drawn_bytes(k, 0);
+  for (size_t r = 0; r < rows; ++r) {
+    const int wide = b->master == NUMBER_F64;
+    logq[r] = wide ? ((const double *)from)[r] : (double)((const float *)from)[r];
+    logq_truncated[r] =
+        wide ? ((const double *)from)[rows + r] : (double)((const float *)from)[rows + r];
+  }
+}
+
+gl_status model_sample(model_cache *k, const size_t *row_of, const uint64_t *index, size_t rows,
+                       const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
+                       double *logq, double *logq_truncated, gl_error *err) {
+  const model *m = k->m;
+  backend *b = m->b;
+  if (rows > k->most) return gl_fail(err, GL_EINTERNAL, "%zu draws for %zu slots", rows, k->slots);
+  for (size_t r = 0; r < rows; ++r)
+    if ((row_of != NULL ? row_of[r] : r) >= k->filled)
+      return gl_fail(err, GL_EINTERNAL, "a draw from logits that are not there");
+  if (rows == 0) return GL_OK;
+  void *logits = rows_of(k, row_of, rows);
+  if (logits != NULL) {
+    void *second = (char *)k->logq + rows * b->master_element;
+    memcpy(k->host_index, index, rows * sizeof *index);
+    b->ops->upload(b, k->index, k->host_index, rows * sizeof *index);
+    b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows, m->c.vocabulary, spec,
+                   stream, greedy);
+    take_draws(k, rows, token, logq, logq_truncated);
+  }
+  return b->ops->status(b, err);
+}

@@ -1,0 +1,193 @@
+/* Tokens to log-probabilities. */
+#include "llm/model/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+gl_status model_forward(model *m, const token_rows *rows, double temperature, int keep,
+                        double *logp, double *entropy, gl_error *err) {
+  const backend_ops *ops = m->b->ops;
+  pass *p = &m->pass;
+  if (!(temperature > 0))
+    return gl_fail(err, GL_EINTERNAL, "a temperature of %g is not positive", temperature);
+  if (keep && m->use != &m->own)
+    return gl_fail(err, GL_EINTERNAL, "only the model's own values have a gradient");
+  gl_status status = model_pass_begin(m, rows, keep, err);
+  const size_t n = rows->n_targets;
+  if (status != GL_OK) return status;
+  m->temperature = temperature;
+  if (n > 0) {
+    model_layers(m, NULL, 0);
+    model_last_norm(m);
+    ops->output(m->b, p->logp, p->entropy, p->lse, p->last_normed, model_weight(m, m->head),
+                p->target, n, m->c.vocabulary, m->c.hidden, temperature);
+    void *staging = malloc(MODEL_STAGING);
+    if (staging == NULL) return gl_fail_memory(err, "log-probabilities");
+    model_download(m, p->logp, 0, n, logp, staging);
+    if (entropy != NULL) model_download(m, p->entropy, 0, n, entropy, staging);
+    free(staging);
+  }
+  status = ops->status(m->b, err);
+  m->kept = status == GL_OK && keep;
+  return status;
+}
+
+/* --- layers ------------------------------------------------------------------------------------
+ */
+
+void model_layer(const model *m, size_t layer, const layer_run *run, const void *in,
+                 const void *add) {
+  const model_config *c = &m->c;
+  const backend_ops *ops = m->b->ops;
+  backend *b = m->b;
+  const layer_places *w = &m->place[layer];
+  const layer_rows *l = run->l;
+  const head_shape heads = model_heads(c);
+  const size_t rows = run->packed.rows, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+
+  ops->norm(b, l->normed, l->rstd, l->in, in, add, model_weight(m, w->input_norm), rows, c->hidden,
+            c->rms_eps);
+  ops->product(b, l->qkv, l->normed, model_weight(m, w->qkv), rows, q + 2 * kv, c->hidden,
+               run->flags);
+  ops->heads(b, l->qk, l->heads_rstd, l->qkv, model_weight(m, w->q_norm),
+             model_weight(m, w->k_norm), m->cosine, m->sine, run->position, rows, heads,
+             c->rms_eps);
+  const layer_cache *cache = run->cache;
+  if (cache != NULL)
+    ops->cache_store(b, cache->k, cache->v, l->qk, l->qkv, cache->slot, run->position, rows,
+                     cache->capacity, heads);
+  if (cache != NULL && cache->decode)
+    ops->attention_cached(b, l->attended, l->qk, cache->k, cache->v, cache->slot, run->position,
+                          rows, cache->capacity, heads);
+  else
+    ops->attention(b, l->attended, l->lse, l->qk, l->qkv, run->packed, heads);
+  ops->product(b, run->branch, l->attended, model_weight(m, w->o), rows, c->hidden, q, run->flags);
+  ops->norm(b, l->mid_normed, l->mid_rstd, l->mid, l->in, run->branch,
+            model_weight(m, w->post_norm), rows, c->hidden, c->rms_eps);
+  ops->product(b, l->gate_up, l->mid_normed, model_weight(m, w->gate_up), rows, 2 * c->intermediate,
+               c->hidden, run->flags);
+  ops->swiglu(b, l->active, l->gate_up, rows, c->intermediate);
+  if (run->want_branch)
+    ops->product(b, run->branch, l->active, model_weight(m, w->down), rows, c->hidden,
+                 c->intermediate, run->flags);
+}
+
+void model_layers(model *m, const layer_cache *cache, int flags) {
+  pass *p = &m->pass;
+  layer_run run = {.branch = p->branch,
+                   .position = p->position,
+                   .packed = {p->shape.rows, p->shape.sequences, p->longest, p->start},
+                   .flags = flags,
+                   .want_branch = 1};
+  m->b->ops->embed(m->b, p->layer[0].in, model_weight(m, m->embed), p->token, p->shape.rows,
+                   m->c.hidden);
+  for (size_t l = 0; l < m->c.layers; ++l) {
+    run.l = &p->layer[l];
+    run.cache = cache != NULL ? &cache[l] : NULL;
+    model_layer(m, l, &run, l == 0 ? p->layer[0].in : p->layer[l - 1].mid,
+                l == 0 ? NULL : p->branch);
+  }
+}
+
+void model_last_norm(model *m) {
+  const pass *p = &m->pass;
+  const backend_ops *ops = m->b->ops;
+  const size_t n = p->shape.targets, width = m->c.hidden;
+  ops->gather(m->b, p->last, p->layer[m->c.layers - 1].mid, p->row, n, width);
+  ops->gather(m->b, p->last_branch, p->branch, p->row, n, width);
+  ops->norm(m->b, p->last_normed, p->last_rstd, p->last, p->last, p->last_branch,
+            model_weight(m, m->norm), n, width, m->c.rms_eps);
+}
+
+/* --- rows from the host ------------------------------------------------------------------------
+ */
+
+static gl_status check_rows(const model *m, const token_rows *rows, size_t *longest,
+                            gl_error *err) {
+  *longest = 0;
+  if (rows->n_tokens > INT32_MAX || rows->n_targets > INT32_MAX ||
+      (rows->n_sequences > 0 &&
+       (rows->start[0] != 0 || rows->start[rows->n_sequences] != rows->n_tokens)))
+    return gl_fail(err, GL_EINTERNAL, "packed sequences that do not cover their %zu tokens",
+                   rows->n_tokens);
+  for (size_t s = 0; s < rows->n_sequences; ++s) {
+    const size_t n = rows->start[s + 1] - rows->start[s];
+    if (rows->start[s + 1] <= rows->start[s])
+      return gl_fail(err, GL_EINTERNAL, "sequence %zu has no tokens", s);
+    if (n > m->c.max_positions)
+      return gl_fail(err, GL_EINPUT,
+                     "a sequence of %zu tokens is longer than the model's context of %zu; raise "
+                     "`context` or shorten prompts and max_tokens",
+                     n, m->c.max_positions);
+    *longest = n > *longest ? n : *longest;
+  }
+  for (size_t i = 0; i < rows->n_tokens; ++i)
+    if (rows->token[i] < 0 || (size_t)rows->token[i] >= m->c.vocabulary)
+      return gl_fail(err, GL_EINPUT, "token %d is outside the model's vocabulary of %zu",
+                     (int)rows->token[i], m->c.vocabulary);
+  for (size_t j = 0; j < rows->n_targets; ++j) {
+    if (rows->target[j] < 0 || (size_t)rows->target[j] >= m->c.vocabulary)
+      return gl_fail(err, GL_EINPUT, "token %d is outside the model's vocabulary of %zu",
+                     (int)rows->target[j], m->c.vocabulary);
+    if (rows->target_row[j] >= rows->n_tokens ||
+        (j > 0 && rows->target_row[j] < rows->target_row[j - 1]))
+      return gl_fail(err, GL_EINTERNAL, "target rows out of order or range");
+  }
+  return GL_OK;
+}
+
+/* token, position, start, row, target, one after the other. */
+static gl_status fill_index(model *m, const token_rows *rows, gl_error *err) {
+  const size_t n = rows->n_tokens, s = rows->n_sequences, t = rows->n_targets;
+  const size_t room = 2 * n + s + 1 + 2 * t;
+  if (room > m->index_room) {
+    int32_t *more = realloc(m->index, room * sizeof *more);
+    if (more == NULL) return gl_fail_memory(err, "a batch's rows");
+    m->index = more;
+    m->index_room = room;
+  }
+  int32_t *position = m->index + n, *start = position + n, *row = start + s + 1, *target = row + t;
+  if (n > 0) memcpy(m->index, rows->token, n * sizeof *rows->token);
+  start[0] = 0;
+  for (size_t k = 0; k < s; ++k) {
+    start[k + 1] = (int32_t)rows->start[k + 1];
+    for (size_t i = rows->start[k]; i < rows->start[k + 1]; ++i)
+      position[i] = (int32_t)(i - rows->start[k]);
+  }
+  for (size_t j = 0; j < t; ++j) {
+    row[j] = (int32_t)rows->target_row[j];
+    target[j] = rows->target[j];
+  }
+  return GL_OK;
+}
+
+/* A block of at least so many bytes; what it held is lost. */
+static gl_status make_room(model *m, size_t bytes, gl_error *err) {
+  if (bytes == SIZE_MAX)
+    return gl_fail(err, GL_ENOMEM, "a batch with more activations than any memory holds");
+  if (bytes > m->block_bytes) {
+    m->b->ops->release(m->b, m->block);
+    m->block_bytes = 0;
+    m->block = m->b->ops->allocate(m->b, bytes);
+    if (m->block != NULL) m->block_bytes = bytes;
+  }
+  return m->b->ops->status(m->b, err);
+}
+
+gl_status model_pass_begin(model *m, const token_rows *rows, int keep, gl_error *err) {
+  size_t longest;
+  m->kept = 0;
+  gl_status status = check_rows(m, rows, &longest, err);
+  if (status == GL_OK) status = fill_index(m, rows, err);
+  if (status != GL_OK) return status;
+  const pass_shape shape = {rows->n_tokens, rows->n_sequences, rows->n_targets, keep, m->recompute};
+  status = make_room(m, model_pass_bytes(&m->c, m->b, shape), err);
+  if (status != GL_OK) return status;
+  arena a = {.base = m->block};
+  pass_take(&m->pass, &a, &m->c, m->b, shape, m->layer);
+  m->pass.longest = longest;
+  const size_t n = 2 * shape.rows + shape.sequences + 1 + 2 * shape.targets;
+  m->b->ops->upload(m->b, m->pass.token, m->index, n * sizeof *m->index);
+  return GL_OK;
+}

@@ -1,0 +1,332 @@
+/* Generation over slots. A round fills free slots and then draws one token of every running
+ * response:
+ *
+ *   fill   a job's sequence runs through the model once, into one slot; the first tokens of all its
+ *          responses are drawn from that run's last row, so none is ever run twice; responses that
+ *          go on after that token get a slot each, by copying keys and values. Responses of a job
+ *          that find no slot wait, and no other job starts before they have one: so a slot with
+ *          their prompt's keys and values is always there to copy from.
+ *   step   one decode of the running responses, one draw each.
+ *
+ * The backend computes each row from its own inputs alone and draws have addresses, so nothing here
+ * that depends on the number of slots or on order reaches a response. */
+#include "llm/model/generate.h"
+
+#include "llm/model/generate_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { REFILL_PART = 8 }; /* running slots are topped up when 1 / this of them are free */
+
+static const size_t none = SIZE_MAX;
+
+typedef struct slot_state {
+  size_t response; /* running here, or none */
+  size_t job;      /* whose sequence the first positions hold, or none */
+} slot_state;
+
+/* A prefill of several jobs: its packed sequences and where each goes. */
+typedef struct prefill {
+  size_t *start, *slot; /* [slots + 1] */
+  int32_t *token;       /* [plan.prefill_tokens] */
+  size_t n_jobs, n_tokens;
+} prefill;
+
+/* Draws of one model_sample, and the decode before it. */
+typedef struct rows {
+  size_t *response, *row_of; /* [slots] */
+  uint64_t *index;
+  int32_t *token, *slot, *position;
+  double *logq, *logq_truncated;
+  size_t n;
+} rows;
+
+typedef struct run {
+  model_cache *cache;
+  const generate_request *q;
+  generate_result *r;
+  generate_plan plan;
+  slot_state *slots; /* [plan.slots] */
+  size_t *free;      /* [plan.slots] numbers of free slots during a fill */
+  size_t n_running;
+  size_t next_job;     /* not yet prefilled */
+  size_t waiting_job;  /* prefilled, with responses that have no slot yet; or none */
+  size_t next_waiting; /* its next one in plan.order */
+  prefill prefill;
+  rows rows;
+  gl_error *err;
+} run;
+
+/* --- drawing ------------------------------------------------------------------------------------
+ */
+
+static int is_stop(const generate_request *q, int32_t token) {
+  for (size_t s = 0; s < q->n_stop; ++s)
+    if (q->stop[s] == token) return 1;
+  return 0;
+}
+
+static int is_over(const run *g, size_t i) {
+  return g->r->finished[i] || g->r->length[i] >= g->q->up_to;
+}
+
+static void add_row(run *g, size_t response, size_t row_of) {
+  rows *w = &g->rows;
+  w->response[w->n] = response;
+  w->row_of[w->n] = row_of;
+  w->index[w->n] = rng_token_index(g->q->number[response], g->r->length[response]);
+  ++w->n;
+}
+
+/* Draws the next token of every response in rows and empties rows. */
+static gl_status draw_rows(run *g) {
+  rows *w = &g->rows;
+  const generate_request *q = g->q;
+  generate_result *r = g->r;
+  size_t n = w->n;
+  w->n = 0;
+  if (n == 0) return GL_OK;
+  gl_status status = model_sample(g->cache, w->row_of, w->index, n, &q->sampling, q->stream,
+                                  q->greedy, w->token, w->logq, w->logq_truncated, g->err);
+  for (size_t k = 0; k < n && status == GL_OK; ++k) {
+    size_t i = w->response[k], at = i * q->max_tokens + r->length[i]++;
+    r->token[at] = w->token[k];
+    r->logq[at] = w->logq[k];
+    r->logq_truncated[at] = w->logq_truncated[k];
+    r->finished[i] = is_stop(q, w->token[k]);
+  }
+  return status;
+}
+
+/* --- filling slots ------------------------------------------------------------------------------
+ */
+
+/* Response i starts running in slot s, which gets the keys and values of its job's sequence from
+ * slot `home`. */
+static gl_status place(run *g, size_t i, size_t job, size_t home, size_t s) {
+  gl_status status = GL_OK;
+  if (g->slots[s].job != job)
+    status = model_cache_copy(g->cache, home, s, g->plan.jobs[job].tokens, g->err);
+  g->slots[s] = (slot_state){i, job};
+  ++g->n_running;
+  return status;
+}
+
+/* Gives free slots [*used, n_free) to responses of a job from *next on that are not over. */
+static gl_status place_responses(run *g, size_t job, size_t home, size_t *next, size_t *used,
+                                 size_t n_free) {
+  const generate_job *j = &g->plan.jobs[job];
+  gl_status status = GL_OK;
+  for (; *next < j->first + j->n && status == GL_OK; ++*next) {
+    if (is_over(g, g->plan.order[*next])) continue;
+    if (*used == n_free) break;
+    status = place(g, g->plan.order[*next], job, home, g->free[(*used)++]);
+  }
+  return status;
+}
+
+static gl_status place_waiting(run *g, size_t *used, size_t n_free) {
+  size_t job = g->waiting_job, home = 0;
+  if (job == none) return GL_OK;
+  while (g->slots[home].job != job) ++home;
+  gl_status status = place_responses(g, job, home, &g->next_waiting, used, n_free);
+  const generate_job *j = &g->plan.jobs[job];
+  if (g->next_waiting == j->first + j->n) g->waiting_job = none;
+  return status;
+}
+
+static void pack_job(run *g, size_t job, size_t slot) {
+  prefill *f = &g->prefill;
+  const generate_request *q = g->q;
+  size_t i = g->plan.order[g->plan.jobs[job].first], n = generate_prompt_length(q, i);
+  memcpy(f->token + f->n_tokens, q->prompt + q->prompt_start[q->prompt_of[i]],
+         n * sizeof *f->token);
+  memcpy(f->token + f->n_tokens + n, g->r->token + i * q->max_tokens,
+         g->r->length[i] * sizeof *f->token);
+  f->slot[f->n_jobs] = slot;
+  f->n_tokens += n + g->r->length[i];
+  f->start[++f->n_jobs] = f->n_tokens;
+}
+
+/* The next jobs, as far as free slots and the size of a prefill allow, each with as many slots as
+ * it has responses; runs their sequences. */
+static gl_status prefill_jobs(run *g, size_t used, size_t n_free) {
+  prefill *f = &g->prefill;
+  f->n_jobs = f->n_tokens = 0;
+  for (size_t j = g->next_job; j < g->plan.n_jobs && used < n_free; ++j) {
+    const generate_job *job = &g->plan.jobs[j];
+    if (job->tokens > g->plan.prefill_tokens - f->n_tokens) break;
+    pack_job(g, j, g->free[used]);
+    g->slots[g->free[used]].job = j;
+    used += job->n < n_free - used ? job->n : n_free - used;
+  }
+  token_rows packed = {
+      .n_tokens = f->n_tokens, .n_sequences = f->n_jobs, .start = f->start, .token = f->token};
+  return model_prefill(g->cache, &packed, f->slot, g->err);
+}
+
+/* The first tokens of every response of the jobs just run. */
+static gl_status draw_first(run *g) {
+  gl_status status = GL_OK;
+  for (size_t k = 0; k < g->prefill.n_jobs; ++k) {
+    const generate_job *job = &g->plan.jobs[g->next_job + k];
+    for (size_t i = 0; i < job->n && status == GL_OK; ++i) {
+      if (g->rows.n == g->plan.slots) status = draw_rows(g);
+      add_row(g, g->plan.order[job->first + i], k);
+    }
+  }
+  return status == GL_OK ? draw_rows(g) : status;
+}
+
+static gl_status start_jobs(run *g, size_t *used, size_t n_free) {
+  gl_status status = prefill_jobs(g, *used, n_free);
+  if (status == GL_OK) status = draw_first(g);
+  for (size_t k = 0; k < g->prefill.n_jobs && status == GL_OK; ++k) {
+    size_t job = g->next_job + k, next = g->plan.jobs[job].first;
+    const size_t end = next + g->plan.jobs[job].n;
+    /* What the job was given begins at its home; slots left over stay free. */
+    while (g->free[*used] != g->prefill.slot[k]) ++*used;
+    status = place_responses(g, job, g->prefill.slot[k], &next, used, n_free);
+    if (next == end) continue;
+    g->waiting_job = job;
+    g->next_waiting = next;
+  }
+  g->next_job += g->prefill.n_jobs;
+  return status;
+}
+
+/* Fills free slots until there are none or nothing is left to start. */
+static gl_status fill(run *g) {
+  gl_status status = GL_OK;
+  size_t started = 1;
+  while (status == GL_OK && started) {
+    size_t n_free = 0, used = 0;
+    for (size_t s = 0; s < g->plan.slots; ++s)
+      if (g->slots[s].response == none) g->free[n_free++] = s;
+    status = place_waiting(g, &used, n_free);
+    started = status == GL_OK && used < n_free && g->next_job < g->plan.n_jobs;
+    if (started) status = start_jobs(g, &used, n_free);
+  }
+  return status;
+}
+
+static int wants_filling(const run *g) {
+  if (g->waiting_job == none && g->next_job == g->plan.n_jobs) return 0;
+  size_t n_free = g->plan.slots - g->n_running, enough = g->plan.slots / REFILL_PART;
+  return n_free > 0 && n_free >= enough;
+}
+
+/* --- running ------------------------------------------------------------------------------------
+ */
+
+static gl_status step(run *g) {
+  rows *w = &g->rows;
+  for (size_t s = 0; s < g->plan.slots; ++s) {
+    size_t i = g->slots[s].response;
+    if (i == none) continue;
+    size_t length = g->r->length[i], at = generate_prompt_length(g->q, i) + length - 1;
+    w->token[w->n] = g->r->token[i * g->q->max_tokens + length - 1];
+    w->slot[w->n] = (int32_t)s;
+    w->position[w->n] = (int32_t)at;
+    add_row(g, i, w->n);
+  }
+  gl_status status = model_decode(g->cache, w->token, w->slot, w->position, w->n, g->err);
+  if (status == GL_OK) status = draw_rows(g);
+  for (size_t s = 0; s < g->plan.slots && status == GL_OK; ++s)
+    if (g->slots[s].response != none && is_over(g, g->slots[s].response)) {
+      g->slots[s].response = none;
+      --g->n_running;
+    }
+  return status;
+}
+
+static gl_status allocate(run *g, model *m) {
+  size_t n = g->plan.slots;
+  prefill *f = &g->prefill;
+  rows *w = &g->rows;
+  g->slots = calloc(n, sizeof *g->slots);
+  g->free = calloc(n, sizeof *g->free);
+  f->start = calloc(n + 1, sizeof *f->start);
+  f->slot = calloc(n + 1, sizeof *f->slot);
+  f->token = calloc(g->plan.prefill_tokens, sizeof *f->token);
+  w->response = calloc(n, sizeof *w->response);
+  w->row_of = calloc(n, sizeof *w->row_of);
+  w->index = calloc(n, sizeof *w->index);
+  w->token = calloc(n, sizeof *w->token);
+  w->slot = calloc(n, sizeof *w->slot);
+  w->position = calloc(n, sizeof *w->position);
+  w->logq = calloc(n, sizeof *w->logq);
+  w->logq_truncated = calloc(n, sizeof *w->logq_truncated);
+  if (g->slots == NULL || g->free == NULL || f->start == NULL || f->slot == NULL ||
+      f->token == NULL || w->response == NULL || w->row_of == NULL || w->index == NULL ||
+      w->token == NULL || w->slot == NULL || w->position == NULL || w->logq == NULL ||
+      w->logq_truncated == NULL)
+    return gl_fail_memory(g->err, "generation");
+  for (size_t s = 0; s < n; ++s) g->slots[s] = (slot_state){none, none};
+  return model_cache_new(&g->cache, m, n, g->plan.capacity, g->err);
+}
+
+static void release(run *g) {
+  model_cache_free(g->cache);
+  free(g->slots);
+  free(g->free);
+  free(g->prefill.start);
+  free(g->prefill.slot);
+  free(g->prefill.token);
+  free(g->rows.response);
+  free(g->rows.row_of);
+  free(g->rows.index);
+  free(g->rows.token);
+  free(g->rows.slot);
+  free(g->rows.position);
+  free(g->rows.logq);
+  free(g->rows.logq_truncated);
+  generate_plan_fini(&g->plan);
+}
+
+gl_status generate(model *m, const generate_request *request, generate_result *result,
+                   gl_error *err) {
+  run g = {.q = request, .r = result, .waiting_job = none, .err = err};
+  gl_status status = generate_plan_init(&g.plan, m, request, result, err);
+  if (status == GL_OK && g.plan.n > 0) {
+    status = allocate(&g, m);
+    if (status == GL_OK) status = fill(&g);
+    while (status == GL_OK && g.n_running > 0) {
+      status = step(&g);
+      if (status == GL_OK && wants_filling(&g)) status = fill(&g);
+    }
+  }
+  release(&g);
+  return status;
+}
+
+/* --- results ------------------------------------------------------------------------------------
+ */
+
+gl_status generate_result_init(generate_result *r, size_t n_responses, size_t max_tokens,
+                               gl_error *err) {
+  *r = (generate_result){0};
+  if (max_tokens > 0 && n_responses > SIZE_MAX / sizeof(double) / max_tokens)
+    return gl_fail_memory(err, "the responses");
+  size_t n = n_responses * max_tokens;
+  r->length = calloc(n_responses + 1, sizeof *r->length);
+  r->finished = calloc(n_responses + 1, sizeof *r->finished);
+  r->token = calloc(n + 1, sizeof *r->token);
+  r->logq = calloc(n + 1, sizeof *r->logq);
+  r->logq_truncated = calloc(n + 1, sizeof *r->logq_truncated);
+  if (r->length != NULL && r->finished != NULL && r->token != NULL && r->logq != NULL &&
+      r->logq_truncated != NULL)
+    return GL_OK;
+  generate_result_fini(r);
+  return gl_fail_memory(err, "the responses");
+}
+
+void generate_result_fini(generate_result *r) {
+  free(r->length);
+  free(r->finished);
+  free(r->token);
+  free(r->logq);
+  free(r->logq_truncated);
+  *r = (generate_result){0};
+}

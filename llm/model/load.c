@@ -1,0 +1,289 @@
+/* Reading a model's folder, as Hugging Face has it: config.json and tensors in one file or in
+ * shards. */
+#include "core/base/json_read.h"
+#include "llm/model/internal.h"
+#include "llm/model/safetensors.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_INDEX_BYTES = 8 << 20, MAX_SHARDS = 4096 };
+
+gl_status model_join(char path[MODEL_PATH], const char *folder, const char *name, gl_error *err) {
+  if (snprintf(path, MODEL_PATH, "%s/%s", folder, name) < MODEL_PATH) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "%.200s…: the path is too long", folder);
+}
+
+gl_status model_read_text(char **out, size_t *size, const char *path, size_t most, gl_error *err) {
+  FILE *from = fopen(path, "rb");
+  if (from == NULL)
+    return gl_fail(err, errno == ENOENT || errno == ENOTDIR ? GL_EINPUT : GL_EIO,
+                   "%.400s: cannot be read: %s", path, strerror(errno));
+  char *text = malloc(most + 1);
+  gl_status status = GL_OK;
+  if (text == NULL)
+    status = gl_fail_memory(err, path);
+  else {
+    *size = fread(text, 1, most + 1, from);
+    if (ferror(from))
+      status = gl_fail(err, GL_EIO, "%.400s: cannot be read: %s", path, strerror(errno));
+    else if (*size > most)
+      status = gl_fail(err, GL_EINPUT, "%.400s: larger than %zu bytes, which no such file is", path,
+                       most);
+  }
+  fclose(from);
+  if (status != GL_OK) {
+    free(text);
+    text = NULL;
+  }
+  *out = text;
+  return status;
+}
+
+/* --- which file has which tensor ---------------------------------------------------------------
+ */
+
+typedef struct shards {
+  size_t n;
+  char **name;
+  safetensors **file;
+  size_t *of; /* [tensors] shard of each of the model's, SIZE_MAX: none said */
+} shards;
+
+static void shards_fini(shards *s) {
+  for (size_t i = 0; i < s->n; ++i) {
+    free(s->name[i]);
+    safetensors_free(s->file[i]);
+  }
+  free(s->name);
+  free(s->file);
+  free(s->of);
+}
+
+static gl_status shards_init(shards *s, const model *m, gl_error *err) {
+  *s = (shards){.name = calloc(MAX_SHARDS, sizeof *s->name),
+                .file = calloc(MAX_SHARDS, sizeof(safetensors *)),
+                .of = calloc(m->n_tensors, sizeof *s->of)};
+  if (s->name == NULL || s->file == NULL || s->of == NULL)
+    return gl_fail_memory(err, "a model's files");
+  for (size_t t = 0; t < m->n_tensors; ++t) s->of[t] = SIZE_MAX;
+  return GL_OK;
+}
+
+/* A plain file name of this folder. */
+static int is_shard_name(const char *name) {
+  const size_t n = strlen(name), suffix = strlen(".safetensors");
+  return n > suffix && n < 256 && strcmp(name + n - suffix, ".safetensors") == 0 &&
+         strpbrk(name, "/\\") == NULL && name[0] != '.';
+}
+
+static size_t find_tensor(const model *m, const char *name) {
+  for (size_t t = 0; t < m->n_tensors; ++t)
+    if (strcmp(m->tensor[t].name, name) == 0) return t;
+  return SIZE_MAX;
+}
+
+static size_t find_shard(shards *s, json_reader *r) {
+  for (size_t i = s->n; i-- > 0;)
+    if (strcmp(s->name[i], r->word) == 0) return i;
+  if (s->n == MAX_SHARDS)
+    json_fail(r, "more than %d shards", (int)MAX_SHARDS);
+  else if (!is_shard_name(r->word))
+    json_fail(r, "\"%.100s\" is no file name a shard may have", r->word);
+  else if ((s->name[s->n] = strdup(r->word)) != NULL)
+    return s->n++;
+  else
+    r->status = gl_fail_memory(r->err, "a shard's name");
+  return SIZE_MAX;
+}
+
+static void read_weight_map(shards *s, const model *m, json_reader *r) {
+  json_enter(r, '{');
+  while (json_member(r)) {
+    const size_t t = find_tensor(m, r->word);
+    if (t != SIZE_MAX && s->of[t] != SIZE_MAX) json_fail(r, "%.100s is there twice", r->word);
+    json_string(r);
+    if (r->status != GL_OK) return;
+    const size_t shard = find_shard(s, r);
+    if (t != SIZE_MAX) s->of[t] = shard;
+  }
+}
+
+static gl_status parse_index(shards *s, const model *m, const char *text, size_t size,
+                             const char *path, gl_error *err) {
+  int found = 0;
+  json_reader r;
+  json_begin(&r, text, size, path, err);
+  json_enter(&r, '{');
+  while (json_member(&r)) {
+    if (strcmp(r.word, "weight_map") != 0)
+      json_skip(&r);
+    else if (found++)
+      json_fail(&r, "weight_map is given twice");
+    else
+      read_weight_map(s, m, &r);
+  }
+  if (!found) json_fail(&r, "there is no weight_map");
+  return json_end(&r);
+}
+
+static gl_status read_index(shards *s, const model *m, const char *path, gl_error *err) {
+  char *text = NULL;
+  size_t size = 0;
+  gl_status status = model_read_text(&text, &size, path, MAX_INDEX_BYTES, err);
+  if (status == GL_OK) status = parse_index(s, m, text, size, path, err);
+  free(text);
+  return status;
+}
+
+gl_status model_index_check(const model *m, const char *text, size_t size, const char *path,
+                            gl_error *err) {
+  shards s;
+  gl_status status = shards_init(&s, m, err);
+  if (status == GL_OK) status = parse_index(&s, m, text, size, path, err);
+  for (size_t i = 0; i < s.n && status == GL_OK; ++i)
+    if (!is_shard_name(s.name[i]))
+      status = gl_fail(err, GL_EINTERNAL, "\"%.100s\" was taken for a shard", s.name[i]);
+  shards_fini(&s);
+  return status;
+}
+
+static gl_status find_files(shards *s, const model *m, const char *folder, gl_error *err) {
+  char path[MODEL_PATH];
+  gl_status status = model_join(path, folder, MODEL_FILE, err);
+  if (status != GL_OK) return status;
+  if (access(path, F_OK) == 0) {
+    s->name[0] = strdup(MODEL_FILE);
+    if (s->name[0] == NULL) return gl_fail_memory(err, "a file's name");
+    s->n = 1;
+    for (size_t t = 0; t < m->n_tensors; ++t) s->of[t] = 0;
+    return GL_OK;
+  }
+  status = model_join(path, folder, MODEL_INDEX, err);
+  if (status != GL_OK) return status;
+  if (access(path, F_OK) != 0)
+    return gl_fail(err, GL_EINPUT, "%.400s: has neither %s nor %s; is it a model's folder?", folder,
+                   MODEL_FILE, MODEL_INDEX);
+  return read_index(s, m, path, err);
+}
+
+/* --- reading -----------------------------------------------------------------------------------
+ */
+
+static int is_of_model(const model *m, const char *name) {
+  const size_t n = strlen(name);
+  static const char angles[] = "rotary_emb.inv_freq"; /* old files have them; config has theta */
+  if (m->c.tied && strcmp(name, "lm_head.weight") == 0) return 1; /* a copy of the embedding */
+  if (n > sizeof angles && strcmp(name + n - (sizeof angles - 1), angles) == 0) return 1;
+  return find_tensor(m, name) != SIZE_MAX;
+}
+
+static gl_status check_tensor(const safetensors *file, const model_tensor *want, gl_error *err) {
+  const tensor_entry *t = safetensors_find(file, want->name);
+  const char *path = safetensors_path(file);
+  if (t == NULL)
+    return gl_fail(err, GL_EINPUT, "%.300s: there is no tensor %s, which the model has", path,
+                   want->name);
+  if (t->type == TENSOR_OTHER)
+    return gl_fail(err, GL_EINPUT,
+                   "%.300s: tensor %s has type %s; F32, F16, BF16 and F64 can be read", path,
+                   want->name, t->type_name);
+  const int vector = want->rows == 1 && strstr(want->name, "norm") != NULL;
+  if (vector ? t->rank == 1 && t->shape[0] == want->columns
+             : t->rank == 2 && t->shape[0] == want->rows && t->shape[1] == want->columns)
+    return GL_OK;
+  return gl_fail(
+      err, GL_EINPUT,
+      "%.300s: tensor %s has %zu dimension%s, the first %zu, and %zu elements; the model "
+      "(see config.json) needs %zu x %zu",
+      path, want->name, t->rank, t->rank == 1 ? "" : "s", t->rank > 0 ? t->shape[0] : 1,
+      t->elements, want->rows, want->columns);
+}
+
+/* Opens every shard and checks all tensors before one number is read. */
+static gl_status check_files(shards *s, const model *m, const char *folder, gl_error *err) {
+  char path[MODEL_PATH];
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->n && status == GL_OK; ++i) {
+    status = model_join(path, folder, s->name[i], err);
+    if (status == GL_OK) status = safetensors_open(&s->file[i], path, err);
+    const tensor_entry *t;
+    for (size_t k = 0; status == GL_OK && (t = safetensors_at(s->file[i], k)) != NULL; ++k)
+      if (!is_of_model(m, t->name))
+        status =
+            gl_fail(err, GL_EINPUT,
+                    "%.300s: tensor %.100s is none of a Qwen3ForCausalLM with this config.json",
+                    path, t->name);
+  }
+  for (size_t t = 0; t < m->n_tensors && status == GL_OK; ++t)
+    status = s->of[t] == SIZE_MAX
+                 ? gl_fail(err, GL_EINPUT, "%.300s: %s does not say where tensor %s is", folder,
+                           MODEL_INDEX, m->tensor[t].name)
+                 : check_tensor(s->file[s->of[t]], &m->tensor[t], err);
+  return status;
+}
+
+static gl_status load_tensors(const shards *s, const model *m, gl_error *err) {
+  char *staging = malloc(2 * (size_t)MODEL_STAGING);
+  gl_status status = GL_OK;
+  if (staging == NULL) return gl_fail_memory(err, "a model's tensors");
+  double *value = (double *)(void *)(staging + MODEL_STAGING);
+  for (size_t t = 0; t < m->n_tensors; ++t) {
+    const model_tensor *tensor = &m->tensor[t];
+    const safetensors *file = s->file[s->of[t]];
+    const tensor_entry *entry = safetensors_find(file, tensor->name);
+    const size_t n = tensor->rows * tensor->columns;
+    for (size_t i = 0; i < n && status == GL_OK; i += MODEL_PIECE) {
+      const size_t k = n - i < MODEL_PIECE ? n - i : MODEL_PIECE;
+      status = safetensors_read_f64(file, entry, i, k, value, err);
+      if (status == GL_OK) model_upload(m, m->own.master, tensor->offset + i, k, value, staging);
+    }
+  }
+  free(staging);
+  return status;
+}
+
+/* What decides parameters and arithmetic; a longer context or other special tokens do not. */
+static gl_status must_match(const model_config *mine, const model_config *file, const char *path,
+                            gl_error *err) {
+  const struct {
+    const char *key;
+    double mine, file;
+  } pairs[] = {
+      {"vocab_size", (double)mine->vocabulary, (double)file->vocabulary},
+      {"hidden_size", (double)mine->hidden, (double)file->hidden},
+      {"intermediate_size", (double)mine->intermediate, (double)file->intermediate},
+      {"num_hidden_layers", (double)mine->layers, (double)file->layers},
+      {"num_attention_heads", (double)mine->heads, (double)file->heads},
+      {"num_key_value_heads", (double)mine->kv_heads, (double)file->kv_heads},
+      {"head_dim", (double)mine->head_dim, (double)file->head_dim},
+      {"tie_word_embeddings", mine->tied, file->tied},
+      {"rms_norm_eps", mine->rms_eps, file->rms_eps},
+      {"rope_theta", mine->rope_theta, file->rope_theta},
+  };
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i)
+    if (pairs[i].mine != pairs[i].file)
+      return gl_fail(err, GL_EINPUT, "%.300s: %s is %g, but this model has %g", path, pairs[i].key,
+                     pairs[i].file, pairs[i].mine);
+  return GL_OK;
+}
+
+gl_status model_load(model *m, const char *folder, gl_error *err) {
+  char path[MODEL_PATH];
+  model_config there;
+  shards s;
+  gl_status status = model_join(path, folder, "config.json", err);
+  if (status == GL_OK) status = model_config_load(&there, path, err);
+  if (status == GL_OK) status = must_match(&m->c, &there, path, err);
+  if (status != GL_OK) return status;
+  status = shards_init(&s, m, err);
+  if (status == GL_OK) status = find_files(&s, m, folder, err);
+  if (status == GL_OK) status = check_files(&s, m, folder, err);
+  if (status == GL_OK) status = load_tensors(&s, m, err);
+  shards_fini(&s);
+  model_renew(m);
+  return status == GL_OK ? m->b->ops->status(m->b, err) : status;
+}

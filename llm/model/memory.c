@@ -1,0 +1,165 @@
+/* How a pass's buffers are cut from one block, and what all of it needs. */
+#include "llm/model/internal.h"
+
+#include <string.h>
+
+enum { ALIGNMENT = 256 };
+
+void *arena_take(arena *a, size_t n, size_t width, size_t bytes) {
+  size_t size;
+  if (__builtin_mul_overflow(n, width, &size) || __builtin_mul_overflow(size, bytes, &size) ||
+      size > SIZE_MAX / 4 || a->used > SIZE_MAX / 4) {
+    a->overflow = 1;
+    return NULL;
+  }
+  void *at = a->base != NULL ? a->base + a->used : NULL;
+  a->used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return at;
+}
+
+void layer_rows_take(layer_rows *l, arena *a, const model_config *c, const backend *b,
+                     size_t rows) {
+  const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+  const size_t t = b->element, m = b->master_element;
+  l->normed = arena_take(a, rows, c->hidden, t);
+  l->rstd = arena_take(a, rows, 1, m);
+  l->qkv = arena_take(a, rows, q + 2 * kv, t);
+  l->qk = arena_take(a, rows, q + kv, t);
+  l->heads_rstd = arena_take(a, rows, c->heads + c->kv_heads, m);
+  l->attended = arena_take(a, rows, q, t);
+  l->lse = arena_take(a, rows, c->heads, m);
+  l->mid = arena_take(a, rows, c->hidden, t);
+  l->mid_normed = arena_take(a, rows, c->hidden, t);
+  l->mid_rstd = arena_take(a, rows, 1, m);
+  l->gate_up = arena_take(a, rows, 2 * c->intermediate, t);
+  l->active = arena_take(a, rows, c->intermediate, t);
+}
+
+static void take_layers(pass *p, arena *a, const model_config *c, const backend *b,
+                        layer_rows *layer) {
+  const pass_shape *s = &p->shape;
+  const int all = s->keep && !s->recompute;
+  layer_rows shared = {0};
+  p->layer = layer;
+  if (!all) layer_rows_take(&shared, a, c, b, s->rows);
+  if (!s->keep) shared.in = arena_take(a, s->rows, c->hidden, b->element);
+  for (size_t l = 0; l < c->layers; ++l) {
+    layer_rows own = shared;
+    if (s->keep) own.in = arena_take(a, s->rows, c->hidden, b->element);
+    if (all) layer_rows_take(&own, a, c, b, s->rows);
+    if (layer != NULL) layer[l] = own;
+  }
+}
+
+static void take_gradients(pass *p, arena *a, const model_config *c, const backend *b) {
+  const size_t rows = p->shape.rows, targets = p->shape.targets, t = b->element;
+  const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+  p->d_last = arena_take(a, targets, c->hidden, t);
+  p->d_last_normed = arena_take(a, targets, c->hidden, t);
+  p->d_stream = arena_take(a, rows, c->hidden, t);
+  p->d_normed = arena_take(a, rows, c->hidden, t);
+  arena attention = *a;
+  p->d_gate_up = arena_take(a, rows, 2 * c->intermediate, t);
+  p->d_active = arena_take(a, rows, c->intermediate, t);
+  p->d_qkv = arena_take(&attention, rows, q + 2 * kv, t);
+  p->d_qk = arena_take(&attention, rows, q + kv, t);
+  p->d_attended = arena_take(&attention, rows, q, t);
+  if (attention.used > a->used) a->used = attention.used;
+  a->overflow |= attention.overflow;
+}
+
+void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_shape shape,
+               layer_rows *layer) {
+  const size_t t = b->element, m = b->master_element, n = shape.targets;
+  *p = (pass){.shape = shape};
+  p->token = arena_take(a, 2 * shape.rows + shape.sequences + 1 + 2 * n, 1, sizeof *p->token);
+  if (p->token != NULL) {
+    p->position = p->token + shape.rows;
+    p->start = p->position + shape.rows;
+    p->row = p->start + shape.sequences + 1;
+    p->target = p->row + n;
+  }
+  p->branch = arena_take(a, shape.rows, c->hidden, t);
+  p->last = arena_take(a, n, c->hidden, t);
+  p->last_branch = arena_take(a, n, c->hidden, t);
+  p->last_normed = arena_take(a, n, c->hidden, t);
+  p->last_rstd = arena_take(a, n, 1, m);
+  p->logp = arena_take(a, n, 1, m);
+  p->entropy = arena_take(a, n, 1, m);
+  p->lse = arena_take(a, n, 1, m);
+  p->dlogp = arena_take(a, n, 1, m);
+  take_layers(p, a, c, b, layer);
+  if (shape.keep) take_gradients(p, a, c, b);
+}
+
+size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shape) {
+  arena a = {0};
+  pass p;
+  if (shape.rows > SIZE_MAX / 8 || shape.sequences > SIZE_MAX / 8 || shape.targets > SIZE_MAX / 8)
+    return SIZE_MAX;
+  pass_take(&p, &a, c, b, shape, NULL);
+  return a.overflow ? SIZE_MAX : a.used;
+}
+
+/* *sum += a * b * c; 0 where that is more than a size_t. */
+static int add(size_t *sum, size_t a, size_t b, size_t c) {
+  size_t product;
+  return !__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product) &&
+         !__builtin_add_overflow(*sum, product, sum);
+}
+
+static int plan_generation(memory_plan *out, const model_config *c, const backend *b, size_t slots,
+                           size_t capacity) {
+  const size_t rows = capacity > MODEL_PREFILL_ROWS ? capacity : MODEL_PREFILL_ROWS;
+  const size_t most =
+      slots > SIZE_MAX / capacity || slots * capacity > rows ? rows : slots * capacity;
+  const size_t prefill = model_pass_bytes(c, b, (pass_shape){most, slots, slots, 0, 0});
+  out->cache = model_cache_bytes(c, b, slots, capacity);
+  if (prefill > out->activations) out->activations = prefill;
+  return prefill != SIZE_MAX && out->cache != SIZE_MAX &&
+         add(&out->logits, 2 * b->master_element, model_cache_rows(b, slots), c->vocabulary);
+}
+
+/* Training and generation use the same scratch memory. */
+static size_t plan_scratch(const model_config *c, const backend *b, size_t rows, size_t slots,
+                           size_t capacity) {
+  const run_shape shape = {.rows = rows,
+                           .slots = slots > 0 ? model_cache_rows(b, slots) : 0,
+                           .capacity = capacity,
+                           .hidden = c->hidden,
+                           .intermediate = c->intermediate,
+                           .vocabulary = c->vocabulary,
+                           .heads = model_heads(c)};
+  return b->ops->scratch != NULL ? b->ops->scratch(b, &shape) : 0;
+}
+
+gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,
+                       size_t training_tokens, size_t training_targets, size_t slots,
+                       size_t capacity, size_t value_copies, gl_error *err) {
+  *out = (memory_plan){0};
+  gl_status status = model_config_check(c, err);
+  if (status != GL_OK) return status;
+  const size_t n = model_config_parameters(c), two = b->type != b->master;
+  int fits = add(&out->parameters, n, b->master_element, 1) &&
+             add(&out->parameters, n, b->element, two) &&
+             add(&out->parameters, n, b->element, value_copies) &&
+             add(&out->parameters, c->max_positions, c->head_dim, b->master_element);
+  if (training_tokens > 0) {
+    fits = fits && add(&out->gradients, n, b->master_element, 1) &&
+           add(&out->moments, n, b->master_element, 2);
+    const pass_shape shape = {training_tokens, training_tokens, training_targets, 1, recompute};
+    out->activations = model_pass_bytes(c, b, shape);
+    fits = fits && out->activations != SIZE_MAX;
+  }
+  if (slots > 0 && capacity > 0) fits = fits && plan_generation(out, c, b, slots, capacity);
+  if (fits) out->scratch = plan_scratch(c, b, training_tokens, slots, capacity);
+  fits = fits && add(&out->total, out->parameters, 1, 1) &&
+         add(&out->total, out->gradients, 1, 1) && add(&out->total, out->moments, 1, 1) &&
+         add(&out->total, out->activations, 1, 1) && add(&out->total, out->cache, 1, 1) &&
+         add(&out->total, out->logits, 1, 1) && add(&out->total, out->scratch, 1, 1);
+  if (fits) return GL_OK;
+  return gl_fail(
+      err, GL_ENOMEM,
+      "this needs more memory than any machine has; lower micro_batch, slots, max_tokens "
+      "or the model's sizes");
+}

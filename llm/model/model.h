@@ -1,0 +1,175 @@
+/* The Qwen3 decoder over a backend: parameters, forward, backward, files.
+ *
+ *   h = embed(token)
+ *   each layer: h += o_proj(attention(rotary(norm(q)), rotary(norm(k)), v)) of norm(h)
+ *               h += down_proj(silu(gate_proj) * up_proj) of norm(h)
+ *   logits = norm(h) embed^T (tied) or lm_head^T
+ *
+ * (Qwen3 technical report, arXiv 2505.09388; names and layout are Hugging Face's.) All parameters
+ * live in one array of n numbers; q_proj, k_proj, v_proj lie one after the other, as do gate_proj
+ * and up_proj, so that each group is one product; norm weights come last, so that what decays is
+ * one range. Prefix: model_. */
+#ifndef GEPOLAB_LLM_MODEL_MODEL_H
+#define GEPOLAB_LLM_MODEL_MODEL_H
+
+#include "core/config/config.h"
+#include "core/rl/optimizer.h"
+#include "llm/backend/backend.h"
+
+typedef struct model_config {
+  size_t vocabulary, hidden, intermediate, layers, heads, kv_heads, head_dim, max_positions;
+  double rms_eps, rope_theta, initializer_range;
+  int tied;                /* output embedding is the input's */
+  int32_t begin, end, pad; /* token numbers, -1: none */
+} model_config;
+
+/* config.json of Hugging Face. GL_EINPUT names the file, the key, what is allowed: other
+ * architectures, scaled rotary embeddings, attention biases, sliding windows are refused. */
+gl_status model_config_load(model_config *out, const char *path, gl_error *err);
+gl_status model_config_parse(model_config *out, const char *json, size_t size, const char *name,
+                             gl_error *err);
+/* config.json text, malloc'd; NULL if memory is short. */
+char *model_config_json(const model_config *c);
+/* The `model` section of a recipe where it describes a model rather than naming a folder:
+ * {layers, hidden, intermediate, heads, kv_heads, head_dim, context, tied, rope_theta, rms_eps,
+ * initializer_range}; the vocabulary comes from the tokenizer. */
+gl_status model_config_read(model_config *out, const cfg_node *section, size_t vocabulary,
+                            gl_error *err);
+/* Sizes that fit together (heads divisible by kv_heads, even head_dim, nothing overflowing). */
+gl_status model_config_check(const model_config *c, gl_error *err);
+size_t model_config_parameters(const model_config *c);
+
+typedef struct model_tensor {
+  char name[96];                /* Hugging Face's */
+  size_t offset, rows, columns; /* rows 1 for a vector */
+} model_tensor;
+
+typedef struct model model;
+/* A set of parameter values of a model, in backend memory: the model's own, a reference, a held
+ * version. */
+typedef struct model_values model_values;
+
+/* b is borrowed and must outlive the model. All values are zero. recompute: keep only each layer's
+ * input during a forward that will be followed by backward, and compute the rest again. */
+gl_status model_new(model **out, const model_config *config, backend *b, int recompute,
+                    gl_error *err);
+void model_free(model *m);
+const model_config *model_configuration(const model *m);
+backend *model_backend(const model *m);
+size_t model_parameters(const model *m);
+/* Tensor i, or NULL beyond the last. */
+const model_tensor *model_tensor_at(const model *m, size_t i);
+
+/* Normal(0, initializer_range) matrices, unit norm weights; tensor i draws from
+ * (seed, RNG_INIT, i). */
+gl_status model_initialise(model *m, uint64_t seed, gl_error *err);
+/* Parameter values from and to the host, in the model's order, as doubles. */
+gl_status model_get(const model *m, double *host, gl_error *err);
+gl_status model_set(model *m, const double *host, gl_error *err);
+gl_status model_gradient_get(const model *m, double *host, gl_error *err);
+gl_status model_gradient_set(model *m, const double *host, gl_error *err);
+/* A folder with config.json and model.safetensors, or model.safetensors.index.json and its shards;
+ * F32, F16, BF16 (and F64) tensors. The folder's config must equal the model's. */
+gl_status model_load(model *m, const char *folder, gl_error *err);
+/* Writes config.json and model.safetensors (type F32, BF16 or F64), in shards where one would be
+ * larger than shard_bytes (0: never); a folder that exists is replaced file by file, atomically. */
+gl_status model_save(const model *m, const char *folder, number_type type, size_t shard_bytes,
+                     gl_error *err);
+
+/* Copies of the values in the type that forward and generation read, without a master: for a
+ * reference policy or a version that is still being sampled from. */
+gl_status model_values_copy(model_values **out, model *m, gl_error *err);
+/* The same, put aside: in pinned memory of the host where the backend is a device. Using them
+ * copies them into the gradient's memory, whose contents are lost; nothing else is taken. */
+gl_status model_values_put_aside(model_values **out, model *m, gl_error *err);
+int model_values_are_aside(const model_values *v);
+/* Bytes of one copy. */
+size_t model_values_bytes(const model *m);
+void model_values_free(model_values *v, model *m);
+/* A copy's values to the host, as model_get gives the model's own. */
+gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err);
+/* Forward and generation read v until told otherwise; NULL: the model's own. Backward always
+ * belongs to the model's own, and there is no gradient while v was put aside (GL_EINTERNAL). */
+void model_use(model *m, model_values *v);
+
+/* Packed token sequences and the places where a log-probability is wanted: the token after row
+ * target_row[j] is target[j]. Host memory. */
+typedef struct token_rows {
+  size_t n_tokens, n_sequences, n_targets;
+  const size_t *start;      /* [n_sequences + 1] */
+  const int32_t *token;     /* [n_tokens] */
+  const size_t *target_row; /* [n_targets], ascending; a row may have several */
+  const int32_t *target;    /* [n_targets] */
+} token_rows;
+
+/* logp[n_targets], entropy[n_targets] (NULL: not wanted) of the policy softmax(logits /
+ * temperature). keep: a model_backward follows. GL_EINPUT for tokens outside the vocabulary or a
+ * sequence longer than max_positions. */
+gl_status model_forward(model *m, const token_rows *rows, double temperature, int keep,
+                        double *logp, double *entropy, gl_error *err);
+/* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
+gl_status model_backward(model *m, const double *dlogp, gl_error *err);
+gl_status model_zero_gradient(model *m, gl_error *err);
+/* M [model_parameters] in the backend's memory, for sums over devices; NULL before the first
+ * model_zero_gradient or optimizer. */
+void *model_gradient(model *m);
+
+/* Moments of an optimiser over all parameters; matrices decay, norm weights do not. */
+typedef struct model_optimizer model_optimizer;
+gl_status model_optimizer_new(model_optimizer **out, model *m, const optimizer_spec *spec,
+                              gl_error *err);
+void model_optimizer_free(model_optimizer *o);
+/* From the next step on the copy in bfloat16 that forward and generation read is rounded
+ * stochastically: parameter i after step t by number i of (seed, RNG_ROUNDING, t), so that the copy
+ * follows from the master and the number of steps, and a state that is read has it again. Other
+ * types have nothing to round. */
+void model_optimizer_round(model_optimizer *o, uint64_t seed);
+/* One step down the gradient, clipped to spec.clip_grad_norm; *norm is the norm before clipping. A
+ * gradient that is not finite changes nothing and is told by *norm. */
+gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_error *err);
+
+/* Parameters and moments, exactly, for checkpoints inside a run: a header, the arrays, a checksum.
+ */
+gl_status model_write(const model *m, const model_optimizer *o, FILE *to, gl_error *err);
+gl_status model_read(model *m, model_optimizer *o, FILE *from, gl_error *err);
+
+/* Bytes of activations that the model keeps for its next pass. */
+size_t model_kept_bytes(const model *m);
+
+/* What a configuration will need, in bytes of backend memory. */
+typedef struct memory_plan {
+  size_t parameters, gradients, moments, activations, cache, logits;
+  size_t scratch; /* the backend's own */
+  size_t total;
+} memory_plan;
+/* training_tokens: packed rows of one micro-batch (0: no training); slots x capacity: the cache. */
+gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,
+                       size_t training_tokens, size_t training_targets, size_t slots,
+                       size_t capacity, size_t value_copies, gl_error *err);
+
+/* --- for generation (llm/model/generate.c) --- */
+
+/* Keys and values of `slots` sequences of up to `capacity` positions in every layer. */
+typedef struct model_cache model_cache;
+gl_status model_cache_new(model_cache **out, model *m, size_t slots, size_t capacity,
+                          gl_error *err);
+void model_cache_free(model_cache *c);
+/* Runs packed prompts (rows as in model_forward, no targets), filling slot[s] from position 0 with
+ * sequence s, and puts M logits[n_sequences, vocabulary] of each sequence's last row into the
+ * cache's logits. */
+gl_status model_prefill(model_cache *c, const token_rows *rows, const size_t *slot, gl_error *err);
+/* Copies the first `length` positions of a slot, all layers. */
+gl_status model_cache_copy(model_cache *c, size_t from, size_t to, size_t length, gl_error *err);
+/* One more token each: row r holds token[r] at position[r] of slot[r]; logits[r] follow. Host
+ * arrays. Does not wait for a device: what fails there, model_sample or model_logits_get tells. */
+gl_status model_decode(model_cache *c, const int32_t *token, const int32_t *slot,
+                       const int32_t *position, size_t rows, gl_error *err);
+/* The first `rows` rows of the last logits, [rows, vocabulary]. */
+gl_status model_logits_get(const model_cache *c, size_t rows, double *logits, gl_error *err);
+/* Draws from row_of[r] of the last logits (NULL: row r), see backend's sample; host outputs as
+ * doubles. */
+gl_status model_sample(model_cache *c, const size_t *row_of, const uint64_t *index, size_t rows,
+                       const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
+                       double *logq, double *logq_truncated, gl_error *err);
+
+#endif

@@ -1,0 +1,81 @@
+/* Brackets: go on from a beginning so that the whole is balanced.
+ *
+ * The beginning is a random walk: at each place it opens or closes with equal chance, opens where
+ * nothing is open and closes at the greatest depth; one that ends balanced is drawn again. Closing
+ * everything in order is one right answer; any other that balances within `longest` characters is
+ * worth as much.
+ */
+#include "llm/task/internal.h"
+
+#include <string.h>
+
+enum { MAX_LENGTH = 500 };
+
+static const char opening[] = "([{<", closing[] = ")]}>";
+
+static int draw_brackets(const task *t, task_source *s, task_sample *out) {
+  char stack[MAX_LENGTH];
+  size_t open = 0, least = t->as.brackets.min_length,
+         n = least + task_below(s, t->as.brackets.length - least + 1);
+  for (size_t i = 0; i < n; ++i) {
+    int opens = open == 0 || (open < t->as.brackets.depth && task_below(s, 2) == 0);
+    size_t kind = opens ? task_below(s, t->as.brackets.kinds) : 0;
+    if (opens) {
+      task_put_char(&out->prompt, opening[kind]);
+      stack[open++] = closing[kind];
+    } else
+      task_put_char(&out->prompt, stack[--open]);
+  }
+  if (open == 0) return 0;
+  while (open > 0) task_put_char(&out->answer, stack[--open]);
+  return 1;
+}
+
+/* Reads one bracket: 0 if it is none of the kinds or closes what is not open. */
+static int take(char c, size_t kinds, char *stack, size_t *open) {
+  const char *kind = memchr(opening, c, kinds);
+  if (kind != NULL) {
+    stack[(*open)++] = closing[kind - opening];
+    return 1;
+  }
+  if (*open == 0 || stack[*open - 1] != c) return 0;
+  --*open;
+  return 1;
+}
+
+/* Graded: of the brackets that the prompt leaves open, the share closed by what is readable of the
+ * response, every character that is not read counting as one more left open. */
+static double score_brackets(const task *t, const problem *p, const char *response, size_t n) {
+  char stack[2 * MAX_LENGTH];
+  const size_t kinds = t->as.brackets.kinds;
+  size_t open = 0, read = 0;
+  for (const char *c = p->prompt; *c != '\0' && open < MAX_LENGTH; ++c)
+    if (!take(*c, kinds, stack, &open)) return 0;
+  size_t left = open, lowest = open;
+  while (read < n && read < t->as.brackets.longest && take(response[read], kinds, stack, &open)) {
+    ++read;
+    if (open < lowest) lowest = open;
+  }
+  if (read == n && open == 0) return 1;
+  if (!t->graded || left == 0) return 0;
+  return (double)(left - lowest) / (double)(left + (n - read) + (open - lowest));
+}
+
+static gl_status read_brackets(task *t, cfg_reader *r, const cfg_node *section) {
+  (void)section;
+  task_read_length(r, 8, MAX_LENGTH, &t->as.brackets.length, &t->as.brackets.min_length);
+  size_t length = t->as.brackets.length,
+         depth = cfg_count(r, "depth", length < 4 ? length : 4, 1, length);
+  t->as.brackets.kinds = cfg_count(r, "kinds", 2, 1, sizeof opening - 1);
+  t->as.brackets.longest = cfg_count(r, "longest", depth, depth, MAX_LENGTH);
+  t->as.brackets.depth = depth;
+  t->max_prompt = length;
+  t->max_answer = t->as.brackets.longest;
+  for (size_t i = 0; i < t->as.brackets.kinds; ++i)
+    task_use(t, (char[3]){opening[i], closing[i], '\0'});
+  return r->status;
+}
+
+const task_rules task_brackets = {"brackets",     "the end of a beginning of balanced brackets",
+                                  read_brackets,  draw_brackets,
+                                  score_brackets, 1};

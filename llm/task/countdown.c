@@ -1,0 +1,190 @@
+/* Countdown: make a target from given numbers with + - * / and parentheses.
+ *
+ * A problem is made from a random expression over all its numbers, so every problem has a solution;
+ * intermediate values of that solution are positive whole numbers. Any other right expression is
+ * worth as much, whatever fractions or negative values it passes through.
+ */
+#include "llm/task/expression.h"
+#include "llm/task/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  MAX_NUMBERS = 6,
+  MAX_LARGEST = 999,
+  TERM_SIZE = 4 * MAX_NUMBERS + 2 * MAX_NUMBERS + 1 /* numbers and operations, parentheses, NUL */
+};
+
+/* What is graded as a step towards a solution: a legal expression of another value. */
+static const double legal_share = 0.1;
+
+/* --- making a problem ----------------------------------------------------------------------------
+ */
+
+typedef enum rank { RANK_SUM, RANK_PRODUCT, RANK_NUMBER } rank;
+
+typedef struct term {
+  int64_t value;
+  rank rank;
+  char text[TERM_SIZE];
+} term;
+
+/* text, with parentheses if they are needed. */
+static void put_term(task_text *to, const term *t, int needed) {
+  if (needed) task_put_char(to, '(');
+  task_put(to, t->text, strlen(t->text));
+  if (needed) task_put_char(to, ')');
+}
+
+static term joined(const term *a, char operation, const term *b, int64_t value) {
+  rank own = operation == '+' || operation == '-' ? RANK_SUM : RANK_PRODUCT;
+  int one_sided = operation == '-' || operation == '/';
+  term out = {.value = value, .rank = own};
+  task_text text = {.n = 0};
+  put_term(&text, a, a->rank < own);
+  task_put_char(&text, operation);
+  put_term(&text, b, b->rank < own || (one_sided && b->rank == own));
+  memcpy(out.text, text.data, text.n + 1);
+  return out;
+}
+
+/* a and b joined by an operation, turned round where only that gives a positive whole number. The
+ * sizes of the fields keep values far below 2^63. 0 if there is no such number. */
+static int join(term *out, const term *a, char operation, const term *b) {
+  if (operation == '+')
+    *out = joined(a, operation, b, a->value + b->value);
+  else if (operation == '*')
+    *out = joined(a, operation, b, a->value * b->value);
+  else if (operation == '-') {
+    if (a->value == b->value) return 0;
+    if (a->value < b->value) return join(out, b, operation, a);
+    *out = joined(a, operation, b, a->value - b->value);
+  } else {
+    if (a->value < b->value) return join(out, b, operation, a);
+    if (a->value % b->value != 0) return 0;
+    *out = joined(a, operation, b, a->value / b->value);
+  }
+  return 1;
+}
+
+/* Joins two random terms by a random operation, or the first after it that can be used, until one
+ * is left. */
+static int join_all(const task *t, task_source *s, term *all, size_t n) {
+  const size_t n_operations = t->as.countdown.n_operations;
+  for (; n > 1; --n) {
+    size_t i = task_below(s, n), j = task_below(s, n - 1), first = task_below(s, n_operations);
+    if (j >= i) ++j;
+    term together;
+    int done = 0;
+    for (size_t k = 0; k < n_operations && !done; ++k)
+      done =
+          join(&together, &all[i], t->as.countdown.operation[(first + k) % n_operations], &all[j]);
+    if (!done) return 0;
+    all[i < j ? i : j] = together;
+    all[i < j ? j : i] = all[n - 1];
+  }
+  return all[0].value <= t->as.countdown.largest_target;
+}
+
+static int by_value(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static void put_problem(task_text *to, const int64_t *number, size_t n, int64_t target) {
+  for (size_t i = 0; i < n; ++i) {
+    if (i != 0) task_put_char(to, ',');
+    task_put_number(to, number[i]);
+  }
+  task_put_char(to, '=');
+  task_put_number(to, target);
+  task_put_char(to, ':');
+}
+
+static int draw_countdown(const task *t, task_source *s, task_sample *out) {
+  const size_t n = t->as.countdown.numbers;
+  int64_t number[MAX_NUMBERS];
+  term all[MAX_NUMBERS] = {{0}};
+  for (size_t i = 0; i < n; ++i) {
+    task_text text = {.n = 0};
+    number[i] = 1 + (int64_t)task_below(s, (uint64_t)t->as.countdown.largest);
+    task_put_number(&text, number[i]);
+    all[i] = (term){.value = number[i], .rank = RANK_NUMBER};
+    memcpy(all[i].text, text.data, text.n + 1);
+  }
+  if (!join_all(t, s, all, n)) return 0;
+  put_problem(&out->prompt, number, n, all[0].value);
+  task_put(&out->answer, all[0].text, strlen(all[0].text));
+  qsort(number, n, sizeof *number, by_value); /* the order of the numbers makes no difference */
+  put_problem(&out->key, number, n, all[0].value);
+  return 1;
+}
+
+/* --- checking a response -------------------------------------------------------------------------
+ */
+
+/* Numbers and target of a prompt "3,5,2=11:". */
+static int read_prompt(const char *prompt, int64_t *number, size_t *n, int64_t *target) {
+  for (*n = 0; *n < MAX_NUMBERS;) {
+    char *end;
+    number[(*n)++] = strtoll(prompt, &end, 10);
+    if (end == prompt || (*end != ',' && *end != '=')) return 0;
+    prompt = end + 1;
+    if (*end == '=') break;
+  }
+  char *end;
+  *target = strtoll(prompt, &end, 10);
+  return end != prompt && *end == ':';
+}
+
+/* Whether each of used[m] is one of given[n], none twice. Crosses off given. */
+static int uses_only(const int64_t *used, size_t m, int64_t *given, size_t n) {
+  for (size_t i = 0; i < m; ++i) {
+    size_t k = 0;
+    while (k < n && given[k] != used[i]) ++k;
+    if (k == n) return 0;
+    given[k] = -1;
+  }
+  return 1;
+}
+
+static double score_countdown(const task *t, const problem *p, const char *response, size_t size) {
+  int64_t given[MAX_NUMBERS], target;
+  size_t n;
+  expression e;
+  if (!read_prompt(p->prompt, given, &n, &target)) return 0;
+  if (expression_read(&e, response, size) != EXPRESSION_OK) return 0;
+  if (t->as.countdown.use_all && e.n_numbers != n) return 0;
+  if (!uses_only(e.number, e.n_numbers, given, n)) return 0;
+  if (e.value.num == target && e.value.den == 1) return 1;
+  return t->graded ? legal_share : 0;
+}
+
+/* --- a section -----------------------------------------------------------------------------------
+ */
+
+static gl_status read_countdown(task *t, cfg_reader *r, const cfg_node *section) {
+  (void)section;
+  static const char *const names[] = {"add", "subtract", "multiply", "divide"};
+  static const char *const uses[] = {"any", "all"};
+  size_t n = cfg_count(r, "numbers", 3, 2, MAX_NUMBERS);
+  t->as.countdown.numbers = n;
+  t->as.countdown.largest = cfg_int(r, "largest", 9, 1, MAX_LARGEST);
+  t->as.countdown.largest_target = cfg_int(r, "largest_target", 99, 1, 999999);
+  t->as.countdown.use_all = cfg_choice(r, "use", 0, uses, 2);
+  t->as.countdown.n_operations =
+      task_choices(r, "operations", names, "+-*/", 4, t->as.countdown.operation);
+  size_t digits = task_digits((uint64_t)t->as.countdown.largest);
+  t->max_prompt = n * (digits + 1) + task_digits((uint64_t)t->as.countdown.largest_target) + 1;
+  t->max_answer = n * digits + (n - 1) + 2 * (n - 2);
+  task_use(t, "(),:=+-*/"); /* a right answer may use any operation */
+  task_use_digits(t, (uint64_t)t->as.countdown.largest);
+  task_use_digits(t, (uint64_t)t->as.countdown.largest_target);
+  return r->status;
+}
+
+const task_rules task_countdown = {
+    "countdown",     "expressions over given numbers with a given value",
+    read_countdown,  draw_countdown,
+    score_countdown, 1};

@@ -1,0 +1,256 @@
+#include "llm/task/dataset.h"
+
+#include "core/base/json_read.h"
+#include "core/config/config.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- one line ------------------------------------------------------------------------------------
+ */
+
+typedef struct line_reader {
+  json_reader json;
+  gl_error why; /* of json, about a byte */
+  const char *name;
+  size_t line;
+  const char *key[2]; /* of prompt and answer */
+  gl_error *err;
+} line_reader;
+
+/* GL_EINPUT with file:line:column of a byte of the line in front. */
+static gl_status fail_at(line_reader *l, size_t byte, const char *what) {
+  size_t column = 1;
+  for (size_t i = 0; i < byte && i < l->json.size; ++i)
+    column += ((unsigned char)l->json.text[i] & 0xc0) != 0x80;
+  return gl_fail(l->err, GL_EINPUT, "%.300s:%zu:%zu: %s", l->name, l->line, column, what);
+}
+
+/* The JSON reader's own complaint, which begins with the byte. */
+static gl_status fail_json(line_reader *l) {
+  char prefix[40];
+  int n = snprintf(prefix, sizeof prefix, ": byte %zu: ", l->json.at);
+  if (l->json.status != GL_EINPUT) return gl_fail(l->err, l->json.status, "%s", l->why.text);
+  return fail_at(l, l->json.at,
+                 strncmp(l->why.text, prefix, (size_t)n) == 0 ? l->why.text + n : l->why.text);
+}
+
+static const char *describe(char first) {
+  switch (first) {
+  case '{':
+    return "an object";
+  case '[':
+    return "a list";
+  case '"':
+    return "text";
+  case 't':
+  case 'f':
+    return "true or false";
+  case 'n':
+    return "null";
+  case '\0':
+    return "no JSON";
+  default:
+    return "a number";
+  }
+}
+
+/* The keys of a line, for the complaint about one that is missing. */
+enum { SHOWN_KEYS = 12, SHOWN_KEY_SIZE = 48 };
+typedef struct seen_keys {
+  char name[SHOWN_KEYS][SHOWN_KEY_SIZE];
+  size_t n;
+} seen_keys;
+
+static gl_status fail_missing(line_reader *l, const char *key, const seen_keys *seen) {
+  const char *names[SHOWN_KEYS];
+  char all[SHOWN_KEYS * (SHOWN_KEY_SIZE + 2)] = "nothing", hint[CFG_HINT_SIZE], what[900];
+  for (size_t i = 0, used = 0; i < seen->n; ++i) {
+    names[i] = seen->name[i];
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : ", ", names[i]);
+  }
+  snprintf(what, sizeof what, "key '%.64s' is missing%s; this object has: %s", key,
+           cfg_hint(key, names, seen->n, hint), all);
+  return fail_at(l, 0, what);
+}
+
+/* The value of a wanted key into *to, which must still be NULL. The key's quote is the first one
+ * from byte `from` on. */
+static gl_status take_value(line_reader *l, size_t from, int which, char **to) {
+  char what[160];
+  const char *key = l->key[which];
+  if (*to != NULL) {
+    snprintf(what, sizeof what, "key '%.64s' stands twice", key);
+    const char *quote = memchr(l->json.text + from, '"', l->json.size - from);
+    return fail_at(l, quote == NULL ? from : (size_t)(quote - l->json.text), what);
+  }
+  char first = json_peek(&l->json);
+  size_t at = l->json.at;
+  if (first == '"') {
+    json_string(&l->json);
+    if (l->json.status == GL_OK) *to = strdup(l->json.word);
+  } else if (which == 1 && (first == '-' || (first >= '0' && first <= '9'))) {
+    json_skip(&l->json); /* a number stays as it is written */
+    if (l->json.status == GL_OK) *to = strndup(l->json.text + at, l->json.at - at);
+  } else {
+    snprintf(what, sizeof what, "'%.64s' is %s; it must be text%s", key, describe(first),
+             which == 1 ? " or a number" : "");
+    return fail_at(l, at, what);
+  }
+  if (l->json.status != GL_OK) return fail_json(l);
+  if (*to == NULL) return gl_fail_memory(l->err, "a text");
+  if ((*to)[strspn(*to, " \t\r\n")] != '\0') return GL_OK;
+  snprintf(what, sizeof what, "'%.64s' is empty", key);
+  return fail_at(l, at, what);
+}
+
+static gl_status read_object(line_reader *l, dataset_row *row) {
+  seen_keys seen = {.n = 0};
+  char what[160], first = json_peek(&l->json);
+  gl_status status = GL_OK;
+  if (first != '{') {
+    snprintf(what, sizeof what,
+             "a line must be an object with the keys '%.40s' and '%.40s'; this is %s", l->key[0],
+             l->key[1], describe(first));
+    return fail_at(l, l->json.at, what);
+  }
+  json_enter(&l->json, '{');
+  for (size_t at = l->json.at; status == GL_OK && json_member(&l->json); at = l->json.at) {
+    const char *key = l->json.word;
+    if (seen.n < SHOWN_KEYS) snprintf(seen.name[seen.n++], SHOWN_KEY_SIZE, "%.40s", key);
+    if (strcmp(key, l->key[0]) == 0)
+      status = take_value(l, at, 0, &row->prompt);
+    else if (strcmp(key, l->key[1]) == 0)
+      status = take_value(l, at, 1, &row->answer);
+    else
+      json_skip(&l->json);
+  }
+  if (json_end(&l->json) != GL_OK && status == GL_OK) return fail_json(l);
+  if (status != GL_OK) return status;
+  if (row->prompt == NULL) return fail_missing(l, l->key[0], &seen);
+  return row->answer == NULL ? fail_missing(l, l->key[1], &seen) : GL_OK;
+}
+
+/* One line of text[size]. Nothing is left in *row on failure. */
+static gl_status read_row(dataset_row *row, const char *text, size_t size, const char *name,
+                          const char *const key[2], gl_error *err) {
+  line_reader l = {.name = name, .line = row->line, .key = {key[0], key[1]}, .err = err};
+  json_begin(&l.json, text, size, "", &l.why);
+  gl_status status = read_object(&l, row);
+  json_end(&l.json);
+  if (status == GL_OK) return GL_OK;
+  free(row->prompt);
+  free(row->answer);
+  row->prompt = row->answer = NULL;
+  return status;
+}
+
+/* --- all lines -----------------------------------------------------------------------------------
+ */
+
+static gl_status append(dataset *d, const dataset_row *row, gl_error *err) {
+  if ((d->n & (d->n - 1)) == 0) { /* grows at powers of two */
+    size_t capacity = d->n == 0 ? 1 : 2 * d->n;
+    if (capacity > SIZE_MAX / sizeof *d->row) return gl_fail_memory(err, "a data set");
+    dataset_row *grown = realloc(d->row, capacity * sizeof *grown);
+    if (grown == NULL) return gl_fail_memory(err, "a data set");
+    d->row = grown;
+  }
+  d->row[d->n++] = *row;
+  return GL_OK;
+}
+
+typedef struct line_buffer {
+  char *data;
+  size_t n, capacity;
+} line_buffer;
+
+/* The next line without its end; *n_read tells whether there was any. Stops as soon as the line is
+ * too long, so no file makes it hold more than that. */
+static gl_status read_line(line_buffer *b, FILE *from, int *any, const char *name, size_t line,
+                           gl_error *err) {
+  b->n = 0;
+  *any = 0;
+  for (int c; (c = getc(from)) != EOF;) {
+    *any = 1;
+    if (c == '\n') break;
+    if (b->n == DATASET_MAX_LINE)
+      return gl_fail(err, GL_EINPUT, "%.300s:%zu:1: the line is longer than %d MiB", name, line,
+                     DATASET_MAX_LINE >> 20);
+    if (b->n == b->capacity) {
+      size_t capacity = b->capacity == 0 ? 4096 : 2 * b->capacity;
+      char *data = realloc(b->data, capacity);
+      if (data == NULL) return gl_fail_memory(err, "a line");
+      b->data = data;
+      b->capacity = capacity;
+    }
+    b->data[b->n++] = (char)c;
+  }
+  return GL_OK;
+}
+
+static int is_blank(const char *text, size_t size) {
+  for (size_t i = 0; i < size; ++i)
+    if (text[i] == '\0' || strchr(" \t\r", text[i]) == NULL) return 0;
+  return 1;
+}
+
+static gl_status read_rows(dataset *out, FILE *from, const char *name, const char *const key[2],
+                           gl_error *err) {
+  line_buffer b = {0};
+  gl_status status = GL_OK;
+  int any = 1;
+  for (size_t line = 1; status == GL_OK; ++line) {
+    status = read_line(&b, from, &any, name, line, err);
+    if (status != GL_OK || !any) break;
+    size_t mark = line == 1 && b.n >= 3 && memcmp(b.data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    if (b.n == 0 || is_blank(b.data + mark, b.n - mark)) continue;
+    dataset_row row = {.line = line};
+    status = read_row(&row, b.data + mark, b.n - mark, name, key, err);
+    if (status == GL_OK) status = append(out, &row, err);
+    if (status == GL_OK) continue;
+    free(row.prompt);
+    free(row.answer);
+  }
+  free(b.data);
+  if (status == GL_OK && ferror(from))
+    status = gl_fail(err, GL_EIO, "reading %.400s failed: %s", name, strerror(errno));
+  if (status == GL_OK && out->n == 0)
+    status =
+        gl_fail(err, GL_EINPUT, "%.300s:1:1: the file is empty; it needs one object a line", name);
+  if (status != GL_OK) dataset_fini(out);
+  return status;
+}
+
+gl_status dataset_read(dataset *out, const char *path, const char *prompt_key,
+                       const char *answer_key, gl_error *err) {
+  *out = (dataset){0};
+  FILE *from = fopen(path, "rb");
+  if (from == NULL) return gl_fail(err, GL_EINPUT, "cannot read %.400s: %s", path, strerror(errno));
+  gl_status status = read_rows(out, from, path, (const char *const[]){prompt_key, answer_key}, err);
+  fclose(from);
+  return status;
+}
+
+gl_status dataset_parse(dataset *out, const char *text, size_t size, const char *name,
+                        const char *prompt_key, const char *answer_key, gl_error *err) {
+  *out = (dataset){0};
+  if (size == 0) text = "\n", size = 1; /* a stream over no bytes cannot be opened everywhere */
+  FILE *from = fmemopen((void *)(uintptr_t)text, size, "rb");
+  if (from == NULL) return gl_fail_memory(err, "a stream over a text");
+  gl_status status = read_rows(out, from, name, (const char *const[]){prompt_key, answer_key}, err);
+  fclose(from);
+  return status;
+}
+
+void dataset_fini(dataset *d) {
+  for (size_t i = 0; i < d->n; ++i) {
+    free(d->row[i].prompt);
+    free(d->row[i].answer);
+  }
+  free(d->row);
+  *d = (dataset){0};
+}

@@ -1,0 +1,195 @@
+/* What all kinds of task have in common: the section's common fields, the split, the draws.
+ *
+ * A generated problem is found by rejection. Attempt a at problem i of a split takes its draws from
+ *
+ *   stream (seed, RNG_DATA, entity = 2 i + split), blocks a 2^20 .. (a + 1) 2^20 - 1
+ *
+ * and the first attempt whose key lies in the split is the problem. So no problem depends on any
+ * other, and a split's problems have the law of the kind, given that they are in the split.
+ */
+#include "llm/task/internal.h"
+
+#include "core/base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  ATTEMPT_BLOCKS = 1 << 20,
+  MOST_ATTEMPTS = 1 << 20,
+  /* A split is refused if one of its first problems is not found in so many attempts. What passes
+   * holds more than a 2^-14th of all problems or is very near it, and then 2^20 attempts fail with
+   * probability e^-64 or so. */
+  PROBED_ATTEMPTS = 1 << 14,
+  PROBED_PROBLEMS = 8
+};
+
+static const task_rules *const kinds[] = {&task_addition, &task_modular, &task_countdown,
+                                          &task_sorting,  &task_parity,  &task_brackets,
+                                          &task_math};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+int task_is_kind(const char *kind) {
+  for (size_t i = 0; i < N_KINDS; ++i)
+    if (strcmp(kinds[i]->name, kind) == 0) return 1;
+  return 0;
+}
+
+const char *task_kind_at(size_t i, const char **about) {
+  if (i >= N_KINDS) return NULL;
+  if (about != NULL) *about = kinds[i]->about;
+  return kinds[i]->name;
+}
+
+/* --- problems ------------------------------------------------------------------------------------
+ */
+
+/* FNV's high bits know little of a short text's end; the mixing (MurmurHash3's, by Appleby) spreads
+ * it over all of them. */
+int task_is_held_out(double share, const char *key, size_t n) {
+  uint64_t h = hash_64(HASH_64_START, key, n);
+  h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
+  h = (h ^ h >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+  h ^= h >> 33;
+  return (double)(h >> 11) * 0x1p-53 < share;
+}
+
+/* 1 and the problem in *out if one of the first `attempts` attempts is in the split. */
+static int find_problem(const task *t, task_split split, uint64_t i, uint64_t attempts,
+                        task_sample *out) {
+  rng_stream stream = rng_stream_at(t->seed, RNG_DATA, i << 1 | (uint64_t)(split == TASK_HELD_OUT));
+  for (uint64_t a = 0; a < attempts; ++a) {
+    task_source source = {stream, a * ATTEMPT_BLOCKS};
+    out->prompt.n = out->answer.n = out->key.n = 0;
+    if (!t->kind->draw(t, &source, out)) continue;
+    const task_text *key = out->key.n != 0 ? &out->key : &out->prompt;
+    if (task_is_held_out(t->held_out, key->data, key->n) == (split == TASK_HELD_OUT)) return 1;
+  }
+  return 0;
+}
+
+gl_status task_problem(const task *t, task_split split, uint64_t i, problem *out, gl_error *err) {
+  *out = (problem){0};
+  if (i >= task_size(t, split))
+    return gl_fail(err, GL_EINTERNAL, "problem %llu of a split that has %zu", (unsigned long long)i,
+                   task_size(t, split));
+  if (t->kind->draw == NULL) return task_math_problem(t, split, i, out, err);
+  task_sample sample;
+  if (!find_problem(t, split, i, MOST_ATTEMPTS, &sample))
+    return gl_fail(err, GL_EINPUT,
+                   "the %s split of task %s holds next to no problem; change held_out or make the "
+                   "task larger",
+                   split == TASK_TRAIN ? "training" : "held-out", t->kind->name);
+  out->prompt = strdup(sample.prompt.data);
+  out->answer = strdup(sample.answer.data);
+  if (out->prompt != NULL && out->answer != NULL) return GL_OK;
+  problem_fini(out);
+  return gl_fail_memory(err, "a problem");
+}
+
+void problem_fini(problem *p) {
+  free(p->prompt);
+  free(p->answer);
+  *p = (problem){0};
+}
+
+/* --- rewards -------------------------------------------------------------------------------------
+ */
+
+static int is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+double task_score(const task *t, const problem *p, const char *response, int finished) {
+  if (!finished && !t->score_cut_off) return 0;
+  while (is_space(*response)) ++response;
+  size_t n = strlen(response);
+  while (n > 0 && is_space(response[n - 1])) --n;
+  return t->kind->score(t, p, response, n);
+}
+
+double task_score_positions(const task *t, const problem *p, const char *response, size_t n) {
+  size_t m = strlen(p->answer), same = 0, longer = n > m ? n : m;
+  for (size_t i = 0; i < n && i < m; ++i) same += response[i] == p->answer[i];
+  if (same == longer) return 1;
+  return t->graded ? (double)same / (double)longer : 0;
+}
+
+/* --- a section -----------------------------------------------------------------------------------
+ */
+
+/* Both splits must have problems, or drawing one would never end. */
+static gl_status probe(const task *t, const cfg_node *at, gl_error *err) {
+  task_sample sample;
+  for (int split = TASK_TRAIN; split <= TASK_HELD_OUT; ++split) {
+    if (split == TASK_HELD_OUT && t->held_out == 0) continue;
+    for (uint64_t i = 0; i < PROBED_PROBLEMS; ++i) {
+      if (find_problem(t, (task_split)split, i, PROBED_ATTEMPTS, &sample)) continue;
+      const char *format =
+          "the %s split of this task is empty or nearly so with held_out: %g; change held_out, or "
+          "make the task's problems more";
+      const char *name = split == TASK_TRAIN ? "training" : "held-out";
+      return at == NULL ? gl_fail(err, GL_EINPUT, format, name, t->held_out)
+                        : cfg_fail(at, err, format, name, t->held_out);
+    }
+  }
+  return GL_OK;
+}
+
+static gl_status read_section(task *t, const cfg_node *section, gl_error *err) {
+  static const char *const rewards[] = {"exact", "graded"}, *const cut_offs[] = {"wrong", "score"};
+  const char *names[N_KINDS];
+  for (size_t i = 0; i < N_KINDS; ++i) names[i] = kinds[i]->name;
+  cfg_reader r;
+  cfg_begin(&r, section, "task", err);
+  t->kind = kinds[cfg_choice(&r, "kind", 0, names, N_KINDS)];
+  t->held_out = cfg_double(&r, "held_out", t->kind == &task_math ? 0.05 : 0.1, 0, 0.9);
+  t->graded = cfg_choice(&r, "reward", 0, rewards, 2);
+  t->score_cut_off = cfg_choice(&r, "cut_off", 0, cut_offs, 2);
+  const cfg_node *reward = cfg_child(&r, "reward"), *share = cfg_child(&r, "held_out");
+  if (r.status == GL_OK) t->kind->read(t, &r, section);
+  if (cfg_end(&r) != GL_OK) return r.status;
+  if (t->graded && !t->kind->has_graded)
+    return cfg_fail(reward, err, "task %s has no graded reward; write exact", t->kind->name);
+  return t->kind->draw == NULL ? GL_OK : probe(t, share != NULL ? share : section, err);
+}
+
+gl_status task_new(task **out, const cfg_node *section, uint64_t seed, gl_error *err) {
+  *out = NULL;
+  task *t = calloc(1, sizeof *t);
+  if (t == NULL) return gl_fail_memory(err, "a task");
+  t->seed = seed;
+  gl_status status = read_section(t, section, err);
+  if (status == GL_OK)
+    *out = t;
+  else
+    task_free(t);
+  return status;
+}
+
+void task_free(task *t) {
+  if (t == NULL) return;
+  if (t->kind == &task_math) task_math_fini(t);
+  free(t);
+}
+
+const char *task_kind(const task *t) {
+  return t->kind->name;
+}
+
+const char *task_alphabet(const task *t) {
+  return t->kind->draw == NULL ? NULL : t->alphabet;
+}
+
+size_t task_size(const task *t, task_split split) {
+  if (t->kind->draw == NULL) return t->as.math.rows[split].n;
+  return split == TASK_HELD_OUT && t->held_out == 0 ? 0 : SIZE_MAX / 2;
+}
+
+size_t task_max_prompt(const task *t) {
+  return t->max_prompt;
+}
+
+size_t task_max_answer(const task *t) {
+  return t->max_answer;
+}

@@ -1,0 +1,163 @@
+/* What the files of the tokenizer share. Immutable after it is made, except where a function says
+ * that it builds. */
+#ifndef GEPOLAB_LLM_TEXT_TOKENIZER_INTERNAL_H
+#define GEPOLAB_LLM_TEXT_TOKENIZER_INTERNAL_H
+
+#include "llm/text/tokenizer.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+/* --- tokens --------------------------------------------------------------------------------------
+ */
+
+enum {
+  ENTRY_HERE = 1,    /* the number is in use */
+  ENTRY_ADDED = 2,   /* recognised as a whole in the text, before anything else */
+  ENTRY_SPECIAL = 4, /* decoding may leave it out */
+  ENTRY_BYTES = 8    /* of the vocabulary, and made of byte letters: merges can reach it */
+};
+
+/* What a token number stands for. */
+typedef struct token_entry {
+  const char *bytes; /* borrowed from the tokenizer's content */
+  uint32_t size;
+  uint32_t flags;
+} token_entry;
+
+/* A growing list of token numbers; owned by whoever holds it. */
+typedef struct token_list {
+  int32_t *at;
+  size_t n, room;
+} token_list;
+
+gl_status token_list_push(token_list *list, int32_t token, gl_error *err);
+
+/* --- look-up -------------------------------------------------------------------------------------
+ */
+
+/* From bytes to a token number: open addressing, at most half full. Keys are borrowed. The seed
+ * keeps a crafted file from choosing keys that collide. */
+typedef struct token_table {
+  struct token_slot {
+    const char *key; /* NULL: empty */
+    uint32_t size;
+    int32_t token;
+  } * slot;
+  size_t mask; /* slots less one */
+  uint64_t seed;
+} token_table;
+
+gl_status token_table_init(token_table *t, size_t n, uint64_t seed, gl_error *err);
+void token_table_fini(token_table *t);
+/* Builds: adds one of the n keys promised. Returns 0 if the key is there already. */
+int token_table_add(token_table *t, const char *key, size_t size, int32_t token);
+/* The token of key[size], or -1. */
+int32_t token_table_find(const token_table *t, const char *key, size_t size);
+
+/* From a pair of neighbours to the token that replaces them, and the merge's rank. */
+typedef struct pair_table {
+  struct pair_slot {
+    uint64_t pair; /* left << 32 | right, plus 1; 0: empty */
+    uint32_t rank; /* lower ones first */
+    int32_t token;
+  } * slot;
+  size_t mask;
+  uint64_t seed;
+} pair_table;
+
+gl_status pair_table_init(pair_table *t, size_t n, uint64_t seed, gl_error *err);
+void pair_table_fini(pair_table *t);
+/* Builds: sets the merge of one of the n pairs promised; the last one said stays. */
+void pair_table_set(pair_table *t, int32_t left, int32_t right, uint32_t rank, int32_t token);
+/* The merge of two neighbours, or NULL. */
+const struct pair_slot *pair_table_find(const pair_table *t, int32_t left, int32_t right);
+
+/* --- steps of byte-level BPE ---------------------------------------------------------------------
+ */
+
+/* Normalisation form C of valid UTF-8: malloc'd into *out, or NULL where text[size] is known to be
+ * in that form already; *n is its size either way. */
+gl_status nfc_text(const char *text, size_t size, char **out, size_t *n, gl_error *err);
+
+/* A splitting rule; see tokenizer_rule.c for the patterns it takes. */
+typedef struct split_rule {
+  pcre2_code *code;
+} split_rule;
+
+/* GL_EINPUT for a pattern that is not supported, in words that lack file and place. After a failure
+ * nothing needs releasing. */
+gl_status split_rule_init(split_rule *r, const char *pattern, gl_error *err);
+void split_rule_fini(split_rule *r);
+
+/* What matching needs; of one thread. */
+typedef struct split_match {
+  pcre2_match_data *found;
+  pcre2_match_context *limits;
+} split_match;
+
+/* For texts of up to `size` bytes. One match may take a number of steps that is linear in size: a
+ * sound rule needs a few per byte, and one that backtracks exponentially is stopped. After a
+ * failure nothing needs releasing. */
+gl_status split_match_init(split_match *m, size_t size, gl_error *err);
+void split_match_fini(split_match *m);
+/* The first match in text[size] (valid UTF-8) that starts at `from` or later, or SIZE_MAX twice.
+ * GL_EINPUT if the rule takes too many steps. */
+gl_status split_rule_find(const split_rule *r, const split_match *m, const char *text, size_t size,
+                          size_t from, size_t *start, size_t *end, gl_error *err);
+
+/* Texts looked for before anything else; sorted by bytes. */
+typedef struct added_set {
+  struct added_text {
+    char *text; /* owned */
+    size_t size;
+    int32_t token;
+  } * at;
+  size_t n;
+  unsigned char starts[256]; /* 1 for the first bytes of texts */
+} added_set;
+
+/* Builds: sorts, and notes the first bytes. Returns the token of a text that is there twice, or
+ * -1. */
+int32_t added_set_sort(added_set *s);
+void added_set_fini(added_set *s);
+
+/* What merging needs; of one thread. Grows as it is used. */
+typedef struct merge_work {
+  struct merge_symbol *symbol;
+  uint64_t *heap;
+  size_t room;
+} merge_work;
+
+void merge_work_fini(merge_work *w);
+/* Appends the tokens of one piece. */
+gl_status merge_piece(const tokenizer *t, merge_work *w, const char *piece, size_t size,
+                      token_list *out, gl_error *err);
+/* Appends the tokens of text[size], valid UTF-8. */
+gl_status encode_bpe(const tokenizer *t, const char *text, size_t size, token_list *out,
+                     gl_error *err);
+
+/* --- the tokenizer -------------------------------------------------------------------------------
+ */
+
+typedef enum tokenizer_type { TOKENIZER_CHAR, TOKENIZER_BYTE, TOKENIZER_BPE } tokenizer_type;
+
+struct tokenizer {
+  tokenizer_type type;
+  size_t size;        /* one more than the largest number */
+  token_entry *entry; /* [size] */
+  char *content;      /* the bytes of all entries */
+  int32_t *added;     /* [n_added] numbers of the added tokens */
+  size_t n_added;
+  /* char: every character. bpe: every token that its own bytes, as a piece, become; most pieces of
+   * a text are such and need no merging. */
+  token_table by_bytes;
+  /* bpe only */
+  int nfc, splits; /* whether text is normalised; whether there is a rule */
+  split_rule rule;
+  added_set raw, normal; /* looked for before and after normalisation */
+  pair_table merges;
+  int32_t byte_token[256];
+};
+
+#endif

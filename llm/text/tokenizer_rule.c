@@ -1,0 +1,240 @@
+/* The splitting rule of a tokenizer.json: a pattern written for Oniguruma, run by PCRE2.
+ *
+ * The two agree on the part of the language that tokenizers use; what they read differently is
+ * either rewritten or refused. Rewritten: \s and \S, because PCRE2's \s has U+180E, which has not
+ * been white space since Unicode 6.3. Refused, because the meaning differs: ^ $ . (lines), \w \b \h
+ * and the like, scripts in \p{} (PCRE2 means script extensions), classes within classes, && and
+ * POSIX names, suffixes after {n,m}, and case-insensitive text that could match one character for
+ * two letters, as sharp s for ss.
+ */
+#include "llm/text/tokenizer_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- translation ---------------------------------------------------------------------------------
+ */
+
+typedef struct translation {
+  const char *pattern, *at; /* the rest to read */
+  char *end;                /* the next byte to write */
+  int in_class;
+  gl_error *err;
+} translation;
+
+static gl_status refuse(const translation *t, const char *what) {
+  return gl_fail(t->err, GL_EINPUT, "%s at byte %zu of the splitting rule is not supported", what,
+                 (size_t)(t->at - t->pattern));
+}
+
+static void copy(translation *t, size_t n) {
+  memcpy(t->end, t->at, n);
+  t->end += n;
+  t->at += n;
+}
+
+static void write_text(translation *t, const char *text) {
+  size_t n = strlen(text);
+  memcpy(t->end, text, n);
+  t->end += n;
+}
+
+/* \p{L}, \P{Lu}, \p{^N}: general categories. */
+static gl_status translate_property(translation *t) {
+  const char *p = t->at + 2;
+  if (*p++ != '{') return refuse(t, "a property without braces");
+  if (*p == '^') ++p;
+  if (*p == '\0' || strchr("LMNPSZC", *p) == NULL)
+    return refuse(t, "a property that is no general category");
+  ++p;
+  if (*p >= 'a' && *p <= 'z') ++p;
+  if (*p != '}') return refuse(t, "a property that is no general category");
+  copy(t, (size_t)(p + 1 - t->at));
+  return GL_OK;
+}
+
+static gl_status translate_escape(translation *t) {
+  const char c = t->at[1];
+  if (c == 'p' || c == 'P') return translate_property(t);
+  if (c == 's' || c == 'S') {
+    write_text(t, c == 's' ? "\\p{White_Space}" : "\\P{White_Space}");
+    t->at += 2;
+    return GL_OK;
+  }
+  const char lower = c | 0x20;
+  const int literal =
+      c > ' ' && c < 0x7f && !(c >= '0' && c <= '9') && !(lower >= 'a' && lower <= 'z');
+  if (!literal && (c == '\0' || strchr("rntdD", c) == NULL))
+    return refuse(t, "this escape sequence");
+  copy(t, 2);
+  return GL_OK;
+}
+
+static gl_status translate_in_class(translation *t) {
+  if (t->at[0] == '\\') return translate_escape(t);
+  if (t->at[0] == '[') return refuse(t, "a class within a class");
+  if (t->at[0] == '&' && t->at[1] == '&') return refuse(t, "an intersection of classes");
+  if (t->at[0] == ']') t->in_class = 0;
+  copy(t, 1);
+  return GL_OK;
+}
+
+static gl_status open_class(translation *t) {
+  copy(t, t->at[1] == '^' ? 2 : 1);
+  if (*t->at == ']') return refuse(t, "a class that is empty or starts with ]");
+  t->in_class = 1;
+  return GL_OK;
+}
+
+/* Letters, apostrophes and alternatives, in which no two letters fold from one character. */
+static gl_status translate_caseless(translation *t) {
+  static const char *const folds[] = {"ss", "ff", "fi", "fl", "st"};
+  copy(t, strlen("(?i:"));
+  for (; *t->at != ')'; copy(t, 1)) {
+    const char c = t->at[0] | 0x20, next = t->at[1] | 0x20;
+    if (!(c >= 'a' && c <= 'z') && t->at[0] != '\'' && t->at[0] != '|')
+      return refuse(t, "anything but letters and apostrophes without regard to case");
+    for (size_t i = 0; i < sizeof folds / sizeof *folds; ++i)
+      if (c == folds[i][0] && next == folds[i][1])
+        return refuse(t, "a pair of letters that some single character folds to");
+  }
+  copy(t, 1);
+  return GL_OK;
+}
+
+static gl_status open_group(translation *t) {
+  static const char *const plain[] = {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"};
+  if (strncmp(t->at, "(?i:", 4) == 0) return translate_caseless(t);
+  if (t->at[1] == '*') return refuse(t, "a verb");
+  size_t n = t->at[1] == '?' ? 0 : 1;
+  for (size_t i = 0; n == 0 && i < sizeof plain / sizeof *plain; ++i)
+    if (strncmp(t->at, plain[i], strlen(plain[i])) == 0) n = strlen(plain[i]);
+  if (n == 0) return refuse(t, "this kind of group");
+  copy(t, n);
+  return GL_OK;
+}
+
+static const char *skip_digits(const char *p) {
+  while (*p >= '0' && *p <= '9') ++p;
+  return p;
+}
+
+static gl_status translate_count(translation *t) {
+  const char *p = skip_digits(t->at + 1);
+  int counted = p > t->at + 1;
+  if (*p == ',') p = skip_digits(p + 1);
+  if (!counted || *p != '}') return refuse(t, "a brace that is no {n}, {n,} or {n,m}");
+  if (p[1] == '?' || p[1] == '+') return refuse(t, "a suffix after a count");
+  copy(t, (size_t)(p + 1 - t->at));
+  return GL_OK;
+}
+
+static gl_status translate_one(translation *t) {
+  if (t->in_class) return translate_in_class(t);
+  switch (t->at[0]) {
+  case '\\':
+    return translate_escape(t);
+  case '[':
+    return open_class(t);
+  case '(':
+    return open_group(t);
+  case '{':
+    return translate_count(t);
+  case '.':
+  case '^':
+  case '$':
+    return refuse(t, "a dot or an anchor");
+  default:
+    copy(t, 1);
+    return GL_OK;
+  }
+}
+
+/* A malloc'd pattern for PCRE2 that means what the given one means to Oniguruma. */
+static gl_status translate(const char *pattern, char **out, gl_error *err) {
+  enum { GROWTH = sizeof "\\p{White_Space}" }; /* two bytes become no more than this */
+  char *text = malloc(strlen(pattern) * GROWTH + 1);
+  if (text == NULL) return gl_fail_memory(err, "a splitting rule");
+  translation t = {.pattern = pattern, .at = pattern, .end = text, .err = err};
+  gl_status status = GL_OK;
+  while (status == GL_OK && *t.at != '\0') status = translate_one(&t);
+  *t.end = '\0';
+  if (status != GL_OK) free(text);
+  *out = status == GL_OK ? text : NULL;
+  return status;
+}
+
+/* --- the rule ------------------------------------------------------------------------------------
+ */
+
+gl_status split_rule_init(split_rule *r, const char *pattern, gl_error *err) {
+  enum { LONGEST = 10000 };
+  char *text;
+  int error;
+  PCRE2_SIZE offset;
+  *r = (split_rule){0};
+  if (strlen(pattern) > LONGEST)
+    return gl_fail(err, GL_EINPUT, "the splitting rule has more than %d bytes", LONGEST);
+  gl_status status = translate(pattern, &text, err);
+  if (status != GL_OK) return status;
+  r->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
+                          PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, NULL);
+  free(text);
+  if (r->code == NULL) {
+    PCRE2_UCHAR message[128] = "";
+    pcre2_get_error_message(error, message, sizeof message);
+    return gl_fail(err, GL_EINPUT, "the splitting rule is no pattern that PCRE2 takes: %s",
+                   (const char *)message);
+  }
+  pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without it matching is slower, nothing more */
+  return GL_OK;
+}
+
+void split_rule_fini(split_rule *r) {
+  pcre2_code_free(r->code);
+  *r = (split_rule){0};
+}
+
+gl_status split_match_init(split_match *m, size_t size, gl_error *err) {
+  enum { STEPS = 10000000, STEPS_PER_BYTE = 8 };
+  const size_t steps =
+      size < UINT32_MAX / STEPS_PER_BYTE / 2 ? STEPS + STEPS_PER_BYTE * size : UINT32_MAX;
+  m->found = pcre2_match_data_create(1, NULL);
+  m->limits = pcre2_match_context_create(NULL);
+  if (m->found == NULL || m->limits == NULL) {
+    split_match_fini(m);
+    return gl_fail_memory(err, "splitting a text");
+  }
+  pcre2_set_match_limit(m->limits, (uint32_t)steps);
+  return GL_OK;
+}
+
+void split_match_fini(split_match *m) {
+  pcre2_match_data_free(m->found);
+  pcre2_match_context_free(m->limits);
+  *m = (split_match){0};
+}
+
+static gl_status fail_split(int rc, size_t size, gl_error *err) {
+  PCRE2_UCHAR message[128] = "";
+  if (rc == PCRE2_ERROR_NOMEMORY) return gl_fail_memory(err, "splitting a text");
+  pcre2_get_error_message(rc, message, sizeof message);
+  return gl_fail(err, GL_EINPUT,
+                 "the tokenizer's splitting rule cannot split a text of %zu bytes: %s; cut the "
+                 "text or use another tokenizer",
+                 size, (const char *)message);
+}
+
+gl_status split_rule_find(const split_rule *r, const split_match *m, const char *text, size_t size,
+                          size_t from, size_t *start, size_t *end, gl_error *err) {
+  const PCRE2_SPTR subject = (PCRE2_SPTR)text;
+  int rc = pcre2_match(r->code, subject, size, from, PCRE2_NO_UTF_CHECK, m->found, m->limits);
+  if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its own on the heap */
+    rc = pcre2_match(r->code, subject, size, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, m->found,
+                     m->limits);
+  if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) return fail_split(rc, size, err);
+  const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m->found);
+  *start = rc < 0 ? SIZE_MAX : span[0];
+  *end = rc < 0 ? SIZE_MAX : span[1];
+  return GL_OK;
+}

@@ -1,0 +1,55 @@
+/* What a cluster section says, once read: the room's own view of cluster_spec. */
+#ifndef GEPOLAB_SIM_CLUSTER_SPEC_H
+#define GEPOLAB_SIM_CLUSTER_SPEC_H
+
+#include "sim/cluster.h"
+#include "sim/delay.h"
+#include "sim/link.h"
+#include "sim/response.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How weights reach a sampler: fetched between batches once the delay drawn at the last fetch has
+ * passed, or sent at every publication and arriving a delay later. */
+typedef enum sync_rule { SYNC_PULL, SYNC_PUSH } sync_rule;
+/* Which waiting batch is trained next. QUEUE_HETERORL is MATH.md section 5's. */
+typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
+
+/* Samplers that are alike. Laws are owned by the group. */
+typedef struct sampler_group {
+  size_t count;
+  double speed;          /* generation times are divided by it */
+  delay_law *generation; /* seconds per batch at speed 1; beside those of its responses, if any */
+  response_spec responses;
+  delay_law *jitter;     /* factor on a generation time */
+  delay_law *delay;      /* of weights */
+  delay_law *data_delay; /* of batches */
+  delay_law *mtbf;       /* seconds from a return to the next crash; zero law: never */
+  delay_law *mttr;       /* seconds from a crash to the return */
+  link_spec up, down;
+} sampler_group;
+
+struct cluster_spec {
+  const char *preset; /* static */
+  sampler_group *groups;
+  size_t n_groups, n_samplers;
+  int shared_delays;
+  sync_rule sync;
+  queue_rule queue;
+  int coupled;      /* real responses drive the clock */
+  int in_flight;    /* weights that arrive during generation are used from then on */
+  int64_t ahead;    /* a sampler may begin batch b once b / batches <= its version + ahead */
+  int64_t window;   /* largest staleness (QUEUE_HETERORL: see MATH.md) */
+  size_t batches;   /* per update */
+  size_t lookback;  /* QUEUE_HETERORL: newest batches seen */
+  size_t capacity;  /* waiting batches kept; the oldest arrival is dropped; 0: no limit */
+  delay_law *step;  /* seconds per update */
+  delay_law *pause; /* seconds per evaluation */
+  int64_t eval_every, publish_every;
+  char *trace, *trace_column; /* measured staleness to compare with; owned, NULL: none */
+  double weights_bytes, rollout_bytes, bytes_per_token;
+  size_t samples_per_batch;
+};
+
+#endif

@@ -1,0 +1,288 @@
+#include "analysis/figures.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char folder[] = "build/figures_test/deep";
+
+/* --- a study by hand ----------------------------------------------------------------------------
+ */
+
+/* Ten algorithms, the given settings, three seeds, two updates. Evaluations 1/8, then peak = 1/2 +
+ * seed / 4, then 1/8 less; KL is one nat times the setting's number; the first update is on
+ * policy, with a log variance of minus infinity, the second's is 2 ln 10. The last algorithm's last
+ * run diverges to NaN at once. */
+static void add_run(results *r, size_t algorithm, size_t setting, const char *axes, uint64_t seed) {
+  static const char *const names[] = {"grpo", "dr_grpo", "gspo", "gepo",  "is",
+                                      "tis",  "topr",    "dapo", "cispo", "it's \"{odd}\t\n_\\^@"};
+  int gone = algorithm == 9 && seed == 2;
+  double peak = gone ? NAN : 0.5 + (double)seed / 4.0;
+  eval_row evals[] = {{0, 0, 0.125}, {1, 1, peak}, {2, 2, peak - 0.125}};
+  step_row steps[2];
+  for (int i = 0; i < 2; i++) {
+    steps[i] = (step_row){.step = i + 1};
+    metrics_clear(steps[i].metric);
+    steps[i].metric[METRIC_KL_EXACT] = gone ? NAN : (double)setting;
+    steps[i].metric[METRIC_STALENESS] = 2;
+    steps[i].metric[METRIC_GRAD_NORM] = 0.25;
+    steps[i].metric[METRIC_REWARD_MEAN] = gone ? NAN : 0.5;
+    steps[i].metric[METRIC_LOG_IW_VARIANCE] = i == 0 ? -INFINITY : 2 * log(10);
+    steps[i].metric[METRIC_LOG_IW_VARIANCE_PQ] = gone ? INFINITY : 2 * log(10);
+  }
+  const uint64_t staleness[] = {1, 2, 1};
+  run_record run = {.algorithm = names[algorithm],
+                    .axes = axes,
+                    .seed = seed,
+                    .lr = 0.1,
+                    .status = gone ? RUN_DIVERGED : RUN_DONE,
+                    .clock = {.samples_per_s = 8 - (double)setting,
+                              .learner_utilisation = 0.5,
+                              .sampler_utilisation = 1},
+                    .steps = steps,
+                    .n_steps = 2,
+                    .evals = evals,
+                    .n_evals = 3,
+                    .staleness = staleness,
+                    .n_staleness = 3};
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
+}
+
+static results *made_results(const char *const *axes, size_t n) {
+  results *r = results_new("made");
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (size_t setting = 0; setting < n; setting++)
+    for (size_t algorithm = 0; algorithm < 10; algorithm++)
+      for (uint64_t seed = 0; seed < 3; seed++) add_run(r, algorithm, setting, axes[setting], seed);
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  return r;
+}
+
+static const char *const delays[] = {"{\"cluster.max_delay\":\"none\"}",
+                                     "{\"cluster.max_delay\":600}"};
+
+/* --- files --------------------------------------------------------------------------------------
+ */
+
+static char *text_of(const char *path) {
+  FILE *f = fopen(path, "rb");
+  char *text = calloc(1, 1 << 20);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  CU_ASSERT(fread(text, 1, (1 << 20) - 1, f) > 0);
+  fclose(f);
+  return text;
+}
+
+static char *figure_path(const char *name, const char *suffix) {
+  static char path[256];
+  snprintf(path, sizeof path, "%s/%s.%s", folder, name, suffix);
+  return path;
+}
+
+static char *figure_text(const char *name, const char *suffix) {
+  return text_of(figure_path(name, suffix));
+}
+
+static int starts_with(const char *name, const char *suffix, const char *signature) {
+  char *text = figure_text(name, suffix);
+  int same = memcmp(text, signature, strlen(signature)) == 0;
+  free(text);
+  return same;
+}
+
+static int has(const char *name, const char *line) {
+  char *text = figure_text(name, "tsv");
+  int found = strstr(text, line) != NULL;
+  if (!found) fprintf(stderr, "%s lacks: %s\n%.800s\n", name, line, text);
+  free(text);
+  return found;
+}
+
+static void remove_figures(void) {
+  static const char *const suffixes[] = {"tsv", "gp", "pdf", "png"};
+  for (size_t i = 0; figures_at(i); i++)
+    for (size_t k = 0; k < 4; k++) unlink(figure_path(figures_at(i)->name, suffixes[k]));
+}
+
+/* --- a request ----------------------------------------------------------------------------------
+ */
+
+/* Scripts as files of the repository; read at most once each. */
+static const char *script(const char *path) {
+  static char room[8][8192];
+  static char names[8][64];
+  size_t i = 0;
+  while (names[i][0] && strcmp(names[i], path) != 0) i++;
+  if (!names[i][0]) {
+    FILE *f = fopen(path, "r");
+    if (!f) return NULL;
+    room[i][fread(room[i], 1, sizeof room[i] - 1, f)] = 0;
+    fclose(f);
+    snprintf(names[i], sizeof names[i], "%s", path);
+  }
+  return room[i];
+}
+
+typedef struct news {
+  char drawn[512], left_out[512];
+} news;
+
+static void told(void *context, const char *figure, const char *why) {
+  char *to = why ? ((news *)context)->left_out : ((news *)context)->drawn;
+  strcat(to, figure);
+  strcat(to, " ");
+}
+
+static gl_status draw(const char *const *axes, size_t n, const char *only, const char *gnuplot,
+                      news *heard, gl_error *err) {
+  results *r = made_results(axes, n);
+  figure_request q = {.folder = folder,
+                      .only = only,
+                      .gnuplot = gnuplot,
+                      .script = script,
+                      .told = told,
+                      .context = heard};
+  *heard = (news){0};
+  remove_figures();
+  gl_status status = figures_draw(r, &q, err);
+  results_free(r);
+  return status;
+}
+
+static void every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data(void) {
+  gl_error err = {0};
+  news heard;
+  CU_ASSERT_EQUAL(draw(delays, 2, NULL, NULL, &heard, &err), GL_OK);
+  if (*err.text) fprintf(stderr, "%s\n", err.text);
+  CU_ASSERT_STRING_EQUAL(heard.drawn, "eval_score training divergence staleness throughput_delay "
+                                      "best_last ");
+  CU_ASSERT_STRING_EQUAL(heard.left_out, "window throughput_loss ");
+  char *names = strdup(heard.drawn);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(names);
+  for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest)) != NULL;) {
+    CU_ASSERT(starts_with(name, "pdf", "%PDF"));
+    CU_ASSERT(starts_with(name, "png", "\x89PNG"));
+    CU_ASSERT(starts_with(name, "gp", "# gnuplot"));
+    char *data = figure_text(name, "tsv");
+    CU_ASSERT(*data == '#' && !strstr(data, "nan") && !strstr(data, "inf"));
+    free(data);
+  }
+  free(names);
+}
+
+static void the_data_are_the_interquartile_means_that_hand_calculation_gives(void) {
+  gl_error err = {0};
+  news heard;
+  CU_ASSERT_EQUAL(draw(delays, 2, NULL, "true", &heard, &err), GL_OK);
+  /* Three seeds: nothing leaves at the ends, so the mean of 0.5, 0.75, 1; of two runs that are
+   * alike the interval is a point. A point's x is the middle of its updates. */
+  CU_ASSERT(has("eval_score", "\n0\tgrpo\t0\t0.125\t0.125\t0.125\n0\tgrpo\t1\t0.75\t0.5\t1\n"));
+  CU_ASSERT(has("eval_score", "\n1\tit's  {odd}  _\\^@\t1\t0.625\t0.5\t0.75\n"));
+  CU_ASSERT(has("training", "\n0\tgrpo\t1\t\t\t\n0\tgrpo\t2\t2\t2\t2\n"));
+  CU_ASSERT(has("training", "\n2\tgrpo\t1\t0.25\t0.25\t0.25\n"));
+  CU_ASSERT(has("divergence", "\n0\tgrpo\t0\t0\t0\t0\t0\n0\tgrpo\t1\t1\t1\t1\t600\n"));
+  CU_ASSERT(has("throughput_delay", "\n0\t\t0\t8\t\t\t0\n0\t\t1\t7\t\t\t600\n"));
+  CU_ASSERT(has("staleness", "\n0\tsimulated\t0\t0.25\t30\n0\tsimulated\t1\t0.5\t60\n"));
+  CU_ASSERT(has("best_last", "\n0\tdr_grpo\t2\t0.75\t0.5\t1\n"));
+  CU_ASSERT(has("best_last", "\n2\tgrpo\t1\t0.625\t0.375\t0.875\n"));
+}
+
+static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(void) {
+  static const char *const windows[] = {"{\"cluster.max_delay\":0,\"cluster.window\":64}",
+                                        "{\"cluster.max_delay\":600,\"cluster.window\":64}",
+                                        "{\"cluster.max_delay\":600,\"cluster.window\":4}"};
+  static const char *const losses[] = {"{\"cluster.down.loss\":0.1}", "{\"cluster.down.loss\":0}"};
+  gl_error err = {0};
+  news heard;
+  CU_ASSERT_EQUAL(draw(windows, 3, "window", NULL, &heard, &err), GL_OK);
+  CU_ASSERT_STRING_EQUAL(heard.drawn, "window ");
+  /* Rows staleness, KL, score; columns window 4 (setting 2), window 64 (setting 1). */
+  CU_ASSERT(has("window", "\n2\tgrpo\t1\t2\t2\t2\n"));
+  CU_ASSERT(has("window", "\n3\tgrpo\t1\t1\t1\t1\n"));
+  char *gp = figure_text("window", "gp");
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "title[1] = 'max delay 600 s, window 4'"));
+  /* What gnuplot's enhanced text would take for marks is escaped. */
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'it''s  \\{odd\\}  \\_\\\\\\^\\@'"));
+  free(gp);
+  CU_ASSERT_EQUAL(draw(losses, 2, "throughput_loss", NULL, &heard, &err), GL_OK);
+  CU_ASSERT(has("throughput_loss", "\n0\t\t0\t7\t\t\t0\n0\t\t1\t8\t\t\t0.1\n"));
+}
+
+static void what_cannot_be_drawn_is_refused_with_a_reason(void) {
+  gl_error err = {0};
+  news heard;
+  CU_ASSERT_EQUAL(draw(delays, 2, "windo", NULL, &heard, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "did you mean 'window'?"));
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(draw(delays, 2, "window", NULL, &heard, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "does not sweep cluster.window"));
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(draw(delays, 2, NULL, "no-such-gnuplot", &heard, &err), GL_EIO);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "install the package gnuplot-nox"));
+  CU_ASSERT(starts_with("best_last", "tsv", "# panel") && starts_with("training", "gp", "# gnu"));
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(draw(delays, 2, NULL, "false", &heard, &err), GL_EIO);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "eval_score.gp"));
+}
+
+static void a_folder_that_cannot_be_made_or_written_is_named(void) {
+  results *r = made_results(delays, 1);
+  figure_request q = {.folder = "build/figures_test_file/in", .script = script};
+  gl_error err = {0};
+  fclose(fopen("build/figures_test_file", "w"));
+  CU_ASSERT_EQUAL(figures_draw(r, &q, &err), GL_EIO);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "build/figures_test_file/in"));
+  unlink("build/figures_test_file");
+  q.folder = "/proc/self";
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(figures_draw(r, &q, &err), GL_EIO);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/proc/self/eval_score.tsv"));
+  results_free(r);
+}
+
+static void schedules_meet_a_measured_trace_without_a_study(void) {
+  const char *csv = "build/figures_test.csv";
+  FILE *f = fopen(csv, "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  fputs("step,run - train/step_diff\n1,0\n2,1\n3,1\n4,3\n", f);
+  fclose(f);
+  const uint64_t count[] = {1, 2, 1};
+  const staleness_histogram h = {"window 4", count, 3};
+  figure_request q = {.folder = folder, .measured = csv, .script = script};
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(figure_staleness(&h, 1, &q, &err), GL_OK);
+  CU_ASSERT(has("staleness", "\n0\tsimulated\t1\t0.5\t2\n"));
+  CU_ASSERT(has("staleness", "\n0\tmeasured\t1\t0.5\t2\n0\tmeasured\t2\t0\t0\n"));
+  CU_ASSERT(starts_with("staleness", "pdf", "%PDF"));
+  const uint64_t measured[] = {1, 2, 0, 1};
+  ASSERT_CLOSE(staleness_distance(count, 3, measured, 4), 0.25, 1e-15);
+  CU_ASSERT(isnan(staleness_distance(count, 0, measured, 4)));
+  f = fopen(csv, "w");
+  fputs("step,run - train/step_diff\n1,-1\n", f);
+  fclose(f);
+  CU_ASSERT_EQUAL(figure_staleness(&h, 1, &q, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "staleness -1 of run run"));
+  f = fopen(csv, "w");
+  fputs("step,run - train/loss\n1,0.5\n", f);
+  fclose(f);
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(figure_staleness(&h, 1, &q, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "step_diff"));
+  unlink(csv);
+  remove_figures();
+}
+
+SUITE(figures, "analysis figures",
+      TEST(every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data),
+      TEST(the_data_are_the_interquartile_means_that_hand_calculation_gives),
+      TEST(windows_are_compared_at_the_largest_delay_and_losses_have_a_figure),
+      TEST(what_cannot_be_drawn_is_refused_with_a_reason),
+      TEST(a_folder_that_cannot_be_made_or_written_is_named),
+      TEST(schedules_meet_a_measured_trace_without_a_study));

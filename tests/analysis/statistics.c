@@ -1,0 +1,143 @@
+#include "analysis/statistics.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX = 128, EXPECTED = 12 };
+
+static size_t read_sample(FILE *f, const char *name, double *v) {
+  char word[8];
+  size_t n = 0;
+  if (fscanf(f, "%7s %zu", word, &n) != 2 || strcmp(word, name) != 0 || n > MAX) return 0;
+  for (size_t i = 0; i < n; i++)
+    if (fscanf(f, "%la", &v[i]) != 1) return 0;
+  return n;
+}
+
+static void check_case(const double *x, size_t nx, const double *y, size_t ny, const double *want) {
+  correlation p, s;
+  rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, 1);
+  size_t n = nx < ny ? nx : ny;
+  CU_ASSERT_EQUAL(pearson(x, y, n, stream, &p, NULL), GL_OK);
+  CU_ASSERT_EQUAL(spearman(x, y, n, stream, &s, NULL), GL_OK);
+  double a[MAX], b[MAX];
+  memcpy(a, x, nx * sizeof *a);
+  memcpy(b, y, ny * sizeof *b);
+  nx = sample_sort(a, nx);
+  ny = sample_sort(b, ny);
+  const double got[EXPECTED] = {sample_iqm(a, nx),
+                                sample_quantile(a, nx, 0.1),
+                                sample_quantile(a, nx, 0.5),
+                                sample_quantile(a, nx, 0.975),
+                                p.fisher.value,
+                                p.fisher.low,
+                                p.fisher.high,
+                                s.fisher.value,
+                                s.fisher.low,
+                                s.fisher.high,
+                                ks_distance(a, nx, b, ny),
+                                probability_of_improvement(a, nx, b, ny)};
+  for (size_t i = 0; i < EXPECTED; i++) ASSERT_CLOSE(got[i], want[i], 1e-12);
+}
+
+static void statistics_agree_with_scipy(void) {
+  FILE *f = fopen("tests/golden/analysis_statistics.txt", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  double x[MAX], y[MAX], want[EXPECTED];
+  size_t cases = 0, nx;
+  while ((nx = read_sample(f, "x", x)) > 0) {
+    size_t ny = read_sample(f, "y", y);
+    char word[8];
+    CU_ASSERT_FATAL(ny > 0 && fscanf(f, "%7s", word) == 1);
+    for (size_t i = 0; i < EXPECTED; i++) CU_ASSERT_FATAL(fscanf(f, "%la", &want[i]) == 1);
+    check_case(x, nx, y, ny, want);
+    cases++;
+  }
+  fclose(f);
+  CU_ASSERT_EQUAL(cases, 6);
+}
+
+static void an_evaluation_series_has_first_best_last_and_gap(void) {
+  const double v[] = {NAN, 0.4, 0.9, NAN, 0.6, NAN};
+  series_ends e = series_ends_of(v, 6);
+  ASSERT_CLOSE(e.first, 0.4, 0);
+  ASSERT_CLOSE(e.best, 0.9, 0);
+  ASSERT_CLOSE(e.last, 0.6, 0);
+  ASSERT_CLOSE(e.best_to_last, 0.9 - 0.6, 0);
+  CU_ASSERT(isnan(series_ends_of(v, 1).best_to_last));
+  const double infinite[] = {INFINITY, INFINITY};
+  CU_ASSERT_EQUAL(series_ends_of(infinite, 2).best_to_last, 0.0);
+}
+
+static void small_samples_have_the_statistics_they_can_have(void) {
+  double v[] = {NAN, 3.0, NAN, 1.0};
+  CU_ASSERT(isnan(sample_iqm(v, 0)) && isnan(sample_quantile(v, 0, 0.5)) &&
+            isnan(sample_mean(v, 1)));
+  CU_ASSERT_EQUAL(sample_sort(v, 4), 2);
+  CU_ASSERT(v[0] == 1.0 && v[1] == 3.0);
+  CU_ASSERT_EQUAL(sample_iqm(v, 2), 2.0);
+  CU_ASSERT_EQUAL(sample_iqm(v, 1), 1.0);
+  CU_ASSERT_EQUAL(sample_quantile(v, 2, 0.25), 1.5);
+  CU_ASSERT(isnan(ks_distance(v, 2, v, 0)) && isnan(probability_of_improvement(v, 0, v, 2)));
+  const double infinite[] = {-INFINITY, 0.0, INFINITY, INFINITY};
+  CU_ASSERT_EQUAL(sample_quantile(infinite, 4, 1.0 / 3.0), 0.0);
+  CU_ASSERT_EQUAL(sample_quantile(infinite, 4, 1.0), INFINITY);
+  CU_ASSERT_EQUAL(sample_quantile(infinite, 4, 5.0 / 6.0), INFINITY);
+  CU_ASSERT_EQUAL(ks_distance(infinite, 4, infinite, 4), 0.0);
+}
+
+static void correlations_are_undefined_without_variation_and_rank_infinities(void) {
+  const double x[] = {1, 2, 3, 4, 5, NAN}, constant[] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
+  const double y[] = {-INFINITY, 0, 1, 5, INFINITY, 3};
+  rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, 2);
+  correlation c;
+  CU_ASSERT_EQUAL(spearman(x, y, 6, stream, &c, NULL), GL_OK);
+  CU_ASSERT_EQUAL(c.n, 5);
+  ASSERT_CLOSE(c.fisher.value, 1.0, 1e-15);
+  CU_ASSERT_EQUAL(pearson(x, constant, 6, stream, &c, NULL), GL_OK);
+  CU_ASSERT(isnan(c.fisher.value) && isnan(c.bootstrap.low));
+  for (size_t n = 0; n <= 3; n++) {
+    CU_ASSERT_EQUAL(spearman(x, y, n, stream, &c, NULL), GL_OK);
+    CU_ASSERT(c.n == n && isnan(c.fisher.low) && isnan(c.fisher.value) == (n < 2));
+  }
+}
+
+static void the_bootstrap_interval_of_an_iqm_is_reproducible_and_stays_in_its_strata(void) {
+  const double v[] = {0.1, 0.2, 0.3, 0.4, 0.5, 10.0, NAN, 10.0};
+  const size_t size[] = {5, 3};
+  interval a, b;
+  CU_ASSERT_EQUAL(iqm_bootstrap(v, size, 2, rng_stream_at(3, RNG_BOOTSTRAP, 0), &a, NULL), GL_OK);
+  CU_ASSERT_EQUAL(iqm_bootstrap(v, size, 2, rng_stream_at(3, RNG_BOOTSTRAP, 0), &b, NULL), GL_OK);
+  CU_ASSERT(memcmp(&a, &b, sizeof a) == 0);
+  /* Seven values, one leaves at each end: (0.2 + 0.3 + 0.4 + 0.5 + 10) / 5. Resampling within
+   * strata always keeps both tens, so no replicate exceeds (4 * 0.5 + 10) / 5. */
+  ASSERT_CLOSE(a.value, 11.4 / 5, 1e-15);
+  CU_ASSERT(a.low < a.value && a.value < a.high && a.high <= 12.0 / 5 && a.low >= 10.4 / 5);
+  const size_t single[] = {1, 1};
+  CU_ASSERT_EQUAL(iqm_bootstrap(v, single, 2, rng_stream_at(3, RNG_BOOTSTRAP, 0), &a, NULL), GL_OK);
+  CU_ASSERT(a.value == 0.5 * (0.1 + 0.2) && isnan(a.low) && isnan(a.high));
+  CU_ASSERT_EQUAL(iqm_bootstrap(v, single, 0, rng_stream_at(3, RNG_BOOTSTRAP, 0), &a, NULL), GL_OK);
+  CU_ASSERT(isnan(a.value));
+}
+
+/* 400 data sets of 20 uniform values, IQM's truth 1/2. A percentile interval of 20 values covers a
+ * little less than 95 %; below 340 of 400 would be six standard errors under 93 %. */
+static void the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says(void) {
+  size_t covered = 0, n = 20;
+  for (uint64_t k = 0; k < 400; k++) {
+    double v[20];
+    for (size_t i = 0; i < n; i++) v[i] = rng_u01(rng_block(rng_stream_at(5, RNG_TEST, k), i).v[0]);
+    interval a;
+    CU_ASSERT_EQUAL(iqm_bootstrap(v, &n, 1, rng_stream_at(5, RNG_BOOTSTRAP, k), &a, NULL), GL_OK);
+    covered += a.low <= 0.5 && 0.5 <= a.high;
+  }
+  CU_ASSERT(covered >= 340 && covered < 400);
+}
+
+SUITE(statistics, "analysis statistics", TEST(statistics_agree_with_scipy),
+      TEST(an_evaluation_series_has_first_best_last_and_gap),
+      TEST(small_samples_have_the_statistics_they_can_have),
+      TEST(correlations_are_undefined_without_variation_and_rank_infinities),
+      TEST(the_bootstrap_interval_of_an_iqm_is_reproducible_and_stays_in_its_strata),
+      TEST(the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says));

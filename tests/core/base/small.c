@@ -1,0 +1,353 @@
+/* The small ones: hashes, numbers as text, whole files, progress, errors. */
+#include "core/base/checksum.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/metrics.h"
+#include "core/base/progress.h"
+#include "core/random/rng.h"
+#include "tests/support/core.h"
+#include "tests/support/suite.h"
+
+#include <errno.h>
+#include <float.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- hashes --------------------------------------------------------------------------------------
+ */
+
+/* The vectors of the algorithm's authors (Fowler, Noll, Vo; draft-eastlake-fnv). */
+static void hashes_are_fnv_1a_of_128_bits(void) {
+  static const char *const known[][2] = {{"", "6c62272e07bb014262b821756295c58d"},
+                                         {"a", "d228cb696f1a8caf78912b704e4a8964"},
+                                         {"foobar", "343e1662793c64bf6f0d3597ba446f18"}};
+  char hex[HASH_HEX_SIZE];
+  for (size_t i = 0; i < 3; ++i) {
+    hash_hex(known[i][0], strlen(known[i][0]), hex);
+    CU_ASSERT_STRING_EQUAL(hex, known[i][1]);
+  }
+  hash_hex("a\0b", 3, hex); /* bytes after a NUL count */
+  CU_ASSERT_STRING_NOT_EQUAL(hex, known[1][1]);
+}
+
+static uint64_t checksum_in_pieces(const unsigned char *bytes, size_t size, size_t piece) {
+  checksum sum;
+  checksum_begin(&sum);
+  for (size_t at = 0; at < size; at += piece)
+    checksum_add(&sum, bytes + at, size - at < piece ? size - at : piece);
+  return checksum_of(&sum);
+}
+
+/* Values published for xxHash's reference implementation. */
+static void checksums_are_xxh3_of_64_bits_however_the_bytes_come(void) {
+  static unsigned char bytes[5000];
+  size_t differ = 0, unnoticed = 0;
+  CU_ASSERT_EQUAL(checksum_in_pieces(bytes, 0, 1), UINT64_C(0x2d06800538d394c2));
+  CU_ASSERT_EQUAL(checksum_in_pieces((const unsigned char *)"a", 1, 1),
+                  UINT64_C(0xe6c632b61e964e1f));
+  CU_ASSERT_EQUAL(checksum_in_pieces((const unsigned char *)"abc", 3, 2),
+                  UINT64_C(0x78af5f94892f3950));
+  for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = (unsigned char)(i * i >> 3);
+  const uint64_t whole = checksum_in_pieces(bytes, sizeof bytes, sizeof bytes);
+  for (size_t piece = 1; piece < sizeof bytes; piece += 1 + piece / 3)
+    differ += checksum_in_pieces(bytes, sizeof bytes, piece) != whole;
+  for (size_t i = 0; i < sizeof bytes; ++i) {
+    bytes[i] ^= 16;
+    unnoticed += checksum_in_pieces(bytes, sizeof bytes, sizeof bytes) == whole;
+    bytes[i] ^= 16;
+  }
+  CU_ASSERT(differ == 0 && unnoticed == 0);
+}
+
+/* --- numbers -------------------------------------------------------------------------------------
+ */
+
+/* Digits of a number's text without leading and trailing zeros. */
+static int significant_digits(const char *text) {
+  int n = 0, up_to_last = 0;
+  for (; *text != '\0' && *text != 'e'; ++text) {
+    if (*text < '0' || *text > '9' || (n == 0 && *text == '0')) continue;
+    ++n;
+    if (*text != '0') up_to_last = n;
+  }
+  return up_to_last;
+}
+
+/* Whether the text reads back to another number, or one of fewer digits would do. */
+static size_t is_wrong(double value) {
+  char text[NUMBER_TEXT_SIZE], shorter[64];
+  if (strtod(number_text(value, text), NULL) != value) return 1;
+  int digits = significant_digits(text);
+  if (digits < 2) return 0;
+  snprintf(shorter, sizeof shorter, "%.*e", digits - 2, value);
+  return strtod(shorter, NULL) == value;
+}
+
+static void numbers_read_back_from_their_shortest_text(void) {
+  static const double special[] = {0,
+                                   1,
+                                   0.1,
+                                   1 / 3.0,
+                                   1e22,
+                                   1e23,
+                                   123456,
+                                   DBL_MAX,
+                                   DBL_MIN,
+                                   0x1p-1074,
+                                   5e-320,
+                                   1e-5,
+                                   1e100,
+                                   0x1p53,
+                                   0x1p53 - 1,
+                                   2.5e-310,
+                                   DBL_MIN - 0x1p-1074,
+                                   0x1p-44,
+                                   9.5e-322,
+                                   1e15,
+                                   1e16,
+                                   1e17,
+                                   0.3 - 0.1};
+  rng_stream s = rng_stream_at(3, RNG_TEST, 0);
+  size_t wrong = 0;
+  for (size_t i = 0; i < sizeof special / sizeof *special; ++i)
+    wrong += is_wrong(special[i]) + is_wrong(-special[i]);
+  for (uint64_t i = 0; i < 20000; ++i) { /* any bits: every magnitude, subnormal ones too */
+    rng_words w = rng_block(s, i);
+    double value;
+    uint64_t bits = (uint64_t)w.v[0] << 32 | w.v[1];
+    if (i % 8 == 0) bits &= ~(UINT64_C(0x7ff) << 52); /* subnormal */
+    memcpy(&value, &bits, sizeof value);
+    if (isfinite(value)) wrong += is_wrong(value);
+    wrong += is_wrong((double)(int32_t)w.v[2] / 1000);
+  }
+  CU_ASSERT_EQUAL(wrong, 0);
+}
+
+static void numbers_have_their_documented_spelling(void) {
+  char text[NUMBER_TEXT_SIZE];
+  CU_ASSERT_STRING_EQUAL(number_text(3, text), "3");
+  CU_ASSERT_STRING_EQUAL(number_text(0.1, text), "0.1");
+  CU_ASSERT_STRING_EQUAL(number_text(1e-5, text), "1e-05");
+  CU_ASSERT_STRING_EQUAL(number_text(0x1p-1074, text), "5e-324");
+  CU_ASSERT_STRING_EQUAL(number_text(NAN, text), "nan");
+  CU_ASSERT_STRING_EQUAL(number_text(-NAN, text), "nan");
+  CU_ASSERT_STRING_EQUAL(number_text(INFINITY, text), "inf");
+  CU_ASSERT_STRING_EQUAL(number_text(-INFINITY, text), "-inf");
+}
+
+static void json_has_null_where_it_has_no_number(void) {
+  const double values[] = {0.1, NAN, -INFINITY, 1e-300};
+  cJSON *object = cJSON_CreateObject();
+  CU_ASSERT_PTR_NOT_NULL(json_add_numbers(object, "list", values, 4));
+  CU_ASSERT_PTR_NOT_NULL(json_add_number(object, "x", INFINITY));
+  CU_ASSERT_PTR_NOT_NULL(json_add_string(object, "s", "a\"b"));
+  char *text = cJSON_PrintUnformatted(object);
+  CU_ASSERT_STRING_EQUAL(text, "{\"list\":[0.1,null,null,1e-300],\"x\":null,\"s\":\"a\\\"b\"}");
+  cJSON_free(text);
+  cJSON_Delete(object);
+}
+
+/* --- files ---------------------------------------------------------------------------------------
+ */
+
+static void check_file(const char *path, const char *wanted) {
+  char *text = scratch_read(path);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  CU_ASSERT_STRING_EQUAL(text, wanted);
+  free(text);
+}
+
+static void a_file_is_the_old_one_until_it_is_the_new_one(void) {
+  scratch s;
+  char path[SCRATCH_PATH_SIZE];
+  file_writer w;
+  scratch_make(&s);
+  scratch_write(scratch_path(&s, "f.json", path), "old");
+  CU_ASSERT_EQUAL_FATAL(file_begin(&w, path, NULL), GL_OK);
+  fputs("new", w.stream);
+  fflush(w.stream);
+  check_file(path, "old");
+  CU_ASSERT_EQUAL(scratch_count(&s), 2);
+  CU_ASSERT_EQUAL(file_commit(&w, NULL), GL_OK);
+  check_file(path, "new");
+  CU_ASSERT_EQUAL(scratch_count(&s), 1);
+  file_abandon(&w); /* after a commit: nothing */
+  check_file(path, "new");
+  scratch_remove(&s);
+}
+
+static void an_abandoned_file_leaves_the_old_one(void) {
+  scratch s;
+  char path[SCRATCH_PATH_SIZE];
+  file_writer w;
+  scratch_make(&s);
+  scratch_write(scratch_path(&s, "f.json", path), "old");
+  CU_ASSERT_EQUAL_FATAL(file_begin(&w, path, NULL), GL_OK);
+  fputs("half of the n", w.stream);
+  file_abandon(&w);
+  check_file(path, "old");
+  CU_ASSERT_EQUAL(scratch_count(&s), 1);
+  scratch_remove(&s);
+}
+
+/* A limit on the size of files makes the last write fail, as a full disk does. */
+static void a_file_that_cannot_be_written_whole_leaves_the_old_one(void) {
+  scratch s;
+  char path[SCRATCH_PATH_SIZE];
+  file_writer w;
+  gl_error err = {0};
+  struct rlimit before, small;
+  scratch_make(&s);
+  scratch_write(scratch_path(&s, "f.json", path), "old");
+  CU_ASSERT_EQUAL_FATAL(file_begin(&w, path, NULL), GL_OK);
+  for (int i = 0; i < 1000; ++i) fputs("0123456789", w.stream);
+  CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = before;
+  small.rlim_cur = 4096;
+  void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+  CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_FSIZE, &small), 0);
+  gl_status status = file_commit(&w, &err);
+  CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  CU_ASSERT_EQUAL(status, GL_EIO);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "File too large"));
+  check_file(path, "old");
+  CU_ASSERT_EQUAL(scratch_count(&s), 1);
+  scratch_remove(&s);
+}
+
+static void check_refused(const char *path, const char *says) {
+  file_writer w;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(file_begin(&w, path, &err), GL_EIO);
+  CU_ASSERT_PTR_NULL(w.stream);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
+}
+
+static void places_that_cannot_hold_a_file_are_named_with_a_remedy(void) {
+  scratch s;
+  char path[SCRATCH_PATH_SIZE];
+  scratch_make(&s);
+  check_refused(s.folder, "it is a folder");
+  check_refused(scratch_path(&s, "missing/f.json", path), "make its folder first");
+  scratch_write(scratch_path(&s, "file", path), "");
+  check_refused(scratch_path(&s, "file/f.json", path), "not a folder");
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(file_fail("f", "written", ENOSPC, &err), GL_EIO);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the disk is full"));
+  CU_ASSERT_EQUAL(scratch_count(&s), 1);
+  scratch_remove(&s);
+}
+
+/* --- progress ------------------------------------------------------------------------------------
+ */
+
+/* What a job of `total` reports on a pipe in place of stderr, pausing before its second half. */
+static char *reported(progress_mode mode, uint64_t total, int pause_ms) {
+  static char text[4096];
+  int ends[2], kept = dup(STDERR_FILENO);
+  CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+  fflush(stderr);
+  dup2(ends[1], STDERR_FILENO);
+  close(ends[1]);
+  progress *p = progress_new("sweep", "runs", total, mode);
+  for (uint64_t done = 1; done <= 20; ++done) {
+    if (done == 11)
+      nanosleep(&(struct timespec){pause_ms / 1000, pause_ms % 1000 * 1000000L}, NULL);
+    progress_at(p, done, done == 20 ? "the last" : NULL);
+  }
+  progress_free(p);
+  fflush(stderr);
+  dup2(kept, STDERR_FILENO); /* closes the pipe's writing end */
+  close(kept);
+  ssize_t size = read(ends[0], text, sizeof text - 1);
+  close(ends[0]);
+  text[size > 0 ? size : 0] = '\0';
+  return text;
+}
+
+static void a_quick_job_reports_nothing_into_a_pipe(void) {
+  CU_ASSERT_STRING_EQUAL(reported(PROGRESS_AUTO, 20, 0), "");
+  CU_ASSERT_STRING_EQUAL(reported(PROGRESS_SILENT, 20, 0), "");
+}
+
+/* Lines begin after two seconds; this waits a little longer, so that how fast it runs is no matter.
+ */
+static void a_longer_job_reports_lines_without_control_characters(void) {
+  const char *text = reported(PROGRESS_AUTO, 20, 2100);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "sweep: 11/20 runs"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "sweep: 20/20 runs"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "the last\n"));
+  CU_ASSERT_PTR_NULL(strpbrk(text, "\r\033"));
+}
+
+static void a_bar_is_drawn_in_place_and_cleared(void) {
+  const char *text = reported(PROGRESS_BAR, 20, 0);
+  CU_ASSERT_EQUAL(strncmp(text, "\rsweep [#...", 12), 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "[############################] 20/20 runs"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\r\033[K"));
+  CU_ASSERT_PTR_NULL(strchr(text, '\n'));
+}
+
+static void progress_takes_an_unknown_total_and_no_progress_at_all(void) {
+  CU_ASSERT_EQUAL(strncmp(reported(PROGRESS_BAR, 0, 0), "\rsweep [....", 12), 0);
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(reported(PROGRESS_BAR, 5, 0), "5/5 runs")); /* more than the total */
+  progress_at(NULL, 1, NULL);
+  progress_free(NULL);
+}
+
+/* --- errors and metrics --------------------------------------------------------------------------
+ */
+
+static void the_first_error_stays_and_long_ones_are_cut(void) {
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(gl_fail(&err, GL_EINPUT, "%02000d", 7), GL_EINPUT);
+  CU_ASSERT_EQUAL(strlen(err.text), sizeof err.text - 1);
+  CU_ASSERT_EQUAL(gl_fail(&err, GL_EIO, "second"), GL_EIO);
+  CU_ASSERT_EQUAL(err.status, GL_EINPUT);
+  CU_ASSERT_PTR_NULL(strstr(err.text, "second"));
+  gl_error_clear(&err);
+  CU_ASSERT(err.status == GL_OK && err.text[0] == '\0');
+  CU_ASSERT_EQUAL(gl_fail(NULL, GL_EIO, "nobody asks"), GL_EIO);
+  CU_ASSERT(gl_exit_code(GL_OK) == 0 && gl_exit_code(GL_EINPUT) == 2);
+  CU_ASSERT(gl_exit_code(GL_EIO) == 1 && gl_exit_code(GL_EINTERRUPTED) == 130);
+}
+
+static void every_metric_has_a_name_of_its_own_a_meaning_and_a_source(void) {
+  double value[METRIC_COUNT];
+  for (int m = 0; m < METRIC_COUNT; ++m) {
+    const metric_info *info = metric_about((metric)m);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(info->name);
+    CU_ASSERT_EQUAL(metric_find(info->name), (metric)m);
+    CU_ASSERT(info->unit != NULL && info->meaning != NULL && info->meaning[0] != '\0');
+    CU_ASSERT(info->source != NULL && info->source[0] != '\0');
+    CU_ASSERT_EQUAL(strspn(info->name, "abcdefghijklmnopqrstuvwxyz0123456789_"),
+                    strlen(info->name));
+  }
+  CU_ASSERT_EQUAL(metric_find("nonsense"), METRIC_COUNT);
+  metrics_clear(value);
+  for (int m = 0; m < METRIC_COUNT; ++m) CU_ASSERT(isnan(value[m]));
+}
+
+SUITE(core_small, "core/small", TEST(hashes_are_fnv_1a_of_128_bits),
+      TEST(checksums_are_xxh3_of_64_bits_however_the_bytes_come),
+      TEST(numbers_read_back_from_their_shortest_text),
+      TEST(numbers_have_their_documented_spelling), TEST(json_has_null_where_it_has_no_number),
+      TEST(a_file_is_the_old_one_until_it_is_the_new_one),
+      TEST(an_abandoned_file_leaves_the_old_one),
+      TEST(a_file_that_cannot_be_written_whole_leaves_the_old_one),
+      TEST(places_that_cannot_hold_a_file_are_named_with_a_remedy),
+      TEST(a_quick_job_reports_nothing_into_a_pipe),
+      TEST(a_longer_job_reports_lines_without_control_characters),
+      TEST(a_bar_is_drawn_in_place_and_cleared),
+      TEST(progress_takes_an_unknown_total_and_no_progress_at_all),
+      TEST(the_first_error_stays_and_long_ones_are_cut),
+      TEST(every_metric_has_a_name_of_its_own_a_meaning_and_a_source));

@@ -1,0 +1,296 @@
+/* Recipes: equal ones have equal canonical text, overrides land where they say, values arrive as
+ * written. */
+#include "core/config/config.h"
+#include "core/base/json.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static cfg_doc *loaded(const char *text) {
+  cfg_doc *doc = NULL;
+  gl_error err = {0};
+  if (cfg_load_text(&doc, text, strlen(text), "r.yaml", &err) != GL_OK)
+    fprintf(stderr, "%s\n", err.text);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(doc);
+  return doc;
+}
+
+static void check_canonical(const cfg_doc *doc, const char *wanted) {
+  char *text = cfg_canonical(cfg_root(doc));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  if (strcmp(text, wanted) != 0) fprintf(stderr, "wanted %s\n   got %s\n", wanted, text);
+  CU_ASSERT_STRING_EQUAL(text, wanted);
+  free(text);
+}
+
+static void check_text(const char *yaml, const char *wanted) {
+  cfg_doc *doc = loaded(yaml);
+  check_canonical(doc, wanted);
+  cfg_free(doc);
+}
+
+/* --- canonical text ------------------------------------------------------------------------------
+ */
+
+static void layout_does_not_change_the_canonical_text(void) {
+  static const char *const layouts[] = {
+      "a: 1\nb: [1, 2]\nc: {x: yes, y: ~}\n",
+      "c:\n  y:\n  x: yes # as text: yes is no YAML 1.2 boolean\nb:\n- 1.0\n- 2e0\na: 0x1\n",
+      "{b: [1e0, 0002], \"a\": +1, 'c': {y: null, x: 'yes'}}",
+      "--- # one document\nb: [ 1,\n  2.00 ]\na: 1_0e-1\nc: &c\n  x: \"yes\"\n  y: Null\n...\n",
+  };
+  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; ++i)
+    check_text(layouts[i], "{\"a\":1,\"b\":[1,2],\"c\":{\"x\":\"yes\",\"y\":null}}");
+}
+
+static void kinds_stay_apart_in_the_canonical_text(void) {
+  check_text("a: \"1\"", "{\"a\":\"1\"}");
+  check_text("a: 'null'", "{\"a\":\"null\"}");
+  check_text("a: ''", "{\"a\":\"\"}");
+  check_text("a:", "{\"a\":null}");
+  check_text("a: [true, 'true', FALSE]", "{\"a\":[true,\"true\",false]}");
+  check_text("a: [1.5, '1.5', 1.5x]", "{\"a\":[1.5,\"1.5\",\"1.5x\"]}");
+  check_text("a: [2, 1]\nb: [1, 2]", "{\"a\":[2,1],\"b\":[1,2]}"); /* lists keep their order */
+  check_text("a: [[], {}]", "{\"a\":[[],{}]}");
+}
+
+static void numbers_are_canonical_by_value(void) {
+  check_text("a: [-0, 0.0, -0.0, 00]", "{\"a\":[0,0,0,0]}");
+  check_text("a: [0.1, .1, 1e-1, 0.10, 1E-01]", "{\"a\":[0.1,0.1,0.1,0.1,0.1]}");
+  check_text("a: [1e3, 1000, 1_000, 0x3e8, 1000.]", "{\"a\":[1000,1000,1000,1000,1000]}");
+  check_text("a: [inf, .inf, +.INF, -Inf]", "{\"a\":[1e999,1e999,1e999,-1e999]}");
+  check_text("a: [18446744073709551615, -9223372036854775808, 9007199254740993]",
+             "{\"a\":[18446744073709551615,-9223372036854775808,9007199254740993]}");
+  check_text("a: [1e300, 5e-324, 0.30000000000000004]",
+             "{\"a\":[1e+300,5e-324,0.30000000000000004]}");
+}
+
+static void text_is_escaped_in_the_canonical_text(void) {
+  check_text("\"k\\\"\": \"a\\tb\\\\c\\n\\\"d\\\" \xc3\xa9\"",
+             "{\"k\\\"\":\"a\\u0009b\\\\c\\u000a\\\"d\\\" \xc3\xa9\"}");
+  check_text("a: \"\\x7f\\u0085\\u00a0\\u2028\\uFEFF\\U0001F600\"",
+             "{\"a\":\"\\u007f\\u0085\xc2\xa0\\u2028\\ufeff\xf0\x9f\x98\x80\"}");
+}
+
+/* YAML reads JSON, so what is written is a recipe again, and the same one. */
+static void the_canonical_text_is_a_recipe_with_the_same_canonical_text(void) {
+  cfg_doc *doc = loaded(
+      "b: [1e-9, inf, -inf, 'x: y', \"\\u0001\\x7f\\N\\L\\uFEFF\", {z: 1, a: '2'}, ~, true]\n"
+      "a.b: 18446744073709551615\n");
+  char *once = cfg_canonical(cfg_root(doc));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(once);
+  cfg_doc *again = loaded(once);
+  check_canonical(again, once);
+  free(once);
+  cfg_free(again);
+  cfg_free(doc);
+}
+
+static void aliases_are_copies(void) {
+  cfg_doc *doc = loaded("a: &x {n: [1, 2]}\nb: *x\nc: [*x, *x]\n");
+  CU_ASSERT_EQUAL(cfg_override(doc, "b.n.0=7", NULL), GL_OK);
+  check_canonical(doc, "{\"a\":{\"n\":[1,2]},\"b\":{\"n\":[7,2]},\"c\":[{\"n\":[1,2]},"
+                       "{\"n\":[1,2]}]}");
+  cfg_free(doc);
+}
+
+/* Anchors inside anchors nest deeper than any of them is written. */
+static void aliases_do_not_nest_beyond_the_limit(void) {
+  char text[4096] = "l0: &l0 [[[[[[[[[[1]]]]]]]]]]\n";
+  size_t used = strlen(text);
+  for (int i = 1; i < 9; ++i)
+    used += (size_t)snprintf(text + used, sizeof text - used,
+                             "l%d: &l%d [[[[[[[[[[*l%d]]]]]]]]]]\n", i, i, i - 1);
+  cfg_doc *doc = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(cfg_load_text(&doc, text, used, "r.yaml", &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "r.yaml:7:19: "));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "64 levels"));
+  CU_ASSERT_PTR_NULL(doc);
+}
+
+/* --- changing a recipe ---------------------------------------------------------------------------
+ */
+
+typedef struct change {
+  const char *from, *assignment, *to;
+} change;
+
+static void overrides_land_where_their_path_says(void) {
+  static const change changes[] = {
+      {"a: 1", "a=2", "{\"a\":2}"},
+      {"a: 1", "b=[1, x, {y: 2}]", "{\"a\":1,\"b\":[1,\"x\",{\"y\":2}]}"},
+      {"a: 1", "b.c.d='2'", "{\"a\":1,\"b\":{\"c\":{\"d\":\"2\"}}}"},
+      {"a: {b: 1, c: 2}", "a.b={d: 3}", "{\"a\":{\"b\":{\"d\":3},\"c\":2}}"},
+      {"a:", "a.b=1", "{\"a\":{\"b\":1}}"},
+      {"a: 1", "a=", "{\"a\":null}"},
+      {"a: 1", "a=x=y", "{\"a\":\"x=y\"}"},
+      {"a: [1, 2, 3]", "a.1=x", "{\"a\":[1,\"x\",3]}"},
+      {"a: [{b: 1}, {b: 2}]", "a.1.b=9", "{\"a\":[{\"b\":1},{\"b\":9}]}"},
+      {"a: [[1, 2]]", "a.0.1=9", "{\"a\":[[1,9]]}"},
+      {"a: 1", "sweep.seed=[1, 2]", "{\"a\":1,\"sweep\":{\"seed\":[1,2]}}"},
+      {"a: 1", "sweep.cluster.max_delay=[0, 60]",
+       "{\"a\":1,\"sweep\":{\"cluster.max_delay\":[0,60]}}"},
+      {"sweep: {cluster.max_delay: [1]}", "sweep.cluster.max_delay=[2]",
+       "{\"sweep\":{\"cluster.max_delay\":[2]}}"},
+      {"tune: {a.b: 1}", "tune.a.b=2", "{\"tune\":{\"a.b\":2}}"},
+      {"a.b: 1", "a.b=2", "{\"a.b\":2}"},
+  };
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; ++i) {
+    gl_error err = {0};
+    cfg_doc *doc = loaded(changes[i].from);
+    CU_ASSERT_EQUAL(cfg_override(doc, changes[i].assignment, &err), GL_OK);
+    check_canonical(doc, changes[i].to);
+    cfg_free(doc);
+  }
+}
+
+static void a_value_set_from_another_recipe_outlives_it(void) {
+  cfg_doc *doc = loaded("a: 1"), *other = loaded("v: {list: [1, two]}");
+  CU_ASSERT_EQUAL(cfg_set(doc, "x.y", cfg_find(cfg_root(other), "v"), NULL), GL_OK);
+  cfg_free(other);
+  check_canonical(doc, "{\"a\":1,\"x\":{\"y\":{\"list\":[1,\"two\"]}}}");
+  /* its place came along: a complaint about it names the recipe it stood in */
+  gl_error err = {0};
+  cfg_fail(cfg_find(cfg_root(doc), "x.y.list.1"), &err, "no");
+  CU_ASSERT_STRING_EQUAL(err.text, "r.yaml:1:15: no");
+  CU_ASSERT_EQUAL(cfg_set(doc, "a.b", cfg_find(cfg_root(doc), "x"), NULL), GL_EINPUT);
+  CU_ASSERT_EQUAL(cfg_set(doc, "x.y.list.0", cfg_find(cfg_root(doc), "a"), NULL), GL_OK);
+  cfg_free(doc);
+}
+
+static void a_copy_is_equal_and_independent(void) {
+  cfg_doc *doc = loaded("a: {b: [1, 2]}\nc: 'text'"), *copy = NULL;
+  CU_ASSERT_EQUAL_FATAL(cfg_copy(&copy, doc, NULL), GL_OK);
+  CU_ASSERT_EQUAL(cfg_override(copy, "a.b=3", NULL), GL_OK);
+  check_canonical(doc, "{\"a\":{\"b\":[1,2]},\"c\":\"text\"}");
+  cfg_free(doc);
+  check_canonical(copy, "{\"a\":{\"b\":3},\"c\":\"text\"}");
+  cfg_free(copy);
+}
+
+static void a_removed_key_is_gone_and_a_missing_one_does_no_harm(void) {
+  cfg_doc *doc = loaded("a: 1\nb: 2\nc: 3");
+  cfg_remove(doc, "b");
+  cfg_remove(doc, "nowhere");
+  cfg_remove(doc, "");
+  check_canonical(doc, "{\"a\":1,\"c\":3}");
+  cfg_remove(doc, "c");
+  cfg_remove(doc, "a");
+  check_canonical(doc, "{}");
+  cfg_free(doc);
+}
+
+/* --- reading -------------------------------------------------------------------------------------
+ */
+
+static void values_are_found_by_dotted_paths(void) {
+  cfg_doc *doc = loaded("a: {b: [10, {c: x}]}\nd.e: 1\nd: {e.f: 2, g: 3}");
+  const cfg_node *root = cfg_root(doc);
+  CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(root, "a.b.0")), "10");
+  CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(root, "a.b.1.c")), "x");
+  CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(root, "d.e")), "1");
+  CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(root, "d.e.f")), "2");
+  CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(root, "d.g")), "3");
+  CU_ASSERT_PTR_NULL(cfg_find(root, "a.b.2"));
+  CU_ASSERT_PTR_NULL(cfg_find(root, "a.b.0.c"));
+  CU_ASSERT_PTR_NULL(cfg_find(root, "a.b.99999999999999999999"));
+  CU_ASSERT_PTR_NULL(cfg_find(root, ""));
+  CU_ASSERT_PTR_NULL(cfg_find(root, "."));
+  CU_ASSERT_EQUAL(cfg_size(cfg_find(root, "a.b")), 2);
+  CU_ASSERT_STRING_EQUAL(cfg_key_at(root, 1), "d.e");
+  CU_ASSERT_PTR_NULL(cfg_key_at(root, 3));
+  cfg_free(doc);
+}
+
+static void whole_numbers_are_exact_to_their_last_bit(void) {
+  cfg_doc *doc = loaded("most: 18446744073709551615\nleast: -9223372036854775808\n"
+                        "odd: 9007199254740993\nexp: 1e3\nhex: 0xFFFFFFFFFFFFFFFF\nten: 10.0\n");
+  gl_error err = {0};
+  cfg_reader r;
+  cfg_begin(&r, cfg_root(doc), "recipe", &err);
+  CU_ASSERT_EQUAL(cfg_count(&r, "most", 0, 0, SIZE_MAX), SIZE_MAX);
+  CU_ASSERT_EQUAL(cfg_count(&r, "hex", 0, 0, SIZE_MAX), SIZE_MAX);
+  CU_ASSERT_EQUAL(cfg_int(&r, "least", 0, INT64_MIN, INT64_MAX), INT64_MIN);
+  CU_ASSERT_EQUAL(cfg_int(&r, "odd", 0, 0, INT64_MAX), INT64_C(9007199254740993));
+  CU_ASSERT_EQUAL(cfg_count(&r, "exp", 0, 0, 1000), 1000);
+  CU_ASSERT_EQUAL(cfg_int(&r, "ten", 0, 0, 10), 10);
+  CU_ASSERT_EQUAL(cfg_end(&r), GL_OK);
+  cfg_begin(&r, cfg_root(doc), "recipe", &err);
+  cfg_int(&r, "most", 0, INT64_MIN, INT64_MAX);
+  CU_ASSERT_EQUAL(cfg_end(&r), GL_EINPUT);
+  cfg_free(doc);
+}
+
+static void every_kind_of_value_is_read_and_absence_gives_the_default(void) {
+  static const char *const laws[] = {"constant", "weibull"};
+  cfg_doc *doc = loaded("time: 1e-3\nforever: inf\non: true\nlaw: weibull\nname: 007\nnone: ~\n"
+                        "delays: [0, 60, 1e2]\nalone: 5\nsection: {x: 1}\n");
+  gl_error err = {0};
+  cfg_reader r;
+  double *list, *alone, *absent;
+  cfg_begin(&r, cfg_root(doc), "recipe", &err);
+  CU_ASSERT_EQUAL(cfg_positive(&r, "time", 1), 1e-3);
+  CU_ASSERT_EQUAL(cfg_double(&r, "forever", 0, 0, INFINITY), INFINITY);
+  CU_ASSERT_EQUAL(cfg_bool(&r, "on", 0), 1);
+  CU_ASSERT_EQUAL(cfg_choice(&r, "law", 0, laws, 2), 1);
+  CU_ASSERT_STRING_EQUAL(cfg_string(&r, "name", ""), "007");
+  CU_ASSERT_EQUAL(cfg_doubles(&r, "delays", &list, 0, 1e9), 3);
+  CU_ASSERT(list[0] == 0 && list[1] == 60 && list[2] == 100);
+  CU_ASSERT_EQUAL(cfg_doubles(&r, "alone", &alone, 0, 1e9), 1);
+  CU_ASSERT(alone[0] == 5);
+  CU_ASSERT_EQUAL(cfg_doubles(&r, "absent", &absent, 0, 1e9), 0);
+  CU_ASSERT_PTR_NULL(absent);
+  CU_ASSERT_EQUAL(cfg_size(cfg_child(&r, "section")), 1);
+  CU_ASSERT_EQUAL(cfg_int(&r, "none", 42, 0, 1), 42); /* a null is an absent value */
+  CU_ASSERT_FALSE(cfg_has(&r, "none"));
+  CU_ASSERT_TRUE(cfg_has(&r, "alone"));
+  CU_ASSERT_PTR_NULL(cfg_string(&r, "nowhere", NULL));
+  CU_ASSERT_EQUAL(cfg_end(&r), GL_OK);
+  free(list);
+  free(alone);
+  cfg_free(doc);
+}
+
+static void after_a_failure_the_reader_gives_defaults_and_the_first_error(void) {
+  cfg_doc *doc = loaded("a: x\nb: y\nc: 3");
+  gl_error err = {0};
+  cfg_reader r;
+  cfg_begin(&r, cfg_root(doc), "recipe", &err);
+  CU_ASSERT_EQUAL(cfg_int(&r, "a", 1, 0, 9), 1);
+  CU_ASSERT_EQUAL(cfg_int(&r, "b", 2, 0, 9), 2);
+  CU_ASSERT_EQUAL(cfg_int(&r, "c", 5, 0, 9), 5);
+  CU_ASSERT_EQUAL(cfg_end(&r), GL_EINPUT);
+  CU_ASSERT_EQUAL(strncmp(err.text, "r.yaml:1:4: 'recipe.a'", 22), 0);
+  cfg_free(doc);
+}
+
+static void the_nearest_name_is_a_likely_one_or_none(void) {
+  static const char *const names[] = {"window", "latency", "bandwidth", "steps", "step_time"};
+  static const char *const wrong[][2] = {{"widnow", "window"},      {"windows", "window"},
+                                         {"latancy", "latency"},    {"band", "bandwidth"},
+                                         {"step_tme", "step_time"}, {"stpes", "steps"},
+                                         {"xyzzy", NULL},           {"", NULL}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    const char *near = cfg_nearest(wrong[i][0], names, 5);
+    CU_ASSERT(wrong[i][1] == NULL ? near == NULL : near != NULL && strcmp(near, wrong[i][1]) == 0);
+  }
+  char longest[200];
+  memset(longest, 'w', sizeof longest - 1);
+  longest[sizeof longest - 1] = '\0';
+  CU_ASSERT_PTR_NULL(cfg_nearest(longest, names, 5));
+  CU_ASSERT_PTR_NULL(cfg_nearest("steps", names, 0));
+}
+
+SUITE(core_config, "core/config", TEST(layout_does_not_change_the_canonical_text),
+      TEST(kinds_stay_apart_in_the_canonical_text), TEST(numbers_are_canonical_by_value),
+      TEST(text_is_escaped_in_the_canonical_text),
+      TEST(the_canonical_text_is_a_recipe_with_the_same_canonical_text), TEST(aliases_are_copies),
+      TEST(aliases_do_not_nest_beyond_the_limit), TEST(overrides_land_where_their_path_says),
+      TEST(a_value_set_from_another_recipe_outlives_it), TEST(a_copy_is_equal_and_independent),
+      TEST(a_removed_key_is_gone_and_a_missing_one_does_no_harm),
+      TEST(values_are_found_by_dotted_paths), TEST(whole_numbers_are_exact_to_their_last_bit),
+      TEST(every_kind_of_value_is_read_and_absence_gives_the_default),
+      TEST(after_a_failure_the_reader_gives_defaults_and_the_first_error),
+      TEST(the_nearest_name_is_a_likely_one_or_none));

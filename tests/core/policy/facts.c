@@ -1,0 +1,216 @@
+/* Facts that tie rows to each other and to their own losses. */
+#include "core/policy/policy.h"
+#include "tests/support/suite.h"
+
+#include <string.h>
+
+enum { TOKENS = 9, RESPONSES = 4 };
+
+static const size_t groups[] = {0, RESPONSES};
+static const size_t tokens[] = {0, 2, 3, 6, TOKENS};
+static const double rewards[] = {1, 0, 0.5, 0};
+static const double logq[] = {-1, -0.4, -2, -0.7, -0.2, -1.3, -0.9, -0.5, -1.1};
+static const double shift[] = {0.3, -0.2, 0.5, -0.4, 0.1, 0.25, -0.6, 0.15, 0.05};
+
+typedef struct world {
+  double logp[TOKENS], coefficient[TOKENS], weight[TOKENS], advantage[RESPONSES], baseline, scale;
+  policy_output out;
+} world;
+
+static void at_shift(world *w, double size) {
+  for (size_t t = 0; t < TOKENS; t++) w->logp[t] = logq[t] + size * shift[t];
+}
+
+static policy_input input_of(const world *w) {
+  policy_input in = {.n_groups = 1, .n_responses = RESPONSES, .n_tokens = TOKENS};
+  in.group_start = groups;
+  in.token_start = tokens;
+  in.reward = rewards;
+  in.logp = w->logp;
+  in.logq = logq;
+  in.max_length = 5;
+  return in;
+}
+
+static double evaluate_on(const policy_row *row, const policy_input *in, world *w) {
+  policy_workspace *ws = policy_workspace_new();
+  gl_error err = {0};
+  w->out.coefficient = w->coefficient;
+  w->out.weight = w->weight;
+  w->out.advantage = w->advantage;
+  w->out.baseline = &w->baseline;
+  w->out.scale = &w->scale;
+  CU_ASSERT_EQUAL(policy_evaluate(row, in, &w->out, ws, &err), GL_OK);
+  policy_workspace_free(ws);
+  return w->out.loss;
+}
+
+static double evaluate(const policy_row *row, world *w) {
+  policy_input in = input_of(w);
+  return evaluate_on(row, &in, w);
+}
+
+static void coefficients_are_finite_differences_of_the_loss(void) {
+  static const char *const names[] = {"is",  "grpo", "dr_grpo", "dapo", "gspo",      "gepo",
+                                      "eqp", "bnpo", "delta_l", "gmpo", "magistral", "sapo"};
+  const double h = 1e-5;
+  for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+    policy_row row = *policy_rows_find(names[k]);
+    world w = {0};
+    row.kl_coef = 0.1;
+    for (size_t t = 0; t < TOKENS; t++) {
+      at_shift(&w, 1);
+      w.logp[t] += h;
+      double up = evaluate(&row, &w);
+      w.logp[t] -= 2 * h;
+      double down = evaluate(&row, &w);
+      w.logp[t] += h;
+      evaluate(&row, &w);
+      ASSERT_CLOSE(w.coefficient[t], -(up - down) / (2 * h), 1e-8);
+    }
+  }
+}
+
+static void self_normalised_weights_sum_to_the_group_size(void) {
+  world w = {0};
+  at_shift(&w, 1);
+  evaluate(policy_rows_find("snis"), &w);
+  double sum = 0;
+  for (size_t i = 0; i < RESPONSES; i++) sum += w.weight[tokens[i]];
+  ASSERT_CLOSE(sum, RESPONSES, 1e-14);
+}
+
+static void self_normalised_denominator_is_sum_q_squared_over_sum_q(void) {
+  world w = {0};
+  double q[RESPONSES], p[RESPONSES], squares = 0, sum = 0;
+  at_shift(&w, 1);
+  evaluate(policy_rows_find("gepo"), &w);
+  for (size_t i = 0; i < RESPONSES; i++) {
+    p[i] = q[i] = 1;
+    for (size_t t = tokens[i]; t < tokens[i + 1]; t++) {
+      p[i] *= exp(w.logp[t]);
+      q[i] *= exp(logq[t]);
+    }
+    squares += q[i] * q[i];
+    sum += q[i];
+  }
+  for (size_t i = 0; i < RESPONSES; i++)
+    ASSERT_CLOSE(w.weight[tokens[i]], p[i] / (squares / sum), 1e-14);
+}
+
+static void group_mean_shrinks_leave_one_out_by_one_over_group_size(void) {
+  world one = {0}, mean = {0};
+  policy_row row = *policy_rows_find("is");
+  at_shift(&one, 1);
+  at_shift(&mean, 1);
+  evaluate(&row, &one);
+  row.baseline = BASELINE_GROUP_MEAN;
+  evaluate(&row, &mean);
+  for (size_t t = 0; t < TOKENS; t++)
+    ASSERT_CLOSE(mean.coefficient[t], one.coefficient[t] * (RESPONSES - 1) / RESPONSES, 1e-14);
+}
+
+static void on_policy_clipping_changes_nothing_and_importance_sampling_is_reinforce(void) {
+  world a = {0}, b = {0};
+  at_shift(&a, 0);
+  at_shift(&b, 0);
+  policy_row row = *policy_rows_find("grpo");
+  evaluate(&row, &a);
+  row.clip = CLIP_NONE;
+  evaluate(&row, &b);
+  CU_ASSERT_EQUAL(memcmp(a.coefficient, b.coefficient, sizeof a.coefficient), 0);
+  evaluate(policy_rows_find("is"), &a);
+  evaluate(policy_rows_find("reinforce"), &b);
+  for (size_t t = 0; t < TOKENS; t++) ASSERT_CLOSE(a.coefficient[t], b.coefficient[t], 1e-15);
+}
+
+/* v_t = V + rho_t (r_t + v_{t+1}' - V ...): with one value b, no discount and reward r at the end,
+ * delta_t = 0 before the end and rho_T (r - b) there; v_t - b = delta_t + c_t (v_{t+1} - b); the
+ * gradient's factor is rho_t (r_t + v_{t+1} - b). */
+static void vtrace_equals_its_recursion(void) {
+  policy_row row = *policy_rows_find("vtrace");
+  world w = {0};
+  row.rho_bar = 1.2;
+  row.c_bar = 1.1;
+  at_shift(&w, 1);
+  evaluate(&row, &w);
+  for (size_t i = 0; i < RESPONSES; i++) {
+    double v = 0;
+    for (size_t t = tokens[i + 1]; t-- > tokens[i];) {
+      double u = exp(w.logp[t] - logq[t]), rho = fmin(row.rho_bar, u), c = fmin(row.c_bar, u);
+      int last = t + 1 == tokens[i + 1];
+      double gain = last ? w.advantage[i] : v;
+      ASSERT_CLOSE(w.coefficient[t], rho * gain / RESPONSES, 1e-14);
+      v = last ? rho * w.advantage[i] : c * v;
+    }
+  }
+}
+
+static void without_a_proximal_policy_the_update_is_a_first_one(void) {
+  const policy_row *row = policy_rows_find("decoupled_ppo");
+  world none = {0}, same = {0};
+  at_shift(&none, 1);
+  at_shift(&same, 1);
+  policy_input in = input_of(&same);
+  in.logprox = same.logp;
+  double loss = evaluate_on(row, &in, &same);
+  CU_ASSERT_EQUAL(evaluate(row, &none), loss);
+  CU_ASSERT_EQUAL(memcmp(none.coefficient, same.coefficient, sizeof none.coefficient), 0);
+  for (size_t t = 0; t < TOKENS; t++) CU_ASSERT_EQUAL(none.weight[t], 1);
+}
+
+static void metrics_of_what_the_input_lacks_are_not_numbers(void) {
+  world w = {0};
+  at_shift(&w, 1);
+  evaluate(policy_rows_find("gepo"), &w);
+  CU_ASSERT(isnan(w.out.metric[METRIC_KL_REF]));
+  CU_ASSERT(isnan(w.out.metric[METRIC_STALENESS]) && isnan(w.out.metric[METRIC_STALENESS_MAX]));
+  CU_ASSERT(isnan(w.out.metric[METRIC_GRAD_NORM]) && isnan(w.out.metric[METRIC_ENTROPY]));
+}
+
+/* One refusal each for what the input may lack. */
+static void a_row_that_needs_more_than_the_input_names_it(void) {
+  policy_workspace *ws = policy_workspace_new();
+  policy_row reference = *policy_rows_find("grpo"), exact = *policy_rows_find("gepo");
+  reference.ref_kl_coef = 0.1;
+  exact.denominator = DENOMINATOR_EXACT;
+  const struct {
+    const policy_row *row;
+    const char *names;
+  } wanting[] = {{&reference, "logref"},
+                 {&exact, "denominator: exact"},
+                 {policy_rows_find("disco"), "response 2"}};
+  for (size_t k = 0; k < sizeof wanting / sizeof wanting[0]; k++) {
+    world w = {0};
+    gl_error err = {0};
+    at_shift(&w, 1);
+    policy_input in = input_of(&w);
+    CU_ASSERT_EQUAL(policy_evaluate(wanting[k].row, &in, &w.out, ws, &err), GL_EINPUT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wanting[k].names));
+  }
+  policy_workspace_free(ws);
+}
+
+static void beyond_double_range_results_are_infinite_but_never_nan(void) {
+  for (size_t k = 0; k < policy_rows_count(); k++)
+    for (int sign = -1; sign <= 1; sign += 2) {
+      world w = {0};
+      if (policy_rows_at(k)->objective == OBJECTIVE_DISCO) continue;
+      at_shift(&w, 4000.0 * sign);
+      evaluate(policy_rows_at(k), &w);
+      CU_ASSERT(!isnan(w.out.loss));
+      for (size_t t = 0; t < TOKENS; t++) CU_ASSERT(!isnan(w.coefficient[t]));
+      CU_ASSERT(isfinite(w.out.metric[METRIC_LOG_IW_VARIANCE_PQ]));
+      CU_ASSERT(isfinite(w.out.metric[METRIC_LOG_IW_MAX]));
+    }
+}
+
+SUITE(policy_facts, "policy: facts", TEST(coefficients_are_finite_differences_of_the_loss),
+      TEST(self_normalised_weights_sum_to_the_group_size),
+      TEST(self_normalised_denominator_is_sum_q_squared_over_sum_q),
+      TEST(group_mean_shrinks_leave_one_out_by_one_over_group_size),
+      TEST(on_policy_clipping_changes_nothing_and_importance_sampling_is_reinforce),
+      TEST(vtrace_equals_its_recursion), TEST(without_a_proximal_policy_the_update_is_a_first_one),
+      TEST(metrics_of_what_the_input_lacks_are_not_numbers),
+      TEST(a_row_that_needs_more_than_the_input_names_it),
+      TEST(beyond_double_range_results_are_infinite_but_never_nan));

@@ -1,0 +1,89 @@
+/* Batches survive a round trip, and no damaged one is taken; Philox gives its published words. */
+#include "core/rl/batch.h"
+#include "core/random/rng.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A small batch with every array filled, as bytes. The caller frees. */
+static char *small_batch_bytes(size_t *size) {
+  const size_t lengths[4] = {1, 2, 0, 3};
+  batch b;
+  char *bytes = NULL;
+  CU_ASSERT_EQUAL_FATAL(batch_init(&b, 7, 2, 2, lengths, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(batch_reserve_aux(&b, 3, NULL), GL_OK);
+  for (size_t t = 0; t < b.n_tokens; ++t) b.logq[t] = -0.25 * (double)t, b.token[t] = (int32_t)t;
+  b.aux[2] = 5;
+  FILE *to = open_memstream(&bytes, size);
+  CU_ASSERT_EQUAL(batch_write(&b, to, NULL), GL_OK);
+  fclose(to);
+  batch_fini(&b);
+  return bytes;
+}
+
+static gl_status read_bytes(batch *b, char *bytes, size_t size) {
+  FILE *from = fmemopen(bytes, size, "rb");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+  gl_status status = batch_read(b, from, NULL);
+  fclose(from);
+  return status;
+}
+
+static void a_batch_reads_back_as_it_was_written(void) {
+  size_t size;
+  char *bytes = small_batch_bytes(&size);
+  batch b;
+  CU_ASSERT_EQUAL_FATAL(read_bytes(&b, bytes, size), GL_OK);
+  CU_ASSERT(b.id == 7 && b.n_groups == 2 && b.n_responses == 4 && b.n_tokens == 6 && b.n_aux == 3);
+  CU_ASSERT(batch_is_consistent(&b) && b.logq[5] == -1.25 && b.token[5] == 5 && b.aux[2] == 5);
+  batch_fini(&b);
+  free(bytes);
+}
+
+static void every_flipped_byte_and_every_cut_is_refused(void) {
+  size_t size;
+  char *bytes = small_batch_bytes(&size);
+  for (size_t i = 0; i < size; ++i) {
+    batch b;
+    bytes[i] = (char)(bytes[i] ^ 0x41);
+    CU_ASSERT_EQUAL(read_bytes(&b, bytes, size), GL_EINPUT);
+    CU_ASSERT(b.n_tokens == 0 && b.logq == NULL);
+    bytes[i] = (char)(bytes[i] ^ 0x41);
+    if (i != 0) CU_ASSERT_EQUAL(read_bytes(&b, bytes, i), GL_EINPUT);
+  }
+  free(bytes);
+}
+
+/* The three vectors published with Random123 (kat_vectors, philox4x32-10). */
+static void philox_gives_its_published_words(void) {
+  static const uint32_t kat[3][10] = {
+      {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
+      {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
+      {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09,
+       0x94fdcceb, 0x5001e420, 0x24126ea1}};
+  for (int k = 0; k < 3; ++k) {
+    const uint32_t *w = kat[k];
+    rng_stream s = {(uint64_t)w[5] << 32 | w[4], (uint64_t)w[2] << 32 | w[1], w[3] >> 16};
+    rng_words out = rng_block(s, (uint64_t)(w[3] & 0xffff) << 32 | w[0]);
+    CU_ASSERT_EQUAL(memcmp(out.v, w + 6, sizeof out.v), 0);
+  }
+}
+
+static void the_gsl_generator_gives_the_inline_words_in_order(void) {
+  rng_stream s = rng_stream_at(5, RNG_TEST, 9);
+  gsl_rng *r = rng_gsl_new(s);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (uint64_t i = 0; i < 40; ++i) CU_ASSERT_EQUAL(gsl_rng_get(r), rng_block(s, i / 4).v[i % 4]);
+  rng_gsl_seek(r, s, 3);
+  CU_ASSERT_EQUAL(gsl_rng_get(r), rng_block(s, 3).v[0]);
+  for (int i = 0; i < 10000; ++i) {
+    double u = gsl_rng_uniform(r);
+    CU_ASSERT(u >= 0 && u < 1);
+  }
+  gsl_rng_free(r);
+}
+
+SUITE(batch, "core/batch and rng", TEST(a_batch_reads_back_as_it_was_written),
+      TEST(every_flipped_byte_and_every_cut_is_refused), TEST(philox_gives_its_published_words),
+      TEST(the_gsl_generator_gives_the_inline_words_in_order));

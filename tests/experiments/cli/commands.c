@@ -1,0 +1,153 @@
+/* What every command does alike: help, suggestions, JSON, exit codes. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+static const char *const commands[] = {"run",        "sweep",   "sim",     "policy",
+                                       "analyze",    "plot",    "export",  "merge",
+                                       "algorithms", "recipes", "metrics", "bench"};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void every_command_has_help_with_an_example(void) {
+  for (size_t i = 0; i < N_COMMANDS; ++i) {
+    cli_result r = CLI(commands[i], "--help");
+    CU_ASSERT_EQUAL(r.code, 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "usage: gepolab "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "examples:\n  "));
+    cli_result same = CLI("help", commands[i]);
+    CU_ASSERT_STRING_EQUAL(r.out, same.out);
+    cli_result_fini(&same);
+    cli_result_fini(&r);
+  }
+}
+
+static void help_lists_every_command(void) {
+  cli_result r = CLI("help");
+  CU_ASSERT_EQUAL(r.code, 0);
+  for (size_t i = 0; i < N_COMMANDS; ++i) CU_ASSERT_PTR_NOT_NULL(strstr(r.out, commands[i]));
+  cli_result_fini(&r);
+}
+
+static void the_version_is_printed(void) {
+  cli_result r = CLI("--version");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT(strncmp(r.out, "gepolab ", 8) == 0);
+  cli_result_fini(&r);
+}
+
+typedef struct slip {
+  const char *arguments[6];
+  const char *hint;
+} slip;
+
+static void slips_of_the_pen_get_the_nearest_name(void) {
+  const slip slips[] = {
+      {{"sweeep"}, "'sweep'"},
+      {{"polcy"}, "'policy'"},
+      {{"run", "quickstart", "--jsn"}, "'--json'"},
+      {{"sweep", "quickstart", "--ouptut", "x.db"}, "'--output'"},
+      {{"run", "quickstrat"}, "'quickstart'"},
+      {{"export", "x.db", "--table", "stpes"}, "'steps'"},
+      {{"export", "x.db", "--format", "cvs"}, "'csv'"},
+      {{"algorithms", "geppo"}, "'gepo'"},
+      {{"policy", "--algorithm", "geppo", "x.json"}, "'gepo'"},
+      {{"help", "exprot"}, "'export'"},
+  };
+  for (size_t i = 0; i < sizeof slips / sizeof slips[0]; ++i) {
+    cli_result r = cli_run(NULL, slips[i].arguments);
+    CU_ASSERT_EQUAL(r.code, 2);
+    CU_ASSERT(strncmp(r.err, "gepolab: ", 9) == 0);
+    if (strstr(r.err, slips[i].hint) == NULL) {
+      fprintf(stderr, "no %s in: %s", slips[i].hint, r.err);
+      CU_FAIL("the nearest name is missing");
+    }
+    cli_result_fini(&r);
+  }
+}
+
+static void wrong_usage_exits_with_two(void) {
+  CU_ASSERT(CLI_GIVES(2, "run"));
+  CU_ASSERT(CLI_GIVES(2, "run", "quickstart", "stray word"));
+  CU_ASSERT(CLI_GIVES(2, "sweep", "delay_sweep", "-q"));
+  CU_ASSERT(CLI_GIVES(2, "sweep", "delay_sweep", "-o"));
+  CU_ASSERT(CLI_GIVES(2, "sweep", "delay_sweep", "-o", "x.db", "-j", "0"));
+  CU_ASSERT(CLI_GIVES(2, "sweep", "delay_sweep", "-o", "x.db", "-j", "two"));
+  CU_ASSERT(CLI_GIVES(2, "sweep", "delay_sweep", "-o", "x.db", "--shard", "2/2"));
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--schedule", "xml"));
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--schedule", "csv", "--json"));
+  CU_ASSERT(CLI_GIVES(2, "policy", "x.json"));
+  CU_ASSERT(CLI_GIVES(2, "merge", "x.db"));
+  CU_ASSERT(CLI_GIVES(2, "recipes", "no_such_recipe"));
+  cli_result r = cli_run(NULL, (const char *const[]){NULL});
+  CU_ASSERT_EQUAL(r.code, 2);
+  cli_result_fini(&r);
+}
+
+static void a_sweep_is_not_run_as_one_run(void) {
+  cli_result r = CLI("run", "delay_sweep");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "gepolab sweep"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "sweep=null"));
+  cli_result_fini(&r);
+}
+
+static void json_answers_parse(void) {
+  const char *const asked[][6] = {
+      {"algorithms", "--json"},        {"algorithms", "gepo", "--json"},
+      {"recipes", "--json"},           {"metrics", "--json"},
+      {"sim", "quickstart", "--json"}, {"run", "quickstart", "steps=10", "-q", "--json"}};
+  for (size_t i = 0; i < sizeof asked / sizeof asked[0]; ++i) {
+    cli_result r = cli_run(NULL, asked[i]);
+    CU_ASSERT_EQUAL(r.code, 0);
+    cJSON *json = cJSON_Parse(r.out);
+    CU_ASSERT_PTR_NOT_NULL(json);
+    cJSON_Delete(json);
+    cli_result_fini(&r);
+  }
+}
+
+static void sim_tells_what_the_issue_asks(void) {
+  static const char *const keys[] = {"learner_utilisation", "sampler_utilisation",
+                                     "batches_trained",     "batches_dropped",
+                                     "samples_per_s",       "bytes_up",
+                                     "bytes_down",          "simulated_s"};
+  static const char *const inner[] = {"mean", "max", "p50", "p95"};
+  cli_result r = CLI("sim", "quickstart", "--json");
+  cJSON *json = cJSON_Parse(r.out);
+  for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i)
+    CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(json, keys[i])));
+  const cJSON *staleness = cJSON_GetObjectItem(json, "staleness");
+  for (size_t i = 0; i < sizeof inner / sizeof inner[0]; ++i)
+    CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(staleness, inner[i])));
+  const cJSON *bars = cJSON_GetObjectItem(staleness, "histogram"), *bar = NULL;
+  double sum = 0;
+  cJSON_ArrayForEach(bar, bars) sum += bar->valuedouble;
+  CU_ASSERT(sum > 0);
+  ASSERT_CLOSE(sum, cJSON_GetObjectItem(json, "batches_trained")->valuedouble, 0);
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+}
+
+static void a_recipe_inside_the_program_can_be_written_out_and_run(void) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_result text = CLI("recipes", "quickstart");
+  cli_write(cli_path(path, folder, "quickstart.yaml"), text.out, text.out_size);
+  cli_result a = CLI("run", path, "steps=20", "--json", "-q");
+  cli_result b = CLI("run", "quickstart", "steps=20", "--json", "-q");
+  CU_ASSERT_EQUAL(a.code, 0);
+  CU_ASSERT_STRING_EQUAL(a.out, b.out);
+  cli_result_fini(&text);
+  cli_result_fini(&a);
+  cli_result_fini(&b);
+  cli_scratch_remove(folder);
+}
+
+SUITE(cli_commands, "cli: commands", TEST(every_command_has_help_with_an_example),
+      TEST(help_lists_every_command), TEST(the_version_is_printed),
+      TEST(slips_of_the_pen_get_the_nearest_name), TEST(wrong_usage_exits_with_two),
+      TEST(a_sweep_is_not_run_as_one_run), TEST(json_answers_parse),
+      TEST(sim_tells_what_the_issue_asks),
+      TEST(a_recipe_inside_the_program_can_be_written_out_and_run));

@@ -1,0 +1,50 @@
+/* From a recipe to pictures with the program alone. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int is_there(const char *folder, const char *name) {
+  char path[128];
+  return access(cli_path(path, folder, name), R_OK) == 0;
+}
+
+static void a_swept_recipe_becomes_figures_and_tables(void) {
+  char folder[64], db[128], figures[128];
+  cli_scratch_make(folder);
+  cli_path(db, folder, "study.db");
+  cli_path(figures, folder, "figures");
+  CU_ASSERT(
+      CLI_GIVES(0, "sweep", "quickstart", "-q", "-o", db, "steps=20", "cluster={preset: heterorl}",
+                "sweep={algorithm: [grpo, gepo], cluster.max_delay: [0, 600], seed: [1, 2]}"));
+  cli_result r = CLI("plot", db, "-o", figures);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "divergence.pdf"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no window: the study does not sweep cluster.window"));
+  cli_result_fini(&r);
+  CU_ASSERT(is_there(figures, "eval_score.png") && is_there(figures, "training.tsv"));
+  CU_ASSERT(is_there(figures, "best_last.gp") && !is_there(figures, "window.tsv"));
+  CU_ASSERT(CLI_GIVES(2, "plot", db, "-o", figures, "--figure", "windows"));
+  CU_ASSERT(CLI_GIVES(1, "plot", db, "-o", figures, "--gnuplot", "no-such-gnuplot"));
+  CU_ASSERT(CLI_GIVES(1, "plot", db, "-o", "/proc/self/figures"));
+  r = CLI("analyze", db);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "8 done, 0 diverged, 0 failed"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "kl_exact, iw_variance_pq"));
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+static void a_schedule_is_drawn_without_a_study(void) {
+  char folder[64], figures[128];
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  CU_ASSERT(CLI_GIVES(0, "sim", "heterorl_trace", "--plot", figures));
+  CU_ASSERT(is_there(figures, "staleness.pdf"));
+  CU_ASSERT(CLI_GIVES(2, "sim", "heterorl_trace", "--measured", "x.csv"));
+  cli_scratch_remove(folder);
+}
+
+SUITE(cli_plot, "cli: figures", TEST(a_swept_recipe_becomes_figures_and_tables),
+      TEST(a_schedule_is_drawn_without_a_study));

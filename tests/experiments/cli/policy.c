@@ -1,0 +1,148 @@
+/* gepolab policy against numbers worked out by hand, and its messages. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+static cJSON *evaluate(const char *group, const char *const *arguments) {
+  cli_result r = cli_run(group, arguments);
+  if (r.code != 0) fprintf(stderr, "%s", r.err);
+  CU_ASSERT_EQUAL(r.code, 0);
+  cJSON *json = cJSON_Parse(r.out);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+  cli_result_fini(&r);
+  return json;
+}
+#define EVALUATE(group, ...) evaluate(group, (const char *const[]){"policy", __VA_ARGS__, NULL})
+
+static double at2(const cJSON *json, const char *key, int i, int t) {
+  const cJSON *row = cJSON_GetArrayItem(cJSON_GetObjectItem(json, key), i);
+  const cJSON *value = cJSON_GetArrayItem(row, t);
+  return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+}
+
+static double at1(const cJSON *json, const char *key, int i) {
+  const cJSON *value = cJSON_GetArrayItem(cJSON_GetObjectItem(json, key), i);
+  return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+}
+
+/* Two responses; log P/Q is ln 2 for the first and 0 for the second. */
+static const char pair[] = "{\"rewards\": [1, 0], \"logp\": [[-1, -0.30685281944005469], [-2]],"
+                           " \"logq\": [[-1, -1], [-2]]}";
+
+/* is: A = r - mean of the others = 1, -1; w = P/Q = 2, 1; c = A w / G. */
+static void importance_sampling_is_advantage_times_ratio_over_g(void) {
+  cJSON *j = EVALUATE(pair, "--algorithm", "is", "-", "--json");
+  ASSERT_CLOSE(at1(j, "advantages", 0), 1, 1e-15);
+  ASSERT_CLOSE(at1(j, "advantages", 1), -1, 1e-15);
+  ASSERT_CLOSE(at2(j, "weights", 0, 0), 2, 1e-14);
+  ASSERT_CLOSE(at2(j, "weights", 0, 1), 2, 1e-14);
+  ASSERT_CLOSE(at2(j, "weights", 1, 0), 1, 1e-14);
+  ASSERT_CLOSE(at2(j, "coefficients", 0, 0), 1, 1e-14);
+  ASSERT_CLOSE(at2(j, "coefficients", 0, 1), 1, 1e-14);
+  ASSERT_CLOSE(at2(j, "coefficients", 1, 0), -0.5, 1e-14);
+  CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(j, "loss")));
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetArrayItem(cJSON_GetObjectItem(j, "coefficients"), 0)),
+                  2);
+  ASSERT_CLOSE(cJSON_GetObjectItem(j, "reward_mean")->valuedouble, 0.5, 1e-15);
+  ASSERT_CLOSE(cJSON_GetObjectItem(j, "iw_max")->valuedouble, 2, 1e-14);
+  cJSON_Delete(j);
+}
+
+/* dr_grpo: A = r - group mean = 0.5, -0.5; token ratios 1, 2 and 1, of which 2 is above 1.2 with a
+ * positive advantage and so clipped; c = A w / (G max_length) with max_length 4. */
+static void dr_grpo_clips_tokens_and_divides_by_the_longest_length(void) {
+  const char group[] = "{\"rewards\": [1, 0], \"logp\": [[-1, -0.30685281944005469], [-2]],"
+                       " \"logq\": [[-1, -1], [-2]], \"max_length\": 4}";
+  cJSON *j = EVALUATE(group, "--algorithm", "dr_grpo", "-", "--json");
+  ASSERT_CLOSE(at2(j, "coefficients", 0, 0), 0.5 / 8, 1e-14);
+  ASSERT_CLOSE(at2(j, "coefficients", 0, 1), 0, 1e-14);
+  ASSERT_CLOSE(at2(j, "coefficients", 1, 0), -0.5 / 8, 1e-14);
+  cJSON_Delete(j);
+  cJSON *open = EVALUATE(group, "--algorithm", "dr_grpo", "clip=none", "-", "--json");
+  ASSERT_CLOSE(at2(open, "coefficients", 0, 1), 0.5 * 2 / 8, 1e-14);
+  cJSON_Delete(open);
+}
+
+/* gepo, single tokens, log_prob sum: Q = 1/2, 1/4; E = (1/4 + 1/16) / (3/4) = 5/12; P = 3/8, 1/4:
+ * w = 0.9, 0.6; A = 0.5, -0.5; without clipping c = A w / G. */
+static void gepo_divides_by_the_self_normalised_group_expectation(void) {
+  const char group[] = "{\"rewards\": [1, 0], \"logp\": [[-0.98082925301172623], "
+                       "[-1.3862943611198906]], \"logq\": [[-0.69314718055994531], "
+                       "[-1.3862943611198906]]}";
+  cJSON *j = EVALUATE(group, "-a", "gepo", "log_prob=sum", "clip=none", "-", "--json");
+  ASSERT_CLOSE(at2(j, "weights", 0, 0), 0.9, 1e-13);
+  ASSERT_CLOSE(at2(j, "weights", 1, 0), 0.6, 1e-13);
+  ASSERT_CLOSE(at2(j, "coefficients", 0, 0), 0.5 * 0.9 / 2, 1e-13);
+  ASSERT_CLOSE(at2(j, "coefficients", 1, 0), -0.5 * 0.6 / 2, 1e-13);
+  cJSON *same = EVALUATE(group, "-a", "{base: gepo, log_prob: sum, clip: none}", "-", "--json");
+  CU_ASSERT(cJSON_Compare(cJSON_GetObjectItem(j, "coefficients"),
+                          cJSON_GetObjectItem(same, "coefficients"), 1));
+  cJSON_Delete(j);
+  cJSON_Delete(same);
+}
+
+/* Two equal groups: the batch's coefficients are those of one, halved. */
+static void several_groups_share_the_average(void) {
+  char two[512];
+  snprintf(two, sizeof two, "{\"groups\": [%s, %s]}", pair, pair);
+  cJSON *one = EVALUATE(pair, "-a", "is", "-", "--json");
+  cJSON *both = EVALUATE(two, "-a", "is", "-", "--json");
+  const cJSON *groups = cJSON_GetObjectItem(both, "groups");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(groups), 2);
+  for (int g = 0; g < 2; ++g)
+    for (int i = 0; i < 2; ++i)
+      ASSERT_CLOSE(at2(cJSON_GetArrayItem(groups, g), "coefficients", i, 0),
+                   at2(one, "coefficients", i, 0) / 2, 1e-14);
+  cJSON_Delete(one);
+  cJSON_Delete(both);
+}
+
+typedef struct bad_group {
+  const char *text, *place, *says;
+} bad_group;
+
+static void bad_groups_are_refused_with_place_and_array(void) {
+  const bad_group bad[] = {
+      {"{\"rewards\": [1, 0],\n \"logp\": [[-1], [-2]\n", ":3:1:", "not JSON"},
+      {"{\"rewards\": [1, 0,], \"logp\": [[-1]], \"logq\": [[-1]]}", ":1:19:", "not JSON"},
+      {"rewards: [1]", ":1:1:", "not JSON"},
+      {"", ":1:1:", "not JSON"},
+      {"{\"logp\": [[-1]], \"logq\": [[-1]]}", ":1:1:", "rewards is missing"},
+      {"{\"rewards\": [1], \"logp\": [[-1]]}", ":1:1:", "logq is missing"},
+      {"{\"rewards\": [1], \"logq\": [[-1]]}", ":1:1:", "logp is missing"},
+      {"{\"rewards\": [1, 0], \"logp\": [[-1]], \"logq\": [[-1]]}", ":1:13:", "rewards has 2"},
+      {"{\"rewards\": [1],\n\"logp\": [[-1, -2]],\n\"logq\": [[-1]]}", ":3:10:", "logq[0] has 1"},
+      {"{\"rewards\": [1], \"logp\": [[-1]], \"logq\": [[-1], [-1]]}", ":1:42:", "logq has 2"},
+      {"{\"rewards\": [1], \"logp\": [-1], \"logq\": [-1]}", ":1:27:", "logp[0]"},
+      {"{\"rewards\": [1], \"logp\": [[]], \"logq\": [[]]}", ":1:27:", "logp[0]"},
+      {"{\"rewards\": [], \"logp\": [], \"logq\": []}", ":1:25:", "empty"},
+      {"{\"rewards\": [1], \"logp\": [[0.5]], \"logq\": [[-1]]}", ":1:28:", "not above 0"},
+      {"{\"rewards\": [\"one\"], \"logp\": [[-1]], \"logq\": [[-1]]}", ":1:14:", "rewards[0]"},
+      {"{\"rewrds\": [1], \"logp\": [[-1]], \"logq\": [[-1]]}", ":1:", "'rewards'"},
+      {"{\"groups\": []}", ":1:12:", "empty"},
+      {"{\"groups\": [{\"rewards\": [1], \"logp\": [[-1]], \"logq\": 3}]}",
+       ":1:54:", "groups[0].logq"},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+    cli_result r = cli_run(bad[i].text, (const char *const[]){"policy", "-a", "is", "-", NULL});
+    int good =
+        r.code == 2 && strstr(r.err, bad[i].place) != NULL && strstr(r.err, bad[i].says) != NULL;
+    if (!good) fprintf(stderr, "%s\n gave %d: %s", bad[i].text, r.code, r.err);
+    CU_ASSERT(good);
+    cli_result_fini(&r);
+  }
+}
+
+static void a_decoupled_row_asks_for_nothing_it_can_do_without(void) {
+  cJSON *j = EVALUATE(pair, "-a", "decoupled_ppo", "-", "--json");
+  CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(j, "loss")));
+  cJSON_Delete(j);
+}
+
+SUITE(cli_policy, "cli: policy", TEST(importance_sampling_is_advantage_times_ratio_over_g),
+      TEST(dr_grpo_clips_tokens_and_divides_by_the_longest_length),
+      TEST(gepo_divides_by_the_self_normalised_group_expectation),
+      TEST(several_groups_share_the_average), TEST(bad_groups_are_refused_with_place_and_array),
+      TEST(a_decoupled_row_asks_for_nothing_it_can_do_without));

@@ -1,0 +1,218 @@
+/* gepolab llm: warm-up, RL, evaluation, generation, profile. */
+#include "tests/support/cli_llm.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void a_warm_up_lowers_the_loss_and_leaves_a_folder(void) {
+  place p = place_make();
+  cli_result r = CLI("llm", "sft", p.recipe, "-o", p.model, "--json", "-q", "--every", "10");
+  cJSON *d = json_of(&r);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(d, "curve")), 6);
+  CU_ASSERT(number_at(d, "curve.5.loss") < 0.8 * number_at(d, "curve.0.loss"));
+  CU_ASSERT_EQUAL(number_at(d, "curve.5.step"), 60);
+  CU_ASSERT_EQUAL(cli_files_in(p.model), 3);
+  cJSON_Delete(d);
+  cli_result_fini(&r);
+  /* A second run writes the same bytes. */
+  char other[128], line[400];
+  CU_ASSERT(CLI_GIVES(0, "llm", "sft", p.recipe, "-o", cli_path(other, p.folder, "other"), "-q"));
+  snprintf(line, sizeof line, "cmp -s %s/model.safetensors %s/model.safetensors", p.model, other);
+  CU_ASSERT_EQUAL(system(line), 0);
+  /* And training goes on from the folder. */
+  r = CLI("llm", "sft", p.model, "-o", other, "--json", "-q",
+          "world.warmup={steps: 20, batch: 16, lr: 1e-3, check_every: 10}");
+  d = json_of(&r);
+  CU_ASSERT(number_at(d, "loss") < 1.5);
+  cJSON_Delete(d);
+  cli_result_fini(&r);
+  cli_scratch_remove(p.folder);
+}
+
+static void info_names_sizes_and_memory(void) {
+  place p = place_with_model();
+  const char *const sources[] = {p.recipe, p.model};
+  for (size_t i = 0; i < 2; ++i) {
+    cli_result r = CLI("llm", "info", sources[i], "--json");
+    cJSON *d = json_of(&r);
+    /* 15 tokens of 16 tied; q 16x16, k and v 8x16, o 16x16, feed-forward 3 x 48x16; norms. */
+    double n = 15 * 16 + 2 * 256 + 2 * 128 + 3 * 768 + 2 * 8 + 3 * 16;
+    CU_ASSERT_EQUAL(number_at(d, "model.parameters"), n);
+    CU_ASSERT(number_at(d, "memory_bytes.total") <= number_at(d, "memory_bytes.free"));
+    CU_ASSERT(number_at(d, "memory_bytes.gradients") == 4 * n);
+    CU_ASSERT(cJSON_IsTrue(cJSON_GetObjectItem(d, "fits")));
+    cJSON_Delete(d);
+    cli_result_fini(&r);
+  }
+  cli_scratch_remove(p.folder);
+}
+
+/* On the CPU replicas share the machine's memory. */
+static void info_counts_for_each_device(void) {
+  place p = place_make();
+  cli_result one = CLI("llm", "info", p.recipe, "--json", "world.backend=cpu");
+  cli_result two = CLI("llm", "info", p.recipe, "--json", "world.backend=cpu", "world.devices=2");
+  cJSON *a = json_of(&one), *b = json_of(&two);
+  CU_ASSERT(number_at(a, "devices") == 1 && number_at(b, "devices") == 2);
+  ASSERT_CLOSE(number_at(b, "memory_bytes.device"), number_at(a, "memory_bytes.device") / 2, 1e-9);
+  CU_ASSERT(number_at(b, "memory_bytes.parameters") == number_at(a, "memory_bytes.parameters"));
+  CU_ASSERT(number_at(b, "slots") <= number_at(a, "slots"));
+  cJSON_Delete(a);
+  cJSON_Delete(b);
+  cli_result_fini(&one);
+  cli_result_fini(&two);
+  CU_ASSERT(CLI_GIVES(0, "llm", "rl", p.recipe, "-o", p.model, "-q", "world.backend=cpu",
+                      "world.devices=2", "steps=2"));
+  CU_ASSERT_EQUAL(cli_files_in(p.model), 3);
+  CU_ASSERT(CLI_GIVES(0, "llm", "eval", p.model, "-q", "--json", "world.backend=cpu"));
+  cli_scratch_remove(p.folder);
+}
+
+static void evaluation_repeats_and_its_numbers_fit_together(void) {
+  place p = place_with_model();
+  const char *const line[] = {"llm", "eval",  p.model, "--samples", "6",
+                              "--k", "1,2,6", "-q",    "--json",    NULL};
+  cli_result a = cli_run(NULL, line), b = cli_run(NULL, line);
+  CU_ASSERT_STRING_EQUAL(a.out, b.out);
+  cJSON *d = json_of(&a);
+  CU_ASSERT_EQUAL(number_at(d, "problems"), 10);
+  double one = number_at(d, "sampled.pass.0.value"), two = number_at(d, "sampled.pass.1.value"),
+         six = number_at(d, "sampled.pass.2.value");
+  CU_ASSERT(0 <= one && one <= two && two <= six && six <= 1);
+  ASSERT_CLOSE(one, number_at(d, "sampled.reward"), 1e-12);
+  ASSERT_CLOSE(number_at(d, "greedy.pass.0.value"), number_at(d, "greedy.reward"), 1e-12);
+  CU_ASSERT(number_at(d, "greedy.pass.0.low") <= number_at(d, "greedy.pass.0.value"));
+  CU_ASSERT(number_at(d, "greedy.tokens") >= 1 && number_at(d, "greedy.tokens") <= 3);
+  cJSON_Delete(d);
+  cli_result_fini(&a);
+  cli_result_fini(&b);
+  /* More samples keep the first ones, so more problems are solved, never fewer. */
+  cli_result more = CLI("llm", "eval", p.model, "--samples", "12", "--k", "12", "-q", "--json");
+  d = json_of(&more);
+  CU_ASSERT(number_at(d, "sampled.pass.0.value") >= six);
+  cJSON_Delete(d);
+  cli_result_fini(&more);
+  cli_scratch_remove(p.folder);
+}
+
+static void a_recipe_is_evaluated_after_its_warm_up(void) {
+  place p = place_with_model();
+  cli_result folder = CLI("llm", "eval", p.model, "-q", "--json"),
+             recipe = CLI("llm", "eval", p.recipe, "-q", "--json");
+  cJSON *a = json_of(&folder), *b = json_of(&recipe);
+  CU_ASSERT(cJSON_Compare(cJSON_GetObjectItem(a, "greedy"), cJSON_GetObjectItem(b, "greedy"), 1));
+  CU_ASSERT(cJSON_Compare(cJSON_GetObjectItem(a, "sampled"), cJSON_GetObjectItem(b, "sampled"), 1));
+  cJSON_Delete(a);
+  cJSON_Delete(b);
+  cli_result_fini(&folder);
+  cli_result_fini(&recipe);
+  cli_scratch_remove(p.folder);
+}
+
+static void text_comes_from_words_or_standard_input(void) {
+  place p = place_with_model();
+  const char *const piped[] = {"llm", "generate", p.model, "-n", "2", NULL};
+  cli_result words = CLI("llm", "generate", p.model, "3+4=", "1+1=", "-n", "2"),
+             lines = cli_run("3+4=\n1+1=", piped), none = cli_run("", piped),
+             first = CLI("llm", "generate", p.model, "-n", "2", "3+4=");
+  CU_ASSERT_EQUAL(words.code, 0);
+  CU_ASSERT_STRING_EQUAL(words.out, lines.out);
+  CU_ASSERT(none.code == 0 && none.out_size == 0);
+  CU_ASSERT(strncmp(words.out, first.out, first.out_size) == 0);
+  CU_ASSERT(strncmp(words.out, "3+4=", 4) == 0);
+  cli_result_fini(&words);
+  cli_result_fini(&lines);
+  cli_result_fini(&none);
+  cli_result_fini(&first);
+  cli_scratch_remove(p.folder);
+}
+
+static void generated_log_probabilities_are_printed(void) {
+  place p = place_with_model();
+  cli_result r = CLI("llm", "generate", p.model, "3+4=", "--json", "-n", "3", "--top-k", "2",
+                     "--temperature", "1.5", "--max-tokens", "2", "--seed", "9");
+  cJSON *d = json_of(&r), *list = cJSON_GetObjectItem(d, "responses"), *item = NULL;
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(list), 3);
+  cJSON_ArrayForEach(item, list) {
+    cJSON *raw = cJSON_GetObjectItem(item, "logprobs"),
+          *cut = cJSON_GetObjectItem(item, "logprobs_truncated");
+    double sum = 0;
+    CU_ASSERT(cJSON_GetArraySize(raw) >= 1 && cJSON_GetArraySize(raw) <= 2);
+    for (int k = 0; k < cJSON_GetArraySize(raw); ++k) {
+      double a = cJSON_GetArrayItem(raw, k)->valuedouble,
+             b = cJSON_GetArrayItem(cut, k)->valuedouble;
+      CU_ASSERT(a < b && b <= 0);
+      sum += a;
+    }
+    ASSERT_CLOSE(sum, number_at(item, "logp"), 1e-12);
+  }
+  cJSON_Delete(d);
+  cli_result_fini(&r);
+  cli_result once = CLI("llm", "generate", p.model, "3+4=", "--greedy"),
+             again = CLI("llm", "generate", p.model, "3+4=", "--greedy", "--seed", "5");
+  CU_ASSERT_STRING_EQUAL(once.out, again.out);
+  cli_result_fini(&once);
+  cli_result_fini(&again);
+  cli_scratch_remove(p.folder);
+}
+
+/* RL is what `run` does, and its last evaluation is that of the model it leaves. */
+static void reinforcement_learning_keeps_its_model(void) {
+  place p = place_with_model();
+  char trained[128], db[128];
+  cli_path(trained, p.folder, "trained");
+  cli_path(db, p.folder, "runs.db");
+  cli_result rl = CLI("llm", "rl", p.model, "-o", trained, "--study", db, "-q", "--json", "steps=3",
+                      "train={groups: 2, group_size: 4}", "optimizer.lr=1e-2"),
+             run = CLI("run", p.recipe, "-q", "--json", "steps=3", "optimizer.lr=1e-2");
+  cJSON *a = json_of(&rl), *b = json_of(&run);
+  CU_ASSERT_EQUAL(number_at(a, "last"), number_at(b, "last"));
+  CU_ASSERT_EQUAL(number_at(a, "last_update.grad_norm"), number_at(b, "last_update.grad_norm"));
+  cli_result eval = CLI("llm", "eval", trained, "-q", "--json", "--samples", "1");
+  cJSON *e = json_of(&eval);
+  CU_ASSERT_EQUAL(number_at(e, "greedy.reward"), number_at(a, "last"));
+  CU_ASSERT(CLI_GIVES(0, "export", db, "--table", "runs"));
+  cJSON_Delete(a);
+  cJSON_Delete(b);
+  cJSON_Delete(e);
+  cli_result_fini(&rl);
+  cli_result_fini(&run);
+  cli_result_fini(&eval);
+  cli_scratch_remove(p.folder);
+}
+
+/* The profile as overrides, and as files, is what a cluster section takes. */
+static void profiles_are_laws_that_recipes_take(void) {
+  place p = place_make();
+  char yaml[128], line[600];
+  cli_result r = CLI("llm", "profile", p.recipe, "-n", "3", "-q", "--overrides");
+  CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  const char *words[8] = {"sim", p.recipe, "--json"};
+  size_t n = 3;
+  for (char *w = strtok(r.out, "\n"); w != NULL && n < 7; w = strtok(NULL, "\n")) words[n++] = w;
+  CU_ASSERT_EQUAL(n, 6);
+  CU_ASSERT(cli_gives(0, words));
+  cli_result_fini(&r);
+  cli_path(yaml, p.folder, "machine.yaml");
+  CU_ASSERT(
+      CLI_GIVES(0, "llm", "profile", p.recipe, "-n", "3", "-q", "--law", "lengths", "-o", yaml));
+  snprintf(line, sizeof line, "%s/machine.csv", p.folder);
+  CU_ASSERT_EQUAL(access(line, R_OK), 0);
+  snprintf(line, sizeof line, "cat %s >> %s", yaml, p.recipe);
+  CU_ASSERT_EQUAL(system(line), 0);
+  r = CLI("sim", p.recipe, "--json");
+  cJSON *d = json_of(&r);
+  CU_ASSERT(number_at(d, "batches_trained") >= 1);
+  cJSON_Delete(d);
+  cli_result_fini(&r);
+  cli_scratch_remove(p.folder);
+}
+
+SUITE(cli_llm, "cli: llm", TEST(a_warm_up_lowers_the_loss_and_leaves_a_folder),
+      TEST(info_names_sizes_and_memory), TEST(info_counts_for_each_device),
+      TEST(evaluation_repeats_and_its_numbers_fit_together),
+      TEST(a_recipe_is_evaluated_after_its_warm_up), TEST(text_comes_from_words_or_standard_input),
+      TEST(generated_log_probabilities_are_printed), TEST(reinforcement_learning_keeps_its_model),
+      TEST(profiles_are_laws_that_recipes_take));

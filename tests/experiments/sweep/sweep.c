@@ -1,0 +1,318 @@
+/* Sweeps: the same bytes however they are executed, interrupted and continued. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* 16 cells and 8 tuning runs of a few milliseconds each. */
+static const char recipe[] = "name: small\n"
+                             "steps: 150\n"
+                             "eval_every: 25\n"
+                             "world: {kind: sequence, vocabulary: 3, horizon: 3, prompts: 3}\n"
+                             "optimizer: {kind: adam, lr: 0.05}\n"
+                             "train: {groups: 4, group_size: 4}\n"
+                             "cluster: {preset: heterorl, max_delay: 120}\n"
+                             "sweep:\n"
+                             "  algorithm: [grpo, {base: gepo, log_prob: sum, name: gepo_sum}]\n"
+                             "  cluster.max_delay: [0, 600]\n"
+                             "  seed: [1, 2, 3, 4]\n"
+                             "tune: {lr: [0.02, 0.1], seeds: [101]}\n";
+
+typedef struct bench {
+  char folder[64], recipe[128], db[128], other[128];
+} bench;
+
+static void bench_make(bench *b) {
+  cli_scratch_make(b->folder);
+  cli_path(b->recipe, b->folder, "small.yaml");
+  cli_path(b->db, b->folder, "study.db");
+  cli_path(b->other, b->folder, "other.db");
+  cli_write(b->recipe, recipe, sizeof recipe - 1);
+}
+
+static cli_result export_table(const char *db, const char *table) {
+  return CLI("export", db, "--table", table, "--format", "csv");
+}
+
+/* Whether two studies export the same bytes, and more than a header. */
+static int same_study(const char *a, const char *b) {
+  static const char *const tables[] = {"steps", "evals", "runs", "staleness", "clock", "tuned"};
+  int same = 1;
+  for (size_t i = 0; i < sizeof tables / sizeof tables[0]; ++i) {
+    cli_result x = export_table(a, tables[i]), y = export_table(b, tables[i]);
+    int equal = x.code == 0 && y.code == 0 && x.out_size == y.out_size && x.out_size > 100 &&
+                memcmp(x.out, y.out, x.out_size) == 0;
+    if (!equal)
+      fprintf(stderr, "%s differ: %zu and %zu bytes %s %s\n", tables[i], x.out_size, y.out_size,
+              x.err, y.err);
+    same = same && equal;
+    cli_result_fini(&x);
+    cli_result_fini(&y);
+  }
+  return same;
+}
+
+static size_t count_lines(const char *text) {
+  size_t n = 0;
+  for (; *text != '\0'; ++text) n += *text == '\n';
+  return n;
+}
+
+static size_t finished_cells(const char *db) {
+  cli_result r = export_table(db, "runs");
+  size_t lines = r.code == 0 ? count_lines(r.out) : 0;
+  cli_result_fini(&r);
+  return lines > 0 ? lines - 1 : 0;
+}
+
+static double report_number(const cli_result *r, const char *key) {
+  cJSON *json = cJSON_Parse(r->out);
+  const cJSON *value = cJSON_GetObjectItem(json, key);
+  double number = cJSON_IsNumber(value) ? value->valuedouble : -1;
+  cJSON_Delete(json);
+  return number;
+}
+
+static void one_and_two_workers_write_the_same(void) {
+  bench b;
+  bench_make(&b);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q"));
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-j", "2", "-q"));
+  CU_ASSERT(same_study(b.db, b.other));
+  cli_result steps = export_table(b.db, "steps");
+  CU_ASSERT_EQUAL(count_lines(steps.out), 16 * 150 + 1);
+  cli_result_fini(&steps);
+  cli_scratch_remove(b.folder);
+}
+
+static void a_finished_cell_is_never_run_again(void) {
+  bench b;
+  bench_make(&b);
+  cli_result first = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json");
+  CU_ASSERT_EQUAL(report_number(&first, "done") + report_number(&first, "diverged"), 16);
+  CU_ASSERT_EQUAL(report_number(&first, "tuning_runs"), 8);
+  cli_result again = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json");
+  CU_ASSERT_EQUAL(report_number(&again, "done") + report_number(&again, "diverged"), 0);
+  CU_ASSERT_EQUAL(report_number(&again, "tuning_runs"), 0);
+  CU_ASSERT_EQUAL(report_number(&again, "already_finished"), 16);
+  cli_result_fini(&first);
+  cli_result_fini(&again);
+  cli_scratch_remove(b.folder);
+}
+
+static void kill_at_any_moment_and_a_second_start_change_nothing(void) {
+  static const long moments_ms[] = {15, 60, 110, 170, 240};
+  bench b;
+  bench_make(&b);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-j", "2", "-q"));
+  for (size_t i = 0; i < sizeof moments_ms / sizeof moments_ms[0]; ++i) {
+    pid_t pid = CLI_START("sweep", b.recipe, "-o", b.db, "-j", "2", "-q");
+    cli_sleep_ms(moments_ms[i]);
+    kill(pid, SIGKILL);
+    cli_wait(pid);
+  }
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-j", "2", "-q"));
+  CU_ASSERT(same_study(b.db, b.other));
+  cli_scratch_remove(b.folder);
+}
+
+/* Starts a sweep long enough to be interfered with, and waits until its workers are there. */
+static pid_t start_long(const bench *b, pid_t *workers, size_t n) {
+  pid_t pid = CLI_START("sweep", b->recipe, "-o", b->db, "-j", "2", "-q", "steps=200000",
+                        "tune=null", "eval_every=1000");
+  for (int wait = 0; wait < 500 && cli_children(pid, workers, n) < n; ++wait) cli_sleep_ms(10);
+  return pid;
+}
+
+static int is_alive(pid_t pid) {
+  return kill(pid, 0) == 0;
+}
+
+static void workers_end_when_their_parent_is_killed(void) {
+  bench b;
+  bench_make(&b);
+  pid_t workers[2] = {0, 0};
+  pid_t pid = start_long(&b, workers, 2);
+  CU_ASSERT_FATAL(workers[0] > 0 && workers[1] > 0);
+  kill(pid, SIGKILL);
+  cli_wait(pid);
+  for (int wait = 0; wait < 300 && (is_alive(workers[0]) || is_alive(workers[1])); ++wait)
+    cli_sleep_ms(10);
+  CU_ASSERT_FALSE(is_alive(workers[0]));
+  CU_ASSERT_FALSE(is_alive(workers[1]));
+  cli_scratch_remove(b.folder);
+}
+
+static void interrupt_keeps_finished_cells_and_exits_with_130(void) {
+  static const int signals[] = {SIGINT, SIGTERM};
+  for (size_t i = 0; i < 2; ++i) {
+    bench b;
+    bench_make(&b);
+    /* Seed 1 is quick to finish; the cells after it are not. */
+    CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "tune=null", "sweep.seed=[1]"));
+    size_t finished = finished_cells(b.db);
+    CU_ASSERT_EQUAL(finished, 4);
+    pid_t workers[2] = {0, 0};
+    pid_t pid = start_long(&b, workers, 2);
+    kill(pid, signals[i]);
+    CU_ASSERT_EQUAL(cli_wait(pid), 130);
+    CU_ASSERT_FALSE(is_alive(workers[0]));
+    CU_ASSERT_EQUAL(finished_cells(b.db), finished);
+    cli_scratch_remove(b.folder);
+  }
+}
+
+static void a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again(void) {
+  bench b;
+  bench_make(&b);
+  const char *const few = "sweep.seed=[1]";
+  pid_t pid =
+      CLI_START("sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "tune=null", few, "steps=6000");
+  pid_t worker = 0;
+  for (int wait = 0; wait < 500 && cli_children(pid, &worker, 1) < 1; ++wait) cli_sleep_ms(5);
+  CU_ASSERT_FATAL(worker > 0);
+  kill(worker, SIGKILL);
+  CU_ASSERT_EQUAL(cli_wait(pid), 1);
+  cli_result runs = export_table(b.db, "runs");
+  CU_ASSERT_EQUAL(count_lines(runs.out), 5);
+  CU_ASSERT_PTR_NOT_NULL(strstr(runs.out, "signal 9"));
+  cli_result_fini(&runs);
+  cli_result again =
+      CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "tune=null", few, "steps=6000");
+  CU_ASSERT_EQUAL(again.code, 0);
+  CU_ASSERT_EQUAL(report_number(&again, "already_finished"), 3);
+  CU_ASSERT_EQUAL(report_number(&again, "done") + report_number(&again, "diverged"), 1);
+  cli_result_fini(&again);
+  cli_scratch_remove(b.folder);
+}
+
+static void shards_joined_by_merge_are_the_whole_study(void) {
+  bench b;
+  bench_make(&b);
+  char one[160], two[160];
+  snprintf(one, sizeof one, "%s.shard0", b.db);
+  snprintf(two, sizeof two, "%s.shard1", b.db);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-q"));
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "--shard", "0/2"));
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "--shard", "1/2"));
+  CU_ASSERT_EQUAL(finished_cells(one) + finished_cells(two), 16);
+  CU_ASSERT(CLI_GIVES(0, "merge", b.db, one, two));
+  CU_ASSERT(same_study(b.db, b.other));
+  cli_scratch_remove(b.folder);
+}
+
+static void ranks_of_an_mpi_job_make_the_whole_study(void) {
+  if (system("command -v mpirun >/dev/null 2>&1") != 0) SKIP("no mpirun");
+  const char *path = getenv("GEPOLAB");
+  bench b;
+  bench_make(&b);
+  char line[640];
+  snprintf(
+      line, sizeof line,
+      "mpirun --allow-run-as-root --oversubscribe -n 2 %s sweep %s -o %s -q >/dev/null 2>%s/err",
+      path != NULL ? path : "build/gepolab", b.recipe, b.db, b.folder);
+  int gave = system(line);
+  if (gave != 0) {
+    char err[128];
+    snprintf(line, sizeof line, "grep -q 'built without MPI' %s", cli_path(err, b.folder, "err"));
+    int without = system(line) == 0;
+    CU_ASSERT(without);
+    cli_scratch_remove(b.folder);
+    SKIP("built without MPI");
+  }
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-q"));
+  CU_ASSERT(same_study(b.db, b.other));
+  cli_scratch_remove(b.folder);
+}
+
+static void two_runs_of_a_recipe_print_and_store_the_same(void) {
+  bench b;
+  bench_make(&b);
+  cli_result x = CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.db, "--json", "-q");
+  cli_result y = CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.other, "--json", "-q");
+  CU_ASSERT_EQUAL(x.code, 0);
+  CU_ASSERT_STRING_EQUAL(x.out, y.out);
+  cli_result p = export_table(b.db, "steps"), q = export_table(b.other, "steps");
+  CU_ASSERT_STRING_EQUAL(p.out, q.out);
+  CU_ASSERT_EQUAL(count_lines(p.out), 151);
+  cli_result_fini(&x);
+  cli_result_fini(&y);
+  cli_result_fini(&p);
+  cli_result_fini(&q);
+  cli_scratch_remove(b.folder);
+}
+
+/* Weight decay of 10 at a rate of 10^6 multiplies the parameters by -10^7 at every step, past the
+ * largest double within fifty. */
+static void a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows(void) {
+  bench b;
+  bench_make(&b);
+  cli_result r = CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.db, "--json", "-q",
+                     "optimizer={kind: sgd, lr: 1000000, weight_decay: 10}");
+  CU_ASSERT_EQUAL(r.code, 0);
+  cJSON *json = cJSON_Parse(r.out);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(json, "status")->valuestring, "diverged");
+  CU_ASSERT_PTR_NOT_NULL(strstr(cJSON_GetObjectItem(json, "reason")->valuestring, "not finite"));
+  double steps = report_number(&r, "steps");
+  CU_ASSERT(steps > 10 && steps < 100);
+  cli_result rows = export_table(b.db, "steps");
+  CU_ASSERT_EQUAL((double)count_lines(rows.out), steps + 1);
+  cJSON_Delete(json);
+  cli_result_fini(&rows);
+  cli_result_fini(&r);
+  cli_scratch_remove(b.folder);
+}
+
+/* Two algorithms meet the same clock: their rows have equal times, versions and staleness. */
+static void runs_that_differ_in_the_algorithm_are_paired(void) {
+  bench b;
+  bench_make(&b);
+  cli_result x = CLI("run", b.recipe, "sweep=null", "tune=null", "algorithm=grpo", "--json", "-q");
+  cli_result y = CLI("run", b.recipe, "sweep=null", "tune=null", "algorithm=gepo", "--json", "-q");
+  cJSON *p = cJSON_Parse(x.out), *q = cJSON_Parse(y.out);
+  CU_ASSERT_FATAL(p != NULL && q != NULL);
+  CU_ASSERT(
+      cJSON_Compare(cJSON_GetObjectItem(p, "staleness"), cJSON_GetObjectItem(q, "staleness"), 1));
+  CU_ASSERT_FALSE(cJSON_Compare(cJSON_GetObjectItem(p, "last_update"),
+                                cJSON_GetObjectItem(q, "last_update"), 1));
+  double first = cJSON_GetObjectItem(p, "eval_first")->valuedouble;
+  ASSERT_CLOSE(first, cJSON_GetObjectItem(q, "eval_first")->valuedouble, 0);
+  cJSON_Delete(p);
+  cJSON_Delete(q);
+  cli_result_fini(&x);
+  cli_result_fini(&y);
+  cli_scratch_remove(b.folder);
+}
+
+static void a_cell_finds_the_files_beside_its_recipe(void) {
+  static const char text[] = "steps: 5\nworld: {kind: bandit}\ncluster: {samplers: 1, delay: {law: "
+                             "empirical, file: delays.csv}}\nsweep: {seed: [1, 2]}\n",
+                    delays[] = "seconds\n60\n120\n";
+  bench b;
+  char path[128];
+  bench_make(&b);
+  cli_path(path, b.folder, "delays.csv");
+  cli_write(path, delays, sizeof delays - 1);
+  cli_write(b.recipe, text, sizeof text - 1);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q"));
+  CU_ASSERT_EQUAL(finished_cells(b.db), 2);
+  cli_scratch_remove(b.folder);
+}
+
+SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
+      TEST(a_finished_cell_is_never_run_again),
+      TEST(kill_at_any_moment_and_a_second_start_change_nothing),
+      TEST(workers_end_when_their_parent_is_killed),
+      TEST(interrupt_keeps_finished_cells_and_exits_with_130),
+      TEST(a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again),
+      TEST(shards_joined_by_merge_are_the_whole_study),
+      TEST(ranks_of_an_mpi_job_make_the_whole_study),
+      TEST(two_runs_of_a_recipe_print_and_store_the_same),
+      TEST(a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows),
+      TEST(runs_that_differ_in_the_algorithm_are_paired),
+      TEST(a_cell_finds_the_files_beside_its_recipe));

@@ -1,0 +1,215 @@
+/* cluster.coupled through the command: real response lengths take the simulated time. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct bench {
+  char folder[64], recipe[128], one[128], two[128];
+} bench;
+
+static void bench_make(bench *b, const char *text) {
+  cli_scratch_make(b->folder);
+  cli_path(b->recipe, b->folder, "coupled.yaml");
+  cli_path(b->one, b->folder, "one");
+  cli_path(b->two, b->folder, "two");
+  cli_write(b->recipe, text, strlen(text));
+}
+
+static int same_file(const char *a, const char *b) {
+  char line[300];
+  snprintf(line, sizeof line, "cmp -s %s %s", a, b);
+  return system(line) == 0;
+}
+
+static double number(const cli_result *r, const char *section, const char *key) {
+  cJSON *json = cJSON_Parse(r->out);
+  const cJSON *at = section != NULL ? cJSON_GetObjectItem(json, section) : json;
+  const cJSON *value = cJSON_GetObjectItem(at, key);
+  double x = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+  cJSON_Delete(json);
+  return x;
+}
+
+/* All responses of this world have five tokens. */
+static const char fixed[] = "name: fixed\nsteps: 60\n"
+                            "world: {kind: sequence, vocabulary: 3, horizon: 5, prompts: 3}\n"
+                            "train: {groups: 4, group_size: 4}\n";
+
+static void responses_of_one_length_give_the_run_of_a_constant_law(void) {
+  static const char *const presets[] = {
+      "sync",
+      "one_step_off, samplers: 2",
+      "heterorl, max_delay: 300, bytes_per_token: 10, up: {bandwidth: 50, loss: 0.1}",
+      "fifo, data_delay: {law: exponential, mean: 30}, mtbf: {law: exponential, mean: 2000}",
+      "lifo, learner: {capacity: 3}",
+      "areal, in_flight: false, jitter: {law: uniform, min: 0.5, max: 2}",
+  };
+  bench b;
+  bench_make(&b, fixed);
+  for (size_t i = 0; i < sizeof presets / sizeof *presets; ++i) {
+    char coupled[300], law[300];
+    static const char speed[] = "tokens_per_s: 0.1, concurrency: 3";
+    snprintf(coupled, sizeof coupled, "cluster={preset: %s, %s, coupled: true}", presets[i], speed);
+    snprintf(law, sizeof law, "cluster={preset: %s, %s, lengths: 5}", presets[i], speed);
+    cli_result x = CLI("run", b.recipe, coupled, "-q", "--json", "--save", b.one);
+    cli_result y = CLI("run", b.recipe, law, "-q", "--json", "--save", b.two);
+    CU_ASSERT_EQUAL(x.code, 0);
+    CU_ASSERT(x.out_size > 1000);
+    CU_ASSERT_STRING_EQUAL(x.out, y.out);
+    CU_ASSERT(same_file(b.one, b.two));
+    cli_result_fini(&x);
+    cli_result_fini(&y);
+  }
+  cli_scratch_remove(b.folder);
+}
+
+#define VARYING                                                                                    \
+  "name: varying\nsteps: 120\neval_every: 30\n"                                                    \
+  "world: {kind: sequence, vocabulary: 3, horizon: 6, prompts: 4, end_token: true}\n"              \
+  "optimizer: {kind: adam, lr: 0.1}\n"                                                             \
+  "train: {groups: 8, group_size: 8}\n"
+
+typedef struct row {
+  double time_s, length;
+} row;
+
+/* Time and response length of each update kept in a study. */
+static size_t read_rows(const char *db, row *rows, size_t n) {
+  cli_result r = CLI("export", db, "--table", "steps", "--format", "jsonl");
+  size_t found = 0;
+  char *rest = NULL;
+  for (char *line = strtok_r(r.out, "\n", &rest); line != NULL && found < n;
+       line = strtok_r(NULL, "\n", &rest), ++found) {
+    cJSON *json = cJSON_Parse(line);
+    const cJSON *time = cJSON_GetObjectItem(json, "time_s"),
+                *length = cJSON_GetObjectItem(json, "response_length");
+    rows[found] = (row){cJSON_IsNumber(time) ? time->valuedouble : NAN,
+                        cJSON_IsNumber(length) ? length->valuedouble : NAN};
+    cJSON_Delete(json);
+  }
+  cli_result_fini(&r);
+  return found;
+}
+
+/* One sampler that decodes one response after the other: an update takes the time of all tokens of
+ * its batch, and 30 s. In one world answers become longer by learning, in the other shorter. */
+static void lengths_that_change_by_learning_drive_the_clock(void) {
+  static const struct {
+    const char *task;
+    int sign;
+  } worlds[] = {{"world.task=target", 1}, {"world.task=sum_mod", -1}};
+  for (size_t i = 0; i < 2; ++i) {
+    bench b;
+    row rows[120];
+    bench_make(&b, VARYING "cluster: {coupled: true, tokens_per_s: 0.5, concurrency: 1}\n");
+    CU_ASSERT(CLI_GIVES(0, "run", b.recipe, worlds[i].task, "-q", "-o", b.one));
+    CU_ASSERT_EQUAL_FATAL(read_rows(b.one, rows, 120), 120);
+    double before = 0;
+    for (size_t u = 0; u < 120; ++u) {
+      ASSERT_CLOSE(rows[u].time_s - before, 64 * rows[u].length / 0.5 + 30, 1e-9);
+      before = rows[u].time_s;
+    }
+    double early = rows[19].time_s, late = rows[119].time_s - rows[99].time_s;
+    CU_ASSERT(worlds[i].sign * (late - early) > 0.1 * early);
+    cli_scratch_remove(b.folder);
+  }
+}
+
+static const char hetero[] = VARYING "cluster: {preset: heterorl, max_delay: 300, coupled: true, "
+                                     "tokens_per_s: 0.05, concurrency: 8}\n"
+                                     "sweep: {algorithm: [grpo, gepo], seed: [1, 2]}\n";
+
+static void coupled_runs_are_the_same_however_they_are_executed(void) {
+  static const char *const tables[] = {"steps", "evals", "runs", "staleness", "clock"};
+  bench b;
+  bench_make(&b, hetero);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.one, "-q", "-j", "1"));
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.two, "-q", "-j", "2"));
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i) {
+    cli_result x = CLI("export", b.one, "--table", tables[i]),
+               y = CLI("export", b.two, "--table", tables[i]);
+    CU_ASSERT(x.code == 0 && x.out_size > 100);
+    CU_ASSERT_STRING_EQUAL(x.out, y.out);
+    cli_result_fini(&x);
+    cli_result_fini(&y);
+  }
+  /* What learns otherwise writes otherwise, so the clocks of two algorithms differ. */
+  cli_result x = CLI("run", b.recipe, "sweep=null", "algorithm=grpo", "--json", "-q");
+  cli_result y = CLI("run", b.recipe, "sweep=null", "algorithm=gepo", "--json", "-q");
+  CU_ASSERT(number(&x, NULL, "simulated_s") > 1000);
+  CU_ASSERT(number(&x, NULL, "simulated_s") != number(&y, NULL, "simulated_s"));
+  CU_ASSERT(number(&x, "staleness", "max") > 2);
+  cli_result_fini(&x);
+  cli_result_fini(&y);
+  cli_scratch_remove(b.folder);
+}
+
+static void a_coupled_run_that_diverges_stops_its_clock(void) {
+  bench b;
+  bench_make(&b, VARYING "cluster: {preset: fifo, coupled: true, tokens_per_s: 0.05}\n");
+  cli_result r = CLI("run", b.recipe, "-q", "--json",
+                     "optimizer={kind: sgd, lr: 1000000, weight_decay: 10}", "-o", b.one);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\"diverged\""));
+  row rows[120];
+  size_t n = read_rows(b.one, rows, 120);
+  CU_ASSERT_EQUAL_FATAL((double)n, number(&r, NULL, "steps"));
+  CU_ASSERT(n > 5 && n < 120);
+  CU_ASSERT_EQUAL(number(&r, NULL, "batches_trained"), (double)n);
+  ASSERT_CLOSE(number(&r, NULL, "simulated_s"), rows[n - 1].time_s, 1e-12);
+  cli_result_fini(&r);
+  cli_scratch_remove(b.folder);
+}
+
+static void what_cannot_be_coupled_is_refused_at_its_place(void) {
+  static const struct {
+    const char *cluster, *place, *says;
+  } table[] = {
+      {"preset: areal\n  coupled: true", ":9:12: ", "in_flight: false"},
+      {"coupled: true\n  in_flight: true", ":9:14: ", "in_flight: false"},
+      {"coupled: true\n  samples_per_batch: 3", ":9:22: ", "= 64"},
+      {"coupled: perhaps", ":8:12: ", "true or false"},
+      {"copled: true", ":8:3: ", "did you mean 'coupled'"},
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
+    bench b;
+    char text[600];
+    snprintf(text, sizeof text, VARYING "cluster:\n  %s\n", table[i].cluster);
+    bench_make(&b, text);
+    cli_result r = CLI("run", b.recipe, "-q", "-o", b.one);
+    int right = r.code == 2 && strstr(r.err, table[i].place) != NULL &&
+                strstr(r.err, table[i].says) != NULL && cli_files_in(b.folder) == 1;
+    if (!right) fprintf(stderr, "%s gave %d %s", table[i].cluster, r.code, r.err);
+    CU_ASSERT(right);
+    cli_result_fini(&r);
+    cli_scratch_remove(b.folder);
+  }
+}
+
+static void the_clock_alone_says_what_stands_in_for_responses(void) {
+  bench b;
+  bench_make(&b, VARYING "cluster: {coupled: true, tokens_per_s: 0.5}\n");
+  cli_result r = CLI("sim", b.recipe, "--json");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, ":7:20: "));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a law of `lengths`"));
+  CU_ASSERT_EQUAL(r.out_size, 0);
+  cli_result_fini(&r);
+  r = CLI("sim", b.recipe, "--json", "cluster.lengths=4");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "from the law of `lengths`"));
+  ASSERT_CLOSE(number(&r, NULL, "simulated_s"), 120 * (8 + 30), 1e-12);
+  cli_result_fini(&r);
+  cli_scratch_remove(b.folder);
+}
+
+SUITE(cli_coupled, "cli: coupled clock",
+      TEST(responses_of_one_length_give_the_run_of_a_constant_law),
+      TEST(lengths_that_change_by_learning_drive_the_clock),
+      TEST(coupled_runs_are_the_same_however_they_are_executed),
+      TEST(a_coupled_run_that_diverges_stops_its_clock),
+      TEST(what_cannot_be_coupled_is_refused_at_its_place),
+      TEST(the_clock_alone_says_what_stands_in_for_responses));

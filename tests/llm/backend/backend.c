@@ -1,0 +1,139 @@
+/* The CPU backend: its number types, instruction sets and threads against each other. */
+#include "llm/backend/cpu/cpu.h"
+#include "tests/support/llm_backend_cases.h"
+#include "tests/support/suite.h"
+
+#include <string.h>
+
+static backend *made(number_type type, size_t threads, cpu_variant variant) {
+  backend *b = NULL;
+  gl_error err = {.status = GL_OK};
+  CU_ASSERT_EQUAL_FATAL(backend_cpu_new_variant(&b, type, threads, variant, &err), GL_OK);
+  return b;
+}
+
+static void compare(number_type type, size_t threads, cpu_variant variant, number_type reference,
+                    size_t reference_threads, cpu_variant reference_variant, double tolerance) {
+  backend *a = made(type, threads, variant);
+  backend *b = made(reference, reference_threads, reference_variant);
+  CU_ASSERT_EQUAL(compare_backends(a, b, tolerance), 0);
+  backend_free(a);
+  backend_free(b);
+}
+
+/* Sums of up to 1100 terms in float32, relative to the largest number of the result. */
+static void float_is_close_to_double(void) {
+  compare(NUMBER_F32, 2, CPU_BEST, NUMBER_F64, 1, CPU_BEST, 3e-6);
+  compare(NUMBER_F32, 1, CPU_GENERIC, NUMBER_F64, 1, CPU_BEST, 3e-6);
+}
+
+static void instruction_sets_agree(void) {
+  compare(NUMBER_F64, 1, CPU_BEST, NUMBER_F64, 1, CPU_GENERIC, 1e-14);
+  compare(NUMBER_F32, 1, CPU_BEST, NUMBER_F32, 1, CPU_GENERIC, 3e-6);
+}
+
+static void threads_do_not_change_a_bit(void) {
+  compare(NUMBER_F32, 2, CPU_BEST, NUMBER_F32, 1, CPU_BEST, 0);
+  compare(NUMBER_F32, 3, CPU_BEST, NUMBER_F32, 1, CPU_BEST, 0);
+  compare(NUMBER_F64, 3, CPU_BEST, NUMBER_F64, 1, CPU_BEST, 0);
+  compare(NUMBER_F32, 3, CPU_GENERIC, NUMBER_F32, 1, CPU_GENERIC, 0);
+}
+
+/* Whole numbers, so that every order of the sums gives the same; more of each side than a task, a
+ * panel and a block have. */
+enum { OUTPUTS = 133, INPUTS = 300, GRADIENT_ROWS = 300 };
+
+static int small_number(size_t i, size_t j) {
+  return (int)((7 * i + 13 * j + i * j) % 5) - 2;
+}
+
+static void put_number(backend *b, void *at, size_t i, int x) {
+  if (b->type == NUMBER_F64)
+    ((double *)at)[i] = x;
+  else
+    ((float *)at)[i] = (float)x;
+}
+
+static size_t wrong_sums(const backend *b, const void *slope) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < OUTPUTS; ++i)
+    for (size_t j = 0; j < INPUTS; ++j) {
+      const size_t at = i * INPUTS + j;
+      int sum = 1;
+      for (size_t r = 0; r < GRADIENT_ROWS; ++r)
+        sum += small_number(r, i) * small_number(r, 1000 + j);
+      const double x =
+          b->type == NUMBER_F64 ? ((const double *)slope)[at] : (double)((const float *)slope)[at];
+      wrong += x != sum;
+    }
+  return wrong;
+}
+
+static void check_weight_gradient(number_type type, size_t threads, cpu_variant variant) {
+  backend *b = made(type, threads, variant);
+  void *dout = b->ops->allocate(b, GRADIENT_ROWS * OUTPUTS * b->element);
+  void *in = b->ops->allocate(b, GRADIENT_ROWS * INPUTS * b->element);
+  void *slope = b->ops->allocate(b, OUTPUTS * INPUTS * b->element);
+  for (size_t r = 0; r < GRADIENT_ROWS; ++r) {
+    for (size_t i = 0; i < OUTPUTS; ++i) put_number(b, dout, r * OUTPUTS + i, small_number(r, i));
+    for (size_t j = 0; j < INPUTS; ++j)
+      put_number(b, in, r * INPUTS + j, small_number(r, 1000 + j));
+  }
+  for (size_t i = 0; i < OUTPUTS * INPUTS; ++i) put_number(b, slope, i, 1);
+  b->ops->product_backward_weight(b, slope, dout, in, GRADIENT_ROWS, OUTPUTS, INPUTS);
+  CU_ASSERT_EQUAL(wrong_sums(b, slope), 0);
+  b->ops->release(b, dout);
+  b->ops->release(b, in);
+  b->ops->release(b, slope);
+  backend_free(b);
+}
+
+static void gradients_of_large_weights_are_whole(void) {
+  check_weight_gradient(NUMBER_F32, 1, CPU_BEST);
+  check_weight_gradient(NUMBER_F32, 3, CPU_BEST);
+  check_weight_gradient(NUMBER_F64, 2, CPU_BEST);
+  check_weight_gradient(NUMBER_F32, 2, CPU_GENERIC);
+  check_weight_gradient(NUMBER_F64, 1, CPU_GENERIC);
+}
+
+static void a_wrong_type_is_refused(void) {
+  backend *b = NULL;
+  gl_error err = {.status = GL_OK};
+  CU_ASSERT_EQUAL(backend_new(&b, BACKEND_CPU, NUMBER_BF16, 1, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NULL(b);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "float32"));
+}
+
+static void automatic_finds_a_backend(void) {
+  backend *b = NULL;
+  gl_error err = {.status = GL_OK};
+  CU_ASSERT_EQUAL_FATAL(backend_new(&b, BACKEND_AUTO, NUMBER_F32, 1, &err), GL_OK);
+  CU_ASSERT_PTR_NOT_NULL(strstr(b->device, b->kind == BACKEND_CPU ? "1 thread" : ""));
+  size_t total, available;
+  b->ops->memory(b, &total, &available);
+  CU_ASSERT(available > 0 && available <= total);
+  backend_free(b);
+}
+
+/* The first failure stays, and what follows does nothing. */
+static void short_memory_is_told_once(void) {
+  backend *b = made(NUMBER_F32, 1, CPU_BEST);
+  gl_error err = {.status = GL_OK}, again = {.status = GL_OK};
+  float *x = b->ops->allocate(b, 4 * sizeof *x);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+  CU_ASSERT_PTR_NULL(b->ops->allocate(b, SIZE_MAX - 4096));
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_ENOMEM);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "micro_batch"));
+  CU_ASSERT_PTR_NULL(b->ops->allocate(b, 16));
+  b->ops->product(b, NULL, x, x, 2, 2, 2, 0);
+  b->ops->adamw(b, NULL, NULL, x, NULL, NULL, 4, &(adamw_step){0});
+  CU_ASSERT_EQUAL(b->ops->status(b, &again), GL_ENOMEM);
+  CU_ASSERT_STRING_EQUAL(err.text, again.text);
+  b->ops->release(b, x);
+  backend_free(b);
+}
+
+SUITE(llm_backend, "llm_backend", TEST(float_is_close_to_double), TEST(instruction_sets_agree),
+      TEST(threads_do_not_change_a_bit), TEST(gradients_of_large_weights_are_whole),
+      TEST(a_wrong_type_is_refused), TEST(automatic_finds_a_backend),
+      TEST(short_memory_is_told_once));

@@ -1,0 +1,222 @@
+/* The model over the CUDA backend against the same model over the CPU's: log-probabilities,
+ * gradients, steps of the optimiser, responses. */
+#include "llm/model/generate.h"
+#include "tests/support/llm_model.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* `tensor`: heads of 64 numbers, which go to the tensor cores in bfloat16. */
+static model_config config(int tensor) {
+  return (model_config){.vocabulary = 29,
+                        .hidden = tensor ? 32 : 12,
+                        .intermediate = 40,
+                        .layers = 2,
+                        .heads = 4,
+                        .kv_heads = 2,
+                        .head_dim = tensor ? 64 : 6,
+                        .max_positions = 80,
+                        .rms_eps = 1e-6,
+                        .rope_theta = 1000,
+                        .initializer_range = tensor ? 0.2 : 0.4,
+                        .tied = tensor,
+                        .begin = -1,
+                        .end = -1,
+                        .pad = -1};
+}
+
+/* 0 where there is no device. */
+static int make(small_model *s, backend_kind kind, number_type type, int tensor, int recompute) {
+  gl_error err = {0};
+  const model_config c = config(tensor);
+  if (backend_new(&s->b, kind, type, 1, &err) != GL_OK) {
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no CUDA device"));
+    return 0;
+  }
+  must(model_new(&s->m, &c, s->b, recompute, &err), &err);
+  must(model_initialise(s->m, 5, &err), &err);
+  return 1;
+}
+
+/* Both models: CUDA of a type, and the CPU in double precision with the same values: those of
+ * `type`, so that only the arithmetic differs. */
+static int make_both(small_model *cuda, small_model *cpu, number_type type, int tensor,
+                     int recompute) {
+  gl_error err = {0};
+  if (!make(cuda, BACKEND_CUDA, type, tensor, recompute)) return 0;
+  make(cpu, BACKEND_CPU, NUMBER_F64, tensor, recompute);
+  const size_t n = model_parameters(cuda->m);
+  double *value = calloc(n, sizeof *value);
+  must(model_get(cuda->m, value, &err), &err);
+  for (size_t i = 0; type == NUMBER_BF16 && i < n; ++i) {
+    float x = (float)value[i];
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
+    memcpy(&x, &bits, sizeof x);
+    value[i] = (double)x;
+  }
+  must(model_set(cuda->m, value, &err), &err);
+  must(model_set(cpu->m, value, &err), &err);
+  free(value);
+  return 1;
+}
+
+/* One forward, backward and step of both. */
+static void compare_step(number_type type, int tensor, int recompute, double tolerance) {
+  static const size_t lengths[] = {20, 1, 7, 70};
+  small_model s[2];
+  if (!make_both(&s[0], &s[1], type, tensor, recompute)) SKIP("no CUDA device");
+  const size_t n = model_parameters(s[0].m);
+  const optimizer_spec spec = {OPTIMIZER_SGD, 0.01, 0, 0, 0, 0, 0, 0, 1, LR_CONSTANT};
+  double *logp[2], *entropy[2], *gradient[2], *value[2], norm[2];
+  gl_error err = {0};
+  random_rows r;
+  random_rows_init(&r, lengths, 4, 29, 3);
+  for (int i = 0; i < 2; ++i) {
+    logp[i] = calloc(r.rows.n_targets, sizeof(double));
+    entropy[i] = calloc(r.rows.n_targets, sizeof(double));
+    gradient[i] = calloc(n, sizeof(double));
+    value[i] = calloc(n, sizeof(double));
+    model_optimizer *o;
+    must(model_forward(s[i].m, &r.rows, 0.9, 1, logp[i], entropy[i], &err), &err);
+    must(model_backward(s[i].m, r.coefficient, &err), &err);
+    must(model_gradient_get(s[i].m, gradient[i], &err), &err);
+    must(model_optimizer_new(&o, s[i].m, &spec, &err), &err);
+    must(model_optimizer_step(o, 0.01, &norm[i], &err), &err);
+    must(model_get(s[i].m, value[i], &err), &err);
+    model_optimizer_free(o);
+  }
+  CU_ASSERT(largest_difference(logp[0], logp[1], r.rows.n_targets) <=
+            tolerance * largest(logp[1], r.rows.n_targets));
+  CU_ASSERT(largest_difference(entropy[0], entropy[1], r.rows.n_targets) <=
+            tolerance * largest(entropy[1], r.rows.n_targets));
+  CU_ASSERT(largest_difference(gradient[0], gradient[1], n) <= tolerance * largest(gradient[1], n));
+  ASSERT_CLOSE(norm[0] / norm[1], 1, tolerance);
+  CU_ASSERT(largest_difference(value[0], value[1], n) <= tolerance * largest(value[1], n));
+  for (int i = 0; i < 2; ++i) {
+    free(logp[i]);
+    free(entropy[i]);
+    free(gradient[i]);
+    free(value[i]);
+    small_model_free(&s[i]);
+  }
+}
+
+static void a_step_in_float32_is_the_cpus(void) {
+  compare_step(NUMBER_F32, 0, 0, 1e-4);
+}
+static void a_step_with_recomputation_is_the_cpus(void) {
+  compare_step(NUMBER_F32, 0, 1, 1e-4);
+}
+static void a_step_in_bfloat16_is_the_cpus(void) {
+  compare_step(NUMBER_BF16, 1, 0, 2e-2);
+}
+
+/* --- responses ---------------------------------------------------------------------------------
+ */
+
+enum { PROMPTS = 3, RESPONSES = 7, MAX_TOKENS = 12 };
+
+static void draw(model *m, int greedy, size_t slots, size_t tokens, generate_result *out) {
+  static const size_t start[PROMPTS + 1] = {0, 4, 5, 12};
+  static const int32_t prompt[12] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
+  static const size_t prompt_of[RESPONSES] = {0, 0, 1, 2, 2, 2, 1};
+  static const size_t number[RESPONSES] = {0, 1, 2, 3, 4, 5, 6};
+  static const int32_t stop[1] = {7};
+  const generate_request q = {.n_prompts = PROMPTS,
+                              .prompt_start = start,
+                              .prompt = prompt,
+                              .n_responses = RESPONSES,
+                              .prompt_of = prompt_of,
+                              .number = number,
+                              .stream = rng_stream_at(5, RNG_ROLLOUT, 2),
+                              .sampling = {.temperature = 0.9, .top_k = 20, .top_p = 0.95},
+                              .greedy = greedy,
+                              .max_tokens = MAX_TOKENS,
+                              .up_to = tokens,
+                              .stop = stop,
+                              .n_stop = 1,
+                              .slots = slots};
+  gl_error err = {0};
+  must(generate_result_init(out, RESPONSES, MAX_TOKENS, &err), &err);
+  must(generate(m, &q, out, &err), &err);
+}
+
+/* Slots are fewer than responses, so that decodes are recorded, run again and refilled. */
+static void responses_are_the_cpus(void) {
+  small_model s[2];
+  if (!make_both(&s[0], &s[1], NUMBER_F32, 0, 0)) SKIP("no CUDA device");
+  for (int greedy = 0; greedy < 2; ++greedy) {
+    generate_result r[2];
+    draw(s[0].m, greedy, 4, MAX_TOKENS, &r[0]);
+    draw(s[1].m, greedy, 4, MAX_TOKENS, &r[1]);
+    for (size_t i = 0; i < RESPONSES; ++i) {
+      CU_ASSERT_EQUAL(r[0].length[i], r[1].length[i]);
+      for (size_t t = i * MAX_TOKENS; t < i * MAX_TOKENS + r[1].length[i]; ++t) {
+        CU_ASSERT_EQUAL(r[0].token[t], r[1].token[t]);
+        ASSERT_CLOSE(r[0].logq[t], r[1].logq[t], 1e-4);
+        ASSERT_CLOSE(r[0].logq_truncated[t], r[1].logq_truncated[t], 1e-4);
+      }
+    }
+    generate_result_fini(&r[0]);
+    generate_result_fini(&r[1]);
+  }
+  small_model_free(&s[0]);
+  small_model_free(&s[1]);
+}
+
+/* Bit for bit, whether decodes run one row or all: float32, and bfloat16 on tensor cores. */
+static void a_response_does_not_depend_on_the_number_of_slots(void) {
+  static const size_t slots[] = {1, 3};
+  for (int tensor = 0; tensor < 2; ++tensor) {
+    small_model s;
+    if (!make(&s, BACKEND_CUDA, tensor ? NUMBER_BF16 : NUMBER_F32, tensor, 0))
+      SKIP("no CUDA device");
+    generate_result all, some;
+    draw(s.m, 0, RESPONSES, 5, &all);
+    for (size_t k = 0; k < sizeof slots / sizeof *slots; ++k) {
+      draw(s.m, 0, slots[k], 5, &some);
+      for (size_t i = 0; i < RESPONSES; ++i) {
+        const size_t at = i * MAX_TOKENS, n = all.length[i];
+        CU_ASSERT_EQUAL(n, some.length[i]);
+        CU_ASSERT_EQUAL(memcmp(all.token + at, some.token + at, n * sizeof *all.token), 0);
+        CU_ASSERT_EQUAL(memcmp(all.logq + at, some.logq + at, n * sizeof *all.logq), 0);
+        CU_ASSERT_EQUAL(memcmp(all.logq_truncated + at, some.logq_truncated + at,
+                               n * sizeof *all.logq_truncated),
+                        0);
+      }
+      generate_result_fini(&some);
+    }
+    generate_result_fini(&all);
+    small_model_free(&s);
+  }
+}
+
+/* Log-probabilities of generation, in bfloat16, near those of the training forward. */
+static void responses_in_bfloat16_have_their_log_probabilities(void) {
+  small_model s;
+  if (!make(&s, BACKEND_CUDA, NUMBER_BF16, 1, 0)) SKIP("no CUDA device");
+  gl_error err = {0};
+  generate_result r;
+  draw(s.m, 1, 0, MAX_TOKENS, &r);
+  for (size_t i = 0; i < 2; ++i) { /* both answer prompt 0 */
+    int32_t token[4 + MAX_TOKENS] = {3, 1, 4, 1};
+    const size_t n = r.length[i], start[2] = {0, 4 + n};
+    size_t row[MAX_TOKENS];
+    double logp[MAX_TOKENS];
+    memcpy(token + 4, r.token + i * MAX_TOKENS, n * sizeof *token);
+    for (size_t t = 0; t < n; ++t) row[t] = 3 + t;
+    const token_rows rows = {4 + n, 1, n, start, token, row, token + 4};
+    must(model_forward(s.m, &rows, 0.9, 0, logp, NULL, &err), &err);
+    for (size_t t = 0; t < n; ++t) ASSERT_CLOSE(r.logq[i * MAX_TOKENS + t], logp[t], 4e-2);
+  }
+  generate_result_fini(&r);
+  small_model_free(&s);
+}
+
+SUITE(cuda_model, "llm: cuda model", TEST(a_step_in_float32_is_the_cpus),
+      TEST(a_step_with_recomputation_is_the_cpus), TEST(a_step_in_bfloat16_is_the_cpus),
+      TEST(responses_are_the_cpus), TEST(a_response_does_not_depend_on_the_number_of_slots),
+      TEST(responses_in_bfloat16_have_their_log_probabilities));

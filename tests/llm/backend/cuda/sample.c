@@ -1,0 +1,173 @@
+/* Draws of the CUDA backend: odd rows, ends of the vocabulary, and many draws against the CPU's. */
+#include "core/random/rng.h"
+#include "llm/backend/backend.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of logits and what is drawn from them; host memory. */
+typedef struct draws {
+  size_t rows, n;
+  float *z, *logq, *truncated;
+  int32_t *token;
+} draws;
+
+static draws draws_new(size_t rows, size_t n) {
+  draws d = {rows,
+             n,
+             calloc(rows * n, sizeof *d.z),
+             calloc(rows, sizeof *d.logq),
+             calloc(rows, sizeof *d.truncated),
+             calloc(rows, sizeof *d.token)};
+  CU_ASSERT_FATAL(d.z != NULL && d.logq != NULL && d.truncated != NULL && d.token != NULL);
+  return d;
+}
+
+static void draws_free(draws *d) {
+  free(d->z);
+  free(d->logq);
+  free(d->truncated);
+  free(d->token);
+}
+
+static void fill(draws *d, double scale) {
+  for (size_t i = 0; i < d->rows * d->n; ++i) {
+    const rng_words w = rng_block(rng_stream_at(5, RNG_TEST, 31), i);
+    d->z[i] = (float)(scale * (2 * rng_u01(w.v[0]) - 1));
+  }
+}
+
+static void take(backend *b, draws *d, const sampling_spec *spec, int greedy) {
+  const backend_ops *ops = b->ops;
+  gl_error err = {.status = GL_OK};
+  uint64_t *index = calloc(d->rows, sizeof *index);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(index);
+  for (size_t r = 0; r < d->rows; ++r) index[r] = rng_token_index(r, 2);
+  const size_t row = d->rows * sizeof(float);
+  void *z = ops->allocate(b, d->n * row), *at = ops->allocate(b, d->rows * sizeof *index);
+  void *token = ops->allocate(b, row), *logq = ops->allocate(b, row),
+       *truncated = ops->allocate(b, row);
+  ops->upload(b, z, d->z, d->n * row);
+  ops->upload(b, at, index, d->rows * sizeof *index);
+  ops->sample(b, token, logq, truncated, z, at, d->rows, d->n, spec,
+              rng_stream_at(7, RNG_ROLLOUT, 1), greedy);
+  ops->download(b, d->token, token, row);
+  ops->download(b, d->logq, logq, row);
+  ops->download(b, d->truncated, truncated, row);
+  CU_ASSERT_EQUAL(ops->status(b, &err), GL_OK);
+  void *all[] = {z, at, token, logq, truncated};
+  for (size_t i = 0; i < 5; ++i) ops->release(b, all[i]);
+  free(index);
+}
+
+static backend *device(void) {
+  backend *b = NULL;
+  gl_error err = {.status = GL_OK};
+  return backend_new(&b, BACKEND_CUDA, NUMBER_F32, 0, &err) == GL_OK ? b : NULL;
+}
+
+static const sampling_spec plain = {1, 0, 1, SAMPLING_RAW};
+
+/* Weights are sums in float on one side and in double on the other: a draw that falls within some
+ * 1e-6 of the border between two tokens may go either way. Of 600 draws that is expected of less
+ * than one in a thousand seeds; two are let pass. */
+static void draws_are_the_cpus(void) {
+  static const sampling_spec specs[] = {{1, 0, 1, SAMPLING_RAW},
+                                        {0.3, 0, 1, SAMPLING_RAW},
+                                        {1, 40, 1, SAMPLING_RAW},
+                                        {1.3, 0, 0.9, SAMPLING_RAW}};
+  static const size_t sizes[] = {2, 4096, 4097, 10000};
+  backend *cuda = device(), *cpu = NULL;
+  if (cuda == NULL) SKIP("no CUDA device");
+  CU_ASSERT_EQUAL_FATAL(backend_new(&cpu, BACKEND_CPU, NUMBER_F32, 1, &(gl_error){0}), GL_OK);
+  for (size_t i = 0; i < 4; ++i)
+    for (size_t k = 0; k < 4; ++k) {
+      draws a = draws_new(sizes[k] > 100 ? 25 : 150, sizes[k]), b = draws_new(a.rows, a.n);
+      size_t others = 0;
+      fill(&a, 6);
+      memcpy(b.z, a.z, a.rows * a.n * sizeof *a.z);
+      take(cuda, &a, &specs[i], 0);
+      take(cpu, &b, &specs[i], 0);
+      for (size_t r = 0; r < a.rows; ++r) {
+        others += a.token[r] != b.token[r];
+        if (a.token[r] != b.token[r]) continue;
+        ASSERT_CLOSE((double)a.logq[r], (double)b.logq[r], 2e-6);
+        ASSERT_CLOSE((double)a.truncated[r], (double)b.truncated[r], 2e-6);
+      }
+      CU_ASSERT(others <= 2);
+      draws_free(&a);
+      draws_free(&b);
+    }
+  backend_free(cpu);
+  backend_free(cuda);
+}
+
+/* Two tokens far apart have all the weight, at both ends of slices. */
+static void impossible_tokens_are_never_drawn(void) {
+  enum { ROWS = 400, N = 8200, LOW = 4095, HIGH = 8192 };
+  backend *cuda = device();
+  if (cuda == NULL) SKIP("no CUDA device");
+  draws d = draws_new(ROWS, N);
+  for (size_t i = 0; i < (size_t)ROWS * N; ++i) d.z[i] = -INFINITY;
+  for (size_t r = 0; r < ROWS; ++r) d.z[r * N + LOW] = d.z[r * N + HIGH] = 3;
+  take(cuda, &d, &plain, 0);
+  size_t low = 0;
+  for (size_t r = 0; r < ROWS; ++r) {
+    CU_ASSERT(d.token[r] == LOW || d.token[r] == HIGH);
+    ASSERT_CLOSE((double)d.logq[r], -log(2), 1e-6);
+    low += d.token[r] == LOW;
+  }
+  CU_ASSERT(low > ROWS / 2 - 60 && low < ROWS / 2 + 60); /* 6 sigma */
+  draws_free(&d);
+  backend_free(cuda);
+}
+
+static void greedy_takes_the_first_of_equals(void) {
+  enum { N = 9000 };
+  static const sampling_spec specs[] = {{0.5, 0, 1, SAMPLING_RAW}, {0.5, 3, 1, SAMPLING_RAW}};
+  backend *cuda = device();
+  if (cuda == NULL) SKIP("no CUDA device");
+  for (size_t i = 0; i < 2; ++i) {
+    draws d = draws_new(3, N);
+    d.z[5000] = d.z[4999] = d.z[8999] = 2;
+    d.z[N + 8999] = 1;
+    for (size_t k = 0; k < N; ++k) d.z[2 * N + k] = k % 2 == 0 ? 0.0f : -0.0f;
+    take(cuda, &d, &specs[i], 1);
+    CU_ASSERT_EQUAL(d.token[0], 4999);
+    CU_ASSERT_EQUAL(d.token[1], 8999);
+    CU_ASSERT_EQUAL(d.token[2], 0);
+    draws_free(&d);
+  }
+  backend_free(cuda);
+}
+
+/* A model whose parameters have run away: not-a-number, infinity, nothing possible. */
+static void rows_without_a_law_are_told(void) {
+  enum { N = 5000 };
+  static const sampling_spec specs[] = {{1, 0, 1, SAMPLING_RAW}, {1, 3, 0.9, SAMPLING_RAW}};
+  backend *cuda = device();
+  if (cuda == NULL) SKIP("no CUDA device");
+  for (size_t i = 0; i < 2; ++i) {
+    draws d = draws_new(4, N);
+    for (size_t k = 0; k < N; ++k) {
+      d.z[k] = NAN;
+      d.z[N + k] = -INFINITY;
+    }
+    d.z[2 * N + 7] = INFINITY;
+    d.z[3 * N + 7] = NAN; /* one among numbers is only impossible */
+    take(cuda, &d, &specs[i], 0);
+    for (size_t r = 0; r < 3; ++r) {
+      CU_ASSERT_EQUAL(d.token[r], N - 1);
+      CU_ASSERT(isnan(d.logq[r]) && isnan(d.truncated[r]));
+    }
+    CU_ASSERT(d.token[3] != 7 && !isnan(d.logq[3]));
+    draws_free(&d);
+  }
+  backend_free(cuda);
+}
+
+SUITE(cuda_sample, "llm: cuda sampling", TEST(draws_are_the_cpus),
+      TEST(impossible_tokens_are_never_drawn), TEST(greedy_takes_the_first_of_equals),
+      TEST(rows_without_a_law_are_told));

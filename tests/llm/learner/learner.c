@@ -1,0 +1,347 @@
+/* The transformer learner: its gradient, its micro-batches, its draws, its checkpoints, and that it
+ * learns. */
+#include "tests/support/llm_learner_fixture.h"
+
+#include <unistd.h>
+
+#define TINY "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, intermediate: 24, context: 24}"
+#define SORT "task: {kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 8"
+#define WORLD "world: {kind: llm, backend: cpu, dtype: float64, " TINY ", " SORT
+
+/* --- the gradient ------------------------------------------------------------------------------
+ */
+
+/* Moves the parameters by scale times independent normals. */
+static void jitter(llm_fixture *f, double scale, uint64_t entity) {
+  double *theta = llm_theta(f);
+  for (size_t i = 0; i < f->n; ++i) {
+    rng_words w = rng_block(rng_stream_at(5, RNG_TEST, entity), i);
+    double u = rng_u01_53(w.v[0], w.v[1]), v = rng_u01_53(w.v[2], w.v[3]);
+    theta[i] += scale * sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+  }
+  llm_set(f, theta);
+  free(theta);
+}
+
+static double loss_at(llm_fixture *f, const double *theta, const double *direction, double h,
+                      batch *b) {
+  double metrics[METRIC_COUNT];
+  double *moved = llm_doubles(f->n);
+  for (size_t i = 0; i < f->n; ++i) moved[i] = theta[i] + h * direction[i];
+  llm_set(f, moved);
+  free(moved);
+  llm_update(f, b, metrics);
+  return metrics[METRIC_LOSS];
+}
+
+/* A step of plain gradient descent at rate 1 is minus the gradient of the loss that the update
+ * reports, by central differences along random directions. */
+static void check_gradient(const char *algorithm) {
+  enum { DIRECTIONS = 4 };
+  const double h = 1e-5;
+  char text[900];
+  snprintf(text, sizeof text,
+           WORLD "}\nsampling: {temperature: 0.8}\noptimizer: {kind: sgd, lr: 1}\nalgorithm: %s",
+           algorithm);
+  llm_fixture f = llm_open(text, 3);
+  jitter(&f, 0.15, 0);
+  batch b = llm_draw(&f, 7);
+  jitter(&f, 0.03, 1);
+  double *theta = llm_theta(&f), *direction = llm_doubles(f.n), metrics[METRIC_COUNT];
+  llm_update(&f, &b, metrics);
+  double *after = llm_theta(&f);
+  CU_ASSERT(metrics[METRIC_GRAD_NORM] > 1e-4);
+  for (uint64_t d = 0; d < DIRECTIONS; ++d) {
+    double slope = 0, length = 0;
+    for (size_t i = 0; i < f.n; ++i) {
+      rng_words w = rng_block(rng_stream_at(6, RNG_TEST, d), i);
+      /* half of each direction is the gradient itself, so that no slope is lost in rounding */
+      direction[i] = rng_u01_53(w.v[0], w.v[1]) - 0.5 + 3 * (theta[i] - after[i]);
+      slope += direction[i] * (theta[i] - after[i]);
+      length += (theta[i] - after[i]) * (theta[i] - after[i]);
+    }
+    double up = loss_at(&f, theta, direction, h, &b), down = loss_at(&f, theta, direction, -h, &b);
+    ASSERT_CLOSE((up - down) / (2 * h), slope, 2e-6);
+    ASSERT_CLOSE(sqrt(length), metrics[METRIC_GRAD_NORM], 1e-9);
+  }
+  free(theta);
+  free(after);
+  free(direction);
+  batch_fini(&b);
+  llm_close(&f);
+}
+
+static void an_update_goes_down_the_gradient_of_its_loss(void) {
+  check_gradient("{base: grpo, clip: none}");
+  check_gradient("{base: gspo, clip: none, kl_coef: 0.3}");
+  check_gradient("{base: gepo, clip: none}");
+  check_gradient("{base: is, log_prob: sum}");
+  check_gradient("{base: dr_grpo, clip: none, ref_kl_coef: 0.5}");
+}
+
+/* --- micro-batches and minibatches --------------------------------------------------------------
+ */
+
+/* Parameters after three updates in world `extra` with `train`. */
+static double *trained(const char *extra, const char *train, double metrics[METRIC_COUNT]) {
+  char text[900];
+  snprintf(text, sizeof text,
+           WORLD ", %s}\noptimizer: {kind: adam, lr: 0.01}\nalgorithm: gepo\ntrain: %s", extra,
+           train);
+  llm_fixture f = llm_open(text, 4);
+  llm_train(&f, 0, 3, metrics);
+  CU_ASSERT(f.llm->version == 3);
+  double *theta = llm_theta(&f);
+  llm_close(&f);
+  return theta;
+}
+
+static void micro_batches_of_any_size_give_the_same_step(void) {
+  static const char *const worlds[] = {"micro_batch: 1", "micro_batch: 50",
+                                       "micro_batch: 60, recompute: true", "recompute: true"};
+  static const char *const trains[] = {"{}", "{minibatches: 2, epochs: 2}"};
+  double metrics[METRIC_COUNT], other[METRIC_COUNT];
+  char text[900];
+  snprintf(text, sizeof text, WORLD "}");
+  llm_fixture f = llm_open(text, 4);
+  for (size_t t = 0; t < 2; ++t) {
+    double *whole = trained("slots: 0", trains[t], metrics);
+    for (size_t i = 0; i < sizeof worlds / sizeof *worlds; ++i) {
+      double *parts = trained(worlds[i], trains[t], other);
+      double worst = 0;
+      for (size_t k = 0; k < f.n; ++k) worst = fmax(worst, fabs(parts[k] - whole[k]));
+      CU_ASSERT(worst < 1e-7); /* Adam divides by what may be tiny */
+      ASSERT_CLOSE(other[METRIC_LOSS], metrics[METRIC_LOSS], 1e-7);
+      ASSERT_CLOSE(other[METRIC_ENTROPY], metrics[METRIC_ENTROPY], 1e-7);
+      free(parts);
+    }
+    free(whole);
+  }
+  llm_close(&f);
+}
+
+/* At a tiny rate nothing moves between the minibatches of a step, so their steps add up. */
+static void minibatches_and_epochs_add_up(void) {
+  static const char *const trains[] = {"{}", "{minibatches: 2}", "{minibatches: 4, epochs: 2}"};
+  static const double factor[] = {1, 2, 8};
+  double metrics[METRIC_COUNT], *step[3];
+  size_t n = 0;
+  for (size_t t = 0; t < 3; ++t) {
+    char text[900];
+    snprintf(text, sizeof text,
+             WORLD "}\noptimizer: {kind: sgd, lr: 1.0e-6}\nalgorithm: gepo\ntrain: %s", trains[t]);
+    llm_fixture f = llm_open(text, 4);
+    double *before = llm_theta(&f);
+    llm_train(&f, 0, 1, metrics);
+    CU_ASSERT(f.llm->version == 1);
+    step[t] = llm_theta(&f);
+    n = f.n;
+    for (size_t k = 0; k < n; ++k) step[t][k] = (step[t][k] - before[k]) / factor[t];
+    free(before);
+    llm_close(&f);
+  }
+  for (size_t t = 1; t < 3; ++t) {
+    double apart = 0, length = 0;
+    for (size_t k = 0; k < n; ++k) {
+      apart += (step[t][k] - step[0][k]) * (step[t][k] - step[0][k]);
+      length += step[0][k] * step[0][k];
+    }
+    CU_ASSERT(length > 0 && sqrt(apart) < 1e-4 * sqrt(length));
+  }
+  for (size_t t = 0; t < 3; ++t) free(step[t]);
+}
+
+/* --- draws -------------------------------------------------------------------------------------
+ */
+
+#define SINGLE "world: {kind: llm, backend: cpu, " TINY ", " SORT
+
+/* 1 if group g of both batches has the same prompt and responses. */
+static int same_group(const batch *a, const batch *b, size_t g, size_t group_size) {
+  int same = a->prompt[g] == b->prompt[g];
+  for (size_t i = g * group_size; i < (g + 1) * group_size; ++i) {
+    size_t x = a->token_start[i], y = b->token_start[i], n = a->token_start[i + 1] - x;
+    same &= b->token_start[i + 1] - y == n && a->reward[i] == b->reward[i] &&
+            memcmp(a->token + x, b->token + y, n * sizeof *a->token) == 0 &&
+            memcmp(a->logq + x, b->logq + y, n * sizeof *a->logq) == 0;
+  }
+  return same;
+}
+
+static void a_draw_depends_on_its_address_alone(void) {
+  static const struct {
+    const char *extra, *train;
+    size_t threads;
+  } forms[] = {{"slots: 1", "{}", 1},
+               {"slots: 3", "{}", 2},
+               {"micro_batch: 10", "{}", 3},
+               {"slots: 5", "{groups: 9}", 2},
+               {"slots: 0", "{groups: 1}", 1}};
+  llm_fixture first = llm_open(SINGLE "}\nsampling: {top_k: 4, top_p: 0.9}", 8);
+  batch whole = llm_draw(&first, 3);
+  CU_ASSERT(whole.n_tokens < whole.n_responses * 8); /* some end early */
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; ++i) {
+    char text[600];
+    snprintf(text, sizeof text, SINGLE ", %s}\nsampling: {top_k: 4, top_p: 0.9}\ntrain: %s",
+             forms[i].extra, forms[i].train);
+    llm_fixture f = llm_open_with(text, (llm_choice){.seed = 8, .threads = forms[i].threads});
+    batch b = llm_draw(&f, 3);
+    for (size_t g = 0; g < b.n_groups && g < whole.n_groups; ++g)
+      CU_ASSERT(same_group(&whole, &b, g, 4));
+    batch_fini(&b);
+    llm_close(&f);
+  }
+  batch other = llm_draw(&first, 4);
+  CU_ASSERT(!llm_same_batch(&whole, &other));
+  batch_fini(&other);
+  batch_fini(&whole);
+  llm_close(&first);
+}
+
+static void a_batch_drawn_in_parts_is_the_batch_drawn_at_once(void) {
+  llm_fixture f = llm_open(SINGLE "}", 8);
+  batch whole = llm_draw(&f, 3), parts = {0};
+  llm_draw_part(&f, 3, 0, 0, 0.3, &parts);
+  llm_draw_part(&f, 3, 0, 0.3, 0.55, &parts);
+  llm_draw_part(&f, 3, 0, 0.55, 1, &parts);
+  CU_ASSERT(whole.n_tokens == parts.n_tokens);
+  for (size_t i = 0; i <= whole.n_responses && whole.n_tokens == parts.n_tokens; ++i)
+    CU_ASSERT(whole.token_start[i] == parts.token_start[i]);
+  CU_ASSERT(memcmp(whole.token, parts.token, whole.n_tokens * sizeof *whole.token) == 0);
+  for (size_t k = 0; k < whole.n_tokens; ++k) ASSERT_CLOSE(whole.logq[k], parts.logq[k], 1e-5);
+  batch_fini(&whole);
+  batch_fini(&parts);
+  llm_close(&f);
+}
+
+static void a_batch_in_flight_takes_new_weights_for_its_rest(void) {
+  llm_fixture f = llm_open(SINGLE "}\noptimizer: {lr: 0.05}\nalgorithm: reinforce", 8);
+  batch b = {0};
+  double metrics[METRIC_COUNT];
+  llm_draw_part(&f, 3, 0, 0, 0.25, &b); /* two tokens of eight */
+  llm_train(&f, 10, 12, metrics);
+  llm_draw_part(&f, 3, 2, 0.25, 1, &b);
+  size_t longest = 0;
+  for (size_t i = 0; i < b.n_responses; ++i) {
+    size_t from = b.token_start[i], n = b.token_start[i + 1] - from;
+    longest = n > longest ? n : longest;
+    for (size_t t = 0; t < n; ++t) CU_ASSERT(b.version[from + t] == (t < 2 ? 0 : 2));
+  }
+  CU_ASSERT(longest > 2);
+  llm_update(&f, &b, metrics);
+  CU_ASSERT(isfinite(metrics[METRIC_LOSS]));
+  batch_fini(&b);
+  llm_close(&f);
+}
+
+static void a_held_version_draws_what_it_drew(void) {
+  llm_fixture f = llm_open(SINGLE "}\noptimizer: {lr: 0.05}\nalgorithm: reinforce", 8);
+  gl_error err = {0};
+  double metrics[METRIC_COUNT];
+  batch before = llm_draw(&f, 3), held = {0}, missing = {0};
+  CU_ASSERT(f.learner.ops->hold(f.llm, &err) == GL_OK);
+  llm_train(&f, 10, 12, metrics);
+  batch after = llm_draw(&f, 3);
+  llm_draw_part(&f, 3, 0, 0, 1, &held);
+  CU_ASSERT(llm_same_batch(&before, &held) && !llm_same_batch(&before, &after));
+  f.learner.ops->release(f.llm, 1); /* not held */
+  f.learner.ops->release(f.llm, 0);
+  const draw_request r = {3, 0, f.n_groups, f.group_size, 0, 1};
+  CU_ASSERT(f.learner.ops->draw(f.llm, &r, &missing, &err) == GL_EINTERNAL);
+  batch_fini(&missing);
+  batch_fini(&before);
+  batch_fini(&held);
+  batch_fini(&after);
+  llm_close(&f);
+}
+
+/* --- what an update says ------------------------------------------------------------------------
+ */
+
+static void a_first_update_on_policy_has_ratio_one(void) {
+  llm_fixture f = llm_open(SINGLE ", reference: initial}\nsampling: {temperature: 1.3}\n"
+                                  "optimizer: {lr: 0.02}\nalgorithm: grpo",
+                           8);
+  double m[METRIC_COUNT];
+  batch b = llm_draw(&f, 0);
+  llm_update(&f, &b, m);
+  for (size_t k = 0; k < b.n_tokens; ++k) {
+    ASSERT_CLOSE(f.llm->all.logp[k], b.logq[k], 1e-5);
+    CU_ASSERT(f.llm->all.logref[k] == f.llm->all.logp[k]);
+  }
+  CU_ASSERT(fabs(m[METRIC_IW_MEAN] - 1) < 1e-5 && fabs(m[METRIC_IW_MAX] - 1) < 1e-4);
+  CU_ASSERT(m[METRIC_CLIP_FRACTION] == 0 && fabs(m[METRIC_KL_K3]) < 1e-8);
+  CU_ASSERT(m[METRIC_KL_REF] == 0 && m[METRIC_LR] == 0.02 && m[METRIC_GRAD_NORM] > 0);
+  CU_ASSERT(m[METRIC_ENTROPY] > 0.5 && m[METRIC_ENTROPY] < log(8));
+  ASSERT_CLOSE(m[METRIC_RESPONSE_LENGTH], (double)b.n_tokens / (double)b.n_responses, 1e-12);
+  CU_ASSERT(isnan(m[METRIC_KL_EXACT]) && isnan(m[METRIC_EXACT_RETURN]));
+  llm_update(&f, &b, m);
+  CU_ASSERT(m[METRIC_KL_K3] > 1e-6 && m[METRIC_KL_REF] > 1e-6 && m[METRIC_IW_MAX] > 1.001);
+  batch_fini(&b);
+  llm_close(&f);
+}
+
+static void parameters_that_are_no_numbers_are_a_result(void) {
+  llm_fixture f = llm_open(SINGLE "}\nalgorithm: gepo", 8);
+  double m[METRIC_COUNT];
+  batch b = llm_draw(&f, 0);
+  double *theta = llm_theta(&f);
+  for (size_t i = 0; i < f.n; ++i) theta[i] = NAN;
+  llm_set(&f, theta);
+  llm_update(&f, &b, m);
+  CU_ASSERT(isnan(m[METRIC_LOSS]) && isnan(m[METRIC_GRAD_NORM]) && f.llm->version == 1);
+  CU_ASSERT(isfinite(m[METRIC_REWARD_MEAN]));
+  CU_ASSERT(isnan(llm_score(&f)));
+  batch of_nothing = llm_draw(&f, 1);
+  llm_update(&f, &of_nothing, m);
+  CU_ASSERT(isnan(m[METRIC_LOSS]));
+  free(theta);
+  batch_fini(&of_nothing);
+  batch_fini(&b);
+  llm_close(&f);
+}
+
+static void a_batch_of_another_world_is_refused(void) {
+  llm_fixture f = llm_open(SINGLE "}", 8);
+  double m[METRIC_COUNT];
+  gl_error err = {0};
+  batch b = llm_draw(&f, 0), *one = &b;
+  int32_t kept = b.token[2];
+  b.token[2] = 1000;
+  CU_ASSERT(f.learner.ops->update(f.llm, &one, 1, m, &err) == GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another world"));
+  b.token[2] = kept;
+  b.prompt[1] = -1;
+  CU_ASSERT(f.learner.ops->update(f.llm, &one, 1, m, &err) == GL_EINPUT);
+  CU_ASSERT(f.llm->version == 0);
+  batch_fini(&b);
+  llm_close(&f);
+}
+
+/* --- learning ----------------------------------------------------------------------------------
+ */
+
+/* Sorting three digits: from a model that knows a little, by rewards alone; scored by sampling on
+ * problems it is not trained on. */
+static void it_learns_to_sort_from_rewards(void) {
+  llm_fixture f =
+      llm_open("world: {kind: llm, backend: cpu, model: {layers: 1, hidden: 32, heads: 2, context: "
+               "24}, task: {kind: sorting, length: 3}, eval: {prompts: 100, samples: 4}, warmup: "
+               "{steps: 60, batch: 32, lr: 0.01}}\n"
+               "optimizer: {lr: 0.003}\nalgorithm: reinforce\ntrain: {groups: 16, group_size: 8}",
+               1);
+  double m[METRIC_COUNT], first = llm_score(&f);
+  llm_train(&f, 0, 60, m);
+  double last = llm_score(&f);
+  CU_ASSERT(first > 0.1 && first < 0.4 && last > first + 0.12);
+  llm_close(&f);
+}
+
+SUITE(llm_learner, "llm learner", TEST(an_update_goes_down_the_gradient_of_its_loss),
+      TEST(micro_batches_of_any_size_give_the_same_step), TEST(minibatches_and_epochs_add_up),
+      TEST(a_draw_depends_on_its_address_alone),
+      TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once),
+      TEST(a_batch_in_flight_takes_new_weights_for_its_rest),
+      TEST(a_held_version_draws_what_it_drew), TEST(a_first_update_on_policy_has_ratio_one),
+      TEST(parameters_that_are_no_numbers_are_a_result), TEST(a_batch_of_another_world_is_refused),
+      TEST(it_learns_to_sort_from_rewards));

@@ -1,0 +1,225 @@
+/* Prefill, decode and draws: the same numbers as a forward over whole sequences, and the same bits
+ * whatever else is in the batch. */
+#include "llm/model/model.h"
+#include "tests/support/llm_model.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { V = 11, SLOTS = 5, CAPACITY = 20 };
+static const size_t lengths[] = {12, 7, 15, 9};
+
+/* One sequence of r alone as a prompt in slot `slot`; its first `n` tokens. */
+static void prefill_one(model_cache *cache, const random_rows *r, size_t s, size_t n, size_t slot) {
+  gl_error err = {0};
+  const size_t start[2] = {0, n};
+  const token_rows rows = {n, 1, 0, start, r->token + r->start[s], NULL, NULL};
+  must(model_prefill(cache, &rows, &slot, &err), &err);
+}
+
+/* Logits after every token of sequence s: the first `prompt` tokens as a prompt in `slot`, the rest
+ * decoded one at a time. logits[length - prompt + 1, V]. */
+static void logits_alone(model_cache *cache, const random_rows *r, size_t s, size_t prompt,
+                         size_t slot, double *logits) {
+  gl_error err = {0};
+  prefill_one(cache, r, s, prompt, slot);
+  must(model_logits_get(cache, 1, logits, &err), &err);
+  for (size_t i = prompt; i < lengths[s]; ++i) {
+    const int32_t where = (int32_t)slot, position = (int32_t)i;
+    must(model_decode(cache, r->token + r->start[s] + i, &where, &position, 1, &err), &err);
+    must(model_logits_get(cache, 1, logits + (i - prompt + 1) * V, &err), &err);
+  }
+}
+
+static double logp_of(const double *logits, int32_t token, double temperature) {
+  double sum = 0;
+  for (size_t a = 0; a < V; ++a) sum += exp(logits[a] / temperature);
+  return logits[token] / temperature - log(sum);
+}
+
+static void decoding_gives_the_log_probabilities_of_a_forward(void) {
+  const number_type types[] = {NUMBER_F32, NUMBER_F64};
+  const double temperature = 0.8;
+  for (int k = 0; k < 2; ++k) {
+    gl_error err = {0};
+    small_model m;
+    random_rows r;
+    model_cache *cache;
+    double logp[128], logits[16 * V];
+    small_model_make(&m, types[k], 0, 11);
+    random_rows_init(&r, lengths, 4, V, 6);
+    must(model_forward(m.m, &r.rows, temperature, 0, logp, NULL, &err), &err);
+    must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
+    for (size_t s = 0, j = 0; s < 4; ++s) {
+      const size_t prompt = 1 + s;
+      logits_alone(cache, &r, s, prompt, SLOTS - 1 - s, logits);
+      j += prompt - 1;
+      for (size_t i = prompt; i < lengths[s]; ++i, ++j)
+        ASSERT_CLOSE(logp[j],
+                     logp_of(logits + (i - prompt) * V, r.token[r.start[s] + i], temperature),
+                     types[k] == NUMBER_F32 ? 1e-5 : 1e-13);
+    }
+    model_cache_free(cache);
+    small_model_free(&m);
+  }
+}
+
+static void what_else_is_in_the_batch_changes_no_bit(void) {
+  gl_error err = {0};
+  small_model m;
+  random_rows r;
+  model_cache *cache;
+  double alone[4][16 * V], together[4 * V];
+  small_model_make(&m, NUMBER_F32, 0, 12);
+  random_rows_init(&r, lengths, 4, V, 7);
+  must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
+  for (size_t s = 0; s < 4; ++s) logits_alone(cache, &r, s, 3, 0, alone[s]);
+  /* All prompts at once, in another order and other slots. */
+  const size_t order[] = {2, 0, 3, 1}, slots[] = {4, 1, 0, 3}, start[] = {0, 3, 6, 9, 12};
+  int32_t token[12], slot[4], position[4];
+  for (size_t k = 0; k < 4; ++k)
+    memcpy(token + 3 * k, r.token + r.start[order[k]], 3 * sizeof *token);
+  const token_rows rows = {12, 4, 0, start, token, NULL, NULL};
+  must(model_prefill(cache, &rows, slots, &err), &err);
+  must(model_logits_get(cache, 4, together, &err), &err);
+  for (size_t k = 0; k < 4; ++k)
+    CU_ASSERT_EQUAL(memcmp(together + k * V, alone[order[k]], V * sizeof *together), 0);
+  for (size_t i = 3; i < 15; ++i) {
+    size_t n = 0, which[4];
+    for (size_t k = 4; k-- > 0;) { /* fewer and fewer rows, in yet another order */
+      if (i >= lengths[order[k]]) continue;
+      which[n] = order[k];
+      token[n] = r.token[r.start[order[k]] + i];
+      slot[n] = (int32_t)slots[k];
+      position[n++] = (int32_t)i;
+    }
+    must(model_decode(cache, token, slot, position, n, &err), &err);
+    must(model_logits_get(cache, n, together, &err), &err);
+    for (size_t k = 0; k < n; ++k)
+      CU_ASSERT_EQUAL(memcmp(together + k * V, alone[which[k]] + (i - 2) * V, V * sizeof *together),
+                      0);
+  }
+  model_cache_free(cache);
+  small_model_free(&m);
+}
+
+static void a_copied_slot_goes_on_as_the_first_would(void) {
+  gl_error err = {0};
+  small_model m;
+  random_rows r;
+  model_cache *cache;
+  double a[V], b[V];
+  small_model_make(&m, NUMBER_F32, 0, 13);
+  random_rows_init(&r, lengths, 4, V, 8);
+  must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
+  prefill_one(cache, &r, 0, 6, 1);
+  prefill_one(cache, &r, 1, 7, 3); /* to be overwritten */
+  must(model_cache_copy(cache, 1, 3, 6, &err), &err);
+  const int32_t token = 4, one = 1, three = 3, position = 6;
+  must(model_decode(cache, &token, &one, &position, 1, &err), &err);
+  must(model_logits_get(cache, 1, a, &err), &err);
+  must(model_decode(cache, &token, &three, &position, 1, &err), &err);
+  must(model_logits_get(cache, 1, b, &err), &err);
+  CU_ASSERT_EQUAL(memcmp(a, b, sizeof a), 0);
+  CU_ASSERT_EQUAL(model_cache_copy(cache, 1, SLOTS, 6, &err), GL_EINTERNAL);
+  model_cache_free(cache);
+  small_model_free(&m);
+}
+
+static void draws_come_from_the_rows_asked_for(void) {
+  gl_error err = {0};
+  small_model m;
+  random_rows r;
+  model_cache *cache;
+  const size_t slots[] = {0, 1, 2, 3}, row_of[] = {2, 2, 0, 3, 1};
+  const uint64_t index[] = {7, 8, 9, 10, 7};
+  const sampling_spec spec = {.temperature = 0.9, .top_k = 4, .top_p = 1};
+  const rng_stream stream = rng_stream_at(5, RNG_ROLLOUT, 1);
+  int32_t token[5], again;
+  double logits[4 * V], logq[5], cut[5], q, c;
+  small_model_make(&m, NUMBER_F32, 0, 14);
+  random_rows_init(&r, lengths, 4, V, 9);
+  must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
+  must(model_prefill(cache, &r.rows, slots, &err), &err);
+  must(model_logits_get(cache, 4, logits, &err), &err);
+  must(model_sample(cache, row_of, index, 5, &spec, stream, 0, token, logq, cut, &err), &err);
+  for (size_t k = 0; k < 5; ++k) {
+    ASSERT_CLOSE(logq[k], logp_of(logits + row_of[k] * V, token[k], 0.9), 1e-5);
+    CU_ASSERT(cut[k] >= logq[k] && cut[k] <= 0);
+    must(model_sample(cache, row_of + k, index + k, 1, &spec, stream, 0, &again, &q, &c, &err),
+         &err);
+    CU_ASSERT(again == token[k] && q == logq[k] && c == cut[k]);
+  }
+  must(model_sample(cache, NULL, index, 4, &spec, stream, 1, token, logq, cut, &err), &err);
+  for (size_t k = 0; k < 4; ++k)
+    for (size_t a = 0; a < V; ++a) CU_ASSERT(logits[k * V + a] <= logits[k * V + (size_t)token[k]]);
+  const size_t beyond = 4;
+  CU_ASSERT_EQUAL(model_sample(cache, &beyond, index, 1, &spec, stream, 0, token, logq, cut, &err),
+                  GL_EINTERNAL);
+  model_cache_free(cache);
+  small_model_free(&m);
+}
+
+static void a_prefill_of_many_rows_runs_in_parts(void) {
+  gl_error err = {0};
+  small_model m;
+  model_cache *cache;
+  enum { N = 150, LONG = 38 }; /* 5700 rows */
+  small_model_make(&m, NUMBER_F32, 0, 15);
+  must(model_cache_new(&cache, m.m, N, 40, &err), &err);
+  size_t *start = calloc(2 * N + 1, sizeof *start), *slot = start + N + 1;
+  int32_t *token = calloc(N * LONG, sizeof *token);
+  double *logits = calloc(N * V, sizeof *logits);
+  for (size_t s = 0; s < N; ++s) {
+    start[s + 1] = start[s] + LONG;
+    slot[s] = N - 1 - s;
+    for (size_t i = 0; i < LONG; ++i) token[s * LONG + i] = (int32_t)((s % 7 + 3 * i) % V);
+  }
+  const token_rows rows = {(size_t)N * LONG, N, 0, start, token, NULL, NULL};
+  must(model_prefill(cache, &rows, slot, &err), &err);
+  must(model_logits_get(cache, N, logits, &err), &err);
+  for (size_t s = 7; s < N; ++s)
+    CU_ASSERT_EQUAL(memcmp(logits + s * V, logits + s % 7 * V, V * sizeof *logits), 0);
+  CU_ASSERT_NOT_EQUAL(memcmp(logits, logits + V, V * sizeof *logits), 0);
+  free(start);
+  free(token);
+  free(logits);
+  model_cache_free(cache);
+  small_model_free(&m);
+}
+
+/* --- memory ------------------------------------------------------------------------------------
+ */
+
+static void a_plan_knows_what_is_needed(void) {
+  gl_error err = {0};
+  small_model m;
+  memory_plan plan, less;
+  small_model_make(&m, NUMBER_F32, 0, 1);
+  const model_config *c = model_configuration(m.m);
+  const size_t n = model_parameters(m.m);
+  must(model_memory(&plan, c, m.b, 0, 1000, 500, 64, 40, 1, &err), &err);
+  CU_ASSERT_EQUAL(plan.gradients, 4 * n);
+  CU_ASSERT_EQUAL(plan.moments, 8 * n);
+  CU_ASSERT(plan.parameters >= 8 * n && plan.parameters < 8 * n + 4 * 40 * 6 + 64);
+  /* Keys and values: 65 slots, 40 positions, 2 layers, 2 heads of 6, twice. */
+  CU_ASSERT(plan.cache >= (size_t)65 * 40 * 2 * 2 * 6 * 2 * 4);
+  CU_ASSERT_EQUAL(plan.logits, (size_t)2 * 64 * V * 4);
+  CU_ASSERT_EQUAL(plan.total, plan.parameters + plan.gradients + plan.moments + plan.activations +
+                                  plan.cache + plan.logits);
+  must(model_memory(&less, c, m.b, 1, 1000, 500, 0, 0, 0, &err), &err);
+  CU_ASSERT(less.activations < plan.activations && less.cache == 0);
+  CU_ASSERT_EQUAL(model_memory(&less, c, m.b, 0, SIZE_MAX / 16, 1, 0, 0, 0, &err), GL_ENOMEM);
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(model_memory(&less, c, m.b, 0, 1, 1, SIZE_MAX / 16, 1000, 0, &err), GL_ENOMEM);
+  gl_error_clear(&err);
+  model_cache *cache;
+  CU_ASSERT_EQUAL(model_cache_new(&cache, m.m, 4, 41, &err), GL_EINPUT);
+  small_model_free(&m);
+}
+
+SUITE(llm_model_cache, "llm: model cache", TEST(decoding_gives_the_log_probabilities_of_a_forward),
+      TEST(what_else_is_in_the_batch_changes_no_bit),
+      TEST(a_copied_slot_goes_on_as_the_first_would), TEST(draws_come_from_the_rows_asked_for),
+      TEST(a_prefill_of_many_rows_runs_in_parts), TEST(a_plan_knows_what_is_needed));

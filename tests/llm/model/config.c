@@ -1,0 +1,200 @@
+/* config.json and the `model` section of recipes. */
+#include "llm/model/model.h"
+#include "tests/support/llm_files.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIXTURE "tests/golden/qwen3/"
+
+static void configs_of_two_generations_of_transformers_are_read(void) {
+  gl_error err = {0};
+  model_config c;
+  CU_ASSERT_EQUAL(model_config_load(&c, FIXTURE "tied/config.json", &err), GL_OK);
+  CU_ASSERT(c.vocabulary == 37 && c.hidden == 32 && c.intermediate == 48 && c.layers == 2);
+  CU_ASSERT(c.heads == 4 && c.kv_heads == 2 && c.head_dim == 16 && c.max_positions == 64);
+  CU_ASSERT(c.rms_eps == 1e-6 && c.rope_theta == 1000 && c.initializer_range == 0.05 && c.tied);
+  CU_ASSERT(c.begin == 1 && c.end == 2 && c.pad == 0);
+  CU_ASSERT_EQUAL(model_config_load(&c, FIXTURE "untied/config.json", &err), GL_OK);
+  CU_ASSERT(c.vocabulary == 29 && c.layers == 3 && c.kv_heads == 1 && c.rms_eps == 1e-5);
+  CU_ASSERT(c.rope_theta == 10000 && !c.tied);
+}
+
+static void a_config_written_here_reads_back_the_same(void) {
+  gl_error err = {0};
+  model_config c = {.vocabulary = 151936,
+                    .hidden = 1024,
+                    .intermediate = 3072,
+                    .layers = 28,
+                    .heads = 16,
+                    .kv_heads = 8,
+                    .head_dim = 128,
+                    .rms_eps = 1e-6,
+                    .max_positions = 40960,
+                    .rope_theta = 1e6,
+                    .tied = 1,
+                    .initializer_range = 0.02,
+                    .begin = 151643,
+                    .end = 151645,
+                    .pad = -1};
+  model_config d;
+  CU_ASSERT_EQUAL(model_config_check(&c, &err), GL_OK);
+  /* Qwen3-0.6B: 596,049,920 parameters, as its card says (0.6 B) and transformers counts. */
+  CU_ASSERT_EQUAL(model_config_parameters(&c), 596049920);
+  char *text = model_config_json(&c);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  CU_ASSERT_EQUAL(model_config_parse(&d, text, strlen(text), "written", &err), GL_OK);
+  CU_ASSERT(c.vocabulary == d.vocabulary && c.hidden == d.hidden &&
+            c.intermediate == d.intermediate && c.layers == d.layers && c.heads == d.heads &&
+            c.kv_heads == d.kv_heads && c.head_dim == d.head_dim &&
+            c.max_positions == d.max_positions && c.rms_eps == d.rms_eps &&
+            c.rope_theta == d.rope_theta && c.initializer_range == d.initializer_range &&
+            c.tied == d.tied && c.begin == d.begin && c.end == d.end && c.pad == d.pad);
+  free(text);
+}
+
+/* --- what is not supported ---------------------------------------------------------------------
+ */
+
+#define SIZES                                                                                      \
+  "\"vocab_size\":10,\"hidden_size\":8,\"intermediate_size\":16,\"num_hidden_layers\":1,"          \
+  "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":4"
+#define QWEN "\"model_type\":\"qwen3\"," SIZES
+
+static const struct {
+  const char *json, *says;
+} configs[] = {
+    {"{" QWEN "}", NULL},
+    {"{" QWEN ",\"rope_scaling\":null,\"rope_theta\":5,\"sliding_window\":4096}", NULL},
+    {"{" QWEN ",\"rope_scaling\":{\"rope_type\":\"default\"}}", NULL},
+    {"{" QWEN ",\"eos_token_id\":[3,4],\"whatever\":[{\"a\":[]}]}", NULL},
+    {"{" QWEN ",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_act\":\"silu\"}", NULL},
+    {"{" QWEN ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4}}", "rope_type \"yarn\""},
+    {"{" QWEN ",\"rope_parameters\":{\"rope_type\":\"default\",\"factor\":4}}", "factor"},
+    {"{" QWEN ",\"attention_bias\":true}", "attention_bias"},
+    {"{" QWEN ",\"use_sliding_window\":true}", "use_sliding_window"},
+    {"{" QWEN ",\"layer_types\":[\"sliding_attention\"]}", "layer_types"},
+    {"{" QWEN ",\"hidden_act\":\"gelu\"}", "hidden_act \"gelu\""},
+    {"{" QWEN ",\"attention_dropout\":0.1}", "attention_dropout"},
+    {"{" QWEN ",\"quantization_config\":{\"bits\":4}}", "quantization_config"},
+    {"{" QWEN ",\"architectures\":[\"Qwen3ForTokenClassification\"]}", "Qwen3ForCausalLM"},
+    {"{" QWEN ",\"vocab_size\":10}", "given twice"},
+    {"{" QWEN ",\"eos_token_id\":10}", "special token"},
+    {"{" QWEN ",\"rms_norm_eps\":0}", "positive"},
+    {"{" QWEN ",\"rms_norm_eps\":1e999}", "too large"},
+    {"{\"model_type\":\"llama\"," SIZES "}", "model_type \"llama\""},
+    {"{" SIZES "}", "there is no model_type"},
+    {"{\"model_type\":\"qwen3\"}", "there is no vocab_size"},
+    {"{\"model_type\":\"qwen3\",\"vocab_size\":-3}", "not negative"},
+    {"{\"model_type\":\"qwen3\",\"vocab_size\":0}", "from 1"},
+    {"{\"model_type\":\"qwen3\",\"vocab_size\":\"10\"}", "expected a number"},
+    {"{\"model_type\":\"qwen3\",\"vocab_size\":1e3}", "whole number"},
+    {"[]", "expected an object"},
+    {"", "cut short"},
+};
+
+static void what_the_model_has_not_is_refused_by_its_key(void) {
+  for (size_t i = 0; i < sizeof configs / sizeof *configs; ++i) {
+    gl_error err = {0};
+    model_config c;
+    gl_status status =
+        model_config_parse(&c, configs[i].json, strlen(configs[i].json), "x/config.json", &err);
+    int right = configs[i].says == NULL
+                    ? status == GL_OK
+                    : status == GL_EINPUT && strstr(err.text, configs[i].says) != NULL &&
+                          strstr(err.text, "x/config.json") == err.text;
+    if (!right) fprintf(stderr, "%s: %s\n", configs[i].json, err.text);
+    CU_ASSERT(right);
+  }
+}
+
+/* A config.json cut short or with one bit flipped is an error with a text, or another valid one
+ * (a digit, a key that is not looked at); the sanitizers watch. */
+static void damaged_configs_are_survived(void) {
+  size_t size;
+  unsigned char *text = files_read(FIXTURE "tied/config.json", &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  while (size > 0 && text[size - 1] == '\n') --size;
+  for (size_t i = 0; i < 9 * size; ++i) {
+    const size_t n = i < size ? i : size;
+    gl_error err = {0};
+    model_config c;
+    char *copy = malloc(n + 1); /* exact, so that a byte read beyond it is seen */
+    CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
+    memcpy(copy, text, n);
+    if (i >= size) copy[(i - size) / 8] ^= (char)(1 << (i - size) % 8);
+    char *exact = realloc(copy, n > 0 ? n : 1);
+    gl_status status = model_config_parse(&c, exact, n, "damaged.json", &err);
+    if (i < size) CU_ASSERT_EQUAL(status, GL_EINPUT);
+    CU_ASSERT(status == GL_OK || strstr(err.text, "damaged.json") == err.text);
+    free(exact);
+  }
+  free(text);
+}
+
+static void sizes_that_do_not_fit_together_are_refused(void) {
+  gl_error err = {0};
+  const model_config good = {.vocabulary = 8,
+                             .hidden = 8,
+                             .intermediate = 8,
+                             .layers = 1,
+                             .heads = 4,
+                             .kv_heads = 2,
+                             .head_dim = 2,
+                             .rms_eps = 1,
+                             .max_positions = 4,
+                             .rope_theta = 1,
+                             .begin = -1,
+                             .initializer_range = 1,
+                             .end = -1,
+                             .pad = -1};
+  CU_ASSERT_EQUAL(model_config_check(&good, &err), GL_OK);
+  model_config c = good;
+  c.kv_heads = 3;
+  CU_ASSERT_EQUAL(model_config_check(&c, &err), GL_EINPUT);
+  c = good;
+  c.head_dim = 3;
+  CU_ASSERT_EQUAL(model_config_check(&c, &err), GL_EINPUT);
+  c = good;
+  c.hidden = 0;
+  CU_ASSERT_EQUAL(model_config_check(&c, &err), GL_EINPUT);
+  c = good;
+  c.vocabulary = c.hidden = c.intermediate = c.head_dim = (size_t)1 << 30;
+  c.layers = 4096;
+  c.heads = c.kv_heads = (size_t)1 << 30;
+  CU_ASSERT_EQUAL(model_config_check(&c, &err), GL_EINPUT);
+  CU_ASSERT_EQUAL(model_config_parameters(&c), 0);
+}
+
+static gl_status read_section(const char *text, model_config *c, gl_error *err) {
+  cfg_doc *doc = NULL;
+  gl_status status = cfg_load_text(&doc, text, strlen(text), "r.yaml", err);
+  if (status == GL_OK) status = model_config_read(c, cfg_find(cfg_root(doc), "model"), 17, err);
+  cfg_free(doc);
+  return status;
+}
+
+static void a_recipe_describes_a_model(void) {
+  gl_error err = {0};
+  model_config c;
+  CU_ASSERT_EQUAL(
+      read_section("model: {layers: 3, hidden: 48, heads: 6, context: 99, tied: false}\n", &c,
+                   &err),
+      GL_OK);
+  CU_ASSERT(c.vocabulary == 17 && c.layers == 3 && c.hidden == 48 && c.heads == 6);
+  CU_ASSERT(c.kv_heads == 3 && c.head_dim == 8 && c.intermediate == 144 && c.max_positions == 99);
+  CU_ASSERT(!c.tied && c.end == -1);
+  CU_ASSERT_EQUAL(read_section("model: {hidden: 32, heads: 4, kv_heads: 3}\n", &c, &err),
+                  GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "r.yaml:1:"));
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(read_section("model: {layer: 3}\n", &c, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "layers"));
+}
+
+SUITE(llm_model_config, "llm: model configuration",
+      TEST(configs_of_two_generations_of_transformers_are_read),
+      TEST(a_config_written_here_reads_back_the_same),
+      TEST(what_the_model_has_not_is_refused_by_its_key), TEST(damaged_configs_are_survived),
+      TEST(sizes_that_do_not_fit_together_are_refused), TEST(a_recipe_describes_a_model));

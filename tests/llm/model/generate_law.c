@@ -1,0 +1,192 @@
+/* llm/generate: log-probabilities are those of the training forward, and tokens follow the law they
+ * say they follow. */
+#include "tests/support/llm_generate.h"
+#include "tests/support/suite.h"
+
+#include <gsl/gsl_cdf.h>
+#include <string.h>
+
+/* Every log-probability of r from token `from` on against the forward's, raw and truncated. */
+static void check_laws(const tiny *t, const generate_request *q, const generate_result *r,
+                       size_t from, double tolerance) {
+  int32_t sequence[64];
+  double logp[VOCABULARY], law[VOCABULARY];
+  sampling_rank rank[VOCABULARY];
+  for (size_t i = 0; i < q->n_responses; ++i)
+    for (size_t k = from; k < r->length[i]; ++k) {
+      size_t n = sequence_of(q, r, i, k, sequence), at = i * q->max_tokens + k;
+      next_law(t, sequence, n, VOCABULARY, q->sampling.temperature, logp);
+      sampling_truncate(&q->sampling, logp, VOCABULARY, law, rank);
+      ASSERT_CLOSE(r->logq[at], logp[r->token[at]], tolerance);
+      ASSERT_CLOSE(r->logq_truncated[at], law[r->token[at]], tolerance);
+    }
+}
+
+/* --- log-probabilities --------------------------------------------------------------------------
+ */
+
+static void log_probabilities_are_the_forwards(void) {
+  request_data d;
+  generate_request q = make_request(&d);
+  for (int truncated = 0; truncated < 2; ++truncated) {
+    q.sampling = (sampling_spec){1.3, truncated ? 5 : 0, truncated ? 0.8 : 1, SAMPLING_RAW};
+    const number_type types[] = {NUMBER_F32, NUMBER_F64};
+    const double tolerance[] = {1e-5, 1e-12};
+    for (size_t k = 0; k < 2; ++k) {
+      tiny t = tiny_new(types[k], 1, VOCABULARY, 5);
+      generate_result r = generated(&t, &q);
+      check_laws(&t, &q, &r, 0, tolerance[k]);
+      generate_result_fini(&r);
+      tiny_free(&t);
+    }
+  }
+}
+
+static void going_on_in_parts_is_the_same_as_one_go(void) {
+  tiny t = tiny_new(NUMBER_F64, 1, VOCABULARY, 6);
+  request_data d;
+  generate_request q = make_request(&d);
+  generate_result whole = generated(&t, &q), parts = result_new(&q);
+  static const size_t until[] = {1, 4, 4, 7, MAX_TOKENS};
+  for (size_t k = 0; k < sizeof until / sizeof *until; ++k) {
+    q.up_to = until[k];
+    q.slots = k == 3 ? 3 : 0;
+    must_generate(&t, &q, &parts);
+    for (size_t i = 0; i < RESPONSES; ++i) {
+      size_t n = whole.length[i] < until[k] ? whole.length[i] : until[k], at = i * MAX_TOKENS;
+      CU_ASSERT_EQUAL(parts.length[i], n);
+      CU_ASSERT_EQUAL(memcmp(parts.token + at, whole.token + at, n * sizeof *parts.token), 0);
+      for (size_t x = at; x < at + n; ++x) ASSERT_CLOSE(parts.logq[x], whole.logq[x], 1e-12);
+    }
+  }
+  generate_result_fini(&whole);
+  generate_result_fini(&parts);
+  tiny_free(&t);
+}
+
+static void what_is_drawn_after_a_change_has_the_new_law(void) {
+  tiny old = tiny_new(NUMBER_F64, 1, VOCABULARY, 7), new = tiny_new(NUMBER_F64, 1, VOCABULARY, 8);
+  request_data d;
+  generate_request q = make_request(&d);
+  q.up_to = 4;
+  generate_result r = generated(&old, &q), before = generated(&old, &q);
+  q.up_to = MAX_TOKENS;
+  must_generate(&new, &q, &r);
+  check_laws(&new, &q, &r, 4, 1e-12);
+  for (size_t i = 0; i < RESPONSES; ++i)
+    CU_ASSERT_EQUAL(memcmp(r.logq + i * MAX_TOKENS, before.logq + i * MAX_TOKENS,
+                           before.length[i] * sizeof *r.logq),
+                    0);
+  generate_result_fini(&r);
+  generate_result_fini(&before);
+  tiny_free(&old);
+  tiny_free(&new);
+}
+
+static void greedy_takes_the_forwards_most_probable_token(void) {
+  tiny t = tiny_new(NUMBER_F64, 1, VOCABULARY, 11);
+  request_data d;
+  generate_request q = make_request(&d);
+  q.greedy = 1;
+  generate_result r = generated(&t, &q);
+  int32_t sequence[64];
+  double logp[VOCABULARY];
+  for (size_t i = 0; i < RESPONSES; ++i)
+    for (size_t k = 0; k < r.length[i]; ++k) {
+      size_t n = sequence_of(&q, &r, i, k, sequence), best = 0;
+      next_law(&t, sequence, n, VOCABULARY, q.sampling.temperature, logp);
+      for (size_t v = 1; v < VOCABULARY; ++v)
+        if (logp[v] > logp[best]) best = v;
+      CU_ASSERT_EQUAL((size_t)r.token[i * MAX_TOKENS + k], best);
+      ASSERT_CLOSE(r.logq[i * MAX_TOKENS + k], logp[best], 1e-12);
+    }
+  generate_result_fini(&r);
+  tiny_free(&t);
+}
+
+/* --- frequencies --------------------------------------------------------------------------------
+ */
+
+enum { DRAWS = 20000, SMALL = 4, OUTCOMES = SMALL + (SMALL - 1) * SMALL };
+/* A right generator fails a chi-square test of these once in a million seeds; the seed is fixed. */
+static const double error_rate = 1e-6;
+
+/* Outcome of a response of at most two tokens over four, of which STOP ends it. */
+static size_t outcome_of(const generate_result *r, size_t i) {
+  size_t a = (size_t)r->token[2 * i];
+  if (a == STOP) return a;
+  return SMALL + (a < STOP ? a : a - 1) * SMALL + (size_t)r->token[2 * i + 1];
+}
+
+/* Probabilities of all outcomes after a prompt, from the forward and the truncation rule. */
+static void enumerate(const tiny *t, const sampling_spec *spec, int32_t prompt, double *p) {
+  double logp[SMALL], first[SMALL], second[SMALL];
+  sampling_rank rank[SMALL];
+  for (size_t y = 0; y < OUTCOMES; ++y) p[y] = 0;
+  next_law(t, &prompt, 1, SMALL, spec->temperature, logp);
+  sampling_truncate(spec, logp, SMALL, first, rank);
+  p[STOP] = exp(first[STOP]);
+  for (size_t a = 0; a < SMALL; ++a) {
+    if (a == STOP) continue;
+    const int32_t sequence[2] = {prompt, (int32_t)a};
+    next_law(t, sequence, 2, SMALL, spec->temperature, logp);
+    sampling_truncate(spec, logp, SMALL, second, rank);
+    for (size_t b = 0; b < SMALL; ++b)
+      p[SMALL + (a < STOP ? a : a - 1) * SMALL + b] = exp(first[a] + second[b]);
+  }
+}
+
+static void check_frequencies(const sampling_spec *spec) {
+  tiny t = tiny_new(NUMBER_F32, 0, SMALL, 9);
+  static size_t prompt_of[DRAWS], number[DRAWS];
+  const size_t start[2] = {0, 1};
+  const int32_t prompt = 1, stop = STOP;
+  for (size_t i = 0; i < DRAWS; ++i) number[i] = i;
+  const generate_request q = {.n_prompts = 1,
+                              .prompt_start = start,
+                              .prompt = &prompt,
+                              .n_responses = DRAWS,
+                              .prompt_of = prompt_of,
+                              .number = number,
+                              .stream = rng_stream_at(3, RNG_TEST, 1),
+                              .sampling = *spec,
+                              .max_tokens = 2,
+                              .up_to = 2,
+                              .stop = &stop,
+                              .n_stop = 1,
+                              .slots = 500};
+  generate_result r = generated(&t, &q);
+  double p[OUTCOMES], chi2 = 0;
+  size_t count[OUTCOMES] = {0}, cells = 0;
+  enumerate(&t, spec, prompt, p);
+  for (size_t i = 0; i < DRAWS; ++i) ++count[outcome_of(&r, i)];
+  for (size_t y = 0; y < OUTCOMES; ++y) {
+    if (p[y] == 0) CU_ASSERT_EQUAL(count[y], 0);
+    if (p[y] == 0 || (y < SMALL && y != STOP)) continue;
+    double expected = p[y] * DRAWS;
+    CU_ASSERT(expected > 5); /* else the test statistic has no chi-square law */
+    chi2 += ((double)count[y] - expected) * ((double)count[y] - expected) / expected;
+    ++cells;
+  }
+  CU_ASSERT(cells > 2);
+  CU_ASSERT(gsl_cdf_chisq_Q(chi2, (double)cells - 1) > error_rate);
+  generate_result_fini(&r);
+  tiny_free(&t);
+}
+
+static void tokens_come_as_often_as_their_law_says(void) {
+  check_frequencies(&(sampling_spec){1, 0, 1, SAMPLING_RAW});
+  check_frequencies(&(sampling_spec){2, 0, 1, SAMPLING_RAW});
+}
+
+static void truncated_laws_are_what_is_drawn_from(void) {
+  check_frequencies(&(sampling_spec){1.5, 3, 1, SAMPLING_RAW});
+  check_frequencies(&(sampling_spec){1.5, 0, 0.7, SAMPLING_RAW});
+  check_frequencies(&(sampling_spec){1.5, 3, 0.9, SAMPLING_RAW});
+}
+
+SUITE(llm_generate_law, "llm: generation law", TEST(log_probabilities_are_the_forwards),
+      TEST(going_on_in_parts_is_the_same_as_one_go),
+      TEST(what_is_drawn_after_a_change_has_the_new_law),
+      TEST(greedy_takes_the_forwards_most_probable_token),
+      TEST(tokens_come_as_often_as_their_law_says), TEST(truncated_laws_are_what_is_drawn_from));

@@ -1,0 +1,350 @@
+/* Forward and backward: against transformers, against central differences, and against itself with
+ * other orders of work. */
+#include "llm/model/model.h"
+#include "tests/support/llm_model.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- against transformers ----------------------------------------------------------------------
+ */
+
+/* Logits of every row: each prefix of each sequence is a prompt, whose last row a prefill gives.
+ * logits[n_tokens, vocabulary]. */
+static void logits_of_all_rows(model *m, const golden_pass *g, double *logits) {
+  gl_error err = {0};
+  model_cache *cache;
+  must(model_cache_new(&cache, m, 1, 16, &err), &err);
+  const size_t v = g->vocabulary;
+  for (size_t s = 0; s < g->rows.n_sequences; ++s)
+    for (size_t i = g->start[s]; i < g->start[s + 1]; ++i) {
+      const size_t start[2] = {0, i + 1 - g->start[s]}, slot = 0;
+      const token_rows prompt = {start[1], 1, 0, start, g->token + g->start[s], NULL, NULL};
+      must(model_prefill(cache, &prompt, &slot, &err), &err);
+      must(model_logits_get(cache, 1, logits + i * v, &err), &err);
+    }
+  model_cache_free(cache);
+}
+
+static void compare_logits(const char *folder, const char *expected, number_type type, double tol) {
+  small_model s;
+  golden_pass g;
+  small_model_load(&s, folder, type, 0);
+  golden_pass_load(&g, expected);
+  const size_t n = g.rows.n_tokens * g.vocabulary;
+  double *logits = calloc(n, sizeof *logits);
+  logits_of_all_rows(s.m, &g, logits);
+  CU_ASSERT(largest_difference(logits, g.logits, n) <= tol * largest(g.logits, n));
+  if (type == NUMBER_F32) { /* unchanged transformers in float32, in a padded batch */
+    double *single = golden_tensor(g.file, "logits_f32", &(size_t){0});
+    CU_ASSERT(largest_difference(logits, single, n) <= tol * largest(single, n));
+    free(single);
+  }
+  free(logits);
+  golden_pass_free(&g);
+  small_model_free(&s);
+}
+
+static void logits_are_those_of_transformers(void) {
+  compare_logits(QWEN3 "tied", QWEN3 "tied.safetensors", NUMBER_F32, 1e-5);
+  compare_logits(QWEN3 "untied", QWEN3 "untied.safetensors", NUMBER_F32, 1e-5);
+  compare_logits(QWEN3 "tied", QWEN3 "tied.safetensors", NUMBER_F64, 1e-12);
+  compare_logits(QWEN3 "untied", QWEN3 "untied.safetensors", NUMBER_F64, 1e-12);
+}
+
+/* Log-probabilities, entropies and every parameter's gradient, each gradient relative to the
+ * largest of its tensor. */
+static void compare_pass(const char *folder, const char *expected, number_type type, int recompute,
+                         double tol, double gradient_tol) {
+  gl_error err = {0};
+  small_model s;
+  golden_pass g;
+  small_model_load(&s, folder, type, recompute);
+  golden_pass_load(&g, expected);
+  const size_t t = g.rows.n_targets, n = model_parameters(s.m);
+  double *logp = calloc(2 * t + n, sizeof *logp), *entropy = logp + t, *gradient = entropy + t;
+  must(model_forward(s.m, &g.rows, g.temperature, 1, logp, entropy, &err), &err);
+  CU_ASSERT(largest_difference(logp, g.logp, t) <= tol * largest(g.logp, t));
+  CU_ASSERT(largest_difference(entropy, g.entropy, t) <= tol * largest(g.entropy, t));
+  must(model_backward(s.m, g.coefficient, &err), &err);
+  must(model_gradient_get(s.m, gradient, &err), &err);
+  const model_tensor *p;
+  for (size_t i = 0; (p = model_tensor_at(s.m, i)) != NULL; ++i) {
+    char name[128];
+    size_t count;
+    snprintf(name, sizeof name, "grad.%s", p->name);
+    double *right = golden_tensor(g.file, name, &count);
+    CU_ASSERT_EQUAL(count, p->rows * p->columns);
+    const double off = largest_difference(gradient + p->offset, right, count);
+    if (!(off <= gradient_tol * largest(right, count)))
+      fprintf(stderr, "%s %s: %g of %g\n", folder, name, off, largest(right, count));
+    CU_ASSERT(off <= gradient_tol * largest(right, count));
+    free(right);
+  }
+  free(logp);
+  golden_pass_free(&g);
+  small_model_free(&s);
+}
+
+static void gradients_are_those_of_transformers(void) {
+  for (int recompute = 0; recompute < 2; ++recompute) {
+    compare_pass(QWEN3 "tied", QWEN3 "tied.safetensors", NUMBER_F32, recompute, 1e-5, 1e-4);
+    compare_pass(QWEN3 "untied", QWEN3 "untied.safetensors", NUMBER_F32, recompute, 1e-5, 1e-4);
+    compare_pass(QWEN3 "tied", QWEN3 "tied.safetensors", NUMBER_F64, recompute, 1e-12, 1e-10);
+    compare_pass(QWEN3 "untied", QWEN3 "untied.safetensors", NUMBER_F64, recompute, 1e-12, 1e-10);
+  }
+}
+
+/* --- against itself ----------------------------------------------------------------------------
+ */
+
+static const size_t lengths[] = {5, 9, 1, 7, 2};
+
+static double loss_at(model *m, const random_rows *r, double temperature) {
+  gl_error err = {0};
+  double logp[128], sum = 0;
+  must(model_forward(m, &r->rows, temperature, 0, logp, NULL, &err), &err);
+  for (size_t j = 0; j < r->rows.n_targets; ++j) sum += r->coefficient[j] * logp[j];
+  return sum;
+}
+
+static void gradients_are_central_differences_of_the_whole_model(void) {
+  gl_error err = {0};
+  small_model s;
+  random_rows r;
+  double logp[128];
+  small_model_make(&s, NUMBER_F64, 0, 3);
+  random_rows_init(&r, lengths, 5, 11, 1);
+  const size_t n = model_parameters(s.m);
+  double *theta = calloc(2 * n, sizeof *theta), *gradient = theta + n;
+  must(model_get(s.m, theta, &err), &err);
+  must(model_forward(s.m, &r.rows, 1.3, 1, logp, NULL, &err), &err);
+  must(model_backward(s.m, r.coefficient, &err), &err);
+  must(model_gradient_get(s.m, gradient, &err), &err);
+  const double h = 1e-5, size = largest(gradient, n);
+  for (size_t i = 0; i < n; i += 7) {
+    const double was = theta[i];
+    theta[i] = was + h;
+    must(model_set(s.m, theta, &err), &err);
+    const double above = loss_at(s.m, &r, 1.3);
+    theta[i] = was - h;
+    must(model_set(s.m, theta, &err), &err);
+    const double below = loss_at(s.m, &r, 1.3);
+    theta[i] = was;
+    ASSERT_CLOSE(gradient[i] / size, (above - below) / (2 * h) / size, 1e-7);
+  }
+  free(theta);
+  small_model_free(&s);
+}
+
+/* The gradient of rows in parts, each part a range of sequences; gradient[n_parameters]. */
+static void gradient_in_parts(model *m, const random_rows *r, size_t part, double *gradient) {
+  gl_error err = {0};
+  double logp[128];
+  size_t start[9], row[128];
+  must(model_zero_gradient(m, &err), &err);
+  for (size_t s = 0, j = 0; s < r->rows.n_sequences; s += part) {
+    const size_t end = s + part < r->rows.n_sequences ? s + part : r->rows.n_sequences;
+    const size_t base = r->start[s], first = j;
+    for (size_t k = s; k <= end; ++k) start[k - s] = r->start[k] - base;
+    for (; j < r->rows.n_targets && r->target_row[j] < r->start[end]; ++j)
+      row[j - first] = r->target_row[j] - base;
+    const token_rows some = {start[end - s],  end - s, j - first,        start,
+                             r->token + base, row,     r->target + first};
+    must(model_forward(m, &some, 1, 1, logp, NULL, &err), &err);
+    must(model_backward(m, r->coefficient + first, &err), &err);
+  }
+  must(model_gradient_get(m, gradient, &err), &err);
+}
+
+/* In float32 up to a hundred roundings: norms over small heads enlarge them. */
+static void gradients_accumulate_over_parts_of_a_batch(void) {
+  const number_type types[] = {NUMBER_F32, NUMBER_F64};
+  for (int i = 0; i < 2; ++i) {
+    small_model s;
+    random_rows r;
+    small_model_make(&s, types[i], 0, 4);
+    random_rows_init(&r, lengths, 5, 11, 2);
+    const size_t n = model_parameters(s.m);
+    double *whole = calloc(2 * n, sizeof *whole), *parts = whole + n;
+    gradient_in_parts(s.m, &r, 5, whole);
+    for (size_t part = 1; part < 4; ++part) {
+      gradient_in_parts(s.m, &r, part, parts);
+      CU_ASSERT(largest_difference(whole, parts, n) <=
+                (types[i] == NUMBER_F32 ? 5e-5 : 1e-13) * largest(whole, n));
+    }
+    free(whole);
+    small_model_free(&s);
+  }
+}
+
+static void recomputing_gives_the_same_bits_as_keeping(void) {
+  const number_type types[] = {NUMBER_F32, NUMBER_F64};
+  for (int i = 0; i < 2; ++i) {
+    small_model keeping, recomputing;
+    random_rows r;
+    small_model_make(&keeping, types[i], 0, 5);
+    small_model_make(&recomputing, types[i], 1, 5);
+    random_rows_init(&r, lengths, 5, 11, 3);
+    const size_t n = model_parameters(keeping.m);
+    double *a = calloc(2 * n, sizeof *a), *b = a + n;
+    gradient_in_parts(keeping.m, &r, 5, a);
+    gradient_in_parts(recomputing.m, &r, 5, b);
+    CU_ASSERT(largest(a, n) > 0);
+    CU_ASSERT_EQUAL(memcmp(a, b, n * sizeof *a), 0);
+    free(a);
+    small_model_free(&keeping);
+    small_model_free(&recomputing);
+  }
+}
+
+static void a_row_of_several_targets_is_as_good_as_several_rows(void) {
+  gl_error err = {0};
+  small_model s;
+  small_model_make(&s, NUMBER_F64, 0, 6);
+  const int32_t token[] = {3, 1, 4}, twice[] = {3, 1, 4, 3, 1, 4}, target[] = {5, 6, 7};
+  const size_t start[] = {0, 3}, starts[] = {0, 3, 6};
+  const size_t same_row[] = {1, 1, 2}, own_row[] = {1, 4, 5};
+  const double coefficient[] = {0.5, -2, 1};
+  const token_rows one = {3, 1, 3, start, token, same_row, target},
+                   two = {6, 2, 3, starts, twice, own_row, target};
+  const size_t n = model_parameters(s.m);
+  double *a = calloc(2 * n, sizeof *a), *b = a + n, logp[6];
+  must(model_forward(s.m, &one, 1, 1, logp, NULL, &err), &err);
+  must(model_backward(s.m, coefficient, &err), &err);
+  must(model_gradient_get(s.m, a, &err), &err);
+  must(model_zero_gradient(s.m, &err), &err);
+  must(model_forward(s.m, &two, 1, 1, logp + 3, NULL, &err), &err);
+  must(model_backward(s.m, coefficient, &err), &err);
+  must(model_gradient_get(s.m, b, &err), &err);
+  CU_ASSERT(largest_difference(logp, logp + 3, 3) < 1e-14);
+  CU_ASSERT(largest_difference(a, b, n) < 1e-13 * largest(a, n));
+  free(a);
+  small_model_free(&s);
+}
+
+/* --- values ------------------------------------------------------------------------------------
+ */
+
+static void compare_copy(int aside) {
+  gl_error err = {0};
+  small_model s;
+  random_rows r;
+  double before[128], after[128], again[128];
+  small_model_make(&s, NUMBER_F32, 0, 7);
+  random_rows_init(&r, lengths, 5, 11, 4);
+  const size_t t = r.rows.n_targets;
+  model_values *copy;
+  must(aside ? model_values_put_aside(&copy, s.m, &err) : model_values_copy(&copy, s.m, &err),
+       &err);
+  CU_ASSERT_EQUAL(model_values_are_aside(copy), aside);
+  must(model_forward(s.m, &r.rows, 1, 0, before, NULL, &err), &err);
+  must(model_initialise(s.m, 8, &err), &err);
+  must(model_forward(s.m, &r.rows, 1, 0, after, NULL, &err), &err);
+  model_use(s.m, copy);
+  must(model_forward(s.m, &r.rows, 1, 0, again, NULL, &err), &err);
+  CU_ASSERT_EQUAL(memcmp(before, again, t * sizeof *before), 0);
+  CU_ASSERT_NOT_EQUAL(memcmp(before, after, t * sizeof *before), 0);
+  CU_ASSERT_EQUAL(model_forward(s.m, &r.rows, 1, 1, again, NULL, &err), GL_EINTERNAL);
+  gl_error_clear(&err);
+  /* Values put aside are used in the gradient's memory. */
+  CU_ASSERT_EQUAL(model_zero_gradient(s.m, &err), aside ? GL_EINTERNAL : GL_OK);
+  gl_error_clear(&err);
+  model_use(s.m, NULL);
+  must(model_zero_gradient(s.m, &err), &err);
+  must(model_forward(s.m, &r.rows, 1, 0, again, NULL, &err), &err);
+  CU_ASSERT_EQUAL(memcmp(after, again, t * sizeof *before), 0);
+  model_use(s.m, copy);
+  model_values_free(copy, s.m); /* the model's own are in use then */
+  must(model_forward(s.m, &r.rows, 1, 0, again, NULL, &err), &err);
+  CU_ASSERT_EQUAL(memcmp(after, again, t * sizeof *before), 0);
+  small_model_free(&s);
+}
+
+static void a_copy_of_the_values_stays_what_it_was(void) {
+  compare_copy(0);
+}
+static void values_put_aside_stay_what_they_were(void) {
+  compare_copy(1);
+}
+
+/* Moments of the drawn weights: the mean of n normals has standard error sd / sqrt(n), their
+ * variance relative error sqrt(2 / n). */
+static void first_values_are_normal_and_addressed(void) {
+  gl_error err = {0};
+  small_model s, other;
+  small_model_load(&s, QWEN3 "tied", NUMBER_F64, 0);
+  small_model_load(&other, QWEN3 "tied", NUMBER_F32, 0);
+  const size_t n = model_parameters(s.m);
+  double *a = calloc(2 * n, sizeof *a), *b = a + n, sum = 0, square = 0;
+  must(model_initialise(s.m, 9, &err), &err);
+  must(model_initialise(other.m, 9, &err), &err);
+  must(model_get(s.m, a, &err), &err);
+  must(model_get(other.m, b, &err), &err);
+  CU_ASSERT(largest_difference(a, b, n) <= 1e-7); /* the same draws, rounded */
+  const model_tensor *t = model_tensor_at(s.m, 0), *last = NULL;
+  for (size_t i = 0; model_tensor_at(s.m, i) != NULL; ++i) last = model_tensor_at(s.m, i);
+  CU_ASSERT_STRING_EQUAL(t->name, "model.embed_tokens.weight");
+  CU_ASSERT_STRING_EQUAL(last->name, "model.norm.weight");
+  for (size_t i = 0; i < last->columns; ++i) CU_ASSERT_EQUAL(a[last->offset + i], 1);
+  const size_t matrices = n - 2 * (2 * 32 + 2 * 16) - 32;
+  for (size_t i = 0; i < matrices; ++i) sum += a[i], square += a[i] * a[i];
+  const double sd = 0.05, m = (double)matrices;
+  CU_ASSERT(fabs(sum / m) < 5 * sd / sqrt(m));
+  CU_ASSERT(fabs(square / m / (sd * sd) - 1) < 5 * sqrt(2 / m));
+  free(a);
+  small_model_free(&s);
+  small_model_free(&other);
+}
+
+/* --- what is refused ---------------------------------------------------------------------------
+ */
+
+static void wrong_rows_are_refused(void) {
+  gl_error err = {0};
+  small_model s;
+  small_model_make(&s, NUMBER_F32, 0, 1);
+  int32_t token[64] = {0}, target = 0;
+  double logp, coefficient = 1;
+  size_t start[] = {0, 3}, row = 1;
+  token_rows rows = {3, 1, 1, start, token, &row, &target};
+  must(model_forward(s.m, &rows, 1, 0, &logp, NULL, &err), &err);
+  CU_ASSERT_EQUAL(model_backward(s.m, &coefficient, &err), GL_EINTERNAL); /* not kept */
+  gl_error_clear(&err);
+  token[2] = 11;
+  CU_ASSERT_EQUAL(model_forward(s.m, &rows, 1, 0, &logp, NULL, &err), GL_EINPUT);
+  gl_error_clear(&err);
+  token[2] = -1;
+  CU_ASSERT_EQUAL(model_forward(s.m, &rows, 1, 0, &logp, NULL, &err), GL_EINPUT);
+  gl_error_clear(&err);
+  token[2] = 0;
+  target = 11;
+  CU_ASSERT_EQUAL(model_forward(s.m, &rows, 1, 0, &logp, NULL, &err), GL_EINPUT);
+  gl_error_clear(&err);
+  target = 0;
+  rows.n_tokens = start[1] = 41;
+  CU_ASSERT_EQUAL(model_forward(s.m, &rows, 1, 0, &logp, NULL, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "context of 40"));
+  gl_error_clear(&err);
+  rows.n_tokens = start[1] = 3;
+  row = 3;
+  CU_ASSERT_EQUAL(model_forward(s.m, &rows, 1, 0, &logp, NULL, &err), GL_EINTERNAL);
+  gl_error_clear(&err);
+  row = 2;
+  CU_ASSERT_EQUAL(model_forward(s.m, &rows, 0, 0, &logp, NULL, &err), GL_EINTERNAL);
+  gl_error_clear(&err);
+  must(model_forward(s.m, &rows, 1, 1, &logp, NULL, &err), &err);
+  must(model_backward(s.m, &coefficient, &err), &err);
+  CU_ASSERT_EQUAL(model_backward(s.m, &coefficient, &err), GL_EINTERNAL); /* once only */
+  small_model_free(&s);
+}
+
+SUITE(llm_model, "llm: model", TEST(logits_are_those_of_transformers),
+      TEST(gradients_are_those_of_transformers),
+      TEST(gradients_are_central_differences_of_the_whole_model),
+      TEST(gradients_accumulate_over_parts_of_a_batch),
+      TEST(recomputing_gives_the_same_bits_as_keeping),
+      TEST(a_row_of_several_targets_is_as_good_as_several_rows),
+      TEST(a_copy_of_the_values_stays_what_it_was), TEST(values_put_aside_stay_what_they_were),
+      TEST(first_values_are_normal_and_addressed), TEST(wrong_rows_are_refused));

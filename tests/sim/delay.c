@@ -1,0 +1,153 @@
+/* Delay laws against GSL's distribution functions and their intervals; links against the law of
+ * rounds; crashes. */
+#include "sim/delay.h"
+#include "sim/link.h"
+#include "sim/schedule.h"
+#include "sim/series.h"
+#include "tests/support/sim.h"
+#include "tests/support/suite.h"
+
+#include <gsl/gsl_cdf.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double cdf(const delay_law *law, double x) {
+  switch (law->kind) {
+  case DELAY_UNIFORM:
+    return gsl_cdf_flat_P(x, law->a, law->b);
+  case DELAY_EXPONENTIAL:
+    return gsl_cdf_exponential_P(x - law->b, law->a);
+  case DELAY_LOGNORMAL:
+    return gsl_cdf_lognormal_P(x, law->a, law->b);
+  case DELAY_WEIBULL:
+    return gsl_cdf_weibull_P(x, law->b, law->a);
+  case DELAY_GAMMA:
+    return gsl_cdf_gamma_P(x, law->a, law->b);
+  default:
+    return gsl_cdf_pareto_P(x, law->a, law->b);
+  }
+}
+
+static const delay_kind kinds[] = {DELAY_UNIFORM, DELAY_EXPONENTIAL, DELAY_LOGNORMAL,
+                                   DELAY_WEIBULL, DELAY_GAMMA,       DELAY_PARETO};
+
+static void intervals_hold_their_confidence_with_equal_tails(void) {
+  const double confidence[] = {0.5, 0.9, 0.995};
+  for (size_t k = 0; k < 6; ++k)
+    for (size_t c = 0; c < 3; ++c) {
+      delay_law law;
+      gl_error err = {0};
+      CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, kinds[k], 60, 150, confidence[c], &err),
+                            GL_OK);
+      ASSERT_CLOSE(cdf(&law, 60), (1 - confidence[c]) / 2, 1e-10);
+      ASSERT_CLOSE(cdf(&law, 150), (1 + confidence[c]) / 2, 1e-10);
+    }
+}
+
+static void gamma_quantiles_invert_the_distribution_in_both_tails(void) {
+  const double shapes[] = {0.1, 0.5, 1, 30, 1e4}, tails[] = {1e-12, 1e-6, 0.01, 0.3, 0.5};
+  for (size_t k = 0; k < 5; ++k)
+    for (size_t i = 0; i < 5; ++i) {
+      delay_law law = {.kind = DELAY_GAMMA, .a = shapes[k], .b = 2, .clamp_hi = INFINITY};
+      double x = delay_quantile(&law, tails[i]), y = delay_quantile(&law, 1 - tails[i]);
+      CU_ASSERT(fabs(gsl_cdf_gamma_P(x, shapes[k], 2) / tails[i] - 1) < 2e-12);
+      CU_ASSERT(fabs(gsl_cdf_gamma_Q(y, shapes[k], 2) / (1 - (1 - tails[i])) - 1) < 2e-12);
+    }
+}
+
+/* Kolmogorov: with n = 20,000 a right law exceeds 1.95 / sqrt(n) with probability 0.001; six laws
+ * at a fixed seed. */
+static void draws_follow_gsls_distribution_functions(void) {
+  enum { N = 20000 };
+  double *x = calloc(N, sizeof *x);
+  for (size_t k = 0; k < 6; ++k) {
+    delay_law law;
+    gl_error err = {0};
+    double d = 0;
+    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, kinds[k], 60, 150, 0.9, &err), GL_OK);
+    delay_source source = {rng_stream_at(7, RNG_DELAY, k), 0, 0};
+    for (size_t i = 0; i < N; ++i) x[i] = delay_draw(&law, &source);
+    series_sort(x, N);
+    for (size_t i = 0; i < N; ++i)
+      d = fmax(d, fabs(cdf(&law, x[i]) - ((double)i + 0.5) / N) + 0.5 / N);
+    CU_ASSERT(d < 1.95 / sqrt(N));
+  }
+  free(x);
+}
+
+/* Share of bad draws: to_bad / (to_bad + to_good) = 1/3; its standard error with this persistence
+ * is below 0.006 at n = 50,000, so 4 of them fail a right law with probability below 1e-4. */
+static void two_state_delays_come_in_bursts(void) {
+  delay_law good = {.kind = DELAY_CONSTANT, .a = 1, .clamp_hi = INFINITY},
+            bad = {.kind = DELAY_CONSTANT, .a = 2, .clamp_hi = INFINITY};
+  delay_law law = {.kind = DELAY_GILBERT_ELLIOTT, .a = 0.05, .b = 0.1, .clamp_hi = INFINITY};
+  law.good = &good;
+  law.bad = &bad;
+  delay_source source = {rng_stream_at(1, RNG_DELAY, 0), 0, 0};
+  double share = 0, changes = 0, last = 1;
+  for (int i = 0; i < 50000; ++i) {
+    double x = delay_draw(&law, &source);
+    share += (x == 2) / 50000.0;
+    changes += (x != last) / 50000.0;
+    last = x;
+  }
+  CU_ASSERT(fabs(share - 1.0 / 3) < 0.024);
+  CU_ASSERT(fabs(changes - 2 * 0.05 * 2.0 / 3) < 0.01);
+}
+
+/* Packets sent of n with loss p are n / (1 - p) on average when nothing is given up; n p / (1 - p)
+ * retransmissions with variance n p / (1 - p)^2. |z| <= 4: 6e-5. */
+static void retransmissions_are_negative_binomial(void) {
+  link_spec spec = {.bandwidth = 1e6, .packet_bytes = 1000, .loss = 0.2, .max_retries = 60};
+  link_state state = {.entity = 3};
+  gsl_rng *g = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
+  enum { MESSAGES = 2000, PACKETS = 50 };
+  double resent = 0, n = (double)MESSAGES * PACKETS;
+  for (int i = 0; i < MESSAGES; ++i) {
+    link_trip trip = link_send(&spec, &state, 5, g, 0, PACKETS * 1000.0);
+    CU_ASSERT(trip.delivered);
+    resent += trip.retransmissions;
+  }
+  CU_ASSERT(fabs(resent - n * 0.25) < 4 * sqrt(n * 0.2 / 0.64));
+  ASSERT_CLOSE(state.free_at, (n + resent) * 1e-3, 1e-9); /* serialised */
+  gsl_rng_free(g);
+}
+
+static void a_link_that_loses_all_gives_up_after_its_retries(void) {
+  link_spec spec = {.bandwidth = INFINITY, .packet_bytes = 1000, .loss = 1, .rto = 1, .backoff = 2};
+  link_state state = {0};
+  gsl_rng *g = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
+  spec.max_retries = 3;
+  link_trip trip = link_send(&spec, &state, 5, g, 10, 2500);
+  CU_ASSERT(!trip.delivered);
+  CU_ASSERT_EQUAL(trip.end_s, 10 + 1 + 2 + 4);
+  CU_ASSERT_EQUAL(trip.retransmissions, 9);
+  gsl_rng_free(g);
+}
+
+static void crashes_and_losses_lose_batches_but_the_gate_goes_on(void) {
+  const char *presets[] = {"sync", "areal", "heterorl", "lifo"};
+  for (size_t i = 0; i < 4; ++i) {
+    char text[300];
+    snprintf(
+        text, sizeof text,
+        "{preset: %s, samplers: 4, mtbf: {law: exponential, mean: 900}, mttr: 60, weights_bytes:"
+        " 1e6, rollout_bytes: 1e5, down: {bandwidth: 1e5, loss: 0.1}, up: {loss: 0.2, "
+        "max_retries: 2}}",
+        presets[i]);
+    schedule s = sim_must_build(text, 1, 150);
+    CU_ASSERT_EQUAL(s.n_updates, 150);
+    CU_ASSERT(s.clock.batches_lost > 10 && s.clock.retransmissions > 0);
+    CU_ASSERT(s.clock.sampler_utilisation < 1 && s.clock.bytes_down > 1e6);
+    if (i == 0) CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
+    schedule_fini(&s);
+  }
+}
+
+SUITE(sim_delay, "sim: delays, links and failures",
+      TEST(intervals_hold_their_confidence_with_equal_tails),
+      TEST(gamma_quantiles_invert_the_distribution_in_both_tails),
+      TEST(draws_follow_gsls_distribution_functions), TEST(two_state_delays_come_in_bursts),
+      TEST(retransmissions_are_negative_binomial),
+      TEST(a_link_that_loses_all_gives_up_after_its_retries),
+      TEST(crashes_and_losses_lose_batches_but_the_gate_goes_on));

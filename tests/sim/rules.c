@@ -1,0 +1,265 @@
+/* The rules of queues and presets, books that must balance, and what is printed. */
+#include "sim/delay.h"
+#include "sim/link.h"
+#include "sim/schedule_print.h"
+#include "tests/support/sim.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Samplers at speeds 1 and 2: 80 s to generate, 3 to send, 30 to train, 5 for the weights. */
+static void sync_updates_take_the_sum_of_their_parts(void) {
+  schedule s = sim_must_build("{preset: sync, samplers: [{count: 2}, {speed: 2}], generation: 80, "
+                              "data_delay: 3, delay: 5, learner: {step: 30}}",
+                              1, 50);
+  for (size_t u = 0; u < 50; ++u) {
+    CU_ASSERT_EQUAL(s.updates[u].n_batches, 3);
+    CU_ASSERT_EQUAL(s.updates[u].end_s, (double)(u + 1) * 118 - 5);
+  }
+  CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
+  schedule_fini(&s);
+}
+
+static const char noise[] =
+    "generation: {law: lognormal, interval: [20, 200]}, delay: {law: exponential, mean: 40}, "
+    "data_delay: {law: pareto, shape: 1.5, scale: 2}";
+
+static void bounded_staleness_holds_for_many_unequal_samplers(void) {
+  const struct {
+    const char *preset;
+    int ahead;
+  } cases[] = {{"one_step_off", 1}, {"areal", 0}, {"areal", 2}, {"areal", 6}};
+  for (size_t i = 0; i < 4; ++i) {
+    char text[600];
+    snprintf(text, sizeof text,
+             "{preset: %s, ahead: %d, samplers: [{count: 5}, {count: 3, speed: 0.3, mtbf: {law: "
+             "exponential, mean: 2000}}], %s, up: {loss: 0.2, max_retries: 1}, rollout_bytes: 1e4, "
+             "learner: {step: 10, batches: 4}}",
+             cases[i].preset, cases[i].ahead, noise);
+    schedule s = sim_must_build(text, 2, 300);
+    CU_ASSERT(s.clock.staleness_max <= cases[i].ahead);
+    if (cases[i].ahead > 1) CU_ASSERT(s.clock.staleness_max > 1);
+    schedule_fini(&s);
+  }
+}
+
+/* At each start the chosen batch is the first (last) to have arrived of those trained later. */
+static void fifo_and_lifo_train_in_their_order_of_arrival(void) {
+  for (int lifo = 0; lifo < 2; ++lifo) {
+    char text[400];
+    snprintf(text, sizeof text, "{preset: %s, samplers: 6, %s, learner: {step: 15}}",
+             lifo ? "lifo" : "fifo", noise);
+    schedule s = sim_must_build(text, 3, 200);
+    size_t waited = 0;
+    for (size_t i = 0; i < s.n_batches; ++i)
+      for (size_t k = i + 1; k < s.n_batches; ++k) {
+        if (s.batches[k].arrived_s > s.batches[i].trained_s) continue;
+        ++waited;
+        CU_ASSERT(lifo ? s.batches[i].arrived_s >= s.batches[k].arrived_s
+                       : s.batches[i].arrived_s <= s.batches[k].arrived_s);
+      }
+    CU_ASSERT(waited > 50);
+    schedule_fini(&s);
+  }
+}
+
+static void batches_and_waiting_times_balance_under_every_rule(void) {
+  const char *rules[] = {"preset: sync",
+                         "preset: areal",
+                         "preset: one_step_off",
+                         "preset: fifo, window: 3",
+                         "preset: lifo, window: 5",
+                         "preset: heterorl, window: 4",
+                         "preset: areal, window: 1"};
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i) {
+    char text[700];
+    snprintf(text, sizeof text,
+             "{%s, samplers: 6, %s, mtbf: {law: exponential, mean: 900}, mttr: 60, up: {loss: 0.3, "
+             "max_retries: 1}, rollout_bytes: 1e4, learner: {step: 20, batches: 2, capacity: 5}}",
+             rules[i], noise);
+    schedule s = sim_must_build(text, 5, 300);
+    double accounted = s.clock.batches_trained + s.clock.batches_dropped + s.clock.batches_lost +
+                       (double)s.pending;
+    CU_ASSERT_EQUAL((double)s.begun, accounted);
+    CU_ASSERT(s.clock.batches_lost > 10);
+    CU_ASSERT(s.waiting_integral_s > 0);
+    ASSERT_CLOSE(s.waited_s / s.waiting_integral_s, 1, 1e-9);
+    schedule_fini(&s);
+  }
+}
+
+/* A sampler fills the buffer while an update takes 1000 s: the newest three remain. */
+static void a_full_buffer_drops_its_oldest_batch(void) {
+  schedule s = sim_must_build(
+      "{preset: fifo, samplers: 1, generation: 100, learner: {step: 1000, capacity: 3}}", 1, 3);
+  CU_ASSERT_EQUAL(s.batches[0].arrived_s, 100);
+  CU_ASSERT_EQUAL(s.batches[1].arrived_s, 900); /* of 200 to 1100, 900, 1000 and 1100 are left */
+  CU_ASSERT_EQUAL(s.batches[2].arrived_s, 1900);
+  CU_ASSERT_EQUAL(s.clock.batches_dropped, 7 + 9 + 8); /* the run ends as 3100 arrives */
+  schedule_fini(&s);
+}
+
+static void empirical_laws_interpolate_what_was_measured(void) {
+  char path[] = "/tmp/gepolab-lawXXXXXX";
+  int file = mkstemp(path);
+  CU_ASSERT_FATAL(file >= 0);
+  const char csv[] = "node,\"delay\"\na,30\nb,10\nc,\nd,20\n";
+  CU_ASSERT_EQUAL(write(file, csv, sizeof csv - 1), (ssize_t)sizeof csv - 1);
+  close(file);
+  char text[200];
+  snprintf(text, sizeof text, "{law: empirical, file: %s, column: delay, scale: 2, offset: 5}",
+           path);
+  cfg_doc *doc = NULL;
+  delay_law *law = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, text, strlen(text), "test", &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(delay_parse(&law, cfg_root(doc), "delay", NAN, &err), GL_OK);
+  ASSERT_CLOSE(delay_quantile(law, 0.25), 30 - 5, 1e-12);
+  ASSERT_CLOSE(delay_quantile(law, 0.5), 40 - 5, 1e-12);
+  ASSERT_CLOSE(delay_quantile(law, 0.9), 56 - 5, 1e-12);
+  delay_free(law);
+  cfg_free(doc);
+  unlink(path);
+}
+
+static void write_file(const char *folder, const char *name, const char *text) {
+  char path[100];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *f = fopen(path, "w");
+  CU_ASSERT_FATAL(f != NULL);
+  fputs(text, f);
+  fclose(f);
+}
+
+static void measured_files_are_found_beside_the_recipe(void) {
+  char folder[] = "/tmp/gepolab-recipeXXXXXX", recipe[100], csv[100];
+  CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
+  write_file(folder, "lengths.csv", "40\n60\n");
+  write_file(folder, "r.yaml", "{preset: fifo, lengths: {law: empirical, file: lengths.csv}}");
+  snprintf(recipe, sizeof recipe, "%s/r.yaml", folder);
+  snprintf(csv, sizeof csv, "%s/lengths.csv", folder);
+  cfg_doc *doc = NULL;
+  cluster_spec *spec = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(cfg_load_file(&doc, recipe, &err), GL_OK);
+  CU_ASSERT_EQUAL(cluster_parse(&spec, cfg_root(doc), 64, &err), GL_OK);
+  cluster_free(spec);
+  unlink(csv);
+  CU_ASSERT_EQUAL(cluster_parse(&spec, cfg_root(doc), 64, &err), GL_EINPUT);
+  CU_ASSERT(strncmp(err.text, recipe, strlen(recipe)) == 0);
+  cluster_free(spec);
+  cfg_free(doc);
+  unlink(recipe);
+  rmdir(folder);
+}
+
+/* Bad share to_bad / (to_bad + to_good) = 1/6: losses 0.01 * 5/6 + 0.4 / 6 = 0.075 of the packets
+ * of a first round. A run of bad packets has mean 20, so 10^6 packets hold some 8,300 runs and the
+ * rate's standard error is below 0.4 * sqrt(2 * 20 / 6 / 10^6) = 0.0011; four of them: 6e-5. */
+static void bursts_lose_the_share_their_states_say(void) {
+  link_spec spec = {.bandwidth = INFINITY,
+                    .packet_bytes = 1,
+                    .loss = 0.01,
+                    .loss_bad = 0.4,
+                    .to_bad = 0.01,
+                    .to_good = 0.05,
+                    .max_retries = 0};
+  link_state state = {.entity = 4};
+  gsl_rng *g = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
+  double lost = 0;
+  spec.max_retries = 1; /* what the second round sends is what the first lost */
+  for (int i = 0; i < 1000; ++i) lost += link_send(&spec, &state, 8, g, 0, 1000).retransmissions;
+  CU_ASSERT(fabs(lost / 1e6 - 0.075) < 0.0044);
+  gsl_rng_free(g);
+}
+
+static void summaries_have_the_documented_keys(void) {
+  schedule s;
+  cluster_spec *spec;
+  gl_error err = {0};
+  cJSON *json = NULL;
+  CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, "{preset: fifo}", 1, 40, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(schedule_to_json(&s, spec, &json, &err), GL_OK);
+  char *text = cJSON_PrintUnformatted(json);
+  cJSON_Delete(json);
+  json = cJSON_Parse(text);
+  free(text);
+  const char *keys[] = {
+      "learner_utilisation", "sampler_utilisation", "batches_generated", "batches_trained",
+      "batches_dropped",     "batches_lost",        "samples_per_s",     "bytes_up",
+      "bytes_down",          "retransmissions",     "simulated_s",       "updates"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
+    CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(json, keys[i])));
+  const cJSON *staleness = cJSON_GetObjectItem(json, "staleness");
+  const char *parts[] = {"mean", "max", "p50", "p95"};
+  for (size_t i = 0; i < 4; ++i)
+    CU_ASSERT(cJSON_IsNumber(cJSON_GetObjectItem(staleness, parts[i])));
+  double total = 0, sum = 0;
+  int tau = 0;
+  const cJSON *count;
+  cJSON_ArrayForEach(count, cJSON_GetObjectItem(staleness, "histogram")) {
+    total += count->valuedouble;
+    sum += tau++ * count->valuedouble;
+  }
+  CU_ASSERT_EQUAL(total, 40);
+  ASSERT_CLOSE(cJSON_GetObjectItem(staleness, "mean")->valuedouble, sum / 40, 1e-12);
+  CU_ASSERT(cJSON_GetObjectItem(json, "ks_distance") == NULL);
+  cJSON_Delete(json);
+  schedule_fini(&s);
+  cluster_free(spec);
+}
+
+static char *described(const char *text) {
+  schedule s;
+  cluster_spec *spec;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, text, 1, 1, &err), GL_OK);
+  char *json = cluster_describe(spec);
+  CU_ASSERT_FATAL(json != NULL);
+  schedule_fini(&s);
+  cluster_free(spec);
+  return json;
+}
+
+static void descriptions_hold_defaults_and_forget_the_order_of_keys(void) {
+  char *a = described("{preset: fifo, window: 3}"),
+       *b =
+           described("{learner: {batches: 1, queue: fifo, step: 30}, window: 3, samplers: 4, sync: "
+                     "push, preset: fifo, generation: {law: constant, value: 120}}"),
+       *c = described("{preset: fifo, window: 4}");
+  CU_ASSERT_STRING_EQUAL(a, b);
+  CU_ASSERT(strcmp(a, c) != 0);
+  free(a);
+  free(b);
+  free(c);
+}
+
+static void hostile_sections_are_refused_at_their_place(void) {
+  const char *wrong[] = {
+      "{preset: fifo, generation: -1}",
+      "{preset: fifo, generation: nan}",
+      "{preset: fifo, learner: {step: -0.5}}",
+      "{preset: fifo, samplers: -4}",
+      "{preset: fifo, samplers: 99999999}",
+      "{preset: fifo, samplers: [{speed: 0}]}",
+      "{preset: fifo, window: -1}",
+      "{preset: fifo, up: {bandwidth: 0}}",
+      "{preset: fifo, up: {loss: 1.5}}",
+      "{preset: fifo, delay: {law: gamma, interval: [1, 1.0000001]}}",
+      "{preset: fifo, delay: {law: lognormal, interval: [60, 30], confidence: 2}}",
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) sim_must_refuse(wrong[i]);
+}
+
+SUITE(sim_rules, "sim: rules and books", TEST(sync_updates_take_the_sum_of_their_parts),
+      TEST(bounded_staleness_holds_for_many_unequal_samplers),
+      TEST(fifo_and_lifo_train_in_their_order_of_arrival),
+      TEST(batches_and_waiting_times_balance_under_every_rule),
+      TEST(a_full_buffer_drops_its_oldest_batch),
+      TEST(empirical_laws_interpolate_what_was_measured),
+      TEST(measured_files_are_found_beside_the_recipe),
+      TEST(bursts_lose_the_share_their_states_say), TEST(summaries_have_the_documented_keys),
+      TEST(descriptions_hold_defaults_and_forget_the_order_of_keys),
+      TEST(hostile_sections_are_refused_at_their_place));

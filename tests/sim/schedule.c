@@ -1,0 +1,191 @@
+/* Schedules against the closed form of MATH.md section 5, the rules of the presets and the measured
+ * trace. */
+#include "sim/schedule.h"
+#include "sim/schedule_print.h"
+#include "tests/support/sim.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t staleness_at(const schedule *s, size_t update) {
+  const schedule_update *u = &s->updates[update];
+  return schedule_staleness(s, u, &s->batches[u->first_batch]);
+}
+
+/* Quarters are exact in binary, so equal times are equal. */
+static void one_sampler_is_ceil_of_step_plus_delay_over_generation_stale(void) {
+  char text[200];
+  for (int g = 1; g <= 8; ++g)
+    for (int step = 0; step <= g; ++step)
+      for (int d = 0; d <= 21; ++d) {
+        snprintf(text, sizeof text,
+                 "{preset: fifo, samplers: 1, generation: %g, delay: %g, learner: {step: %g}}",
+                 g / 4.0, d / 4.0, step / 4.0);
+        schedule s = sim_must_build(text, 1, 60);
+        for (size_t u = 40; u < s.n_updates; ++u)
+          CU_ASSERT_EQUAL(staleness_at(&s, u), (step + d + g - 1) / g);
+        schedule_fini(&s);
+      }
+}
+
+static void sync_is_never_stale_and_one_step_off_is_one_stale(void) {
+  const char *rest = "samplers: 3, delay: {law: lognormal, interval: [5, 50]}, data_delay: {law: "
+                     "exponential, mean: 4}, jitter: {law: uniform, min: 0.5, max: 1.5}}";
+  char text[300];
+  snprintf(text, sizeof text, "{preset: sync, %s", rest);
+  schedule s = sim_must_build(text, 1, 200);
+  CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
+  CU_ASSERT_EQUAL(s.n_batches, 600);
+  schedule_fini(&s);
+  snprintf(text, sizeof text, "{preset: one_step_off, samplers: 1, generation: 20}");
+  s = sim_must_build(text, 1, 200);
+  CU_ASSERT_EQUAL(s.clock.staleness_max, 1);
+  CU_ASSERT_EQUAL(staleness_at(&s, 0), 0);
+  for (size_t u = 2; u < 200; ++u) CU_ASSERT_EQUAL(staleness_at(&s, u), 1);
+  schedule_fini(&s);
+}
+
+static void areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights(void) {
+  schedule s =
+      sim_must_build("{preset: areal, samplers: 1, ahead: 3, generation: {law: lognormal, mu: "
+                     "4, sigma: 1}, learner: {step: 60}, delay: 7}",
+                     4, 400);
+  CU_ASSERT(s.clock.staleness_max <= 3);
+  size_t split = 0;
+  for (size_t i = 0; i < s.n_batches; ++i) {
+    const schedule_batch *b = &s.batches[i];
+    const schedule_segment *g = &s.segments[b->first_segment];
+    split += b->n_segments > 1;
+    CU_ASSERT(g[0].from == 0 && g[b->n_segments - 1].to == 1);
+    for (uint32_t k = 1; k < b->n_segments; ++k) {
+      CU_ASSERT(g[k].from == g[k - 1].to && g[k].from < g[k].to);
+      CU_ASSERT(g[k].version > g[k - 1].version);
+    }
+  }
+  CU_ASSERT(split > 20);
+  schedule_fini(&s);
+}
+
+static void heterorl_never_trains_beyond_twice_its_window(void) {
+  for (int window = 0; window <= 8; window += 2) {
+    char text[100];
+    snprintf(text, sizeof text, "{preset: heterorl, window: %d, learner: {step: 20}}", window);
+    schedule s = sim_must_build(text, 2, 400);
+    CU_ASSERT(s.clock.staleness_max <= 2 * window);
+    schedule_fini(&s);
+  }
+}
+
+static void a_pause_precedes_every_64th_update_and_idling_excludes_it(void) {
+  schedule s = sim_must_build("{preset: heterorl}", 1, 200);
+  for (size_t u = 0; u < s.n_updates; ++u) {
+    CU_ASSERT_EQUAL(s.updates[u].pause_s, u > 0 && u % 64 == 0 ? 600 : 0);
+    CU_ASSERT(s.updates[u].wait_s >= 0);
+    double before = u == 0 ? 0 : s.updates[u - 1].end_s;
+    ASSERT_CLOSE(s.updates[u].start_s - before, s.updates[u].wait_s + s.updates[u].pause_s, 1e-12);
+  }
+  schedule_fini(&s);
+}
+
+static int same(const schedule *a, const schedule *b) {
+  return a->n_batches == b->n_batches &&
+         memcmp(a->batches, b->batches, a->n_batches * sizeof *a->batches) == 0;
+}
+
+static void the_seed_alone_decides_the_schedule(void) {
+  schedule a = sim_must_build("{preset: heterorl}", 1, 300),
+           b = sim_must_build("{preset: heterorl}", 1, 300),
+           c = sim_must_build("{preset: heterorl}", 2, 300);
+  CU_ASSERT(same(&a, &b));
+  CU_ASSERT(!same(&a, &c));
+  schedule_fini(&a);
+  schedule_fini(&b);
+  schedule_fini(&c);
+}
+
+static void shared_delays_keep_equal_samplers_in_step_and_own_delays_do_not(void) {
+  const char *form = "{preset: heterorl, samplers: 2, shared_delays: %s, learner: {batches: 2}}";
+  for (int shared = 0; shared < 2; ++shared) {
+    char text[120];
+    snprintf(text, sizeof text, form, shared ? "true" : "false");
+    schedule s = sim_must_build(text, 1, 200);
+    size_t apart = 0;
+    for (size_t u = 0; u < s.n_updates; ++u) {
+      const schedule_batch *b = &s.batches[s.updates[u].first_batch];
+      apart += s.segments[b[0].first_segment].version != s.segments[b[1].first_segment].version;
+    }
+    CU_ASSERT(shared ? apart < 50 : apart > 50);
+    schedule_fini(&s);
+  }
+}
+
+static void a_cluster_that_cannot_deliver_says_what_it_waits_for(void) {
+  schedule s;
+  cluster_spec *spec;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(
+      sim_build(&s, &spec, "{preset: sync, samplers: 2, learner: {publish_every: 2}}", 1, 9, &err),
+      GL_ENUMERIC);
+  CU_ASSERT(strstr(err.text, "2 of 2 samplers wait for newer weights") != NULL);
+  cluster_free(spec);
+}
+
+static void wrong_sections_are_refused_at_their_place(void) {
+  const char *wrong[] = {
+      "{preset: heterorl, max_delay: 60}",
+      "{preset: heterorl, delay: {law: lognormal, interval: [100, 60]}}",
+      "{preset: heterorl, max_delay: 600, delay: {law: lognormal, interval: [100, 60]}}",
+      "{preset: heterorl, max_delay: 0, delay: {law: lognormal, interval: [100, 60]}}",
+      "{preset: fifo, delay: {law: lognormal, interval: [0, 60]}}",
+      "{preset: fifo, delay: {law: uniform, interval: [1, 1000], confidence: 0.5}}",
+      "{preset: fifo, delay: {law: constant, interval: [1, 2]}}",
+      "{preset: fifo, delay: {law: empirical, file: /no/such/file.csv}}",
+      "{preset: fifo, delay: -1}",
+      "{preset: fifo, delay: [1, 2]}",
+      "{preset: fifo, generation: 0}",
+      "{preset: fifo, samplers: []}",
+      "{preset: fifo, samplers: [{count: 0}]}",
+      "{preset: fifo, windw: 3}",
+      "{preset: unheard_of}",
+      "{preset: fifo, samplers: 4, learner: {batches: 4, capacity: 2}}",
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) sim_must_refuse(wrong[i]);
+}
+
+/* The recipe's cluster at its default seed; see experiments/recipes/heterorl_trace.yaml. */
+static void the_measured_trace_is_met_and_window_4_predicts_8(void) {
+  cfg_doc *doc = NULL;
+  cluster_spec *spec = NULL;
+  gl_error err = {0};
+  schedule s;
+  double ks;
+  CU_ASSERT_EQUAL_FATAL(cfg_load_file(&doc, "experiments/recipes/heterorl_trace.yaml", &err),
+                        GL_OK);
+  CU_ASSERT_EQUAL_FATAL(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 64, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(schedule_build(&s, spec, 1, 1295, &err), GL_OK);
+  CU_ASSERT_EQUAL(schedule_ks(&s, spec, &ks, &err), GL_OK);
+  schedule_fini(&s);
+  cluster_free(spec);
+  CU_ASSERT_EQUAL_FATAL(cfg_override(doc, "cluster.window=4", &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 64, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(schedule_build(&s, spec, 1, 1295, &err), GL_OK);
+  CU_ASSERT_EQUAL(s.clock.staleness_max, 8);
+  schedule_fini(&s);
+  cluster_free(spec);
+  cfg_free(doc);
+  if (isnan(ks)) SKIP("the measured trace is not here");
+  CU_ASSERT(ks <= 0.07);
+}
+
+SUITE(sim_schedule, "sim: schedules",
+      TEST(one_sampler_is_ceil_of_step_plus_delay_over_generation_stale),
+      TEST(sync_is_never_stale_and_one_step_off_is_one_stale),
+      TEST(areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights),
+      TEST(heterorl_never_trains_beyond_twice_its_window),
+      TEST(a_pause_precedes_every_64th_update_and_idling_excludes_it),
+      TEST(the_seed_alone_decides_the_schedule),
+      TEST(shared_delays_keep_equal_samplers_in_step_and_own_delays_do_not),
+      TEST(a_cluster_that_cannot_deliver_says_what_it_waits_for),
+      TEST(wrong_sections_are_refused_at_their_place),
+      TEST(the_measured_trace_is_met_and_window_4_predicts_8));

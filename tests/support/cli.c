@@ -1,0 +1,169 @@
+#define _XOPEN_SOURCE 700 /* nftw */
+#include "tests/support/cli.h"
+
+#include "tests/support/suite.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const char *program(void) {
+  const char *path = getenv("GEPOLAB");
+  return path != NULL && path[0] != '\0' ? path : "build/gepolab";
+}
+
+/* --- starting and waiting -----------------------------------------------------------------------
+ */
+
+static pid_t start(const char *const *arguments, const char *in, const char *out, const char *err) {
+  char *argv[CLI_MAX_ARGUMENTS + 2];
+  size_t n = 0;
+  argv[n++] = strdup(program());
+  for (; arguments[n - 1] != NULL && n <= CLI_MAX_ARGUMENTS; ++n)
+    argv[n] = strdup(arguments[n - 1]);
+  argv[n] = NULL;
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, in, O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 1, out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen(&files, 2, err, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  pid_t pid = 0;
+  if (posix_spawn(&pid, argv[0], &files, NULL, argv, environ) != 0) pid = -1;
+  posix_spawn_file_actions_destroy(&files);
+  for (size_t i = 0; i < n; ++i) free(argv[i]);
+  CU_ASSERT_FATAL(pid > 0);
+  return pid;
+}
+
+pid_t cli_start(const char *const *arguments) {
+  return start(arguments, "/dev/null", "/dev/null", "/dev/null");
+}
+
+int cli_wait(pid_t pid) {
+  int how = 0;
+  while (waitpid(pid, &how, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+void cli_sleep_ms(long ms) {
+  nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+/* --- running to the end -------------------------------------------------------------------------
+ */
+
+static char *read_file(const char *path, size_t *size) {
+  FILE *from = fopen(path, "rb");
+  char *text = calloc(1, 1);
+  size_t used = 0, got = 0;
+  char piece[65536];
+  while (from != NULL && (got = fread(piece, 1, sizeof piece, from)) > 0) {
+    text = realloc(text, used + got + 1);
+    CU_ASSERT_FATAL(text != NULL);
+    memcpy(text + used, piece, got);
+    used += got;
+    text[used] = '\0';
+  }
+  if (from != NULL) fclose(from);
+  *size = used;
+  return text;
+}
+
+cli_result cli_run(const char *input, const char *const *arguments) {
+  char folder[64], in[128], out[128], err[128];
+  size_t err_size = 0;
+  cli_result r = {0};
+  cli_scratch_make(folder);
+  cli_path(in, folder, "in");
+  cli_write(in, input != NULL ? input : "", input != NULL ? strlen(input) : 0);
+  r.code =
+      cli_wait(start(arguments, in, cli_path(out, folder, "out"), cli_path(err, folder, "err")));
+  r.out = read_file(out, &r.out_size);
+  r.err = read_file(err, &err_size);
+  cli_scratch_remove(folder);
+  return r;
+}
+
+void cli_result_fini(cli_result *r) {
+  free(r->out);
+  free(r->err);
+  *r = (cli_result){0};
+}
+
+int cli_gives(int code, const char *const *arguments) {
+  cli_result r = cli_run(NULL, arguments);
+  int good = r.code == code;
+  if (!good) fprintf(stderr, "gepolab %s … gave %d, not %d: %s", arguments[0], r.code, code, r.err);
+  cli_result_fini(&r);
+  return good;
+}
+
+/* --- processes ----------------------------------------------------------------------------------
+ */
+
+size_t cli_children(pid_t pid, pid_t *children, size_t n) {
+  DIR *all = opendir("/proc");
+  size_t found = 0;
+  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL;) {
+    char path[300];
+    int one = 0, parent = 0;
+    if (e->d_name[0] < '0' || e->d_name[0] > '9') continue;
+    snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
+    FILE *from = fopen(path, "r");
+    if (from == NULL) continue;
+    if (fscanf(from, "%d (%*[^)]) %*c %d", &one, &parent) == 2 && parent == pid) {
+      if (found < n) children[found] = one;
+      ++found;
+    }
+    fclose(from);
+  }
+  if (all != NULL) closedir(all);
+  return found;
+}
+
+/* --- files --------------------------------------------------------------------------------------
+ */
+
+void cli_scratch_make(char folder[64]) {
+  snprintf(folder, 64, "/tmp/gepolab-test-XXXXXX");
+  CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
+}
+
+static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *where) {
+  (void)s, (void)kind, (void)where;
+  return remove(path);
+}
+
+void cli_scratch_remove(const char *folder) {
+  nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *cli_path(char path[128], const char *folder, const char *name) {
+  snprintf(path, 128, "%s/%s", folder, name);
+  return path;
+}
+
+void cli_write(const char *path, const char *text, size_t size) {
+  FILE *to = fopen(path, "wb");
+  CU_ASSERT_FATAL(to != NULL);
+  CU_ASSERT(fwrite(text, 1, size, to) == size);
+  CU_ASSERT(fclose(to) == 0);
+}
+
+size_t cli_files_in(const char *folder) {
+  DIR *all = opendir(folder);
+  size_t n = 0;
+  for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL;)
+    n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+  if (all != NULL) closedir(all);
+  return n;
+}

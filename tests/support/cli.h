@@ -1,0 +1,43 @@
+/* Running the program from a test: $GEPOLAB, or build/gepolab. */
+#ifndef GEPOLAB_TESTS_SUPPORT_CLI_H
+#define GEPOLAB_TESTS_SUPPORT_CLI_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { CLI_MAX_ARGUMENTS = 32 };
+
+typedef struct cli_result {
+  int code; /* exit code, or 128 + signal */
+  char *out, *err;
+  size_t out_size;
+} cli_result;
+
+/* Runs gepolab with the arguments up to a NULL, and input (NULL: none) on its standard input.
+ * Release with cli_result_fini(). */
+cli_result cli_run(const char *input, const char *const *arguments);
+#define CLI(...) cli_run(NULL, (const char *const[]){__VA_ARGS__, NULL})
+void cli_result_fini(cli_result *r);
+
+/* Runs it, checks the exit code (printing stderr where it differs) and forgets the rest. */
+int cli_gives(int code, const char *const *arguments);
+#define CLI_GIVES(code, ...) cli_gives(code, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Starts it without waiting, silently. */
+pid_t cli_start(const char *const *arguments);
+#define CLI_START(...) cli_start((const char *const[]){__VA_ARGS__, NULL})
+/* Waits for it: exit code, or 128 + signal. */
+int cli_wait(pid_t pid);
+void cli_sleep_ms(long ms);
+/* Child processes of pid; at most n are stored, the count of all is returned. */
+size_t cli_children(pid_t pid, pid_t *children, size_t n);
+
+/* A fresh empty folder, removed with all in it by cli_scratch_remove(). */
+void cli_scratch_make(char folder[64]);
+void cli_scratch_remove(const char *folder);
+/* folder/name; returns path. */
+const char *cli_path(char path[128], const char *folder, const char *name);
+void cli_write(const char *path, const char *text, size_t size);
+size_t cli_files_in(const char *folder);
+
+#endif

@@ -1,0 +1,165 @@
+#include "tests/support/core.h"
+
+#include "core/base/hash.h"
+#include "tests/support/suite.h"
+
+#include <dirent.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- files ---------------------------------------------------------------------------------------
+ */
+
+/* In memory where that is possible: the suites sync often, which a busy disk makes slow. */
+void scratch_make(scratch *s) {
+  snprintf(s->folder, sizeof s->folder, "%s/gepolab-core-XXXXXX",
+           access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(s->folder));
+}
+
+char *scratch_path(const scratch *s, const char *name, char path[SCRATCH_PATH_SIZE]) {
+  snprintf(path, SCRATCH_PATH_SIZE, "%s/%.80s", s->folder, name);
+  return path;
+}
+
+/* Counts the folder's files, removing them on the way if asked. */
+static size_t walk_folder(const scratch *s, int removing) {
+  char path[SCRATCH_PATH_SIZE];
+  size_t n = 0;
+  DIR *dir = opendir(s->folder);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(dir);
+  for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir)) {
+    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+    ++n;
+    if (removing) unlink(scratch_path(s, e->d_name, path));
+  }
+  closedir(dir);
+  return n;
+}
+
+size_t scratch_count(const scratch *s) {
+  return walk_folder(s, 0);
+}
+
+void scratch_remove(const scratch *s) {
+  walk_folder(s, 1);
+  CU_ASSERT_EQUAL(rmdir(s->folder), 0);
+}
+
+/* A whole file, with a NUL after it. */
+static char *read_bytes(const char *path, size_t *size) {
+  FILE *from = fopen(path, "rb");
+  if (from == NULL) return NULL;
+  CU_ASSERT_EQUAL_FATAL(fseek(from, 0, SEEK_END), 0);
+  *size = (size_t)ftell(from);
+  rewind(from);
+  char *bytes = calloc(*size + 1, 1);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
+  CU_ASSERT_EQUAL_FATAL(fread(bytes, 1, *size, from), *size);
+  fclose(from);
+  return bytes;
+}
+
+char *scratch_read(const char *path) {
+  size_t size;
+  return read_bytes(path, &size);
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t size) {
+  FILE *to = fopen(path, "wb");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  CU_ASSERT_EQUAL_FATAL(fwrite(bytes, 1, size, to), size);
+  CU_ASSERT_EQUAL_FATAL(fclose(to), 0);
+}
+
+void scratch_write(const char *path, const char *text) {
+  write_bytes(path, text, strlen(text));
+}
+
+void scratch_copy(const char *from, const char *to) {
+  size_t size = 0;
+  char *bytes = read_bytes(from, &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
+  write_bytes(to, bytes, size);
+  free(bytes);
+}
+
+/* --- runs ----------------------------------------------------------------------------------------
+ */
+
+static void fill_steps(sample_run *s, int ordinal, size_t n_steps) {
+  for (size_t i = 0; i < n_steps; ++i) {
+    step_row *row = &s->steps[i];
+    *row = (step_row){.step = (int64_t)i + 1, .sampler = (int32_t)(i % 3)};
+    row->time_s = 1.5 * (double)(i + 1);
+    row->wait_s = 0.1;
+    metrics_clear(row->metric);
+    row->metric[METRIC_LOSS] = ordinal + 1 / (double)(i + 1);
+    row->metric[METRIC_GRAD_NORM] = 0.25;
+  }
+}
+
+void sample_run_init(sample_run *s, int ordinal, size_t n_steps) {
+  CU_ASSERT_FATAL(n_steps <= SAMPLE_MAX_STEPS);
+  fill_steps(s, ordinal, n_steps);
+  s->evals[0] = (eval_row){0, 0, 0.5};
+  s->evals[1] = (eval_row){(int64_t)n_steps, 1.5 * (double)n_steps, NAN};
+  s->staleness[0] = 3, s->staleness[1] = 0, s->staleness[2] = UINT64_C(1) << 40;
+  snprintf(s->recipe, sizeof s->recipe, "{\"seed\":%d}", ordinal);
+  hash_hex(s->recipe, strlen(s->recipe), s->key);
+  s->run = (run_record){.key = s->key,
+                        .ordinal = ordinal,
+                        .study = "s",
+                        .algorithm = "gepo",
+                        .axes = "{}",
+                        .recipe = s->recipe,
+                        .code_version = "1.0",
+                        .machine = "test",
+                        .seed = (uint64_t)ordinal,
+                        .lr = 0.1,
+                        .status = RUN_DONE,
+                        .reason = "",
+                        .wall_s = 1,
+                        .clock = {.simulated_s = 450, .learner_utilisation = 1 / 3.0},
+                        .steps = s->steps,
+                        .n_steps = n_steps,
+                        .evals = s->evals,
+                        .n_evals = 2,
+                        .staleness = s->staleness,
+                        .n_staleness = 3};
+}
+
+/* --- studies -------------------------------------------------------------------------------------
+ */
+
+double store_number(store *s, const char *sql) {
+  sqlite3_stmt *stmt = NULL;
+  double value = -1;
+  int code = sqlite3_prepare_v2(store_handle(s), sql, -1, &stmt, NULL);
+  if (code == SQLITE_OK) code = sqlite3_step(stmt);
+  if (code == SQLITE_ROW) value = sqlite3_column_double(stmt, 0);
+  if (code != SQLITE_ROW) fprintf(stderr, "%s: %s\n", sql, sqlite3_errmsg(store_handle(s)));
+  CU_ASSERT_EQUAL(code, SQLITE_ROW);
+  sqlite3_finalize(stmt);
+  return value;
+}
+
+store *store_opened(const char *path, store_mode mode) {
+  store *s = NULL;
+  gl_error err = {0};
+  if (store_open(&s, path, mode, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+  return s;
+}
+
+void store_put_samples(store *s, int first, int last, size_t n_steps) {
+  static sample_run sample;
+  gl_error err = {0};
+  for (int i = first; i <= last; ++i) {
+    sample_run_init(&sample, i, n_steps);
+    if (store_put_run(s, &sample.run, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+    CU_ASSERT_EQUAL_FATAL(err.status, GL_OK);
+  }
+}

@@ -1,0 +1,53 @@
+/* Every operation of llm/backend/backend.h on chosen shapes with addressed random inputs, run on
+ * two backends and compared. Inputs are rounded to what both can hold, so both see the same
+ * numbers. */
+#ifndef GEPOLAB_TESTS_SUPPORT_LLM_BACKEND_CASES_H
+#define GEPOLAB_TESTS_SUPPORT_LLM_BACKEND_CASES_H
+
+#include "llm/backend/backend.h"
+
+/* Runs all cases on both and returns how many outputs differ by more than
+ * tolerance * slack of the case * the output's largest magnitude (tolerance 0: in any bit); each is
+ * told on stderr. */
+size_t compare_backends(backend *candidate, backend *reference, double tolerance);
+
+/* --- for tests that call operations themselves --- */
+
+typedef struct case_output {
+  char name[48];
+  double *value;
+  size_t n;
+} case_output;
+
+enum { CASE_MAX_OUTPUTS = 8, CASE_MAX_MEMORY = 40 };
+
+/* One operation's run: inputs made, outputs kept as doubles. */
+typedef struct case_run {
+  backend *b;
+  number_type type, master; /* what inputs are rounded to */
+  uint64_t drawn;           /* arrays drawn so far: the address of the next */
+  void *memory[CASE_MAX_MEMORY];
+  size_t n_memory;
+  case_output output[CASE_MAX_OUTPUTS];
+  size_t n_outputs;
+} case_run;
+
+void case_begin(case_run *r, backend *b, number_type type, number_type master);
+void case_end(case_run *r);
+/* Uniform numbers of (-scale, scale) in the backend's memory, as T or M. */
+void *case_draw(case_run *r, size_t n, double scale);
+void *case_draw_master(case_run *r, size_t n, double scale);
+/* Given doubles as T or M. */
+void *case_put(case_run *r, const double *value, size_t n);
+void *case_put_master(case_run *r, const double *value, size_t n);
+void *case_zeros(case_run *r, size_t n);
+void *case_zeros_master(case_run *r, size_t n);
+int32_t *case_integers(case_run *r, const int32_t *value, size_t n);
+/* Integers below `below` from addressed draws. */
+int32_t *case_draw_integers(case_run *r, size_t n, size_t below);
+/* Keeps n numbers of T, M or int32_t memory as an output. */
+void case_keep(case_run *r, const char *name, const void *memory, size_t n);
+void case_keep_master(case_run *r, const char *name, const void *memory, size_t n);
+void case_keep_integers(case_run *r, const char *name, const void *memory, size_t n);
+
+#endif

@@ -1,0 +1,56 @@
+#include "tests/support/llm_tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+cJSON *json_load(const char *path) {
+  enum { ROOM = 1 << 20 };
+  FILE *f = fopen(path, "rb");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  char *text = malloc(ROOM);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  size_t n = fread(text, 1, ROOM, f);
+  fclose(f);
+  CU_ASSERT_FATAL(n < ROOM);
+  cJSON *root = cJSON_ParseWithLength(text, n);
+  free(text);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(root);
+  return root;
+}
+
+void json_set(cJSON *document, const char *pointer, cJSON *value) {
+  char path[128], *rest = path + 1;
+  snprintf(path, sizeof path, "%s", pointer);
+  cJSON *at = document;
+  for (char *slash; (slash = strchr(rest, '/')) != NULL; rest = slash + 1) {
+    *slash = '\0';
+    at = cJSON_IsArray(at) ? cJSON_GetArrayItem(at, atoi(rest))
+                           : cJSON_GetObjectItemCaseSensitive(at, rest);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+  }
+  int done;
+  if (cJSON_IsArray(at))
+    done = cJSON_ReplaceItemInArray(at, atoi(rest), value);
+  else if (cJSON_GetObjectItemCaseSensitive(at, rest) != NULL)
+    done = cJSON_ReplaceItemInObjectCaseSensitive(at, rest, value);
+  else
+    done = cJSON_AddItemToObject(at, rest, value);
+  CU_ASSERT_FATAL(done);
+}
+
+gl_status parse_document(tokenizer **out, const cJSON *document, gl_error *err) {
+  char *text = cJSON_PrintUnformatted(document);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  gl_status status = tokenizer_parse(out, text, strlen(text), "t.json", err);
+  cJSON_free(text);
+  return status;
+}
+
+tokenizer *golden_tokenizer(void) {
+  gl_error err = {0};
+  tokenizer *t;
+  if (tokenizer_load(&t, "tests/golden/tokenizer.json", &err) != GL_OK)
+    fprintf(stderr, "%s\n", err.text);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+  return t;
+}

@@ -1,0 +1,43 @@
+/* How a test file offers its suite. Each tests/ROOM_*.c defines its tests and one SUITE; the shared
+ * main (tests/support/main.c) runs every suite linked in, found through a linker section, so adding
+ * a file needs no list. Test names read as sentences of what holds.
+ */
+#ifndef GEPOLAB_TESTS_SUPPORT_SUITE_H
+#define GEPOLAB_TESTS_SUPPORT_SUITE_H
+
+#include <CUnit/CUnit.h>
+#include <math.h>
+#include <stdio.h>
+
+typedef struct test_suite {
+  const char *name;
+  const CU_TestInfo *tests; /* ends with CU_TEST_INFO_NULL */
+} test_suite;
+
+#define SUITE(ident, text, ...)                                                                    \
+  static const CU_TestInfo ident##_tests[] = {__VA_ARGS__, CU_TEST_INFO_NULL};                     \
+  static const test_suite ident##_suite = {text, ident##_tests};                                   \
+  __attribute__((used, section("gl_suites"))) static const test_suite *const ident##_entry =       \
+      &ident##_suite
+
+#define TEST(function)                                                                             \
+  { #function, function }
+
+/* |a - b| <= tol * max(1, |a|, |b|), with both values in the message on failure. */
+#define ASSERT_CLOSE(a, b, tol)                                                                    \
+  do {                                                                                             \
+    double a_ = (a), b_ = (b), t_ = (tol);                                                         \
+    int ok_ = fabs(a_ - b_) <= t_ * fmax(1.0, fmax(fabs(a_), fabs(b_)));                           \
+    if (!ok_)                                                                                      \
+      fprintf(stderr, "%s:%d: %s = %.17g, %s = %.17g\n", __FILE__, __LINE__, #a, a_, #b, b_);      \
+    CU_ASSERT(ok_);                                                                                \
+  } while (0)
+
+/* Prints why a test does not run here; the test passes. */
+#define SKIP(why)                                                                                  \
+  do {                                                                                             \
+    printf(" skipped: %s ", why);                                                                  \
+    return;                                                                                        \
+  } while (0)
+
+#endif

@@ -1,0 +1,326 @@
+/* Exact moments of estimators against brute force, closed forms and Monte Carlo. */
+#include "tests/support/suite.h"
+#include "toy/lab/form.h"
+#include "toy/lab/lab.h"
+#include "toy/lab/summary.h"
+#include "toy/toy.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- worlds --------------------------------------------------------------------------------------
+ */
+
+typedef struct fixture {
+  cfg_doc *doc;
+  toy_world *world;
+  enumerable view;
+  double *learner, *sampler;
+} fixture;
+
+static int fixture_init(fixture *f, const char *world, const char *sampling) {
+  gl_error err = {.status = GL_OK};
+  char text[1024];
+  snprintf(text, sizeof text, "world: %s\nsampling: %s\n", world, sampling);
+  *f = (fixture){0};
+  if (cfg_load_text(&f->doc, text, strlen(text), "test", &err) == GL_OK &&
+      toy_world_new(&f->world, cfg_find(cfg_root(f->doc), "world"),
+                    cfg_find(cfg_root(f->doc), "sampling"), 1, &err) == GL_OK) {
+    f->view = toy_world_enumerable(f->world);
+    f->learner = calloc(f->view.n_parameters, sizeof *f->learner);
+    f->sampler = calloc(f->view.n_parameters, sizeof *f->sampler);
+    return 1;
+  }
+  fprintf(stderr, "%s\n", err.text);
+  CU_FAIL("fixture");
+  return 0;
+}
+
+static void fixture_fini(fixture *f) {
+  toy_world_free(f->world);
+  cfg_free(f->doc);
+  free(f->learner);
+  free(f->sampler);
+}
+
+static double uniform(uint64_t test, uint64_t index) {
+  return rng_u01(rng_block(rng_stream_at(7, RNG_TEST, test), index).v[0]);
+}
+
+/* Learner and sampler with logits up to `spread`, the sampler within `apart` of the learner. */
+static void random_policies(fixture *f, uint64_t test, double spread, double apart) {
+  for (size_t i = 0; i < f->view.n_parameters; ++i) {
+    f->learner[i] = spread * (2 * uniform(test, 2 * i) - 1);
+    f->sampler[i] = f->learner[i] + apart * (2 * uniform(test, 2 * i + 1) - 1);
+  }
+}
+
+static policy_row row_of(const char *yaml) {
+  policy_row row;
+  memset(&row, 0, sizeof row);
+  gl_error err = {.status = GL_OK};
+  cfg_doc *doc = NULL;
+  char text[512];
+  snprintf(text, sizeof text, "algorithm: %s\n", yaml);
+  if (cfg_load_text(&doc, text, strlen(text), "test", &err) != GL_OK ||
+      policy_row_parse(&row, cfg_find(cfg_root(doc), "algorithm"), &err) != GL_OK) {
+    fprintf(stderr, "%s\n", err.text);
+    CU_FAIL("row");
+  }
+  cfg_free(doc);
+  return row;
+}
+
+static lab_spec spec_of(const fixture *f, size_t group_size) {
+  return (lab_spec){.world = &f->view,
+                    .theta_learner = f->learner,
+                    .theta_sampler = f->sampler,
+                    .group_size = group_size,
+                    .budget = 1000000,
+                    .seed = 3,
+                    .threads = 2};
+}
+
+static int measure(lab_result *out, const policy_row *row, const lab_spec *spec) {
+  gl_error err = {.status = GL_OK};
+  int ok = lab_measure(out, &row, 1, spec, &err) == GL_OK;
+  if (!ok) fprintf(stderr, "%s\n", err.text);
+  CU_ASSERT(ok);
+  return ok;
+}
+
+/* --- the issue's recipe --------------------------------------------------------------------------
+ */
+
+static int four_arms(fixture *f) {
+  static const double p[] = {0.55, 0.25, 0.15, 0.05}, q[] = {0.10, 0.20, 0.30, 0.40};
+  gl_error err = {.status = GL_OK};
+  if (!fixture_init(f, "{kind: bandit, rewards: [1, 0, 0.5, 0.2]}", "{}")) return 0;
+  CU_ASSERT(toy_world_set_probs(f->world, 0, p, 4, f->learner, &err) == GL_OK);
+  CU_ASSERT(toy_world_set_probs(f->world, 0, q, 4, f->sampler, &err) == GL_OK);
+  return 1;
+}
+
+static void four_arms_give_the_reference_numbers(void) {
+  fixture f;
+  lab_result is, gepo;
+  if (!four_arms(&f)) return;
+  const policy_row row = row_of("is");
+  const policy_row changed =
+      row_of("{base: gepo, log_prob: sum, clip: none, baseline: group_mean}");
+  lab_spec spec = spec_of(&f, 4);
+  if (measure(&is, &row, &spec) && measure(&gepo, &changed, &spec)) {
+    ASSERT_CLOSE(is.numbers.bias, 0, 1e-14);
+    ASSERT_CLOSE(is.numbers.variance, 0.10410, 5e-6);
+    ASSERT_CLOSE(gepo.numbers.bias, 0.17658, 5e-6);
+    ASSERT_CLOSE(gepo.numbers.cosine, 0.97793, 5e-6);
+    ASSERT_CLOSE(gepo.numbers.variance, 0.01259, 5e-6);
+    CU_ASSERT(is.method == LAB_EXACT && is.groups == 35);
+  }
+  lab_result_fini(&is);
+  lab_result_fini(&gepo);
+  fixture_fini(&f);
+}
+
+static void four_arms_agree_with_an_independent_enumeration(void) {
+  static const char *const rows[] = {"is", "snis", "{base: gepo, log_prob: sum, clip: none}",
+                                     "{base: gepo, log_prob: sum, clip: none, denominator: mean}",
+                                     "{base: gepo, log_prob: sum, clip: none, denominator: exact}"};
+  fixture f;
+  FILE *golden = fopen("tests/golden/lab_four_arms.txt", "r");
+  CU_ASSERT_FATAL(golden != NULL);
+  if (four_arms(&f)) {
+    const lab_spec spec = spec_of(&f, 4);
+    for (size_t i = 0; i < 5; ++i) {
+      const policy_row row = row_of(rows[i]);
+      double bias, cosine, variance;
+      lab_result r;
+      CU_ASSERT_FATAL(fscanf(golden, "%lf %lf %lf", &bias, &cosine, &variance) == 3);
+      if (!measure(&r, &row, &spec)) continue;
+      ASSERT_CLOSE(r.numbers.bias, bias, 1e-13);
+      ASSERT_CLOSE(r.numbers.cosine, cosine, 1e-13);
+      ASSERT_CLOSE(r.numbers.variance, variance, 1e-13);
+      lab_result_fini(&r);
+    }
+    fixture_fini(&f);
+  }
+  fclose(golden);
+}
+
+/* --- every row against all K^G tuples ------------------------------------------------------------
+ */
+
+/* Moments by all tuples, through core/policy alone: a group is one policy_evaluate(). */
+static int brute_force(lab_summary *s, const policy_row *row, const lab_tables *t, size_t size) {
+  gl_error err = {.status = GL_OK};
+  lab_group g;
+  lab_sums sums;
+  size_t tuples = 1, at[8] = {0};
+  for (size_t i = 0; i < size; ++i) tuples *= t->n;
+  int ok = lab_group_init(&g, t, size, &err) == GL_OK &&
+           lab_sums_init(&sums, t->n_parameters, 1, &err) == GL_OK;
+  for (size_t k = 0; k < tuples && ok; ++k) {
+    double weight = 1, square = 0;
+    for (size_t i = 0, rest = k; i < size; ++i, rest /= t->n) {
+      at[i] = rest % t->n;
+      g.response[i] = at[i];
+      weight *= t->draw[at[i]];
+    }
+    ok = lab_group_evaluate(&g, row, &err) == GL_OK;
+    for (size_t i = 0; i < t->n_parameters; ++i) {
+      sums.mean[i] += weight * g.gradient[i];
+      square += g.gradient[i] * g.gradient[i];
+      for (size_t j = 0; j < t->n_parameters; ++j)
+        sums.outer[i * t->n_parameters + j] += weight * g.gradient[i] * g.gradient[j];
+    }
+    sums.square += weight * square;
+    for (size_t i = 0; i < size; ++i) {
+      double w = lab_group_weight(&g, i), aw = w * g.advantage[i];
+      sums.w += weight * w / (double)size;
+      sums.w2 += weight * w * w / (double)size;
+      sums.aw += weight * aw / (double)size;
+      sums.aw2 += weight * aw * aw / (double)size;
+    }
+    sums.total += weight;
+  }
+  ok = ok && lab_summary_init(s, t->n_parameters, 1, &err) == GL_OK;
+  if (ok) lab_summary_from_sums(s, &sums);
+  lab_sums_fini(&sums);
+  lab_group_fini(&g);
+  return ok;
+}
+
+static void compare_row(const fixture *f, const policy_row *row, size_t size, lab_weights by) {
+  gl_error err = {.status = GL_OK};
+  lab_spec spec = spec_of(f, size);
+  spec.covariance = 1;
+  spec.weights = by;
+  lab_tables t;
+  lab_result r;
+  lab_summary s = {0};
+  const size_t p = f->view.n_parameters;
+  if (!measure(&r, row, &spec)) return;
+  CU_ASSERT_FATAL(lab_tables_init(&t, &f->view, 0, f->learner, f->sampler, by, &err) == GL_OK);
+  if (r.applicable && brute_force(&s, row, &t, size)) {
+    for (size_t i = 0; i < p; ++i) ASSERT_CLOSE(r.expected[i], s.mean[i], 1e-12);
+    for (size_t i = 0; i < p * p; ++i) ASSERT_CLOSE(r.covariance[i], s.covariance[i], 1e-12);
+    ASSERT_CLOSE(r.numbers.variance, s.trace, 1e-12);
+    ASSERT_CLOSE(r.numbers.iw_mean, s.w, 1e-12);
+    ASSERT_CLOSE(r.numbers.iw_variance, s.w2 - s.w * s.w, 1e-11);
+    ASSERT_CLOSE(r.numbers.aw_variance, s.aw2 - s.aw * s.aw, 1e-11);
+    lab_summary_fini(&s);
+  }
+  lab_tables_fini(&t);
+  lab_result_fini(&r);
+}
+
+static void every_row_agrees_with_all_tuples_of_a_bandit(void) {
+  static const char *const worlds[] = {"{kind: bandit, rewards: [1, 0, 1]}",
+                                       "{kind: bandit, rewards: [1, 0, 0, 1]}",
+                                       "{kind: bandit, rewards: [1, 0.3, 0.3, 0]}"};
+  for (size_t k = 0; k < 3; ++k) {
+    fixture f;
+    if (!fixture_init(&f, worlds[k], "{}")) return;
+    for (size_t size = 1; size <= 4; ++size)
+      for (size_t i = 0; i < policy_rows_count(); ++i) {
+        const policy_row *row = policy_rows_at(i);
+        random_policies(&f, 100 * k + 10 * size + i, 1.5, 1);
+        if (row->objective == OBJECTIVE_DISCO && k == 2) continue;
+        compare_row(&f, row, size, LAB_WEIGHTS_RAW);
+      }
+    fixture_fini(&f);
+  }
+}
+
+static void every_row_agrees_with_all_tuples_of_sequences(void) {
+  fixture f;
+  if (!fixture_init(&f,
+                    "{kind: sequence, vocabulary: 1, horizon: 3, end_token: true, prompts: 1, "
+                    "task: parity}",
+                    "{}"))
+    return;
+  for (size_t i = 0; i < policy_rows_count(); ++i) {
+    random_policies(&f, 1000 + i, 1, 0.7);
+    compare_row(&f, policy_rows_at(i), 3, LAB_WEIGHTS_RAW);
+  }
+  fixture_fini(&f);
+}
+
+/* --- truncated sampling --------------------------------------------------------------------------
+ */
+
+/* `is` with the leave-one-out baseline in a group of two, written out: draws from the sampler's law
+ * at the temperature, of which the top_k are kept; weights by that law before or after the cut. */
+static void two_of_a_truncated_law(const double *p, const double *law, const double *seen,
+                                   const double *reward, double temperature, double *expected) {
+  for (size_t k = 0; k < 4; ++k) expected[k] = 0;
+  for (size_t i = 0; i < 4; ++i)
+    for (size_t j = 0; j < 4; ++j)
+      for (size_t k = 0; k < 4 && law[i] > 0 && law[j] > 0; ++k)
+        expected[k] += law[i] * law[j] * (reward[i] - reward[j]) * p[i] / seen[i] *
+                       ((i == k) - p[k]) / temperature;
+}
+
+static void softmax(const double *logit, double temperature, double *p) {
+  double sum = 0;
+  for (size_t k = 0; k < 4; ++k) sum += p[k] = exp(logit[k] / temperature);
+  for (size_t k = 0; k < 4; ++k) p[k] /= sum;
+}
+
+static void truncated_sampling_agrees_with_a_sum_over_pairs(void) {
+  static const double reward[] = {1, 0, 0.5, 0.2}, logit_q[] = {2, 1, 0.4, -1},
+                      logit_p[] = {0.3, 1.2, -0.5, 0.1};
+  static const double temperatures[] = {1, 0.7};
+  for (int cut = 0; cut < 2; ++cut) /* top_k: 2, and top_p: 0.9 which keeps three */
+    for (int warm = 0; warm < 2; ++warm)
+      for (int by = 0; by < 2; ++by) {
+        fixture f;
+        lab_result r;
+        char sampling[128];
+        double p[4], q[4], law[4], expected[4], kept = 0;
+        const double temperature = temperatures[warm];
+        snprintf(sampling, sizeof sampling, "{temperature: %g, %s}", temperature,
+                 cut == 0 ? "top_k: 2" : "top_p: 0.9");
+        if (!fixture_init(&f, "{kind: bandit, rewards: [1, 0, 0.5, 0.2]}", sampling)) return;
+        memcpy(f.learner, logit_p, sizeof logit_p);
+        memcpy(f.sampler, logit_q, sizeof logit_q);
+        softmax(logit_p, temperature, p);
+        softmax(logit_q, temperature, q);
+        for (size_t k = 0; k < 4; ++k) { /* tokens are in falling order under the sampler */
+          law[k] = cut == 0 ? (k < 2 ? q[k] : 0) : (kept < 0.9 ? q[k] : 0);
+          kept += law[k];
+        }
+        for (size_t k = 0; k < 4; ++k) law[k] /= kept;
+        two_of_a_truncated_law(p, law, by == 0 ? q : law, reward, temperature, expected);
+        lab_spec spec = spec_of(&f, 2);
+        spec.weights = by == 0 ? LAB_WEIGHTS_RAW : LAB_WEIGHTS_TRUNCATED;
+        const policy_row row = row_of("is");
+        if (measure(&r, &row, &spec))
+          for (size_t k = 0; k < 4; ++k) ASSERT_CLOSE(r.expected[k], expected[k], 1e-13);
+        lab_result_fini(&r);
+        fixture_fini(&f);
+      }
+}
+
+static void every_row_agrees_with_all_tuples_of_a_truncated_law(void) {
+  fixture f;
+  if (!fixture_init(&f,
+                    "{kind: sequence, vocabulary: 3, horizon: 2, prompts: 1, task: sum_mod, "
+                    "modulus: 3, reward: exact}",
+                    "{temperature: 0.8, top_k: 2}"))
+    return;
+  for (int by = LAB_WEIGHTS_RAW; by <= LAB_WEIGHTS_TRUNCATED; ++by)
+    for (size_t i = 0; i < policy_rows_count(); ++i) {
+      random_policies(&f, 2000 + i, 1, 0.7);
+      compare_row(&f, policy_rows_at(i), 3, (lab_weights)by);
+    }
+  fixture_fini(&f);
+}
+
+SUITE(lab_exact, "lab: exact moments of estimators", TEST(four_arms_give_the_reference_numbers),
+      TEST(four_arms_agree_with_an_independent_enumeration),
+      TEST(every_row_agrees_with_all_tuples_of_a_bandit),
+      TEST(every_row_agrees_with_all_tuples_of_sequences),
+      TEST(truncated_sampling_agrees_with_a_sum_over_pairs),
+      TEST(every_row_agrees_with_all_tuples_of_a_truncated_law));

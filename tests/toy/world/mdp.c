@@ -1,0 +1,142 @@
+/* Decision processes: dynamic programming against enumeration and central differences. */
+#include "toy/world/mdp.h"
+#include "core/random/rng.h"
+#include "tests/support/suite.h"
+#include "toy/lab/dial.h"
+#include "toy/lab/lab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const worlds[] = {
+    "world: {kind: chain, states: 4, horizon: 5}",
+    "world: {kind: chain, states: 3, horizon: 4, policy: {kind: loglinear, dimension: 3}}",
+    "world: {kind: gridworld, width: 2, height: 3, horizon: 3}",
+    "world: {kind: garnet, states: 4, actions: 3, branching: 2, horizon: 3}",
+    ("world: {kind: garnet, states: 4, actions: 2, horizon: 4, policy: {kind: loglinear, "
+     "dimension: 5}}"),
+    "world: {kind: token, vocabulary: 3, horizon: 4}"};
+enum { WORLDS = sizeof worlds / sizeof worlds[0] };
+
+static mdp *world_of(const char *text) {
+  gl_error err = {.status = GL_OK};
+  cfg_doc *doc = NULL;
+  mdp *m = NULL;
+  if (cfg_load_text(&doc, text, strlen(text), "test", &err) != GL_OK ||
+      mdp_new(&m, cfg_find(cfg_root(doc), "world"), 4, &err) != GL_OK) {
+    fprintf(stderr, "%s\n", err.text);
+    CU_FAIL("world");
+  }
+  cfg_free(doc);
+  return m;
+}
+
+static double *random_theta(const mdp *m, uint64_t entity) {
+  double *theta = calloc(m->n_parameters, sizeof *theta);
+  for (size_t i = 0; i < m->n_parameters; ++i)
+    theta[i] = 3 * rng_u01(rng_block(rng_stream_at(2, RNG_TEST, entity), i).v[0]) - 1.5;
+  return theta;
+}
+
+static void transitions_are_distributions(void) {
+  for (size_t w = 0; w < WORLDS; ++w) {
+    mdp *m = world_of(worlds[w]);
+    for (size_t s = 0; s < m->states; ++s)
+      for (size_t a = 0; a < m->actions && !m->terminal[s]; ++a) {
+        double sum = 0;
+        for (size_t to = 0; to < m->states; ++to)
+          sum += m->transition[(s * m->actions + a) * m->states + to];
+        ASSERT_CLOSE(sum, 1, 1e-14);
+      }
+    mdp_free(m);
+  }
+}
+
+static void gradients_agree_with_central_differences(void) {
+  for (size_t w = 0; w < WORLDS; ++w) {
+    gl_error err = {.status = GL_OK};
+    mdp *m = world_of(worlds[w]);
+    double *theta = random_theta(m, w), *gradient = calloc(m->n_parameters, sizeof *gradient);
+    double value, up, down;
+    const double h = 1e-5;
+    CU_ASSERT(mdp_value(m, theta, &value, gradient, &err) == GL_OK);
+    for (size_t i = 0; i < m->n_parameters; ++i) {
+      const double at = theta[i];
+      theta[i] = at + h;
+      CU_ASSERT(mdp_value(m, theta, &up, NULL, &err) == GL_OK);
+      theta[i] = at - h;
+      CU_ASSERT(mdp_value(m, theta, &down, NULL, &err) == GL_OK);
+      theta[i] = at;
+      ASSERT_CLOSE(gradient[i], (up - down) / (2 * h), 1e-9);
+    }
+    free(theta);
+    free(gradient);
+    mdp_free(m);
+  }
+}
+
+static void dynamic_programming_agrees_with_enumeration(void) {
+  for (size_t w = 0; w < WORLDS; ++w) {
+    gl_error err = {.status = GL_OK};
+    mdp *m = world_of(worlds[w]);
+    mdp_trajectories *t = NULL;
+    CU_ASSERT_FATAL(mdp_trajectories_new(&t, m, &err) == GL_OK);
+    const enumerable e = mdp_trajectories_enumerable(t);
+    double *p = random_theta(m, w), *q = random_theta(m, 50 + w);
+    double *dp = calloc(m->n_parameters, sizeof *dp), *all = calloc(m->n_parameters, sizeof *all);
+    double value_dp, value_all, kl_dp, kl_all;
+    CU_ASSERT(mdp_value(m, p, &value_dp, dp, &err) == GL_OK);
+    CU_ASSERT(lab_value(&e, p, &value_all, all, &err) == GL_OK);
+    CU_ASSERT(mdp_divergence(m, p, q, &kl_dp, &err) == GL_OK);
+    CU_ASSERT(lab_divergence(&e, p, q, &kl_all, NULL, &err) == GL_OK);
+    ASSERT_CLOSE(value_dp, value_all, 1e-12);
+    ASSERT_CLOSE(kl_dp, kl_all, 1e-12);
+    for (size_t i = 0; i < m->n_parameters; ++i) ASSERT_CLOSE(dp[i], all[i], 1e-12);
+    free(p);
+    free(q);
+    free(dp);
+    free(all);
+    mdp_trajectories_free(t);
+    mdp_free(m);
+  }
+}
+
+static void importance_sampling_is_unbiased_on_trajectories(void) {
+  gl_error err = {.status = GL_OK};
+  mdp *m = world_of("world: {kind: chain, states: 3, horizon: 3}");
+  mdp_trajectories *t = NULL;
+  CU_ASSERT_FATAL(mdp_trajectories_new(&t, m, &err) == GL_OK);
+  const enumerable e = mdp_trajectories_enumerable(t);
+  double *p = random_theta(m, 1), *q = random_theta(m, 2);
+  const policy_row *row = policy_rows_find("is");
+  const lab_spec spec = {.world = &e,
+                         .theta_learner = p,
+                         .theta_sampler = q,
+                         .group_size = 2,
+                         .budget = 100000,
+                         .threads = 1};
+  lab_result r;
+  CU_ASSERT_FATAL(lab_measure(&r, &row, 1, &spec, &err) == GL_OK);
+  CU_ASSERT(r.applicable && r.method == LAB_EXACT);
+  ASSERT_CLOSE(r.numbers.bias, 0, 1e-12);
+  lab_result_fini(&r);
+  free(p);
+  free(q);
+  mdp_trajectories_free(t);
+  mdp_free(m);
+}
+
+static void a_process_with_too_many_trajectories_is_refused(void) {
+  gl_error err = {.status = GL_OK};
+  mdp *m = world_of("world: {kind: garnet, states: 8, actions: 4, branching: 4, horizon: 8}");
+  mdp_trajectories *t = NULL;
+  CU_ASSERT(mdp_trajectories_new(&t, m, &err) == GL_EINPUT);
+  CU_ASSERT(strstr(err.text, "horizon") != NULL);
+  mdp_free(m);
+}
+
+SUITE(lab_mdp, "lab: decision processes", TEST(transitions_are_distributions),
+      TEST(gradients_agree_with_central_differences),
+      TEST(dynamic_programming_agrees_with_enumeration),
+      TEST(importance_sampling_is_unbiased_on_trajectories),
+      TEST(a_process_with_too_many_trajectories_is_refused));

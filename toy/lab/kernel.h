@@ -1,0 +1,78 @@
+/* The estimator of one group, for groups in blocks: the fast path of the exact laboratory.
+ *
+ * Where every response is one token, the coefficient of one copy of response y depends on its group
+ * only through a handful of sums, so a row reduces to tables over responses:
+ *
+ *   advantage    a = (r_y - b) / s,  b and s from the group's reward sums
+ *   local rows   c_y = [ a * (a > 0 ? up_y : down_y) + extra_y ] / G
+ *   group rows   c_y = [ a * rho_y * open(a, rho_y) + extra_y ] / G,  rho_y = w_y / (u_y D + v_y),
+ *                D a ratio of sums over the group (MATH.md section 2, "The denominator")
+ *
+ * and the gradient estimate is g = sum_y count_y c_y score_y. A kernel turns blocks of groups into
+ * the moments of c; everything reported follows from those and the scores.
+ */
+#ifndef GEPOLAB_TOY_LAB_KERNEL_H
+#define GEPOLAB_TOY_LAB_KERNEL_H
+
+#include "toy/lab/multiset.h"
+
+typedef enum lab_baseline {
+  LAB_BASELINE_CONSTANT,
+  LAB_BASELINE_MEAN,
+  LAB_BASELINE_LEAVE_ONE_OUT
+} lab_baseline;
+
+typedef enum lab_denominator {
+  LAB_LOCAL,           /* no group denominator: up, down */
+  LAB_MEAN_RATIO,      /* D = mean_j w_j */
+  LAB_SELF_NORMALISED, /* D = sum_j z_j^2 / sum_j z_j */
+  LAB_MEAN,            /* D = mean_j z_j */
+  LAB_WEIGHTED         /* D = sum_j z_j w_j / sum_j z_j */
+} lab_denominator;
+
+typedef struct lab_form {
+  size_t n; /* responses */
+  lab_baseline baseline;
+  double constant; /* the baseline where it is constant */
+  int group_std;   /* s = sample standard deviation + std_eps */
+  double ddof, std_eps;
+  lab_denominator denominator;
+  int through_denominator;    /* LAB_WEIGHTED: the gradient passes through D */
+  double clip_low, clip_high; /* group rows: PPO min on rho; -inf and +inf when off */
+  const double *reward;       /* [n] borrowed */
+  double *up, *down;          /* [n] local rows */
+  double *extra;              /* [n] what does not depend on the advantage (KL terms) */
+  double *ratio;              /* [n] local rows: the row's own ratio before clipping */
+  double *w, *z, *u, *v;      /* [n] group rows, all scaled by one common power of e */
+} lab_form;
+
+/* Sums over groups, each with its weight. Additive, so blocks and threads can be joined in order.
+ */
+typedef struct lab_moments {
+  size_t n;
+  double total;               /* sum of weights */
+  double *first;              /* [n] E[count_y c_y] */
+  double *second;             /* [n * n] E[count_y c_y count_z c_z], lower triangle */
+  double w, w2, aw, aw2, ess; /* E over groups of mean_i w_i, w_i^2, a_i w_i, (a_i w_i)^2, ESS/G */
+} lab_moments;
+
+gl_status lab_moments_init(lab_moments *m, size_t n, gl_error *err);
+void lab_moments_fini(lab_moments *m);
+void lab_moments_clear(lab_moments *m);
+/* into += from */
+void lab_moments_add(lab_moments *into, const lab_moments *from);
+
+/* Scratch of one thread. */
+typedef struct lab_scratch {
+  double *c; /* [n * LAB_BLOCK] count_y c_y */
+} lab_scratch;
+gl_status lab_scratch_init(lab_scratch *s, size_t n, gl_error *err);
+void lab_scratch_fini(lab_scratch *s);
+
+/* Adds a block's groups to the moments. The same input gives the same bits on every machine of one
+ * instruction set. */
+/* Copies the lower triangle of `second`, all that a kernel adds to, to the upper one. */
+void lab_moments_mirror(lab_moments *m);
+void lab_kernel(const lab_form *f, const lab_block *b, lab_scratch *s, lab_moments *m);
+
+#endif

@@ -1,0 +1,74 @@
+/* The exact laboratory: expectation and covariance of an algorithm's gradient estimate, without
+ * sampling noise (MATH.md section 4).
+ *
+ * One group of G responses to a prompt drawn by the world's prompt weights gives the estimate
+ * g = sum_{i,t} c_{i,t} d logp_{i,t} / d theta, with c from core/policy. Its moments come from all
+ * multisets of responses; beyond a work budget from Monte Carlo with exact scores and standard
+ * errors; for a group of infinite size from the law of large numbers, where the row factors.
+ */
+#ifndef GEPOLAB_TOY_LAB_LAB_H
+#define GEPOLAB_TOY_LAB_LAB_H
+
+#include "core/policy/policy.h"
+#include "core/rl/enumerable.h"
+#include "toy/lab/tables.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum lab_method { LAB_EXACT, LAB_MONTE_CARLO, LAB_POPULATION } lab_method;
+extern const char *const lab_method_names[3];
+
+typedef struct lab_spec {
+  const enumerable *world;
+  const double *theta_learner, *theta_sampler; /* [n_parameters] */
+  lab_weights weights;
+  size_t group_size;     /* 0: the population limit */
+  size_t budget;         /* most multisets of one prompt that are enumerated */
+  size_t samples;        /* Monte Carlo groups per prompt beyond the budget; 0: fail instead */
+  uint64_t seed, entity; /* address of its draws (RNG_MONTECARLO) */
+  size_t threads;        /* for Monte Carlo; results do not depend on it */
+  int covariance;        /* also the full covariance */
+} lab_spec;
+
+/* What is reported; a field that has no value (the cosine of a zero vector) is NaN. */
+typedef struct lab_numbers {
+  double bias, cosine, scaled_bias; /* scaled_bias = sqrt(1 - cosine^2) */
+  double variance, mse, scaled_mse; /* tr Cov; bias^2 + variance; min_c E|c g - J'|^2 / |J'|^2 */
+  double snr;                       /* |E g|^2 / tr Cov */
+  double iw_mean, iw_variance;      /* of the row's own ratio of one response of a group */
+  double aw_variance;               /* of advantage times ratio */
+  double ess;                       /* E (sum w)^2 / (G sum w^2) */
+} lab_numbers;
+enum { LAB_NUMBERS = sizeof(lab_numbers) / sizeof(double) };
+extern const char *const lab_number_names[LAB_NUMBERS];
+
+typedef struct lab_result {
+  lab_method method;
+  int applicable; /* 0: the row has no such estimate; `why` says */
+  char why[200];
+  double groups; /* multisets enumerated, or groups drawn, over all prompts; population: 0 */
+  size_t n_parameters;
+  double *expected;   /* [n_parameters] E g */
+  double *truth;      /* [n_parameters] J' */
+  double *covariance; /* [n_parameters^2] or NULL */
+  double value;       /* J of the learner */
+  double kl, kl_qp;   /* over prompts */
+  lab_numbers numbers;
+  lab_numbers error;      /* standard errors by jackknife; 0 where exact */
+  double *expected_error; /* [n_parameters] standard errors of E g; NULL where exact */
+} lab_result;
+
+/* Measures n rows at once on the same groups into out[n]. A row that cannot be measured (it needs
+ * other prompts, or a factor the world lacks) is a result with applicable 0, not an error. */
+gl_status lab_measure(lab_result *out, const policy_row *const *rows, size_t n,
+                      const lab_spec *spec, gl_error *err);
+void lab_result_fini(lab_result *r);
+
+/* Runs task(context, i) for i in [0, n) on up to `threads` threads. The first failing index's error
+ * is returned. */
+gl_status lab_parallel(size_t n, size_t threads,
+                       gl_status (*task)(void *context, size_t i, gl_error *err), void *context,
+                       gl_error *err);
+
+#endif

@@ -1,0 +1,151 @@
+#include "toy/lab/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+gl_status lab_summary_init(lab_summary *s, size_t n_parameters, int covariance, gl_error *err) {
+  *s = (lab_summary){.n_parameters = n_parameters};
+  s->mean = calloc(n_parameters, sizeof *s->mean);
+  if (covariance) s->covariance = calloc(n_parameters, n_parameters * sizeof *s->covariance);
+  if (s->mean != NULL && (!covariance || s->covariance != NULL)) return GL_OK;
+  lab_summary_fini(s);
+  return gl_fail_memory(err, "the moments of an estimator");
+}
+
+void lab_summary_fini(lab_summary *s) {
+  free(s->mean);
+  free(s->covariance);
+  *s = (lab_summary){0};
+}
+
+static double norm2(const double *v, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += v[i] * v[i];
+  return sum;
+}
+
+void lab_summary_from_sums(lab_summary *s, const lab_sums *sums) {
+  const size_t n = s->n_parameters;
+  const double share = 1 / sums->total;
+  for (size_t i = 0; i < n; ++i) s->mean[i] = sums->mean[i] * share;
+  s->trace = fmax(0, sums->square * share - norm2(s->mean, n));
+  for (size_t i = 0; s->covariance != NULL && i < n; ++i)
+    for (size_t j = 0; j < n; ++j)
+      s->covariance[i * n + j] = sums->outer[i * n + j] * share - s->mean[i] * s->mean[j];
+  s->w = sums->w * share;
+  s->w2 = sums->w2 * share;
+  s->aw = sums->aw * share;
+  s->aw2 = sums->aw2 * share;
+  s->ess = sums->ess * share;
+}
+
+void lab_gram(const lab_tables *t, double *gram) {
+  const size_t p = t->n_parameters;
+  for (size_t i = 0; i < t->n; ++i)
+    for (size_t j = 0; j <= i; ++j) {
+      double sum = 0;
+      for (size_t k = 0; k < p; ++k) sum += t->score[i * p + k] * t->score[j * p + k];
+      gram[i * t->n + j] = gram[j * t->n + i] = sum;
+    }
+}
+
+/* Cov g = S' C S for the covariance C of the coefficients. */
+static void spread_covariance(lab_summary *s, const double *c, const lab_tables *t) {
+  const size_t p = t->n_parameters, n = t->n;
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j < n; ++j) {
+      const double *a = t->score + i * p, *b = t->score + j * p;
+      for (size_t k = 0; c[i * n + j] != 0 && k < p; ++k)
+        for (size_t l = 0; l < p; ++l) s->covariance[k * p + l] += c[i * n + j] * a[k] * b[l];
+    }
+}
+
+void lab_summary_from_moments(lab_summary *s, lab_moments *m, const lab_tables *t,
+                              const double *gram) {
+  const size_t n = m->n, p = t->n_parameters;
+  const double share = 1 / m->total;
+  lab_moments_mirror(m);
+  for (size_t i = 0; i < n; ++i) m->first[i] *= share;
+  memset(s->mean, 0, p * sizeof *s->mean);
+  s->trace = 0;
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < p; ++k) s->mean[k] += m->first[i] * t->score[i * p + k];
+    for (size_t j = 0; j < n; ++j) {
+      double *c = &m->second[i * n + j];
+      *c = *c * share - m->first[i] * m->first[j];
+      s->trace += *c * gram[i * n + j];
+    }
+  }
+  s->trace = fmax(0, s->trace);
+  if (s->covariance != NULL) spread_covariance(s, m->second, t);
+  s->w = m->w * share;
+  s->w2 = m->w2 * share;
+  s->aw = m->aw * share;
+  s->aw2 = m->aw2 * share;
+  s->ess = m->ess * share;
+}
+
+static void add_spread(lab_summary *into, const lab_summary *part, double weight) {
+  const size_t n = into->n_parameters;
+  for (size_t i = 0; i < n; ++i) {
+    double d = part->mean[i] - into->mean[i];
+    into->trace += weight * d * d;
+    for (size_t j = 0; into->covariance != NULL && j < n; ++j)
+      into->covariance[i * n + j] +=
+          weight * (part->covariance[i * n + j] + d * (part->mean[j] - into->mean[j]));
+  }
+  into->trace += weight * part->trace;
+}
+
+void lab_summary_join(lab_summary *into, const lab_summary *const *parts, const double *weights,
+                      size_t n, size_t skip) {
+  const size_t p = into->n_parameters;
+  const double rescale = skip < n ? 1 / (1 - weights[skip]) : 1;
+  double *mean = into->mean, *covariance = into->covariance;
+  memset(mean, 0, p * sizeof *mean);
+  if (covariance != NULL) memset(covariance, 0, p * p * sizeof *covariance);
+  *into = (lab_summary){.n_parameters = p, .mean = mean, .covariance = covariance};
+  for (size_t k = 0; k < n; ++k) {
+    if (k == skip) continue;
+    const double weight = weights[k] * rescale;
+    for (size_t i = 0; i < p; ++i) mean[i] += weight * parts[k]->mean[i];
+    into->w += weight * parts[k]->w;
+    into->w2 += weight * parts[k]->w2;
+    into->aw += weight * parts[k]->aw;
+    into->aw2 += weight * parts[k]->aw2;
+    into->ess += weight * parts[k]->ess;
+  }
+  for (size_t k = 0; k < n; ++k)
+    if (k != skip) add_spread(into, parts[k], weights[k] * rescale);
+}
+
+void lab_summary_numbers(const lab_summary *s, const double *truth, double rounding,
+                         lab_numbers *out) {
+  const size_t n = s->n_parameters;
+  double dot = 0, distance = 0;
+  for (size_t i = 0; i < n; ++i) {
+    dot += s->mean[i] * truth[i];
+    distance += (s->mean[i] - truth[i]) * (s->mean[i] - truth[i]);
+  }
+  const double length2 = norm2(s->mean, n), truth2 = norm2(truth, n);
+  const int directed = sqrt(length2) > rounding && sqrt(truth2) > rounding;
+  const double cosine = directed ? fmax(-1, fmin(1, dot / sqrt(length2 * truth2))) : NAN;
+  const double second = length2 + s->trace, scale = directed ? dot / length2 : 0;
+  double rest = 0; /* of the truth, beyond its best multiple of the mean */
+  for (size_t i = 0; i < n; ++i)
+    rest += (scale * s->mean[i] - truth[i]) * (scale * s->mean[i] - truth[i]);
+  *out = (lab_numbers){
+      .bias = sqrt(distance),
+      .cosine = cosine,
+      .scaled_bias = directed ? sqrt(rest / truth2) : NAN,
+      .variance = s->trace,
+      .mse = distance + s->trace,
+      .scaled_mse = directed ? fmax(0, 1 - dot * dot / (second * truth2)) : NAN,
+      .snr = s->trace > rounding * rounding ? length2 / s->trace : NAN,
+      .iw_mean = s->w,
+      .iw_variance = fmax(0, s->w2 - s->w * s->w),
+      .aw_variance = fmax(0, s->aw2 - s->aw * s->aw),
+      .ess = s->ess,
+  };
+}

@@ -1,0 +1,185 @@
+#include "toy/lab/tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Everything over all responses, before those that are never drawn are left out. */
+typedef struct whole {
+  size_t n;
+  double *reward, *logp, *logq, *drawn, *p, *q; /* drawn: the law drawn from, per token */
+  double *score;                                /* [n * n_parameters] of whole responses */
+} whole;
+
+static void whole_fini(whole *w) {
+  free(w->reward);
+  free(w->logp);
+  free(w->logq);
+  free(w->drawn);
+  free(w->p);
+  free(w->q);
+  free(w->score);
+}
+
+static double row_sum(const double *row, size_t n) {
+  double sum = 0;
+  for (size_t t = 0; t < n; ++t) sum += row[t];
+  return sum;
+}
+
+static gl_status whole_init(whole *w, const enumerable *e, size_t x, const double *theta_p,
+                            const double *theta_q, gl_error *err) {
+  const size_t n = e->ops->n_responses(e->self, x), m = e->max_length;
+  *w = (whole){.n = n};
+  if (e->n_parameters > LAB_MAX_SCORES / m / n)
+    return gl_fail(err, GL_EINPUT,
+                   "%zu responses of %zu tokens under %zu parameters are too many to keep all "
+                   "scores; make the world smaller",
+                   n, m, e->n_parameters);
+  w->reward = calloc(n, sizeof *w->reward);
+  w->p = calloc(n, sizeof *w->p);
+  w->q = calloc(n, sizeof *w->q);
+  w->logp = calloc(n, m * sizeof *w->logp);
+  w->logq = calloc(n, m * sizeof *w->logq);
+  w->drawn = calloc(n, m * sizeof *w->drawn);
+  w->score = calloc(n, e->n_parameters * sizeof *w->score);
+  if (w->reward == NULL || w->p == NULL || w->q == NULL || w->logp == NULL || w->logq == NULL ||
+      w->drawn == NULL || w->score == NULL)
+    return gl_fail_memory(err, "the tables of a prompt");
+  e->ops->rewards(e->self, x, w->reward);
+  gl_status status = e->ops->log_probs(e->self, theta_p, x, w->logp, err);
+  if (status == GL_OK) status = e->ops->log_probs(e->self, theta_q, x, w->logq, err);
+  if (status == GL_OK && e->ops->log_probs_truncated != NULL)
+    status = e->ops->log_probs_truncated(e->self, theta_q, x, w->drawn, err);
+  else
+    memcpy(w->drawn, w->logq, n * m * sizeof *w->drawn);
+  if (status == GL_OK) status = e->ops->sequence_scores(e->self, theta_p, x, w->score, err);
+  return status;
+}
+
+/* p(y) log(p(y)/q(y)) with 0 log 0 = 0. */
+static double relative(double p, double log_ratio) {
+  return p > 0 ? p * log_ratio : 0;
+}
+
+static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, size_t x,
+                                  gl_error *err) {
+  double mass_p = 0, mass_q = 0, collision = 0;
+  for (size_t y = 0; y < w->n; ++y) {
+    size_t length = e->ops->length(e->self, x, y);
+    double log_p = row_sum(w->logp + y * t->width, length);
+    double log_q = row_sum(w->logq + y * t->width, length);
+    w->p[y] = exp(log_p);
+    w->q[y] = exp(row_sum(w->drawn + y * t->width, length));
+    mass_p += w->p[y];
+    mass_q += w->q[y];
+    collision += exp(2 * log_q);
+    t->value += w->p[y] * w->reward[y];
+    t->kl += relative(w->p[y], log_p - log_q);
+    t->kl_qp += relative(exp(log_q), log_q - log_p);
+    t->reward_range = fmax(t->reward_range, fabs(w->reward[y]));
+  }
+  if (!(fabs(mass_p - 1) < 1e-8 && fabs(mass_q - 1) < 1e-8))
+    return gl_fail(err, GL_ENUMERIC,
+                   "the probabilities of the responses sum to %g under the learner and %g under "
+                   "the sampler, not to 1",
+                   mass_p, mass_q);
+  t->log_collision = log(collision);
+  t->kl = fmax(t->kl, 0);
+  t->kl_qp = fmax(t->kl_qp, 0);
+  /* The expected reward is subtracted for accuracy: expected scores are zero. */
+  for (size_t y = 0; y < w->n; ++y) {
+    double gain = w->p[y] * (w->reward[y] - t->value);
+    const double *score = w->score + y * t->n_parameters;
+    if (gain != 0)
+      for (size_t i = 0; i < t->n_parameters; ++i) t->gradient[i] += gain * score[i];
+  }
+  return GL_OK;
+}
+
+/* Scores of single tokens; those of one-token responses are already known. */
+static gl_status token_scores(lab_tables *t, const whole *w, const size_t *kept,
+                              const enumerable *e, size_t x, const double *theta, gl_error *err) {
+  const size_t width = t->width, p = t->n_parameters;
+  if (width == 1) {
+    for (size_t k = 0; k < t->n; ++k)
+      memcpy(t->score + k * p, w->score + kept[k] * p, p * sizeof *t->score);
+    return GL_OK;
+  }
+  if (t->n == w->n && e->ops->token_scores != NULL)
+    return e->ops->token_scores(e->self, theta, x, t->score, err);
+  double *unit = calloc(w->n, width * sizeof *unit);
+  if (unit == NULL) return gl_fail_memory(err, "the scores of a prompt");
+  gl_status status = GL_OK;
+  for (size_t k = 0; k < t->n && status == GL_OK; ++k)
+    for (size_t s = 0; s < t->length[k] && status == GL_OK; ++s) {
+      unit[kept[k] * width + s] = 1;
+      status =
+          e->ops->accumulate_score(e->self, theta, x, unit, t->score + (k * width + s) * p, err);
+      unit[kept[k] * width + s] = 0;
+    }
+  free(unit);
+  return status;
+}
+
+static gl_status keep_drawable(lab_tables *t, const whole *w, const enumerable *e, size_t x,
+                               const double *theta, lab_weights weights, gl_error *err) {
+  const size_t width = t->width;
+  size_t *kept = calloc(w->n, sizeof *kept);
+  if (kept == NULL) return gl_fail_memory(err, "the tables of a prompt");
+  for (size_t y = 0; y < w->n; ++y)
+    if (w->q[y] > 0) kept[t->n++] = y;
+  t->length = calloc(t->n, sizeof *t->length);
+  t->reward = calloc(t->n, sizeof *t->reward);
+  t->draw = calloc(t->n, sizeof *t->draw);
+  t->logp = calloc(t->n, width * sizeof *t->logp);
+  t->logq = calloc(t->n, width * sizeof *t->logq);
+  t->score = calloc(t->n, width * t->n_parameters * sizeof *t->score);
+  gl_status status = GL_OK;
+  if (t->length == NULL || t->reward == NULL || t->draw == NULL || t->logp == NULL ||
+      t->logq == NULL || t->score == NULL)
+    status = gl_fail_memory(err, "the tables of a prompt");
+  const double *seen = weights == LAB_WEIGHTS_TRUNCATED ? w->drawn : w->logq;
+  for (size_t k = 0; k < t->n && status == GL_OK; ++k) {
+    t->length[k] = e->ops->length(e->self, x, kept[k]);
+    t->reward[k] = w->reward[kept[k]];
+    t->draw[k] = w->q[kept[k]];
+    memcpy(t->logp + k * width, w->logp + kept[k] * width, width * sizeof *t->logp);
+    memcpy(t->logq + k * width, seen + kept[k] * width, width * sizeof *t->logq);
+  }
+  if (status == GL_OK) status = token_scores(t, w, kept, e, x, theta, err);
+  free(kept);
+  return status;
+}
+
+gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
+                          const double *theta_learner, const double *theta_sampler,
+                          lab_weights weights, gl_error *err) {
+  *t = (lab_tables){.width = world->max_length, .n_parameters = world->n_parameters};
+  whole w = {0};
+  gl_status status = whole_init(&w, world, x, theta_learner, theta_sampler, err);
+  if (status == GL_OK) {
+    t->gradient = calloc(t->n_parameters, sizeof *t->gradient);
+    if (t->gradient == NULL) status = gl_fail_memory(err, "the tables of a prompt");
+  }
+  if (status == GL_OK) status = exact_quantities(t, &w, world, x, err);
+  if (status == GL_OK) status = keep_drawable(t, &w, world, x, theta_learner, weights, err);
+  whole_fini(&w);
+  if (status != GL_OK) lab_tables_fini(t);
+  return status;
+}
+
+void lab_tables_fini(lab_tables *t) {
+  free(t->length);
+  free(t->reward);
+  free(t->draw);
+  free(t->logp);
+  free(t->logq);
+  free(t->score);
+  free(t->gradient);
+  *t = (lab_tables){0};
+}
+
+double lab_tables_sum(const lab_tables *t, const double *logp, size_t y) {
+  return row_sum(logp + y * t->width, t->length[y]);
+}

@@ -1,0 +1,43 @@
+/* One prompt under a learner and a sampler, as tables over its responses: all that the exact
+ * laboratory needs of a world (core/rl/enumerable.h), computed once for many rows and group sizes.
+ */
+#ifndef GEPOLAB_TOY_LAB_TABLES_H
+#define GEPOLAB_TOY_LAB_TABLES_H
+
+#include "core/rl/enumerable.h"
+
+#include <stddef.h>
+
+/* Largest table of token scores, in doubles (1 GiB). */
+#define LAB_MAX_SCORES ((size_t)1 << 27)
+
+/* Which sampler law the weights of a row see; draws always come from the truncated law. */
+typedef enum lab_weights { LAB_WEIGHTS_RAW, LAB_WEIGHTS_TRUNCATED } lab_weights;
+
+typedef struct lab_tables {
+  size_t n;     /* responses that the sampler can draw */
+  size_t width; /* tokens of the longest response of the world */
+  size_t n_parameters;
+  size_t *length;       /* [n] */
+  double *reward;       /* [n] */
+  double *draw;         /* [n] probability of a draw, sums to 1 */
+  double *logp, *logq;  /* [n * width] token log-probabilities a row sees */
+  double *score;        /* [n * width * n_parameters] d logp_{y,t} / d theta */
+  double *gradient;     /* [n_parameters] d J / d theta over all responses, drawn or not */
+  double value;         /* J = sum_y p(y) r(y) */
+  double kl, kl_qp;     /* KL(p||q), KL(q||p) of responses, nats; +inf where a support is missing */
+  double log_collision; /* log sum_y q(y)^2 */
+  double reward_range;  /* max |r|, for telling zero from rounding */
+} lab_tables;
+
+/* Fills the tables of prompt x. GL_EINPUT when the token scores would exceed LAB_MAX_SCORES,
+ * GL_ENUMERIC when a policy is not a distribution. Release with lab_tables_fini(). */
+gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
+                          const double *theta_learner, const double *theta_sampler,
+                          lab_weights weights, gl_error *err);
+void lab_tables_fini(lab_tables *t);
+
+/* sum_t logp_{y,t} of drawable response y. */
+double lab_tables_sum(const lab_tables *t, const double *logp, size_t y);
+
+#endif

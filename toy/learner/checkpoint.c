@@ -1,0 +1,144 @@
+/* A toy learner's checkpoint: a header, parameters, optimiser state, held versions (each its number
+ * and its parameters), a checksum of all before it. Native byte order. Everything else follows from
+ * the recipe and the seed. */
+#include "core/base/hash.h"
+#include "toy/learner/learner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct checkpoint_header {
+  char magic[8];
+  uint64_t format, fingerprint, seed;
+  uint64_t n_parameters, n_vectors; /* theta, then the optimiser's */
+  uint64_t optimizer_kind, optimizer_steps;
+  int64_t version;
+  uint64_t n_held;
+} checkpoint_header;
+
+enum { CHECKPOINT_FORMAT = 2, MAX_VECTORS = 3 };
+static const char checkpoint_magic[8] = "GLtoy\r\n\x1a";
+
+static checkpoint_header describe(const toy_learner *l) {
+  checkpoint_header h = {.format = CHECKPOINT_FORMAT,
+                         .fingerprint = toy_world_fingerprint(l->world),
+                         .seed = l->seed,
+                         .n_parameters = l->world->features.n_parameters,
+                         .n_vectors =
+                             1u + (l->optimizer.first != NULL) + (l->optimizer.second != NULL),
+                         .optimizer_kind = (uint64_t)l->optimizer.spec.kind,
+                         .optimizer_steps = l->optimizer.steps,
+                         .version = l->version,
+                         .n_held = l->n_held};
+  memcpy(h.magic, checkpoint_magic, sizeof h.magic);
+  return h;
+}
+
+static gl_status put(FILE *to, const void *bytes, size_t n, uint64_t *hash, gl_error *err) {
+  *hash = hash_64(*hash, bytes, n);
+  if (fwrite(bytes, 1, n, to) == n) return GL_OK;
+  return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
+}
+
+gl_status toy_learner_save(void *self, FILE *to, gl_error *err) {
+  const toy_learner *l = self;
+  const double *vectors[MAX_VECTORS] = {l->theta, l->optimizer.first, l->optimizer.second};
+  checkpoint_header h = describe(l);
+  uint64_t hash = HASH_64_START, ignored = 0;
+  gl_status status = put(to, &h, sizeof h, &hash, err);
+  for (size_t i = 0; i < h.n_vectors && status == GL_OK; ++i)
+    status = put(to, vectors[i], h.n_parameters * sizeof(double), &hash, err);
+  for (size_t i = 0; i < h.n_held && status == GL_OK; ++i) {
+    status = put(to, &l->held[i].version, sizeof l->held[i].version, &hash, err);
+    if (status == GL_OK)
+      status = put(to, l->held[i].theta, h.n_parameters * sizeof(double), &hash, err);
+  }
+  return status == GL_OK ? put(to, &hash, sizeof hash, &ignored, err) : status;
+}
+
+static gl_status check_header(const toy_learner *l, const checkpoint_header *h, gl_error *err) {
+  const checkpoint_header mine = describe(l);
+  if (memcmp(h->magic, mine.magic, sizeof mine.magic) != 0 || h->format != mine.format)
+    return gl_fail(err, GL_EINPUT,
+                   "this is not the state of a toy learner, or one of another version of gepolab");
+  if (h->fingerprint != mine.fingerprint || h->seed != mine.seed ||
+      h->n_parameters != mine.n_parameters)
+    return gl_fail(err, GL_EINPUT,
+                   "the checkpoint belongs to another world, policy, sampling or seed; start from "
+                   "the recipe it was written with");
+  if (h->optimizer_kind != mine.optimizer_kind || h->n_vectors != mine.n_vectors)
+    return gl_fail(err, GL_EINPUT,
+                   "the checkpoint was written with another optimizer; use the one it has");
+  if (h->version < 0)
+    return gl_fail(err, GL_EINPUT, "the checkpoint has a negative version: it is damaged");
+  return GL_OK;
+}
+
+/* What a file says, before it is known to be whole. */
+typedef struct checkpoint_body {
+  double *vectors; /* [n_vectors * n_parameters] */
+  toy_held *held;  /* [n_held] */
+  size_t n_held, cap_held;
+} checkpoint_body;
+
+static gl_status get(FILE *from, void *bytes, size_t n, uint64_t *hash, gl_error *err) {
+  if (fread(bytes, 1, n, from) != n)
+    return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
+                        : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
+  *hash = hash_64(*hash, bytes, n);
+  return GL_OK;
+}
+
+static gl_status read_body(FILE *from, const checkpoint_header *h, checkpoint_body *body,
+                           gl_error *err) {
+  const size_t n = h->n_parameters;
+  uint64_t hash = hash_64(HASH_64_START, h, sizeof *h), written = 0, ignored = 0;
+  body->vectors = calloc(n, h->n_vectors * sizeof *body->vectors);
+  if (body->vectors == NULL) return gl_fail_memory(err, "a checkpoint");
+  gl_status status = get(from, body->vectors, n * h->n_vectors * sizeof(double), &hash, err);
+  /* A false count meets the end of the file. */
+  for (uint64_t i = 0; i < h->n_held && status == GL_OK; ++i) {
+    toy_held *one = toy_learner_add_held(&body->held, &body->n_held, &body->cap_held, n);
+    if (one == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
+    status = get(from, &one->version, sizeof one->version, &hash, err);
+    if (status == GL_OK) status = get(from, one->theta, n * sizeof(double), &hash, err);
+  }
+  if (status == GL_OK) status = get(from, &written, sizeof written, &ignored, err);
+  if (status == GL_OK && written != hash)
+    status = gl_fail(err, GL_EINPUT, "the checkpoint is damaged: its checksum does not match");
+  return status;
+}
+
+/* Makes the learner what the file says; its old held versions go into the body. */
+static void take_over(toy_learner *l, const checkpoint_header *h, checkpoint_body *body) {
+  double *vectors[MAX_VECTORS] = {l->theta, l->optimizer.first, l->optimizer.second};
+  const size_t n = h->n_parameters;
+  for (size_t i = 0; i < h->n_vectors; ++i)
+    memcpy(vectors[i], body->vectors + i * n, n * sizeof(double));
+  checkpoint_body old = {.held = l->held, .n_held = l->n_held, .cap_held = l->cap_held};
+  l->held = body->held;
+  l->n_held = body->n_held;
+  l->cap_held = body->cap_held;
+  body->held = old.held;
+  body->n_held = old.n_held;
+  body->cap_held = old.cap_held;
+  l->optimizer.steps = h->optimizer_steps;
+  l->version = h->version;
+  for (size_t i = 0; i < l->n_held; ++i) l->held[i].stamp = ++l->stamp;
+  ++l->stamp;
+}
+
+gl_status toy_learner_load(void *self, FILE *from, gl_error *err) {
+  toy_learner *l = self;
+  checkpoint_header h;
+  checkpoint_body body = {0};
+  uint64_t ignored = 0;
+  gl_status status = get(from, &h, sizeof h, &ignored, err);
+  if (status == GL_OK) status = check_header(l, &h, err);
+  if (status == GL_OK) status = read_body(from, &h, &body, err);
+  if (status == GL_OK) take_over(l, &h, &body);
+  free(body.vectors);
+  toy_held_free(body.held, body.n_held);
+  return status;
+}

@@ -1,0 +1,178 @@
+/* Drawing a batch, or a part of one.
+ *
+ * While a batch is incomplete each response has room for `horizon` tokens; the request that
+ * completes it sets rewards and cuts responses to their length. aux holds the sampler's exact
+ * log-probabilities over edges, one table for each different prompt of the batch in order of first
+ * appearance. A position drawn under a later version has that version's conditional law there, so
+ * the product along a path is the probability of the response under what was really drawn from.
+ */
+#include "core/random/normal.h"
+#include "toy/learner/learner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static gl_status check_request(const toy_learner *l, const draw_request *r, const batch *b,
+                               gl_error *err) {
+  gl_status status = draw_request_check(r, b, l->world->tree.horizon, err);
+  if (status != GL_OK) return status;
+  for (size_t k = 0; r->from > 0 && k < b->n_tokens; ++k)
+    if (b->token[k] < 0 || (size_t)b->token[k] >= l->world->tree.vocabulary)
+      return gl_fail(err, GL_EINPUT, "a batch to continue holds token %d, outside the vocabulary",
+                     (int)b->token[k]);
+  return GL_OK;
+}
+
+static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
+  const response_tree *t = &l->world->tree;
+  size_t n = r->n_groups * r->group_size;
+  size_t *lengths = calloc(n, sizeof *lengths);
+  if (lengths == NULL) return gl_fail_memory(err, "a batch");
+  for (size_t i = 0; i < n; ++i) lengths[i] = t->horizon;
+  gl_status status = batch_init(b, r->batch_id, r->n_groups, r->group_size, lengths, err);
+  free(lengths);
+  if (status != GL_OK) return status;
+  rng_stream stream = rng_stream_at(l->seed, RNG_PROMPT, r->batch_id);
+  for (size_t g = 0; g < r->n_groups; ++g) {
+    rng_words w = rng_block(stream, g);
+    b->prompt[g] = (int64_t)(rng_u01_53(w.v[0], w.v[1]) * (double)l->world->n_prompts);
+  }
+  return batch_reserve_aux(b, toy_learner_slots(l, b) * t->n_edges, err);
+}
+
+/* The law of positions [first, last) into the batch's record of what was drawn from. */
+static void record_law(toy_learner *l, batch *b, size_t first, size_t last) {
+  const response_tree *t = &l->world->tree;
+  const size_t from = t->level[first] * t->vocabulary, to = t->level[last] * t->vocabulary;
+  for (size_t x = 0; x < l->world->n_prompts; ++x)
+    if (l->slot[x] != SIZE_MAX)
+      memcpy(b->aux + l->slot[x] * t->n_edges + from, toy_learner_at(l, x)->logp + from,
+             (to - from) * sizeof *b->aux);
+}
+
+/* The token whose share of [0,1) holds u. Rounding, or a law that is not a number, leaves the last
+ * token of positive probability, or the last. */
+static size_t invert(const double *logp, size_t n, double u) {
+  size_t last = n - 1;
+  double below = 0;
+  for (size_t a = 0; a < n; ++a) {
+    double p = exp(logp[a]);
+    if (p > 0) last = a;
+    below += p;
+    if (u < below) return a;
+  }
+  return last;
+}
+
+/* Draws positions [first, last) of response i of prompt x, walking first through what it has. */
+static void draw_response(toy_learner *l, batch *b, size_t i, size_t x, int64_t version,
+                          size_t first, size_t last) {
+  const response_tree *t = &l->world->tree;
+  const size_t v = t->vocabulary, start = b->token_start[i];
+  const int truncates = sampling_truncates(&l->world->sampling, v);
+  const rng_stream stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id);
+  const double *logp = toy_learner_at(l, x)->logp;
+  int32_t node = 0;
+  for (size_t pos = 0; pos < last && node >= 0; ++pos) {
+    size_t k = start + pos, edge = (size_t)node * v;
+    if (pos >= first) {
+      const double *law = logp + edge;
+      if (truncates) {
+        sampling_truncate(&l->world->sampling, law, v, l->token, l->rank);
+        law = l->token;
+      }
+      rng_words w = rng_block(stream, rng_token_index(i, pos));
+      size_t a = invert(law, v, rng_u01_53(w.v[0], w.v[1]));
+      b->token[k] = (int32_t)a;
+      b->version[k] = version;
+      b->logq[k] = logp[edge + a];
+      b->logq_trunc[k] = law[a];
+    }
+    node = t->next[edge + (size_t)b->token[k]];
+  }
+}
+
+/* The noisy reward of response i, whose number is y. Its address is the position after the last. */
+static double reward_of(const toy_learner *l, uint64_t id, size_t i, size_t x, size_t y) {
+  const toy_world *w = l->world;
+  double mean = w->reward[x * w->tree.n_responses + y];
+  if (w->noise == NOISE_NONE) return mean;
+  rng_words words =
+      rng_block(rng_stream_at(l->seed, RNG_ROLLOUT, id), rng_token_index(i, w->tree.horizon));
+  if (w->noise == NOISE_GAUSSIAN) return mean + w->noise_sd * toy_normal(words);
+  return rng_u01_53(words.v[0], words.v[1]) < mean;
+}
+
+/* Cuts the responses of a complete batch to their lengths. */
+static gl_status compact(batch *b, size_t group_size, const size_t *lengths, gl_error *err) {
+  batch cut = {0};
+  gl_status status = batch_init(&cut, b->id, b->n_groups, group_size, lengths, err);
+  if (status != GL_OK) return status;
+  memcpy(cut.prompt, b->prompt, b->n_groups * sizeof *cut.prompt);
+  memcpy(cut.reward, b->reward, b->n_responses * sizeof *cut.reward);
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    size_t to = cut.token_start[i], from = b->token_start[i];
+    memcpy(cut.token + to, b->token + from, lengths[i] * sizeof *cut.token);
+    memcpy(cut.version + to, b->version + from, lengths[i] * sizeof *cut.version);
+    memcpy(cut.logq + to, b->logq + from, lengths[i] * sizeof *cut.logq);
+    memcpy(cut.logq_trunc + to, b->logq_trunc + from, lengths[i] * sizeof *cut.logq_trunc);
+  }
+  double *aux = b->aux;
+  size_t n_aux = b->n_aux;
+  b->aux = NULL;
+  b->n_aux = 0;
+  batch_fini(b);
+  *b = cut;
+  b->aux = aux;
+  b->n_aux = n_aux;
+  return GL_OK;
+}
+
+static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
+  const response_tree *t = &l->world->tree;
+  size_t *lengths = calloc(b->n_responses, sizeof *lengths);
+  if (lengths == NULL) return gl_fail_memory(err, "a batch");
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    int32_t at = 0;
+    for (size_t k = b->token_start[i]; at >= 0; ++k)
+      at = t->next[(size_t)at * t->vocabulary + (size_t)b->token[k]];
+    lengths[i] = (size_t)t->length[~at];
+    b->reward[i] = reward_of(l, b->id, i, (size_t)b->prompt[i / r->group_size], (size_t)~at);
+  }
+  gl_status status = t->has_end ? compact(b, r->group_size, lengths, err) : GL_OK;
+  free(lengths);
+  return status;
+}
+
+static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
+  const size_t horizon = l->world->tree.horizon;
+  gl_status status = check_request(l, r, b, err);
+  if (status == GL_OK && r->from == 0) status = begin_batch(l, r, b, err);
+  if (status != GL_OK) return status;
+  if (toy_learner_slots(l, b) * l->world->tree.n_edges != b->n_aux)
+    return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
+  size_t first = draw_boundary(r->from, horizon), last = draw_boundary(r->to, horizon);
+  record_law(l, b, first, last);
+  for (size_t i = 0; i < b->n_responses; ++i)
+    draw_response(l, b, i, (size_t)b->prompt[i / r->group_size], r->version, first, last);
+  return r->to == 1 ? finish_batch(l, r, b, err) : GL_OK;
+}
+
+/* A held version takes the place of the current one for the length of the draw. */
+gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error *err) {
+  toy_learner *l = self;
+  if (r->version == l->version) return draw_now(l, r, b, err);
+  size_t i = 0;
+  while (i < l->n_held && l->held[i].version != r->version) ++i;
+  if (i == l->n_held)
+    return gl_fail(err, GL_EINTERNAL, "a draw from version %lld, which is neither current nor held",
+                   (long long)r->version);
+  double *theta = l->theta;
+  const uint64_t stamp = l->stamp;
+  l->theta = l->held[i].theta;
+  l->stamp = l->held[i].stamp;
+  gl_status status = draw_now(l, r, b, err);
+  l->theta = theta;
+  l->stamp = stamp;
+  return status;
+}

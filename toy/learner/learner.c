@@ -1,0 +1,171 @@
+/* The toy learner: construction and evaluation. Drawing is in draw.c, updating in update.c,
+ * held versions in held.c, checkpoints in checkpoint.c. */
+#include "toy/learner/learner.h"
+
+#include "toy/world/exact.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Toy policies have logits of order one and few updates: they want large steps. */
+static const double default_lr = 0.05;
+
+const prompt_cache *toy_learner_at(toy_learner *l, size_t x) {
+  prompt_cache *c = l->cache + x;
+  if (c->stamp != l->stamp) {
+    toy_probs(l->world, l->theta, x, c->logp, c->p);
+    c->stamp = l->stamp;
+  }
+  return c;
+}
+
+size_t toy_learner_slots(toy_learner *l, const batch *b) {
+  size_t n = 0, prompts = l->world->n_prompts;
+  for (size_t x = 0; x < prompts; ++x) l->slot[x] = SIZE_MAX;
+  for (size_t g = 0; g < b->n_groups; ++g) {
+    if (b->prompt[g] < 0 || (uint64_t)b->prompt[g] >= prompts) return 0;
+    if (l->slot[b->prompt[g]] == SIZE_MAX) l->slot[b->prompt[g]] = n++;
+  }
+  return n;
+}
+
+double toy_learner_return(toy_learner *l) {
+  const toy_world *w = l->world;
+  double sum = 0;
+  for (size_t x = 0; x < w->n_prompts; ++x)
+    sum += toy_exact_mean(&w->tree, toy_learner_at(l, x)->p, w->reward + x * w->tree.n_responses,
+                          l->reach);
+  return sum / (double)w->n_prompts;
+}
+
+/* Mean over prompts of the mean reward of the response made of most probable tokens, of equals the
+ * lowest. NaN parameters have none. */
+static double greedy_return(toy_learner *l) {
+  const toy_world *w = l->world;
+  const response_tree *t = &w->tree;
+  double sum = 0;
+  for (size_t x = 0; x < w->n_prompts; ++x) {
+    const double *p = toy_learner_at(l, x)->p;
+    int32_t at = 0;
+    do {
+      size_t first = (size_t)at * t->vocabulary, best = first;
+      if (isnan(p[first])) return NAN;
+      for (size_t e = first + 1; e < first + t->vocabulary; ++e)
+        if (p[e] > p[best]) best = e;
+      at = t->next[best];
+    } while (at >= 0);
+    sum += w->reward[x * t->n_responses + (size_t)~at];
+  }
+  return sum / (double)w->n_prompts;
+}
+
+static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
+  (void)err;
+  toy_learner *l = self;
+  *eval_score = l->world->greedy ? greedy_return(l) : toy_learner_return(l);
+  return GL_OK;
+}
+
+int toy_learner_is_finite(const toy_learner *l) {
+  for (size_t i = 0; i < l->world->features.n_parameters; ++i)
+    if (!isfinite(l->theta[i])) return 0;
+  return 1;
+}
+
+static void learner_free(void *self) {
+  toy_learner *l = self;
+  if (l == NULL) return;
+  toy_world_free(l->world);
+  free(l->theta);
+  free(l->direction);
+  free(l->logref);
+  free(l->cache);
+  free(l->cache_values);
+  free(l->reach);
+  free(l->edges);
+  free(l->token);
+  free(l->rank);
+  free(l->slot);
+  free(l->order);
+  toy_held_free(l->held, l->n_held);
+  toy_optimizer_fini(&l->optimizer);
+  policy_workspace_free(l->workspace);
+  token_set_fini(&l->all);
+  token_set_fini(&l->part);
+  free(l);
+}
+
+static gl_status allocate(toy_learner *l, gl_error *err) {
+  const response_tree *t = &l->world->tree;
+  const size_t prompts = l->world->n_prompts, n = l->world->features.n_parameters;
+  l->theta = calloc(n, sizeof *l->theta);
+  l->direction = calloc(n, sizeof *l->direction);
+  l->logref = calloc(prompts * t->n_edges, sizeof *l->logref);
+  l->cache = calloc(prompts, sizeof *l->cache);
+  l->cache_values = calloc(prompts * t->n_edges, 2 * sizeof *l->cache_values);
+  l->reach = calloc(t->n_nodes, sizeof *l->reach);
+  l->edges = calloc(t->n_edges, sizeof *l->edges);
+  l->token = calloc(t->vocabulary, 2 * sizeof *l->token);
+  l->rank = calloc(t->vocabulary, sizeof *l->rank);
+  l->slot = calloc(prompts, sizeof *l->slot);
+  l->workspace = policy_workspace_new();
+  if (l->theta == NULL || l->direction == NULL || l->logref == NULL || l->cache == NULL ||
+      l->cache_values == NULL || l->reach == NULL || l->edges == NULL || l->token == NULL ||
+      l->rank == NULL || l->slot == NULL || l->workspace == NULL)
+    return gl_fail_memory(err, "a toy learner");
+  for (size_t x = 0; x < prompts; ++x) {
+    l->cache[x].logp = l->cache_values + 2 * x * t->n_edges;
+    l->cache[x].p = l->cache[x].logp + t->n_edges;
+  }
+  return GL_OK;
+}
+
+static void set_reference(toy_learner *l) {
+  const toy_world *w = l->world;
+  const size_t edges = w->tree.n_edges;
+  if (w->reference == REFERENCE_INITIAL)
+    for (size_t x = 0; x < w->n_prompts; ++x) toy_log_probs(w, l->theta, x, l->logref + x * edges);
+  else
+    for (size_t e = 0; e < w->n_prompts * edges; ++e)
+      l->logref[e] = -log((double)w->tree.vocabulary);
+}
+
+gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *err) {
+  static const learner_ops ops = {
+      .kind = "toy",
+      .draw = toy_learner_draw,
+      .update = toy_learner_update,
+      .evaluate = evaluate,
+      .save = toy_learner_save,
+      .load = toy_learner_load,
+      .hold = toy_learner_hold,
+      .release = toy_learner_release,
+      .free = learner_free,
+  };
+  *out = (learner){0};
+  gl_status status = learner_setup_check(setup, err);
+  if (status != GL_OK) return status;
+  toy_learner *l = calloc(1, sizeof *l);
+  if (l == NULL) return gl_fail_memory(err, "a toy learner");
+  l->row = *setup->algorithm;
+  l->seed = setup->seed;
+  l->updates = setup->updates;
+  l->minibatches = setup->minibatches;
+  l->epochs = setup->epochs;
+  l->stamp = 1;
+  optimizer_spec spec;
+  status = toy_world_new(&l->world, setup->world, setup->sampling, setup->seed, err);
+  if (status == GL_OK) status = optimizer_parse(&spec, setup->optimizer, default_lr, err);
+  if (status == GL_OK) status = allocate(l, err);
+  if (status == GL_OK)
+    status = toy_optimizer_init(&l->optimizer, &spec, l->world->features.n_parameters, err);
+  if (status != GL_OK) {
+    learner_free(l);
+    return status;
+  }
+  toy_world_initial(l->world, setup->seed, l->theta);
+  set_reference(l);
+  *out = (learner){&ops, l};
+  return GL_OK;
+}

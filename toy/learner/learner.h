@@ -1,0 +1,94 @@
+/* Inside the toy room: the learner's state, shared by drawing, holding, updating and checkpoints.
+ */
+#ifndef GEPOLAB_TOY_LEARNER_LEARNER_H
+#define GEPOLAB_TOY_LEARNER_LEARNER_H
+
+#include "core/policy/policy.h"
+#include "toy/learner/optimizer.h"
+#include "toy/learner/toy_learner.h"
+#include "toy/world/world.h"
+
+/* Some groups laid out as policy_evaluate() wants them. Capacities only grow. */
+typedef struct token_set {
+  size_t n_groups, n_responses, n_tokens;
+  size_t cap_groups, cap_responses, cap_tokens;
+  size_t *group_start, *token_start;
+  size_t *prompt;       /* [n_groups] */
+  const double **logq;  /* [n_groups] the exact sampler's log-probabilities over edges */
+  size_t *edge;         /* [n_tokens] */
+  double *reward;       /* [n_responses] */
+  double *sampled_logq; /* [n_tokens] what the weights see: raw or truncated */
+  double *gap, *logp, *logprox, *logref; /* [n_tokens] */
+  double *log_collision;                 /* [n_groups] log sum_y q(y)^2 */
+  double *coefficient;                   /* [n_tokens] */
+  double *baseline, *scale, *mean_aw;    /* [n_groups] */
+} token_set;
+
+/* The current policy at one prompt; valid while stamp equals the learner's. */
+typedef struct prompt_cache {
+  uint64_t stamp;
+  double *logp, *p; /* [n_edges] */
+} prompt_cache;
+
+/* Parameters of an older version that are kept for drawing. */
+typedef struct toy_held {
+  int64_t version;
+  uint64_t stamp; /* the learner's when they were current */
+  double *theta;  /* [n_parameters], owned */
+} toy_held;
+
+typedef struct toy_learner {
+  toy_world *world;
+  policy_row row;
+  uint64_t seed, updates;
+  size_t minibatches, epochs;
+  int64_t version;
+  double *theta;        /* [n_parameters] */
+  double *direction;    /* [n_parameters] */
+  double *logref;       /* [n_prompts * n_edges] the reference policy */
+  uint64_t stamp;       /* grows whenever theta changes; starts at 1 */
+  prompt_cache *cache;  /* [n_prompts] */
+  double *cache_values; /* [n_prompts * n_edges * 2] */
+  double *reach;        /* [n_nodes] scratch */
+  double *edges;        /* [n_edges] scratch */
+  double *token;        /* [2 * vocabulary] scratch */
+  sampling_rank *rank;  /* [vocabulary] scratch */
+  size_t *slot;         /* [n_prompts] scratch: a prompt's place in a batch's aux */
+  size_t *order;        /* [cap_order] scratch: groups in minibatch order */
+  size_t cap_order;
+  toy_held *held; /* [n_held] in no order */
+  size_t n_held, cap_held;
+  toy_optimizer optimizer;
+  policy_workspace *workspace;
+  token_set all, part;
+} toy_learner;
+
+/* The current policy's log-probabilities and probabilities at x, computed once per theta. */
+const prompt_cache *toy_learner_at(toy_learner *l, size_t x);
+/* Numbers the different prompts of a batch in order of appearance: slot[x] for each of them.
+ * Returns how many, or 0 if a prompt is out of range. */
+size_t toy_learner_slots(toy_learner *l, const batch *b);
+/* Mean over prompts of the expected reward of the current policy. */
+double toy_learner_return(toy_learner *l);
+/* Whether every parameter is finite. */
+int toy_learner_is_finite(const toy_learner *l);
+
+/* Adds an empty entry to the list of held versions, theta allocated; NULL if memory is short. */
+toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters);
+void toy_held_free(toy_held *held, size_t n);
+
+void token_set_fini(token_set *s);
+/* Makes room; old contents are lost. */
+gl_status token_set_resize(token_set *s, size_t groups, size_t responses, size_t tokens,
+                           gl_error *err);
+
+/* The functions of the table in core/rl/learner.h, each in a file of its own. */
+gl_status toy_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
+gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
+                             double metrics[METRIC_COUNT], gl_error *err);
+gl_status toy_learner_hold(void *self, gl_error *err);
+void toy_learner_release(void *self, int64_t version);
+gl_status toy_learner_save(void *self, FILE *to, gl_error *err);
+gl_status toy_learner_load(void *self, FILE *from, gl_error *err);
+
+#endif

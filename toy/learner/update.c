@@ -1,0 +1,344 @@
+/* One learner step: batches together, then minibatches x epochs optimiser updates.
+ *
+ * Metrics describe the whole of the batches under the parameters the step starts from; grad_norm
+ * is the mean over the step's optimiser updates, before clipping. The proximal policy is the
+ * learner's at the start of the step.
+ */
+#include "toy/learner/learner.h"
+#include "toy/world/exact.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- laying batches out -------------------------------------------------------------------------
+ */
+
+/* Writes the edges of a response's n tokens; 0 unless they are exactly one response. */
+static int walk(const response_tree *t, const int32_t *token, size_t n, size_t *edge) {
+  int32_t at = 0;
+  for (size_t k = 0; k < n; ++k) {
+    if (at < 0 || token[k] < 0 || (size_t)token[k] >= t->vocabulary) return 0;
+    edge[k] = (size_t)at * t->vocabulary + (size_t)token[k];
+    at = t->next[edge[k]];
+  }
+  return at < 0;
+}
+
+static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t i0, size_t k0,
+                              gl_error *err) {
+  const response_tree *t = &l->world->tree;
+  token_set *s = &l->all;
+  const int truncated = l->world->sampling.weights == SAMPLING_TRUNCATED;
+  if (toy_learner_slots(l, b) * t->n_edges != b->n_aux || b->n_aux == 0)
+    return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
+                   (unsigned long long)b->id);
+  for (size_t g = 0; g < b->n_groups; ++g) {
+    if (b->group_start[g] == b->group_start[g + 1])
+      return gl_fail(err, GL_EINPUT, "group %zu of batch %llu has no responses", g,
+                     (unsigned long long)b->id);
+    s->group_start[g0 + g] = i0 + b->group_start[g];
+    s->prompt[g0 + g] = (size_t)b->prompt[g];
+    s->logq[g0 + g] = b->aux + l->slot[b->prompt[g]] * t->n_edges;
+  }
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    size_t from = b->token_start[i], n = b->token_start[i + 1] - from;
+    s->token_start[i0 + i] = k0 + from;
+    s->reward[i0 + i] = b->reward[i];
+    if (!walk(t, b->token + from, n, s->edge + k0 + from))
+      return gl_fail(err, GL_EINPUT,
+                     "response %zu of batch %llu is no complete response of this world", i,
+                     (unsigned long long)b->id);
+  }
+  for (size_t k = 0; k < b->n_tokens; ++k) {
+    s->sampled_logq[k0 + k] = truncated ? b->logq_trunc[k] : b->logq[k];
+    s->gap[k0 + k] = (double)l->version - (double)b->version[k];
+  }
+  return GL_OK;
+}
+
+/* Only one denominator reads them, and they cost an exponential per edge. */
+static int wants_collisions(const policy_row *row) {
+  return row->ratio == RATIO_GROUP_EXPECTATION && row->denominator == DENOMINATOR_EXACT;
+}
+
+/* log sum_y q(y)^2 of each group, under the law that the weights see. */
+static void collisions(toy_learner *l, token_set *s) {
+  const response_tree *t = &l->world->tree;
+  const int truncate = l->world->sampling.weights == SAMPLING_TRUNCATED;
+  for (size_t g = 0; g < s->n_groups; ++g) {
+    size_t same = 0;
+    while (s->logq[same] != s->logq[g]) ++same; /* groups of a batch share their prompt's table */
+    if (same < g) {
+      s->log_collision[g] = s->log_collision[same];
+      continue;
+    }
+    const double *law = s->logq[g];
+    if (truncate) {
+      toy_truncate(l->world, law, t->n_nodes, l->edges, l->rank);
+      law = l->edges;
+    }
+    s->log_collision[g] = toy_exact_log_collision(t, law, l->reach);
+  }
+}
+
+static gl_status gather(toy_learner *l, batch *const *batches, size_t n, gl_error *err) {
+  size_t groups = 0, responses = 0, tokens = 0;
+  for (size_t j = 0; j < n; ++j) {
+    if (!batch_is_consistent(batches[j]))
+      return gl_fail(err, GL_EINPUT, "batch %llu is not consistent",
+                     (unsigned long long)batches[j]->id);
+    groups += batches[j]->n_groups;
+    responses += batches[j]->n_responses;
+    tokens += batches[j]->n_tokens;
+  }
+  if (groups < l->minibatches)
+    return gl_fail(err, GL_EINPUT, "%zu groups cannot be split into %zu minibatches", groups,
+                   l->minibatches);
+  gl_status status = token_set_resize(&l->all, groups, responses, tokens, err);
+  size_t g = 0, i = 0, k = 0;
+  for (size_t j = 0; j < n && status == GL_OK; ++j) {
+    status = gather_batch(l, batches[j], g, i, k, err);
+    g += batches[j]->n_groups;
+    i += batches[j]->n_responses;
+    k += batches[j]->n_tokens;
+  }
+  if (status != GL_OK) return status;
+  l->all.group_start[g] = i;
+  l->all.token_start[i] = k;
+  if (wants_collisions(&l->row)) collisions(l, &l->all);
+  return GL_OK;
+}
+
+/* part = the chosen groups of all, in the order given. */
+static gl_status select_groups(token_set *part, const token_set *all, const size_t *group, size_t n,
+                               gl_error *err) {
+  size_t responses = 0, tokens = 0;
+  for (size_t j = 0; j < n; ++j) {
+    size_t first = all->group_start[group[j]], last = all->group_start[group[j] + 1];
+    responses += last - first;
+    tokens += all->token_start[last] - all->token_start[first];
+  }
+  gl_status status = token_set_resize(part, n, responses, tokens, err);
+  if (status != GL_OK) return status;
+  size_t i = 0, k = 0;
+  for (size_t j = 0; j < n; ++j) {
+    size_t first = all->group_start[group[j]], last = all->group_start[group[j] + 1];
+    size_t from = all->token_start[first], count = all->token_start[last] - from;
+    part->group_start[j] = i;
+    part->prompt[j] = all->prompt[group[j]];
+    part->log_collision[j] = all->log_collision[group[j]];
+    memcpy(part->reward + i, all->reward + first, (last - first) * sizeof *part->reward);
+    for (size_t r = first; r < last; ++r) part->token_start[i++] = all->token_start[r] - from + k;
+    memcpy(part->edge + k, all->edge + from, count * sizeof *part->edge);
+    memcpy(part->sampled_logq + k, all->sampled_logq + from, count * sizeof *part->sampled_logq);
+    memcpy(part->gap + k, all->gap + from, count * sizeof *part->gap);
+    memcpy(part->logprox + k, all->logprox + from, count * sizeof *part->logprox);
+    memcpy(part->logref + k, all->logref + from, count * sizeof *part->logref);
+    k += count;
+  }
+  part->group_start[n] = i;
+  part->token_start[i] = k;
+  return GL_OK;
+}
+
+/* --- one loss and its gradient ------------------------------------------------------------------
+ */
+
+/* logp of every token under the parameters as they are; 0 if one is not a number. */
+static int score_tokens(toy_learner *l, token_set *s) {
+  int defined = 1;
+  for (size_t g = 0; g < s->n_groups; ++g) {
+    const double *logp = toy_learner_at(l, s->prompt[g])->logp;
+    size_t end = s->token_start[s->group_start[g + 1]];
+    for (size_t k = s->token_start[s->group_start[g]]; k < end; ++k) {
+      s->logp[k] = logp[s->edge[k]];
+      if (isnan(s->logp[k])) defined = 0;
+    }
+  }
+  return defined;
+}
+
+static void score_reference(const toy_learner *l, token_set *s) {
+  for (size_t g = 0; g < s->n_groups; ++g) {
+    const double *logref = l->logref + s->prompt[g] * l->world->tree.n_edges;
+    size_t end = s->token_start[s->group_start[g + 1]];
+    for (size_t k = s->token_start[s->group_start[g]]; k < end; ++k)
+      s->logref[k] = logref[s->edge[k]];
+  }
+}
+
+/* Coefficients, baselines and scales of a set whose logp is set. */
+static gl_status evaluate_loss(toy_learner *l, token_set *s, policy_output *out, gl_error *err) {
+  policy_input in = {
+      .n_groups = s->n_groups,
+      .n_responses = s->n_responses,
+      .n_tokens = s->n_tokens,
+      .group_start = s->group_start,
+      .token_start = s->token_start,
+      .reward = s->reward,
+      .logp = s->logp,
+      .logq = s->sampled_logq,
+      .logprox = s->logprox,
+      .logref = s->logref,
+      .version_gap = s->gap,
+      .log_denominator = wants_collisions(&l->row) ? s->log_collision : NULL,
+      .max_length = l->world->tree.horizon,
+  };
+  *out = (policy_output){.coefficient = s->coefficient,
+                         .baseline = s->baseline,
+                         .scale = s->scale,
+                         .mean_aw = s->mean_aw};
+  return policy_evaluate(&l->row, &in, out, l->workspace, err);
+}
+
+/* direction = d(-loss)/dtheta from the set's coefficients. */
+static void backward(toy_learner *l, const token_set *s) {
+  const size_t v = l->world->tree.vocabulary;
+  memset(l->direction, 0, l->world->features.n_parameters * sizeof *l->direction);
+  for (size_t g = 0; g < s->n_groups; ++g) {
+    const double *p = toy_learner_at(l, s->prompt[g])->p;
+    size_t end = s->token_start[s->group_start[g + 1]];
+    for (size_t k = s->token_start[s->group_start[g]]; k < end; ++k)
+      if (s->coefficient[k] != 0)
+        toy_add_score(l->world, s->prompt[g], s->edge[k], s->coefficient[k], p + s->edge[k] / v * v,
+                      l->token, l->direction);
+  }
+}
+
+static double ascend(toy_learner *l, const token_set *s, double lr) {
+  backward(l, s);
+  double norm = toy_optimizer_step(&l->optimizer, lr, l->theta, l->direction);
+  ++l->stamp;
+  return norm;
+}
+
+/* --- metrics ------------------------------------------------------------------------------------
+ */
+
+/* What is exact at one prompt. */
+typedef struct prompt_facts {
+  double entropy, kl, kl_qp, kl_ref, mean_reward;
+} prompt_facts;
+
+static prompt_facts measure(toy_learner *l, size_t x, const double *logq) {
+  const toy_world *w = l->world;
+  const response_tree *t = &w->tree;
+  const prompt_cache *c = toy_learner_at(l, x);
+  prompt_facts f = {
+      .entropy = toy_exact_entropy(t, c->p, c->logp, l->reach),
+      .kl = toy_exact_kl(t, c->p, c->logp, logq, l->reach),
+      .kl_ref = toy_exact_kl(t, c->p, c->logp, l->logref + x * t->n_edges, l->reach),
+      .mean_reward = toy_exact_mean(t, c->p, w->reward + x * t->n_responses, l->reach),
+  };
+  for (size_t e = 0; e < t->n_edges; ++e) l->edges[e] = exp(logq[e]);
+  f.kl_qp = toy_exact_kl(t, l->edges, logq, c->logp, l->reach);
+  return f;
+}
+
+/* Means over the groups; each different pair of prompt and sampler law is worked out once. */
+static void exact_metrics(toy_learner *l, const token_set *s, double *metrics) {
+  prompt_facts sum = {0}, f = {0};
+  double error = 0;
+  size_t with_error = 0;
+  for (size_t g = 0; g < s->n_groups; ++g) {
+    size_t repeats = 0, earlier = 0;
+    while (s->logq[earlier] != s->logq[g]) ++earlier;
+    if (earlier == g) {
+      f = measure(l, s->prompt[g], s->logq[g]);
+      for (size_t h = g; h < s->n_groups; ++h) {
+        if (s->logq[h] != s->logq[g]) continue;
+        ++repeats;
+        double expected = (f.mean_reward - s->baseline[h]) / s->scale[h];
+        if (!isfinite(expected)) continue; /* the row has no advantage affine in the reward here */
+        error += fabs(s->mean_aw[h] - expected);
+        ++with_error;
+      }
+      sum.entropy += (double)repeats * f.entropy;
+      sum.kl += (double)repeats * f.kl;
+      sum.kl_qp += (double)repeats * f.kl_qp;
+      sum.kl_ref += (double)repeats * f.kl_ref;
+    }
+  }
+  const double n = (double)s->n_groups;
+  metrics[METRIC_ENTROPY] = sum.entropy / n;
+  metrics[METRIC_KL_EXACT] = sum.kl / n;
+  metrics[METRIC_KL_EXACT_QP] = sum.kl_qp / n;
+  metrics[METRIC_KL_REF] = sum.kl_ref / n;
+  if (with_error > 0) metrics[METRIC_ESTIMATION_ERROR] = error / (double)with_error;
+  metrics[METRIC_EXACT_RETURN] = toy_learner_return(l);
+}
+
+/* What is known whatever has become of the parameters. */
+static void plain_metrics(const token_set *s, double lr, double *metrics) {
+  double reward = 0;
+  for (size_t i = 0; i < s->n_responses; ++i) reward += s->reward[i];
+  metrics[METRIC_REWARD_MEAN] = reward / (double)s->n_responses;
+  metrics[METRIC_RESPONSE_LENGTH] = (double)s->n_tokens / (double)s->n_responses;
+  metrics[METRIC_LR] = lr;
+}
+
+/* --- the step -----------------------------------------------------------------------------------
+ */
+
+static gl_status reserve_order(toy_learner *l, size_t n, gl_error *err) {
+  if (n <= l->cap_order) return GL_OK;
+  free(l->order);
+  l->order = calloc(n, sizeof *l->order);
+  l->cap_order = l->order != NULL ? n : 0;
+  return l->order != NULL ? GL_OK : gl_fail_memory(err, "an update's minibatches");
+}
+
+/* Every optimiser update of the step; the coefficients of `all` are those of the first parameters,
+ * and serve the first update if the batch is whole. A step whose policy stops being defined ends
+ * early. *norm is the sum of gradient norms over *count updates. */
+static gl_status optimise(toy_learner *l, double lr, double *norm, size_t *count, gl_error *err) {
+  const size_t n = l->all.n_groups;
+  gl_status status = reserve_order(l, n, err);
+  for (size_t epoch = 0; epoch < l->epochs && status == GL_OK; ++epoch) {
+    if (l->minibatches > 1) learner_shuffle(l->order, n, l->seed, l->version, epoch);
+    for (size_t m = 0; m < l->minibatches; ++m) {
+      token_set *s = &l->all;
+      policy_output out;
+      if (l->minibatches > 1) {
+        size_t first = m * n / l->minibatches, last = (m + 1) * n / l->minibatches;
+        s = &l->part;
+        status = select_groups(s, &l->all, l->order + first, last - first, err);
+        if (status != GL_OK) return status;
+      }
+      if (l->minibatches > 1 || epoch > 0) {
+        if (!score_tokens(l, s)) return GL_OK;
+        status = evaluate_loss(l, s, &out, err);
+        if (status != GL_OK) return status;
+      }
+      *norm += ascend(l, s, lr);
+      ++*count;
+    }
+  }
+  return status;
+}
+
+gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
+                             double metrics[METRIC_COUNT], gl_error *err) {
+  toy_learner *l = self;
+  metrics_clear(metrics);
+  gl_status status = gather(l, batches, n, err);
+  if (status != GL_OK) return status;
+  const double lr = optimizer_lr(&l->optimizer.spec, (uint64_t)l->version, l->updates);
+  if (toy_learner_is_finite(l) && score_tokens(l, &l->all)) {
+    policy_output out;
+    memcpy(l->all.logprox, l->all.logp, l->all.n_tokens * sizeof *l->all.logprox);
+    score_reference(l, &l->all);
+    status = evaluate_loss(l, &l->all, &out, err);
+    if (status != GL_OK) return status;
+    memcpy(metrics, out.metric, sizeof out.metric);
+    exact_metrics(l, &l->all, metrics);
+    double norm = 0;
+    size_t count = 0;
+    status = optimise(l, lr, &norm, &count, err);
+    metrics[METRIC_GRAD_NORM] = norm / (double)count;
+  }
+  plain_metrics(&l->all, lr, metrics);
+  if (status == GL_OK) ++l->version;
+  return status;
+}

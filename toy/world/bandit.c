@@ -1,0 +1,102 @@
+/* The bandit: arms, contexts, fixed or random mean rewards, optional noise. */
+#include "core/random/normal.h"
+#include "toy/world/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Entity of RNG_WORLD for random mean rewards. */
+enum { REWARDS_ENTITY = 0 };
+enum { MAX_CONTEXTS = 1 << 20 };
+
+typedef enum reward_law { LAW_UNIFORM, LAW_NORMAL, LAW_BERNOULLI } reward_law;
+
+static gl_status random_rewards(toy_world *w, const cfg_node *node, uint64_t seed, gl_error *err) {
+  static const char *const laws[] = {"uniform", "normal", "bernoulli"};
+  cfg_reader r;
+  cfg_begin(&r, node, "world.rewards", err);
+  reward_law law = (reward_law)cfg_choice(&r, "law", LAW_UNIFORM, laws, 3);
+  double low = cfg_double(&r, "low", 0, -1e9, 1e9), high = cfg_double(&r, "high", 1, -1e9, 1e9);
+  double mean = cfg_double(&r, "mean", 0, -1e9, 1e9), sd = cfg_double(&r, "sd", 1, 0, 1e9);
+  double p = cfg_double(&r, "p", 0.5, 0, 1);
+  gl_status status = cfg_end(&r);
+  if (status == GL_OK && low > high)
+    status = cfg_fail(cfg_find(node, cfg_has(&r, "low") ? "low" : "high"), err,
+                      "low must not be above high, but they are %g and %g", low, high);
+  rng_stream stream = rng_stream_at(seed, RNG_WORLD, REWARDS_ENTITY);
+  for (size_t i = 0; i < w->n_prompts * w->tree.n_responses && status == GL_OK; ++i) {
+    rng_words words = rng_block(stream, i);
+    double u = rng_u01_53(words.v[0], words.v[1]);
+    w->reward[i] = law == LAW_UNIFORM  ? low + (high - low) * u
+                   : law == LAW_NORMAL ? mean + sd * toy_normal(words)
+                                       : u < p;
+  }
+  return status;
+}
+
+static gl_status read_row(const cfg_node *list, size_t arms, double *to, gl_error *err) {
+  if (cfg_kind_of(list) != CFG_LIST || cfg_size(list) != arms)
+    return cfg_fail(list, err, "rewards must be a list of %zu numbers, one per arm", arms);
+  for (size_t a = 0; a < arms; ++a) {
+    const cfg_node *item = cfg_at(list, a);
+    if (!cfg_number(item, to + a) || !isfinite(to[a]))
+      return cfg_fail(item, err, "a reward must be a finite number");
+  }
+  return GL_OK;
+}
+
+/* `noise`: none, bernoulli, or a number, the standard deviation of Gaussian noise. */
+static gl_status parse_noise(toy_world *w, const cfg_node *node, gl_error *err) {
+  static const char *const kinds[] = {"none", "bernoulli"};
+  if (node == NULL) return GL_OK;
+  if (cfg_number(node, &w->noise_sd) && w->noise_sd >= 0 && isfinite(w->noise_sd)) {
+    w->noise = w->noise_sd > 0 ? NOISE_GAUSSIAN : NOISE_NONE;
+    return GL_OK;
+  }
+  const char *text = cfg_kind_of(node) == CFG_SCALAR ? cfg_text(node) : "";
+  if (strcmp(text, "bernoulli") == 0) {
+    w->noise = NOISE_BERNOULLI;
+    for (size_t i = 0; i < w->n_prompts * w->tree.n_responses; ++i)
+      if (w->reward[i] < 0 || w->reward[i] > 1)
+        return cfg_fail(node, err, "bernoulli noise needs mean rewards in [0, 1], but one is %g",
+                        w->reward[i]);
+    return GL_OK;
+  }
+  if (strcmp(text, "none") == 0) return GL_OK;
+  char near[CFG_HINT_SIZE];
+  return cfg_fail(node, err,
+                  "noise must be none, bernoulli, or the standard deviation of Gaussian noise, a "
+                  "number of 0 or more%s",
+                  cfg_hint(text, kinds, 2, near));
+}
+
+gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                           gl_error *err) {
+  const cfg_node *rewards = cfg_child(r, "rewards");
+  int listed = rewards != NULL && cfg_kind_of(rewards) == CFG_LIST && cfg_size(rewards) > 0;
+  int nested = listed && cfg_kind_of(cfg_at(rewards, 0)) == CFG_LIST;
+  size_t arms = nested ? cfg_size(cfg_at(rewards, 0)) : listed ? cfg_size(rewards) : 10;
+  size_t given = cfg_count(r, "arms", arms, 1, TREE_MAX_RESPONSES);
+  w->n_prompts = cfg_count(r, "contexts", nested ? cfg_size(rewards) : 1, 1, MAX_CONTEXTS);
+  const cfg_node *noise = cfg_child(r, "noise");
+  if (r->status != GL_OK) return r->status;
+  if (rewards != NULL && !listed && cfg_kind_of(rewards) != CFG_MAP)
+    return cfg_fail(rewards, err,
+                    "rewards must be a list with a number per arm, a list of such lists, one per "
+                    "context, or a map like {law: uniform, low: 0, high: 1}");
+  if (listed && given != arms)
+    return cfg_fail(cfg_find(section, "arms"), err, "arms is %zu, but rewards has %zu", given,
+                    arms);
+  if (nested && w->n_prompts != cfg_size(rewards))
+    return cfg_fail(cfg_find(section, "contexts"), err,
+                    "contexts is %zu, but rewards has %zu lists", w->n_prompts, cfg_size(rewards));
+  gl_status status = response_tree_init(&w->tree, given, 1, 0, err);
+  if (status == GL_OK) status = toy_reserve_rewards(w, section, err);
+  if (status != GL_OK) return status;
+  if (!listed)
+    status = random_rewards(w, rewards, seed, err);
+  else
+    for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
+      status = read_row(nested ? cfg_at(rewards, x) : rewards, given, w->reward + x * given, err);
+  return status == GL_OK ? parse_noise(w, noise, err) : status;
+}

@@ -1,0 +1,17 @@
+/* The sequence world: a vocabulary, a horizon, prompts, and a task that a whole response solves or
+ * does not. */
+#include "core/rl/sequence_task.h"
+#include "toy/world/world.h"
+
+gl_status toy_sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                             size_t *modulus, gl_error *err) {
+  sequence_section s;
+  gl_status status = sequence_section_read(&s, r);
+  if (status != GL_OK) return status;
+  w->n_prompts = s.n_prompts;
+  *modulus = s.task.modulus;
+  status = sequence_section_tree(&w->tree, &s, section, err);
+  if (status == GL_OK) status = toy_reserve_rewards(w, section, err);
+  if (status != GL_OK) return status;
+  return sequence_task_rewards(&s.task, &w->tree, w->n_prompts, seed, w->reward, err);
+}

@@ -1,0 +1,25 @@
+/* A toy world with its policy class: what other rooms see of toy/world. Bandits and short sequences
+ * whose responses can all be enumerated (core/rl/enumerable.h). */
+#ifndef GEPOLAB_TOY_WORLD_TOY_WORLD_H
+#define GEPOLAB_TOY_WORLD_TOY_WORLD_H
+
+#include "core/config/config.h"
+#include "core/rl/enumerable.h"
+
+/* A world with its policy class but no optimiser, for the exact laboratory. */
+typedef struct toy_world toy_world;
+gl_status toy_world_new(toy_world **out, const cfg_node *world, const cfg_node *sampling,
+                        uint64_t seed, gl_error *err);
+void toy_world_free(toy_world *w);
+/* Borrowed view, valid while w lives. */
+enumerable toy_world_enumerable(const toy_world *w);
+/* The initial parameters a learner with that seed starts from, into theta[n_parameters]. */
+void toy_world_initial(const toy_world *w, uint64_t seed, double *theta);
+/* 1 if `kind` names a toy world. */
+int toy_is_kind(const char *kind);
+/* Tabular worlds: parameters such that prompt x has exactly these response probabilities. GL_EINPUT
+ * if they are not a distribution over its responses or the policy class cannot hold them. */
+gl_status toy_world_set_probs(const toy_world *w, size_t x, const double *probs, size_t n,
+                              double *theta, gl_error *err);
+
+#endif

@@ -1,0 +1,272 @@
+#include "toy/world/world.h"
+
+#include "core/base/hash.h"
+#include "core/random/normal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum world_kind { WORLD_BANDIT, WORLD_SEQUENCE, N_WORLDS } world_kind;
+static const char *const world_kinds[N_WORLDS] = {"bandit", "sequence"};
+
+int toy_is_kind(const char *kind) {
+  for (int k = 0; k < N_WORLDS; ++k)
+    if (kind != NULL && strcmp(kind, world_kinds[k]) == 0) return 1;
+  return 0;
+}
+
+/* --- construction -------------------------------------------------------------------------------
+ */
+
+gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err) {
+  const size_t most = (size_t)1 << 26;
+  if (w->n_prompts > most / w->tree.n_responses)
+    return cfg_fail(section, err,
+                    "%zu prompts with %zu responses each are too many to enumerate; use fewer "
+                    "prompts (contexts) or responses",
+                    w->n_prompts, w->tree.n_responses);
+  w->reward = calloc(w->n_prompts * w->tree.n_responses, sizeof *w->reward);
+  return w->reward != NULL ? GL_OK : gl_fail_memory(err, "a toy world's rewards");
+}
+
+/* `init: {kind: probs, probs: [..] or [[..], ..]}`: response probabilities, for all prompts or for
+ * each. A learner starts from them, so none may be 0: a logit of -inf cannot be learned. */
+static gl_status read_init_probs(toy_world *w, const cfg_node *list, const cfg_node *init,
+                                 gl_error *err) {
+  size_t k = w->tree.n_responses;
+  if (list == NULL || cfg_kind_of(list) != CFG_LIST || cfg_size(list) == 0)
+    return cfg_fail(list != NULL ? list : init, err,
+                    "init: {kind: probs} needs probs: a list of %zu probabilities, or one such "
+                    "list per prompt",
+                    k);
+  int nested = cfg_kind_of(cfg_at(list, 0)) == CFG_LIST;
+  if (nested && cfg_size(list) != w->n_prompts)
+    return cfg_fail(list, err, "probs has %zu lists for %zu prompts", cfg_size(list), w->n_prompts);
+  double *probs = calloc(k, sizeof *probs);
+  w->init_theta = calloc(w->features.n_parameters, sizeof *w->init_theta);
+  gl_status status = probs != NULL && w->init_theta != NULL
+                         ? GL_OK
+                         : gl_fail_memory(err, "a toy policy's initial parameters");
+  for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x) {
+    const cfg_node *row = nested ? cfg_at(list, x) : list;
+    if (cfg_kind_of(row) != CFG_LIST || cfg_size(row) != k)
+      status = cfg_fail(row, err, "probs must be a list of %zu numbers, one per response", k);
+    for (size_t y = 0; y < k && status == GL_OK; ++y)
+      if (!cfg_number(cfg_at(row, y), probs + y) || !(probs[y] > 0))
+        status = cfg_fail(cfg_at(row, y), err, "an initial probability must be a number above 0");
+    gl_error why = {0};
+    if (status == GL_OK && toy_world_set_probs(w, x, probs, k, w->init_theta, &why) != GL_OK)
+      status = cfg_fail(row, err, "%s", why.text);
+  }
+  free(probs);
+  return status;
+}
+
+static gl_status parse_init(toy_world *w, const cfg_node *node, gl_error *err) {
+  static const char *const kinds[] = {"zeros", "normal", "probs"};
+  cfg_reader r;
+  cfg_begin(&r, node, "world.policy.init", err);
+  w->init = (toy_init)cfg_choice(&r, "kind", INIT_ZEROS, kinds, 3);
+  w->init_scale = cfg_double(&r, "scale", 0.1, 0, 1e6);
+  const cfg_node *probs = cfg_child(&r, "probs");
+  gl_status status = cfg_end(&r);
+  if (status == GL_OK && w->init == INIT_PROBS) status = read_init_probs(w, probs, node, err);
+  return status;
+}
+
+static gl_status parse_loglinear(toy_world *w, const toy_features_context *in,
+                                 const cfg_node *features, size_t hash, size_t dimension,
+                                 gl_error *err) {
+  toy_features *f = &w->features;
+  if (features != NULL && cfg_kind_of(features) == CFG_SCALAR &&
+      strcmp(cfg_text(features), "random") == 0)
+    return toy_features_random(f, in, dimension, err);
+  if (features != NULL && cfg_kind_of(features) == CFG_LIST && cfg_size(features) > 0 &&
+      cfg_kind_of(cfg_at(features, 0)) == CFG_LIST)
+    return toy_features_explicit(f, in, features, err);
+  if (features == NULL || cfg_kind_of(features) == CFG_LIST)
+    return toy_features_templates(f, in, features, hash, err);
+  static const char *const words[] = {"random"};
+  char near[CFG_HINT_SIZE] = "";
+  if (cfg_kind_of(features) == CFG_SCALAR) cfg_hint(cfg_text(features), words, 1, near);
+  return cfg_fail(features, err,
+                  "features must be random, a list of templates such as [position, prompt*last], "
+                  "or for a bandit a list of numbers per arm%s",
+                  near);
+}
+
+/* section is the whole `world`, where a complaint points when nothing nearer is written. */
+static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node *section,
+                              size_t modulus, uint64_t seed, gl_error *err) {
+  static const char *const kinds[] = {"tabular", "loglinear"};
+  static const char *const references[] = {"initial", "uniform"};
+  toy_features_context in = {&w->tree, w->n_prompts, modulus, seed, section};
+  cfg_reader r;
+  cfg_begin(&r, node, "world.policy", err);
+  int loglinear = cfg_choice(&r, "kind", 0, kinds, 2);
+  const cfg_node *features = cfg_child(&r, "features");
+  size_t hash = cfg_count(&r, "hash", 0, 0, (size_t)1 << 24);
+  size_t dimension = cfg_count(&r, "dimension", 8, 1, (size_t)1 << 16);
+  const cfg_node *init = cfg_child(&r, "init");
+  w->reference = (toy_reference)cfg_choice(&r, "reference", REFERENCE_INITIAL, references, 2);
+  gl_status status = cfg_end(&r);
+  if (features != NULL) in.place = features;
+  if (status == GL_OK && !loglinear && features != NULL)
+    status = cfg_fail(features, err, "a tabular policy has no features; use kind: loglinear");
+  if (status == GL_OK)
+    status = loglinear ? parse_loglinear(w, &in, features, hash, dimension, err)
+                       : toy_features_tabular(&w->features, &in, err);
+  return status == GL_OK ? parse_init(w, init, err) : status;
+}
+
+static gl_status build(toy_world *w, const cfg_node *section, uint64_t seed, gl_error *err) {
+  static const char *const evaluations[] = {"exact", "greedy"};
+  size_t modulus = 1;
+  cfg_reader r;
+  cfg_begin(&r, section, "world", err);
+  int kind = cfg_choice(&r, "kind", WORLD_BANDIT, world_kinds, N_WORLDS);
+  const cfg_node *policy = cfg_child(&r, "policy");
+  w->greedy = cfg_choice(&r, "evaluation", 0, evaluations, 2);
+  gl_status status = kind == WORLD_BANDIT ? toy_bandit_parse(w, &r, section, seed, err)
+                                          : toy_sequence_parse(w, &r, section, seed, &modulus, err);
+  if (status == GL_OK) status = cfg_end(&r);
+  return status == GL_OK ? parse_policy(w, policy, section, modulus, seed, err) : status;
+}
+
+gl_status toy_world_new(toy_world **out, const cfg_node *world, const cfg_node *sampling,
+                        uint64_t seed, gl_error *err) {
+  *out = NULL;
+  toy_world *w = calloc(1, sizeof *w);
+  if (w == NULL) return gl_fail_memory(err, "a toy world");
+  gl_status status = sampling_parse(&w->sampling, sampling, err);
+  if (status == GL_OK) status = build(w, world, seed, err);
+  if (status != GL_OK) {
+    toy_world_free(w);
+    return status;
+  }
+  *out = w;
+  return GL_OK;
+}
+
+void toy_world_free(toy_world *w) {
+  if (w == NULL) return;
+  response_tree_fini(&w->tree);
+  toy_features_fini(&w->features);
+  free(w->reward);
+  free(w->init_theta);
+  free(w);
+}
+
+void toy_world_initial(const toy_world *w, uint64_t seed, double *theta) {
+  rng_stream stream = rng_stream_at(seed, RNG_INIT, 0);
+  for (size_t i = 0; i < w->features.n_parameters; ++i)
+    theta[i] = w->init == INIT_PROBS    ? w->init_theta[i]
+               : w->init == INIT_NORMAL ? w->init_scale * toy_normal(rng_block(stream, i))
+                                        : 0;
+}
+
+/* Probability mass under every node, from response probabilities; children first. */
+static void masses(const response_tree *t, const double *probs, double *edge_mass,
+                   double *node_mass) {
+  for (size_t n = t->n_nodes; n-- > 0;) {
+    node_mass[n] = 0;
+    for (size_t e = n * t->vocabulary; e < (n + 1) * t->vocabulary; ++e) {
+      edge_mass[e] = t->next[e] < 0 ? probs[~t->next[e]] : node_mass[t->next[e]];
+      node_mass[n] += edge_mass[e];
+    }
+  }
+}
+
+gl_status toy_world_set_probs(const toy_world *w, size_t x, const double *probs, size_t n,
+                              double *theta, gl_error *err) {
+  const response_tree *t = &w->tree;
+  if (w->features.kind != TOY_TABULAR)
+    return gl_fail(err, GL_EINPUT,
+                   "a log-linear policy cannot hold arbitrary probabilities; use policy: {kind: "
+                   "tabular}");
+  if (x >= w->n_prompts || n != t->n_responses)
+    return gl_fail(err, GL_EINPUT, "%zu probabilities for a world with %zu responses", n,
+                   t->n_responses);
+  double sum = 0;
+  for (size_t y = 0; y < n; ++y) {
+    if (!(probs[y] >= 0))
+      return gl_fail(err, GL_EINPUT, "probability %zu is %g; it must be 0 or more", y, probs[y]);
+    sum += probs[y];
+  }
+  if (!(fabs(sum - 1) <= 1e-9))
+    return gl_fail(err, GL_EINPUT, "the probabilities sum to %.12g, not to 1", sum);
+  double *edge_mass = calloc(t->n_edges + t->n_nodes, sizeof *edge_mass);
+  if (edge_mass == NULL) return gl_fail_memory(err, "a toy policy's probabilities");
+  double *node_mass = edge_mass + t->n_edges, *z = theta + x * t->n_edges;
+  masses(t, probs, edge_mass, node_mass);
+  for (size_t e = 0; e < t->n_edges; ++e) {
+    double mass = node_mass[e / t->vocabulary];
+    /* A prefix that is never reached keeps the uniform policy. */
+    z[e] = mass > 0 ? w->sampling.temperature * (log(edge_mass[e]) - log(mass)) : 0;
+  }
+  free(edge_mass);
+  return GL_OK;
+}
+
+/* --- the policy ---------------------------------------------------------------------------------
+ */
+
+void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, double *p) {
+  const size_t v = w->tree.vocabulary;
+  toy_features_logits(&w->features, theta, x, logp);
+  const double beta = 1 / w->sampling.temperature;
+  for (size_t first = 0; first < w->tree.n_edges; first += v) {
+    double *z = logp + first, top = -INFINITY, sum = 0;
+    for (size_t a = 0; a < v; ++a) {
+      z[a] *= beta;
+      if (z[a] > top) top = z[a];
+    }
+    for (size_t a = 0; a < v; ++a) {
+      double e = exp(z[a] - top);
+      sum += e;
+      if (p != NULL) p[first + a] = e;
+    }
+    double norm = top + log(sum);
+    for (size_t a = 0; a < v; ++a) {
+      z[a] -= norm;
+      if (p != NULL) p[first + a] /= sum;
+    }
+  }
+}
+
+void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp) {
+  toy_probs(w, theta, x, logp, NULL);
+}
+
+void toy_truncate(const toy_world *w, const double *logp, size_t n_nodes, double *out,
+                  sampling_rank *rank) {
+  const size_t v = w->tree.vocabulary;
+  for (size_t n = 0; n < n_nodes; ++n)
+    sampling_truncate(&w->sampling, logp + n * v, v, out + n * v, rank);
+}
+
+void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient,
+                   const double *node_p, double *dz, double *grad) {
+  const size_t v = w->tree.vocabulary;
+  const double c = coefficient / w->sampling.temperature;
+  for (size_t a = 0; a < v; ++a) dz[a] = -c * node_p[a];
+  dz[edge % v] += c;
+  toy_features_backward(&w->features, x, edge / v, dz, grad);
+}
+
+uint64_t toy_world_fingerprint(const toy_world *w) {
+  const toy_features *f = &w->features;
+  const size_t rows = f->n_prompts * f->n_nodes;
+  uint64_t shape[] = {w->tree.vocabulary, w->tree.horizon,   (uint64_t)w->tree.has_end,
+                      w->n_prompts,       (uint64_t)f->kind, f->n_parameters,
+                      f->width,           w->sampling.top_k};
+  double law[] = {w->sampling.temperature, w->sampling.top_p};
+  uint64_t h = hash_64(HASH_64_START, shape, sizeof shape);
+  h = hash_64(h, law, sizeof law);
+  h = hash_64(h, w->reward, w->n_prompts * w->tree.n_responses * sizeof *w->reward);
+  if (f->index != NULL) h = hash_64(h, f->index, rows * f->width * sizeof *f->index);
+  if (f->value != NULL)
+    h = hash_64(h, f->value, rows * f->vocabulary * f->width * sizeof *f->value);
+  return h;
+}

@@ -1,0 +1,54 @@
+/* Inside the toy room: what a world is made of. See toy/world/toy_world.h for what others may use.
+ */
+#ifndef GEPOLAB_TOY_WORLD_WORLD_H
+#define GEPOLAB_TOY_WORLD_WORLD_H
+
+#include "core/rl/response_tree.h"
+#include "core/rl/sampling.h"
+#include "toy/world/features.h"
+#include "toy/world/toy_world.h"
+
+typedef enum toy_noise { NOISE_NONE, NOISE_BERNOULLI, NOISE_GAUSSIAN } toy_noise;
+typedef enum toy_init { INIT_ZEROS, INIT_NORMAL, INIT_PROBS } toy_init;
+typedef enum toy_reference { REFERENCE_INITIAL, REFERENCE_UNIFORM } toy_reference;
+
+struct toy_world {
+  response_tree tree;
+  size_t n_prompts;
+  double *reward; /* [n_prompts * n_responses] mean rewards */
+  toy_noise noise;
+  double noise_sd;
+  toy_features features;
+  toy_init init;
+  double init_scale;
+  double *init_theta; /* [n_parameters] for INIT_PROBS, else NULL */
+  toy_reference reference;
+  sampling_spec sampling;
+  int greedy; /* evaluation takes the most probable token at each step */
+};
+
+/* Makes reward[n_prompts * n_responses], all 0; GL_EINPUT at section if that is more than a toy
+ * world enumerates. */
+gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err);
+/* Reads the kind's own keys of the section into the tree, the rewards and the noise. */
+gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                           gl_error *err);
+gl_status toy_sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                             size_t *modulus, gl_error *err);
+
+/* Temperature-scaled log-probabilities of every edge under prompt x, logp[n_edges], and the
+ * probabilities themselves, p[n_edges], unless p is NULL. */
+void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, double *p);
+void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp);
+/* The law tokens are drawn from, from log-probabilities of the same edges; scratch of vocabulary.
+ */
+void toy_truncate(const toy_world *w, const double *logp, size_t n_nodes, double *out,
+                  sampling_rank *rank);
+/* grad += coefficient * d logp(edge) / d theta, where p is the node's probabilities [vocabulary]
+ * and dz[vocabulary] scratch. */
+void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient,
+                   const double *node_p, double *dz, double *grad);
+/* A number that differs between worlds that would give parameters another meaning. */
+uint64_t toy_world_fingerprint(const toy_world *w);
+
+#endif
