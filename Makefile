@@ -85,8 +85,8 @@ $(BUILD)/gen/cuda-flags: force
 $(BUILD)/llm/backend/cuda/%.cu.o: llm/backend/cuda/%.cu $(BUILD)/gen/cuda-flags
 	@mkdir -p $(@D)
 	$(Q)$(shell command -v ccache) $(NVCC) $(NVCCFLAGS) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
-$(BUILD)/llm/backend/open.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)
-$(BUILD)/llm/backend/open.o: $(BUILD)/gen/cuda-flags
+$(BUILD)/llm/backend/open/open.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)
+$(BUILD)/llm/backend/open/open.o: $(BUILD)/gen/cuda-flags
 
 $(BUILD)/llm/%.o $(BUILD)/tests/llm/%.o $(BUILD)/tests/support/llm_%.o: CFLAGS += $(LLM_CFLAGS)
 $(BUILD)/llm/backend/cpu/f%.o: CFLAGS += -ffp-contract=fast
@@ -158,10 +158,10 @@ $(BUILD)/emulate/%.o: tests/emulate/%.cpp Makefile
 $(BUILD)/emulate/%.o: tests/emulate/%.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(RACE_DEFINE) -Itests/emulate -MMD -MP -c -o $@ $<
-$(BUILD)/emulate/open.o: llm/backend/open.c Makefile
+$(BUILD)/emulate/open.o: llm/backend/open/open.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -DGEPOLAB_WITH_CUDA $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend/open.o,$(call obj,llm))
+$(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend/open/open.o,$(call obj,llm))
 	@rm -f $@ && $(AR) qcs $@ $^
 $(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS) -lstdc++

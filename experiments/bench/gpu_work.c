@@ -2,6 +2,7 @@
  * decoding, training. */
 #include "core/random/rng.h"
 #include "experiments/bench/gpu.h"
+#include "llm/backend/open/open.h"
 #include "llm/model/generate.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
  * and threads, and to the machine's rate of matrix products. */
 #include "experiments/base/seconds.h"
 #include "experiments/bench/bench.h"
+#include "llm/backend/open/open.h"
 #include "llm/model/generate.h"
 
 #include <cblas.h>

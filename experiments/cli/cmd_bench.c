@@ -9,13 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-void bench_add(bench_result *r, const char *key, double value, double aim, const char *what) {
-  if (r->n == BENCH_MAX_NUMBERS) return;
-  bench_number *number = &r->numbers[r->n++];
-  *number = (bench_number){.value = value, .aim = aim, .what = what};
-  snprintf(number->key, sizeof number->key, "%s", key);
-}
-
 static gl_status print_json(const bench_result *r, gl_error *err) {
   cJSON *document = cJSON_CreateObject();
   for (size_t i = 0; i < r->n && document != NULL; ++i)

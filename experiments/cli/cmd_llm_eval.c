@@ -2,11 +2,11 @@
 #include "core/base/progress.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/signals.h"
 #include "experiments/cli/cmd_llm.h"
 #include "experiments/llm/eval.h"
 #include "experiments/llm/pass.h"
 #include "experiments/llm/session.h"
-#include "experiments/sweep/executor.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -142,7 +142,7 @@ static gl_status eval_session(llm_session *s, const eval_options *o, gl_error *e
   if (s->spec.eval.prompts > MOST_PROBLEMS)
     return gl_fail(err, GL_EINPUT, "at most %d problems can be evaluated at once; lower --prompts",
                    MOST_PROBLEMS);
-  executor_catch_signals();
+  signals_catch();
   gl_status status = llm_session_model(s, err);
   progress *bar = progress_new(s->source, "problems", 2 * s->spec.eval.prompts,
                                o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);

@@ -3,10 +3,10 @@
 #include "core/base/progress.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/signals.h"
 #include "experiments/cli/cmd_llm.h"
 #include "experiments/llm/profile.h"
 #include "experiments/llm/session.h"
-#include "experiments/sweep/executor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -208,7 +208,7 @@ typedef struct profile_options {
 
 static int after_repetition(void *self, size_t done) {
   progress_at(self, done, NULL);
-  return executor_caught();
+  return signals_caught();
 }
 
 static gl_status report(const page *p, const profile_options *o, gl_error *err) {
@@ -230,7 +230,7 @@ static gl_status profile_session(llm_session *s, const profile_options *o, gl_er
   gl_status status = GL_OK;
   if (o->output != NULL && csv == NULL) status = gl_fail_memory(err, "a file name");
   if (status == GL_OK && o->output != NULL) status = try_files(o->output, err);
-  executor_catch_signals();
+  signals_catch();
   if (status == GL_OK) status = llm_session_learner(s, NULL, err);
   progress *bar = progress_new(s->source, "repetitions", o->repetitions,
                                o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);

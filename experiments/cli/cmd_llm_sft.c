@@ -3,10 +3,10 @@
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/seconds.h"
+#include "experiments/base/signals.h"
 #include "experiments/cli/cmd_llm.h"
 #include "experiments/llm/folder.h"
 #include "experiments/llm/session.h"
-#include "experiments/sweep/executor.h"
 #include "llm/llm.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static int after_step(void *self, size_t step, double loss, double score) {
   if (c->n > 0)
     snprintf(note, sizeof note, "loss %.3f, score %.3f", loss, c->points[c->n - 1].score);
   progress_at(c->bar, step, note);
-  c->stopped = executor_caught();
+  c->stopped = signals_caught();
   return c->stopped;
 }
 
@@ -114,7 +114,7 @@ static gl_status sft_session(llm_session *s, const sft_options *o, gl_error *err
   curve c = {.bar = progress_new(s->recipe.name, "steps", w->steps,
                                  o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO)};
   const double begun = seconds_now();
-  executor_catch_signals();
+  signals_catch();
   status = train(s, &c, o->every > 0 ? o->every : w->check_every, err);
   progress_free(c.bar);
   if (status == GL_OK) status = llm_folder_save(o->folder, s->doc, &s->spec, s->model, err);

@@ -4,8 +4,8 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/signals.h"
 #include "experiments/recipe/recipe.h"
-#include "experiments/sweep/executor.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/train/train.h"
 
@@ -101,7 +101,7 @@ static int preparing(void *self, uint64_t step, uint64_t steps, double loss) {
   }
   snprintf(note, sizeof note, "loss %.3f", loss);
   progress_at(w->bar, step, note);
-  return executor_caught();
+  return signals_caught();
 }
 
 static int after_step(void *self, size_t step, double last_eval) {
@@ -114,7 +114,7 @@ static int after_step(void *self, size_t step, double last_eval) {
   }
   snprintf(note, sizeof note, "eval_score %.3f", last_eval);
   progress_at(w->bar, step, note);
-  return executor_caught();
+  return signals_caught();
 }
 
 static gl_status at_end(void *self, const learner *l, gl_error *err) {
@@ -172,7 +172,7 @@ static gl_status train_and_report(const study_cell *cell, const recipe *r, const
                        .save_to = q->save_to,
                        .at_end = at_end};
   if (q->every > 0) how.pace.every = q->every;
-  executor_catch_signals();
+  signals_catch();
   status = train_run(&o, r, &how, err);
   progress_free(watch.bar);
   if (status == GL_OK && q->file != NULL) status = keep(q->file, cell, r, &o, err);

@@ -3,8 +3,8 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/signals.h"
 #include "experiments/recipe/recipe.h"
-#include "experiments/sweep/executor.h"
 #include "experiments/sweep/sweep.h"
 
 #include <limits.h>
@@ -157,7 +157,7 @@ static gl_status run_sweep(const command *self, int argc, char **argv, gl_error 
   if (status == GL_OK) {
     if (o.workers == 0) o.workers = o.shards.mpi ? 1 : processors();
     o.progress = quiet || (o.shards.mpi && o.shards.index > 0) ? PROGRESS_SILENT : PROGRESS_AUTO;
-    executor_catch_signals();
+    signals_catch();
     status = sweep_and_report(doc, &o, json, err);
   }
   shards_end(&o.shards);

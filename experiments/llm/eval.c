@@ -1,6 +1,6 @@
 #include "experiments/llm/eval.h"
+#include "experiments/base/signals.h"
 
-#include "experiments/sweep/executor.h"
 #include "llm/learner/packed_tokens.h"
 #include "llm/model/generate.h"
 
@@ -110,7 +110,7 @@ gl_status llm_eval_init(llm_eval *out, model *m, const llm_spec *spec, uint64_t 
     if (status == GL_OK) status = part_score(&p, spec, each, out->correct + first, &total, err);
     part_fini(&p);
     progress_at(bar, *done += n, NULL);
-    if (status == GL_OK && executor_caught())
+    if (status == GL_OK && signals_caught())
       status = gl_fail(err, GL_EINTERRUPTED, "stopped after %zu of %zu problems", first + n,
                        out->problems);
   }

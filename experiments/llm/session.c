@@ -1,4 +1,5 @@
 #include "experiments/llm/session.h"
+#include "llm/backend/open/open.h"
 
 #include "core/base/json.h"
 #include "experiments/base/cache.h"

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* close_range */
 #include "experiments/sweep/executor.h"
+#include "experiments/base/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,27 +31,6 @@ typedef struct executor {
   gl_error *err;
 } executor;
 
-/* --- signals ------------------------------------------------------------------------------------
- */
-
-static volatile sig_atomic_t caught;
-
-static void note_signal(int signal_number) {
-  caught = signal_number;
-}
-
-void executor_catch_signals(void) {
-  struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
-  sigaction(SIGHUP, &action, NULL);
-}
-
-int executor_caught(void) {
-  return caught;
-}
-
 /* --- in the worker ------------------------------------------------------------------------------
  */
 
@@ -60,11 +40,10 @@ extern void openblas_set_num_threads(int n) __attribute__((weak));
 
 /* Ctrl-C at a terminal reaches the whole group: the parent decides what becomes of workers. */
 static void settle_in(const executor_plan *plan, pid_t parent, int pipe_end) {
-  struct sigaction note = {.sa_handler = note_signal};
   signal(SIGINT, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
   if (plan->lets_finish_step)
-    sigaction(SIGTERM, &note, NULL);
+    signals_catch_term();
   else
     signal(SIGTERM, SIG_DFL);
   signal(SIGPIPE, SIG_DFL);
@@ -220,6 +199,7 @@ gl_status executor_run(const executor_plan *plan, gl_error *err) {
   gl_status status = GL_OK;
   if (x.workers == NULL || x.polls == NULL) status = gl_fail_memory(err, "the workers");
   while (status == GL_OK && (x.running > 0 || x.next_job < plan->n_jobs)) {
+    const int caught = signals_caught();
     if (caught != 0) {
       status =
           gl_fail(err, GL_EINTERRUPTED, "stopped by %s; finished work is kept", strsignal(caught));

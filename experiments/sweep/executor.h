@@ -18,21 +18,15 @@ typedef struct executor_plan {
   /* In this process, in order of finishing: what became of job i. For a failed job result->status
    * is RUN_FAILED with the reason. An error stops everything. */
   gl_status (*done)(void *self, size_t job, const outcome *result, gl_error *err);
-  /* Workers are told to stop by SIGTERM, which they look up with executor_caught(), and waited for,
+  /* Workers are told to stop by SIGTERM, which they look up with signals_caught(), and waited for,
    * rather than killed. */
   int lets_finish_step;
   void *self;
 } executor_plan;
 
-/* Runs all jobs, starting them in order. On SIGINT, SIGTERM or SIGHUP (executor_catch_signals())
+/* Runs all jobs, starting them in order. On SIGINT, SIGTERM or SIGHUP (signals_catch())
  * the workers are ended and the answer is GL_EINTERRUPTED; jobs already handed to done() stay so.
  */
 gl_status executor_run(const executor_plan *plan, gl_error *err);
-
-/* From here on the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the process; a second
- * of the same kind ends it. */
-void executor_catch_signals(void);
-/* The noted signal, or 0. */
-int executor_caught(void);
 
 #endif

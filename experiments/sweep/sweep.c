@@ -1,4 +1,5 @@
 #include "experiments/sweep/sweep.h"
+#include "experiments/base/signals.h"
 
 #include "core/store/scores.h"
 #include "experiments/base/seconds.h"
@@ -81,12 +82,12 @@ static void clear_checkpoints(const sweep *s, const study_cell *cell) {
 
 static int is_stopping(void *self, size_t step, double last_eval) {
   (void)self, (void)step, (void)last_eval;
-  return executor_caught();
+  return signals_caught();
 }
 
 static int is_stopping_early(void *self, uint64_t step, uint64_t steps, double loss) {
   (void)self, (void)step, (void)steps, (void)loss;
-  return executor_caught();
+  return signals_caught();
 }
 
 static void tell(void *self, const char *text) {

@@ -5,7 +5,7 @@
  * The clock's state is no part of a checkpoint. A checkpoint has the lengths of all batches begun
  * so far; from these the clock is run again, without any work of the learner, up to the update of
  * the checkpoint, and goes on live from there. */
-#include "experiments/train/loop.h"
+#include "experiments/train/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Training along a schedule that is known beforehand. */
-#include "experiments/train/loop.h"
+#include "experiments/train/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "experiments/train/loop.h"
+#include "experiments/train/internal.h"
 
 #include "core/base/file.h"
 #include "experiments/base/seconds.h"

@@ -246,21 +246,9 @@ typedef struct backend_place {
   size_t device, devices;
 } backend_place;
 
-/* threads: 0 for all cores this process may use (CPU). BACKEND_AUTO takes CUDA where a device is
- * found, else the CPU. GL_EINPUT for a type the backend does not have; GL_EIO "no CUDA device"
- * where none is found or gepolab was built without nvcc. */
-gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t threads,
-                      gl_error *err);
-/* One of several; `threads` of the CPU are divided among them. GL_EIO where there are fewer CUDA
- * devices than `devices`. */
-gl_status backend_new_at(backend **out, backend_kind kind, number_type type, backend_place place,
-                         size_t threads, gl_error *err);
-void backend_free(backend *b);
-
-/* The implementations behind backend_new. */
-gl_status backend_cpu_new(backend **out, number_type type, size_t threads, gl_error *err);
-gl_status backend_cuda_new(backend **out, number_type type, backend_place place, gl_error *err);
-/* CUDA devices of this machine, 0 also where gepolab was built without nvcc. */
-size_t backend_cuda_devices(void);
+void backend_free(backend *b); /* NULL is fine */
+/* Memory of this machine in bytes: all of it, and what programs can still have. `b` is not looked
+ * at: the form of backend_ops.memory. */
+void backend_host_memory(backend *b, size_t *total, size_t *available);
 
 #endif

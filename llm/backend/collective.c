@@ -62,17 +62,6 @@ int collective_is_aborted(collective *c) {
 /* --- any collective -----------------------------------------------------------------------------
  */
 
-gl_status collective_new(collective **out, backend *const *member, size_t n, gl_error *err) {
-  int devices = 1;
-  *out = NULL;
-  for (size_t rank = 0; rank < n; ++rank) devices &= member[rank]->kind == BACKEND_CUDA;
-  if (devices) {
-    gl_status status = collective_nccl_new(out, member, n, err);
-    if (status != GL_OK || *out != NULL) return status;
-  }
-  return collective_host_new(out, member, n, err);
-}
-
 void collective_free(collective *c) {
   if (c != NULL) c->ops->free(c);
 }

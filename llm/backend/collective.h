@@ -14,9 +14,6 @@
 
 typedef struct collective collective;
 
-/* Over member[n], whose order is that of ranks: NCCL where all are CUDA devices and gepolab was
- * built with its header and finds its library, else through the host. The backends are borrowed. */
-gl_status collective_new(collective **out, backend *const *member, size_t n, gl_error *err);
 void collective_free(collective *c); /* NULL is fine */
 const char *collective_name(const collective *c);
 
@@ -57,7 +54,5 @@ gl_status collective_meet(collective *c, gl_error *err);
 int collective_is_aborted(collective *c);
 
 gl_status collective_host_new(collective **out, backend *const *member, size_t n, gl_error *err);
-/* *out stays NULL, without an error, where there is no NCCL. */
-gl_status collective_nccl_new(collective **out, backend *const *member, size_t n, gl_error *err);
 
 #endif

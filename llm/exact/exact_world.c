@@ -1,6 +1,7 @@
 /* A transformer over a world of token sequences that can be enumerated (core/rl/sequence_task.h).
  * The prompts are numbers written in the world's own letters, so that the model's vocabulary is the
  * world's and its softmax, whole, is the policy. */
+#include "llm/backend/open/open.h"
 #include "llm/exact/internal.h"
 
 #include <stdlib.h>

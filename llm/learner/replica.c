@@ -2,6 +2,7 @@
  * and the step that they take together.
  *
  * With one replica there are no threads and no sums: everything runs where it always did. */
+#include "llm/backend/open/open.h"
 #include "llm/learner/learner.h"
 
 #include <errno.h>

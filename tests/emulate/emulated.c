@@ -1,6 +1,7 @@
 /* What only the emulated device can show of the CUDA backend's host side: recorded graphs, memory
  * that runs out, errors that stick, memory that is given back. */
 #include "emulate_control.h"
+#include "llm/backend/open/open.h"
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
 

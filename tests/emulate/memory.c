@@ -1,6 +1,7 @@
 /* Memory of the CUDA backend on a device whose size a test pretends: what counts as free, what is
  * tried before memory runs out, whether the plan covers a run, and where held versions live. */
 #include "emulate_control.h"
+#include "llm/backend/open/open.h"
 #include "llm/learner/memory_need.h"
 #include "llm/model/internal.h"
 #include "tests/support/llm_learner_fixture.h"

@@ -1,5 +1,6 @@
 /* libFuzzer target: no model.safetensors.index.json may make its reader misbehave, and no file name
  * outside the model's folder gets through. */
+#include "llm/backend/open/open.h"
 #include "llm/model/internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 #include "tests/support/llm_generate.h"
+#include "llm/backend/open/open.h"
 
 #include "tests/support/suite.h"
 

@@ -1,4 +1,5 @@
 #include "tests/support/llm_model.h"
+#include "llm/backend/open/open.h"
 
 #include "tests/support/llm_files.h"
 #include "tests/support/suite.h"

@@ -109,5 +109,5 @@ const backend_ops CPU_OPS = {.allocate = cpu_allocate,
                              .adamw = adamw,
                              .sgd = sgd,
                              .sum_squares = sum_squares,
-                             .memory = cpu_memory,
+                             .memory = backend_host_memory,
                              .free = cpu_free};

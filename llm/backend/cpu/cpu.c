@@ -84,27 +84,6 @@ int cpu_reserve_packed(cpu *c, size_t bytes) {
   return !cpu_failed(c) && grow(c, &c->packed, &c->packed_bytes, bytes);
 }
 
-/* MemAvailable of Linux, else what has no use at all. */
-static size_t available_bytes(size_t page) {
-  FILE *f = fopen("/proc/meminfo", "r");
-  char line[128];
-  unsigned long long kib = 0;
-  int found = 0;
-  while (f != NULL && !found && fgets(line, sizeof line, f) != NULL)
-    found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
-  if (f != NULL) fclose(f);
-  if (found) return (size_t)kib << 10;
-  const long pages = sysconf(_SC_AVPHYS_PAGES);
-  return pages > 0 ? (size_t)pages * page : 0;
-}
-
-void cpu_memory(backend *b, size_t *total, size_t *available) {
-  (void)b;
-  const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
-  *total = page > 0 && pages > 0 ? (size_t)page * (size_t)pages : 0;
-  *available = available_bytes(page > 0 ? (size_t)page : 4096);
-}
-
 /* --- making one --- */
 
 /* The processor's name as Linux tells it. */

@@ -27,6 +27,9 @@ typedef struct cpu {
   int blas; /* OpenBLAS does all of training's products */
 } cpu;
 
+/* The backend on this machine's processor, with the best instruction set that it has. threads: 0
+ * for all cores this process may use. GL_EINPUT for a type the CPU backend does not have. */
+gl_status backend_cpu_new(backend **out, number_type type, size_t threads, gl_error *err);
 /* backend_cpu_new with the choice of instruction set, which tests make. */
 gl_status backend_cpu_new_variant(backend **out, number_type type, size_t threads,
                                   cpu_variant variant, gl_error *err);
@@ -44,7 +47,6 @@ void cpu_release(backend *b, void *memory);
 void cpu_copy(backend *b, void *to, const void *from, size_t bytes);
 void cpu_zero(backend *b, void *memory, size_t bytes);
 gl_status cpu_status(backend *b, gl_error *err);
-void cpu_memory(backend *b, size_t *total, size_t *available);
 void cpu_free(backend *b);
 
 /* The tables of operations. */

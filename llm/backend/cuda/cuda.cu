@@ -1,5 +1,6 @@
 /* The CUDA backend itself: errors, recorded graphs, start and end. */
 #include "llm/backend/cuda/cuda.cuh"
+#include "llm/backend/cuda/open_cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,9 +6,7 @@
  * not used, and is tried once more before it is told. */
 #include "llm/backend/cuda/cuda.cuh"
 
-extern "C" {
-#include "llm/backend/cpu/cpu.h"
-}
+extern "C" {}
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,7 +212,7 @@ static void *op_allocate_aside(backend *base, size_t bytes) {
     a = place_aside(b);
     if (a == NULL) return NULL;
     /* The kernel may end a process that pins more than there is, so it is asked before. */
-    cpu_memory(base, &total, &available);
+    backend_host_memory(base, &total, &available);
     if (size > available || cudaMallocHost(&a->memory, size) != cudaSuccess) {
       cudaGetLastError();
       a->memory = NULL;

@@ -7,6 +7,7 @@
  * communicator down itself, on its own thread, for nobody else may do that safely. NCCL sums in the
  * order of its rings or trees, which is the same from run to run on the same machine. */
 #include "llm/backend/cuda/cuda.cuh"
+#include "llm/backend/cuda/open_cuda.h"
 
 extern "C" {
 #include "llm/backend/collective.h"

@@ -1,7 +1,7 @@
 /* The event queue against a sorted reference; queues against their closed forms. */
-#include "sim/event_queue.h"
 #include "experiments/bench/queueing.h"
 #include "experiments/bench/star.h"
+#include "sim/event_queue.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "core/base/checksum.h"
 #include "core/base/hash.h"
 #include "experiments/train/checkpoint.h"
-#include "experiments/train/loop.h"
+#include "experiments/train/internal.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* The CPU backend: its number types, instruction sets and threads against each other. */
 #include "llm/backend/cpu/cpu.h"
+#include "llm/backend/open/open.h"
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
 

@@ -1,5 +1,6 @@
 /* Every backward operation against central differences of its forward, in double precision. */
 #include "llm/backend/backend.h"
+#include "llm/backend/cpu/cpu.h"
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
 

@@ -1,4 +1,5 @@
 /* The transformer as an enumerable policy: a law, its scores, its gradient. */
+#include "llm/backend/open/open.h"
 #include "llm/llm.h"
 #include "llm/model/model.h"
 #include "tests/support/llm_model.h"

@@ -1,4 +1,5 @@
 /* Several replicas of a learner: threads, sums, and that they learn what one learns. */
+#include "llm/backend/open/open.h"
 #include "tests/support/llm_learner_fixture.h"
 
 #include <unistd.h>

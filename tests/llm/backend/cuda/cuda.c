@@ -1,6 +1,7 @@
 /* The CUDA backend against the CPU's: every operation of the table. In the tests of the command the
  * backend is the real one and needs a device; in build/tests-emulated the same file runs the same
  * kernels on the host. */
+#include "llm/backend/open/open.h"
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
 

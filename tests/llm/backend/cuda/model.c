@@ -1,5 +1,6 @@
 /* The model over the CUDA backend against the same model over the CPU's: log-probabilities,
  * gradients, steps of the optimiser, responses. */
+#include "llm/backend/open/open.h"
 #include "llm/model/generate.h"
 #include "tests/support/llm_model.h"
 #include "tests/support/suite.h"

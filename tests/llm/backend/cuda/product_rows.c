@@ -1,6 +1,7 @@
 /* Products of CUDA that are asked for row by row: the bits of a row in any company, their distance
  * from sums in double, odd shapes and addresses. */
 #include "llm/backend/backend.h"
+#include "llm/backend/open/open.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

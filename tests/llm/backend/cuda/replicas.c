@@ -1,4 +1,5 @@
 /* A learner on two CUDA devices against the same on one and on the CPU. */
+#include "llm/backend/open/open.h"
 #include "tests/support/llm_learner_fixture.h"
 
 enum { DEVICES = 2 };

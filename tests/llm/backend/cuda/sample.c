@@ -1,6 +1,7 @@
 /* Draws of the CUDA backend: odd rows, ends of the vocabulary, and many draws against the CPU's. */
 #include "core/random/rng.h"
 #include "llm/backend/backend.h"
+#include "llm/backend/open/open.h"
 #include "tests/support/suite.h"
 
 #include <math.h>

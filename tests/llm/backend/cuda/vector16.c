@@ -3,6 +3,7 @@
  * their addresses. */
 #include "core/random/rng.h"
 #include "llm/backend/kernels.h"
+#include "llm/backend/open/open.h"
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
 

@@ -1,7 +1,7 @@
 /* What the two forms of the training loop share: train.c runs either, train_replay.c follows a
  * schedule, train_coupled.c runs with the clock. Inside experiments/ only. */
-#ifndef GEPOLAB_EXPERIMENTS_TRAIN_LOOP_H
-#define GEPOLAB_EXPERIMENTS_TRAIN_LOOP_H
+#ifndef GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
+#define GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
 
 #include "experiments/train/checkpoint_folder.h"
 #include "experiments/train/train.h"

@@ -1,7 +1,10 @@
-#include "llm/backend/backend.h"
+/* Opens backends and the sums over several by name; where gepolab was built without nvcc it answers
+ * for CUDA that there is none. */
+#include "llm/backend/open/open.h"
 
 #include "core/base/thread_pool.h"
-#include "llm/backend/collective.h"
+#include "llm/backend/cpu/cpu.h"
+#include "llm/backend/cuda/open_cuda.h"
 
 #ifndef GEPOLAB_WITH_CUDA
 size_t backend_cuda_devices(void) {
@@ -54,6 +57,13 @@ gl_status backend_new_at(backend **out, backend_kind kind, number_type type, bac
   return backend_cpu_new(out, type, threads_at(place, threads), err);
 }
 
-void backend_free(backend *b) {
-  if (b != NULL) b->ops->free(b);
+gl_status collective_new(collective **out, backend *const *member, size_t n, gl_error *err) {
+  int devices = 1;
+  *out = NULL;
+  for (size_t rank = 0; rank < n; ++rank) devices &= member[rank]->kind == BACKEND_CUDA;
+  if (devices) {
+    gl_status status = collective_nccl_new(out, member, n, err);
+    if (status != GL_OK || *out != NULL) return status;
+  }
+  return collective_host_new(out, member, n, err);
 }
