@@ -175,6 +175,11 @@ check: deps
 	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(SUITE),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(SUITE)
 
+# Rooms use only what tests/arrows/rooms.txt allows.
+.PHONY: check-arrows
+check-arrows: $(BUILD)/gepolab
+	@tests/arrows/check.sh $(BUILD)
+
 # One room at a time: make check-core, check-sim ... links only what that room may depend on.
 define room_check
 $(BUILD)/tests-$(1): $(BUILD)/tests/support/main.o $$(call obj,tests/$(1)) $$(patsubst %,$(BUILD)/tests/support/%.o,$(2)) $(3)

@@ -24,12 +24,12 @@ static moments moments_of(const double *v, size_t n, size_t ddof) {
 
 /* Leave-one-out is G/(G-1) times the group-mean form; a group of one has no others: baseline 0. */
 static void centre(policy_state *s, size_t g, moments m, size_t n) {
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   s->baseline[g] = 0;
   s->scale[g] = 1;
-  switch (row->baseline) {
+  switch (algorithm->baseline) {
   case BASELINE_CONSTANT:
-    s->baseline[g] = row->baseline_value;
+    s->baseline[g] = algorithm->baseline_value;
     break;
   case BASELINE_GROUP_MEAN:
     s->baseline[g] = m.mean;
@@ -79,8 +79,8 @@ static void batch_scale(policy_state *s) {
   for (size_t g = 0; g < in->n_groups; g++)
     for (size_t i = in->group_start[g]; s->active[g] > 0 && i < in->group_start[g + 1]; i++)
       a[n++] = (in->reward[i] - s->baseline[g]) / s->scale[g];
-  moments m = moments_of(a, n, s->row->std_ddof);
-  double deviation = m.deviation + s->row->scale_eps;
+  moments m = moments_of(a, n, s->algorithm->std_ddof);
+  double deviation = m.deviation + s->algorithm->scale_eps;
   for (size_t g = 0; g < in->n_groups; g++) {
     s->baseline[g] += m.mean * s->scale[g];
     s->scale[g] *= deviation > 0 ? deviation : 1;
@@ -88,7 +88,7 @@ static void batch_scale(policy_state *s) {
 }
 
 static gl_status rewards_fit(const policy_state *s, gl_error *err) {
-  int disco = s->row->objective == OBJECTIVE_DISCO, beta = s->row->scale == SCALE_BETA;
+  int disco = s->algorithm->objective == OBJECTIVE_DISCO, beta = s->algorithm->scale == SCALE_BETA;
   for (size_t i = 0; i < s->in->n_responses; i++) {
     double r = s->in->reward[i];
     if (disco && r != 0 && r != 1)
@@ -103,20 +103,20 @@ static gl_status rewards_fit(const policy_state *s, gl_error *err) {
 
 gl_status policy_advantages(policy_state *s, gl_error *err) {
   const policy_input *in = s->in;
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   if (rewards_fit(s, err) != GL_OK) return GL_EINPUT;
   for (size_t g = 0; g < in->n_groups; g++) {
     size_t lo = in->group_start[g], n = in->group_start[g + 1] - lo;
-    moments m = moments_of(in->reward + lo, n, n > 1 ? row->std_ddof : 0);
+    moments m = moments_of(in->reward + lo, n, n > 1 ? algorithm->std_ddof : 0);
     centre(s, g, m, n);
-    s->active[g] = row->drop_equal && m.equal ? 0 : 1;
-    if (row->scale == SCALE_GROUP_STD) {
-      double deviation = m.deviation + row->scale_eps;
+    s->active[g] = algorithm->drop_equal && m.equal ? 0 : 1;
+    if (algorithm->scale == SCALE_GROUP_STD) {
+      double deviation = m.deviation + algorithm->scale_eps;
       s->scale[g] *= deviation > 0 ? deviation : 1;
     }
   }
-  if (row->scale == SCALE_BETA) beta_scale(s);
-  if (row->scale == SCALE_BATCH_STD) batch_scale(s);
+  if (algorithm->scale == SCALE_BETA) beta_scale(s);
+  if (algorithm->scale == SCALE_BATCH_STD) batch_scale(s);
   for (size_t g = 0; g < in->n_groups; g++)
     for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++)
       s->advantage[i] = s->active[g] > 0 ? (in->reward[i] - s->baseline[g]) / s->scale[g] : 0;

@@ -1,10 +1,11 @@
 /* An algorithm as data: the fields of MATH.md section 2 and ALGORITHMS.md, the table of published
- * rows, and how a recipe names one.
+ * algorithms, and how a recipe names one.
  *
- * A row's loss is built from token terms. With l = logp - logold per token (old_policy) and x the
- * logarithm of the row's ratio, the clip turns x into a value f(x); response i's objective is
- * A_i f(x) averaged with `aggregate`, or sg(f(x)) A_i logp where ratio_gradient is off. KL terms
- * are added to the loss, truncation (tis_) and masking (mis_) multiply the policy term.
+ * An algorithm's loss is built from token terms. With l = logp - logold per token (old_policy) and
+ * x the logarithm of the algorithm's ratio, the clip turns x into a value f(x); response i's
+ * objective is A_i f(x) averaged with `aggregate`, or sg(f(x)) A_i logp where ratio_gradient is
+ * off. KL terms are added to the loss, truncation (tis_) and masking (mis_) multiply the policy
+ * term.
  */
 #ifndef GEPOLAB_CORE_POLICY_ALGORITHM_H
 #define GEPOLAB_CORE_POLICY_ALGORITHM_H
@@ -94,9 +95,9 @@ typedef enum policy_negatives { NEGATIVES_SOFTMAX, NEGATIVES_MEAN } policy_negat
 
 /* Choices are int so that one table (policy_fields.c) reads and prints them all; their values are
  * the enums above. policy_field_at() tells each one's meaning and bounds. */
-typedef struct policy_row {
-  char name[64]; /* shown name: row name, or `name:` of a changed row, else its base */
-  char base[32]; /* the published row it started from */
+typedef struct policy_algorithm {
+  char name[64]; /* shown name: algorithm name, or `name:` of a changed algorithm, else its base */
+  char base[32]; /* the published algorithm it started from */
 
   int objective;
 
@@ -133,30 +134,31 @@ typedef struct policy_row {
 
   int negatives;
   double disco_tau, penalty, penalty_margin;
-} policy_row;
+} policy_algorithm;
 
-/* The published rows, in documentation order. */
-size_t policy_rows_count(void);
-const policy_row *policy_rows_at(size_t i);
-const policy_row *policy_rows_find(const char *name); /* NULL if unknown */
+/* The published algorithms, in documentation order. */
+size_t policy_algorithms_count(void);
+const policy_algorithm *policy_algorithms_at(size_t i);
+const policy_algorithm *policy_algorithms_find(const char *name); /* NULL if unknown */
 
-/* Reads `algorithm:` of a recipe: a row's name, or a map {base: gepo, clip: none, ...}; NULL: grpo.
- * A wrong name or field gets file:line:column and the nearest valid one (GL_EINPUT). */
-gl_status policy_row_parse(policy_row *row, const cfg_node *node, gl_error *err);
+/* Reads `algorithm:` of a recipe: an algorithm's name, or a map {base: gepo, clip: none, ...};
+ * NULL: grpo. A wrong name or field gets file:line:column and the nearest valid one (GL_EINPUT). */
+gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, gl_error *err);
 
-/* GL_EINPUT, with the row's name, the fields and what to set, if the row's fields do not go
- * together: a combination for which no formula of MATH.md section 2 or ALGORITHMS.md exists. Bounds
- * of single fields are policy_row_parse()'s to check. err may be NULL as everywhere. */
-gl_status policy_row_check(const policy_row *row, gl_error *err);
+/* GL_EINPUT, with the algorithm's name, the fields and what to set, if the algorithm's fields do
+ * not go together: a combination for which no formula of MATH.md section 2 or ALGORITHMS.md exists.
+ * Bounds of single fields are policy_algorithm_parse()'s to check. err may be NULL as everywhere.
+ */
+gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err);
 
-/* What is known of a published row besides its fields. No member is NULL; "none" where the trainer
- * has no such setting. notes names every field that is gepolab's own choice. */
-typedef struct policy_row_info {
+/* What is known of a published algorithm besides its fields. No member is NULL; "none" where the
+ * trainer has no such setting. notes names every field that is gepolab's own choice. */
+typedef struct policy_algorithm_info {
   const char *source, *trl, *verl, *areal, *notes;
-} policy_row_info;
+} policy_algorithm_info;
 
-/* Of published row i, i < policy_rows_count(). */
-const policy_row_info *policy_rows_info(size_t i);
+/* Of published algorithm i, i < policy_algorithms_count(). */
+const policy_algorithm_info *policy_algorithms_info(size_t i);
 
 typedef enum policy_field_kind {
   FIELD_CHOICE,
@@ -168,7 +170,7 @@ typedef enum policy_field_kind {
 typedef struct policy_field {
   const char *name;
   policy_field_kind kind;
-  size_t offset;              /* in policy_row */
+  size_t offset;              /* in policy_algorithm */
   const char *const *choices; /* FIELD_CHOICE: the values' names; else NULL */
   int n_choices;
   double lo, hi; /* FIELD_NUMBER and FIELD_COUNT: inclusive bounds */
@@ -179,7 +181,8 @@ size_t policy_fields_count(void);
 const policy_field *policy_fields_at(size_t i);
 
 enum { POLICY_FIELD_TEXT_SIZE = 40 };
-/* The value of field i in a row as a recipe would write it; returns text. */
-const char *policy_row_field(const policy_row *row, size_t i, char text[POLICY_FIELD_TEXT_SIZE]);
+/* The value of field i in an algorithm as a recipe would write it; returns text. */
+const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
+                                   char text[POLICY_FIELD_TEXT_SIZE]);
 
 #endif

@@ -1,12 +1,12 @@
-/* The published rows. Each starts from the plainest row and sets what its source sets; `notes`
- * names the fields that no source settles and that are therefore gepolab's own choice. The settings
- * of TRL, verl and AReaL are those of TRL f2cd577, verl b178a3c and AReaL 4aef98d. */
+/* The published algorithms. Each starts from the plainest algorithm and sets what its source sets;
+ * `notes` names the fields that no source settles and that are therefore gepolab's own choice. The
+ * settings of TRL, verl and AReaL are those of TRL f2cd577, verl b178a3c and AReaL 4aef98d. */
 #include "core/policy/algorithm.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A row restates what PLAIN gives: later designators win, which is what is meant here. */
+/* An algorithm restates what PLAIN gives: later designators win, which is what is meant here. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 
 #define PLAIN                                                                                      \
@@ -34,8 +34,8 @@
 #define DISCO(b) .objective = OBJECTIVE_DISCO, .negatives = b
 
 typedef struct entry {
-  policy_row row;
-  policy_row_info info;
+  policy_algorithm algorithm;
+  policy_algorithm_info info;
 } entry;
 
 static const entry table[] = {
@@ -147,20 +147,20 @@ static const entry table[] = {
      {"2505.12366", "none", "none", "none", "token-ratio score"}},
 };
 
-size_t policy_rows_count(void) {
+size_t policy_algorithms_count(void) {
   return sizeof table / sizeof table[0];
 }
 
-const policy_row *policy_rows_at(size_t i) {
-  return &table[i].row;
+const policy_algorithm *policy_algorithms_at(size_t i) {
+  return &table[i].algorithm;
 }
 
-const policy_row_info *policy_rows_info(size_t i) {
+const policy_algorithm_info *policy_algorithms_info(size_t i) {
   return &table[i].info;
 }
 
-const policy_row *policy_rows_find(const char *name) {
-  for (size_t i = 0; i < policy_rows_count(); i++)
-    if (strcmp(table[i].row.name, name) == 0) return &table[i].row;
+const policy_algorithm *policy_algorithms_find(const char *name) {
+  for (size_t i = 0; i < policy_algorithms_count(); i++)
+    if (strcmp(table[i].algorithm.name, name) == 0) return &table[i].algorithm;
   return NULL;
 }

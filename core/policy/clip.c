@@ -1,7 +1,7 @@
 /* Clips and soft clips: the value f(x) an objective sees of a log-ratio x and its slope df/dx.
- * Formulas: ALGORITHMS.md, by row. Each returns 1 where the clip acts (gradient cut or value
- * limited). Comparisons are made on ratios, as the sources make them, except where a row clips
- * logarithms. */
+ * Formulas: ALGORITHMS.md, by algorithm. Each returns 1 where the clip acts (gradient cut or value
+ * limited). Comparisons are made on ratios, as the sources make them, except where an algorithm
+ * clips logarithms. */
 #include "core/policy/internal.h"
 
 static double softplus(double x) {
@@ -30,8 +30,9 @@ static int clamped(double x, double lo, double hi, double *f, double *d) {
 }
 
 /* SAPO: (4/tau) sigmoid(tau (u - 1)); slope 4 g (1 - g) u. */
-static int sigmoid_gate(const policy_row *row, double x, double a, double *f, double *d) {
-  double tau = a > 0 ? row->tau_positive : row->tau_negative, u = exp(x);
+static int sigmoid_gate(const policy_algorithm *algorithm, double x, double a, double *f,
+                        double *d) {
+  double tau = a > 0 ? algorithm->tau_positive : algorithm->tau_negative, u = exp(x);
   double e = exp(-fabs(tau * (u - 1)));
   double g = u >= 1 ? 1 / (1 + e) : e / (1 + e);
   *f = 4 / tau * g;
@@ -40,20 +41,20 @@ static int sigmoid_gate(const policy_row *row, double x, double a, double *f, do
 }
 
 /* MHPO: exp(psi - sg zeta), psi = c tanh(x / c). */
-static int tanh_gate(const policy_row *row, double x, double *f, double *d) {
-  double h = tanh(x / row->tanh_scale), psi = row->tanh_scale * h;
-  double zeta = pow(softplus(psi) / row->hazard_width_up, row->hazard_power_up) +
-                pow(softplus(-psi) / row->hazard_width_down, row->hazard_power_down);
-  double c = cosh(x / row->tanh_scale);
+static int tanh_gate(const policy_algorithm *algorithm, double x, double *f, double *d) {
+  double h = tanh(x / algorithm->tanh_scale), psi = algorithm->tanh_scale * h;
+  double zeta = pow(softplus(psi) / algorithm->hazard_width_up, algorithm->hazard_power_up) +
+                pow(softplus(-psi) / algorithm->hazard_width_down, algorithm->hazard_power_down);
+  double c = cosh(x / algorithm->tanh_scale);
   *f = exp(psi - zeta);
   *d = *f / (c * c);
   return 0;
 }
 
 /* VESPO: exp(lambda + k ln W - lambda W), 1 at W = 1. */
-static int gamma_gate(const policy_row *row, double x, double a, double *f, double *d) {
-  double k = a >= 0 ? row->gamma_k_positive : row->gamma_k_negative;
-  double rate = a >= 0 ? row->gamma_rate_positive : row->gamma_rate_negative;
+static int gamma_gate(const policy_algorithm *algorithm, double x, double a, double *f, double *d) {
+  double k = a >= 0 ? algorithm->gamma_k_positive : algorithm->gamma_k_negative;
+  double rate = a >= 0 ? algorithm->gamma_rate_positive : algorithm->gamma_rate_negative;
   *f = exp(rate + policy_times(k, x) - policy_times(rate, exp(x)));
   *d = 0;
   return 0;
@@ -63,14 +64,14 @@ static double log_width_low(double eps) {
   return eps < 1 ? log1p(-eps) : -INFINITY;
 }
 
-policy_bounds policy_bounds_of(const policy_row *row) {
+policy_bounds policy_bounds_of(const policy_algorithm *algorithm) {
   policy_bounds b = {.mask_low = -INFINITY, .mask_high = INFINITY};
-  b.low = log_width_low(row->eps_low);
-  b.high = log1p(row->eps_high);
-  b.dual = log(row->dual_clip);
-  if (row->token_mask) {
-    b.mask_low = log_width_low(row->mask_low);
-    b.mask_high = log1p(row->mask_high);
+  b.low = log_width_low(algorithm->eps_low);
+  b.high = log1p(algorithm->eps_high);
+  b.dual = log(algorithm->dual_clip);
+  if (algorithm->token_mask) {
+    b.mask_low = log_width_low(algorithm->mask_low);
+    b.mask_high = log1p(algorithm->mask_high);
   }
   return b;
 }
@@ -80,39 +81,39 @@ int policy_masked(const policy_state *s, double x, double a) {
 }
 
 int policy_gate(const policy_state *s, double x, double a, double position, double *f, double *d) {
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   int acts = 0;
-  switch (row->clip) {
+  switch (algorithm->clip) {
   case CLIP_PPO:
     acts = bounded(x, a, s->bounds.low, s->bounds.high, s->bounds.dual, f, d);
     break;
   case CLIP_PPO_POWER: {
-    double width = pow(position, row->clip_power);
-    acts =
-        bounded(x, a, -row->eps_low * width, row->eps_high * width, row->dual_clip * width, f, d);
+    double width = pow(position, algorithm->clip_power);
+    acts = bounded(x, a, -algorithm->eps_low * width, algorithm->eps_high * width,
+                   algorithm->dual_clip * width, f, d);
     break;
   }
   case CLIP_SECOND_MOMENT:
     acts = bounded(x, a, -s->m2_bound, s->m2_bound, INFINITY, f, d);
     break;
   case CLIP_CAP:
-    acts = clamped(x, 0, row->cap, f, d);
+    acts = clamped(x, 0, algorithm->cap, f, d);
     break;
   case CLIP_CLAMP:
-    acts = clamped(x, 1 - row->eps_low, 1 + row->eps_high, f, d);
+    acts = clamped(x, 1 - algorithm->eps_low, 1 + algorithm->eps_high, f, d);
     break;
   case CLIP_SIGNED_CLAMP:
-    acts = a >= 0 ? clamped(x, row->positive_low, row->positive_high, f, d)
-                  : clamped(x, row->negative_low, row->negative_high, f, d);
+    acts = a >= 0 ? clamped(x, algorithm->positive_low, algorithm->positive_high, f, d)
+                  : clamped(x, algorithm->negative_low, algorithm->negative_high, f, d);
     break;
   case CLIP_SIGMOID:
-    acts = sigmoid_gate(row, x, a, f, d);
+    acts = sigmoid_gate(algorithm, x, a, f, d);
     break;
   case CLIP_TANH_HAZARD:
-    acts = tanh_gate(row, x, f, d);
+    acts = tanh_gate(algorithm, x, f, d);
     break;
   case CLIP_GAMMA:
-    acts = gamma_gate(row, x, a, f, d);
+    acts = gamma_gate(algorithm, x, a, f, d);
     break;
   default:
     *f = *d = exp(x);

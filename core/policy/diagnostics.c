@@ -1,6 +1,6 @@
 /* Diagnostics of one loss evaluation. Importance-weight statistics are sample statistics within a
- * group (over responses, or over tokens for a row with token ratios), averaged over groups; all
- * are formed in log space. */
+ * group (over responses, or over tokens for an algorithm with token ratios), averaged over groups;
+ * all are formed in log space. */
 #include "core/policy/internal.h"
 
 void policy_log_moments(const double *x, size_t n, double *log_mean, double *log_variance) {
@@ -47,7 +47,7 @@ static void set_both(double *value, int plain, int logarithm, double log_value) 
   value[logarithm] = log_value;
 }
 
-/* Values of a group's units in a row of x: its responses or its tokens. */
+/* Values of a group's units in an algorithm of x: its responses or its tokens. */
 static const double *units_of(const policy_state *s, size_t g, size_t *n) {
   size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
   if (!s->sequence_level) {
@@ -126,7 +126,7 @@ static void own_weights(policy_state *s) {
   value[METRIC_AW_VARIANCE] = spread > 0 ? aw / spread : NAN;
 }
 
-/* P/Q and P/E with true sequence probabilities, whatever the row. seq_x is overwritten. */
+/* P/Q and P/E with true sequence probabilities, whatever the algorithm. seq_x is overwritten. */
 static void common_weights(policy_state *s) {
   const policy_input *in = s->in;
   double *value = s->out->metric;
@@ -192,7 +192,7 @@ void policy_diagnostics(policy_state *s) {
   value[METRIC_REWARD_MEAN] = reward / (double)in->n_responses;
   value[METRIC_RESPONSE_LENGTH] = (double)in->n_tokens / (double)in->n_responses;
   value[METRIC_CLIP_FRACTION] = s->units > 0 ? s->clipped / s->units : 0;
-  if (s->row->objective == OBJECTIVE_DISCO) s->sequence_level = 0;
+  if (s->algorithm->objective == OBJECTIVE_DISCO) s->sequence_level = 0;
   own_weights(s);
   common_weights(s);
   divergences(s);

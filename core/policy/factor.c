@@ -4,58 +4,60 @@
 
 static double correction(const policy_state *s, size_t t) {
   const policy_input *in = s->in;
-  const double *now =
-      s->row->correction_of == CORRECTION_PROXIMAL && in->logprox != NULL ? in->logprox : in->logp;
+  const double *now = s->algorithm->correction_of == CORRECTION_PROXIMAL && in->logprox != NULL
+                          ? in->logprox
+                          : in->logp;
   return now[t] - in->logq[t];
 }
 
-static double truncated(const policy_row *row, double log_ratio) {
-  double l = policy_limit(log_ratio, -row->tis_log_clamp, row->tis_log_clamp);
-  return policy_limit(exp(l), row->tis_min, row->tis_max);
+static double truncated(const policy_algorithm *algorithm, double log_ratio) {
+  double l = policy_limit(log_ratio, -algorithm->tis_log_clamp, algorithm->tis_log_clamp);
+  return policy_limit(exp(l), algorithm->tis_min, algorithm->tis_max);
 }
 
 /* Writes log factors of response tokens [lo, hi) into s->x, which is free at this stage. */
 static void truncate_response(policy_state *s, size_t lo, size_t hi) {
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   double sum = 0;
   for (size_t t = lo; t < hi; t++) {
     double l = correction(s, t);
-    if (row->tis_level == LEVEL_TOKEN) s->factor[t] = truncated(row, l);
-    sum += row->tis_level == LEVEL_TOKEN_GEOMETRIC ? log(truncated(row, l)) : l;
+    if (algorithm->tis_level == LEVEL_TOKEN) s->factor[t] = truncated(algorithm, l);
+    sum += algorithm->tis_level == LEVEL_TOKEN_GEOMETRIC ? log(truncated(algorithm, l)) : l;
   }
-  if (row->tis_level == LEVEL_TOKEN) return;
-  double share = row->tis_level == LEVEL_SEQUENCE ? sum : sum / (double)(hi - lo);
-  double b = row->tis_level == LEVEL_TOKEN_GEOMETRIC ? exp(share) : truncated(row, share);
+  if (algorithm->tis_level == LEVEL_TOKEN) return;
+  double share = algorithm->tis_level == LEVEL_SEQUENCE ? sum : sum / (double)(hi - lo);
+  double b =
+      algorithm->tis_level == LEVEL_TOKEN_GEOMETRIC ? exp(share) : truncated(algorithm, share);
   for (size_t t = lo; t < hi; t++) s->factor[t] = b;
 }
 
-static int passes(const policy_row *row, double statistic) {
-  switch (row->mis_test) {
+static int passes(const policy_algorithm *algorithm, double statistic) {
+  switch (algorithm->mis_test) {
   case MIS_RATIO:
-    return exp(statistic) >= row->mis_min && exp(statistic) <= row->mis_max;
+    return exp(statistic) >= algorithm->mis_min && exp(statistic) <= algorithm->mis_max;
   case MIS_K1:
-    return -statistic >= log(row->mis_min) && -statistic <= log(row->mis_max);
+    return -statistic >= log(algorithm->mis_min) && -statistic <= log(algorithm->mis_max);
   default:
-    return statistic <= row->mis_max;
+    return statistic <= algorithm->mis_max;
   }
 }
 
-static double statistic_of(const policy_row *row, double l) {
-  if (row->mis_test == MIS_K2) return l * l / 2;
-  return row->mis_test == MIS_K3 ? expm1(l) - l : l;
+static double statistic_of(const policy_algorithm *algorithm, double l) {
+  if (algorithm->mis_test == MIS_K2) return l * l / 2;
+  return algorithm->mis_test == MIS_K3 ? expm1(l) - l : l;
 }
 
 static void mask_response(policy_state *s, size_t lo, size_t hi) {
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   double sum = 0;
   for (size_t t = lo; t < hi; t++) {
-    double v = statistic_of(row, correction(s, t));
-    if (row->mis_level == LEVEL_TOKEN) s->keep[t] = passes(row, v);
+    double v = statistic_of(algorithm, correction(s, t));
+    if (algorithm->mis_level == LEVEL_TOKEN) s->keep[t] = passes(algorithm, v);
     sum += v;
   }
-  if (row->mis_level == LEVEL_TOKEN) return;
-  if (row->mis_level == LEVEL_SEQUENCE_MEAN) sum /= (double)(hi - lo);
-  int kept = passes(row, sum);
+  if (algorithm->mis_level == LEVEL_TOKEN) return;
+  if (algorithm->mis_level == LEVEL_SEQUENCE_MEAN) sum /= (double)(hi - lo);
+  int kept = passes(algorithm, sum);
   for (size_t t = lo; t < hi; t++) s->keep[t] = kept;
 }
 
@@ -67,7 +69,7 @@ void policy_factors(policy_state *s) {
     if (s->factor != NULL && hi > lo) truncate_response(s, lo, hi);
     if (s->keep != NULL && hi > lo) mask_response(s, lo, hi);
   }
-  if (s->factor == NULL || !s->row->tis_normalise) return;
+  if (s->factor == NULL || !s->algorithm->tis_normalise) return;
   for (size_t t = 0; t < in->n_tokens; t++) sum += s->factor[t];
   double mean = sum / (double)in->n_tokens;
   for (size_t t = 0; mean > 0 && t < in->n_tokens; t++) s->factor[t] /= mean;
@@ -78,7 +80,7 @@ void policy_factors(policy_state *s) {
 
 static double kept_tokens(const policy_state *s, size_t i) {
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
-  if (s->keep == NULL || s->row->mask_denominator == MASK_ALL) return (double)(hi - lo);
+  if (s->keep == NULL || s->algorithm->mask_denominator == MASK_ALL) return (double)(hi - lo);
   double n = 0;
   for (size_t t = lo; t < hi; t++) n += s->keep[t];
   return n;
@@ -99,8 +101,8 @@ static totals totals_of(policy_state *s) {
       sum.longest = fmax(sum.longest, (double)(in->token_start[i + 1] - in->token_start[i]));
       if (s->active[g] == 0 || kept == 0) continue;
       sum.tokens += kept;
-      if (s->row->aggregate == AGGREGATE_LENGTH_POWER)
-        sum.powers += pow(kept, -s->row->length_power);
+      if (s->algorithm->aggregate == AGGREGATE_LENGTH_POWER)
+        sum.powers += pow(kept, -s->algorithm->length_power);
     }
   }
   return sum;
@@ -108,7 +110,7 @@ static totals totals_of(policy_state *s) {
 
 void policy_aggregation(policy_state *s) {
   const policy_input *in = s->in;
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   totals sum = totals_of(s);
   double horizon = in->max_length > 0 ? (double)in->max_length : sum.longest;
   for (size_t g = 0; g < in->n_groups; g++) {
@@ -117,7 +119,7 @@ void policy_aggregation(policy_state *s) {
     for (size_t i = lo; i < hi; i++) tokens += s->kept[i];
     for (size_t i = lo; i < hi; i++) {
       double z = 0;
-      if (s->active[g] > 0 && s->kept[i] > 0) switch (row->aggregate) {
+      if (s->active[g] > 0 && s->kept[i] > 0) switch (algorithm->aggregate) {
         case AGGREGATE_SEQUENCE_SUM:
           z = 1 / responses;
           break;
@@ -134,7 +136,7 @@ void policy_aggregation(policy_state *s) {
           z = 1 / (responses * horizon);
           break;
         default:
-          z = pow(s->kept[i], -row->length_power) / (sum.longest * sum.powers);
+          z = pow(s->kept[i], -algorithm->length_power) / (sum.longest * sum.powers);
           break;
         }
       s->z[i] = z;

@@ -1,5 +1,5 @@
-/* Every field of a row once: its name, what it may be and what it means. Recipes are read, rows are
- * printed and errors are worded from this table. */
+/* Every field of an algorithm once: its name, what it may be and what it means. Recipes are read,
+ * algorithms are printed and errors are worded from this table. */
 #include "core/base/json.h"
 #include "core/policy/algorithm.h"
 
@@ -40,11 +40,11 @@ static const char *const negatives_names[] = {"softmax", "mean"};
 
 #define COUNT(names) ((int)(sizeof(names) / sizeof((names)[0])))
 #define CHOICE(field, names, text)                                                                 \
-  { #field, FIELD_CHOICE, offsetof(policy_row, field), names, COUNT(names), 0, 0, text }
+  { #field, FIELD_CHOICE, offsetof(policy_algorithm, field), names, COUNT(names), 0, 0, text }
 #define BOOLEAN(field, text)                                                                       \
-  { #field, FIELD_BOOL, offsetof(policy_row, field), NULL, 0, 0, 0, text }
+  { #field, FIELD_BOOL, offsetof(policy_algorithm, field), NULL, 0, 0, 0, text }
 #define NUMBER(field, lo, hi, text)                                                                \
-  { #field, FIELD_NUMBER, offsetof(policy_row, field), NULL, 0, lo, hi, text }
+  { #field, FIELD_NUMBER, offsetof(policy_algorithm, field), NULL, 0, lo, hi, text }
 #define TINY 1e-300
 
 static const policy_field fields[] = {
@@ -57,7 +57,7 @@ static const policy_field fields[] = {
            "what the centred reward is divided by: the group's standard deviation, the batch's "
            "(after centring again by the batch mean), or BNPO's Beta density at the group mean"),
     NUMBER(scale_eps, 0, INFINITY, "added to the standard deviation"),
-    {"std_ddof", FIELD_COUNT, offsetof(policy_row, std_ddof), NULL, 0, 0, 1,
+    {"std_ddof", FIELD_COUNT, offsetof(policy_algorithm, std_ddof), NULL, 0, 0, 1,
      "the standard deviation divides by n - std_ddof (a group of one has deviation 0)"},
     BOOLEAN(drop_equal, "groups whose rewards are all equal leave the batch and its averages"),
     CHOICE(ratio, ratio_names,
@@ -82,7 +82,7 @@ static const policy_field fields[] = {
         group_scope, scope_names,
         "over which responses the denominator is formed: the prompt's, or micro-batches that mix "
         "prompts (of n responses in K = ceil(n / microbatch) parts, part k has k, k+K, k+2K ...)"),
-    {"microbatch", FIELD_COUNT, offsetof(policy_row, microbatch), NULL, 0, 1, 1e9,
+    {"microbatch", FIELD_COUNT, offsetof(policy_algorithm, microbatch), NULL, 0, 1, 1e9,
      "responses per micro-batch for group_scope: microbatch"},
     NUMBER(kappa, 0, INFINITY,
            "responses whose token mean of exp(-l)+l-1 is below kappa use Q for the group "
@@ -156,7 +156,7 @@ static const policy_field fields[] = {
     NUMBER(tis_log_clamp, 0, INFINITY, "l0 (or its sum) is limited to +- this first"),
     BOOLEAN(tis_normalise, "divide the factors by their mean over the batch's tokens"),
     /* all but the last level: a test has no truncated token factors to average */
-    {"mis_level", FIELD_CHOICE, offsetof(policy_row, mis_level), level_names,
+    {"mis_level", FIELD_CHOICE, offsetof(policy_algorithm, mis_level), level_names,
      COUNT(level_names) - 1, 0, 0, "0/1 factor by a test on a token, a response's sum or its mean"},
     CHOICE(mis_test, test_names,
            "ratio: exp(l0) in [mis_min, mis_max]; k1: -l0 in [log mis_min, log mis_max]; "
@@ -182,9 +182,10 @@ const policy_field *policy_fields_at(size_t i) {
   return &fields[i];
 }
 
-const char *policy_row_field(const policy_row *row, size_t i, char text[POLICY_FIELD_TEXT_SIZE]) {
+const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
+                                   char text[POLICY_FIELD_TEXT_SIZE]) {
   const policy_field *f = &fields[i];
-  const void *at = (const char *)row + f->offset;
+  const void *at = (const char *)algorithm + f->offset;
   switch (f->kind) {
   case FIELD_CHOICE:
     snprintf(text, POLICY_FIELD_TEXT_SIZE, "%s", f->choices[*(const int *)at]);

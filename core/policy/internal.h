@@ -14,14 +14,14 @@ typedef struct policy_rank {
   size_t token;
 } policy_rank;
 
-/* Logarithms of the row's constant bounds, taken once per evaluation. */
+/* Logarithms of the algorithm's constant bounds, taken once per evaluation. */
 typedef struct policy_bounds {
   double low, high, dual;     /* clip: ppo */
   double mask_low, mask_high; /* token_mask; infinite where it is off */
 } policy_bounds;
 
 typedef struct policy_state {
-  const policy_row *row;
+  const policy_algorithm *algorithm;
   const policy_input *in;
   policy_output *out;
   const double *logold;                             /* [n_tokens] denominator of the ratio */
@@ -50,8 +50,8 @@ static inline double policy_limit(double x, double lo, double hi) {
 /* Whether the gradient of token t reaches its log-ratio: not beyond token_log_clamp. A group
  * expectation is made of P and Q, which the clamp leaves alone. */
 static inline int policy_token_open(const policy_state *s, size_t t) {
-  double clamp = s->row->token_log_clamp;
-  return isinf(clamp) || s->row->ratio == RATIO_GROUP_EXPECTATION ||
+  double clamp = s->algorithm->token_log_clamp;
+  return isinf(clamp) || s->algorithm->ratio == RATIO_GROUP_EXPECTATION ||
          fabs(s->in->logp[t] - s->logold[t]) <= clamp;
 }
 
@@ -65,10 +65,10 @@ void policy_factors(policy_state *s);
 void policy_aggregation(policy_state *s);
 gl_status policy_ratios(policy_state *s, gl_error *err);
 void policy_second_moment(policy_state *s);
-policy_bounds policy_bounds_of(const policy_row *row);
+policy_bounds policy_bounds_of(const policy_algorithm *algorithm);
 /* Whether token_mask zeroes log-ratio x. */
 int policy_masked(const policy_state *s, double x, double advantage);
-/* Value f(x) and slope df/dx of the row's clip; position counts tokens from 1. */
+/* Value f(x) and slope df/dx of the algorithm's clip; position counts tokens from 1. */
 int policy_gate(const policy_state *s, double x, double advantage, double position, double *value,
                 double *slope);
 void policy_objective_terms(policy_state *s);

@@ -1,5 +1,5 @@
 /* Divergence terms: from the sampler (kl_coef) and from a reference policy (ref_kl_coef). Both use
- * the row's aggregation weights without truncation factors. */
+ * the algorithm's aggregation weights without truncation factors. */
 #include "core/policy/internal.h"
 
 typedef struct kl_value {
@@ -32,24 +32,24 @@ static kl_value reference_term(int form, double d) {
 
 /* Adds to the coefficients and returns the addition to the loss. */
 double policy_kl_terms(policy_state *s) {
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   const policy_input *in = s->in;
-  int drops = s->keep != NULL && row->mask_denominator == MASK_KEPT;
+  int drops = s->keep != NULL && algorithm->mask_denominator == MASK_KEPT;
   double sum = 0;
-  if (row->kl_coef == 0 && row->ref_kl_coef == 0) return 0;
+  if (algorithm->kl_coef == 0 && algorithm->ref_kl_coef == 0) return 0;
   for (size_t i = 0; i < in->n_responses; i++)
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
       double z = drops ? s->z[i] * s->keep[t] : s->z[i];
       if (z == 0) continue;
-      if (row->kl_coef > 0) {
-        kl_value k = sampler_term(row->kl_form, in->logp[t] - in->logq[t]);
-        sum += row->kl_coef * z * k.value;
-        s->coefficient[t] -= row->kl_coef * z * k.slope;
+      if (algorithm->kl_coef > 0) {
+        kl_value k = sampler_term(algorithm->kl_form, in->logp[t] - in->logq[t]);
+        sum += algorithm->kl_coef * z * k.value;
+        s->coefficient[t] -= algorithm->kl_coef * z * k.slope;
       }
-      if (row->ref_kl_coef > 0) {
-        kl_value k = reference_term(row->ref_kl_form, in->logp[t] - in->logref[t]);
-        sum += row->ref_kl_coef * z * k.value;
-        s->coefficient[t] -= row->ref_kl_coef * z * k.slope;
+      if (algorithm->ref_kl_coef > 0) {
+        kl_value k = reference_term(algorithm->ref_kl_form, in->logp[t] - in->logref[t]);
+        sum += algorithm->ref_kl_coef * z * k.value;
+        s->coefficient[t] -= algorithm->ref_kl_coef * z * k.slope;
       }
     }
   return sum;

@@ -1,4 +1,4 @@
-/* From ratios to loss and coefficients: the policy term of every row but DisCO's, and M2PO's
+/* From ratios to loss and coefficients: the policy term of every algorithm but DisCO's, and M2PO's
  * choice of tokens. */
 #include "core/policy/internal.h"
 
@@ -24,14 +24,14 @@ static double omega(const policy_state *s, size_t i, size_t t) {
 
 /* Whether the gradient passes token t's clamp and, for GMPO, its clip. */
 static int passes_gradient(const policy_state *s, size_t t, double a) {
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   if (!policy_token_open(s, t)) return 0;
-  if (row->clip != CLIP_TOKEN_LOG) return 1;
-  return a >= 0 ? s->log_ratio[t] <= row->eps_high : s->log_ratio[t] >= -row->eps_low;
+  if (algorithm->clip != CLIP_TOKEN_LOG) return 1;
+  return a >= 0 ? s->log_ratio[t] <= algorithm->eps_high : s->log_ratio[t] >= -algorithm->eps_low;
 }
 
 static void token_terms(policy_state *s, size_t i) {
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double a = s->advantage[i];
   for (size_t t = lo; t < hi; t++) {
@@ -40,14 +40,14 @@ static void token_terms(policy_state *s, size_t i) {
     s->clipped += acts || (s->m2_keep != NULL && s->m2_keep[t] == 0);
     s->coefficient[t] = 0;
     if (a == 0 || w == 0) continue;
-    if (!row->ratio_gradient) {
+    if (!algorithm->ratio_gradient) {
       s->coefficient[t] = policy_times(w * a, f);
       add(s, policy_times(s->coefficient[t], s->in->logp[t]), s->x[t]);
       continue;
     }
     add(s, policy_times(w * a, f), s->x[t]);
-    int limited =
-        row->ratio == RATIO_PREFIX && (s->x[t] >= row->log_cap || s->x[t] <= row->log_floor);
+    int limited = algorithm->ratio == RATIO_PREFIX &&
+                  (s->x[t] >= algorithm->log_cap || s->x[t] <= algorithm->log_floor);
     if (!limited && policy_token_open(s, t)) s->coefficient[t] = policy_times(w * a, d);
   }
   s->units += (double)(hi - lo);
@@ -55,16 +55,18 @@ static void token_terms(policy_state *s, size_t i) {
 
 /* GMPO: the clip acts on each token's logarithm inside the geometric mean. */
 static int token_log_gate(const policy_state *s, size_t i, double *f, double *d) {
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0, a = s->advantage[i];
   int acts = 0;
   for (size_t t = lo; t < hi; t++) {
-    double l = s->log_ratio[t], kept = a >= 0 ? fmin(l, row->eps_high) : fmax(l, -row->eps_low);
+    double l = s->log_ratio[t],
+           kept = a >= 0 ? fmin(l, algorithm->eps_high) : fmax(l, -algorithm->eps_low);
     acts = acts || kept != l;
     sum += kept;
   }
-  double mean = sum / (double)(hi - lo), x = policy_limit(mean, row->log_floor, row->log_cap);
+  double mean = sum / (double)(hi - lo),
+         x = policy_limit(mean, algorithm->log_floor, algorithm->log_cap);
   int masked = policy_masked(s, s->seq_x[i], a);
   *f = masked ? 0 : exp(x);
   *d = x == mean ? *f : 0;
@@ -75,30 +77,31 @@ static int token_log_gate(const policy_state *s, size_t i, double *f, double *d)
 static double response_weight(const policy_state *s, size_t i) {
   double sum = 0;
   for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) sum += omega(s, i, t);
-  return s->row->aggregate == AGGREGATE_SEQUENCE_SUM && s->kept[i] > 0 ? sum / s->kept[i] : sum;
+  return s->algorithm->aggregate == AGGREGATE_SEQUENCE_SUM && s->kept[i] > 0 ? sum / s->kept[i]
+                                                                             : sum;
 }
 
 /* Sets seq_g[i] = d objective / d x_i, or writes the coefficients at once where x's gradient is not
  * shared with other tokens (constant ratios, GSPO-token). */
 static void sequence_terms(policy_state *s, size_t i) {
-  const policy_row *row = s->row;
+  const policy_algorithm *algorithm = s->algorithm;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double a = s->advantage[i], x = s->seq_x[i], f, d;
   s->seq_g[i] = 0;
   s->units += 1;
   if (hi == lo) return;
-  if (row->clip == CLIP_TOKEN_LOG) {
+  if (algorithm->clip == CLIP_TOKEN_LOG) {
     s->clipped += token_log_gate(s, i, &f, &d);
   } else {
     s->clipped += policy_gate(s, x, a, 1, &f, &d);
     if (s->seq_open[i] == 0) d = 0;
   }
-  if (!row->ratio_gradient) {
+  if (!algorithm->ratio_gradient) {
     for (size_t t = lo; t < hi; t++) {
       s->coefficient[t] = policy_times(omega(s, i, t) * a, f);
       add(s, policy_times(s->coefficient[t], s->in->logp[t]), x);
     }
-  } else if (row->ratio == RATIO_SEQUENCE_TOKEN) {
+  } else if (algorithm->ratio == RATIO_SEQUENCE_TOKEN) {
     for (size_t t = lo; t < hi; t++) {
       double w = omega(s, i, t) * a;
       s->coefficient[t] = policy_token_open(s, t) ? policy_times(w, d) : 0;
@@ -129,7 +132,7 @@ static double scope_sum(const policy_state *s, size_t first, size_t step, size_t
 
 static void spread_scope(policy_state *s, size_t first, size_t step, size_t end) {
   const policy_input *in = s->in;
-  int shared = s->row->denominator_gradient;
+  int shared = s->algorithm->denominator_gradient;
   double sum = shared ? scope_sum(s, first, step, end) : 0;
   for (size_t i = first; i < end; i += step) {
     double g = shared ? through_denominator(s, i, sum) : s->seq_g[i];
@@ -141,8 +144,8 @@ static void spread_scope(policy_state *s, size_t first, size_t step, size_t end)
 
 static void spread(policy_state *s) {
   const policy_input *in = s->in;
-  if (s->row->group_scope == SCOPE_MICROBATCH && s->row->denominator_gradient) {
-    size_t parts = (in->n_responses + s->row->microbatch - 1) / s->row->microbatch;
+  if (s->algorithm->group_scope == SCOPE_MICROBATCH && s->algorithm->denominator_gradient) {
+    size_t parts = (in->n_responses + s->algorithm->microbatch - 1) / s->algorithm->microbatch;
     for (size_t k = 0; k < parts; k++) spread_scope(s, k, parts, in->n_responses);
     return;
   }
@@ -157,7 +160,8 @@ void policy_objective_terms(policy_state *s) {
     else
       token_terms(s, i);
   }
-  if (s->sequence_level && s->row->ratio_gradient && s->row->ratio != RATIO_SEQUENCE_TOKEN)
+  if (s->sequence_level && s->algorithm->ratio_gradient &&
+      s->algorithm->ratio != RATIO_SEQUENCE_TOKEN)
     spread(s);
   if (s->objective_inf != 0) s->objective = s->objective_inf;
 }
@@ -171,10 +175,10 @@ static int by_value(const void *left, const void *right) {
   return a->token < b->token ? -1 : a->token > b->token;
 }
 
-static int in_set(const policy_row *row, double x, double a) {
-  if (row->m2_set == M2_ALL) return 1;
-  if (row->m2_set == M2_IMPROVING) return (a > 0 && x > 0) || (a < 0 && x < 0);
-  return (a > 0 && exp(x) > 1 + row->eps_high) || (a < 0 && exp(x) < 1 - row->eps_low);
+static int in_set(const policy_algorithm *algorithm, double x, double a) {
+  if (algorithm->m2_set == M2_ALL) return 1;
+  if (algorithm->m2_set == M2_IMPROVING) return (a > 0 && x > 0) || (a < 0 && x < 0);
+  return (a > 0 && exp(x) > 1 + algorithm->eps_high) || (a < 0 && exp(x) < 1 - algorithm->eps_low);
 }
 
 static size_t collect(policy_state *s) {
@@ -183,7 +187,7 @@ static size_t collect(policy_state *s) {
   for (size_t i = 0; i < in->n_responses; i++)
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
       s->m2_keep[t] = 1;
-      if (!in_set(s->row, s->x[t], s->advantage[i])) continue;
+      if (!in_set(s->algorithm, s->x[t], s->advantage[i])) continue;
       s->rank[n].value = s->x[t] * s->x[t];
       s->rank[n++].token = t;
     }
@@ -194,9 +198,9 @@ static size_t collect(policy_state *s) {
 /* Which tokens stay, or the bound sqrt(d_k) (2510.01161; official code for the threshold form). */
 void policy_second_moment(policy_state *s) {
   size_t n = collect(s), k = 0;
-  double sum = 0, tau = s->row->m2_tau;
+  double sum = 0, tau = s->algorithm->m2_tau;
   s->m2_bound = INFINITY;
-  if (s->row->m2_form == M2_REMOVE) {
+  if (s->algorithm->m2_form == M2_REMOVE) {
     for (; k < n && (sum + s->rank[k].value) / (double)(k + 1) <= tau; k++) sum += s->rank[k].value;
     for (; k < n; k++) s->m2_keep[s->rank[k].token] = 0;
     return;

@@ -64,22 +64,24 @@ static void lay_out(policy_state *s, policy_workspace *ws) {
   for (size_t k = 0; k < RESPONSE_ARRAYS; k++) *response[k] = take(&at, in->n_responses);
   for (size_t k = 0; k < GROUP_ARRAYS; k++) *group[k] = take(&at, in->n_groups);
   s->rank = ws->rank;
-  if (s->row->tis_level == LEVEL_NONE) s->factor = NULL;
-  if (s->row->mis_level == LEVEL_NONE) s->keep = NULL;
-  if (s->row->clip != CLIP_SECOND_MOMENT || s->row->m2_form != M2_REMOVE)
-    s->m2_keep = s->row->clip == CLIP_SECOND_MOMENT ? s->m2_keep : NULL;
-  s->bounds = policy_bounds_of(s->row);
+  if (s->algorithm->tis_level == LEVEL_NONE) s->factor = NULL;
+  if (s->algorithm->mis_level == LEVEL_NONE) s->keep = NULL;
+  if (s->algorithm->clip != CLIP_SECOND_MOMENT || s->algorithm->m2_form != M2_REMOVE)
+    s->m2_keep = s->algorithm->clip == CLIP_SECOND_MOMENT ? s->m2_keep : NULL;
+  s->bounds = policy_bounds_of(s->algorithm);
   s->logold = in->logq;
-  if (s->row->old_policy == OLD_PROXIMAL) s->logold = in->logprox != NULL ? in->logprox : in->logp;
+  if (s->algorithm->old_policy == OLD_PROXIMAL)
+    s->logold = in->logprox != NULL ? in->logprox : in->logp;
 }
 
-static gl_status input_fits(const policy_row *row, const policy_input *in, gl_error *err) {
-  if (row->ref_kl_coef > 0 && in->logref == NULL)
+static gl_status input_fits(const policy_algorithm *algorithm, const policy_input *in,
+                            gl_error *err) {
+  if (algorithm->ref_kl_coef > 0 && in->logref == NULL)
     return gl_fail(
         err, GL_EINPUT,
         "ref_kl_coef %g needs a reference policy's log-probabilities (logref); give them "
         "or set ref_kl_coef to 0",
-        row->ref_kl_coef);
+        algorithm->ref_kl_coef);
   return GL_OK;
 }
 
@@ -93,8 +95,8 @@ static void copy_out(policy_state *s) {
   if (out->scale != NULL) {
     memcpy(out->scale, s->scale, in->n_groups * doubles);
     /* equal rewards: what is left is the guard against a division by zero, not a scale */
-    for (size_t g = 0; g < in->n_groups && s->row->scale == SCALE_GROUP_STD; ++g)
-      if (s->scale[g] <= s->row->scale_eps) out->scale[g] = NAN;
+    for (size_t g = 0; g < in->n_groups && s->algorithm->scale == SCALE_GROUP_STD; ++g)
+      if (s->scale[g] <= s->algorithm->scale_eps) out->scale[g] = NAN;
   }
   for (size_t i = 0; out->weight != NULL && i < in->n_responses; i++) {
     double w = s->sequence_level ? exp(s->seq_x[i]) : 0;
@@ -103,19 +105,19 @@ static void copy_out(policy_state *s) {
   }
 }
 
-gl_status policy_evaluate(const policy_row *row, const policy_input *in, policy_output *out,
-                          policy_workspace *ws, gl_error *err) {
-  policy_state s = {.row = row, .in = in, .out = out};
-  gl_status status = policy_row_check(row, err);
-  if (status == GL_OK) status = input_fits(row, in, err);
-  if (status == GL_OK) status = reserve(ws, in, row->clip == CLIP_SECOND_MOMENT, err);
+gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
+                          policy_output *out, policy_workspace *ws, gl_error *err) {
+  policy_state s = {.algorithm = algorithm, .in = in, .out = out};
+  gl_status status = policy_algorithm_check(algorithm, err);
+  if (status == GL_OK) status = input_fits(algorithm, in, err);
+  if (status == GL_OK) status = reserve(ws, in, algorithm->clip == CLIP_SECOND_MOMENT, err);
   if (status != GL_OK) return status;
   lay_out(&s, ws);
   status = policy_advantages(&s, err);
   if (status != GL_OK) return status;
   if (s.factor != NULL || s.keep != NULL) policy_factors(&s);
   policy_aggregation(&s);
-  if (row->objective == OBJECTIVE_DISCO) {
+  if (algorithm->objective == OBJECTIVE_DISCO) {
     status = policy_disco(&s, err);
   } else {
     status = policy_ratios(&s, err);

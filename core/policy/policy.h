@@ -1,9 +1,9 @@
 /* Policy optimisation: from log-probabilities and rewards of a batch to what a backward pass needs.
  *
- * An algorithm is a row of fields (MATH.md section 2), not code: baseline x scale x ratio x clip x
- * aggregation, plus KL terms and truncation factors. policy_evaluate() reads the fields and never a
- * name. Its main product is c_{i,t} = d(-loss)/d logp_{i,t}, which is all that any learner, tabular
- * or transformer, CPU or CUDA, needs for its update.
+ * An algorithm is an algorithm of fields (MATH.md section 2), not code: baseline x scale x ratio x
+ * clip x aggregation, plus KL terms and truncation factors. policy_evaluate() reads the fields and
+ * never a name. Its main product is c_{i,t} = d(-loss)/d logp_{i,t}, which is all that any learner,
+ * tabular or transformer, CPU or CUDA, needs for its update.
  *
  * All work is in log space: log-ratios of +-700 per sequence give finite, correct results or an
  * honest infinity, never a NaN.
@@ -31,7 +31,7 @@ typedef struct policy_input {
   const double *logq;        /* [n_tokens] sampler (or its truncated law, where the recipe says) */
   const double *logprox;     /* [n_tokens] learner at the batch's first update; NULL: same as logp
                                 at a first update, i.e. treated as constant copies of logp; a
-                                decoupled row after the first update must be given them */
+                                decoupled algorithm after the first update must be given them */
   const double *logref;      /* [n_tokens] reference policy; NULL unless ref_kl_coef != 0 */
   const double *version_gap; /* [n_tokens] learner version - token version; NULL: unknown */
   const double *log_denominator; /* [n_groups] log sum_y q(y)^2 for denominator: exact; else NULL */
@@ -41,9 +41,9 @@ typedef struct policy_input {
 /* What it gives. Arrays are the caller's, sized as noted; any may be NULL when not wanted. */
 typedef struct policy_output {
   double loss;
-  double *advantage;   /* [n_responses] A_i after baseline and scale */
-  double *weight;      /* [n_tokens] the row's own importance ratio, before clipping; a sequence
-                          ratio is repeated over the tokens of its response */
+  double *advantage; /* [n_responses] A_i after baseline and scale */
+  double *weight;    /* [n_tokens] the algorithm's own importance ratio, before clipping; a sequence
+                        ratio is repeated over the tokens of its response */
   double *coefficient; /* [n_tokens] d(-loss)/d logp_{i,t} */
   double *baseline;    /* [n_groups] b with A = (r - b) / s, group mean form; NaN for disco */
   double *scale;    /* [n_groups] s; NaN where scale: group_std meets equal rewards, so that A has
@@ -58,17 +58,17 @@ typedef struct policy_workspace policy_workspace;
 policy_workspace *policy_workspace_new(void); /* NULL if memory is short */
 void policy_workspace_free(policy_workspace *ws);
 
-/* Evaluates row on the batch `in` (arrays shaped as policy_input says; nothing in it is changed),
- * writes what out asks for (shaped as policy_output says; out->loss always, out->metric unless
- * skip_metrics) and keeps nothing but ws's memory, which grows to the largest batch seen. Formulas:
- * MATH.md section 2 and ALGORITHMS.md, by row; metrics: MATH.md section 3.
+/* Evaluates algorithm on the batch `in` (arrays shaped as policy_input says; nothing in it is
+ * changed), writes what out asks for (shaped as policy_output says; out->loss always, out->metric
+ * unless skip_metrics) and keeps nothing but ws's memory, which grows to the largest batch seen.
+ * Formulas: MATH.md section 2 and ALGORITHMS.md, by algorithm; metrics: MATH.md section 3.
  *
  * GL_EINPUT, with a text that names what is wrong and the remedy: fields that do not go together
- * (policy_row_check), ref_kl_coef without logref, denominator: exact without log_denominator,
+ * (policy_algorithm_check), ref_kl_coef without logref, denominator: exact without log_denominator,
  * rewards other than 0 and 1 for objective: disco or outside [0, 1] for scale: beta. GL_ENOMEM if
  * ws cannot grow. out is then unspecified, ws stays usable. A missing logprox is no error: it means
  * a first update. Deterministic: the same input gives the same bits. */
-gl_status policy_evaluate(const policy_row *row, const policy_input *in, policy_output *out,
-                          policy_workspace *ws, gl_error *err);
+gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
+                          policy_output *out, policy_workspace *ws, gl_error *err);
 
 #endif

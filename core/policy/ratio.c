@@ -12,7 +12,7 @@ double policy_log_sum(const double *value, size_t first, size_t step, size_t n) 
 
 static void token_ratios(policy_state *s) {
   const double *p = s->in->logp, *q = s->logold;
-  double clamp = s->row->token_log_clamp;
+  double clamp = s->algorithm->token_log_clamp;
   for (size_t t = 0; t < s->in->n_tokens; t++) s->log_ratio[t] = p[t] - q[t];
   if (isinf(clamp)) return;
   for (size_t t = 0; t < s->in->n_tokens; t++)
@@ -23,13 +23,13 @@ static void prefix_ratios(policy_state *s, size_t lo, size_t hi) {
   double sum = 0;
   for (size_t t = lo; t < hi; t++) {
     sum += s->log_ratio[t];
-    s->x[t] = policy_limit(sum, s->row->log_floor, s->row->log_cap);
+    s->x[t] = policy_limit(sum, s->algorithm->log_floor, s->algorithm->log_cap);
   }
 }
 
 /* w_t = rho_t (prod_{t<s<T} c_s) rho_T, and rho_T at T (1802.01561, reward at the end). */
 static void vtrace_ratios(policy_state *s, size_t lo, size_t hi) {
-  double rho_bar = log(s->row->rho_bar), c_bar = log(s->row->c_bar);
+  double rho_bar = log(s->algorithm->rho_bar), c_bar = log(s->algorithm->c_bar);
   if (hi == lo) return;
   double tail = fmin(rho_bar, s->log_ratio[hi - 1]);
   s->x[hi - 1] = tail;
@@ -41,7 +41,7 @@ static void vtrace_ratios(policy_state *s, size_t lo, size_t hi) {
 
 static void sequence_sums(policy_state *s) {
   const policy_input *in = s->in;
-  int mean = s->row->log_prob == LOG_PROB_MEAN;
+  int mean = s->algorithm->log_prob == LOG_PROB_MEAN;
   for (size_t i = 0; i < in->n_responses; i++) {
     size_t lo = in->token_start[i], hi = in->token_start[i + 1];
     double p = 0, q = 0, l = 0, share = mean && hi > lo ? 1 / (double)(hi - lo) : 1;
@@ -71,7 +71,7 @@ static double log_expectation(policy_state *s, scope c, size_t group) {
   double *v = s->seq_g;
   double total = policy_log_sum(q, c.first, c.step, c.end);
   double count = (double)((c.end - c.first + c.step - 1) / c.step);
-  switch (s->row->denominator) {
+  switch (s->algorithm->denominator) {
   case DENOMINATOR_MEAN:
     return total - log(count);
   case DENOMINATOR_EXACT:
@@ -99,7 +99,7 @@ static double cppo_mean(const policy_state *s, size_t i) {
 }
 
 static void normalise_scope(policy_state *s, scope c, size_t group) {
-  if (s->row->ratio == RATIO_SELF_NORMALISED) {
+  if (s->algorithm->ratio == RATIO_SELF_NORMALISED) {
     double sum = policy_log_sum(s->seq_x, c.first, c.step, c.end);
     double count = (double)((c.end - c.first + c.step - 1) / c.step);
     for (size_t i = c.first; i < c.end; i += c.step) {
@@ -110,25 +110,25 @@ static void normalise_scope(policy_state *s, scope c, size_t group) {
   }
   double denominator = log_expectation(s, c, group);
   for (size_t i = c.first; i < c.end; i += c.step) {
-    int near = s->row->kappa > 0 && cppo_mean(s, i) < s->row->kappa;
+    int near = s->algorithm->kappa > 0 && cppo_mean(s, i) < s->algorithm->kappa;
     s->seq_x[i] = s->seq_p[i] - (near ? s->seq_q[i] : denominator);
   }
 }
 
 static void normalise(policy_state *s) {
   const policy_input *in = s->in;
-  if (s->row->group_scope == SCOPE_PROMPT) {
+  if (s->algorithm->group_scope == SCOPE_PROMPT) {
     for (size_t g = 0; g < in->n_groups; g++)
       normalise_scope(s, (scope){in->group_start[g], 1, in->group_start[g + 1]}, g);
     return;
   }
-  size_t parts = (in->n_responses + s->row->microbatch - 1) / s->row->microbatch;
+  size_t parts = (in->n_responses + s->algorithm->microbatch - 1) / s->algorithm->microbatch;
   for (size_t k = 0; k < parts; k++) normalise_scope(s, (scope){k, parts, in->n_responses}, 0);
 }
 
 /* log of P / (a P + (1 - a) Q) and its slope in log P. */
 static void mixture(policy_state *s) {
-  double a = s->row->mixture;
+  double a = s->algorithm->mixture;
   for (size_t i = 0; i < s->in->n_responses; i++) {
     double x = s->seq_x[i], w;
     if (x > 0) {
@@ -146,7 +146,7 @@ static void mixture(policy_state *s) {
 
 static void limit_sequences(policy_state *s) {
   for (size_t i = 0; i < s->in->n_responses; i++) {
-    double x = s->seq_x[i], kept = policy_limit(x, s->row->log_floor, s->row->log_cap);
+    double x = s->seq_x[i], kept = policy_limit(x, s->algorithm->log_floor, s->algorithm->log_cap);
     if (kept != x) s->seq_open[i] = 0;
     s->seq_x[i] = kept;
   }
@@ -162,35 +162,36 @@ static void add_truncation(policy_state *s) {
 
 static void token_level(policy_state *s) {
   const policy_input *in = s->in;
-  if (s->row->ratio == RATIO_TOKEN)
+  if (s->algorithm->ratio == RATIO_TOKEN)
     for (size_t t = 0; t < in->n_tokens; t++) s->x[t] = s->log_ratio[t];
-  if (s->row->ratio == RATIO_NONE)
+  if (s->algorithm->ratio == RATIO_NONE)
     for (size_t t = 0; t < in->n_tokens; t++) s->x[t] = 0;
   for (size_t i = 0; i < in->n_responses; i++) {
     size_t lo = in->token_start[i], hi = in->token_start[i + 1];
-    if (s->row->ratio == RATIO_PREFIX) prefix_ratios(s, lo, hi);
-    if (s->row->ratio == RATIO_VTRACE) vtrace_ratios(s, lo, hi);
+    if (s->algorithm->ratio == RATIO_PREFIX) prefix_ratios(s, lo, hi);
+    if (s->algorithm->ratio == RATIO_VTRACE) vtrace_ratios(s, lo, hi);
   }
 }
 
 gl_status policy_ratios(policy_state *s, gl_error *err) {
-  const policy_row *row = s->row;
-  if (row->ratio == RATIO_GROUP_EXPECTATION && row->denominator == DENOMINATOR_EXACT &&
+  const policy_algorithm *algorithm = s->algorithm;
+  if (algorithm->ratio == RATIO_GROUP_EXPECTATION && algorithm->denominator == DENOMINATOR_EXACT &&
       s->in->log_denominator == NULL)
     return gl_fail(err, GL_EINPUT,
                    "denominator: exact needs an enumerable world, which gives sum q^2; use mean or "
                    "self_normalised");
   token_ratios(s);
-  s->sequence_level = row->ratio >= RATIO_SEQUENCE && row->ratio <= RATIO_MIXTURE;
+  s->sequence_level = algorithm->ratio >= RATIO_SEQUENCE && algorithm->ratio <= RATIO_MIXTURE;
   if (!s->sequence_level) {
     token_level(s);
-    if (row->clip == CLIP_SECOND_MOMENT) policy_second_moment(s);
+    if (algorithm->clip == CLIP_SECOND_MOMENT) policy_second_moment(s);
     return GL_OK;
   }
   sequence_sums(s);
-  if (row->ratio == RATIO_GROUP_EXPECTATION || row->ratio == RATIO_SELF_NORMALISED) normalise(s);
-  if (row->ratio == RATIO_MIXTURE) mixture(s);
-  if (row->clip == CLIP_GAMMA) add_truncation(s);
-  if (!isinf(row->log_floor) || !isinf(row->log_cap)) limit_sequences(s);
+  if (algorithm->ratio == RATIO_GROUP_EXPECTATION || algorithm->ratio == RATIO_SELF_NORMALISED)
+    normalise(s);
+  if (algorithm->ratio == RATIO_MIXTURE) mixture(s);
+  if (algorithm->clip == CLIP_GAMMA) add_truncation(s);
+  if (!isinf(algorithm->log_floor) || !isinf(algorithm->log_cap)) limit_sequences(s);
   return GL_OK;
 }

@@ -89,7 +89,7 @@ typedef struct learner_preparation {
 /* What a learner is made from; sections are borrowed during construction only. */
 typedef struct learner_setup {
   uint64_t seed;
-  const policy_row *algorithm;
+  const policy_algorithm *algorithm;
   const cfg_node *world;     /* never NULL */
   const cfg_node *optimizer; /* NULL: defaults */
   const cfg_node *sampling;  /* NULL: temperature 1, no truncation */

@@ -176,7 +176,7 @@ static gl_status coefficients(step_job *j, gl_error *err) {
                            .logq = j->logq,
                            .max_length = j->shape->step_tokens};
   policy_output out = {.coefficient = j->coefficient};
-  return policy_evaluate(policy_rows_find("gepo"), &in, &out, j->workspace, err);
+  return policy_evaluate(policy_algorithms_find("gepo"), &in, &out, j->workspace, err);
 }
 
 static gl_status update(step_job *j, gl_error *err) {

@@ -34,7 +34,7 @@ static int synthetic_init(synthetic *s) {
   return 1;
 }
 
-static gl_status measure(bench_result *r, const policy_row *row, synthetic *s,
+static gl_status measure(bench_result *r, const policy_algorithm *algorithm, synthetic *s,
                          policy_workspace *workspace, gl_error *err) {
   const size_t n = (size_t)RESPONSES * TOKENS;
   policy_input in = {.n_groups = GROUPS,
@@ -50,12 +50,12 @@ static gl_status measure(bench_result *r, const policy_row *row, synthetic *s,
   double begun = seconds_now(), took = 0;
   size_t times = 0;
   for (; took < 0.3; ++times) {
-    gl_status status = policy_evaluate(row, &in, &out, workspace, err);
+    gl_status status = policy_evaluate(algorithm, &in, &out, workspace, err);
     if (status != GL_OK) return status;
     took = seconds_now() - begun;
   }
   char key[48];
-  snprintf(key, sizeof key, "%.24s_tokens_per_s", row->name);
+  snprintf(key, sizeof key, "%.24s_tokens_per_s", algorithm->name);
   bench_add(r, key, (double)(times * n) / took, NAN, "tokens per second, 64 responses of 512");
   return GL_OK;
 }
@@ -67,7 +67,7 @@ gl_status bench_policy(bench_result *r, gl_error *err) {
   gl_status status = GL_OK;
   if (workspace == NULL || !synthetic_init(&s)) status = gl_fail_memory(err, "a batch");
   for (size_t i = 0; i < sizeof rows / sizeof rows[0] && status == GL_OK; ++i)
-    status = measure(r, policy_rows_find(rows[i]), &s, workspace, err);
+    status = measure(r, policy_algorithms_find(rows[i]), &s, workspace, err);
   policy_workspace_free(workspace);
   free(s.logp);
   return status;

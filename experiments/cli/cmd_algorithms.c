@@ -1,4 +1,5 @@
-/* gepolab algorithms: every published row, its fields, source, and settings of other trainers. */
+/* gepolab algorithms: every published algorithm, its fields, source, and settings of other
+ * trainers. */
 #include "core/policy/algorithm.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
@@ -8,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int field_json(cJSON *to, const policy_row *row, size_t i) {
+static int field_json(cJSON *to, const policy_algorithm *algorithm, size_t i) {
   const policy_field *field = policy_fields_at(i);
   char text[POLICY_FIELD_TEXT_SIZE];
-  const char *value = policy_row_field(row, i, text);
+  const char *value = policy_algorithm_field(algorithm, i, text);
   switch (field->kind) {
   case FIELD_COUNT:
   case FIELD_NUMBER:
@@ -25,24 +26,24 @@ static int field_json(cJSON *to, const policy_row *row, size_t i) {
 }
 
 static int row_json(cJSON *to, size_t i) {
-  const policy_row *row = policy_rows_at(i);
-  const policy_row_info *info = policy_rows_info(i);
+  const policy_algorithm *algorithm = policy_algorithms_at(i);
+  const policy_algorithm_info *info = policy_algorithms_info(i);
   cJSON *fields = NULL;
-  int ok = json_add_string(to, "name", row->name) != NULL &&
+  int ok = json_add_string(to, "name", algorithm->name) != NULL &&
            json_add_string(to, "source", info->source) != NULL &&
            json_add_string(to, "trl", info->trl) != NULL &&
            json_add_string(to, "verl", info->verl) != NULL &&
            json_add_string(to, "areal", info->areal) != NULL &&
            json_add_string(to, "notes", info->notes) != NULL &&
            (fields = cJSON_AddObjectToObject(to, "fields")) != NULL;
-  for (size_t f = 0; f < policy_fields_count() && ok; ++f) ok = field_json(fields, row, f);
+  for (size_t f = 0; f < policy_fields_count() && ok; ++f) ok = field_json(fields, algorithm, f);
   return ok;
 }
 
 static gl_status print_json(const char *only, gl_error *err) {
   cJSON *list = cJSON_CreateArray();
-  for (size_t i = 0; i < policy_rows_count() && list != NULL; ++i) {
-    if (only != NULL && strcmp(policy_rows_at(i)->name, only) != 0) continue;
+  for (size_t i = 0; i < policy_algorithms_count() && list != NULL; ++i) {
+    if (only != NULL && strcmp(policy_algorithms_at(i)->name, only) != 0) continue;
     cJSON *item = cJSON_CreateObject();
     if (item == NULL || !cJSON_AddItemToArray(list, item) || !row_json(item, i)) {
       cJSON_Delete(list);
@@ -62,28 +63,29 @@ static int is_main_field(const char *name) {
   return 0;
 }
 
-static void print_row(size_t i, const policy_row *plain) {
-  const policy_row *row = policy_rows_at(i);
-  const policy_row_info *info = policy_rows_info(i);
-  printf("%s\n  source  %s\n", row->name, info->source);
+static void print_row(size_t i, const policy_algorithm *plain) {
+  const policy_algorithm *algorithm = policy_algorithms_at(i);
+  const policy_algorithm_info *info = policy_algorithms_info(i);
+  printf("%s\n  source  %s\n", algorithm->name, info->source);
   printf("  TRL     %s\n  verl    %s\n  AReaL   %s\n", info->trl, info->verl, info->areal);
   if (info->notes[0] != '\0') printf("  notes   %s\n", info->notes);
   printf("  fields ");
   for (size_t f = 0; f < policy_fields_count(); ++f) {
     char own[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
-    const char *value = policy_row_field(row, f, own);
+    const char *value = policy_algorithm_field(algorithm, f, own);
     const char *name = policy_fields_at(f)->name;
-    if (!is_main_field(name) && strcmp(value, policy_row_field(plain, f, other)) == 0) continue;
+    if (!is_main_field(name) && strcmp(value, policy_algorithm_field(plain, f, other)) == 0)
+      continue;
     printf(" %s: %s;", name, value);
   }
   puts("");
 }
 
 static gl_status unknown_row(const char *name, gl_error *err) {
-  size_t n = policy_rows_count();
+  size_t n = policy_algorithms_count();
   const char **names = calloc(n, sizeof *names);
   if (names == NULL) return gl_fail_memory(err, "the rows' names");
-  for (size_t i = 0; i < n; ++i) names[i] = policy_rows_at(i)->name;
+  for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
   char hint[CFG_HINT_SIZE];
   cfg_hint(name, names, n, hint);
   free(names);
@@ -103,7 +105,7 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
     return status;
   }
   const char *only = a.n_words > 0 ? a.words[0] : NULL;
-  if (only != NULL && policy_rows_find(only) == NULL) {
+  if (only != NULL && policy_algorithms_find(only) == NULL) {
     status = unknown_row(only, err);
   } else if (fields) {
     for (size_t f = 0; f < policy_fields_count(); ++f) {
@@ -116,9 +118,9 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
   } else if (json) {
     status = print_json(only, err);
   } else {
-    for (size_t i = 0; i < policy_rows_count(); ++i)
-      if (only == NULL || strcmp(policy_rows_at(i)->name, only) == 0)
-        print_row(i, policy_rows_find("reinforce"));
+    for (size_t i = 0; i < policy_algorithms_count(); ++i)
+      if (only == NULL || strcmp(policy_algorithms_at(i)->name, only) == 0)
+        print_row(i, policy_algorithms_find("reinforce"));
   }
   args_fini(&a);
   return status;

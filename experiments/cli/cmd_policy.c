@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the row ------------------------------------------------------------------------------------
+/* --- the algorithm
+ * ------------------------------------------------------------------------------------
  */
 
-/* The row as a recipe's `algorithm:` would be read: {base: NAME, key: value, …}. */
-static gl_status read_row(policy_row *row, const char *name, const args *a, gl_error *err) {
+/* The algorithm as a recipe's `algorithm:` would be read: {base: NAME, key: value, …}. */
+static gl_status read_row(policy_algorithm *algorithm, const char *name, const args *a,
+                          gl_error *err) {
   cfg_doc *doc = NULL;
   size_t longest = strlen(name);
   for (size_t i = 0; i < a->n_overrides; ++i)
@@ -30,7 +32,8 @@ static gl_status read_row(policy_row *row, const char *name, const args *a, gl_e
     snprintf(assignment, size, "algorithm.%s", a->overrides[i]);
     status = cfg_override(doc, assignment, err);
   }
-  if (status == GL_OK) status = policy_row_parse(row, cfg_find(cfg_root(doc), "algorithm"), err);
+  if (status == GL_OK)
+    status = policy_algorithm_parse(algorithm, cfg_find(cfg_root(doc), "algorithm"), err);
   cfg_free(doc);
   free(assignment);
   return status;
@@ -75,10 +78,10 @@ static int diagnostics_json(cJSON *to, const policy_output *out) {
   return 1;
 }
 
-static gl_status print_json(const policy_row *row, const group_file *g, const policy_output *out,
-                            gl_error *err) {
+static gl_status print_json(const policy_algorithm *algorithm, const group_file *g,
+                            const policy_output *out, gl_error *err) {
   cJSON *d = cJSON_CreateObject();
-  int ok = d != NULL && json_add_string(d, "algorithm", row->name) != NULL &&
+  int ok = d != NULL && json_add_string(d, "algorithm", algorithm->name) != NULL &&
            json_add_number(d, "loss", out->loss) != NULL;
   if (ok && !g->listed) ok = group_json(d, &g->input, 0, out);
   if (ok && g->listed) {
@@ -97,8 +100,9 @@ static gl_status print_json(const policy_row *row, const group_file *g, const po
   return report_json(d, err);
 }
 
-static void print_text(const policy_row *row, const policy_input *in, const policy_output *out) {
-  printf("%s: loss %.10g\n", row->name, out->loss);
+static void print_text(const policy_algorithm *algorithm, const policy_input *in,
+                       const policy_output *out) {
+  printf("%s: loss %.10g\n", algorithm->name, out->loss);
   puts("group response token      advantage         weight    coefficient");
   for (size_t g = 0; g < in->n_groups; ++g)
     for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i)
@@ -113,7 +117,8 @@ static void print_text(const policy_row *row, const policy_input *in, const poli
 /* --- the command --------------------------------------------------------------------------------
  */
 
-static gl_status evaluate(const policy_row *row, const group_file *g, int json, gl_error *err) {
+static gl_status evaluate(const policy_algorithm *algorithm, const group_file *g, int json,
+                          gl_error *err) {
   const policy_input *in = &g->input;
   policy_workspace *workspace = policy_workspace_new();
   double *memory = calloc(in->n_responses + 2 * in->n_tokens, sizeof *memory);
@@ -125,10 +130,10 @@ static gl_status evaluate(const policy_row *row, const group_file *g, int json, 
     out.advantage = memory;
     out.weight = memory + in->n_responses;
     out.coefficient = out.weight + in->n_tokens;
-    status = policy_evaluate(row, in, &out, workspace, err);
+    status = policy_evaluate(algorithm, in, &out, workspace, err);
   }
-  if (status == GL_OK && json) status = print_json(row, g, &out, err);
-  if (status == GL_OK && !json) print_text(row, in, &out);
+  if (status == GL_OK && json) status = print_json(algorithm, g, &out, err);
+  if (status == GL_OK && !json) print_text(algorithm, in, &out);
   policy_workspace_free(workspace);
   free(memory);
   return status;
@@ -138,20 +143,20 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
   int json = 0;
   const char *name = NULL;
   const args_option options[] = {
-      {"algorithm", 'a', ARGS_TEXT, "ROW", "row name, or {base: ROW, field: value, …} (needed)",
-       &name},
+      {"algorithm", 'a', ARGS_TEXT, "ROW",
+       "algorithm name, or {base: ROW, field: value, …} (needed)", &name},
       {"json", 0, ARGS_FLAG, NULL, "loss, advantages, weights, coefficients as JSON", &json}};
   args a;
-  policy_row row;
+  policy_algorithm algorithm;
   group_file g = {.listed = 0};
   gl_status status = args_parse(&a, self, options, 2, (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (name == NULL)
       status = gl_fail(err, GL_EINPUT,
                        "policy needs --algorithm ROW; `gepolab algorithms` lists the rows");
-    if (status == GL_OK) status = read_row(&row, name, &a, err);
+    if (status == GL_OK) status = read_row(&algorithm, name, &a, err);
     if (status == GL_OK) status = group_file_read(&g, a.words[0], err);
-    if (status == GL_OK) status = evaluate(&row, &g, json, err);
+    if (status == GL_OK) status = evaluate(&algorithm, &g, json, err);
   }
   group_file_fini(&g);
   args_fini(&a);

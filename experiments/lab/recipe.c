@@ -46,20 +46,20 @@ gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_e
   return GL_OK;
 }
 
-gl_status lab_recipe_rows(const cfg_node *node, policy_row **out, size_t *n, gl_error *err) {
+gl_status lab_recipe_rows(const cfg_node *node, policy_algorithm **out, size_t *n, gl_error *err) {
   const int all =
       node == NULL || (cfg_kind_of(node) == CFG_SCALAR && strcmp(cfg_text(node), "all") == 0);
   const int list = !all && cfg_kind_of(node) == CFG_LIST;
-  *n = all ? policy_rows_count() : list ? cfg_size(node) : 1;
+  *n = all ? policy_algorithms_count() : list ? cfg_size(node) : 1;
   if (*n == 0) return cfg_fail(node, err, "the list of algorithms is empty; name one, or `all`");
   *out = calloc(*n, sizeof **out);
   if (*out == NULL) return gl_fail_memory(err, "the algorithms");
   gl_status status = GL_OK;
   for (size_t i = 0; i < *n && status == GL_OK; ++i) {
     if (all)
-      (*out)[i] = *policy_rows_at(i);
+      (*out)[i] = *policy_algorithms_at(i);
     else
-      status = policy_row_parse(*out + i, list ? cfg_at(node, i) : node, err);
+      status = policy_algorithm_parse(*out + i, list ? cfg_at(node, i) : node, err);
   }
   return status;
 }

@@ -34,7 +34,7 @@ typedef struct lab_recipe {
   enumerable view;
   lab_pair *pairs;
   size_t n_pairs;
-  policy_row *rows;
+  policy_algorithm *rows;
   size_t n_rows;
   size_t *group_size; /* [n_sizes], 0 for the population limit, last */
   size_t n_sizes;
@@ -52,6 +52,6 @@ void lab_recipe_fini(lab_recipe *r);
 /* A list of numbers, or {from, to, points, scale: linear | log}: malloc'd into *out. */
 gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err);
 /* A list of rows or `all`: malloc'd into *out. */
-gl_status lab_recipe_rows(const cfg_node *node, policy_row **out, size_t *n, gl_error *err);
+gl_status lab_recipe_rows(const cfg_node *node, policy_algorithm **out, size_t *n, gl_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 
 typedef struct job {
   lab_table *table;
-  const policy_row **rows;
+  const policy_algorithm **rows;
   size_t inner_threads;
 } job;
 

@@ -13,7 +13,7 @@
 /* One run: the last staleness + 1 policies in a ring, newest at `now`. */
 typedef struct run {
   const lab_recipe *r;
-  const policy_row *row;
+  const policy_algorithm *algorithm;
   double lr;
   uint64_t seed;
   double *ring; /* [(staleness + 1) * n] */
@@ -57,7 +57,7 @@ static gl_status estimate(run *u, size_t update, gl_error *err) {
     if (status == GL_OK) status = lab_group_init(&group, &t, size, err);
     for (size_t i = 0; i < size && status == GL_OK; ++i)
       group.response[i] = lab_alias_draw(&alias, rng_block(stream, block + 1 + i).v[0]);
-    if (status == GL_OK) status = lab_group_evaluate(&group, u->row, err);
+    if (status == GL_OK) status = lab_group_evaluate(&group, u->algorithm, err);
     for (size_t i = 0; i < n && status == GL_OK; ++i)
       u->step[i] += group.gradient[i] / (double)r->training.groups;
     lab_group_fini(&group);
@@ -84,7 +84,7 @@ static gl_status record(const run *u, size_t update, int whole, lab_point *p, gl
                          .entity = u->seed << 20 | update,
                          .threads = 1};
   lab_result m;
-  gl_status status = lab_measure(&m, &u->row, 1, &spec, err);
+  gl_status status = lab_measure(&m, &u->algorithm, 1, &spec, err);
   if (status != GL_OK) return status;
   p->value = m.value;
   p->kl = m.kl;
@@ -97,10 +97,10 @@ static gl_status record(const run *u, size_t update, int whole, lab_point *p, gl
 }
 
 /* Writes the path's n_points records. */
-static gl_status train(const lab_recipe *r, const policy_row *row, double lr, uint64_t seed,
-                       int whole, lab_point *points, gl_error *err) {
+static gl_status train(const lab_recipe *r, const policy_algorithm *algorithm, double lr,
+                       uint64_t seed, int whole, lab_point *points, gl_error *err) {
   const size_t n = r->view.n_parameters, slots = r->training.staleness + 1;
-  run u = {.r = r, .row = row, .lr = lr, .seed = seed};
+  run u = {.r = r, .algorithm = algorithm, .lr = lr, .seed = seed};
   u.ring = calloc(slots, n * sizeof *u.ring);
   u.step = calloc(n, sizeof *u.step);
   gl_status status =

@@ -175,9 +175,9 @@ static gl_status refuse_equal_names(const study_grid *grid, gl_error *err) {
     const cfg_node *list = grid->axes[a].values;
     for (size_t i = 0; i < cfg_size(list); ++i)
       for (size_t k = 0; k < i; ++k) {
-        policy_row one, other;
-        gl_status status = policy_row_parse(&one, cfg_at(list, i), err);
-        if (status == GL_OK) status = policy_row_parse(&other, cfg_at(list, k), err);
+        policy_algorithm one, other;
+        gl_status status = policy_algorithm_parse(&one, cfg_at(list, i), err);
+        if (status == GL_OK) status = policy_algorithm_parse(&other, cfg_at(list, k), err);
         if (status != GL_OK) return status;
         if (strcmp(one.name, other.name) == 0)
           return cfg_fail(cfg_at(list, i), err,

@@ -206,16 +206,17 @@ static void learner_free(void *self) {
 /* What can be told of a setup without its world. */
 static gl_status check_setup(const learner_setup *s, gl_error *err) {
   optimizer_spec optimizer;
-  const policy_row *row = s->algorithm;
+  const policy_algorithm *algorithm = s->algorithm;
   gl_status status = learner_setup_check(s, err);
   if (status == GL_OK) status = optimizer_parse(&optimizer, s->optimizer, default_lr, err);
   if (status != GL_OK) return status;
-  if (row->ratio != RATIO_GROUP_EXPECTATION || row->denominator != DENOMINATOR_EXACT) return GL_OK;
+  if (algorithm->ratio != RATIO_GROUP_EXPECTATION || algorithm->denominator != DENOMINATOR_EXACT)
+    return GL_OK;
   const cfg_node *at = s->algorithm_at != NULL ? cfg_find(s->algorithm_at, "denominator") : NULL;
   return cfg_fail(at != NULL ? at : s->algorithm_at, err,
                   "algorithm %s: denominator: exact sums over all responses, which a transformer "
                   "has too many of; use self_normalised or mean, or a bandit or sequence world",
-                  row->name);
+                  algorithm->name);
 }
 
 /* Everything of a setup but the model itself. */
@@ -225,7 +226,7 @@ static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error
     status = llm_spec_init(&l->spec, setup->world, setup->sampling, setup->seed, err);
   if (status == GL_OK)
     status = optimizer_parse(&l->optimizer_spec, setup->optimizer, default_lr, err);
-  l->row = *setup->algorithm;
+  l->algorithm = *setup->algorithm;
   l->seed = setup->seed;
   l->updates = setup->updates;
   l->minibatches = setup->minibatches;
@@ -234,7 +235,7 @@ static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error
 }
 
 static int wants_reference(const llm_learner *l) {
-  return l->row.ref_kl_coef != 0 || l->spec.has_reference;
+  return l->algorithm.ref_kl_coef != 0 || l->spec.has_reference;
 }
 
 /* What a replica is made from. */

@@ -49,7 +49,7 @@ typedef struct replica {
 
 typedef struct llm_learner {
   llm_spec spec;
-  policy_row row;
+  policy_algorithm algorithm;
   uint64_t seed, updates;
   size_t minibatches, epochs;
   int64_t version;

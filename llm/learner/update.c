@@ -180,7 +180,7 @@ static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *ou
       .max_length = l->spec.max_tokens,
   };
   *out = (policy_output){.coefficient = s->coefficient};
-  return policy_evaluate(&l->row, &in, out, l->workspace, err);
+  return policy_evaluate(&l->algorithm, &in, out, l->workspace, err);
 }
 
 /* --- the gradient and the step ------------------------------------------------------------------

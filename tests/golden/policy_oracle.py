@@ -1,4 +1,4 @@
-"""Independent losses of every policy row in PyTorch double precision, differentiated by autograd,
+"""Independent losses of every algorithm in PyTorch double precision, differentiated by autograd,
 and the diagnostics of metrics_oracle.py.
 
 The rows' fields are written here a second time. Written from the formulas as losses, with detach() where a source stops the
@@ -584,14 +584,14 @@ def main():
         for k, case in enumerate(rounded):
             if change and k not in (0, 5, 7):
                 continue
-            cases.append(dict(row=name, change=change, input=k, **evaluate(f, case)))
+            cases.append(dict(algorithm=name, change=change, input=k, **evaluate(f, case)))
     for case in rounded:
         case["metrics"] = metrics_oracle.common(case)
     text = json.dumps(short(dict(metrics=metrics_oracle.OWN, inputs=rounded, cases=cases)),
                       separators=(",", ":"))
     # JSON lacks these: a number too large reads as infinity.
     text = text.replace("NaN", "null").replace("Infinity", "1e999")
-    print(text.replace('},{"row"', '},\n{"row"'))
+    print(text.replace('},{"algorithm"', '},\n{"algorithm"'))
 
 
 if __name__ == "__main__":

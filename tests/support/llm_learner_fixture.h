@@ -12,7 +12,7 @@
 
 typedef struct llm_fixture {
   cfg_doc *doc;
-  policy_row row;
+  policy_algorithm algorithm;
   learner learner;
   llm_learner *llm;               /* its inside */
   size_t n_groups, group_size, n; /* n: parameters */
@@ -38,7 +38,7 @@ static inline gl_status llm_try(llm_fixture *f, const char *text, llm_choice cho
   f->group_size = cfg_count(&r, "group_size", 4, 0, 100000);
   const learner_setup setup = {
       .seed = choice.seed,
-      .algorithm = &f->row,
+      .algorithm = &f->algorithm,
       .world = cfg_find(root, "world"),
       .optimizer = cfg_find(root, "optimizer"),
       .sampling = cfg_find(root, "sampling"),
@@ -52,7 +52,7 @@ static inline gl_status llm_try(llm_fixture *f, const char *text, llm_choice cho
       .code = "test",
       .preparation = choice.preparation,
   };
-  status = policy_row_parse(&f->row, cfg_find(root, "algorithm"), err);
+  status = policy_algorithm_parse(&f->algorithm, cfg_find(root, "algorithm"), err);
   if (status == GL_OK)
     status = check_only ? llm_check(&setup, err) : llm_learner_new(&f->learner, &setup, err);
   f->llm = f->learner.self;

@@ -90,10 +90,10 @@ void fixture_free(fixture *f) {
   free(f);
 }
 
-static int set_field(policy_row *row, const cJSON *v) {
+static int set_field(policy_algorithm *algorithm, const cJSON *v) {
   for (size_t i = 0; i < policy_fields_count(); i++) {
     const policy_field *f = policy_fields_at(i);
-    void *at = (char *)row + f->offset;
+    void *at = (char *)algorithm + f->offset;
     if (strcmp(f->name, v->string) != 0) continue;
     if (f->kind == FIELD_NUMBER) *(double *)at = v->valuedouble;
     if (f->kind == FIELD_COUNT) *(size_t *)at = (size_t)v->valueint;
@@ -108,13 +108,14 @@ static int set_field(policy_row *row, const cJSON *v) {
   return 0;
 }
 
-int fixture_row(const cJSON *a_case, policy_row *row) {
-  const policy_row *base = policy_rows_find(cJSON_GetObjectItem(a_case, "row")->valuestring);
+int fixture_row(const cJSON *a_case, policy_algorithm *algorithm) {
+  const policy_algorithm *base =
+      policy_algorithms_find(cJSON_GetObjectItem(a_case, "algorithm")->valuestring);
   const cJSON *v;
   if (base == NULL) return 0;
-  *row = *base;
+  *algorithm = *base;
   cJSON_ArrayForEach(v, cJSON_GetObjectItem(a_case, "change")) {
-    if (!set_field(row, v)) return 0;
+    if (!set_field(algorithm, v)) return 0;
   }
   return 1;
 }
@@ -125,7 +126,7 @@ const policy_input *fixture_input_of(const fixture *f, const cJSON *a_case, cons
   return &f->input[k].in;
 }
 
-int fixture_evaluate(const fixture *f, const policy_row *row, const policy_input *in,
+int fixture_evaluate(const fixture *f, const policy_algorithm *algorithm, const policy_input *in,
                      fixture_output *to) {
   gl_error err = {0};
   memset(to, 0, sizeof *to);
@@ -135,7 +136,7 @@ int fixture_evaluate(const fixture *f, const policy_row *row, const policy_input
                             .baseline = to->baseline,
                             .scale = to->scale,
                             .mean_aw = to->mean_aw};
-  if (policy_evaluate(row, in, &to->out, f->workspace, &err) == GL_OK) return 1;
+  if (policy_evaluate(algorithm, in, &to->out, f->workspace, &err) == GL_OK) return 1;
   fprintf(stderr, "%s\n", err.text);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* The cases of tests/golden/policy_cases.json, made by tests/golden/policy_oracle.py: a row, what
- * is changed of it, one of a few inputs, and what PyTorch and NumPy say of it. */
+/* The cases of tests/golden/policy_cases.json, made by tests/golden/policy_oracle.py: an algorithm,
+ * what is changed of it, one of a few inputs, and what PyTorch and NumPy say of it. */
 #ifndef GEPOLAB_TESTS_SUPPORT_POLICY_FIXTURE_H
 #define GEPOLAB_TESTS_SUPPORT_POLICY_FIXTURE_H
 
@@ -34,13 +34,14 @@ typedef struct fixture_output {
 /* The fixture, read once per call; NULL if the file is missing. The caller frees it. */
 fixture *fixture_open(void);
 void fixture_free(fixture *f);
-/* The row a case evaluates: a published one with the case's changes; 0 if it names no such field.
+/* The algorithm a case evaluates: a published one with the case's changes; 0 if it names no such
+ * field.
  */
-int fixture_row(const cJSON *a_case, policy_row *row);
+int fixture_row(const cJSON *a_case, policy_algorithm *algorithm);
 /* The case's input; *json, where wanted, gets the input's own expectations. */
 const policy_input *fixture_input_of(const fixture *f, const cJSON *a_case, const cJSON **json);
 /* policy_evaluate() with all outputs; 0, its message on stderr, if it fails. */
-int fixture_evaluate(const fixture *f, const policy_row *row, const policy_input *in,
+int fixture_evaluate(const fixture *f, const policy_algorithm *algorithm, const policy_input *in,
                      fixture_output *to);
 /* A number of the file: null is NaN, 1e999 infinity. */
 double fixture_number(const cJSON *value);

@@ -90,7 +90,7 @@ static inline double world_return(const world_fixture *f, const double *theta, s
 /* A learner made from the sections of a recipe; `algorithm` and `train` as in a recipe. */
 typedef struct learner_fixture {
   cfg_doc *doc;
-  policy_row row;
+  policy_algorithm algorithm;
   learner learner;
   toy_learner *toy; /* its inside */
   size_t n_groups, group_size;
@@ -106,7 +106,7 @@ static inline gl_status learner_try(learner_fixture *f, const char *text, uint64
   f->group_size = cfg_count(&r, "group_size", 8, 0, 100000);
   learner_setup setup = {
       .seed = seed,
-      .algorithm = &f->row,
+      .algorithm = &f->algorithm,
       .world = cfg_find(root, "world"),
       .optimizer = cfg_find(root, "optimizer"),
       .sampling = cfg_find(root, "sampling"),
@@ -116,7 +116,7 @@ static inline gl_status learner_try(learner_fixture *f, const char *text, uint64
       .epochs = cfg_count(&r, "epochs", 1, 0, 1000),
       .updates = cfg_count(&r, "updates", 0, 0, 1000),
   };
-  gl_status status = policy_row_parse(&f->row, cfg_find(root, "algorithm"), err);
+  gl_status status = policy_algorithm_parse(&f->algorithm, cfg_find(root, "algorithm"), err);
   if (status == GL_OK) status = toy_learner_new(&f->learner, &setup, err);
   f->toy = f->learner.self;
   return status;

@@ -65,7 +65,7 @@ static void scatter(lab_group *g) {
     }
 }
 
-gl_status lab_group_evaluate(lab_group *g, const policy_row *row, gl_error *err) {
+gl_status lab_group_evaluate(lab_group *g, const policy_algorithm *algorithm, gl_error *err) {
   const size_t group_start[2] = {0, g->size};
   gather(g);
   const policy_input in = {.n_groups = 1,
@@ -82,7 +82,7 @@ gl_status lab_group_evaluate(lab_group *g, const policy_row *row, gl_error *err)
                        .weight = g->weight,
                        .coefficient = g->coefficient,
                        .skip_metrics = 1};
-  gl_status status = policy_evaluate(row, &in, &out, g->workspace, err);
+  gl_status status = policy_evaluate(algorithm, &in, &out, g->workspace, err);
   if (status == GL_OK) scatter(g);
   return status;
 }
@@ -147,14 +147,14 @@ static void list_responses(lab_group *g, const lab_block *b) {
         g->drawn[column * g->size + n[column]++] = y;
 }
 
-gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_row *row, const lab_block *b,
-                             gl_error *err) {
+gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *algorithm,
+                             const lab_block *b, gl_error *err) {
   gl_status status = GL_OK;
   list_responses(g, b);
   for (size_t column = 0; column < b->n && status == GL_OK; ++column) {
     if (b->weight[column] == 0) continue;
     memcpy(g->response, g->drawn + column * g->size, g->size * sizeof *g->response);
-    status = lab_group_evaluate(g, row, err);
+    status = lab_group_evaluate(g, algorithm, err);
     if (status == GL_OK) status = add_group(s, g, b->weight[column], err);
   }
   return status;

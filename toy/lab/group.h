@@ -24,8 +24,8 @@ typedef struct lab_group {
 
 gl_status lab_group_init(lab_group *g, const lab_tables *t, size_t size, gl_error *err);
 void lab_group_fini(lab_group *g);
-/* Evaluates the row on g->response[]; fills advantage, weight, coefficient and gradient. */
-gl_status lab_group_evaluate(lab_group *g, const policy_row *row, gl_error *err);
+/* Evaluates the algorithm on g->response[]; fills advantage, weight, coefficient and gradient. */
+gl_status lab_group_evaluate(lab_group *g, const policy_algorithm *algorithm, gl_error *err);
 /* Weight of response i: its tokens' mean, which is the sequence's own ratio where there is one. */
 double lab_group_weight(const lab_group *g, size_t i);
 
@@ -41,7 +41,7 @@ gl_status lab_sums_init(lab_sums *s, size_t n_parameters, int outer, gl_error *e
 void lab_sums_fini(lab_sums *s);
 
 /* Adds every group of a block. GL_ENUMERIC where a coefficient is not finite. */
-gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_row *row, const lab_block *b,
-                             gl_error *err);
+gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *algorithm,
+                             const lab_block *b, gl_error *err);
 
 #endif

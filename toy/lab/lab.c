@@ -32,7 +32,7 @@ typedef struct prompt {
 /* All rows over all prompts and parts; part k of prompt x is task x * used + k. */
 typedef struct work {
   const lab_spec *spec;
-  const policy_row *const *rows;
+  const policy_algorithm *const *rows;
   size_t n_rows, n_prompts, parts; /* parts: room for */
   size_t used;                     /* parts that exist: 1 where all prompts are exact */
   prompt *prompts;
@@ -170,11 +170,11 @@ static void refuse(gl_error *refusal, const char *why) {
   snprintf(refusal->text, sizeof refusal->text, "%s", why);
 }
 
-/* The reason why a row has no estimate from groups of one prompt, or NULL. */
-static const char *needs_more(const policy_row *row) {
-  if (row->group_scope == SCOPE_MICROBATCH)
+/* The reason why a algorithm has no estimate from groups of one prompt, or NULL. */
+static const char *needs_more(const policy_algorithm *algorithm) {
+  if (algorithm->group_scope == SCOPE_MICROBATCH)
     return "its denominator mixes prompts, and a group is of one prompt";
-  if (row->ref_kl_coef != 0) return "it needs a reference policy";
+  if (algorithm->ref_kl_coef != 0) return "it needs a reference policy";
   return NULL;
 }
 
@@ -357,7 +357,7 @@ static gl_status conclude(lab_result *out, const work *w, size_t row, gl_error *
   return status;
 }
 
-gl_status lab_measure(lab_result *out, const policy_row *const *rows, size_t n,
+gl_status lab_measure(lab_result *out, const policy_algorithm *const *rows, size_t n,
                       const lab_spec *spec, gl_error *err) {
   work w = {.spec = spec, .rows = rows, .n_rows = n, .n_prompts = spec->world->n_prompts};
   for (size_t r = 0; r < n; ++r) out[r] = (lab_result){0};

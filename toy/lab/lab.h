@@ -61,7 +61,7 @@ typedef struct lab_result {
 
 /* Measures n rows at once on the same groups into out[n]. A row that cannot be measured (it needs
  * other prompts, or a factor the world lacks) is a result with applicable 0, not an error. */
-gl_status lab_measure(lab_result *out, const policy_row *const *rows, size_t n,
+gl_status lab_measure(lab_result *out, const policy_algorithm *const *rows, size_t n,
                       const lab_spec *spec, gl_error *err);
 void lab_result_fini(lab_result *r);
 

@@ -148,7 +148,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   if (status != GL_OK) return status;
   toy_learner *l = calloc(1, sizeof *l);
   if (l == NULL) return gl_fail_memory(err, "a toy learner");
-  l->row = *setup->algorithm;
+  l->algorithm = *setup->algorithm;
   l->seed = setup->seed;
   l->updates = setup->updates;
   l->minibatches = setup->minibatches;

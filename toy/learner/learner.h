@@ -39,7 +39,7 @@ typedef struct toy_held {
 
 typedef struct toy_learner {
   toy_world *world;
-  policy_row row;
+  policy_algorithm algorithm;
   uint64_t seed, updates;
   size_t minibatches, epochs;
   int64_t version;

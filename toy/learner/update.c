@@ -58,8 +58,8 @@ static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t 
 }
 
 /* Only one denominator reads them, and they cost an exponential per edge. */
-static int wants_collisions(const policy_row *row) {
-  return row->ratio == RATIO_GROUP_EXPECTATION && row->denominator == DENOMINATOR_EXACT;
+static int wants_collisions(const policy_algorithm *algorithm) {
+  return algorithm->ratio == RATIO_GROUP_EXPECTATION && algorithm->denominator == DENOMINATOR_EXACT;
 }
 
 /* log sum_y q(y)^2 of each group, under the law that the weights see. */
@@ -106,7 +106,7 @@ static gl_status gather(toy_learner *l, batch *const *batches, size_t n, gl_erro
   if (status != GL_OK) return status;
   l->all.group_start[g] = i;
   l->all.token_start[i] = k;
-  if (wants_collisions(&l->row)) collisions(l, &l->all);
+  if (wants_collisions(&l->algorithm)) collisions(l, &l->all);
   return GL_OK;
 }
 
@@ -182,14 +182,14 @@ static gl_status evaluate_loss(toy_learner *l, token_set *s, policy_output *out,
       .logprox = s->logprox,
       .logref = s->logref,
       .version_gap = s->gap,
-      .log_denominator = wants_collisions(&l->row) ? s->log_collision : NULL,
+      .log_denominator = wants_collisions(&l->algorithm) ? s->log_collision : NULL,
       .max_length = l->world->tree.horizon,
   };
   *out = (policy_output){.coefficient = s->coefficient,
                          .baseline = s->baseline,
                          .scale = s->scale,
                          .mean_aw = s->mean_aw};
-  return policy_evaluate(&l->row, &in, out, l->workspace, err);
+  return policy_evaluate(&l->algorithm, &in, out, l->workspace, err);
 }
 
 /* direction = d(-loss)/dtheta from the set's coefficients. */

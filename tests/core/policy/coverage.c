@@ -1,5 +1,6 @@
-/* That the golden cases leave nothing out: every published row occurs, and every value of every
- * field decides at least one case, that is, the case comes out differently with another value. */
+/* That the golden cases leave nothing out: every published algorithm occurs, and every value of
+ * every field decides at least one case, that is, the case comes out differently with another
+ * value. */
 #include "tests/support/policy_fixture.h"
 #include "tests/support/suite.h"
 
@@ -8,12 +9,12 @@
 static void every_published_row_is_in_the_fixture(void) {
   fixture *f = fixture_open();
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  for (size_t i = 0; i < policy_rows_count(); i++) {
+  for (size_t i = 0; i < policy_algorithms_count(); i++) {
     const cJSON *c;
     int found = 0;
     cJSON_ArrayForEach(c, f->cases) {
-      found =
-          found || strcmp(cJSON_GetObjectItem(c, "row")->valuestring, policy_rows_at(i)->name) == 0;
+      found = found || strcmp(cJSON_GetObjectItem(c, "algorithm")->valuestring,
+                              policy_algorithms_at(i)->name) == 0;
     }
     CU_ASSERT(found);
   }
@@ -26,13 +27,13 @@ static int differ(const double *a, const double *b, size_t n) {
   return 0;
 }
 
-/* Whether the case comes out differently with row `other`, which must be a valid one. */
-static int decides(const fixture *f, const policy_input *in, const policy_row *row,
-                   const policy_row *other) {
+/* Whether the case comes out differently with algorithm `other`, which must be a valid one. */
+static int decides(const fixture *f, const policy_input *in, const policy_algorithm *algorithm,
+                   const policy_algorithm *other) {
   static fixture_output a, b;
   gl_error err = {0};
-  if (policy_row_check(other, &err) != GL_OK) return 0;
-  return fixture_evaluate(f, row, in, &a) && fixture_evaluate(f, other, in, &b) &&
+  if (policy_algorithm_check(other, &err) != GL_OK) return 0;
+  return fixture_evaluate(f, algorithm, in, &a) && fixture_evaluate(f, other, in, &b) &&
          (differ(&a.out.loss, &b.out.loss, 1) ||
           differ(a.coefficient, b.coefficient, in->n_tokens));
 }
@@ -42,29 +43,30 @@ static int value_decides(const fixture *f, const policy_field *field, int value)
   int n = field->kind == FIELD_BOOL ? 2 : field->n_choices;
   const cJSON *c;
   cJSON_ArrayForEach(c, f->cases) {
-    policy_row row, other;
-    if (!fixture_row(c, &row) || *(int *)((char *)&row + field->offset) != value) continue;
+    policy_algorithm algorithm, other;
+    if (!fixture_row(c, &algorithm) || *(int *)((char *)&algorithm + field->offset) != value)
+      continue;
     for (int v = 0; v < n; v++) {
-      other = row;
+      other = algorithm;
       *(int *)((char *)&other + field->offset) = v;
-      if (v != value && decides(f, fixture_input_of(f, c, NULL), &row, &other)) return 1;
+      if (v != value && decides(f, fixture_input_of(f, c, NULL), &algorithm, &other)) return 1;
     }
   }
   return 0;
 }
 
-/* Numbers: a value that is not the published row's, against the row's own. */
+/* Numbers: a value that is not the published algorithm's, against the algorithm's own. */
 static int number_decides(const fixture *f, const policy_field *field) {
   size_t size = field->kind == FIELD_COUNT ? sizeof(size_t) : sizeof(double);
   const cJSON *c;
   cJSON_ArrayForEach(c, f->cases) {
-    policy_row row, other;
-    if (!fixture_row(c, &row)) continue;
-    other = row;
-    memcpy((char *)&other + field->offset, (const char *)policy_rows_find(row.base) + field->offset,
-           size);
-    if (memcmp((char *)&other + field->offset, (char *)&row + field->offset, size) != 0 &&
-        decides(f, fixture_input_of(f, c, NULL), &row, &other))
+    policy_algorithm algorithm, other;
+    if (!fixture_row(c, &algorithm)) continue;
+    other = algorithm;
+    memcpy((char *)&other + field->offset,
+           (const char *)policy_algorithms_find(algorithm.base) + field->offset, size);
+    if (memcmp((char *)&other + field->offset, (char *)&algorithm + field->offset, size) != 0 &&
+        decides(f, fixture_input_of(f, c, NULL), &algorithm, &other))
       return 1;
   }
   return 0;
@@ -83,7 +85,7 @@ static void every_value_of_every_field_decides_a_golden_case(void) {
         fprintf(stderr, "no golden case is decided by %s: %s\n", field->name,
                 field->kind == FIELD_CHOICE ? field->choices[v]
                 : discrete                  ? (v ? "true" : "false")
-                                            : "a number other than the row's");
+                                            : "a number other than the algorithm's");
       CU_ASSERT(found);
     }
   }
@@ -96,7 +98,7 @@ static void every_metric_that_a_policy_fills_is_in_the_fixture(void) {
   static fixture_output o;
   const cJSON *input = NULL, *name;
   const policy_input *in = fixture_input_of(f, f->cases->child, &input);
-  CU_ASSERT(fixture_evaluate(f, policy_rows_find("gepo"), in, &o));
+  CU_ASSERT(fixture_evaluate(f, policy_algorithms_find("gepo"), in, &o));
   for (int m = 0; m < METRIC_COUNT; m++) {
     const char *want = metric_about((metric)m)->name;
     int found = cJSON_HasObjectItem(cJSON_GetObjectItem(input, "metrics"), want);

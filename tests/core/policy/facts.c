@@ -1,4 +1,4 @@
-/* Facts that tie rows to each other and to their own losses. */
+/* Facts that tie algorithms to each other and to their own losses. */
 #include "core/policy/policy.h"
 #include "tests/support/suite.h"
 
@@ -32,7 +32,7 @@ static policy_input input_of(const world *w) {
   return in;
 }
 
-static double evaluate_on(const policy_row *row, const policy_input *in, world *w) {
+static double evaluate_on(const policy_algorithm *algorithm, const policy_input *in, world *w) {
   policy_workspace *ws = policy_workspace_new();
   gl_error err = {0};
   w->out.coefficient = w->coefficient;
@@ -40,14 +40,14 @@ static double evaluate_on(const policy_row *row, const policy_input *in, world *
   w->out.advantage = w->advantage;
   w->out.baseline = &w->baseline;
   w->out.scale = &w->scale;
-  CU_ASSERT_EQUAL(policy_evaluate(row, in, &w->out, ws, &err), GL_OK);
+  CU_ASSERT_EQUAL(policy_evaluate(algorithm, in, &w->out, ws, &err), GL_OK);
   policy_workspace_free(ws);
   return w->out.loss;
 }
 
-static double evaluate(const policy_row *row, world *w) {
+static double evaluate(const policy_algorithm *algorithm, world *w) {
   policy_input in = input_of(w);
-  return evaluate_on(row, &in, w);
+  return evaluate_on(algorithm, &in, w);
 }
 
 static void coefficients_are_finite_differences_of_the_loss(void) {
@@ -55,17 +55,17 @@ static void coefficients_are_finite_differences_of_the_loss(void) {
                                       "eqp", "bnpo", "delta_l", "gmpo", "magistral", "sapo"};
   const double h = 1e-5;
   for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
-    policy_row row = *policy_rows_find(names[k]);
+    policy_algorithm algorithm = *policy_algorithms_find(names[k]);
     world w = {0};
-    row.kl_coef = 0.1;
+    algorithm.kl_coef = 0.1;
     for (size_t t = 0; t < TOKENS; t++) {
       at_shift(&w, 1);
       w.logp[t] += h;
-      double up = evaluate(&row, &w);
+      double up = evaluate(&algorithm, &w);
       w.logp[t] -= 2 * h;
-      double down = evaluate(&row, &w);
+      double down = evaluate(&algorithm, &w);
       w.logp[t] += h;
-      evaluate(&row, &w);
+      evaluate(&algorithm, &w);
       ASSERT_CLOSE(w.coefficient[t], -(up - down) / (2 * h), 1e-8);
     }
   }
@@ -74,7 +74,7 @@ static void coefficients_are_finite_differences_of_the_loss(void) {
 static void self_normalised_weights_sum_to_the_group_size(void) {
   world w = {0};
   at_shift(&w, 1);
-  evaluate(policy_rows_find("snis"), &w);
+  evaluate(policy_algorithms_find("snis"), &w);
   double sum = 0;
   for (size_t i = 0; i < RESPONSES; i++) sum += w.weight[tokens[i]];
   ASSERT_CLOSE(sum, RESPONSES, 1e-14);
@@ -84,7 +84,7 @@ static void self_normalised_denominator_is_sum_q_squared_over_sum_q(void) {
   world w = {0};
   double q[RESPONSES], p[RESPONSES], squares = 0, sum = 0;
   at_shift(&w, 1);
-  evaluate(policy_rows_find("gepo"), &w);
+  evaluate(policy_algorithms_find("gepo"), &w);
   for (size_t i = 0; i < RESPONSES; i++) {
     p[i] = q[i] = 1;
     for (size_t t = tokens[i]; t < tokens[i + 1]; t++) {
@@ -100,12 +100,12 @@ static void self_normalised_denominator_is_sum_q_squared_over_sum_q(void) {
 
 static void group_mean_shrinks_leave_one_out_by_one_over_group_size(void) {
   world one = {0}, mean = {0};
-  policy_row row = *policy_rows_find("is");
+  policy_algorithm algorithm = *policy_algorithms_find("is");
   at_shift(&one, 1);
   at_shift(&mean, 1);
-  evaluate(&row, &one);
-  row.baseline = BASELINE_GROUP_MEAN;
-  evaluate(&row, &mean);
+  evaluate(&algorithm, &one);
+  algorithm.baseline = BASELINE_GROUP_MEAN;
+  evaluate(&algorithm, &mean);
   for (size_t t = 0; t < TOKENS; t++)
     ASSERT_CLOSE(mean.coefficient[t], one.coefficient[t] * (RESPONSES - 1) / RESPONSES, 1e-14);
 }
@@ -114,13 +114,13 @@ static void on_policy_clipping_changes_nothing_and_importance_sampling_is_reinfo
   world a = {0}, b = {0};
   at_shift(&a, 0);
   at_shift(&b, 0);
-  policy_row row = *policy_rows_find("grpo");
-  evaluate(&row, &a);
-  row.clip = CLIP_NONE;
-  evaluate(&row, &b);
+  policy_algorithm algorithm = *policy_algorithms_find("grpo");
+  evaluate(&algorithm, &a);
+  algorithm.clip = CLIP_NONE;
+  evaluate(&algorithm, &b);
   CU_ASSERT_EQUAL(memcmp(a.coefficient, b.coefficient, sizeof a.coefficient), 0);
-  evaluate(policy_rows_find("is"), &a);
-  evaluate(policy_rows_find("reinforce"), &b);
+  evaluate(policy_algorithms_find("is"), &a);
+  evaluate(policy_algorithms_find("reinforce"), &b);
   for (size_t t = 0; t < TOKENS; t++) ASSERT_CLOSE(a.coefficient[t], b.coefficient[t], 1e-15);
 }
 
@@ -128,16 +128,17 @@ static void on_policy_clipping_changes_nothing_and_importance_sampling_is_reinfo
  * delta_t = 0 before the end and rho_T (r - b) there; v_t - b = delta_t + c_t (v_{t+1} - b); the
  * gradient's factor is rho_t (r_t + v_{t+1} - b). */
 static void vtrace_equals_its_recursion(void) {
-  policy_row row = *policy_rows_find("vtrace");
+  policy_algorithm algorithm = *policy_algorithms_find("vtrace");
   world w = {0};
-  row.rho_bar = 1.2;
-  row.c_bar = 1.1;
+  algorithm.rho_bar = 1.2;
+  algorithm.c_bar = 1.1;
   at_shift(&w, 1);
-  evaluate(&row, &w);
+  evaluate(&algorithm, &w);
   for (size_t i = 0; i < RESPONSES; i++) {
     double v = 0;
     for (size_t t = tokens[i + 1]; t-- > tokens[i];) {
-      double u = exp(w.logp[t] - logq[t]), rho = fmin(row.rho_bar, u), c = fmin(row.c_bar, u);
+      double u = exp(w.logp[t] - logq[t]), rho = fmin(algorithm.rho_bar, u),
+             c = fmin(algorithm.c_bar, u);
       int last = t + 1 == tokens[i + 1];
       double gain = last ? w.advantage[i] : v;
       ASSERT_CLOSE(w.coefficient[t], rho * gain / RESPONSES, 1e-14);
@@ -147,14 +148,14 @@ static void vtrace_equals_its_recursion(void) {
 }
 
 static void without_a_proximal_policy_the_update_is_a_first_one(void) {
-  const policy_row *row = policy_rows_find("decoupled_ppo");
+  const policy_algorithm *algorithm = policy_algorithms_find("decoupled_ppo");
   world none = {0}, same = {0};
   at_shift(&none, 1);
   at_shift(&same, 1);
   policy_input in = input_of(&same);
   in.logprox = same.logp;
-  double loss = evaluate_on(row, &in, &same);
-  CU_ASSERT_EQUAL(evaluate(row, &none), loss);
+  double loss = evaluate_on(algorithm, &in, &same);
+  CU_ASSERT_EQUAL(evaluate(algorithm, &none), loss);
   CU_ASSERT_EQUAL(memcmp(none.coefficient, same.coefficient, sizeof none.coefficient), 0);
   for (size_t t = 0; t < TOKENS; t++) CU_ASSERT_EQUAL(none.weight[t], 1);
 }
@@ -162,7 +163,7 @@ static void without_a_proximal_policy_the_update_is_a_first_one(void) {
 static void metrics_of_what_the_input_lacks_are_not_numbers(void) {
   world w = {0};
   at_shift(&w, 1);
-  evaluate(policy_rows_find("gepo"), &w);
+  evaluate(policy_algorithms_find("gepo"), &w);
   CU_ASSERT(isnan(w.out.metric[METRIC_KL_REF]));
   CU_ASSERT(isnan(w.out.metric[METRIC_STALENESS]) && isnan(w.out.metric[METRIC_STALENESS_MAX]));
   CU_ASSERT(isnan(w.out.metric[METRIC_GRAD_NORM]) && isnan(w.out.metric[METRIC_ENTROPY]));
@@ -171,33 +172,34 @@ static void metrics_of_what_the_input_lacks_are_not_numbers(void) {
 /* One refusal each for what the input may lack. */
 static void a_row_that_needs_more_than_the_input_names_it(void) {
   policy_workspace *ws = policy_workspace_new();
-  policy_row reference = *policy_rows_find("grpo"), exact = *policy_rows_find("gepo");
+  policy_algorithm reference = *policy_algorithms_find("grpo"),
+                   exact = *policy_algorithms_find("gepo");
   reference.ref_kl_coef = 0.1;
   exact.denominator = DENOMINATOR_EXACT;
   const struct {
-    const policy_row *row;
+    const policy_algorithm *algorithm;
     const char *names;
   } wanting[] = {{&reference, "logref"},
                  {&exact, "denominator: exact"},
-                 {policy_rows_find("disco"), "response 2"}};
+                 {policy_algorithms_find("disco"), "response 2"}};
   for (size_t k = 0; k < sizeof wanting / sizeof wanting[0]; k++) {
     world w = {0};
     gl_error err = {0};
     at_shift(&w, 1);
     policy_input in = input_of(&w);
-    CU_ASSERT_EQUAL(policy_evaluate(wanting[k].row, &in, &w.out, ws, &err), GL_EINPUT);
+    CU_ASSERT_EQUAL(policy_evaluate(wanting[k].algorithm, &in, &w.out, ws, &err), GL_EINPUT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wanting[k].names));
   }
   policy_workspace_free(ws);
 }
 
 static void beyond_double_range_results_are_infinite_but_never_nan(void) {
-  for (size_t k = 0; k < policy_rows_count(); k++)
+  for (size_t k = 0; k < policy_algorithms_count(); k++)
     for (int sign = -1; sign <= 1; sign += 2) {
       world w = {0};
-      if (policy_rows_at(k)->objective == OBJECTIVE_DISCO) continue;
+      if (policy_algorithms_at(k)->objective == OBJECTIVE_DISCO) continue;
       at_shift(&w, 4000.0 * sign);
-      evaluate(policy_rows_at(k), &w);
+      evaluate(policy_algorithms_at(k), &w);
       CU_ASSERT(!isnan(w.out.loss));
       for (size_t t = 0; t < TOKENS; t++) CU_ASSERT(!isnan(w.coefficient[t]));
       CU_ASSERT(isfinite(w.out.metric[METRIC_LOG_IW_VARIANCE_PQ]));

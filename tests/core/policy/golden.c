@@ -1,5 +1,5 @@
-/* Every row, and every value of every field, against losses differentiated by PyTorch, and every
- * metric against its definition in extended precision (tests/golden/policy_oracle.py,
+/* Every algorithm, and every value of every field, against losses differentiated by PyTorch, and
+ * every metric against its definition in extended precision (tests/golden/policy_oracle.py,
  * metrics_oracle.py). */
 #include "tests/support/policy_fixture.h"
 #include "tests/support/suite.h"
@@ -89,10 +89,10 @@ static int advantage_is_reward_less_baseline_over_scale(const policy_input *in,
 
 static int check_case(const fixture *f, const cJSON *c) {
   static fixture_output o;
-  policy_row row;
+  policy_algorithm algorithm;
   const cJSON *json;
   const policy_input *in = fixture_input_of(f, c, &json);
-  if (!fixture_row(c, &row) || !fixture_evaluate(f, &row, in, &o)) return 0;
+  if (!fixture_row(c, &algorithm) || !fixture_evaluate(f, &algorithm, in, &o)) return 0;
   double loss = fixture_number(cJSON_GetObjectItem(c, "loss"));
   int ok = metric_agrees("loss", o.out.loss, loss) && o.out.metric[METRIC_LOSS] == o.out.loss;
   ok = agree("advantage", o.advantage, cJSON_GetObjectItem(c, "advantages"), in->n_responses) && ok;
@@ -113,8 +113,9 @@ static void every_row_field_and_metric_agrees_with_autograd_and_definitions(void
     int ok = check_case(f, c);
     if (!ok) {
       char *change = cJSON_PrintUnformatted(cJSON_GetObjectItem(c, "change"));
-      fprintf(stderr, "case %d: %s %s input %d\n", n, cJSON_GetObjectItem(c, "row")->valuestring,
-              change, cJSON_GetObjectItem(c, "input")->valueint);
+      fprintf(stderr, "case %d: %s %s input %d\n", n,
+              cJSON_GetObjectItem(c, "algorithm")->valuestring, change,
+              cJSON_GetObjectItem(c, "input")->valueint);
       free(change);
     }
     CU_ASSERT(ok);

@@ -1,26 +1,27 @@
-/* Rows from recipes: overrides, and errors that name the place. */
+/* Algorithms from recipes: overrides, and errors that name the place. */
 #include "core/policy/algorithm.h"
 #include "tests/support/suite.h"
 
 #include <string.h>
 
-static gl_status parse(const char *yaml, policy_row *row, gl_error *err) {
+static gl_status parse(const char *yaml, policy_algorithm *algorithm, gl_error *err) {
   cfg_doc *doc = NULL;
   memset(err, 0, sizeof *err);
   CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, yaml, strlen(yaml), "r.yaml", err), GL_OK);
-  gl_status status = policy_row_parse(row, cfg_find(cfg_root(doc), "algorithm"), err);
+  gl_status status = policy_algorithm_parse(algorithm, cfg_find(cfg_root(doc), "algorithm"), err);
   cfg_free(doc);
   return status;
 }
 
 static void a_map_changes_fields_of_its_base(void) {
-  policy_row row;
+  policy_algorithm algorithm;
   gl_error err;
   CU_ASSERT_EQUAL(
-      parse("algorithm: {base: gepo, clip: none, baseline: leave_one_out}\n", &row, &err), GL_OK);
-  CU_ASSERT_EQUAL(row.clip, CLIP_NONE);
-  CU_ASSERT_EQUAL(row.baseline, BASELINE_LEAVE_ONE_OUT);
-  CU_ASSERT_STRING_EQUAL(row.base, "gepo");
+      parse("algorithm: {base: gepo, clip: none, baseline: leave_one_out}\n", &algorithm, &err),
+      GL_OK);
+  CU_ASSERT_EQUAL(algorithm.clip, CLIP_NONE);
+  CU_ASSERT_EQUAL(algorithm.baseline, BASELINE_LEAVE_ONE_OUT);
+  CU_ASSERT_STRING_EQUAL(algorithm.base, "gepo");
 }
 
 static void wrong_rows_are_refused_with_their_place(void) {
@@ -38,9 +39,9 @@ static void wrong_rows_are_refused_with_their_place(void) {
       {"algorithm: {base: grpo, mis_level: token_geometric}\n", "mis_level"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    policy_row row;
+    policy_algorithm algorithm;
     gl_error err;
-    CU_ASSERT_EQUAL(parse(wrong[i][0], &row, &err), GL_EINPUT);
+    CU_ASSERT_EQUAL(parse(wrong[i][0], &algorithm, &err), GL_EINPUT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "r.yaml:1:"));
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[i][1]));
     if (strstr(err.text, wrong[i][1]) == NULL) fprintf(stderr, "%s\n", err.text);
@@ -48,15 +49,15 @@ static void wrong_rows_are_refused_with_their_place(void) {
 }
 
 static void every_published_row_is_valid_and_prints(void) {
-  for (size_t i = 0; i < policy_rows_count(); i++) {
+  for (size_t i = 0; i < policy_algorithms_count(); i++) {
     gl_error err = {0};
     char text[POLICY_FIELD_TEXT_SIZE];
-    CU_ASSERT_EQUAL(policy_row_check(policy_rows_at(i), &err), GL_OK);
+    CU_ASSERT_EQUAL(policy_algorithm_check(policy_algorithms_at(i), &err), GL_OK);
     for (size_t k = 0; k < policy_fields_count(); k++)
-      CU_ASSERT(strlen(policy_row_field(policy_rows_at(i), k, text)) > 0);
-    CU_ASSERT(strlen(policy_rows_info(i)->source) > 0);
+      CU_ASSERT(strlen(policy_algorithm_field(policy_algorithms_at(i), k, text)) > 0);
+    CU_ASSERT(strlen(policy_algorithms_info(i)->source) > 0);
   }
 }
 
-SUITE(policy_parse, "policy: rows in recipes", TEST(a_map_changes_fields_of_its_base),
+SUITE(policy_parse, "policy: algorithms in recipes", TEST(a_map_changes_fields_of_its_base),
       TEST(wrong_rows_are_refused_with_their_place), TEST(every_published_row_is_valid_and_prints));

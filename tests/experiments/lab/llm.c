@@ -56,17 +56,17 @@ static void fixture_fini(fixture *f) {
   free(f->sampler);
 }
 
-static policy_row row_of(const char *yaml) {
-  policy_row row;
+static policy_algorithm row_of(const char *yaml) {
+  policy_algorithm algorithm;
   gl_error err = {0};
   cfg_doc *doc = NULL;
   char text[256];
-  memset(&row, 0, sizeof row);
+  memset(&algorithm, 0, sizeof algorithm);
   snprintf(text, sizeof text, "algorithm: %s\n", yaml);
   must(cfg_load_text(&doc, text, strlen(text), "test", &err), &err);
-  must(policy_row_parse(&row, cfg_find(cfg_root(doc), "algorithm"), &err), &err);
+  must(policy_algorithm_parse(&algorithm, cfg_find(cfg_root(doc), "algorithm"), &err), &err);
   cfg_free(doc);
-  return row;
+  return algorithm;
 }
 
 /* --- brute force -------------------------------------------------------------------------------
@@ -75,7 +75,8 @@ static policy_row row_of(const char *yaml) {
 /* Adds prompt x's share of E g: over all K^G tuples, their probability under the sampler times the
  * coefficients that core/policy gives the tuple. Coefficients add up per response and token first,
  * so that one accumulate_score ends it. */
-static void add_expectation(const fixture *f, const policy_row *row, size_t x, double *expected) {
+static void add_expectation(const fixture *f, const policy_algorithm *algorithm, size_t x,
+                            double *expected) {
   const enumerable *e = &f->e;
   gl_error err = {0};
   double logp[K * T], logq[K * T], reward[K], sum[K * T] = {0}, coefficient[G * T], weight[G * T];
@@ -104,7 +105,7 @@ static void add_expectation(const fixture *f, const policy_row *row, size_t x, d
                              .max_length = T};
     policy_output out = {
         .advantage = advantage, .weight = weight, .coefficient = coefficient, .skip_metrics = 1};
-    must(policy_evaluate(row, &in, &out, ws, &err), &err);
+    must(policy_evaluate(algorithm, &in, &out, ws, &err), &err);
     for (size_t i = 0; i < G * T; ++i)
       sum[y[i / T] * T + i % T] += exp(log_share) * coefficient[i] / (double)e->n_prompts;
   }
@@ -134,13 +135,13 @@ static void multisets_agree_with_all_tuples(void) {
   const lab_spec spec = spec_of(&f, 100000);
   double *expected = calloc(f.e.n_parameters, sizeof *expected);
   for (size_t k = 0; k < ROWS; ++k) {
-    const policy_row row = row_of(rows[k]), *one = &row;
+    const policy_algorithm algorithm = row_of(rows[k]), *one = &algorithm;
     lab_result r;
     double size = 0;
     must(lab_measure(&r, &one, 1, &spec, &err), &err);
     CU_ASSERT(r.method == LAB_EXACT && r.groups == 2 * 165);
     memset(expected, 0, f.e.n_parameters * sizeof *expected);
-    for (size_t x = 0; x < 2; ++x) add_expectation(&f, &row, x, expected);
+    for (size_t x = 0; x < 2; ++x) add_expectation(&f, &algorithm, x, expected);
     for (size_t i = 0; i < f.e.n_parameters; ++i) size = fmax(size, fabs(expected[i]));
     CU_ASSERT(size > 1e-3);
     for (size_t i = 0; i < f.e.n_parameters; ++i)
@@ -161,7 +162,7 @@ static void monte_carlo_is_within_its_errors(void) {
   fixture_init(&f);
   const lab_spec all = spec_of(&f, 100000), drawn = spec_of(&f, 10);
   for (size_t k = 0; k < ROWS; ++k) {
-    const policy_row row = row_of(rows[k]), *one = &row;
+    const policy_algorithm algorithm = row_of(rows[k]), *one = &algorithm;
     lab_result exact, sampled;
     must(lab_measure(&exact, &one, 1, &all, &err), &err);
     must(lab_measure(&sampled, &one, 1, &drawn, &err), &err);

@@ -56,20 +56,20 @@ static void random_policies(fixture *f, uint64_t test, double spread, double apa
   }
 }
 
-static policy_row row_of(const char *yaml) {
-  policy_row row;
-  memset(&row, 0, sizeof row);
+static policy_algorithm row_of(const char *yaml) {
+  policy_algorithm algorithm;
+  memset(&algorithm, 0, sizeof algorithm);
   gl_error err = {.status = GL_OK};
   cfg_doc *doc = NULL;
   char text[512];
   snprintf(text, sizeof text, "algorithm: %s\n", yaml);
   if (cfg_load_text(&doc, text, strlen(text), "test", &err) != GL_OK ||
-      policy_row_parse(&row, cfg_find(cfg_root(doc), "algorithm"), &err) != GL_OK) {
+      policy_algorithm_parse(&algorithm, cfg_find(cfg_root(doc), "algorithm"), &err) != GL_OK) {
     fprintf(stderr, "%s\n", err.text);
-    CU_FAIL("row");
+    CU_FAIL("algorithm");
   }
   cfg_free(doc);
-  return row;
+  return algorithm;
 }
 
 static lab_spec spec_of(const fixture *f, size_t group_size) {
@@ -82,9 +82,9 @@ static lab_spec spec_of(const fixture *f, size_t group_size) {
                     .threads = 2};
 }
 
-static int measure(lab_result *out, const policy_row *row, const lab_spec *spec) {
+static int measure(lab_result *out, const policy_algorithm *algorithm, const lab_spec *spec) {
   gl_error err = {.status = GL_OK};
-  int ok = lab_measure(out, &row, 1, spec, &err) == GL_OK;
+  int ok = lab_measure(out, &algorithm, 1, spec, &err) == GL_OK;
   if (!ok) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT(ok);
   return ok;
@@ -106,11 +106,11 @@ static void four_arms_give_the_reference_numbers(void) {
   fixture f;
   lab_result is, gepo;
   if (!four_arms(&f)) return;
-  const policy_row row = row_of("is");
-  const policy_row changed =
+  const policy_algorithm algorithm = row_of("is");
+  const policy_algorithm changed =
       row_of("{base: gepo, log_prob: sum, clip: none, baseline: group_mean}");
   lab_spec spec = spec_of(&f, 4);
-  if (measure(&is, &row, &spec) && measure(&gepo, &changed, &spec)) {
+  if (measure(&is, &algorithm, &spec) && measure(&gepo, &changed, &spec)) {
     ASSERT_CLOSE(is.numbers.bias, 0, 1e-14);
     ASSERT_CLOSE(is.numbers.variance, 0.10410, 5e-6);
     ASSERT_CLOSE(gepo.numbers.bias, 0.17658, 5e-6);
@@ -133,11 +133,11 @@ static void four_arms_agree_with_an_independent_enumeration(void) {
   if (four_arms(&f)) {
     const lab_spec spec = spec_of(&f, 4);
     for (size_t i = 0; i < 5; ++i) {
-      const policy_row row = row_of(rows[i]);
+      const policy_algorithm algorithm = row_of(rows[i]);
       double bias, cosine, variance;
       lab_result r;
       CU_ASSERT_FATAL(fscanf(golden, "%lf %lf %lf", &bias, &cosine, &variance) == 3);
-      if (!measure(&r, &row, &spec)) continue;
+      if (!measure(&r, &algorithm, &spec)) continue;
       ASSERT_CLOSE(r.numbers.bias, bias, 1e-13);
       ASSERT_CLOSE(r.numbers.cosine, cosine, 1e-13);
       ASSERT_CLOSE(r.numbers.variance, variance, 1e-13);
@@ -148,11 +148,13 @@ static void four_arms_agree_with_an_independent_enumeration(void) {
   fclose(golden);
 }
 
-/* --- every row against all K^G tuples ------------------------------------------------------------
+/* --- every algorithm against all K^G tuples
+ * ------------------------------------------------------------
  */
 
 /* Moments by all tuples, through core/policy alone: a group is one policy_evaluate(). */
-static int brute_force(lab_summary *s, const policy_row *row, const lab_tables *t, size_t size) {
+static int brute_force(lab_summary *s, const policy_algorithm *algorithm, const lab_tables *t,
+                       size_t size) {
   gl_error err = {.status = GL_OK};
   lab_group g;
   lab_sums sums;
@@ -167,7 +169,7 @@ static int brute_force(lab_summary *s, const policy_row *row, const lab_tables *
       g.response[i] = at[i];
       weight *= t->draw[at[i]];
     }
-    ok = lab_group_evaluate(&g, row, &err) == GL_OK;
+    ok = lab_group_evaluate(&g, algorithm, &err) == GL_OK;
     for (size_t i = 0; i < t->n_parameters; ++i) {
       sums.mean[i] += weight * g.gradient[i];
       square += g.gradient[i] * g.gradient[i];
@@ -191,7 +193,8 @@ static int brute_force(lab_summary *s, const policy_row *row, const lab_tables *
   return ok;
 }
 
-static void compare_row(const fixture *f, const policy_row *row, size_t size, lab_weights by) {
+static void compare_row(const fixture *f, const policy_algorithm *algorithm, size_t size,
+                        lab_weights by) {
   gl_error err = {.status = GL_OK};
   lab_spec spec = spec_of(f, size);
   spec.covariance = 1;
@@ -200,9 +203,9 @@ static void compare_row(const fixture *f, const policy_row *row, size_t size, la
   lab_result r;
   lab_summary s = {0};
   const size_t p = f->view.n_parameters;
-  if (!measure(&r, row, &spec)) return;
+  if (!measure(&r, algorithm, &spec)) return;
   CU_ASSERT_FATAL(lab_tables_init(&t, &f->view, 0, f->learner, f->sampler, by, &err) == GL_OK);
-  if (r.applicable && brute_force(&s, row, &t, size)) {
+  if (r.applicable && brute_force(&s, algorithm, &t, size)) {
     for (size_t i = 0; i < p; ++i) ASSERT_CLOSE(r.expected[i], s.mean[i], 1e-12);
     for (size_t i = 0; i < p * p; ++i) ASSERT_CLOSE(r.covariance[i], s.covariance[i], 1e-12);
     ASSERT_CLOSE(r.numbers.variance, s.trace, 1e-12);
@@ -223,11 +226,11 @@ static void every_row_agrees_with_all_tuples_of_a_bandit(void) {
     fixture f;
     if (!fixture_init(&f, worlds[k], "{}")) return;
     for (size_t size = 1; size <= 4; ++size)
-      for (size_t i = 0; i < policy_rows_count(); ++i) {
-        const policy_row *row = policy_rows_at(i);
+      for (size_t i = 0; i < policy_algorithms_count(); ++i) {
+        const policy_algorithm *algorithm = policy_algorithms_at(i);
         random_policies(&f, 100 * k + 10 * size + i, 1.5, 1);
-        if (row->objective == OBJECTIVE_DISCO && k == 2) continue;
-        compare_row(&f, row, size, LAB_WEIGHTS_RAW);
+        if (algorithm->objective == OBJECTIVE_DISCO && k == 2) continue;
+        compare_row(&f, algorithm, size, LAB_WEIGHTS_RAW);
       }
     fixture_fini(&f);
   }
@@ -240,9 +243,9 @@ static void every_row_agrees_with_all_tuples_of_sequences(void) {
                     "task: parity}",
                     "{}"))
     return;
-  for (size_t i = 0; i < policy_rows_count(); ++i) {
+  for (size_t i = 0; i < policy_algorithms_count(); ++i) {
     random_policies(&f, 1000 + i, 1, 0.7);
-    compare_row(&f, policy_rows_at(i), 3, LAB_WEIGHTS_RAW);
+    compare_row(&f, policy_algorithms_at(i), 3, LAB_WEIGHTS_RAW);
   }
   fixture_fini(&f);
 }
@@ -295,8 +298,8 @@ static void truncated_sampling_agrees_with_a_sum_over_pairs(void) {
         two_of_a_truncated_law(p, law, by == 0 ? q : law, reward, temperature, expected);
         lab_spec spec = spec_of(&f, 2);
         spec.weights = by == 0 ? LAB_WEIGHTS_RAW : LAB_WEIGHTS_TRUNCATED;
-        const policy_row row = row_of("is");
-        if (measure(&r, &row, &spec))
+        const policy_algorithm algorithm = row_of("is");
+        if (measure(&r, &algorithm, &spec))
           for (size_t k = 0; k < 4; ++k) ASSERT_CLOSE(r.expected[k], expected[k], 1e-13);
         lab_result_fini(&r);
         fixture_fini(&f);
@@ -311,9 +314,9 @@ static void every_row_agrees_with_all_tuples_of_a_truncated_law(void) {
                     "{temperature: 0.8, top_k: 2}"))
     return;
   for (int by = LAB_WEIGHTS_RAW; by <= LAB_WEIGHTS_TRUNCATED; ++by)
-    for (size_t i = 0; i < policy_rows_count(); ++i) {
+    for (size_t i = 0; i < policy_algorithms_count(); ++i) {
       random_policies(&f, 2000 + i, 1, 0.7);
-      compare_row(&f, policy_rows_at(i), 3, (lab_weights)by);
+      compare_row(&f, policy_algorithms_at(i), 3, (lab_weights)by);
     }
   fixture_fini(&f);
 }

@@ -53,8 +53,8 @@ static void arms_fini(arms *a) {
   cfg_free(a->doc);
 }
 
-static lab_result measured(const arms *a, const policy_row *row, size_t size, size_t budget,
-                           size_t samples) {
+static lab_result measured(const arms *a, const policy_algorithm *algorithm, size_t size,
+                           size_t budget, size_t samples) {
   gl_error err = {.status = GL_OK};
   lab_result r = {0};
   const lab_spec spec = {.world = &a->view,
@@ -66,7 +66,7 @@ static lab_result measured(const arms *a, const policy_row *row, size_t size, si
                          .seed = 1,
                          .entity = size,
                          .threads = 2};
-  if (lab_measure(&r, &row, 1, &spec, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
+  if (lab_measure(&r, &algorithm, 1, &spec, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT(err.status == GL_OK);
   return r;
 }
@@ -76,7 +76,7 @@ static void importance_sampling_is_unbiased_with_leave_one_out(void) {
     for (size_t size = 2; size <= 5; ++size) {
       arms a;
       arms_init(&a, 5, 0, 1.5, test);
-      lab_result r = measured(&a, policy_rows_find("is"), size, 100000, 0);
+      lab_result r = measured(&a, policy_algorithms_find("is"), size, 100000, 0);
       for (size_t i = 0; i < 5; ++i) ASSERT_CLOSE(r.expected[i], r.truth[i], 1e-13);
       lab_result_fini(&r);
       arms_fini(&a);
@@ -84,13 +84,13 @@ static void importance_sampling_is_unbiased_with_leave_one_out(void) {
 }
 
 static void a_group_mean_baseline_shrinks_importance_sampling(void) {
-  policy_row row = *policy_rows_find("is");
-  row.baseline = BASELINE_GROUP_MEAN;
+  policy_algorithm algorithm = *policy_algorithms_find("is");
+  algorithm.baseline = BASELINE_GROUP_MEAN;
   for (uint64_t test = 0; test < 20; ++test)
     for (size_t size = 1; size <= 5; ++size) {
       arms a;
       arms_init(&a, 5, 0, 1.5, test);
-      lab_result r = measured(&a, &row, size, 100000, 0);
+      lab_result r = measured(&a, &algorithm, size, 100000, 0);
       const double factor = ((double)size - 1) / (double)size;
       for (size_t i = 0; i < 5; ++i) ASSERT_CLOSE(r.expected[i], factor * r.truth[i], 1e-13);
       lab_result_fini(&r);
@@ -100,14 +100,14 @@ static void a_group_mean_baseline_shrinks_importance_sampling(void) {
 
 /* On-policy in the population limit <g, J'> = [sum p^3 A^2 - (sum p^2 A)^2] / D >= 0, exactly. */
 static void gepo_never_points_downhill_on_policy_in_the_limit(void) {
-  policy_row row = *policy_rows_find("gepo");
-  row.clip = CLIP_NONE;
-  row.log_prob = LOG_PROB_SUM;
+  policy_algorithm algorithm = *policy_algorithms_find("gepo");
+  algorithm.clip = CLIP_NONE;
+  algorithm.log_prob = LOG_PROB_SUM;
   for (uint64_t test = 0; test < 200; ++test) {
     arms a;
     arms_init(&a, 6, test % 2 == 0, 0, test);
     for (size_t y = 0; y < 6; ++y) a.sampler[y] = a.learner[y] *= 3;
-    lab_result r = measured(&a, &row, 0, 1, 0);
+    lab_result r = measured(&a, &algorithm, 0, 1, 0);
     double p[6], sum = 0, value = 0, reward[6], cube = 0, square = 0, dot = 0, qq = 0, qqq = 0;
     a.view.ops->rewards(a.view.self, 0, reward);
     for (size_t y = 0; y < 6; ++y) sum += p[y] = exp(a.learner[y]);
@@ -130,14 +130,14 @@ static void gepo_never_points_downhill_on_policy_in_the_limit(void) {
 }
 
 static void expected_direction_can_point_downhill_off_policy(void) {
-  policy_row row = *policy_rows_find("gepo");
-  row.clip = CLIP_NONE;
-  row.log_prob = LOG_PROB_SUM;
+  policy_algorithm algorithm = *policy_algorithms_find("gepo");
+  algorithm.clip = CLIP_NONE;
+  algorithm.log_prob = LOG_PROB_SUM;
   int found = 0;
   for (uint64_t test = 0; test < 400 && !found; ++test) {
     arms a;
     arms_init(&a, 4, 0, 4, test);
-    lab_result r = measured(&a, &row, 0, 1, 0);
+    lab_result r = measured(&a, &algorithm, 0, 1, 0);
     found = r.numbers.cosine < -0.01;
     lab_result_fini(&r);
     arms_fini(&a);
@@ -146,15 +146,15 @@ static void expected_direction_can_point_downhill_off_policy(void) {
 }
 
 static void large_groups_approach_the_population_limit(void) {
-  policy_row row = *policy_rows_find("gepo");
-  row.clip = CLIP_NONE;
-  row.log_prob = LOG_PROB_SUM;
+  policy_algorithm algorithm = *policy_algorithms_find("gepo");
+  algorithm.clip = CLIP_NONE;
+  algorithm.log_prob = LOG_PROB_SUM;
   arms a;
   arms_init(&a, 3, 0, 1, 5);
-  lab_result limit = measured(&a, &row, 0, 1, 0);
+  lab_result limit = measured(&a, &algorithm, 0, 1, 0);
   double before = INFINITY;
   for (size_t size = 16; size <= 256; size *= 4) {
-    lab_result r = measured(&a, &row, size, 100000, 0);
+    lab_result r = measured(&a, &algorithm, size, 100000, 0);
     double distance = 0;
     for (size_t i = 0; i < 3; ++i) distance += fabs(r.expected[i] - limit.expected[i]);
     CU_ASSERT(distance < 0.3 * before); /* an error of order 1/G */
@@ -173,7 +173,8 @@ typedef struct range {
   double low, high;
 } range;
 
-static range range_along(const arms *a, const policy_row *row, size_t size, const double *v) {
+static range range_along(const arms *a, const policy_algorithm *algorithm, size_t size,
+                         const double *v) {
   gl_error err = {.status = GL_OK};
   range out = {INFINITY, -INFINITY};
   lab_tables t;
@@ -191,7 +192,7 @@ static range range_along(const arms *a, const policy_row *row, size_t size, cons
       double along = 0;
       for (size_t y = 0; y < t.n; ++y)
         for (double k = b.count[y * LAB_BLOCK + c]; k > 0.5; k -= 1) g.response[i++] = y;
-      CU_ASSERT(lab_group_evaluate(&g, row, &err) == GL_OK);
+      CU_ASSERT(lab_group_evaluate(&g, algorithm, &err) == GL_OK);
       for (size_t j = 0; j < t.n_parameters; ++j) along += g.gradient[j] * v[j];
       out.low = fmin(out.low, along);
       out.high = fmax(out.high, along);
@@ -208,15 +209,16 @@ static range range_along(const arms *a, const policy_row *row, size_t size, cons
  * times 200 cases by Bonferroni. */
 static void monte_carlo_agrees_with_enumeration_for_every_row(void) {
   enum { CASES = 200, SAMPLES = 4096 };
-  const double tests = (double)(policy_rows_count() * CASES), log_term = log(2 * tests / 1e-3);
-  for (size_t k = 0; k < policy_rows_count(); ++k)
+  const double tests = (double)(policy_algorithms_count() * CASES),
+               log_term = log(2 * tests / 1e-3);
+  for (size_t k = 0; k < policy_algorithms_count(); ++k)
     for (uint64_t test = 0; test < CASES; ++test) {
-      const policy_row *row = policy_rows_at(k);
+      const policy_algorithm *algorithm = policy_algorithms_at(k);
       const size_t size = 2 + test % 3, n = 3;
       double v[3], mean = 0, exact_mean = 0, variance = 0;
       arms a;
       arms_init(&a, n, 1, 1.2, 1000 * k + test);
-      lab_result exact = measured(&a, row, size, 1000, 0);
+      lab_result exact = measured(&a, algorithm, size, 1000, 0);
       gl_error err = {.status = GL_OK};
       lab_result wide = {0};
       const lab_spec spec = {.world = &a.view,
@@ -226,8 +228,8 @@ static void monte_carlo_agrees_with_enumeration_for_every_row(void) {
                              .budget = 1000,
                              .threads = 1,
                              .covariance = 1};
-      CU_ASSERT_FATAL(lab_measure(&wide, &row, 1, &spec, &err) == GL_OK);
-      lab_result drawn = measured(&a, row, size, 1, SAMPLES);
+      CU_ASSERT_FATAL(lab_measure(&wide, &algorithm, 1, &spec, &err) == GL_OK);
+      lab_result drawn = measured(&a, algorithm, size, 1, SAMPLES);
       CU_ASSERT(exact.applicable == drawn.applicable);
       if (exact.applicable) {
         CU_ASSERT(exact.method == LAB_EXACT && drawn.method == LAB_MONTE_CARLO);
@@ -237,11 +239,11 @@ static void monte_carlo_agrees_with_enumeration_for_every_row(void) {
           exact_mean += v[i] * exact.expected[i];
           for (size_t j = 0; j < n; ++j) variance += v[i] * v[j] * wide.covariance[i * n + j];
         }
-        const range r = range_along(&a, row, size, v);
+        const range r = range_along(&a, algorithm, size, v);
         const double b = (r.high - r.low) * log_term / (3 * SAMPLES);
         const double bound = b + sqrt(b * b + 2 * fmax(variance, 0) * log_term / SAMPLES) + 1e-12;
         if (!(fabs(mean - exact_mean) <= bound)) {
-          fprintf(stderr, "%s case %llu: %g against %g, bound %g\n", row->name,
+          fprintf(stderr, "%s case %llu: %g against %g, bound %g\n", algorithm->name,
                   (unsigned long long)test, mean, exact_mean, bound);
           CU_FAIL("Monte Carlo and enumeration differ");
         }
@@ -278,7 +280,7 @@ static void a_draw_is_where_its_address_says(void) {
 static void results_do_not_depend_on_threads(void) {
   arms a;
   arms_init(&a, 6, 0, 1, 3);
-  const policy_row *row = policy_rows_find("gepo");
+  const policy_algorithm *algorithm = policy_algorithms_find("gepo");
   lab_result r[2];
   for (size_t i = 0; i < 2; ++i) {
     gl_error err = {.status = GL_OK};
@@ -289,7 +291,7 @@ static void results_do_not_depend_on_threads(void) {
                            .budget = 1,
                            .samples = 5000,
                            .threads = 1 + 3 * i};
-    CU_ASSERT(lab_measure(&r[i], &row, 1, &spec, &err) == GL_OK);
+    CU_ASSERT(lab_measure(&r[i], &algorithm, 1, &spec, &err) == GL_OK);
   }
   CU_ASSERT(memcmp(r[0].expected, r[1].expected, 6 * sizeof(double)) == 0);
   CU_ASSERT(memcmp(&r[0].numbers, &r[1].numbers, sizeof r[0].numbers) == 0);
@@ -304,14 +306,14 @@ static void a_budget_too_small_without_samples_is_refused(void) {
   arms_init(&a, 6, 0, 1, 3);
   gl_error err = {.status = GL_OK};
   lab_result r;
-  const policy_row *row = policy_rows_find("is");
+  const policy_algorithm *algorithm = policy_algorithms_find("is");
   const lab_spec spec = {.world = &a.view,
                          .theta_learner = a.learner,
                          .theta_sampler = a.sampler,
                          .group_size = 8,
                          .budget = 10,
                          .threads = 1};
-  CU_ASSERT(lab_measure(&r, &row, 1, &spec, &err) == GL_EINPUT);
+  CU_ASSERT(lab_measure(&r, &algorithm, 1, &spec, &err) == GL_EINPUT);
   CU_ASSERT(strstr(err.text, "budget") != NULL);
   arms_fini(&a);
 }

@@ -326,13 +326,13 @@ static void parameters_that_are_not_finite_are_a_result(void) {
 
 /* Rewards and rates that no policy survives: every row runs to the end, whatever becomes of it. */
 static void absurd_rates_never_stop_a_run(void) {
-  for (size_t i = 0; i < policy_rows_count(); ++i) {
+  for (size_t i = 0; i < policy_algorithms_count(); ++i) {
     char text[500];
     snprintf(text, sizeof text,
              "world: {kind: sequence, vocabulary: 3, horizon: 4, prompts: 2, policy: {kind: "
              "loglinear}}\noptimizer: {kind: sgd, lr: 1e6, momentum: 0.9}\nalgorithm: {base: %s, "
              "kl_coef: 10}\ntrain: {groups: 4, group_size: 4, minibatches: 2, epochs: 2}",
-             policy_rows_at(i)->name);
+             policy_algorithms_at(i)->name);
     learner_fixture l = learner_open(text, 3);
     double metrics[METRIC_COUNT];
     batch stale = learner_draw(&l, 100);

@@ -168,17 +168,17 @@ static double gain(const char *row, size_t lag, uint64_t seed) {
 }
 
 static void every_row_learns_on_policy(void) {
-  for (size_t i = 0; i < policy_rows_count(); ++i) {
-    double up = gain(policy_rows_at(i)->name, 0, 1);
-    if (!(up > 0.1)) fprintf(stderr, "%s gained %g\n", policy_rows_at(i)->name, up);
+  for (size_t i = 0; i < policy_algorithms_count(); ++i) {
+    double up = gain(policy_algorithms_at(i)->name, 0, 1);
+    if (!(up > 0.1)) fprintf(stderr, "%s gained %g\n", policy_algorithms_at(i)->name, up);
     CU_ASSERT(up > 0.1);
   }
 }
 
 static void every_row_learns_from_batches_four_updates_old(void) {
-  for (size_t i = 0; i < policy_rows_count(); ++i) {
-    double up = gain(policy_rows_at(i)->name, 4, 1);
-    if (!(up > 0.1)) fprintf(stderr, "%s gained %g\n", policy_rows_at(i)->name, up);
+  for (size_t i = 0; i < policy_algorithms_count(); ++i) {
+    double up = gain(policy_algorithms_at(i)->name, 4, 1);
+    if (!(up > 0.1)) fprintf(stderr, "%s gained %g\n", policy_algorithms_at(i)->name, up);
     CU_ASSERT(up > 0.1);
   }
 }

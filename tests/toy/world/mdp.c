@@ -108,7 +108,7 @@ static void importance_sampling_is_unbiased_on_trajectories(void) {
   CU_ASSERT_FATAL(mdp_trajectories_new(&t, m, &err) == GL_OK);
   const enumerable e = mdp_trajectories_enumerable(t);
   double *p = random_theta(m, 1), *q = random_theta(m, 2);
-  const policy_row *row = policy_rows_find("is");
+  const policy_algorithm *algorithm = policy_algorithms_find("is");
   const lab_spec spec = {.world = &e,
                          .theta_learner = p,
                          .theta_sampler = q,
@@ -116,7 +116,7 @@ static void importance_sampling_is_unbiased_on_trajectories(void) {
                          .budget = 100000,
                          .threads = 1};
   lab_result r;
-  CU_ASSERT_FATAL(lab_measure(&r, &row, 1, &spec, &err) == GL_OK);
+  CU_ASSERT_FATAL(lab_measure(&r, &algorithm, 1, &spec, &err) == GL_OK);
   CU_ASSERT(r.applicable && r.method == LAB_EXACT);
   ASSERT_CLOSE(r.numbers.bias, 0, 1e-12);
   lab_result_fini(&r);
