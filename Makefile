@@ -5,7 +5,9 @@
 #   make            build/gepolab only
 #
 # Variables: BUILD (build folder), CC, ARCH (e.g. native), SANITIZE (e.g. address,undefined),
-# OPT (default -O3), PREFIX and DESTDIR for install, SUITE (only tests whose suite name contains it),
+# OPT (default -O3), PREFIX and DESTDIR for install, SUITE (of make check: only suites whose name begins
+# with these words, e.g. SUITE='cli: bias'; make check SUITE=list names them all), TEST (only tests of
+# that name),
 # CUDA (0: without, even where nvcc is found), EMULATE (0: no kernels on the host in make check),
 # V (1: show every command),
 # STUDY (of make figures and make paper; default the demo's), PYTHON (of the peers of make bench-gpu).
@@ -17,6 +19,7 @@ PREFIX   ?= /usr/local
 ARCH     ?=
 SANITIZE ?=
 SUITE    ?=
+TEST     ?=
 STUDY    ?= $(BUILD)/demo.db
 PYTHON   ?= python3
 
@@ -53,7 +56,7 @@ EMBED    := $(BUILD)/gen/resources.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
-.PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread racecheck valgrind fuzz clean format help force
+.PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread racecheck valgrind fuzz clean format format-check help force
 all: $(BUILD)/gepolab
 
 help:
@@ -166,19 +169,48 @@ $(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend/open/open.o,$(call 
 $(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS) -lstdc++
 
-# The suites of $(BUILD)/tests-emulated run first, if SUITE asks for any: the last summary printed is
-# that of all others.
-RUN_EMULATED = $(if $(CXX_FOUND),$(if $(SUITE),$(if $(strip $(foreach s,$(EMULATED_SUITES),$(findstring $(SUITE),$(s)))),yes),yes))
+# The suites of $(BUILD)/tests-emulated run first, unless SUITE asks for others: the last summary
+# printed is that of all others.
+RUN_EMULATED = $(if $(CXX_FOUND),$(if $(SUITE),$(filter llm: llm,$(firstword $(SUITE))),yes))
+# The words of a person: TEST='a name' runs one test.
+ASKED = $(if $(SUITE),'$(SUITE)') $(if $(TEST),--test '$(TEST)')
 
+ifeq ($(SUITE),list)
+check: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab-tests
+	@$(BUILD)/gepolab-tests --list
+else
 check: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests $(if $(RUN_EMULATED),$(BUILD)/tests-emulated)
-	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(SUITE),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
-	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(SUITE)
+	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check)
+	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(if $(TEST),|| true,) $(ASKED),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
+	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
+endif
 
 # Rooms use only what tests/arrows/rooms.txt allows.
 .PHONY: check-arrows
 check-arrows: $(BUILD)/gepolab
 	@tests/arrows/check.sh $(BUILD)
+
+# Every source file has a test file of the same name or a line in tests/proofs.txt.
+.PHONY: check-proofs
+check-proofs: $(BUILD)/gepolab-tests
+	@tests/proofs.sh $(BUILD)
+
+# Each tests/extend/NAME.patch is an addition (a ratio, a world, a figure ...): applied to a copy of
+# this tree, counted, built and run.
+.PHONY: check-extend
+check-extend: $(BUILD)/gepolab
+	@tests/extend/check.sh $(BUILD) $(EXTEND)
+
+# Lines that the tests run, by room; files below 90 % are named.
+.PHONY: coverage
+coverage: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=build-coverage CUDA=0 OPT="-O1 --coverage -fprofile-update=atomic" LDFLAGS=--coverage \
+	   build-coverage/gepolab build-coverage/gepolab-tests
+	@find build-coverage -name '*.gcda' -delete
+	@GEPOLAB=build-coverage/gepolab build-coverage/gepolab-tests $(ASKED) > build-coverage/tests.log || { tail -20 build-coverage/tests.log; exit 1; }
+	@tests/coverage.sh build-coverage
 
 # One room at a time: make check-core, check-sim ... links only what that room may depend on.
 define room_check
@@ -295,11 +327,18 @@ install: $(BUILD)/gepolab
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/gepolab $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
 
+# The layout of .clang-format as clang-format 14 has it, which other versions change.
+FORMATTED     = $(shell find $(ROOMS) tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format 2>/dev/null))
 format:
-	clang-format -i $(shell find $(ROOMS) tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
+	$(CLANG_FORMAT) -i $(FORMATTED)
+format-check:
+	@if [ -z "$(CLANG_FORMAT)" ]; then echo "format: not checked: no clang-format found (apt-get install clang-format)"; \
+	 elif ! $(CLANG_FORMAT) --version | grep -q 'version 14\.'; then echo "format: not checked: clang-format 14 is needed, $$($(CLANG_FORMAT) --version) found"; \
+	 else $(CLANG_FORMAT) --dry-run -Werror $(FORMATTED) && echo "format: $(words $(FORMATTED)) files as clang-format writes them"; fi
 
 clean:
-	rm -rf $(BUILD) build-sanitize build-thread build-races build-fuzz
+	rm -rf $(BUILD) build-sanitize build-thread build-races build-fuzz build-coverage build-extend
 
 -include $(CUDA_OBJ:.o=.d) $(EMULATED:.o=.d)
 -include $(SRC:%.c=$(BUILD)/%.d) $(TEST_OBJ:.o=.d)

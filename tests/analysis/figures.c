@@ -279,7 +279,7 @@ static void schedules_meet_a_measured_trace_without_a_study(void) {
   remove_figures();
 }
 
-SUITE(figures, "analysis figures",
+SUITE(figures, "analysis: figures",
       TEST(every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data),
       TEST(the_data_are_the_interquartile_means_that_hand_calculation_gives),
       TEST(windows_are_compared_at_the_largest_delay_and_losses_have_a_figure),

@@ -135,7 +135,7 @@ static void the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says(vo
   CU_ASSERT(covered >= 340 && covered < 400);
 }
 
-SUITE(statistics, "analysis statistics", TEST(statistics_agree_with_scipy),
+SUITE(statistics, "analysis: statistics", TEST(statistics_agree_with_scipy),
       TEST(an_evaluation_series_has_first_best_last_and_gap),
       TEST(small_samples_have_the_statistics_they_can_have),
       TEST(correlations_are_undefined_without_variation_and_rank_infinities),

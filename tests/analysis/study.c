@@ -156,7 +156,7 @@ static void latex_escapes_its_special_characters(void) {
   table_free(t);
 }
 
-SUITE(study, "analysis of a study", TEST(a_study_is_summarised_cell_by_cell),
+SUITE(study, "analysis: studies", TEST(a_study_is_summarised_cell_by_cell),
       TEST(without_exact_kl_its_estimate_takes_the_place),
       TEST(a_study_is_told_by_its_content_and_printed_in_every_format),
       TEST(latex_escapes_its_special_characters));

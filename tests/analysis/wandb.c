@@ -110,7 +110,7 @@ static void the_papers_exports_are_read_and_give_its_collapse_of_gspo(void) {
   }
 }
 
-SUITE(wandb, "analysis W&B exports", TEST(several_runs_with_missing_cells_are_read),
+SUITE(wandb, "analysis: W&B exports", TEST(several_runs_with_missing_cells_are_read),
       TEST(wrong_files_are_refused_with_place_reason_and_remedy),
       TEST(a_line_over_ten_mebibytes_is_refused),
       TEST(the_papers_exports_are_read_and_give_its_collapse_of_gspo));

@@ -1,29 +1,141 @@
-/* Runs every suite linked in, or those whose name contains argv[1]. CUnit's summary is the last
- * thing printed. */
+/* Runs the test suites that are linked in.
+ *
+ *   gepolab-tests [SUITE] [--test NAME] [--list]
+ *
+ * SUITE: only suites whose name is SUITE or begins with its words ("cli", "cli: bias"). --test:
+ * only the tests of that name. --list: prints the names instead. After the last suite a table of
+ * seconds by suite is printed; CUnit's summary is the last thing on standard output. Exits 1 if a
+ * test fails or none is asked for that exists. */
 #include "tests/support/suite.h"
 
 #include <CUnit/Basic.h>
+#include <ctype.h>
 #include <gsl/gsl_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 extern const test_suite *const __start_gl_suites[];
 extern const test_suite *const __stop_gl_suites[];
 
+/* CUnit's hooks take no argument, so what they share is kept here. */
+static struct {
+  size_t n, done;
+  double began;
+  const char **names; /* [n] suites in the order they run */
+  double *seconds;    /* [n] */
+} suites;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int suite_begins(void) {
+  suites.began = now();
+  return 0;
+}
+
+/* The slowest first. */
+static void print_seconds(void) {
+  double total = 0;
+  printf("\n\nSeconds by suite:\n");
+  for (size_t printed = 0; printed < suites.n; ++printed) {
+    size_t slowest = 0;
+    for (size_t i = 1; i < suites.n; ++i)
+      if (suites.seconds[i] > suites.seconds[slowest]) slowest = i;
+    printf("%8.2f  %s\n", suites.seconds[slowest], suites.names[slowest]);
+    total += suites.seconds[slowest];
+    suites.seconds[slowest] = -1;
+  }
+  printf("%8.2f  all\n", total);
+}
+
+static int suite_ends(void) {
+  suites.seconds[suites.done++] = now() - suites.began;
+  if (suites.done == suites.n) print_seconds();
+  return 0;
+}
+
+/* Whether name is `asked` or begins with its words. */
+static int begins_with_words(const char *name, const char *asked) {
+  const size_t n = strlen(asked);
+  return strncmp(name, asked, n) == 0 && !isalnum((unsigned char)name[n]) && name[n] != '_';
+}
+
+static int wanted(const test_suite *s, const CU_TestInfo *t, const char *suite, const char *test) {
+  if (suite != NULL && !begins_with_words(s->name, suite)) return 0;
+  return test == NULL || strcmp(t->pName, test) == 0;
+}
+
+static size_t count_wanted(const test_suite *s, const char *suite, const char *test) {
+  size_t n = 0;
+  for (const CU_TestInfo *t = s->tests; t->pName != NULL; ++t) n += wanted(s, t, suite, test) != 0;
+  return n;
+}
+
+static void list(const char *suite, const char *test) {
+  for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s) {
+    if (count_wanted(*s, suite, test) == 0) continue;
+    printf("%s\n", (*s)->name);
+    for (const CU_TestInfo *t = (*s)->tests; t->pName != NULL; ++t)
+      if (wanted(*s, t, suite, test)) printf("  %s\n", t->pName);
+  }
+}
+
+/* 1 if all wanted suites stand in CUnit's registry. */
+static int add_suites(const char *suite, const char *test) {
+  const size_t all = (size_t)(__stop_gl_suites - __start_gl_suites);
+  suites.names = calloc(all + 1, sizeof *suites.names);
+  suites.seconds = calloc(all + 1, sizeof *suites.seconds);
+  if (suites.names == NULL || suites.seconds == NULL) return 0;
+  for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s) {
+    if (count_wanted(*s, suite, test) == 0) continue;
+    CU_pSuite added = CU_add_suite((*s)->name, suite_begins, suite_ends);
+    for (const CU_TestInfo *t = (*s)->tests; t->pName != NULL; ++t)
+      if (wanted(*s, t, suite, test) &&
+          (added == NULL || CU_add_test(added, t->pName, t->pTestFunc) == NULL))
+        return 0;
+    suites.names[suites.n++] = (*s)->name;
+  }
+  return 1;
+}
+
 int main(int argc, char **argv) {
+  const char *suite = NULL, *test = NULL;
+  int listing = 0;
+  for (int i = 1; i < argc; ++i) {
+    if (strcmp(argv[i], "--list") == 0)
+      listing = 1;
+    else if (strcmp(argv[i], "--test") == 0 && i + 1 < argc)
+      test = argv[++i];
+    else if (argv[i][0] != '-' && suite == NULL)
+      suite = argv[i];
+    else {
+      fprintf(stderr, "usage: %s [SUITE] [--test NAME] [--list]\n", argv[0]);
+      return 2;
+    }
+  }
+  if (suite != NULL && suite[0] == '\0') suite = NULL;
+  if (test != NULL && test[0] == '\0') test = NULL;
+  if (listing) {
+    list(suite, test);
+    return EXIT_SUCCESS;
+  }
   gsl_set_error_handler_off(); /* as the command does */
   /* What the commands keep between runs is not put beside the caller's own. */
   if (setenv("GEPOLAB_CACHE", "", 1) != 0) return EXIT_FAILURE;
-  if (CU_initialize_registry() != CUE_SUCCESS) return EXIT_FAILURE;
-  for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s) {
-    if (argc > 1 && strstr((*s)->name, argv[1]) == NULL) continue;
-    CU_pSuite suite = CU_add_suite((*s)->name, NULL, NULL);
-    for (const CU_TestInfo *t = (*s)->tests; t->pName != NULL; ++t)
-      if (suite == NULL || CU_add_test(suite, t->pName, t->pTestFunc) == NULL) return EXIT_FAILURE;
-  }
+  if (CU_initialize_registry() != CUE_SUCCESS || !add_suites(suite, test)) return EXIT_FAILURE;
+  if (suites.n == 0)
+    fprintf(stderr, "no suite's name begins with \"%s\"%s%s: --list prints them all\n",
+            suite != NULL ? suite : "", test != NULL ? " and has a test named " : "",
+            test != NULL ? test : "");
   CU_basic_set_mode(CU_BRM_VERBOSE);
   CU_basic_run_tests();
   int failed = CU_get_number_of_failures() != 0 || CU_get_number_of_tests_run() == 0;
   CU_cleanup_registry();
+  free(suites.names);
+  free(suites.seconds);
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

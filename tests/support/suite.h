@@ -1,7 +1,6 @@
-/* How a test file offers its suite. Each tests/ROOM_*.c defines its tests and one SUITE; the shared
- * main (tests/support/main.c) runs every suite linked in, found through a linker section, so adding
- * a file needs no list. Test names read as sentences of what holds.
- */
+/* How a test file offers its suite. Every file below tests/ that has tests defines one SUITE, named
+ * "room: topic"; the shared main (tests/support/main.c) runs every suite linked in, found through a
+ * linker section, so adding a file needs no list. Test names read as sentences of what holds. */
 #ifndef GEPOLAB_TESTS_SUPPORT_SUITE_H
 #define GEPOLAB_TESTS_SUPPORT_SUITE_H
 

@@ -337,7 +337,7 @@ static void every_metric_has_a_name_of_its_own_a_meaning_and_a_source(void) {
   for (int m = 0; m < METRIC_COUNT; ++m) CU_ASSERT(isnan(value[m]));
 }
 
-SUITE(core_small, "core/small", TEST(hashes_are_fnv_1a_of_128_bits),
+SUITE(core_small, "core: files, hashes, numbers, progress", TEST(hashes_are_fnv_1a_of_128_bits),
       TEST(checksums_are_xxh3_of_64_bits_however_the_bytes_come),
       TEST(numbers_read_back_from_their_shortest_text),
       TEST(numbers_have_their_documented_spelling), TEST(json_has_null_where_it_has_no_number),

@@ -283,7 +283,7 @@ static void the_nearest_name_is_a_likely_one_or_none(void) {
   CU_ASSERT_PTR_NULL(cfg_nearest("steps", names, 0));
 }
 
-SUITE(core_config, "core/config", TEST(layout_does_not_change_the_canonical_text),
+SUITE(core_config, "core: config", TEST(layout_does_not_change_the_canonical_text),
       TEST(kinds_stay_apart_in_the_canonical_text), TEST(numbers_are_canonical_by_value),
       TEST(text_is_escaped_in_the_canonical_text),
       TEST(the_canonical_text_is_a_recipe_with_the_same_canonical_text), TEST(aliases_are_copies),

@@ -152,6 +152,6 @@ static void files_that_cannot_be_read_are_refused(void) {
   CU_ASSERT_PTR_NULL(doc);
 }
 
-SUITE(config_errors, "core/config errors", TEST(every_wrong_recipe_is_refused_at_its_place),
+SUITE(config_errors, "core: config errors", TEST(every_wrong_recipe_is_refused_at_its_place),
       TEST(what_is_too_large_or_too_deep_is_refused), TEST(aliases_that_explode_are_refused),
       TEST(files_that_cannot_be_read_are_refused));

@@ -301,7 +301,7 @@ static void a_wrapped_generator_can_be_cloned_and_reseeded(void) {
   gsl_rng_free(r);
 }
 
-SUITE(core_rng, "core/rng", TEST(the_address_can_be_had_back_from_the_words),
+SUITE(core_rng, "core: random numbers", TEST(the_address_can_be_had_back_from_the_words),
       TEST(blocks_are_philox_of_the_documented_counter_and_key),
       TEST(token_indices_are_distinct_within_their_limits),
       TEST(every_byte_of_every_word_is_uniform_in_every_direction),

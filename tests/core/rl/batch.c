@@ -84,6 +84,6 @@ static void the_gsl_generator_gives_the_inline_words_in_order(void) {
   gsl_rng_free(r);
 }
 
-SUITE(batch, "core/batch and rng", TEST(a_batch_reads_back_as_it_was_written),
+SUITE(batch, "core: batches", TEST(a_batch_reads_back_as_it_was_written),
       TEST(every_flipped_byte_and_every_cut_is_refused), TEST(philox_gives_its_published_words),
       TEST(the_gsl_generator_gives_the_inline_words_in_order));

@@ -290,7 +290,7 @@ static void a_read_only_study_is_read_and_not_written(void) {
   ground_remove(&g);
 }
 
-SUITE(core_store_faults, "core/store faults", TEST(a_failing_put_loses_nothing_and_says_why),
+SUITE(core_store_faults, "core: store faults", TEST(a_failing_put_loses_nothing_and_says_why),
       TEST(a_failing_merge_loses_nothing_and_says_why),
       TEST(a_new_study_that_cannot_be_made_leaves_no_file),
       TEST(a_writer_killed_at_any_moment_leaves_the_runs_before),

@@ -436,7 +436,7 @@ static void five_hundred_runs_of_three_hundred_steps_are_stored(void) {
   fixture_remove(&f);
 }
 
-SUITE(core_store, "core/store", TEST(a_run_reads_back_as_it_was_put),
+SUITE(core_store, "core: store", TEST(a_run_reads_back_as_it_was_put),
       TEST(putting_a_run_again_replaces_all_of_it),
       TEST(a_run_that_cannot_be_put_whole_leaves_the_old_one),
       TEST(done_and_diverged_runs_are_finished_and_failed_ones_are_not),

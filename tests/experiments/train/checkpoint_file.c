@@ -231,7 +231,7 @@ static void a_learner_that_holds_nothing_cannot_be_coupled(void) {
   cfg_free(doc);
 }
 
-SUITE(cli_checkpoint_file, "cli: file of a checkpoint", TEST(what_is_written_is_read),
+SUITE(cli_checkpoint_file, "cli: checkpoint files", TEST(what_is_written_is_read),
       TEST(every_flipped_bit_and_every_cut_is_noticed), TEST(unverified_bytes_are_safe_to_read),
       TEST(a_whole_file_of_an_earlier_form_is_refused_as_such),
       TEST(a_file_of_a_later_form_or_of_other_metrics_is_refused_as_such),

@@ -337,7 +337,7 @@ static void it_learns_to_sort_from_rewards(void) {
   llm_close(&f);
 }
 
-SUITE(llm_learner, "llm learner", TEST(an_update_goes_down_the_gradient_of_its_loss),
+SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_loss),
       TEST(micro_batches_of_any_size_give_the_same_step), TEST(minibatches_and_epochs_add_up),
       TEST(a_draw_depends_on_its_address_alone),
       TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once),

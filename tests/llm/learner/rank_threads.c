@@ -405,7 +405,7 @@ static void devices_that_are_not_there_are_counted(void) {
   }
 }
 
-SUITE(llm_replicas, "llm replicas", TEST(every_rank_runs_every_task_once),
+SUITE(llm_replicas, "llm: replicas", TEST(every_rank_runs_every_task_once),
       TEST(a_failure_is_told_with_its_device_and_does_not_last),
       TEST(sums_are_made_in_the_order_of_ranks),
       TEST(a_rank_that_fails_wakes_those_who_wait_for_it),

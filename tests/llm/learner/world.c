@@ -514,7 +514,7 @@ static void a_damaged_or_foreign_checkpoint_changes_nothing(void) {
   llm_close(&f);
 }
 
-SUITE(llm_learner_world, "llm learner: world, warm-up, checkpoints",
+SUITE(llm_learner_world, "llm: learner worlds, warm-up, checkpoints",
       TEST(every_wrong_section_is_refused_at_its_place),
       TEST(what_no_transformer_can_do_is_refused), TEST(tf32_is_told_to_the_backend),
       TEST(responses_are_scored_by_their_whole_text), TEST(warm_up_teaches_the_task),

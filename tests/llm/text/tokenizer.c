@@ -159,7 +159,7 @@ static void a_token_outside_the_vocabulary_is_refused(void) {
   tokenizer_free(NULL);
 }
 
-SUITE(llm_tokenizer, "llm tokenizer", TEST(every_character_is_written_and_read_back),
+SUITE(llm_tokenizer, "llm: tokenizer", TEST(every_character_is_written_and_read_back),
       TEST(every_maximal_ill_formed_part_is_one_replacement),
       TEST(a_char_tokenizer_numbers_its_alphabet), TEST(a_character_outside_the_alphabet_is_named),
       TEST(an_alphabet_has_distinct_characters), TEST(a_byte_tokenizer_takes_any_text),

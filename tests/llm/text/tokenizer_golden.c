@@ -266,7 +266,7 @@ static void threads_share_a_tokenizer(void) {
   cJSON_Delete(g.cases);
 }
 
-SUITE(llm_tokenizer_golden, "llm tokenizer golden",
+SUITE(llm_tokenizer_golden, "llm: tokenizer golden cases",
       TEST(pieces_have_the_library_s_tokens_under_every_variant),
       TEST(ten_thousand_strings_have_the_library_s_tokens_and_texts),
       TEST(threads_share_a_tokenizer));

@@ -368,7 +368,7 @@ static void added_tokens_are_found_by_content_and_in_normal_form(void) {
   cJSON_Delete(document);
 }
 
-SUITE(llm_tokenizer_read, "llm tokenizer reader",
+SUITE(llm_tokenizer_read, "llm: tokenizer files",
       TEST(what_is_not_supported_is_named_with_its_place), TEST(harmless_variants_are_taken),
       TEST(damaged_json_is_refused_with_its_line), TEST(deep_or_endless_json_is_refused),
       TEST(a_token_that_is_too_long_is_refused), TEST(a_file_that_cannot_be_read_is_named),
