@@ -93,11 +93,15 @@ typedef enum policy_correction_of { CORRECTION_PROXIMAL, CORRECTION_LEARNER } po
 typedef enum policy_mask_denominator { MASK_ALL, MASK_KEPT } policy_mask_denominator;
 typedef enum policy_negatives { NEGATIVES_SOFTMAX, NEGATIVES_MEAN } policy_negatives;
 
+/* Bytes of a shown name, its end included. */
+enum { POLICY_NAME_SIZE = 128 };
+
 /* Choices are int so that one table (policy_fields.c) reads and prints them all; their values are
  * the enums above. policy_field_at() tells each one's meaning and bounds. */
 typedef struct policy_algorithm {
-  char name[64]; /* shown name: algorithm name, or `name:` of a changed algorithm, else its base */
-  char base[32]; /* the published algorithm it started from */
+  char name[POLICY_NAME_SIZE]; /* shown name, see policy_algorithm_set_name() */
+  char base[32];               /* the published algorithm it started from */
+  int has_own_name;            /* the recipe gave `name:` */
 
   int objective;
 
@@ -144,6 +148,16 @@ const policy_algorithm *policy_algorithms_find(const char *name); /* NULL if unk
 /* Reads `algorithm:` of a recipe: an algorithm's name, or a map {base: gepo, clip: none, ...};
  * NULL: grpo. A wrong name or field gets file:line:column and the nearest valid one (GL_EINPUT). */
 gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, gl_error *err);
+
+/* Sets the shown name, the same in every table, figure and file: the recipe's `name:` if it gave
+ * one; else the base and every field that differs from it, `gepo(clip=none, denominator=mean)`.
+ * Fields of left_out[n_left_out] are not mentioned: a sweep over `algorithm.eps_low` shows that
+ * axis beside the name. GL_EINPUT if the name would be longer than POLICY_NAME_SIZE - 1 bytes.
+ * policy_algorithm_parse() has called it with nothing left out. */
+gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *const *left_out,
+                                    size_t n_left_out, gl_error *err);
+/* GL_EINPUT if the shown name is a published algorithm's whose fields are not this one's. */
+gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_error *err);
 
 /* GL_EINPUT, with the algorithm's name, the fields and what to set, if the algorithm's fields do
  * not go together: a combination for which no formula of MATH.md section 2 or ALGORITHMS.md exists.

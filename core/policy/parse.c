@@ -1,9 +1,10 @@
+/* Reads `algorithm:` of a recipe. */
 #include "core/policy/algorithm.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static gl_status unknown_row(const cfg_node *node, gl_error *err) {
+static gl_status unknown_algorithm(const cfg_node *node, gl_error *err) {
   const char *names[64];
   size_t n = policy_algorithms_count();
   for (size_t i = 0; i < n; i++) names[i] = policy_algorithms_at(i)->name;
@@ -30,6 +31,26 @@ static void read_field(policy_algorithm *algorithm, const policy_field *f, cfg_r
   }
 }
 
+/* The recipe's `name:`, if it gives one, else a name made of what was changed. */
+static gl_status read_name(policy_algorithm *algorithm, const cfg_node *map, gl_error *err) {
+  const cfg_node *node = cfg_find(map, "name");
+  gl_error why = {0};
+  algorithm->has_own_name = node != NULL && !cfg_is_null(node);
+  if (!algorithm->has_own_name) {
+    gl_status status = policy_algorithm_set_name(algorithm, NULL, 0, &why);
+    return status == GL_OK ? GL_OK : cfg_fail(map, err, "%s", why.text);
+  }
+  const char *name = cfg_text(node);
+  if (name[0] == '\0') return cfg_fail(node, err, "the algorithm's name is empty");
+  if (strlen(name) >= sizeof algorithm->name)
+    return cfg_fail(node, err, "the algorithm's name is longer than %zu characters",
+                    sizeof algorithm->name - 1);
+  snprintf(algorithm->name, sizeof algorithm->name, "%s", name);
+  if (policy_algorithm_check_name(algorithm, &why) != GL_OK)
+    return cfg_fail(node, err, "%s", why.text);
+  return GL_OK;
+}
+
 gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *node, gl_error *err) {
   const policy_algorithm *base = policy_algorithms_find("grpo");
   const cfg_node *name = node;
@@ -39,23 +60,21 @@ gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *no
   if (node == NULL) return GL_OK;
   if (cfg_kind_of(node) == CFG_LIST)
     return cfg_fail(node, err,
-                    "algorithm is a list; give an algorithm's name or a map {base: ROW, ...}");
+                    "algorithm is a list; give an algorithm's name or a map {base: NAME, ...}");
   if (cfg_kind_of(node) == CFG_MAP) name = cfg_find(node, "base");
   if (name == NULL)
     return cfg_fail(node, err, "algorithm has no 'base'; name the algorithm it changes");
   base = policy_algorithms_find(cfg_text(name));
-  if (cfg_kind_of(name) != CFG_SCALAR || base == NULL) return unknown_row(name, err);
+  if (cfg_kind_of(name) != CFG_SCALAR || base == NULL) return unknown_algorithm(name, err);
   *algorithm = *base;
   if (cfg_kind_of(node) != CFG_MAP) return GL_OK;
   cfg_begin(&r, node, "algorithm", err);
   cfg_string(&r, "base", NULL);
-  const char *shown = cfg_string(&r, "name", base->name);
+  cfg_string(&r, "name", NULL);
   for (size_t i = 0; i < policy_fields_count(); i++) read_field(algorithm, policy_fields_at(i), &r);
   gl_status status = cfg_end(&r);
+  if (status == GL_OK) status = read_name(algorithm, node, err);
   if (status != GL_OK) return status;
-  if (strlen(shown) >= sizeof algorithm->name)
-    return cfg_fail(node, err, "name is longer than %zu characters", sizeof algorithm->name - 1);
-  snprintf(algorithm->name, sizeof algorithm->name, "%s", shown);
   if (policy_algorithm_check(algorithm, &why) != GL_OK) return cfg_fail(node, err, "%s", why.text);
   return GL_OK;
 }

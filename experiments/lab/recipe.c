@@ -46,6 +46,18 @@ gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_e
   return GL_OK;
 }
 
+/* Tables and figures tell algorithms apart by their names. */
+static gl_status refuse_equal_names(const cfg_node *list, const policy_algorithm *algorithms,
+                                    size_t n, gl_error *err) {
+  for (size_t i = 0; i < n; ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (strcmp(algorithms[i].name, algorithms[k].name) == 0)
+        return cfg_fail(cfg_at(list, i), err,
+                        "two algorithms are shown as '%s'; give one of them a `name` of its own",
+                        algorithms[i].name);
+  return GL_OK;
+}
+
 gl_status lab_recipe_rows(const cfg_node *node, policy_algorithm **out, size_t *n, gl_error *err) {
   const int all =
       node == NULL || (cfg_kind_of(node) == CFG_SCALAR && strcmp(cfg_text(node), "all") == 0);
@@ -61,7 +73,7 @@ gl_status lab_recipe_rows(const cfg_node *node, policy_algorithm **out, size_t *
     else
       status = policy_algorithm_parse(*out + i, list ? cfg_at(node, i) : node, err);
   }
-  return status;
+  return status == GL_OK && list ? refuse_equal_names(node, *out, *n, err) : status;
 }
 
 static gl_status read_sizes(lab_recipe *r, const cfg_node *node, int population, gl_error *err) {
@@ -382,4 +394,13 @@ void lab_recipe_fini(lab_recipe *r) {
   mdp_trajectories_free(r->trajectories);
   mdp_free(r->process);
   *r = (lab_recipe){0};
+}
+
+int lab_recipe_name_width(const lab_recipe *r) {
+  size_t wide = 24;
+  for (size_t i = 0; i < r->n_rows; ++i) {
+    const size_t n = strlen(r->rows[i].name);
+    if (n > wide) wide = n;
+  }
+  return (int)wide;
 }

@@ -48,6 +48,8 @@ typedef struct lab_recipe {
 /* Reads the recipe and solves its dial. Every unknown key is an error. Release in any case. */
 gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err);
 void lab_recipe_fini(lab_recipe *r);
+/* Columns that the longest of the algorithms' names takes in a printed table, 24 or more. */
+int lab_recipe_name_width(const lab_recipe *r);
 
 /* A list of numbers, or {from, to, points, scale: linear | log}: malloc'd into *out. */
 gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err);

@@ -161,14 +161,15 @@ static void print_cell(double value, double error, FILE *to) {
 
 void lab_table_print(const lab_table *t, FILE *to) {
   place p = {0, 0, 0};
-  fprintf(to, "%-24s %6s %9s %-11s", "algorithm", "G", "KL(p||q)", "method");
+  const int wide = lab_recipe_name_width(t->recipe);
+  fprintf(to, "%-*s %6s %9s %-11s", wide, "algorithm", "G", "KL(p||q)", "method");
   static const char *const shown[] = {"bias", "cosine", "scaled_bias", "variance", "mse"};
   for (size_t i = 0; i < 5; ++i) fprintf(to, " %16s", shown[i]);
   fputc('\n', to);
   do {
     const lab_result *m = at(t, p);
     const double *value = (const double *)&m->numbers, *error = (const double *)&m->error;
-    fprintf(to, "%-24s", t->recipe->rows[p.row].name);
+    fprintf(to, "%-*s", wide, t->recipe->rows[p.row].name);
     print_size(t->recipe->group_size[p.size], to);
     fprintf(to, " %9.5g %-11s", m->kl, m->applicable ? lab_method_names[m->method] : "-");
     if (m->applicable)

@@ -241,7 +241,8 @@ static double ascends_until(const lab_point *p, size_t n) {
 }
 
 void lab_curves_print(const lab_curves *c, FILE *to) {
-  fprintf(to, "%-24s %8s %16s %12s %10s %10s %18s\n", "algorithm", "lr", "final return",
+  const int wide = lab_recipe_name_width(c->recipe);
+  fprintf(to, "%-*s %8s %16s %12s %10s %10s %18s\n", wide, "algorithm", "lr", "final return",
           "mean return", "max KL", "min cosine", "ascends until");
   for (size_t row = 0; row < c->recipe->n_rows; ++row) {
     const lab_point *p = c->points + row * c->n_points, *last = p + c->n_points - 1;
@@ -253,9 +254,9 @@ void lab_curves_print(const lab_curves *c, FILE *to) {
     const double until = ascends_until(p, c->n_points);
     char text[32] = "the end";
     if (!(until == last->samples)) snprintf(text, sizeof text, "%g samples", until);
-    fprintf(to, "%-24s %8.3g %8.4f ±%.4f %12.4f %10.3g %10.3f %18s\n", c->recipe->rows[row].name,
-            c->lr[row], last->value, last->value_error, mean_value(p, c->n_points), kl, cosine,
-            isnan(until) ? "never" : text);
+    fprintf(to, "%-*s %8.3g %8.4f ±%.4f %12.4f %10.3g %10.3f %18s\n", wide,
+            c->recipe->rows[row].name, c->lr[row], last->value, last->value_error,
+            mean_value(p, c->n_points), kl, cosine, isnan(until) ? "never" : text);
   }
 }
 

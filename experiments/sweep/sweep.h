@@ -30,7 +30,7 @@ typedef struct sweep_report {
   study_rate *rates; /* [n_rates], owned */
   int *edge;         /* [n_rates], owned: 1 where the best rate is an end of the grid */
   size_t n_rates;
-  char failure[256]; /* reason of the first failed cell */
+  char failure[512]; /* reason of the first failed cell */
 } sweep_report;
 
 /* Reads the sweep and every one of its cells, asks whether this machine has the device and the

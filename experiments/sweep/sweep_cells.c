@@ -93,11 +93,25 @@ static gl_status set_axes(cfg_doc *doc, const study_grid *grid, const size_t at[
   return status;
 }
 
-/* Sets optimizer.lr of the doc to what was chosen for its algorithm, if anything was. */
-static gl_status set_rate(cfg_doc *doc, recipe *r, const study_rate *rates, size_t n_rates,
-                          gl_error *err) {
+/* The cell's algorithm by its shown name, which leaves out what is an axis of its own. */
+static gl_status name_algorithm(study_cell *cell, policy_algorithm *algorithm,
+                                const study_grid *grid, gl_error *err) {
+  static const char section[] = "algorithm.";
+  const char *axes[STUDY_MAX_AXES];
+  size_t n = 0;
+  for (size_t i = 0; i < grid->n_axes; ++i)
+    if (strncmp(grid->axes[i].path, section, sizeof section - 1) == 0)
+      axes[n++] = grid->axes[i].path + sizeof section - 1;
+  gl_status status = policy_algorithm_set_name(algorithm, axes, n, err);
+  snprintf(cell->algorithm, sizeof cell->algorithm, "%s", algorithm->name);
+  return status;
+}
+
+/* Sets optimizer.lr of the doc to what was chosen for the cell's algorithm, if anything was. */
+static gl_status set_rate(cfg_doc *doc, recipe *r, const study_cell *cell, const study_rate *rates,
+                          size_t n_rates, gl_error *err) {
   for (size_t i = 0; i < n_rates; ++i) {
-    if (strcmp(rates[i].algorithm, r->algorithm.name) != 0) continue;
+    if (strcmp(rates[i].algorithm, cell->algorithm) != 0) continue;
     char number[NUMBER_TEXT_SIZE], assignment[NUMBER_TEXT_SIZE + 16];
     snprintf(assignment, sizeof assignment, "optimizer.lr=%s", number_text(rates[i].lr, number));
     gl_status status = cfg_override(doc, assignment, err);
@@ -115,7 +129,8 @@ static gl_status fill_cell(study_cell *cell, cfg_doc *doc, const study_grid *gri
   recipe r;
   gl_status status = set_axes(doc, grid, at, err);
   if (status == GL_OK) status = recipe_read(&r, doc, err);
-  if (status == GL_OK) status = set_rate(doc, &r, rates, n_rates, err);
+  if (status == GL_OK) status = name_algorithm(cell, &r.algorithm, grid, err);
+  if (status == GL_OK) status = set_rate(doc, &r, cell, rates, n_rates, err);
   if (status == GL_OK && check != NULL) status = recipe_check(&r, check, err);
   if (status != GL_OK) return status;
   cell->recipe = cfg_canonical(cfg_root(doc));
@@ -125,7 +140,6 @@ static gl_status fill_cell(study_cell *cell, cfg_doc *doc, const study_grid *gri
   if (cell->recipe == NULL || cell->axes == NULL || (source != NULL && cell->source == NULL))
     return gl_fail_memory(err, "a cell of the sweep");
   hash_hex(cell->recipe, strlen(cell->recipe), cell->key);
-  snprintf(cell->algorithm, sizeof cell->algorithm, "%s", r.algorithm.name);
   cell->seed = r.seed;
   cell->is_llm = recipe_is_llm(&r);
   cell->lr = recipe_lr(&r);

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/config/config.h"
+#include "core/policy/algorithm.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@ typedef struct study_cell {
   char *recipe; /* canonical JSON of the whole cell; owned */
   char *source; /* path of the file it came from, NULL: none; owned */
   char *axes;   /* canonical JSON of what is swept besides algorithm and seed; owned */
-  char algorithm[64];
+  char algorithm[POLICY_NAME_SIZE];
   uint64_t seed;
   int is_llm;     /* its world is a transformer's */
   double lr;      /* NaN: the learner's default */
@@ -36,7 +37,7 @@ typedef struct study_cell {
 
 /* A learning rate chosen for the algorithm of that shown name. */
 typedef struct study_rate {
-  char algorithm[64];
+  char algorithm[POLICY_NAME_SIZE];
   double lr;
   double score;
 } study_rate;

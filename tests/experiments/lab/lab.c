@@ -72,7 +72,7 @@ static void four_arms_give_the_keys_and_the_reference_numbers(void) {
       CU_ASSERT(cJSON_HasObjectItem(cJSON_GetArrayItem(rows, i), keys[k]));
   const cJSON *is = cJSON_GetArrayItem(rows, 0), *gepo = cJSON_GetArrayItem(rows, 2);
   CU_ASSERT_STRING_EQUAL(text(is, "algorithm"), "is");
-  CU_ASSERT_STRING_EQUAL(text(gepo, "algorithm"), "gepo");
+  CU_ASSERT_STRING_EQUAL(text(gepo, "algorithm"), "gepo(clip=none)");
   CU_ASSERT_STRING_EQUAL(text(gepo, "method"), "exact");
   CU_ASSERT_EQUAL(field(gepo, "groups"), 35);
   CU_ASSERT(!cJSON_HasObjectItem(is, "standard_errors"));
@@ -256,7 +256,7 @@ static void a_study_keeps_the_rows_once(void) {
   cli_result r = CLI("export", db, "--table", "bias", "--format", "csv");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_EQUAL(lines_with(r.out, "\n"), 7); /* a header, three rows at two sizes */
-  CU_ASSERT_EQUAL(lines_with(r.out, "gepo,"), 2);
+  CU_ASSERT_EQUAL(lines_with(r.out, "gepo(clip=none),"), 2);
   CU_ASSERT(strstr(r.out, "0.0125") != NULL); /* GEPO's variance at G = 4 */
   cli_result_fini(&r);
   cli_scratch_remove(folder);

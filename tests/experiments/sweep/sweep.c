@@ -17,7 +17,7 @@ static const char recipe[] = "name: small\n"
                              "train: {groups: 4, group_size: 4}\n"
                              "cluster: {preset: heterorl, max_delay: 120}\n"
                              "sweep:\n"
-                             "  algorithm: [grpo, {base: gepo, log_prob: sum, name: gepo_sum}]\n"
+                             "  algorithm: [grpo, {base: gepo, log_prob: mean}]\n"
                              "  cluster.max_delay: [0, 600]\n"
                              "  seed: [1, 2, 3, 4]\n"
                              "tune: {lr: [0.02, 0.1], seeds: [101]}\n";
