@@ -320,9 +320,13 @@ gpu-bundle: $(BUILD)/gepolab $(BUILD)/gepolab-tests
 	@cp experiments/bench/gpu_bundle.sh $(BUNDLE)/run.sh
 	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$((size / 1024)) MiB"; test $$size -le 61440
 
-install: $(BUILD)/gepolab
+# The manual page comes from the tables that --help prints.
+$(BUILD)/gepolab.1: $(BUILD)/gepolab
+	$(Q)$< help --man > $@
+
+install: $(BUILD)/gepolab $(BUILD)/gepolab.1
 	install -D -m 755 $(BUILD)/gepolab $(DESTDIR)$(PREFIX)/bin/gepolab
-	install -D -m 644 experiments/cli/gepolab.1 $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
+	install -D -m 644 $(BUILD)/gepolab.1 $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/gepolab $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1

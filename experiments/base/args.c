@@ -1,3 +1,4 @@
+/* The words after a command: options, paths and overrides; and help printed from their table. */
 #include "experiments/base/args.h"
 
 #include "core/config/config.h"
@@ -22,19 +23,58 @@ typedef struct parser {
   gl_error *err;
 } parser;
 
+/* "-o, --output FILE", or with four blanks in place of a letter. */
+static void option_left(const args_option *o, char *left, size_t size) {
+  int used =
+      o->letter != 0 ? snprintf(left, size, "-%c, ", o->letter) : snprintf(left, size, "    ");
+  snprintf(left + used, size - (size_t)used, "--%s%s%s", o->name, o->value != NULL ? " " : "",
+           o->value != NULL ? o->value : "");
+}
+
 static void print_help(const command *c, const args_option *options, size_t n) {
   printf("gepolab %s: %s\n\nusage: gepolab %s%s%s%s\n\n%s\n\noptions:\n", c->name, c->summary,
          c->name, n > 0 ? " [options]" : "", c->arguments[0] != '\0' ? " " : "", c->arguments,
          c->about);
   for (size_t i = 0; i < n; ++i) {
     char left[64];
-    int used = options[i].letter != 0 ? snprintf(left, sizeof left, "-%c, ", options[i].letter)
-                                      : snprintf(left, sizeof left, "    ");
-    snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options[i].name,
-             options[i].value != NULL ? " " : "", options[i].value != NULL ? options[i].value : "");
+    if (options[i].kind == ARGS_RENAMED) continue;
+    option_left(&options[i], left, sizeof left);
     printf("  %-26s %s\n", left, options[i].help);
   }
   printf("  %-26s %s\n\nexamples:\n%s\n", "-h, --help", "print this", c->examples);
+}
+
+/* Text as the manual's roff wants it: no line begins with a control character. */
+static void print_roff(const char *text) {
+  for (const char *c = text; *c != '\0'; ++c) {
+    if ((c == text || c[-1] == '\n') && (*c == '.' || *c == '\'')) fputs("\\&", stdout);
+    if (*c == '\\' || *c == '-') putchar('\\');
+    putchar(*c == '\\' ? 'e' : *c);
+  }
+}
+
+static void print_man(const command *c, const args_option *options, size_t n) {
+  fputs(".SS ", stdout);
+  printf("\"%s ", c->name);
+  print_roff(c->arguments);
+  fputs("\"\n", stdout);
+  print_roff(c->summary);
+  fputs(".\n.PP\n", stdout);
+  print_roff(c->about);
+  putchar('\n');
+  for (size_t i = 0; i < n; ++i) {
+    char left[64];
+    if (options[i].kind == ARGS_RENAMED) continue;
+    option_left(&options[i], left, sizeof left);
+    fputs(".TP\n.B ", stdout);
+    print_roff(left + (options[i].letter == 0 ? 4 : 0));
+    putchar('\n');
+    print_roff(options[i].help);
+    putchar('\n');
+  }
+  fputs(".PP\nExamples:\n.nf\n", stdout);
+  print_roff(c->examples);
+  fputs("\n.fi\n", stdout);
 }
 
 static const args_option *option_named(const parser *p, const char *name, size_t length) {
@@ -55,13 +95,15 @@ static gl_status unknown_option(const parser *p, const char *word, size_t length
   char dashed[MAX_OPTIONS + 1][NAME_SIZE], name[NAME_SIZE], hint[CFG_HINT_SIZE];
   const char *names[MAX_OPTIONS + 1];
   snprintf(name, sizeof name, "--%.*s", (int)length, word);
+  size_t n = 0;
   for (size_t i = 0; i <= p->n_options; ++i) {
-    snprintf(dashed[i], NAME_SIZE, "--%s", i < p->n_options ? p->options[i].name : "help");
-    names[i] = dashed[i];
+    if (i < p->n_options && p->options[i].kind == ARGS_RENAMED) continue;
+    snprintf(dashed[n], NAME_SIZE, "--%s", i < p->n_options ? p->options[i].name : "help");
+    names[n] = dashed[n];
+    ++n;
   }
   return gl_fail(p->err, GL_EINPUT, "%s has no option %s%s; `gepolab %s --help` lists them",
-                 p->command->name, name, cfg_hint(name, names, p->n_options + 1, hint),
-                 p->command->name);
+                 p->command->name, name, cfg_hint(name, names, n, hint), p->command->name);
 }
 
 /* An option that is an override under a shorter name: --seed 7 for seed=7. */
@@ -79,6 +121,8 @@ static gl_status take_setting(parser *p, const args_option *o, const char *text)
 
 /* Stores the value of an option; text NULL means none was attached to the word. */
 static gl_status take(parser *p, const args_option *o, const char *text) {
+  if (o->kind == ARGS_RENAMED)
+    return gl_fail(p->err, GL_EINPUT, "--%s is called %s now", o->name, o->value);
   if (o->kind == ARGS_FLAG) {
     if (text != NULL)
       return gl_fail(p->err, GL_EINPUT, "--%s takes no value, but got '%s'", o->name, text);
@@ -148,19 +192,21 @@ static gl_status take_word(parser *p, const char *word) {
   return GL_OK;
 }
 
-static int asks_for_help(int argc, char **argv) {
-  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; ++i)
-    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return 1;
-  return 0;
+args_help args_help_form(int argc, char **argv) {
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; ++i) {
+    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return ARGS_HELP_TERMINAL;
+    if (strcmp(argv[i], "--help=man") == 0) return ARGS_HELP_MAN;
+  }
+  return ARGS_NO_HELP;
 }
 
 gl_status args_parse(args *a, const command *c, const args_option *options, size_t n_options,
                      args_shape shape, int argc, char **argv, gl_error *err) {
-  *a = (args){.help = asks_for_help(argc, argv)};
-  if (a->help) {
-    print_help(c, options, n_options);
-    return GL_OK;
-  }
+  const args_help form = args_help_form(argc, argv);
+  *a = (args){.help = form != ARGS_NO_HELP};
+  if (form == ARGS_HELP_TERMINAL) print_help(c, options, n_options);
+  if (form == ARGS_HELP_MAN) print_man(c, options, n_options);
+  if (a->help) return GL_OK;
   if (n_options > MAX_OPTIONS) return gl_fail(err, GL_EINTERNAL, "too many options");
   a->words = calloc((size_t)argc + 1, sizeof *a->words);
   a->overrides = calloc((size_t)argc + 1, sizeof *a->overrides);

@@ -8,10 +8,11 @@
 #include <stddef.h>
 
 typedef enum args_kind {
-  ARGS_FLAG,  /* target: int *, set to 1 */
-  ARGS_TEXT,  /* target: const char ** */
-  ARGS_COUNT, /* target: size_t *, a whole number from 1 to 65536 */
-  ARGS_SET    /* KEY=VALUE, added to the overrides; target: the key, or NULL where VALUE has it */
+  ARGS_FLAG,   /* target: int *, set to 1 */
+  ARGS_TEXT,   /* target: const char ** */
+  ARGS_COUNT,  /* target: size_t *, a whole number from 1 to 65536 */
+  ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL where VALUE has it */
+  ARGS_RENAMED /* refused, naming the option `value` that took its place; not in the help */
 } args_kind;
 
 typedef struct args_option {
@@ -38,6 +39,11 @@ typedef struct args {
   size_t n_made;
   int help; /* --help was asked for and has been printed: return GL_OK */
 } args;
+
+/* The forms in which a command's help is printed: `--help` for the terminal, and `--help=man`, from
+ * which the manual page is made (gepolab help --man). ARGS_NO_HELP: argv[1..] asks for none. */
+typedef enum args_help { ARGS_NO_HELP, ARGS_HELP_TERMINAL, ARGS_HELP_MAN } args_help;
+args_help args_help_form(int argc, char **argv);
 
 /* Sorts argv[1..] into options, words and overrides. `--name value`, `--name=value`, `-nvalue` and
  * `-n value` are all taken; `--` ends the options; a lone `-` is a word. Unknown options name the

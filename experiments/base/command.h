@@ -1,7 +1,7 @@
-/* The commands of gepolab. Each cmd_*.c defines one; main.c finds it by name, runs it and turns its
- * status into the exit code. A command prints its result on stdout and returns its first error; it
- * never exits by itself.
- */
+/* What a command of gepolab is. Each experiments/cli/cmd_NAME.c defines one as command_NAME, and
+ * one line of the table in experiments/cli/commands.c makes it known. A command prints its result
+ * on stdout and returns its first error; it never exits by itself. Help on the terminal and the
+ * manual page are both printed from these fields and from the command's options (args.h). */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_COMMAND_H
 #define GEPOLAB_EXPERIMENTS_BASE_COMMAND_H
 
@@ -18,10 +18,6 @@ struct command {
   const char *examples;  /* lines of `gepolab NAME --help` */
   gl_status (*run)(const command *self, int argc, char **argv, gl_error *err);
 };
-
-extern const command command_run, command_sweep, command_sim, command_policy, command_analyze,
-    command_plot, command_export, command_merge, command_algorithms, command_recipes,
-    command_metrics, command_bench, command_bias, command_theory, command_llm;
 
 /* All of them, in the order of `gepolab help`. */
 const command *const *commands_all(size_t *n);

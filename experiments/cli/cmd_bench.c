@@ -63,6 +63,8 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
     if (status == GL_OK && !json) print_text(&r);
   }
   args_fini(&a);
+  if (status == GL_OK && args_help_form(argc, argv) == ARGS_HELP_MAN)
+    status = command_bench_gpu.run(&command_bench_gpu, argc, argv, err);
   return status;
 }
 
@@ -72,7 +74,8 @@ const command command_bench = {
     .summary = "how fast the parts are on this machine",
     .about =
         "des: an M/M/1 queue and a star of 10,000 samplers on the event queue; policy: the\n"
-        "coefficients of several rows; lab: exact enumeration, and Monte Carlo next to NumPy; "
+        "coefficients of several algorithms; lab: exact enumeration, and Monte Carlo next to "
+        "NumPy; "
         "sweep: cells per second of delay_sweep with one worker\n"
         "and with two; llm: training and generation of small transformers on all cores, next\n"
         "to PyTorch; gpu: the transformer on a GPU (`gepolab bench gpu --help`), in none of the\n"

@@ -67,12 +67,14 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
        &q.study},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw instead of printing: data, script, PDF and PNG",
        &q.folder},
-      {"jobs", 'j', ARGS_COUNT, "N", "threads (default: all cores); results do not depend on it",
-       &q.threads}};
+      {"threads", 'j', ARGS_COUNT, "N", "threads (default: all cores); results do not depend on it",
+       &q.threads},
+      {"jobs", 0, ARGS_RENAMED, "--threads", NULL, NULL}};
   args a;
   cfg_doc *doc = NULL;
   lab_recipe plan = {0};
-  gl_status status = args_parse(&a, self, options, 5, (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (q.format != NULL && strcmp(q.format, "tsv") != 0)
       status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);

@@ -1,6 +1,7 @@
 /* gepolab llm: the transformer learner by itself. Each of its words is a command of its own. */
 #include "experiments/cli/cmd_llm.h"
 #include "core/config/config.h"
+#include "experiments/base/args.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,16 +24,30 @@ static void print_words(const command *self, FILE *to) {
   fprintf(to, "\n`gepolab llm WORD --help` describes one.\n\nexamples:\n%s\n", self->examples);
 }
 
+/* The manual's part of every word. */
+static gl_status print_manual(char *asked, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < N_WORDS && status == GL_OK; ++i) {
+    char name[32];
+    snprintf(name, sizeof name, "%s", words[i]->name);
+    char *line[] = {name, asked, NULL};
+    status = words[i]->run(words[i], 2, line, err);
+  }
+  return status;
+}
+
 static gl_status run_llm(const command *self, int argc, char **argv, gl_error *err) {
   if (argc < 2) {
     print_words(self, stderr);
     return gl_fail(err, GL_EINPUT, "llm needs one of its words, such as `gepolab llm info`");
   }
   const char *word = argv[1], *names[N_WORDS];
-  if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+  const args_help form = args_help_form(argc < 2 ? argc : 2, argv);
+  if (form == ARGS_HELP_TERMINAL) {
     print_words(self, stdout);
     return GL_OK;
   }
+  if (form == ARGS_HELP_MAN) return print_manual(argv[1], err);
   for (size_t i = 0; i < N_WORDS; ++i) {
     names[i] = word_of(words[i]);
     if (strcmp(names[i], word) == 0) return words[i]->run(words[i], argc - 1, argv + 1, err);

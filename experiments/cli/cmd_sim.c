@@ -62,12 +62,14 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &json},
       {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format},
-      {"plot", 'p', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
+      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
+      {"plot", 'p', ARGS_RENAMED, "--figures", NULL, NULL},
       {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured}};
   args a;
   cfg_doc *doc = NULL;
   recipe r;
-  gl_status status = args_parse(&a, self, options, 4, (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     if (format != NULL && strcmp(format, "csv") != 0)
       status = gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
@@ -95,6 +97,6 @@ const command command_sim = {
              "RECIPE is a file or the name of an embedded recipe; key=value overrides any field.",
     .examples = "  gepolab sim heterorl_trace --json\n"
                 "  gepolab sim heterorl_trace cluster.window=4\n"
-                "  gepolab sim heterorl_trace --plot figures/ --measured staleness.csv\n"
+                "  gepolab sim heterorl_trace --figures figures/ --measured staleness.csv\n"
                 "  gepolab sim quickstart --schedule csv > schedule.csv",
     .run = run_sim};

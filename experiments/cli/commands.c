@@ -1,4 +1,4 @@
-/* The table of commands, `gepolab help`, and how a status becomes an exit code. */
+/* The table of commands, `gepolab help`, the manual page, and how a status becomes an exit code. */
 #include "core/config/config.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
@@ -7,11 +7,28 @@
 #include <stdio.h>
 #include <string.h>
 
-static const command *const table[] = {
-    &command_run,     &command_sweep,  &command_sim,   &command_policy,     &command_analyze,
-    &command_plot,    &command_export, &command_merge, &command_algorithms, &command_recipes,
-    &command_metrics, &command_bench,  &command_bias,  &command_theory,     &command_llm,
-};
+/* Every command, in the order of `gepolab help`: NAME stands for command_NAME of cmd_NAME.c. */
+#define COMMANDS(X)                                                                                \
+  X(run)                                                                                           \
+  X(sweep)                                                                                         \
+  X(sim)                                                                                           \
+  X(policy)                                                                                        \
+  X(analyze)                                                                                       \
+  X(plot)                                                                                          \
+  X(export)                                                                                        \
+  X(merge)                                                                                         \
+  X(algorithms)                                                                                    \
+  X(recipes)                                                                                       \
+  X(metrics)                                                                                       \
+  X(bench)                                                                                         \
+  X(bias)                                                                                          \
+  X(theory)                                                                                        \
+  X(llm)
+
+#define DECLARED(name) extern const command command_##name;
+#define LISTED(name) &command_##name,
+COMMANDS(DECLARED)
+static const command *const table[] = {COMMANDS(LISTED)};
 enum { N_COMMANDS = sizeof table / sizeof table[0] };
 
 const command *const *commands_all(size_t *n) {
@@ -25,10 +42,10 @@ static void print_overview(FILE *to) {
         to);
   for (size_t i = 0; i < N_COMMANDS; ++i)
     fprintf(to, "  %-11s %s\n", table[i]->name, table[i]->summary);
-  fputs(
-      "\n`gepolab COMMAND --help` describes one, with examples; `gepolab --version` its version.\n"
-      "Try: gepolab run quickstart\n",
-      to);
+  fputs("\n`gepolab COMMAND --help` describes one, with examples; `gepolab --version` prints the\n"
+        "version; `gepolab help --man` prints the manual page.\n"
+        "Try: gepolab run quickstart\n",
+        to);
 }
 
 gl_status commands_find(const command **out, const char *name, gl_error *err) {
@@ -46,17 +63,51 @@ gl_status commands_find(const command **out, const char *name, gl_error *err) {
                  cfg_hint(name, names, N_COMMANDS + 1, hint));
 }
 
+/* One command's help in a form of args_help_form(). */
+static gl_status help_of(const command *c, const char *form, gl_error *err) {
+  char name[64], asked[64];
+  snprintf(name, sizeof name, "%s", c->name);
+  snprintf(asked, sizeof asked, "--help%s%s", form[0] != '\0' ? "=" : "", form);
+  char *line[] = {name, asked, NULL};
+  return c->run(c, 2, line, err);
+}
+
+static gl_status print_manual(gl_error *err) {
+  fputs(
+      ".TH GEPOLAB 1 \"\" \"gepolab " GEPOLAB_VERSION "\" \"User Commands\"\n"
+      ".SH NAME\ngepolab \\- network latency and group-based policy optimisation, measured\n"
+      ".SH SYNOPSIS\n.B gepolab\n.I COMMAND\n.RI [ options ]\n.RI [ arguments ]\n"
+      ".SH DESCRIPTION\n.B gepolab\n"
+      "simulates samplers and a learner separated by network delays, trains policies on the\n"
+      "resulting schedules with published policy-optimisation algorithms, keeps the results in a\n"
+      "database and draws figures from it.\n.PP\nA\n.I RECIPE\n"
+      "is a YAML file or the name of a recipe inside the program\n"
+      ".RB ( \"gepolab recipes\"\nlists them).\n.IB key = value\n"
+      "overrides any field by its dotted path and takes any YAML value;\n.IB key =null\n"
+      "takes a section away. experiments/RECIPES.md of the source describes every field.\n"
+      ".SH COMMANDS\n",
+      stdout);
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < N_COMMANDS && status == GL_OK; ++i) status = help_of(table[i], "man", err);
+  fputs(".SH EXIT STATUS\n"
+        ".TP\n0\nDone.\n.TP\n1\nFailed: something could not be read, written or computed.\n"
+        ".TP\n2\nWrong usage or a wrong recipe; the message names the place and what is allowed.\n"
+        ".TP\n130\nStopped by Ctrl-C; finished work is kept.\n"
+        ".SH ENVIRONMENT\n.TP\n.B GEPOLAB_CACHE\n"
+        "The folder of what commands keep between runs; empty: nothing is kept.\n",
+        stdout);
+  return status;
+}
+
 static gl_status help(int argc, char **argv, gl_error *err) {
   if (argc < 3) {
     print_overview(stdout);
     return GL_OK;
   }
+  if (strcmp(argv[2], "--man") == 0) return print_manual(err);
   const command *c = NULL;
   gl_status status = commands_find(&c, argv[2], err);
-  if (status != GL_OK) return status;
-  char asked[] = "--help";
-  char *line[] = {argv[2], asked, NULL};
-  return c->run(c, 2, line, err);
+  return status == GL_OK ? help_of(c, "", err) : status;
 }
 
 static gl_status dispatch(int argc, char **argv, gl_error *err) {

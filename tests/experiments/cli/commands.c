@@ -145,8 +145,65 @@ static void a_recipe_inside_the_program_can_be_written_out_and_run(void) {
   cli_scratch_remove(folder);
 }
 
+/* 1 if the manual holds every "--option" of the help, whose dashes roff writes as \-\-. */
+static int manual_has_options(const char *manual, const char *help) {
+  int all = 1;
+  const char *options = strstr(help, "\noptions:\n"), *end = strstr(help, "\nexamples:\n");
+  if (options == NULL || end == NULL) return 0;
+  for (const char *at = strstr(options, "--"); at != NULL && at < end; at = strstr(at + 2, "--")) {
+    char name[64], escaped[130] = "\\-\\-";
+    if (sscanf(at, "--%40[a-z-]", name) != 1 || strcmp(name, "help") == 0) continue;
+    for (const char *c = name; *c != '\0'; ++c)
+      snprintf(escaped + strlen(escaped), sizeof escaped - strlen(escaped),
+               *c == '-' ? "\\-" : "%c", *c);
+    if (strstr(manual, escaped) == NULL) {
+      fprintf(stderr, "the manual lacks --%s\n", name);
+      all = 0;
+    }
+  }
+  return all;
+}
+
+static void the_manual_names_every_command_and_option(void) {
+  cli_result manual = CLI("help", "--man");
+  static const char *const lines[][2] = {
+      {"run", NULL},        {"sweep", NULL},   {"sim", NULL},       {"policy", NULL},
+      {"analyze", NULL},    {"plot", NULL},    {"export", NULL},    {"merge", NULL},
+      {"algorithms", NULL}, {"recipes", NULL}, {"metrics", NULL},   {"bench", NULL},
+      {"bias", NULL},       {"theory", NULL},  {"llm", "info"},     {"llm", "sft"},
+      {"llm", "rl"},        {"llm", "eval"},   {"llm", "generate"}, {"llm", "profile"},
+      {"bench", "gpu"}};
+  CU_ASSERT_EQUAL(manual.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(manual.out, ".TH GEPOLAB 1"));
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; ++i) {
+    const char *word = lines[i][1];
+    char heading[64];
+    snprintf(heading, sizeof heading, "\n.SS \"%s%s%s ", lines[i][0], word != NULL ? " " : "",
+             word != NULL ? word : "");
+    CU_ASSERT_PTR_NOT_NULL(strstr(manual.out, heading));
+    cli_result help =
+        CLI(lines[i][0], word != NULL ? word : "--help", word != NULL ? "--help" : NULL);
+    CU_ASSERT(manual_has_options(manual.out, help.out));
+    cli_result_fini(&help);
+  }
+  cli_result_fini(&manual);
+}
+
+static void renamed_options_are_refused_with_the_new_name(void) {
+  cli_result r = CLI("sim", "quickstart", "--plot", "figures");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "--figures"));
+  cli_result_fini(&r);
+  r = CLI("bias", "four_arms", "--jobs", "2");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "--threads"));
+  cli_result_fini(&r);
+}
+
 SUITE(cli_commands, "cli: commands", TEST(every_command_has_help_with_an_example),
       TEST(help_lists_every_command), TEST(the_version_is_printed),
+      TEST(the_manual_names_every_command_and_option),
+      TEST(renamed_options_are_refused_with_the_new_name),
       TEST(slips_of_the_pen_get_the_nearest_name), TEST(wrong_usage_exits_with_two),
       TEST(a_sweep_is_not_run_as_one_run), TEST(json_answers_parse),
       TEST(sim_tells_what_the_issue_asks),

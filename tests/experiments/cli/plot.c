@@ -40,7 +40,7 @@ static void a_schedule_is_drawn_without_a_study(void) {
   char folder[64], figures[128];
   cli_scratch_make(folder);
   cli_path(figures, folder, "figures");
-  CU_ASSERT(CLI_GIVES(0, "sim", "heterorl_trace", "--plot", figures));
+  CU_ASSERT(CLI_GIVES(0, "sim", "heterorl_trace", "--figures", figures));
   CU_ASSERT(is_there(figures, "staleness.pdf"));
   CU_ASSERT(CLI_GIVES(2, "sim", "heterorl_trace", "--measured", "x.csv"));
   cli_scratch_remove(folder);
