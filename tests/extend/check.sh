@@ -8,6 +8,7 @@
 set -eu
 build=$1
 shift
+here=$(pwd)
 [ $# -gt 0 ] || set -- $(ls tests/extend/*.patch | sed 's#.*/##; s/\.patch$//')
 failed=0
 for name; do
@@ -19,12 +20,11 @@ for name; do
   [ -n "$limit" ] || { echo "$name: the first line of its patch is not \"Limit: N files\""; failed=1; continue; }
   touched=$(grep '^diff --git' "tests/extend/$name.patch" | sed 's#.* b/##' | grep -v '^tests/')
   n=$(echo "$touched" | wc -l)
-  # --unsafe-paths and --directory are not needed: patch works in any folder.
   if ! (cd "$copy" && patch -p1 --quiet --no-backup-if-mismatch) < "tests/extend/$name.patch"; then
     echo "$name: the patch does not apply"; failed=1; continue; fi
   if ! make -C "$copy" --no-print-directory -j"$(nproc)" CUDA=0 build/gepolab > "$copy/extend.log" 2>&1; then
     tail -20 "$copy/extend.log"; echo "$name: does not build"; failed=1; continue; fi
-  if ! (cd "$copy" && GEPOLAB="$PWD/build/gepolab" sh "tests/extend/$name.sh") > "$copy/run.log" 2>&1; then
+  if ! (cd "$copy" && GEPOLAB="$PWD/build/gepolab" sh "$here/tests/extend/$name.sh") > "$copy/run.log" 2>&1; then
     tail -20 "$copy/run.log"; echo "$name: tests/extend/$name.sh fails"; failed=1; continue; fi
   if [ "$n" -gt "$limit" ]; then echo "$name: touches $n files, more than $limit"; failed=1; fi
   printf '%-12s %d of at most %d files: %s\n' "$name" "$n" "$limit" "$(echo $touched)"
