@@ -4,6 +4,7 @@
 #include "core/base/json.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,16 +82,29 @@ static gl_status save_tokenizer(const char *folder, const llm_spec *spec, gl_err
 /* --- gepolab.json -------------------------------------------------------------------------------
  */
 
-/* A data set's path holds from anywhere. */
-static int make_absolute(cJSON *json, const cfg_node *section) {
-  cJSON *file = cJSON_GetObjectItemCaseSensitive(json, "file");
-  if (!cJSON_IsString(file)) return 1;
-  char *found = cfg_locate(cfg_find(section, "file"), file->valuestring);
-  char *path = found != NULL ? realpath(found, NULL) : NULL;
-  cJSON *text = path != NULL ? cJSON_CreateString(path) : NULL;
-  int done = text != NULL && cJSON_ReplaceItemInObjectCaseSensitive(json, "file", text);
-  free(found);
-  free(path);
+/* path with every link resolved; where that fails (it may be gone by now), the working directory in
+ * front of it. malloc'd; NULL if memory is short. */
+static char *absolute(const char *path) {
+  char *whole = realpath(path, NULL), here[PATH_MAX];
+  if (whole != NULL) return whole;
+  return *path == '/' || getcwd(here, sizeof here) == NULL ? strdup(path)
+                                                           : llm_folder_file(here, path);
+}
+
+/* Makes the names of the task's files absolute, wherever the recipe's were relative to, so that
+ * they are found from any working directory. 0 if memory is short. */
+static int make_files_absolute(cJSON *json, const cfg_node *section, const task *t) {
+  int done = 1;
+  const char *key;
+  for (size_t i = 0; done && (key = task_file_key(task_kind(t), i)) != NULL; ++i) {
+    const cfg_node *node = cfg_find(section, key);
+    if (node == NULL || cfg_is_null(node)) continue;
+    char *found = cfg_locate(node, cfg_text(node)), *path = found != NULL ? absolute(found) : NULL;
+    cJSON *text = path != NULL ? cJSON_CreateString(path) : NULL;
+    done = text != NULL && cJSON_ReplaceItemInObjectCaseSensitive(json, key, text);
+    free(found);
+    free(path);
+  }
   return done;
 }
 
@@ -105,7 +119,8 @@ static cJSON *world_json(const cfg_node *world, const llm_spec *spec) {
   cJSON_DeleteItemFromObjectCaseSensitive(json, "reference");
   if (spec->tokenizer_path != NULL) cJSON_DeleteItemFromObjectCaseSensitive(json, "tokenizer");
   cJSON *section = cJSON_GetObjectItemCaseSensitive(json, "task");
-  if (section != NULL && make_absolute(section, cfg_find(world, "task"))) return json;
+  if (section != NULL && make_files_absolute(section, cfg_find(world, "task"), spec->task))
+    return json;
   cJSON_Delete(json);
   return NULL;
 }

@@ -5,10 +5,12 @@
 #include "experiments/base/cache.h"
 #include "experiments/llm/folder.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char world_file[] = "gepolab.json";
 /* What stands for the task of a folder that has none: any that every tokenizer can write. */
@@ -89,13 +91,37 @@ static gl_status without_its_task(llm_session *s, gl_error *err) {
   return cfg_override(s->doc, assignment, err);
 }
 
+/* Whether the files that gepolab.json names for its task are still there. What the command line
+ * names is looked for later, as in any recipe. */
+static gl_status check_task_files(const llm_session *s, gl_error *err) {
+  const cfg_node *root = cfg_root(s->doc), *section = cfg_find(root, "world.task"),
+                 *kind = cfg_find(section, "kind");
+  const char *key;
+  for (size_t i = 0; kind != NULL && (key = task_file_key(cfg_text(kind), i)) != NULL; ++i) {
+    const cfg_node *node = cfg_find(section, key);
+    if (node == NULL || cfg_is_null(node) || cfg_source_path(node) == NULL) continue;
+    char *path = cfg_locate(node, cfg_text(node));
+    if (path == NULL) return gl_fail_memory(err, "a file name");
+    gl_status status = GL_OK;
+    if (access(path, R_OK) != 0)
+      status = cfg_fail(node, err,
+                        "the model in '%.200s' was trained on problems from '%.300s', which cannot "
+                        "be read: %s; if that file has moved, say where it is with "
+                        "world.task.%s=FILE",
+                        s->source, path, strerror(errno), key);
+    free(path);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
+}
+
 static gl_status load_folder(llm_session *s, const args *a, int without_task, gl_error *err) {
   gl_status status = folder_doc(&s->doc, s->source, err);
   for (size_t i = 0; i < a->n_overrides && status == GL_OK; ++i)
     status = cfg_override(s->doc, a->overrides[i], err);
   if (status != GL_OK) return status;
   s->has_task = cfg_find(cfg_root(s->doc), "world.task") != NULL;
-  if (s->has_task) return GL_OK;
+  if (s->has_task) return check_task_files(s, err);
   if (!without_task)
     return gl_fail(err, GL_EINPUT,
                    "the folder '%s' does not say which task its model is for; add one, such as "

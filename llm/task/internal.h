@@ -44,6 +44,8 @@ typedef struct task_rules {
   /* Score of a trimmed response[n]. */
   double (*score)(const task *t, const problem *p, const char *response, size_t n);
   int has_graded;
+  /* Keys of its own fields whose values are names of files, up to a NULL; NULL: no field is one. */
+  const char *const *file_keys;
 } task_rules;
 
 typedef struct task_problems {

@@ -240,5 +240,8 @@ void task_math_fini(task *t) {
   free(t->as.math.template_tail);
 }
 
+static const char *const file_keys[] = {"path", "held_out_path", NULL};
+
 const task_rules task_math = {
-    "math", "problems and answers from a JSON Lines file", read_math, NULL, score_math, 0};
+    "math",   "problems and answers from a JSON Lines file", read_math, NULL, score_math, 0,
+    file_keys};

@@ -41,6 +41,14 @@ const char *task_kind_at(size_t i, const char **about) {
   return kinds[i]->name;
 }
 
+const char *task_file_key(const char *kind, size_t i) {
+  const char *const *key = NULL;
+  for (size_t k = 0; k < N_KINDS; ++k)
+    if (strcmp(kinds[k]->name, kind) == 0) key = kinds[k]->file_keys;
+  for (; key != NULL && *key != NULL && i > 0; --i) ++key;
+  return key != NULL ? *key : NULL;
+}
+
 /* --- problems ------------------------------------------------------------------------------------
  */
 

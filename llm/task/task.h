@@ -41,6 +41,9 @@ void task_free(task *t);
 int task_is_kind(const char *kind);
 /* i-th kind's name, one line about it; NULL beyond the last. */
 const char *task_kind_at(size_t i, const char **about);
+/* The i-th key of that kind's section whose value is the name of a file; NULL beyond the last. Who
+ * stores the section for later must store such a name so that it still finds the file. */
+const char *task_file_key(const char *kind, size_t i);
 
 const char *task_kind(const task *t);
 /* Distinct characters of every prompt and every right answer without white space, sorted, as UTF-8:

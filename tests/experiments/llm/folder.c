@@ -1,0 +1,105 @@
+/* A model's folder says which task its model was trained on; the files of that task are found from
+ * any working directory, and a file that has moved is named. */
+#include "tests/support/cli_llm.h"
+#include "tests/support/suite.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char data_recipe[] =
+    "name: sums\nseed: 3\nsteps: 2\n"
+    "world:\n"
+    "  kind: llm\n"
+    "  backend: cpu\n"
+    "  model: {layers: 1, hidden: 16, heads: 2, context: 48}\n"
+    "  tokenizer: byte\n"
+    "  max_tokens: 16\n"
+    "  task: {kind: math, path: sums.jsonl, held_out_path: test.jsonl}\n"
+    "  warmup: {steps: 2, batch: 4, cache: false}\n"
+    "  eval: {prompts: 4}\n"
+    "train: {groups: 2, group_size: 4}\n";
+
+/* Sums first + 1, first + 2, ... as JSON Lines. */
+static void write_sums(const char *folder, const char *name, int first) {
+  char path[128], text[1024];
+  size_t size = 0;
+  for (int i = first; i < first + 8; ++i)
+    size += (size_t)snprintf(text + size, sizeof text - size,
+                             "{\"prompt\": \"%d+1?\", \"answer\": \"%d\"}\n", i, i + 1);
+  cli_write(cli_path(path, folder, name), text, size);
+}
+
+/* Where the tests run, to come back to; and the program by a path that holds everywhere. */
+typedef struct shell {
+  char home[PATH_MAX], *program;
+} shell;
+
+static shell shell_begin(void) {
+  shell s;
+  const char *program = getenv("GEPOLAB");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(getcwd(s.home, sizeof s.home));
+  s.program = program != NULL ? strdup(program) : NULL;
+  char *whole = realpath(program != NULL && *program != '\0' ? program : "build/gepolab", NULL);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(whole);
+  CU_ASSERT_FATAL(setenv("GEPOLAB", whole, 1) == 0);
+  free(whole);
+  return s;
+}
+
+static void shell_end(shell *s) {
+  CU_ASSERT_EQUAL(chdir(s->home), 0);
+  CU_ASSERT_EQUAL(s->program != NULL ? setenv("GEPOLAB", s->program, 1) : unsetenv("GEPOLAB"), 0);
+  free(s->program);
+}
+
+static void eval_finds_the_data_of_sft_from_any_directory(void) {
+  char folder[64], path[128], elsewhere[128], model[128];
+  shell s = shell_begin();
+  cli_scratch_make(folder);
+  CU_ASSERT_FATAL(mkdir(cli_path(path, folder, "recipes"), 0777) == 0);
+  CU_ASSERT_FATAL(mkdir(cli_path(elsewhere, folder, "elsewhere"), 0777) == 0);
+  write_sums(folder, "recipes/sums.jsonl", 1);
+  write_sums(folder, "test.jsonl", 20);
+  cli_write(cli_path(path, folder, "recipes/sums.yaml"), data_recipe, sizeof data_recipe - 1);
+  /* One file is beside the recipe, the other in the working directory. */
+  CU_ASSERT_EQUAL_FATAL(chdir(folder), 0);
+  CU_ASSERT(CLI_GIVES(0, "llm", "sft", "recipes/sums.yaml", "-o", "model", "-q"));
+  CU_ASSERT(CLI_GIVES(0, "llm", "eval", "model", "-q"));
+  CU_ASSERT_EQUAL_FATAL(chdir(elsewhere), 0);
+  CU_ASSERT(CLI_GIVES(0, "llm", "eval", "../model", "-q"));
+  CU_ASSERT(CLI_GIVES(0, "llm", "sft", "../model", "-o", "second", "-q",
+                      "world.warmup={steps: 2, batch: 4, cache: false}"));
+  CU_ASSERT_EQUAL_FATAL(chdir(s.home), 0);
+  CU_ASSERT(CLI_GIVES(0, "llm", "eval", cli_path(model, folder, "model"), "-q"));
+  CU_ASSERT(CLI_GIVES(0, "llm", "eval", cli_path(model, folder, "elsewhere/second"), "-q"));
+  shell_end(&s);
+  cli_scratch_remove(folder);
+}
+
+static void what_has_moved_is_found_or_named_with_the_remedy(void) {
+  char folder[64], path[128], moved[128], model[128], away[128], set[200];
+  cli_scratch_make(folder);
+  write_sums(folder, "sums.jsonl", 1);
+  write_sums(folder, "test.jsonl", 20);
+  cli_write(cli_path(path, folder, "sums.yaml"), data_recipe, sizeof data_recipe - 1);
+  /* Both files are beside the recipe. */
+  CU_ASSERT_FATAL(CLI_GIVES(0, "llm", "sft", path, "-o", cli_path(model, folder, "model"), "-q"));
+  CU_ASSERT_FATAL(rename(model, cli_path(away, folder, "away")) == 0);
+  CU_ASSERT(CLI_GIVES(0, "llm", "eval", away, "-q"));
+  cli_path(path, folder, "test.jsonl");
+  CU_ASSERT_FATAL(rename(path, cli_path(moved, folder, "moved.jsonl")) == 0);
+  REFUSED(2, path, "llm", "eval", away, "-q");
+  REFUSED(2, "world.task.held_out_path=FILE", "llm", "eval", away, "-q");
+  REFUSED(2, "away/gepolab.json:", "llm", "eval", away, "-q");
+  snprintf(set, sizeof set, "world.task.held_out_path=%s", moved);
+  CU_ASSERT(CLI_GIVES(0, "llm", "eval", away, "-q", set));
+  REFUSED(2, "cannot read /no/such", "llm", "eval", away, "-q",
+          "world.task.held_out_path=/no/such.jsonl");
+  cli_scratch_remove(folder);
+}
+
+SUITE(cli_llm_folder, "cli: llm folders", TEST(eval_finds_the_data_of_sft_from_any_directory),
+      TEST(what_has_moved_is_found_or_named_with_the_remedy));
