@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const command *const words[] = {&command_llm_info,     &command_llm_sft,
-                                       &command_llm_rl,       &command_llm_eval,
-                                       &command_llm_generate, &command_llm_profile};
+static const command *const words[] = {
+#define LLM_WORD(name) &command_llm_##name,
+#include "experiments/cli/cmd_llm_words.h"
+#undef LLM_WORD
+};
 enum { N_WORDS = sizeof words / sizeof words[0] };
 
 /* "sft" of "llm sft". */
@@ -59,7 +61,7 @@ static gl_status run_llm(const command *self, int argc, char **argv, gl_error *e
 
 const command command_llm = {
     .name = "llm",
-    .arguments = "info | sft | rl | eval | generate | profile",
+    .arguments = "WORD …",
     .summary = "the transformer learner by itself: warm-up, RL, evaluation, text",
     .about =
         "A real language model in place of a toy world: a recipe's `world: {kind: llm, …}`, or a\n"

@@ -1,10 +1,11 @@
-/* The words of `gepolab llm`; each cmd_llm_*.c defines one or two. */
+/* The words of `gepolab llm`, each a command of its own, defined in cmd_llm_WORD.c. */
 #ifndef GEPOLAB_EXPERIMENTS_CLI_CMD_LLM_H
 #define GEPOLAB_EXPERIMENTS_CLI_CMD_LLM_H
 
 #include "experiments/base/command.h"
 
-extern const command command_llm_info, command_llm_sft, command_llm_rl, command_llm_eval,
-    command_llm_generate, command_llm_profile;
+#define LLM_WORD(name) extern const command command_llm_##name;
+#include "experiments/cli/cmd_llm_words.h"
+#undef LLM_WORD
 
 #endif

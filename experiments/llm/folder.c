@@ -95,13 +95,12 @@ static char *absolute(const char *path) {
  * they are found from any working directory. 0 if memory is short. */
 static int make_files_absolute(cJSON *json, const cfg_node *section, const task *t) {
   int done = 1;
-  const char *key;
-  for (size_t i = 0; done && (key = task_file_key(task_kind(t), i)) != NULL; ++i) {
-    const cfg_node *node = cfg_find(section, key);
+  for (const task_field *f = task_kind_fields(task_kind(t)); done && f->key != NULL; ++f) {
+    const cfg_node *node = f->is_file ? cfg_find(section, f->key) : NULL;
     if (node == NULL || cfg_is_null(node)) continue;
     char *found = cfg_locate(node, cfg_text(node)), *path = found != NULL ? absolute(found) : NULL;
     cJSON *text = path != NULL ? cJSON_CreateString(path) : NULL;
-    done = text != NULL && cJSON_ReplaceItemInObjectCaseSensitive(json, key, text);
+    done = text != NULL && cJSON_ReplaceItemInObjectCaseSensitive(json, f->key, text);
     free(found);
     free(path);
   }

@@ -96,9 +96,9 @@ static gl_status without_its_task(llm_session *s, gl_error *err) {
 static gl_status check_task_files(const llm_session *s, gl_error *err) {
   const cfg_node *root = cfg_root(s->doc), *section = cfg_find(root, "world.task"),
                  *kind = cfg_find(section, "kind");
-  const char *key;
-  for (size_t i = 0; kind != NULL && (key = task_file_key(cfg_text(kind), i)) != NULL; ++i) {
-    const cfg_node *node = cfg_find(section, key);
+  const task_field *f = kind != NULL ? task_kind_fields(cfg_text(kind)) : NULL;
+  for (; f != NULL && f->key != NULL; ++f) {
+    const cfg_node *node = f->is_file ? cfg_find(section, f->key) : NULL;
     if (node == NULL || cfg_is_null(node) || cfg_source_path(node) == NULL) continue;
     char *path = cfg_locate(node, cfg_text(node));
     if (path == NULL) return gl_fail_memory(err, "a file name");
@@ -108,7 +108,7 @@ static gl_status check_task_files(const llm_session *s, gl_error *err) {
                         "the model in '%.200s' was trained on problems from '%.300s', which cannot "
                         "be read: %s; if that file has moved, say where it is with "
                         "world.task.%s=FILE",
-                        s->source, path, strerror(errno), key);
+                        s->source, path, strerror(errno), f->key);
     free(path);
     if (status != GL_OK) return status;
   }

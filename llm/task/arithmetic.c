@@ -12,13 +12,23 @@
 
 enum { MAX_DIGITS = 64, MAX_TERMS = 8, MAX_SUM = MAX_DIGITS + 1 };
 
+typedef struct addition {
+  size_t digits, min_digits, terms;
+  int reverse, pad;
+  size_t answer_digits; /* of the largest sum */
+} addition;
+
+static addition *addition_of(const task *t) {
+  return t->parameters;
+}
+
 /* `digits` uniform digits are a uniform number; one with fewer than min_digits is drawn again. */
 static void draw_operand(const task *t, task_source *s, char *digit) {
-  size_t n = t->as.addition.digits, length;
+  size_t n = addition_of(t)->digits, length;
   do {
     for (size_t i = n; i-- > 0;) digit[i] = (char)task_below(s, 10);
     for (length = n; length > 1 && digit[length - 1] == 0;) --length;
-  } while (length < t->as.addition.min_digits);
+  } while (length < addition_of(t)->min_digits);
 }
 
 /* The number digit[n], most significant first; without its leading zeros unless padded. */
@@ -33,9 +43,9 @@ static int by_digits(const void *a, const void *b) {
 
 static int draw_addition(const task *t, task_source *s, task_sample *out) {
   char operand[MAX_TERMS][MAX_DIGITS] = {{0}}, sum[MAX_SUM] = {0};
-  const size_t digits = t->as.addition.digits, terms = t->as.addition.terms,
-               sum_digits = t->as.addition.answer_digits;
-  const int pad = t->as.addition.pad;
+  const size_t digits = addition_of(t)->digits, terms = addition_of(t)->terms,
+               sum_digits = addition_of(t)->answer_digits;
+  const int pad = addition_of(t)->pad;
   for (size_t k = 0; k < terms; ++k) {
     draw_operand(t, s, operand[k]);
     if (k != 0) task_put_char(&out->prompt, '+');
@@ -48,7 +58,7 @@ static int draw_addition(const task *t, task_source *s, task_sample *out) {
     sum[i] = (char)(carry % 10);
     carry /= 10;
   }
-  put_digits(&out->answer, sum, sum_digits, pad, t->as.addition.reverse);
+  put_digits(&out->answer, sum, sum_digits, pad, addition_of(t)->reverse);
   qsort(operand, terms, sizeof *operand, by_digits); /* 3+5 is the same problem as 5+3 */
   for (size_t k = 0; k < terms; ++k) {
     put_digits(&out->key, operand[k], digits, 0, 0);
@@ -61,27 +71,55 @@ static gl_status read_addition(task *t, cfg_reader *r, const cfg_node *section) 
   (void)section;
   size_t digits = cfg_count(r, "digits", 2, 1, MAX_DIGITS),
          terms = cfg_count(r, "terms", 2, 2, MAX_TERMS);
-  t->as.addition.min_digits = cfg_count(r, "min_digits", 1, 1, digits);
-  t->as.addition.reverse = cfg_bool(r, "reverse", 0);
-  t->as.addition.pad = cfg_bool(r, "pad", 0);
-  t->as.addition.digits = digits;
-  t->as.addition.terms = terms;
+  addition_of(t)->min_digits = cfg_count(r, "min_digits", 1, 1, digits);
+  addition_of(t)->reverse = cfg_bool(r, "reverse", 0);
+  addition_of(t)->pad = cfg_bool(r, "pad", 0);
+  addition_of(t)->digits = digits;
+  addition_of(t)->terms = terms;
   /* terms (10^digits - 1) lies in [10^digits, 10^(digits + 1)) for 2 to 10 terms. */
-  t->as.addition.answer_digits = digits + 1;
+  addition_of(t)->answer_digits = digits + 1;
   t->max_prompt = terms * (digits + 1);
   t->max_answer = digits + 1;
   task_use(t, "+=0123456789");
   return r->status;
 }
 
-const task_rules task_addition = {"addition",    "sums of decimal numbers", read_addition,
-                                  draw_addition, task_score_positions,      1};
+static const task_field addition_fields[] = {
+    {"digits", "1 to 64", "2", "operands are uniform over the numbers of so many digits", 0},
+    {"min_digits", "1 to digits", "1", "fewest digits of an operand", 0},
+    {"terms", "2 to 8", "2", "operands", 0},
+    {"reverse", "true, false", "false", "the answer's last digit first, as carrying goes", 0},
+    {"pad", "true, false", "false", "operands and answers filled with zeros to one length", 0},
+    {NULL, NULL, NULL, NULL, 0}};
+
+const task_rules task_addition = {
+    .name = "addition",
+    .about = "sums of decimal numbers",
+    .example = {"12+34=", "46"},
+    .field = addition_fields,
+    .held_out = 0.1,
+    .parameters_size = sizeof(addition),
+    .read = read_addition,
+    .score = task_score_positions,
+    .has_graded = 1,
+    .draw = draw_addition,
+};
 
 /* --- modular -------------------------------------------------------------------------------------
  *
  * A chain of operands, uniform on 0 .. modulus - 1, joined by uniform operations and read with the
  * usual precedence.
  */
+
+typedef struct modular {
+  int64_t modulus;
+  size_t terms, n_operations;
+  char operation[3];
+} modular;
+
+static modular *modular_of(const task *t) {
+  return t->parameters;
+}
 
 typedef struct chain {
   int64_t operand[MAX_TERMS];
@@ -133,12 +171,12 @@ static void put_chain_key(task_text *to, const chain *c) {
 }
 
 static int draw_modular(const task *t, task_source *s, task_sample *out) {
-  const int64_t modulus = t->as.modular.modulus;
-  chain c = {.n = t->as.modular.terms};
+  const int64_t modulus = modular_of(t)->modulus;
+  chain c = {.n = modular_of(t)->terms};
   task_put_char(&out->prompt, '(');
   for (size_t i = 0; i < c.n; ++i) {
     c.operation[i] =
-        i == 0 ? '+' : t->as.modular.operation[task_below(s, t->as.modular.n_operations)];
+        i == 0 ? '+' : modular_of(t)->operation[task_below(s, modular_of(t)->n_operations)];
     c.operand[i] = (int64_t)task_below(s, (uint64_t)modulus);
     if (i != 0) task_put_char(&out->prompt, c.operation[i]);
     task_put_number(&out->prompt, c.operand[i]);
@@ -154,23 +192,35 @@ static int draw_modular(const task *t, task_source *s, task_sample *out) {
 static gl_status read_modular(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;
   static const char *const names[] = {"add", "subtract", "multiply"};
-  t->as.modular.modulus = cfg_int(r, "modulus", 97, 2, 1000000);
-  t->as.modular.terms = cfg_count(r, "terms", 2, 2, MAX_TERMS);
-  t->as.modular.n_operations =
-      task_choices(r, "operations", names, "+-*", 3, t->as.modular.operation);
-  size_t digits = task_digits((uint64_t)t->as.modular.modulus - 1), terms = t->as.modular.terms;
-  t->max_prompt = terms * (digits + 1) + 3 + task_digits((uint64_t)t->as.modular.modulus);
+  modular_of(t)->modulus = cfg_int(r, "modulus", 97, 2, 1000000);
+  modular_of(t)->terms = cfg_count(r, "terms", 2, 2, MAX_TERMS);
+  modular_of(t)->n_operations =
+      task_choices(r, "operations", names, "+-*", 3, modular_of(t)->operation);
+  size_t digits = task_digits((uint64_t)modular_of(t)->modulus - 1), terms = modular_of(t)->terms;
+  t->max_prompt = terms * (digits + 1) + 3 + task_digits((uint64_t)modular_of(t)->modulus);
   t->max_answer = digits;
   task_use(t, "()%=");
-  for (size_t i = 0; i < t->as.modular.n_operations; ++i)
-    task_use(t, (char[2]){t->as.modular.operation[i], '\0'});
-  task_use_digits(t, (uint64_t)t->as.modular.modulus);
+  for (size_t i = 0; i < modular_of(t)->n_operations; ++i)
+    task_use(t, (char[2]){modular_of(t)->operation[i], '\0'});
+  task_use_digits(t, (uint64_t)modular_of(t)->modulus);
   return r->status;
 }
 
-const task_rules task_modular = {"modular",
-                                 "sums, differences and products modulo a number",
-                                 read_modular,
-                                 draw_modular,
-                                 task_score_positions,
-                                 0};
+static const task_field modular_fields[] = {
+    {"modulus", "2 to 1000000", "97", "operands are uniform below it", 0},
+    {"terms", "2 to 8", "2", "operands", 0},
+    {"operations", "add, subtract, multiply", "all", "a list of them; each is as likely", 0},
+    {NULL, NULL, NULL, NULL, 0}};
+
+const task_rules task_modular = {
+    .name = "modular",
+    .about = "sums, differences and products modulo a number",
+    .example = {"(3*5+2)%7=", "3"},
+    .field = modular_fields,
+    .held_out = 0.1,
+    .parameters_size = sizeof(modular),
+    .read = read_modular,
+    .score = task_score_positions,
+    .has_graded = 0,
+    .draw = draw_modular,
+};

@@ -11,15 +11,23 @@
 
 enum { MAX_LENGTH = 500 };
 
+typedef struct brackets {
+  size_t length, min_length, depth, kinds, longest;
+} brackets;
+
+static brackets *brackets_of(const task *t) {
+  return t->parameters;
+}
+
 static const char opening[] = "([{<", closing[] = ")]}>";
 
 static int draw_brackets(const task *t, task_source *s, task_sample *out) {
   char stack[MAX_LENGTH];
-  size_t open = 0, least = t->as.brackets.min_length,
-         n = least + task_below(s, t->as.brackets.length - least + 1);
+  size_t open = 0, least = brackets_of(t)->min_length,
+         n = least + task_below(s, brackets_of(t)->length - least + 1);
   for (size_t i = 0; i < n; ++i) {
-    int opens = open == 0 || (open < t->as.brackets.depth && task_below(s, 2) == 0);
-    size_t kind = opens ? task_below(s, t->as.brackets.kinds) : 0;
+    int opens = open == 0 || (open < brackets_of(t)->depth && task_below(s, 2) == 0);
+    size_t kind = opens ? task_below(s, brackets_of(t)->kinds) : 0;
     if (opens) {
       task_put_char(&out->prompt, opening[kind]);
       stack[open++] = closing[kind];
@@ -47,12 +55,12 @@ static int take(char c, size_t kinds, char *stack, size_t *open) {
  * response, every character that is not read counting as one more left open. */
 static double score_brackets(const task *t, const problem *p, const char *response, size_t n) {
   char stack[2 * MAX_LENGTH];
-  const size_t kinds = t->as.brackets.kinds;
+  const size_t kinds = brackets_of(t)->kinds;
   size_t open = 0, read = 0;
   for (const char *c = p->prompt; *c != '\0' && open < MAX_LENGTH; ++c)
     if (!take(*c, kinds, stack, &open)) return 0;
   size_t left = open, lowest = open;
-  while (read < n && read < t->as.brackets.longest && take(response[read], kinds, stack, &open)) {
+  while (read < n && read < brackets_of(t)->longest && take(response[read], kinds, stack, &open)) {
     ++read;
     if (open < lowest) lowest = open;
   }
@@ -63,19 +71,37 @@ static double score_brackets(const task *t, const problem *p, const char *respon
 
 static gl_status read_brackets(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;
-  task_read_length(r, 8, MAX_LENGTH, &t->as.brackets.length, &t->as.brackets.min_length);
-  size_t length = t->as.brackets.length,
+  task_read_length(r, 8, MAX_LENGTH, &brackets_of(t)->length, &brackets_of(t)->min_length);
+  size_t length = brackets_of(t)->length,
          depth = cfg_count(r, "depth", length < 4 ? length : 4, 1, length);
-  t->as.brackets.kinds = cfg_count(r, "kinds", 2, 1, sizeof opening - 1);
-  t->as.brackets.longest = cfg_count(r, "longest", depth, depth, MAX_LENGTH);
-  t->as.brackets.depth = depth;
+  brackets_of(t)->kinds = cfg_count(r, "kinds", 2, 1, sizeof opening - 1);
+  brackets_of(t)->longest = cfg_count(r, "longest", depth, depth, MAX_LENGTH);
+  brackets_of(t)->depth = depth;
   t->max_prompt = length;
-  t->max_answer = t->as.brackets.longest;
-  for (size_t i = 0; i < t->as.brackets.kinds; ++i)
+  t->max_answer = brackets_of(t)->longest;
+  for (size_t i = 0; i < brackets_of(t)->kinds; ++i)
     task_use(t, (char[3]){opening[i], closing[i], '\0'});
   return r->status;
 }
 
-const task_rules task_brackets = {"brackets",     "the end of a beginning of balanced brackets",
-                                  read_brackets,  draw_brackets,
-                                  score_brackets, 1};
+static const task_field brackets_fields[] = {
+    {"length", "1 to 500", "8", "brackets of a prompt, at most", 0},
+    {"min_length", "1 to length", "length", "brackets of a prompt, at least", 0},
+    {"depth", "1 to length", "4, or length where that is less",
+     "most brackets that are open at once", 0},
+    {"kinds", "1 to 4", "2", "pairs in use, of () [] {} <>", 0},
+    {"longest", "depth to 500", "depth", "longest answer", 0},
+    {NULL, NULL, NULL, NULL, 0}};
+
+const task_rules task_brackets = {
+    .name = "brackets",
+    .about = "the end of a beginning of balanced brackets",
+    .example = {"([]{", "})"},
+    .field = brackets_fields,
+    .held_out = 0.1,
+    .parameters_size = sizeof(brackets),
+    .read = read_brackets,
+    .score = score_brackets,
+    .has_graded = 1,
+    .draw = draw_brackets,
+};

@@ -19,6 +19,17 @@ enum {
 /* What is graded as a step towards a solution: a legal expression of another value. */
 static const double legal_share = 0.1;
 
+typedef struct countdown {
+  size_t numbers, n_operations;
+  int64_t largest, largest_target;
+  int use_all;
+  char operation[4];
+} countdown;
+
+static countdown *countdown_of(const task *t) {
+  return t->parameters;
+}
+
 /* --- making a problem ----------------------------------------------------------------------------
  */
 
@@ -71,7 +82,7 @@ static int join(term *out, const term *a, char operation, const term *b) {
 /* Joins two random terms by a random operation, or the first after it that can be used, until one
  * is left. */
 static int join_all(const task *t, task_source *s, term *all, size_t n) {
-  const size_t n_operations = t->as.countdown.n_operations;
+  const size_t n_operations = countdown_of(t)->n_operations;
   for (; n > 1; --n) {
     size_t i = task_below(s, n), j = task_below(s, n - 1), first = task_below(s, n_operations);
     if (j >= i) ++j;
@@ -79,12 +90,12 @@ static int join_all(const task *t, task_source *s, term *all, size_t n) {
     int done = 0;
     for (size_t k = 0; k < n_operations && !done; ++k)
       done =
-          join(&together, &all[i], t->as.countdown.operation[(first + k) % n_operations], &all[j]);
+          join(&together, &all[i], countdown_of(t)->operation[(first + k) % n_operations], &all[j]);
     if (!done) return 0;
     all[i < j ? i : j] = together;
     all[i < j ? j : i] = all[n - 1];
   }
-  return all[0].value <= t->as.countdown.largest_target;
+  return all[0].value <= countdown_of(t)->largest_target;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -103,12 +114,12 @@ static void put_problem(task_text *to, const int64_t *number, size_t n, int64_t 
 }
 
 static int draw_countdown(const task *t, task_source *s, task_sample *out) {
-  const size_t n = t->as.countdown.numbers;
+  const size_t n = countdown_of(t)->numbers;
   int64_t number[MAX_NUMBERS];
   term all[MAX_NUMBERS] = {{0}};
   for (size_t i = 0; i < n; ++i) {
     task_text text = {.n = 0};
-    number[i] = 1 + (int64_t)task_below(s, (uint64_t)t->as.countdown.largest);
+    number[i] = 1 + (int64_t)task_below(s, (uint64_t)countdown_of(t)->largest);
     task_put_number(&text, number[i]);
     all[i] = (term){.value = number[i], .rank = RANK_NUMBER};
     memcpy(all[i].text, text.data, text.n + 1);
@@ -155,7 +166,7 @@ static double score_countdown(const task *t, const problem *p, const char *respo
   expression e;
   if (!read_prompt(p->prompt, given, &n, &target)) return 0;
   if (expression_read(&e, response, size) != EXPRESSION_OK) return 0;
-  if (t->as.countdown.use_all && e.n_numbers != n) return 0;
+  if (countdown_of(t)->use_all && e.n_numbers != n) return 0;
   if (!uses_only(e.number, e.n_numbers, given, n)) return 0;
   if (e.value.num == target && e.value.den == 1) return 1;
   return t->graded ? legal_share : 0;
@@ -169,22 +180,39 @@ static gl_status read_countdown(task *t, cfg_reader *r, const cfg_node *section)
   static const char *const names[] = {"add", "subtract", "multiply", "divide"};
   static const char *const uses[] = {"any", "all"};
   size_t n = cfg_count(r, "numbers", 3, 2, MAX_NUMBERS);
-  t->as.countdown.numbers = n;
-  t->as.countdown.largest = cfg_int(r, "largest", 9, 1, MAX_LARGEST);
-  t->as.countdown.largest_target = cfg_int(r, "largest_target", 99, 1, 999999);
-  t->as.countdown.use_all = cfg_choice(r, "use", 0, uses, 2);
-  t->as.countdown.n_operations =
-      task_choices(r, "operations", names, "+-*/", 4, t->as.countdown.operation);
-  size_t digits = task_digits((uint64_t)t->as.countdown.largest);
-  t->max_prompt = n * (digits + 1) + task_digits((uint64_t)t->as.countdown.largest_target) + 1;
+  countdown_of(t)->numbers = n;
+  countdown_of(t)->largest = cfg_int(r, "largest", 9, 1, MAX_LARGEST);
+  countdown_of(t)->largest_target = cfg_int(r, "largest_target", 99, 1, 999999);
+  countdown_of(t)->use_all = cfg_choice(r, "use", 0, uses, 2);
+  countdown_of(t)->n_operations =
+      task_choices(r, "operations", names, "+-*/", 4, countdown_of(t)->operation);
+  size_t digits = task_digits((uint64_t)countdown_of(t)->largest);
+  t->max_prompt = n * (digits + 1) + task_digits((uint64_t)countdown_of(t)->largest_target) + 1;
   t->max_answer = n * digits + (n - 1) + 2 * (n - 2);
   task_use(t, "(),:=+-*/"); /* a right answer may use any operation */
-  task_use_digits(t, (uint64_t)t->as.countdown.largest);
-  task_use_digits(t, (uint64_t)t->as.countdown.largest_target);
+  task_use_digits(t, (uint64_t)countdown_of(t)->largest);
+  task_use_digits(t, (uint64_t)countdown_of(t)->largest_target);
   return r->status;
 }
 
+static const task_field countdown_fields[] = {
+    {"numbers", "2 to 6", "3", "how many numbers are given", 0},
+    {"largest", "1 to 999", "9", "the largest number that may be given", 0},
+    {"largest_target", "1 to 999999", "99", "the largest value asked for", 0},
+    {"use", "any, all", "any", "each number at most once, or exactly once", 0},
+    {"operations", "add, subtract, multiply, divide", "all",
+     "a list: those of the answers that warm-up teaches", 0},
+    {NULL, NULL, NULL, NULL, 0}};
+
 const task_rules task_countdown = {
-    "countdown",     "expressions over given numbers with a given value",
-    read_countdown,  draw_countdown,
-    score_countdown, 1};
+    .name = "countdown",
+    .about = "expressions over given numbers with a given value",
+    .example = {"3,5,2=11:", "3*2+5"},
+    .field = countdown_fields,
+    .held_out = 0.1,
+    .parameters_size = sizeof(countdown),
+    .read = read_countdown,
+    .score = score_countdown,
+    .has_graded = 1,
+    .draw = draw_countdown,
+};

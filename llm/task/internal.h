@@ -1,11 +1,9 @@
-/* What the task_*.c files share: a kind's table, its parameters, texts and draws. Private to
- * llm/task*.c. */
+/* What the files of this folder share: what a kind of task is, texts, draws. No other room includes
+ * it. */
 #ifndef GEPOLAB_LLM_TASK_INTERNAL_H
 #define GEPOLAB_LLM_TASK_INTERNAL_H
 
 #include "core/random/rng.h"
-#include "llm/answer/answer.h"
-#include "llm/task/dataset.h"
 #include "llm/task/task.h"
 
 /* Generated texts are ASCII and fit here: the bounds of the fields see to it. */
@@ -34,25 +32,31 @@ typedef struct task_source {
 /* Uniform on 0 .. n - 1, n below 2^52; takes one block. */
 uint64_t task_below(task_source *s, uint64_t n);
 
+/* One kind of task: the whole of what the other files know of it. A new kind is a file that defines
+ * one of these and a line in kinds.h. */
 typedef struct task_rules {
   const char *name, *about;
-  /* Reads the kind's own fields, sets alphabet, max_prompt and max_answer. */
+  const char *example[2];  /* a prompt and its answer; both NULL where a file has them */
+  const task_field *field; /* its own fields; the last has key NULL */
+  double held_out;         /* share that is held out where the section does not say */
+  size_t parameters_size;  /* bytes of task.parameters */
+  /* Reads the kind's own fields into the zeroed t->parameters; sets alphabet, max_prompt and
+   * max_answer. Fails by r->status. */
   gl_status (*read)(task *t, cfg_reader *r, const cfg_node *section);
-  /* Draws a problem; 0 if what was drawn is none and the next attempt should be made. NULL: the
-   * kind is a list of problems. */
-  int (*draw)(const task *t, task_source *s, task_sample *out);
   /* Score of a trimmed response[n]. */
   double (*score)(const task *t, const problem *p, const char *response, size_t n);
-  int has_graded;
-  /* Keys of its own fields whose values are names of files, up to a NULL; NULL: no field is one. */
-  const char *const *file_keys;
-} task_rules;
+  int has_graded; /* score() knows partial credit */
 
-typedef struct task_problems {
-  dataset rows[2]; /* by split */
-  char *template_head, *template_tail;
-  answer_pattern pattern;
-} task_problems;
+  /* Either a kind whose problems are drawn: draws one; 0 if what was drawn is none and the next
+   * attempt should be made. */
+  int (*draw)(const task *t, task_source *s, task_sample *out);
+
+  /* or one whose problems are a list: how many a split has, the i-th of them (as task_problem), and
+   * the release of what parameters own, which is also called after a read() that failed. */
+  size_t (*size)(const task *t, task_split split);
+  gl_status (*problem)(const task *t, task_split split, uint64_t i, problem *out, gl_error *err);
+  void (*fini)(task *t);
+} task_rules;
 
 struct task {
   const task_rules *kind;
@@ -61,36 +65,12 @@ struct task {
   int graded, score_cut_off;
   char alphabet[128];
   size_t max_prompt, max_answer;
-  union {
-    struct {
-      size_t digits, min_digits, terms;
-      int reverse, pad;
-      size_t answer_digits; /* of the largest sum */
-    } addition;
-    struct {
-      int64_t modulus;
-      size_t terms, n_operations;
-      char operation[3];
-    } modular;
-    struct {
-      size_t numbers, n_operations;
-      int64_t largest, largest_target;
-      int use_all;
-      char operation[4];
-    } countdown;
-    struct {
-      size_t length, min_length, values;
-      int chain;
-    } sequence; /* sorting and parity */
-    struct {
-      size_t length, min_length, depth, kinds, longest;
-    } brackets;
-    task_problems math;
-  } as;
+  void *parameters; /* the kind's own struct, made and released by task.c */
 };
 
-extern const task_rules task_addition, task_modular, task_countdown, task_sorting, task_parity,
-    task_brackets, task_math;
+#define TASK_KIND(name) extern const task_rules task_##name;
+#include "llm/task/kinds.h"
+#undef TASK_KIND
 
 /* --- for the kinds' read() ---------------------------------------------------------------------
  */
@@ -115,13 +95,6 @@ void task_read_length(cfg_reader *r, size_t fallback, size_t hi, size_t *length,
 /* 1 if response is p's answer; where the section says graded, the share of positions that agree, of
  * as many as the longer one has. */
 double task_score_positions(const task *t, const problem *p, const char *response, size_t n);
-
-/* --- math (task_math.c) ------------------------------------------------------------------------
- */
-
-gl_status task_math_problem(const task *t, task_split split, uint64_t i, problem *out,
-                            gl_error *err);
-void task_math_fini(task *t);
 
 /* 1 if a problem with this text as its key is held out: a hash of the text against the share, so
  * that neither seed nor order matters. */

@@ -5,12 +5,24 @@
  * the answer as the file has it if its final answer can be found there; else its final answer in
  * \boxed{}. In a text like GSM8K's the final answer stands behind the last ####.
  */
+#include "llm/answer/answer.h"
+#include "llm/task/dataset.h"
 #include "llm/task/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const char placeholder[] = "{prompt}";
+
+typedef struct math_problems {
+  dataset rows[2]; /* by split */
+  char *template_head, *template_tail;
+  answer_pattern pattern;
+} math_problems;
+
+static math_problems *math_of(const task *t) {
+  return t->parameters;
+}
 
 /* --- answers -------------------------------------------------------------------------------------
  */
@@ -66,16 +78,16 @@ static gl_status taught(char **out, const char *text, answer_pattern pattern, gl
 static double score_math(const task *t, const problem *p, const char *response, size_t n) {
   const char *reference, *found;
   size_t n_reference, n_found;
-  answer_pattern pattern = t->as.math.pattern;
+  answer_pattern pattern = math_of(t)->pattern;
   if (!answer_find(p->answer, strlen(p->answer), pattern, &reference, &n_reference)) return 0;
   if (!answer_find(response, n, pattern, &found, &n_found)) return 0;
   return answer_equal(reference, n_reference, found, n_found);
 }
 
-gl_status task_math_problem(const task *t, task_split split, uint64_t i, problem *out,
+static gl_status problem_at(const task *t, task_split split, uint64_t i, problem *out,
                             gl_error *err) {
-  const dataset_row *row = &t->as.math.rows[split].row[i];
-  const char *head = t->as.math.template_head, *tail = t->as.math.template_tail;
+  const dataset_row *row = &math_of(t)->rows[split].row[i];
+  const char *head = math_of(t)->template_head, *tail = math_of(t)->template_tail;
   size_t a = strlen(head), b = strlen(row->prompt), c = strlen(tail);
   out->prompt = malloc(a + b + c + 1);
   out->answer = strdup(row->answer);
@@ -173,7 +185,7 @@ static gl_status split_by_share(dataset *train, dataset *held, double share, gl_
 /* --- a section -----------------------------------------------------------------------------------
  */
 
-static gl_status read_template(task_problems *m, cfg_reader *r) {
+static gl_status read_template(math_problems *m, cfg_reader *r) {
   const char *text = cfg_string(r, "template", placeholder);
   if (r->status != GL_OK) return r->status;
   const char *at = strstr(text, placeholder);
@@ -190,11 +202,11 @@ static gl_status read_template(task_problems *m, cfg_reader *r) {
 
 static gl_status read_splits(task *t, cfg_reader *r, const cfg_node *path, const cfg_node *held,
                              const char *const keys[2]) {
-  dataset *train = &t->as.math.rows[TASK_TRAIN], *out = &t->as.math.rows[TASK_HELD_OUT];
-  gl_status status = read_file(train, path, keys, t->as.math.pattern, r->err);
+  dataset *train = &math_of(t)->rows[TASK_TRAIN], *out = &math_of(t)->rows[TASK_HELD_OUT];
+  gl_status status = read_file(train, path, keys, math_of(t)->pattern, r->err);
   if (status != GL_OK) return status;
   if (held != NULL) {
-    status = read_file(out, held, keys, t->as.math.pattern, r->err);
+    status = read_file(out, held, keys, math_of(t)->pattern, r->err);
     if (status == GL_OK) status = drop_shared(train, out, r->err);
   } else
     status = split_by_share(train, out, t->held_out, r->err);
@@ -218,8 +230,8 @@ static gl_status read_math(task *t, cfg_reader *r, const cfg_node *section) {
   cfg_string(r, "held_out_path", NULL);
   const cfg_node *path = cfg_child(r, "path"), *held = cfg_child(r, "held_out_path"),
                  *share = cfg_child(r, "held_out");
-  t->as.math.pattern = (answer_pattern)cfg_choice(r, "answer_pattern", ANSWER_BOXED, patterns, 2);
-  if (r->status != GL_OK || read_template(&t->as.math, r) != GL_OK) return r->status;
+  math_of(t)->pattern = (answer_pattern)cfg_choice(r, "answer_pattern", ANSWER_BOXED, patterns, 2);
+  if (r->status != GL_OK || read_template(math_of(t), r) != GL_OK) return r->status;
   if (strcmp(keys[0], keys[1]) == 0)
     return r->status = cfg_fail(section, r->err, "prompt_key and answer_key are the same, '%.64s'",
                                 keys[0]);
@@ -233,15 +245,38 @@ static gl_status read_math(task *t, cfg_reader *r, const cfg_node *section) {
   return r->status = read_splits(t, r, path, held, keys);
 }
 
-void task_math_fini(task *t) {
-  dataset_fini(&t->as.math.rows[TASK_TRAIN]);
-  dataset_fini(&t->as.math.rows[TASK_HELD_OUT]);
-  free(t->as.math.template_head);
-  free(t->as.math.template_tail);
+static size_t count_problems(const task *t, task_split split) {
+  return math_of(t)->rows[split].n;
 }
 
-static const char *const file_keys[] = {"path", "held_out_path", NULL};
+static void release_problems(task *t) {
+  dataset_fini(&math_of(t)->rows[TASK_TRAIN]);
+  dataset_fini(&math_of(t)->rows[TASK_HELD_OUT]);
+  free(math_of(t)->template_head);
+  free(math_of(t)->template_tail);
+}
+
+static const task_field math_fields[] = {
+    {"path", "FILE", "required", "JSON Lines of prompts and answers", 1},
+    {"held_out_path", "FILE", "none",
+     "problems that are held out; where it is not given, held_out says how many", 1},
+    {"prompt_key", "TEXT", "prompt", "the key of a line's prompt", 0},
+    {"answer_key", "TEXT", "answer", "the key of a line's answer", 0},
+    {"answer_pattern", "boxed, last_number", "boxed", "where a text has its final answer", 0},
+    {"template", "TEXT", "{prompt}", "what is written around a prompt", 0},
+    {NULL, NULL, NULL, NULL, 0}};
 
 const task_rules task_math = {
-    "math",   "problems and answers from a JSON Lines file", read_math, NULL, score_math, 0,
-    file_keys};
+    .name = "math",
+    .about = "problems and answers from a JSON Lines file",
+    .example = {NULL, NULL},
+    .field = math_fields,
+    .held_out = 0.05,
+    .parameters_size = sizeof(math_problems),
+    .read = read_math,
+    .score = score_math,
+    .has_graded = 0,
+    .size = count_problems,
+    .problem = problem_at,
+    .fini = release_problems,
+};

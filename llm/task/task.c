@@ -24,9 +24,11 @@ enum {
   PROBED_PROBLEMS = 8
 };
 
-static const task_rules *const kinds[] = {&task_addition, &task_modular, &task_countdown,
-                                          &task_sorting,  &task_parity,  &task_brackets,
-                                          &task_math};
+static const task_rules *const kinds[] = {
+#define TASK_KIND(name) &task_##name,
+#include "llm/task/kinds.h"
+#undef TASK_KIND
+};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 int task_is_kind(const char *kind) {
@@ -41,12 +43,16 @@ const char *task_kind_at(size_t i, const char **about) {
   return kinds[i]->name;
 }
 
-const char *task_file_key(const char *kind, size_t i) {
-  const char *const *key = NULL;
-  for (size_t k = 0; k < N_KINDS; ++k)
-    if (strcmp(kinds[k]->name, kind) == 0) key = kinds[k]->file_keys;
-  for (; key != NULL && *key != NULL && i > 0; --i) ++key;
-  return key != NULL ? *key : NULL;
+const task_field *task_kind_fields(const char *kind) {
+  for (size_t i = 0; i < N_KINDS; ++i)
+    if (strcmp(kinds[i]->name, kind) == 0) return kinds[i]->field;
+  return NULL;
+}
+
+const char *const *task_kind_example(const char *kind) {
+  for (size_t i = 0; i < N_KINDS; ++i)
+    if (strcmp(kinds[i]->name, kind) == 0 && kinds[i]->example[0] != NULL) return kinds[i]->example;
+  return NULL;
 }
 
 /* --- problems ------------------------------------------------------------------------------------
@@ -81,7 +87,7 @@ gl_status task_problem(const task *t, task_split split, uint64_t i, problem *out
   if (i >= task_size(t, split))
     return gl_fail(err, GL_EINTERNAL, "problem %llu of a split that has %zu", (unsigned long long)i,
                    task_size(t, split));
-  if (t->kind->draw == NULL) return task_math_problem(t, split, i, out, err);
+  if (t->kind->problem != NULL) return t->kind->problem(t, split, i, out, err);
   task_sample sample;
   if (!find_problem(t, split, i, MOST_ATTEMPTS, &sample))
     return gl_fail(err, GL_EINPUT,
@@ -151,11 +157,17 @@ static gl_status read_section(task *t, const cfg_node *section, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, section, "task", err);
   t->kind = kinds[cfg_choice(&r, "kind", 0, names, N_KINDS)];
-  t->held_out = cfg_double(&r, "held_out", t->kind == &task_math ? 0.05 : 0.1, 0, 0.9);
+  t->held_out = cfg_double(&r, "held_out", t->kind->held_out, 0, 0.9);
   t->graded = cfg_choice(&r, "reward", 0, rewards, 2);
   t->score_cut_off = cfg_choice(&r, "cut_off", 0, cut_offs, 2);
   const cfg_node *reward = cfg_child(&r, "reward"), *share = cfg_child(&r, "held_out");
-  if (r.status == GL_OK) t->kind->read(t, &r, section);
+  if (r.status == GL_OK) {
+    t->parameters = calloc(1, t->kind->parameters_size);
+    if (t->parameters == NULL)
+      r.status = gl_fail_memory(err, "a task");
+    else
+      t->kind->read(t, &r, section);
+  }
   if (cfg_end(&r) != GL_OK) return r.status;
   if (t->graded && !t->kind->has_graded)
     return cfg_fail(reward, err, "task %s has no graded reward; write exact", t->kind->name);
@@ -177,7 +189,8 @@ gl_status task_new(task **out, const cfg_node *section, uint64_t seed, gl_error 
 
 void task_free(task *t) {
   if (t == NULL) return;
-  if (t->kind == &task_math) task_math_fini(t);
+  if (t->parameters != NULL && t->kind->fini != NULL) t->kind->fini(t);
+  free(t->parameters);
   free(t);
 }
 
@@ -190,7 +203,7 @@ const char *task_alphabet(const task *t) {
 }
 
 size_t task_size(const task *t, task_split split) {
-  if (t->kind->draw == NULL) return t->as.math.rows[split].n;
+  if (t->kind->size != NULL) return t->kind->size(t, split);
   return split == TASK_HELD_OUT && t->held_out == 0 ? 0 : SIZE_MAX / 2;
 }
 

@@ -24,6 +24,15 @@
 
 typedef struct task task;
 
+/* A field of a kind's section, for who writes or stores one: `gepolab llm tasks` prints them. */
+typedef struct task_field {
+  const char *key;
+  const char *values; /* what it may be */
+  const char *normal; /* what it is where it is not given */
+  const char *about;
+  int is_file; /* its value is the name of a file, which must find it from any working directory */
+} task_field;
+
 typedef enum task_split { TASK_TRAIN, TASK_HELD_OUT } task_split;
 
 /* A problem's texts; owned, release with problem_fini(). */
@@ -41,9 +50,12 @@ void task_free(task *t);
 int task_is_kind(const char *kind);
 /* i-th kind's name, one line about it; NULL beyond the last. */
 const char *task_kind_at(size_t i, const char **about);
-/* The i-th key of that kind's section whose value is the name of a file; NULL beyond the last. Who
- * stores the section for later must store such a name so that it still finds the file. */
-const char *task_file_key(const char *kind, size_t i);
+/* The fields of a kind's section beside kind, held_out, reward and cut_off, up to one whose key is
+ * NULL; NULL if there is no such kind. Static. */
+const task_field *task_kind_fields(const char *kind);
+/* A prompt and its answer, as such a task writes them; NULL if the kind's problems come from a
+ * file, or there is no such kind. Static. */
+const char *const *task_kind_example(const char *kind);
 
 const char *task_kind(const task *t);
 /* Distinct characters of every prompt and every right answer without white space, sorted, as UTF-8:

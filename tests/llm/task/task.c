@@ -1,5 +1,6 @@
 /* What holds for every generated task: answers are right, problems have addresses, splits share
  * nothing, wrong sections are refused. */
+#include "tests/support/llm_files.h"
 #include "tests/support/llm_task.h"
 
 static const char *const sections[] = {
@@ -366,7 +367,7 @@ static void kinds_have_names_and_a_missing_section_means_addition(void) {
     CU_ASSERT(task_is_kind(name));
     CU_ASSERT(strlen(about) > 5);
   }
-  CU_ASSERT_EQUAL(n, 7);
+  CU_ASSERT(n >= 7);
   CU_ASSERT(!task_is_kind("additio") && !task_is_kind(""));
   task *t = NULL;
   gl_error err = {0};
@@ -376,7 +377,54 @@ static void kinds_have_names_and_a_missing_section_means_addition(void) {
   task_free(NULL);
 }
 
-SUITE(llm_task, "llm: tasks", TEST(every_answer_scores_one_and_keeps_the_bounds),
+/* What `gepolab llm tasks` prints is what the parser takes, and what RECIPES.md says where it
+ * describes the kind. */
+static void the_fields_that_are_listed_are_the_fields_that_are_read(void) {
+  const char *kind;
+  size_t size, n_described = 0;
+  char *recipes = (char *)files_read("experiments/RECIPES.md", &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(recipes);
+  recipes = realloc(recipes, size + 1);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(recipes);
+  recipes[size] = '\0';
+  for (size_t i = 0; (kind = task_kind_at(i, NULL)) != NULL; ++i) {
+    char heading[64], text[200], key[64];
+    snprintf(heading, sizeof heading, "| `kind: %s`", kind);
+    const char *at = strstr(recipes, heading), *end = at != NULL ? strstr(at, "\n\n") : NULL;
+    n_described += end != NULL;
+    for (const task_field *f = task_kind_fields(kind); f->key != NULL; ++f) {
+      task_fixture x;
+      gl_error err = {0};
+      snprintf(text, sizeof text, "task: {kind: %s, %s: {a: 1}}\n", kind, f->key);
+      CU_ASSERT_EQUAL(task_try(&x, text, 1, &err), GL_EINPUT);
+      snprintf(key, sizeof key, "`%s`", f->key);
+      const char *described = end != NULL ? strstr(at, key) : NULL;
+      int good = strstr(err.text, "unknown") == NULL &&
+                 (end == NULL || (described != NULL && described < end));
+      if (!good) fprintf(stderr, "%s: %s: %s\n", kind, f->key, err.text);
+      CU_ASSERT(good);
+      task_close(&x);
+    }
+    /* Every `key` that begins a line of the kind's table is listed. */
+    for (const char *line = at; end != NULL && (line = strstr(line, "\n| `")) != NULL && line < end;
+         ++line)
+      for (const char *k = line + 4, *close; (close = strchr(k, '`')) != NULL; k = close + 4) {
+        int listed = 0;
+        for (const task_field *f = task_kind_fields(kind); f->key != NULL; ++f)
+          listed |=
+              strncmp(f->key, k, (size_t)(close - k)) == 0 && strlen(f->key) == (size_t)(close - k);
+        if (!listed) fprintf(stderr, "%s: %.*s\n", kind, (int)(close - k), k);
+        CU_ASSERT(listed);
+        if (strncmp(close, "`, `", 4) != 0) break;
+      }
+  }
+  CU_ASSERT_EQUAL(n_described, 7);
+  CU_ASSERT_PTR_NULL(task_kind_fields("additio"));
+  free(recipes);
+}
+
+SUITE(llm_task, "llm: tasks", TEST(the_fields_that_are_listed_are_the_fields_that_are_read),
+      TEST(every_answer_scores_one_and_keeps_the_bounds),
       TEST(padded_sums_have_the_lengths_that_are_told),
       TEST(alphabets_are_sorted_and_without_repeats), TEST(a_problem_depends_on_its_address_alone),
       TEST(splits_share_no_prompt), TEST(a_problem_in_another_order_stays_in_its_split),
