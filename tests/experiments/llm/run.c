@@ -180,7 +180,7 @@ static void what_a_transformer_cannot_do_is_told_with_its_place(void) {
   CU_ASSERT(refused(&r, 2, "wrong.yaml:4:16: train.minibatches is 4"));
   cli_result_fini(&r);
   r = CLI("run", path, "train.minibatches=1");
-  CU_ASSERT(refused(&r, 2, "wrong.yaml:6:16: algorithm gepo: denominator: exact sums"));
+  CU_ASSERT(refused(&r, 2, "wrong.yaml:6:16: algorithm gepo(denominator=exact): denominator"));
   cli_result_fini(&r);
   r = CLI("run", path, "train.minibatches=3");
   CU_ASSERT(refused(&r, 2, "command line:1:19: in 'train.minibatches=3': train.minibatches is 3"));
