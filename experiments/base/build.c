@@ -1,3 +1,4 @@
+/* The build identifier of this program, read from the linker's note in its own memory. */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "experiments/base/build.h"
 

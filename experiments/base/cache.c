@@ -1,3 +1,4 @@
+/* Finds the cache folder of this user, and names this build inside it. */
 #include "experiments/base/cache.h"
 
 #include <stdio.h>

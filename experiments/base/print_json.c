@@ -1,3 +1,4 @@
+/* Prints a command's JSON answer, and the simulated clock's summary as JSON or text. */
 #include "experiments/base/print_json.h"
 
 #include <stdio.h>

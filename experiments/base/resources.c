@@ -1,3 +1,4 @@
+/* Finds the recipes and plot scripts that the Makefile embeds into the binary. */
 #include "experiments/base/resources.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
-/* `gepolab bench gpu`: speed of the transformer on one device next to PyTorch on the same shapes,
- * and to what the device's own arithmetic and memory allow.
+/* `gepolab bench gpu`: speed of the transformer on one device, compared with PyTorch on the same
+ * shapes and with the device's measured limits (rate of matrix products, memory bandwidth).
  *
- * Every part is measured in a process of its own, so that the device is empty when it starts, its
- * peak of memory is its own, and a failure stays its own. Such a process, like the Python script of
- * the peer, answers with one line of JSON for each number; parts tell what could not be measured in
- * the place of the number. Prefix: gpu_. */
+ * Every part runs in a process of its own, so that each starts with an empty device, its peak
+ * memory can be told apart, and a failure of one part does not end the others. Such a process, like
+ * the Python script that measures PyTorch, writes one line of JSON for each number, or a line with
+ * the reason where a number could not be measured. Prefix: gpu_. */
 #ifndef GEPOLAB_EXPERIMENTS_BENCH_GPU_H
 #define GEPOLAB_EXPERIMENTS_BENCH_GPU_H
 
@@ -15,7 +15,7 @@
 
 enum { GPU_MOST_SHAPES = 3, GPU_MOST_BATCHES = 3, GPU_MOST_READINGS = 128, GPU_TEXT = 160 };
 
-/* What is done with a shape. */
+/* A model's sizes and the work that is measured with it. */
 typedef struct gpu_shape {
   const char *name; /* "0.6b" */
   model_config model;
@@ -31,11 +31,11 @@ typedef struct gpu_shape {
  * another name. */
 const gpu_shape *gpu_shape_named(gpu_shape *out, const char *name, int quick);
 
-/* Multiplications and additions a trained token needs: six for every weight of a product (two
- * forward, four backward; the output layer counts, looking up an embedding does not) and twelve for
- * every number of a query's head dimension and every earlier position, of which a token of a
- * sequence of `length` has (length + 1) / 2 on average (scores and sums of values, each 2 forward
- * and 4 backward). What is computed again in a backward is not counted. */
+/* Floating-point operations that training on one token needs: six for every weight of a product
+ * (two forward, four backward; the output layer counts, looking up an embedding does not) and
+ * twelve for every number of a query's head dimension and every earlier position, of which a token
+ * of a sequence of `length` has (length + 1) / 2 on average (scores and sums of values, each 2
+ * forward and 4 backward). What is computed again in a backward is not counted. */
 double gpu_train_flops(const model_config *c, size_t length);
 /* Weights of all products. */
 double gpu_product_weights(const model_config *c);
@@ -94,7 +94,7 @@ gl_status gpu_time(gpu_samples *out, gl_status (*run)(void *self, gl_error *err)
 /* Lines: the median of amount / seconds, or of seconds where amount is 0. */
 void gpu_say(FILE *to, const char *shape, const char *what, const gpu_samples *samples,
              double amount);
-/* There is no number, and why. */
+/* A line that says why there is no number. */
 void gpu_say_missing(FILE *to, const char *shape, const char *what, const char *why);
 void gpu_say_number(FILE *to, const char *shape, const char *what, double value);
 void gpu_say_text(FILE *to, const char *shape, const char *what, const char *text);
@@ -102,7 +102,8 @@ void gpu_say_text(FILE *to, const char *shape, const char *what, const char *tex
 /* --- readings -----------------------------------------------------------------------------------
  */
 
-/* A number as its line told it; missing: why there is none, else "". */
+/* A number as read from its line: median, smallest and largest of n timings. missing: why there is
+ * no number, else "". */
 typedef struct gpu_reading {
   char key[48];
   double value, low, high;
@@ -113,7 +114,7 @@ typedef struct gpu_reading {
 typedef struct gpu_readings {
   gpu_reading reading[GPU_MOST_READINGS];
   size_t n;
-  int silent; /* nothing is told on stderr as it arrives */
+  int silent; /* do not report each number on stderr as it arrives */
 } gpu_readings;
 
 /* The reading of "SHAPE.WHAT", or NULL. */

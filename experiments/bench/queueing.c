@@ -1,3 +1,5 @@
+/* A single-server queue on the event loop, with the running sums that its closed forms are
+ * checked against. */
 #include "experiments/bench/queueing.h"
 
 #include "sim/event_queue.h"

@@ -1,3 +1,4 @@
+/* Many samplers around one learner on the bare event queue: one event for each sampler. */
 #include "experiments/bench/star.h"
 
 #include "core/random/rng.h"

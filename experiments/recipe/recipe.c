@@ -1,3 +1,5 @@
+/* Loads a recipe, reads its top-level keys, and has every section checked by the room it belongs
+ * to before anything is run or written. */
 #include "experiments/recipe/recipe.h"
 
 #include "core/base/json.h"

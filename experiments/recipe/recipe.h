@@ -1,7 +1,6 @@
-/* A recipe's top-level keys as settings. The sections inside (world, cluster, …) are read by the
- * rooms they belong to; recipe_check() makes each of them read its own, so that a wrong recipe is
- * found before anything is run or written.
- */
+/* A recipe: the YAML file that describes a run or a study. This file reads its top-level keys. The
+ * sections inside (world, cluster, ...) are read by the rooms they belong to; recipe_check() has
+ * each room read its own, so that a wrong recipe is refused before anything is run or written. */
 #ifndef GEPOLAB_EXPERIMENTS_RECIPE_RECIPE_H
 #define GEPOLAB_EXPERIMENTS_RECIPE_RECIPE_H
 
@@ -47,23 +46,24 @@ gl_status recipe_load(cfg_doc **out, const char *source, const char *const *over
 /* Reads the top-level keys; the doc must outlive *out. Every unknown key is an error. */
 gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err);
 
-/* Transformer worlds that recipes have been found to have: their tokenizers and data sets need not
- * be read again for the next cell of a sweep. {0} to begin with. */
+/* Transformer worlds that were checked already, by hash, so that tokenizer and data set are not
+ * read again for every cell of a sweep. {0} to begin with. */
 typedef struct recipe_worlds {
   char (*key)[HASH_HEX_SIZE]; /* [n] */
   size_t n, room;
 } recipe_worlds;
 void recipe_worlds_fini(recipe_worlds *w);
 
-/* Builds what a run of it needs and throws it away: the world must be there and every section must
- * be right. Creates no file. `known` (NULL: none) is asked first, and told. */
+/* Builds what a run of the recipe needs and throws it away, so that every section is known to be
+ * right and the world to exist. Creates no file. Worlds in `known` (NULL: none) are taken to be
+ * right; new ones are added to it. */
 gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err);
 /* Whether this machine has the device and the memory that a transformer of the recipe, which must
  * be right, needs; all others run anywhere. Opens the device, so no workers may be forked later.
  * `known`: worlds that were asked for before; a recipe whose world and batch are there is fine. */
 gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *err);
 
-/* 1 if its world says to be a transformer's. */
+/* 1 if the recipe's world is a transformer (kind: llm). */
 int recipe_is_llm(const recipe *r);
 
 /* What its learner is made from. */
