@@ -22,8 +22,7 @@ static size_t available_bytes(size_t page) {
   return pages > 0 ? (size_t)pages * page : 0;
 }
 
-void backend_host_memory(backend *b, size_t *total, size_t *available) {
-  (void)b;
+void backend_host_memory(size_t *total, size_t *available) {
   const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES);
   *total = page > 0 && pages > 0 ? (size_t)page * (size_t)pages : 0;
   *available = available_bytes(page > 0 ? (size_t)page : 4096);

@@ -1,10 +1,10 @@
+/* The cases of llm_backend_cases.h: for each operation a function that calls it on inputs of a
+ * given shape and keeps what it wrote, and the table of these functions with their shapes. */
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define OPS(r) (r)->b->ops
 
 enum { SHAPE = 6, MAX_SHAPES = 14 };
 
@@ -14,10 +14,10 @@ enum { SHAPE = 6, MAX_SHAPES = 14 };
 static void embed_case(case_run *r, const size_t *s) {
   const int32_t *token = case_draw_integers(r, s[0], s[2]);
   void *out = case_zeros(r, s[0] * s[1]);
-  OPS(r)->embed(r->b, out, case_draw(r, s[2] * s[1], 1), token, s[0], s[1]);
+  OP(r, embed)(r->b, out, case_draw(r, s[2] * s[1], 1), token, s[0], s[1]);
   case_keep(r, "out", out, s[0] * s[1]);
   void *dtable = case_draw_master(r, s[2] * s[1], 1);
-  OPS(r)->embed_backward(r->b, dtable, case_draw(r, s[0] * s[1], 1), token, s[0], s[1]);
+  OP(r, embed_backward)(r->b, dtable, case_draw(r, s[0] * s[1], 1), token, s[0], s[1]);
   case_keep_master(r, "dtable", dtable, s[2] * s[1]);
 }
 
@@ -28,9 +28,9 @@ static void gather_case(case_run *r, const size_t *s) {
   const int32_t *at = case_integers(r, index, s[0]);
   free(index);
   void *out = case_zeros(r, s[0] * s[1]), *table = case_draw(r, s[2] * s[1], 1);
-  OPS(r)->gather(r->b, out, table, at, s[0], s[1]);
+  OP(r, gather)(r->b, out, table, at, s[0], s[1]);
   case_keep(r, "out", out, s[0] * s[1]);
-  OPS(r)->scatter_add(r->b, table, case_draw(r, s[0] * s[1], 1), at, s[0], s[1]);
+  OP(r, scatter_add)(r->b, table, case_draw(r, s[0] * s[1], 1), at, s[0], s[1]);
   case_keep(r, "sum", table, s[2] * s[1]);
 }
 
@@ -40,13 +40,13 @@ static void norm_case(case_run *r, const size_t *s) {
   void *in = case_draw(r, n, 2), *add = s[2] > 0 ? case_draw(r, n, 1) : NULL;
   void *sum = s[2] == 1 ? case_zeros(r, n) : s[2] == 2 ? in : NULL;
   void *out = case_zeros(r, n), *rstd = case_zeros_master(r, s[0]), *weight = case_draw(r, s[1], 1);
-  OPS(r)->norm(r->b, out, rstd, sum, in, add, weight, s[0], s[1], 1e-6);
+  OP(r, norm)(r->b, out, rstd, sum, in, add, weight, s[0], s[1], 1e-6);
   case_keep(r, "out", out, n);
   case_keep_master(r, "rstd", rstd, s[0]);
   if (sum != NULL) case_keep(r, "sum", sum, n);
   void *din = case_draw(r, n, 1), *dweight = case_draw_master(r, s[1], 1);
-  OPS(r)->norm_backward(r->b, din, dweight, case_draw(r, n, 1), sum != NULL ? sum : in, rstd,
-                        weight, s[0], s[1]);
+  OP(r, norm_backward)
+  (r->b, din, dweight, case_draw(r, n, 1), sum != NULL ? sum : in, rstd, weight, s[0], s[1]);
   case_keep(r, "din", din, n);
   case_keep_master(r, "dweight", dweight, s[1]);
 }
@@ -57,20 +57,20 @@ static void heads_case(case_run *r, const size_t *s) {
   const size_t qkv = (h.q + 2 * h.kv) * h.dim, qk = (h.q + h.kv) * h.dim, positions = 50;
   void *cosine = case_zeros_master(r, positions * h.dim / 2);
   void *sine = case_zeros_master(r, positions * h.dim / 2);
-  OPS(r)->rotary_table(r->b, cosine, sine, positions, h.dim, 10000);
+  OP(r, rotary_table)(r->b, cosine, sine, positions, h.dim, 10000);
   case_keep_master(r, "cosine", cosine, positions * h.dim / 2);
   case_keep_master(r, "sine", sine, positions * h.dim / 2);
   const int32_t *position = case_draw_integers(r, s[0], positions);
   void *in = case_draw(r, s[0] * qkv, 2), *q_weight = case_draw(r, h.dim, 1);
   void *k_weight = case_draw(r, h.dim, 1), *out = case_zeros(r, s[0] * qk);
   void *rstd = case_zeros_master(r, s[0] * (h.q + h.kv));
-  OPS(r)->heads(r->b, out, rstd, in, q_weight, k_weight, cosine, sine, position, s[0], h, 1e-6);
+  OP(r, heads)(r->b, out, rstd, in, q_weight, k_weight, cosine, sine, position, s[0], h, 1e-6);
   case_keep(r, "qk", out, s[0] * qk);
   case_keep_master(r, "rstd", rstd, s[0] * (h.q + h.kv));
   void *dqkv = case_draw(r, s[0] * qkv, 1), *dqk = case_draw(r, s[0] * qk, 1);
   void *dq = case_draw_master(r, h.dim, 1), *dk = case_draw_master(r, h.dim, 1);
-  OPS(r)->heads_backward(r->b, dqkv, dq, dk, dqk, in, rstd, q_weight, k_weight, cosine, sine,
-                         position, s[0], h);
+  OP(r, heads_backward)
+  (r->b, dqkv, dq, dk, dqk, in, rstd, q_weight, k_weight, cosine, sine, position, s[0], h);
   case_keep(r, "dqkv", dqkv, s[0] * qkv); /* its values were drawn and stay */
   case_keep_master(r, "dq_weight", dq, h.dim);
   case_keep_master(r, "dk_weight", dk, h.dim);
@@ -80,10 +80,10 @@ static void heads_case(case_run *r, const size_t *s) {
 static void swiglu_case(case_run *r, const size_t *s) {
   const size_t n = s[0] * s[1];
   void *in = case_draw(r, 2 * n, (double)s[2]), *out = case_zeros(r, n);
-  OPS(r)->swiglu(r->b, out, in, s[0], s[1]);
+  OP(r, swiglu)(r->b, out, in, s[0], s[1]);
   case_keep(r, "out", out, n);
   void *din = case_draw(r, 2 * n, 1);
-  OPS(r)->swiglu_backward(r->b, din, case_draw(r, n, 1), in, s[0], s[1]);
+  OP(r, swiglu_backward)(r->b, din, case_draw(r, n, 1), in, s[0], s[1]);
   case_keep(r, "dgate_up", din, 2 * n);
 }
 
@@ -93,21 +93,20 @@ static void product_case(case_run *r, const size_t *s) {
   const double scale = 1 / sqrt((double)(s[2] + 1));
   void *in = case_draw(r, s[0] * s[2], 1), *weight = case_draw(r, s[1] * s[2], scale);
   void *out = case_draw(r, s[0] * s[1], 1), *din = case_draw(r, s[0] * s[2], 1);
-  OPS(r)->product(r->b, out, in, weight, s[0], s[1], s[2], (int)s[3]);
+  OP(r, product)(r->b, out, in, weight, s[0], s[1], s[2], (int)s[3]);
   case_keep(r, "out", out, s[0] * s[1]);
   void *dout = case_draw(r, s[0] * s[1], 1), *dweight = case_draw_master(r, s[1] * s[2], 1);
-  OPS(r)->product_backward_input(r->b, din, dout, weight, s[0], s[1], s[2],
-                                 (int)s[3] & PRODUCT_ADD);
+  OP(r, product_backward_input)(r->b, din, dout, weight, s[0], s[1], s[2], (int)s[3] & PRODUCT_ADD);
   case_keep(r, "din", din, s[0] * s[2]);
-  OPS(r)->product_backward_weight(r->b, dweight, dout, in, s[0], s[1], s[2]);
+  OP(r, product_backward_weight)(r->b, dweight, dout, in, s[0], s[1], s[2]);
   case_keep_master(r, "dweight", dweight, s[1] * s[2]);
 }
 
 /* shape: rows, vocabulary, k */
 static void logits_case(case_run *r, const size_t *s) {
   void *out = case_zeros_master(r, s[0] * s[1]);
-  OPS(r)->logits(r->b, out, case_draw(r, s[0] * s[2], 1), case_draw(r, s[1] * s[2], 1), s[0], s[1],
-                 s[2]);
+  OP(r, logits)
+  (r->b, out, case_draw(r, s[0] * s[2], 1), case_draw(r, s[1] * s[2], 1), s[0], s[1], s[2]);
   case_keep_master(r, "logits", out, s[0] * s[1]);
 }
 
@@ -139,11 +138,11 @@ static void attention_case(case_run *r, const size_t *s) {
   const size_t n = p.rows * h.q * h.dim;
   void *qk = case_draw(r, qk_n, 3), *qkv = case_draw(r, qkv_n, 1), *out = case_zeros(r, n);
   void *lse = case_zeros_master(r, p.rows * h.q);
-  OPS(r)->attention(r->b, out, lse, qk, qkv, p, h);
+  OP(r, attention)(r->b, out, lse, qk, qkv, p, h);
   case_keep(r, "out", out, n);
   case_keep_master(r, "lse", lse, p.rows * h.q);
   void *dqk = case_draw(r, qk_n, 1), *dqkv = case_draw(r, qkv_n, 1);
-  OPS(r)->attention_backward(r->b, dqk, dqkv, case_draw(r, n, 1), out, lse, qk, qkv, p, h);
+  OP(r, attention_backward)(r->b, dqk, dqkv, case_draw(r, n, 1), out, lse, qk, qkv, p, h);
   case_keep(r, "dqk", dqk, qk_n);
   case_keep(r, "dqkv", dqkv, qkv_n); /* its queries and keys were drawn and stay */
 }
@@ -171,17 +170,17 @@ static void cached_case(case_run *r, const size_t *s) {
   void *k = case_zeros(r, slots * capacity * width), *v = case_zeros(r, slots * capacity * width);
   void *qk = case_draw(r, stored * (h.q + h.kv) * h.dim, 2), *out = case_zeros(r, rows * n);
   void *qkv = case_draw(r, stored * (h.q + 2 * h.kv) * h.dim, 1), *again = case_zeros(r, n);
-  OPS(r)->cache_store(r->b, k, v, qk, qkv, at, at + stored, stored, capacity, h);
-  OPS(r)->attention_cached(r->b, out, qk, k, v, slot, position, rows, capacity, h);
+  OP(r, cache_store)(r->b, k, v, qk, qkv, at, at + stored, stored, capacity, h);
+  OP(r, attention_cached)(r->b, out, qk, k, v, slot, position, rows, capacity, h);
   case_keep(r, "out", out, rows * n);
   if (rows == 0) return;
-  OPS(r)->cache_copy(r->b, k, v, slots - 1, 0, half, capacity, h);
-  OPS(r)->attention_cached(r->b, again, qk, k, v, copied, copied + 1, 1, capacity, h);
+  OP(r, cache_copy)(r->b, k, v, slots - 1, 0, half, capacity, h);
+  OP(r, attention_cached)(r->b, again, qk, k, v, copied, copied + 1, 1, capacity, h);
   case_keep(r, "copied", again, n);
   const int32_t *none = case_integers(r, (const int32_t[]){-1, 0}, 2);
   void *filler = case_draw(r, n, 1);
-  OPS(r)->cache_store(r->b, k, v, qk, qkv, none, none + 1, 1, capacity, h);
-  OPS(r)->attention_cached(r->b, filler, qk, k, v, none, none + 1, 1, capacity, h);
+  OP(r, cache_store)(r->b, k, v, qk, qkv, none, none + 1, 1, capacity, h);
+  OP(r, attention_cached)(r->b, filler, qk, k, v, none, none + 1, 1, capacity, h);
   case_keep(r, "filler", filler, n);
 }
 
@@ -193,13 +192,14 @@ static void output_case(case_run *r, const size_t *s) {
   const int32_t *target = case_draw_integers(r, s[0], s[1]);
   void *logp = case_zeros_master(r, s[0]), *entropy = case_zeros_master(r, s[0]);
   void *lse = case_zeros_master(r, s[0]);
-  OPS(r)->output(r->b, logp, entropy, lse, in, weight, target, s[0], s[1], s[2], temperature);
+  OP(r, output)(r->b, logp, entropy, lse, in, weight, target, s[0], s[1], s[2], temperature);
   case_keep_master(r, "logp", logp, s[0]);
   case_keep_master(r, "entropy", entropy, s[0]);
   case_keep_master(r, "lse", lse, s[0]);
   void *din = case_draw(r, s[0] * s[2], 1), *dweight = case_draw_master(r, s[1] * s[2], 1);
-  OPS(r)->output_backward(r->b, din, dweight, case_draw_master(r, s[0], 1), lse, in, weight, target,
-                          s[0], s[1], s[2], temperature);
+  OP(r, output_backward)
+  (r->b, din, dweight, case_draw_master(r, s[0], 1), lse, in, weight, target, s[0], s[1], s[2],
+   temperature);
   case_keep(r, "din", din, s[0] * s[2]);
   case_keep_master(r, "dweight", dweight, s[1] * s[2]);
 }
@@ -215,8 +215,9 @@ static void sample_case(case_run *r, const size_t *s) {
   void *z = case_draw_master(r, s[0] * s[1], 4);
   void *token = case_integers(r, (const int32_t[64]){0}, s[0]);
   void *logq = case_zeros_master(r, s[0]), *truncated = case_zeros_master(r, s[0]);
-  OPS(r)->sample(r->b, token, logq, truncated, z, at, s[0], s[1], &spec,
-                 rng_stream_at(3, RNG_TEST, 9), (int)s[4]);
+  OP(r, sample)
+  (r->b, token, logq, truncated, z, at, s[0], s[1], &spec, rng_stream_at(3, RNG_TEST, 9),
+   (int)s[4]);
   case_keep_integers(r, "token", token, s[0]);
   case_keep_master(r, "logq", logq, s[0]);
   case_keep_master(r, "logq_truncated", truncated, s[0]);
@@ -238,7 +239,7 @@ static void adamw_case(case_run *r, const size_t *s) {
   void *v = case_zeros_master(r, s[0]), *copy = s[1] == 2 ? case_zeros(r, s[0]) : param;
   if (r->b->type != r->b->master && copy == param) copy = case_zeros(r, s[0]);
   for (int i = 0; i < 2; ++i)
-    OPS(r)->adamw(r->b, param, copy, case_draw_master(r, s[0], 1), m, v, s[0], &step);
+    OP(r, adamw)(r->b, param, copy, case_draw_master(r, s[0], 1), m, v, s[0], &step);
   case_keep_master(r, "param", param, s[0]);
   case_keep(r, "copy", copy, s[0]);
   case_keep_master(r, "m", m, s[0]);
@@ -250,14 +251,36 @@ static void sgd_case(case_run *r, const size_t *s) {
   void *param = case_draw_master(r, s[0], 1);
   void *m = s[1] == 1 ? case_draw_master(r, s[0], 0.1) : NULL, *copy = case_zeros(r, s[0]);
   for (int i = 0; i < 2; ++i)
-    OPS(r)->sgd(r->b, param, copy, case_draw_master(r, s[0], 1), m, s[0], &step);
+    OP(r, sgd)(r->b, param, copy, case_draw_master(r, s[0], 1), m, s[0], &step);
   case_keep_master(r, "param", param, s[0]);
   case_keep(r, "copy", copy, s[0]);
   void *master = case_draw_master(r, s[0], 1);
-  OPS(r)->cast(r->b, copy, master, s[0]);
+  OP(r, cast)(r->b, copy, master, s[0]);
   case_keep(r, "cast", copy, s[0]);
-  const double squares = OPS(r)->sum_squares(r->b, master, s[0]);
+  const double squares = OP(r, sum_squares)(r->b, master, s[0]);
   case_keep_master(r, "sum_squares", case_put_master(r, &squares, 1), 1);
+}
+
+/* --- memory; shape: n. What is put aside and copied back is what it was. --- */
+
+static void copy_case(case_run *r, const size_t *s) {
+  const size_t bytes = s[0] * r->b->element;
+  void *from = case_draw(r, s[0], 1), *to = case_draw(r, s[0], 1), *half = case_draw(r, s[0], 1);
+  void *aside = OP(r, allocate_aside)(r->b, bytes);
+  OP(r, copy)(r->b, aside, from, bytes);
+  OP(r, copy)(r->b, to, aside, bytes);
+  OP(r, release_aside)(r->b, aside);
+  OP(r, zero)(r->b, half, s[0] / 2 * r->b->element);
+  case_keep(r, "to", to, s[0]);
+  case_keep(r, "half", half, s[0]);
+}
+
+/* Rounded to one of the two neighbours: within the tolerance of the type either way. */
+static void cast_case(case_run *r, const size_t *s) {
+  const copy_rounding rounding = {rng_stream_at(3, RNG_TEST, 10), 5};
+  void *out = case_zeros(r, s[0]);
+  OP(r, cast_stochastic)(r->b, out, case_draw_master(r, s[0], 1), s[0], &rounding);
+  case_keep(r, "out", out, s[0]);
 }
 
 /* --- the table --- */
@@ -373,6 +396,8 @@ static const backend_case cases[] = {
       {17, 600, 0, 10, 1},
       {3, 5000, 7, 7, 1},
       {0, 20, 0, 10, 0}}},
+    {"copy", copy_case, 1, 3, {{1}, {1000}, {0}}},
+    {"cast", cast_case, 1, 3, {{1}, {1001}, {0}}},
     {"adamw", adamw_case, 1, 4, {{1, 0}, {37, 1}, {40000, 2}, {0, 0}}},
     {"sgd", sgd_case, 1, 4, {{1, 0}, {37, 1}, {40000, 1}, {0, 0}}},
 };
@@ -419,8 +444,7 @@ static size_t compare_case(backend *candidate, backend *reference, const backend
   c->run(&b, shape);
   for (size_t i = 0; i < b.n_outputs; ++i)
     bad += (size_t)differs(c->name, shape, &a.output[i], &b.output[i], tolerance * c->slack);
-  if (candidate->ops->status(candidate, &err) != GL_OK ||
-      reference->ops->status(reference, &err) != GL_OK) {
+  if (OP(&a, status)(candidate, &err) != GL_OK || OP(&b, status)(reference, &err) != GL_OK) {
     fprintf(stderr, "%s: %s\n", c->name, err.text);
     ++bad;
   }
@@ -435,4 +459,34 @@ size_t compare_backends(backend *candidate, backend *reference, double tolerance
     for (size_t s = 0; s < cases[i].n_shapes; ++s)
       bad += compare_case(candidate, reference, &cases[i], cases[i].shape[s], tolerance);
   return bad;
+}
+
+/* What compares nothing: suites of the backends call them on their own. */
+static int needs_no_case(size_t operation) {
+  return operation == CASE_OPERATION_status || operation == CASE_OPERATION_memory ||
+         operation == CASE_OPERATION_free;
+}
+
+size_t operations_without_case(backend *b) {
+  static const char *const names[] = {
+#define OPERATION(result, name, arguments) #name,
+#define OPTIONAL_OPERATION(result, name, arguments)
+#include "llm/backend/operations.h"
+  };
+  unsigned char called[CASE_OPERATIONS] = {0};
+  size_t missing = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    case_run r;
+    case_begin(&r, b, b->type, b->master);
+    cases[i].run(&r, cases[i].shape[0]);
+    case_end(&r); /* which calls release */
+    for (size_t o = 0; o < CASE_OPERATIONS; ++o) called[o] |= r.called[o];
+  }
+  for (size_t o = 0; o < CASE_OPERATIONS; ++o)
+    if (!called[o] && !needs_no_case(o)) {
+      fprintf(stderr, "the operation %s has no case in tests/support/llm_backend_cases.c\n",
+              names[o]);
+      ++missing;
+    }
+  return missing;
 }

@@ -1,4 +1,4 @@
-/* Every operation of llm/backend/backend.h on chosen shapes with addressed random inputs, run on
+/* Every operation of llm/backend/operations.h on chosen shapes with addressed random inputs, run on
  * two backends and compared. Inputs are rounded to what both can hold, so both see the same
  * numbers. */
 #ifndef GEPOLAB_TESTS_SUPPORT_LLM_BACKEND_CASES_H
@@ -11,6 +11,9 @@
  * told on stderr. */
 size_t compare_backends(backend *candidate, backend *reference, double tolerance);
 
+/* How many operations no case calls, each told on stderr; b runs every case on its first shape. */
+size_t operations_without_case(backend *b);
+
 /* --- for tests that call operations themselves --- */
 
 typedef struct case_output {
@@ -21,6 +24,17 @@ typedef struct case_output {
 
 enum { CASE_MAX_OUTPUTS = 8, CASE_MAX_MEMORY = 40 };
 
+/* The operations of operations.h by number, those that a backend may leave out excepted. */
+enum {
+#define OPERATION(result, name, arguments) CASE_OPERATION_##name,
+#define OPTIONAL_OPERATION(result, name, arguments)
+#include "llm/backend/operations.h"
+  CASE_OPERATIONS
+};
+
+/* b's operation `name` for case_run r, which notes that it was called. */
+#define OP(r, name) ((r)->called[CASE_OPERATION_##name] = 1, (r)->b->ops->name)
+
 /* One operation's run: inputs made, outputs kept as doubles. */
 typedef struct case_run {
   backend *b;
@@ -30,6 +44,7 @@ typedef struct case_run {
   size_t n_memory;
   case_output output[CASE_MAX_OUTPUTS];
   size_t n_outputs;
+  unsigned char called[CASE_OPERATIONS];
 } case_run;
 
 void case_begin(case_run *r, backend *b, number_type type, number_type master);

@@ -10,14 +10,14 @@ void case_begin(case_run *r, backend *b, number_type type, number_type master) {
 }
 
 void case_end(case_run *r) {
-  for (size_t i = 0; i < r->n_memory; ++i) r->b->ops->release(r->b, r->memory[i]);
+  for (size_t i = 0; i < r->n_memory; ++i) OP(r, release)(r->b, r->memory[i]);
   for (size_t i = 0; i < r->n_outputs; ++i) free(r->output[i].value);
   r->n_memory = r->n_outputs = 0;
 }
 
 static void *room(case_run *r, size_t bytes) {
   if (r->n_memory == CASE_MAX_MEMORY) abort();
-  return r->memory[r->n_memory++] = r->b->ops->allocate(r->b, bytes);
+  return r->memory[r->n_memory++] = OP(r, allocate)(r->b, bytes);
 }
 
 static uint16_t to_bf16(float x) {
@@ -67,7 +67,7 @@ static void *place(case_run *r, const double *value, size_t n, number_type round
   if (numbers == NULL || host == NULL) abort();
   for (size_t i = 0; i < n; ++i) numbers[i] = rounded(value[i], rounding);
   encode(host, numbers, n, type);
-  r->b->ops->upload(r->b, memory, host, n * size_of(type));
+  OP(r, upload)(r->b, memory, host, n * size_of(type));
   free(host);
   free(numbers);
   return memory;
@@ -116,7 +116,7 @@ void *case_zeros_master(case_run *r, size_t n) {
 
 int32_t *case_integers(case_run *r, const int32_t *value, size_t n) {
   int32_t *memory = room(r, n * sizeof *value);
-  r->b->ops->upload(r->b, memory, value, n * sizeof *value);
+  OP(r, upload)(r->b, memory, value, n * sizeof *value);
   return memory;
 }
 
@@ -144,7 +144,7 @@ static void keep_as(case_run *r, const char *name, const void *memory, size_t n,
   case_output *o = keep(r, name, n);
   void *host = calloc(n + 1, 8);
   if (host == NULL) abort();
-  r->b->ops->download(r->b, host, memory, n * size_of(type));
+  OP(r, download)(r->b, host, memory, n * size_of(type));
   decode(o->value, host, n, type);
   free(host);
 }
@@ -161,7 +161,7 @@ void case_keep_integers(case_run *r, const char *name, const void *memory, size_
   case_output *o = keep(r, name, n);
   int32_t *host = calloc(n + 1, sizeof *host);
   if (host == NULL) abort();
-  r->b->ops->download(r->b, host, memory, n * sizeof *host);
+  OP(r, download)(r->b, host, memory, n * sizeof *host);
   for (size_t i = 0; i < n; ++i) o->value[i] = (double)host[i];
   free(host);
 }

@@ -106,8 +106,8 @@ static size_t attention_scratch(size_t longest, size_t dim, size_t packings, siz
          blocks * QUERIES * (round_up(longest, PANEL) + round_up(dim, PANEL));
 }
 
-static void attention(backend *b, void *out, void *lse, const void *qk, const void *qkv,
-                      packed_rows rows, head_shape shape) {
+static void cpu_attention(backend *b, void *out, void *lse, const void *qk, const void *qkv,
+                          packed_rows rows, head_shape shape) {
   cpu *c = (cpu *)b;
   attention_job job = {.to = out,
                        .lse_to = lse,
@@ -192,9 +192,9 @@ static void attention_backward_task(void *context, size_t task, size_t worker) {
       attention_backward_block(job, &p, &w, h, i, smaller(QUERIES, p.n - i));
 }
 
-static void attention_backward(backend *b, void *dqk, void *dqkv, const void *dout, const void *out,
-                               const void *lse, const void *qk, const void *qkv, packed_rows rows,
-                               head_shape shape) {
+static void cpu_attention_backward(backend *b, void *dqk, void *dqkv, const void *dout,
+                                   const void *out, const void *lse, const void *qk,
+                                   const void *qkv, packed_rows rows, head_shape shape) {
   cpu *c = (cpu *)b;
   attention_job job = {.dqk = dqk,
                        .dqkv = dqkv,

@@ -72,42 +72,10 @@ static inline size_t qkv_width(head_shape s) {
 
 #include "llm/backend/cpu/optimizer.h"
 
-const backend_ops CPU_OPS = {.allocate = cpu_allocate,
-                             .release = cpu_release,
-                             .allocate_aside = cpu_allocate,
-                             .release_aside = cpu_release,
-                             .upload = cpu_copy,
-                             .download = cpu_copy,
-                             .copy = cpu_copy,
-                             .zero = cpu_zero,
-                             .cast = cast,
-                             .cast_stochastic = cast_stochastic,
-                             .status = cpu_status,
-                             .embed = embed,
-                             .embed_backward = embed_backward,
-                             .gather = gather,
-                             .scatter_add = scatter_add,
-                             .norm = norm,
-                             .norm_backward = norm_backward,
-                             .rotary_table = rotary_table,
-                             .heads = heads,
-                             .heads_backward = heads_backward,
-                             .swiglu = swiglu,
-                             .swiglu_backward = swiglu_backward,
-                             .product = product,
-                             .product_backward_input = product_backward_input,
-                             .product_backward_weight = product_backward_weight,
-                             .attention = attention,
-                             .attention_backward = attention_backward,
-                             .output = output,
-                             .output_backward = output_backward,
-                             .cache_store = cache_store,
-                             .cache_copy = cache_copy,
-                             .attention_cached = attention_cached,
-                             .logits = logits,
-                             .sample = sample,
-                             .adamw = adamw,
-                             .sgd = sgd,
-                             .sum_squares = sum_squares,
-                             .memory = backend_host_memory,
-                             .free = cpu_free};
+/* Every operation is the function cpu_NAME: of this file's parts, or of cpu.c where the number type
+ * does not matter. Of the optional ones the CPU has none. */
+const backend_ops CPU_OPS = {
+#define OPERATION(result, name, arguments) .name = cpu_##name,
+#define OPTIONAL_OPERATION(result, name, arguments)
+#include "llm/backend/operations.h"
+};

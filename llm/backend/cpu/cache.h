@@ -19,9 +19,9 @@ static inline size_t cache_panel(size_t capacity, size_t first) {
   return smaller(PANEL, capacity - first);
 }
 
-static void cache_store(backend *b, void *cache_k, void *cache_v, const void *qk, const void *qkv,
-                        const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
-                        head_shape shape) {
+static void cpu_cache_store(backend *b, void *cache_k, void *cache_v, const void *qk,
+                            const void *qkv, const int32_t *slot, const int32_t *position,
+                            size_t rows, size_t capacity, head_shape shape) {
   if (cpu_failed((cpu *)b)) return;
   const size_t width = shape.kv * shape.dim;
   for (size_t r = 0; r < rows; ++r) {
@@ -39,8 +39,8 @@ static void cache_store(backend *b, void *cache_k, void *cache_v, const void *qk
 }
 
 /* Whole panels of keys are copied: what lies beyond `length` is never read before it is stored. */
-static void cache_copy(backend *b, void *cache_k, void *cache_v, size_t from, size_t to,
-                       size_t length, size_t capacity, head_shape shape) {
+static void cpu_cache_copy(backend *b, void *cache_k, void *cache_v, size_t from, size_t to,
+                           size_t length, size_t capacity, head_shape shape) {
   const size_t width = shape.kv * shape.dim, slot = capacity * width;
   const size_t keys = smaller(capacity, round_up(length, PANEL)) * shape.dim;
   for (size_t h = 0; h < shape.kv; ++h) {
@@ -170,9 +170,9 @@ static void cached_task(void *context, size_t task, size_t worker) {
                job->v + at + kv * s.dim, heads, group, n, s.dim, scratch);
 }
 
-static void attention_cached(backend *b, void *out, const void *qk, const void *cache_k,
-                             const void *cache_v, const int32_t *slot, const int32_t *position,
-                             size_t rows, size_t capacity, head_shape shape) {
+static void cpu_attention_cached(backend *b, void *out, const void *qk, const void *cache_k,
+                                 const void *cache_v, const int32_t *slot, const int32_t *position,
+                                 size_t rows, size_t capacity, head_shape shape) {
   cpu *c = (cpu *)b;
   cache_job job = {.to = out,
                    .qk = qk,

@@ -41,8 +41,24 @@ void cpu_release(backend *b, void *memory) {
   free(memory);
 }
 
+void *cpu_allocate_aside(backend *b, size_t bytes) {
+  return cpu_allocate(b, bytes);
+}
+
+void cpu_release_aside(backend *b, void *memory) {
+  cpu_release(b, memory);
+}
+
 void cpu_copy(backend *b, void *to, const void *from, size_t bytes) {
   if (!cpu_failed((cpu *)b) && bytes > 0 && to != from) memmove(to, from, bytes);
+}
+
+void cpu_upload(backend *b, void *to, const void *host, size_t bytes) {
+  cpu_copy(b, to, host, bytes);
+}
+
+void cpu_download(backend *b, void *host, const void *from, size_t bytes) {
+  cpu_copy(b, host, from, bytes);
 }
 
 void cpu_zero(backend *b, void *memory, size_t bytes) {
@@ -56,6 +72,11 @@ int cpu_failed(const cpu *c) {
 gl_status cpu_status(backend *b, gl_error *err) {
   const gl_error *e = &((cpu *)b)->error;
   return e->status == GL_OK ? GL_OK : gl_fail(err, e->status, "%s", e->text);
+}
+
+void cpu_memory(backend *b, size_t *total, size_t *available) {
+  (void)b;
+  backend_host_memory(total, available);
 }
 
 /* Makes *memory at least `bytes` long, contents lost. */

@@ -41,12 +41,17 @@ int cpu_reserve_packed(cpu *c, size_t bytes);
 /* 1 if a failure was kept: an operation does nothing then. */
 int cpu_failed(const cpu *c);
 
-/* Operations that do not depend on the number type. */
+/* The operations that do not depend on the number type (operations.h describes them). */
 void *cpu_allocate(backend *b, size_t bytes);
 void cpu_release(backend *b, void *memory);
+void *cpu_allocate_aside(backend *b, size_t bytes);
+void cpu_release_aside(backend *b, void *memory);
+void cpu_upload(backend *b, void *to, const void *host, size_t bytes);
+void cpu_download(backend *b, void *host, const void *from, size_t bytes);
 void cpu_copy(backend *b, void *to, const void *from, size_t bytes);
 void cpu_zero(backend *b, void *memory, size_t bytes);
 gl_status cpu_status(backend *b, gl_error *err);
+void cpu_memory(backend *b, size_t *total, size_t *available);
 void cpu_free(backend *b);
 
 /* The tables of operations. */

@@ -1,8 +1,8 @@
 /* Logits and draws. Part of backend_cpu_body.h. */
 
-static void logits(backend *b, void *out, const void *in, const void *weight, size_t rows,
-                   size_t vocabulary, size_t k) {
-  product(b, out, in, weight, rows, vocabulary, k, PRODUCT_ROW_BY_ROW);
+static void cpu_logits(backend *b, void *out, const void *in, const void *weight, size_t rows,
+                       size_t vocabulary, size_t k) {
+  cpu_product(b, out, in, weight, rows, vocabulary, k, PRODUCT_ROW_BY_ROW);
 }
 
 typedef struct sample_job {
@@ -73,9 +73,9 @@ static void sample_task(void *context, size_t r, size_t worker) {
   job->logq_truncated[r] = (REAL)law[token];
 }
 
-static void sample(backend *b, int32_t *token, void *logq, void *logq_truncated, const void *z,
-                   const uint64_t *index, size_t rows, size_t vocabulary, const sampling_spec *spec,
-                   rng_stream stream, int greedy) {
+static void cpu_sample(backend *b, int32_t *token, void *logq, void *logq_truncated, const void *z,
+                       const uint64_t *index, size_t rows, size_t vocabulary,
+                       const sampling_spec *spec, rng_stream stream, int greedy) {
   cpu *c = (cpu *)b;
   sample_job job = {.logits = z,
                     .index = index,

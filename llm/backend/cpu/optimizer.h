@@ -29,8 +29,8 @@ static void adamw_task(void *context, size_t task, size_t worker) {
   if (job->copy != job->param) memcpy(job->copy + from, param, n * sizeof *param);
 }
 
-static void adamw(backend *b, void *param, void *copy, const void *grad, void *m, void *v, size_t n,
-                  const adamw_step *step) {
+static void cpu_adamw(backend *b, void *param, void *copy, const void *grad, void *m, void *v,
+                      size_t n, const adamw_step *step) {
   cpu *c = (cpu *)b;
   optimiser_job job = {
       .param = param, .copy = copy, .grad = grad, .m = m, .v = v, .n = n, .adamw = step};
@@ -51,8 +51,8 @@ static void sgd_task(void *context, size_t task, size_t worker) {
     memcpy(job->copy + from, job->param + from, (to - from) * sizeof *job->param);
 }
 
-static void sgd(backend *b, void *param, void *copy, const void *grad, void *m, size_t n,
-                const sgd_step *step) {
+static void cpu_sgd(backend *b, void *param, void *copy, const void *grad, void *m, size_t n,
+                    const sgd_step *step) {
   cpu *c = (cpu *)b;
   optimiser_job job = {.param = param, .copy = copy, .grad = grad, .m = m, .n = n, .sgd = step};
   if (!cpu_failed(c)) pool_run(c->pool, sgd_task, &job, pieces(n, OPTIMISER_CHUNK));
@@ -69,7 +69,7 @@ static void squares_task(void *context, size_t task, size_t worker) {
   job->part[task] = sum;
 }
 
-static double sum_squares(backend *b, const void *x, size_t n) {
+static double cpu_sum_squares(backend *b, const void *x, size_t n) {
   cpu *c = (cpu *)b;
   const size_t parts = pieces(n, OPTIMISER_CHUNK);
   if (!cpu_reserve(c, 0, parts * sizeof(double))) return 0;

@@ -43,9 +43,9 @@ static void output_task(void *context, size_t task, size_t worker) {
   }
 }
 
-static void output(backend *b, void *logp, void *entropy, void *lse, const void *in,
-                   const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
-                   size_t k, double temperature) {
+static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const void *in,
+                       const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
+                       size_t k, double temperature) {
   cpu *c = (cpu *)b;
   output_job job = {.in = in,
                     .weight = weight,
@@ -90,10 +90,10 @@ static void slope_task(void *context, size_t task, size_t worker) {
                       job->factor, job->lse[first + r], job->factor * job->dlogp[first + r]);
 }
 
-static void output_backward(backend *b, void *din, void *dweight, const void *dlogp,
-                            const void *lse, const void *in, const void *weight,
-                            const int32_t *target, size_t rows, size_t vocabulary, size_t k,
-                            double temperature) {
+static void cpu_output_backward(backend *b, void *din, void *dweight, const void *dlogp,
+                                const void *lse, const void *in, const void *weight,
+                                const int32_t *target, size_t rows, size_t vocabulary, size_t k,
+                                double temperature) {
   cpu *c = (cpu *)b;
   const size_t at_once = smaller(
       rows, larger(OUTPUT_ROWS, OUTPUT_HELD / larger(1, vocabulary) / OUTPUT_ROWS * OUTPUT_ROWS));
@@ -113,7 +113,8 @@ static void output_backward(backend *b, void *din, void *dweight, const void *dl
                       .owner = c};
     pool_run(c->pool, slope_task, &job,
              pieces(job.rows, OUTPUT_ROWS) * pieces(vocabulary, OUTPUT_WORDS));
-    product_backward_input(b, (REAL *)din + r * k, job.slope, weight, job.rows, vocabulary, k, 0);
-    product_backward_weight(b, dweight, job.slope, job.in, job.rows, vocabulary, k);
+    cpu_product_backward_input(b, (REAL *)din + r * k, job.slope, weight, job.rows, vocabulary, k,
+                               0);
+    cpu_product_backward_weight(b, dweight, job.slope, job.in, job.rows, vocabulary, k);
   }
 }

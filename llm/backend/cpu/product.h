@@ -164,8 +164,8 @@ static void run_product(cpu *c, product_job *job) {
            pieces(job->rows, job->high) * pieces(job->columns, job->wide));
 }
 
-static void product(backend *b, void *out, const void *in, const void *weight, size_t rows,
-                    size_t m, size_t k, int flags) {
+static void cpu_product(backend *b, void *out, const void *in, const void *weight, size_t rows,
+                        size_t m, size_t k, int flags) {
   product_job job = {.form = flags & PRODUCT_ROW_BY_ROW ? DOT : FORWARD,
                      .a = in,
                      .b = weight,
@@ -177,8 +177,8 @@ static void product(backend *b, void *out, const void *in, const void *weight, s
   run_product((cpu *)b, &job);
 }
 
-static void product_backward_input(backend *b, void *din, const void *dout, const void *weight,
-                                   size_t rows, size_t m, size_t k, int flags) {
+static void cpu_product_backward_input(backend *b, void *din, const void *dout, const void *weight,
+                                       size_t rows, size_t m, size_t k, int flags) {
   product_job job = {.form = INPUT,
                      .a = dout,
                      .b = weight,
@@ -190,8 +190,8 @@ static void product_backward_input(backend *b, void *din, const void *dout, cons
   run_product((cpu *)b, &job);
 }
 
-static void product_backward_weight(backend *b, void *dweight, const void *dout, const void *in,
-                                    size_t rows, size_t m, size_t k) {
+static void cpu_product_backward_weight(backend *b, void *dweight, const void *dout, const void *in,
+                                        size_t rows, size_t m, size_t k) {
   product_job job = {.form = WEIGHT,
                      .a = dout,
                      .b = in,

@@ -21,15 +21,15 @@ static inline size_t last_row(const row_job *job, size_t task) {
   return smaller(job->rows, (task + 1) * job->chunk);
 }
 
-static void cast(backend *b, void *out, const void *in, size_t n) {
+static void cpu_cast(backend *b, void *out, const void *in, size_t n) {
   cpu_copy(b, out, in, n * sizeof(REAL));
 }
 
 /* Both types are the same here: nothing is rounded. */
-static void cast_stochastic(backend *b, void *out, const void *in, size_t n,
-                            const copy_rounding *r) {
+static void cpu_cast_stochastic(backend *b, void *out, const void *in, size_t n,
+                                const copy_rounding *r) {
   (void)r;
-  cast(b, out, in, n);
+  cpu_cast(b, out, in, n);
 }
 
 /* --- tables of rows --- */
@@ -42,17 +42,17 @@ static void gather_task(void *context, size_t task, size_t worker) {
            (const REAL *)job->a + (size_t)job->index[r] * job->width, job->width * sizeof(REAL));
 }
 
-static void gather(backend *b, void *out, const void *in, const int32_t *index, size_t n,
-                   size_t width) {
+static void cpu_gather(backend *b, void *out, const void *in, const int32_t *index, size_t n,
+                       size_t width) {
   cpu *c = (cpu *)b;
   row_job job = {.out = out, .a = in, .index = index, .rows = n, .width = width, .owner = c};
   job.chunk = rows_per_task(width);
   if (!cpu_failed(c)) run_rows(&job, gather_task);
 }
 
-static void embed(backend *b, void *out, const void *table, const int32_t *token, size_t rows,
-                  size_t width) {
-  gather(b, out, table, token, rows, width);
+static void cpu_embed(backend *b, void *out, const void *table, const int32_t *token, size_t rows,
+                      size_t width) {
+  cpu_gather(b, out, table, token, rows, width);
 }
 
 /* A task adds a range of columns of all rows, in the rows' order. */
@@ -68,17 +68,17 @@ static void scatter_task(void *context, size_t task, size_t worker) {
   }
 }
 
-static void scatter_add(backend *b, void *in, const void *out, const int32_t *index, size_t n,
-                        size_t width) {
+static void cpu_scatter_add(backend *b, void *in, const void *out, const int32_t *index, size_t n,
+                            size_t width) {
   cpu *c = (cpu *)b;
   row_job job = {.out = in, .a = out, .index = index, .rows = n, .width = width, .owner = c};
   job.chunk = 64;
   if (!cpu_failed(c) && width > 0) pool_run(c->pool, scatter_task, &job, pieces(width, 64));
 }
 
-static void embed_backward(backend *b, void *dtable, const void *dout, const int32_t *token,
-                           size_t rows, size_t width) {
-  scatter_add(b, dtable, dout, token, rows, width);
+static void cpu_embed_backward(backend *b, void *dtable, const void *dout, const int32_t *token,
+                               size_t rows, size_t width) {
+  cpu_scatter_add(b, dtable, dout, token, rows, width);
 }
 
 /* --- norm --- */
@@ -95,8 +95,8 @@ static void norm_task(void *context, size_t task, size_t worker) {
                  job->c, w, (REAL)job->eps);
 }
 
-static void norm(backend *b, void *out, void *rstd, void *sum, const void *in, const void *add,
-                 const void *weight, size_t rows, size_t width, double eps) {
+static void cpu_norm(backend *b, void *out, void *rstd, void *sum, const void *in, const void *add,
+                     const void *weight, size_t rows, size_t width, double eps) {
   cpu *c = (cpu *)b;
   row_job job = {.out = out,
                  .out2 = rstd,
@@ -138,8 +138,9 @@ static void norm_backward_task(void *context, size_t task, size_t worker) {
                       (const REAL *)job->b + r * w, ((const REAL *)job->d)[r], job->c, w);
 }
 
-static void norm_backward(backend *b, void *din, void *dweight, const void *dout, const void *in,
-                          const void *rstd, const void *weight, size_t rows, size_t width) {
+static void cpu_norm_backward(backend *b, void *din, void *dweight, const void *dout,
+                              const void *in, const void *rstd, const void *weight, size_t rows,
+                              size_t width) {
   cpu *c = (cpu *)b;
   row_job job = {.out = din,
                  .a = dout,
@@ -158,8 +159,8 @@ static void norm_backward(backend *b, void *din, void *dweight, const void *dout
 
 /* --- attention heads --- */
 
-static void rotary_table(backend *b, void *cosine, void *sine, size_t positions, size_t dim,
-                         double theta) {
+static void cpu_rotary_table(backend *b, void *cosine, void *sine, size_t positions, size_t dim,
+                             double theta) {
   if (cpu_failed((cpu *)b)) return;
   const size_t half = dim / 2;
   for (size_t i = 0; i < half; ++i) {
@@ -188,9 +189,9 @@ static void heads_task(void *context, size_t task, size_t worker) {
   }
 }
 
-static void heads(backend *b, void *qk, void *rstd, const void *qkv, const void *q_weight,
-                  const void *k_weight, const void *cosine, const void *sine,
-                  const int32_t *position, size_t rows, head_shape shape, double eps) {
+static void cpu_heads(backend *b, void *qk, void *rstd, const void *qkv, const void *q_weight,
+                      const void *k_weight, const void *cosine, const void *sine,
+                      const int32_t *position, size_t rows, head_shape shape, double eps) {
   cpu *c = (cpu *)b;
   row_job job = {.out = qk,
                  .out2 = rstd,
@@ -230,10 +231,11 @@ static void heads_backward_task(void *context, size_t task, size_t worker) {
   }
 }
 
-static void heads_backward(backend *b, void *dqkv, void *dq_weight, void *dk_weight,
-                           const void *dqk, const void *qkv, const void *rstd, const void *q_weight,
-                           const void *k_weight, const void *cosine, const void *sine,
-                           const int32_t *position, size_t rows, head_shape shape) {
+static void cpu_heads_backward(backend *b, void *dqkv, void *dq_weight, void *dk_weight,
+                               const void *dqk, const void *qkv, const void *rstd,
+                               const void *q_weight, const void *k_weight, const void *cosine,
+                               const void *sine, const int32_t *position, size_t rows,
+                               head_shape shape) {
   cpu *c = (cpu *)b;
   const REAL *const weights[2] = {q_weight, k_weight};
   row_job job = {.out = dqkv,
@@ -270,7 +272,7 @@ static void swiglu_task(void *context, size_t task, size_t worker) {
   }
 }
 
-static void swiglu(backend *b, void *out, const void *gate_up, size_t rows, size_t width) {
+static void cpu_swiglu(backend *b, void *out, const void *gate_up, size_t rows, size_t width) {
   cpu *c = (cpu *)b;
   row_job job = {.out = out, .a = gate_up, .rows = rows, .width = width, .owner = c};
   job.chunk = rows_per_task(4 * width);
@@ -289,8 +291,8 @@ static void swiglu_backward_task(void *context, size_t task, size_t worker) {
   }
 }
 
-static void swiglu_backward(backend *b, void *dgate_up, const void *dout, const void *gate_up,
-                            size_t rows, size_t width) {
+static void cpu_swiglu_backward(backend *b, void *dgate_up, const void *dout, const void *gate_up,
+                                size_t rows, size_t width) {
   cpu *c = (cpu *)b;
   row_job job = {
       .out = dgate_up, .a = gate_up, .b = dout, .rows = rows, .width = width, .owner = c};

@@ -313,8 +313,5 @@ static void op_attention_backward(backend *base, void *dqk, void *dqkv, const vo
   run_all<T>(op.b, &a);
 }
 
-void cuda_attention_ops(backend_ops *ops, number_type type) {
-  const bool half = type == NUMBER_BF16;
-  ops->attention = half ? op_attention<bf16> : op_attention<float>;
-  ops->attention_backward = half ? op_attention_backward<bf16> : op_attention_backward<float>;
-}
+CUDA_TYPED_OPERATION(attention)
+CUDA_TYPED_OPERATION(attention_backward)

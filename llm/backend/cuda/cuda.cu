@@ -120,24 +120,18 @@ static void op_free(backend *base) {
   free(b);
 }
 
+CUDA_OPERATION(status)
+CUDA_OPERATION(graph_begin)
+CUDA_OPERATION(graph_end)
+CUDA_OPERATION(graph_run)
+CUDA_OPERATION(graph_free)
+CUDA_OPERATION(free)
+
 static void fill_table(cuda_backend *b, number_type type) {
   backend_ops *ops = &b->ops;
-  ops->status = op_status;
-  ops->graph_begin = op_graph_begin;
-  ops->graph_end = op_graph_end;
-  ops->graph_run = op_graph_run;
-  ops->graph_free = op_graph_free;
-  ops->free = op_free;
-  cuda_memory_ops(ops);
-  cuda_rows_ops(ops, type);
-  cuda_heads_ops(ops, type);
-  cuda_embed_ops(ops, type);
-  cuda_product_ops(ops, type);
-  cuda_attention_ops(ops, type);
-  cuda_output_ops(ops, type);
-  cuda_decode_ops(ops, type);
-  cuda_sample_ops(ops);
-  cuda_optimise_ops(ops, type);
+#define OPERATION(result, name, arguments) ops->name = cuda_op_##name(type);
+#define OPTIONAL_OPERATION OPERATION
+#include "llm/backend/operations.h"
   b->base.ops = ops;
   b->base.kind = BACKEND_CUDA;
   b->base.type = type;

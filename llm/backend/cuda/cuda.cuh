@@ -145,18 +145,24 @@ void cuda_blas_free(cuda_backend *b);
  * m and wherever the row is (backend_cuda_product_rows.cu). float32 is computed as float32. */
 void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
 
-/* --- the parts of the table --- */
+/* --- the table of operations --- */
 
-void cuda_memory_ops(backend_ops *ops);
-void cuda_rows_ops(backend_ops *ops, number_type type);
-void cuda_heads_ops(backend_ops *ops, number_type type);
-void cuda_embed_ops(backend_ops *ops, number_type type);
-void cuda_product_ops(backend_ops *ops, number_type type);
-void cuda_attention_ops(backend_ops *ops, number_type type);
-void cuda_output_ops(backend_ops *ops, number_type type);
-void cuda_decode_ops(backend_ops *ops, number_type type);
-void cuda_sample_ops(backend_ops *ops);
-void cuda_optimise_ops(backend_ops *ops, number_type type);
+/* cuda_op_NAME(type) is the backend_ops.NAME of a backend whose type that is. Every operation is
+ * declared here and defined, by one of the two lines below, in the file that has its op_NAME. */
+#define OPERATION(result, name, arguments) decltype(backend_ops::name) cuda_op_##name(number_type);
+#define OPTIONAL_OPERATION OPERATION
+#include "llm/backend/operations.h"
+
+/* op_NAME, which is the same for every number type. */
+#define CUDA_OPERATION(name)                                                                       \
+  decltype(backend_ops::name) cuda_op_##name(number_type) {                                        \
+    return op_##name;                                                                              \
+  }
+/* op_NAME<float> or op_NAME<bf16>; backend_cuda_new refuses other types. */
+#define CUDA_TYPED_OPERATION(name)                                                                 \
+  decltype(backend_ops::name) cuda_op_##name(number_type type) {                                   \
+    return type == NUMBER_BF16 ? op_##name<bf16> : op_##name<float>;                               \
+  }
 
 /* --- launches --- */
 

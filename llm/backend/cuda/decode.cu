@@ -304,9 +304,6 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
     cached<T>::launch(op.b, given, a, rows);
 }
 
-void cuda_decode_ops(backend_ops *ops, number_type type) {
-  const bool half = type == NUMBER_BF16;
-  ops->cache_store = half ? op_cache_store<bf16> : op_cache_store<float>;
-  ops->cache_copy = op_cache_copy;
-  ops->attention_cached = half ? op_attention_cached<bf16> : op_attention_cached<float>;
-}
+CUDA_TYPED_OPERATION(cache_store)
+CUDA_OPERATION(cache_copy)
+CUDA_TYPED_OPERATION(attention_cached)

@@ -151,8 +151,5 @@ static void op_scatter_add(backend *base, void *in, const void *out, const int32
   add_rows(op.b, static_cast<T *>(in), static_cast<const T *>(out), index, n, width);
 }
 
-void cuda_embed_ops(backend_ops *ops, number_type type) {
-  const bool half = type == NUMBER_BF16;
-  ops->embed_backward = half ? op_embed_backward<bf16> : op_embed_backward<float>;
-  ops->scatter_add = half ? op_scatter_add<bf16> : op_scatter_add<float>;
-}
+CUDA_TYPED_OPERATION(embed_backward)
+CUDA_TYPED_OPERATION(scatter_add)

@@ -236,15 +236,6 @@ static void op_heads_backward(backend *base, void *dqkv, void *dq_weight, void *
   cuda_add_parts(op.b, dk_weight, part + shape.dim, parts, width, shape.dim);
 }
 
-template <typename T> static void fill(backend_ops *ops) {
-  ops->rotary_table = op_rotary_table;
-  ops->heads = op_heads<T>;
-  ops->heads_backward = op_heads_backward<T>;
-}
-
-void cuda_heads_ops(backend_ops *ops, number_type type) {
-  if (type == NUMBER_BF16)
-    fill<bf16>(ops);
-  else
-    fill<float>(ops);
-}
+CUDA_OPERATION(rotary_table)
+CUDA_TYPED_OPERATION(heads)
+CUDA_TYPED_OPERATION(heads_backward)

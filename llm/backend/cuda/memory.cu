@@ -6,8 +6,6 @@
  * not used, and is tried once more before it is told. */
 #include "llm/backend/cuda/cuda.cuh"
 
-extern "C" {}
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,7 +210,7 @@ static void *op_allocate_aside(backend *base, size_t bytes) {
     a = place_aside(b);
     if (a == NULL) return NULL;
     /* The kernel may end a process that pins more than there is, so it is asked before. */
-    backend_host_memory(base, &total, &available);
+    backend_host_memory(&total, &available);
     if (size > available || cudaMallocHost(&a->memory, size) != cudaSuccess) {
       cudaGetLastError();
       a->memory = NULL;
@@ -330,15 +328,13 @@ void cuda_memory_end(cuda_backend *b) {
   if (b->scratch != NULL) cudaFree(b->scratch);
 }
 
-void cuda_memory_ops(backend_ops *ops) {
-  ops->allocate = op_allocate;
-  ops->release = op_release;
-  ops->allocate_aside = op_allocate_aside;
-  ops->release_aside = op_release_aside;
-  ops->upload = op_upload;
-  ops->download = op_download;
-  ops->copy = op_copy;
-  ops->zero = op_zero;
-  ops->memory = op_memory;
-  ops->scratch = op_scratch;
-}
+CUDA_OPERATION(allocate)
+CUDA_OPERATION(release)
+CUDA_OPERATION(allocate_aside)
+CUDA_OPERATION(release_aside)
+CUDA_OPERATION(upload)
+CUDA_OPERATION(download)
+CUDA_OPERATION(copy)
+CUDA_OPERATION(zero)
+CUDA_OPERATION(memory)
+CUDA_OPERATION(scratch)

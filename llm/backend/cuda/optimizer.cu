@@ -267,17 +267,8 @@ static double op_sum_squares(backend *base, const void *x, size_t n) {
   return sum;
 }
 
-template <typename T> static void fill(backend_ops *ops) {
-  ops->cast = op_cast<T>;
-  ops->cast_stochastic = op_cast_stochastic<T>;
-  ops->adamw = op_adamw<T>;
-  ops->sgd = op_sgd<T>;
-  ops->sum_squares = op_sum_squares;
-}
-
-void cuda_optimise_ops(backend_ops *ops, number_type type) {
-  if (type == NUMBER_BF16)
-    fill<bf16>(ops);
-  else
-    fill<float>(ops);
-}
+CUDA_TYPED_OPERATION(cast)
+CUDA_TYPED_OPERATION(cast_stochastic)
+CUDA_TYPED_OPERATION(adamw)
+CUDA_TYPED_OPERATION(sgd)
+CUDA_OPERATION(sum_squares)

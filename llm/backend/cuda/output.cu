@@ -150,8 +150,5 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
   }
 }
 
-void cuda_output_ops(backend_ops *ops, number_type type) {
-  const bool half = type == NUMBER_BF16;
-  ops->output = half ? op_output<bf16> : op_output<float>;
-  ops->output_backward = half ? op_output_backward<bf16> : op_output_backward<float>;
-}
+CUDA_TYPED_OPERATION(output)
+CUDA_TYPED_OPERATION(output_backward)

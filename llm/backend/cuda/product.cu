@@ -44,16 +44,7 @@ static void op_product_backward_weight(backend *base, void *dweight, const void 
   cuda_blas_product(op.b, &p);
 }
 
-template <typename T> static void fill(backend_ops *ops) {
-  ops->product = op_product<T>;
-  ops->product_backward_input = op_product_backward_input<T>;
-  ops->product_backward_weight = op_product_backward_weight<T>;
-  ops->logits = op_logits<T>;
-}
-
-void cuda_product_ops(backend_ops *ops, number_type type) {
-  if (type == NUMBER_BF16)
-    fill<bf16>(ops);
-  else
-    fill<float>(ops);
-}
+CUDA_TYPED_OPERATION(product)
+CUDA_TYPED_OPERATION(product_backward_input)
+CUDA_TYPED_OPERATION(product_backward_weight)
+CUDA_TYPED_OPERATION(logits)

@@ -56,6 +56,12 @@ static void op_gather(backend *base, void *out, const void *in, const int32_t *i
            index, width);
 }
 
+template <typename T>
+static void op_embed(backend *base, void *out, const void *table, const int32_t *token, size_t rows,
+                     size_t width) {
+  op_gather<T>(base, out, table, token, rows, width);
+}
+
 /* --- norm --- */
 
 /* in (+ add, rounded to T: the stream) at i. */
@@ -234,18 +240,9 @@ static void op_swiglu_backward(backend *base, void *dgate_up, const void *dout, 
                 static_cast<const T *>(gate_up), width);
 }
 
-template <typename T> static void fill(backend_ops *ops) {
-  ops->gather = op_gather<T>;
-  ops->embed = op_gather<T>;
-  ops->norm = op_norm<T>;
-  ops->norm_backward = op_norm_backward<T>;
-  ops->swiglu = op_swiglu<T>;
-  ops->swiglu_backward = op_swiglu_backward<T>;
-}
-
-void cuda_rows_ops(backend_ops *ops, number_type type) {
-  if (type == NUMBER_BF16)
-    fill<bf16>(ops);
-  else
-    fill<float>(ops);
-}
+CUDA_TYPED_OPERATION(embed)
+CUDA_TYPED_OPERATION(gather)
+CUDA_TYPED_OPERATION(norm)
+CUDA_TYPED_OPERATION(norm_backward)
+CUDA_TYPED_OPERATION(swiglu)
+CUDA_TYPED_OPERATION(swiglu_backward)

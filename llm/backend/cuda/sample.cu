@@ -147,6 +147,4 @@ static void op_sample(backend *base, int32_t *token, void *logq, void *logq_trun
     sample_whole(op.b, to, z, index, rows, vocabulary, spec);
 }
 
-void cuda_sample_ops(backend_ops *ops) {
-  ops->sample = op_sample;
-}
+CUDA_OPERATION(sample)

@@ -97,6 +97,12 @@ static void gradients_of_large_weights_are_whole(void) {
   check_weight_gradient(NUMBER_F64, 1, CPU_GENERIC);
 }
 
+static void every_operation_is_compared(void) {
+  backend *b = made(NUMBER_F64, 1, CPU_BEST);
+  CU_ASSERT_EQUAL(operations_without_case(b), 0);
+  backend_free(b);
+}
+
 static void a_wrong_type_is_refused(void) {
   backend *b = NULL;
   gl_error err = {.status = GL_OK};
@@ -136,5 +142,5 @@ static void short_memory_is_told_once(void) {
 
 SUITE(llm_backend, "llm_backend", TEST(float_is_close_to_double), TEST(instruction_sets_agree),
       TEST(threads_do_not_change_a_bit), TEST(gradients_of_large_weights_are_whole),
-      TEST(a_wrong_type_is_refused), TEST(automatic_finds_a_backend),
-      TEST(short_memory_is_told_once));
+      TEST(every_operation_is_compared), TEST(a_wrong_type_is_refused),
+      TEST(automatic_finds_a_backend), TEST(short_memory_is_told_once));

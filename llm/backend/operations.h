@@ -1,0 +1,211 @@
+/* The table of a backend's operations, one entry each. This is no ordinary header: it is included
+ * several times, and whoever includes it defines before
+ *   OPERATION(result, name, arguments)            an operation that every backend has
+ *   OPTIONAL_OPERATION(result, name, arguments)   one whose pointer may be NULL in a backend
+ * which are undefined again at its end. backend.h makes the pointers of backend_ops of it, backends
+ * fill their tables from it, and tests count by it which operations no case has called.
+ *
+ * A new operation takes an entry here, a function cpu_NAME in one of the parts of cpu/body.h, a
+ * function op_NAME with its line CUDA_OPERATION or CUDA_TYPED_OPERATION in one .cu file, and a case
+ * in tests/support/llm_backend_cases.c. The compiler (CPU), the linker (CUDA) and the suite "llm:
+ * backend" name what was forgotten.
+ *
+ * Notation. "T out [rows, width]" is a row-major matrix of numbers of the backend's `type`, "M" one
+ * of its `master` type (backend.h). `rows` is the number of rows: packed tokens in training, one
+ * row per decoded response in generation. "+=" means that the result is added to what the array
+ * holds; arrays without it are overwritten. Arrays may not overlap unless it is said. Every pointer
+ * but those called `host` is to the backend's memory; all are borrowed for the call.
+ *
+ * clang-format is off, because it takes the first argument for a multiplication. */
+/* clang-format off */
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+/* `bytes` zeroed bytes of the backend's memory, which the caller gives back with release; NULL
+ * after a failure, which status() explains. */
+OPERATION(void *, allocate, (backend *b, size_t bytes))
+/* NULL is fine. Operations that were given the memory before still see it. */
+OPERATION(void, release, (backend *b, void *memory))
+/* `bytes` bytes, contents undefined, for parameters that no operation reads for a while: pinned
+ * host memory where the backend's own memory is a device's, else the same memory as allocate's.
+ * Only copy and download accept it. Given back with release_aside; NULL after a failure. */
+OPERATION(void *, allocate_aside, (backend *b, size_t bytes))
+OPERATION(void, release_aside, (backend *b, void *memory)) /* NULL is fine */
+/* Copies of `bytes` bytes. `host` may be changed or freed as soon as upload returns; download
+ * returns when `host` is filled. */
+OPERATION(void, upload, (backend *b, void *to, const void *host, size_t bytes))
+OPERATION(void, download, (backend *b, void *host, const void *from, size_t bytes))
+OPERATION(void, copy, (backend *b, void *to, const void *from, size_t bytes))
+OPERATION(void, zero, (backend *b, void *memory, size_t bytes))
+/* T out [n] from M in [n], rounded to the nearest; nothing happens if both are the same memory. */
+OPERATION(void, cast, (backend *b, void *out, const void *in, size_t n))
+/* The same, rounded as r says. */
+OPERATION(void, cast_stochastic,
+          (backend *b, void *out, const void *in, size_t n, const copy_rounding *r))
+/* Waits for all operations so far; the first failure of any of them since the backend was made. */
+OPERATION(gl_status, status, (backend *b, gl_error *err))
+
+/* --- rows (each row's result depends on that row alone) --------------------------------------- */
+
+/* T out [rows, width] = row token[r] of T table [vocabulary, width]. */
+OPERATION(void, embed,
+          (backend *b, void *out, const void *table, const int32_t *token, size_t rows,
+           size_t width))
+/* M dtable [vocabulary, width]: its row token[r] += row r of T dout [rows, width], r ascending. */
+OPERATION(void, embed_backward,
+          (backend *b, void *dtable, const void *dout, const int32_t *token, size_t rows,
+           size_t width))
+/* T out [n, width] = rows index[0 .. n) of T in. */
+OPERATION(void, gather,
+          (backend *b, void *out, const void *in, const int32_t *index, size_t n, size_t width))
+/* The reverse: row index[r] of T in += row r of T out [n, width], r ascending. */
+OPERATION(void, scatter_add,
+          (backend *b, void *in, const void *out, const int32_t *index, size_t n, size_t width))
+/* RMSNorm with the residual addition before it: sum = in + add, out = sum * rstd * weight, where
+ * rstd = 1 / sqrt(mean of sum^2 + eps). T in, add, sum, out [rows, width]; T weight [width]; M rstd
+ * [rows]. With add NULL, sum is `in` and is not written (it may be NULL). sum may be `in`. */
+OPERATION(void, norm,
+          (backend *b, void *out, void *rstd, void *sum, const void *in, const void *add,
+           const void *weight, size_t rows, size_t width, double eps))
+/* T din [rows, width] += gradient through norm; M dweight [width] += its gradient, summed over rows
+ * in a fixed order. T dout, in [rows, width], where in is the forward's sum; M rstd [rows]. */
+OPERATION(void, norm_backward,
+          (backend *b, void *din, void *dweight, const void *dout, const void *in,
+           const void *rstd, const void *weight, size_t rows, size_t width))
+/* M cosine, sine [positions, dim / 2] of the angles position * theta^(-2 i / dim), in radians. */
+OPERATION(void, rotary_table,
+          (backend *b, void *cosine, void *sine, size_t positions, size_t dim, double theta))
+/* Queries and keys as attention wants them: RMSNorm of each head, then the rotary embedding of the
+ * row's position. T qk [rows, (q + kv) * dim] from the first q + kv heads of T qkv
+ * [rows, (q + 2 kv) * dim]; T q_weight, k_weight [dim]; cosine, sine of rotary_table; position
+ * [rows]; M rstd [rows, q + kv] of the norms. Pairs (i, i + dim / 2) rotate, as in Hugging Face's
+ * models. */
+OPERATION(void, heads,
+          (backend *b, void *qk, void *rstd, const void *qkv, const void *q_weight,
+           const void *k_weight, const void *cosine, const void *sine, const int32_t *position,
+           size_t rows, head_shape shape, double eps))
+/* Writes the queries' and keys' part of T dqkv [rows, (q + 2 kv) * dim] and leaves the values'
+ * part; M dq_weight, dk_weight [dim] +=. T dqk [rows, (q + kv) * dim]. */
+OPERATION(void, heads_backward,
+          (backend *b, void *dqkv, void *dq_weight, void *dk_weight, const void *dqk,
+           const void *qkv, const void *rstd, const void *q_weight, const void *k_weight,
+           const void *cosine, const void *sine, const int32_t *position, size_t rows,
+           head_shape shape))
+/* T out [rows, width] = silu(gate) * up, where a row of T gate_up [rows, 2 * width] is `width`
+ * numbers of gate, then `width` of up; silu(x) = x / (1 + e^-x). */
+OPERATION(void, swiglu,
+          (backend *b, void *out, const void *gate_up, size_t rows, size_t width))
+/* T dgate_up [rows, 2 * width] from T dout [rows, width]. */
+OPERATION(void, swiglu_backward,
+          (backend *b, void *dgate_up, const void *dout, const void *gate_up, size_t rows,
+           size_t width))
+
+/* --- products; flags: of enum product_flag ---------------------------------------------------- */
+
+/* T out [rows, m] (+)= in weight^T; T in [rows, k], weight [m, k]. */
+OPERATION(void, product,
+          (backend *b, void *out, const void *in, const void *weight, size_t rows, size_t m,
+           size_t k, int flags))
+/* T din [rows, k] (+)= dout weight; T dout [rows, m], weight [m, k]. */
+OPERATION(void, product_backward_input,
+          (backend *b, void *din, const void *dout, const void *weight, size_t rows, size_t m,
+           size_t k, int flags))
+/* M dweight [m, k] += dout^T in; T dout [rows, m], in [rows, k]. */
+OPERATION(void, product_backward_weight,
+          (backend *b, void *dweight, const void *dout, const void *in, size_t rows, size_t m,
+           size_t k))
+
+/* --- attention: causal within each sequence, scores divided by sqrt(dim) ---------------------- */
+
+/* T out [rows, q * dim]; M lse [rows, q], the log of the sum of exponentials of a query's scores.
+ * Queries and keys from T qk [rows, (q + kv) * dim], values from T qkv [rows, (q + 2 kv) * dim].
+ * A row's result depends on its own sequence alone. Memory grows linearly with rows. */
+OPERATION(void, attention,
+          (backend *b, void *out, void *lse, const void *qk, const void *qkv, packed_rows rows,
+           head_shape shape))
+/* Writes T dqk [rows, (q + kv) * dim] and the values' part of T dqkv [rows, (q + 2 kv) * dim], and
+ * leaves the rest of dqkv. T dout [rows, q * dim]; out and lse are the forward's. */
+OPERATION(void, attention_backward,
+          (backend *b, void *dqk, void *dqkv, const void *dout, const void *out, const void *lse,
+           const void *qk, const void *qkv, packed_rows rows, head_shape shape))
+
+/* --- output layer: product, log-probability and entropy in one; logits are never held whole --- */
+
+/* With z = in weight^T / temperature, T in [rows, k], T weight [vocabulary, k]: M logp [rows] of
+ * target[r], M entropy [rows] of softmax(z), M lse [rows], in nats. */
+OPERATION(void, output,
+          (backend *b, void *logp, void *entropy, void *lse, const void *in, const void *weight,
+           const int32_t *target, size_t rows, size_t vocabulary, size_t k, double temperature))
+/* From M dlogp [rows]: T din [rows, k]; M dweight [vocabulary, k] +=. lse is the forward's. */
+OPERATION(void, output_backward,
+          (backend *b, void *din, void *dweight, const void *dlogp, const void *lse,
+           const void *in, const void *weight, const int32_t *target, size_t rows,
+           size_t vocabulary, size_t k, double temperature))
+
+/* --- generation (each row's result depends on that row and its slot alone) -------------------- */
+
+/* Keys of T qk and values of T qkv (shapes as for attention) into T cache_k and cache_v at
+ * (slot[r], position[r]). Either cache has slots * capacity * kv * dim numbers, one slot after the
+ * other; the layout within a slot is the backend's own. A row with slot -1, which fills up a
+ * recorded decoding step, stores nothing. */
+OPERATION(void, cache_store,
+          (backend *b, void *cache_k, void *cache_v, const void *qk, const void *qkv,
+           const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
+           head_shape shape))
+/* Copies the first `length` positions of slot `from` to slot `to`. */
+OPERATION(void, cache_copy,
+          (backend *b, void *cache_k, void *cache_v, size_t from, size_t to, size_t length,
+           size_t capacity, head_shape shape))
+/* T out [rows, q * dim]: row r's query attends to positions 0 .. position[r] of slot[r]; zeros for
+ * slot -1. Queries from T qk [rows, (q + kv) * dim]. */
+OPERATION(void, attention_cached,
+          (backend *b, void *out, const void *qk, const void *cache_k, const void *cache_v,
+           const int32_t *slot, const int32_t *position, size_t rows, size_t capacity,
+           head_shape shape))
+/* M logits [rows, vocabulary] = in weight^T; T in [rows, k], weight [vocabulary, k]. */
+OPERATION(void, logits,
+          (backend *b, void *logits, const void *in, const void *weight, size_t rows,
+           size_t vocabulary, size_t k))
+/* Draws token [rows] from softmax(logits / temperature) truncated as spec says
+ * (core/rl/sampling.h), by inversion of the cumulative sum in token order at u = rng_u01_53 of
+ * block index[r] of the stream; with greedy != 0 the most probable token, of equals the lowest.
+ * M logq [rows] is its log-probability before truncation, M logq_truncated [rows] after it. */
+OPERATION(void, sample,
+          (backend *b, int32_t *token, void *logq, void *logq_truncated, const void *logits,
+           const uint64_t *index, size_t rows, size_t vocabulary, const sampling_spec *spec,
+           rng_stream stream, int greedy))
+
+/* --- optimiser: M param, grad, m, v [n]; T copy [n] of param, which may be param itself ------- */
+
+OPERATION(void, adamw,
+          (backend *b, void *param, void *copy, const void *grad, void *m, void *v, size_t n,
+           const adamw_step *step))
+/* m NULL: no momentum. */
+OPERATION(void, sgd,
+          (backend *b, void *param, void *copy, const void *grad, void *m, size_t n,
+           const sgd_step *step))
+/* Sum of squares of M x [n], in a fixed order; waits for the result. */
+OPERATION(double, sum_squares, (backend *b, const void *x, size_t n))
+
+/* --- the backend itself ----------------------------------------------------------------------- */
+
+/* Bytes of the backend's memory: all, and what can still be allocated, which includes what was
+ * released. For plans and messages. */
+OPERATION(void, memory, (backend *b, size_t *total, size_t *available))
+/* Ends the backend; its allocations must have been released before. */
+OPERATION(void, free, (backend *b))
+
+/* Records the operations from graph_begin to graph_end, instead of running them, so that graph_run
+ * can run them as often as wanted with whatever the same memory holds then (CUDA graphs). A graph
+ * is freed before its backend. graph_end returns NULL after a failure. */
+OPTIONAL_OPERATION(void, graph_begin, (backend *b))
+OPTIONAL_OPERATION(backend_graph *, graph_end, (backend *b))
+OPTIONAL_OPERATION(void, graph_run, (backend *b, backend_graph *g))
+OPTIONAL_OPERATION(void, graph_free, (backend *b, backend_graph *g)) /* NULL is fine */
+/* Bytes that the backend takes at most for itself, beside what is allocated, while a model of these
+ * sizes runs; where it is NULL they are too few to plan for. */
+OPTIONAL_OPERATION(size_t, scratch, (const backend *b, const run_shape *shape))
+
+/* clang-format on */
+#undef OPERATION
+#undef OPTIONAL_OPERATION
