@@ -176,6 +176,7 @@ static gl_status run_eval(const command *self, int argc, char **argv, gl_error *
     if (status == GL_OK && k != NULL) status = read_k(&o, k, err);
     if (status == GL_OK && k == NULL) default_k(&o);
     if (status == GL_OK) status = llm_session_init(&s, &a, o.threads, 0, err);
+    if (status == GL_OK) llm_session_tell(&s);
     if (status == GL_OK) status = eval_session(&s, &o, err);
     llm_session_fini(&s);
   }

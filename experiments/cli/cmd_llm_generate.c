@@ -193,6 +193,7 @@ static gl_status generate_and_print(const args *a, const generate_options *o, gl
   prompt_list p = {0};
   generate_result r = {0};
   gl_status status = llm_session_init(&s, a, o->threads, 1, err);
+  if (status == GL_OK) llm_session_tell(&s);
   if (status == GL_OK) status = take_prompts(&p, a, err);
   if (status == GL_OK) status = encode_prompts(&p, &s.spec, err);
   if (status == GL_OK) status = llm_session_model(&s, err);

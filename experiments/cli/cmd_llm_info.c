@@ -41,6 +41,8 @@ static void print_model(const llm_session *s) {
     printf("  starts from  %s\n", s->spec.folder);
   else
     printf("  starts from  parameters drawn from seed %llu\n", (unsigned long long)s->recipe.seed);
+  if (c->unknown[0] != '\0')
+    printf("  config.json  keys that are not known and passed over: %s\n", c->unknown);
   if (s->spec.warmup.steps > 0)
     printf("  warm-up      %zu steps of %zu problems\n", s->spec.warmup.steps,
            s->spec.warmup.batch);
@@ -94,7 +96,8 @@ static int model_json(cJSON *d, const llm_session *s) {
                {"context", c->max_positions}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && m != NULL; ++i)
     if (json_add_number(m, sizes[i].name, (double)sizes[i].value) == NULL) m = NULL;
-  return m != NULL && cJSON_AddBoolToObject(m, "tied", c->tied) != NULL;
+  return m != NULL && cJSON_AddBoolToObject(m, "tied", c->tied) != NULL &&
+         json_add_string(m, "unknown_keys", c->unknown) != NULL;
 }
 
 static int memory_json(cJSON *d, const llm_need *n) {

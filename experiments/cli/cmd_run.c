@@ -8,6 +8,7 @@
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/train/train.h"
+#include "llm/llm.h"
 
 #include <limits.h>
 #include <math.h>
@@ -189,6 +190,8 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   const study_grid no_axes = {.n_axes = 0};
   gl_status status = refuse_sweep(r, err);
   if (status == GL_OK) status = recipe_check(r, NULL, err);
+  char note[LLM_NOTE_SIZE];
+  if (status == GL_OK && llm_note(r->world, note) != NULL) tell(NULL, note);
   if (status == GL_OK) status = study_expand(&one, doc, &no_axes, NULL, 0, 0, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   study_fini(&one);

@@ -6,6 +6,7 @@
 #include "experiments/base/signals.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/sweep.h"
+#include "llm/llm.h"
 
 #include <limits.h>
 #include <math.h>
@@ -108,6 +109,9 @@ static size_t processors(void) {
 static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, int json,
                                   gl_error *err) {
   sweep_report report;
+  char note[LLM_NOTE_SIZE];
+  if (llm_note(cfg_find(cfg_root(doc), "world"), note) != NULL)
+    fprintf(stderr, "gepolab: note: %s\n", note);
   shards *s = &options->shards;
   gl_status status = sweep_run(&report, doc, options, err);
   if (status == GL_OK) {

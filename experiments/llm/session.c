@@ -157,6 +157,11 @@ gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int wi
   return status;
 }
 
+void llm_session_tell(const llm_session *s) {
+  char note[LLM_NOTE_SIZE];
+  if (llm_note(s->recipe.world, note) != NULL) fprintf(stderr, "gepolab: note: %s\n", note);
+}
+
 gl_status llm_session_override(llm_session *s, const char *assignment, gl_error *err) {
   const size_t threads = s->recipe.threads;
   gl_status status = cfg_override(s->doc, assignment, err);

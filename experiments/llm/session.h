@@ -34,6 +34,8 @@ typedef struct llm_session {
  * GL_EINPUT. threads: 0 for all cores. Release with llm_session_fini() in any case. */
 gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int without_task,
                            gl_error *err);
+/* Tells on standard error what the user should know of the session's models (llm_note). */
+void llm_session_tell(const llm_session *s);
 /* Changes a field after the fact: the recipe is read again. */
 gl_status llm_session_override(llm_session *s, const char *assignment, gl_error *err);
 void llm_session_fini(llm_session *s);

@@ -14,6 +14,7 @@
 #ifndef GEPOLAB_LLM_LEARNER_LLM_LEARNER_H
 #define GEPOLAB_LLM_LEARNER_LLM_LEARNER_H
 
+#include "core/config/config.h"
 #include "core/rl/learner.h"
 #include "llm/model/model.h"
 
@@ -38,6 +39,11 @@ model *llm_learner_model(const learner *l);
 gl_status llm_check(const learner_setup *setup, gl_error *err);
 /* The part of llm_check() that has nothing to do with the world: optimizer, train and algorithm. */
 gl_status llm_check_sections(const learner_setup *setup, gl_error *err);
+/* What the user should know of a world that llm_check() takes: keys of its models' config.json
+ * whose meaning is not known here. Returns text, or NULL where there is nothing to say. world may
+ * be of another kind or wrong; then there is nothing to say. */
+enum { LLM_NOTE_SIZE = 1024 };
+const char *llm_note(const cfg_node *world, char text[LLM_NOTE_SIZE]);
 /* llm_check(), and what of it this machine cannot do: a device that is not there, a model that
  * needs more memory than is free. Opens the device; a process that did so must not fork workers
  * that use it too. */

@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "llm/learner/llm_learner.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -115,6 +116,37 @@ static gl_status read_reference(llm_spec *s, const cfg_node *node, gl_error *err
     return cfg_fail(node, err, "world.reference must be initial or the name of a folder");
   model_config other;
   return read_folder(&other, &s->reference, node, err);
+}
+
+/* --- notes --------------------------------------------------------------------------------------
+ */
+
+/* Adds to text what is to be said of the folder that a node names, if anything. */
+static void note_folder(const cfg_node *at, char text[LLM_NOTE_SIZE]) {
+  gl_error ignored = {0}; /* llm_check() has told */
+  model_config c;
+  if (at == NULL || cfg_kind_of(at) != CFG_SCALAR || *cfg_text(at) == '\0') return;
+  char *folder = cfg_locate(at, cfg_text(at));
+  char *path = folder != NULL ? joined(folder, "config.json") : NULL;
+  const size_t used = strlen(text);
+  if (path != NULL && model_config_load(&c, path, &ignored) == GL_OK && c.unknown[0] != '\0')
+    snprintf(text + used, LLM_NOTE_SIZE - used,
+             "%s%.200s has keys that gepolab does not know and passes over: %s; if one of them "
+             "changes what the model computes, results here differ from its own",
+             used > 0 ? "; " : "", path, c.unknown);
+  free(path);
+  free(folder);
+}
+
+const char *llm_note(const cfg_node *world, char text[LLM_NOTE_SIZE]) {
+  const cfg_node *kind = world != NULL ? cfg_find(world, "kind") : NULL;
+  text[0] = '\0';
+  if (kind == NULL || !llm_is_kind(cfg_text(kind))) return NULL;
+  const cfg_node *reference = cfg_find(world, "reference");
+  note_folder(cfg_find(world, "model.path"), text);
+  if (reference != NULL && strcmp(cfg_text(reference), "initial") != 0)
+    note_folder(reference, text);
+  return text[0] != '\0' ? text : NULL;
 }
 
 /* --- the whole section --------------------------------------------------------------------------

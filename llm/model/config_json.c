@@ -17,16 +17,18 @@ typedef enum field_kind {
   FIELD_FLAG,   /* true or false */
   FIELD_TOKEN,  /* a token's number, a list of them (the first counts) or null */
   FIELD_WORD,   /* one word is allowed */
-  FIELD_OFF,    /* false, 0 or null: a feature this model has not */
+  FIELD_ONE,    /* only the number 1 is allowed, or null */
+  FIELD_OFF,    /* false, 0, null or empty: a feature this model has not */
   FIELD_SPECIAL /* read by a function of its own */
 } field_kind;
 
 typedef struct config_field {
   const char *key;
   field_kind kind;
-  size_t offset;    /* of the value in model_config */
-  int required;     /* other keys keep the default of transformers' Qwen3Config */
-  const char *word; /* FIELD_WORD: what is allowed; FIELD_OFF: what it would be */
+  size_t offset; /* of the value in model_config */
+  int required;  /* other keys keep the default of transformers' Qwen3Config */
+  /* FIELD_WORD: what is allowed; FIELD_OFF and FIELD_ONE: what any other value would ask for */
+  const char *word;
   /* theta: where rope_parameters has it, which counts more than rope_theta beside it. */
   void (*read)(json_reader *r, double *theta);
 } config_field;
@@ -58,12 +60,174 @@ static const config_field fields[] = {
     {"attention_dropout", FIELD_OFF, 0, 0, "dropout", NULL},
     {"use_sliding_window", FIELD_OFF, 0, 0, "sliding-window attention", NULL},
     {"quantization_config", FIELD_OFF, 0, 0, "quantised weights", NULL},
+    /* Keys of other models, and of variants of this one, that change what a forward pass computes.
+     * Logits: */
+    {"logit_softcap", FIELD_OFF, 0, 0, "soft-capped logits", NULL},
+    {"logits_soft_cap", FIELD_OFF, 0, 0, "soft-capped logits", NULL},
+    {"final_logit_softcapping", FIELD_OFF, 0, 0, "soft-capped logits", NULL},
+    {"logit_scale", FIELD_ONE, 0, 0, "scaled logits", NULL},
+    {"logits_scaling", FIELD_ONE, 0, 0, "scaled logits", NULL},
+    {"output_multiplier_scale", FIELD_ONE, 0, 0, "scaled logits", NULL},
+    {"lm_head_bias", FIELD_OFF, 0, 0, "a bias of the logits", NULL},
+    /* attention: */
+    {"attn_logit_softcap", FIELD_OFF, 0, 0, "soft-capped attention", NULL},
+    {"attn_logit_softcapping", FIELD_OFF, 0, 0, "soft-capped attention", NULL},
+    {"attn_temperature_tuning", FIELD_OFF, 0, 0, "attention scaled by position", NULL},
+    {"query_pre_attn_scalar", FIELD_OFF, 0, 0, "another scale of attention", NULL},
+    {"attention_multiplier", FIELD_OFF, 0, 0, "another scale of attention", NULL},
+    {"attention_scale", FIELD_OFF, 0, 0, "another scale of attention", NULL},
+    {"softmax_scale", FIELD_OFF, 0, 0, "another scale of attention", NULL},
+    {"attention_sink", FIELD_OFF, 0, 0, "attention sinks", NULL},
+    {"attention_sinks", FIELD_OFF, 0, 0, "attention sinks", NULL},
+    {"attention_chunk_size", FIELD_OFF, 0, 0, "attention in chunks", NULL},
+    {"sliding_window_pattern", FIELD_OFF, 0, 0, "sliding-window attention", NULL},
+    {"layer_window_sizes", FIELD_OFF, 0, 0, "sliding-window attention", NULL},
+    {"qkv_bias", FIELD_OFF, 0, 0, "biases of the attention's projections", NULL},
+    {"use_qkv_bias", FIELD_OFF, 0, 0, "biases of the attention's projections", NULL},
+    {"attention_out_bias", FIELD_OFF, 0, 0, "biases of the attention's projections", NULL},
+    {"attn_output_gate", FIELD_OFF, 0, 0, "gated attention", NULL},
+    {"kv_lora_rank", FIELD_OFF, 0, 0, "keys and values of low rank", NULL},
+    {"q_lora_rank", FIELD_OFF, 0, 0, "queries of low rank", NULL},
+    {"full_attention_interval", FIELD_OFF, 0, 0, "layers of linear attention", NULL},
+    {"alibi", FIELD_OFF, 0, 0, "positions by attention biases", NULL},
+    {"use_alibi", FIELD_OFF, 0, 0, "positions by attention biases", NULL},
+    /* rotary embeddings: */
+    {"partial_rotary_factor", FIELD_ONE, 0, 0, "rotary embedding of a part of each head", NULL},
+    {"rotary_pct", FIELD_ONE, 0, 0, "rotary embedding of a part of each head", NULL},
+    {"rotary_dim", FIELD_OFF, 0, 0, "rotary embedding of a part of each head", NULL},
+    {"rope_local_base_freq", FIELD_OFF, 0, 0, "a second base of rotary embeddings", NULL},
+    {"rope_interleave", FIELD_OFF, 0, 0, "interleaved rotary embeddings", NULL},
+    {"rope_interleaved", FIELD_OFF, 0, 0, "interleaved rotary embeddings", NULL},
+    {"no_rope_layers", FIELD_OFF, 0, 0, "layers without rotary embeddings", NULL},
+    {"no_rope_layer_interval", FIELD_OFF, 0, 0, "layers without rotary embeddings", NULL},
+    {"use_mrope", FIELD_OFF, 0, 0, "rotary embeddings of several axes", NULL},
+    /* the feed-forward part and the rest: */
+    {"hidden_activation", FIELD_WORD, 0, 0, "silu", NULL},
+    {"activation_function", FIELD_WORD, 0, 0, "silu", NULL},
+    {"mlp_bias", FIELD_OFF, 0, 0, "biases of the feed-forward layers", NULL},
+    {"use_bias", FIELD_OFF, 0, 0, "biases", NULL},
+    {"num_experts", FIELD_OFF, 0, 0, "a mixture of experts", NULL},
+    {"num_local_experts", FIELD_OFF, 0, 0, "a mixture of experts", NULL},
+    {"n_routed_experts", FIELD_OFF, 0, 0, "a mixture of experts", NULL},
+    {"n_shared_experts", FIELD_OFF, 0, 0, "a mixture of experts", NULL},
+    {"num_experts_per_tok", FIELD_OFF, 0, 0, "a mixture of experts", NULL},
+    {"moe_intermediate_size", FIELD_OFF, 0, 0, "a mixture of experts", NULL},
+    {"embedding_multiplier", FIELD_ONE, 0, 0, "scaled embeddings", NULL},
+    {"scale_emb", FIELD_ONE, 0, 0, "scaled embeddings", NULL},
+    {"normalize_embeddings", FIELD_OFF, 0, 0, "normalised embeddings", NULL},
+    {"residual_multiplier", FIELD_ONE, 0, 0, "scaled residuals", NULL},
+    {"scale_depth", FIELD_OFF, 0, 0, "scaled residuals", NULL},
+    {"num_nextn_predict_layers", FIELD_OFF, 0, 0, "layers that predict several tokens", NULL},
+    {"hidden_dropout", FIELD_OFF, 0, 0, "dropout", NULL},
+    {"hidden_dropout_prob", FIELD_OFF, 0, 0, "dropout", NULL},
+    {"embd_pdrop", FIELD_OFF, 0, 0, "dropout", NULL},
+    {"attn_pdrop", FIELD_OFF, 0, 0, "dropout", NULL},
+    {"resid_pdrop", FIELD_OFF, 0, 0, "dropout", NULL},
+    {"is_encoder_decoder", FIELD_OFF, 0, 0, "an encoder", NULL},
+    {"add_cross_attention", FIELD_OFF, 0, 0, "cross-attention", NULL},
+    {"cross_attention_hidden_size", FIELD_OFF, 0, 0, "cross-attention", NULL},
+    {"pruned_heads", FIELD_OFF, 0, 0, "heads that were taken out", NULL},
+    {"quantization", FIELD_OFF, 0, 0, "quantised weights", NULL},
+    {"auto_map", FIELD_OFF, 0, 0, "code of its own", NULL},
     {"architectures", FIELD_SPECIAL, 0, 0, NULL, read_architectures},
     {"layer_types", FIELD_SPECIAL, 0, 0, NULL, read_layer_types},
     {"rope_parameters", FIELD_SPECIAL, 0, 0, NULL, read_rope},
     {"rope_scaling", FIELD_SPECIAL, 0, 0, NULL, read_rope},
 };
 enum { N_FIELDS = sizeof fields / sizeof *fields };
+
+/* Keys that say nothing about what the model computes: where the file came from, how transformers
+ * stores and runs it, what it is called for, and defaults of its generate(), which here come from
+ * the recipe. The window's size and first layer mean something only with use_sliding_window. */
+static const char *const harmless[] = {
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_commit_hash",
+    "_name_or_path",
+    "attn_implementation",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "chunk_size_feed_forward",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
+    "id2label",
+    "is_decoder",
+    "label2id",
+    "length_penalty",
+    "max_length",
+    "max_window_layers",
+    "min_length",
+    "model_name",
+    "name_or_path",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_labels",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "prefix",
+    "pretraining_tp",
+    "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "sliding_window",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tie_encoder_decoder",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_bfloat16",
+    "use_cache",
+};
+
+static int is_harmless(const char *key) {
+  for (size_t i = 0; i < sizeof harmless / sizeof *harmless; ++i)
+    if (strcmp(key, harmless[i]) == 0) return 1;
+  return 0;
+}
+
+/* Adds a key to a list that stands in messages: cut where it is long, control characters shown as
+ * '?'. */
+static void name_unknown(char list[MODEL_UNKNOWN_SIZE], const char *key) {
+  static const char more[] = ", …";
+  size_t used = strlen(list), size = strlen(key), comma = used > 0 ? 2 : 0;
+  if (used >= sizeof more - 1 && strcmp(list + used - (sizeof more - 1), more) == 0) return;
+  if (used + comma + size + sizeof more > MODEL_UNKNOWN_SIZE) {
+    if (used > 0)
+      memcpy(list + used, more, sizeof more);
+    else
+      strcpy(list, "one with a very long name");
+    return;
+  }
+  if (comma > 0) memcpy(list + used, ", ", 2);
+  for (size_t i = 0; i <= size; ++i) {
+    const unsigned char c = (unsigned char)key[i];
+    list[used + comma + i] = c != '\0' && (c < ' ' || c == 0x7f) ? '?' : key[i];
+  }
+}
 
 static void read_size(json_reader *r, const char *key, size_t *out) {
   size_t value = json_unsigned(r);
@@ -119,13 +283,27 @@ static void must_be_off(json_reader *r, const char *key, const char *what) {
     on = json_truth(r);
     break;
   case '{':
+    json_enter(r, '{');
+    on = json_member(r);
+    break;
   case '[':
+    json_enter(r, '[');
+    on = json_element(r);
+    break;
   case '"':
     break;
   default:
     on = json_real(r) != 0;
   }
   if (on) json_fail(r, "%s asks for %s, which is not supported; use a model without it", key, what);
+}
+
+static void must_be_one(json_reader *r, const char *key, const char *what) {
+  if (json_peek(r) == 'n')
+    json_null(r);
+  else if (json_real(r) != 1)
+    json_fail(r, "%s other than 1 asks for %s, which is not supported; use a model without it", key,
+              what);
 }
 
 /* null or {"rope_type": "default", "rope_theta": …}: rope_parameters, and rope_scaling of older
@@ -200,6 +378,9 @@ static void read_field(json_reader *r, const config_field *f, model_config *c, d
   case FIELD_WORD:
     must_be_word(r, f->key, f->word);
     return;
+  case FIELD_ONE:
+    must_be_one(r, f->key, f->word);
+    return;
   case FIELD_OFF:
     must_be_off(r, f->key, f->word);
     return;
@@ -226,9 +407,10 @@ gl_status model_config_parse(model_config *out, const char *json, size_t size, c
   while (json_member(&r)) {
     size_t i = 0;
     while (i < N_FIELDS && strcmp(r.word, fields[i].key) != 0) ++i;
-    if (i == N_FIELDS)
+    if (i == N_FIELDS) {
+      if (!is_harmless(r.word)) name_unknown(c.unknown, r.word);
       json_skip(&r);
-    else if (seen[i]++)
+    } else if (seen[i]++)
       json_fail(&r, "%s is given twice", fields[i].key);
     else
       read_field(&r, &fields[i], &c, &theta);

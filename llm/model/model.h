@@ -16,15 +16,22 @@
 #include "core/rl/optimizer.h"
 #include "llm/backend/backend.h"
 
+enum { MODEL_UNKNOWN_SIZE = 192 };
+
 typedef struct model_config {
   size_t vocabulary, hidden, intermediate, layers, heads, kv_heads, head_dim, max_positions;
   double rms_eps, rope_theta, initializer_range;
   int tied;                /* output embedding is the input's */
   int32_t begin, end, pad; /* token numbers, -1: none */
+  /* Keys of the config.json it was read from whose meaning is not known here, separated by commas;
+   * "" where there was none. Shown to the user, never compared or written. */
+  char unknown[MODEL_UNKNOWN_SIZE];
 } model_config;
 
-/* config.json of Hugging Face. GL_EINPUT names the file, the key, what is allowed: other
- * architectures, scaled rotary embeddings, attention biases, sliding windows are refused. */
+/* config.json of Hugging Face. A key that asks for what this model does not compute (another
+ * architecture, soft-capped logits, scaled rotary embeddings, biases, sliding windows, …) is
+ * GL_EINPUT naming file and key; keys that change nothing are passed over; any other key is passed
+ * over too, and named in out->unknown. */
 gl_status model_config_load(model_config *out, const char *path, gl_error *err);
 gl_status model_config_parse(model_config *out, const char *json, size_t size, const char *name,
                              gl_error *err);

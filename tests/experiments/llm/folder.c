@@ -1,6 +1,7 @@
 /* A model's folder says which task its model was trained on; the files of that task are found from
  * any working directory, and a file that has moved is named. */
 #include "tests/support/cli_llm.h"
+#include "tests/support/llm_files.h"
 #include "tests/support/suite.h"
 
 #include <limits.h>
@@ -101,5 +102,58 @@ static void what_has_moved_is_found_or_named_with_the_remedy(void) {
   cli_scratch_remove(folder);
 }
 
+/* Puts a member in front of the others of the model's config.json. */
+static void add_to_config(const place *p, const char *member) {
+  char path[192];
+  size_t size;
+  snprintf(path, sizeof path, "%s/config.json", p->model);
+  unsigned char *old = files_read(path, &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(old);
+  CU_ASSERT_FATAL(size > 0 && old[0] == '{');
+  char *text = malloc(size + strlen(member) + 2);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  const int n = sprintf(text, "{%s,%.*s", member, (int)(size - 1), (const char *)old + 1);
+  cli_write(path, text, (size_t)n);
+  free(text);
+  free(old);
+}
+
+static void says(const cli_result *r, const char *text) {
+  if (r->code != 0 || strstr(r->err, text) == NULL) fprintf(stderr, "%d %s", r->code, r->err);
+  CU_ASSERT(r->code == 0 && strstr(r->err, text) != NULL);
+}
+
+static void keys_of_config_json_are_refused_or_named(void) {
+  static const char known[] = "keys that gepolab does not know and passes over: mystery";
+  place p = place_with_model();
+  char set[160], db[128];
+  cli_result r = CLI("llm", "eval", p.model, "-q");
+  CU_ASSERT(r.code == 0 && strstr(r.err, "note") == NULL);
+  cli_result_fini(&r);
+  add_to_config(&p, "\"mystery\": 7");
+  r = CLI("llm", "eval", p.model, "-q");
+  says(&r, known);
+  cli_result_fini(&r);
+  r = CLI("llm", "generate", p.model, "1+1=");
+  says(&r, known);
+  cli_result_fini(&r);
+  snprintf(set, sizeof set, "world.model={path: %s}", p.model);
+  r = CLI("run", p.recipe, "-q", "world.warmup=null", set);
+  says(&r, known);
+  cli_result_fini(&r);
+  r = CLI("sweep", p.recipe, "-q", "-o", cli_path(db, p.folder, "s.db"), "world.warmup=null", set,
+          "sweep={seed: [1, 2]}");
+  says(&r, known);
+  cli_result_fini(&r);
+  r = CLI("llm", "info", p.model);
+  CU_ASSERT(r.code == 0 && strstr(r.out, "not known and passed over: mystery") != NULL);
+  cli_result_fini(&r);
+  add_to_config(&p, "\"logit_softcap\": 30");
+  REFUSED(2, "logit_softcap asks for soft-capped logits", "llm", "eval", p.model, "-q");
+  REFUSED(2, "logit_softcap", "run", p.recipe, "-q", "world.warmup=null", set);
+  cli_scratch_remove(p.folder);
+}
+
 SUITE(cli_llm_folder, "cli: llm folders", TEST(eval_finds_the_data_of_sft_from_any_directory),
-      TEST(what_has_moved_is_found_or_named_with_the_remedy));
+      TEST(what_has_moved_is_found_or_named_with_the_remedy),
+      TEST(keys_of_config_json_are_refused_or_named));

@@ -79,6 +79,24 @@ static const struct {
     {"{" QWEN ",\"attention_dropout\":0.1}", "attention_dropout"},
     {"{" QWEN ",\"quantization_config\":{\"bits\":4}}", "quantization_config"},
     {"{" QWEN ",\"architectures\":[\"Qwen3ForTokenClassification\"]}", "Qwen3ForCausalLM"},
+    {"{" QWEN ",\"logit_softcap\":30}", "logit_softcap asks for soft-capped logits"},
+    {"{" QWEN ",\"logit_softcap\":null}", NULL},
+    {"{" QWEN ",\"final_logit_softcapping\":30.0}", "final_logit_softcapping"},
+    {"{" QWEN ",\"attn_logit_softcapping\":50.0}", "attn_logit_softcapping"},
+    {"{" QWEN ",\"query_pre_attn_scalar\":256}", "query_pre_attn_scalar"},
+    {"{" QWEN ",\"mlp_bias\":true}", "mlp_bias"},
+    {"{" QWEN ",\"mlp_bias\":false}", NULL},
+    {"{" QWEN ",\"partial_rotary_factor\":0.5}", "partial_rotary_factor"},
+    {"{" QWEN ",\"partial_rotary_factor\":1.0}", NULL},
+    {"{" QWEN ",\"embedding_multiplier\":12}", "embedding_multiplier"},
+    {"{" QWEN ",\"residual_multiplier\":0.22}", "residual_multiplier"},
+    {"{" QWEN ",\"num_experts\":128}", "num_experts"},
+    {"{" QWEN ",\"pruned_heads\":{\"0\":[1]}}", "pruned_heads"},
+    {"{" QWEN ",\"pruned_heads\":{},\"no_rope_layers\":[]}", NULL},
+    {"{" QWEN ",\"no_rope_layers\":[0,1]}", "no_rope_layers"},
+    {"{" QWEN ",\"auto_map\":{\"AutoModelForCausalLM\":\"m.M\"}}", "auto_map"},
+    {"{" QWEN ",\"hidden_activation\":\"gelu_pytorch_tanh\"}", "hidden_activation"},
+    {"{" QWEN ",\"hidden_dropout\":0.1}", "hidden_dropout"},
     {"{" QWEN ",\"vocab_size\":10}", "given twice"},
     {"{" QWEN ",\"eos_token_id\":10}", "special token"},
     {"{" QWEN ",\"rms_norm_eps\":0}", "positive"},
@@ -107,6 +125,41 @@ static void what_the_model_has_not_is_refused_by_its_key(void) {
     if (!right) fprintf(stderr, "%s: %s\n", configs[i].json, err.text);
     CU_ASSERT(right);
   }
+}
+
+static void other_keys_are_passed_over_and_those_not_known_are_named(void) {
+  static const struct {
+    const char *json, *unknown;
+  } read[] = {
+      {"{" QWEN "}", ""},
+      {"{" QWEN
+       ",\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.51.0\",\"use_cache\":true,"
+       "\"sliding_window\":4096,\"max_window_layers\":28,\"id2label\":{\"0\":\"x\"}}",
+       ""},
+      {"{" QWEN ",\"logit_soft_cap\":30}", "logit_soft_cap"},
+      {"{\"mystery\":1," QWEN ",\"Use_Cache\":true}", "mystery, Use_Cache"},
+      {"{" QWEN ",\"a\\nb\":1}", "a?b"},
+  };
+  for (size_t i = 0; i < sizeof read / sizeof *read; ++i) {
+    gl_error err = {0};
+    model_config c;
+    CU_ASSERT_EQUAL_FATAL(model_config_parse(&c, read[i].json, strlen(read[i].json), "c", &err),
+                          GL_OK);
+    CU_ASSERT_STRING_EQUAL(c.unknown, read[i].unknown);
+  }
+  /* More than there is room for: what is left out is said to be. */
+  char many[4096] = "{" QWEN, key[32];
+  for (int i = 0; i < 60; ++i) {
+    snprintf(key, sizeof key, ",\"unheard_of_%d\":0", i);
+    strcat(many, key);
+  }
+  strcat(many, "}");
+  gl_error err = {0};
+  model_config c;
+  CU_ASSERT_EQUAL_FATAL(model_config_parse(&c, many, strlen(many), "c", &err), GL_OK);
+  CU_ASSERT_PTR_NOT_NULL(strstr(c.unknown, "unheard_of_0, unheard_of_1, "));
+  CU_ASSERT_STRING_EQUAL(c.unknown + strlen(c.unknown) - strlen(", …"), ", …");
+  CU_ASSERT_PTR_NULL(strstr(c.unknown, "unheard_of_59"));
 }
 
 /* A config.json cut short or with one bit flipped is an error with a text, or another valid one
@@ -196,5 +249,7 @@ static void a_recipe_describes_a_model(void) {
 SUITE(llm_model_config, "llm: model configuration",
       TEST(configs_of_two_generations_of_transformers_are_read),
       TEST(a_config_written_here_reads_back_the_same),
-      TEST(what_the_model_has_not_is_refused_by_its_key), TEST(damaged_configs_are_survived),
-      TEST(sizes_that_do_not_fit_together_are_refused), TEST(a_recipe_describes_a_model));
+      TEST(what_the_model_has_not_is_refused_by_its_key),
+      TEST(other_keys_are_passed_over_and_those_not_known_are_named),
+      TEST(damaged_configs_are_survived), TEST(sizes_that_do_not_fit_together_are_refused),
+      TEST(a_recipe_describes_a_model));
