@@ -23,7 +23,7 @@ typedef struct interval {
 
 enum { BOOTSTRAP_REPLICATES = 2000 };
 
-/* Best, last and first value of an evaluation series, MATH.md section 3: best_to_last = best -
+/* Best, last and first value of an evaluation series, paper/methods.md §5.3: best_to_last = best -
  * last. NaN entries are skipped; all NaN if nothing is left. */
 typedef struct series_ends {
   double first, best, last, best_to_last;

@@ -8,9 +8,9 @@ void queue_drop(sim_clock *c, uint32_t slot) {
   forget_batch(c, slot);
 }
 
-/* HeteroRL (MATH.md section 5): over the `lookback` newest batches, the first of the newest version
- * if that is newer than all trained; otherwise the oldest batch within the window of the newest
- * version trained. */
+/* HeteroRL (paper/methods.md §10.4): over the `lookback` newest batches, the first of the newest
+ * version if that is newer than all trained; otherwise the oldest batch within the window of the
+ * newest version trained. */
 static uint32_t heterorl_next(const sim_clock *c, int64_t newest_trained) {
   const buffer *b = &c->buffer;
   uint32_t newest = BUFFER_NONE, oldest = BUFFER_NONE;

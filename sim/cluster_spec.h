@@ -13,7 +13,8 @@
 /* How weights reach a sampler: fetched between batches once the delay drawn at the last fetch has
  * passed, or sent at every publication and arriving a delay later. */
 typedef enum sync_rule { SYNC_PULL, SYNC_PUSH } sync_rule;
-/* Which waiting batch is trained next. QUEUE_HETERORL is MATH.md section 5's. */
+/* Which waiting batch is trained next. QUEUE_HETERORL is the released rule,
+ * paper/methods.md §10.4. */
 typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
 
 /* Samplers that are alike. Laws are owned by the group. */
@@ -40,7 +41,7 @@ struct cluster_spec {
   int coupled;      /* real responses drive the clock */
   int in_flight;    /* weights that arrive during generation are used from then on */
   int64_t ahead;    /* a sampler may begin batch b once b / batches <= its version + ahead */
-  int64_t window;   /* largest staleness (QUEUE_HETERORL: see MATH.md) */
+  int64_t window;   /* largest staleness (QUEUE_HETERORL: D of paper/methods.md §10.4) */
   size_t batches;   /* per update */
   size_t lookback;  /* QUEUE_HETERORL: newest batches seen */
   size_t capacity;  /* waiting batches kept; the oldest arrival is dropped; 0: no limit */

@@ -1,7 +1,7 @@
 /* Laws of random durations: network delays, generation times, response lengths, times to failure.
  *
  * A law is given by its own parameters or by an interval [l, u] that holds `confidence` c of its
- * mass with equal tails, alpha = (1 - c) / 2 (MATH.md section 5):
+ * mass with equal tails, alpha = (1 - c) / 2 (paper/methods.md §9.1):
  *
  *   law          own parameters        from the interval
  *   none                               (always 0)
@@ -9,8 +9,10 @@
  *   uniform      min, max              width (u - l) / c, centred
  *   exponential  mean, shift           mean = (u - l) / ln((1-a)/a), shift = l + mean ln(1-a);
  *                                      l = 0: shift 0 and P[X <= u] = c
- *   lognormal    mu, sigma             MATH.md
- *   weibull      shape, scale          MATH.md
+ *   lognormal    mu, sigma             mu = ln(l u) / 2, sigma = ln(u/l) / (2 z),
+ *                                      z the normal quantile of 1 - a
+ *   weibull      shape, scale          shape = ln(ln(a) / ln(1-a)) / ln(u/l),
+ *                                      scale = l / (-ln(1-a))^(1/shape)
  *   gamma        shape, scale          shape by root finding on the quantiles' ratio
  *   pareto       shape, scale          shape = ln((1-a)/a) / ln(u/l), scale = l (1-a)^(1/shape)
  *   empirical    file, column, scale   linear quantiles of the measured values

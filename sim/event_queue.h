@@ -5,8 +5,8 @@
  * calendar queue would be O(1) on friendly distributions and O(n) on heavy-tailed delays, which is
  * what is simulated here. All functions are inline because a queueing model spends its time here.
  *
- * Why a rank: at equal times arrivals must be seen before anything starts (the model of MATH.md
- * section 5 says so). Ranks order events of one moment; within a rank they leave in the order they
+ * Why a rank: at equal times arrivals must be seen before anything starts (paper/methods.md
+ * §10.1). Ranks order events of one moment; within a rank they leave in the order they
  * came, so a run never depends on the heap's layout.
  *
  * Prefix: eq_. Times are simulated seconds, from 0 to infinity, never NaN.

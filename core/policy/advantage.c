@@ -46,7 +46,7 @@ static void centre(policy_state *s, size_t g, moments m, size_t n) {
 }
 
 /* BNPO: divides by the Beta density whose parameters come from the batch's group means, with the
- * released code's guards (2506.02864; ALGORITHMS.md). */
+ * released code's guards (2506.02864; paper/methods.md §4.14). */
 static void beta_scale(policy_state *s) {
   const policy_input *in = s->in;
   size_t n = in->n_groups;

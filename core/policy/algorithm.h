@@ -1,5 +1,5 @@
-/* An algorithm as data: the fields of MATH.md section 2 and ALGORITHMS.md, the table of published
- * algorithms, and how a recipe names one.
+/* An algorithm as data: its fields (paper/methods.md §3), the table of published algorithms
+ * (§4), and how a recipe names one.
  *
  * An algorithm's loss is built from token terms. With l = logp - logold per token (old_policy) and
  * x the logarithm of the algorithm's ratio, the clip turns x into a value f(x); response i's
@@ -160,8 +160,8 @@ gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *con
 gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_error *err);
 
 /* GL_EINPUT, with the algorithm's name, the fields and what to set, if the algorithm's fields do
- * not go together: a combination for which no formula of MATH.md section 2 or ALGORITHMS.md exists.
- * Bounds of single fields are policy_algorithm_parse()'s to check. err may be NULL as everywhere.
+ * not go together: a combination for which paper/methods.md has no formula (§3.14). Bounds of
+ * single fields are policy_algorithm_parse()'s to check. err may be NULL as everywhere.
  */
 gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err);
 

@@ -1,7 +1,7 @@
 /* Clips and soft clips: the value f(x) an objective sees of a log-ratio x and its slope df/dx.
- * Formulas: ALGORITHMS.md, by algorithm. Each returns 1 where the clip acts (gradient cut or value
- * limited). Comparisons are made on ratios, as the sources make them, except where an algorithm
- * clips logarithms. */
+ * Formulas: paper/methods.md §3.8, and §4 by algorithm. Each returns 1 where the clip acts
+ * (gradient cut or value limited). Comparisons are made on ratios, as the sources make them, except
+ * where an algorithm clips logarithms. */
 #include "core/policy/internal.h"
 
 static double softplus(double x) {

@@ -47,7 +47,7 @@ static void set_both(double *value, int plain, int logarithm, double log_value) 
   value[logarithm] = log_value;
 }
 
-/* Values of a group's units in an algorithm of x: its responses or its tokens. */
+/* Log-ratios of a group's units: its responses or its tokens. */
 static const double *units_of(const policy_state *s, size_t g, size_t *n) {
   size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
   if (!s->sequence_level) {

@@ -1,5 +1,5 @@
 /* Truncation (TIS) and masking (MIS) factors, constant in theta, and the aggregation weights that
- * depend on which tokens a mask keeps. ALGORITHMS.md, "TIS / MIS". */
+ * depend on which tokens a mask keeps. paper/methods.md §3.12 and §3.10. */
 #include "core/policy/internal.h"
 
 static double correction(const policy_state *s, size_t t) {

@@ -1,6 +1,6 @@
 /* Policy optimisation: from log-probabilities and rewards of a batch to what a backward pass needs.
  *
- * An algorithm is an algorithm of fields (MATH.md section 2), not code: baseline x scale x ratio x
+ * An algorithm is a set of fields (paper/methods.md §3), not code: baseline x scale x ratio x
  * clip x aggregation, plus KL terms and truncation factors. policy_evaluate() reads the fields and
  * never a name. Its main product is c_{i,t} = d(-loss)/d logp_{i,t}, which is all that any learner,
  * tabular or transformer, CPU or CUDA, needs for its update.
@@ -61,7 +61,7 @@ void policy_workspace_free(policy_workspace *ws);
 /* Evaluates algorithm on the batch `in` (arrays shaped as policy_input says; nothing in it is
  * changed), writes what out asks for (shaped as policy_output says; out->loss always, out->metric
  * unless skip_metrics) and keeps nothing but ws's memory, which grows to the largest batch seen.
- * Formulas: MATH.md section 2 and ALGORITHMS.md, by algorithm; metrics: MATH.md section 3.
+ * Formulas: paper/methods.md §3, by field, and §4, by algorithm; metrics: §5.
  *
  * GL_EINPUT, with a text that names what is wrong and the remedy: fields that do not go together
  * (policy_algorithm_check), ref_kl_coef without logref, denominator: exact without log_denominator,

@@ -1,5 +1,5 @@
 /* Log importance ratios: per token, per prefix, per response, against a group expectation, and
- * V-trace's products. ALGORITHMS.md and MATH.md section 2. */
+ * V-trace's products. paper/methods.md §3.5 to §3.7. */
 #include "core/policy/internal.h"
 
 double policy_log_sum(const double *value, size_t first, size_t step, size_t n) {

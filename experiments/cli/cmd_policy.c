@@ -144,7 +144,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
   const char *name = NULL;
   const args_option options[] = {
       {"algorithm", 'a', ARGS_TEXT, "ROW",
-       "algorithm name, or {base: ROW, field: value, …} (needed)", &name},
+       "algorithm name, or {base: NAME, field: value, …} (needed)", &name},
       {"json", 0, ARGS_FLAG, NULL, "loss, advantages, weights, coefficients as JSON", &json}};
   args a;
   policy_algorithm algorithm;

@@ -1,4 +1,4 @@
-"""The diagnostics of MATH.md section 3 by their textbook formulas, in NumPy's extended precision.
+"""The diagnostics of paper/methods.md §5 by their textbook formulas, in NumPy's extended precision.
 
 exp(1400) is an ordinary number there, so plain means and variances of plain weights serve where the
 C code must stay in log space: nothing of its method is shared. policy_oracle.py calls own() for

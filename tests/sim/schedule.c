@@ -1,5 +1,5 @@
-/* Schedules against the closed form of MATH.md section 5, the rules of the presets and the measured
- * trace. */
+/* Schedules against the closed form of paper/methods.md §10.9, the rules of the presets and the
+ * measured trace. */
 #include "sim/schedule.h"
 #include "sim/schedule_print.h"
 #include "tests/support/sim.h"

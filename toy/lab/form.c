@@ -75,7 +75,7 @@ static double cppo(double l) {
   return expm1(-l) + l;
 }
 
-/* w, z, u, v of a group algorithm; 0 where plain numbers would underflow. */
+/* w, z, u, v of an algorithm with a group denominator; 0 where plain numbers would underflow. */
 static int group_tables(lab_form *f, const policy_algorithm *algorithm, const lab_tables *t) {
   const int expectation = algorithm->ratio == RATIO_GROUP_EXPECTATION;
   double top = -INFINITY, low = INFINITY;

@@ -1,4 +1,4 @@
-/* How a algorithm's coefficients factor over a group (toy/lab/kernel.h), where they do. */
+/* How an algorithm's coefficients factor over a group (toy/lab/kernel.h), where they do. */
 #ifndef GEPOLAB_TOY_LAB_FORM_H
 #define GEPOLAB_TOY_LAB_FORM_H
 
@@ -7,7 +7,7 @@
 #include "toy/lab/tables.h"
 
 /* Writes the algorithm as a form over the tables' responses. *fast is 0, and the form empty, where
- * a algorithm does not factor or responses have several tokens: then policy_evaluate() is asked
+ * an algorithm does not factor or responses have several tokens: then policy_evaluate() is asked
  * group by group. Tables of local rows are not written down a second time: they are what
  * policy_evaluate() says of a group of one with advantage +1, -1 and 0. The reward of `t` is
  * borrowed. */

@@ -1,12 +1,13 @@
 /* The estimator of one group, for groups in blocks: the fast path of the exact laboratory.
  *
  * Where every response is one token, the coefficient of one copy of response y depends on its group
- * only through a handful of sums, so a row reduces to tables over responses:
+ * only through a handful of sums, so an algorithm reduces to tables over responses
+ * (paper/methods.md §7.3). Local algorithms have no group denominator, grouped ones have:
  *
  *   advantage    a = (r_y - b) / s,  b and s from the group's reward sums
- *   local rows   c_y = [ a * (a > 0 ? up_y : down_y) + extra_y ] / G
- *   group rows   c_y = [ a * rho_y * open(a, rho_y) + extra_y ] / G,  rho_y = w_y / (u_y D + v_y),
- *                D a ratio of sums over the group (MATH.md section 2, "The denominator")
+ *   local        c_y = [ a * (a > 0 ? up_y : down_y) + extra_y ] / G
+ *   grouped      c_y = [ a * rho_y * open(a, rho_y) + extra_y ] / G,  rho_y = w_y / (u_y D + v_y),
+ *                D a ratio of sums over the group (§3.6)
  *
  * and the gradient estimate is g = sum_y count_y c_y score_y. A kernel turns blocks of groups into
  * the moments of c; everything reported follows from those and the scores.
@@ -38,12 +39,12 @@ typedef struct lab_form {
   double ddof, std_eps;
   lab_denominator denominator;
   int through_denominator;    /* LAB_WEIGHTED: the gradient passes through D */
-  double clip_low, clip_high; /* group rows: PPO min on rho; -inf and +inf when off */
+  double clip_low, clip_high; /* grouped: PPO min on rho; -inf and +inf when off */
   const double *reward;       /* [n] borrowed */
-  double *up, *down;          /* [n] local rows */
+  double *up, *down;          /* [n] local */
   double *extra;              /* [n] what does not depend on the advantage (KL terms) */
-  double *ratio;              /* [n] local rows: the row's own ratio before clipping */
-  double *w, *z, *u, *v;      /* [n] group rows, all scaled by one common power of e */
+  double *ratio;              /* [n] local: the algorithm's own ratio before clipping */
+  double *w, *z, *u, *v;      /* [n] grouped, all scaled by one common power of e */
 } lab_form;
 
 /* Sums over groups, each with its weight. Additive, so blocks and threads can be joined in order.

@@ -170,7 +170,7 @@ static void refuse(gl_error *refusal, const char *why) {
   snprintf(refusal->text, sizeof refusal->text, "%s", why);
 }
 
-/* The reason why a algorithm has no estimate from groups of one prompt, or NULL. */
+/* The reason why an algorithm has no estimate from groups of one prompt, or NULL. */
 static const char *needs_more(const policy_algorithm *algorithm) {
   if (algorithm->group_scope == SCOPE_MICROBATCH)
     return "its denominator mixes prompts, and a group is of one prompt";

@@ -1,5 +1,5 @@
 /* The exact laboratory: expectation and covariance of an algorithm's gradient estimate, without
- * sampling noise (MATH.md section 4).
+ * sampling noise (paper/methods.md §7).
  *
  * One group of G responses to a prompt drawn by the world's prompt weights gives the estimate
  * g = sum_{i,t} c_{i,t} d logp_{i,t} / d theta, with c from core/policy. Its moments come from all

@@ -1,4 +1,4 @@
-/* The paper's three theorems against exact values (2508.17850; MATH.md section 4).
+/* The paper's three theorems against exact values (2508.17850; paper/methods.md §8).
  *
  * Two weights are compared for a draw y ~ q: p/q, and p/D with a constant D. The theorems take
  * D = E_q[q] = sum q^2 (LAB_EXPECTED); what the algorithm computes, sum_j q_j^2 / sum_j q_j over

@@ -1,5 +1,5 @@
-/* Exact quantities of one prompt by walking the tree once (MATH.md section 4). All tables are over
- * edges (core/rl/response_tree.h); `reach` is scratch of n_nodes. A token of probability 0
+/* Exact quantities of one prompt by walking the tree once (paper/methods.md §6.1). All tables are
+ * over edges (core/rl/response_tree.h); `reach` is scratch of n_nodes. A token of probability 0
  * contributes nothing, whatever its logarithm meets. */
 #ifndef GEPOLAB_TOY_WORLD_EXACT_H
 #define GEPOLAB_TOY_WORLD_EXACT_H

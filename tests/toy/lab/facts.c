@@ -1,4 +1,4 @@
-/* The facts of MATH.md section 4 about estimators, and Monte Carlo against enumeration. */
+/* The facts of paper/methods.md §7.9 about estimators, and Monte Carlo against enumeration. */
 #include "tests/support/suite.h"
 #include "toy/lab/dial.h"
 #include "toy/lab/form.h"

@@ -1,4 +1,4 @@
-/* The exact facts of MATH.md section 4 about weights: closed forms, quadrature, enumeration. */
+/* The exact facts of paper/methods.md §8 about weights: closed forms, quadrature, enumeration. */
 #include "toy/lab/theory.h"
 #include "tests/support/suite.h"
 
