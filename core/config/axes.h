@@ -1,0 +1,71 @@
+/* What tells the runs of a study apart, found by comparing their recipes field by field.
+ *
+ * Every field in which runs of one study differ, and every field that a sweep named, has a role
+ * (core/config/fields.h). Fields of role axis, with the algorithm, make the cells; runs of one cell
+ * differ in their seed and are averaged over. Nothing is averaged over by mistake: a chosen field
+ * that differs within a cell, and a field of provenance that alone tells two runs of one seed
+ * apart, become axes.
+ */
+#ifndef GEPOLAB_CORE_CONFIG_AXES_H
+#define GEPOLAB_CORE_CONFIG_AXES_H
+
+#include "core/base/error.h"
+#include "core/config/fields.h"
+
+#include <cjson/cJSON.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A field in which cells differ. */
+typedef struct axis {
+  char *path;       /* dotted: "cluster.max_delay" */
+  char *label;      /* in words: "max delay"; no two axes have the same */
+  const char *unit; /* "s"; "" for none; lives as long as the program */
+  field_role role;  /* what it is in most recipes; all are axes here */
+  field_kind kind;
+  int swept; /* 1: a sweep named it; 0: found by comparing recipes */
+} axis;
+
+/* What a run has in a field. */
+typedef struct axis_value {
+  const char *text; /* "600", "none", "{\"law\":…}"; NULL: the recipe does not state the field and
+                       it has no fixed default */
+  double number;    /* of a number and of the law of a constant; `none` is 0; NaN for all else */
+} axis_value;
+
+/* What is known of one run; strings are borrowed for the time of the call. */
+typedef struct axes_run {
+  const char *study;
+  const char *algorithm; /* the shown name */
+  const char *recipe;    /* canonical JSON; NULL: only `swept` is known */
+  const char *swept;     /* JSON object of the fields a sweep named: {"cluster.max_delay":600} */
+  const char *chosen;    /* JSON object of the fields chosen beforehand; NULL: none */
+  int64_t meaning;       /* RECIPE_MEANING of the program that made it */
+  uint64_t seed;
+} axes_run;
+
+typedef struct axes {
+  axis *axis; /* [n], in the order of their paths */
+  size_t n;
+  axis_value *value; /* [n_runs][n] */
+  size_t n_runs;
+  const char **algorithm; /* [n_runs] shown names; where one name stands for different algorithms
+                             of a study, followed by what differs: "gepo (clip none)" */
+  size_t *same;           /* [n_runs] the first run of the same cell and seed that means the same
+                             (the run itself where there is none before it) */
+  void *memory;           /* of the texts */
+} axes;
+
+/* Compares the runs of each study. Release with axes_fini() in any case. GL_EIO if a recipe is not
+ * the JSON that a store keeps. */
+gl_status axes_find(axes *out, const axes_run *runs, size_t n_runs, gl_error *err);
+void axes_fini(axes *a);
+
+/* The axis of that path: its index, or a->n. */
+size_t axes_index(const axes *a, const char *path);
+
+/* Adds the value to a JSON object under the axis's path: a number, a truth value, a law or list, a
+ * text, or null where the run has none. The item, or NULL if memory is short. */
+cJSON *axis_json(cJSON *to, const axis *a, axis_value v);
+
+#endif
