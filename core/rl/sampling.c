@@ -1,25 +1,61 @@
 #include "core/rl/sampling.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* The keys temperature, top_k and top_p of the section that r is at. */
+static void read_law(sampling_spec *law, cfg_reader *r) {
+  law->temperature = cfg_positive(r, "temperature", 1);
+  law->top_k = cfg_count(r, "top_k", 0, 0, SIZE_MAX);
+  law->top_p = cfg_double(r, "top_p", 1, 0, 1);
+  if (r->status == GL_OK && law->top_p == 0)
+    r->status = cfg_fail(cfg_child(r, "top_p"), r->err,
+                         "top_p 0 would keep no token; give a share above 0, up to 1");
+}
+
 gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err) {
   static const char *const weights[] = {"raw", "truncated"};
   cfg_reader r;
   cfg_begin(&r, section, "sampling", err);
-  spec->temperature = cfg_positive(&r, "temperature", 1);
-  spec->top_k = cfg_count(&r, "top_k", 0, 0, SIZE_MAX);
-  spec->top_p = cfg_double(&r, "top_p", 1, 0, 1);
+  read_law(spec, &r);
   spec->weights = (sampling_weights)cfg_choice(&r, "weights", SAMPLING_RAW, weights, 2);
-  gl_status status = cfg_end(&r);
-  if (status != GL_OK) return status;
-  if (spec->top_p == 0)
-    return cfg_fail(cfg_find(section, "top_p"), err,
-                    "top_p 0 would keep no token; give a share above 0, up to 1");
-  return GL_OK;
+  return cfg_end(&r);
+}
+
+static const char *const evaluation_names[] = {
+    [EVALUATION_EXACT] = "exact", [EVALUATION_GREEDY] = "greedy", [EVALUATION_SAMPLED] = "sampled"};
+enum { N_EVALUATIONS = sizeof evaluation_names / sizeof *evaluation_names };
+
+/* A key that a greedy evaluation would ignore is a mistake. */
+static void refuse_law_of_greedy(cfg_reader *r) {
+  static const char *const keys[] = {"temperature", "top_k", "top_p"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
+    if (r->status == GL_OK && cfg_has(r, keys[i]))
+      r->status = cfg_fail(cfg_child(r, keys[i]), r->err,
+                           "%s changes nothing in a greedy evaluation, which takes the most "
+                           "probable token; leave it out, or choose another kind",
+                           keys[i]);
+}
+
+void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
+                     const evaluation_kind *kinds, int n) {
+  const char *names[N_EVALUATIONS];
+  assert(n >= 1 && n <= N_EVALUATIONS);
+  for (int i = 0; i < n; ++i) names[i] = evaluation_names[kinds[i]];
+  const cfg_node *node = cfg_child(world, "evaluation");
+  const int word = node != NULL && cfg_kind_of(node) == CFG_SCALAR;
+  int choice = word ? cfg_choice(world, "evaluation", 0, names, n) : 0;
+  cfg_begin(own, word ? NULL : node, "world.evaluation", world->err);
+  if (world->status != GL_OK) own->status = world->status;
+  if (!word) choice = cfg_choice(own, "kind", 0, names, n);
+  out->kind = kinds[choice];
+  out->law.weights = SAMPLING_RAW;
+  read_law(&out->law, own);
+  if (out->kind == EVALUATION_GREEDY) refuse_law_of_greedy(own);
 }
 
 int sampling_truncates(const sampling_spec *spec, size_t n) {

@@ -22,6 +22,27 @@ typedef struct sampling_spec {
 /* Reads the section (NULL: temperature 1, no truncation, raw weights). */
 gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err);
 
+/* How a policy is scored. Which kinds there are depends on the world. */
+typedef enum evaluation_kind {
+  EVALUATION_EXACT,  /* the expected reward, by enumeration of all responses */
+  EVALUATION_GREEDY, /* the reward of the response made of most probable tokens */
+  EVALUATION_SAMPLED /* the mean reward of drawn responses */
+} evaluation_kind;
+
+/* The law an evaluation uses is its own: it does not follow the recipe's `sampling`. */
+typedef struct evaluation_spec {
+  evaluation_kind kind;
+  sampling_spec law; /* of exact and sampled evaluation; its `weights` mean nothing here */
+} evaluation_spec;
+
+/* Reads the key `evaluation` of the world section that `world` is at: one of kinds[n], whose first
+ * is the default, or a map {kind, temperature: 1, top_k: 0, top_p: 1}. `own` is left at that map
+ * (or at no map), so that a world can read further keys of its own from it; it keeps the first
+ * error, also of `world`, and the caller ends it with cfg_end(). Refused: temperature, top_k and
+ * top_p for a greedy evaluation, which they cannot change. */
+void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
+                     const evaluation_kind *kinds, int n);
+
 /* 1 if the law drawn from differs from the policy for a vocabulary of n. */
 int sampling_truncates(const sampling_spec *spec, size_t n);
 

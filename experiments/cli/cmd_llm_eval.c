@@ -115,7 +115,7 @@ static gl_status print_json(const llm_session *s, const measured *greedy, const 
            json_add_string(d, "task", task_kind(s->spec.task)) != NULL &&
            json_add_number(d, "seed", (double)s->recipe.seed) != NULL &&
            json_add_number(d, "problems", (double)greedy->eval.problems) != NULL &&
-           json_add_number(d, "temperature", s->spec.sampling.temperature) != NULL &&
+           json_add_number(d, "temperature", s->spec.eval.how.law.temperature) != NULL &&
            measured_json(d, "greedy", greedy) && measured_json(d, "sampled", sampled);
   if (!ok) {
     cJSON_Delete(d);
@@ -162,7 +162,7 @@ static gl_status run_eval(const command *self, int argc, char **argv, gl_error *
   const args_option options[] = {
       {"samples", 'n', ARGS_COUNT, "N", "drawn responses to each problem (8)", &o.samples},
       {"k", 'k', ARGS_TEXT, "LIST", "which pass@k, such as 1,4,8", &k},
-      {"prompts", 'p', ARGS_SET, "N", "the first N held-out problems", "world.eval.prompts"},
+      {"prompts", 'p', ARGS_SET, "N", "the first N held-out problems", "world.evaluation.prompts"},
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the result as JSON", &o.json}};
@@ -190,10 +190,12 @@ const command command_llm_eval = {
     .summary = "pass@1 and pass@k on held-out problems, greedy and sampled",
     .about =
         "Asks the first held-out problems of the task and counts right answers (reward 1): of the\n"
-        "greedy response, and of N responses drawn as `sampling` says. pass@k is the unbiased\n"
-        "estimate of Chen et al. (arXiv 2107.03374); standard errors and intervals are over\n"
-        "problems (Wilson where all are right or wrong, else bootstrap). A recipe's model is made\n"
-        "as it says, warm-up included: what RL would start from.",
+        "greedy response, and of N responses drawn at the temperature, top_k and top_p of\n"
+        "`world.evaluation` (1, off and 1 unless it is of kind: sampled and says so). pass@k is\n"
+        "the unbiased estimate of Chen et al. (arXiv 2107.03374); standard errors and intervals\n"
+        "are over problems (Wilson where all are right or wrong, else bootstrap). A recipe's "
+        "model\n"
+        "is made as it says, warm-up included: what RL would start from.",
     .examples = "  gepolab llm eval warm/\n"
                 "  gepolab llm eval warm/ --samples 32 --k 1,8,32 --json\n"
                 "  gepolab llm eval Qwen3-0.6B/ 'world.task={kind: math, path: test.jsonl}' "

@@ -61,7 +61,7 @@ static gl_status part_draw(part *p, model *m, const llm_spec *spec, uint64_t see
                         .prompt_of = p->prompt_of,
                         .number = p->number,
                         .stream = rng_stream_at(seed, RNG_EVAL, own_stream),
-                        .sampling = spec->sampling,
+                        .sampling = spec->eval.how.law,
                         .greedy = greedy,
                         .max_tokens = spec->max_tokens,
                         .up_to = spec->max_tokens,

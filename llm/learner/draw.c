@@ -138,7 +138,7 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   if (status == GL_OK) {
     load_result(l, b, &result);
     status = llm_learner_generate(l, &problems, r->group_size,
-                                  rng_stream_at(l->seed, RNG_ROLLOUT, b->id), 0,
+                                  rng_stream_at(l->seed, RNG_ROLLOUT, b->id), &l->spec.sampling,
                                   draw_boundary(r->to, l->spec.max_tokens), &result, err);
     (void)replicas_run(l->team, use_version, &own, NULL);
   }

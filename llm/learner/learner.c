@@ -48,8 +48,8 @@ static gl_status draw_share(void *context, size_t rank, gl_error *err) {
 }
 
 gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
-                               rng_stream stream, int greedy, size_t up_to, generate_result *result,
-                               gl_error *err) {
+                               rng_stream stream, const sampling_spec *law, size_t up_to,
+                               generate_result *result, gl_error *err) {
   const size_t n = problems->n * each;
   size_t *prompt_of = calloc(n + 1, 2 * sizeof *prompt_of), *number = prompt_of + n;
   if (prompt_of == NULL) return gl_fail_memory(err, "a request for responses");
@@ -64,8 +64,8 @@ gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size
                                     .prompt_of = prompt_of,
                                     .number = number,
                                     .stream = stream,
-                                    .sampling = l->spec.sampling,
-                                    .greedy = greedy,
+                                    .sampling = law != NULL ? *law : l->spec.sampling,
+                                    .greedy = law == NULL,
                                     .max_tokens = l->spec.max_tokens,
                                     .up_to = up_to,
                                     .stop = l->spec.stop,
@@ -99,14 +99,15 @@ static gl_status mean_score(const llm_learner *l, const generate_result *r, size
   return GL_OK;
 }
 
-gl_status llm_learner_score(llm_learner *l, size_t samples, uint64_t entity, double *score,
-                            gl_error *err) {
-  const size_t each = samples > 0 ? samples : 1;
+gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err) {
+  const eval_spec *e = &l->spec.eval;
+  const size_t each = e->samples;
   generate_result r;
   gl_status status = generate_result_init(&r, l->held_out.n * each, l->spec.max_tokens, err);
   if (status != GL_OK) return status;
   status = llm_learner_generate(l, &l->held_out, each, rng_stream_at(l->seed, RNG_EVAL, entity),
-                                samples == 0, l->spec.max_tokens, &r, err);
+                                e->how.kind == EVALUATION_GREEDY ? NULL : &e->how.law,
+                                l->spec.max_tokens, &r, err);
   if (status == GL_OK) status = mean_score(l, &r, each, score, err);
   generate_result_fini(&r);
   return status;
@@ -114,7 +115,7 @@ gl_status llm_learner_score(llm_learner *l, size_t samples, uint64_t entity, dou
 
 static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
   llm_learner *l = self;
-  return llm_learner_score(l, l->spec.eval.samples, (uint64_t)l->version, eval_score, err);
+  return llm_learner_score(l, (uint64_t)l->version, eval_score, err);
 }
 
 /* --- held versions ------------------------------------------------------------------------------

@@ -95,15 +95,15 @@ void llm_learner_divide(llm_learner *l, item_work work, const void *context, siz
 /* --- generation ---------------------------------------------------------------------------------
  */
 
-/* Responses to the problems of a set, `each` to a problem, numbered as they are listed; every
- * replica draws a part of them. */
+/* Responses to the problems of a set, `each` to a problem, numbered as they are listed; drawn as
+ * `law` says, or greedy (law NULL). Every replica draws a part of them. */
 gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
-                               rng_stream stream, int greedy, size_t up_to, generate_result *result,
-                               gl_error *err);
-/* Mean score on the first held-out problems: of greedy responses where samples is 0, else over so
- * many drawn at (seed, RNG_EVAL, entity). NaN where the parameters have stopped being numbers. */
-gl_status llm_learner_score(llm_learner *l, size_t samples, uint64_t entity, double *score,
-                            gl_error *err);
+                               rng_stream stream, const sampling_spec *law, size_t up_to,
+                               generate_result *result, gl_error *err);
+/* Mean score on the first held-out problems, as the section's `evaluation` says: of greedy
+ * responses, or of those drawn at (seed, RNG_EVAL, entity). NaN where the parameters have stopped
+ * being numbers. */
+gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err);
 
 /* Forgets all held versions of a replica. */
 void replica_release_all(replica *r);

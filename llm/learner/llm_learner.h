@@ -9,7 +9,7 @@
  *   task: {kind: …}
  *   max_tokens, slots, micro_batch (tokens), recompute, stochastic_rounding, tf32
  *   warmup: {steps, batch, lr, …}     supervised, before the first update
- *   eval: {prompts, samples, …}
+ *   evaluation: {kind: greedy | sampled, temperature, top_k, top_p, prompts, samples}
  */
 #ifndef GEPOLAB_LLM_LEARNER_LLM_LEARNER_H
 #define GEPOLAB_LLM_LEARNER_LLM_LEARNER_H

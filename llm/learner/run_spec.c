@@ -42,13 +42,26 @@ static gl_status read_warmup(warmup_spec *w, const cfg_node *node, gl_error *err
   return cfg_end(&r);
 }
 
-static gl_status read_eval(llm_spec *s, const cfg_node *node, const cfg_node *section,
-                           gl_error *err) {
+static void read_evaluation(eval_spec *e, cfg_reader *world) {
+  static const evaluation_kind kinds[] = {EVALUATION_GREEDY, EVALUATION_SAMPLED};
   cfg_reader r;
-  cfg_begin(&r, node, "world.eval", err);
-  s->eval.prompts = cfg_count(&r, "prompts", 128, 1, 1u << 24);
-  s->eval.samples = cfg_count(&r, "samples", 0, 0, 1u << 12);
-  if (cfg_end(&r) != GL_OK) return r.status;
+  if (world->status == GL_OK && cfg_has(world, "eval"))
+    world->status = cfg_fail(cfg_find(world->map, "eval"), world->err,
+                             "world.eval is called world.evaluation now, {kind: greedy | sampled, "
+                             "temperature, top_k, top_p, prompts, samples}: what was samples: 0 is "
+                             "kind: greedy, and other numbers of samples need kind: sampled");
+  evaluation_read(&e->how, world, &r, kinds, 2);
+  e->prompts = cfg_count(&r, "prompts", 128, 1, 1u << 24);
+  e->samples = cfg_count(&r, "samples", 1, 1, 1u << 12);
+  if (r.status == GL_OK && e->how.kind == EVALUATION_GREEDY && cfg_has(&r, "samples"))
+    r.status = cfg_fail(cfg_child(&r, "samples"), r.err,
+                        "a greedy evaluation has one response to a problem; leave samples out, or "
+                        "say kind: sampled");
+  if (world->status == GL_OK) world->status = cfg_end(&r);
+}
+
+/* As many held-out problems as there are, and there must be some. */
+static gl_status bound_evaluation(llm_spec *s, const cfg_node *section, gl_error *err) {
   size_t size = task_size(s->task, TASK_HELD_OUT);
   if (size < s->eval.prompts) s->eval.prompts = size;
   if (size == 0)
@@ -159,7 +172,7 @@ static const cfg_node *present(cfg_reader *r, const char *key) {
 
 /* The sub-sections as they stand in the recipe; NULL where one is missing. */
 typedef struct world_nodes {
-  const cfg_node *world, *model, *tokenizer, *stop, *task, *warmup, *eval, *reference;
+  const cfg_node *world, *model, *tokenizer, *stop, *task, *warmup, *reference;
 } world_nodes;
 
 static gl_status read_model_and_language(llm_spec *s, const world_nodes *n, const char *template,
@@ -257,8 +270,8 @@ static gl_status read_world(llm_spec *s, const cfg_node *world, uint64_t seed, g
                          present(&r, "stop"),
                          present(&r, "task"),
                          present(&r, "warmup"),
-                         present(&r, "eval"),
                          present(&r, "reference")};
+  read_evaluation(&s->eval, &r);
   if (cfg_end(&r) != GL_OK) return r.status;
   if (n.task == NULL) return cfg_fail(world, err, "a world of kind llm needs a task: {kind: …}");
   gl_status status = check_place(s, world, err);
@@ -266,7 +279,7 @@ static gl_status read_world(llm_spec *s, const cfg_node *world, uint64_t seed, g
   if (status == GL_OK) status = read_model_and_language(s, &n, template, err);
   if (status == GL_OK) status = bound_response(s, &n, err);
   if (status == GL_OK) status = read_warmup(&s->warmup, n.warmup, err);
-  if (status == GL_OK) status = read_eval(s, n.eval, n.task, err);
+  if (status == GL_OK) status = bound_evaluation(s, n.task, err);
   return status == GL_OK ? read_reference(s, n.reference, err) : status;
 }
 

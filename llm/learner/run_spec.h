@@ -5,6 +5,7 @@
 
 #include "core/policy/algorithm.h"
 #include "core/rl/optimizer.h"
+#include "core/rl/sampling.h"
 #include "llm/model/model.h"
 #include "llm/task/task.h"
 #include "llm/text/tokenizer.h"
@@ -19,8 +20,9 @@ typedef struct warmup_spec {
 } warmup_spec;
 
 typedef struct eval_spec {
-  size_t prompts; /* the first so many problems of the held-out split */
-  size_t samples; /* 0: the greedy response; else the mean over so many drawn ones */
+  size_t prompts;      /* the first so many problems of the held-out split */
+  evaluation_spec how; /* greedy or sampled */
+  size_t samples;      /* responses to each problem; 1 where greedy */
 } eval_spec;
 
 enum { LLM_MOST_DEVICES = 64 };

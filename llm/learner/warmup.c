@@ -129,9 +129,7 @@ static gl_status look(llm_learner *l, size_t steps_done, double loss, int *enoug
                     (steps_done % watch->score_every == 0 || steps_done == w->steps);
   double score = NAN;
   gl_status status = GL_OK;
-  if (checks || shows)
-    status =
-        llm_learner_score(l, l->spec.eval.samples, UINT64_C(1) << 63 | steps_done, &score, err);
+  if (checks || shows) status = llm_learner_score(l, UINT64_C(1) << 63 | steps_done, &score, err);
   *enough = checks && score >= w->until;
   if (status == GL_OK && watch != NULL && watch->after_step(watch->self, steps_done, loss, score))
     *enough = 1;

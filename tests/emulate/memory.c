@@ -113,8 +113,8 @@ static void pinned_memory_that_no_host_has_is_refused(void) {
 
 #define RUN(dtype)                                                                                 \
   "world: {kind: llm, backend: cuda, dtype: " dtype ", micro_batch: 64, model: {layers: 1, "       \
-  "hidden: 16, heads: 2, context: 24}, task: {kind: sorting, length: 3, values: 4}, eval: "        \
-  "{prompts: 8}}\noptimizer: {lr: 0.05}\nalgorithm: {base: gepo, ref_kl_coef: 0.1}\n"              \
+  "hidden: 16, heads: 2, context: 24}, task: {kind: sorting, length: 3, values: 4}, "              \
+  "evaluation: {prompts: 8}}\noptimizer: {lr: 0.05}\nalgorithm: {base: gepo, ref_kl_coef: 0.1}\n"  \
   "train: {groups: 2, group_size: 3, updates: 9}"
 static const char *const runs[] = {RUN("float32"), RUN("bfloat16"),
                                    RUN("bfloat16, stochastic_rounding: true")};

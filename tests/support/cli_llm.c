@@ -13,7 +13,7 @@ const char llm_recipe[] =
     "  model: {layers: 1, hidden: 16, heads: 2, context: 32}\n"
     "  task: {kind: addition, digits: 1}\n"
     "  warmup: {steps: 60, batch: 16, lr: 5e-3, check_every: 20, cache: false}\n"
-    "  eval: {prompts: 10}\n"
+    "  evaluation: {prompts: 10}\n"
     "train: {groups: 2, group_size: 4}\n";
 
 place place_make(void) {

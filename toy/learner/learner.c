@@ -60,11 +60,39 @@ static double greedy_return(toy_learner *l) {
   return sum / (double)w->n_prompts;
 }
 
+/* Mean over prompts of the expected reward of responses drawn from the current parameters as `law`
+ * says. Where that is the policy that is trained, its tables are at hand. */
+static double return_under(toy_learner *l, const sampling_spec *law) {
+  const toy_world *w = l->world;
+  const response_tree *t = &w->tree;
+  const int truncates = sampling_truncates(law, t->vocabulary);
+  if (!truncates && law->temperature == w->sampling.temperature) return toy_learner_return(l);
+  double *logp = l->evaluated, *p = l->evaluated + t->n_edges, sum = 0;
+  for (size_t x = 0; x < w->n_prompts; ++x) {
+    toy_probs_at(w, l->theta, x, law->temperature, logp, p);
+    if (truncates) {
+      toy_truncate(w, law, logp, t->n_nodes, l->edges, l->rank);
+      for (size_t e = 0; e < t->n_edges; ++e) p[e] = exp(l->edges[e]);
+    }
+    sum += toy_exact_mean(t, p, w->reward + x * t->n_responses, l->reach);
+  }
+  return sum / (double)w->n_prompts;
+}
+
 static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
-  (void)err;
   toy_learner *l = self;
-  *eval_score = l->world->greedy ? greedy_return(l) : toy_learner_return(l);
-  return GL_OK;
+  const evaluation_spec *e = &l->world->evaluation;
+  switch (e->kind) {
+  case EVALUATION_EXACT:
+    *eval_score = return_under(l, &e->law);
+    return GL_OK;
+  case EVALUATION_GREEDY:
+    *eval_score = greedy_return(l);
+    return GL_OK;
+  case EVALUATION_SAMPLED:
+    break;
+  }
+  return gl_fail(err, GL_EINTERNAL, "a toy world has no evaluation of kind %d", (int)e->kind);
 }
 
 int toy_learner_is_finite(const toy_learner *l) {
@@ -84,6 +112,7 @@ static void learner_free(void *self) {
   free(l->cache_values);
   free(l->reach);
   free(l->edges);
+  free(l->evaluated);
   free(l->token);
   free(l->rank);
   free(l->slot);
@@ -106,13 +135,14 @@ static gl_status allocate(toy_learner *l, gl_error *err) {
   l->cache_values = calloc(prompts * t->n_edges, 2 * sizeof *l->cache_values);
   l->reach = calloc(t->n_nodes, sizeof *l->reach);
   l->edges = calloc(t->n_edges, sizeof *l->edges);
+  l->evaluated = calloc(t->n_edges, 2 * sizeof *l->evaluated);
   l->token = calloc(t->vocabulary, 2 * sizeof *l->token);
   l->rank = calloc(t->vocabulary, sizeof *l->rank);
   l->slot = calloc(prompts, sizeof *l->slot);
   l->workspace = policy_workspace_new();
   if (l->theta == NULL || l->direction == NULL || l->logref == NULL || l->cache == NULL ||
-      l->cache_values == NULL || l->reach == NULL || l->edges == NULL || l->token == NULL ||
-      l->rank == NULL || l->slot == NULL || l->workspace == NULL)
+      l->cache_values == NULL || l->reach == NULL || l->edges == NULL || l->evaluated == NULL ||
+      l->token == NULL || l->rank == NULL || l->slot == NULL || l->workspace == NULL)
     return gl_fail_memory(err, "a toy learner");
   for (size_t x = 0; x < prompts; ++x) {
     l->cache[x].logp = l->cache_values + 2 * x * t->n_edges;

@@ -51,6 +51,7 @@ typedef struct toy_learner {
   double *cache_values; /* [n_prompts * n_edges * 2] */
   double *reach;        /* [n_nodes] scratch */
   double *edges;        /* [n_edges] scratch */
+  double *evaluated;    /* [2 * n_edges] scratch of an evaluation under a law of its own */
   double *token;        /* [2 * vocabulary] scratch */
   sampling_rank *rank;  /* [vocabulary] scratch */
   size_t *slot;         /* [n_prompts] scratch: a prompt's place in a batch's aux */

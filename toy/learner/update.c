@@ -75,7 +75,7 @@ static void collisions(toy_learner *l, token_set *s) {
     }
     const double *law = s->logq[g];
     if (truncate) {
-      toy_truncate(l->world, law, t->n_nodes, l->edges, l->rank);
+      toy_truncate(l->world, &l->world->sampling, law, t->n_nodes, l->edges, l->rank);
       law = l->edges;
     }
     s->log_collision[g] = toy_exact_log_collision(t, law, l->reach);

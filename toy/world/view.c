@@ -50,7 +50,7 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
   }
   double *truncated = edge + w->tree.n_edges;
   toy_log_probs(w, theta, x, edge);
-  toy_truncate(w, edge, w->tree.n_nodes, truncated, rank);
+  toy_truncate(w, &w->sampling, edge, w->tree.n_nodes, truncated, rank);
   along_paths(&w->tree, truncated, logp);
   free(edge);
   free(rank);

@@ -121,15 +121,17 @@ static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node
 }
 
 static gl_status build(toy_world *w, const cfg_node *section, uint64_t seed, gl_error *err) {
-  static const char *const evaluations[] = {"exact", "greedy"};
+  static const evaluation_kind evaluations[] = {EVALUATION_EXACT, EVALUATION_GREEDY};
   size_t modulus = 1;
-  cfg_reader r;
+  cfg_reader r, own;
   cfg_begin(&r, section, "world", err);
   int kind = cfg_choice(&r, "kind", WORLD_BANDIT, world_kinds, N_WORLDS);
   const cfg_node *policy = cfg_child(&r, "policy");
-  w->greedy = cfg_choice(&r, "evaluation", 0, evaluations, 2);
-  gl_status status = kind == WORLD_BANDIT ? toy_bandit_parse(w, &r, section, seed, err)
-                                          : toy_sequence_parse(w, &r, section, seed, &modulus, err);
+  evaluation_read(&w->evaluation, &r, &own, evaluations, 2);
+  gl_status status = cfg_end(&own);
+  if (status == GL_OK)
+    status = kind == WORLD_BANDIT ? toy_bandit_parse(w, &r, section, seed, err)
+                                  : toy_sequence_parse(w, &r, section, seed, &modulus, err);
   if (status == GL_OK) status = cfg_end(&r);
   return status == GL_OK ? parse_policy(w, policy, section, modulus, seed, err) : status;
 }
@@ -212,10 +214,11 @@ gl_status toy_world_set_probs(const toy_world *w, size_t x, const double *probs,
 /* --- the policy ---------------------------------------------------------------------------------
  */
 
-void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, double *p) {
+void toy_probs_at(const toy_world *w, const double *theta, size_t x, double temperature,
+                  double *logp, double *p) {
   const size_t v = w->tree.vocabulary;
   toy_features_logits(&w->features, theta, x, logp);
-  const double beta = 1 / w->sampling.temperature;
+  const double beta = 1 / temperature;
   for (size_t first = 0; first < w->tree.n_edges; first += v) {
     double *z = logp + first, top = -INFINITY, sum = 0;
     for (size_t a = 0; a < v; ++a) {
@@ -235,15 +238,18 @@ void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, 
   }
 }
 
+void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, double *p) {
+  toy_probs_at(w, theta, x, w->sampling.temperature, logp, p);
+}
+
 void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp) {
   toy_probs(w, theta, x, logp, NULL);
 }
 
-void toy_truncate(const toy_world *w, const double *logp, size_t n_nodes, double *out,
-                  sampling_rank *rank) {
+void toy_truncate(const toy_world *w, const sampling_spec *law, const double *logp, size_t n_nodes,
+                  double *out, sampling_rank *rank) {
   const size_t v = w->tree.vocabulary;
-  for (size_t n = 0; n < n_nodes; ++n)
-    sampling_truncate(&w->sampling, logp + n * v, v, out + n * v, rank);
+  for (size_t n = 0; n < n_nodes; ++n) sampling_truncate(law, logp + n * v, v, out + n * v, rank);
 }
 
 void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient,

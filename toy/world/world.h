@@ -24,7 +24,7 @@ struct toy_world {
   double *init_theta; /* [n_parameters] for INIT_PROBS, else NULL */
   toy_reference reference;
   sampling_spec sampling;
-  int greedy; /* evaluation takes the most probable token at each step */
+  evaluation_spec evaluation; /* exact or greedy */
 };
 
 /* Makes reward[n_prompts * n_responses], all 0; GL_EINPUT at section if that is more than a toy
@@ -36,14 +36,17 @@ gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section,
 gl_status toy_sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
                              size_t *modulus, gl_error *err);
 
-/* Temperature-scaled log-probabilities of every edge under prompt x, logp[n_edges], and the
- * probabilities themselves, p[n_edges], unless p is NULL. */
+/* Log-probabilities of every edge under prompt x at the temperature of `sampling`, logp[n_edges],
+ * and the probabilities themselves, p[n_edges], unless p is NULL. */
 void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, double *p);
+/* The same at any temperature > 0. */
+void toy_probs_at(const toy_world *w, const double *theta, size_t x, double temperature,
+                  double *logp, double *p);
 void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp);
-/* The law tokens are drawn from, from log-probabilities of the same edges; scratch of vocabulary.
- */
-void toy_truncate(const toy_world *w, const double *logp, size_t n_nodes, double *out,
-                  sampling_rank *rank);
+/* The law that tokens are drawn from under top-k and top-p: out[n_nodes * vocabulary] from
+ * log-probabilities of the same edges; rank[vocabulary] is scratch. */
+void toy_truncate(const toy_world *w, const sampling_spec *law, const double *logp, size_t n_nodes,
+                  double *out, sampling_rank *rank);
 /* grad += coefficient * d logp(edge) / d theta, where p is the node's probabilities [vocabulary]
  * and dz[vocabulary] scratch. */
 void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient,

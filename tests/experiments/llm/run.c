@@ -10,7 +10,7 @@
 
 /* The embedded recipe, cut down to a moment. */
 #define QUICK                                                                                      \
-  "run", "llm_quick", "world.warmup={steps: 60, lr: 0.003}", "world.eval.prompts=32",              \
+  "run", "llm_quick", "world.warmup={steps: 60, lr: 0.003}", "world.evaluation.prompts=32",        \
       "train={groups: 4, group_size: 4}", "steps=4", "eval_every=2", "-q", "--json"
 
 /* A scratch folder, of which the cache is a part: no test writes into anyone's own. */
@@ -62,7 +62,7 @@ static void llm_quick_runs_and_says_the_same_however_it_is_run(void) {
 static void a_sweep_of_transformers_does_not_depend_on_its_workers(void) {
   static const char text[] =
       "steps: 3\neval_every: 3\nworld: {kind: llm, backend: cpu, model: {layers: 1, hidden: 16, "
-      "heads: 2, context: 24}, task: {kind: sorting, length: 3}, eval: {prompts: 8}, warmup: "
+      "heads: 2, context: 24}, task: {kind: sorting, length: 3}, evaluation: {prompts: 8}, warmup: "
       "{steps: 20}}\ntrain: {groups: 2, group_size: 4}\ncluster: {preset: areal, samplers: 2, "
       "generation: 30}\nsweep: {algorithm: [grpo, gepo], seed: [1, 2]}\n";
   char folder[64], path[128], db[128], other[128];
@@ -121,7 +121,7 @@ static void a_machine_without_cuda_says_so(void) {
 
 static const char small[] =
     "steps: 2\neval_every: 2\nworld: {kind: llm, backend: cpu, model: {layers: 1, hidden: 16, "
-    "heads: 2, context: 24}, task: {kind: sorting, length: 3}, eval: {prompts: 8}}\n"
+    "heads: 2, context: 24}, task: {kind: sorting, length: 3}, evaluation: {prompts: 8}}\n"
     "train: {groups: 2, group_size: 4}\n"
     "sweep: {algorithm: [grpo, gepo], seed: [1, 2]}\n";
 

@@ -34,7 +34,7 @@ static const char transformer[] =
     "world:\n  kind: llm\n  backend: cpu\n"
     "  model: {layers: 1, hidden: 16, heads: 2, context: 32}\n"
     "  task: {kind: sorting, length: 3}\n  warmup: {steps: 5, batch: 8}\n"
-    "  eval: {prompts: 16, samples: 1}\n"
+    "  evaluation: {kind: sampled, prompts: 16, samples: 1}\n"
     "train: {groups: 4, group_size: 4}\n"
     "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05}\n";
 

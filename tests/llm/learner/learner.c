@@ -318,6 +318,33 @@ static void a_batch_of_another_world_is_refused(void) {
   llm_close(&f);
 }
 
+/* --- evaluation --------------------------------------------------------------------------------
+ */
+
+static double score_of(const char *evaluation, const char *sampling) {
+  char text[900];
+  snprintf(text, sizeof text,
+           "world: {kind: llm, backend: cpu, dtype: float64, " TINY
+           ", task: {kind: sorting, length: 3, values: 4, reward: graded, cut_off: score}, "
+           "max_tokens: 4, evaluation: %s}\nsampling: %s\nalgorithm: gepo",
+           evaluation, sampling);
+  llm_fixture f = llm_open(text, 3);
+  jitter(&f, 0.3, 0);
+  double score = llm_score(&f);
+  llm_close(&f);
+  return score;
+}
+
+static void an_evaluation_has_a_law_of_its_own(void) {
+  const double plain = score_of("{kind: sampled, prompts: 20, samples: 2}", "{}"),
+               sharp = score_of("{kind: sampled, prompts: 20, samples: 2, temperature: 0.3}", "{}");
+  CU_ASSERT(plain > 0 && sharp > 0 && plain != sharp);
+  CU_ASSERT(score_of("{kind: sampled, prompts: 20, samples: 2}", "{temperature: 0.3}") == plain);
+  CU_ASSERT(score_of("{kind: sampled, prompts: 20, samples: 2}", "{top_k: 1}") == plain);
+  CU_ASSERT(score_of("{kind: sampled, prompts: 20, top_k: 1}", "{}") ==
+            score_of("{kind: greedy, prompts: 20}", "{}"));
+}
+
 /* --- learning ----------------------------------------------------------------------------------
  */
 
@@ -326,7 +353,8 @@ static void a_batch_of_another_world_is_refused(void) {
 static void it_learns_to_sort_from_rewards(void) {
   llm_fixture f =
       llm_open("world: {kind: llm, backend: cpu, model: {layers: 1, hidden: 32, heads: 2, context: "
-               "24}, task: {kind: sorting, length: 3}, eval: {prompts: 100, samples: 4}, warmup: "
+               "24}, task: {kind: sorting, length: 3}, evaluation: {kind: sampled, prompts: 100, "
+               "samples: 4}, warmup: "
                "{steps: 60, batch: 32, lr: 0.01}}\n"
                "optimizer: {lr: 0.003}\nalgorithm: reinforce\ntrain: {groups: 16, group_size: 8}",
                1);
@@ -344,4 +372,4 @@ SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_
       TEST(a_batch_in_flight_takes_new_weights_for_its_rest),
       TEST(a_held_version_draws_what_it_drew), TEST(a_first_update_on_policy_has_ratio_one),
       TEST(parameters_that_are_no_numbers_are_a_result), TEST(a_batch_of_another_world_is_refused),
-      TEST(it_learns_to_sort_from_rewards));
+      TEST(an_evaluation_has_a_law_of_its_own), TEST(it_learns_to_sort_from_rewards));

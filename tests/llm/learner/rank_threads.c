@@ -175,7 +175,8 @@ static void a_rank_that_fails_wakes_those_who_wait_for_it(void) {
 #define MODEL "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, intermediate: 24, context: 24}"
 #define TASK "task: {kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 8"
 #define WORLD                                                                                      \
-  "world: {kind: llm, backend: cpu, " MODEL ", " TASK ", eval: {prompts: 30, samples: 2}"
+  "world: {kind: llm, backend: cpu, " MODEL ", " TASK                                              \
+  ", evaluation: {kind: sampled, prompts: 30, samples: 2}"
 
 static llm_fixture open_on(size_t devices, size_t threads, const char *world, const char *rest) {
   char text[1200];

@@ -56,8 +56,13 @@ static const wrong sections[] = {
     {LLM "warmup: {decay: cosin}}", "1:58: ", "did you mean 'cosine'"},
     {LLM "warmup: {steps: 10, rise: 11}}", "1:68: ", "from 0 to 10"},
     {LLM "warmup: {cache: 3}}", "1:58: ", "true or false"},
-    {LLM "eval: {prompts: 0}}", "1:58: ", "from 1"},
-    {LLM "eval: {sample: 1}}", "1:49: ", "did you mean 'samples'"},
+    {LLM "evaluation: {prompts: 0}}", "1:64: ", "from 1"},
+    {LLM "evaluation: {sample: 1}}", "1:55: ", "did you mean 'samples'"},
+    {LLM "evaluation: {samples: 2}}", "1:64: ", "say kind: sampled"},
+    {LLM "evaluation: {temperature: 2}}", "1:68: ", "changes nothing in a greedy"},
+    {LLM "evaluation: {kind: sampled, top_p: 0}}", "1:77: ", "would keep no token"},
+    {LLM "evaluation: exact}", "1:54: ", "one of greedy, sampled"},
+    {LLM "eval: {prompts: 3}}", "1:48: ", "called world.evaluation now"},
     {"world: {kind: llm, task: {kind: parity, held_out: 0}}", "1:26: ", "no held-out problems"},
     {LLM "slots: 1}\nsampling: {topk: 3}", "2:12: ", "did you mean 'top_k'"},
     {LLM "slots: 1}\noptimizer: {lr: quick}", "2:17: ", "is text"},
@@ -141,7 +146,7 @@ static void responses_are_scored_by_their_whole_text(void) {
 
 #define WARM                                                                                       \
   "world: {kind: llm, backend: cpu, model: {layers: 1, hidden: 32, heads: 2, context: 24}, task: " \
-  "{kind: sorting, length: 3}, eval: {prompts: 100}, warmup: {steps: %d, batch: 32, lr:"           \
+  "{kind: sorting, length: 3}, evaluation: {prompts: 100}, warmup: {steps: %d, batch: 32, lr:"     \
   " 0.01%s}}\noptimizer: {lr: 0.003}\nalgorithm: gepo"
 
 static llm_fixture open_warm(int steps, const char *more, const char *cache, size_t threads) {
@@ -448,7 +453,7 @@ static gl_status load(llm_fixture *f, char *bytes, size_t size, gl_error *err) {
 
 static const char *const run_text =
     "world: {kind: llm, backend: cpu, model: {layers: 1, hidden: 16, heads: 2, context: 24}, task: "
-    "{kind: sorting, length: 3, values: 4}, eval: {prompts: 20, samples: 2}}\n"
+    "{kind: sorting, length: 3, values: 4}, evaluation: {kind: sampled, prompts: 20, samples: 2}}\n"
     "optimizer: {lr: 0.01, clip_grad_norm: 0.5, decay: linear}\n"
     "algorithm: {base: gepo, ref_kl_coef: 0.1}\ntrain: {minibatches: 2, epochs: 2, updates: 9}";
 

@@ -123,7 +123,7 @@ static void the_expected_return_is_the_sum_over_responses(void) {
     fixture_normals(l.toy->theta, f.n, 1, i);
     ++l.toy->stamp;
     for (size_t x = 0; x < f.e.n_prompts; ++x) sum += world_return(&f, l.toy->theta, x);
-    ASSERT_CLOSE(learner_score(&l), sum / (double)f.e.n_prompts, 1e-13);
+    ASSERT_CLOSE(toy_learner_return(l.toy), sum / (double)f.e.n_prompts, 1e-13);
     learner_close(&l);
     world_close(&f);
   }
@@ -162,6 +162,97 @@ static void greedy_evaluation_takes_the_most_probable_token(void) {
   ++l.toy->stamp;
   ASSERT_CLOSE(learner_score(&l), 1, 1e-15);
   learner_close(&l);
+}
+
+/* The law is worked out anew from the parameters: logits over the temperature, then the most
+ * probable tokens, then the shortest run of them with enough mass. Tabular, so that theta is the
+ * logits. */
+static double return_of_law(const learner_fixture *f, double temperature, size_t top_k,
+                            double top_p) {
+  const toy_world *w = f->toy->world;
+  const response_tree *t = &w->tree;
+  const size_t v = t->vocabulary;
+  double total = 0, *law = fixture_doubles(t->n_edges);
+  for (size_t x = 0; x < w->n_prompts; ++x) {
+    for (size_t n = 0; n < t->n_nodes; ++n) {
+      const double *z = f->toy->theta + x * t->n_edges + n * v;
+      double all = 0, among = 0, kept = 0;
+      for (size_t a = 0; a < v; ++a) all += exp(z[a] / temperature);
+      for (size_t a = 0; a < v; ++a) { /* `above` counts tokens before a in order of probability */
+        size_t above = 0;
+        for (size_t b = 0; b < v; ++b) above += z[b] > z[a];
+        law[n * v + a] = top_k == 0 || above < top_k ? exp(z[a] / temperature) / all : 0;
+        among += law[n * v + a];
+      }
+      for (size_t a = 0; a < v; ++a) {
+        double before = 0;
+        for (size_t b = 0; b < v; ++b)
+          if (z[b] > z[a]) before += fabs(law[n * v + b]);
+        if (before >= top_p * among) law[n * v + a] = -law[n * v + a]; /* marked: it still counts */
+      }
+      for (size_t a = 0; a < v; ++a) kept += fmax(law[n * v + a], 0);
+      for (size_t a = 0; a < v; ++a) law[n * v + a] = fmax(law[n * v + a], 0) / kept;
+    }
+    for (size_t y = 0; y < t->n_responses; ++y) {
+      double p = 1;
+      for (size_t i = 0; i < (size_t)t->length[y]; ++i) p *= law[t->path[y * t->horizon + i]];
+      total += p * w->reward[x * t->n_responses + y];
+    }
+  }
+  free(law);
+  return total / (double)w->n_prompts;
+}
+
+/* The score is that of the evaluation's own law, whatever is drawn from in training. */
+static void an_evaluation_has_a_law_of_its_own(void) {
+  static const struct {
+    const char *evaluation, *sampling;
+    double temperature;
+    size_t top_k;
+    double top_p;
+  } cases[] = {{"exact", "{temperature: 1}", 1, 0, 1},
+               {"exact", "{temperature: 0.5}", 1, 0, 1},
+               {"{}", "{temperature: 2, top_k: 2}", 1, 0, 1},
+               {"{temperature: 0.5}", "{temperature: 0.5}", 0.5, 0, 1},
+               {"{kind: exact, temperature: 0.7}", "{}", 0.7, 0, 1},
+               {"{top_k: 2}", "{}", 1, 2, 1},
+               {"{top_p: 0.6}", "{temperature: 0.5}", 1, 0, 0.6},
+               {"{temperature: 1.5, top_k: 3, top_p: 0.7}", "{top_k: 1}", 1.5, 3, 0.7}};
+  double seen[sizeof cases / sizeof *cases];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[400];
+    snprintf(
+        text, sizeof text,
+        "world: {kind: sequence, vocabulary: 4, horizon: 3, prompts: 3, end_token: true, task: "
+        "target, reward: graded, evaluation: %s, policy: {init: {kind: normal, scale: 1}}}\n"
+        "sampling: %s",
+        cases[i].evaluation, cases[i].sampling);
+    learner_fixture l = learner_open(text, 5);
+    seen[i] = learner_score(&l);
+    ASSERT_CLOSE(seen[i], return_of_law(&l, cases[i].temperature, cases[i].top_k, cases[i].top_p),
+                 1e-14);
+    learner_close(&l);
+  }
+  CU_ASSERT(seen[0] == seen[1] && fabs(seen[0] - seen[3]) > 1e-3);
+  CU_ASSERT(fabs(seen[0] - seen[5]) > 1e-3 && fabs(seen[0] - seen[6]) > 1e-3);
+}
+
+/* Keeping one token is the greedy response; its score has no law that could change it. */
+static void one_token_kept_is_greedy_evaluation(void) {
+  double score[2];
+  static const char *const how[] = {"{top_k: 1}", "{kind: greedy}"};
+  for (size_t i = 0; i < 2; ++i) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "world: {kind: sequence, horizon: 3, task: target, reward: graded, evaluation: %s, "
+             "policy: {init: {kind: normal, scale: 1}}}",
+             how[i]);
+    learner_fixture l = learner_open(text, 7);
+    score[i] = learner_score(&l);
+    learner_close(&l);
+  }
+  ASSERT_CLOSE(score[0], score[1], 1e-15);
+  CU_ASSERT(score[0] > 0);
 }
 
 /* --- parameters --------------------------------------------------------------------------------
@@ -343,6 +434,7 @@ SUITE(toy_world, "toy: worlds and policies", TEST(probabilities_of_responses_sum
       TEST(the_expected_return_is_the_sum_over_responses),
       TEST(the_expected_return_is_the_mean_reward_of_draws),
       TEST(greedy_evaluation_takes_the_most_probable_token),
+      TEST(an_evaluation_has_a_law_of_its_own), TEST(one_token_kept_is_greedy_evaluation),
       TEST(set_probs_gives_exactly_these_probabilities),
       TEST(set_probs_refuses_what_is_no_distribution), TEST(learners_start_from_their_init),
       TEST(worlds_depend_on_their_seed_alone), TEST(random_rewards_follow_their_law),

@@ -6,7 +6,7 @@ enum { DEVICES = 2 };
 
 #define WORLD                                                                                      \
   "model: {layers: 1, hidden: 16, heads: 2, kv_heads: 1, intermediate: 16, context: 24}, task: "   \
-  "{kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 5, eval: {prompts: 4}"
+  "{kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 5, evaluation: {prompts: 4}"
 
 static const char rest[] = "optimizer: {kind: sgd, lr: 0.2, momentum: 0.5}\n"
                            "algorithm: {base: gepo, ref_kl_coef: 0.1}\n"
