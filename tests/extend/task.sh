@@ -12,7 +12,7 @@ world:
   model: {layers: 1, hidden: 16, heads: 2, context: 32}
   task: {kind: reversal, length: 3, reward: graded}
   warmup: {steps: 20, batch: 8, cache: false}
-  eval: {prompts: 8}
+  evaluation: {prompts: 8}
 train: {groups: 2, group_size: 4}
 YAML
 "$GEPOLAB" llm sft "$folder/reversal.yaml" -o "$folder/model" -q >"$folder/out"

@@ -20,7 +20,7 @@ static const char data_recipe[] =
     "  max_tokens: 16\n"
     "  task: {kind: math, path: sums.jsonl, held_out_path: test.jsonl}\n"
     "  warmup: {steps: 2, batch: 4, cache: false}\n"
-    "  eval: {prompts: 4}\n"
+    "  evaluation: {prompts: 4}\n"
     "train: {groups: 2, group_size: 4}\n";
 
 /* Sums first + 1, first + 2, ... as JSON Lines. */
