@@ -18,6 +18,14 @@ static void interval_cell(table *t, interval v) {
     table_cell(t, "%.4g [%.4g, %.4g]", v.value, v.low, v.high);
 }
 
+/* The correlation with one of its intervals, or why there is none. */
+static void correlation_cell(table *t, const correlation *c, interval v) {
+  if (c->why)
+    table_cell(t, "– (%s)", c->why);
+  else
+    interval_cell(t, v);
+}
+
 static gl_status finish_table(table *t, table_format format, FILE *to, gl_error *err) {
   gl_status status = table_write(t, format, to, err);
   table_free(t);
@@ -91,8 +99,8 @@ static gl_status cells_relations_table(const summary *s, table_format format, FI
     const relation *r = &s->relations[i];
     table_cell(t, "%s, %s", r->x, r->y);
     table_cell(t, "%zu", r->spearman.n);
-    interval_cell(t, r->spearman.fisher);
-    interval_cell(t, r->spearman.bootstrap);
+    correlation_cell(t, &r->spearman, r->spearman.fisher);
+    correlation_cell(t, &r->spearman, r->spearman.bootstrap);
   }
   table_caption(t, "Spearman correlation over all cells, with two 95 %% intervals.");
   return finish_table(t, format, to, err);
@@ -110,8 +118,8 @@ static gl_status runs_relations_table(const summary *s, table_format format, FIL
     const relation *r = s->within + a * RELATION_COUNT;
     table_cell(t, "%s", s->from->algorithms[a]);
     table_cell(t, "%zu", r[1].spearman.n);
-    interval_cell(t, r[0].spearman.bootstrap);
-    interval_cell(t, r[1].spearman.bootstrap);
+    correlation_cell(t, &r[0].spearman, r[0].spearman.bootstrap);
+    correlation_cell(t, &r[1].spearman, r[1].spearman.bootstrap);
   }
   table_caption(t, "The same within one algorithm, over its runs [95 %% bootstrap interval].");
   return finish_table(t, format, to, err);
@@ -175,6 +183,7 @@ static int json_relation(cJSON *relations, const char *algorithm, const char *co
   return o && (!algorithm || json_add_string(o, "algorithm", algorithm)) &&
          json_add_string(o, "x", r->x) && json_add_string(o, "y", r->y) &&
          json_add_number(o, count_key, (double)c->n) &&
+         (!c->why || json_add_string(o, "why", c->why)) &&
          json_add_number(o, "spearman", c->fisher.value) &&
          json_add_number(o, "low", c->fisher.low) && json_add_number(o, "high", c->fisher.high) &&
          json_add_number(o, "bootstrap_low", c->bootstrap.low) &&

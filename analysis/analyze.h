@@ -12,7 +12,8 @@
 /* Both outputs may be NULL. *json is released with cJSON_Delete(). Studies: {"study", "cells":
  * [{algorithm, axes, done, diverged, failed, lr, best, last, best_to_last, ...}], "correlations",
  * "correlations_within": the same over the runs of each algorithm};
- * an estimate with an interval is {"iqm", "low", "high"}. */
+ * an estimate with an interval is {"iqm", "low", "high"}; a correlation that is not told (null)
+ * says "why". */
 gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json, gl_error *err);
 /* W&B exports: {"file", "runs": [{run, tag, metric, n, first, best, last, best_to_last, mean}]}. */
 gl_status analyze_wandb(const char *path, table_format format, FILE *text, cJSON **json,

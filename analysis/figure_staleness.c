@@ -2,6 +2,7 @@
 #include "analysis/figure_page.h"
 
 #include "analysis/wandb.h"
+#include "core/base/ks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,17 +14,6 @@ static double total(const uint64_t *count, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; i++) sum += (double)count[i];
   return sum;
-}
-
-double staleness_distance(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b) {
-  double all_a = total(a, n_a), all_b = total(b, n_b), sum_a = 0, sum_b = 0, largest = 0;
-  if (all_a <= 0 || all_b <= 0) return NAN;
-  for (size_t i = 0; i < n_a || i < n_b; i++) {
-    if (i < n_a) sum_a += (double)a[i];
-    if (i < n_b) sum_b += (double)b[i];
-    largest = fmax(largest, fabs(sum_a / all_a - sum_b / all_b));
-  }
-  return largest;
 }
 
 /* Largest usable value of the series, or -1 with the first that is not one in *wrong. */
@@ -40,28 +30,35 @@ static int64_t largest_staleness(const wandb_series *s, double *wrong) {
   return largest;
 }
 
-gl_status staleness_measured(const char *path, uint64_t **count, size_t *n, gl_error *err) {
+gl_status staleness_measured(staleness_histogram *out, const char *path, const char *run,
+                             gl_error *err) {
+  static const char *const metrics[] = {"step_diff", "staleness"};
   wandb_table *w;
+  const wandb_series *s = NULL;
   double wrong = 0;
-  *count = NULL;
-  *n = 0;
+  *out = (staleness_histogram){0};
   gl_status status = wandb_read(&w, path, err);
   if (status != GL_OK) return status;
-  const wandb_series *s = wandb_find(w, "step_diff");
-  if (!s) s = wandb_find(w, "staleness");
-  int64_t largest = s ? largest_staleness(s, &wrong) : -1;
-  if (!s || s->n == 0)
-    status = gl_fail(err, GL_EINPUT,
-                     "%s: no run has a metric step_diff or staleness; export that panel", path);
-  else if (largest < 0)
+  status = wandb_choose(&s, w, metrics, 2, run, path, err);
+  int64_t largest = s ? largest_staleness(s, &wrong) : 0;
+  if (status == GL_OK && s->n == 0)
+    status = gl_fail(err, GL_EINPUT, "%s: run %s has no staleness", path, s->run);
+  if (status == GL_OK && largest < 0)
     status = gl_fail(err, GL_EINPUT, "%s: staleness %g of run %s is not a number of updates", path,
                      wrong, s->run);
-  else if (!(*count = calloc((size_t)largest + 1, sizeof **count)))
-    status = gl_fail_memory(err, "a histogram");
-  for (size_t i = 0; status == GL_OK && i < s->n; i++) ++(*count)[llround(s->value[i])];
-  if (status == GL_OK) *n = (size_t)largest + 1;
+  if (status == GL_OK) {
+    *out = (staleness_histogram){strdup(s->run), calloc((size_t)largest + 1, sizeof *out->count),
+                                 (size_t)largest + 1};
+    if (!out->name || !out->count) status = gl_fail_memory(err, "a histogram");
+  }
+  for (size_t i = 0; status == GL_OK && i < s->n; i++) out->count[llround(s->value[i])]++;
   wandb_free(w);
   return status;
+}
+
+void staleness_histogram_fini(staleness_histogram *h) {
+  free(h->name), free(h->count);
+  *h = (staleness_histogram){0};
 }
 
 /* A block of shares, which widens the panel. */
@@ -82,9 +79,13 @@ static void write_shares(figure_page *p, size_t panel, const char *line, const u
 }
 
 static gl_status write_histograms(const staleness_histogram *h, size_t n, const figure_request *q,
-                                  const uint64_t *measured, size_t n_measured, gl_error *err) {
-  static const char *const lines[] = {"simulated", "measured"};
+                                  gl_error *err) {
+  char shown[200];
+  const char *const lines[] = {"simulated", shown};
+  const staleness_histogram *measured = q->measured;
   figure_page p;
+  snprintf(shown, sizeof shown, "measured%s%s", measured && *measured->name ? ": " : "",
+           measured ? measured->name : "");
   gl_status status =
       page_begin(&p, q, "staleness", "staleness", n, "panel\tsource\tstaleness\tshare\tcount", err);
   if (status != GL_OK) return status;
@@ -95,27 +96,18 @@ static gl_status write_histograms(const staleness_histogram *h, size_t n, const 
   page_x(&p, -0.5);
   for (size_t i = 0; i < n; i++) {
     figure_panel *to = &p.panels[i];
-    double distance = staleness_distance(h[i].count, h[i].n, measured, n_measured);
-    snprintf(to->title, sizeof to->title, "%s", h[i].heading);
+    double distance = NAN;
+    if (measured)
+      distance = ks_distance((ks_sample){.count = h[i].count, .n = h[i].n},
+                             (ks_sample){.count = measured->count, .n = measured->n});
+    snprintf(to->title, sizeof to->title, "%s", h[i].name);
     if (isfinite(distance)) snprintf(to->note, sizeof to->note, "KS %.3f", distance);
     snprintf(to->axis, sizeof to->axis, "share of batches");
     write_shares(&p, i, lines[0], h[i].count, h[i].n);
-    if (measured) write_shares(&p, i, lines[1], measured, n_measured);
+    if (measured) write_shares(&p, i, lines[1], measured->count, measured->n);
     to->high *= 1.15; /* room for the note */
   }
   return page_end(&p, GL_OK, err);
-}
-
-/* Reads the measured trace, if one is asked for, and writes data and script. */
-static gl_status write_with_measured(const staleness_histogram *h, size_t n,
-                                     const figure_request *q, gl_error *err) {
-  uint64_t *measured = NULL;
-  size_t n_measured = 0;
-  gl_status status =
-      q->measured ? staleness_measured(q->measured, &measured, &n_measured, err) : GL_OK;
-  if (status == GL_OK) status = write_histograms(h, n, q, measured, n_measured, err);
-  free(measured);
-  return status;
 }
 
 gl_status figure_staleness(const staleness_histogram *panels, size_t n, const figure_request *q,
@@ -124,7 +116,7 @@ gl_status figure_staleness(const staleness_histogram *panels, size_t n, const fi
   for (size_t i = 0; i < n; i++) any += total(panels[i].count, panels[i].n);
   if (any <= 0) return gl_fail(err, GL_EINPUT, "no batch was trained: there is no staleness");
   gl_status status = folder_make(q->folder, err);
-  if (status == GL_OK) status = write_with_measured(panels, n, q, err);
+  if (status == GL_OK) status = write_histograms(panels, n, q, err);
   return status == GL_OK ? page_draw(q, "staleness", err) : status;
 }
 
@@ -156,7 +148,7 @@ gl_status write_staleness(const summary *s, const figure_request *q, const char 
     any += total(h[i].count, h[i].n);
   }
   if (status == GL_OK && any <= 0) *why = "the study has no staleness histogram";
-  if (status == GL_OK && any > 0) status = write_with_measured(h, n, q, err);
+  if (status == GL_OK && any > 0) status = write_histograms(h, n, q, err);
   for (size_t i = 0; i < n; i++) free(count[i]);
   return status;
 }

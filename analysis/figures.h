@@ -12,12 +12,19 @@
 
 #include "analysis/results.h"
 
+/* How many batches or updates had staleness 0, 1, ... updates. */
+typedef struct staleness_histogram {
+  char *name; /* of the run, or the heading of a panel; "" for none */
+  uint64_t *count;
+  size_t n;
+} staleness_histogram;
+
 /* Where figures go, which ones, and what draws them. Everything but folder and script may be NULL.
  */
 typedef struct figure_request {
   const char *folder;                      /* made if missing, with those it lies in */
   const char *only;                        /* one figure's name; NULL: all the study has data for */
-  const char *measured;                    /* W&B export with a measured staleness per update */
+  const staleness_histogram *measured;     /* beside the simulated staleness; its name is shown */
   const char *gnuplot;                     /* the program; NULL: "gnuplot" */
   const char *(*script)(const char *path); /* text of "plots/style.gp", …, ended by a zero */
   /* Told of each figure once it is drawn (why == NULL), or why it is left out. */
@@ -38,22 +45,18 @@ const figure_about *figures_at(size_t i);
  * or fails: data and scripts are then complete. */
 gl_status figures_draw(const results *r, const figure_request *q, gl_error *err);
 
-/* A staleness histogram, index = staleness, with the heading of its panel. */
-typedef struct staleness_histogram {
-  const char *heading;
-  const uint64_t *count;
-  size_t n;
-} staleness_histogram;
-
-/* The figure `staleness` of n histograms alone, one panel each, against q->measured if given; for
- * schedules without a study. Errors as above; GL_EINPUT if all histograms are empty. */
+/* The figure `staleness` of n histograms alone, one panel each, headed by their names, against
+ * q->measured if given; for schedules without a study. Errors as above; GL_EINPUT if all histograms
+ * are empty. */
 gl_status figure_staleness(const staleness_histogram *panels, size_t n, const figure_request *q,
                            gl_error *err);
-/* The largest difference of the two distributions' cumulative shares (Kolmogorov-Smirnov); NaN if
- * one is empty. */
-double staleness_distance(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b);
-/* Measured staleness (metric part "step_diff" or "staleness") of a W&B export as a histogram on the
- * heap; values are rounded, one count per logged update. */
-gl_status staleness_measured(const char *path, uint64_t **count, size_t *n, gl_error *err);
+
+/* Measured staleness (metric part "step_diff" or "staleness") of one run of a W&B export; values
+ * are rounded to whole updates, one count per logged update. run as in wandb_choose()
+ * (analysis/wandb.h): NULL where the file has one run. Release with staleness_histogram_fini(),
+ * also after a failure. */
+gl_status staleness_measured(staleness_histogram *out, const char *path, const char *run,
+                             gl_error *err);
+void staleness_histogram_fini(staleness_histogram *h);
 
 #endif

@@ -139,40 +139,47 @@ gl_status iqm_bootstrap(const double *values, const size_t *size, size_t n_strat
 /* --- correlations -------------------------------------------------------------------------------
  */
 
-typedef double (*pair_statistic)(const double *x, const double *y, size_t n, double *work);
-
-/* Rounding may leave |r| a bit above 1, where atanh is undefined. */
-static double clamp_unit(double r) {
-  return isnan(r) ? r : fmax(-1.0, fmin(1.0, r));
-}
-
 static int is_constant(const double *x, size_t n) {
   for (size_t i = 1; i < n; i++)
     if (x[i] != x[0]) return 0;
   return 1;
 }
 
-/* A constant sample's deviations may be rounding instead of zero, so it is caught by comparison. */
-static double pearson_of(const double *x, const double *y, size_t n, double *work) {
-  (void)work;
-  if (n < 2 || is_constant(x, n) || is_constant(y, n)) return NAN;
-  return clamp_unit(gsl_stats_correlation(x, 1, y, 1, n));
+/* How many different pairs there are, counted up to `most` of them (at most CORRELATION_PAIRS). */
+static size_t distinct_pairs(const double *x, const double *y, size_t n, size_t most) {
+  size_t found = 0, at[CORRELATION_PAIRS];
+  for (size_t i = 0; i < n && found < most; i++) {
+    size_t k = 0;
+    while (k < found && (x[at[k]] != x[i] || y[at[k]] != y[i])) k++;
+    if (k == found) at[found++] = i;
+  }
+  return found;
 }
 
+/* NaN where a sample is constant. Rounding may leave |r| a bit above 1, where atanh is undefined.
+ */
 static double spearman_of(const double *x, const double *y, size_t n, double *work) {
   if (n < 2 || is_constant(x, n) || is_constant(y, n)) return NAN;
-  return clamp_unit(gsl_stats_spearman(x, 1, y, 1, n, work));
+  return fmax(-1.0, fmin(1.0, gsl_stats_spearman(x, 1, y, 1, n, work)));
 }
 
 static interval fisher_interval(double r, double variance) {
-  if (isnan(r) || !(variance > 0.0) || isinf(variance)) return interval_unknown(r);
   double half = gsl_cdf_ugaussian_Pinv((1.0 + LEVEL) / 2.0) * sqrt(variance), z = atanh(r);
   return (interval){r, tanh(z - half), tanh(z + half)};
 }
 
+static const char *why_unknown(const double *x, const double *y, size_t n) {
+  if (n == 0) return "no pair of values is known";
+  if (is_constant(x, n)) return "the first quantity does not vary";
+  if (is_constant(y, n)) return "the second quantity does not vary";
+  if (distinct_pairs(x, y, n, CORRELATION_PAIRS) < CORRELATION_PAIRS)
+    return "fewer than 4 distinct pairs";
+  return NULL;
+}
+
 /* space holds 6 n doubles: the pairs, a replicate of them, and GSL's work. */
-static void correlate(pair_statistic of, const double *x, const double *y, size_t n,
-                      rng_stream stream, double *space, double *replicate, correlation *out) {
+static void correlate(const double *x, const double *y, size_t n, rng_stream stream, double *space,
+                      double *replicate, correlation *out) {
   double *cx = space, *cy = cx + n, *rx = cy + n, *ry = rx + n, *work = ry + n;
   size_t m = 0;
   for (size_t i = 0; i < n; i++) {
@@ -180,73 +187,34 @@ static void correlate(pair_statistic of, const double *x, const double *y, size_
     cx[m] = x[i];
     cy[m++] = y[i];
   }
-  double r = of(cx, cy, m, work);
-  *out = (correlation){m, interval_unknown(r), interval_unknown(r)};
-  if (isnan(r) || m < 3) return;
+  out->n = m;
+  out->why = why_unknown(cx, cy, m);
+  if (out->why) return;
+  double r = spearman_of(cx, cy, m, work);
   for (uint64_t b = 0; b < BOOTSTRAP_REPLICATES; b++) {
     for (size_t i = 0; i < m; i++) {
       size_t at = draw_position(stream, b * m + i, m);
       rx[i] = cx[at];
       ry[i] = cy[at];
     }
-    replicate[b] = of(rx, ry, m, work);
+    replicate[b] = spearman_of(rx, ry, m, work);
   }
+  out->fisher = fisher_interval(r, (1.0 + r * r / 2.0) / ((double)m - 3.0));
   out->bootstrap = percentile_interval(r, replicate, BOOTSTRAP_REPLICATES);
 }
 
-static gl_status correlate_pairs(pair_statistic of, const double *x, const double *y, size_t n,
-                                 rng_stream stream, correlation *out, gl_error *err) {
-  *out = (correlation){0, interval_unknown(NAN), interval_unknown(NAN)};
+gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
+                   gl_error *err) {
+  *out =
+      (correlation){0, interval_unknown(NAN), interval_unknown(NAN), "no pair of values is known"};
   if (n == 0) return GL_OK;
   double *space = calloc(n, 6 * sizeof *space);
   double *replicate = calloc(BOOTSTRAP_REPLICATES, sizeof *replicate);
   gl_status status = GL_OK;
   if (space && replicate)
-    correlate(of, x, y, n, stream, space, replicate, out);
+    correlate(x, y, n, stream, space, replicate, out);
   else
     status = gl_fail_memory(err, "correlation sample");
   free(space), free(replicate);
   return status;
-}
-
-gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
-                  gl_error *err) {
-  gl_status status = correlate_pairs(pearson_of, x, y, n, stream, out, err);
-  if (out->n > 3) out->fisher = fisher_interval(out->fisher.value, 1.0 / ((double)out->n - 3.0));
-  return status;
-}
-
-gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
-                   gl_error *err) {
-  gl_status status = correlate_pairs(spearman_of, x, y, n, stream, out, err);
-  double r = out->fisher.value;
-  if (out->n > 3) out->fisher = fisher_interval(r, (1.0 + r * r / 2.0) / ((double)out->n - 3.0));
-  return status;
-}
-
-/* --- two samples --------------------------------------------------------------------------------
- */
-
-double ks_distance(const double *x, size_t nx, const double *y, size_t ny) {
-  if (nx == 0 || ny == 0) return NAN;
-  double largest = 0.0;
-  for (size_t i = 0, j = 0; i < nx && j < ny;) {
-    double at = x[i] <= y[j] ? x[i] : y[j];
-    while (i < nx && x[i] <= at) i++;
-    while (j < ny && y[j] <= at) j++;
-    largest = fmax(largest, fabs((double)i / (double)nx - (double)j / (double)ny));
-  }
-  return largest;
-}
-
-double probability_of_improvement(const double *x, size_t nx, const double *y, size_t ny) {
-  if (nx == 0 || ny == 0) return NAN;
-  double wins = 0.0;
-  size_t below = 0, upto = 0;
-  for (size_t i = 0; i < nx; i++) {
-    while (below < ny && y[below] < x[i]) below++;
-    while (upto < ny && y[upto] <= x[i]) upto++;
-    wins += (double)below + 0.5 * (double)(upto - below);
-  }
-  return wins / ((double)nx * (double)ny);
 }

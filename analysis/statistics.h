@@ -46,25 +46,20 @@ double sample_mean(const double *values, size_t n);
 gl_status iqm_bootstrap(const double *values, const size_t *size, size_t n_strata,
                         rng_stream stream, interval *out, gl_error *err);
 
+/* Below so many distinct pairs no correlation is told: two pairs always give 1 or -1, and the
+ * variance of Fisher's z, which divides by n - 3, needs four. */
+enum { CORRELATION_PAIRS = 4 };
+
 typedef struct correlation {
   size_t n;           /* pairs without NaN */
-  interval fisher;    /* Fisher's z; Pearson 1/(n-3), Spearman (1 + r^2/2)/(n-3) (Bonett-Wright) */
+  interval fisher;    /* Fisher's z with variance (1 + r^2/2)/(n-3) (Bonett-Wright) */
   interval bootstrap; /* the same value, percentile bootstrap over pairs */
+  const char *why; /* why the two are NaN: a constant sample, too few distinct pairs; else NULL */
 } correlation;
 
-/* Product-moment correlation of n pairs. */
-gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
-                  gl_error *err);
-/* Rank correlation of n pairs, ties at their mean rank; Bonett and Wright (2000), Psychometrika
- * 65:23, for the variance. */
+/* Spearman's rank correlation of n pairs, ties at their mean rank; Bonett and Wright (2000),
+ * Psychometrika 65:23, for the variance. */
 gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
                    gl_error *err);
-
-/* Two-sample Kolmogorov-Smirnov distance sup |F - G| of sorted samples; NaN if one is empty. */
-double ks_distance(const double *x, size_t nx, const double *y, size_t ny);
-
-/* P(X > Y) + P(X = Y)/2 over all pairs of two sorted samples (arXiv 2108.13264; Mann-Whitney's
- * U / (nx ny)); NaN if one is empty. */
-double probability_of_improvement(const double *x, size_t nx, const double *y, size_t ny);
 
 #endif

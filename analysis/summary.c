@@ -91,6 +91,12 @@ typedef struct related {
   size_t n;
 } related;
 
+static int sweeps_delay(const results *from) {
+  for (size_t g = 0; g < from->n_groups; g++)
+    if (isfinite(from->groups[g].delay)) return 1;
+  return 0;
+}
+
 /* Both relations of these values; index counts the calls, for streams of their own. */
 static gl_status relate(const summary *s, relation to[RELATION_COUNT], const related *v,
                         uint64_t index, gl_error *err) {
@@ -102,6 +108,8 @@ static gl_status relate(const summary *s, relation to[RELATION_COUNT], const rel
       spearman(v->delay, v->kl, v->n, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity),
                &to[0].spearman, err);
   if (status != GL_OK) return status;
+  if (to[0].spearman.why && !sweeps_delay(s->from))
+    to[0].spearman.why = "the study sweeps no delay";
   return spearman(v->kl, v->variance, v->n,
                   rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity - 1), &to[1].spearman, err);
 }

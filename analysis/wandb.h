@@ -28,9 +28,6 @@ typedef struct wandb_table {
   size_t n_series;
 } wandb_table;
 
-/* Lines longer than this are refused: W&B rows stay far below it. */
-enum { WANDB_LINE_LIMIT = 10 * 1024 * 1024 };
-
 /* Reads a file; release with wandb_free(). GL_EIO if it cannot be read, GL_EINPUT as above. */
 gl_status wandb_read(wandb_table **out, const char *path, gl_error *err);
 /* The same from size bytes of text; name stands for the file in errors. */
@@ -38,8 +35,12 @@ gl_status wandb_parse(wandb_table **out, const char *text, size_t size, const ch
                       gl_error *err);
 void wandb_free(wandb_table *table);
 
-/* The first series whose metric has a component `part` between slashes or at its ends
- * ("step_diff" finds "train/step_diff"), or NULL. */
-const wandb_series *wandb_find(const wandb_table *table, const char *part);
+/* The one series whose metric has one of the n components between slashes or at its ends
+ * ("step_diff" is one of "train/step_diff"); a later component is looked for only where no metric
+ * has the earlier ones. run: "RUN", "[tag]RUN" or the column's whole heading; NULL where one series
+ * is all there is. GL_EINPUT, naming file and what there is, if none or several are meant. */
+gl_status wandb_choose(const wandb_series **out, const wandb_table *table,
+                       const char *const *components, size_t n, const char *run, const char *file,
+                       gl_error *err);
 
 #endif

@@ -1,6 +1,5 @@
 #include "core/base/json.h"
 #include "sim/cluster_spec.h"
-#include "sim/series.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -157,26 +156,6 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const preset *p) {
   outer->status = cfg_end(&r);
 }
 
-static void copy_text(cfg_reader *r, const char *text, char **out) {
-  if (text == NULL || r->status != GL_OK) return;
-  *out = strdup(text);
-  if (*out == NULL) r->status = gl_fail_memory(r->err, "a file name");
-}
-
-static void read_compare(cluster_spec *c, cfg_reader *outer) {
-  cfg_reader r;
-  const cfg_node *node = cfg_child(outer, "compare");
-  if (outer->status != GL_OK) return;
-  cfg_begin(&r, node, "cluster.compare", outer->err);
-  const char *trace = cfg_string(&r, "trace", NULL);
-  if (trace != NULL && r.status == GL_OK) {
-    c->trace = cfg_locate(cfg_child(&r, "trace"), trace);
-    if (c->trace == NULL) r.status = gl_fail_memory(r.err, "a file name");
-  }
-  copy_text(&r, cfg_string(&r, "column", NULL), &c->trace_column);
-  outer->status = cfg_end(&r);
-}
-
 /* How far each response of a batch has come when new weights arrive depends on them all; the
  * fraction of a segment stands for none of them. */
 static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_responses) {
@@ -236,7 +215,8 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batc
   if (c->coupled) check_coupled(c, &r, batch_responses);
   if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
   if (r.status == GL_OK) read_learner(c, &r, p);
-  if (r.status == GL_OK) read_compare(c, &r);
+  const cfg_node *compare = cfg_child(&r, "compare");
+  if (r.status == GL_OK) r.status = measured_read(&c->measured, compare, err);
   return cfg_end(&r);
 }
 
@@ -342,6 +322,10 @@ char *cluster_describe(const cluster_spec *spec) {
   return text;
 }
 
+const measured_staleness *cluster_measured(const cluster_spec *spec) {
+  return spec->measured.n > 0 ? &spec->measured : NULL;
+}
+
 int cluster_is_coupled(const cluster_spec *spec) {
   return spec->coupled;
 }
@@ -366,7 +350,6 @@ void cluster_free(cluster_spec *spec) {
   free(spec->groups);
   delay_free(spec->step);
   delay_free(spec->pause);
-  free(spec->trace);
-  free(spec->trace_column);
+  measured_fini(&spec->measured);
   free(spec);
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/config/config.h"
+#include "sim/measured.h"
 
 typedef struct cluster_spec cluster_spec;
 
@@ -18,6 +19,8 @@ int cluster_is_coupled(const cluster_spec *spec);
 /* Whether every group of samplers has a law of response lengths, so that schedule_build can stand
  * in for a coupled clock. */
 int cluster_has_lengths(const cluster_spec *spec);
+/* The measured staleness that the section names to compare with, borrowed; NULL: none. */
+const measured_staleness *cluster_measured(const cluster_spec *spec);
 /* The spec with every default filled in and its preset's source, as JSON: laws by their resolved
  * parameters a and b (sim/delay.h). malloc'd; NULL if memory is short. */
 char *cluster_describe(const cluster_spec *spec);

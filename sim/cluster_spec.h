@@ -5,6 +5,7 @@
 #include "sim/cluster.h"
 #include "sim/delay.h"
 #include "sim/link.h"
+#include "sim/measured.h"
 #include "sim/response.h"
 
 #include <stddef.h>
@@ -48,7 +49,7 @@ struct cluster_spec {
   delay_law *step;  /* seconds per update */
   delay_law *pause; /* seconds per evaluation */
   int64_t eval_every, publish_every;
-  char *trace, *trace_column; /* measured staleness to compare with; owned, NULL: none */
+  measured_staleness measured; /* to compare a schedule with; n == 0: none */
   double weights_bytes, rollout_bytes, bytes_per_token;
   size_t samples_per_batch;
 };

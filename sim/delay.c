@@ -1,12 +1,13 @@
 #include "sim/delay.h"
 
-#include "sim/series.h"
+#include "core/base/csv.h"
 
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_roots.h>
 #include <gsl/gsl_sf_gamma.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,7 +228,7 @@ static gl_status read_empirical(cfg_reader *r, delay_law *law, const cfg_node *n
   const cfg_node *at = cfg_child(r, "file");
   char *path = cfg_locate(at, file);
   if (path == NULL) return r->status = gl_fail_memory(r->err, "a file name");
-  r->status = series_read(&law->sample, &law->n_sample, path, column, &why);
+  r->status = csv_column(&law->sample, &law->n_sample, path, column, &why);
   free(path);
   if (r->status != GL_OK) return r->status = cfg_fail(at, r->err, "%s", why.text);
   for (size_t i = 0; i < law->n_sample; ++i) {
@@ -235,7 +236,7 @@ static gl_status read_empirical(cfg_reader *r, delay_law *law, const cfg_node *n
     if (!(law->sample[i] >= 0))
       return r->status = cfg_fail(node, r->err, "%s holds a negative duration", file);
   }
-  series_sort(law->sample, law->n_sample);
+  gsl_sort(law->sample, 1, law->n_sample);
   return GL_OK;
 }
 

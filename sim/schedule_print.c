@@ -1,34 +1,28 @@
+/* A schedule as JSON, as a table and as CSV, and its distance to measured staleness. */
 #include "sim/schedule_print.h"
 
 #include "core/base/json.h"
+#include "core/base/ks.h"
 #include "sim/cluster_spec.h"
-#include "sim/series.h"
 
+#include <gsl/gsl_sort.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 gl_status schedule_ks(const schedule *s, const cluster_spec *spec, double *distance,
                       gl_error *err) {
+  const measured_staleness *measured = &spec->measured;
   *distance = NAN;
-  if (spec->trace == NULL || access(spec->trace, R_OK) != 0 || s->n_updates == 0) return GL_OK;
-  double *trace = NULL, *ours = NULL;
-  size_t n = 0;
-  gl_status status = series_read(&trace, &n, spec->trace, spec->trace_column, err);
-  if (status != GL_OK) return status;
-  if (n > s->n_updates) n = s->n_updates;
-  ours = calloc(n, sizeof *ours);
-  if (ours == NULL) {
-    free(trace);
-    return gl_fail_memory(err, "a staleness trace");
-  }
+  if (measured->n == 0 || s->n_updates == 0) return GL_OK;
+  const size_t n = measured->updates < s->n_updates ? (size_t)measured->updates : s->n_updates;
+  double *ours = calloc(n, sizeof *ours);
+  if (ours == NULL) return gl_fail_memory(err, "the staleness of a schedule");
   for (size_t i = 0; i < n; ++i)
     ours[i] = (double)schedule_staleness(s, &s->updates[i], &s->batches[s->updates[i].first_batch]);
-  series_sort(ours, n);
-  series_sort(trace, n);
-  *distance = series_ks(ours, n, trace, n);
-  free(trace);
+  gsl_sort(ours, 1, n);
+  *distance = ks_distance((ks_sample){.value = ours, .n = n},
+                          (ks_sample){.count = measured->count, .n = measured->n});
   free(ours);
   return GL_OK;
 }
@@ -84,7 +78,10 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
            add_staleness(root, s);
   for (size_t i = 0; i < N_LINES && ok; ++i)
     ok = json_add_number(root, all[i].name, all[i].value) != NULL;
-  if (ok && spec->trace != NULL) ok = json_add_number(root, "ks_distance", ks) != NULL;
+  if (ok && spec->measured.n > 0)
+    ok = json_add_number(root, "ks_distance", ks) != NULL &&
+         json_add_string(root, "compared_with", spec->measured.name) != NULL &&
+         json_add_string(root, "compared_source", spec->measured.source) != NULL;
   if (!ok) {
     cJSON_Delete(root);
     return gl_fail_memory(err, "JSON");
@@ -103,13 +100,13 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
     fprintf(to, "%-20s  %.6g %s\n", all[i].name, all[i].value, all[i].unit);
   fprintf(to, "%-20s  mean %.4g, median %g, p95 %g, max %g\n", "staleness", s->clock.staleness_mean,
           s->clock.staleness_p50, s->clock.staleness_p95, s->clock.staleness_max);
-  if (spec->trace == NULL) return;
+  if (spec->measured.n == 0) return;
   if (schedule_ks(s, spec, &ks, &err) != GL_OK)
     fprintf(to, "%-20s  not available: %s\n", "ks_distance", err.text);
-  else if (isnan(ks))
-    fprintf(to, "%-20s  not available: %s is absent\n", "ks_distance", spec->trace);
   else
-    fprintf(to, "%-20s  %.4f to %s\n", "ks_distance", ks, spec->trace);
+    fprintf(to, "%-20s  %.4f to %s%s%s%s\n", "ks_distance", ks, spec->measured.name,
+            *spec->measured.source ? " (" : "", spec->measured.source,
+            *spec->measured.source ? ")" : "");
 }
 
 void schedule_print_csv(const schedule *s, FILE *to) {

@@ -27,17 +27,26 @@ static gl_status draw_study(const char *study, const figure_request *q, gl_error
 }
 
 static gl_status run_plot(const command *self, int argc, char **argv, gl_error *err) {
+  const char *path = NULL, *run = NULL;
+  staleness_histogram measured = {0};
   figure_request q = {.folder = "figures", .script = resources_text, .told = told};
   const args_option options[] = {
       {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &q.folder},
       {"figure", 'f', ARGS_TEXT, "NAME", "only this one", &q.only},
-      {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "a W&B export with measured staleness",
-       &q.measured},
+      {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "a W&B export with measured staleness", &path},
+      {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several", &run},
       {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &q.gnuplot}};
   args a;
-  gl_status status = args_parse(&a, self, options, 4, (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 5, (args_shape){1, 1, 0}, argc, argv, err);
   q.context = &q;
+  if (status == GL_OK && run != NULL && path == NULL)
+    status = gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");
+  if (status == GL_OK && !a.help && path != NULL) {
+    status = staleness_measured(&measured, path, run, err);
+    q.measured = &measured;
+  }
   if (status == GL_OK && !a.help) status = draw_study(a.words[0], &q, err);
+  staleness_histogram_fini(&measured);
   args_fini(&a);
   return status;
 }

@@ -16,10 +16,34 @@ static gl_status print_json(const schedule *s, const cluster_spec *cluster, gl_e
   return status == GL_OK ? report_json(document, err) : status;
 }
 
-/* The staleness distribution as a figure, if a folder is given. */
-static gl_status draw(const schedule *s, const figure_request *q, gl_error *err) {
-  const staleness_histogram h = {.heading = "", .count = s->staleness, .n = s->n_staleness};
-  return q->folder != NULL ? figure_staleness(&h, 1, q, err) : GL_OK;
+/* What the command line asks for. */
+typedef struct request {
+  int json, schedule_csv;
+  const char *measured, *measured_run; /* a W&B export and its run */
+  figure_request figure;
+} request;
+
+/* The staleness distribution as a figure, if a folder is given, beside that of the W&B export or
+ * else the one the recipe is compared with. */
+static gl_status draw(const schedule *s, const cluster_spec *cluster, const request *q,
+                      gl_error *err) {
+  char none[] = "";
+  const staleness_histogram simulated = {none, s->staleness, s->n_staleness};
+  const measured_staleness *compare = cluster_measured(cluster);
+  staleness_histogram export = {0}, of_recipe = {0};
+  figure_request figure = q->figure;
+  gl_status status = GL_OK;
+  if (figure.folder == NULL) return GL_OK;
+  if (q->measured != NULL) {
+    status = staleness_measured(&export, q->measured, q->measured_run, err);
+    figure.measured = &export;
+  } else if (compare != NULL) {
+    of_recipe = (staleness_histogram){compare->name, compare->count, compare->n};
+    figure.measured = &of_recipe;
+  }
+  if (status == GL_OK) status = figure_staleness(&simulated, 1, &figure, err);
+  staleness_histogram_fini(&export);
+  return status;
 }
 
 /* A coupled clock asks the learner how long responses are, and there is none here. */
@@ -36,35 +60,36 @@ static gl_status stand_in(const recipe *r, const cluster_spec *cluster, gl_error
   return GL_OK;
 }
 
-static gl_status simulate(const recipe *r, int json, int schedule_csv, const figure_request *q,
-                          gl_error *err) {
+static gl_status simulate(const recipe *r, const request *q, gl_error *err) {
   cluster_spec *cluster = NULL;
   schedule s = {0};
   gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
   if (status == GL_OK) status = stand_in(r, cluster, err);
   if (status == GL_OK) status = schedule_build(&s, cluster, r->seed, r->steps, err);
-  if (status == GL_OK && schedule_csv)
+  if (status == GL_OK && q->schedule_csv)
     schedule_print_csv(&s, stdout);
-  else if (status == GL_OK && json)
+  else if (status == GL_OK && q->json)
     status = print_json(&s, cluster, err);
   else if (status == GL_OK)
     schedule_print_table(&s, cluster, stdout);
-  if (status == GL_OK) status = draw(&s, q, err);
+  if (status == GL_OK) status = draw(&s, cluster, q, err);
   schedule_fini(&s);
   cluster_free(cluster);
   return status;
 }
 
 static gl_status run_sim(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0;
   const char *format = NULL;
-  figure_request q = {.script = resources_text};
+  request q = {.figure.script = resources_text};
   const args_option options[] = {
-      {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &json},
+      {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json},
       {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format},
-      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
+      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there",
+       &q.figure.folder},
       {"plot", 'p', ARGS_RENAMED, "--figures", NULL, NULL},
-      {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured}};
+      {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured},
+      {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several",
+       &q.measured_run}};
   args a;
   cfg_doc *doc = NULL;
   recipe r;
@@ -73,16 +98,19 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
   if (status == GL_OK && !a.help) {
     if (format != NULL && strcmp(format, "csv") != 0)
       status = gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
-    if (status == GL_OK && format != NULL && json)
+    if (status == GL_OK && format != NULL && q.json)
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --json exclude each other");
-    if (status == GL_OK && q.measured != NULL && q.folder == NULL)
-      status = gl_fail(err, GL_EINPUT, "--measured needs --plot FOLDER");
+    if (status == GL_OK && q.measured != NULL && q.figure.folder == NULL)
+      status = gl_fail(err, GL_EINPUT, "--measured needs --figures FOLDER");
+    if (status == GL_OK && q.measured_run != NULL && q.measured == NULL)
+      status = gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");
+    q.schedule_csv = format != NULL;
     if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = recipe_read(&r, doc, err);
     if (status == GL_OK && r.sweep != NULL)
       fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n",
             stderr);
-    if (status == GL_OK) status = simulate(&r, json, format != NULL, &q, err);
+    if (status == GL_OK) status = simulate(&r, &q, err);
   }
   cfg_free(doc);
   args_fini(&a);

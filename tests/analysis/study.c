@@ -11,10 +11,9 @@ static const char path[] = "build/analysis_study_test.db";
 
 /* Two algorithms x delays {none, 600} x five seeds. Evaluations peak at 0.5 + seed / 100 and end
  * 0.1 * (1 + algorithm) lower; the first update is on policy, where the log variance is -inf. */
-static void put_run(store *s, metric kl, size_t algorithm, size_t delay, uint64_t seed) {
+static void put_run_of(store *s, metric kl, size_t algorithm, size_t delay, uint64_t seed,
+                       const char *axes) {
   static const char *const names[] = {"grpo", "gepo"};
-  static const char *const axes[] = {"{\"cluster.max_delay\":\"none\"}",
-                                     "{\"cluster.max_delay\":600}"};
   double peak = 0.5 + (double)seed / 100.0;
   eval_row evals[] = {{0, 0, 0.1}, {2, 2, peak}, {3, 3, peak - 0.1 * (double)(1 + algorithm)}};
   step_row steps[3];
@@ -34,7 +33,7 @@ static void put_run(store *s, metric kl, size_t algorithm, size_t delay, uint64_
                     .ordinal = (int64_t)ordinal,
                     .study = "made",
                     .algorithm = names[algorithm],
-                    .axes = axes[delay],
+                    .axes = axes,
                     .recipe = recipe,
                     .code_version = "0",
                     .machine = "",
@@ -51,6 +50,12 @@ static void put_run(store *s, metric kl, size_t algorithm, size_t delay, uint64_
                     .n_staleness = 2};
   gl_error err = {0};
   CU_ASSERT_EQUAL(store_put_run(s, &run, &err), GL_OK);
+}
+
+static void put_run(store *s, metric kl, size_t algorithm, size_t delay, uint64_t seed) {
+  static const char *const axes[] = {"{\"cluster.max_delay\":\"none\"}",
+                                     "{\"cluster.max_delay\":600}"};
+  put_run_of(s, kl, algorithm, delay, seed, axes[delay]);
 }
 
 static store *made_study(metric kl) {
@@ -88,9 +93,11 @@ static void a_study_is_summarised_cell_by_cell(void) {
    * variance 0 -0.1 1 0.9: squared rank differences 1 1 1 1, so 1 - 6 * 4 / 60. */
   ASSERT_CLOSE(sum.relations[0].spearman.fisher.value, 2.0 / sqrt(5.0), 1e-12);
   ASSERT_CLOSE(sum.relations[1].spearman.fisher.value, 0.6, 1e-12);
-  /* Within an algorithm five runs at each of two delays, all alike: ranks agree. */
+  /* Within an algorithm five runs at each of two delays, all alike: two distinct pairs, which would
+   * have rho 1 whatever they are. */
   CU_ASSERT_EQUAL(sum.within[0].spearman.n, 10);
-  ASSERT_CLOSE(sum.within[0].spearman.fisher.value, 1.0, 1e-12);
+  CU_ASSERT(isnan(sum.within[0].spearman.fisher.value));
+  CU_ASSERT_STRING_EQUAL(sum.within[0].spearman.why, "fewer than 4 distinct pairs");
   summary_fini(&sum);
   results_free(r);
   store_close(s);
@@ -115,6 +122,24 @@ static void without_exact_kl_its_estimate_takes_the_place(void) {
   unlink(path);
 }
 
+static void a_study_without_delays_has_no_correlation_with_them(void) {
+  store *s = NULL;
+  results *r = NULL;
+  summary sum;
+  gl_error err = {0};
+  unlink(path);
+  CU_ASSERT_EQUAL_FATAL(store_open(&s, path, STORE_WRITE, &err), GL_OK);
+  for (uint64_t seed = 0; seed < 5; seed++) put_run_of(s, METRIC_KL_EXACT, 0, 0, seed, "{}");
+  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(summary_init(&sum, r, &err), GL_OK);
+  CU_ASSERT(isnan(sum.relations[0].spearman.fisher.value));
+  CU_ASSERT_STRING_EQUAL(sum.relations[0].spearman.why, "the study sweeps no delay");
+  summary_fini(&sum);
+  results_free(r);
+  store_close(s);
+  unlink(path);
+}
+
 static void a_study_is_told_by_its_content_and_printed_in_every_format(void) {
   store_close(made_study(METRIC_KL_EXACT));
   const char *signs[] = {"──", "|:---|", "\\toprule"};
@@ -132,6 +157,11 @@ static void a_study_is_told_by_its_content_and_printed_in_every_format(void) {
     CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "cells")), 4);
     CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "correlations")), 2);
     CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "correlations_within")), 4);
+    const cJSON *within = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "correlations_within"), 0);
+    CU_ASSERT(cJSON_IsNull(cJSON_GetObjectItem(within, "spearman")));
+    CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(within, "why")),
+                           "fewer than 4 distinct pairs");
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "– (fewer than 4 distinct pairs)"));
     cJSON_Delete(json);
     free(text);
   }
@@ -158,5 +188,6 @@ static void latex_escapes_its_special_characters(void) {
 
 SUITE(study, "analysis: studies", TEST(a_study_is_summarised_cell_by_cell),
       TEST(without_exact_kl_its_estimate_takes_the_place),
+      TEST(a_study_without_delays_has_no_correlation_with_them),
       TEST(a_study_is_told_by_its_content_and_printed_in_every_format),
       TEST(latex_escapes_its_special_characters));

@@ -1,5 +1,6 @@
 #include "analysis/wandb.h"
 #include "analysis/statistics.h"
+#include "core/base/csv.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -28,8 +29,13 @@ static void several_runs_with_missing_cells_are_read(void) {
     CU_ASSERT_STRING_EQUAL(t->series[1].run, "b - c");
     CU_ASSERT(t->series[0].n == 1 && t->series[0].step[0] == 1 && t->series[0].value[0] == 0.5);
     CU_ASSERT(t->series[1].n == 1 && t->series[1].step[0] == 2 && t->series[1].value[0] == -2000);
-    CU_ASSERT_PTR_EQUAL(wandb_find(t, "m"), &t->series[0]);
-    CU_ASSERT_PTR_NULL(wandb_find(t, "s/"));
+    const char *const parts[] = {"no", "m"}, *const slashed[] = {"s/"};
+    const wandb_series *found;
+    CU_ASSERT_EQUAL(wandb_choose(&found, t, parts, 2, "A", "f.csv", &err), GL_OK);
+    CU_ASSERT_PTR_EQUAL(found, &t->series[0]);
+    CU_ASSERT_EQUAL(wandb_choose(&found, t, parts, 2, NULL, "f.csv", &err), GL_EINPUT);
+    CU_ASSERT_EQUAL(wandb_choose(&found, t, slashed, 1, NULL, "f.csv", &err), GL_EINPUT);
+    CU_ASSERT_PTR_NULL(found);
     wandb_free(t);
   }
 }
@@ -63,7 +69,7 @@ static void wrong_files_are_refused_with_place_reason_and_remedy(void) {
 }
 
 static void a_line_over_ten_mebibytes_is_refused(void) {
-  size_t n = WANDB_LINE_LIMIT + 2;
+  size_t n = CSV_LINE_LIMIT + 2;
   char *text = malloc(n);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
   memset(text, 'x', n);
