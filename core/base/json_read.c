@@ -1,3 +1,4 @@
+/* The strict JSON reader: containers, strings, numbers, words. */
 #include "core/base/json_read.h"
 
 #include <math.h>
@@ -8,17 +9,44 @@
 #include <utf8proc.h>
 
 void json_begin(json_reader *r, const char *text, size_t size, const char *name, gl_error *err) {
-  *r = (json_reader){.text = text, .size = size, .name = name, .err = err, .status = GL_OK};
+  *r = (json_reader){
+      .text = text, .size = size, .name = name, .first_line = 1, .err = err, .status = GL_OK};
+}
+
+/* Line and column, both from 1, of a byte of the text; the column counts characters. */
+static void place_of(const json_reader *r, size_t byte, size_t *line, size_t *column) {
+  *line = r->first_line;
+  *column = 1;
+  for (size_t i = 0; i < byte && i < r->size; ++i) {
+    if (r->text[i] == '\n') {
+      ++*line;
+      *column = 1;
+    } else
+      *column += ((unsigned char)r->text[i] & 0xc0) != 0x80;
+  }
+}
+
+static void fail_list(json_reader *r, size_t byte, const char *format, va_list list) {
+  char text[900];
+  size_t line, column;
+  if (r->status != GL_OK) return;
+  vsnprintf(text, sizeof text, format, list);
+  place_of(r, byte, &line, &column);
+  r->status = gl_fail(r->err, GL_EINPUT, "%.300s:%zu:%zu: %s", r->name, line, column, text);
+}
+
+void json_fail_at(json_reader *r, size_t byte, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  fail_list(r, byte, format, list);
+  va_end(list);
 }
 
 void json_fail(json_reader *r, const char *format, ...) {
-  char text[600];
-  if (r->status != GL_OK) return;
   va_list list;
   va_start(list, format);
-  vsnprintf(text, sizeof text, format, list);
+  fail_list(r, r->at, format, list);
   va_end(list);
-  r->status = gl_fail(r->err, GL_EINPUT, "%.300s: byte %zu: %s", r->name, r->at, text);
 }
 
 static char next_byte(json_reader *r) {

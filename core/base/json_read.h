@@ -1,6 +1,7 @@
-/* Reading JSON whose shape is known, one value after another, without building a tree: for the
- * headers of checkpoints, which may be large and come from strangers. Strict (RFC 8259): no
- * comments, no trailing commas, valid UTF-8, nothing after the end; besides, no NUL in a string.
+/* The one reader of JSON. It reads a text whose shape is known one value after another without
+ * building a tree, so that a large header of a file from a stranger costs no memory;
+ * core/base/json_tree.h builds a tree with it where that is easier. Strict (RFC 8259): no comments,
+ * no trailing commas, valid UTF-8, nothing after the end; besides, no NUL in a string.
  *
  *   json_reader r;
  *   json_begin(&r, text, size, "config.json", err);
@@ -11,8 +12,8 @@
  *   }
  *   if (json_end(&r) != GL_OK) return err->status;
  *
- * The first failure is kept (GL_EINPUT, naming file and byte); afterwards every function does
- * nothing and returns 0, so that loops end. Prefix: json_. */
+ * The first failure is kept (GL_EINPUT, "NAME:LINE:COLUMN: what", the column in characters);
+ * afterwards every function does nothing and returns 0, so that loops end. Prefix: json_. */
 #ifndef GEPOLAB_CORE_BASE_JSON_READ_H
 #define GEPOLAB_CORE_BASE_JSON_READ_H
 
@@ -26,9 +27,10 @@ enum { JSON_MAX_DEPTH = 64 };
 typedef struct json_reader {
   const char *text, *name; /* borrowed */
   size_t size, at;
-  size_t depth; /* containers that are open */
-  int first;    /* the container entered last has had no element yet */
-  char *word;   /* the string or key read last, decoded; valid until the next */
+  size_t first_line; /* the number of the text's first line; 1 unless the caller sets another */
+  size_t depth;      /* containers that are open */
+  int first;         /* the container entered last has had no element yet */
+  char *word;        /* the string or key read last, decoded; valid until the next */
   size_t word_size, word_room;
   gl_error *err;
   gl_status status;
@@ -40,6 +42,9 @@ void json_begin(json_reader *r, const char *text, size_t size, const char *name,
 gl_status json_end(json_reader *r);
 /* GL_EINPUT at the reader's place. */
 void json_fail(json_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* GL_EINPUT at a byte of the text. */
+void json_fail_at(json_reader *r, size_t byte, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Enters an object '{' or an array '['. */
 void json_enter(json_reader *r, char open);

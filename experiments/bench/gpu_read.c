@@ -1,9 +1,9 @@
 /* Runs parts of the GPU benchmark, and its peer, in processes of their own and reads the lines of
  * JSON they answer with. */
+#include "core/base/json_tree.h"
 #include "experiments/base/seconds.h"
 #include "experiments/bench/gpu.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -59,7 +59,9 @@ static void print_progress(const gpu_reading *g) {
 
 /* Lines that are no reading (a library may print anything) are passed over. */
 static void read_line(gpu_readings *r, const char *text) {
-  cJSON *line = cJSON_Parse(text);
+  gl_error why = {0};
+  cJSON *line = NULL;
+  (void)json_tree_read(&line, text, strlen(text), 0, "a line", &why);
   gpu_reading *to = text_of(line, "key")[0] != '\0' ? reading_new(r) : NULL;
   if (to != NULL) {
     snprintf(to->key, sizeof to->key, "%s", text_of(line, "key"));

@@ -1,8 +1,9 @@
+/* Reads groups of responses for `gepolab policy`: JSON into the arrays of a policy_input. */
 #include "experiments/cli/policy_input_file.h"
 
+#include "core/base/json_read.h"
 #include "core/config/config.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,20 +45,16 @@ static gl_status read_all(char **text, size_t *size, const char *path, gl_error 
 /* The tree below is read by the YAML reader, which knows every value's place but would let pass
  * what is YAML and not JSON. */
 static gl_status must_be_json(const char *text, size_t size, const char *name, gl_error *err) {
-  const char *end = NULL;
-  cJSON *json = cJSON_ParseWithLengthOpts(text, size + 1, &end, 1);
-  int good = json != NULL;
-  cJSON_Delete(json);
-  if (good) return GL_OK;
-  size_t line = 1, column = 1;
-  for (const char *c = text; end != NULL && c < end && c < text + size; ++c) {
-    column = *c == '\n' ? 1 : column + 1;
-    line += *c == '\n';
-  }
+  gl_error why = {0};
+  json_reader r;
+  json_begin(&r, text, size, name, &why);
+  json_skip(&r);
+  const gl_status status = json_end(&r);
+  if (status != GL_EINPUT) return status == GL_OK ? GL_OK : gl_fail(err, status, "%s", why.text);
   return gl_fail(err, GL_EINPUT,
-                 "%s:%zu:%zu: this is not JSON; a group is {\"rewards\": [G], "
+                 "%s: this is not JSON; a group is {\"rewards\": [G], "
                  "\"logp\": [[T_1], …], \"logq\": [[T_1], …]}",
-                 name, line, column);
+                 why.text);
 }
 
 /* --- shapes -------------------------------------------------------------------------------------

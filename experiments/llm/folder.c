@@ -2,6 +2,7 @@
 
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/json_tree.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -107,11 +108,19 @@ static int make_files_absolute(cJSON *json, const cfg_node *section, const task 
   return done;
 }
 
+/* A recipe's section as it would be written in JSON; NULL if memory is short. */
+static cJSON *section_json(const cfg_node *node) {
+  gl_error why = {0};
+  cJSON *json = NULL;
+  char *text = cfg_canonical(node);
+  if (text != NULL) (void)json_tree_read(&json, text, strlen(text), 0, "a recipe", &why);
+  free(text);
+  return json;
+}
+
 /* The world without what only its own training needed. */
 static cJSON *world_json(const cfg_node *world, const llm_spec *spec) {
-  char *text = cfg_canonical(world);
-  cJSON *json = text != NULL ? cJSON_Parse(text) : NULL;
-  free(text);
+  cJSON *json = section_json(world);
   if (json == NULL) return NULL;
   cJSON_DeleteItemFromObjectCaseSensitive(json, "model");
   cJSON_DeleteItemFromObjectCaseSensitive(json, "warmup");
@@ -127,9 +136,7 @@ static cJSON *world_json(const cfg_node *world, const llm_spec *spec) {
 static int copy_section(cJSON *to, const cfg_node *root, const char *key) {
   const cfg_node *node = cfg_find(root, key);
   if (node == NULL || cfg_is_null(node)) return 1;
-  char *text = cfg_canonical(node);
-  cJSON *json = text != NULL ? cJSON_Parse(text) : NULL;
-  free(text);
+  cJSON *json = section_json(node);
   if (json != NULL && cJSON_AddItemToObject(to, key, json)) return 1;
   cJSON_Delete(json);
   return 0;

@@ -1,3 +1,4 @@
+/* Reads JSON Lines of prompts and answers. */
 #include "llm/task/dataset.h"
 
 #include "core/base/json_read.h"
@@ -14,29 +15,8 @@
 
 typedef struct line_reader {
   json_reader json;
-  gl_error why; /* of json, about a byte */
-  const char *name;
-  size_t line;
   const char *key[2]; /* of prompt and answer */
-  gl_error *err;
 } line_reader;
-
-/* GL_EINPUT with file:line:column of a byte of the line in front. */
-static gl_status fail_at(line_reader *l, size_t byte, const char *what) {
-  size_t column = 1;
-  for (size_t i = 0; i < byte && i < l->json.size; ++i)
-    column += ((unsigned char)l->json.text[i] & 0xc0) != 0x80;
-  return gl_fail(l->err, GL_EINPUT, "%.300s:%zu:%zu: %s", l->name, l->line, column, what);
-}
-
-/* The JSON reader's own complaint, which begins with the byte. */
-static gl_status fail_json(line_reader *l) {
-  char prefix[40];
-  int n = snprintf(prefix, sizeof prefix, ": byte %zu: ", l->json.at);
-  if (l->json.status != GL_EINPUT) return gl_fail(l->err, l->json.status, "%s", l->why.text);
-  return fail_at(l, l->json.at,
-                 strncmp(l->why.text, prefix, (size_t)n) == 0 ? l->why.text + n : l->why.text);
-}
 
 static const char *describe(char first) {
   switch (first) {
@@ -67,69 +47,64 @@ typedef struct seen_keys {
 
 static gl_status fail_missing(line_reader *l, const char *key, const seen_keys *seen) {
   const char *names[SHOWN_KEYS];
-  char all[SHOWN_KEYS * (SHOWN_KEY_SIZE + 2)] = "nothing", hint[CFG_HINT_SIZE], what[900];
+  char all[SHOWN_KEYS * (SHOWN_KEY_SIZE + 2)] = "nothing", hint[CFG_HINT_SIZE];
   for (size_t i = 0, used = 0; i < seen->n; ++i) {
     names[i] = seen->name[i];
     used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : ", ", names[i]);
   }
-  snprintf(what, sizeof what, "key '%.64s' is missing%s; this object has: %s", key,
-           cfg_hint(key, names, seen->n, hint), all);
-  return fail_at(l, 0, what);
+  json_fail_at(&l->json, 0, "key '%.64s' is missing%s; this object has: %s", key,
+               cfg_hint(key, names, seen->n, hint), all);
+  return l->json.status;
 }
 
 /* The value of a wanted key into *to, which must still be NULL. The key's quote is the first one
  * from byte `from` on. */
-static gl_status take_value(line_reader *l, size_t from, int which, char **to) {
-  char what[160];
+static void take_value(line_reader *l, size_t from, int which, char **to) {
+  json_reader *r = &l->json;
   const char *key = l->key[which];
   if (*to != NULL) {
-    snprintf(what, sizeof what, "key '%.64s' stands twice", key);
-    const char *quote = memchr(l->json.text + from, '"', l->json.size - from);
-    return fail_at(l, quote == NULL ? from : (size_t)(quote - l->json.text), what);
+    const char *quote = memchr(r->text + from, '"', r->size - from);
+    json_fail_at(r, quote == NULL ? from : (size_t)(quote - r->text), "key '%.64s' stands twice",
+                 key);
+    return;
   }
-  char first = json_peek(&l->json);
-  size_t at = l->json.at;
+  char first = json_peek(r);
+  size_t at = r->at;
   if (first == '"') {
-    json_string(&l->json);
-    if (l->json.status == GL_OK) *to = strdup(l->json.word);
+    json_string(r);
+    if (r->status == GL_OK) *to = strdup(r->word);
   } else if (which == 1 && (first == '-' || (first >= '0' && first <= '9'))) {
-    json_skip(&l->json); /* a number stays as it is written */
-    if (l->json.status == GL_OK) *to = strndup(l->json.text + at, l->json.at - at);
-  } else {
-    snprintf(what, sizeof what, "'%.64s' is %s; it must be text%s", key, describe(first),
-             which == 1 ? " or a number" : "");
-    return fail_at(l, at, what);
-  }
-  if (l->json.status != GL_OK) return fail_json(l);
-  if (*to == NULL) return gl_fail_memory(l->err, "a text");
-  if ((*to)[strspn(*to, " \t\r\n")] != '\0') return GL_OK;
-  snprintf(what, sizeof what, "'%.64s' is empty", key);
-  return fail_at(l, at, what);
+    json_skip(r); /* a number stays as it is written */
+    if (r->status == GL_OK) *to = strndup(r->text + at, r->at - at);
+  } else
+    json_fail(r, "'%.64s' is %s; it must be text%s", key, describe(first),
+              which == 1 ? " or a number" : "");
+  if (r->status == GL_OK && *to == NULL) r->status = gl_fail_memory(r->err, "a text");
+  if (r->status == GL_OK && (*to)[strspn(*to, " \t\r\n")] == '\0')
+    json_fail_at(r, at, "'%.64s' is empty", key);
 }
 
 static gl_status read_object(line_reader *l, dataset_row *row) {
+  json_reader *r = &l->json;
   seen_keys seen = {.n = 0};
-  char what[160], first = json_peek(&l->json);
-  gl_status status = GL_OK;
+  const char first = json_peek(r);
   if (first != '{') {
-    snprintf(what, sizeof what,
-             "a line must be an object with the keys '%.40s' and '%.40s'; this is %s", l->key[0],
-             l->key[1], describe(first));
-    return fail_at(l, l->json.at, what);
+    json_fail(r, "a line must be an object with the keys '%.40s' and '%.40s'; this is %s",
+              l->key[0], l->key[1], describe(first));
+    return r->status;
   }
-  json_enter(&l->json, '{');
-  for (size_t at = l->json.at; status == GL_OK && json_member(&l->json); at = l->json.at) {
-    const char *key = l->json.word;
+  json_enter(r, '{');
+  for (size_t at = r->at; json_member(r); at = r->at) {
+    const char *key = r->word;
     if (seen.n < SHOWN_KEYS) snprintf(seen.name[seen.n++], SHOWN_KEY_SIZE, "%.40s", key);
     if (strcmp(key, l->key[0]) == 0)
-      status = take_value(l, at, 0, &row->prompt);
+      take_value(l, at, 0, &row->prompt);
     else if (strcmp(key, l->key[1]) == 0)
-      status = take_value(l, at, 1, &row->answer);
+      take_value(l, at, 1, &row->answer);
     else
-      json_skip(&l->json);
+      json_skip(r);
   }
-  if (json_end(&l->json) != GL_OK && status == GL_OK) return fail_json(l);
-  if (status != GL_OK) return status;
+  if (json_end(r) != GL_OK) return r->status;
   if (row->prompt == NULL) return fail_missing(l, l->key[0], &seen);
   return row->answer == NULL ? fail_missing(l, l->key[1], &seen) : GL_OK;
 }
@@ -137,8 +112,9 @@ static gl_status read_object(line_reader *l, dataset_row *row) {
 /* One line of text[size]. Nothing is left in *row on failure. */
 static gl_status read_row(dataset_row *row, const char *text, size_t size, const char *name,
                           const char *const key[2], gl_error *err) {
-  line_reader l = {.name = name, .line = row->line, .key = {key[0], key[1]}, .err = err};
-  json_begin(&l.json, text, size, "", &l.why);
+  line_reader l = {.key = {key[0], key[1]}};
+  json_begin(&l.json, text, size, name, err);
+  l.json.first_line = row->line;
   gl_status status = read_object(&l, row);
   json_end(&l.json);
   if (status == GL_OK) return GL_OK;

@@ -29,8 +29,8 @@ enum { TOKEN_PAD = 0, TOKEN_BEGIN = 1, TOKEN_END = 2, TOKEN_FIRST = 3 };
 /* alphabet: UTF-8 text of distinct characters; a repeated one is GL_EINPUT. */
 gl_status tokenizer_new_char(tokenizer **out, const char *alphabet, gl_error *err);
 gl_status tokenizer_new_byte(tokenizer **out, gl_error *err);
-/* path: a tokenizer.json of at most 256 MiB. GL_EINPUT names file, place (JSON pointer, or line if
- * it is no JSON) and what is not supported; GL_EIO if the file cannot be read. *out is NULL after
+/* path: a tokenizer.json of at most 256 MiB. GL_EINPUT names file, place (JSON pointer, or line
+ * and column if it is no JSON) and what is not supported; GL_EIO if the file cannot be read. *out is NULL after
  * any failure. Supported, everything else is refused:
  *   normalizer      null, NFC, Sequence of NFC
  *   pre_tokenizer   ByteLevel, alone or after a Split (Regex, Isolated) in a Sequence; without

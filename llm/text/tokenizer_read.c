@@ -1,5 +1,6 @@
 /* Reads a tokenizer.json: the whole file here, vocabulary and merges in tokenizer_vocabulary.c. */
 #include "core/base/hash.h"
+#include "core/base/json_tree.h"
 #include "core/base/utf8.h"
 #include "llm/text/tokenizer_reader.h"
 
@@ -226,60 +227,19 @@ static gl_status read_root(const reader *r, const cJSON *root, uint64_t seed, to
   return reader_vocabulary(r, field[MODEL].value, field[ADDED].value, seed, t);
 }
 
-/* Line of a place in the text, counted from 1. */
-static size_t line_of(const char *text, const char *place) {
-  size_t line = 1;
-  for (; text < place; ++text) line += *text == '\n';
-  return line;
-}
-
-/* What cJSON would read wrongly or without a bound: strings that end in the middle because they
- * hold a NUL, bytes that are no UTF-8, and values by the million. */
-static gl_status check_text(const reader *r, const char *text, size_t size) {
-  if (size > LARGEST_FILE)
-    return reader_fail(r, "has more than %d MiB; it is no tokenizer.json", LARGEST_FILE >> 20);
-  const char *nul = memchr(text, '\0', size);
-  if (nul != NULL) return reader_fail(r, "line %zu: has a NUL byte", line_of(text, nul));
-  const size_t valid = utf8_valid_prefix(text, size);
-  if (valid < size) return reader_fail(r, "line %zu: is not UTF-8", line_of(text, text + valid));
-  size_t values = 1, in_string = 0;
-  for (size_t i = 0; i < size; ++i) {
-    if (text[i] == '"') in_string = !in_string;
-    values += !in_string && (text[i] == ',' || text[i] == '[' || text[i] == '{');
-    if (text[i] != '\\' || i + 1 == size) continue;
-    if (size - ++i >= 5 && memcmp(text + i, "u0000", 5) == 0)
-      return reader_fail(r, "line %zu: has the character U+0000, which is not supported",
-                         line_of(text, text + i));
-  }
-  if (values > MOST_VALUES)
-    return reader_fail(r, "has more than %d values; it is no tokenizer.json", MOST_VALUES);
-  return GL_OK;
-}
-
-static gl_status parse_root(const reader *r, const char *text, size_t size, cJSON **out) {
-  const char *end = NULL;
-  *out = NULL;
-  gl_status status = check_text(r, text, size);
-  if (status != GL_OK) return status;
-  cJSON *root = cJSON_ParseWithLengthOpts(text, size + 1, &end, 1);
-  if (root == NULL)
-    return reader_fail(r, "line %zu: is no JSON, or memory is short; expected a tokenizer.json",
-                       line_of(text, end != NULL ? end : text));
-  *out = root;
-  return GL_OK;
-}
-
-/* text[size] is followed by a NUL. */
-static gl_status parse_text(tokenizer **out, const char *text, size_t size, const char *name,
-                            gl_error *err) {
+gl_status tokenizer_parse(tokenizer **out, const char *json, size_t size, const char *name,
+                          gl_error *err) {
   const reader r = {name, err};
   cJSON *root;
-  gl_status status = parse_root(&r, text, size, &root);
+  *out = NULL;
+  if (size > LARGEST_FILE)
+    return reader_fail(&r, "has more than %d MiB; it is no tokenizer.json", LARGEST_FILE >> 20);
+  gl_status status = json_tree_read(&root, json, size, MOST_VALUES, name, err);
   if (status != GL_OK) return status;
   tokenizer *t = calloc(1, sizeof *t);
   if (t != NULL) {
     t->type = TOKENIZER_BPE;
-    status = read_root(&r, root, hash_64(HASH_64_START, text, size), t);
+    status = read_root(&r, root, hash_64(HASH_64_START, json, size), t);
   } else
     status = gl_fail_memory(err, "a tokenizer");
   cJSON_Delete(root);
@@ -291,31 +251,19 @@ static gl_status parse_text(tokenizer **out, const char *text, size_t size, cons
   return status;
 }
 
-gl_status tokenizer_parse(tokenizer **out, const char *json, size_t size, const char *name,
-                          gl_error *err) {
-  *out = NULL;
-  char *text = size < SIZE_MAX ? malloc(size + 1) : NULL;
-  if (text == NULL) return gl_fail_memory(err, "a tokenizer.json");
-  if (size > 0) memcpy(text, json, size);
-  text[size] = '\0';
-  gl_status status = parse_text(out, text, size, name, err);
-  free(text);
-  return status;
-}
-
-/* The whole file with a NUL after it; at most one byte more than is allowed. */
+/* The whole file, or more than LARGEST_FILE bytes of one that is longer; NULL if memory is short.
+ */
 static char *read_file(FILE *f, size_t *size) {
   size_t room = 1 << 20, n = 0;
-  char *text = malloc(room + 1);
+  char *text = malloc(room);
   while (text != NULL) {
     n += fread(text + n, 1, room - n, f);
     if (n < room || n > LARGEST_FILE) break;
     room *= 2;
-    char *more = realloc(text, room + 1);
+    char *more = realloc(text, room);
     if (more == NULL) free(text);
     text = more;
   }
-  if (text != NULL) text[n] = '\0';
   *size = n;
   return text;
 }
@@ -335,7 +283,7 @@ gl_status tokenizer_load(tokenizer **out, const char *path, gl_error *err) {
   else if (text == NULL)
     status = gl_fail_memory(err, "a tokenizer.json");
   else
-    status = parse_text(out, text, size, path, err);
+    status = tokenizer_parse(out, text, size, path, err);
   fclose(f);
   free(text);
   return status;

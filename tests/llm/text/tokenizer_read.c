@@ -178,31 +178,58 @@ static void check_text(const char *text, size_t size, const char *message) {
 
 #define TEXT(text, message) check_text(text, sizeof(text) - 1, message)
 
-static void damaged_json_is_refused_with_its_line(void) {
-  TEXT("", "line 1: is no JSON");
+static void fields_that_are_not_known_are_refused(void) {
   TEXT("[]", "/: is no object");
-  TEXT("{\n\n\"model\": }", "line 3: is no JSON");
-  TEXT("{}\n{}", "line 2: is no JSON");
-  TEXT("{\"a\"\n:\"\xff\"}", "line 2: is not UTF-8");
-  TEXT("{\"a\":\n\"b\0c\"}", "line 2: has a NUL byte");
-  TEXT("{\"a\":\n\"b\\u0000c\"}", "line 2: has the character U+0000");
   TEXT("{\"a\\\\u0000\":1}", "/a\\u0000: this field is not known");
   TEXT("{\"model\":1,\"model\":2}", "/model: is there twice");
-  TEXT("{\"a\nb\":1}", "/a?b: this field is not known");
+  TEXT("{\"a\\nb\":1}", "/a?b: this field is not known");
   TEXT("{\"0123456789012345678901234567890123456789012345678901234567890123456789\":1}",
        "/01234567890123456789012345678901234567890123456789012345...: this field");
 }
 
+static void text_that_is_no_json_is_refused_with_its_place(void) {
+  static const struct {
+    const char *text;
+    size_t size;
+    const char *place;
+  } wrong[] = {
+#define WRONG(text, place) {text, sizeof(text) - 1, place}
+      WRONG("", "t.json:1:1: expected a value"),
+      WRONG("{\n\n\"model\": }", "t.json:3:10: expected a value"),
+      WRONG("{}\n{}", "t.json:2:1: there is more after the end"),
+      WRONG("{\"a\"\n:\"\xff\"}", "t.json:2:3: a string that is not UTF-8"),
+      WRONG("{\"a\":\n\"b\0c\"}", "t.json:2:3: a control character"),
+      WRONG("{\"a\":\n\"b\\u0000c\"}", "t.json:2:9: an escape that is no character"),
+      WRONG("{\"a\nb\":1}", "t.json:1:4: a control character"),
+      WRONG("{\"\xc3\xa9\":1,}", "t.json:1:8: expected a string"),
+#undef WRONG
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    gl_error err = {0};
+    tokenizer *t;
+    CU_ASSERT(tokenizer_parse(&t, wrong[i].text, wrong[i].size, "t.json", &err) == GL_EINPUT);
+    int good = t == NULL && strstr(err.text, wrong[i].place) == err.text;
+    if (!good) fprintf(stderr, "expected \"%s\", not \"%s\"\n", wrong[i].place, err.text);
+    CU_ASSERT(good);
+  }
+}
+
+static void refused_as(const char *text, size_t size, const char *message) {
+  gl_error err = {0};
+  tokenizer *t;
+  CU_ASSERT(tokenizer_parse(&t, text, size, "t.json", &err) == GL_EINPUT && t == NULL);
+  if (strstr(err.text, message) == NULL) fprintf(stderr, "%s, not %s\n", message, err.text);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, message));
+}
+
 static void deep_or_endless_json_is_refused(void) {
-  enum { SIZE = 9 << 20 };
+  enum { SIZE = 18 << 20 };
   char *text = malloc(SIZE + 1);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
   memset(text, '[', SIZE);
-  check_text(text, 1 << 20, "line 1: is no JSON");
-  check_text(text, SIZE, "has more than 8388608 values");
-  memset(text, ',', SIZE);
-  memcpy(text, "[0,", 3);
-  check_text(text, SIZE, "has more than 8388608 values");
+  refused_as(text, SIZE, "nested deeper than 64 levels");
+  for (size_t i = 1; i < SIZE; i += 2) text[i] = '0', text[i + 1] = ',';
+  refused_as(text, SIZE, "more than 8388608 values");
   free(text);
 }
 
@@ -370,7 +397,8 @@ static void added_tokens_are_found_by_content_and_in_normal_form(void) {
 
 SUITE(llm_tokenizer_read, "llm: tokenizer files",
       TEST(what_is_not_supported_is_named_with_its_place), TEST(harmless_variants_are_taken),
-      TEST(damaged_json_is_refused_with_its_line), TEST(deep_or_endless_json_is_refused),
+      TEST(fields_that_are_not_known_are_refused),
+      TEST(text_that_is_no_json_is_refused_with_its_place), TEST(deep_or_endless_json_is_refused),
       TEST(a_token_that_is_too_long_is_refused), TEST(a_file_that_cannot_be_read_is_named),
       TEST(a_file_that_is_too_large_is_refused), TEST(long_pieces_are_encoded),
       TEST(ill_formed_text_is_encoded_with_replacements), TEST(a_rule_that_never_ends_is_stopped),
