@@ -182,7 +182,7 @@ check: deps
 else
 check: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests $(if $(RUN_EMULATED),$(BUILD)/tests-emulated)
-	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check)
+	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-documents)
 	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(if $(TEST),|| true,) $(ASKED),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
 endif
@@ -196,6 +196,11 @@ check-arrows: $(BUILD)/gepolab
 .PHONY: check-proofs
 check-proofs: $(BUILD)/gepolab-tests
 	@tests/proofs.sh $(BUILD)
+
+# Cited sections, links between documents and the files that ARCHITECTURE.md names exist.
+.PHONY: check-documents
+check-documents:
+	@tests/documents.sh
 
 # Each tests/extend/NAME.patch is an addition (a ratio, a world, a figure ...): applied to a copy of
 # this tree, counted, built and run.
