@@ -199,8 +199,16 @@ check-proofs: $(BUILD)/gepolab-tests
 
 # Cited sections, links between documents and the files that ARCHITECTURE.md names exist.
 .PHONY: check-documents
-check-documents:
-	@tests/documents.sh
+check-documents: $(BUILD)/gepolab
+	@tests/documents.sh $(BUILD)
+
+# Writes the parts of documents that come from the program's tables.
+.PHONY: docs
+docs: $(BUILD)/gepolab
+	@sed '/^<!-- gepolab fields/q' experiments/RECIPES.md > $(BUILD)/RECIPES.md
+	@$(BUILD)/gepolab fields --format markdown >> $(BUILD)/RECIPES.md
+	@echo '<!-- end of gepolab fields -->' >> $(BUILD)/RECIPES.md
+	@cmp -s $(BUILD)/RECIPES.md experiments/RECIPES.md || cp $(BUILD)/RECIPES.md experiments/RECIPES.md
 
 # Each tests/extend/NAME.patch is an addition (a ratio, a world, a figure ...): applied to a copy of
 # this tree, counted, built and run.

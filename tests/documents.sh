@@ -1,13 +1,15 @@
 #!/bin/sh
 # Checks that the documents and the code agree about what there is.
 #
-#   tests/documents.sh [ROOT]
+#   tests/documents.sh BUILD
 #
-# Three checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
+# Five checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
 # heading there; every relative link of a Markdown file leads to a file; and every file that
-# ARCHITECTURE.md names exists. Prints each violation and exits 1 if there was any.
+# ARCHITECTURE.md names exists; the last part of experiments/RECIPES.md is what `gepolab fields` of
+# BUILD prints (make docs writes it); and every key that a parser of recipes asks for is a field of
+# that table or named in its text. Prints each violation and exits 1 if there was any.
 set -eu
-cd "${1:-.}"
+build=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 find . -path ./.git -prune -o -path "./build*" -prune -o -type f -print | sed 's|^\./||' > "$work/files"
@@ -40,6 +42,19 @@ done >> "$work/bad" || true
       [ -e "$path" ] || echo "documents: ARCHITECTURE.md names $path, which does not exist" ;;
   esac
 done >> "$work/bad"
+
+# --- the fields of recipes ---
+sed -n '/^<!-- gepolab fields/,/^<!-- end/p' experiments/RECIPES.md | grep -v '^<!--' > "$work/printed" || true
+"$build/gepolab" fields --format markdown > "$work/fields"
+cmp -s "$work/printed" "$work/fields" ||
+  echo "documents: experiments/RECIPES.md does not end with what gepolab fields prints: make docs" >> "$work/bad"
+# Tables of their own document the parameters of delay laws, the fields of algorithms, and the input
+# of gepolab policy.
+grep -rhoE 'cfg_(begin|double|positive|int|count|bool|choice|doubles|string|map|child|section|law)\(&?[a-z_>.-]+, "[a-z_0-9]+"' --include=*.c \
+  core/rl llm toy sim experiments | sed 's/.*"\(.*\)"/\1/' | sort -u > "$work/keys"
+grep -hoE '"[a-z_0-9]+"' sim/delay*.c core/policy/fields.c experiments/cli/policy_input_file.c | tr -d '"' | sort -u > "$work/elsewhere"
+tr -c 'a-z_0-9' '\n' < "$work/fields" | sort -u | sort -u - "$work/elsewhere" > "$work/documented"
+comm -23 "$work/keys" "$work/documented" | sed 's/^/documents: no field of core\/config\/fields.c is or names the key /' >> "$work/bad"
 
 cat "$work/bad"
 [ ! -s "$work/bad" ] || exit 1

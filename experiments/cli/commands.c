@@ -19,6 +19,7 @@
   X(merge)                                                                                         \
   X(algorithms)                                                                                    \
   X(recipes)                                                                                       \
+  X(fields)                                                                                        \
   X(metrics)                                                                                       \
   X(bench)                                                                                         \
   X(bias)                                                                                          \

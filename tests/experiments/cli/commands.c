@@ -167,12 +167,12 @@ static int manual_has_options(const char *manual, const char *help) {
 static void the_manual_names_every_command_and_option(void) {
   cli_result manual = CLI("help", "--man");
   static const char *const lines[][2] = {
-      {"run", NULL},        {"sweep", NULL},   {"sim", NULL},       {"policy", NULL},
-      {"analyze", NULL},    {"plot", NULL},    {"export", NULL},    {"merge", NULL},
-      {"algorithms", NULL}, {"recipes", NULL}, {"metrics", NULL},   {"bench", NULL},
-      {"bias", NULL},       {"theory", NULL},  {"llm", "info"},     {"llm", "sft"},
-      {"llm", "rl"},        {"llm", "eval"},   {"llm", "generate"}, {"llm", "profile"},
-      {"bench", "gpu"}};
+      {"run", NULL},        {"sweep", NULL},   {"sim", NULL},    {"policy", NULL},
+      {"analyze", NULL},    {"plot", NULL},    {"export", NULL}, {"merge", NULL},
+      {"algorithms", NULL}, {"recipes", NULL}, {"fields", NULL}, {"metrics", NULL},
+      {"bench", NULL},      {"bias", NULL},    {"theory", NULL}, {"llm", "info"},
+      {"llm", "sft"},       {"llm", "rl"},     {"llm", "eval"},  {"llm", "generate"},
+      {"llm", "profile"},   {"bench", "gpu"}};
   CU_ASSERT_EQUAL(manual.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(manual.out, ".TH GEPOLAB 1"));
   for (size_t i = 0; i < sizeof lines / sizeof *lines; ++i) {
@@ -200,10 +200,35 @@ static void renamed_options_are_refused_with_the_new_name(void) {
   cli_result_fini(&r);
 }
 
+static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
+  cli_result r = CLI("fields", "--json");
+  CU_ASSERT_EQUAL(r.code, 0);
+  cJSON *fields = cJSON_Parse(r.out), *field = NULL;
+  int steps = 0;
+  cJSON_ArrayForEach(field, fields) {
+    CU_ASSERT(cJSON_GetObjectItem(field, "meaning")->valuestring[0] != '\0');
+    if (strcmp(cJSON_GetObjectItem(field, "path")->valuestring, "steps") != 0) continue;
+    steps = strcmp(cJSON_GetObjectItem(field, "default")->valuestring, "200") == 0 &&
+            strcmp(cJSON_GetObjectItem(field, "unit")->valuestring, "updates") == 0;
+  }
+  CU_ASSERT(steps);
+  CU_ASSERT(cJSON_GetArraySize(fields) > 150);
+  cJSON_Delete(fields);
+  cli_result_fini(&r);
+  r = CLI("fields", "optimizer.lr");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "0.05 (kind bandit, kind sequence); 1e-05 (kind llm)"));
+  cli_result_fini(&r);
+  r = CLI("fields", "clusterr");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "'cluster'"));
+  cli_result_fini(&r);
+}
+
 SUITE(cli_commands, "cli: commands", TEST(every_command_has_help_with_an_example),
       TEST(help_lists_every_command), TEST(the_version_is_printed),
       TEST(the_manual_names_every_command_and_option),
       TEST(renamed_options_are_refused_with_the_new_name),
+      TEST(the_fields_of_recipes_are_listed_with_default_and_unit),
       TEST(slips_of_the_pen_get_the_nearest_name), TEST(wrong_usage_exits_with_two),
       TEST(a_sweep_is_not_run_as_one_run), TEST(json_answers_parse),
       TEST(sim_tells_what_the_issue_asks),
