@@ -8,9 +8,9 @@
 static const metric_info table[METRIC_COUNT] = {
     [METRIC_VERSION] = {"version", "updates", "learner version the update started from",
                         "schedule"},
-    [METRIC_STALENESS] = {"staleness", "updates", "learner version minus batch version, token mean",
-                          "schedule"},
-    [METRIC_STALENESS_MAX] = {"staleness_max", "updates", "largest staleness of a token",
+    [METRIC_STALENESS] = {"staleness", "versions",
+                          "learner version minus batch version, token mean", "schedule"},
+    [METRIC_STALENESS_MAX] = {"staleness_max", "versions", "largest staleness of a token",
                               "schedule"},
     [METRIC_LOSS] = {"loss", "", "the row's loss; where factors are constant, -sum c logp",
                      "policy"},
@@ -65,6 +65,12 @@ static const metric_info table[METRIC_COUNT] = {
     [METRIC_EXACT_RETURN] = {"exact_return", "", "J of the learner before the update", "world"},
     [METRIC_RESPONSE_LENGTH] = {"response_length", "tokens", "mean tokens per response", "policy"},
     [METRIC_LR] = {"lr", "", "learning rate of the update", "learner"},
+    [METRIC_STALENESS_UPDATES] =
+        {"staleness_updates", "optimiser updates",
+         "optimiser updates between the parameters that drew a token and those it trains, mean "
+         "over tokens and epochs: a version is minibatches x epochs updates, and the k-th update "
+         "of a step adds k - 1",
+         "schedule"},
 };
 
 const metric_info *metric_about(metric m) {

@@ -7,7 +7,7 @@
 
 typedef enum metric {
   METRIC_VERSION,   /* learner version the update started from */
-  METRIC_STALENESS, /* learner version - batch version, token mean */
+  METRIC_STALENESS, /* learner version - batch version, in versions, token mean */
   METRIC_STALENESS_MAX,
   METRIC_LOSS,
   METRIC_REWARD_MEAN,
@@ -36,6 +36,8 @@ typedef enum metric {
   METRIC_EXACT_RETURN,    /* J of the learner before the update, enumerable worlds */
   METRIC_RESPONSE_LENGTH, /* mean tokens per response */
   METRIC_LR,
+  METRIC_STALENESS_UPDATES, /* staleness counted in optimiser updates; last, so that the columns of
+                               older studies keep their places */
   METRIC_COUNT
 } metric;
 

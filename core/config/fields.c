@@ -303,10 +303,16 @@ static const field table[] = {
     ENTRY("world.kind", "world kind", CHOICE, "", NULL,
           "bandit, sequence or llm; for `gepolab bias` also chain, gridworld, garnet and token"),
     ENTRY("world.evaluation", "evaluation", SECTION, "", NULL, "what the evaluation score is"),
-    ENTRY("world.evaluation.kind", "evaluation kind", CHOICE, "", "exact",
-          "the policy's expected reward (exact), the reward of the most probable token at each "
-          "step (greedy), or of drawn responses (sample)",
-          .shorthand = "world.evaluation"),
+    ENTRY(
+        "world.evaluation.kind", "evaluation kind", CHOICE, "", "exact",
+        "the expected reward of the evaluation's law by enumeration (exact: bandit and sequence), "
+        "the reward of the response of most probable tokens (greedy), or of drawn responses "
+        "(sampled: llm)",
+        .shorthand = "world.evaluation", .when = {{"world.kind", "bandit"}}),
+    ENTRY("world.evaluation.kind", "evaluation kind", CHOICE, "", "exact", NULL,
+          .shorthand = "world.evaluation", .when = {{"world.kind", "sequence"}}),
+    ENTRY("world.evaluation.kind", "evaluation kind", CHOICE, "", "greedy", NULL,
+          .shorthand = "world.evaluation", .when = {{"world.kind", "llm"}}),
     ENTRY("world.evaluation.temperature", "evaluation temperature", NUMBER, "", "1",
           "divides the logits in evaluations"),
     ENTRY("world.evaluation.top_k", "evaluation top-k", NUMBER, "", "0",
@@ -474,12 +480,11 @@ static const field table[] = {
     ENTRY("world.warmup.cache", "warm-up cache", FLAG, "", "true",
           "keep the warmed parameters for later runs", .role = FIELD_PROVENANCE,
           .when = {{"world.kind", "llm"}}),
-    ENTRY("world.eval", "held-out evaluation", SECTION, "", NULL,
-          "how the evaluation score is measured"),
-    ENTRY("world.eval.prompts", "evaluation prompts", NUMBER, "", "128", "held-out problems asked",
+    ENTRY("world.evaluation.prompts", "evaluation prompts", NUMBER, "", "128",
+          "held-out problems asked", .when = {{"world.kind", "llm"}}),
+    ENTRY("world.evaluation.samples", "evaluation samples", NUMBER, "", "1",
+          "of a sampled evaluation: responses drawn to each problem",
           .when = {{"world.kind", "llm"}}),
-    ENTRY("world.eval.samples", "evaluation samples", NUMBER, "", "0",
-          "responses drawn per problem; 0: the greedy one", .when = {{"world.kind", "llm"}}),
     ENTRY("world.reference", "reference model", TEXT, "", "initial",
           "the policy of ref_kl_coef: initial (after the warm-up) or the folder of a model of the "
           "same shape",

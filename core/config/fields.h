@@ -15,7 +15,7 @@
 /* The meaning of recipes: raised by one whenever a default, or what a stated value does, changes,
  * so that the same text gives other results. Part of every cell's key: a sweep that is continued
  * never takes a run of another meaning for its own. */
-enum { RECIPE_MEANING = 1 };
+enum { RECIPE_MEANING = 2 }; /* 2: evaluations have a law of their own, not that of `sampling` */
 
 /* What it means that two runs differ in a field. */
 typedef enum field_role {

@@ -2,7 +2,9 @@
 
 #include "core/random/rng.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* The key of a section, or the section, whichever is there. */
 static const cfg_node *place(const cfg_node *section, const char *key) {
@@ -48,4 +50,68 @@ void learner_shuffle(size_t *order, size_t n, uint64_t seed, int64_t version, si
     order[i] = order[j];
     order[j] = kept;
   }
+}
+
+size_t learner_minibatch(size_t m, size_t minibatches, size_t groups) {
+  return m * groups / minibatches;
+}
+
+/* Tokens and summed version gaps of every group of a step's batches, in the order in which the
+ * learner numbers them. */
+typedef struct group_ages {
+  size_t n;
+  size_t *order;         /* [n] */
+  double *tokens, *gaps; /* [n] */
+} group_ages;
+
+static gl_status group_ages_init(group_ages *a, batch *const *batches, size_t n, int64_t version,
+                                 gl_error *err) {
+  *a = (group_ages){0};
+  for (size_t j = 0; j < n; ++j) a->n += batches[j]->n_groups;
+  a->order = calloc(a->n + 1, sizeof *a->order);
+  a->tokens = calloc(a->n + 1, sizeof *a->tokens);
+  a->gaps = calloc(a->n + 1, sizeof *a->gaps);
+  if (a->order == NULL || a->tokens == NULL || a->gaps == NULL)
+    return gl_fail_memory(err, "the staleness of a step");
+  for (size_t j = 0, at = 0; j < n; ++j) {
+    const batch *b = batches[j];
+    for (size_t g = 0; g < b->n_groups; ++g, ++at) {
+      const size_t end = b->token_start[b->group_start[g + 1]];
+      for (size_t k = b->token_start[b->group_start[g]]; k < end; ++k) {
+        a->tokens[at] += 1;
+        a->gaps[at] += (double)(version - b->version[k]);
+      }
+    }
+  }
+  return GL_OK;
+}
+
+static void group_ages_fini(group_ages *a) {
+  free(a->order);
+  free(a->tokens);
+  free(a->gaps);
+}
+
+gl_status learner_staleness_updates(const learner_passes *p, batch *const *batches, size_t n,
+                                    int64_t version, double *mean, gl_error *err) {
+  assert(p->minibatches >= 1 && p->epochs >= 1);
+  const double of_version = (double)(p->minibatches * p->epochs);
+  group_ages a;
+  gl_status status = group_ages_init(&a, batches, n, version, err);
+  double sum = 0, tokens = 0;
+  for (size_t epoch = 0; epoch < p->epochs && status == GL_OK; ++epoch) {
+    for (size_t g = 0; g < a.n; ++g) a.order[g] = g;
+    if (p->minibatches > 1) learner_shuffle(a.order, a.n, p->seed, version, epoch);
+    for (size_t m = 0; m < p->minibatches; ++m) {
+      const size_t end = learner_minibatch(m + 1, p->minibatches, a.n);
+      const double before = (double)(epoch * p->minibatches + m);
+      for (size_t i = learner_minibatch(m, p->minibatches, a.n); i < end; ++i) {
+        sum += of_version * a.gaps[a.order[i]] + before * a.tokens[a.order[i]];
+        tokens += a.tokens[a.order[i]];
+      }
+    }
+  }
+  *mean = sum / tokens;
+  group_ages_fini(&a);
+  return status;
 }

@@ -34,6 +34,22 @@ size_t draw_boundary(double fraction, size_t longest);
  * address of the learner's version and the epoch. */
 void learner_shuffle(size_t *order, size_t n, uint64_t seed, int64_t version, size_t epoch);
 
+/* The groups of minibatch m are those in places learner_minibatch(m) .. learner_minibatch(m + 1) -
+ * 1 of the order, of `groups` in all. */
+size_t learner_minibatch(size_t m, size_t minibatches, size_t groups);
+
+/* How one learner step divides and repeats its batches. */
+typedef struct learner_passes {
+  size_t minibatches, epochs;
+  uint64_t seed; /* of the shuffles */
+} learner_passes;
+/* Staleness counted in optimiser updates (paper/methods.md, section 5.1) of a step on n batches
+ * that starts at `version`: a version is minibatches x epochs updates, and what the k-th update of
+ * the step trains is k - 1 updates older than at the step's start. *mean is over all tokens and
+ * epochs. GL_ENOMEM. */
+gl_status learner_staleness_updates(const learner_passes *passes, batch *const *batches, size_t n,
+                                    int64_t version, double *mean, gl_error *err);
+
 typedef struct learner_ops {
   const char *kind;
   /* Draws (a part of) a batch; *b is zeroed before the first request. Rewards are set by the

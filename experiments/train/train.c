@@ -41,6 +41,10 @@ gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler
   row->time_s = u->end_s;
   row->wait_s = u->wait_s;
   record_staleness(row->metric, batches, u->n_batches, u->version);
+  const learner_passes passes = {l->recipe->minibatches, l->recipe->epochs, l->recipe->seed};
+  status = learner_staleness_updates(&passes, batches, u->n_batches, u->version,
+                                     &row->metric[METRIC_STALENESS_UPDATES], l->err);
+  if (status != GL_OK) return status;
   ++l->out->n_steps;
   int finite = isfinite(row->metric[METRIC_LOSS]) && isfinite(row->metric[METRIC_GRAD_NORM]);
   l->broken = finite ? 0 : l->broken + 1;

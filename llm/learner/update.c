@@ -276,7 +276,8 @@ static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, siz
       int defined = 1;
       const int scored = parts == 1 && epoch == 0;
       if (parts > 1) {
-        size_t first = m * n / parts, last = (m + 1) * n / parts;
+        const size_t first = learner_minibatch(m, parts, n),
+                     last = learner_minibatch(m + 1, parts, n);
         s = &l->part;
         status = rollout_set_select(s, &l->all, l->order + first, last - first, err);
         if (status != GL_OK) return status;

@@ -301,7 +301,8 @@ static gl_status optimise(toy_learner *l, double lr, double *norm, size_t *count
       token_set *s = &l->all;
       policy_output out;
       if (l->minibatches > 1) {
-        size_t first = m * n / l->minibatches, last = (m + 1) * n / l->minibatches;
+        const size_t first = learner_minibatch(m, l->minibatches, n),
+                     last = learner_minibatch(m + 1, l->minibatches, n);
         s = &l->part;
         status = select_groups(s, &l->all, l->order + first, last - first, err);
         if (status != GL_OK) return status;

@@ -1,0 +1,63 @@
+/* What learners share: minibatches, and the age of what their updates train. */
+#include "core/rl/learner.h"
+
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+
+/* Groups of one response each, of so many tokens, all of one version. */
+static batch groups_of(const size_t *lengths, size_t n, int64_t version) {
+  batch b;
+  CU_ASSERT_EQUAL_FATAL(batch_init(&b, 1, n, 1, lengths, NULL), GL_OK);
+  for (size_t k = 0; k < b.n_tokens; ++k) b.version[k] = version;
+  return b;
+}
+
+static double age(const learner_passes *p, batch *const *batches, size_t n, int64_t version) {
+  double mean = NAN;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(learner_staleness_updates(p, batches, n, version, &mean, &err), GL_OK);
+  return mean;
+}
+
+/* Every token is trained twice, once by one of the updates 0 .. 3 and once by one of 4 .. 7, and
+ * groups are alike: (0 + ... + 7) / 8 = 3.5. A version is 4 x 2 updates: 2 versions are 16 more. */
+static void four_minibatches_and_two_epochs_are_eight_updates(void) {
+  const size_t lengths[8] = {5, 5, 5, 5, 5, 5, 5, 5};
+  const learner_passes passes = {.minibatches = 4, .epochs = 2, .seed = 3};
+  batch fresh = groups_of(lengths, 8, 6), old = groups_of(lengths, 8, 4);
+  ASSERT_CLOSE(age(&passes, &(batch *){&fresh}, 1, 6), 3.5, 1e-15);
+  ASSERT_CLOSE(age(&passes, &(batch *){&old}, 1, 6), 19.5, 1e-15);
+  ASSERT_CLOSE(age(&passes, (batch *[]){&fresh, &old}, 2, 6), 11.5, 1e-15);
+  batch_fini(&fresh);
+  batch_fini(&old);
+}
+
+/* One update of a step trains all tokens at once: their mean age is the mean version gap. */
+static void one_update_a_step_has_the_staleness_of_versions(void) {
+  const size_t lengths[2] = {1, 3};
+  const learner_passes passes = {.minibatches = 1, .epochs = 1, .seed = 3};
+  batch a = groups_of(lengths, 2, 2), b = groups_of(lengths, 1, 5);
+  ASSERT_CLOSE(age(&passes, (batch *[]){&a, &b}, 2, 7), (4 * 5 + 1 * 2) / 5.0, 1e-15);
+  batch_fini(&a);
+  batch_fini(&b);
+}
+
+/* Three groups in two minibatches: the first takes one, the second two. By hand from the order that
+ * the step's shuffle has. */
+static void longer_groups_weigh_by_their_tokens(void) {
+  const size_t lengths[3] = {1, 2, 4};
+  const learner_passes passes = {.minibatches = 2, .epochs = 1, .seed = 11};
+  size_t order[3];
+  learner_shuffle(order, 3, 11, 9, 0);
+  batch b = groups_of(lengths, 3, 9);
+  const double later = (double)(lengths[order[1]] + lengths[order[2]]);
+  CU_ASSERT_EQUAL(learner_minibatch(1, 2, 3), 1);
+  CU_ASSERT_EQUAL(learner_minibatch(2, 2, 3), 3);
+  ASSERT_CLOSE(age(&passes, &(batch *){&b}, 1, 9), later / 7, 1e-15);
+  batch_fini(&b);
+}
+
+SUITE(core_learner, "core: learners", TEST(four_minibatches_and_two_epochs_are_eight_updates),
+      TEST(one_update_a_step_has_the_staleness_of_versions),
+      TEST(longer_groups_weigh_by_their_tokens));
