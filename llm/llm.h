@@ -3,7 +3,7 @@
 #ifndef GEPOLAB_LLM_LLM_H
 #define GEPOLAB_LLM_LLM_H
 
-#include "llm/exact/llm_world.h"
+#include "llm/exact/exact_world.h"
 #include "llm/learner/llm_learner.h"
 
 #endif

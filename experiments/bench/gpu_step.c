@@ -40,7 +40,7 @@ typedef struct step_job {
   int32_t *prompt, *token;
   double *reward, *logq, *logp, *coefficient, *slope;
   generate_result result;
-  row_pack pack;
+  token_pack pack;
   watched_ops watched;
   double planned; /* bytes */
 } step_job;
@@ -143,12 +143,12 @@ static gl_status draw(step_job *j, size_t tokens, gl_error *err) {
 /* Responses from *next on as far as they fit into a micro-batch. */
 static gl_status pack_next(step_job *j, size_t *next, gl_error *err) {
   const gpu_shape *s = j->shape;
-  row_pack_clear(&j->pack);
+  token_pack_clear(&j->pack);
   for (; *next < j->responses; ++*next) {
     const size_t first = j->token_start[*next], n = j->token_start[*next + 1] - first;
     if (j->pack.n_sequences > 0 && j->pack.n_tokens + s->prompt + n > j->micro_batch) break;
-    gl_status status = row_pack_add(&j->pack, j->prompt + j->prompt_start[j->prompt_of[*next]],
-                                    s->prompt, j->token + first, n, err);
+    gl_status status = token_pack_add(&j->pack, j->prompt + j->prompt_start[j->prompt_of[*next]],
+                                      s->prompt, j->token + first, n, err);
     if (status != GL_OK) return status;
   }
   return GL_OK;
@@ -159,7 +159,7 @@ static gl_status score(step_job *j, gl_error *err) {
   for (size_t next = 0, first = 0; status == GL_OK && next < j->responses;
        first = j->token_start[next]) {
     status = pack_next(j, &next, err);
-    const token_rows rows = row_pack_view(&j->pack);
+    const packed_tokens rows = token_pack_view(&j->pack);
     if (status == GL_OK) status = model_forward(j->m, &rows, 1, 0, j->logp + first, NULL, err);
   }
   return status;
@@ -186,7 +186,7 @@ static gl_status update(step_job *j, gl_error *err) {
   for (size_t next = 0, first = 0; status == GL_OK && next < j->responses;
        first = j->token_start[next]) {
     status = pack_next(j, &next, err);
-    const token_rows rows = row_pack_view(&j->pack);
+    const packed_tokens rows = token_pack_view(&j->pack);
     for (size_t k = 0; k < rows.n_targets; ++k) j->slope[k] = -j->coefficient[first + k];
     if (status == GL_OK) status = model_forward(j->m, &rows, 1, 1, j->logp + first, NULL, err);
     if (status == GL_OK) status = model_backward(j->m, j->slope, err);
@@ -260,7 +260,7 @@ static void release(step_job *j) {
   model_free(j->m);
   policy_workspace_free(j->workspace);
   generate_result_fini(&j->result);
-  row_pack_fini(&j->pack);
+  token_pack_fini(&j->pack);
   void *const all[] = {j->prompt_start, j->group_start, j->prompt_of,   j->number,
                        j->token_start,  j->prompt,      j->token,       j->reward,
                        j->logq,         j->logp,        j->coefficient, j->slope};

@@ -232,7 +232,7 @@ gl_status gpu_decode(const gpu_shape *s, backend *b, FILE *to, gl_error *err) {
 typedef struct train_job {
   model *m;
   model_optimizer *optimizer;
-  token_rows rows;
+  packed_tokens rows;
   size_t *start, *row;
   int32_t *token, *target;
   double *slope, *logp;
@@ -266,7 +266,7 @@ static gl_status take_rows(train_job *j, const gpu_shape *s, gl_error *err) {
     j->target[i] = gpu_token(&s->model, i + 1);
     j->slope[i] = (i % 2 == 0 ? 1 : -1) / (double)n;
   }
-  j->rows = (token_rows){n, s->train_sequences, n, j->start, j->token, j->row, j->target};
+  j->rows = (packed_tokens){n, s->train_sequences, n, j->start, j->token, j->row, j->target};
   return GL_OK;
 }
 

@@ -55,7 +55,7 @@ typedef struct workload {
   const bench_shape *shape;
   model *m;
   model_optimizer *optimizer;
-  token_rows rows;
+  packed_tokens rows;
   size_t *start, *row, *number;
   int32_t *token, *target;
   double *slope, *logp;
@@ -119,7 +119,7 @@ static gl_status allocate(workload *w, gl_error *err) {
   if (w->start == NULL || w->number == NULL || w->row == NULL || w->token == NULL ||
       w->target == NULL || w->slope == NULL || w->logp == NULL)
     return gl_fail_memory(err, "a benchmark");
-  w->rows = (token_rows){n, sequences, n, w->start, w->token, w->row, w->target};
+  w->rows = (packed_tokens){n, sequences, n, w->start, w->token, w->row, w->target};
   return generate_result_init(&w->result, sequences, w->shape->length, err);
 }
 

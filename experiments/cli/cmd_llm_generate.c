@@ -66,13 +66,13 @@ static gl_status take_prompts(prompt_list *p, const args *a, gl_error *err) {
   return status;
 }
 
-static gl_status encode_prompts(prompt_list *p, const llm_spec *spec, gl_error *err) {
+static gl_status encode_prompts(prompt_list *p, const run_spec *spec, gl_error *err) {
   p->start = calloc(p->n + 1, sizeof *p->start);
   if (p->start == NULL) return gl_fail_memory(err, "the prompts");
   for (size_t i = 0; i < p->n; ++i) {
     int32_t *token = NULL;
     size_t n = 0, at = p->start[i];
-    gl_status status = llm_spec_prompt(spec, p->text[i], &token, &n, err);
+    gl_status status = run_spec_prompt(spec, p->text[i], &token, &n, err);
     int32_t *longer = status == GL_OK ? realloc(p->token, (at + n) * sizeof *longer) : NULL;
     if (longer != NULL) {
       memcpy(longer + at, token, n * sizeof *token);

@@ -14,7 +14,7 @@ typedef struct memory_row {
 
 enum { N_ROWS = 8 };
 
-static void list_memory(memory_row row[N_ROWS], const llm_need *n) {
+static void list_memory(memory_row row[N_ROWS], const memory_need *n) {
   const memory_row all[N_ROWS] = {
       {"parameters", n->parameters},   {"gradients", n->gradients},
       {"moments", n->moments},         {"reference", n->reference},
@@ -56,7 +56,7 @@ static void print_model(const llm_session *s) {
     printf("  task         not known; responses of up to %zu tokens\n", s->spec.max_tokens);
 }
 
-static void print_memory(const llm_need *n, const backend *on) {
+static void print_memory(const memory_need *n, const backend *on) {
   memory_row row[N_ROWS];
   list_memory(row, n);
   if (n->devices > 1)
@@ -100,7 +100,7 @@ static int model_json(cJSON *d, const llm_session *s) {
          json_add_string(m, "unknown_keys", c->unknown) != NULL;
 }
 
-static int memory_json(cJSON *d, const llm_need *n) {
+static int memory_json(cJSON *d, const memory_need *n) {
   memory_row row[N_ROWS];
   cJSON *m = cJSON_AddObjectToObject(d, "memory_bytes");
   list_memory(row, n);
@@ -112,7 +112,7 @@ static int memory_json(cJSON *d, const llm_need *n) {
          json_add_number(m, "device", (double)n->device_total) != NULL;
 }
 
-static gl_status print_json(const llm_session *s, const llm_need *n, gl_error *err) {
+static gl_status print_json(const llm_session *s, const memory_need *n, gl_error *err) {
   cJSON *d = cJSON_CreateObject();
   int ok =
       d != NULL && json_add_string(d, "source", s->source) != NULL &&
@@ -142,7 +142,7 @@ static gl_status run_info(const command *self, int argc, char **argv, gl_error *
   gl_status status = args_parse(&a, self, options, 1, (args_shape){1, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     llm_session s;
-    llm_need n;
+    memory_need n;
     status = llm_session_init(&s, &a, 0, 1, err);
     if (status == GL_OK) status = llm_session_need(&n, &s, err);
     if (status == GL_OK && json) status = print_json(&s, &n, err);
@@ -150,7 +150,7 @@ static gl_status run_info(const command *self, int argc, char **argv, gl_error *
       print_model(&s);
       print_memory(&n, s.backend);
     }
-    if (status == GL_OK) status = llm_need_check(&n, &s.spec, s.backend, err);
+    if (status == GL_OK) status = memory_need_check(&n, &s.spec, s.backend, err);
     llm_session_fini(&s);
   }
   args_fini(&a);

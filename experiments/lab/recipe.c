@@ -290,7 +290,7 @@ static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node
   else if (r->world != NULL)
     toy_world_initial(r->world, r->seed, theta_p); /* a process starts from the uniform policy */
   else if (r->transformer != NULL)
-    status = llm_world_initial(r->transformer, r->seed, theta_p, err);
+    status = exact_world_initial(r->transformer, r->seed, theta_p, err);
   if (status == GL_OK && r->training.n_lr > 0) {
     if (sampler_probs != NULL || dial != NULL)
       status = cfg_fail(sampler_probs != NULL ? sampler_probs : dial, err,
@@ -327,8 +327,8 @@ static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node
                             gl_error *err) {
   const cfg_node *kind = cfg_kind_of(world) == CFG_MAP ? cfg_find(world, "kind") : NULL;
   if (kind != NULL && llm_is_kind(cfg_text(kind))) {
-    gl_status status = llm_world_new(&r->transformer, world, sampling, r->seed, err);
-    if (status == GL_OK) r->view = llm_world_enumerable(r->transformer);
+    gl_status status = exact_world_new(&r->transformer, world, sampling, r->seed, err);
+    if (status == GL_OK) r->view = exact_world_enumerable(r->transformer);
     return status == GL_OK ? check_scores(r, world, err) : status;
   }
   if (kind == NULL || !mdp_is_kind(cfg_text(kind))) {
@@ -390,7 +390,7 @@ void lab_recipe_fini(lab_recipe *r) {
   free(r->group_size);
   free(r->training.lr);
   toy_world_free(r->world);
-  llm_world_free(r->transformer);
+  exact_world_free(r->transformer);
   mdp_trajectories_free(r->trajectories);
   mdp_free(r->process);
   *r = (lab_recipe){0};

@@ -27,9 +27,9 @@ typedef struct lab_training {
 typedef struct lab_recipe {
   const char *name, *description; /* borrowed from the doc */
   uint64_t seed;
-  toy_world *world;       /* bandits and sequences */
-  llm_world *transformer; /* or sequences under a transformer */
-  mdp *process;           /* or a decision process with its trajectories */
+  toy_world *world;         /* bandits and sequences */
+  exact_world *transformer; /* or sequences under a transformer */
+  mdp *process;             /* or a decision process with its trajectories */
   mdp_trajectories *trajectories;
   enumerable view;
   lab_pair *pairs;

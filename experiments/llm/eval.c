@@ -33,7 +33,7 @@ static void part_fini(part *p) {
   free(p->number);
 }
 
-static gl_status part_problems(part *p, const llm_spec *spec, size_t first, size_t n,
+static gl_status part_problems(part *p, const run_spec *spec, size_t first, size_t n,
                                gl_error *err) {
   uint64_t *which = calloc(n, sizeof *which);
   if (which == NULL) return gl_fail_memory(err, "an evaluation");
@@ -43,7 +43,7 @@ static gl_status part_problems(part *p, const llm_spec *spec, size_t first, size
   return status;
 }
 
-static gl_status part_draw(part *p, model *m, const llm_spec *spec, uint64_t seed, size_t first,
+static gl_status part_draw(part *p, model *m, const run_spec *spec, uint64_t seed, size_t first,
                            size_t each, int greedy, gl_error *err) {
   const size_t n = p->problems.n * each;
   p->prompt_of = calloc(n, sizeof *p->prompt_of);
@@ -72,13 +72,13 @@ static gl_status part_draw(part *p, model *m, const llm_spec *spec, uint64_t see
   return status == GL_OK ? generate(m, &q, &p->responses, err) : status;
 }
 
-static gl_status part_score(part *p, const llm_spec *spec, size_t each, size_t *correct,
+static gl_status part_score(part *p, const run_spec *spec, size_t each, size_t *correct,
                             sums *total, gl_error *err) {
   const generate_result *r = &p->responses;
   gl_status status = GL_OK;
   for (size_t i = 0; i < p->problems.n * each && status == GL_OK; ++i) {
     double score = 0;
-    status = llm_spec_score(spec, &p->problems.problem[i / each], r->token + i * spec->max_tokens,
+    status = run_spec_score(spec, &p->problems.problem[i / each], r->token + i * spec->max_tokens,
                             r->length[i], r->finished[i], &score, err);
     correct[i / each] += score >= 1;
     total->reward += score;
@@ -94,7 +94,7 @@ static size_t part_size(size_t each, size_t max_tokens) {
   return most > each ? most / each : 1;
 }
 
-gl_status llm_eval_init(llm_eval *out, model *m, const llm_spec *spec, uint64_t seed,
+gl_status llm_eval_init(llm_eval *out, model *m, const run_spec *spec, uint64_t seed,
                         size_t samples, progress *bar, size_t *done, gl_error *err) {
   const size_t each = samples > 0 ? samples : 1, step = part_size(each, spec->max_tokens);
   *out = (llm_eval){.problems = spec->eval.prompts, .samples = each};

@@ -16,7 +16,7 @@ typedef struct llm_eval {
  * or so many drawn ones at addresses of their own under `seed`: the first are the same however many
  * follow. bar (may be NULL) counts problems from *done on; a Ctrl-C between two parts of the work
  * is GL_EINTERRUPTED. Release with llm_eval_fini() in any case. */
-gl_status llm_eval_init(llm_eval *out, model *m, const llm_spec *spec, uint64_t seed,
+gl_status llm_eval_init(llm_eval *out, model *m, const run_spec *spec, uint64_t seed,
                         size_t samples, progress *bar, size_t *done, gl_error *err);
 void llm_eval_fini(llm_eval *e);
 

@@ -70,7 +70,7 @@ static int same_file(const char *a, const char *b) {
   return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static gl_status save_tokenizer(const char *folder, const llm_spec *spec, gl_error *err) {
+static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_error *err) {
   if (spec->tokenizer_path == NULL) return GL_OK;
   char *path = llm_folder_file(folder, "tokenizer.json");
   if (path == NULL) return gl_fail_memory(err, "a model's folder");
@@ -119,7 +119,7 @@ static cJSON *section_json(const cfg_node *node) {
 }
 
 /* The world without what only its own training needed. */
-static cJSON *world_json(const cfg_node *world, const llm_spec *spec) {
+static cJSON *world_json(const cfg_node *world, const run_spec *spec) {
   cJSON *json = section_json(world);
   if (json == NULL) return NULL;
   cJSON_DeleteItemFromObjectCaseSensitive(json, "model");
@@ -142,7 +142,7 @@ static int copy_section(cJSON *to, const cfg_node *root, const char *key) {
   return 0;
 }
 
-static char *recipe_text(const cfg_doc *doc, const llm_spec *spec) {
+static char *recipe_text(const cfg_doc *doc, const run_spec *spec) {
   const cfg_node *root = cfg_root(doc);
   cJSON *json = cJSON_CreateObject(), *world = world_json(cfg_find(root, "world"), spec);
   char *text = NULL;
@@ -155,7 +155,7 @@ static char *recipe_text(const cfg_doc *doc, const llm_spec *spec) {
   return text;
 }
 
-static gl_status save_recipe(const char *folder, const cfg_doc *doc, const llm_spec *spec,
+static gl_status save_recipe(const char *folder, const cfg_doc *doc, const run_spec *spec,
                              gl_error *err) {
   char *path = llm_folder_file(folder, "gepolab.json"), *text = recipe_text(doc, spec);
   file_writer w;
@@ -170,7 +170,7 @@ static gl_status save_recipe(const char *folder, const cfg_doc *doc, const llm_s
   return status;
 }
 
-gl_status llm_folder_save(const char *folder, const cfg_doc *doc, const llm_spec *spec,
+gl_status llm_folder_save(const char *folder, const cfg_doc *doc, const run_spec *spec,
                           const model *m, gl_error *err) {
   const number_type type = spec->dtype;
   gl_status status = model_save(m, folder, type, 0, err);

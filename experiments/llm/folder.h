@@ -17,7 +17,7 @@ gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err);
 void llm_folder_abandon(const char *folder, int made);
 /* Writes all of it; doc is the recipe the model came from. Files that are there are replaced one
  * by one, each atomically. */
-gl_status llm_folder_save(const char *folder, const cfg_doc *doc, const llm_spec *spec,
+gl_status llm_folder_save(const char *folder, const cfg_doc *doc, const run_spec *spec,
                           const model *m, gl_error *err);
 
 #endif

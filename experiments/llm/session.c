@@ -152,7 +152,7 @@ gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int wi
   s->recipe.threads = threads;
   if (status == GL_OK) status = must_be_llm(&s->recipe, err);
   if (status == GL_OK)
-    status = llm_spec_init(&s->spec, s->recipe.world, s->recipe.sampling, s->recipe.seed, err);
+    status = run_spec_init(&s->spec, s->recipe.world, s->recipe.sampling, s->recipe.seed, err);
   s->has_spec = status == GL_OK;
   return status;
 }
@@ -174,7 +174,7 @@ void llm_session_fini(llm_session *s) {
   learner_fini(&s->learner);
   model_free(s->own_model);
   if (s->own_backend != NULL) backend_free(s->own_backend);
-  if (s->has_spec) llm_spec_fini(&s->spec);
+  if (s->has_spec) run_spec_fini(&s->spec);
   cfg_free(s->doc);
   *s = (llm_session){0};
 }
@@ -191,22 +191,23 @@ static gl_status need_backend(llm_session *s, gl_error *err) {
   return status;
 }
 
-static gl_status need_of(llm_need *out, llm_session *s, int trains, gl_error *err) {
+static gl_status need_of(memory_need *out, llm_session *s, int trains, gl_error *err) {
   const recipe *r = &s->recipe;
   const int compares = trains && (s->spec.has_reference || r->algorithm.ref_kl_coef != 0);
   gl_status status = need_backend(s, err);
   if (status != GL_OK) return status;
-  return llm_need_of(out, &s->spec, s->backend, r->groups * r->group_size, trains, compares, err);
+  return memory_need_of(out, &s->spec, s->backend, r->groups * r->group_size, trains, compares,
+                        err);
 }
 
-gl_status llm_session_need(llm_need *out, llm_session *s, gl_error *err) {
+gl_status llm_session_need(memory_need *out, llm_session *s, gl_error *err) {
   return need_of(out, s, 1, err);
 }
 
 static gl_status make_model(llm_session *s, gl_error *err) {
-  llm_need need;
+  memory_need need;
   gl_status status = need_of(&need, s, 0, err);
-  if (status == GL_OK) status = llm_need_check(&need, &s->spec, s->backend, err);
+  if (status == GL_OK) status = memory_need_check(&need, &s->spec, s->backend, err);
   if (status == GL_OK)
     status = model_new(&s->own_model, &s->spec.model, s->backend, s->spec.recompute, err);
   if (status == GL_OK)

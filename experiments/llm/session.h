@@ -18,7 +18,7 @@ typedef struct llm_session {
   const char *source; /* as named on the command line */
   cfg_doc *doc;
   recipe recipe;
-  llm_spec spec;
+  run_spec spec;
   int has_spec, has_task;
   /* NULL until one of the functions below makes them */
   backend *backend; /* where the model is, or would be */
@@ -41,7 +41,7 @@ gl_status llm_session_override(llm_session *s, const char *assignment, gl_error 
 void llm_session_fini(llm_session *s);
 
 /* Backend, and what memory the recipe's training and generation need there. */
-gl_status llm_session_need(llm_need *out, llm_session *s, gl_error *err);
+gl_status llm_session_need(memory_need *out, llm_session *s, gl_error *err);
 /* The model with its parameters, to answer: read from its folder, or drawn, and warmed up where the
  * recipe says so. */
 gl_status llm_session_model(llm_session *s, gl_error *err);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void llm_world_prompt(const llm_world *w, size_t x, int32_t *token) {
+void exact_world_prompt(const exact_world *w, size_t x, int32_t *token) {
   for (size_t i = w->prompt_length; i-- > 0; x /= w->section.vocabulary)
     token[i] = (int32_t)(x % w->section.vocabulary);
 }
@@ -36,7 +36,7 @@ static gl_status read_reward_row(const cfg_node *list, size_t n, double *reward,
 }
 
 /* A table instead of a task: responses in the tree's order, by length, then lexicographically. */
-static gl_status read_rewards(llm_world *w, const cfg_node *list, gl_error *err) {
+static gl_status read_rewards(exact_world *w, const cfg_node *list, gl_error *err) {
   const size_t k = w->tree.n_responses, n = w->section.n_prompts;
   const int nested = cfg_kind_of(list) == CFG_LIST && cfg_size(list) > 0 &&
                      cfg_kind_of(cfg_at(list, 0)) == CFG_LIST;
@@ -48,7 +48,7 @@ static gl_status read_rewards(llm_world *w, const cfg_node *list, gl_error *err)
   return status;
 }
 
-static gl_status make_rewards(llm_world *w, const cfg_node *section, const cfg_node *table,
+static gl_status make_rewards(exact_world *w, const cfg_node *section, const cfg_node *table,
                               uint64_t seed, gl_error *err) {
   const size_t most = (size_t)1 << 26, k = w->tree.n_responses;
   if (w->section.n_prompts > most / k)
@@ -62,7 +62,7 @@ static gl_status make_rewards(llm_world *w, const cfg_node *section, const cfg_n
                                err);
 }
 
-static gl_status read_model(model_config *c, const llm_world *w, const cfg_node *section,
+static gl_status read_model(model_config *c, const exact_world *w, const cfg_node *section,
                             const cfg_node *node, gl_error *err) {
   gl_status status = model_config_read(c, node, w->tree.vocabulary, err);
   if (status == GL_OK && c->max_positions < w->prompt_length + w->tree.horizon)
@@ -72,8 +72,8 @@ static gl_status read_model(model_config *c, const llm_world *w, const cfg_node 
   return status;
 }
 
-static gl_status read_section(llm_world *w, model_config *c, const cfg_node *section, uint64_t seed,
-                              gl_error *err) {
+static gl_status read_section(exact_world *w, model_config *c, const cfg_node *section,
+                              uint64_t seed, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, section, "world", err);
   (void)cfg_string(&r, "kind", "llm");
@@ -93,7 +93,7 @@ static gl_status read_section(llm_world *w, model_config *c, const cfg_node *sec
 /* --- memory ------------------------------------------------------------------------------------
  */
 
-static gl_status make_part(world_part *p, const llm_world *w, gl_error *err) {
+static gl_status make_part(world_part *p, const exact_world *w, gl_error *err) {
   const size_t tokens = WORLD_PART_ROWS + w->prompt_length + w->tree.horizon;
   const size_t targets = tokens * w->tree.vocabulary;
   p->start = calloc(tokens + 1, sizeof *p->start);
@@ -109,7 +109,7 @@ static gl_status make_part(world_part *p, const llm_world *w, gl_error *err) {
   return gl_fail_memory(err, "a world's sequences");
 }
 
-static gl_status make_bench(llm_world *w, const model_config *c, gl_error *err) {
+static gl_status make_bench(exact_world *w, const model_config *c, gl_error *err) {
   world_bench *b = w->bench;
   /* One thread: a world's rows are few and small, and the laboratory has threads of its own. */
   gl_status status = backend_new(&b->b, BACKEND_CPU, NUMBER_F64, 1, err);
@@ -144,11 +144,11 @@ static void free_bench(world_bench *b) {
   free(b);
 }
 
-gl_status llm_world_new(llm_world **out, const cfg_node *world, const cfg_node *sampling,
-                        uint64_t seed, gl_error *err) {
+gl_status exact_world_new(exact_world **out, const cfg_node *world, const cfg_node *sampling,
+                          uint64_t seed, gl_error *err) {
   model_config c = {0};
   *out = NULL;
-  llm_world *w = calloc(1, sizeof *w);
+  exact_world *w = calloc(1, sizeof *w);
   if (w == NULL) return gl_fail_memory(err, "a world");
   w->bench = calloc(1, sizeof *w->bench);
   gl_status status = w->bench == NULL ? gl_fail_memory(err, "a world")
@@ -158,11 +158,11 @@ gl_status llm_world_new(llm_world **out, const cfg_node *world, const cfg_node *
   if (status == GL_OK)
     *out = w;
   else
-    llm_world_free(w);
+    exact_world_free(w);
   return status;
 }
 
-void llm_world_free(llm_world *w) {
+void exact_world_free(exact_world *w) {
   if (w == NULL) return;
   free_bench(w->bench);
   response_tree_fini(&w->tree);
@@ -170,7 +170,7 @@ void llm_world_free(llm_world *w) {
   free(w);
 }
 
-gl_status llm_world_initial(const llm_world *w, uint64_t seed, double *theta, gl_error *err) {
+gl_status exact_world_initial(const exact_world *w, uint64_t seed, double *theta, gl_error *err) {
   pthread_mutex_lock(&w->bench->lock);
   gl_status status = model_initialise(w->bench->m, seed, err);
   if (status == GL_OK) status = model_get(w->bench->m, theta, err);

@@ -4,7 +4,7 @@
 
 #include "core/rl/response_tree.h"
 #include "core/rl/sequence_task.h"
-#include "llm/exact/llm_world.h"
+#include "llm/exact/exact_world.h"
 #include "llm/model/model.h"
 
 #include <pthread.h>
@@ -30,7 +30,7 @@ typedef struct world_bench {
   double *edge, *gradient; /* [n_edges], [n_parameters] */
 } world_bench;
 
-struct llm_world {
+struct exact_world {
   sequence_section section;
   response_tree tree;
   double *reward; /* [n_prompts * n_responses] */
@@ -40,6 +40,6 @@ struct llm_world {
 };
 
 /* Prompt x as the model is given it: its digits in the world's letters, the highest first. */
-void llm_world_prompt(const llm_world *w, size_t x, int32_t *token);
+void exact_world_prompt(const exact_world *w, size_t x, int32_t *token);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* Edges of a prompt that are asked for. */
 typedef struct sweep {
-  const llm_world *w;
+  const exact_world *w;
   world_bench *bench;
   size_t x;
   const double *through; /* [n_edges] slopes; edges with slope 0 are left out; NULL: every edge's
@@ -45,7 +45,7 @@ static void add_sequence(const sweep *s, size_t node, size_t depth) {
   world_part *p = &s->bench->part;
   const size_t prompt = s->w->prompt_length, last = p->n_tokens + prompt - 1;
   int32_t *token = p->token + p->n_tokens;
-  llm_world_prompt(s->w, s->x, token);
+  exact_world_prompt(s->w, s->x, token);
   for (size_t d = depth, at = node; d-- > 0; at = (size_t)t->entered_by[at] / t->vocabulary)
     token[prompt + d] = t->entered_by[at] % (int32_t)t->vocabulary;
   p->n_tokens += prompt + depth;
@@ -60,8 +60,8 @@ static void add_sequence(const sweep *s, size_t node, size_t depth) {
 static gl_status run_part(const sweep *s, gl_error *err) {
   world_part *p = &s->bench->part;
   const int backward = s->through != NULL;
-  const token_rows rows = {p->n_tokens, p->n_sequences, p->n_targets, p->start,
-                           p->token,    p->row,         p->target};
+  const packed_tokens rows = {p->n_tokens, p->n_sequences, p->n_targets, p->start,
+                              p->token,    p->row,         p->target};
   gl_status status = GL_OK;
   if (p->n_targets > 0)
     status =
@@ -112,16 +112,16 @@ static gl_status run_backward(const sweep *s, double *gradient, gl_error *err) {
 
 static size_t view_n_responses(const void *self, size_t x) {
   (void)x;
-  return ((const llm_world *)self)->tree.n_responses;
+  return ((const exact_world *)self)->tree.n_responses;
 }
 
 static size_t view_length(const void *self, size_t x, size_t y) {
   (void)x;
-  return (size_t)((const llm_world *)self)->tree.length[y];
+  return (size_t)((const exact_world *)self)->tree.length[y];
 }
 
 static void view_rewards(const void *self, size_t x, double *reward) {
-  const llm_world *w = self;
+  const exact_world *w = self;
   const size_t k = w->tree.n_responses;
   memcpy(reward, w->reward + x * k, k * sizeof *reward);
 }
@@ -133,7 +133,7 @@ static void along_paths(const response_tree *t, const double *edge, double *logp
 }
 
 /* Log-probabilities of every edge into the bench; cut: of the law that is drawn from. */
-static gl_status edge_log_probs(const llm_world *w, const double *theta, size_t x, int cut,
+static gl_status edge_log_probs(const exact_world *w, const double *theta, size_t x, int cut,
                                 gl_error *err) {
   const size_t v = w->tree.vocabulary;
   const sweep s = {.w = w, .bench = w->bench, .x = x, .logp = w->bench->edge};
@@ -152,8 +152,8 @@ static gl_status edge_log_probs(const llm_world *w, const double *theta, size_t 
   return status;
 }
 
-static gl_status log_probs(const llm_world *w, const double *theta, size_t x, int cut, double *logp,
-                           gl_error *err) {
+static gl_status log_probs(const exact_world *w, const double *theta, size_t x, int cut,
+                           double *logp, gl_error *err) {
   pthread_mutex_lock(&w->bench->lock);
   gl_status status = edge_log_probs(w, theta, x, cut, err);
   if (status == GL_OK) along_paths(&w->tree, w->bench->edge, logp);
@@ -173,7 +173,7 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
 
 static gl_status view_accumulate_score(const void *self, const double *theta, size_t x,
                                        const double *coefficient, double *grad, gl_error *err) {
-  const llm_world *w = self;
+  const exact_world *w = self;
   const response_tree *t = &w->tree;
   world_bench *b = w->bench;
   const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
@@ -219,7 +219,7 @@ static gl_status sequence_score(const sweep *s, size_t y, double *score, gl_erro
 
 static gl_status view_sequence_scores(const void *self, const double *theta, size_t x,
                                       double *score, gl_error *err) {
-  const llm_world *w = self;
+  const exact_world *w = self;
   world_bench *b = w->bench;
   const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
   pthread_mutex_lock(&b->lock);
@@ -234,7 +234,7 @@ static gl_status view_sequence_scores(const void *self, const double *theta, siz
 /* Responses that share a prefix share its tokens' scores: one run for each edge. */
 static gl_status view_token_scores(const void *self, const double *theta, size_t x, double *score,
                                    gl_error *err) {
-  const llm_world *w = self;
+  const exact_world *w = self;
   const response_tree *t = &w->tree;
   world_bench *b = w->bench;
   const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
@@ -258,7 +258,7 @@ static gl_status view_token_scores(const void *self, const double *theta, size_t
   return status;
 }
 
-enumerable llm_world_enumerable(const llm_world *w) {
+enumerable exact_world_enumerable(const exact_world *w) {
   static const enumerable_ops whole = {
       .n_responses = view_n_responses,
       .length = view_length,

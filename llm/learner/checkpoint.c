@@ -166,7 +166,7 @@ gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
   if (status == GL_OK) status = read_held(from, &h, &held, &n_held, err);
   if (status == GL_OK) status = llm_learner_read(l, from, err);
   loading f = {l, held, n_held};
-  if (status == GL_OK) status = replicas_run(l->team, take_held, &f, err);
+  if (status == GL_OK) status = rank_threads_run(l->threads, take_held, &f, err);
   if (status == GL_OK) l->version = h.version;
   held_free(held, n_held);
   return status;

@@ -33,7 +33,7 @@ static gl_status begin_batch(llm_learner *l, const draw_request *r, batch *b, gl
   const rng_stream stream = rng_stream_at(l->seed, RNG_PROMPT, r->batch_id);
   for (size_t g = 0; g < r->n_groups; ++g) {
     rng_words w = rng_block(stream, g);
-    b->prompt[g] = (int64_t)llm_spec_pick(&l->spec, rng_u01_53(w.v[0], w.v[1]));
+    b->prompt[g] = (int64_t)run_spec_pick(&l->spec, rng_u01_53(w.v[0], w.v[1]));
   }
   for (size_t k = 0; k < b->n_tokens; ++k) b->token[k] = not_drawn;
   return GL_OK;
@@ -56,7 +56,7 @@ static void load_result(const llm_learner *l, const batch *b, generate_result *r
     size_t n = 0;
     while (n < width && b->token[i * width + n] != not_drawn) ++n;
     r->length[i] = n;
-    r->finished[i] = n > 0 && llm_spec_is_stop(&l->spec, b->token[i * width + n - 1]);
+    r->finished[i] = n > 0 && run_spec_is_stop(&l->spec, b->token[i * width + n - 1]);
   }
   memcpy(r->token, b->token, b->n_tokens * sizeof *r->token);
   memcpy(r->logq, b->logq, b->n_tokens * sizeof *r->logq);
@@ -91,7 +91,7 @@ static gl_status finish_batch(const llm_learner *l, batch *b, const generate_res
     memcpy(cut.version + to, b->version + from, n * sizeof *cut.version);
     memcpy(cut.logq + to, b->logq + from, n * sizeof *cut.logq);
     memcpy(cut.logq_trunc + to, b->logq_trunc + from, n * sizeof *cut.logq_trunc);
-    status = llm_spec_score(&l->spec, &problems->problem[i / group_size], r->token + from, n,
+    status = run_spec_score(&l->spec, &problems->problem[i / group_size], r->token + from, n,
                             r->finished[i], &cut.reward[i], err);
   }
   if (status != GL_OK) {
@@ -134,13 +134,13 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   if (status == GL_OK)
     status = generate_result_init(&result, b->n_responses, l->spec.max_tokens, err);
   version_choice drawn = {l, r->version}, own = {l, l->version};
-  if (status == GL_OK) status = replicas_run(l->team, use_version, &drawn, err);
+  if (status == GL_OK) status = rank_threads_run(l->threads, use_version, &drawn, err);
   if (status == GL_OK) {
     load_result(l, b, &result);
     status = llm_learner_generate(l, &problems, r->group_size,
                                   rng_stream_at(l->seed, RNG_ROLLOUT, b->id), &l->spec.sampling,
                                   draw_boundary(r->to, l->spec.max_tokens), &result, err);
-    (void)replicas_run(l->team, use_version, &own, NULL);
+    (void)rank_threads_run(l->threads, use_version, &own, NULL);
   }
   if (status == GL_OK) {
     store_result(l, b, &result, r->version);

@@ -73,7 +73,7 @@ gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size
                                     .slots = l->spec.slots};
   drawing d = {l, &request, result};
   llm_learner_divide(l, tokens_to_draw, &d, n);
-  gl_status status = replicas_run(l->team, draw_share, &d, err);
+  gl_status status = rank_threads_run(l->threads, draw_share, &d, err);
   free(prompt_of);
   return status;
 }
@@ -90,7 +90,7 @@ static gl_status mean_score(const llm_learner *l, const generate_result *r, size
         return GL_OK;
       }
     gl_status status =
-        llm_spec_score(&l->spec, &l->held_out.problem[i / each], r->token + i * width, r->length[i],
+        run_spec_score(&l->spec, &l->held_out.problem[i / each], r->token + i * width, r->length[i],
                        r->finished[i], &score, err);
     if (status != GL_OK) return status;
     sum += score;
@@ -155,7 +155,7 @@ static gl_status hold(void *context, size_t rank, gl_error *err) {
 
 gl_status llm_learner_hold(void *self, gl_error *err) {
   llm_learner *l = self;
-  return replicas_run(l->team, hold, l, err);
+  return rank_threads_run(l->threads, hold, l, err);
 }
 
 static void release(replica *r, int64_t version) {
@@ -181,7 +181,7 @@ static gl_status release_one(void *context, size_t rank, gl_error *err) {
 
 void llm_learner_release(void *self, int64_t version) {
   releasing what = {self, version};
-  (void)replicas_run(what.l->team, release_one, &what, NULL);
+  (void)rank_threads_run(what.l->threads, release_one, &what, NULL);
 }
 
 void replica_release_all(replica *r) {
@@ -200,7 +200,7 @@ static void learner_free(void *self) {
   rollout_set_fini(&l->all);
   rollout_set_fini(&l->part);
   free(l->order);
-  llm_spec_fini(&l->spec);
+  run_spec_fini(&l->spec);
   free(l);
 }
 
@@ -224,7 +224,7 @@ static gl_status check_setup(const learner_setup *s, gl_error *err) {
 static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error *err) {
   gl_status status = check_setup(setup, err);
   if (status == GL_OK)
-    status = llm_spec_init(&l->spec, setup->world, setup->sampling, setup->seed, err);
+    status = run_spec_init(&l->spec, setup->world, setup->sampling, setup->seed, err);
   if (status == GL_OK)
     status = optimizer_parse(&l->optimizer_spec, setup->optimizer, default_lr, err);
   l->algorithm = *setup->algorithm;
@@ -250,18 +250,18 @@ static gl_status check_memory(void *context, size_t rank, gl_error *err) {
   const making *m = context;
   const llm_learner *l = m->l;
   replica *r = &l->replica[rank];
-  llm_need need;
+  memory_need need;
   gl_status status =
-      llm_need_of(&need, &l->spec, r->backend, m->setup->n_groups * m->setup->group_size, 1,
-                  wants_reference(l), err);
+      memory_need_of(&need, &l->spec, r->backend, m->setup->n_groups * m->setup->group_size, 1,
+                     wants_reference(l), err);
   r->step_bytes = need.step;
-  return status == GL_OK ? llm_need_check(&need, &l->spec, r->backend, err) : status;
+  return status == GL_OK ? memory_need_check(&need, &l->spec, r->backend, err) : status;
 }
 
 static gl_status take_backends(llm_learner *l, const learner_setup *setup, gl_error *err) {
   making m = {l, setup};
   gl_status status = llm_learner_open(l, setup->threads, err);
-  return status == GL_OK ? replicas_run(l->team, check_memory, &m, err) : status;
+  return status == GL_OK ? rank_threads_run(l->threads, check_memory, &m, err) : status;
 }
 
 /* Parameters before the warm-up, and a reference from a folder, which passes through the model
@@ -307,9 +307,9 @@ static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err
     l->workspace = policy_workspace_new();
     if (l->workspace == NULL) status = gl_fail_memory(err, "a learner");
   }
-  if (status == GL_OK) status = replicas_run(l->team, start_model, &m, err);
+  if (status == GL_OK) status = rank_threads_run(l->threads, start_model, &m, err);
   if (status == GL_OK) status = llm_learner_warm_up(l, setup, err);
-  if (status == GL_OK) status = replicas_run(l->team, keep_reference, &m, err);
+  if (status == GL_OK) status = rank_threads_run(l->threads, keep_reference, &m, err);
   if (status == GL_OK) status = llm_learner_optimizer(l, &l->optimizer_spec, err);
   for (size_t rank = 0; rank < l->spec.devices && status == GL_OK; ++rank)
     if (l->spec.rounds_stochastically) model_optimizer_round(l->replica[rank].optimizer, l->seed);

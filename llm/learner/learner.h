@@ -42,20 +42,20 @@ typedef struct replica {
   held_version *held;         /* [n_held]; the same versions in the same order on all */
   size_t n_held, cap_held;
   size_t step_bytes; /* memory that steps take beside what stays allocated, as planned */
-  row_pack pack;
+  token_pack pack;
   double *scratch; /* [cap_scratch] log-probabilities nobody reads, and dlogp of a micro-batch */
   size_t cap_scratch;
 } replica;
 
 typedef struct llm_learner {
-  llm_spec spec;
+  run_spec spec;
   policy_algorithm algorithm;
   uint64_t seed, updates;
   size_t minibatches, epochs;
   int64_t version;
   optimizer_spec optimizer_spec;
   replica *replica;       /* [spec.devices] */
-  replicas *team;         /* their threads */
+  rank_threads *threads;  /* one for each replica */
   collective *sums;       /* NULL: one replica needs none */
   size_t *share;          /* [spec.devices + 1] where each replica's part of the work starts */
   double *norm;           /* [spec.devices] gradient norms that they saw */

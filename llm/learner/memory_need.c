@@ -1,6 +1,6 @@
 #include "llm/learner/memory_need.h"
 
-#include "llm/model/generate.h"
+#include "llm/model/generate_plan.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static size_t share_of(size_t n, size_t devices) {
 
 /* The longest prompt in tokens; a task without bound may fill the context. A template's characters
  * are counted as tokens, which they are at most. */
-static size_t longest_prompt(const llm_spec *s) {
+static size_t longest_prompt(const run_spec *s) {
   size_t most = s->model.max_positions - s->max_tokens, prompt = task_max_prompt(s->task);
   if (prompt == 0) return most;
   prompt += strlen(s->before) + strlen(s->after) + (s->begin >= 0);
@@ -24,7 +24,7 @@ static size_t longest_prompt(const llm_spec *s) {
 
 /* How many sequences are decoded side by side once all else has its place; at least one, for where
  * that does not fit its need is what is told. */
-static gl_status choose_slots(llm_need *n, const llm_spec *s, const backend *b, size_t responses,
+static gl_status choose_slots(memory_need *n, const run_spec *s, const backend *b, size_t responses,
                               const memory_plan *rest, gl_error *err) {
   const size_t left = n->device_free > rest->total ? n->device_free - rest->total : 0;
   gl_status status = generate_slots(&n->slots, &s->model, b, s->slots,
@@ -34,11 +34,11 @@ static gl_status choose_slots(llm_need *n, const llm_spec *s, const backend *b, 
   return status;
 }
 
-gl_status llm_need_of(llm_need *out, const llm_spec *s, backend *b, size_t responses, int trains,
-                      int compares, gl_error *err) {
+gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t responses,
+                         int trains, int compares, gl_error *err) {
   memory_plan alone, copied, rest, all;
   const model_config *c = &s->model;
-  *out = (llm_need){.capacity = longest_prompt(s) + s->max_tokens};
+  *out = (memory_need){.capacity = longest_prompt(s) + s->max_tokens};
   out->micro_batch = larger(s->micro_batch, out->capacity);
   b->ops->memory(b, &out->device_total, &out->device_free);
   out->devices = s->devices;
@@ -74,7 +74,7 @@ gl_status llm_need_of(llm_need *out, const llm_spec *s, backend *b, size_t respo
 }
 
 /* What to change in the recipe. */
-static const char *remedy(const llm_need *n, const llm_spec *s) {
+static const char *remedy(const memory_need *n, const run_spec *s) {
   const size_t stays = n->parameters + n->gradients + n->moments + n->reference;
   if (stays >= larger(n->activations, n->generation)) return "take a smaller model";
   if (n->activations < n->generation)
@@ -85,7 +85,8 @@ static const char *remedy(const llm_need *n, const llm_spec *s) {
              : "lower world.micro_batch, set world.recompute: true, or take a smaller model";
 }
 
-gl_status llm_need_check(const llm_need *n, const llm_spec *s, const backend *b, gl_error *err) {
+gl_status memory_need_check(const memory_need *n, const run_spec *s, const backend *b,
+                            gl_error *err) {
   const double mib = 0x1p20;
   if (n->total <= n->device_free) return GL_OK;
   return gl_fail(err, GL_ENOMEM,

@@ -1,12 +1,12 @@
 /* What memory a world of kind llm needs, before any of it is taken, on each of its devices. Bytes
  * of the backend's memory: the device's, or on the CPU this machine's, of which each of several
- * replicas has a part. Prefix: llm_need_. */
+ * replicas has a part. Prefix: memory_need_. */
 #ifndef GEPOLAB_LLM_LEARNER_MEMORY_NEED_H
 #define GEPOLAB_LLM_LEARNER_MEMORY_NEED_H
 
 #include "llm/learner/run_spec.h"
 
-typedef struct llm_need {
+typedef struct memory_need {
   size_t parameters, gradients, moments, reference;
   size_t activations; /* of a micro-batch, or of prompts where that is more */
   size_t generation;  /* keys, values and logits, while responses are drawn */
@@ -24,16 +24,17 @@ typedef struct llm_need {
   size_t slots, capacity; /* sequences side by side, positions of one */
   size_t devices;         /* that need this each */
   size_t device_total, device_free;
-} llm_need;
+} memory_need;
 
 /* responses: of a batch; trains: RL or warm-up, else the model only answers; compares: updates need
  * a reference policy. */
-gl_status llm_need_of(llm_need *out, const llm_spec *spec, backend *b, size_t responses, int trains,
-                      int compares, gl_error *err);
+gl_status memory_need_of(memory_need *out, const run_spec *spec, backend *b, size_t responses,
+                         int trains, int compares, gl_error *err);
 /* Of the total, what comes and goes with steps: parameters, gradients, moments and reference stay.
  */
-size_t llm_need_of_step(const llm_need *n);
+size_t memory_need_of_step(const memory_need *n);
 /* GL_ENOMEM naming what is needed, what is there and what to lower, if it does not fit. */
-gl_status llm_need_check(const llm_need *n, const llm_spec *spec, const backend *b, gl_error *err);
+gl_status memory_need_check(const memory_need *n, const run_spec *spec, const backend *b,
+                            gl_error *err);
 
 #endif

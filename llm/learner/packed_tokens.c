@@ -19,26 +19,26 @@ static int grow(void *array, size_t *capacity, size_t n, size_t size) {
   return 1;
 }
 
-static int reserve(row_pack *p, size_t tokens, size_t targets) {
+static int reserve(token_pack *p, size_t tokens, size_t targets) {
   size_t first = p->cap_targets;
   return grow(&p->start, &p->cap_sequences, p->n_sequences + 2, sizeof *p->start) &&
          grow(&p->token, &p->cap_tokens, p->n_tokens + tokens, sizeof *p->token) &&
-         grow(&p->target_row, &first, p->n_targets + targets, sizeof *p->target_row) &&
+         grow(&p->target_after, &first, p->n_targets + targets, sizeof *p->target_after) &&
          grow(&p->target, &p->cap_targets, p->n_targets + targets, sizeof *p->target);
 }
 
-void row_pack_clear(row_pack *p) {
+void token_pack_clear(token_pack *p) {
   p->n_sequences = p->n_tokens = p->n_targets = 0;
 }
 
-gl_status row_pack_add(row_pack *p, const int32_t *prompt, size_t n_prompt, const int32_t *response,
-                       size_t n_response, gl_error *err) {
+gl_status token_pack_add(token_pack *p, const int32_t *prompt, size_t n_prompt,
+                         const int32_t *response, size_t n_response, gl_error *err) {
   const size_t tokens = n_prompt + n_response - 1, first = p->n_tokens;
   if (!reserve(p, tokens, n_response)) return gl_fail_memory(err, "packed sequences");
   memcpy(p->token + first, prompt, n_prompt * sizeof *p->token);
   memcpy(p->token + first + n_prompt, response, (n_response - 1) * sizeof *p->token);
   for (size_t t = 0; t < n_response; ++t)
-    p->target_row[p->n_targets + t] = first + n_prompt - 1 + t;
+    p->target_after[p->n_targets + t] = first + n_prompt - 1 + t;
   memcpy(p->target + p->n_targets, response, n_response * sizeof *p->target);
   p->start[p->n_sequences++] = first;
   p->n_tokens += tokens;
@@ -47,35 +47,35 @@ gl_status row_pack_add(row_pack *p, const int32_t *prompt, size_t n_prompt, cons
   return GL_OK;
 }
 
-token_rows row_pack_view(const row_pack *p) {
-  return (token_rows){.n_tokens = p->n_tokens,
-                      .n_sequences = p->n_sequences,
-                      .n_targets = p->n_targets,
-                      .start = p->start,
-                      .token = p->token,
-                      .target_row = p->target_row,
-                      .target = p->target};
+packed_tokens token_pack_view(const token_pack *p) {
+  return (packed_tokens){.n_tokens = p->n_tokens,
+                         .n_sequences = p->n_sequences,
+                         .n_targets = p->n_targets,
+                         .start = p->start,
+                         .token = p->token,
+                         .target_after = p->target_after,
+                         .target = p->target};
 }
 
-void row_pack_fini(row_pack *p) {
+void token_pack_fini(token_pack *p) {
   free(p->start);
   free(p->token);
-  free(p->target_row);
+  free(p->target_after);
   free(p->target);
-  *p = (row_pack){0};
+  *p = (token_pack){0};
 }
 
 /* --- problems -----------------------------------------------------------------------------------
  */
 
-static gl_status add_problem(problem_set *set, const llm_spec *spec, task_split split,
+static gl_status add_problem(problem_set *set, const run_spec *spec, task_split split,
                              uint64_t number, size_t *capacity, gl_error *err) {
   int32_t *token = NULL;
   size_t n = 0, i = set->n, first = set->start[i];
   gl_status status = task_problem(spec->task, split, number, &set->problem[i], err);
   if (status != GL_OK) return status;
   ++set->n;
-  status = llm_spec_prompt(spec, set->problem[i].prompt, &token, &n, err);
+  status = run_spec_prompt(spec, set->problem[i].prompt, &token, &n, err);
   if (status == GL_OK && !grow(&set->token, capacity, first + n, sizeof *set->token))
     status = gl_fail_memory(err, "prompts");
   if (status == GL_OK) {
@@ -86,7 +86,7 @@ static gl_status add_problem(problem_set *set, const llm_spec *spec, task_split 
   return status;
 }
 
-gl_status problem_set_init(problem_set *set, const llm_spec *spec, task_split split,
+gl_status problem_set_init(problem_set *set, const run_spec *spec, task_split split,
                            const uint64_t *number, size_t n, gl_error *err) {
   size_t capacity = 0;
   *set = (problem_set){.problem = calloc(n + 1, sizeof *set->problem),

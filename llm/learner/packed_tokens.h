@@ -6,23 +6,23 @@
 
 /* Sequences of a prompt and a response, laid out for a forward that wants the log-probability of
  * every token of the response. Zeroed before first use; capacities only grow. */
-typedef struct row_pack {
+typedef struct token_pack {
   size_t n_sequences, n_tokens, n_targets;
   size_t cap_sequences, cap_tokens, cap_targets;
-  size_t *start;      /* [n_sequences + 1] */
-  int32_t *token;     /* [n_tokens] */
-  size_t *target_row; /* [n_targets] */
-  int32_t *target;    /* [n_targets] */
-} row_pack;
+  size_t *start;        /* [n_sequences + 1] */
+  int32_t *token;       /* [n_tokens] */
+  size_t *target_after; /* [n_targets] */
+  int32_t *target;      /* [n_targets] */
+} token_pack;
 
-void row_pack_fini(row_pack *p);
-void row_pack_clear(row_pack *p);
+void token_pack_fini(token_pack *p);
+void token_pack_clear(token_pack *p);
 /* Adds prompt[n_prompt] followed by response[n_response], neither empty. The response's last token
  * is a target and no row. */
-gl_status row_pack_add(row_pack *p, const int32_t *prompt, size_t n_prompt, const int32_t *response,
-                       size_t n_response, gl_error *err);
+gl_status token_pack_add(token_pack *p, const int32_t *prompt, size_t n_prompt,
+                         const int32_t *response, size_t n_response, gl_error *err);
 /* Borrowed view, valid until the next change. */
-token_rows row_pack_view(const row_pack *p);
+packed_tokens token_pack_view(const token_pack *p);
 
 /* Some problems of a split with their prompts' tokens. */
 typedef struct problem_set {
@@ -33,7 +33,7 @@ typedef struct problem_set {
 } problem_set;
 
 /* Problem number[i] of the split, i in [0, n). Release with problem_set_fini(). */
-gl_status problem_set_init(problem_set *set, const llm_spec *spec, task_split split,
+gl_status problem_set_init(problem_set *set, const run_spec *spec, task_split split,
                            const uint64_t *number, size_t n, gl_error *err);
 void problem_set_fini(problem_set *set);
 

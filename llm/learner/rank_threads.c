@@ -7,12 +7,12 @@
 static const size_t everyone = SIZE_MAX;
 
 typedef struct rank_thread {
-  replicas *owner;
+  rank_threads *owner;
   size_t rank;
   pthread_t thread;
 } rank_thread;
 
-struct replicas {
+struct rank_threads {
   size_t n, started; /* ranks, and threads beside the caller's */
   collective *sums;
   rank_thread *thread; /* [n], the first is not used */
@@ -20,7 +20,7 @@ struct replicas {
   pthread_cond_t begun, ended;
   /* The piece of work under way; under the lock. */
   uint64_t number;
-  replica_task task;
+  rank_task task;
   void *context;
   size_t meant, busy; /* the one rank that works, or everyone; threads that have not ended yet */
   gl_error failed;    /* the first failure */
@@ -30,7 +30,7 @@ struct replicas {
 /* --- one rank -----------------------------------------------------------------------------------
  */
 
-static void keep_failure(replicas *r, size_t rank, gl_status status, const gl_error *err) {
+static void keep_failure(rank_threads *r, size_t rank, gl_status status, const gl_error *err) {
   pthread_mutex_lock(&r->lock);
   if (r->n > 1)
     gl_fail(&r->failed, status, "device %zu: %s", rank, err->text);
@@ -41,7 +41,7 @@ static void keep_failure(replicas *r, size_t rank, gl_status status, const gl_er
 }
 
 /* The failure is kept before others are woken by it, so it comes before theirs. */
-static void work(replicas *r, size_t rank, replica_task task, void *context) {
+static void work(rank_threads *r, size_t rank, rank_task task, void *context) {
   gl_error err = {.status = GL_OK};
   const gl_status status = task(context, rank, &err);
   if (status != GL_OK) keep_failure(r, rank, status, &err);
@@ -49,7 +49,7 @@ static void work(replicas *r, size_t rank, replica_task task, void *context) {
 
 static void *live(void *argument) {
   const rank_thread *self = argument;
-  replicas *r = self->owner;
+  rank_threads *r = self->owner;
   uint64_t seen = 0;
   pthread_mutex_lock(&r->lock);
   for (;;) {
@@ -57,7 +57,7 @@ static void *live(void *argument) {
     if (r->stop) break;
     seen = r->number;
     if (r->meant != everyone && r->meant != self->rank) continue;
-    const replica_task task = r->task;
+    const rank_task task = r->task;
     void *context = r->context;
     pthread_mutex_unlock(&r->lock);
     work(r, self->rank, task, context);
@@ -71,7 +71,7 @@ static void *live(void *argument) {
 /* --- all ranks ----------------------------------------------------------------------------------
  */
 
-static gl_status run(replicas *r, size_t meant, replica_task task, void *context, gl_error *err) {
+static gl_status run(rank_threads *r, size_t meant, rank_task task, void *context, gl_error *err) {
   if (r->n == 1) return task(context, 0, err); /* errors as they are, no thread */
   if (r->sums != NULL) collective_ready(r->sums);
   pthread_mutex_lock(&r->lock);
@@ -90,29 +90,29 @@ static gl_status run(replicas *r, size_t meant, replica_task task, void *context
   return r->failed.status == GL_OK ? GL_OK : gl_fail(err, r->failed.status, "%s", r->failed.text);
 }
 
-gl_status replicas_run(replicas *r, replica_task task, void *context, gl_error *err) {
+gl_status rank_threads_run(rank_threads *r, rank_task task, void *context, gl_error *err) {
   return run(r, everyone, task, context, err);
 }
 
-gl_status replicas_run_at(replicas *r, size_t rank, replica_task task, void *context,
-                          gl_error *err) {
+gl_status rank_threads_run_at(rank_threads *r, size_t rank, rank_task task, void *context,
+                              gl_error *err) {
   return run(r, rank, task, context, err);
 }
 
-void replicas_join(replicas *r, collective *sums) {
+void rank_threads_set_sums(rank_threads *r, collective *sums) {
   r->sums = sums;
 }
 
-size_t replicas_count(const replicas *r) {
+size_t rank_threads_count(const rank_threads *r) {
   return r->n;
 }
 
 /* --- beginning and end --------------------------------------------------------------------------
  */
 
-gl_status replicas_new(replicas **out, size_t n, gl_error *err) {
+gl_status rank_threads_new(rank_threads **out, size_t n, gl_error *err) {
   *out = NULL;
-  replicas *r = calloc(1, sizeof *r);
+  rank_threads *r = calloc(1, sizeof *r);
   rank_thread *thread = calloc(n, sizeof *thread);
   if (r == NULL || thread == NULL) {
     free(r);
@@ -127,7 +127,7 @@ gl_status replicas_new(replicas **out, size_t n, gl_error *err) {
   for (size_t rank = 1; rank < n; ++rank) {
     thread[rank] = (rank_thread){.owner = r, .rank = rank};
     if (pthread_create(&thread[rank].thread, NULL, live, &thread[rank]) != 0) {
-      replicas_free(r);
+      rank_threads_free(r);
       return gl_fail(err, GL_EIO, "the thread of device %zu of %zu could not be started", rank, n);
     }
     r->started = rank;
@@ -136,7 +136,7 @@ gl_status replicas_new(replicas **out, size_t n, gl_error *err) {
   return GL_OK;
 }
 
-void replicas_free(replicas *r) {
+void rank_threads_free(rank_threads *r) {
   if (r == NULL) return;
   pthread_mutex_lock(&r->lock);
   r->stop = 1;

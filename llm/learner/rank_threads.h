@@ -1,7 +1,7 @@
 /* Threads of a data-parallel learner: one for each of its replicas, numbered by rank. Rank 0 is the
  * caller's own thread, so that a learner of one replica never leaves it. Everything that a replica
  * owns on its device is made, used and released on its rank's thread: CUDA keeps a current device
- * for each thread. Prefix: replicas_. */
+ * for each thread. Prefix: rank_threads_. */
 #ifndef GEPOLAB_LLM_LEARNER_RANK_THREADS_H
 #define GEPOLAB_LLM_LEARNER_RANK_THREADS_H
 
@@ -10,26 +10,26 @@
 
 #include <stddef.h>
 
-typedef struct replicas replicas;
+typedef struct rank_threads rank_threads;
 
 /* A rank's part of a piece of work; err is the rank's own. */
-typedef gl_status (*replica_task)(void *context, size_t rank, gl_error *err);
+typedef gl_status (*rank_task)(void *context, size_t rank, gl_error *err);
 
 /* n from 1 on. GL_ENOMEM, GL_EIO where a thread cannot be started. */
-gl_status replicas_new(replicas **out, size_t n, gl_error *err);
+gl_status rank_threads_new(rank_threads **out, size_t n, gl_error *err);
 /* Ends the threads, between pieces of work; NULL is fine. */
-void replicas_free(replicas *r);
-size_t replicas_count(const replicas *r);
+void rank_threads_free(rank_threads *r);
+size_t rank_threads_count(const rank_threads *r);
 
 /* The sums that tasks take part in (borrowed, NULL: none): a rank that fails gives up the one that
  * the others may be waiting in. */
-void replicas_join(replicas *r, collective *sums);
+void rank_threads_set_sums(rank_threads *r, collective *sums);
 
 /* Runs the task on every rank at the same time and returns when all have ended. The first failure
  * is the one that is told, with the device it happened on where there are several. */
-gl_status replicas_run(replicas *r, replica_task task, void *context, gl_error *err);
+gl_status rank_threads_run(rank_threads *r, rank_task task, void *context, gl_error *err);
 /* Runs the task on one rank alone. */
-gl_status replicas_run_at(replicas *r, size_t rank, replica_task task, void *context,
-                          gl_error *err);
+gl_status rank_threads_run_at(rank_threads *r, size_t rank, rank_task task, void *context,
+                              gl_error *err);
 
 #endif

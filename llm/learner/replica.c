@@ -68,7 +68,7 @@ typedef struct opening {
 
 static gl_status open_one(void *context, size_t rank, gl_error *err) {
   const opening *o = context;
-  const llm_spec *s = &o->l->spec;
+  const run_spec *s = &o->l->spec;
   backend **b = &o->l->replica[rank].backend;
   gl_status status =
       backend_new_at(b, s->backend, s->dtype, (backend_place){rank, s->devices}, o->threads, err);
@@ -82,7 +82,7 @@ static gl_status join(llm_learner *l, gl_error *err) {
   if (n == 1) return GL_OK;
   for (size_t rank = 0; rank < n; ++rank) member[rank] = l->replica[rank].backend;
   gl_status status = collective_new(&l->sums, member, n, err);
-  if (status == GL_OK) replicas_join(l->team, l->sums);
+  if (status == GL_OK) rank_threads_set_sums(l->threads, l->sums);
   return status;
 }
 
@@ -94,10 +94,10 @@ gl_status llm_learner_open(llm_learner *l, size_t threads, gl_error *err) {
   l->norm = calloc(n, sizeof *l->norm);
   if (l->replica == NULL || l->share == NULL || l->norm == NULL)
     return gl_fail_memory(err, "a learner's replicas");
-  gl_status status = replicas_new(&l->team, n, err);
+  gl_status status = rank_threads_new(&l->threads, n, err);
   /* One after the other, so that what is wrong with all is told of the first. */
   for (size_t rank = 0; rank < n && status == GL_OK; ++rank)
-    status = replicas_run_at(l->team, rank, open_one, &o, err);
+    status = rank_threads_run_at(l->threads, rank, open_one, &o, err);
   l->backend = l->replica[0].backend;
   return status;
 }
@@ -110,7 +110,7 @@ static gl_status make_model(void *context, size_t rank, gl_error *err) {
 
 gl_status llm_learner_models(llm_learner *l, gl_error *err) {
   gl_status status = join(l, err);
-  if (status == GL_OK) status = replicas_run(l->team, make_model, l, err);
+  if (status == GL_OK) status = rank_threads_run(l->threads, make_model, l, err);
   l->model = l->replica[0].model;
   return status;
 }
@@ -130,7 +130,7 @@ static gl_status make_optimizer(void *context, size_t rank, gl_error *err) {
 
 gl_status llm_learner_optimizer(llm_learner *l, const optimizer_spec *spec, gl_error *err) {
   optimizer_choice c = {l, spec};
-  return replicas_run(l->team, make_optimizer, &c, err);
+  return rank_threads_run(l->threads, make_optimizer, &c, err);
 }
 
 typedef struct reading {
@@ -153,7 +153,7 @@ gl_status llm_learner_read(llm_learner *l, FILE *from, gl_error *err) {
   gl_status status = GL_OK;
   if (f.at < 0) return gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno));
   for (size_t rank = 0; rank < l->spec.devices && status == GL_OK; ++rank)
-    status = replicas_run_at(l->team, rank, read_one, &f, err);
+    status = rank_threads_run_at(l->threads, rank, read_one, &f, err);
   return status;
 }
 
@@ -166,18 +166,18 @@ static gl_status close_one(void *context, size_t rank, gl_error *err) {
   model_optimizer_free(r->optimizer);
   model_free(r->model);
   backend_free(r->backend);
-  row_pack_fini(&r->pack);
+  token_pack_fini(&r->pack);
   free(r->scratch);
   return GL_OK;
 }
 
 void llm_learner_close(llm_learner *l) {
   collective_free(l->sums); /* while the backends that it sums over are there */
-  if (l->team != NULL) {
-    replicas_join(l->team, NULL);
-    (void)replicas_run(l->team, close_one, l, NULL);
+  if (l->threads != NULL) {
+    rank_threads_set_sums(l->threads, NULL);
+    (void)rank_threads_run(l->threads, close_one, l, NULL);
   }
-  replicas_free(l->team);
+  rank_threads_free(l->threads);
   free(l->replica);
   free(l->share);
   free(l->norm);

@@ -61,7 +61,7 @@ static void read_evaluation(eval_spec *e, cfg_reader *world) {
 }
 
 /* As many held-out problems as there are, and there must be some. */
-static gl_status bound_evaluation(llm_spec *s, const cfg_node *section, gl_error *err) {
+static gl_status bound_evaluation(run_spec *s, const cfg_node *section, gl_error *err) {
   size_t size = task_size(s->task, TASK_HELD_OUT);
   if (size < s->eval.prompts) s->eval.prompts = size;
   if (size == 0)
@@ -112,7 +112,7 @@ static gl_status read_folder(model_config *out, char **folder, const cfg_node *a
   return status;
 }
 
-static gl_status read_path(llm_spec *s, const cfg_node *section, gl_error *err) {
+static gl_status read_path(run_spec *s, const cfg_node *section, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, section, "world.model", err);
   const cfg_node *at = cfg_child(&r, "path");
@@ -122,7 +122,7 @@ static gl_status read_path(llm_spec *s, const cfg_node *section, gl_error *err) 
   return read_folder(&s->model, &s->folder, at, err);
 }
 
-static gl_status read_reference(llm_spec *s, const cfg_node *node, gl_error *err) {
+static gl_status read_reference(run_spec *s, const cfg_node *node, gl_error *err) {
   s->has_reference = node != NULL && !cfg_is_null(node);
   if (!s->has_reference || strcmp(cfg_text(node), "initial") == 0) return GL_OK;
   if (cfg_kind_of(node) != CFG_SCALAR || *cfg_text(node) == '\0')
@@ -175,12 +175,12 @@ typedef struct world_nodes {
   const cfg_node *world, *model, *tokenizer, *stop, *task, *warmup, *reference;
 } world_nodes;
 
-static gl_status read_model_and_language(llm_spec *s, const world_nodes *n, const char *template,
+static gl_status read_model_and_language(run_spec *s, const world_nodes *n, const char *template,
                                          gl_error *err) {
   int described = n->model == NULL || cfg_find(n->model, "path") == NULL;
   gl_status status = described ? GL_OK : read_path(s, n->model, err);
   if (status == GL_OK)
-    status = llm_spec_read_language(s, n->world, n->tokenizer, template, n->stop, err);
+    status = run_spec_read_language(s, n->world, n->tokenizer, template, n->stop, err);
   if (status != GL_OK) return status;
   const size_t size = tokenizer_size(s->tokenizer);
   if (described) return model_config_read(&s->model, n->model, size, err);
@@ -192,7 +192,7 @@ static gl_status read_model_and_language(llm_spec *s, const world_nodes *n, cons
 }
 
 /* What the parameters mean, and nothing of how fast or where they are computed. */
-static gl_status take_fingerprint(llm_spec *s, const cfg_node *world, const cfg_node *sampling,
+static gl_status take_fingerprint(run_spec *s, const cfg_node *world, const cfg_node *sampling,
                                   gl_error *err) {
   static const char *const keys[] = {"dtype",    "model", "tokenizer", "task",
                                      "template", "stop",  "max_tokens"};
@@ -212,7 +212,7 @@ static gl_status take_fingerprint(llm_spec *s, const cfg_node *world, const cfg_
   return GL_OK;
 }
 
-static gl_status check_place(const llm_spec *s, const cfg_node *world, gl_error *err) {
+static gl_status check_place(const run_spec *s, const cfg_node *world, gl_error *err) {
   const cfg_node *at = cfg_find(world, "dtype");
   if (s->backend == BACKEND_CPU && s->dtype == NUMBER_BF16)
     return cfg_fail(at, err, "dtype: bfloat16 needs backend: cuda; the CPU has float32");
@@ -232,7 +232,7 @@ static gl_status check_place(const llm_spec *s, const cfg_node *world, gl_error 
 
 /* The longest response, and room for it behind the longest prompt where the task says how long
  * prompts are. */
-static gl_status bound_response(llm_spec *s, const world_nodes *n, gl_error *err) {
+static gl_status bound_response(run_spec *s, const world_nodes *n, gl_error *err) {
   if (s->max_tokens == 0 && task_max_answer(s->task) == 0)
     return cfg_fail(n->world, err,
                     "world.max_tokens must be given: task %s does not bound its answers",
@@ -248,7 +248,7 @@ static gl_status bound_response(llm_spec *s, const world_nodes *n, gl_error *err
       prompt, s->max_tokens, most);
 }
 
-static gl_status read_world(llm_spec *s, const cfg_node *world, uint64_t seed, gl_error *err) {
+static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, gl_error *err) {
   static const char *const kinds[] = {"llm"}, *const backends[] = {"auto", "cpu", "cuda"},
                            *const types[] = {"float32", "float64", "bfloat16"};
   cfg_reader r;
@@ -283,17 +283,17 @@ static gl_status read_world(llm_spec *s, const cfg_node *world, uint64_t seed, g
   return status == GL_OK ? read_reference(s, n.reference, err) : status;
 }
 
-gl_status llm_spec_init(llm_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
+gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
                         gl_error *err) {
-  *s = (llm_spec){.begin = -1};
+  *s = (run_spec){.begin = -1};
   gl_status status = sampling_parse(&s->sampling, sampling, err);
   if (status == GL_OK) status = read_world(s, world, seed, err);
   if (status == GL_OK) status = take_fingerprint(s, world, sampling, err);
-  if (status != GL_OK) llm_spec_fini(s);
+  if (status != GL_OK) run_spec_fini(s);
   return status;
 }
 
-void llm_spec_fini(llm_spec *s) {
+void run_spec_fini(run_spec *s) {
   tokenizer_free(s->tokenizer);
   task_free(s->task);
   free(s->folder);
@@ -302,5 +302,5 @@ void llm_spec_fini(llm_spec *s) {
   free(s->after);
   free(s->stop);
   free(s->reference);
-  *s = (llm_spec){0};
+  *s = (run_spec){0};
 }

@@ -1,5 +1,5 @@
 /* The `world` section of a recipe where its kind is llm, read and checked: everything about a run
- * of the transformer that the section decides. Prefix: llm_spec_. */
+ * of the transformer that the section decides. Prefix: run_spec_. */
 #ifndef GEPOLAB_LLM_LEARNER_RUN_SPEC_H
 #define GEPOLAB_LLM_LEARNER_RUN_SPEC_H
 
@@ -27,7 +27,7 @@ typedef struct eval_spec {
 
 enum { LLM_MOST_DEVICES = 64 };
 
-typedef struct llm_spec {
+typedef struct run_spec {
   /* where the arithmetic happens */
   backend_kind backend;
   number_type dtype;
@@ -57,38 +57,38 @@ typedef struct llm_spec {
   warmup_spec warmup;
   eval_spec eval;
   uint64_t fingerprint; /* differs between sections that give parameters another meaning */
-} llm_spec;
+} run_spec;
 
 /* Reads the sections (sampling may be NULL); paths are looked for beside the recipe's file first.
  * Reads config.json, tokenizer and data set, but no parameters. GL_EINPUT names file, line and
- * column of what is wrong. Release *s with llm_spec_fini() after success. */
-gl_status llm_spec_init(llm_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
+ * column of what is wrong. Release *s with run_spec_fini() after success. */
+gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
                         gl_error *err);
-void llm_spec_fini(llm_spec *s);
+void run_spec_fini(run_spec *s);
 
 /* `task` problem number of draw `u` in (0, 1) from the training split. */
-uint64_t llm_spec_pick(const llm_spec *s, double u);
+uint64_t run_spec_pick(const run_spec *s, double u);
 
 /* Tokens of a prompt as the model is given it: begin token, template, text. malloc'd into *out.
  * GL_EINPUT where no room for a response of max_tokens is left in the model's context. */
-gl_status llm_spec_prompt(const llm_spec *s, const char *prompt, int32_t **out, size_t *n,
+gl_status run_spec_prompt(const run_spec *s, const char *prompt, int32_t **out, size_t *n,
                           gl_error *err);
 /* Tokens of an answer as the model is taught it, with its stop token. malloc'd into *out. GL_EINPUT
  * if they are more than max_tokens. */
-gl_status llm_spec_answer(const llm_spec *s, const char *answer, int32_t **out, size_t *n,
+gl_status run_spec_answer(const run_spec *s, const char *answer, int32_t **out, size_t *n,
                           gl_error *err);
 /* 1 if token ends a response. */
-int llm_spec_is_stop(const llm_spec *s, int32_t token);
+int run_spec_is_stop(const run_spec *s, int32_t token);
 /* Reward of a response's tokens; `finished`: its last one is a stop token. GL_EINPUT for tokens
  * outside the vocabulary. */
-gl_status llm_spec_score(const llm_spec *s, const problem *p, const int32_t *token, size_t n,
+gl_status run_spec_score(const run_spec *s, const problem *p, const int32_t *token, size_t n,
                          int finished, double *score, gl_error *err);
 
-/* --- between world_spec.c and world_text.c ------------------------------------------------------
+/* --- between run_spec.c and spec_text.c ---------------------------------------------------------
  */
 
 /* Tokenizer (the one named, or NULL: the default), template, begin and stop tokens. */
-gl_status llm_spec_read_language(llm_spec *s, const cfg_node *section, const cfg_node *named,
+gl_status run_spec_read_language(run_spec *s, const cfg_node *section, const cfg_node *named,
                                  const char *template, const cfg_node *stop, gl_error *err);
 
 #endif

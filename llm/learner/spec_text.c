@@ -10,11 +10,11 @@
 /* --- the tokenizer ------------------------------------------------------------------------------
  */
 
-static int is_bpe(const llm_spec *s) {
+static int is_bpe(const run_spec *s) {
   return strcmp(tokenizer_kind(s->tokenizer), "bpe") == 0;
 }
 
-static gl_status new_char(llm_spec *s, const cfg_node *at, gl_error *err) {
+static gl_status new_char(run_spec *s, const cfg_node *at, gl_error *err) {
   const char *alphabet = task_alphabet(s->task);
   if (alphabet == NULL)
     return cfg_fail(at, err,
@@ -24,7 +24,7 @@ static gl_status new_char(llm_spec *s, const cfg_node *at, gl_error *err) {
   return tokenizer_new_char(&s->tokenizer, alphabet, err);
 }
 
-static gl_status load_file(llm_spec *s, const cfg_node *at, gl_error *err) {
+static gl_status load_file(run_spec *s, const cfg_node *at, gl_error *err) {
   gl_error why = {0};
   if (tokenizer_load(&s->tokenizer, s->tokenizer_path, &why) == GL_OK) return GL_OK;
   if (why.status == GL_ENOMEM) return gl_fail(err, GL_ENOMEM, "%s", why.text);
@@ -32,7 +32,7 @@ static gl_status load_file(llm_spec *s, const cfg_node *at, gl_error *err) {
 }
 
 /* The folder's own tokenizer, or char where it has none. */
-static gl_status default_tokenizer(llm_spec *s, const cfg_node *section, gl_error *err) {
+static gl_status default_tokenizer(run_spec *s, const cfg_node *section, gl_error *err) {
   if (s->folder != NULL) {
     size_t size = strlen(s->folder) + sizeof "/tokenizer.json";
     s->tokenizer_path = malloc(size);
@@ -45,7 +45,7 @@ static gl_status default_tokenizer(llm_spec *s, const cfg_node *section, gl_erro
   return new_char(s, section, err);
 }
 
-static gl_status read_tokenizer(llm_spec *s, const cfg_node *section, const cfg_node *node,
+static gl_status read_tokenizer(run_spec *s, const cfg_node *section, const cfg_node *node,
                                 gl_error *err) {
   static const char *const kinds[] = {"char", "byte"};
   if (node == NULL) return default_tokenizer(s, section, err);
@@ -66,7 +66,7 @@ static gl_status read_tokenizer(llm_spec *s, const cfg_node *section, const cfg_
 /* --- the template and the stop tokens ------------------------------------------------------------
  */
 
-static gl_status read_template(llm_spec *s, const cfg_node *section, const char *template,
+static gl_status read_template(run_spec *s, const cfg_node *section, const char *template,
                                gl_error *err) {
   static const char hole[] = "{prompt}";
   if (template == NULL) template = hole;
@@ -80,7 +80,7 @@ static gl_status read_template(llm_spec *s, const cfg_node *section, const char 
 }
 
 /* The template's own text must have tokens, which a prompt's length adds to. */
-static gl_status count_template(llm_spec *s, const cfg_node *section, gl_error *err) {
+static gl_status count_template(run_spec *s, const cfg_node *section, gl_error *err) {
   const char *const parts[] = {s->before, s->after};
   for (size_t i = 0; i < 2; ++i) {
     int32_t *token = NULL;
@@ -96,7 +96,7 @@ static gl_status count_template(llm_spec *s, const cfg_node *section, gl_error *
   return GL_OK;
 }
 
-static gl_status add_stop(llm_spec *s, const cfg_node *word, gl_error *err) {
+static gl_status add_stop(run_spec *s, const cfg_node *word, gl_error *err) {
   int32_t token =
       cfg_kind_of(word) == CFG_SCALAR ? tokenizer_special(s->tokenizer, cfg_text(word)) : -1;
   if (token < 0)
@@ -107,7 +107,7 @@ static gl_status add_stop(llm_spec *s, const cfg_node *word, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status read_stop(llm_spec *s, const cfg_node *section, const cfg_node *stop,
+static gl_status read_stop(run_spec *s, const cfg_node *section, const cfg_node *stop,
                            gl_error *err) {
   const int is_list = stop != NULL && cfg_kind_of(stop) == CFG_LIST;
   const size_t n = is_list ? cfg_size(stop) : 1;
@@ -128,7 +128,7 @@ static gl_status read_stop(llm_spec *s, const cfg_node *section, const cfg_node 
   return GL_OK;
 }
 
-gl_status llm_spec_read_language(llm_spec *s, const cfg_node *section, const cfg_node *named,
+gl_status run_spec_read_language(run_spec *s, const cfg_node *section, const cfg_node *named,
                                  const char *template, const cfg_node *stop, gl_error *err) {
   s->model.end = s->folder != NULL ? s->model.end : -1;
   gl_status status = read_tokenizer(s, section, named, err);
@@ -139,7 +139,7 @@ gl_status llm_spec_read_language(llm_spec *s, const cfg_node *section, const cfg
   return status;
 }
 
-int llm_spec_is_stop(const llm_spec *s, int32_t token) {
+int run_spec_is_stop(const run_spec *s, int32_t token) {
   for (size_t i = 0; i < s->n_stop; ++i)
     if (s->stop[i] == token) return 1;
   return 0;
@@ -148,12 +148,12 @@ int llm_spec_is_stop(const llm_spec *s, int32_t token) {
 /* --- problems as tokens -------------------------------------------------------------------------
  */
 
-uint64_t llm_spec_pick(const llm_spec *s, double u) {
+uint64_t run_spec_pick(const run_spec *s, double u) {
   const uint64_t size = task_size(s->task, TASK_TRAIN), most = UINT64_C(1) << 48;
   return (uint64_t)(u * (double)(size < most ? size : most));
 }
 
-static char *templated(const llm_spec *s, const char *prompt, size_t *size) {
+static char *templated(const run_spec *s, const char *prompt, size_t *size) {
   size_t before = strlen(s->before), middle = strlen(prompt), after = strlen(s->after);
   char *text = malloc(before + middle + after + 1);
   if (text == NULL) return NULL;
@@ -164,7 +164,7 @@ static char *templated(const llm_spec *s, const char *prompt, size_t *size) {
   return text;
 }
 
-gl_status llm_spec_prompt(const llm_spec *s, const char *prompt, int32_t **out, size_t *n,
+gl_status run_spec_prompt(const run_spec *s, const char *prompt, int32_t **out, size_t *n,
                           gl_error *err) {
   *out = NULL;
   int32_t *token = NULL;
@@ -195,7 +195,7 @@ gl_status llm_spec_prompt(const llm_spec *s, const char *prompt, int32_t **out, 
   return status;
 }
 
-gl_status llm_spec_answer(const llm_spec *s, const char *answer, int32_t **out, size_t *n,
+gl_status run_spec_answer(const run_spec *s, const char *answer, int32_t **out, size_t *n,
                           gl_error *err) {
   *out = NULL;
   int32_t *token = NULL;
@@ -222,7 +222,7 @@ gl_status llm_spec_answer(const llm_spec *s, const char *answer, int32_t **out, 
 /* Special tokens inside a response count as their text, so that none can hide in a right answer; a
  * token of a model whose vocabulary is larger than its tokenizer's has no text and makes the
  * response wrong. */
-gl_status llm_spec_score(const llm_spec *s, const problem *p, const int32_t *token, size_t n,
+gl_status run_spec_score(const run_spec *s, const problem *p, const int32_t *token, size_t n,
                          int finished, double *score, gl_error *err) {
   char *text = NULL;
   *score = 0;

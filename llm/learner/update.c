@@ -38,9 +38,9 @@ static size_t rows_of(const rollout_set *s, size_t i, size_t g) {
 
 /* Packs the next micro-batch: responses until `most` rows are full, at least one. Writes -c of
  * every target into dlogp unless that is NULL. An empty pack: the walk is over. */
-static gl_status pack_next(row_pack *p, size_t most, const rollout_set *s, pass which, walk *at,
+static gl_status pack_next(token_pack *p, size_t most, const rollout_set *s, pass which, walk *at,
                            double *dlogp, gl_error *err) {
-  row_pack_clear(p);
+  token_pack_clear(p);
   for (; at->response < at->end; ++at->response) {
     const size_t i = at->response, first = s->token_start[i], n = s->token_start[i + 1] - first;
     while (s->group_start[at->group + 1] <= i) ++at->group;
@@ -49,8 +49,8 @@ static gl_status pack_next(row_pack *p, size_t most, const rollout_set *s, pass 
     if (p->n_sequences > 0 && p->n_tokens + rows_of(s, i, g) > most) break;
     for (size_t t = 0; t < n && dlogp != NULL; ++t)
       dlogp[p->n_targets + t] = -s->coefficient[first + t];
-    gl_status status =
-        row_pack_add(p, s->prompt + from, s->prompt_start[g + 1] - from, s->token + first, n, err);
+    gl_status status = token_pack_add(p, s->prompt + from, s->prompt_start[g + 1] - from,
+                                      s->token + first, n, err);
     if (status != GL_OK) return status;
   }
   return GL_OK;
@@ -114,12 +114,12 @@ static walk share_of(const set_pass *p, size_t rank) {
  */
 
 static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *err) {
-  const llm_spec *spec = &p->l->spec;
+  const run_spec *spec = &p->l->spec;
   size_t k = p->s->token_start[at.response];
   for (;;) {
     gl_status status = pack_next(&r->pack, spec->micro_batch, p->s, PASS_ALL, &at, NULL, err);
     if (status != GL_OK || r->pack.n_targets == 0) return status;
-    const token_rows rows = row_pack_view(&r->pack);
+    const packed_tokens rows = token_pack_view(&r->pack);
     status = model_forward(r->model, &rows, spec->sampling.temperature, p->keep, p->logp + k,
                            p->entropy != NULL ? p->entropy + k : NULL, err);
     if (status != GL_OK) return status;
@@ -143,7 +143,7 @@ static gl_status score(llm_learner *l, const rollout_set *s, double *logp, doubl
   set_pass p = {.l = l, .s = s, .which = PASS_ALL, .logp = logp, .entropy = entropy};
   divide(&p);
   if (kept != NULL) *kept = p.keep = shares_fit(&p);
-  return replicas_run(l->team, score_share, &p, err);
+  return rank_threads_run(l->threads, score_share, &p, err);
 }
 
 static int all_finite(const double *x, size_t n) {
@@ -161,7 +161,7 @@ static gl_status score_reference(llm_learner *l, rollout_set *s, gl_error *err) 
   if (l->replica[0].reference == NULL) return GL_OK;
   set_pass p = {.l = l, .s = s, .which = PASS_ALL, .reference = 1, .logp = s->logref};
   divide(&p);
-  return replicas_run(l->team, score_share, &p, err);
+  return rank_threads_run(l->threads, score_share, &p, err);
 }
 
 static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *out, gl_error *err) {
@@ -197,14 +197,14 @@ static gl_status backward_kept(const set_pass *p, replica *r, walk at, gl_error 
 }
 
 static gl_status backward_again(const set_pass *p, replica *r, walk at, gl_error *err) {
-  const llm_spec *spec = &p->l->spec;
+  const run_spec *spec = &p->l->spec;
   const size_t n = p->s->token_start[at.end] - p->s->token_start[at.response];
   gl_status status = replica_scratch(r, 2 * n, err);
   while (status == GL_OK) {
     double *dlogp = r->scratch, *logp = r->scratch + n;
     status = pack_next(&r->pack, spec->micro_batch, p->s, p->which, &at, dlogp, err);
     if (status != GL_OK || r->pack.n_targets == 0) return status;
-    const token_rows rows = row_pack_view(&r->pack);
+    const packed_tokens rows = token_pack_view(&r->pack);
     status = model_forward(r->model, &rows, spec->sampling.temperature, 1, logp, NULL, err);
     if (status == GL_OK) status = model_backward(r->model, dlogp, err);
   }
@@ -234,7 +234,7 @@ static gl_status step(llm_learner *l, const rollout_set *s, int kept, double lr,
   p.keep = kept && 3 * some > 2 * all;
   p.which = p.keep ? PASS_ALL : PASS_WITH_GRADIENT;
   divide(&p);
-  gl_status status = replicas_run(l->team, step_share, &p, err);
+  gl_status status = rank_threads_run(l->threads, step_share, &p, err);
   return status == GL_OK ? llm_learner_norm(l, norm, err) : status;
 }
 

@@ -41,11 +41,11 @@ static gl_status draw_lesson(const llm_learner *l, lesson *s, uint64_t step, gl_
   lesson_clear(s, n);
   for (size_t i = 0; i < n; ++i) {
     rng_words w = rng_block(stream, i);
-    s->number[i] = llm_spec_pick(&l->spec, rng_u01_53(w.v[0], w.v[1]));
+    s->number[i] = run_spec_pick(&l->spec, rng_u01_53(w.v[0], w.v[1]));
   }
   gl_status status = problem_set_init(&s->problems, &l->spec, TASK_TRAIN, s->number, n, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
-    status = llm_spec_answer(&l->spec, s->problems.problem[i].answer, &s->answer[i],
+    status = run_spec_answer(&l->spec, s->problems.problem[i].answer, &s->answer[i],
                              &s->answer_length[i], err);
     if (status == GL_OK) s->n_targets += s->answer_length[i];
   }
@@ -66,15 +66,15 @@ static size_t problem_rows(const void *context, size_t i) {
 }
 
 /* Packs from *next on until the micro-batch is full, at least one; up to `end`. */
-static gl_status pack_lesson(const teaching *t, row_pack *pack, size_t *next, size_t end,
+static gl_status pack_lesson(const teaching *t, token_pack *pack, size_t *next, size_t end,
                              gl_error *err) {
   const problem_set *p = &t->s->problems;
   gl_status status = GL_OK;
-  row_pack_clear(pack);
+  token_pack_clear(pack);
   for (; *next < end && status == GL_OK; ++*next) {
     const size_t i = *next, n = p->start[i + 1] - p->start[i], m = t->s->answer_length[i];
     if (pack->n_sequences > 0 && pack->n_tokens + n + m - 1 > t->l->spec.micro_batch) break;
-    status = row_pack_add(pack, p->token + p->start[i], n, t->s->answer[i], m, err);
+    status = token_pack_add(pack, p->token + p->start[i], n, t->s->answer[i], m, err);
   }
   return status;
 }
@@ -91,7 +91,7 @@ static gl_status teach_share(teaching *t, size_t rank, gl_error *err) {
   for (size_t next = t->l->share[rank]; next < end && status == GL_OK;) {
     status = pack_lesson(t, &r->pack, &next, end, err);
     if (status != GL_OK) break;
-    const token_rows rows = row_pack_view(&r->pack);
+    const packed_tokens rows = token_pack_view(&r->pack);
     status = model_forward(r->model, &rows, 1, 1, logp, NULL, err);
     if (status == GL_OK) status = model_backward(r->model, dlogp, err);
     for (size_t k = 0; k < rows.n_targets && status == GL_OK; ++k)
@@ -112,7 +112,7 @@ static gl_status teach(llm_learner *l, const lesson *s, double lr, double *loss,
                        gl_error *err) {
   teaching t = {.l = l, .s = s, .lr = lr};
   llm_learner_divide(l, problem_rows, &t, s->problems.n);
-  gl_status status = replicas_run(l->team, learn_share, &t, err);
+  gl_status status = rank_threads_run(l->threads, learn_share, &t, err);
   if (status == GL_OK) status = llm_learner_norm(l, norm, err);
   *loss = t.loss[0];
   for (size_t rank = 1; rank < l->spec.devices; ++rank) *loss += t.loss[rank];

@@ -84,7 +84,7 @@ static void put_device(FILE *to, const char *device) {
 }
 
 static char *key_of(const llm_learner *l, const char *code) {
-  const llm_spec *s = &l->spec;
+  const run_spec *s = &l->spec;
   char *text = NULL, *config = model_config_json(&s->model);
   size_t size = 0;
   FILE *to = config != NULL ? open_memstream(&text, &size) : NULL;
@@ -192,7 +192,7 @@ static int set_parameters(llm_learner *l, const char *bytes) {
     }
   }
   parameters p = {l, host};
-  int set = replicas_run(l->team, set_on, &p, NULL) == GL_OK;
+  int set = rank_threads_run(l->threads, set_on, &p, NULL) == GL_OK;
   free(host);
   return set;
 }

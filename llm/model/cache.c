@@ -166,7 +166,7 @@ static gl_status place_prompts(model_cache *k, const int32_t *slot, size_t rows,
 }
 
 /* Sequences [first, first + n) of rows, their logits into rows [first, first + n) of the logits. */
-static gl_status prefill_part(model_cache *k, const token_rows *rows, const size_t *slot,
+static gl_status prefill_part(model_cache *k, const packed_tokens *rows, const size_t *slot,
                               size_t first, size_t n, gl_error *err) {
   model *m = k->m;
   const size_t base = rows->start[first], tokens = rows->start[first + n] - base;
@@ -182,7 +182,7 @@ static gl_status prefill_part(model_cache *k, const token_rows *rows, const size
     last[s] = start[s + 1] - 1;
     for (size_t i = start[s]; i < start[s + 1]; ++i) numbers[n + i] = (int32_t)slot[first + s];
   }
-  const token_rows part = {tokens, n, n, start, rows->token + base, last, numbers};
+  const packed_tokens part = {tokens, n, n, start, rows->token + base, last, numbers};
   gl_status status = model_pass_begin(m, &part, 0, err);
   if (status == GL_OK) status = place_prompts(k, numbers + n, tokens, err);
   if (status == GL_OK) {
@@ -198,7 +198,8 @@ static gl_status prefill_part(model_cache *k, const token_rows *rows, const size
   return status;
 }
 
-gl_status model_prefill(model_cache *k, const token_rows *rows, const size_t *slot, gl_error *err) {
+gl_status model_prefill(model_cache *k, const packed_tokens *rows, const size_t *slot,
+                        gl_error *err) {
   gl_status status = GL_OK;
   k->filled = 0;
   if (rows->n_sequences > k->slots)

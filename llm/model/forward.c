@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-gl_status model_forward(model *m, const token_rows *rows, double temperature, int keep,
+gl_status model_forward(model *m, const packed_tokens *rows, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err) {
   const backend_ops *ops = m->b->ops;
   pass *p = &m->pass;
@@ -103,7 +103,7 @@ void model_last_norm(model *m) {
 /* --- rows from the host ------------------------------------------------------------------------
  */
 
-static gl_status check_rows(const model *m, const token_rows *rows, size_t *longest,
+static gl_status check_rows(const model *m, const packed_tokens *rows, size_t *longest,
                             gl_error *err) {
   *longest = 0;
   if (rows->n_tokens > INT32_MAX || rows->n_targets > INT32_MAX ||
@@ -130,15 +130,15 @@ static gl_status check_rows(const model *m, const token_rows *rows, size_t *long
     if (rows->target[j] < 0 || (size_t)rows->target[j] >= m->c.vocabulary)
       return gl_fail(err, GL_EINPUT, "token %d is outside the model's vocabulary of %zu",
                      (int)rows->target[j], m->c.vocabulary);
-    if (rows->target_row[j] >= rows->n_tokens ||
-        (j > 0 && rows->target_row[j] < rows->target_row[j - 1]))
+    if (rows->target_after[j] >= rows->n_tokens ||
+        (j > 0 && rows->target_after[j] < rows->target_after[j - 1]))
       return gl_fail(err, GL_EINTERNAL, "target rows out of order or range");
   }
   return GL_OK;
 }
 
 /* token, position, start, row, target, one after the other. */
-static gl_status fill_index(model *m, const token_rows *rows, gl_error *err) {
+static gl_status fill_index(model *m, const packed_tokens *rows, gl_error *err) {
   const size_t n = rows->n_tokens, s = rows->n_sequences, t = rows->n_targets;
   const size_t room = 2 * n + s + 1 + 2 * t;
   if (room > m->index_room) {
@@ -156,7 +156,7 @@ static gl_status fill_index(model *m, const token_rows *rows, gl_error *err) {
       position[i] = (int32_t)(i - rows->start[k]);
   }
   for (size_t j = 0; j < t; ++j) {
-    row[j] = (int32_t)rows->target_row[j];
+    row[j] = (int32_t)rows->target_after[j];
     target[j] = rows->target[j];
   }
   return GL_OK;
@@ -175,7 +175,7 @@ static gl_status make_room(model *m, size_t bytes, gl_error *err) {
   return m->b->ops->status(m->b, err);
 }
 
-gl_status model_pass_begin(model *m, const token_rows *rows, int keep, gl_error *err) {
+gl_status model_pass_begin(model *m, const packed_tokens *rows, int keep, gl_error *err) {
   size_t longest;
   m->kept = 0;
   gl_status status = check_rows(m, rows, &longest, err);

@@ -161,7 +161,7 @@ static gl_status prefill_jobs(run *g, size_t used, size_t n_free) {
     g->slots[g->free[used]].job = j;
     used += job->n < n_free - used ? job->n : n_free - used;
   }
-  token_rows packed = {
+  packed_tokens packed = {
       .n_tokens = f->n_tokens, .n_sequences = f->n_jobs, .start = f->start, .token = f->token};
   return model_prefill(g->cache, &packed, f->slot, g->err);
 }
@@ -299,34 +299,4 @@ gl_status generate(model *m, const generate_request *request, generate_result *r
   }
   release(&g);
   return status;
-}
-
-/* --- results ------------------------------------------------------------------------------------
- */
-
-gl_status generate_result_init(generate_result *r, size_t n_responses, size_t max_tokens,
-                               gl_error *err) {
-  *r = (generate_result){0};
-  if (max_tokens > 0 && n_responses > SIZE_MAX / sizeof(double) / max_tokens)
-    return gl_fail_memory(err, "the responses");
-  size_t n = n_responses * max_tokens;
-  r->length = calloc(n_responses + 1, sizeof *r->length);
-  r->finished = calloc(n_responses + 1, sizeof *r->finished);
-  r->token = calloc(n + 1, sizeof *r->token);
-  r->logq = calloc(n + 1, sizeof *r->logq);
-  r->logq_truncated = calloc(n + 1, sizeof *r->logq_truncated);
-  if (r->length != NULL && r->finished != NULL && r->token != NULL && r->logq != NULL &&
-      r->logq_truncated != NULL)
-    return GL_OK;
-  generate_result_fini(r);
-  return gl_fail_memory(err, "the responses");
-}
-
-void generate_result_fini(generate_result *r) {
-  free(r->length);
-  free(r->finished);
-  free(r->token);
-  free(r->logq);
-  free(r->logq_truncated);
-  *r = (generate_result){0};
 }

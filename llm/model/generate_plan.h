@@ -1,10 +1,11 @@
 /* What a call of generate() has to do, before any token is drawn: which responses still draw, which
- * of them share a prefill, how many positions a slot needs and how many slots there are. Inside
- * llm/ only. Prefix: generate_plan_. */
+ * of them share a prefill, how many positions a slot needs and how many slots there are. Prefix:
+ * generate_plan_. */
 #ifndef GEPOLAB_LLM_MODEL_GENERATE_PLAN_H
 #define GEPOLAB_LLM_MODEL_GENERATE_PLAN_H
 
-#include "llm/model/generate.h"
+#include "llm/model/generate_request.h"
+#include "llm/model/model.h"
 
 /* One sequence to run through the model: a prompt for all its responses that have no token yet, or
  * a prompt and the tokens so far of one response that goes on. */
@@ -28,6 +29,12 @@ typedef struct generate_plan {
 gl_status generate_plan_init(generate_plan *p, const model *m, const generate_request *q,
                              const generate_result *r, gl_error *err);
 void generate_plan_fini(generate_plan *p);
+
+/* Slots that generate() would use for n_responses sequences of up to `capacity` positions: `asked`,
+ * or where that is 0 as many as fit into part of `bytes` of backend memory; never more than
+ * n_responses, and 0 if not even one fits. */
+gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t asked,
+                         size_t n_responses, size_t capacity, size_t bytes, gl_error *err);
 
 /* Tokens of response i's prompt. */
 static inline size_t generate_prompt_length(const generate_request *q, size_t i) {

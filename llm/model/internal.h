@@ -133,7 +133,7 @@ static inline head_shape model_heads(const model_config *c) {
 }
 
 /* Checks rows, makes room for the pass and uploads its index arrays. */
-gl_status model_pass_begin(model *m, const token_rows *rows, int keep, gl_error *err);
+gl_status model_pass_begin(model *m, const packed_tokens *rows, int keep, gl_error *err);
 /* One layer over the rows of l. in, add: what norm adds (add NULL: in is the stream already).
  * branch receives what the stream is to be added to next. last: whether that is wanted. */
 typedef struct layer_run {

@@ -100,19 +100,19 @@ gl_status model_values_get(const model_values *v, const model *m, double *host, 
 void model_use(model *m, model_values *v);
 
 /* Packed token sequences and the places where a log-probability is wanted: the token after row
- * target_row[j] is target[j]. Host memory. */
-typedef struct token_rows {
+ * target_after[j] is target[j]. Host memory. */
+typedef struct packed_tokens {
   size_t n_tokens, n_sequences, n_targets;
-  const size_t *start;      /* [n_sequences + 1] */
-  const int32_t *token;     /* [n_tokens] */
-  const size_t *target_row; /* [n_targets], ascending; a row may have several */
-  const int32_t *target;    /* [n_targets] */
-} token_rows;
+  const size_t *start;        /* [n_sequences + 1] */
+  const int32_t *token;       /* [n_tokens] */
+  const size_t *target_after; /* [n_targets], ascending; a row may have several */
+  const int32_t *target;      /* [n_targets] */
+} packed_tokens;
 
 /* logp[n_targets], entropy[n_targets] (NULL: not wanted) of the policy softmax(logits /
  * temperature). keep: a model_backward follows. GL_EINPUT for tokens outside the vocabulary or a
  * sequence longer than max_positions. */
-gl_status model_forward(model *m, const token_rows *rows, double temperature, int keep,
+gl_status model_forward(model *m, const packed_tokens *rows, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err);
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
@@ -164,7 +164,8 @@ void model_cache_free(model_cache *c);
 /* Runs packed prompts (rows as in model_forward, no targets), filling slot[s] from position 0 with
  * sequence s, and puts M logits[n_sequences, vocabulary] of each sequence's last row into the
  * cache's logits. */
-gl_status model_prefill(model_cache *c, const token_rows *rows, const size_t *slot, gl_error *err);
+gl_status model_prefill(model_cache *c, const packed_tokens *rows, const size_t *slot,
+                        gl_error *err);
 /* Copies the first `length` positions of a slot, all layers. */
 gl_status model_cache_copy(model_cache *c, size_t from, size_t to, size_t length, gl_error *err);
 /* One more token each: row r holds token[r] at position[r] of slot[r]; logits[r] follow. Host

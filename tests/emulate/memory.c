@@ -129,9 +129,9 @@ static void the_plan_covers_what_a_run_takes(void) {
     double metrics[METRIC_COUNT];
     emulate_memory_peak();
     llm_fixture f = llm_open(runs[i], 5);
-    llm_need need;
+    memory_need need;
     gl_error err = {0};
-    CU_ASSERT(llm_need_of(&need, &f.llm->spec, f.llm->backend, 6, 1, 1, &err) == GL_OK);
+    CU_ASSERT(memory_need_of(&need, &f.llm->spec, f.llm->backend, 6, 1, 1, &err) == GL_OK);
     llm_train(&f, 0, 2, metrics);
     llm_score(&f);
     const size_t peak = emulate_memory_peak() - before;

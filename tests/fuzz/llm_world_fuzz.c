@@ -22,7 +22,7 @@ static int names_a_file(const cfg_node *world) {
   return 0;
 }
 
-static void check_problem(const llm_spec *s) {
+static void check_problem(const run_spec *s) {
   int32_t *answer = NULL;
   size_t n = 0;
   problem_set set;
@@ -31,9 +31,9 @@ static void check_problem(const llm_spec *s) {
   double score = -1;
   if (problem_set_init(&set, s, TASK_TRAIN, &number, 1, &err) != GL_OK) return;
   if (set.start[1] + s->max_tokens > s->model.max_positions) abort();
-  if (llm_spec_answer(s, set.problem[0].answer, &answer, &n, &err) == GL_OK) {
-    if (n > s->max_tokens || !llm_spec_is_stop(s, answer[n - 1])) abort();
-    if (llm_spec_score(s, &set.problem[0], answer, n, 1, &score, &err) != GL_OK || score != 1)
+  if (run_spec_answer(s, set.problem[0].answer, &answer, &n, &err) == GL_OK) {
+    if (n > s->max_tokens || !run_spec_is_stop(s, answer[n - 1])) abort();
+    if (run_spec_score(s, &set.problem[0], answer, n, 1, &score, &err) != GL_OK || score != 1)
       abort();
   } else if (err.text[0] == '\0')
     abort();
@@ -46,11 +46,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   gl_error err = {0};
   if (cfg_load_text(&doc, (const char *)data, size, "fuzz.yaml", &err) != GL_OK) return 0;
   const cfg_node *world = section(doc, "world");
-  llm_spec s;
+  run_spec s;
   if (world != NULL && !names_a_file(world)) {
-    if (llm_spec_init(&s, world, section(doc, "sampling"), 1, &err) == GL_OK) {
+    if (run_spec_init(&s, world, section(doc, "sampling"), 1, &err) == GL_OK) {
       check_problem(&s);
-      llm_spec_fini(&s);
+      run_spec_fini(&s);
     } else if (err.text[0] == '\0')
       abort();
   }

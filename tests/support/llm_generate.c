@@ -95,7 +95,7 @@ void next_law(const tiny *t, const int32_t *sequence, size_t n, size_t vocabular
   for (size_t v = 0; v < vocabulary; ++v) {
     const size_t start[2] = {0, n}, last = n - 1;
     const int32_t target = (int32_t)v;
-    const token_rows rows = {n, 1, 1, start, sequence, &last, &target};
+    const packed_tokens rows = {n, 1, 1, start, sequence, &last, &target};
     CU_ASSERT_EQUAL_FATAL(model_forward(t->model, &rows, temperature, 0, &logp[v], NULL, NULL),
                           GL_OK);
   }

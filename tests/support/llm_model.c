@@ -82,7 +82,7 @@ void golden_pass_load(golden_pass *g, const char *path) {
   *g = (golden_pass){0};
   must(safetensors_open(&g->file, path, &err), &err);
   g->start = sizes_of(g->file, "starts", &n_starts);
-  g->target_row = sizes_of(g->file, "target_row", &g->rows.n_targets);
+  g->target_after = sizes_of(g->file, "target_row", &g->rows.n_targets);
   g->token = tokens_of(g->file, "tokens", &g->rows.n_tokens);
   g->target = tokens_of(g->file, "target", &n);
   g->coefficient = golden_tensor(g->file, "coefficient", &n);
@@ -96,14 +96,14 @@ void golden_pass_load(golden_pass *g, const char *path) {
   g->rows.n_sequences = n_starts - 1;
   g->rows.start = g->start;
   g->rows.token = g->token;
-  g->rows.target_row = g->target_row;
+  g->rows.target_after = g->target_after;
   g->rows.target = g->target;
 }
 
 void golden_pass_free(golden_pass *g) {
   safetensors_free(g->file);
   free(g->start);
-  free(g->target_row);
+  free(g->target_after);
   free(g->token);
   free(g->target);
   free(g->coefficient);
@@ -124,14 +124,14 @@ void random_rows_init(random_rows *r, const size_t *lengths, size_t n, size_t vo
       if (i > 0) r->target[r->rows.n_targets - 1] = r->token[at];
       if (i + 1 < lengths[s]) {
         r->coefficient[r->rows.n_targets] = 2 * rng_u01(w.v[1]) - 1;
-        r->target_row[r->rows.n_targets++] = at;
+        r->target_after[r->rows.n_targets++] = at;
       }
       r->start[s + 1] = r->rows.n_tokens;
     }
   r->rows.n_sequences = n;
   r->rows.start = r->start;
   r->rows.token = r->token;
-  r->rows.target_row = r->target_row;
+  r->rows.target_after = r->target_after;
   r->rows.target = r->target;
 }
 

@@ -22,8 +22,8 @@ void small_model_free(small_model *s);
 /* What transformers computed: see tests/golden/qwen3.py. */
 typedef struct golden_pass {
   safetensors *file;
-  token_rows rows;
-  size_t *start, *target_row;
+  packed_tokens rows;
+  size_t *start, *target_after;
   int32_t *token, *target;
   double *coefficient, *logp, *entropy;
   double *logits; /* [n_tokens, vocabulary] */
@@ -37,8 +37,8 @@ double *golden_tensor(const safetensors *file, const char *name, size_t *n);
 
 /* Random packed sequences; targets are the next tokens at every place but the last. */
 typedef struct random_rows {
-  token_rows rows;
-  size_t start[9], target_row[128];
+  packed_tokens rows;
+  size_t start[9], target_after[128];
   int32_t token[128], target[128];
   double coefficient[128];
 } random_rows;

@@ -15,7 +15,7 @@ enum { G = 3, K = 9, T = 2 };
 
 typedef struct fixture {
   cfg_doc *doc;
-  llm_world *w;
+  exact_world *w;
   enumerable e;
   double *learner, *sampler;
 } fixture;
@@ -34,14 +34,14 @@ static void fixture_init(fixture *f) {
   double scale;
   *f = (fixture){0};
   must(cfg_load_text(&f->doc, text, strlen(text), "test", &err), &err);
-  must(llm_world_new(&f->w, cfg_find(cfg_root(f->doc), "world"), NULL, 1, &err), &err);
-  f->e = llm_world_enumerable(f->w);
+  must(exact_world_new(&f->w, cfg_find(cfg_root(f->doc), "world"), NULL, 1, &err), &err);
+  f->e = exact_world_enumerable(f->w);
   CU_ASSERT_FATAL(f->e.max_responses == K && f->e.max_length == T);
   const size_t n = f->e.n_parameters;
   f->learner = calloc(n, sizeof *f->learner);
   f->sampler = calloc(n, sizeof *f->sampler);
   double *direction = calloc(n, sizeof *direction);
-  must(llm_world_initial(f->w, 2, f->learner, &err), &err);
+  must(exact_world_initial(f->w, 2, f->learner, &err), &err);
   lab_dial_direction(&f->e, f->learner, LAB_RAY_RANDOM, 3, 0, direction);
   must(lab_dial_ray(&f->e, f->learner, direction, lab_dial_most(LAB_RAY_RANDOM), 0.2, f->sampler,
                     &scale, &err),
@@ -50,7 +50,7 @@ static void fixture_init(fixture *f) {
 }
 
 static void fixture_fini(fixture *f) {
-  llm_world_free(f->w);
+  exact_world_free(f->w);
   cfg_free(f->doc);
   free(f->learner);
   free(f->sampler);

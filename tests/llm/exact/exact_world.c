@@ -13,7 +13,7 @@
 
 typedef struct fixture {
   cfg_doc *doc;
-  llm_world *w;
+  exact_world *w;
   enumerable e;
   double *theta;
 } fixture;
@@ -24,21 +24,21 @@ static gl_status try_world(fixture *f, const char *keys, const char *sampling, g
   snprintf(text, sizeof text, "world: {kind: llm, %s}\nsampling: %s\n", keys, sampling);
   gl_status status = cfg_load_text(&f->doc, text, strlen(text), "r.yaml", err);
   if (status == GL_OK)
-    status = llm_world_new(&f->w, cfg_find(cfg_root(f->doc), "world"),
-                           cfg_find(cfg_root(f->doc), "sampling"), 1, err);
+    status = exact_world_new(&f->w, cfg_find(cfg_root(f->doc), "world"),
+                             cfg_find(cfg_root(f->doc), "sampling"), 1, err);
   return status;
 }
 
 static void fixture_init(fixture *f, const char *keys, const char *sampling) {
   gl_error err = {0};
   must(try_world(f, keys, sampling, &err), &err);
-  f->e = llm_world_enumerable(f->w);
+  f->e = exact_world_enumerable(f->w);
   f->theta = calloc(f->e.n_parameters, sizeof *f->theta);
-  must(llm_world_initial(f->w, 4, f->theta, &err), &err);
+  must(exact_world_initial(f->w, 4, f->theta, &err), &err);
 }
 
 static void fixture_fini(fixture *f) {
-  llm_world_free(f->w);
+  exact_world_free(f->w);
   cfg_free(f->doc);
   free(f->theta);
 }
@@ -138,7 +138,7 @@ static void log_probabilities_are_those_of_the_model(void) {
       const int32_t digit[] = {(int32_t)(y / 9), (int32_t)(y / 3 % 3), (int32_t)(y % 3)};
       const int32_t token[] = {(int32_t)(x / 3), (int32_t)(x % 3), digit[0], digit[1]};
       const size_t start[] = {0, 4}, row[] = {1, 2, 3};
-      const token_rows rows = {4, 1, 3, start, token, row, digit};
+      const packed_tokens rows = {4, 1, 3, start, token, row, digit};
       must(model_forward(s.m, &rows, 0.6, 0, alone, NULL, &err), &err);
       CU_ASSERT(largest_difference(alone, logp + 3 * y, 3) < 1e-13);
     }
@@ -296,7 +296,7 @@ static void a_wrong_section_is_told_with_its_place(void) {
   }
 }
 
-SUITE(llm_world, "llm: enumerable world", TEST(probabilities_sum_to_one),
+SUITE(exact_world, "llm: enumerable world", TEST(probabilities_sum_to_one),
       TEST(log_probabilities_are_those_of_the_model), TEST(token_scores_add_up_to_the_sequences),
       TEST(scores_of_sequences_and_of_all_together_agree),
       TEST(the_gradient_of_the_return_is_its_central_difference),

@@ -20,33 +20,33 @@ static gl_status answer(void *context, size_t rank, gl_error *err) {
 
 static void every_rank_runs_every_task_once(void) {
   for (size_t n = 1; n <= 5; ++n) {
-    replicas *r = NULL;
+    rank_threads *r = NULL;
     gl_error err = {0};
     roll_call c = {.fails = SIZE_MAX};
-    CU_ASSERT_FATAL(replicas_new(&r, n, &err) == GL_OK);
-    CU_ASSERT(replicas_count(r) == n);
-    for (int i = 0; i < 200; ++i) CU_ASSERT(replicas_run(r, answer, &c, &err) == GL_OK);
+    CU_ASSERT_FATAL(rank_threads_new(&r, n, &err) == GL_OK);
+    CU_ASSERT(rank_threads_count(r) == n);
+    for (int i = 0; i < 200; ++i) CU_ASSERT(rank_threads_run(r, answer, &c, &err) == GL_OK);
     for (size_t rank = 0; rank < n; ++rank)
-      CU_ASSERT(replicas_run_at(r, rank, answer, &c, &err) == GL_OK);
+      CU_ASSERT(rank_threads_run_at(r, rank, answer, &c, &err) == GL_OK);
     for (size_t rank = 0; rank < 5; ++rank) CU_ASSERT(c.calls[rank] == (rank < n ? 201 : 0));
-    replicas_free(r);
+    rank_threads_free(r);
   }
 }
 
 static void a_failure_is_told_with_its_device_and_does_not_last(void) {
-  replicas *r = NULL;
+  rank_threads *r = NULL;
   gl_error err = {0}, again = {0};
   roll_call c = {.fails = 2};
-  CU_ASSERT_FATAL(replicas_new(&r, 3, &err) == GL_OK);
-  CU_ASSERT(replicas_run(r, answer, &c, &err) == GL_ENUMERIC);
+  CU_ASSERT_FATAL(rank_threads_new(&r, 3, &err) == GL_OK);
+  CU_ASSERT(rank_threads_run(r, answer, &c, &err) == GL_ENUMERIC);
   CU_ASSERT_STRING_EQUAL(err.text, "device 2: rank has had enough");
-  CU_ASSERT(replicas_run_at(r, 1, answer, &c, &again) == GL_OK);
+  CU_ASSERT(rank_threads_run_at(r, 1, answer, &c, &again) == GL_OK);
   c.fails = 0;
-  CU_ASSERT(replicas_run(r, answer, &c, &again) == GL_ENUMERIC);
+  CU_ASSERT(rank_threads_run(r, answer, &c, &again) == GL_ENUMERIC);
   CU_ASSERT_STRING_EQUAL(again.text, "device 0: rank has had enough");
   c.fails = SIZE_MAX;
-  CU_ASSERT(replicas_run(r, answer, &c, &again) == GL_OK);
-  replicas_free(r);
+  CU_ASSERT(rank_threads_run(r, answer, &c, &again) == GL_OK);
+  rank_threads_free(r);
 }
 
 /* --- sums ---------------------------------------------------------------------------------------
@@ -118,11 +118,11 @@ static void end(adding *a) {
  * and no multiple of the ranks. */
 static void check_sum(number_type type) {
   adding a = begin(type, ((size_t)1 << 19) + 77);
-  replicas *r = NULL;
+  rank_threads *r = NULL;
   gl_error err = {0};
-  CU_ASSERT_FATAL(replicas_new(&r, RANKS, &err) == GL_OK);
-  replicas_join(r, a.sums);
-  CU_ASSERT(replicas_run(r, add, &a, &err) == GL_OK);
+  CU_ASSERT_FATAL(rank_threads_new(&r, RANKS, &err) == GL_OK);
+  rank_threads_set_sums(r, a.sums);
+  CU_ASSERT(rank_threads_run(r, add, &a, &err) == GL_OK);
   size_t wrong = 0;
   for (size_t i = 0; i < a.n; ++i) {
     double sum = 0;
@@ -138,7 +138,7 @@ static void check_sum(number_type type) {
                                   : (double)((float *)a.memory[rank])[i] != sum;
   }
   CU_ASSERT_EQUAL(wrong, 0);
-  replicas_free(r);
+  rank_threads_free(r);
   end(&a);
 }
 
@@ -148,24 +148,24 @@ static void sums_are_made_in_the_order_of_ranks(void) {
 }
 
 static void a_rank_that_fails_wakes_those_who_wait_for_it(void) {
-  replicas *r = NULL;
+  rank_threads *r = NULL;
   gl_error err = {0}, none = {0};
   adding a = begin(NUMBER_F32, 1000);
-  CU_ASSERT_FATAL(replicas_new(&r, RANKS, &err) == GL_OK);
-  replicas_join(r, a.sums);
+  CU_ASSERT_FATAL(rank_threads_new(&r, RANKS, &err) == GL_OK);
+  rank_threads_set_sums(r, a.sums);
   for (a.fails = 0; a.fails < RANKS; ++a.fails) {
     char wanted[64];
     gl_error_clear(&err);
     memset(a.sums_made, 0, sizeof a.sums_made);
-    CU_ASSERT(replicas_run(r, add, &a, &err) == GL_ENOMEM);
+    CU_ASSERT(rank_threads_run(r, add, &a, &err) == GL_ENOMEM);
     snprintf(wanted, sizeof wanted, "device %zu: no memory here", a.fails);
     CU_ASSERT_STRING_EQUAL(err.text, wanted);
     for (size_t rank = 0; rank < RANKS; ++rank) CU_ASSERT(a.sums_made[rank] == 1);
   }
   memset(a.sums_made, 0, sizeof a.sums_made);
   fill(&a, NUMBER_F32);
-  CU_ASSERT(replicas_run(r, add, &a, &none) == GL_OK); /* what failed once is not broken */
-  replicas_free(r);
+  CU_ASSERT(rank_threads_run(r, add, &a, &none) == GL_OK); /* what failed once is not broken */
+  rank_threads_free(r);
   end(&a);
 }
 

@@ -115,24 +115,24 @@ static void tf32_is_told_to_the_backend(void) {
 
 static void responses_are_scored_by_their_whole_text(void) {
   llm_fixture f = llm_open(LLM "max_tokens: 4, template: \"{prompt}\"}", 3);
-  const llm_spec *s = &f.llm->spec;
+  const run_spec *s = &f.llm->spec;
   gl_error err = {0};
   problem p;
   int32_t *answer = NULL, *prompt = NULL;
   size_t n = 0, n_prompt = 0;
   double score = -1;
   CU_ASSERT_FATAL(task_problem(s->task, TASK_TRAIN, 5, &p, &err) == GL_OK);
-  CU_ASSERT_FATAL(llm_spec_answer(s, p.answer, &answer, &n, &err) == GL_OK);
-  CU_ASSERT_FATAL(llm_spec_prompt(s, p.prompt, &prompt, &n_prompt, &err) == GL_OK);
+  CU_ASSERT_FATAL(run_spec_answer(s, p.answer, &answer, &n, &err) == GL_OK);
+  CU_ASSERT_FATAL(run_spec_prompt(s, p.prompt, &prompt, &n_prompt, &err) == GL_OK);
   CU_ASSERT(prompt[0] == TOKEN_BEGIN && n_prompt == strlen(p.prompt) + 1);
-  CU_ASSERT(n == 2 && answer[1] == TOKEN_END && llm_spec_is_stop(s, TOKEN_END));
-  CU_ASSERT(llm_spec_score(s, &p, answer, n, 1, &score, &err) == GL_OK && score == 1);
-  CU_ASSERT(llm_spec_score(s, &p, answer, 1, 0, &score, &err) == GL_OK && score == 0);
+  CU_ASSERT(n == 2 && answer[1] == TOKEN_END && run_spec_is_stop(s, TOKEN_END));
+  CU_ASSERT(run_spec_score(s, &p, answer, n, 1, &score, &err) == GL_OK && score == 1);
+  CU_ASSERT(run_spec_score(s, &p, answer, 1, 0, &score, &err) == GL_OK && score == 0);
   const int32_t padded[] = {TOKEN_PAD, answer[0], TOKEN_END}, outside[] = {9999, TOKEN_END};
-  CU_ASSERT(llm_spec_score(s, &p, padded, 3, 1, &score, &err) == GL_OK && score == 0);
-  CU_ASSERT(llm_spec_score(s, &p, outside, 2, 1, &score, &err) == GL_OK && score == 0);
+  CU_ASSERT(run_spec_score(s, &p, padded, 3, 1, &score, &err) == GL_OK && score == 0);
+  CU_ASSERT(run_spec_score(s, &p, outside, 2, 1, &score, &err) == GL_OK && score == 0);
   int32_t *none = NULL;
-  CU_ASSERT(llm_spec_answer(s, "0101", &none, &n, &err) == GL_EINPUT); /* 5 with its end */
+  CU_ASSERT(run_spec_answer(s, "0101", &none, &n, &err) == GL_EINPUT); /* 5 with its end */
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "max_tokens 4"));
   free(none);
   free(answer);

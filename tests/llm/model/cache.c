@@ -14,7 +14,7 @@ static const size_t lengths[] = {12, 7, 15, 9};
 static void prefill_one(model_cache *cache, const random_rows *r, size_t s, size_t n, size_t slot) {
   gl_error err = {0};
   const size_t start[2] = {0, n};
-  const token_rows rows = {n, 1, 0, start, r->token + r->start[s], NULL, NULL};
+  const packed_tokens rows = {n, 1, 0, start, r->token + r->start[s], NULL, NULL};
   must(model_prefill(cache, &rows, &slot, &err), &err);
 }
 
@@ -80,7 +80,7 @@ static void what_else_is_in_the_batch_changes_no_bit(void) {
   int32_t token[12], slot[4], position[4];
   for (size_t k = 0; k < 4; ++k)
     memcpy(token + 3 * k, r.token + r.start[order[k]], 3 * sizeof *token);
-  const token_rows rows = {12, 4, 0, start, token, NULL, NULL};
+  const packed_tokens rows = {12, 4, 0, start, token, NULL, NULL};
   must(model_prefill(cache, &rows, slots, &err), &err);
   must(model_logits_get(cache, 4, together, &err), &err);
   for (size_t k = 0; k < 4; ++k)
@@ -176,7 +176,7 @@ static void a_prefill_of_many_rows_runs_in_parts(void) {
     slot[s] = N - 1 - s;
     for (size_t i = 0; i < LONG; ++i) token[s * LONG + i] = (int32_t)((s % 7 + 3 * i) % V);
   }
-  const token_rows rows = {(size_t)N * LONG, N, 0, start, token, NULL, NULL};
+  const packed_tokens rows = {(size_t)N * LONG, N, 0, start, token, NULL, NULL};
   must(model_prefill(cache, &rows, slot, &err), &err);
   must(model_logits_get(cache, N, logits, &err), &err);
   for (size_t s = 7; s < N; ++s)

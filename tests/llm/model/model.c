@@ -20,7 +20,7 @@ static void logits_of_all_rows(model *m, const golden_pass *g, double *logits) {
   for (size_t s = 0; s < g->rows.n_sequences; ++s)
     for (size_t i = g->start[s]; i < g->start[s + 1]; ++i) {
       const size_t start[2] = {0, i + 1 - g->start[s]}, slot = 0;
-      const token_rows prompt = {start[1], 1, 0, start, g->token + g->start[s], NULL, NULL};
+      const packed_tokens prompt = {start[1], 1, 0, start, g->token + g->start[s], NULL, NULL};
       must(model_prefill(cache, &prompt, &slot, &err), &err);
       must(model_logits_get(cache, 1, logits + i * v, &err), &err);
     }
@@ -148,10 +148,10 @@ static void gradient_in_parts(model *m, const random_rows *r, size_t part, doubl
     const size_t end = s + part < r->rows.n_sequences ? s + part : r->rows.n_sequences;
     const size_t base = r->start[s], first = j;
     for (size_t k = s; k <= end; ++k) start[k - s] = r->start[k] - base;
-    for (; j < r->rows.n_targets && r->target_row[j] < r->start[end]; ++j)
-      row[j - first] = r->target_row[j] - base;
-    const token_rows some = {start[end - s],  end - s, j - first,        start,
-                             r->token + base, row,     r->target + first};
+    for (; j < r->rows.n_targets && r->target_after[j] < r->start[end]; ++j)
+      row[j - first] = r->target_after[j] - base;
+    const packed_tokens some = {start[end - s],  end - s, j - first,        start,
+                                r->token + base, row,     r->target + first};
     must(model_forward(m, &some, 1, 1, logp, NULL, &err), &err);
     must(model_backward(m, r->coefficient + first, &err), &err);
   }
@@ -207,8 +207,8 @@ static void a_row_of_several_targets_is_as_good_as_several_rows(void) {
   const size_t start[] = {0, 3}, starts[] = {0, 3, 6};
   const size_t same_row[] = {1, 1, 2}, own_row[] = {1, 4, 5};
   const double coefficient[] = {0.5, -2, 1};
-  const token_rows one = {3, 1, 3, start, token, same_row, target},
-                   two = {6, 2, 3, starts, twice, own_row, target};
+  const packed_tokens one = {3, 1, 3, start, token, same_row, target},
+                      two = {6, 2, 3, starts, twice, own_row, target};
   const size_t n = model_parameters(s.m);
   double *a = calloc(2 * n, sizeof *a), *b = a + n, logp[6];
   must(model_forward(s.m, &one, 1, 1, logp, NULL, &err), &err);
@@ -308,7 +308,7 @@ static void wrong_rows_are_refused(void) {
   int32_t token[64] = {0}, target = 0;
   double logp, coefficient = 1;
   size_t start[] = {0, 3}, row = 1;
-  token_rows rows = {3, 1, 1, start, token, &row, &target};
+  packed_tokens rows = {3, 1, 1, start, token, &row, &target};
   must(model_forward(s.m, &rows, 1, 0, &logp, NULL, &err), &err);
   CU_ASSERT_EQUAL(model_backward(s.m, &coefficient, &err), GL_EINTERNAL); /* not kept */
   gl_error_clear(&err);

@@ -209,7 +209,7 @@ static void responses_in_bfloat16_have_their_log_probabilities(void) {
     double logp[MAX_TOKENS];
     memcpy(token + 4, r.token + i * MAX_TOKENS, n * sizeof *token);
     for (size_t t = 0; t < n; ++t) row[t] = 3 + t;
-    const token_rows rows = {4 + n, 1, n, start, token, row, token + 4};
+    const packed_tokens rows = {4 + n, 1, n, start, token, row, token + 4};
     must(model_forward(s.m, &rows, 0.9, 0, logp, NULL, &err), &err);
     for (size_t t = 0; t < n; ++t) ASSERT_CLOSE(r.logq[i * MAX_TOKENS + t], logp[t], 4e-2);
   }

@@ -59,7 +59,7 @@ static double *learned(const char *place, batch *last, double *score) {
   double *theta = llm_theta(&f);
   comparison c = {&f, theta};
   for (size_t rank = 0; rank < f.llm->spec.devices; ++rank)
-    CU_ASSERT(replicas_run_at(f.llm->team, rank, compare, &c, &err) == GL_OK);
+    CU_ASSERT(rank_threads_run_at(f.llm->threads, rank, compare, &c, &err) == GL_OK);
   llm_close(&f);
   return theta;
 }
@@ -134,7 +134,7 @@ static void a_device_that_fails_ends_the_update_of_both(void) {
     double metrics[METRIC_COUNT];
     gl_error err = {0};
     char device[16];
-    CU_ASSERT(replicas_run_at(f.llm->team, rank, break_one, &f, &err) == GL_OK);
+    CU_ASSERT(rank_threads_run_at(f.llm->threads, rank, break_one, &f, &err) == GL_OK);
     CU_ASSERT(f.learner.ops->update(f.llm, &one, 1, metrics, &err) == GL_ENOMEM);
     snprintf(device, sizeof device, "device %zu: ", rank);
     CU_ASSERT(strncmp(err.text, device, strlen(device)) == 0);

@@ -1,0 +1,20 @@
+/* The transformer as an enumerable policy (core/rl/enumerable.h): what other rooms see of
+ * llm/exact. */
+#ifndef GEPOLAB_LLM_EXACT_EXACT_WORLD_H
+#define GEPOLAB_LLM_EXACT_EXACT_WORLD_H
+
+#include "core/config/config.h"
+#include "core/rl/enumerable.h"
+
+/* The transformer as a policy over all responses of up to max_tokens tokens, in double precision,
+ * for the exact laboratory. */
+typedef struct exact_world exact_world;
+gl_status exact_world_new(exact_world **out, const cfg_node *world, const cfg_node *sampling,
+                          uint64_t seed, gl_error *err);
+void exact_world_free(exact_world *w);
+/* Borrowed view, valid while w lives. */
+enumerable exact_world_enumerable(const exact_world *w);
+/* The parameters a learner with that seed starts from, into theta[n_parameters]. */
+gl_status exact_world_initial(const exact_world *w, uint64_t seed, double *theta, gl_error *err);
+
+#endif

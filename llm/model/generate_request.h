@@ -1,0 +1,43 @@
+/* What generation is asked for and what it gives: prompts, addresses of draws, responses.
+ * Prefix: generate_. */
+#ifndef GEPOLAB_LLM_MODEL_GENERATE_REQUEST_H
+#define GEPOLAB_LLM_MODEL_GENERATE_REQUEST_H
+
+#include "core/random/rng.h"
+#include "core/rl/sampling.h"
+
+typedef struct generate_request {
+  size_t n_prompts;
+  const size_t *prompt_start; /* [n_prompts + 1] */
+  const int32_t *prompt;      /* tokens */
+  size_t n_responses;
+  const size_t *prompt_of; /* [n_responses]; responses to one prompt share its prefill */
+  /* Response i's token at position t is drawn at block rng_token_index(number[i], t) of stream. */
+  const size_t *number; /* [n_responses] */
+  rng_stream stream;
+  sampling_spec sampling;
+  int greedy;
+  size_t max_tokens;   /* most tokens of a response, its stop token included */
+  size_t up_to;        /* draw until each response has so many (<= max_tokens) */
+  const int32_t *stop; /* [n_stop] tokens that end a response; drawn and kept as its last */
+  size_t n_stop;
+  size_t slots;   /* sequences decoded side by side; 0: all, as memory allows */
+  size_t sharing; /* requests under way at the same time in the same memory; 0 or 1: this one */
+} generate_request;
+
+/* Filled in place: arrays of n_responses x max_tokens, row i with length[i] tokens. To go on with
+ * responses of which some tokens are there (drawn under older parameters), length[i] and their
+ * tokens are given; their keys and values are computed again under the parameters now. */
+typedef struct generate_result {
+  size_t *length;                /* [n_responses] in and out */
+  int *finished;                 /* [n_responses] in and out: ended by a stop token */
+  int32_t *token;                /* [n_responses * max_tokens] */
+  double *logq, *logq_truncated; /* same shape */
+} generate_result;
+
+/* Allocates a result's arrays, zeroed. */
+gl_status generate_result_init(generate_result *r, size_t n_responses, size_t max_tokens,
+                               gl_error *err);
+void generate_result_fini(generate_result *r);
+
+#endif
