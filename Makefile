@@ -23,7 +23,8 @@ TEST     ?=
 STUDY    ?= $(BUILD)/demo.db
 PYTHON   ?= python3
 
-WARN     := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+# A switch over an enum names every value: one that is added later cannot be forgotten anywhere.
+WARN     := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror=switch-enum
 CPPFLAGS += -I. -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -DGEPOLAB_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c11 $(OPT) -g -ffp-contract=off $(WARN) $(if $(ARCH),-march=$(ARCH)) \
             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
@@ -143,7 +144,7 @@ EMULATED  := $(patsubst llm/backend/cuda/%.cu,$(BUILD)/emulate/cuda/%.o,$(filter
 EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,tests/support/main.c $(wildcard tests/llm/backend/cuda/*.c) \
                     tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/llm_files.c)
 EMULATED_SUITES := cuda emulated
-EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g -Wall -Wextra -Wshadow -Wno-unknown-pragmas \
+EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g -Wall -Wextra -Wshadow -Werror=switch-enum -Wno-unknown-pragmas \
                     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(RACE_DEFINE)
 # Kernels that tell tests/emulate/race.cpp of every load and store.
 RACE_DEFINE := $(if $(RACES),-DGEPOLAB_EMULATE_RACES)

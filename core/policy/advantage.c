@@ -25,9 +25,12 @@ static moments moments_of(const double *v, size_t n, size_t ddof) {
 /* Leave-one-out is G/(G-1) times the group-mean form; a group of one has no others: baseline 0. */
 static void centre(policy_state *s, size_t g, moments m, size_t n) {
   const policy_algorithm *algorithm = s->algorithm;
-  s->baseline[g] = 0;
+  s->baseline[g] = NAN;
   s->scale[g] = 1;
   switch (algorithm->baseline) {
+  case BASELINE_NONE:
+    s->baseline[g] = 0;
+    break;
   case BASELINE_CONSTANT:
     s->baseline[g] = algorithm->baseline_value;
     break;
@@ -35,12 +38,8 @@ static void centre(policy_state *s, size_t g, moments m, size_t n) {
     s->baseline[g] = m.mean;
     break;
   case BASELINE_LEAVE_ONE_OUT:
-    if (n > 1) {
-      s->baseline[g] = m.mean;
-      s->scale[g] = (double)(n - 1) / (double)n;
-    }
-    break;
-  default:
+    s->baseline[g] = n > 1 ? m.mean : 0;
+    if (n > 1) s->scale[g] = (double)(n - 1) / (double)n;
     break;
   }
 }
@@ -115,8 +114,17 @@ gl_status policy_advantages(policy_state *s, gl_error *err) {
       s->scale[g] *= deviation > 0 ? deviation : 1;
     }
   }
-  if (algorithm->scale == SCALE_BETA) beta_scale(s);
-  if (algorithm->scale == SCALE_BATCH_STD) batch_scale(s);
+  switch (algorithm->scale) {
+  case SCALE_NONE:
+  case SCALE_GROUP_STD: /* done */
+    break;
+  case SCALE_BATCH_STD:
+    batch_scale(s);
+    break;
+  case SCALE_BETA:
+    beta_scale(s);
+    break;
+  }
   for (size_t g = 0; g < in->n_groups; g++)
     for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++)
       s->advantage[i] = s->active[g] > 0 ? (in->reward[i] - s->baseline[g]) / s->scale[g] : 0;

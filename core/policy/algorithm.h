@@ -37,6 +37,38 @@ typedef enum policy_ratio {
   RATIO_MIXTURE,
   RATIO_VTRACE
 } policy_ratio;
+enum { RATIO_COUNT = RATIO_VTRACE + 1 }; /* one more than the last */
+
+/* Whose ratio it is: one number for each token, or one for each response. */
+typedef enum policy_ratio_unit { RATIO_OF_TOKEN, RATIO_OF_RESPONSE } policy_ratio_unit;
+
+/* What ratio_gradient: true differentiates. */
+typedef enum policy_ratio_gradient {
+  RATIO_GRADIENT_NONE,      /* nothing: the ratio is a constant, ratio_gradient must be false */
+  RATIO_GRADIENT_OWN_TOKEN, /* a token's term through the log-probability of that token alone */
+  RATIO_GRADIENT_RESPONSE   /* through the log-probabilities of all tokens of the response */
+} policy_ratio_gradient;
+
+/* Whether the ratio of one response depends on the other responses of its group. */
+typedef enum policy_ratio_coupling {
+  RATIO_ALONE,                 /* it does not */
+  RATIO_COUPLED_BY_P,          /* it does, through a denominator that contains P */
+  RATIO_COUPLED_BY_DENOMINATOR /* as the field `denominator` says */
+} policy_ratio_coupling;
+
+/* What a ratio is: the one place where the formulas, the checks, the exact laboratory and `gepolab
+ * algorithms --fields` look it up (the table is in core/policy/ratio.c). */
+typedef struct policy_ratio_info {
+  const char *name, *meaning;
+  policy_ratio_unit unit;
+  policy_ratio_gradient gradient;
+  policy_ratio_coupling coupling;
+  int clamped; /* made of the tokens' log-ratios, which token_log_clamp limits; 0: of P and Q */
+  int limited; /* log_floor and log_cap limit its logarithm */
+} policy_ratio_info;
+
+/* NULL where `ratio` is not one of the enum. */
+const policy_ratio_info *policy_ratio_about(policy_ratio ratio);
 
 typedef enum policy_log_prob { LOG_PROB_SUM, LOG_PROB_MEAN } policy_log_prob;
 
@@ -96,47 +128,60 @@ typedef enum policy_negatives { NEGATIVES_SOFTMAX, NEGATIVES_MEAN } policy_negat
 /* Bytes of a shown name, its end included. */
 enum { POLICY_NAME_SIZE = 128 };
 
-/* Choices are int so that one table (policy_fields.c) reads and prints them all; their values are
- * the enums above. policy_field_at() tells each one's meaning and bounds. */
+/* One table (core/policy/fields.c) reads, checks and prints all fields; policy_fields_at() tells
+ * each one's meaning and bounds. */
 typedef struct policy_algorithm {
   char name[POLICY_NAME_SIZE]; /* shown name, see policy_algorithm_set_name() */
   char base[32];               /* the published algorithm it started from */
   int has_own_name;            /* the recipe gave `name:` */
 
-  int objective;
+  policy_objective objective;
 
-  int baseline, scale;
+  policy_baseline baseline;
+  policy_scale scale;
   double baseline_value, scale_eps;
   size_t std_ddof;
   int drop_equal;
 
-  int ratio, log_prob, old_policy, ratio_gradient;
-  int denominator, denominator_gradient, group_scope;
+  policy_ratio ratio;
+  policy_log_prob log_prob;
+  policy_old old_policy;
+  int ratio_gradient;
+  policy_denominator denominator;
+  int denominator_gradient;
+  policy_scope group_scope;
   size_t microbatch;
   double kappa, mixture, rho_bar, c_bar;
   double token_log_clamp, log_floor, log_cap;
 
-  int clip;
+  policy_clip clip;
   double eps_low, eps_high, dual_clip, cap, clip_power;
   double positive_low, positive_high, negative_low, negative_high;
   double tau_positive, tau_negative;
   double tanh_scale, hazard_power_up, hazard_width_up, hazard_power_down, hazard_width_down;
   double gamma_k_positive, gamma_rate_positive, gamma_k_negative, gamma_rate_negative;
-  int m2_form, m2_set;
+  policy_m2_form m2_form;
+  policy_m2_set m2_set;
   double m2_tau;
   int token_mask;
   double mask_low, mask_high;
 
-  int aggregate;
+  policy_aggregate aggregate;
   double length_power;
 
   double kl_coef, ref_kl_coef;
-  int kl_form, ref_kl_form;
+  policy_kl_form kl_form;
+  policy_ref_kl_form ref_kl_form;
 
-  int correction_of, tis_level, tis_normalise, mis_level, mis_test, mask_denominator;
+  policy_correction_of correction_of;
+  policy_level tis_level;
+  int tis_normalise;
+  policy_level mis_level;
+  policy_mis_test mis_test;
+  policy_mask_denominator mask_denominator;
   double tis_min, tis_max, tis_log_clamp, mis_min, mis_max;
 
-  int negatives;
+  policy_negatives negatives;
   double disco_tau, penalty, penalty_margin;
 } policy_algorithm;
 
@@ -159,11 +204,21 @@ gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *con
 /* GL_EINPUT if the shown name is a published algorithm's whose fields are not this one's. */
 gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_error *err);
 
-/* GL_EINPUT, with the algorithm's name, the fields and what to set, if the algorithm's fields do
- * not go together: a combination for which paper/methods.md has no formula (§3.14). Bounds of
- * single fields are policy_algorithm_parse()'s to check. err may be NULL as everywhere.
+/* GL_EINPUT, with the algorithm's name, the fields and what to set, if a choice holds none of its
+ * values, or the fields do not go together: a combination for which paper/methods.md has no formula
+ * (§3.14). Bounds of single fields are policy_algorithm_parse()'s to check. err may be NULL as
+ * everywhere.
  */
 gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err);
+
+/* Whether the coefficients of one response depend on the other responses of its group through the
+ * ratio; and whether that denominator contains P, so that denominator_gradient has a meaning. The
+ * algorithm must have passed policy_algorithm_check(). */
+int policy_couples_group(const policy_algorithm *algorithm);
+int policy_denominator_contains_p(const policy_algorithm *algorithm);
+/* Whether the ratio needs more than P and Q: the world's own sum_y q(y)^2, which only a world that
+ * enumerates its responses has. */
+int policy_needs_exact_denominator(const policy_algorithm *algorithm);
 
 /* What is known of a published algorithm besides its fields. No member is NULL; "none" where the
  * trainer has no such setting. notes names every field that is gepolab's own choice. */
@@ -184,12 +239,14 @@ typedef enum policy_field_kind {
 typedef struct policy_field {
   const char *name;
   policy_field_kind kind;
-  size_t offset;              /* in policy_algorithm */
-  const char *const *choices; /* FIELD_CHOICE: the values' names; else NULL */
+  size_t offset;                    /* in policy_algorithm */
+  const char *(*choice)(int value); /* FIELD_CHOICE: name of a value in [0, n_choices); else NULL */
   int n_choices;
   double lo, hi; /* FIELD_NUMBER and FIELD_COUNT: inclusive bounds */
   const char *meaning;
 } policy_field;
+
+enum { POLICY_MOST_CHOICES = 32 }; /* n_choices is at most this */
 
 size_t policy_fields_count(void);
 const policy_field *policy_fields_at(size_t i);

@@ -1,19 +1,40 @@
 /* Which fields of an algorithm go together. */
 #include "core/policy/algorithm.h"
 
+/* A choice that holds none of its values can only come from our own code: a recipe's are read by
+ * name. NULL: all are right. */
+static const policy_field *impossible_choice(const policy_algorithm *algorithm, int *value) {
+  for (size_t i = 0; i < policy_fields_count(); i++) {
+    const policy_field *f = policy_fields_at(i);
+    if (f->kind != FIELD_CHOICE) continue;
+    *value = *(const int *)(const void *)((const char *)algorithm + f->offset);
+    if (*value < 0 || *value >= f->n_choices) return f;
+  }
+  return NULL;
+}
+
 gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err) {
-  int token = algorithm->ratio == RATIO_NONE || algorithm->ratio == RATIO_TOKEN ||
-              algorithm->ratio == RATIO_PREFIX || algorithm->ratio == RATIO_VTRACE;
-  int stopped = algorithm->ratio == RATIO_NONE || algorithm->ratio == RATIO_VTRACE ||
-                algorithm->clip == CLIP_GAMMA;
+  int value = 0;
+  const policy_field *impossible = impossible_choice(algorithm, &value);
+  if (impossible != NULL)
+    return gl_fail(err, GL_EINPUT, "algorithm %s: %s has no value number %d", algorithm->name,
+                   impossible->name, value);
+  const policy_ratio_info *ratio = policy_ratio_about(algorithm->ratio);
+  if (ratio == NULL)
+    return gl_fail(err, GL_EINPUT, "algorithm %s: nothing is known of ratio number %d",
+                   algorithm->name, (int)algorithm->ratio);
   int disco = algorithm->objective == OBJECTIVE_DISCO;
+  if (ratio->gradient == RATIO_GRADIENT_NONE && algorithm->ratio_gradient && !disco)
+    return gl_fail(err, GL_EINPUT,
+                   "algorithm %s: ratio: %s is a constant without a gradient; set ratio_gradient: "
+                   "false",
+                   algorithm->name, ratio->name);
   const struct {
     int wrong;
     const char *why;
   } rules[] = {
-      {stopped && algorithm->ratio_gradient && !disco,
-       "ratio: none, ratio: vtrace and clip: gamma have "
-       "no ratio gradient; set ratio_gradient: false"},
+      {algorithm->clip == CLIP_GAMMA && algorithm->ratio_gradient && !disco,
+       "clip: gamma has no ratio gradient; set ratio_gradient: false"},
       {algorithm->clip == CLIP_TOKEN_LOG &&
            (algorithm->ratio != RATIO_SEQUENCE || algorithm->log_prob != LOG_PROB_MEAN ||
             !algorithm->ratio_gradient),
@@ -27,15 +48,13 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
        "clip: gamma adds the logarithms of token factors to ln W; set tis_level: none or token"},
       {algorithm->scale == SCALE_BETA && algorithm->baseline != BASELINE_GROUP_MEAN,
        "scale: beta is defined about the group's mean; set baseline: group_mean"},
-      {algorithm->clip == CLIP_PPO_POWER && !token,
+      {algorithm->clip == CLIP_PPO_POWER && ratio->unit != RATIO_OF_TOKEN,
        "clip: ppo_power needs a token ratio (token, prefix)"},
       {algorithm->denominator_gradient && (!algorithm->ratio_gradient || algorithm->kappa > 0 ||
-                                           !(algorithm->ratio == RATIO_SELF_NORMALISED ||
-                                             (algorithm->ratio == RATIO_GROUP_EXPECTATION &&
-                                              algorithm->denominator == DENOMINATOR_EXPECTED_P))),
+                                           !policy_denominator_contains_p(algorithm)),
        "denominator_gradient: true needs ratio_gradient: true, kappa: 0 and a denominator that "
        "contains P (ratio: self_normalised, or group_expectation with denominator: expected_p)"},
-      {algorithm->ratio == RATIO_GROUP_EXPECTATION && algorithm->denominator == DENOMINATOR_EXACT &&
+      {policy_needs_exact_denominator(algorithm) &&
            (algorithm->log_prob != LOG_PROB_SUM || algorithm->group_scope != SCOPE_PROMPT),
        "denominator: exact needs log_prob: sum and group_scope: prompt"},
       {disco && algorithm->ratio != RATIO_NONE && algorithm->ratio != RATIO_TOKEN,

@@ -83,7 +83,12 @@ int policy_masked(const policy_state *s, double x, double a) {
 int policy_gate(const policy_state *s, double x, double a, double position, double *f, double *d) {
   const policy_algorithm *algorithm = s->algorithm;
   int acts = 0;
+  *f = *d = NAN;
   switch (algorithm->clip) {
+  case CLIP_NONE:
+  case CLIP_TOKEN_LOG: /* has acted on the tokens' logarithms */
+    *f = *d = exp(x);
+    break;
   case CLIP_PPO:
     acts = bounded(x, a, s->bounds.low, s->bounds.high, s->bounds.dual, f, d);
     break;
@@ -114,9 +119,6 @@ int policy_gate(const policy_state *s, double x, double a, double position, doub
     break;
   case CLIP_GAMMA:
     acts = gamma_gate(algorithm, x, a, f, d);
-    break;
-  default:
-    *f = *d = exp(x);
     break;
   }
   if (policy_masked(s, x, a)) {

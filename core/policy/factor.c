@@ -37,14 +37,24 @@ static int passes(const policy_algorithm *algorithm, double statistic) {
     return exp(statistic) >= algorithm->mis_min && exp(statistic) <= algorithm->mis_max;
   case MIS_K1:
     return -statistic >= log(algorithm->mis_min) && -statistic <= log(algorithm->mis_max);
-  default:
+  case MIS_K2:
+  case MIS_K3:
     return statistic <= algorithm->mis_max;
   }
+  return 0;
 }
 
 static double statistic_of(const policy_algorithm *algorithm, double l) {
-  if (algorithm->mis_test == MIS_K2) return l * l / 2;
-  return algorithm->mis_test == MIS_K3 ? expm1(l) - l : l;
+  switch (algorithm->mis_test) {
+  case MIS_RATIO:
+  case MIS_K1:
+    return l;
+  case MIS_K2:
+    return l * l / 2;
+  case MIS_K3:
+    return expm1(l) - l;
+  }
+  return NAN;
 }
 
 static void mask_response(policy_state *s, size_t lo, size_t hi) {
@@ -108,38 +118,37 @@ static totals totals_of(policy_state *s) {
   return sum;
 }
 
+/* What one token counts in a response of `kept` tokens, whose group has `tokens` kept tokens and
+ * shares the batch among `responses`. */
+static double weight_of(const policy_state *s, const totals *sum, double kept, double tokens,
+                        double responses) {
+  switch (s->algorithm->aggregate) {
+  case AGGREGATE_SEQUENCE_SUM:
+    return 1 / responses;
+  case AGGREGATE_SEQUENCE_MEAN:
+    return 1 / (responses * kept);
+  case AGGREGATE_TOKEN_MEAN:
+    return 1 / sum->tokens;
+  case AGGREGATE_GROUP_TOKEN_MEAN:
+    return 1 / (sum->groups * tokens);
+  case AGGREGATE_FIXED_LENGTH:
+    return 1 / (responses * (s->in->max_length > 0 ? (double)s->in->max_length : sum->longest));
+  case AGGREGATE_LENGTH_POWER:
+    return pow(kept, -s->algorithm->length_power) / (sum->longest * sum->powers);
+  }
+  return NAN;
+}
+
 void policy_aggregation(policy_state *s) {
   const policy_input *in = s->in;
-  const policy_algorithm *algorithm = s->algorithm;
   totals sum = totals_of(s);
-  double horizon = in->max_length > 0 ? (double)in->max_length : sum.longest;
   for (size_t g = 0; g < in->n_groups; g++) {
     size_t lo = in->group_start[g], hi = in->group_start[g + 1];
     double tokens = 0, responses = sum.groups * (double)(hi - lo);
     for (size_t i = lo; i < hi; i++) tokens += s->kept[i];
-    for (size_t i = lo; i < hi; i++) {
-      double z = 0;
-      if (s->active[g] > 0 && s->kept[i] > 0) switch (algorithm->aggregate) {
-        case AGGREGATE_SEQUENCE_SUM:
-          z = 1 / responses;
-          break;
-        case AGGREGATE_SEQUENCE_MEAN:
-          z = 1 / (responses * s->kept[i]);
-          break;
-        case AGGREGATE_TOKEN_MEAN:
-          z = 1 / sum.tokens;
-          break;
-        case AGGREGATE_GROUP_TOKEN_MEAN:
-          z = 1 / (sum.groups * tokens);
-          break;
-        case AGGREGATE_FIXED_LENGTH:
-          z = 1 / (responses * horizon);
-          break;
-        default:
-          z = pow(s->kept[i], -algorithm->length_power) / (sum.longest * sum.powers);
-          break;
-        }
-      s->z[i] = z;
-    }
+    for (size_t i = lo; i < hi; i++)
+      s->z[i] = s->active[g] > 0 && s->kept[i] > 0
+                    ? weight_of(s, &sum, s->kept[i], tokens, responses)
+                    : 0;
   }
 }

@@ -6,84 +6,90 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *const objective_names[] = {"policy_gradient", "disco"};
-static const char *const baseline_names[] = {"none", "constant", "group_mean", "leave_one_out"};
-static const char *const scale_names[] = {"none", "group_std", "batch_std", "beta"};
-static const char *const ratio_names[] = {"none",
-                                          "token",
-                                          "prefix",
-                                          "sequence",
-                                          "sequence_token",
-                                          "group_expectation",
-                                          "self_normalised",
-                                          "mixture",
-                                          "vtrace"};
-static const char *const log_prob_names[] = {"sum", "mean"};
-static const char *const old_names[] = {"sampler", "proximal"};
-static const char *const denominator_names[] = {"self_normalised", "mean", "exact", "expected_p"};
-static const char *const scope_names[] = {"prompt", "microbatch"};
-static const char *const clip_names[] = {"none",    "ppo",          "ppo_power", "cap",
-                                         "clamp",   "signed_clamp", "token_log", "second_moment",
-                                         "sigmoid", "tanh_hazard",  "gamma"};
-static const char *const m2_form_names[] = {"remove", "threshold"};
-static const char *const m2_set_names[] = {"improving", "clipped", "all"};
-static const char *const aggregate_names[] = {"sequence_sum",     "sequence_mean", "token_mean",
-                                              "group_token_mean", "fixed_length",  "length_power"};
-static const char *const kl_names[] = {"cppo", "k1", "k2", "k3"};
-static const char *const ref_kl_names[] = {"k1", "k2", "k3"};
-static const char *const of_names[] = {"proximal", "learner"};
-static const char *const level_names[] = {"none", "token", "sequence", "sequence_mean",
-                                          "token_geometric"};
-static const char *const test_names[] = {"ratio", "k1", "k2", "k3"};
-static const char *const mask_names[] = {"all", "kept"};
-static const char *const negatives_names[] = {"softmax", "mean"};
+/* Choices are read and written as int. */
+_Static_assert(sizeof(policy_ratio) == sizeof(int), "enums are as wide as int");
 
-#define COUNT(names) ((int)(sizeof(names) / sizeof((names)[0])))
-#define CHOICE(field, names, text)                                                                 \
-  { #field, FIELD_CHOICE, offsetof(policy_algorithm, field), names, COUNT(names), 0, 0, text }
+/* The function kind_name(value) and the number kind_count of an enum whose last value is `last`. */
+#define NAMES(kind, last, ...)                                                                     \
+  static const char *const kind##_names[] = {__VA_ARGS__};                                         \
+  enum { kind##_count = sizeof kind##_names / sizeof kind##_names[0] };                            \
+  _Static_assert((int)kind##_count == (int)(last) + 1, "a name for every value of " #kind);        \
+  static const char *kind##_name(int value) {                                                      \
+    return kind##_names[value];                                                                    \
+  }
+
+NAMES(objective, OBJECTIVE_DISCO, "policy_gradient", "disco")
+NAMES(baseline, BASELINE_LEAVE_ONE_OUT, "none", "constant", "group_mean", "leave_one_out")
+NAMES(scale, SCALE_BETA, "none", "group_std", "batch_std", "beta")
+NAMES(log_prob, LOG_PROB_MEAN, "sum", "mean")
+NAMES(old_policy, OLD_PROXIMAL, "sampler", "proximal")
+NAMES(denominator, DENOMINATOR_EXPECTED_P, "self_normalised", "mean", "exact", "expected_p")
+NAMES(group_scope, SCOPE_MICROBATCH, "prompt", "microbatch")
+NAMES(clip, CLIP_GAMMA, "none", "ppo", "ppo_power", "cap", "clamp", "signed_clamp", "token_log",
+      "second_moment", "sigmoid", "tanh_hazard", "gamma")
+NAMES(m2_form, M2_THRESHOLD, "remove", "threshold")
+NAMES(m2_set, M2_ALL, "improving", "clipped", "all")
+NAMES(aggregate, AGGREGATE_LENGTH_POWER, "sequence_sum", "sequence_mean", "token_mean",
+      "group_token_mean", "fixed_length", "length_power")
+NAMES(kl_form, KL_K3, "cppo", "k1", "k2", "k3")
+NAMES(ref_kl_form, REF_KL_K3, "k1", "k2", "k3")
+NAMES(correction_of, CORRECTION_LEARNER, "proximal", "learner")
+NAMES(level, LEVEL_TOKEN_GEOMETRIC, "none", "token", "sequence", "sequence_mean", "token_geometric")
+NAMES(mis_test, MIS_K3, "ratio", "k1", "k2", "k3")
+NAMES(mask_denominator, MASK_KEPT, "all", "kept")
+NAMES(negatives, NEGATIVES_MEAN, "softmax", "mean")
+
+static const char *ratio_name(int value) {
+  return policy_ratio_about((policy_ratio)value)->name;
+}
+enum { ratio_count = RATIO_COUNT };
+
+#define CHOICE_OF(field, kind, count, text)                                                        \
+  { #field, FIELD_CHOICE, offsetof(policy_algorithm, field), kind##_name, count, 0, 0, text }
+#define CHOICE(field, text) CHOICE_OF(field, field, field##_count, text)
 #define BOOLEAN(field, text)                                                                       \
   { #field, FIELD_BOOL, offsetof(policy_algorithm, field), NULL, 0, 0, 0, text }
+#define COUNT(field, lo, hi, text)                                                                 \
+  { #field, FIELD_COUNT, offsetof(policy_algorithm, field), NULL, 0, lo, hi, text }
 #define NUMBER(field, lo, hi, text)                                                                \
   { #field, FIELD_NUMBER, offsetof(policy_algorithm, field), NULL, 0, lo, hi, text }
 #define TINY 1e-300
 
 static const policy_field fields[] = {
-    CHOICE(objective, objective_names,
+    CHOICE(objective,
            "policy_gradient: advantages times ratios; disco: scores of right answers against those "
            "of wrong ones"),
-    CHOICE(baseline, baseline_names, "what is subtracted from a reward"),
+    CHOICE(baseline, "what is subtracted from a reward"),
     NUMBER(baseline_value, -INFINITY, INFINITY, "the constant of baseline: constant"),
-    CHOICE(scale, scale_names,
+    CHOICE(scale,
            "what the centred reward is divided by: the group's standard deviation, the batch's "
            "(after centring again by the batch mean), or BNPO's Beta density at the group mean"),
     NUMBER(scale_eps, 0, INFINITY, "added to the standard deviation"),
-    {"std_ddof", FIELD_COUNT, offsetof(policy_algorithm, std_ddof), NULL, 0, 0, 1,
-     "the standard deviation divides by n - std_ddof (a group of one has deviation 0)"},
+    COUNT(std_ddof, 0, 1,
+          "the standard deviation divides by n - std_ddof (a group of one has deviation 0)"),
     BOOLEAN(drop_equal, "groups whose rewards are all equal leave the batch and its averages"),
-    CHOICE(ratio, ratio_names,
-           "importance ratio: 1, p/q of a token, of the prefix up to it, of the response, the "
-           "response's value with the token's gradient (GSPO-token), P over the group expectation "
-           "(GEPO), P/Q over its mean, P over a mixture of P and Q, V-trace's products"),
-    CHOICE(log_prob, log_prob_names,
-           "response probability: true product (sum) or geometric mean per token (mean)"),
     CHOICE(
-        old_policy, old_names,
+        ratio,
+        "importance ratio of learner and sampler; p and q are probabilities of a token, P and Q of "
+        "the response"),
+    CHOICE(log_prob, "response probability: true product (sum) or geometric mean per token (mean)"),
+    CHOICE(
+        old_policy,
         "the ratio's denominator policy: the sampler's log-probabilities or those of the learner "
         "at the batch's first update"),
     BOOLEAN(ratio_gradient,
             "true: the objective is A f(ratio), differentiated; false: f(ratio) is a constant "
             "factor of A logp"),
-    CHOICE(denominator, denominator_names,
+    CHOICE(denominator,
            "of group_expectation: sum Q^2 / sum Q, mean Q, the world's exact sum of q^2, or "
            "sum Q P / sum Q"),
     BOOLEAN(denominator_gradient,
             "differentiate the denominator too (expected_p, self_normalised)"),
     CHOICE(
-        group_scope, scope_names,
+        group_scope,
         "over which responses the denominator is formed: the prompt's, or micro-batches that mix "
         "prompts (of n responses in K = ceil(n / microbatch) parts, part k has k, k+K, k+2K ...)"),
-    {"microbatch", FIELD_COUNT, offsetof(policy_algorithm, microbatch), NULL, 0, 1, 1e9,
-     "responses per micro-batch for group_scope: microbatch"},
+    COUNT(microbatch, 1, 1e9, "responses per micro-batch for group_scope: microbatch"),
     NUMBER(kappa, 0, INFINITY,
            "responses whose token mean of exp(-l)+l-1 is below kappa use Q for the group "
            "expectation (gepo_plus); 0: none"),
@@ -96,7 +102,7 @@ static const policy_field fields[] = {
     NUMBER(log_floor, -INFINITY, 0, "lower limit of the log of a response or prefix ratio"),
     NUMBER(log_cap, 0, INFINITY, "upper limit of the log of a response or prefix ratio"),
     CHOICE(
-        clip, clip_names,
+        clip,
         "none; ppo: pessimistic minimum; ppo_power: the same on the log-ratio with bounds that "
         "grow as t^clip_power; cap, clamp, signed_clamp: the ratio itself is limited; token_log: "
         "GMPO's clip inside the geometric mean; second_moment: M2PO; sigmoid: SAPO; tanh_hazard: "
@@ -122,11 +128,11 @@ static const policy_field fields[] = {
     NUMBER(gamma_rate_positive, 0, INFINITY, "VESPO's lambda for A >= 0"),
     NUMBER(gamma_k_negative, 0, INFINITY, "VESPO's k for A < 0"),
     NUMBER(gamma_rate_negative, 0, INFINITY, "VESPO's lambda for A < 0"),
-    CHOICE(m2_form, m2_form_names,
+    CHOICE(m2_form,
            "second_moment: remove the largest squares until the mean is below m2_tau, or clip at "
            "the threshold that brings it there"),
     CHOICE(
-        m2_set, m2_set_names,
+        m2_set,
         "tokens it looks at: those moving away from the sampler in the direction of A, those ppo "
         "would clip, or all"),
     NUMBER(m2_tau, 0, INFINITY, "limit of the mean squared log-ratio"),
@@ -134,38 +140,36 @@ static const policy_field fields[] = {
             "zero weight where ppo with mask_low and mask_high would clip (CISPO's M1)"),
     NUMBER(mask_low, 0, INFINITY, "lower width of token_mask"),
     NUMBER(mask_high, 0, INFINITY, "upper width of token_mask"),
-    CHOICE(aggregate, aggregate_names,
+    CHOICE(aggregate,
            "token terms summed or averaged per response then over the group and the groups; over "
            "all tokens of the batch; over each group's tokens; over group size times max_length; "
            "or with T^-length_power"),
     NUMBER(length_power, 0, INFINITY, "length_power's exponent alpha"),
     NUMBER(kl_coef, 0, INFINITY, "weight of the divergence from the sampler"),
-    CHOICE(kl_form, kl_names,
+    CHOICE(kl_form,
            "of l = logp - logq: cppo exp(-l)+l-1, k1 -l, k2 l^2/2, k3 exp(l)-l-1; aggregated as "
            "the policy term"),
     NUMBER(ref_kl_coef, 0, INFINITY, "weight of the divergence from the reference policy"),
-    CHOICE(ref_kl_form, ref_kl_names,
-           "of d = logp - logref: k1 d, k2 d^2/2, k3 exp(-d)+d-1 (what GRPO prints)"),
-    CHOICE(correction_of, of_names,
-           "truncation and masking look at l0 = logprox - logq or logp - logq"),
-    CHOICE(tis_level, level_names,
-           "truncated factor exp(l0): per token, of the response (sum), its geometric mean, or the "
-           "geometric mean of the truncated token factors; constant in theta"),
+    CHOICE(ref_kl_form, "of d = logp - logref: k1 d, k2 d^2/2, k3 exp(-d)+d-1 (what GRPO prints)"),
+    CHOICE(correction_of, "truncation and masking look at l0 = logprox - logq or logp - logq"),
+    CHOICE_OF(
+        tis_level, level, level_count,
+        "truncated factor exp(l0): per token, of the response (sum), its geometric mean, or the "
+        "geometric mean of the truncated token factors; constant in theta"),
     NUMBER(tis_min, 0, INFINITY, "lower limit of the factor"),
     NUMBER(tis_max, 0, INFINITY, "upper limit of the factor"),
     NUMBER(tis_log_clamp, 0, INFINITY, "l0 (or its sum) is limited to +- this first"),
     BOOLEAN(tis_normalise, "divide the factors by their mean over the batch's tokens"),
     /* all but the last level: a test has no truncated token factors to average */
-    {"mis_level", FIELD_CHOICE, offsetof(policy_algorithm, mis_level), level_names,
-     COUNT(level_names) - 1, 0, 0, "0/1 factor by a test on a token, a response's sum or its mean"},
-    CHOICE(mis_test, test_names,
-           "ratio: exp(l0) in [mis_min, mis_max]; k1: -l0 in [log mis_min, log mis_max]; "
-           "k2 l0^2/2 and k3 exp(l0)-l0-1: at most mis_max"),
+    CHOICE_OF(mis_level, level, level_count - 1,
+              "0/1 factor by a test on a token, a response's sum or its mean"),
+    CHOICE(mis_test, "ratio: exp(l0) in [mis_min, mis_max]; k1: -l0 in [log mis_min, log mis_max]; "
+                     "k2 l0^2/2 and k3 exp(l0)-l0-1: at most mis_max"),
     NUMBER(mis_min, 0, INFINITY, "lower bound of the test"),
     NUMBER(mis_max, 0, INFINITY, "upper bound of the test"),
-    CHOICE(mask_denominator, mask_names,
+    CHOICE(mask_denominator,
            "masked tokens count in averages (all), or leave them and the KL terms (kept)"),
-    CHOICE(negatives, negatives_names,
+    CHOICE(negatives,
            "disco: wrong answers weigh as a softmax of their scores, or equally (DisCO-b)"),
     NUMBER(disco_tau, TINY, INFINITY, "disco's temperature"),
     NUMBER(penalty, 0, INFINITY,
@@ -188,7 +192,7 @@ const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
   const void *at = (const char *)algorithm + f->offset;
   switch (f->kind) {
   case FIELD_CHOICE:
-    snprintf(text, POLICY_FIELD_TEXT_SIZE, "%s", f->choices[*(const int *)at]);
+    snprintf(text, POLICY_FIELD_TEXT_SIZE, "%s", f->choice(*(const int *)at));
     break;
   case FIELD_BOOL:
     snprintf(text, POLICY_FIELD_TEXT_SIZE, "%s", *(const int *)at ? "true" : "false");

@@ -22,6 +22,7 @@ typedef struct policy_bounds {
 
 typedef struct policy_state {
   const policy_algorithm *algorithm;
+  const policy_ratio_info *ratio; /* the algorithm's, from policy_ratios() on */
   const policy_input *in;
   policy_output *out;
   const double *logold;                             /* [n_tokens] denominator of the ratio */
@@ -34,7 +35,7 @@ typedef struct policy_state {
   policy_rank *rank;                                /* [n_tokens], clip: second_moment only */
   policy_bounds bounds;
   double m2_bound;    /* log bound of second_moment: threshold */
-  int sequence_level; /* x is one number per response */
+  int sequence_level; /* x is one number for each response */
   double objective, objective_inf, inf_size, clipped, units;
 } policy_state;
 
@@ -47,12 +48,11 @@ static inline double policy_limit(double x, double lo, double hi) {
   return x < lo ? lo : (x > hi ? hi : x);
 }
 
-/* Whether the gradient of token t reaches its log-ratio: not beyond token_log_clamp. A group
- * expectation is made of P and Q, which the clamp leaves alone. */
+/* Whether the gradient of token t reaches its log-ratio: not beyond token_log_clamp, where the
+ * ratio is made of clamped log-ratios. */
 static inline int policy_token_open(const policy_state *s, size_t t) {
   double clamp = s->algorithm->token_log_clamp;
-  return isinf(clamp) || s->algorithm->ratio == RATIO_GROUP_EXPECTATION ||
-         fabs(s->in->logp[t] - s->logold[t]) <= clamp;
+  return isinf(clamp) || !s->ratio->clamped || fabs(s->in->logp[t] - s->logold[t]) <= clamp;
 }
 
 /* log sum exp of value[first], value[first + step] ... below n; -inf for none. */

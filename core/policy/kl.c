@@ -6,7 +6,7 @@ typedef struct kl_value {
   double value, slope; /* slope = d value / d logp */
 } kl_value;
 
-static kl_value sampler_term(int form, double l) {
+static kl_value sampler_term(policy_kl_form form, double l) {
   switch (form) {
   case KL_K1:
     return (kl_value){-l, -1};
@@ -14,20 +14,22 @@ static kl_value sampler_term(int form, double l) {
     return (kl_value){l * l / 2, l};
   case KL_K3:
     return (kl_value){expm1(l) - l, expm1(l)};
-  default:
+  case KL_CPPO:
     return (kl_value){expm1(-l) + l, -expm1(-l)};
   }
+  return (kl_value){NAN, NAN};
 }
 
-static kl_value reference_term(int form, double d) {
+static kl_value reference_term(policy_ref_kl_form form, double d) {
   switch (form) {
   case REF_KL_K1:
     return (kl_value){d, 1};
   case REF_KL_K2:
     return (kl_value){d * d / 2, d};
-  default:
+  case REF_KL_K3:
     return (kl_value){expm1(-d) + d, -expm1(-d)};
   }
+  return (kl_value){NAN, NAN};
 }
 
 /* Adds to the coefficients and returns the addition to the loss. */

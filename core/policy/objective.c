@@ -46,8 +46,8 @@ static void token_terms(policy_state *s, size_t i) {
       continue;
     }
     add(s, policy_times(w * a, f), s->x[t]);
-    int limited = algorithm->ratio == RATIO_PREFIX &&
-                  (s->x[t] >= algorithm->log_cap || s->x[t] <= algorithm->log_floor);
+    int limited =
+        s->ratio->limited && (s->x[t] >= algorithm->log_cap || s->x[t] <= algorithm->log_floor);
     if (!limited && policy_token_open(s, t)) s->coefficient[t] = policy_times(w * a, d);
   }
   s->units += (double)(hi - lo);
@@ -101,7 +101,7 @@ static void sequence_terms(policy_state *s, size_t i) {
       s->coefficient[t] = policy_times(omega(s, i, t) * a, f);
       add(s, policy_times(s->coefficient[t], s->in->logp[t]), x);
     }
-  } else if (algorithm->ratio == RATIO_SEQUENCE_TOKEN) {
+  } else if (s->ratio->gradient == RATIO_GRADIENT_OWN_TOKEN) {
     for (size_t t = lo; t < hi; t++) {
       double w = omega(s, i, t) * a;
       s->coefficient[t] = policy_token_open(s, t) ? policy_times(w, d) : 0;
@@ -161,7 +161,7 @@ void policy_objective_terms(policy_state *s) {
       token_terms(s, i);
   }
   if (s->sequence_level && s->algorithm->ratio_gradient &&
-      s->algorithm->ratio != RATIO_SEQUENCE_TOKEN)
+      s->ratio->gradient == RATIO_GRADIENT_RESPONSE)
     spread(s);
   if (s->objective_inf != 0) s->objective = s->objective_inf;
 }

@@ -15,9 +15,11 @@ static gl_status unknown_algorithm(const cfg_node *node, gl_error *err) {
 
 static void read_field(policy_algorithm *algorithm, const policy_field *f, cfg_reader *r) {
   void *at = (char *)algorithm + f->offset;
+  const char *names[POLICY_MOST_CHOICES];
   switch (f->kind) {
   case FIELD_CHOICE:
-    *(int *)at = cfg_choice(r, f->name, *(int *)at, f->choices, f->n_choices);
+    for (int i = 0; i < f->n_choices; i++) names[i] = f->choice(i);
+    *(int *)at = cfg_choice(r, f->name, *(int *)at, names, f->n_choices);
     break;
   case FIELD_BOOL:
     *(int *)at = cfg_bool(r, f->name, *(int *)at);

@@ -2,6 +2,8 @@
  * V-trace's products. paper/methods.md §3.5 to §3.7. */
 #include "core/policy/internal.h"
 
+#include <assert.h>
+
 double policy_log_sum(const double *value, size_t first, size_t step, size_t n) {
   double top = -INFINITY, sum = 0;
   for (size_t i = first; i < n; i += step) top = fmax(top, value[i]);
@@ -19,23 +21,39 @@ static void token_ratios(policy_state *s) {
     s->log_ratio[t] = policy_limit(s->log_ratio[t], -clamp, clamp);
 }
 
-static void prefix_ratios(policy_state *s, size_t lo, size_t hi) {
-  double sum = 0;
-  for (size_t t = lo; t < hi; t++) {
-    sum += s->log_ratio[t];
-    s->x[t] = policy_limit(sum, s->algorithm->log_floor, s->algorithm->log_cap);
+/* Each formula below is one line of the table at the end. That of a token's ratio writes s->x[];
+ * that of a response's finds log P - log Q in s->seq_x[] and changes it. */
+
+static void constant_ratios(policy_state *s) {
+  for (size_t t = 0; t < s->in->n_tokens; t++) s->x[t] = 0;
+}
+
+static void own_ratios(policy_state *s) {
+  for (size_t t = 0; t < s->in->n_tokens; t++) s->x[t] = s->log_ratio[t];
+}
+
+static void prefix_ratios(policy_state *s) {
+  for (size_t i = 0; i < s->in->n_responses; i++) {
+    double sum = 0;
+    for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) {
+      sum += s->log_ratio[t];
+      s->x[t] = policy_limit(sum, s->algorithm->log_floor, s->algorithm->log_cap);
+    }
   }
 }
 
 /* w_t = rho_t (prod_{t<s<T} c_s) rho_T, and rho_T at T (1802.01561, reward at the end). */
-static void vtrace_ratios(policy_state *s, size_t lo, size_t hi) {
+static void vtrace_ratios(policy_state *s) {
   double rho_bar = log(s->algorithm->rho_bar), c_bar = log(s->algorithm->c_bar);
-  if (hi == lo) return;
-  double tail = fmin(rho_bar, s->log_ratio[hi - 1]);
-  s->x[hi - 1] = tail;
-  for (size_t t = hi - 1; t-- > lo;) {
-    s->x[t] = fmin(rho_bar, s->log_ratio[t]) + tail;
-    tail += fmin(c_bar, s->log_ratio[t]);
+  for (size_t i = 0; i < s->in->n_responses; i++) {
+    size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
+    if (hi == lo) continue;
+    double tail = fmin(rho_bar, s->log_ratio[hi - 1]);
+    s->x[hi - 1] = tail;
+    for (size_t t = hi - 1; t-- > lo;) {
+      s->x[t] = fmin(rho_bar, s->log_ratio[t]) + tail;
+      tail += fmin(c_bar, s->log_ratio[t]);
+    }
   }
 }
 
@@ -71,6 +89,7 @@ static double log_expectation(policy_state *s, scope c, size_t group) {
   double *v = s->seq_g;
   double total = policy_log_sum(q, c.first, c.step, c.end);
   double count = (double)((c.end - c.first + c.step - 1) / c.step);
+  double cross = NAN;
   switch (s->algorithm->denominator) {
   case DENOMINATOR_MEAN:
     return total - log(count);
@@ -79,13 +98,13 @@ static double log_expectation(policy_state *s, scope c, size_t group) {
   case DENOMINATOR_SELF_NORMALISED:
     for (size_t i = c.first; i < c.end; i += c.step) v[i] = 2 * q[i];
     return policy_log_sum(v, c.first, c.step, c.end) - total;
-  default:
-    break;
+  case DENOMINATOR_EXPECTED_P:
+    for (size_t i = c.first; i < c.end; i += c.step) v[i] = q[i] + s->seq_p[i];
+    cross = policy_log_sum(v, c.first, c.step, c.end);
+    for (size_t i = c.first; i < c.end; i += c.step) s->seq_share[i] = exp(v[i] - cross);
+    return cross - total;
   }
-  for (size_t i = c.first; i < c.end; i += c.step) v[i] = q[i] + s->seq_p[i];
-  double cross = policy_log_sum(v, c.first, c.step, c.end);
-  for (size_t i = c.first; i < c.end; i += c.step) s->seq_share[i] = exp(v[i] - cross);
-  return cross - total;
+  return cross;
 }
 
 static double cppo_mean(const policy_state *s, size_t i) {
@@ -98,16 +117,8 @@ static double cppo_mean(const policy_state *s, size_t i) {
   return hi > lo ? sum / (double)(hi - lo) : 0;
 }
 
-static void normalise_scope(policy_state *s, scope c, size_t group) {
-  if (s->algorithm->ratio == RATIO_SELF_NORMALISED) {
-    double sum = policy_log_sum(s->seq_x, c.first, c.step, c.end);
-    double count = (double)((c.end - c.first + c.step - 1) / c.step);
-    for (size_t i = c.first; i < c.end; i += c.step) {
-      s->seq_share[i] = exp(s->seq_x[i] - sum);
-      s->seq_x[i] += log(count) - sum;
-    }
-    return;
-  }
+/* P over the group expectation of Q; over Q itself for responses that have hardly moved (kappa). */
+static void over_expectation(policy_state *s, scope c, size_t group) {
   double denominator = log_expectation(s, c, group);
   for (size_t i = c.first; i < c.end; i += c.step) {
     int near = s->algorithm->kappa > 0 && cppo_mean(s, i) < s->algorithm->kappa;
@@ -115,19 +126,41 @@ static void normalise_scope(policy_state *s, scope c, size_t group) {
   }
 }
 
-static void normalise(policy_state *s) {
-  const policy_input *in = s->in;
-  if (s->algorithm->group_scope == SCOPE_PROMPT) {
-    for (size_t g = 0; g < in->n_groups; g++)
-      normalise_scope(s, (scope){in->group_start[g], 1, in->group_start[g + 1]}, g);
-    return;
+static void over_mean_ratio(policy_state *s, scope c, size_t group) {
+  (void)group;
+  double sum = policy_log_sum(s->seq_x, c.first, c.step, c.end);
+  double count = (double)((c.end - c.first + c.step - 1) / c.step);
+  for (size_t i = c.first; i < c.end; i += c.step) {
+    s->seq_share[i] = exp(s->seq_x[i] - sum);
+    s->seq_x[i] += log(count) - sum;
   }
+}
+
+/* Divides the ratios of every prompt's group, or of every micro-batch, by what they share. */
+static void divide_scopes(policy_state *s, void (*divide)(policy_state *, scope, size_t group)) {
+  const policy_input *in = s->in;
   size_t parts = (in->n_responses + s->algorithm->microbatch - 1) / s->algorithm->microbatch;
-  for (size_t k = 0; k < parts; k++) normalise_scope(s, (scope){k, parts, in->n_responses}, 0);
+  switch (s->algorithm->group_scope) {
+  case SCOPE_PROMPT:
+    for (size_t g = 0; g < in->n_groups; g++)
+      divide(s, (scope){in->group_start[g], 1, in->group_start[g + 1]}, g);
+    break;
+  case SCOPE_MICROBATCH:
+    for (size_t k = 0; k < parts; k++) divide(s, (scope){k, parts, in->n_responses}, 0);
+    break;
+  }
+}
+
+static void expectation_ratios(policy_state *s) {
+  divide_scopes(s, over_expectation);
+}
+
+static void self_normalised_ratios(policy_state *s) {
+  divide_scopes(s, over_mean_ratio);
 }
 
 /* log of P / (a P + (1 - a) Q) and its slope in log P. */
-static void mixture(policy_state *s) {
+static void mixture_ratios(policy_state *s) {
   double a = s->algorithm->mixture;
   for (size_t i = 0; i < s->in->n_responses; i++) {
     double x = s->seq_x[i], w;
@@ -160,37 +193,113 @@ static void add_truncation(policy_state *s) {
   s->factor = NULL;
 }
 
-static void token_level(policy_state *s) {
-  const policy_input *in = s->in;
-  if (s->algorithm->ratio == RATIO_TOKEN)
-    for (size_t t = 0; t < in->n_tokens; t++) s->x[t] = s->log_ratio[t];
-  if (s->algorithm->ratio == RATIO_NONE)
-    for (size_t t = 0; t < in->n_tokens; t++) s->x[t] = 0;
-  for (size_t i = 0; i < in->n_responses; i++) {
-    size_t lo = in->token_start[i], hi = in->token_start[i + 1];
-    if (s->algorithm->ratio == RATIO_PREFIX) prefix_ratios(s, lo, hi);
-    if (s->algorithm->ratio == RATIO_VTRACE) vtrace_ratios(s, lo, hi);
+/* --- the table ----------------------------------------------------------------------------------
+ */
+
+typedef struct ratio {
+  policy_ratio_info info;
+  void (*formula)(policy_state *s); /* NULL: P / Q of the response as it is */
+} ratio;
+
+static const ratio table[] = {
+    [RATIO_NONE] = {{"none", "1", RATIO_OF_TOKEN, RATIO_GRADIENT_NONE, RATIO_ALONE, 1, 0},
+                    constant_ratios},
+    [RATIO_TOKEN] = {{"token", "p / q of the token", RATIO_OF_TOKEN, RATIO_GRADIENT_OWN_TOKEN,
+                      RATIO_ALONE, 1, 0},
+                     own_ratios},
+    [RATIO_PREFIX] = {{"prefix", "product of p / q of the tokens up to this one (CTPO)",
+                       RATIO_OF_TOKEN, RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 1},
+                      prefix_ratios},
+    [RATIO_SEQUENCE] = {{"sequence", "P / Q of the response", RATIO_OF_RESPONSE,
+                         RATIO_GRADIENT_RESPONSE, RATIO_ALONE, 1, 1},
+                        NULL},
+    [RATIO_SEQUENCE_TOKEN] = {{"sequence_token",
+                               "P / Q of the response, with the gradient of each token's own p "
+                               "(GSPO-token)",
+                               RATIO_OF_RESPONSE, RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 1},
+                              NULL},
+    [RATIO_GROUP_EXPECTATION] = {{"group_expectation",
+                                  "P over the group's expectation of Q, see denominator (GEPO)",
+                                  RATIO_OF_RESPONSE, RATIO_GRADIENT_RESPONSE,
+                                  RATIO_COUPLED_BY_DENOMINATOR, 0, 1},
+                                 expectation_ratios},
+    [RATIO_SELF_NORMALISED] = {{"self_normalised", "P / Q over its mean in the group",
+                                RATIO_OF_RESPONSE, RATIO_GRADIENT_RESPONSE, RATIO_COUPLED_BY_P, 1,
+                                1},
+                               self_normalised_ratios},
+    [RATIO_MIXTURE] = {{"mixture", "P over a mixture of P and Q, see mixture", RATIO_OF_RESPONSE,
+                        RATIO_GRADIENT_RESPONSE, RATIO_ALONE, 1, 1},
+                       mixture_ratios},
+    [RATIO_VTRACE] = {{"vtrace", "V-trace's products of capped p / q, see rho_bar and c_bar",
+                       RATIO_OF_TOKEN, RATIO_GRADIENT_NONE, RATIO_ALONE, 1, 0},
+                      vtrace_ratios},
+};
+_Static_assert(sizeof table / sizeof table[0] == RATIO_COUNT, "a line for every ratio");
+
+const policy_ratio_info *policy_ratio_about(policy_ratio which) {
+  const int known = (unsigned)which < RATIO_COUNT && table[which].info.name != NULL;
+  return known ? &table[which].info : NULL;
+}
+
+static int coupled_by_denominator(policy_denominator denominator) {
+  switch (denominator) {
+  case DENOMINATOR_EXACT:
+    return 0;
+  case DENOMINATOR_SELF_NORMALISED:
+  case DENOMINATOR_MEAN:
+  case DENOMINATOR_EXPECTED_P:
+    return 1;
   }
+  return 1;
+}
+
+int policy_couples_group(const policy_algorithm *algorithm) {
+  switch (table[algorithm->ratio].info.coupling) {
+  case RATIO_ALONE:
+    return 0;
+  case RATIO_COUPLED_BY_P:
+    return 1;
+  case RATIO_COUPLED_BY_DENOMINATOR:
+    return coupled_by_denominator(algorithm->denominator);
+  }
+  return 1;
+}
+
+int policy_denominator_contains_p(const policy_algorithm *algorithm) {
+  switch (table[algorithm->ratio].info.coupling) {
+  case RATIO_ALONE:
+    return 0;
+  case RATIO_COUPLED_BY_P:
+    return 1;
+  case RATIO_COUPLED_BY_DENOMINATOR:
+    return algorithm->denominator == DENOMINATOR_EXPECTED_P;
+  }
+  return 0;
+}
+
+int policy_needs_exact_denominator(const policy_algorithm *algorithm) {
+  return table[algorithm->ratio].info.coupling == RATIO_COUPLED_BY_DENOMINATOR &&
+         algorithm->denominator == DENOMINATOR_EXACT;
 }
 
 gl_status policy_ratios(policy_state *s, gl_error *err) {
   const policy_algorithm *algorithm = s->algorithm;
-  if (algorithm->ratio == RATIO_GROUP_EXPECTATION && algorithm->denominator == DENOMINATOR_EXACT &&
-      s->in->log_denominator == NULL)
+  const ratio *r = &table[algorithm->ratio];
+  if (policy_needs_exact_denominator(algorithm) && s->in->log_denominator == NULL)
     return gl_fail(err, GL_EINPUT,
                    "denominator: exact needs an enumerable world, which gives sum q^2; use mean or "
                    "self_normalised");
+  s->ratio = &r->info;
+  s->sequence_level = r->info.unit == RATIO_OF_RESPONSE;
   token_ratios(s);
-  s->sequence_level = algorithm->ratio >= RATIO_SEQUENCE && algorithm->ratio <= RATIO_MIXTURE;
-  if (!s->sequence_level) {
-    token_level(s);
+  if (r->info.unit == RATIO_OF_TOKEN) {
+    assert(r->formula != NULL);
+    r->formula(s);
     if (algorithm->clip == CLIP_SECOND_MOMENT) policy_second_moment(s);
     return GL_OK;
   }
   sequence_sums(s);
-  if (algorithm->ratio == RATIO_GROUP_EXPECTATION || algorithm->ratio == RATIO_SELF_NORMALISED)
-    normalise(s);
-  if (algorithm->ratio == RATIO_MIXTURE) mixture(s);
+  if (r->formula != NULL) r->formula(s);
   if (algorithm->clip == CLIP_GAMMA) add_truncation(s);
   if (!isinf(algorithm->log_floor) || !isinf(algorithm->log_cap)) limit_sequences(s);
   return GL_OK;

@@ -320,7 +320,8 @@ gl_status gpu_part_run(gpu_part part, const gpu_shape *shape, backend_kind kind,
   case GPU_STEP:
     status = gpu_step(shape, b, to, err);
     break;
-  default:
+  case GPU_N_PARTS:
+    status = gl_fail(err, GL_EINTERNAL, "there is no part %d of the GPU benchmark", (int)part);
     break;
   }
   backend_free(b);

@@ -211,8 +211,7 @@ static gl_status check_setup(const learner_setup *s, gl_error *err) {
   gl_status status = learner_setup_check(s, err);
   if (status == GL_OK) status = optimizer_parse(&optimizer, s->optimizer, default_lr, err);
   if (status != GL_OK) return status;
-  if (algorithm->ratio != RATIO_GROUP_EXPECTATION || algorithm->denominator != DENOMINATOR_EXACT)
-    return GL_OK;
+  if (!policy_needs_exact_denominator(algorithm)) return GL_OK;
   const cfg_node *at = s->algorithm_at != NULL ? cfg_find(s->algorithm_at, "denominator") : NULL;
   return cfg_fail(at != NULL ? at : s->algorithm_at, err,
                   "algorithm %s: denominator: exact sums over all responses, which a transformer "

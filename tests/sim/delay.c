@@ -23,9 +23,16 @@ static double cdf(const delay_law *law, double x) {
     return gsl_cdf_weibull_P(x, law->b, law->a);
   case DELAY_GAMMA:
     return gsl_cdf_gamma_P(x, law->a, law->b);
-  default:
+  case DELAY_PARETO:
     return gsl_cdf_pareto_P(x, law->a, law->b);
+  case DELAY_NONE:
+  case DELAY_CONSTANT:
+  case DELAY_EMPIRICAL:
+  case DELAY_GILBERT_ELLIOTT:
+  case DELAY_KINDS:
+    break;
   }
+  return NAN; /* not among kinds[] */
 }
 
 static const delay_kind kinds[] = {DELAY_UNIFORM, DELAY_EXPONENTIAL, DELAY_LOGNORMAL,

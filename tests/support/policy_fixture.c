@@ -100,7 +100,7 @@ static int set_field(policy_algorithm *algorithm, const cJSON *v) {
     if (f->kind == FIELD_BOOL) *(int *)at = cJSON_IsTrue(v);
     if (f->kind != FIELD_CHOICE) return 1;
     for (int k = 0; k < f->n_choices; k++)
-      if (strcmp(f->choices[k], v->valuestring) == 0) {
+      if (strcmp(f->choice(k), v->valuestring) == 0) {
         *(int *)at = k;
         return 1;
       }

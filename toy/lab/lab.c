@@ -172,8 +172,12 @@ static void refuse(gl_error *refusal, const char *why) {
 
 /* The reason why an algorithm has no estimate from groups of one prompt, or NULL. */
 static const char *needs_more(const policy_algorithm *algorithm) {
-  if (algorithm->group_scope == SCOPE_MICROBATCH)
+  switch (algorithm->group_scope) {
+  case SCOPE_PROMPT:
+    break;
+  case SCOPE_MICROBATCH:
     return "its denominator mixes prompts, and a group is of one prompt";
+  }
   if (algorithm->ref_kl_coef != 0) return "it needs a reference policy";
   return NULL;
 }

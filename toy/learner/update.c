@@ -59,7 +59,7 @@ static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t 
 
 /* Only one denominator reads them, and they cost an exponential per edge. */
 static int wants_collisions(const policy_algorithm *algorithm) {
-  return algorithm->ratio == RATIO_GROUP_EXPECTATION && algorithm->denominator == DENOMINATOR_EXACT;
+  return policy_needs_exact_denominator(algorithm);
 }
 
 /* log sum_y q(y)^2 of each group, under the law that the weights see. */

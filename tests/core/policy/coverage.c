@@ -83,7 +83,7 @@ static void every_value_of_every_field_decides_a_golden_case(void) {
       int found = discrete ? value_decides(f, field, v) : number_decides(f, field);
       if (!found)
         fprintf(stderr, "no golden case is decided by %s: %s\n", field->name,
-                field->kind == FIELD_CHOICE ? field->choices[v]
+                field->kind == FIELD_CHOICE ? field->choice(v)
                 : discrete                  ? (v ? "true" : "false")
                                             : "a number other than the algorithm's");
       CU_ASSERT(found);

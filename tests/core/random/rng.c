@@ -133,15 +133,18 @@ typedef enum direction {
 
 static rng_words block_of(direction d, uint64_t i) {
   switch (d) {
+  case ALONG_INDEX:
+    return rng_block(rng_stream_at(7, RNG_TEST, 3), i);
   case OVER_ENTITIES:
     return rng_block(rng_stream_at(7, RNG_TEST, i), 0);
   case OVER_SEEDS:
     return rng_block(rng_stream_at(i, RNG_TEST, 3), 0);
   case OVER_TOKENS:
     return rng_block(rng_stream_at(7, RNG_ROLLOUT, 5), rng_token_index(i >> 6, i & 63));
-  default:
-    return rng_block(rng_stream_at(7, RNG_TEST, 3), i);
+  case DIRECTIONS:
+    break;
   }
+  return (rng_words){{0}}; /* every test of uniformity fails */
 }
 
 /* P(chi-square at least this large) of counts that should be equal. */
