@@ -4,6 +4,7 @@
 #include "analysis/summary.h"
 #include "analysis/wandb.h"
 #include "core/base/json.h"
+#include "core/base/json_tree.h"
 
 #include <math.h>
 #include <string.h>
@@ -152,7 +153,7 @@ static cJSON *json_append_object(cJSON *array) {
 }
 
 static int json_axes(cJSON *to, const char *axes) {
-  cJSON *o = cJSON_Parse(axes);
+  cJSON *o = json_tree_of(axes);
   if (o && cJSON_AddItemToObject(to, "axes", o)) return 1;
   cJSON_Delete(o);
   return 0;

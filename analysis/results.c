@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_tree.h"
 
 /* --- the swept values of a group ----------------------------------------------------------------
  */
@@ -78,7 +79,7 @@ static int append_worded(char **heading, const char *key, const cJSON *value) {
 }
 
 char *results_heading(const char *axes, const char *without) {
-  cJSON *object = cJSON_Parse(axes);
+  cJSON *object = json_tree_of(axes);
   char *heading = object ? strdup("") : NULL;
   int ok = heading != NULL;
   for (const cJSON *a = object ? object->child : NULL; a && ok; a = a->next) {
@@ -93,7 +94,7 @@ char *results_heading(const char *axes, const char *without) {
 
 /* Fills the group's label and named axes from its JSON, and axis_label if it is still empty. */
 static gl_status read_axes(results_group *g, char **axis_label, gl_error *err) {
-  cJSON *axes = cJSON_Parse(g->axes);
+  cJSON *axes = json_tree_of(g->axes);
   if (!cJSON_IsObject(axes)) {
     cJSON_Delete(axes);
     return gl_fail(err, GL_EIO, "the store's axes '%s' are not a JSON object; is the file damaged?",

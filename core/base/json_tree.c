@@ -96,3 +96,10 @@ gl_status json_tree_read(cJSON **out, const char *text, size_t size, size_t most
   *out = NULL;
   return status;
 }
+
+cJSON *json_tree_of(const char *text) {
+  gl_error why = {0};
+  cJSON *tree = NULL;
+  if (text != NULL) (void)json_tree_read(&tree, text, strlen(text), 0, "JSON", &why);
+  return tree;
+}

@@ -17,4 +17,9 @@
 gl_status json_tree_read(cJSON **out, const char *text, size_t size, size_t most_values,
                          const char *name, gl_error *err);
 
+/* The tree of a text that this program wrote, ended by a NUL; NULL where it is no JSON, NULL, or
+ * memory is short. Where it matters which, or the text may come from elsewhere, json_tree_read()
+ * tells. The caller releases it with cJSON_Delete(). */
+cJSON *json_tree_of(const char *text);
+
 #endif

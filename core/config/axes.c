@@ -3,6 +3,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/json_tree.h"
 
 #include <assert.h>
 #include <math.h>
@@ -228,7 +229,7 @@ static void set_kinds(comparison *c, size_t run, const cJSON *recipe) {
 static void read_object(comparison *c, size_t run, const char *text, int swept) {
   char path[PATH_SIZE] = "";
   if (text == NULL || c->status != GL_OK) return;
-  cJSON *object = cJSON_Parse(text);
+  cJSON *object = json_tree_of(text);
   if (!cJSON_IsObject(object))
     c->status = gl_fail(c->err, GL_EIO,
                         "a stored recipe or its swept fields are not a JSON object ('%.60s'); is "
@@ -293,7 +294,7 @@ static void describe(column *k) {
 static void mark_chosen(comparison *c) {
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
     if (c->runs[i].chosen == NULL) continue;
-    cJSON *chosen = cJSON_Parse(c->runs[i].chosen);
+    cJSON *chosen = json_tree_of(c->runs[i].chosen);
     if (!cJSON_IsObject(chosen))
       c->status = gl_fail(c->err, GL_EIO,
                           "a run's chosen fields '%.60s' are not a JSON object; is the file "
@@ -446,7 +447,7 @@ static double number_in(const char *text, field_kind kind) {
   double value = strtod(text, &end);
   if (end != text && *end == '\0') return value;
   if (kind != FIELD_LAW) return NAN;
-  cJSON *law = cJSON_Parse(text);
+  cJSON *law = json_tree_of(text);
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(law, "law");
   const cJSON *constant = cJSON_GetObjectItemCaseSensitive(law, "value");
   value = NAN;
@@ -590,7 +591,7 @@ cJSON *axis_json(cJSON *to, const axis *a, axis_value v) {
     break;
   }
   if (a->kind == FIELD_LAW || a->kind == FIELD_LIST) {
-    cJSON *whole = cJSON_Parse(v.text); /* fails on a word such as `none` */
+    cJSON *whole = json_tree_of(v.text); /* fails on a word such as `none` */
     if (whole != NULL && cJSON_AddItemToObject(to, a->path, whole)) return whole;
     cJSON_Delete(whole);
   }

@@ -59,9 +59,7 @@ static void print_progress(const gpu_reading *g) {
 
 /* Lines that are no reading (a library may print anything) are passed over. */
 static void read_line(gpu_readings *r, const char *text) {
-  gl_error why = {0};
-  cJSON *line = NULL;
-  (void)json_tree_read(&line, text, strlen(text), 0, "a line", &why);
+  cJSON *line = json_tree_of(text);
   gpu_reading *to = text_of(line, "key")[0] != '\0' ? reading_new(r) : NULL;
   if (to != NULL) {
     snprintf(to->key, sizeof to->key, "%s", text_of(line, "key"));

@@ -110,10 +110,8 @@ static int make_files_absolute(cJSON *json, const cfg_node *section, const task 
 
 /* A recipe's section as it would be written in JSON; NULL if memory is short. */
 static cJSON *section_json(const cfg_node *node) {
-  gl_error why = {0};
-  cJSON *json = NULL;
   char *text = cfg_canonical(node);
-  if (text != NULL) (void)json_tree_read(&json, text, strlen(text), 0, "a recipe", &why);
+  cJSON *json = json_tree_of(text);
   free(text);
   return json;
 }

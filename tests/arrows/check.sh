@@ -3,10 +3,11 @@
 #
 #   tests/arrows/check.sh [BUILD] [ROOT]
 #
-# Four checks: the table itself has no circle; every #include "..." of a source file goes to a listed
+# Five checks: the table itself has no circle; every #include "..." of a source file goes to a listed
 # room; no two files include each other's headers in a circle (a room's own internal header, named
-# internal.h or *_internal.h, is left out); and every symbol that an object file of BUILD takes from
-# another room comes from a listed one. Prints each violation and exits 1 if there was any.
+# internal.h or *_internal.h, is left out); every symbol that an object file of BUILD takes from
+# another room comes from a listed one; and no object file parses JSON with cJSON. Prints each
+# violation and exits 1 if there was any.
 set -eu
 build=${1:-build}
 root=${2:-.}
@@ -61,6 +62,12 @@ awk -v table="$table" -v bad="$work/bad" '
       print "arrows: " $1 " uses " $NF ", but " a " may not use " b; print > bad
     }
   }' $table pass=1 "$work/symbols" pass=2 "$work/symbols"
+
+# --- JSON is read by core/base/json_read alone; cJSON writes and holds trees ---
+if grep 'U cJSON_Parse' "$work/symbols" > "$work/parsers"; then
+  sed 's/\.o:* .*/ may not use cJSON_Parse: read with core\/base\/json_tree.h/; s/^/arrows: /' "$work/parsers"
+  echo failed > "$work/bad"
+fi
 
 if [ -e "$work/bad" ]; then exit 1; fi
 echo "arrows: $(wc -l < "$work/includes") includes and $(wc -l < "$work/present") object files follow $table"
