@@ -62,8 +62,14 @@ static double relative(double p, double log_ratio) {
   return p > 0 ? p * log_ratio : 0;
 }
 
+/* The law whose log-probabilities the weights see, [n * width]. */
+static const double *seen_law(const whole *w, lab_weights weights) {
+  return weights == LAB_WEIGHTS_TRUNCATED ? w->drawn : w->logq;
+}
+
 static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, size_t x,
-                                  gl_error *err) {
+                                  lab_weights weights, gl_error *err) {
+  const double *seen = seen_law(w, weights);
   double mass_p = 0, mass_q = 0, collision = 0;
   for (size_t y = 0; y < w->n; ++y) {
     size_t length = e->ops->length(e->self, x, y);
@@ -73,7 +79,7 @@ static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, 
     w->q[y] = exp(row_sum(w->drawn + y * t->width, length));
     mass_p += w->p[y];
     mass_q += w->q[y];
-    collision += exp(2 * log_q);
+    collision += exp(2 * row_sum(seen + y * t->width, length));
     t->value += w->p[y] * w->reward[y];
     t->kl += relative(w->p[y], log_p - log_q);
     t->kl_qp += relative(exp(log_q), log_q - log_p);
@@ -139,7 +145,7 @@ static gl_status keep_drawable(lab_tables *t, const whole *w, const enumerable *
   if (t->length == NULL || t->reward == NULL || t->draw == NULL || t->logp == NULL ||
       t->logq == NULL || t->score == NULL)
     status = gl_fail_memory(err, "the tables of a prompt");
-  const double *seen = weights == LAB_WEIGHTS_TRUNCATED ? w->drawn : w->logq;
+  const double *seen = seen_law(w, weights);
   for (size_t k = 0; k < t->n && status == GL_OK; ++k) {
     t->length[k] = e->ops->length(e->self, x, kept[k]);
     t->reward[k] = w->reward[kept[k]];
@@ -162,7 +168,7 @@ gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
     t->gradient = calloc(t->n_parameters, sizeof *t->gradient);
     if (t->gradient == NULL) status = gl_fail_memory(err, "the tables of a prompt");
   }
-  if (status == GL_OK) status = exact_quantities(t, &w, world, x, err);
+  if (status == GL_OK) status = exact_quantities(t, &w, world, x, weights, err);
   if (status == GL_OK) status = keep_drawable(t, &w, world, x, theta_learner, weights, err);
   whole_fini(&w);
   if (status != GL_OK) lab_tables_fini(t);

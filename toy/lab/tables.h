@@ -26,7 +26,7 @@ typedef struct lab_tables {
   double *gradient;     /* [n_parameters] d J / d theta over all responses, drawn or not */
   double value;         /* J = sum_y p(y) r(y) */
   double kl, kl_qp;     /* KL(p||q), KL(q||p) of responses, nats; +inf where a support is missing */
-  double log_collision; /* log sum_y q(y)^2 */
+  double log_collision; /* log sum_y q(y)^2, of the law that the weights see */
   double reward_range;  /* max |r|, for telling zero from rounding */
 } lab_tables;
 

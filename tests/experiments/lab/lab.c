@@ -298,7 +298,30 @@ static void the_theory_table_has_no_nan(void) {
   CU_ASSERT(CLI_GIVES(2, "theory", "outcoms=[2]"));
 }
 
-SUITE(cli_lab, "cli: bias and theory", TEST(four_arms_give_the_keys_and_the_reference_numbers),
+/* Four arms at 0.4, 0.3, 0.2, 0.1 under top-k 2 are drawn with 4/7 and 3/7, whose squares sum to
+ * 25/49: the mean of p(y) over that sum is (0.4 * 4/7 + 0.3 * 3/7) / (25/49) = 0.7. With raw
+ * weights the sum is 0.3, and the mean 25/21. */
+static void the_exact_denominator_is_of_the_law_that_weights_see(void) {
+  static const struct {
+    const char *weights;
+    double mean;
+  } cases[] = {{"sampling.weights=truncated", 0.7}, {"sampling.weights=raw", 25.0 / 21.0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    cli_result r = CLI("bias", "four_arms", "--json", "learner_probs=[0.4, 0.3, 0.2, 0.1]",
+                       "sampler_probs=[0.4, 0.3, 0.2, 0.1]", "sampling.top_k=2", cases[i].weights,
+                       "algorithms=[{base: gepo, clip: none, denominator: exact}]");
+    CU_ASSERT_EQUAL(r.code, 0);
+    cJSON *rows = cJSON_Parse(r.out);
+    const cJSON *mean = cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "iw_mean");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mean);
+    ASSERT_CLOSE(mean->valuedouble, cases[i].mean, 1e-12);
+    cJSON_Delete(rows);
+    cli_result_fini(&r);
+  }
+}
+
+SUITE(cli_lab, "cli: bias and theory", TEST(the_exact_denominator_is_of_the_law_that_weights_see),
+      TEST(four_arms_give_the_keys_and_the_reference_numbers),
       TEST(beyond_the_budget_numbers_are_sampled_and_say_so),
       TEST(degenerate_recipes_have_the_right_answer_and_no_nan),
       TEST(wrong_laboratory_recipes_are_refused_with_their_place),
