@@ -1,241 +1,215 @@
-/* Comparing two answers. In every function the reference is a, the response b. */
+/* Comparing two answers: as a whole, as lists, as what brackets enclose, and as choices. In every
+ * function the reference is a, the response b. */
 #include "llm/answer/internal.h"
 
+#include <assert.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 6, MAX_PARTS = 32 };
+enum { MAX_DEPTH = 12 };
 
-static int same(answer_span a, answer_span b, int depth);
-
-/* --- taking apart --------------------------------------------------------------------------------
+/* --- lists --------------------------------------------------------------------------------------
  */
 
-/* How the nesting changes at s, and how many characters that takes. */
-static int nesting(answer_span s, size_t *length) {
-  *length = 1;
-  if (*s.at == '\\') {
-    size_t n = answer_command(s);
-    *length = n > 0 ? n + 1 : s.n > 1 ? 2 : 1;
-    if (answer_starts(s, "\\{") || (n == 5 && answer_starts(s, "\\begin"))) return 1;
-    if (answer_starts(s, "\\}") || (n == 3 && answer_starts(s, "\\end"))) return -1;
-    return 0;
-  }
-  return answer_is_any(*s.at, "([{") ? 1 : answer_is_any(*s.at, ")]}") ? -1 : 0;
+/* The sides of part i of a list in which every part has a name. */
+static size_t sides_of(const answer_list *l, size_t i, answer_span side[ANSWER_PARTS]) {
+  if (l->part[i].has_sign) return answer_sides(l->part[i].text, side, NULL);
+  side[0] = l->part[i].name;
+  side[1] = l->part[i].text;
+  return 2;
 }
 
-/* Cuts s at the separators outside of all brackets: the number of parts, 0 if there are more than
- * MAX_PARTS or brackets do not match. A separator is a character of `at`, or the command `at`. */
-static size_t split(answer_span s, const char *at, answer_span part[MAX_PARTS]) {
-  size_t n = 0, begin = 0, depth = 0, length;
-  for (size_t i = 0; i < s.n; i += length) {
-    answer_span rest = {s.at + i, s.n - i};
-    int change = nesting(rest, &length);
-    if (change < 0 && depth == 0) return 0;
-    depth += (size_t)change;
-    if (depth > 0 || change < 0) continue;
-    int cuts =
-        *at == '\\' ? answer_starts(rest, at) && length == strlen(at) : answer_is_any(*rest.at, at);
-    if (!cuts) continue;
-    if (n + 1 == MAX_PARTS) return 0;
-    part[n++] = answer_trim((answer_span){s.at + begin, i - begin});
-    begin = i + length;
-  }
-  part[n++] = answer_trim((answer_span){s.at + begin, s.n - begin});
-  return depth == 0 ? n : 0;
+/* The value of part i, without its name if it has one. */
+static answer_span value_of(const answer_list *l, size_t i) {
+  answer_span side[ANSWER_PARTS];
+  if (l->part[i].name.n == 0 || !l->part[i].has_sign) return l->part[i].text;
+  size_t n = answer_sides(l->part[i].text, side, NULL);
+  return n > 0 ? side[n - 1] : l->part[i].text;
 }
 
-static int same_in_order(const answer_span *a, const answer_span *b, size_t n, int depth) {
-  for (size_t i = 0; i < n; ++i)
-    if (!same(a[i], b[i], depth + 1)) return 0;
+/* How part i of one list is compared with part k of another. */
+typedef enum comparison {
+  WHOLE,  /* as they are written */
+  NAMED,  /* names and values */
+  VALUES, /* values, whatever the names */
+} comparison;
+
+static int same_part(const answer_list *a, size_t i, const answer_list *b, size_t k, comparison how,
+                     answer_budget *budget) {
+  if (how == WHOLE) return answer_same(a->part[i].text, b->part[k].text, budget);
+  if (how == VALUES) return answer_same(value_of(a, i), value_of(b, k), budget);
+  answer_span l[ANSWER_PARTS], r[ANSWER_PARTS];
+  size_t n = sides_of(a, i, l), m = sides_of(b, k, r);
+  if (a->part[i].has_sign && b->part[k].has_sign)
+    return answer_same(a->part[i].text, b->part[k].text, budget);
+  return n >= 2 && m >= 2 && answer_same_sides(l, n, r, m, budget);
+}
+
+static int same_in_order(const answer_list *a, const answer_list *b, comparison how,
+                         answer_budget *budget) {
+  for (size_t i = 0; i < a->n; ++i)
+    if (!same_part(a, i, b, i, how, budget)) return 0;
   return 1;
 }
 
-static int same_in_any_order(const answer_span *a, const answer_span *b, size_t n, int depth) {
-  int used[MAX_PARTS] = {0};
-  for (size_t i = 0; i < n; ++i) {
+static int same_in_any_order(const answer_list *a, const answer_list *b, comparison how,
+                             answer_budget *budget) {
+  int used[ANSWER_PARTS] = {0};
+  for (size_t i = 0; i < a->n; ++i) {
     size_t k = 0;
-    while (k < n && (used[k] || !same(a[i], b[k], depth + 1))) ++k;
-    if (k == n) return 0;
+    while (k < b->n && (used[k] || !same_part(a, i, b, k, how, budget))) ++k;
+    if (k == b->n) return 0;
     used[k] = 1;
   }
   return 1;
 }
 
-/* --- equations -----------------------------------------------------------------------------------
- */
-
-/* The sides of an equation, or of a chain of them; s alone if there is no = outside of brackets, 0
- * if brackets do not match. */
-static size_t sides(answer_span s, answer_span side[MAX_PARTS]) {
-  return split(s, "=", side);
-}
-
-/* What stands left of an = that only gives the right side a name: x, x_1, f(2), (x, y), \theta. */
-static int is_name(answer_span s) {
-  size_t depth = 0;
-  if (s.n == 0 || s.n > 40 || answer_is_digit(*s.at)) return 0;
-  for (size_t i = 0; i < s.n; ++i) {
-    char c = s.at[i];
-    if (answer_is_any(c, "({")) ++depth;
-    if (answer_is_any(c, ")}") && depth > 0) --depth;
-    if (answer_is_digit(c) && (depth > 0 || (i > 0 && s.at[i - 1] == '_'))) continue;
-    if (!answer_is_letter(c) && !answer_is_any(c, " \\(){}_,'|:")) return 0;
-  }
+/* Whether all parts are values of one name: x = 1, x = 2. */
+static int has_one_name(const answer_list *l) {
+  for (size_t i = 1; i < l->n; ++i)
+    if (!answer_same_text(l->part[0].name, l->part[i].name)) return 0;
   return 1;
 }
 
-/* Whether l = r and m = s say the same: l - r and m - s differ by a constant factor. */
-static int proportional(const answer_span l[2], const answer_span m[2]) {
-  double ratio = 0;
-  int agreed = 0;
-  for (int point = 0; point < ANSWER_POINTS; ++point) {
-    answer_value a, b, c, d;
-    int known = answer_evaluate(&a, l[0], point) && answer_evaluate(&b, l[1], point) &&
-                answer_evaluate(&c, m[0], point) && answer_evaluate(&d, m[1], point);
-    if (!known && point == ANSWER_NEGATIVE_POINT) continue;
-    if (!known) return 0;
-    double x = a.x - b.x, y = c.x - d.x;
-    if (x == 0 || y == 0 || !(a.has_variables || b.has_variables)) return 0;
-    if (agreed > 0 && !answer_nearly(x / y, ratio, 1e-9)) return 0;
-    ratio = x / y;
-    ++agreed;
-  }
-  return 1;
+static int is_ordered(const answer_list *l) {
+  return l->kind != ANSWER_NO_BRACKETS && l->kind != ANSWER_BRACES;
 }
 
-/* Of a chain a = b = c the name is what stands first, the value what stands last. */
-static int same_equation(answer_span a, answer_span b, int depth) {
-  answer_span l[MAX_PARTS], r[MAX_PARTS];
-  size_t n = sides(a, l), m = sides(b, r);
-  if (n == 0 || m == 0 || (n == 1 && m == 1)) return 0;
-  if (n == 1) return same(a, r[m - 1], depth + 1);
-  if (m == 1) return is_name(l[0]) && same(l[n - 1], b, depth + 1);
-  if (same(l[0], r[0], depth + 1) && same(l[n - 1], r[m - 1], depth + 1))
-    return is_name(l[0]) || (n == 2 && m == 2);
-  if (n != 2 || m != 2) return 0;
-  return (same(l[0], r[1], depth + 1) && same(l[1], r[0], depth + 1)) || proportional(l, r);
+/* A list without brackets may be a set's or a tuple's, not an interval. */
+static int kinds_agree(answer_enclosure a, answer_enclosure b) {
+  if (a == b) return 1;
+  if (a != ANSWER_NO_BRACKETS && b != ANSWER_NO_BRACKETS) return 0;
+  answer_enclosure other = a == ANSWER_NO_BRACKETS ? b : a;
+  return other == ANSWER_BRACES || other == ANSWER_ROUND;
 }
 
-/* The sides of a relation, the smaller one first: its sign without the backslash, or NULL if s has
- * none or several. */
-static const char *relation(answer_span s, answer_span side[2]) {
-  static const struct {
-    const char *sign, *name;
-    int turns;
-  } signs[] = {
-      {"<", "<", 0}, {">", "<", 1}, {"\\le", "le", 0}, {"\\ge", "le", 1}, {"\\ne", "ne", 0}};
-  answer_span part[MAX_PARTS];
-  const char *name = NULL;
-  for (size_t k = 0; k < sizeof signs / sizeof *signs; ++k) {
-    size_t n = split(s, signs[k].sign, part);
-    if (n < 2) continue;
-    if (n > 2 || name != NULL) return NULL;
-    name = signs[k].name;
-    side[signs[k].turns] = part[0];
-    side[!signs[k].turns] = part[1];
-  }
-  return name;
+static int same_list(const answer_list *a, const answer_list *b, answer_budget *budget) {
+  assert(a->n >= 2 && b->n >= 2);
+  if (a->n != b->n || !kinds_agree(a->kind, b->kind)) return 0;
+  if (a->named && b->named) return same_in_any_order(a, b, NAMED, budget);
+  int one_named = (a->named && b->nameless) || (a->nameless && b->named);
+  comparison how = one_named ? VALUES : WHOLE;
+  /* a = 1, b = 2 is not the set {1, 2}; without names only the order tells which is which */
+  int names_count = one_named && a->named && !has_one_name(a);
+  if (names_count && b->kind == ANSWER_BRACES) return 0;
+  return names_count || is_ordered(a) || is_ordered(b) ? same_in_order(a, b, how, budget)
+                                                       : same_in_any_order(a, b, how, budget);
 }
 
-/* x > 3 is 3 < x; it is not an interval, nor 2x > 6. */
-static int same_relation(answer_span a, answer_span b, int depth) {
-  answer_span l[2], r[2];
-  const char *x = relation(a, l), *y = relation(b, r);
-  if (x == NULL || y == NULL || strcmp(x, y) != 0) return 0;
-  if (same(l[0], r[0], depth + 1) && same(l[1], r[1], depth + 1)) return 1;
-  return *x == 'n' && same(l[0], r[1], depth + 1) && same(l[1], r[0], depth + 1);
-}
-
-/* --- brackets ------------------------------------------------------------------------------------
+/* --- brackets -----------------------------------------------------------------------------------
  */
 
-typedef enum enclosure { BARE, TUPLE, SQUARE, OPEN_LEFT, OPEN_RIGHT, SET, MATRIX } enclosure;
-
-/* What brackets enclose all of s, and what is inside. Braces with commas are a set whose
- * backslashes were forgotten. */
-static enclosure enclosed(answer_span s, answer_span *inside) {
-  size_t length, closing = 0, depth = 0, first = 0;
-  *inside = s;
-  for (size_t i = 0; i < s.n; i += length) {
-    int change = nesting((answer_span){s.at + i, s.n - i}, &length);
-    if (i == 0) first = length;
-    if ((i == 0 && change <= 0) || (change < 0 && depth == 0)) return BARE;
-    depth += (size_t)change;
-    closing = length;
-    if (depth == 0 && i + length < s.n) return BARE;
-  }
-  if (depth != 0 || s.n < first + closing) return BARE;
-  *inside = answer_trim((answer_span){s.at + first, s.n - first - closing});
-  char opens = s.at[first - 1], closes = s.at[s.n - 1];
-  if (*s.at == '\\') return opens != '{' ? MATRIX : closing == 2 ? SET : BARE;
-  if (opens == '{') return closes == '}' ? SET : BARE;
-  if (opens == '(') return closes == ')' ? TUPLE : closes == ']' ? OPEN_LEFT : BARE;
-  return closes == ']' ? SQUARE : closes == ')' ? OPEN_RIGHT : BARE;
-}
-
-static int same_matrix(answer_span a, answer_span b, int depth) {
-  answer_span rows_a[MAX_PARTS], rows_b[MAX_PARTS], x[MAX_PARTS], y[MAX_PARTS];
-  size_t n = split(a, ";", rows_a), m = split(b, ";", rows_b);
+static int same_matrix(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span rows_a[ANSWER_PARTS], rows_b[ANSWER_PARTS], x[ANSWER_PARTS], y[ANSWER_PARTS];
+  size_t n = answer_split(a, ";", rows_a), m = answer_split(b, ";", rows_b);
   while (n > 1 && rows_a[n - 1].n == 0) --n;
   while (m > 1 && rows_b[m - 1].n == 0) --m;
   if (n != m || n == 0) return 0;
   for (size_t i = 0; i < n; ++i) {
-    size_t k = split(rows_a[i], ",", x);
-    if (k == 0 || k != split(rows_b[i], ",", y) || !same_in_order(x, y, k, depth)) return 0;
+    size_t k = answer_split(rows_a[i], ",", x);
+    if (k == 0 || k != answer_split(rows_b[i], ",", y)) return 0;
+    for (size_t j = 0; j < k; ++j)
+      if (!answer_same(x[j], y[j], budget)) return 0;
   }
   return 1;
 }
 
-static int same_union(answer_span a, answer_span b, int depth) {
-  answer_span x[MAX_PARTS], y[MAX_PARTS];
-  size_t n = split(a, "\\cup", x);
-  return n > 1 && n == split(b, "\\cup", y) && same_in_any_order(x, y, n, depth);
+static int same_union(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span x[ANSWER_PARTS], y[ANSWER_PARTS];
+  answer_list l = {.n = answer_split(a, "\\cup", x)}, m = {.n = answer_split(b, "\\cup", y)};
+  if (l.n < 2 || l.n != m.n) return 0;
+  for (size_t i = 0; i < l.n; ++i) {
+    l.part[i].text = x[i];
+    m.part[i].text = y[i];
+  }
+  return same_in_any_order(&l, &m, WHOLE, budget);
 }
 
 /* Brackets around one thing mean nothing, but two kinds of them are not the same. */
-static int same_inside(answer_span a, enclosure kind_a, answer_span in_a, answer_span b,
-                       enclosure kind_b, answer_span in_b, int depth) {
-  int wraps_a = kind_a != BARE && kind_a != MATRIX, wraps_b = kind_b != BARE && kind_b != MATRIX;
+static int same_inside(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span in_a, in_b;
+  answer_enclosure kind_a = answer_enclosed(a, &in_a), kind_b = answer_enclosed(b, &in_b);
+  if (kind_a == ANSWER_ARRAY && kind_b == ANSWER_ARRAY) return same_matrix(in_a, in_b, budget);
+  int wraps_a = kind_a != ANSWER_NO_BRACKETS && kind_a != ANSWER_ARRAY,
+      wraps_b = kind_b != ANSWER_NO_BRACKETS && kind_b != ANSWER_ARRAY;
   if (wraps_a && wraps_b && kind_a != kind_b) return 0;
-  return (wraps_a || wraps_b) && same(wraps_a ? in_a : a, wraps_b ? in_b : b, depth + 1);
+  return (wraps_a || wraps_b) && answer_same(wraps_a ? in_a : a, wraps_b ? in_b : b, budget);
 }
 
-static int same_parts(answer_span a, answer_span b, int depth) {
-  answer_span in_a, in_b, x[MAX_PARTS], y[MAX_PARTS];
-  enclosure kind_a = enclosed(a, &in_a), kind_b = enclosed(b, &in_b);
-  if (kind_a == MATRIX && kind_b == MATRIX) return same_matrix(in_a, in_b, depth);
-  size_t n = kind_a == MATRIX ? 1 : split(in_a, ",;", x),
-         m = kind_b == MATRIX ? 1 : split(in_b, ",;", y);
-  if (n == 1 && m == 1) return same_inside(a, kind_a, in_a, b, kind_b, in_b, depth);
-  if (n != m || n < 2) return 0;
-  if (kind_a != kind_b && !(kind_a == BARE && (kind_b == SET || kind_b == TUPLE)) &&
-      !(kind_b == BARE && (kind_a == SET || kind_a == TUPLE)))
-    return 0; /* a list without brackets may be a set's or a tuple's, not an interval */
-  int ordered = (kind_a != SET && kind_a != BARE) || (kind_b != SET && kind_b != BARE);
-  return ordered ? same_in_order(x, y, n, depth) : same_in_any_order(x, y, n, depth);
-}
-
-/* --- all together --------------------------------------------------------------------------------
+/* --- all together -------------------------------------------------------------------------------
  */
 
-static int same(answer_span a, answer_span b, int depth) {
+/* Both are one thing, no list. */
+static int same_single(answer_span a, answer_span b, answer_budget *budget) {
+  return answer_same_equation(a, b, budget) || answer_same_relation(a, b, budget) ||
+         answer_same_label(a, b, budget) || same_union(a, b, budget) || same_inside(a, b, budget);
+}
+
+/* Both taken apart, with commas between thousands (or not) on each side. */
+static int same_taken_apart(answer_span a, int thousands_a, answer_span b, int thousands_b,
+                            answer_budget *budget) {
+  answer_list l, m;
+  if (!answer_list_read(&l, a, thousands_a) || !answer_list_read(&m, b, thousands_b)) return 0;
+  if (l.n >= 2 && m.n >= 2) return same_list(&l, &m, budget);
+  if (l.n == 1 && m.n == 1) return same_single(a, b, budget);
+  return answer_same_equation(a, b, budget); /* x \in \{1, 2\} and 1, 2 */
+}
+
+static int has_thousands(answer_span s) {
+  answer_list apart, joined;
+  return answer_list_read(&apart, s, 0) && answer_list_read(&joined, s, 1) && apart.n != joined.n;
+}
+
+int answer_same(answer_span a, answer_span b, answer_budget *budget) {
   a = answer_trim(a);
   b = answer_trim(b);
   if (a.n == 0 || b.n == 0) return a.n == b.n;
-  if (answer_same_text(a, b) || answer_same_value(a, b)) return 1;
-  if (depth == MAX_DEPTH) return 0;
-  return same_equation(a, b, depth) || same_relation(a, b, depth) || same_union(a, b, depth) ||
-         same_parts(a, b, depth);
+  if (answer_same_text(a, b)) return 1;
+  if (budget->left < 0 || budget->depth == MAX_DEPTH) return 0;
+  budget->left -= 1 + (long)(a.n + b.n) / 64;
+  ++budget->depth;
+  int same = answer_same_value(a, b, budget);
+  int most_a = !same && has_thousands(a), most_b = !same && has_thousands(b);
+  for (int i = 0; i <= most_a && !same; ++i)
+    for (int k = 0; k <= most_b && !same; ++k) same = same_taken_apart(a, i, b, k, budget);
+  --budget->depth;
+  return same;
 }
 
-/* (A), A, A) A. A: and what follows: the letter, '\0' if it is none from A to J. */
-static char choice(answer_span s) {
+/* --- choices ------------------------------------------------------------------------------------
+ */
+
+/* (A), A, A) 12, A. 12, A: 12: the letter, '\0' if it is none from A to J. *rest is what follows,
+ * and *mark what stands between, '\0' if nothing does. */
+static char choice(answer_span s, answer_span *rest, char *mark) {
   int opened = s.n > 0 && *s.at == '(';
   if (opened) s = answer_trim((answer_span){s.at + 1, s.n - 1});
   if (s.n == 0 || *s.at < 'A' || *s.at > 'J') return '\0';
-  if (opened) return s.n > 1 && s.at[1] == ')' ? *s.at : '\0';
-  return s.n == 1 || answer_is_any(s.at[1], ").:") ? *s.at : '\0';
+  *mark = s.n > 1 ? s.at[1] : '\0';
+  if (opened && *mark != ')') return '\0';
+  if (s.n > 1 && !answer_is_any(*mark, ").:")) return '\0';
+  *rest = s.n > 2 ? answer_trim((answer_span){s.at + 2, s.n - 2}) : (answer_span){s.at, 0};
+  return *s.at;
 }
+
+int answer_is_choice(answer_span s) {
+  answer_span rest;
+  char mark;
+  return choice(s, &rest, &mark) != '\0' && (mark != ':' || rest.n == 0);
+}
+
+/* The same letter; what follows it counts where both have it. A reference "J: 4 hr" is no choice
+ * but a value with a label. */
+static int same_choice(answer_span a, answer_span b, answer_budget *budget) {
+  answer_span rest_a, rest_b;
+  char mark_a, mark_b, letter = choice(a, &rest_a, &mark_a);
+  if (letter == '\0' || letter != choice(b, &rest_b, &mark_b)) return 0;
+  if (rest_a.n == 0) return 1;
+  if (mark_a == ':') return 0;
+  return rest_b.n == 0 || answer_same(rest_a, rest_b, budget);
+}
+
+/* --- two values in one --------------------------------------------------------------------------
+ */
 
 static size_t count_signs(answer_span s, size_t *at) {
   size_t count = 0;
@@ -250,9 +224,9 @@ static size_t count_signs(answer_span s, size_t *at) {
 
 /* Each part with one \pm becomes two, with + and -. Left as it is where that does not fit. */
 static void expand_signs(answer_text *text) {
-  answer_span part[MAX_PARTS], all = {text->data, text->n};
-  answer_text out = {.n = 0};
-  size_t at = 0, n = count_signs(all, &at) == 0 ? 0 : split(all, ",;", part);
+  answer_span part[ANSWER_PARTS], all = {text->data, text->n};
+  answer_text out = {.n = 0, .unit_powers = text->unit_powers};
+  size_t at = 0, n = count_signs(all, &at) == 0 ? 0 : answer_split(all, ",;", part);
   for (size_t i = 0; i < n; ++i) {
     int both = count_signs(part[i], &at) == 1;
     for (int copy = 0; copy <= both; ++copy) {
@@ -269,8 +243,18 @@ static void expand_signs(answer_text *text) {
   if (n > 0) *text = out;
 }
 
+/* --- the whole ----------------------------------------------------------------------------------
+ */
+
 static int same_span(answer_span a, answer_span b) {
   return a.n == b.n && memcmp(a.at, b.at, a.n) == 0;
+}
+
+int answer_prepare(answer_text *out, answer_span text) {
+  text = answer_trim(text);
+  if (text.n == 0 || text.n > ANSWER_MAX || !answer_clean(out, text.at, text.n)) return 0;
+  expand_signs(out);
+  return answer_trim((answer_span){out->data, out->n}).n > 0;
 }
 
 int answer_equal(const char *reference, size_t n, const char *response, size_t m) {
@@ -279,12 +263,10 @@ int answer_equal(const char *reference, size_t n, const char *response, size_t m
   answer_text x, y;
   if (a.n == 0 || b.n == 0) return a.n == b.n;
   if (same_span(a, b)) return 1;
-  if (a.n > ANSWER_MAX || b.n > ANSWER_MAX) return 0;
-  if (!answer_clean(&x, a.at, a.n) || !answer_clean(&y, b.at, b.n)) return 0;
-  expand_signs(&x);
-  expand_signs(&y);
+  if (!answer_prepare(&x, a) || !answer_prepare(&y, b)) return 0;
   a = answer_trim((answer_span){x.data, x.n});
   b = answer_trim((answer_span){y.data, y.n});
-  if (a.n == 0 || b.n == 0) return 0;
-  return same(a, b, 0) || (choice(a) != '\0' && choice(a) == choice(b));
+  if (x.unit_powers != 0 && y.unit_powers != 0 && x.unit_powers != y.unit_powers) return 0;
+  answer_budget budget = {ANSWER_WORK, 0};
+  return answer_same(a, b, &budget) || same_choice(a, b, &budget);
 }

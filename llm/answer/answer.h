@@ -6,26 +6,42 @@
  *   text       same characters but for white space, case, and braces around one character
  *   value      both are numbers, or expressions of numbers, of the same value: integers, decimals,
  *              fractions, mixed numbers, powers, roots, pi, e, factorials, binomials, elementary
- *              functions; exact fractions where 64 bits hold them, else to 1e-12. A decimal of six
- *              or more places stands for every value that rounds to it: 0.333333 is 1/3, 0.333 is
- *              not. A percentage is both its number and a hundredth of it.
- *   formula    both hold variables and have the same value at four fixed points (to 1e-9), one of
- *              them negative, which tells equal polynomials and elementary functions from others
- *              without any algebra; equations have sides that are equal, or differ by a constant
- *              factor
- *   parts      lists and sets (any order), tuples and matrices (in order), intervals (brackets must
- *              agree), unions of intervals: part by part. 1,234 is tried as a number first.
- *   choice     the reference is one letter A to J, in parentheses or not, and the response is that
- *              letter, perhaps followed by ) . or : and more
+ *              functions. Values are exact fractions where 64 bits hold them, else numbers of 384
+ *              bits with a bound of their error, and must agree up to that bound, whatever their
+ *              size: no number is so small that it is 0. A percentage is both its number and a
+ *              hundredth of it.
+ *   rounding   a decimal of six or more places, of which five or more digits count, stands for
+ * every fraction or expression that rounds to it: 0.333333 is 1/3, 0.333 is not. Two decimals are
+ * compared as they stand. formula    both hold variables and have the same value at eight fixed
+ * points (where both have one), two of them negative; a formula that is 0 says nothing equation the
+ * same name with the same value (x = 5), or sides that are equal, also when exchanged, or that
+ * differ by a constant factor (2x = 10 and x = 5). An identity is an equation with no other.
+ * Relations are equal if their sides are, also when turned round: x > 3 and 3 < x. parts      lists
+ * and sets (any order), tuples and matrices (in order), intervals (brackets must agree), unions of
+ * intervals, labels with values (J: 4): part by part. 1,234 is tried as a number first. names in
+ * lists of equations values belong to their names, in any order: a = 1, b = 2 is b = 2, a = 1 and
+ * (a, b) = (1, 2) and a, b = 1, 2. Without names on one side the order tells which is which: (1, 2)
+ * or 1, 2. If all names are the same, they say only that there are several answers: x = 1 or x = 2
+ * is x = 1, 2 and {1, 2}. choice     the reference is one letter A to J, in parentheses or not,
+ * perhaps with more behind ) or a point, and the response is that letter, perhaps with more behind
+ * ) . or : where both have more, that must be equal, too
  *
  * Of an equation compared with something that is none, the right side counts if the left is a name
  * ("x = 5", "f(2) = 5"), and on the response's side always; of a chain of equations what stands
- * last. Relations are equal if their sides are, also when turned round: x > 3 and 3 < x.
+ * last, but a chain whose numbers disagree (x = 2 + 4 = 5) is equal to nothing. Behind \approx a
+ * number is rounded, so those before it are not compared with it. Two chains of one length must
+ * agree in the middle, too, but for a number in the place of a formula.
+ *
+ * Functions: an argument without brackets ends before the next function, so \sin x\cos x is a
+ * product; \sin^{-1} is the inverse; f(..) and g(..), and any letter before a number in
+ * parentheses, are functions of which nothing else is known. A degree sign counts in the argument
+ * of a trigonometric function and nowhere else.
  *
  * Cleaning takes away: dollar signs, \left \right and sizes, LaTeX's spaces and styles, \text{} and
- * the like around words, units behind a number, degrees, thousands written 1{,}234 or 1,\!234; it
- * turns \dfrac and \tfrac into \frac, Unicode's minus, times, pi, ... into LaTeX's, "and" and "or"
- * into commas, and a \pm b into two answers.
+ * the like around words, units behind a number, thousands written 1{,}234 or 1,\!234; it turns
+ * \dfrac and \tfrac into \frac, Unicode's minus, times, pi, ... into LaTeX's, the words "and" and
+ * "or" into commas, and a \pm b into two answers. Of units only their exponents are compared, where
+ * both answers have some: cm^2 and cm^3.
  *
  * What it does not know. Not equal although mathematics would say so, unless the texts agree:
  *
@@ -37,24 +53,27 @@
  *   sets       given by conditions, \mathbb{R}, {} and \emptyset, intersections, differences;
  *              {1, 1, 2} is not {1, 2}
  *   formulas   in differently named variables or indices; where only one side has a value at a
- *              positive point, or both have one at fewer than two points; x^2 + C and x^2
+ *              positive point, or both have one at fewer than two points; x^2 + C and x^2; with
+ *              commands that are no variables or functions, such as \vec{a}\times\vec{b}
  *   numbers    in another base (1010_2), complex (i is a variable: i^2 is not -1), modulo, floor,
  *              C(5, 2), sums, integrals, limits and products left undone; 1 000, 1000,5,
  *              0.\dot{3}; "2 x 3"; \log as a decimal one (it is natural); \infty and inf;
- *              numbers in words
+ *              numbers in words; 1\frac{3}{2}, which may be a product or a mixed number
+ *   precision  what 384 bits cannot tell from its neighbours: 3^{10000} + 1, the sine of 10^{100};
+ *              expressions with numbers of more than 100 digits; factorials above 10000
  *   vectors    a column and a tuple, \langle \rangle, \vec{i} + 2\vec{j}
  *   angles     \pi/3 and 60 degrees; other units for one quantity: 5 km and 5000 m
  *   words      other words for one thing: "no solution" and \emptyset, yes and true
- *   sizes      more than six brackets one in another, lists of more than 32 parts, two \pm in one
- *              part, answers longer than ANSWER_MAX bytes, several boxes for one list
+ *   sizes      more than twelve brackets and equations one in another, lists of more than 32 parts,
+ *              two \pm in one part, answers longer than ANSWER_MAX bytes, several boxes for one
+ * list, answers that would take longer than about ten milliseconds to compare
  *
  * Equal although they may not be meant so: 2+3 and 5 (nobody asks whether an answer is simplified);
  * 5 km and 5 m (units are not compared); 5 % and both 5 and 0.05; the interval (1, 2) and the
- * point; a list and a set or tuple of its parts; capitals and small letters; formulas that agree to
- * 1e-9 at the four points.
+ * point; a list and a set or tuple of its parts; capitals and small letters.
  *
- * Nothing here allocates, fails or takes more than milliseconds, whatever the text. Prefix:
- * answer_.
+ * Nothing here allocates or fails, and no text takes longer than that. llm/answer/read.h says how
+ * an answer was read. Prefix: answer_.
  */
 #ifndef GEPOLAB_LLM_ANSWER_ANSWER_H
 #define GEPOLAB_LLM_ANSWER_ANSWER_H

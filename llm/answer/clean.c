@@ -1,6 +1,7 @@
 /* Cleaning: everything that makes two writings of one answer differ and means nothing. */
 #include "llm/answer/internal.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -21,6 +22,8 @@ static void put(cleaner *c, const char *text, size_t n) {
   memcpy(c->out->data + c->out->n, text, n);
   c->out->n += n;
 }
+
+static const char degree_sign[] = "\xc2\xb0";
 
 static void put_text(cleaner *c, const char *text) {
   put(c, text, strlen(text));
@@ -90,15 +93,31 @@ static size_t after_unit(answer_span s) {
   return i == s.n || s.at[i] == ',' ? i : SIZE_MAX;
 }
 
-/* Whether the text can have a unit behind it: a number, a bracket or pi. */
+/* Notes the exponents of a unit that is taken away. */
+static void note_powers(answer_text *out, answer_span unit) {
+  for (size_t i = 0; i < unit.n; ++i)
+    if (unit.at[i] == '2' || unit.at[i] == '3')
+      out->unit_powers = out->unit_powers % 1000000 * 10 + (unsigned)(unit.at[i] - '0');
+}
+
+/* Whether the text can have a unit behind it: a number, a bracket, a degree sign or pi. */
 static int ends_like_number(const char *text, size_t n) {
   while (n > 0 && text[n - 1] == ' ') --n;
+  if (n >= 2 && memcmp(text + n - 2, degree_sign, 2) == 0) return 1;
   if (n >= 3 && memcmp(text + n - 3, "\\pi", 3) == 0) return 1;
   return n > 0 && (answer_is_digit(text[n - 1]) || answer_is_any(text[n - 1], ")}%"));
 }
 
 static int is_conjunction(answer_span word) {
-  return answer_is(word, "and") || answer_is(word, "or") || answer_is(word, ", and");
+  return answer_is(word, "and") || answer_is(word, "or") || answer_is(word, ", and") ||
+         answer_is(word, ", or");
+}
+
+/* A comma, unless one stands there already: "1, 2, and 3". */
+static void put_comma(cleaner *c) {
+  size_t n = c->out->n;
+  while (n > 0 && c->out->data[n - 1] == ' ') --n;
+  if (n == 0 || c->out->data[n - 1] != ',') put_text(c, ",");
 }
 
 /* \text{...}: a unit goes, "and" and "or" are commas, other words stay. */
@@ -110,12 +129,14 @@ static void put_words(cleaner *c, int may_be_unit) {
   size_t behind = after_unit(c->in);
   if (may_be_unit && behind != SIZE_MAX && !is_conjunction(word) && looks_like_unit(word) &&
       ends_like_number(c->out->data, c->out->n)) {
+    note_powers(c->out, word);
+    note_powers(c->out, (answer_span){c->in.at, behind});
     skip(c, behind);
     return;
   }
   put_space(c);
   if (is_conjunction(word))
-    put_text(c, ",");
+    put_comma(c);
   else if (c->depth < 8) {
     cleaner nested = {word, c->out, c->matrices, c->depth + 1, 0};
     clean(&nested);
@@ -242,9 +263,10 @@ static void clean(cleaner *c) {
       put_backslash(c);
     else if ((unsigned char)x >= 0x80)
       put_symbol(c);
-    else if (n > 0)
+    else if (n > 0) {
+      put_text(c, degree_sign);
       skip(c, n);
-    else if (answer_starts(c->in, "{,}"))
+    } else if (answer_starts(c->in, "{,}"))
       skip(c, 3);
     else if (put_operator(c))
       continue;
@@ -263,55 +285,94 @@ static void clean(cleaner *c) {
 /* --- the whole -----------------------------------------------------------------------------------
  */
 
-/* " and " and " or " as plain words become commas. */
+/* The words "and" and "or" between two things become commas, or a space behind a comma. */
 static void replace_conjunctions(answer_text *out) {
-  static const char *const both[] = {" and ", " or "};
-  for (size_t k = 0; k < 2; ++k)
-    for (size_t i = 0, n = strlen(both[k]); i + n <= out->n; ++i)
-      if (memcmp(out->data + i, both[k], n) == 0) {
-        memset(out->data + i, ' ', n);
-        out->data[i + 1] = ',';
-      }
+  answer_span all = {out->data, out->n};
+  int seen = 0, after_comma = 0; /* anything but white space; a comma as the last of it */
+  for (size_t i = 0, n; i < out->n; i += n) {
+    n = answer_count_letters(all, i);
+    answer_span word = {out->data + i, n}, rest = {out->data + i + n, out->n - i - n};
+    int command = i > 0 && out->data[i - 1] == '\\';
+    int replaced = seen && !command && (answer_is(word, "and") || answer_is(word, "or")) &&
+                   answer_trim(rest).n > 0;
+    if (replaced) {
+      memset(out->data + i, ' ', n);
+      if (!after_comma) out->data[i + 1] = ',';
+    }
+    if (n == 0) n = 1;
+    if (replaced || answer_is_space(out->data[i])) {
+      after_comma |= replaced;
+      continue;
+    }
+    seen = 1;
+    after_comma = out->data[i] == ',';
+  }
+}
+
+/* Degree signs mean something to trigonometric functions; elsewhere they are taken away. */
+static void drop_idle_degrees(answer_text *out) {
+  answer_span all = {out->data, out->n};
+  for (size_t i = 0, n; i<out->n; i += n> 0 ? n : 1) {
+    n = answer_count_letters(all, i);
+    if (n > 0 && answer_is_trigonometric((answer_span){out->data + i, n})) return;
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < out->n; ++i) {
+    if (answer_starts((answer_span){out->data + i, out->n - i}, degree_sign)) {
+      ++i;
+      if (i + 1 < out->n && answer_is_digit(out->data[i + 1])) out->data[kept++] = ' ';
+    } else
+      out->data[kept++] = out->data[i];
+  }
+  out->n = kept;
 }
 
 static void trim_end(answer_text *out) {
   while (answer_is_any(last(out), " .,;:")) --out->n;
 }
 
-/* Length of the text without one word of a unit at its end (with its exponent, and a / before it);
- * the same length if there is none. A single letter is one only behind a /, for
- * it may be a variable. */
-static size_t without_unit(const answer_text *out, size_t n) {
-  size_t end = n;
-  while (end > 0 && answer_is_any(out->data[end - 1], " 23^{}")) --end;
-  for (size_t i = end; i < n; ++i)
-    if (out->data[i] != ' ' && out->data[end] != '^') return n; /* digits without a ^ */
+/* Length of s without one word of a unit at its end (with its exponent, and a / before it); the
+ * same length if there is none. A single letter is one only behind a /, for it may be a variable.
+ */
+static size_t without_word(answer_span s) {
+  size_t end = s.n;
+  while (end > 0 && answer_is_any(s.at[end - 1], " 23^{}")) --end;
+  for (size_t i = end; i < s.n; ++i)
+    if (s.at[i] != ' ' && s.at[end] != '^') return s.n; /* digits without a ^ */
   size_t begin = end;
-  while (begin > 0 && answer_is_letter(out->data[begin - 1])) --begin;
-  answer_span word = {out->data + begin, end - begin};
-  if (word.n == 0 || begin == 0 || !answer_is_unit(word)) return n;
-  if (word.n == 1 && out->data[begin - 1] != '/') return n;
-  if (out->data[begin - 1] == '\\') return n;
-  while (begin > 0 && out->data[begin - 1] == ' ') --begin;
-  if (begin > 0 && out->data[begin - 1] == '/') --begin;
-  while (begin > 0 && out->data[begin - 1] == ' ') --begin;
+  while (begin > 0 && answer_is_letter(s.at[begin - 1])) --begin;
+  answer_span word = {s.at + begin, end - begin};
+  if (word.n == 0 || begin == 0 || !answer_is_unit(word)) return s.n;
+  if (word.n == 1 && s.at[begin - 1] != '/') return s.n;
+  if (s.at[begin - 1] == '\\') return s.n;
+  while (begin > 0 && s.at[begin - 1] == ' ') --begin;
+  if (begin > 0 && s.at[begin - 1] == '/') --begin;
+  while (begin > 0 && s.at[begin - 1] == ' ') --begin;
   return begin;
 }
 
-/* Takes units away if a number is left in front of them. */
-static void strip_units(answer_text *out) {
-  size_t n = out->n, before;
+answer_span answer_without_unit(answer_span s) {
+  size_t n = s.n, before;
   do {
     before = n;
-    n = without_unit(out, before);
+    n = without_word((answer_span){s.at, before});
   } while (n < before);
-  if (n > 0 && n < out->n && ends_like_number(out->data, n)) out->n = n;
+  return (answer_span){s.at, n > 0 && ends_like_number(s.at, n) ? n : s.n};
+}
+
+static void strip_units(answer_text *out) {
+  answer_span all = {out->data, out->n}, kept = answer_without_unit(all);
+  note_powers(out, (answer_span){out->data + kept.n, out->n - kept.n});
+  out->n = kept.n;
 }
 
 int answer_clean(answer_text *out, const char *text, size_t size) {
+  assert(size <= ANSWER_MAX);
   out->n = 0;
+  out->unit_powers = 0;
   cleaner c = {{text, size}, out, 0, 0, 0};
   clean(&c);
+  drop_idle_degrees(out);
   replace_conjunctions(out);
   trim_end(out);
   strip_units(out);

@@ -1,19 +1,10 @@
-/* What the answer*.c files share. Private to them. */
+/* What the files of the answer checker share. Private to them. */
 #ifndef GEPOLAB_LLM_ANSWER_INTERNAL_H
 #define GEPOLAB_LLM_ANSWER_INTERNAL_H
 
 #include "llm/answer/answer.h"
+#include "llm/answer/ball.h"
 #include "llm/answer/rational.h"
-
-enum { ANSWER_TEXT_SIZE = 4 * ANSWER_MAX };
-
-/* A cleaned answer. Commands keep their backslash; \{ and \} are braces that are shown, { and }
- * group; matrices stand between \begin and \end, their entries separated by , and their rows by ;
- */
-typedef struct answer_text {
-  char data[ANSWER_TEXT_SIZE];
-  size_t n;
-} answer_text;
 
 /* Part of a text. */
 typedef struct answer_span {
@@ -21,8 +12,25 @@ typedef struct answer_span {
   size_t n;
 } answer_span;
 
+enum { ANSWER_TEXT_SIZE = 4 * ANSWER_MAX };
+
+/* A cleaned answer. Commands keep their backslash; \{ and \} are braces that are shown, { and }
+ * group; matrices stand between \begin and \end, their entries separated by , and their rows by ;
+ * A degree sign stands behind a number only where the text has a trigonometric function. */
+typedef struct answer_text {
+  char data[ANSWER_TEXT_SIZE];
+  size_t n;
+  /* The exponents of the units that were taken away, each a decimal digit: 2 of cm^2; 0: none. */
+  unsigned unit_powers;
+} answer_text;
+
+/* What is compared of an answer: the text cleaned, each \pm made two parts. 0 if there is nothing,
+ * or more than ANSWER_MAX bytes, or the result does not fit. */
+int answer_prepare(answer_text *out, answer_span text);
 /* Cleans text[size], size at most ANSWER_MAX. 0 if the result does not fit. */
 int answer_clean(answer_text *out, const char *text, size_t size);
+/* s without units written as plain words at its end, if a number is left in front of them. */
+answer_span answer_without_unit(answer_span s);
 
 /* --- spans -------------------------------------------------------------------------------------
  */
@@ -37,6 +45,9 @@ answer_span answer_trim(answer_span s);
 int answer_starts(answer_span s, const char *text);
 /* The word after the backslash that s begins with: its length, 0 if there is none. */
 size_t answer_command(answer_span s);
+/* How many letters, or digits, s has from its place `from` on without a gap. */
+size_t answer_count_letters(answer_span s, size_t from);
+size_t answer_count_digits(answer_span s, size_t from);
 /* Whether s is the text, case apart. */
 int answer_is(answer_span s, const char *text);
 
@@ -64,37 +75,75 @@ int answer_is_unit(answer_span word);
 /* The contents of a \text that are no unit although they look like one. */
 int answer_is_no_unit(answer_span words_inside);
 int answer_is_matrix(answer_span environment);
+/* sin, cos, tan, cot, sec, csc: what takes an angle. */
+int answer_is_trigonometric(answer_span name);
+/* The name of a command (without its backslash) that stands for a variable, as Greek letters do. */
+int answer_is_variable(answer_span name);
+/* The name of a command that makes a variable of the letter behind it, such as vec. */
+int answer_is_accent(answer_span name);
 
 /* --- values ------------------------------------------------------------------------------------
  */
 
-/* At the last point all variables are negative, at the others positive. */
-enum { ANSWER_POINTS = 4, ANSWER_NEGATIVE_POINT = 3 };
+/* Where the variables of a formula are set: between 0.2 and 3 at the first three, below 0 at
+ * ANSWER_NEGATIVE and ANSWER_FAR_NEGATIVE, about 100 at ANSWER_FAR, next to 1 at the last two,
+ * which still tell apart polynomials of a degree whose values are out of reach elsewhere. */
+enum {
+  ANSWER_NEGATIVE = 3,
+  ANSWER_FAR,
+  ANSWER_FAR_NEGATIVE,
+  ANSWER_NEAR_ONE,
+  ANSWER_POINTS = ANSWER_NEAR_ONE + 2
+};
 
 typedef struct answer_value {
-  int exact; /* q holds the value; x always does */
+  int exact; /* q holds the value; else x does */
   rational q;
-  double x;
+  ball x;
   int has_variables;
-  int places; /* decimal places of a bare decimal number; -1: it is none */
+  int places; /* decimal places of a bare number, 0 of a whole one; -1: it is no bare number */
+  int digits; /* of a bare number from its first that is not 0 on */
 } answer_value;
 
 answer_value answer_of_rational(rational q);
-answer_value answer_of_double(double x);
-/* a + b, a - b, a * b or a / b. */
+answer_value answer_of_int(int64_t n);
+answer_value answer_of_ball(ball x);
+/* The value as a ball, however it is held. */
+ball answer_ball(const answer_value *a);
+/* a + b, a - b, a * b or a / b. A sum of two numbers whose sizes differ so much that the smaller
+ * would be rounded away is BALL_UNSURE. */
 answer_value answer_apply(char operation, answer_value a, answer_value b);
 /* a^b; roots of perfect powers of small index stay exact, odd roots of negative numbers are real.
  */
 answer_value answer_power(answer_value a, answer_value b);
-/* NaN where they are not defined. */
+/* Undefined for negative and broken numbers, BALL_UNSURE above ANSWER_MOST_FACTORS. Of a formula's
+ * value x only the recurrence x! = x (x - 1)! holds, which is what formulas use. */
+enum { ANSWER_MOST_FACTORS = 10000 };
 answer_value answer_factorial(answer_value a);
 answer_value answer_binomial(answer_value n, answer_value k);
 
-/* The value of an expression with its variables at point 0 .. ANSWER_POINTS - 1. 0 if it is none,
- * or has no finite value. A comma between thousands is taken only at the outermost level. */
-int answer_evaluate(answer_value *out, answer_span s, int point);
+/* How much may still be computed for one pair of answers, and how deep the comparison is. What
+ * needs more work is not equal, so that no text takes long. A unit is a microsecond or less. */
+typedef struct answer_budget {
+  long left;
+  int depth;
+} answer_budget;
+enum { ANSWER_WORK = 10000 };
+
+typedef enum answer_known {
+  ANSWER_NO_EXPRESSION, /* not of the grammar in answer_value.c */
+  ANSWER_NO_VALUE,      /* divides by zero, or the like */
+  ANSWER_UNSURE,        /* beyond the precision, or the work, that is spent */
+  ANSWER_KNOWN
+} answer_known;
+
+/* The value of an expression with its variables at point 0 .. ANSWER_POINTS - 1. Only if it is
+ * ANSWER_KNOWN is *out a number; its has_variables, places and digits are set in any case. A comma
+ * between thousands is taken only at the outermost level. */
+answer_known answer_evaluate(answer_value *out, answer_span s, int point, answer_budget *budget);
 
 /* --- comparing ----------------------------------------------------------------------------------
+ * In every function the reference is a, the response b.
  */
 
 /* Same characters but for case, white space that is not between digits, a plus in front, and braces
@@ -102,8 +151,75 @@ int answer_evaluate(answer_value *out, answer_span s, int point);
 int answer_same_text(answer_span a, answer_span b);
 /* Both have a value and it is the same: of numbers and percentages, or of formulas at all points.
  */
-int answer_same_value(answer_span a, answer_span b);
-/* |x - y| within the share of the larger. */
-int answer_nearly(double x, double y, double tolerance);
+int answer_same_value(answer_span a, answer_span b, answer_budget *budget);
+/* Takes a percent sign off the end of s: whether there is one. */
+int answer_take_percent(answer_span *s);
+/* Whether s is one letter A to J, perhaps in parentheses or with more behind ) or . */
+int answer_is_choice(answer_span s);
+/* Everything that can make two answers equal, but for choices. */
+int answer_same(answer_span a, answer_span b, answer_budget *budget);
+
+/* --- parts --------------------------------------------------------------------------------------
+ */
+
+enum { ANSWER_PARTS = 32 };
+
+/* What encloses all of an answer. */
+typedef enum answer_enclosure {
+  ANSWER_NO_BRACKETS,
+  ANSWER_ROUND,      /* ( ) */
+  ANSWER_SQUARE,     /* [ ] */
+  ANSWER_OPEN_LEFT,  /* ( ] */
+  ANSWER_OPEN_RIGHT, /* [ ) */
+  ANSWER_BRACES,
+  ANSWER_ARRAY
+} answer_enclosure;
+
+/* Cuts s at the separators outside of all brackets: the number of parts, 0 if there are more than
+ * ANSWER_PARTS or brackets do not match. A separator is a character of `at`, or the command `at`.
+ */
+size_t answer_split(answer_span s, const char *at, answer_span part[ANSWER_PARTS]);
+/* What encloses all of s, and what is inside. Braces with commas are a set whose backslashes were
+ * forgotten. */
+answer_enclosure answer_enclosed(answer_span s, answer_span *inside);
+
+/* One thing or several: x; 1, 2; {1, 2}; a=1, b=2; x=1, 2; x, y = 1, 2; (x, y) = (1, 2). */
+typedef struct answer_list {
+  answer_enclosure kind;
+  size_t n;
+  int named;    /* every part has a name */
+  int nameless; /* no part has, and none is an equation */
+  struct {
+    answer_span text;
+    answer_span name; /* of what the part gives the value; empty: it has none */
+    int has_sign;     /* the text holds the name and the = itself */
+  } part[ANSWER_PARTS];
+} answer_list;
+
+/* 0 if brackets do not match or there are too many parts. thousands: a comma between a digit and
+ * three digits, without a space, separates no parts. */
+int answer_list_read(answer_list *out, answer_span s, int thousands);
+
+/* --- equations ---------------------------------------------------------------------------------
+ */
+
+/* What stands left of an = that only gives the right side a name: x, x_1, f(2), (x, y), \theta. */
+int answer_is_name(answer_span s);
+/* The sides of an equation, or of a chain of them, into side: how many; s alone if it is no
+ * equation or a list of several; 0 if brackets do not match or there are too many. *rounded, which
+ * may be NULL, is the place of the side behind the last \approx, or 0 if there is none. */
+size_t answer_sides(answer_span s, answer_span side[ANSWER_PARTS], size_t *rounded);
+/* The two sides of a relation, the smaller one first, into side. Its sign: "<", "le" or "ne"; NULL
+ * if s has no such sign, or several. */
+const char *answer_relation(answer_span s, answer_span side[2]);
+/* Whether s is a label with its value, J: 4, which are then in side. */
+int answer_label(answer_span s, answer_span side[ANSWER_PARTS]);
+/* Two single answers of which at least one is an equation, a relation, or a value with a label. */
+int answer_same_equation(answer_span a, answer_span b, answer_budget *budget);
+int answer_same_relation(answer_span a, answer_span b, answer_budget *budget);
+int answer_same_label(answer_span a, answer_span b, answer_budget *budget);
+/* Two equations given as their sides, n and m of them, at least two each. */
+int answer_same_sides(const answer_span *a, size_t n, const answer_span *b, size_t m,
+                      answer_budget *budget);
 
 #endif

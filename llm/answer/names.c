@@ -34,10 +34,19 @@ int answer_starts(answer_span s, const char *text) {
 }
 
 size_t answer_command(answer_span s) {
-  size_t n = 1;
-  if (s.n < 2 || *s.at != '\\') return 0;
-  while (n < s.n && answer_is_letter(s.at[n])) ++n;
-  return n - 1;
+  return s.n > 0 && *s.at == '\\' ? answer_count_letters(s, 1) : 0;
+}
+
+size_t answer_count_letters(answer_span s, size_t from) {
+  size_t n = 0;
+  while (from + n < s.n && answer_is_letter(s.at[from + n])) ++n;
+  return n;
+}
+
+size_t answer_count_digits(answer_span s, size_t from) {
+  size_t n = 0;
+  while (from + n < s.n && answer_is_digit(s.at[from + n])) ++n;
+  return n;
 }
 
 static char lower(char c) {
@@ -60,9 +69,9 @@ static int is_one_of(answer_span s, const char *const *names, size_t n) {
 #define IS_ONE_OF(span, names) is_one_of(span, names, sizeof(names) / sizeof *(names))
 
 static const char *const dropped[] = {
-    "left",         "right",     "big",         "bigl",   "bigr",      "bigg",  "biggl", "biggr",
-    "displaystyle", "textstyle", "scriptstyle", "limits", "nolimits",  "boxed", "fbox",  "degree",
-    "ensuremath",   "rm",        "bf",          "it",     "mathstrut", "strut"};
+    "left",  "right",        "big",       "bigl",        "bigr",   "bigg",      "biggl",
+    "biggr", "displaystyle", "textstyle", "scriptstyle", "limits", "nolimits",  "boxed",
+    "fbox",  "ensuremath",   "rm",        "bf",          "it",     "mathstrut", "strut"};
 static const char *const spaces[] = {"quad", "qquad", "thinspace", "enspace", "space", "newline"};
 /* Around words, and around units. */
 static const char *const words[] = {"text",   "textrm",     "mbox",  "hbox",
@@ -97,7 +106,8 @@ static const struct {
                {"vert", "|"},
                {"mid", "|"},
                {"varnothing", "\\emptyset"},
-               {"approx", "="},
+               {"degree", "\xc2\xb0"},
+               {"approx", "\\approx"},
                {"in", "="},
                {"dots", "..."},
                {"ldots", "..."},
@@ -125,12 +135,12 @@ static const struct {
                {"≥", "\\ge "},
                {"≠", "\\ne "},
                {"±", "\\pm "},
-               {"°", ""},
+               {"°", "\xc2\xb0"},
                {"²", "^2"},
                {"³", "^3"},
                {"∅", "\\emptyset "},
                {"∈", "="},
-               {"≈", "="},
+               {"≈", "\\approx "},
                {"½", "(1/2)"},
                {"¼", "(1/4)"},
                {"¾", "(3/4)"},
@@ -170,6 +180,13 @@ static const char *const units[] = {
     "solution",   "solutions",  "time",        "times",       "piece",    "pieces",   "item",
     "items",      "meal",       "meals",       "step",        "steps",    "of",       "h",
     "s"};
+static const char *const trigonometric[] = {"sin", "cos", "tan", "cot", "sec", "csc"};
+static const char *const variables[] = {
+    "alpha",   "beta",     "gamma",  "delta", "epsilon",  "varepsilon", "zeta",    "eta",
+    "theta",   "vartheta", "iota",   "kappa", "lambda",   "mu",         "nu",      "xi",
+    "omicron", "rho",      "varrho", "sigma", "varsigma", "tau",        "upsilon", "phi",
+    "varphi",  "chi",      "psi",    "omega", "ell",      "hbar"};
+static const char *const accents[] = {"vec", "hat", "bar", "tilde", "widehat"};
 static const char *const matrices[] = {"matrix", "pmatrix", "bmatrix",    "vmatrix",
                                        "array",  "cases",   "smallmatrix"};
 static const char *const not_units[] = {"thousand", "million", "billion", "trillion", "hundred",
@@ -209,6 +226,18 @@ int answer_is_unit(answer_span word) {
 
 int answer_is_no_unit(answer_span words_inside) {
   return IS_ONE_OF(words_inside, not_units);
+}
+
+int answer_is_trigonometric(answer_span name) {
+  return IS_ONE_OF(name, trigonometric);
+}
+
+int answer_is_variable(answer_span name) {
+  return IS_ONE_OF(name, variables);
+}
+
+int answer_is_accent(answer_span name) {
+  return IS_ONE_OF(name, accents);
 }
 
 int answer_is_matrix(answer_span environment) {

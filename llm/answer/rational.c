@@ -1,3 +1,4 @@
+/* Exact fractions of 64-bit integers, kept in lowest terms; what does not fit is refused. */
 #include "llm/answer/rational.h"
 
 /* Of magnitudes that both fit; never both 0. */

@@ -2,7 +2,6 @@
  * reference is a, the response b. */
 #include "llm/answer/internal.h"
 
-#include <math.h>
 #include <string.h>
 
 /* --- text ----------------------------------------------------------------------------------------
@@ -83,22 +82,28 @@ static int same_literal(answer_span a, answer_span b) {
   return same_digits && l.negative == m.negative;
 }
 
-int answer_nearly(double x, double y, double tolerance) {
-  return fabs(x - y) <= tolerance * fmax(fabs(x), fabs(y)) + 1e-3 * tolerance;
+/* Whether x, written with six places or more of which five digits or more count, is y rounded. */
+static int rounds_to(const answer_value *x, const answer_value *y) {
+  enum { LEAST_PLACES = 6, MOST_PLACES = 100, LEAST_DIGITS = 5 };
+  if (x->places < LEAST_PLACES || x->places > MOST_PLACES || x->digits < LEAST_DIGITS) return 0;
+  /* half a unit of the last place, and a millionth of it for a value that lies just at its end */
+  ball unit = ball_power(ball_of_int(10), x->places);
+  ball half = ball_divide(ball_of_rational((rational){500001, 1000000}), unit);
+  return ball_is_within(ball_subtract(answer_ball(x), answer_ball(y)), half);
 }
 
-/* Whether x, written with six places or more, is y rounded. */
-static int rounds_to(answer_value x, answer_value y) {
-  return x.places >= 6 && x.places < 300 &&
-         fabs(x.x - y.x) <= 0.5000001 * pow(10, -(double)x.places);
-}
-
-static int same_number(answer_span a, answer_value x, answer_span b, answer_value y) {
-  if (x.exact && y.exact && rational_equal(x.q, y.q)) return 1;
+/* Two bare numbers are compared digit by digit, or exactly; only a bare number and a fraction or an
+ * expression may be equal by rounding. */
+static int same_number(answer_span a, const answer_value *x, answer_span b, const answer_value *y) {
+  if (x->exact && y->exact && rational_equal(x->q, y->q)) return 1;
+  if (x->places >= 0 && y->places >= 0) {
+    if (x->exact && y->exact) return 0;
+    int same_digits = same_literal(a, b); /* there may be more of them than a ball holds */
+    return same_digits >= 0 ? same_digits : ball_equal(answer_ball(x), answer_ball(y));
+  }
   if (rounds_to(x, y) || rounds_to(y, x)) return 1;
-  if (x.exact && y.exact) return 0;
-  int same_digits = same_literal(a, b); /* there may be more of them than an exact value holds */
-  return same_digits >= 0 ? same_digits : answer_nearly(x.x, y.x, 1e-12);
+  if (x->exact && y->exact) return 0;
+  return ball_equal(answer_ball(x), answer_ball(y));
 }
 
 static int only_letters(answer_span s) {
@@ -108,37 +113,50 @@ static int only_letters(answer_span s) {
 }
 
 /* Equal wherever both have a value, which is at two points at least. Where variables are negative,
- * only one may have a value, such as \sqrt{ab} of \sqrt{a}\sqrt{b}. Letters alone may be a word. */
-static int same_formula(answer_span a, answer_span b) {
+ * only one may have a value, such as \sqrt{ab} of \sqrt{a}\sqrt{b}. Letters alone may be a word.
+ *
+ * A value of 0 says nothing: a factor of 0 hides all others, and letters are not always factors
+ * (3 R 0, a division's quotient and remainder). */
+static int same_formula(answer_span a, answer_span b, answer_budget *budget) {
   int agreed = 0;
   if (only_letters(a) && only_letters(b)) return 0;
   for (int point = 0; point < ANSWER_POINTS; ++point) {
     answer_value x, y;
-    int known_a = answer_evaluate(&x, a, point), known_b = answer_evaluate(&y, b, point);
-    if (known_a != known_b && point != ANSWER_NEGATIVE_POINT) return 0;
-    if (!known_a || !known_b) continue;
-    if (!answer_nearly(x.x, y.x, 1e-9)) return 0;
+    answer_known known_a = answer_evaluate(&x, a, point, budget),
+                 known_b = answer_evaluate(&y, b, point, budget);
+    if (known_a == ANSWER_NO_EXPRESSION || known_b == ANSWER_NO_EXPRESSION) return 0;
+    if (known_a == ANSWER_UNSURE || known_b == ANSWER_UNSURE) continue;
+    int negative = point == ANSWER_NEGATIVE || point == ANSWER_FAR_NEGATIVE;
+    if (known_a != known_b && !negative) return 0;
+    if (known_a != ANSWER_KNOWN || known_b != ANSWER_KNOWN) continue;
+    ball v = answer_ball(&x), w = answer_ball(&y);
+    if (ball_may_be_zero(v) && ball_may_be_zero(w)) continue;
+    if (!ball_equal(v, w)) return 0;
     ++agreed;
   }
   return agreed >= 2;
 }
 
-static int take_percent(answer_span *s) {
+int answer_take_percent(answer_span *s) {
   if (s->n < 2 || s->at[s->n - 1] != '%') return 0;
   --s->n;
   *s = answer_trim(*s);
   return 1;
 }
 
-int answer_same_value(answer_span a, answer_span b) {
+int answer_same_value(answer_span a, answer_span b, answer_budget *budget) {
   answer_value x, y;
-  int percent_a = take_percent(&a), percent_b = take_percent(&b);
-  int known_a = answer_evaluate(&x, a, 0), known_b = answer_evaluate(&y, b, 0);
-  if (x.has_variables || y.has_variables) return !percent_a && !percent_b && same_formula(a, b);
-  if (!known_a || !known_b) return 0;
-  if (same_number(a, x, b, y)) return 1;
+  int percent_a = answer_take_percent(&a), percent_b = answer_take_percent(&b);
+  answer_known known_a = answer_evaluate(&x, a, 0, budget),
+               known_b = answer_evaluate(&y, b, 0, budget);
+  if (known_a == ANSWER_NO_EXPRESSION || known_b == ANSWER_NO_EXPRESSION) return 0;
+  if (x.has_variables || y.has_variables)
+    return !percent_a && !percent_b && same_formula(a, b, budget);
+  if (known_a == ANSWER_NO_VALUE || known_b == ANSWER_NO_VALUE) return 0;
+  if (same_number(a, &x, b, &y)) return 1;
   if (percent_a == percent_b) return 0;
   answer_value *share = percent_a ? &x : &y;
-  *share = answer_apply('/', *share, answer_of_rational((rational){100, 1}));
-  return (x.exact && y.exact) ? rational_equal(x.q, y.q) : answer_nearly(x.x, y.x, 1e-12);
+  *share = answer_apply('/', *share, answer_of_int(100));
+  if (x.exact && y.exact) return rational_equal(x.q, y.q);
+  return ball_equal(answer_ball(&x), answer_ball(&y));
 }

@@ -2,34 +2,56 @@
  *
  *   sum     = ["+" | "-"] product { ("+" | "-") product }
  *   product = power { ["*" | "/"] power }          without a sign between them: a product, too
- *   power   = atom { "!" } ["^" exponent]
- *   atom    = number | "(" sum ")" | "{" sum "}" | "|" sum "|" | \frac.. | \sqrt.. | \binom..
- *           | function argument | \pi | e | letter ["_" index]
+ *   power   = atom { "!" | degree sign } ["^" exponent]
+ *   atom    = number | "(" sum ")" | "[" sum "]" | "{" sum "}" | "|" sum "|" | \frac.. | \sqrt..
+ *           | \binom.. | function argument | \pi | e | letter ["_" index] | f "(" sum ")"
+ *
+ * An argument of a function that has no brackets is a product without signs which ends before the
+ * next function: \sin 2x\cos x is (sin 2x)(cos x). A degree sign counts only within the argument of
+ * a trigonometric function. f(..) and g(..), and any letter before a number in parentheses, P(3),
+ * are values of unknown functions.
  *
  * A variable's value at a point is a hash of its name, so two expressions that agree at all points
- * are the same function but for an accident.
+ * are the same function but for an accident; an unknown function's is a hash of its name and its
+ * argument.
  */
 #include "llm/answer/internal.h"
 
 #include "core/base/hash.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 40 };
+/* What reading costs of the budget. */
+enum { COST_ATOM = 1, COST_ROOT = 8, COST_FUNCTION = 30, FACTORS_PER_COST = 5 };
+static const char degree_sign[] = "\xc2\xb0";
 
 typedef struct parser {
   answer_span in; /* what is left */
+  answer_budget *budget;
   int point, depth, failed, has_variables;
+  int in_angle; /* within the argument of a trigonometric function */
 } parser;
 
 static answer_value read_sum(parser *p);
 static answer_value read_product(parser *p, int implicit_only);
 static answer_value read_power(parser *p);
+static answer_value read_raised(parser *p);
 
+/* No expression. */
 static answer_value fail(parser *p) {
   p->failed = 1;
-  return answer_of_double(NAN);
+  return answer_of_ball(ball_undefined());
+}
+
+static answer_value negated(answer_value value) {
+  return answer_apply('*', answer_of_int(-1), value);
+}
+
+static void spend(parser *p, long cost) {
+  p->budget->left -= cost;
 }
 
 /* --- reading -------------------------------------------------------------------------------------
@@ -51,39 +73,47 @@ static int take(parser *p, char c) {
   return 1;
 }
 
-static size_t count_digits(answer_span s, size_t from) {
-  size_t n = 0;
-  while (from + n < s.n && answer_is_digit(s.at[from + n])) ++n;
-  return n;
-}
-
-/* Digits into an exact value where it fits, and a double. thousands: a comma may stand before three
- * digits that no digit follows, if at most three stand before it. */
+/* Digits: an exact value where it fits, else a ball. */
 typedef struct literal {
   rational q;
-  double x;
+  ball x; /* read only if not exact */
   int exact;
-  size_t digits;
+  size_t digits;      /* all of them */
+  size_t significant; /* from the first that is not 0 on */
 } literal;
 
+static const literal no_digits = {.exact = 1, .q = {0, 1}};
+
 static void put_digit(literal *l, char c) {
+  enum { MOST_EXACT_DIGITS = 100 }; /* which a ball holds, and their differences in a quotient */
   int64_t value;
-  l->x = l->x * 10 + (c - '0');
-  ++l->digits;
-  if (l->exact && !__builtin_mul_overflow(l->q.num, 10, &value) &&
-      !__builtin_add_overflow(value, c - '0', &value))
+  int fits = l->exact && !__builtin_mul_overflow(l->q.num, 10, &value) &&
+             !__builtin_add_overflow(value, c - '0', &value);
+  if (fits)
     l->q.num = value;
-  else
+  else {
+    ball before = l->exact ? ball_of_int(l->q.num) : l->x;
     l->exact = 0;
+    l->x = ball_add(ball_multiply(before, ball_of_int(10)), ball_of_int(c - '0'));
+  }
+  ++l->digits;
+  l->significant += l->significant > 0 || c != '0';
+  if (l->significant > MOST_EXACT_DIGITS) l->x = ball_unsure();
 }
 
+static answer_value literal_value(const literal *l) {
+  return l->exact ? answer_of_rational(l->q) : answer_of_ball(l->x);
+}
+
+/* thousands: a comma may stand before three digits that no digit follows, if at most three stand
+ * before it. */
 static void read_digits(parser *p, literal *l, int thousands) {
   size_t group = 0, groups = 0;
   while (p->in.n > 0) {
     if (answer_is_digit(*p->in.at)) {
       put_digit(l, *p->in.at);
       ++group;
-    } else if (thousands && *p->in.at == ',' && count_digits(p->in, 1) == 3 &&
+    } else if (thousands && *p->in.at == ',' && answer_count_digits(p->in, 1) == 3 &&
                (groups == 0 ? group >= 1 && group <= 3 : group == 3)) {
       group = 0;
       ++groups;
@@ -95,7 +125,7 @@ static void read_digits(parser *p, literal *l, int thousands) {
 
 /* 0.1\overline{6}: what the digits under the line add. */
 static answer_value read_repeating(parser *p, answer_value value, size_t places) {
-  literal block = {.exact = 1, .q = {0, 1}};
+  literal block = no_digits;
   if (!answer_starts(p->in, "\\overline")) return value;
   skip(p, strlen("\\overline"));
   int braces = take(p, '{');
@@ -115,20 +145,18 @@ static answer_value read_repeating(parser *p, answer_value value, size_t places)
 static answer_value read_exponent(parser *p, answer_value value) {
   answer_span s = p->in;
   if (s.n < 2 || (*s.at != 'e' && *s.at != 'E')) return value;
-  size_t sign = s.at[1] == '+' || s.at[1] == '-', digits = count_digits(s, 1 + sign);
+  size_t sign = s.at[1] == '+' || s.at[1] == '-', digits = answer_count_digits(s, 1 + sign);
   if (digits == 0 || digits > 4) return value;
   int64_t n = 0;
   for (size_t i = 0; i < digits; ++i) n = n * 10 + (s.at[1 + sign + i] - '0');
   skip(p, 1 + sign + digits);
   if (sign && s.at[1] == '-') n = -n;
-  return answer_apply(
-      '*', value,
-      answer_power(answer_of_rational((rational){10, 1}), answer_of_rational((rational){n, 1})));
+  return answer_apply('*', value, answer_power(answer_of_int(10), answer_of_int(n)));
 }
 
 /* {digits} or one digit; digits if bare. */
 static int read_part(parser *p, literal *l, int bare) {
-  *l = (literal){.exact = 1, .q = {0, 1}};
+  *l = no_digits;
   int braces = !bare && take(p, '{');
   if (!answer_is_digit(peek(p))) return 0;
   if (bare || braces)
@@ -141,7 +169,8 @@ static int read_part(parser *p, literal *l, int bare) {
 }
 
 /* A proper fraction behind a whole number makes a mixed number: 1\frac{1}{2}, 1 1/2. Its parts are
- * digits; anything else behind a number is a factor. */
+ * digits. An improper one is refused, for it may be meant as a factor or as a mixed number;
+ * anything else behind a number is a factor. */
 static answer_value read_mixed(parser *p, answer_value whole) {
   parser ahead = *p;
   int spaced = p->in.n > 0 && answer_is_space(*p->in.at);
@@ -151,46 +180,48 @@ static answer_value read_mixed(parser *p, answer_value whole) {
   peek(&ahead);
   if (!bare && !answer_starts(ahead.in, "\\frac")) return whole;
   if (!bare) skip(&ahead, strlen("\\frac"));
-  int proper = read_part(&ahead, &num, bare) && (!bare || take(&ahead, '/')) &&
-               read_part(&ahead, &den, bare) && num.q.num > 0 && num.q.num < den.q.num &&
-               rational_make(&q, num.q.num, den.q.num);
-  if (!proper) return bare ? fail(p) : whole;
+  int fraction = read_part(&ahead, &num, bare) && (!bare || take(&ahead, '/')) &&
+                 read_part(&ahead, &den, bare);
+  if (!fraction) return bare ? fail(p) : whole;
+  if (num.q.num == 0 || num.q.num >= den.q.num || !rational_make(&q, num.q.num, den.q.num))
+    return fail(p);
   *p = ahead;
   return answer_apply('+', whole, answer_of_rational(q));
 }
 
-static answer_value read_number(parser *p) {
-  literal l = {.exact = 1, .q = {0, 1}};
-  read_digits(p, &l, p->depth == 0);
-  answer_value value = {l.exact, l.q, l.x, 0, -1};
-  if (p->in.n == 0 || *p->in.at != '.') {
-    if (l.digits == 0) return fail(p);
-    if (p->in.n > 0 && *p->in.at == '_') return fail(p); /* in another base */
-    const char *before = p->in.at;
-    value = read_exponent(p, value);
-    return p->in.at == before ? read_mixed(p, value) : value;
-  }
-  skip(p, 1);
+/* Digits with at most one point: 12, 1.5, .5, 5. with its places and digits. */
+static answer_value read_decimal(parser *p, int thousands) {
+  literal l = no_digits;
+  read_digits(p, &l, thousands);
   size_t whole = l.digits;
-  read_digits(p, &l, 0);
+  int has_point = p->in.n > 0 && *p->in.at == '.';
+  if (has_point) {
+    skip(p, 1);
+    read_digits(p, &l, 0);
+  }
   size_t places = l.digits - whole;
-  if (l.digits == 0 && !answer_starts(p->in, "\\overline")) return fail(p);
-  rational scale;
-  value = answer_of_double(l.x / pow(10, (double)places));
-  if (l.exact && rational_power(&scale, (rational){10, 1}, (int64_t)places) &&
-      rational_divide(&value.q, l.q, scale))
-    value = answer_of_rational(value.q);
+  answer_value value = literal_value(&l);
+  if (places > 0)
+    value =
+        answer_apply('/', value, answer_power(answer_of_int(10), answer_of_int((int64_t)places)));
   value.places = (int)places;
-  return read_exponent(p, read_repeating(p, value, places));
+  value.digits = (int)l.significant;
+  if (l.digits == 0 && !(has_point && answer_starts(p->in, "\\overline"))) return fail(p);
+  return has_point ? read_repeating(p, value, places) : value;
+}
+
+static answer_value read_number(parser *p) {
+  answer_value value = read_decimal(p, p->depth == 0);
+  if (p->failed) return value;
+  int is_whole = value.places == 0 && p->in.at[-1] != '.';
+  if (is_whole && p->in.n > 0 && *p->in.at == '_') return fail(p); /* in another base */
+  const char *before = p->in.at;
+  value = read_exponent(p, value);
+  return is_whole && p->in.at == before ? read_mixed(p, value) : value;
 }
 
 /* --- atoms ---------------------------------------------------------------------------------------
  */
-
-/* What has no finite value fails at once, so that 1/(1/0) is no number. */
-static answer_value checked(parser *p, answer_value value) {
-  return isfinite(value.x) ? value : fail(p);
-}
 
 static answer_value read_enclosed(parser *p, char closing) {
   if (p->depth == MAX_DEPTH) return fail(p);
@@ -206,7 +237,7 @@ static answer_value read_argument(parser *p) {
   if (take(p, '{')) return read_enclosed(p, '}');
   if (answer_is_digit(c)) {
     skip(p, 1);
-    return answer_of_rational((rational){c - '0', 1});
+    return answer_of_int(c - '0');
   }
   if (p->depth == MAX_DEPTH) return fail(p);
   ++p->depth;
@@ -216,137 +247,280 @@ static answer_value read_argument(parser *p) {
 }
 
 static answer_value read_root(parser *p) {
-  answer_value index = answer_of_rational((rational){2, 1});
+  answer_value index = answer_of_int(2);
+  spend(p, COST_ROOT);
   if (take(p, '[')) index = read_enclosed(p, ']');
   answer_value of = peek(p) == '(' ? read_power(p) : read_argument(p);
-  return answer_power(of, answer_apply('/', answer_of_rational((rational){1, 1}), index));
+  return answer_power(of, answer_apply('/', answer_of_int(1), index));
 }
 
-static double call(size_t function, double x) {
-  switch (function) {
-  case 0:
-    return asin(x);
-  case 1:
-    return acos(x);
-  case 2:
-    return atan(x);
-  case 3:
-    return sin(x);
-  case 4:
-    return cos(x);
-  case 5:
-    return tan(x);
-  case 6:
-    return 1 / tan(x);
-  case 7:
-    return 1 / cos(x);
-  case 8:
-    return 1 / sin(x);
-  case 9:
-  case 10:
-    return log(x);
-  default:
-    return exp(x);
-  }
+/* --- functions ----------------------------------------------------------------------------------
+ */
+
+typedef enum function_kind {
+  PLAIN,
+  OF_ANGLE, /* degrees count in its argument */
+  WITH_BASE /* which may stand behind _ */
+} function_kind;
+
+/* Each takes a ball; what it does not define comes out of the ball's functions. */
+static ball tangent(ball x) {
+  return ball_divide(ball_sin(x), ball_cos(x));
+}
+static ball cotangent(ball x) {
+  return ball_divide(ball_cos(x), ball_sin(x));
+}
+static ball secant(ball x) {
+  return ball_divide(ball_of_int(1), ball_cos(x));
+}
+static ball cosecant(ball x) {
+  return ball_divide(ball_of_int(1), ball_sin(x));
+}
+/* (e^x + sign e^-x) / 2 */
+static ball hyperbolic(ball x, int64_t sign) {
+  ball grows = ball_exp(x), falls = ball_exp(ball_negate(x));
+  return ball_divide(ball_add(grows, ball_multiply(ball_of_int(sign), falls)), ball_of_int(2));
+}
+static ball hyperbolic_sine(ball x) {
+  return hyperbolic(x, -1);
+}
+static ball hyperbolic_cosine(ball x) {
+  return hyperbolic(x, 1);
+}
+static ball hyperbolic_tangent(ball x) {
+  return ball_divide(hyperbolic(x, -1), hyperbolic(x, 1));
+}
+static ball arc_cosine(ball x) {
+  return ball_subtract(ball_divide(ball_pi(), ball_of_int(2)), ball_asin(x));
+}
+static ball arc_secant(ball x) {
+  return arc_cosine(ball_divide(ball_of_int(1), x));
+}
+static ball arc_cosecant(ball x) {
+  return ball_asin(ball_divide(ball_of_int(1), x));
 }
 
-static const char *const functions[] = {"arcsin", "arccos", "arctan", "sin", "cos", "tan",
-                                        "cot",    "sec",    "csc",    "ln",  "log", "exp"};
-enum { N_FUNCTIONS = sizeof functions / sizeof *functions, FUNCTION_LOG = 10 };
+typedef struct function {
+  const char *name;
+  function_kind kind;
+  ball (*of)(ball);
+  ball (*inverse)(ball); /* what the name with ^{-1} means; NULL: nothing that is agreed upon */
+} function;
 
-/* Power and base stand between the name and the argument: \sin^2 x, \log_2 8. A logarithm without a
- * base is the natural one. */
-static answer_value read_function(parser *p, size_t function) {
-  answer_value exponent = answer_of_rational((rational){1, 1}), base = answer_of_double(exp(1));
-  int has_exponent = 0;
+static const function functions[] = {{"arcsin", PLAIN, ball_asin, NULL},
+                                     {"arccos", PLAIN, arc_cosine, NULL},
+                                     {"arctan", PLAIN, ball_atan, NULL},
+                                     {"sin", OF_ANGLE, ball_sin, ball_asin},
+                                     {"cos", OF_ANGLE, ball_cos, arc_cosine},
+                                     {"tan", OF_ANGLE, tangent, ball_atan},
+                                     {"cot", OF_ANGLE, cotangent, NULL},
+                                     {"sec", OF_ANGLE, secant, arc_secant},
+                                     {"csc", OF_ANGLE, cosecant, arc_cosecant},
+                                     {"sinh", PLAIN, hyperbolic_sine, NULL},
+                                     {"cosh", PLAIN, hyperbolic_cosine, NULL},
+                                     {"tanh", PLAIN, hyperbolic_tangent, NULL},
+                                     {"ln", PLAIN, ball_log, NULL},
+                                     {"log", WITH_BASE, ball_log, NULL},
+                                     {"exp", PLAIN, ball_exp, NULL}};
+
+/* The name that s begins with, with a backslash or without; *length counts the backslash, too. */
+static answer_span name_at(answer_span s, size_t *length) {
+  size_t slash = s.n > 0 && *s.at == '\\', n = answer_count_letters(s, slash);
+  *length = slash + n;
+  return (answer_span){s.at + slash, n};
+}
+
+static const function *function_of(answer_span name) {
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; ++i)
+    if (name.n == strlen(functions[i].name) && answer_starts(name, functions[i].name))
+      return &functions[i];
+  return NULL;
+}
+
+static int begins_function(answer_span s) {
+  size_t length;
+  return function_of(name_at(s, &length)) != NULL;
+}
+
+/* Power and base stand between the name and the argument: \sin^2 x, \log_2 8; \sin^{-1} is the
+ * inverse function. A logarithm without a base is the natural one. */
+static answer_value read_function(parser *p, const function *f) {
+  answer_value exponent = answer_of_int(1), base = answer_of_ball(ball_exp(ball_of_int(1)));
+  int has_exponent = 0, has_base = 0, outer = p->in_angle;
+  spend(p, COST_FUNCTION);
   for (;;) {
-    if (take(p, '^')) {
-      exponent = read_argument(p);
+    if (!has_exponent && take(p, '^')) {
+      exponent = read_raised(p);
       has_exponent = 1;
-    } else if (function == FUNCTION_LOG && take(p, '_'))
+    } else if (f->kind == WITH_BASE && !has_base && take(p, '_')) {
       base = read_argument(p);
-    else
+      has_base = 1;
+    } else
       break;
   }
+  int inverse = f->kind == OF_ANGLE && has_exponent && exponent.exact &&
+                rational_equal(exponent.q, (rational){-1, 1});
+  if (inverse && f->inverse == NULL) return fail(p);
   if (p->depth == MAX_DEPTH) return fail(p);
   ++p->depth;
+  p->in_angle = f->kind == OF_ANGLE && !inverse;
   char c = peek(p);
   answer_value of = c == '(' || c == '{' ? read_power(p) : read_product(p, 1);
+  p->in_angle = outer;
   --p->depth;
-  answer_value value = answer_of_double(call(function, of.x));
-  if (function == FUNCTION_LOG) value.x /= log(base.x);
-  return checked(p, has_exponent ? answer_power(value, exponent) : value);
+  if (p->failed || p->budget->left < 0) return answer_of_ball(ball_unsure());
+  ball x = answer_ball(&of);
+  if (inverse) return answer_of_ball(f->inverse(x));
+  answer_value value = answer_of_ball(f->of(x));
+  if (has_base) {
+    spend(p, COST_FUNCTION);
+    value.x = ball_divide(value.x, ball_log(answer_ball(&base)));
+  }
+  if (!has_exponent) return value;
+  spend(p, COST_FUNCTION);
+  return answer_power(value, exponent);
 }
 
-/* A letter or a command, with its index, as a variable. */
+/* --- variables ----------------------------------------------------------------------------------
+ */
+
+/* A number between 0 and 1. */
+static double uniform(uint64_t hash) {
+  hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
+  hash = (hash ^ hash >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+  return (double)((hash ^ hash >> 33) >> 11) * 0x1p-53;
+}
+
+/* The value of the variable whose name has that hash. */
+static answer_value variable(parser *p, uint64_t hash) {
+  hash = hash_64(hash, &p->point, sizeof p->point);
+  double u = uniform(hash), x = p->point % 2 == 0 ? 0.2 + 0.7 * u : 1.2 + 1.8 * u;
+  if (p->point == ANSWER_NEGATIVE) x = -1.2 - 1.8 * u;
+  if (p->point == ANSWER_FAR) x = 40 + 160 * u;
+  if (p->point == ANSWER_FAR_NEGATIVE) x = -40 - 160 * u;
+  if (p->point >= ANSWER_NEAR_ONE) x = 0.98 + 0.04 * u;
+  p->has_variables = 1;
+  return answer_of_ball(ball_of_double(x));
+}
+
+/* f(argument): a number that depends on the name, the argument's value and the point. */
+static answer_value read_unknown_function(parser *p, uint64_t hash) {
+  enum { BITS = 40 };
+  p->has_variables = 1;
+  skip(p, 1);
+  answer_value of = read_enclosed(p, ')');
+  if (p->failed || (!of.exact && of.x.state != BALL_KNOWN)) return of;
+  hash = hash_64(hash_64(hash, "(", 1), &p->point, sizeof p->point);
+  if (of.exact)
+    hash = hash_64(hash_64(hash, &of.q.num, sizeof of.q.num), &of.q.den, sizeof of.q.den);
+  else {
+    int64_t place;
+    ball scaled = ball_multiply(of.x, ball_of_int(INT64_C(1) << BITS));
+    if (!ball_floor(scaled, &place)) return answer_of_ball(ball_unsure());
+    hash = hash_64(hash, &place, sizeof place);
+  }
+  return answer_of_ball(ball_of_double(0.5 + uniform(hash)));
+}
+
+/* Whether s begins with a number in parentheses: what stands before it is a function. */
+static int begins_number_in_parentheses(answer_span s) {
+  size_t i = 1, digits = 0;
+  if (s.n < 3 || *s.at != '(') return 0;
+  for (; i < s.n && (answer_is_any(s.at[i], " -.") || answer_is_digit(s.at[i])); ++i)
+    if (answer_is_digit(s.at[i])) ++digits;
+  return digits > 0 && i < s.n && s.at[i] == ')';
+}
+
+/* A letter or a command, with its index, as a variable or a function. */
 static answer_value read_variable(parser *p, size_t length) {
   uint64_t hash = hash_64(HASH_64_START, p->in.at, length);
+  int names_function = length == 1 && answer_is_any(*p->in.at, "fg");
   skip(p, length);
   if (take(p, '_')) {
     int braces = take(p, '{');
     hash = hash_64(hash, "_", 1);
-    do {
+    for (int more = 1; more;) { /* without braces all digits, as with exponents */
       char c = peek(p);
       if (!answer_is_letter(c) && !answer_is_digit(c)) return fail(p);
       hash = hash_64(hash, &c, 1);
       skip(p, 1);
-    } while (braces && peek(p) != '}');
+      more =
+          braces ? peek(p) != '}' : answer_is_digit(c) && p->in.n > 0 && answer_is_digit(*p->in.at);
+    }
     if (braces) take(p, '}');
   }
-  hash = hash_64(hash, &p->point, sizeof p->point);
-  hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
-  hash = (hash ^ hash >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
-  double u = (double)((hash ^ hash >> 33) >> 11) * 0x1p-53;
-  p->has_variables = 1;
-  if (p->point == ANSWER_NEGATIVE_POINT) return answer_of_double(-1.2 - 1.8 * u);
-  return answer_of_double(p->point % 2 == 0 ? 0.2 + 0.7 * u : 1.2 + 1.8 * u);
+  int opens = peek(p) == '(' && (names_function || begins_number_in_parentheses(p->in));
+  return opens ? read_unknown_function(p, hash) : variable(p, hash);
+}
+
+/* \vec{v}, \hat i: a variable of its own. */
+static answer_value read_accent(parser *p, size_t length) {
+  uint64_t hash = hash_64(HASH_64_START, p->in.at, length);
+  skip(p, length);
+  int braces = take(p, '{');
+  char c = peek(p);
+  if (!answer_is_letter(c)) return fail(p);
+  skip(p, 1);
+  if (braces && !take(p, '}')) return fail(p);
+  return variable(p, hash_64(hash, &c, 1));
+}
+
+/* --- names --------------------------------------------------------------------------------------
+ */
+
+static answer_value read_fraction(parser *p) {
+  answer_value above = read_argument(p), below = read_argument(p);
+  return answer_apply('/', above, below);
+}
+
+static answer_value read_binomial(parser *p) {
+  answer_value above = read_argument(p), below = read_argument(p);
+  if (below.exact) spend(p, (long)(below.q.num < 0 ? 0 : below.q.num) / FACTORS_PER_COST);
+  return answer_binomial(above, below);
 }
 
 /* Names of functions and constants, with a backslash or without. */
 static answer_value read_name(parser *p) {
-  size_t slash = *p->in.at == '\\', length = 0;
-  while (slash + length < p->in.n && answer_is_letter(p->in.at[slash + length])) ++length;
-  if (length == 0) return fail(p);
-  answer_span name = {p->in.at + slash, length};
-  for (size_t i = 0; i < N_FUNCTIONS; ++i) {
-    size_t n = strlen(functions[i]);
-    if (length != n || !answer_starts(name, functions[i])) continue;
-    skip(p, slash + n);
-    return read_function(p, i);
+  size_t length;
+  answer_span name = name_at(p->in, &length);
+  int is_command = *p->in.at == '\\';
+  const function *f = function_of(name);
+  if (name.n == 0) return fail(p);
+  if (f != NULL) {
+    skip(p, length);
+    return read_function(p, f);
   }
-  if (answer_starts(name, "sqrt") && length == 4) {
-    skip(p, slash + 4);
+  if (name.n == 4 && answer_starts(name, "sqrt")) {
+    skip(p, length);
     return read_root(p);
   }
-  if (answer_starts(name, "pi") && length == 2) {
-    skip(p, slash + 2);
-    return answer_of_double(acos(-1));
+  if (name.n == 2 && answer_starts(name, "pi")) {
+    skip(p, length);
+    return answer_of_ball(ball_pi());
   }
-  if (slash && (answer_is(name, "frac") || answer_is(name, "binom"))) {
-    int is_fraction = *name.at == 'f';
-    skip(p, is_fraction ? 5 : 6);
-    answer_value above = read_argument(p), below = read_argument(p);
-    return checked(p,
-                   is_fraction ? answer_apply('/', above, below) : answer_binomial(above, below));
+  if (is_command && name.n == 4 && answer_starts(name, "frac")) {
+    skip(p, length);
+    return read_fraction(p);
   }
-  if (slash) {
-    static const char *const no_values[] = {"infty", "emptyset", "le",       "ge",    "ne",  "cup",
-                                            "cap",   "pm",       "mp",       "begin", "end", "circ",
-                                            "angle", "triangle", "overline", "to",    "dots"};
-    for (size_t i = 0; i < sizeof no_values / sizeof *no_values; ++i)
-      if (answer_is(name, no_values[i])) return fail(p);
-    return read_variable(p, length + 1);
+  if (is_command && name.n == 5 && answer_starts(name, "binom")) {
+    skip(p, length);
+    return read_binomial(p);
   }
-  if (length >= 3) return fail(p); /* a word */
+  if (is_command && answer_is_variable(name)) return read_variable(p, length);
+  if (is_command && answer_is_accent(name)) return read_accent(p, length);
+  /* A command that is not known, a word, or a unit that no number stands before. */
+  if (is_command || length >= 3 || (length == 2 && answer_is_unit(name))) return fail(p);
   if (*name.at == 'e') {
     skip(p, 1);
-    return answer_of_double(exp(1));
+    return answer_of_ball(ball_exp(ball_of_int(1)));
   }
   return read_variable(p, 1);
 }
 
 static answer_value read_atom(parser *p) {
   char c = peek(p);
+  spend(p, COST_ATOM);
+  if (p->budget->left < 0) return fail(p);
   if (answer_is_digit(c) || c == '.') return read_number(p);
   if (take(p, '(')) return read_enclosed(p, ')');
   if (take(p, '[')) return read_enclosed(p, ']');
@@ -354,7 +528,8 @@ static answer_value read_atom(parser *p) {
   if (take(p, '|')) {
     answer_value value = read_enclosed(p, '|');
     if (value.exact && value.q.num < 0) value.q.num = -value.q.num;
-    value.x = fabs(value.x);
+    if (!value.exact && value.x.sign < 0) value.x = ball_negate(value.x);
+    value.places = -1;
     return value;
   }
   return answer_is_letter(c) || c == '\\' ? read_name(p) : fail(p);
@@ -363,22 +538,46 @@ static answer_value read_atom(parser *p) {
 /* --- operations ----------------------------------------------------------------------------------
  */
 
-/* The digits of an exponent without braces: 2^10 is 1024 to those who write it, although TeX sees
- * 2^1 0. */
-static answer_value read_whole(parser *p) {
-  literal l = {.exact = 1, .q = {0, 1}};
-  read_digits(p, &l, 0);
-  return (answer_value){l.exact, l.q, l.x, 0, -1};
+static answer_value read_factorial(parser *p, answer_value of) {
+  if (of.exact && of.q.num > 0) spend(p, (long)of.q.num / FACTORS_PER_COST);
+  if (!of.exact) spend(p, COST_FUNCTION);
+  if (p->budget->left < 0) return fail(p);
+  return answer_factorial(of);
+}
+
+/* What the degree sign makes of a number. */
+static answer_value read_degrees(parser *p, answer_value of) {
+  skip(p, strlen(degree_sign));
+  if (!p->in_angle) return of;
+  answer_value pi = answer_of_ball(ball_pi());
+  return answer_apply('/', answer_apply('*', of, pi), answer_of_int(180));
+}
+
+/* An exponent without braces takes all digits: 2^10 is 1024 to those who write it, although TeX
+ * sees 2^1 0. */
+static answer_value read_raised(parser *p) {
+  int minus = take(p, '-');
+  answer_value exponent = answer_is_digit(peek(p)) ? read_decimal(p, 0) : read_argument(p);
+  return minus ? negated(exponent) : exponent;
 }
 
 static answer_value read_power(parser *p) {
   answer_value value = read_atom(p);
-  while (!p->failed && take(p, '!')) value = checked(p, answer_factorial(value));
+  while (!p->failed) {
+    char c = peek(p);
+    if (c == '!') {
+      skip(p, 1);
+      value = read_factorial(p, value);
+    } else if (answer_starts(p->in, degree_sign))
+      value = read_degrees(p, value);
+    else
+      break;
+  }
   if (p->failed || !take(p, '^')) return value;
-  int minus = take(p, '-');
-  answer_value exponent = answer_is_digit(peek(p)) ? read_whole(p) : read_argument(p);
-  if (minus) exponent = answer_apply('*', answer_of_rational((rational){-1, 1}), exponent);
-  return checked(p, answer_power(value, exponent));
+  answer_value exponent = read_raised(p);
+  if (!exponent.exact || exponent.q.den > 1) spend(p, COST_FUNCTION);
+  if (p->budget->left < 0) return fail(p);
+  return answer_power(value, exponent);
 }
 
 /* Whether a factor can begin with c, so that no sign is needed. A bar may close what one opened. */
@@ -386,19 +585,20 @@ static int begins_factor(char c) {
   return answer_is_letter(c) || answer_is_digit(c) || answer_is_any(c, "\\({.");
 }
 
-/* implicit_only: the argument of a function, which ends before any sign. */
+/* implicit_only: the argument of a function, which ends before any sign and any other function. */
 static answer_value read_product(parser *p, int implicit_only) {
   answer_value value = read_power(p);
   while (!p->failed) {
-    int after_digit = answer_is_digit(p->in.at[-1]); /* 1 2 is no product, x 2 is one */
+    int after_digit = answer_is_digit(p->in.at[-1]); /* 1 2 and 1 .2 are no products, x 2 is one */
     char c = peek(p);
     if (!implicit_only && (c == '*' || c == '/')) {
       skip(p, 1);
       int minus = take(p, '-');
       answer_value right = read_power(p);
-      if (minus) right = answer_apply('*', answer_of_rational((rational){-1, 1}), right);
-      value = checked(p, answer_apply(c, value, right));
-    } else if (begins_factor(c) && !(answer_is_digit(c) && after_digit))
+      if (minus) right = negated(right);
+      value = answer_apply(c, value, right);
+    } else if (begins_factor(c) && !((answer_is_digit(c) || c == '.') && after_digit) &&
+               !(implicit_only && begins_function(p->in)))
       value = answer_apply('*', value, read_power(p));
     else
       break;
@@ -410,10 +610,11 @@ static answer_value read_sum(parser *p) {
   int minus = take(p, '-');
   if (!minus) take(p, '+');
   answer_value value = read_product(p, 0);
-  int places = value.places;
   if (minus) {
-    value = answer_apply('*', answer_of_rational((rational){-1, 1}), value);
-    value.places = places;
+    answer_value opposite = negated(value);
+    opposite.places = value.places;
+    opposite.digits = value.digits;
+    value = opposite;
   }
   while (!p->failed) {
     char c = peek(p);
@@ -424,9 +625,14 @@ static answer_value read_sum(parser *p) {
   return value;
 }
 
-int answer_evaluate(answer_value *out, answer_span s, int point) {
-  parser p = {s, point, 0, 0, 0};
+answer_known answer_evaluate(answer_value *out, answer_span s, int point, answer_budget *budget) {
+  assert(point >= 0 && point < ANSWER_POINTS);
+  parser p = {.in = s, .budget = budget, .point = point};
   *out = read_sum(&p);
+  int whole = !p.failed && peek(&p) == '\0' && p.in.n == 0;
   out->has_variables = p.has_variables;
-  return !p.failed && peek(&p) == '\0' && p.in.n == 0 && isfinite(out->x);
+  if (budget->left < 0) return ANSWER_UNSURE;
+  if (!whole) return ANSWER_NO_EXPRESSION;
+  if (out->exact || out->x.state == BALL_KNOWN) return ANSWER_KNOWN;
+  return out->x.state == BALL_UNSURE ? ANSWER_UNSURE : ANSWER_NO_VALUE;
 }

@@ -51,8 +51,12 @@ GROUPS = [
     [r"e^2", r"e^{2}", r"e \cdot e", r"\exp(2)"],
     [r"\ln 2", r"\ln(2)", r"\ln{2}", r"\frac{\ln 4}{2}"],
     [r"\log_2 8", "3", r"\log_{2}(8)", r"3.0"],
-    [r"\sin 30^\circ"],
-    [r"\sin\frac{\pi}{6}", r"\frac12", r"\cos\frac{\pi}{3}"],
+    [r"\sin\frac{\pi}{6}", r"\frac12", r"\cos\frac{\pi}{3}", r"\sin 30^\circ", r"\cos 60^{\circ}", r"\sin(30°)"],
+    [r"\arctan\frac{3}{4}", r"\tan^{-1}\frac{3}{4}", r"\tan^{-1}(3/4)"],
+    [r"\log_2 5", r"\log_2 3\log_3 5", r"\frac{\ln 5}{\ln 2}"],
+    [r"\ln 2\ln 3", r"\ln(2)\ln(3)", r"\ln 3 \ln 2", r"(\ln 2)(\ln 3)"],
+    [r"1.6\times10^{-19}", r"1.6 \cdot 10^{-19}", r"\frac{16}{10^{20}}"],
+    [r"1.7\times10^{-19}"],
     [r"\binom{5}{2}", "10", "5!/(2!3!)", r"\frac{5!}{2!3!}"],
     ["7!", "5040", r"7\cdot 6!"],
     # formulas
@@ -65,6 +69,9 @@ GROUPS = [
     [r"\frac{b}{a}"],
     ["n(n+1)/2", r"\frac{n(n+1)}{2}", r"\frac{n^2+n}{2}", r"\binom{n+1}{2}"],
     [r"\sin^2 x", r"(\sin x)^2", r"1-\cos^2 x", r"\sin^2(x)"],
+    [r"\sin x\cos x", r"\cos x\sin x", r"\frac{\sin 2x}{2}", r"\sin(x)\cos(x)"],
+    [r"\sin(x\cos x)"],
+    [r"\arcsin x", r"\sin^{-1} x", r"\sin^{-1}(x)"],
     [r"x_1+x_2", r"x_2+x_1", r"x_{1}+x_{2}"],
     [r"\alpha+\beta", r"\beta+\alpha"],
     ["a^2b", "ba^2", r"a^2 \cdot b", r"a a b"],
@@ -78,6 +85,20 @@ GROUPS = [
     ["x^2+y^2=4", "y^2+x^2=4", "4=x^2+y^2"],
     ["x^2+y^2=9"],
     ["f(x)=x^2", "x^2", "f(x) = x^{2}"],
+    ["x=5000000000", r"x=5\times 10^9", "5000000000", "x = 5,000,000,000"],
+    ["x=7000000000"],
+    ["n=2^{100}", "n=4^{50}", "2^{100}"],
+    ["n=2^{101}"],
+    [r"\sin^2 x+\cos^2 x=1"],
+    # lists of equations
+    ["a=1, b=2", "b=2, a=1", "a = 1, b = 2.0", r"a=1 \text{ and } b=2", "(1,2)", r"(a,b)=(1,2)"],
+    ["a=3, b=2"],
+    ["2"],
+    ["x=-6 or x=6", "x=6, x=-6", r"x=\pm 6", "-6, 6", r"x=-6 \text{ or } x=6", "6,-6", r"\{-6,6\}"],
+    ["x=6 or x=6"],
+    ["x=3, y=-2, z=5", "(3,-2,5)", "y=-2, x=3, z=5"],
+    ["x+y=3, x-y=1", "x-y=1, x+y=3"],
+    ["(11,7),(7,11)", "(7,11),(11,7)", "(11,7)or(7,11)", r"(11,7) \text{ or } (7,11)"],
     # lists, sets, tuples, intervals
     ["(1,2)", "(1, 2)", r"\left(1,2\right)", r"(1.0,\frac{4}{2})", r"( 1 , 2 )", r"(x,y)=(1,2)"],
     ["(2,1)"],
@@ -171,11 +192,16 @@ EQUAL = {  # math_verify says no
     r"\text{Yes.}": "a point at the end closes a sentence",
     "A.": "a choice with what follows it",
     "A) 12": "a choice with what follows it",
+    r"\sin 30^\circ": "degrees in a function's argument",
+    r"\cos 60^{\circ}": "degrees in a function's argument",
+    r"\sin(30°)": "degrees in a function's argument",
+    "x = 5,000,000,000": "thousands behind a name",
 }
 DIFFERENT = {  # math_verify says yes
     "0.4999999": "both are exact decimals, and not the same",
     "1/(1/0)": "division by zero",
     "1:2": "a ratio is compared as text",
+    r"1.7\times10^{-19}": "small numbers differ as large ones do",
 }
 
 def oracle(reference, response):
