@@ -211,6 +211,11 @@ gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_erro
  */
 gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err);
 
+/* GL_EINPUT, with the field and the remedy, if groups of `group_size` responses leave the algorithm
+ * nothing to learn from: one response has no group mean, no others and no deviation. */
+gl_status policy_algorithm_check_group_size(const policy_algorithm *algorithm, size_t group_size,
+                                            gl_error *err);
+
 /* Whether the coefficients of one response depend on the other responses of its group through the
  * ratio; and whether that denominator contains P, so that denominator_gradient has a meaning. The
  * algorithm must have passed policy_algorithm_check(). */

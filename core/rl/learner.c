@@ -16,6 +16,9 @@ gl_status learner_setup_check(const learner_setup *s, gl_error *err) {
   if (s->minibatches < 1 || s->epochs < 1 || s->n_groups < 1 || s->group_size < 1)
     return cfg_fail(s->train, err,
                     "train.groups, group_size, minibatches and epochs must each be 1 or more");
+  gl_error why = {.status = GL_OK};
+  if (policy_algorithm_check_group_size(s->algorithm, s->group_size, &why) != GL_OK)
+    return cfg_fail(place(s->train, "group_size"), err, "%s", why.text);
   if (s->minibatches <= s->n_groups) return GL_OK;
   return cfg_fail(place(s->train, "minibatches"), err,
                   "train.minibatches is %zu, but a batch has only %zu groups to split; use fewer "

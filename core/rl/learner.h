@@ -123,7 +123,8 @@ typedef struct learner_setup {
   const learner_preparation *preparation; /* NULL: neither watched nor kept for this run */
 } learner_setup;
 
-/* GL_EINPUT at its place for a batch that cannot be divided as the setup says. */
+/* GL_EINPUT at its place for a batch that cannot be divided as the setup says, or for groups of one
+ * response where the algorithm compares responses. */
 gl_status learner_setup_check(const learner_setup *setup, gl_error *err);
 
 static inline void learner_fini(learner *l) {

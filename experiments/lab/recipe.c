@@ -90,6 +90,10 @@ static gl_status read_sizes(lab_recipe *r, const cfg_node *node, int population,
       return cfg_fail(item, err, "group_size must be whole numbers from 1 to 4096, not '%s'",
                       cfg_text(item));
     r->group_size[i] = (size_t)value;
+    gl_error why = {.status = GL_OK};
+    for (size_t k = 0; k < r->n_rows; ++k)
+      if (policy_algorithm_check_group_size(&r->rows[k], r->group_size[i], &why) != GL_OK)
+        return cfg_fail(item, err, "%s", why.text);
   }
   r->n_sizes = n + (population ? 1 : 0);
   return GL_OK;

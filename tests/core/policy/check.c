@@ -90,6 +90,27 @@ static void a_ratio_couples_its_group_where_the_table_says_so(void) {
     }
 }
 
+/* A = (r - r) / eps = 0, or r / eps without a deviation: such a run would end without a word. */
+static void groups_of_one_are_refused_where_responses_are_compared(void) {
+  static const char *const compare[] = {"grpo", "dr_grpo", "is", "gepo", "bnpo", "disco"};
+  gl_error err = {0};
+  for (size_t i = 0; i < sizeof compare / sizeof compare[0]; i++) {
+    const policy_algorithm *a = policy_algorithms_find(compare[i]);
+    CU_ASSERT_EQUAL(policy_algorithm_check_group_size(a, 1, &err), GL_EINPUT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "group_size to 2 or more"));
+    CU_ASSERT_EQUAL(policy_algorithm_check_group_size(a, 2, &err), GL_OK);
+  }
+  policy_algorithm scaled = *policy_algorithms_find("topr");
+  CU_ASSERT_EQUAL(policy_algorithm_check_group_size(&scaled, 1, &err), GL_OK);
+  scaled.scale = SCALE_BATCH_STD;
+  CU_ASSERT_EQUAL(policy_algorithm_check_group_size(&scaled, 1, &err), GL_OK);
+  scaled.scale = SCALE_GROUP_STD;
+  err = (gl_error){0};
+  CU_ASSERT_EQUAL(policy_algorithm_check_group_size(&scaled, 1, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "scale: group_std"));
+}
+
 SUITE(policy_check, "policy: what is refused",
       TEST(a_choice_with_none_of_its_values_is_refused_by_name), TEST(every_ratio_is_described),
+      TEST(groups_of_one_are_refused_where_responses_are_compared),
       TEST(a_ratio_couples_its_group_where_the_table_says_so));

@@ -185,6 +185,14 @@ static void what_a_transformer_cannot_do_is_told_with_its_place(void) {
   r = CLI("run", path, "train.minibatches=3");
   CU_ASSERT(refused(&r, 2, "command line:1:19: in 'train.minibatches=3': train.minibatches is 3"));
   cli_result_fini(&r);
+  r = CLI("run", path, "train={group_size: 1}", "algorithm=grpo");
+  CU_ASSERT(
+      refused(&r, 2, "command line:1:20: in 'train={group_size: 1}': algorithm grpo: baseline"));
+  CU_ASSERT(strstr(r.err, "set group_size to 2 or more") != NULL);
+  cli_result_fini(&r);
+  r = CLI("run", path, "train={group_size: 1}", "algorithm=is", "world={kind: bandit, arms: 3}");
+  CU_ASSERT(refused(&r, 2, "algorithm is: baseline: leave_one_out compares"));
+  cli_result_fini(&r);
   r = CLI("run", path, "world={kind: bandit, arms: 3}");
   CU_ASSERT(refused(&r, 2, "wrong.yaml:4:16: train.minibatches is 4"));
   cli_result_fini(&r);

@@ -77,7 +77,9 @@ static void draws_follow_their_law_under_temperature_and_truncation(void) {
 
 static void prompts_are_drawn_uniformly(void) {
   learner_fixture l =
-      learner_open("world: {kind: bandit, contexts: 7}\ntrain: {groups: 20000, group_size: 1}", 2);
+      learner_open("world: {kind: bandit, contexts: 7}\ntrain: {groups: 20000, group_size: 1}\n"
+                   "algorithm: topr",
+                   2);
   double count[7] = {0}, p[7];
   batch b = learner_draw(&l, 1);
   for (size_t g = 0; g < b.n_groups; ++g) ++count[b.prompt[g]];
