@@ -93,49 +93,49 @@ static gl_status read_section(exact_world *w, model_config *c, const cfg_node *s
 /* --- memory ------------------------------------------------------------------------------------
  */
 
-static gl_status make_part(world_part *p, const exact_world *w, gl_error *err) {
-  const size_t tokens = WORLD_PART_ROWS + w->prompt_length + w->tree.horizon;
+static gl_status make_batch(exact_batch *p, const exact_world *w, gl_error *err) {
+  const size_t tokens = EXACT_BATCH_TOKENS + w->prompt_length + w->tree.horizon;
   const size_t targets = tokens * w->tree.vocabulary;
   p->start = calloc(tokens + 1, sizeof *p->start);
   p->token = calloc(tokens, sizeof *p->token);
-  p->row = calloc(targets, sizeof *p->row);
+  p->after = calloc(targets, sizeof *p->after);
   p->edge = calloc(targets, sizeof *p->edge);
   p->target = calloc(targets, sizeof *p->target);
   p->logp = calloc(targets, sizeof *p->logp);
-  p->slope = calloc(targets, sizeof *p->slope);
-  if (p->start != NULL && p->token != NULL && p->row != NULL && p->edge != NULL &&
-      p->target != NULL && p->logp != NULL && p->slope != NULL)
+  p->dlogp = calloc(targets, sizeof *p->dlogp);
+  if (p->start != NULL && p->token != NULL && p->after != NULL && p->edge != NULL &&
+      p->target != NULL && p->logp != NULL && p->dlogp != NULL)
     return GL_OK;
   return gl_fail_memory(err, "a world's sequences");
 }
 
-static gl_status make_bench(exact_world *w, const model_config *c, gl_error *err) {
-  world_bench *b = w->bench;
+static gl_status make_workspace(exact_world *w, const model_config *c, gl_error *err) {
+  exact_workspace *b = w->workspace;
   /* One thread: a world's rows are few and small, and the laboratory has threads of its own. */
   gl_status status = backend_new(&b->b, BACKEND_CPU, NUMBER_F64, 1, err);
   if (status == GL_OK) status = model_new(&b->m, c, b->b, 0, err);
-  if (status == GL_OK) status = make_part(&b->part, w, err);
+  if (status == GL_OK) status = make_batch(&b->batch, w, err);
   if (status != GL_OK) return status;
   w->n_parameters = model_parameters(b->m);
-  b->passed = calloc(w->tree.n_nodes, sizeof *b->passed);
+  b->has_token = calloc(w->tree.n_nodes, sizeof *b->has_token);
   b->edge = calloc(w->tree.n_edges, sizeof *b->edge);
   b->gradient = calloc(w->n_parameters, sizeof *b->gradient);
-  if (b->passed == NULL || b->edge == NULL || b->gradient == NULL)
+  if (b->has_token == NULL || b->edge == NULL || b->gradient == NULL)
     return gl_fail_memory(err, "a world");
   b->has_lock = pthread_mutex_init(&b->lock, NULL) == 0;
   return b->has_lock ? GL_OK : gl_fail_memory(err, "a world's lock");
 }
 
-static void free_bench(world_bench *b) {
+static void free_workspace(exact_workspace *b) {
   if (b == NULL) return;
-  free(b->part.start);
-  free(b->part.token);
-  free(b->part.row);
-  free(b->part.edge);
-  free(b->part.target);
-  free(b->part.logp);
-  free(b->part.slope);
-  free(b->passed);
+  free(b->batch.start);
+  free(b->batch.token);
+  free(b->batch.after);
+  free(b->batch.edge);
+  free(b->batch.target);
+  free(b->batch.logp);
+  free(b->batch.dlogp);
+  free(b->has_token);
   free(b->edge);
   free(b->gradient);
   model_free(b->m);
@@ -150,11 +150,11 @@ gl_status exact_world_new(exact_world **out, const cfg_node *world, const cfg_no
   *out = NULL;
   exact_world *w = calloc(1, sizeof *w);
   if (w == NULL) return gl_fail_memory(err, "a world");
-  w->bench = calloc(1, sizeof *w->bench);
-  gl_status status = w->bench == NULL ? gl_fail_memory(err, "a world")
-                                      : sampling_parse(&w->sampling, sampling, err);
+  w->workspace = calloc(1, sizeof *w->workspace);
+  gl_status status = w->workspace == NULL ? gl_fail_memory(err, "a world")
+                                          : sampling_parse(&w->sampling, sampling, err);
   if (status == GL_OK) status = read_section(w, &c, world, seed, err);
-  if (status == GL_OK) status = make_bench(w, &c, err);
+  if (status == GL_OK) status = make_workspace(w, &c, err);
   if (status == GL_OK)
     *out = w;
   else
@@ -164,16 +164,16 @@ gl_status exact_world_new(exact_world **out, const cfg_node *world, const cfg_no
 
 void exact_world_free(exact_world *w) {
   if (w == NULL) return;
-  free_bench(w->bench);
+  free_workspace(w->workspace);
   response_tree_fini(&w->tree);
   free(w->reward);
   free(w);
 }
 
 gl_status exact_world_initial(const exact_world *w, uint64_t seed, double *theta, gl_error *err) {
-  pthread_mutex_lock(&w->bench->lock);
-  gl_status status = model_initialise(w->bench->m, seed, err);
-  if (status == GL_OK) status = model_get(w->bench->m, theta, err);
-  pthread_mutex_unlock(&w->bench->lock);
+  pthread_mutex_lock(&w->workspace->lock);
+  gl_status status = model_initialise(w->workspace->m, seed, err);
+  if (status == GL_OK) status = model_get(w->workspace->m, theta, err);
+  pthread_mutex_unlock(&w->workspace->lock);
   return status;
 }

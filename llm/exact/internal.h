@@ -1,4 +1,5 @@
-/* Inside the enumerable transformer: what world.c makes and world_view.c works with. */
+/* What the files of this folder share: the world that exact_world.c makes and view.c answers
+ * questions about. */
 #ifndef GEPOLAB_LLM_EXACT_INTERNAL_H
 #define GEPOLAB_LLM_EXACT_INTERNAL_H
 
@@ -9,26 +10,28 @@
 
 #include <pthread.h>
 
-/* Rows gathered before the model runs them. */
-enum { WORLD_PART_ROWS = 4096 };
+/* Packed tokens that are gathered before the model runs them. */
+enum { EXACT_BATCH_TOKENS = 4096 };
 
-typedef struct world_part {
-  size_t *start, *row, *edge; /* [sequences + 1], [targets], [targets] each target's edge */
-  int32_t *token, *target;    /* [tokens], [targets] */
-  double *logp, *slope;       /* [targets] */
+/* Packed sequences that are gathered for one forward, and its results. */
+typedef struct exact_batch {
+  size_t *start;           /* [sequences + 1] */
+  size_t *after, *edge;    /* [targets] the token it follows, and its edge in the tree */
+  int32_t *token, *target; /* [tokens], [targets] */
+  double *logp, *dlogp;    /* [targets] */
   size_t n_sequences, n_tokens, n_targets;
-} world_part;
+} exact_batch;
 
-/* The model and what a question about it works in; whoever uses it holds the lock. */
-typedef struct world_bench {
+/* The model and working memory; a thread that asks for anything holds the lock meanwhile. */
+typedef struct exact_workspace {
   pthread_mutex_t lock;
   int has_lock;
   backend *b;
   model *m;
-  world_part part;
-  unsigned char *passed;   /* [n_nodes] has been given a row */
-  double *edge, *gradient; /* [n_edges], [n_parameters] */
-} world_bench;
+  exact_batch batch;
+  unsigned char *has_token; /* [n_nodes] a gathered sequence has the token its edges follow */
+  double *edge, *gradient;  /* [n_edges] log-probabilities or their coefficients; [n_parameters] */
+} exact_workspace;
 
 struct exact_world {
   sequence_section section;
@@ -36,10 +39,11 @@ struct exact_world {
   double *reward; /* [n_prompts * n_responses] */
   sampling_spec sampling;
   size_t prompt_length, n_parameters;
-  world_bench *bench;
+  exact_workspace *workspace;
 };
 
-/* Prompt x as the model is given it: its digits in the world's letters, the highest first. */
+/* Writes prompt x as the model is given it, token[prompt_length]: its digits in base `vocabulary`,
+ * the highest first. */
 void exact_world_prompt(const exact_world *w, size_t x, int32_t *token);
 
 #endif

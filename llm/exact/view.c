@@ -1,22 +1,24 @@
 /* The transformer's world as core/rl/enumerable.h sees it.
  *
- * A question about a prompt becomes packed sequences: a node of the tree of responses needs the row
- * after its last token, and a sequence that ends there has the rows of all nodes above it too. So
- * nodes are taken from the deepest level up, and one that an earlier sequence passed needs none of
- * its own. Sequences run in parts of bounded size. */
+ * The log-probabilities of the edges that leave a node of the tree of responses come from a forward
+ * over the prompt and the tokens on the way to that node. One forward gives them for every prefix
+ * too, that is for all nodes above. So nodes are taken from the deepest level up, and a node that
+ * lies on the way of an earlier sequence needs no sequence of its own. Sequences are gathered and
+ * run in batches of bounded size. */
 #include "llm/exact/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Edges of a prompt that are asked for. */
+/* A question about a prompt: the log-probabilities of its edges, or a gradient through them. */
 typedef struct sweep {
   const exact_world *w;
-  world_bench *bench;
+  exact_workspace *workspace;
   size_t x;
-  const double *through; /* [n_edges] slopes; edges with slope 0 are left out; NULL: every edge's
-                            log-probability, into `logp` */
-  double *logp;          /* [n_edges] */
+  /* [n_edges] coefficients of the log-probabilities in the sum whose gradient is wanted; edges with
+   * coefficient 0 are left out. NULL: every edge's log-probability is wanted, in `logp`. */
+  const double *through;
+  double *logp; /* [n_edges] */
 } sweep;
 
 /* --- sequences ---------------------------------------------------------------------------------
@@ -26,23 +28,24 @@ static int is_wanted(const sweep *s, size_t edge) {
   return s->through == NULL || s->through[edge] != 0;
 }
 
-/* The wanted edges of a node, whose next token follows that row. */
-static void add_targets(const sweep *s, size_t node, size_t row) {
-  world_part *p = &s->bench->part;
+/* Makes the wanted edges of a node targets: their tokens follow the packed token `after`. */
+static void add_targets(const sweep *s, size_t node, size_t after) {
+  exact_batch *p = &s->workspace->batch;
   const size_t v = s->w->tree.vocabulary;
-  s->bench->passed[node] = 1;
+  s->workspace->has_token[node] = 1;
   for (size_t a = 0; a < v; ++a) {
     if (!is_wanted(s, node * v + a)) continue;
-    p->row[p->n_targets] = row;
+    p->after[p->n_targets] = after;
     p->edge[p->n_targets] = node * v + a;
     p->target[p->n_targets++] = (int32_t)a;
   }
 }
 
-/* A sequence that ends at a node; the nodes on its way that have no row yet get theirs. */
+/* Adds the sequence that ends at a node, and the edges of all nodes on its way that no earlier
+ * sequence has had. */
 static void add_sequence(const sweep *s, size_t node, size_t depth) {
   const response_tree *t = &s->w->tree;
-  world_part *p = &s->bench->part;
+  exact_batch *p = &s->workspace->batch;
   const size_t prompt = s->w->prompt_length, last = p->n_tokens + prompt - 1;
   int32_t *token = p->token + p->n_tokens;
   exact_world_prompt(s->w, s->x, token);
@@ -50,61 +53,61 @@ static void add_sequence(const sweep *s, size_t node, size_t depth) {
     token[prompt + d] = t->entered_by[at] % (int32_t)t->vocabulary;
   p->n_tokens += prompt + depth;
   p->start[++p->n_sequences] = p->n_tokens;
-  for (size_t d = 0, at = 0;; ++d) { /* down again, so that rows ascend */
-    if (!s->bench->passed[at]) add_targets(s, at, last + d);
+  for (size_t d = 0, at = 0;; ++d) { /* from the root down, so that targets ascend */
+    if (!s->workspace->has_token[at]) add_targets(s, at, last + d);
     if (d == depth) return;
     at = (size_t)t->next[at * t->vocabulary + (size_t)token[prompt + d]];
   }
 }
 
-static gl_status run_part(const sweep *s, gl_error *err) {
-  world_part *p = &s->bench->part;
+static gl_status run_batch(const sweep *s, gl_error *err) {
+  exact_batch *p = &s->workspace->batch;
   const int backward = s->through != NULL;
-  const packed_tokens rows = {p->n_tokens, p->n_sequences, p->n_targets, p->start,
-                              p->token,    p->row,         p->target};
+  const packed_tokens packed = {p->n_tokens, p->n_sequences, p->n_targets, p->start,
+                                p->token,    p->after,       p->target};
   gl_status status = GL_OK;
   if (p->n_targets > 0)
-    status =
-        model_forward(s->bench->m, &rows, s->w->sampling.temperature, backward, p->logp, NULL, err);
+    status = model_forward(s->workspace->m, &packed, s->w->sampling.temperature, backward, p->logp,
+                           NULL, err);
   for (size_t j = 0; j < p->n_targets; ++j) {
     if (backward)
-      p->slope[j] = s->through[p->edge[j]];
+      p->dlogp[j] = s->through[p->edge[j]];
     else
       s->logp[p->edge[j]] = p->logp[j];
   }
   if (status == GL_OK && backward && p->n_targets > 0)
-    status = model_backward(s->bench->m, p->slope, err);
+    status = model_backward(s->workspace->m, p->dlogp, err);
   p->n_tokens = p->n_sequences = p->n_targets = 0;
   return status;
 }
 
-static int needs_row(const sweep *s, size_t node) {
+static int needs_token(const sweep *s, size_t node) {
   const size_t v = s->w->tree.vocabulary;
-  if (s->bench->passed[node]) return 0;
+  if (s->workspace->has_token[node]) return 0;
   for (size_t a = 0; a < v; ++a)
     if (is_wanted(s, node * v + a)) return 1;
   return 0;
 }
 
-/* All wanted edges. The lock is held and the parameters are set. */
+/* Answers the question. The caller holds the lock and has set the parameters. */
 static gl_status run(const sweep *s, gl_error *err) {
   const response_tree *t = &s->w->tree;
   gl_status status = GL_OK;
-  memset(s->bench->passed, 0, t->n_nodes);
+  memset(s->workspace->has_token, 0, t->n_nodes);
   for (size_t depth = t->horizon; depth-- > 0;)
     for (size_t node = t->level[depth]; node < t->level[depth + 1] && status == GL_OK; ++node) {
-      if (!needs_row(s, node)) continue;
+      if (!needs_token(s, node)) continue;
       add_sequence(s, node, depth);
-      if (s->bench->part.n_tokens >= WORLD_PART_ROWS) status = run_part(s, err);
+      if (s->workspace->batch.n_tokens >= EXACT_BATCH_TOKENS) status = run_batch(s, err);
     }
-  return status == GL_OK ? run_part(s, err) : status;
+  return status == GL_OK ? run_batch(s, err) : status;
 }
 
-/* gradient = d sum_e through[e] logp_e / d theta, under the same conditions. */
+/* gradient = d sum_e through[e] logp_e / d theta, under the same conditions as run(). */
 static gl_status run_backward(const sweep *s, double *gradient, gl_error *err) {
-  gl_status status = model_zero_gradient(s->bench->m, err);
+  gl_status status = model_zero_gradient(s->workspace->m, err);
   if (status == GL_OK) status = run(s, err);
-  return status == GL_OK ? model_gradient_get(s->bench->m, gradient, err) : status;
+  return status == GL_OK ? model_gradient_get(s->workspace->m, gradient, err) : status;
 }
 
 /* --- the view ----------------------------------------------------------------------------------
@@ -132,12 +135,13 @@ static void along_paths(const response_tree *t, const double *edge, double *logp
     logp[i] = t->path[i] < 0 ? 0 : edge[t->path[i]];
 }
 
-/* Log-probabilities of every edge into the bench; cut: of the law that is drawn from. */
+/* Log-probabilities of every edge into the workspace; cut: of the truncated distribution that is
+ * drawn from (paper/methods.md, section 1.2). */
 static gl_status edge_log_probs(const exact_world *w, const double *theta, size_t x, int cut,
                                 gl_error *err) {
   const size_t v = w->tree.vocabulary;
-  const sweep s = {.w = w, .bench = w->bench, .x = x, .logp = w->bench->edge};
-  gl_status status = model_set(w->bench->m, theta, err);
+  const sweep s = {.w = w, .workspace = w->workspace, .x = x, .logp = w->workspace->edge};
+  gl_status status = model_set(w->workspace->m, theta, err);
   if (status == GL_OK) status = run(&s, err);
   if (status != GL_OK || !cut) return status;
   sampling_rank *rank = calloc(v, sizeof *rank);
@@ -154,10 +158,10 @@ static gl_status edge_log_probs(const exact_world *w, const double *theta, size_
 
 static gl_status log_probs(const exact_world *w, const double *theta, size_t x, int cut,
                            double *logp, gl_error *err) {
-  pthread_mutex_lock(&w->bench->lock);
+  pthread_mutex_lock(&w->workspace->lock);
   gl_status status = edge_log_probs(w, theta, x, cut, err);
-  if (status == GL_OK) along_paths(&w->tree, w->bench->edge, logp);
-  pthread_mutex_unlock(&w->bench->lock);
+  if (status == GL_OK) along_paths(&w->tree, w->workspace->edge, logp);
+  pthread_mutex_unlock(&w->workspace->lock);
   return status;
 }
 
@@ -175,8 +179,8 @@ static gl_status view_accumulate_score(const void *self, const double *theta, si
                                        const double *coefficient, double *grad, gl_error *err) {
   const exact_world *w = self;
   const response_tree *t = &w->tree;
-  world_bench *b = w->bench;
-  const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
+  exact_workspace *b = w->workspace;
+  const sweep s = {.w = w, .workspace = b, .x = x, .through = b->edge};
   pthread_mutex_lock(&b->lock);
   memset(b->edge, 0, t->n_edges * sizeof *b->edge);
   for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
@@ -188,17 +192,18 @@ static gl_status view_accumulate_score(const void *self, const double *theta, si
   return status;
 }
 
-/* The score of one edge, whose node is so deep; other edges' slopes are zero. */
+/* The score (gradient of the log-probability) of one edge that leaves a node of that depth. All
+ * coefficients are zero before and after. */
 static gl_status edge_score(const sweep *s, size_t edge, size_t depth, double *score,
                             gl_error *err) {
   const size_t node = edge / s->w->tree.vocabulary;
-  gl_status status = model_zero_gradient(s->bench->m, err);
-  s->bench->edge[edge] = 1;
-  s->bench->passed[node] = 0;
+  gl_status status = model_zero_gradient(s->workspace->m, err);
+  s->workspace->edge[edge] = 1;
+  s->workspace->has_token[node] = 0;
   add_sequence(s, node, depth);
-  if (status == GL_OK) status = run_part(s, err);
-  s->bench->edge[edge] = 0;
-  return status == GL_OK ? model_gradient_get(s->bench->m, score, err) : status;
+  if (status == GL_OK) status = run_batch(s, err);
+  s->workspace->edge[edge] = 0;
+  return status == GL_OK ? model_gradient_get(s->workspace->m, score, err) : status;
 }
 
 /* One response's score needs one sequence, to its last token's node. */
@@ -206,22 +211,22 @@ static gl_status sequence_score(const sweep *s, size_t y, double *score, gl_erro
   const response_tree *t = &s->w->tree;
   const int32_t *path = t->path + y * t->horizon;
   const size_t length = (size_t)t->length[y], v = t->vocabulary;
-  gl_status status = model_zero_gradient(s->bench->m, err);
+  gl_status status = model_zero_gradient(s->workspace->m, err);
   for (size_t i = 0; i < length; ++i) {
-    s->bench->edge[path[i]] = 1;
-    s->bench->passed[(size_t)path[i] / v] = 0;
+    s->workspace->edge[path[i]] = 1;
+    s->workspace->has_token[(size_t)path[i] / v] = 0;
   }
   add_sequence(s, (size_t)path[length - 1] / v, length - 1);
-  if (status == GL_OK) status = run_part(s, err);
-  for (size_t i = 0; i < length; ++i) s->bench->edge[path[i]] = 0;
-  return status == GL_OK ? model_gradient_get(s->bench->m, score, err) : status;
+  if (status == GL_OK) status = run_batch(s, err);
+  for (size_t i = 0; i < length; ++i) s->workspace->edge[path[i]] = 0;
+  return status == GL_OK ? model_gradient_get(s->workspace->m, score, err) : status;
 }
 
 static gl_status view_sequence_scores(const void *self, const double *theta, size_t x,
                                       double *score, gl_error *err) {
   const exact_world *w = self;
-  world_bench *b = w->bench;
-  const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
+  exact_workspace *b = w->workspace;
+  const sweep s = {.w = w, .workspace = b, .x = x, .through = b->edge};
   pthread_mutex_lock(&b->lock);
   memset(b->edge, 0, w->tree.n_edges * sizeof *b->edge);
   gl_status status = model_set(b->m, theta, err);
@@ -236,8 +241,8 @@ static gl_status view_token_scores(const void *self, const double *theta, size_t
                                    gl_error *err) {
   const exact_world *w = self;
   const response_tree *t = &w->tree;
-  world_bench *b = w->bench;
-  const sweep s = {.w = w, .bench = b, .x = x, .through = b->edge};
+  exact_workspace *b = w->workspace;
+  const sweep s = {.w = w, .workspace = b, .x = x, .through = b->edge};
   const size_t n = w->n_parameters, rows = t->n_responses * t->horizon;
   int32_t *first = calloc(t->n_edges, sizeof *first); /* 1 + the first row that an edge is in */
   if (first == NULL) return gl_fail_memory(err, "scores");

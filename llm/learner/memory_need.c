@@ -46,15 +46,15 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
     out->device_total /= s->devices;
     out->device_free /= s->devices;
   }
-  const size_t rows = trains ? out->micro_batch : 0, copies = compares ? 1 : 0;
+  const size_t tokens = trains ? out->micro_batch : 0, copies = compares ? 1 : 0;
   gl_status status = model_memory(&alone, c, b, 0, 0, 0, 0, 0, 0, err);
   if (status == GL_OK) status = model_memory(&copied, c, b, 0, 0, 0, 0, 0, 1, err);
   if (status == GL_OK)
-    status = model_memory(&rest, c, b, s->recompute, rows, rows, 0, 0, copies, err);
+    status = model_memory(&rest, c, b, s->recompute, tokens, tokens, 0, 0, copies, err);
   if (status == GL_OK) status = choose_slots(out, s, b, responses, &rest, err);
   if (status == GL_OK)
-    status =
-        model_memory(&all, c, b, s->recompute, rows, rows, out->slots, out->capacity, copies, err);
+    status = model_memory(&all, c, b, s->recompute, tokens, tokens, out->slots, out->capacity,
+                          copies, err);
   if (status != GL_OK) return status;
   out->parameters = alone.parameters;
   out->one_version = copied.parameters - alone.parameters;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- packed rows --------------------------------------------------------------------------------
+/* --- packed tokens -----------------------------------------------------------------------------
  */
 
 /* Grows *array, which holds elements of `size`, to at least n of them; contents are kept. */

@@ -31,12 +31,12 @@ static int has_gradient(const rollout_set *s, size_t i) {
   return 0;
 }
 
-static size_t rows_of(const rollout_set *s, size_t i, size_t g) {
+static size_t tokens_of(const rollout_set *s, size_t i, size_t g) {
   return s->prompt_start[g + 1] - s->prompt_start[g] + s->token_start[i + 1] - s->token_start[i] -
          1;
 }
 
-/* Packs the next micro-batch: responses until `most` rows are full, at least one. Writes -c of
+/* Packs the next micro-batch: responses until `most` tokens are full, at least one. Writes -c of
  * every target into dlogp unless that is NULL. An empty pack: the walk is over. */
 static gl_status pack_next(token_pack *p, size_t most, const rollout_set *s, pass which, walk *at,
                            double *dlogp, gl_error *err) {
@@ -46,7 +46,7 @@ static gl_status pack_next(token_pack *p, size_t most, const rollout_set *s, pas
     while (s->group_start[at->group + 1] <= i) ++at->group;
     const size_t g = at->group, from = s->prompt_start[g];
     if (which == PASS_WITH_GRADIENT && !has_gradient(s, i)) continue;
-    if (p->n_sequences > 0 && p->n_tokens + rows_of(s, i, g) > most) break;
+    if (p->n_sequences > 0 && p->n_tokens + tokens_of(s, i, g) > most) break;
     for (size_t t = 0; t < n && dlogp != NULL; ++t)
       dlogp[p->n_targets + t] = -s->coefficient[first + t];
     gl_status status = token_pack_add(p, s->prompt + from, s->prompt_start[g + 1] - from,
@@ -56,14 +56,14 @@ static gl_status pack_next(token_pack *p, size_t most, const rollout_set *s, pas
   return GL_OK;
 }
 
-/* Packed rows of responses first .. last - 1. */
-static size_t count_rows(const rollout_set *s, pass which, size_t first, size_t last) {
-  size_t rows = 0, g = 0;
+/* Packed tokens of responses first .. last - 1. */
+static size_t count_tokens(const rollout_set *s, pass which, size_t first, size_t last) {
+  size_t tokens = 0, g = 0;
   for (size_t i = first; i < last; ++i) {
     while (s->group_start[g + 1] <= i) ++g;
-    if (which == PASS_ALL || has_gradient(s, i)) rows += rows_of(s, i, g);
+    if (which == PASS_ALL || has_gradient(s, i)) tokens += tokens_of(s, i, g);
   }
-  return rows;
+  return tokens;
 }
 
 /* --- shares -------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ typedef struct set_pass {
   double lr;              /* of the step behind a backward */
 } set_pass;
 
-static size_t response_rows(const void *context, size_t i) {
+static size_t response_tokens(const void *context, size_t i) {
   const set_pass *p = context;
   size_t low = 0, high = p->s->n_groups;
   while (high - low > 1) {
@@ -90,18 +90,18 @@ static size_t response_rows(const void *context, size_t i) {
     else
       high = middle;
   }
-  return p->which == PASS_ALL || has_gradient(p->s, i) ? rows_of(p->s, i, low) : 0;
+  return p->which == PASS_ALL || has_gradient(p->s, i) ? tokens_of(p->s, i, low) : 0;
 }
 
 static void divide(const set_pass *p) {
-  llm_learner_divide(p->l, response_rows, p, p->s->n_responses);
+  llm_learner_divide(p->l, response_tokens, p, p->s->n_responses);
 }
 
 /* 1 if every share is one micro-batch. */
 static int shares_fit(const set_pass *p) {
   const llm_learner *l = p->l;
   for (size_t rank = 0; rank < l->spec.devices; ++rank)
-    if (count_rows(p->s, PASS_ALL, l->share[rank], l->share[rank + 1]) > l->spec.micro_batch)
+    if (count_tokens(p->s, PASS_ALL, l->share[rank], l->share[rank + 1]) > l->spec.micro_batch)
       return 0;
   return 1;
 }
@@ -119,11 +119,11 @@ static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *er
   for (;;) {
     gl_status status = pack_next(&r->pack, spec->micro_batch, p->s, PASS_ALL, &at, NULL, err);
     if (status != GL_OK || r->pack.n_targets == 0) return status;
-    const packed_tokens rows = token_pack_view(&r->pack);
-    status = model_forward(r->model, &rows, spec->sampling.temperature, p->keep, p->logp + k,
+    const packed_tokens packed = token_pack_view(&r->pack);
+    status = model_forward(r->model, &packed, spec->sampling.temperature, p->keep, p->logp + k,
                            p->entropy != NULL ? p->entropy + k : NULL, err);
     if (status != GL_OK) return status;
-    k += rows.n_targets;
+    k += packed.n_targets;
   }
 }
 
@@ -204,8 +204,8 @@ static gl_status backward_again(const set_pass *p, replica *r, walk at, gl_error
     double *dlogp = r->scratch, *logp = r->scratch + n;
     status = pack_next(&r->pack, spec->micro_batch, p->s, p->which, &at, dlogp, err);
     if (status != GL_OK || r->pack.n_targets == 0) return status;
-    const packed_tokens rows = token_pack_view(&r->pack);
-    status = model_forward(r->model, &rows, spec->sampling.temperature, 1, logp, NULL, err);
+    const packed_tokens packed = token_pack_view(&r->pack);
+    status = model_forward(r->model, &packed, spec->sampling.temperature, 1, logp, NULL, err);
     if (status == GL_OK) status = model_backward(r->model, dlogp, err);
   }
   return status;
@@ -228,8 +228,8 @@ static gl_status step_share(void *context, size_t rank, gl_error *err) {
  * three times itself over fewer; its shares are those it was made with. */
 static gl_status step(llm_learner *l, const rollout_set *s, int kept, double lr, double *norm,
                       gl_error *err) {
-  const size_t all = count_rows(s, PASS_ALL, 0, s->n_responses);
-  const size_t some = count_rows(s, PASS_WITH_GRADIENT, 0, s->n_responses);
+  const size_t all = count_tokens(s, PASS_ALL, 0, s->n_responses);
+  const size_t some = count_tokens(s, PASS_WITH_GRADIENT, 0, s->n_responses);
   set_pass p = {.l = l, .s = s, .lr = lr};
   p.keep = kept && 3 * some > 2 * all;
   p.which = p.keep ? PASS_ALL : PASS_WITH_GRADIENT;

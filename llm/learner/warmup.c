@@ -60,7 +60,7 @@ typedef struct teaching {
   double loss[LLM_MOST_DEVICES]; /* of each share */
 } teaching;
 
-static size_t problem_rows(const void *context, size_t i) {
+static size_t problem_tokens(const void *context, size_t i) {
   const lesson *s = ((const teaching *)context)->s;
   return s->problems.start[i + 1] - s->problems.start[i] + s->answer_length[i] - 1;
 }
@@ -91,10 +91,10 @@ static gl_status teach_share(teaching *t, size_t rank, gl_error *err) {
   for (size_t next = t->l->share[rank]; next < end && status == GL_OK;) {
     status = pack_lesson(t, &r->pack, &next, end, err);
     if (status != GL_OK) break;
-    const packed_tokens rows = token_pack_view(&r->pack);
-    status = model_forward(r->model, &rows, 1, 1, logp, NULL, err);
+    const packed_tokens packed = token_pack_view(&r->pack);
+    status = model_forward(r->model, &packed, 1, 1, logp, NULL, err);
     if (status == GL_OK) status = model_backward(r->model, dlogp, err);
-    for (size_t k = 0; k < rows.n_targets && status == GL_OK; ++k)
+    for (size_t k = 0; k < packed.n_targets && status == GL_OK; ++k)
       t->loss[rank] -= logp[k] / (double)targets;
   }
   return status;
@@ -111,7 +111,7 @@ static gl_status learn_share(void *context, size_t rank, gl_error *err) {
 static gl_status teach(llm_learner *l, const lesson *s, double lr, double *loss, double *norm,
                        gl_error *err) {
   teaching t = {.l = l, .s = s, .lr = lr};
-  llm_learner_divide(l, problem_rows, &t, s->problems.n);
+  llm_learner_divide(l, problem_tokens, &t, s->problems.n);
   gl_status status = rank_threads_run(l->threads, learn_share, &t, err);
   if (status == GL_OK) status = llm_learner_norm(l, norm, err);
   *loss = t.loss[0];

@@ -5,21 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A decode of 2^i rows is recorded once, where the backend can, and run again. */
+/* A decode of 2^i tokens: where the backend can, its kernels are recorded once (a CUDA graph) and
+ * replayed. */
 enum { N_GRAPHS = 32 };
 
 typedef struct recorded {
   backend_graph *graph;
   const struct model_values *values; /* whose weights it reads */
-  int warm; /* this many rows have run before: the backend has the scratch memory they need */
+  int warm; /* as many tokens have run before: the backend has the scratch memory they need */
 } recorded;
 
 struct model_cache {
   model *m;
-  size_t slots, capacity, most; /* most: rows of a decode, at least slots */
+  size_t slots, capacity, most; /* most: tokens of a decode, at least slots */
   size_t filled;                /* rows of logits that hold something */
   layer_cache *layer;           /* [layers] */
-  layer_rows rows;              /* decode's, shared by all layers */
+  layer_activations rows;       /* decode's, shared by all layers */
   void *branch, *last, *last_rstd;
   int32_t *token, *slot, *position; /* backend, [most] each, one block, token first */
   uint64_t *index;                  /* backend [most] */
@@ -28,7 +29,7 @@ struct model_cache {
   void *logq;                       /* M [2 rows]: raw, then truncated, not far behind drawn */
   void *logits, *gathered;          /* M [most, vocabulary] */
   void *block;
-  int32_t *prompt_slot; /* backend, of a prefill's rows, growing */
+  int32_t *prompt_slot; /* backend memory: slot of each of a prefill's tokens; only grows */
   size_t prompt_room;
   int32_t *host; /* [3 most], also row_of */
   uint64_t *host_index;
@@ -54,7 +55,7 @@ static void cut(model_cache *k, arena *a, const model_config *c, const backend *
     void *values = arena_take(a, k->slots * k->capacity, width, t);
     if (k->layer != NULL) k->layer[l] = (layer_cache){.k = keys, .v = values};
   }
-  layer_rows_take(&k->rows, a, c, b, k->most);
+  layer_activations_take(&k->rows, a, c, b, k->most);
   k->rows.in = arena_take(a, k->most, c->hidden, t);
   k->branch = arena_take(a, k->most, c->hidden, t);
   k->last = arena_take(a, k->most, c->hidden, t);
@@ -75,7 +76,7 @@ size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, 
   return a.overflow ? SIZE_MAX : a.used;
 }
 
-/* From drawn to the end of rows' log-probabilities. */
+/* Bytes from `drawn` to the end of the log-probabilities of that many rows. */
 static size_t drawn_bytes(const model_cache *k, size_t rows) {
   return (size_t)((char *)k->logq - (char *)k->drawn) + 2 * rows * k->m->b->master_element;
 }
@@ -147,7 +148,7 @@ void model_cache_free(model_cache *k) {
 /* --- prompts -----------------------------------------------------------------------------------
  */
 
-/* Tells every layer the slot of each of a prefill's rows. */
+/* Uploads the slot of each of a prefill's tokens. */
 static gl_status place_prompts(model_cache *k, const int32_t *slot, size_t rows, gl_error *err) {
   backend *b = k->m->b;
   if (rows > k->prompt_room) {
@@ -165,11 +166,11 @@ static gl_status place_prompts(model_cache *k, const int32_t *slot, size_t rows,
   return GL_OK;
 }
 
-/* Sequences [first, first + n) of rows, their logits into rows [first, first + n) of the logits. */
-static gl_status prefill_part(model_cache *k, const packed_tokens *rows, const size_t *slot,
+/* Runs sequences [first, first + n); their logits become rows [first, first + n) of the logits. */
+static gl_status prefill_part(model_cache *k, const packed_tokens *packed, const size_t *slot,
                               size_t first, size_t n, gl_error *err) {
   model *m = k->m;
-  const size_t base = rows->start[first], tokens = rows->start[first + n] - base;
+  const size_t base = packed->start[first], tokens = packed->start[first + n] - base;
   size_t *start = calloc(2 * n + 1, sizeof *start), *last = start + n + 1;
   int32_t *numbers = calloc(n + tokens, sizeof *numbers);
   if (start == NULL || numbers == NULL) {
@@ -178,11 +179,11 @@ static gl_status prefill_part(model_cache *k, const packed_tokens *rows, const s
     return gl_fail_memory(err, "prompts");
   }
   for (size_t s = 0; s < n; ++s) {
-    start[s + 1] = rows->start[first + s + 1] - base;
+    start[s + 1] = packed->start[first + s + 1] - base;
     last[s] = start[s + 1] - 1;
     for (size_t i = start[s]; i < start[s + 1]; ++i) numbers[n + i] = (int32_t)slot[first + s];
   }
-  const packed_tokens part = {tokens, n, n, start, rows->token + base, last, numbers};
+  const packed_tokens part = {tokens, n, n, start, packed->token + base, last, numbers};
   gl_status status = model_pass_begin(m, &part, 0, err);
   if (status == GL_OK) status = place_prompts(k, numbers + n, tokens, err);
   if (status == GL_OK) {
@@ -198,22 +199,23 @@ static gl_status prefill_part(model_cache *k, const packed_tokens *rows, const s
   return status;
 }
 
-gl_status model_prefill(model_cache *k, const packed_tokens *rows, const size_t *slot,
+gl_status model_prefill(model_cache *k, const packed_tokens *packed, const size_t *slot,
                         gl_error *err) {
   gl_status status = GL_OK;
   k->filled = 0;
-  if (rows->n_sequences > k->slots)
-    return gl_fail(err, GL_EINTERNAL, "%zu prompts for %zu slots", rows->n_sequences, k->slots);
-  for (size_t s = 0; s < rows->n_sequences; ++s)
-    if (slot[s] >= k->slots || rows->start[s + 1] - rows->start[s] > k->capacity)
+  if (packed->n_sequences > k->slots)
+    return gl_fail(err, GL_EINTERNAL, "%zu prompts for %zu slots", packed->n_sequences, k->slots);
+  for (size_t s = 0; s < packed->n_sequences; ++s)
+    if (slot[s] >= k->slots || packed->start[s + 1] - packed->start[s] > k->capacity)
       return gl_fail(err, GL_EINTERNAL, "prompt %zu does not fit slot %zu", s, slot[s]);
-  for (size_t s = 0, end; s < rows->n_sequences && status == GL_OK; s = end) {
+  for (size_t s = 0, end; s < packed->n_sequences && status == GL_OK; s = end) {
     end = s + 1;
-    while (end < rows->n_sequences && rows->start[end + 1] - rows->start[s] <= MODEL_PREFILL_ROWS)
+    while (end < packed->n_sequences &&
+           packed->start[end + 1] - packed->start[s] <= MODEL_PREFILL_TOKENS)
       ++end;
-    status = prefill_part(k, rows, slot, s, end - s, err);
+    status = prefill_part(k, packed, slot, s, end - s, err);
   }
-  if (status == GL_OK) k->filled = rows->n_sequences;
+  if (status == GL_OK) k->filled = packed->n_sequences;
   return status;
 }
 
@@ -283,7 +285,8 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
   model *m = k->m;
   backend *b = m->b;
   k->filled = 0;
-  if (rows > k->slots) return gl_fail(err, GL_EINTERNAL, "%zu rows for %zu slots", rows, k->slots);
+  if (rows > k->slots)
+    return gl_fail(err, GL_EINTERNAL, "%zu tokens for %zu slots", rows, k->slots);
   for (size_t r = 0; r < rows; ++r)
     if (token[r] < 0 || (size_t)token[r] >= m->c.vocabulary || slot[r] < 0 ||
         (size_t)slot[r] >= k->slots || position[r] < 0 || (size_t)position[r] >= k->capacity)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-gl_status model_forward(model *m, const packed_tokens *rows, double temperature, int keep,
+gl_status model_forward(model *m, const packed_tokens *packed, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err) {
   const backend_ops *ops = m->b->ops;
   pass *p = &m->pass;
@@ -13,8 +13,8 @@ gl_status model_forward(model *m, const packed_tokens *rows, double temperature,
     return gl_fail(err, GL_EINTERNAL, "a temperature of %g is not positive", temperature);
   if (keep && m->use != &m->own)
     return gl_fail(err, GL_EINTERNAL, "only the model's own values have a gradient");
-  gl_status status = model_pass_begin(m, rows, keep, err);
-  const size_t n = rows->n_targets;
+  gl_status status = model_pass_begin(m, packed, keep, err);
+  const size_t n = packed->n_targets;
   if (status != GL_OK) return status;
   m->temperature = temperature;
   if (n > 0) {
@@ -42,7 +42,7 @@ void model_layer(const model *m, size_t layer, const layer_run *run, const void 
   const backend_ops *ops = m->b->ops;
   backend *b = m->b;
   const layer_places *w = &m->place[layer];
-  const layer_rows *l = run->l;
+  const layer_activations *l = run->l;
   const head_shape heads = model_heads(c);
   const size_t rows = run->packed.rows, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
 
@@ -100,20 +100,20 @@ void model_last_norm(model *m) {
             model_weight(m, m->norm), n, width, m->c.rms_eps);
 }
 
-/* --- rows from the host ------------------------------------------------------------------------
+/* --- tokens from the host ----------------------------------------------------------------------
  */
 
-static gl_status check_rows(const model *m, const packed_tokens *rows, size_t *longest,
-                            gl_error *err) {
+static gl_status check_tokens(const model *m, const packed_tokens *packed, size_t *longest,
+                              gl_error *err) {
   *longest = 0;
-  if (rows->n_tokens > INT32_MAX || rows->n_targets > INT32_MAX ||
-      (rows->n_sequences > 0 &&
-       (rows->start[0] != 0 || rows->start[rows->n_sequences] != rows->n_tokens)))
+  if (packed->n_tokens > INT32_MAX || packed->n_targets > INT32_MAX ||
+      (packed->n_sequences > 0 &&
+       (packed->start[0] != 0 || packed->start[packed->n_sequences] != packed->n_tokens)))
     return gl_fail(err, GL_EINTERNAL, "packed sequences that do not cover their %zu tokens",
-                   rows->n_tokens);
-  for (size_t s = 0; s < rows->n_sequences; ++s) {
-    const size_t n = rows->start[s + 1] - rows->start[s];
-    if (rows->start[s + 1] <= rows->start[s])
+                   packed->n_tokens);
+  for (size_t s = 0; s < packed->n_sequences; ++s) {
+    const size_t n = packed->start[s + 1] - packed->start[s];
+    if (packed->start[s + 1] <= packed->start[s])
       return gl_fail(err, GL_EINTERNAL, "sequence %zu has no tokens", s);
     if (n > m->c.max_positions)
       return gl_fail(err, GL_EINPUT,
@@ -122,42 +122,43 @@ static gl_status check_rows(const model *m, const packed_tokens *rows, size_t *l
                      n, m->c.max_positions);
     *longest = n > *longest ? n : *longest;
   }
-  for (size_t i = 0; i < rows->n_tokens; ++i)
-    if (rows->token[i] < 0 || (size_t)rows->token[i] >= m->c.vocabulary)
+  for (size_t i = 0; i < packed->n_tokens; ++i)
+    if (packed->token[i] < 0 || (size_t)packed->token[i] >= m->c.vocabulary)
       return gl_fail(err, GL_EINPUT, "token %d is outside the model's vocabulary of %zu",
-                     (int)rows->token[i], m->c.vocabulary);
-  for (size_t j = 0; j < rows->n_targets; ++j) {
-    if (rows->target[j] < 0 || (size_t)rows->target[j] >= m->c.vocabulary)
+                     (int)packed->token[i], m->c.vocabulary);
+  for (size_t j = 0; j < packed->n_targets; ++j) {
+    if (packed->target[j] < 0 || (size_t)packed->target[j] >= m->c.vocabulary)
       return gl_fail(err, GL_EINPUT, "token %d is outside the model's vocabulary of %zu",
-                     (int)rows->target[j], m->c.vocabulary);
-    if (rows->target_after[j] >= rows->n_tokens ||
-        (j > 0 && rows->target_after[j] < rows->target_after[j - 1]))
-      return gl_fail(err, GL_EINTERNAL, "target rows out of order or range");
+                     (int)packed->target[j], m->c.vocabulary);
+    if (packed->target_after[j] >= packed->n_tokens ||
+        (j > 0 && packed->target_after[j] < packed->target_after[j - 1]))
+      return gl_fail(err, GL_EINTERNAL, "targets follow tokens out of order or range");
   }
   return GL_OK;
 }
 
-/* token, position, start, row, target, one after the other. */
-static gl_status fill_index(model *m, const packed_tokens *rows, gl_error *err) {
-  const size_t n = rows->n_tokens, s = rows->n_sequences, t = rows->n_targets;
+/* Writes the arrays token, position, start, target_after and target into the host staging memory,
+ * one after the other, as the pass has them in backend memory. */
+static gl_status fill_index(model *m, const packed_tokens *packed, gl_error *err) {
+  const size_t n = packed->n_tokens, s = packed->n_sequences, t = packed->n_targets;
   const size_t room = 2 * n + s + 1 + 2 * t;
   if (room > m->index_room) {
     int32_t *more = realloc(m->index, room * sizeof *more);
-    if (more == NULL) return gl_fail_memory(err, "a batch's rows");
+    if (more == NULL) return gl_fail_memory(err, "a batch's tokens");
     m->index = more;
     m->index_room = room;
   }
   int32_t *position = m->index + n, *start = position + n, *row = start + s + 1, *target = row + t;
-  if (n > 0) memcpy(m->index, rows->token, n * sizeof *rows->token);
+  if (n > 0) memcpy(m->index, packed->token, n * sizeof *packed->token);
   start[0] = 0;
   for (size_t k = 0; k < s; ++k) {
-    start[k + 1] = (int32_t)rows->start[k + 1];
-    for (size_t i = rows->start[k]; i < rows->start[k + 1]; ++i)
-      position[i] = (int32_t)(i - rows->start[k]);
+    start[k + 1] = (int32_t)packed->start[k + 1];
+    for (size_t i = packed->start[k]; i < packed->start[k + 1]; ++i)
+      position[i] = (int32_t)(i - packed->start[k]);
   }
   for (size_t j = 0; j < t; ++j) {
-    row[j] = (int32_t)rows->target_after[j];
-    target[j] = rows->target[j];
+    row[j] = (int32_t)packed->target_after[j];
+    target[j] = packed->target[j];
   }
   return GL_OK;
 }
@@ -175,13 +176,14 @@ static gl_status make_room(model *m, size_t bytes, gl_error *err) {
   return m->b->ops->status(m->b, err);
 }
 
-gl_status model_pass_begin(model *m, const packed_tokens *rows, int keep, gl_error *err) {
+gl_status model_pass_begin(model *m, const packed_tokens *packed, int keep, gl_error *err) {
   size_t longest;
   m->kept = 0;
-  gl_status status = check_rows(m, rows, &longest, err);
-  if (status == GL_OK) status = fill_index(m, rows, err);
+  gl_status status = check_tokens(m, packed, &longest, err);
+  if (status == GL_OK) status = fill_index(m, packed, err);
   if (status != GL_OK) return status;
-  const pass_shape shape = {rows->n_tokens, rows->n_sequences, rows->n_targets, keep, m->recompute};
+  const pass_shape shape = {packed->n_tokens, packed->n_sequences, packed->n_targets, keep,
+                            m->recompute};
   status = make_room(m, model_pass_bytes(&m->c, m->b, shape), err);
   if (status != GL_OK) return status;
   arena a = {.base = m->block};

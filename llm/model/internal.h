@@ -38,7 +38,7 @@ typedef struct arena {
 void *arena_take(arena *a, size_t n, size_t width, size_t bytes);
 
 /* Activations of one layer over rows; T unless said otherwise. */
-typedef struct layer_rows {
+typedef struct layer_activations {
   void *in;         /* [rows, hidden] the stream before attention */
   void *normed;     /* [rows, hidden] */
   void *rstd;       /* M [rows] */
@@ -52,9 +52,10 @@ typedef struct layer_rows {
   void *mid_rstd;   /* M [rows] */
   void *gate_up;    /* [rows, 2 intermediate] */
   void *active;     /* [rows, intermediate] */
-} layer_rows;
+} layer_activations;
 
-void layer_rows_take(layer_rows *l, arena *a, const model_config *c, const backend *b, size_t rows);
+void layer_activations_take(layer_activations *l, arena *a, const model_config *c, const backend *b,
+                            size_t rows);
 
 /* A pass over packed rows. */
 typedef struct pass_shape {
@@ -67,8 +68,8 @@ typedef struct pass {
   pass_shape shape;
   size_t longest;
   int32_t *token, *position, *start, *row, *target; /* backend; one block, token first */
-  void *branch;      /* [rows, hidden] what the stream is going to be added to */
-  layer_rows *layer; /* host, [layers]; layers share memory where they are not kept */
+  void *branch;             /* [rows, hidden] what the stream is going to be added to */
+  layer_activations *layer; /* host, [layers]; layers share memory where they are not kept */
   /* At the targets' rows: */
   void *last, *last_branch, *last_normed; /* [targets, hidden] */
   void *last_rstd;                        /* M [targets] */
@@ -82,7 +83,7 @@ typedef struct pass {
 
 /* Cuts a pass's buffers; layer[layers] is the caller's. */
 void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_shape shape,
-               layer_rows *layer);
+               layer_activations *layer);
 
 /* Keys and values of one layer, for a run that fills or reads them. */
 typedef struct layer_cache {
@@ -113,7 +114,7 @@ struct model {
   void *cosine, *sine; /* M [max_positions, head_dim / 2] */
   void *block;         /* the arena's memory, only growing */
   size_t block_bytes;
-  layer_rows *layer; /* [layers], of the pass */
+  layer_activations *layer; /* [layers], of the pass */
   pass pass;
   int kept; /* the pass holds a forward that can go backward */
   double temperature;
@@ -125,7 +126,7 @@ struct model {
 static inline const void *model_weight(const model *m, size_t place) {
   return (const char *)m->use->copy + place * m->b->element;
 }
-static inline void *model_slope(const model *m, size_t place) {
+static inline void *model_gradient_at(const model *m, size_t place) {
   return (char *)m->gradient + place * m->b->master_element;
 }
 static inline head_shape model_heads(const model_config *c) {
@@ -133,11 +134,11 @@ static inline head_shape model_heads(const model_config *c) {
 }
 
 /* Checks rows, makes room for the pass and uploads its index arrays. */
-gl_status model_pass_begin(model *m, const packed_tokens *rows, int keep, gl_error *err);
+gl_status model_pass_begin(model *m, const packed_tokens *packed, int keep, gl_error *err);
 /* One layer over the rows of l. in, add: what norm adds (add NULL: in is the stream already).
  * branch receives what the stream is to be added to next. last: whether that is wanted. */
 typedef struct layer_run {
-  const layer_rows *l;
+  const layer_activations *l;
   void *branch;
   const int32_t *position;
   packed_rows packed;
@@ -160,7 +161,7 @@ void model_upload(const model *m, void *to, size_t first, size_t n, const double
 void model_download(const model *m, const void *from, size_t first, size_t n, double *host,
                     void *staging);
 /* Numbers moved through the host at once, and the bytes that takes. */
-enum { MODEL_PIECE = 1 << 16, MODEL_STAGING = MODEL_PIECE * 8 };
+enum { MODEL_CHUNK = 1 << 16, MODEL_STAGING = MODEL_CHUNK * 8 };
 /* Renews the copy in T after the master changed, rounded as the last step had it. */
 void model_renew(model *m);
 
@@ -170,7 +171,7 @@ size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shap
 size_t model_cache_rows(const backend *b, size_t n);
 size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, size_t capacity);
 /* Rows of a prefill run at once, at least its longest sequence. */
-enum { MODEL_PREFILL_ROWS = 4096 };
+enum { MODEL_PREFILL_TOKENS = 4096 };
 
 /* A model's folder: its files, and folder/name. GL_EINPUT where that is too long. */
 enum { MODEL_PATH = 4096 };

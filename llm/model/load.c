@@ -236,8 +236,8 @@ static gl_status load_tensors(const shards *s, const model *m, gl_error *err) {
     const safetensors *file = s->file[s->of[t]];
     const tensor_entry *entry = safetensors_find(file, tensor->name);
     const size_t n = tensor->rows * tensor->columns;
-    for (size_t i = 0; i < n && status == GL_OK; i += MODEL_PIECE) {
-      const size_t k = n - i < MODEL_PIECE ? n - i : MODEL_PIECE;
+    for (size_t i = 0; i < n && status == GL_OK; i += MODEL_CHUNK) {
+      const size_t k = n - i < MODEL_CHUNK ? n - i : MODEL_CHUNK;
       status = safetensors_read_f64(file, entry, i, k, value, err);
       if (status == GL_OK) model_upload(m, m->own.master, tensor->offset + i, k, value, staging);
     }

@@ -17,8 +17,8 @@ void *arena_take(arena *a, size_t n, size_t width, size_t bytes) {
   return at;
 }
 
-void layer_rows_take(layer_rows *l, arena *a, const model_config *c, const backend *b,
-                     size_t rows) {
+void layer_activations_take(layer_activations *l, arena *a, const model_config *c, const backend *b,
+                            size_t rows) {
   const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
   const size_t t = b->element, m = b->master_element;
   l->normed = arena_take(a, rows, c->hidden, t);
@@ -36,17 +36,17 @@ void layer_rows_take(layer_rows *l, arena *a, const model_config *c, const backe
 }
 
 static void take_layers(pass *p, arena *a, const model_config *c, const backend *b,
-                        layer_rows *layer) {
+                        layer_activations *layer) {
   const pass_shape *s = &p->shape;
   const int all = s->keep && !s->recompute;
-  layer_rows shared = {0};
+  layer_activations shared = {0};
   p->layer = layer;
-  if (!all) layer_rows_take(&shared, a, c, b, s->rows);
+  if (!all) layer_activations_take(&shared, a, c, b, s->rows);
   if (!s->keep) shared.in = arena_take(a, s->rows, c->hidden, b->element);
   for (size_t l = 0; l < c->layers; ++l) {
-    layer_rows own = shared;
+    layer_activations own = shared;
     if (s->keep) own.in = arena_take(a, s->rows, c->hidden, b->element);
-    if (all) layer_rows_take(&own, a, c, b, s->rows);
+    if (all) layer_activations_take(&own, a, c, b, s->rows);
     if (layer != NULL) layer[l] = own;
   }
 }
@@ -69,7 +69,7 @@ static void take_gradients(pass *p, arena *a, const model_config *c, const backe
 }
 
 void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_shape shape,
-               layer_rows *layer) {
+               layer_activations *layer) {
   const size_t t = b->element, m = b->master_element, n = shape.targets;
   *p = (pass){.shape = shape};
   p->token = arena_take(a, 2 * shape.rows + shape.sequences + 1 + 2 * n, 1, sizeof *p->token);
@@ -110,7 +110,7 @@ static int add(size_t *sum, size_t a, size_t b, size_t c) {
 
 static int plan_generation(memory_plan *out, const model_config *c, const backend *b, size_t slots,
                            size_t capacity) {
-  const size_t rows = capacity > MODEL_PREFILL_ROWS ? capacity : MODEL_PREFILL_ROWS;
+  const size_t rows = capacity > MODEL_PREFILL_TOKENS ? capacity : MODEL_PREFILL_TOKENS;
   const size_t most =
       slots > SIZE_MAX / capacity || slots * capacity > rows ? rows : slots * capacity;
   const size_t prefill = model_pass_bytes(c, b, (pass_shape){most, slots, slots, 0, 0});

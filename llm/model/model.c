@@ -221,8 +221,8 @@ void model_upload(const model *m, void *to, size_t first, size_t n, const double
                   void *staging) {
   const backend *b = m->b;
   const int wide = b->master == NUMBER_F64;
-  for (size_t i = 0; i < n; i += MODEL_PIECE) {
-    const size_t k = n - i < MODEL_PIECE ? n - i : MODEL_PIECE;
+  for (size_t i = 0; i < n; i += MODEL_CHUNK) {
+    const size_t k = n - i < MODEL_CHUNK ? n - i : MODEL_CHUNK;
     if (wide)
       memcpy(staging, host + i, k * sizeof *host);
     else
@@ -236,8 +236,8 @@ void model_download(const model *m, const void *from, size_t first, size_t n, do
                     void *staging) {
   const backend *b = m->b;
   const int wide = b->master == NUMBER_F64;
-  for (size_t i = 0; i < n; i += MODEL_PIECE) {
-    const size_t k = n - i < MODEL_PIECE ? n - i : MODEL_PIECE;
+  for (size_t i = 0; i < n; i += MODEL_CHUNK) {
+    const size_t k = n - i < MODEL_CHUNK ? n - i : MODEL_CHUNK;
     b->ops->download(m->b, staging, (const char *)from + (first + i) * b->master_element,
                      k * b->master_element);
     if (wide)
@@ -330,8 +330,8 @@ gl_status model_initialise(model *m, uint64_t seed, gl_error *err) {
     const model_tensor *tensor = &m->tensor[t];
     const size_t n = tensor->rows * tensor->columns;
     const rng_stream stream = rng_stream_at(seed, RNG_INIT, t);
-    for (size_t i = 0; i < n; i += MODEL_PIECE) {
-      const size_t k = n - i < MODEL_PIECE ? n - i : MODEL_PIECE;
+    for (size_t i = 0; i < n; i += MODEL_CHUNK) {
+      const size_t k = n - i < MODEL_CHUNK ? n - i : MODEL_CHUNK;
       if (tensor->offset < m->n_matrices)
         draw_normals(stream, i, k, m->c.initializer_range, value);
       else

@@ -112,7 +112,7 @@ typedef struct packed_tokens {
 /* logp[n_targets], entropy[n_targets] (NULL: not wanted) of the policy softmax(logits /
  * temperature). keep: a model_backward follows. GL_EINPUT for tokens outside the vocabulary or a
  * sequence longer than max_positions. */
-gl_status model_forward(model *m, const packed_tokens *rows, double temperature, int keep,
+gl_status model_forward(model *m, const packed_tokens *packed, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err);
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
@@ -164,7 +164,7 @@ void model_cache_free(model_cache *c);
 /* Runs packed prompts (rows as in model_forward, no targets), filling slot[s] from position 0 with
  * sequence s, and puts M logits[n_sequences, vocabulary] of each sequence's last row into the
  * cache's logits. */
-gl_status model_prefill(model_cache *c, const packed_tokens *rows, const size_t *slot,
+gl_status model_prefill(model_cache *c, const packed_tokens *packed, const size_t *slot,
                         gl_error *err);
 /* Copies the first `length` positions of a slot, all layers. */
 gl_status model_cache_copy(model_cache *c, size_t from, size_t to, size_t length, gl_error *err);

@@ -65,8 +65,8 @@ static gl_status write_tensor(const model *m, const model_tensor *t, safetensors
   const size_t n = t->rows * t->columns;
   double *value = (double *)(void *)(staging + MODEL_STAGING);
   gl_status status = GL_OK;
-  for (size_t i = 0; i < n && status == GL_OK; i += MODEL_PIECE) {
-    const size_t k = n - i < MODEL_PIECE ? n - i : MODEL_PIECE;
+  for (size_t i = 0; i < n && status == GL_OK; i += MODEL_CHUNK) {
+    const size_t k = n - i < MODEL_CHUNK ? n - i : MODEL_CHUNK;
     model_download(m, m->own.master, t->offset + i, k, value, staging);
     status = m->b->ops->status(m->b, err);
     if (status == GL_OK) status = safetensors_write_f64(w, value, k, err);

@@ -30,16 +30,13 @@ enum { TOKEN_PAD = 0, TOKEN_BEGIN = 1, TOKEN_END = 2, TOKEN_FIRST = 3 };
 gl_status tokenizer_new_char(tokenizer **out, const char *alphabet, gl_error *err);
 gl_status tokenizer_new_byte(tokenizer **out, gl_error *err);
 /* path: a tokenizer.json of at most 256 MiB. GL_EINPUT names file, place (JSON pointer, or line
- * and column if it is no JSON) and what is not supported; GL_EIO if the file cannot be read. *out is NULL after
- * any failure. Supported, everything else is refused:
- *   normalizer      null, NFC, Sequence of NFC
- *   pre_tokenizer   ByteLevel, alone or after a Split (Regex, Isolated) in a Sequence; without
- *                   add_prefix_space
- *   model           BPE with a token for every byte; no dropout, unk_token, byte_fallback, affixes
- *   added_tokens    without single_word, lstrip, rstrip; numbers below 2^22
- *   post_processor  ByteLevel, TemplateProcessing; no token is added for either
- *   decoder         ByteLevel
- *   truncation, padding   null */
+ * and column if it is no JSON) and what is not supported; GL_EIO if the file cannot be read. *out
+ * is NULL after any failure. Supported, everything else is refused: normalizer      null, NFC,
+ * Sequence of NFC pre_tokenizer   ByteLevel, alone or after a Split (Regex, Isolated) in a
+ * Sequence; without add_prefix_space model           BPE with a token for every byte; no dropout,
+ * unk_token, byte_fallback, affixes added_tokens    without single_word, lstrip, rstrip; numbers
+ * below 2^22 post_processor  ByteLevel, TemplateProcessing; no token is added for either decoder
+ * ByteLevel truncation, padding   null */
 gl_status tokenizer_load(tokenizer **out, const char *path, gl_error *err);
 /* Same from memory; name is used in messages. */
 gl_status tokenizer_parse(tokenizer **out, const char *json, size_t size, const char *name,
