@@ -7,33 +7,37 @@
  *   value      both are numbers, or expressions of numbers, of the same value: integers, decimals,
  *              fractions, mixed numbers, powers, roots, pi, e, factorials, binomials, elementary
  *              functions. Values are exact fractions where 64 bits hold them, else numbers of 384
- *              bits with a bound of their error, and must agree up to that bound, whatever their
- *              size: no number is so small that it is 0. A percentage is both its number and a
- *              hundredth of it.
+ *              bits with a bound of their error, and must agree up to that bound whatever their
+ *              size: no number is so small that it counts as 0. A percentage is both its number
+ *              and a hundredth of it.
  *   rounding   a decimal of six or more places, of which five or more digits count, stands for
- * every fraction or expression that rounds to it: 0.333333 is 1/3, 0.333 is not. Two decimals are
- * compared as they stand. formula    both hold variables and have the same value at eight fixed
- * points (where both have one), two of them negative; a formula that is 0 says nothing equation the
- * same name with the same value (x = 5), or sides that are equal, also when exchanged, or that
- * differ by a constant factor (2x = 10 and x = 5). An identity is an equation with no other.
- * Relations are equal if their sides are, also when turned round: x > 3 and 3 < x. parts      lists
- * and sets (any order), tuples and matrices (in order), intervals (brackets must agree), unions of
- * intervals, labels with values (J: 4): part by part. 1,234 is tried as a number first. names in
- * lists of equations values belong to their names, in any order: a = 1, b = 2 is b = 2, a = 1 and
- * (a, b) = (1, 2) and a, b = 1, 2. Without names on one side the order tells which is which: (1, 2)
- * or 1, 2. If all names are the same, they say only that there are several answers: x = 1 or x = 2
- * is x = 1, 2 and {1, 2}. choice     the reference is one letter A to J, in parentheses or not,
- * perhaps with more behind ) or a point, and the response is that letter, perhaps with more behind
- * ) . or : where both have more, that must be equal, too
+ *              every fraction or expression that rounds to it: 0.333333 is 1/3, 0.333 is not. Two
+ *              decimals are compared as they stand.
+ *   formula    both hold variables and have the same value at eight fixed points of both signs
+ *              and different sizes, wherever both have one; a value of 0 says nothing
+ *   equation   the same name with the same value (x = 5), or sides that are equal, also when
+ *              exchanged, or whose differences are proportional (2x = 10 and x = 5). An identity
+ *              is equal to no other equation. Relations are equal if their sides are, also when
+ *              turned round: x > 3 and 3 < x.
+ *   parts      lists and sets (any order), tuples, vectors and matrices (in order), intervals
+ *              (brackets must agree), unions of intervals, values with labels (J: 4): part by
+ *              part. 1,234 is tried as a number first.
+ *   names      in lists of equations values belong to their names, in any order: a = 1, b = 2 is
+ *              b = 2, a = 1 and (a, b) = (1, 2) and a, b = 1, 2. If the response has no names, the
+ *              order tells which is which: (1, 2) or 1, 2. If all names are the same, they say
+ *              only that there are several answers: x = 1 or x = 2 is x = 1, 2 and {1, 2}.
+ *   choice     the reference is one letter A to J, in parentheses or not, perhaps with more behind
+ *              ) or a point, and the response is that letter, perhaps with more behind ) . or :
+ *              If both have more, that must be equal, too.
  *
  * Of an equation compared with something that is none, the right side counts if the left is a name
  * ("x = 5", "f(2) = 5"), and on the response's side always; of a chain of equations what stands
- * last, but a chain whose numbers disagree (x = 2 + 4 = 5) is equal to nothing. Behind \approx a
- * number is rounded, so those before it are not compared with it. Two chains of one length must
- * agree in the middle, too, but for a number in the place of a formula.
+ * last. But a chain whose numbers disagree (x = 2 + 4 = 5) is equal to nothing; numbers before
+ * \approx are not compared with those behind it, which are rounded. Two chains of one length must
+ * agree in the middle, too, except where one has a formula and the other a number.
  *
- * Functions: an argument without brackets ends before the next function, so \sin x\cos x is a
- * product; \sin^{-1} is the inverse; f(..) and g(..), and any letter before a number in
+ * An argument of a function without brackets ends before the next function, so \sin x\cos x is a
+ * product; \sin^{-1} is the inverse function. f(..) and g(..), and any letter before a number in
  * parentheses, are functions of which nothing else is known. A degree sign counts in the argument
  * of a trigonometric function and nowhere else.
  *
@@ -54,19 +58,19 @@
  *              {1, 1, 2} is not {1, 2}
  *   formulas   in differently named variables or indices; where only one side has a value at a
  *              positive point, or both have one at fewer than two points; x^2 + C and x^2; with
- *              commands that are no variables or functions, such as \vec{a}\times\vec{b}
+ *              commands that are neither variables nor functions, such as \mathbb{E}
  *   numbers    in another base (1010_2), complex (i is a variable: i^2 is not -1), modulo, floor,
  *              C(5, 2), sums, integrals, limits and products left undone; 1 000, 1000,5,
  *              0.\dot{3}; "2 x 3"; \log as a decimal one (it is natural); \infty and inf;
  *              numbers in words; 1\frac{3}{2}, which may be a product or a mixed number
  *   precision  what 384 bits cannot tell from its neighbours: 3^{10000} + 1, the sine of 10^{100};
  *              expressions with numbers of more than 100 digits; factorials above 10000
- *   vectors    a column and a tuple, \langle \rangle, \vec{i} + 2\vec{j}
+ *   vectors    a column, a tuple, \langle \rangle and \vec{i} + 2\vec{j} with the same numbers
  *   angles     \pi/3 and 60 degrees; other units for one quantity: 5 km and 5000 m
  *   words      other words for one thing: "no solution" and \emptyset, yes and true
  *   sizes      more than twelve brackets and equations one in another, lists of more than 32 parts,
  *              two \pm in one part, answers longer than ANSWER_MAX bytes, several boxes for one
- * list, answers that would take longer than about ten milliseconds to compare
+ *              list, what would take longer than about ten milliseconds to compare
  *
  * Equal although they may not be meant so: 2+3 and 5 (nobody asks whether an answer is simplified);
  * 5 km and 5 m (units are not compared); 5 % and both 5 and 0.05; the interval (1, 2) and the

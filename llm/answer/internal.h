@@ -168,6 +168,7 @@ enum { ANSWER_PARTS = 32 };
 typedef enum answer_enclosure {
   ANSWER_NO_BRACKETS,
   ANSWER_ROUND,      /* ( ) */
+  ANSWER_ANGLE,      /* \langle \rangle */
   ANSWER_SQUARE,     /* [ ] */
   ANSWER_OPEN_LEFT,  /* ( ] */
   ANSWER_OPEN_RIGHT, /* [ ) */

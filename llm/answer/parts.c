@@ -7,14 +7,21 @@
 /* --- brackets -----------------------------------------------------------------------------------
  */
 
+/* Whether the command at s, whose name has n letters, is the one with that name. */
+static int is_command(answer_span s, size_t n, const char *name) {
+  return n + 1 == strlen(name) && answer_starts(s, name);
+}
+
 /* How the nesting changes at s, and how many characters that takes. */
 static int nesting(answer_span s, size_t *length) {
   *length = 1;
   if (*s.at == '\\') {
     size_t n = answer_command(s);
     *length = n > 0 ? n + 1 : s.n > 1 ? 2 : 1;
-    if (answer_starts(s, "\\{") || (n == 5 && answer_starts(s, "\\begin"))) return 1;
-    if (answer_starts(s, "\\}") || (n == 3 && answer_starts(s, "\\end"))) return -1;
+    if (answer_starts(s, "\\{") || is_command(s, n, "\\begin") || is_command(s, n, "\\langle"))
+      return 1;
+    if (answer_starts(s, "\\}") || is_command(s, n, "\\end") || is_command(s, n, "\\rangle"))
+      return -1;
     return 0;
   }
   return answer_is_any(*s.at, "([{") ? 1 : answer_is_any(*s.at, ")]}") ? -1 : 0;
@@ -54,8 +61,10 @@ answer_enclosure answer_enclosed(answer_span s, answer_span *inside) {
   if (s.n == 0 || depth != 0 || s.n < first + closing) return ANSWER_NO_BRACKETS;
   *inside = answer_trim((answer_span){s.at + first, s.n - first - closing});
   char opens = s.at[first - 1], closes = s.at[s.n - 1];
-  if (*s.at == '\\')
-    return opens != '{' ? ANSWER_ARRAY : closing == 2 ? ANSWER_BRACES : ANSWER_NO_BRACKETS;
+  if (*s.at == '\\' && opens == '{') return closing == 2 ? ANSWER_BRACES : ANSWER_NO_BRACKETS;
+  if (is_command(s, first - 1, "\\langle"))
+    return closes == 'e' ? ANSWER_ANGLE : ANSWER_NO_BRACKETS;                  /* of \rangle */
+  if (*s.at == '\\') return closes == 'd' ? ANSWER_ARRAY : ANSWER_NO_BRACKETS; /* of \end */
   if (opens == '{') return closes == '}' ? ANSWER_BRACES : ANSWER_NO_BRACKETS;
   if (opens == '(')
     return closes == ')' ? ANSWER_ROUND : closes == ']' ? ANSWER_OPEN_LEFT : ANSWER_NO_BRACKETS;
@@ -142,6 +151,11 @@ static void read_names(answer_list *out) {
   }
 }
 
+/* (x, y = 1, 2) is what x, y = 1, 2 is; [x, y = 1, 2] is not. */
+static int may_hold_names(answer_enclosure kind) {
+  return kind == ANSWER_NO_BRACKETS || kind == ANSWER_BRACES || kind == ANSWER_ROUND;
+}
+
 int answer_list_read(answer_list *out, answer_span s, int thousands) {
   answer_span in, part[ANSWER_PARTS];
   *out = (answer_list){.kind = answer_enclosed(s, &in), .n = 1, .part = {{s, no_name, 0}}};
@@ -150,10 +164,10 @@ int answer_list_read(answer_list *out, answer_span s, int thousands) {
   if (n == 0) return 0;
   if (thousands && out->kind == ANSWER_NO_BRACKETS) n = join_thousands(part, n);
   if (n == 1) {
-    if (out->kind == ANSWER_NO_BRACKETS) out->named = read_named_tuple(out, s);
+    out->named = read_named_tuple(out, in);
     return 1;
   }
-  if (out->kind == ANSWER_NO_BRACKETS && read_names_then_values(out, part, n)) {
+  if (may_hold_names(out->kind) && read_names_then_values(out, part, n)) {
     out->named = 1;
     return 1;
   }

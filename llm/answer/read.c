@@ -20,8 +20,8 @@ static const answer_span no_name = {"", 0};
 
 const char *answer_kind_name(answer_kind kind) {
   static const char *const names[ANSWER_KINDS] = {
-      "number",   "formula", "equation", "relation", "labelled value", "list", "tuple",
-      "interval", "set",     "union",    "matrix",   "choice",         "text"};
+      "number", "formula",  "equation", "relation", "labelled value", "list",   "tuple",
+      "vector", "interval", "set",      "union",    "matrix",         "choice", "text"};
   assert(kind >= 0 && kind < ANSWER_KINDS);
   return names[kind];
 }
@@ -82,10 +82,10 @@ static int read_value(reader *r, answer_span s, answer_span name, size_t depth) 
 
 static void read_list(reader *r, const answer_list *l, answer_span s, size_t depth) {
   static const answer_kind kinds[] = {
-      [ANSWER_NO_BRACKETS] = ANSWER_LIST,    [ANSWER_ROUND] = ANSWER_TUPLE,
-      [ANSWER_SQUARE] = ANSWER_INTERVAL,     [ANSWER_OPEN_LEFT] = ANSWER_INTERVAL,
-      [ANSWER_OPEN_RIGHT] = ANSWER_INTERVAL, [ANSWER_BRACES] = ANSWER_SET,
-      [ANSWER_ARRAY] = ANSWER_MATRIX};
+      [ANSWER_NO_BRACKETS] = ANSWER_LIST,   [ANSWER_ROUND] = ANSWER_TUPLE,
+      [ANSWER_ANGLE] = ANSWER_VECTOR,       [ANSWER_SQUARE] = ANSWER_INTERVAL,
+      [ANSWER_OPEN_LEFT] = ANSWER_INTERVAL, [ANSWER_OPEN_RIGHT] = ANSWER_INTERVAL,
+      [ANSWER_BRACES] = ANSWER_SET,         [ANSWER_ARRAY] = ANSWER_MATRIX};
   add(r, kinds[l->kind], s, no_name, depth);
   for (size_t i = 0; i < l->n; ++i)
     read_part(r, l->part[i].text, l->part[i].has_sign ? no_name : l->part[i].name, depth + 1);

@@ -17,6 +17,7 @@ typedef enum answer_kind {
   ANSWER_LABELLED, /* J: 4 */
   ANSWER_LIST,     /* parts without brackets */
   ANSWER_TUPLE,
+  ANSWER_VECTOR,   /* \langle 1, 2 \rangle */
   ANSWER_INTERVAL, /* in brackets that are no tuple's */
   ANSWER_SET,
   ANSWER_UNION,

@@ -44,6 +44,8 @@ static const answer_pair lists[] = {
     {"(x,y)=(3,4)", "(x,y)=(4,3)", 0},
     {"(x,y)=(3,4)", "(4,3)", 0},
     {"x, y = 3, 4", "y=4, x=3", 1},
+    {"x, y = 3, 4", "(x, y = 3, 4)", 1},
+    {"(x,y)=(3,4)", "\\boxed{(x,y)=(3,4)}", 1},
     {"x, y = 3, 4", "x=4, y=3", 0},
     /* equations without names of values */
     {"x+y=3, x-y=1", "x-y=1, x+y=3", 1},

@@ -51,6 +51,7 @@ static void answers_are_read_as_what_they_are(void) {
       {"\\pm 2", "list(number 2,number -2)"},
       {"1 \\text{ or } 2", "list(number 1,number 2)"},
       {"(11,7)or(7,11)", "list(tuple(number 11,number 7),tuple(number 7,number 11))"},
+      {"\\langle 1,2\\rangle", "vector(number 1,number 2)"},
       {"\\{1,2\\}", "set(number 1,number 2)"},
       {"[1,\\infty)", "interval(number 1,text)"},
       {"[0,1]\\cup[2,3]", "union(interval(number 0,number 1),interval(number 2,number 3))"},

@@ -87,6 +87,10 @@ static const answer_pair formulas[] = {
     {"2^{0.5}", "2^0.5", 1},
     {"f(x+1)", "f(1+x)", 1},
     {"f(x+1)", "f(x+2)", 0},
+    {"\\langle 1,2,3\\rangle", "\\left\\langle 1.0, 2, \\frac{6}{2} \\right\\rangle", 1},
+    {"\\langle 1,2,3\\rangle", "\\langle 1,3,2\\rangle", 0},
+    {"\\langle 1,2,3,4\\rangle", "\\langle 1,3,2,4\\rangle", 0},
+    {"\\langle 1,2\\rangle", "(1,2)", 0},
     {"\\vec{i}+2\\vec{j}", "2\\vec{j}+\\vec{i}", 1},
     {"\\vec{i}+2\\vec{j}", "2\\vec{i}+\\vec{j}", 0},
     /* letters are not always factors, nor are unknown commands variables */
