@@ -1,6 +1,6 @@
 /* What the parts of the GPU benchmark share: drawn values, timing, lines of JSON. */
 #include "core/base/json.h"
-#include "core/random/rng.h"
+#include "core/random/normal.h"
 #include "experiments/base/seconds.h"
 #include "experiments/bench/gpu.h"
 
@@ -16,18 +16,12 @@ const char *const gpu_part_names[GPU_N_PARTS] = {"limits", "logp", "decode", "tr
 
 enum { TILE = 1 << 22 }; /* even */
 
-/* Normal numbers times scale (Box and Muller 1958), malloc'd. */
+/* Normal numbers times scale, malloc'd. */
 static double *tile_new(size_t n, double scale) {
   double *tile = malloc((n + 1) * sizeof *tile);
   if (tile == NULL) return NULL;
   const rng_stream stream = rng_stream_at(1, RNG_INIT, 0);
-  for (size_t i = 0; i < n; i += 2) {
-    const rng_words w = rng_block(stream, i / 2);
-    const double radius = scale * sqrt(-2 * log(rng_u01_53(w.v[0], w.v[1])));
-    const double angle = 6.283185307179586477 * rng_u01_53(w.v[2], w.v[3]);
-    tile[i] = radius * cos(angle);
-    tile[i + 1] = radius * sin(angle);
-  }
+  for (size_t i = 0; i < n; i += 2) rng_normal_pair(rng_block(stream, i / 2), scale, tile + i);
   return tile;
 }
 

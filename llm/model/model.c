@@ -1,6 +1,8 @@
 /* A model's parameters: their order, their memory, their first values. */
 #include "llm/model/internal.h"
 
+#include "core/random/normal.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,15 +312,14 @@ gl_status model_set(model *m, const double *host, gl_error *err) {
   return status == GL_OK ? m->b->ops->status(m->b, err) : status;
 }
 
-/* Numbers 2 i and 2 i + 1 of a tensor come from block i of its stream (Box and Muller 1958); first
+/* Numbers 2 i and 2 i + 1 of a tensor come from block i of its stream; first
  * is even. */
 static void draw_normals(rng_stream stream, size_t first, size_t n, double scale, double *out) {
   for (size_t i = 0; i < n; i += 2) {
-    const rng_words w = rng_block(stream, (first + i) / 2);
-    const double radius = scale * sqrt(-2 * log(rng_u01_53(w.v[0], w.v[1])));
-    const double angle = 6.283185307179586477 * rng_u01_53(w.v[2], w.v[3]);
-    out[i] = radius * cos(angle);
-    if (i + 1 < n) out[i + 1] = radius * sin(angle);
+    double two[2];
+    rng_normal_pair(rng_block(stream, (first + i) / 2), scale, two);
+    out[i] = two[0];
+    if (i + 1 < n) out[i + 1] = two[1];
   }
 }
 

@@ -55,7 +55,7 @@ static inline double *fixture_doubles(size_t n) {
 /* Independent normals in to[n]; entity tells vectors apart. */
 static inline void fixture_normals(double *to, size_t n, double scale, uint64_t entity) {
   for (size_t i = 0; i < n; ++i)
-    to[i] = scale * toy_normal(rng_block(rng_stream_at(11, RNG_TEST, entity), i));
+    to[i] = scale * rng_normal(rng_block(rng_stream_at(11, RNG_TEST, entity), i));
 }
 
 /* Response log-probabilities of prompt x into logp[k], through the enumerable view: under the

@@ -1,6 +1,6 @@
 #include "toy/lab/dial.h"
 
-#include "core/random/rng.h"
+#include "core/random/normal.h"
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
@@ -12,12 +12,6 @@ double lab_dial_most(lab_ray ray) {
   return ray == LAB_RAY_HOTTER ? 1 : INFINITY;
 }
 
-/* Box-Muller on the block's first two words, addressed. */
-static double normal(rng_stream stream, uint64_t i) {
-  rng_words w = rng_block(stream, i);
-  return sqrt(-2 * log(rng_u01(w.v[0]))) * cos(6.283185307179586 * rng_u01(w.v[1]));
-}
-
 void lab_dial_direction(const enumerable *world, const double *theta_p, lab_ray ray, uint64_t seed,
                         uint64_t entity, double *direction) {
   const size_t n = world->n_parameters;
@@ -25,7 +19,7 @@ void lab_dial_direction(const enumerable *world, const double *theta_p, lab_ray 
   for (size_t i = 0; i < n; ++i) {
     direction[i] = ray == LAB_RAY_HOTTER   ? -theta_p[i]
                    : ray == LAB_RAY_COLDER ? theta_p[i]
-                                           : normal(rng_stream_at(seed, RNG_SEARCH, entity), i);
+                                           : rng_normal_32(rng_block(rng_stream_at(seed, RNG_SEARCH, entity), i));
     square += direction[i] * direction[i];
   }
   for (size_t i = 0; ray == LAB_RAY_RANDOM && i < n; ++i) direction[i] /= sqrt(square);

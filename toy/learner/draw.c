@@ -99,7 +99,7 @@ static double reward_of(const toy_learner *l, uint64_t id, size_t i, size_t x, s
   if (w->noise == NOISE_NONE) return mean;
   rng_words words =
       rng_block(rng_stream_at(l->seed, RNG_ROLLOUT, id), rng_token_index(i, w->tree.horizon));
-  if (w->noise == NOISE_GAUSSIAN) return mean + w->noise_sd * toy_normal(words);
+  if (w->noise == NOISE_GAUSSIAN) return mean + w->noise_sd * rng_normal(words);
   return rng_u01_53(words.v[0], words.v[1]) < mean;
 }
 

@@ -28,7 +28,7 @@ static gl_status random_rewards(toy_world *w, const cfg_node *node, uint64_t see
     rng_words words = rng_block(stream, i);
     double u = rng_u01_53(words.v[0], words.v[1]);
     w->reward[i] = law == LAW_UNIFORM  ? low + (high - low) * u
-                   : law == LAW_NORMAL ? mean + sd * toy_normal(words)
+                   : law == LAW_NORMAL ? mean + sd * rng_normal(words)
                                        : u < p;
   }
   return status;

@@ -241,7 +241,7 @@ gl_status toy_features_random(toy_features *f, const toy_features_context *in, s
   rng_stream stream = rng_stream_at(in->seed, RNG_WORLD, FEATURES_ENTITY);
   size_t n = f->n_prompts * in->tree->n_edges * dimension;
   double scale = 1 / sqrt((double)dimension);
-  for (size_t i = 0; i < n; ++i) f->value[i] = scale * toy_normal(rng_block(stream, i));
+  for (size_t i = 0; i < n; ++i) f->value[i] = scale * rng_normal(rng_block(stream, i));
   return GL_OK;
 }
 

@@ -107,7 +107,7 @@ static gl_status garnet(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
       ++b;
     }
     for (size_t s = 0; s < n; ++s) row[s] /= total;
-    m->reward[pair] = toy_normal(rng_block(stream, index++));
+    m->reward[pair] = rng_normal(rng_block(stream, index++));
   }
   m->start[0] = 1;
   return GL_OK;
@@ -146,7 +146,7 @@ static gl_status share_features(mdp *m, size_t dimension, uint64_t seed, gl_erro
   if (m->feature == NULL) return gl_fail_memory(err, "the features of a decision process");
   m->n_features = m->n_parameters = dimension;
   for (size_t i = 0; i < pairs * dimension; ++i)
-    m->feature[i] = toy_normal(rng_block(stream, i)) / sqrt((double)dimension);
+    m->feature[i] = rng_normal(rng_block(stream, i)) / sqrt((double)dimension);
   return GL_OK;
 }
 

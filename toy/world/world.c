@@ -164,7 +164,7 @@ void toy_world_initial(const toy_world *w, uint64_t seed, double *theta) {
   rng_stream stream = rng_stream_at(seed, RNG_INIT, 0);
   for (size_t i = 0; i < w->features.n_parameters; ++i)
     theta[i] = w->init == INIT_PROBS    ? w->init_theta[i]
-               : w->init == INIT_NORMAL ? w->init_scale * toy_normal(rng_block(stream, i))
+               : w->init == INIT_NORMAL ? w->init_scale * rng_normal(rng_block(stream, i))
                                         : 0;
 }
 

@@ -1,7 +1,7 @@
 /* Truncation of a law by top-k and top-p, the sections `sampling` and `optimizer`, and schedules of
  * the learning rate, against cases worked by hand. */
 #include "core/rl/sampling.h"
-#include "core/random/rng.h"
+#include "core/random/normal.h"
 #include "core/rl/optimizer.h"
 #include "tests/support/suite.h"
 
@@ -106,8 +106,7 @@ static void fill_law(double *logp, size_t n, size_t kind, rng_stream s) {
   double greatest = -INFINITY, sum = 0;
   for (size_t i = 0; i < n; ++i) {
     const rng_words w = rng_block(s, i);
-    const double u = rng_u01_53(w.v[0], w.v[1]), v = rng_u01_53(w.v[2], w.v[3]);
-    const double bell = sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+    const double u = rng_u01_53(w.v[0], w.v[1]), bell = rng_normal(w);
     const double z[] = {
         3 * bell, 0, floor(5 * u), u < 0.9 ? -INFINITY : bell, bell - 720, i == n / 3 ? 60 : bell};
     logp[i] = z[kind];

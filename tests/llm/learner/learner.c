@@ -16,8 +16,7 @@ static void jitter(llm_fixture *f, double scale, uint64_t entity) {
   double *theta = llm_theta(f);
   for (size_t i = 0; i < f->n; ++i) {
     rng_words w = rng_block(rng_stream_at(5, RNG_TEST, entity), i);
-    double u = rng_u01_53(w.v[0], w.v[1]), v = rng_u01_53(w.v[2], w.v[3]);
-    theta[i] += scale * sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+    theta[i] += scale * rng_normal(w);
   }
   llm_set(f, theta);
   free(theta);

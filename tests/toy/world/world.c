@@ -314,7 +314,7 @@ static void learners_start_from_their_init(void) {
   toy_world_initial(f.world, 2, other);
   for (size_t j = 0; j < 4; ++j) {
     CU_ASSERT(theta[j] != other[j]);
-    double z = toy_normal(rng_block(rng_stream_at(1, RNG_INIT, 0), j));
+    double z = rng_normal(rng_block(rng_stream_at(1, RNG_INIT, 0), j));
     CU_ASSERT(theta[j] == 2 * z);
   }
   world_close(&f);
