@@ -1,41 +1,14 @@
-#include "core/base/json.h"
-#include "sim/cluster_spec.h"
+/* Reading the cluster section of a recipe. */
+#include "sim/cluster.h"
 
+#include "sim/cluster_spec.h"
+#include "sim/presets.h"
+
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A preset is a set of defaults; a recipe may override each. */
-typedef struct preset {
-  const char *name, *source;
-  size_t samplers;
-  int one_batch_each; /* an update trains one batch of every sampler */
-  sync_rule sync;
-  queue_rule queue;
-  int64_t ahead, window;
-  int in_flight, heterorl_delay;
-  double eval_pause;
-} preset;
-
-#define UNLIMITED INT64_MAX
-
-static const preset presets[] = {
-    {"sync", "generation and training take turns", 1, 1, SYNC_PUSH, QUEUE_FIFO, 0, UNLIMITED, 0, 0,
-     0},
-    {"one_step_off", "batches of the version before: 2410.18252", 1, 1, SYNC_PUSH, QUEUE_FIFO, 1,
-     UNLIMITED, 0, 0, 0},
-    {"areal", "bounded staleness, interruptible generation: AReaL, 2505.24298", 4, 1, SYNC_PUSH,
-     QUEUE_OLDEST_VERSION, 4, UNLIMITED, 1, 0, 0},
-    {"heterorl", "HeteroRL as released with 2508.17850", 4, 0, SYNC_PULL, QUEUE_HETERORL, UNLIMITED,
-     32, 0, 1, 600},
-    {"fifo", "no gate, first come first trained", 4, 0, SYNC_PUSH, QUEUE_FIFO, UNLIMITED, UNLIMITED,
-     0, 0, 0},
-    {"lifo", "no gate, newest arrival first", 4, 0, SYNC_PUSH, QUEUE_LIFO, UNLIMITED, UNLIMITED, 0,
-     0, 0},
-};
-enum { N_PRESETS = sizeof presets / sizeof *presets };
-static const char *const preset_names[] = {"sync",     "one_step_off", "areal",
-                                           "heterorl", "fifo",         "lifo"};
 static const char *const sync_names[] = {"pull", "push"};
 static const char *const queue_names[] = {"heterorl", "fifo", "lifo", "oldest_version"};
 
@@ -135,7 +108,7 @@ static gl_status read_samplers(cluster_spec *c, cfg_reader *r, const shared_keys
   return r->status;
 }
 
-static void read_learner(cluster_spec *c, cfg_reader *outer, const preset *p) {
+static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_preset *p) {
   cfg_reader r;
   const cfg_node *node = cfg_child(outer, "learner");
   if (outer->status != GL_OK) return;
@@ -173,14 +146,24 @@ static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_res
                          batch_responses, c->samples_per_batch);
 }
 
+static const cluster_preset *read_preset(cfg_reader *r) {
+  enum { MOST = 64 };
+  const char *names[MOST];
+  int n = 0;
+  for (; n < MOST && cluster_preset_at((size_t)n) != NULL; ++n)
+    names[n] = cluster_preset_at((size_t)n)->name;
+  assert(cluster_preset_at((size_t)n) == NULL);
+  return cluster_preset_at((size_t)cfg_choice(r, "preset", 0, names, n));
+}
+
 static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batch_responses,
                               gl_error *err) {
   cfg_reader r;
   shared_keys s = {.max_delay = NAN};
   cfg_begin(&r, node, "cluster", err);
-  const preset *p = &presets[cfg_choice(&r, "preset", 0, preset_names, N_PRESETS)];
+  const cluster_preset *p = read_preset(&r);
   c->preset = p->name;
-  s.default_delay = p->heterorl_delay;
+  s.default_delay = p->heterorl_delays;
   s.max_delay_at = cfg_child(&r, "max_delay");
   if (s.max_delay_at != NULL && !cfg_is_null(s.max_delay_at)) {
     int none = strcmp(cfg_text(s.max_delay_at), "none") == 0;
@@ -194,7 +177,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batc
   s.mttr = cfg_child(&r, "mttr");
   s.up = cfg_child(&r, "up");
   s.down = cfg_child(&r, "down");
-  c->shared_delays = cfg_bool(&r, "shared_delays", p->heterorl_delay);
+  c->shared_delays = cfg_bool(&r, "shared_delays", p->heterorl_delays);
   c->sync = (sync_rule)cfg_choice(&r, "sync", (int)p->sync, sync_names, 2);
   c->in_flight = cfg_bool(&r, "in_flight", p->in_flight);
   c->coupled = s.coupled = cfg_bool(&r, "coupled", 0);
@@ -231,95 +214,6 @@ gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t batc
   else
     cluster_free(c);
   return status;
-}
-
-static int describe_law(cJSON *to, const char *key, const delay_law *law) {
-  cJSON *o = cJSON_AddObjectToObject(to, key);
-  int ok = o != NULL && json_add_string(o, "law", delay_names[law->kind]) != NULL &&
-           json_add_number(o, "a", law->a) != NULL && json_add_number(o, "b", law->b) != NULL &&
-           json_add_number(o, "offset", law->offset) != NULL &&
-           json_add_number(o, "clamp_lo", law->clamp_lo) != NULL &&
-           json_add_number(o, "clamp_hi", law->clamp_hi) != NULL;
-  if (ok && law->good != NULL) ok = describe_law(o, "good", law->good);
-  if (ok && law->bad != NULL) ok = describe_law(o, "bad", law->bad);
-  return ok;
-}
-
-static int describe_link(cJSON *to, const char *key, const link_spec *l) {
-  cJSON *o = cJSON_AddObjectToObject(to, key);
-  return o != NULL && json_add_number(o, "bandwidth", l->bandwidth) != NULL &&
-         json_add_number(o, "packet_bytes", l->packet_bytes) != NULL &&
-         json_add_number(o, "loss", l->loss) != NULL &&
-         json_add_number(o, "loss_bad", l->loss_bad) != NULL &&
-         json_add_number(o, "to_bad", l->to_bad) != NULL &&
-         json_add_number(o, "to_good", l->to_good) != NULL &&
-         json_add_number(o, "rto", l->rto) != NULL &&
-         json_add_number(o, "backoff", l->backoff) != NULL &&
-         json_add_number(o, "max_retries", l->max_retries) != NULL;
-}
-
-static int describe_responses(cJSON *o, const response_spec *s, int coupled) {
-  if (s->lengths == NULL && !coupled) return 1;
-  return (s->lengths == NULL || describe_law(o, "lengths", s->lengths)) &&
-         json_add_number(o, "max_tokens", s->max_tokens) != NULL &&
-         json_add_number(o, "tokens_per_s", s->tokens_per_s) != NULL &&
-         json_add_number(o, "concurrency", (double)s->concurrency) != NULL &&
-         json_add_string(o, "batching", response_batching_names[s->batching]) != NULL;
-}
-
-static int describe_group(cJSON *groups, const sampler_group *g, int coupled) {
-  cJSON *o = cJSON_CreateObject();
-  if (o == NULL || !cJSON_AddItemToArray(groups, o)) {
-    cJSON_Delete(o);
-    return 0;
-  }
-  return json_add_number(o, "count", (double)g->count) != NULL &&
-         json_add_number(o, "speed", g->speed) != NULL &&
-         describe_law(o, "generation", g->generation) &&
-         describe_responses(o, &g->responses, coupled) && describe_law(o, "jitter", g->jitter) &&
-         describe_law(o, "delay", g->delay) && describe_law(o, "data_delay", g->data_delay) &&
-         describe_law(o, "mtbf", g->mtbf) && describe_law(o, "mttr", g->mttr) &&
-         describe_link(o, "up", &g->up) && describe_link(o, "down", &g->down);
-}
-
-static const char *source_of(const char *name) {
-  for (size_t i = 0; i < N_PRESETS; ++i)
-    if (strcmp(presets[i].name, name) == 0) return presets[i].source;
-  return "";
-}
-
-static int describe(cJSON *o, const cluster_spec *c) {
-  cJSON *groups = cJSON_AddArrayToObject(o, "samplers");
-  int ok = groups != NULL;
-  for (size_t i = 0; i < c->n_groups && ok; ++i)
-    ok = describe_group(groups, &c->groups[i], c->coupled);
-  cJSON *learner = ok ? cJSON_AddObjectToObject(o, "learner") : NULL;
-  return learner != NULL && json_add_string(o, "preset", c->preset) != NULL &&
-         json_add_string(o, "source", source_of(c->preset)) != NULL &&
-         json_add_string(o, "sync", sync_names[c->sync]) != NULL &&
-         cJSON_AddBoolToObject(o, "shared_delays", c->shared_delays) != NULL &&
-         cJSON_AddBoolToObject(o, "in_flight", c->in_flight) != NULL &&
-         cJSON_AddBoolToObject(o, "coupled", c->coupled) != NULL &&
-         json_add_number(o, "ahead", (double)c->ahead) != NULL &&
-         json_add_number(o, "window", (double)c->window) != NULL &&
-         json_add_number(o, "weights_bytes", c->weights_bytes) != NULL &&
-         json_add_number(o, "rollout_bytes", c->rollout_bytes) != NULL &&
-         json_add_number(o, "bytes_per_token", c->bytes_per_token) != NULL &&
-         json_add_number(o, "samples_per_batch", (double)c->samples_per_batch) != NULL &&
-         json_add_number(learner, "batches", (double)c->batches) != NULL &&
-         json_add_string(learner, "queue", queue_names[c->queue]) != NULL &&
-         json_add_number(learner, "lookback", (double)c->lookback) != NULL &&
-         json_add_number(learner, "capacity", (double)c->capacity) != NULL &&
-         json_add_number(learner, "eval_every", (double)c->eval_every) != NULL &&
-         json_add_number(learner, "publish_every", (double)c->publish_every) != NULL &&
-         describe_law(learner, "step", c->step) && describe_law(learner, "eval_pause", c->pause);
-}
-
-char *cluster_describe(const cluster_spec *spec) {
-  cJSON *o = cJSON_CreateObject();
-  char *text = o != NULL && describe(o, spec) ? cJSON_PrintUnformatted(o) : NULL;
-  cJSON_Delete(o);
-  return text;
 }
 
 const measured_staleness *cluster_measured(const cluster_spec *spec) {

@@ -21,8 +21,5 @@ int cluster_is_coupled(const cluster_spec *spec);
 int cluster_has_lengths(const cluster_spec *spec);
 /* The measured staleness that the section names to compare with, borrowed; NULL: none. */
 const measured_staleness *cluster_measured(const cluster_spec *spec);
-/* The spec with every default filled in and its preset's source, as JSON: laws by their resolved
- * parameters a and b (sim/delay.h). malloc'd; NULL if memory is short. */
-char *cluster_describe(const cluster_spec *spec);
 
 #endif

@@ -2,7 +2,6 @@
 #ifndef GEPOLAB_SIM_CLUSTER_SPEC_H
 #define GEPOLAB_SIM_CLUSTER_SPEC_H
 
-#include "sim/cluster.h"
 #include "sim/delay.h"
 #include "sim/link.h"
 #include "sim/measured.h"
@@ -32,7 +31,7 @@ typedef struct sampler_group {
   link_spec up, down;
 } sampler_group;
 
-struct cluster_spec {
+typedef struct cluster_spec {
   const char *preset; /* static */
   sampler_group *groups;
   size_t n_groups, n_samplers;
@@ -52,6 +51,6 @@ struct cluster_spec {
   measured_staleness measured; /* to compare a schedule with; n == 0: none */
   double weights_bytes, rollout_bytes, bytes_per_token;
   size_t samples_per_batch;
-};
+} cluster_spec;
 
 #endif

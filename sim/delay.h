@@ -1,29 +1,16 @@
 /* Laws of random durations: network delays, generation times, response lengths, times to failure.
  *
- * A law is given by its own parameters or by an interval [l, u] that holds `confidence` c of its
- * mass with equal tails, alpha = (1 - c) / 2 (paper/methods.md §9.1):
+ * A law is given by its own parameters or by an interval [l, u] that holds `confidence` of its mass
+ * with equal tails. Laws, parameters, quantile functions and the solutions for an interval are
+ * those of paper/methods.md, section 9.1; sim/delay_laws.c has one block and one line of a table
+ * for each.
  *
- *   law          own parameters        from the interval
- *   none                               (always 0)
- *   constant     value
- *   uniform      min, max              width (u - l) / c, centred
- *   exponential  mean, shift           mean = (u - l) / ln((1-a)/a), shift = l + mean ln(1-a);
- *                                      l = 0: shift 0 and P[X <= u] = c
- *   lognormal    mu, sigma             mu = ln(l u) / 2, sigma = ln(u/l) / (2 z),
- *                                      z the normal quantile of 1 - a
- *   weibull      shape, scale          shape = ln(ln(a) / ln(1-a)) / ln(u/l),
- *                                      scale = l / (-ln(1-a))^(1/shape)
- *   gamma        shape, scale          shape by root finding on the quantiles' ratio
- *   pareto       shape, scale          shape = ln((1-a)/a) / ln(u/l), scale = l (1-a)^(1/shape)
- *   empirical    file, column, scale   linear quantiles of the measured values
- *   gilbert_elliott  good, bad, to_bad, to_good    two laws and the chance to change per draw
+ * `offset` is subtracted from the draw and the clamp limits the result; negative results become 0.
+ * A draw is the law's quantile function at one addressed uniform number: the same address under
+ * another law is the same quantile, so that the runs of a sweep over a law's parameters are paired.
  *
- * `offset` is subtracted from the draw and `clamp` limits the result: true clamps to the interval,
- * [l, u] to those bounds. Negative results become 0. Draws are by inverse distribution function
- * from one addressed uniform: the same address under another law is the same quantile, so that
- * sweeps over a law's parameters are paired.
- *
- * Prefix: delay_. Laws are immutable once made.
+ * Prefix: delay_. Laws do not change once they are made. Durations are in simulated seconds,
+ * lengths in tokens.
  */
 #ifndef GEPOLAB_SIM_DELAY_H
 #define GEPOLAB_SIM_DELAY_H
@@ -32,6 +19,7 @@
 #include "core/config/config.h"
 #include "core/random/rng.h"
 
+/* One for each line of the table in sim/delay_laws.c, in the order in which messages list them. */
 typedef enum delay_kind {
   DELAY_NONE,
   DELAY_CONSTANT,
@@ -49,11 +37,32 @@ typedef enum delay_kind {
 typedef struct delay_law delay_law;
 struct delay_law {
   delay_kind kind;
-  double a, b; /* value | min, max | mean, shift | mu, sigma | shape, scale | to_bad, to_good */
+  union { /* the parameters of its kind */
+    struct {
+      double value;
+    } constant;
+    struct {
+      double min, max;
+    } uniform;
+    struct {
+      double mean, shift; /* mean of the part above shift */
+    } exponential;
+    struct {
+      double mu, sigma; /* of the logarithm */
+    } lognormal;
+    struct {
+      double shape, scale;
+    } weibull, gamma, pareto;
+    struct {
+      double *value; /* [n] measured durations in ascending order, owned */
+      size_t n;
+    } empirical;
+    struct {
+      double to_bad, to_good; /* chance to change the state before a draw */
+      delay_law *good, *bad;  /* of one state each, owned */
+    } gilbert_elliott;
+  };
   double offset, clamp_lo, clamp_hi;
-  double *sample; /* empirical: sorted, owned */
-  size_t n_sample;
-  delay_law *good, *bad; /* Gilbert-Elliott: owned */
 };
 
 /* Where a sequence of draws stands: a pure function of (stream, number of draws so far). */
@@ -63,12 +72,10 @@ typedef struct delay_source {
   int bad; /* Gilbert-Elliott: state of the last draw */
 } delay_source;
 
-/* The names of the kinds, in order. */
-extern const char *const delay_names[DELAY_KINDS];
-
-/* Reads a law: a number (constant), the word none, or a map. `max_delay` replaces the interval's
- * upper end (or the constant's value) where it is not NaN, and 0 gives none. NULL: GL_EINTERNAL.
- * Errors stand at the node: impossible intervals, files that cannot be read, negative durations. */
+/* Reads a law: a number (constant), the word none, or a map {law, its parameters or interval and
+ * confidence, offset, clamp}. `max_delay` replaces the interval's upper end (or the constant's
+ * value) where it is not NaN, and 0 gives none. node NULL: GL_EINTERNAL. Errors stand at the node:
+ * impossible intervals, files that cannot be read, negative durations. */
 gl_status delay_parse(delay_law **out, const cfg_node *node, const char *section, double max_delay,
                       gl_error *err);
 /* A law from an interval; u > l >= 0, 0 < c < 1. GL_EINPUT with the reason where no such law
@@ -79,7 +86,8 @@ gl_status delay_from_interval(delay_law *law, delay_kind kind, double l, double 
 delay_law *delay_constant(double value);
 void delay_free(delay_law *law);
 
-/* The p-quantile, 0 < p < 1, after offset and clamp, of any law but Gilbert-Elliott. */
+/* The p-quantile, 0 < p < 1, after offset and clamp, of any law but Gilbert-Elliott, whose draws
+ * depend on each other. */
 double delay_quantile(const delay_law *law, double p);
 /* The next draw of a source. */
 double delay_draw(const delay_law *law, delay_source *source);

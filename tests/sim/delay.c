@@ -11,32 +11,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double cdf(const delay_law *law, double x) {
-  switch (law->kind) {
-  case DELAY_UNIFORM:
-    return gsl_cdf_flat_P(x, law->a, law->b);
-  case DELAY_EXPONENTIAL:
-    return gsl_cdf_exponential_P(x - law->b, law->a);
-  case DELAY_LOGNORMAL:
-    return gsl_cdf_lognormal_P(x, law->a, law->b);
-  case DELAY_WEIBULL:
-    return gsl_cdf_weibull_P(x, law->b, law->a);
-  case DELAY_GAMMA:
-    return gsl_cdf_gamma_P(x, law->a, law->b);
-  case DELAY_PARETO:
-    return gsl_cdf_pareto_P(x, law->a, law->b);
-  case DELAY_NONE:
-  case DELAY_CONSTANT:
-  case DELAY_EMPIRICAL:
-  case DELAY_GILBERT_ELLIOTT:
-  case DELAY_KINDS:
-    break;
-  }
-  return NAN; /* not among kinds[] */
+static double uniform_cdf(const delay_law *law, double x) {
+  return gsl_cdf_flat_P(x, law->uniform.min, law->uniform.max);
 }
 
-static const delay_kind kinds[] = {DELAY_UNIFORM, DELAY_EXPONENTIAL, DELAY_LOGNORMAL,
-                                   DELAY_WEIBULL, DELAY_GAMMA,       DELAY_PARETO};
+static double exponential_cdf(const delay_law *law, double x) {
+  return gsl_cdf_exponential_P(x - law->exponential.shift, law->exponential.mean);
+}
+
+static double lognormal_cdf(const delay_law *law, double x) {
+  return gsl_cdf_lognormal_P(x, law->lognormal.mu, law->lognormal.sigma);
+}
+
+static double weibull_cdf(const delay_law *law, double x) {
+  return gsl_cdf_weibull_P(x, law->weibull.scale, law->weibull.shape);
+}
+
+static double gamma_cdf(const delay_law *law, double x) {
+  return gsl_cdf_gamma_P(x, law->gamma.shape, law->gamma.scale);
+}
+
+static double pareto_cdf(const delay_law *law, double x) {
+  return gsl_cdf_pareto_P(x, law->pareto.shape, law->pareto.scale);
+}
+
+static const struct {
+  delay_kind kind;
+  double (*cdf)(const delay_law *law, double x);
+} laws[] = {{DELAY_UNIFORM, uniform_cdf},     {DELAY_EXPONENTIAL, exponential_cdf},
+            {DELAY_LOGNORMAL, lognormal_cdf}, {DELAY_WEIBULL, weibull_cdf},
+            {DELAY_GAMMA, gamma_cdf},         {DELAY_PARETO, pareto_cdf}};
 
 static void intervals_hold_their_confidence_with_equal_tails(void) {
   const double confidence[] = {0.5, 0.9, 0.995};
@@ -44,10 +48,10 @@ static void intervals_hold_their_confidence_with_equal_tails(void) {
     for (size_t c = 0; c < 3; ++c) {
       delay_law law;
       gl_error err = {0};
-      CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, kinds[k], 60, 150, confidence[c], &err),
+      CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, laws[k].kind, 60, 150, confidence[c], &err),
                             GL_OK);
-      ASSERT_CLOSE(cdf(&law, 60), (1 - confidence[c]) / 2, 1e-10);
-      ASSERT_CLOSE(cdf(&law, 150), (1 + confidence[c]) / 2, 1e-10);
+      ASSERT_CLOSE(laws[k].cdf(&law, 60), (1 - confidence[c]) / 2, 1e-10);
+      ASSERT_CLOSE(laws[k].cdf(&law, 150), (1 + confidence[c]) / 2, 1e-10);
     }
 }
 
@@ -55,7 +59,7 @@ static void gamma_quantiles_invert_the_distribution_in_both_tails(void) {
   const double shapes[] = {0.1, 0.5, 1, 30, 1e4}, tails[] = {1e-12, 1e-6, 0.01, 0.3, 0.5};
   for (size_t k = 0; k < 5; ++k)
     for (size_t i = 0; i < 5; ++i) {
-      delay_law law = {.kind = DELAY_GAMMA, .a = shapes[k], .b = 2, .clamp_hi = INFINITY};
+      delay_law law = {.kind = DELAY_GAMMA, .gamma = {shapes[k], 2}, .clamp_hi = INFINITY};
       double x = delay_quantile(&law, tails[i]), y = delay_quantile(&law, 1 - tails[i]);
       CU_ASSERT(fabs(gsl_cdf_gamma_P(x, shapes[k], 2) / tails[i] - 1) < 2e-12);
       CU_ASSERT(fabs(gsl_cdf_gamma_Q(y, shapes[k], 2) / (1 - (1 - tails[i])) - 1) < 2e-12);
@@ -71,12 +75,12 @@ static void draws_follow_gsls_distribution_functions(void) {
     delay_law law;
     gl_error err = {0};
     double d = 0;
-    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, kinds[k], 60, 150, 0.9, &err), GL_OK);
+    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, laws[k].kind, 60, 150, 0.9, &err), GL_OK);
     delay_source source = {rng_stream_at(7, RNG_DELAY, k), 0, 0};
     for (size_t i = 0; i < N; ++i) x[i] = delay_draw(&law, &source);
     gsl_sort(x, 1, N);
     for (size_t i = 0; i < N; ++i)
-      d = fmax(d, fabs(cdf(&law, x[i]) - ((double)i + 0.5) / N) + 0.5 / N);
+      d = fmax(d, fabs(laws[k].cdf(&law, x[i]) - ((double)i + 0.5) / N) + 0.5 / N);
     CU_ASSERT(d < 1.95 / sqrt(N));
   }
   free(x);
@@ -85,11 +89,11 @@ static void draws_follow_gsls_distribution_functions(void) {
 /* Share of bad draws: to_bad / (to_bad + to_good) = 1/3; its standard error with this persistence
  * is below 0.006 at n = 50,000, so 4 of them fail a right law with probability below 1e-4. */
 static void two_state_delays_come_in_bursts(void) {
-  delay_law good = {.kind = DELAY_CONSTANT, .a = 1, .clamp_hi = INFINITY},
-            bad = {.kind = DELAY_CONSTANT, .a = 2, .clamp_hi = INFINITY};
-  delay_law law = {.kind = DELAY_GILBERT_ELLIOTT, .a = 0.05, .b = 0.1, .clamp_hi = INFINITY};
-  law.good = &good;
-  law.bad = &bad;
+  delay_law good = {.kind = DELAY_CONSTANT, .constant = {1}, .clamp_hi = INFINITY},
+            bad = {.kind = DELAY_CONSTANT, .constant = {2}, .clamp_hi = INFINITY};
+  delay_law law = {.kind = DELAY_GILBERT_ELLIOTT,
+                   .gilbert_elliott = {0.05, 0.1, &good, &bad},
+                   .clamp_hi = INFINITY};
   delay_source source = {rng_stream_at(1, RNG_DELAY, 0), 0, 0};
   double share = 0, changes = 0, last = 1;
   for (int i = 0; i < 50000; ++i) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static void equal_lengths_take_a_whole_number_of_waves(void) {
-  delay_law seven = {.kind = DELAY_CONSTANT, .a = 7, .clamp_hi = INFINITY};
+  delay_law seven = {.kind = DELAY_CONSTANT, .constant = {7}, .clamp_hi = INFINITY};
   event_queue slots;
   eq_init(&slots);
   for (size_t n = 1; n <= 12; ++n)
@@ -41,7 +41,7 @@ static double token_by_token(const double *lengths, size_t n, size_t concurrency
 }
 
 static void unequal_lengths_agree_with_decoding_token_by_token(void) {
-  delay_law law = {.kind = DELAY_LOGNORMAL, .a = 3, .b = 1.5, .clamp_hi = INFINITY};
+  delay_law law = {.kind = DELAY_LOGNORMAL, .lognormal = {3, 1.5}, .clamp_hi = INFINITY};
   event_queue slots;
   eq_init(&slots);
   for (uint64_t batch = 0; batch < 40; ++batch) {

@@ -211,29 +211,41 @@ static void summaries_have_the_documented_keys(void) {
   cluster_free(spec);
 }
 
-static char *described(const char *text) {
-  schedule s;
-  cluster_spec *spec;
-  gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, text, 1, 1, &err), GL_OK);
-  char *json = cluster_describe(spec);
-  CU_ASSERT_FATAL(json != NULL);
-  schedule_fini(&s);
-  cluster_free(spec);
-  return json;
+/* A preset is its defaults: written out, they give the same schedule. */
+static void a_preset_is_its_defaults_written_out(void) {
+  schedule a = sim_must_build("{preset: fifo, window: 3}", 1, 40);
+  schedule b =
+      sim_must_build("{learner: {batches: 1, queue: fifo, step: 30}, window: 3, samplers: 4, sync: "
+                     "push, preset: sync, ahead: 1000000, generation: {law: constant, value: 120}}",
+                     1, 40);
+  CU_ASSERT_EQUAL_FATAL(a.n_batches, b.n_batches);
+  for (size_t i = 0; i < a.n_updates; ++i) CU_ASSERT(a.updates[i].end_s == b.updates[i].end_s);
+  for (size_t i = 0; i < a.n_batches; ++i)
+    CU_ASSERT(a.batches[i].id == b.batches[i].id && a.batches[i].start_s == b.batches[i].start_s);
+  CU_ASSERT(a.clock.staleness_mean == b.clock.staleness_mean && a.clock.staleness_max > 0);
+  schedule_fini(&a);
+  schedule_fini(&b);
 }
 
-static void descriptions_hold_defaults_and_forget_the_order_of_keys(void) {
-  char *a = described("{preset: fifo, window: 3}"),
-       *b =
-           described("{learner: {batches: 1, queue: fifo, step: 30}, window: 3, samplers: 4, sync: "
-                     "push, preset: fifo, generation: {law: constant, value: 120}}"),
-       *c = described("{preset: fifo, window: 4}");
-  CU_ASSERT_STRING_EQUAL(a, b);
-  CU_ASSERT(strcmp(a, c) != 0);
-  free(a);
-  free(b);
-  free(c);
+static void names_that_no_table_has_are_refused_with_the_nearest(void) {
+  static const struct {
+    const char *text, *says;
+  } wrong[] = {
+      {"{preset: heterrl}", "did you mean 'heterorl'"},
+      {"{delay: {law: lognorml, interval: [60, 90]}}", "did you mean 'lognormal'"},
+      {"{delay: {law: gilbert_eliott}}", "did you mean 'gilbert_elliott'"},
+      {"{delay: {law: weibull, mean: 3}}", "it knows: law, shape, scale"},
+      {"{delay: {law: empirical, interval: [60, 90]}}", "a law of kind empirical has no interval"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    schedule s;
+    cluster_spec *spec;
+    gl_error err = {0};
+    CU_ASSERT_EQUAL(sim_build(&s, &spec, wrong[i].text, 1, 1, &err), GL_EINPUT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[i].says));
+    if (strstr(err.text, wrong[i].says) == NULL) fprintf(stderr, "%s\n", err.text);
+    cluster_free(spec);
+  }
 }
 
 static void hostile_sections_are_refused_at_their_place(void) {
@@ -261,5 +273,6 @@ SUITE(sim_rules, "sim: rules and books", TEST(sync_updates_take_the_sum_of_their
       TEST(empirical_laws_interpolate_what_was_measured),
       TEST(measured_files_are_found_beside_the_recipe),
       TEST(bursts_lose_the_share_their_states_say), TEST(summaries_have_the_documented_keys),
-      TEST(descriptions_hold_defaults_and_forget_the_order_of_keys),
+      TEST(a_preset_is_its_defaults_written_out),
+      TEST(names_that_no_table_has_are_refused_with_the_nearest),
       TEST(hostile_sections_are_refused_at_their_place));

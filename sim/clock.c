@@ -1,7 +1,5 @@
 /* The cluster's clock: events of samplers, links and the learner, until the updates are done. What
  * happens at samplers is in sampler.c. */
-#include "sim/schedule.h"
-
 #include "sim/clock.h"
 
 #include <math.h>
