@@ -327,6 +327,19 @@ static gl_status check_scores(const lab_recipe *r, const cfg_node *world, gl_err
                   e->max_responses, e->max_length, e->n_parameters, LAB_MAX_SCORES);
 }
 
+static gl_status unknown_world(const cfg_node *kind, gl_error *err) {
+  enum { MOST = 64 };
+  const char *names[MOST], *name;
+  char hint[CFG_HINT_SIZE], text[512];
+  size_t n = 0, used = 0;
+  for (size_t i = 0; n < MOST && (name = toy_kind_at(i, NULL)) != NULL; ++i) names[n++] = name;
+  for (size_t i = 0; n < MOST && (name = mdp_kind_at(i, NULL)) != NULL; ++i) names[n++] = name;
+  for (size_t i = 0; i < n && used < sizeof text; ++i)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s, ", names[i]);
+  return cfg_fail(kind, err, "there is no world of kind '%s'; allowed are %sllm%s", cfg_text(kind),
+                  text, cfg_hint(cfg_text(kind), names, n, hint));
+}
+
 static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node *sampling,
                             gl_error *err) {
   const cfg_node *kind = cfg_kind_of(world) == CFG_MAP ? cfg_find(world, "kind") : NULL;
@@ -335,7 +348,9 @@ static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node
     if (status == GL_OK) r->view = exact_world_enumerable(r->transformer);
     return status == GL_OK ? check_scores(r, world, err) : status;
   }
-  if (kind == NULL || !mdp_is_kind(cfg_text(kind))) {
+  if (kind != NULL && !toy_is_kind(cfg_text(kind)) && !mdp_is_kind(cfg_text(kind)))
+    return unknown_world(kind, err);
+  if (kind == NULL || toy_is_kind(cfg_text(kind))) {
     gl_status status = toy_world_new(&r->world, world, sampling, r->seed, err);
     if (status == GL_OK) r->view = toy_world_enumerable(r->world);
     return status;

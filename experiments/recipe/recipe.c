@@ -179,16 +179,35 @@ gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
 /* --- what a recipe describes -------------------------------------------------------------------
  */
 
+/* Names of all kinds of world that can be learned in, as a list for messages too. */
+enum { MOST_KINDS = 64, KINDS_TEXT = 512 };
+static size_t list_kinds(const char *names[MOST_KINDS], char text[KINDS_TEXT]) {
+  size_t n = 0, used = 0;
+  while (n < MOST_KINDS - 1 && toy_kind_at(n, NULL) != NULL) {
+    names[n] = toy_kind_at(n, NULL);
+    ++n;
+  }
+  names[n++] = "llm";
+  *text = '\0';
+  for (size_t i = 0; i < n && used < KINDS_TEXT; ++i)
+    used += (size_t)snprintf(text + used, KINDS_TEXT - used, "%s%s",
+                             i == 0       ? ""
+                             : i + 1 == n ? " or "
+                                          : ", ",
+                             names[i]);
+  return n;
+}
+
 static gl_status find_kind(const recipe *r, const char **kind, gl_error *err) {
-  static const char *const kinds[] = {"bandit", "sequence", "llm"};
+  const char *names[MOST_KINDS];
+  char text[KINDS_TEXT], hint[CFG_HINT_SIZE];
+  const size_t n = list_kinds(names, text);
   const cfg_node *node = cfg_find(r->world, "kind");
-  if (node == NULL)
-    return cfg_fail(r->world, err, "'world' must say its kind: bandit, sequence or llm");
+  if (node == NULL) return cfg_fail(r->world, err, "'world' must say its kind: %s", text);
   *kind = cfg_text(node);
   if (toy_is_kind(*kind) || llm_is_kind(*kind)) return GL_OK;
-  char hint[CFG_HINT_SIZE];
-  return cfg_fail(node, err, "there is no world of kind '%s'; allowed are bandit, sequence, llm%s",
-                  *kind, cfg_hint(*kind, kinds, 3, hint));
+  return cfg_fail(node, err, "there is no world of kind '%s'; allowed are %s%s", *kind, text,
+                  cfg_hint(*kind, names, n, hint));
 }
 
 int recipe_is_llm(const recipe *r) {

@@ -70,8 +70,9 @@ static gl_status parse_noise(toy_world *w, const cfg_node *node, gl_error *err) 
                   cfg_hint(text, kinds, 2, near));
 }
 
-gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
-                           gl_error *err) {
+static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                       size_t *modulus, gl_error *err) {
+  (void)modulus; /* responses of one token have no sum */
   const cfg_node *rewards = cfg_child(r, "rewards");
   int listed = rewards != NULL && cfg_kind_of(rewards) == CFG_LIST && cfg_size(rewards) > 0;
   int nested = listed && cfg_kind_of(cfg_at(rewards, 0)) == CFG_LIST;
@@ -100,3 +101,9 @@ gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section,
       status = read_row(nested ? cfg_at(rewards, x) : rewards, given, w->reward + x * given, err);
   return status == GL_OK ? parse_noise(w, noise, err) : status;
 }
+
+const toy_world_kind toy_world_bandit = {
+    .name = "bandit",
+    .about = "arms with given or drawn mean rewards, with or without contexts and noise",
+    .parse = parse,
+};

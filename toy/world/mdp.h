@@ -39,7 +39,11 @@ typedef struct mdp {
  * drawn at RNG_WORLD of the seed. */
 gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err);
 void mdp_free(mdp *m);
+/* 1 if `kind` names a decision process. */
 int mdp_is_kind(const char *kind);
+/* Name of the i-th kind of decision process, and what it is into *about unless that is NULL; NULL
+ * past the last. */
+const char *mdp_kind_at(size_t i, const char **about);
 
 /* log pi(a|s) into log_policy[states * actions]. */
 void mdp_log_policy(const mdp *m, const double *theta, double *log_policy);

@@ -11,15 +11,6 @@
 enum { GARNET_ENTITY = 100, FEATURES_ENTITY = 101, TOKEN_ENTITY = 102 };
 enum { MAX_STATES = 4096, MAX_ACTIONS = 256, MAX_HORIZON = 4096 };
 
-typedef enum kind { CHAIN, GRIDWORLD, GARNET, TOKEN, KINDS } kind;
-static const char *const kind_names[KINDS] = {"chain", "gridworld", "garnet", "token"};
-
-int mdp_is_kind(const char *name) {
-  for (int k = 0; k < KINDS; ++k)
-    if (strcmp(kind_names[k], name) == 0) return 1;
-  return 0;
-}
-
 static gl_status allocate(mdp *m, size_t states, size_t actions, gl_error *err) {
   m->states = states;
   m->actions = actions;
@@ -39,7 +30,8 @@ static double *next(const mdp *m, size_t s, size_t a) {
 
 /* Left or right along a line; a slip goes the other way; the right end pays 1 and ends. The left
  * end pays `distraction` whenever left is chosen there. */
-static gl_status chain(mdp *m, cfg_reader *r, gl_error *err) {
+static gl_status chain(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
+  (void)seed; /* nothing is random */
   const size_t n = cfg_count(r, "states", 5, 2, MAX_STATES);
   const double slip = cfg_double(r, "slip", 0.1, 0, 1);
   const double distraction = cfg_double(r, "distraction", 0.05, -1e6, 1e6);
@@ -60,7 +52,8 @@ static gl_status chain(mdp *m, cfg_reader *r, gl_error *err) {
 
 /* Up, down, left, right from the lower left corner; the upper right pays 1 and ends, the square
  * below it costs 1 and ends; a slip goes to either side. Walls keep one in place. */
-static gl_status gridworld(mdp *m, cfg_reader *r, gl_error *err) {
+static gl_status gridworld(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err) {
+  (void)seed; /* nothing is random */
   static const int dx[] = {0, 0, -1, 1}, dy[] = {1, -1, 0, 0};
   static const size_t side[4][2] = {{2, 3}, {2, 3}, {0, 1}, {0, 1}};
   const size_t w = cfg_count(r, "width", 3, 2, 64), h = cfg_count(r, "height", 3, 2, 64);
@@ -150,6 +143,31 @@ static gl_status share_features(mdp *m, size_t dimension, uint64_t seed, gl_erro
   return GL_OK;
 }
 
+/* A kind of decision process: one block above and one line here. Each reads its own keys; horizon
+ * is set. */
+static const struct {
+  const char *name, *about;
+  gl_status (*parse)(mdp *m, cfg_reader *r, uint64_t seed, gl_error *err);
+} kinds[] = {
+    {"chain", "left or right along a line whose far end pays", chain},
+    {"gridworld", "a goal in one corner of a grid, and a pit beside it", gridworld},
+    {"garnet", "random transitions and normal rewards", garnet},
+    {"token", "tokens as actions; a hidden sequence pays per matching token", token},
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+int mdp_is_kind(const char *kind) {
+  for (size_t k = 0; k < N_KINDS; ++k)
+    if (strcmp(kinds[k].name, kind) == 0) return 1;
+  return 0;
+}
+
+const char *mdp_kind_at(size_t i, const char **about) {
+  if (i >= N_KINDS) return NULL;
+  if (about != NULL) *about = kinds[i].about;
+  return kinds[i].name;
+}
+
 gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err) {
   static const char *const policies[] = {"tabular", "loglinear"};
   cfg_reader r, p;
@@ -157,17 +175,15 @@ gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err
   mdp *m = calloc(1, sizeof *m);
   if (m == NULL) return gl_fail_memory(err, "a decision process");
   cfg_begin(&r, world, "world", err);
-  const kind k = (kind)cfg_choice(&r, "kind", CHAIN, kind_names, KINDS);
+  const char *names[N_KINDS];
+  for (size_t i = 0; i < N_KINDS; ++i) names[i] = kinds[i].name;
+  const int k = cfg_choice(&r, "kind", 0, names, N_KINDS);
   m->horizon = cfg_count(&r, "horizon", 4, 1, MAX_HORIZON);
   cfg_begin(&p, cfg_child(&r, "policy"), "world.policy", err);
   const int shared = cfg_choice(&p, "kind", 0, policies, 2);
   const size_t dimension = cfg_count(&p, "dimension", 8, 1, MAX_STATES);
   gl_status status = cfg_end(&p);
-  if (status == GL_OK)
-    status = k == CHAIN       ? chain(m, &r, err)
-             : k == GRIDWORLD ? gridworld(m, &r, err)
-             : k == GARNET    ? garnet(m, &r, seed, err)
-                              : token(m, &r, seed, err);
+  if (status == GL_OK) status = kinds[k].parse(m, &r, seed, err);
   if (status == GL_OK) status = cfg_end(&r);
   if (status == GL_OK && shared) status = share_features(m, dimension, seed, err);
   if (status == GL_OK)

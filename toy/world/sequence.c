@@ -3,8 +3,8 @@
 #include "core/rl/sequence_task.h"
 #include "toy/world/world.h"
 
-gl_status toy_sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
-                             size_t *modulus, gl_error *err) {
+static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                       size_t *modulus, gl_error *err) {
   sequence_section s;
   gl_status status = sequence_section_read(&s, r);
   if (status != GL_OK) return status;
@@ -15,3 +15,9 @@ gl_status toy_sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *sectio
   if (status != GL_OK) return status;
   return sequence_task_rewards(&s.task, &w->tree, w->n_prompts, seed, w->reward, err);
 }
+
+const toy_world_kind toy_world_sequence = {
+    .name = "sequence",
+    .about = "short sequences of letters, and a task that a whole response solves or does not",
+    .parse = parse,
+};

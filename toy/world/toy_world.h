@@ -15,8 +15,11 @@ void toy_world_free(toy_world *w);
 enumerable toy_world_enumerable(const toy_world *w);
 /* The initial parameters a learner with that seed starts from, into theta[n_parameters]. */
 void toy_world_initial(const toy_world *w, uint64_t seed, double *theta);
-/* 1 if `kind` names a toy world. */
+/* 1 if `kind` names a toy world; NULL does not. */
 int toy_is_kind(const char *kind);
+/* Name of the i-th kind of toy world, and what it is into *about unless that is NULL; NULL past the
+ * last. */
+const char *toy_kind_at(size_t i, const char **about);
 /* Tabular worlds: parameters such that prompt x has exactly these response probabilities. GL_EINPUT
  * if they are not a distribution over its responses or the policy class cannot hold them. */
 gl_status toy_world_set_probs(const toy_world *w, size_t x, const double *probs, size_t n,

@@ -1,3 +1,4 @@
+/* Toy worlds: made from a recipe, and the probabilities that parameters give their tokens. */
 #include "toy/world/world.h"
 
 #include "core/base/hash.h"
@@ -7,13 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum world_kind { WORLD_BANDIT, WORLD_SEQUENCE, N_WORLDS } world_kind;
-static const char *const world_kinds[N_WORLDS] = {"bandit", "sequence"};
+static const toy_world_kind *const worlds[] = {
+#define TOY_WORLD(name) &toy_world_##name,
+#include "toy/world/kinds.h"
+#undef TOY_WORLD
+};
+enum { N_KINDS = sizeof worlds / sizeof *worlds };
 
 int toy_is_kind(const char *kind) {
-  for (int k = 0; k < N_WORLDS; ++k)
-    if (kind != NULL && strcmp(kind, world_kinds[k]) == 0) return 1;
+  for (size_t i = 0; i < N_KINDS; ++i)
+    if (kind != NULL && strcmp(kind, worlds[i]->name) == 0) return 1;
   return 0;
+}
+
+const char *toy_kind_at(size_t i, const char **about) {
+  if (i >= N_KINDS) return NULL;
+  if (about != NULL) *about = worlds[i]->about;
+  return worlds[i]->name;
 }
 
 /* --- construction -------------------------------------------------------------------------------
@@ -122,16 +133,16 @@ static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node
 
 static gl_status build(toy_world *w, const cfg_node *section, uint64_t seed, gl_error *err) {
   static const evaluation_kind evaluations[] = {EVALUATION_EXACT, EVALUATION_GREEDY};
+  const char *names[N_KINDS];
   size_t modulus = 1;
   cfg_reader r, own;
+  for (size_t i = 0; i < N_KINDS; ++i) names[i] = worlds[i]->name;
   cfg_begin(&r, section, "world", err);
-  int kind = cfg_choice(&r, "kind", WORLD_BANDIT, world_kinds, N_WORLDS);
+  const toy_world_kind *kind = worlds[cfg_choice(&r, "kind", 0, names, N_KINDS)];
   const cfg_node *policy = cfg_child(&r, "policy");
   evaluation_read(&w->evaluation, &r, &own, evaluations, 2);
   gl_status status = cfg_end(&own);
-  if (status == GL_OK)
-    status = kind == WORLD_BANDIT ? toy_bandit_parse(w, &r, section, seed, err)
-                                  : toy_sequence_parse(w, &r, section, seed, &modulus, err);
+  if (status == GL_OK) status = kind->parse(w, &r, section, seed, &modulus, err);
   if (status == GL_OK) status = cfg_end(&r);
   return status == GL_OK ? parse_policy(w, policy, section, modulus, seed, err) : status;
 }

@@ -30,11 +30,22 @@ struct toy_world {
 /* Makes reward[n_prompts * n_responses], all 0; GL_EINPUT at section if that is more than a toy
  * world enumerates. */
 gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err);
-/* Reads the kind's own keys of the section into the tree, the rewards and the noise. */
-gl_status toy_bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
-                           gl_error *err);
-gl_status toy_sequence_parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
-                             size_t *modulus, gl_error *err);
+
+/* A kind of world: one file that defines it, and one line in kinds.h. Its fields are documented in
+ * core/config/fields.c. */
+typedef struct toy_world_kind {
+  const char *name;
+  const char *about; /* one line */
+  /* Reads the kind's own keys of the section that r is at, and sets tree, n_prompts, reward (with
+   * toy_reserve_rewards) and noise. What is random is drawn at RNG_WORLD of the seed. *modulus, 1
+   * before, is that of the features sum and remainder. The caller ends the reader. */
+  gl_status (*parse)(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                     size_t *modulus, gl_error *err);
+} toy_world_kind;
+
+#define TOY_WORLD(name) extern const toy_world_kind toy_world_##name;
+#include "toy/world/kinds.h"
+#undef TOY_WORLD
 
 /* Log-probabilities of every edge under prompt x at the temperature of `sampling`, logp[n_edges],
  * and the probabilities themselves, p[n_edges], unless p is NULL. */

@@ -124,7 +124,12 @@ static void impossible_training_shapes_are_refused(void) {
 }
 
 static void kinds_of_worlds_are_known_by_name(void) {
+  const char *about = NULL;
   CU_ASSERT(toy_is_kind("bandit") && toy_is_kind("sequence"));
+  CU_ASSERT_STRING_EQUAL(toy_kind_at(0, &about), "bandit");
+  CU_ASSERT(about != NULL && strlen(about) > 10);
+  for (size_t i = 0; toy_kind_at(i, NULL) != NULL; ++i)
+    CU_ASSERT(toy_is_kind(toy_kind_at(i, NULL)));
   CU_ASSERT(!toy_is_kind("llm") && !toy_is_kind("") && !toy_is_kind(NULL));
 }
 
