@@ -164,3 +164,43 @@ void pool_free(pool *p) {
 size_t pool_threads(const pool *p) {
   return p->threads;
 }
+
+/* --- tasks that may fail ------------------------------------------------------------------------
+ */
+
+typedef struct trial {
+  gl_status (*task)(void *context, size_t i, gl_error *err);
+  void *context;
+  _Atomic size_t failed; /* lowest task that failed, n while none has */
+  pthread_mutex_t lock;  /* of what follows, and of changes of failed */
+  gl_error error;
+} trial;
+
+static void try_one(void *context, size_t i, size_t worker) {
+  trial *t = context;
+  gl_error err = {.status = GL_OK};
+  (void)worker;
+  if (i > atomic_load(&t->failed) || t->task(t->context, i, &err) == GL_OK) return;
+  pthread_mutex_lock(&t->lock);
+  if (i < atomic_load(&t->failed)) {
+    atomic_store(&t->failed, i);
+    t->error = err;
+  }
+  pthread_mutex_unlock(&t->lock);
+}
+
+gl_status pool_try(size_t n, size_t threads,
+                   gl_status (*task)(void *context, size_t i, gl_error *err), void *context,
+                   gl_error *err) {
+  trial t = {.task = task, .context = context, .failed = n};
+  pool *p = NULL;
+  if (threads > n) threads = n;
+  if (threads < 1) threads = 1;
+  gl_status status = pool_new(&p, threads, err);
+  if (status != GL_OK) return status;
+  pthread_mutex_init(&t.lock, NULL);
+  pool_run(p, try_one, &t, n);
+  pool_free(p);
+  pthread_mutex_destroy(&t.lock);
+  return t.failed == n ? GL_OK : gl_fail(err, t.error.status, "%s", t.error.text);
+}

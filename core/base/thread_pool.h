@@ -24,4 +24,11 @@ size_t pool_usable_cores(void);
 /* Runs tasks 0 .. n - 1 and returns when all are done. Only one thread at a time may call it. */
 void pool_run(pool *p, pool_task run, void *context, size_t n);
 
+/* Runs task(context, i) for i in [0, n) on a pool of its own of up to `threads` workers (0: one).
+ * Of the tasks that fail the lowest one's error is returned, whatever the threads did; tasks above
+ * one that has failed may be left out. */
+gl_status pool_try(size_t n, size_t threads,
+                   gl_status (*task)(void *context, size_t i, gl_error *err), void *context,
+                   gl_error *err);
+
 #endif

@@ -1,4 +1,5 @@
 /* gepolab bias: exact bias, variance and MSE of estimators in a world that can be enumerated. */
+#include "core/base/thread_pool.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/lab/figure.h"
@@ -58,7 +59,7 @@ static gl_status learn(const lab_recipe *plan, const request *q, gl_error *err) 
 }
 
 static gl_status run_bias(const command *self, int argc, char **argv, gl_error *err) {
-  request q = {.threads = lab_table_threads()};
+  request q = {.threads = pool_usable_cores()};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "an array with one object per algorithm, group size and KL",
        &q.json},

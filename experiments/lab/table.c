@@ -1,12 +1,12 @@
 #include "experiments/lab/table.h"
 
 #include "core/base/json.h"
+#include "core/base/thread_pool.h"
 #include "core/store/bias.h"
 #include "experiments/base/print_json.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 typedef struct job {
   lab_table *table;
@@ -42,15 +42,10 @@ gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads,
       t->results == NULL || j.rows == NULL ? gl_fail_memory(err, "the measurements") : GL_OK;
   if (status == GL_OK) {
     for (size_t r = 0; r < recipe->n_rows; ++r) j.rows[r] = &recipe->rows[r];
-    status = lab_parallel(cells, cells >= threads ? threads : 1, run_cell, &j, err);
+    status = pool_try(cells, cells >= threads ? threads : 1, run_cell, &j, err);
   }
   free(j.rows);
   return status;
-}
-
-size_t lab_table_threads(void) {
-  long n = sysconf(_SC_NPROCESSORS_ONLN);
-  return n > 0 ? (size_t)n : 1;
 }
 
 void lab_table_fini(lab_table *t) {

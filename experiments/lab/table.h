@@ -16,8 +16,6 @@ typedef struct lab_table {
 
 /* Measures everything on up to `threads` threads; the numbers do not depend on how many. */
 gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads, gl_error *err);
-/* Processors of this machine. */
-size_t lab_table_threads(void);
 void lab_table_fini(lab_table *t);
 
 /* An array of objects, algorithm slowest, then group size, then KL. */

@@ -1,6 +1,7 @@
 #include "experiments/lab/training.h"
 
 #include "core/base/json.h"
+#include "core/base/thread_pool.h"
 #include "core/random/rng.h"
 #include "experiments/base/print_json.h"
 #include "toy/lab/dial.h"
@@ -194,7 +195,7 @@ gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t thread
   c->points = calloc(recipe->n_rows, c->n_points * sizeof *c->points);
   c->lr = calloc(recipe->n_rows, sizeof *c->lr);
   if (c->points == NULL || c->lr == NULL) return gl_fail_memory(err, "learning curves");
-  return lab_parallel(recipe->n_rows, threads, run_row, c, err);
+  return pool_try(recipe->n_rows, threads, run_row, c, err);
 }
 
 void lab_curves_fini(lab_curves *c) {

@@ -1,5 +1,6 @@
 #include "toy/lab/lab.h"
 
+#include "core/base/thread_pool.h"
 #include "toy/lab/form.h"
 #include "toy/lab/summary.h"
 
@@ -9,9 +10,6 @@
 #include <string.h>
 
 const char *const lab_method_names[3] = {"exact", "monte_carlo", "population"};
-const char *const lab_number_names[LAB_NUMBERS] = {
-    "bias", "cosine",  "scaled_bias", "variance",    "mse", "scaled_mse",
-    "snr",  "iw_mean", "iw_variance", "aw_variance", "ess"};
 
 /* Monte Carlo is done in this many parts, whose spread gives the standard errors. */
 enum { PARTS = 32 };
@@ -370,7 +368,7 @@ gl_status lab_measure(lab_result *out, const policy_algorithm *const *rows, size
     w.used = 1;
     for (size_t x = 0; x < w.n_prompts; ++x)
       if (!w.prompts[x].exact && spec->group_size != 0) w.used = PARTS;
-    status = lab_parallel(w.n_prompts * w.used, spec->threads, run_task, &w, err);
+    status = pool_try(w.n_prompts * w.used, spec->threads, run_task, &w, err);
   }
   for (size_t r = 0; r < n && status == GL_OK; ++r) status = conclude(&out[r], &w, r, err);
   if (status != GL_OK)

@@ -11,6 +11,7 @@
 
 #include "core/policy/policy.h"
 #include "core/rl/enumerable.h"
+#include "toy/lab/numbers.h"
 #include "toy/lab/tables.h"
 
 #include <stddef.h>
@@ -30,18 +31,6 @@ typedef struct lab_spec {
   size_t threads;        /* for Monte Carlo; results do not depend on it */
   int covariance;        /* also the full covariance */
 } lab_spec;
-
-/* What is reported; a field that has no value (the cosine of a zero vector) is NaN. */
-typedef struct lab_numbers {
-  double bias, cosine, scaled_bias; /* scaled_bias = sqrt(1 - cosine^2) */
-  double variance, mse, scaled_mse; /* tr Cov; bias^2 + variance; min_c E|c g - J'|^2 / |J'|^2 */
-  double snr;                       /* |E g|^2 / tr Cov */
-  double iw_mean, iw_variance;      /* of the row's own ratio of one response of a group */
-  double aw_variance;               /* of advantage times ratio */
-  double ess;                       /* E (sum w)^2 / (G sum w^2) */
-} lab_numbers;
-enum { LAB_NUMBERS = sizeof(lab_numbers) / sizeof(double) };
-extern const char *const lab_number_names[LAB_NUMBERS];
 
 typedef struct lab_result {
   lab_method method;
@@ -64,11 +53,5 @@ typedef struct lab_result {
 gl_status lab_measure(lab_result *out, const policy_algorithm *const *rows, size_t n,
                       const lab_spec *spec, gl_error *err);
 void lab_result_fini(lab_result *r);
-
-/* Runs task(context, i) for i in [0, n) on up to `threads` threads. The first failing index's error
- * is returned. */
-gl_status lab_parallel(size_t n, size_t threads,
-                       gl_status (*task)(void *context, size_t i, gl_error *err), void *context,
-                       gl_error *err);
 
 #endif

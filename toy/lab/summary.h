@@ -4,7 +4,7 @@
 
 #include "toy/lab/group.h"
 #include "toy/lab/kernel.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/numbers.h"
 
 typedef struct lab_summary {
   size_t n_parameters;
