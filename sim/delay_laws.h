@@ -1,4 +1,4 @@
-/* The table of delay laws: all that the program knows of a law by its kind. Inside sim/ only. */
+/* The table of delay laws: all that the program knows of a law by its kind. */
 #ifndef GEPOLAB_SIM_DELAY_LAWS_H
 #define GEPOLAB_SIM_DELAY_LAWS_H
 

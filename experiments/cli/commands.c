@@ -20,6 +20,7 @@
   X(algorithms)                                                                                    \
   X(recipes)                                                                                       \
   X(fields)                                                                                        \
+  X(kinds)                                                                                         \
   X(metrics)                                                                                       \
   X(bench)                                                                                         \
   X(bias)                                                                                          \

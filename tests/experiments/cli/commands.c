@@ -167,12 +167,12 @@ static int manual_has_options(const char *manual, const char *help) {
 static void the_manual_names_every_command_and_option(void) {
   cli_result manual = CLI("help", "--man");
   static const char *const lines[][2] = {
-      {"run", NULL},        {"sweep", NULL},   {"sim", NULL},    {"policy", NULL},
-      {"analyze", NULL},    {"plot", NULL},    {"export", NULL}, {"merge", NULL},
-      {"algorithms", NULL}, {"recipes", NULL}, {"fields", NULL}, {"metrics", NULL},
-      {"bench", NULL},      {"bias", NULL},    {"theory", NULL}, {"llm", "info"},
-      {"llm", "sft"},       {"llm", "rl"},     {"llm", "eval"},  {"llm", "generate"},
-      {"llm", "profile"},   {"bench", "gpu"}};
+      {"run", NULL},        {"sweep", NULL},    {"sim", NULL},    {"policy", NULL},
+      {"analyze", NULL},    {"plot", NULL},     {"export", NULL}, {"merge", NULL},
+      {"algorithms", NULL}, {"recipes", NULL},  {"fields", NULL}, {"kinds", NULL},
+      {"metrics", NULL},    {"bench", NULL},    {"bias", NULL},   {"theory", NULL},
+      {"llm", "info"},      {"llm", "sft"},     {"llm", "rl"},    {"llm", "eval"},
+      {"llm", "generate"},  {"llm", "profile"}, {"bench", "gpu"}};
   CU_ASSERT_EQUAL(manual.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(manual.out, ".TH GEPOLAB 1"));
   for (size_t i = 0; i < sizeof lines / sizeof *lines; ++i) {
@@ -187,6 +187,19 @@ static void the_manual_names_every_command_and_option(void) {
     cli_result_fini(&help);
   }
   cli_result_fini(&manual);
+}
+
+static void kinds_are_listed_with_their_parameters(void) {
+  cli_result r = CLI("kinds", "--json");
+  cJSON *kinds = cJSON_Parse(r.out);
+  const cJSON *law = cJSON_GetArrayItem(cJSON_GetObjectItem(kinds, "delay laws"), 9);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(law, "name")), "gilbert_elliott");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(law, "parameters")), 4);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(kinds, "presets")), 6);
+  CU_ASSERT(cJSON_GetArraySize(cJSON_GetObjectItem(kinds, "worlds")) >= 2);
+  cJSON_Delete(kinds);
+  cli_result_fini(&r);
 }
 
 static void renamed_options_are_refused_with_the_new_name(void) {
@@ -229,7 +242,7 @@ SUITE(cli_commands, "cli: commands", TEST(every_command_has_help_with_an_example
       TEST(the_manual_names_every_command_and_option),
       TEST(renamed_options_are_refused_with_the_new_name),
       TEST(the_fields_of_recipes_are_listed_with_default_and_unit),
-      TEST(slips_of_the_pen_get_the_nearest_name), TEST(wrong_usage_exits_with_two),
-      TEST(a_sweep_is_not_run_as_one_run), TEST(json_answers_parse),
-      TEST(sim_tells_what_the_issue_asks),
+      TEST(kinds_are_listed_with_their_parameters), TEST(slips_of_the_pen_get_the_nearest_name),
+      TEST(wrong_usage_exits_with_two), TEST(a_sweep_is_not_run_as_one_run),
+      TEST(json_answers_parse), TEST(sim_tells_what_the_issue_asks),
       TEST(a_recipe_inside_the_program_can_be_written_out_and_run));
