@@ -4,9 +4,9 @@
 #include "analysis/summary.h"
 #include "analysis/wandb.h"
 #include "core/base/json.h"
-#include "core/base/json_tree.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Scores and correlations: three decimals say what a few seeds can. */
@@ -53,6 +53,9 @@ static gl_status ends_table(const summary *s, table_format format, FILE *to, gl_
   const char *heads[] = {
       "algorithm", setting_head(s->from), "lr", "runs", "diverged", "best", "last", "gap"};
   size_t done = 0, diverged = 0, failed = 0;
+  char repeats[80] = "";
+  if (s->from->n_repeats > 0)
+    snprintf(repeats, sizeof repeats, "; left out, being others' repeats: %zu", s->from->n_repeats);
   table *t = table_new(heads, sizeof heads / sizeof *heads);
   if (!t) return gl_fail_memory(err, "a table");
   for (size_t i = 0; i < s->n_cells; i++) {
@@ -69,8 +72,8 @@ static gl_status ends_table(const summary *s, table_format format, FILE *to, gl_
   }
   table_caption(t,
                 "%s: evaluation score, interquartile mean over seeds [95 %% bootstrap interval]. "
-                "Runs: %zu done, %zu diverged, %zu failed.",
-                s->from->study, done, diverged, failed);
+                "Runs: %zu done, %zu diverged, %zu failed%s.",
+                s->from->study, done, diverged, failed, repeats);
   return finish_table(t, format, to, err);
 }
 
@@ -152,18 +155,18 @@ static cJSON *json_append_object(cJSON *array) {
   return NULL;
 }
 
-static int json_axes(cJSON *to, const char *axes) {
-  cJSON *o = json_tree_of(axes);
-  if (o && cJSON_AddItemToObject(to, "axes", o)) return 1;
-  cJSON_Delete(o);
-  return 0;
+static int json_axes(cJSON *to, const results *r, size_t group) {
+  cJSON *o = cJSON_AddObjectToObject(to, "axes");
+  int ok = o != NULL;
+  for (size_t a = 0; a < r->axes.n && ok; a++)
+    ok = axis_json(o, &r->axes.axis[a], r->groups[group].value[a]) != NULL;
+  return ok;
 }
 
 static int json_cell(cJSON *cells, const summary *s, const cell_summary *c) {
   cJSON *o = json_append_object(cells);
   int ok = o && json_add_string(o, "algorithm", s->from->algorithms[c->cell->algorithm]) &&
-           json_axes(o, s->from->groups[c->cell->group].axes) &&
-           json_add_number(o, "done", (double)c->done) &&
+           json_axes(o, s->from, c->cell->group) && json_add_number(o, "done", (double)c->done) &&
            json_add_number(o, "diverged", (double)c->diverged) &&
            json_add_number(o, "failed", (double)c->failed) &&
            json_add_number(o, "lr", c->lr_low == c->lr_high ? c->lr_low : NAN) &&
@@ -192,7 +195,8 @@ static int json_relation(cJSON *relations, const char *algorithm, const char *co
 }
 
 static int fill_study_json(cJSON *root, const summary *s) {
-  int ok = json_add_string(root, "study", s->from->study) != NULL;
+  int ok = json_add_string(root, "study", s->from->study) != NULL &&
+           json_add_number(root, "repeats_left_out", (double)s->from->n_repeats) != NULL;
   cJSON *cells = cJSON_AddArrayToObject(root, "cells");
   cJSON *relations = cJSON_AddArrayToObject(root, "correlations");
   cJSON *within = cJSON_AddArrayToObject(root, "correlations_within");
@@ -215,23 +219,43 @@ static gl_status give_json(cJSON *root, int filled, cJSON **json, gl_error *err)
   return gl_fail_memory(err, "a JSON document");
 }
 
-static gl_status study_json(const summary *s, cJSON **json, gl_error *err) {
-  cJSON *root = cJSON_CreateObject();
-  return give_json(root, root && fill_study_json(root, s), json, err);
-}
-
-gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json, gl_error *err) {
+/* One study: its tables as text, and its numbers filled into root; either may be NULL. */
+static gl_status analyze_one(store *from, const char *name, table_format format, FILE *text,
+                             cJSON *root, gl_error *err) {
   results *r = NULL;
   summary sum;
-  gl_status status = results_load(&r, s, err);
+  gl_status status = results_load(&r, from, name, err);
   if (status != GL_OK) return status;
   status = summary_init(&sum, r, err);
   if (status == GL_OK) {
     if (text) status = study_text(&sum, format, text, err);
-    if (json && status == GL_OK) status = study_json(&sum, json, err);
+    if (root && status == GL_OK && !fill_study_json(root, &sum))
+      status = gl_fail_memory(err, "a JSON document");
     summary_fini(&sum);
   }
   results_free(r);
+  return status;
+}
+
+gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json, gl_error *err) {
+  char **names = NULL;
+  size_t n = 0;
+  gl_status status = results_studies(&names, &n, s, err);
+  if (status != GL_OK) return status;
+  cJSON *root = json ? cJSON_CreateObject() : NULL;
+  cJSON *list = root && n > 1 ? cJSON_AddArrayToObject(root, "studies") : NULL;
+  if (json && (!root || (n > 1 && !list))) status = gl_fail_memory(err, "a JSON document");
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    cJSON *one = list ? json_append_object(list) : root;
+    if (json && !one) status = gl_fail_memory(err, "a JSON document");
+    if (status == GL_OK) status = analyze_one(s, names[i], format, text, one, err);
+  }
+  free(names);
+  if (!json) return status;
+  if (status == GL_OK)
+    *json = root;
+  else
+    cJSON_Delete(root);
   return status;
 }
 

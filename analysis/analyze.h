@@ -9,7 +9,9 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-/* Both outputs may be NULL. *json is released with cJSON_Delete(). Studies: {"study", "cells":
+/* Every study of a store, one after another. Both outputs may be NULL. *json is released with
+ * cJSON_Delete(). A store with one study: that study; with several: {"studies": […]}. A study:
+ * {"study", "repeats_left_out", "cells":
  * [{algorithm, axes, done, diverged, failed, lr, best, last, best_to_last, ...}], "correlations",
  * "correlations_within": the same over the runs of each algorithm};
  * an estimate with an interval is {"iqm", "low", "high"}; a correlation that is not told (null)

@@ -14,8 +14,9 @@ enum { MOST_COLUMNS = 4, MOST_SLICES = 4, MOST_MARKS = 12 };
  */
 
 typedef enum x_kind { X_DELAY, X_LOSS } x_kind;
-static const char *const x_part[] = {"delay", "loss"}, *const x_name[] = {"delay [s]",
-                                                                          "packet loss"};
+static const char *const x_path[] = {"cluster.max_delay", "cluster.down.loss"},
+                         *const x_otherwise[] = {"cluster.delay", "cluster.up.loss"},
+                         *const x_name[] = {"delay [s]", "packet loss"};
 
 /* The distinct values of one swept quantity, ascending, and the settings of all the others: group g
  * stands at place[g] of slice[g], or nowhere (place n_x) if its value is not a number. */
@@ -37,7 +38,8 @@ static void grid_fini(x_grid *grid) {
 }
 
 static gl_status grid_init(x_grid *grid, const results *r, x_kind kind, gl_error *err) {
-  size_t n = r->n_groups + 1;
+  size_t n = r->n_groups + 1, without = results_axis(r, x_path[kind]);
+  if (without == r->axes.n) without = results_axis(r, x_otherwise[kind]);
   *grid =
       (x_grid){calloc(n, sizeof(double)), 0, calloc(n, sizeof(size_t)), calloc(n, sizeof(size_t)),
                calloc(n, sizeof(char *)), 0};
@@ -52,7 +54,7 @@ static gl_status grid_init(x_grid *grid, const results *r, x_kind kind, gl_error
   for (size_t g = 0; g < r->n_groups && ok; g++) {
     double x = group_x(&r->groups[g], kind);
     while (grid->place[g] < grid->n_x && grid->x[grid->place[g]] != x) grid->place[g]++;
-    char *heading = results_heading(r->groups[g].axes, x_part[kind]);
+    char *heading = results_heading(r, g, without);
     if (!(ok = heading != NULL)) break;
     size_t *s = &grid->slice[g];
     while (*s < grid->n_slices && strcmp(grid->headings[*s], heading) != 0) ++*s;

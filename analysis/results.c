@@ -1,38 +1,14 @@
+/* Runs in memory, sorted into cells and groups. */
 #include "analysis/results.h"
 
-#include <cjson/cJSON.h>
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/json.h"
-#include "core/base/json_tree.h"
-
-/* --- the swept values of a group ----------------------------------------------------------------
+/* --- words ---------------------------------------------------------------------------------------
  */
-
-static const char *last_component(const char *path) {
-  const char *dot = strrchr(path, '.');
-  return dot ? dot + 1 : path;
-}
-
-/* What an axis value means as a number: "none", null and false are 0; of a law its upper end. */
-static double axis_number(const cJSON *value) {
-  if (cJSON_IsNumber(value)) return value->valuedouble;
-  if (cJSON_IsNull(value) || cJSON_IsFalse(value)) return 0.0;
-  if (cJSON_IsString(value) && strcmp(value->valuestring, "none") == 0) return 0.0;
-  if (cJSON_IsObject(value)) {
-    const char *ends[] = {"max", "upper", "value", "mean"};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-      const cJSON *end = cJSON_GetObjectItemCaseSensitive(value, ends[i]);
-      if (cJSON_IsNumber(end)) return end->valuedouble;
-    }
-    const cJSON *law = cJSON_GetObjectItemCaseSensitive(value, "law");
-    if (cJSON_IsString(law) && strcmp(law->valuestring, "none") == 0) return 0.0;
-  }
-  return NAN;
-}
 
 /* Appends ", text" (or text alone at the start) to a string on the heap; 0 if memory is short. */
 static int append_listed(char **list, const char *text) {
@@ -45,73 +21,41 @@ static int append_listed(char **list, const char *text) {
   return 1;
 }
 
-static int append_number(char **list, double value) {
-  char text[NUMBER_TEXT_SIZE];
-  return append_listed(list, number_text(value, text));
-}
-
-static int append_value(char **label, const cJSON *value) {
-  if (cJSON_IsString(value)) return append_listed(label, value->valuestring);
-  if (cJSON_IsNumber(value)) return append_number(label, value->valuedouble);
-  char *text = cJSON_PrintUnformatted(value);
-  int ok = text && append_listed(label, text);
-  cJSON_free(text);
-  return ok;
-}
-
-/* "max delay 600 s": the axis's last component in words, and its value. */
-static int append_worded(char **heading, const char *key, const cJSON *value) {
-  double number = axis_number(value);
-  char *text = strdup("");
-  int ok = text && (isfinite(number) ? append_number(&text, number) : append_value(&text, value));
-  size_t n = ok ? strlen(key) + strlen(text) + sizeof "  s" : 0;
-  char *words = ok ? malloc(n) : NULL;
-  if (words) {
-    snprintf(words, n, "%s %s%s", key, text, strstr(key, "delay") ? " s" : "");
-    for (char *c = words; *c && c < words + strlen(key); c++)
-      if (*c == '_') *c = ' ';
-    ok = append_listed(heading, words);
-  }
-  free(text);
-  ok = ok && words;
+/* "max delay 600 s" */
+static int append_worded(char **heading, const axis *a, axis_value v) {
+  const char *text = v.text ? v.text : "not given";
+  const char *unit = isfinite(v.number) ? a->unit : "";
+  size_t n = strlen(a->label) + strlen(text) + strlen(unit) + 3;
+  char *words = malloc(n);
+  if (!words) return 0;
+  snprintf(words, n, "%s %s%s%s", a->label, text, *unit ? " " : "", unit);
+  int ok = append_listed(heading, words);
   free(words);
   return ok;
 }
 
-char *results_heading(const char *axes, const char *without) {
-  cJSON *object = json_tree_of(axes);
-  char *heading = object ? strdup("") : NULL;
+char *results_heading(const results *r, size_t group, size_t without) {
+  char *heading = strdup("");
   int ok = heading != NULL;
-  for (const cJSON *a = object ? object->child : NULL; a && ok; a = a->next) {
-    const char *key = last_component(a->string);
-    if (!without || !strstr(key, without)) ok = append_worded(&heading, key, a);
-  }
-  cJSON_Delete(object);
+  for (size_t a = 0; a < r->axes.n && ok; a++)
+    if (a != without) ok = append_worded(&heading, &r->axes.axis[a], r->groups[group].value[a]);
   if (ok) return heading;
   free(heading);
   return NULL;
 }
 
-/* Fills the group's label and named axes from its JSON, and axis_label if it is still empty. */
-static gl_status read_axes(results_group *g, char **axis_label, gl_error *err) {
-  cJSON *axes = json_tree_of(g->axes);
-  if (!cJSON_IsObject(axes)) {
-    cJSON_Delete(axes);
-    return gl_fail(err, GL_EIO, "the store's axes '%s' are not a JSON object; is the file damaged?",
-                   g->axes);
+static int set_axis_label(results *r) {
+  int ok = 1;
+  for (size_t i = 0; i < r->axes.n && ok; i++) {
+    const axis *a = &r->axes.axis[i];
+    size_t n = strlen(a->label) + strlen(a->unit) + 4;
+    char *head = malloc(n);
+    if (!head) return 0;
+    snprintf(head, n, *a->unit ? "%s [%s]" : "%s%s", a->label, a->unit);
+    ok = append_listed(&r->axis_label, head);
+    free(head);
   }
-  g->delay = g->loss = g->window = NAN;
-  int ok = 1, name_axes = **axis_label == 0;
-  for (const cJSON *a = axes->child; a && ok; a = a->next) {
-    const char *key = last_component(a->string);
-    if (strstr(key, "delay")) g->delay = axis_number(a);
-    if (strstr(key, "loss")) g->loss = axis_number(a);
-    if (strcmp(key, "window") == 0) g->window = axis_number(a);
-    ok = append_value(&g->label, a) && (!name_axes || append_listed(axis_label, key));
-  }
-  cJSON_Delete(axes);
-  g->heading = ok ? results_heading(g->axes, NULL) : NULL;
-  return g->heading ? GL_OK : gl_fail_memory(err, "axes of a cell");
+  return ok;
 }
 
 /* --- adding runs --------------------------------------------------------------------------------
@@ -129,14 +73,18 @@ results *results_new(const char *study) {
   return r;
 }
 
+static void run_fini(results_run *run) {
+  free(run->steps), free(run->evals), free(run->staleness);
+  free(run->shown), free(run->recipe), free(run->swept), free(run->chosen);
+}
+
 void results_free(results *r) {
   if (!r) return;
   for (size_t i = 0; i < r->n_algorithms; i++) free(r->algorithms[i]);
-  for (size_t i = 0; i < r->n_groups; i++)
-    free(r->groups[i].axes), free(r->groups[i].label), free(r->groups[i].heading);
-  for (size_t i = 0; i < r->n_runs; i++)
-    free(r->runs[i].steps), free(r->runs[i].evals), free(r->runs[i].staleness);
+  for (size_t i = 0; i < r->n_groups; i++) free(r->groups[i].label), free(r->groups[i].heading);
+  for (size_t i = 0; i < r->n_runs; i++) run_fini(&r->runs[i]);
   free(r->algorithms), free(r->groups), free(r->runs), free(r->cells);
+  axes_fini(&r->axes);
   free(r->study), free(r->axis_label), free(r);
 }
 
@@ -145,29 +93,6 @@ static void *grow(void *items, size_t n, size_t size) {
   if (n & (n - 1)) return items;
   size_t room = n == 0 ? 1 : 2 * n;
   return room > (size_t)-1 / size ? NULL : realloc(items, room * size);
-}
-
-static gl_status algorithm_index(results *r, const char *name, size_t *index, gl_error *err) {
-  for (*index = 0; *index < r->n_algorithms; ++*index)
-    if (strcmp(r->algorithms[*index], name) == 0) return GL_OK;
-  char **more = grow(r->algorithms, r->n_algorithms, sizeof *more);
-  if (!more) return gl_fail_memory(err, "algorithm names");
-  r->algorithms = more;
-  if (!(more[r->n_algorithms] = strdup(name))) return gl_fail_memory(err, "algorithm names");
-  r->n_algorithms++;
-  return GL_OK;
-}
-
-static gl_status group_index(results *r, const char *axes, size_t *index, gl_error *err) {
-  for (*index = 0; *index < r->n_groups; ++*index)
-    if (strcmp(r->groups[*index].axes, axes) == 0) return GL_OK;
-  results_group *more = grow(r->groups, r->n_groups, sizeof *more);
-  if (!more) return gl_fail_memory(err, "groups of cells");
-  r->groups = more;
-  results_group *g = &more[r->n_groups++];
-  *g = (results_group){.axes = strdup(axes), .label = strdup("")};
-  return g->axes && g->label ? read_axes(g, &r->axis_label, err)
-                             : gl_fail_memory(err, "groups of cells");
 }
 
 /* malloc'd copy of n items; NULL for none, and *ok cleared if memory is short. */
@@ -181,18 +106,17 @@ static void *copy_items(const void *items, size_t n, size_t size, int *ok) {
   return copy;
 }
 
+static char *copy_text(const char *text, int *ok) {
+  return text ? copy_items(text, strlen(text) + 1, 1, ok) : NULL;
+}
+
 gl_status results_add(results *r, const run_record *run, gl_error *err) {
-  size_t algorithm, group;
-  gl_status status = algorithm_index(r, run->algorithm, &algorithm, err);
-  if (status == GL_OK) status = group_index(r, run->axes, &group, err);
-  if (status != GL_OK) return status;
+  assert(r->cells == NULL && run->algorithm != NULL);
   results_run *more = grow(r->runs, r->n_runs, sizeof *more);
   if (!more) return gl_fail_memory(err, "runs");
   r->runs = more;
   int ok = 1;
   more[r->n_runs++] = (results_run){
-      .algorithm = algorithm,
-      .group = group,
       .seed = run->seed,
       .lr = run->lr,
       .status = run->status,
@@ -202,33 +126,201 @@ gl_status results_add(results *r, const run_record *run, gl_error *err) {
       .evals = copy_items(run->evals, run->n_evals, sizeof *run->evals, &ok),
       .n_evals = run->n_evals,
       .staleness = copy_items(run->staleness, run->n_staleness, sizeof *run->staleness, &ok),
-      .n_staleness = run->n_staleness};
-  return ok ? GL_OK : gl_fail_memory(err, "a run's rows");
+      .n_staleness = run->n_staleness,
+      .shown = copy_text(run->algorithm, &ok),
+      .recipe = copy_text(run->recipe, &ok),
+      .swept = copy_text(run->swept, &ok),
+      .chosen = copy_text(run->chosen, &ok),
+      .meaning = run->meaning};
+  return ok ? GL_OK : gl_fail_memory(err, "a run's records");
+}
+
+/* --- arranging ----------------------------------------------------------------------------------
+ */
+
+static gl_status compare_recipes(results *r, gl_error *err) {
+  axes_run *of = calloc(r->n_runs + 1, sizeof *of);
+  if (!of) return gl_fail_memory(err, "the recipes of a study");
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const results_run *run = &r->runs[i];
+    of[i] = (axes_run){.study = r->study,
+                       .algorithm = run->shown,
+                       .recipe = run->recipe,
+                       .swept = run->swept,
+                       .chosen = run->chosen,
+                       .meaning = run->meaning,
+                       .seed = run->seed};
+  }
+  gl_status status = axes_find(&r->axes, of, r->n_runs, err);
+  free(of);
+  return status;
+}
+
+static gl_status algorithm_index(results *r, const char *name, size_t *index, gl_error *err) {
+  for (*index = 0; *index < r->n_algorithms; ++*index)
+    if (strcmp(r->algorithms[*index], name) == 0) return GL_OK;
+  char **more = grow(r->algorithms, r->n_algorithms, sizeof *more);
+  if (!more) return gl_fail_memory(err, "algorithm names");
+  r->algorithms = more;
+  if (!(more[r->n_algorithms] = strdup(name))) return gl_fail_memory(err, "algorithm names");
+  r->n_algorithms++;
+  return GL_OK;
+}
+
+static int same_text(const char *a, const char *b) {
+  return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static gl_status group_index(results *r, const axis_value *value, size_t *index, gl_error *err) {
+  for (*index = 0; *index < r->n_groups; ++*index) {
+    size_t a = 0;
+    while (a < r->axes.n && same_text(r->groups[*index].value[a].text, value[a].text)) a++;
+    if (a == r->axes.n) return GL_OK;
+  }
+  results_group *more = grow(r->groups, r->n_groups, sizeof *more);
+  if (!more) return gl_fail_memory(err, "groups of cells");
+  r->groups = more;
+  more[r->n_groups++] = (results_group){.value = value};
+  return GL_OK;
+}
+
+/* The value in the first of these axes that the study has. */
+static double number_at(const results *r, const axis_value *value, const char *path,
+                        const char *otherwise) {
+  size_t a = results_axis(r, path);
+  if (a == r->axes.n && otherwise) a = results_axis(r, otherwise);
+  return a < r->axes.n ? value[a].number : NAN;
+}
+
+static gl_status name_group(results *r, size_t g, gl_error *err) {
+  results_group *to = &r->groups[g];
+  to->label = strdup("");
+  int ok = to->label != NULL;
+  for (size_t a = 0; a < r->axes.n && ok; a++)
+    ok = append_listed(&to->label, to->value[a].text ? to->value[a].text : "–");
+  to->heading = ok ? results_heading(r, g, r->axes.n) : NULL;
+  to->delay = number_at(r, to->value, "cluster.max_delay", "cluster.delay");
+  to->loss = number_at(r, to->value, "cluster.down.loss", "cluster.up.loss");
+  to->window = number_at(r, to->value, "cluster.window", NULL);
+  return to->heading ? GL_OK : gl_fail_memory(err, "the settings of a cell");
+}
+
+/* -1, 0 or 1: no value before numbers, these ascending, before words. */
+static int compare_values(axis_value a, axis_value b) {
+  int rank_a = !a.text           ? 0
+               : isnan(a.number) ? 2
+                                 : 1,
+      rank_b = !b.text           ? 0
+               : isnan(b.number) ? 2
+                                 : 1;
+  if (rank_a != rank_b) return rank_a < rank_b ? -1 : 1;
+  if (rank_a == 1) return (a.number > b.number) - (a.number < b.number);
+  return rank_a == 0 ? 0 : strcmp(a.text, b.text);
+}
+
+/* Several sweeps in one study each have a grid; between them the fields decide that no sweep named.
+ */
+static int comes_after(const results *r, const results_group *a, const results_group *b) {
+  for (size_t i = 0; i < r->axes.n; i++) {
+    int order = r->axes.axis[i].swept ? 0 : compare_values(a->value[i], b->value[i]);
+    if (order != 0) return order > 0;
+  }
+  return 0;
+}
+
+static void sort_groups(results *r) {
+  for (size_t i = 1; i < r->n_groups; i++) {
+    results_group moved = r->groups[i];
+    size_t at = i;
+    for (; at > 0 && comes_after(r, &r->groups[at - 1], &moved); at--)
+      r->groups[at] = r->groups[at - 1];
+    r->groups[at] = moved;
+  }
+}
+
+/* Of runs that mean the same the first finished one stays; the rest would count one draw twice. */
+static void drop_repeats(results *r, size_t *place) {
+  size_t *kept = place; /* kept[i] of the first run of a draw: which of them stays */
+  for (size_t i = 0; i < r->n_runs; i++) {
+    size_t first = r->axes.same[i];
+    if (first == i)
+      kept[i] = i;
+    else if (r->runs[kept[first]].status == RUN_FAILED && r->runs[i].status != RUN_FAILED)
+      kept[first] = i;
+  }
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (r->axes.same[i] != i) kept[i] = kept[r->axes.same[i]];
+  size_t n = 0;
+  for (size_t i = 0; i < r->n_runs; i++) {
+    if (kept[i] != i) {
+      run_fini(&r->runs[i]);
+      r->n_repeats++;
+      continue;
+    }
+    place[n] = i; /* n <= i: what is overwritten has been read */
+    r->runs[n++] = r->runs[i];
+  }
+  r->n_runs = n;
+}
+
+static gl_status find_places(results *r, const size_t *place, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < r->n_runs && status == GL_OK; i++) {
+    status = algorithm_index(r, r->axes.algorithm[place[i]], &r->runs[i].algorithm, err);
+    if (status == GL_OK)
+      status = group_index(r, r->axes.value + place[i] * r->axes.n, &r->runs[i].group, err);
+  }
+  sort_groups(r);
+  for (size_t i = 0; i < r->n_runs && status == GL_OK; i++)
+    status = group_index(r, r->axes.value + place[i] * r->axes.n, &r->runs[i].group, err);
+  for (size_t g = 0; g < r->n_groups && status == GL_OK; g++) status = name_group(r, g, err);
+  return status;
 }
 
 /* Counting sort of the runs by cell, stable, so that seeds keep their order. */
-gl_status results_arrange(results *r, gl_error *err) {
-  size_t n = r->n_groups * r->n_algorithms;
+static gl_status sort_runs(results *r, gl_error *err) {
+  size_t n = r->n_groups * r->n_algorithms, at = 0;
   results_run *sorted = calloc(r->n_runs ? r->n_runs : 1, sizeof *sorted);
   r->cells = calloc(n ? n : 1, sizeof *r->cells);
   if (!sorted || !r->cells) {
     free(sorted);
     return gl_fail_memory(err, "cells");
   }
-  size_t at = 0;
+  for (size_t i = 0; i < r->n_runs; i++)
+    r->cells[r->runs[i].group * r->n_algorithms + r->runs[i].algorithm].n++;
   for (size_t c = 0; c < n; c++) {
     results_cell *cell = &r->cells[c];
-    *cell = (results_cell){c % r->n_algorithms, c / r->n_algorithms, at, 0};
-    for (size_t i = 0; i < r->n_runs; i++)
-      if (r->runs[i].algorithm == cell->algorithm && r->runs[i].group == cell->group)
-        sorted[at++] = r->runs[i];
-    cell->n = at - cell->first;
+    *cell = (results_cell){c % r->n_algorithms, c / r->n_algorithms, at, cell->n};
+    at += cell->n;
+    cell->n = 0;
+  }
+  for (size_t i = 0; i < r->n_runs; i++) {
+    results_cell *cell = &r->cells[r->runs[i].group * r->n_algorithms + r->runs[i].algorithm];
+    sorted[cell->first + cell->n++] = r->runs[i];
   }
   free(r->runs);
   r->runs = sorted;
   return GL_OK;
 }
 
+gl_status results_arrange(results *r, gl_error *err) {
+  assert(r->cells == NULL);
+  size_t *place = calloc(r->n_runs + 1, sizeof *place);
+  if (!place) return gl_fail_memory(err, "cells");
+  gl_status status = compare_recipes(r, err);
+  if (status == GL_OK) drop_repeats(r, place);
+  if (status == GL_OK && !set_axis_label(r)) status = gl_fail_memory(err, "the names of axes");
+  if (status == GL_OK) status = find_places(r, place, err);
+  if (status == GL_OK) status = sort_runs(r, err);
+  free(place);
+  return status;
+}
+
 const results_cell *results_cell_at(const results *r, size_t group, size_t algorithm) {
+  assert(group < r->n_groups && algorithm < r->n_algorithms);
   return &r->cells[group * r->n_algorithms + algorithm];
+}
+
+size_t results_axis(const results *r, const char *path) {
+  return axes_index(&r->axes, path);
 }

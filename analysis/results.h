@@ -1,28 +1,32 @@
 /* A study in memory, arranged for analysis: runs that differ only in their seed form a cell, cells
- * of one combination of swept values form a group. Algorithms and groups keep the order of the
- * grid.
+ * of one combination of settings form a group. What is a setting is found by comparing the runs'
+ * recipes (core/config/axes.h). Algorithms and groups keep the order of the grid.
  */
 #ifndef GEPOLAB_ANALYSIS_RESULTS_H
 #define GEPOLAB_ANALYSIS_RESULTS_H
 
 #include "core/base/error.h"
+#include "core/config/axes.h"
 #include "core/store/store.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct results_run {
-  size_t algorithm, group; /* indices into results */
+  size_t algorithm, group; /* indices into results; after results_arrange() */
   uint64_t seed;
   double lr;
   run_status status;
-  clock_row clock;
-  step_row *steps;
+  clock_record clock;
+  step_record *steps;
   size_t n_steps;
-  eval_row *evals;
+  eval_record *evals;
   size_t n_evals;
   uint64_t *staleness; /* histogram */
   size_t n_staleness;
+  /* What tells it apart, for results_arrange(); owned. */
+  char *shown, *recipe, *swept, *chosen;
+  int64_t meaning;
 } results_run;
 
 /* Runs first .. first + n - 1 of results; n may be 0 where the grid has a hole. */
@@ -30,43 +34,56 @@ typedef struct results_cell {
   size_t algorithm, group, first, n;
 } results_cell;
 
-/* One combination of swept values besides algorithm and seed. */
+/* One combination of the axes' values. */
 typedef struct results_group {
-  char *axes;                 /* canonical JSON, "{}" if nothing else is swept */
+  const axis_value *value;    /* [results.axes.n] */
   char *label;                /* "600" or "600, 0.1": the values in the order of the axes */
-  char *heading;              /* "max delay 600 s, loss 0.1"; "" if nothing else is swept */
-  double delay, loss, window; /* values of those axes; NaN if not swept or not a number */
+  char *heading;              /* "max delay 600 s, loss down 0.1"; "" where there is no axis */
+  double delay, loss, window; /* in the axes cluster.max_delay (else cluster.delay),
+                                 cluster.down.loss (else cluster.up.loss) and cluster.window; NaN
+                                 without such an axis, and for what is not a number */
 } results_group;
 
 typedef struct results {
   char *study;
-  char *axis_label; /* "max_delay" or "max_delay, loss"; "" if nothing else is swept */
+  axis_table axes;        /* what tells the groups apart; axes.value is by run as they were added, not as
+                       they are arranged */
+  char *axis_label; /* "max delay [s]" or "max delay [s], loss down"; "" where there is no axis */
   char **algorithms;
   size_t n_algorithms;
   results_group *groups;
   size_t n_groups;
   results_run *runs;
   size_t n_runs;
+  size_t n_repeats; /* runs left out: their recipes mean the same as another's of the same seed */
   results_cell *cells; /* [n_groups * n_algorithms], group by group; after results_arrange() */
 } results;
 
-/* Everything in the store, arranged. Release with results_free(). GL_EIO as the database says,
- * GL_EINPUT if the store holds no run. */
-gl_status results_load(results **out, store *s, gl_error *err);
+/* The names of the studies in a store, in the order of their names; on the heap, *n of them, one
+ * block to free. GL_EIO as the database says, GL_EINPUT if the store holds no run. */
+gl_status results_studies(char ***names, size_t *n, store *s, gl_error *err);
+
+/* All runs of one study in the store, arranged; study NULL: of the only one. Release with
+ * results_free(). GL_EIO as the database says; GL_EINPUT if the store holds no run, none of that
+ * study, or several studies where none is named. */
+gl_status results_load(results **out, store *s, const char *study, gl_error *err);
 void results_free(results *r);
 
 /* An empty study to add runs to by hand. NULL if memory is short. */
 results *results_new(const char *study);
-/* Appends a deep copy of the run. Call in grid order. */
+/* Appends a deep copy of the run (its recipe may be NULL: then only run->swept tells it apart).
+ * Call in grid order. */
 gl_status results_add(results *r, const run_record *run, gl_error *err);
-/* Sorts runs into cells; call once after the last results_add(). */
+/* Sorts runs into cells; call once after the last results_add(). GL_EIO if a recipe is damaged. */
 gl_status results_arrange(results *r, gl_error *err);
 
 /* The cell of that group and algorithm. */
 const results_cell *results_cell_at(const results *r, size_t group, size_t algorithm);
 
-/* The swept values of canonical JSON axes as a heading, without the axes whose last component holds
- * `without` (NULL: with all); delays carry their unit. On the heap, NULL if memory is short. */
-char *results_heading(const char *axes, const char *without);
+/* The axis of that path, or r->axes.n. */
+size_t results_axis(const results *r, const char *path);
+/* The group's values as a heading, "max delay 600 s, loss down 0.1", without one axis (r->axes.n:
+ * with all). On the heap, NULL if memory is short. */
+char *results_heading(const results *r, size_t group, size_t without);
 
 #endif

@@ -1,3 +1,4 @@
+/* Reads the runs of a study from a store, by column name. */
 #include "analysis/results.h"
 
 #include <math.h>
@@ -14,26 +15,31 @@ static double column_number(sqlite3_stmt *q, int i) {
   return sqlite3_column_type(q, i) == SQLITE_NULL ? NAN : sqlite3_column_double(q, i);
 }
 
-/* A query over one run's rows, and what takes a row of it. */
-typedef struct rows {
-  const char *sql, *count_sql;
+/* --- the records of one run ----------------------------------------------------------------------
+ */
+
+/* A query for one run's records of a table, with the number of the run as its parameter, and what
+ * takes one of them. */
+typedef struct records {
+  sqlite3_stmt *query, *count;
   size_t item;
   void (*take)(sqlite3_stmt *q, void *items, size_t i);
-} rows;
+} records;
 
 static void take_eval(sqlite3_stmt *q, void *items, size_t i) {
-  ((eval_row *)items)[i] =
-      (eval_row){sqlite3_column_int64(q, 0), column_number(q, 1), column_number(q, 2)};
+  ((eval_record *)items)[i] =
+      (eval_record){sqlite3_column_int64(q, 0), column_number(q, 1), column_number(q, 2)};
 }
 
-/* The steps table's columns after (run, step, sampler, time_s, wait_s) are the metrics in order. */
+enum { STEP_FIRST = 4 }; /* columns before the metrics, which come in their order */
+
 static void take_step(sqlite3_stmt *q, void *items, size_t i) {
-  step_row *s = (step_row *)items + i;
-  s->step = sqlite3_column_int64(q, 1);
-  s->sampler = sqlite3_column_int(q, 2);
-  s->time_s = column_number(q, 3);
-  s->wait_s = column_number(q, 4);
-  for (int m = 0; m < METRIC_COUNT; m++) s->metric[m] = column_number(q, 5 + m);
+  step_record *s = (step_record *)items + i;
+  s->step = sqlite3_column_int64(q, 0);
+  s->sampler = sqlite3_column_int(q, 1);
+  s->time_s = column_number(q, 2);
+  s->wait_s = column_number(q, 3);
+  for (int m = 0; m < METRIC_COUNT; m++) s->metric[m] = column_number(q, STEP_FIRST + m);
 }
 
 static void take_staleness(sqlite3_stmt *q, void *items, size_t i) {
@@ -41,102 +47,220 @@ static void take_staleness(sqlite3_stmt *q, void *items, size_t i) {
   ((uint64_t *)items)[sqlite3_column_int64(q, 0)] = (uint64_t)sqlite3_column_int64(q, 1);
 }
 
-static const rows eval_rows = {
-    "SELECT step, time_s, eval_score FROM evals WHERE run = ?1 ORDER BY step",
-    "SELECT count(*) FROM evals WHERE run = ?1", sizeof(eval_row), take_eval};
-static const rows step_rows = {"SELECT * FROM steps WHERE run = ?1 ORDER BY step",
-                               "SELECT count(*) FROM steps WHERE run = ?1", sizeof(step_row),
-                               take_step};
-static const rows staleness_rows = {
-    "SELECT staleness, count FROM staleness WHERE run = ?1 AND staleness >= 0",
-    "SELECT coalesce(max(staleness) + 1, 0) FROM staleness WHERE run = ?1", sizeof(uint64_t),
-    take_staleness};
+static void records_fini(records *r) {
+  sqlite3_finalize(r->query), sqlite3_finalize(r->count);
+}
 
-/* The rows of one run on the heap, *n items. */
-static gl_status load_rows(sqlite3 *db, const rows *what, int64_t run, void **items, size_t *n,
-                           gl_error *err) {
-  sqlite3_stmt *count = NULL, *q = NULL;
+/* Prepares "SELECT names FROM table WHERE run = ?1 rest"; amount: what says how many items there
+ * are. */
+static gl_status records_init(records *r, store *s, const char *table, const char *const *names,
+                              size_t n, const char *rest, const char *amount, gl_error *err) {
+  sqlite3 *db = store_handle(s);
+  char *columns = store_columns(s, "main", table, "t", names, n);
+  char *sql = columns
+                  ? sqlite3_mprintf("SELECT %s FROM %s t WHERE run = ?1 %s", columns, table, rest)
+                  : NULL;
+  char *count = sqlite3_mprintf("SELECT %s FROM %s WHERE run = ?1", amount, table);
   gl_status status = GL_OK;
-  int code = sqlite3_prepare_v2(db, what->count_sql, -1, &count, NULL);
-  if (code == SQLITE_OK) code = sqlite3_prepare_v2(db, what->sql, -1, &q, NULL);
-  if (code == SQLITE_OK) sqlite3_bind_int64(count, 1, run), sqlite3_bind_int64(q, 1, run);
-  if (code != SQLITE_OK || sqlite3_step(count) != SQLITE_ROW) {
+  if (!sql || !count)
+    status = gl_fail_memory(err, "a query");
+  else if (sqlite3_prepare_v2(db, sql, -1, &r->query, NULL) != SQLITE_OK ||
+           sqlite3_prepare_v2(db, count, -1, &r->count, NULL) != SQLITE_OK)
     status = database_failed(db, err);
-  } else {
-    *n = (size_t)sqlite3_column_int64(count, 0);
-    *items = calloc(*n + 1, what->item);
-    if (!*items) status = gl_fail_memory(err, "a run's rows");
-    for (size_t i = 0; status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW && i < *n; i++)
-      what->take(q, *items, i);
-    if (status == GL_OK && code != SQLITE_DONE) status = database_failed(db, err);
-  }
-  sqlite3_finalize(count), sqlite3_finalize(q);
+  free(columns);
+  sqlite3_free(sql), sqlite3_free(count);
   return status;
 }
 
-static run_status status_named(const char *name) {
-  return strcmp(name, "done") == 0       ? RUN_DONE
-         : strcmp(name, "diverged") == 0 ? RUN_DIVERGED
-                                         : RUN_FAILED;
+/* What is read of every run, prepared once. */
+typedef struct loading {
+  sqlite3 *db;
+  records steps, evals, staleness;
+  results *into;
+} loading;
+
+static gl_status loading_init(loading *l, store *s, gl_error *err) {
+  static const char *const evals[] = {"step", "time_s", "eval_score"}, *const staleness[] = {
+                                                                           "staleness", "count"};
+  const char *steps[STEP_FIRST + METRIC_COUNT] = {"step", "sampler", "time_s", "wait_s"};
+  for (int m = 0; m < METRIC_COUNT; m++) steps[STEP_FIRST + m] = metric_about((metric)m)->name;
+  l->db = store_handle(s);
+  l->steps = (records){.item = sizeof(step_record), .take = take_step};
+  l->evals = (records){.item = sizeof(eval_record), .take = take_eval};
+  l->staleness = (records){.item = sizeof(uint64_t), .take = take_staleness};
+  gl_status status = records_init(&l->steps, s, "steps", steps, STEP_FIRST + METRIC_COUNT,
+                                  "ORDER BY step", "count(*)", err);
+  if (status == GL_OK)
+    status = records_init(&l->evals, s, "evals", evals, 3, "ORDER BY step", "count(*)", err);
+  if (status == GL_OK)
+    status = records_init(&l->staleness, s, "staleness", staleness, 2, "AND t.staleness >= 0",
+                          "coalesce(max(staleness) + 1, 0)", err);
+  return status;
 }
 
-static const char runs_sql[] =
-    "SELECT r.id, r.study, r.algorithm, r.axes, r.seed, r.lr, r.status, c.simulated_s,"
-    " c.learner_utilisation, c.sampler_utilisation, c.samples_per_s, c.staleness_mean,"
-    " c.staleness_max, c.staleness_p50, c.staleness_p95 FROM runs r LEFT JOIN clock c"
-    " ON c.run = r.id ORDER BY r.ordinal, r.key";
+/* The records of one run on the heap, *n items. */
+static gl_status load_records(sqlite3 *db, const records *what, int64_t run, void **items,
+                              size_t *n, gl_error *err) {
+  sqlite3_stmt *count = what->count, *q = what->query;
+  gl_status status = GL_OK;
+  int code = SQLITE_DONE;
+  sqlite3_reset(count), sqlite3_reset(q);
+  sqlite3_bind_int64(count, 1, run), sqlite3_bind_int64(q, 1, run);
+  if (sqlite3_step(count) != SQLITE_ROW) return database_failed(db, err);
+  *n = (size_t)sqlite3_column_int64(count, 0);
+  *items = calloc(*n + 1, what->item);
+  if (!*items) status = gl_fail_memory(err, "a run's records");
+  for (size_t i = 0; status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW && i < *n; i++)
+    what->take(q, *items, i);
+  if (status == GL_OK && code != SQLITE_DONE) status = database_failed(db, err);
+  sqlite3_reset(count), sqlite3_reset(q);
+  return status;
+}
 
-static gl_status load_run(results *r, sqlite3 *db, sqlite3_stmt *q, gl_error *err) {
+/* --- runs ----------------------------------------------------------------------------------------
+ */
+
+static const char *const run_columns[] = {"id",     "algorithm", "swept",  "seed",   "lr",
+                                          "status", "recipe",    "chosen", "meaning"};
+enum { N_RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
+static const char *const clock_columns[] = {
+    "simulated_s",    "learner_utilisation", "sampler_utilisation", "samples_per_s",
+    "staleness_mean", "staleness_max",       "staleness_p50",       "staleness_p95"};
+enum { N_CLOCK_COLUMNS = sizeof clock_columns / sizeof *clock_columns };
+
+/* The runs of a study (?1) with their clocks, in the order of the grid. */
+static sqlite3_stmt *query_runs(store *s) {
+  sqlite3_stmt *q = NULL;
+  char *run = store_columns(s, "main", "runs", "r", run_columns, N_RUN_COLUMNS);
+  char *clock = store_columns(s, "main", "clock", "c", clock_columns, N_CLOCK_COLUMNS);
+  char *sql = run && clock
+                  ? sqlite3_mprintf("SELECT %s, %s FROM runs r LEFT JOIN clock c ON c.run = r.id"
+                                    " WHERE r.study = ?1 ORDER BY r.ordinal, r.key",
+                                    run, clock)
+                  : NULL;
+  if (sql) sqlite3_prepare_v2(store_handle(s), sql, -1, &q, NULL);
+  free(run), free(clock), sqlite3_free(sql);
+  return q;
+}
+
+static gl_status load_run(loading *l, sqlite3_stmt *q, gl_error *err) {
+  enum { CLOCK = N_RUN_COLUMNS };
+  const char *state = (const char *)sqlite3_column_text(q, 5);
   run_record run = {
-      .algorithm = (const char *)sqlite3_column_text(q, 2),
-      .axes = (const char *)sqlite3_column_text(q, 3),
-      .seed = (uint64_t)sqlite3_column_int64(q, 4),
-      .lr = column_number(q, 5),
-      .status = status_named((const char *)sqlite3_column_text(q, 6)),
-      .clock = {.simulated_s = column_number(q, 7),
-                .learner_utilisation = column_number(q, 8),
-                .sampler_utilisation = column_number(q, 9),
-                .samples_per_s = column_number(q, 10),
-                .staleness_mean = column_number(q, 11),
-                .staleness_max = column_number(q, 12),
-                .staleness_p50 = column_number(q, 13),
-                .staleness_p95 = column_number(q, 14)},
+      .algorithm = (const char *)sqlite3_column_text(q, 1),
+      .swept = (const char *)sqlite3_column_text(q, 2),
+      .seed = (uint64_t)sqlite3_column_int64(q, 3),
+      .lr = column_number(q, 4),
+      .recipe = (const char *)sqlite3_column_text(q, 6),
+      .chosen = (const char *)sqlite3_column_text(q, 7),
+      .meaning = sqlite3_column_int64(q, 8),
+      .clock = {.simulated_s = column_number(q, CLOCK),
+                .learner_utilisation = column_number(q, CLOCK + 1),
+                .sampler_utilisation = column_number(q, CLOCK + 2),
+                .samples_per_s = column_number(q, CLOCK + 3),
+                .staleness_mean = column_number(q, CLOCK + 4),
+                .staleness_max = column_number(q, CLOCK + 5),
+                .staleness_p50 = column_number(q, CLOCK + 6),
+                .staleness_p95 = column_number(q, CLOCK + 7)},
   };
+  if (!run.algorithm || !run.recipe || !state || !run_status_named(state, &run.status))
+    return gl_fail(err, GL_EIO,
+                   "a run of the study has no algorithm, no recipe or an unknown status ('%s'); is "
+                   "the file damaged, or from a later gepolab?",
+                   state ? state : "");
   void *steps = NULL, *evals = NULL, *staleness = NULL;
   int64_t id = sqlite3_column_int64(q, 0);
-  gl_status status = load_rows(db, &step_rows, id, &steps, &run.n_steps, err);
-  if (status == GL_OK) status = load_rows(db, &eval_rows, id, &evals, &run.n_evals, err);
+  gl_status status = load_records(l->db, &l->steps, id, &steps, &run.n_steps, err);
+  if (status == GL_OK) status = load_records(l->db, &l->evals, id, &evals, &run.n_evals, err);
   if (status == GL_OK)
-    status = load_rows(db, &staleness_rows, id, &staleness, &run.n_staleness, err);
+    status = load_records(l->db, &l->staleness, id, &staleness, &run.n_staleness, err);
   run.steps = steps;
   run.evals = evals;
   run.staleness = staleness;
-  if (status == GL_OK) status = results_add(r, &run, err);
+  if (status == GL_OK) status = results_add(l->into, &run, err);
   free(steps), free(evals), free(staleness);
   return status;
 }
 
-gl_status results_load(results **out, store *s, gl_error *err) {
+/* --- studies -------------------------------------------------------------------------------------
+ */
+
+gl_status results_studies(char ***names, size_t *n, store *s, gl_error *err) {
   sqlite3 *db = store_handle(s);
   sqlite3_stmt *q = NULL;
-  results *r = NULL;
+  size_t size = 0, used = 0;
+  *names = NULL;
+  *n = 0;
+  static const char sql[] =
+      "SELECT study, (SELECT count(DISTINCT study) FROM runs), (SELECT sum(length(CAST(study AS"
+      " BLOB)) + 1) FROM (SELECT DISTINCT study FROM runs)) FROM runs GROUP BY study ORDER BY "
+      "study";
+  if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK) return database_failed(db, err);
   gl_status status = GL_OK;
-  int code = sqlite3_prepare_v2(db, runs_sql, -1, &q, NULL);
-  *out = NULL;
-  if (code != SQLITE_OK) return database_failed(db, err);
+  int code;
   while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) {
-    if (!r && !(r = results_new((const char *)sqlite3_column_text(q, 1))))
-      status = gl_fail_memory(err, "a study");
-    if (status == GL_OK) status = load_run(r, db, q, err);
+    size_t count = (size_t)sqlite3_column_int64(q, 1);
+    if (!*names) {
+      size = (size_t)sqlite3_column_int64(q, 2);
+      *names = malloc(count * sizeof **names + size);
+    }
+    const char *name = (const char *)sqlite3_column_text(q, 0);
+    if (!*names || !name)
+      status = gl_fail_memory(err, "the names of studies");
+    else {
+      char *to = (char *)(*names + count) + used;
+      strcpy(to, name);
+      used += strlen(name) + 1;
+      (*names)[(*n)++] = to;
+    }
   }
   if (status == GL_OK && code != SQLITE_DONE) status = database_failed(db, err);
   sqlite3_finalize(q);
-  if (status == GL_OK && !r)
+  if (status == GL_OK && *n == 0)
     status = gl_fail(err, GL_EINPUT, "the study holds no finished run; sweep its recipe first");
-  if (status == GL_OK) status = results_arrange(r, err);
+  if (status == GL_OK) return GL_OK;
+  free(*names);
+  *names = NULL;
+  *n = 0;
+  return status;
+}
+
+/* The study that is meant: the one named, or the only one. */
+static gl_status choose_study(const char **study, char *const *names, size_t n, gl_error *err) {
+  char list[512] = "";
+  for (size_t i = 0; i < n; i++) {
+    size_t used = strlen(list);
+    if (*study && strcmp(*study, names[i]) == 0) return GL_OK;
+    snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+  }
+  if (*study) return gl_fail(err, GL_EINPUT, "the file has no study '%s'; it has %s", *study, list);
+  if (n > 1) return gl_fail(err, GL_EINPUT, "the file has %zu studies; say which: %s", n, list);
+  *study = names[0];
+  return GL_OK;
+}
+
+gl_status results_load(results **out, store *s, const char *study, gl_error *err) {
+  char **names = NULL;
+  size_t n = 0;
+  loading l = {.db = store_handle(s)};
+  sqlite3_stmt *q = NULL;
+  int code = SQLITE_DONE;
+  *out = NULL;
+  gl_status status = results_studies(&names, &n, s, err);
+  if (status == GL_OK) status = choose_study(&study, names, n, err);
+  if (status == GL_OK && !(l.into = results_new(study))) status = gl_fail_memory(err, "a study");
+  if (status == GL_OK) status = loading_init(&l, s, err);
+  if (status == GL_OK && !(q = query_runs(s))) status = database_failed(l.db, err);
+  if (status == GL_OK) sqlite3_bind_text(q, 1, study, -1, SQLITE_STATIC);
+  while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) status = load_run(&l, q, err);
+  if (status == GL_OK && code != SQLITE_DONE) status = database_failed(l.db, err);
+  sqlite3_finalize(q);
+  records_fini(&l.steps), records_fini(&l.evals), records_fini(&l.staleness);
+  free(names);
+  if (status == GL_OK) status = results_arrange(l.into, err);
   if (status == GL_OK)
-    *out = r;
+    *out = l.into;
   else
-    results_free(r);
+    results_free(l.into);
   return status;
 }

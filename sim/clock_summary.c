@@ -45,7 +45,7 @@ static void summarise(sim_clock *c) {
   }
   for (size_t i = 0; i < s->n_staleness; ++i) sum += (double)i * (double)s->staleness[i];
   double trained = (double)s->n_batches;
-  s->clock = (clock_row){
+  s->clock = (clock_record){
       .simulated_s = span,
       .learner_utilisation = span > 0 ? c->busy_s / span : 0,
       .sampler_utilisation = span > 0 ? busy / (span * n) : 0,

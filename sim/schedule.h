@@ -50,7 +50,7 @@ typedef struct schedule {
   uint64_t *staleness; /* [n_staleness] histogram over trained batches: version at update - batch's
                           oldest version */
   size_t n_staleness;
-  clock_row clock;
+  clock_record clock;
   /* Books that must balance: begun = trained + dropped + lost + pending, and by Little's law the
    * time that batches waited, those still there with their time so far, is the integral over time
    * of their number. */

@@ -35,7 +35,7 @@ typedef struct line {
 enum { N_LINES = 12 };
 
 static void lines_of(const schedule *s, line out[N_LINES]) {
-  const clock_row *c = &s->clock;
+  const clock_record *c = &s->clock;
   const line all[N_LINES] = {{"updates", "", (double)s->n_updates},
                              {"simulated_s", "s", c->simulated_s},
                              {"learner_utilisation", "", c->learner_utilisation},
@@ -52,7 +52,7 @@ static void lines_of(const schedule *s, line out[N_LINES]) {
 }
 
 static int add_staleness(cJSON *root, const schedule *s) {
-  const clock_row *c = &s->clock;
+  const clock_record *c = &s->clock;
   cJSON *to = cJSON_AddObjectToObject(root, "staleness");
   int ok = to != NULL && json_add_number(to, "mean", c->staleness_mean) != NULL &&
            json_add_number(to, "max", c->staleness_max) != NULL &&

@@ -152,13 +152,13 @@ static const char *value_in_run(const void *recipe, const char *path, int *state
 /* What is compared as a whole, whatever it holds. */
 static int is_whole(const char *path) {
   const field *f = fields_named(path);
-  return f != NULL && (f->kind == FIELD_LAW || f->kind == FIELD_LIST);
+  return f != NULL && (f->kind == VALUE_LAW || f->kind == VALUE_LIST);
 }
 
 static field_kind kind_of(const cJSON *value) {
-  if (cJSON_IsNumber(value)) return FIELD_NUMBER;
-  if (cJSON_IsBool(value)) return FIELD_FLAG;
-  return cJSON_IsArray(value) ? FIELD_LIST : FIELD_TEXT;
+  if (cJSON_IsNumber(value)) return VALUE_NUMBER;
+  if (cJSON_IsBool(value)) return VALUE_FLAG;
+  return cJSON_IsArray(value) ? VALUE_LIST : VALUE_TEXT;
 }
 
 static void set_text(comparison *c, size_t run, const char *path, field_kind kind, const char *text,
@@ -166,7 +166,7 @@ static void set_text(comparison *c, size_t run, const char *path, field_kind kin
   column *to = column_of(c, path, kind);
   uint32_t number = keep(c, text);
   if (to == NULL || number == 0) return;
-  if (to->kind != kind) to->kind = FIELD_TEXT; /* sometimes a number, sometimes a word */
+  if (to->kind != kind) to->kind = VALUE_TEXT; /* sometimes a number, sometimes a word */
   to->value[run] = number;
   to->swept |= swept;
 }
@@ -181,7 +181,7 @@ static void set_value(comparison *c, size_t run, const char *path, const cJSON *
   else if (cJSON_IsBool(value))
     text = cJSON_IsTrue(value) ? "true" : "false";
   else if (cJSON_IsString(value))
-    text = f != NULL && f->kind == FIELD_NUMBER && strcmp(value->valuestring, "none") == 0
+    text = f != NULL && f->kind == VALUE_NUMBER && strcmp(value->valuestring, "none") == 0
                ? "0"
                : value->valuestring;
   else
@@ -248,7 +248,7 @@ static void read_runs(comparison *c) {
     read_object(c, i, c->runs[i].swept, 1);
     c->study[i] = keep(c, c->runs[i].study);
     snprintf(digits, sizeof digits, "%lld", (long long)c->runs[i].meaning);
-    set_text(c, i, "meaning of recipes", FIELD_NUMBER, digits, 0);
+    set_text(c, i, "meaning of recipes", VALUE_NUMBER, digits, 0);
   }
 }
 
@@ -282,8 +282,9 @@ static int starts_with_part(const char *path, const char *part) {
 static void describe(column *k) {
   const field *f = fields_named(k->path);
   k->role = f != NULL                                ? f->role
-            : starts_with_part(k->path, "algorithm") ? FIELD_ALGORITHM
-                                                     : FIELD_AXIS;
+            : starts_with_part(k->path, "algorithm") ? ROLE_ALGORITHM
+                                                     : ROLE_AXIS;
+  if (k->swept) k->role = ROLE_AXIS; /* and then no part of the algorithm's name */
   if (f == NULL) return;
   k->kind = f->kind;
   k->unit = f->unit;
@@ -302,7 +303,7 @@ static void mark_chosen(comparison *c) {
                           c->runs[i].chosen);
     for (const cJSON *m = c->status == GL_OK ? chosen->child : NULL; m != NULL; m = m->next) {
       size_t k = column_index(c, m->string);
-      if (k < c->n && !c->columns[k].swept) c->columns[k].role = FIELD_CHOSEN;
+      if (k < c->n && !c->columns[k].swept) c->columns[k].role = ROLE_CHOSEN;
     }
     cJSON_Delete(chosen);
   }
@@ -334,7 +335,7 @@ static void find_axes(comparison *c) {
   prepare_first(c);
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
     column *of = &c->columns[k];
-    of->is_axis = of->role == FIELD_AXIS && (of->swept || differs(c, c->study, of->value));
+    of->is_axis = of->role == ROLE_AXIS && (of->swept || differs(c, c->study, of->value));
   }
 }
 
@@ -370,7 +371,7 @@ static void name_algorithms(comparison *c) {
   prepare_first(c);
   int any = 0;
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k)
-    if (c->columns[k].role == FIELD_ALGORITHM)
+    if (c->columns[k].role == ROLE_ALGORITHM)
       any |= apart[k] = differs(c, shown, c->columns[k].value);
   /* Which names are such: those in which some field differs. */
   if (any && c->status == GL_OK) name = calloc(c->texts->n + 1, sizeof *name);
@@ -408,7 +409,7 @@ static void number_cells(comparison *c) {
   refine(c, c->cell, c->algorithm);
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
     /* The algorithm's fields too: its label may be cut short. */
-    if (c->columns[k].is_axis || c->columns[k].role == FIELD_ALGORITHM)
+    if (c->columns[k].is_axis || c->columns[k].role == ROLE_ALGORITHM)
       refine(c, c->cell, c->columns[k].value);
   }
   for (size_t i = 0; i < c->n_runs && c->status == GL_OK; ++i) {
@@ -427,9 +428,9 @@ static size_t split_cells(comparison *c) {
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
     column *of = &c->columns[k];
     if (of->is_axis) continue;
-    if (of->role == FIELD_CHOSEN)
+    if (of->role == ROLE_CHOSEN)
       of->is_axis = differs(c, c->cell, of->value);
-    else if (of->role == FIELD_PROVENANCE)
+    else if (of->role == ROLE_PROVENANCE)
       of->is_axis = differs(c, c->draw, of->value);
     n += of->is_axis != 0;
   }
@@ -441,12 +442,12 @@ static size_t split_cells(comparison *c) {
 
 static double number_in(const char *text, field_kind kind) {
   char *end = NULL;
-  if (kind == FIELD_CHOICE || kind == FIELD_FLAG || kind == FIELD_TEXT || kind == FIELD_SECTION)
+  if (kind == VALUE_CHOICE || kind == VALUE_FLAG || kind == VALUE_TEXT || kind == VALUE_SECTION)
     return NAN;
   if (strcmp(text, "none") == 0) return 0;
   double value = strtod(text, &end);
   if (end != text && *end == '\0') return value;
-  if (kind != FIELD_LAW) return NAN;
+  if (kind != VALUE_LAW) return NAN;
   cJSON *law = json_tree_of(text);
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(law, "law");
   const cJSON *constant = cJSON_GetObjectItemCaseSensitive(law, "value");
@@ -474,7 +475,7 @@ static char *label_of(const comparison *c, size_t k) {
   return label;
 }
 
-static void unify_labels(axes *a, gl_error *err, gl_status *status) {
+static void unify_labels(axis_table *a, gl_error *err, gl_status *status) {
   for (size_t i = 0; i < a->n && *status == GL_OK; ++i)
     for (size_t k = 0; k < i; ++k)
       if (strcmp(a->axis[i].label, a->axis[k].label) == 0) {
@@ -490,7 +491,7 @@ static void unify_labels(axes *a, gl_error *err, gl_status *status) {
       }
 }
 
-static void give_axes(comparison *c, axes *out) {
+static void give_axes(comparison *c, axis_table *out) {
   size_t n = 0;
   for (size_t k = 0; k < c->n; ++k) n += c->columns[k].is_axis != 0;
   out->axis = calloc(n + 1, sizeof *out->axis);
@@ -538,9 +539,9 @@ static void comparison_begin(comparison *c, const axes_run *runs, size_t n, gl_e
     out_of_memory(c);
 }
 
-gl_status axes_find(axes *out, const axes_run *runs, size_t n_runs, gl_error *err) {
+gl_status axes_find(axis_table *out, const axes_run *runs, size_t n_runs, gl_error *err) {
   comparison c;
-  *out = (axes){0};
+  *out = (axis_table){0};
   comparison_begin(&c, runs, n_runs, err);
   if (c.status == GL_OK) read_runs(&c);
   if (c.status == GL_OK) fill_defaults(&c);
@@ -559,15 +560,15 @@ gl_status axes_find(axes *out, const axes_run *runs, size_t n_runs, gl_error *er
   return c.status;
 }
 
-void axes_fini(axes *a) {
+void axes_fini(axis_table *a) {
   for (size_t i = 0; a->axis != NULL && i < a->n; ++i)
     free(a->axis[i].path), free(a->axis[i].label);
   free(a->axis), free(a->value), free(a->algorithm), free(a->same);
   texts_free(a->memory);
-  *a = (axes){0};
+  *a = (axis_table){0};
 }
 
-size_t axes_index(const axes *a, const char *path) {
+size_t axes_index(const axis_table *a, const char *path) {
   size_t i = 0;
   while (i < a->n && strcmp(a->axis[i].path, path) != 0) ++i;
   return i;
@@ -578,20 +579,20 @@ cJSON *axis_json(cJSON *to, const axis *a, axis_value v) {
   char *end = NULL;
   double number = strtod(v.text, &end);
   switch (a->kind) {
-  case FIELD_NUMBER:
-  case FIELD_LAW:
-  case FIELD_LIST:
+  case VALUE_NUMBER:
+  case VALUE_LAW:
+  case VALUE_LIST:
     if (end != v.text && *end == '\0') return json_add_number(to, a->path, number);
     break;
-  case FIELD_FLAG:
+  case VALUE_FLAG:
     return cJSON_AddBoolToObject(to, a->path, strcmp(v.text, "true") == 0);
-  case FIELD_CHOICE:
-  case FIELD_TEXT:
-  case FIELD_SECTION:
+  case VALUE_CHOICE:
+  case VALUE_TEXT:
+  case VALUE_SECTION:
     break;
   }
-  if (a->kind == FIELD_LAW || a->kind == FIELD_LIST) {
-    cJSON *whole = json_tree_of(v.text); /* fails on a word such as `none` */
+  if (a->kind == VALUE_LAW || a->kind == VALUE_LIST) {
+    cJSON *whole = json_tree_of(v.text); /* NULL for a word such as `none` */
     if (whole != NULL && cJSON_AddItemToObject(to, a->path, whole)) return whole;
     cJSON_Delete(whole);
   }

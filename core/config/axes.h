@@ -44,7 +44,7 @@ typedef struct axes_run {
   uint64_t seed;
 } axes_run;
 
-typedef struct axes {
+typedef struct axis_table {
   axis *axis; /* [n], in the order of their paths */
   size_t n;
   axis_value *value; /* [n_runs][n] */
@@ -54,15 +54,15 @@ typedef struct axes {
   size_t *same;           /* [n_runs] the first run of the same cell and seed that means the same
                              (the run itself where there is none before it) */
   void *memory;           /* of the texts */
-} axes;
+} axis_table;
 
 /* Compares the runs of each study. Release with axes_fini() in any case. GL_EIO if a recipe is not
  * the JSON that a store keeps. */
-gl_status axes_find(axes *out, const axes_run *runs, size_t n_runs, gl_error *err);
-void axes_fini(axes *a);
+gl_status axes_find(axis_table *out, const axes_run *runs, size_t n_runs, gl_error *err);
+void axes_fini(axis_table *a);
 
 /* The axis of that path: its index, or a->n. */
-size_t axes_index(const axes *a, const char *path);
+size_t axes_index(const axis_table *a, const char *path);
 
 /* Adds the value to a JSON object under the axis's path: a number, a truth value, a law or list, a
  * text, or null where the run has none. The item, or NULL if memory is short. */

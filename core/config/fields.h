@@ -19,21 +19,21 @@ enum { RECIPE_MEANING = 2 }; /* 2: evaluations have a law of their own, not that
 
 /* What it means that two runs differ in a field. */
 typedef enum field_role {
-  FIELD_AXIS,      /* other conditions: the runs belong to different cells */
-  FIELD_CHOSEN,    /* chosen for the cell before it was run, as by `tune`: does not split figures */
-  FIELD_ALGORITHM, /* part of the algorithm: the runs have different algorithms */
-  FIELD_SEED,      /* another draw of the same cell: the only thing that is averaged over */
-  FIELD_PROVENANCE /* says something about the run and changes no result */
+  ROLE_AXIS,      /* other conditions: the runs belong to different cells */
+  ROLE_CHOSEN,    /* chosen for the cell before it was run, as by `tune`: does not split figures */
+  ROLE_ALGORITHM, /* part of the algorithm: the runs have different algorithms */
+  ROLE_SEED,      /* another draw of the same cell: the only thing that is averaged over */
+  ROLE_PROVENANCE /* says something about the run and changes no result */
 } field_role;
 
 typedef enum field_kind {
-  FIELD_NUMBER,
-  FIELD_CHOICE, /* one of a few words */
-  FIELD_FLAG,   /* true or false */
-  FIELD_TEXT,
-  FIELD_LAW,    /* a number, `none`, or a probability law with its parameters */
-  FIELD_LIST,   /* of numbers, words or maps; compared as a whole */
-  FIELD_SECTION /* a map with fields of its own */
+  VALUE_NUMBER,
+  VALUE_CHOICE, /* one of a few words */
+  VALUE_FLAG,   /* true or false */
+  VALUE_TEXT,
+  VALUE_LAW,    /* a number, `none`, or a probability law with its parameters */
+  VALUE_LIST,   /* of numbers, words or maps; compared as a whole */
+  VALUE_SECTION /* a map with fields of its own */
 } field_kind;
 
 /* Holds where the field at `path` has the value `is`, its default included; is NULL: where the

@@ -24,8 +24,8 @@ static gl_status remove_study(store *s, const char *study, gl_error *err) {
   return status;
 }
 
-static gl_status insert_row(store *s, sqlite3_stmt *stmt, const char *study, size_t ordinal,
-                            const bias_row *r, gl_error *err) {
+static gl_status insert_record(store *s, sqlite3_stmt *stmt, const char *study, size_t ordinal,
+                               const bias_record *r, gl_error *err) {
   const double value[] = {r->group_size, r->kl_exact,    r->kl_exact_qp, r->staleness,
                           r->groups,     r->bias,        r->cosine,      r->scaled_bias,
                           r->variance,   r->mse,         r->scaled_mse,  r->snr,
@@ -41,7 +41,7 @@ static gl_status insert_row(store *s, sqlite3_stmt *stmt, const char *study, siz
   return store_step_done(s, stmt, doing, err);
 }
 
-gl_status store_put_bias(store *s, const char *study, const bias_row *rows, size_t n,
+gl_status store_put_bias(store *s, const char *study, const bias_record *records, size_t n,
                          gl_error *err) {
   sqlite3_stmt *stmt = NULL;
   gl_status status = store_exec(s, create_sql, doing, err);
@@ -50,7 +50,7 @@ gl_status store_put_bias(store *s, const char *study, const bias_row *rows, size
   status = remove_study(s, study, err);
   if (status == GL_OK) status = store_prepare(s, &stmt, insert_sql, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i)
-    status = insert_row(s, stmt, study, i, &rows[i], err);
+    status = insert_record(s, stmt, study, i, &records[i], err);
   sqlite3_finalize(stmt);
   return store_end(s, status, err);
 }

@@ -1,5 +1,5 @@
-/* The store's table `bias`: what `gepolab bias` measured, a row per algorithm, group size and pair
- * of policies. Made when first needed: studies without the exact laboratory do not have it. */
+/* The store's table `bias`: what `gepolab bias` measured, a record per algorithm, group size and
+ * pair of policies. Made when first needed: studies without the exact laboratory do not have it. */
 #ifndef GEPOLAB_CORE_STORE_BIAS_H
 #define GEPOLAB_CORE_STORE_BIAS_H
 
@@ -7,15 +7,15 @@
 
 /* NaN where a number does not apply: group_size of the population limit, cosine of a zero vector.
  */
-typedef struct bias_row {
+typedef struct bias_record {
   const char *algorithm, *method;
   double group_size, kl_exact, kl_exact_qp, staleness, groups;
   double bias, cosine, scaled_bias, variance, mse, scaled_mse, snr;
   double iw_mean, iw_variance, aw_variance, ess;
-} bias_row;
+} bias_record;
 
-/* Replaces the rows of that study by rows[n], in this order, atomically. */
-gl_status store_put_bias(store *s, const char *study, const bias_row *rows, size_t n,
+/* Replaces the records of that study by records[n], in this order, atomically. */
+gl_status store_put_bias(store *s, const char *study, const bias_record *records, size_t n,
                          gl_error *err);
 
 #endif

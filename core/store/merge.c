@@ -1,6 +1,8 @@
 /* Joining studies: the runs of another file, where both files agree on what they share. */
 #include "core/store/internal.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -8,35 +10,55 @@
 static const char *const run_tables[] = {"steps", "evals", "staleness", "clock"};
 enum { N_RUN_TABLES = sizeof run_tables / sizeof *run_tables };
 
-/* *list: "step, time_s, ...", a table's columns but for the run's number, which is the file's own
- * matter. Release with sqlite3_free(). */
-static gl_status columns_of(store *s, const char *table, char **list, gl_error *err) {
+/* A table's columns but for the run's number, which is each file's own matter: as names, and as SQL
+ * that selects them here ("t.step, …") and in the other file, where some may be missing. */
+typedef struct columns {
+  char *names, *here, *there;
+} columns;
+
+static void columns_fini(columns *c) {
+  free(c->names), free(c->here), free(c->there);
+}
+
+static gl_status columns_init(columns *c, store *s, const char *table, gl_error *err) {
+  enum { MOST = STORE_STEP_COLUMNS + 16 };
+  const char *name[MOST];
   sqlite3_stmt *stmt = NULL;
-  *list = NULL;
+  int n = 0;
+  *c = (columns){0};
   char *sql = sqlite3_mprintf("SELECT * FROM main.%s", table);
   if (sql == NULL) return gl_fail_memory(err, "a table's columns");
   gl_status status = store_prepare(s, &stmt, sql, err);
   sqlite3_free(sql);
-  for (int c = 0; c < sqlite3_column_count(stmt) && status == GL_OK; ++c) {
-    const char *name = sqlite3_column_name(stmt, c);
-    if (name != NULL && strcmp(name, "run") == 0) continue;
-    char *longer =
-        *list == NULL ? sqlite3_mprintf("%s", name) : sqlite3_mprintf("%s, %s", *list, name);
-    sqlite3_free(*list);
-    *list = longer;
-    if (name == NULL || longer == NULL) status = gl_fail_memory(err, "a table's columns");
+  if (status != GL_OK) return status;
+  for (int k = 0; k < sqlite3_column_count(stmt) && status == GL_OK; ++k) {
+    const char *of = sqlite3_column_name(stmt, k);
+    if (of == NULL)
+      status = gl_fail_memory(err, "a table's columns");
+    else if (n == MOST)
+      status = gl_fail(err, GL_EIO, "%s: the table %s has too many columns", s->path, table);
+    else if (strcmp(of, "run") != 0)
+      name[n++] = of;
   }
+  size_t size = 0;
+  FILE *to = status == GL_OK ? open_memstream(&c->names, &size) : NULL;
+  for (int k = 0; k < n && to != NULL; ++k) fprintf(to, "%s\"%s\"", k > 0 ? ", " : "", name[k]);
+  int whole = to != NULL && fclose(to) == 0;
+  c->here = store_columns(s, "main", table, "t", name, (size_t)n);
+  c->there = store_columns(s, "other", table, "t", name, (size_t)n);
   sqlite3_finalize(stmt);
+  if (status == GL_OK && (!whole || c->here == NULL || c->there == NULL))
+    status = gl_fail_memory(err, "a table's columns");
   return status;
 }
 
 /* --- agreement -----------------------------------------------------------------------------------
  */
 
-/* Frees sql, a query that gives a row for each disagreement; `what` with that row's text in it is
- * the complaint. */
-static gl_status refuse_rows(store *s, const char *path, char *sql, const char *what,
-                             gl_error *err) {
+/* Frees sql, a query that gives a record for each disagreement; `what` with that record's text in
+ * it is the complaint. */
+static gl_status refuse_records(store *s, const char *path, char *sql, const char *what,
+                                gl_error *err) {
   if (sql == NULL) return gl_fail_memory(err, "a comparison");
   sqlite3_stmt *stmt = NULL;
   gl_status status = store_prepare(s, &stmt, sql, err);
@@ -56,7 +78,7 @@ static gl_status refuse_rows(store *s, const char *path, char *sql, const char *
 
 /* A run that both files have finished must be the same run, down to the last metric. */
 static gl_status check_runs(store *s, const char *path, gl_error *err) {
-  gl_status status = refuse_rows(
+  gl_status status = refuse_records(
       s, path,
       sqlite3_mprintf("SELECT a.key FROM main.runs a JOIN other.runs b ON a.key = b.key WHERE "
                       "a.recipe != b.recipe OR (a.status != b.status AND a.status != 'failed' AND "
@@ -64,47 +86,47 @@ static gl_status check_runs(store *s, const char *path, gl_error *err) {
       "run", err);
   for (int t = 0; t < N_RUN_TABLES && status == GL_OK; ++t) {
     const char *table = run_tables[t];
-    char *columns;
-    status = columns_of(s, table, &columns, err);
+    columns c;
+    status = columns_init(&c, s, table, err);
     if (status == GL_OK)
-      status = refuse_rows(
+      status = refuse_records(
           s, path,
           sqlite3_mprintf("SELECT a.key FROM main.runs a JOIN other.runs b ON a.key = b.key WHERE "
                           "a.status != 'failed' AND b.status != 'failed' AND ("
-                          "EXISTS(SELECT %s FROM main.%s WHERE run = a.id EXCEPT "
-                          "SELECT %s FROM other.%s WHERE run = b.id) OR "
-                          "EXISTS(SELECT %s FROM other.%s WHERE run = b.id EXCEPT "
-                          "SELECT %s FROM main.%s WHERE run = a.id))",
-                          columns, table, columns, table, columns, table, columns, table),
+                          "EXISTS(SELECT %s FROM main.%s t WHERE run = a.id EXCEPT "
+                          "SELECT %s FROM other.%s t WHERE run = b.id) OR "
+                          "EXISTS(SELECT %s FROM other.%s t WHERE run = b.id EXCEPT "
+                          "SELECT %s FROM main.%s t WHERE run = a.id))",
+                          c.here, table, c.there, table, c.there, table, c.here, table),
           "run", err);
-    sqlite3_free(columns);
+    columns_fini(&c);
   }
   return status;
 }
 
 static gl_status check_tuned(store *s, const char *path, gl_error *err) {
-  return refuse_rows(
-      s, path,
-      sqlite3_mprintf("SELECT a.algorithm || ' at ' || a.axes FROM main.tuned a JOIN other.tuned b "
-                      "USING(study, algorithm, axes) WHERE a.lr IS NOT b.lr"),
-      "the learning rate of", err);
+  return refuse_records(s, path,
+                        sqlite3_mprintf("SELECT a.algorithm FROM main.tuned a JOIN other.tuned b "
+                                        "USING(study, algorithm) WHERE a.lr IS NOT b.lr"),
+                        "the learning rate of", err);
 }
 
 /* --- copying -------------------------------------------------------------------------------------
  */
 
 static gl_status copy_table(store *s, const char *table, gl_error *err) {
-  char *columns, *sql = NULL;
-  gl_status status = columns_of(s, table, &columns, err);
+  columns c;
+  char *sql = NULL;
+  gl_status status = columns_init(&c, s, table, err);
   if (status == GL_OK &&
       (sql = sqlite3_mprintf("INSERT INTO main.%s(run, %s) SELECT r.id, %s FROM other.%s t JOIN"
                              " wanted w ON w.old = t.run JOIN (SELECT id, key FROM main.runs) r"
                              " ON r.key = w.key",
-                             table, columns, columns, table)) == NULL)
+                             table, c.names, c.there, table)) == NULL)
     status = gl_fail_memory(err, "a merge");
   if (status == GL_OK) status = store_exec(s, sql, "merging into", err);
   sqlite3_free(sql);
-  sqlite3_free(columns);
+  columns_fini(&c);
   return status;
 }
 
@@ -115,11 +137,12 @@ static gl_status copy_attached(store *s, const char *path, gl_error *err) {
       "main.runs a ON a.key = b.key WHERE a.key IS NULL OR (a.status = 'failed' AND b.status != "
       "'failed');"
       "DELETE FROM main.runs WHERE key IN (SELECT key FROM wanted);"
-      "INSERT INTO main.runs(key, ordinal, study, algorithm, axes, seed, lr, status, reason, "
-      "recipe, code_version, machine, wall_s) SELECT key, ordinal, study, algorithm, axes, seed, "
-      "lr, status, reason, recipe, code_version, machine, wall_s FROM other.runs WHERE id IN "
-      "(SELECT old FROM wanted) ORDER BY id;"
-      "INSERT OR IGNORE INTO main.tuned SELECT * FROM other.tuned;";
+      "INSERT INTO main.runs(key, ordinal, study, algorithm, swept, chosen, meaning, seed, lr, "
+      "status, reason, recipe, code_version, machine, wall_s) SELECT key, ordinal, study, "
+      "algorithm, swept, chosen, meaning, seed, lr, status, reason, recipe, code_version, machine, "
+      "wall_s FROM other.runs WHERE id IN (SELECT old FROM wanted) ORDER BY id;"
+      "INSERT OR IGNORE INTO main.tuned(study, algorithm, lr, score) SELECT study, algorithm, lr, "
+      "score FROM other.tuned;";
   gl_status status = check_runs(s, path, err);
   if (status == GL_OK) status = check_tuned(s, path, err);
   if (status == GL_OK) status = store_exec(s, runs, "merging into", err);

@@ -1,42 +1,67 @@
 /* Writing: a run whole or not at all, chosen rates. */
 #include "core/store/internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-static const char *const status_names[] = {"done", "diverged", "failed"};
+static const char *const status_names[] = {
+    [RUN_DONE] = "done", [RUN_DIVERGED] = "diverged", [RUN_FAILED] = "failed"};
+enum { N_STATUS = sizeof status_names / sizeof *status_names };
+
+const char *run_status_name(run_status status) {
+  assert((size_t)status < N_STATUS);
+  return status_names[status];
+}
+
+int run_status_named(const char *name, run_status *status) {
+  for (int i = 0; i < N_STATUS; ++i)
+    if (strcmp(status_names[i], name) == 0) {
+      *status = (run_status)i;
+      return 1;
+    }
+  return 0;
+}
 
 static void bind_text(sqlite3_stmt *stmt, int at, const char *text) {
   sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
 }
 
-/* INSERT INTO table VALUES(?, ?, ...) with n places. */
-static gl_status prepare_insert(store *s, sqlite3_stmt **out, const char *table, int n,
-                                gl_error *err) {
-  char sql[512];
-  int at = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(?", table);
-  for (int i = 1; i < n && (size_t)at < sizeof sql; ++i)
-    at += snprintf(sql + at, sizeof sql - (size_t)at, ",?");
-  if ((size_t)at >= sizeof sql - 2)
-    return gl_fail(err, GL_EINTERNAL, "too many columns: %s", table);
-  memcpy(sql + at, ")", 2);
-  return store_prepare(s, out, sql, err);
+/* INSERT INTO table(run, names…) VALUES(?, ?, …). */
+static gl_status prepare_insert(store *s, sqlite3_stmt **out, const char *table,
+                                const char *const *names, int n, gl_error *err) {
+  char *columns = sqlite3_mprintf("run"), *places = sqlite3_mprintf("?");
+  for (int i = 0; i < n && columns != NULL && places != NULL; ++i) {
+    char *longer = sqlite3_mprintf("%s, \"%w\"", columns, names[i]);
+    char *more = sqlite3_mprintf("%s, ?", places);
+    sqlite3_free(columns), sqlite3_free(places);
+    columns = longer;
+    places = more;
+  }
+  char *sql = columns == NULL || places == NULL
+                  ? NULL
+                  : sqlite3_mprintf("INSERT INTO %s(%s) VALUES(%s)", table, columns, places);
+  sqlite3_free(columns), sqlite3_free(places);
+  if (sql == NULL) return gl_fail_memory(err, "an insertion");
+  gl_status status = store_prepare(s, out, sql, err);
+  sqlite3_free(sql);
+  return status;
 }
 
 static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *err) {
   sqlite3_stmt *stmt = NULL;
   gl_status status =
       store_prepare(s, &stmt,
-                    "INSERT INTO runs(key, ordinal, study, algorithm, axes, seed, lr, status,"
-                    " reason, recipe, code_version, machine, wall_s)"
-                    " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                    "INSERT INTO runs(key, ordinal, study, algorithm, swept, seed, lr, status,"
+                    " reason, recipe, code_version, machine, wall_s, chosen, meaning)"
+                    " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                     err);
   if (status != GL_OK) return status;
   bind_text(stmt, 1, r->key);
   sqlite3_bind_int64(stmt, 2, r->ordinal);
   bind_text(stmt, 3, r->study);
   bind_text(stmt, 4, r->algorithm);
-  bind_text(stmt, 5, r->axes);
+  bind_text(stmt, 5, r->swept);
   sqlite3_bind_int64(stmt, 6, (int64_t)r->seed);
   sqlite3_bind_double(stmt, 7, r->lr);
   bind_text(stmt, 8, status_names[r->status]);
@@ -45,6 +70,8 @@ static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *
   bind_text(stmt, 11, r->code_version);
   bind_text(stmt, 12, r->machine);
   sqlite3_bind_double(stmt, 13, r->wall_s);
+  bind_text(stmt, 14, r->chosen); /* NULL stays NULL */
+  sqlite3_bind_int64(stmt, 15, r->meaning);
   status = store_step_done(s, stmt, "writing a run to", err);
   sqlite3_finalize(stmt);
   *id = sqlite3_last_insert_rowid(s->db);
@@ -54,15 +81,17 @@ static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *
 /* NaN binds as NULL, which is how SQLite and every reader here spell "does not apply". */
 static gl_status put_steps(store *s, const run_record *r, int64_t id, gl_error *err) {
   sqlite3_stmt *stmt = NULL;
-  gl_status status = prepare_insert(s, &stmt, "steps", 5 + METRIC_COUNT, err);
+  const char *names[STORE_STEP_COLUMNS];
+  store_step_columns(names);
+  gl_status status = prepare_insert(s, &stmt, "steps", names, STORE_STEP_COLUMNS, err);
   for (size_t i = 0; i < r->n_steps && status == GL_OK; ++i) {
-    const step_row *row = &r->steps[i];
+    const step_record *of = &r->steps[i];
     sqlite3_bind_int64(stmt, 1, id);
-    sqlite3_bind_int64(stmt, 2, row->step);
-    sqlite3_bind_int(stmt, 3, row->sampler);
-    sqlite3_bind_double(stmt, 4, row->time_s);
-    sqlite3_bind_double(stmt, 5, row->wait_s);
-    for (int m = 0; m < METRIC_COUNT; ++m) sqlite3_bind_double(stmt, 6 + m, row->metric[m]);
+    sqlite3_bind_int64(stmt, 2, of->step);
+    sqlite3_bind_int(stmt, 3, of->sampler);
+    sqlite3_bind_double(stmt, 4, of->time_s);
+    sqlite3_bind_double(stmt, 5, of->wait_s);
+    for (int m = 0; m < METRIC_COUNT; ++m) sqlite3_bind_double(stmt, 6 + m, of->metric[m]);
     status = store_step_done(s, stmt, "writing steps to", err);
   }
   sqlite3_finalize(stmt);
@@ -70,8 +99,9 @@ static gl_status put_steps(store *s, const run_record *r, int64_t id, gl_error *
 }
 
 static gl_status put_evals(store *s, const run_record *r, int64_t id, gl_error *err) {
+  static const char *const names[] = {"step", "time_s", "eval_score"};
   sqlite3_stmt *stmt = NULL;
-  gl_status status = prepare_insert(s, &stmt, "evals", 4, err);
+  gl_status status = prepare_insert(s, &stmt, "evals", names, 3, err);
   for (size_t i = 0; i < r->n_evals && status == GL_OK; ++i) {
     sqlite3_bind_int64(stmt, 1, id);
     sqlite3_bind_int64(stmt, 2, r->evals[i].step);
@@ -84,8 +114,9 @@ static gl_status put_evals(store *s, const run_record *r, int64_t id, gl_error *
 }
 
 static gl_status put_staleness(store *s, const run_record *r, int64_t id, gl_error *err) {
+  static const char *const names[] = {"staleness", "count"};
   sqlite3_stmt *stmt = NULL;
-  gl_status status = prepare_insert(s, &stmt, "staleness", 3, err);
+  gl_status status = prepare_insert(s, &stmt, "staleness", names, 2, err);
   for (size_t i = 0; i < r->n_staleness && status == GL_OK; ++i) {
     sqlite3_bind_int64(stmt, 1, id);
     sqlite3_bind_int64(stmt, 2, (int64_t)i);
@@ -96,15 +127,21 @@ static gl_status put_staleness(store *s, const run_record *r, int64_t id, gl_err
   return status;
 }
 
-static gl_status put_clock(store *s, const clock_row *c, int64_t id, gl_error *err) {
+static gl_status put_clock(store *s, const clock_record *c, int64_t id, gl_error *err) {
+  static const char *const names[] = {
+      "simulated_s",     "learner_utilisation", "sampler_utilisation", "samples_per_s",
+      "bytes_up",        "bytes_down",          "staleness_mean",      "staleness_max",
+      "staleness_p50",   "staleness_p95",       "batches_generated",   "batches_trained",
+      "batches_dropped", "batches_lost",        "retransmissions"};
   const double value[] = {
       c->simulated_s,     c->learner_utilisation, c->sampler_utilisation, c->samples_per_s,
       c->bytes_up,        c->bytes_down,          c->staleness_mean,      c->staleness_max,
       c->staleness_p50,   c->staleness_p95,       c->batches_generated,   c->batches_trained,
       c->batches_dropped, c->batches_lost,        c->retransmissions};
   enum { N = sizeof value / sizeof value[0] };
+  static_assert(sizeof names / sizeof names[0] == N, "a name for each value");
   sqlite3_stmt *stmt = NULL;
-  gl_status status = prepare_insert(s, &stmt, "clock", 1 + N, err);
+  gl_status status = prepare_insert(s, &stmt, "clock", names, N, err);
   if (status != GL_OK) return status;
   sqlite3_bind_int64(stmt, 1, id);
   for (int i = 0; i < N; ++i) sqlite3_bind_double(stmt, 2 + i, value[i]);
@@ -171,16 +208,16 @@ int store_has_finished(store *s, const char *key, const char *recipe) {
          !earlier.failed;
 }
 
-gl_status store_put_tuned(store *s, const char *study, const char *algorithm, const char *axes,
-                          double lr, double score, gl_error *err) {
+gl_status store_put_tuned(store *s, const char *study, const char *algorithm, double lr,
+                          double score, gl_error *err) {
   sqlite3_stmt *stmt = NULL;
-  gl_status status = store_prepare(s, &stmt, "INSERT OR REPLACE INTO tuned VALUES(?,?,?,?,?)", err);
+  gl_status status = store_prepare(
+      s, &stmt, "INSERT OR REPLACE INTO tuned(study, algorithm, lr, score) VALUES(?,?,?,?)", err);
   if (status != GL_OK) return status;
   bind_text(stmt, 1, study);
   bind_text(stmt, 2, algorithm);
-  bind_text(stmt, 3, axes);
-  sqlite3_bind_double(stmt, 4, lr);
-  sqlite3_bind_double(stmt, 5, score);
+  sqlite3_bind_double(stmt, 3, lr);
+  sqlite3_bind_double(stmt, 4, score);
   status = store_step_done(s, stmt, "writing a learning rate to", err);
   sqlite3_finalize(stmt);
   return status;

@@ -14,8 +14,9 @@
 
 static const char schema_head[] =
     "CREATE TABLE runs(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, ordinal INTEGER NOT NULL,"
-    " study TEXT NOT NULL, algorithm TEXT NOT NULL, axes TEXT NOT NULL, seed INTEGER NOT NULL,"
-    " lr REAL, status TEXT NOT NULL, reason TEXT NOT NULL, recipe TEXT NOT NULL,"
+    " study TEXT NOT NULL, algorithm TEXT NOT NULL, swept TEXT NOT NULL, chosen TEXT,"
+    " meaning INTEGER NOT NULL, seed INTEGER NOT NULL, lr REAL, status TEXT NOT NULL, reason TEXT "
+    "NOT NULL, recipe TEXT NOT NULL,"
     " code_version TEXT NOT NULL, machine TEXT NOT NULL, wall_s REAL);"
     "CREATE TABLE evals(run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE, step INTEGER,"
     " time_s REAL, eval_score REAL, PRIMARY KEY(run, step)) WITHOUT ROWID;"
@@ -26,8 +27,8 @@ static const char schema_head[] =
     " bytes_up REAL, bytes_down REAL, staleness_mean REAL, staleness_max REAL, staleness_p50 REAL,"
     " staleness_p95 REAL, batches_generated REAL, batches_trained REAL, batches_dropped REAL,"
     " batches_lost REAL, retransmissions REAL);"
-    "CREATE TABLE tuned(study TEXT, algorithm TEXT, axes TEXT, lr REAL, score REAL,"
-    " PRIMARY KEY(study, algorithm, axes)) WITHOUT ROWID;"
+    "CREATE TABLE tuned(study TEXT, algorithm TEXT, lr REAL, score REAL,"
+    " PRIMARY KEY(study, algorithm)) WITHOUT ROWID;"
     "CREATE TABLE steps(run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE, step INTEGER,"
     " sampler INTEGER, time_s REAL, wait_s REAL";
 
@@ -50,6 +51,47 @@ static gl_status create_schema(store *s, gl_error *err) {
     status = store_end(s, store_exec(s, sql, "creating the tables of", err), err);
   sqlite3_free(sql);
   return status;
+}
+
+void store_step_columns(const char *names[STORE_STEP_COLUMNS]) {
+  static const char *const first[] = {"step", "sampler", "time_s", "wait_s"};
+  memcpy(names, first, sizeof first);
+  for (int m = 0; m < METRIC_COUNT; ++m) names[4 + m] = metric_about((metric)m)->name;
+}
+
+static int has_column(store *s, const char *schema, const char *table, const char *name) {
+  return sqlite3_table_column_metadata(s->db, schema, table, name, NULL, NULL, NULL, NULL, NULL) ==
+         SQLITE_OK;
+}
+
+/* Metrics that are younger than the file get their columns. */
+static gl_status add_metrics(store *s, gl_error *err) {
+  gl_status status = GL_OK;
+  for (int m = 0; m < METRIC_COUNT && status == GL_OK; ++m) {
+    const char *name = metric_about((metric)m)->name;
+    if (has_column(s, "main", "steps", name)) continue;
+    char *sql = sqlite3_mprintf("ALTER TABLE steps ADD COLUMN \"%w\" REAL", name);
+    if (sql == NULL) return gl_fail_memory(err, "a column");
+    status = store_exec(s, sql, "adding a metric to", err);
+    sqlite3_free(sql);
+  }
+  return status;
+}
+
+char *store_columns(store *s, const char *schema, const char *table, const char *alias,
+                    const char *const *names, size_t n) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  for (size_t i = 0; i < n && to != NULL; ++i) {
+    if (has_column(s, schema, table, names[i]))
+      fprintf(to, "%s%s.\"%s\"", i > 0 ? ", " : "", alias, names[i]);
+    else
+      fprintf(to, "%sNULL AS \"%s\"", i > 0 ? ", " : "", names[i]);
+  }
+  if (to != NULL && fclose(to) == 0) return text;
+  free(text);
+  return NULL;
 }
 
 static gl_status pragma_int(store *s, const char *sql, int *value, gl_error *err) {
@@ -78,6 +120,12 @@ static gl_status check_format(store *s, int *empty, gl_error *err) {
     return gl_fail(err, GL_EIO,
                    "%s is an SQLite database, but not a gepolab study; choose another file",
                    s->path);
+  if (format == 1)
+    return gl_fail(err, GL_EIO,
+                   "%s has study format 1, written by gepolab 0.1.0 or before, and this gepolab "
+                   "reads format %d; sweep its recipe again into a new file, or read it with "
+                   "gepolab 0.1.0",
+                   s->path, STORE_FORMAT);
   if (format != STORE_FORMAT)
     return gl_fail(err, GL_EIO,
                    "%s has study format %d, this gepolab reads format %d; use the version of "
@@ -138,7 +186,7 @@ static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_err
   }
   if (sqlite3_db_readonly(s->db, "main") == 1)
     return gl_fail(err, GL_EIO, "%s is read-only; copy it, or write to another file", s->path);
-  return empty ? create_schema(s, err) : GL_OK;
+  return empty ? create_schema(s, err) : add_metrics(s, err);
 }
 
 /* Leaves nothing of a new study that failed: not the file, and not the journal that SQLite keeps
@@ -191,7 +239,7 @@ sqlite3 *store_handle(store *s) {
   return s->db;
 }
 
-/* --- shared by store_*.c -----------------------------------------------------------------------
+/* --- shared by the files of this room ------------------------------------------------------------
  */
 
 static const char *reason_of(int code) {

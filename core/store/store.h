@@ -1,14 +1,20 @@
-/* Results: one SQLite file per study, one writer.
+/* Results: one SQLite file, one writer. This is format 2 of the file (PRAGMA user_version).
  *
- * Tables: runs (one per finished cell), steps (one row per learner update),
- * evals, staleness (histogram per run), clock (the schedule's throughput and utilisation per run),
- * tuned (chosen learning rates). Column names of steps are
- * those of core/base/metrics.h. A run is inserted whole in one transaction or not at all; a failed
- * or diverged run is a row with its status and reason.
+ * Tables: runs (a record per finished cell), steps (a record per learner update), evals, staleness
+ * (a histogram per run), clock (the schedule's throughput and utilisation per run), tuned (chosen
+ * learning rates). Column names of steps are those of core/base/metrics.h. A run is inserted whole
+ * in one transaction or not at all; a failed or diverged run is a record with its status and
+ * reason.
  *
- * Exported tables are ordered by (cell key order, step), carry no wall-clock columns, and are
- * byte-identical however the study was executed. Wall-clock facts live in runs.wall_s, runs.machine
- * and are left out of exports unless asked for.
+ * Everything is read and written by column name. A column that a file does not have is NULL when it
+ * is read, and is added when the file is opened for writing; NULL is also what "does not apply" is
+ * stored as.
+ *
+ * Exported tables are ordered by study, place in the grid, key and step, carry no wall-clock
+ * columns, and are byte-identical however the study was executed. Wall-clock facts live in
+ * runs.wall_s and runs.machine, which no export shows. What tells runs apart (core/config/axes.h)
+ * stands in exports in columns of its own, named by the fields' paths; no two columns have the same
+ * name.
  */
 #ifndef GEPOLAB_CORE_STORE_STORE_H
 #define GEPOLAB_CORE_STORE_STORE_H
@@ -23,50 +29,57 @@
 struct sqlite3;
 typedef struct store store;
 
-typedef struct step_row {
+typedef struct step_record {
   int64_t step;    /* 1-based learner update */
   int32_t sampler; /* of the first batch trained */
   double time_s;   /* simulated time at the end of the update */
   double wait_s;   /* simulated time the learner idled before it */
   double metric[METRIC_COUNT];
-} step_row;
+} step_record;
 
-typedef struct eval_row {
+typedef struct eval_record {
   int64_t step; /* 0: before the first update */
   double time_s;
   double eval_score;
-} eval_row;
+} eval_record;
 
 /* What the schedule says about a run's clock (sim/schedule.h fills it). */
-typedef struct clock_row {
+typedef struct clock_record {
   double simulated_s, learner_utilisation, sampler_utilisation, samples_per_s;
   double bytes_up, bytes_down;
   double staleness_mean, staleness_max, staleness_p50, staleness_p95;
   double batches_generated, batches_trained, batches_dropped, batches_lost;
   double retransmissions;
-} clock_row;
+} clock_record;
 
 typedef enum run_status { RUN_DONE, RUN_DIVERGED, RUN_FAILED } run_status;
+/* "done", "diverged" or "failed". */
+const char *run_status_name(run_status status);
+/* 1 and *status if it is the name of one. */
+int run_status_named(const char *name, run_status *status);
 
 typedef struct run_record {
   const char *key;       /* 32 hex digits: hash of the canonical cell recipe */
   int64_t ordinal;       /* position in the study's grid: the export order */
   const char *study;     /* recipe's name */
   const char *algorithm; /* shown name */
-  const char
-      *axes; /* canonical JSON of the swept fields of this cell, e.g. {"cluster.max_delay":600} */
-  const char *recipe; /* canonical JSON of the whole cell */
+  const char *swept;     /* canonical JSON of the fields that the sweep named, with this cell's
+                            values, without algorithm and seed: {"cluster.max_delay":600} */
+  const char *chosen;    /* likewise of the fields chosen for it beforehand, as by `tune`:
+                            {"optimizer.lr":0.1}; NULL: none */
+  const char *recipe;    /* canonical JSON of the whole cell */
+  int64_t meaning;       /* RECIPE_MEANING of the program that made it */
   const char *code_version;
   const char *machine;
   uint64_t seed;
-  double lr;
+  double lr; /* optimizer.lr, its default included */
   run_status status;
   const char *reason; /* "" when done */
   double wall_s;
-  clock_row clock;
-  const step_row *steps;
+  clock_record clock;
+  const step_record *steps;
   size_t n_steps;
-  const eval_row *evals;
+  const eval_record *evals;
   size_t n_evals;
   const uint64_t *staleness; /* histogram, index = staleness */
   size_t n_staleness;
@@ -87,19 +100,26 @@ gl_status store_put_run(store *s, const run_record *run, gl_error *err);
 /* 1 if a run with that key and the same canonical recipe is finished (done or diverged). 0 also
  * where the study cannot be read: the run is then made again, and putting it says what is wrong. */
 int store_has_finished(store *s, const char *key, const char *recipe);
-/* A chosen learning rate: algorithm label x group label -> lr with its score. */
-gl_status store_put_tuned(store *s, const char *study, const char *algorithm, const char *axes,
-                          double lr, double score, gl_error *err);
+/* The learning rate chosen for an algorithm, with its score. */
+gl_status store_put_tuned(store *s, const char *study, const char *algorithm, double lr,
+                          double score, gl_error *err);
 /* Joins the runs and the chosen rates of another study file into this one, all or nothing. A run
  * both have finished must agree in every table, a rate both have chosen must be the same: GL_EINPUT
  * otherwise. A finished run takes the place of a failed one. */
 gl_status store_merge(store *into, const char *path, gl_error *err);
 
 /* Writes a table (runs, steps, evals, staleness, clock, tuned, bias) as csv, tsv or jsonl, in the
- * export order; doubles in shortest round-trip form, NaN as an empty cell or null. */
+ * export order; doubles in shortest round-trip form, NaN as an empty cell or null. The tables of
+ * runs begin with study, ordinal, key, algorithm, seed and optimizer.lr, followed by a column for
+ * each other field that tells runs of the file apart. */
 gl_status store_export(store *s, const char *table, const char *format, FILE *to, gl_error *err);
 
 /* The connection, for analysis/ queries; read-only use. */
 struct sqlite3 *store_handle(store *s);
+/* SQL that selects these columns of a table called `alias` in the query, in this order: NULL for
+ * those that the file's table does not have. schema: "main", or the name of an attached file. On
+ * the heap, NULL if memory is short. */
+char *store_columns(store *s, const char *schema, const char *table, const char *alias,
+                    const char *const *names, size_t n);
 
 #endif

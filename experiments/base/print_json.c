@@ -13,7 +13,7 @@ gl_status report_json(cJSON *document, gl_error *err) {
   return GL_OK;
 }
 
-int report_clock_json(cJSON *to, const clock_row *clock, const uint64_t *histogram, size_t n) {
+int report_clock_json(cJSON *to, const clock_record *clock, const uint64_t *histogram, size_t n) {
   const struct {
     const char *key;
     double value;
@@ -42,7 +42,7 @@ int report_clock_json(cJSON *to, const clock_row *clock, const uint64_t *histogr
   return ok;
 }
 
-void report_clock_text(const clock_row *clock, size_t updates) {
+void report_clock_text(const clock_record *clock, size_t updates) {
   printf("  staleness            mean %.4g, median %.4g, 95 %% %.4g, largest %.4g\n",
          clock->staleness_mean, clock->staleness_p50, clock->staleness_p95, clock->staleness_max);
   printf("  simulated time       %.6g s for %zu updates\n", clock->simulated_s, updates);

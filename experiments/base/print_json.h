@@ -15,8 +15,8 @@ gl_status report_json(cJSON *document, gl_error *err);
 
 /* Adds the clock's numbers to an object: `staleness` {mean, max, p50, p95, histogram},
  * utilisations, batches, rates and bytes. 0 if memory is short. */
-int report_clock_json(cJSON *to, const clock_row *clock, const uint64_t *histogram, size_t n);
+int report_clock_json(cJSON *to, const clock_record *clock, const uint64_t *histogram, size_t n);
 /* The same as lines of text. */
-void report_clock_text(const clock_row *clock, size_t updates);
+void report_clock_text(const clock_record *clock, size_t updates);
 
 #endif

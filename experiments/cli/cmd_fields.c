@@ -86,19 +86,19 @@ static size_t describe_default(size_t i, char text[DEFAULT_SIZE]) {
 
 static const char *kind_name(field_kind kind) {
   switch (kind) {
-  case FIELD_NUMBER:
+  case VALUE_NUMBER:
     return "number";
-  case FIELD_CHOICE:
+  case VALUE_CHOICE:
     return "choice";
-  case FIELD_FLAG:
+  case VALUE_FLAG:
     return "flag";
-  case FIELD_TEXT:
+  case VALUE_TEXT:
     return "text";
-  case FIELD_LAW:
+  case VALUE_LAW:
     return "law";
-  case FIELD_LIST:
+  case VALUE_LIST:
     return "list";
-  case FIELD_SECTION:
+  case VALUE_SECTION:
     return "section";
   }
   return "";

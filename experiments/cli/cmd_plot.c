@@ -4,7 +4,10 @@
 #include "experiments/base/command.h"
 #include "experiments/base/resources.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* context is the request. */
 static void told(void *context, const char *figure, const char *why) {
@@ -15,14 +18,33 @@ static void told(void *context, const char *figure, const char *why) {
     printf("no %s: %s\n", figure, why);
 }
 
-static gl_status draw_study(const char *study, const figure_request *q, gl_error *err) {
-  store *s = NULL;
+static gl_status draw_study(store *from, const char *name, const figure_request *q, gl_error *err) {
   results *r = NULL;
-  gl_status status = store_open(&s, study, STORE_READ, err);
-  if (status == GL_OK) status = results_load(&r, s, err);
-  store_close(s);
+  gl_status status = results_load(&r, from, name, err);
   if (status == GL_OK) status = figures_draw(r, q, err);
   results_free(r);
+  return status;
+}
+
+/* Where a file has several studies, each has a folder of its own, named after it. */
+static gl_status draw_studies(const char *file, const figure_request *q, gl_error *err) {
+  store *s = NULL;
+  char **names = NULL;
+  size_t n = 0;
+  gl_status status = store_open(&s, file, STORE_READ, err);
+  if (status == GL_OK) status = results_studies(&names, &n, s, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    char folder[PATH_MAX];
+    figure_request one = *q;
+    int length = snprintf(folder, sizeof folder, "%s/%s", q->folder, names[i]);
+    if (n > 1 && (length < 0 || (size_t)length >= sizeof folder || strchr(names[i], '/') != NULL))
+      status = gl_fail(err, GL_EINPUT, "no folder can be named after the study '%.100s'", names[i]);
+    if (n > 1) one.folder = folder;
+    one.context = &one;
+    if (status == GL_OK) status = draw_study(s, names[i], &one, err);
+  }
+  free(names);
+  store_close(s);
   return status;
 }
 
@@ -45,7 +67,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
     status = staleness_measured(&measured, path, run, err);
     q.measured = &measured;
   }
-  if (status == GL_OK && !a.help) status = draw_study(a.words[0], &q, err);
+  if (status == GL_OK && !a.help) status = draw_studies(a.words[0], &q, err);
   staleness_histogram_fini(&measured);
   args_fini(&a);
   return status;

@@ -14,8 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *const status_names[] = {"done", "diverged", "failed"};
-
 /* --- what is printed ----------------------------------------------------------------------------
  */
 
@@ -49,7 +47,7 @@ static gl_status print_json(const recipe *r, const outcome *o, gl_error *err) {
   int ok = d != NULL && json_add_string(d, "name", r->name) != NULL &&
            json_add_string(d, "algorithm", r->algorithm.name) != NULL &&
            json_add_number(d, "seed", (double)r->seed) != NULL &&
-           json_add_string(d, "status", status_names[o->status]) != NULL &&
+           json_add_string(d, "status", run_status_name(o->status)) != NULL &&
            json_add_string(d, "reason", o->reason) != NULL &&
            json_add_number(d, "steps", (double)o->n_steps) != NULL &&
            json_add_number(d, "eval_first", s.eval_first) != NULL &&
@@ -68,7 +66,7 @@ static gl_status print_json(const recipe *r, const outcome *o, gl_error *err) {
 static void print_text(const recipe *r, const outcome *o) {
   outcome_scores s = outcome_summarise(o);
   printf("%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s\n", r->name, r->algorithm.name,
-         (unsigned long long)r->seed, o->n_steps, o->wall_s, status_names[o->status],
+         (unsigned long long)r->seed, o->n_steps, o->wall_s, run_status_name(o->status),
          o->reason[0] != '\0' ? ": " : "", o->reason);
   printf("  eval_first           %.4f\n  best                 %.4f\n", s.eval_first, s.best);
   printf("  last                 %.4f\n  best_to_last         %.4f\n", s.last, s.best_to_last);
@@ -167,7 +165,7 @@ static gl_status train_and_report(const study_cell *cell, const recipe *r, const
                        .note = tell,
                        .self = &watch,
                        .checkpoints = beside[0] != '\0' ? beside : q->checkpoints,
-                       .canonical = cell->recipe,
+                       .canonical = cell->identity,
                        .pace = r->checkpoint,
                        .checkpoint_at_end = beside[0] == '\0',
                        .save_to = q->save_to,

@@ -206,12 +206,12 @@ void lab_table_tsv(const lab_table *t, FILE *to) {
   } while (next_place(t, &p));
 }
 
-static bias_row store_row(const lab_table *t, place p) {
+static bias_record store_row(const lab_table *t, place p) {
   const lab_result *m = at(t, p);
   const lab_recipe *r = t->recipe;
   const lab_numbers *n = &m->numbers;
   const size_t size = r->group_size[p.size];
-  bias_row row = {.algorithm = r->rows[p.row].name,
+  bias_record row = {.algorithm = r->rows[p.row].name,
                   .method = method_of(m),
                   .group_size = size == 0 ? NAN : (double)size,
                   .kl_exact = m->kl,
@@ -227,7 +227,7 @@ static bias_row store_row(const lab_table *t, place p) {
 }
 
 gl_status lab_table_store(const lab_table *t, const char *path, gl_error *err) {
-  bias_row *rows = calloc(t->n, sizeof *rows);
+  bias_record *rows = calloc(t->n, sizeof *rows);
   store *s = NULL;
   size_t n = 0;
   place p = {0, 0, 0};

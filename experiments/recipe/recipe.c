@@ -3,6 +3,7 @@
 #include "experiments/recipe/recipe.h"
 
 #include "core/base/json.h"
+#include "core/config/fields.h"
 #include "experiments/base/resources.h"
 #include "llm/llm.h"
 #include "sim/cluster.h"
@@ -341,8 +342,17 @@ gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *
   return status == GL_OK ? add_known(known, key, err) : status;
 }
 
+/* A field of the recipe with that root, as the table of fields asks for it. */
+static const char *stated_in(const void *root, const char *path, int *stated) {
+  const cfg_node *node = cfg_find(root, path);
+  *stated = node != NULL && cfg_kind_of(node) == CFG_SCALAR && !cfg_is_null(node);
+  return *stated ? cfg_text(node) : NULL;
+}
+
 double recipe_lr(const recipe *r) {
   double lr = NAN;
   const cfg_node *node = r->optimizer != NULL ? cfg_find(r->optimizer, "lr") : NULL;
-  return node != NULL && cfg_number(node, &lr) ? lr : NAN;
+  if (node != NULL) return cfg_number(node, &lr) ? lr : NAN;
+  const field *f = fields_find("optimizer.lr", stated_in, r->root);
+  return f != NULL && f->fallback != NULL ? strtod(f->fallback, NULL) : NAN;
 }

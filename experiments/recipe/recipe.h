@@ -73,7 +73,8 @@ learner_setup recipe_setup(const recipe *r, const cache_place *place);
 gl_status recipe_learner(learner *out, const recipe *r, const learner_preparation *how,
                          gl_error *err);
 
-/* optimizer.lr as the recipe writes it, NaN where it leaves it to the learner. */
+/* optimizer.lr, which is its world's default where the recipe does not state it; NaN where the
+ * recipe has no world. */
 double recipe_lr(const recipe *r);
 
 #endif

@@ -24,7 +24,7 @@ static gl_status ask_cell(const study_cell *cell, recipe_worlds *known, gl_error
   cfg_free(doc);
   if (status == GL_OK) return status;
   return gl_fail(err, status, "%s, seed %llu, %s: %s", cell->algorithm,
-                 (unsigned long long)cell->seed, cell->axes, why.text);
+                 (unsigned long long)cell->seed, cell->swept, why.text);
 }
 
 static const study_cell *cell_of(const question *q, size_t i) {

@@ -1,6 +1,7 @@
 #include "experiments/sweep/sweep.h"
 #include "experiments/base/signals.h"
 
+#include "core/config/fields.h"
 #include "core/store/scores.h"
 #include "experiments/base/seconds.h"
 #include "experiments/recipe/recipe.h"
@@ -105,7 +106,7 @@ static gl_status run_cell(void *self, size_t job, outcome *out, gl_error *err) {
   train_options how = {.after_step = is_stopping,
                        .preparing = is_stopping_early,
                        .note = tell,
-                       .canonical = cell->recipe,
+                       .canonical = cell->identity,
                        .pace = s->base.checkpoint};
   if (s->options->checkpoint_every > 0) how.pace.every = s->options->checkpoint_every;
   gl_status status = study_cell_recipe(&doc, cell, err);
@@ -135,18 +136,18 @@ gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *
                            const outcome *o, gl_error *err) {
   char machine[256];
   describe_machine(machine, sizeof machine);
-  /* A rate left to the learner's default is what its first update used. */
-  double lr = isnan(cell->lr) && o->n_steps > 0 ? o->steps[0].metric[METRIC_LR] : cell->lr;
   run_record record = {.key = cell->key,
                        .ordinal = (int64_t)cell->ordinal,
                        .study = study_name,
                        .algorithm = cell->algorithm,
-                       .axes = cell->axes,
+                       .swept = cell->swept,
+                       .chosen = cell->chosen,
+                       .meaning = RECIPE_MEANING,
                        .recipe = cell->recipe,
                        .code_version = GEPOLAB_VERSION,
                        .machine = machine,
                        .seed = cell->seed,
-                       .lr = lr,
+                       .lr = cell->lr,
                        .status = o->status,
                        .reason = o->reason,
                        .wall_s = o->wall_s,
@@ -166,7 +167,7 @@ gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *
 static void note_failure(sweep_report *report, const study_cell *cell, const outcome *o) {
   if (report->failure[0] != '\0') return;
   snprintf(report->failure, sizeof report->failure, "%s, seed %llu, %s: %.150s", cell->algorithm,
-           (unsigned long long)cell->seed, cell->axes, o->reason);
+           (unsigned long long)cell->seed, cell->swept, o->reason);
 }
 
 static gl_status keep_score(void *self, size_t job, const outcome *o, gl_error *err) {
@@ -264,8 +265,8 @@ static gl_status tune(sweep *s) {
                          s->score, s->err);
   for (size_t i = 0; i < s->report->n_rates && status == GL_OK; ++i) {
     const study_rate *rate = &s->report->rates[i];
-    status = store_put_tuned(s->store, s->base.name, rate->algorithm, "{}", rate->lr, rate->score,
-                             s->err);
+    status =
+        store_put_tuned(s->store, s->base.name, rate->algorithm, rate->lr, rate->score, s->err);
   }
   s->report->tuning_s = seconds_now() - begun;
   return status;

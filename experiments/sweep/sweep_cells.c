@@ -1,7 +1,9 @@
+/* From the `sweep` section of a recipe to the cells of its grid. */
 #include "experiments/sweep/sweep_cells.h"
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/config/fields.h"
 #include "experiments/recipe/recipe.h"
 
 #include <stdlib.h>
@@ -68,7 +70,7 @@ static int has_own_column(const char *path) {
 }
 
 /* {"cluster.max_delay":600}: sorted by path. NULL if memory is short. */
-static char *axes_text(const study_grid *grid, const size_t at[STUDY_MAX_AXES]) {
+static char *swept_text(const study_grid *grid, const size_t at[STUDY_MAX_AXES]) {
   const study_axis *sorted[STUDY_MAX_AXES];
   for (size_t i = 0; i < grid->n_axes; ++i) sorted[i] = &grid->axes[i];
   qsort(sorted, grid->n_axes, sizeof sorted[0], compare_axes);
@@ -108,16 +110,28 @@ static gl_status name_algorithm(study_cell *cell, policy_algorithm *algorithm,
 }
 
 /* Sets optimizer.lr of the doc to what was chosen for the cell's algorithm, if anything was. */
-static gl_status set_rate(cfg_doc *doc, recipe *r, const study_cell *cell, const study_rate *rates,
+static gl_status set_rate(cfg_doc *doc, recipe *r, study_cell *cell, const study_rate *rates,
                           size_t n_rates, gl_error *err) {
   for (size_t i = 0; i < n_rates; ++i) {
     if (strcmp(rates[i].algorithm, cell->algorithm) != 0) continue;
     char number[NUMBER_TEXT_SIZE], assignment[NUMBER_TEXT_SIZE + 16];
+    char chosen[NUMBER_TEXT_SIZE + 24];
     snprintf(assignment, sizeof assignment, "optimizer.lr=%s", number_text(rates[i].lr, number));
+    snprintf(chosen, sizeof chosen, "{\"optimizer.lr\":%s}", number);
+    cell->chosen = strdup(chosen);
+    if (cell->chosen == NULL) return gl_fail_memory(err, "a chosen rate");
     gl_status status = cfg_override(doc, assignment, err);
     return status == GL_OK ? recipe_read(r, doc, err) : status;
   }
   return GL_OK;
+}
+
+/* What makes two cells the same. NULL if memory is short. */
+static char *identity_of(const char *text) {
+  size_t size = text != NULL ? strlen(text) + 32 : 0;
+  char *identity = text != NULL ? malloc(size) : NULL;
+  if (identity != NULL) snprintf(identity, size, "meaning %d: %s", RECIPE_MEANING, text);
+  return identity;
 }
 
 /* check: what every room is asked about the cell, and worlds known to be right; NULL: nothing. */
@@ -134,12 +148,14 @@ static gl_status fill_cell(study_cell *cell, cfg_doc *doc, const study_grid *gri
   if (status == GL_OK && check != NULL) status = recipe_check(&r, check, err);
   if (status != GL_OK) return status;
   cell->recipe = cfg_canonical(cfg_root(doc));
-  cell->axes = axes_text(grid, at);
+  cell->identity = identity_of(cell->recipe);
+  cell->swept = swept_text(grid, at);
   const char *source = cfg_source_path(cfg_root(doc));
   cell->source = source != NULL ? strdup(source) : NULL;
-  if (cell->recipe == NULL || cell->axes == NULL || (source != NULL && cell->source == NULL))
+  if (cell->recipe == NULL || cell->identity == NULL || cell->swept == NULL ||
+      (source != NULL && cell->source == NULL))
     return gl_fail_memory(err, "a cell of the sweep");
-  hash_hex(cell->recipe, strlen(cell->recipe), cell->key);
+  hash_hex(cell->identity, strlen(cell->identity), cell->key);
   cell->seed = r.seed;
   cell->is_llm = recipe_is_llm(&r);
   cell->lr = recipe_lr(&r);
@@ -175,10 +191,11 @@ static gl_status refuse_equal_cells(const study *s, const cfg_node *place, gl_er
   gl_status status = GL_OK;
   for (size_t i = 1; i < s->n_cells && status == GL_OK; ++i)
     if (compare_keys(&sorted[i - 1], &sorted[i]) == 0)
-      status = cfg_fail(place, err,
-                        "the sweep has the same cell twice (algorithm %s, seed %llu, %s); list "
-                        "every value once",
-                        sorted[i]->algorithm, (unsigned long long)sorted[i]->seed, sorted[i]->axes);
+      status =
+          cfg_fail(place, err,
+                   "the sweep has the same cell twice (algorithm %s, seed %llu, %s); list "
+                   "every value once",
+                   sorted[i]->algorithm, (unsigned long long)sorted[i]->seed, sorted[i]->swept);
   free(sorted);
   return status;
 }
@@ -236,7 +253,9 @@ void study_fini(study *s) {
   for (size_t i = 0; i < s->n_cells; ++i) {
     free(s->cells[i].recipe);
     free(s->cells[i].source);
-    free(s->cells[i].axes);
+    free(s->cells[i].identity);
+    free(s->cells[i].swept);
+    free(s->cells[i].chosen);
   }
   free(s->cells);
   *s = (study){0};

@@ -1,5 +1,6 @@
 /* A sweep as a list of cells. A cell is a complete recipe; its key is the hash of that recipe's
- * canonical form, so it does not depend on layout, order of keys, or on the rest of the sweep.
+ * canonical form and of what recipes mean (RECIPE_MEANING), so it does not depend on layout, order
+ * of keys, or on the rest of the sweep, and a cell of another meaning is another cell.
  */
 #ifndef GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_CELLS_H
 #define GEPOLAB_EXPERIMENTS_SWEEP_SWEEP_CELLS_H
@@ -25,13 +26,15 @@ typedef struct study_grid {
 
 typedef struct study_cell {
   char key[33];
-  char *recipe; /* canonical JSON of the whole cell; owned */
-  char *source; /* path of the file it came from, NULL: none; owned */
-  char *axes;   /* canonical JSON of what is swept besides algorithm and seed; owned */
+  char *recipe;   /* canonical JSON of the whole cell; owned */
+  char *identity; /* what the key is the hash of: the meaning of recipes, and the recipe; owned */
+  char *source;   /* path of the file it came from, NULL: none; owned */
+  char *swept;    /* canonical JSON of what is swept besides algorithm and seed; owned */
+  char *chosen;   /* canonical JSON of what `tune` chose for it; NULL: nothing; owned */
   char algorithm[POLICY_NAME_SIZE];
   uint64_t seed;
   int is_llm;     /* its world is a transformer's */
-  double lr;      /* NaN: the learner's default */
+  double lr;      /* optimizer.lr, its default included */
   size_t ordinal; /* position in the grid */
 } study_cell;
 

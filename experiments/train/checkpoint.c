@@ -27,7 +27,7 @@ typedef struct tail {
 
 /* What a row is: its metrics by name, in order, and sizes. */
 static uint64_t layout(void) {
-  const uint64_t sizes[] = {sizeof(step_row), sizeof(eval_row)};
+  const uint64_t sizes[] = {sizeof(step_record), sizeof(eval_record)};
   uint64_t hash = hash_64(HASH_64_START, sizes, sizeof sizes);
   for (int m = 0; m < METRIC_COUNT; ++m) {
     const char *name = metric_about((metric)m)->name;

@@ -32,9 +32,9 @@ typedef struct checkpoint {
   char *recipe; /* canonical text of the run's recipe */
   char code_version[CHECKPOINT_VERSION_SIZE];
   uint64_t build;  /* build_number() of the program that wrote it; 0: not known */
-  step_row *steps; /* [n_steps]: as many as updates are made */
+  step_record *steps; /* [n_steps]: as many as updates are made */
   size_t n_steps;
-  eval_row *evals; /* [n_evals] */
+  eval_record *evals; /* [n_evals] */
   size_t n_evals;
   uint64_t broken;           /* updates in a row without a number, up to the last */
   double wall_s;             /* spent so far */

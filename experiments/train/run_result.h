@@ -12,13 +12,13 @@
 typedef struct outcome {
   run_status status;
   char reason[256]; /* "" when done */
-  step_row *steps;  /* [n_steps] */
+  step_record *steps;  /* [n_steps] */
   size_t n_steps;
-  eval_row *evals; /* [n_evals] */
+  eval_record *evals; /* [n_evals] */
   size_t n_evals;
   uint64_t *staleness; /* [n_staleness] batches by staleness */
   size_t n_staleness;
-  clock_row clock;
+  clock_record clock;
   double wall_s;
 } outcome;
 

@@ -31,7 +31,7 @@ static void record_staleness(double value[METRIC_COUNT], batch *const *batches, 
 }
 
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches) {
-  step_row *row = &l->out->steps[l->out->n_steps];
+  step_record *row = &l->out->steps[l->out->n_steps];
   metrics_clear(row->metric);
   gl_status status =
       l->learner.ops->update(l->learner.self, batches, u->n_batches, row->metric, l->err);
@@ -69,7 +69,7 @@ gl_status train_evaluate(train_loop *l, size_t updates, double time_s) {
              updates);
     return GL_OK;
   }
-  l->out->evals[l->out->n_evals++] = (eval_row){(int64_t)updates, time_s, score};
+  l->out->evals[l->out->n_evals++] = (eval_record){(int64_t)updates, time_s, score};
   return GL_OK;
 }
 

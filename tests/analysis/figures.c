@@ -22,10 +22,10 @@ static void add_run(results *r, size_t algorithm, size_t setting, const char *ax
                                       "tis",  "topr",    "dapo", "cispo", "it's \"{odd}\t\n_\\^@"};
   int gone = algorithm == 9 && seed == 2;
   double peak = gone ? NAN : 0.5 + (double)seed / 4.0;
-  eval_row evals[] = {{0, 0, 0.125}, {1, 1, peak}, {2, 2, peak - 0.125}};
-  step_row steps[2];
+  eval_record evals[] = {{0, 0, 0.125}, {1, 1, peak}, {2, 2, peak - 0.125}};
+  step_record steps[2];
   for (int i = 0; i < 2; i++) {
-    steps[i] = (step_row){.step = i + 1};
+    steps[i] = (step_record){.step = i + 1};
     metrics_clear(steps[i].metric);
     steps[i].metric[METRIC_KL_EXACT] = gone ? NAN : (double)setting;
     steps[i].metric[METRIC_STALENESS] = 2;
@@ -36,7 +36,7 @@ static void add_run(results *r, size_t algorithm, size_t setting, const char *ax
   }
   const uint64_t staleness[] = {1, 2, 1};
   run_record run = {.algorithm = names[algorithm],
-                    .axes = axes,
+                    .swept = axes,
                     .seed = seed,
                     .lr = 0.1,
                     .status = gone ? RUN_DIVERGED : RUN_DONE,
@@ -207,7 +207,7 @@ static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(v
   CU_ASSERT(has("window", "\n2\tgrpo\t1\t2\t2\t2\n"));
   CU_ASSERT(has("window", "\n3\tgrpo\t1\t1\t1\t1\n"));
   char *gp = figure_text("window", "gp");
-  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "title[1] = 'max delay 600 s, window 4'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "title[1] = 'max delay 600 s, window 4 updates'"));
   /* What gnuplot's enhanced text would take for marks is escaped. */
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'it''s  \\{odd\\}  \\_\\\\\\^\\@'"));
   free(gp);

@@ -12,13 +12,13 @@ static const char path[] = "build/analysis_study_test.db";
 /* Two algorithms x delays {none, 600} x five seeds. Evaluations peak at 0.5 + seed / 100 and end
  * 0.1 * (1 + algorithm) lower; the first update is on policy, where the log variance is -inf. */
 static void put_run_of(store *s, metric kl, size_t algorithm, size_t delay, uint64_t seed,
-                       const char *axes) {
+                       const char *swept) {
   static const char *const names[] = {"grpo", "gepo"};
   double peak = 0.5 + (double)seed / 100.0;
-  eval_row evals[] = {{0, 0, 0.1}, {2, 2, peak}, {3, 3, peak - 0.1 * (double)(1 + algorithm)}};
-  step_row steps[3];
+  eval_record evals[] = {{0, 0, 0.1}, {2, 2, peak}, {3, 3, peak - 0.1 * (double)(1 + algorithm)}};
+  step_record steps[3];
   for (int i = 0; i < 3; i++) {
-    steps[i] = (step_row){.step = i + 1, .time_s = i};
+    steps[i] = (step_record){.step = i + 1, .time_s = i};
     metrics_clear(steps[i].metric);
     steps[i].metric[kl] = (double)delay + 0.1 * (double)algorithm;
     steps[i].metric[METRIC_LOG_IW_VARIANCE_PQ] =
@@ -27,13 +27,13 @@ static void put_run_of(store *s, metric kl, size_t algorithm, size_t delay, uint
   char key[33], recipe[64];
   size_t ordinal = (delay * 2 + algorithm) * 5 + (size_t)seed;
   snprintf(key, sizeof key, "%032zx", ordinal);
-  snprintf(recipe, sizeof recipe, "{\"cell\":%zu}", ordinal);
+  snprintf(recipe, sizeof recipe, "{\"seed\":%llu}", (unsigned long long)seed);
   const uint64_t staleness[] = {1, 2};
   run_record run = {.key = key,
                     .ordinal = (int64_t)ordinal,
                     .study = "made",
                     .algorithm = names[algorithm],
-                    .axes = axes,
+                    .swept = swept,
                     .recipe = recipe,
                     .code_version = "0",
                     .machine = "",
@@ -53,9 +53,9 @@ static void put_run_of(store *s, metric kl, size_t algorithm, size_t delay, uint
 }
 
 static void put_run(store *s, metric kl, size_t algorithm, size_t delay, uint64_t seed) {
-  static const char *const axes[] = {"{\"cluster.max_delay\":\"none\"}",
-                                     "{\"cluster.max_delay\":600}"};
-  put_run_of(s, kl, algorithm, delay, seed, axes[delay]);
+  static const char *const swept[] = {"{\"cluster.max_delay\":\"none\"}",
+                                      "{\"cluster.max_delay\":600}"};
+  put_run_of(s, kl, algorithm, delay, seed, swept[delay]);
 }
 
 static store *made_study(metric kl) {
@@ -74,10 +74,10 @@ static void a_study_is_summarised_cell_by_cell(void) {
   results *r = NULL;
   summary sum;
   gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, NULL, &err), GL_OK);
   CU_ASSERT_EQUAL_FATAL(summary_init(&sum, r, &err), GL_OK);
   CU_ASSERT(r->n_algorithms == 2 && r->n_groups == 2 && r->n_runs == 20 && sum.n_cells == 4);
-  CU_ASSERT_STRING_EQUAL(r->axis_label, "max_delay");
+  CU_ASSERT_STRING_EQUAL(r->axis_label, "max delay [s]");
   CU_ASSERT(r->groups[0].delay == 0.0 && r->groups[1].delay == 600.0);
   CU_ASSERT(r->runs[0].n_staleness == 2 && r->runs[0].staleness[1] == 2);
   const cell_summary *gepo = &sum.cells[3];
@@ -110,7 +110,7 @@ static void without_exact_kl_its_estimate_takes_the_place(void) {
   results *r = NULL;
   summary sum;
   gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, NULL, &err), GL_OK);
   CU_ASSERT_EQUAL_FATAL(summary_init(&sum, r, &err), GL_OK);
   CU_ASSERT_EQUAL(sum.kl, METRIC_KL_K3_SEQ);
   CU_ASSERT_STRING_EQUAL(sum.relations[0].y, "kl_k3_seq");
@@ -130,7 +130,7 @@ static void a_study_without_delays_has_no_correlation_with_them(void) {
   unlink(path);
   CU_ASSERT_EQUAL_FATAL(store_open(&s, path, STORE_WRITE, &err), GL_OK);
   for (uint64_t seed = 0; seed < 5; seed++) put_run_of(s, METRIC_KL_EXACT, 0, 0, seed, "{}");
-  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(results_load(&r, s, NULL, &err), GL_OK);
   CU_ASSERT_EQUAL_FATAL(summary_init(&sum, r, &err), GL_OK);
   CU_ASSERT(isnan(sum.relations[0].spearman.fisher.value));
   CU_ASSERT_STRING_EQUAL(sum.relations[0].spearman.why, "the study sweeps no delay");

@@ -91,21 +91,21 @@ void scratch_copy(const char *from, const char *to) {
 
 static void fill_steps(sample_run *s, int ordinal, size_t n_steps) {
   for (size_t i = 0; i < n_steps; ++i) {
-    step_row *row = &s->steps[i];
-    *row = (step_row){.step = (int64_t)i + 1, .sampler = (int32_t)(i % 3)};
-    row->time_s = 1.5 * (double)(i + 1);
-    row->wait_s = 0.1;
-    metrics_clear(row->metric);
-    row->metric[METRIC_LOSS] = ordinal + 1 / (double)(i + 1);
-    row->metric[METRIC_GRAD_NORM] = 0.25;
+    step_record *of = &s->steps[i];
+    *of = (step_record){.step = (int64_t)i + 1, .sampler = (int32_t)(i % 3)};
+    of->time_s = 1.5 * (double)(i + 1);
+    of->wait_s = 0.1;
+    metrics_clear(of->metric);
+    of->metric[METRIC_LOSS] = ordinal + 1 / (double)(i + 1);
+    of->metric[METRIC_GRAD_NORM] = 0.25;
   }
 }
 
 void sample_run_init(sample_run *s, int ordinal, size_t n_steps) {
   CU_ASSERT_FATAL(n_steps <= SAMPLE_MAX_STEPS);
   fill_steps(s, ordinal, n_steps);
-  s->evals[0] = (eval_row){0, 0, 0.5};
-  s->evals[1] = (eval_row){(int64_t)n_steps, 1.5 * (double)n_steps, NAN};
+  s->evals[0] = (eval_record){0, 0, 0.5};
+  s->evals[1] = (eval_record){(int64_t)n_steps, 1.5 * (double)n_steps, NAN};
   s->staleness[0] = 3, s->staleness[1] = 0, s->staleness[2] = UINT64_C(1) << 40;
   snprintf(s->recipe, sizeof s->recipe, "{\"seed\":%d}", ordinal);
   hash_hex(s->recipe, strlen(s->recipe), s->key);
@@ -113,7 +113,8 @@ void sample_run_init(sample_run *s, int ordinal, size_t n_steps) {
                         .ordinal = ordinal,
                         .study = "s",
                         .algorithm = "gepo",
-                        .axes = "{}",
+                        .swept = "{}",
+                        .meaning = 1,
                         .recipe = s->recipe,
                         .code_version = "1.0",
                         .machine = "test",

@@ -27,8 +27,8 @@ char *scratch_read(const char *path);
 typedef struct sample_run {
   run_record run;
   char key[33], recipe[32];
-  step_row steps[SAMPLE_MAX_STEPS];
-  eval_row evals[2];
+  step_record steps[SAMPLE_MAX_STEPS];
+  eval_record evals[2];
   uint64_t staleness[3];
 } sample_run;
 void sample_run_init(sample_run *s, int ordinal, size_t n_steps);

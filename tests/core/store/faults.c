@@ -236,6 +236,9 @@ static void other_files_are_refused_and_left_alone(void) {
   scratch_copy(g.base, g.study);
   run_sql(g.study, "PRAGMA user_version = 99");
   check_no_study(&g, g.study, "study format 99");
+  run_sql(g.study, "PRAGMA user_version = 1"); /* by gepolab 0.1.0: the remedy is named */
+  check_no_study(&g, g.study, "study format 1, written by gepolab 0.1.0");
+  check_no_study(&g, g.study, "sweep its recipe again into a new file");
   check_no_study(&g, g.at.folder, "");
   char nowhere[SCRATCH_PATH_SIZE];
   check_no_study(&g, scratch_path(&g.at, "missing/study.db", nowhere), "No such file");

@@ -117,13 +117,13 @@ static void done_and_diverged_runs_are_finished_and_failed_ones_are_not(void) {
 static void a_chosen_learning_rate_is_kept_and_replaced(void) {
   fixture f;
   fixture_make(&f);
-  CU_ASSERT_EQUAL(store_put_tuned(f.s, "s", "gepo", "{\"d\":60}", 0.1, 0.5, NULL), GL_OK);
-  CU_ASSERT_EQUAL(store_put_tuned(f.s, "s", "gepo", "{\"d\":0}", 1e-5, NAN, NULL), GL_OK);
-  CU_ASSERT_EQUAL(store_put_tuned(f.s, "s", "gepo", "{\"d\":60}", 0.3, 0.75, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_tuned(f.s, "s", "gepo", 0.1, 0.5, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_tuned(f.s, "s", "grpo", 1e-5, NAN, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_tuned(f.s, "s", "gepo", 0.3, 0.75, NULL), GL_OK);
   check_export(f.s, "tuned", "tsv",
-               "study\talgorithm\taxes\tlr\tscore\n"
-               "s\tgepo\t\"{\"\"d\"\":0}\"\t1e-05\t\n"
-               "s\tgepo\t\"{\"\"d\"\":60}\"\t0.3\t0.75\n");
+               "study\talgorithm\tlr\tscore\n"
+               "s\tgepo\t0.3\t0.75\n"
+               "s\tgrpo\t1e-05\t\n");
   fixture_remove(&f);
 }
 
@@ -145,26 +145,27 @@ static void put_awkward(store *s) {
   CU_ASSERT_EQUAL_FATAL(store_put_run(s, &sample.run, &err), GL_OK);
 }
 
-#define RUN_HEADER "study,ordinal,key,algorithm,axes,seed,lr"
+#define RUN_HEADER "study,ordinal,key,algorithm,seed,optimizer.lr"
 
 static void exported_runs_are_quoted_as_rfc_4180_says(void) {
   fixture f;
   fixture_make(&f);
   put_awkward(f.s);
   check_export(f.s, "runs", "csv",
-               RUN_HEADER ",status,reason,code_version,recipe\n"
-                          "s,4,k4,\"a,b\",{},4,1e-300,failed,\"line 1\nsaid \"\"no\"\"\there\",1.0,"
+               RUN_HEADER ",status,reason,code_version,meaning,recipe\n"
+                          "s,4,k4,\"a,b\",4,1e-300,failed,\"line 1\nsaid \"\"no\"\"\there\",1.0,1,"
                           "\"{\"\"seed\"\":4}\"\n");
   check_export(f.s, "runs", "tsv",
-               "study\tordinal\tkey\talgorithm\taxes\tseed\tlr\tstatus\treason\tcode_version\t"
-               "recipe\n"
-               "s\t4\tk4\ta,b\t{}\t4\t1e-300\tfailed\t\"line 1\nsaid \"\"no\"\"\there\"\t1.0\t"
+               "study\tordinal\tkey\talgorithm\tseed\toptimizer.lr\tstatus\treason\t"
+               "code_version\tmeaning\trecipe\n"
+               "s\t4\tk4\ta,b\t4\t1e-300\tfailed\t\"line 1\nsaid \"\"no\"\"\there\"\t1.0\t1\t"
                "\"{\"\"seed\"\":4}\"\n");
-  check_export(f.s, "runs", "jsonl",
-               "{\"study\":\"s\",\"ordinal\":4,\"key\":\"k4\",\"algorithm\":\"a,b\","
-               "\"axes\":\"{}\",\"seed\":4,\"lr\":1e-300,\"status\":\"failed\","
-               "\"reason\":\"line 1\\nsaid \\\"no\\\"\\there\",\"code_version\":\"1.0\","
-               "\"recipe\":\"{\\\"seed\\\":4}\"}\n");
+  check_export(
+      f.s, "runs", "jsonl",
+      "{\"study\":\"s\",\"ordinal\":4,\"key\":\"k4\",\"algorithm\":\"a,b\","
+      "\"seed\":4,\"optimizer.lr\":1e-300,\"status\":\"failed\","
+      "\"reason\":\"line 1\\nsaid \\\"no\\\"\\there\",\"code_version\":\"1.0\",\"meaning\":1,"
+      "\"recipe\":\"{\\\"seed\\\":4}\"}\n");
   fixture_remove(&f);
 }
 
@@ -174,26 +175,26 @@ static void exported_numbers_are_shortest_and_nan_is_empty_or_null(void) {
   put_awkward(f.s);
   check_export(f.s, "evals", "csv",
                RUN_HEADER ",step,time_s,eval_score\n"
-                          "s,4,k4,\"a,b\",{},4,1e-300,0,inf,0.5\n"
-                          "s,4,k4,\"a,b\",{},4,1e-300,2,3,-inf\n");
+                          "s,4,k4,\"a,b\",4,1e-300,0,inf,0.5\n"
+                          "s,4,k4,\"a,b\",4,1e-300,2,3,-inf\n");
   check_export(f.s, "staleness", "csv",
                RUN_HEADER ",staleness,count\n"
-                          "s,4,k4,\"a,b\",{},4,1e-300,0,3\n"
-                          "s,4,k4,\"a,b\",{},4,1e-300,1,0\n"
-                          "s,4,k4,\"a,b\",{},4,1e-300,2,1099511627776\n");
+                          "s,4,k4,\"a,b\",4,1e-300,0,3\n"
+                          "s,4,k4,\"a,b\",4,1e-300,1,0\n"
+                          "s,4,k4,\"a,b\",4,1e-300,2,1099511627776\n");
   store_put_samples(f.s, 1, 1, 1);
   check_export(f.s, "evals", "jsonl",
                "{\"study\":\"s\",\"ordinal\":1,\"key\":\"cf699e59dcd11da05f38cf8c74c91a3b\","
-               "\"algorithm\":\"gepo\",\"axes\":\"{}\",\"seed\":1,\"lr\":0.1,\"step\":0,"
+               "\"algorithm\":\"gepo\",\"seed\":1,\"optimizer.lr\":0.1,\"step\":0,"
                "\"time_s\":0,\"eval_score\":0.5}\n"
                "{\"study\":\"s\",\"ordinal\":1,\"key\":\"cf699e59dcd11da05f38cf8c74c91a3b\","
-               "\"algorithm\":\"gepo\",\"axes\":\"{}\",\"seed\":1,\"lr\":0.1,\"step\":1,"
+               "\"algorithm\":\"gepo\",\"seed\":1,\"optimizer.lr\":0.1,\"step\":1,"
                "\"time_s\":1.5,\"eval_score\":null}\n"
                "{\"study\":\"s\",\"ordinal\":4,\"key\":\"k4\",\"algorithm\":\"a,b\","
-               "\"axes\":\"{}\",\"seed\":4,\"lr\":1e-300,\"step\":0,\"time_s\":null,"
+               "\"seed\":4,\"optimizer.lr\":1e-300,\"step\":0,\"time_s\":null,"
                "\"eval_score\":0.5}\n"
                "{\"study\":\"s\",\"ordinal\":4,\"key\":\"k4\",\"algorithm\":\"a,b\","
-               "\"axes\":\"{}\",\"seed\":4,\"lr\":1e-300,\"step\":2,\"time_s\":3,"
+               "\"seed\":4,\"optimizer.lr\":1e-300,\"step\":2,\"time_s\":3,"
                "\"eval_score\":null}\n");
   fixture_remove(&f);
 }
@@ -206,7 +207,7 @@ static void exported_steps_have_a_column_for_every_metric(void) {
   for (int m = 0; m < METRIC_COUNT; ++m)
     at += (size_t)snprintf(wanted + at, sizeof wanted - at, ",%s", metric_about((metric)m)->name);
   for (int step = 1; step <= 2; ++step) {
-    at += (size_t)snprintf(wanted + at, sizeof wanted - at, "\ns,4,k4,\"a,b\",{},4,1e-300,%s",
+    at += (size_t)snprintf(wanted + at, sizeof wanted - at, "\ns,4,k4,\"a,b\",4,1e-300,%s",
                            step == 1 ? "1,0,1.5,0.1" : "2,1,3,0.1");
     for (int m = 0; m < METRIC_COUNT; ++m)
       at += (size_t)snprintf(wanted + at, sizeof wanted - at, ",%s",
@@ -220,6 +221,29 @@ static void exported_steps_have_a_column_for_every_metric(void) {
   fixture_make(&f);
   put_awkward(f.s);
   check_export(f.s, "steps", "csv", wanted);
+  fixture_remove(&f);
+}
+
+/* A file from before a metric existed: NULL when read, and a column of its own when written. */
+static void a_metric_that_is_younger_than_the_file_is_null_and_then_added(void) {
+  fixture f;
+  fixture_make(&f);
+  store_put_samples(f.s, 1, 1, 2);
+  CU_ASSERT_EQUAL_FATAL(
+      sqlite3_exec(store_handle(f.s), "ALTER TABLE steps DROP COLUMN loss", NULL, NULL, NULL), 0);
+  store_close(f.s);
+  f.s = store_opened(f.path, STORE_READ);
+  char *text = exported(f.s, "steps", "jsonl");
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"loss\":null"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"grad_norm\":0.25"));
+  free(text);
+  store_close(f.s);
+  f.s = store_opened(f.path, STORE_WRITE);
+  store_put_samples(f.s, 2, 2, 1);
+  CU_ASSERT_EQUAL(store_number(f.s, "SELECT loss FROM steps t JOIN runs r ON r.id = t.run WHERE "
+                                    "r.ordinal = 2"),
+                  3);
+  CU_ASSERT_EQUAL(store_number(f.s, "SELECT count(*) FROM steps WHERE loss IS NULL"), 2);
   fixture_remove(&f);
 }
 
@@ -354,10 +378,10 @@ static void studies_that_chose_different_rates_are_not_merged(void) {
   fixture_make(&f);
   put_other(&f, path, 1, 1);
   store *other = store_opened(path, STORE_WRITE);
-  CU_ASSERT_EQUAL(store_put_tuned(other, "s", "gepo", "{}", 0.1, 0.5, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_tuned(other, "s", "gepo", 0.1, 0.5, NULL), GL_OK);
   CU_ASSERT_EQUAL(store_merge(f.s, path, NULL), GL_OK);
   CU_ASSERT_EQUAL(store_number(f.s, "SELECT lr FROM tuned"), 0.1);
-  CU_ASSERT_EQUAL(store_put_tuned(other, "s", "gepo", "{}", 0.2, 0.5, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_tuned(other, "s", "gepo", 0.2, 0.5, NULL), GL_OK);
   CU_ASSERT_EQUAL(store_merge(f.s, path, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "learning rate"));
   CU_ASSERT_EQUAL(store_number(f.s, "SELECT lr FROM tuned"), 0.1);
@@ -437,6 +461,7 @@ static void five_hundred_runs_of_three_hundred_steps_are_stored(void) {
 }
 
 SUITE(core_store, "core: store", TEST(a_run_reads_back_as_it_was_put),
+      TEST(a_metric_that_is_younger_than_the_file_is_null_and_then_added),
       TEST(putting_a_run_again_replaces_all_of_it),
       TEST(a_run_that_cannot_be_put_whole_leaves_the_old_one),
       TEST(done_and_diverged_runs_are_finished_and_failed_ones_are_not),

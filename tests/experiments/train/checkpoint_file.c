@@ -27,8 +27,8 @@ typedef struct saved {
 static saved make(void) {
   const size_t lengths[] = {2, 3};
   uint32_t begun[] = {2, 3, 5, 8};
-  step_row steps[3];
-  eval_row evals[2] = {{0, 0, 0.25}, {2, 7.5, 0.5}};
+  step_record steps[3];
+  eval_record evals[2] = {{0, 0, 0.25}, {2, 7.5, 0.5}};
   checkpoint_batch batches[2] = {{.number = 4}, {.number = 9}};
   gl_error err = {0};
   saved s = {0};
