@@ -80,31 +80,31 @@ gl_status collective_sum(collective *c, size_t rank, void *memory, size_t n, gl_
  * up a share of the piece over all ranks, in their order; when all have, each takes the whole sum.
  */
 
-enum { PIECE = 1 << 18 }; /* numbers; they stay in the processor's caches for a few ranks */
+enum { CHUNK = 1 << 18 }; /* numbers; they stay in the processor's caches for a few ranks */
 
 typedef struct host_collective {
   collective base;
-  char *piece; /* M [n + 1][PIECE]: the ranks' numbers, then the sum */
+  char *chunk; /* M [n + 1][CHUNK]: the ranks' numbers, then the sum */
 } host_collective;
 
 /* sum[from, to) = over ranks; sums of floats are made in double. */
 static void add_up(const host_collective *c, size_t from, size_t to) {
   const size_t n = c->base.n;
   if (c->base.member[0]->master == NUMBER_F64) {
-    const double *in = (const double *)(const void *)c->piece;
-    double *sum = (double *)(void *)c->piece + n * PIECE;
+    const double *in = (const double *)(const void *)c->chunk;
+    double *sum = (double *)(void *)c->chunk + n * CHUNK;
     for (size_t i = from; i < to; ++i) {
       double s = in[i];
-      for (size_t rank = 1; rank < n; ++rank) s += in[rank * PIECE + i];
+      for (size_t rank = 1; rank < n; ++rank) s += in[rank * CHUNK + i];
       sum[i] = s;
     }
     return;
   }
-  const float *in = (const float *)(const void *)c->piece;
-  float *sum = (float *)(void *)c->piece + n * PIECE;
+  const float *in = (const float *)(const void *)c->chunk;
+  float *sum = (float *)(void *)c->chunk + n * CHUNK;
   for (size_t i = from; i < to; ++i) {
     double s = (double)in[i];
-    for (size_t rank = 1; rank < n; ++rank) s += (double)in[rank * PIECE + i];
+    for (size_t rank = 1; rank < n; ++rank) s += (double)in[rank * CHUNK + i];
     sum[i] = (float)s;
   }
 }
@@ -114,11 +114,11 @@ static gl_status host_sum(collective *base, size_t rank, void *memory, size_t n,
   const host_collective *c = (const host_collective *)base;
   backend *b = base->member[rank];
   const size_t width = b->master_element;
-  char *mine = c->piece + rank * PIECE * width;
-  const char *sum = c->piece + base->n * PIECE * width;
+  char *mine = c->chunk + rank * CHUNK * width;
+  const char *sum = c->chunk + base->n * CHUNK * width;
   gl_status status = GL_OK;
-  for (size_t at = 0; at < n && status == GL_OK; at += PIECE) {
-    const size_t k = n - at < PIECE ? n - at : PIECE;
+  for (size_t at = 0; at < n && status == GL_OK; at += CHUNK) {
+    const size_t k = n - at < CHUNK ? n - at : CHUNK;
     b->ops->download(b, mine, (const char *)memory + at * width, k * width);
     status = b->ops->status(b, err);
     if (status == GL_OK) status = collective_meet(base, err);
@@ -132,7 +132,7 @@ static gl_status host_sum(collective *base, size_t rank, void *memory, size_t n,
 }
 
 static void host_free(collective *base) {
-  free(((host_collective *)base)->piece);
+  free(((host_collective *)base)->chunk);
   collective_fini(base);
   free(base);
 }
@@ -147,8 +147,8 @@ gl_status collective_host_new(collective **out, backend *const *member, size_t n
     if (member[rank]->master != member[0]->master)
       status = gl_fail(err, GL_EINTERNAL, "a sum over devices that compute in other numbers");
   if (status == GL_OK) {
-    c->piece = calloc((n + 1) * PIECE, member[0]->master_element);
-    if (c->piece == NULL) status = gl_fail_memory(err, "sums over devices");
+    c->chunk = calloc((n + 1) * CHUNK, member[0]->master_element);
+    if (c->chunk == NULL) status = gl_fail_memory(err, "sums over devices");
   }
   if (status == GL_OK)
     *out = &c->base;

@@ -109,14 +109,14 @@ KERNEL_BOTH uint16_t kernel_round_bf16(float x, uint32_t random) {
 
 /* What is known of softmax(factor * z) after some elements of z: their greatest; with
  * d = factor * (z - greatest) the sum of e^d and the sum of d e^d. */
-typedef struct kernel_stats {
+typedef struct softmax_stats {
   double greatest, sum, weighted;
-} kernel_stats;
+} softmax_stats;
 
 /* Of both parts' elements together. An empty part has greatest -infinity. */
-KERNEL_BOTH kernel_stats kernel_stats_join(kernel_stats a, kernel_stats b, double factor) {
+KERNEL_BOTH softmax_stats softmax_stats_join(softmax_stats a, softmax_stats b, double factor) {
   if (a.greatest < b.greatest) {
-    kernel_stats swap = a;
+    softmax_stats swap = a;
     a = b;
     b = swap;
   }
@@ -128,17 +128,17 @@ KERNEL_BOTH kernel_stats kernel_stats_join(kernel_stats a, kernel_stats b, doubl
 }
 
 /* log of the sum of e^(factor * z). */
-KERNEL_BOTH double kernel_stats_lse(kernel_stats s, double factor) {
+KERNEL_BOTH double softmax_stats_lse(softmax_stats s, double factor) {
   return factor * s.greatest + log(s.sum);
 }
 
 /* Entropy of the softmax: log sum e^d - mean d. */
-KERNEL_BOTH double kernel_stats_entropy(kernel_stats s) {
+KERNEL_BOTH double softmax_stats_entropy(softmax_stats s) {
   return log(s.sum) - s.weighted / s.sum;
 }
 
 /* log-probability of an element z. */
-KERNEL_BOTH double kernel_stats_logp(kernel_stats s, double z, double factor) {
+KERNEL_BOTH double softmax_stats_logp(softmax_stats s, double z, double factor) {
   return factor * (z - s.greatest) - log(s.sum);
 }
 

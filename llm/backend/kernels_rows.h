@@ -17,10 +17,10 @@ KERNEL MASTER ROW(norm_number)(MASTER x, MASTER rstd, MASTER weight) {
 
 /* dx of one number, with back = rstd^2 / width * sum(w dy x); and its share of the weight's slope.
  */
-KERNEL MASTER ROW(norm_slope)(MASTER dy, MASTER x, MASTER weight, MASTER rstd, MASTER back) {
+KERNEL MASTER ROW(norm_grad)(MASTER dy, MASTER x, MASTER weight, MASTER rstd, MASTER back) {
   return rstd * (weight * dy - x * back);
 }
-KERNEL MASTER ROW(norm_weight_slope)(MASTER dy, MASTER x, MASTER rstd) {
+KERNEL MASTER ROW(norm_weight_grad)(MASTER dy, MASTER x, MASTER rstd) {
   return dy * x * rstd;
 }
 
@@ -57,23 +57,23 @@ KERNEL MASTER ROW(norm)(GROUP g, REAL *KERNEL_RESTRICT out, REAL *sum, const REA
 KERNEL void ROW(norm_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNEL_RESTRICT dweight,
                                const REAL *KERNEL_RESTRICT dout, const REAL *KERNEL_RESTRICT in,
                                MASTER rstd, const REAL *KERNEL_RESTRICT weight, size_t width) {
-  MASTER along = 0;
-  SIMD_SUM(along)
+  MASTER dot = 0;
+  SIMD_SUM(dot)
   for (size_t i = LANE(g); i < width; i += LANES(g))
-    along += GET(&weight[i]) * GET(&dout[i]) * GET(&in[i]);
-  const MASTER back = LANE_SUM(g, along) * rstd * rstd / (MASTER)width;
+    dot += GET(&weight[i]) * GET(&dout[i]) * GET(&in[i]);
+  const MASTER back = LANE_SUM(g, dot) * rstd * rstd / (MASTER)width;
   SIMD
   for (size_t i = LANE(g); i < width; i += LANES(g)) {
     const MASTER dy = GET(&dout[i]), x = GET(&in[i]);
-    PUT(&din[i], GET(&din[i]) + ROW(norm_slope)(dy, x, GET(&weight[i]), rstd, back));
-    dweight[i] += ROW(norm_weight_slope)(dy, x, rstd);
+    PUT(&din[i], GET(&din[i]) + ROW(norm_grad)(dy, x, GET(&weight[i]), rstd, back));
+    dweight[i] += ROW(norm_weight_grad)(dy, x, rstd);
   }
 }
 
 /* --- one attention head: norm, then rotation of the pairs (i, i + dim / 2) --- */
 
 /* The pair (*a, *b) turned by an angle; sine negated: turned back. */
-KERNEL void ROW(turn)(MASTER *a, MASTER *b, MASTER cosine, MASTER sine) {
+KERNEL void ROW(rotate_pair)(MASTER *a, MASTER *b, MASTER cosine, MASTER sine) {
   const MASTER x = *a, y = *b;
   *a = x * cosine - y * sine;
   *b = y * cosine + x * sine;
@@ -95,7 +95,7 @@ KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_R
   for (size_t i = LANE(g); i < half; i += LANES(g)) {
     MASTER a = ROW(norm_number)(GET(&in[i]), rstd, GET(&weight[i]));
     MASTER b = ROW(norm_number)(GET(&in[i + half]), rstd, GET(&weight[i + half]));
-    ROW(turn)(&a, &b, cosine[i], sine[i]);
+    ROW(rotate_pair)(&a, &b, cosine[i], sine[i]);
     PUT(&out[i], a);
     PUT(&out[i + half], b);
   }
@@ -110,23 +110,23 @@ KERNEL void ROW(head_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
                                const MASTER *KERNEL_RESTRICT cosine,
                                const MASTER *KERNEL_RESTRICT sine, size_t dim) {
   const size_t half = dim / 2;
-  MASTER along = 0;
-  SIMD_SUM(along)
+  MASTER dot = 0;
+  SIMD_SUM(dot)
   for (size_t i = LANE(g); i < half; i += LANES(g)) {
     MASTER da = GET(&dout[i]), db = GET(&dout[i + half]);
-    ROW(turn)(&da, &db, cosine[i], -sine[i]);
-    along += da * GET(&weight[i]) * GET(&in[i]) + db * GET(&weight[i + half]) * GET(&in[i + half]);
+    ROW(rotate_pair)(&da, &db, cosine[i], -sine[i]);
+    dot += da * GET(&weight[i]) * GET(&in[i]) + db * GET(&weight[i + half]) * GET(&in[i + half]);
   }
-  const MASTER back = LANE_SUM(g, along) * rstd * rstd / (MASTER)dim;
+  const MASTER back = LANE_SUM(g, dot) * rstd * rstd / (MASTER)dim;
   SIMD
   for (size_t i = LANE(g); i < half; i += LANES(g)) {
     MASTER da = GET(&dout[i]), db = GET(&dout[i + half]);
-    ROW(turn)(&da, &db, cosine[i], -sine[i]);
+    ROW(rotate_pair)(&da, &db, cosine[i], -sine[i]);
     const MASTER a = GET(&in[i]), b = GET(&in[i + half]);
-    PUT(&din[i], ROW(norm_slope)(da, a, GET(&weight[i]), rstd, back));
-    PUT(&din[i + half], ROW(norm_slope)(db, b, GET(&weight[i + half]), rstd, back));
-    dweight[i] += ROW(norm_weight_slope)(da, a, rstd);
-    dweight[i + half] += ROW(norm_weight_slope)(db, b, rstd);
+    PUT(&din[i], ROW(norm_grad)(da, a, GET(&weight[i]), rstd, back));
+    PUT(&din[i + half], ROW(norm_grad)(db, b, GET(&weight[i + half]), rstd, back));
+    dweight[i] += ROW(norm_weight_grad)(da, a, rstd);
+    dweight[i + half] += ROW(norm_weight_grad)(db, b, rstd);
   }
 }
 
@@ -136,7 +136,7 @@ KERNEL MASTER ROW(swiglu_number)(MASTER gate, MASTER up) {
   return gate / (1 + ROW_EXP(-gate)) * up;
 }
 
-KERNEL void ROW(swiglu_slopes)(MASTER *dgate, MASTER *dup, MASTER dout, MASTER gate, MASTER up) {
+KERNEL void ROW(swiglu_grads)(MASTER *dgate, MASTER *dup, MASTER dout, MASTER gate, MASTER up) {
   const MASTER s = 1 / (1 + ROW_EXP(-gate));
   *dgate = dout * up * (s + gate * s * (1 - s));
   *dup = dout * gate * s;
@@ -155,10 +155,10 @@ KERNEL void ROW(swiglu_backward)(GROUP g, REAL *KERNEL_RESTRICT dgate, REAL *KER
                                  const REAL *KERNEL_RESTRICT up, size_t width) {
   SIMD
   for (size_t i = LANE(g); i < width; i += LANES(g)) {
-    MASTER g_slope, u_slope;
-    ROW(swiglu_slopes)(&g_slope, &u_slope, GET(&dout[i]), GET(&gate[i]), GET(&up[i]));
-    PUT(&dgate[i], g_slope);
-    PUT(&dup[i], u_slope);
+    MASTER g_grad, u_grad;
+    ROW(swiglu_grads)(&g_grad, &u_grad, GET(&dout[i]), GET(&gate[i]), GET(&up[i]));
+    PUT(&dgate[i], g_grad);
+    PUT(&dup[i], u_grad);
   }
 }
 
@@ -181,7 +181,7 @@ KERNEL MASTER ROW(exponentials)(GROUP g, MASTER *KERNEL_RESTRICT score, size_t n
 }
 
 /* What softmax(factor * z) needs to know of z[n]. Sums are double: they may have 150,000 terms. */
-KERNEL kernel_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t n, MASTER factor) {
+KERNEL softmax_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t n, MASTER factor) {
   MASTER top = (MASTER)-INFINITY;
   double sum = 0, weighted = 0;
   SIMD_MAX(top)
@@ -193,7 +193,7 @@ KERNEL kernel_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t 
     sum += (double)e;
     weighted += (double)(d * e);
   }
-  const kernel_stats s = {(double)top, LANE_SUM(g, sum), LANE_SUM(g, weighted)};
+  const softmax_stats s = {(double)top, LANE_SUM(g, sum), LANE_SUM(g, weighted)};
   return s;
 }
 

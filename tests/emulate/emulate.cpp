@@ -68,12 +68,12 @@ struct fiber {
  * read this one, and cannot get further ahead than that. */
 struct warp {
   unsigned char values[2][32 * 64];
-  unsigned arrived, wanted, turn;
+  unsigned arrived, wanted, round;
   const char *kind;
 };
 
 static struct {
-  fiber fibers[most_threads], *turn_of[most_threads];
+  fiber fibers[most_threads], *scheduled[most_threads];
   warp warps[most_warps];
   fiber *running;
   context scheduler;
@@ -153,12 +153,12 @@ const unsigned char *emulate_exchange(unsigned mask, const char *kind, const voi
     fprintf(stderr, "%s (%08x) against %s (%08x)\n", kind, mask, w->kind, w->wanted);
     die("lanes of a warp disagree on an exchange");
   }
-  const unsigned turn = w->turn;
-  memcpy(w->values[turn] + 64 * lane, value, size);
+  const unsigned round = w->round;
+  memcpy(w->values[round] + 64 * lane, value, size);
   w->arrived |= 1u << lane;
   if (w->arrived == w->wanted) {
     w->arrived = 0;
-    w->turn ^= 1u;
+    w->round ^= 1u;
     if (strcmp(kind, "syncwarp") == 0) race_warp_barrier(mask);
     for (unsigned l = 0; l < 32; ++l)
       if (mask >> l & 1u) device.fibers[f->number - lane + l].at_exchange = false;
@@ -166,7 +166,7 @@ const unsigned char *emulate_exchange(unsigned mask, const char *kind, const voi
     f->at_exchange = true;
     to_scheduler(false);
   }
-  return w->values[turn];
+  return w->values[round];
 }
 
 unsigned char *emulate_shared_memory() {
@@ -225,18 +225,18 @@ static void run_block(dim3 grid, dim3 block, dim3 index) {
   device.threads = block.x * block.y * block.z;
   device.ended = device.at_barrier = 0;
   for (unsigned w = 0; w < (device.threads + 31) / 32; ++w)
-    device.warps[w].arrived = device.warps[w].turn = 0;
+    device.warps[w].arrived = device.warps[w].round = 0;
   if (device.shared != nullptr) memset(device.shared, 0xff, device.shared_bytes);
   race_block(device.shared, device.shared_bytes);
   for (unsigned i = 0; i < device.threads; ++i) {
     start_fiber(i, grid, block, index);
-    device.turn_of[i] = &device.fibers[in_order(i, device.threads)];
+    device.scheduled[i] = &device.fibers[in_order(i, device.threads)];
   }
   device.threads_run += device.threads;
   while (device.ended < device.threads) {
     bool moved = false;
     for (unsigned i = 0; i < device.threads; ++i) {
-      fiber *f = device.turn_of[i];
+      fiber *f = device.scheduled[i];
       if (f->ended || f->at_barrier || f->at_exchange) continue;
       to_fiber(f);
       moved = true;

@@ -9,18 +9,18 @@ enum { N = 64 };
 
 /* out[i] = in[N - 1 - i] through shared memory. */
 __global__ void reverse(float *out, const float *in, bool waits) {
-  __shared__ float turned[N];
-  turned[threadIdx.x] = in[threadIdx.x];
+  __shared__ float reversed[N];
+  reversed[threadIdx.x] = in[threadIdx.x];
   if (waits) __syncthreads();
-  out[blockIdx.x * N + threadIdx.x] = turned[N - 1 - threadIdx.x];
+  out[blockIdx.x * N + threadIdx.x] = reversed[N - 1 - threadIdx.x];
 }
 
 /* The same within warps, with dynamic shared memory. */
 __global__ void reverse_warp(float *out, const float *in, bool waits) {
-  float *turned = reinterpret_cast<float *>(emulate_shared_memory());
-  turned[threadIdx.x] = in[threadIdx.x];
+  float *reversed = reinterpret_cast<float *>(emulate_shared_memory());
+  reversed[threadIdx.x] = in[threadIdx.x];
   if (waits) __syncwarp();
-  out[threadIdx.x] = turned[threadIdx.x ^ 31u];
+  out[threadIdx.x] = reversed[threadIdx.x ^ 31u];
 }
 
 /* A copy that arrives by itself: read after the wait and a barrier, or after the wait alone. */

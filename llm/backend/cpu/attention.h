@@ -67,7 +67,7 @@ static REAL attention_scale(head_shape s) {
 /* Scores of one query, n of them in room for `width` (a multiple of VECTOR), to the softmax's
  * weights, then zeros; returns lse. Never inlined: one piece of machine code rounds one way, packed
  * and cached. */
-__attribute__((noinline)) static REAL weigh(REAL *score, size_t n, size_t width, REAL scale) {
+__attribute__((noinline)) static REAL softmax_row(REAL *score, size_t n, size_t width, REAL scale) {
   const kernel_group g = {0};
   const size_t whole = round_up(n, VECTOR);
   REAL greatest;
@@ -92,7 +92,7 @@ static void attention_task(void *context, size_t task, size_t worker) {
                   width, p.dim, 0, left);
       for (size_t r = 0; r < rows; ++r)
         job->lse_to[(p.first + i + r) * job->shape.q + h] =
-            weigh(rest + r * width, i + r + 1, width, job->scale);
+            softmax_row(rest + r * width, i + r + 1, width, job->scale);
       gemm_panels(rest, width, 1, &values, 0, job->to + (p.first + i) * p.q + h * p.dim, p.q, rows,
                   p.dim, i + rows, 0, left);
     }
@@ -125,14 +125,14 @@ static void cpu_attention(backend *b, void *out, void *lse, const void *qk, cons
 /* --- backward: with p the softmax, dp = dout value^T, ds = p (dp - dout . out) scale --- */
 
 /* Scores and dp of one query to p and ds. */
-static void weigh_backward(REAL *restrict score, REAL *restrict dp, size_t n, size_t width,
-                           REAL scale, REAL lse, REAL along) {
+static void softmax_row_backward(REAL *restrict score, REAL *restrict dp, size_t n, size_t width,
+                                 REAL scale, REAL lse, REAL row_dot) {
   const size_t whole = round_up(n, VECTOR);
   SIMD
   for (size_t j = 0; j < whole; ++j) {
     const REAL p = ROW_EXP(scale * score[j] - lse);
     score[j] = p;
-    dp[j] = p * (dp[j] - along) * scale;
+    dp[j] = p * (dp[j] - row_dot) * scale;
   }
   memset(score + n, 0, (width - n) * sizeof *score);
   memset(dp + n, 0, (width - n) * sizeof *dp);
@@ -146,7 +146,7 @@ static REAL inner(const REAL *restrict a, const REAL *restrict b, size_t n) {
 }
 
 typedef struct attention_packings {
-  panels key, key_turned, value_turned;
+  panels key, key_transposed, value_transposed;
   REAL *left, *rest;
 } attention_packings;
 
@@ -157,12 +157,12 @@ static void attention_backward_block(const attention_job *job, const attention_p
   REAL *rest = w->rest, *score = take(&rest, rows * width), *ds = take(&rest, rows * width);
   const REAL *query = job->qk + at * p->qk + h * dim, *dout = job->dout + at * p->q + h * dim;
   const REAL *out = job->out + at * p->q + h * dim;
-  gemm_panels(query, p->qk, 1, &w->key_turned, 0, score, width, rows, width, dim, 0, w->left);
-  gemm_panels(dout, p->q, 1, &w->value_turned, 0, ds, width, rows, width, dim, 0, w->left);
+  gemm_panels(query, p->qk, 1, &w->key_transposed, 0, score, width, rows, width, dim, 0, w->left);
+  gemm_panels(dout, p->q, 1, &w->value_transposed, 0, ds, width, rows, width, dim, 0, w->left);
   for (size_t r = 0; r < rows; ++r)
-    weigh_backward(score + r * width, ds + r * width, i + r + 1, width, job->scale,
-                   job->lse[(at + r) * job->shape.q + h],
-                   inner(dout + r * p->q, out + r * p->q, dim));
+    softmax_row_backward(score + r * width, ds + r * width, i + r + 1, width, job->scale,
+                         job->lse[(at + r) * job->shape.q + h],
+                         inner(dout + r * p->q, out + r * p->q, dim));
   gemm_panels(ds, width, 1, &w->key, 0, job->dqk + at * p->qk + h * dim, p->qk, rows, dim, i + rows,
               0, w->left);
   const panels queries = packed(&rest, query, p->qk, 1, rows, dim);
@@ -181,8 +181,8 @@ static void attention_backward_task(void *context, size_t task, size_t worker) {
   attention_packings w = {.rest = p.scratch};
   w.left = take(&w.rest, LEFT);
   w.key = packed(&w.rest, p.key, p.qk, 1, p.n, p.dim);
-  w.key_turned = packed(&w.rest, p.key, 1, p.qk, p.dim, p.n);
-  w.value_turned = packed(&w.rest, p.value, 1, p.qkv, p.dim, p.n);
+  w.key_transposed = packed(&w.rest, p.key, 1, p.qk, p.dim, p.n);
+  w.value_transposed = packed(&w.rest, p.value, 1, p.qkv, p.dim, p.n);
   for (size_t r = p.first; r < p.first + p.n; ++r) {
     memset(job->dqk + r * p.qk + (s.q + p.kv) * s.dim, 0, s.dim * sizeof(REAL));
     memset(job->dqkv + r * p.qkv + (s.q + s.kv + p.kv) * s.dim, 0, s.dim * sizeof(REAL));

@@ -27,12 +27,12 @@ static inline size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-static inline size_t pieces(size_t n, size_t piece) {
+static inline size_t divide_up(size_t n, size_t piece) {
   return n / piece + (n % piece != 0);
 }
 
 static inline size_t round_up(size_t n, size_t unit) {
-  return pieces(n, unit) * unit;
+  return divide_up(n, unit) * unit;
 }
 
 /* Rows of a task whose rows cost about `cost` element operations. */

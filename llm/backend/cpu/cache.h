@@ -165,7 +165,7 @@ static void cached_task(void *context, size_t task, size_t worker) {
   REAL *scratch = job->owner->worker[worker], *score = scratch + PANEL_BLOCK * PANEL;
   cached_scores(score, width, job->qk + r * qk_width(s) + kv * group * s.dim,
                 job->k + at + kv * job->capacity * s.dim, group, n, job->capacity, s.dim, scratch);
-  for (size_t h = 0; h < group; ++h) weigh(score + h * width, n, width, job->scale);
+  for (size_t h = 0; h < group; ++h) softmax_row(score + h * width, n, width, job->scale);
   cached_means(job->to + r * q_width(s) + kv * group * s.dim, score, width,
                job->v + at + kv * s.dim, heads, group, n, s.dim, scratch);
 }

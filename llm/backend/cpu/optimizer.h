@@ -34,7 +34,7 @@ static void cpu_adamw(backend *b, void *param, void *copy, const void *grad, voi
   cpu *c = (cpu *)b;
   optimiser_job job = {
       .param = param, .copy = copy, .grad = grad, .m = m, .v = v, .n = n, .adamw = step};
-  if (!cpu_failed(c)) pool_run(c->pool, adamw_task, &job, pieces(n, OPTIMISER_CHUNK));
+  if (!cpu_failed(c)) pool_run(c->pool, adamw_task, &job, divide_up(n, OPTIMISER_CHUNK));
 }
 
 static void sgd_task(void *context, size_t task, size_t worker) {
@@ -55,7 +55,7 @@ static void cpu_sgd(backend *b, void *param, void *copy, const void *grad, void 
                     const sgd_step *step) {
   cpu *c = (cpu *)b;
   optimiser_job job = {.param = param, .copy = copy, .grad = grad, .m = m, .n = n, .sgd = step};
-  if (!cpu_failed(c)) pool_run(c->pool, sgd_task, &job, pieces(n, OPTIMISER_CHUNK));
+  if (!cpu_failed(c)) pool_run(c->pool, sgd_task, &job, divide_up(n, OPTIMISER_CHUNK));
 }
 
 static void squares_task(void *context, size_t task, size_t worker) {
@@ -71,7 +71,7 @@ static void squares_task(void *context, size_t task, size_t worker) {
 
 static double cpu_sum_squares(backend *b, const void *x, size_t n) {
   cpu *c = (cpu *)b;
-  const size_t parts = pieces(n, OPTIMISER_CHUNK);
+  const size_t parts = divide_up(n, OPTIMISER_CHUNK);
   if (!cpu_reserve(c, 0, parts * sizeof(double))) return 0;
   optimiser_job job = {.grad = x, .n = n, .part = c->shared};
   pool_run(c->pool, squares_task, &job, parts);

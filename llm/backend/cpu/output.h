@@ -2,7 +2,7 @@
 
 enum {
   OUTPUT_ROWS = 48,     /* of a task */
-  OUTPUT_WORDS = 512,   /* logits of a row held at a time */
+  OUTPUT_COLUMNS = 512, /* logits of a row held at a time */
   OUTPUT_SPAN = 8192,   /* tokens of a task */
   OUTPUT_HELD = 1 << 24 /* numbers of logits' gradients held by backward */
 };
@@ -10,9 +10,9 @@ enum {
 typedef struct output_job {
   const REAL *in, *weight, *lse, *dlogp;
   const int32_t *target;
-  REAL *logp, *entropy, *lse_to, *slope;
-  kernel_stats *stats; /* [rows][spans] */
-  double *hit;         /* [rows] the target's logit */
+  REAL *logp, *entropy, *lse_to, *dlogits;
+  softmax_stats *stats; /* [rows][spans] */
+  double *target_logit; /* [rows] the target's logit */
   size_t rows, vocabulary, k, spans;
   REAL factor;
   cpu *owner;
@@ -27,18 +27,18 @@ static void output_task(void *context, size_t task, size_t worker) {
   const size_t end = smaller(job->vocabulary, (span + 1) * OUTPUT_SPAN);
   REAL *const z = job->owner->worker[worker];
   for (size_t r = 0; r < rows; ++r)
-    job->stats[(first + r) * job->spans + span] = (kernel_stats){.greatest = -INFINITY};
-  for (size_t v = span * OUTPUT_SPAN; v < end; v += OUTPUT_WORDS) {
-    const size_t words = smaller(OUTPUT_WORDS, end - v);
-    gemm_dot(job->in + first * job->k, job->k, job->weight + v * job->k, job->k, z, words, rows,
-             words, job->k, 0);
+    job->stats[(first + r) * job->spans + span] = (softmax_stats){.greatest = -INFINITY};
+  for (size_t v = span * OUTPUT_SPAN; v < end; v += OUTPUT_COLUMNS) {
+    const size_t columns = smaller(OUTPUT_COLUMNS, end - v);
+    gemm_dot(job->in + first * job->k, job->k, job->weight + v * job->k, job->k, z, columns, rows,
+             columns, job->k, 0);
     for (size_t r = 0; r < rows; ++r) {
-      kernel_stats *all = &job->stats[(first + r) * job->spans + span];
-      const kernel_stats some = row_stats(g, z + r * words, words, job->factor);
-      *all = kernel_stats_join(*all, some, (double)job->factor);
+      softmax_stats *all = &job->stats[(first + r) * job->spans + span];
+      const softmax_stats some = row_stats(g, z + r * columns, columns, job->factor);
+      *all = softmax_stats_join(*all, some, (double)job->factor);
       const size_t target = (size_t)job->target[first + r];
-      if (target >= v && target < v + words)
-        job->hit[first + r] = (double)z[r * words + target - v];
+      if (target >= v && target < v + columns)
+        job->target_logit[first + r] = (double)z[r * columns + target - v];
     }
   }
 }
@@ -53,40 +53,40 @@ static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const v
                     .rows = rows,
                     .vocabulary = vocabulary,
                     .k = k,
-                    .spans = pieces(vocabulary, OUTPUT_SPAN),
+                    .spans = divide_up(vocabulary, OUTPUT_SPAN),
                     .factor = (REAL)(1 / temperature),
                     .owner = c};
   const size_t stats = rows * job.spans * sizeof *job.stats;
-  if (!cpu_reserve(c, OUTPUT_ROWS * OUTPUT_WORDS * sizeof(REAL), stats + rows * sizeof(double)))
+  if (!cpu_reserve(c, OUTPUT_ROWS * OUTPUT_COLUMNS * sizeof(REAL), stats + rows * sizeof(double)))
     return;
   job.stats = c->shared;
-  job.hit = (double *)(void *)((char *)c->shared + stats);
-  pool_run(c->pool, output_task, &job, pieces(rows, OUTPUT_ROWS) * job.spans);
+  job.target_logit = (double *)(void *)((char *)c->shared + stats);
+  pool_run(c->pool, output_task, &job, divide_up(rows, OUTPUT_ROWS) * job.spans);
   const double factor = (double)job.factor;
   for (size_t r = 0; r < rows; ++r) {
-    kernel_stats all = job.stats[r * job.spans];
+    softmax_stats all = job.stats[r * job.spans];
     for (size_t s = 1; s < job.spans; ++s)
-      all = kernel_stats_join(all, job.stats[r * job.spans + s], factor);
-    ((REAL *)logp)[r] = (REAL)kernel_stats_logp(all, job.hit[r], factor);
-    ((REAL *)entropy)[r] = (REAL)kernel_stats_entropy(all);
-    ((REAL *)lse)[r] = (REAL)kernel_stats_lse(all, factor);
+      all = softmax_stats_join(all, job.stats[r * job.spans + s], factor);
+    ((REAL *)logp)[r] = (REAL)softmax_stats_logp(all, job.target_logit[r], factor);
+    ((REAL *)entropy)[r] = (REAL)softmax_stats_entropy(all);
+    ((REAL *)lse)[r] = (REAL)softmax_stats_lse(all, factor);
   }
 }
 
-/* Rows of a block against the tokens of a part: the gradients of their logits, into slope. */
-static void slope_task(void *context, size_t task, size_t worker) {
+/* Rows of a block against the tokens of a part: the gradients of their logits, into dlogits. */
+static void dlogits_task(void *context, size_t task, size_t worker) {
   const output_job *job = context;
   const kernel_group g = {0};
-  const size_t parts = pieces(job->vocabulary, OUTPUT_WORDS);
-  const size_t v = task % parts * OUTPUT_WORDS, first = task / parts * OUTPUT_ROWS;
+  const size_t parts = divide_up(job->vocabulary, OUTPUT_COLUMNS);
+  const size_t v = task % parts * OUTPUT_COLUMNS, first = task / parts * OUTPUT_ROWS;
   const size_t rows = smaller(OUTPUT_ROWS, job->rows - first);
-  const size_t words = smaller(OUTPUT_WORDS, job->vocabulary - v);
-  REAL *const z = job->slope + first * job->vocabulary + v;
+  const size_t columns = smaller(OUTPUT_COLUMNS, job->vocabulary - v);
+  REAL *const z = job->dlogits + first * job->vocabulary + v;
   (void)worker;
   gemm_dot(job->in + first * job->k, job->k, job->weight + v * job->k, job->k, z, job->vocabulary,
-           rows, words, job->k, 0);
+           rows, columns, job->k, 0);
   for (size_t r = 0; r < rows; ++r)
-    row_logp_backward(g, z + r * job->vocabulary, words, (size_t)job->target[first + r] - v,
+    row_logp_backward(g, z + r * job->vocabulary, columns, (size_t)job->target[first + r] - v,
                       job->factor, job->lse[first + r], job->factor * job->dlogp[first + r]);
 }
 
@@ -105,16 +105,16 @@ static void cpu_output_backward(backend *b, void *din, void *dweight, const void
                       .target = target + r,
                       .lse = (const REAL *)lse + r,
                       .dlogp = (const REAL *)dlogp + r,
-                      .slope = c->shared,
+                      .dlogits = c->shared,
                       .rows = smaller(at_once, rows - r),
                       .vocabulary = vocabulary,
                       .k = k,
                       .factor = (REAL)(1 / temperature),
                       .owner = c};
-    pool_run(c->pool, slope_task, &job,
-             pieces(job.rows, OUTPUT_ROWS) * pieces(vocabulary, OUTPUT_WORDS));
-    cpu_product_backward_input(b, (REAL *)din + r * k, job.slope, weight, job.rows, vocabulary, k,
+    pool_run(c->pool, dlogits_task, &job,
+             divide_up(job.rows, OUTPUT_ROWS) * divide_up(vocabulary, OUTPUT_COLUMNS));
+    cpu_product_backward_input(b, (REAL *)din + r * k, job.dlogits, weight, job.rows, vocabulary, k,
                                0);
-    cpu_product_backward_weight(b, dweight, job.slope, job.in, job.rows, vocabulary, k);
+    cpu_product_backward_weight(b, dweight, job.dlogits, job.in, job.rows, vocabulary, k);
   }
 }

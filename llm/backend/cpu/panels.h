@@ -39,8 +39,8 @@ static void pack_panel(REAL *restrict to, const REAL *restrict b, size_t b_row, 
     for (; p < m; ++p) memcpy(to + p * PANEL, b + p * b_row, PANEL * sizeof *to);
   if (columns == PANEL && b_row == 1)
     for (; p + VECTOR <= m; p += VECTOR) {
-      vector_turn(to + p * PANEL, PANEL, b + p, b_column);
-      vector_turn(to + p * PANEL + VECTOR, PANEL, b + p + VECTOR * b_column, b_column);
+      vector_transpose(to + p * PANEL, PANEL, b + p, b_column);
+      vector_transpose(to + p * PANEL + VECTOR, PANEL, b + p + VECTOR * b_column, b_column);
     }
   for (; p < m; ++p)
     for (size_t j = 0; j < PANEL; ++j)
@@ -75,10 +75,10 @@ LOOP_INLINE void panel_tile(const REAL *restrict a, const size_t a_row, const si
 
 /* How a tile reads its left factor. */
 typedef enum left_form {
-  LEFT_PACKED, /* [PANEL_ROWS][PANEL_BLOCK] */
-  LEFT_TURNED, /* [terms][PANEL_ROWS] */
-  LEFT_ROWS,   /* rows `step` apart */
-  LEFT_ACROSS  /* terms `step` apart, rows side by side */
+  LEFT_PACKED,     /* [PANEL_ROWS][PANEL_BLOCK] */
+  LEFT_TRANSPOSED, /* [terms][PANEL_ROWS] */
+  LEFT_ROWS,       /* rows `step` apart */
+  LEFT_ACROSS      /* terms `step` apart, rows side by side */
 } left_form;
 
 /* A tile into c's first rows and columns. */
@@ -89,7 +89,7 @@ static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
   for (size_t i = 0; i < rows; ++i) __builtin_prefetch(c + i * c_row, 1);
   if (form == LEFT_PACKED)
     panel_tile(a, PANEL_BLOCK, 1, b, n, sum);
-  else if (form == LEFT_TURNED)
+  else if (form == LEFT_TRANSPOSED)
     panel_tile(a, 1, PANEL_ROWS, b, n, sum);
   else if (form == LEFT_ROWS)
     panel_tile(a, step, 1, b, n, sum);
@@ -187,7 +187,7 @@ static void fetch_ahead(const upcoming *u, size_t i, size_t rows) {
 /* All tiles of l against one panel, into c's first columns. */
 static void panel_rows(const left_block *l, const REAL *panel, const upcoming *next, REAL *c,
                        size_t c_row, size_t columns, int add) {
-  const left_form copied = l->column == 1 ? LEFT_PACKED : LEFT_TURNED;
+  const left_form copied = l->column == 1 ? LEFT_PACKED : LEFT_TRANSPOSED;
   const left_form plain = l->column == 1 ? LEFT_ROWS : LEFT_ACROSS;
   const size_t step = l->column == 1 ? l->row : l->column;
   for (size_t i = 0; i < l->rows; i += PANEL_ROWS) {

@@ -28,27 +28,27 @@ typedef struct product_job {
 /* DOT, FORWARD: c = a[rows, n] b[columns, n]^T. INPUT: a[rows, n] b[n, columns].
  * WEIGHT: a[n, rows]^T b[n, columns]. */
 static void blas_part(const product_job *job, size_t i, size_t j, size_t rows, size_t columns) {
-  const int turned = job->form == WEIGHT, along = job->form == FORWARD;
+  const int transposed_a = job->form == WEIGHT, transposed_b = job->form == FORWARD;
   const size_t n = job->n;
-  BLAS_PRODUCT(CblasRowMajor, turned ? CblasTrans : CblasNoTrans, along ? CblasTrans : CblasNoTrans,
-               (int)rows, (int)columns, (int)n, 1, job->a + (turned ? i : i * n),
-               (int)(turned ? job->rows : n), job->b + (along ? j * n : j),
-               (int)(along ? n : job->columns), job->add ? 1 : 0, job->c + i * job->columns + j,
-               (int)job->columns);
+  BLAS_PRODUCT(CblasRowMajor, transposed_a ? CblasTrans : CblasNoTrans,
+               transposed_b ? CblasTrans : CblasNoTrans, (int)rows, (int)columns, (int)n, 1,
+               job->a + (transposed_a ? i : i * n), (int)(transposed_a ? job->rows : n),
+               job->b + (transposed_b ? j * n : j), (int)(transposed_b ? n : job->columns),
+               job->add ? 1 : 0, job->c + i * job->columns + j, (int)job->columns);
 }
 
 /* Columns from j, a multiple of PANEL. */
 static void panels_part(const product_job *job, size_t i, size_t j, size_t rows, size_t columns,
                         REAL *scratch) {
-  const int turned = job->form == WEIGHT;
-  gemm_panels(job->a + (turned ? i : i * job->n), turned ? 1 : job->n, turned ? job->rows : 1,
-              &job->right, j, job->c + i * job->columns + j, job->columns, rows, columns, job->n,
-              job->add, scratch);
+  const int transposed_a = job->form == WEIGHT;
+  gemm_panels(job->a + (transposed_a ? i : i * job->n), transposed_a ? 1 : job->n,
+              transposed_a ? job->rows : 1, &job->right, j, job->c + i * job->columns + j,
+              job->columns, rows, columns, job->n, job->add, scratch);
 }
 
 static void product_task(void *context, size_t task, size_t worker) {
   const product_job *job = context;
-  const size_t across = pieces(job->columns, job->wide), n = job->n;
+  const size_t across = divide_up(job->columns, job->wide), n = job->n;
   const size_t i = task / across * job->high, j = task % across * job->wide;
   const size_t rows = smaller(job->high, job->rows - i);
   const size_t columns = smaller(job->wide, job->columns - j);
@@ -101,11 +101,11 @@ static void cut_blas(product_job *job) {
   const size_t wanted = tasks_worth(multiplications(job));
   job->high = job->rows;
   job->wide = job->columns;
-  while (pieces(job->rows, job->high) * pieces(job->columns, job->wide) < wanted) {
+  while (divide_up(job->rows, job->high) * divide_up(job->columns, job->wide) < wanted) {
     if (job->high >= 2 * BLAS_HIGH)
-      job->high = round_up(pieces(job->high, 2), 24);
+      job->high = round_up(divide_up(job->high, 2), 24);
     else if (job->wide >= 2 * BLAS_WIDE)
-      job->wide = round_up(pieces(job->wide, 2), 32);
+      job->wide = round_up(divide_up(job->wide, 2), 32);
     else
       return;
   }
@@ -114,8 +114,8 @@ static void cut_blas(product_job *job) {
 /* Few rows read much memory for few multiplications: then columns are what is cut. */
 static void cut_dot(product_job *job) {
   job->high = smaller(DOT_HIGH, job->rows);
-  const size_t down = pieces(job->rows, job->high), tasks = tasks_worth(multiplications(job));
-  job->wide = round_up(pieces(job->columns, larger(1, pieces(4 * tasks, down))), 8);
+  const size_t down = divide_up(job->rows, job->high), tasks = tasks_worth(multiplications(job));
+  job->wide = round_up(divide_up(job->columns, larger(1, divide_up(4 * tasks, down))), 8);
 }
 
 static int packs(const cpu *c, const product_job *job) {
@@ -129,10 +129,11 @@ static void cut_packed(product_job *job) {
   job->wide = job->columns;
   if (job->form == WEIGHT) {
     job->high = smaller(LEFT_HIGH, round_up(job->rows, PANEL_ROWS));
-    const size_t down = pieces(job->rows, job->high), tasks = tasks_worth(multiplications(job));
-    job->wide = larger(WEIGHT_WIDE, round_up(pieces(job->columns, pieces(tasks, down)), PANEL));
+    const size_t down = divide_up(job->rows, job->high), tasks = tasks_worth(multiplications(job));
+    job->wide =
+        larger(WEIGHT_WIDE, round_up(divide_up(job->columns, divide_up(tasks, down)), PANEL));
   } else {
-    job->high = smaller(PACKED_HIGH, round_up(pieces(job->rows, 16), PANEL_ROWS));
+    job->high = smaller(PACKED_HIGH, round_up(divide_up(job->rows, 16), PANEL_ROWS));
   }
 }
 
@@ -143,10 +144,10 @@ static void run_packed(cpu *c, product_job *job) {
     return;
   job->right = (panels){.data = c->packed, .n = job->n, .columns = job->columns};
   job->wide = PACK_WIDE;
-  pool_run(c->pool, pack_task, job, pieces(job->columns, job->wide));
+  pool_run(c->pool, pack_task, job, divide_up(job->columns, job->wide));
   cut_packed(job);
   pool_run(c->pool, product_task, job,
-           pieces(job->rows, job->high) * pieces(job->columns, job->wide));
+           divide_up(job->rows, job->high) * divide_up(job->columns, job->wide));
 }
 
 static void run_product(cpu *c, product_job *job) {
@@ -161,7 +162,7 @@ static void run_product(cpu *c, product_job *job) {
   else
     cut_blas(job);
   pool_run(c->pool, product_task, job,
-           pieces(job->rows, job->high) * pieces(job->columns, job->wide));
+           divide_up(job->rows, job->high) * divide_up(job->columns, job->wide));
 }
 
 static void cpu_product(backend *b, void *out, const void *in, const void *weight, size_t rows,

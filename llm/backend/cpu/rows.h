@@ -14,7 +14,7 @@ typedef struct row_job {
 
 /* Runs task over the job's rows, job->chunk at a time. */
 static void run_rows(row_job *job, pool_task task) {
-  if (job->rows > 0) pool_run(job->owner->pool, task, job, pieces(job->rows, job->chunk));
+  if (job->rows > 0) pool_run(job->owner->pool, task, job, divide_up(job->rows, job->chunk));
 }
 
 static inline size_t last_row(const row_job *job, size_t task) {
@@ -73,7 +73,7 @@ static void cpu_scatter_add(backend *b, void *in, const void *out, const int32_t
   cpu *c = (cpu *)b;
   row_job job = {.out = in, .a = out, .index = index, .rows = n, .width = width, .owner = c};
   job.chunk = 64;
-  if (!cpu_failed(c) && width > 0) pool_run(c->pool, scatter_task, &job, pieces(width, 64));
+  if (!cpu_failed(c) && width > 0) pool_run(c->pool, scatter_task, &job, divide_up(width, 64));
 }
 
 static void cpu_embed_backward(backend *b, void *dtable, const void *dout, const int32_t *token,
@@ -114,7 +114,7 @@ static void cpu_norm(backend *b, void *out, void *rstd, void *sum, const void *i
 
 /* Rows of a task that gathers a weight's gradient by itself: at most 32 tasks. */
 static size_t gathering_rows(size_t rows, size_t cost) {
-  return larger(rows_per_task(cost), pieces(rows, 32));
+  return larger(rows_per_task(cost), divide_up(rows, 32));
 }
 
 /* to[width] += the tasks' parts [tasks][width], in their order. */
@@ -151,7 +151,7 @@ static void cpu_norm_backward(backend *b, void *din, void *dweight, const void *
                  .width = width,
                  .chunk = gathering_rows(rows, 3 * width),
                  .owner = c};
-  const size_t tasks = pieces(rows, job.chunk);
+  const size_t tasks = divide_up(rows, job.chunk);
   if (!cpu_reserve(c, 0, tasks * width * sizeof(REAL))) return;
   run_rows(&job, norm_backward_task);
   add_parts(dweight, c->shared, tasks, width);
@@ -250,7 +250,7 @@ static void cpu_heads_backward(backend *b, void *dqkv, void *dq_weight, void *dk
                  .chunk = gathering_rows(rows, 4 * qk_width(shape)),
                  .shape = shape,
                  .owner = c};
-  const size_t tasks = pieces(rows, job.chunk), width = 2 * shape.dim;
+  const size_t tasks = divide_up(rows, job.chunk), width = 2 * shape.dim;
   if (!cpu_reserve(c, 0, tasks * width * sizeof(REAL))) return;
   run_rows(&job, heads_backward_task);
   for (size_t t = 0; t < tasks; ++t) {

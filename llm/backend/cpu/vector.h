@@ -99,7 +99,7 @@ LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
 /* A square of VECTOR rows, `from_row` apart, turned: to[j * to_row + i] = from[i * from_row + j].
  */
 #if defined(__AVX2__) && !IS_DOUBLE
-LOOP_INLINE void vector_turn(REAL *to, size_t to_row, const REAL *from, size_t from_row) {
+LOOP_INLINE void vector_transpose(REAL *to, size_t to_row, const REAL *from, size_t from_row) {
   __m256 r[8], pair[8], four[8];
 #pragma GCC unroll 8
   for (size_t i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * from_row);
@@ -122,7 +122,7 @@ LOOP_INLINE void vector_turn(REAL *to, size_t to_row, const REAL *from, size_t f
   }
 }
 #else
-LOOP_INLINE void vector_turn(REAL *to, size_t to_row, const REAL *from, size_t from_row) {
+LOOP_INLINE void vector_transpose(REAL *to, size_t to_row, const REAL *from, size_t from_row) {
   for (size_t i = 0; i < VECTOR; ++i)
     for (size_t j = 0; j < VECTOR; ++j) to[j * to_row + i] = from[i * from_row + j];
 }

@@ -129,29 +129,29 @@ __global__ void attention_rows(T *out, float *lse, const T *qk, const T *qkv, co
 /* --- backward: with p the softmax and dp = dout value^T, ds = p (dp - dout . out) scale --- */
 
 template <typename T>
-__global__ void along_rows(float *along, const T *dout, const T *out, size_t n, size_t dim) {
+__global__ void row_dots(float *row_dot, const T *dout, const T *out, size_t n, size_t dim) {
   const size_t i = blockIdx.x * static_cast<size_t>(WARPS) + threadIdx.x / 32;
   if (i >= n) return;
   float sum = 0;
   for (size_t d = threadIdx.x % 32; d < dim; d += 32)
     sum += to_float(dout[i * dim + d]) * to_float(out[i * dim + d]);
   sum = warp_sum(sum);
-  if (threadIdx.x % 32 == 0) along[i] = sum;
+  if (threadIdx.x % 32 == 0) row_dot[i] = sum;
 }
 
 template <typename T>
-void attention_along(cuda_backend *b, float *along, const void *dout, const void *out, size_t n,
-                     size_t dim) {
-  LAUNCH(b, along_rows<T>, blocks_of(n, WARPS), WARPS * 32, 0, along, static_cast<const T *>(dout),
+void attention_row_dot(cuda_backend *b, float *row_dot, const void *dout, const void *out, size_t n,
+                       size_t dim) {
+  LAUNCH(b, row_dots<T>, blocks_of(n, WARPS), WARPS * 32, 0, row_dot, static_cast<const T *>(dout),
          static_cast<const T *>(out), n, dim);
 }
-template void attention_along<float>(cuda_backend *, float *, const void *, const void *, size_t,
-                                     size_t);
-template void attention_along<bf16>(cuda_backend *, float *, const void *, const void *, size_t,
-                                    size_t);
+template void attention_row_dot<float>(cuda_backend *, float *, const void *, const void *, size_t,
+                                       size_t);
+template void attention_row_dot<bf16>(cuda_backend *, float *, const void *, const void *, size_t,
+                                      size_t);
 
 template <typename T, int C>
-__global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const float *along,
+__global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const float *row_dot,
                                   const T *qk, const T *qkv, const int32_t *start, head_shape s,
                                   float scale) {
   SHARED_MEMORY(float, shared);
@@ -179,7 +179,7 @@ __global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const
     for (unsigned r = 0; r < ROWS; ++r) {
       const size_t row = (first + r < end ? first + r : end - 1) * s.q + h;
       const float p = k + lane <= first + r ? expf(score[r] * scale - lse[row]) : 0.0f;
-      score[r] = p * (dp[r] - along[row]) * scale;
+      score[r] = p * (dp[r] - row_dot[row]) * scale;
       one[r] = 1;
     }
     weighted<C>(sum, score, key, dim, shared + warp * TILE * ROWS);
@@ -191,7 +191,7 @@ __global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const
  * on, head after head. */
 template <typename T, int C>
 __global__ void attention_rows_dkv(T *dqk, T *dqkv, const T *dout, const float *lse,
-                                   const float *along, const T *qk, const T *qkv,
+                                   const float *row_dot, const T *qk, const T *qkv,
                                    const int32_t *start, head_shape s, float scale) {
   SHARED_MEMORY(float, shared);
   const size_t begin = static_cast<size_t>(start[blockIdx.z]);
@@ -219,7 +219,7 @@ __global__ void attention_rows_dkv(T *dqk, T *dqkv, const T *dout, const float *
       for (unsigned r = 0; r < ROWS; ++r) {
         const bool seen = q + lane < end && first + r <= q + lane;
         score[r] = seen ? expf(score[r] * scale - lse[row]) : 0.0f;
-        dp[r] = score[r] * (dp[r] - along[row]) * scale;
+        dp[r] = score[r] * (dp[r] - row_dot[row]) * scale;
         one[r] = 1;
       }
       weighted<C>(dvalue, score, dquery, dim, shared + warp * TILE * ROWS);
@@ -247,11 +247,11 @@ template <typename T, int C> static void backward(cuda_backend *b, const attenti
   const T *qk = static_cast<const T *>(a->qk), *qkv = static_cast<const T *>(a->qkv);
   const T *dout = static_cast<const T *>(a->dout);
   LAUNCH(b, (attention_rows_dq<T, C>), dim3(tiles, static_cast<unsigned>(a->shape.q), sequences),
-         WARPS * 32, shared, static_cast<T *>(a->dqk), dout, a->lse, a->along, qk, qkv,
+         WARPS * 32, shared, static_cast<T *>(a->dqk), dout, a->lse, a->row_dot, qk, qkv,
          a->rows.start, a->shape, a->scale);
   LAUNCH(b, (attention_rows_dkv<T, C>), dim3(tiles, static_cast<unsigned>(a->shape.kv), sequences),
          WARPS * 32, shared, static_cast<T *>(a->dqk), static_cast<T *>(a->dqkv), dout, a->lse,
-         a->along, qk, qkv, a->rows.start, a->shape, a->scale);
+         a->row_dot, qk, qkv, a->rows.start, a->shape, a->scale);
 }
 
 /* C: dimensions a lane holds. */
@@ -308,8 +308,8 @@ static void op_attention_backward(backend *base, void *dqk, void *dqkv, const vo
   a.rows = rows;
   a.shape = shape;
   a.scale = attention_scale(shape);
-  a.along = static_cast<float *>(cuda_scratch(op.b, rows.rows * shape.q * sizeof(float)));
-  attention_along<T>(op.b, a.along, dout, out, rows.rows * shape.q, shape.dim);
+  a.row_dot = static_cast<float *>(cuda_scratch(op.b, rows.rows * shape.q * sizeof(float)));
+  attention_row_dot<T>(op.b, a.row_dot, dout, out, rows.rows * shape.q, shape.dim);
   run_all<T>(op.b, &a);
 }
 

@@ -15,7 +15,7 @@ struct attention_call {
   void *dqk, *dqkv;
   const void *dout;
   const float *lse;
-  float *along; /* [rows, q]: dout . out */
+  float *row_dot; /* [rows, q]: dout . out */
   packed_rows rows;
   head_shape shape;
   float scale;

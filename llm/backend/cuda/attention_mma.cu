@@ -87,9 +87,9 @@ store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&fac
 /* Scores of a tile of keys from row k on become weights e^(score - greatest), given that the lane's
  * rows are `row` and row + 8; what was summed before shrinks by keep[]. */
 template <int N>
-static __device__ __forceinline__ void soften(float (&c)[N][4], float (&greatest)[2],
-                                              float (&total)[2], float (&keep)[2], size_t row,
-                                              size_t k, float scale, bool masked) {
+static __device__ __forceinline__ void
+online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float (&keep)[2],
+               size_t row, size_t k, float scale, bool masked) {
   const unsigned t = threadIdx.x % 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(128)
     copy_wait<1>();
     __syncthreads();
     scores<DIM, TILE / 8>(c, query, warp * 16, key + stage * TILE * DIM);
-    soften<TILE / 8>(c, greatest, total, keep, row, k, scale, k + TILE > block);
+    online_softmax<TILE / 8>(c, greatest, total, keep, row, k, scale, k + TILE > block);
 #pragma unroll
     for (int d = 0; d < DIM / 8; ++d)
 #pragma unroll
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(128)
 /* A block does the gradients of BLOCK queries of one head. lse is in units of log 2 here. */
 template <int DIM>
 __global__ void __launch_bounds__(128)
-    attention_mma_dq(bf16 *dqk, const bf16 *dout, const float *lse, const float *along,
+    attention_mma_dq(bf16 *dqk, const bf16 *dout, const float *lse, const float *row_dot,
                      const bf16 *qk, const bf16 *qkv, const int32_t *start, head_shape s,
                      float scale) {
   SHARED_MEMORY(bf16, shared);
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(128)
   for (int half = 0; half < 2; ++half) {
     const size_t r = row + 8 * static_cast<size_t>(half), at = (r < end ? r : end - 1) * s.q + h;
     log_total[half] = lse[at] * LOG2E;
-    mean[half] = along[at];
+    mean[half] = row_dot[at];
   }
   const size_t last = block + BLOCK < end ? block + BLOCK : end;
   unsigned stage = 0;
@@ -239,14 +239,14 @@ static const unsigned QUERIES = 32; /* of a tile: the accumulators leave registe
 template <int DIM>
 static __device__ __forceinline__ void
 load_queries(bf16 *query, bf16 *dquery, float *log_total, float *mean, const bf16 *qk,
-             const bf16 *dout, const float *lse, const float *along, size_t first, size_t end,
+             const bf16 *dout, const float *lse, const float *row_dot, size_t first, size_t end,
              size_t h, head_shape s) {
   tile<DIM>::template load<QUERIES, THREADS>(query, qk + h * DIM, qk_width(s), first, end);
   tile<DIM>::template load<QUERIES, THREADS>(dquery, dout + h * DIM, s.q * DIM, first, end);
   if (threadIdx.x < QUERIES) {
     const size_t row = first + threadIdx.x, at = (row < end ? row : end - 1) * s.q + h;
     log_total[threadIdx.x] = row < end ? lse[at] * LOG2E : INFINITY; /* its weights are zero */
-    mean[threadIdx.x] = along[at];
+    mean[threadIdx.x] = row_dot[at];
   }
 }
 
@@ -254,9 +254,9 @@ load_queries(bf16 *query, bf16 *dquery, float *log_total, float *mean, const bf1
  * its heads pass through, head after head, from the block's first key on. */
 template <int DIM>
 __global__ void __launch_bounds__(128)
-    attention_mma_dkv(bf16 *dqk, bf16 *dqkv, const bf16 *dout, const float *lse, const float *along,
-                      const bf16 *qk, const bf16 *qkv, const int32_t *start, head_shape s,
-                      float scale) {
+    attention_mma_dkv(bf16 *dqk, bf16 *dqkv, const bf16 *dout, const float *lse,
+                      const float *row_dot, const bf16 *qk, const bf16 *qkv, const int32_t *start,
+                      head_shape s, float scale) {
   SHARED_MEMORY(bf16, shared);
   __shared__ float log_total[2][QUERIES], mean[2][QUERIES];
   const size_t begin = static_cast<size_t>(start[blockIdx.z]);
@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(128)
   tile<DIM>::template load<BLOCK, THREADS>(value, qkv + (s.q + s.kv + kv) * DIM, qkv_width(s),
                                            block, end);
   const size_t tiles = (end - block + QUERIES - 1) / QUERIES, steps = tiles * group;
-  load_queries<DIM>(query, dquery, log_total[0], mean[0], qk, dout, lse, along, block, end,
+  load_queries<DIM>(query, dquery, log_total[0], mean[0], qk, dout, lse, row_dot, block, end,
                     kv * group, s);
   copy_commit();
   float dkey[DIM / 8][4] = {}, dvalue[DIM / 8][4] = {}, c[QUERIES / 8][4], dp[QUERIES / 8][4];
@@ -281,7 +281,7 @@ __global__ void __launch_bounds__(128)
     const unsigned stage = step & 1, other = stage ^ 1;
     if (step + 1 < steps)
       load_queries<DIM>(query + other * QUERIES * DIM, dquery + other * QUERIES * DIM,
-                        log_total[other], mean[other], qk, dout, lse, along,
+                        log_total[other], mean[other], qk, dout, lse, row_dot,
                         block + (step + 1) % tiles * QUERIES, end, kv * group + (step + 1) / tiles,
                         s);
     copy_commit();
@@ -327,11 +327,11 @@ template <int DIM> static void launch(cuda_backend *b, const attention_call *a) 
     return;
   }
   LAUNCH(b, attention_mma_dq<DIM>, dim3(blocks, q, sequences), THREADS,
-         (2 * BLOCK + 4 * TILE) * row, dqk, dout, a->lse, a->along, qk, qkv, a->rows.start,
+         (2 * BLOCK + 4 * TILE) * row, dqk, dout, a->lse, a->row_dot, qk, qkv, a->rows.start,
          a->shape, a->scale);
   LAUNCH(b, attention_mma_dkv<DIM>, dim3(blocks, kv, sequences), THREADS,
-         (2 * BLOCK + 4 * QUERIES) * row, dqk, dqkv, dout, a->lse, a->along, qk, qkv, a->rows.start,
-         a->shape, a->scale);
+         (2 * BLOCK + 4 * QUERIES) * row, dqk, dqkv, dout, a->lse, a->row_dot, qk, qkv,
+         a->rows.start, a->shape, a->scale);
 }
 
 bool attention_tensor(cuda_backend *b, const attention_call *a) {

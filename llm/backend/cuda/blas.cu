@@ -55,7 +55,7 @@ struct cuda_blas {
   cublasLtHandle_t handle;
   void *workspace;
   size_t workspace_bytes;
-  plan_table *plans; /* of blas_key, blas_plan */
+  gemm_plans *plans; /* of blas_key, blas_plan */
 };
 
 static const size_t WORKSPACE_BYTES = static_cast<size_t>(64) << 20;
@@ -85,7 +85,7 @@ gl_status cuda_blas_new(cuda_backend *b, gl_error *err) {
   if (blas == NULL) return gl_fail_memory(err, "cuBLASLt");
   b->blas = blas;
   const gl_status status =
-      plan_table_new(&blas->plans, MOST_PLANS / PLAN_TABLE_WAYS, sizeof(blas_key),
+      gemm_plans_new(&blas->plans, MOST_PLANS / GEMM_PLANS_WAYS, sizeof(blas_key),
                      sizeof(blas_plan), drop_plan, blas, err);
   if (status != GL_OK) return status;
   blas->library = open_library();
@@ -113,7 +113,7 @@ gl_status cuda_blas_new(cuda_backend *b, gl_error *err) {
 void cuda_blas_free(cuda_backend *b) {
   cuda_blas *blas = b->blas;
   if (blas == NULL) return;
-  plan_table_free(blas->plans);
+  gemm_plans_free(blas->plans);
   if (blas->workspace != NULL) cudaFree(blas->workspace);
   if (blas->handle != NULL) blas->cublasLtDestroy(blas->handle);
   if (blas->library != NULL) dlclose(blas->library);
@@ -206,7 +206,7 @@ static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k) {
 /* The plan of a shape, made where there is none; NULL after a failure. The library takes what a
  * plan describes when it is called, so plans may be thrown out while their products still run. */
 static const blas_plan *plan_of(cuda_backend *b, const blas_key *key) {
-  const void *found = plan_table_find(b->blas->plans, key);
+  const void *found = gemm_plans_find(b->blas->plans, key);
   if (found != NULL) return static_cast<const blas_plan *>(found);
   blas_plan p;
   memset(&p, 0, sizeof p);
@@ -214,7 +214,7 @@ static const blas_plan *plan_of(cuda_backend *b, const blas_key *key) {
     drop_plan(b->blas, &p);
     return NULL;
   }
-  return static_cast<const blas_plan *>(plan_table_add(b->blas->plans, key, &p));
+  return static_cast<const blas_plan *>(gemm_plans_add(b->blas->plans, key, &p));
 }
 
 /* --- the product --- */

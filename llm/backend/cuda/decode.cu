@@ -1,14 +1,15 @@
 /* Generation: caches of keys and values, and the attention of one query a row against its slot.
  *
- * A row's positions are split into stretches of SPLIT, a block each, so that a long context is read
- * by the whole device even when few sequences are decoded (Dao et al., "Flash-Decoding", 2023); the
- * last block of a row and head to be done joins the stretches, in their order. Where the stretches
- * begin depends on positions alone, so a row's result does not depend on the other rows. */
+ * A row's positions are split into n_splits of SPLIT_KEYS, a block each, so that a long context is
+ * read by the whole device even when few sequences are decoded (Dao et al., "Flash-Decoding",
+ * 2023); the last block of a row and head to be done joins the n_splits, in their order. Where the
+ * n_splits begin depends on positions alone, so a row's result does not depend on the other rows.
+ */
 #include "llm/backend/cuda/attention.cuh"
 
 #include <math.h>
 
-static const unsigned SPLIT = 256, WARPS = 4, THREADS = WARPS * 32;
+static const unsigned SPLIT_KEYS = 256, WARPS = 4, THREADS = WARPS * 32;
 
 template <typename T>
 __global__ void store_rows(T *cache_k, T *cache_v, const T *qk, const T *qkv, const int32_t *slot,
@@ -89,7 +90,7 @@ struct cached_call {
   unsigned *arrived; /* [rows, blocks of a row's heads] */
 };
 
-/* score[HEADS][SPLIT] of the stretch: each group of lanes takes a key at a time. */
+/* score[HEADS][SPLIT_KEYS] of the stretch: each group of lanes takes a key at a time. */
 template <typename L, int HEADS>
 static __device__ __forceinline__ void cached_scores(float *score, const typename L::type *query,
                                                      const typename L::type *key, size_t n,
@@ -99,7 +100,7 @@ static __device__ __forceinline__ void cached_scores(float *score, const typenam
 #pragma unroll
   for (int h = 0; h < HEADS; ++h) L::load(q[h], query + static_cast<size_t>(h) * dim, lane, dim);
 #pragma unroll 4
-  for (unsigned j = group; j < SPLIT; j += THREADS / L::LANES) {
+  for (unsigned j = group; j < SPLIT_KEYS; j += THREADS / L::LANES) {
     float k[L::NUMBERS];
     L::load(k, key + (j < n ? j : n - 1) * ld, lane, dim);
 #pragma unroll
@@ -109,7 +110,8 @@ static __device__ __forceinline__ void cached_scores(float *score, const typenam
       for (int e = 0; e < L::NUMBERS; ++e) dot += q[h][e] * k[e];
 #pragma unroll
       for (int with = L::LANES / 2; with > 0; with /= 2) dot += __shfl_xor_sync(WARP, dot, with);
-      if (lane == 0) score[static_cast<unsigned>(h) * SPLIT + j] = j < n ? dot * scale : -INFINITY;
+      if (lane == 0)
+        score[static_cast<unsigned>(h) * SPLIT_KEYS + j] = j < n ? dot * scale : -INFINITY;
     }
   }
 }
@@ -129,7 +131,7 @@ static __device__ __forceinline__ void cached_values(float *sum, const float *we
     for (int h = 0; h < HEADS; ++h)
 #pragma unroll
       for (int e = 0; e < L::NUMBERS; ++e)
-        o[h][e] += weight[static_cast<unsigned>(h) * SPLIT + j] * v[e];
+        o[h][e] += weight[static_cast<unsigned>(h) * SPLIT_KEYS + j] * v[e];
   }
   __syncwarp();
 #pragma unroll
@@ -145,22 +147,22 @@ static __device__ __forceinline__ void cached_values(float *sum, const float *we
   __syncthreads();
 }
 
-/* out [HEADS * dim] from the stretches of head h of row r and the heads after it; a warp a head. */
+/* out [HEADS * dim] from the n_splits of head h of row r and the heads after it; a warp a head. */
 template <typename T, int HEADS>
-static __device__ __forceinline__ void join_stretches(T *out, const cached_call &a, size_t r,
-                                                      size_t h, size_t stretches) {
+static __device__ __forceinline__ void combine_splits(T *out, const cached_call &a, size_t r,
+                                                      size_t h, size_t n_splits) {
   const size_t dim = a.shape.dim;
   for (size_t i = threadIdx.x / 32; i < HEADS; i += WARPS) {
     const size_t at = (r * a.shape.q + h + i) * a.splits;
     float top = -INFINITY, total = 0;
-    for (size_t p = 0; p < stretches; ++p) top = fmaxf(top, a.stats[at + p].x);
-    for (size_t p = 0; p < stretches; ++p) {
+    for (size_t p = 0; p < n_splits; ++p) top = fmaxf(top, a.stats[at + p].x);
+    for (size_t p = 0; p < n_splits; ++p) {
       const float2 x = a.stats[at + p];
       total += x.y * expf(x.x - top);
     }
     for (size_t d = threadIdx.x % 32; d < dim; d += 32) {
       float sum = 0;
-      for (size_t p = 0; p < stretches; ++p)
+      for (size_t p = 0; p < n_splits; ++p)
         sum += a.sum[(at + p) * dim + d] * expf(a.stats[at + p].x - top);
       out[i * dim + d] = number<T>(sum / total);
     }
@@ -169,14 +171,14 @@ static __device__ __forceinline__ void join_stretches(T *out, const cached_call 
 
 /* Blocks: row, HEADS query heads that share a key/value head, stretch. */
 template <typename L, int HEADS>
-__global__ void cached_stretch(typename L::type *out, const typename L::type *qk,
-                               const typename L::type *cache_k, const typename L::type *cache_v,
-                               cached_call a) {
-  __shared__ float score[HEADS * SPLIT];
+__global__ void cached_split(typename L::type *out, const typename L::type *qk,
+                             const typename L::type *cache_k, const typename L::type *cache_v,
+                             cached_call a) {
+  __shared__ float score[HEADS * SPLIT_KEYS];
   SHARED_MEMORY(float, sum);
   const head_shape s = a.shape;
   const size_t r = blockIdx.x, h = blockIdx.y * HEADS, split = blockIdx.z, width = s.kv * s.dim;
-  const size_t positions = static_cast<size_t>(a.position[r]) + 1, first = split * SPLIT;
+  const size_t positions = static_cast<size_t>(a.position[r]) + 1, first = split * SPLIT_KEYS;
   out += r * s.q * s.dim + h * s.dim;
   if (a.slot[r] < 0) {
     for (size_t i = threadIdx.x; i < HEADS * s.dim && split == 0; i += blockDim.x)
@@ -184,7 +186,7 @@ __global__ void cached_stretch(typename L::type *out, const typename L::type *qk
     return;
   }
   if (first >= positions) return;
-  const size_t n = positions - first < SPLIT ? positions - first : SPLIT;
+  const size_t n = positions - first < SPLIT_KEYS ? positions - first : SPLIT_KEYS;
   const size_t at =
       (static_cast<size_t>(a.slot[r]) * a.capacity + first) * width + h / (s.q / s.kv) * s.dim;
   cached_scores<L, HEADS>(score, qk + r * qk_width(s) + h * s.dim, cache_k + at, n, width, s.dim,
@@ -193,11 +195,11 @@ __global__ void cached_stretch(typename L::type *out, const typename L::type *qk
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (unsigned i = warp; i < HEADS; i += WARPS) {
     float top = -INFINITY, total = 0;
-    for (unsigned j = lane; j < SPLIT; j += 32) top = fmaxf(top, score[i * SPLIT + j]);
+    for (unsigned j = lane; j < SPLIT_KEYS; j += 32) top = fmaxf(top, score[i * SPLIT_KEYS + j]);
     top = warp_max(top);
-    for (unsigned j = lane; j < SPLIT; j += 32) {
-      const float w = expf(score[i * SPLIT + j] - top);
-      score[i * SPLIT + j] = w;
+    for (unsigned j = lane; j < SPLIT_KEYS; j += 32) {
+      const float w = expf(score[i * SPLIT_KEYS + j] - top);
+      score[i * SPLIT_KEYS + j] = w;
       total += w;
     }
     total = warp_sum(total);
@@ -210,15 +212,14 @@ __global__ void cached_stretch(typename L::type *out, const typename L::type *qk
     for (size_t w = 0; w < WARPS; ++w) all += sum[w * HEADS * s.dim + i];
     a.sum[((r * s.q + h + i / s.dim) * a.splits + split) * s.dim + i % s.dim] = all;
   }
-  const size_t stretches = (positions + SPLIT - 1) / SPLIT;
-  if (is_last_of(static_cast<unsigned>(stretches), a.arrived + r * gridDim.y + blockIdx.y))
-    join_stretches<typename L::type, HEADS>(out, a, r, h, stretches);
+  const size_t n_splits = (positions + SPLIT_KEYS - 1) / SPLIT_KEYS;
+  if (is_last_of(static_cast<unsigned>(n_splits), a.arrived + r * gridDim.y + blockIdx.y))
+    combine_splits<typename L::type, HEADS>(out, a, r, h, n_splits);
 }
 
 /* As many rows at a time as there are counters. */
 template <typename L, int HEADS>
-static void launch_stretches(cuda_backend *b, const cached_arrays &given, cached_call a,
-                             size_t rows) {
+static void launch_splits(cuda_backend *b, const cached_arrays &given, cached_call a, size_t rows) {
   typedef typename L::type T;
   const size_t groups = a.shape.q / HEADS, most = ATTENTION_ARRIVALS / groups;
   if (most == 0) return cuda_fail(b, GL_EINPUT, "attention", "more than 65,536 heads");
@@ -228,9 +229,9 @@ static void launch_stretches(cuda_backend *b, const cached_arrays &given, cached
     const size_t n = rows - r < most ? rows - r : most;
     const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>(groups),
                     static_cast<unsigned>(a.splits));
-    LAUNCH(b, (cached_stretch<L, HEADS>), grid, THREADS,
-           WARPS * HEADS * a.shape.dim * sizeof(float), out, qk,
-           static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v), a);
+    LAUNCH(b, (cached_split<L, HEADS>), grid, THREADS, WARPS * HEADS * a.shape.dim * sizeof(float),
+           out, qk, static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v),
+           a);
     out += n * a.shape.q * a.shape.dim;
     qk += n * qk_width(a.shape);
     a.slot += n;
@@ -242,7 +243,7 @@ static void launch_stretches(cuda_backend *b, const cached_arrays &given, cached
 template <typename T> struct cached {
   static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
                      size_t rows) {
-    launch_stretches<head_layout<T, 32, 8, 1>, 1>(b, given, a, rows);
+    launch_splits<head_layout<T, 32, 8, 1>, 1>(b, given, a, rows);
   }
 };
 
@@ -252,11 +253,11 @@ static void launch_group(cuda_backend *b, const cached_arrays &given, const cach
                          size_t rows) {
   const size_t group = a.shape.q / a.shape.kv;
   if (group % 4 == 0)
-    launch_stretches<L, 4>(b, given, a, rows);
+    launch_splits<L, 4>(b, given, a, rows);
   else if (group % 2 == 0)
-    launch_stretches<L, 2>(b, given, a, rows);
+    launch_splits<L, 2>(b, given, a, rows);
   else
-    launch_stretches<L, 1>(b, given, a, rows);
+    launch_splits<L, 1>(b, given, a, rows);
 }
 
 template <> struct cached<bf16> {
@@ -270,12 +271,12 @@ template <> struct cached<bf16> {
     else if (bits % 16 == 0 && a.shape.dim == 64)
       launch_group<head_layout<bf16, 4, 16, 8>>(b, given, a, rows);
     else
-      launch_stretches<head_layout<bf16, 32, 8, 1>, 1>(b, given, a, rows);
+      launch_splits<head_layout<bf16, 32, 8, 1>, 1>(b, given, a, rows);
   }
 };
 
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
-  const size_t n = rows * shape.q * ((capacity + SPLIT - 1) / SPLIT);
+  const size_t n = rows * shape.q * ((capacity + SPLIT_KEYS - 1) / SPLIT_KEYS);
   return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
 }
 
@@ -288,7 +289,7 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
   a.slot = slot;
   a.position = position;
   a.capacity = capacity;
-  a.splits = (capacity + SPLIT - 1) / SPLIT;
+  a.splits = (capacity + SPLIT_KEYS - 1) / SPLIT_KEYS;
   a.shape = shape;
   a.scale = attention_scale(shape);
   const size_t n = rows * shape.q * a.splits;

@@ -70,7 +70,7 @@ static __device__ __forceinline__ void load_table(float (&x)[N], const float *p,
 }
 template <bool WIDE>
 static __device__ __forceinline__ void load_table(float (&x)[8], const bf16 *p, size_t left) {
-  load_piece<WIDE>(x, p, left);
+  load_vector16<WIDE>(x, p, left);
 }
 template <bool WIDE, unsigned N>
 static __device__ __forceinline__ void store_table(float *p, const float (&x)[N], size_t left) {
@@ -78,7 +78,7 @@ static __device__ __forceinline__ void store_table(float *p, const float (&x)[N]
 }
 template <bool WIDE>
 static __device__ __forceinline__ void store_table(bf16 *p, const float (&x)[8], size_t left) {
-  store_piece<WIDE>(p, x, left);
+  store_vector16<WIDE>(p, x, left);
 }
 
 /* Blocks in x: places in the sorted order; in y: columns, a piece each thread. The block at the
@@ -87,7 +87,7 @@ static __device__ __forceinline__ void store_table(bf16 *p, const float (&x)[8],
 template <typename M, typename T, bool WIDE>
 __global__ void add_runs(M *table, const T *rows, const uint32_t *key, const uint32_t *row,
                          size_t n, size_t width) {
-  const unsigned N = piece<T>::N;
+  const unsigned N = vector16<T>::N;
   const size_t first = blockIdx.x;
   const size_t i = (blockIdx.y * static_cast<size_t>(blockDim.x) + threadIdx.x) * N;
   if (first > 0 && key[first - 1] == key[first]) return;
@@ -96,7 +96,7 @@ __global__ void add_runs(M *table, const T *rows, const uint32_t *key, const uin
   float sum[N], x[N];
   load_table<WIDE>(sum, to, width - i);
   for (size_t j = first; j < n && key[j] == key[first]; ++j) {
-    load_piece<WIDE>(x, rows + row[j] * width + i, width - i);
+    load_vector16<WIDE>(x, rows + row[j] * width + i, width - i);
 #pragma unroll
     for (unsigned e = 0; e < N; ++e) sum[e] += x[e];
   }
@@ -130,8 +130,8 @@ static void add_rows(cuda_backend *b, M *table, const T *rows, const int32_t *in
     LAUNCH(b, place_digits, tiles, TILE, 0, key[to], row[to], key[from], row[from], count, n,
            shift);
   }
-  const dim3 grid(static_cast<unsigned>(n), blocks_of(width, 128 * piece<T>::N));
-  if (wide_rows(width * sizeof(T), table, rows))
+  const dim3 grid(static_cast<unsigned>(n), blocks_of(width, 128 * vector16<T>::N));
+  if (aligned16(width * sizeof(T), table, rows))
     LAUNCH(b, (add_runs<M, T, true>), grid, 128, 0, table, rows, key[0], row[0], n, width);
   else
     LAUNCH(b, (add_runs<M, T, false>), grid, 128, 0, table, rows, key[0], row[0], n, width);

@@ -10,24 +10,24 @@ typedef struct plan_set {
   unsigned filled, next;
 } plan_set;
 
-struct plan_table {
+struct gemm_plans {
   size_t n_sets, key_bytes, plan_bytes, n;
   void (*drop)(void *owner, void *plan);
   void *owner;
   plan_set *sets;
-  char *keys, *plans; /* [n_sets * PLAN_TABLE_WAYS] of key_bytes, plan_bytes */
+  char *keys, *plans; /* [n_sets * GEMM_PLANS_WAYS] of key_bytes, plan_bytes */
 };
 
-gl_status plan_table_new(plan_table **out, size_t sets, size_t key_bytes, size_t plan_bytes,
+gl_status gemm_plans_new(gemm_plans **out, size_t sets, size_t key_bytes, size_t plan_bytes,
                          void (*drop)(void *owner, void *plan), void *owner, gl_error *err) {
   *out = NULL;
   size_t plans, bytes;
-  if (__builtin_mul_overflow(sets, (size_t)PLAN_TABLE_WAYS, &plans) ||
+  if (__builtin_mul_overflow(sets, (size_t)GEMM_PLANS_WAYS, &plans) ||
       __builtin_mul_overflow(plans, key_bytes + plan_bytes, &bytes))
     return gl_fail_memory(err, "a table of plans");
-  plan_table *t = calloc(1, sizeof *t);
+  gemm_plans *t = calloc(1, sizeof *t);
   if (t == NULL) return gl_fail_memory(err, "a table of plans");
-  *t = (plan_table){.n_sets = sets,
+  *t = (gemm_plans){.n_sets = sets,
                     .key_bytes = key_bytes,
                     .plan_bytes = plan_bytes,
                     .drop = drop,
@@ -36,54 +36,54 @@ gl_status plan_table_new(plan_table **out, size_t sets, size_t key_bytes, size_t
                     .keys = calloc(plans, key_bytes),
                     .plans = calloc(plans, plan_bytes)};
   if (t->sets == NULL || t->keys == NULL || t->plans == NULL) {
-    plan_table_free(t);
+    gemm_plans_free(t);
     return gl_fail_memory(err, "a table of plans");
   }
   *out = t;
   return GL_OK;
 }
 
-void plan_table_free(plan_table *t) {
+void gemm_plans_free(gemm_plans *t) {
   if (t == NULL) return;
   for (size_t s = 0; t->sets != NULL && s < t->n_sets; ++s)
     for (size_t w = 0; w < t->sets[s].filled; ++w)
-      t->drop(t->owner, t->plans + (s * PLAN_TABLE_WAYS + w) * t->plan_bytes);
+      t->drop(t->owner, t->plans + (s * GEMM_PLANS_WAYS + w) * t->plan_bytes);
   free(t->sets);
   free(t->keys);
   free(t->plans);
   free(t);
 }
 
-static size_t set_of(const plan_table *t, const void *key) {
+static size_t set_of(const gemm_plans *t, const void *key) {
   const uint64_t hash = hash_64(HASH_64_START, key, t->key_bytes);
   return (size_t)((hash ^ hash >> 32) % t->n_sets);
 }
 
-void *plan_table_find(const plan_table *t, const void *key) {
-  const size_t s = set_of(t, key), first = s * PLAN_TABLE_WAYS;
+void *gemm_plans_find(const gemm_plans *t, const void *key) {
+  const size_t s = set_of(t, key), first = s * GEMM_PLANS_WAYS;
   for (size_t i = first; i < first + t->sets[s].filled; ++i)
     if (memcmp(t->keys + i * t->key_bytes, key, t->key_bytes) == 0)
       return t->plans + i * t->plan_bytes;
   return NULL;
 }
 
-void *plan_table_add(plan_table *t, const void *key, const void *plan) {
+void *gemm_plans_add(gemm_plans *t, const void *key, const void *plan) {
   const size_t s = set_of(t, key);
   plan_set *set = &t->sets[s];
   size_t way = set->filled;
-  if (set->filled < PLAN_TABLE_WAYS) {
+  if (set->filled < GEMM_PLANS_WAYS) {
     ++set->filled;
     ++t->n;
   } else {
     way = set->next;
-    set->next = (set->next + 1) % PLAN_TABLE_WAYS;
-    t->drop(t->owner, t->plans + (s * PLAN_TABLE_WAYS + way) * t->plan_bytes);
+    set->next = (set->next + 1) % GEMM_PLANS_WAYS;
+    t->drop(t->owner, t->plans + (s * GEMM_PLANS_WAYS + way) * t->plan_bytes);
   }
-  const size_t at = s * PLAN_TABLE_WAYS + way;
+  const size_t at = s * GEMM_PLANS_WAYS + way;
   memcpy(t->keys + at * t->key_bytes, key, t->key_bytes);
   return memcpy(t->plans + at * t->plan_bytes, plan, t->plan_bytes);
 }
 
-size_t plan_table_size(const plan_table *t) {
+size_t gemm_plans_size(const gemm_plans *t) {
   return t->n;
 }

@@ -1,4 +1,4 @@
-/* Attention heads: norm and rotation, forward and backward, in pieces of sixteen bytes
+/* Attention heads: norm and rotation, forward and backward, in vectors of sixteen bytes
  * (backend_cuda_piece.cuh). backend_cuda_rows.cu says what limits them. */
 #include "llm/backend/cuda/vector16.cuh"
 
@@ -37,7 +37,7 @@ struct head_rows {
  * rotate together. So a warp works on as many heads as fit. */
 template <typename T> static unsigned head_lanes(size_t dim) {
   unsigned lanes = 1;
-  while (lanes < 32 && lanes * piece<T>::N < dim / 2) lanes *= 2;
+  while (lanes < 32 && lanes * vector16<T>::N < dim / 2) lanes *= 2;
   return lanes;
 }
 
@@ -47,17 +47,18 @@ static __device__ __forceinline__ float lanes_sum(float x, unsigned lanes) {
   return x;
 }
 
-/* x[2 N] = both halves' pieces of a head at i; those beyond the head are 0. */
+/* x[2 N] = both halves' vectors of a head at i; those beyond the head are 0. */
 template <bool WIDE, typename T>
-static __device__ __forceinline__ void load_halves(float (&a)[piece<T>::N], float (&b)[piece<T>::N],
-                                                   const T *head, size_t i, size_t half) {
+static __device__ __forceinline__ void load_halves(float (&a)[vector16<T>::N],
+                                                   float (&b)[vector16<T>::N], const T *head,
+                                                   size_t i, size_t half) {
   if (i < half) {
-    load_piece<WIDE>(a, head + i, half - i);
-    load_piece<WIDE>(b, head + half + i, half - i);
+    load_vector16<WIDE>(a, head + i, half - i);
+    load_vector16<WIDE>(b, head + half + i, half - i);
     return;
   }
 #pragma unroll
-  for (unsigned e = 0; e < piece<T>::N; ++e) a[e] = b[e] = 0;
+  for (unsigned e = 0; e < vector16<T>::N; ++e) a[e] = b[e] = 0;
 }
 
 /* All lanes of a warp stay to the end, for they add up together; those without a head repeat the
@@ -65,7 +66,7 @@ static __device__ __forceinline__ void load_halves(float (&a)[piece<T>::N], floa
 template <typename T, bool WIDE>
 __global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_weight,
                                   const T *k_weight, head_rows at, float eps) {
-  const unsigned N = piece<T>::N, heads_each = HEAD_THREADS / at.lanes;
+  const unsigned N = vector16<T>::N, heads_each = HEAD_THREADS / at.lanes;
   const size_t mine = blockIdx.x * static_cast<size_t>(heads_each) + threadIdx.x / at.lanes;
   const head_shape s = at.shape;
   const size_t n = mine < at.n ? mine : at.n - 1, heads = s.q + s.kv, r = n / heads, h = n % heads;
@@ -84,10 +85,10 @@ __global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_w
   for (unsigned e = 0; e < N; ++e) {
     a[e] = rows_of<T>::norm_number(a[e], scale, wa[e]);
     b[e] = rows_of<T>::norm_number(b[e], scale, wb[e]);
-    rows_of<T>::turn(&a[e], &b[e], c[e], t[e]);
+    rows_of<T>::rotate_pair(&a[e], &b[e], c[e], t[e]);
   }
-  store_piece<WIDE>(qk + n * s.dim + i, a, half - i);
-  store_piece<WIDE>(qk + n * s.dim + half + i, b, half - i);
+  store_vector16<WIDE>(qk + n * s.dim + i, a, half - i);
+  store_vector16<WIDE>(qk + n * s.dim + half + i, b, half - i);
   if (i == 0) rstd[n] = scale;
 }
 
@@ -109,23 +110,23 @@ static void op_heads(backend *base, void *qk, void *rstd, const void *qkv, const
                         rows * (shape.q + shape.kv),
                         shape,
                         head_lanes<T>(shape.dim)};
-  const bool wide = wide_rows(shape.dim / 2 * sizeof(T), qk, qkv, q_weight, k_weight, cosine, sine);
-  LAUNCH_PIECES(op.b, wide, head_rows_forward, T, blocks_of(at.n, HEAD_THREADS / at.lanes),
-                HEAD_THREADS, 0, static_cast<T *>(qk), static_cast<float *>(rstd),
-                static_cast<const T *>(qkv), static_cast<const T *>(q_weight),
-                static_cast<const T *>(k_weight), at, static_cast<float>(eps));
+  const bool wide = aligned16(shape.dim / 2 * sizeof(T), qk, qkv, q_weight, k_weight, cosine, sine);
+  LAUNCH_VECTOR16(op.b, wide, head_rows_forward, T, blocks_of(at.n, HEAD_THREADS / at.lanes),
+                  HEAD_THREADS, 0, static_cast<T *>(qk), static_cast<float *>(rstd),
+                  static_cast<const T *>(qkv), static_cast<const T *>(q_weight),
+                  static_cast<const T *>(k_weight), at, static_cast<float>(eps));
 }
 
 /* One head's gradient: dqkv written, shares of the weight's slopes added to da_weight, db_weight.
  */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void
-head_slopes(T *dqkv, float (&da_weight)[piece<T>::N], float (&db_weight)[piece<T>::N], const T *dqk,
-            const T *qkv, float rstd, const T *weight, const float *cosine, const float *sine,
-            size_t dim, unsigned lanes, bool there) {
-  const unsigned N = piece<T>::N;
+head_grads(T *dqkv, float (&da_weight)[vector16<T>::N], float (&db_weight)[vector16<T>::N],
+           const T *dqk, const T *qkv, float rstd, const T *weight, const float *cosine,
+           const float *sine, size_t dim, unsigned lanes, bool there) {
+  const unsigned N = vector16<T>::N;
   const size_t half = dim / 2, i = threadIdx.x % lanes * N;
-  float da[N], db[N], a[N], b[N], wa[N], wb[N], c[N], t[N], along = 0;
+  float da[N], db[N], a[N], b[N], wa[N], wb[N], c[N], t[N], dot = 0;
   load_halves<WIDE>(da, db, dqk, i, half);
   load_halves<WIDE>(a, b, qkv, i, half);
   load_halves<WIDE>(wa, wb, weight, i, half);
@@ -137,31 +138,31 @@ head_slopes(T *dqkv, float (&da_weight)[piece<T>::N], float (&db_weight)[piece<T
   }
 #pragma unroll
   for (unsigned e = 0; e < N; ++e) {
-    rows_of<T>::turn(&da[e], &db[e], c[e], -t[e]);
-    along += da[e] * wa[e] * a[e] + db[e] * wb[e] * b[e];
+    rows_of<T>::rotate_pair(&da[e], &db[e], c[e], -t[e]);
+    dot += da[e] * wa[e] * a[e] + db[e] * wb[e] * b[e];
   }
-  const float back = lanes_sum(along, lanes) * rstd * rstd / static_cast<float>(dim);
+  const float back = lanes_sum(dot, lanes) * rstd * rstd / static_cast<float>(dim);
   if (!there || i >= half) return;
 #pragma unroll
   for (unsigned e = 0; e < N; ++e) {
-    da_weight[e] += rows_of<T>::norm_weight_slope(da[e], a[e], rstd);
-    db_weight[e] += rows_of<T>::norm_weight_slope(db[e], b[e], rstd);
-    a[e] = rows_of<T>::norm_slope(da[e], a[e], wa[e], rstd, back);
-    b[e] = rows_of<T>::norm_slope(db[e], b[e], wb[e], rstd, back);
+    da_weight[e] += rows_of<T>::norm_weight_grad(da[e], a[e], rstd);
+    db_weight[e] += rows_of<T>::norm_weight_grad(db[e], b[e], rstd);
+    a[e] = rows_of<T>::norm_grad(da[e], a[e], wa[e], rstd, back);
+    b[e] = rows_of<T>::norm_grad(db[e], b[e], wb[e], rstd, back);
   }
-  store_piece<WIDE>(dqkv + i, a, half - i);
-  store_piece<WIDE>(dqkv + half + i, b, half - i);
+  store_vector16<WIDE>(dqkv + i, a, half - i);
+  store_vector16<WIDE>(dqkv + half + i, b, half - i);
 }
 
-/* This lane's four pieces of slopes to dweight[2 * dim] of its group. */
+/* This lane's four vectors of slopes to dweight[2 * dim] of its group. */
 template <unsigned N>
-static __device__ __forceinline__ void write_slopes(float *dweight, const float (&slope)[4][N],
-                                                    size_t i, size_t half) {
+static __device__ __forceinline__ void
+write_weight_grads(float *dweight, const float (&weight_grad)[4][N], size_t i, size_t half) {
 #pragma unroll
   for (unsigned part = 0; part < 4; ++part)
 #pragma unroll
     for (unsigned e = 0; e < N; ++e)
-      if (i + e < half) dweight[part * half + i + e] = slope[part][e];
+      if (i + e < half) dweight[part * half + i + e] = weight_grad[part][e];
 }
 
 /* part[blocks][2 * dim]: the block's share of the gradients of q's and k's weight. Every group of
@@ -171,12 +172,14 @@ __global__ void head_rows_backward(T *dqkv, float *part, const T *dqk, const T *
                                    const float *rstd, const T *q_weight, const T *k_weight,
                                    head_rows at) {
   SHARED_MEMORY(float, dweight);
-  const unsigned N = piece<T>::N, groups = HEAD_THREADS / at.lanes, group = threadIdx.x / at.lanes;
+  const unsigned N = vector16<T>::N, groups = HEAD_THREADS / at.lanes,
+                 group = threadIdx.x / at.lanes;
   const head_shape s = at.shape;
   const size_t heads = s.q + s.kv, half = s.dim / 2, width = 2 * s.dim;
-  float slope[4][N]; /* queries' halves, keys' halves */
+  float weight_grad[4][N]; /* queries' halves, keys' halves */
 #pragma unroll
-  for (unsigned e = 0; e < N; ++e) slope[0][e] = slope[1][e] = slope[2][e] = slope[3][e] = 0;
+  for (unsigned e = 0; e < N; ++e)
+    weight_grad[0][e] = weight_grad[1][e] = weight_grad[2][e] = weight_grad[3][e] = 0;
   for (size_t base = blockIdx.x * static_cast<size_t>(groups); base < at.n;
        base += static_cast<size_t>(gridDim.x) * groups) {
     const bool there = base + group < at.n;
@@ -187,18 +190,18 @@ __global__ void head_rows_backward(T *dqkv, float *part, const T *dqk, const T *
     float da[N], db[N];
 #pragma unroll
     for (unsigned e = 0; e < N; ++e) da[e] = db[e] = 0;
-    head_slopes<T, WIDE>(dqkv + from, da, db, dqk + n * s.dim, qkv + from, rstd[n],
-                         key ? k_weight : q_weight, at.cosine + angle, at.sine + angle, s.dim,
-                         at.lanes, there);
+    head_grads<T, WIDE>(dqkv + from, da, db, dqk + n * s.dim, qkv + from, rstd[n],
+                        key ? k_weight : q_weight, at.cosine + angle, at.sine + angle, s.dim,
+                        at.lanes, there);
 #pragma unroll
     for (unsigned e = 0; e < N; ++e) {
-      slope[0][e] += key ? 0.0f : da[e];
-      slope[1][e] += key ? 0.0f : db[e];
-      slope[2][e] += key ? da[e] : 0.0f;
-      slope[3][e] += key ? db[e] : 0.0f;
+      weight_grad[0][e] += key ? 0.0f : da[e];
+      weight_grad[1][e] += key ? 0.0f : db[e];
+      weight_grad[2][e] += key ? da[e] : 0.0f;
+      weight_grad[3][e] += key ? db[e] : 0.0f;
     }
   }
-  write_slopes<N>(dweight + group * width, slope, threadIdx.x % at.lanes * N, half);
+  write_weight_grads<N>(dweight + group * width, weight_grad, threadIdx.x % at.lanes * N, half);
   __syncthreads();
   for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
     float sum = 0;
@@ -224,13 +227,13 @@ static void op_heads_backward(backend *base, void *dqkv, void *dq_weight, void *
   const unsigned groups = HEAD_THREADS / at.lanes, parts = cuda_parts(blocks_of(at.n, groups));
   const size_t width = 2 * shape.dim;
   const bool wide =
-      wide_rows(shape.dim / 2 * sizeof(T), dqkv, dqk, qkv, q_weight, k_weight, cosine, sine);
+      aligned16(shape.dim / 2 * sizeof(T), dqkv, dqk, qkv, q_weight, k_weight, cosine, sine);
   float *part = static_cast<float *>(cuda_scratch(op.b, parts * width * sizeof *part));
-  LAUNCH_PIECES(op.b, wide, head_rows_backward, T, parts, HEAD_THREADS,
-                groups * width * sizeof(float), static_cast<T *>(dqkv), part,
-                static_cast<const T *>(dqk), static_cast<const T *>(qkv),
-                static_cast<const float *>(rstd), static_cast<const T *>(q_weight),
-                static_cast<const T *>(k_weight), at);
+  LAUNCH_VECTOR16(op.b, wide, head_rows_backward, T, parts, HEAD_THREADS,
+                  groups * width * sizeof(float), static_cast<T *>(dqkv), part,
+                  static_cast<const T *>(dqk), static_cast<const T *>(qkv),
+                  static_cast<const float *>(rstd), static_cast<const T *>(q_weight),
+                  static_cast<const T *>(k_weight), at);
   if (rows == 0) return;
   cuda_add_parts(op.b, dq_weight, part, parts, width, shape.dim);
   cuda_add_parts(op.b, dk_weight, part + shape.dim, parts, width, shape.dim);

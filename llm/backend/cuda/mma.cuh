@@ -106,8 +106,8 @@ template <int N> static __device__ __forceinline__ void copy_wait() {
  * one column lie in different banks --- */
 
 template <int WIDTH> struct tile {
-  static const int PIECES = WIDTH / 8;
-  static __device__ __forceinline__ bf16 *piece(bf16 *t, unsigned row, unsigned column) {
+  static const int VECTORS = WIDTH / 8;
+  static __device__ __forceinline__ bf16 *vector16(bf16 *t, unsigned row, unsigned column) {
     return t + row * WIDTH + (((column / 8) ^ (row & 7)) * 8);
   }
   /* rows [first, first + n) of a matrix, zeros from `end` on; the whole block of THREADS. */
@@ -115,30 +115,31 @@ template <int WIDTH> struct tile {
   static __device__ __forceinline__ void load(bf16 *t, const bf16 *from, size_t ld, size_t first,
                                               size_t end) {
 #pragma unroll
-    for (unsigned i = 0; i < N * PIECES / THREADS; ++i) {
-      const unsigned at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * 8;
+    for (unsigned i = 0; i < N * VECTORS / THREADS; ++i) {
+      const unsigned at = i * THREADS + threadIdx.x, row = at / VECTORS, column = at % VECTORS * 8;
       const bool there = first + row < end;
-      copy_async(piece(t, row, column), from + (there ? first + row : first) * ld + column, there);
+      copy_async(vector16(t, row, column), from + (there ? first + row : first) * ld + column,
+                 there);
     }
   }
   /* Rows first .. first + 15, columns k .. k + 15 as A. */
   static __device__ __forceinline__ void as_a(uint32_t (&a)[4], bf16 *t, unsigned first,
                                               unsigned k) {
     const unsigned lane = threadIdx.x % 32;
-    load_matrices(a, piece(t, first + lane % 16, k + lane / 16 * 8));
+    load_matrices(a, vector16(t, first + lane % 16, k + lane / 16 * 8));
   }
   /* Rows first .. first + 15 as two B's columns, columns k .. k + 15 as their rows: b[0], b[1] of
    * rows first .. first + 7, b[2], b[3] of the next eight. */
   static __device__ __forceinline__ void as_columns(uint32_t (&b)[4], bf16 *t, unsigned first,
                                                     unsigned k) {
     const unsigned lane = threadIdx.x % 32;
-    load_matrices(b, piece(t, first + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8));
+    load_matrices(b, vector16(t, first + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8));
   }
   /* Rows k .. k + 15 as two B's rows, columns first .. first + 15 as their columns. */
   static __device__ __forceinline__ void as_rows(uint32_t (&b)[4], bf16 *t, unsigned k,
                                                  unsigned first) {
     const unsigned lane = threadIdx.x % 32;
-    load_matrices_transposed(b, piece(t, k + lane % 16, first + lane / 16 * 8));
+    load_matrices_transposed(b, vector16(t, k + lane % 16, first + lane / 16 * 8));
   }
 };
 

@@ -93,8 +93,8 @@ __global__ void cast_numbers(T *out, const float *in, size_t n, rounding r) {
 template <typename T>
 static void cast(cuda_backend *b, void *out, const void *in, size_t n, rounding r) {
   if (out == in) return;
-  LAUNCH_PIECES(b, wide_rows(0, out, in), cast_numbers, T, blocks_of(n, EACH * THREADS), THREADS, 0,
-                static_cast<T *>(out), static_cast<const float *>(in), n, r);
+  LAUNCH_VECTOR16(b, aligned16(0, out, in), cast_numbers, T, blocks_of(n, EACH * THREADS), THREADS,
+                  0, static_cast<T *>(out), static_cast<const float *>(in), n, r);
 }
 
 template <typename T> static void op_cast(backend *base, void *out, const void *in, size_t n) {
@@ -179,9 +179,9 @@ static void op_adamw(backend *base, void *param, void *copy, const void *grad, v
                                  static_cast<float>(s->lr / s->correct1),
                                  static_cast<float>(1 / sqrt(s->correct2)),
                                  static_cast<float>(s->eps)};
-  LAUNCH_PIECES(op.b, wide_rows(0, param, copy, grad, m, v), adamw_step_numbers, T,
-                blocks_of(n, EACH * THREADS), THREADS, 0,
-                arrays_of<T>(param, copy, grad, m, v, n, s->rounding), numbers);
+  LAUNCH_VECTOR16(op.b, aligned16(0, param, copy, grad, m, v), adamw_step_numbers, T,
+                  blocks_of(n, EACH * THREADS), THREADS, 0,
+                  arrays_of<T>(param, copy, grad, m, v, n, s->rounding), numbers);
 }
 
 struct sgd_numbers {
@@ -223,9 +223,9 @@ static void op_sgd(backend *base, void *param, void *copy, const void *grad, voi
   cuda_operation op(base, "sgd", n);
   const sgd_numbers numbers = {static_cast<float>(s->lr), static_cast<float>(s->momentum),
                                static_cast<float>(s->coupled), static_cast<float>(s->scale)};
-  LAUNCH_PIECES(op.b, wide_rows(0, param, copy, grad, m), sgd_step_numbers, T,
-                blocks_of(n, EACH * THREADS), THREADS, 0,
-                arrays_of<T>(param, copy, grad, m, NULL, n, s->rounding), numbers);
+  LAUNCH_VECTOR16(op.b, aligned16(0, param, copy, grad, m), sgd_step_numbers, T,
+                  blocks_of(n, EACH * THREADS), THREADS, 0,
+                  arrays_of<T>(param, copy, grad, m, NULL, n, s->rounding), numbers);
 }
 
 /* --- sum of squares: parts of fixed size, added up in their order, in double precision --- */
@@ -258,8 +258,8 @@ static double op_sum_squares(backend *base, const void *x, size_t n) {
   const unsigned parts =
       whole < SQUARES_BLOCKS ? static_cast<unsigned>(whole) : static_cast<unsigned>(SQUARES_BLOCKS);
   double *part = static_cast<double *>(cuda_scratch(op.b, parts * sizeof *part));
-  LAUNCH_PIECES(op.b, wide_rows(0, x), squares_parts, float, parts, SQUARES_THREADS, 0, part,
-                static_cast<const float *>(x), n);
+  LAUNCH_VECTOR16(op.b, aligned16(0, x), squares_parts, float, parts, SQUARES_THREADS, 0, part,
+                  static_cast<const float *>(x), n);
   base->ops->download(base, host, part, parts * sizeof *part);
   if (cuda_stopped(op.b)) return 0;
   double sum = 0;

@@ -2,9 +2,9 @@
  * row stands among them: those of generation, and its logits.
  *
  * A library picks its way of summing by the number of rows. Here that way follows from m and k (and
- * from the number type) alone: k is cut into stretches, each summed upwards from zero, and the
- * stretches' sums are added in their order. The number of rows decides only how results are dealt
- * out to blocks: tiles of 8 rows up to 128, and whether a tile's stretches are summed by one block
+ * from the number type) alone: k is cut into splits, each summed upwards from zero, and the
+ * splits' sums are added in their order. The number of rows decides only how results are dealt
+ * out to blocks: tiles of 8 rows up to 128, and whether a tile's splits are summed by one block
  * after the other or by a block each, of which the last to arrive adds them up. The order of
  * arrival decides who adds, not in which order. Rows are columns of mma, which computes each of its
  * results alike.
@@ -15,10 +15,10 @@
  * Memory answers after most of a microsecond, so some 2.5 MB must be on their way to keep 3.35 TB/s
  * (H100) busy, 20 kB a multiprocessor. A block of up to 32 rows has 5 steps of 64 x 64 weights on
  * their way (40 kB; three or four such blocks fit on a multiprocessor), one of 64 rows 3 of 128 x
- * 64 (48 kB; two fit); stretches are chosen so that there are 256 tiles of 64 weights times
- * stretches, or 8 stretches, or no stretch is below 256. What comes on top is read from the
+ * 64 (48 kB; two fit); splits are chosen so that there are 256 tiles of 64 weights times
+ * splits, or 8 splits, or no split is below 256. What comes on top is read from the
  * second-level cache: the rows, once for each tile of weights (of 64 rows half as many bytes as the
- * weights have), and the stretches' sums, 8 rows m stretches bytes written and read. From some
+ * weights have), and the splits' sums, 8 rows m splits bytes written and read. From some
  * hundred rows on arithmetic is the limit, by mma's rate: 128 x 128 results a block, eight warps of
  * 64 x 32.
  *
@@ -26,13 +26,13 @@
  * step ahead: near its bytes for few rows, at arithmetic's rate from some 30 on. */
 #include "llm/backend/cuda/product_tiles.cuh"
 
-/* Blocks wanted of 64 weights each, most stretches, least length of one, length's unit. */
-static const size_t BLOCKS = 256, MOST_STRETCHES = 8, LEAST_STRETCH = 256, UNIT = 64;
+/* Blocks wanted of 64 weights each, most splits, least length of one, length's unit. */
+static const size_t BLOCKS = 256, MOST_SPLITS = 8, LEAST_SPLIT = 256, UNIT = 64;
 
 /* Places within a tile are 32 bits. */
 static const size_t MOST_K = static_cast<size_t>(1) << 24;
 
-/* Tiles whose stretches may be summed by blocks of their own, and blocks of all of them: these
+/* Tiles whose splits may be summed by blocks of their own, and blocks of all of them: these
  * bound counters and scratch memory. */
 static const size_t MOST_TILES = PRODUCT_ARRIVALS, MOST_BLOCKS = 512, MOST_TILES_OF_MANY_ROWS = 64;
 
@@ -40,31 +40,31 @@ template <typename T, typename OUT> struct rows_call {
   const T *in, *weight;
   OUT *out;
   size_t rows, m;
-  unsigned k, stretch, stretches;
+  unsigned k, split, splits;
   bool adds, whole;  /* whole: eight results of a row lie at a multiple of 16 bytes */
-  float *partial;    /* [tiles, stretches, results of a tile]; NULL: a block sums all stretches */
+  float *partial;    /* [tiles, splits, results of a tile]; NULL: a block sums all splits */
   unsigned *arrived; /* [tiles]: blocks whose sums are in partial; zero between products */
 };
 
 /* --- kernel --- */
 
-/* Keeps this block's stretch and, in the last block of a tile, adds all of them up in `sum`; false
+/* Keeps this block's split and, in the last block of a tile, adds all of them up in `sum`; false
  * in the others. */
 template <typename TILE>
-static __device__ __forceinline__ bool join_stretches(float (&sum)[TILE::N], float *partial,
-                                                      unsigned *arrived, unsigned stretches) {
+static __device__ __forceinline__ bool combine_splits(float (&sum)[TILE::N], float *partial,
+                                                      unsigned *arrived, unsigned splits) {
   const int VECTORS = TILE::N / 4;
   const size_t at = blockIdx.y * gridDim.x + blockIdx.x, size = TILE::THREADS * VECTORS;
-  float4 *const kept = reinterpret_cast<float4 *>(partial) + at * stretches * size + threadIdx.x;
+  float4 *const kept = reinterpret_cast<float4 *>(partial) + at * splits * size + threadIdx.x;
 #pragma unroll
   for (int i = 0; i < VECTORS; ++i)
     kept[blockIdx.z * size + static_cast<unsigned>(i) * TILE::THREADS] =
         make_float4(sum[4 * i], sum[4 * i + 1], sum[4 * i + 2], sum[4 * i + 3]);
-  if (!is_last_of(stretches, arrived + at)) return false;
+  if (!is_last_of(splits, arrived + at)) return false;
 #pragma unroll
-  for (int i = 0; i < TILE::N; ++i) sum[i] = NOTHING;
+  for (int i = 0; i < TILE::N; ++i) sum[i] = NEGATIVE_ZERO;
 #pragma unroll(VECTORS > 4 ? 1 : 4)
-  for (unsigned z = 0; z < stretches; ++z)
+  for (unsigned z = 0; z < splits; ++z)
 #pragma unroll
     for (int i = 0; i < VECTORS; ++i) {
       const float4 x = __ldcg(kept + z * size + static_cast<unsigned>(i) * TILE::THREADS);
@@ -85,17 +85,17 @@ template <typename TILE, typename OUT>
 static __device__ __forceinline__ void store_tile(const rows_call<typename TILE::type, OUT> &a,
                                                   const float (&sum)[TILE::N], float *shared,
                                                   size_t row0, size_t weight0) {
-  const unsigned LD = TILE::WEIGHTS + 4, PIECES = TILE::WEIGHTS / 8;
+  const unsigned LD = TILE::WEIGHTS + 4, VECTORS = TILE::WEIGHTS / 8;
 #pragma unroll
   for (int i = 0; i < TILE::N; ++i) {
     const tile_place p = TILE::at(threadIdx.x, static_cast<unsigned>(i));
     shared[p.row * LD + p.weight] = sum[i];
   }
   __syncthreads();
-  for (unsigned i = threadIdx.x; i < TILE::ROWS * PIECES; i += TILE::THREADS) {
-    const size_t row = row0 + i / PIECES, weight = weight0 + i % PIECES * 8;
+  for (unsigned i = threadIdx.x; i < TILE::ROWS * VECTORS; i += TILE::THREADS) {
+    const size_t row = row0 + i / VECTORS, weight = weight0 + i % VECTORS * 8;
     if (row >= a.rows || weight >= a.m) continue;
-    const float *const from = shared + i / PIECES * LD + i % PIECES * 8;
+    const float *const from = shared + i / VECTORS * LD + i % VECTORS * 8;
     OUT *const to = a.out + row * a.m + weight;
     if (a.whole) {
       eight<OUT> y = {};
@@ -111,7 +111,7 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
   }
 }
 
-/* Blocks: tile of rows, tile of weights, stretch. */
+/* Blocks: tile of rows, tile of weights, split. */
 template <typename TILE, typename OUT>
 __global__ void __launch_bounds__(TILE::THREADS)
     product_rows(rows_call<typename TILE::type, OUT> a) {
@@ -124,14 +124,14 @@ __global__ void __launch_bounds__(TILE::THREADS)
   w.k = a.k;
   w.row0 = static_cast<size_t>(blockIdx.x) * TILE::ROWS;
   w.weight0 = static_cast<size_t>(blockIdx.y) * TILE::WEIGHTS;
-  w.first = blockIdx.z * a.stretch;
-  w.end = a.partial != NULL && w.first + a.stretch < a.k ? w.first + a.stretch : a.k;
-  w.stretch = a.stretch;
+  w.first = blockIdx.z * a.split;
+  w.end = a.partial != NULL && w.first + a.split < a.k ? w.first + a.split : a.k;
+  w.split = a.split;
   float sum[TILE::N];
 #pragma unroll
-  for (int i = 0; i < TILE::N; ++i) sum[i] = NOTHING;
+  for (int i = 0; i < TILE::N; ++i) sum[i] = NEGATIVE_ZERO;
   TILE::sum_up(sum, shared, w);
-  if (a.partial != NULL && !join_stretches<TILE>(sum, a.partial, a.arrived, a.stretches)) return;
+  if (a.partial != NULL && !combine_splits<TILE>(sum, a.partial, a.arrived, a.splits)) return;
   store_tile<TILE>(a, sum, shared, w.row0, w.weight0);
 }
 
@@ -143,11 +143,11 @@ static void launch(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
   static_assert(TILE::SHARED <= 99 << 10, "as much as a block has on every device");
   dim3 grid(blocks_of(a.rows, TILE::ROWS), blocks_of(a.m, TILE::WEIGHTS));
   const size_t tiles = static_cast<size_t>(grid.x) * grid.y;
-  if (a.stretches > 1 && tiles * a.stretches <= MOST_BLOCKS &&
+  if (a.splits > 1 && tiles * a.splits <= MOST_BLOCKS &&
       tiles <= (grid.x == 1 ? MOST_TILES : MOST_TILES_OF_MANY_ROWS)) {
-    grid.z = a.stretches;
+    grid.z = a.splits;
     a.partial = static_cast<float *>(
-        cuda_scratch(b, tiles * a.stretches * TILE::ROWS * TILE::WEIGHTS * sizeof(float)));
+        cuda_scratch(b, tiles * a.splits * TILE::ROWS * TILE::WEIGHTS * sizeof(float)));
     if (a.partial == NULL) return;
   }
   LAUNCH(b, (product_rows<TILE, OUT>), grid, TILE::THREADS, TILE::SHARED, a);
@@ -185,26 +185,25 @@ template <typename OUT> static void launch_rows(cuda_backend *b, const rows_call
     launch<tensor_tile<128, 128, 2, 4, 3>>(b, a);
 }
 
-/* The length of stretches of k: of m and k alone. At least k where there is one. */
-static size_t stretch_of(size_t m, size_t k) {
+/* The length of splits of k: of m and k alone. At least k where there is one. */
+static size_t split_length(size_t m, size_t k) {
   size_t parts = 1;
-  while (parts < MOST_STRETCHES && (m + 63) / 64 * parts < BLOCKS &&
-         k / (2 * parts) >= LEAST_STRETCH)
+  while (parts < MOST_SPLITS && (m + 63) / 64 * parts < BLOCKS && k / (2 * parts) >= LEAST_SPLIT)
     parts *= 2;
   return ((k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
 }
 
 template <typename T, typename OUT> static void run(cuda_backend *b, const cuda_product *p) {
   rows_call<T, OUT> a = {};
-  const size_t stretch = stretch_of(p->n, p->k);
+  const size_t split = split_length(p->n, p->k);
   a.in = static_cast<const T *>(p->a);
   a.weight = static_cast<const T *>(p->b);
   a.out = static_cast<OUT *>(p->c);
   a.rows = p->m;
   a.m = p->n;
   a.k = static_cast<unsigned>(p->k);
-  a.stretch = static_cast<unsigned>(stretch);
-  a.stretches = static_cast<unsigned>((p->k + stretch - 1) / stretch);
+  a.split = static_cast<unsigned>(split);
+  a.splits = static_cast<unsigned>((p->k + split - 1) / split);
   a.adds = p->adds;
   a.whole = p->n % 8 == 0 && reinterpret_cast<uintptr_t>(p->c) % 16 == 0;
   a.arrived = b->arrived;
@@ -223,13 +222,13 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p) {
 }
 
 /* Of generation with any number of rows: MOST_BLOCKS of the largest tile where some product of the
- * model is summed in stretches. */
+ * model is summed in splits. */
 size_t cuda_product_rows_scratch(const run_shape *s, number_type type) {
   const size_t heads = s->heads.q * s->heads.dim, side = type == NUMBER_BF16 ? 128 : 64;
-  const bool any = stretch_of(heads + 2 * s->heads.kv * s->heads.dim, s->hidden) < s->hidden ||
-                   stretch_of(s->hidden, heads) < heads ||
-                   stretch_of(2 * s->intermediate, s->hidden) < s->hidden ||
-                   stretch_of(s->hidden, s->intermediate) < s->intermediate ||
-                   stretch_of(s->vocabulary, s->hidden) < s->hidden;
+  const bool any = split_length(heads + 2 * s->heads.kv * s->heads.dim, s->hidden) < s->hidden ||
+                   split_length(s->hidden, heads) < heads ||
+                   split_length(2 * s->intermediate, s->hidden) < s->hidden ||
+                   split_length(s->hidden, s->intermediate) < s->intermediate ||
+                   split_length(s->vocabulary, s->hidden) < s->hidden;
   return s->slots > 0 && any ? MOST_BLOCKS * side * side * sizeof(float) : 0;
 }

@@ -3,19 +3,19 @@
  * its threads sum them.
  *
  * All tiles of one number type sum a result alike, whatever their size: over k upwards within a
- * stretch, by fused multiply-additions (plain) or by mma of 16 (tensor), from zero; then stretch
- * after stretch. In `sum`, number i of thread t is result at(t, i) of the tile. */
+ * split, by fused multiply-additions (plain) or by mma of 16 (tensor), from zero; then split
+ * after split. In `sum`, number i of thread t is result at(t, i) of the tile. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_TILES_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_TILES_CUH
 
 #include "llm/backend/cuda/mma.cuh"
 
 /* What is multiplied: rows [row, row + ROWS) of in by rows [weight, weight + WEIGHTS) of weight,
- * numbers [first, end) of k, `first` being a multiple of `stretch`. */
+ * numbers [first, end) of k, `first` being a multiple of `split`. */
 template <typename T> struct tile_work {
   const T *in, *weight;
   size_t rows, m, row0, weight0;
-  unsigned k, first, end, stretch; /* stretch a multiple of 64 */
+  unsigned k, first, end, split; /* split a multiple of 64 */
 };
 
 struct tile_place {
@@ -24,11 +24,10 @@ struct tile_place {
 
 /* What sums begin with: the one number that leaves every other as it is, a zero of either sign
  * included. */
-static const float NOTHING = -0.0f;
+static const float NEGATIVE_ZERO = -0.0f;
 
-/* A stretch's sums c join those of the stretches before; c begins again. */
-template <int N>
-static __device__ __forceinline__ void fold_stretch(float (&sum)[N], float (&c)[N]) {
+/* A split's sums c join those of the splits before; c begins again. */
+template <int N> static __device__ __forceinline__ void add_split(float (&sum)[N], float (&c)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     sum[i] += c[i];
@@ -62,11 +61,11 @@ struct tensor_tile {
                                                    unsigned width, unsigned k) {
 #pragma unroll
     for (unsigned i = 0; i < (COUNT * 8 + THREADS - 1) / THREADS; ++i) {
-      const unsigned piece = i * THREADS + threadIdx.x, row = piece / 8, column = piece % 8 * 8;
-      if (COUNT * 8 % THREADS != 0 && piece >= COUNT * 8) break;
+      const unsigned vector = i * THREADS + threadIdx.x, row = vector / 8, column = vector % 8 * 8;
+      if (COUNT * 8 % THREADS != 0 && vector >= COUNT * 8) break;
       const bool there = row < rows && k + column < width;
-      copy_async(tile<DEPTH>::piece(to, row, column), from + (there ? row * width + k + column : 0),
-                 there);
+      copy_async(tile<DEPTH>::vector16(to, row, column),
+                 from + (there ? row * width + k + column : 0), there);
     }
   }
   static __device__ __forceinline__ void load(bf16 *stage, const tile_work<bf16> &w, unsigned k) {
@@ -90,7 +89,7 @@ struct tensor_tile {
         for (int j = 0; j < B; j += 2)
           tile<DEPTH>::as_columns(b[j / 2], in, row + static_cast<unsigned>(j) * 8, k);
       } else if (k % 32 == 0) { /* eight rows: thirty-two of k at once */
-        load_matrices(b[0], tile<DEPTH>::piece(in, row + lane % 8, k + lane / 8 * 8));
+        load_matrices(b[0], tile<DEPTH>::vector16(in, row + lane % 8, k + lane / 8 * 8));
       }
 #pragma unroll
       for (int i = 0; i < A; ++i) {
@@ -116,23 +115,23 @@ struct tensor_tile {
                                                 const tile_work<bf16> &w) {
     bf16 *const stages = reinterpret_cast<bf16 *>(shared);
     const unsigned steps = (w.end - w.first + DEPTH - 1) / DEPTH;
-    const unsigned turn = w.stretch / DEPTH;
+    const unsigned split_steps = w.split / DEPTH;
     float c[N] = {};
 #pragma unroll
     for (unsigned s = 0; s < STAGES - 1; ++s) {
       if (s < steps) load(stages + s * STAGE, w, w.first + s * DEPTH);
       copy_commit();
     }
-    for (unsigned step = 0, of_stretch = 0; step < steps; ++step) {
+    for (unsigned step = 0, split_step = 0; step < steps; ++step) {
       const unsigned ahead = step + STAGES - 1;
       copy_wait<STAGES - 2>();
       __syncthreads(); /* this step is there, and all warps are done with the one before */
       if (ahead < steps) load(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
       copy_commit();
       multiply(c, stages + step % STAGES * STAGE);
-      if (++of_stretch < turn && step + 1 < steps) continue;
-      fold_stretch(sum, c);
-      of_stretch = 0;
+      if (++split_step < split_steps && step + 1 < steps) continue;
+      add_split(sum, c);
+      split_step = 0;
     }
     copy_wait<0>();
     __syncthreads();
@@ -198,12 +197,12 @@ template <typename T, unsigned R> struct plain_tile {
   static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
                                                 const tile_work<T> &w) {
     const unsigned steps = (w.end - w.first + DEPTH - 1) / DEPTH;
-    const unsigned turn = w.stretch / DEPTH;
+    const unsigned split_steps = w.split / DEPTH;
     float c[N] = {};
     T weight[WEIGHTS / 4], in[ROWS / 4];
     fetch_rows<WEIGHTS>(weight, w.weight, w.weight0, w.m, w.k, w.first);
     fetch_rows<ROWS>(in, w.in, w.row0, w.rows, w.k, w.first);
-    for (unsigned step = 0, of_stretch = 0; step < steps; ++step) {
+    for (unsigned step = 0, split_step = 0; step < steps; ++step) {
       float *const stage = shared + step % 2 * STAGE;
       put_rows<WEIGHTS>(stage, weight);
       put_rows<ROWS>(stage + WEIGHTS * LD, in);
@@ -214,9 +213,9 @@ template <typename T, unsigned R> struct plain_tile {
         fetch_rows<ROWS>(in, w.in, w.row0, w.rows, w.k, k);
       }
       multiply(c, stage);
-      if (++of_stretch < turn && step + 1 < steps) continue;
-      fold_stretch(sum, c);
-      of_stretch = 0;
+      if (++split_step < split_steps && step + 1 < steps) continue;
+      add_split(sum, c);
+      split_step = 0;
     }
     __syncthreads();
   }

@@ -1,5 +1,5 @@
 /* Operations on rows: the arithmetic of a number is kernels_rows.h, shared with the CPU; here is
- * how rows are cut into pieces of sixteen bytes (backend_cuda_piece.cuh) and lanes.
+ * how rows are cut into vectors of sixteen bytes (backend_cuda_piece.cuh) and lanes.
  *
  * The limit of all of them is memory. Bytes of a row of `width` numbers of t bytes each, weights
  * left out because they stay in the cache:
@@ -14,8 +14,8 @@
  * are depends on the number of rows alone. */
 #include "llm/backend/cuda/vector16.cuh"
 
-template <typename T> static size_t pieces_of(size_t width) {
-  return (width + piece<T>::N - 1) / piece<T>::N;
+template <typename T> static size_t vectors16_of(size_t width) {
+  return (width + vector16<T>::N - 1) / vector16<T>::N;
 }
 
 /* to[width] += the sum of part[parts][width], in their order. */
@@ -48,7 +48,7 @@ static void op_gather(backend *base, void *out, const void *in, const int32_t *i
                       size_t width) {
   cuda_operation op(base, "gather", n, width);
   const unsigned rows = static_cast<unsigned>(n);
-  if (wide_rows(width * sizeof(T), out, in))
+  if (aligned16(width * sizeof(T), out, in))
     LAUNCH(op.b, gather_rows<uint4>, rows, 128, 0, static_cast<uint4 *>(out),
            static_cast<const uint4 *>(in), index, width * sizeof(T) / sizeof(uint4));
   else
@@ -66,27 +66,27 @@ static void op_embed(backend *base, void *out, const void *table, const int32_t 
 
 /* in (+ add, rounded to T: the stream) at i. */
 template <typename T, bool WIDE>
-static __device__ __forceinline__ void stream_piece(float (&x)[piece<T>::N], const T *in,
-                                                    const T *add, size_t i, size_t left) {
-  load_piece<WIDE>(x, in + i, left);
+static __device__ __forceinline__ void load_residual(float (&x)[vector16<T>::N], const T *in,
+                                                     const T *add, size_t i, size_t left) {
+  load_vector16<WIDE>(x, in + i, left);
   if (add == nullptr) return;
-  float y[piece<T>::N];
-  load_piece<WIDE>(y, add + i, left);
+  float y[vector16<T>::N];
+  load_vector16<WIDE>(y, add + i, left);
 #pragma unroll
-  for (unsigned e = 0; e < piece<T>::N; ++e) x[e] = to_float(number<T>(x[e] + y[e]));
+  for (unsigned e = 0; e < vector16<T>::N; ++e) x[e] = to_float(number<T>(x[e] + y[e]));
 }
 
 /* A thread keeps its first piece between the two loops, which is all it has in rows of up to
- * blockDim pieces. */
+ * blockDim vectors. */
 template <typename T, bool WIDE>
 __global__ void norm_rows(T *out, float *rstd, T *sum, const T *in, const T *add, const T *weight,
                           size_t width, float eps) {
-  const unsigned N = piece<T>::N;
+  const unsigned N = vector16<T>::N;
   const size_t row = blockIdx.x * width, first = threadIdx.x * N, step = blockDim.x * N;
   float kept[N], x[N], w[N], squares = 0;
   for (size_t i = first; i < width; i += step) {
-    stream_piece<T, WIDE>(x, in + row, add == nullptr ? nullptr : add + row, i, width - i);
-    if (add != nullptr) store_piece<WIDE>(sum + row + i, x, width - i);
+    load_residual<T, WIDE>(x, in + row, add == nullptr ? nullptr : add + row, i, width - i);
+    if (add != nullptr) store_vector16<WIDE>(sum + row + i, x, width - i);
 #pragma unroll
     for (unsigned e = 0; e < N; ++e) {
       squares += x[e] * x[e];
@@ -96,12 +96,12 @@ __global__ void norm_rows(T *out, float *rstd, T *sum, const T *in, const T *add
   const T *from = add == nullptr ? in : sum;
   const float r = 1 / sqrtf(block_sum(squares) / static_cast<float>(width) + eps);
   for (size_t i = first; i < width; i += step) {
-    load_piece<WIDE>(w, weight + i, width - i);
-    if (i != first) load_piece<WIDE>(x, from + row + i, width - i);
+    load_vector16<WIDE>(w, weight + i, width - i);
+    if (i != first) load_vector16<WIDE>(x, from + row + i, width - i);
 #pragma unroll
     for (unsigned e = 0; e < N; ++e)
       x[e] = rows_of<T>::norm_number(i == first ? kept[e] : x[e], r, w[e]);
-    store_piece<WIDE>(out + row + i, x, width - i);
+    store_vector16<WIDE>(out + row + i, x, width - i);
   }
   if (threadIdx.x == 0) rstd[blockIdx.x] = r;
 }
@@ -110,61 +110,62 @@ template <typename T>
 static void op_norm(backend *base, void *out, void *rstd, void *sum, const void *in,
                     const void *add, const void *weight, size_t rows, size_t width, double eps) {
   cuda_operation op(base, "norm", rows, width);
-  const bool wide = wide_rows(width * sizeof(T), out, add == NULL ? NULL : sum, in, add, weight);
-  LAUNCH_PIECES(op.b, wide, norm_rows, T, static_cast<unsigned>(rows),
-                piece_threads(pieces_of<T>(width)), 0, static_cast<T *>(out),
-                static_cast<float *>(rstd), static_cast<T *>(sum), static_cast<const T *>(in),
-                static_cast<const T *>(add), static_cast<const T *>(weight), width,
-                static_cast<float>(eps));
+  const bool wide = aligned16(width * sizeof(T), out, add == NULL ? NULL : sum, in, add, weight);
+  LAUNCH_VECTOR16(op.b, wide, norm_rows, T, static_cast<unsigned>(rows),
+                  vector16_threads(vectors16_of<T>(width)), 0, static_cast<T *>(out),
+                  static_cast<float *>(rstd), static_cast<T *>(sum), static_cast<const T *>(in),
+                  static_cast<const T *>(add), static_cast<const T *>(weight), width,
+                  static_cast<float>(eps));
 }
 
 /* The block's share of the weight's slope lies in shared memory, each thread's own numbers in
- * fours: four of piece p at dweight[f * pieces + p], so that neighbours read neighbouring banks. */
+ * fours: four of piece p at dweight[f * vectors + p], so that neighbours read neighbouring banks.
+ */
 template <typename T, bool WIDE>
 __global__ void norm_backward_rows(T *din, float *part, const T *dout, const T *in,
                                    const float *rstd, const T *weight, size_t rows, size_t width) {
   SHARED_MEMORY(float4, dweight);
-  const unsigned N = piece<T>::N;
-  const size_t pieces = (width + N - 1) / N;
-  for (size_t i = threadIdx.x; i < pieces; i += blockDim.x)
+  const unsigned N = vector16<T>::N;
+  const size_t vectors = (width + N - 1) / N;
+  for (size_t i = threadIdx.x; i < vectors; i += blockDim.x)
 #pragma unroll
-    for (unsigned f = 0; f < N / 4; ++f) dweight[f * pieces + i] = make_float4(0, 0, 0, 0);
+    for (unsigned f = 0; f < N / 4; ++f) dweight[f * vectors + i] = make_float4(0, 0, 0, 0);
   for (size_t r = blockIdx.x; r < rows; r += gridDim.x) {
     const size_t row = r * width;
-    float dy[N], x[N], w[N], d[N], along = 0;
-    for (size_t p = threadIdx.x; p < pieces; p += blockDim.x) {
+    float dy[N], x[N], w[N], d[N], dot = 0;
+    for (size_t p = threadIdx.x; p < vectors; p += blockDim.x) {
       const size_t i = p * N, left = width - i;
-      load_piece<WIDE>(dy, dout + row + i, left);
-      load_piece<WIDE>(x, in + row + i, left);
-      load_piece<WIDE>(w, weight + i, left);
+      load_vector16<WIDE>(dy, dout + row + i, left);
+      load_vector16<WIDE>(x, in + row + i, left);
+      load_vector16<WIDE>(w, weight + i, left);
 #pragma unroll
-      for (unsigned e = 0; e < N; ++e) along += w[e] * dy[e] * x[e];
+      for (unsigned e = 0; e < N; ++e) dot += w[e] * dy[e] * x[e];
     }
-    const float s = rstd[r], back = block_sum(along) * s * s / static_cast<float>(width);
-    for (size_t p = threadIdx.x; p < pieces; p += blockDim.x) {
+    const float s = rstd[r], back = block_sum(dot) * s * s / static_cast<float>(width);
+    for (size_t p = threadIdx.x; p < vectors; p += blockDim.x) {
       const size_t i = p * N, left = width - i;
-      load_piece<WIDE>(dy, dout + row + i, left);
-      load_piece<WIDE>(x, in + row + i, left);
-      load_piece<WIDE>(w, weight + i, left);
-      load_piece<WIDE>(d, din + row + i, left);
+      load_vector16<WIDE>(dy, dout + row + i, left);
+      load_vector16<WIDE>(x, in + row + i, left);
+      load_vector16<WIDE>(w, weight + i, left);
+      load_vector16<WIDE>(d, din + row + i, left);
 #pragma unroll
-      for (unsigned e = 0; e < N; ++e) d[e] += rows_of<T>::norm_slope(dy[e], x[e], w[e], s, back);
-      store_piece<WIDE>(din + row + i, d, left);
+      for (unsigned e = 0; e < N; ++e) d[e] += rows_of<T>::norm_grad(dy[e], x[e], w[e], s, back);
+      store_vector16<WIDE>(din + row + i, d, left);
 #pragma unroll
       for (unsigned f = 0; f < N / 4; ++f) {
-        float4 mine = dweight[f * pieces + p];
-        mine.x += rows_of<T>::norm_weight_slope(dy[4 * f], x[4 * f], s);
-        mine.y += rows_of<T>::norm_weight_slope(dy[4 * f + 1], x[4 * f + 1], s);
-        mine.z += rows_of<T>::norm_weight_slope(dy[4 * f + 2], x[4 * f + 2], s);
-        mine.w += rows_of<T>::norm_weight_slope(dy[4 * f + 3], x[4 * f + 3], s);
-        dweight[f * pieces + p] = mine;
+        float4 mine = dweight[f * vectors + p];
+        mine.x += rows_of<T>::norm_weight_grad(dy[4 * f], x[4 * f], s);
+        mine.y += rows_of<T>::norm_weight_grad(dy[4 * f + 1], x[4 * f + 1], s);
+        mine.z += rows_of<T>::norm_weight_grad(dy[4 * f + 2], x[4 * f + 2], s);
+        mine.w += rows_of<T>::norm_weight_grad(dy[4 * f + 3], x[4 * f + 3], s);
+        dweight[f * vectors + p] = mine;
       }
     }
   }
-  for (size_t p = threadIdx.x; p < pieces; p += blockDim.x)
+  for (size_t p = threadIdx.x; p < vectors; p += blockDim.x)
 #pragma unroll
     for (unsigned f = 0; f < N / 4; ++f) {
-      const float4 mine = dweight[f * pieces + p];
+      const float4 mine = dweight[f * vectors + p];
       const float x[4] = {mine.x, mine.y, mine.z, mine.w};
       const size_t i = p * N + 4 * f;
       if (i < width) store_floats<WIDE>(part + blockIdx.x * width + i, x, width - i);
@@ -177,13 +178,13 @@ static void op_norm_backward(backend *base, void *din, void *dweight, const void
                              size_t width) {
   cuda_operation op(base, "norm_backward", rows, width);
   const unsigned parts = cuda_parts(rows);
-  const size_t pieces = pieces_of<T>(width);
+  const size_t vectors = vectors16_of<T>(width);
   float *part = static_cast<float *>(cuda_scratch(op.b, parts * width * sizeof *part));
-  LAUNCH_PIECES(op.b, wide_rows(width * sizeof(T), din, dout, in, weight), norm_backward_rows, T,
-                parts, piece_threads(pieces), pieces * piece<T>::N * sizeof(float),
-                static_cast<T *>(din), part, static_cast<const T *>(dout),
-                static_cast<const T *>(in), static_cast<const float *>(rstd),
-                static_cast<const T *>(weight), rows, width);
+  LAUNCH_VECTOR16(op.b, aligned16(width * sizeof(T), din, dout, in, weight), norm_backward_rows, T,
+                  parts, vector16_threads(vectors), vectors * vector16<T>::N * sizeof(float),
+                  static_cast<T *>(din), part, static_cast<const T *>(dout),
+                  static_cast<const T *>(in), static_cast<const float *>(rstd),
+                  static_cast<const T *>(weight), rows, width);
   if (rows > 0) cuda_add_parts(op.b, dweight, part, parts, width, width);
 }
 
@@ -191,42 +192,42 @@ static void op_norm_backward(backend *base, void *din, void *dweight, const void
 
 template <typename T, bool WIDE>
 __global__ void swiglu_rows(T *out, const T *gate_up, size_t width) {
-  const unsigned N = piece<T>::N;
+  const unsigned N = vector16<T>::N;
   const T *gate = gate_up + blockIdx.x * 2 * width, *up = gate + width;
   for (size_t i = threadIdx.x * N; i < width; i += blockDim.x * N) {
     float g[N], u[N];
-    load_piece<WIDE>(g, gate + i, width - i);
-    load_piece<WIDE>(u, up + i, width - i);
+    load_vector16<WIDE>(g, gate + i, width - i);
+    load_vector16<WIDE>(u, up + i, width - i);
 #pragma unroll
     for (unsigned e = 0; e < N; ++e) g[e] = rows_of<T>::swiglu_number(g[e], u[e]);
-    store_piece<WIDE>(out + blockIdx.x * width + i, g, width - i);
+    store_vector16<WIDE>(out + blockIdx.x * width + i, g, width - i);
   }
 }
 
 template <typename T>
 static void op_swiglu(backend *base, void *out, const void *gate_up, size_t rows, size_t width) {
   cuda_operation op(base, "swiglu", rows, width);
-  LAUNCH_PIECES(op.b, wide_rows(width * sizeof(T), out, gate_up), swiglu_rows, T,
-                static_cast<unsigned>(rows), piece_threads(pieces_of<T>(width)), 0,
-                static_cast<T *>(out), static_cast<const T *>(gate_up), width);
+  LAUNCH_VECTOR16(op.b, aligned16(width * sizeof(T), out, gate_up), swiglu_rows, T,
+                  static_cast<unsigned>(rows), vector16_threads(vectors16_of<T>(width)), 0,
+                  static_cast<T *>(out), static_cast<const T *>(gate_up), width);
 }
 
 template <typename T, bool WIDE>
 __global__ void swiglu_backward_rows(T *dgate_up, const T *dout, const T *gate_up, size_t width) {
-  const unsigned N = piece<T>::N;
+  const unsigned N = vector16<T>::N;
   const size_t row = blockIdx.x * 2 * width;
   for (size_t i = threadIdx.x * N; i < width; i += blockDim.x * N) {
     float d[N], g[N], u[N];
-    load_piece<WIDE>(d, dout + blockIdx.x * width + i, width - i);
-    load_piece<WIDE>(g, gate_up + row + i, width - i);
-    load_piece<WIDE>(u, gate_up + row + width + i, width - i);
+    load_vector16<WIDE>(d, dout + blockIdx.x * width + i, width - i);
+    load_vector16<WIDE>(g, gate_up + row + i, width - i);
+    load_vector16<WIDE>(u, gate_up + row + width + i, width - i);
 #pragma unroll
     for (unsigned e = 0; e < N; ++e) {
       const float gate = g[e], up = u[e];
-      rows_of<T>::swiglu_slopes(&g[e], &u[e], d[e], gate, up);
+      rows_of<T>::swiglu_grads(&g[e], &u[e], d[e], gate, up);
     }
-    store_piece<WIDE>(dgate_up + row + i, g, width - i);
-    store_piece<WIDE>(dgate_up + row + width + i, u, width - i);
+    store_vector16<WIDE>(dgate_up + row + i, g, width - i);
+    store_vector16<WIDE>(dgate_up + row + width + i, u, width - i);
   }
 }
 
@@ -234,10 +235,10 @@ template <typename T>
 static void op_swiglu_backward(backend *base, void *dgate_up, const void *dout, const void *gate_up,
                                size_t rows, size_t width) {
   cuda_operation op(base, "swiglu_backward", rows, width);
-  LAUNCH_PIECES(op.b, wide_rows(width * sizeof(T), dgate_up, dout, gate_up), swiglu_backward_rows,
-                T, static_cast<unsigned>(rows), piece_threads(pieces_of<T>(width)), 0,
-                static_cast<T *>(dgate_up), static_cast<const T *>(dout),
-                static_cast<const T *>(gate_up), width);
+  LAUNCH_VECTOR16(op.b, aligned16(width * sizeof(T), dgate_up, dout, gate_up), swiglu_backward_rows,
+                  T, static_cast<unsigned>(rows), vector16_threads(vectors16_of<T>(width)), 0,
+                  static_cast<T *>(dgate_up), static_cast<const T *>(dout),
+                  static_cast<const T *>(gate_up), width);
 }
 
 CUDA_TYPED_OPERATION(embed)

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(THREADS)
   for (size_t s = threadIdx.x; s < slices.n; s += THREADS) total += sums[s];
   total = block_sum(total);
   if (total == 0 || spec.greedy) {
-    if (threadIdx.x == 0 && total == 0) put_nothing(to, r, vocabulary);
+    if (threadIdx.x == 0 && total == 0) put_nan_draw(to, r, vocabulary);
     if (threadIdx.x == 0 && total != 0)
       put_draw(to, r, x, spec, 0xffffffffu - static_cast<uint32_t>(best), total, total);
     return;
@@ -112,8 +112,9 @@ size_t cuda_sample_scratch(size_t rows, size_t vocabulary) {
   return 2 * carved(rows * ((vocabulary + SLICE - 1) / SLICE), sizeof(weight_t));
 }
 
-static void sample_whole(cuda_backend *b, sample_to to, const float *logits, const uint64_t *index,
-                         size_t rows, size_t vocabulary, sample_spec spec) {
+static void sample_untruncated(cuda_backend *b, sample_to to, const float *logits,
+                               const uint64_t *index, size_t rows, size_t vocabulary,
+                               sample_spec spec) {
   sample_slices slices = {};
   slices.n = (vocabulary + SLICE - 1) / SLICE;
   const size_t parts = rows * slices.n;
@@ -144,7 +145,7 @@ static void op_sample(backend *base, int32_t *token, void *logq, void *logq_trun
   if (spec.top_k != 0 || spec.top_p < 1)
     sample_truncated(op.b, to, z, index, rows, vocabulary, spec);
   else
-    sample_whole(op.b, to, z, index, rows, vocabulary, spec);
+    sample_untruncated(op.b, to, z, index, rows, vocabulary, spec);
 }
 
 CUDA_OPERATION(sample)

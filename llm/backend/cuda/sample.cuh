@@ -93,7 +93,7 @@ static __device__ __forceinline__ void put_draw(const sample_to &to, size_t r, c
 }
 
 /* A row without a greatest number: the last token, told by its log-probability. */
-static __device__ __forceinline__ void put_nothing(const sample_to &to, size_t r, size_t n) {
+static __device__ __forceinline__ void put_nan_draw(const sample_to &to, size_t r, size_t n) {
   to.token[r] = static_cast<int32_t>(n - 1);
   to.logq[r] = to.logq_truncated[r] = NAN;
 }

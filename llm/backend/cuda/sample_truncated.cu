@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(THREADS)
   for (size_t i = threadIdx.x; i < x.n; i += blockDim.x) whole += weight_of(x, x.z[i]);
   whole = block_sum(whole);
   if (whole == 0 || best >= x.n) {
-    if (threadIdx.x == 0) put_nothing(to, r, x.n);
+    if (threadIdx.x == 0) put_nan_draw(to, r, x.n);
     return;
   }
   const kept_tokens kept = truncate_row(x, spec);

@@ -1,4 +1,4 @@
-/* Rows in pieces of sixteen bytes: the widest access of a thread, and so the fewest instructions
+/* Rows in vectors of sixteen bytes: the widest access of a thread, and so the fewest instructions
  * for kernels whose limit is the bytes they move.
  *
  * A piece is the same numbers whether it is moved at once (WIDE) or number by number, which is what
@@ -10,7 +10,7 @@
 #include "llm/backend/cuda/kernels.cuh"
 
 /* Numbers of T in a piece: 4 or 8. */
-template <typename T> struct piece { static const unsigned N = 16 / sizeof(T); };
+template <typename T> struct vector16 { static const unsigned N = 16 / sizeof(T); };
 
 static __device__ __forceinline__ void unpack(float *x, uint4 raw, float) {
   x[0] = __uint_as_float(raw.x);
@@ -41,24 +41,24 @@ static __device__ __forceinline__ uint4 pack(const float *x, bf16) {
 
 /* x[N] = the piece at p of which `left` numbers are there; 0 for the others. */
 template <bool WIDE, typename T>
-static __device__ __forceinline__ void load_piece(float (&x)[piece<T>::N], const T *p,
-                                                  size_t left) {
+static __device__ __forceinline__ void load_vector16(float (&x)[vector16<T>::N], const T *p,
+                                                     size_t left) {
   if constexpr (WIDE) {
     unpack(x, *reinterpret_cast<const uint4 *>(p), T());
   } else {
 #pragma unroll
-    for (unsigned e = 0; e < piece<T>::N; ++e) x[e] = e < left ? to_float(p[e]) : 0.0f;
+    for (unsigned e = 0; e < vector16<T>::N; ++e) x[e] = e < left ? to_float(p[e]) : 0.0f;
   }
 }
 
 template <bool WIDE, typename T>
-static __device__ __forceinline__ void store_piece(T *p, const float (&x)[piece<T>::N],
-                                                   size_t left) {
+static __device__ __forceinline__ void store_vector16(T *p, const float (&x)[vector16<T>::N],
+                                                      size_t left) {
   if constexpr (WIDE) {
     *reinterpret_cast<uint4 *>(p) = pack(x, T());
   } else {
 #pragma unroll
-    for (unsigned e = 0; e < piece<T>::N; ++e)
+    for (unsigned e = 0; e < vector16<T>::N; ++e)
       if (e < left) p[e] = number<T>(x[e]);
   }
 }
@@ -91,20 +91,20 @@ static __device__ __forceinline__ void store_floats(float *p, const float (&x)[N
 
 /* Whether rows of so many bytes from these addresses (NULL is fine) begin at multiples of sixteen.
  */
-template <typename... P> static inline bool wide_rows(size_t row_bytes, const P *...address) {
+template <typename... P> static inline bool aligned16(size_t row_bytes, const P *...address) {
   uintptr_t bits = row_bytes;
   const uintptr_t all[] = {reinterpret_cast<uintptr_t>(address)...};
   for (const uintptr_t a : all) bits |= a;
   return bits % 16 == 0;
 }
 
-/* Threads of a block that works on a row of so many pieces. */
-static inline unsigned piece_threads(size_t pieces) {
-  return pieces >= 256 ? 256 : pieces == 0 ? 32 : static_cast<unsigned>((pieces + 31) / 32 * 32);
+/* Threads of a block that works on a row of so many vectors. */
+static inline unsigned vector16_threads(size_t vectors) {
+  return vectors >= 256 ? 256 : vectors == 0 ? 32 : static_cast<unsigned>((vectors + 31) / 32 * 32);
 }
 
 /* LAUNCH of kernel<T, true> or kernel<T, false>. */
-#define LAUNCH_PIECES(b, wide, kernel, T, ...)                                                     \
+#define LAUNCH_VECTOR16(b, wide, kernel, T, ...)                                                   \
   do {                                                                                             \
     if (wide)                                                                                      \
       LAUNCH(b, (kernel<T, true>), __VA_ARGS__);                                                   \

@@ -140,7 +140,7 @@ static void short_memory_is_told_once(void) {
   backend_free(b);
 }
 
-SUITE(llm_backend, "llm_backend", TEST(float_is_close_to_double), TEST(instruction_sets_agree),
+SUITE(llm_backend, "llm: backend", TEST(float_is_close_to_double), TEST(instruction_sets_agree),
       TEST(threads_do_not_change_a_bit), TEST(gradients_of_large_weights_are_whole),
       TEST(every_operation_is_compared), TEST(a_wrong_type_is_refused),
       TEST(automatic_finds_a_backend), TEST(short_memory_is_told_once));

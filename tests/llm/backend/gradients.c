@@ -250,4 +250,4 @@ static void backwards_are_the_derivatives(void) {
   backend_free(b);
 }
 
-SUITE(llm_backend_gradients, "llm_backend gradients", TEST(backwards_are_the_derivatives));
+SUITE(llm_backend_gradients, "llm: backend gradients", TEST(backwards_are_the_derivatives));

@@ -139,25 +139,25 @@ static void statistics_join_to_those_of_the_whole(void) {
     const long double logp = (long double)(factor * z[i]) - logl(sum);
     entropy -= expl(logp) * logp;
   }
-  kernel_stats all = {.greatest = -INFINITY};
+  softmax_stats all = {.greatest = -INFINITY};
   size_t at = 0;
   for (size_t n = 1; at < N; n = n * 2 + 1) {
     const size_t some = n < N - at ? n : N - at;
-    all = kernel_stats_join(all, row_stats(one, z + at, some, factor), factor);
+    all = softmax_stats_join(all, row_stats(one, z + at, some, factor), factor);
     at += some;
   }
-  ASSERT_CLOSE(kernel_stats_lse(all, factor), (double)logl(sum), 1e-14);
-  ASSERT_CLOSE(kernel_stats_entropy(all), (double)entropy, 1e-12);
-  ASSERT_CLOSE(kernel_stats_logp(all, z[77], factor), factor * z[77] - (double)logl(sum), 1e-13);
+  ASSERT_CLOSE(softmax_stats_lse(all, factor), (double)logl(sum), 1e-14);
+  ASSERT_CLOSE(softmax_stats_entropy(all), (double)entropy, 1e-12);
+  ASSERT_CLOSE(softmax_stats_logp(all, z[77], factor), factor * z[77] - (double)logl(sum), 1e-13);
 }
 
 static void an_empty_part_changes_no_statistics(void) {
-  const kernel_stats none = {.greatest = -INFINITY}, some = {2, 3, -1};
-  const kernel_stats left = kernel_stats_join(none, some, 1),
-                     right = kernel_stats_join(some, none, 1);
+  const softmax_stats none = {.greatest = -INFINITY}, some = {2, 3, -1};
+  const softmax_stats left = softmax_stats_join(none, some, 1),
+                      right = softmax_stats_join(some, none, 1);
   CU_ASSERT(memcmp(&left, &some, sizeof some) == 0);
   CU_ASSERT(memcmp(&right, &some, sizeof some) == 0);
-  CU_ASSERT_EQUAL(kernel_stats_join(none, none, 1).sum, 0);
+  CU_ASSERT_EQUAL(softmax_stats_join(none, none, 1).sum, 0);
 }
 
 /* x = (1, 2), weight (3, 0.5), eps 0: rms = sqrt(5/2). */
@@ -225,7 +225,7 @@ static void every_task_runs_once(void) {
   }
 }
 
-SUITE(llm_kernels, "llm_kernels", TEST(stochastic_rounding_has_the_exact_mean),
+SUITE(llm_kernels, "llm: kernels", TEST(stochastic_rounding_has_the_exact_mean),
       TEST(what_bfloat16_has_is_not_rounded), TEST(addressed_roundings_have_their_mean),
       TEST(float_exponential_is_within_two_ulp), TEST(float_exponential_at_its_ends),
       TEST(gates_are_exact_over_their_range), TEST(statistics_join_to_those_of_the_whole),

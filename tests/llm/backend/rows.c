@@ -269,5 +269,5 @@ static void attention_is_the_same_packed_alone_and_cached(void) {
   on_both_variants(check_attention);
 }
 
-SUITE(llm_backend_rows, "llm_backend rows", TEST(a_row_is_the_same_in_any_company),
+SUITE(llm_backend_rows, "llm: backend rows", TEST(a_row_is_the_same_in_any_company),
       TEST(attention_is_the_same_packed_alone_and_cached));

@@ -150,7 +150,7 @@ static void impossible_tokens_are_never_drawn(void) {
   backend_free(b);
 }
 
-SUITE(llm_backend_sample, "llm_backend sampling", TEST(draws_are_those_of_core_sampling),
+SUITE(llm_backend_sample, "llm: backend sampling", TEST(draws_are_those_of_core_sampling),
       TEST(frequencies_are_the_probabilities),
       TEST(greedy_takes_the_most_probable_and_of_equals_the_first),
       TEST(impossible_tokens_are_never_drawn));

@@ -24,58 +24,58 @@ static void drop(void *owner, void *p) {
 }
 
 /* The plan of key i as a user of the table gets it: found, or made and added. */
-static const plan *plan_of(plan_table *t, counts *c, uint64_t i) {
+static const plan *plan_of(gemm_plans *t, counts *c, uint64_t i) {
   const key k = {i * 8, i % 7};
-  plan *p = plan_table_find(t, &k);
+  plan *p = gemm_plans_find(t, &k);
   if (p != NULL) return p;
   ++c->made[i];
-  return plan_table_add(t, &k, &(plan){i});
+  return gemm_plans_add(t, &k, &(plan){i});
 }
 
-static plan_table *table(size_t sets, counts *c) {
-  plan_table *t;
+static gemm_plans *table(size_t sets, counts *c) {
+  gemm_plans *t;
   gl_error err = {.status = GL_OK};
   memset(c, 0, sizeof *c);
-  CU_ASSERT_EQUAL_FATAL(plan_table_new(&t, sets, sizeof(key), sizeof(plan), drop, c, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(gemm_plans_new(&t, sets, sizeof(key), sizeof(plan), drop, c, &err), GL_OK);
   return t;
 }
 
 static void a_plan_is_made_once_while_there_is_room(void) {
   static counts c;
-  plan_table *t = table(512, &c);
+  gemm_plans *t = table(512, &c);
   for (int round = 0; round < 3; ++round)
     for (uint64_t i = 0; i < 300; ++i) CU_ASSERT_EQUAL(plan_of(t, &c, i)->of, i);
   for (size_t i = 0; i < 300; ++i) CU_ASSERT(c.made[i] == 1 && c.dropped[i] == 0);
-  CU_ASSERT_EQUAL(plan_table_size(t), 300);
-  plan_table_free(t);
+  CU_ASSERT_EQUAL(gemm_plans_size(t), 300);
+  gemm_plans_free(t);
   for (size_t i = 0; i < KEYS; ++i) CU_ASSERT_EQUAL(c.dropped[i], i < 300);
 }
 
 /* Many more keys than there is room for, some of them asked for again and again. */
 static void a_full_table_gives_the_right_plans_and_drops_the_others_once(void) {
   static counts c;
-  plan_table *t = table(16, &c);
+  gemm_plans *t = table(16, &c);
   for (uint64_t i = 0; i < 4 * KEYS; ++i) {
     const uint64_t k = i % 3 == 0 ? i % 5 : i * 131 % KEYS;
     CU_ASSERT_EQUAL(plan_of(t, &c, k)->of, k);
-    CU_ASSERT(plan_table_size(t) <= 16 * PLAN_TABLE_WAYS);
+    CU_ASSERT(gemm_plans_size(t) <= 16 * GEMM_PLANS_WAYS);
   }
-  CU_ASSERT_EQUAL(plan_table_size(t), 16 * PLAN_TABLE_WAYS);
+  CU_ASSERT_EQUAL(gemm_plans_size(t), 16 * GEMM_PLANS_WAYS);
   size_t alive = 0;
   for (size_t i = 0; i < KEYS; ++i) {
     CU_ASSERT(c.made[i] >= c.dropped[i] && c.made[i] <= c.dropped[i] + 1);
     alive += c.made[i] - c.dropped[i];
   }
-  CU_ASSERT_EQUAL(alive, 16 * PLAN_TABLE_WAYS);
-  plan_table_free(t);
+  CU_ASSERT_EQUAL(alive, 16 * GEMM_PLANS_WAYS);
+  gemm_plans_free(t);
   for (size_t i = 0; i < KEYS; ++i) CU_ASSERT_EQUAL(c.made[i], c.dropped[i]);
 }
 
 /* One set: the oldest goes, used lately or not. */
 static void the_oldest_of_a_set_is_thrown_out(void) {
   static counts c;
-  plan_table *t = table(1, &c);
-  for (uint64_t i = 0; i < PLAN_TABLE_WAYS; ++i) plan_of(t, &c, i);
+  gemm_plans *t = table(1, &c);
+  for (uint64_t i = 0; i < GEMM_PLANS_WAYS; ++i) plan_of(t, &c, i);
   plan_of(t, &c, 0);
   plan_of(t, &c, 100);
   CU_ASSERT_EQUAL(c.dropped[0], 1);
@@ -84,17 +84,17 @@ static void the_oldest_of_a_set_is_thrown_out(void) {
   plan_of(t, &c, 0);
   CU_ASSERT_EQUAL(c.made[0], 2);
   CU_ASSERT_EQUAL(c.dropped[2], 1);
-  CU_ASSERT_EQUAL(plan_table_size(t), PLAN_TABLE_WAYS);
-  plan_table_free(t);
+  CU_ASSERT_EQUAL(gemm_plans_size(t), GEMM_PLANS_WAYS);
+  gemm_plans_free(t);
 }
 
 static void a_table_that_fits_no_memory_is_refused(void) {
-  plan_table *t;
+  gemm_plans *t;
   gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL(plan_table_new(&t, SIZE_MAX / 4, 8, 8, drop, NULL, &err), GL_ENOMEM);
+  CU_ASSERT_EQUAL(gemm_plans_new(&t, SIZE_MAX / 4, 8, 8, drop, NULL, &err), GL_ENOMEM);
   CU_ASSERT_PTR_NULL(t);
   gl_error_clear(&err);
-  CU_ASSERT_EQUAL(plan_table_new(&t, SIZE_MAX / 64, 64, 8, drop, NULL, &err), GL_ENOMEM);
+  CU_ASSERT_EQUAL(gemm_plans_new(&t, SIZE_MAX / 64, 64, 8, drop, NULL, &err), GL_ENOMEM);
   CU_ASSERT_PTR_NULL(t);
 }
 

@@ -231,7 +231,7 @@ static void copies_are_rounded_at_their_addresses(void) {
   backend_free(s.b);
 }
 
-SUITE(cuda_pieces, "llm: cuda pieces", TEST(norms_do_not_depend_on_where_rows_begin),
+SUITE(cuda_vector16, "llm: cuda vector16", TEST(norms_do_not_depend_on_where_rows_begin),
       TEST(heads_do_not_depend_on_where_rows_begin),
       TEST(gates_and_tables_do_not_depend_on_where_rows_begin),
       TEST(optimisers_do_not_depend_on_where_arrays_begin),
