@@ -1,18 +1,25 @@
-/* One word, `state`, holds the number of the present work (upper half) and the next task to take
- * (lower half): a worker that comes late fails to exchange it and takes nothing, so nobody waits
- * for workers that are still asleep. Workers spin for some microseconds before they sleep, because
- * a decoding step is many short pieces of work one after the other. */
+/* A thread pool whose jobs may be a few microseconds long: a decoding step of the transformer is
+ * many short jobs one after the other.
+ *
+ * One 64-bit word, `state`, holds the job's number (upper half) and the next task to take (lower
+ * half). A worker takes a task by exchanging the word it has seen for one with the next task; if
+ * the job has changed meanwhile the exchange fails and nothing is taken, so that pool_run need not
+ * wait for workers that are still asleep or late. Workers spin for some microseconds before they
+ * sleep on the condition variable. */
 #define _GNU_SOURCE
 #include "core/base/thread_pool.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#define CLOSED UINT32_MAX /* as the next task: the work is being exchanged */
+#define CLOSED UINT32_MAX /* as the next task: pool_run is replacing the job, take none */
 
+/* How often a worker looks for a new job before it sleeps, and pool_run for the last tasks' ends
+ * before it yields the processor. */
 enum { SPINS = 4000, PATIENCE = 20000 };
 
 typedef struct pool_worker {
@@ -23,16 +30,16 @@ typedef struct pool_worker {
 
 struct pool {
   _Atomic uint64_t state;
-  _Atomic(pool_task) run;
-  _Atomic(void *) context;
-  _Atomic size_t n;
-  _Atomic size_t done;
-  _Atomic size_t sleeping;
+  _Atomic(pool_task) run;  /* the job: its function, */
+  _Atomic(void *) context; /* the function's argument */
+  _Atomic size_t n;        /* and its number of tasks */
+  _Atomic size_t done;     /* tasks that have ended */
+  _Atomic size_t sleeping; /* workers that wait for `wake` */
   _Atomic int stop;
-  pthread_mutex_t lock;
+  pthread_mutex_t lock; /* held to sleep, and to wake sleepers */
   pthread_cond_t wake;
-  size_t threads, started;
-  pool_worker *worker;
+  size_t threads, started; /* workers with the caller, and without */
+  pool_worker *worker;     /* [threads], owned; 0 is the caller and has no thread */
 };
 
 static void pause_briefly(void) {
@@ -58,6 +65,7 @@ static void work(pool *p, size_t number) {
   }
 }
 
+/* Sleeps until there is a job with another number than `seen`, or the pool ends. */
 static void sleep_until_work(pool *p, uint32_t seen) {
   pthread_mutex_lock(&p->lock);
   atomic_fetch_add(&p->sleeping, 1);
@@ -67,7 +75,8 @@ static void sleep_until_work(pool *p, uint32_t seen) {
   pthread_mutex_unlock(&p->lock);
 }
 
-static void *live(void *argument) {
+/* The main function of a worker's thread. */
+static void *worker_main(void *argument) {
   pool_worker *self = argument;
   pool *p = self->owner;
   uint32_t seen = 0;
@@ -85,11 +94,12 @@ static void *live(void *argument) {
 }
 
 void pool_run(pool *p, pool_task run, void *context, size_t n) {
+  assert(p != NULL && run != NULL);
   if (p->threads == 1 || n <= 1) {
     for (size_t i = 0; i < n; ++i) run(context, i, 0);
     return;
   }
-  while (n >= CLOSED) { /* more than a state can count: in parts */
+  if (n >= CLOSED) { /* more tasks than the lower half of a state can count */
     for (size_t i = 0; i < n; ++i) run(context, i, 0);
     return;
   }
@@ -137,7 +147,7 @@ gl_status pool_new(pool **out, size_t threads, gl_error *err) {
   pthread_cond_init(&p->wake, NULL);
   for (size_t i = 1; i < threads; ++i) {
     p->worker[i] = (pool_worker){.owner = p, .number = i};
-    if (pthread_create(&p->worker[i].thread, NULL, live, &p->worker[i]) != 0) {
+    if (pthread_create(&p->worker[i].thread, NULL, worker_main, &p->worker[i]) != 0) {
       pool_free(p);
       return gl_fail(err, GL_EIO, "thread %zu of %zu could not be started; ask for fewer threads",
                      i + 1, threads);

@@ -1,6 +1,6 @@
-/* Threads that share the tasks of one piece of work. The caller works, too; which thread runs which
- * task is left to chance, so tasks must not depend on it. A pool is made per backend, after any
- * fork. Prefix: pool_. */
+/* A pool of threads that run the tasks of one job together with the caller. Which thread runs which
+ * task is not determined, so tasks must not depend on it. Threads do not survive fork(): a process
+ * that forks makes its pools afterwards. Prefix: pool_. */
 #ifndef GEPOLAB_CORE_BASE_THREAD_POOL_H
 #define GEPOLAB_CORE_BASE_THREAD_POOL_H
 
@@ -10,18 +10,21 @@
 
 typedef struct pool pool;
 
-/* Runs task number `task` (of those asked for) on worker `worker` (0 .. threads - 1). */
+/* Runs task number `task` (0 .. n - 1) on worker `worker` (0 .. threads - 1); two tasks never run
+ * on one worker at the same time, so a worker's scratch memory is the task's alone. */
 typedef void (*pool_task)(void *context, size_t task, size_t worker);
 
-/* A pool of `threads` workers, the caller being worker 0; 0: all cores this process may use.
- * GL_ENOMEM, GL_EIO where a thread cannot be started. */
+/* A pool of `threads` workers (0: as many as pool_usable_cores), the caller of pool_run being
+ * worker 0. Released with pool_free. GL_EINPUT for more than 4096, GL_ENOMEM, GL_EIO where a thread
+ * cannot be started. */
 gl_status pool_new(pool **out, size_t threads, gl_error *err);
-void pool_free(pool *p); /* NULL is fine */
+void pool_free(pool *p); /* waits for its threads to end; NULL is fine */
 size_t pool_threads(const pool *p);
-/* Cores this process may use. */
+/* Processor cores this process may use (its affinity), at least 1. */
 size_t pool_usable_cores(void);
 
-/* Runs tasks 0 .. n - 1 and returns when all are done. Only one thread at a time may call it. */
+/* Runs tasks 0 .. n - 1 and returns when all are done; what they wrote is then visible to the
+ * caller. Only one thread at a time may call it, and no task may. */
 void pool_run(pool *p, pool_task run, void *context, size_t n);
 
 /* Runs task(context, i) for i in [0, n) on a pool of its own of up to `threads` workers (0: one).

@@ -1,4 +1,4 @@
-/* What every backend shares: how one is released, and the memory of the host. */
+/* What every backend shares: how one is released, and the memory of this machine. */
 #include "llm/backend/backend.h"
 
 #include <stdio.h>
@@ -8,7 +8,8 @@ void backend_free(backend *b) {
   if (b != NULL) b->ops->free(b);
 }
 
-/* MemAvailable of Linux, else what has no use at all. */
+/* Linux's estimate of what programs can still have (MemAvailable), or where it gives none the pages
+ * that are entirely free. `page` is the size of a page in bytes. */
 static size_t available_bytes(size_t page) {
   FILE *f = fopen("/proc/meminfo", "r");
   char line[128];

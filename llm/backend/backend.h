@@ -1,26 +1,31 @@
-/* Where a transformer's arithmetic happens: one table of operations, implemented by the CPU
- * (backend_cpu.c, float and double) and by CUDA (backend_cuda.cu, float and bfloat16). The model,
- * generation and the learner are written once, over this table.
+/* Where a transformer's arithmetic happens: a backend is a table of operations (operations.h) over
+ * memory of its own. There are two: the CPU (llm/backend/cpu, float32 and float64) and CUDA
+ * (llm/backend/cuda, float32 and bfloat16). The model, generation and the learner are written once,
+ * over this table. llm/backend/open makes backends.
  *
  * Numbers. `type` is what activations are stored in and what products read parameters as; `master`
- * is the type of parameters, gradients, moments, logits and statistics: double where type is
- * double, else float. Where type and master differ (bfloat16) a parameter has two forms: the master
- * and a copy in `type`, which `cast` renews after every optimiser step. Pointers named below as
- * T* hold `type`, as M* hold `master`; all live in the backend's memory, which the host reaches
- * through upload and download only.
+ * is the type of parameters, gradients, optimiser moments, logits and statistics: float64 where
+ * type is float64, else float32. Where the two differ (bfloat16) a parameter exists twice: as the
+ * master and as a copy in `type`, which the optimiser or `cast` renews after every step. Comments
+ * write T for numbers of `type` and M for numbers of `master`. All arrays of an operation lie in
+ * the backend's memory, which the host reaches through upload and download only.
  *
- * Errors. Operations return nothing: the first failure (a kernel, a scratch allocation) is kept,
- * later operations may do nothing, and status() tells. Whoever runs a sequence of operations asks
- * at its end. Operations run in order; download and status wait for all before them.
+ * Errors. Most operations return nothing. The first failure (of a kernel, or of memory that an
+ * operation needs for itself) is kept in the backend; operations after it may do nothing; status()
+ * returns it. Whoever runs a sequence of operations asks once, at its end.
+ *
+ * Order. Operations of one backend run one after the other; on a device they may run after the call
+ * has returned. status, download and sum_squares wait for all operations before them. One backend
+ * is used by one thread at a time.
  *
  * Reproducibility. The same operations on the same values give the same bits on the same kind of
- * device, whatever the number of threads. Where an operation says "row by row" every result row
- * depends on its own input row alone, however many rows there are; for `product` that is asked for
- * by its flag.
+ * device, whatever the number of threads. In operations described as row by row each row of the
+ * result depends on its own row of the input alone, bit for bit, however many rows there are;
+ * `product` does so where PRODUCT_ROW_BY_ROW is set.
  *
- * Matrices are row-major: "in [n, k]" has n rows of k. Weights are [outputs, inputs] as Hugging
- * Face stores them. Rows of several sequences are packed one after the other: sequence s has rows
- * [start[s], start[s + 1]). */
+ * Matrices are row-major: "in [n, k]" has n rows of k numbers. Weights are [outputs, inputs], as
+ * Hugging Face stores them. Sequences are packed without padding: sequence s has rows
+ * [start[s], start[s + 1]) of every matrix with one row for each token. */
 #ifndef GEPOLAB_LLM_BACKEND_BACKEND_H
 #define GEPOLAB_LLM_BACKEND_BACKEND_H
 
@@ -41,47 +46,58 @@ typedef enum number_type { NUMBER_F32, NUMBER_F64, NUMBER_BF16 } number_type;
 typedef struct backend backend;
 typedef struct backend_graph backend_graph;
 
-/* Attention heads: a row of qkv is q * dim queries, kv * dim keys, kv * dim values; a row of qk is
- * the q * dim queries and kv * dim keys after norm and rotation. Query head h reads key/value head
- * h / (q / kv). */
+/* Attention heads: q query heads and kv key/value heads of dim numbers each. A row of qkv is q *
+ * dim queries, kv * dim keys, kv * dim values; a row of qk is the q * dim queries and kv * dim keys
+ * after norm and rotary embedding. Query head h reads key/value head h / (q / kv) (grouped-query
+ * attention), so q is a multiple of kv. */
 typedef struct head_shape {
   size_t q, kv, dim;
 } head_shape;
 
-/* Packed sequences, start in backend memory. */
+static inline int head_shape_is_valid(head_shape s) { /* for asserts */
+  return s.kv > 0 && s.dim > 0 && s.q % s.kv == 0;
+}
+
+/* The rows of packed sequences: how many rows, of how many sequences, of which the longest has
+ * `longest` rows. */
 typedef struct packed_rows {
   size_t rows, sequences, longest;
-  const int32_t *start; /* [sequences + 1] */
+  const int32_t
+      *start; /* [sequences + 1] first row of each, then `rows`; in the backend's memory */
 } packed_rows;
 
-/* Sizes of a model's run, for plans. */
+/* The sizes a model runs with, from which a backend tells the memory it needs for itself. */
 typedef struct run_shape {
-  size_t rows;            /* packed, of a forward and backward */
-  size_t slots, capacity; /* sequences decoded side by side, positions of one */
+  size_t rows;            /* most packed rows of a forward and backward */
+  size_t slots, capacity; /* sequences decoded side by side, and positions of each */
   size_t hidden, intermediate, vocabulary;
   head_shape heads;
 } run_shape;
 
-enum { PRODUCT_ADD = 1, PRODUCT_ROW_BY_ROW = 2 }; /* flags of product */
+/* Flags of product and product_backward_input: the result is added to what `out` holds; a row of
+ * the result has the same bits whatever rows are computed with it (forward only). */
+enum product_flag { PRODUCT_ADD = 1, PRODUCT_ROW_BY_ROW = 2 };
 
-/* Stochastic rounding of the copy in bfloat16: up or down with the probabilities that make the
- * mean the master's value. Number i of a call is rounded by the upper half of word (first + i) % 4
- * of block (first + i) / 4 of the stream, so the copy follows from master and address alone. Where
- * T is M nothing is rounded. */
+/* Stochastic rounding of a copy in bfloat16: up or down with the probabilities that make the
+ * expected value the master's. Number i of a call is rounded by the upper half of word
+ * (first + i) % 4 of block (first + i) / 4 of the stream, so a copy follows from the master and
+ * this address alone. Where T is M nothing is rounded. */
 typedef struct copy_rounding {
   rng_stream stream;
   uint64_t first;
 } copy_rounding;
 
+/* One step of AdamW (Loshchilov & Hutter, arXiv 1711.05101), or of Adam where `coupled` is used. */
 typedef struct adamw_step {
   double lr, beta1, beta2, eps;
   double decoupled;              /* weight decay: parameter *= 1 - lr * decoupled */
-  double coupled;                /* weight decay added to the gradient */
-  double correct1, correct2;     /* 1 - beta^t */
-  double scale;                  /* factor on the gradient: clipping */
+  double coupled;                /* weight decay: gradient += coupled * parameter */
+  double correct1, correct2;     /* bias corrections 1 - beta1^t and 1 - beta2^t of step t >= 1 */
+  double scale;                  /* factor on the gradient, from clipping its norm */
   const copy_rounding *rounding; /* NULL: to the nearest, ties to even */
 } adamw_step;
 
+/* One step of gradient descent: m = momentum * m + gradient, parameter -= lr * m. */
 typedef struct sgd_step {
   double lr, momentum, coupled, scale;
   const copy_rounding *rounding;
@@ -95,20 +111,20 @@ typedef struct backend_ops {
 } backend_ops;
 
 struct backend {
-  const backend_ops *ops;
+  const backend_ops *ops; /* borrowed: lives as long as the backend */
   backend_kind kind;
   number_type type, master;
-  size_t element, master_element; /* bytes */
+  size_t element, master_element; /* bytes of a number of type, of master */
   char device[128];               /* for people: "AMD EPYC, 2 threads, AVX2" */
-  /* Set by whoever made the backend, before its first operation: CUDA's products of float32, those
-   * asked for row by row and logits excepted, may round what they multiply to TF32. */
+  /* Set by whoever made the backend, before its first operation. 1: CUDA's products of float32 may
+   * round their factors to TF32, but for logits and for products asked for row by row. */
   int tf32;
 };
 
-/* One of several backends that compute the same thing on devices of one kind
- * (llm/learner/rank_threads.h): which device, of how many. On the CPU they share its threads and
- * memory; a CUDA device other than the first is used from the thread that made its backend. {0, 1}:
- * alone. */
+/* Which of several devices of one kind a backend gets, where a learner has one replica on each
+ * (llm/learner/rank_threads.h); {0, 1} where it is the only one. On the CPU the "devices" share its
+ * threads and memory. A backend on a CUDA device other than the first is used only from the thread
+ * that made it, because CUDA's current device is the thread's. */
 typedef struct backend_place {
   size_t device, devices;
 } backend_place;

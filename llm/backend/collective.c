@@ -1,14 +1,17 @@
-/* What all collectives share, and the one through the host. */
+/* What all collectives share (the barrier of ranks and its abort), and the all-reduce that goes
+ * through the host's memory. */
 #include "llm/backend/collective.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- meeting ------------------------------------------------------------------------------------
+/* --- the barrier --------------------------------------------------------------------------------
  */
 
 gl_status collective_init(collective *c, const collective_ops *ops, backend *const *member,
                           size_t n, gl_error *err) {
+  assert(ops != NULL && n > 0);
   *c = (collective){.ops = ops, .n = n, .member = calloc(n, sizeof(backend *))};
   pthread_mutex_init(&c->lock, NULL);
   pthread_cond_init(&c->all_here, NULL);
@@ -71,23 +74,25 @@ const char *collective_name(const collective *c) {
 }
 
 gl_status collective_sum(collective *c, size_t rank, void *memory, size_t n, gl_error *err) {
+  assert(rank < c->n && (memory != NULL || n == 0));
   return c->ops->sum(c, rank, memory, n, err);
 }
 
 /* --- through the host ---------------------------------------------------------------------------
  *
- * Piece by piece: every rank puts its numbers into its place on the host; when all have, each adds
- * up a share of the piece over all ranks, in their order; when all have, each takes the whole sum.
+ * An array is summed chunk by chunk. Each rank downloads its numbers of the chunk into its own row
+ * of a table on the host and waits for the others; then each rank adds up its share of the chunk's
+ * columns over all rows, in the order of ranks, and waits again; then each uploads the whole sum.
  */
 
-enum { CHUNK = 1 << 18 }; /* numbers; they stay in the processor's caches for a few ranks */
+enum { CHUNK = 1 << 18 }; /* numbers: 1 or 2 MiB, which the processor's caches hold for few ranks */
 
 typedef struct host_collective {
   collective base;
-  char *chunk; /* M [n + 1][CHUNK]: the ranks' numbers, then the sum */
+  char *chunk; /* M [n + 1, CHUNK]: one row for each rank, then the sum; owned */
 } host_collective;
 
-/* sum[from, to) = over ranks; sums of floats are made in double. */
+/* Columns [from, to) of the sum; float32 is added in double and rounded once. */
 static void add_up(const host_collective *c, size_t from, size_t to) {
   const size_t n = c->base.n;
   if (c->base.member[0]->master == NUMBER_F64) {
@@ -109,7 +114,8 @@ static void add_up(const host_collective *c, size_t from, size_t to) {
   }
 }
 
-/* Nobody writes a place while it is read: between its reads and its next writes lies a meeting. */
+/* A rank's row, and the sum, are never written while others read them: between reading and the next
+ * writing all ranks meet. */
 static gl_status host_sum(collective *base, size_t rank, void *memory, size_t n, gl_error *err) {
   const host_collective *c = (const host_collective *)base;
   backend *b = base->member[rank];

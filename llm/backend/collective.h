@@ -1,10 +1,11 @@
-/* Sums over the replicas of a data-parallel learner (all-reduce): each rank brings an array in its
- * own backend's memory, and all leave with the sum, the same bits on every rank.
+/* All-reduce over the replicas of a data-parallel learner: each rank brings an array in its own
+ * backend's memory, and all leave with the sum over ranks, the same bits on every rank.
  *
- * Two ways: through the host, in the order of ranks, for every backend; and NCCL
- * (collective_nccl.cu) over CUDA devices. A rank that fails calls collective_abort, or has
- * replicas_run do it, and those who wait for it return with an error instead. Prefix: collective_.
- */
+ * There are two ways: through the host's memory, added in the order of ranks, for every backend
+ * (collective_host_new); and NCCL over CUDA devices (llm/backend/cuda/nccl.cu). llm/backend/open
+ * chooses. A rank that cannot take part calls collective_abort (replicas_run of the learner does it
+ * for a rank whose work fails), and the ranks that wait for it return with an error instead of
+ * waiting for ever. Prefix: collective_. */
 #ifndef GEPOLAB_LLM_BACKEND_COLLECTIVE_H
 #define GEPOLAB_LLM_BACKEND_COLLECTIVE_H
 
@@ -14,15 +15,16 @@
 
 typedef struct collective collective;
 
-void collective_free(collective *c); /* NULL is fine */
-const char *collective_name(const collective *c);
+void collective_free(collective *c);              /* NULL is fine */
+const char *collective_name(const collective *c); /* for people: "NCCL" or "the host" */
 
-/* Replaces M memory[n] by its sum over all ranks. Every rank calls it, on its own thread, with the
- * same n; returns when this rank's memory holds the sum. GL_EIO where another rank gave up. */
+/* Replaces M memory [n] by its sum over all ranks. Every rank calls it, on its own thread, with the
+ * same n; it returns when this rank's memory holds the sum. GL_EIO where another rank aborted or
+ * its device failed; other errors are this rank's backend's. */
 gl_status collective_sum(collective *c, size_t rank, void *memory, size_t n, gl_error *err);
-/* Wakes all who wait for other ranks, now or later; from any thread. */
+/* Lets every rank that waits in collective_sum, or will, return with GL_EIO. From any thread. */
 void collective_abort(collective *c);
-/* Forgets an abort, when no rank is inside. */
+/* Takes an abort back. The caller makes sure that no rank is in collective_sum. */
 void collective_ready(collective *c);
 
 /* --- for the implementations --------------------------------------------------------------------
@@ -36,23 +38,25 @@ typedef struct collective_ops {
 
 struct collective {
   const collective_ops *ops;
-  backend **member; /* [n], borrowed backends */
+  backend **member; /* [n] backends by rank, borrowed */
   size_t n;
+  /* collective_meet's barrier; the lock guards what follows it. */
   pthread_mutex_t lock;
   pthread_cond_t all_here;
-  size_t arrived; /* ranks that wait in collective_meet */
-  uint64_t meetings;
+  size_t arrived;    /* ranks that wait now */
+  uint64_t meetings; /* how often all have met */
   int aborted;
 };
 
-/* The part common to all; released with collective_fini. */
+/* Fills in what all implementations share. Released with collective_fini, after a failure too. */
 gl_status collective_init(collective *c, const collective_ops *ops, backend *const *member,
                           size_t n, gl_error *err);
 void collective_fini(collective *c);
-/* Returns once every rank is here; GL_EIO if one gave up instead. */
+/* A barrier: returns once every rank has called it; GL_EIO after an abort. */
 gl_status collective_meet(collective *c, gl_error *err);
 int collective_is_aborted(collective *c);
 
+/* The sum through the host's memory, over member [n], which is borrowed. */
 gl_status collective_host_new(collective **out, backend *const *member, size_t n, gl_error *err);
 
 #endif

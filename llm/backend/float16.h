@@ -1,5 +1,6 @@
-/* 16-bit floating-point forms to and from float (IEEE 754 binary16; bfloat16, the upper half of a
- * float). Prefix: none; names say it. */
+/* 16-bit floating-point numbers to and from float: IEEE 754 binary16 (f16), and bfloat16 (bf16),
+ * which is the upper half of a float. A 16-bit number is passed as the uint16_t of its bits. Names
+ * say result_of_argument; there is no prefix. */
 #ifndef GEPOLAB_LLM_BACKEND_FLOAT16_H
 #define GEPOLAB_LLM_BACKEND_FLOAT16_H
 
@@ -17,7 +18,7 @@ static inline float float_of_bf16(uint16_t half) {
   return float_of_bits((uint32_t)half << 16);
 }
 
-/* To the nearest, of two to the even; not-a-number stays one. */
+/* The nearest bfloat16, of two equally near the even one; not-a-number stays not-a-number. */
 static inline uint16_t bf16_of_float(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -25,8 +26,9 @@ static inline uint16_t bf16_of_float(float value) {
   return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Rounded once: a double that float rounds to the middle between two bfloat16 is nudged back to its
- * own side first. */
+/* The nearest bfloat16, as if rounded once. Going through float would round twice: where the float
+ * falls exactly between two bfloat16 numbers although the double does not, its last bit is moved
+ * towards the double first. */
 static inline uint16_t bf16_of_double(double value) {
   float near = (float)value;
   uint32_t bits;

@@ -1,17 +1,20 @@
-/* Row-wise arithmetic that CPU and CUDA share, part one: lanes and exponentials.
+/* Arithmetic that the CPU and CUDA backends share, part one: what does not depend on the number
+ * type (the exponential, stochastic rounding, the statistics of a softmax) and how a kernel is
+ * divided among threads.
  *
- * A kernel works on one row (or one head of a row) and is run by a group of lanes: one on the CPU,
- * the threads of a block or of a warp in CUDA. Lane l of n takes elements l, l + n, l + 2 n, ...;
- * sums and maxima over the row are those over the lanes, and every lane gets them. With one lane
- * the loops are plain and the compiler vectorises them.
+ * A kernel here works on one row of a matrix (or one attention head of a row) and is run by a group
+ * of lanes: one lane on the CPU, the threads of a warp or of a block in CUDA. Lane l of n takes
+ * elements l, l + n, l + 2 n, ...; sums and maxima over the row are taken over all lanes, and every
+ * lane gets the result. With one lane the loops are plain and the compiler vectorises them (SIMD).
  *
- * Whoever includes this from CUDA defines before: kernel_group (a type passed by value), LANE(g),
- * LANES(g), LANE_SUM(g, x) and LANE_MAX(g, x) (for float and double; results the same in all
- * lanes), which may synchronise the group, so that all lanes call a kernel together.
+ * CUDA defines these before it includes this file: kernel_group (a type, passed by value), LANE(g),
+ * LANES(g), LANE_SUM(g, x) and LANE_MAX(g, x). The last two take float and double, may synchronise
+ * the lanes, and give all lanes the same bits; so all lanes of a group call a kernel together.
  *
- * kernels_rows.h has the kernels themselves, once for every number type. Norms, heads and gated
- * units go through rows in CUDA in pieces of sixteen bytes (backend_cuda_piece.cuh) and share the
- * functions of one number. */
+ * Part two is kernels_rows.h: the kernels themselves, included once for every number type. In CUDA,
+ * norms, attention heads and the gated unit have loops of their own, over vectors of 16 bytes
+ * (llm/backend/cuda/vector16.cuh), and share the functions of one number (norm_number, ...) with
+ * the CPU. */
 #ifndef GEPOLAB_LLM_BACKEND_KERNELS_H
 #define GEPOLAB_LLM_BACKEND_KERNELS_H
 
@@ -62,10 +65,12 @@ KERNEL float kernel_exp_f32(float x) {
 
 #else
 
-/* e^x within 2 ulp; 0 below e^-86.98, twice the least normal float, and infinite above the largest:
- * what lies between has 2^(n - 1) among the normal floats. 2^n e^r with
- * n = round(x / log 2); e^r on |r| <= log(2) / 2 by its Taylor polynomial of degree 7, whose
- * remainder is below 6e-9. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
+/* e^x within 2 ulp; 0 for x < -86.98 (there e^x is below twice the least normal float) and infinity
+ * for x > 88.72284 (the logarithm of the largest float). Computed as 2^n e^r with
+ * n = round(x / log 2) and |r| <= log(2) / 2: e^r by its Taylor polynomial of degree 7, whose
+ * remainder is below 6e-9, and 2^n as 2 * 2^(n - 1), because 2^(n - 1) is a normal float for every
+ * x between these ends. Adding 1.5 * 2^23 rounds to an integer and leaves it in the float's low
+ * bits. */
 KERNEL float kernel_exp_f32(float x) {
   const float shift = 12582912.0f;
   const float clamped = x < -87.0f ? -87.0f : (x > 89.0f ? 89.0f : x);
@@ -93,11 +98,11 @@ KERNEL double kernel_exp_f64(double x) {
   return exp(x);
 }
 
-/* The bits of x in bfloat16, rounded stochastically: u, uniform over the 2^16 values of random's
- * upper half, is added to the half that is cut off, so that of x between neighbours a < b the share
- * (x - a) / (b - a) of all u gives b, exactly. What bfloat16 has stays itself; so do infinities;
- * not a number stays that. Beyond the greatest finite number there is no neighbour: x is cut to it.
- */
+/* The bits of x in bfloat16, rounded stochastically: the upper 16 bits of `random`, a uniform
+ * number, are added to the 16 bits of x that are cut off. Between neighbours a < b, x then becomes
+ * b with probability (x - a) / (b - a) exactly, so its expected value is x. Numbers that bfloat16
+ * has, infinities and not-a-number stay what they are; beyond the greatest finite bfloat16 x is cut
+ * to it. */
 KERNEL_BOTH uint16_t kernel_round_bf16(float x, uint32_t random) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -107,13 +112,15 @@ KERNEL_BOTH uint16_t kernel_round_bf16(float x, uint32_t random) {
   return (uint16_t)(up >> 16);
 }
 
-/* What is known of softmax(factor * z) after some elements of z: their greatest; with
- * d = factor * (z - greatest) the sum of e^d and the sum of d e^d. */
+/* The running statistics of softmax(factor * z) over some elements of z (an online softmax): their
+ * greatest and, with d = factor * (z - greatest), the sum of e^d and the sum of d e^d. Log-sum-exp,
+ * entropy and log-probabilities follow from them. */
 typedef struct softmax_stats {
   double greatest, sum, weighted;
 } softmax_stats;
 
-/* Of both parts' elements together. An empty part has greatest -infinity. */
+/* The statistics of a's and b's elements together. Those of no elements have greatest -infinity and
+ * sums 0. */
 KERNEL_BOTH softmax_stats softmax_stats_join(softmax_stats a, softmax_stats b, double factor) {
   if (a.greatest < b.greatest) {
     softmax_stats swap = a;
@@ -127,17 +134,17 @@ KERNEL_BOTH softmax_stats softmax_stats_join(softmax_stats a, softmax_stats b, d
   return a;
 }
 
-/* log of the sum of e^(factor * z). */
+/* Log-sum-exp: log of the sum of e^(factor * z). */
 KERNEL_BOTH double softmax_stats_lse(softmax_stats s, double factor) {
   return factor * s.greatest + log(s.sum);
 }
 
-/* Entropy of the softmax: log sum e^d - mean d. */
+/* Entropy of the softmax in nats: log of the sum of e^d, less the softmax's mean of d. */
 KERNEL_BOTH double softmax_stats_entropy(softmax_stats s) {
   return log(s.sum) - s.weighted / s.sum;
 }
 
-/* log-probability of an element z. */
+/* Log-probability of an element z in nats. */
 KERNEL_BOTH double softmax_stats_logp(softmax_stats s, double z, double factor) {
   return factor * (z - s.greatest) - log(s.sum);
 }

@@ -1,12 +1,16 @@
-/* Row-wise arithmetic that CPU and CUDA share, part two: the kernels, included once for every
- * number type. Whoever includes this defines
- *   REAL     the type rows are stored in           (float, double, __nv_bfloat16)
- *   MASTER   the type of arithmetic, parameters' gradients and statistics (float, double)
- *   ROW(x)   the name of kernel x for this type    (x##_f32)
- *   ROW_EXP  e^x of a MASTER                       (kernel_exp_f32, kernel_exp_f64)
- *   GET(p)   MASTER of the REAL at p;  PUT(p, x) stores MASTER x at REAL *p
- * and undefines them where it goes on to the next type. All pointers of a kernel are to different
- * memory unless said otherwise. */
+/* Arithmetic that the CPU and CUDA backends share, part two: the kernels of one row. This is a
+ * template: it has no include guard and is included once for every number type, by cpu/body.h and
+ * by cuda/kernels.cuh. Whoever includes it defines
+ *   REAL      the type that rows are stored in                      (float, double, bf16)
+ *   MASTER    the type of arithmetic, gradients of parameters and statistics      (float, double)
+ *   ROW(x)    the name of kernel x for this type                               (row_x on the CPU)
+ *   ROW_EXP   e^x of a MASTER                            (kernel_exp_f32 or kernel_exp_f64)
+ *   GET(p)    the REAL at p as a MASTER;   PUT(p, x) stores MASTER x as the REAL at p
+ * and undefines them before it goes on to the next type.
+ *
+ * g is the group of lanes that runs a kernel (kernels.h); functions without it work on one number.
+ * Arrays belong to the caller and do not overlap unless it is said. Where a gradient of a weight is
+ * added to, the array is the group's own: callers add the groups' arrays up in a fixed order. */
 #include "llm/backend/kernels.h"
 
 /* --- root mean square norm: y = x * rstd * weight, rstd = 1 / sqrt(mean x^2 + eps) --- */
@@ -15,8 +19,8 @@ KERNEL MASTER ROW(norm_number)(MASTER x, MASTER rstd, MASTER weight) {
   return x * rstd * weight;
 }
 
-/* dx of one number, with back = rstd^2 / width * sum(w dy x); and its share of the weight's slope.
- */
+/* The gradient of one input number x, with back = rstd^2 / width * (sum over the row of w dy x);
+ * and what x adds to the gradient of its weight. */
 KERNEL MASTER ROW(norm_grad)(MASTER dy, MASTER x, MASTER weight, MASTER rstd, MASTER back) {
   return rstd * (weight * dy - x * back);
 }
@@ -24,8 +28,9 @@ KERNEL MASTER ROW(norm_weight_grad)(MASTER dy, MASTER x, MASTER rstd) {
   return dy * x * rstd;
 }
 
-/* sum = in + add; out its norm. add NULL: the norm of in, sum not written. sum may be in. Returns
- * rstd. */
+/* sum [width] = in [width] + add [width], rounded to REAL; out [width] = sum * rstd * weight
+ * [width]. Returns rstd. With add NULL the norm is that of `in`, and sum is not used. sum may be
+ * in. */
 KERNEL MASTER ROW(norm)(GROUP g, REAL *KERNEL_RESTRICT out, REAL *sum, const REAL *in,
                         const REAL *KERNEL_RESTRICT add, const REAL *KERNEL_RESTRICT weight,
                         size_t width, MASTER eps) {
@@ -52,8 +57,8 @@ KERNEL MASTER ROW(norm)(GROUP g, REAL *KERNEL_RESTRICT out, REAL *sum, const REA
   return rstd;
 }
 
-/* din += gradient of the row; dweight (this group's own) += gradient of the weight.
- * din = rstd (w dy - x rstd^2 / width * sum(w dy x)). */
+/* din [width] += rstd (w dy - x rstd^2 / width * sum(w dy x)), with dy = dout [width], x = in
+ * [width] (the forward's sum) and w = weight [width]; dweight [width] += dy x rstd. */
 KERNEL void ROW(norm_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNEL_RESTRICT dweight,
                                const REAL *KERNEL_RESTRICT dout, const REAL *KERNEL_RESTRICT in,
                                MASTER rstd, const REAL *KERNEL_RESTRICT weight, size_t width) {
@@ -70,16 +75,17 @@ KERNEL void ROW(norm_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
   }
 }
 
-/* --- one attention head: norm, then rotation of the pairs (i, i + dim / 2) --- */
+/* --- one attention head: norm, then rotary embedding of the pairs (i, i + dim / 2) --- */
 
-/* The pair (*a, *b) turned by an angle; sine negated: turned back. */
+/* Rotates the pair (*a, *b) by the angle with this cosine and sine; with the sine negated, back. */
 KERNEL void ROW(rotate_pair)(MASTER *a, MASTER *b, MASTER cosine, MASTER sine) {
   const MASTER x = *a, y = *b;
   *a = x * cosine - y * sine;
   *b = y * cosine + x * sine;
 }
 
-/* cosine, sine [dim / 2] of the row's position. Returns rstd. */
+/* out [dim] = rotary(in [dim] * rstd * weight [dim]); cosine, sine [dim / 2] are those of the row's
+ * position. Returns rstd of the norm. */
 KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT in,
                         const REAL *KERNEL_RESTRICT weight, const MASTER *KERNEL_RESTRICT cosine,
                         const MASTER *KERNEL_RESTRICT sine, size_t dim, MASTER eps) {
@@ -102,8 +108,9 @@ KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_R
   return rstd;
 }
 
-/* din = gradient (written); dweight (this group's own) +=. The rotation's transpose, then norm's
- * backward. */
+/* din [dim] = the gradient through head() of dout [dim] (overwritten, not added to); dweight [dim]
+ * += the weight's. The rotation is undone first (its transpose is its inverse), then follows the
+ * backward of the norm. */
 KERNEL void ROW(head_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNEL_RESTRICT dweight,
                                const REAL *KERNEL_RESTRICT dout, const REAL *KERNEL_RESTRICT in,
                                MASTER rstd, const REAL *KERNEL_RESTRICT weight,
@@ -132,6 +139,7 @@ KERNEL void ROW(head_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
 
 /* --- gated unit: silu(gate) * up, silu(x) = x / (1 + e^-x) --- */
 
+/* silu(gate) * up, and the gradients of gate and up for gradient dout of the result. */
 KERNEL MASTER ROW(swiglu_number)(MASTER gate, MASTER up) {
   return gate / (1 + ROW_EXP(-gate)) * up;
 }
@@ -142,6 +150,7 @@ KERNEL void ROW(swiglu_grads)(MASTER *dgate, MASTER *dup, MASTER dout, MASTER ga
   *dup = dout * gate * s;
 }
 
+/* out [width] = silu(gate [width]) * up [width]. */
 KERNEL void ROW(swiglu)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT gate,
                         const REAL *KERNEL_RESTRICT up, size_t width) {
   SIMD
@@ -150,6 +159,7 @@ KERNEL void ROW(swiglu)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_R
   }
 }
 
+/* dgate, dup [width] = gradients (overwritten) for dout [width]. */
 KERNEL void ROW(swiglu_backward)(GROUP g, REAL *KERNEL_RESTRICT dgate, REAL *KERNEL_RESTRICT dup,
                                  const REAL *KERNEL_RESTRICT dout, const REAL *KERNEL_RESTRICT gate,
                                  const REAL *KERNEL_RESTRICT up, size_t width) {
@@ -164,7 +174,8 @@ KERNEL void ROW(swiglu_backward)(GROUP g, REAL *KERNEL_RESTRICT dgate, REAL *KER
 
 /* --- softmax of scores --- */
 
-/* score[i] = e^(factor * (score[i] - greatest)); the sum of them is returned, *greatest is set. */
+/* score [n] becomes e^(factor * (score - *greatest)) in place; *greatest is set to the greatest
+ * score and the sum of the exponentials is returned. */
 KERNEL MASTER ROW(exponentials)(GROUP g, MASTER *KERNEL_RESTRICT score, size_t n, MASTER factor,
                                 MASTER *greatest) {
   MASTER top = (MASTER)-INFINITY, sum = 0;
@@ -180,7 +191,8 @@ KERNEL MASTER ROW(exponentials)(GROUP g, MASTER *KERNEL_RESTRICT score, size_t n
   return LANE_SUM(g, sum);
 }
 
-/* What softmax(factor * z) needs to know of z[n]. Sums are double: they may have 150,000 terms. */
+/* The statistics of softmax(factor * z) over z [n]. Sums are double, because a vocabulary has up to
+ * some 150,000 tokens. */
 KERNEL softmax_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t n, MASTER factor) {
   MASTER top = (MASTER)-INFINITY;
   double sum = 0, weighted = 0;
@@ -197,21 +209,23 @@ KERNEL softmax_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t
   return s;
 }
 
-/* Logits z[n] of one row become gradients: z[i] = slope * ([i is target] - e^(factor z[i] - lse)),
- * slope being factor times the gradient of the target's log-probability. target >= n: not among
- * these. */
+/* Logits z [n], a part of one row's, become their gradients in place:
+ * z[i] = scale * ([i = target] - e^(factor z[i] - lse)), where scale is factor times the gradient
+ * of the target's log-probability and lse is the whole row's. target >= n: the target is not in
+ * this part. */
 KERNEL void ROW(logp_backward)(GROUP g, MASTER *z, size_t n, size_t target, MASTER factor,
-                               MASTER lse, MASTER slope) {
+                               MASTER lse, MASTER scale) {
   SIMD
   for (size_t i = LANE(g); i < n; i += LANES(g)) {
     const MASTER p = ROW_EXP(factor * z[i] - lse);
-    z[i] = slope * ((MASTER)(i == target) - p);
+    z[i] = scale * ((MASTER)(i == target) - p);
   }
 }
 
 /* --- optimisers, one number --- */
 
-/* Gradient descent with momentum (m NULL: none) and coupled decay. Returns the parameter. */
+/* A step of gradient descent, with momentum where m is not NULL and with coupled weight decay (see
+ * sgd_step). Returns the new parameter; *m is updated. */
 KERNEL MASTER ROW(sgd_number)(MASTER param, MASTER grad, MASTER *m, MASTER lr, MASTER momentum,
                               MASTER coupled, MASTER scale) {
   MASTER gradient = grad * scale + coupled * param;
@@ -219,8 +233,9 @@ KERNEL MASTER ROW(sgd_number)(MASTER param, MASTER grad, MASTER *m, MASTER lr, M
   return param - lr * gradient;
 }
 
-/* AdamW (Loshchilov & Hutter, arXiv 1711.05101) with decoupled and coupled decay. rate is
- * lr / correct1; root is 1 / sqrt(correct2); keep is 1 - lr * decoupled. Returns the parameter. */
+/* A step of AdamW (Loshchilov & Hutter, arXiv 1711.05101) with decoupled and coupled weight decay.
+ * With the fields of adamw_step: keep = 1 - lr * decoupled, rate = lr / correct1 and
+ * root = 1 / sqrt(correct2). Returns the new parameter; the moments *m and *v are updated. */
 KERNEL MASTER ROW(adamw_number)(MASTER param, MASTER grad, MASTER *m, MASTER *v, MASTER beta1,
                                 MASTER beta2, MASTER keep, MASTER coupled, MASTER scale,
                                 MASTER rate, MASTER root, MASTER eps) {

@@ -1,12 +1,17 @@
-/* Attention of packed sequences. Part of backend_cpu_body.h.
+/* Attention of packed sequences, forward and backward. Part of the template body.h, compiled once
+ * for every number type and instruction set.
  *
- * A task is a sequence and a key/value head with the query heads that read it. Keys and values are
- * packed once (backend_cpu_panels.h); queries go in blocks of rows against all keys up to the
- * block's last, and scores of one block are held at a time. A row's scores, softmax and mean of
- * values are sums in an order that depends on its position alone, so packing does not change a
- * row, and a row against a cache (backend_cpu_cache.h) gives the same. */
+ * A task is one key/value head of one sequence, with the query heads that read it. It packs the
+ * sequence's keys and values once (panels.h); then QUERIES query rows at a time are multiplied with
+ * all keys up to the block's last row, so only the scores of one block are ever held. The scores,
+ * softmax and weighted sum of values of a row are summed in an order that depends on the row's
+ * position alone: packing does not change a row's bits, and attention over a cache (cache.h) gives
+ * the same bits. */
 
-enum { QUERIES = 4 * PANEL_ROWS };
+enum { QUERIES = 4 * PANEL_ROWS }; /* query rows whose scores are held at a time */
+
+/* The arrays of attention (to and lse_to are its results) or of attention_backward (dqk and dqkv).
+ */
 
 typedef struct attention_job {
   const REAL *qk, *qkv, *out, *dout, *lse;
@@ -17,13 +22,13 @@ typedef struct attention_job {
   cpu *owner;
 } attention_job;
 
-/* A task's sequence and head, and where their rows are. */
+/* What a task works on. */
 typedef struct attention_part {
-  size_t first, n;         /* rows of the sequence */
-  size_t kv, head, end;    /* key/value head, query heads [head, end) */
-  size_t q, qk, qkv, dim;  /* widths */
-  const REAL *key, *value; /* of the sequence's first row */
-  REAL *scratch;
+  size_t first, n;         /* the sequence's first row, and how many it has */
+  size_t kv, head, end;    /* the key/value head, and its query heads [head, end) */
+  size_t q, qk, qkv, dim;  /* numbers in a row of out, of qk, of qkv, in a head */
+  const REAL *key, *value; /* the head's, in the sequence's first row of qk and of qkv */
+  REAL *scratch;           /* the worker's */
 } attention_part;
 
 static attention_part attention_part_of(const attention_job *job, size_t task, size_t worker) {
@@ -45,14 +50,14 @@ static attention_part attention_part_of(const attention_job *job, size_t task, s
   return p;
 }
 
-/* The next n numbers of a task's scratch. */
+/* Takes n numbers from the front of *scratch. */
 static REAL *take(REAL **scratch, size_t n) {
   REAL *at = *scratch;
   *scratch += n;
   return at;
 }
 
-/* b's rows as a right factor, [n, columns] or turned. */
+/* Packs b(p, j) = b[p * b_row + j * b_column], a right factor [n, columns], into scratch memory. */
 static panels packed(REAL **scratch, const REAL *b, size_t b_row, size_t b_column, size_t n,
                      size_t columns) {
   const panels p = {.data = take(scratch, panels_numbers(n, columns)), .n = n, .columns = columns};
@@ -64,9 +69,9 @@ static REAL attention_scale(head_shape s) {
   return (REAL)(1 / sqrt((double)s.dim));
 }
 
-/* Scores of one query, n of them in room for `width` (a multiple of VECTOR), to the softmax's
- * weights, then zeros; returns lse. Never inlined: one piece of machine code rounds one way, packed
- * and cached. */
+/* Softmax of one query's scores in place: the first n of score [width], width a multiple of VECTOR,
+ * become weights and the rest zeros. Returns log-sum-exp of the scaled scores. Never inlined, so
+ * that packed and cached attention run the same machine code and round alike. */
 __attribute__((noinline)) static REAL softmax_row(REAL *score, size_t n, size_t width, REAL scale) {
   const kernel_group g = {0};
   const size_t whole = round_up(n, VECTOR);
@@ -98,8 +103,9 @@ static void attention_task(void *context, size_t task, size_t worker) {
     }
 }
 
-/* Numbers of scratch for sequences of up to `longest` rows: `packings` of all rows and `blocks` of
- * queries' scores. */
+/* Numbers of scratch memory of a task for sequences of up to `longest` rows: LEFT, `packings`
+ * packed heads of all rows, and `blocks` arrays of QUERIES rows of scores with QUERIES rows of a
+ * head. */
 static size_t attention_scratch(size_t longest, size_t dim, size_t packings, size_t blocks) {
   const size_t all = larger(panels_numbers(dim, longest), panels_numbers(longest, dim));
   return LEFT + packings * all +
@@ -109,6 +115,7 @@ static size_t attention_scratch(size_t longest, size_t dim, size_t packings, siz
 static void cpu_attention(backend *b, void *out, void *lse, const void *qk, const void *qkv,
                           packed_rows rows, head_shape shape) {
   cpu *c = (cpu *)b;
+  assert(head_shape_is_valid(shape));
   attention_job job = {.to = out,
                        .lse_to = lse,
                        .qk = qk,
@@ -122,9 +129,10 @@ static void cpu_attention(backend *b, void *out, void *lse, const void *qk, cons
     pool_run(c->pool, attention_task, &job, rows.sequences * shape.kv);
 }
 
-/* --- backward: with p the softmax, dp = dout value^T, ds = p (dp - dout . out) scale --- */
+/* --- backward: with p the softmax and dp = dO V^T, ds = p (dp - row sum of dO*O) scale --- */
 
-/* Scores and dp of one query to p and ds. */
+/* Of one query, in place: score [width] becomes p and dp [width] becomes ds, for the first n keys;
+ * the rest become zeros. row_dot is the row sum of dO*O. */
 static void softmax_row_backward(REAL *restrict score, REAL *restrict dp, size_t n, size_t width,
                                  REAL scale, REAL lse, REAL row_dot) {
   const size_t whole = round_up(n, VECTOR);
@@ -138,6 +146,7 @@ static void softmax_row_backward(REAL *restrict score, REAL *restrict dp, size_t
   memset(dp + n, 0, (width - n) * sizeof *dp);
 }
 
+/* The sum of a [n] times b [n]: the row sum of dO*O. */
 static REAL inner(const REAL *restrict a, const REAL *restrict b, size_t n) {
   REAL sum = 0;
   SIMD_SUM(sum)
@@ -145,12 +154,14 @@ static REAL inner(const REAL *restrict a, const REAL *restrict b, size_t n) {
   return sum;
 }
 
+/* A task's packed factors, LEFT numbers of scratch memory, and the scratch memory that is left. */
 typedef struct attention_packings {
   panels key, key_transposed, value_transposed;
   REAL *left, *rest;
 } attention_packings;
 
-/* Query rows [i, i + rows) of head h. */
+/* The share of query rows [i, i + rows) of head h: their gradients, and what they add to the
+ * gradients of the keys and values before them. */
 static void attention_backward_block(const attention_job *job, const attention_part *p,
                                      const attention_packings *w, size_t h, size_t i, size_t rows) {
   const size_t width = round_up(i + rows, PANEL), at = p->first + i, dim = p->dim;
@@ -196,6 +207,7 @@ static void cpu_attention_backward(backend *b, void *dqk, void *dqkv, const void
                                    const void *out, const void *lse, const void *qk,
                                    const void *qkv, packed_rows rows, head_shape shape) {
   cpu *c = (cpu *)b;
+  assert(head_shape_is_valid(shape));
   attention_job job = {.dqk = dqk,
                        .dqkv = dqkv,
                        .dout = dout,

@@ -1,8 +1,16 @@
-/* The operations of the CPU backend for one number type and instruction set. Whoever includes this
- * defines REAL, IS_DOUBLE (0 or 1) and CPU_OPS, the name of the table. */
+/* The operations of the CPU backend for one number type and one instruction set. This is a template
+ * without an include guard: f32.c, f64.c, f32_avx2.c and f64_avx2.c each include it once, after
+ * they have defined
+ *   REAL        float or double: `type` and `master` are the same on the CPU
+ *   IS_DOUBLE   0 or 1
+ *   CPU_OPS     the name of the table of operations, which this file defines
+ * and are compiled with the flags of their instruction set. The parts included below
+ * (llm/backend/cpu/NAME.h) are pieces of this file: they use what stands above them, and nobody
+ * else includes them. All functions are static, so the four copies do not meet. */
 #include "core/rl/sampling.h"
 #include "llm/backend/cpu/cpu.h"
 
+#include <assert.h>
 #include <cblas.h>
 
 #define MASTER REAL
@@ -27,19 +35,23 @@ static inline size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-static inline size_t divide_up(size_t n, size_t piece) {
-  return n / piece + (n % piece != 0);
+/* n / by, rounded up. */
+static inline size_t divide_up(size_t n, size_t by) {
+  return n / by + (n % by != 0);
 }
 
+/* The least multiple of unit that is at least n. */
 static inline size_t round_up(size_t n, size_t unit) {
   return divide_up(n, unit) * unit;
 }
 
-/* Rows of a task whose rows cost about `cost` element operations. */
+/* How many rows a task takes where one row costs about `cost` operations on numbers: a task should
+ * be long against the microsecond that handing it out takes. */
 static inline size_t rows_per_task(size_t cost) {
   return larger(1, 16384 / larger(1, cost));
 }
 
+/* Numbers in a row of an attention's output (or of its queries), of qk and of qkv (backend.h). */
 static inline size_t q_width(head_shape s) {
   return s.q * s.dim;
 }
@@ -72,8 +84,8 @@ static inline size_t qkv_width(head_shape s) {
 
 #include "llm/backend/cpu/optimizer.h"
 
-/* Every operation is the function cpu_NAME: of this file's parts, or of cpu.c where the number type
- * does not matter. Of the optional ones the CPU has none. */
+/* Every operation is the function cpu_NAME: in one of the parts above, or in cpu.c where the number
+ * type does not matter. The CPU has none of the optional operations. */
 const backend_ops CPU_OPS = {
 #define OPERATION(result, name, arguments) .name = cpu_##name,
 #define OPTIONAL_OPERATION(result, name, arguments)

@@ -1,9 +1,11 @@
-/* Keys and values of running sequences, and attention against them. Part of backend_cpu_body.h.
+/* Keys and values of running sequences, and attention of one query row over its slot of the cache.
+ * Part of the template body.h, compiled once for every number type and instruction set.
  *
- * Of a slot's keys a head has its positions in panels of PANEL, [dim][PANEL] each, so that scores
- * of a panel's positions are computed side by side; the last panel is narrower where the capacity
- * asks for it. Values are [capacity, kv * dim]. */
+ * Layout of a slot's keys: head after head, each [capacity / PANEL, dim, PANEL], so that the scores
+ * of PANEL neighbouring positions are computed side by side; the last panel has only the positions
+ * that are left of the capacity. Of its values: [capacity, kv * dim]. */
 
+/* The arrays of attention_cached (operations.h); `to` is its result, k and v the cache. */
 typedef struct cache_job {
   const REAL *qk, *k, *v;
   REAL *to;
@@ -14,7 +16,7 @@ typedef struct cache_job {
   cpu *owner;
 } cache_job;
 
-/* Positions of the panel that begins at `first`. */
+/* How many positions the panel that begins at position `first` has. */
 static inline size_t cache_panel(size_t capacity, size_t first) {
   return smaller(PANEL, capacity - first);
 }
@@ -38,7 +40,8 @@ static void cpu_cache_store(backend *b, void *cache_k, void *cache_v, const void
   }
 }
 
-/* Whole panels of keys are copied: what lies beyond `length` is never read before it is stored. */
+/* Copies whole panels of keys: what this leaves beyond `length` is stored again before it is read.
+ */
 static void cpu_cache_copy(backend *b, void *cache_k, void *cache_v, size_t from, size_t to,
                            size_t length, size_t capacity, head_shape shape) {
   const size_t width = shape.kv * shape.dim, slot = capacity * width;
@@ -52,10 +55,12 @@ static void cpu_cache_copy(backend *b, void *cache_k, void *cache_v, size_t from
            length * width * sizeof(REAL));
 }
 
-/* --- products of few rows --- */
+/* --- products of the few query heads that share a key/value head --- */
 
-/* c's rows and one or two groups of PANEL columns (+)= sums of n terms, as panel_tile adds them:
- * rows, groups are known when this is compiled. Groups of b are `next` apart, its rows b_row. */
+/* c [rows, groups * PANEL] (+)= a [rows, n] b [n, groups * PANEL], with sums in the order of
+ * panel_tile, so that they have the same bits. 1 to 4 rows and 1 or 2 groups of PANEL columns,
+ * which are constants where this is inlined. Rows of a, b and c begin a_row, b_row and c_row
+ * numbers apart, the groups of b `next` apart. */
 LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
                              REAL *c, size_t c_row, size_t n, int add, const size_t rows,
                              const size_t groups) {
@@ -86,7 +91,7 @@ LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t 
     }
 }
 
-/* The same for any number of rows; groups is known. */
+/* The same for any number of rows. */
 LOOP_INLINE void narrow_rows(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
                              REAL *c, size_t c_row, size_t rows, size_t n, int add,
                              const size_t groups) {
@@ -99,7 +104,8 @@ LOOP_INLINE void narrow_rows(const REAL *a, size_t a_row, const REAL *b, size_t 
     narrow_tile(a + i * a_row, a_row, b, b_row, next, c + i * c_row, c_row, n, add, 1, groups);
 }
 
-/* Fewer than PANEL columns of b: through copies filled with zeros. scratch: a panel of n rows. */
+/* The same for fewer than PANEL columns of b, which are copied and filled up with zeros. scratch:
+ * n * PANEL numbers. */
 static void narrow_rest(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                         size_t c_row, size_t rows, size_t columns, size_t n, int add,
                         REAL *scratch) {
@@ -118,7 +124,8 @@ static void narrow_rest(const REAL *a, size_t a_row, const REAL *b, size_t b_row
 
 /* --- attention --- */
 
-/* Scores [rows][width] of a head's queries with its first n keys, width a multiple of PANEL. */
+/* score [rows, width] = query [rows, dim] times the keys of positions 0 .. n - 1 of a head of the
+ * cache; width is n rounded up to a multiple of PANEL. */
 static void cached_scores(REAL *score, size_t width, const REAL *query, const REAL *key,
                           size_t rows, size_t n, size_t capacity, size_t dim, REAL *scratch) {
   size_t j = 0;
@@ -136,7 +143,8 @@ static void cached_scores(REAL *score, size_t width, const REAL *query, const RE
   }
 }
 
-/* Means [rows][dim] of n values, `row` apart, by score. */
+/* to [rows, dim] = weights score [rows, width] times value [n, dim], whose rows begin `row` numbers
+ * apart. */
 static void cached_means(REAL *to, const REAL *score, size_t width, const REAL *value, size_t row,
                          size_t rows, size_t n, size_t dim, REAL *scratch) {
   for (size_t p = 0; p < n; p += PANEL_BLOCK) {
@@ -151,7 +159,7 @@ static void cached_means(REAL *to, const REAL *score, size_t width, const REAL *
   }
 }
 
-/* A row and a key/value head with the query heads that read it. */
+/* A task is one row and one key/value head, with the query heads that read it. */
 static void cached_task(void *context, size_t task, size_t worker) {
   const cache_job *job = context;
   const head_shape s = job->shape;
@@ -174,6 +182,7 @@ static void cpu_attention_cached(backend *b, void *out, const void *qk, const vo
                                  const void *cache_v, const int32_t *slot, const int32_t *position,
                                  size_t rows, size_t capacity, head_shape shape) {
   cpu *c = (cpu *)b;
+  assert(head_shape_is_valid(shape));
   cache_job job = {.to = out,
                    .qk = qk,
                    .k = cache_k,

@@ -1,3 +1,5 @@
+/* The CPU backend itself: how it is made and released, which table of operations it gets, its
+ * memory and scratch memory, and the operations that do not depend on the number type. */
 #include "llm/backend/cpu/cpu.h"
 
 #include <stdio.h>
@@ -7,18 +9,19 @@
 
 enum { ALIGNMENT = 64 };
 
-/* Weak, because only some BLAS libraries have it. */
+/* OpenBLAS has it, other BLAS libraries do not: a weak symbol is NULL there. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
 /* --- memory --- */
 
-/* Aligned, at least one byte; NULL if memory is short. */
+/* `bytes` bytes, at least one, at a multiple of ALIGNMENT; NULL if memory is short. */
 static void *aligned(size_t bytes) {
   void *memory = NULL;
   if (bytes > SIZE_MAX / 2) return NULL;
   return posix_memalign(&memory, ALIGNMENT, bytes > 0 ? bytes : 1) == 0 ? memory : NULL;
 }
 
+/* Keeps the failure of an allocation. */
 static void short_of(cpu *c, size_t bytes) {
   gl_fail(&c->error, GL_ENOMEM,
           "out of memory: %zu MiB more were needed; lower micro_batch, slots or the model's sizes",
@@ -79,7 +82,8 @@ void cpu_memory(backend *b, size_t *total, size_t *available) {
   backend_host_memory(total, available);
 }
 
-/* Makes *memory at least `bytes` long, contents lost. */
+/* Makes *memory, now *size bytes long, at least `bytes` long; its contents are lost. Returns 0
+ * after a failure, which is kept. */
 static int grow(cpu *c, void **memory, size_t *size, size_t bytes) {
   if (bytes <= *size) return 1;
   free(*memory);
@@ -107,7 +111,7 @@ int cpu_reserve_packed(cpu *c, size_t bytes) {
 
 /* --- making one --- */
 
-/* The processor's name as Linux tells it. */
+/* The processor's name as Linux tells it, or "CPU". */
 static void processor_name(char *out, size_t size) {
   FILE *f = fopen("/proc/cpuinfo", "r");
   char line[256], name[64];
@@ -120,6 +124,7 @@ static void processor_name(char *out, size_t size) {
   if (f != NULL) fclose(f);
 }
 
+/* The table of operations for a type, and the name of its instruction set. */
 static const backend_ops *choose_ops(number_type type, cpu_variant variant, const char **name) {
   *name = "generic";
 #if defined(__x86_64__)
@@ -132,7 +137,8 @@ static const backend_ops *choose_ops(number_type type, cpu_variant variant, cons
   return type == NUMBER_F64 ? &cpu_ops_f64 : &cpu_ops_f32;
 }
 
-/* 1 where OpenBLAS has wider or other instructions than those this room is compiled for. */
+/* 1 where OpenBLAS is expected to be faster than panels.h, because it has code for wider vectors
+ * (AVX-512), or panels.h was compiled without any. `set` is the chosen instruction set. */
 static int openblas_is_wider(const char *set) {
 #if defined(__x86_64__)
   return strcmp(set, "AVX2") != 0 || __builtin_cpu_supports("avx512f");
@@ -159,7 +165,8 @@ gl_status backend_cpu_new_variant(backend **out, number_type type, size_t thread
     cpu_free(&c->base);
     return status;
   }
-  /* OpenBLAS would start threads of its own inside each task. This setting is the process's. */
+  /* OpenBLAS would start threads of its own inside each task. The setting is the whole process's.
+   */
   if (openblas_set_num_threads != NULL) openblas_set_num_threads(1);
   const char *set;
   char processor[64];

@@ -1,12 +1,13 @@
-/* Products of rows with rows, in registers. Part of backend_cpu_body.h.
+/* Products of few rows, row by row (PRODUCT_ROW_BY_ROW): c = a b^T by dot products in registers.
+ * Part of the template body.h, compiled once for every number type and instruction set.
  *
- * Nothing is packed, so this is for few rows against weights that are read once. Every number of
- * the result is computed in an order that depends on the length of its sum alone: a row's result is
- * the same whatever rows stand beside it. */
+ * Nothing is packed, because each weight is read only once for few rows. The order in which a
+ * number of the result is summed depends on the length of the sum alone, so a row has the same bits
+ * whatever rows are computed with it. */
 
-enum { DOT_BLOCK = 2048 / sizeof(REAL) }; /* numbers of a sum in one go */
+enum { DOT_BLOCK = 2048 / sizeof(REAL) }; /* terms that are summed before c is written */
 
-/* The first `used` of four results. */
+/* The first `used` of four dot products into (add: added to) c. */
 LOOP_INLINE void dot_put(const vector sum[4], REAL *c, size_t used, int add) {
   REAL four[4];
   vector_sums(sum, four);
@@ -14,8 +15,9 @@ LOOP_INLINE void dot_put(const vector sum[4], REAL *c, size_t used, int add) {
   for (size_t j = 0; j < used; ++j) c[j] = add ? c[j] + four[j] : four[j];
 }
 
-/* rows (1 to 3) of a against columns (1 to 4) of b, both known when this is compiled. Rows of b
- * that follow are fetched ahead, because with few rows of a memory is what takes the time. */
+/* c [rows, columns] (+)= a [rows, n] b [columns, n]^T for 1 to 3 rows and 1 to 4 columns, which are
+ * constants where this is inlined. `ahead`: prefetches the next four rows of b, because with few
+ * rows of a the time is spent on reading b. */
 LOOP_INLINE void dot_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                           size_t c_row, size_t n, int add, const size_t rows, const size_t columns,
                           const int ahead) {
@@ -50,7 +52,7 @@ LOOP_INLINE void dot_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_r
   for (size_t i = 0; i < rows; ++i) dot_put(sum[i], c + i * c_row, columns, add);
 }
 
-/* All rows against `columns` rows of b. */
+/* The same for any number of rows; 1 to 4 columns. */
 LOOP_INLINE void dot_columns(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                              size_t c_row, size_t rows, size_t n, int add, const size_t columns) {
   size_t i = 3;
@@ -63,7 +65,8 @@ LOOP_INLINE void dot_columns(const REAL *a, size_t a_row, const REAL *b, size_t 
     dot_tile(a + i * a_row, a_row, b, b_row, c + i * c_row, c_row, n, add, 1, columns, 0);
 }
 
-/* c[i, j] (+)= sum over p of a[i, p] b[j, p], rows a_row, b_row, c_row apart. */
+/* c [rows, columns] (+)= a [rows, n] b [columns, n]^T; the rows of a, b and c begin a_row, b_row
+ * and c_row numbers apart. */
 static void gemm_dot(const REAL *a, size_t a_row, const REAL *b, size_t b_row, REAL *c,
                      size_t c_row, size_t rows, size_t columns, size_t n, int add) {
   for (size_t p = 0; p < n || p == 0; p += DOT_BLOCK) {

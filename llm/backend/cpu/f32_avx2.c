@@ -1,4 +1,4 @@
-/* The CPU backend in float32 with AVX2 and FMA, which the Makefile turns on for this file. */
+/* The CPU backend in float32 with AVX2 and FMA; the Makefile adds their flags for this file. */
 #if defined(__x86_64__)
 #define REAL float
 #define IS_DOUBLE 0

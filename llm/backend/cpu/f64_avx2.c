@@ -1,4 +1,4 @@
-/* The CPU backend in float64 with AVX2 and FMA, which the Makefile turns on for this file. */
+/* The CPU backend in float64 with AVX2 and FMA; the Makefile adds their flags for this file. */
 #if defined(__x86_64__)
 #define REAL double
 #define IS_DOUBLE 1

@@ -1,10 +1,12 @@
-/* Logits and draws. Part of backend_cpu_body.h. */
+/* Logits and draws of tokens. Part of the template body.h, compiled once for every number type and
+ * instruction set. */
 
 static void cpu_logits(backend *b, void *out, const void *in, const void *weight, size_t rows,
                        size_t vocabulary, size_t k) {
   cpu_product(b, out, in, weight, rows, vocabulary, k, PRODUCT_ROW_BY_ROW);
 }
 
+/* The arguments of `sample` (operations.h). A task is one row. */
 typedef struct sample_job {
   const REAL *logits;
   const uint64_t *index;
@@ -17,7 +19,7 @@ typedef struct sample_job {
   cpu *owner;
 } sample_job;
 
-/* Log-probabilities of softmax(z / temperature), in double precision. */
+/* logp [n] = log-probabilities of softmax(z [n] / temperature), in double precision. */
 static void sample_law(double *logp, const REAL *z, size_t n, double temperature) {
   double greatest = -INFINITY, sum = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -29,8 +31,9 @@ static void sample_law(double *logp, const REAL *z, size_t n, double temperature
   for (size_t i = 0; i < n; ++i) logp[i] -= lse;
 }
 
-/* The token whose share of [0, 1) holds u. Rounding, or a law that is not a number, leaves the last
- * token of positive probability, or the last. */
+/* The token at which the cumulative sum of probabilities passes u. Where rounding keeps the sum
+ * below u, the last token of positive probability; where probabilities are not-a-number, the last
+ * token. */
 static size_t sample_invert(const double *logp, size_t n, double u) {
   size_t last = n - 1;
   double below = 0;
@@ -43,6 +46,7 @@ static size_t sample_invert(const double *logp, size_t n, double u) {
   return last;
 }
 
+/* The token of greatest probability, of equals the first. */
 static size_t sample_greatest(const double *logp, size_t n) {
   size_t best = 0;
   for (size_t a = 1; a < n; ++a)
@@ -77,6 +81,7 @@ static void cpu_sample(backend *b, int32_t *token, void *logq, void *logq_trunca
                        const uint64_t *index, size_t rows, size_t vocabulary,
                        const sampling_spec *spec, rng_stream stream, int greedy) {
   cpu *c = (cpu *)b;
+  assert(rows == 0 || vocabulary > 0);
   sample_job job = {.logits = z,
                     .index = index,
                     .token = token,

@@ -1,11 +1,12 @@
-/* Optimisers. Part of backend_cpu_body.h. */
+/* Steps of the optimisers, and the sum of squares. A task is OPTIMISER_CHUNK numbers. Part of the
+ * template body.h, compiled once for every number type and instruction set. */
 
 enum { OPTIMISER_CHUNK = 16384 };
 
 typedef struct optimiser_job {
   REAL *param, *copy, *m, *v;
   const REAL *grad;
-  double *part;
+  double *part; /* [tasks] sums of squares */
   size_t n;
   const adamw_step *adamw;
   const sgd_step *sgd;

@@ -1,24 +1,30 @@
-/* Output embedding with log-probabilities, and its backward. Part of backend_cpu_body.h. */
+/* The output layer: product with the output embedding, log-probabilities and entropies, and their
+ * backward. Part of the template body.h, compiled once for every number type and instruction set.
+ *
+ * Forward: a task takes OUTPUT_ROWS rows and OUTPUT_SPAN tokens of the vocabulary and keeps the
+ * softmax's running statistics of each row; the spans' statistics are joined in their order at the
+ * end. Backward: the logits of some rows are computed again and become their gradients, which two
+ * products then use. Columns are tokens of the vocabulary. */
 
 enum {
-  OUTPUT_ROWS = 48,     /* of a task */
+  OUTPUT_ROWS = 48,     /* rows of a task */
   OUTPUT_COLUMNS = 512, /* logits of a row held at a time */
-  OUTPUT_SPAN = 8192,   /* tokens of a task */
-  OUTPUT_HELD = 1 << 24 /* numbers of logits' gradients held by backward */
+  OUTPUT_SPAN = 8192,   /* tokens of the vocabulary of a task of the forward */
+  OUTPUT_HELD = 1 << 24 /* most gradients of logits held by the backward */
 };
 
 typedef struct output_job {
   const REAL *in, *weight, *lse, *dlogp;
   const int32_t *target;
   REAL *logp, *entropy, *lse_to, *dlogits;
-  softmax_stats *stats; /* [rows][spans] */
+  softmax_stats *stats; /* [rows, spans] */
   double *target_logit; /* [rows] the target's logit */
   size_t rows, vocabulary, k, spans;
   REAL factor;
   cpu *owner;
 } output_job;
 
-/* Rows of a block against the tokens of a span: their statistics. */
+/* The statistics of a block of rows over a span of the vocabulary. */
 static void output_task(void *context, size_t task, size_t worker) {
   const output_job *job = context;
   const kernel_group g = {0};
@@ -47,6 +53,7 @@ static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const v
                        const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
                        size_t k, double temperature) {
   cpu *c = (cpu *)b;
+  assert(temperature > 0);
   output_job job = {.in = in,
                     .weight = weight,
                     .target = target,
@@ -73,7 +80,8 @@ static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const v
   }
 }
 
-/* Rows of a block against the tokens of a part: the gradients of their logits, into dlogits. */
+/* The gradients of a block of rows' logits over OUTPUT_COLUMNS tokens, into dlogits [rows,
+ * vocabulary]. */
 static void dlogits_task(void *context, size_t task, size_t worker) {
   const output_job *job = context;
   const kernel_group g = {0};
@@ -95,9 +103,11 @@ static void cpu_output_backward(backend *b, void *din, void *dweight, const void
                                 const int32_t *target, size_t rows, size_t vocabulary, size_t k,
                                 double temperature) {
   cpu *c = (cpu *)b;
+  assert(temperature > 0);
   const size_t at_once = smaller(
       rows, larger(OUTPUT_ROWS, OUTPUT_HELD / larger(1, vocabulary) / OUTPUT_ROWS * OUTPUT_ROWS));
-  /* The products below ask for workers' scratch only, so this shared one stays. */
+  /* The products below ask for scratch memory of workers and for a packed factor, so that this
+   * shared memory keeps its contents. */
   if (!cpu_reserve(c, LEFT * sizeof(REAL), at_once * vocabulary * sizeof(REAL))) return;
   for (size_t r = 0; r < rows; r += at_once) {
     output_job job = {.in = (const REAL *)in + r * k,

@@ -1,24 +1,27 @@
-/* Products with a packed right factor, in registers. Part of backend_cpu_body.h.
+/* Products with many rows: the right factor is packed into panels, and tiles of the result are
+ * summed in registers. Part of the template body.h, compiled once for every number type and
+ * instruction set.
  *
- * Each number of the result is a sum in the order of its terms, PANEL_BLOCK of them at a time, so
- * that it does not depend on rows and columns beside it, and terms that are zero change nothing.
+ * Each number of the result is a sum over its terms in ascending order, PANEL_BLOCK terms at a
+ * time, so it does not depend on the rows and columns computed with it, and terms that are zero
+ * change nothing.
  *
- * Packing goes back to K. Goto and R. van de Geijn, Anatomy of high-performance matrix
- * multiplication, ACM Trans. Math. Software 34 (2008). */
+ * The scheme is K. Goto and R. van de Geijn's, Anatomy of high-performance matrix multiplication,
+ * ACM Trans. Math. Software 34 (2008). */
 
 enum {
-  PANEL_ROWS = 6,                /* register tile */
-  PANEL = 2 * VECTOR,            /* its columns */
-  PANEL_BLOCK = 256,             /* terms of a sum in one go */
-  LEFT_HIGH = 21 * PANEL_ROWS,   /* rows whose block stays in the second-level cache */
-  ACROSS_AHEAD = 8,              /* terms fetched ahead */
-  LEFT = LEFT_HIGH * PANEL_BLOCK /* numbers of scratch for the left factor */
+  PANEL_ROWS = 6,                /* rows of a tile of the result held in registers */
+  PANEL = 2 * VECTOR,            /* columns of a tile and of a panel */
+  PANEL_BLOCK = 256,             /* terms that are summed before the result is written */
+  LEFT_HIGH = 21 * PANEL_ROWS,   /* rows of the left factor that stay in the second-level cache */
+  ACROSS_AHEAD = 8,              /* terms prefetched by copy_across */
+  LEFT = LEFT_HIGH * PANEL_BLOCK /* numbers of scratch memory for the left factor */
 };
 
-/* A right factor [n, columns]: for every PANEL_BLOCK of its rows, panel after panel of PANEL
- * columns, each row by row; the last panel is filled with zeros. */
+/* A packed right factor [n, columns]: for every PANEL_BLOCK of its rows one panel after the other,
+ * each [rows of the block, PANEL] in row-major order; the last panel is filled up with zeros. */
 typedef struct panels {
-  REAL *data; /* panels_numbers(n, columns) */
+  REAL *data; /* panels_numbers(n, columns) of them; borrowed scratch memory */
   size_t n, columns;
 } panels;
 
@@ -31,7 +34,8 @@ static inline REAL *panel_at(const panels *b, size_t p, size_t j) {
   return b->data + p * round_up(b->columns, PANEL) + j * smaller(PANEL_BLOCK, b->n - p);
 }
 
-/* One panel of m rows from b(p, j) = b[p * b_row + j * b_column]. */
+/* One panel [m, PANEL] from the first `columns` columns of b(p, j) = b[p * b_row + j * b_column];
+ * one of b_row and b_column may be 1, which is copied faster. */
 static void pack_panel(REAL *restrict to, const REAL *restrict b, size_t b_row, size_t b_column,
                        size_t m, size_t columns) {
   size_t p = 0;
@@ -56,7 +60,8 @@ static void pack_columns(const panels *to, const REAL *b, size_t b_row, size_t b
                  smaller(PANEL_BLOCK, to->n - p), smaller(PANEL, until - j));
 }
 
-/* The tile of n terms: a(i, p) = a[i * a_row + p * a_column], b[p][PANEL]. */
+/* sum[PANEL_ROWS][PANEL] = a b over n terms: a(i, p) = a[i * a_row + p * a_column], b [n, PANEL].
+ */
 LOOP_INLINE void panel_tile(const REAL *restrict a, const size_t a_row, const size_t a_column,
                             const REAL *restrict b, size_t n, vector sum[PANEL_ROWS][2]) {
 #pragma GCC unroll 6
@@ -73,15 +78,16 @@ LOOP_INLINE void panel_tile(const REAL *restrict a, const size_t a_row, const si
   }
 }
 
-/* How a tile reads its left factor. */
+/* Where a tile's left factor lies. */
 typedef enum left_form {
-  LEFT_PACKED,     /* [PANEL_ROWS][PANEL_BLOCK] */
-  LEFT_TRANSPOSED, /* [terms][PANEL_ROWS] */
-  LEFT_ROWS,       /* rows `step` apart */
-  LEFT_ACROSS      /* terms `step` apart, rows side by side */
+  LEFT_PACKED,     /* copied: [PANEL_ROWS, PANEL_BLOCK] */
+  LEFT_TRANSPOSED, /* copied: [terms, PANEL_ROWS] */
+  LEFT_ROWS,       /* in place: the terms of a row side by side, rows `step` numbers apart */
+  LEFT_ACROSS      /* in place: the rows of a term side by side, terms `step` numbers apart */
 } left_form;
 
-/* A tile into c's first rows and columns. */
+/* c [rows, columns], at most a tile, (+)= a times panel b over n terms; rows of c begin c_row
+ * apart. */
 static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
                           const REAL *restrict b, REAL *restrict c, size_t c_row, size_t rows,
                           size_t columns, size_t n, int add) {
@@ -115,15 +121,16 @@ static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
       c[i * c_row + j] = add ? c[i * c_row + j] + tile[i][j] : tile[i][j];
 }
 
-/* Up to LEFT_HIGH rows of a left factor, m terms of each: a(i, p) = a[i * row + p * column]. */
+/* Up to LEFT_HIGH rows of the left factor, m terms of each: a(i, p) = a[i * row + p * column],
+ * where row or column is 1. */
 typedef struct left_block {
   const REAL *a;
   size_t row, column, rows, m;
-  REAL *copy; /* tile after tile, or only the last tile, if it is not whole */
-  int copied; /* all of it */
+  REAL *copy; /* tile after tile; only the last tile is copied unless `copied` */
+  int copied; /* 1: all tiles are copied */
 } left_block;
 
-/* Copies the tile that begins at row i; rows that are missing are zero. */
+/* Copies the tile that begins at row i; rows beyond the last become zero. */
 static void copy_tile(const left_block *l, size_t i) {
   const size_t high = smaller(PANEL_ROWS, l->rows - i);
   REAL *restrict to = l->copy + i * PANEL_BLOCK;
@@ -137,7 +144,8 @@ static void copy_tile(const left_block *l, size_t i) {
     for (size_t r = 0; r < high; ++r) to[p * PANEL_ROWS + r] = l->a[i + r + p * l->column];
 }
 
-/* Copies all whole tiles of a factor whose rows are side by side, term by term, as they lie. */
+/* Copies all whole tiles of a factor whose rows lie side by side (row is 1), term by term, which is
+ * the order in which memory holds them. */
 static void copy_across(const left_block *l) {
   const size_t whole = l->rows / PANEL_ROWS;
   for (size_t p = 0; p < l->m; ++p) {
@@ -150,8 +158,9 @@ static void copy_across(const left_block *l) {
   }
 }
 
-/* Long rows are copied near each other, because rows a power of two apart would drive each other
- * out of the cache; so is a last tile that is not whole. */
+/* The block of the left factor with what must be copied of it: long rows whose distance is a
+ * multiple of 4096 bytes (they would evict each other from the cache) or that lie side by side, and
+ * a last tile of fewer than PANEL_ROWS rows. */
 static left_block left_of(const REAL *a, size_t row, size_t column, size_t rows, size_t m,
                           REAL *copy) {
   const int conflicts = column != 1 || row * sizeof(REAL) % 4096 == 0;
@@ -162,20 +171,20 @@ static left_block left_of(const REAL *a, size_t row, size_t column, size_t rows,
   return l;
 }
 
-/* What the next panel is made of: runs of n numbers, `step` apart. */
+/* The next panel, to be prefetched: `runs` runs of n numbers, `step` numbers apart. */
 typedef struct upcoming {
   const REAL *at;
   size_t n, step, runs;
 } upcoming;
 
-/* Of the panel at column j. */
+/* The panel of terms [p, p + m) at column j; nothing beyond the last column. */
 static upcoming upcoming_of(const panels *b, size_t p, size_t j, size_t m, size_t columns) {
   if (j >= columns) return (upcoming){0};
   return (upcoming){panel_at(b, p, j), m, m, PANEL};
 }
 
-/* Fetches the share of the tile that begins at row i of `rows`: a panel is fetched while the one
- * before it is multiplied. */
+/* Prefetches a share of the next panel while the tile that begins at row i of `rows` is multiplied.
+ */
 static void fetch_ahead(const upcoming *u, size_t i, size_t rows) {
   const size_t from = u->runs * i / rows;
   const size_t until = smaller(u->runs, u->runs * (i + PANEL_ROWS) / rows);
@@ -184,7 +193,7 @@ static void fetch_ahead(const upcoming *u, size_t i, size_t rows) {
       __builtin_prefetch(u->at + r * u->step + p);
 }
 
-/* All tiles of l against one panel, into c's first columns. */
+/* c [l->rows, columns] (+)= all tiles of l times one panel. */
 static void panel_rows(const left_block *l, const REAL *panel, const upcoming *next, REAL *c,
                        size_t c_row, size_t columns, int add) {
   const left_form copied = l->column == 1 ? LEFT_PACKED : LEFT_TRANSPOSED;
@@ -202,10 +211,11 @@ static void panel_rows(const left_block *l, const REAL *panel, const upcoming *n
   }
 }
 
-/* Columns [from, from + columns) of c[i, j] (+)= sum over p < n of a(i, p) b[p, j], where
- * a(i, p) = a[i * a_row + p * a_column], one of the steps being 1; `from` is a multiple of PANEL, c
- * where the first of them goes. left: LEFT numbers of scratch. A panel of b, in the processor's
- * first cache, meets a block of rows of a in its second. */
+/* c [rows, columns] (+)= a [rows, n] times columns [from, from + columns) of b [n, ...]. `from` is
+ * a multiple of PANEL; a(i, p) = a[i * a_row + p * a_column], a_row or a_column being 1; rows of c
+ * begin c_row numbers apart; `left` is LEFT numbers of scratch memory. A panel of b stays in the
+ * first-level cache while it is multiplied with a block of rows of a from the second-level cache.
+ */
 static void gemm_panels(const REAL *a, size_t a_row, size_t a_column, const panels *b, size_t from,
                         REAL *c, size_t c_row, size_t rows, size_t columns, size_t n, int add,
                         REAL *left) {

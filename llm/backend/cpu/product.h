@@ -1,21 +1,25 @@
-/* Matrix products cut into tasks. Part of backend_cpu_body.h.
+/* Matrix products and how they are divided into tasks. Part of the template body.h, compiled once
+ * for every number type and instruction set.
  *
- * Row by row, nothing is packed (backend_cpu_dot.h): generation has few rows. Training's products
- * with weights pack the weights once and share them (backend_cpu_panels.h); gradients of weights
- * pack the layer's input. OpenBLAS does what is too small or too large for that, and all of
- * training's on machines for which this is not compiled but OpenBLAS is; each task then calls it,
- * with one thread, on a part of the result that depends on the shape alone. */
+ * There are three ways. Products asked for row by row go through dot.h: generation has few rows.
+ * Training's products pack one factor once (the weights; for gradients of weights the layer's
+ * input), and all tasks read it (panels.h). OpenBLAS computes what is too small or too large for
+ * packing, and all of training's products where its instructions are wider (cpu.blas); each task
+ * then calls it, with one thread, for a part of the result that depends on the shape alone. */
 
+/* DOT and FORWARD: c = a [rows, n] b [columns, n]^T, row by row or not. INPUT (gradient of the
+ * input): c = a [rows, n] b [n, columns]. WEIGHT (gradient of the weight):
+ * c = a [n, rows]^T b [n, columns]. */
 typedef enum product_form { DOT, FORWARD, INPUT, WEIGHT } product_form;
 
 typedef struct product_job {
   product_form form;
   const REAL *a, *b;
-  REAL *c;
-  size_t rows, columns, n; /* c [rows, columns], sums of n */
-  size_t high, wide;       /* of a task */
+  REAL *c;                 /* [rows, columns] */
+  size_t rows, columns, n; /* n: terms of each sum */
+  size_t high, wide;       /* rows and columns of a task's part of c */
   int add;
-  panels right; /* b packed; no data: OpenBLAS */
+  panels right; /* b packed; its data NULL: OpenBLAS reads b itself */
   cpu *owner;
 } product_job;
 
@@ -25,8 +29,7 @@ typedef struct product_job {
 #define BLAS_PRODUCT cblas_sgemm
 #endif
 
-/* DOT, FORWARD: c = a[rows, n] b[columns, n]^T. INPUT: a[rows, n] b[n, columns].
- * WEIGHT: a[n, rows]^T b[n, columns]. */
+/* c [i .. i + rows, j .. j + columns] by OpenBLAS. */
 static void blas_part(const product_job *job, size_t i, size_t j, size_t rows, size_t columns) {
   const int transposed_a = job->form == WEIGHT, transposed_b = job->form == FORWARD;
   const size_t n = job->n;
@@ -37,7 +40,7 @@ static void blas_part(const product_job *job, size_t i, size_t j, size_t rows, s
                job->add ? 1 : 0, job->c + i * job->columns + j, (int)job->columns);
 }
 
-/* Columns from j, a multiple of PANEL. */
+/* The same from the packed factor; j is a multiple of PANEL. scratch: LEFT numbers. */
 static void panels_part(const product_job *job, size_t i, size_t j, size_t rows, size_t columns,
                         REAL *scratch) {
   const int transposed_a = job->form == WEIGHT;
@@ -61,7 +64,7 @@ static void product_task(void *context, size_t task, size_t worker) {
     panels_part(job, i, j, rows, columns, job->owner->worker[worker]);
 }
 
-/* Packs job->wide columns of b. */
+/* A task packs job->wide columns of b. */
 static void pack_task(void *context, size_t task, size_t worker) {
   const product_job *job = context;
   const size_t from = task * job->wide, until = smaller(job->columns, from + job->wide);
@@ -72,20 +75,21 @@ static void pack_task(void *context, size_t task, size_t worker) {
     pack_columns(&job->right, job->b, job->columns, 1, from, until);
 }
 
+/* HIGH is rows of a task, WIDE columns. These sizes were chosen by measurement. */
 enum {
   DOT_HIGH = 48,
-  BLAS_HIGH = 192,
+  BLAS_HIGH = 192, /* least of a part at which OpenBLAS is still at its speed, and */
   BLAS_WIDE = 128,
   PACKED_HIGH = 42 * PANEL_ROWS,
-  PACKED_LEAST = 96,     /* rows for which packing pays */
-  PACKED_MOST = 1 << 24, /* numbers */
-  PACK_WIDE = 16 * PANEL,
-  WEIGHT_LEAST = 32,
-  WEIGHT_WIDE = 16 * PANEL /* columns for which copying the left factor pays */
+  PACKED_LEAST = 96,       /* least rows of c for which packing b pays */
+  PACKED_MOST = 1 << 24,   /* most numbers of a packed factor */
+  PACK_WIDE = 16 * PANEL,  /* columns of a task that packs */
+  WEIGHT_LEAST = 32,       /* PACKED_LEAST of the gradient of a weight */
+  WEIGHT_WIDE = 16 * PANEL /* least columns for which copying the left factor pays */
 };
 
-/* How many tasks so many multiplications are worth: enough for some threads, each long against the
- * microsecond that a task costs. */
+/* Into how many tasks to divide so many multiplications: enough for some threads, but each task
+ * long against the microsecond that handing it out takes. */
 static size_t tasks_worth(double multiplications) {
   const double small = multiplications / (1 << 19), large = multiplications / (1 << 25);
   return (size_t)fmax(1, fmax(fmin(small, 16), large));
@@ -95,8 +99,8 @@ static double multiplications(const product_job *job) {
   return (double)job->rows * (double)job->columns * (double)job->n;
 }
 
-/* Halves the parts, rows first, until there are enough tasks or parts would be too small for
- * OpenBLAS to be at its speed. */
+/* Halves the parts, rows first, until there are enough tasks or smaller parts would be too small
+ * for OpenBLAS. */
 static void cut_blas(product_job *job) {
   const size_t wanted = tasks_worth(multiplications(job));
   job->high = job->rows;
@@ -111,20 +115,22 @@ static void cut_blas(product_job *job) {
   }
 }
 
-/* Few rows read much memory for few multiplications: then columns are what is cut. */
+/* With few rows the time goes into reading b: so mostly the columns are divided, into more tasks
+ * than the multiplications alone would be worth. */
 static void cut_dot(product_job *job) {
   job->high = smaller(DOT_HIGH, job->rows);
   const size_t down = divide_up(job->rows, job->high), tasks = tasks_worth(multiplications(job));
   job->wide = round_up(divide_up(job->columns, larger(1, divide_up(4 * tasks, down))), 8);
 }
 
+/* Whether the product packs b. */
 static int packs(const cpu *c, const product_job *job) {
   const size_t least = job->form == WEIGHT ? WEIGHT_LEAST : PACKED_LEAST;
   return !c->blas && job->form != DOT && job->rows >= least &&
          panels_numbers(job->n, job->columns) <= PACKED_MOST;
 }
 
-/* Rows are cut; of a weight's gradient, which has few, columns too. */
+/* Divides the rows of c; for the gradient of a weight, which has few rows, the columns too. */
 static void cut_packed(product_job *job) {
   job->wide = job->columns;
   if (job->form == WEIGHT) {
@@ -137,7 +143,7 @@ static void cut_packed(product_job *job) {
   }
 }
 
-/* Packs all of b, then cuts the result. */
+/* Packs all of b, then computes c; both in tasks. */
 static void run_packed(cpu *c, product_job *job) {
   const size_t numbers = panels_numbers(job->n, job->columns);
   if (!cpu_reserve_packed(c, numbers * sizeof(REAL)) || !cpu_reserve(c, LEFT * sizeof(REAL), 0))

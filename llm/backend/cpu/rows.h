@@ -1,12 +1,15 @@
-/* Operations on rows. Part of backend_cpu_body.h. */
+/* The operations that work on rows: copies of rows, norms, attention heads, the gated unit. A task
+ * is some rows; the arithmetic of a row is kernels_rows.h, shared with CUDA. Part of the template
+ * body.h, compiled once for every number type and instruction set. */
 
-/* What the row operations' tasks need to know; each names its fields by these. */
+/* What the tasks of any operation on rows need. Which array out, a, ... is, the operation says
+ * where it fills the job; what it does not need is zero. */
 typedef struct row_job {
   void *out, *out2, *out3;
   const void *a, *b, *c, *d;
   const void *cosine, *sine;
   const int32_t *index;
-  size_t rows, width, chunk;
+  size_t rows, width, chunk; /* chunk: rows (or columns) of a task */
   head_shape shape;
   double eps;
   cpu *owner;
@@ -17,6 +20,7 @@ static void run_rows(row_job *job, pool_task task) {
   if (job->rows > 0) pool_run(job->owner->pool, task, job, divide_up(job->rows, job->chunk));
 }
 
+/* The row after the task's last. */
 static inline size_t last_row(const row_job *job, size_t task) {
   return smaller(job->rows, (task + 1) * job->chunk);
 }
@@ -25,14 +29,14 @@ static void cpu_cast(backend *b, void *out, const void *in, size_t n) {
   cpu_copy(b, out, in, n * sizeof(REAL));
 }
 
-/* Both types are the same here: nothing is rounded. */
+/* `type` and `master` are the same here, so nothing is rounded. */
 static void cpu_cast_stochastic(backend *b, void *out, const void *in, size_t n,
                                 const copy_rounding *r) {
   (void)r;
   cpu_cast(b, out, in, n);
 }
 
-/* --- tables of rows --- */
+/* --- copies of rows --- */
 
 static void gather_task(void *context, size_t task, size_t worker) {
   const row_job *job = context;
@@ -55,7 +59,8 @@ static void cpu_embed(backend *b, void *out, const void *table, const int32_t *t
   cpu_gather(b, out, table, token, rows, width);
 }
 
-/* A task adds a range of columns of all rows, in the rows' order. */
+/* A task adds a range of columns of all rows, in the order of rows: no two tasks write one number.
+ */
 static void scatter_task(void *context, size_t task, size_t worker) {
   const row_job *job = context;
   (void)worker;
@@ -112,12 +117,13 @@ static void cpu_norm(backend *b, void *out, void *rstd, void *sum, const void *i
   if (!cpu_failed(c)) run_rows(&job, norm_task);
 }
 
-/* Rows of a task that gathers a weight's gradient by itself: at most 32 tasks. */
+/* Rows of a task that sums a weight's gradient into memory of its own: at most 32 tasks, whose sums
+ * add_parts adds up. */
 static size_t gathering_rows(size_t rows, size_t cost) {
   return larger(rows_per_task(cost), divide_up(rows, 32));
 }
 
-/* to[width] += the tasks' parts [tasks][width], in their order. */
+/* to [width] += the rows of part [tasks, width], in their order. */
 static void add_parts(REAL *restrict to, const REAL *part, size_t tasks, size_t width) {
   for (size_t t = 0; t < tasks; ++t) {
     const REAL *restrict from = part + t * width;
@@ -193,6 +199,7 @@ static void cpu_heads(backend *b, void *qk, void *rstd, const void *qkv, const v
                       const void *k_weight, const void *cosine, const void *sine,
                       const int32_t *position, size_t rows, head_shape shape, double eps) {
   cpu *c = (cpu *)b;
+  assert(shape.dim % 2 == 0);
   row_job job = {.out = qk,
                  .out2 = rstd,
                  .a = qkv,
@@ -237,6 +244,7 @@ static void cpu_heads_backward(backend *b, void *dqkv, void *dq_weight, void *dk
                                const void *sine, const int32_t *position, size_t rows,
                                head_shape shape) {
   cpu *c = (cpu *)b;
+  assert(shape.dim % 2 == 0);
   const REAL *const weights[2] = {q_weight, k_weight};
   row_job job = {.out = dqkv,
                  .a = dqk,

@@ -1,4 +1,5 @@
-/* Vectors of numbers in registers. Part of backend_cpu_body.h. */
+/* Vectors of numbers in registers: 32 bytes with AVX2, else 16. Part of the template body.h,
+ * compiled once for every number type and instruction set. */
 
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -11,8 +12,9 @@
 
 typedef REAL vector __attribute__((vector_size(VECTOR_BYTES)));
 
-enum { VECTOR = VECTOR_BYTES / sizeof(REAL) };
+enum { VECTOR = VECTOR_BYTES / sizeof(REAL) }; /* numbers of a vector */
 
+/* The VECTOR numbers at p, and back; p need not be aligned. */
 LOOP_INLINE vector vector_at(const REAL *p) {
   vector v;
   memcpy(&v, p, sizeof v);
@@ -23,16 +25,17 @@ LOOP_INLINE void vector_put(REAL *p, vector v) {
   memcpy(p, &v, sizeof v);
 }
 
-/* The first n numbers at p, then zeros. */
+/* The first n < VECTOR numbers at p, then zeros. */
 LOOP_INLINE vector vector_some(const REAL *p, size_t n) {
   REAL some[VECTOR] = {0};
   for (size_t i = 0; i < n; ++i) some[i] = p[i];
   return vector_at(some);
 }
 
-/* sum + a b, and the same of one number with a vector. In one rounding wherever the machine can,
- * and said so rather than left to the compiler: it may contract one loop and not the next, and then
- * a row would depend on the rows beside it. */
+/* vector_add_product is sum + a b, number by number, rounded once wherever the machine has fused
+ * multiply-addition; vector_of is a vector with x in every place. The fused form is written out
+ * instead of left to the compiler, which may fuse in one loop and not in another; then the bits of
+ * a row would depend on which loop computes it, and so on how many rows there are. */
 #if defined(__AVX2__) && defined(__FMA__)
 #if IS_DOUBLE
 LOOP_INLINE vector vector_add_product(vector sum, vector a, vector b) {
@@ -67,8 +70,8 @@ LOOP_INLINE vector vector_of(REAL x) {
 }
 #endif
 
-/* The sums over the numbers of four vectors, as four[4], added in pairs: every dot product ends
- * here, so the order is the same for all. */
+/* four[i] = the sum of v[i]'s numbers, added in pairs. Every dot product ends here, so that all are
+ * added in the same order. */
 #ifdef __AVX2__
 #if IS_DOUBLE
 LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
@@ -96,8 +99,7 @@ LOOP_INLINE void vector_sums(const vector v[4], REAL four[4]) {
 }
 #endif
 
-/* A square of VECTOR rows, `from_row` apart, turned: to[j * to_row + i] = from[i * from_row + j].
- */
+/* Transposes a square of VECTOR rows: to[j * to_row + i] = from[i * from_row + j]. */
 #if defined(__AVX2__) && !IS_DOUBLE
 LOOP_INLINE void vector_transpose(REAL *to, size_t to_row, const REAL *from, size_t from_row) {
   __m256 r[8], pair[8], four[8];

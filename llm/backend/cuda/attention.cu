@@ -1,23 +1,27 @@
-/* Attention forward and backward in plain floats, for every head size up to 256. No score leaves
- * the chip: keys and values pass through shared memory in tiles of 32, and each query keeps the
- * greatest score and the sum of exponentials so far (Milakov & Gimelshein, arXiv 1805.02867; Dao et
- * al., arXiv 2205.14135). The backward computes scores again from the sums that forward left.
+/* Attention forward and backward in plain floats, for every head size up to 256. Scores stay on the
+ * chip: keys and values pass through shared memory in tiles of TILE, and for each query a warp
+ * keeps the greatest score and the sum of exponentials so far (online softmax: Milakov &
+ * Gimelshein, arXiv 1805.02867; Dao et al., FlashAttention, arXiv 2205.14135). The backward
+ * computes the scores again from the log-sum-exp that the forward kept.
  *
- * A warp works on ROWS query rows at once (key rows, in the pass for keys and values); lane j holds
- * the score against column j of the tile, and for weighted sums lane l holds dimensions l, l + 32,
- * ... Backward is two passes, one that writes dq and one that writes dk and dv, so that nothing is
- * added up in the order of arrival.
+ * A warp works on ROWS query rows at once (in the pass for keys and values: ROWS key rows). Lane j
+ * holds the scores with column j of the tile; in weighted sums, lane l holds dimensions l, l + 32,
+ * .... The backward makes two passes, one that writes dq and one that writes dk and dv, so that
+ * nothing is added in the order of arrival.
  *
- * bfloat16 heads of 64 and 128 go to the tensor cores instead (backend_cuda_attention_mma.cu). */
+ * bfloat16 heads of 64 and 128 numbers use the tensor cores instead (attention_mma.cu). */
 #include "llm/backend/cuda/attention.cuh"
 
+#include <assert.h>
 #include <math.h>
 
 static const unsigned WARPS = 4, ROWS = 4, TILE = 32, BLOCK_ROWS = WARPS * ROWS;
-/* Room for the weights that pass between the lanes of each warp. */
+/* Floats of shared memory through which the lanes of each warp exchange weights. */
 static const unsigned WEIGHTS = WARPS * TILE * ROWS;
 
-/* to[n][dim + 1] = rows first .. first + n of a matrix, zeros from row `end` on. */
+/* to [n, dim + 1] = rows [first, first + n) of a matrix whose rows begin ld numbers apart, as
+ * floats; zeros from row `end` on. The extra column keeps rows in different banks. The whole block
+ * calls it; who reads `to` must synchronise first. */
 template <typename T>
 static __device__ void load_tile(float *to, const T *from, size_t ld, size_t first, size_t end,
                                  size_t n, size_t dim) {
@@ -27,7 +31,7 @@ static __device__ void load_tile(float *to, const T *from, size_t ld, size_t fir
   }
 }
 
-/* score[r] = sum over d of a's row r times b. */
+/* score[r] = row r of a [ROWS, dim + 1] times b [dim]. */
 static __device__ __forceinline__ void dots(float *score, const float *a, const float *b,
                                             size_t dim) {
 #pragma unroll
@@ -39,8 +43,9 @@ static __device__ __forceinline__ void dots(float *score, const float *a, const 
   }
 }
 
-/* sum[r][c] += over the tile's columns j: weight[r] of lane j times b's row j. The weights pass
- * through `shared` [TILE][ROWS], which is this warp's own. */
+/* sum[r][c] += over columns j of the tile: weight[r] of lane j times row j of b [TILE, dim + 1], in
+ * dimension lane + 32 c. The weights pass through `shared` [TILE, ROWS], which is the warp's own.
+ */
 template <int C>
 static __device__ __forceinline__ void weighted(float (&sum)[ROWS][C], const float *weight,
                                                 const float *b, size_t dim, float *shared) {
@@ -63,6 +68,7 @@ static __device__ __forceinline__ void weighted(float (&sum)[ROWS][C], const flo
   }
 }
 
+/* Rows [first, first + ROWS) of `to`, as far as they lie before `end`, = x * factor[row]. */
 template <typename T, int C>
 static __device__ __forceinline__ void store_rows(T *to, size_t ld, const float (&x)[ROWS][C],
                                                   const float *factor, size_t first, size_t end,
@@ -76,8 +82,10 @@ static __device__ __forceinline__ void store_rows(T *to, size_t ld, const float 
     }
 }
 
-/* --- forward: a block does BLOCK_ROWS queries of one head and sequence --- */
+/* --- forward --- */
 
+/* out [rows, q * dim] and lse [rows, q] of BLOCK_ROWS queries of head blockIdx.y and sequence
+ * blockIdx.z; blocks with more keys start first. C: dimensions that a lane holds. */
 template <typename T, int C>
 __global__ void attention_rows(T *out, float *lse, const T *qk, const T *qkv, const int32_t *start,
                                head_shape s, float scale) {
@@ -126,8 +134,9 @@ __global__ void attention_rows(T *out, float *lse, const T *qk, const T *qkv, co
   store_rows<T, C>(out + h * dim, s.q * dim, sum, total, first, end, dim);
 }
 
-/* --- backward: with p the softmax and dp = dout value^T, ds = p (dp - dout . out) scale --- */
+/* --- backward: with p the softmax and dp = dO V^T, ds = p (dp - row sum of dO*O) scale --- */
 
+/* row_dot [n] = the row sum of dO*O over each head's dim numbers, n = rows * q; a warp does one. */
 template <typename T>
 __global__ void row_dots(float *row_dot, const T *dout, const T *out, size_t n, size_t dim) {
   const size_t i = blockIdx.x * static_cast<size_t>(WARPS) + threadIdx.x / 32;
@@ -150,6 +159,7 @@ template void attention_row_dot<float>(cuda_backend *, float *, const void *, co
 template void attention_row_dot<bf16>(cuda_backend *, float *, const void *, const void *, size_t,
                                       size_t);
 
+/* The queries' part of dqk for BLOCK_ROWS queries of head blockIdx.y and sequence blockIdx.z. */
 template <typename T, int C>
 __global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const float *row_dot,
                                   const T *qk, const T *qkv, const int32_t *start, head_shape s,
@@ -187,8 +197,9 @@ __global__ void attention_rows_dq(T *dqk, const T *dout, const float *lse, const
   store_rows<T, C>(dqk + h * dim, qk_width(s), sum, one, first, end, dim);
 }
 
-/* A block does BLOCK_ROWS keys of one key/value head against the queries of its heads from there
- * on, head after head. */
+/* The keys' part of dqk and the values' part of dqkv for BLOCK_ROWS keys of key/value head
+ * blockIdx.y and sequence blockIdx.z: the queries of its query heads that see these keys pass
+ * through, one head after the other. */
 template <typename T, int C>
 __global__ void attention_rows_dkv(T *dqk, T *dqkv, const T *dout, const float *lse,
                                    const float *row_dot, const T *qk, const T *qkv,
@@ -254,7 +265,7 @@ template <typename T, int C> static void backward(cuda_backend *b, const attenti
          a->row_dot, qk, qkv, a->rows.start, a->shape, a->scale);
 }
 
-/* C: dimensions a lane holds. */
+/* Chooses the kernels for the head's size. */
 template <typename T> static void run(cuda_backend *b, const attention_call *a) {
   const size_t dim = a->shape.dim;
   if (sizeof(T) == 2 && attention_tensor(b, a)) return;
@@ -266,7 +277,7 @@ template <typename T> static void run(cuda_backend *b, const attention_call *a) 
     a->backward ? backward<T, 4>(b, a) : forward<T, 4>(b, a);
 }
 
-/* A grid is at most 65,535 sequences deep; more go in turns. */
+/* A grid is at most 65,535 sequences deep, so more are done in several rounds of launches. */
 template <typename T> static void run_all(cuda_backend *b, const attention_call *a) {
   static const size_t MOST = 65535;
   attention_call part = *a;
@@ -281,6 +292,7 @@ template <typename T>
 static void op_attention(backend *base, void *out, void *lse, const void *qk, const void *qkv,
                          packed_rows rows, head_shape shape) {
   cuda_operation op(base, "attention", rows.rows, rows.longest, shape.dim);
+  assert(head_shape_is_valid(shape));
   attention_call a = {};
   a.out = out;
   a.lse_to = static_cast<float *>(lse);
@@ -297,6 +309,7 @@ static void op_attention_backward(backend *base, void *dqk, void *dqkv, const vo
                                   const void *out, const void *lse, const void *qk, const void *qkv,
                                   packed_rows rows, head_shape shape) {
   cuda_operation op(base, "attention_backward", rows.rows, rows.longest, shape.dim);
+  assert(head_shape_is_valid(shape));
   attention_call a = {};
   a.backward = true;
   a.dqk = dqk;

@@ -1,4 +1,5 @@
-/* What the two forms of attention share. */
+/* What the two implementations of attention share: attention.cu, in floats, for any head, and
+ * attention_mma.cu, on tensor cores. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_ATTENTION_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_ATTENTION_CUH
 
@@ -6,7 +7,8 @@
 
 #include <math.h>
 
-/* Arguments of forward (out, lse_to, qk, qkv) or backward (the rest). */
+/* The arguments of attention (which writes out and lse_to) or attention_backward (which writes dqk
+ * and dqkv); operations.h has the shapes. */
 struct attention_call {
   bool backward;
   void *out;
@@ -15,13 +17,14 @@ struct attention_call {
   void *dqk, *dqkv;
   const void *dout;
   const float *lse;
-  float *row_dot; /* [rows, q]: dout . out */
+  float *row_dot; /* [rows, q]: row sum of dO*O, in scratch memory */
   packed_rows rows;
   head_shape shape;
   float scale;
 };
 
-/* Starts the tensor-core form and returns true, where there is one for this call. */
+/* Launches attention on tensor cores and returns true; returns false, having done nothing, where
+ * there is no such kernel for the head's size or the addresses (attention_mma.cu). */
 bool attention_tensor(cuda_backend *b, const attention_call *a);
 
 static __host__ __device__ inline size_t qk_width(head_shape s) {

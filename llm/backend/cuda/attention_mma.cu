@@ -1,21 +1,16 @@
-/* Attention on tensor cores, for bfloat16 heads of 64 and 128 numbers: the plan of
- * backend_cuda_attention.cu with tiles of 64 rows, a warp doing 16 of them (Dao,
- * "FlashAttention-2", arXiv 2307.08691). Keys and values of the next tile are copied while this one
- * is computed. Products are summed in float; softmax weights and their gradients are rounded to
- * bfloat16 before the second product, as every operand of a tensor core is. */
+/* Attention on tensor cores, for bfloat16 heads of 64 and 128 numbers: the method of attention.cu
+ * with tiles of 64 rows, of which a warp does 16 (Dao, FlashAttention-2, arXiv 2307.08691). Keys
+ * and values of the next tile are copied while this tile is computed. Products are summed in float;
+ * softmax weights and their gradients are rounded to bfloat16 before the second product, as every
+ * operand of a tensor core is. */
 #include "llm/backend/cuda/attention.cuh"
 #include "llm/backend/cuda/mma.cuh"
 
 static const unsigned WARPS = 4, THREADS = WARPS * 32, BLOCK = WARPS * 16, TILE = 64;
 static const float LOG2E = 1.44269504f, LN2 = 0.69314718f;
 
-/* Where a block's sequence begins and ends, and the rows it does. */
-struct attention_block {
-  size_t begin, end, first;
-  size_t kv;
-};
-
-/* c[n][4] = rows of a tile's A (16 from `row`) times the rows of b's tile as columns. */
+/* c [16, N * 8] = 16 rows, from `row` on, of a_tile times the transpose of N * 8 rows of b_tile,
+ * both DIM numbers wide. c[n] is a lane's part of columns [8 n, 8 n + 8), as mma.cuh says of C. */
 template <int DIM, int N>
 static __device__ __forceinline__ void scores(float (&c)[N][4], bf16 *a_tile, unsigned row,
                                               bf16 *b_tile) {
@@ -37,7 +32,7 @@ static __device__ __forceinline__ void scores(float (&c)[N][4], bf16 *a_tile, un
   }
 }
 
-/* sum[DIM / 8][4] += weights w (16 rows by N * 8, rounded to bfloat16) times the tile's rows. */
+/* sum [16, DIM] += w [16, N * 8], rounded to bfloat16, times the first N * 8 rows of b_tile. */
 template <int DIM, int N>
 static __device__ __forceinline__ void weighted(float (&sum)[DIM / 8][4], const float (&w)[N][4],
                                                 bf16 *b_tile) {
@@ -55,7 +50,7 @@ static __device__ __forceinline__ void weighted(float (&sum)[DIM / 8][4], const 
   }
 }
 
-/* Sum and maximum over the four lanes that share a row. */
+/* Sum and maximum over the four lanes that hold parts of the same row of C. */
 static __device__ __forceinline__ float quad_sum(float x) {
   x += __shfl_xor_sync(WARP, x, 1);
   return x + __shfl_xor_sync(WARP, x, 2);
@@ -65,7 +60,8 @@ static __device__ __forceinline__ float quad_max(float x) {
   return fmaxf(x, __shfl_xor_sync(WARP, x, 2));
 }
 
-/* Two rows of 16 a lane holds parts of: factor[0] for row g, factor[1] for row g + 8. */
+/* Rows [first, first + 16), as far as they lie before `end`, of `to` = x * factor; of the 16 rows a
+ * lane holds parts of rows g and g + 8, with factor[0] and factor[1]. */
 template <int DIM>
 static __device__ __forceinline__ void
 store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&factor)[2],
@@ -84,8 +80,11 @@ store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&fac
 
 /* --- forward --- */
 
-/* Scores of a tile of keys from row k on become weights e^(score - greatest), given that the lane's
- * rows are `row` and row + 8; what was summed before shrinks by keep[]. */
+/* The step of online softmax for one tile of keys, which begins at key k: scores c become weights
+ * 2^(score * scale - greatest), where greatest and total (the sum of weights so far) are updated
+ * and keep[] is the factor by which everything summed before must shrink. The lane's rows are `row`
+ * and row + 8; `masked`: keys after the row's own get weight 0. total holds this lane's part of the
+ * sum. */
 template <int N>
 static __device__ __forceinline__ void
 online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float (&keep)[2],
@@ -117,8 +116,9 @@ online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float 
   }
 }
 
-/* A block does BLOCK queries of one head and sequence. The first tile of keys holds key 0, which
- * every query sees, so that no row's greatest score stays -infinity. */
+/* out [rows, q * DIM] and lse [rows, q] of BLOCK queries of head blockIdx.y and sequence
+ * blockIdx.z. The first tile of keys holds key 0, which every query sees, so no row's greatest
+ * score stays -infinity. scale includes log2(e): exponentials are powers of 2. */
 template <int DIM>
 __global__ void __launch_bounds__(128)
     attention_mma(bf16 *out, float *lse, const bf16 *qk, const bf16 *qkv, const int32_t *start,
@@ -172,7 +172,9 @@ __global__ void __launch_bounds__(128)
 
 /* --- backward, queries --- */
 
-/* A block does the gradients of BLOCK queries of one head. lse is in units of log 2 here. */
+/* The queries' part of dqk for BLOCK queries of head blockIdx.y and sequence blockIdx.z. row_dot
+ * [rows, q] is the row sum of dO*O. Log-sum-exp is multiplied by log2(e), so that exponentials are
+ * powers of 2. */
 template <int DIM>
 __global__ void __launch_bounds__(128)
     attention_mma_dq(bf16 *dqk, const bf16 *dout, const float *lse, const float *row_dot,
@@ -234,8 +236,10 @@ __global__ void __launch_bounds__(128)
 
 /* --- backward, keys and values --- */
 
-static const unsigned QUERIES = 32; /* of a tile: the accumulators leave registers for no more */
+static const unsigned QUERIES = 32; /* of a tile: accumulators leave registers for no more */
 
+/* Starts copies of queries [first, first + QUERIES) of head h and of their dO, and stores their
+ * log-sum-exp times log2(e) and their row sums of dO*O in shared memory. */
 template <int DIM>
 static __device__ __forceinline__ void
 load_queries(bf16 *query, bf16 *dquery, float *log_total, float *mean, const bf16 *qk,
@@ -250,8 +254,9 @@ load_queries(bf16 *query, bf16 *dquery, float *log_total, float *mean, const bf1
   }
 }
 
-/* A block does BLOCK keys of one key/value head, rows of the score matrix turned round; queries of
- * its heads pass through, head after head, from the block's first key on. */
+/* The keys' part of dqk and the values' part of dqkv for BLOCK keys of key/value head blockIdx.y
+ * and sequence blockIdx.z. The score matrix is transposed here: a block's rows are keys. The
+ * queries of its heads pass through, head after head, each from the block's first key on. */
 template <int DIM>
 __global__ void __launch_bounds__(128)
     attention_mma_dkv(bf16 *dqk, bf16 *dqkv, const bf16 *dout, const float *lse,

@@ -1,24 +1,26 @@
-/* cuBLASLt behind one function. The library is opened when a CUDA backend is made, not when
- * gepolab starts: it is half a gigabyte, and commands without a GPU need none of it.
+/* Matrix products by cuBLASLt, behind one function. The library is opened when a CUDA backend is
+ * made, not when gepolab starts: it is half a gigabyte, and commands without a GPU need none of it.
  *
- * What is fastest for a shape is asked of the library and kept, for so many shapes as a table has
- * room for. The library's answer follows from the shape, so a plan that was thrown out comes back
- * the same. Only algorithms that sum in a fixed order are asked for: splits of the sum over k meet
- * in workspace, never by additions into the result in the order of arrival. float32 is computed as
- * float32, or where backend.tf32 says so from inputs rounded to TF32 (10 bits of mantissa). */
+ * The library is asked which of its algorithms is fastest for a shape, and the answer is kept as a
+ * plan, for as many shapes as the table of plans has room for (gemm_plans.h). The answer follows
+ * from the shape, so a plan that was thrown out comes back the same. Only algorithms that sum in a
+ * fixed order are asked for: the parts of a product that is split over k meet in workspace memory
+ * and are never added into the result in the order of arrival. float32 is computed as float32, or,
+ * where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
 #include "llm/backend/cuda/cuda.cuh"
 
 extern "C" {
 #include "llm/backend/cuda/gemm_plans.h"
 }
 
+#include <assert.h>
 #include <cublasLt.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions used, by name. */
+/* The functions of the library that are used, looked up by name. */
 #define BLAS_FUNCTIONS(F)                                                                          \
   F(cublasLtCreate)                                                                                \
   F(cublasLtDestroy)                                                                               \
@@ -34,14 +36,15 @@ extern "C" {
   F(cublasLtMatrixLayoutCreate)                                                                    \
   F(cublasLtMatrixLayoutDestroy)
 
-/* A product as the library sees it: everything that may decide which algorithm is best. */
+/* The key of a plan: everything that may decide which algorithm is best. Zeroed before it is filled
+ * in. */
 struct blas_key {
   uint64_t m, n, k;
   uint32_t in, out, a_transposed, b_transposed, adds, tf32;
   uint32_t align_a, align_b, align_c;
 };
 
-/* One shape, prepared. */
+/* A plan: the descriptions of one product, owned, and the algorithm. */
 struct blas_plan {
   cublasLtMatmulDesc_t what;
   cublasLtMatrixLayout_t a, b, c;
@@ -55,7 +58,7 @@ struct cuda_blas {
   cublasLtHandle_t handle;
   void *workspace;
   size_t workspace_bytes;
-  gemm_plans *plans; /* of blas_key, blas_plan */
+  gemm_plans *plans; /* from blas_key to blas_plan; owned */
 };
 
 static const size_t WORKSPACE_BYTES = static_cast<size_t>(64) << 20;
@@ -64,6 +67,8 @@ static const size_t MOST_PLANS = 4096;
 
 /* --- start and end --- */
 
+/* From the loader's path, else from the toolkit's folder as it was at build time; NULL if it is in
+ * neither. */
 static void *open_library() {
   void *library = dlopen("libcublasLt.so." GEPOLAB_CUDA_MAJOR, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL)
@@ -123,6 +128,7 @@ void cuda_blas_free(cuda_backend *b) {
 
 /* --- plans --- */
 
+/* Returns 1 and keeps the failure if s is one, else 0. */
 static int failed(cuda_backend *b, cublasStatus_t s, const char *call) {
   if (s == CUBLAS_STATUS_SUCCESS) return 0;
   cuda_fail(b, s == CUBLAS_STATUS_ALLOC_FAILED ? GL_ENOMEM : GL_EIO, call,
@@ -131,7 +137,7 @@ static int failed(cuda_backend *b, cublasStatus_t s, const char *call) {
 }
 #define BLAS_CALL(b, f, ...) failed(b, (b)->blas->f(__VA_ARGS__), #f)
 
-/* Largest power of two up to 256 that divides the address. */
+/* The largest power of two up to 256 that divides the address. */
 static uint32_t alignment(const void *p) {
   const uintptr_t low = reinterpret_cast<uintptr_t>(p) & 255;
   return low == 0 ? 256 : static_cast<uint32_t>(low & (~low + 1));
@@ -141,8 +147,8 @@ static cudaDataType_t data_type(uint32_t type) {
   return type == NUMBER_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/* The library counts columns first: a row-major product c = a b is its c^T = b^T a^T, so its first
- * matrix is our b. */
+/* Describes the product to the library, which is column-major: a row-major c = a b is its c^T = b^T
+ * a^T, so its first matrix is our b. Returns 1 after a failure. */
 static int describe(cuda_backend *b, blas_plan *p, const blas_key *k) {
   const cublasComputeType_t sums = k->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const cublasOperation_t first = k->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -162,6 +168,8 @@ static int describe(cuda_backend *b, blas_plan *p, const blas_key *k) {
                    static_cast<int64_t>(k->n));
 }
 
+/* What an algorithm must keep to: workspace, order of sums, alignments. Returns 1 after a failure.
+ */
 static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const blas_key *k) {
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   const uint64_t workspace = b->blas->workspace_bytes;
@@ -184,6 +192,7 @@ static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const 
   return 0;
 }
 
+/* Asks the library for the fastest algorithm. Returns 1 after a failure. */
 static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k) {
   cublasLtMatmulPreference_t preference = NULL;
   if (BLAS_CALL(b, cublasLtMatmulPreferenceCreate, &preference)) return 1;
@@ -203,8 +212,8 @@ static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k) {
   return 0;
 }
 
-/* The plan of a shape, made where there is none; NULL after a failure. The library takes what a
- * plan describes when it is called, so plans may be thrown out while their products still run. */
+/* The plan of a shape, made if there is none; NULL after a failure. The library copies what it
+ * needs of a plan when it is called, so a plan may be dropped while its products still run. */
 static const blas_plan *plan_of(cuda_backend *b, const blas_key *key) {
   const void *found = gemm_plans_find(b->blas->plans, key);
   if (found != NULL) return static_cast<const blas_plan *>(found);
@@ -221,6 +230,8 @@ static const blas_plan *plan_of(cuda_backend *b, const blas_key *key) {
 
 void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
   if (cuda_stopped(b) || q->m == 0 || q->n == 0 || q->k == 0) return;
+  assert((q->in == NUMBER_F32 || q->in == NUMBER_BF16) &&
+         (q->out == NUMBER_F32 || q->out == NUMBER_BF16));
   blas_key key;
   memset(&key, 0, sizeof key);
   key.m = q->m;

@@ -1,7 +1,8 @@
-/* The CUDA backend itself: errors, recorded graphs, start and end. */
+/* The CUDA backend itself: its failures, recorded graphs, and how it is made and released. */
 #include "llm/backend/cuda/cuda.cuh"
 #include "llm/backend/cuda/open_cuda.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include <nvtx3/nvToolsExt.h>
 #endif
 
-/* --- errors --- */
+/* --- failures --- */
 
 cuda_operation::cuda_operation(backend *base, const char *name, size_t n0, size_t n1, size_t n2)
     : b(cuda_of(base)) {
@@ -45,7 +46,8 @@ int cuda_failed(cuda_backend *b, cudaError_t e, const char *call) {
   return 1;
 }
 
-/* Kernels run later than they are launched: what they did wrong shows here, after others. */
+/* Kernels run after they were launched, so a kernel's failure may show only here, where the stream
+ * is waited for; the operation named then is the last one, not the one that failed. */
 static gl_status op_status(backend *base, gl_error *err) {
   cuda_backend *b = cuda_of(base);
   if (!cuda_stopped(b)) {
@@ -68,12 +70,13 @@ struct backend_graph {
 
 static void op_graph_begin(backend *base) {
   cuda_operation op(base, "graph_begin");
+  assert(!op.b->recording);
   if (cuda_stopped(op.b)) return;
   if (CUDA_CALL(op.b, cudaStreamBeginCapture(op.b->stream, cudaStreamCaptureModeRelaxed))) return;
   op.b->recording = true;
 }
 
-/* NULL after a failure; the recording is ended in any case. */
+/* Ends the recording in any case; NULL after a failure. */
 static backend_graph *op_graph_end(backend *base) {
   cuda_operation op(base, "graph_end");
   cuda_backend *b = op.b;
@@ -140,6 +143,7 @@ static void fill_table(cuda_backend *b, number_type type) {
   b->base.master_element = 4;
 }
 
+/* The zeroed counters b->arrived. */
 static void start_counters(cuda_backend *b) {
   const size_t bytes = (PRODUCT_ARRIVALS + ATTENTION_ARRIVALS) * sizeof *b->arrived;
   void *memory = NULL;
@@ -148,6 +152,7 @@ static void start_counters(cuda_backend *b) {
   CUDA_CALL(b, cudaMemsetAsync(memory, 0, bytes, b->stream));
 }
 
+/* Stream, memory and counters on the device. After a failure, which is kept, some are missing. */
 static void start(cuda_backend *b) {
   cudaDeviceProp device;
   if (CUDA_CALL(b, cudaSetDevice(b->device)) ||
@@ -166,6 +171,7 @@ static void start(cuda_backend *b) {
   if (!cuda_stopped(b)) start_counters(b);
 }
 
+/* *n is 0 where CUDA cannot tell, as without a driver. */
 static cudaError_t count_devices(size_t *n) {
   int found = 0;
   const cudaError_t e = cudaGetDeviceCount(&found);

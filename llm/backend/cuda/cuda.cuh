@@ -1,22 +1,29 @@
-/* What the files of the CUDA backend share: the backend, its errors, scratch memory, launches.
+/* What the files of the CUDA backend share: the backend, its failures, scratch memory, products,
+ * the table of operations and launches.
  *
- * backend_cuda.cu           the backend: errors, graphs
- * backend_cuda_memory.cu    memory of the device, pinned memory, copies
- * backend_cuda_rows.cu      norms, gated unit, gathers
- * backend_cuda_heads.cu     norm and rotation of attention heads
- * backend_cuda_embed.cu     gradient of the embedding, in a fixed order
- * backend_cuda_product.cu   products of the model
- * backend_cuda_product_rows.cu products that are the same row by row
- * backend_cuda_blas.cu      cuBLASLt, behind one function (tests put CBLAS in its place)
- * backend_cuda_attention.cu attention forward and backward
- * backend_cuda_output.cu    log-probabilities over the vocabulary, in chunks
- * backend_cuda_decode.cu    cache and attention of generation
- * backend_cuda_sample.cu    draws; with top-k and top-p: backend_cuda_sample_truncated.cu
- * backend_cuda_optimise.cu  optimisers, casts and sums
+ * cuda.cu              how a backend is made and released, failures, recorded graphs
+ * memory.cu            memory of the device, pinned memory of the host, scratch memory, copies
+ * rows.cu              copies of rows, norms, the gated unit
+ * heads.cu             norm and rotary embedding of attention heads
+ * embed.cu             gradient of the embedding and scatter_add, in a fixed order
+ * product.cu           the product operations, which call one of the next two
+ * product_rows.cu      products that are the same row by row; their tiles: product_tiles.cuh
+ * blas.cu              all other products, by cuBLASLt (tests put CBLAS in its place); gemm_plans.c
+ *                      keeps its plans
+ * attention.cu         attention forward and backward; attention_mma.cu has its tensor-core form
+ * output.cu            log-probabilities over the vocabulary, in chunks
+ * decode.cu            key/value cache and attention of generation
+ * sample.cu            draws of tokens; with top-k and top-p: sample_truncated.cu
+ * optimizer.cu         steps of the optimisers, casts, sum of squares
+ * nccl.cu              all-reduce over several devices
  *
- * Every file is also compiled by g++ for tests, over tests/emulate/cuda_runtime.h, which is why
- * kernels are launched through LAUNCH alone. Nothing here uses atomic additions of floats: sums
- * have a fixed order, and two runs give the same bits. */
+ * device.cuh, kernels.cuh, vector16.cuh and mma.cuh are what kernels share; open_cuda.h is what the
+ * room offers to llm/backend/open.
+ *
+ * A backend has one stream: its kernels run in the order of their launches, and the host waits only
+ * in status, download and sum_squares. Every .cu file but blas.cu is also compiled by g++ for
+ * tests, over tests/emulate/cuda_runtime.h, which is why kernels are launched through LAUNCH alone.
+ * Floats are never added atomically: sums have a fixed order, and two runs give the same bits. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_CUDA_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_CUDA_CUH
 
@@ -29,45 +36,47 @@ extern "C" {
 
 struct cuda_blas;
 
-/* Pinned host memory that uploads and downloads pass through. */
+/* One of the buffers of pinned host memory that uploads and downloads pass through. */
 struct cuda_staging {
-  char *memory;
-  cudaEvent_t used; /* recorded after the copy that reads it */
-  bool pending;
+  char *memory;     /* STAGING_BYTES, owned */
+  cudaEvent_t used; /* recorded after the copy from or to it */
+  bool pending;     /* that copy may not have been made yet */
 };
 static const size_t STAGING_BYTES = static_cast<size_t>(4) << 20;
 enum { STAGINGS = 2 };
 
-/* Counters of blocks that have done their part of a result which the last of them finishes. */
+/* How many counters there are for blocks that finish a result together: each block counts itself
+ * when its part is written, and the last one combines all parts (is_last_of in device.cuh). */
 enum { PRODUCT_ARRIVALS = 256, ATTENTION_ARRIVALS = 1 << 16 };
 
-struct cuda_aside; /* pinned memory that is handed out */
+struct cuda_aside; /* a block of pinned memory for allocate_aside (memory.cu) */
 
 struct cuda_backend {
-  backend base; /* first: a backend * of ours is a cuda_backend * */
+  backend base; /* first: a backend * of this kind is a cuda_backend * */
   backend_ops ops;
-  int device; /* its number */
+  int device; /* its number, as CUDA counts */
   cudaStream_t stream;
-  cudaMemPool_t pool; /* the device's own */
+  cudaMemPool_t pool; /* the device's default pool, borrowed */
   int multiprocessors;
-  size_t shared_bytes; /* most a block can ask for */
-  cuda_blas *blas;
-  gl_error failed; /* status GL_OK: nothing has failed */
-  /* The operation under way, for messages. */
+  size_t shared_bytes; /* most shared memory that a block can ask for */
+  cuda_blas *blas;     /* owned */
+  gl_error failed;     /* the first failure; status GL_OK: none so far */
+  /* The operation that runs now, or ran last, for messages. */
   const char *operation;
   size_t shape[3];
-  /* Scratch memory of the operation under way. Recorded graphs hold on to the block they were
-   * recorded with, so blocks that are too small are retired and released with the last graph. */
+  /* Scratch memory, one block for all operations, which grows. A recorded graph goes on using the
+   * block that it was recorded with: such blocks are kept in `retired` until the last graph ends.
+   */
   void *scratch;
   size_t scratch_bytes;
-  void **retired;
+  void **retired; /* [n_retired] */
   size_t n_retired;
-  size_t graphs;
-  bool recording;
-  unsigned *arrived; /* [PRODUCT_ARRIVALS], then [ATTENTION_ARRIVALS]: zero between kernels */
+  size_t graphs;     /* recorded and not yet freed */
+  bool recording;    /* between graph_begin and graph_end */
+  unsigned *arrived; /* counters [PRODUCT_ARRIVALS + ATTENTION_ARRIVALS], zero between kernels */
   cuda_staging staging[STAGINGS];
   unsigned next_staging;
-  cuda_aside *aside; /* [n_aside] */
+  cuda_aside *aside; /* [n_aside], owned */
   size_t n_aside;
 };
 
@@ -75,7 +84,8 @@ static inline cuda_backend *cuda_of(backend *b) {
   return reinterpret_cast<cuda_backend *>(b);
 }
 
-/* Names an operation and its shape, for messages and for NVTX, while it lives. */
+/* Names the operation that runs and up to three sizes, for messages and for NVTX, from construction
+ * to destruction. */
 struct cuda_operation {
   cuda_backend *b;
   cuda_operation(backend *base, const char *name, size_t n0 = 0, size_t n1 = 0, size_t n2 = 0);
@@ -84,19 +94,20 @@ struct cuda_operation {
   cuda_operation &operator=(const cuda_operation &) = delete;
 };
 
-/* Keeps the first failure: `call` failed as `reason` says, inside the operation under way. */
+/* Keeps the failure of `call` for `reason`, unless there was one before. */
 void cuda_fail(cuda_backend *b, gl_status status, const char *call, const char *reason);
-/* 1 and a kept failure if e is one. */
+/* Returns 1 and keeps the failure if e is an error, else 0. */
 int cuda_failed(cuda_backend *b, cudaError_t e, const char *call);
 #define CUDA_CALL(b, call) cuda_failed(b, call, #call)
 static inline bool cuda_stopped(const cuda_backend *b) {
   return b->failed.status != GL_OK;
 }
 
-/* `bytes` of scratch memory for the operation under way, undefined contents, aligned to 256 bytes;
- * NULL after a failure. One call an operation. */
+/* `bytes` of scratch memory for the operation that runs, contents undefined, aligned to 256 bytes;
+ * NULL after a failure. An operation calls it once: a second call may move the memory. */
 void *cuda_scratch(cuda_backend *b, size_t bytes);
-/* Takes n numbers of T from the front of scratch memory, keeping the alignment. */
+/* Takes n numbers of T from the front of scratch memory at *at, which stays aligned to 256 bytes;
+ * `carved` is how many bytes that takes. */
 template <typename T> static inline T *carve(char **at, size_t n) {
   T *out = reinterpret_cast<T *>(*at);
   *at += (n * sizeof(T) + 255) / 256 * 256;
@@ -106,43 +117,47 @@ static inline size_t carved(size_t n, size_t size) {
   return (n * size + 255) / 256 * 256;
 }
 
-/* Memory at start and end of a backend, and scratch blocks that no graph needs any more. */
+/* The memory that a backend keeps for itself, made and released with it. */
 void cuda_memory_start(cuda_backend *b);
 void cuda_memory_end(cuda_backend *b);
+/* Releases retired scratch memory if there is no graph any more. */
 void cuda_free_retired(cuda_backend *b);
 
-/* Sums over rows for the gradients of norm weights: into how many parts they are cut, and
- * to[width] += the sum of part[parts][ld], in their order. */
+/* Gradients of norm weights are sums over rows, made in two steps: `cuda_parts` blocks each sum
+ * some rows into a part, and cuda_add_parts adds to [width] += all rows of part [parts, ld], in
+ * order. */
 static inline unsigned cuda_parts(size_t rows) {
   return rows < 512 ? static_cast<unsigned>(rows) : 512u;
 }
 void cuda_add_parts(cuda_backend *b, void *to, const float *part, unsigned parts, size_t ld,
                     size_t width);
 
-/* Scratch bytes of the operations that need much, for plans. */
+/* Most scratch bytes of the operations that need much, from which backend_ops.scratch is made. */
 size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type type);
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape);
 size_t cuda_embed_scratch(size_t rows);
 size_t cuda_product_rows_scratch(const run_shape *s, number_type type);
 size_t cuda_sample_scratch(size_t rows, size_t vocabulary);
 
-/* --- products (backend_cuda_blas.cu) --- */
+/* --- products --- */
 
-/* Row-major c[m, n] = (c +) a b, where a is [m, k] (transposed: stored [k, m]) and b [k, n]
- * (transposed: stored [n, k]); rows are stored one after the other. Sums in float. */
+/* c [m, n] = a [m, k] b [k, n], or += where `adds`; a_transposed: a is stored as [k, m],
+ * b_transposed: b is stored as [n, k]. All are row-major without gaps; sums are in float. */
 struct cuda_product {
-  number_type in, out;
+  number_type in, out; /* of a and b, of c */
   const void *a, *b;
   void *c;
   size_t m, n, k;
   bool a_transposed, b_transposed, adds;
 };
+/* By cuBLASLt (blas.cu). */
 void cuda_blas_product(cuda_backend *b, const cuda_product *p);
+/* Fills in b->blas; it is released with cuda_blas_free after a failure, too. */
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err);
 void cuda_blas_free(cuda_backend *b);
 
-/* The same of c[m, n] = a[m, k] b[n, k]^T (+ c), packed, whose row of c has the same bits whatever
- * m and wherever the row is (backend_cuda_product_rows.cu). float32 is computed as float32. */
+/* The product with b transposed and a not, each row of c with the same bits whatever m is and
+ * wherever the row stands (product_rows.cu). float32 is never rounded to TF32. */
 void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
 
 /* --- the table of operations --- */
@@ -166,10 +181,12 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
 
 /* --- launches --- */
 
-/* Runs a kernel unless something has failed before or its grid is empty. */
+/* Launches a kernel on b's stream with `shared` bytes of dynamic shared memory and these arguments,
+ * unless something has failed before or the grid is empty. */
 #define LAUNCH(b, kernel, grid, block, shared, ...)                                                \
   cuda_launch(b, #kernel, kernel, grid, block, shared, __VA_ARGS__)
 
+/* Keeps the compiler from deducing a kernel's parameter types from the arguments given. */
 template <typename T> struct same_type { typedef T type; };
 
 template <typename... P>
@@ -191,7 +208,7 @@ static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)
 #endif
 }
 
-/* How many blocks of `size` cover n. */
+/* n / size, rounded up: how many blocks of `size` cover n. */
 static inline unsigned blocks_of(size_t n, size_t size) {
   return static_cast<unsigned>((n + size - 1) / size);
 }

@@ -1,16 +1,21 @@
-/* Generation: caches of keys and values, and the attention of one query a row against its slot.
+/* Generation: the cache of keys and values, and the attention of each row's query over its slot.
  *
- * A row's positions are split into n_splits of SPLIT_KEYS, a block each, so that a long context is
- * read by the whole device even when few sequences are decoded (Dao et al., "Flash-Decoding",
- * 2023); the last block of a row and head to be done joins the n_splits, in their order. Where the
- * n_splits begin depends on positions alone, so a row's result does not depend on the other rows.
- */
+ * Layout: a slot has `capacity` positions of kv * dim numbers, in both caches.
+ *
+ * The positions of a slot are divided into splits of SPLIT_KEYS, each done by a block of its own,
+ * so that a long context is read by the whole device even when few sequences are decoded (Dao et
+ * al., Flash-Decoding, 2023). Each split leaves its weighted sum of values with its greatest score
+ * and sum of weights; the last of the blocks of one row and head combines them in the order of
+ * splits. Where splits begin depends on the position alone, so a row's result does not depend on
+ * the other rows. */
 #include "llm/backend/cuda/attention.cuh"
 
+#include <assert.h>
 #include <math.h>
 
 static const unsigned SPLIT_KEYS = 256, WARPS = 4, THREADS = WARPS * 32;
 
+/* Row blockIdx.x into its slot of both caches. */
 template <typename T>
 __global__ void store_rows(T *cache_k, T *cache_v, const T *qk, const T *qkv, const int32_t *slot,
                            const int32_t *position, size_t capacity, head_shape s) {
@@ -46,16 +51,17 @@ static void op_cache_copy(backend *base, void *cache_k, void *cache_v, size_t fr
 
 /* --- attention --- */
 
-/* How the numbers of a head lie in lanes: LANES lanes share a key, each with NUMBERS of its dim
+/* How the dim numbers of a head are divided among lanes: LANES lanes share a key, each with NUMBERS
  * numbers, in vectors of VECTOR. */
 template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout {
   typedef T type;
   static const int LANES = LANES_, NUMBERS = NUMBERS_, VECTOR = VECTOR_;
-  /* Dimension of number e of the lane. */
+  /* The dimension of number e of the lane. */
   static __device__ __forceinline__ size_t at(unsigned lane, int e) {
     return (static_cast<size_t>(e / VECTOR) * LANES + lane) * VECTOR +
            static_cast<size_t>(e % VECTOR);
   }
+  /* to [NUMBERS] = this lane's numbers of the head at `from`; zeros beyond dim. */
   static __device__ __forceinline__ void load(float *to, const T *from, unsigned lane, size_t dim) {
     if (VECTOR > 1) { /* dim is LANES * NUMBERS, and rows begin at multiples of sixteen bytes */
 #pragma unroll
@@ -74,23 +80,26 @@ template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout 
   }
 };
 
-/* What is read and written, in the model's number type. */
+/* The result and what is read, in the model's number type (operations.h has the shapes). */
 struct cached_arrays {
   void *out;
   const void *qk, *cache_k, *cache_v;
 };
 
+/* The rest of the arguments, and where splits leave their results, in scratch memory. */
 struct cached_call {
   const int32_t *slot, *position;
-  size_t capacity, splits;
+  size_t capacity, splits; /* splits of a slot that is full */
   head_shape shape;
   float scale;
-  float *sum;        /* [rows, q, splits, dim]: of this stretch, weighted by e^(score - greatest) */
+  float *sum;        /* [rows, q, splits, dim]: values weighted by e^(score - greatest) */
   float2 *stats;     /* [rows, q, splits]: greatest score, sum of weights */
-  unsigned *arrived; /* [rows, blocks of a row's heads] */
+  unsigned *arrived; /* [rows, q / HEADS] counters of the blocks that are done */
 };
 
-/* score[HEADS][SPLIT_KEYS] of the stretch: each group of lanes takes a key at a time. */
+/* score [HEADS, SPLIT_KEYS] (shared memory) = scaled scores of the split's n keys, -infinity beyond
+ * them; query has HEADS heads, keys begin ld numbers apart. Each group of L::LANES lanes takes one
+ * key at a time. The caller synchronises. */
 template <typename L, int HEADS>
 static __device__ __forceinline__ void cached_scores(float *score, const typename L::type *query,
                                                      const typename L::type *key, size_t n,
@@ -116,7 +125,8 @@ static __device__ __forceinline__ void cached_scores(float *score, const typenam
   }
 }
 
-/* sum[HEADS][dim] of shared memory = the stretch's values weighted by `weight`, over all groups. */
+/* sum [WARPS, HEADS, dim] (shared memory) = each warp's sum of the split's n values weighted by
+ * weight [HEADS, SPLIT_KEYS]. Ends with a barrier. */
 template <typename L, int HEADS>
 static __device__ __forceinline__ void cached_values(float *sum, const float *weight,
                                                      const typename L::type *value, size_t n,
@@ -147,7 +157,8 @@ static __device__ __forceinline__ void cached_values(float *sum, const float *we
   __syncthreads();
 }
 
-/* out [HEADS * dim] from the n_splits of head h of row r and the heads after it; a warp a head. */
+/* out [HEADS * dim], heads h .. h + HEADS - 1 of row r, from the results of their n_splits splits;
+ * a warp does a head. */
 template <typename T, int HEADS>
 static __device__ __forceinline__ void combine_splits(T *out, const cached_call &a, size_t r,
                                                       size_t h, size_t n_splits) {
@@ -169,7 +180,8 @@ static __device__ __forceinline__ void combine_splits(T *out, const cached_call 
   }
 }
 
-/* Blocks: row, HEADS query heads that share a key/value head, stretch. */
+/* Block (x, y, z): row x, the HEADS query heads from y * HEADS on, which share a key/value head,
+ * and split z of the row's slot. */
 template <typename L, int HEADS>
 __global__ void cached_split(typename L::type *out, const typename L::type *qk,
                              const typename L::type *cache_k, const typename L::type *cache_v,
@@ -217,7 +229,7 @@ __global__ void cached_split(typename L::type *out, const typename L::type *qk,
     combine_splits<typename L::type, HEADS>(out, a, r, h, n_splits);
 }
 
-/* As many rows at a time as there are counters. */
+/* Launches as many rows at a time as there are counters. */
 template <typename L, int HEADS>
 static void launch_splits(cuda_backend *b, const cached_arrays &given, cached_call a, size_t rows) {
   typedef typename L::type T;
@@ -239,7 +251,7 @@ static void launch_splits(cuda_backend *b, const cached_arrays &given, cached_ca
   }
 }
 
-/* Any head, a query head at a time. */
+/* Any head size up to 256, one query head a block. */
 template <typename T> struct cached {
   static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
                      size_t rows) {
@@ -247,7 +259,7 @@ template <typename T> struct cached {
   }
 };
 
-/* bfloat16 heads of 64 and 128, with the query heads that share a key together. */
+/* bfloat16 heads of 64 and 128: query heads that share a key/value head read it together. */
 template <typename L>
 static void launch_group(cuda_backend *b, const cached_arrays &given, const cached_call &a,
                          size_t rows) {
@@ -285,6 +297,7 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
                                 const void *cache_v, const int32_t *slot, const int32_t *position,
                                 size_t rows, size_t capacity, head_shape shape) {
   cuda_operation op(base, "attention_cached", rows, capacity, shape.dim);
+  assert(head_shape_is_valid(shape));
   cached_call a = {};
   a.slot = slot;
   a.position = position;

@@ -1,4 +1,5 @@
-/* What kernels share: numbers, sums over warps and blocks, vector loads. */
+/* What kernels share: bfloat16, sums and maxima over warps and blocks, and the groups of lanes that
+ * run the kernels shared with the CPU. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_DEVICE_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_DEVICE_CUH
 
@@ -16,7 +17,7 @@ static __device__ __forceinline__ float to_float(bf16 x) {
   return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
 }
 
-/* Rounds to nearest, ties to even; not-a-number stays one. */
+/* The nearest bfloat16, ties to even; not-a-number stays not-a-number. */
 static __device__ __forceinline__ bf16 to_bf16(float x) {
   bf16 out;
 #ifdef GEPOLAB_EMULATE
@@ -29,6 +30,7 @@ static __device__ __forceinline__ bf16 to_bf16(float x) {
   return out;
 }
 
+/* x as a T. */
 template <typename T> __device__ __forceinline__ T number(float x);
 template <> __device__ __forceinline__ float number<float>(float x) {
   return x;
@@ -42,7 +44,7 @@ template <typename T> struct type_of;
 template <> struct type_of<float> { static const number_type value = NUMBER_F32; };
 template <> struct type_of<bf16> { static const number_type value = NUMBER_BF16; };
 
-/* Dynamic shared memory as an array of T. */
+/* Declares `name`, the block's dynamic shared memory as an array of T. */
 #ifdef GEPOLAB_EMULATE
 #define SHARED_MEMORY(T, name) T *name = reinterpret_cast<T *>(emulate_shared_memory())
 #else
@@ -51,9 +53,9 @@ template <> struct type_of<bf16> { static const number_type value = NUMBER_BF16;
   T *name = reinterpret_cast<T *>(name##_bytes)
 #endif
 
-static const unsigned WARP = 0xffffffffu;
+static const unsigned WARP = 0xffffffffu; /* the mask of all lanes */
 
-/* Sums and maxima over the 32 lanes of a warp: all lanes get the same bits. */
+/* Sums and maxima over the 32 lanes of a warp, which call together; all lanes get the same bits. */
 template <typename T> static __device__ __forceinline__ T warp_sum(T x) {
   for (int with = 16; with > 0; with /= 2) x += __shfl_xor_sync(WARP, x, with);
   return x;
@@ -66,7 +68,8 @@ template <typename T> static __device__ __forceinline__ T warp_max(T x) {
   return x;
 }
 
-/* The same over a one-dimensional block of whole warps; warps' values are joined in order. */
+/* The same over all threads of a one-dimensional block of whole warps, which call together: the
+ * warps' values are combined in their order. Both contain barriers. */
 template <typename T> static __device__ __forceinline__ T block_sum(T x) {
   __shared__ T partial[32];
   x = warp_sum(x);
@@ -88,8 +91,9 @@ template <typename T> static __device__ __forceinline__ T block_max(T x) {
   return top;
 }
 
-/* Whether this block is the last of n to come here, which sees all that the others wrote before;
- * for the whole block. *arrived is zero before the first comes and after the last has. */
+/* Whether this block is the last of n to call this with the same counter; the last sees all that
+ * the others wrote before they called. All threads of a block call together and get the same
+ * answer. *arrived is zero before the first block calls and again after the last has. */
 static __device__ __forceinline__ bool is_last_of(unsigned n, unsigned *arrived) {
   __shared__ bool last;
   __threadfence();
@@ -103,10 +107,10 @@ static __device__ __forceinline__ bool is_last_of(unsigned n, unsigned *arrived)
   return last;
 }
 
-/* --- the lanes of the shared kernels (kernels.h): a warp, or a whole block --- */
+/* --- the lanes of the kernels shared with the CPU (kernels.h): a warp, or a whole block --- */
 
 struct kernel_group {
-  unsigned lane, lanes; /* lanes 32: this warp */
+  unsigned lane, lanes; /* 32 lanes: one warp; more: the whole block */
 };
 static __device__ __forceinline__ kernel_group this_warp() {
   return {threadIdx.x % 32, 32};

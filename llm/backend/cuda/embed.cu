@@ -1,16 +1,17 @@
-/* Rows added to the rows of a table that they name, in a fixed order: the gradient of the
- * embedding, and the reverse of gather.
+/* Rows that are added to the rows of a table whose numbers they name, in a fixed order: the
+ * gradient of the embedding, and the reverse of gather.
  *
- * Several rows may name the same one, and additions in the order of arrival would change the last
- * bits from run to run. So the rows are sorted by the row they name first, those of the same name
- * staying in their order, and then each run of equal names is added by one block from front to
- * back. The sort is by eight bits at a time from the lowest: count the digits of each tile, add up
- * the counts digit by digit, move every row to its place. */
+ * Several rows may name the same row of the table, and additions in the order of arrival would
+ * change the last bits from run to run. So the rows are first sorted by the number that they name
+ * (their key), stably, by a radix sort of eight bits at a time; then each run of equal keys is
+ * added from front to back by one block. A pass of the sort counts the digits of each tile of keys
+ * (count_digits), sums the counts (sum_before) and moves every key to its place (place_digits). */
 #include "llm/backend/cuda/vector16.cuh"
 
 static const unsigned TILE = 256, DIGITS = 256;
 
-/* count[digit][tile] of the keys' digits. */
+/* count [DIGITS, tiles]: how often each digit (eight bits of key [n] from bit `shift`) occurs in
+ * each tile of TILE keys; a block does a tile. */
 __global__ void count_digits(uint32_t *count, const uint32_t *key, size_t n, unsigned shift) {
   __shared__ uint32_t mine[DIGITS];
   mine[threadIdx.x] = 0;
@@ -21,7 +22,7 @@ __global__ void count_digits(uint32_t *count, const uint32_t *key, size_t n, uns
   count[threadIdx.x * static_cast<size_t>(gridDim.x) + blockIdx.x] = mine[threadIdx.x];
 }
 
-/* count[n] to the sums of what stands before; one block. */
+/* count [n] becomes its exclusive prefix sum; one block. */
 __global__ void sum_before(uint32_t *count, size_t n) {
   __shared__ uint32_t part[DIGITS];
   const size_t each = (n + DIGITS - 1) / DIGITS, from = threadIdx.x * each;
@@ -39,6 +40,8 @@ __global__ void sum_before(uint32_t *count, size_t n) {
   }
 }
 
+/* Moves keys and rows to their places in key_to, row_to [n]: `before` is count after sum_before. A
+ * block does a tile; keys of the same digit stay in their order. */
 __global__ void place_digits(uint32_t *key_to, uint32_t *row_to, const uint32_t *key,
                              const uint32_t *row, const uint32_t *before, size_t n,
                              unsigned shift) {
@@ -55,6 +58,7 @@ __global__ void place_digits(uint32_t *key_to, uint32_t *row_to, const uint32_t 
   row_to[to] = row[i];
 }
 
+/* key [n] = index, row [n] = 0, 1, 2, ... */
 __global__ void number_rows(uint32_t *key, uint32_t *row, const int32_t *index, size_t n) {
   const size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (i >= n) return;
@@ -62,8 +66,8 @@ __global__ void number_rows(uint32_t *key, uint32_t *row, const int32_t *index, 
   row[i] = static_cast<uint32_t>(i);
 }
 
-/* table's and a row's numbers as floats: those of a piece of T are two accesses where M is wider.
- */
+/* As many numbers of the table as a vector of T has, as floats, and back. Where the table is wider
+ * than T (float against bfloat16) they take two accesses. */
 template <bool WIDE, unsigned N>
 static __device__ __forceinline__ void load_table(float (&x)[N], const float *p, size_t left) {
   load_floats<WIDE>(x, p, left);
@@ -81,9 +85,10 @@ static __device__ __forceinline__ void store_table(bf16 *p, const float (&x)[8],
   store_vector16<WIDE>(p, x, left);
 }
 
-/* Blocks in x: places in the sorted order; in y: columns, a piece each thread. The block at the
- * first of a run of equal keys adds the run's rows to table[key]. Bytes: width of T a row, and a
- * row of the table read and written for each run. */
+/* Block (x, y): if place x of the sorted keys begins a run of equal keys, it adds the run's rows to
+ * row key[x] of table, for as many columns as its threads have vectors, from column vector y *
+ * blockDim on. Bytes: a row of T for each row, and a row of the table read and written for each
+ * run. */
 template <typename M, typename T, bool WIDE>
 __global__ void add_runs(M *table, const T *rows, const uint32_t *key, const uint32_t *row,
                          size_t n, size_t width) {

@@ -1,11 +1,13 @@
+/* The table of GEMM plans: a set-associative cache with first-in-first-out replacement. */
 #include "llm/backend/cuda/gemm_plans.h"
 
 #include "core/base/hash.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A set's plans are its ways [0, filled); `next` is the oldest of a full one. */
+/* A set has plans in its ways [0, filled); in a full set, `next` is the oldest. */
 typedef struct plan_set {
   unsigned filled, next;
 } plan_set;
@@ -15,11 +17,12 @@ struct gemm_plans {
   void (*drop)(void *owner, void *plan);
   void *owner;
   plan_set *sets;
-  char *keys, *plans; /* [n_sets * GEMM_PLANS_WAYS] of key_bytes, plan_bytes */
+  char *keys, *plans; /* [n_sets * GEMM_PLANS_WAYS], of key_bytes and plan_bytes each; owned */
 };
 
 gl_status gemm_plans_new(gemm_plans **out, size_t sets, size_t key_bytes, size_t plan_bytes,
                          void (*drop)(void *owner, void *plan), void *owner, gl_error *err) {
+  assert(sets > 0 && key_bytes > 0 && drop != NULL);
   *out = NULL;
   size_t plans, bytes;
   if (__builtin_mul_overflow(sets, (size_t)GEMM_PLANS_WAYS, &plans) ||
@@ -68,6 +71,7 @@ void *gemm_plans_find(const gemm_plans *t, const void *key) {
 }
 
 void *gemm_plans_add(gemm_plans *t, const void *key, const void *plan) {
+  assert(gemm_plans_find(t, key) == NULL);
   const size_t s = set_of(t, key);
   plan_set *set = &t->sets[s];
   size_t way = set->filled;

@@ -1,11 +1,12 @@
-/* Attention heads: norm and rotation, forward and backward, in vectors of sixteen bytes
- * (backend_cuda_piece.cuh). backend_cuda_rows.cu says what limits them. */
+/* Attention heads: the norm of each head and the rotary embedding, forward and backward, in vectors
+ * of 16 bytes (vector16.cuh). rows.cu says what limits them. */
 #include "llm/backend/cuda/vector16.cuh"
+
+#include <assert.h>
 
 enum { HEAD_THREADS = 128 };
 
-/* --- attention heads --- */
-
+/* cosine, sine [positions, half]: thread `at` computes number `at` of both. */
 __global__ void rotary_angles(float *cosine, float *sine, size_t n, size_t half, double theta) {
   const size_t at = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (at >= n) return;
@@ -24,30 +25,32 @@ static void op_rotary_table(backend *base, void *cosine, void *sine, size_t posi
          static_cast<float *>(sine), n, dim / 2, theta);
 }
 
-/* What a group of lanes needs to find its row and head. */
+/* What a group of lanes, which works on one head of one row at a time, needs to find it. */
 struct head_rows {
   const float *cosine, *sine;
   const int32_t *position;
-  size_t n; /* rows * (q + kv) */
+  size_t n; /* heads of all rows: rows * (q + kv) */
   head_shape shape;
-  unsigned lanes; /* of a head: a power of two, at most a warp */
+  unsigned lanes; /* of a group: a power of two, at most 32 */
 };
 
-/* A lane takes a piece of a head's first half and the same piece of its second half: the pairs that
- * rotate together. So a warp works on as many heads as fit. */
+/* Lanes of a group: each takes one vector of the head's first half and the one at the same place of
+ * its second half, because these are the pairs that rotate together. A warp has 32 / lanes groups.
+ */
 template <typename T> static unsigned head_lanes(size_t dim) {
   unsigned lanes = 1;
   while (lanes < 32 && lanes * vector16<T>::N < dim / 2) lanes *= 2;
   return lanes;
 }
 
+/* The sum of x over the lanes of this thread's group. */
 static __device__ __forceinline__ float lanes_sum(float x, unsigned lanes) {
   for (unsigned with = lanes / 2; with > 0; with /= 2)
     x += __shfl_xor_sync(WARP, x, static_cast<int>(with));
   return x;
 }
 
-/* x[2 N] = both halves' vectors of a head at i; those beyond the head are 0. */
+/* a, b [N] = the vectors at i of a head's first and second half; zeros beyond the head. */
 template <bool WIDE, typename T>
 static __device__ __forceinline__ void load_halves(float (&a)[vector16<T>::N],
                                                    float (&b)[vector16<T>::N], const T *head,
@@ -61,8 +64,9 @@ static __device__ __forceinline__ void load_halves(float (&a)[vector16<T>::N],
   for (unsigned e = 0; e < vector16<T>::N; ++e) a[e] = b[e] = 0;
 }
 
-/* All lanes of a warp stay to the end, for they add up together; those without a head repeat the
- * last one and write nothing. */
+/* qk [rows, (q + kv) * dim], rstd [n] from qkv: group `mine` does head `mine`. All lanes of a warp
+ * take part in the sum, so groups beyond the last head compute the last head again, and write
+ * nothing. */
 template <typename T, bool WIDE>
 __global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_weight,
                                   const T *k_weight, head_rows at, float eps) {
@@ -92,6 +96,7 @@ __global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_w
   if (i == 0) rstd[n] = scale;
 }
 
+/* A head must fit into one group: 32 lanes of two vectors of 4 floats. */
 static bool head_fits(cuda_backend *b, head_shape shape) {
   if (shape.dim <= 256) return true;
   cuda_fail(b, GL_EINPUT, "heads", "heads of more than 256 numbers are not supported");
@@ -103,6 +108,7 @@ static void op_heads(backend *base, void *qk, void *rstd, const void *qkv, const
                      const void *k_weight, const void *cosine, const void *sine,
                      const int32_t *position, size_t rows, head_shape shape, double eps) {
   cuda_operation op(base, "heads", rows, shape.q + shape.kv, shape.dim);
+  assert(shape.dim % 2 == 0);
   if (!head_fits(op.b, shape)) return;
   const head_rows at = {static_cast<const float *>(cosine),
                         static_cast<const float *>(sine),
@@ -117,8 +123,9 @@ static void op_heads(backend *base, void *qk, void *rstd, const void *qkv, const
                   static_cast<const T *>(k_weight), at, static_cast<float>(eps));
 }
 
-/* One head's gradient: dqkv written, shares of the weight's slopes added to da_weight, db_weight.
- */
+/* The gradient of one head: writes dqkv [dim] and adds to da_weight, db_weight, this lane's part of
+ * the gradient of the weight. All lanes of the group call; `there` is false for a group without a
+ * head, which takes part in the sum and writes nothing. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void
 head_grads(T *dqkv, float (&da_weight)[vector16<T>::N], float (&db_weight)[vector16<T>::N],
@@ -154,7 +161,8 @@ head_grads(T *dqkv, float (&da_weight)[vector16<T>::N], float (&db_weight)[vecto
   store_vector16<WIDE>(dqkv + half + i, b, half - i);
 }
 
-/* This lane's four vectors of slopes to dweight[2 * dim] of its group. */
+/* Writes this lane's four vectors of weight gradients (queries' halves, keys' halves) to dweight
+ * [2 * dim] of its group. */
 template <unsigned N>
 static __device__ __forceinline__ void
 write_weight_grads(float *dweight, const float (&weight_grad)[4][N], size_t i, size_t half) {
@@ -165,8 +173,9 @@ write_weight_grads(float *dweight, const float (&weight_grad)[4][N], size_t i, s
       if (i + e < half) dweight[part * half + i + e] = weight_grad[part][e];
 }
 
-/* part[blocks][2 * dim]: the block's share of the gradients of q's and k's weight. Every group of
- * lanes goes through the heads that are its own as often as the others of its block. */
+/* Writes queries and keys of dqkv, and part [gridDim.x, 2 * dim]: each block's sum for the
+ * gradients of q_weight and k_weight. All groups of a block go round the loop equally often,
+ * because they add up together. */
 template <typename T, bool WIDE>
 __global__ void head_rows_backward(T *dqkv, float *part, const T *dqk, const T *qkv,
                                    const float *rstd, const T *q_weight, const T *k_weight,
@@ -217,6 +226,7 @@ static void op_heads_backward(backend *base, void *dqkv, void *dq_weight, void *
                               const void *sine, const int32_t *position, size_t rows,
                               head_shape shape) {
   cuda_operation op(base, "heads_backward", rows, shape.q + shape.kv, shape.dim);
+  assert(shape.dim % 2 == 0);
   if (!head_fits(op.b, shape)) return;
   const head_rows at = {static_cast<const float *>(cosine),
                         static_cast<const float *>(sine),

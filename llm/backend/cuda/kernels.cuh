@@ -1,5 +1,5 @@
-/* The kernels that CPU and CUDA share (kernels_rows.h), for float and bfloat16: rows_of<T>::norm
- * and so on. */
+/* The kernels that CPU and CUDA share (kernels_rows.h) for float and bfloat16, as static functions
+ * of rows_of<T>: rows_of<bf16>::norm and so on. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_KERNELS_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_KERNELS_CUH
 

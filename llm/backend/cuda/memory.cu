@@ -1,9 +1,10 @@
-/* Memory of the CUDA backend: allocations from the device's pool, scratch, pinned memory of the
- * host for what is put aside, and copies between all of these.
+/* Memory of the CUDA backend: allocations from the device's pool, scratch memory, pinned memory of
+ * the host (for what is put aside, and for copies to pass through), and copies between all of
+ * these.
  *
- * The pool keeps what was released, so that the next allocation takes no system call: such memory
- * counts as free. An allocation that fails waits for the device, gives back to it what is kept but
- * not used, and is tried once more before it is told. */
+ * The pool keeps what is released, so that the next allocation needs no system call; what it keeps
+ * counts as free. An allocation that fails is tried once more after the device has been waited for
+ * and the pool has given back what is not used; only then it is a failure. */
 #include "llm/backend/cuda/cuda.cuh"
 
 #include <stdio.h>
@@ -13,7 +14,8 @@
 static const char ADVICE[] =
     "lower world.micro_batch or world.slots, set world.recompute, or take a smaller model";
 
-/* Bytes of the device: all, and free. */
+/* Bytes of the device: all, and free, including what the pool keeps unused. Zeros after a failure.
+ */
 static void measure(cuda_backend *b, size_t *total, size_t *available) {
   uint64_t reserved = 0, used = 0;
   *total = *available = 0;
@@ -24,6 +26,7 @@ static void measure(cuda_backend *b, size_t *total, size_t *available) {
   if (reserved > used) *available += reserved - used;
 }
 
+/* Keeps the failure of an allocation of `bytes`, with what is free and what to do about it. */
 static void fail_memory(cuda_backend *b, size_t bytes) {
   size_t available = 0, total = 0;
   if (cuda_stopped(b)) return;
@@ -34,8 +37,8 @@ static void fail_memory(cuda_backend *b, size_t bytes) {
           (double)bytes / 1048576, (double)available / 1048576, (double)total / 1048576, ADVICE);
 }
 
-/* For code that the driver loads when it is first run, and for recorded graphs: an allowance, not a
- * measurement. The host's kernels need none. */
+/* Bytes for code that the driver loads when a kernel first runs, and for recorded graphs: an
+ * allowance, not a measurement. The emulated device needs none. */
 #ifdef GEPOLAB_EMULATE
 static const size_t ALLOWANCE = 0;
 #else
@@ -46,8 +49,8 @@ static size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-/* Operations share one block, which is made an eighth larger than asked for. Sums of norms' weights
- * take up to 512 rows of parts. */
+/* All operations share one block of scratch memory, made an eighth larger than asked for. The 512
+ * rows are those of cuda_parts. */
 static size_t op_scratch(const backend *base, const run_shape *s) {
   size_t most = cuda_embed_scratch(s->rows);
   most = larger(most, s->rows > 0 ? 512 * larger(s->hidden, 2 * s->heads.dim) * sizeof(float) : 0);
@@ -73,8 +76,8 @@ void cuda_free_retired(cuda_backend *b) {
   while (b->n_retired > 0) CUDA_CALL(b, cudaFree(b->retired[--b->n_retired]));
 }
 
-/* What no one uses goes back to the device. A stream that is being recorded cannot be waited for:
- * then the pool alone is trimmed. */
+/* Gives back to the device what nobody uses. While the stream is being recorded it cannot be waited
+ * for, and only the pool is trimmed. */
 static void reclaim(cuda_backend *b) {
   cudaGetLastError();
   if (!b->recording) CUDA_CALL(b, cudaStreamSynchronize(b->stream));
@@ -106,7 +109,8 @@ static void op_release(backend *base, void *memory) {
   if (memory != NULL) CUDA_CALL(op.b, cudaFreeAsync(memory, op.b->stream));
 }
 
-/* Puts the scratch block away for the graphs that were recorded with it, or releases it. */
+/* Lets go of the scratch block: releases it, or retires it if graphs may have been recorded with
+ * it. Returns false after a failure. */
 static bool leave_scratch(cuda_backend *b) {
   void *old = b->scratch;
   if (old == NULL) return true;
@@ -149,19 +153,20 @@ void *cuda_scratch(cuda_backend *b, size_t bytes) {
   return b->scratch;
 }
 
-/* --- pinned memory of the host ---
+/* --- pinned memory of the host, for what is put aside ---
  *
- * Pinning takes the driver long, and versions are all of one size: a block that is released waits
- * to be handed out again. Copies to and from it run in the stream's order, so that whoever gets it
- * next writes after the last one has read. */
+ * Pinning memory takes the driver long, and versions of a model all have one size: a block that is
+ * released is kept and handed out again. Copies to and from it run in the stream's order, so its
+ * next owner's copies come after the last owner's. */
 
+/* A place in the list of blocks; memory NULL: free. */
 struct cuda_aside {
   void *memory;
   size_t bytes;
   bool used;
 };
 
-/* A spare block of that size, or NULL. Spare ones of other sizes are released. */
+/* A kept block of exactly that size, or NULL. Kept blocks of other sizes are released. */
 static cuda_aside *find_aside(cuda_backend *b, size_t bytes) {
   cuda_aside *found = NULL;
   for (size_t i = 0; i < b->n_aside; ++i) {
@@ -176,7 +181,7 @@ static cuda_aside *find_aside(cuda_backend *b, size_t bytes) {
   return found;
 }
 
-/* A place in the list for one more block; NULL after a failure. */
+/* A free place in the list, which grows if there is none; NULL after a failure. */
 static cuda_aside *place_aside(cuda_backend *b) {
   for (size_t i = 0; i < b->n_aside; ++i)
     if (b->aside[i].memory == NULL) return &b->aside[i];
@@ -209,7 +214,8 @@ static void *op_allocate_aside(backend *base, size_t bytes) {
     size_t total, available;
     a = place_aside(b);
     if (a == NULL) return NULL;
-    /* The kernel may end a process that pins more than there is, so it is asked before. */
+    /* Linux may kill a process that pins more memory than there is, so free memory is asked for
+     * first. */
     backend_host_memory(&total, &available);
     if (size > available || cudaMallocHost(&a->memory, size) != cudaSuccess) {
       cudaGetLastError();
@@ -231,7 +237,7 @@ static void op_release_aside(backend *base, void *memory) {
 
 /* --- copies --- */
 
-/* The next pinned buffer, once the copy that last used it has been made. */
+/* The next pinned buffer, after waiting for the copy that last used it; NULL after a failure. */
 static cuda_staging *staging_next(cuda_backend *b) {
   cuda_staging *s = &b->staging[b->next_staging++ % STAGINGS];
   if (s->pending && CUDA_CALL(b, cudaEventSynchronize(s->used))) return NULL;
@@ -255,8 +261,8 @@ static void op_upload(backend *base, void *to, const void *host, size_t bytes) {
   }
 }
 
-/* One buffer is copied out of while the device fills the other. What is copied from may be put
- * aside: the runtime knows by the address. */
+/* While the host copies out of one buffer, the device fills the other. `from` may be memory that
+ * was put aside: CUDA sees by the address where it lies. */
 static void op_download(backend *base, void *host, const void *from, size_t bytes) {
   cuda_operation op(base, "download", bytes);
   if (op.b->recording) cuda_fail(op.b, GL_EINTERNAL, "download", "a graph is being recorded");
@@ -296,9 +302,9 @@ static void op_zero(backend *base, void *memory, size_t bytes) {
   CUDA_CALL(op.b, cudaMemsetAsync(memory, 0, bytes, op.b->stream));
 }
 
-/* --- the part of the table --- */
+/* --- start and end --- */
 
-/* The whole pool stays this process's. */
+/* The device's pool, told to keep all that is released to it. */
 static void start_pool(cuda_backend *b) {
   uint64_t all = UINT64_MAX;
   if (CUDA_CALL(b, cudaDeviceGetDefaultMemPool(&b->pool, b->device))) return;

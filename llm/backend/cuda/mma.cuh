@@ -1,11 +1,12 @@
-/* Tensor cores of bfloat16 and copies that run beside them: one PTX instruction each
- * (PTX ISA 9.0, "mma.m16n8k16", "ldmatrix", "cp.async"), and what stands for them on the host.
+/* Tensor cores for bfloat16, and copies into shared memory that run beside the arithmetic: one PTX
+ * instruction each (PTX ISA 9.0: mma.m16n8k16, ldmatrix, cp.async). Under GEPOLAB_EMULATE functions
+ * of tests/emulate take their place.
  *
- * A warp multiplies A [16, 16] by B [16, 8] into C [16, 8]. With g = lane / 4 and t = lane % 4 a
- * lane holds, two numbers to a register, lower number first:
- *   a[0], a[1]: columns 2t, 2t + 1 of rows g, g + 8;   a[2], a[3]: the same of columns + 8
- *   b[0], b[1]: rows 2t, 2t + 1 (+ 8) of column g
- *   c[0..1], c[2..3]: columns 2t, 2t + 1 of rows g, g + 8 */
+ * A warp multiplies A [16, 16] by B [16, 8] and adds to C [16, 8]. With g = lane / 4 and t = lane %
+ * 4 a lane holds these numbers, two bfloat16 to a register with the first in the lower half: a[0],
+ * a[1]: columns 2t, 2t + 1 of rows g and g + 8;   a[2], a[3]: the same of columns + 8 b[0], b[1]:
+ * rows 2t, 2t + 1 (and + 8) of column g c[0..1], c[2..3]: columns 2t, 2t + 1 of rows g and g + 8,
+ * as floats All lanes of a warp call these functions together. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_MMA_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_MMA_CUH
 
@@ -22,7 +23,7 @@ static __device__ __forceinline__ uint32_t pack(float low, float high) {
 #endif
 }
 
-/* 2^x within 2 ulp, 0 where it would be subnormal. */
+/* 2^x within 2 ulp; 0 where the result would be subnormal. */
 static __device__ __forceinline__ float power_of_2(float x) {
 #ifdef GEPOLAB_EMULATE
   return exp2f(x);
@@ -53,8 +54,8 @@ static __device__ __forceinline__ uint32_t shared_address(const void *p) {
 }
 #endif
 
-/* Four matrices of 8 x 8 from shared memory: lane l gives the address of row l % 8 of matrix l / 8
- * (16 bytes), and gets in r[i] columns 2t, 2t + 1 of row g of matrix i; transposed: rows 2t,
+/* Loads four 8 x 8 matrices from shared memory. Lane l gives the address of row l % 8 of matrix l /
+ * 8 (16 bytes); it gets in r[i] columns 2t, 2t + 1 of row g of matrix i, or, transposed, rows 2t,
  * 2t + 1 of column g. */
 static __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const bf16 *row) {
 #ifdef GEPOLAB_EMULATE
@@ -75,8 +76,9 @@ static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4]
 #endif
 }
 
-/* Sixteen bytes from device memory to shared memory, or zeros; there after copy_wait (for the
- * thread that asked) and a barrier (for the others). */
+/* Starts a copy of 16 bytes from device memory to shared memory; where `there` is false zeros are
+ * written and `from` is not read. The bytes have arrived for this thread after copy_wait, and for
+ * the block's other threads after a barrier that follows it. */
 static __device__ __forceinline__ void copy_async(void *to, const void *from, bool there) {
 #ifdef GEPOLAB_EMULATE
   emulate_copy_async(to, from, there);
@@ -86,6 +88,7 @@ static __device__ __forceinline__ void copy_async(void *to, const void *from, bo
                : "memory");
 #endif
 }
+/* Makes one group of the copies that this thread has started since the last group. */
 static __device__ __forceinline__ void copy_commit() {
 #ifdef GEPOLAB_EMULATE
   emulate_copy_commit();
@@ -93,7 +96,7 @@ static __device__ __forceinline__ void copy_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/* Until all but the latest N groups have arrived. */
+/* Waits until all but the latest N groups of this thread have arrived. */
 template <int N> static __device__ __forceinline__ void copy_wait() {
 #ifdef GEPOLAB_EMULATE
   emulate_copy_wait(N);
@@ -102,15 +105,18 @@ template <int N> static __device__ __forceinline__ void copy_wait() {
 #endif
 }
 
-/* --- tiles: rows of WIDTH numbers, their pieces of 16 bytes permuted so that eight rows' pieces of
- * one column lie in different banks --- */
+/* --- tiles in shared memory: rows of WIDTH bfloat16, whose vectors of 16 bytes are permuted so
+ * that one column's vectors of eight neighbouring rows lie in different banks (swizzling) --- */
 
 template <int WIDTH> struct tile {
   static const int VECTORS = WIDTH / 8;
+  /* The vector that has number `column`, a multiple of 8, of a row. */
   static __device__ __forceinline__ bf16 *vector16(bf16 *t, unsigned row, unsigned column) {
     return t + row * WIDTH + (((column / 8) ^ (row & 7)) * 8);
   }
-  /* rows [first, first + n) of a matrix, zeros from `end` on; the whole block of THREADS. */
+  /* Starts copies of rows [first, first + N) of a matrix whose rows begin ld numbers apart, zeros
+   * from row `end` on. All THREADS of the block call it; the caller commits, waits and
+   * synchronises. */
   template <int N, int THREADS>
   static __device__ __forceinline__ void load(bf16 *t, const bf16 *from, size_t ld, size_t first,
                                               size_t end) {
@@ -122,20 +128,20 @@ template <int WIDTH> struct tile {
                  there);
     }
   }
-  /* Rows first .. first + 15, columns k .. k + 15 as A. */
+  /* Rows [first, first + 16), columns [k, k + 16) as an A. */
   static __device__ __forceinline__ void as_a(uint32_t (&a)[4], bf16 *t, unsigned first,
                                               unsigned k) {
     const unsigned lane = threadIdx.x % 32;
     load_matrices(a, vector16(t, first + lane % 16, k + lane / 16 * 8));
   }
-  /* Rows first .. first + 15 as two B's columns, columns k .. k + 15 as their rows: b[0], b[1] of
-   * rows first .. first + 7, b[2], b[3] of the next eight. */
+  /* The transpose of rows [first, first + 16), columns [k, k + 16) as two Bs side by side: b[0],
+   * b[1] of rows [first, first + 8), b[2], b[3] of the next eight. */
   static __device__ __forceinline__ void as_columns(uint32_t (&b)[4], bf16 *t, unsigned first,
                                                     unsigned k) {
     const unsigned lane = threadIdx.x % 32;
     load_matrices(b, vector16(t, first + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8));
   }
-  /* Rows k .. k + 15 as two B's rows, columns first .. first + 15 as their columns. */
+  /* Rows [k, k + 16), columns [first, first + 16) as two Bs side by side. */
   static __device__ __forceinline__ void as_rows(uint32_t (&b)[4], bf16 *t, unsigned k,
                                                  unsigned first) {
     const unsigned lane = threadIdx.x % 32;

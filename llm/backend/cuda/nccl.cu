@@ -1,11 +1,12 @@
-/* Sums over CUDA devices by NCCL. Compiled in where the compiler finds nccl.h; the library itself
+/* All-reduce over CUDA devices by NCCL. It is compiled where the compiler finds nccl.h; the library
  * is opened when a learner has several devices, and nothing is linked.
  *
- * Ranks meet on the host before each sum, once their own device has done all it was given without
- * an error: so what can go wrong earlier does so before a device waits for another inside NCCL.
- * While a sum runs, its rank looks for errors of the communicator and for an abort, and takes the
- * communicator down itself, on its own thread, for nobody else may do that safely. NCCL sums in the
- * order of its rings or trees, which is the same from run to run on the same machine. */
+ * Before each sum the ranks meet on the host, each after its own device has done all its work
+ * without a failure. So a rank that fails earlier is known before any device waits for another one
+ * inside NCCL. While a sum runs, its rank watches for errors of the communicator and for an abort,
+ * and then takes its own communicator down, on its own thread, because NCCL allows no other thread
+ * to do that safely. NCCL sums in the order of its rings or trees, which is the same from run to
+ * run on one machine. */
 #include "llm/backend/cuda/cuda.cuh"
 #include "llm/backend/cuda/open_cuda.h"
 
@@ -34,7 +35,7 @@ extern "C" gl_status collective_nccl_new(collective **out, backend *const *, siz
 #include <stdlib.h>
 #include <time.h>
 
-/* The functions used, by name. */
+/* The functions of the library that are used, looked up by name. */
 #define NCCL_FUNCTIONS(F)                                                                          \
   F(ncclAllReduce)                                                                                 \
   F(ncclCommAbort)                                                                                 \
@@ -51,7 +52,7 @@ struct nccl_collective {
   ncclComm_t *comm; /* [n]; NULL once it is down */
 };
 
-/* Numbers of one call: many calls follow each other in the stream. */
+/* Numbers of one call of ncclAllReduce; a large array takes several calls. */
 static const size_t BUCKET = static_cast<size_t>(64) << 20;
 
 static nccl_collective *nccl_of(collective *c) {
@@ -60,7 +61,7 @@ static nccl_collective *nccl_of(collective *c) {
 
 /* --- one sum --- */
 
-/* Tells which call failed on which rank, and takes that rank's communicator down. */
+/* An error that says which call failed on which rank; takes the rank's communicator down. */
 static gl_status fail(nccl_collective *c, size_t rank, const char *call, const char *why,
                       gl_error *err) {
   const gl_status status =
@@ -70,6 +71,7 @@ static gl_status fail(nccl_collective *c, size_t rank, const char *call, const c
   return status;
 }
 
+/* Enqueues the sum of x [n] on the rank's stream. */
 static gl_status launch(nccl_collective *c, size_t rank, void *memory, size_t n, gl_error *err) {
   const cuda_backend *b = cuda_of(c->base.member[rank]);
   float *x = static_cast<float *>(memory);
@@ -83,7 +85,7 @@ static gl_status launch(nccl_collective *c, size_t rank, void *memory, size_t n,
   return GL_OK;
 }
 
-/* Waits for this rank's stream, looking up now and then. */
+/* Waits for the rank's stream, looking for errors and an abort every 20 microseconds. */
 static gl_status wait(nccl_collective *c, size_t rank, gl_error *err) {
   const cuda_backend *b = cuda_of(c->base.member[rank]);
   const struct timespec pause = {0, 20000};
@@ -129,6 +131,7 @@ static void nccl_free(collective *base) {
 
 static const collective_ops nccl_ops = {"NCCL", nccl_sum, nccl_free};
 
+/* Returns 0 where the library lacks one. */
 static int find_functions(nccl_collective *c, void *library) {
 #define NCCL_FIND(f)                                                                               \
   c->f = reinterpret_cast<decltype(&::f)>(dlsym(library, #f));                                     \
@@ -137,7 +140,7 @@ static int find_functions(nccl_collective *c, void *library) {
   return 1;
 }
 
-/* All communicators at once, from one thread, whose current device is as before. */
+/* Makes the communicators of all ranks from this thread, whose current device stays what it was. */
 static gl_status connect(nccl_collective *c, gl_error *err) {
   const size_t n = c->base.n;
   c->comm = static_cast<ncclComm_t *>(calloc(n, sizeof *c->comm));

@@ -1,4 +1,4 @@
-/* What the CUDA backend offers to llm/backend/open. Without nvcc, llm/backend/open answers for it.
+/* What the CUDA backend offers to llm/backend/open, which stands in for it where there is no nvcc.
  */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_OPEN_CUDA_H
 #define GEPOLAB_LLM_BACKEND_CUDA_OPEN_CUDA_H
@@ -10,11 +10,13 @@ extern "C" {
 #include "llm/backend/backend.h"
 #include "llm/backend/collective.h"
 
-/* GL_EIO "no CUDA device" where there are fewer devices than place.devices. */
+/* A backend on device place.device. GL_EINPUT for float64; GL_EIO "no CUDA device" where there is
+ * none, and where there are fewer than place.devices or CUDA fails; GL_ENOMEM. */
 gl_status backend_cuda_new(backend **out, number_type type, backend_place place, gl_error *err);
-/* CUDA devices of this machine. */
+/* CUDA devices that this process sees. */
 size_t backend_cuda_devices(void);
-/* *out stays NULL, without an error, where there is no NCCL. */
+/* An all-reduce by NCCL over member [n], CUDA backends, borrowed. Where NCCL is not found *out is
+ * NULL and the status GL_OK; GL_EIO where it fails. */
 gl_status collective_nccl_new(collective **out, backend *const *member, size_t n, gl_error *err);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
-/* Optimisers, with the copy in the model's type written in the same pass, that copy alone, and the
- * sum of squares.
+/* Steps of the optimisers, which write the copy of the parameters in the model's type in the same
+ * pass; casts, which write that copy alone; and the sum of squares.
  *
- * A thread takes four numbers: sixteen bytes of each float array. The limit is memory: bytes of a
- * number are 28 for adamw (parameter, gradient and two moments read, three of them written), 20 for
- * sgd with momentum, 12 without, and 2 more where there is a copy in bfloat16; 6 for a cast; 4 for
- * the sum of squares. */
+ * A thread takes EACH numbers: 16 bytes of each float array. The limit is the memory's bandwidth:
+ * the bytes moved for one number are 28 for adamw (parameter, gradient and two moments are read,
+ * three of them written), 20 for sgd with momentum and 12 without, 2 more where there is a copy in
+ * bfloat16; 6 for a cast; 4 for the sum of squares. */
 #include "llm/backend/cuda/vector16.cuh"
 
 #include "core/random/rng.h"
@@ -13,7 +13,7 @@
 
 enum { EACH = 4, THREADS = 256 };
 
-/* How the copy is rounded, as kernels get it. */
+/* A copy_rounding as kernels get it; not stochastic: to the nearest. */
 struct rounding {
   copy_rounding at;
   bool stochastic;
@@ -25,7 +25,8 @@ static rounding rounding_of(const copy_rounding *given) {
   return r;
 }
 
-/* The words of numbers first + 0 .. EACH - 1, from one block of the stream or two. */
+/* word [EACH] = the random words of numbers first .. first + EACH - 1, which lie in one or two
+ * blocks of the stream. */
 static __device__ __forceinline__ void random_words(uint32_t (&word)[EACH], rng_stream stream,
                                                     uint64_t first) {
   const unsigned skip = static_cast<unsigned>(first % 4);
@@ -37,8 +38,8 @@ static __device__ __forceinline__ void random_words(uint32_t (&word)[EACH], rng_
     word[e] = skip == 0 ? all[e] : skip == 1 ? all[e + 1] : skip == 2 ? all[e + 2] : all[e + 3];
 }
 
-/* copy[i ..] in T from x; WIDE: all EACH numbers are there, and copy + i begins at a multiple of
- * what they take. */
+/* copy[i ..] = x, as T. WIDE: all EACH numbers are there, and copy + i begins at a multiple of the
+ * bytes they take; else only the first `left` are stored. */
 template <bool WIDE>
 static __device__ __forceinline__ void store_copy(float *copy, const float (&x)[EACH], size_t i,
                                                   size_t left, const rounding &) {
@@ -71,6 +72,7 @@ static __device__ __forceinline__ void store_copy(bf16 *copy, const float (&x)[E
 
 /* --- the copy alone --- */
 
+/* EACH numbers from i on, of which `left` are there. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void cast_four(T *out, const float *in, size_t i, size_t left,
                                                  const rounding &r) {
@@ -79,7 +81,7 @@ static __device__ __forceinline__ void cast_four(T *out, const float *in, size_t
   store_copy<WIDE>(out, x, i, left, r);
 }
 
-/* Only the last of an array's fours may have less than four numbers. */
+/* out [n] = in [n] as T. Only the last thread may have fewer than EACH numbers. */
 template <typename T, bool WIDE>
 __global__ void cast_numbers(T *out, const float *in, size_t n, rounding r) {
   const size_t i = (blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x) * EACH;
@@ -111,6 +113,7 @@ static void op_cast_stochastic(backend *base, void *out, const void *in, size_t 
 
 /* --- steps --- */
 
+/* The arrays [n] of a step (operations.h); v is NULL in sgd, m without momentum. */
 template <typename T> struct step_arrays {
   float *param;
   T *copy;
@@ -120,6 +123,7 @@ template <typename T> struct step_arrays {
   rounding round;
 };
 
+/* adamw_step in the terms of adamw_number (kernels_rows.h). */
 struct adamw_numbers {
   float beta1, beta2, keep, coupled, scale, rate, root, eps;
 };
@@ -228,10 +232,12 @@ static void op_sgd(backend *base, void *param, void *copy, const void *grad, voi
                   arrays_of<T>(param, copy, grad, m, NULL, n, s->rounding), numbers);
 }
 
-/* --- sum of squares: parts of fixed size, added up in their order, in double precision --- */
+/* --- sum of squares: blocks sum parts of a fixed size, the host adds the parts in their order ---
+ */
 
 enum { SQUARES_BLOCKS = 1024, SQUARES_THREADS = 256 };
 
+/* part [gridDim.x] = each block's sum of squares, in double. */
 template <typename T, bool WIDE> __global__ void squares_parts(double *part, const T *x, size_t n) {
   const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x * EACH;
   double sum = 0;

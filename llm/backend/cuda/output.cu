@@ -1,14 +1,19 @@
-/* Log-probabilities and entropy of the output layer, a chunk of rows and of the vocabulary at a
- * time: a chunk's logits are made by one product into scratch memory small enough to stay in the
- * second-level cache, folded into each row's running statistics, and overwritten by the next. */
+/* Log-probabilities and entropies of the output layer, and their backward, some rows and some
+ * columns of the logits at a time (columns are tokens of the vocabulary): one product writes a
+ * chunk of logits into scratch memory that is small enough to stay in the second-level cache, the
+ * chunk is combined with each row's running softmax statistics, and the next chunk overwrites it.
+ */
 #include "llm/backend/cuda/kernels.cuh"
 
-/* Logits held at once, and the most rows of a chunk. */
+#include <assert.h>
+
+/* Most logits of a chunk, and most rows. */
 static const size_t CHUNK_NUMBERS = static_cast<size_t>(1) << 23, CHUNK_ROWS = 4096;
 enum { THREADS = 256 };
 
+/* The size of a chunk; the last ones are smaller. */
 struct output_chunk {
-  size_t rows, columns; /* most of each */
+  size_t rows, columns;
 };
 
 static output_chunk chunk_of(size_t rows, size_t vocabulary) {
@@ -19,7 +24,7 @@ static output_chunk chunk_of(size_t rows, size_t vocabulary) {
   return c;
 }
 
-/* Of forward and backward, whichever needs more. */
+/* Scratch bytes of the forward or the backward, whichever needs more. */
 size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type type) {
   const output_chunk most = chunk_of(rows, vocabulary);
   const size_t numbers = most.rows * most.columns, half = type == NUMBER_BF16;
@@ -30,7 +35,7 @@ size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type
   return backward > forward ? backward : forward;
 }
 
-/* z[rows, columns] = in weight^T, columns [first, first + columns) of the vocabulary. */
+/* z [rows, columns] = in [rows, k] weight [columns, k]^T, in float; weight begins at the chunk. */
 template <typename T>
 static void chunk_logits(cuda_backend *b, float *z, const T *in, const T *weight, size_t rows,
                          size_t columns, size_t k) {
@@ -41,7 +46,8 @@ static void chunk_logits(cuda_backend *b, float *z, const T *in, const T *weight
 
 /* --- forward --- */
 
-/* One row a block: the chunk's statistics join the row's. */
+/* Combines row blockIdx.x of the chunk z [rows, columns], which begins at column `first` of the
+ * vocabulary, with stats [rows]; keeps the target's logit when the chunk has it. */
 __global__ void fold_chunk(softmax_stats *stats, float *target_logit, const float *z,
                            const int32_t *target, size_t first, size_t columns, float factor) {
   const size_t r = blockIdx.x;
@@ -52,6 +58,7 @@ __global__ void fold_chunk(softmax_stats *stats, float *target_logit, const floa
   if (at >= first && at < first + columns) target_logit[r] = z[r * columns + at - first];
 }
 
+/* The three results of each row from its statistics; a thread does a row. */
 __global__ void finish_rows(float *logp, float *entropy, float *lse, const softmax_stats *stats,
                             const float *target_logit, size_t rows, float factor) {
   const size_t r = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
@@ -68,6 +75,7 @@ static void op_output(backend *base, void *logp, void *entropy, void *lse, const
                       const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
                       size_t k, double temperature) {
   cuda_operation op(base, "output", rows, vocabulary, k);
+  assert(temperature > 0);
   const output_chunk most = chunk_of(rows, vocabulary);
   char *at = static_cast<char *>(
       cuda_scratch(op.b, cuda_output_scratch(rows, vocabulary, k, type_of<T>::value)));
@@ -91,8 +99,11 @@ static void op_output(backend *base, void *logp, void *entropy, void *lse, const
   }
 }
 
-/* --- backward: logits again, turned into their gradients, and two products --- */
+/* --- backward: the logits are computed again, become their gradients, and enter two products ---
+ */
 
+/* Row blockIdx.x of z [rows, columns] becomes the gradient of its logits, which is also stored as T
+ * in dlogits unless that is z itself. `first` is the chunk's first column. */
 template <typename T>
 __global__ void logit_grad_chunk(T *dlogits, float *z, const float *dlogp, const float *lse,
                                  const int32_t *target, size_t first, size_t columns,
@@ -105,7 +116,7 @@ __global__ void logit_grad_chunk(T *dlogits, float *z, const float *dlogp, const
     dlogits[r * columns + i] = number<T>(z[r * columns + i]);
 }
 
-/* sum (rows x k floats) += dlogits weight; dweight += dlogits^T in. */
+/* sum [rows, k] (+)= dlogits weight, in float; dweight [columns, k] += dlogits^T in. */
 template <typename T>
 static void chunk_products(cuda_backend *b, float *sum, float *dweight, const T *dlogits,
                            const T *in, const T *weight, size_t rows, size_t columns, size_t k,
@@ -125,6 +136,7 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
                                const int32_t *target, size_t rows, size_t vocabulary, size_t k,
                                double temperature) {
   cuda_operation op(base, "output_backward", rows, vocabulary, k);
+  assert(temperature > 0);
   const bool half = sizeof(T) != sizeof(float);
   const output_chunk most = chunk_of(rows, vocabulary);
   const size_t numbers = most.rows * most.columns;

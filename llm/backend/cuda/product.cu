@@ -1,5 +1,5 @@
-/* Products of the model with its weights: the library's, or where rows must not depend on one
- * another those of backend_cuda_product_rows.cu. */
+/* The product operations: which matrices they multiply, and by whom. Products that must be the same
+ * row by row go to product_rows.cu, all others to cuBLASLt (blas.cu). */
 #include "llm/backend/cuda/device.cuh"
 
 template <typename T>

@@ -1,55 +1,62 @@
 /* Products whose rows have the same bits however many rows are multiplied together and wherever a
- * row stands among them: those of generation, and its logits.
+ * row stands among them: the products of generation, and its logits.
  *
- * A library picks its way of summing by the number of rows. Here that way follows from m and k (and
- * from the number type) alone: k is cut into splits, each summed upwards from zero, and the
- * splits' sums are added in their order. The number of rows decides only how results are dealt
- * out to blocks: tiles of 8 rows up to 128, and whether a tile's splits are summed by one block
- * after the other or by a block each, of which the last to arrive adds them up. The order of
- * arrival decides who adds, not in which order. Rows are columns of mma, which computes each of its
- * results alike.
+ * out [rows, m] = in [rows, k] weight [m, k]^T. A library chooses its way of summing by the number
+ * of rows. Here it follows from m, k and the number type alone: k is divided into splits (split-K),
+ * each split is summed in ascending order from zero, and the splits' sums are added in their order.
+ * The number of rows decides only how results are divided among blocks: tiles of 8 rows up to 128,
+ * and whether the splits of a tile are summed by one block one after the other, or by a block each,
+ * of which the last to finish adds the splits' sums. Which block that is depends on the order of
+ * arrival; the order of additions does not. Rows are columns of mma, which computes all its results
+ * alike.
  *
- * What limits it. Up to some 64 rows a product's time is the reading of its weights, 2 m k bytes in
- * bfloat16: a decode step of a model of b bytes cannot take less than b over the memory's
- * bandwidth. Each weight is read from memory once for up to 64 rows, and once per 128 rows beyond.
- * Memory answers after most of a microsecond, so some 2.5 MB must be on their way to keep 3.35 TB/s
- * (H100) busy, 20 kB a multiprocessor. A block of up to 32 rows has 5 steps of 64 x 64 weights on
- * their way (40 kB; three or four such blocks fit on a multiprocessor), one of 64 rows 3 of 128 x
- * 64 (48 kB; two fit); splits are chosen so that there are 256 tiles of 64 weights times
- * splits, or 8 splits, or no split is below 256. What comes on top is read from the
- * second-level cache: the rows, once for each tile of weights (of 64 rows half as many bytes as the
- * weights have), and the splits' sums, 8 rows m splits bytes written and read. From some
- * hundred rows on arithmetic is the limit, by mma's rate: 128 x 128 results a block, eight warps of
- * 64 x 32.
+ * What limits it. Up to some 64 rows the time of a product is the reading of its weights, 2 m k
+ * bytes in bfloat16: a decoding step of a model of b bytes cannot take less than b divided by the
+ * memory's bandwidth. Each weight is read from memory once for up to 64 rows, and once per 128 rows
+ * beyond. To keep a memory of 3.35 TB/s (H100) busy, whose answers take most of a microsecond,
+ * some 2.5 MB must be under way at any time, 20 kB for each multiprocessor. A block of up to 32
+ * rows has 5 steps of 64 x 64 weights under way (40 kB; three or four such blocks fit on a
+ * multiprocessor), one of 64 rows 3 steps of 128 x 64 (48 kB; two fit). k is split until there are
+ * 256 (tiles of 64 weights) x splits, or 8 splits, or until a split would be shorter than 256
+ * terms. What is read besides comes from the second-level cache: the rows, once for each tile of
+ * weights (64 rows are half as many bytes as the tile's weights), and the splits' sums, 8 rows m
+ * splits bytes written and read. From some hundred rows on the limit is mma's rate: 128 x 128
+ * results a block, eight warps of 64 x 32.
  *
- * float32, and what is not aligned, goes through plain multiplications with numbers fetched one
- * step ahead: near its bytes for few rows, at arithmetic's rate from some 30 on. */
+ * float32, and matrices that are not aligned, use plain multiplications with numbers loaded one
+ * step ahead: near the bandwidth's limit for few rows, at the arithmetic's rate from some 30 rows
+ * on. */
 #include "llm/backend/cuda/product_tiles.cuh"
 
-/* Blocks wanted of 64 weights each, most splits, least length of one, length's unit. */
+#include <assert.h>
+
+/* Splitting k: blocks of 64 weights wanted, most splits, fewest terms of a split, and the unit of a
+ * split's length. */
 static const size_t BLOCKS = 256, MOST_SPLITS = 8, LEAST_SPLIT = 256, UNIT = 64;
 
-/* Places within a tile are 32 bits. */
+/* Offsets within a tile of up to 128 rows must fit into 32 bits. */
 static const size_t MOST_K = static_cast<size_t>(1) << 24;
 
-/* Tiles whose splits may be summed by blocks of their own, and blocks of all of them: these
- * bound counters and scratch memory. */
+/* Most tiles whose splits are summed by blocks of their own, and most blocks of all these tiles:
+ * they bound the counters and the scratch memory. */
 static const size_t MOST_TILES = PRODUCT_ARRIVALS, MOST_BLOCKS = 512, MOST_TILES_OF_MANY_ROWS = 64;
 
+/* One product; OUT is float or T. */
 template <typename T, typename OUT> struct rows_call {
   const T *in, *weight;
   OUT *out;
   size_t rows, m;
-  unsigned k, split, splits;
-  bool adds, whole;  /* whole: eight results of a row lie at a multiple of 16 bytes */
-  float *partial;    /* [tiles, splits, results of a tile]; NULL: a block sums all splits */
-  unsigned *arrived; /* [tiles]: blocks whose sums are in partial; zero between products */
+  unsigned k, split, splits; /* terms of a split, number of splits */
+  bool adds, aligned; /* aligned: every eight results of a row begin at a multiple of 16 bytes */
+  float *partial;     /* [tiles, splits, results of a tile]; NULL: a block sums all splits */
+  unsigned *arrived;  /* [tiles]: blocks whose sums are in partial; zero between products */
 };
 
 /* --- kernel --- */
 
-/* Keeps this block's split and, in the last block of a tile, adds all of them up in `sum`; false
- * in the others. */
+/* Stores this block's sums of its split in `partial`. In the last block of a tile, adds the sums of
+ * all splits, in their order, into `sum` and returns true; false in the others. The whole block
+ * calls it. */
 template <typename TILE>
 static __device__ __forceinline__ bool combine_splits(float (&sum)[TILE::N], float *partial,
                                                       unsigned *arrived, unsigned splits) {
@@ -76,11 +83,13 @@ static __device__ __forceinline__ bool combine_splits(float (&sum)[TILE::N], flo
   return true;
 }
 
+/* Eight results of a row. */
 template <typename OUT> struct __align__(16) eight {
   OUT x[8];
 };
 
-/* Results leave through shared memory, so that neighbours in memory are written together. */
+/* Stores (or adds) the tile whose first row and weight these are. The results pass through shared
+ * memory, so that neighbouring threads write neighbouring numbers. */
 template <typename TILE, typename OUT>
 static __device__ __forceinline__ void store_tile(const rows_call<typename TILE::type, OUT> &a,
                                                   const float (&sum)[TILE::N], float *shared,
@@ -97,7 +106,7 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
     if (row >= a.rows || weight >= a.m) continue;
     const float *const from = shared + i / VECTORS * LD + i % VECTORS * 8;
     OUT *const to = a.out + row * a.m + weight;
-    if (a.whole) {
+    if (a.aligned) {
       eight<OUT> y = {};
       if (a.adds) y = *reinterpret_cast<const eight<OUT> *>(to);
 #pragma unroll
@@ -111,7 +120,8 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
   }
 }
 
-/* Blocks: tile of rows, tile of weights, split. */
+/* Block (x, y, z): tile x of rows, tile y of weights, split z (or all splits, where partial is
+ * NULL). */
 template <typename TILE, typename OUT>
 __global__ void __launch_bounds__(TILE::THREADS)
     product_rows(rows_call<typename TILE::type, OUT> a) {
@@ -137,6 +147,7 @@ __global__ void __launch_bounds__(TILE::THREADS)
 
 /* --- launches --- */
 
+/* Launches one kind of tile; splits get blocks of their own where the tiles are few. */
 template <typename TILE, typename OUT>
 static void launch(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
   static_assert(TILE::SHARED >= TILE::ROWS * (TILE::WEIGHTS + 4) * sizeof(float), "room to store");
@@ -167,8 +178,9 @@ template <typename OUT> static void launch_rows(cuda_backend *b, const rows_call
   launch_plain(b, a);
 }
 
-/* Which of the two a shape gets depends on k and on where the matrices begin: a row further on is
- * at a multiple of 16 bytes if the first one is. */
+/* Tensor cores or plain multiplications: that depends on k and on where the matrices begin, never
+ * on the number of rows. With k a multiple of 8, every row begins at a multiple of 16 bytes if the
+ * first does. */
 template <typename OUT> static void launch_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
   const uintptr_t bits = reinterpret_cast<uintptr_t>(a.in) | reinterpret_cast<uintptr_t>(a.weight);
   if (a.k % 8 != 0 || bits % 16 != 0)
@@ -185,7 +197,8 @@ template <typename OUT> static void launch_rows(cuda_backend *b, const rows_call
     launch<tensor_tile<128, 128, 2, 4, 3>>(b, a);
 }
 
-/* The length of splits of k: of m and k alone. At least k where there is one. */
+/* The length of a split of k, which follows from m and k alone; at least k where there is one
+ * split. */
 static size_t split_length(size_t m, size_t k) {
   size_t parts = 1;
   while (parts < MOST_SPLITS && (m + 63) / 64 * parts < BLOCKS && k / (2 * parts) >= LEAST_SPLIT)
@@ -205,13 +218,14 @@ template <typename T, typename OUT> static void run(cuda_backend *b, const cuda_
   a.split = static_cast<unsigned>(split);
   a.splits = static_cast<unsigned>((p->k + split - 1) / split);
   a.adds = p->adds;
-  a.whole = p->n % 8 == 0 && reinterpret_cast<uintptr_t>(p->c) % 16 == 0;
+  a.aligned = p->n % 8 == 0 && reinterpret_cast<uintptr_t>(p->c) % 16 == 0;
   a.arrived = b->arrived;
   launch_rows(b, a);
 }
 
 void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p) {
   if (cuda_stopped(b) || p->m == 0 || p->n == 0 || p->k == 0) return;
+  assert(!p->a_transposed && p->b_transposed);
   if (p->k > MOST_K) return cuda_fail(b, GL_EINPUT, "product", "rows of more than 2^24 numbers");
   if (p->in == NUMBER_F32)
     run<float, float>(b, p);
@@ -221,8 +235,8 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p) {
     run<bf16, bf16>(b, p);
 }
 
-/* Of generation with any number of rows: MOST_BLOCKS of the largest tile where some product of the
- * model is summed in splits. */
+/* Scratch bytes of generation with any number of rows: MOST_BLOCKS of the largest tile where some
+ * product of the model is split. */
 size_t cuda_product_rows_scratch(const run_shape *s, number_type type) {
   const size_t heads = s->heads.q * s->heads.dim, side = type == NUMBER_BF16 ? 128 : 64;
   const bool any = split_length(heads + 2 * s->heads.kv * s->heads.dim, s->hidden) < s->hidden ||

@@ -1,32 +1,34 @@
-/* The tiles of a product whose rows have the same bits in any company
- * (backend_cuda_product_rows.cu): a block's WEIGHTS x ROWS results of out = in weight^T, and how
- * its threads sum them.
+/* The tiles of the products that are the same row by row (product_rows.cu): the WEIGHTS x ROWS
+ * results of out = in weight^T that one block computes, and how its threads sum them.
  *
- * All tiles of one number type sum a result alike, whatever their size: over k upwards within a
- * split, by fused multiply-additions (plain) or by mma of 16 (tensor), from zero; then split
- * after split. In `sum`, number i of thread t is result at(t, i) of the tile. */
+ * All tiles of one number type sum a result alike, whatever their size: the terms of a split of k
+ * in ascending order from zero, by fused multiply-additions (plain_tile) or by mma of 16 terms
+ * (tensor_tile); then split after split. In `sum`, number i of thread t is the result whose row and
+ * weight are at(t, i) of the tile. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_TILES_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_TILES_CUH
 
 #include "llm/backend/cuda/mma.cuh"
 
-/* What is multiplied: rows [row, row + ROWS) of in by rows [weight, weight + WEIGHTS) of weight,
- * numbers [first, end) of k, `first` being a multiple of `split`. */
+/* What a block multiplies: rows [row0, row0 + ROWS) of in [rows, k] by rows [weight0, weight0 +
+ * WEIGHTS) of weight [m, k], over terms [first, end) of k. `split` is the length of a split of k, a
+ * multiple of 64, and `first` a multiple of `split`. */
 template <typename T> struct tile_work {
   const T *in, *weight;
   size_t rows, m, row0, weight0;
-  unsigned k, first, end, split; /* split a multiple of 64 */
+  unsigned k, first, end, split;
 };
 
+/* Where in its tile a result is. */
 struct tile_place {
   unsigned row, weight;
 };
 
-/* What sums begin with: the one number that leaves every other as it is, a zero of either sign
- * included. */
+/* What the sum over splits begins with: adding to it leaves every number as it is, zeros of either
+ * sign included. */
 static const float NEGATIVE_ZERO = -0.0f;
 
-/* A split's sums c join those of the splits before; c begins again. */
+/* Adds the sums c of a split to those of the splits before it; c begins again at zero. */
 template <int N> static __device__ __forceinline__ void add_split(float (&sum)[N], float (&c)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -35,11 +37,11 @@ template <int N> static __device__ __forceinline__ void add_split(float (&sum)[N
   }
 }
 
-/* --- tensor cores: bfloat16, k a multiple of 8, everything at multiples of 16 bytes ---
+/* --- tensor cores: bfloat16, k a multiple of 8, matrices and rows at multiples of 16 bytes ---
  *
- * The weights are mma's A, 16 at a time, and the rows its B, 8 at a time: a decode of few rows
- * multiplies few zeros. ACROSS warps share the tile's weights, DOWN its rows. STAGES steps of DEPTH
- * numbers lie in shared memory, all but one of them on their way. */
+ * The weights are mma's A, 16 at a time, and the rows its B, 8 at a time, so that few rows mean few
+ * multiplications by padding. ACROSS warps divide the tile's weights and DOWN warps its rows.
+ * STAGES steps of DEPTH terms have room in shared memory; all but one of them are being copied. */
 template <unsigned WEIGHTS_, unsigned ROWS_, unsigned ACROSS, unsigned DOWN, unsigned STAGES>
 struct tensor_tile {
   typedef bf16 type;
@@ -54,8 +56,8 @@ struct tensor_tile {
             warp % ACROSS * A * 16 + block / B * 16 + lane / 4 + i % 4 / 2 * 8};
   }
 
-  /* Numbers [k, k + DEPTH) of COUNT rows of `width` numbers; zeros beyond `width` and from row
-   * `rows` on. Places within a tile fit into 32 bits, which saves registers. */
+  /* Starts copies of terms [k, k + DEPTH) of COUNT rows of `width` numbers; zeros beyond `width`
+   * and from row `rows` on. Offsets within a tile fit into 32 bits, which saves registers. */
   template <unsigned COUNT>
   static __device__ __forceinline__ void load_rows(bf16 *to, const bf16 *from, unsigned rows,
                                                    unsigned width, unsigned k) {
@@ -76,7 +78,8 @@ struct tensor_tile {
                     rows < ROWS ? static_cast<unsigned>(rows) : ROWS, w.k, k);
   }
 
-  /* c += one stage. Every c takes its sixteens of k in their order. */
+  /* c += the products of one stage. Every number of c gets its terms 16 at a time in ascending
+   * order. */
   static __device__ __forceinline__ void multiply(float (&c)[N], bf16 *stage) {
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const unsigned weight = warp % ACROSS * A * 16, row = warp / ACROSS * B * 8;
@@ -103,6 +106,7 @@ struct tensor_tile {
       }
     }
   }
+  /* One mma into four numbers of c. */
   static __device__ __forceinline__ void
   multiply_one(float (&c)[N], int block, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
     float d[4] = {c[block * 4], c[block * 4 + 1], c[block * 4 + 2], c[block * 4 + 3]};
@@ -111,6 +115,8 @@ struct tensor_tile {
     for (int i = 0; i < 4; ++i) c[block * 4 + i] = d[i];
   }
 
+  /* sum += all terms of w; the whole block calls it, and may use `shared` for something else after
+   * it. */
   static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
                                                 const tile_work<bf16> &w) {
     bf16 *const stages = reinterpret_cast<bf16 *>(shared);
@@ -151,7 +157,8 @@ template <typename T, unsigned R> struct plain_tile {
     return {thread / 16 + i / 4 * 8, thread % 16 + i % 4 * 16};
   }
 
-  /* COUNT / 4 numbers a thread: column threadIdx.x % 32 of every fourth row. */
+  /* Loads terms [k, k + DEPTH) of COUNT rows into registers: a thread gets term threadIdx.x % 32 of
+   * every fourth row, zero beyond `rows` and `width`; put_rows stores them to shared memory. */
   template <unsigned COUNT>
   static __device__ __forceinline__ void fetch_rows(T (&to)[COUNT / 4], const T *from, size_t first,
                                                     size_t rows, size_t width, size_t k) {
@@ -193,7 +200,8 @@ template <typename T, unsigned R> struct plain_tile {
     }
   }
 
-  /* The next step's numbers are fetched into registers while this one's are multiplied. */
+  /* As tensor_tile's. The next step's numbers are loaded into registers while this step's are
+   * multiplied. */
   static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
                                                 const tile_work<T> &w) {
     const unsigned steps = (w.end - w.first + DEPTH - 1) / DEPTH;

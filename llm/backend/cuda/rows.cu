@@ -1,24 +1,27 @@
-/* Operations on rows: the arithmetic of a number is kernels_rows.h, shared with the CPU; here is
- * how rows are cut into vectors of sixteen bytes (backend_cuda_piece.cuh) and lanes.
+/* Operations on rows: gather and embed, norm, the gated unit. The arithmetic of a number is
+ * kernels_rows.h, shared with the CPU; here is how rows are divided among lanes and vectors of 16
+ * bytes (vector16.cuh). A block works on one row.
  *
- * The limit of all of them is memory. Bytes of a row of `width` numbers of t bytes each, weights
- * left out because they stay in the cache:
+ * The limit of all of them is the memory's bandwidth. Bytes read and written for a row of `width`
+ * numbers of t bytes each, without weights, which stay in the cache:
  *
  *   gather, embed      2 t width         norm_backward      4 t width (din is read and written)
- *   norm               2 t width, with add 4 t width (sum is written and not read again)
+ *   norm               2 t width, with add 4 t width (sum is written, and not read again)
  *   heads              2 t width of queries and keys; heads_backward 3 t
  *   swiglu             3 t width         swiglu_backward    5 t width
  *
- * Gradients of norm weights are sums over rows. Blocks add their rows' shares in the rows' order,
- * write that down, and a second kernel adds the blocks' parts in their order; how many blocks there
- * are depends on the number of rows alone. */
+ * Gradients of norm weights are sums over rows, in a fixed order: each block adds up rows in their
+ * order and writes its sum, and a second kernel adds the blocks' sums in the order of blocks. How
+ * many blocks there are depends on the number of rows alone. */
 #include "llm/backend/cuda/vector16.cuh"
 
+/* Vectors of a row, the last of which may be incomplete. */
 template <typename T> static size_t vectors16_of(size_t width) {
   return (width + vector16<T>::N - 1) / vector16<T>::N;
 }
 
-/* to[width] += the sum of part[parts][width], in their order. */
+/* to [width] += the sum of the rows of part [parts, ld], in their order; a thread does one column.
+ */
 __global__ void add_parts(float *to, const float *part, unsigned parts, size_t ld, size_t width) {
   const size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (i >= width) return;
@@ -35,6 +38,7 @@ void cuda_add_parts(cuda_backend *b, void *to, const float *part, unsigned parts
 
 /* --- copies of rows --- */
 
+/* out [n, width] = rows index [n] of in; block r copies row r. */
 template <typename T>
 __global__ void gather_rows(T *out, const T *in, const int32_t *index, size_t width) {
   const size_t r = blockIdx.x;
@@ -42,7 +46,7 @@ __global__ void gather_rows(T *out, const T *in, const int32_t *index, size_t wi
   for (size_t i = threadIdx.x; i < width; i += blockDim.x) out[r * width + i] = from[i];
 }
 
-/* Sixteen bytes at a time where every row begins at a multiple of sixteen. */
+/* Copies 16 bytes at a time where every row begins at a multiple of 16 bytes. */
 template <typename T>
 static void op_gather(backend *base, void *out, const void *in, const int32_t *index, size_t n,
                       size_t width) {
@@ -64,7 +68,8 @@ static void op_embed(backend *base, void *out, const void *table, const int32_t 
 
 /* --- norm --- */
 
-/* in (+ add, rounded to T: the stream) at i. */
+/* x = the vector of the residual sum in + add at i, rounded to T as it is stored; of `in` alone
+ * where add is null. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void load_residual(float (&x)[vector16<T>::N], const T *in,
                                                      const T *add, size_t i, size_t left) {
@@ -76,8 +81,9 @@ static __device__ __forceinline__ void load_residual(float (&x)[vector16<T>::N],
   for (unsigned e = 0; e < vector16<T>::N; ++e) x[e] = to_float(number<T>(x[e] + y[e]));
 }
 
-/* A thread keeps its first piece between the two loops, which is all it has in rows of up to
- * blockDim vectors. */
+/* The norm of row blockIdx.x (arrays as in operations.h). A thread keeps its first vector in
+ * registers between the two loops; in rows of up to blockDim vectors that is all it has, so nothing
+ * is read twice. */
 template <typename T, bool WIDE>
 __global__ void norm_rows(T *out, float *rstd, T *sum, const T *in, const T *add, const T *weight,
                           size_t width, float eps) {
@@ -118,9 +124,10 @@ static void op_norm(backend *base, void *out, void *rstd, void *sum, const void 
                   static_cast<float>(eps));
 }
 
-/* The block's share of the weight's slope lies in shared memory, each thread's own numbers in
- * fours: four of piece p at dweight[f * vectors + p], so that neighbours read neighbouring banks.
- */
+/* din [rows, width] += its gradient; part [gridDim.x, width] = each block's sum for the gradient of
+ * the weight, over rows blockIdx.x, blockIdx.x + gridDim.x, .... The sum lies in shared memory,
+ * where each thread reads and writes its own columns only: four numbers of vector p at dweight[f *
+ * vectors + p], so that neighbouring threads use neighbouring banks. */
 template <typename T, bool WIDE>
 __global__ void norm_backward_rows(T *din, float *part, const T *dout, const T *in,
                                    const float *rstd, const T *weight, size_t rows, size_t width) {
@@ -190,6 +197,7 @@ static void op_norm_backward(backend *base, void *din, void *dweight, const void
 
 /* --- gated unit --- */
 
+/* Row blockIdx.x of out [rows, width] and of gate_up [rows, 2 * width]. */
 template <typename T, bool WIDE>
 __global__ void swiglu_rows(T *out, const T *gate_up, size_t width) {
   const unsigned N = vector16<T>::N;

@@ -1,21 +1,25 @@
-/* Draws from logits: the law of core/rl/sampling.h.
+/* Draws of tokens from logits by the law of core/rl/sampling.h, where nothing is truncated.
  *
- * Without truncation a row is cut into slices, a block each, so that a few rows of a large
- * vocabulary keep the whole device busy: one pass finds each slice's greatest logit, one sums each
- * slice's weights, and then a block per row finds the slice and the token at which the running sum
- * passes the draw. Logits are read twice, the second time mostly from the second-level cache: the
- * limit is 4 bytes a token and row. */
+ * A row is divided into slices of the vocabulary, a block each, so that a few rows with a large
+ * vocabulary keep the whole device busy. One kernel finds each slice's greatest logit, one sums
+ * each slice's weights, and in the third a block for each row finds the slice and the token at
+ * which the cumulative sum passes the draw. Logits are read twice, the second time mostly from the
+ * second-level cache: the limit is 4 bytes for each token of the vocabulary and row. */
 #include "llm/backend/cuda/sample.cuh"
+
+#include <assert.h>
 
 enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH };
 
-/* What is known of the slices of every row, [rows, slices] each. */
+/* What the kernels know of the n slices of every row, [rows, n] each; in scratch memory. */
 struct sample_slices {
-  weight_t *best; /* key of the greatest logit, then 2^32 - 1 - its token, the lowest of equals */
+  weight_t *best; /* the greatest logit: its key in the upper half, 2^32 - 1 - its token, the lowest
+                     of equals, below */
   weight_t *sum;
   size_t n;
 };
 
+/* Block (x, y): slice y of row x. */
 __global__ void __launch_bounds__(THREADS)
     find_best(sample_slices slices, const float *logits, size_t vocabulary) {
   const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
@@ -32,7 +36,7 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) slices.best[r * slices.n + blockIdx.y] = best;
 }
 
-/* The best of a row's slices; the whole block. */
+/* The best of all slices of row r, for all threads of the block, which call together. */
 static __device__ __forceinline__ weight_t best_of_row(const sample_slices &slices, size_t r) {
   weight_t best = 0;
   for (size_t s = threadIdx.x; s < slices.n; s += THREADS) {
@@ -42,12 +46,14 @@ static __device__ __forceinline__ weight_t best_of_row(const sample_slices &slic
   return block_max(best);
 }
 
+/* Row r, whose greatest logit `best` tells. */
 static __device__ __forceinline__ sample_row row_at(const float *logits, size_t r,
                                                     size_t vocabulary, weight_t best,
                                                     float factor) {
   return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
 }
 
+/* Block (x, y): the sum of the weights of slice y of row x. */
 __global__ void __launch_bounds__(THREADS)
     sum_weights(sample_slices slices, const float *logits, size_t vocabulary, float factor) {
   const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
@@ -62,7 +68,7 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) slices.sum[r * slices.n + blockIdx.y] = sum;
 }
 
-/* Sum over the block's threads before this one. */
+/* The sum of x over the threads of the block before this one; the whole block calls it, once. */
 static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
   __shared__ weight_t of_warp[THREADS / 32];
   weight_t all, before = warp_sum_before(x, &all);
@@ -72,6 +78,7 @@ static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
   return before;
 }
 
+/* The draw of row blockIdx.x: a thread has EACH neighbouring tokens of the slice it falls into. */
 __global__ void __launch_bounds__(THREADS)
     draw_tokens(sample_to to, sample_slices slices, const float *logits, const uint64_t *index,
                 size_t vocabulary, sample_spec spec) {
@@ -133,6 +140,7 @@ static void op_sample(backend *base, int32_t *token, void *logq, void *logq_trun
                       const void *logits, const uint64_t *index, size_t rows, size_t vocabulary,
                       const sampling_spec *given, rng_stream stream, int greedy) {
   cuda_operation op(base, "sample", rows, vocabulary);
+  assert(vocabulary > 0 || rows == 0);
   sample_spec spec = {};
   spec.temperature = given->temperature;
   spec.top_p = given->top_p;

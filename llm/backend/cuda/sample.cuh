@@ -1,9 +1,11 @@
-/* What the two forms of drawing share.
+/* What the two ways of drawing tokens share: sample.cu, for whole laws, and sample_truncated.cu,
+ * for top-k and top-p.
  *
- * A token's weight is e^((z - greatest) / temperature), computed in float, as a whole number of
- * 2^-44: sums are exact and the same in any order, so that they may be taken by any number of
- * blocks and atomic additions. Rounding moves a weight by some 2^-22 of itself, as the logits' own
- * does; a weight below 2^-45 of the greatest one's is zero. */
+ * A token's weight is e^((z - greatest) / temperature), computed in float and then rounded to a
+ * whole multiple of 2^-44. Sums of whole numbers are exact, so they are the same in any order and
+ * may be made by any number of blocks with atomic additions. The rounding moves a weight by some
+ * 2^-22 of itself, as much as the rounding of the logits does; a weight below 2^-45 of the greatest
+ * token's is zero. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_SAMPLE_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_SAMPLE_CUH
 
@@ -23,6 +25,7 @@ typedef unsigned long long weight_t;
 
 static const float WEIGHT_UNIT = 0x1p44f;
 
+/* The arguments of `sample` that are the same for all rows. */
 struct sample_spec {
   double temperature, top_p;
   size_t top_k; /* 0: off */
@@ -31,26 +34,27 @@ struct sample_spec {
   int greedy;
 };
 
-/* Where draws go, [rows] each. */
+/* The results, [rows] each. */
 struct sample_to {
   int32_t *token;
   float *logq, *logq_truncated;
 };
 
-/* One row: n logits, the greatest of them. */
+/* One row: its n logits, the greatest of them, and sample_spec.factor. */
 struct sample_row {
   const float *z;
   size_t n;
   float greatest, factor;
 };
 
+/* The weight of logit z in units of 2^-44; 0 for not-a-number. */
 static __device__ __forceinline__ weight_t weight_of(const sample_row &x, float z) {
   const float w = exp2f((z - x.greatest) * x.factor);
   return w >= 0 ? static_cast<weight_t>(w * WEIGHT_UNIT + 0.5f) : 0;
 }
 
-/* Order-preserving bits of a float, and back; both zeros are one, what is not a number is below
- * all. */
+/* A float's key: an integer that is ordered as floats are, and the float of a key. Both zeros have
+ * one key; not-a-number has key 0, below all others. */
 static __device__ __forceinline__ uint32_t key_of(float z) {
   if (!(z >= -INFINITY)) return 0;
   const uint32_t u = __float_as_uint(z + 0.0f);
@@ -60,7 +64,8 @@ static __device__ __forceinline__ float float_of(uint32_t key) {
   return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
 }
 
-/* Sum over the warp's lanes before this one, and over all. */
+/* The sum of x over the lanes of the warp before this one (exclusive prefix sum); *all is the whole
+ * sum. */
 template <typename T> static __device__ __forceinline__ T warp_sum_before(T x, T *all) {
   const T own = x;
   for (unsigned by = 1; by < 32; by *= 2) {
@@ -71,7 +76,7 @@ template <typename T> static __device__ __forceinline__ T warp_sum_before(T x, T
   return x - own;
 }
 
-/* How much of `total` lies before the draw of block `index`; below total. */
+/* The weight, below total, at which the draw of block `index` of the stream falls: u * total. */
 static __device__ __forceinline__ weight_t drawn_weight(const sample_spec &spec, uint64_t index,
                                                         weight_t total) {
   const rng_words w = rng_block(spec.stream, index);
@@ -80,7 +85,8 @@ static __device__ __forceinline__ weight_t drawn_weight(const sample_spec &spec,
   return at < total ? at : total - 1;
 }
 
-/* Row r's draw: the token, and its log-probabilities under sums of weights `total` and `kept`. */
+/* Writes row r's token and its log-probabilities, before truncation (the sum of all weights is
+ * `total`) and after it (the sum of those kept is `kept`). */
 static __device__ __forceinline__ void put_draw(const sample_to &to, size_t r, const sample_row &x,
                                                 const sample_spec &spec, size_t token,
                                                 weight_t total, weight_t kept) {
@@ -92,13 +98,14 @@ static __device__ __forceinline__ void put_draw(const sample_to &to, size_t r, c
   to.logq_truncated[r] = static_cast<float>(d - log(static_cast<double>(kept) / unit));
 }
 
-/* A row without a greatest number: the last token, told by its log-probability. */
+/* A row whose logits are no law (no greatest number): the last token, with log-probabilities that
+ * are not-a-number, so that the caller sees it. */
 static __device__ __forceinline__ void put_nan_draw(const sample_to &to, size_t r, size_t n) {
   to.token[r] = static_cast<int32_t>(n - 1);
   to.logq[r] = to.logq_truncated[r] = NAN;
 }
 
-/* Draws with top-k or top-p (backend_cuda_sample_truncated.cu). */
+/* Draws with top-k or top-p (sample_truncated.cu). */
 void sample_truncated(cuda_backend *b, sample_to to, const float *logits, const uint64_t *index,
                       size_t rows, size_t vocabulary, sample_spec spec);
 

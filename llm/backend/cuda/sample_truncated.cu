@@ -1,19 +1,22 @@
-/* Draws from truncated laws (top-k, top-p), one block a row.
+/* Draws of tokens from laws truncated by top-k or top-p, one block for each row.
  *
- * Truncation looks for a least logit. Logits are sorted into 1,024 bins by their distance from the
- * greatest; where the bins' sum from the top reaches what is wanted, the bin's logits are told
- * apart by the bits of their floats, eight at a time. */
+ * Truncation looks for the least logit that is kept. Logits are counted into 1,024 bins by their
+ * distance from the greatest one; in the bin where the count (top-k) or the sum of weights (top-p)
+ * from the top reaches what is wanted, logits are told apart by the bits of their keys, eight bits
+ * at a time (radix select). */
 #include "llm/backend/cuda/sample.cuh"
 
 enum { THREADS = 1024, BINS = 1024, TILES = 256 };
 
+/* The bin of logit z: 16 bins for each unit of distance from the greatest. */
 static __device__ __forceinline__ unsigned bin_of(const sample_row &x, float z) {
   const float far = (x.greatest - z) * 16;
   return far < BINS - 1 ? static_cast<unsigned>(far) : BINS - 1;
 }
 
-/* The first of bin[n] (n a multiple of 32) whose sum with all before reaches `wanted`, the last if
- * none does; *before is the sum before it. For one whole warp; all lanes get the result. */
+/* The first place of bin [n] (n a multiple of 32) at which the cumulative sum reaches `wanted`, or
+ * the last one if none does; *before is the sum before it. For one whole warp; all lanes get the
+ * result. */
 static __device__ unsigned first_reaching(const weight_t *bin, unsigned n, weight_t wanted,
                                           weight_t *before) {
   const unsigned lane = threadIdx.x % 32, each = n / 32;
@@ -28,12 +31,14 @@ static __device__ unsigned first_reaching(const weight_t *bin, unsigned n, weigh
   return __shfl_sync(WARP, at, owner);
 }
 
+/* The key at which the sum over tokens, from the greatest key down, reaches what is wanted. */
 struct selection {
-  uint32_t key;    /* the greatest key that reaches what is wanted, counted from the top */
-  weight_t before; /* the sum of greater keys */
+  uint32_t key;
+  weight_t before; /* the sum over tokens with greater keys */
 };
 
-/* Among tokens with key >= least; a token counts 1 (counted) or its weight. The whole block. */
+/* Selects among the tokens with key >= least; each adds 1 (counted) or its weight to the sum. The
+ * whole block calls it. */
 static __device__ selection select_key(const sample_row &x, uint32_t least, weight_t wanted,
                                        bool counted) {
   __shared__ weight_t bin[BINS];
@@ -74,12 +79,14 @@ static __device__ selection select_key(const sample_row &x, uint32_t least, weig
   return s;
 }
 
-/* Which tokens are kept: those above the least key, and the first `ties` of it. */
+/* The tokens that are kept: those with a key above `least`, and the first `ties` of those that have
+ * it. */
 struct kept_tokens {
   uint32_t least;
   weight_t ties;
 };
 
+/* Top-k, then top-p of what it leaves, as core/rl/sampling.h says. The whole block calls it. */
 static __device__ kept_tokens truncate_row(const sample_row &x, const sample_spec &spec) {
   kept_tokens kept = {0, ~static_cast<weight_t>(0)};
   if (spec.top_k != 0) kept.least = select_key(x, 0, spec.top_k, true).key;
@@ -97,12 +104,13 @@ static __device__ kept_tokens truncate_row(const sample_row &x, const sample_spe
   return kept;
 }
 
-/* Sums over tiles of the vocabulary, in shared memory: the kept weight above the least key, and how
- * many tokens have the least key. A warp a tile. */
+/* For each tile of the vocabulary (a tile is `tile` neighbouring tokens): the sum of kept weights
+ * above the least key, and how many tokens have the least key. In shared memory. */
 struct tile_sums {
   weight_t above[TILES], ties[TILES];
 };
 
+/* Fills in t; a warp does a tile. The whole block calls it; it ends with a barrier. */
 static __device__ void sum_tiles(tile_sums *t, const sample_row &x, kept_tokens kept, size_t tile) {
   for (size_t i = threadIdx.x / 32; i * tile < x.n; i += blockDim.x / 32) {
     const size_t end = (i + 1) * tile < x.n ? (i + 1) * tile : x.n;
@@ -126,7 +134,9 @@ static __device__ __forceinline__ weight_t least_of(weight_t a, weight_t b) {
   return a < b ? a : b;
 }
 
-/* First token whose weight with all kept ones before is above `wanted`. One warp. */
+/* The first token at which the cumulative sum of kept weights passes `wanted`, `each` being the
+ * weight of the least key; the last kept token if none does. For one warp; all lanes get the
+ * result. */
 static __device__ size_t find_token(const tile_sums *t, const sample_row &x, kept_tokens kept,
                                     size_t tile, weight_t each, weight_t wanted) {
   size_t i = 0;
@@ -161,7 +171,8 @@ static __device__ size_t find_token(const tile_sums *t, const sample_row &x, kep
   return last;
 }
 
-/* Greatest logit and the lowest token that has it, into shared memory; the whole block. */
+/* The greatest of z [n], and in *token the lowest token that has it (n if no logit is a number).
+ * The whole block calls it. */
 static __device__ float find_greatest(const float *z, size_t n, size_t *token) {
   __shared__ unsigned long long first;
   float top = -INFINITY;
@@ -182,6 +193,7 @@ static __device__ float find_greatest(const float *z, size_t n, size_t *token) {
   return top;
 }
 
+/* The draw of row blockIdx.x; its last part is done by the first warp alone. */
 __global__ void __launch_bounds__(THREADS)
     sample_rows(sample_to to, const float *logits, const uint64_t *index, size_t vocabulary,
                 sample_spec spec) {

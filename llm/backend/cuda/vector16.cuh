@@ -1,17 +1,18 @@
-/* Rows in vectors of sixteen bytes: the widest access of a thread, and so the fewest instructions
- * for kernels whose limit is the bytes they move.
+/* Rows in vectors of 16 bytes, the widest access of a thread, and so the fewest instructions for
+ * kernels whose limit is the bytes they move.
  *
- * A piece is the same numbers whether it is moved at once (WIDE) or number by number, which is what
- * happens where a row's width or an address is no multiple of sixteen bytes. Which lane adds what,
- * and in which order, follows from the width alone: both ways give the same bits. */
+ * A vector is the same numbers whether it is moved at once (WIDE) or number by number. The latter
+ * happens where the bytes of a row, or an address, are no multiple of 16. Which lane adds which
+ * numbers, and in which order, follows from the width alone, so both ways give the same bits. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_VECTOR16_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_VECTOR16_CUH
 
 #include "llm/backend/cuda/kernels.cuh"
 
-/* Numbers of T in a piece: 4 or 8. */
+/* N: numbers of T in a vector, 4 floats or 8 bfloat16. */
 template <typename T> struct vector16 { static const unsigned N = 16 / sizeof(T); };
 
+/* The numbers of a vector as floats, and back; the last argument says their type. */
 static __device__ __forceinline__ void unpack(float *x, uint4 raw, float) {
   x[0] = __uint_as_float(raw.x);
   x[1] = __uint_as_float(raw.y);
@@ -39,7 +40,8 @@ static __device__ __forceinline__ uint4 pack(const float *x, bf16) {
                     pack_pair(x[6], x[7]));
 }
 
-/* x[N] = the piece at p of which `left` numbers are there; 0 for the others. */
+/* x [N] = the vector at p, of which the row still has `left` numbers; 0 for those beyond the row.
+ */
 template <bool WIDE, typename T>
 static __device__ __forceinline__ void load_vector16(float (&x)[vector16<T>::N], const T *p,
                                                      size_t left) {
@@ -51,6 +53,7 @@ static __device__ __forceinline__ void load_vector16(float (&x)[vector16<T>::N],
   }
 }
 
+/* Stores the first `left` numbers of x [N] at p. */
 template <bool WIDE, typename T>
 static __device__ __forceinline__ void store_vector16(T *p, const float (&x)[vector16<T>::N],
                                                       size_t left) {
@@ -63,7 +66,8 @@ static __device__ __forceinline__ void store_vector16(T *p, const float (&x)[vec
   }
 }
 
-/* The same for as many floats as a piece of T has numbers: one access of sixteen bytes or two. */
+/* The same for N floats, as many as a vector of another type has numbers: one or two accesses of 16
+ * bytes. */
 template <bool WIDE, unsigned N>
 static __device__ __forceinline__ void load_floats(float (&x)[N], const float *p, size_t left) {
   if constexpr (WIDE) {
@@ -89,8 +93,8 @@ static __device__ __forceinline__ void store_floats(float *p, const float (&x)[N
 
 /* --- on the host --- */
 
-/* Whether rows of so many bytes from these addresses (NULL is fine) begin at multiples of sixteen.
- */
+/* Whether all rows of so many bytes from these addresses begin at multiples of 16 bytes; NULL is
+ * fine. It decides about WIDE. */
 template <typename... P> static inline bool aligned16(size_t row_bytes, const P *...address) {
   uintptr_t bits = row_bytes;
   const uintptr_t all[] = {reinterpret_cast<uintptr_t>(address)...};
@@ -98,12 +102,12 @@ template <typename... P> static inline bool aligned16(size_t row_bytes, const P 
   return bits % 16 == 0;
 }
 
-/* Threads of a block that works on a row of so many vectors. */
+/* Threads of a block that works on a row of so many vectors: whole warps, at most 256. */
 static inline unsigned vector16_threads(size_t vectors) {
   return vectors >= 256 ? 256 : vectors == 0 ? 32 : static_cast<unsigned>((vectors + 31) / 32 * 32);
 }
 
-/* LAUNCH of kernel<T, true> or kernel<T, false>. */
+/* LAUNCH of kernel<T, WIDE>, where `wide` says which. */
 #define LAUNCH_VECTOR16(b, wide, kernel, T, ...)                                                   \
   do {                                                                                             \
     if (wide)                                                                                      \

@@ -1,10 +1,12 @@
-/* Opens backends and the sums over several by name; where gepolab was built without nvcc it answers
- * for CUDA that there is none. */
+/* Makes backends and all-reduces by kind. Where gepolab was built without nvcc, this file also
+ * stands in for llm/backend/cuda/open_cuda.h and says that there is no CUDA device. */
 #include "llm/backend/open/open.h"
 
 #include "core/base/thread_pool.h"
 #include "llm/backend/cpu/cpu.h"
 #include "llm/backend/cuda/open_cuda.h"
+
+#include <assert.h>
 
 #ifndef GEPOLAB_WITH_CUDA
 size_t backend_cuda_devices(void) {
@@ -34,7 +36,7 @@ gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t
   return backend_new_at(out, kind, type, (backend_place){0, 1}, threads, err);
 }
 
-/* A device's share of the threads, which changes no result. */
+/* How many of the CPU's threads the device gets. Results do not depend on it. */
 static size_t threads_at(backend_place place, size_t threads) {
   if (place.devices <= 1) return threads;
   if (threads == 0) threads = pool_usable_cores();
@@ -44,11 +46,13 @@ static size_t threads_at(backend_place place, size_t threads) {
 
 gl_status backend_new_at(backend **out, backend_kind kind, number_type type, backend_place place,
                          size_t threads, gl_error *err) {
+  assert(place.device < place.devices);
   *out = NULL;
   if (kind != BACKEND_CPU) {
     gl_error none = {.status = GL_OK};
-    /* Automatic: whatever keeps the only GPU from being used, the CPU does what it can. Whoever
-     * asks for several and has one means GPUs. */
+    /* BACKEND_AUTO on one device falls back to the CPU, whatever keeps the GPU from being used. On
+     * several devices it does not fall back where this machine has GPUs: the CPU would be a
+     * surprise there, and the error says why the GPUs cannot be used. */
     const int must = kind == BACKEND_CUDA ||
                      (place.devices > 1 && type != NUMBER_F64 && backend_cuda_devices() > 0);
     gl_status status = backend_cuda_new(out, type, place, must ? err : &none);
