@@ -1,6 +1,8 @@
 /* Cleaning: everything that makes two writings of one answer differ and means nothing. */
 #include "llm/answer/internal.h"
 
+#include "core/base/hash.h"
+
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -81,23 +83,31 @@ static int looks_like_unit(answer_span s) {
   return letters;
 }
 
-/* Behind a unit: an exponent of 2 or 3, white space, the end or a comma. Its length, or SIZE_MAX if
+/* Behind a unit: a numeric exponent, white space, the end or a comma. Its length, or SIZE_MAX if
  * something else stands there. */
 static size_t after_unit(answer_span s) {
   size_t i = 0;
   while (i < s.n && answer_is_any(s.at[i], " .$~")) ++i;
   if (i < s.n && s.at[i] == '^') {
     ++i;
-    while (i < s.n && answer_is_any(s.at[i], " {}23.$~")) ++i;
+    while (i < s.n && answer_is_any(s.at[i], " {}0123456789-.$~")) ++i;
   }
   return i == s.n || s.at[i] == ',' ? i : SIZE_MAX;
 }
 
 /* Notes the exponents of a unit that is taken away. */
 static void note_powers(answer_text *out, answer_span unit) {
-  for (size_t i = 0; i < unit.n; ++i)
-    if (unit.at[i] == '2' || unit.at[i] == '3')
-      out->unit_powers = out->unit_powers % 1000000 * 10 + (unsigned)(unit.at[i] - '0');
+  for (size_t i = 0; i < unit.n; ++i) {
+    size_t n = 0, digits = 0;
+    for (; i + n < unit.n && answer_is_any(unit.at[i + n], "0123456789.-"); ++n)
+      digits += unit.at[i + n] != '.' && unit.at[i + n] != '-';
+    if (digits > 0) {
+      uint64_t before = out->unit_powers == 0 ? HASH_64_START : out->unit_powers;
+      for (; n > 1 && unit.at[i] == '0'; --n) ++i; /* without zeros in front */
+      out->unit_powers = hash_64(hash_64(before, "^", 1), unit.at + i, n);
+    }
+    if (n > 0) i += n - 1;
+  }
 }
 
 /* Whether the text can have a unit behind it: a number, a bracket, a degree sign or pi. */
@@ -336,7 +346,7 @@ static void trim_end(answer_text *out) {
  */
 static size_t without_word(answer_span s) {
   size_t end = s.n;
-  while (end > 0 && answer_is_any(s.at[end - 1], " 23^{}")) --end;
+  while (end > 0 && answer_is_any(s.at[end - 1], " 0123456789-^{}")) --end;
   for (size_t i = end; i < s.n; ++i)
     if (s.at[i] != ' ' && s.at[end] != '^') return s.n; /* digits without a ^ */
   size_t begin = end;

@@ -20,8 +20,7 @@ enum { ANSWER_TEXT_SIZE = 4 * ANSWER_MAX };
 typedef struct answer_text {
   char data[ANSWER_TEXT_SIZE];
   size_t n;
-  /* The exponents of the units that were taken away, each a decimal digit: 2 of cm^2; 0: none. */
-  unsigned unit_powers;
+  uint64_t unit_powers; /* a hash of the exponents of units that were taken away; 0: none */
 } answer_text;
 
 /* What is compared of an answer: the text cleaned, each \pm made two parts. 0 if there is nothing,
