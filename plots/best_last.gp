@@ -9,7 +9,7 @@ do for [to in "pdf png"] {
   set yrange [-lines - 0.6:-0.4]
   do for [p=1:panels] {
     eval place(p)
-    set title title[p] offset 0,-0.7
+    set title headed(p) offset 0,-0.7
     set xlabel axis[p] offset 0,0.4
     set xrange [low[p]:high[p]]
     set xtics marks_apart(high[p] - low[p], floor(broad / 0.8))

@@ -11,7 +11,7 @@ do for [to in "pdf png"] {
   eval "set xtics (".x_marks.")"
   do for [p=1:panels] {
     eval place(p)
-    set title title[p] offset 0,-0.7
+    set title headed(p) offset 0,-0.7
     if (is_lowest(p)) { set xlabel x_axis offset 0,0.4 } else { unset xlabel }
     eval name_axis(p)
     set xrange [x_low - 0.35:x_high + 0.35]

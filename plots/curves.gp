@@ -7,7 +7,7 @@ do for [to in "pdf png"] {
   unset key
   do for [p=1:panels] {
     eval place(p)
-    set title title[p] offset 0,-0.7
+    set title headed(p) offset 0,-0.7
     set xrange [x_low:x_high]
     unset logscale
     set yrange [low[p]:high[p]]

@@ -1,7 +1,11 @@
 # MSE of each later algorithm over that of the first, over KL and group size: blue where it is lower,
 # orange where the first one's is; white is equality.
-wide = 2.4 + 4.6 * (rows - 1) + 1.6
-high = 12.0
+# A panel is as broad as its heading needs.
+heading(a) = sprintf("%s / %s", algorithm_name[a], algorithm_name[1])
+across = 0.5 + 0.135 * (longest_name + strlen(algorithm_name[1]) + 3)
+if (across < 4.6) { across = 4.6 }
+wide = 3.2 + across * (algorithms - 1) + 1.6
+high = 12.0 + note_high
 data = name.".tsv"
 array what[2] = ["MSE", "scaled MSE"]
 set xrange [0.5:sizes + 0.5]
@@ -13,22 +17,24 @@ unset grid
 unset key
 set yrange [*:*] noextend
 set xtics ()
-do for [s=1:sizes] { set xtics add (sprintf("%d", size_of[s]) s) }
+do for [s=1:sizes] { set xtics add (size_name[s] s) }
 clip(x) = x > 1.5 ? 1.5 : (x < -1.5 ? -1.5 : x)
 do for [to in "pdf png"] {
   eval page(to, wide, high)
   set multiplot
+  eval note_on(wide, high)
   do for [k=1:2] {
-    do for [a=2:rows] {
-      set lmargin at screen (1.8 + 4.6 * (a - 2)) / wide
-      set rmargin at screen (1.8 + 4.6 * (a - 2) + 4.1) / wide
+    do for [a=2:algorithms] {
+      set lmargin at screen (2.6 + across * (a - 2)) / wide
+      set rmargin at screen (2.6 + across * (a - 1) - 0.5) / wide
       set tmargin at screen 1.0 - (0.8 + 5.8 * (k - 1)) / high
       set bmargin at screen 1.0 - (0.8 + 5.8 * (k - 1) + 4.2) / high
-      if (a == rows && k == 1) { set colorbox user origin screen 1.0 - 1.8 / wide, screen 1.3 / high size screen 0.3 / wide, screen 1.0 - 2.1 / high } else { unset colorbox }
-      set title sprintf("%s of %s / %s", what[k], row_name[a], row_name[1]) offset 0,-0.6
+      if (a == algorithms && k == 1) { set colorbox user origin screen 1.0 - 1.8 / wide, screen (1.3 + note_high) / high size screen 0.3 / wide, screen 1.0 - (2.1 + note_high) / high } else { unset colorbox }
+      set title heading(a) offset 0,-0.6 font 'Sans,6.3'
       if (k == 2) { set xlabel "group size G" offset 0,0.3 } else { unset xlabel }
-      if (a == 2) { set ylabel "KL(p‖q) / nats"; set ytics ("10^{-3}" -3, "10^{-2}" -2, "10^{-1}" -1, "1" 0, "10" 1) } else { unset ylabel; set ytics ("" -3, "" -2, "" -1, "" 0, "" 1) }
+      if (a == 2) { set ylabel what[k]." ratio\n\nKL(p‖q) / nats" offset -1.5,0; set ytics ("10^{-3}" -3, "10^{-2}" -2, "10^{-1}" -1, "1" 0, "10" 1) } else { unset ylabel; set ytics ("" -3, "" -2, "" -1, "" 0, "" 1) }
       plot data index (a - 2) using 1:(log10($3)):(clip(column(3 + k))) with image
+      eval note_off
     }
   }
   unset multiplot

@@ -15,3 +15,11 @@ do for [i=1:96] {
   k = (i - 1) % 12 + 1
   eval sprintf("set style line %d lc rgb '%s' dt %s lw 1.3 pt %d ps 0.5", i, colour[k], dash[(k - 1 + (i - 1) / 12) % 3 + 1], mark[k])
 }
+
+# What a figure does not show, in lines at the foot of the page (left_out[i], 4 at most): drawn with
+# the first panel only, for labels are drawn again with every panel. Page sizes are in centimetres.
+note_high = left_out_lines > 0 ? 0.3 * left_out_lines + 0.1 : 0.0
+note_line(i, w, h) = i > left_out_lines ? "" : sprintf("set label %d left_out[%d] at screen %g, screen %g left font 'Sans,5.5'; ", 90 + i, i, 0.3 / w, (0.3 * (left_out_lines - i) + 0.25) / h)
+note_on(w, h) = note_line(1, w, h).note_line(2, w, h).note_line(3, w, h).note_line(4, w, h)
+note_away(i) = i > left_out_lines ? "" : sprintf("unset label %d; ", 90 + i)
+note_off = note_away(1).note_away(2).note_away(3).note_away(4)

@@ -6,7 +6,7 @@ do for [to in "pdf png"] {
   set boxwidth 0.85
   do for [p=1:panels] {
     eval place(p)
-    set title title[p] offset 0,-0.7
+    set title headed(p) offset 0,-0.7
     if (is_lowest(p)) { set xlabel x_axis offset 0,0.4 } else { unset xlabel }
     if (is_first(p)) { eval name_axis(p); set ytics format "%h" } else { unset label 2; set ytics format "" }
     set xrange [x_low:x_high]

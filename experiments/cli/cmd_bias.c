@@ -2,8 +2,8 @@
 #include "core/base/thread_pool.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
-#include "experiments/lab/figure.h"
-#include "experiments/lab/training.h"
+#include "experiments/cli/tell_figures.h"
+#include "experiments/lab/figures/figures.h"
 #include "experiments/recipe/recipe.h"
 
 #include <stdio.h>
@@ -22,8 +22,14 @@ static gl_status print(const lab_table *t, int json, const char *format, gl_erro
 typedef struct request {
   int json;
   size_t threads;
-  const char *format, *folder, *study;
+  const char *format, *folder, *figure, *study;
 } request;
+
+static gl_status draw(const lab_figure_data *data, const request *q, gl_error *err) {
+  figure_request figures = tell_figures(q->folder);
+  figures.only = q->figure;
+  return lab_figures_draw(data, &figures, err);
+}
 
 static gl_status measure(const lab_recipe *plan, const request *q, gl_error *err) {
   lab_table table = {0};
@@ -35,7 +41,7 @@ static gl_status measure(const lab_recipe *plan, const request *q, gl_error *err
     *err = why;
   if (status == GL_OK && q->study != NULL) status = lab_table_store(&table, q->study, err);
   if (status == GL_OK)
-    status = q->folder != NULL ? lab_bias_figures(&table, q->folder, err)
+    status = q->folder != NULL ? draw(&(lab_figure_data){.table = &table}, q, err)
                                : print(&table, q->json, q->format, err);
   lab_table_fini(&table);
   return status;
@@ -47,7 +53,7 @@ static gl_status learn(const lab_recipe *plan, const request *q, gl_error *err) 
     return gl_fail(err, GL_EINPUT, "learning curves are not kept in a study; use --format tsv");
   gl_status status = lab_curves_init(&curves, plan, q->threads, err);
   if (status == GL_OK && q->folder != NULL)
-    status = lab_training_figure(&curves, q->folder, err);
+    status = draw(&(lab_figure_data){.curves = &curves}, q, err);
   else if (status == GL_OK && q->json)
     status = lab_curves_json(&curves, err);
   else if (status == GL_OK && q->format != NULL)
@@ -68,6 +74,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
        &q.study},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw instead of printing: data, script, PDF and PNG",
        &q.folder},
+      {"figure", 0, ARGS_TEXT, "NAME", "with --figures: only this one", &q.figure},
       {"threads", 'j', ARGS_COUNT, "N", "threads (default: all cores); results do not depend on it",
        &q.threads},
       {"jobs", 0, ARGS_RENAMED, "--threads", NULL, NULL}};
@@ -79,6 +86,8 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
   if (status == GL_OK && !a.help) {
     if (q.format != NULL && strcmp(q.format, "tsv") != 0)
       status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);
+    if (status == GL_OK && q.figure != NULL && q.folder == NULL)
+      status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
     if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = lab_recipe_read(&plan, doc, err);
     if (status == GL_OK)

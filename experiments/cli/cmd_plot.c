@@ -1,33 +1,31 @@
 /* gepolab plot: the figures of a study, with their data and scripts. */
-#include "analysis/figures.h"
+#include "analysis/figures/figures.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
-#include "experiments/base/resources.h"
+#include "experiments/cli/tell_figures.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* context is the request. */
-static void told(void *context, const char *figure, const char *why) {
-  const char *folder = ((const figure_request *)context)->folder;
-  if (why == NULL)
-    printf("%s/%s.pdf, .png, .tsv, .gp\n", folder, figure);
-  else
-    printf("no %s: %s\n", figure, why);
+static void list_figures(void) {
+  for (size_t i = 0; figures_at(i) != NULL; ++i)
+    printf("%-18s %s\n", figures_at(i)->name, figures_at(i)->shows);
 }
 
-static gl_status draw_study(store *from, const char *name, const figure_request *q, gl_error *err) {
+static gl_status draw_study(store *from, const char *name, const staleness_histogram *measured,
+                            const figure_request *q, gl_error *err) {
   results *r = NULL;
   gl_status status = results_load(&r, from, name, err);
-  if (status == GL_OK) status = figures_draw(r, q, err);
+  if (status == GL_OK) status = figures_draw(r, measured, q, err);
   results_free(r);
   return status;
 }
 
 /* Where a file has several studies, each has a folder of its own, named after it. */
-static gl_status draw_studies(const char *file, const figure_request *q, gl_error *err) {
+static gl_status draw_studies(const char *file, const staleness_histogram *measured,
+                              const figure_request *q, gl_error *err) {
   store *s = NULL;
   char **names = NULL;
   size_t n = 0;
@@ -35,13 +33,13 @@ static gl_status draw_studies(const char *file, const figure_request *q, gl_erro
   if (status == GL_OK) status = results_studies(&names, &n, s, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     char folder[PATH_MAX];
-    figure_request one = *q;
+    figure_request one = tell_figures(n > 1 ? folder : q->folder);
     int length = snprintf(folder, sizeof folder, "%s/%s", q->folder, names[i]);
     if (n > 1 && (length < 0 || (size_t)length >= sizeof folder || strchr(names[i], '/') != NULL))
       status = gl_fail(err, GL_EINPUT, "no folder can be named after the study '%.100s'", names[i]);
-    if (n > 1) one.folder = folder;
-    one.context = &one;
-    if (status == GL_OK) status = draw_study(s, names[i], &one, err);
+    one.only = q->only;
+    one.gnuplot = q->gnuplot;
+    if (status == GL_OK) status = draw_study(s, names[i], measured, &one, err);
   }
   free(names);
   store_close(s);
@@ -49,25 +47,33 @@ static gl_status draw_studies(const char *file, const figure_request *q, gl_erro
 }
 
 static gl_status run_plot(const command *self, int argc, char **argv, gl_error *err) {
-  const char *path = NULL, *run = NULL;
+  const char *folder = "figures", *only = NULL, *gnuplot = NULL, *path = NULL, *run = NULL;
+  int list = 0;
   staleness_histogram measured = {0};
-  figure_request q = {.folder = "figures", .script = resources_text, .told = told};
   const args_option options[] = {
-      {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &q.folder},
-      {"figure", 'f', ARGS_TEXT, "NAME", "only this one", &q.only},
+      {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &folder},
+      {"figure", 'f', ARGS_TEXT, "NAME", "only this one", &only},
+      {"list", 0, ARGS_FLAG, NULL, "the names of all figures and what each shows", &list},
       {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "a W&B export with measured staleness", &path},
       {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several", &run},
-      {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &q.gnuplot}};
+      {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &gnuplot}};
   args a;
-  gl_status status = args_parse(&a, self, options, 5, (args_shape){1, 1, 0}, argc, argv, err);
-  q.context = &q;
-  if (status == GL_OK && run != NULL && path == NULL)
-    status = gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");
-  if (status == GL_OK && !a.help && path != NULL) {
-    status = staleness_measured(&measured, path, run, err);
-    q.measured = &measured;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){0, 1, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help && list) {
+    list_figures();
+  } else if (status == GL_OK && !a.help) {
+    figure_request q = tell_figures(folder);
+    q.only = only;
+    q.gnuplot = gnuplot;
+    if (a.n_words == 0)
+      status = gl_fail(err, GL_EINPUT, "plot needs a study: gepolab plot STUDY.db");
+    if (status == GL_OK && run != NULL && path == NULL)
+      status = gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");
+    if (status == GL_OK && path != NULL) status = staleness_measured(&measured, path, run, err);
+    if (status == GL_OK)
+      status = draw_studies(a.words[0], path != NULL ? &measured : NULL, &q, err);
   }
-  if (status == GL_OK && !a.help) status = draw_studies(a.words[0], &q, err);
   staleness_histogram_fini(&measured);
   args_fini(&a);
   return status;
@@ -79,8 +85,8 @@ const command command_plot = {
     .summary = "the figures a study has data for, as PDF and PNG",
     .about =
         "Next to each figure lie its data (.tsv) and its script (.gp): `gnuplot NAME.gp` in the\n"
-        "folder draws it again, after any change. Figures: eval_score, training, divergence,\n"
-        "window, staleness, throughput_delay, throughput_loss, best_last.",
+        "folder draws it again, after any change. `gepolab plot --list` names the figures. What a\n"
+        "figure has no room for is named at its foot.",
     .examples = "  gepolab plot study.db -o figures/\n"
                 "  gepolab plot study.db --figure staleness --measured staleness.csv",
     .run = run_plot};

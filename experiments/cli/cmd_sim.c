@@ -1,9 +1,9 @@
 /* gepolab sim: the clock of a recipe, without any learning. */
-#include "analysis/figures.h"
+#include "analysis/figures/figures.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
-#include "experiments/base/resources.h"
+#include "experiments/cli/tell_figures.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/schedule_print.h"
 
@@ -20,7 +20,7 @@ static gl_status print_json(const schedule *s, const cluster_spec *cluster, gl_e
 typedef struct request {
   int json, schedule_csv;
   const char *measured, *measured_run; /* a W&B export and its run */
-  figure_request figure;
+  const char *folder;                  /* for the figure */
 } request;
 
 /* The staleness distribution as a figure, if a folder is given, beside that of the W&B export or
@@ -31,17 +31,19 @@ static gl_status draw(const schedule *s, const cluster_spec *cluster, const requ
   const staleness_histogram simulated = {none, s->staleness, s->n_staleness};
   const measured_staleness *compare = cluster_measured(cluster);
   staleness_histogram export = {0}, of_recipe = {0};
-  figure_request figure = q->figure;
+  const staleness_histogram *measured = NULL;
   gl_status status = GL_OK;
-  if (figure.folder == NULL) return GL_OK;
+  if (q->folder == NULL) return GL_OK;
   if (q->measured != NULL) {
     status = staleness_measured(&export, q->measured, q->measured_run, err);
-    figure.measured = &export;
+    measured = &export;
   } else if (compare != NULL) {
     of_recipe = (staleness_histogram){compare->name, compare->count, compare->n};
-    figure.measured = &of_recipe;
+    measured = &of_recipe;
   }
-  if (status == GL_OK) status = figure_staleness(&simulated, 1, &figure, err);
+  figure_request drawing = tell_figures(q->folder);
+  drawing.told = NULL; /* standard output holds the summary, perhaps as JSON */
+  if (status == GL_OK) status = figure_of_staleness(&simulated, 1, measured, &drawing, err);
   staleness_histogram_fini(&export);
   return status;
 }
@@ -80,12 +82,11 @@ static gl_status simulate(const recipe *r, const request *q, gl_error *err) {
 
 static gl_status run_sim(const command *self, int argc, char **argv, gl_error *err) {
   const char *format = NULL;
-  request q = {.figure.script = resources_text};
+  request q = {.json = 0};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json},
       {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format},
-      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there",
-       &q.figure.folder},
+      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
       {"plot", 'p', ARGS_RENAMED, "--figures", NULL, NULL},
       {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured},
       {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several",
@@ -100,7 +101,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       status = gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
     if (status == GL_OK && format != NULL && q.json)
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --json exclude each other");
-    if (status == GL_OK && q.measured != NULL && q.figure.folder == NULL)
+    if (status == GL_OK && q.measured != NULL && q.folder == NULL)
       status = gl_fail(err, GL_EINPUT, "--measured needs --figures FOLDER");
     if (status == GL_OK && q.measured_run != NULL && q.measured == NULL)
       status = gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");

@@ -1,6 +1,7 @@
-/* The staleness distribution: schedules against a measured trace. */
-#include "analysis/figure_page.h"
+/* The figure `staleness`: its distribution in schedules, beside a measured one. */
+#include "analysis/figures/list.h"
 
+#include "analysis/plot/draw.h"
 #include "analysis/wandb.h"
 #include "core/base/ks.h"
 
@@ -78,24 +79,20 @@ static void write_shares(figure_page *p, size_t panel, const char *line, const u
   page_block_end(p);
 }
 
-static gl_status write_histograms(const staleness_histogram *h, size_t n, const figure_request *q,
-                                  gl_error *err) {
+static gl_status write_histograms(figure_page *p, const staleness_histogram *h, size_t n,
+                                  const staleness_histogram *measured, gl_error *err) {
   char shown[200];
   const char *const lines[] = {"simulated", shown};
-  const staleness_histogram *measured = q->measured;
-  figure_page p;
   snprintf(shown, sizeof shown, "measured%s%s", measured && *measured->name ? ": " : "",
            measured ? measured->name : "");
-  gl_status status =
-      page_begin(&p, q, "staleness", "staleness", n, "panel\tsource\tstaleness\tshare\tcount", err);
+  gl_status status = page_open(p, n, "panel\tsource\tstaleness\tshare\tcount", err);
+  if (status == GL_OK) status = page_set_lines(p, lines, measured ? 2 : 1, err);
   if (status != GL_OK) return status;
-  p.share = n;
-  p.lines = lines;
-  p.n_lines = measured ? 2 : 1;
-  p.x_axis = "staleness [updates]";
-  page_x(&p, -0.5);
+  p->share = n;
+  snprintf(p->x_axis, sizeof p->x_axis, "staleness [updates]");
+  page_x(p, -0.5);
   for (size_t i = 0; i < n; i++) {
-    figure_panel *to = &p.panels[i];
+    figure_panel *to = &p->panels[i];
     double distance = NAN;
     if (measured)
       distance = ks_distance((ks_sample){.count = h[i].count, .n = h[i].n},
@@ -103,52 +100,69 @@ static gl_status write_histograms(const staleness_histogram *h, size_t n, const 
     snprintf(to->title, sizeof to->title, "%s", h[i].name);
     if (isfinite(distance)) snprintf(to->note, sizeof to->note, "KS %.3f", distance);
     snprintf(to->axis, sizeof to->axis, "share of batches");
-    write_shares(&p, i, lines[0], h[i].count, h[i].n);
-    if (measured) write_shares(&p, i, lines[1], measured->count, measured->n);
+    write_shares(p, i, lines[0], h[i].count, h[i].n);
+    if (measured) write_shares(p, i, lines[1], measured->count, measured->n);
     to->high *= 1.15; /* room for the note */
   }
-  return page_end(&p, GL_OK, err);
+  return GL_OK;
 }
 
-gl_status figure_staleness(const staleness_histogram *panels, size_t n, const figure_request *q,
-                           gl_error *err) {
-  double any = 0;
-  for (size_t i = 0; i < n; i++) any += total(panels[i].count, panels[i].n);
-  if (any <= 0) return gl_fail(err, GL_EINPUT, "no batch was trained: there is no staleness");
-  gl_status status = folder_make(q->folder, err);
-  if (status == GL_OK) status = write_histograms(panels, n, q, err);
-  return status == GL_OK ? page_draw(q, "staleness", err) : status;
-}
+/* --- of a study ---------------------------------------------------------------------------------
+ */
 
-/* The histogram of a group over all its runs, on the heap. */
-static uint64_t *group_staleness(const results *r, size_t group, size_t *n) {
-  *n = 0;
+/* The histogram of a group over all its runs; 0 if memory is short. */
+static int group_staleness(const results *r, size_t group, staleness_histogram *h) {
+  *h = (staleness_histogram){.name = strdup(r->groups[group].heading)};
   for (size_t i = 0; i < r->n_runs; i++)
-    if (r->runs[i].group == group && r->runs[i].n_staleness > *n) *n = r->runs[i].n_staleness;
-  uint64_t *count = calloc(*n + 1, sizeof *count);
-  for (size_t i = 0; i < r->n_runs && count; i++)
+    if (r->runs[i].group == group && r->runs[i].n_staleness > h->n) h->n = r->runs[i].n_staleness;
+  h->count = calloc(h->n + 1, sizeof *h->count);
+  for (size_t i = 0; i < r->n_runs && h->count; i++)
     for (size_t k = 0; r->runs[i].group == group && k < r->runs[i].n_staleness; k++)
-      count[k] += r->runs[i].staleness[k];
-  return count;
+      h->count[k] += r->runs[i].staleness[k];
+  return h->name && h->count;
 }
 
-gl_status write_staleness(const summary *s, const figure_request *q, const char **why,
-                          gl_error *err) {
-  const results *r = s->from;
+gl_status figure_staleness(const void *data, figure_page *p, gl_error *err) {
+  const figure_data *d = data;
+  const results *r = d->s->from;
   size_t columns[MOST_PANELS], n = page_pick(r->n_groups, MOST_PANELS, columns);
-  staleness_histogram h[MOST_PANELS];
-  uint64_t *count[MOST_PANELS];
-  double any = 0;
+  staleness_histogram h[MOST_PANELS] = {{0}};
   gl_status status = GL_OK;
-  for (size_t i = 0; i < n; i++) {
-    size_t length;
-    if (!(count[i] = group_staleness(r, columns[i], &length)))
-      status = gl_fail_memory(err, "a histogram");
-    h[i] = (staleness_histogram){r->groups[columns[i]].heading, count[i], count[i] ? length : 0};
-    any += total(h[i].count, h[i].n);
-  }
-  if (status == GL_OK && any <= 0) *why = "the study has no staleness histogram";
-  if (status == GL_OK && any > 0) status = write_histograms(h, n, q, err);
-  for (size_t i = 0; i < n; i++) free(count[i]);
+  for (size_t i = 0; i < n && status == GL_OK; i++)
+    if (!group_staleness(r, columns[i], &h[i])) status = gl_fail_memory(err, "a histogram");
+  if (status == GL_OK) status = write_histograms(p, h, n, d->measured, err);
+  if (status == GL_OK) status = leave_out_settings(p, r, columns, n, err);
+  for (size_t i = 0; i < n; i++) staleness_histogram_fini(&h[i]);
   return status;
+}
+
+/* --- of schedules without a study ---------------------------------------------------------------
+ */
+
+typedef struct schedules {
+  const staleness_histogram *panels, *measured;
+  size_t n;
+} schedules;
+
+static gl_status write_schedules(const void *data, figure_page *p, gl_error *err) {
+  const schedules *d = data;
+  return write_histograms(p, d->panels, d->n, d->measured, err);
+}
+
+static const char *lacks_batches(const void *data, unsigned needs) {
+  const schedules *d = data;
+  (void)needs;
+  for (size_t i = 0; i < d->n; i++)
+    if (total(d->panels[i].count, d->panels[i].n) > 0) return NULL;
+  return "no batch was trained";
+}
+
+gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
+                              const staleness_histogram *measured, const figure_request *q,
+                              gl_error *err) {
+  const figure line = {"staleness", "staleness distribution", "staleness", NEEDS_STALENESS,
+                       write_schedules};
+  const figure_table table = {&line, 1, lacks_batches,
+                              "no batch was trained: there is no staleness"};
+  return figures_draw_table(&table, &(schedules){panels, measured, n}, q, err);
 }

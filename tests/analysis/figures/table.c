@@ -1,4 +1,5 @@
-#include "analysis/figures.h"
+/* The figures of a study made by hand: their data, what they leave out, and what is refused. */
+#include "analysis/figures/figures.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
@@ -131,12 +132,17 @@ static const char *script(const char *path) {
 }
 
 typedef struct news {
-  char drawn[512], left_out[512];
+  char drawn[512], left_out[512], not_shown[1024];
 } news;
 
-static void told(void *context, const char *figure, const char *why) {
+static void noted(void *context, const char *file, const char *left_out) {
+  char *to = ((news *)context)->not_shown;
+  snprintf(to + strlen(to), 1024 - strlen(to), "%s: %s\n", file, left_out);
+}
+
+static void told(void *context, const char *file, const char *why) {
   char *to = why ? ((news *)context)->left_out : ((news *)context)->drawn;
-  strcat(to, figure);
+  strcat(to, file);
   strcat(to, " ");
 }
 
@@ -148,10 +154,11 @@ static gl_status draw(const char *const *axes, size_t n, const char *only, const
                       .gnuplot = gnuplot,
                       .script = script,
                       .told = told,
+                      .noted = noted,
                       .context = heard};
   *heard = (news){0};
   remove_figures();
-  gl_status status = figures_draw(r, &q, err);
+  gl_status status = figures_draw(r, NULL, &q, err);
   results_free(r);
   return status;
 }
@@ -215,6 +222,69 @@ static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(v
   CU_ASSERT(has("throughput_loss", "\n0\t\t0\t7\t\t\t0\n0\t\t1\t8\t\t\t0.1\n"));
 }
 
+static int says(const char *name, const char *words) {
+  char *text = figure_text(name, "gp");
+  int found = strstr(text, words) != NULL;
+  if (!found) fprintf(stderr, "%s.gp lacks: %s\n%.1500s\n", name, words, text);
+  free(text);
+  return found;
+}
+
+/* Both axes have "delay" in their names: one is x, the other a setting like any other, and every
+ * cell is drawn. */
+static void two_axes_that_are_delays_are_two_axes(void) {
+  static const char *const axes[] = {"{\"cluster.max_delay\":0,\"cluster.data_delay\":5}",
+                                     "{\"cluster.max_delay\":0,\"cluster.data_delay\":10}",
+                                     "{\"cluster.max_delay\":600,\"cluster.data_delay\":5}",
+                                     "{\"cluster.max_delay\":600,\"cluster.data_delay\":10}"};
+  gl_error err = {0};
+  news heard;
+  CU_ASSERT_EQUAL(draw(axes, 4, NULL, "true", &heard, &err), GL_OK);
+  CU_ASSERT_STRING_EQUAL(heard.not_shown, "");
+  /* KL is the setting's number; panels go through the quantities, then the data delays. */
+  CU_ASSERT(has("divergence", "\n0\tgrpo\t0\t0\t0\t0\t0\n0\tgrpo\t1\t2\t2\t2\t600\n"));
+  CU_ASSERT(has("divergence", "\n2\tgrpo\t0\t1\t1\t1\t0\n2\tgrpo\t1\t3\t3\t3\t600\n"));
+  CU_ASSERT(says("divergence", "title[3] = 'data delay 10 s'"));
+  CU_ASSERT(says("divergence", "x_axis = 'max delay [s]'"));
+  CU_ASSERT(has("throughput_delay",
+                "\n0\tdata delay 10 s\t0\t7\t\t\t0\n0\tdata delay 10 s\t1\t5\t\t\t600\n"));
+  CU_ASSERT(says("best_last", "title[2] = 'data delay 10 s, max delay 0 s'") ||
+            says("best_last", "title[2] = 'max delay 0 s, data delay 10 s'"));
+}
+
+/* A truth value whose name has "delay" in it is no delay and has no unit. */
+static void shared_delays_is_no_delay(void) {
+  static const char *const axes[] = {"{\"cluster.shared_delays\":true}",
+                                     "{\"cluster.shared_delays\":false}"};
+  gl_error err = {0};
+  news heard;
+  CU_ASSERT_EQUAL(draw(axes, 2, "eval_score", "true", &heard, &err), GL_OK);
+  CU_ASSERT(says("eval_score", "title[1] = 'shared delays true';"));
+  CU_ASSERT_EQUAL(draw(axes, 2, "divergence", "true", &heard, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "does not sweep a delay"));
+}
+
+/* Six settings have no room side by side; a law has no place on an axis of numbers. */
+static void a_figure_names_the_settings_it_does_not_show(void) {
+  static const char *const axes[] = {"{\"cluster.max_delay\":0}",   "{\"cluster.max_delay\":60}",
+                                     "{\"cluster.max_delay\":120}", "{\"cluster.max_delay\":240}",
+                                     "{\"cluster.max_delay\":480}", "{\"cluster.max_delay\":960}"};
+  static const char *const laws[] = {
+      "{\"cluster.delay\":0}", "{\"cluster.delay\":60}",
+      "{\"cluster.delay\":{\"law\":\"uniform\",\"min\":1,\"max\":9}}"};
+  gl_error err = {0};
+  news heard;
+  CU_ASSERT_EQUAL(draw(axes, 6, "best_last", NULL, &heard, &err), GL_OK);
+  CU_ASSERT_STRING_EQUAL(heard.not_shown, "best_last: max delay 60 s; max delay 480 s\n");
+  CU_ASSERT(says("best_last", "left_out[1] = 'not shown: max delay 60 s; max delay 480 s'"));
+  CU_ASSERT(starts_with("best_last", "pdf", "%PDF"));
+  CU_ASSERT_EQUAL(draw(axes, 6, "divergence", "true", &heard, &err), GL_OK);
+  CU_ASSERT_STRING_EQUAL(heard.not_shown, "");
+  CU_ASSERT_EQUAL(draw(laws, 3, "throughput_delay", "true", &heard, &err), GL_OK);
+  CU_ASSERT_PTR_NOT_NULL(strstr(heard.not_shown, "\"law\":\"uniform\""));
+  CU_ASSERT(says("throughput_delay", "left_out_lines = 1"));
+}
+
 static void what_cannot_be_drawn_is_refused_with_a_reason(void) {
   gl_error err = {0};
   news heard;
@@ -237,12 +307,12 @@ static void a_folder_that_cannot_be_made_or_written_is_named(void) {
   figure_request q = {.folder = "build/figures_test_file/in", .script = script};
   gl_error err = {0};
   fclose(fopen("build/figures_test_file", "w"));
-  CU_ASSERT_EQUAL(figures_draw(r, &q, &err), GL_EIO);
+  CU_ASSERT_EQUAL(figures_draw(r, NULL, &q, &err), GL_EIO);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "build/figures_test_file/in"));
   unlink("build/figures_test_file");
   q.folder = "/proc/self";
   gl_error_clear(&err);
-  CU_ASSERT_EQUAL(figures_draw(r, &q, &err), GL_EIO);
+  CU_ASSERT_EQUAL(figures_draw(r, NULL, &q, &err), GL_EIO);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/proc/self/eval_score.tsv"));
   results_free(r);
 }
@@ -262,10 +332,10 @@ static void schedules_meet_a_measured_run_without_a_study(void) {
   char heading[] = "window 4";
   const staleness_histogram h = {heading, count, 3};
   staleness_histogram measured;
-  figure_request q = {.folder = folder, .measured = &measured, .script = script};
+  figure_request q = {.folder = folder, .script = script};
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(staleness_measured(&measured, csv, NULL, &err), GL_OK);
-  CU_ASSERT_EQUAL(figure_staleness(&h, 1, &q, &err), GL_OK);
+  CU_ASSERT_EQUAL(figure_of_staleness(&h, 1, &measured, &q, &err), GL_OK);
   staleness_histogram_fini(&measured);
   CU_ASSERT(has("staleness", "\n0\tsimulated\t1\t0.5\t2\n"));
   CU_ASSERT(has("staleness", "\n0\tmeasured: run\t1\t0.5\t2\n0\tmeasured: run\t2\t0\t0\n"));
@@ -316,6 +386,8 @@ SUITE(figures, "analysis: figures",
       TEST(every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data),
       TEST(the_data_are_the_interquartile_means_that_hand_calculation_gives),
       TEST(windows_are_compared_at_the_largest_delay_and_losses_have_a_figure),
+      TEST(two_axes_that_are_delays_are_two_axes), TEST(shared_delays_is_no_delay),
+      TEST(a_figure_names_the_settings_it_does_not_show),
       TEST(what_cannot_be_drawn_is_refused_with_a_reason),
       TEST(a_folder_that_cannot_be_made_or_written_is_named),
       TEST(schedules_meet_a_measured_run_without_a_study),

@@ -1,0 +1,125 @@
+/* Quantities against updates, for the figures `eval_score`, `training` and `window`. */
+#include "analysis/figures/data.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A run's updates are gathered into this many points at most: a figure's width shows no more, and
+ * an interval of a mean over some updates says more than one of a single noisy update. */
+enum { MOST_POINTS = 40 };
+
+typedef struct scratch {
+  double *values, *row; /* [n_runs], [longest run] */
+  int64_t last_step;
+} scratch;
+
+int has_curve(const results *r, const curve *c) {
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const results_run *run = &r->runs[i];
+    if (c->m == METRIC_COUNT && run->n_evals > 0) return 1;
+    for (size_t k = 0; c->m < METRIC_COUNT && k < run->n_steps; k++)
+      if (isfinite(run->steps[k].metric[c->m])) return 1;
+  }
+  return 0;
+}
+
+static double eval_at(const results_run *run, int64_t step) {
+  for (size_t i = 0; i < run->n_evals; i++)
+    if (run->evals[i].step == step) return run->evals[i].eval_score;
+  return NAN;
+}
+
+/* One point: the IQM over the cell's runs of their value at an evaluation (from == to), or over the
+ * updates from < step <= to. */
+static gl_status write_point(figure_page *p, size_t panel, const results *r, const results_cell *c,
+                             const curve *q, int64_t from, int64_t to, scratch *s, gl_error *err) {
+  size_t n = 0;
+  double x = q->m == METRIC_COUNT ? (double)to : 0.5 * (double)(from + 1 + to);
+  for (size_t k = 0; k < c->n; k++) {
+    const results_run *run = &r->runs[c->first + k];
+    if (run->status == RUN_FAILED) continue;
+    s->values[n++] =
+        q->scale *
+        (q->m == METRIC_COUNT ? eval_at(run, to) : summary_run_metric(run, q->m, from, to, s->row));
+  }
+  uint64_t entity = UINT64_C(1) << 63 | (uint64_t)(c - r->cells) << 32 | (uint64_t)to;
+  interval v;
+  gl_status status =
+      iqm_bootstrap(s->values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
+  if (status != GL_OK) return status;
+  page_line(p, panel, r->algorithms[c->algorithm]);
+  page_number(p, x);
+  page_interval(p, panel, v.value, v.low, v.high);
+  fputc('\n', p->data.stream);
+  page_x(p, x);
+  return GL_OK;
+}
+
+static gl_status write_curve(figure_page *p, size_t panel, const results *r, const results_cell *c,
+                             const curve *q, scratch *s, gl_error *err) {
+  gl_status status = GL_OK;
+  const results_run *longest = NULL;
+  for (size_t k = 0; k < c->n; k++)
+    if (!longest || r->runs[c->first + k].n_evals > longest->n_evals)
+      longest = &r->runs[c->first + k];
+  if (q->m == METRIC_COUNT) {
+    for (size_t i = 0; longest && i < longest->n_evals && status == GL_OK; i++)
+      status =
+          write_point(p, panel, r, c, q, longest->evals[i].step, longest->evals[i].step, s, err);
+  } else if (longest) {
+    int64_t n = s->last_step < MOST_POINTS ? s->last_step : MOST_POINTS;
+    for (int64_t i = 0; i < n && status == GL_OK; i++)
+      status =
+          write_point(p, panel, r, c, q, i * s->last_step / n, (i + 1) * s->last_step / n, s, err);
+  }
+  page_block_end(p);
+  return status;
+}
+
+static gl_status scratch_init(scratch *s, const results *r, gl_error *err) {
+  size_t longest = 1;
+  s->last_step = 0;
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const results_run *run = &r->runs[i];
+    if (run->n_steps > longest) longest = run->n_steps;
+    if (run->n_steps && run->steps[run->n_steps - 1].step > s->last_step)
+      s->last_step = run->steps[run->n_steps - 1].step;
+  }
+  s->values = calloc(r->n_runs + 1, sizeof *s->values);
+  s->row = calloc(longest, sizeof *s->row);
+  return s->values && s->row ? GL_OK : gl_fail_memory(err, "a figure");
+}
+
+/* The panel of curve i in column k; only the uppermost of a column is headed. */
+static gl_status write_panel(figure_page *p, size_t panel, const results *r, const curve *c,
+                             size_t group, int headed, scratch *s, gl_error *err) {
+  gl_status status = GL_OK;
+  figure_panel *to = &p->panels[panel];
+  if (headed) snprintf(to->title, sizeof to->title, "%s", r->groups[group].heading);
+  snprintf(to->axis, sizeof to->axis, "%s", c->axis);
+  to->logarithmic = c->logarithmic;
+  for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++)
+    status = write_curve(p, panel, r, results_cell_at(r, group, a), c, s, err);
+  return status;
+}
+
+gl_status write_curves(figure_page *p, const results *r, const curve *curves, size_t n_curves,
+                       const size_t *columns, size_t n_columns, size_t wide, gl_error *err) {
+  size_t n = 0, panel = 0;
+  for (size_t i = 0; i < n_curves; i++) n += (size_t)has_curve(r, &curves[i]);
+  gl_status status = page_open(p, n * n_columns, "panel\talgorithm\tstep\tiqm\tlow\thigh", err);
+  if (status != GL_OK) return status;
+  p->wide = wide;
+  p->share = n_columns;
+  scratch s = {0};
+  status = scratch_init(&s, r, err);
+  for (size_t i = 0; i < n_curves && status == GL_OK; i++) {
+    if (!has_curve(r, &curves[i])) continue;
+    for (size_t k = 0; k < n_columns && status == GL_OK; k++, panel++)
+      status = write_panel(p, panel, r, &curves[i], columns[k], panel < n_columns, &s, err);
+  }
+  free(s.values), free(s.row);
+  if (status == GL_OK)
+    status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  return status == GL_OK ? leave_out_settings(p, r, columns, n_columns, err) : status;
+}

@@ -1,0 +1,71 @@
+/* What the figures of a study are drawn from, and helpers that several of them use. Only for the
+ * files of this room. */
+#ifndef GEPOLAB_ANALYSIS_FIGURES_DATA_H
+#define GEPOLAB_ANALYSIS_FIGURES_DATA_H
+
+#include "analysis/figures/figures.h"
+#include "analysis/plot/page.h"
+#include "analysis/summary.h"
+
+typedef struct figure_data {
+  const summary *s;
+  const staleness_histogram *measured; /* NULL: none */
+} figure_data;
+
+/* Says on the page which of the study's settings (groups) are not among shown[n]. */
+gl_status leave_out_settings(figure_page *p, const results *r, const size_t *shown, size_t n,
+                             gl_error *err);
+/* The summary of that group's and algorithm's cell; NULL where the grid has a hole. */
+const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm);
+
+/* --- a swept quantity as x: grid.c ---------------------------------------------------------------
+ */
+
+typedef enum x_kind { X_DELAY, X_LOSS, X_WINDOW } x_kind;
+
+/* The distinct numbers of one axis, ascending, and the settings of all the other axes (slices):
+ * group g stands at place[g] of slice[g], or nowhere (place n_x) if its value is not a number. */
+typedef struct x_grid {
+  char *name; /* of the axis, with its unit: "max delay [s]" */
+  double *x;
+  size_t n_x;
+  size_t *place, *slice;
+  char **headings; /* of slices */
+  size_t n_slices;
+} x_grid;
+
+/* The grid over the first axis of that kind that the study sweeps over several numbers; n_x is 0 or
+ * 1 where there is none. Release with grid_fini(), not after a failure. */
+gl_status grid_init(x_grid *grid, const results *r, x_kind kind, gl_error *err);
+void grid_fini(x_grid *grid);
+/* The group at that place of that slice, or r->n_groups. */
+size_t grid_group(const x_grid *grid, const results *r, size_t slice, size_t place);
+/* Says on the page which settings are in none of the slices[n] (NULL: all are shown), or nowhere on
+ * the axis. */
+gl_status grid_leave_out(figure_page *p, const x_grid *grid, const results *r, const size_t *slices,
+                         size_t n, gl_error *err);
+/* The page's x axis: places 0, 1, ... with the values as marks, spread evenly if they are many. */
+void grid_set_x(figure_page *p, const x_grid *grid);
+/* One record of data: the value at a place of the grid. */
+void grid_write(figure_page *p, size_t panel, const char *line, const x_grid *grid, size_t place,
+                interval v);
+
+/* --- quantities against updates: curves.c --------------------------------------------------------
+ */
+
+/* A quantity over updates. */
+typedef struct curve {
+  metric m; /* METRIC_COUNT: the evaluation score */
+  const char *axis;
+  double scale;    /* of the stored value */
+  int logarithmic; /* axis */
+} curve;
+
+/* Whether any run has the quantity. */
+int has_curve(const results *r, const curve *c);
+/* Writes the page: one row of panels per curve that the study has data for, one column per group
+ * in columns; `wide` panels in a row of the page. */
+gl_status write_curves(figure_page *p, const results *r, const curve *curves, size_t n_curves,
+                       const size_t *columns, size_t n_columns, size_t wide, gl_error *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* A swept quantity as the x axis of figures with one value per cell. */
+#include "analysis/figures/data.h"
+
+#include "core/base/json.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_MARKS = 12 };
+
+gl_status leave_out_settings(figure_page *p, const results *r, const size_t *shown, size_t n,
+                             gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t g = 0; g < r->n_groups && status == GL_OK; g++) {
+    size_t i = 0;
+    while (i < n && shown[i] != g) i++;
+    if (i == n) status = page_leave_out(p, err, "%s", r->groups[g].heading);
+  }
+  return status;
+}
+
+const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm) {
+  for (size_t i = 0; i < s->n_cells; i++)
+    if (s->cells[i].cell->group == group && s->cells[i].cell->algorithm == algorithm)
+      return &s->cells[i];
+  return NULL;
+}
+
+/* --- a swept quantity as x ----------------------------------------------------------------------
+ */
+
+/* Where a study may sweep a quantity, the usual place first. Paths are compared whole: two axes of
+ * one quantity are two axes, of which one is x and the other a setting like any other. */
+enum { MOST_PATHS = 3 };
+static const char *const paths[][MOST_PATHS] = {
+    [X_DELAY] = {"cluster.max_delay", "cluster.delay", "cluster.data_delay"},
+    [X_LOSS] = {"cluster.down.loss", "cluster.up.loss", NULL},
+    [X_WINDOW] = {"cluster.window", NULL, NULL}};
+
+static int in_order(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The distinct numbers that the groups have on an axis, ascending, into x; how many. */
+static size_t distinct_numbers(const results *r, size_t which, double *x) {
+  size_t n = 0, distinct = 0;
+  for (size_t g = 0; g < r->n_groups; g++)
+    if (isfinite(r->groups[g].value[which].number)) x[n++] = r->groups[g].value[which].number;
+  qsort(x, n, sizeof *x, in_order);
+  for (size_t i = 0; i < n; i++)
+    if (i == 0 || x[i] > x[distinct - 1]) x[distinct++] = x[i];
+  return distinct;
+}
+
+/* The first axis of that kind with several numbers, whose numbers are then in x; r->axes.n if there
+ * is none. */
+static size_t choose_axis(const results *r, x_kind kind, double *x, size_t *n_x) {
+  for (size_t i = 0; i < MOST_PATHS && paths[kind][i]; i++) {
+    size_t which = results_axis(r, paths[kind][i]);
+    if (which == r->axes.n) continue;
+    *n_x = distinct_numbers(r, which, x);
+    if (*n_x > 1) return which;
+  }
+  *n_x = 0;
+  return r->axes.n;
+}
+
+void grid_fini(x_grid *grid) {
+  for (size_t i = 0; i < grid->n_slices; i++) free(grid->headings[i]);
+  free(grid->name), free(grid->x), free(grid->place), free(grid->slice), free(grid->headings);
+}
+
+/* "max delay [s]" */
+static char *axis_name(const results *r, size_t which) {
+  const char *label = which < r->axes.n ? r->axes.axis[which].label : "";
+  const char *unit = which < r->axes.n ? r->axes.axis[which].unit : "";
+  const size_t size = strlen(label) + strlen(unit) + sizeof " []";
+  char *name = malloc(size);
+  if (name) snprintf(name, size, *unit ? "%s [%s]" : "%s%s", label, unit);
+  return name;
+}
+
+/* Finds the group's place and slice; 0 if memory is short. */
+static int place_group(x_grid *grid, const results *r, size_t which, size_t g) {
+  const double x = r->groups[g].value[which].number;
+  while (grid->place[g] < grid->n_x && grid->x[grid->place[g]] != x) grid->place[g]++;
+  char *heading = results_heading(r, g, which);
+  if (!heading) return 0;
+  size_t *s = &grid->slice[g];
+  while (*s < grid->n_slices && strcmp(grid->headings[*s], heading) != 0) ++*s;
+  if (*s == grid->n_slices)
+    grid->headings[grid->n_slices++] = heading;
+  else
+    free(heading);
+  return 1;
+}
+
+gl_status grid_init(x_grid *grid, const results *r, x_kind kind, gl_error *err) {
+  size_t n = r->n_groups + 1;
+  *grid = (x_grid){.x = calloc(n, sizeof *grid->x),
+                   .place = calloc(n, sizeof *grid->place),
+                   .slice = calloc(n, sizeof *grid->slice),
+                   .headings = calloc(n, sizeof *grid->headings)};
+  int ok = grid->x && grid->place && grid->slice && grid->headings;
+  size_t which = ok ? choose_axis(r, kind, grid->x, &grid->n_x) : r->axes.n;
+  ok = ok && (grid->name = axis_name(r, which)) != NULL;
+  for (size_t g = 0; g < r->n_groups && ok && which < r->axes.n; g++)
+    ok = place_group(grid, r, which, g);
+  if (ok) return GL_OK;
+  grid_fini(grid);
+  return gl_fail_memory(err, "a figure");
+}
+
+size_t grid_group(const x_grid *grid, const results *r, size_t slice, size_t place) {
+  for (size_t g = 0; g < r->n_groups; g++)
+    if (grid->slice[g] == slice && grid->place[g] == place) return g;
+  return r->n_groups;
+}
+
+gl_status grid_leave_out(figure_page *p, const x_grid *grid, const results *r, const size_t *slices,
+                         size_t n, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t g = 0; g < r->n_groups && status == GL_OK; g++) {
+    size_t i = 0;
+    while (slices && i < n && slices[i] != grid->slice[g]) i++;
+    if ((slices && i == n) || grid->place[g] == grid->n_x)
+      status = page_leave_out(p, err, "%s", r->groups[g].heading);
+  }
+  return status;
+}
+
+void grid_set_x(figure_page *p, const x_grid *grid) {
+  char text[NUMBER_TEXT_SIZE];
+  size_t used = 0, marked[MOST_MARKS], n = page_pick(grid->n_x, MOST_MARKS, marked);
+  assert(n > 0);
+  snprintf(p->x_axis, sizeof p->x_axis, "%s", grid->name);
+  page_x(p, 0), page_x(p, (double)(grid->n_x - 1));
+  for (size_t i = 0; i < n; i++)
+    used += (size_t)snprintf(p->x_marks + used, sizeof p->x_marks - used, "%s'%s' %zu",
+                             i ? ", " : "", number_text(grid->x[marked[i]], text), marked[i]);
+}
+
+void grid_write(figure_page *p, size_t panel, const char *line, const x_grid *grid, size_t place,
+                interval v) {
+  page_line(p, panel, line);
+  fprintf(p->data.stream, "\t%zu", place);
+  page_interval(p, panel, v.value, v.low, v.high);
+  page_number(p, grid->x[place]);
+  fputc('\n', p->data.stream);
+}

@@ -1,0 +1,45 @@
+/* The figures of a study: one line each. A figure NAME is written by figure_NAME() in a file of its
+ * own; the table in table.c is made of these lines. Only for the files of this room. */
+#ifndef GEPOLAB_ANALYSIS_FIGURES_LIST_H
+#define GEPOLAB_ANALYSIS_FIGURES_LIST_H
+
+#include "analysis/figures/data.h"
+#include "analysis/plot/page.h"
+
+/* What a figure needs of a study; table.c says why it lacks one. */
+enum {
+  NEEDS_EVALUATION = 1 << 0,
+  NEEDS_TRAINING = 1 << 1,   /* importance weights, gradient norms or rewards */
+  NEEDS_DIVERGENCE = 1 << 2, /* KL, importance weights P/Q or an estimation error */
+  NEEDS_WINDOW = 1 << 3,     /* staleness, KL or an evaluation */
+  NEEDS_STALENESS = 1 << 4,  /* a staleness histogram */
+  NEEDS_CLOCK = 1 << 5,
+  NEEDS_DELAYS = 1 << 6, /* two settings of a delay, of a packet loss, of the window */
+  NEEDS_LOSSES = 1 << 7,
+  NEEDS_WINDOWS = 1 << 8
+};
+
+/* F(name, what it shows, what it needs, script in plots/) */
+#define FIGURES(F)                                                                                 \
+  F(eval_score, "evaluation score against step, a panel per setting (paper Fig. 1)",               \
+    NEEDS_EVALUATION, "curves")                                                                    \
+  F(training, "IW variance, gradient norm and reward against step (paper Fig. 4)", NEEDS_TRAINING, \
+    "curves")                                                                                      \
+  F(divergence, "KL, estimation error and IW variance against delay (paper Fig. 5)",               \
+    NEEDS_DELAYS | NEEDS_DIVERGENCE, "cells")                                                      \
+  F(window, "staleness, KL and score against step per window (paper Fig. 6)",                      \
+    NEEDS_WINDOWS | NEEDS_WINDOW, "curves")                                                        \
+  F(staleness, "staleness distribution, simulated against measured", NEEDS_STALENESS, "staleness") \
+  F(throughput_delay, "throughput and utilisation against delay", NEEDS_DELAYS | NEEDS_CLOCK,      \
+    "cells")                                                                                       \
+  F(throughput_loss, "throughput and utilisation against packet loss", NEEDS_LOSSES | NEEDS_CLOCK, \
+    "cells")                                                                                       \
+  F(best_last, "best, last and their gap per algorithm, a column per setting", NEEDS_EVALUATION,   \
+    "best_last")
+
+/* Writes the figure of a figure_data. */
+#define FIGURE_DECLARED(name, shows, needs, shape)                                                 \
+  gl_status figure_##name(const void *data, figure_page *p, gl_error *err);
+FIGURES(FIGURE_DECLARED)
+
+#endif

@@ -1,0 +1,105 @@
+/* The table of a study's figures, and whether a study has what each of them needs. */
+#include "analysis/figures/figures.h"
+
+#include "analysis/figures/list.h"
+#include "analysis/plot/draw.h"
+
+#include <math.h>
+
+#define FIGURE_LINE(name, shows, needs, shape) {#name, shows, shape, needs, figure_##name},
+static const figure figures[] = {FIGURES(FIGURE_LINE)};
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
+
+const figure *figures_at(size_t i) {
+  return i < FIGURE_COUNT ? &figures[i] : NULL;
+}
+
+/* Whether a run has one of the metrics, finite, at some update. */
+static int has_metric(const results *r, const metric *metrics, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (has_curve(r, &(curve){.m = metrics[i]})) return 1;
+  return 0;
+}
+
+static int has_training(const results *r) {
+  static const metric any[] = {METRIC_LOG_IW_VARIANCE, METRIC_LOG_IW_VARIANCE_GEPO,
+                               METRIC_GRAD_NORM, METRIC_REWARD_MEAN};
+  return has_metric(r, any, 4);
+}
+
+static int has_window(const results *r) {
+  static const metric any[] = {METRIC_STALENESS, METRIC_KL_EXACT, METRIC_COUNT};
+  return has_metric(r, any, 3);
+}
+
+static int has_evaluation(const results *r) {
+  static const metric score = METRIC_COUNT;
+  return has_metric(r, &score, 1);
+}
+
+static int has_divergence(const summary *s) {
+  static const cell_metric any[] = {CELL_KL, CELL_ESTIMATION_ERROR, CELL_LOG_IW_VARIANCE_PQ,
+                                    CELL_LOG_IW_VARIANCE_GEPO};
+  for (size_t c = 0; c < s->n_cells; c++)
+    for (size_t i = 0; i < sizeof any / sizeof *any; i++)
+      if (isfinite(s->cells[c].metric[any[i]].value)) return 1;
+  return 0;
+}
+
+static int has_clock(const summary *s) {
+  for (size_t g = 0; g < s->from->n_groups; g++) {
+    group_clock c;
+    summary_group_clock(s, g, &c);
+    if (isfinite(c.samples_per_s)) return 1;
+  }
+  return 0;
+}
+
+static int has_staleness(const results *r) {
+  for (size_t i = 0; i < r->n_runs; i++)
+    for (size_t k = 0; k < r->runs[i].n_staleness; k++)
+      if (r->runs[i].staleness[k] > 0) return 1;
+  return 0;
+}
+
+/* -1 where memory is short; that is told again, as an error, by the figure itself. */
+static int is_swept(const results *r, x_kind kind) {
+  x_grid grid;
+  if (grid_init(&grid, r, kind, NULL) != GL_OK) return -1;
+  int several = grid.n_x > 1;
+  grid_fini(&grid);
+  return several;
+}
+
+static const char *lacks(const void *data, unsigned needs) {
+  const summary *s = ((const figure_data *)data)->s;
+  const results *r = s->from;
+  if ((needs & NEEDS_DELAYS) && !is_swept(r, X_DELAY))
+    return "the study does not sweep a delay over several numbers";
+  if ((needs & NEEDS_LOSSES) && !is_swept(r, X_LOSS))
+    return "the study does not sweep a packet loss";
+  if ((needs & NEEDS_WINDOWS) && !is_swept(r, X_WINDOW))
+    return "the study does not sweep cluster.window";
+  if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "the study has no evaluation";
+  if ((needs & NEEDS_TRAINING) && !has_training(r))
+    return "the study has no importance weights, gradient norms or rewards";
+  if ((needs & NEEDS_DIVERGENCE) && !has_divergence(s))
+    return "the study has no KL, importance weights or estimation error";
+  if ((needs & NEEDS_WINDOW) && !has_window(r))
+    return "the study has no staleness, KL or evaluation";
+  if ((needs & NEEDS_STALENESS) && !has_staleness(r)) return "the study has no staleness histogram";
+  if ((needs & NEEDS_CLOCK) && !has_clock(s)) return "the study has no clock";
+  return NULL;
+}
+
+gl_status figures_draw(const results *r, const staleness_histogram *measured,
+                       const figure_request *q, gl_error *err) {
+  static const figure_table table = {figures, FIGURE_COUNT, lacks,
+                                     "the study has no data for any figure"};
+  summary s;
+  gl_status status = summary_init(&s, r, err);
+  if (status != GL_OK) return status;
+  status = figures_draw_table(&table, &(figure_data){&s, measured}, q, err);
+  summary_fini(&s);
+  return status;
+}

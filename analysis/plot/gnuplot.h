@@ -1,0 +1,11 @@
+/* Running gnuplot. */
+#ifndef GEPOLAB_ANALYSIS_PLOT_GNUPLOT_H
+#define GEPOLAB_ANALYSIS_PLOT_GNUPLOT_H
+
+#include "core/base/error.h"
+
+/* Has the program (a name or a path) run FOLDER/NAME.gp from within the folder. GL_EIO if it cannot
+ * be started, or fails, with the beginning of its complaint. */
+gl_status gnuplot_draw(const char *folder, const char *program, const char *name, gl_error *err);
+
+#endif

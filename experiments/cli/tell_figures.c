@@ -1,0 +1,28 @@
+/* Tells which files were drawn, which figures lack their data, and what a figure leaves out. */
+#include "experiments/cli/tell_figures.h"
+
+#include "experiments/base/resources.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* context is the folder, as a pointer that is not written through. */
+static void told(void *context, const char *file, const char *why) {
+  if (why == NULL)
+    printf("%s/%s.pdf, .png, .tsv, .gp\n", (const char *)context, file);
+  else
+    printf("no %s: %s\n", file, why);
+}
+
+static void noted(void *context, const char *file, const char *left_out) {
+  (void)context;
+  fprintf(stderr, "gepolab: note: the figure %s does not show %s\n", file, left_out);
+}
+
+figure_request tell_figures(const char *folder) {
+  return (figure_request){.folder = folder,
+                          .script = resources_text,
+                          .told = told,
+                          .noted = noted,
+                          .context = (void *)(uintptr_t)folder};
+}

@@ -1,0 +1,8 @@
+/* The figure `staleness`: cosine, variance and MSE against staleness at the first group size. */
+#include "experiments/lab/figures/list.h"
+
+gl_status lab_figure_staleness(const void *data, figure_page *p, gl_error *err) {
+  const lab_table *t = ((const lab_figure_data *)data)->table;
+  gl_status status = lab_page_open(p, t, err);
+  return status == GL_OK ? lab_page_sizes(p, t->recipe, 1, err) : status;
+}

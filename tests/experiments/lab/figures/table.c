@@ -1,0 +1,87 @@
+/* The laboratory's figures through the program: what is drawn, what is left out, what is refused.
+ */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int is_there(const char *folder, const char *name) {
+  char path[160];
+  return access(cli_path(path, folder, name), R_OK) == 0;
+}
+
+static int script_says(const char *folder, const char *name, const char *words) {
+  char path[160], *text = calloc(1, 1 << 16);
+  FILE *f = fopen(cli_path(path, folder, name), "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  text[fread(text, 1, (1 << 16) - 1, f)] = 0;
+  fclose(f);
+  int found = strstr(text, words) != NULL;
+  free(text);
+  return found;
+}
+
+static void a_recipe_of_the_laboratory_becomes_figures(void) {
+  char folder[64], figures[128];
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "deep/figures");
+  cli_result r = CLI("bias", "bias_groups", "--figures", figures, "group_size=[2,3,4,5,6]",
+                     "dial={kl: [0.1, 0.5]}", "algorithms=[is, gepo]");
+  if (r.code != 0) fprintf(stderr, "%s\n", r.err);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "bias_groups_curves.pdf"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no learning: "));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "bias_groups_curves does not show G = "));
+  cli_result_fini(&r);
+  CU_ASSERT(is_there(figures, "bias_groups_map.png") && is_there(figures, "bias_groups_plane.tsv"));
+  CU_ASSERT(script_says(figures, "bias_groups_plane.gp", "left_out[1] = 'not shown: G = "));
+  CU_ASSERT(script_says(figures, "bias_groups_map.gp", "left_out_lines = 0"));
+  cli_scratch_remove(folder);
+}
+
+static void paths_training_and_theorems_have_figures_of_their_own(void) {
+  char folder[64];
+  cli_scratch_make(folder);
+  cli_result r = CLI("bias", "bias_staleness", "--figures", folder, "group_size=[2,4]",
+                     "dial.updates=[0,40,80]", "dial.steps=80");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "bias_staleness_staleness does not show G = 4"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no curves: "));
+  cli_result_fini(&r);
+  CU_ASSERT(is_there(folder, "bias_staleness_staleness.png"));
+  CU_ASSERT(CLI_GIVES(0, "bias", "sample_efficiency", "--figures", folder, "training.updates=15",
+                      "training.seeds=1", "training.tuning_seeds=1", "training.lr=[1]"));
+  CU_ASSERT(is_there(folder, "sample_efficiency_learning.png"));
+  r = CLI("theory", "--figures", folder);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT(strstr(r.out, "weight_variance.pdf") && !strstr(r.out, "no curves"));
+  cli_result_fini(&r);
+  CU_ASSERT(is_there(folder, "weight_variance.png"));
+  cli_scratch_remove(folder);
+}
+
+static void unknown_and_impossible_figures_are_refused(void) {
+  char folder[64];
+  cli_scratch_make(folder);
+  cli_result r = CLI("bias", "four_arms", "--figures", folder, "--figure", "curve");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "did you mean 'curves'?"));
+  cli_result_fini(&r);
+  r = CLI("theory", "--figures", folder, "--figure", "curves");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "figure curves does not apply: it needs a dial"));
+  cli_result_fini(&r);
+  CU_ASSERT(CLI_GIVES(2, "bias", "four_arms", "--figure", "curves"));
+  CU_ASSERT(CLI_GIVES(0, "theory", "--figures", folder, "--figure", "theorem1_constant"));
+  CU_ASSERT(is_there(folder, "theorem1_constant.pdf") && !is_there(folder, "weight_variance.tsv"));
+  cli_scratch_remove(folder);
+}
+
+SUITE(lab_figures, "cli: figures of the laboratory",
+      TEST(a_recipe_of_the_laboratory_becomes_figures),
+      TEST(paths_training_and_theorems_have_figures_of_their_own),
+      TEST(unknown_and_impossible_figures_are_refused));
