@@ -1,3 +1,4 @@
+/* Writes numbers and strings into JSON. */
 #include "core/base/json.h"
 
 #include <float.h>

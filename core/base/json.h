@@ -1,5 +1,5 @@
-/* Numbers in JSON and CSV the same everywhere: shortest decimal form that reads back to the same
- * double; NaN and infinities, which JSON lacks, become null. */
+/* Writing JSON: numbers in the shortest decimal form that reads back to the same double, as in CSV;
+ * NaN and infinities, which JSON does not have, become null. json_read.h and json_tree.h read. */
 #ifndef GEPOLAB_CORE_BASE_JSON_H
 #define GEPOLAB_CORE_BASE_JSON_H
 

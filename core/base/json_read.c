@@ -1,6 +1,7 @@
 /* The strict JSON reader: containers, strings, numbers, words. */
 #include "core/base/json_read.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -83,6 +84,7 @@ char json_peek(json_reader *r) {
  */
 
 void json_enter(json_reader *r, char open) {
+  assert(open == '{' || open == '[');
   if (r->status == GL_OK && r->depth == JSON_MAX_DEPTH) {
     json_fail(r, "nested deeper than %d levels", (int)JSON_MAX_DEPTH);
     return;

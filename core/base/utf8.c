@@ -1,9 +1,12 @@
+/* Reads, writes and repairs UTF-8. */
 #include "core/base/utf8.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 size_t utf8_read(const char *text, size_t size, uint32_t *code) {
+  assert(size > 0);
   const unsigned char *s = (const unsigned char *)text;
   const unsigned char lead = s[0];
   *code = lead;

@@ -1,3 +1,4 @@
+/* Draws responses to held-out problems part by part and counts right ones. */
 #include "experiments/llm/eval.h"
 #include "experiments/base/signals.h"
 

@@ -1,3 +1,4 @@
+/* Writes a model's folder: parameters, tokenizer and the world it was trained in. */
 #include "experiments/llm/folder.h"
 
 #include "core/base/file.h"

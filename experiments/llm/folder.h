@@ -9,11 +9,12 @@
 
 /* folder/name, malloc'd; NULL if memory is short. */
 char *llm_folder_file(const char *folder, const char *name);
-/* Makes the folder if it is not there (*made is 1 then) and tries to write into it, so that hours
- * of training do not end at a folder that cannot be written. GL_EIO naming folder, reason and
- * remedy. */
+/* Makes the folder if it is not there (*made is 1 then) and tries to write into it, so that a
+ * folder that cannot be written is found before the training and not after it. GL_EIO naming
+ * folder, reason and remedy. */
 gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err);
-/* Removes a folder that was made and stayed empty, for what should have gone there failed. */
+/* After a failure: removes the folder if llm_folder_prepare() made it (made is 1) and it is empty.
+ */
 void llm_folder_abandon(const char *folder, int made);
 /* Writes all of it; doc is the recipe the model came from. Files that are there are replaced one
  * by one, each atomically. */

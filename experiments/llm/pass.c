@@ -1,13 +1,16 @@
+/* pass@k with its standard error and interval. */
 #include "experiments/llm/pass.h"
 
 #include "analysis/statistics.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 static const double z = 1.959963984540054; /* normal quantile at 97.5 % */
 
 double llm_pass_problem(size_t n, size_t c, size_t k) {
+  assert(c <= n && k >= 1 && k <= n);
   if (n - c < k) return 1;
   double none = 1; /* the product over i of 1 - k / i is C(n - c, k) / C(n, k) */
   for (size_t i = n - c + 1; i <= n; ++i) none *= 1 - (double)k / (double)i;

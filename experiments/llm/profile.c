@@ -1,7 +1,9 @@
+/* Times prompts, batches and updates, and fits delay laws to the times. */
 #include "experiments/llm/profile.h"
 
 #include "experiments/base/seconds.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,6 +35,7 @@ static void fit(llm_timing *t, size_t n) {
 }
 
 double llm_profile_makespan(const double *lengths, size_t n, double *slots, size_t n_slots) {
+  assert(n_slots > 0);
   double last = 0;
   for (size_t s = 0; s < n_slots; ++s) slots[s] = 0;
   for (size_t i = 0; i < n; ++i) {

@@ -1,3 +1,4 @@
+/* From a recipe or a model's folder to a world, a backend and a model. */
 #include "experiments/llm/session.h"
 #include "llm/backend/open/open.h"
 

@@ -1,4 +1,4 @@
-/* What a word of `gepolab llm` works on: a world of kind llm, from a recipe or from a model's
+/* What a subcommand of `gepolab llm` works on: a world of kind llm, from a recipe or from a model's
  * folder, and the model in it.
  *
  * A folder that gepolab wrote holds, besides Hugging Face's files, gepolab.json: the world it was
@@ -20,10 +20,10 @@ typedef struct llm_session {
   recipe recipe;
   run_spec spec;
   int has_spec, has_task;
-  /* NULL until one of the functions below makes them */
+  /* NULL until one of the functions below makes them; borrowed from their owners: */
   backend *backend; /* where the model is, or would be */
   model *model;
-  /* their owners: the session itself, or a learner where training is needed */
+  /* the session itself, or a learner where training is needed */
   backend *own_backend;
   model *own_model;
   learner learner;
@@ -36,11 +36,11 @@ gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int wi
                            gl_error *err);
 /* Tells on standard error what the user should know of the session's models (llm_note). */
 void llm_session_tell(const llm_session *s);
-/* Changes a field after the fact: the recipe is read again. */
+/* Sets another field of the recipe after llm_session_init() and reads the recipe again. */
 gl_status llm_session_override(llm_session *s, const char *assignment, gl_error *err);
 void llm_session_fini(llm_session *s);
 
-/* Backend, and what memory the recipe's training and generation need there. */
+/* Opens the backend and computes what memory the recipe's training and generation need there. */
 gl_status llm_session_need(memory_need *out, llm_session *s, gl_error *err);
 /* The model with its parameters, to answer: read from its folder, or drawn, and warmed up where the
  * recipe says so. */

@@ -4,10 +4,12 @@
 #include "llm/backend/open/open.h"
 #include "llm/exact/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 void exact_world_prompt(const exact_world *w, size_t x, int32_t *token) {
+  assert(x < w->section.n_prompts);
   for (size_t i = w->prompt_length; i-- > 0; x /= w->section.vocabulary)
     token[i] = (int32_t)(x % w->section.vocabulary);
 }

@@ -6,9 +6,12 @@
 #include "core/config/config.h"
 #include "core/rl/enumerable.h"
 
-/* The transformer as a policy over all responses of up to max_tokens tokens, in double precision,
- * for the exact laboratory. */
+/* The transformer as a policy over all responses of a task with few enough of them, in double
+ * precision on the CPU, for the exact laboratory. Its functions may be called from any thread; one
+ * question is answered at a time. */
 typedef struct exact_world exact_world;
+/* Reads the section world: {kind: llm, model, rewards, and the fields of a sequence world}.
+ * GL_EINPUT with file:line:column. The caller frees *out. */
 gl_status exact_world_new(exact_world **out, const cfg_node *world, const cfg_node *sampling,
                           uint64_t seed, gl_error *err);
 void exact_world_free(exact_world *w);

@@ -42,7 +42,7 @@ static gl_status put_held(const llm_learner *l, FILE *to, checksum *sum, gl_erro
   const size_t n = model_parameters(l->model);
   double *host = calloc(n, sizeof *host);
   gl_status status = host != NULL ? GL_OK : gl_fail_memory(err, "a checkpoint");
-  const replica *r = &l->replica[0]; /* all have the same values */
+  const replica *r = &l->replica[0]; /* all replicas have the same values */
   for (size_t i = 0; i < r->n_held && status == GL_OK; ++i) {
     status = model_values_get(r->held[i].values, r->model, host, err);
     if (status == GL_OK) status = put(to, &r->held[i].version, sizeof r->held[i].version, sum, err);
@@ -83,7 +83,7 @@ static gl_status check_header(const llm_learner *l, const checkpoint_header *h, 
   return GL_OK;
 }
 
-/* Held versions of a file, before it is known to be whole. */
+/* Held versions as they are read, before the checksum shows that the file is undamaged. */
 typedef struct held_values {
   int64_t version;
   double *host; /* [n_parameters] */
@@ -102,7 +102,7 @@ static gl_status get(FILE *from, void *bytes, size_t n, checksum *sum, gl_error 
   return GL_OK;
 }
 
-/* Appends one held version read from the file; a false count meets the file's end. */
+/* Reads one held version. A count that is too large ends at the end of the file. */
 static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t n, checksum *sum,
                           gl_error *err) {
   held_values *larger = realloc(*held, (*n_held + 1) * sizeof *larger);
@@ -131,14 +131,15 @@ static gl_status read_held(FILE *from, const checkpoint_header *h, held_values *
   return status;
 }
 
-/* A file's held versions on their way to the replicas. */
+/* Held versions that were read, to be copied to the replicas. */
 typedef struct loading {
   llm_learner *l;
   const held_values *held;
   size_t n_held;
 } loading;
 
-/* Parameters have no way into a copy but through the model, whose own are put back at the end. */
+/* A copy can only be made from a model's own parameters. So each held version is set as those, then
+ * copied; the model's own parameters are put back at the end. */
 static gl_status take_held(void *context, size_t rank, gl_error *err) {
   const loading *f = context;
   replica *r = &f->l->replica[rank];

@@ -1,9 +1,10 @@
 /* Drawing a batch, or a part of one.
  *
- * While a batch is incomplete each response has room for max_tokens tokens, and what is not drawn
- * holds not_drawn; the request that completes it sets rewards and cuts responses to their length.
- * Token t of response i of batch id is drawn at (seed, RNG_ROLLOUT, id), rng_token_index(i, t), so
- * that neither slots, nor threads, nor the other responses reach it. */
+ * While a batch is incomplete each response has room for max_tokens tokens, and those not drawn yet
+ * hold the value not_drawn; the request that completes it sets rewards and cuts responses to their
+ * length. Token t of response i of batch id is drawn at block rng_token_index(i, t) of the stream
+ * (seed, RNG_ROLLOUT, id), so that it depends neither on slots, nor on threads, nor on the other
+ * responses. */
 #include "llm/learner/learner.h"
 
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static gl_status problems_of(const llm_learner *l, const batch *b, problem_set *
   return status;
 }
 
-/* What of the batch has been drawn, as generate() wants to go on from. */
+/* Copies the tokens that the batch has already into a result, for generate() to continue. */
 static void load_result(const llm_learner *l, const batch *b, generate_result *r) {
   const size_t width = l->spec.max_tokens;
   for (size_t i = 0; i < b->n_responses; ++i) {
@@ -63,7 +64,7 @@ static void load_result(const llm_learner *l, const batch *b, generate_result *r
   memcpy(r->logq_truncated, b->logq_trunc, b->n_tokens * sizeof *r->logq_truncated);
 }
 
-/* New tokens into the batch, with the version that drew them. */
+/* Copies new tokens into the batch, with the version that drew them. */
 static void store_result(const llm_learner *l, batch *b, const generate_result *r,
                          int64_t version) {
   const size_t width = l->spec.max_tokens;

@@ -1,5 +1,5 @@
 /* The transformer as a learner: construction, generation for its own use, evaluation. Drawing is in
- * learner_draw.c, updating in learner_update.c, warming up in warmup.c, files in checkpoint.c. */
+ * draw.c, updating in update.c, warming up in warmup.c, files in checkpoint.c. */
 #include "llm/learner/learner.h"
 
 #include "llm/learner/memory_need.h"
@@ -21,14 +21,14 @@ typedef struct drawing {
   generate_result *result;
 } drawing;
 
-/* How much is left to draw of a response. */
+/* The work of item i of a division of generation: the tokens that a response may still draw. */
 static size_t tokens_to_draw(const void *context, size_t i) {
   const drawing *d = context;
   const size_t n = d->result->length[i];
   return d->result->finished[i] || n >= d->all->up_to ? 0 : d->all->up_to - n;
 }
 
-/* The rank's part of the responses, in its place of the common result. */
+/* Generates the rank's part of the responses into its part of the common result. */
 static gl_status draw_share(void *context, size_t rank, gl_error *err) {
   const drawing *d = context;
   const size_t first = d->l->share[rank], last = d->l->share[rank + 1];
@@ -121,8 +121,8 @@ static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
 /* --- held versions ------------------------------------------------------------------------------
  */
 
-/* Whether one more version leaves the room that a step was planned to take. What the model keeps
- * for its passes has been taken of that already. */
+/* Whether enough memory for a step stays free if one more version is held in the device's memory.
+ * What the model has already allocated for its passes is part of what the step takes. */
 static int fits_on_device(const replica *r) {
   size_t total = 0, available = 0;
   const size_t kept = model_kept_bytes(r->model);
@@ -133,7 +133,8 @@ static int fits_on_device(const replica *r) {
 
 gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
   const backend_ops *ops = r->backend->ops;
-  const int apart = ops->allocate_aside != ops->allocate; /* there is other memory than this */
+  const int apart = ops->allocate_aside !=
+                    ops->allocate; /* the backend has memory elsewhere to put values aside */
   if (r->n_held == r->cap_held) {
     size_t wanted = 2 * r->cap_held + 4;
     held_version *larger = realloc(r->held, wanted * sizeof *larger);
@@ -204,7 +205,7 @@ static void learner_free(void *self) {
   free(l);
 }
 
-/* What can be told of a setup without its world. */
+/* The checks of a setup that do not need its world. */
 static gl_status check_setup(const learner_setup *s, gl_error *err) {
   optimizer_spec optimizer;
   const policy_algorithm *algorithm = s->algorithm;
@@ -219,7 +220,7 @@ static gl_status check_setup(const learner_setup *s, gl_error *err) {
                   algorithm->name);
 }
 
-/* Everything of a setup but the model itself. */
+/* Fills in everything of a learner but its model. */
 static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error *err) {
   gl_status status = check_setup(setup, err);
   if (status == GL_OK)
@@ -263,8 +264,8 @@ static gl_status take_backends(llm_learner *l, const learner_setup *setup, gl_er
   return status == GL_OK ? rank_threads_run(l->threads, check_memory, &m, err) : status;
 }
 
-/* Parameters before the warm-up, and a reference from a folder, which passes through the model
- * first, for parameters have no other way in. */
+/* Sets the parameters before the warm-up. A reference from a folder is loaded into the model first
+ * and copied from there, because model_load() reads into a model only. */
 static gl_status start_model(void *context, size_t rank, gl_error *err) {
   const llm_learner *l = ((const making *)context)->l;
   replica *r = &l->replica[rank];
@@ -278,7 +279,7 @@ static gl_status start_model(void *context, size_t rank, gl_error *err) {
                                 : model_initialise(r->model, l->seed, err);
 }
 
-/* The reference that is the policy before the first update. */
+/* Copies the policy before the first update, where that is the reference. */
 static gl_status keep_reference(void *context, size_t rank, gl_error *err) {
   const llm_learner *l = ((const making *)context)->l;
   replica *r = &l->replica[rank];

@@ -1,6 +1,5 @@
-/* Inside the llm room: the learner's state, shared by drawing, updating, warming up and
- * checkpoints.
- */
+/* The learner's state, shared by the files of this folder that draw, update, warm up and write
+ * checkpoints. Other rooms include llm_learner.h. */
 #ifndef GEPOLAB_LLM_LEARNER_LEARNER_H
 #define GEPOLAB_LLM_LEARNER_LEARNER_H
 
@@ -12,7 +11,10 @@
 #include "llm/learner/run_spec.h"
 #include "llm/model/generate.h"
 
-/* Some groups laid out as policy_evaluate() wants them. Capacities only grow. */
+/* Groups of responses laid out as policy_evaluate() wants them: group g has responses
+ * group_start[g]
+ * .. group_start[g + 1] - 1, response i the tokens token_start[i] .. token_start[i + 1] - 1.
+ * Capacities only grow. */
 typedef struct rollout_set {
   size_t n_groups, n_responses, n_tokens, n_prompt_tokens;
   size_t cap_groups, cap_responses, cap_tokens, cap_prompt_tokens;
@@ -21,19 +23,20 @@ typedef struct rollout_set {
   int32_t *prompt;      /* [n_prompt_tokens] */
   double *reward;       /* [n_responses] */
   int32_t *token;       /* [n_tokens] */
-  double *sampled_logq; /* [n_tokens] what the weights see: raw or truncated */
+  double *sampled_logq; /* [n_tokens] the sampler's log-probabilities, raw or truncated */
   double *gap, *logp, *logprox, *logref, *entropy, *coefficient; /* [n_tokens] */
 } rollout_set;
 
-/* Parameters of a version that samplers still draw from: on the device as long as room is left
- * there for a step, else put aside. */
+/* Parameters of a version that samplers still draw from: in the device's memory as long as enough
+ * of it stays free for a step, else put aside (model_values_put_aside). */
 typedef struct held_version {
   int64_t version;
   model_values *values;
 } held_version;
 
-/* What a learner has on one of its devices. All replicas start with the same parameters and take
- * the same steps, by the sum of their gradients: so their parameters stay the same, bit for bit. */
+/* What a learner has on one of its devices (data parallelism). All replicas start with the same
+ * parameters and take the same steps down the sum of their gradients, so that their parameters stay
+ * the same, bit for bit. */
 typedef struct replica {
   backend *backend;
   model *model;
@@ -41,9 +44,10 @@ typedef struct replica {
   model_values *reference;    /* NULL: none is needed */
   held_version *held;         /* [n_held]; the same versions in the same order on all */
   size_t n_held, cap_held;
-  size_t step_bytes; /* memory that steps take beside what stays allocated, as planned */
+  size_t step_bytes; /* memory that a step takes beside what stays allocated, as planned */
   token_pack pack;
-  double *scratch; /* [cap_scratch] log-probabilities nobody reads, and dlogp of a micro-batch */
+  double *
+      scratch; /* [cap_scratch] dlogp of a micro-batch, and log-probabilities that are not needed */
   size_t cap_scratch;
 } replica;
 
@@ -57,8 +61,8 @@ typedef struct llm_learner {
   replica *replica;       /* [spec.devices] */
   rank_threads *threads;  /* one for each replica */
   collective *sums;       /* NULL: one replica needs none */
-  size_t *share;          /* [spec.devices + 1] where each replica's part of the work starts */
-  double *norm;           /* [spec.devices] gradient norms that they saw */
+  size_t *share;          /* [spec.devices + 1] first item of work of each replica */
+  double *norm;           /* [spec.devices] gradient norm that each computed */
   backend *backend;       /* the first replica's */
   model *model;           /* the same */
   problem_set held_out;   /* the evaluation's problems */
@@ -69,26 +73,27 @@ typedef struct llm_learner {
   size_t cap_order;
 } llm_learner;
 
-/* --- replicas (learner_replica.c) --- */
+/* --- replicas (replica.c) --- */
 
-/* Backends, one for each device; and the end of everything that replicas have. */
+/* Opens a backend for each device, and releases everything that replicas have. */
 gl_status llm_learner_open(llm_learner *l, size_t threads, gl_error *err);
 void llm_learner_close(llm_learner *l);
-/* Models, whose parameters are all zero, and sums over them, once it is known that they fit. */
+/* Makes a model with zero parameters on each replica, and the collective that sums over them. To be
+ * called when it is known that they fit into memory. */
 gl_status llm_learner_models(llm_learner *l, gl_error *err);
-/* A new optimiser on every replica, in the place of those there are; NULL: none. */
+/* Gives every replica a new optimiser in place of the one it has; NULL: none. */
 gl_status llm_learner_optimizer(llm_learner *l, const optimizer_spec *spec, gl_error *err);
-/* model_read() into every replica, from where the file stands. */
+/* model_read() into every replica, each from the file's present position. */
 gl_status llm_learner_read(llm_learner *l, FILE *from, gl_error *err);
 /* Ensures scratch holds n doubles; contents are lost. */
 gl_status replica_scratch(replica *r, size_t n, gl_error *err);
-/* Inside a task, on every rank: sums the gradients of all replicas and takes one step down the
- * sum. *norm is its norm before clipping. */
+/* Called on every rank, inside a task: sums the gradients of all replicas and takes one step down
+ * the sum, whose norm before clipping is *norm. */
 gl_status llm_learner_step(llm_learner *l, size_t rank, double lr, double *norm, gl_error *err);
-/* After it: the norm, which all replicas must have seen alike. */
+/* After such a step: its norm. GL_EINTERNAL if the replicas computed different ones. */
 gl_status llm_learner_norm(const llm_learner *l, double *norm, gl_error *err);
-/* Divides items 0 .. n - 1, of which each is so much work, into contiguous parts of about the same
- * work: share[rank] .. share[rank + 1] - 1 are the rank's. */
+/* Divides items 0 .. n - 1 into contiguous parts of about equal work, work(context, i) being that
+ * of item i: share[rank] .. share[rank + 1] - 1 become the rank's. */
 typedef size_t (*item_work)(const void *context, size_t item);
 void llm_learner_divide(llm_learner *l, item_work work, const void *context, size_t n);
 
@@ -105,19 +110,20 @@ gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size
  * being numbers. */
 gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err);
 
-/* Forgets all held versions of a replica. */
+/* Releases all held versions of a replica. */
 void replica_release_all(replica *r);
-/* Holds the model's parameters as they are now under a version's number. */
+/* Keeps a copy of the model's parameters as they are now, as that version. */
 gl_status replica_add_held(replica *r, int64_t version, gl_error *err);
 
 void rollout_set_fini(rollout_set *s);
 /* Makes room; old contents are lost. */
 gl_status rollout_set_resize(rollout_set *s, size_t groups, size_t responses, size_t tokens,
                              size_t prompt_tokens, gl_error *err);
-/* to = groups order[0..n) of from: what an update reads, logprox and logref included. */
+/* Copies groups order[0 .. n) of `from` into `to`: everything that an update reads, logprox and
+ * logref included. */
 gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const size_t *order,
                              size_t n, gl_error *err);
-/* Lays n batches out in the learner's whole set. GL_EINPUT for a batch that another world drew. */
+/* Lays n batches out in l->all. GL_EINPUT for a batch that was drawn in another world. */
 gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl_error *err);
 
 /* Trains the fresh model on the task's training split as spec.warmup says; with a cache

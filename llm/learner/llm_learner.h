@@ -22,7 +22,7 @@
 int llm_is_kind(const char *kind);
 /* Builds model and task, and warms the model up, as world says. On success *out owns everything. */
 gl_status llm_learner_new(learner *out, const learner_setup *setup, gl_error *err);
-/* Sees a warm-up pass by: after_step() gets the number of steps done, the step's loss, and the
+/* Watches a warm-up: after_step() gets the number of steps done, the step's loss, and the
  * held-out score after every score_every steps and after the last, else NaN. A result other than 0
  * ends the warm-up there, as if it were done. */
 typedef struct llm_watch {
@@ -37,7 +37,7 @@ model *llm_learner_model(const learner *l);
 /* Everything llm_learner_new would refuse of a recipe, wherever it runs, without allocating the
  * model or warming up. Reads config.json, tokenizer and data set. */
 gl_status llm_check(const learner_setup *setup, gl_error *err);
-/* The part of llm_check() that has nothing to do with the world: optimizer, train and algorithm. */
+/* The part of llm_check() that does not concern the world: optimizer, train and algorithm. */
 gl_status llm_check_sections(const learner_setup *setup, gl_error *err);
 /* What the user should know of a world that llm_check() takes: keys of its models' config.json
  * whose meaning is not known here. Returns text, or NULL where there is nothing to say. world may

@@ -1,3 +1,5 @@
+/* Adds up the memory that a run needs on each device, and says what to lower where it is too much.
+ */
 #include "llm/learner/memory_need.h"
 
 #include "llm/model/generate_plan.h"

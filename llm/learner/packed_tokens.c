@@ -1,5 +1,7 @@
+/* Builds packed sequences, and reads problems as tokens. */
 #include "llm/learner/packed_tokens.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +35,7 @@ void token_pack_clear(token_pack *p) {
 
 gl_status token_pack_add(token_pack *p, const int32_t *prompt, size_t n_prompt,
                          const int32_t *response, size_t n_response, gl_error *err) {
+  assert(n_prompt > 0 && n_response > 0);
   const size_t tokens = n_prompt + n_response - 1, first = p->n_tokens;
   if (!reserve(p, tokens, n_response)) return gl_fail_memory(err, "packed sequences");
   memcpy(p->token + first, prompt, n_prompt * sizeof *p->token);

@@ -1,11 +1,12 @@
-/* Packed rows and problems as tokens: what drawing, updating, evaluating and warming up share. */
+/* Packed sequences and problems as tokens: what drawing, updating, evaluating and warming up share.
+ */
 #ifndef GEPOLAB_LLM_LEARNER_PACKED_TOKENS_H
 #define GEPOLAB_LLM_LEARNER_PACKED_TOKENS_H
 
 #include "llm/learner/run_spec.h"
 
-/* Sequences of a prompt and a response, laid out for a forward that wants the log-probability of
- * every token of the response. Zeroed before first use; capacities only grow. */
+/* Builds packed_tokens: sequences of a prompt and a response, laid out for a forward that wants the
+ * log-probability of every token of the response. Zeroed before first use; capacities only grow. */
 typedef struct token_pack {
   size_t n_sequences, n_tokens, n_targets;
   size_t cap_sequences, cap_tokens, cap_targets;
@@ -17,8 +18,8 @@ typedef struct token_pack {
 
 void token_pack_fini(token_pack *p);
 void token_pack_clear(token_pack *p);
-/* Adds prompt[n_prompt] followed by response[n_response], neither empty. The response's last token
- * is a target and no row. */
+/* Adds prompt[n_prompt] followed by response[n_response], neither empty. Every token of the
+ * response is a target; its last one is not packed, for no token follows it. */
 gl_status token_pack_add(token_pack *p, const int32_t *prompt, size_t n_prompt,
                          const int32_t *response, size_t n_response, gl_error *err);
 /* Borrowed view, valid until the next change. */

@@ -1,5 +1,7 @@
+/* A thread for each rank, which waits for tasks and runs them. */
 #include "llm/learner/rank_threads.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,11 +20,11 @@ struct rank_threads {
   rank_thread *thread; /* [n], the first is not used */
   pthread_mutex_t lock;
   pthread_cond_t begun, ended;
-  /* The piece of work under way; under the lock. */
+  /* The task that is running, if busy; protected by the lock. */
   uint64_t number;
   rank_task task;
   void *context;
-  size_t meant, busy; /* the one rank that works, or everyone; threads that have not ended yet */
+  size_t meant, busy; /* the only rank to run it, or SIZE_MAX for all; threads still running it */
   gl_error failed;    /* the first failure */
   int stop;
 };
@@ -40,7 +42,8 @@ static void keep_failure(rank_threads *r, size_t rank, gl_status status, const g
   if (r->sums != NULL) collective_abort(r->sums);
 }
 
-/* The failure is kept before others are woken by it, so it comes before theirs. */
+/* The failure is kept before collective_abort() wakes the other ranks, so that it stays the first.
+ */
 static void work(rank_threads *r, size_t rank, rank_task task, void *context) {
   gl_error err = {.status = GL_OK};
   const gl_status status = task(context, rank, &err);
@@ -72,7 +75,9 @@ static void *live(void *argument) {
  */
 
 static gl_status run(rank_threads *r, size_t meant, rank_task task, void *context, gl_error *err) {
-  if (r->n == 1) return task(context, 0, err); /* errors as they are, no thread */
+  assert(meant == everyone || meant < r->n);
+  if (r->n == 1)
+    return task(context, 0, err); /* one rank: on this thread, with its error unchanged */
   if (r->sums != NULL) collective_ready(r->sums);
   pthread_mutex_lock(&r->lock);
   r->task = task;

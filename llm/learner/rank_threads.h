@@ -12,21 +12,21 @@
 
 typedef struct rank_threads rank_threads;
 
-/* A rank's part of a piece of work; err is the rank's own. */
+/* A rank's part of some work. err is this rank's own. */
 typedef gl_status (*rank_task)(void *context, size_t rank, gl_error *err);
 
 /* n from 1 on. GL_ENOMEM, GL_EIO where a thread cannot be started. */
 gl_status rank_threads_new(rank_threads **out, size_t n, gl_error *err);
-/* Ends the threads, between pieces of work; NULL is fine. */
+/* Ends the threads; no task may be running. NULL is fine. */
 void rank_threads_free(rank_threads *r);
 size_t rank_threads_count(const rank_threads *r);
 
-/* The sums that tasks take part in (borrowed, NULL: none): a rank that fails gives up the one that
- * the others may be waiting in. */
+/* Names the collective that tasks sum with (borrowed; NULL: none). When a rank fails it is aborted,
+ * so that ranks that wait in a sum return with an error. */
 void rank_threads_set_sums(rank_threads *r, collective *sums);
 
-/* Runs the task on every rank at the same time and returns when all have ended. The first failure
- * is the one that is told, with the device it happened on where there are several. */
+/* Runs the task on every rank at the same time and returns when all have ended. Of several failures
+ * the first is returned, naming the device where there are several. */
 gl_status rank_threads_run(rank_threads *r, rank_task task, void *context, gl_error *err);
 /* Runs the task on one rank alone. */
 gl_status rank_threads_run_at(rank_threads *r, size_t rank, rank_task task, void *context,

@@ -1,7 +1,6 @@
 /* The learner's replicas: their backends, models and optimisers, how work is divided among them,
- * and the step that they take together.
- *
- * With one replica there are no threads and no sums: everything runs where it always did. */
+ * and the step that they take together. With one replica there are no further threads and no sums:
+ * everything runs on the caller's thread. */
 #include "llm/backend/open/open.h"
 #include "llm/learner/learner.h"
 
@@ -12,7 +11,8 @@
 /* --- division of work ---------------------------------------------------------------------------
  */
 
-/* An item belongs to the rank in whose part of all work its middle lies. */
+/* Cuts the total work into `ranks` equal intervals; an item goes to the rank whose interval holds
+ * the middle of the item's own work. */
 void llm_learner_divide(llm_learner *l, item_work work, const void *context, size_t n) {
   const size_t ranks = l->spec.devices;
   size_t total = 0, before = 0, rank = 0;
@@ -95,7 +95,7 @@ gl_status llm_learner_open(llm_learner *l, size_t threads, gl_error *err) {
   if (l->replica == NULL || l->share == NULL || l->norm == NULL)
     return gl_fail_memory(err, "a learner's replicas");
   gl_status status = rank_threads_new(&l->threads, n, err);
-  /* One after the other, so that what is wrong with all is told of the first. */
+  /* One after the other, so that an error that all would have names the first device. */
   for (size_t rank = 0; rank < n && status == GL_OK; ++rank)
     status = rank_threads_run_at(l->threads, rank, open_one, &o, err);
   l->backend = l->replica[0].backend;
@@ -147,7 +147,7 @@ static gl_status read_one(void *context, size_t rank, gl_error *err) {
   return model_read(r->model, r->optimizer, f->from, err);
 }
 
-/* One replica after the other, each from the same place. */
+/* Reads into one replica after the other, each from the same position of the file. */
 gl_status llm_learner_read(llm_learner *l, FILE *from, gl_error *err) {
   reading f = {l, from, l->spec.devices > 1 ? ftello(from) : 0};
   gl_status status = GL_OK;
@@ -172,7 +172,7 @@ static gl_status close_one(void *context, size_t rank, gl_error *err) {
 }
 
 void llm_learner_close(llm_learner *l) {
-  collective_free(l->sums); /* while the backends that it sums over are there */
+  collective_free(l->sums); /* before the backends that it sums over */
   if (l->threads != NULL) {
     rank_threads_set_sums(l->threads, NULL);
     (void)rank_threads_run(l->threads, close_one, l, NULL);

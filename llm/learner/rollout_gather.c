@@ -41,7 +41,7 @@ static void gather_batch(llm_learner *l, const batch *b, const problem_set *prob
   for (size_t g = 0; g < b->n_groups; ++g) s->prompt_start[g0 + g] = problems->start[g0 + g];
 }
 
-/* The prompts of all groups, in order. */
+/* Copies the prompts of all groups, in order. */
 static gl_status gather_prompts(const llm_learner *l, batch *const *batches, size_t n,
                                 size_t groups, problem_set *out, gl_error *err) {
   uint64_t *number = calloc(groups + 1, sizeof *number);

@@ -1,9 +1,11 @@
+/* Memory of a rollout_set, and selection of some of its groups. */
 #include "llm/learner/learner.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for n elements in *array, contents lost; 0 if memory is short. */
+/* Makes room for n elements in *array, whose contents are lost; 0 if memory is short. */
 static int grow(void *array, size_t n, size_t size) {
   void **slot = array;
   free(*slot);
@@ -72,8 +74,10 @@ static void copy_tokens(rollout_set *to, size_t at, const rollout_set *from, siz
 
 gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const size_t *order,
                              size_t n, gl_error *err) {
+  assert(to != from);
   size_t responses = 0, tokens = 0, prompts = 0;
   for (size_t j = 0; j < n; ++j) {
+    assert(order[j] < from->n_groups);
     size_t g = order[j], first = from->group_start[g], last = from->group_start[g + 1];
     responses += last - first;
     tokens += from->token_start[last] - from->token_start[first];

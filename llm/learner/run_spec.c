@@ -1,3 +1,4 @@
+/* Reads the `world` section of kind llm: model, task, warm-up, evaluation, place of computation. */
 #include "llm/learner/run_spec.h"
 
 #include "core/base/hash.h"

@@ -36,7 +36,7 @@ typedef struct run_spec {
   size_t micro_batch; /* most packed tokens of a forward and backward, longer responses excepted */
   int recompute;
   int rounds_stochastically; /* the bfloat16 copy of the parameters, after each update */
-  int tf32;                  /* CUDA may round what products of float32 multiply */
+  int tf32;                  /* CUDA may round the factors of float32 products to TF32 */
   /* the model and its language */
   model_config model;
   char *folder; /* of the checkpoint to start from; NULL: parameters are drawn */
@@ -53,10 +53,12 @@ typedef struct run_spec {
   sampling_spec sampling;
   char
       *reference; /* folder of the reference policy; NULL: the parameters before the first update */
-  int has_reference; /* the section names a reference, so kl_ref is measured whatever the row */
+  int has_reference; /* the section names a reference, so kl_ref is measured whatever the algorithm
+                      */
   warmup_spec warmup;
   eval_spec eval;
-  uint64_t fingerprint; /* differs between sections that give parameters another meaning */
+  uint64_t fingerprint; /* differs between sections under which the same parameters mean another
+                           policy */
 } run_spec;
 
 /* Reads the sections (sampling may be NULL); paths are looked for beside the recipe's file first.
@@ -66,7 +68,7 @@ gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *samp
                         gl_error *err);
 void run_spec_fini(run_spec *s);
 
-/* `task` problem number of draw `u` in (0, 1) from the training split. */
+/* Number of the training problem that a uniform draw u in (0, 1) picks. */
 uint64_t run_spec_pick(const run_spec *s, double u);
 
 /* Tokens of a prompt as the model is given it: begin token, template, text. malloc'd into *out.

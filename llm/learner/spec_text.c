@@ -1,5 +1,5 @@
-/* Between texts and tokens: which tokenizer a section means, how prompts and answers become tokens,
- * how responses become rewards. */
+/* From texts to tokens and back: which tokenizer a section names, how prompts and answers become
+ * tokens, and how responses are scored. */
 #include "llm/learner/run_spec.h"
 
 #include <stdio.h>
@@ -79,7 +79,7 @@ static gl_status read_template(run_spec *s, const cfg_node *section, const char 
   return s->before != NULL && s->after != NULL ? GL_OK : gl_fail_memory(err, "a template");
 }
 
-/* The template's own text must have tokens, which a prompt's length adds to. */
+/* Counts the tokens of the template's own text; GL_EINPUT where the tokenizer has none for it. */
 static gl_status count_template(run_spec *s, const cfg_node *section, gl_error *err) {
   const char *const parts[] = {s->before, s->after};
   for (size_t i = 0; i < 2; ++i) {
@@ -219,9 +219,9 @@ gl_status run_spec_answer(const run_spec *s, const char *answer, int32_t **out, 
   return status;
 }
 
-/* Special tokens inside a response count as their text, so that none can hide in a right answer; a
- * token of a model whose vocabulary is larger than its tokenizer's has no text and makes the
- * response wrong. */
+/* Special tokens inside a response are decoded as their text, so that a response that holds one
+ * does not pass for the answer without it. Where the model's vocabulary is larger than its
+ * tokenizer's, a token beyond the tokenizer's has no text, and the response is wrong. */
 gl_status run_spec_score(const run_spec *s, const problem *p, const int32_t *token, size_t n,
                          int finished, double *score, gl_error *err) {
   char *text = NULL;

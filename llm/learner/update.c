@@ -37,7 +37,7 @@ static size_t tokens_of(const rollout_set *s, size_t i, size_t g) {
 }
 
 /* Packs the next micro-batch: responses until `most` tokens are full, at least one. Writes -c of
- * every target into dlogp unless that is NULL. An empty pack: the walk is over. */
+ * every target into dlogp unless that is NULL. The pack stays empty at the end of the walk. */
 static gl_status pack_next(token_pack *p, size_t most, const rollout_set *s, pass which, walk *at,
                            double *dlogp, gl_error *err) {
   token_pack_clear(p);
@@ -224,8 +224,10 @@ static gl_status step_share(void *context, size_t rank, gl_error *err) {
   return llm_learner_step(p->l, rank, p->lr, &p->l->norm[rank], err);
 }
 
-/* One optimiser step. A kept forward costs twice itself in a backward over all rows, a new one
- * three times itself over fewer; its shares are those it was made with. */
+/* One optimiser step. If the activations of the forward that scored the responses were kept, a
+ * backward over all tokens follows, which costs about twice a forward. Else responses whose
+ * coefficients are all zero are left out, and the others cost three forwards. The cheaper way is
+ * taken. A kept forward was divided over the replicas as all responses, so its backward is, too. */
 static gl_status step(llm_learner *l, const rollout_set *s, int kept, double lr, double *norm,
                       gl_error *err) {
   const size_t all = count_tokens(s, PASS_ALL, 0, s->n_responses);
@@ -246,8 +248,9 @@ static gl_status reserve_order(llm_learner *l, size_t n, gl_error *err) {
   return l->order != NULL ? GL_OK : gl_fail_memory(err, "an update's minibatches");
 }
 
-/* One optimiser update on a set; `scored` with coefficients already there (kept: and its forward
- * too). *defined is 0 if the policy is no longer. */
+/* One optimiser update on a set. scored: its coefficients are computed already; kept: and the
+ * activations of its forward are still there. *defined becomes 0 if the policy's probabilities have
+ * stopped being numbers. */
 static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept, double lr,
                             double *norm, int *defined, gl_error *err) {
   gl_status status = GL_OK;
@@ -261,9 +264,10 @@ static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept
   return status == GL_OK ? step(l, s, kept, lr, norm, err) : status;
 }
 
-/* Every optimiser update of the step; the coefficients of `all` are those of the first parameters,
- * and serve the first update if the batch is whole. A step whose policy stops being defined ends
- * early. *norm is the sum of gradient norms over *count updates. */
+/* All optimiser updates of one step: epochs times minibatches. The coefficients in l->all were
+ * computed with the parameters before the step, so they serve the first update if there is one
+ * minibatch. The step ends early where the policy's probabilities stop being numbers. *norm is the
+ * sum of gradient norms over *count updates. */
 static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, size_t *count,
                           gl_error *err) {
   const size_t n = l->all.n_groups, parts = l->minibatches;
@@ -300,7 +304,7 @@ static double mean(const double *x, size_t n) {
   return sum / (double)n;
 }
 
-/* What is known whatever has become of the parameters. */
+/* Metrics that do not depend on the parameters after the step. */
 static void plain_metrics(const rollout_set *s, double lr, double *metrics) {
   metrics[METRIC_REWARD_MEAN] = mean(s->reward, s->n_responses);
   metrics[METRIC_RESPONSE_LENGTH] = (double)s->n_tokens / (double)s->n_responses;

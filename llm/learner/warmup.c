@@ -52,7 +52,7 @@ static gl_status draw_lesson(const llm_learner *l, lesson *s, uint64_t step, gl_
   return status;
 }
 
-/* A lesson that every replica takes a share of. */
+/* The problems of one step, of which every replica takes a share. */
 typedef struct teaching {
   llm_learner *l;
   const lesson *s;
@@ -65,7 +65,7 @@ static size_t problem_tokens(const void *context, size_t i) {
   return s->problems.start[i + 1] - s->problems.start[i] + s->answer_length[i] - 1;
 }
 
-/* Packs from *next on until the micro-batch is full, at least one; up to `end`. */
+/* Packs problems from *next on, before `end`, until the micro-batch is full; at least one. */
 static gl_status pack_lesson(const teaching *t, token_pack *pack, size_t *next, size_t end,
                              gl_error *err) {
   const problem_set *p = &t->s->problems;
@@ -79,7 +79,7 @@ static gl_status pack_lesson(const teaching *t, token_pack *pack, size_t *next, 
   return status;
 }
 
-/* The share's part of the gradient of the lesson's mean cross-entropy, and of that number. */
+/* Adds a share's part of the gradient of the step's mean cross-entropy, and of its value. */
 static gl_status teach_share(teaching *t, size_t rank, gl_error *err) {
   replica *r = &t->l->replica[rank];
   const size_t targets = t->s->n_targets, end = t->l->share[rank + 1];
@@ -107,7 +107,7 @@ static gl_status learn_share(void *context, size_t rank, gl_error *err) {
   return llm_learner_step(t->l, rank, t->lr, &t->l->norm[rank], err);
 }
 
-/* One step down the gradient of the lesson's mean cross-entropy; that, and the gradient's norm. */
+/* One step down the gradient of the mean cross-entropy; gives that and the gradient's norm. */
 static gl_status teach(llm_learner *l, const lesson *s, double lr, double *loss, double *norm,
                        gl_error *err) {
   teaching t = {.l = l, .s = s, .lr = lr};
@@ -119,8 +119,8 @@ static gl_status teach(llm_learner *l, const lesson *s, double lr, double *loss,
   return status;
 }
 
-/* 1 into *enough if the held-out score, as evaluations have it, is looked at after this step and is
- * there already, or if the watch has seen enough. */
+/* Sets *enough to 1 if the held-out score is measured after this step and has reached warmup.until,
+ * or if the watch wants to stop. */
 static gl_status look(llm_learner *l, size_t steps_done, double loss, int *enough, gl_error *err) {
   const warmup_spec *w = &l->spec.warmup;
   const llm_watch *watch = l->watch;
@@ -141,7 +141,7 @@ static gl_status look(llm_learner *l, size_t steps_done, double loss, int *enoug
 
 typedef struct warming {
   llm_learner *learner;
-  const learner_preparation *watch; /* NULL: nobody looks, nothing is kept for the run */
+  const learner_preparation *watch; /* NULL: no progress is shown and nothing is kept for the run */
   warmup_entry own;                 /* where it is kept for the run */
   lesson lesson;
   size_t done; /* steps */
@@ -159,7 +159,7 @@ static gl_status keep(warming *w, gl_error *err) {
   return warmup_own_keep(&w->own, w->learner, w->done, err);
 }
 
-/* After a step: shows it, keeps what is done if it is time to, stops if so wanted. */
+/* After a step: reports it, keeps the state if it is time to, and stops if asked to. */
 static gl_status pause_after(warming *w, double loss, gl_error *err) {
   const learner_preparation *p = w->watch;
   const size_t steps = w->learner->spec.warmup.steps;

@@ -46,7 +46,7 @@ static void put_folder(FILE *to, const char *folder) {
   free(entry);
 }
 
-/* Hash of what is taught and tested: the first problems of both splits. */
+/* Hash of the first problems of both splits, which tells data sets apart. */
 static void put_problems(FILE *to, const llm_learner *l) {
   enum { MOST_PROBLEMS = 4096, FEW = 64 };
   for (int split = TASK_TRAIN; split <= TASK_HELD_OUT; ++split) {
@@ -73,7 +73,7 @@ static void put_optimizer(FILE *to, const warmup_spec *w) {
           (int)o->decay);
 }
 
-/* The device without its number of threads, which changes no result. */
+/* The device's name without its number of threads, on which no result depends. */
 static void put_device(FILE *to, const char *device) {
   const char *rest = strstr(device, " thread"), *first = rest;
   while (first != NULL && first > device && first[-1] != ',') --first;
@@ -204,7 +204,8 @@ int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
   const size_t size = head + model_parameters(l->model) * l->backend->master_element;
   char *bytes = read_whole(from, e, l, head, size);
   int found = bytes != NULL && set_parameters(l, bytes + head);
-  if (found) (void)futimens(fileno(from), NULL); /* used just now: it goes last */
+  if (found)
+    (void)futimens(fileno(from), NULL); /* marks it as used just now, so that it is removed last */
   free(bytes);
   fclose(from);
   return found;
@@ -212,7 +213,7 @@ int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
 
 static void put(FILE *to, const void *bytes, size_t n, checksum *sum) {
   checksum_add(sum, bytes, n);
-  (void)fwrite(bytes, 1, n, to); /* a failure is found by the commit */
+  (void)fwrite(bytes, 1, n, to); /* file_commit() finds a failure */
 }
 
 static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
@@ -230,7 +231,7 @@ static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
   return got;
 }
 
-/* mkdir -p */
+/* Makes a folder and those above it, as mkdir -p does. */
 static void make_folder(const char *folder) {
   char *path = strdup(folder);
   for (char *at = path; at != NULL && *at != '\0'; ++at)

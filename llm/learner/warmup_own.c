@@ -22,7 +22,7 @@ typedef struct part_header {
 static const char part_magic[8] = "GLpart\r\n";
 static const char suffix[] = ".part";
 
-/* malloc'd; NULL where nothing is kept. */
+/* Name of the file, malloc'd; NULL where nothing is kept. */
 static char *part_path(const warmup_entry *e) {
   if (e->path == NULL) return NULL;
   const size_t size = strlen(e->path) + sizeof suffix;
@@ -47,7 +47,7 @@ static gl_status put_part(FILE *to, const warmup_entry *e, const llm_learner *l,
   part_header h = {.format = PART_FORMAT, .key_size = strlen(e->key), .steps = steps};
   memcpy(h.magic, part_magic, sizeof h.magic);
   const uint64_t sum = sum_of(&h, e->key);
-  (void)fwrite(&h, sizeof h, 1, to); /* a failure stays in the stream */
+  (void)fwrite(&h, sizeof h, 1, to); /* ferror() tells a failure later */
   (void)fwrite(e->key, 1, h.key_size, to);
   (void)fwrite(&sum, sizeof sum, 1, to);
   return model_write(l->model, l->replica[0].optimizer, to, err);

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Through the output embedding and the final norm into d_stream. */
+/* From gradients of log-probabilities through the output embedding and the final norm to d_stream.
+ */
 static void last_backward(model *m) {
   const pass *p = &m->pass;
   const backend_ops *ops = m->b->ops;
@@ -61,7 +62,7 @@ static void attention_backward(model *m, size_t layer) {
                      l->rstd, model_weight(m, w->input_norm), rows, h);
 }
 
-/* A layer's activations again from its input. */
+/* Computes a layer's activations again from its input, which was kept. */
 static void recompute(model *m, size_t layer) {
   const pass *p = &m->pass;
   const layer_run run = {.l = &p->layer[layer],
@@ -84,7 +85,7 @@ gl_status model_backward(model *m, const double *dlogp, gl_error *err) {
   free(staging);
   last_backward(m);
   for (size_t l = m->c.layers; l-- > 0;) {
-    /* What layers share still holds the last one's. */
+    /* The buffers that layers share still hold the last layer's activations. */
     if (m->recompute && l + 1 < m->c.layers) recompute(m, l);
     gated_backward(m, l);
     attention_backward(m, l);

@@ -1,5 +1,6 @@
-/* Keys and values of running sequences, and the passes that fill and read them. Every product is
- * asked for row by row, so that a response does not depend on what else is in the batch. */
+/* The cache of keys and values of running sequences, and the forward passes that fill and read it.
+ * Every product is asked for with the flag that makes each row's result independent of the other
+ * rows, so that a response does not depend on what else is in the batch. */
 #include "llm/model/internal.h"
 
 #include <stdlib.h>
@@ -47,7 +48,7 @@ size_t model_cache_rows(const backend *b, size_t n) {
   return p;
 }
 
-/* Cuts all of a cache's memory but the logits. */
+/* Cuts all buffers of a cache but the logits from the arena. */
 static void cut(model_cache *k, arena *a, const model_config *c, const backend *b) {
   const size_t width = c->kv_heads * c->head_dim, t = b->element, m = b->master_element;
   for (size_t l = 0; l < c->layers; ++l) {
@@ -256,7 +257,8 @@ static void run_decode(model_cache *k, size_t rows) {
                  m->c.hidden);
 }
 
-/* The first time in a plain way, the second time recorded, from then on from the record. */
+/* The first decode of a size runs plainly, the second is recorded while it runs, later ones replay
+ * the record. */
 static void replay_decode(model_cache *k, size_t rows) {
   const backend_ops *ops = k->m->b->ops;
   backend *b = k->m->b;
@@ -311,8 +313,8 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
 /* --- draws -------------------------------------------------------------------------------------
  */
 
-/* The logits' rows row_of[0..rows), in memory of their own unless they are just the first ones;
- * NULL after a failure. */
+/* Rows row_of[0 .. rows) of the logits, gathered into memory of their own, or the logits themselves
+ * where these are just the first rows; NULL after a failure. */
 static void *rows_of(model_cache *k, const size_t *row_of, size_t rows) {
   backend *b = k->m->b;
   int same = 1;
@@ -340,7 +342,7 @@ gl_status model_logits_get(const model_cache *k, size_t rows, double *logits, gl
   return k->m->b->ops->status(k->m->b, err);
 }
 
-/* Downloads what a draw of `rows` gave. */
+/* Downloads the results of a draw of `rows` tokens. */
 static void take_draws(model_cache *k, size_t rows, int32_t *token, double *logq,
                        double *logq_truncated) {
   backend *b = k->m->b;

@@ -2,11 +2,11 @@
  * response:
  *
  *   fill   a job's sequence runs through the model once, into one slot; the first tokens of all its
- *          responses are drawn from that run's last row, so none is ever run twice; responses that
- *          go on after that token get a slot each, by copying keys and values. Responses of a job
- *          that find no slot wait, and no other job starts before they have one: so a slot with
- *          their prompt's keys and values is always there to copy from.
- *   step   one decode of the running responses, one draw each.
+ *          responses are drawn from that run's last logits, so none is ever run twice; responses
+ * that go on after that token get a slot each, by copying keys and values. Responses of a job that
+ * find no slot wait, and no other job starts before they have one: so a slot with their prompt's
+ * keys and values is always there to copy from. step   one decode of the running responses, one
+ * draw each.
  *
  * The backend computes each row from its own inputs alone and draws have addresses, so nothing here
  * that depends on the number of slots or on order reaches a response. */
@@ -14,6 +14,7 @@
 
 #include "llm/model/generate_plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,7 @@ static gl_status draw_rows(run *g) {
 /* Response i starts running in slot s, which gets the keys and values of its job's sequence from
  * slot `home`. */
 static gl_status place(run *g, size_t i, size_t job, size_t home, size_t s) {
+  assert(g->slots[s].response == none && g->slots[home].job == job);
   gl_status status = GL_OK;
   if (g->slots[s].job != job)
     status = model_cache_copy(g->cache, home, s, g->plan.jobs[job].tokens, g->err);
@@ -287,6 +289,7 @@ static void release(run *g) {
 
 gl_status generate(model *m, const generate_request *request, generate_result *result,
                    gl_error *err) {
+  assert(m != NULL && request != NULL && result != NULL);
   run g = {.q = request, .r = result, .waiting_job = none, .err = err};
   gl_status status = generate_plan_init(&g.plan, m, request, result, err);
   if (status == GL_OK && g.plan.n > 0) {

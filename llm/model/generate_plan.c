@@ -1,3 +1,4 @@
+/* Checks a request for generation and plans its jobs and slots. */
 #include "llm/model/generate_plan.h"
 
 #include <stdlib.h>

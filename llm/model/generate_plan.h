@@ -31,7 +31,7 @@ gl_status generate_plan_init(generate_plan *p, const model *m, const generate_re
 void generate_plan_fini(generate_plan *p);
 
 /* Slots that generate() would use for n_responses sequences of up to `capacity` positions: `asked`,
- * or where that is 0 as many as fit into part of `bytes` of backend memory; never more than
+ * or where that is 0 as many as fit into half of `bytes` of backend memory; never more than
  * n_responses, and 0 if not even one fits. */
 gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t asked,
                          size_t n_responses, size_t capacity, size_t bytes, gl_error *err);

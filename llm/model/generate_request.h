@@ -22,12 +22,14 @@ typedef struct generate_request {
   const int32_t *stop; /* [n_stop] tokens that end a response; drawn and kept as its last */
   size_t n_stop;
   size_t slots;   /* sequences decoded side by side; 0: all, as memory allows */
-  size_t sharing; /* requests under way at the same time in the same memory; 0 or 1: this one */
+  size_t sharing; /* requests that run at the same time in the same memory (devices on one CPU), of
+                     which this one may use its part; 0 or 1: it is alone */
 } generate_request;
 
-/* Filled in place: arrays of n_responses x max_tokens, row i with length[i] tokens. To go on with
- * responses of which some tokens are there (drawn under older parameters), length[i] and their
- * tokens are given; their keys and values are computed again under the parameters now. */
+/* The responses, filled in place: matrices [n_responses, max_tokens], of whose row i the first
+ * length[i] tokens count. A response that has tokens already (drawn under older parameters) is
+ * continued: the caller gives length[i] and those tokens, and their keys and values are computed
+ * again under the parameters of now. */
 typedef struct generate_result {
   size_t *length;                /* [n_responses] in and out */
   int *finished;                 /* [n_responses] in and out: ended by a stop token */

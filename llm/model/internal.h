@@ -1,27 +1,32 @@
-/* What the files of the model share: where parameters lie, and the memory a pass over rows needs.
- */
+/* What the files of the model share: where parameters lie, and the memory that a forward and
+ * backward pass over packed tokens needs.
+ *
+ * Shapes are [rows, columns] of row-major matrices; a matrix over packed tokens has one row for
+ * each token, `rows` of them. T is the type that a forward computes in (float32, bfloat16 or
+ * float64), M the master type of parameters, gradients and statistics (llm/backend/backend.h). */
 #ifndef GEPOLAB_LLM_MODEL_INTERNAL_H
 #define GEPOLAB_LLM_MODEL_INTERNAL_H
 
 #include "llm/model/model.h"
 
-/* Largest size of a configuration, and most layers. */
+/* Bounds of a configuration: of each of its sizes, and of the number of layers. */
 enum { MODEL_MAX_SIZE = 1 << 30, MODEL_MAX_LAYERS = 4096 };
 
 /* --- parameters --------------------------------------------------------------------------------
  */
 
-/* Where each group of a layer's parameters starts, in numbers. qkv holds q_proj, k_proj, v_proj,
- * one after the other; gate_up holds gate_proj and up_proj. */
+/* Where each group of a layer's parameters starts, as an index into the array of all parameters.
+ * qkv holds q_proj, k_proj and v_proj one after the other; gate_up holds gate_proj and up_proj. */
 typedef struct layer_places {
   size_t qkv, o, gate_up, down;
   size_t input_norm, post_norm, q_norm, k_norm;
 } layer_places;
 
+/* Values of all n parameters. */
 struct model_values {
-  void *master; /* M [n]; NULL in a copy of the values */
-  void *copy;   /* T [n]; the same memory as master where the types are the same */
-  void *aside;  /* T [n] put aside, copy NULL */
+  void *master; /* M [n], what the optimiser updates; NULL in a copy of the values */
+  void *copy;   /* T [n], what a forward reads; the same memory as master where M is T */
+  void *aside;  /* T [n] in other memory (model_values_put_aside); copy is NULL then */
 };
 
 /* --- memory of a pass --------------------------------------------------------------------------
@@ -34,12 +39,15 @@ typedef struct arena {
   int overflow;
 } arena;
 
-/* n * width numbers of so many bytes. */
+/* The next buffer, for n * width numbers of `bytes` bytes each. NULL while the block is measured,
+ * and on overflow, which is noted. */
 void *arena_take(arena *a, size_t n, size_t width, size_t bytes);
 
-/* Activations of one layer over rows; T unless said otherwise. */
+/* Activations of one layer; of type T unless said otherwise. rstd is one over the root mean square
+ * that RMSNorm divides by, lse the logarithm of attention's sum of exponentials: a backward needs
+ * both. */
 typedef struct layer_activations {
-  void *in;         /* [rows, hidden] the stream before attention */
+  void *in;         /* [rows, hidden] the residual stream before attention */
   void *normed;     /* [rows, hidden] */
   void *rstd;       /* M [rows] */
   void *qkv;        /* [rows, (heads + 2 kv) dim] */
@@ -47,7 +55,7 @@ typedef struct layer_activations {
   void *heads_rstd; /* M [rows, heads + kv] */
   void *attended;   /* [rows, heads dim] */
   void *lse;        /* M [rows, heads] */
-  void *mid;        /* [rows, hidden] the stream before the gated unit */
+  void *mid;        /* [rows, hidden] the residual stream before the feed-forward part */
   void *mid_normed; /* [rows, hidden] */
   void *mid_rstd;   /* M [rows] */
   void *gate_up;    /* [rows, 2 intermediate] */
@@ -57,10 +65,10 @@ typedef struct layer_activations {
 void layer_activations_take(layer_activations *l, arena *a, const model_config *c, const backend *b,
                             size_t rows);
 
-/* A pass over packed rows. */
+/* What a pass works on. */
 typedef struct pass_shape {
   size_t rows, sequences, targets;
-  int keep;      /* a backward follows */
+  int keep;      /* a backward follows, so activations must stay */
   int recompute; /* with keep: keep each layer's input only */
 } pass_shape;
 
@@ -68,16 +76,18 @@ typedef struct pass {
   pass_shape shape;
   size_t longest;
   int32_t *token, *position, *start, *row, *target; /* backend; one block, token first */
-  void *branch;             /* [rows, hidden] what the stream is going to be added to */
+  void
+      *branch; /* [rows, hidden] output of a layer's part that is still to be added to the stream */
   layer_activations *layer; /* host, [layers]; layers share memory where they are not kept */
-  /* At the targets' rows: */
+  /* At the tokens that targets follow: */
   void *last, *last_branch, *last_normed; /* [targets, hidden] */
   void *last_rstd;                        /* M [targets] */
   void *logp, *entropy, *lse, *dlogp;     /* M [targets] */
-  /* Gradients; those of one stage share memory with those of another. */
+  /* Gradients of the loss by each of these. Buffers that are not in use at the same time share
+   * memory. */
   void *d_last, *d_last_normed;    /* [targets, hidden] */
   void *d_stream, *d_normed;       /* [rows, hidden] */
-  void *d_gate_up, *d_active;      /* gated unit */
+  void *d_gate_up, *d_active;      /* feed-forward part (SwiGLU) */
   void *d_qkv, *d_qk, *d_attended; /* attention */
 } pass;
 
@@ -90,39 +100,39 @@ typedef struct layer_cache {
   void *k, *v;
   const int32_t *slot;
   size_t capacity;
-  int decode; /* attend to the cache, not to the packed rows */
+  int decode; /* attend to the cache, not to the packed tokens */
 } layer_cache;
 
 struct model {
   model_config c;
   backend *b;
   int recompute;
-  size_t n, n_matrices; /* parameters; the first n_matrices decay */
+  size_t n, n_matrices; /* parameters; weight decay acts on the first n_matrices */
   size_t n_tensors;
   model_tensor *tensor;
-  size_t embed, head, norm; /* places of what belongs to no layer */
+  size_t embed, head, norm; /* where the parameters that belong to no layer start */
   layer_places *place;      /* [layers] */
   struct model_values own;
   const struct model_values *use;
   int rounds; /* the copy of own's master is rounded stochastically, with draws from `rounding` */
   rng_stream rounding;
-  /* Values put aside that are in use: guest.copy is the gradient's memory, guest_of whose they are.
-   */
+  /* Values that were put aside and are in use: guest.copy is the gradient's memory, into which they
+   * were copied, and guest_of the values themselves. */
   struct model_values guest;
   const struct model_values *guest_of;
   void *gradient;      /* M [n]; NULL until it is needed */
   void *cosine, *sine; /* M [max_positions, head_dim / 2] */
-  void *block;         /* the arena's memory, only growing */
+  void *block;         /* the arena's memory, which only grows */
   size_t block_bytes;
   layer_activations *layer; /* [layers], of the pass */
   pass pass;
-  int kept; /* the pass holds a forward that can go backward */
+  int kept; /* the pass holds the activations of a forward, so a backward may follow */
   double temperature;
-  int32_t *index; /* host staging of a pass's index arrays, then of numbers */
+  int32_t *index; /* host memory through which a pass's index arrays, then numbers, are copied */
   size_t index_room;
 };
 
-/* Parameters in T as the pass reads them; gradients. */
+/* Parameters from index `place` on, of type T as the pass reads them; and their gradients, M. */
 static inline const void *model_weight(const model *m, size_t place) {
   return (const char *)m->use->copy + place * m->b->element;
 }
@@ -133,53 +143,60 @@ static inline head_shape model_heads(const model_config *c) {
   return (head_shape){c->heads, c->kv_heads, c->head_dim};
 }
 
-/* Checks rows, makes room for the pass and uploads its index arrays. */
+/* Checks the packed tokens (GL_EINPUT as model_forward()), makes room for the pass and uploads its
+ * index arrays. */
 gl_status model_pass_begin(model *m, const packed_tokens *packed, int keep, gl_error *err);
-/* One layer over the rows of l. in, add: what norm adds (add NULL: in is the stream already).
- * branch receives what the stream is to be added to next. last: whether that is wanted. */
+/* What a layer works on and with. */
 typedef struct layer_run {
   const layer_activations *l;
-  void *branch;
+  void *branch; /* receives the feed-forward part's output */
   const int32_t *position;
   packed_rows packed;
   const layer_cache *cache; /* NULL: none */
-  int flags;                /* of product */
-  int want_branch;
+  int flags;                /* of the backend's product() */
+  int want_branch; /* 0: recomputing activations, for which the last product is not needed */
 } layer_run;
+/* Runs one layer. Its input is the residual stream `in`, to which `add` (NULL: nothing) is still to
+ * be added. */
 void model_layer(const model *m, size_t layer, const layer_run *run, const void *in,
                  const void *add);
-/* All layers of the pass; cache[layers] or NULL. */
+/* Runs the embedding and all layers of the pass; cache[layers], or NULL without one. */
 void model_layers(model *m, const layer_cache *cache, int flags);
-/* The final norm of the pass's target rows into last_normed. */
+/* The final norm at the tokens that targets follow, into last_normed. */
 void model_last_norm(model *m);
 
-/* Makes sure of the gradient's memory. GL_EINTERNAL while values put aside are in use there. */
+/* Allocates the gradient's memory where it is not there yet; its contents are not set. GL_EINTERNAL
+ * while values that were put aside are in use there. */
 gl_status model_want_gradient(model *m, gl_error *err);
-/* Host numbers [first, first + n) of an array of M in backend memory. */
+/* Copies numbers [first, first + n) of an array of M in backend memory from or to the host, as
+ * doubles; staging is MODEL_STAGING bytes of host memory. */
 void model_upload(const model *m, void *to, size_t first, size_t n, const double *host,
                   void *staging);
 void model_download(const model *m, const void *from, size_t first, size_t n, double *host,
                     void *staging);
-/* Numbers moved through the host at once, and the bytes that takes. */
+/* Numbers copied at once, and the host memory that takes in bytes. */
 enum { MODEL_CHUNK = 1 << 16, MODEL_STAGING = MODEL_CHUNK * 8 };
-/* Renews the copy in T after the master changed, rounded as the last step had it. */
+/* Computes the copy of type T anew after the master changed; stochastic rounding, where it is on,
+ * uses the draws of the last step. */
 void model_renew(model *m);
 
-/* What pass and cache take, in bytes, SIZE_MAX where that overflows. */
+/* Bytes of backend memory that a pass and a cache take; SIZE_MAX where that overflows. */
 size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shape);
-/* Rows a decode of n runs over: recorded ones are rounded up to a power of two. */
+/* Matrix rows of a decode of n tokens: n, or where the backend records decodes (CUDA graphs) the
+ * next power of two. */
 size_t model_cache_rows(const backend *b, size_t n);
 size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, size_t capacity);
-/* Rows of a prefill run at once, at least its longest sequence. */
+/* Most tokens of a prefill that run at once; a longer sequence runs alone. */
 enum { MODEL_PREFILL_TOKENS = 4096 };
 
-/* A model's folder: its files, and folder/name. GL_EINPUT where that is too long. */
+/* Names of the files in a model's folder. model_join() writes folder/name into path; GL_EINPUT
+ * where that is too long. */
 enum { MODEL_PATH = 4096 };
 #define MODEL_FILE "model.safetensors"
 #define MODEL_INDEX "model.safetensors.index.json"
 gl_status model_join(char path[MODEL_PATH], const char *folder, const char *name, gl_error *err);
-/* Whether a model.safetensors.index.json could be loaded from, its shards unseen: for its fuzz
- * target. GL_EINTERNAL would be a bug. */
+/* Whether the text of a model.safetensors.index.json can be read; no shard is opened. For the fuzz
+ * target of that file. GL_EINPUT; GL_EINTERNAL if it took a name for a shard's that is none. */
 gl_status model_index_check(const model *m, const char *text, size_t size, const char *path,
                             gl_error *err);
 

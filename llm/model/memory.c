@@ -1,11 +1,13 @@
-/* How a pass's buffers are cut from one block, and what all of it needs. */
+/* Cuts the buffers of a pass from one block of memory, and adds up what a model needs. */
 #include "llm/model/internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { ALIGNMENT = 256 };
 
 void *arena_take(arena *a, size_t n, size_t width, size_t bytes) {
+  assert(bytes > 0);
   size_t size;
   if (__builtin_mul_overflow(n, width, &size) || __builtin_mul_overflow(size, bytes, &size) ||
       size > SIZE_MAX / 4 || a->used > SIZE_MAX / 4) {

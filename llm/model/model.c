@@ -270,7 +270,7 @@ gl_status model_get(const model *m, double *host, gl_error *err) {
   return get(m, m->own.master, host, err);
 }
 
-/* A copy holds the type's values only: the upper halves of floats where that is bfloat16. */
+/* A copy holds values of type T only, which for bfloat16 are the upper halves of floats. */
 gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err) {
   const void *from = v->aside != NULL ? v->aside : v->copy;
   if (m->b->element == m->b->master_element) return get(m, from, host, err);

@@ -56,8 +56,9 @@ typedef struct model model;
  * version. */
 typedef struct model_values model_values;
 
-/* b is borrowed and must outlive the model. All values are zero. recompute: keep only each layer's
- * input during a forward that will be followed by backward, and compute the rest again. */
+/* A model whose parameters are all zero. b is borrowed and must outlive it. recompute: a forward
+ * that a backward follows keeps only each layer's input, and the backward computes the other
+ * activations again (less memory, more time; the results are the same). GL_ENOMEM. */
 gl_status model_new(model **out, const model_config *config, backend *b, int recompute,
                     gl_error *err);
 void model_free(model *m);
@@ -86,8 +87,9 @@ gl_status model_save(const model *m, const char *folder, number_type type, size_
 /* Copies of the values in the type that forward and generation read, without a master: for a
  * reference policy or a version that is still being sampled from. */
 gl_status model_values_copy(model_values **out, model *m, gl_error *err);
-/* The same, put aside: in pinned memory of the host where the backend is a device. Using them
- * copies them into the gradient's memory, whose contents are lost; nothing else is taken. */
+/* The same, put aside: where the backend is a device, in pinned memory of the host. model_use()
+ * then copies them into the gradient's memory, whose contents are lost, and takes no other memory.
+ */
 gl_status model_values_put_aside(model_values **out, model *m, gl_error *err);
 int model_values_are_aside(const model_values *v);
 /* Bytes of one copy. */
@@ -95,17 +97,18 @@ size_t model_values_bytes(const model *m);
 void model_values_free(model_values *v, model *m);
 /* A copy's values to the host, as model_get gives the model's own. */
 gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err);
-/* Forward and generation read v until told otherwise; NULL: the model's own. Backward always
- * belongs to the model's own, and there is no gradient while v was put aside (GL_EINTERNAL). */
+/* From now on forward and generation read v; NULL: the model's own values. A backward is always of
+ * the model's own values, and no gradient can be had while values that were put aside are in use
+ * (GL_EINTERNAL). */
 void model_use(model *m, model_values *v);
 
-/* Packed token sequences and the places where a log-probability is wanted: the token after row
- * target_after[j] is target[j]. Host memory. */
+/* Token sequences packed one after the other, and the tokens whose log-probability is wanted:
+ * target[j], as the token that follows packed token target_after[j]. Borrowed host memory. */
 typedef struct packed_tokens {
   size_t n_tokens, n_sequences, n_targets;
   const size_t *start;        /* [n_sequences + 1] */
   const int32_t *token;       /* [n_tokens] */
-  const size_t *target_after; /* [n_targets], ascending; a row may have several */
+  const size_t *target_after; /* [n_targets], ascending; a token may have several */
   const int32_t *target;      /* [n_targets] */
 } packed_tokens;
 
@@ -117,8 +120,8 @@ gl_status model_forward(model *m, const packed_tokens *packed, double temperatur
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
 gl_status model_zero_gradient(model *m, gl_error *err);
-/* M [model_parameters] in the backend's memory, for sums over devices; NULL before the first
- * model_zero_gradient or optimizer. */
+/* The gradient, [model_parameters] of the backend's master type in its memory, for sums over
+ * devices; NULL before the first model_zero_gradient() or optimiser. */
 void *model_gradient(model *m);
 
 /* Moments of an optimiser over all parameters; matrices decay, norm weights do not. */
@@ -126,17 +129,18 @@ typedef struct model_optimizer model_optimizer;
 gl_status model_optimizer_new(model_optimizer **out, model *m, const optimizer_spec *spec,
                               gl_error *err);
 void model_optimizer_free(model_optimizer *o);
-/* From the next step on the copy in bfloat16 that forward and generation read is rounded
- * stochastically: parameter i after step t by number i of (seed, RNG_ROUNDING, t), so that the copy
- * follows from the master and the number of steps, and a state that is read has it again. Other
- * types have nothing to round. */
+/* From the next step on the bfloat16 copy of the parameters, which forward and generation read, is
+ * rounded stochastically. Parameter i after step t uses number i of the stream (seed, RNG_ROUNDING,
+ * t), so that the copy is a function of the master parameters and the number of steps, and
+ * model_read() restores it. No effect on other types, which are not rounded. */
 void model_optimizer_round(model_optimizer *o, uint64_t seed);
-/* One step down the gradient, clipped to spec.clip_grad_norm; *norm is the norm before clipping. A
- * gradient that is not finite changes nothing and is told by *norm. */
+/* One step down the gradient, clipped to spec.clip_grad_norm; *norm is the gradient's norm before
+ * clipping. Where that is not finite nothing changes. */
 gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_error *err);
 
-/* Parameters and moments, exactly, for checkpoints inside a run: a header, the arrays, a checksum.
- */
+/* Writes and reads parameters and moments (o may be NULL: none) exactly, for checkpoints of a run:
+ * a header, the arrays in native byte order, a checksum. model_read() gives GL_EINPUT for damage or
+ * another configuration, and then has changed nothing; GL_EIO. */
 gl_status model_write(const model *m, const model_optimizer *o, FILE *to, gl_error *err);
 gl_status model_read(model *m, model_optimizer *o, FILE *from, gl_error *err);
 
@@ -149,7 +153,9 @@ typedef struct memory_plan {
   size_t scratch; /* the backend's own */
   size_t total;
 } memory_plan;
-/* training_tokens: packed rows of one micro-batch (0: no training); slots x capacity: the cache. */
+/* training_tokens and training_targets: those of one micro-batch (0: no training); slots x
+ * capacity: positions of the cache (0: no generation); value_copies: copies of the parameters
+ * beside the model's own. GL_ENOMEM where the sum overflows. */
 gl_status model_memory(memory_plan *out, const model_config *c, const backend *b, int recompute,
                        size_t training_tokens, size_t training_targets, size_t slots,
                        size_t capacity, size_t value_copies, gl_error *err);
@@ -161,21 +167,25 @@ typedef struct model_cache model_cache;
 gl_status model_cache_new(model_cache **out, model *m, size_t slots, size_t capacity,
                           gl_error *err);
 void model_cache_free(model_cache *c);
-/* Runs packed prompts (rows as in model_forward, no targets), filling slot[s] from position 0 with
- * sequence s, and puts M logits[n_sequences, vocabulary] of each sequence's last row into the
- * cache's logits. */
+/* Runs packed prompts (without targets) and keeps the keys and values of sequence s in slot[s] from
+ * position 0 on. The cache's logits become [n_sequences, vocabulary]: those that follow each
+ * sequence's last token. GL_EINPUT as model_forward(); GL_EINTERNAL for more sequences than slots
+ * or one longer than the capacity. */
 gl_status model_prefill(model_cache *c, const packed_tokens *packed, const size_t *slot,
                         gl_error *err);
-/* Copies the first `length` positions of a slot, all layers. */
+/* Copies keys and values of the first `length` positions of a slot in all layers. */
 gl_status model_cache_copy(model_cache *c, size_t from, size_t to, size_t length, gl_error *err);
-/* One more token each: row r holds token[r] at position[r] of slot[r]; logits[r] follow. Host
- * arrays. Does not wait for a device: what fails there, model_sample or model_logits_get tells. */
+/* Runs one more token of each of `rows` sequences: token[r] at position[r] of slot[r] (host
+ * arrays). Row r of the cache's logits becomes that of the token that follows. Does not wait for a
+ * device: a failure there is returned by the next model_sample() or model_logits_get(). */
 gl_status model_decode(model_cache *c, const int32_t *token, const int32_t *slot,
                        const int32_t *position, size_t rows, gl_error *err);
 /* The first `rows` rows of the last logits, [rows, vocabulary]. */
 gl_status model_logits_get(const model_cache *c, size_t rows, double *logits, gl_error *err);
-/* Draws from row_of[r] of the last logits (NULL: row r), see backend's sample; host outputs as
- * doubles. */
+/* Draws token[r] from row row_of[r] of the last logits (row_of NULL: from row r), at block index[r]
+ * of the stream, as the backend's sample() says; greedy: the most probable token. logq[r] is its
+ * log-probability at the temperature, logq_truncated[r] after top-k and top-p (paper/methods.md,
+ * section 1.2). Host arrays [rows]. */
 gl_status model_sample(model_cache *c, const size_t *row_of, const uint64_t *index, size_t rows,
                        const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
                        double *logq, double *logq_truncated, gl_error *err);

@@ -47,13 +47,14 @@ void model_optimizer_round(model_optimizer *o, uint64_t seed) {
   o->seed = seed;
 }
 
-/* How the model's copy is rounded after so many steps; before the first, to the nearest. */
+/* Sets how the model's bfloat16 copy is rounded after so many steps: to the nearest before the
+ * first, stochastically afterwards where that is on. */
 static void address_rounding(const model_optimizer *o) {
   o->m->rounds = o->rounds && o->steps > 0;
   o->m->rounding = rng_stream_at(o->seed, RNG_ROUNDING, o->steps);
 }
 
-/* Parameters [first, first + n), with weight decay or without. */
+/* Steps parameters [first, first + n), with weight decay or without. */
 static void step_range(model_optimizer *o, size_t first, size_t n, double decay, double lr,
                        double scale) {
   model *m = o->m;
@@ -119,7 +120,7 @@ static uint64_t config_checksum(const model_config *c) {
   return hash_64(hash_64(HASH_64_START, sizes, sizeof sizes), reals, sizeof reals);
 }
 
-/* The arrays of a state; returns how many. */
+/* Lists the arrays that a state consists of; returns how many. */
 static size_t arrays_of(const model *m, const model_optimizer *o, void *array[MAX_ARRAYS]) {
   size_t n = 0;
   array[n++] = m->own.master;
@@ -192,7 +193,7 @@ static gl_status check_header(const model *m, const model_optimizer *o, const st
   return GL_OK;
 }
 
-/* The arrays and the checksum behind them: uploads if `keep`, else only checks. */
+/* Reads the arrays and the checksum behind them; uploads them if `keep`, else only checks. */
 static gl_status read_arrays(const model *m, const model_optimizer *o, FILE *from,
                              const checksum *header, int keep, gl_error *err) {
   backend *b = m->b;

@@ -1,3 +1,4 @@
+/* Reads arithmetic expressions and computes their values as exact fractions. */
 #include "llm/task/expression.h"
 
 /*   sum     = product { ("+" | "-") product }

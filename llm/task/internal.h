@@ -18,12 +18,12 @@ void task_put_char(task_text *to, char c);
 void task_put_number(task_text *to, int64_t x);
 
 /* A problem as a kind draws it. Problems with the same key are the same problem in another form
- * and go to the same split; no key: the prompt is its own. */
+ * (3+5 and 5+3) and go to the same split; without a key the prompt is the key. */
 typedef struct task_sample {
   task_text prompt, answer, key;
 } task_sample;
 
-/* Words in order, from the blocks that belong to one attempt at one problem. */
+/* Random words in order, from the blocks that belong to one attempt at one problem. */
 typedef struct task_source {
   rng_stream stream;
   uint64_t block;

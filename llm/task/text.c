@@ -1,10 +1,11 @@
 /* Texts, draws and fields that several kinds of task need. */
 #include "llm/task/internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 void task_put(task_text *to, const char *text, size_t n) {
-  if (n >= TASK_TEXT_SIZE - to->n) n = TASK_TEXT_SIZE - 1 - to->n;
+  assert(n < TASK_TEXT_SIZE - to->n); /* the bounds of the fields see to it */
   memcpy(to->data + to->n, text, n);
   to->n += n;
   to->data[to->n] = '\0';
@@ -25,6 +26,7 @@ void task_put_number(task_text *to, int64_t x) {
 }
 
 uint64_t task_below(task_source *s, uint64_t n) {
+  assert(n > 0 && n < UINT64_C(1) << 52);
   rng_words w = rng_block(s->stream, s->block++);
   return (uint64_t)(rng_u01_53(w.v[0], w.v[1]) * (double)n);
 }

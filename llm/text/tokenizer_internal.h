@@ -50,7 +50,8 @@ typedef struct token_table {
 
 gl_status token_table_init(token_table *t, size_t n, uint64_t seed, gl_error *err);
 void token_table_fini(token_table *t);
-/* Builds: adds one of the n keys promised. Returns 0 if the key is there already. */
+/* While building: adds one of the n keys announced to token_table_init(). Returns 0 if the key is
+ * there already. */
 int token_table_add(token_table *t, const char *key, size_t size, int32_t token);
 /* The token of key[size], or -1. */
 int32_t token_table_find(const token_table *t, const char *key, size_t size);
@@ -68,7 +69,8 @@ typedef struct pair_table {
 
 gl_status pair_table_init(pair_table *t, size_t n, uint64_t seed, gl_error *err);
 void pair_table_fini(pair_table *t);
-/* Builds: sets the merge of one of the n pairs promised; the last one said stays. */
+/* While building: sets the merge of one of the n pairs announced; a pair set twice keeps the last.
+ */
 void pair_table_set(pair_table *t, int32_t left, int32_t right, uint32_t rank, int32_t token);
 /* The merge of two neighbours, or NULL. */
 const struct pair_slot *pair_table_find(const pair_table *t, int32_t left, int32_t right);
@@ -90,7 +92,7 @@ typedef struct split_rule {
 gl_status split_rule_init(split_rule *r, const char *pattern, gl_error *err);
 void split_rule_fini(split_rule *r);
 
-/* What matching needs; of one thread. */
+/* Memory of matching; each thread has its own. */
 typedef struct split_match {
   pcre2_match_data *found;
   pcre2_match_context *limits;
@@ -117,12 +119,12 @@ typedef struct added_set {
   unsigned char starts[256]; /* 1 for the first bytes of texts */
 } added_set;
 
-/* Builds: sorts, and notes the first bytes. Returns the token of a text that is there twice, or
- * -1. */
+/* While building: sorts the texts and marks their first bytes. Returns the token of a text that is
+ * there twice, or -1. */
 int32_t added_set_sort(added_set *s);
 void added_set_fini(added_set *s);
 
-/* What merging needs; of one thread. Grows as it is used. */
+/* Memory of merging; each thread has its own. Grows as it is used. */
 typedef struct merge_work {
   struct merge_symbol *symbol;
   uint64_t *heap;
@@ -149,8 +151,8 @@ struct tokenizer {
   char *content;      /* the bytes of all entries */
   int32_t *added;     /* [n_added] numbers of the added tokens */
   size_t n_added;
-  /* char: every character. bpe: every token that its own bytes, as a piece, become; most pieces of
-   * a text are such and need no merging. */
+  /* char: every character. bpe: every token that its own bytes are encoded as; most pieces of a
+   * text are such a token and need no merging. */
   token_table by_bytes;
   /* bpe only */
   int nfc, splits; /* whether text is normalised; whether there is a rule */

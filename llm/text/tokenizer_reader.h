@@ -1,4 +1,4 @@
-/* What the files that read a tokenizer.json share. */
+/* What the two files that read a tokenizer.json share. */
 #ifndef GEPOLAB_LLM_TEXT_TOKENIZER_READER_H
 #define GEPOLAB_LLM_TEXT_TOKENIZER_READER_H
 

@@ -1,5 +1,7 @@
+/* Hash tables of a tokenizer: bytes to token, and pairs of neighbouring tokens to their merge. */
 #include "llm/text/tokenizer_internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +52,7 @@ static struct token_slot *slot_of(const token_table *t, const char *key, size_t 
 }
 
 int token_table_add(token_table *t, const char *key, size_t size, int32_t token) {
+  assert(t->slot != NULL && key != NULL && token >= 0 && size <= UINT32_MAX);
   struct token_slot *s = slot_of(t, key, size);
   if (s->key != NULL) return 0;
   *s = (struct token_slot){key, (uint32_t)size, token};
@@ -87,6 +90,7 @@ static uint64_t pair_of(int32_t left, int32_t right) {
 }
 
 void pair_table_set(pair_table *t, int32_t left, int32_t right, uint32_t rank, int32_t token) {
+  assert(t->slot != NULL && left >= 0 && right >= 0 && token >= 0);
   const uint64_t pair = pair_of(left, right);
   *slot_of_pair(t, pair) = (struct pair_slot){pair, rank, token};
 }
