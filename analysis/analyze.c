@@ -1,3 +1,4 @@
+/* Tables and JSON of a study or a W&B export. */
 #include "analysis/analyze.h"
 
 #include "analysis/statistics.h"

@@ -1,3 +1,4 @@
+/* Cells as numbers with intervals, and how their quantities go together. */
 #include "analysis/summary.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Tables as aligned text, Markdown and LaTeX. */
 #include "analysis/tables.h"
 
 #include <math.h>

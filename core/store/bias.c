@@ -1,3 +1,4 @@
+/* Writes the table `bias`, which is made when it is first needed. */
 #include "core/store/bias.h"
 
 #include "core/store/internal.h"

@@ -1,3 +1,4 @@
+/* Keeps and finds the scores of tuning runs. */
 #include "core/store/scores.h"
 
 #include "core/store/internal.h"

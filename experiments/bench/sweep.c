@@ -16,7 +16,7 @@ static gl_status cells_per_s(double *rate, const cfg_doc *doc, const char *folde
   snprintf(path, sizeof path, "%s/%zu.db", folder, workers);
   sweep_options options = {.file = path,
                            .workers = workers,
-                           .shards = {.index = 0, .count = 1},
+                           .ranks = {.index = 0, .count = 1},
                            .progress = PROGRESS_SILENT};
   gl_status status = sweep_run(&report, doc, &options, err);
   *rate = (double)report.cells / report.grid_s;

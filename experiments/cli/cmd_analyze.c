@@ -37,9 +37,13 @@ const command command_analyze = {
     .arguments = "STUDY.db | EXPORT.csv",
     .summary = "best, last and gap with intervals; correlations",
     .about =
-        "A study: for every algorithm and swept setting the interquartile means over seeds of\n"
-        "best, last and their gap with 95 % bootstrap intervals, the learning rate, and rank\n"
-        "correlations over the cells. A CSV export of W&B: best, last and gap of every run.",
+        "A study: for every algorithm and setting the interquartile means over seeds of best, "
+        "last\n"
+        "and their gap with 95 % bootstrap intervals, the learning rate, and rank correlations "
+        "over\n"
+        "the cells. Settings are the fields in which the stored recipes differ; only seeds are\n"
+        "averaged over, and several studies of one file are shown apart. A CSV export of W&B: "
+        "best, last and gap of every run.",
     .examples =
         "  gepolab analyze study.db\n  gepolab analyze study.db --format latex > table.tex\n"
         "  gepolab analyze eval_math500.csv --json",

@@ -49,8 +49,11 @@ const command command_export = {
     .name = "export",
     .arguments = "STUDY.db",
     .summary = "a table of a study as CSV, TSV or JSON lines",
-    .about = "Rows are in the order of the study's grid and hold no wall-clock times, so that two\n"
-             "executions of one study export the same bytes.",
+    .about =
+        "Rows are in the order of the study's grid and hold no wall-clock times, so that two\n"
+        "executions of one study export the same bytes. What tells runs apart stands in columns\n"
+        "named by the fields of the recipe (cluster.max_delay), the learning rate in\n"
+        "optimizer.lr.",
     .examples = "  gepolab export study.db --table steps --format csv > steps.csv\n"
                 "  gepolab export study.db -t runs -f jsonl",
     .run = run_export};

@@ -17,7 +17,7 @@
 /* --- what is printed ----------------------------------------------------------------------------
  */
 
-static cJSON *evals_json(cJSON *to, const outcome *o) {
+static cJSON *evals_json(cJSON *to, const run_result *o) {
   cJSON *list = cJSON_AddArrayToObject(to, "evals");
   for (size_t i = 0; i < o->n_evals && list != NULL; ++i) {
     cJSON *item = cJSON_CreateObject();
@@ -31,7 +31,7 @@ static cJSON *evals_json(cJSON *to, const outcome *o) {
 }
 
 /* The last update's measurements, by name. */
-static cJSON *metrics_json(cJSON *to, const outcome *o) {
+static cJSON *metrics_json(cJSON *to, const run_result *o) {
   cJSON *map = cJSON_AddObjectToObject(to, "last_update");
   if (o->n_steps == 0) return map;
   const double *value = o->steps[o->n_steps - 1].metric;
@@ -41,8 +41,8 @@ static cJSON *metrics_json(cJSON *to, const outcome *o) {
 }
 
 /* No wall-clock time in it: two runs of one recipe print the same. */
-static gl_status print_json(const recipe *r, const outcome *o, gl_error *err) {
-  outcome_scores s = outcome_summarise(o);
+static gl_status print_json(const recipe *r, const run_result *o, gl_error *err) {
+  run_scores s = run_result_scores(o);
   cJSON *d = cJSON_CreateObject();
   int ok = d != NULL && json_add_string(d, "name", r->name) != NULL &&
            json_add_string(d, "algorithm", r->algorithm.name) != NULL &&
@@ -63,8 +63,8 @@ static gl_status print_json(const recipe *r, const outcome *o, gl_error *err) {
   return report_json(d, err);
 }
 
-static void print_text(const recipe *r, const outcome *o) {
-  outcome_scores s = outcome_summarise(o);
+static void print_text(const recipe *r, const run_result *o) {
+  run_scores s = run_result_scores(o);
   printf("%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s\n", r->name, r->algorithm.name,
          (unsigned long long)r->seed, o->n_steps, o->wall_s, run_status_name(o->status),
          o->reason[0] != '\0' ? ": " : "", o->reason);
@@ -137,8 +137,8 @@ static gl_status refuse_sweep(const recipe *r, gl_error *err) {
       key, key);
 }
 
-static gl_status keep(const char *file, const study_cell *cell, const recipe *r, const outcome *o,
-                      gl_error *err) {
+static gl_status keep(const char *file, const sweep_cell *cell, const recipe *r,
+                      const run_result *o, gl_error *err) {
   store *s = NULL;
   gl_status status = store_open(&s, file, STORE_WRITE, err);
   if (status == GL_OK) status = sweep_store_cell(s, r->name, cell, o, err);
@@ -148,9 +148,9 @@ static gl_status keep(const char *file, const study_cell *cell, const recipe *r,
 
 /* A folder that the user names stays his, with the run's last checkpoint in it; the one beside the
  * study file goes when the run is in the file. */
-static gl_status train_and_report(const study_cell *cell, const recipe *r, const run_options *q,
+static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const run_options *q,
                                   gl_error *err) {
-  outcome o = {0};
+  run_result o = {0};
   char beside[PATH_MAX] = "";
   gl_status status = GL_OK;
   if (q->checkpoints == NULL && r->wants_checkpoints && q->file != NULL)
@@ -178,21 +178,21 @@ static gl_status train_and_report(const study_cell *cell, const recipe *r, const
   if (status == GL_OK && beside[0] != '\0') sweep_clear_checkpoints(beside);
   if (status == GL_OK && q->json) status = print_json(r, &o, err);
   if (status == GL_OK && !q->json) print_text(r, &o);
-  outcome_fini(&o);
+  run_result_fini(&o);
   return status;
 }
 
 /* The recipe as the one cell of a study: what it is known by in a study file and in checkpoints. */
 gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, gl_error *err) {
-  study one = {0};
-  const study_grid no_axes = {.n_axes = 0};
+  sweep_cells one = {0};
+  const sweep_grid no_axes = {.n_axes = 0};
   gl_status status = refuse_sweep(r, err);
   if (status == GL_OK) status = recipe_check(r, NULL, err);
   char note[LLM_NOTE_SIZE];
   if (status == GL_OK && llm_note(r->world, note) != NULL) tell(NULL, note);
-  if (status == GL_OK) status = study_expand(&one, doc, &no_axes, NULL, 0, 0, err);
+  if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, NULL, 0, 0, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
-  study_fini(&one);
+  sweep_cells_fini(&one);
   return status;
 }
 

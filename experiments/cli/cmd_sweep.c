@@ -87,11 +87,11 @@ static gl_status merge_files(const char *into, const char *const *files, size_t 
   return status;
 }
 
-static gl_status merge_shards(const char *file, const shards *s, gl_error *err) {
+static gl_status merge_shards(const char *file, const ranks *s, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < s->count && status == GL_OK; ++i) {
     char path[PATH_MAX];
-    status = shards_path(path, sizeof path, file, s, i, err);
+    status = ranks_path(path, sizeof path, file, s, i, err);
     const char *one[] = {path};
     if (status == GL_OK) status = merge_files(file, one, 1, err);
   }
@@ -112,11 +112,11 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
   char note[LLM_NOTE_SIZE];
   if (llm_note(cfg_find(cfg_root(doc), "world"), note) != NULL)
     fprintf(stderr, "gepolab: note: %s\n", note);
-  shards *s = &options->shards;
+  ranks *s = &options->ranks;
   gl_status status = sweep_run(&report, doc, options, err);
   if (status == GL_OK) {
     char path[PATH_MAX];
-    status = shards_path(path, sizeof path, options->file, s, s->index, err);
+    status = ranks_path(path, sizeof path, options->file, s, s->index, err);
     if (!s->mpi || s->index == 0) warn_of_edges(&report);
     if (status == GL_OK && json) status = print_json(&report, path, err);
     if (status == GL_OK && !json) print_text(&report, path);
@@ -128,7 +128,7 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
   }
   sweep_report_fini(&report);
   /* The barrier before rank 0 reads the others' files. */
-  status = shards_share(s, NULL, 0, status);
+  status = ranks_share(s, NULL, 0, status);
   if (status == GL_OK && s->mpi && s->index == 0) status = merge_shards(options->file, s, err);
   return status;
 }
@@ -157,14 +157,14 @@ static gl_status run_sweep(const command *self, int argc, char **argv, gl_error 
   if (o.file == NULL)
     status = gl_fail(err, GL_EINPUT, "sweep needs a file to keep its results: add -o study.db");
   if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
-  if (status == GL_OK) status = shards_begin(&o.shards, shard, err);
+  if (status == GL_OK) status = ranks_begin(&o.ranks, shard, err);
   if (status == GL_OK) {
-    if (o.workers == 0) o.workers = o.shards.mpi ? 1 : processors();
-    o.progress = quiet || (o.shards.mpi && o.shards.index > 0) ? PROGRESS_SILENT : PROGRESS_AUTO;
+    if (o.workers == 0) o.workers = o.ranks.mpi ? 1 : processors();
+    o.progress = quiet || (o.ranks.mpi && o.ranks.index > 0) ? PROGRESS_SILENT : PROGRESS_AUTO;
     signals_catch();
     status = sweep_and_report(doc, &o, json, err);
   }
-  shards_end(&o.shards);
+  ranks_end(&o.ranks);
   cfg_free(doc);
   args_fini(&a);
   return status;

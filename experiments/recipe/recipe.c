@@ -128,7 +128,7 @@ static gl_status read_checkpoint(recipe *out, const cfg_node *node, gl_error *er
 static gl_status read_algorithm(recipe *out, const cfg_node *algorithm, gl_error *err) {
   if (algorithm != NULL) return policy_algorithm_parse(&out->algorithm, algorithm, err);
   const policy_algorithm *fallback = policy_algorithms_find("grpo");
-  if (fallback == NULL) return gl_fail(err, GL_EINTERNAL, "the row grpo is missing");
+  if (fallback == NULL) return gl_fail(err, GL_EINTERNAL, "the algorithm grpo is missing");
   out->algorithm = *fallback;
   return GL_OK;
 }

@@ -1,3 +1,4 @@
+/* Worker processes: forked one per job, read through pipes, ended when told to stop. */
 #define _GNU_SOURCE /* close_range */
 #include "experiments/sweep/executor.h"
 #include "experiments/base/signals.h"
@@ -56,17 +57,17 @@ static void settle_in(const executor_plan *plan, pid_t parent, int pipe_end) {
 }
 
 static _Noreturn void be_worker(const executor_plan *plan, size_t job, int pipe_end) {
-  outcome result = {0};
+  run_result result = {0};
   gl_error err = {.status = GL_OK};
   gl_status status = plan->work(plan->self, job, &result, &err);
   if (status == GL_EINTERRUPTED) _exit(EXIT_FAILURE); /* nobody listens any more */
   if (status != GL_OK) {
-    outcome_fini(&result);
+    run_result_fini(&result);
     result.status = RUN_FAILED;
     snprintf(result.reason, sizeof result.reason, "%.*s", (int)sizeof result.reason - 1, err.text);
   }
   FILE *to = fdopen(pipe_end, "wb");
-  int ok = to != NULL && outcome_write(&result, to, NULL) == GL_OK && fclose(to) == 0;
+  int ok = to != NULL && run_result_write(&result, to, NULL) == GL_OK && fclose(to) == 0;
   _exit(ok ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
@@ -118,7 +119,7 @@ static int read_some(worker *w, gl_error *err) {
   return -1;
 }
 
-static void describe_death(outcome *result, int how) {
+static void describe_death(run_result *result, int how) {
   result->status = RUN_FAILED;
   if (WIFSIGNALED(how))
     snprintf(result->reason, sizeof result->reason, "worker ended by signal %d (%s)", WTERMSIG(how),
@@ -138,11 +139,11 @@ static void free_worker(executor *x, worker *w) {
 static gl_status reap(executor *x, worker *w) {
   int how = 0;
   while (waitpid(w->pid, &how, 0) < 0 && errno == EINTR) continue;
-  outcome result = {0};
+  run_result result = {0};
   gl_error spoiled = {.status = GL_OK};
   if (!WIFEXITED(how) || WEXITSTATUS(how) != EXIT_SUCCESS) {
     describe_death(&result, how);
-  } else if (outcome_read(&result, w->bytes, w->size, &spoiled) != GL_OK) {
+  } else if (run_result_read(&result, w->bytes, w->size, &spoiled) != GL_OK) {
     result.status = RUN_FAILED;
     snprintf(result.reason, sizeof result.reason, "%.*s", (int)sizeof result.reason - 1,
              spoiled.text);
@@ -150,7 +151,7 @@ static gl_status reap(executor *x, worker *w) {
   size_t job = w->job;
   free_worker(x, w);
   gl_status status = x->plan->done(x->plan->self, job, &result, x->err);
-  outcome_fini(&result);
+  run_result_fini(&result);
   return status;
 }
 

@@ -14,10 +14,10 @@ typedef struct executor_plan {
   size_t n_jobs;
   size_t workers; /* at most so many processes at a time */
   /* In the worker: does job i. An error makes the job fail with its text. */
-  gl_status (*work)(void *self, size_t job, outcome *out, gl_error *err);
+  gl_status (*work)(void *self, size_t job, run_result *out, gl_error *err);
   /* In this process, in order of finishing: what became of job i. For a failed job result->status
    * is RUN_FAILED with the reason. An error stops everything. */
-  gl_status (*done)(void *self, size_t job, const outcome *result, gl_error *err);
+  gl_status (*done)(void *self, size_t job, const run_result *result, gl_error *err);
   /* Workers are told to stop by SIGTERM, which they look up with signals_caught(), and waited for,
    * rather than killed. */
   int lets_finish_step;

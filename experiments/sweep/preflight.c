@@ -1,3 +1,4 @@
+/* Asks this machine, in a process of its own, whether it can run the cells of a sweep. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "experiments/sweep/preflight.h"
 
@@ -7,17 +8,17 @@
 #include <sys/mman.h>
 
 typedef struct question {
-  const study *cells;
+  const sweep_cells *cells;
   const size_t *job;
   size_t n;
-  gl_error *answer; /* in memory that both processes see: an outcome has no status of an error */
+  gl_error *answer; /* in memory that both processes see: a result has no status of an error */
 } question;
 
-static gl_status ask_cell(const study_cell *cell, recipe_worlds *known, gl_error *err) {
+static gl_status ask_cell(const sweep_cell *cell, recipe_worlds *known, gl_error *err) {
   cfg_doc *doc = NULL;
   recipe r = {0};
   gl_error why = {0};
-  gl_status status = study_cell_recipe(&doc, cell, &why);
+  gl_status status = sweep_cell_recipe(&doc, cell, &why);
   if (status == GL_OK) status = recipe_read(&r, doc, &why);
   r.threads = 1; /* as workers have */
   if (status == GL_OK) status = recipe_check_machine(&r, known, &why);
@@ -27,11 +28,11 @@ static gl_status ask_cell(const study_cell *cell, recipe_worlds *known, gl_error
                  (unsigned long long)cell->seed, cell->swept, why.text);
 }
 
-static const study_cell *cell_of(const question *q, size_t i) {
+static const sweep_cell *cell_of(const question *q, size_t i) {
   return &q->cells->cells[q->job != NULL ? q->job[i] : i];
 }
 
-static gl_status ask(void *self, size_t job, outcome *out, gl_error *err) {
+static gl_status ask(void *self, size_t job, run_result *out, gl_error *err) {
   const question *q = self;
   recipe_worlds known = {0};
   gl_status status = GL_OK;
@@ -43,7 +44,7 @@ static gl_status ask(void *self, size_t job, outcome *out, gl_error *err) {
   return status;
 }
 
-static gl_status answer(void *self, size_t job, const outcome *result, gl_error *err) {
+static gl_status answer(void *self, size_t job, const run_result *result, gl_error *err) {
   const question *q = self;
   (void)job;
   if (result->status != RUN_FAILED) return GL_OK;
@@ -51,7 +52,7 @@ static gl_status answer(void *self, size_t job, const outcome *result, gl_error 
   return gl_fail(err, GL_EIO, "this machine could not be asked: %s", result->reason);
 }
 
-gl_status machine_check(const study *cells, const size_t *job, size_t n, gl_error *err) {
+gl_status preflight_check(const sweep_cells *cells, const size_t *job, size_t n, gl_error *err) {
   question q = {.cells = cells, .job = job, .n = n};
   size_t asked = 0;
   for (size_t i = 0; i < n; ++i) asked += cell_of(&q, i)->is_llm != 0;

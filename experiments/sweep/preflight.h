@@ -8,6 +8,6 @@
  * different transformer once (all else runs anywhere), in a process of its own: what a device's
  * driver leaves in a process would not survive the fork of workers. The error names the first cell
  * that cannot run. Each cell is asked for by itself, not for as many as run side by side. */
-gl_status machine_check(const study *cells, const size_t *job, size_t n, gl_error *err);
+gl_status preflight_check(const sweep_cells *cells, const size_t *job, size_t n, gl_error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* Which part of a sweep this process does, and what the processes of an MPI job share. */
 #include "experiments/sweep/ranks.h"
 
 #include <math.h>
@@ -17,14 +18,14 @@ static int whole_number(const char *text, size_t *value) {
   return *end == '\0' && v < 1000000;
 }
 
-static gl_status read_text(shards *s, const char *text, gl_error *err) {
+static gl_status read_text(ranks *s, const char *text, gl_error *err) {
   unsigned long index = 0, count = 0;
   char rest = 0;
   if (sscanf(text, "%lu/%lu%c", &index, &count, &rest) != 2 || text[0] == '-' || count == 0 ||
       index >= count || count > 1000000)
     return gl_fail(err, GL_EINPUT,
                    "--shard needs I/N with 0 <= I < N, as in 0/4 to 3/4, but got '%s'", text);
-  *s = (shards){.index = index, .count = count};
+  *s = (ranks){.index = index, .count = count};
   return GL_OK;
 }
 
@@ -34,8 +35,8 @@ static int under_mpirun(void) {
   return whole_number(getenv("OMPI_COMM_WORLD_SIZE"), &size) && size > 1;
 }
 
-gl_status shards_begin(shards *s, const char *text, gl_error *err) {
-  *s = (shards){.index = 0, .count = 1};
+gl_status ranks_begin(ranks *s, const char *text, gl_error *err) {
+  *s = (ranks){.index = 0, .count = 1};
   if (text != NULL) return read_text(s, text, err);
   if (under_mpirun()) {
 #ifdef GEPOLAB_WITH_MPI
@@ -43,7 +44,7 @@ gl_status shards_begin(shards *s, const char *text, gl_error *err) {
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS) return gl_fail(err, GL_EIO, "MPI does not start");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    *s = (shards){.index = (size_t)rank, .count = (size_t)size, .mpi = 1};
+    *s = (ranks){.index = (size_t)rank, .count = (size_t)size, .mpi = 1};
     return GL_OK;
 #else
     return gl_fail(err, GL_EINPUT,
@@ -54,11 +55,11 @@ gl_status shards_begin(shards *s, const char *text, gl_error *err) {
   size_t index = 0, count = 0;
   if (whole_number(getenv("SLURM_PROCID"), &index) &&
       whole_number(getenv("SLURM_NTASKS"), &count) && index < count && count > 1)
-    *s = (shards){.index = index, .count = count};
+    *s = (ranks){.index = index, .count = count};
   return GL_OK;
 }
 
-gl_status shards_share(const shards *s, double *value, size_t n, gl_status own) {
+gl_status ranks_share(const ranks *s, double *value, size_t n, gl_status own) {
 #ifdef GEPOLAB_WITH_MPI
   if (s->mpi) {
     int worst = (int)own, mine = (int)own;
@@ -72,15 +73,15 @@ gl_status shards_share(const shards *s, double *value, size_t n, gl_status own) 
   return own;
 }
 
-void shards_end(shards *s) {
+void ranks_end(ranks *s) {
 #ifdef GEPOLAB_WITH_MPI
   if (s->mpi) MPI_Finalize();
 #endif
   s->mpi = 0;
 }
 
-gl_status shards_path(char *path, size_t size, const char *file, const shards *s, size_t index,
-                      gl_error *err) {
+gl_status ranks_path(char *path, size_t size, const char *file, const ranks *s, size_t index,
+                     gl_error *err) {
   int length = s->count > 1 ? snprintf(path, size, "%s.shard%zu", file, index)
                             : snprintf(path, size, "%s", file);
   if (length < 0 || (size_t)length >= size)

@@ -1,3 +1,4 @@
+/* Runs a sweep: its tuning runs, then its cells, through worker processes into the study file. */
 #include "experiments/sweep/sweep.h"
 #include "experiments/base/signals.h"
 
@@ -23,8 +24,8 @@ typedef struct sweep {
   const sweep_options *options;
   const cfg_doc *doc;
   recipe base;
-  study_grid grid, tuning_grid; /* tuning_grid.n_axes 0: no tuning */
-  study tuning, cells;
+  sweep_grid grid, tuning_grid; /* tuning_grid.n_axes 0: no tuning */
+  sweep_cells tuning, cells;
   double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
   int machine_fits; /* asked already, of all cells */
   store *store;
@@ -35,14 +36,14 @@ typedef struct sweep {
 /* One list of cells on its way through the workers. */
 typedef struct phase {
   sweep *sweep;
-  const study *cells;
+  const sweep_cells *cells;
   size_t *jobs; /* [n_jobs] indices into cells */
   size_t n_jobs, finished;
   progress *bar;
 } phase;
 
 static int is_mine(const sweep *s, size_t i) {
-  return i % s->options->shards.count == s->options->shards.index;
+  return i % s->options->ranks.count == s->options->ranks.index;
 }
 
 /* --- one cell -----------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ static int is_mine(const sweep *s, size_t i) {
 
 static const char beside[] = ".checkpoints"; /* the study file */
 
-gl_status sweep_checkpoints(char *path, const char *root, const char *file, const study_cell *cell,
+gl_status sweep_checkpoints(char *path, const char *root, const char *file, const sweep_cell *cell,
                             gl_error *err) {
   int n = snprintf(path, PATH_MAX, "%s%s/%s", root != NULL ? root : file,
                    root != NULL ? "" : beside, cell->key);
@@ -74,7 +75,7 @@ static int keeps_checkpoints(const sweep *s) {
 }
 
 /* What is in the study needs its checkpoints no more. */
-static void clear_checkpoints(const sweep *s, const study_cell *cell) {
+static void clear_checkpoints(const sweep *s, const sweep_cell *cell) {
   char path[PATH_MAX];
   if (keeps_checkpoints(s) &&
       sweep_checkpoints(path, s->options->checkpoints, s->options->file, cell, NULL) == GL_OK)
@@ -96,10 +97,10 @@ static void tell(void *self, const char *text) {
   fprintf(stderr, "gepolab: note: %s\n", text);
 }
 
-static gl_status run_cell(void *self, size_t job, outcome *out, gl_error *err) {
+static gl_status run_cell(void *self, size_t job, run_result *out, gl_error *err) {
   const phase *p = self;
   const sweep *s = p->sweep;
-  const study_cell *cell = &p->cells->cells[p->jobs[job]];
+  const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
   cfg_doc *doc = NULL;
   recipe r = {0};
   char path[PATH_MAX];
@@ -109,7 +110,7 @@ static gl_status run_cell(void *self, size_t job, outcome *out, gl_error *err) {
                        .canonical = cell->identity,
                        .pace = s->base.checkpoint};
   if (s->options->checkpoint_every > 0) how.pace.every = s->options->checkpoint_every;
-  gl_status status = study_cell_recipe(&doc, cell, err);
+  gl_status status = sweep_cell_recipe(&doc, cell, err);
   if (status == GL_OK) status = recipe_read(&r, doc, err);
   r.threads = 1; /* the workers themselves are the parallelism */
   if (status == GL_OK && keeps_checkpoints(s)) {
@@ -132,8 +133,8 @@ static void describe_machine(char *text, size_t size) {
            sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *cell,
-                           const outcome *o, gl_error *err) {
+gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *cell,
+                           const run_result *o, gl_error *err) {
   char machine[256];
   describe_machine(machine, sizeof machine);
   run_record record = {.key = cell->key,
@@ -164,16 +165,16 @@ gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *
 /* --- what becomes of finished jobs --------------------------------------------------------------
  */
 
-static void note_failure(sweep_report *report, const study_cell *cell, const outcome *o) {
+static void note_failure(sweep_report *report, const sweep_cell *cell, const run_result *o) {
   if (report->failure[0] != '\0') return;
   snprintf(report->failure, sizeof report->failure, "%s, seed %llu, %s: %.150s", cell->algorithm,
            (unsigned long long)cell->seed, cell->swept, o->reason);
 }
 
-static gl_status keep_score(void *self, size_t job, const outcome *o, gl_error *err) {
+static gl_status keep_score(void *self, size_t job, const run_result *o, gl_error *err) {
   phase *p = self;
   sweep *s = p->sweep;
-  const study_cell *cell = &p->cells->cells[p->jobs[job]];
+  const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
   progress_at(p->bar, ++p->finished, cell->algorithm);
   ++s->report->tuning_runs;
   if (o->status == RUN_FAILED) {
@@ -188,10 +189,10 @@ static gl_status keep_score(void *self, size_t job, const outcome *o, gl_error *
   return status;
 }
 
-static gl_status keep_run(void *self, size_t job, const outcome *o, gl_error *err) {
+static gl_status keep_run(void *self, size_t job, const run_result *o, gl_error *err) {
   phase *p = self;
   sweep_report *report = p->sweep->report;
-  const study_cell *cell = &p->cells->cells[p->jobs[job]];
+  const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
   progress_at(p->bar, ++p->finished, cell->algorithm);
   switch (o->status) {
   case RUN_DONE:
@@ -211,10 +212,10 @@ static gl_status keep_run(void *self, size_t job, const outcome *o, gl_error *er
 }
 
 static gl_status run_phase(phase *p, const char *what,
-                           gl_status (*done)(void *, size_t, const outcome *, gl_error *)) {
+                           gl_status (*done)(void *, size_t, const run_result *, gl_error *)) {
   if (p->n_jobs == 0) return GL_OK;
   gl_status status =
-      p->sweep->machine_fits ? GL_OK : machine_check(p->cells, p->jobs, p->n_jobs, p->sweep->err);
+      p->sweep->machine_fits ? GL_OK : preflight_check(p->cells, p->jobs, p->n_jobs, p->sweep->err);
   if (status != GL_OK) return status;
   p->bar = progress_new(what, "runs", p->n_jobs, p->sweep->options->progress);
   executor_plan plan = {.n_jobs = p->n_jobs,
@@ -232,7 +233,7 @@ static gl_status run_phase(phase *p, const char *what,
  */
 
 /* A process killed between storing a cell and clearing up may have left its checkpoints. */
-static void known_already(const sweep *s, const study_cell *cell, size_t *count) {
+static void known_already(const sweep *s, const sweep_cell *cell, size_t *count) {
   ++*count;
   clear_checkpoints(s, cell);
 }
@@ -248,23 +249,23 @@ static gl_status tune(sweep *s) {
     return gl_fail_memory(s->err, "the tuning runs");
   }
   for (size_t i = 0; i < s->tuning.n_cells; ++i) {
-    const study_cell *cell = &s->tuning.cells[i];
+    const sweep_cell *cell = &s->tuning.cells[i];
     s->score[i] = -INFINITY;
     if (store_get_score(s->store, cell->key, cell->recipe, &s->score[i]))
       known_already(s, cell, &s->report->tuning_known);
-    else if (!s->options->shards.mpi || is_mine(s, i))
+    else if (!s->options->ranks.mpi || is_mine(s, i))
       p.jobs[p.n_jobs++] = i;
   }
   gl_status status = run_phase(&p, "tuning", keep_score);
   free(p.jobs);
-  status = shards_share(&s->options->shards, s->score, s->tuning.n_cells, status);
+  status = ranks_share(&s->options->ranks, s->score, s->tuning.n_cells, status);
   for (size_t i = 0; i < s->tuning.n_cells; ++i)
     if (s->score[i] == -INFINITY) s->score[i] = NAN; /* failed */
   if (status == GL_OK)
     status = tune_choose(&s->report->rates, &s->report->edge, &s->report->n_rates, &s->tuning,
                          s->score, s->err);
   for (size_t i = 0; i < s->report->n_rates && status == GL_OK; ++i) {
-    const study_rate *rate = &s->report->rates[i];
+    const sweep_rate *rate = &s->report->rates[i];
     status =
         store_put_tuned(s->store, s->base.name, rate->algorithm, rate->lr, rate->score, s->err);
   }
@@ -274,9 +275,9 @@ static gl_status tune(sweep *s) {
 
 static gl_status run_grid(sweep *s) {
   double begun = seconds_now();
-  study_fini(&s->cells);
+  sweep_cells_fini(&s->cells);
   gl_status status =
-      study_expand(&s->cells, s->doc, &s->grid, s->report->rates, s->report->n_rates, 0, s->err);
+      sweep_expand(&s->cells, s->doc, &s->grid, s->report->rates, s->report->n_rates, 0, s->err);
   if (status != GL_OK) return status;
   phase p = {.sweep = s, .cells = &s->cells};
   p.jobs = calloc(s->cells.n_cells, sizeof *p.jobs);
@@ -301,11 +302,11 @@ static gl_status run_grid(sweep *s) {
 /* Everything that can be wrong with the recipe is found here, before any file is touched. */
 static gl_status check(sweep *s) {
   gl_status status = recipe_read(&s->base, s->doc, s->err);
-  if (status == GL_OK) status = study_grid_read(&s->grid, s->doc, s->err);
+  if (status == GL_OK) status = sweep_grid_read(&s->grid, s->doc, s->err);
   if (status == GL_OK) status = tune_grid_read(&s->tuning_grid, s->doc, &s->grid, s->err);
-  if (status == GL_OK) status = study_expand(&s->cells, s->doc, &s->grid, NULL, 0, 1, s->err);
+  if (status == GL_OK) status = sweep_expand(&s->cells, s->doc, &s->grid, NULL, 0, 1, s->err);
   if (status == GL_OK && s->tuning_grid.n_axes > 0)
-    status = study_expand(&s->tuning, s->doc, &s->tuning_grid, NULL, 0, 1, s->err);
+    status = sweep_expand(&s->tuning, s->doc, &s->tuning_grid, NULL, 0, 1, s->err);
   return status;
 }
 
@@ -313,8 +314,8 @@ static gl_status check(sweep *s) {
  * that are left. A new one is asked for here, before there is a file. */
 static gl_status check_machine(sweep *s, const char *path) {
   if (access(path, F_OK) == 0) return GL_OK;
-  gl_status status = machine_check(&s->cells, NULL, s->cells.n_cells, s->err);
-  if (status == GL_OK) status = machine_check(&s->tuning, NULL, s->tuning.n_cells, s->err);
+  gl_status status = preflight_check(&s->cells, NULL, s->cells.n_cells, s->err);
+  if (status == GL_OK) status = preflight_check(&s->tuning, NULL, s->tuning.n_cells, s->err);
   s->machine_fits = status == GL_OK;
   return status;
 }
@@ -327,17 +328,17 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   gl_status status = check(&s);
   if (status == GL_OK)
     status =
-        shards_path(path, sizeof path, options->file, &options->shards, options->shards.index, err);
+        ranks_path(path, sizeof path, options->file, &options->ranks, options->ranks.index, err);
   if (status == GL_OK) status = check_machine(&s, path);
-  status = shards_share(&options->shards, NULL, 0, status);
+  status = ranks_share(&options->ranks, NULL, 0, status);
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
   /* From here on all ranks of an MPI job go on together or stop together. */
-  status = shards_share(&options->shards, NULL, 0, status);
+  status = ranks_share(&options->ranks, NULL, 0, status);
   if (status == GL_OK) status = tune(&s);
   if (status == GL_OK) status = run_grid(&s);
   store_close(s.store);
-  study_fini(&s.cells);
-  study_fini(&s.tuning);
+  sweep_cells_fini(&s.cells);
+  sweep_cells_fini(&s.tuning);
   free(s.score);
   return status;
 }

@@ -13,9 +13,9 @@
 #include <stddef.h>
 
 typedef struct sweep_options {
-  const char *file; /* the study; shards add their number */
+  const char *file; /* the study; each of several ranks adds its number */
   size_t workers;
-  shards shards;
+  ranks ranks;
   progress_mode progress;
   const char *checkpoints; /* a folder, where each cell has one of its own; NULL: beside the study
                               file if the recipe has a `checkpoint` section, else none */
@@ -27,7 +27,7 @@ typedef struct sweep_report {
   size_t cells, known;              /* of this shard; found finished in the file */
   size_t done, diverged, failed;    /* made now */
   double tuning_s, grid_s;
-  study_rate *rates; /* [n_rates], owned */
+  sweep_rate *rates; /* [n_rates], owned */
   int *edge;         /* [n_rates], owned: 1 where the best rate is an end of the grid */
   size_t n_rates;
   char failure[512]; /* reason of the first failed cell */
@@ -43,13 +43,13 @@ void sweep_report_fini(sweep_report *r);
 
 /* The folder of a cell's checkpoints into path[PATH_MAX]: root/KEY, or with a root of NULL
  * file.checkpoints/KEY. */
-gl_status sweep_checkpoints(char *path, const char *root, const char *file, const study_cell *cell,
+gl_status sweep_checkpoints(char *path, const char *root, const char *file, const sweep_cell *cell,
                             gl_error *err);
 /* Removes the checkpoints in that folder, then it and a file.checkpoints that is empty. */
 void sweep_clear_checkpoints(const char *path);
 
-/* What the store keeps of one cell's run. Strings are borrowed from the cell and the outcome. */
-gl_status sweep_store_cell(store *to, const char *study_name, const study_cell *cell,
-                           const outcome *o, gl_error *err);
+/* What the store keeps of one cell's run. Strings are borrowed from the cell and the result. */
+gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *cell,
+                           const run_result *o, gl_error *err);
 
 #endif

@@ -14,8 +14,8 @@ static const size_t max_cells = 1000000;
 /* --- the grid -----------------------------------------------------------------------------------
  */
 
-gl_status study_grid_read(study_grid *grid, const cfg_doc *doc, gl_error *err) {
-  *grid = (study_grid){0};
+gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
+  *grid = (sweep_grid){0};
   const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep");
   if (sweep == NULL || cfg_is_null(sweep))
     return cfg_fail(
@@ -25,20 +25,20 @@ gl_status study_grid_read(study_grid *grid, const cfg_doc *doc, gl_error *err) {
     return cfg_fail(sweep, err,
                     "the sweep is empty; it maps dotted paths to lists of values, as in `sweep: "
                     "{seed: [1, 2, 3]}`");
-  if (cfg_size(sweep) > STUDY_MAX_AXES)
-    return cfg_fail(sweep, err, "a sweep has at most %d axes", STUDY_MAX_AXES);
+  if (cfg_size(sweep) > SWEEP_MAX_AXES)
+    return cfg_fail(sweep, err, "a sweep has at most %d axes", SWEEP_MAX_AXES);
   for (size_t i = 0; i < cfg_size(sweep); ++i) {
     const cfg_node *values = cfg_at(sweep, i);
     const char *path = cfg_key_at(sweep, i);
     if (cfg_kind_of(values) != CFG_LIST || cfg_size(values) == 0)
       return cfg_fail(values, err, "sweep.%s must be a list of at least one value, as in [1, 2, 3]",
                       path);
-    grid->axes[grid->n_axes++] = (study_axis){path, values};
+    grid->axes[grid->n_axes++] = (sweep_axis){path, values};
   }
   return GL_OK;
 }
 
-static gl_status count_cells(const study_grid *grid, size_t *n, gl_error *err) {
+static gl_status count_cells(const sweep_grid *grid, size_t *n, gl_error *err) {
   *n = 1;
   for (size_t i = 0; i < grid->n_axes; ++i) {
     size_t values = cfg_size(grid->axes[i].values);
@@ -50,7 +50,7 @@ static gl_status count_cells(const study_grid *grid, size_t *n, gl_error *err) {
 }
 
 /* Which value of each axis cell `ordinal` has; the last axis varies fastest. */
-static void cell_position(const study_grid *grid, size_t ordinal, size_t at[STUDY_MAX_AXES]) {
+static void cell_position(const sweep_grid *grid, size_t ordinal, size_t at[SWEEP_MAX_AXES]) {
   for (size_t i = grid->n_axes; i-- > 0;) {
     size_t values = cfg_size(grid->axes[i].values);
     at[i] = ordinal % values;
@@ -62,7 +62,7 @@ static void cell_position(const study_grid *grid, size_t ordinal, size_t at[STUD
  */
 
 static int compare_axes(const void *a, const void *b) {
-  return strcmp((*(const study_axis *const *)a)->path, (*(const study_axis *const *)b)->path);
+  return strcmp((*(const sweep_axis *const *)a)->path, (*(const sweep_axis *const *)b)->path);
 }
 
 static int has_own_column(const char *path) {
@@ -70,8 +70,8 @@ static int has_own_column(const char *path) {
 }
 
 /* {"cluster.max_delay":600}: sorted by path. NULL if memory is short. */
-static char *swept_text(const study_grid *grid, const size_t at[STUDY_MAX_AXES]) {
-  const study_axis *sorted[STUDY_MAX_AXES];
+static char *swept_text(const sweep_grid *grid, const size_t at[SWEEP_MAX_AXES]) {
+  const sweep_axis *sorted[SWEEP_MAX_AXES];
   for (size_t i = 0; i < grid->n_axes; ++i) sorted[i] = &grid->axes[i];
   qsort(sorted, grid->n_axes, sizeof sorted[0], compare_axes);
   cJSON *json = cJSON_CreateObject();
@@ -87,7 +87,7 @@ static char *swept_text(const study_grid *grid, const size_t at[STUDY_MAX_AXES])
   return text;
 }
 
-static gl_status set_axes(cfg_doc *doc, const study_grid *grid, const size_t at[STUDY_MAX_AXES],
+static gl_status set_axes(cfg_doc *doc, const sweep_grid *grid, const size_t at[SWEEP_MAX_AXES],
                           gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < grid->n_axes && status == GL_OK; ++i)
@@ -96,10 +96,10 @@ static gl_status set_axes(cfg_doc *doc, const study_grid *grid, const size_t at[
 }
 
 /* The cell's algorithm by its shown name, which leaves out what is an axis of its own. */
-static gl_status name_algorithm(study_cell *cell, policy_algorithm *algorithm,
-                                const study_grid *grid, gl_error *err) {
+static gl_status name_algorithm(sweep_cell *cell, policy_algorithm *algorithm,
+                                const sweep_grid *grid, gl_error *err) {
   static const char section[] = "algorithm.";
-  const char *axes[STUDY_MAX_AXES];
+  const char *axes[SWEEP_MAX_AXES];
   size_t n = 0;
   for (size_t i = 0; i < grid->n_axes; ++i)
     if (strncmp(grid->axes[i].path, section, sizeof section - 1) == 0)
@@ -110,7 +110,7 @@ static gl_status name_algorithm(study_cell *cell, policy_algorithm *algorithm,
 }
 
 /* Sets optimizer.lr of the doc to what was chosen for the cell's algorithm, if anything was. */
-static gl_status set_rate(cfg_doc *doc, recipe *r, study_cell *cell, const study_rate *rates,
+static gl_status set_rate(cfg_doc *doc, recipe *r, sweep_cell *cell, const sweep_rate *rates,
                           size_t n_rates, gl_error *err) {
   for (size_t i = 0; i < n_rates; ++i) {
     if (strcmp(rates[i].algorithm, cell->algorithm) != 0) continue;
@@ -135,10 +135,10 @@ static char *identity_of(const char *text) {
 }
 
 /* check: what every room is asked about the cell, and worlds known to be right; NULL: nothing. */
-static gl_status fill_cell(study_cell *cell, cfg_doc *doc, const study_grid *grid,
-                           const study_rate *rates, size_t n_rates, recipe_worlds *check,
+static gl_status fill_cell(sweep_cell *cell, cfg_doc *doc, const sweep_grid *grid,
+                           const sweep_rate *rates, size_t n_rates, recipe_worlds *check,
                            gl_error *err) {
-  size_t at[STUDY_MAX_AXES];
+  size_t at[SWEEP_MAX_AXES];
   cell_position(grid, cell->ordinal, at);
   recipe r;
   gl_status status = set_axes(doc, grid, at, err);
@@ -172,7 +172,7 @@ static gl_status cell_base(cfg_doc **out, const cfg_doc *doc, gl_error *err) {
   return status;
 }
 
-gl_status study_cell_recipe(cfg_doc **out, const study_cell *cell, gl_error *err) {
+gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err) {
   return cfg_load_text_of(out, cell->recipe, strlen(cell->recipe), cell->key, cell->source, err);
 }
 
@@ -180,11 +180,11 @@ gl_status study_cell_recipe(cfg_doc **out, const study_cell *cell, gl_error *err
  */
 
 static int compare_keys(const void *a, const void *b) {
-  return strcmp((*(const study_cell *const *)a)->key, (*(const study_cell *const *)b)->key);
+  return strcmp((*(const sweep_cell *const *)a)->key, (*(const sweep_cell *const *)b)->key);
 }
 
-static gl_status refuse_equal_cells(const study *s, const cfg_node *place, gl_error *err) {
-  const study_cell **sorted = calloc(s->n_cells, sizeof *sorted);
+static gl_status refuse_equal_cells(const sweep_cells *s, const cfg_node *place, gl_error *err) {
+  const sweep_cell **sorted = calloc(s->n_cells, sizeof *sorted);
   if (sorted == NULL) return gl_fail_memory(err, "the cells of the sweep");
   for (size_t i = 0; i < s->n_cells; ++i) sorted[i] = &s->cells[i];
   qsort(sorted, s->n_cells, sizeof *sorted, compare_keys);
@@ -200,7 +200,7 @@ static gl_status refuse_equal_cells(const study *s, const cfg_node *place, gl_er
   return status;
 }
 
-static gl_status refuse_equal_names(const study_grid *grid, gl_error *err) {
+static gl_status refuse_equal_names(const sweep_grid *grid, gl_error *err) {
   for (size_t a = 0; a < grid->n_axes; ++a) {
     if (strcmp(grid->axes[a].path, "algorithm") != 0) continue;
     const cfg_node *list = grid->axes[a].values;
@@ -220,9 +220,9 @@ static gl_status refuse_equal_names(const study_grid *grid, gl_error *err) {
   return GL_OK;
 }
 
-gl_status study_expand(study *out, const cfg_doc *doc, const study_grid *grid,
-                       const study_rate *rates, size_t n_rates, int check, gl_error *err) {
-  *out = (study){0};
+gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
+                       const sweep_rate *rates, size_t n_rates, int check, gl_error *err) {
+  *out = (sweep_cells){0};
   cfg_doc *base = NULL;
   recipe_worlds known = {0};
   size_t n = 0;
@@ -245,11 +245,11 @@ gl_status study_expand(study *out, const cfg_doc *doc, const study_grid *grid,
   cfg_free(base);
   recipe_worlds_fini(&known);
   if (status == GL_OK && check) status = refuse_equal_cells(out, grid->axes[0].values, err);
-  if (status != GL_OK) study_fini(out);
+  if (status != GL_OK) sweep_cells_fini(out);
   return status;
 }
 
-void study_fini(study *s) {
+void sweep_cells_fini(sweep_cells *s) {
   for (size_t i = 0; i < s->n_cells; ++i) {
     free(s->cells[i].recipe);
     free(s->cells[i].source);
@@ -258,5 +258,5 @@ void study_fini(study *s) {
     free(s->cells[i].chosen);
   }
   free(s->cells);
-  *s = (study){0};
+  *s = (sweep_cells){0};
 }

@@ -12,19 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct study_axis {
+typedef struct sweep_axis {
   const char *path;       /* dotted; borrowed */
   const cfg_node *values; /* a list that is not empty; borrowed */
-} study_axis;
+} sweep_axis;
 
-enum { STUDY_MAX_AXES = 32 };
+enum { SWEEP_MAX_AXES = 32 };
 
-typedef struct study_grid {
-  study_axis axes[STUDY_MAX_AXES]; /* the first varies slowest */
+typedef struct sweep_grid {
+  sweep_axis axes[SWEEP_MAX_AXES]; /* the first varies slowest */
   size_t n_axes;
-} study_grid;
+} sweep_grid;
 
-typedef struct study_cell {
+typedef struct sweep_cell {
   char key[33];
   char *recipe;   /* canonical JSON of the whole cell; owned */
   char *identity; /* what the key is the hash of: the meaning of recipes, and the recipe; owned */
@@ -36,31 +36,31 @@ typedef struct study_cell {
   int is_llm;     /* its world is a transformer's */
   double lr;      /* optimizer.lr, its default included */
   size_t ordinal; /* position in the grid */
-} study_cell;
+} sweep_cell;
 
 /* A learning rate chosen for the algorithm of that shown name. */
-typedef struct study_rate {
+typedef struct sweep_rate {
   char algorithm[POLICY_NAME_SIZE];
   double lr;
   double score;
-} study_rate;
+} sweep_rate;
 
-typedef struct study {
-  study_cell *cells;
+typedef struct sweep_cells {
+  sweep_cell *cells;
   size_t n_cells;
-} study;
+} sweep_cells;
 
 /* The `sweep` section as a grid. GL_EINPUT if it is missing, empty, or an axis is not a list. */
-gl_status study_grid_read(study_grid *grid, const cfg_doc *doc, gl_error *err);
+gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err);
 
 /* Every cell of the grid over the recipe, in grid order. rates[n_rates] (may be NULL) set
  * optimizer.lr by algorithm. With check, every cell is read by all its rooms and two algorithms of
- * one shown name, or two equal cells, are refused. Release with study_fini(). */
-gl_status study_expand(study *out, const cfg_doc *doc, const study_grid *grid,
-                       const study_rate *rates, size_t n_rates, int check, gl_error *err);
-void study_fini(study *s);
+ * one shown name, or two equal cells, are refused. Release with sweep_cells_fini(). */
+gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
+                       const sweep_rate *rates, size_t n_rates, int check, gl_error *err);
+void sweep_cells_fini(sweep_cells *s);
 
 /* The recipe of a cell as a doc of its own. */
-gl_status study_cell_recipe(cfg_doc **out, const study_cell *cell, gl_error *err);
+gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* The grid of tuning runs, their scores, and the rate chosen for each algorithm. */
 #include "experiments/sweep/tune.h"
 
 #include "analysis/statistics.h"
@@ -44,7 +45,7 @@ static gl_status must_differ(const cfg_node *node, double used, gl_error *err) {
                   value);
 }
 
-static gl_status separate_seeds(const cfg_node *seeds, const cfg_doc *doc, const study_grid *sweep,
+static gl_status separate_seeds(const cfg_node *seeds, const cfg_doc *doc, const sweep_grid *sweep,
                                 gl_error *err) {
   const cfg_node *used = NULL;
   for (size_t i = 0; i < sweep->n_axes; ++i)
@@ -65,22 +66,22 @@ static gl_status separate_seeds(const cfg_node *seeds, const cfg_doc *doc, const
 }
 
 /* Replaces the values of the axis of that path, or adds it at the end. */
-static gl_status set_axis(study_grid *grid, const char *path, const cfg_node *values,
+static gl_status set_axis(sweep_grid *grid, const char *path, const cfg_node *values,
                           gl_error *err) {
   for (size_t i = 0; i < grid->n_axes; ++i)
     if (strcmp(grid->axes[i].path, path) == 0) {
       grid->axes[i].values = values;
       return GL_OK;
     }
-  if (grid->n_axes == STUDY_MAX_AXES)
-    return cfg_fail(values, err, "sweep and tune together have more than %d axes", STUDY_MAX_AXES);
-  grid->axes[grid->n_axes++] = (study_axis){path, values};
+  if (grid->n_axes == SWEEP_MAX_AXES)
+    return cfg_fail(values, err, "sweep and tune together have more than %d axes", SWEEP_MAX_AXES);
+  grid->axes[grid->n_axes++] = (sweep_axis){path, values};
   return GL_OK;
 }
 
-gl_status tune_grid_read(study_grid *grid, const cfg_doc *doc, const study_grid *sweep,
+gl_status tune_grid_read(sweep_grid *grid, const cfg_doc *doc, const sweep_grid *sweep,
                          gl_error *err) {
-  *grid = (study_grid){0};
+  *grid = (sweep_grid){0};
   const cfg_node *tune = cfg_find(cfg_root(doc), "tune");
   if (tune == NULL || cfg_is_null(tune)) return GL_OK;
   cfg_reader r;
@@ -104,15 +105,15 @@ gl_status tune_grid_read(study_grid *grid, const cfg_doc *doc, const study_grid 
 /* --- the choice ---------------------------------------------------------------------------------
  */
 
-double tune_score(const outcome *o, size_t steps) {
+double tune_score(const run_result *o, size_t steps) {
   if (o->status == RUN_FAILED) return NAN;
   if (o->n_steps < steps) return 0.0;
-  return outcome_summarise(o).last_quarter;
+  return run_result_scores(o).last_quarter;
 }
 
 /* Score of one algorithm at one rate over all its cells; NaN if none has one. */
-static double rate_score(const study *cells, const double *score, const char *algorithm, double lr,
-                         double *buffer) {
+static double rate_score(const sweep_cells *cells, const double *score, const char *algorithm,
+                         double lr, double *buffer) {
   size_t n = 0;
   for (size_t i = 0; i < cells->n_cells; ++i)
     if (cells->cells[i].lr == lr && strcmp(cells->cells[i].algorithm, algorithm) == 0 &&
@@ -122,10 +123,11 @@ static double rate_score(const study *cells, const double *score, const char *al
 }
 
 /* The best of the algorithm's rates; those it was tried at are the cells' own. */
-static gl_status choose_one(study_rate *out, int *edge, const study *cells, const double *score,
-                            const char *algorithm, double *buffer, gl_error *err) {
+static gl_status choose_one(sweep_rate *out, int *edge, const sweep_cells *cells,
+                            const double *score, const char *algorithm, double *buffer,
+                            gl_error *err) {
   double smallest = INFINITY, largest = -INFINITY;
-  *out = (study_rate){.lr = NAN, .score = NAN};
+  *out = (sweep_rate){.lr = NAN, .score = NAN};
   snprintf(out->algorithm, sizeof out->algorithm, "%s", algorithm);
   for (size_t i = 0; i < cells->n_cells; ++i) {
     double lr = cells->cells[i].lr;
@@ -147,7 +149,7 @@ static gl_status choose_one(study_rate *out, int *edge, const study *cells, cons
   return GL_OK;
 }
 
-gl_status tune_choose(study_rate **rates, int **edge, size_t *n_rates, const study *cells,
+gl_status tune_choose(sweep_rate **rates, int **edge, size_t *n_rates, const sweep_cells *cells,
                       const double *score, gl_error *err) {
   *n_rates = 0;
   *rates = calloc(cells->n_cells + 1, sizeof **rates);

@@ -21,17 +21,17 @@
 /* The tuning runs' grid: that of the sweep with tune.seeds for its seeds and the rates as a last
  * axis. n_axes is 0 where the recipe has no `tune`. GL_EINPUT if the section is wrong, if the sweep
  * has optimizer.lr as an axis, or if a tuning seed is one of the sweep's. */
-gl_status tune_grid_read(study_grid *grid, const cfg_doc *doc, const study_grid *sweep,
+gl_status tune_grid_read(sweep_grid *grid, const cfg_doc *doc, const sweep_grid *sweep,
                          gl_error *err);
 
 /* The score of one tuning run that was to make `steps` updates. */
-double tune_score(const outcome *o, size_t steps);
+double tune_score(const run_result *o, size_t steps);
 
 /* From the score of every tuning cell (NaN: failed, left out) to one rate for each algorithm, in
  * the order of the cells. malloc'd *rates, the caller frees. edge[i] is 1 where the best rate of
  * algorithm i is the smallest or largest tried; malloc'd alike. GL_ENUMERIC if an algorithm has no
  * score at all. */
-gl_status tune_choose(study_rate **rates, int **edge, size_t *n_rates, const study *cells,
+gl_status tune_choose(sweep_rate **rates, int **edge, size_t *n_rates, const sweep_cells *cells,
                       const double *score, gl_error *err);
 
 #endif

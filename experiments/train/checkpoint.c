@@ -1,3 +1,4 @@
+/* Writes and reads the file of one checkpoint. */
 #define _GNU_SOURCE /* fopencookie */
 #include "experiments/train/checkpoint.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1 had sizes of rows in place of layout and build, and the checksum of core/base/hash.h. */
+/* 1 had sizes of records in place of layout and build, and the checksum of core/base/hash.h. */
 enum { CHECKPOINT_FORMAT = 2, FORMAT_OF_HASH = 1 };
 static const char magic[8] = "GLrun\r\n\x1a";
 
@@ -25,7 +26,7 @@ typedef struct tail {
   uint64_t size, sum; /* of all bytes before the tail */
 } tail;
 
-/* What a row is: its metrics by name, in order, and sizes. */
+/* What a record is: its metrics by name, in order, and sizes. */
 static uint64_t layout(void) {
   const uint64_t sizes[] = {sizeof(step_record), sizeof(eval_record)};
   uint64_t hash = hash_64(HASH_64_START, sizes, sizeof sizes);

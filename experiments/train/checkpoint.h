@@ -2,10 +2,10 @@
  *
  * What the recipe determines is not in it: the schedule and every draw are computed again. In
  * native byte order, for the machine that wrote it: a head with all counts, the recipe's canonical
- * text, the rows of updates and evaluations, response lengths (coupled runs), batches waiting for
- * their update, the learner's own state; then the number of bytes before and a checksum of all
- * before that. The head has the number of this form and a fingerprint of what the rows hold, which
- * changes by itself with the list of metrics: a file of another is refused, and so is one of
+ * text, the records of updates and evaluations, response lengths (coupled runs), batches waiting
+ * for their update, the learner's own state; then the number of bytes before and a checksum of all
+ * before that. The head has the number of this form and a fingerprint of what the records hold,
+ * which changes by itself with the list of metrics: a file of another is refused, and so is one of
  * another version of gepolab. Another build of the same version goes on, with a note.
  * checkpoint_folder.h knows which files there are. Prefix: checkpoint_. */
 #ifndef GEPOLAB_EXPERIMENTS_TRAIN_CHECKPOINT_H
@@ -31,7 +31,7 @@ enum { CHECKPOINT_VERSION_SIZE = 32 };
 typedef struct checkpoint {
   char *recipe; /* canonical text of the run's recipe */
   char code_version[CHECKPOINT_VERSION_SIZE];
-  uint64_t build;  /* build_number() of the program that wrote it; 0: not known */
+  uint64_t build;     /* build_number() of the program that wrote it; 0: not known */
   step_record *steps; /* [n_steps]: as many as updates are made */
   size_t n_steps;
   eval_record *evals; /* [n_evals] */

@@ -1,3 +1,4 @@
+/* The checkpoints of one run in a folder: numbered, the newest found, old ones removed. */
 #include "experiments/train/checkpoint_folder.h"
 
 #include "core/base/file.h"

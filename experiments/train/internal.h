@@ -12,7 +12,7 @@ typedef struct train_loop {
   const train_options *options;
   const cluster_spec *cluster;
   learner learner;
-  outcome *out;
+  run_result *out;
   size_t broken;             /* updates in a row without a number */
   checkpoint_folder *folder; /* NULL: no checkpoints */
   size_t saved;              /* updates in the newest checkpoint */
@@ -21,25 +21,26 @@ typedef struct train_loop {
   gl_error *err;
 } train_loop;
 
-/* Runs from c->n_steps updates, whose rows are in the outcome already, and takes the batches of *c,
- * which is what was loaded. */
+/* Runs from c->n_steps updates, whose records are in the result already, and takes the batches of
+ * *c, which is what was loaded. */
 gl_status train_replay(train_loop *l, checkpoint *c);
 
 /* The same with a clock that is coupled to the learner. */
 gl_status train_coupled(train_loop *l, checkpoint *c);
 
-/* Clock and staleness of a finished schedule into the outcome. */
+/* Clock and staleness of a finished schedule into the result. */
 gl_status train_take_clock(train_loop *l, const schedule *s);
-/* One update of the learner on u's batches, and its row. */
+/* One update of the learner on u's batches, and its record. */
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches);
-/* An evaluation, if one is due after so many updates (0 and the last are always), and its row. */
+/* An evaluation, if one is due after so many updates (0 and the last are always), and its record.
+ */
 gl_status train_evaluate(train_loop *l, size_t updates, double time_s);
 
 /* After an update and its evaluation: asks the caller whether to go on and says whether a
  * checkpoint is to be written now. */
 typedef enum train_pause { TRAIN_ON = 0, TRAIN_SAVE = 1, TRAIN_STOP = 2 } train_pause;
 int train_pauses(train_loop *l);
-/* Writes a checkpoint of the rows so far and of what *c says of batches and lengths. */
+/* Writes a checkpoint of the records so far and of what *c says of batches and lengths. */
 gl_status train_save(train_loop *l, checkpoint *c);
 /* GL_EINPUT: the checkpoint is not of the clock that the recipe gives now. */
 gl_status train_misfit(train_loop *l);

@@ -115,7 +115,7 @@ static gl_status make_update(replay *p, const schedule_update *u) {
 
 static gl_status follow(replay *p, size_t from) {
   gl_status status = GL_OK;
-  const outcome *out = p->loop->out;
+  const run_result *out = p->loop->out;
   for (size_t v = from; v < p->plan.n_updates && status == GL_OK && out->status == RUN_DONE; ++v) {
     const schedule_update *u = &p->plan.updates[v];
     status = draw_version(p, v);

@@ -1,3 +1,4 @@
+/* The result of a run: its scores, and its way from a worker process to the writer. */
 #include "experiments/train/run_result.h"
 
 #include <errno.h>
@@ -5,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-void outcome_fini(outcome *o) {
+void run_result_fini(run_result *o) {
   free(o->steps);
   free(o->evals);
   free(o->staleness);
-  *o = (outcome){0};
+  *o = (run_result){0};
 }
 
-outcome_scores outcome_summarise(const outcome *o) {
-  outcome_scores s = {NAN, NAN, NAN, NAN, NAN};
+run_scores run_result_scores(const run_result *o) {
+  run_scores s = {NAN, NAN, NAN, NAN, NAN};
   if (o->n_evals == 0) return s;
   s.eval_first = o->evals[0].eval_score;
   s.best = s.eval_first;
@@ -35,7 +36,7 @@ outcome_scores outcome_summarise(const outcome *o) {
 /* --- between processes --------------------------------------------------------------------------
  * The struct itself, then its three arrays. */
 
-gl_status outcome_write(const outcome *o, FILE *to, gl_error *err) {
+gl_status run_result_write(const run_result *o, FILE *to, gl_error *err) {
   int ok = fwrite(o, sizeof *o, 1, to) == 1;
   ok = ok && fwrite(o->steps, sizeof *o->steps, o->n_steps, to) == o->n_steps;
   ok = ok && fwrite(o->evals, sizeof *o->evals, o->n_evals, to) == o->n_evals;
@@ -61,11 +62,11 @@ static void *next_array(const char **at, size_t *left, size_t n, size_t item, in
   return copy;
 }
 
-gl_status outcome_read(outcome *o, const void *bytes, size_t size, gl_error *err) {
-  *o = (outcome){0};
+gl_status run_result_read(run_result *o, const void *bytes, size_t size, gl_error *err) {
+  *o = (run_result){0};
   if (size < sizeof *o)
     return gl_fail(err, GL_EIO, "a worker's result is cut short after %zu bytes", size);
-  outcome head;
+  run_result head;
   memcpy(&head, bytes, sizeof head);
   const char *at = (const char *)bytes + sizeof head;
   size_t left = size - sizeof head;
@@ -74,7 +75,7 @@ gl_status outcome_read(outcome *o, const void *bytes, size_t size, gl_error *err
   head.evals = next_array(&at, &left, head.n_evals, sizeof *head.evals, &ok);
   head.staleness = next_array(&at, &left, head.n_staleness, sizeof *head.staleness, &ok);
   if (!ok || left != 0) {
-    outcome_fini(&head);
+    run_result_fini(&head);
     return gl_fail(err, GL_EIO, "a worker's result of %zu bytes does not fit its own counts", size);
   }
   *o = head;

@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-typedef struct outcome {
+typedef struct run_result {
   run_status status;
-  char reason[256]; /* "" when done */
-  step_record *steps;  /* [n_steps] */
+  char reason[256];   /* "" when done */
+  step_record *steps; /* [n_steps] */
   size_t n_steps;
   eval_record *evals; /* [n_evals] */
   size_t n_evals;
@@ -20,20 +20,20 @@ typedef struct outcome {
   size_t n_staleness;
   clock_record clock;
   double wall_s;
-} outcome;
+} run_result;
 
-void outcome_fini(outcome *o);
+void run_result_fini(run_result *o);
 
 /* One evaluation summary of a run: NaN where it has no evaluations. */
-typedef struct outcome_scores {
+typedef struct run_scores {
   double eval_first, best, last, best_to_last;
   double last_quarter; /* mean of the evaluations in the last quarter of the updates */
-} outcome_scores;
-outcome_scores outcome_summarise(const outcome *o);
+} run_scores;
+run_scores run_result_scores(const run_result *o);
 
 /* Binary form between processes of one binary on one machine; read takes exactly what write gave
  * and refuses anything shorter (GL_EIO). */
-gl_status outcome_write(const outcome *o, FILE *to, gl_error *err);
-gl_status outcome_read(outcome *o, const void *bytes, size_t size, gl_error *err);
+gl_status run_result_write(const run_result *o, FILE *to, gl_error *err);
+gl_status run_result_read(run_result *o, const void *bytes, size_t size, gl_error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* A run from its first update, or from its checkpoint, to its last. */
 #include "experiments/train/internal.h"
 
 #include "core/base/file.h"
@@ -31,22 +32,22 @@ static void record_staleness(double value[METRIC_COUNT], batch *const *batches, 
 }
 
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches) {
-  step_record *row = &l->out->steps[l->out->n_steps];
-  metrics_clear(row->metric);
+  step_record *record = &l->out->steps[l->out->n_steps];
+  metrics_clear(record->metric);
   gl_status status =
-      l->learner.ops->update(l->learner.self, batches, u->n_batches, row->metric, l->err);
+      l->learner.ops->update(l->learner.self, batches, u->n_batches, record->metric, l->err);
   if (status != GL_OK) return status;
-  row->step = u->step;
-  row->sampler = (int32_t)sampler;
-  row->time_s = u->end_s;
-  row->wait_s = u->wait_s;
-  record_staleness(row->metric, batches, u->n_batches, u->version);
+  record->step = u->step;
+  record->sampler = (int32_t)sampler;
+  record->time_s = u->end_s;
+  record->wait_s = u->wait_s;
+  record_staleness(record->metric, batches, u->n_batches, u->version);
   const learner_passes passes = {l->recipe->minibatches, l->recipe->epochs, l->recipe->seed};
   status = learner_staleness_updates(&passes, batches, u->n_batches, u->version,
-                                     &row->metric[METRIC_STALENESS_UPDATES], l->err);
+                                     &record->metric[METRIC_STALENESS_UPDATES], l->err);
   if (status != GL_OK) return status;
   ++l->out->n_steps;
-  int finite = isfinite(row->metric[METRIC_LOSS]) && isfinite(row->metric[METRIC_GRAD_NORM]);
+  int finite = isfinite(record->metric[METRIC_LOSS]) && isfinite(record->metric[METRIC_GRAD_NORM]);
   l->broken = finite ? 0 : l->broken + 1;
   if (l->broken >= BROKEN_UPDATES) {
     l->out->status = RUN_DIVERGED;
@@ -73,8 +74,8 @@ gl_status train_evaluate(train_loop *l, size_t updates, double time_s) {
   return GL_OK;
 }
 
-static void note_collapse(outcome *o) {
-  outcome_scores s = outcome_summarise(o);
+static void note_collapse(run_result *o) {
+  run_scores s = run_result_scores(o);
   if (o->status != RUN_DONE || !(s.last < collapse * s.best)) return;
   o->status = RUN_DIVERGED;
   snprintf(o->reason, sizeof o->reason,
@@ -89,7 +90,7 @@ static void note(const train_loop *l, const char *text) {
 }
 
 int train_pauses(train_loop *l) {
-  const outcome *o = l->out;
+  const run_result *o = l->out;
   const checkpoint_pace *pace = &l->options->pace;
   int pauses = TRAIN_ON;
   if (l->options->after_step != NULL &&
@@ -135,14 +136,14 @@ gl_status train_stopped(train_loop *l) {
  */
 
 static gl_status allocate_rows(train_loop *l) {
-  outcome *o = l->out;
+  run_result *o = l->out;
   o->steps = calloc(l->recipe->steps + 1, sizeof *o->steps);
   o->evals = calloc(l->recipe->steps / l->recipe->eval_every + 2, sizeof *o->evals);
   return o->steps != NULL && o->evals != NULL ? GL_OK : gl_fail_memory(l->err, "the training loop");
 }
 
 gl_status train_take_clock(train_loop *l, const schedule *s) {
-  outcome *o = l->out;
+  run_result *o = l->out;
   o->clock = s->clock;
   o->staleness = calloc(s->n_staleness + 1, sizeof *o->staleness);
   if (o->staleness == NULL) return gl_fail_memory(l->err, "the staleness of a run");
@@ -151,9 +152,9 @@ gl_status train_take_clock(train_loop *l, const schedule *s) {
   return GL_OK;
 }
 
-/* Moves the rows of a checkpoint into the outcome. */
+/* Moves the records of a checkpoint into the result. */
 static gl_status take_rows(train_loop *l, const checkpoint *c) {
-  outcome *o = l->out;
+  run_result *o = l->out;
   if (c->n_steps > l->recipe->steps || c->n_evals > l->recipe->steps / l->recipe->eval_every + 2)
     return gl_fail(l->err, GL_EINPUT, "%s: has more updates than the recipe",
                    l->options->checkpoints);
@@ -225,8 +226,8 @@ static gl_status save_final(train_loop *l) {
   return gl_fail(l->err, status, "%s", why.text);
 }
 
-gl_status train_run(outcome *out, const recipe *r, const train_options *options, gl_error *err) {
-  *out = (outcome){.status = RUN_DONE};
+gl_status train_run(run_result *out, const recipe *r, const train_options *options, gl_error *err) {
+  *out = (run_result){.status = RUN_DONE};
   checkpoint resumed = {0};
   cluster_spec *cluster = NULL;
   train_loop l = {

@@ -9,7 +9,7 @@
  * A run diverges when the learner's parameters stop being numbers: three updates in a row whose
  * loss or gradient norm is not finite, or an evaluation that is not. What was recorded up to there
  * is the result. A run whose last evaluation is below a tenth of its best one has collapsed: it is
- * marked as diverged too, with all its rows.
+ * marked as diverged too, with all its records.
  *
  * With a folder for checkpoints a run goes on from the newest one there. Its results are those of a
  * run that was never interrupted, bit for bit.
@@ -45,7 +45,7 @@ typedef struct train_options {
 
 /* Runs a recipe from its first update, or from its checkpoint, to its last. A diverged run is GL_OK
  * with out->status saying so; errors are those of the recipe, the schedule, checkpoints or memory.
- * Release *out with outcome_fini() in any case. */
-gl_status train_run(outcome *out, const recipe *r, const train_options *options, gl_error *err);
+ * Release *out with run_result_fini() in any case. */
+gl_status train_run(run_result *out, const recipe *r, const train_options *options, gl_error *err);
 
 #endif

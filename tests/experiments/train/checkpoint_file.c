@@ -221,7 +221,7 @@ static void a_learner_that_holds_nothing_cannot_be_coupled(void) {
   cfg_doc *doc = NULL;
   gl_error err = {0};
   recipe r;
-  outcome o = {0};
+  run_result o = {0};
   checkpoint none = {0};
   CU_ASSERT_FATAL(cfg_load_text(&doc, text, sizeof text - 1, "r.yaml", &err) == GL_OK);
   CU_ASSERT_FATAL(recipe_read(&r, doc, &err) == GL_OK);
