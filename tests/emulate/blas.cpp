@@ -1,4 +1,4 @@
-/* The products of the emulated device: OpenBLAS where cuBLASLt would be. */
+/* The products of the emulated device, by CBLAS: it takes the place of llm/backend/cuda/blas.cu. */
 #include "llm/backend/cuda/device.cuh"
 
 #include <cblas.h>
@@ -9,7 +9,7 @@ gl_status cuda_blas_new(cuda_backend *, gl_error *) {
 }
 void cuda_blas_free(cuda_backend *) {}
 
-/* A matrix as floats. */
+/* n numbers of `type` as floats, malloc'd. */
 static float *floats(const void *from, number_type type, size_t n) {
   float *out = (float *)malloc((n + 1) * sizeof *out);
   if (out == nullptr) abort();
@@ -48,7 +48,7 @@ static void run(const cuda_product *p, bool tf32) {
   free(c);
 }
 
-/* Through the launcher, so that graphs record it. */
+/* Launched like a kernel, so that graphs record it. */
 void cuda_blas_product(cuda_backend *b, const cuda_product *p) {
   if (cuda_stopped(b) || p->m == 0 || p->n == 0 || p->k == 0) return;
   const cuda_product q = *p;

@@ -1,21 +1,21 @@
 /* CUDA on the host, for tests: enough of the runtime and of the device language that g++ compiles
- * llm/backend_cuda*.cu and `make check` runs the kernels without a GPU.
+ * llm/backend/cuda/NAME.cu (all but blas.cu, whose place tests/emulate/blas.cpp takes) and `make
+ * check` runs the kernels without a GPU.
  *
- * A block's threads are fibers of one host thread (emulate.cpp). A fiber runs until it reaches a
- * barrier or a warp-wide exchange and goes on when all its partners have arrived, so barriers,
- * shuffles and tensor-core instructions do what they do on a device, lane by lane. Blocks run one
- * after the other. Memory of the device is malloc'd and filled with a pattern that reads as
- * not-a-number, so that a read of what was never written shows; AddressSanitizer sees reads and
- * writes beyond an allocation. Every stream runs fibers and blocks in an order of its own (the
- * first ascending, the second descending, then shuffles), so that a missing barrier, or a result
- * that depends on which block comes first, shows as a difference between two backends.
+ * The threads of a block are fibers of one host thread (emulate.cpp). A fiber runs until it reaches
+ * a barrier or an exchange between the lanes of its warp, and goes on when all its partners have
+ * arrived; so barriers, shuffles and tensor-core instructions do what they do on a device, lane by
+ * lane. Blocks run one after the other. Three things make mistakes visible. Memory of the device is
+ * filled with a pattern that reads as not-a-number, so that reading what was never written shows,
+ * and AddressSanitizer sees accesses beyond an allocation. Every stream runs threads and blocks in
+ * an order of its own (the first ascending, the second descending, then shuffled), so that a
+ * missing barrier, or a result that depends on the order of blocks, shows as a difference between
+ * two backends. `make racecheck` watches every load and store for races (race.cpp), and
+ * UndefinedBehaviorSanitizer sees loads of 16 bytes from addresses that are no multiple of 16.
  *
- * `make racecheck` also watches every load and store for races (race.cpp), and
- * UndefinedBehaviorSanitizer sees wide loads from addresses that are no multiple of theirs.
- *
- * What it cannot show: the PTX instructions of llm/backend/cuda/mma.cuh themselves, registers and
- * occupancy of a real chip, launches a real driver would refuse for other reasons than their sizes,
- * anything about speed, and what cuBLASLt does (a CBLAS product stands in for it). */
+ * What this cannot show: the PTX instructions of llm/backend/cuda/mma.cuh themselves, registers and
+ * occupancy of a real device, launches that a real driver refuses for other reasons than their
+ * sizes, anything about speed, and what cuBLASLt does (a product by CBLAS stands in for it). */
 #ifndef GEPOLAB_TESTS_EMULATE_CUDA_RUNTIME_H
 #define GEPOLAB_TESTS_EMULATE_CUDA_RUNTIME_H
 
@@ -58,7 +58,8 @@ struct alignas(16) float4 {
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
   return {x, y, z, w};
 }
-/* Blocks run one after the other, and each sees what those before it wrote. */
+/* Nothing to do but for race.cpp: blocks run one after the other and see what earlier ones wrote.
+ */
 static inline void __threadfence() {
   race_fence();
 }
@@ -72,6 +73,7 @@ static inline float4 make_float4(float x, float y, float z, float w) {
   return {x, y, z, w};
 }
 
+/* Where the running thread is: threadIdx, blockIdx, blockDim and gridDim. */
 struct emulate_place {
   dim3 thread, block, block_size, grid;
 };
@@ -86,8 +88,9 @@ extern __thread emulate_place *emulate_here; /* of the running fiber; NULL outsi
 unsigned char *emulate_shared_memory();
 /* Waits for all threads of the block that have not ended. */
 void __syncthreads();
-/* Hands this lane's `size` (up to 64) bytes over and returns the lanes' values, 64 bytes apart,
- * once every lane of mask has handed over for the same `kind` of exchange. */
+/* An exchange between the lanes of a warp: hands over this lane's `size` (up to 64) bytes and
+ * returns the values of all 32 lanes, 64 bytes apart, once every lane of mask has called it with
+ * the same mask and the same `kind`. Valid until the lane's second exchange after it. */
 const unsigned char *emulate_exchange(unsigned mask, const char *kind, const void *value,
                                       size_t size);
 
@@ -95,7 +98,7 @@ const unsigned char *emulate_exchange(unsigned mask, const char *kind, const voi
 unsigned emulate_thread_number();
 bool emulate_on_stack(const void *p);
 
-/* Tensor cores and copies (tensor.cpp): what llm/backend/cuda/mma.cuh says of each. */
+/* What llm/backend/cuda/mma.cuh calls under GEPOLAB_EMULATE, as it describes each (tensor.cpp). */
 void emulate_mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 void emulate_load_matrices(uint32_t (&r)[4], const void *row, bool transposed);
 void emulate_copy_async(void *to, const void *from, bool there);
@@ -208,12 +211,15 @@ struct emulate_call {
 void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
                     emulate_call call);
 
-/* Between these a thread is alone with the devices. */
+/* A lock around whatever touches the devices: from emulate_enter to emulate_leave other threads
+ * wait. */
 void emulate_enter();
 void emulate_leave();
+/* While a graph is recorded, keeps the call for it and returns true; else returns false. */
 bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
                     const emulate_call &call);
-/* The order of threads and blocks of what is launched on a stream. */
+/* In which order (a number) the threads and blocks of a stream run; aborts if another device is
+ * current. */
 uint64_t emulate_order_of(struct emulate_stream *s);
 
 template <typename F>

@@ -1,4 +1,5 @@
-/* The fibers behind cuda_runtime.h. One host thread; nothing here is for use outside tests. */
+/* The fibers behind cuda_runtime.h: how the threads of a block run on one host thread. For tests
+ * only. */
 #include "cuda_runtime.h"
 
 #include "race.h"
@@ -12,8 +13,8 @@
 
 /* --- fibers --- */
 
-/* A fiber that is not running is its stack pointer; what the calling convention keeps lies there.
- */
+/* A context is a fiber that does not run: its stack pointer, with the registers that the calling
+ * convention keeps lying on its stack. */
 #if defined(__x86_64__)
 extern "C" void emulate_switch(void **from, void *to);
 asm(".text\n.globl emulate_switch\n.type emulate_switch, @function\nemulate_switch:\n"
@@ -64,8 +65,9 @@ struct fiber {
   bool at_exchange;
 };
 
-/* Two sets of values, used by turns: a lane that is ahead writes the next set while others still
- * read this one, and cannot get further ahead than that. */
+/* A warp's exchanges. There are two sets of values, for even and odd rounds: a lane that is ahead
+ * writes the next round's set while others still read this one's, and cannot get further ahead than
+ * that. */
 struct warp {
   unsigned char values[2][32 * 64];
   unsigned arrived, wanted, round;
@@ -73,7 +75,7 @@ struct warp {
 };
 
 static struct {
-  fiber fibers[most_threads], *scheduled[most_threads];
+  fiber fibers[most_threads], *scheduled[most_threads]; /* by number; in the order they run */
   warp warps[most_warps];
   fiber *running;
   context scheduler;
@@ -95,6 +97,8 @@ __thread emulate_place *emulate_here;
   abort();
 }
 
+/* Leaves the running fiber, which has ended if `for_good`, for the scheduler; and enters a fiber.
+ */
 static void to_scheduler(bool for_good) {
   fiber *f = device.running;
 #if defined(__SANITIZE_ADDRESS__)
@@ -121,6 +125,7 @@ static void to_fiber(fiber *f) {
 #endif
 }
 
+/* What a fiber runs: the kernel, as one of its threads. */
 static void fiber_main() {
   fiber *f = device.running;
 #if defined(__SANITIZE_ADDRESS__)
@@ -173,7 +178,7 @@ unsigned char *emulate_shared_memory() {
   return device.shared;
 }
 
-/* A number for every (order, i), to sort by. */
+/* A hash of order and i. */
 static uint64_t shuffled(uint64_t order, uint64_t i) {
   uint64_t x = order * 0x9e3779b97f4a7c15u + (i + 1) * 0xd1342543de82ef95u;
   x ^= x >> 32;
@@ -181,7 +186,8 @@ static uint64_t shuffled(uint64_t order, uint64_t i) {
   return x ^ x >> 29;
 }
 
-/* The i-th of n in the order asked for. A shuffle walks by a step that shares no factor with n. */
+/* The number that comes i-th among 0 .. n - 1 in the order of the stream: 0 ascending, 1
+ * descending, else shuffled by steps of a length that shares no factor with n. */
 static size_t in_order(size_t i, size_t n) {
   if (device.order == 0) return i;
   if (device.order == 1) return n - 1 - i;
@@ -221,6 +227,7 @@ static void start_fiber(unsigned number, dim3 grid, dim3 block, dim3 index) {
   f->at = context_new(f->stack, stack_bytes, fiber_main);
 }
 
+/* Runs all threads of one block to their ends; aborts where they wait for one another for ever. */
 static void run_block(dim3 grid, dim3 block, dim3 index) {
   device.threads = block.x * block.y * block.z;
   device.ended = device.at_barrier = 0;

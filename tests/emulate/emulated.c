@@ -1,5 +1,5 @@
-/* What only the emulated device can show of the CUDA backend's host side: recorded graphs, memory
- * that runs out, errors that stick, memory that is given back. */
+/* What only the emulated device can show of the CUDA backend: recorded graphs that outlive their
+ * scratch memory, memory that runs out, failures that are kept, memory that is given back. */
 #include "emulate_control.h"
 #include "llm/backend/open/open.h"
 #include "tests/support/llm_backend_cases.h"
@@ -55,7 +55,7 @@ static void memory_that_runs_out_is_told_with_what_to_lower(void) {
   emulate_memory_limit(SIZE_MAX);
 }
 
-/* Scratch memory that cannot be had stops the operation; what follows does nothing. */
+/* Where scratch memory runs out the operation stops, and later operations do nothing. */
 static void the_first_failure_is_kept(void) {
   backend *b = device(NUMBER_F32);
   gl_error err = {.status = GL_OK}, again = {.status = GL_OK};
@@ -93,8 +93,8 @@ static void heads_too_large_are_refused(void) {
   backend_free(b);
 }
 
-/* A recorded norm with its backward is run on other numbers, after the scratch memory it was
- * recorded with has been outgrown. */
+/* A recorded norm and its backward run on other numbers, after another operation has needed more
+ * scratch memory than the graph was recorded with. */
 static void a_recorded_graph_runs_again_on_other_numbers(void) {
   enum { ROWS = 3, WIDTH = 40, N = ROWS * WIDTH };
   backend *b = device(NUMBER_F32);
@@ -142,7 +142,7 @@ static void an_upload_into_a_recording_is_an_error(void) {
   backend_free(b);
 }
 
-/* Copies pass through pinned memory in pieces: these are larger than all pieces together. */
+/* Copies pass through two pinned buffers of 4 MiB; these are larger than both together. */
 static void large_copies_arrive_whole(void) {
   const size_t n = ((size_t)9 << 20) + 3;
   backend *b = device(NUMBER_F32);

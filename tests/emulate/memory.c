@@ -1,5 +1,6 @@
-/* Memory of the CUDA backend on a device whose size a test pretends: what counts as free, what is
- * tried before memory runs out, whether the plan covers a run, and where held versions live. */
+/* Memory of the CUDA backend on a device whose size a test sets: what counts as free, what is tried
+ * before memory runs out, whether the plan of a run covers what it takes, and where held versions
+ * of a model are kept. */
 #include "emulate_control.h"
 #include "llm/backend/open/open.h"
 #include "llm/learner/memory_need.h"
@@ -37,7 +38,7 @@ static void released_memory_counts_as_free(void) {
 
 enum { ROWS = 4, WIDTH = 2000 };
 
-/* Scratch of ROWS * WIDTH numbers. */
+/* Makes the backend take scratch memory for ROWS * WIDTH floats. */
 static void take_scratch(backend *b, float *x[5]) {
   b->ops->norm_backward(b, x[0], x[1], x[2], x[3], x[4], x[1], ROWS, WIDTH);
 }
@@ -46,7 +47,8 @@ static void arrays(backend *b, float *x[5]) {
   for (int i = 0; i < 5; ++i) x[i] = b->ops->allocate(b, ROWS * WIDTH * sizeof *x[i]);
 }
 
-/* The pool keeps what scratch memory, which is not of the pool, then lacks. */
+/* Scratch memory is not the pool's, so what the pool keeps unused is missing until it is given
+ * back. */
 static void memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out(void) {
   backend *b = device();
   gl_error err = {.status = GL_OK};
@@ -145,7 +147,8 @@ static void the_plan_covers_what_a_run_takes(void) {
   }
 }
 
-/* Leaves room for a step and for `halves` halves of a version. */
+/* Limits the device to what a step needs beside what is in use, and `halves` halves of a version.
+ */
 static void leave_room(llm_fixture *f, size_t halves) {
   const size_t step = f->llm->replica[0].step_bytes - model_kept_bytes(f->llm->model);
   emulate_memory_limit(in_use(f->llm->backend) + step +
@@ -175,7 +178,7 @@ static int draw_the_same(llm_fixture *a, llm_fixture *b) {
   return same;
 }
 
-/* The state of one learner into the other. */
+/* Saves one learner and loads its state into the other. */
 static void carry_over(llm_fixture *from, llm_fixture *to) {
   char *bytes = NULL;
   size_t size = 0;
@@ -189,7 +192,8 @@ static void carry_over(llm_fixture *from, llm_fixture *to) {
   free(bytes);
 }
 
-/* One learner has room for everything, the other for one version and a half beside a step. */
+/* One learner has room for everything; the other has room for one version and a half beside a step,
+ * so that it must put versions aside. */
 static void compare_places(const char *text) {
   double metrics[METRIC_COUNT];
   llm_fixture roomy = llm_open(text, 5), small = llm_open(text, 5), later = llm_open(text, 5);

@@ -1,19 +1,18 @@
 /* Finds races between the threads of a kernel, as compute-sanitizer's racecheck does for shared
- * memory, and in global memory between blocks too.
+ * memory, and in global memory between blocks, too.
  *
  * Kernels are compiled with -fsanitize=thread, which puts a call before every load and store; the
- * functions it calls are here. For every two bytes the last write and two reads by different
- * threads are kept, with when they were: time is counted in intervals, a new one for every block
- * and every barrier of a block. Two accesses, one of them a write, are a race
+ * functions that it calls are here. For every two bytes of memory the last write and two reads by
+ * different threads are kept, with their time. Time is counted in intervals: each block and each
+ * barrier of a block begins a new one. Two accesses, at least one of them a write, are a race
  *
  *   within a block   if they are of different threads in one interval, unless both threads are of
- *                    one warp and met at __syncwarp in between;
- *   between blocks   of one kernel, in global memory, unless the earlier block fenced and then
- *                    updated a number atomically that the later block updated, too.
+ * one warp and met at __syncwarp in between; between blocks   of one kernel, in global memory,
+ * unless the earlier block fenced and then updated a number atomically that the later block
+ * updated, too, before its access.
  *
  * Atomic updates themselves are no races. Only two readers are kept, so a write that races with a
- * third alone is not seen; fibers run in several orders, which makes that unlikely to stay hidden.
- */
+ * third reader alone is missed in that order of threads; kernels run in several orders. */
 #ifdef GEPOLAB_EMULATE_RACES
 #include "cuda_runtime.h"
 
@@ -30,9 +29,10 @@ extern "C" char __data_start,
 namespace {
 
 struct access {
-  uint32_t interval; /* 0: none */
+  uint32_t interval; /* 0: there was none */
   uint16_t thread, warp_time;
 };
+/* The accesses to two bytes. */
 struct cell {
   access write, read[2];
 };
@@ -44,10 +44,10 @@ struct page {
 struct {
   const char *kernel;
   uint32_t interval, kernel_start, block_start;
-  uint16_t warp_time[32]; /* meetings of each warp in this interval */
+  uint16_t warp_time[32]; /* how often each warp has met at __syncwarp in this interval */
   uintptr_t shared, shared_end;
 } now;
-/* Intervals of a block that come before what is done after an atomic update. */
+/* The intervals [first, last] of a block, which come before what is done after an atomic update. */
 struct span {
   uint32_t first, last;
 };
@@ -62,6 +62,7 @@ struct recent_page {
   page *p;
 } recent[1024];
 
+/* The page of cells of that number; NULL, or made, where there is none. */
 page *page_of(uintptr_t number, bool make) {
   recent_page *r = &recent[number % (sizeof recent / sizeof *recent)];
   if (r->number == number) return r->p;
@@ -81,7 +82,8 @@ bool is_shared(uintptr_t at) {
          (at >= (uintptr_t)&__data_start && at < (uintptr_t)&_end);
 }
 
-/* Whether what the running thread does now may come before or after `then`. */
+/* Whether neither of the two comes before the other: the access `then`, and what the running thread
+ * does now. */
 bool unordered(const access &then, unsigned thread, bool shared) {
   if (then.interval < now.kernel_start) return false;
   if (then.interval < now.block_start) {
@@ -104,6 +106,7 @@ bool unordered(const access &then, unsigned thread, bool shared) {
   abort();
 }
 
+/* Checks one access of the running thread to one cell, and keeps it. */
 void look(uintptr_t at, cell *c, bool write, unsigned thread, const void *from) {
   const bool shared = is_shared(at);
   const access mine = {now.interval, (uint16_t)thread, now.warp_time[thread / 32]};
@@ -119,6 +122,7 @@ void look(uintptr_t at, cell *c, bool write, unsigned thread, const void *from) 
   }
 }
 
+/* The running thread reads or writes `bytes` bytes at p; `from` is where in the code. */
 void touch(const void *p, size_t bytes, bool write, const void *from) {
   if (emulate_here == nullptr || now.kernel == nullptr) return;
   const uintptr_t begin = (uintptr_t)p;
@@ -150,7 +154,7 @@ void race_barrier() {
   memset(now.warp_time, 0, sizeof now.warp_time);
 }
 
-/* A meeting of some lanes of a warp orders nothing here. */
+/* __syncwarp of some lanes of a warp orders nothing here; of all of them it does. */
 void race_warp_barrier(unsigned mask) {
   if (mask == 0xffffffffu) ++now.warp_time[emulate_thread_number() / 32];
 }

@@ -1,26 +1,28 @@
-/* Races on the emulated device: where GEPOLAB_EMULATE_RACES is defined, kernels are compiled with
- * the compiler's calls for a thread sanitizer, and race.cpp answers them (make racecheck).
- * Elsewhere these are nothing. */
+/* Races on the emulated device. Where GEPOLAB_EMULATE_RACES is defined (make racecheck), kernels
+ * are compiled with -fsanitize=thread and race.cpp watches their loads and stores; elsewhere the
+ * functions below do nothing. */
 #ifndef GEPOLAB_TESTS_EMULATE_RACE_H
 #define GEPOLAB_TESTS_EMULATE_RACE_H
 
 #include <stddef.h>
 
 #ifdef GEPOLAB_EMULATE_RACES
-/* A kernel begins; one of its blocks, with shared memory from shared on; that block's threads have
- * met at a barrier; a warp's lanes have. */
+/* The emulation tells race.cpp: that a kernel begins (name NULL: ends); that one of its blocks
+ * begins, whose shared memory is these bytes; that the block's threads have met at a barrier; that
+ * the lanes of a warp have. */
 void race_kernel(const char *name);
 void race_block(const void *shared, size_t bytes);
 void race_barrier();
 void race_warp_barrier(unsigned mask);
-/* The running thread touches memory by other means than its own loads and stores. */
+/* That the running thread reads or writes memory by other means than its own loads and stores. */
 void race_read(const void *p, size_t bytes);
 void race_write(const void *p, size_t bytes);
-/* The running thread fences, or updates global memory atomically: what a block that has fenced did
- * before its update comes before what a block does after a later update of the same number. */
+/* That the running thread fences, or updates global memory atomically. What a block did before it
+ * fenced and then updated a number comes before what another block does after a later update of
+ * that number. */
 void race_fence();
 void race_atomic(const void *p);
-/* Memory was given back: what was done to it is forgotten. */
+/* That memory was released: accesses to it are forgotten. */
 void race_forget(const void *p, size_t bytes);
 #define RACE_UNSEEN __attribute__((no_sanitize("thread"), noinline))
 #else

@@ -1,4 +1,4 @@
-/* Kernels with and without races, for the test of what finds them. */
+/* Small kernels with a race and without, for the test of the race detector. */
 #include "cuda_runtime.h"
 
 extern "C" {
@@ -15,7 +15,7 @@ __global__ void reverse(float *out, const float *in, bool waits) {
   out[blockIdx.x * N + threadIdx.x] = reversed[N - 1 - threadIdx.x];
 }
 
-/* The same within warps, with dynamic shared memory. */
+/* The same within a warp, in dynamic shared memory. */
 __global__ void reverse_warp(float *out, const float *in, bool waits) {
   float *reversed = reinterpret_cast<float *>(emulate_shared_memory());
   reversed[threadIdx.x] = in[threadIdx.x];
@@ -23,7 +23,7 @@ __global__ void reverse_warp(float *out, const float *in, bool waits) {
   out[threadIdx.x] = reversed[threadIdx.x ^ 31u];
 }
 
-/* A copy that arrives by itself: read after the wait and a barrier, or after the wait alone. */
+/* An asynchronous copy that is read after the wait and a barrier, or after the wait alone. */
 __global__ void copied(float *out, const float *in, bool waits) {
   float *there = reinterpret_cast<float *>(emulate_shared_memory());
   if (threadIdx.x < N / 4) emulate_copy_async(there + 4 * threadIdx.x, in + 4 * threadIdx.x, true);
@@ -33,18 +33,18 @@ __global__ void copied(float *out, const float *in, bool waits) {
   out[threadIdx.x] = there[N - 1 - threadIdx.x];
 }
 
-/* Every block adds to its own number, or to one for all. */
+/* Every block adds to a number of its own, or all to the same number. */
 __global__ void add_blocks(float *out, bool apart) {
   if (threadIdx.x == 0) out[apart ? blockIdx.x : 0] += 1;
 }
 
-/* The same, as it should be done where the order does not matter. */
+/* All blocks add to the same number atomically, which is no race. */
 __global__ void add_atomic(unsigned *out) {
   atomicAdd(out, 1u);
 }
 
-/* The block that arrives last reads what all have written, which they have or have not made known
- * before they say so. */
+/* The block that arrives last reads what all have written; the others fence before they say that
+ * they have arrived, or do not. */
 __global__ void last_adds(float *out, const float *in, unsigned *arrived, bool fences) {
   __shared__ bool last;
   out[blockIdx.x * N + threadIdx.x] = in[threadIdx.x];

@@ -1,4 +1,5 @@
-/* That races in kernels are found (race.cpp), and that their absence is no race. */
+/* Tests of the race detector (race.cpp): kernels with a race are reported, the same kernels without
+ * it are not. */
 #include "emulate_control.h"
 #include "tests/support/suite.h"
 
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 #ifdef GEPOLAB_EMULATE_RACES
-/* Whether a case ends the process that runs it. */
+/* Whether a case is reported, which aborts the process that runs it: a child. */
 static int is_told(enum race_case which, int clean) {
   int state = 0;
   fflush(NULL);

@@ -1,5 +1,5 @@
-/* The runtime behind cuda_runtime.h: memory, streams, recorded graphs. What is asked of a stream is
- * done at once. */
+/* The CUDA runtime behind cuda_runtime.h: memory, streams, events, recorded graphs, two devices.
+ * What is asked of a stream is done at once, so waiting for it is nothing. */
 #include "cuda_runtime.h"
 
 #include "race.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- graphs: calls in the order they were recorded --- */
+/* --- graphs: the calls that were recorded, in their order; name NULL: a copy --- */
 
 struct emulate_graph {
   emulate_call *calls;
@@ -52,9 +52,9 @@ bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint
 
 /* --- devices ---
  *
- * Two, for what a thread does with the wrong one. They have one memory and run one kernel at a
- * time, but each thread has a current device, and what is asked of a stream while another device is
- * current is refused, as CUDA does. */
+ * There are two, so that tests see what a thread does with the wrong one. They share one memory and
+ * run one kernel at a time, but each thread has a current device, and what is asked of a stream
+ * while another device is current is refused, as CUDA refuses it. */
 
 enum { devices = 2 };
 static thread_local int current;
@@ -64,7 +64,7 @@ struct emulate_stream {
   int device;
 };
 
-/* Of memory, streams and kernels. */
+/* The lock of memory, streams and kernels. */
 static std::recursive_mutex everything;
 typedef std::lock_guard<std::recursive_mutex> alone;
 
@@ -91,8 +91,9 @@ cudaError_t cudaSetDevice(int device) {
 
 /* --- memory --- */
 
-/* The pool's memory was taken from the device when it was reserved; what is released into it stays
- * reserved until it is trimmed. */
+/* Bytes of the device. The pool reserves memory of the device; what is released into it stays
+ * reserved until the pool is trimmed. plain: from cudaMalloc; pooled: in use, of what is reserved.
+ */
 static struct {
   size_t limit, plain, reserved, pooled, peak, blocks, host_blocks;
 } memory = {SIZE_MAX, 0, 0, 0, 0, 0, 0};
@@ -102,14 +103,14 @@ struct emulate_pool {
 };
 static emulate_pool the_pool;
 
-/* Before each allocation; 256 bytes keep the alignment CUDA gives at least. */
+/* What stands before each allocation, in 256 bytes, which keep the alignment that CUDA gives. */
 struct allocation {
   size_t bytes;
   bool pooled;
 };
 enum { header = 256 };
 
-/* What the device has in all, and what of it nobody has asked for. */
+/* Bytes that the device has, and those that neither an allocation nor the pool holds. */
 static size_t all_of_it() {
   return memory.limit == SIZE_MAX ? (size_t)64 << 30 : memory.limit;
 }
@@ -118,6 +119,7 @@ static size_t unreserved() {
   return all > held ? all - held : 0;
 }
 
+/* Allocates, from the pool or plainly; and releases. */
 static cudaError_t take(void **p, size_t bytes, bool pooled) {
   const alone lock(everything);
   *p = nullptr;

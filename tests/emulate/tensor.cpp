@@ -1,5 +1,5 @@
 /* Tensor cores and asynchronous copies of the emulated device, lane by lane as the PTX manual
- * describes them (llm/backend/cuda/mma.cuh). */
+ * describes them: what llm/backend/cuda/mma.cuh calls under GEPOLAB_EMULATE. */
 #include "cuda_runtime.h"
 
 #include "race.h"
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* One of two bfloat16 in a register, as a float. */
 static float float_of(uint32_t pair, unsigned half) {
   return __uint_as_float((half == 0 ? pair << 16 : pair & 0xffff0000u));
 }
@@ -47,7 +48,7 @@ void emulate_load_matrices(uint32_t (&r)[4], const void *row, bool transposed) {
   }
 }
 
-/* --- copies: made as late as they may be, so that a missing wait shows --- */
+/* --- asynchronous copies: made only when they are waited for, so that a missing wait shows --- */
 
 namespace {
 enum { most = 512 };
@@ -57,6 +58,7 @@ struct pending_copy {
   bool there;
   unsigned group;
 };
+/* The copies that a thread has started: those before `first` are done. */
 struct copies {
   pending_copy *copy;
   unsigned first, n, group;
@@ -85,7 +87,7 @@ void emulate_copy_async(void *to, const void *from, bool there) {
     abort();
   }
   c->copy[c->n++] = {to, from, there, c->group};
-  race_write(to, 16); /* from now on, */
+  race_write(to, 16); /* it may be written from now on, */
 }
 
 void emulate_copy_commit() {
@@ -96,7 +98,7 @@ void emulate_copy_wait(unsigned latest) {
   copies *c = &of_thread[emulate_thread_number()];
   for (; c->first < c->n && c->copy[c->first].group + latest < c->group; ++c->first) {
     const pending_copy &p = c->copy[c->first];
-    race_write(p.to, 16); /* until now */
+    race_write(p.to, 16); /* and up to now */
     if (p.there) race_read(p.from, 16);
     if (p.there)
       memcpy(p.to, p.from, 16);

@@ -1,4 +1,5 @@
-/* The CPU backend: its number types, instruction sets and threads against each other. */
+/* The CPU backend: every operation of its number types, instruction sets and thread counts
+ * compared, gradients of large weights, choice of a backend, and memory that runs out. */
 #include "llm/backend/cpu/cpu.h"
 #include "llm/backend/open/open.h"
 #include "tests/support/llm_backend_cases.h"
@@ -22,7 +23,8 @@ static void compare(number_type type, size_t threads, cpu_variant variant, numbe
   backend_free(b);
 }
 
-/* Sums of up to 1100 terms in float32, relative to the largest number of the result. */
+/* Sums have up to 1100 terms in float32; tolerances are relative to the largest number of a result.
+ */
 static void float_is_close_to_double(void) {
   compare(NUMBER_F32, 2, CPU_BEST, NUMBER_F64, 1, CPU_BEST, 3e-6);
   compare(NUMBER_F32, 1, CPU_GENERIC, NUMBER_F64, 1, CPU_BEST, 3e-6);
@@ -40,8 +42,8 @@ static void threads_do_not_change_a_bit(void) {
   compare(NUMBER_F32, 3, CPU_GENERIC, NUMBER_F32, 1, CPU_GENERIC, 0);
 }
 
-/* Whole numbers, so that every order of the sums gives the same; more of each side than a task, a
- * panel and a block have. */
+/* Numbers are whole, so that every order of the sums gives the same result; each side is larger
+ * than a task, a panel and a block of terms. */
 enum { OUTPUTS = 133, INPUTS = 300, GRADIENT_ROWS = 300 };
 
 static int small_number(size_t i, size_t j) {
@@ -122,7 +124,7 @@ static void automatic_finds_a_backend(void) {
   backend_free(b);
 }
 
-/* The first failure stays, and what follows does nothing. */
+/* The first failure is kept, and later operations do nothing. */
 static void short_memory_is_told_once(void) {
   backend *b = made(NUMBER_F32, 1, CPU_BEST);
   gl_error err = {.status = GL_OK}, again = {.status = GL_OK};

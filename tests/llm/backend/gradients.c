@@ -1,4 +1,5 @@
-/* Every backward operation against central differences of its forward, in double precision. */
+/* Every backward operation against central differences of its forward, in double precision on the
+ * CPU. */
 #include "llm/backend/backend.h"
 #include "llm/backend/cpu/cpu.h"
 #include "tests/support/llm_backend_cases.h"
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With f'' and f''' of order 1 the difference quotient's own error is about STEP^2 + 1e-16 / STEP.
- */
+/* With second and third derivatives of order 1 the error of a central difference is about STEP^2 +
+ * 1e-16 / STEP. */
 #define STEP 1e-5
 #define TOLERANCE 2e-8
 
@@ -28,13 +29,14 @@ static void fetch(case_run *r, double *to, const void *from, size_t n) {
   r->b->ops->download(r->b, to, from, n * sizeof *to);
 }
 
-/* An array of 0.5: whoever adds must keep it. */
+/* An array of 0.5, to which an operation must add instead of overwriting it. */
 static void *halves(case_run *r, size_t n) {
   double half[LARGEST];
   for (size_t i = 0; i < n; ++i) half[i] = 0.5;
   return case_put(r, half, n);
 }
 
+/* What was added to halves. */
 static void fetch_added(case_run *r, double *to, const void *from, size_t n) {
   fetch(r, to, from, n);
   for (size_t i = 0; i < n; ++i) to[i] -= 0.5;
@@ -192,7 +194,7 @@ static const problem problems[] = {
     {"output", output_f, {1 * 3, 2 * 3}, 1, {1, 2, 3, 25}},
 };
 
-/* y . dy of the problem at x. */
+/* The inner product of y and dy, for the problem at x. */
 static double value(backend *b, const problem *p, double *const *x, const double *dy) {
   double y[LARGEST], sum = 0;
   case_run r;

@@ -1,5 +1,5 @@
-/* Arithmetic that CPU and CUDA share (llm/backend/kernels.h, llm/backend/kernels_rows.h), in its
- * CPU form. */
+/* The kernels that CPU and CUDA share (llm/backend/kernels.h, llm/backend/kernels_rows.h), in their
+ * CPU form, against formulas and numbers by hand; and the thread pool. */
 #include "llm/backend/kernels.h"
 #include "llm/backend/cpu/cpu.h"
 #include "tests/support/suite.h"
@@ -37,8 +37,9 @@ static float float_of(uint32_t bits) {
   return x;
 }
 
-/* Over all 2^16 values of the draw the share that goes up is the distance, exactly: the cut half
- * over 2^16. Both signs, across a power of two, among subnormals. */
+/* Over all 2^16 values of the random half, the share that rounds up is the distance to the lower
+ * neighbour, exactly: the half that is cut off, over 2^16. For both signs, across a power of two,
+ * and among subnormals. */
 static void stochastic_rounding_has_the_exact_mean(void) {
   static const uint32_t some[] = {0x3f800001, 0x3f808000, 0xbf812345, 0x3fffffff, 0xc0490fdb,
                                   0x00000001, 0x00007fff, 0x807fffff, 0x7f7e8000, 0x0000ffff};
@@ -68,9 +69,9 @@ static void what_bfloat16_has_is_not_rounded(void) {
   CU_ASSERT(kernel_round_bf16(float_of(0xff7fffff), UINT32_MAX) == 0xff7f);
 }
 
-/* Addressed draws of a million parameters of one value, p of the way between neighbours: the number
- * of those that go up is binomial. Five standard deviations are passed with probability 5.8e-7 in
- * each of 6 checks. */
+/* Of a million parameters of one value, p of the way between its neighbours, the number that round
+ * up is binomial. Five standard deviations are exceeded with probability 5.8e-7 in each of 6
+ * checks; the seed is fixed. */
 static void addressed_roundings_have_their_mean(void) {
   enum { N = 1000000 };
   static const uint32_t cut[] = {0x0100, 0x4000, 0xc000};
@@ -98,8 +99,9 @@ static void float_exponential_at_its_ends(void) {
   CU_ASSERT(isnan(kernel_exp_f32(NAN)));
 }
 
-/* silu in both instruction sets (fused products or not), at gates where e^-x is all there is to it
- * and where it vanishes. Four roundings of 6e-8 each and the exponential's two ulp. */
+/* silu in both instruction sets (with fused multiply-addition and without), for gates where e^-x is
+ * all of the denominator and where it vanishes. The bound is four roundings of 6e-8 each and the
+ * exponential's two ulp. */
 static void gates_are_exact_over_their_range(void) {
   enum { N = 100000 };
   gl_error err = {.status = GL_OK};
@@ -125,7 +127,8 @@ static void gates_are_exact_over_their_range(void) {
   }
 }
 
-/* A softmax of ten thousand elements in unequal parts, against it in long double. */
+/* The statistics of ten thousand elements, made in unequal parts and joined, against the softmax in
+ * long double. */
 static void statistics_join_to_those_of_the_whole(void) {
   enum { N = 10000 };
   static double z[N];
@@ -169,8 +172,8 @@ static void norm_of_two_numbers_by_hand(void) {
   ASSERT_CLOSE(out[1], 1 / rms, 1e-15);
 }
 
-/* A quarter turn takes (a, b) to (-b, a). */
-static void a_head_turned_by_a_quarter(void) {
+/* A rotation by a quarter takes (a, b) to (-b, a). */
+static void a_head_rotated_by_a_quarter(void) {
   const double in[] = {3, 4, 5, 12}, weight[] = {1, 1, 1, 1}, cosine[] = {0, 1}, sine[] = {1, 0};
   const double rstd = 1 / sqrt((9 + 16 + 25 + 144) / 4.0);
   double out[4];
@@ -230,4 +233,4 @@ SUITE(llm_kernels, "llm: kernels", TEST(stochastic_rounding_has_the_exact_mean),
       TEST(float_exponential_is_within_two_ulp), TEST(float_exponential_at_its_ends),
       TEST(gates_are_exact_over_their_range), TEST(statistics_join_to_those_of_the_whole),
       TEST(an_empty_part_changes_no_statistics), TEST(norm_of_two_numbers_by_hand),
-      TEST(a_head_turned_by_a_quarter), TEST(adamw_by_hand), TEST(every_task_runs_once));
+      TEST(a_head_rotated_by_a_quarter), TEST(adamw_by_hand), TEST(every_task_runs_once));

@@ -1,4 +1,5 @@
-/* Row by row: a row's result has the same bits whatever rows are computed with it. */
+/* Operations described as row by row: each row has the same bits whatever rows are computed with
+ * it; and attention of a sequence has the same bits alone, packed with others, and over a cache. */
 #include "llm/backend/cpu/cpu.h"
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
@@ -6,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* rows x width numbers of the float backend, addressed by position, so that a part of the rows can
- * be made alone. */
+/* Numbers [rows, width] of a float backend, each drawn by its position, so that a part of the rows
+ * can be made alone. */
 typedef struct table {
   float *value;
   size_t rows, width;
@@ -23,14 +24,15 @@ static table table_new(size_t rows, size_t width, uint64_t entity) {
   return t;
 }
 
-/* Rows [from, from + n) in the backend's memory. */
+/* Rows [from, from + n) in the backend's memory; released by case_end. */
 static void *part(case_run *r, const table *t, size_t from, size_t n) {
   void *memory = case_zeros(r, n * t->width);
   r->b->ops->upload(r->b, memory, t->value + from * t->width, n * t->width * sizeof(float));
   return memory;
 }
 
-/* An operation over rows [from, from + n) of its inputs; out has `width` numbers a row. */
+/* An operation, run on rows [from, from + n) of its inputs; `out` gets o->out numbers for each row.
+ */
 typedef struct row_operation {
   const char *name;
   void (*run)(case_run *r, const struct row_operation *o, const table *in, const table *weight,
@@ -103,7 +105,7 @@ static void run_into(backend *b, const row_operation *o, const table *in, const 
   case_end(&r);
 }
 
-/* All rows at once against the same rows in parts of each of some sizes. */
+/* All rows at once against the same rows a few at a time. */
 static void check_operation(backend *b, const row_operation *o) {
   static const size_t sizes[] = {1, 2, 3, 5, 7, 64, 100};
   const size_t rows = 203;
@@ -175,8 +177,8 @@ typedef struct packed_case {
   head_shape shape;
 } packed_case;
 
-/* The sequence's rows of attention's output when it stands after `before` filler rows and before
- * `after` others, cut to its first n rows. */
+/* attention's output for the sequence's first n rows, when it stands between sequences of `before`
+ * and of `after` other rows. */
 static void attend_packed(backend *b, const packed_case *c, size_t n, size_t before, size_t after,
                           float *to) {
   const size_t rows = before + n + after, width = c->shape.q * c->shape.dim;

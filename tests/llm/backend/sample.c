@@ -1,4 +1,4 @@
-/* Draws of the CPU backend: against core/sampling one by one, and in frequencies. */
+/* Draws of the CPU backend: one by one against core/rl/sampling, and in frequencies. */
 #include "core/rl/sampling.h"
 #include "llm/backend/cpu/cpu.h"
 #include "tests/support/suite.h"
@@ -8,7 +8,7 @@
 
 enum { VOCABULARY = 50, DRAWS = 20000 };
 
-/* What the backend draws for logits z at u, as core/sampling says it, with plain loops. */
+/* What core/rl/sampling says must be drawn for logits z [n] at u, with plain loops. */
 static size_t expected(const float *z, size_t n, const sampling_spec *spec, double u, double *logq,
                        double *truncated) {
   double logp[1000], law[1000], sum = 0, below = 0;
@@ -127,7 +127,7 @@ static void greedy_takes_the_most_probable_and_of_equals_the_first(void) {
   backend_free(b);
 }
 
-/* A token that cannot be drawn is not, even at the ends of [0, 1). */
+/* A token of probability zero is never drawn, not even at the ends of [0, 1). */
 static void impossible_tokens_are_never_drawn(void) {
   const sampling_spec spec = {1, 0, 1, SAMPLING_RAW};
   backend *b = float_backend();

@@ -1,13 +1,14 @@
-/* The CUDA backend against the CPU's: every operation of the table. In the tests of the command the
- * backend is the real one and needs a device; in build/tests-emulated the same file runs the same
- * kernels on the host. */
+/* The CUDA backend against the CPU's: every operation. In build/gepolab-tests the backend is the
+ * real one and needs a device; in build/tests-emulated the same file runs the same kernels on the
+ * host. */
 #include "llm/backend/open/open.h"
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
 
 #include <string.h>
 
-/* CUDA of that type and the CPU in double precision; 0 where there is no device. */
+/* Makes a CUDA backend of that type and a CPU backend in double precision; 0 where there is no
+ * device. */
 static int both(backend **cuda, backend **cpu, number_type type) {
   gl_error err = {.status = GL_OK};
   if (backend_new(cuda, BACKEND_CUDA, type, 0, &err) != GL_OK) {

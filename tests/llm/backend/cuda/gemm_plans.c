@@ -1,4 +1,5 @@
-/* The table that keeps the library's plans (llm/backend/cuda/gemm_plans.h). */
+/* The table of GEMM plans (llm/backend/cuda/gemm_plans.h): found plans are the right ones, each is
+ * dropped once, and the oldest of a set goes first. */
 #include "llm/backend/cuda/gemm_plans.h"
 #include "tests/support/suite.h"
 
@@ -71,7 +72,7 @@ static void a_full_table_gives_the_right_plans_and_drops_the_others_once(void) {
   for (size_t i = 0; i < KEYS; ++i) CU_ASSERT_EQUAL(c.made[i], c.dropped[i]);
 }
 
-/* One set: the oldest goes, used lately or not. */
+/* In a table of one set the plan added first goes first, however lately it was used. */
 static void the_oldest_of_a_set_is_thrown_out(void) {
   static counts c;
   gemm_plans *t = table(1, &c);

@@ -40,8 +40,8 @@ static int make(small_model *s, backend_kind kind, number_type type, int tensor,
   return 1;
 }
 
-/* Both models: CUDA of a type, and the CPU in double precision with the same values: those of
- * `type`, so that only the arithmetic differs. */
+/* The same model on CUDA in `type` and on the CPU in double precision, both with parameters that
+ * `type` has, so that they differ by arithmetic alone. */
 static int make_both(small_model *cuda, small_model *cpu, number_type type, int tensor,
                      int recompute) {
   gl_error err = {0};

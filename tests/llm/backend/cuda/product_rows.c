@@ -1,5 +1,6 @@
-/* Products of CUDA that are asked for row by row: the bits of a row in any company, their distance
- * from sums in double, odd shapes and addresses. */
+/* Products of CUDA that are asked for row by row: a row has the same bits whatever rows are
+ * computed with it and wherever it stands; sums are close to those in double; odd shapes and
+ * addresses. */
 #include "llm/backend/backend.h"
 #include "llm/backend/open/open.h"
 #include "tests/support/suite.h"
@@ -142,8 +143,9 @@ static unsigned char *all_rows(const product_data *d) {
 
 /* --- near the sums in double --- */
 
-/* A sum of k products is off by less than (k + 8) 2^-23 of their magnitudes (a tensor core cuts
- * what it adds, hence not 2^-24), a rounded result by half a unit in its last place. */
+/* A sum of k products may be off by (k + 8) 2^-23 of the sum of their magnitudes (not 2^-24,
+ * because a tensor core truncates what it adds), and a rounded result by half a unit in its last
+ * place. */
 static void check_values(const product_data *d, const unsigned char *got) {
   const product_case *c = &d->c;
   const double last = d->out == NUMBER_BF16 ? 0x1p-8 : 0x1p-23;
@@ -244,7 +246,7 @@ static void a_row_has_the_same_bits_at_every_place(void) {
   }
 }
 
-/* Where results are written to has no part in them. */
+/* The address of the result does not change its bits. */
 static void a_result_off_its_alignment_has_the_same_bits(void) {
   for (size_t t = 0; t < 2; ++t) {
     backend *b;
@@ -262,8 +264,8 @@ static void a_result_off_its_alignment_has_the_same_bits(void) {
 
 /* --- recorded --- */
 
-/* A product whose stretches are summed by blocks of their own, recorded twice over: their counters
- * are as they were each time it ends. */
+/* A product whose splits of k are summed by blocks of their own, twice in one recorded graph: its
+ * counters are zero again each time it ends. */
 static void a_recorded_product_runs_again_and_again(void) {
   for (size_t t = 0; t < 2; ++t) {
     backend *b;

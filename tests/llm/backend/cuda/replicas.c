@@ -1,4 +1,4 @@
-/* A learner on two CUDA devices against the same on one and on the CPU. */
+/* A learner with replicas on two CUDA devices against the same on one device and on the CPU. */
 #include "llm/backend/open/open.h"
 #include "tests/support/llm_learner_fixture.h"
 
@@ -32,7 +32,7 @@ typedef struct comparison {
   const double *theta;
 } comparison;
 
-/* On the replica's own thread. */
+/* Compares the parameters of a replica; runs on the replica's own thread. */
 static gl_status compare(void *context, size_t rank, gl_error *err) {
   const comparison *c = context;
   double *own = llm_doubles(c->f->n);
@@ -42,7 +42,8 @@ static gl_status compare(void *context, size_t rank, gl_error *err) {
   return status;
 }
 
-/* Two updates, the second on a batch from a held version; the last batch, the parameters. */
+/* The parameters after two updates, the second of which trains on a batch drawn from a held
+ * version; with that batch and the score. */
 static double *learned(const char *place, batch *last, double *score) {
   llm_fixture f = open_in(place);
   gl_error err = {0};
@@ -118,7 +119,7 @@ static void a_checkpoint_serves_both_devices(void) {
   llm_close(&g);
 }
 
-/* An allocation that no device has room for: a failure that stays. */
+/* Breaks one replica for good, by an allocation that no device has room for. */
 static gl_status break_one(void *context, size_t rank, gl_error *err) {
   backend *b = ((llm_fixture *)context)->llm->replica[rank].backend;
   (void)err;

@@ -1,4 +1,5 @@
-/* Draws of the CUDA backend: odd rows, ends of the vocabulary, and many draws against the CPU's. */
+/* Draws of the CUDA backend: odd numbers of rows, the ends of the vocabulary, many draws against
+ * the CPU's, logits that are no law. */
 #include "core/random/rng.h"
 #include "llm/backend/backend.h"
 #include "llm/backend/open/open.h"
@@ -144,7 +145,7 @@ static void greedy_takes_the_first_of_equals(void) {
   backend_free(cuda);
 }
 
-/* A model whose parameters have run away: not-a-number, infinity, nothing possible. */
+/* Logits of a model whose parameters have diverged: not-a-number, infinite, or all impossible. */
 static void rows_without_a_law_are_told(void) {
   enum { N = 5000 };
   static const sampling_spec specs[] = {{1, 0, 1, SAMPLING_RAW}, {1, 3, 0.9, SAMPLING_RAW}};

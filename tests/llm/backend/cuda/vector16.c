@@ -1,5 +1,5 @@
-/* Rows that are moved sixteen bytes at a time and rows that cannot be, because they begin
- * elsewhere, give the same bits; copies in bfloat16 are rounded as llm/backend/kernels.h says, at
+/* Rows that begin at multiples of 16 bytes are moved 16 bytes at a time, others number by number:
+ * both give the same bits. And copies in bfloat16 are rounded as llm/backend/kernels.h says, at
  * their addresses. */
 #include "core/random/rng.h"
 #include "llm/backend/kernels.h"
@@ -18,7 +18,7 @@ static backend *device(number_type type) {
   return b;
 }
 
-/* Arrays of `size` bytes a number that begin one number, or sixteen bytes, into their memory. */
+/* Makes arrays that begin `numbers` numbers, or 16 bytes, into their memory. */
 typedef struct shifted {
   backend *b;
   size_t numbers; /* into the memory; 0: sixteen bytes */
@@ -33,7 +33,7 @@ static void *place(shifted *s, size_t n, size_t size) {
   return memory + (s->numbers > 0 ? s->numbers * size : 16);
 }
 
-/* Numbers of (-1, 1) that bfloat16 has. */
+/* An array of numbers of (-1, 1) that bfloat16 has, `size` bytes each. */
 static void *draw(shifted *s, size_t n, size_t size) {
   const rng_stream stream = rng_stream_at(3, RNG_TEST, s->drawn++);
   char *host = malloc(n * size);
@@ -155,7 +155,7 @@ static void run_steps(shifted *s, size_t n, bytes *out) {
   out->n += sizeof squares;
 }
 
-/* The output of one run on arrays that begin `numbers` numbers, or sixteen bytes, into memory. */
+/* What one run writes, on arrays that begin `numbers` numbers, or 16 bytes (0), into memory. */
 static bytes output(number_type type, void (*run)(shifted *, size_t, bytes *), size_t width,
                     size_t numbers) {
   shifted s = {.b = device(type), .numbers = numbers};
@@ -182,7 +182,8 @@ static void compare_shifts(void (*run)(shifted *, size_t, bytes *), const size_t
     }
 }
 
-/* Widths: whole pieces of both types, more pieces than a block has threads, and neither. */
+/* The three widths: whole vectors of both types, more vectors than a block has threads, and no
+ * whole vectors. */
 static void norms_do_not_depend_on_where_rows_begin(void) {
   compare_shifts(run_norm, (const size_t[3]){64, 2064, 37});
 }
@@ -198,7 +199,7 @@ static void optimisers_do_not_depend_on_where_arrays_begin(void) {
 
 /* --- stochastic rounding --- */
 
-/* After a step and after a cast, from a place inside a block of draws. */
+/* Copies made by a step and by a cast, whose first number lies inside a block of random words. */
 static void copies_are_rounded_at_their_addresses(void) {
   enum { N = 1003, FIRST = 6 };
   shifted s = {.b = device(NUMBER_BF16)};
