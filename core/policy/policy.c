@@ -1,3 +1,4 @@
+/* policy_evaluate(): the order of its parts, their memory, and what is written for the caller. */
 #include "core/policy/internal.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* An addressed stream of random numbers as a generator of the GNU Scientific Library. */
 #include "core/random/rng.h"
 
 /* Words are handed out in the order v[0], v[1], v[2], v[3] of block 0, 1, 2 ... */

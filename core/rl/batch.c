@@ -1,3 +1,4 @@
+/* Batches: their memory, their shape, and their binary form. */
 #include "core/rl/batch.h"
 
 #include "core/base/hash.h"

@@ -1,3 +1,4 @@
+/* What all learners share: checks of a setup and of a draw, and the shuffle of minibatches. */
 #include "core/rl/learner.h"
 
 #include "core/random/rng.h"

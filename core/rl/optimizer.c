@@ -1,3 +1,4 @@
+/* Learning rates over a run: warm-up and decay. */
 #include "core/rl/optimizer.h"
 
 #include <math.h>

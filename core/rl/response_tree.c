@@ -1,3 +1,4 @@
+/* The tree of a sequence world's responses: where each prefix stands and how long responses are. */
 #include "core/rl/response_tree.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The law that tokens are drawn from: temperature, top-k and top-p. */
 #include "core/rl/sampling.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Rewards of sequence worlds. */
 #include "core/rl/sequence_task.h"
 
 #include "core/random/rng.h"

@@ -1,3 +1,4 @@
+/* Reads a recipe of the exact laboratory and makes its world, policies and algorithms. */
 #include "experiments/lab/recipe.h"
 
 #include "core/rl/sampling.h"

@@ -1,3 +1,4 @@
+/* Runs the measurements of a laboratory recipe and writes them as JSON, text, TSV or records. */
 #include "experiments/lab/table.h"
 
 #include "core/base/json.h"
@@ -212,12 +213,12 @@ static bias_record store_row(const lab_table *t, place p) {
   const lab_numbers *n = &m->numbers;
   const size_t size = r->group_size[p.size];
   bias_record row = {.algorithm = r->rows[p.row].name,
-                  .method = method_of(m),
-                  .group_size = size == 0 ? NAN : (double)size,
-                  .kl_exact = m->kl,
-                  .kl_exact_qp = m->kl_qp,
-                  .staleness = r->pairs[p.pair].staleness,
-                  .groups = m->groups};
+                     .method = method_of(m),
+                     .group_size = size == 0 ? NAN : (double)size,
+                     .kl_exact = m->kl,
+                     .kl_exact_qp = m->kl_qp,
+                     .staleness = r->pairs[p.pair].staleness,
+                     .groups = m->groups};
   double *number[] = {&row.bias,        &row.cosine,      &row.scaled_bias, &row.variance,
                       &row.mse,         &row.scaled_mse,  &row.snr,         &row.iw_mean,
                       &row.iw_variance, &row.aw_variance, &row.ess};

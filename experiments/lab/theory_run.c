@@ -1,3 +1,4 @@
+/* Computes and prints what `gepolab theory` says of the paper's theorems. */
 #include "experiments/lab/theory_run.h"
 
 #include "experiments/lab/recipe.h"

@@ -1,3 +1,4 @@
+/* Trains each algorithm in an enumerable world and records exact return, bias and variance. */
 #include "experiments/lab/training.h"
 
 #include "core/base/json.h"

@@ -1,3 +1,4 @@
+/* Samplers at a wanted KL divergence from the learner: root finding along a ray or a mixture. */
 #include "toy/lab/dial.h"
 
 #include "core/random/normal.h"
@@ -17,9 +18,10 @@ void lab_dial_direction(const enumerable *world, const double *theta_p, lab_ray 
   const size_t n = world->n_parameters;
   double square = 0;
   for (size_t i = 0; i < n; ++i) {
-    direction[i] = ray == LAB_RAY_HOTTER   ? -theta_p[i]
-                   : ray == LAB_RAY_COLDER ? theta_p[i]
-                                           : rng_normal_32(rng_block(rng_stream_at(seed, RNG_SEARCH, entity), i));
+    direction[i] = ray == LAB_RAY_HOTTER ? -theta_p[i]
+                   : ray == LAB_RAY_COLDER
+                       ? theta_p[i]
+                       : rng_normal_32(rng_block(rng_stream_at(seed, RNG_SEARCH, entity), i));
     square += direction[i] * direction[i];
   }
   for (size_t i = 0; ray == LAB_RAY_RANDOM && i < n; ++i) direction[i] /= sqrt(square);

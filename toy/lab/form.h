@@ -8,7 +8,7 @@
 
 /* Writes the algorithm as a form over the tables' responses. *fast is 0, and the form empty, where
  * an algorithm does not factor or responses have several tokens: then policy_evaluate() is asked
- * group by group. Tables of local rows are not written down a second time: they are what
+ * group by group. The tables `up` and `down` are not written a second time: they are what
  * policy_evaluate() says of a group of one with advantage +1, -1 and 0. The reward of `t` is
  * borrowed. */
 gl_status lab_form_init(lab_form *f, int *fast, const policy_algorithm *algorithm,

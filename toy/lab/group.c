@@ -1,3 +1,4 @@
+/* One group evaluated by core/policy, and sums over groups: for what no kernel computes. */
 #include "toy/lab/group.h"
 
 #include <math.h>
@@ -116,8 +117,9 @@ static gl_status add_group(lab_sums *s, const lab_group *g, double weight, gl_er
     square += g->gradient[j] * g->gradient[j];
   }
   if (!isfinite(square))
-    return gl_fail(err, GL_ENUMERIC,
-                   "an estimate of this row is not finite: learner and sampler are too far apart");
+    return gl_fail(
+        err, GL_ENUMERIC,
+        "an estimate of this algorithm is not finite: learner and sampler are too far apart");
   for (size_t j = 0; s->outer != NULL && j < s->n_parameters; ++j)
     for (size_t k = 0; k < s->n_parameters; ++k)
       s->outer[j * s->n_parameters + k] += weight * g->gradient[j] * g->gradient[k];

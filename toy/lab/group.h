@@ -1,5 +1,5 @@
 /* The estimator of one group through core/policy itself: the reference of the exact laboratory, and
- * its way for rows and worlds that no kernel covers. */
+ * its way for algorithms and worlds that no kernel covers. */
 #ifndef GEPOLAB_TOY_LAB_GROUP_H
 #define GEPOLAB_TOY_LAB_GROUP_H
 

@@ -1,3 +1,4 @@
+/* Coefficients and moments of a block of groups at once, in loops that a compiler vectorises. */
 #include "toy/lab/kernel.h"
 
 #include "toy/lab/vector.h"
@@ -123,8 +124,8 @@ INLINE void tally(shared *restrict s, size_t b, double count, double ratio, doub
   s->aw2[b] += count * weighted * weighted;
 }
 
-INLINE void local_rows(const lab_form *f, const lab_block *k, shared *restrict s,
-                       double *restrict c) {
+INLINE void local_coefficients(const lab_form *f, const lab_block *k, shared *restrict s,
+                               double *restrict c) {
   const double share = 1 / (double)k->group_size;
   for (size_t y = 0; y < f->n; ++y) {
     const double *count = k->count + y * LAB_BLOCK;
@@ -139,8 +140,8 @@ INLINE void local_rows(const lab_form *f, const lab_block *k, shared *restrict s
   }
 }
 
-INLINE void group_rows(const lab_form *f, const lab_block *k, shared *restrict s,
-                       double *restrict c) {
+INLINE void coupled_coefficients(const lab_form *f, const lab_block *k, shared *restrict s,
+                                 double *restrict c) {
   const double share = 1 / (double)k->group_size;
   double all[LAB_BLOCK] = {0};
   for (size_t y = 0; y < f->n; ++y) {
@@ -206,10 +207,10 @@ CLONES static void run_block(const lab_form *f, const lab_block *k, double *c, l
   memset(&s, 0, sizeof s);
   baseline_and_scale(f, k, &s);
   if (f->denominator == LAB_LOCAL) {
-    local_rows(f, k, &s, c);
+    local_coefficients(f, k, &s, c);
   } else {
     group_denominator(f, k, &s);
-    group_rows(f, k, &s, c);
+    coupled_coefficients(f, k, &s, c);
   }
   second_moments(k->weight, c, f->n, m->second);
   const double share = 1 / (double)k->group_size;

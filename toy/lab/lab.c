@@ -1,3 +1,5 @@
+/* The exact laboratory: which groups are enumerated or drawn, who evaluates them, what is reported.
+ */
 #include "toy/lab/lab.h"
 
 #include "core/base/thread_pool.h"
@@ -18,45 +20,46 @@ enum { KERNEL_MOST = 64 };
 /* Stands for infinity as a group size: a power of two, so that q * G is q exactly scaled. */
 #define LAB_INFINITE_GROUP ((size_t)1 << 50)
 
-/* One prompt with what is shared by all rows. */
+/* One prompt with what is shared by all algorithms. */
 typedef struct prompt {
   lab_tables tables;
   lab_alias alias;
-  double *gram; /* [n * n], NULL where no row has a form */
+  double *gram; /* [n * n], NULL where no algorithm has a form */
   int exact;
   size_t multisets;
 } prompt;
 
-/* All rows over all prompts and parts; part k of prompt x is task x * used + k. */
+/* All algorithms over all prompts and parts; part k of prompt x is task x * used + k. */
 typedef struct work {
   const lab_spec *spec;
-  const policy_algorithm *const *rows;
-  size_t n_rows, n_prompts, parts; /* parts: room for */
-  size_t used;                     /* parts that exist: 1 where all prompts are exact */
+  const policy_algorithm *const *algorithms;
+  size_t n_algorithms, n_prompts, parts; /* parts: room for */
+  size_t used;                           /* parts that exist: 1 where all prompts are exact */
   prompt *prompts;
-  lab_form *forms;      /* [n_rows * n_prompts] */
-  int *fast;            /* [n_rows * n_prompts] */
-  lab_summary *summary; /* [(row * n_prompts + x) * parts + part] */
-  gl_error *refusal;    /* likewise: why a row cannot be measured */
+  lab_form *forms;      /* [n_algorithms * n_prompts] */
+  int *fast;            /* [n_algorithms * n_prompts] */
+  lab_summary *summary; /* [(algorithm * n_prompts + x) * parts + part] */
+  gl_error *refusal;    /* likewise: why an algorithm cannot be measured */
 } work;
 
-static size_t cell(const work *w, size_t row, size_t x, size_t part) {
-  return (row * w->n_prompts + x) * w->parts + part;
+static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
+  return (algorithm * w->n_prompts + x) * w->parts + part;
 }
 
-/* --- one task: every row over one part of one prompt's groups ------------------------------------
+/* --- one task: every algorithm over one part of one prompt's groups
+ * ------------------------------------
  */
 
 typedef struct bench {
   lab_block block;
   lab_scratch scratch;
   lab_group group;
-  lab_moments *moments; /* [n_rows] of fast rows */
-  lab_sums *sums;       /* [n_rows] of the others */
+  lab_moments *moments; /* [n_algorithms] of algorithms that have a form */
+  lab_sums *sums;       /* [n_algorithms] of the others */
 } bench;
 
-static void bench_fini(bench *b, size_t n_rows) {
-  for (size_t r = 0; r < n_rows; ++r) {
+static void bench_fini(bench *b, size_t n_algorithms) {
+  for (size_t r = 0; r < n_algorithms; ++r) {
     if (b->moments != NULL) lab_moments_fini(&b->moments[r]);
     if (b->sums != NULL) lab_sums_fini(&b->sums[r]);
   }
@@ -70,29 +73,30 @@ static void bench_fini(bench *b, size_t n_rows) {
 static gl_status bench_init(bench *b, const work *w, size_t x, gl_error *err) {
   const lab_tables *t = &w->prompts[x].tables;
   const size_t size = w->spec->group_size == 0 ? LAB_INFINITE_GROUP : w->spec->group_size;
-  *b = (bench){.moments = calloc(w->n_rows, sizeof *b->moments),
-               .sums = calloc(w->n_rows, sizeof *b->sums)};
+  *b = (bench){.moments = calloc(w->n_algorithms, sizeof *b->moments),
+               .sums = calloc(w->n_algorithms, sizeof *b->sums)};
   if (b->moments == NULL || b->sums == NULL) return gl_fail_memory(err, "a measurement");
   gl_status status = lab_block_init(&b->block, t->n, size, err);
   if (status == GL_OK) status = lab_scratch_init(&b->scratch, t->n, err);
   if (status == GL_OK && w->spec->group_size != 0) status = lab_group_init(&b->group, t, size, err);
-  for (size_t r = 0; r < w->n_rows && status == GL_OK; ++r)
+  for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r)
     status = w->fast[r * w->n_prompts + x]
                  ? lab_moments_init(&b->moments[r], t->n, err)
                  : lab_sums_init(&b->sums[r], t->n_parameters, w->spec->covariance, err);
   return status;
 }
 
-/* A row that a group refuses is left out from then on; only memory is an error of the task. */
-static gl_status run_rows(work *w, bench *b, size_t x, size_t part, gl_error *err) {
-  for (size_t r = 0; r < w->n_rows; ++r) {
+/* An algorithm that a group refuses is left out from then on; only memory is an error of the task.
+ */
+static gl_status run_algorithms(work *w, bench *b, size_t x, size_t part, gl_error *err) {
+  for (size_t r = 0; r < w->n_algorithms; ++r) {
     const size_t at = r * w->n_prompts + x;
     gl_error *refusal = &w->refusal[cell(w, r, x, part)];
     if (refusal->status != GL_OK) continue;
     if (w->fast[at]) {
       lab_kernel(&w->forms[at], &b->block, &b->scratch, &b->moments[r]);
     } else {
-      lab_sums_add_block(&b->sums[r], &b->group, w->rows[r], &b->block, refusal);
+      lab_sums_add_block(&b->sums[r], &b->group, w->algorithms[r], &b->block, refusal);
       if (refusal->status == GL_ENOMEM) return gl_fail(err, GL_ENOMEM, "%s", refusal->text);
     }
   }
@@ -105,7 +109,7 @@ static gl_status run_exact(work *w, bench *b, size_t x, gl_error *err) {
   gl_status status = lab_multisets_init(&walk, t->draw, t->n, w->spec->group_size, err);
   if (status != GL_OK) return status;
   while (status == GL_OK && lab_multisets_next(&walk, &b->block))
-    status = run_rows(w, b, x, 0, err);
+    status = run_algorithms(w, b, x, 0, err);
   lab_multisets_fini(&walk);
   return status;
 }
@@ -119,7 +123,7 @@ static gl_status run_population(work *w, bench *b, size_t x, gl_error *err) {
   memset(b->block.weight, 0, LAB_BLOCK * sizeof *b->block.weight);
   b->block.weight[0] = 1;
   b->block.n = 1;
-  return run_rows(w, b, x, 0, err);
+  return run_algorithms(w, b, x, 0, err);
 }
 
 static gl_status run_sampled(work *w, bench *b, size_t x, size_t part, gl_error *err) {
@@ -130,7 +134,7 @@ static gl_status run_sampled(work *w, bench *b, size_t x, size_t part, gl_error 
   for (uint64_t g = first; g < end && status == GL_OK; g += LAB_BLOCK) {
     size_t count = end - g < LAB_BLOCK ? (size_t)(end - g) : LAB_BLOCK;
     lab_block_draw(&b->block, &w->prompts[x].alias, stream, g, count, (double)(end - first));
-    status = run_rows(w, b, x, part, err);
+    status = run_algorithms(w, b, x, part, err);
   }
   return status;
 }
@@ -146,7 +150,7 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
     status = w->spec->group_size == 0 ? run_population(w, &b, x, err)
              : w->prompts[x].exact    ? run_exact(w, &b, x, err)
                                       : run_sampled(w, &b, x, part, err);
-  for (size_t r = 0; r < w->n_rows && status == GL_OK; ++r) {
+  for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r) {
     lab_summary *s = &w->summary[cell(w, r, x, part)];
     if (w->refusal[cell(w, r, x, part)].status != GL_OK) continue;
     status = lab_summary_init(s, t->n_parameters, w->spec->covariance, err);
@@ -156,7 +160,7 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
     else
       lab_summary_from_sums(s, &b.sums[r]);
   }
-  bench_fini(&b, w->n_rows);
+  bench_fini(&b, w->n_algorithms);
   return status;
 }
 
@@ -194,14 +198,15 @@ static gl_status prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_erro
                    "%zu; raise the budget or allow Monte Carlo with `samples`",
                    spec->group_size, p->tables.n, p->multisets, spec->budget);
   if (!p->exact) status = lab_alias_init(&p->alias, p->tables.draw, p->tables.n, err);
-  for (size_t r = 0; r < w->n_rows && status == GL_OK; ++r) {
+  for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r) {
     const size_t at = r * w->n_prompts + x;
     gl_error *refusal = &w->refusal[cell(w, r, x, 0)];
-    const char *why = needs_more(w->rows[r]);
+    const char *why = needs_more(w->algorithms[r]);
     if (why != NULL) {
       refuse(refusal, why);
     } else if (p->tables.n <= KERNEL_MOST) {
-      status = lab_form_init(&w->forms[at], &w->fast[at], w->rows[r], &p->tables, ws, refusal);
+      status =
+          lab_form_init(&w->forms[at], &w->fast[at], w->algorithms[r], &p->tables, ws, refusal);
       if (status == GL_EINPUT || status == GL_ENUMERIC) status = GL_OK;
       if (status != GL_OK) gl_fail(err, status, "%s", refusal->text);
     }
@@ -218,7 +223,7 @@ static gl_status prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_erro
 }
 
 static gl_status prepare(work *w, gl_error *err) {
-  const size_t pairs = w->n_rows * w->n_prompts;
+  const size_t pairs = w->n_algorithms * w->n_prompts;
   w->parts = w->spec->samples != 0 && w->spec->group_size != 0 ? PARTS : 1;
   w->prompts = calloc(w->n_prompts, sizeof *w->prompts);
   w->forms = calloc(pairs, sizeof *w->forms);
@@ -242,7 +247,7 @@ static void release(work *w) {
     lab_alias_fini(&w->prompts[x].alias);
     free(w->prompts[x].gram);
   }
-  for (size_t i = 0; i < w->n_rows * w->n_prompts; ++i) {
+  for (size_t i = 0; i < w->n_algorithms * w->n_prompts; ++i) {
     if (w->forms != NULL) lab_form_fini(&w->forms[i]);
     for (size_t k = 0; w->summary != NULL && k < w->parts; ++k)
       lab_summary_fini(&w->summary[i * w->parts + k]);
@@ -258,7 +263,7 @@ static double prompt_weight(const enumerable *e, size_t x) {
   return e->prompt_weight != NULL ? e->prompt_weight[x] : 1 / (double)e->n_prompts;
 }
 
-/* What does not depend on the row: true gradient, value, divergences, how many groups. */
+/* What does not depend on the algorithm: true gradient, value, divergences, how many groups. */
 static gl_status describe(lab_result *out, const work *w, double *rounding, gl_error *err) {
   const enumerable *e = w->spec->world;
   *out = (lab_result){.applicable = 1, .n_parameters = e->n_parameters};
@@ -314,8 +319,8 @@ static gl_status standard_errors(lab_result *out, const lab_summary *const *part
   return status;
 }
 
-/* Joins a row's prompts in every part, then the parts. */
-static gl_status conclude(lab_result *out, const work *w, size_t row, gl_error *err) {
+/* Joins an algorithm's prompts in every part, then the parts. */
+static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
   const enumerable *e = w->spec->world;
   const lab_summary **at = calloc(w->n_prompts, sizeof *at);
   double *weights = calloc(w->n_prompts, sizeof *weights), even[PARTS], rounding = 0;
@@ -326,12 +331,12 @@ static gl_status conclude(lab_result *out, const work *w, size_t row, gl_error *
   for (size_t k = 0; k < w->used && status == GL_OK; ++k) {
     for (size_t x = 0; x < w->n_prompts; ++x) {
       size_t sampled = w->prompts[x].exact ? 0 : k;
-      const gl_error *refusal = &w->refusal[cell(w, row, x, sampled)];
+      const gl_error *refusal = &w->refusal[cell(w, algorithm, x, sampled)];
       if (refusal->status != GL_OK && out->applicable) {
         out->applicable = 0;
         snprintf(out->why, sizeof out->why, "%.190s", refusal->text);
       }
-      at[x] = &w->summary[cell(w, row, x, sampled)];
+      at[x] = &w->summary[cell(w, algorithm, x, sampled)];
       weights[x] = prompt_weight(e, x);
     }
     if (!out->applicable) break;
@@ -359,9 +364,12 @@ static gl_status conclude(lab_result *out, const work *w, size_t row, gl_error *
   return status;
 }
 
-gl_status lab_measure(lab_result *out, const policy_algorithm *const *rows, size_t n,
+gl_status lab_measure(lab_result *out, const policy_algorithm *const *algorithms, size_t n,
                       const lab_spec *spec, gl_error *err) {
-  work w = {.spec = spec, .rows = rows, .n_rows = n, .n_prompts = spec->world->n_prompts};
+  work w = {.spec = spec,
+            .algorithms = algorithms,
+            .n_algorithms = n,
+            .n_prompts = spec->world->n_prompts};
   for (size_t r = 0; r < n; ++r) out[r] = (lab_result){0};
   gl_status status = prepare(&w, err);
   if (status == GL_OK) {

@@ -4,7 +4,7 @@
  * One group of G responses to a prompt drawn by the world's prompt weights gives the estimate
  * g = sum_{i,t} c_{i,t} d logp_{i,t} / d theta, with c from core/policy. Its moments come from all
  * multisets of responses; beyond a work budget from Monte Carlo with exact scores and standard
- * errors; for a group of infinite size from the law of large numbers, where the row factors.
+ * errors; for a group of infinite size from the law of large numbers, where the algorithm factors.
  */
 #ifndef GEPOLAB_TOY_LAB_LAB_H
 #define GEPOLAB_TOY_LAB_LAB_H
@@ -34,7 +34,7 @@ typedef struct lab_spec {
 
 typedef struct lab_result {
   lab_method method;
-  int applicable; /* 0: the row has no such estimate; `why` says */
+  int applicable; /* 0: the algorithm has no such estimate; `why` says */
   char why[200];
   double groups; /* multisets enumerated, or groups drawn, over all prompts; population: 0 */
   size_t n_parameters;
@@ -48,9 +48,9 @@ typedef struct lab_result {
   double *expected_error; /* [n_parameters] standard errors of E g; NULL where exact */
 } lab_result;
 
-/* Measures n rows at once on the same groups into out[n]. A row that cannot be measured (it needs
- * other prompts, or a factor the world lacks) is a result with applicable 0, not an error. */
-gl_status lab_measure(lab_result *out, const policy_algorithm *const *rows, size_t n,
+/* Measures n algorithms at once on the same groups into out[n]. One that cannot be measured (it
+ * needs other prompts, or a factor the world lacks) is a result with applicable 0, not an error. */
+gl_status lab_measure(lab_result *out, const policy_algorithm *const *algorithms, size_t n,
                       const lab_spec *spec, gl_error *err);
 void lab_result_fini(lab_result *r);
 

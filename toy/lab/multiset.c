@@ -1,3 +1,4 @@
+/* Multisets of responses: counted, walked through with their probabilities, or drawn at random. */
 #include "toy/lab/multiset.h"
 
 #include "toy/lab/vector.h"

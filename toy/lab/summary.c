@@ -1,3 +1,4 @@
+/* Moments of an estimator from sums, from kernels, or from parts, and the numbers made of them. */
 #include "toy/lab/summary.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Fills the tables of one prompt's responses from a world that can be enumerated. */
 #include "toy/lab/tables.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* One prompt under a learner and a sampler, as tables over its responses: all that the exact
- * laboratory needs of a world (core/rl/enumerable.h), computed once for many rows and group sizes.
+ * laboratory needs of a world (core/rl/enumerable.h), computed once for many algorithms and group
+ * sizes.
  */
 #ifndef GEPOLAB_TOY_LAB_TABLES_H
 #define GEPOLAB_TOY_LAB_TABLES_H
@@ -11,7 +12,7 @@
 /* Largest table of token scores, in doubles (1 GiB). */
 #define LAB_MAX_SCORES ((size_t)1 << 27)
 
-/* Which sampler law the weights of a row see; draws always come from the truncated law. */
+/* Which sampler law the weights of an algorithm see; draws always come from the truncated law. */
 typedef enum lab_weights { LAB_WEIGHTS_RAW, LAB_WEIGHTS_TRUNCATED } lab_weights;
 
 typedef struct lab_tables {
@@ -21,7 +22,7 @@ typedef struct lab_tables {
   size_t *length;       /* [n] */
   double *reward;       /* [n] */
   double *draw;         /* [n] probability of a draw, sums to 1 */
-  double *logp, *logq;  /* [n * width] token log-probabilities a row sees */
+  double *logp, *logq;  /* [n * width] token log-probabilities an algorithm sees */
   double *score;        /* [n * width * n_parameters] d logp_{y,t} / d theta */
   double *gradient;     /* [n_parameters] d J / d theta over all responses, drawn or not */
   double value;         /* J = sum_y p(y) r(y) */

@@ -1,3 +1,4 @@
+/* Closed forms and exact sums for the paper's theorems on weights. */
 #include "toy/lab/theory.h"
 
 #include "core/random/rng.h"
