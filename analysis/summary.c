@@ -93,9 +93,8 @@ typedef struct related {
 } related;
 
 static int sweeps_delay(const results *from) {
-  for (size_t g = 0; g < from->n_groups; g++)
-    if (isfinite(from->groups[g].delay)) return 1;
-  return 0;
+  return results_axis(from, "cluster.max_delay") < from->axes.n ||
+         results_axis(from, "cluster.delay") < from->axes.n;
 }
 
 /* Both relations of these values; index counts the calls, for streams of their own. */
@@ -110,7 +109,7 @@ static gl_status relate(const summary *s, relation to[RELATION_COUNT], const rel
                &to[0].spearman, err);
   if (status != GL_OK) return status;
   if (to[0].spearman.why && !sweeps_delay(s->from))
-    to[0].spearman.why = "the study sweeps no delay";
+    to[0].spearman.why = "the study sweeps neither cluster.max_delay nor cluster.delay";
   return spearman(v->kl, v->variance, v->n,
                   rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity - 1), &to[1].spearman, err);
 }

@@ -92,17 +92,17 @@ static gl_status read_header(reader *r) {
   return status;
 }
 
-/* --- rows ---------------------------------------------------------------------------------------
+/* --- lines --------------------------------------------------------------------------------------
  */
 
-static gl_status row_cell(reader *r, size_t column, double *step) {
+static gl_status number_cell(reader *r, size_t column, double *step) {
   double value = NAN;
   if (r->csv.cell_length > 0 && !csv_number(r->csv.cell, &value))
     return csv_fail(&r->csv, "this cell is not a number",
                     "write a decimal number or leave it empty");
   if (column == 0) {
     if (!isfinite(value))
-      return csv_fail(&r->csv, "the row has no position on the x axis", "fill in its first cell");
+      return csv_fail(&r->csv, "the line has no position on the x axis", "fill in its first cell");
     *step = value;
   } else if (r->series_of[column] != NOT_A_METRIC && !isnan(value)) {
     wandb_series *s = &r->table->series[r->series_of[column]];
@@ -112,20 +112,20 @@ static gl_status row_cell(reader *r, size_t column, double *step) {
   return GL_OK;
 }
 
-static gl_status read_row(reader *r) {
+static gl_status read_numbers(reader *r) {
   double step = NAN;
   size_t column = 0;
   for (int more = 1; more; column++) {
     gl_status status = csv_cell(&r->csv, &more);
     if (status == GL_OK && column >= r->n_columns)
       status =
-          csv_fail(&r->csv, "the row has more cells than the header", "remove the extra cells");
-    if (status == GL_OK) status = row_cell(r, column, &step);
+          csv_fail(&r->csv, "the line has more cells than the header", "remove the extra cells");
+    if (status == GL_OK) status = number_cell(r, column, &step);
     if (status != GL_OK) return status;
   }
   if (column < r->n_columns) {
     r->csv.column = (size_t)(r->csv.line_end - r->csv.line_start) + 1;
-    return csv_fail(&r->csv, "the row has fewer cells than the header",
+    return csv_fail(&r->csv, "the line has fewer cells than the header",
                     "write an empty cell for a missing value");
   }
   return GL_OK;
@@ -153,7 +153,7 @@ gl_status wandb_parse(wandb_table **out, const char *text, size_t size, const ch
   r.table = calloc(1, sizeof *r.table);
   status = r.table ? read_header(&r) : gl_fail_memory(err, "W&B table");
   if (status == GL_OK) status = allocate_values(&r);
-  while (status == GL_OK && csv_line(&r.csv)) status = read_row(&r);
+  while (status == GL_OK && csv_line(&r.csv)) status = read_numbers(&r);
   csv_end(&r.csv);
   free(r.series_of);
   if (status == GL_OK)

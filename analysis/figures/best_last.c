@@ -1,4 +1,4 @@
-/* The figure `best_last`: best and last evaluation and their gap, an algorithm a row. */
+/* The figure `best_last`: best and last evaluation and their gap, one line for each algorithm. */
 #include "analysis/figures/list.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ enum { MOST_COLUMNS = 4 };
 enum { END_COUNT = 3 };
 static const char *const end_axis[END_COUNT] = {"best", "last", "best − last"};
 
-/* Best and last are read against each other: the first two rows of n panels get one range. */
+/* Best and last are read against each other: their 2 n panels get one range. */
 static void share_rows(figure_page *p, size_t n) {
   double low = INFINITY, high = -INFINITY;
   for (size_t i = 0; i < 2 * n; i++)

@@ -9,7 +9,7 @@
 enum { MOST_POINTS = 40 };
 
 typedef struct scratch {
-  double *values, *row; /* [n_runs], [longest run] */
+  double *values, *steps; /* [n_runs], [updates of the longest run] */
   int64_t last_step;
 } scratch;
 
@@ -39,8 +39,8 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, con
     const results_run *run = &r->runs[c->first + k];
     if (run->status == RUN_FAILED) continue;
     s->values[n++] =
-        q->scale *
-        (q->m == METRIC_COUNT ? eval_at(run, to) : summary_run_metric(run, q->m, from, to, s->row));
+        q->scale * (q->m == METRIC_COUNT ? eval_at(run, to)
+                                         : summary_run_metric(run, q->m, from, to, s->steps));
   }
   uint64_t entity = UINT64_C(1) << 63 | (uint64_t)(c - r->cells) << 32 | (uint64_t)to;
   interval v;
@@ -86,8 +86,8 @@ static gl_status scratch_init(scratch *s, const results *r, gl_error *err) {
       s->last_step = run->steps[run->n_steps - 1].step;
   }
   s->values = calloc(r->n_runs + 1, sizeof *s->values);
-  s->row = calloc(longest, sizeof *s->row);
-  return s->values && s->row ? GL_OK : gl_fail_memory(err, "a figure");
+  s->steps = calloc(longest, sizeof *s->steps);
+  return s->values && s->steps ? GL_OK : gl_fail_memory(err, "a figure");
 }
 
 /* The panel of curve i in column k; only the uppermost of a column is headed. */
@@ -118,7 +118,7 @@ gl_status write_curves(figure_page *p, const results *r, const curve *curves, si
     for (size_t k = 0; k < n_columns && status == GL_OK; k++, panel++)
       status = write_panel(p, panel, r, &curves[i], columns[k], panel < n_columns, &s, err);
   }
-  free(s.values), free(s.row);
+  free(s.values), free(s.steps);
   if (status == GL_OK)
     status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
   return status == GL_OK ? leave_out_settings(p, r, columns, n_columns, err) : status;

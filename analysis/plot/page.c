@@ -238,7 +238,7 @@ gl_status page_open(figure_page *p, size_t n_panels, const char *columns, gl_err
   if (!p->panels || !p->variables) return gl_fail_memory(err, "a figure");
   for (size_t i = 0; i < n_panels; i++) p->panels[i].low = INFINITY, p->panels[i].high = -INFINITY;
   gl_status status = begin_file(&p->data, p, ".tsv", err);
-  if (status == GL_OK) fprintf(p->data.stream, "# %s\n", columns);
+  if (status == GL_OK && columns) fprintf(p->data.stream, "# %s\n", columns);
   return status;
 }
 

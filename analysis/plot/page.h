@@ -41,8 +41,8 @@ struct figure_page {
 
 /* The strings are borrowed until page_close(). */
 void page_init(figure_page *p, const figure_request *q, const char *name, const char *shape);
-/* Opens q->folder/NAME.tsv, with the columns' names as its first line, and n_panels empty panels.
- */
+/* Opens q->folder/NAME.tsv, with the columns' names as its first line (NULL: the figure writes
+ * one), and n_panels empty panels. */
 gl_status page_open(figure_page *p, size_t n_panels, const char *columns, gl_error *err);
 /* Writes the script and puts both files in place; releases the page. After a failure (status, which
  * is then handed through, also one before page_open) nothing is left behind. */

@@ -70,7 +70,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
       {"json", 0, ARGS_FLAG, NULL, "an array with one object per algorithm, group size and KL",
        &q.json},
       {"format", 0, ARGS_TEXT, "tsv", "the table as tab-separated values, for figures", &q.format},
-      {"output", 'o', ARGS_TEXT, "STUDY.db", "also keep the rows in a study's table `bias`",
+      {"output", 'o', ARGS_TEXT, "STUDY.db", "also keep the measurements in a study's table `bias`",
        &q.study},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw instead of printing: data, script, PDF and PNG",
        &q.folder},

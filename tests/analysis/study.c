@@ -133,7 +133,8 @@ static void a_study_without_delays_has_no_correlation_with_them(void) {
   CU_ASSERT_EQUAL_FATAL(results_load(&r, s, NULL, &err), GL_OK);
   CU_ASSERT_EQUAL_FATAL(summary_init(&sum, r, &err), GL_OK);
   CU_ASSERT(isnan(sum.relations[0].spearman.fisher.value));
-  CU_ASSERT_STRING_EQUAL(sum.relations[0].spearman.why, "the study sweeps no delay");
+  CU_ASSERT_STRING_EQUAL(sum.relations[0].spearman.why,
+                         "the study sweeps neither cluster.max_delay nor cluster.delay");
   summary_fini(&sum);
   results_free(r);
   store_close(s);

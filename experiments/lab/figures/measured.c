@@ -68,7 +68,7 @@ gl_status lab_page_variables(figure_page *p, const lab_table *t, gl_error *err) 
 }
 
 gl_status lab_page_open(figure_page *p, const lab_table *t, gl_error *err) {
-  gl_status status = page_open(p, 0, "the next line names the columns", err);
+  gl_status status = page_open(p, 0, NULL, err);
   if (status != GL_OK) return status;
   lab_table_tsv(t, p->data.stream);
   return lab_page_variables(p, t, err);
