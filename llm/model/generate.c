@@ -1,15 +1,17 @@
 /* Generation over slots. A round fills free slots and then draws one token of every running
- * response:
+ * response.
  *
- *   fill   a job's sequence runs through the model once, into one slot; the first tokens of all its
- *          responses are drawn from that run's last logits, so none is ever run twice; responses
- * that go on after that token get a slot each, by copying keys and values. Responses of a job that
- * find no slot wait, and no other job starts before they have one: so a slot with their prompt's
- * keys and values is always there to copy from. step   one decode of the running responses, one
- * draw each.
+ * Filling: a job's sequence runs through the model once, into one slot. The first tokens of all its
+ * responses are drawn from the logits of that run, so no prompt is run twice. Responses that go on
+ * after that token get a slot each, into which the prompt's keys and values are copied. Responses
+ * of a job that find no slot wait, and no other job starts before they have one, so that a slot
+ * with their prompt's keys and values is always there to copy from.
  *
- * The backend computes each row from its own inputs alone and draws have addresses, so nothing here
- * that depends on the number of slots or on order reaches a response. */
+ * A step: one decode of the running responses, and one draw each.
+ *
+ * The backend computes each row of a matrix from that row's inputs alone, and every draw has its
+ * own address in a random stream. So a response does not depend on the number of slots or on order.
+ */
 #include "llm/model/generate.h"
 
 #include "llm/model/generate_plan.h"
@@ -18,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFILL_PART = 8 }; /* running slots are topped up when 1 / this of them are free */
+enum { REFILL_PART = 8 }; /* free slots are filled when 1 / this of all are free */
 
 static const size_t none = SIZE_MAX;
 
@@ -34,7 +36,7 @@ typedef struct prefill {
   size_t n_jobs, n_tokens;
 } prefill;
 
-/* Draws of one model_sample, and the decode before it. */
+/* What one call of model_sample() draws, and the decode before it. */
 typedef struct rows {
   size_t *response, *row_of; /* [slots] */
   uint64_t *index;
@@ -80,7 +82,7 @@ static void add_row(run *g, size_t response, size_t row_of) {
   ++w->n;
 }
 
-/* Draws the next token of every response in rows and empties rows. */
+/* Draws the next token of every response listed in g->rows, and empties that list. */
 static gl_status draw_rows(run *g) {
   rows *w = &g->rows;
   const generate_request *q = g->q;

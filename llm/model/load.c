@@ -50,7 +50,7 @@ typedef struct shards {
   size_t n;
   char **name;
   safetensors **file;
-  size_t *of; /* [tensors] shard of each of the model's, SIZE_MAX: none said */
+  size_t *of; /* [tensors] which shard has each of the model's tensors; SIZE_MAX: none is named */
 } shards;
 
 static void shards_fini(shards *s) {

@@ -1,4 +1,4 @@
-/* Reading: the header, its checks, and numbers in pieces. */
+/* Reads safetensors files: the header and its checks, then numbers in chunks. */
 #include "llm/model/safetensors.h"
 
 #include "core/base/json_read.h"

@@ -4,7 +4,7 @@
  *
  * What is refused names file, line and column (in characters): bytes that are no UTF-8, what is not
  * strict JSON, a line that is no object, a key that is missing, there twice, of another type or
- * empty, a NUL in a text, a line longer than DATASET_MAX_LINE, a file without rows.
+ * empty, a NUL in a text, a line longer than DATASET_MAX_LINE, a file without an object.
  * Prefix: dataset_. */
 #ifndef GEPOLAB_LLM_TASK_DATASET_H
 #define GEPOLAB_LLM_TASK_DATASET_H
@@ -20,7 +20,7 @@ typedef struct dataset_row {
   size_t line;           /* of the file, from 1 */
 } dataset_row;
 
-/* Rows in the order of the file; release with dataset_fini(). */
+/* One entry for each object, in the order of the file; release with dataset_fini(). */
 typedef struct dataset {
   dataset_row *row;
   size_t n;

@@ -133,7 +133,8 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Takes the rows for which goes[i] out of *from; into *to if that is not NULL, which has room. */
+/* Takes the problems with goes[i] out of *from, and puts them into *to, which has room; to NULL:
+ * they are released. */
 static void move_rows(dataset *from, const char *goes, dataset *to) {
   size_t kept = 0;
   for (size_t i = 0; i < from->n; ++i) {
@@ -149,7 +150,7 @@ static void move_rows(dataset *from, const char *goes, dataset *to) {
   from->n = kept;
 }
 
-/* Training rows whose prompt is held out are no training rows. */
+/* Takes the problems whose prompt is held out, too, out of the training problems. */
 static gl_status drop_shared(dataset *train, const dataset *held, gl_error *err) {
   const char **prompt = calloc(held->n, sizeof *prompt);
   char *goes = calloc(train->n, 1);

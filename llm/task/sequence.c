@@ -1,5 +1,5 @@
-/* Sorting and parity: tasks over a row of symbols. Each symbol is uniform, and so is the row's
- * length between its bounds. */
+/* Sorting and parity: tasks over a sequence of symbols. Each symbol is uniform, and so is the
+ * sequence's length between its bounds. */
 #include "llm/task/internal.h"
 
 #include <string.h>
@@ -82,7 +82,7 @@ const task_rules task_sorting = {
 /* --- parity --------------------------------------------------------------------------------------
  */
 
-/* The answer is whether the number of ones is odd, or with chain that of every beginning. */
+/* The answer is whether the number of ones is odd; with chain, one such digit for every prefix. */
 static int draw_parity(const task *t, task_source *s, task_sample *out) {
   size_t n = draw_length(t, s);
   uint64_t odd = 0;

@@ -10,7 +10,7 @@ enum { NOTHING = -1 };
 #define NO_MERGE UINT32_MAX
 
 struct merge_symbol {
-  int32_t token;          /* NOTHING: swallowed by the symbol before it */
+  int32_t token;          /* NOTHING: merged into the symbol before it */
   int32_t previous, next; /* places, NOTHING at the ends */
   int32_t merged;         /* what it and the next one become */
   uint32_t rank;          /* of that merge; NO_MERGE */
@@ -67,7 +67,7 @@ static void offer(const tokenizer *t, merge_work *w, size_t *queued, int32_t i) 
   push(w->heap, queued, (uint64_t)merge->rank << 32 | (uint32_t)i);
 }
 
-/* Symbol i swallows the next one. */
+/* Merges the next symbol into symbol i. */
 static void apply(merge_work *w, int32_t i) {
   struct merge_symbol *s = &w->symbol[i], *swallowed = &w->symbol[s->next];
   s->token = s->merged;
@@ -94,7 +94,7 @@ gl_status merge_piece(const tokenizer *t, merge_work *w, const char *piece, size
   while (queued > 0) {
     const uint64_t best = pop(w->heap, &queued);
     const int32_t i = (int32_t)(uint32_t)best, before = w->symbol[i].previous;
-    if (w->symbol[i].rank != best >> 32) continue; /* its pair is no more */
+    if (w->symbol[i].rank != best >> 32) continue; /* its pair has changed since it was queued */
     apply(w, i);
     offer(t, w, &queued, i);
     if (before != NOTHING) offer(t, w, &queued, before);

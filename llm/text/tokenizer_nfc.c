@@ -69,9 +69,9 @@ static gl_status decompose(const char *text, size_t size, utf8proc_int32_t **out
   return code != NULL ? GL_OK : gl_fail_memory(err, "the normal form of a text");
 }
 
-/* Composes in place and returns the new length, or a negative error of utf8proc. Each U+11A7 starts
- * a stretch of its own, which changes nothing, for it combines with nothing before it; but utf8proc
- * 2.8 takes it for a final consonant and swallows it after a Hangul syllable. */
+/* Composes in place and returns the new length, or a negative error of utf8proc. Each U+11A7 is
+ * composed apart from what is before it, which changes nothing, for it combines with nothing before
+ * it; but utf8proc 2.8 takes it for a final consonant and swallows it after a Hangul syllable. */
 static utf8proc_ssize_t compose(utf8proc_int32_t *code, size_t n) {
   enum { BEFORE_FINALS = 0x11a7 };
   size_t end = 0;
