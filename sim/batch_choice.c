@@ -1,7 +1,7 @@
 /* Which waiting batch is trained next. */
 #include "sim/clock.h"
 
-void queue_drop(sim_clock *c, uint32_t slot) {
+void batch_choice_drop(sim_clock *c, uint32_t slot) {
   c->waited_s += c->now - c->buffer.pool[slot].facts.arrived_s;
   buffer_remove(&c->buffer, slot);
   ++c->dropped;
@@ -27,13 +27,13 @@ static uint32_t heterorl_next(const sim_clock *c, int64_t newest_trained) {
   return buffer_version(b, newest) > newest_trained ? newest : oldest;
 }
 
-/* The oldest batches, if none of their versions can be trained again, are forgotten: they are out
- * of every later choice, and so are the places they would take among the newest. */
+/* Drops the oldest batches of which the window will never again allow the version. They would not
+ * be chosen, but would still count among the `lookback` newest. */
 static void heterorl_trim(sim_clock *c) {
   buffer *b = &c->buffer;
   while (b->oldest != BUFFER_NONE &&
          buffer_version(b, b->oldest) < c->newest_trained - c->spec->window)
-    queue_drop(c, b->oldest);
+    batch_choice_drop(c, b->oldest);
 }
 
 static int choose_heterorl(sim_clock *c) {
@@ -56,21 +56,22 @@ static int choose_heterorl(sim_clock *c) {
   return 0;
 }
 
-/* Old versions are picked first or thrown away: both ask for the smallest version that waits, so a
- * heap holds what waits by version and, within one, by arrival. A batch that leaves the buffer
- * another way leaves its entry behind; that is skipped when it comes up. */
+/* Rules that train the oldest version first, or drop versions that are too old, ask for the
+ * smallest version that waits: a heap holds the waiting batches by version and, within a version,
+ * by arrival. A batch that leaves the list in another way leaves its entry in the heap, which is
+ * skipped when it comes to the top. */
 static int needs_versions(const sim_clock *c) {
   return c->spec->queue == QUEUE_OLDEST_VERSION ||
          (c->spec->queue != QUEUE_HETERORL && c->spec->window < INT64_MAX);
 }
 
-int queue_note(sim_clock *c, uint32_t slot) {
+int batch_choice_add(sim_clock *c, uint32_t slot) {
   if (!needs_versions(c)) return 1;
   return eq_push(&c->by_version, (double)buffer_version(&c->buffer, slot), 0, 0, slot,
                  c->buffer.pool[slot].arrival);
 }
 
-/* The first of the oldest version that waits, BUFFER_NONE if nothing does. */
+/* The first arrival of the oldest version that waits; BUFFER_NONE if nothing does. */
 static uint32_t oldest_version(sim_clock *c) {
   while (!eq_is_empty(&c->by_version)) {
     const sim_event *e = eq_top(&c->by_version);
@@ -84,10 +85,10 @@ static void drop_stale(sim_clock *c) {
   for (uint32_t i = oldest_version(c);
        i != BUFFER_NONE && c->version - buffer_version(&c->buffer, i) > c->spec->window;
        i = oldest_version(c))
-    queue_drop(c, i);
+    batch_choice_drop(c, i);
 }
 
-int queue_choose(sim_clock *c) {
+int batch_choice_next(sim_clock *c) {
   const cluster_spec *spec = c->spec;
   buffer *b = &c->buffer;
   if (spec->queue == QUEUE_HETERORL) return choose_heterorl(c);

@@ -1,5 +1,7 @@
+/* The pool of batches under way, and the list of those that wait at the learner. */
 #include "sim/buffer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 void buffer_init(buffer *b) {
@@ -100,6 +102,7 @@ void buffer_insert(buffer *b, uint32_t slot, int by_generation_time) {
 
 void buffer_remove(buffer *b, uint32_t slot) {
   pooled_batch *p = &b->pool[slot];
+  assert(slot < b->n_pool && p->arrival != 0);
   p->arrival = 0;
   *(p->older == BUFFER_NONE ? &b->oldest : &b->pool[p->older].newer) = p->newer;
   *(p->newer == BUFFER_NONE ? &b->newest : &b->pool[p->newer].older) = p->older;

@@ -26,8 +26,8 @@ static gl_status batch_arrives(sim_clock *c, uint32_t slot, gl_error *err) {
   buffer *b = &c->buffer;
   b->pool[slot].facts.arrived_s = c->now;
   buffer_insert(b, slot, c->spec->queue == QUEUE_HETERORL);
-  if (!queue_note(c, slot)) return gl_fail_memory(err, "waiting batches");
-  if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) queue_drop(c, b->oldest);
+  if (!batch_choice_add(c, slot)) return gl_fail_memory(err, "waiting batches");
+  if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) batch_choice_drop(c, b->oldest);
   return wake_learner(c, err);
 }
 
@@ -78,7 +78,7 @@ static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
 
 static gl_status learner_starts(sim_clock *c, gl_error *err) {
   c->wake_pending = 0;
-  if (c->learner_busy || !queue_choose(c)) return GL_OK;
+  if (c->learner_busy || !batch_choice_next(c)) return GL_OK;
   schedule *out = c->out;
   double step = delay_draw(c->spec->step, &c->step);
   out->updates[out->n_updates++] = (schedule_update){.step = c->version + 1,
@@ -166,8 +166,9 @@ static gl_status deadlock(const sim_clock *c, const char *how, gl_error *err) {
                  c->buffer.waiting, gated, c->spec->n_samplers, (long long)c->published);
 }
 
-/* A place given back opens the gate for one sampler at most: where weights are pushed, the first it
- * is open for. One that pulls may also find that its weights are due. */
+/* A batch that no longer counts at the gate lets one more be begun: by the first sampler that the
+ * gate is open for, where weights are pushed. Samplers that pull look again too, all of them, for
+ * their weights may be due. */
 static gl_status wake_gated(sim_clock *c, gl_error *err) {
   gl_status status = GL_OK;
   int pull = c->spec->sync == SYNC_PULL, places = c->wake_gated;

@@ -1,4 +1,6 @@
-/* The event loop behind schedule_build: its state, shared by the files of this room only. */
+/* The event loop behind schedule_build: its state and the functions that handle its events, shared
+ * by clock.c (the loop, the learner), sampler.c, batch_choice.c, coupling.c and clock_summary.c.
+ * Inside sim/ only. Times are simulated seconds. */
 #ifndef GEPOLAB_SIM_CLOCK_H
 #define GEPOLAB_SIM_CLOCK_H
 
@@ -7,80 +9,83 @@
 #include "sim/event_queue.h"
 
 typedef enum sampler_state {
-  SAMPLER_READY,
+  SAMPLER_READY, /* begins a batch as soon as it may */
   SAMPLER_GENERATING,
-  SAMPLER_GATED,   /* waits for newer weights */
+  SAMPLER_GATED,   /* the gate is closed: it waits for newer weights */
   SAMPLER_LOADING, /* SYNC_PULL: waits for the weights it fetches */
   SAMPLER_DOWN     /* crashed */
 } sampler_state;
 
-/* Where one of a sampler's sequences of draws stands; its stream follows from the sampler. */
+/* Where one of a sampler's sequences of draws stands, in few bytes, for there may be millions of
+ * samplers; the stream follows from the sampler's number. */
 typedef struct draw_state {
-  uint32_t index, bad;
+  uint32_t index, bad; /* as in delay_source */
 } draw_state;
 
 typedef struct sampler {
   const sampler_group *group;
-  double due_s;           /* SYNC_PULL: when the next fetch may happen */
-  double begun_s, ends_s; /* of the batch in work */
-  double busy_s;
-  int64_t version;
-  int resend; /* SYNC_PUSH: weights wait for the link */
+  double due_s;           /* SYNC_PULL: the next fetch is not before */
+  double begun_s, ends_s; /* of the batch being generated, or of the weights being fetched */
+  double busy_s;          /* spent generating, up to the last batch that ended */
+  int64_t version;        /* of its weights; -1: it has none */
+  int resend;             /* SYNC_PUSH: weights wait until the link is free */
   draw_state delay, data_delay, generation, jitter;
   link_state up, down;
-  uint32_t crashes;
-  uint32_t slot, ordinal;
+  uint32_t crashes; /* so far */
+  uint32_t slot;    /* of the batch being generated */
+  uint32_t ordinal; /* of the next batch it begins, from 0 */
   sampler_state state;
 } sampler;
 
-/* What a coupled clock keeps besides; hooks NULL: it is not coupled. */
+/* What a clock that is coupled to a learner keeps besides; hooks NULL: it is not coupled. */
 typedef struct coupling {
   const schedule_hooks *hooks;
   double *lengths; /* [responses of a batch] */
-  uint32_t *users; /* [updates + 1] per version: samplers that have it, messages that carry it, the
-                      newest published */
-  unsigned char *held; /* [updates + 1] */
-  int stopped;
+  uint32_t *users; /* [updates + 1] of each version: how many samplers have it, messages carry it,
+                      and 1 if it is the newest published; at 0 nobody will draw from it again */
+  unsigned char *held; /* [updates + 1] 1: the learner holds this version */
+  int stopped;         /* the learner wants no more updates */
 } coupling;
 
 typedef struct sim_clock {
   const cluster_spec *spec;
   event_queue events;
   buffer buffer;
-  event_queue by_version; /* what waits, by (version, arrival): see queue_note */
+  event_queue by_version; /* waiting batches by (version, arrival): see batch_choice.c */
   sampler *samplers;
   double now;
-  uint64_t tickets; /* batches begun, less those that will not be trained */
+  uint64_t gate_count; /* batches begun, without those that are known never to be trained */
   /* learner */
   int64_t version, published, newest_trained;
   int learner_busy, wake_pending;
   double idle_since, paused_s, busy_s;
   delay_source step, pause;
   uint32_t *chosen;  /* [spec->batches] */
-  event_queue slots; /* of a sampler that decodes: room for response_draw */
+  event_queue slots; /* scratch of response_draw: when each decoding slot is free */
   /* result */
   schedule *out;
   size_t updates, segment_capacity;
-  uint64_t begun, generated, dropped, lost;
-  double waited_s, waiting_integral_s;
+  uint64_t begun, generated, dropped, lost; /* batches */
+  double waited_s;                          /* sum over batches that have left the list */
+  double waiting_integral_s; /* integral over time of the number of batches that wait */
   double bytes_up, bytes_down, retransmissions;
-  int wake_gated; /* tickets that came back: gated samplers may look again */
+  int wake_gated; /* so many batches more may be begun: samplers at the gate look again */
   coupling coupled;
   uint64_t seed;
   gsl_rng *generator;
 } sim_clock;
 
-/* A batch that will not be trained: its ticket is given back and its record is free again. */
+/* A batch that will not be trained: it no longer counts at the gate, and its slot is free. */
 static inline void forget_batch(sim_clock *c, uint32_t slot) {
   if (c->coupled.hooks != NULL)
     c->coupled.hooks->discard(c->coupled.hooks->self, &c->buffer.pool[slot].facts);
   buffer_release(&c->buffer, slot);
-  --c->tickets;
+  --c->gate_count;
   ++c->wake_gated;
 }
 
-/* At one moment everything that ends or arrives comes first, then the learner starts, then samplers
- * do: a batch or weights that arrive at that moment are seen. */
+/* Events of one moment are handled in this order: what ends or arrives, then the learner's start,
+ * then samplers' starts. So a batch or weights that arrive at a moment are seen at that moment. */
 enum { RANK_ARRIVAL, RANK_LEARNER, RANK_SAMPLER };
 enum event_kind {
   GENERATION_ENDS,
@@ -97,7 +102,8 @@ enum event_kind {
   SAMPLER_STARTS
 };
 
-/* An event at a time, of a rank and a kind; GL_ENUMERIC where the time is not finite. */
+/* Adds an event to the queue. `node` is the sampler it concerns, `data` what its kind needs: a slot
+ * or a version. GL_ENUMERIC where the time is not finite. */
 gl_status clock_post(sim_clock *c, double time, uint32_t rank, uint32_t kind, uint32_t node,
                      uint64_t data, gl_error *err);
 
@@ -108,28 +114,29 @@ gl_status clock_post(sim_clock *c, double time, uint32_t rank, uint32_t kind, ui
  * came this moment, and a delay of 0 does not fetch them twice. */
 gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err);
 gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err);
-/* SYNC_PULL: what it fetched is there; UINT64_MAX: it is not. */
+/* SYNC_PULL: the weights it fetched have come; version UINT64_MAX: they were lost. */
 gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *err);
-/* SYNC_PUSH: sends it the newest weights, or once the link is free; and their arrival. */
+/* SYNC_PUSH: sends it the newest weights, at once or when the link is free; and: they arrive. */
 gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
 gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_returns(sim_clock *c, uint32_t i, gl_error *err);
-/* A batch that the link gave up. */
+/* A batch that was lost: with its sampler, or by the link. */
 void sampler_loses(sim_clock *c, uint32_t slot);
 int sampler_gate_is_open(const sim_clock *c, const sampler *s);
 double sampler_weights_delay(sim_clock *c, uint32_t i);
 
-/* --- queue ----------------------------------------------------------------------------------- */
+/* --- which waiting batch is trained next (batch_choice.c) --------------------------------------
+ */
 
-/* Tells the queue of a batch that has joined the buffer. 0: memory is short. */
-int queue_note(sim_clock *c, uint32_t slot);
+/* A batch has joined the list of those that wait. 0 if memory is short. */
+int batch_choice_add(sim_clock *c, uint32_t slot);
 /* Throws a waiting batch away. */
-void queue_drop(sim_clock *c, uint32_t slot);
-/* Fills clock->chosen with the batches of the next update, removed from the buffer; 0 where the
- * rule has to wait. Batches too old to train are dropped on the way. */
-int queue_choose(sim_clock *c);
+void batch_choice_drop(sim_clock *c, uint32_t slot);
+/* Fills clock->chosen[spec->batches] with the batches of the next update and takes them from the
+ * list; 0 where the rule has to wait. Batches too old to be trained are dropped on the way. */
+int batch_choice_next(sim_clock *c);
 
 /* --- coupling ----------------------------------------------------------------------------------
  */
@@ -138,7 +145,7 @@ int queue_choose(sim_clock *c);
 int coupling_init(coupling *k, const schedule_hooks *hooks, size_t updates, size_t responses);
 /* Releases what is held, then the memory. */
 void coupling_fini(coupling *k, size_t updates);
-/* Somebody has a version from now on, or no more (-1: nothing happens). */
+/* One more user of a version, or one less (-1: no version, nothing happens). */
 void coupling_take(sim_clock *c, int64_t version);
 void coupling_leave(sim_clock *c, int64_t version);
 /* The end of the update that made c->version; c->published is up to date. */
@@ -147,7 +154,7 @@ gl_status coupling_update(sim_clock *c, gl_error *err);
 /* --- end ---------------------------------------------------------------------------------------
  */
 
-/* Fills the histogram, the clock row and the books of clock->out. */
+/* Fills staleness, clock and the counts of clock->out. */
 gl_status clock_summarise(sim_clock *c, gl_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a finished clock says: staleness, utilisation, bytes, and books that must balance. */
+/* What a finished clock reports: staleness, utilisation, bytes, and counts that must agree. */
 #include "sim/clock.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void summarise(sim_clock *c) {
   };
 }
 
-static void keep_books(sim_clock *c) {
+static void take_counts(sim_clock *c) {
   schedule *s = c->out;
   const buffer *b = &c->buffer;
   s->waited_s = c->waited_s;
@@ -81,6 +81,6 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   gl_status status = count_staleness(c->out, err);
   if (status != GL_OK) return status;
   summarise(c);
-  keep_books(c);
+  take_counts(c);
   return GL_OK;
 }

@@ -1,4 +1,4 @@
-/* What a cluster section says, once read: the room's own view of cluster_spec. */
+/* What a cluster section says, once it has been read. Inside sim/ only; others see cluster.h. */
 #ifndef GEPOLAB_SIM_CLUSTER_SPEC_H
 #define GEPOLAB_SIM_CLUSTER_SPEC_H
 
@@ -13,8 +13,8 @@
 /* How weights reach a sampler: fetched between batches once the delay drawn at the last fetch has
  * passed, or sent at every publication and arriving a delay later. */
 typedef enum sync_rule { SYNC_PULL, SYNC_PUSH } sync_rule;
-/* Which waiting batch is trained next. QUEUE_HETERORL is the released rule,
- * paper/methods.md §10.4. */
+/* Which waiting batch is trained next (paper/methods.md §10.4). QUEUE_HETERORL is the
+ * released rule, paper/methods.md §10.4. */
 typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
 
 /* Samplers that are alike. Laws are owned by the group. */

@@ -36,8 +36,10 @@ void coupling_leave(sim_clock *c, int64_t version) {
     release(&c->coupled, version);
 }
 
-/* The gate closes to old versions for good: tickets never fall below the batches trained, so that
- * update - version <= ahead (sampler_gate_is_open) implies c->version - version <= ahead. */
+/* Holds the version that this update leaves, if batches may still be begun with it, and releases
+ * the one that no batch may be begun with any more. That one is `ahead` + 1 versions back: the gate
+ * (sampler_gate_is_open) compares a version with gate_count / batches, which is never below the
+ * learner's version, so it is closed for versions with c->version - version > ahead. */
 gl_status coupling_update(sim_clock *c, gl_error *err) {
   coupling *k = &c->coupled;
   if (k->hooks == NULL) return GL_OK;

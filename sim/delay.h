@@ -2,7 +2,7 @@
  *
  * A law is given by its own parameters or by an interval [l, u] that holds `confidence` of its mass
  * with equal tails. Laws, parameters, quantile functions and the solutions for an interval are
- * those of paper/methods.md, section 9.1; sim/delay_laws.c has one block and one line of a table
+ * those of paper/methods.md §9.1; sim/delay_laws.c has one block and one line of a table
  * for each.
  *
  * `offset` is subtracted from the draw and the clamp limits the result; negative results become 0.

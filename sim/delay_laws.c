@@ -1,5 +1,5 @@
 /* The delay laws: one block and one line of the table for each. The formulas are those of
- * paper/methods.md, section 9.1. With them all that is done with a law of any kind: draws,
+ * paper/methods.md §9.1. With them all that is done with a law of any kind: draws,
  * quantiles, laws from intervals. Reading one from a recipe is in delay_read.c. */
 #include "sim/delay_laws.h"
 

@@ -1,3 +1,4 @@
+/* Messages over a link: bandwidth, lost packets and their repetition. */
 #include "sim/link.h"
 
 #include <gsl/gsl_randist.h>

@@ -2,14 +2,14 @@
  * and sent again. Latency is a delay law of its own (sim/delay.h) and added by the caller.
  *
  * A message of B bytes is n = ceil(B / packet_bytes) packets, at least one. They are sent in
- * rounds: all n, then those lost, then those lost of these. In a round of n packets with
- * independent losses the number lost is Binomial(n, loss), drawn as such: the law of the message is
- * exact and costs one draw a round, not one a packet. With to_bad > 0 losses come in bursts
- * (Gilbert-Elliott): a chain over packets with geometric stays, losing with probability `loss` in
- * the good state and `loss_bad` in the bad one; its state carries over to the next message. Before
- * round k + 1 the sender waits rto * backoff^k seconds. Packets still missing after max_retries
- * further rounds lose the message. The next message starts when this one has ended, as on one
- * ordered connection.
+ * rounds: all n, then those that were lost, then those of them that were lost again. In a round of
+ * n packets with independent losses the number lost is Binomial(n, loss), drawn as such: the law of
+ * the message is exact and costs one draw a round, not one a packet. With to_bad > 0 losses come in
+ * bursts (Gilbert-Elliott): a chain over packets with geometric stays, losing with probability
+ * `loss` in the good state and `loss_bad` in the bad one; its state carries over to the next
+ * message. Before round k + 1 the sender waits rto * backoff^k seconds. Packets still missing after
+ * max_retries further rounds lose the message. The next message starts when this one has ended, as
+ * on one ordered connection.
  *
  * Prefix: link_. */
 #ifndef GEPOLAB_SIM_LINK_H
@@ -20,21 +20,24 @@
 
 typedef struct link_spec {
   double bandwidth; /* bytes per second; infinite by default */
-  double packet_bytes, loss, loss_bad, to_bad, to_good;
-  double rto, backoff;
+  double packet_bytes;
+  double loss, loss_bad;  /* chance that a packet is lost, in the good and in the bad state */
+  double to_bad, to_good; /* chance to change the state after a packet; to_bad 0: always good */
+  double rto, backoff;    /* seconds before the first repetition, and its factor for each further */
   int max_retries;
 } link_spec;
 
 typedef struct link_state {
-  double free_at;  /* when the message in work ends */
+  double free_at;  /* when the message being sent ends; simulated seconds */
   uint64_t entity; /* of its RNG_LOSS stream */
   uint32_t messages;
   int bad;
 } link_state;
 
 typedef struct link_trip {
-  double end_s; /* last packet sent, or given up */
-  double bytes, retransmissions;
+  double end_s;           /* last packet sent, or given up */
+  double bytes;           /* sent, repetitions included */
+  double retransmissions; /* packets sent again */
   int delivered;
 } link_trip;
 

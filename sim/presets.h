@@ -1,5 +1,5 @@
 /* The presets of a cluster: sets of defaults, each of which a recipe may override. One line of a
- * table each, in presets.c; what they mean is in paper/methods.md, section 10.5. */
+ * table each, in presets.c; what they mean is in paper/methods.md §10.5. */
 #ifndef GEPOLAB_SIM_PRESETS_H
 #define GEPOLAB_SIM_PRESETS_H
 

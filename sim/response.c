@@ -1,3 +1,4 @@
+/* Lengths of responses, and the time that a sampler takes to decode them. */
 #include "sim/response.h"
 
 #include <math.h>

@@ -5,8 +5,9 @@
  * A sampler decodes up to `concurrency` responses side by side, each at `tokens_per_s`:
  *
  *   continuous  a slot takes the next response as soon as its own has ended (continuous batching
- *               of vLLM and SGLang): list scheduling in the order of the responses
- *   padded      the next `concurrency` responses begin when the longest of those before has ended
+ *               of vLLM and SGLang), in the order of the responses
+ *   padded      the next `concurrency` responses begin when the longest of the ones before has
+ * ended
  *
  * Batching more responses does not slow one down in this model; a sampler that slows is one with
  * fewer tokens_per_s. Lengths are rounded to whole tokens in 1..max_tokens. Response k of a batch
@@ -45,8 +46,8 @@ void response_fini(response_spec *spec);
  * may use again; its contents are lost. 0 if memory is short. */
 int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
                   uint64_t batch, size_t responses);
-/* The same for lengths[responses] that are known, in tokens; neither law nor max_tokens are asked.
- */
+/* The same for lengths[responses] that are known, in tokens; the law and max_tokens have no part in
+ * it. */
 int response_known(response_cost *out, const response_spec *spec, event_queue *slots,
                    const double *lengths, size_t responses);
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* A generation shorter than this would let time stand still. */
+/* No generation takes less, so that simulated time always moves on. */
 static const double shortest_generation_s = 1e-9;
 /* RNG_DELAY entities: 2i and 2i + 1 are the up and down links of sampler i. */
 static const uint64_t shared_link = UINT64_MAX;
@@ -58,16 +58,17 @@ gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *e
   return clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 1, err);
 }
 
-/* Bounded staleness: batch number `tickets` belongs to update tickets / batches, which may be at
- * most `ahead` past the version it is generated with. */
+/* Bounded staleness: batch number `gate_count` belongs to update gate_count / batches, which may be
+ * at most `ahead` past the version it is generated with. */
 int sampler_gate_is_open(const sim_clock *c, const sampler *s) {
   if (s->version < 0) return 0; /* back from a crash, without weights */
   int64_t ahead = c->spec->ahead;
-  int64_t update = (int64_t)(c->tickets / c->spec->batches);
+  int64_t update = (int64_t)(c->gate_count / c->spec->batches);
   return update - s->version <= ahead;
 }
 
-/* What the responses of a batch cost: of lengths that are real, or drawn, or of no matter. */
+/* What the responses of a batch cost: by the lengths of real responses, by drawn lengths, or
+ * nothing where the cluster has no law of lengths. */
 static gl_status draw_lengths(sim_clock *c, sampler *s, const schedule_batch *facts,
                               response_cost *cost, gl_error *err) {
   const response_spec *r = &s->group->responses;
@@ -125,7 +126,7 @@ gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *er
   facts->start_s = s->begun_s = c->now;
   s->ends_s = c->now + fmax(time, shortest_generation_s);
   s->state = SAMPLER_GENERATING;
-  ++c->tickets;
+  ++c->gate_count;
   ++c->begun;
   return clock_post(c, s->ends_s, RANK_ARRIVAL, GENERATION_ENDS, i, 0, err);
 }
@@ -197,7 +198,7 @@ gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err) {
   return clock_post(c, c->now + up, RANK_ARRIVAL, CRASH, i, 0, err);
 }
 
-/* A crash loses the batch in work and the weights; what the network already has still arrives. */
+/* A crash loses the batch being generated and the weights; what is on its way still arrives. */
 gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
   if (s->state == SAMPLER_GENERATING) {

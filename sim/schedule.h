@@ -1,9 +1,10 @@
 /* The schedule: what the clock decides, ordinarily before any learning happens.
  *
- * For every learner update: which batches it trains, drawn by which sampler from which version,
- * and all times. It holds no parameters. The training loop replays it: standing at version v it
- * draws exactly those batches of v that will ever be trained. A batch whose weights changed in
- * flight has several segments.
+ * For every learner update: which batches it trains, drawn by which sampler from which version, and
+ * all times, in simulated seconds. It holds no parameters of a policy. The training loop follows
+ * it: when the learner is at version v, the loop draws exactly those batches of version v that some
+ * update will train. A batch whose weights changed while it was generated has several segments.
+ * The model is that of paper/methods.md §10.
  */
 #ifndef GEPOLAB_SIM_SCHEDULE_H
 #define GEPOLAB_SIM_SCHEDULE_H
@@ -51,22 +52,24 @@ typedef struct schedule {
                           oldest version */
   size_t n_staleness;
   clock_record clock;
-  /* Books that must balance: begun = trained + dropped + lost + pending, and by Little's law the
-   * time that batches waited, those still there with their time so far, is the integral over time
-   * of their number. */
+  /* Two checks: batches begun = trained + dropped + lost + pending; and by Little's law the time
+   * that batches waited, summed (those that still wait with their time so far), is the integral
+   * over time of the number that wait. */
   uint64_t begun, pending; /* batches; pending: in work, on the way or waiting at the end */
   double waited_s, waiting_integral_s;
-  size_t sampler_bytes; /* what the clock held: per sampler, */
-  size_t batch_bytes;   /* and for all batches in work, on the way or waiting at its peak */
+  size_t sampler_bytes; /* memory the clock took for one sampler, */
+  size_t batch_bytes;   /* and at its peak for all batches in work, on the way or waiting */
 } schedule;
 
-/* Runs the cluster's clock until `updates` learner updates are done. Pure function of (spec, seed,
- * updates). GL_ENUMERIC if the cluster can never deliver (deadlock), naming what is awaited. */
+/* Runs the cluster's clock until `updates` learner updates are done. The result depends on spec,
+ * seed and updates alone. GL_ENUMERIC if the learner waits for batches that can never come, saying
+ * what everybody waits for. Release with schedule_fini(); after an error *out is empty. */
 gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
                          gl_error *err);
 void schedule_fini(schedule *s);
 
-/* Who runs beside a coupled clock and tells it what it cannot know: how long real responses are.
+/* What a coupled clock asks and tells the learner that runs beside it: how long the real responses
+ * are, when to update, which versions to keep.
  * All calls are made in the order of simulated time. Batches are named by their number; what is
  * pending at the end of the clock is not discarded. */
 typedef struct schedule_hooks {
@@ -87,10 +90,10 @@ typedef struct schedule_hooks {
   void (*release)(void *self, int64_t version);
 } schedule_hooks;
 
-/* Runs the clock with the hooks at its side: generation times and bytes follow from the lengths
- * they give, whatever laws the cluster has for them. Pure function of its arguments and the
- * lengths: with those a law gives, it is schedule_build's schedule. Errors: schedule_build's, and
- * the hooks'. */
+/* Runs the clock with these hooks: generation times and bytes follow from the lengths they give,
+ * whatever laws the cluster has for them. The result depends on the arguments and the lengths
+ * alone: with the lengths that a law gives, it is schedule_build's. Errors are schedule_build's and
+ * those of the hooks. */
 gl_status schedule_build_coupled(schedule *out, const cluster_spec *spec, uint64_t seed,
                                  size_t updates, const schedule_hooks *hooks, gl_error *err);
 

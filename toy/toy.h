@@ -1,5 +1,5 @@
-/* Toy worlds as a learner (core/rl/learner.h) and as an enumerable policy (core/rl/enumerable.h).
- */
+/* Toy worlds, as other rooms see them: a learner (core/rl/learner.h) and an enumerable policy
+ * (core/rl/enumerable.h). */
 #ifndef GEPOLAB_TOY_TOY_H
 #define GEPOLAB_TOY_TOY_H
 

@@ -1,3 +1,4 @@
+/* The tree of a recipe: its memory, its nodes, its places, and its canonical text. */
 #include "core/config/internal.h"
 
 #include <stdarg.h>

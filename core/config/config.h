@@ -79,7 +79,7 @@ const char *cfg_hint(const char *word, const char *const *names, size_t n,
  *
  *   cfg_reader r;
  *   cfg_begin(&r, node, "cluster", err);                 // node may be NULL: all defaults
- *   spec.window = cfg_size_of(&r, "window", 32, 0, SIZE_MAX);
+ *   spec.window = cfg_count(&r, "window", 32, 0, SIZE_MAX);
  *   spec.law    = cfg_choice(&r, "law", LAW_NONE, law_names, n_laws);
  *   if (cfg_end(&r) != GL_OK) return err->status;        // first error wins, all keys checked
  *
@@ -108,8 +108,8 @@ int cfg_bool(cfg_reader *r, const char *key, int fallback);
 const char *cfg_string(cfg_reader *r, const char *key, const char *fallback);
 /* Index into names. */
 int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *names, int n);
-/* A list of numbers (a lone number is a list of one): borrowed count, malloc'd values in *out, NULL
- * and 0 if absent. */
+/* A list of numbers (a lone number is a list of one): returns how many, with the values in *out,
+ * which the caller frees; NULL and 0 if the key is absent. */
 size_t cfg_doubles(cfg_reader *r, const char *key, double **out, double lo, double hi);
 /* The raw node, NULL if absent: for sub-sections and unions. */
 const cfg_node *cfg_child(cfg_reader *r, const char *key);

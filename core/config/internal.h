@@ -1,5 +1,4 @@
-/* What the config_*.c files share: the tree, its arena and the places things stood at. Private to
- * core/config*.c. */
+/* What the files of core/config share: the tree, its memory, and the places things stood at. */
 #ifndef GEPOLAB_CORE_CONFIG_INTERNAL_H
 #define GEPOLAB_CORE_CONFIG_INTERNAL_H
 
@@ -39,8 +38,8 @@ struct cfg_node {
   size_t n, capacity;
 };
 
-/* Everything of a tree lives in its doc's arena and is freed at once, so that no part of a tree
- * has an owner to keep track of. */
+/* All memory of a tree belongs to its doc and is freed with it, so that no part of a tree has an
+ * owner of its own. */
 typedef struct cfg_block cfg_block;
 struct cfg_doc {
   cfg_block *blocks;

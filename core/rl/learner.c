@@ -57,6 +57,7 @@ void learner_shuffle(size_t *order, size_t n, uint64_t seed, int64_t version, si
 }
 
 size_t learner_minibatch(size_t m, size_t minibatches, size_t groups) {
+  assert(m <= minibatches);
   return m * groups / minibatches;
 }
 

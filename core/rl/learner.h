@@ -43,7 +43,7 @@ typedef struct learner_passes {
   size_t minibatches, epochs;
   uint64_t seed; /* of the shuffles */
 } learner_passes;
-/* Staleness counted in optimiser updates (paper/methods.md, section 5.1) of a step on n batches
+/* Staleness counted in optimiser updates (paper/methods.md §5.1) of a step on n batches
  * that starts at `version`: a version is minibatches x epochs updates, and what the k-th update of
  * the step trains is k - 1 updates older than at the step's start. *mean is over all tokens and
  * epochs. GL_ENOMEM. */

@@ -50,8 +50,8 @@ static void record_law(toy_learner *l, batch *b, size_t first, size_t last) {
              (to - from) * sizeof *b->aux);
 }
 
-/* The token whose share of [0,1) holds u. Rounding, or a law that is not a number, leaves the last
- * token of positive probability, or the last. */
+/* The token whose part of [0, 1) holds u. If rounding leaves u beyond all parts it is the last
+ * token of positive probability; where probabilities are not numbers, the last token. */
 static size_t invert(const double *logp, size_t n, double u) {
   size_t last = n - 1;
   double below = 0;

@@ -1,5 +1,5 @@
-/* Inside the toy room: the learner's state, shared by drawing, holding, updating and checkpoints.
- */
+/* The toy learner's state, shared by the files that draw, hold versions, update and write
+ * checkpoints. Inside toy/learner only. */
 #ifndef GEPOLAB_TOY_LEARNER_LEARNER_H
 #define GEPOLAB_TOY_LEARNER_LEARNER_H
 
@@ -13,15 +13,18 @@ typedef struct token_set {
   size_t n_groups, n_responses, n_tokens;
   size_t cap_groups, cap_responses, cap_tokens;
   size_t *group_start, *token_start;
-  size_t *prompt;       /* [n_groups] */
-  const double **logq;  /* [n_groups] the exact sampler's log-probabilities over edges */
-  size_t *edge;         /* [n_tokens] */
-  double *reward;       /* [n_responses] */
-  double *sampled_logq; /* [n_tokens] what the weights see: raw or truncated */
-  double *gap, *logp, *logprox, *logref; /* [n_tokens] */
-  double *log_collision;                 /* [n_groups] log sum_y q(y)^2 */
-  double *coefficient;                   /* [n_tokens] */
-  double *baseline, *scale, *mean_aw;    /* [n_groups] */
+  size_t *prompt;      /* [n_groups] */
+  const double **logq; /* [n_groups] log-probabilities over edges that the group was drawn from */
+  size_t *edge;        /* [n_tokens] */
+  double *reward;      /* [n_responses] */
+  double
+      *sampled_logq; /* [n_tokens] of the sampler, as `sampling.weights` says: raw or truncated */
+  double *gap;       /* [n_tokens] learner version minus token version */
+  double *logp, *logprox, *logref;    /* [n_tokens] under the current, the step's first and the
+                                         reference policy */
+  double *log_collision;              /* [n_groups] log sum_y q(y)^2 */
+  double *coefficient;                /* [n_tokens] */
+  double *baseline, *scale, *mean_aw; /* [n_groups] as policy_output has them */
 } token_set;
 
 /* The current policy at one prompt; valid while stamp equals the learner's. */
@@ -66,8 +69,8 @@ typedef struct toy_learner {
 
 /* The current policy's log-probabilities and probabilities at x, computed once per theta. */
 const prompt_cache *toy_learner_at(toy_learner *l, size_t x);
-/* Numbers the different prompts of a batch in order of appearance: slot[x] for each of them.
- * Returns how many, or 0 if a prompt is out of range. */
+/* Numbers the different prompts of a batch in order of appearance, into slot[x]; SIZE_MAX for
+ * others. Returns how many there are, or 0 if a prompt is out of range. */
 size_t toy_learner_slots(toy_learner *l, const batch *b);
 /* Mean over prompts of the expected reward of the current policy. */
 double toy_learner_return(toy_learner *l);

@@ -1,3 +1,4 @@
+/* Steps of SGD, Adam and AdamW, and the limit of the gradient norm. */
 #include "toy/learner/optimizer.h"
 
 #include <math.h>

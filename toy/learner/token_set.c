@@ -1,3 +1,4 @@
+/* Memory for the groups that one loss is evaluated on. */
 #include "toy/learner/learner.h"
 
 #include <stdlib.h>

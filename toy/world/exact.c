@@ -1,3 +1,4 @@
+/* Exact means, entropies and divergences over the tree of responses of one prompt. */
 #include "toy/world/exact.h"
 
 #include <math.h>

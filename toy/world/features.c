@@ -1,3 +1,4 @@
+/* How parameters become logits: tabular policies, templates of one-hot features, real features. */
 #include "toy/world/features.h"
 
 #include "core/random/normal.h"

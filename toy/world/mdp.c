@@ -1,3 +1,4 @@
+/* Values, gradients and divergences of a decision process by dynamic programming. */
 #include "toy/world/mdp.h"
 
 #include <cblas.h>

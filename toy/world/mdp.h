@@ -26,9 +26,9 @@
 
 typedef struct mdp {
   size_t states, actions, horizon;
-  double *transition; /* [states * actions * states] */
-  double *reward;     /* [states * actions] expected at once */
-  double *start;      /* [states] */
+  double *transition; /* [states * actions * states] probabilities of the next state */
+  double *reward;     /* [states * actions] expected reward of taking the action there */
+  double *start;      /* [states] probabilities of the first state */
   int *terminal;      /* [states] nothing happens and nothing is earned from here on */
   size_t n_features;  /* 0: tabular */
   double *feature;    /* [states * actions * n_features] */
@@ -56,8 +56,8 @@ gl_status mdp_divergence(const mdp *m, const double *theta_p, const double *thet
 
 /* All trajectories as responses: prompt x is a possible start, a response the actions taken and
  * states met until the horizon or a terminal state, a token's log-probability log pi(a|s) +
- * log P(s'|s,a). Transition terms are constant in theta and cancel in p/q; where a row uses P
- * itself, it is the trajectory's probability. GL_EINPUT beyond MDP_MAX_TRAJECTORIES. */
+ * log P(s'|s,a). Transition terms are constant in theta and cancel in p/q; where an algorithm
+ * uses P itself, it is the trajectory's probability. GL_EINPUT beyond MDP_MAX_TRAJECTORIES. */
 typedef struct mdp_trajectories mdp_trajectories;
 gl_status mdp_trajectories_new(mdp_trajectories **out, const mdp *m, gl_error *err);
 void mdp_trajectories_free(mdp_trajectories *t);

@@ -1,5 +1,4 @@
-/* Inside the toy room: what a world is made of. See toy/world/toy_world.h for what others may use.
- */
+/* What a toy world is made of. Inside toy/ only; toy/world/toy_world.h is what other rooms see. */
 #ifndef GEPOLAB_TOY_WORLD_WORLD_H
 #define GEPOLAB_TOY_WORLD_WORLD_H
 
@@ -13,14 +12,14 @@ typedef enum toy_init { INIT_ZEROS, INIT_NORMAL, INIT_PROBS } toy_init;
 typedef enum toy_reference { REFERENCE_INITIAL, REFERENCE_UNIFORM } toy_reference;
 
 struct toy_world {
-  response_tree tree;
+  response_tree tree; /* the same for all prompts */
   size_t n_prompts;
-  double *reward; /* [n_prompts * n_responses] mean rewards */
-  toy_noise noise;
-  double noise_sd;
+  double *reward;  /* [n_prompts * n_responses] mean rewards */
+  toy_noise noise; /* of the rewards a learner sees; exact quantities use the means */
+  double noise_sd; /* of NOISE_GAUSSIAN */
   toy_features features;
   toy_init init;
-  double init_scale;
+  double init_scale;  /* standard deviation of the logits of INIT_NORMAL */
   double *init_theta; /* [n_parameters] for INIT_PROBS, else NULL */
   toy_reference reference;
   sampling_spec sampling;
@@ -62,7 +61,8 @@ void toy_truncate(const toy_world *w, const sampling_spec *law, const double *lo
  * and dz[vocabulary] scratch. */
 void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient,
                    const double *node_p, double *dz, double *grad);
-/* A number that differs between worlds that would give parameters another meaning. */
+/* A hash of all that gives parameters their meaning: equal worlds have equal ones, whatever
+ * evaluates or trains them. */
 uint64_t toy_world_fingerprint(const toy_world *w);
 
 #endif
