@@ -484,7 +484,7 @@ static const field table[] = {
           "held-out problems asked", .when = {{"world.kind", "llm"}}),
     ENTRY("world.evaluation.samples", "evaluation samples", NUMBER, "", "1",
           "of a sampled evaluation: responses drawn to each problem",
-          .when = {{"world.kind", "llm"}}),
+          .when = {{"world.kind", "llm"}, {"world.evaluation.kind", "sampled"}}),
     ENTRY("world.reference", "reference model", TEXT, "", "initial",
           "the policy of ref_kl_coef: initial (after the warm-up) or the folder of a model of the "
           "same shape",
