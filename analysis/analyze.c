@@ -105,7 +105,7 @@ static gl_status cells_relations_table(const summary *s, table_format format, FI
     table_cell(t, "%s, %s", r->x, r->y);
     table_cell(t, "%zu", r->spearman.n);
     correlation_cell(t, &r->spearman, r->spearman.fisher);
-    correlation_cell(t, &r->spearman, r->spearman.bootstrap);
+    interval_cell(t, r->spearman.bootstrap);
   }
   table_caption(t, "Spearman correlation over all cells, with two 95 %% intervals.");
   return finish_table(t, format, to, err);

@@ -170,6 +170,7 @@ static interval fisher_interval(double r, double variance) {
 
 static const char *why_unknown(const double *x, const double *y, size_t n) {
   if (n == 0) return "no pair of values is known";
+  if (n < CORRELATION_PAIRS) return "fewer than 4 distinct pairs";
   if (is_constant(x, n)) return "the first quantity does not vary";
   if (is_constant(y, n)) return "the second quantity does not vary";
   if (distinct_pairs(x, y, n, CORRELATION_PAIRS) < CORRELATION_PAIRS)
