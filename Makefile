@@ -206,9 +206,7 @@ check-documents: $(BUILD)/gepolab
 # Writes the parts of documents that come from the program's tables.
 .PHONY: docs
 docs: $(BUILD)/gepolab
-	@sed '/^<!-- gepolab fields/q' experiments/RECIPES.md > $(BUILD)/RECIPES.md
-	@$(BUILD)/gepolab fields --format markdown >> $(BUILD)/RECIPES.md
-	@echo '<!-- end of gepolab fields -->' >> $(BUILD)/RECIPES.md
+	@experiments/write_fields.sh $(BUILD)/gepolab experiments/RECIPES.md > $(BUILD)/RECIPES.md
 	@cmp -s $(BUILD)/RECIPES.md experiments/RECIPES.md || cp $(BUILD)/RECIPES.md experiments/RECIPES.md
 
 # Each tests/extend/NAME.patch is an addition (a ratio, a world, a figure ...): applied to a copy of

@@ -50,7 +50,10 @@ typedef struct field {
   field_kind kind;
   const char *unit;      /* "s", "tokens", "bytes/s", …; "" for pure numbers and words */
   const char *fallback;  /* the default as text ("0.05", "none", "false"); NULL: none or computed */
-  const char *about;     /* one line for the reference of recipes; NULL: as the entry before it */
+  const char *about;     /* a sentence or two for the reference of recipes; NULL: as the entry
+                            before it */
+  const char *rule;      /* the default in words, where the fallbacks of the path's entries do not
+                            say it all: "heads / 2"; of the path's first entry. NULL: none needed */
   field_role role;       /* unless a sweep or `tune` says otherwise */
   const char *shorthand; /* the section whose short form states this field: `task: addition` for
                             `task: {kind: addition}`; NULL: none */

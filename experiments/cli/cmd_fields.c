@@ -1,6 +1,6 @@
 /* gepolab fields: every field of a recipe with its default, unit and meaning, printed from the
- * table of core/config/fields.h. The last part of experiments/RECIPES.md is this command's output.
- */
+ * table of core/config/fields.h. `make docs` writes its output into experiments/RECIPES.md, each
+ * section's fields where that document explains the section. */
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "experiments/base/args.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEFAULT_SIZE = 512, LONGEST_HINTS = 1024 };
+enum { DEFAULT_SIZE = 512, MEANING_SIZE = 1024, LONGEST_HINTS = 1024, MOST_PATHS = 256 };
 
 /* Appends to text of DEFAULT_SIZE; what does not fit is cut. */
 static void append(char *text, const char *what) {
@@ -36,31 +36,44 @@ static int is_common(const field_condition *c, size_t i, size_t n) {
   return 1;
 }
 
-/* Where entry k of a path's entries i, i + 1, ..., i + n - 1 holds and not all of them do: "sync",
- * "without lengths and delay". */
-static void append_case(char *text, size_t k, size_t i, size_t n) {
+/* Where entry k of a path's entries i, i + 1, ..., i + n - 1 holds and not all of them do: "preset
+ * sync", "no lengths and no delay". *about: the path that the list so far is about, which is not
+ * named again; NULL: the list is empty. */
+static void append_case(char *text, size_t k, size_t i, size_t n, const char **about) {
   const field *f = fields_at(k);
-  const char *between = "";
+  const char *between = *about != NULL ? ", " : "", *named = *about;
   for (size_t m = 0; m < FIELD_MAX_CONDITIONS && f->when[m].path != NULL; ++m) {
     const field_condition *c = &f->when[m];
     if (is_common(c, i, n)) continue;
     append(text, between);
-    append(text, c->is != NULL ? last_word(c->path) : "no");
-    append(text, " ");
-    append(text, c->is != NULL ? c->is : last_word(c->path));
+    if (c->is == NULL) append(text, "no ");
+    if (named == NULL || c->is == NULL || strcmp(named, c->path) != 0)
+      append(text, last_word(c->path));
+    if (c->is != NULL && (named == NULL || strcmp(named, c->path) != 0)) append(text, " ");
+    if (c->is != NULL) append(text, c->is);
+    *about = c->path;
     between = " and ";
   }
 }
 
-/* The default of the path that entry i begins, with its cases: "1 (preset sync); 4 (preset areal,
- * preset fifo)". Returns the number of the path's entries. */
-static size_t describe_default(size_t i, char text[DEFAULT_SIZE]) {
+/* How many entries from i on have the same path. */
+static size_t count_entries(size_t i) {
   size_t n = 1;
+  while (fields_at(i + n) != NULL && strcmp(fields_at(i + n)->path, fields_at(i)->path) == 0) ++n;
+  return n;
+}
+
+/* The default of the path that the entries i, ..., i + n - 1 are about: in the table's words, or
+ * with its cases: "1 (preset sync); 4 (preset areal, fifo)". */
+static void describe_default(size_t i, size_t n, char text[DEFAULT_SIZE]) {
   const char *between = "";
   text[0] = '\0';
-  while (fields_at(i + n) != NULL && strcmp(fields_at(i + n)->path, fields_at(i)->path) == 0) ++n;
+  if (fields_at(i)->rule != NULL) {
+    append(text, fields_at(i)->rule);
+    return;
+  }
   for (size_t k = i; k < i + n; ++k) {
-    const char *fallback = fields_at(k)->fallback, *comma = "";
+    const char *fallback = fields_at(k)->fallback, *about = NULL;
     size_t same = 0, first = k;
     for (size_t m = i; m < i + n && fallback != NULL; ++m)
       if (fields_at(m)->fallback != NULL && strcmp(fields_at(m)->fallback, fallback) == 0) {
@@ -75,13 +88,10 @@ static size_t describe_default(size_t i, char text[DEFAULT_SIZE]) {
     append(text, " (");
     for (size_t m = k; m < i + n; ++m) {
       if (fields_at(m)->fallback == NULL || strcmp(fields_at(m)->fallback, fallback) != 0) continue;
-      append(text, comma);
-      append_case(text, m, i, n);
-      comma = ", ";
+      append_case(text, m, i, n, &about);
     }
     append(text, ")");
   }
-  return n;
 }
 
 static const char *kind_name(field_kind kind) {
@@ -104,11 +114,47 @@ static const char *kind_name(field_kind kind) {
   return "";
 }
 
-/* Whether the path is `under` or lies in that section; NULL: all are. */
-static int lies_under(const char *path, const char *under) {
-  if (under == NULL) return 1;
-  const size_t n = strlen(under);
-  return strncmp(path, under, n) == 0 && (path[n] == '\0' || path[n] == '.');
+/* What is printed of a path. */
+typedef struct description {
+  const char *path, *unit;
+  char kind[32]; /* "number"; "choice or section" where that depends on another field */
+  char fallback[DEFAULT_SIZE];
+  char meaning[MEANING_SIZE];
+} description;
+
+/* Appends `what` behind a separator, unless the text is empty. */
+static void join(char *text, size_t size, const char *separator, const char *what) {
+  const size_t used = strlen(text);
+  snprintf(text + used, size - used, "%s%s", used > 0 ? separator : "", what);
+}
+
+/* The path of the entries i, ..., i + n - 1. */
+static void describe(description *d, size_t i, size_t n) {
+  *d = (description){.path = fields_at(i)->path, .unit = fields_at(i)->unit};
+  describe_default(i, n, d->fallback);
+  for (size_t k = i; k < i + n; ++k) {
+    const field *f = fields_at(k);
+    if (k == i || f->kind != fields_at(k - 1)->kind)
+      join(d->kind, sizeof d->kind, " or ", kind_name(f->kind));
+    if (f->about != NULL) join(d->meaning, sizeof d->meaning, "; ", f->about);
+  }
+}
+
+/* Which fields are asked for: those of the paths, and unless `only`, all below them; all where
+ * there is no path. */
+typedef struct selection {
+  const char *const *path; /* [n] */
+  size_t n;
+  int only;
+} selection;
+
+static int is_selected(const selection *s, const char *path) {
+  for (size_t i = 0; i < s->n; ++i) {
+    const size_t length = strlen(s->path[i]);
+    if (strncmp(path, s->path[i], length) != 0) continue;
+    if (path[length] == '\0' || (!s->only && path[length] == '.')) return 1;
+  }
+  return s->n == 0;
 }
 
 /* A cell of a Markdown table: a bar ends it otherwise. */
@@ -119,28 +165,27 @@ static void print_cell(const char *text) {
   }
 }
 
-static void print_markdown(const field *f, const char *fallback) {
-  printf("| `%s` | %s | ", f->path, kind_name(f->kind));
-  print_cell(fallback);
-  printf(" | %s | ", f->unit);
-  print_cell(f->about != NULL ? f->about : "");
+static void print_markdown(const description *d) {
+  printf("| `%s` | %s | ", d->path, d->kind);
+  print_cell(d->fallback);
+  printf(" | %s | ", d->unit);
+  print_cell(d->meaning);
   printf(" |\n");
 }
 
-static void print_plain(const field *f, const char *fallback) {
-  printf("%-34s %-8s %s%s%s\n", f->path, kind_name(f->kind), fallback,
-         f->unit[0] != '\0' && fallback[0] != '\0' ? " " : "",
-         f->unit[0] != '\0' && fallback[0] == '\0' ? "" : f->unit);
-  if (f->about != NULL) printf("    %s\n", f->about);
+static void print_plain(const description *d) {
+  const int has_unit = d->unit[0] != '\0';
+  printf("%-34s %-8s %s%s%s%s\n    %s\n", d->path, d->kind, d->fallback, has_unit ? " (" : "",
+         d->unit, has_unit ? ")" : "", d->meaning);
 }
 
-static cJSON *field_json(const field *f, const char *fallback) {
+static cJSON *field_json(const description *d) {
   cJSON *item = cJSON_CreateObject();
-  if (json_add_string(item, "path", f->path) == NULL ||
-      json_add_string(item, "kind", kind_name(f->kind)) == NULL ||
-      json_add_string(item, "default", fallback) == NULL ||
-      json_add_string(item, "unit", f->unit) == NULL ||
-      json_add_string(item, "meaning", f->about != NULL ? f->about : "") == NULL) {
+  if (json_add_string(item, "path", d->path) == NULL ||
+      json_add_string(item, "kind", d->kind) == NULL ||
+      json_add_string(item, "default", d->fallback) == NULL ||
+      json_add_string(item, "unit", d->unit) == NULL ||
+      json_add_string(item, "meaning", d->meaning) == NULL) {
     cJSON_Delete(item);
     return NULL;
   }
@@ -149,21 +194,28 @@ static cJSON *field_json(const field *f, const char *fallback) {
 
 typedef enum form { PLAIN, MARKDOWN, JSON } form;
 
-/* All fields of the section, in the table's order. */
-static gl_status print_fields(const char *under, form as, gl_error *err) {
-  char fallback[DEFAULT_SIZE];
+/* The selected fields in the table's order. */
+static gl_status print_fields(const selection *which, form as, gl_error *err) {
   cJSON *list = as == JSON ? cJSON_CreateArray() : NULL;
   int good = as != JSON || list != NULL;
   if (as == MARKDOWN) puts("| field | kind | default | unit | meaning |\n|---|---|---|---|---|");
-  for (size_t i = 0; fields_at(i) != NULL && good;) {
-    const field *f = fields_at(i);
-    i += describe_default(i, fallback);
-    if (!lies_under(f->path, under)) continue;
-    if (as == PLAIN) print_plain(f, fallback);
-    if (as == MARKDOWN) print_markdown(f, fallback);
-    if (as == JSON) {
-      cJSON *item = field_json(f, fallback);
+  for (size_t i = 0, n; fields_at(i) != NULL && good; i += n) {
+    description d;
+    n = count_entries(i);
+    if (!is_selected(which, fields_at(i)->path)) continue;
+    describe(&d, i, n);
+    switch (as) {
+    case PLAIN:
+      print_plain(&d);
+      break;
+    case MARKDOWN:
+      print_markdown(&d);
+      break;
+    case JSON: {
+      cJSON *item = field_json(&d);
       good = item != NULL && cJSON_AddItemToArray(list, item);
+      break;
+    }
     }
   }
   if (as != JSON) return GL_OK;
@@ -185,23 +237,26 @@ static gl_status refuse_unknown(const char *path, gl_error *err) {
 }
 
 static gl_status run_fields(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0;
+  int json = 0, only = 0;
   const char *format = NULL;
   static const char *const formats[] = {"text", "markdown"};
   size_t chosen = 0;
   const args_option options[] = {
       {"format", 'f', ARGS_TEXT, "FORMAT", "text or markdown", &format},
-      {"json", 0, ARGS_FLAG, NULL, "path, kind, default, unit and meaning as JSON", &json}};
+      {"json", 0, ARGS_FLAG, NULL, "path, kind, default, unit and meaning as JSON", &json},
+      {"only", 0, ARGS_FLAG, NULL, "no fields below the sections named", &only}};
   args a;
-  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 1, 0}, argc, argv, err);
+  gl_status status =
+      args_parse(&a, self, options, 3, (args_shape){0, MOST_PATHS, 0}, argc, argv, err);
   if (status == GL_OK && !a.help && format != NULL)
     status = args_choose(&chosen, "--format", format, formats, 2, err);
   if (status == GL_OK && !a.help) {
-    const char *under = a.n_words > 0 ? a.words[0] : NULL;
-    if (under != NULL && fields_named(under) == NULL && !fields_is_section(under))
-      status = refuse_unknown(under, err);
-    else
-      status = print_fields(under, json ? JSON : chosen == 1 ? MARKDOWN : PLAIN, err);
+    const selection which = {a.words, a.n_words, only};
+    for (size_t i = 0; i < which.n && status == GL_OK; ++i)
+      if (fields_named(which.path[i]) == NULL && !fields_is_section(which.path[i]))
+        status = refuse_unknown(which.path[i], err);
+    if (status == GL_OK)
+      status = print_fields(&which, json ? JSON : chosen == 1 ? MARKDOWN : PLAIN, err);
   }
   args_fini(&a);
   return status;
@@ -209,11 +264,12 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
 
 const command command_fields = {
     .name = "fields",
-    .arguments = "[PATH]",
+    .arguments = "[PATH…]",
     .summary = "every field of a recipe: default, unit, meaning",
     .about =
-        "PATH is a field or a section, such as cluster.learner. Fields that a recipe leaves out\n"
-        "have the default; where it depends on another field, the cases are named. The fields\n"
-        "of an algorithm are listed by `gepolab algorithms --fields`.",
-    .examples = "  gepolab fields cluster.up\n  gepolab fields --format markdown",
+        "PATH is a field or a section, such as cluster.learner; without one, all fields are\n"
+        "printed. Fields that a recipe leaves out have the default; where it depends on another\n"
+        "field, the cases are named. The fields of an algorithm are listed by `gepolab\n"
+        "algorithms --fields`.",
+    .examples = "  gepolab fields cluster.up\n  gepolab fields train optimizer --format markdown",
     .run = run_fields};

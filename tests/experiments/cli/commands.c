@@ -229,9 +229,15 @@ static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
   cJSON_Delete(fields);
   cli_result_fini(&r);
   r = CLI("fields", "optimizer.lr");
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "0.05 (kind bandit, kind sequence); 1e-05 (kind llm)"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "0.05 (kind bandit, sequence); 1e-05 (kind llm)"));
   cli_result_fini(&r);
-  r = CLI("fields", "clusterr");
+  r = CLI("fields", "--only", "cluster", "cluster.ahead", "world.task", "--format", "markdown");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `cluster` | section |"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "4 (preset areal); else no limit"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `world.task` | choice or section |"));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "`cluster.up`"));
+  cli_result_fini(&r);
+  r = CLI("fields", "cluster", "clusterr");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "'cluster'"));
   cli_result_fini(&r);
