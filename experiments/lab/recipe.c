@@ -59,7 +59,8 @@ static gl_status refuse_equal_names(const cfg_node *list, const policy_algorithm
   return GL_OK;
 }
 
-gl_status lab_recipe_rows(const cfg_node *node, policy_algorithm **out, size_t *n, gl_error *err) {
+gl_status lab_recipe_algorithms(const cfg_node *node, policy_algorithm **out, size_t *n,
+                                gl_error *err) {
   const int all =
       node == NULL || (cfg_kind_of(node) == CFG_SCALAR && strcmp(cfg_text(node), "all") == 0);
   const int list = !all && cfg_kind_of(node) == CFG_LIST;
@@ -92,8 +93,8 @@ static gl_status read_sizes(lab_recipe *r, const cfg_node *node, int population,
                       cfg_text(item));
     r->group_size[i] = (size_t)value;
     gl_error why = {.status = GL_OK};
-    for (size_t k = 0; k < r->n_rows; ++k)
-      if (policy_algorithm_check_group_size(&r->rows[k], r->group_size[i], &why) != GL_OK)
+    for (size_t k = 0; k < r->n_algorithms; ++k)
+      if (policy_algorithm_check_group_size(&r->algorithms[k], r->group_size[i], &why) != GL_OK)
         return cfg_fail(item, err, "%s", why.text);
   }
   r->n_sizes = n + (population ? 1 : 0);
@@ -117,7 +118,7 @@ static gl_status add_pair(lab_recipe *r, const double *theta_p, const double *sa
   return GL_OK;
 }
 
-static gl_status read_row_of_probs(lab_recipe *r, const cfg_node *list, size_t x, double *theta,
+static gl_status read_prompt_probs(lab_recipe *r, const cfg_node *list, size_t x, double *theta,
                                    const char *key, gl_error *err) {
   const size_t n = cfg_kind_of(list) == CFG_LIST ? cfg_size(list) : 0;
   double *probs = calloc(n + 1, sizeof *probs);
@@ -147,7 +148,7 @@ static gl_status read_probs(lab_recipe *r, const cfg_node *node, double *theta, 
     return cfg_fail(node, err, "%s is for bandits and sequences; other worlds take a dial", key);
   gl_status status = GL_OK;
   for (size_t x = 0; x < r->view.n_prompts && status == GL_OK; ++x)
-    status = read_row_of_probs(r, nested ? cfg_at(node, x) : node, x, theta, key, err);
+    status = read_prompt_probs(r, nested ? cfg_at(node, x) : node, x, theta, key, err);
   return status;
 }
 
@@ -383,7 +384,7 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
   const cfg_node *theta_p = cfg_child(&c, "learner_probs"),
                  *sampler = cfg_child(&c, "sampler_probs");
   const cfg_node *dial = cfg_child(&c, "dial"), *sizes = cfg_child(&c, "group_size");
-  const cfg_node *rows = cfg_child(&c, "algorithms");
+  const cfg_node *algorithms = cfg_child(&c, "algorithms");
   const cfg_node *training = cfg_child(&c, "training");
   sampling_spec law = {.weights = SAMPLING_RAW};
   gl_status status = cfg_end(&c);
@@ -392,7 +393,8 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
                       "the recipe has no world; add `world: {kind: bandit | sequence | llm, …}`");
   if (status == GL_OK) status = sampling_parse(&law, sampling, err);
   r->weights = law.weights == SAMPLING_TRUNCATED ? LAB_WEIGHTS_TRUNCATED : LAB_WEIGHTS_RAW;
-  if (status == GL_OK) status = lab_recipe_rows(rows, &r->rows, &r->n_rows, err);
+  if (status == GL_OK)
+    status = lab_recipe_algorithms(algorithms, &r->algorithms, &r->n_algorithms, err);
   if (status == GL_OK) status = read_sizes(r, sizes, population, err);
   if (status == GL_OK) status = make_world(r, world, sampling, err);
   if (status == GL_OK && training != NULL) status = read_training(r, training, err);
@@ -406,7 +408,7 @@ void lab_recipe_fini(lab_recipe *r) {
     free(r->pairs[i].sampler);
   }
   free(r->pairs);
-  free(r->rows);
+  free(r->algorithms);
   free(r->group_size);
   free(r->training.lr);
   toy_world_free(r->world);
@@ -418,8 +420,8 @@ void lab_recipe_fini(lab_recipe *r) {
 
 int lab_recipe_name_width(const lab_recipe *r) {
   size_t wide = 24;
-  for (size_t i = 0; i < r->n_rows; ++i) {
-    const size_t n = strlen(r->rows[i].name);
+  for (size_t i = 0; i < r->n_algorithms; ++i) {
+    const size_t n = strlen(r->algorithms[i].name);
     if (n > wide) wide = n;
   }
   return (int)wide;

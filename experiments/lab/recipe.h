@@ -1,5 +1,5 @@
-/* A recipe of the exact laboratory: which world, which learners and samplers, which rows and group
- * sizes. */
+/* A recipe of the exact laboratory: which world, which learners and samplers, which algorithms and
+ * group sizes. */
 #ifndef GEPOLAB_EXPERIMENTS_LAB_RECIPE_H
 #define GEPOLAB_EXPERIMENTS_LAB_RECIPE_H
 
@@ -15,9 +15,9 @@ typedef struct lab_pair {
   double staleness;          /* updates apart on a training path; NaN otherwise */
 } lab_pair;
 
-/* Training of every row from the learner, by sampled groups from the policy `staleness` updates
- * ago. Of the learning rates, each row gets the one with the best mean return over the path on
- * seeds that are not reported. */
+/* Training of every algorithm from the learner, by sampled groups from the policy `staleness`
+ * updates ago. Of the learning rates, each algorithm gets the one with the best mean return over
+ * the path on seeds that are not reported. */
 typedef struct lab_training {
   size_t updates, staleness, groups, every, seeds, tuning_seeds;
   double *lr;
@@ -34,8 +34,8 @@ typedef struct lab_recipe {
   enumerable view;
   lab_pair *pairs;
   size_t n_pairs;
-  policy_algorithm *rows;
-  size_t n_rows;
+  policy_algorithm *algorithms;
+  size_t n_algorithms;
   size_t *group_size; /* [n_sizes], 0 for the population limit, last */
   size_t n_sizes;
   size_t budget, samples;
@@ -53,7 +53,8 @@ int lab_recipe_name_width(const lab_recipe *r);
 
 /* A list of numbers, or {from, to, points, scale: linear | log}: malloc'd into *out. */
 gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err);
-/* A list of rows or `all`: malloc'd into *out. */
-gl_status lab_recipe_rows(const cfg_node *node, policy_algorithm **out, size_t *n, gl_error *err);
+/* A list of algorithms or `all`: malloc'd into *out. */
+gl_status lab_recipe_algorithms(const cfg_node *node, policy_algorithm **out, size_t *n,
+                                gl_error *err);
 
 #endif

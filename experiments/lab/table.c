@@ -11,7 +11,7 @@
 
 typedef struct job {
   lab_table *table;
-  const policy_algorithm **rows;
+  const policy_algorithm **algorithms;
   size_t inner_threads;
 } job;
 
@@ -30,22 +30,23 @@ static gl_status run_cell(void *context, size_t i, gl_error *err) {
                          .entity = i,
                          .threads = j->inner_threads,
                          .covariance = r->covariance};
-  return lab_measure(j->table->results + i * r->n_rows, j->rows, r->n_rows, &spec, err);
+  return lab_measure(j->table->results + i * r->n_algorithms, j->algorithms, r->n_algorithms, &spec,
+                     err);
 }
 
 gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads, gl_error *err) {
   const size_t cells = recipe->n_pairs * recipe->n_sizes;
-  *t = (lab_table){.recipe = recipe, .n = cells * recipe->n_rows};
-  t->results = calloc(cells, recipe->n_rows * sizeof *t->results);
+  *t = (lab_table){.recipe = recipe, .n = cells * recipe->n_algorithms};
+  t->results = calloc(cells, recipe->n_algorithms * sizeof *t->results);
   job j = {.table = t, .inner_threads = cells >= threads ? 1 : threads};
-  j.rows = calloc(recipe->n_rows, sizeof *j.rows);
+  j.algorithms = calloc(recipe->n_algorithms, sizeof *j.algorithms);
   gl_status status =
-      t->results == NULL || j.rows == NULL ? gl_fail_memory(err, "the measurements") : GL_OK;
+      t->results == NULL || j.algorithms == NULL ? gl_fail_memory(err, "the measurements") : GL_OK;
   if (status == GL_OK) {
-    for (size_t r = 0; r < recipe->n_rows; ++r) j.rows[r] = &recipe->rows[r];
+    for (size_t r = 0; r < recipe->n_algorithms; ++r) j.algorithms[r] = &recipe->algorithms[r];
     status = pool_try(cells, cells >= threads ? threads : 1, run_cell, &j, err);
   }
-  free(j.rows);
+  free(j.algorithms);
   return status;
 }
 
@@ -55,14 +56,14 @@ void lab_table_fini(lab_table *t) {
   *t = (lab_table){0};
 }
 
-/* Outputs go through rows, then sizes, then pairs. */
+/* Outputs go through algorithms, then sizes, then pairs. */
 typedef struct place {
-  size_t row, size, pair;
+  size_t algorithm, size, pair;
 } place;
 
 static const lab_result *at(const lab_table *t, place p) {
   const lab_recipe *r = t->recipe;
-  return &t->results[(p.pair * r->n_sizes + p.size) * r->n_rows + p.row];
+  return &t->results[(p.pair * r->n_sizes + p.size) * r->n_algorithms + p.algorithm];
 }
 
 static int next_place(const lab_table *t, place *p) {
@@ -70,7 +71,7 @@ static int next_place(const lab_table *t, place *p) {
   p->pair = 0;
   if (++p->size < t->recipe->n_sizes) return 1;
   p->size = 0;
-  return ++p->row < t->recipe->n_rows;
+  return ++p->algorithm < t->recipe->n_algorithms;
 }
 
 static const char *method_of(const lab_result *m) {
@@ -99,7 +100,7 @@ static cJSON *as_json(const lab_table *t, place p) {
   const lab_recipe *r = t->recipe;
   const size_t n = m->n_parameters, size = r->group_size[p.size];
   cJSON *o = cJSON_CreateObject();
-  int ok = o != NULL && json_add_string(o, "algorithm", r->rows[p.row].name) != NULL &&
+  int ok = o != NULL && json_add_string(o, "algorithm", r->algorithms[p.algorithm].name) != NULL &&
            json_add_number(o, "group_size", size == 0 ? NAN : (double)size) != NULL &&
            json_add_number(o, "kl_exact", m->kl) != NULL &&
            json_add_number(o, "kl_exact_qp", m->kl_qp) != NULL &&
@@ -165,7 +166,7 @@ void lab_table_print(const lab_table *t, FILE *to) {
   do {
     const lab_result *m = at(t, p);
     const double *value = (const double *)&m->numbers, *error = (const double *)&m->error;
-    fprintf(to, "%-*s", wide, t->recipe->rows[p.row].name);
+    fprintf(to, "%-*s", wide, t->recipe->algorithms[p.algorithm].name);
     print_size(t->recipe->group_size[p.size], to);
     fprintf(to, " %9.5g %-11s", m->kl, m->applicable ? lab_method_names[m->method] : "-");
     if (m->applicable)
@@ -175,7 +176,7 @@ void lab_table_print(const lab_table *t, FILE *to) {
     fputc('\n', to);
   } while (next_place(t, &p));
   for (size_t k = 0; k < t->recipe->n_pairs; ++k)
-    if (isinf(t->results[k * t->recipe->n_sizes * t->recipe->n_rows].kl)) {
+    if (isinf(t->results[k * t->recipe->n_sizes * t->recipe->n_algorithms].kl)) {
       fputs("note: the sampler never draws a response that the learner gives; no weight on the "
             "others can make up for it\n",
             to);
@@ -196,8 +197,8 @@ void lab_table_tsv(const lab_table *t, FILE *to) {
   do {
     const lab_result *m = at(t, p);
     const double *value = (const double *)&m->numbers;
-    if (p.pair == 0 && (p.size != 0 || p.row != 0)) fputs("\n\n", to);
-    fprintf(to, "%s\t%zu", t->recipe->rows[p.row].name, t->recipe->group_size[p.size]);
+    if (p.pair == 0 && (p.size != 0 || p.algorithm != 0)) fputs("\n\n", to);
+    fprintf(to, "%s\t%zu", t->recipe->algorithms[p.algorithm].name, t->recipe->group_size[p.size]);
     tsv_number(m->kl, to);
     tsv_number(m->kl_qp, to);
     tsv_number(t->recipe->pairs[p.pair].staleness, to);
@@ -207,37 +208,38 @@ void lab_table_tsv(const lab_table *t, FILE *to) {
   } while (next_place(t, &p));
 }
 
-static bias_record store_row(const lab_table *t, place p) {
+static bias_record record_of(const lab_table *t, place p) {
   const lab_result *m = at(t, p);
   const lab_recipe *r = t->recipe;
   const lab_numbers *n = &m->numbers;
   const size_t size = r->group_size[p.size];
-  bias_record row = {.algorithm = r->rows[p.row].name,
-                     .method = method_of(m),
-                     .group_size = size == 0 ? NAN : (double)size,
-                     .kl_exact = m->kl,
-                     .kl_exact_qp = m->kl_qp,
-                     .staleness = r->pairs[p.pair].staleness,
-                     .groups = m->groups};
-  double *number[] = {&row.bias,        &row.cosine,      &row.scaled_bias, &row.variance,
-                      &row.mse,         &row.scaled_mse,  &row.snr,         &row.iw_mean,
-                      &row.iw_variance, &row.aw_variance, &row.ess};
+  bias_record record = {.algorithm = r->algorithms[p.algorithm].name,
+                        .method = method_of(m),
+                        .group_size = size == 0 ? NAN : (double)size,
+                        .kl_exact = m->kl,
+                        .kl_exact_qp = m->kl_qp,
+                        .staleness = r->pairs[p.pair].staleness,
+                        .groups = m->groups};
+  double *number[] = {&record.bias,        &record.cosine,  &record.scaled_bias,
+                      &record.variance,    &record.mse,     &record.scaled_mse,
+                      &record.snr,         &record.iw_mean, &record.iw_variance,
+                      &record.aw_variance, &record.ess};
   const double *value = (const double *)n;
   for (size_t i = 0; i < LAB_NUMBERS; ++i) *number[i] = m->applicable ? value[i] : NAN;
-  return row;
+  return record;
 }
 
 gl_status lab_table_store(const lab_table *t, const char *path, gl_error *err) {
-  bias_record *rows = calloc(t->n, sizeof *rows);
+  bias_record *records = calloc(t->n, sizeof *records);
   store *s = NULL;
   size_t n = 0;
   place p = {0, 0, 0};
-  if (rows == NULL) return gl_fail_memory(err, "the rows of a study");
-  do rows[n++] = store_row(t, p);
+  if (records == NULL) return gl_fail_memory(err, "the records of a study");
+  do records[n++] = record_of(t, p);
   while (next_place(t, &p));
   gl_status status = store_open(&s, path, STORE_WRITE, err);
-  if (status == GL_OK) status = store_put_bias(s, t->recipe->name, rows, n, err);
+  if (status == GL_OK) status = store_put_bias(s, t->recipe->name, records, n, err);
   store_close(s);
-  free(rows);
+  free(records);
   return status;
 }

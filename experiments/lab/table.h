@@ -1,5 +1,5 @@
 /* The measurements of a laboratory recipe and the forms in which they are given: JSON, a table,
- * rows for figures, rows of the store. */
+ * lines for figures, records of the store. */
 #ifndef GEPOLAB_EXPERIMENTS_LAB_TABLE_H
 #define GEPOLAB_EXPERIMENTS_LAB_TABLE_H
 
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Result of row r, size s, pair k at [(k * n_sizes + s) * n_rows + r]. */
+/* Result of algorithm a, size s, pair k at [(k * n_sizes + s) * n_algorithms + a]. */
 typedef struct lab_table {
   const lab_recipe *recipe; /* borrowed */
   lab_result *results;
@@ -24,7 +24,7 @@ void lab_table_print(const lab_table *t, FILE *to);
 /* One line per measurement with a header; blocks of one algorithm and size, two empty lines apart,
  * in the order of the JSON. */
 void lab_table_tsv(const lab_table *t, FILE *to);
-/* Replaces the recipe's rows in the table `bias` of a study file. */
+/* Replaces the recipe's records in the table `bias` of a study file. */
 gl_status lab_table_store(const lab_table *t, const char *path, gl_error *err);
 
 #endif

@@ -37,8 +37,8 @@ static size_t prompt_of(const enumerable *e, double u) {
   return x;
 }
 
-/* Adds the mean over the update's groups of the row's estimate to step[]. Draws are addressed by
- * seed, update and group, the same for every row: comparisons are paired. */
+/* Adds the mean over the update's groups of the algorithm's estimate to step[]. Draws are addressed
+ * by seed, update and group, the same for every algorithm: comparisons are paired. */
 static gl_status estimate(run *u, size_t update, gl_error *err) {
   const lab_recipe *r = u->r;
   const size_t size = r->group_size[0], n = r->view.n_parameters;
@@ -125,7 +125,8 @@ static gl_status train(const lab_recipe *r, const policy_algorithm *algorithm, d
   return status;
 }
 
-/* --- over seeds, rates and rows ------------------------------------------------------------------
+/* --- over seeds, rates and algorithms
+ * ------------------------------------------------------------------
  */
 
 static double mean_value(const lab_point *p, size_t n) {
@@ -135,22 +136,22 @@ static double mean_value(const lab_point *p, size_t n) {
 }
 
 /* Reported seeds are 1, 2, …; those for choosing rates lie beyond 2^20. */
-static gl_status choose_rate(lab_curves *c, size_t row, gl_error *err) {
+static gl_status choose_rate(lab_curves *c, size_t algorithm, gl_error *err) {
   const lab_recipe *r = c->recipe;
   const lab_training *t = &r->training;
   lab_point *path = calloc(c->n_points, sizeof *path);
   gl_status status = path == NULL ? gl_fail_memory(err, "a training path") : GL_OK;
   double best = -INFINITY;
-  c->lr[row] = t->lr[0];
+  c->lr[algorithm] = t->lr[0];
   for (size_t k = 0; k < t->n_lr && t->n_lr > 1 && status == GL_OK; ++k) {
     double score = 0;
     for (size_t s = 0; s < t->tuning_seeds && status == GL_OK; ++s) {
-      status = train(r, &r->rows[row], t->lr[k], (UINT64_C(1) << 20) + s, 0, path, err);
+      status = train(r, &r->algorithms[algorithm], t->lr[k], (UINT64_C(1) << 20) + s, 0, path, err);
       if (status == GL_OK) score += mean_value(path, c->n_points);
     }
     if (score > best) {
       best = score;
-      c->lr[row] = t->lr[k];
+      c->lr[algorithm] = t->lr[k];
     }
   }
   free(path);
@@ -168,15 +169,15 @@ static void add_point(lab_point *sum, const lab_point *p, double share) {
   sum->ascent += share * p->ascent;
 }
 
-static gl_status run_row(void *context, size_t row, gl_error *err) {
+static gl_status run_algorithm(void *context, size_t algorithm, gl_error *err) {
   lab_curves *c = context;
   const lab_recipe *r = c->recipe;
   const double seeds = (double)r->training.seeds;
-  lab_point *path = calloc(c->n_points, sizeof *path), *sum = c->points + row * c->n_points;
+  lab_point *path = calloc(c->n_points, sizeof *path), *sum = c->points + algorithm * c->n_points;
   if (path == NULL) return gl_fail_memory(err, "a training path");
-  gl_status status = choose_rate(c, row, err);
+  gl_status status = choose_rate(c, algorithm, err);
   for (size_t s = 0; s < r->training.seeds && status == GL_OK; ++s) {
-    status = train(r, &r->rows[row], c->lr[row], s + 1, 1, path, err);
+    status = train(r, &r->algorithms[algorithm], c->lr[algorithm], s + 1, 1, path, err);
     for (size_t i = 0; i < c->n_points && status == GL_OK; ++i)
       add_point(&sum[i], &path[i], 1 / seeds);
   }
@@ -193,10 +194,10 @@ gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t thread
                     .n_points = recipe->training.updates / recipe->training.every + 1};
   if (recipe->group_size[0] == 0)
     return gl_fail(err, GL_EINPUT, "training draws groups; give a group_size");
-  c->points = calloc(recipe->n_rows, c->n_points * sizeof *c->points);
-  c->lr = calloc(recipe->n_rows, sizeof *c->lr);
+  c->points = calloc(recipe->n_algorithms, c->n_points * sizeof *c->points);
+  c->lr = calloc(recipe->n_algorithms, sizeof *c->lr);
   if (c->points == NULL || c->lr == NULL) return gl_fail_memory(err, "learning curves");
-  return pool_try(recipe->n_rows, threads, run_row, c, err);
+  return pool_try(recipe->n_algorithms, threads, run_algorithm, c, err);
 }
 
 void lab_curves_fini(lab_curves *c) {
@@ -212,11 +213,12 @@ static const char *const columns[] = {"samples", "return",      "return_error", 
                                       "cosine",  "scaled_bias", "variance",     "ascent"};
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
-static cJSON *point_json(const lab_curves *c, size_t row, const lab_point *p) {
+static cJSON *point_json(const lab_curves *c, size_t algorithm, const lab_point *p) {
   const double *value = (const double *)p;
   cJSON *o = cJSON_CreateObject();
-  int ok = o != NULL && json_add_string(o, "algorithm", c->recipe->rows[row].name) != NULL &&
-           json_add_number(o, "lr", c->lr[row]) != NULL;
+  int ok = o != NULL &&
+           json_add_string(o, "algorithm", c->recipe->algorithms[algorithm].name) != NULL &&
+           json_add_number(o, "lr", c->lr[algorithm]) != NULL;
   for (size_t k = 0; k < COLUMNS && ok; ++k) ok = json_add_number(o, columns[k], value[k]) != NULL;
   if (ok) return o;
   cJSON_Delete(o);
@@ -225,7 +227,7 @@ static cJSON *point_json(const lab_curves *c, size_t row, const lab_point *p) {
 
 gl_status lab_curves_json(const lab_curves *c, gl_error *err) {
   cJSON *array = cJSON_CreateArray();
-  for (size_t i = 0; i < c->recipe->n_rows * c->n_points && array != NULL; ++i) {
+  for (size_t i = 0; i < c->recipe->n_algorithms * c->n_points && array != NULL; ++i) {
     cJSON *item = point_json(c, i / c->n_points, &c->points[i]);
     if (item != NULL && cJSON_AddItemToArray(array, item)) continue;
     cJSON_Delete(item);
@@ -246,8 +248,8 @@ void lab_curves_print(const lab_curves *c, FILE *to) {
   const int wide = lab_recipe_name_width(c->recipe);
   fprintf(to, "%-*s %8s %16s %12s %10s %10s %18s\n", wide, "algorithm", "lr", "final return",
           "mean return", "max KL", "min cosine", "ascends until");
-  for (size_t row = 0; row < c->recipe->n_rows; ++row) {
-    const lab_point *p = c->points + row * c->n_points, *last = p + c->n_points - 1;
+  for (size_t algorithm = 0; algorithm < c->recipe->n_algorithms; ++algorithm) {
+    const lab_point *p = c->points + algorithm * c->n_points, *last = p + c->n_points - 1;
     double kl = 0, cosine = 1;
     for (size_t i = 0; i < c->n_points; ++i) {
       kl = fmax(kl, p[i].kl);
@@ -257,7 +259,7 @@ void lab_curves_print(const lab_curves *c, FILE *to) {
     char text[32] = "the end";
     if (!(until == last->samples)) snprintf(text, sizeof text, "%g samples", until);
     fprintf(to, "%-*s %8.3g %8.4f ±%.4f %12.4f %10.3g %10.3f %18s\n", wide,
-            c->recipe->rows[row].name, c->lr[row], last->value, last->value_error,
+            c->recipe->algorithms[algorithm].name, c->lr[algorithm], last->value, last->value_error,
             mean_value(p, c->n_points), kl, cosine, isnan(until) ? "never" : text);
   }
 }
@@ -266,10 +268,10 @@ void lab_curves_tsv(const lab_curves *c, FILE *to) {
   fputs("# algorithm", to);
   for (size_t k = 0; k < COLUMNS; ++k) fprintf(to, "\t%s", columns[k]);
   fputc('\n', to);
-  for (size_t i = 0; i < c->recipe->n_rows * c->n_points; ++i) {
+  for (size_t i = 0; i < c->recipe->n_algorithms * c->n_points; ++i) {
     const double *value = (const double *)&c->points[i];
     if (i > 0 && i % c->n_points == 0) fputs("\n\n", to);
-    fputs(c->recipe->rows[i / c->n_points].name, to);
+    fputs(c->recipe->algorithms[i / c->n_points].name, to);
     for (size_t k = 0; k < COLUMNS; ++k) {
       char text[NUMBER_TEXT_SIZE];
       fprintf(to, "\t%s", isfinite(value[k]) ? number_text(value[k], text) : "");

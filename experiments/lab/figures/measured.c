@@ -6,16 +6,16 @@
 #include <string.h>
 
 gl_status lab_page_algorithms(figure_page *p, const lab_recipe *r, gl_error *err) {
-  const char **names = calloc(r->n_rows, sizeof *names);
+  const char **names = calloc(r->n_algorithms, sizeof *names);
   size_t longest = 0;
   if (names == NULL) return gl_fail_memory(err, "the names of a figure");
-  for (size_t i = 0; i < r->n_rows; ++i) {
-    names[i] = r->rows[i].name;
+  for (size_t i = 0; i < r->n_algorithms; ++i) {
+    names[i] = r->algorithms[i].name;
     if (strlen(names[i]) > longest) longest = strlen(names[i]);
   }
   page_set(p, "longest_name", (double)longest);
-  page_set(p, "algorithms", (double)r->n_rows);
-  page_set_texts(p, "algorithm_name", names, r->n_rows);
+  page_set(p, "algorithms", (double)r->n_algorithms);
+  page_set_texts(p, "algorithm_name", names, r->n_algorithms);
   free(names);
   return GL_OK;
 }
@@ -49,14 +49,14 @@ static gl_status set_sizes(figure_page *p, const lab_recipe *r, gl_error *err) {
 static gl_status leave_out_algorithms(figure_page *p, const lab_table *t, gl_error *err) {
   const lab_recipe *r = t->recipe;
   gl_status status = GL_OK;
-  for (size_t a = 0; a < r->n_rows && status == GL_OK; ++a) {
+  for (size_t a = 0; a < r->n_algorithms && status == GL_OK; ++a) {
     const char *why = "";
     size_t n = 0;
-    for (size_t i = a; i < t->n; i += r->n_rows) {
+    for (size_t i = a; i < t->n; i += r->n_algorithms) {
       n += t->results[i].applicable != 0;
       if (!t->results[i].applicable) why = t->results[i].why;
     }
-    if (n == 0) status = page_leave_out(p, err, "%s (%s)", r->rows[a].name, why);
+    if (n == 0) status = page_leave_out(p, err, "%s (%s)", r->algorithms[a].name, why);
   }
   return status;
 }

@@ -22,7 +22,8 @@ static const char *lacks(const void *data, unsigned needs) {
     return "it needs a dial with at least two values of KL";
   if ((needs & NEEDS_PATH) && !path) return "it needs pairs of policies from a training path";
   if ((needs & NEEDS_SIZES) && (r == NULL || r->n_sizes < 2)) return "it needs several group sizes";
-  if ((needs & NEEDS_OTHERS) && (r == NULL || r->n_rows < 2)) return "it needs several algorithms";
+  if ((needs & NEEDS_OTHERS) && (r == NULL || r->n_algorithms < 2))
+    return "it needs several algorithms";
   if ((needs & NEEDS_LEARNING) && d->curves == NULL) return "it needs a recipe with training";
   if ((needs & NEEDS_THEOREMS) && (d->table != NULL || d->curves != NULL))
     return "it belongs to `gepolab theory`";
