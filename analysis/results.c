@@ -188,7 +188,7 @@ static gl_status group_index(results *r, const axis_value *value, size_t *index,
 static double number_at(const results *r, const axis_value *value, const char *path,
                         const char *otherwise) {
   size_t a = results_axis(r, path);
-  if (a == r->axes.n && otherwise) a = results_axis(r, otherwise);
+  if (a == r->axes.n) a = results_axis(r, otherwise);
   return a < r->axes.n ? value[a].number : NAN;
 }
 
@@ -200,8 +200,6 @@ static gl_status name_group(results *r, size_t g, gl_error *err) {
     ok = append_listed(&to->label, to->value[a].text ? to->value[a].text : "–");
   to->heading = ok ? results_heading(r, g, r->axes.n) : NULL;
   to->delay = number_at(r, to->value, "cluster.max_delay", "cluster.delay");
-  to->loss = number_at(r, to->value, "cluster.down.loss", "cluster.up.loss");
-  to->window = number_at(r, to->value, "cluster.window", NULL);
   return to->heading ? GL_OK : gl_fail_memory(err, "the settings of a cell");
 }
 

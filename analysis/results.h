@@ -36,18 +36,17 @@ typedef struct results_cell {
 
 /* One combination of the axes' values. */
 typedef struct results_group {
-  const axis_value *value;    /* [results.axes.n] */
-  char *label;                /* "600" or "600, 0.1": the values in the order of the axes */
-  char *heading;              /* "max delay 600 s, loss down 0.1"; "" where there is no axis */
-  double delay, loss, window; /* in the axes cluster.max_delay (else cluster.delay),
-                                 cluster.down.loss (else cluster.up.loss) and cluster.window; NaN
-                                 without such an axis, and for what is not a number */
+  const axis_value *value; /* [results.axes.n] */
+  char *label;             /* "600" or "600, 0.1": the values in the order of the axes */
+  char *heading;           /* "max delay 600 s, loss down 0.1"; "" where there is no axis */
+  double delay; /* in the axis cluster.max_delay, else cluster.delay; NaN without them and
+                   for what is not a number */
 } results_group;
 
 typedef struct results {
   char *study;
-  axis_table axes;        /* what tells the groups apart; axes.value is by run as they were added, not as
-                       they are arranged */
+  axis_table axes;  /* what tells the groups apart; axes.value is by run as they were added, not as
+                 they are arranged */
   char *axis_label; /* "max delay [s]" or "max delay [s], loss down"; "" where there is no axis */
   char **algorithms;
   size_t n_algorithms;
