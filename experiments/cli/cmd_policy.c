@@ -14,8 +14,8 @@
  */
 
 /* The algorithm as a recipe's `algorithm:` would be read: {base: NAME, key: value, …}. */
-static gl_status read_row(policy_algorithm *algorithm, const char *name, const args *a,
-                          gl_error *err) {
+static gl_status read_algorithm(policy_algorithm *algorithm, const char *name, const args *a,
+                                gl_error *err) {
   cfg_doc *doc = NULL;
   size_t longest = strlen(name);
   for (size_t i = 0; i < a->n_overrides; ++i)
@@ -43,23 +43,23 @@ static gl_status read_row(policy_algorithm *algorithm, const char *name, const a
  */
 
 /* [[T_1], …] of group g. */
-static cJSON *token_rows(cJSON *to, const char *key, const policy_input *in, size_t g,
-                         const double *value) {
-  cJSON *rows = cJSON_AddArrayToObject(to, key);
-  for (size_t i = in->group_start[g]; i < in->group_start[g + 1] && rows != NULL; ++i) {
-    cJSON *row = cJSON_CreateArray();
-    if (row == NULL || !cJSON_AddItemToArray(rows, row)) return NULL;
+static cJSON *token_lists(cJSON *to, const char *key, const policy_input *in, size_t g,
+                          const double *value) {
+  cJSON *lists = cJSON_AddArrayToObject(to, key);
+  for (size_t i = in->group_start[g]; i < in->group_start[g + 1] && lists != NULL; ++i) {
+    cJSON *list = cJSON_CreateArray();
+    if (list == NULL || !cJSON_AddItemToArray(lists, list)) return NULL;
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
-      if (json_add_number(row, NULL, value[t]) == NULL) return NULL;
+      if (json_add_number(list, NULL, value[t]) == NULL) return NULL;
   }
-  return rows;
+  return lists;
 }
 
 static int group_json(cJSON *to, const policy_input *in, size_t g, const policy_output *out) {
   size_t first = in->group_start[g], n = in->group_start[g + 1] - first;
   return json_add_numbers(to, "advantages", out->advantage + first, n) != NULL &&
-         token_rows(to, "weights", in, g, out->weight) != NULL &&
-         token_rows(to, "coefficients", in, g, out->coefficient) != NULL;
+         token_lists(to, "weights", in, g, out->weight) != NULL &&
+         token_lists(to, "coefficients", in, g, out->coefficient) != NULL;
 }
 
 /* Diagnostics that policy_evaluate() could know (null where the input lacks what they need); those
@@ -143,7 +143,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
   int json = 0;
   const char *name = NULL;
   const args_option options[] = {
-      {"algorithm", 'a', ARGS_TEXT, "ROW",
+      {"algorithm", 'a', ARGS_TEXT, "NAME",
        "algorithm name, or {base: NAME, field: value, …} (needed)", &name},
       {"json", 0, ARGS_FLAG, NULL, "loss, advantages, weights, coefficients as JSON", &json}};
   args a;
@@ -153,8 +153,8 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
   if (status == GL_OK && !a.help) {
     if (name == NULL)
       status = gl_fail(err, GL_EINPUT,
-                       "policy needs --algorithm ROW; `gepolab algorithms` lists the rows");
-    if (status == GL_OK) status = read_row(&algorithm, name, &a, err);
+                       "policy needs --algorithm NAME; `gepolab algorithms` lists the names");
+    if (status == GL_OK) status = read_algorithm(&algorithm, name, &a, err);
     if (status == GL_OK) status = group_file_read(&g, a.words[0], err);
     if (status == GL_OK) status = evaluate(&algorithm, &g, json, err);
   }
@@ -165,18 +165,17 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
 
 const command command_policy = {
     .name = "policy",
-    .arguments = "--algorithm ROW [key=value …] FILE.json",
+    .arguments = "--algorithm NAME [key=value …] FILE.json",
     .summary = "loss, weights and coefficients of one group, to check a trainer against",
     .about =
         "FILE (or - for standard input) holds one group, {\"rewards\": [G], \"logp\": [[T_1], …],\n"
         "\"logq\": [[T_1], …]}, or {\"groups\": [{…}, …]}; with \"logprox\", \"logref\",\n"
         "\"version_gap\" shaped as logp, \"log_denominator\" in a group, and \"max_length\", where "
-        "a\n"
-        "row needs them. key=value changes a field of the row. Coefficients are d(-loss)/d logp "
-        "of\n"
-        "every token; weights are the row's importance ratio before clipping, a sequence's "
-        "repeated\n"
-        "over its tokens.",
+        "an\n"
+        "algorithm needs them. key=value changes a field of the algorithm. Coefficients are\n"
+        "d(-loss)/d logp of every token; weights are the algorithm's importance ratio before "
+        "clipping,\n"
+        "a response's repeated over its tokens.",
     .examples = "  gepolab policy --algorithm gepo group.json --json\n"
                 "  gepolab policy -a grpo eps_high=0.28 scale=none group.json\n"
                 "  echo '{\"rewards\":[1,0],\"logp\":[[-1],[-2]],\"logq\":[[-1],[-1]]}' | gepolab "

@@ -63,13 +63,13 @@ static gl_status must_be_json(const char *text, size_t size, const char *name, g
 typedef struct filler {
   size_t *group_start, *token_start;
   double *reward, *log_denominator;
-  double *rows[5]; /* per token: logp, logq, logprox, logref, version_gap */
-  int has[5];      /* whether the first group has it */
+  double *values[5]; /* per token: logp, logq, logprox, logref, version_gap */
+  int has[5];        /* whether the first group has it */
   int has_denominator;
   gl_error *err;
 } filler;
-static const char *const row_names[5] = {"logp", "logq", "logprox", "logref", "version_gap"};
-enum { ROW_LOGP, ROW_LOGQ, ROW_LOGPROX, ROW_LOGREF, ROW_GAP };
+static const char *const array_names[5] = {"logp", "logq", "logprox", "logref", "version_gap"};
+enum { ARRAY_LOGP, ARRAY_LOGQ, ARRAY_LOGPROX, ARRAY_LOGREF, ARRAY_GAP };
 
 static gl_status must_be_list(const cfg_node *node, const char *where, const char *key,
                               gl_error *err) {
@@ -88,36 +88,38 @@ static gl_status count_group(const cfg_node *group, const char *where, size_t *r
   if (cfg_size(logp) == 0)
     return cfg_fail(logp, err, "%slogp is empty; a group has responses", where);
   for (size_t i = 0; i < cfg_size(logp); ++i) {
-    const cfg_node *row = cfg_at(logp, i);
-    if (cfg_kind_of(row) != CFG_LIST || cfg_size(row) == 0)
-      return cfg_fail(row, err, "%slogp[%zu] must be a list of one number per token", where, i);
-    *tokens += cfg_size(row);
+    const cfg_node *per_token = cfg_at(logp, i);
+    if (cfg_kind_of(per_token) != CFG_LIST || cfg_size(per_token) == 0)
+      return cfg_fail(per_token, err, "%slogp[%zu] must be a list of one number per token", where,
+                      i);
+    *tokens += cfg_size(per_token);
   }
   *responses += cfg_size(logp);
   return GL_OK;
 }
 
-static gl_status fill_rows(filler *f, const cfg_node *list, int which, const char *where,
-                           size_t first, size_t n) {
-  const char *name = row_names[which];
+static gl_status fill_array(filler *f, const cfg_node *list, int which, const char *where,
+                            size_t first, size_t n) {
+  const char *name = array_names[which];
   gl_status status = must_be_list(list, where, name, f->err);
   if (status != GL_OK) return status;
   if (cfg_size(list) != n)
     return cfg_fail(list, f->err, "%s%s has %zu responses, but %slogp has %zu", where, name,
                     cfg_size(list), where, n);
   for (size_t i = 0; i < n; ++i) {
-    const cfg_node *row = cfg_at(list, i);
+    const cfg_node *per_token = cfg_at(list, i);
     size_t start = f->token_start[first + i], length = f->token_start[first + i + 1] - start;
-    if (cfg_kind_of(row) != CFG_LIST || cfg_size(row) != length)
-      return cfg_fail(row, f->err, "%s%s[%zu] has %zu tokens, but %slogp[%zu] has %zu", where, name,
-                      i, cfg_kind_of(row) == CFG_LIST ? cfg_size(row) : 0, where, i, length);
+    if (cfg_kind_of(per_token) != CFG_LIST || cfg_size(per_token) != length)
+      return cfg_fail(per_token, f->err, "%s%s[%zu] has %zu tokens, but %slogp[%zu] has %zu", where,
+                      name, i, cfg_kind_of(per_token) == CFG_LIST ? cfg_size(per_token) : 0, where,
+                      i, length);
     for (size_t t = 0; t < length; ++t) {
-      double *value = &f->rows[which][start + t];
-      int is_number = cfg_number(cfg_at(row, t), value) && isfinite(*value);
-      if (!is_number || (which != ROW_GAP && *value > 0))
-        return cfg_fail(cfg_at(row, t), f->err, "%s%s[%zu][%zu] must be a finite number%s", where,
-                        name, i, t,
-                        which != ROW_GAP ? " that is not above 0 (a log-probability)" : "");
+      double *value = &f->values[which][start + t];
+      int is_number = cfg_number(cfg_at(per_token, t), value) && isfinite(*value);
+      if (!is_number || (which != ARRAY_GAP && *value > 0))
+        return cfg_fail(cfg_at(per_token, t), f->err, "%s%s[%zu][%zu] must be a finite number%s",
+                        where, name, i, t,
+                        which != ARRAY_GAP ? " that is not above 0 (a log-probability)" : "");
     }
   }
   return GL_OK;
@@ -173,12 +175,12 @@ static gl_status fill_group(filler *f, const cfg_node *group, size_t g, const ch
   for (size_t i = 0; i < n; ++i)
     f->token_start[first + i + 1] = f->token_start[first + i] + cfg_size(cfg_at(logp, i));
   gl_status status = fill_rewards(f, group, where, first, n);
-  for (int k = ROW_LOGP; k <= ROW_GAP && status == GL_OK; ++k) {
-    const cfg_node *list = cfg_find(group, row_names[k]);
-    if (list == NULL && k == ROW_LOGQ)
+  for (int k = ARRAY_LOGP; k <= ARRAY_GAP && status == GL_OK; ++k) {
+    const cfg_node *list = cfg_find(group, array_names[k]);
+    if (list == NULL && k == ARRAY_LOGQ)
       return cfg_fail(group, f->err, "%slogq is missing: the sampler's log-probabilities", where);
-    status = must_agree(group, g, &f->has[k], list != NULL, row_names[k], where, f->err);
-    if (status == GL_OK && list != NULL) status = fill_rows(f, list, k, where, first, n);
+    status = must_agree(group, g, &f->has[k], list != NULL, array_names[k], where, f->err);
+    if (status == GL_OK && list != NULL) status = fill_array(f, list, k, where, first, n);
   }
   const cfg_node *denominator = cfg_find(group, "log_denominator");
   if (status == GL_OK)
@@ -201,8 +203,8 @@ static gl_status allocate(group_file *out, filler *f, size_t groups, size_t resp
   out->memory = memory;
   f->reward = memory;
   f->log_denominator = f->reward + responses;
-  for (int k = 0; k < 5; ++k) f->rows[k] = f->log_denominator + groups + (size_t)k * tokens;
-  f->group_start = (size_t *)(void *)(f->rows[4] + tokens);
+  for (int k = 0; k < 5; ++k) f->values[k] = f->log_denominator + groups + (size_t)k * tokens;
+  f->group_start = (size_t *)(void *)(f->values[4] + tokens);
   f->token_start = f->group_start + groups + 1;
   return GL_OK;
 }
@@ -252,11 +254,11 @@ static gl_status read_groups(group_file *out, const cfg_node *root, gl_error *er
                               .group_start = f.group_start,
                               .token_start = f.token_start,
                               .reward = f.reward,
-                              .logp = f.rows[ROW_LOGP],
-                              .logq = f.rows[ROW_LOGQ],
-                              .logprox = f.has[ROW_LOGPROX] ? f.rows[ROW_LOGPROX] : NULL,
-                              .logref = f.has[ROW_LOGREF] ? f.rows[ROW_LOGREF] : NULL,
-                              .version_gap = f.has[ROW_GAP] ? f.rows[ROW_GAP] : NULL,
+                              .logp = f.values[ARRAY_LOGP],
+                              .logq = f.values[ARRAY_LOGQ],
+                              .logprox = f.has[ARRAY_LOGPROX] ? f.values[ARRAY_LOGPROX] : NULL,
+                              .logref = f.has[ARRAY_LOGREF] ? f.values[ARRAY_LOGREF] : NULL,
+                              .version_gap = f.has[ARRAY_GAP] ? f.values[ARRAY_GAP] : NULL,
                               .log_denominator = f.has_denominator ? f.log_denominator : NULL};
   return read_max_length(&out->input.max_length, root, err);
 }
