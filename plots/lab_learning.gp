@@ -5,7 +5,8 @@ array column_of[3] = [3, 6, 8]
 wide = 17.5 + legend_across
 high = 6.8 + note_high
 set xlabel "responses drawn"
-set xtics 1000
+stats name.".tsv" index 0 using 2 nooutput
+set xtics marks_apart(STATS_max, 4)
 set xrange [*:*] noextend
 do for [to in "pdf png"] {
   eval page(to, wide, high)

@@ -1,6 +1,7 @@
 # Cosine between expected and true gradient, and MSE, against staleness on a training path.
 set xlabel "staleness / updates"
-set xtics 100
+stats name.".tsv" index 0 using 5 nooutput
+set xtics marks_apart(STATS_max, 4)
 array what[3] = ["cosine of E[g] and ∇J", "variance  tr Cov", "scaled MSE"]
 array column_of[3] = [8, 10, 12]
 wide = 17.5 + legend_across

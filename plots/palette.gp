@@ -16,6 +16,11 @@ do for [i=1:96] {
   eval sprintf("set style line %d lc rgb '%s' dt %s lw 1.3 pt %d ps 0.5", i, colour[k], dash[(k - 1 + (i - 1) / 12) % 3 + 1], mark[k])
 }
 
+# A round distance between marks, at most n of them in the range.
+round_up(m) = m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10
+power_below(x) = 10.0 ** floor(log10(x))
+marks_apart(range, n) = round_up(range / n / power_below(range / n)) * power_below(range / n)
+
 # What a figure does not show, in lines at the foot of the page (left_out[i], 4 at most): drawn with
 # the first panel only, for labels are drawn again with every panel. Page sizes are in centimetres.
 note_high = left_out_lines > 0 ? 0.3 * left_out_lines + 0.1 : 0.0

@@ -1,9 +1,4 @@
 # A study's figures: the page in centimetres, panels in a grid, the legend below them.
-# A round distance between marks, at most n of them in the range.
-round_up(m) = m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10
-power_below(x) = 10.0 ** floor(log10(x))
-marks_apart(range, n) = round_up(range / n / power_below(range / n)) * power_below(range / n)
-
 columns = panels < wide ? panels : wide
 rows = (panels + columns - 1) / columns
 left = named_rows ? 0.85 + 0.15 * longest_name : 1.75
