@@ -97,6 +97,21 @@ static cli_result run_line(line *l) {
   return cli_run(NULL, argument);
 }
 
+/* Fields of the exact laboratory, and of a group of a list of samplers. */
+static int is_not_of_a_run(const field *f) {
+  static const char *const paths[] = {"world.slip",
+                                      "world.distraction",
+                                      "world.width",
+                                      "world.height",
+                                      "world.actions",
+                                      "cluster.samplers.count",
+                                      "cluster.samplers.speed",
+                                      "world.states"};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; ++i)
+    if (strcmp(f->path, paths[i]) == 0) return 1;
+  return 0;
+}
+
 /* Fields of `run` and `sim`, but for problems from a file, an unlimited bandwidth (which no number
  * states), the reference (which is measured where it is stated), and what a run does not look at.
  */
@@ -107,8 +122,9 @@ static int is_left_out(const field *f) {
   int known = 0;
   for (size_t i = 0; i < sizeof tops / sizeof *tops; ++i)
     known |= strlen(tops[i]) == top && strncmp(tops[i], f->path, top) == 0;
-  if (!known || f->fallback == NULL || f->kind == VALUE_SECTION || f->role == ROLE_PROVENANCE ||
-      strcmp(f->fallback, "inf") == 0 || strcmp(f->path, "world.reference") == 0)
+  if (!known || is_not_of_a_run(f) || f->fallback == NULL || f->kind == VALUE_SECTION ||
+      f->role == ROLE_PROVENANCE || strcmp(f->fallback, "inf") == 0 ||
+      strcmp(f->path, "world.reference") == 0)
     return 1;
   for (size_t i = 0; i < FIELD_MAX_CONDITIONS; ++i)
     if (f->when[i].is != NULL && strcmp(f->when[i].is, "math") == 0) return 1;
