@@ -183,7 +183,7 @@ check: deps
 else
 check: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests $(if $(RUN_EMULATED),$(BUILD)/tests-emulated)
-	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-documents)
+	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents)
 	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(if $(TEST),|| true,) $(ASKED),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
 endif
