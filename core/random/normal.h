@@ -1,5 +1,5 @@
-/* Standard normal numbers from addressed random numbers, by the method of Box and Muller (1958): with
- * two uniform numbers u and v, sqrt(-2 ln u) cos(2 pi v) and sqrt(-2 ln u) sin(2 pi v) are
+/* Standard normal numbers from addressed random numbers, by the method of Box and Muller (1958):
+ * with two uniform numbers u and v, sqrt(-2 ln u) cos(2 pi v) and sqrt(-2 ln u) sin(2 pi v) are
  * independent and normal. All normal numbers of the program are drawn here. Prefix: rng_normal. */
 #ifndef GEPOLAB_CORE_RANDOM_NORMAL_H
 #define GEPOLAB_CORE_RANDOM_NORMAL_H

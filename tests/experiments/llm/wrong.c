@@ -32,8 +32,7 @@ static void wrong_usage_is_told(void) {
 }
 
 static void every_word_has_help_with_examples(void) {
-  static const char *const words[] = {"info", "tasks",    "sft",    "rl",
-                                      "eval", "generate", "profile"};
+  static const char *const words[] = {"info", "tasks", "sft", "rl", "eval", "generate", "profile"};
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i) {
     cli_result r = CLI("llm", words[i], "--help");
     CU_ASSERT_EQUAL(r.code, 0);
