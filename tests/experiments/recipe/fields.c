@@ -1,0 +1,449 @@
+/* The table of a recipe's fields against the parsers: every default, stated, is accepted and
+ * changes nothing; every value of a wrong kind is refused by name; every key that a parser knows is
+ * a field.
+ */
+#include "core/config/fields.h"
+
+#include "core/base/json.h"
+#include "core/config/config.h"
+#include "experiments/lab/recipe.h"
+#include "experiments/lab/theory_run.h"
+#include "experiments/recipe/recipe.h"
+#include "experiments/train/train.h"
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_SIZE = 2048, PATH_SIZE = 512 };
+
+/* A recipe in which fields are stated. Large enough that they matter, small enough for a moment. */
+typedef struct base {
+  const char *command; /* what reads it: run, bias or theory */
+  const char *below;   /* only fields whose path begins so are tried; "" for all */
+  const char *text;
+} base;
+
+#define TRAIN "steps: 6, eval_every: 2, train: {groups: 2, group_size: 4}, "
+#define BANDIT "world: {kind: bandit, contexts: 2}, "
+#define TASK(kind, more)                                                                           \
+  {                                                                                                \
+    "run", "world.task",                                                                           \
+        "{steps: 1, train: {groups: 1, group_size: 2}, world: {kind: llm, backend: cpu, model: "   \
+        "{layers: 1, hidden: 8, heads: 2, context: 48}, max_tokens: 12, evaluation: {kind: "       \
+        "sampled, prompts: 4}, warmup: {steps: 2, batch: 4}, task: {kind: " kind more "}}}"        \
+  }
+
+static const base bases[] = {
+    {"run", "", "{world: {kind: bandit}}"},
+    {"run", "", "{" TRAIN BANDIT "optimizer: {kind: adamw, lr: 0.1}}"},
+    {"run", "", "{" TRAIN BANDIT "optimizer: {kind: sgd}, sampling: {top_k: 3}}"},
+    {"run", "world",
+     "{" TRAIN "world: {kind: bandit, rewards: {law: normal}, policy: {init: {kind: normal}}}}"},
+    {"run", "world", "{" TRAIN "world: {kind: bandit, rewards: {law: bernoulli}}}"},
+    {"run", "", "{" TRAIN "world: {kind: sequence}, cluster: {preset: heterorl}}"},
+    {"run", "world",
+     "{" TRAIN
+     "world: {kind: sequence, task: needle, policy: {kind: loglinear, features: random}}}"},
+    {"run", "world", "{" TRAIN "world: {kind: sequence, policy: {kind: loglinear}}}"},
+    {"run", "cluster",
+     "{" TRAIN BANDIT "cluster: {preset: one_step_off, mtbf: 900, up: {bandwidth: 1000, loss: 0.1},"
+     " down: {bandwidth: 1000, to_bad: 0.2}, rollout_bytes: 9000, weights_bytes: 9000}}"},
+    {"run", "cluster", "{" TRAIN BANDIT "cluster: {preset: areal}}"},
+    {"run", "cluster",
+     "{" TRAIN BANDIT "cluster: {preset: fifo, up: {bandwidth: 1000, to_bad: 0.2}, "
+     "down: {bandwidth: 1000, loss: 0.1}, rollout_bytes: 9000, weights_bytes: 9000}}"},
+    {"run", "cluster", "{" TRAIN BANDIT "cluster: {preset: lifo}}"},
+    {"run", "cluster", "{" TRAIN BANDIT "cluster: {samplers: [{generation: 200}, {speed: 3}]}}"},
+    {"run", "cluster",
+     "{" TRAIN BANDIT "cluster: {lengths: {law: uniform, min: 1, max: 90000}, concurrency: 2, "
+     "up: {bandwidth: 1000}}}"},
+    {"run", "cluster",
+     "{" TRAIN BANDIT "cluster: {compare: {histogram: [1, 2], name: here, source: there}}}"},
+    {"run", "",
+     "{steps: 2, eval_every: 1, train: {groups: 2, group_size: 2}, world: {kind: llm, backend: "
+     "cpu, "
+     "task: {kind: addition}, evaluation: {kind: sampled, prompts: 8}, warmup: {steps: 3}, "
+     "max_tokens: 4}}"},
+    {"run", "world.model",
+     "{steps: 2, train: {groups: 1, group_size: 2}, world: {kind: llm, backend: cpu, "
+     "model: {layers: 1}, task: {kind: parity}, max_tokens: 4}}"},
+    {"run", "world",
+     "{steps: 1, train: {groups: 1, group_size: 2}, world: {kind: llm, model: {layers: 1, hidden: "
+     "8, heads: 2, context: 32}, task: {held_out: 0.1}, max_tokens: 3}}"},
+    {"run", "world.policy",
+     "{" TRAIN "world: {kind: bandit, arms: 2, policy: {init: {kind: probs, probs: [0.5, 0.5]}}}}"},
+    TASK("modular", ""),
+    TASK("countdown", ""),
+    TASK("sorting", ""),
+    TASK("parity", ""),
+    TASK("brackets", ""),
+    {"bias", "",
+     "{world: {kind: bandit, arms: 3}, dial: {kl: {to: 0.1, points: 2}}, "
+     "algorithms: [is], group_size: 2}"},
+    {"bias", "",
+     "{world: {kind: chain}, dial: {kind: staleness, updates: [1]}, algorithms: [is], "
+     "group_size: [2]}"},
+    {"bias", "world",
+     "{world: {kind: gridworld, horizon: 3}, dial: {kind: staleness, updates: [1]}}"},
+    {"bias", "world", "{world: {kind: garnet}, dial: {kind: staleness, updates: [1]}}"},
+    {"bias", "world",
+     "{world: {kind: token, policy: {kind: loglinear}}, dial: {kind: staleness, updates: [1]}}"},
+    {"bias", "", "{world: {kind: bandit}, algorithms: [is], training: {lr: [0.1, 1]}}"},
+    {"bias", "algorithms", "{world: {kind: bandit, arms: 3}, dial: {kl: {to: 0.1, points: 2}}}"},
+    {"bias", "", "{world: {kind: bandit, arms: 2}, sampler_probs: [0.5, 0.5], algorithms: [is]}"},
+    {"theory", "", "{outcomes: [2], vocabularies: [2], lengths: [1]}"},
+};
+enum { N_BASES = sizeof bases / sizeof *bases };
+
+/* --- reading a recipe ----------------------------------------------------------------------------
+ * What comes of a recipe, as bytes: of a run its whole result, of the laboratory what it would
+ * compute with. */
+
+static void put_lab(const lab_recipe *r, FILE *to) {
+  for (size_t i = 0; i < r->n_pairs; ++i) {
+    fwrite(r->pairs[i].learner, sizeof(double), r->view.n_parameters, to);
+    fwrite(r->pairs[i].sampler, sizeof(double), r->view.n_parameters, to);
+  }
+  for (size_t i = 0; i < r->n_sizes; ++i) fprintf(to, "%zu ", r->group_size[i]);
+  for (size_t i = 0; i < r->n_algorithms; ++i) fprintf(to, "%s ", r->algorithms[i].name);
+  const lab_training *t = &r->training;
+  fprintf(to, "%zu %zu %zu %d %d %llu; %zu %zu %zu %zu %zu %zu %zu", r->n_sizes, r->budget,
+          r->samples, r->covariance, (int)r->weights, (unsigned long long)r->seed, t->updates,
+          t->staleness, t->groups, t->every, t->seeds, t->tuning_seeds, t->n_lr);
+}
+
+/* All but what the clock on the wall says. */
+static void put_run_result(const run_result *o, FILE *to) {
+  fprintf(to, "%d %s ", (int)o->status, o->reason);
+  fwrite(o->steps, sizeof *o->steps, o->n_steps, to);
+  fwrite(o->evals, sizeof *o->evals, o->n_evals, to);
+  fwrite(o->staleness, sizeof *o->staleness, o->n_staleness, to);
+  fwrite(&o->clock, sizeof o->clock, 1, to);
+}
+
+static gl_status put_run(const cfg_doc *doc, FILE *to, gl_error *err) {
+  recipe r;
+  run_result o = {0};
+  gl_status status = recipe_read(&r, doc, err);
+  r.threads = 1;
+  if (status == GL_OK) status = recipe_check(&r, NULL, err);
+  if (status == GL_OK && to != NULL) {
+    status = train_run(&o, &r, &(train_options){0}, err);
+    if (status == GL_OK) put_run_result(&o, to);
+    run_result_fini(&o);
+  }
+  return status;
+}
+
+static gl_status put_result(const char *command, const cfg_doc *doc, FILE *to, gl_error *err) {
+  if (strcmp(command, "run") == 0) return put_run(doc, to, err);
+  if (strcmp(command, "bias") == 0) {
+    lab_recipe r;
+    gl_status status = lab_recipe_read(&r, doc, err);
+    if (status == GL_OK && to != NULL) put_lab(&r, to);
+    lab_recipe_fini(&r);
+    return status;
+  }
+  theory_spec s;
+  gl_status status = theory_read(&s, doc, err);
+  if (status == GL_OK && to != NULL)
+    fprintf(to, "%zu %zu %zu %llu", s.pairs, s.starts, s.search_outcomes,
+            (unsigned long long)s.seed);
+  theory_fini(&s);
+  return status;
+}
+
+/* The base's recipe with the assignment (NULL: none) made in it, as one read from a file, so that
+ * messages do not quote the assignment. */
+static cfg_doc *make_doc(const base *b, const char *assignment) {
+  cfg_doc *made = NULL, *doc = NULL;
+  gl_error err = {0};
+  CU_ASSERT_FATAL(cfg_load_text(&made, b->text, strlen(b->text), "base", &err) == GL_OK);
+  if (assignment != NULL && cfg_override(made, assignment, &err) != GL_OK) {
+    fprintf(stderr, "%s: %s\n", assignment, err.text);
+    CU_FAIL("an assignment that cannot be made");
+  }
+  char *text = cfg_canonical(cfg_root(made));
+  CU_ASSERT_FATAL(text != NULL);
+  CU_ASSERT_FATAL(cfg_load_text(&doc, text, strlen(text), "recipe", &err) == GL_OK);
+  free(text);
+  cfg_free(made);
+  return doc;
+}
+
+typedef struct result {
+  gl_status status;
+  gl_error err;
+  char *bytes;
+  size_t size;
+} result;
+
+/* runs: 0 reads and checks only. */
+static result try_base(const base *b, const char *assignment, int runs) {
+  result r = {0};
+  cfg_doc *doc = make_doc(b, assignment);
+  FILE *to = runs ? open_memstream(&r.bytes, &r.size) : NULL;
+  r.status = put_result(b->command, doc, to, &r.err);
+  if (to != NULL) fclose(to);
+  cfg_free(doc);
+  return r;
+}
+
+/* --- the table -----------------------------------------------------------------------------------
+ */
+
+static const char *value_in_doc(const void *doc, const char *path, int *stated) {
+  const cfg_node *node = cfg_find(cfg_root(doc), path);
+  *stated = node != NULL && !cfg_is_null(node);
+  return *stated ? cfg_text(node) : NULL;
+}
+
+/* "cluster.samplers.speed" is about a group of the list: the first one. */
+static const char *in_recipe(const char *path, char out[PATH_SIZE]) {
+  static const char groups[] = "cluster.samplers.";
+  const size_t n = strlen(groups);
+  if (strncmp(path, groups, n) == 0)
+    snprintf(out, PATH_SIZE, "%.20s0.%.400s", groups, path + n);
+  else
+    snprintf(out, PATH_SIZE, "%s", path);
+  return out;
+}
+
+static int is_tried(const base *b, const char *path) {
+  return strncmp(path, b->below, strlen(b->below)) == 0;
+}
+
+static const char *last_word(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot != NULL ? dot + 1 : path;
+}
+
+static void fail(const char *what, const char *path, const char *why) {
+  fprintf(stderr, "\n  %s: %s: %s\n", path, what, why);
+  CU_FAIL("a field is not as the table says");
+}
+
+/* --- tests ---------------------------------------------------------------------------------------
+ */
+
+/* 1 if the entry is the one that holds in the base, which does not state the field. */
+static int fits(const base *b, const field *f) {
+  char at[PATH_SIZE];
+  if (!is_tried(b, f->path)) return 0;
+  cfg_doc *doc = make_doc(b, NULL);
+  const cfg_node *stated = cfg_find(cfg_root(doc), in_recipe(f->path, at));
+  const int holds = stated == NULL && fields_find(f->path, value_in_doc, doc) == f;
+  cfg_free(doc);
+  return holds;
+}
+
+/* States the default in the base; 1 if it was accepted there. */
+static int default_changes_nothing(const base *b, const result *plain, const field *f) {
+  char at[PATH_SIZE], assignment[TEXT_SIZE];
+  const int quoted = f->kind == VALUE_TEXT || f->kind == VALUE_CHOICE;
+  snprintf(assignment, sizeof assignment, quoted ? "%s='%s'" : "%s=%s", in_recipe(f->path, at),
+           f->fallback);
+  result r = try_base(b, assignment, 1);
+  const int accepted = r.status == GL_OK;
+  if (accepted && (r.size != plain->size || memcmp(r.bytes, plain->bytes, r.size) != 0))
+    fail("the default, stated, changes the result", assignment, b->text);
+  free(r.bytes);
+  return accepted;
+}
+
+static void every_default_of_the_table_is_the_parsers_own(void) {
+  result plain[N_BASES];
+  for (size_t k = 0; k < N_BASES; ++k) {
+    plain[k] = try_base(&bases[k], NULL, 1);
+    if (plain[k].status != GL_OK) fail("a base is refused", plain[k].err.text, bases[k].text);
+  }
+  for (size_t i = 0; fields_at(i) != NULL; ++i) {
+    const field *f = fields_at(i);
+    int accepted = 0;
+    /* No number states an unlimited bandwidth; the reference is measured where it is stated. */
+    if (f->fallback == NULL || f->kind == VALUE_SECTION || strcmp(f->fallback, "inf") == 0 ||
+        strcmp(f->path, "world.reference") == 0)
+      continue;
+    if (strncmp(f->path, "world.task.", 11) == 0 && f->when[1].is != NULL &&
+        strcmp(f->when[1].is, "math") == 0)
+      continue; /* needs a file: below */
+    for (size_t k = 0; k < N_BASES; ++k)
+      if (fits(&bases[k], f)) accepted += default_changes_nothing(&bases[k], &plain[k], f);
+    if (accepted == 0) fail("no recipe takes its default", f->path, f->fallback);
+  }
+  for (size_t k = 0; k < N_BASES; ++k) free(plain[k].bytes);
+}
+
+static void defaults_of_problems_from_a_file_are_the_parsers_own(void) {
+  char folder[64], path[128], text[TEXT_SIZE];
+  cli_scratch_make(folder);
+  char problems[16384] = "";
+  for (int i = 0; i < 300; ++i)
+    snprintf(problems + strlen(problems), sizeof problems - strlen(problems),
+             "{\"prompt\": \"%d+1=\", \"answer\": \"%d\"}\n", i, i + 1);
+  cli_write(cli_path(path, folder, "problems.jsonl"), problems, strlen(problems));
+  snprintf(text, sizeof text,
+           "{steps: 1, train: {groups: 1, group_size: 2}, world: {kind: llm, backend: cpu, model: "
+           "{layers: 1, hidden: 8, heads: 2, context: 48}, max_tokens: 4, tokenizer: byte, "
+           "evaluation: {kind: sampled, prompts: 1}, task: {kind: math, path: %s}}}",
+           path);
+  const base b = {"run", "world.task.", text};
+  result plain = try_base(&b, NULL, 1);
+  if (plain.status != GL_OK) fail("a base is refused", plain.err.text, text);
+  size_t tried = 0;
+  for (size_t i = 0; fields_at(i) != NULL; ++i) {
+    const field *f = fields_at(i);
+    if (f->fallback == NULL || !fits(&b, f)) continue;
+    ++tried;
+    if (!default_changes_nothing(&b, &plain, f)) fail("its default is refused", f->path, text);
+  }
+  CU_ASSERT(tried >= 7); /* held_out, reward, cut_off and four of its own */
+  free(plain.bytes);
+  cli_scratch_remove(folder);
+}
+
+/* Runs are compared by these texts (core/config/axes.h). */
+static void numbers_are_written_as_recipes_are_compared(void) {
+  for (size_t i = 0; fields_at(i) != NULL; ++i) {
+    const field *f = fields_at(i);
+    char text[NUMBER_TEXT_SIZE], *end = NULL;
+    if (f->kind != VALUE_NUMBER || f->fallback == NULL) continue;
+    const double value = strtod(f->fallback, &end);
+    if (end == f->fallback || *end != '\0')
+      fail("its default is no number", f->path, f->fallback);
+    else if (isfinite(value) && strcmp(number_text(value, text), f->fallback) != 0)
+      fail("its default is compared as another text", f->path, text);
+  }
+}
+
+static const char *wrong_value(field_kind kind) {
+  switch (kind) {
+  case VALUE_NUMBER:
+  case VALUE_CHOICE:
+  case VALUE_FLAG:
+  case VALUE_LIST:
+    return "wrongword";
+  case VALUE_LAW:
+    return "{law: wrongword}";
+  case VALUE_TEXT:
+    return "[[1], 2]";
+  case VALUE_SECTION:
+    return "[5]";
+  }
+  return "";
+}
+
+/* Read by sweeps only; lists whose refusal tells place and value; problems from a file. */
+static int is_not_refused_by_name(const field *f) {
+  static const char *const paths[] = {"tune.lr",     "tune.seeds",      "dial.kl",
+                                      "training.lr", "world.task.path", "world.task.held_out_path"};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; ++i)
+    if (strcmp(f->path, paths[i]) == 0) return 1;
+  return f->when[1].is != NULL && strcmp(f->when[1].is, "math") == 0;
+}
+
+/* 1 if the base may state the field: what stands above it is a map or not there. */
+static int may_state(const base *b, const field *f) {
+  char above[PATH_SIZE];
+  snprintf(above, sizeof above, "%s", f->path);
+  char *dot = strrchr(above, '.');
+  if (!is_tried(b, f->path)) return 0;
+  if (dot == NULL) return 1;
+  *dot = '\0';
+  cfg_doc *doc = make_doc(b, NULL);
+  const cfg_node *node = cfg_find(cfg_root(doc), above);
+  const int in_group = strcmp(above, "cluster.samplers") == 0;
+  const int may = in_group ? node != NULL && cfg_kind_of(node) == CFG_LIST
+                           : node == NULL || cfg_kind_of(node) == CFG_MAP;
+  cfg_free(doc);
+  return may;
+}
+
+static int names(const char *message, const char *path) {
+  char above[PATH_SIZE];
+  if (strstr(message, last_word(path)) != NULL) return 1;
+  snprintf(above, sizeof above, "%s", path);
+  char *dot = strrchr(above, '.');
+  if (dot != NULL) *dot = '\0';
+  return dot != NULL && strstr(message, last_word(above)) != NULL;
+}
+
+static void a_value_of_a_wrong_kind_is_refused_by_the_fields_name(void) {
+  for (size_t i = 0; fields_at(i) != NULL; ++i) {
+    const field *f = fields_at(i);
+    char at[PATH_SIZE], assignment[TEXT_SIZE];
+    int named = 0;
+    if ((i > 0 && strcmp(f->path, fields_at(i - 1)->path) == 0) || is_not_refused_by_name(f))
+      continue;
+    snprintf(assignment, sizeof assignment, "%s=%s", in_recipe(f->path, at), wrong_value(f->kind));
+    for (size_t k = 0; k < N_BASES && !named; ++k) {
+      if (!may_state(&bases[k], f)) continue;
+      const result r = try_base(&bases[k], assignment, 0);
+      named = r.status != GL_OK && strstr(r.err.text, "unknown key") == NULL &&
+              names(r.err.text, f->path);
+    }
+    if (!named) fail("no refusal names the field", f->path, assignment);
+    CU_ASSERT(named);
+  }
+}
+
+/* The keys of "…; it knows: a, b, c". */
+static void check_known_keys(const char *section, const char *message) {
+  const char *list = strstr(message, "it knows: ");
+  char keys[TEXT_SIZE], path[PATH_SIZE], group[PATH_SIZE];
+  snprintf(keys, sizeof keys, "%s", list + strlen("it knows: "));
+  for (char *rest = NULL, *key = strtok_r(keys, ", \n", &rest); key != NULL;
+       key = strtok_r(NULL, ", \n", &rest)) {
+    snprintf(path, sizeof path, "%s%s%s", section, *section != '\0' ? "." : "", key);
+    snprintf(group, sizeof group, "cluster.%s", key);
+    const int of_group = strcmp(section, "cluster.samplers") == 0 && fields_named(group) != NULL;
+    if (fields_named(path) == NULL && !of_group)
+      fail("a parser knows it, the table not", path, key);
+  }
+}
+
+static size_t check_keys_of(const char *section) {
+  char at[PATH_SIZE], inside[PATH_SIZE], assignment[TEXT_SIZE];
+  size_t answered = 0;
+  snprintf(inside, sizeof inside, "%s%szzzz", section, *section != '\0' ? "." : "");
+  snprintf(assignment, sizeof assignment, "%s=1", in_recipe(inside, at));
+  for (size_t k = 0; k < N_BASES; ++k) {
+    cfg_doc *doc = make_doc(&bases[k], NULL);
+    const cfg_node *node = cfg_find(cfg_root(doc), section);
+    const int is_list = strcmp(section, "cluster.samplers") == 0;
+    const int fitting = !is_tried(&bases[k], section) && *section != '\0' ? 0
+                        : is_list ? node != NULL && cfg_kind_of(node) == CFG_LIST
+                                  : node == NULL || cfg_kind_of(node) == CFG_MAP;
+    cfg_free(doc);
+    if (!fitting) continue;
+    result r = try_base(&bases[k], assignment, 0);
+    if (strstr(r.err.text, "unknown key 'zzzz'") == NULL) continue;
+    ++answered;
+    check_known_keys(section, r.err.text);
+  }
+  return answered;
+}
+
+static void every_key_that_a_parser_knows_is_a_field(void) {
+  static const char *const maps[] = {"", "cluster.samplers", "world.rewards", "dial.kl"};
+  for (size_t i = 0; i < sizeof maps / sizeof *maps; ++i)
+    if (check_keys_of(maps[i]) == 0) fail("no parser was asked", maps[i], "its keys");
+  for (size_t i = 0; fields_at(i) != NULL; ++i) {
+    const field *f = fields_at(i);
+    /* The fields of algorithms have a table of their own, and an axis of a sweep is any path. */
+    if (f->kind != VALUE_SECTION || strcmp(f->path, "algorithm") == 0 ||
+        strcmp(f->path, "sweep") == 0 || strcmp(f->path, "tune") == 0)
+      continue;
+    if (check_keys_of(f->path) == 0) fail("no parser was asked", f->path, "its keys");
+  }
+}
+
+SUITE(experiments_recipe_fields, "cli: fields of recipes",
+      TEST(every_default_of_the_table_is_the_parsers_own),
+      TEST(defaults_of_problems_from_a_file_are_the_parsers_own),
+      TEST(numbers_are_written_as_recipes_are_compared),
+      TEST(a_value_of_a_wrong_kind_is_refused_by_the_fields_name),
+      TEST(every_key_that_a_parser_knows_is_a_field));
