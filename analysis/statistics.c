@@ -1,3 +1,4 @@
+/* Quantiles, interquartile means, bootstrap intervals and correlations of small samples. */
 #include "analysis/statistics.h"
 
 #include <gsl/gsl_cdf.h>

@@ -1,3 +1,4 @@
+/* Fills errors with a sentence, and maps statuses to exit codes. */
 #include "core/base/error.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Writes a file under a temporary name and renames it once it is whole and on the disk. */
 #include "core/base/file.h"
 
 #include <errno.h>

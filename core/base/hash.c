@@ -1,3 +1,4 @@
+/* FNV-1a in 128 bits as hex digits, and in 64 bits. */
 #include "core/base/hash.h"
 
 #include <stdio.h>

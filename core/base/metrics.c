@@ -1,3 +1,4 @@
+/* The table of metrics: name, unit, meaning and source of each. */
 #include "core/base/metrics.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@ static const metric_info table[METRIC_COUNT] = {
                           "learner version minus batch version, token mean", "schedule"},
     [METRIC_STALENESS_MAX] = {"staleness_max", "versions", "largest staleness of a token",
                               "schedule"},
-    [METRIC_LOSS] = {"loss", "", "the row's loss; where factors are constant, -sum c logp",
+    [METRIC_LOSS] = {"loss", "", "the algorithm's loss; where factors are constant, -sum c logp",
                      "policy"},
     [METRIC_REWARD_MEAN] = {"reward_mean", "", "mean reward of the batch", "policy"},
     [METRIC_GRAD_NORM] = {"grad_norm", "", "Euclidean norm of the gradient before clipping",
@@ -33,10 +34,10 @@ static const metric_info table[METRIC_COUNT] = {
     [METRIC_KL_REF] = {"kl_ref", "nat",
                        "KL(p||reference); exp(-d) + d - 1 token mean where estimated",
                        "policy or world"},
-    [METRIC_IW_MEAN] = {"iw_mean", "", "mean of the row's own ratio" WITHIN, "policy"},
+    [METRIC_IW_MEAN] = {"iw_mean", "", "mean of the algorithm's own ratio" WITHIN, "policy"},
     [METRIC_IW_MAX] = {"iw_max", "", "largest own ratio of the batch", "policy"},
-    [METRIC_IW_VARIANCE] = {"iw_variance", "", "variance (ddof 1) of the row's own ratio" WITHIN,
-                            "policy"},
+    [METRIC_IW_VARIANCE] = {"iw_variance", "",
+                            "variance (ddof 1) of the algorithm's own ratio" WITHIN, "policy"},
     [METRIC_LOG_IW_MEAN] = {"log_iw_mean", "", "natural logarithm of iw_mean", "policy"},
     [METRIC_LOG_IW_MAX] = {"log_iw_max", "", "natural logarithm of iw_max", "policy"},
     [METRIC_LOG_IW_VARIANCE] = {"log_iw_variance", "", "natural logarithm of iw_variance",
@@ -48,13 +49,15 @@ static const metric_info table[METRIC_COUNT] = {
          "policy"},
     [METRIC_LOG_IW_VARIANCE_PQ] = {"log_iw_variance_pq", "", "natural logarithm of iw_variance_pq",
                                    "policy"},
-    [METRIC_IW_VARIANCE_GEPO] = {"iw_variance_gepo", "",
-                                 "variance (ddof 1) of P/(sum Q^2 / sum Q) with true sequence "
-                                 "probabilities, within a group, mean over groups, for every row",
-                                 "2508.17850"},
+    [METRIC_IW_VARIANCE_GEPO] =
+        {"iw_variance_gepo", "",
+         "variance (ddof 1) of P/(sum Q^2 / sum Q) with true sequence "
+         "probabilities, within a group, mean over groups, for every algorithm",
+         "2508.17850"},
     [METRIC_LOG_IW_VARIANCE_GEPO] = {"log_iw_variance_gepo", "",
                                      "natural logarithm of iw_variance_gepo", "policy"},
-    [METRIC_ESS] = {"ess", "", "(sum w)^2 / (n sum w^2) of the row's own ratio" WITHIN, "policy"},
+    [METRIC_ESS] = {"ess", "", "(sum w)^2 / (n sum w^2) of the algorithm's own ratio" WITHIN,
+                    "policy"},
     [METRIC_AW_VARIANCE] = {"aw_variance", "",
                             "variance (ddof 1) of advantage times own ratio" WITHIN, "policy"},
     [METRIC_ESTIMATION_ERROR] =

@@ -1,3 +1,4 @@
+/* Draws a progress bar on a terminal, or writes a line now and then into a log. */
 #include "core/base/progress.h"
 
 #include <stdio.h>

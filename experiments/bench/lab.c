@@ -33,7 +33,7 @@ static lab_form form_of(double p[ARMS], double q[ARMS], double reward[ARMS], dou
                     .v = zero};
 }
 
-/* What `gepolab bias` does per row and pair of policies, the walk included. */
+/* What `gepolab bias` does per algorithm and pair of policies, the walk included. */
 static gl_status enumerate(const lab_form *f, const double *q, lab_block *b, lab_scratch *s,
                            lab_moments *m, double *seconds, gl_error *err) {
   const double start = seconds_now();

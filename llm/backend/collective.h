@@ -3,9 +3,9 @@
  *
  * There are two ways: through the host's memory, added in the order of ranks, for every backend
  * (collective_host_new); and NCCL over CUDA devices (llm/backend/cuda/nccl.cu). llm/backend/open
- * chooses. A rank that cannot take part calls collective_abort (replicas_run of the learner does it
- * for a rank whose work fails), and the ranks that wait for it return with an error instead of
- * waiting for ever. Prefix: collective_. */
+ * chooses. A rank that cannot take part calls collective_abort (rank_threads_run of the learner
+ * does it for a rank whose work fails), and the ranks that wait for it return with an error instead
+ * of waiting for ever. Prefix: collective_. */
 #ifndef GEPOLAB_LLM_BACKEND_COLLECTIVE_H
 #define GEPOLAB_LLM_BACKEND_COLLECTIVE_H
 

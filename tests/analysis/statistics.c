@@ -1,3 +1,5 @@
+/* Statistics against SciPy by golden numbers (tests/golden/analysis_statistics.py), and at their
+ * edges. */
 #include "analysis/statistics.h"
 #include "core/base/ks.h"
 #include "tests/support/suite.h"

@@ -1,3 +1,4 @@
+/* Analysis of study files: what is pooled, what is told apart, tables and correlations. */
 #include "analysis/analyze.h"
 #include "analysis/summary.h"
 #include "tests/support/suite.h"

@@ -1,3 +1,4 @@
+/* Exports of Weights & Biases: series, names, damaged files. */
 #include "analysis/wandb.h"
 #include "analysis/statistics.h"
 #include "core/base/csv.h"

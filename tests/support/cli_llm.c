@@ -1,3 +1,4 @@
+/* What tests of gepolab llm share: a folder with a small model, and the numbers of JSON answers. */
 #include "tests/support/cli_llm.h"
 
 #include "tests/support/suite.h"

@@ -1,3 +1,4 @@
+/* A folder for the files of a test, and reading and writing them whole. */
 #include "tests/support/core.h"
 
 #include "core/base/hash.h"

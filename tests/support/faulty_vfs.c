@@ -1,3 +1,4 @@
+/* An SQLite file system that fails, or kills the process, at a chosen operation. */
 #include "tests/support/faulty_vfs.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* A folder for the files of a test: reading, writing and comparing them. */
 #include "tests/support/llm_files.h"
 
 #include <dirent.h>

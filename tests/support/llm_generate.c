@@ -1,3 +1,4 @@
+/* A small model with a backend, for tests of generation. */
 #include "tests/support/llm_generate.h"
 #include "llm/backend/open/open.h"
 

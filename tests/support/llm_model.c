@@ -1,3 +1,4 @@
+/* Opens the golden Qwen3 models and makes small random ones. */
 #include "tests/support/llm_model.h"
 #include "llm/backend/open/open.h"
 

@@ -1,3 +1,4 @@
+/* Loads the golden tokenizer, and changes its JSON document for tests of refusals. */
 #include "tests/support/llm_tokenizer.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads the golden cases of the policy module and evaluates them. */
 #include "tests/support/policy_fixture.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Schedules of recipes written in a test. */
 #include "tests/support/sim.h"
 
 #include "tests/support/suite.h"

@@ -250,7 +250,8 @@ static void exact_metrics(toy_learner *l, const token_set *s, double *metrics) {
         if (s->logq[h] != s->logq[g]) continue;
         ++repeats;
         double expected = (f.mean_reward - s->baseline[h]) / s->scale[h];
-        if (!isfinite(expected)) continue; /* the row has no advantage affine in the reward here */
+        if (!isfinite(expected))
+          continue; /* the algorithm has no advantage affine in the reward here */
         error += fabs(s->mean_aw[h] - expected);
         ++with_error;
       }
