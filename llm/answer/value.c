@@ -342,6 +342,22 @@ static int begins_function(answer_span s) {
   return function_of(name_at(s, &length)) != NULL;
 }
 
+/* Whether a factor can begin with c, so that no sign is needed. A bar may close what one opened. */
+static int begins_factor(char c) {
+  return answer_is_letter(c) || answer_is_digit(c) || answer_is_any(c, "\\({.");
+}
+
+/* The base of a logarithm without braces takes all digits if an argument follows: \log_10 7. Else
+ * only the first, as TeX reads \log_23. */
+static answer_value read_base(parser *p) {
+  parser ahead = *p;
+  if (!answer_is_digit(peek(&ahead))) return read_argument(p);
+  answer_value base = read_decimal(&ahead, 0);
+  if (!begins_factor(peek(&ahead))) return read_argument(p);
+  *p = ahead;
+  return base;
+}
+
 /* Power and base stand between the name and the argument: \sin^2 x, \log_2 8; \sin^{-1} is the
  * inverse function. A logarithm without a base is the natural one. */
 static answer_value read_function(parser *p, const function *f) {
@@ -353,7 +369,7 @@ static answer_value read_function(parser *p, const function *f) {
       exponent = read_raised(p);
       has_exponent = 1;
     } else if (f->kind == WITH_BASE && !has_base && take(p, '_')) {
-      base = read_argument(p);
+      base = read_base(p);
       has_base = 1;
     } else
       break;
@@ -578,11 +594,6 @@ static answer_value read_power(parser *p) {
   if (!exponent.exact || exponent.q.den > 1) spend(p, COST_FUNCTION);
   if (p->budget->left < 0) return fail(p);
   return answer_power(value, exponent);
-}
-
-/* Whether a factor can begin with c, so that no sign is needed. A bar may close what one opened. */
-static int begins_factor(char c) {
-  return answer_is_letter(c) || answer_is_digit(c) || answer_is_any(c, "\\({.");
 }
 
 /* implicit_only: the argument of a function, which ends before any sign and any other function. */
