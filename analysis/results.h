@@ -79,7 +79,7 @@ gl_status results_arrange(results *r, gl_error *err);
 /* The cell of that group and algorithm. */
 const results_cell *results_cell_at(const results *r, size_t group, size_t algorithm);
 
-/* The axis of that path, or r->axes.n. */
+/* The index of the axis with that path; r->axes.n if there is none. */
 size_t results_axis(const results *r, const char *path);
 /* The group's values as a heading, "max delay 600 s, loss down 0.1", without one axis (r->axes.n:
  * with all). On the heap, NULL if memory is short. */

@@ -4,10 +4,11 @@
 
 #include "analysis/plot/figure.h"
 
-/* Writes data and scripts of every figure that data has what it needs for, then draws them.
- * GL_EINPUT if q->only is no figure's name (the nearest is named) or lacks its data (and why), or
- * no figure has its data; GL_EIO if the folder or a file cannot be written, or gnuplot is missing
- * or fails: data and scripts are then complete. */
+/* Writes the data file and the script of every figure for which `data` is enough, then draws them.
+ * GL_EINPUT if q->only is the name of no figure (the message names the nearest), if that figure
+ * lacks data (the message says which), or if no figure has its data. GL_EIO if the folder or a file
+ * cannot be written, or if gnuplot is missing or fails; in that case all data and scripts are
+ * there. */
 gl_status figures_draw_table(const figure_table *t, const void *data, const figure_request *q,
                              gl_error *err);
 

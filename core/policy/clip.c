@@ -86,7 +86,7 @@ int policy_gate(const policy_state *s, double x, double a, double position, doub
   *f = *d = NAN;
   switch (algorithm->clip) {
   case CLIP_NONE:
-  case CLIP_TOKEN_LOG: /* has acted on the tokens' logarithms */
+  case CLIP_TOKEN_LOG: /* was applied before, to the log-ratio of each token */
     *f = *d = exp(x);
     break;
   case CLIP_PPO:

@@ -27,7 +27,8 @@ typedef struct draw_request {
 /* What is wrong with a request, or with the batch that it goes on with: GL_EINTERNAL, or GL_EINPUT
  * for one too large. A batch under way has room for `longest` tokens in every response. */
 gl_status draw_request_check(const draw_request *r, const batch *b, size_t longest, gl_error *err);
-/* Token positions before a fraction of the longest response. */
+/* How many of `longest` token positions lie before that fraction of them: where the weights change
+ * in a batch that is drawn from several versions. */
 size_t draw_boundary(double fraction, size_t longest);
 
 /* order[0..n) = the groups 0 .. n - 1 of a step's batches, shuffled (Fisher and Yates) at the

@@ -21,7 +21,7 @@ static model_config qwen3(size_t hidden, size_t intermediate, size_t layers) {
                         .pad = -1};
 }
 
-/* Every code path of the large ones within seconds on a CPU. */
+/* A shape that takes every code path of the large ones, within seconds on a CPU. */
 static gpu_shape tiny(int quick) {
   model_config c = qwen3(64, 192, 2);
   c.vocabulary = 600;

@@ -10,11 +10,12 @@
  *              bits with a bound of their error, and must agree up to that bound whatever their
  *              size: no number is so small that it counts as 0. A percentage is both its number
  *              and a hundredth of it.
- *   rounding   a decimal of six or more places, of which five or more digits count, stands for
+ *   rounding   a decimal of six or more places with five or more significant digits stands for
  *              every fraction or expression that rounds to it: 0.333333 is 1/3, 0.333 is not. Two
  *              decimals are compared as they stand.
  *   formula    both hold variables and have the same value at eight fixed points of both signs
- *              and different sizes, wherever both have one; a value of 0 says nothing
+ *              and different sizes, wherever both have one; a point where
+ *              both are 0 does not count as agreement
  *   equation   the same name with the same value (x = 5), or sides that are equal, also when
  *              exchanged, or whose differences are proportional (2x = 10 and x = 5). An identity
  *              is equal to no other equation. Relations are equal if their sides are, also when
@@ -26,15 +27,17 @@
  *              b = 2, a = 1 and (a, b) = (1, 2) and a, b = 1, 2. If the response has no names, the
  *              order tells which is which: (1, 2) or 1, 2. If all names are the same, they say
  *              only that there are several answers: x = 1 or x = 2 is x = 1, 2 and {1, 2}.
- *   choice     the reference is one letter A to J, in parentheses or not, perhaps with more behind
- *              ) or a point, and the response is that letter, perhaps with more behind ) . or :
+ *   choice     the reference is one letter A to J, in parentheses or not, perhaps with text
+ *              behind it ("(B) 12"), and the response is that letter, perhaps with text behind
+ *              it ("B: 12").
  *              If both have more, that must be equal, too.
  *
- * Of an equation compared with something that is none, the right side counts if the left is a name
- * ("x = 5", "f(2) = 5"), and on the response's side always; of a chain of equations what stands
- * last. But a chain whose numbers disagree (x = 2 + 4 = 5) is equal to nothing; numbers before
- * \approx are not compared with those behind it, which are rounded. Two chains of one length must
- * agree in the middle, too, except where one has a formula and the other a number.
+ * If only one of the two answers is an equation, its right side is compared with the other answer:
+ * in the reference only where its left side is a name ("x = 5", "f(2) = 5"), in the response
+ * always. Of a chain a = b = c the last part is taken. But a chain whose numbers disagree (x = 2 +
+ * 4 = 5) is equal to nothing; numbers before \approx are not compared with those behind it, which
+ * are rounded. Two chains of one length must agree in the middle, too, except where one has a
+ * formula and the other a number.
  *
  * An argument of a function without brackets ends before the next function, so \sin x\cos x is a
  * product; \sin^{-1} is the inverse function. f(..) and g(..), and any letter before a number in

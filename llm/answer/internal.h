@@ -65,9 +65,11 @@ typedef enum answer_name {
 
 /* What the command of that name (without its backslash) is. */
 answer_name answer_name_of(answer_span name);
-/* What a command is written as; NULL: as it is. */
+/* The LaTeX command that is read in place of the one of that name (\frac for dfrac); NULL if it
+ * keeps its own. */
 const char *answer_renamed(answer_span name);
-/* What the Unicode character that s begins with is written as, and its bytes; NULL: as it is. */
+/* The LaTeX command that is read in place of the Unicode character at the beginning of s (\pi for
+ * the Greek letter), and the character's length in bytes; NULL if it is read as it is. */
 const char *answer_symbol(answer_span s, size_t *length);
 /* A plain word that stands behind a number as its unit. */
 int answer_is_unit(answer_span word);

@@ -7,7 +7,8 @@
 /* --- brackets -----------------------------------------------------------------------------------
  */
 
-/* Whether the command at s, whose name has n letters, is the one with that name. */
+/* Whether the command at s, with n letters behind its backslash, is `name`, which begins with the
+ * backslash. */
 static int is_command(answer_span s, size_t n, const char *name) {
   return n + 1 == strlen(name) && answer_starts(s, name);
 }

@@ -236,7 +236,8 @@ static gl_status view_sequence_scores(const void *self, const double *theta, siz
   return status;
 }
 
-/* Responses that share a prefix share its tokens' scores: one run for each edge. */
+/* Responses that share a prefix share its tokens' scores, so the backward pass is run once for each
+ * edge of the response tree, not for each response. */
 static gl_status view_token_scores(const void *self, const double *theta, size_t x, double *score,
                                    gl_error *err) {
   const exact_world *w = self;

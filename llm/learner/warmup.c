@@ -1,8 +1,9 @@
 /* Supervised warm-up: cross-entropy of answers and their end token on drawn training problems.
  *
- * Step s takes the problems of draws (seed, RNG_SHUFFLE, 2^63 + s), one block each, apart from the
- * shuffles of reinforcement learning, whose entities are versions. The result depends on the
- * section and the seed alone. */
+ * Step s draws its problems from the random stream (seed, RNG_SHUFFLE, entity 2^63 + s), one block
+ * of numbers for each problem. The shuffles of reinforcement learning use the learner's version as
+ * the entity, which is below 2^63, so that the two never share numbers. The result depends on the
+ * recipe's `warmup` section and seed alone. */
 #include "llm/learner/warmup.h"
 
 #include <math.h>

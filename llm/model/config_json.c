@@ -474,7 +474,8 @@ static int add_all(cJSON *to, const model_config *c) {
     else if (f->kind == FIELD_TOKEN)
       good = add_token(to, f->key, *(const int32_t *)at);
   }
-  /* Newer transformers keep theta here; older ones read the key beside it. */
+  /* Newer versions of Hugging Face's transformers read rope_theta from rope_parameters, older ones
+   * from the top level, where it is written too. */
   cJSON *rope = good ? cJSON_AddObjectToObject(to, "rope_parameters") : NULL;
   return rope != NULL && json_add_number(rope, "rope_theta", c->rope_theta) != NULL &&
          json_add_string(rope, "rope_type", "default") != NULL;

@@ -86,7 +86,9 @@ static gl_status open_class(translation *t) {
   return GL_OK;
 }
 
-/* Letters, apostrophes and alternatives, in which no two letters fold from one character. */
+/* Copies a group (?i:...), which may hold letters, apostrophes and | only, and no pair of letters
+ * that one Unicode character folds to (ss, as of the German sharp s): that character would have to
+ * match as well. */
 static gl_status translate_caseless(translation *t) {
   static const char *const folds[] = {"ss", "ff", "fi", "fl", "st"};
   copy(t, strlen("(?i:"));

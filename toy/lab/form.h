@@ -1,4 +1,5 @@
-/* How an algorithm's coefficients factor over a group (toy/lab/kernel.h), where they do. */
+/* Writes the gradient coefficients of a group's responses as products of a factor of the response
+ * and one of the group (toy/lab/kernel.h), for algorithms whose coefficients are such products. */
 #ifndef GEPOLAB_TOY_LAB_FORM_H
 #define GEPOLAB_TOY_LAB_FORM_H
 

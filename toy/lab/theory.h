@@ -66,8 +66,9 @@ void lab_theory_theorem2(const double *p, const double *q, const double *advanta
 void lab_theory_advantage(lab_advantage kind, const double *p, const double *q, const double *r,
                           size_t n, double *advantage);
 
-/* Maximises log(left / right) over p, q and r from `starts` addressed random starts with GSL's
- * Nelder-Mead minimiser, on n <= LAB_SEARCH_MOST outcomes. A ratio above 1 is a violation. */
+/* Searches for laws p, q and rewards r on n <= LAB_SEARCH_MOST outcomes with the largest ratio of
+ * the two sides of Theorem 2: GSL's Nelder-Mead minimiser on -log(left / right) from `starts`
+ * random points, which depend on the seed alone. A ratio above 1 violates the theorem. */
 enum { LAB_SEARCH_MOST = 16 };
 typedef struct lab_worst {
   double p[LAB_SEARCH_MOST], q[LAB_SEARCH_MOST], reward[LAB_SEARCH_MOST];

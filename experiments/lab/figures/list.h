@@ -46,8 +46,9 @@ LAB_FIGURES(LAB_FIGURE_DECLARED)
 gl_status lab_page_variables(figure_page *p, const lab_table *t, gl_error *err);
 /* Opens the page with the table's measurements as its data, and these variables. */
 gl_status lab_page_open(figure_page *p, const lab_table *t, gl_error *err);
-/* Sets `shown` and shown_size[] (numbers from 1) to at most `most` group sizes, spread evenly, and
- * says which are left out. */
+/* Sets gnuplot's variables `shown`, how many group sizes are drawn (at most `most`, spread evenly),
+ * and shown_size[1..shown], their places in the recipe's list counted from 1. The sizes left out
+ * are named at the foot of the figure. */
 gl_status lab_page_sizes(figure_page *p, const lab_recipe *r, size_t most, gl_error *err);
 /* `algorithms`, algorithm_name[] and longest_name, in bytes. */
 gl_status lab_page_algorithms(figure_page *p, const lab_recipe *r, gl_error *err);

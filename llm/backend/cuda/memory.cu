@@ -49,8 +49,8 @@ static size_t larger(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-/* All operations share one block of scratch memory, made an eighth larger than asked for. The 512
- * rows are those of cuda_parts. */
+/* All operations share one block of scratch memory, made an eighth larger than asked for. 512 is
+ * the most rows of partial sums that cuda_parts() returns. */
 static size_t op_scratch(const backend *base, const run_shape *s) {
   size_t most = cuda_embed_scratch(s->rows);
   most = larger(most, s->rows > 0 ? 512 * larger(s->hidden, 2 * s->heads.dim) * sizeof(float) : 0);
