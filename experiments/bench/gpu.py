@@ -1,6 +1,6 @@
 """PyTorch and transformers at the work of `gepolab bench gpu`, on the same shapes.
 
-  bench_gpu.py [--device cuda | cpu] [--seconds N] [--only PART] [--quick] [--compile yes | no] SHAPE...
+  gpu.py [--device cuda | cpu] [--seconds N] [--only PART] [--quick] [--compile yes | no] SHAPE...
 
 A SHAPE is NAME=hidden,layers,heads,kv_heads,head_dim,intermediate,vocabulary,positions,train
 sequences,train length,prompt,draws,rows of log-probabilities,repetitions,batch:batch:... as the

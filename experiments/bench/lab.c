@@ -10,7 +10,7 @@
 
 enum { ARMS = 10, GROUP = 8, REPEATS = 20, SAMPLES = 1 << 20 };
 
-/* GEPO with the self-normalised denominator, the case of bench_lab.py. */
+/* GEPO with the self-normalised denominator, the case of experiments/bench/lab.py. */
 static lab_form form_of(double p[ARMS], double q[ARMS], double reward[ARMS], double *zero,
                         double *one) {
   for (size_t y = 0; y < ARMS; ++y) {

@@ -1,4 +1,4 @@
-"""Monte Carlo of one estimator in vectorised NumPy: what bench_lab.c is compared with.
+"""Monte Carlo of one estimator in vectorised NumPy: what lab.c is compared with.
 
 K = 10 arms, G = 8, GEPO with the self-normalised denominator and the group mean as baseline, no
 clipping: moments of the estimate over groups drawn from q. Prints groups per second, best of five.

@@ -1,4 +1,4 @@
-"""A Qwen3 decoder in PyTorch, eager, on the CPU: what bench_llm.c is compared with.
+"""A Qwen3 decoder in PyTorch, eager, on the CPU: what llm.c is compared with.
 
 Arguments: threads, then for each shape
   hidden,layers,heads,kv_heads,head_dim,intermediate,vocabulary,sequences,length,prompt

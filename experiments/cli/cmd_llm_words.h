@@ -1,4 +1,4 @@
-/* The words of `gepolab llm`, in the order of its help: LLM_WORD(name) for a file cmd_llm_name.c
+/* The words of `gepolab llm`, in the order of its help: LLM_WORD(name) for a file cmd_llm_NAME.c
  * that defines `const command command_llm_name`. No include guard: who includes this says what the
  * lines become. */
 LLM_WORD(info)

@@ -1,5 +1,5 @@
-/* What the two forms of the training loop share: train.c runs either, train_replay.c follows a
- * schedule, train_coupled.c runs with the clock. Inside experiments/ only. */
+/* What the two forms of the training loop share: train.c runs either, replay.c follows a
+ * schedule, coupled.c runs with the clock. Inside experiments/ only. */
 #ifndef GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
 #define GEPOLAB_EXPERIMENTS_TRAIN_INTERNAL_H
 

@@ -132,7 +132,7 @@ typedef struct answer_budget {
 enum { ANSWER_WORK = 10000 };
 
 typedef enum answer_known {
-  ANSWER_NO_EXPRESSION, /* not of the grammar in answer_value.c */
+  ANSWER_NO_EXPRESSION, /* not of the grammar in evaluate.c */
   ANSWER_NO_VALUE,      /* divides by zero, or the like */
   ANSWER_UNSURE,        /* beyond the precision, or the work, that is spent */
   ANSWER_KNOWN

@@ -13,7 +13,7 @@
  */
 
 /* Every tensor of the loaded model against the same tensor of the files, as this reader's numbers
- * (which llm_safetensors.c compares with torch). */
+ * (which safetensors.c compares with torch). */
 static void numbers_lie_where_their_names_say(void) {
   gl_error err = {0};
   small_model s;
