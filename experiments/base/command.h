@@ -19,8 +19,6 @@ struct command {
   gl_status (*run)(const command *self, int argc, char **argv, gl_error *err);
 };
 
-/* All of them, in the order of `gepolab help`. */
-const command *const *commands_all(size_t *n);
 /* The command of that name; GL_EINPUT naming the nearest one. */
 gl_status commands_find(const command **out, const char *name, gl_error *err);
 

@@ -130,7 +130,3 @@ gl_status queueing_run(queueing_result *out, double lambda, double mu, const del
   free(s.waiting.time);
   return ok ? GL_OK : gl_fail_memory(err, "the queue");
 }
-
-double queueing_mg1_sojourn(double lambda, double mean_service, double mean_square_service) {
-  return mean_service + lambda * mean_square_service / (2 * (1 - lambda * mean_service));
-}

@@ -29,7 +29,4 @@ typedef struct queueing_result {
 gl_status queueing_run(queueing_result *out, double lambda, double mu, const delay_law *service,
                        uint64_t seed, uint64_t customers, gl_error *err);
 
-/* Mean sojourn in M/G/1 (Pollaczek-Khinchine): E[S] + lambda E[S^2] / (2 (1 - lambda E[S])). */
-double queueing_mg1_sojourn(double lambda, double mean_service, double mean_square_service);
-
 #endif

@@ -33,11 +33,6 @@ COMMANDS(DECLARED)
 static const command *const table[] = {COMMANDS(LISTED)};
 enum { N_COMMANDS = sizeof table / sizeof table[0] };
 
-const command *const *commands_all(size_t *n) {
-  *n = N_COMMANDS;
-  return table;
-}
-
 static void print_overview(FILE *to) {
   fputs("gepolab measures what network latency does to group-based policy optimisation.\n\n"
         "usage: gepolab COMMAND [ARGUMENTS]\n\n",

@@ -31,12 +31,6 @@ static const task_rules *const kinds[] = {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-int task_is_kind(const char *kind) {
-  for (size_t i = 0; i < N_KINDS; ++i)
-    if (strcmp(kinds[i]->name, kind) == 0) return 1;
-  return 0;
-}
-
 const char *task_kind_at(size_t i, const char **about) {
   if (i >= N_KINDS) return NULL;
   if (about != NULL) *about = kinds[i]->about;

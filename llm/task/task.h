@@ -46,8 +46,6 @@ typedef struct problem {
  * caller frees *out; the section need not outlive it. */
 gl_status task_new(task **out, const cfg_node *section, uint64_t seed, gl_error *err);
 void task_free(task *t);
-/* 1 if `kind` names a task. */
-int task_is_kind(const char *kind);
 /* i-th kind's name, one line about it; NULL beyond the last. */
 const char *task_kind_at(size_t i, const char **about);
 /* The fields of a kind's section beside kind, held_out, reward and cut_off, up to one whose key is

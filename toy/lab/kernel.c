@@ -26,23 +26,6 @@ void lab_moments_fini(lab_moments *m) {
   *m = (lab_moments){0};
 }
 
-void lab_moments_clear(lab_moments *m) {
-  memset(m->first, 0, m->n * sizeof *m->first);
-  memset(m->second, 0, m->n * m->n * sizeof *m->second);
-  *m = (lab_moments){.n = m->n, .first = m->first, .second = m->second};
-}
-
-void lab_moments_add(lab_moments *into, const lab_moments *from) {
-  for (size_t i = 0; i < into->n; ++i) into->first[i] += from->first[i];
-  for (size_t i = 0; i < into->n * into->n; ++i) into->second[i] += from->second[i];
-  into->total += from->total;
-  into->w += from->w;
-  into->w2 += from->w2;
-  into->aw += from->aw;
-  into->aw2 += from->aw2;
-  into->ess += from->ess;
-}
-
 gl_status lab_scratch_init(lab_scratch *s, size_t n, gl_error *err) {
   s->c = calloc(n, LAB_BLOCK * sizeof *s->c);
   return s->c == NULL ? gl_fail_memory(err, "the coefficients of a block of groups") : GL_OK;

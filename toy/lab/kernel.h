@@ -59,9 +59,6 @@ typedef struct lab_moments {
 
 gl_status lab_moments_init(lab_moments *m, size_t n, gl_error *err);
 void lab_moments_fini(lab_moments *m);
-void lab_moments_clear(lab_moments *m);
-/* into += from */
-void lab_moments_add(lab_moments *into, const lab_moments *from);
 
 /* Scratch of one thread. */
 typedef struct lab_scratch {

@@ -186,7 +186,3 @@ void lab_tables_fini(lab_tables *t) {
   free(t->gradient);
   *t = (lab_tables){0};
 }
-
-double lab_tables_sum(const lab_tables *t, const double *logp, size_t y) {
-  return row_sum(logp + y * t->width, t->length[y]);
-}

@@ -38,7 +38,4 @@ gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
                           lab_weights weights, gl_error *err);
 void lab_tables_fini(lab_tables *t);
 
-/* sum_t logp_{y,t} of drawable response y. */
-double lab_tables_sum(const lab_tables *t, const double *logp, size_t y);
-
 #endif

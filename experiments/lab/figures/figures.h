@@ -12,8 +12,6 @@ typedef struct lab_figure_data {
   const lab_curves *curves;
 } lab_figure_data;
 
-/* The i-th figure of the laboratory, or NULL past the end. */
-const figure *lab_figures_at(size_t i);
 /* Draws the figures that there are data for; files are named after the recipe, RECIPE_NAME.png
  * (those of the theorems NAME.png). Errors: figures_draw_table (analysis/plot/draw.h). */
 gl_status lab_figures_draw(const lab_figure_data *data, const figure_request *q, gl_error *err);

@@ -10,10 +10,6 @@
 static const figure figures[] = {LAB_FIGURES(LAB_FIGURE_LINE)};
 enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
 
-const figure *lab_figures_at(size_t i) {
-  return i < FIGURE_COUNT ? &figures[i] : NULL;
-}
-
 static const char *lacks(const void *data, unsigned needs) {
   const lab_figure_data *d = data;
   const lab_recipe *r = d->table != NULL ? d->table->recipe : NULL;
