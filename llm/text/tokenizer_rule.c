@@ -93,9 +93,10 @@ static gl_status translate_caseless(translation *t) {
   static const char *const folds[] = {"ss", "ff", "fi", "fl", "st"};
   copy(t, strlen("(?i:"));
   for (; *t->at != ')'; copy(t, 1)) {
-    const char c = t->at[0] | 0x20, next = t->at[1] | 0x20;
+    const char c = t->at[0] | 0x20;
     if (!(c >= 'a' && c <= 'z') && t->at[0] != '\'' && t->at[0] != '|')
       return refuse(t, "anything but letters and apostrophes without regard to case");
+    const char next = t->at[1] | 0x20; /* at[0] is not the pattern's end */
     for (size_t i = 0; i < sizeof folds / sizeof *folds; ++i)
       if (c == folds[i][0] && next == folds[i][1])
         return refuse(t, "a pair of letters that some single character folds to");
