@@ -134,10 +134,32 @@ static char *identity_of(const char *text) {
   return identity;
 }
 
+/* Whether `tune` chooses the rates of the grid's cells; those of the tuning runs are an axis. */
+static int rate_is_open(const cfg_doc *doc, const sweep_grid *grid) {
+  const cfg_node *tune = cfg_find(cfg_root(doc), "tune");
+  for (size_t i = 0; i < grid->n_axes; ++i)
+    if (strcmp(grid->axes[i].path, "optimizer.lr") == 0) return 0;
+  return tune != NULL && !cfg_is_null(tune);
+}
+
+/* The last that is made of the cell's doc, which may lose its rate here. */
+static gl_status find_place(sweep_cell *cell, cfg_doc *doc, int open_rate, gl_error *err) {
+  memcpy(cell->place, cell->key, sizeof cell->place);
+  if (!open_rate) return GL_OK;
+  gl_status status = cfg_override(doc, "optimizer.lr=null", err);
+  if (status != GL_OK) return status;
+  char *text = cfg_canonical(cfg_root(doc)), *identity = identity_of(text);
+  if (identity != NULL) hash_hex(identity, strlen(identity), cell->place);
+  status = identity != NULL ? GL_OK : gl_fail_memory(err, "a cell of the sweep");
+  free(text);
+  free(identity);
+  return status;
+}
+
 /* check: what every room is asked about the cell, and worlds known to be right; NULL: nothing. */
 static gl_status fill_cell(sweep_cell *cell, cfg_doc *doc, const sweep_grid *grid,
-                           const sweep_rate *rates, size_t n_rates, recipe_worlds *check,
-                           gl_error *err) {
+                           const sweep_rate *rates, size_t n_rates, int open_rate,
+                           recipe_worlds *check, gl_error *err) {
   size_t at[SWEEP_MAX_AXES];
   cell_position(grid, cell->ordinal, at);
   recipe r;
@@ -159,7 +181,7 @@ static gl_status fill_cell(sweep_cell *cell, cfg_doc *doc, const sweep_grid *gri
   cell->seed = r.seed;
   cell->is_llm = recipe_is_llm(&r);
   cell->lr = recipe_lr(&r);
-  return GL_OK;
+  return find_place(cell, doc, open_rate, err);
 }
 
 /* What a cell does not contain: the sweep it came from, words about the study, and what changes no
@@ -225,6 +247,7 @@ gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *g
   *out = (sweep_cells){0};
   cfg_doc *base = NULL;
   recipe_worlds known = {0};
+  const int open_rate = rate_is_open(doc, grid);
   size_t n = 0;
   gl_status status = count_cells(grid, &n, err);
   if (status == GL_OK && check) status = refuse_equal_names(grid, err);
@@ -239,7 +262,8 @@ gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *g
     out->cells[i].ordinal = i;
     status = cfg_copy(&one, base, err);
     if (status == GL_OK)
-      status = fill_cell(&out->cells[i], one, grid, rates, n_rates, check ? &known : NULL, err);
+      status = fill_cell(&out->cells[i], one, grid, rates, n_rates, open_rate,
+                         check ? &known : NULL, err);
     cfg_free(one);
   }
   cfg_free(base);

@@ -26,6 +26,8 @@ typedef struct sweep_grid {
 
 typedef struct sweep_cell {
   char key[33];
+  char place[33]; /* where it stands in its study, whatever rate is chosen for it: likewise the hash
+                     of the recipe, with optimizer.lr left open where `tune` chooses it */
   char *recipe;   /* canonical JSON of the whole cell; owned */
   char *identity; /* what the key is the hash of: the meaning of recipes, and the recipe; owned */
   char *source;   /* path of the file it came from, NULL: none; owned */
