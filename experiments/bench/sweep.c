@@ -21,7 +21,8 @@ static gl_status cells_per_s(double *rate, const cfg_doc *doc, const char *folde
   gl_status status = sweep_run(&report, doc, &options, err);
   *rate = (double)report.cells / report.grid_s;
   if (status == GL_OK && report.failed > 0)
-    status = gl_fail(err, GL_EIO, "a run failed: %s", report.failure);
+    status = gl_fail(err, GL_EIO, "%zu runs failed: %.*s", report.failed,
+                     (int)strcspn(report.failures, "\n"), report.failures);
   sweep_report_fini(&report);
   unlink(path);
   return status;

@@ -28,7 +28,8 @@ static gl_status print_json(const sweep_report *r, const char *file, gl_error *e
                 {"diverged", r->diverged},
                 {"failed", r->failed},
                 {"tuning_runs", r->tuning_runs},
-                {"tuning_already_known", r->tuning_known}};
+                {"tuning_already_known", r->tuning_known},
+                {"tuning_failed", r->tuning_failed}};
   int ok = document != NULL && json_add_string(document, "file", file) != NULL;
   for (size_t i = 0; i < sizeof counts / sizeof counts[0] && ok; ++i)
     ok = json_add_number(document, counts[i].key, (double)counts[i].value) != NULL;
@@ -61,6 +62,17 @@ static void print_text(const sweep_report *r, const char *file) {
   }
   printf("%zu cells in %.1f s: %zu done, %zu diverged, %zu failed, %zu already finished -> %s\n",
          r->cells, r->grid_s, r->done, r->diverged, r->failed, r->known, file);
+}
+
+static void tell_failures(const sweep_report *r) {
+  const size_t all = r->failed + r->tuning_failed;
+  for (const char *line = r->failures; line != NULL && *line != '\0';) {
+    size_t length = strcspn(line, "\n");
+    fprintf(stderr, "gepolab: failed: %.*s\n", (int)length, line);
+    line += length + (line[length] == '\n');
+  }
+  if (all > SWEEP_FAILURES_TOLD)
+    fprintf(stderr, "gepolab: failed: %zu more\n", all - SWEEP_FAILURES_TOLD);
 }
 
 static void warn_of_edges(const sweep_report *r) {
@@ -106,6 +118,26 @@ static size_t processors(void) {
   return n > 0 ? (size_t)n : 1;
 }
 
+/* What came of the sweep: on stdout where the grid was run or JSON is wanted, and the failed runs
+ * on stderr in any case. */
+static gl_status tell_report(const sweep_report *r, gl_status status, const sweep_options *options,
+                             int json, gl_error *err) {
+  char path[PATH_MAX];
+  const ranks *s = &options->ranks;
+  tell_failures(r);
+  if (status != GL_OK && (!json || r->tuning_failed == 0)) return status;
+  gl_status told = ranks_path(path, sizeof path, options->file, s, s->index, err);
+  if (told == GL_OK && json) told = print_json(r, path, err);
+  if (status != GL_OK || told != GL_OK) return status != GL_OK ? status : told;
+  if (!s->mpi || s->index == 0) warn_of_edges(r);
+  if (!json) print_text(r, path);
+  if (r->failed == 0) return GL_OK;
+  return gl_fail(err, GL_EIO,
+                 "%zu of %zu runs failed; the others are kept, and the same command tries the "
+                 "failed ones again",
+                 r->failed, r->cells);
+}
+
 static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, int json,
                                   gl_error *err) {
   sweep_report report;
@@ -114,18 +146,7 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
     fprintf(stderr, "gepolab: note: %s\n", note);
   ranks *s = &options->ranks;
   gl_status status = sweep_run(&report, doc, options, err);
-  if (status == GL_OK) {
-    char path[PATH_MAX];
-    status = ranks_path(path, sizeof path, options->file, s, s->index, err);
-    if (!s->mpi || s->index == 0) warn_of_edges(&report);
-    if (status == GL_OK && json) status = print_json(&report, path, err);
-    if (status == GL_OK && !json) print_text(&report, path);
-    if (status == GL_OK && report.failed > 0)
-      status = gl_fail(err, GL_EIO,
-                       "%zu runs failed (first: %s); the others are kept, and the same command "
-                       "tries the failed ones again",
-                       report.failed, report.failure);
-  }
+  status = tell_report(&report, status, options, json, err);
   sweep_report_fini(&report);
   /* The barrier before rank 0 reads the others' files. */
   status = ranks_share(s, NULL, 0, status);

@@ -165,10 +165,22 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
 /* --- what becomes of finished jobs --------------------------------------------------------------
  */
 
-static void note_failure(sweep_report *report, const sweep_cell *cell, const run_result *o) {
-  if (report->failure[0] != '\0') return;
-  snprintf(report->failure, sizeof report->failure, "%s, seed %llu, %s: %.150s", cell->algorithm,
-           (unsigned long long)cell->seed, cell->swept, o->reason);
+static gl_status note_failure(sweep_report *report, const sweep_cell *cell, const run_result *o,
+                              gl_error *err) {
+  char *all = NULL;
+  size_t size = 0;
+  if (report->failed + report->tuning_failed > SWEEP_FAILURES_TOLD) return GL_OK;
+  FILE *to = open_memstream(&all, &size);
+  if (to == NULL) return gl_fail_memory(err, "the list of failed runs");
+  fprintf(to, "%s%s, seed %llu, %s: %s\n", report->failures != NULL ? report->failures : "",
+          cell->algorithm, (unsigned long long)cell->seed, cell->swept, o->reason);
+  if (fclose(to) != 0) {
+    free(all);
+    return gl_fail_memory(err, "the list of failed runs");
+  }
+  free(report->failures);
+  report->failures = all;
+  return GL_OK;
 }
 
 static gl_status keep_score(void *self, size_t job, const run_result *o, gl_error *err) {
@@ -178,9 +190,8 @@ static gl_status keep_score(void *self, size_t job, const run_result *o, gl_erro
   progress_at(p->bar, ++p->finished, cell->algorithm);
   ++s->report->tuning_runs;
   if (o->status == RUN_FAILED) {
-    ++s->report->failed;
-    note_failure(s->report, cell, o);
-    return GL_OK;
+    ++s->report->tuning_failed;
+    return note_failure(s->report, cell, o, err);
   }
   double score = tune_score(o, s->base.steps);
   s->score[p->jobs[job]] = score;
@@ -192,6 +203,7 @@ static gl_status keep_score(void *self, size_t job, const run_result *o, gl_erro
 static gl_status keep_run(void *self, size_t job, const run_result *o, gl_error *err) {
   phase *p = self;
   sweep_report *report = p->sweep->report;
+  gl_status status = GL_OK;
   const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
   progress_at(p->bar, ++p->finished, cell->algorithm);
   switch (o->status) {
@@ -203,10 +215,11 @@ static gl_status keep_run(void *self, size_t job, const run_result *o, gl_error 
     break;
   case RUN_FAILED:
     ++report->failed;
-    note_failure(report, cell, o);
+    status = note_failure(report, cell, o, err);
     break;
   }
-  gl_status status = sweep_store_cell(p->sweep->store, p->sweep->base.name, cell, o, err);
+  if (status == GL_OK)
+    status = sweep_store_cell(p->sweep->store, p->sweep->base.name, cell, o, err);
   if (status == GL_OK && o->status != RUN_FAILED) clear_checkpoints(p->sweep, cell);
   return status;
 }
@@ -238,6 +251,16 @@ static void known_already(const sweep *s, const sweep_cell *cell, size_t *count)
   clear_checkpoints(s, cell);
 }
 
+/* Rates chosen without a run that failed would change when it is made after all. */
+static gl_status refuse_failed_tuning(const sweep *s) {
+  if (s->report->tuning_failed == 0) return GL_OK;
+  return gl_fail(s->err, GL_EIO,
+                 "%zu of %zu tuning runs failed, so no learning rates are chosen and no run of the "
+                 "grid is begun; the other tuning runs are kept, and the same command tries the "
+                 "failed ones again",
+                 s->report->tuning_failed, s->tuning.n_cells);
+}
+
 static gl_status tune(sweep *s) {
   if (s->tuning_grid.n_axes == 0) return GL_OK;
   double begun = seconds_now();
@@ -258,9 +281,8 @@ static gl_status tune(sweep *s) {
   }
   gl_status status = run_phase(&p, "tuning", keep_score);
   free(p.jobs);
+  if (status == GL_OK) status = refuse_failed_tuning(s);
   status = ranks_share(&s->options->ranks, s->score, s->tuning.n_cells, status);
-  for (size_t i = 0; i < s->tuning.n_cells; ++i)
-    if (s->score[i] == -INFINITY) s->score[i] = NAN; /* failed */
   if (status == GL_OK)
     status = tune_choose(&s->report->rates, &s->report->edge, &s->report->n_rates, &s->tuning,
                          s->score, s->err);
@@ -346,5 +368,6 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
 void sweep_report_fini(sweep_report *r) {
   free(r->rates);
   free(r->edge);
+  free(r->failures);
   *r = (sweep_report){0};
 }

@@ -22,21 +22,28 @@ typedef struct sweep_options {
   size_t checkpoint_every; /* updates; 0: as the recipe says */
 } sweep_options;
 
+enum { SWEEP_FAILURES_TOLD = 10 };
+
 typedef struct sweep_report {
   size_t tuning_runs, tuning_known; /* made now, found in the file */
+  size_t tuning_failed;             /* of those made now */
   size_t cells, known;              /* of this shard; found finished in the file */
   size_t done, diverged, failed;    /* made now */
   double tuning_s, grid_s;
   sweep_rate *rates; /* [n_rates], owned */
   int *edge;         /* [n_rates], owned: 1 where the best rate is an end of the grid */
   size_t n_rates;
-  char failure[512]; /* reason of the first failed cell */
+  char *failures; /* a line for each of the first SWEEP_FAILURES_TOLD runs that failed now:
+                     algorithm, seed, settings and reason; owned, NULL: none */
 } sweep_report;
 
 /* Reads the sweep and every one of its cells, asks whether this machine has the device and the
  * memory that each needs, and only then opens the file and runs what is not in it yet. A failed
- * cell is counted and stored as such and tried again by the next call. Release *out with
- * sweep_report_fini() in any case. */
+ * cell is counted and stored as such and tried again by the next call. A failed tuning run is
+ * GL_EIO with out->tuning_failed: rates chosen without it could be others than those chosen with
+ * it, so the grid waits until a later call has made it. Release *out with sweep_report_fini() in
+ * any case.
+ */
 gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
                     gl_error *err);
 void sweep_report_fini(sweep_report *r);

@@ -48,6 +48,10 @@ pid_t cli_start(const char *const *arguments) {
   return start(arguments, "/dev/null", "/dev/null", "/dev/null");
 }
 
+pid_t cli_start_telling(const char *err, const char *const *arguments) {
+  return start(arguments, "/dev/null", "/dev/null", err);
+}
+
 int cli_wait(pid_t pid) {
   int how = 0;
   while (waitpid(pid, &how, 0) < 0 && errno == EINTR) continue;
@@ -76,6 +80,11 @@ static char *read_file(const char *path, size_t *size) {
   if (from != NULL) fclose(from);
   *size = used;
   return text;
+}
+
+char *cli_read(const char *path) {
+  size_t size = 0;
+  return read_file(path, &size);
 }
 
 cli_result cli_run(const char *input, const char *const *arguments) {

@@ -26,6 +26,11 @@ int cli_gives(int code, const char *const *arguments);
 /* Starts it without waiting, silently. */
 pid_t cli_start(const char *const *arguments);
 #define CLI_START(...) cli_start((const char *const[]){__VA_ARGS__, NULL})
+/* The same with what it says on stderr written to that file. */
+pid_t cli_start_telling(const char *err, const char *const *arguments);
+#define CLI_START_TELLING(err, ...) cli_start_telling(err, (const char *const[]){__VA_ARGS__, NULL})
+/* All of a file, with a zero behind it; the caller frees. */
+char *cli_read(const char *path);
 /* Waits for it: exit code, or 128 + signal. */
 int cli_wait(pid_t pid);
 void cli_sleep_ms(long ms);

@@ -190,6 +190,37 @@ static void a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again(void) {
   cli_scratch_remove(b.folder);
 }
 
+/* A tuning run that died says nothing about its rate: the grid waits for it. */
+static void a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen(void) {
+  bench b;
+  char err[128];
+  const char *const few = "sweep.seed=[1]", *const longer = "steps=6000";
+  bench_make(&b);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-j", "2", "-q", few, longer));
+  cli_path(err, b.folder, "err");
+  pid_t pid = CLI_START_TELLING(err, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q", few, longer);
+  pid_t worker = 0;
+  for (int wait = 0; wait < 500 && cli_children(pid, &worker, 1) < 1; ++wait) cli_sleep_ms(5);
+  CU_ASSERT_FATAL(worker > 0);
+  kill(worker, SIGKILL);
+  CU_ASSERT_EQUAL(cli_wait(pid), 1);
+  CU_ASSERT_EQUAL(finished_cells(b.db), 0);
+  char *told = cli_read(err);
+  CU_ASSERT_PTR_NOT_NULL(strstr(told, "1 of 8 tuning runs failed"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(told, "grpo, seed 101"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(told, "\"optimizer.lr\":0.02"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(told, "signal 9"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(told, "same command"));
+  free(told);
+  cli_result again = CLI("sweep", b.recipe, "-o", b.db, "-j", "2", "-q", "--json", few, longer);
+  CU_ASSERT_EQUAL(again.code, 0);
+  CU_ASSERT_EQUAL(report_number(&again, "tuning_already_known"), 7);
+  CU_ASSERT_EQUAL(report_number(&again, "tuning_runs"), 1);
+  CU_ASSERT(same_study(b.db, b.other));
+  cli_result_fini(&again);
+  cli_scratch_remove(b.folder);
+}
+
 static void shards_joined_by_merge_are_the_whole_study(void) {
   bench b;
   bench_make(&b);
@@ -310,6 +341,7 @@ SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
       TEST(workers_end_when_their_parent_is_killed),
       TEST(interrupt_keeps_finished_cells_and_exits_with_130),
       TEST(a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again),
+      TEST(a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen),
       TEST(shards_joined_by_merge_are_the_whole_study),
       TEST(ranks_of_an_mpi_job_make_the_whole_study),
       TEST(two_runs_of_a_recipe_print_and_store_the_same),
