@@ -1,43 +1,173 @@
 /* Draws a progress bar on a terminal, or writes a line now and then into a log. */
 #include "core/base/progress.h"
 
-#include <stdio.h>
+#include "core/base/shown.h"
+
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 struct progress {
-  char what[64], unit[32];
-  uint64_t total, done;
+  progress_world world;
   progress_mode mode; /* BAR, LINES or SILENT */
+  shown_text what, unit, note;
+  uint64_t total, before, done;
+  int has_cost;
+  double cost_done, cost_left;
+  size_t workers;
+  double
+      *begun; /* [workers] in a ring, oldest at `oldest`: when the items that are worked at began */
+  size_t oldest;
+  double spent; /* worker-seconds on the items that were finished here */
   double started, drawn;
+  int has_drawn;
   uint64_t next_tenth; /* LINES: the next tenth of the way to be reported */
 };
 
-static double now_s(void) {
+/* --- the world ----------------------------------------------------------------------------------
+ */
+
+static double monotonic_s(void *self) {
+  (void)self;
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static const char *environment(const char *name) {
+  return getenv(name);
+}
+
+static double now_s(const progress *p) {
+  return p->world.now(p->world.self);
+}
+
+/* Asked at every drawing: windows change their size. */
+static size_t columns(const progress *p) {
+  enum { USUAL = 80, MOST = 10000 };
+  struct winsize size;
+  if (p->world.columns != NULL) return p->world.columns(p->world.self);
+  if (ioctl(fileno(p->world.to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char *text = p->world.variable("COLUMNS");
+  long n = text != NULL ? strtol(text, NULL, 10) : 0;
+  return n > 0 && n <= MOST ? (size_t)n : USUAL;
+}
+
+static int can_redraw(const progress_world *w) {
+  const char *terminal = w->variable("TERM"), *ci = w->variable("CI");
+  if (ci != NULL && *ci != '\0' && strcmp(ci, "false") != 0) return 0;
+  return terminal != NULL && *terminal != '\0' && strcmp(terminal, "dumb") != 0 &&
+         isatty(fileno(w->to));
+}
+
+/* --- what is known ------------------------------------------------------------------------------
+ */
+
+/* Columns that a name and a note are cut to. */
+enum { NAME_COLUMNS = 60, UNIT_COLUMNS = 20 };
+
 progress *progress_new(const char *what, const char *unit, uint64_t total, progress_mode mode) {
+  return progress_new_in(&(progress_world){0}, what, unit, total, mode);
+}
+
+progress *progress_new_in(const progress_world *world, const char *what, const char *unit,
+                          uint64_t total, progress_mode mode) {
   progress *p = calloc(1, sizeof *p);
   if (p == NULL) return NULL;
-  snprintf(p->what, sizeof p->what, "%s", what);
-  snprintf(p->unit, sizeof p->unit, "%s", unit);
+  p->world = *world;
+  if (p->world.to == NULL) p->world.to = stderr;
+  if (p->world.now == NULL) p->world.now = monotonic_s;
+  if (p->world.variable == NULL) p->world.variable = environment;
+  shown_cut(what, NAME_COLUMNS, &p->what);
+  shown_cut(unit, UNIT_COLUMNS, &p->unit);
   p->total = total;
   p->mode = mode;
-  if (mode == PROGRESS_AUTO) p->mode = isatty(STDERR_FILENO) ? PROGRESS_BAR : PROGRESS_LINES;
-  p->started = now_s();
+  if (mode == PROGRESS_AUTO) p->mode = can_redraw(&p->world) ? PROGRESS_BAR : PROGRESS_LINES;
+  p->started = now_s(p);
   p->next_tenth = 1;
-  return p;
+  progress_workers(p, 1);
+  if (p->begun != NULL) return p;
+  free(p);
+  return NULL;
 }
+
+static uint64_t tenths(const progress *p) {
+  return (uint64_t)((double)p->done * 10 / (double)p->total);
+}
+
+void progress_resume(progress *p, uint64_t before) {
+  if (p == NULL) return;
+  uint64_t here = p->done - p->before;
+  p->before = p->total != 0 && before > p->total ? p->total : before;
+  p->done = p->before + here;
+  if (p->total != 0 && p->done > p->total) p->done = p->total;
+  if (p->total != 0) p->next_tenth = tenths(p) + 1;
+}
+
+void progress_phase(progress *p, const char *what) {
+  if (p != NULL) shown_cut(what, NAME_COLUMNS, &p->what);
+}
+
+void progress_workers(progress *p, size_t n) {
+  if (p == NULL || n == 0) return;
+  double *begun = calloc(n, sizeof *begun);
+  if (begun == NULL) return; /* the estimate is then that of fewer workers */
+  const double t = now_s(p);
+  for (size_t i = 0; i < n; ++i) begun[i] = t;
+  free(p->begun);
+  p->begun = begun;
+  p->workers = n;
+  p->oldest = 0;
+}
+
+void progress_cost(progress *p, double done, double left) {
+  if (p == NULL) return;
+  p->has_cost = 1;
+  p->cost_done = fmax(done, 0);
+  p->cost_left = fmax(left, 0);
+}
+
+/* --- the time left ------------------------------------------------------------------------------
+ */
+
+/* n items end at the time t: the oldest ones, as far as one can tell. Others take their places. */
+static void note_ends(progress *p, uint64_t n, double t) {
+  for (; n > 0 && p->begun[p->oldest] < t; --n) {
+    p->spent += t - p->begun[p->oldest];
+    p->begun[p->oldest] = t;
+    p->oldest = (p->oldest + 1) % p->workers;
+  }
+}
+
+double progress_left_s(const progress *p) {
+  if (p == NULL || p->total == 0) return NAN;
+  if (p->done == p->total) return 0;
+  const uint64_t items = p->total - p->done;
+  const double done = p->has_cost ? p->cost_done : (double)(p->done - p->before);
+  double left = p->has_cost ? p->cost_left : (double)items;
+  const double speed = done / p->spent, each = left / (double)items, t = now_s(p);
+  if (!(speed > 0 && isfinite(speed))) return NAN;
+  const size_t at_work = items < p->workers ? (size_t)items : p->workers;
+  double behind = 0; /* the work on the youngest item */
+  for (size_t i = 0; i < at_work; ++i) {
+    behind = fmin(each, (t - p->begun[(p->oldest + i) % p->workers]) * speed);
+    left -= behind;
+  }
+  /* Workers share what is left, but at the end each has but one item. */
+  return fmax(fmax(left, 0) / (speed * (double)p->workers), (each - behind) / speed);
+}
+
+/* --- what is shown ------------------------------------------------------------------------------
+ */
 
 /* "3m05s"; for a span that cannot be told, "?" */
 static void span_text(double s, char *text, size_t size) {
   if (!(s >= 0 && s < 1e7))
     snprintf(text, size, "?");
-  else if (s < 60)
+  else if (s < 59.5)
     snprintf(text, size, "%.0fs", s);
   else if (s < 3600)
     snprintf(text, size, "%dm%02ds", (int)s / 60, (int)s % 60);
@@ -45,58 +175,92 @@ static void span_text(double s, char *text, size_t size) {
     snprintf(text, size, "%dh%02dm", (int)s / 3600, (int)s % 3600 / 60);
 }
 
+enum { STATUS_SIZE = SHOWN_SIZE + 128 };
+
 /* "120/400 runs  8.1/s  35s left" */
 static void status_text(const progress *p, double t, char *text, size_t size) {
-  double rate = (double)p->done / (t - p->started + 1e-9);
+  double rate = (double)(p->done - p->before) / (t - p->started + 1e-9);
   char left[24];
   if (p->total == 0) {
-    snprintf(text, size, "%llu %s  %.3g/s", (unsigned long long)p->done, p->unit, rate);
+    snprintf(text, size, "%llu %s  %.3g/s", (unsigned long long)p->done, p->unit.text, rate);
     return;
   }
-  span_text((double)(p->total - p->done) / rate, left, sizeof left);
+  span_text(progress_left_s(p), left, sizeof left);
   snprintf(text, size, "%llu/%llu %s  %.3g/s  %s left", (unsigned long long)p->done,
-           (unsigned long long)p->total, p->unit, rate, left);
+           (unsigned long long)p->total, p->unit.text, rate, left);
 }
 
-static void draw_bar(progress *p, double t, const char *note) {
-  enum { WIDTH = 28 };
-  char bar[WIDTH + 1], status[128];
-  size_t full = p->total == 0 ? 0 : (size_t)((double)p->done / (double)p->total * WIDTH);
-  for (size_t i = 0; i < WIDTH; ++i) bar[i] = i < full ? '#' : '.';
-  bar[WIDTH] = '\0';
+/* Into a line of `room` columns, what comes first being the last to go: the status, the name, a bar
+ * of 4 to 28 columns, the note. */
+static void draw_bar(progress *p, double t) {
+  enum { SHORTEST = 4, LONGEST = 28, FRAME = 4 /* " [] " */ };
+  char bar[LONGEST + 1] = "", status[STATUS_SIZE];
+  shown_text what, cut, note = {""};
+  size_t room = columns(p), length = 0;
+  room -= room > 0; /* in the last column some terminals go on to the next line */
   status_text(p, t, status, sizeof status);
-  fprintf(stderr, "\r%s [%s] %s  %.24s\033[K", p->what, bar, status, note != NULL ? note : "");
-  fflush(stderr);
+  room -= shown_cut(status, room, &cut);
+  room -= shown_cut(p->what.text, room > 0 ? room - 1 : 0, &what);
+  if (room >= SHORTEST + FRAME) {
+    length = room - FRAME < LONGEST ? room - FRAME : LONGEST;
+    room -= length + FRAME;
+  } else if (what.text[0] != '\0') {
+    room -= 1;
+  }
+  size_t full = p->total == 0 ? 0 : (size_t)((double)p->done / (double)p->total * (double)length);
+  for (size_t i = 0; i < length; ++i) bar[i] = i < full ? '#' : '.';
+  if (room > 2) shown_cut(p->note.text, room - 2, &note);
+  fprintf(p->world.to, "\r%s%s%s%s%s%s%s\033[K", what.text, length > 0 ? " [" : "", bar,
+          length > 0             ? "] "
+          : what.text[0] != '\0' ? " "
+                                 : "",
+          cut.text, note.text[0] != '\0' ? "  " : "", note.text);
+  fflush(p->world.to);
 }
 
 static void print_line(const progress *p, double t, const char *note) {
-  char status[128];
+  char status[STATUS_SIZE];
   status_text(p, t, status, sizeof status);
-  fprintf(stderr, "%s: %s%s%s\n", p->what, status, note != NULL ? "  " : "",
-          note != NULL ? note : "");
+  fprintf(p->world.to, "%s: %s%s%s\n", p->what.text, status, *note != '\0' ? "  " : "", note);
+}
+
+static void draw(progress *p) {
+  if (p->mode == PROGRESS_SILENT) return;
+  double t = now_s(p);
+  if (p->mode == PROGRESS_BAR) {
+    if (p->has_drawn && t - p->drawn < 0.1 && p->done != p->total) return;
+    draw_bar(p, t);
+  } else {
+    int tenth = p->total != 0 && tenths(p) >= p->next_tenth;
+    /* a job of a few milliseconds needs no lines at all */
+    double last = p->has_drawn ? p->drawn : p->started;
+    if (t - p->started < 2 || (!tenth && t - last < 30)) return;
+    if (p->total != 0) p->next_tenth = tenths(p) + 1;
+    print_line(p, t, p->note.text);
+  }
+  p->drawn = t;
+  p->has_drawn = 1;
 }
 
 void progress_at(progress *p, uint64_t done, const char *note) {
-  if (p == NULL || p->mode == PROGRESS_SILENT) return;
-  p->done = p->total != 0 && done > p->total ? p->total : done;
-  double t = now_s();
-  if (p->mode == PROGRESS_BAR) {
-    if (t - p->drawn < 0.1 && p->done != p->total) return;
-    draw_bar(p, t, note);
-  } else {
-    int tenth = p->total != 0 && (double)p->done * 10 >= (double)(p->next_tenth * p->total);
-    /* a job of a few milliseconds needs no lines at all */
-    if (t - p->started < 2 || (!tenth && t - p->drawn < 30)) return;
-    if (p->total != 0) p->next_tenth = p->done * 10 / p->total + 1;
-    print_line(p, t, note);
-  }
-  p->drawn = t;
+  if (p == NULL) return;
+  if (p->total != 0 && done > p->total) done = p->total;
+  if (done < p->before) done = p->before;
+  if (done > p->done) note_ends(p, done - p->done, now_s(p));
+  p->done = done;
+  shown_cut(note != NULL ? note : "", NAME_COLUMNS, &p->note);
+  draw(p);
+}
+
+void progress_tick(progress *p) {
+  if (p != NULL) draw(p);
 }
 
 void progress_free(progress *p) {
   if (p == NULL) return;
-  if (p->mode == PROGRESS_BAR && p->drawn > 0) fputs("\r\033[K", stderr);
-  if (p->mode == PROGRESS_LINES && p->drawn > 0 && p->done != p->total)
-    print_line(p, now_s(), "stopped");
+  if (p->mode == PROGRESS_BAR && p->has_drawn) fputs("\r\033[K", p->world.to);
+  if (p->mode == PROGRESS_LINES && p->has_drawn && p->done != p->total)
+    print_line(p, now_s(p), "stopped");
+  free(p->begun);
   free(p);
 }

@@ -1,10 +1,9 @@
-/* The small ones: hashes, numbers as text, whole files, progress, errors. */
+/* The small ones: hashes, numbers as text, whole files, errors. */
 #include "core/base/checksum.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/metrics.h"
-#include "core/base/progress.h"
 #include "core/random/rng.h"
 #include "tests/support/core.h"
 #include "tests/support/suite.h"
@@ -246,64 +245,6 @@ static void places_that_cannot_hold_a_file_are_named_with_a_remedy(void) {
   scratch_remove(&s);
 }
 
-/* --- progress ------------------------------------------------------------------------------------
- */
-
-/* What a job of `total` reports on a pipe in place of stderr, pausing before its second half. */
-static char *reported(progress_mode mode, uint64_t total, int pause_ms) {
-  static char text[4096];
-  int ends[2], kept = dup(STDERR_FILENO);
-  CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
-  fflush(stderr);
-  dup2(ends[1], STDERR_FILENO);
-  close(ends[1]);
-  progress *p = progress_new("sweep", "runs", total, mode);
-  for (uint64_t done = 1; done <= 20; ++done) {
-    if (done == 11)
-      nanosleep(&(struct timespec){pause_ms / 1000, pause_ms % 1000 * 1000000L}, NULL);
-    progress_at(p, done, done == 20 ? "the last" : NULL);
-  }
-  progress_free(p);
-  fflush(stderr);
-  dup2(kept, STDERR_FILENO); /* closes the pipe's writing end */
-  close(kept);
-  ssize_t size = read(ends[0], text, sizeof text - 1);
-  close(ends[0]);
-  text[size > 0 ? size : 0] = '\0';
-  return text;
-}
-
-static void a_quick_job_reports_nothing_into_a_pipe(void) {
-  CU_ASSERT_STRING_EQUAL(reported(PROGRESS_AUTO, 20, 0), "");
-  CU_ASSERT_STRING_EQUAL(reported(PROGRESS_SILENT, 20, 0), "");
-}
-
-/* Lines begin after two seconds; this waits a little longer, so that how fast it runs is no matter.
- */
-static void a_longer_job_reports_lines_without_control_characters(void) {
-  const char *text = reported(PROGRESS_AUTO, 20, 2100);
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "sweep: 11/20 runs"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "sweep: 20/20 runs"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "the last\n"));
-  CU_ASSERT_PTR_NULL(strpbrk(text, "\r\033"));
-}
-
-static void a_bar_is_drawn_in_place_and_cleared(void) {
-  const char *text = reported(PROGRESS_BAR, 20, 0);
-  CU_ASSERT_EQUAL(strncmp(text, "\rsweep [#...", 12), 0);
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "[############################] 20/20 runs"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\r\033[K"));
-  CU_ASSERT_PTR_NULL(strchr(text, '\n'));
-}
-
-static void progress_takes_an_unknown_total_and_no_progress_at_all(void) {
-  CU_ASSERT_EQUAL(strncmp(reported(PROGRESS_BAR, 0, 0), "\rsweep [....", 12), 0);
-  CU_ASSERT_PTR_NOT_NULL(
-      strstr(reported(PROGRESS_BAR, 5, 0), "5/5 runs")); /* more than the total */
-  progress_at(NULL, 1, NULL);
-  progress_free(NULL);
-}
-
 /* --- errors and metrics --------------------------------------------------------------------------
  */
 
@@ -337,7 +278,7 @@ static void every_metric_has_a_name_of_its_own_a_meaning_and_a_source(void) {
   for (int m = 0; m < METRIC_COUNT; ++m) CU_ASSERT(isnan(value[m]));
 }
 
-SUITE(core_small, "core: files, hashes, numbers, progress", TEST(hashes_are_fnv_1a_of_128_bits),
+SUITE(core_small, "core: files, hashes, numbers", TEST(hashes_are_fnv_1a_of_128_bits),
       TEST(checksums_are_xxh3_of_64_bits_however_the_bytes_come),
       TEST(numbers_read_back_from_their_shortest_text),
       TEST(numbers_have_their_documented_spelling), TEST(json_has_null_where_it_has_no_number),
@@ -345,9 +286,5 @@ SUITE(core_small, "core: files, hashes, numbers, progress", TEST(hashes_are_fnv_
       TEST(an_abandoned_file_leaves_the_old_one),
       TEST(a_file_that_cannot_be_written_whole_leaves_the_old_one),
       TEST(places_that_cannot_hold_a_file_are_named_with_a_remedy),
-      TEST(a_quick_job_reports_nothing_into_a_pipe),
-      TEST(a_longer_job_reports_lines_without_control_characters),
-      TEST(a_bar_is_drawn_in_place_and_cleared),
-      TEST(progress_takes_an_unknown_total_and_no_progress_at_all),
       TEST(the_first_error_stays_and_long_ones_are_cut),
       TEST(every_metric_has_a_name_of_its_own_a_meaning_and_a_source));

@@ -1,0 +1,114 @@
+/* Writes what a terminal would obey as escapes. */
+#include "core/base/shown.h"
+
+#include "core/base/utf8.h"
+
+#include <string.h>
+#include <utf8proc.h>
+
+/* The longest form of one character: "\U0010ffff". */
+enum { PIECE_SIZE = 12 };
+
+static int obeyed(uint32_t code) {
+  utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
+  return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_ZL ||
+         c == UTF8PROC_CATEGORY_ZP;
+}
+
+static void write_escape(uint32_t code, char piece[PIECE_SIZE]) {
+  if (code == '\n' || code == '\r' || code == '\t')
+    snprintf(piece, PIECE_SIZE, "\\%c", code == '\n' ? 'n' : code == '\r' ? 'r' : 't');
+  else
+    snprintf(piece, PIECE_SIZE,
+             code < 0x80      ? "\\x%02x"
+             : code <= 0xffff ? "\\u%04x"
+                              : "\\U%08x",
+             (unsigned)code);
+}
+
+/* The next character of text[size], size > 0, as it is shown, with its columns; returns the bytes
+ * that were read. */
+static size_t next_piece(const char *text, size_t size, char piece[PIECE_SIZE], size_t *columns) {
+  uint32_t code;
+  size_t bytes = utf8_read(text, size, &code);
+  if (code == UTF8_INVALID) { /* one byte at a time, though several may belong together */
+    snprintf(piece, PIECE_SIZE, "\\x%02x", (unsigned)(unsigned char)*text);
+    bytes = 1;
+  } else if (obeyed(code)) {
+    write_escape(code, piece);
+  } else {
+    memcpy(piece, text, bytes);
+    piece[bytes] = '\0';
+    *columns = (size_t)utf8proc_charwidth((utf8proc_int32_t)code);
+    return bytes;
+  }
+  *columns = strlen(piece);
+  return bytes;
+}
+
+/* As much of the shown form as has `room` bytes and `columns` columns, without a NUL. Returns
+ * whether all of it had; *length and *taken are the bytes and columns written. */
+static int fill(const char *text, char *to, size_t room, size_t columns, size_t *length,
+                size_t *taken) {
+  char piece[PIECE_SIZE];
+  *length = *taken = 0;
+  for (size_t size = strlen(text); size > 0;) {
+    size_t wide, bytes = next_piece(text, size, piece, &wide), n = strlen(piece);
+    if (n > room - *length || wide > columns - *taken) return 0;
+    memcpy(to + *length, piece, n);
+    *length += n;
+    *taken += wide;
+    text += bytes;
+    size -= bytes;
+  }
+  return 1;
+}
+
+shown_text shown(const char *text) {
+  shown_text s;
+  shown_cut(text != NULL ? text : "", SHOWN_SIZE, &s);
+  return s;
+}
+
+size_t shown_cut(const char *text, size_t columns, shown_text *out) {
+  static const char more[] = "…";
+  size_t length, taken;
+  int whole = fill(text, out->text, SHOWN_SIZE - 1, columns, &length, &taken);
+  if (!whole && columns > 0) {
+    fill(text, out->text, SHOWN_SIZE - sizeof more, columns - 1, &length, &taken);
+    memcpy(out->text + length, more, sizeof more - 1);
+    length += sizeof more - 1;
+    ++taken;
+  }
+  out->text[length] = '\0';
+  return taken;
+}
+
+void shown_write(const char *text, size_t size, FILE *to) {
+  char piece[PIECE_SIZE];
+  for (size_t columns; size > 0;) {
+    size_t bytes = next_piece(text, size, piece, &columns);
+    fputs(piece, to);
+    text += bytes;
+    size -= bytes;
+  }
+}
+
+void shown_write_lines(const char *text, FILE *to) {
+  for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+    shown_write(text, (size_t)(end - text), to);
+    fputc('\n', to);
+  }
+  shown_write(text, strlen(text), to);
+}
+
+size_t shown_width(const char *text) {
+  char piece[PIECE_SIZE];
+  size_t all = 0;
+  for (size_t size = strlen(text), columns; size > 0; all += columns) {
+    size_t bytes = next_piece(text, size, piece, &columns);
+    text += bytes;
+    size -= bytes;
+  }
+  return all;
+}

@@ -1,0 +1,35 @@
+/* Text of unknown origin as a person is shown it.
+ *
+ * Names of algorithms, studies, runs, columns and files come out of recipes, databases and exports
+ * that somebody else may have written. What a terminal would obey instead of showing is written as
+ * an escape: "\n", "\t", "\r", "\x1b" for other control characters below 0x80, "\u202e" for
+ * characters that control layout or are not seen (categories Cc, Cf, Zl and Zp of Unicode: C1
+ * controls, bidirectional overrides, zero-width characters, line separators), and "\xff" for every
+ * byte that is not UTF-8. A backslash stays as it is: this is for reading, not for reading back. */
+#ifndef GEPOLAB_CORE_BASE_SHOWN_H
+#define GEPOLAB_CORE_BASE_SHOWN_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum { SHOWN_SIZE = 512 };
+typedef struct shown_text {
+  char text[SHOWN_SIZE];
+} shown_text;
+
+/* For one argument of printf: printf("%s\n", shown(name).text). What is longer than 511 bytes ends
+ * in "…". NULL is shown as nothing. */
+shown_text shown(const char *text);
+/* All of text[size] (which may hold NULs), however long it is. Trouble stays in the stream. */
+void shown_write(const char *text, size_t size, FILE *to);
+/* The same of a string that ends with NUL, but its own line breaks stay line breaks: for messages
+ * and answers of several lines. */
+void shown_write_lines(const char *text, FILE *to);
+/* Columns of a terminal that the text takes once it is shown: two for wide characters, none for
+ * combining ones. */
+size_t shown_width(const char *text);
+/* The shown form, ending in "…" where it takes more than so many columns (0: nothing is left of it)
+ * or bytes; returns the columns it takes then. */
+size_t shown_cut(const char *text, size_t columns, shown_text *out);
+
+#endif
