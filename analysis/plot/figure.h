@@ -1,8 +1,8 @@
 /* Figures as a table: what a figure needs, which script draws it, and what writes its data.
  *
  * Every figure NAME becomes NAME.tsv (its numbers, a comment naming the columns), NAME.gp (the
- * whole script, style included), NAME.pdf and NAME.png, so that `gnuplot NAME.gp` in the folder
- * draws it again. A figure that cannot show all there is says on itself what it leaves out.
+ * whole script, style included), NAME.pdf, NAME.png and NAME.svg, so that `gnuplot NAME.gp` in the
+ * folder draws it again. A figure that cannot show all there is says on itself what it leaves out.
  */
 #ifndef GEPOLAB_ANALYSIS_PLOT_FIGURE_H
 #define GEPOLAB_ANALYSIS_PLOT_FIGURE_H

@@ -281,8 +281,8 @@ static gl_status write_script(figure_page *p, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "the plot script %s is missing", shape);
   gl_status status = begin_file(&w, p, ".gp", err);
   if (status != GL_OK) return status;
-  fprintf(w.stream, "# gnuplot %s.gp draws %s.pdf and %s.png from %s.tsv\nname = '", p->name,
-          p->name, p->name, p->name);
+  fprintf(w.stream, "# gnuplot %s.gp draws %s.pdf, %s.png and %s.svg from %s.tsv\nname = '",
+          p->name, p->name, p->name, p->name, p->name);
   for (const char *c = p->name; *c; c++) {
     if (*c == '\'') fputc(*c, w.stream);
     fputc(*c, w.stream);

@@ -82,7 +82,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
 const command command_plot = {
     .name = "plot",
     .arguments = "STUDY.db",
-    .summary = "the figures a study has data for, as PDF and PNG",
+    .summary = "the figures a study has data for, as PDF, PNG and SVG",
     .about =
         "Next to each figure lie its data (.tsv) and its script (.gp): `gnuplot NAME.gp` in the\n"
         "folder draws it again, after any change. `gepolab plot --list` names the figures. What a\n"

@@ -13,7 +13,7 @@
 
 /* Only what is drawn: that figures of other commands lack their data here tells nobody anything. */
 static void told_drawn(void *context, const char *file, const char *why) {
-  if (why == NULL) printf("%s/%s.pdf, .png, .tsv, .gp\n", (const char *)context, file);
+  if (why == NULL) printf("%s/%s.pdf, .png, .svg, .tsv, .gp\n", (const char *)context, file);
 }
 
 static gl_status draw(const char *folder, const char *only, gl_error *err) {
@@ -28,8 +28,8 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
   const char *folder = NULL, *only = NULL;
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
-      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw instead of printing: data, script, PDF and PNG",
-       &folder},
+      {"figures", 'f', ARGS_TEXT, "FOLDER",
+       "draw instead of printing: data, script, PDF, PNG and SVG", &folder},
       {"figure", 0, ARGS_TEXT, "NAME", "with --figures: only this one", &only}};
   args a;
   cfg_doc *doc = NULL;

@@ -9,7 +9,7 @@
 /* context is the folder, as a pointer that is not written through. */
 static void told(void *context, const char *file, const char *why) {
   if (why == NULL)
-    printf("%s/%s.pdf, .png, .tsv, .gp\n", (const char *)context, file);
+    printf("%s/%s.pdf, .png, .svg, .tsv, .gp\n", (const char *)context, file);
   else
     printf("no %s: %s\n", file, why);
 }

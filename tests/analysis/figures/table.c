@@ -98,6 +98,16 @@ static int starts_with(const char *name, const char *suffix, const char *signatu
   return same;
 }
 
+/* A whole SVG whose texts are in fonts of the size that its page is laid out for (fontscale, of
+ * which gnuplot's svg does not know when it measures, would leave a font-size of 7). */
+static int is_readable_svg(const char *name) {
+  char *text = figure_text(name, "svg");
+  int good = strncmp(text, "<?xml", 5) == 0 && strstr(text, "viewBox=\"0 0 ") != NULL &&
+             strstr(text, "font-size=\"11.90\"") != NULL && strstr(text, "</svg>\n") != NULL;
+  free(text);
+  return good;
+}
+
 static int has(const char *name, const char *line) {
   char *text = figure_text(name, "tsv");
   int found = strstr(text, line) != NULL;
@@ -107,9 +117,9 @@ static int has(const char *name, const char *line) {
 }
 
 static void remove_figures(void) {
-  static const char *const suffixes[] = {"tsv", "gp", "pdf", "png"};
+  static const char *const suffixes[] = {"tsv", "gp", "pdf", "png", "svg"};
   for (size_t i = 0; figures_at(i); i++)
-    for (size_t k = 0; k < 4; k++) unlink(figure_path(figures_at(i)->name, suffixes[k]));
+    for (size_t k = 0; k < 5; k++) unlink(figure_path(figures_at(i)->name, suffixes[k]));
 }
 
 /* --- a request ----------------------------------------------------------------------------------
@@ -176,6 +186,7 @@ static void every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data(void)
   for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest)) != NULL;) {
     CU_ASSERT(starts_with(name, "pdf", "%PDF"));
     CU_ASSERT(starts_with(name, "png", "\x89PNG"));
+    CU_ASSERT(is_readable_svg(name));
     CU_ASSERT(starts_with(name, "gp", "# gnuplot"));
     char *data = figure_text(name, "tsv");
     CU_ASSERT(*data == '#' && !strstr(data, "nan") && !strstr(data, "inf"));

@@ -24,7 +24,8 @@ static void a_swept_recipe_becomes_figures_and_tables(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "divergence.pdf"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no window: the study does not sweep cluster.window"));
   cli_result_fini(&r);
-  CU_ASSERT(is_there(figures, "eval_score.png") && is_there(figures, "training.tsv"));
+  CU_ASSERT(is_there(figures, "eval_score.png") && is_there(figures, "eval_score.svg") &&
+            is_there(figures, "training.tsv"));
   CU_ASSERT(is_there(figures, "best_last.gp") && !is_there(figures, "window.tsv"));
   CU_ASSERT(CLI_GIVES(2, "plot", db, "-o", figures, "--figure", "windows"));
   CU_ASSERT(CLI_GIVES(1, "plot", db, "-o", figures, "--gnuplot", "no-such-gnuplot"));
