@@ -190,7 +190,7 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   if (status == GL_OK) status = recipe_check(r, NULL, err);
   char note[LLM_NOTE_SIZE];
   if (status == GL_OK && llm_note(r->world, note) != NULL) tell(NULL, note);
-  if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, NULL, 0, 0, err);
+  if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, &(sweep_expansion){0}, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   sweep_cells_fini(&one);
   return status;

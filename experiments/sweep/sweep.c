@@ -242,6 +242,32 @@ static gl_status run_phase(phase *p, const char *what,
   return status;
 }
 
+/* --- cells --------------------------------------------------------------------------------------
+ */
+
+/* A large grid is listed with a bar, and Ctrl-C ends that as it ends the runs. */
+typedef struct listing {
+  progress_mode mode;
+  progress *bar;
+} listing;
+
+static int show_listing(void *self, size_t done, size_t total) {
+  listing *l = self;
+  if (l->bar == NULL) l->bar = progress_new("listing", "cells", total, l->mode);
+  progress_at(l->bar, done, NULL);
+  return signals_caught();
+}
+
+static gl_status expand(const sweep *s, sweep_cells *out, const sweep_grid *grid,
+                        sweep_expansion how) {
+  listing l = {.mode = s->options->progress};
+  how.tick = show_listing;
+  how.self = &l;
+  gl_status status = sweep_expand(out, s->doc, grid, &how, s->err);
+  progress_free(l.bar);
+  return status;
+}
+
 /* --- the two phases -----------------------------------------------------------------------------
  */
 
@@ -298,8 +324,8 @@ static gl_status tune(sweep *s) {
 static gl_status run_grid(sweep *s) {
   double begun = seconds_now();
   sweep_cells_fini(&s->cells);
-  gl_status status =
-      sweep_expand(&s->cells, s->doc, &s->grid, s->report->rates, s->report->n_rates, 0, s->err);
+  const sweep_expansion how = {.rates = s->report->rates, .n_rates = s->report->n_rates};
+  gl_status status = expand(s, &s->cells, &s->grid, how);
   if (status != GL_OK) return status;
   phase p = {.sweep = s, .cells = &s->cells};
   p.jobs = calloc(s->cells.n_cells, sizeof *p.jobs);
@@ -326,9 +352,9 @@ static gl_status check(sweep *s) {
   gl_status status = recipe_read(&s->base, s->doc, s->err);
   if (status == GL_OK) status = sweep_grid_read(&s->grid, s->doc, s->err);
   if (status == GL_OK) status = tune_grid_read(&s->tuning_grid, s->doc, &s->grid, s->err);
-  if (status == GL_OK) status = sweep_expand(&s->cells, s->doc, &s->grid, NULL, 0, 1, s->err);
+  if (status == GL_OK) status = expand(s, &s->cells, &s->grid, (sweep_expansion){.check = 1});
   if (status == GL_OK && s->tuning_grid.n_axes > 0)
-    status = sweep_expand(&s->tuning, s->doc, &s->tuning_grid, NULL, 0, 1, s->err);
+    status = expand(s, &s->tuning, &s->tuning_grid, (sweep_expansion){.check = 1});
   return status;
 }
 

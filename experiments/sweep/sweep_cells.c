@@ -242,15 +242,20 @@ static gl_status refuse_equal_names(const sweep_grid *grid, gl_error *err) {
   return GL_OK;
 }
 
+static gl_status interrupted(gl_error *err) {
+  return gl_fail(err, GL_EINTERRUPTED,
+                 "interrupted while the cells of the sweep were listed; nothing was run");
+}
+
 gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
-                       const sweep_rate *rates, size_t n_rates, int check, gl_error *err) {
+                       const sweep_expansion *how, gl_error *err) {
   *out = (sweep_cells){0};
   cfg_doc *base = NULL;
   recipe_worlds known = {0};
   const int open_rate = rate_is_open(doc, grid);
   size_t n = 0;
   gl_status status = count_cells(grid, &n, err);
-  if (status == GL_OK && check) status = refuse_equal_names(grid, err);
+  if (status == GL_OK && how->check) status = refuse_equal_names(grid, err);
   if (status == GL_OK) status = cell_base(&base, doc, err);
   if (status == GL_OK) {
     out->cells = calloc(n, sizeof *out->cells);
@@ -260,15 +265,16 @@ gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *g
     cfg_doc *one = NULL;
     out->n_cells = i + 1;
     out->cells[i].ordinal = i;
-    status = cfg_copy(&one, base, err);
+    status = how->tick != NULL && how->tick(how->self, i, n) ? interrupted(err) : GL_OK;
+    if (status == GL_OK) status = cfg_copy(&one, base, err);
     if (status == GL_OK)
-      status = fill_cell(&out->cells[i], one, grid, rates, n_rates, open_rate,
-                         check ? &known : NULL, err);
+      status = fill_cell(&out->cells[i], one, grid, how->rates, how->n_rates, open_rate,
+                         how->check ? &known : NULL, err);
     cfg_free(one);
   }
   cfg_free(base);
   recipe_worlds_fini(&known);
-  if (status == GL_OK && check) status = refuse_equal_cells(out, grid->axes[0].values, err);
+  if (status == GL_OK && how->check) status = refuse_equal_cells(out, grid->axes[0].values, err);
   if (status != GL_OK) sweep_cells_fini(out);
   return status;
 }

@@ -55,11 +55,21 @@ typedef struct sweep_cells {
 /* The `sweep` section as a grid. GL_EINPUT if it is missing, empty, or an axis is not a list. */
 gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err);
 
-/* Every cell of the grid over the recipe, in grid order. rates[n_rates] (may be NULL) set
- * optimizer.lr by algorithm. With check, every cell is read by all its rooms and two algorithms of
- * one shown name, or two equal cells, are refused. Release with sweep_cells_fini(). */
+/* How a grid becomes cells; {0}: unchecked, unwatched, with the recipe's own rates. */
+typedef struct sweep_expansion {
+  const sweep_rate *rates; /* [n_rates] set optimizer.lr by algorithm */
+  size_t n_rates;
+  int check; /* every cell is read by all its rooms, and two algorithms of one shown name, or two
+                equal cells, are refused */
+  /* Called every few milliseconds with the number of cells so far; what is not 0 ends the work with
+   * GL_EINTERRUPTED. NULL: nobody watches. */
+  int (*tick)(void *self, size_t done, size_t total);
+  void *self;
+} sweep_expansion;
+
+/* Every cell of the grid over the recipe, in grid order. Release with sweep_cells_fini(). */
 gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
-                       const sweep_rate *rates, size_t n_rates, int check, gl_error *err);
+                       const sweep_expansion *how, gl_error *err);
 void sweep_cells_fini(sweep_cells *s);
 
 /* The recipe of a cell as a doc of its own. */

@@ -15,6 +15,7 @@ static const char recipe[] = "name: places\nsteps: 10\n"
 /* The grid's cells, or the tuning runs', with these rates for grpo and gepo (0: none chosen). */
 static sweep_cells expand(const char *text, int tuning, double grpo, double gepo) {
   const sweep_rate rates[] = {{.algorithm = "grpo", .lr = grpo}, {.algorithm = "gepo", .lr = gepo}};
+  const sweep_expansion how = {.rates = rates, .n_rates = grpo > 0 ? 2 : 0, .check = 1};
   sweep_cells cells = {0};
   sweep_grid grid, of_tuning;
   cfg_doc *doc = NULL;
@@ -22,9 +23,7 @@ static sweep_cells expand(const char *text, int tuning, double grpo, double gepo
   gl_status status = cfg_load_text(&doc, text, strlen(text), "places", &err);
   if (status == GL_OK) status = sweep_grid_read(&grid, doc, &err);
   if (status == GL_OK) status = tune_grid_read(&of_tuning, doc, &grid, &err);
-  if (status == GL_OK)
-    status =
-        sweep_expand(&cells, doc, tuning ? &of_tuning : &grid, rates, grpo > 0 ? 2 : 0, 1, &err);
+  if (status == GL_OK) status = sweep_expand(&cells, doc, tuning ? &of_tuning : &grid, &how, &err);
   if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_EQUAL_FATAL(status, GL_OK);
   cfg_free(doc);
