@@ -119,18 +119,29 @@ static size_t processors(void) {
   return n > 0 ? (size_t)n : 1;
 }
 
-/* What came of the sweep: on stdout where the grid was run or JSON is wanted, and the failed runs
- * on stderr in any case. */
+/* What all ranks of an MPI job did; without MPI a process reports its own part. The times stay
+ * those of this rank, which waits for the others after each phase. */
+static void total_report(sweep_report *r, const ranks *s) {
+  size_t *count[] = {&r->tuning_runs, &r->tuning_known, &r->tuning_failed, &r->cells,
+                     &r->known,       &r->done,         &r->diverged,      &r->failed};
+  enum { N = sizeof count / sizeof *count };
+  double value[N];
+  for (size_t i = 0; i < N; ++i) value[i] = (double)*count[i];
+  ranks_sum(s, value, N);
+  for (size_t i = 0; i < N; ++i) *count[i] = (size_t)value[i];
+}
+
+/* What came of the sweep, on stdout where the grid was run or JSON is wanted. */
 static gl_status tell_report(const sweep_report *r, gl_status status, const sweep_options *options,
                              int json, gl_error *err) {
   char path[PATH_MAX];
   const ranks *s = &options->ranks;
-  tell_failures(r);
   if (status != GL_OK && (!json || r->tuning_failed == 0)) return status;
-  gl_status told = ranks_path(path, sizeof path, options->file, s, s->index, err);
+  const ranks whole = {.index = 0, .count = 1};
+  gl_status told = ranks_path(path, sizeof path, options->file, s->mpi ? &whole : s, s->index, err);
   if (told == GL_OK && json) told = print_json(r, path, err);
   if (status != GL_OK || told != GL_OK) return status != GL_OK ? status : told;
-  if (!s->mpi || s->index == 0) warn_of_edges(r);
+  warn_of_edges(r);
   if (!json) print_text(r, path);
   if (r->failed == 0) return GL_OK;
   return gl_fail(err, GL_EIO,
@@ -145,13 +156,22 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
   char note[LLM_NOTE_SIZE];
   if (llm_note(cfg_find(cfg_root(doc), "world"), note) != NULL)
     fprintf(stderr, "gepolab: note: %s\n", note);
-  ranks *s = &options->ranks;
+  const ranks *s = &options->ranks;
+  if (s->note[0] != '\0') fprintf(stderr, "gepolab: note: %s\n", s->note);
   gl_status status = sweep_run(&report, doc, options, err);
-  status = tell_report(&report, status, options, json, err);
-  sweep_report_fini(&report);
+  tell_failures(&report);
   /* The barrier before rank 0 reads the others' files. */
   status = ranks_share(s, NULL, 0, status);
-  if (status == GL_OK && s->mpi && s->index == 0) status = merge_shards(options->file, s, err);
+  total_report(&report, s);
+  /* Rank 0 joins the files, also where a cell failed, and speaks for all. The others end quietly:
+   * mpirun stops the job at the first process that ends with a failure. */
+  if (s->mpi && s->index > 0) {
+    if (err->text[0] == '\0') status = GL_OK;
+  } else {
+    if (status == GL_OK && s->mpi) status = merge_shards(options->file, s, err);
+    status = tell_report(&report, status, options, json, err);
+  }
+  sweep_report_fini(&report);
   return status;
 }
 
@@ -215,8 +235,9 @@ const command command_sweep = {
         "A grid begins when all tuning runs have ended; one that failed ends the command, and the\n"
         "same command tries it again.\n"
         "With --checkpoint a cell that was interrupted goes on from its last checkpoint.\n"
-        "Under mpirun, each rank does its share into FILE.db.shardI and rank 0 joins them; with\n"
-        "--shard, or under srun, join them with `gepolab merge`.",
+        "Under mpirun, each rank does its share into FILE.db.shardI and rank 0 joins them and\n"
+        "reports for all; with --shard, or under srun, join them with `gepolab merge`. A batch\n"
+        "script of Slurm without srun, and every task of a job array, does the whole sweep.",
     .examples = "  gepolab sweep delay_sweep --dry-run -j 2\n"
                 "  gepolab sweep delay_sweep -o study.db -j 2\n"
                 "  gepolab sweep delay_sweep -o small.db steps=60 sweep.seed=[1,2,3] "

@@ -317,10 +317,9 @@ static void ranks_of_an_mpi_job_make_the_whole_study(void) {
   bench b;
   bench_make(&b);
   char line[640];
-  snprintf(
-      line, sizeof line,
-      "mpirun --allow-run-as-root --oversubscribe -n 2 %s sweep %s -o %s -q >/dev/null 2>%s/err",
-      path != NULL ? path : "build/gepolab", b.recipe, b.db, b.folder);
+  snprintf(line, sizeof line,
+           "mpirun --allow-run-as-root --oversubscribe -n 2 %s sweep %s -o %s -q >%s/out 2>%s/err",
+           path != NULL ? path : "build/gepolab", b.recipe, b.db, b.folder, b.folder);
   int gave = system(line);
   if (gave != 0) {
     char err[128];
@@ -332,6 +331,12 @@ static void ranks_of_an_mpi_job_make_the_whole_study(void) {
   }
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-q"));
   CU_ASSERT(same_study(b.db, b.other));
+  /* One rank speaks for all: of 8 tuning runs, 16 cells, and the joined file. */
+  snprintf(line, sizeof line,
+           "test $(grep -c 'cells in' %s/out) = 1 && grep -q '^16 cells .* -> %s$' %s/out && "
+           "grep -q '(8 runs, 0 already known' %s/out",
+           b.folder, b.db, b.folder, b.folder);
+  CU_ASSERT_EQUAL(system(line), 0);
   cli_scratch_remove(b.folder);
 }
 
