@@ -135,7 +135,8 @@ static sqlite3_stmt *query_runs(store *s) {
   char *clock = store_columns(s, "main", "clock", "c", clock_columns, N_CLOCK_COLUMNS);
   char *sql = run && clock
                   ? sqlite3_mprintf("SELECT %s, %s FROM runs r LEFT JOIN clock c ON c.run = r.id"
-                                    " WHERE r.study = ?1 ORDER BY r.ordinal, r.key",
+                                    " WHERE r.study = ?1 AND r.key NOT IN (SELECT key FROM"
+                                    " superseded) ORDER BY r.ordinal, r.key",
                                     run, clock)
                   : NULL;
   if (sql) sqlite3_prepare_v2(store_handle(s), sql, -1, &q, NULL);
@@ -239,7 +240,9 @@ static gl_status choose_study(const char **study, char *const *names, size_t n, 
   return GL_OK;
 }
 
-gl_status results_load(results **out, store *s, const char *study, gl_error *err) {
+/* All of it from one state of the file, compared with its checksums first: what follows may take
+ * every value for one that its column may hold. */
+static gl_status load_study(results **out, store *s, const char *study, gl_error *err) {
   char **names = NULL;
   size_t n = 0;
   loading l = {.db = store_handle(s)};
@@ -262,5 +265,16 @@ gl_status results_load(results **out, store *s, const char *study, gl_error *err
     *out = l.into;
   else
     results_free(l.into);
+  return status;
+}
+
+gl_status results_load(results **out, store *s, const char *study, gl_error *err) {
+  static const char *const read[] = {"runs", "steps", "evals", "staleness", "clock", NULL};
+  *out = NULL;
+  gl_status status = store_begin_reading(s, err);
+  if (status != GL_OK) return status;
+  status = store_verify(s, read, err);
+  if (status == GL_OK) status = load_study(out, s, study, err);
+  store_end_reading(s);
   return status;
 }

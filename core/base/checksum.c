@@ -21,3 +21,7 @@ void checksum_add(checksum *c, const void *data, size_t size) {
 uint64_t checksum_of(const checksum *c) {
   return XXH3_64bits_digest((const XXH3_state_t *)(const void *)c->state);
 }
+
+uint64_t checksum_seeded(uint64_t seed, const void *data, size_t size) {
+  return XXH3_64bits_withSeed(data, size, seed);
+}

@@ -18,4 +18,7 @@ void checksum_add(checksum *c, const void *data, size_t size);
 /* Of all bytes so far; more may follow. */
 uint64_t checksum_of(const checksum *c);
 
+/* The checksum of one piece, another one for every seed. */
+uint64_t checksum_seeded(uint64_t seed, const void *data, size_t size);
+
 #endif

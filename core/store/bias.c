@@ -1,18 +1,15 @@
-/* Writes the table `bias`, which is made when it is first needed. */
+/* Writes the table `bias`. */
 #include "core/store/bias.h"
 
 #include "core/store/internal.h"
 
 #include <math.h>
 
-static const char create_sql[] =
-    "CREATE TABLE IF NOT EXISTS bias(study TEXT NOT NULL, ordinal INTEGER NOT NULL, algorithm TEXT,"
-    " method TEXT, group_size REAL, kl_exact REAL, kl_exact_qp REAL, staleness REAL, groups REAL,"
-    " bias REAL, cosine REAL, scaled_bias REAL, variance REAL, mse REAL, scaled_mse REAL, snr REAL,"
-    " iw_mean REAL, iw_variance REAL, aw_variance REAL, ess REAL,"
-    " PRIMARY KEY (study, ordinal)) WITHOUT ROWID";
-static const char insert_sql[] = "INSERT INTO bias VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
-                                 " ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
+static const char insert_sql[] =
+    "INSERT INTO bias(study, ordinal, algorithm, method, group_size, kl_exact, kl_exact_qp,"
+    " staleness, groups, bias, cosine, scaled_bias, variance, mse, scaled_mse, snr, iw_mean,"
+    " iw_variance, aw_variance, ess) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
+    " ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
 static const char doing[] = "keeping measurements of the laboratory";
 
 static gl_status remove_study(store *s, const char *study, gl_error *err) {
@@ -45,13 +42,13 @@ static gl_status insert_record(store *s, sqlite3_stmt *stmt, const char *study, 
 gl_status store_put_bias(store *s, const char *study, const bias_record *records, size_t n,
                          gl_error *err) {
   sqlite3_stmt *stmt = NULL;
-  gl_status status = store_exec(s, create_sql, doing, err);
-  if (status == GL_OK) status = store_begin(s, err);
+  gl_status status = store_begin(s, err);
   if (status != GL_OK) return status;
   status = remove_study(s, study, err);
   if (status == GL_OK) status = store_prepare(s, &stmt, insert_sql, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i)
     status = insert_record(s, stmt, study, i, &records[i], err);
   sqlite3_finalize(stmt);
+  if (status == GL_OK) status = store_seal(s, "bias", err);
   return store_end(s, status, err);
 }

@@ -1,5 +1,5 @@
 /* The store's table `bias`: what `gepolab bias` measured, a record per algorithm, group size and
- * pair of policies. Made when first needed: studies without the exact laboratory do not have it. */
+ * pair of policies. */
 #ifndef GEPOLAB_CORE_STORE_BIAS_H
 #define GEPOLAB_CORE_STORE_BIAS_H
 

@@ -34,6 +34,9 @@ static const char *const bias_columns[] = {
     "staleness",  "groups",  "bias",      "cosine",      "scaled_bias", "variance", "mse",
     "scaled_mse", "snr",     "iw_mean",   "iw_variance", "aw_variance", "ess",      NULL};
 
+/* Runs whose place another has taken are not results. */
+#define STANDING " r.key NOT IN (SELECT key FROM superseded)"
+
 static const export_table tables[] = {
     {"runs", "runs r JOIN runs t ON t.id = r.id", ORDER_OF_RUNS, 1, runs_columns},
     {"steps", OF_RUNS("steps"), ORDER_OF_RUNS ", t.step", 1, NULL},
@@ -112,7 +115,7 @@ static gl_status read_runs(run_fields *f, axes_run **run, size_t *n, sqlite3_stm
 
 static gl_status run_fields_init(run_fields *f, store *s, gl_error *err) {
   static const char sql[] = "SELECT id, study, algorithm, recipe, swept, chosen, meaning, seed FROM"
-                            " runs ORDER BY study, ordinal, key";
+                            " runs r WHERE" STANDING " ORDER BY study, ordinal, key";
   axes_run *run = NULL;
   size_t n = 0;
   sqlite3_stmt *q = NULL;
@@ -293,10 +296,12 @@ static gl_status prepare(exporting *e, store *s, gl_error *err) {
   } else
     while (names[n] != NULL) ++n;
   char *columns = store_columns(s, "main", e->table->name, "t", names, n);
-  char *sql = columns == NULL ? NULL
-                              : sqlite3_mprintf("SELECT %s%s FROM %s ORDER BY %s",
-                                                e->table->of_runs ? RUN_COLUMNS_SQL : "", columns,
-                                                e->table->from, e->table->order);
+  char *sql =
+      columns == NULL
+          ? NULL
+          : sqlite3_mprintf("SELECT %s%s FROM %s%s ORDER BY %s",
+                            e->table->of_runs ? RUN_COLUMNS_SQL : "", columns, e->table->from,
+                            e->table->of_runs ? " WHERE" STANDING : "", e->table->order);
   free(columns);
   if (sql == NULL) return gl_fail_memory(err, "a query");
   gl_status status = store_prepare(s, &e->stmt, sql, err);
@@ -305,8 +310,33 @@ static gl_status prepare(exporting *e, store *s, gl_error *err) {
   return status;
 }
 
+/* One snapshot of the file for its checksums, the comparison and the table. */
+static gl_status export_text(exporting *e, store *s, int json, gl_error *err) {
+  const char *const read[] = {e->table->name, NULL};
+  gl_status status = store_begin_reading(s, err);
+  if (status != GL_OK) return status;
+  status = store_verify(s, read, err);
+  if (status == GL_OK) status = prepare(e, s, err);
+  if (status == GL_OK && !json) put_header(e);
+  if (status == GL_OK) status = put_records(e, json, s, err);
+  sqlite3_finalize(e->stmt);
+  store_end_reading(s);
+  run_fields_fini(&e->fields);
+  return status;
+}
+
+static gl_status hand_on(FILE *text, FILE *to, const char *table, gl_error *err) {
+  char piece[65536];
+  size_t n = 0;
+  errno = 0;
+  int ok = fflush(text) == 0 && !ferror(text) && fseek(text, 0, SEEK_SET) == 0;
+  while (ok && (n = fread(piece, 1, sizeof piece, text)) > 0) ok = fwrite(piece, 1, n, to) == n;
+  if (ok && !ferror(text) && fflush(to) == 0 && !ferror(to)) return GL_OK;
+  return gl_fail(err, GL_EIO, "writing table %s failed: %s", table, strerror(errno));
+}
+
 gl_status store_export(store *s, const char *table, const char *format, FILE *to, gl_error *err) {
-  exporting e = {.to = to, .separator = format[0] == 't' ? '\t' : ','};
+  exporting e = {.separator = format[0] == 't' ? '\t' : ','};
   for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i)
     if (strcmp(tables[i].name, table) == 0) e.table = &tables[i];
   if (e.table == NULL)
@@ -318,16 +348,15 @@ gl_status store_export(store *s, const char *table, const char *format, FILE *to
   int json = strcmp(format, "jsonl") == 0;
   if (!json && strcmp(format, "csv") != 0 && strcmp(format, "tsv") != 0)
     return gl_fail(err, GL_EINPUT, "there is no format '%s'; formats are csv, tsv, jsonl", format);
-  /* One snapshot of the file for the comparison and the table. */
-  gl_status status = store_exec(s, "BEGIN", "reading", err);
-  if (status != GL_OK) return status;
-  status = prepare(&e, s, err);
-  if (status == GL_OK && !json) put_header(&e);
-  if (status == GL_OK) status = put_records(&e, json, s, err);
-  sqlite3_finalize(e.stmt);
-  sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
-  run_fields_fini(&e.fields);
-  if (status == GL_OK && (fflush(to) != 0 || ferror(to)))
-    status = gl_fail(err, GL_EIO, "writing table %s failed: %s", table, strerror(errno));
+  /* The table is made in a temporary file and handed on when the study is free again: who reads it
+   * may pause, and a sweep that writes to the study must not wait for that. */
+  FILE *text = tmpfile();
+  if (text == NULL)
+    return gl_fail(err, GL_EIO, "cannot make a temporary file for the table %s: %s", table,
+                   strerror(errno));
+  e.to = text;
+  gl_status status = export_text(&e, s, json, err);
+  if (status == GL_OK) status = hand_on(text, to, table, err);
+  fclose(text);
   return status;
 }

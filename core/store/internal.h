@@ -1,25 +1,30 @@
-/* What the store_*.c files share. Private to core/store*.c. */
+/* What the files of core/store share. Private to this room. */
 #ifndef GEPOLAB_CORE_STORE_INTERNAL_H
 #define GEPOLAB_CORE_STORE_INTERNAL_H
 
+#include "core/store/schema_internal.h"
 #include "core/store/store.h"
 
 #include <sqlite3.h>
 
 enum {
   STORE_APPLICATION_ID = 0x47504c42, /* "GPLB" in the file header: tells our studies from others' */
-  STORE_FORMAT = 2                   /* PRAGMA user_version */
+  STORE_FORMAT = 3,                  /* PRAGMA user_version */
+  STORE_OLDEST_FORMAT = 1
 };
 
 struct store {
-  sqlite3 *db;
+  sqlite3 *db; /* of an older file opened for reading: of a copy in the present format */
   char *path;
-  int lock; /* descriptor holding the writer's lock, or -1 */
+  int lock;   /* descriptor holding the writer's lock, or -1 */
+  int format; /* of the file as it was found; STORE_FORMAT where it was made */
+  store_waiting waiting;
 };
 
 /* The columns of the table steps but for `run`: step, sampler, time_s, wait_s and the metrics. */
 enum { STORE_STEP_COLUMNS = 4 + METRIC_COUNT };
 void store_step_columns(const char *names[STORE_STEP_COLUMNS]);
+
 /* A failed SQLite call as a sentence: what was being done, to which file, why, the remedy. */
 gl_status store_fail(store *s, int code, const char *doing, gl_error *err);
 /* Runs SQL text without results. */
@@ -27,8 +32,34 @@ gl_status store_exec(store *s, const char *sql, const char *doing, gl_error *err
 gl_status store_prepare(store *s, sqlite3_stmt **out, const char *sql, gl_error *err);
 /* Steps a statement that returns no records and resets it. */
 gl_status store_step_done(store *s, sqlite3_stmt *stmt, const char *doing, gl_error *err);
+/* The whole number that a query answers with. */
+gl_status store_whole(store *s, int64_t *value, const char *sql, gl_error *err);
+/* Binds a text that outlives the statement; NULL stays NULL. */
+void store_bind_text(sqlite3_stmt *stmt, int at, const char *text);
 /* BEGIN IMMEDIATE; COMMIT when status is GL_OK, else ROLLBACK. Returns the status to pass on. */
 gl_status store_begin(store *s, gl_error *err);
 gl_status store_end(store *s, gl_status status, gl_error *err);
+
+/* Refuses a file whose tables are not those of a study: views or virtual tables in their place,
+ * triggers, columns that are computed, of another type, or unknown. whole: it has the present
+ * format, so that every table and column must be there; else only what is there is looked at. */
+gl_status store_check_schema(store *s, int whole, gl_error *err);
+/* Brings the tables of format `from` up to the present one, inside a transaction of the caller. */
+gl_status store_migrate(store *s, int from, gl_error *err);
+
+/* Makes the functions that compute checksums known to the connection; SQLite's code. */
+int store_sum_functions(sqlite3 *db);
+/* SQL that computes the sum of a row of the table (of all rows of a run, for tables that belong to
+ * runs) over the columns that the file's table has; alias: what the table is called in the query.
+ * On the heap; NULL if memory is short. */
+char *store_sum_of(store *s, const char *schema, const store_table *t, const char *alias);
+/* Writes the sums of the runs for which the SQL condition holds, and of their records. */
+gl_status store_seal_runs(store *s, const char *which, gl_error *err);
+/* Writes the sums of those rows of a table that have none. */
+gl_status store_seal(store *s, const char *table, gl_error *err);
+
+/* The run of that key takes its place: every other run of the place is superseded by it. Inside a
+ * transaction of the caller. */
+gl_status store_take_place(store *s, const char *key, gl_error *err);
 
 #endif

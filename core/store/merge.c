@@ -6,65 +6,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The tables that belong to a run, by a column `run`. */
-static const char *const run_tables[] = {"steps", "evals", "staleness", "clock"};
-enum { N_RUN_TABLES = sizeof run_tables / sizeof *run_tables };
-
-/* A table's columns but for the run's number, which is each file's own matter: as names, and as SQL
- * that selects them here ("t.step, …") and in the other file, where some may be missing. */
-typedef struct columns {
-  char *names, *here, *there;
-} columns;
-
-static void columns_fini(columns *c) {
-  free(c->names), free(c->here), free(c->there);
-}
-
-static gl_status columns_init(columns *c, store *s, const char *table, gl_error *err) {
-  enum { MOST = STORE_STEP_COLUMNS + 16 };
-  const char *name[MOST];
-  sqlite3_stmt *stmt = NULL;
-  int n = 0;
-  *c = (columns){0};
-  char *sql = sqlite3_mprintf("SELECT * FROM main.%s", table);
-  if (sql == NULL) return gl_fail_memory(err, "a table's columns");
-  gl_status status = store_prepare(s, &stmt, sql, err);
-  sqlite3_free(sql);
-  if (status != GL_OK) return status;
-  for (int k = 0; k < sqlite3_column_count(stmt) && status == GL_OK; ++k) {
-    const char *of = sqlite3_column_name(stmt, k);
-    if (of == NULL)
-      status = gl_fail_memory(err, "a table's columns");
-    else if (n == MOST)
-      status = gl_fail(err, GL_EIO, "%s: the table %s has too many columns", s->path, table);
-    else if (strcmp(of, "run") != 0)
-      name[n++] = of;
-  }
-  size_t size = 0;
-  FILE *to = status == GL_OK ? open_memstream(&c->names, &size) : NULL;
-  for (int k = 0; k < n && to != NULL; ++k) fprintf(to, "%s\"%s\"", k > 0 ? ", " : "", name[k]);
-  int whole = to != NULL && fclose(to) == 0;
-  c->here = store_columns(s, "main", table, "t", name, (size_t)n);
-  c->there = store_columns(s, "other", table, "t", name, (size_t)n);
-  sqlite3_finalize(stmt);
-  if (status == GL_OK && (!whole || c->here == NULL || c->there == NULL))
-    status = gl_fail_memory(err, "a table's columns");
-  return status;
-}
+/* The other study is attached as `other`. */
 
 /* --- agreement -----------------------------------------------------------------------------------
  */
 
-/* Frees sql, a query that gives a record for each disagreement; `what` with that record's text in
- * it is the complaint. */
-static gl_status refuse_records(store *s, const char *path, char *sql, const char *what,
+/* The first record of sql, a text, with `what` before it, is a disagreement of the two files. */
+static gl_status refuse_records(store *s, const char *path, const char *sql, const char *what,
                                 gl_error *err) {
-  if (sql == NULL) return gl_fail_memory(err, "a comparison");
   sqlite3_stmt *stmt = NULL;
   gl_status status = store_prepare(s, &stmt, sql, err);
-  sqlite3_free(sql);
   if (status != GL_OK) return status;
-  int code = sqlite3_step(stmt);
+  const int code = sqlite3_step(stmt);
   if (code == SQLITE_ROW)
     status = gl_fail(err, GL_EINPUT,
                      "%s and %s disagree about %s %s; they come from different versions or settings"
@@ -76,101 +29,183 @@ static gl_status refuse_records(store *s, const char *path, char *sql, const cha
   return status;
 }
 
-/* A run that both files have finished must be the same run, down to the last metric. */
+/* What must be the same of a run in both files, and what of one that both have finished. Ordinals
+ * may differ: a grid that has grown counts its cells anew. */
+static const struct {
+  const char *column, *words;
+  int finished;
+} of_runs[] = {
+    {"recipe", "recipe", 0},
+    {"study", "study", 0},
+    {"algorithm", "algorithm", 0},
+    {"seed", "seed", 0},
+    {"lr", "learning rate", 0},
+    {"swept", "swept fields", 0},
+    {"chosen", "chosen fields", 0},
+    {"meaning", "meaning of recipes", 0},
+    {"code_version", "version of gepolab", 1},
+    {"status", "outcome", 1},
+    {"sum_steps", "steps", 1},
+    {"sum_evals", "evaluations", 1},
+    {"sum_staleness", "staleness", 1},
+    {"sum_clock", "clock", 1},
+};
+
 static gl_status check_runs(store *s, const char *path, gl_error *err) {
-  gl_status status = refuse_records(
-      s, path,
-      sqlite3_mprintf("SELECT a.key FROM main.runs a JOIN other.runs b ON a.key = b.key WHERE "
-                      "a.recipe != b.recipe OR (a.status != b.status AND a.status != 'failed' AND "
-                      "b.status != 'failed')"),
-      "run", err);
-  for (int t = 0; t < N_RUN_TABLES && status == GL_OK; ++t) {
-    const char *table = run_tables[t];
-    columns c;
-    status = columns_init(&c, s, table, err);
-    if (status == GL_OK)
-      status = refuse_records(
-          s, path,
-          sqlite3_mprintf("SELECT a.key FROM main.runs a JOIN other.runs b ON a.key = b.key WHERE "
-                          "a.status != 'failed' AND b.status != 'failed' AND ("
-                          "EXISTS(SELECT %s FROM main.%s t WHERE run = a.id EXCEPT "
-                          "SELECT %s FROM other.%s t WHERE run = b.id) OR "
-                          "EXISTS(SELECT %s FROM other.%s t WHERE run = b.id EXCEPT "
-                          "SELECT %s FROM main.%s t WHERE run = a.id))",
-                          c.here, table, c.there, table, c.there, table, c.here, table),
-          "run", err);
-    columns_fini(&c);
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs && status == GL_OK; ++i) {
+    char *sql = sqlite3_mprintf(
+        "SELECT a.key || ' (' || a.algorithm || ', seed ' || a.seed || '): its %s differs' FROM"
+        " main.runs a JOIN other.runs b ON a.key = b.key WHERE a.%s IS NOT b.%s%s",
+        of_runs[i].words, of_runs[i].column, of_runs[i].column,
+        of_runs[i].finished ? " AND a.status != 'failed' AND b.status != 'failed'" : "");
+    if (sql == NULL) return gl_fail_memory(err, "a comparison");
+    status = refuse_records(s, path, sql, "run", err);
+    sqlite3_free(sql);
   }
   return status;
 }
 
-static gl_status check_tuned(store *s, const char *path, gl_error *err) {
-  return refuse_records(s, path,
-                        sqlite3_mprintf("SELECT a.algorithm FROM main.tuned a JOIN other.tuned b "
-                                        "USING(study, algorithm) WHERE a.lr IS NOT b.lr"),
-                        "the learning rate of", err);
+/* Two finished runs of one place, of which neither file says that the other superseded it. */
+static const char places[] =
+    "WITH gone(key) AS (SELECT key FROM main.superseded UNION SELECT key FROM other.superseded)"
+    " SELECT a.algorithm || ', seed ' || a.seed || ' of ' || a.study || ': one has it with the"
+    " chosen fields ' || coalesce(a.chosen, 'none') || ', the other with ' || coalesce(b.chosen,"
+    " 'none') FROM main.runs a JOIN other.runs b ON a.place = b.place AND a.study = b.study AND"
+    " a.key != b.key WHERE a.status != 'failed' AND b.status != 'failed' AND a.key NOT IN (SELECT"
+    " key FROM gone) AND b.key NOT IN (SELECT key FROM gone)";
+static const char order_of_places[] =
+    "SELECT a.key FROM main.superseded a JOIN other.superseded b ON b.key = a.by AND b.by = a.key";
+static const char rates[] = "SELECT a.algorithm FROM main.tuned a JOIN other.tuned b USING(study,"
+                            " algorithm) WHERE a.lr IS NOT b.lr";
+static const char scores[] = "SELECT a.key FROM main.tuning_scores a JOIN other.tuning_scores b"
+                             " USING(key) WHERE a.sum IS NOT b.sum";
+static const char measurements[] =
+    "SELECT a.study FROM main.bias a LEFT JOIN other.bias b USING(study, ordinal) WHERE a.study IN"
+    " (SELECT study FROM other.bias) AND a.sum IS NOT b.sum UNION ALL SELECT b.study FROM"
+    " other.bias b LEFT JOIN main.bias a USING(study, ordinal) WHERE b.study IN (SELECT study FROM"
+    " main.bias) AND a.sum IS NOT b.sum";
+/* Parts of one sweep were made by the same recipe. */
+static const char parts[] =
+    "WITH a AS (SELECT study, recipe_hash FROM main.sweeps WHERE shards > 1), b AS (SELECT study,"
+    " recipe_hash FROM other.sweeps WHERE shards > 1) SELECT study FROM (SELECT * FROM (SELECT *"
+    " FROM a EXCEPT SELECT * FROM b) UNION ALL SELECT * FROM (SELECT * FROM b EXCEPT SELECT * FROM"
+    " a)) WHERE study IN (SELECT study FROM a) AND study IN (SELECT study FROM b)";
+
+static gl_status check_agreement(store *s, const char *path, gl_error *err) {
+  static const struct {
+    const char *sql, *what;
+  } checks[] = {{parts, "the recipe of the sweep that they are parts of,"},
+                {places, "the cell"},
+                {order_of_places, "which run superseded the other, run"},
+                {rates, "the learning rate of"},
+                {scores, "the score of tuning run"},
+                {measurements, "the measurements of the laboratory's study"}};
+  gl_status status = check_runs(s, path, err);
+  for (size_t i = 0; i < sizeof checks / sizeof *checks && status == GL_OK; ++i)
+    status = refuse_records(s, path, checks[i].sql, checks[i].what, err);
+  return status;
 }
 
 /* --- copying -------------------------------------------------------------------------------------
  */
 
-static gl_status copy_table(store *s, const char *table, gl_error *err) {
-  columns c;
-  char *sql = NULL;
-  gl_status status = columns_init(&c, s, table, err);
-  if (status == GL_OK &&
-      (sql = sqlite3_mprintf("INSERT INTO main.%s(run, %s) SELECT r.id, %s FROM other.%s t JOIN"
-                             " wanted w ON w.old = t.run JOIN (SELECT id, key FROM main.runs) r"
-                             " ON r.key = w.key",
-                             table, c.names, c.there, table)) == NULL)
-    status = gl_fail_memory(err, "a merge");
-  if (status == GL_OK) status = store_exec(s, sql, "merging into", err);
+/* The columns of a table that are copied, as names and as SQL that selects them in the other file,
+ * where the metrics may be fewer. A run's number is each file's own matter. */
+static gl_status column_texts(char **names, char **there, store *s, const store_table *t,
+                              gl_error *err) {
+  enum { MOST = STORE_STEP_COLUMNS + 32 };
+  const char *name[MOST];
+  size_t n = 0, size = 0;
+  *names = *there = NULL;
+  for (const store_column *c = t->columns; c->name != NULL; ++c)
+    if (strcmp(c->name, "id") != 0 && strcmp(c->name, "run") != 0) name[n++] = c->name;
+  for (int m = 0; m < METRIC_COUNT && strcmp(t->name, "steps") == 0; ++m)
+    name[n++] = metric_about((metric)m)->name;
+  FILE *to = open_memstream(names, &size);
+  for (size_t k = 0; k < n && to != NULL; ++k) fprintf(to, "%s\"%s\"", k > 0 ? ", " : "", name[k]);
+  const int whole = to != NULL && fclose(to) == 0;
+  *there = store_columns(s, "other", t->name, "t", name, n);
+  return whole && *there != NULL ? GL_OK : gl_fail_memory(err, "a table's columns");
+}
+
+static gl_status copy_table(store *s, const store_table *t, gl_error *err) {
+  char *names = NULL, *there = NULL, *sql = NULL;
+  gl_status status = column_texts(&names, &there, s, t, err);
+  if (status == GL_OK) {
+    switch (t->kind) {
+    case TABLE_OF_RUNS:
+      sql = sqlite3_mprintf("INSERT INTO main.runs(%s) SELECT %s FROM other.runs t JOIN wanted w ON"
+                            " w.old = t.id ORDER BY t.id",
+                            names, there);
+      break;
+    case TABLE_OF_A_RUN:
+      sql = sqlite3_mprintf("INSERT INTO main.%s(run, %s) SELECT r.id, %s FROM other.%s t JOIN"
+                            " wanted w ON w.old = t.run JOIN (SELECT id, key FROM main.runs) r"
+                            " ON r.key = w.key",
+                            t->name, names, there, t->name);
+      break;
+    case TABLE_ALONE:
+      sql = sqlite3_mprintf("INSERT OR IGNORE INTO main.%s(%s) SELECT %s FROM other.%s t", t->name,
+                            names, there, t->name);
+      break;
+    }
+    status = sql != NULL ? store_exec(s, sql, "merging into", err) : gl_fail_memory(err, "a merge");
+  }
   sqlite3_free(sql);
-  columns_fini(&c);
+  free(names), free(there);
   return status;
 }
 
 /* Inside a transaction, so that the temporary table too is gone if it fails. */
 static gl_status copy_attached(store *s, const char *path, gl_error *err) {
-  static const char runs[] =
+  static const char wanted[] =
       "CREATE TEMP TABLE wanted AS SELECT b.id AS old, b.key AS key FROM other.runs b LEFT JOIN "
       "main.runs a ON a.key = b.key WHERE a.key IS NULL OR (a.status = 'failed' AND b.status != "
       "'failed');"
-      "DELETE FROM main.runs WHERE key IN (SELECT key FROM wanted);"
-      "INSERT INTO main.runs(key, ordinal, study, algorithm, swept, chosen, meaning, seed, lr, "
-      "status, reason, recipe, code_version, machine, wall_s) SELECT key, ordinal, study, "
-      "algorithm, swept, chosen, meaning, seed, lr, status, reason, recipe, code_version, machine, "
-      "wall_s FROM other.runs WHERE id IN (SELECT old FROM wanted) ORDER BY id;"
-      "INSERT OR IGNORE INTO main.tuned(study, algorithm, lr, score) SELECT study, algorithm, lr, "
-      "score FROM other.tuned;";
-  gl_status status = check_runs(s, path, err);
-  if (status == GL_OK) status = check_tuned(s, path, err);
-  if (status == GL_OK) status = store_exec(s, runs, "merging into", err);
-  for (int t = 0; t < N_RUN_TABLES && status == GL_OK; ++t)
-    status = copy_table(s, run_tables[t], err);
+      "DELETE FROM main.runs WHERE key IN (SELECT key FROM wanted);";
+  gl_status status = check_agreement(s, path, err);
+  if (status == GL_OK) status = store_exec(s, wanted, "merging into", err);
+  for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
+    status = copy_table(s, schema_at(i), err);
   if (status == GL_OK) status = store_exec(s, "DROP TABLE wanted", "merging into", err);
   return status;
 }
+
+/* --- the other file ------------------------------------------------------------------------------
+ */
 
 static int is_same_file(const char *a, const char *b) {
   struct stat x, y;
   return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* A copy of the other study in one state, checked, in a temporary file of SQLite's: what is
+ * compared and copied below cannot change meanwhile, and a study of an older format is in the
+ * present one. */
+static gl_status attach_copy(store *into, store *other, gl_error *err) {
+  gl_status status = store_exec(into, "ATTACH '' AS other", "merging into", err);
+  if (status != GL_OK) return status;
+  sqlite3_backup *b = sqlite3_backup_init(into->db, "other", other->db, "main");
+  int code = b != NULL ? sqlite3_backup_step(b, -1) : sqlite3_errcode(into->db);
+  sqlite3_backup_finish(b);
+  return code == SQLITE_DONE ? GL_OK : store_fail(other, code, "reading", err);
+}
+
 gl_status store_merge(store *into, const char *path, gl_error *err) {
   if (is_same_file(into->path, path))
     return gl_fail(err, GL_EINPUT, "%s cannot be merged into itself; give another study", path);
-  store *other = NULL; /* opened once by itself, so that a wrong file is named as such */
+  store *other = NULL;
   gl_status status = store_open(&other, path, STORE_READ, err);
+  if (status == GL_OK) status = store_begin_reading(other, err);
+  if (status == GL_OK) status = store_verify(other, NULL, err);
+  if (status == GL_OK) status = attach_copy(into, other, err);
+  if (other != NULL) store_end_reading(other);
   store_close(other);
-  if (status != GL_OK) return status;
-  char *attach = sqlite3_mprintf("ATTACH %Q AS other", path);
-  if (attach == NULL) return gl_fail_memory(err, "a path");
-  status = store_exec(into, attach, "merging into", err);
-  sqlite3_free(attach);
-  if (status != GL_OK) return status;
-  status = store_begin(into, err);
-  if (status == GL_OK) status = store_end(into, copy_attached(into, path, err), err);
+  if (status == GL_OK) status = store_begin(into, err);
+  if (status == GL_OK) status = store_verify(into, NULL, err);
+  if (status == GL_OK || sqlite3_get_autocommit(into->db) == 0)
+    status = store_end(into, status == GL_OK ? copy_attached(into, path, err) : status, err);
   sqlite3_exec(into->db, "DETACH other", NULL, NULL, NULL);
   return status;
 }

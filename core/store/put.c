@@ -1,5 +1,7 @@
 /* Writing: a run whole or not at all, chosen rates. */
+#include "core/base/hash.h"
 #include "core/store/internal.h"
+#include "core/store/plan.h"
 
 #include <assert.h>
 #include <math.h>
@@ -23,10 +25,6 @@ int run_status_named(const char *name, run_status *status) {
   return 0;
 }
 
-static void bind_text(sqlite3_stmt *stmt, int at, const char *text) {
-  sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
-}
-
 /* INSERT INTO table(run, names…) VALUES(?, ?, …). */
 static gl_status prepare_insert(store *s, sqlite3_stmt **out, const char *table,
                                 const char *const *names, int n, gl_error *err) {
@@ -48,30 +46,71 @@ static gl_status prepare_insert(store *s, sqlite3_stmt **out, const char *table,
   return status;
 }
 
+/* Keeps how a run came about, once for all runs that came about so; its key into hash. */
+static gl_status put_provenance(store *s, const run_provenance *p, char hash[HASH_HEX_SIZE],
+                                gl_error *err) {
+  const char *const text[] = {p->version, p->source,   p->command,  p->processor,
+                              p->system,  p->compiler, p->libraries};
+  char *joined = sqlite3_mprintf("%d", p->dirty);
+  for (size_t i = 0; i < sizeof text / sizeof *text && joined != NULL; ++i) {
+    char *longer = sqlite3_mprintf("%s\n%Q", joined, text[i]);
+    sqlite3_free(joined);
+    joined = longer;
+  }
+  if (joined == NULL) return gl_fail_memory(err, "how a run came about");
+  hash_hex(joined, strlen(joined), hash);
+  sqlite3_free(joined);
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = store_prepare(s, &stmt,
+                                   "INSERT OR IGNORE INTO provenance(hash, version, source,"
+                                   " command, processor, system, compiler, libraries, dirty)"
+                                   " VALUES(?,?,?,?,?,?,?,?,?)",
+                                   err);
+  if (status != GL_OK) return status;
+  store_bind_text(stmt, 1, hash);
+  for (int i = 0; i < (int)(sizeof text / sizeof *text); ++i)
+    store_bind_text(stmt, 2 + i, text[i] != NULL ? text[i] : "");
+  if (p->dirty >= 0) sqlite3_bind_int(stmt, 9, p->dirty);
+  status = store_step_done(s, stmt, "writing a run to", err);
+  sqlite3_finalize(stmt);
+  return status == GL_OK ? store_seal(s, "provenance", err) : status;
+}
+
 static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *err) {
   sqlite3_stmt *stmt = NULL;
-  gl_status status =
-      store_prepare(s, &stmt,
-                    "INSERT INTO runs(key, ordinal, study, algorithm, swept, seed, lr, status,"
-                    " reason, recipe, code_version, machine, wall_s, chosen, meaning)"
-                    " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                    err);
+  char place[STORE_PLACE_SIZE], provenance[HASH_HEX_SIZE];
+  gl_status status = GL_OK;
+  if (r->place == NULL) status = store_place(place, r->recipe, r->chosen, r->meaning, err);
+  if (status == GL_OK && r->provenance != NULL)
+    status = put_provenance(s, r->provenance, provenance, err);
+  if (status == GL_OK)
+    status =
+        store_prepare(s, &stmt,
+                      "INSERT INTO runs(key, ordinal, study, algorithm, swept, seed, lr, status,"
+                      " reason, recipe, code_version, machine, wall_s, chosen, meaning, place,"
+                      " provenance, finished, peak_bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
+                      "?,?)",
+                      err);
   if (status != GL_OK) return status;
-  bind_text(stmt, 1, r->key);
+  store_bind_text(stmt, 1, r->key);
   sqlite3_bind_int64(stmt, 2, r->ordinal);
-  bind_text(stmt, 3, r->study);
-  bind_text(stmt, 4, r->algorithm);
-  bind_text(stmt, 5, r->swept);
+  store_bind_text(stmt, 3, r->study);
+  store_bind_text(stmt, 4, r->algorithm);
+  store_bind_text(stmt, 5, r->swept);
   sqlite3_bind_int64(stmt, 6, (int64_t)r->seed);
   sqlite3_bind_double(stmt, 7, r->lr);
-  bind_text(stmt, 8, status_names[r->status]);
-  bind_text(stmt, 9, r->reason != NULL ? r->reason : "");
-  bind_text(stmt, 10, r->recipe);
-  bind_text(stmt, 11, r->code_version);
-  bind_text(stmt, 12, r->machine);
+  store_bind_text(stmt, 8, status_names[r->status]);
+  store_bind_text(stmt, 9, r->reason != NULL ? r->reason : "");
+  store_bind_text(stmt, 10, r->recipe);
+  store_bind_text(stmt, 11, r->code_version);
+  store_bind_text(stmt, 12, r->machine);
   sqlite3_bind_double(stmt, 13, r->wall_s);
-  bind_text(stmt, 14, r->chosen); /* NULL stays NULL */
+  store_bind_text(stmt, 14, r->chosen); /* NULL stays NULL */
   sqlite3_bind_int64(stmt, 15, r->meaning);
+  store_bind_text(stmt, 16, r->place != NULL ? r->place : place);
+  store_bind_text(stmt, 17, r->provenance != NULL ? provenance : NULL);
+  store_bind_text(stmt, 18, r->finished);
+  if (r->peak_bytes >= 0) sqlite3_bind_int64(stmt, 19, r->peak_bytes);
   status = store_step_done(s, stmt, "writing a run to", err);
   sqlite3_finalize(stmt);
   *id = sqlite3_last_insert_rowid(s->db);
@@ -162,9 +201,9 @@ static gl_status find_run(store *s, const char *key, const char *recipe, earlier
   gl_status status =
       store_prepare(s, &stmt, "SELECT recipe = ?2, status = ?3 FROM runs WHERE key = ?1", err);
   if (status != GL_OK) return status;
-  bind_text(stmt, 1, key);
-  bind_text(stmt, 2, recipe);
-  bind_text(stmt, 3, status_names[RUN_FAILED]);
+  store_bind_text(stmt, 1, key);
+  store_bind_text(stmt, 2, recipe);
+  store_bind_text(stmt, 3, status_names[RUN_FAILED]);
   int code = sqlite3_step(stmt);
   if (code == SQLITE_ROW)
     *found = (earlier_run){1, sqlite3_column_int(stmt, 0), sqlite3_column_int(stmt, 1)};
@@ -174,31 +213,43 @@ static gl_status find_run(store *s, const char *key, const char *recipe, earlier
   return status;
 }
 
-static gl_status drop_run(store *s, const char *key, gl_error *err) {
+gl_status store_remove_run(store *s, const char *key, gl_error *err) {
   sqlite3_stmt *stmt = NULL;
   gl_status status = store_prepare(s, &stmt, "DELETE FROM runs WHERE key = ?", err);
   if (status != GL_OK) return status;
-  bind_text(stmt, 1, key);
-  status = store_step_done(s, stmt, "replacing a run in", err);
+  store_bind_text(stmt, 1, key);
+  status = store_step_done(s, stmt, "removing a run from", err);
   sqlite3_finalize(stmt);
   return status;
+}
+
+/* Checksums of what was just written, and the run's place, which only a finished run takes. */
+static gl_status seal_run(store *s, const run_record *r, int64_t id, gl_error *err) {
+  char which[48];
+  snprintf(which, sizeof which, "id = %lld", (long long)id);
+  gl_status status = store_seal_runs(s, which, err);
+  return status == GL_OK && r->status != RUN_FAILED ? store_take_place(s, r->key, err) : status;
 }
 
 gl_status store_put_run(store *s, const run_record *r, gl_error *err) {
   earlier_run earlier;
   gl_status status = find_run(s, r->key, r->recipe, &earlier, err);
   if (status != GL_OK) return status;
+  if (r->n_staleness > STORE_MAX_STALENESS + (size_t)1)
+    return gl_fail(err, GL_EINPUT, "a run reaches a staleness of %zu versions, a study keeps %d",
+                   r->n_staleness - 1, STORE_MAX_STALENESS);
   if (earlier.exists && !earlier.same_recipe)
     return gl_fail(err, GL_EINTERNAL, "two recipes share the key %s in %s", r->key, s->path);
   int64_t id = 0;
   status = store_begin(s, err);
   if (status != GL_OK) return status;
-  status = drop_run(s, r->key, err);
+  status = store_remove_run(s, r->key, err);
   if (status == GL_OK) status = put_head(s, r, &id, err);
   if (status == GL_OK) status = put_steps(s, r, id, err);
   if (status == GL_OK) status = put_evals(s, r, id, err);
   if (status == GL_OK) status = put_staleness(s, r, id, err);
   if (status == GL_OK) status = put_clock(s, &r->clock, id, err);
+  if (status == GL_OK) status = seal_run(s, r, id, err);
   return store_end(s, status, err);
 }
 
@@ -211,14 +262,18 @@ int store_has_finished(store *s, const char *key, const char *recipe) {
 gl_status store_put_tuned(store *s, const char *study, const char *algorithm, double lr,
                           double score, gl_error *err) {
   sqlite3_stmt *stmt = NULL;
-  gl_status status = store_prepare(
-      s, &stmt, "INSERT OR REPLACE INTO tuned(study, algorithm, lr, score) VALUES(?,?,?,?)", err);
+  gl_status status = store_begin(s, err);
   if (status != GL_OK) return status;
-  bind_text(stmt, 1, study);
-  bind_text(stmt, 2, algorithm);
-  sqlite3_bind_double(stmt, 3, lr);
-  sqlite3_bind_double(stmt, 4, score);
-  status = store_step_done(s, stmt, "writing a learning rate to", err);
-  sqlite3_finalize(stmt);
-  return status;
+  status = store_prepare(
+      s, &stmt, "INSERT OR REPLACE INTO tuned(study, algorithm, lr, score) VALUES(?,?,?,?)", err);
+  if (status == GL_OK) {
+    store_bind_text(stmt, 1, study);
+    store_bind_text(stmt, 2, algorithm);
+    sqlite3_bind_double(stmt, 3, lr);
+    sqlite3_bind_double(stmt, 4, score);
+    status = store_step_done(s, stmt, "writing a learning rate to", err);
+    sqlite3_finalize(stmt);
+  }
+  if (status == GL_OK) status = store_seal(s, "tuned", err);
+  return store_end(s, status, err);
 }

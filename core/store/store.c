@@ -6,50 +6,26 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 /* --- the schema --------------------------------------------------------------------------------
  */
 
-static const char schema_head[] =
-    "CREATE TABLE runs(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, ordinal INTEGER NOT NULL,"
-    " study TEXT NOT NULL, algorithm TEXT NOT NULL, swept TEXT NOT NULL, chosen TEXT,"
-    " meaning INTEGER NOT NULL, seed INTEGER NOT NULL, lr REAL, status TEXT NOT NULL, reason TEXT "
-    "NOT NULL, recipe TEXT NOT NULL,"
-    " code_version TEXT NOT NULL, machine TEXT NOT NULL, wall_s REAL);"
-    "CREATE TABLE evals(run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE, step INTEGER,"
-    " time_s REAL, eval_score REAL, PRIMARY KEY(run, step)) WITHOUT ROWID;"
-    "CREATE TABLE staleness(run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,"
-    " staleness INTEGER, count INTEGER, PRIMARY KEY(run, staleness)) WITHOUT ROWID;"
-    "CREATE TABLE clock(run INTEGER PRIMARY KEY REFERENCES runs(id) ON DELETE CASCADE,"
-    " simulated_s REAL, learner_utilisation REAL, sampler_utilisation REAL, samples_per_s REAL,"
-    " bytes_up REAL, bytes_down REAL, staleness_mean REAL, staleness_max REAL, staleness_p50 REAL,"
-    " staleness_p95 REAL, batches_generated REAL, batches_trained REAL, batches_dropped REAL,"
-    " batches_lost REAL, retransmissions REAL);"
-    "CREATE TABLE tuned(study TEXT, algorithm TEXT, lr REAL, score REAL,"
-    " PRIMARY KEY(study, algorithm)) WITHOUT ROWID;"
-    "CREATE TABLE steps(run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE, step INTEGER,"
-    " sampler INTEGER, time_s REAL, wait_s REAL";
-
 static gl_status create_schema(store *s, gl_error *err) {
-  char *steps = sqlite3_mprintf("%s", "");
-  for (int m = 0; m < METRIC_COUNT && steps != NULL; ++m) {
-    char *longer = sqlite3_mprintf("%s, %s REAL", steps, metric_about((metric)m)->name);
-    sqlite3_free(steps);
-    steps = longer;
-  }
-  char *sql = steps == NULL
+  char *tables = schema_sql();
+  char *sql = tables == NULL
                   ? NULL
-                  : sqlite3_mprintf("%s%s, PRIMARY KEY(run, step)) WITHOUT ROWID;"
-                                    "PRAGMA application_id = %d; PRAGMA user_version = %d;",
-                                    schema_head, steps, STORE_APPLICATION_ID, STORE_FORMAT);
-  sqlite3_free(steps);
+                  : sqlite3_mprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
+                                    tables, STORE_APPLICATION_ID, STORE_FORMAT);
+  free(tables);
   if (sql == NULL) return gl_fail_memory(err, "the study's schema");
   gl_status status = store_begin(s, err);
   if (status == GL_OK)
     status = store_end(s, store_exec(s, sql, "creating the tables of", err), err);
   sqlite3_free(sql);
+  s->format = STORE_FORMAT;
   return status;
 }
 
@@ -94,48 +70,50 @@ char *store_columns(store *s, const char *schema, const char *table, const char 
   return NULL;
 }
 
-static gl_status pragma_int(store *s, const char *sql, int *value, gl_error *err) {
-  sqlite3_stmt *stmt = NULL;
-  gl_status status = store_prepare(s, &stmt, sql, err);
-  if (status != GL_OK) return status;
-  int code = sqlite3_step(stmt);
-  if (code == SQLITE_ROW)
-    *value = sqlite3_column_int(stmt, 0);
-  else
-    status = store_fail(s, code, "reading", err);
-  sqlite3_finalize(stmt);
-  return status;
-}
-
 /* *empty: a file without a single page of content. */
 static gl_status check_format(store *s, int *empty, gl_error *err) {
-  int id = 0, format = 0, tables = 0;
-  gl_status status = pragma_int(s, "SELECT count(*) FROM sqlite_master", &tables, err);
-  if (status == GL_OK) status = pragma_int(s, "PRAGMA application_id", &id, err);
-  if (status == GL_OK) status = pragma_int(s, "PRAGMA user_version", &format, err);
+  int64_t id = 0, format = 0, tables = 0;
+  gl_status status = store_whole(s, &tables, "SELECT count(*) FROM sqlite_schema", err);
+  if (status == GL_OK) status = store_whole(s, &id, "PRAGMA application_id", err);
+  if (status == GL_OK) status = store_whole(s, &format, "PRAGMA user_version", err);
   if (status != GL_OK) return status;
   *empty = tables == 0 && id == 0;
+  s->format = (int)format;
   if (*empty) return GL_OK;
   if (id != STORE_APPLICATION_ID)
     return gl_fail(err, GL_EIO,
                    "%s is an SQLite database, but not a gepolab study; choose another file",
                    s->path);
-  if (format == 1)
+  if (format < STORE_OLDEST_FORMAT || format > STORE_FORMAT)
     return gl_fail(err, GL_EIO,
-                   "%s has study format 1, written by gepolab 0.1.0 or before, and this gepolab "
-                   "reads format %d; sweep its recipe again into a new file, or read it with "
-                   "gepolab 0.1.0",
-                   s->path, STORE_FORMAT);
-  if (format != STORE_FORMAT)
-    return gl_fail(err, GL_EIO,
-                   "%s has study format %d, this gepolab reads format %d; use the version of "
-                   "gepolab that wrote it, or another file",
-                   s->path, format, STORE_FORMAT);
-  return GL_OK;
+                   "%s has study format %lld, this gepolab reads formats %d to %d; use the version "
+                   "of gepolab that wrote it, or another file",
+                   s->path, (long long)format, STORE_OLDEST_FORMAT, STORE_FORMAT);
+  return store_check_schema(s, format == STORE_FORMAT, err);
+}
+
+int store_format(const store *s) {
+  return s->format;
+}
+
+const char *store_lacks(const store *s) {
+  if (s->format == 1)
+    return "it was written by gepolab 0.1.0 and does not say which commit, command and machine "
+           "made it, which cells were planned, or which fields were chosen by tune; its names of "
+           "algorithms are those of that version, and nothing vouches that it is undamaged";
+  if (s->format == 2)
+    return "it was written before format 3 and does not say which commit, command and machine "
+           "made it or which cells were planned, and nothing vouches that it is undamaged";
+  return NULL;
 }
 
 /* --- the writer's lock -------------------------------------------------------------------------
  */
+
+static struct flock writer_byte(void) {
+  return (struct flock){
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 61, .l_len = 1};
+}
 
 /* An open-file-description lock on a byte SQLite never touches, taken before anything is made or
  * changed. Closing the descriptor releases it, also when the process is killed; readers are not in
@@ -148,8 +126,7 @@ static gl_status lock_writer(store *s, int *made, gl_error *err) {
   if (s->lock < 0)
     return gl_fail(err, GL_EIO, "cannot open %s for writing: %s; write to another place", s->path,
                    strerror(errno));
-  struct flock byte = {
-      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 61, .l_len = 1};
+  struct flock byte = writer_byte();
   for (int tries = 0; fcntl(s->lock, F_OFD_SETLK, &byte) != 0; ++tries) {
     if (errno != EAGAIN && errno != EACCES) break; /* no such locks here: SQLite's own must do */
     if (tries == 40) {
@@ -164,8 +141,85 @@ static gl_status lock_writer(store *s, int *made, gl_error *err) {
   return GL_OK;
 }
 
+int store_is_being_written(const char *path) {
+  struct flock byte = writer_byte();
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return 0;
+  const int told = fcntl(file, F_OFD_GETLK, &byte) == 0;
+  close(file);
+  return told && byte.l_type != F_UNLCK;
+}
+
+/* --- waiting for others --------------------------------------------------------------------------
+ */
+
+void store_set_waiting(store *s, store_waiting waiting) {
+  s->waiting = waiting;
+}
+
+/* SQLite asks this each time it finds the file locked by another process: 1 tries again. */
+static int wait_for_others(void *self, int tries) {
+  enum { PAUSE_MS = 20, SAYS_AFTER_MS = 2000 };
+  const store *s = self;
+  const double longest_ms = 1e3 * (s->waiting.longest_s > 0 ? s->waiting.longest_s : 60);
+  if ((double)tries * PAUSE_MS > longest_ms) return 0;
+  if (s->waiting.stops != NULL && s->waiting.stops(s->waiting.self)) return 0;
+  if (tries == SAYS_AFTER_MS / PAUSE_MS && s->waiting.tell != NULL) {
+    char text[512];
+    snprintf(text, sizeof text, "waiting for another process that is reading %.300s", s->path);
+    s->waiting.tell(s->waiting.self, text);
+  }
+  nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+  return 1;
+}
+
 /* --- opening and closing -----------------------------------------------------------------------
  */
+
+/* A file is a stranger's until it is known: nothing that its schema says is run, no text is longer
+ * than any of ours, and cells of pages are checked as they are read. */
+static gl_status distrust(store *s, gl_error *err) {
+  int code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+  if (code == SQLITE_OK) code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+  if (code == SQLITE_OK) code = store_sum_functions(s->db);
+  if (code != SQLITE_OK) return store_fail(s, code, "opening", err);
+  sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, 64 << 20);
+  return store_exec(s, "PRAGMA cell_size_check = ON", "opening", err);
+}
+
+/* Reads the older file through a copy in the present format, which SQLite keeps in a temporary file
+ * of its own. */
+static gl_status copy_and_migrate(store *s, gl_error *err) {
+  sqlite3 *copy = NULL;
+  int code = sqlite3_open_v2("", &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+  sqlite3_backup *b = code == SQLITE_OK ? sqlite3_backup_init(copy, "main", s->db, "main") : NULL;
+  if (b != NULL) {
+    code = sqlite3_backup_step(b, -1);
+    sqlite3_backup_finish(b);
+  }
+  if (b == NULL || code != SQLITE_DONE) {
+    sqlite3_close(copy);
+    return store_fail(s, code == SQLITE_OK ? sqlite3_errcode(s->db) : code, "copying", err);
+  }
+  sqlite3_close(s->db);
+  s->db = copy;
+  sqlite3_extended_result_codes(s->db, 1);
+  gl_status status = distrust(s, err);
+  if (status == GL_OK) status = store_begin(s, err);
+  return status == GL_OK ? store_end(s, store_migrate(s, s->format, err), err) : status;
+}
+
+static gl_status open_for_writing(store *s, int empty, gl_error *err) {
+  if (sqlite3_db_readonly(s->db, "main") == 1)
+    return gl_fail(err, GL_EIO, "%s is read-only; copy it, or write to another file", s->path);
+  if (empty) return create_schema(s, err);
+  if (s->format < STORE_FORMAT) {
+    gl_status status = store_begin(s, err);
+    if (status == GL_OK) status = store_end(s, store_migrate(s, s->format, err), err);
+    if (status != GL_OK) return status;
+  }
+  return add_metrics(s, err);
+}
 
 static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_error *err) {
   /* A reader opens for writing too where it may: a writer that was killed leaves a journal that has
@@ -173,20 +227,18 @@ static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_err
   int code = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE, vfs);
   if (code != SQLITE_OK) return store_fail(s, code, "opening", err);
   sqlite3_extended_result_codes(s->db, 1);
-  sqlite3_busy_timeout(s->db, 10000);
+  sqlite3_busy_handler(s->db, wait_for_others, s);
   int empty = 0;
   /* A rollback journal keeps a finished study in a single file; FULL (the default) survives a power
    * cut, and a commit per run costs little beside the run. */
-  gl_status status = store_exec(s, "PRAGMA foreign_keys = ON", "opening", err);
+  gl_status status = distrust(s, err);
+  if (status == GL_OK) status = store_exec(s, "PRAGMA foreign_keys = ON", "opening", err);
   if (status == GL_OK) status = check_format(s, &empty, err);
   if (status != GL_OK) return status;
-  if (mode == STORE_READ) {
-    if (empty) return gl_fail(err, GL_EIO, "%s is empty, not a gepolab study", s->path);
-    return store_exec(s, "PRAGMA query_only = ON", "opening", err);
-  }
-  if (sqlite3_db_readonly(s->db, "main") == 1)
-    return gl_fail(err, GL_EIO, "%s is read-only; copy it, or write to another file", s->path);
-  return empty ? create_schema(s, err) : add_metrics(s, err);
+  if (mode == STORE_WRITE) return open_for_writing(s, empty, err);
+  if (empty) return gl_fail(err, GL_EIO, "%s is empty, not a gepolab study", s->path);
+  if (s->format < STORE_FORMAT) status = copy_and_migrate(s, err);
+  return status == GL_OK ? store_exec(s, "PRAGMA query_only = ON", "opening", err) : status;
 }
 
 /* Leaves nothing of a new study that failed: not the file, and not the journal that SQLite keeps
@@ -200,17 +252,37 @@ static void remove_half_made(store *s) {
   sqlite3_free(journal);
 }
 
+/* Results in a database that is gone when the program ends, or in what is no file, would be lost
+ * without a word. */
+static gl_status check_path(const char *path, store_mode mode, gl_error *err) {
+  static const char uri[] = "file:";
+  struct stat about;
+  if (path[0] == '\0' || strcmp(path, ":memory:") == 0 || strncmp(path, uri, sizeof uri - 1) == 0)
+    return gl_fail(
+        err, GL_EINPUT,
+        "'%s' is not the name of a file: a study is kept in a file of its own; give one, "
+        "such as study.db",
+        path);
+  if (stat(path, &about) != 0)
+    return mode == STORE_WRITE || errno != ENOENT
+               ? GL_OK
+               : gl_fail(err, GL_EIO, "cannot open %s: %s", path, strerror(errno));
+  if (S_ISREG(about.st_mode)) return GL_OK;
+  return gl_fail(err, GL_EIO, "%s is %s, not a file that can hold a study; choose another name",
+                 path, S_ISDIR(about.st_mode) ? "a folder" : "a device or pipe");
+}
+
 gl_status store_open_vfs(store **out, const char *path, store_mode mode, const char *vfs,
                          gl_error *err) {
   *out = NULL;
-  if (mode == STORE_READ && access(path, F_OK) != 0)
-    return gl_fail(err, GL_EIO, "cannot open %s: %s", path, strerror(errno));
+  gl_status status = check_path(path, mode, err);
+  if (status != GL_OK) return status;
   store *s = calloc(1, sizeof *s);
   if (s == NULL) return gl_fail_memory(err, "a study");
   s->lock = -1;
   s->path = strdup(path);
   int made = 0;
-  gl_status status = s->path == NULL ? gl_fail_memory(err, "a path") : GL_OK;
+  status = s->path == NULL ? gl_fail_memory(err, "a path") : GL_OK;
   if (status == GL_OK && mode == STORE_WRITE) status = lock_writer(s, &made, err);
   if (status == GL_OK) status = open_checked(s, mode, vfs, err);
   if (status == GL_OK) {
@@ -243,6 +315,9 @@ sqlite3 *store_handle(store *s) {
  */
 
 static const char *reason_of(int code) {
+  if (code == SQLITE_READONLY_DBMOVED)
+    return "the file was deleted, moved or replaced while it was open; results that were in it are "
+           "where it is now, and the same command makes the others again";
   switch (code & 0xff) {
   case SQLITE_FULL:
     return "the disk is full; free some room and start again, finished runs are kept";
@@ -289,6 +364,31 @@ gl_status store_step_done(store *s, sqlite3_stmt *stmt, const char *doing, gl_er
   gl_status status = code == SQLITE_DONE ? GL_OK : store_fail(s, code, doing, err);
   sqlite3_reset(stmt);
   return status;
+}
+
+gl_status store_whole(store *s, int64_t *value, const char *sql, gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = store_prepare(s, &stmt, sql, err);
+  if (status != GL_OK) return status;
+  int code = sqlite3_step(stmt);
+  if (code == SQLITE_ROW)
+    *value = sqlite3_column_int64(stmt, 0);
+  else
+    status = store_fail(s, code, "reading", err);
+  sqlite3_finalize(stmt);
+  return status;
+}
+
+void store_bind_text(sqlite3_stmt *stmt, int at, const char *text) {
+  sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
+}
+
+gl_status store_begin_reading(store *s, gl_error *err) {
+  return store_exec(s, "BEGIN", "reading", err);
+}
+
+void store_end_reading(store *s) {
+  sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
 }
 
 gl_status store_begin(store *s, gl_error *err) {

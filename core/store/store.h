@@ -1,14 +1,22 @@
-/* Results: one SQLite file, one writer. This is format 2 of the file (PRAGMA user_version).
+/* Results: one SQLite file, one writer. This is format 3 of the file (PRAGMA user_version).
  *
  * Tables: runs (a record per finished cell), steps (a record per learner update), evals, staleness
  * (a histogram per run), clock (the schedule's throughput and utilisation per run), tuned (chosen
- * learning rates). Column names of steps are those of core/base/metrics.h. A run is inserted whole
- * in one transaction or not at all; a failed or diverged run is a record with its status and
- * reason.
+ * learning rates), tuning_scores, bias (measurements of the exact laboratory), sweeps (the recipes
+ * that were swept into the file), plan (the cells that these recipes ask for), superseded (runs
+ * whose place another run has taken), provenance (how runs came about). Column names of steps are
+ * those of core/base/metrics.h. A run is inserted whole in one transaction or not at all; a failed
+ * or diverged run is a record with its status and reason.
  *
- * Everything is read and written by column name. A column that a file does not have is NULL when it
+ * Everything is read and written by column name. A metric that a file does not have is NULL when it
  * is read, and is added when the file is opened for writing; NULL is also what "does not apply" is
  * stored as.
+ *
+ * Every file is read as if a stranger had made it. Its tables must be those of a study
+ * (core/store/schema.c says which values each column may hold), and what is read is compared with
+ * the checksums that were written with it (core/store/sums.c): a damaged study is refused with the
+ * place of the damage, never read as another one. Files of formats 1 and 2 are read through a copy
+ * in the present format, and brought up to it when they are opened for writing.
  *
  * Exported tables are ordered by study, place in the grid, key and step, carry no wall-clock
  * columns, and are byte-identical however the study was executed. Wall-clock facts live in
@@ -28,6 +36,10 @@
 
 struct sqlite3;
 typedef struct store store;
+
+/* The largest staleness that a study keeps, in versions: its histogram has a place for each value.
+ */
+enum { STORE_MAX_STALENESS = 10000000 };
 
 typedef struct step_record {
   int64_t step;    /* 1-based learner update */
@@ -58,8 +70,22 @@ const char *run_status_name(run_status status);
 /* 1 and *status if it is the name of one. */
 int run_status_named(const char *name, run_status *status);
 
+/* How a run came about. It stands in no export that must be the same however a study was executed.
+ */
+typedef struct run_provenance {
+  const char *version;   /* of gepolab */
+  const char *source;    /* the commit the program was built from, in hex; "": not known */
+  int dirty;             /* 1: built from files that differed from it; 0: not; -1: not known */
+  const char *command;   /* the command line, quoted for a shell */
+  const char *processor; /* "AMD EPYC 9B14, 2 threads" */
+  const char *system;    /* "Linux x86_64" */
+  const char *compiler;  /* "gcc 12.2.0" */
+  const char *libraries; /* a JSON object of versions: {"GSL":"2.7.1", …} */
+} run_provenance;
+
 typedef struct run_record {
   const char *key;       /* 32 hex digits: hash of the canonical cell recipe */
+  const char *place;     /* core/store/plan.h; NULL: as store_place() says */
   int64_t ordinal;       /* position in the study's grid: the export order */
   const char *study;     /* recipe's name */
   const char *algorithm; /* shown name */
@@ -76,6 +102,9 @@ typedef struct run_record {
   run_status status;
   const char *reason; /* "" when done */
   double wall_s;
+  const run_provenance *provenance; /* NULL: not known */
+  const char *finished;             /* when, as "2026-11-22T08:30:00Z"; NULL: not known */
+  int64_t peak_bytes;               /* largest resident memory of its process; < 0: not known */
   clock_record clock;
   const step_record *steps;
   size_t n_steps;
@@ -88,14 +117,50 @@ typedef struct run_record {
 typedef enum store_mode { STORE_READ, STORE_WRITE } store_mode;
 
 /* STORE_WRITE creates the file if needed, takes the single writer's lock and refuses a second
- * writer by name. Errors say full disk, read-only file system or not a gepolab study as such. */
+ * writer by name. Errors say full disk, read-only file system or not a gepolab study as such. path
+ * is the name of a file and nothing else: what SQLite would take for a database in memory or a URI,
+ * and what is no regular file, is refused. */
 gl_status store_open(store **out, const char *path, store_mode mode, gl_error *err);
 /* As store_open with a SQLite VFS by name, for fault injection in tests. */
 gl_status store_open_vfs(store **out, const char *path, store_mode mode, const char *vfs,
                          gl_error *err);
 void store_close(store *s);
+/* The format of the file as it was found. */
+int store_format(const store *s);
+/* What a file of an older format does not hold, as a sentence; NULL: nothing is missing. */
+const char *store_lacks(const store *s);
+/* 1 if a process, this one included, has the file at path open for writing; 0 also where that
+ * cannot be told. */
+int store_is_being_written(const char *path);
 
-/* Inserts or replaces the run with that key, atomically. */
+/* What a writer does while readers of other processes hold the file. */
+typedef struct store_waiting {
+  void (*tell)(void *self,
+               const char *text); /* called once, after two seconds; NULL: says nothing */
+  int (*stops)(void *self);       /* asked again and again: 1 gives up; NULL: never */
+  double longest_s;               /* gives up after so many seconds; 0: 60 */
+  void *self;
+} store_waiting;
+void store_set_waiting(store *s, store_waiting waiting);
+
+/* From here to store_end_reading() all queries see one state of the file. Nothing can be written
+ * meanwhile, so no output that somebody might pause stands between the two. */
+gl_status store_begin_reading(store *s, gl_error *err);
+void store_end_reading(store *s);
+/* Compares these tables (ended by NULL) with their checksums, and the runs if any table belongs to
+ * them: GL_EIO naming the table and the run of the first damage. NULL: all tables. Call it between
+ * store_begin_reading() and what is read. */
+gl_status store_verify(store *s, const char *const *tables, gl_error *err);
+/* Looks for every damage there is: of the file's structure, of each record, of keys that are not
+ * their recipes' hashes, of records that belong to nothing. Each is told to found(), with the run's
+ * key where it is a run's, else NULL. GL_OK however many are found. */
+gl_status store_check(store *s, void (*found)(void *self, const char *key, const char *text),
+                      void *self, gl_error *err);
+/* Removes the run of that key with all its records, so that a sweep makes it again. */
+gl_status store_remove_run(store *s, const char *key, gl_error *err);
+
+/* Inserts or replaces the run with that key, atomically. It takes its place (core/store/plan.h):
+ * another run that stood there is superseded. */
 gl_status store_put_run(store *s, const run_record *run, gl_error *err);
 /* 1 if a run with that key and the same canonical recipe is finished (done or diverged). 0 also
  * where the study cannot be read: the run is then made again, and putting it says what is wrong. */

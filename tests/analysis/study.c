@@ -28,7 +28,8 @@ static void put_run_of(store *s, metric kl, size_t algorithm, size_t delay, uint
   char key[33], recipe[64];
   size_t ordinal = (delay * 2 + algorithm) * 5 + (size_t)seed;
   snprintf(key, sizeof key, "%032zx", ordinal);
-  snprintf(recipe, sizeof recipe, "{\"seed\":%llu}", (unsigned long long)seed);
+  snprintf(recipe, sizeof recipe, "{\"name\":\"run %zu\",\"seed\":%llu}", ordinal,
+           (unsigned long long)seed);
   const uint64_t staleness[] = {1, 2};
   run_record run = {.key = key,
                     .ordinal = (int64_t)ordinal,

@@ -124,6 +124,7 @@ void sample_run_init(sample_run *s, int ordinal, size_t n_steps) {
                         .status = RUN_DONE,
                         .reason = "",
                         .wall_s = 1,
+                        .peak_bytes = -1,
                         .clock = {.simulated_s = 450, .learner_utilisation = 1 / 3.0},
                         .steps = s->steps,
                         .n_steps = n_steps,

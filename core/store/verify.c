@@ -1,0 +1,187 @@
+/* What is read compared with the checksums that were written with it. */
+#include "core/store/internal.h"
+#include "core/store/plan.h"
+
+#include "core/base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where damage is told, or kept as the error of the first. */
+typedef struct damage {
+  store *s;
+  void (*found)(void *self, const char *key, const char *text); /* NULL: the first is an error */
+  void *self;
+  gl_error *err;
+} damage;
+
+static gl_status tell(const damage *d, const char *key, const char *text) {
+  if (d->found != NULL) {
+    d->found(d->self, key, text);
+    return GL_OK;
+  }
+  return gl_fail(d->err, GL_EIO,
+                 "%s is damaged: %s; restore a copy, or see `gepolab check`, which can remove "
+                 "damaged runs so that a sweep makes them again",
+                 d->s->path, text);
+}
+
+/* Frees sql, whose records are a run's key or NULL, and the text of a damage. */
+static gl_status tell_records(const damage *d, char *sql) {
+  sqlite3_stmt *q = NULL;
+  int code = SQLITE_DONE;
+  if (sql == NULL) return gl_fail_memory(d->err, "a comparison");
+  gl_status status = store_prepare(d->s, &q, sql, d->err);
+  sqlite3_free(sql);
+  while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) {
+    const char *text = (const char *)sqlite3_column_text(q, 1);
+    status = tell(d, (const char *)sqlite3_column_text(q, 0), text != NULL ? text : "a record");
+  }
+  if (status == GL_OK && code != SQLITE_DONE) {
+    /* A value that its column may not hold ends the walk; a list of all damage goes on elsewhere.
+     */
+    if (d->found != NULL && (code & 0xff) == SQLITE_ERROR)
+      d->found(d->self, NULL, sqlite3_errmsg(d->s->db));
+    else
+      status = store_fail(d->s, code, "reading", d->err);
+  }
+  sqlite3_finalize(q);
+  return status;
+}
+
+/* --- sums ----------------------------------------------------------------------------------------
+ */
+
+#define RUN_TEXT "'run ' || r.key || ' (' || r.algorithm || ', seed ' || r.seed || '): '"
+
+static gl_status verify_runs(const damage *d) {
+  char *sum = store_sum_of(d->s, "main", schema_at(0), "r");
+  char *sql = sum != NULL ? sqlite3_mprintf("SELECT r.key, " RUN_TEXT " || 'its record is not what "
+                                            "was written' FROM runs r WHERE r.sum IS NOT %s"
+                                            " ORDER BY r.id",
+                                            sum)
+                          : NULL;
+  free(sum);
+  return tell_records(d, sql);
+}
+
+static gl_status verify_of_runs(const damage *d, const store_table *t) {
+  char *sum = store_sum_of(d->s, "main", t, "t");
+  char *sql =
+      sum != NULL
+          ? sqlite3_mprintf("SELECT r.key, " RUN_TEXT " || 'its records in the table %s are "
+                            "not what was written' FROM runs r WHERE r.sum_%s IS NOT"
+                            " (SELECT %s FROM %s t WHERE t.run = r.id) ORDER BY r.id",
+                            t->name, t->name, sum, t->name)
+          : NULL;
+  free(sum);
+  return tell_records(d, sql);
+}
+
+static gl_status verify_alone(const damage *d, const store_table *t) {
+  char *sum = store_sum_of(d->s, "main", t, "t");
+  char *sql = sum != NULL ? sqlite3_mprintf("SELECT NULL, 'a record of the table %s is not what was"
+                                            " written' FROM %s t WHERE t.sum IS NOT %s",
+                                            t->name, t->name, sum)
+                          : NULL;
+  free(sum);
+  return tell_records(d, sql);
+}
+
+static gl_status verify_table(const damage *d, const store_table *t) {
+  switch (t->kind) {
+  case TABLE_OF_RUNS:
+    return verify_runs(d);
+  case TABLE_OF_A_RUN:
+    return verify_of_runs(d, t);
+  case TABLE_ALONE:
+    return verify_alone(d, t);
+  }
+  return GL_OK;
+}
+
+/* What no checksum can show: records that are gone. */
+static gl_status verify_structure(const damage *d) {
+  return tell_records(
+      d, sqlite3_mprintf("SELECT NULL, 'its structure: ' || quick_check FROM pragma_quick_check(%d)"
+                         " WHERE quick_check != 'ok'",
+                         d->found != NULL ? 20 : 1));
+}
+
+gl_status store_verify(store *s, const char *const *names, gl_error *err) {
+  const damage d = {.s = s, .err = err};
+  gl_status status = verify_structure(&d);
+  int runs_too = names == NULL;
+  for (size_t i = 0; names != NULL && names[i] != NULL; ++i) {
+    const store_table *t = schema_named(names[i]);
+    if (t == NULL) return gl_fail(err, GL_EINTERNAL, "a study has no table '%s'", names[i]);
+    runs_too |= t->kind != TABLE_ALONE;
+  }
+  static const char *const with_runs[] = {"superseded", NULL};
+  for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
+    const store_table *t = schema_at(i);
+    int wanted = names == NULL ||
+                 (runs_too && (t->kind == TABLE_OF_RUNS || strcmp(t->name, with_runs[0]) == 0));
+    for (size_t k = 0; names != NULL && names[k] != NULL; ++k)
+      wanted |= strcmp(names[k], t->name) == 0;
+    if (wanted) status = verify_table(&d, t);
+  }
+  return status;
+}
+
+/* --- everything ----------------------------------------------------------------------------------
+ */
+
+/* Until format 2, keys were hashes of the recipe alone. */
+static int is_key_of(const char *key, const char *recipe, int64_t meaning) {
+  char hash[HASH_HEX_SIZE];
+  char *identity = store_identity(recipe, meaning);
+  if (identity == NULL) return 1;
+  hash_hex(identity, strlen(identity), hash);
+  free(identity);
+  if (strcmp(hash, key) == 0) return 1;
+  hash_hex(recipe, strlen(recipe), hash);
+  return meaning == 1 && strcmp(hash, key) == 0;
+}
+
+static gl_status check_keys(const damage *d) {
+  sqlite3_stmt *q = NULL;
+  int code = SQLITE_DONE;
+  gl_status status =
+      store_prepare(d->s, &q, "SELECT key, recipe, meaning FROM runs ORDER BY id", d->err);
+  while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) {
+    const char *key = (const char *)sqlite3_column_text(q, 0);
+    const char *recipe = (const char *)sqlite3_column_text(q, 1);
+    if (key != NULL && recipe != NULL && !is_key_of(key, recipe, sqlite3_column_int64(q, 2))) {
+      char text[160];
+      snprintf(text, sizeof text, "run %.40s: its key is not the hash of its recipe", key);
+      status = tell(d, key, text);
+    }
+  }
+  if (status == GL_OK && code != SQLITE_DONE) status = store_fail(d->s, code, "reading", d->err);
+  sqlite3_finalize(q);
+  return status;
+}
+
+static gl_status check_orphans(const damage *d) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
+    const store_table *t = schema_at(i);
+    if (t->kind != TABLE_OF_A_RUN) continue;
+    status = tell_records(d, sqlite3_mprintf("SELECT NULL, count(*) || ' records of the table %s "
+                                             "belong to no run' FROM %s WHERE run NOT IN (SELECT id"
+                                             " FROM runs) HAVING count(*) > 0",
+                                             t->name, t->name));
+  }
+  return status;
+}
+
+gl_status store_check(store *s, void (*found)(void *self, const char *key, const char *text),
+                      void *self, gl_error *err) {
+  const damage d = {s, found, self, err};
+  gl_status status = verify_structure(&d);
+  for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
+    status = verify_table(&d, schema_at(i));
+  if (status == GL_OK) status = check_keys(&d);
+  return status == GL_OK ? check_orphans(&d) : status;
+}
