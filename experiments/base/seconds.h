@@ -11,4 +11,9 @@ static inline double seconds_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* A span as a person says it: "35s", "3m05s", "2h07m", "3d04h"; "?" for what is no span. Returns
+ * text. */
+enum { SECONDS_TEXT_SIZE = 24 };
+char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]);
+
 #endif

@@ -4,6 +4,7 @@
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
+#include "experiments/cli/tell_survey.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/sweep.h"
 #include "llm/llm.h"
@@ -174,8 +175,15 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
   return status;
 }
 
+static gl_status look_ahead(const cfg_doc *doc, const sweep_options *options, int json,
+                            gl_error *err) {
+  sweep_survey survey;
+  gl_status status = sweep_look_ahead(&survey, doc, options, err);
+  return status == GL_OK ? tell_survey(&survey, options, json, err) : status;
+}
+
 static gl_status run_sweep(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0, quiet = 0;
+  int json = 0, quiet = 0, dry = 0;
   const char *shard = NULL;
   sweep_options o = {.workers = 0};
   const args_option options[] = {
@@ -186,16 +194,19 @@ static gl_status run_sweep(const command *self, int argc, char **argv, gl_error 
        &o.checkpoints},
       {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)",
        &o.checkpoint_every},
+      {"dry-run", 0, ARGS_FLAG, NULL,
+       "say what would be run and how long it may take; write nothing", &dry},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
       {"json", 0, ARGS_FLAG, NULL, "the closing summary as JSON", &json}};
   args a;
   cfg_doc *doc = NULL;
-  gl_status status = args_parse(&a, self, options, 7, (args_shape){1, 1, 1}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, 1, 1}, argc, argv, err);
   if (status != GL_OK || a.help) {
     args_fini(&a);
     return status;
   }
-  if (o.file == NULL)
+  if (o.file == NULL && !dry)
     status = gl_fail(err, GL_EINPUT, "sweep needs a file to keep its results: add -o study.db");
   if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
   if (status == GL_OK) status = ranks_begin(&o.ranks, shard, err);
@@ -203,7 +214,7 @@ static gl_status run_sweep(const command *self, int argc, char **argv, gl_error 
     if (o.workers == 0) o.workers = o.ranks.mpi ? 1 : processors();
     o.progress = quiet || (o.ranks.mpi && o.ranks.index > 0) ? PROGRESS_SILENT : PROGRESS_AUTO;
     signals_catch();
-    status = sweep_and_report(doc, &o, json, err);
+    status = dry ? look_ahead(doc, &o, json, err) : sweep_and_report(doc, &o, json, err);
   }
   ranks_end(&o.ranks);
   cfg_free(doc);
@@ -221,11 +232,14 @@ const command command_sweep = {
         "in worker processes and keeps the results in FILE.db. A cell that is in the file is not\n"
         "run again: after Ctrl-C, kill or a crash, the same command goes on where it stopped. The\n"
         "results do not depend on -j, on the order of finishing, or on interruptions.\n"
+        "A grid begins when all tuning runs have ended; one that failed ends the command, and the\n"
+        "same command tries it again.\n"
         "With --checkpoint a cell that was interrupted goes on from its last checkpoint.\n"
         "Under mpirun, each rank does its share into FILE.db.shardI and rank 0 joins them and\n"
         "reports for all; with --shard, or under srun, join them with `gepolab merge`. A batch\n"
         "script of Slurm without srun, and every task of a job array, does the whole sweep.",
-    .examples = "  gepolab sweep delay_sweep -o study.db -j 2\n"
+    .examples = "  gepolab sweep delay_sweep --dry-run -j 2\n"
+                "  gepolab sweep delay_sweep -o study.db -j 2\n"
                 "  gepolab sweep delay_sweep -o small.db steps=60 sweep.seed=[1,2,3] "
                 "'sweep.algorithm=[grpo,gepo]'\n"
                 "  mpirun -n 4 gepolab sweep delay_sweep -o study.db",

@@ -208,6 +208,7 @@ gl_status executor_run(const executor_plan *plan, gl_error *err) {
     }
     status = fill_workers(&x);
     if (status == GL_OK) status = attend(&x);
+    if (status == GL_OK && plan->tick != NULL) plan->tick(plan->self);
   }
   if (x.workers != NULL) end_workers(&x);
   free(x.workers);

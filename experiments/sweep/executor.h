@@ -18,6 +18,8 @@ typedef struct executor_plan {
   /* In this process, in order of finishing: what became of job i. For a failed job result->status
    * is RUN_FAILED with the reason. An error stops everything. */
   gl_status (*done)(void *self, size_t job, const run_result *result, gl_error *err);
+  /* In this process, several times a second while it waits; NULL: nothing is called. */
+  void (*tick)(void *self);
   /* Workers are told to stop by SIGTERM, which they look up with signals_caught(), and waited for,
    * rather than killed. */
   int lets_finish_step;

@@ -1,5 +1,6 @@
 /* Runs a sweep: its tuning runs, then its cells, through worker processes into the study file. */
 #include "experiments/sweep/sweep.h"
+
 #include "experiments/base/signals.h"
 
 #include "core/config/fields.h"
@@ -7,6 +8,7 @@
 #include "experiments/base/seconds.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/executor.h"
+#include "experiments/sweep/internal.h"
 #include "experiments/sweep/preflight.h"
 #include "experiments/sweep/tune.h"
 #include "experiments/train/checkpoint_folder.h"
@@ -20,29 +22,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-typedef struct sweep {
-  const sweep_options *options;
-  const cfg_doc *doc;
-  recipe base;
-  sweep_grid grid, tuning_grid; /* tuning_grid.n_axes 0: no tuning */
-  sweep_cells tuning, cells;
-  double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
-  int machine_fits; /* asked already, of all cells */
-  store *store;
-  sweep_report *report;
-  gl_error *err;
-} sweep;
-
 /* One list of cells on its way through the workers. */
 typedef struct phase {
   sweep *sweep;
   const sweep_cells *cells;
   size_t *jobs; /* [n_jobs] indices into cells */
-  size_t n_jobs, finished;
-  progress *bar;
+  size_t n_jobs;
 } phase;
 
-static int is_mine(const sweep *s, size_t i) {
+int sweep_is_mine(const sweep *s, size_t i) {
   return i % s->options->ranks.count == s->options->ranks.index;
 }
 
@@ -74,7 +62,8 @@ static int keeps_checkpoints(const sweep *s) {
   return s->options->checkpoints != NULL || s->base.wants_checkpoints;
 }
 
-/* What is in the study needs its checkpoints no more. */
+/* What is in the study needs its checkpoints no more; those of a known cell too, for a process
+ * killed between storing a cell and clearing up may have left them. */
 static void clear_checkpoints(const sweep *s, const sweep_cell *cell) {
   char path[PATH_MAX];
   if (keeps_checkpoints(s) &&
@@ -189,13 +178,13 @@ static gl_status keep_score(void *self, size_t job, const run_result *o, gl_erro
   phase *p = self;
   sweep *s = p->sweep;
   const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
-  progress_at(p->bar, ++p->finished, cell->algorithm);
+  watch_ended(&s->watch, cell, o);
   ++s->report->tuning_runs;
   if (o->status == RUN_FAILED) {
     ++s->report->tuning_failed;
     return note_failure(s->report, cell, o, err);
   }
-  double score = tune_score(o, s->base.steps);
+  double score = tune_score(o, cell->steps);
   s->score[p->jobs[job]] = score;
   gl_status status = store_put_score(s->store, cell->key, cell->recipe, score, err);
   if (status == GL_OK) clear_checkpoints(s, cell);
@@ -207,7 +196,7 @@ static gl_status keep_run(void *self, size_t job, const run_result *o, gl_error 
   sweep_report *report = p->sweep->report;
   gl_status status = GL_OK;
   const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
-  progress_at(p->bar, ++p->finished, cell->algorithm);
+  watch_ended(&p->sweep->watch, cell, o);
   switch (o->status) {
   case RUN_DONE:
     ++report->done;
@@ -226,22 +215,24 @@ static gl_status keep_run(void *self, size_t job, const run_result *o, gl_error 
   return status;
 }
 
-static gl_status run_phase(phase *p, const char *what,
+static void tick(void *self) {
+  watch_tick(&((phase *)self)->sweep->watch);
+}
+
+static gl_status run_phase(phase *p,
                            gl_status (*done)(void *, size_t, const run_result *, gl_error *)) {
   if (p->n_jobs == 0) return GL_OK;
   gl_status status =
       p->sweep->machine_fits ? GL_OK : preflight_check(p->cells, p->jobs, p->n_jobs, p->sweep->err);
   if (status != GL_OK) return status;
-  p->bar = progress_new(what, "runs", p->n_jobs, p->sweep->options->progress);
   executor_plan plan = {.n_jobs = p->n_jobs,
                         .workers = p->sweep->options->workers,
                         .work = run_cell,
                         .done = done,
+                        .tick = tick,
                         .lets_finish_step = keeps_checkpoints(p->sweep),
                         .self = p};
-  status = executor_run(&plan, p->sweep->err);
-  progress_free(p->bar);
-  return status;
+  return executor_run(&plan, p->sweep->err);
 }
 
 /* --- cells --------------------------------------------------------------------------------------
@@ -260,8 +251,8 @@ static int show_listing(void *self, size_t done, size_t total) {
   return signals_caught();
 }
 
-static gl_status expand(const sweep *s, sweep_cells *out, const sweep_grid *grid,
-                        sweep_expansion how) {
+gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
+                     sweep_expansion how) {
   listing l = {.mode = s->options->progress};
   how.tick = show_listing;
   how.self = &l;
@@ -273,12 +264,6 @@ static gl_status expand(const sweep *s, sweep_cells *out, const sweep_grid *grid
 /* --- the two phases -----------------------------------------------------------------------------
  */
 
-/* A process killed between storing a cell and clearing up may have left its checkpoints. */
-static void known_already(const sweep *s, const sweep_cell *cell, size_t *count) {
-  ++*count;
-  clear_checkpoints(s, cell);
-}
-
 /* Rates chosen without a run that failed would change when it is made after all. */
 static gl_status refuse_failed_tuning(const sweep *s) {
   if (s->report->tuning_failed == 0) return GL_OK;
@@ -289,26 +274,59 @@ static gl_status refuse_failed_tuning(const sweep *s) {
                  s->report->tuning_failed, s->tuning.n_cells);
 }
 
-static gl_status tune(sweep *s) {
-  if (s->tuning_grid.n_axes == 0) return GL_OK;
-  double begun = seconds_now();
-  phase p = {.sweep = s, .cells = &s->tuning};
-  p.jobs = calloc(s->tuning.n_cells, sizeof *p.jobs);
-  s->score = calloc(s->tuning.n_cells, sizeof *s->score);
-  if (p.jobs == NULL || s->score == NULL) {
-    free(p.jobs);
-    return gl_fail_memory(s->err, "the tuning runs");
-  }
+gl_status sweep_known_scores(sweep *s, size_t *known) {
+  *known = 0;
+  s->score = calloc(s->tuning.n_cells + 1, sizeof *s->score);
+  if (s->score == NULL) return gl_fail_memory(s->err, "the tuning runs");
   for (size_t i = 0; i < s->tuning.n_cells; ++i) {
     const sweep_cell *cell = &s->tuning.cells[i];
     s->score[i] = -INFINITY;
-    if (store_get_score(s->store, cell->key, cell->recipe, &s->score[i]))
-      known_already(s, cell, &s->report->tuning_known);
-    else if (!s->options->ranks.mpi || is_mine(s, i))
+    if (s->store != NULL)
+      *known += store_get_score(s->store, cell->key, cell->recipe, &s->score[i]) != 0;
+  }
+  return GL_OK;
+}
+
+/* The cells that this process will run, or find in the file, after the tuning. */
+static gl_status expect_grid(sweep *s) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->cells.n_cells && status == GL_OK; ++i)
+    if (sweep_is_mine(s, i)) status = watch_expect(&s->watch, &s->cells, &i, 1, s->err);
+  return status;
+}
+
+/* Under MPI the ranks share the tuning runs; other shards know nothing of each other, so that each
+ * makes all of them. */
+static int tunes(const sweep *s, size_t i) {
+  return !s->options->ranks.mpi || sweep_is_mine(s, i);
+}
+
+/* Runs what is not known, while the bar expects that and the whole grid after it. */
+static gl_status make_tuning_runs(sweep *s) {
+  phase p = {.sweep = s, .cells = &s->tuning};
+  size_t known = 0;
+  p.jobs = calloc(s->tuning.n_cells, sizeof *p.jobs);
+  if (p.jobs == NULL) return gl_fail_memory(s->err, "the tuning runs");
+  for (size_t i = 0; i < s->tuning.n_cells; ++i) {
+    known += s->score[i] != -INFINITY && tunes(s, i);
+    if (s->score[i] != -INFINITY)
+      clear_checkpoints(s, &s->tuning.cells[i]);
+    else if (tunes(s, i))
       p.jobs[p.n_jobs++] = i;
   }
-  gl_status status = run_phase(&p, "tuning", keep_score);
+  watch_phase(&s->watch, "tuning", known);
+  gl_status status = watch_expect(&s->watch, &s->tuning, p.jobs, p.n_jobs, s->err);
+  if (status == GL_OK) status = expect_grid(s);
+  if (status == GL_OK) status = run_phase(&p, keep_score);
   free(p.jobs);
+  return status;
+}
+
+static gl_status tune(sweep *s) {
+  if (s->tuning_grid.n_axes == 0) return GL_OK;
+  double begun = seconds_now();
+  gl_status status = sweep_known_scores(s, &s->report->tuning_known);
+  if (status == GL_OK) status = make_tuning_runs(s);
   if (status == GL_OK) status = refuse_failed_tuning(s);
   status = ranks_share(&s->options->ranks, s->score, s->tuning.n_cells, status);
   if (status == GL_OK)
@@ -327,20 +345,25 @@ static gl_status run_grid(sweep *s) {
   double begun = seconds_now();
   sweep_cells_fini(&s->cells);
   const sweep_expansion how = {.rates = s->report->rates, .n_rates = s->report->n_rates};
-  gl_status status = expand(s, &s->cells, &s->grid, how);
+  gl_status status = sweep_list(s, &s->cells, &s->grid, how);
   if (status != GL_OK) return status;
   phase p = {.sweep = s, .cells = &s->cells};
   p.jobs = calloc(s->cells.n_cells, sizeof *p.jobs);
   if (p.jobs == NULL) return gl_fail_memory(s->err, "the cells of the sweep");
   for (size_t i = 0; i < s->cells.n_cells; ++i) {
-    if (!is_mine(s, i)) continue;
+    if (!sweep_is_mine(s, i)) continue;
     ++s->report->cells;
-    if (store_has_finished(s->store, s->cells.cells[i].key, s->cells.cells[i].recipe))
-      known_already(s, &s->cells.cells[i], &s->report->known);
-    else
+    const sweep_cell *cell = &s->cells.cells[i];
+    if (!store_has_finished(s->store, cell->key, cell->recipe)) {
       p.jobs[p.n_jobs++] = i;
+      continue;
+    }
+    ++s->report->known;
+    clear_checkpoints(s, cell);
   }
-  status = run_phase(&p, s->base.name, keep_run);
+  watch_phase(&s->watch, s->base.name, s->report->known);
+  status = watch_expect(&s->watch, &s->cells, p.jobs, p.n_jobs, s->err);
+  if (status == GL_OK) status = run_phase(&p, keep_run);
   free(p.jobs);
   s->report->grid_s = seconds_now() - begun;
   return status;
@@ -349,15 +372,21 @@ static gl_status run_grid(sweep *s) {
 /* --- all of it ----------------------------------------------------------------------------------
  */
 
-/* Everything that can be wrong with the recipe is found here, before any file is touched. */
-static gl_status check(sweep *s) {
+gl_status sweep_check(sweep *s) {
   gl_status status = recipe_read(&s->base, s->doc, s->err);
   if (status == GL_OK) status = sweep_grid_read(&s->grid, s->doc, s->err);
   if (status == GL_OK) status = tune_grid_read(&s->tuning_grid, s->doc, &s->grid, s->err);
-  if (status == GL_OK) status = expand(s, &s->cells, &s->grid, (sweep_expansion){.check = 1});
+  if (status == GL_OK) status = sweep_list(s, &s->cells, &s->grid, (sweep_expansion){.check = 1});
   if (status == GL_OK && s->tuning_grid.n_axes > 0)
-    status = expand(s, &s->tuning, &s->tuning_grid, (sweep_expansion){.check = 1});
+    status = sweep_list(s, &s->tuning, &s->tuning_grid, (sweep_expansion){.check = 1});
   return status;
+}
+
+void sweep_fini(sweep *s) {
+  sweep_cells_fini(&s->cells);
+  sweep_cells_fini(&s->tuning);
+  free(s->score);
+  s->score = NULL;
 }
 
 /* A study that is begun may have no cell left that needs this machine: its phases ask for those
@@ -370,12 +399,20 @@ static gl_status check_machine(sweep *s, const char *path) {
   return status;
 }
 
+/* Tuning runs and cells of this process. */
+static size_t runs_in_all(const sweep *s) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->tuning.n_cells; ++i) n += tunes(s, i) != 0;
+  for (size_t i = 0; i < s->cells.n_cells; ++i) n += sweep_is_mine(s, i) != 0;
+  return n;
+}
+
 gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
                     gl_error *err) {
   *out = (sweep_report){0};
   sweep s = {.options = options, .doc = doc, .report = out, .err = err};
   char path[PATH_MAX];
-  gl_status status = check(&s);
+  gl_status status = sweep_check(&s);
   if (status == GL_OK)
     status =
         ranks_path(path, sizeof path, options->file, &options->ranks, options->ranks.index, err);
@@ -384,12 +421,14 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
   /* From here on all ranks of an MPI job go on together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);
+  if (status == GL_OK)
+    status = watch_init(&s.watch, runs_in_all(&s), options->workers, options->progress, s.store,
+                        s.base.name, err);
   if (status == GL_OK) status = tune(&s);
   if (status == GL_OK) status = run_grid(&s);
+  watch_fini(&s.watch);
   store_close(s.store);
-  sweep_cells_fini(&s.cells);
-  sweep_cells_fini(&s.tuning);
-  free(s.score);
+  sweep_fini(&s);
   return status;
 }
 

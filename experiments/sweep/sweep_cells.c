@@ -179,6 +179,7 @@ static gl_status fill_cell(sweep_cell *cell, cfg_doc *doc, const sweep_grid *gri
     return gl_fail_memory(err, "a cell of the sweep");
   hash_hex(cell->identity, strlen(cell->identity), cell->key);
   cell->seed = r.seed;
+  cell->steps = r.steps;
   cell->is_llm = recipe_is_llm(&r);
   cell->lr = recipe_lr(&r);
   return find_place(cell, doc, open_rate, err);

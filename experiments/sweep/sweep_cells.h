@@ -35,6 +35,7 @@ typedef struct sweep_cell {
   char *chosen;   /* canonical JSON of what `tune` chose for it; NULL: nothing; owned */
   char algorithm[POLICY_NAME_SIZE];
   uint64_t seed;
+  size_t steps;   /* updates it makes */
   int is_llm;     /* its world is a transformer's */
   double lr;      /* optimizer.lr, its default included */
   size_t ordinal; /* position in the grid */

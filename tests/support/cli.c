@@ -116,6 +116,60 @@ int cli_gives(int code, const char *const *arguments) {
   return good;
 }
 
+/* --- on a terminal ------------------------------------------------------------------------------
+ */
+
+/* The master's end of a new terminal, whose path is in name. */
+static int open_terminal(char name[128]) {
+  int end = posix_openpt(O_RDWR | O_NOCTTY);
+  CU_ASSERT_FATAL(end >= 0 && grantpt(end) == 0 && unlockpt(end) == 0);
+  snprintf(name, 128, "%s", ptsname(end));
+  return end;
+}
+
+/* Sets a variable, or takes it away where value is NULL. */
+static void set_variable(const char *name, const char *value) {
+  if (value != NULL)
+    setenv(name, value, 1);
+  else
+    unsetenv(name);
+}
+
+/* Starts it in the surroundings of a person, whatever the tests themselves run under. */
+static pid_t start_for_person(const char *const *arguments, const char *terminal) {
+  static const char *const names[] = {"TERM", "CI"}, *const wanted[] = {"xterm", NULL};
+  char *kept[2];
+  for (int i = 0; i < 2; ++i) {
+    const char *value = getenv(names[i]);
+    kept[i] = value != NULL ? strdup(value) : NULL;
+    set_variable(names[i], wanted[i]);
+  }
+  const pid_t pid = start(arguments, "/dev/null", "/dev/null", terminal);
+  for (int i = 0; i < 2; ++i) {
+    set_variable(names[i], kept[i]);
+    free(kept[i]);
+  }
+  return pid;
+}
+
+cli_result cli_run_on_terminal(const char *const *arguments) {
+  char name[128], piece[4096];
+  cli_result r = {.out = calloc(1, 1), .err = calloc(1, 1)};
+  size_t used = 0;
+  const int end = open_terminal(name);
+  const pid_t pid = start_for_person(arguments, name);
+  /* Reading fails when the last process that has the other end is gone. */
+  for (ssize_t got; (got = read(end, piece, sizeof piece)) > 0; used += (size_t)got) {
+    r.err = realloc(r.err, used + (size_t)got + 1);
+    CU_ASSERT_FATAL(r.err != NULL);
+    memcpy(r.err + used, piece, (size_t)got);
+    r.err[used + (size_t)got] = '\0';
+  }
+  close(end);
+  r.code = cli_wait(pid);
+  return r;
+}
+
 /* --- processes ----------------------------------------------------------------------------------
  */
 

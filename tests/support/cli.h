@@ -23,6 +23,11 @@ void cli_result_fini(cli_result *r);
 int cli_gives(int code, const char *const *arguments);
 #define CLI_GIVES(code, ...) cli_gives(code, (const char *const[]){__VA_ARGS__, NULL})
 
+/* Runs it with a terminal of 80 columns as its standard error; all that it wrote there is in err,
+ * with the bytes that move the cursor; nothing of its standard output. */
+cli_result cli_run_on_terminal(const char *const *arguments);
+#define CLI_ON_TERMINAL(...) cli_run_on_terminal((const char *const[]){__VA_ARGS__, NULL})
+
 /* Starts it without waiting, silently. */
 pid_t cli_start(const char *const *arguments);
 #define CLI_START(...) cli_start((const char *const[]){__VA_ARGS__, NULL})

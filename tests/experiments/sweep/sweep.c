@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* 16 cells and 8 tuning runs of a few milliseconds each. */
@@ -101,6 +102,80 @@ static void a_finished_cell_is_never_run_again(void) {
   CU_ASSERT_EQUAL(report_number(&again, "already_finished"), 16);
   cli_result_fini(&first);
   cli_result_fini(&again);
+  cli_scratch_remove(b.folder);
+}
+
+/* 24 runs in all: 8 tuning runs and 16 cells, of which an earlier start made the tuning runs and 8
+ * cells. The bar counts all of them from the start. */
+static void the_bar_goes_on_from_what_the_file_has(void) {
+  bench b;
+  bench_make(&b);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "sweep.seed=[1,2]"));
+  cli_result r = CLI_ON_TERMINAL("sweep", b.recipe, "-o", b.db, "-j", "1");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, " 24/24 runs"));
+  size_t drawn = 0;
+  for (const char *at = r.err; (at = strstr(at, " runs  ")) != NULL; at += 6) {
+    const char *count = at;
+    while (count > r.err && count[-1] != ' ') --count;
+    unsigned done = 0, all = 0;
+    CU_ASSERT_EQUAL(sscanf(count, "%u/%u", &done, &all), 2);
+    CU_ASSERT(done >= 16 && all == 24);
+    ++drawn;
+  }
+  CU_ASSERT(drawn >= 2);
+  cli_result_fini(&r);
+  cli_scratch_remove(b.folder);
+}
+
+static void a_dry_run_counts_and_writes_nothing(void) {
+  bench b;
+  bench_make(&b);
+  cli_result none = CLI("sweep", b.recipe, "-o", b.db, "-j", "2", "--dry-run", "--json");
+  CU_ASSERT_EQUAL(none.code, 0);
+  CU_ASSERT_EQUAL(report_number(&none, "tuning_runs"), 8);
+  CU_ASSERT_EQUAL(report_number(&none, "tuning_already_known"), 0);
+  CU_ASSERT_EQUAL(report_number(&none, "cells"), 16);
+  CU_ASSERT_EQUAL(report_number(&none, "already_finished"), 0);
+  CU_ASSERT_EQUAL(report_number(&none, "seconds_left"), -1); /* null: nothing ran yet */
+  CU_ASSERT_EQUAL(cli_files_in(b.folder), 1);                /* the recipe */
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "sweep.seed=[1]"));
+  struct stat before, after;
+  CU_ASSERT_EQUAL(stat(b.db, &before), 0);
+  cli_result some = CLI("sweep", b.recipe, "-o", b.db, "-j", "2", "--dry-run", "--json");
+  CU_ASSERT_EQUAL(report_number(&some, "tuning_already_known"), 8);
+  CU_ASSERT_EQUAL(report_number(&some, "already_finished"), 4);
+  CU_ASSERT_EQUAL(report_number(&some, "learned_from_runs"), 4);
+  CU_ASSERT(report_number(&some, "seconds_left") > 0);
+  ASSERT_CLOSE(report_number(&some, "seconds_left"), report_number(&some, "work_s") / 2, 1e-12);
+  CU_ASSERT_EQUAL(stat(b.db, &after), 0);
+  CU_ASSERT(before.st_size == after.st_size && before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
+            before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
+  CU_ASSERT_EQUAL(cli_files_in(b.folder), 2);
+  cli_result words = CLI("sweep", b.recipe, "--dry-run");
+  CU_ASSERT_EQUAL(words.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "cluster.max_delay    [0,600]"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "time                   unknown"));
+  CU_ASSERT(CLI_GIVES(2, "sweep", b.recipe, "--dry-run", "sweep.cluster.max_delai=[1]"));
+  cli_result_fini(&none), cli_result_fini(&some), cli_result_fini(&words);
+  cli_scratch_remove(b.folder);
+}
+
+/* A run of 60 updates is no run of 150 that broke off: where lengths are swept, each is scored by
+ * its own. */
+static void tuning_scores_runs_of_every_length(void) {
+  bench b;
+  bench_make(&b);
+  cli_result r = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "sweep.steps=[60]",
+                     "sweep.seed=[1]", "sweep.cluster.max_delay=[0]");
+  cJSON *json = cJSON_Parse(r.out);
+  const cJSON *rate;
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(json, "tuned")), 2);
+  cJSON_ArrayForEach(rate, cJSON_GetObjectItem(json, "tuned"))
+      CU_ASSERT(cJSON_GetNumberValue(cJSON_GetObjectItem(rate, "score")) > 0);
+  cJSON_Delete(json);
+  cli_result_fini(&r);
   cli_scratch_remove(b.folder);
 }
 
@@ -341,7 +416,8 @@ static void a_cell_finds_the_files_beside_its_recipe(void) {
 }
 
 SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
-      TEST(a_finished_cell_is_never_run_again),
+      TEST(a_finished_cell_is_never_run_again), TEST(the_bar_goes_on_from_what_the_file_has),
+      TEST(a_dry_run_counts_and_writes_nothing), TEST(tuning_scores_runs_of_every_length),
       TEST(kill_at_any_moment_and_a_second_start_change_nothing),
       TEST(workers_end_when_their_parent_is_killed),
       TEST(interrupt_keeps_finished_cells_and_exits_with_130),

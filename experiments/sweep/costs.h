@@ -1,0 +1,52 @@
+/* What runs take: wall-clock seconds an update, learned from runs that ended and expected of those
+ * to come.
+ *
+ * Runs of one algorithm at one setting (whatever their seed and learning rate) are of one kind and
+ * are expected to take as long an update as those of their kind did in the mean; a kind of which
+ * none ended yet, as the runs of its algorithm; an algorithm of which none ended, as all runs. A
+ * run that ended early by diverging counts with all the updates it was to make: others may end
+ * early likewise. Prefix: costs_. */
+#ifndef GEPOLAB_EXPERIMENTS_SWEEP_COSTS_H
+#define GEPOLAB_EXPERIMENTS_SWEEP_COSTS_H
+
+#include "core/base/error.h"
+#include "core/store/store.h"
+
+#include <stddef.h>
+
+typedef struct costs costs;
+typedef struct costs_kind costs_kind; /* owned by its costs */
+
+/* NULL if memory is short. Release with costs_free(). */
+costs *costs_new(void);
+void costs_free(costs *c);
+
+/* The kind of runs with that shown name and those settings (canonical JSON of a cell's swept
+ * fields; its optimizer.lr does not count). NULL if memory is short. */
+costs_kind *costs_of(costs *c, const char *algorithm, const char *swept);
+
+/* One more run of the kind is to be made, of so many updates; all of a kind make as many. */
+void costs_expect(costs_kind *k, size_t updates);
+/* No more runs of any kind are to be made; what was learned stays. */
+void costs_expect_nothing(costs *c);
+/* One of them ended after so many seconds; as it failed, it teaches nothing. */
+void costs_ended(costs_kind *k, double wall_s, int failed);
+/* A run of an earlier sweep, which was to make so many updates, took so long. */
+void costs_learn(costs_kind *k, double wall_s, size_t updates);
+
+/* Seconds that a run of the kind is expected to take; NaN as long as no run at all ended. */
+double costs_run_s(const costs_kind *k);
+/* Seconds that all runs ended and learned from took. */
+double costs_spent_s(const costs *c);
+/* How many runs were learned from. */
+size_t costs_runs(const costs *c);
+/* Seconds of work that is left, summed over runs; NaN where nothing is known. */
+double costs_left_s(const costs *c);
+/* Seconds until so many workers have done what is left: shared evenly, and no less than the longest
+ * run. 0 where nothing is left, NaN where nothing is known. */
+double costs_wait_s(const costs *c, size_t workers);
+
+/* Learns from the finished runs of that study in the store: their wall_s. */
+gl_status costs_read(costs *c, store *s, const char *study, gl_error *err);
+
+#endif
