@@ -1,6 +1,9 @@
 /* Tables as aligned text, Markdown and LaTeX. */
 #include "analysis/tables.h"
 
+#include "core/base/shown.h"
+
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -74,30 +77,85 @@ void table_number(table *t, double value) {
     table_cell(t, "%.4g", value);
 }
 
-static size_t width_of(const char *text) {
-  size_t n = 0;
-  for (; *text; text++) n += (*text & 0xC0) != 0x80;
-  return n;
-}
-
 static void pad(FILE *to, size_t n) {
   while (n--) fputc(' ', to);
 }
 
-static void write_escaped(const char *text, FILE *to) {
-  for (; *text; text++) {
-    if (strchr("&%$#_{}", *text)) fputc('\\', to);
-    if (*text == '\\')
-      fputs("\\textbackslash{}", to);
-    else if (*text == '~' || *text == '^')
-      fprintf(to, "\\text%s{}", *text == '~' ? "asciitilde" : "asciicircum");
-    else
-      fputc(*text, to);
-  }
+/* --- texts that may be anything -----------------------------------------------------------------
+ */
+
+/* What stands for a character that LaTeX or Markdown (and HTML in it) would obey. */
+static const struct {
+  char c;
+  const char *latex, *markdown;
+} special[] = {{'\\', "\\textbackslash{}", "\\\\"},
+               {'~', "\\textasciitilde{}", "\\~"},
+               {'^', "\\textasciicircum{}", "^"},
+               {'<', "\\textless{}", "&lt;"},
+               {'>', "\\textgreater{}", "&gt;"},
+               {'|', "\\textbar{}", "\\|"},
+               {'&', "\\&", "&amp;"},
+               {'%', "\\%", "%"},
+               {'$', "\\$", "$"},
+               {'#', "\\#", "#"},
+               {'_', "\\_", "_"},
+               {'{', "\\{", "{"},
+               {'}', "\\}", "}"},
+               {'`', "`", "\\`"},
+               {'*', "*", "\\*"}};
+
+static void write_character(char c, table_format format, FILE *to) {
+  for (size_t i = 0; i < sizeof special / sizeof *special && format != TABLE_TEXT; i++)
+    if (special[i].c == c) {
+      fputs(format == TABLE_LATEX ? special[i].latex : special[i].markdown, to);
+      return;
+    }
+  fputc(c, to);
 }
 
+static int is_word(char c) {
+  return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
+}
+
+/* Marks of Markdown that are marks only where they stand: a bracket that ends a link's text, an
+ * underscore at the edge of a word. */
+static int is_mark_here(const char *text, size_t i) {
+  if (text[i] == ']') return text[i + 1] == '(' || text[i + 1] == '[';
+  return text[i] == '_' && !(i > 0 && is_word(text[i - 1]) && is_word(text[i + 1]));
+}
+
+/* Where LaTeX would take the beginning of a row for an argument of the row's end before it, and
+ * Markdown that of a line for one of its own marks. */
+static const char *guard_of(char first, table_format format, int begins_line) {
+  if (format == TABLE_LATEX && (first == '[' || first == '*')) return "{}";
+  if (format == TABLE_MARKDOWN && begins_line && first && strchr("#+-=[", first)) return "\\";
+  return "";
+}
+
+/* Any text as the format needs it, on the heap; NULL if memory is short. */
+static char *written(const char *text, table_format format, int begins_line) {
+  char *calm = NULL, *out = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&calm, &size);
+  if (!to) return NULL;
+  shown_write(text, strlen(text), to);
+  if (fclose(to) == 0 && (to = open_memstream(&out, &size)) != NULL) {
+    fputs(guard_of(*calm, format, begins_line), to);
+    for (size_t i = 0; calm[i]; i++) {
+      if (format == TABLE_MARKDOWN && is_mark_here(calm, i)) fputc('\\', to);
+      write_character(calm[i], format, to);
+    }
+    if (fclose(to) != 0) free(out), out = NULL;
+  }
+  free(calm);
+  return out;
+}
+
+/* --- rows ---------------------------------------------------------------------------------------
+ */
+
 static void write_aligned_cell(const char *text, size_t width, int left, FILE *to) {
-  size_t space = width - width_of(text);
+  size_t space = width - shown_width(text);
   if (!left) pad(to, space);
   fputs(text, to);
   if (left) pad(to, space);
@@ -112,7 +170,7 @@ static void write_row(const table *t, size_t row, table_format format, const siz
     const char *text = t->cells[row * t->columns + c];
     if (c) fputs(between[format], to);
     if (format == TABLE_LATEX)
-      write_escaped(text, to);
+      fputs(text, to);
     else
       write_aligned_cell(text, width[c], c == 0, to);
   }
@@ -138,7 +196,7 @@ static void write_opening(const table *t, table_format format, FILE *to) {
   if (format != TABLE_LATEX) return;
   if (t->caption) {
     fputs("\\begin{table}\n\\centering\\footnotesize\n\\caption{", to);
-    write_escaped(t->caption, to);
+    fputs(t->caption, to);
     fputs("}\n", to);
   }
   fputs("\\begin{tabular}{l", to);
@@ -146,21 +204,40 @@ static void write_opening(const table *t, table_format format, FILE *to) {
   fputs("}\n\\toprule\n", to);
 }
 
+/* The table with its texts as the format needs them; table_free() it. NULL if memory is short. */
+static table *written_table(const table *t, table_format format) {
+  table *w = calloc(1, sizeof *w);
+  if (!w) return NULL;
+  w->columns = t->columns;
+  w->cells = calloc(t->n + 1, sizeof *w->cells);
+  if (t->caption) w->caption = written(t->caption, format, 1);
+  int ok = w->cells && (!t->caption || w->caption);
+  for (; w->n < t->n && ok; w->n += (size_t)ok)
+    ok = (w->cells[w->n] = written(t->cells[w->n], format, 0)) != NULL;
+  if (ok) return w;
+  table_free(w);
+  return NULL;
+}
+
 gl_status table_write(const table *t, table_format format, FILE *to, gl_error *err) {
   if (t->failed) return gl_fail_memory(err, "a table");
+  table *w = written_table(t, format);
   size_t *width = calloc(t->columns, sizeof *width);
-  if (!width) return gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < t->n; i++) {
-    size_t w = width_of(t->cells[i]);
-    if (w > width[i % t->columns]) width[i % t->columns] = w;
+  if (!w || !width) {
+    table_free(w), free(width);
+    return gl_fail_memory(err, "a table");
   }
-  write_opening(t, format, to);
-  for (size_t row = 0; row < t->n / t->columns; row++) {
-    write_row(t, row, format, width, to);
-    if (row == 0) write_rule(t, format, width, to);
+  for (size_t i = 0; i < w->n; i++) {
+    size_t columns = shown_width(w->cells[i]);
+    if (columns > width[i % w->columns]) width[i % w->columns] = columns;
+  }
+  write_opening(w, format, to);
+  for (size_t row = 0; row < w->n / w->columns; row++) {
+    write_row(w, row, format, width, to);
+    if (row == 0) write_rule(w, format, width, to);
   }
   if (format == TABLE_LATEX) fputs("\\bottomrule\n\\end{tabular}\n", to);
-  if (format == TABLE_LATEX && t->caption) fputs("\\end{table}\n", to);
-  free(width);
+  if (format == TABLE_LATEX && w->caption) fputs("\\end{table}\n", to);
+  table_free(w), free(width);
   return ferror(to) ? gl_fail(err, GL_EIO, "writing a table failed; is the disk full?") : GL_OK;
 }

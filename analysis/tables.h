@@ -21,8 +21,9 @@ void table_number(table *t, double value);
 /* A line of text over the table, printf-style; before table_write(). LaTeX then gets a floating
  * table with it as caption, the others a line. */
 void table_caption(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* First column left, the others right; UTF-8 is measured in code points. LaTeX is a booktabs
- * tabular with its special characters escaped. GL_EIO if writing fails. */
+/* First column left, the others right, measured in columns of a terminal. Captions and cells may
+ * be any text: control characters are shown as core/base/shown.h does, and what Markdown, HTML or
+ * LaTeX would obey is escaped. LaTeX is a booktabs tabular. GL_EIO if writing fails. */
 gl_status table_write(const table *t, table_format format, FILE *to, gl_error *err);
 
 #endif

@@ -14,7 +14,7 @@ do for [to in "pdf png svg"] {
     set xrange [low[p]:high[p]]
     set xtics marks_apart(high[p] - low[p], floor(broad / 0.8))
     set ytics ("" -1)
-    do for [a=1:lines] { set ytics add ((is_first(p) ? line_name[a] : "") -a) }
+    do for [a=1:lines] { set ytics add ((is_first(p) ? line_mark[a] : "") -a) }
     plot for [a=1:lines] name.".tsv" index (p - 1) * lines + a - 1 using 4:(-$3):(end(5)):(end(6)) with xerrorbars lc rgb colour[(a - 1) % 12 + 1] pt 0 lw 1.2 notitle, \
          for [a=1:lines] name.".tsv" index (p - 1) * lines + a - 1 using 4:(-$3) with points ls a notitle
   }

@@ -1,8 +1,8 @@
 # Pages without a grid of panels, of any size, whose scripts lay them out themselves.
 page(to, w, h) = to eq "pdf" ? \
-  sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,7'; set output '%s.pdf'", w, h, name) : \
+  sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,7'; set output name.'.pdf'.aside", w, h) : \
   to eq "png" ? \
-  sprintf("set terminal pngcairo size %d,%d font 'Sans,7' fontscale 2.3 linewidth 2 pointscale 2; set output '%s.png'", w * 79, h * 79, name) : \
+  sprintf("set terminal pngcairo size %d,%d font 'Sans,7' fontscale 2.3 linewidth 2 pointscale 2; set output name.'.png'.aside", w * 79, h * 79) : \
   svg(w, h, 2.1)
 # Room for the legend at the right, in centimetres: its samples and the longest name.
 legend_across = exists("longest_name") && longest_name > 10 ? 1.6 + 0.155 * longest_name : 3.2

@@ -32,4 +32,4 @@ note_off = note_away(1).note_away(2).note_away(3).note_away(4)
 # A page for the web. Of this terminal gnuplot measures text by the size of the font and not by
 # fontscale, so that here the fonts themselves are larger, by `letters`. A centimetre is 60 units.
 letters = 1.0
-svg(w, h, larger) = sprintf("letters = %g; set terminal svg size %d,%d font 'Sans,%g' linewidth 1.4 background 'white'; set output '%s.svg'", larger, 60 * w, 60 * h, 7 * larger, name)
+svg(w, h, larger) = sprintf("letters = %g; set terminal svg size %d,%d font 'Sans,%g' linewidth 1.4 background 'white'; set output name.'.svg'.aside", larger, 60 * w, 60 * h, 7 * larger)

@@ -41,7 +41,7 @@ name_axis(p) = sprintf("set label 2 axis[%d] at screen %g, screen %g center rota
 place_legend = sprintf("unset label; set lmargin at screen 0.01; set rmargin at screen 0.99; set tmargin at screen %g; set bmargin at screen %g; unset title; unset xlabel; unset tics; unset grid; unset border; unset logscale; set xrange [0:1]; set yrange [0:1]; set key center center horizontal maxcols %d Left reverse samplen 2.2 width 1.5 spacing 1.1", \
   (0.42 * legend_rows + note_high) / page_height, 0.005 + note_high / page_height, legend_wide)
 page(to) = to eq "pdf" ? \
-  sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,7' fontscale 0.8 linewidth 0.9 pointscale 0.85; set output '%s.pdf'", page_width, page_height, name) : \
+  sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,7' fontscale 0.8 linewidth 0.9 pointscale 0.85; set output name.'.pdf'.aside", page_width, page_height) : \
   to eq "png" ? \
-  sprintf("set terminal pngcairo size %d,%d font 'Sans,7' fontscale 2.9 linewidth 2.4 pointscale 2.4; set output '%s.png'", page_width * 98, page_height * 98, name) : \
+  sprintf("set terminal pngcairo size %d,%d font 'Sans,7' fontscale 2.9 linewidth 2.4 pointscale 2.4; set output name.'.png'.aside", page_width * 98, page_height * 98) : \
   svg(page_width, page_height, 1.7)

@@ -3,6 +3,7 @@
 
 #include "core/base/json.h"
 #include "core/base/ks.h"
+#include "core/base/shown.h"
 #include "sim/cluster_spec.h"
 
 #include <gsl/gsl_sort.h>
@@ -95,17 +96,17 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
   double ks = NAN;
   gl_error err = {0};
   lines_of(s, all);
-  fprintf(to, "%-20s  %s\n", "preset", spec->preset);
+  fprintf(to, "%-20s  %s\n", "preset", shown(spec->preset).text);
   for (size_t i = 0; i < N_LINES; ++i)
     fprintf(to, "%-20s  %.6g %s\n", all[i].name, all[i].value, all[i].unit);
   fprintf(to, "%-20s  mean %.4g, median %g, p95 %g, max %g\n", "staleness", s->clock.staleness_mean,
           s->clock.staleness_p50, s->clock.staleness_p95, s->clock.staleness_max);
   if (spec->measured.n == 0) return;
   if (schedule_ks(s, spec, &ks, &err) != GL_OK)
-    fprintf(to, "%-20s  not available: %s\n", "ks_distance", err.text);
+    fprintf(to, "%-20s  not available: %s\n", "ks_distance", shown(err.text).text);
   else
-    fprintf(to, "%-20s  %.4f to %s%s%s%s\n", "ks_distance", ks, spec->measured.name,
-            *spec->measured.source ? " (" : "", spec->measured.source,
+    fprintf(to, "%-20s  %.4f to %s%s%s%s\n", "ks_distance", ks, shown(spec->measured.name).text,
+            *spec->measured.source ? " (" : "", shown(spec->measured.source).text,
             *spec->measured.source ? ")" : "");
 }
 

@@ -27,12 +27,16 @@ static gl_status check_name(const figure_table *t, const char *only, gl_error *e
   return status;
 }
 
-/* PREFIX_NAME on the heap. */
+/* PREFIX_NAME on the heap. A prefix may be any text: what no file of the folder can be named by is
+ * replaced. */
 static char *file_name(const figure_request *q, const char *name) {
   const char *prefix = q->prefix ? q->prefix : "";
   const size_t size = strlen(prefix) + strlen(name) + 2;
   char *file = malloc(size);
-  if (file) snprintf(file, size, "%s%s%s", prefix, *prefix ? "_" : "", name);
+  if (!file) return NULL;
+  snprintf(file, size, "%s%s%s", prefix, *prefix ? "_" : "", name);
+  for (char *c = file; *c; c++)
+    if (*c == '/' || (unsigned char)*c < ' ' || *c == 127) *c = '_';
   return file;
 }
 

@@ -2,6 +2,7 @@
 #include "analysis/plot/page.h"
 
 #include "core/base/json.h"
+#include "core/base/shown.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -42,13 +43,9 @@ static gl_status begin_file(file_writer *w, const figure_page *p, const char *su
   return status;
 }
 
-static int is_structure(char c) {
-  return (unsigned char)c < ' ' || c == '"';
-}
-
 void page_line(figure_page *p, size_t panel, const char *line) {
   fprintf(p->data.stream, "%zu\t", panel);
-  for (; *line; line++) fputc(is_structure(*line) ? ' ' : *line, p->data.stream);
+  shown_write_field(line, p->data.stream);
 }
 
 void page_number(figure_page *p, double value) {
@@ -90,14 +87,40 @@ size_t page_pick(size_t n, size_t most, size_t *picked) {
 /* --- the script ---------------------------------------------------------------------------------
  */
 
-/* In gnuplot's single quotes, with the marks of its enhanced text taken literally. */
-static void write_quoted(const char *text, FILE *to) {
+/* A text without control characters in gnuplot's single quotes, in which nothing is replaced or
+ * run. A quote stands outside, between two parts: gnuplot 5.4 takes some doubled ones for the end
+ * of the text and goes on with what follows as commands. */
+static void write_single_quoted(const char *text, FILE *to) {
   for (fputc('\'', to); *text; text++) {
-    if (*text == '\'') fputc('\'', to);
-    if (strchr("_^@&~{}\\", *text)) fputc('\\', to);
-    fputc(is_structure(*text) ? ' ' : *text, to);
+    if (*text == '\'')
+      fputs("'.\"'\".'", to);
+    else
+      fputc(*text, to);
   }
   fputc('\'', to);
+}
+
+/* Whether gnuplot's enhanced text obeys the character. */
+static int is_mark(char c) {
+  return strchr("_^@&~{}\\", c) != NULL;
+}
+
+/* Any text, to be shown literally; `format`: where gnuplot takes it for a format of numbers. */
+static void write_text(const char *text, int format, FILE *to) {
+  shown_text s = shown(text);
+  char escaped[2 * SHOWN_SIZE];
+  size_t n = 0;
+  for (const char *c = s.text; *c; c++) {
+    if (is_mark(*c)) escaped[n++] = '\\';
+    if (format && *c == '%') escaped[n++] = '%';
+    escaped[n++] = *c;
+  }
+  escaped[n] = 0;
+  write_single_quoted(escaped, to);
+}
+
+static void write_quoted(const char *text, FILE *to) {
+  write_text(text, 0, to);
 }
 
 /* A logarithmic axis shows six decades at most, for a lone almost-zero would flatten the rest. */
@@ -137,10 +160,22 @@ static void write_panel(const figure_panel *panel, size_t number, FILE *to) {
           high, number, panel->logarithmic);
 }
 
+/* line_mark is line_name as tic marks need it, which take a name for a format. */
+static void write_line_names(const figure_page *p, FILE *to) {
+  size_t longest = 0;
+  fprintf(to, "array line_name[%zu]\narray line_mark[%zu]\n", p->n_lines + 1, p->n_lines + 1);
+  for (size_t i = 0; i < p->n_lines; i++) {
+    size_t n = shown_width(p->lines[i]);
+    if (n > longest) longest = n;
+    fprintf(to, "line_name[%zu] = ", i + 1), write_text(p->lines[i], 0, to);
+    fprintf(to, "; line_mark[%zu] = ", i + 1), write_text(p->lines[i], 1, to), fputc('\n', to);
+  }
+  fprintf(to, "longest_name = %zu\n", longest);
+}
+
 static void write_panels(figure_page *p, FILE *to) {
   static const char *const arrays[] = {"title", "axis", "note", "low", "high", "logarithmic"};
   double x_low = p->x_low, x_high = p->x_high;
-  size_t longest = 0;
   if (p->share > 0) share_ranges(p);
   pad_range(&x_low, &x_high, 0);
   fprintf(to, "panels = %zu\nwide = %zu\nshared = %d\nnamed_rows = %d\nlines = %zu\n", p->n_panels,
@@ -151,13 +186,7 @@ static void write_panels(figure_page *p, FILE *to) {
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     fprintf(to, "array %s[%zu]\n", arrays[i], p->n_panels);
   for (size_t i = 0; i < p->n_panels; i++) write_panel(&p->panels[i], i + 1, to);
-  fprintf(to, "array line_name[%zu]\n", p->n_lines + 1);
-  for (size_t i = 0; i < p->n_lines; i++) {
-    size_t n = strlen(p->lines[i]);
-    if (n > longest) longest = n;
-    fprintf(to, "line_name[%zu] = ", i + 1), write_quoted(p->lines[i], to), fputc('\n', to);
-  }
-  fprintf(to, "longest_name = %zu\n", longest);
+  write_line_names(p, to);
   fprintf(to, "x_marks = \"%s\"\n", p->x_marks);
 }
 
@@ -281,13 +310,11 @@ static gl_status write_script(figure_page *p, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "the plot script %s is missing", shape);
   gl_status status = begin_file(&w, p, ".gp", err);
   if (status != GL_OK) return status;
-  fprintf(w.stream, "# gnuplot %s.gp draws %s.pdf, %s.png and %s.svg from %s.tsv\nname = '",
-          p->name, p->name, p->name, p->name, p->name);
-  for (const char *c = p->name; *c; c++) {
-    if (*c == '\'') fputc(*c, w.stream);
-    fputc(*c, w.stream);
-  }
-  fputs("'\n", w.stream);
+  fprintf(w.stream, "# gnuplot %s.gp draws %s.pdf, %s.png and %s.svg from %s.tsv\n", p->name,
+          p->name, p->name, p->name, p->name);
+  fputs("if (!exists('aside')) aside = ''\n", w.stream);
+  /* Behind ./ no name begins with what gnuplot takes for a command instead of a file: | or <. */
+  fputs("name = './'.", w.stream), write_single_quoted(p->name, w.stream), fputc('\n', w.stream);
   if (p->n_panels) write_panels(p, w.stream);
   fwrite(p->variables_text, 1, p->variables_size, w.stream);
   write_left_out(p, w.stream);

@@ -21,7 +21,8 @@ typedef struct figure_panel {
 
 struct figure_page {
   const figure_request *q;
-  const char *name, *shape; /* files are NAME.tsv, ...; plots/SHAPE.gp draws it */
+  /* files are NAME.tsv, ..., a name without / and control characters; plots/SHAPE.gp draws it */
+  const char *name, *shape;
   file_writer data;
   FILE *variables; /* of the script, into variables_text */
   char *variables_text;
@@ -51,8 +52,8 @@ gl_status page_close(figure_page *p, gl_status status, gl_error *err);
 /* Copies the names of the lines of every panel. */
 gl_status page_set_lines(figure_page *p, const char *const *names, size_t n, gl_error *err);
 
-/* Begins a record of data: the panel's number and the line's name, without what gnuplot would take
- * for structure (control characters and double quotes become spaces). */
+/* Begins a record of data: the panel's number and the line's name, as shown_write_field() writes
+ * it. */
 void page_line(figure_page *p, size_t panel, const char *line);
 /* Three cells: value, low, high; empty where not finite. Widens the panel's range, on a logarithmic
  * axis not by low, which can be anything near zero. */

@@ -40,28 +40,58 @@ static void release(file_writer *w) {
   *w = (file_writer){0};
 }
 
+/* What stands at the path: whether it is replaced as a whole (else it is a device or a pipe, which
+ * is written to as it is), and the permissions that its successor gets. */
+static gl_status look_at(const char *path, int *replaced, mode_t *mode, gl_error *err) {
+  struct stat there;
+  *replaced = 1;
+  *mode = 0;
+  if (stat(path, &there) != 0) return GL_OK;
+  if (S_ISDIR(there.st_mode)) return file_fail(path, "written", EISDIR, err);
+  /* a rename would not ask */
+  if (access(path, W_OK) != 0) return file_fail(path, "written", errno, err);
+  *replaced = S_ISREG(there.st_mode);
+  *mode = there.st_mode & 0777;
+  return GL_OK;
+}
+
+/* Opens a new file beside w->path, with the permissions of the old one; -1 with errno. */
+static int open_beside(const file_writer *w, mode_t mode) {
+  unlink(w->temporary); /* a killed process of the same number may have left one */
+  int descriptor = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor >= 0 && mode != 0 && fchmod(descriptor, mode) != 0) {
+    int reason = errno;
+    close(descriptor);
+    unlink(w->temporary);
+    errno = reason;
+    return -1;
+  }
+  return descriptor;
+}
+
 gl_status file_begin(file_writer *w, const char *path, gl_error *err) {
-  size_t size = strlen(path) + 32;
+  int replaced;
+  mode_t mode;
   struct stat there;
   *w = (file_writer){0};
-  if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
-    return file_fail(path, "written", EISDIR, err);
-  w->path = strdup(path);
-  w->temporary = malloc(size);
-  if (w->path == NULL || w->temporary == NULL) {
+  gl_status status = look_at(path, &replaced, &mode, err);
+  if (status != GL_OK) return status;
+  if (lstat(path, &there) == 0 && S_ISLNK(there.st_mode))
+    w->path = realpath(path, NULL); /* the link stays a link */
+  if (w->path == NULL) w->path = strdup(path);
+  const size_t size = w->path != NULL ? strlen(w->path) + 32 : 0;
+  if (replaced && w->path != NULL) w->temporary = malloc(size);
+  if (w->path == NULL || (replaced && w->temporary == NULL)) {
     release(w);
     return gl_fail_memory(err, "a file's name");
   }
-  snprintf(w->temporary, size, "%s.%ld.tmp", path, (long)getpid());
-  unlink(w->temporary); /* a killed process of the same number may have left one */
-  int descriptor = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (replaced) snprintf(w->temporary, size, "%s.%ld.tmp", w->path, (long)getpid());
+  int descriptor = replaced ? open_beside(w, mode) : open(w->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
   if (descriptor >= 0) w->stream = fdopen(descriptor, "wb");
   if (w->stream != NULL) return GL_OK;
   int reason = errno;
-  if (descriptor >= 0) {
-    close(descriptor);
-    unlink(w->temporary);
-  }
+  if (descriptor >= 0) close(descriptor);
+  if (descriptor >= 0 && replaced) unlink(w->temporary);
   release(w);
   return file_fail(path, "written", reason, err);
 }
@@ -80,18 +110,29 @@ static void sync_folder(const char *path) {
   close(descriptor);
 }
 
+/* What is wrong with a stream that an earlier write to has failed, whose errno is gone by now:
+ * another one fails for the same reason. The file is given up anyway. */
+static int reason_of(FILE *stream) {
+  errno = 0;
+  return write(fileno(stream), "", 1) < 0 && errno != 0 ? errno : EIO;
+}
+
 gl_status file_commit(file_writer *w, gl_error *err) {
   int reason = 0;
   errno = 0;
-  if (ferror(w->stream) || fflush(w->stream) != 0 || fsync(fileno(w->stream)) != 0)
+  if (ferror(w->stream))
+    reason = reason_of(w->stream);
+  else if (fflush(w->stream) != 0 || (w->temporary != NULL && fsync(fileno(w->stream)) != 0))
     reason = errno != 0 ? errno : EIO;
   if (fclose(w->stream) != 0 && reason == 0) reason = errno;
   w->stream = NULL;
-  if (reason == 0 && rename(w->temporary, w->path) != 0) reason = errno;
-  if (reason == 0)
-    sync_folder(w->path);
-  else
-    unlink(w->temporary);
+  if (w->temporary != NULL) {
+    if (reason == 0 && rename(w->temporary, w->path) != 0) reason = errno;
+    if (reason == 0)
+      sync_folder(w->path);
+    else
+      unlink(w->temporary);
+  }
   gl_status status = reason == 0 ? GL_OK : file_fail(w->path, "written", reason, err);
   release(w);
   return status;

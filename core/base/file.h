@@ -9,12 +9,14 @@
 #include <stdio.h>
 
 typedef struct file_writer {
-  FILE *stream; /* write here; NULL outside begin .. commit or abandon */
-  char *path, *temporary;
+  FILE *stream;           /* write here; NULL outside begin .. commit or abandon */
+  char *path, *temporary; /* temporary: NULL for a device or a pipe */
 } file_writer;
 
-/* Opens a new temporary file in the folder of path, which must exist. GL_EIO, naming path, reason
- * and remedy. After a failure nothing needs releasing. */
+/* Opens a new temporary file in the folder of path, which must exist; of a symbolic link, in that
+ * of what it points to. A file that stands there keeps its permissions, and one that may not be
+ * written is refused. A device or a pipe, such as /dev/stdout, is written to directly. GL_EIO,
+ * naming path, reason and remedy. After a failure nothing needs releasing. */
 gl_status file_begin(file_writer *w, const char *path, gl_error *err);
 /* Flushes, syncs and renames over path. On failure (a full disk shows here at the latest) the
  * temporary file is removed and what stood at path before is untouched. Releases *w either way. */

@@ -95,11 +95,12 @@ void shown_write(const char *text, size_t size, FILE *to) {
 }
 
 void shown_write_lines(const char *text, FILE *to) {
-  for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
-    shown_write(text, (size_t)(end - text), to);
-    fputc('\n', to);
+  while (*text != '\0') {
+    size_t n = strcspn(text, "\n\t");
+    shown_write(text, n, to);
+    text += n;
+    if (*text != '\0') fputc(*text++, to);
   }
-  shown_write(text, strlen(text), to);
 }
 
 size_t shown_width(const char *text) {
@@ -111,4 +112,20 @@ size_t shown_width(const char *text) {
     size -= bytes;
   }
   return all;
+}
+
+void shown_write_field(const char *text, FILE *to) {
+  const int quoted = *text == '#' || strchr(text, '"') != NULL;
+  if (quoted) fputc('"', to);
+  for (const char *quote; (quote = strchr(text, '"')) != NULL; text = quote + 1) {
+    shown_write(text, (size_t)(quote - text), to);
+    fputs("\"\"", to);
+  }
+  shown_write(text, strlen(text), to);
+  if (quoted) fputc('"', to);
+}
+
+void shown_write_padded(const char *text, size_t columns, FILE *to) {
+  shown_write(text, strlen(text), to);
+  for (size_t n = shown_width(text); n < columns; ++n) fputc(' ', to);
 }

@@ -22,9 +22,14 @@ typedef struct shown_text {
 shown_text shown(const char *text);
 /* All of text[size] (which may hold NULs), however long it is. Trouble stays in the stream. */
 void shown_write(const char *text, size_t size, FILE *to);
-/* The same of a string that ends with NUL, but its own line breaks stay line breaks: for messages
- * and answers of several lines. */
+/* The same of a string that ends with NUL, but its line breaks and tabs stay what they are: for
+ * texts of several lines. */
 void shown_write_lines(const char *text, FILE *to);
+/* As a field of a tab-separated file that gnuplot reads too: shown, and in double quotes, its own
+ * doubled, where it has any or begins with '#'. */
+void shown_write_field(const char *text, FILE *to);
+/* Left-aligned: followed by spaces up to so many columns. */
+void shown_write_padded(const char *text, size_t columns, FILE *to);
 /* Columns of a terminal that the text takes once it is shown: two for wide characters, none for
  * combining ones. */
 size_t shown_width(const char *text);

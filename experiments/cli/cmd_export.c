@@ -1,21 +1,25 @@
 /* gepolab export: a table of a study as text. */
+#include "core/base/file.h"
 #include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 static gl_status export_to(store *s, const char *table, const char *format, const char *path,
                            gl_error *err) {
   if (path == NULL) return store_export(s, table, format, stdout, err);
-  FILE *to = fopen(path, "wb");
-  if (to == NULL) return gl_fail(err, GL_EIO, "cannot write '%s': %s", path, strerror(errno));
-  gl_status status = store_export(s, table, format, to, err);
-  if (fclose(to) != 0 && status == GL_OK)
-    status = gl_fail(err, GL_EIO, "cannot write '%s': %s", path, strerror(errno));
-  return status;
+  file_writer w;
+  gl_status status = file_begin(&w, path, err);
+  if (status != GL_OK) return status;
+  gl_error why = {.status = GL_OK};
+  status = store_export(s, table, format, w.stream, &why);
+  if (status != GL_OK && !ferror(w.stream)) {
+    file_abandon(&w);
+    if (err != NULL) *err = why;
+    return status;
+  }
+  return file_commit(&w, err); /* trouble with the stream is told with the file's name */
 }
 
 static gl_status run_export(const command *self, int argc, char **argv, gl_error *err) {
@@ -27,7 +31,9 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
       {"table", 't', ARGS_TEXT, "NAME", "runs, steps, evals, staleness, clock, tuned or bias",
        &table},
       {"format", 'f', ARGS_TEXT, "FORMAT", "csv, tsv or jsonl", &format},
-      {"output", 'o', ARGS_TEXT, "FILE", "write there instead of standard output", &path}};
+      {"output", 'o', ARGS_TEXT, "FILE",
+       "write there instead of standard output; an old file stays until the new one is whole",
+       &path}};
   args a;
   size_t which = 0;
   store *s = NULL;

@@ -1,6 +1,7 @@
 /* gepolab llm answer: whether a response is right, and how the checker reads it and the reference.
  */
 #include "core/base/json.h"
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/cmd_llm.h"
@@ -69,11 +70,12 @@ static gl_status read_input(char **out, gl_error *err) {
 static void print_node(const answer_reading *r, const answer_node *node) {
   int indent = 2 * (int)node->depth + 2;
   printf("%*s%-*s ", indent, "", 24 - indent, answer_kind_name(node->kind));
-  if (node->name_n > 0) printf("%.*s: ", (int)node->name_n, r->text + node->name_begin);
-  printf("%.*s", (int)node->n, r->text + node->begin);
+  shown_write(r->text + node->name_begin, node->name_n, stdout);
+  if (node->name_n > 0) printf(": ");
+  shown_write(r->text + node->begin, node->n, stdout);
   int same = node->n == strlen(node->written) &&
              memcmp(r->text + node->begin, node->written, node->n) == 0;
-  if (node->has_value && !same) printf("  = %s", node->written);
+  if (node->has_value && !same) printf("  = %s", shown(node->written).text);
   putchar('\n');
 }
 
@@ -82,8 +84,9 @@ static void print_side(const side *s) {
     printf("%s: no answer found\n", s->what);
     return;
   }
-  printf("%s: %.*s (%s)\n", s->what, (int)s->n, s->answer,
-         strcmp(s->found, "all") == 0 ? "all of the text" : s->found);
+  printf("%s: ", s->what);
+  shown_write(s->answer, s->n, stdout);
+  printf(" (%s)\n", strcmp(s->found, "all") == 0 ? "all of the text" : s->found);
   for (size_t i = 0; i < s->reading.nodes; ++i) print_node(&s->reading, &s->reading.node[i]);
   if (s->reading.is_cut_off) printf("  … and more\n");
 }

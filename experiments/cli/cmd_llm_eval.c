@@ -1,5 +1,6 @@
 /* gepolab llm eval: pass@k on held-out problems, greedy and sampled. */
 #include "core/base/progress.h"
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
@@ -126,8 +127,8 @@ static gl_status print_json(const llm_session *s, const measured *greedy, const 
 
 static void print_text(const llm_session *s, const measured *greedy, const measured *sampled) {
   char about[LLM_ABOUT_SIZE];
-  printf("%s: %zu held-out problems of %s, %s\n", s->source, greedy->eval.problems,
-         task_kind(s->spec.task), llm_session_about(s, about));
+  printf("%s: %zu held-out problems of %s, %s\n", shown(s->source).text, greedy->eval.problems,
+         task_kind(s->spec.task), shown(llm_session_about(s, about)).text);
   print_measured("greedy", greedy);
   print_measured("sampled", sampled);
 }

@@ -1,5 +1,6 @@
 /* gepolab llm generate: responses to prompts, as text or with their log-probabilities. */
 #include "core/base/json.h"
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/cmd_llm.h"
@@ -141,7 +142,11 @@ static gl_status print_text(const llm_session *s, const prompt_list *p, const ge
   for (size_t i = 0; i < p->n * each && status == GL_OK; ++i) {
     char *text = NULL;
     status = decode(&text, s, r, i, err);
-    if (status == GL_OK) printf("%s%s%s\n", p->text[i / each], text, r->finished[i] ? "" : "…");
+    if (status == GL_OK) {
+      shown_write_lines(p->text[i / each], stdout);
+      shown_write_lines(text, stdout);
+      puts(r->finished[i] ? "" : "…");
+    }
     free(text);
   }
   return status;

@@ -1,4 +1,5 @@
 /* gepolab llm info: what a world of kind llm is and what memory it needs. */
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/cmd_llm.h"
@@ -30,7 +31,7 @@ static void list_memory(memory_row row[N_ROWS], const memory_need *n) {
 static void print_model(const llm_session *s) {
   const model_config *c = &s->spec.model;
   char about[LLM_ABOUT_SIZE];
-  printf("%s: %s\n", s->source, llm_session_about(s, about));
+  printf("%s: %s\n", shown(s->source).text, shown(llm_session_about(s, about)).text);
   printf(
       "  model        %zu layers of %zu, %zu heads (%zu for keys and values) of %zu, feed-forward "
       "%zu\n"
@@ -38,17 +39,17 @@ static void print_model(const llm_session *s) {
       c->layers, c->hidden, c->heads, c->kv_heads, c->head_dim, c->intermediate, c->vocabulary,
       c->max_positions, c->tied ? "tied" : "of its own");
   if (s->spec.folder != NULL)
-    printf("  starts from  %s\n", s->spec.folder);
+    printf("  starts from  %s\n", shown(s->spec.folder).text);
   else
     printf("  starts from  parameters drawn from seed %llu\n", (unsigned long long)s->recipe.seed);
   if (c->unknown[0] != '\0')
-    printf("  config.json  keys that are not known and passed over: %s\n", c->unknown);
+    printf("  config.json  keys that are not known and passed over: %s\n", shown(c->unknown).text);
   if (s->spec.warmup.steps > 0)
     printf("  warm-up      %zu steps of %zu problems\n", s->spec.warmup.steps,
            s->spec.warmup.batch);
   printf("  tokenizer    %s, %zu tokens%s%s\n", tokenizer_kind(s->spec.tokenizer),
          tokenizer_size(s->spec.tokenizer), s->spec.tokenizer_path != NULL ? ", " : "",
-         s->spec.tokenizer_path != NULL ? s->spec.tokenizer_path : "");
+         shown(s->spec.tokenizer_path).text);
   if (s->has_task)
     printf("  task         %s, responses of up to %zu tokens, %zu held-out problems\n",
            task_kind(s->spec.task), s->spec.max_tokens, s->spec.eval.prompts);

@@ -1,6 +1,7 @@
 /* gepolab llm profile: how long this machine takes, as delay laws for a recipe's cluster. */
 #include "core/base/file.h"
 #include "core/base/progress.h"
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
@@ -95,7 +96,8 @@ static void print_yaml(FILE *to, const page *p) {
   char about[LLM_ABOUT_SIZE];
   field f[MOST_FIELDS];
   size_t n = list_fields(p, f);
-  fprintf(to, "# %s: %s\n", p->session->source, llm_session_about(p->session, about));
+  fprintf(to, "# %s: %s\n", shown(p->session->source).text,
+          shown(llm_session_about(p->session, about)).text);
   fprintf(to, "# batches of %zu x %zu responses of %.1f tokens, measured %zu times\n",
           p->session->recipe.groups, p->session->recipe.group_size, m->tokens, m->repetitions);
   print_timing(to, "prompts", &m->prompt);

@@ -1,5 +1,6 @@
 /* gepolab llm sft: supervised warm-up by itself, its curve, and the model as a folder. */
 #include "core/base/progress.h"
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/seconds.h"
@@ -79,11 +80,11 @@ static gl_status print_json(const llm_session *s, const curve *c, const char *fo
 
 static void print_text(const llm_session *s, const curve *c, const char *folder, double seconds) {
   char about[LLM_ABOUT_SIZE];
-  printf("%s: %s\n      step      loss  held-out score\n", s->recipe.name,
-         llm_session_about(s, about));
+  printf("%s: %s\n      step      loss  held-out score\n", shown(s->recipe.name).text,
+         shown(llm_session_about(s, about)).text);
   for (size_t i = 0; i < c->n; ++i)
     printf("  %8zu  %8.4f  %14.4f\n", c->points[i].step, c->points[i].loss, c->points[i].score);
-  printf("%.1f s; the model is in %s\n", seconds, folder);
+  printf("%.1f s; the model is in %s\n", seconds, shown(folder).text);
 }
 
 /* --- the command --------------------------------------------------------------------------------

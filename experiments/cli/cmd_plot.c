@@ -23,6 +23,16 @@ static gl_status draw_study(store *from, const char *name, const staleness_histo
   return status;
 }
 
+/* FOLDER/STUDY, which must lie in the folder. */
+static gl_status study_folder(char path[PATH_MAX], const char *folder, const char *study,
+                              gl_error *err) {
+  const int length = snprintf(path, PATH_MAX, "%s/%s", folder, study);
+  if (length >= 0 && length < PATH_MAX && study[0] != '\0' && strchr(study, '/') == NULL &&
+      strcmp(study, ".") != 0 && strcmp(study, "..") != 0)
+    return GL_OK;
+  return gl_fail(err, GL_EINPUT, "no folder can be named after the study '%.100s'", study);
+}
+
 /* Where a file has several studies, each has a folder of its own, named after it. */
 static gl_status draw_studies(const char *file, const staleness_histogram *measured,
                               const figure_request *q, gl_error *err) {
@@ -34,9 +44,7 @@ static gl_status draw_studies(const char *file, const staleness_histogram *measu
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     char folder[PATH_MAX];
     figure_request one = tell_figures(n > 1 ? folder : q->folder);
-    int length = snprintf(folder, sizeof folder, "%s/%s", q->folder, names[i]);
-    if (n > 1 && (length < 0 || (size_t)length >= sizeof folder || strchr(names[i], '/') != NULL))
-      status = gl_fail(err, GL_EINPUT, "no folder can be named after the study '%.100s'", names[i]);
+    if (n > 1) status = study_folder(folder, q->folder, names[i], err);
     one.only = q->only;
     one.gnuplot = q->gnuplot;
     if (status == GL_OK) status = draw_study(s, names[i], measured, &one, err);

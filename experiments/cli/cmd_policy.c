@@ -1,4 +1,5 @@
 /* gepolab policy: loss, weights and coefficients of given groups, to check a trainer against. */
+#include "core/base/shown.h"
 #include "core/policy/policy.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
@@ -102,7 +103,7 @@ static gl_status print_json(const policy_algorithm *algorithm, const group_file 
 
 static void print_text(const policy_algorithm *algorithm, const policy_input *in,
                        const policy_output *out) {
-  printf("%s: loss %.10g\n", algorithm->name, out->loss);
+  printf("%s: loss %.10g\n", shown(algorithm->name).text, out->loss);
   puts("group response token      advantage         weight    coefficient");
   for (size_t g = 0; g < in->n_groups; ++g)
     for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i)

@@ -1,6 +1,7 @@
 /* gepolab run: one training run, with a summary. */
 #include "experiments/cli/cmd_run.h"
 #include "core/base/progress.h"
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
@@ -65,9 +66,9 @@ static gl_status print_json(const recipe *r, const run_result *o, gl_error *err)
 
 static void print_text(const recipe *r, const run_result *o) {
   run_scores s = run_result_scores(o);
-  printf("%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s\n", r->name, r->algorithm.name,
-         (unsigned long long)r->seed, o->n_steps, o->wall_s, run_status_name(o->status),
-         o->reason[0] != '\0' ? ": " : "", o->reason);
+  printf("%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s\n", shown(r->name).text,
+         shown(r->algorithm.name).text, (unsigned long long)r->seed, o->n_steps, o->wall_s,
+         run_status_name(o->status), o->reason[0] != '\0' ? ": " : "", shown(o->reason).text);
   printf("  eval_first           %.4f\n  best                 %.4f\n", s.eval_first, s.best);
   printf("  last                 %.4f\n  best_to_last         %.4f\n", s.last, s.best_to_last);
   report_clock_text(&o->clock, o->n_steps);
@@ -85,8 +86,10 @@ typedef struct run_watch {
 } run_watch;
 
 static progress *bar_of(const run_watch *w, const char *what, const char *unit, uint64_t total) {
-  char name[64];
-  snprintf(name, sizeof name, "%.48s%s", w->recipe->name, what);
+  char name[SHOWN_SIZE + 16];
+  shown_text own;
+  shown_cut(w->recipe->name, 48, &own);
+  snprintf(name, sizeof name, "%s%s", own.text, what);
   return progress_new(name, unit, total, w->options->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
 }
 
@@ -123,7 +126,7 @@ static gl_status at_end(void *self, const learner *l, gl_error *err) {
 
 static void tell(void *self, const char *text) {
   (void)self;
-  fprintf(stderr, "gepolab: note: %s\n", text);
+  fprintf(stderr, "gepolab: note: %s\n", shown(text).text);
 }
 
 static gl_status refuse_sweep(const recipe *r, gl_error *err) {

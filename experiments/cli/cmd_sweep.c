@@ -1,5 +1,6 @@
 /* gepolab sweep: a grid of runs into a study file; and gepolab merge: several such files into one.
  */
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
@@ -58,18 +59,20 @@ static void print_text(const sweep_report *r, const char *file) {
     printf("learning rates chosen by tune (%zu runs, %zu already known, %.1f s):\n", r->tuning_runs,
            r->tuning_known, r->tuning_s);
     for (size_t i = 0; i < r->n_rates; ++i)
-      printf("  %-20s lr %-8g score %.4f%s\n", r->rates[i].algorithm, r->rates[i].lr,
+      printf("  %-20s lr %-8g score %.4f%s\n", shown(r->rates[i].algorithm).text, r->rates[i].lr,
              r->rates[i].score, r->edge[i] ? "  (at the edge of the grid)" : "");
   }
   printf("%zu cells in %.1f s: %zu done, %zu diverged, %zu failed, %zu already finished -> %s\n",
-         r->cells, r->grid_s, r->done, r->diverged, r->failed, r->known, file);
+         r->cells, r->grid_s, r->done, r->diverged, r->failed, r->known, shown(file).text);
 }
 
 static void tell_failures(const sweep_report *r) {
   const size_t all = r->failed + r->tuning_failed;
   for (const char *line = r->failures; line != NULL && *line != '\0';) {
     size_t length = strcspn(line, "\n");
-    fprintf(stderr, "gepolab: failed: %.*s\n", (int)length, line);
+    fputs("gepolab: failed: ", stderr);
+    shown_write(line, length, stderr);
+    fputc('\n', stderr);
     line += length + (line[length] == '\n');
   }
   if (all > SWEEP_FAILURES_TOLD)
@@ -82,7 +85,7 @@ static void warn_of_edges(const sweep_report *r) {
       fprintf(stderr,
               "gepolab: warning: the best rate of %s, %g, is at the edge of tune.lr; a wider grid "
               "may have a better one\n",
-              r->rates[i].algorithm, r->rates[i].lr);
+              shown(r->rates[i].algorithm).text, r->rates[i].lr);
 }
 
 /* --- joining files ------------------------------------------------------------------------------
@@ -155,9 +158,9 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
   sweep_report report;
   char note[LLM_NOTE_SIZE];
   if (llm_note(cfg_find(cfg_root(doc), "world"), note) != NULL)
-    fprintf(stderr, "gepolab: note: %s\n", note);
+    fprintf(stderr, "gepolab: note: %s\n", shown(note).text);
   const ranks *s = &options->ranks;
-  if (s->note[0] != '\0') fprintf(stderr, "gepolab: note: %s\n", s->note);
+  if (s->note[0] != '\0') fprintf(stderr, "gepolab: note: %s\n", shown(s->note).text);
   gl_status status = sweep_run(&report, doc, options, err);
   tell_failures(&report);
   /* The barrier before rank 0 reads the others' files. */

@@ -1,5 +1,6 @@
 /* gepolab theory: the paper's three theorems against exact values. */
 #include "core/base/json.h"
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
@@ -13,7 +14,8 @@
 
 /* Only what is drawn: that figures of other commands lack their data here tells nobody anything. */
 static void told_drawn(void *context, const char *file, const char *why) {
-  if (why == NULL) printf("%s/%s.pdf, .png, .svg, .tsv, .gp\n", (const char *)context, file);
+  if (why == NULL)
+    printf("%s/%s.pdf, .png, .svg, .tsv, .gp\n", shown(context).text, shown(file).text);
 }
 
 static gl_status draw(const char *folder, const char *only, gl_error *err) {

@@ -1,11 +1,15 @@
 /* The table of commands, `gepolab help`, the manual page, and how a status becomes an exit code. */
+#include "core/base/shown.h"
 #include "core/config/config.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Every command, in the order of `gepolab help`: NAME stands for command_NAME of cmd_NAME.c. */
 #define COMMANDS(X)                                                                                \
@@ -90,6 +94,8 @@ static gl_status print_manual(gl_error *err) {
         ".TP\n0\nDone.\n.TP\n1\nFailed: something could not be read, written or computed.\n"
         ".TP\n2\nWrong usage or a wrong recipe; the message names the place and what is allowed.\n"
         ".TP\n130\nStopped by Ctrl-C; finished work is kept.\n"
+        ".TP\n141\nWhoever read the output stopped reading, as in\n.BR \"gepolab export study.db | "
+        "head\" .\n"
         ".SH ENVIRONMENT\n.TP\n.B GEPOLAB_CACHE\n"
         "The folder of what commands keep between runs; empty: nothing is kept.\n",
         stdout);
@@ -124,11 +130,27 @@ static gl_status dispatch(int argc, char **argv, gl_error *err) {
   return status == GL_OK ? c->run(c, argc - 1, argv + 1, err) : status;
 }
 
+/* Whether nobody reads standard output any more, as in `gepolab export study.db | head`. */
+static int reader_has_gone(void) {
+  struct pollfd to = {.fd = STDOUT_FILENO, .events = POLLOUT};
+  return poll(&to, 1, 0) == 1 && (to.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/* What the shell tells of a process that SIGPIPE ended; where that signal is ignored, this process
+ * ends the same way, without a word. */
+enum { READER_HAS_GONE = 128 + SIGPIPE };
+
 int commands_main(int argc, char **argv) {
   gl_error err = {.status = GL_OK};
   gl_status status = dispatch(argc, argv, &err);
-  if ((fflush(stdout) != 0 || ferror(stdout)) && status == GL_OK)
+  const int unwritten = fflush(stdout) != 0 || ferror(stdout);
+  if (unwritten && reader_has_gone()) return READER_HAS_GONE;
+  if (unwritten && status == GL_OK)
     status = gl_fail(&err, GL_EIO, "cannot write to standard output: %s", strerror(errno));
-  if (err.text[0] != '\0') fprintf(stderr, "gepolab: %s\n", err.text);
+  if (err.text[0] != '\0') {
+    fputs("gepolab: ", stderr);
+    shown_write(err.text, strlen(err.text), stderr);
+    fputc('\n', stderr);
+  }
   return gl_exit_code(status);
 }

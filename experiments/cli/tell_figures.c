@@ -1,22 +1,26 @@
 /* Tells which files were drawn, which figures lack their data, and what a figure leaves out. */
 #include "experiments/cli/tell_figures.h"
 
+#include "core/base/shown.h"
 #include "experiments/base/resources.h"
 
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 /* context is the folder, as a pointer that is not written through. */
 static void told(void *context, const char *file, const char *why) {
   if (why == NULL)
-    printf("%s/%s.pdf, .png, .svg, .tsv, .gp\n", (const char *)context, file);
+    printf("%s/%s.pdf, .png, .svg, .tsv, .gp\n", shown(context).text, shown(file).text);
   else
-    printf("no %s: %s\n", file, why);
+    printf("no %s: %s\n", shown(file).text, why);
 }
 
 static void noted(void *context, const char *file, const char *left_out) {
   (void)context;
-  fprintf(stderr, "gepolab: note: the figure %s does not show %s\n", file, left_out);
+  fprintf(stderr, "gepolab: note: the figure %s does not show ", shown(file).text);
+  shown_write(left_out, strlen(left_out), stderr);
+  fputc('\n', stderr);
 }
 
 figure_request tell_figures(const char *folder) {

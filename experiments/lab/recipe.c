@@ -1,6 +1,7 @@
 /* Reads a recipe of the exact laboratory and makes its world, policies and algorithms. */
 #include "experiments/lab/recipe.h"
 
+#include "core/base/shown.h"
 #include "core/rl/sampling.h"
 #include "llm/llm.h"
 #include "toy/lab/dial.h"
@@ -421,7 +422,7 @@ void lab_recipe_fini(lab_recipe *r) {
 int lab_recipe_name_width(const lab_recipe *r) {
   size_t wide = 24;
   for (size_t i = 0; i < r->n_algorithms; ++i) {
-    const size_t n = strlen(r->algorithms[i].name);
+    const size_t n = shown_width(r->algorithms[i].name);
     if (n > wide) wide = n;
   }
   return (int)wide;

@@ -2,6 +2,7 @@
 #include "experiments/lab/table.h"
 
 #include "core/base/json.h"
+#include "core/base/shown.h"
 #include "core/base/thread_pool.h"
 #include "core/store/bias.h"
 #include "experiments/base/print_json.h"
@@ -160,19 +161,19 @@ void lab_table_print(const lab_table *t, FILE *to) {
   place p = {0, 0, 0};
   const int wide = lab_recipe_name_width(t->recipe);
   fprintf(to, "%-*s %6s %9s %-11s", wide, "algorithm", "G", "KL(p||q)", "method");
-  static const char *const shown[] = {"bias", "cosine", "scaled_bias", "variance", "mse"};
-  for (size_t i = 0; i < 5; ++i) fprintf(to, " %16s", shown[i]);
+  static const char *const heads[] = {"bias", "cosine", "scaled_bias", "variance", "mse"};
+  for (size_t i = 0; i < 5; ++i) fprintf(to, " %16s", heads[i]);
   fputc('\n', to);
   do {
     const lab_result *m = at(t, p);
     const double *value = (const double *)&m->numbers, *error = (const double *)&m->error;
-    fprintf(to, "%-*s", wide, t->recipe->algorithms[p.algorithm].name);
+    shown_write_padded(t->recipe->algorithms[p.algorithm].name, (size_t)wide, to);
     print_size(t->recipe->group_size[p.size], to);
     fprintf(to, " %9.5g %-11s", m->kl, m->applicable ? lab_method_names[m->method] : "-");
     if (m->applicable)
       for (size_t i = 0; i < 5; ++i) print_cell(value[i], error[i], to);
     else
-      fprintf(to, " not applicable: %s", m->why);
+      fprintf(to, " not applicable: %s", shown(m->why).text);
     fputc('\n', to);
   } while (next_place(t, &p));
   for (size_t k = 0; k < t->recipe->n_pairs; ++k)
@@ -198,7 +199,8 @@ void lab_table_tsv(const lab_table *t, FILE *to) {
     const lab_result *m = at(t, p);
     const double *value = (const double *)&m->numbers;
     if (p.pair == 0 && (p.size != 0 || p.algorithm != 0)) fputs("\n\n", to);
-    fprintf(to, "%s\t%zu", t->recipe->algorithms[p.algorithm].name, t->recipe->group_size[p.size]);
+    shown_write_field(t->recipe->algorithms[p.algorithm].name, to);
+    fprintf(to, "\t%zu", t->recipe->group_size[p.size]);
     tsv_number(m->kl, to);
     tsv_number(m->kl_qp, to);
     tsv_number(t->recipe->pairs[p.pair].staleness, to);

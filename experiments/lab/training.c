@@ -2,6 +2,7 @@
 #include "experiments/lab/training.h"
 
 #include "core/base/json.h"
+#include "core/base/shown.h"
 #include "core/base/thread_pool.h"
 #include "core/random/rng.h"
 #include "experiments/base/print_json.h"
@@ -258,9 +259,10 @@ void lab_curves_print(const lab_curves *c, FILE *to) {
     const double until = ascends_until(p, c->n_points);
     char text[32] = "the end";
     if (!(until == last->samples)) snprintf(text, sizeof text, "%g samples", until);
-    fprintf(to, "%-*s %8.3g %8.4f ±%.4f %12.4f %10.3g %10.3f %18s\n", wide,
-            c->recipe->algorithms[algorithm].name, c->lr[algorithm], last->value, last->value_error,
-            mean_value(p, c->n_points), kl, cosine, isnan(until) ? "never" : text);
+    shown_write_padded(c->recipe->algorithms[algorithm].name, (size_t)wide, to);
+    fprintf(to, " %8.3g %8.4f ±%.4f %12.4f %10.3g %10.3f %18s\n", c->lr[algorithm], last->value,
+            last->value_error, mean_value(p, c->n_points), kl, cosine,
+            isnan(until) ? "never" : text);
   }
 }
 
@@ -271,7 +273,7 @@ void lab_curves_tsv(const lab_curves *c, FILE *to) {
   for (size_t i = 0; i < c->recipe->n_algorithms * c->n_points; ++i) {
     const double *value = (const double *)&c->points[i];
     if (i > 0 && i % c->n_points == 0) fputs("\n\n", to);
-    fputs(c->recipe->algorithms[i / c->n_points].name, to);
+    shown_write_field(c->recipe->algorithms[i / c->n_points].name, to);
     for (size_t k = 0; k < COLUMNS; ++k) {
       char text[NUMBER_TEXT_SIZE];
       fprintf(to, "\t%s", isfinite(value[k]) ? number_text(value[k], text) : "");

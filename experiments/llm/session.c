@@ -1,5 +1,6 @@
 /* From a recipe or a model's folder to a world, a backend and a model. */
 #include "experiments/llm/session.h"
+#include "core/base/shown.h"
 #include "llm/backend/open/open.h"
 
 #include "core/base/json.h"
@@ -160,7 +161,8 @@ gl_status llm_session_init(llm_session *s, const args *a, size_t threads, int wi
 
 void llm_session_tell(const llm_session *s) {
   char note[LLM_NOTE_SIZE];
-  if (llm_note(s->recipe.world, note) != NULL) fprintf(stderr, "gepolab: note: %s\n", note);
+  if (llm_note(s->recipe.world, note) != NULL)
+    fprintf(stderr, "gepolab: note: %s\n", shown(note).text);
 }
 
 gl_status llm_session_override(llm_session *s, const char *assignment, gl_error *err) {

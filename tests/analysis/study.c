@@ -171,26 +171,7 @@ static void a_study_is_told_by_its_content_and_printed_in_every_format(void) {
   unlink(path);
 }
 
-static void latex_escapes_its_special_characters(void) {
-  const char *heads[] = {"a_b", "c%"};
-  table *t = table_new(heads, 2);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(t);
-  table_cell(t, "x\\y~");
-  table_number(t, NAN);
-  char *text = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&text, &size);
-  CU_ASSERT_EQUAL(table_write(t, TABLE_LATEX, to, NULL), GL_OK);
-  fclose(to);
-  CU_ASSERT_STRING_EQUAL(
-      text, "\\begin{tabular}{lr}\n\\toprule\na\\_b & c\\% \\\\\n\\midrule\n"
-            "x\\textbackslash{}y\\textasciitilde{} & – \\\\\n\\bottomrule\n\\end{tabular}\n");
-  free(text);
-  table_free(t);
-}
-
 SUITE(study, "analysis: studies", TEST(a_study_is_summarised_cell_by_cell),
       TEST(without_exact_kl_its_estimate_takes_the_place),
       TEST(a_study_without_delays_has_no_correlation_with_them),
-      TEST(a_study_is_told_by_its_content_and_printed_in_every_format),
-      TEST(latex_escapes_its_special_characters));
+      TEST(a_study_is_told_by_its_content_and_printed_in_every_format));

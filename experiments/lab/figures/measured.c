@@ -1,9 +1,10 @@
 /* What figures of measured estimators share: their data and variables. */
 #include "experiments/lab/figures/list.h"
 
+#include "core/base/shown.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 gl_status lab_page_algorithms(figure_page *p, const lab_recipe *r, gl_error *err) {
   const char **names = calloc(r->n_algorithms, sizeof *names);
@@ -11,7 +12,7 @@ gl_status lab_page_algorithms(figure_page *p, const lab_recipe *r, gl_error *err
   if (names == NULL) return gl_fail_memory(err, "the names of a figure");
   for (size_t i = 0; i < r->n_algorithms; ++i) {
     names[i] = r->algorithms[i].name;
-    if (strlen(names[i]) > longest) longest = strlen(names[i]);
+    if (shown_width(names[i]) > longest) longest = shown_width(names[i]);
   }
   page_set(p, "longest_name", (double)longest);
   page_set(p, "algorithms", (double)r->n_algorithms);

@@ -202,7 +202,7 @@ static void the_data_are_the_interquartile_means_that_hand_calculation_gives(voi
   /* Three seeds: nothing leaves at the ends, so the mean of 0.5, 0.75, 1; of two runs that are
    * alike the interval is a point. A point's x is the middle of its updates. */
   CU_ASSERT(has("eval_score", "\n0\tgrpo\t0\t0.125\t0.125\t0.125\n0\tgrpo\t1\t0.75\t0.5\t1\n"));
-  CU_ASSERT(has("eval_score", "\n1\tit's  {odd}  _\\^@\t1\t0.625\t0.5\t0.75\n"));
+  CU_ASSERT(has("eval_score", "\n1\t\"it's \"\"{odd}\\t\\n_\\^@\"\t1\t0.625\t0.5\t0.75\n"));
   CU_ASSERT(has("training", "\n0\tgrpo\t1\t\t\t\n0\tgrpo\t2\t2\t2\t2\n"));
   CU_ASSERT(has("training", "\n2\tgrpo\t1\t0.25\t0.25\t0.25\n"));
   CU_ASSERT(has("divergence", "\n0\tgrpo\t0\t0\t0\t0\t0\n0\tgrpo\t1\t1\t1\t1\t600\n"));
@@ -227,7 +227,7 @@ static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(v
   char *gp = figure_text("window", "gp");
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "title[1] = 'max delay 600 s, window 4 updates'"));
   /* What gnuplot's enhanced text would take for marks is escaped. */
-  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'it''s  \\{odd\\}  \\_\\\\\\^\\@'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'it'.\"'\".'s \"\\{odd\\}\\\\t\\\\n\\_\\\\\\^\\@'"));
   free(gp);
   CU_ASSERT_EQUAL(draw(losses, 2, "throughput_loss", NULL, &heard, &err), GL_OK);
   CU_ASSERT(has("throughput_loss", "\n0\t\t0\t7\t\t\t0\n0\t\t1\t8\t\t\t0.1\n"));

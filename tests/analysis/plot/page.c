@@ -1,9 +1,11 @@
 /* What a page says that it does not show, and that nothing is left behind by a failure. */
 #include "analysis/plot/page.h"
+#include "analysis/plot/gnuplot.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char folder[] = "build/page_test";
@@ -59,9 +61,9 @@ static void variables_reach_the_script_with_their_marks_taken_literally(void) {
   CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
   char *gp = text_of("build/page_test/it's.gp"), *tsv = text_of("build/page_test/it's.tsv");
   CU_ASSERT_PTR_NOT_NULL_FATAL(gp);
-  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "name = 'it''s'\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "name = './'.'it'.\"'\".'s'\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "n = 2\narray names[2]\nnames[1] = 'gepo(clip=none)'\n"
-                                    "names[2] = 'a\\_b''c'\narray numbers[2]\n"));
+                                    "names[2] = 'a\\_b'.\"'\".'c'\narray numbers[2]\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "left_out_lines = 0\n"));
   CU_ASSERT_STRING_EQUAL(tsv, "# x\ty\n");
   free(gp);
@@ -86,7 +88,162 @@ static void a_failure_leaves_no_file(void) {
   CU_ASSERT(!exists("build/page_test/broken.tsv"));
 }
 
+static const char literal_script[] =
+    "set datafile separator \"\\t\"\nset encoding utf8\nset terminal svg enhanced\nset output "
+    "name.'.svg'\nset yrange [-20:20]\n"
+    "set ytics ('' -1)\ndo for [i=1:n] { set ytics add (line_mark[i] -i) }\n"
+    "set title names[1]; set xlabel names[1]; set label 1 names[1] at graph 0.5, 0.5\n"
+    "plot for [i=1:n] -i with lines title names[i]\nset output\n"
+    "set print name.'.txt'\n"
+    "do for [i=1:n] { stats name.'.tsv' index i-1 using 3 nooutput; print STATS_max }\n";
+
+static const char *literal(const char *path) {
+  return strcmp(path, "plots/literal.gp") == 0 ? literal_script : "";
+}
+
+/* Character data of an SVG file as a reader sees it: without tags, entities resolved. */
+static char *svg_text(const char *svg) {
+  static const char *const entities[][2] = {{"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}};
+  char *text = calloc(1, strlen(svg) + 1), *to = text;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  for (int in_tag = 0; *svg != '\0'; ++svg) {
+    size_t e = 0;
+    while (!in_tag && e < 3 && strncmp(svg, entities[e][0], strlen(entities[e][0])) != 0) ++e;
+    if (!in_tag && e < 3) {
+      *to++ = entities[e][1][0];
+      svg += strlen(entities[e][0]) - 1;
+    } else if (*svg == '<') {
+      in_tag = 1;
+    } else if (in_tag) {
+      in_tag = *svg != '>';
+    } else {
+      *to++ = *svg;
+    }
+  }
+  return text;
+}
+
+static size_t occurrences(const char *text, const char *what) {
+  size_t n = 0;
+  for (; (text = strstr(text, what)) != NULL; text += strlen(what)) ++n;
+  return n;
+}
+
+/* Formats, quotes, commands, enhanced text, macros, escapes of a terminal: gnuplot itself shows
+ * them as they are, in titles, axes, labels and tic marks, and reads the data beside them. */
+static void gnuplot_shows_any_name_literally_and_runs_nothing(void) {
+  static const char *const names[][2] = {/* the name, and how it is shown */
+                                         {"100%d %s %.9f %", NULL},
+                                         {"a\"b", NULL},
+                                         {"\"", NULL},
+                                         {"a'b''c", NULL},
+                                         {"`touch build/page_test/ran1`", NULL},
+                                         {"$(touch build/page_test/ran2)", NULL},
+                                         {"|touch ran3", NULL},
+                                         {"<touch ran4", NULL},
+                                         {"'; system('touch ran5'); x='", NULL},
+                                         {"{/Symbol a}", NULL},
+                                         {"a_b^c @x ~y &z {w} \\", NULL},
+                                         {"#comment", NULL},
+                                         {"a\nb", "a\\nb"},
+                                         {"a\\nb", NULL},
+                                         {"\033[31m\t\xff", "\\x1b[31m\\t\\xff"},
+                                         {"@x $1 name.\".tsv\"", NULL}};
+  enum { N = sizeof names / sizeof *names };
+  const char *plain[N];
+  const figure_request q = {.folder = folder, .script = literal};
+  gl_error err = {0};
+  figure_page p;
+  for (size_t i = 0; i < N; ++i) plain[i] = names[i][0];
+  for (size_t first = 0; first < N; ++first) {
+    page_init(&p, &q, "'|literal", "literal");
+    CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "panel\tname\tvalue", &err), GL_OK);
+    for (size_t i = 0; i < N; ++i) {
+      page_line(&p, 0, plain[i]);
+      page_number(&p, (double)i + 0.5);
+      fputc('\n', p.data.stream);
+      page_block_end(&p);
+    }
+    page_set(&p, "n", N);
+    CU_ASSERT_EQUAL(page_set_lines(&p, plain, N, &err), GL_OK);
+    page_set_texts(&p, "names", plain, N);
+    CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+    CU_ASSERT_EQUAL(gnuplot_draw(folder, "gnuplot", "'|literal", &err), GL_OK);
+    if (err.text[0] != '\0') fprintf(stderr, "%s\n", err.text);
+    char *svg = text_of("build/page_test/'|literal.svg"),
+         *read = text_of("build/page_test/'|literal.txt");
+    CU_ASSERT_FATAL(svg != NULL && read != NULL);
+    char *text = svg_text(svg), values[512] = "";
+    for (size_t i = 0; i < N; ++i) {
+      const char *wanted = names[i][1] != NULL ? names[i][1] : names[i][0];
+      if (first == 0 && occurrences(text, wanted) < 2) {
+        fprintf(stderr, "not shown: %s\n", wanted);
+        CU_FAIL("a name is not shown literally in the legend and at its tic");
+      }
+      snprintf(values + strlen(values), 24, "%.1f\n", (double)i + 0.5);
+    }
+    /* title, axis, label, tic mark and legend */
+    const char *wanted = plain[0] == names[0][0] ? plain[0] : "";
+    CU_ASSERT(*wanted == '\0' || occurrences(text, wanted) >= 5);
+    CU_ASSERT_STRING_EQUAL(read, values);
+    free(text), free(svg), free(read);
+    const char *moved = plain[0]; /* each has its turn as title, axis and label */
+    memmove(plain, plain + 1, (N - 1) * sizeof *plain);
+    plain[N - 1] = moved;
+  }
+  for (int i = 1; i <= 5; ++i) {
+    char ran[64];
+    snprintf(ran, sizeof ran, "build/page_test/ran%d", i);
+    CU_ASSERT(!exists(ran) && !exists(ran + strlen("build/page_test/")));
+  }
+}
+
+static void put(const char *path, const char *text, int mode) {
+  FILE *f = fopen(path, "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  fputs(text, f);
+  fclose(f);
+  chmod(path, (mode_t)mode);
+}
+
+static int holds(const char *path, const char *wanted) {
+  char *text = text_of(path);
+  int same = text != NULL && strcmp(text, wanted) == 0;
+  free(text);
+  return same;
+}
+
+/* Stand-ins for gnuplot: one that is stopped in the middle, one that met a full disk without a
+ * word, one that draws. */
+static void a_drawing_is_the_old_one_until_the_new_one_is_whole(void) {
+  static const char *const program = "build/page_test/stand-in";
+  static const char head[] = "#!/bin/sh\naside=$(printf '%s' \"$2\" | cut -d\"'\" -f2)\n";
+  static const char *const tails[] = {"printf '%%PDF half' > x.pdf$aside\nkill -9 $$\n",
+                                      "printf '%%PDF half' > x.pdf$aside\n",
+                                      "printf '%%PDF new %%%%EOF\\n' > x.pdf$aside\n"
+                                      "printf 'new IEND' > x.png$aside\n"};
+  char text[512], absolute[512], here[256];
+  CU_ASSERT_PTR_NOT_NULL_FATAL(getcwd(here, sizeof here));
+  snprintf(absolute, sizeof absolute, "%s/%s", here, program);
+  CU_ASSERT_EQUAL_FATAL(folder_make(folder, NULL), GL_OK);
+  put("build/page_test/x.pdf", "old", 0644);
+  put("build/page_test/x.png", "old", 0644);
+  for (size_t i = 0; i < 3; ++i) {
+    gl_error err = {0};
+    snprintf(text, sizeof text, "%s%s", head, tails[i]);
+    put(program, text, 0755);
+    CU_ASSERT_EQUAL(gnuplot_draw(folder, absolute, "x", &err), i < 2 ? GL_EIO : GL_OK);
+    CU_ASSERT(holds("build/page_test/x.pdf", i < 2 ? "old" : "%PDF new %%EOF\n"));
+    CU_ASSERT(holds("build/page_test/x.png", i < 2 ? "old" : "new IEND"));
+    if (i == 1) CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "x.pdf was not written whole"));
+    char left[128];
+    snprintf(left, sizeof left, "build/page_test/x.pdf.%ld.tmp", (long)getpid());
+    CU_ASSERT(!exists(left));
+  }
+}
+
 SUITE(plot_page, "analysis: pages of figures",
       TEST(a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit),
       TEST(variables_reach_the_script_with_their_marks_taken_literally),
-      TEST(a_failure_leaves_no_file));
+      TEST(a_failure_leaves_no_file), TEST(gnuplot_shows_any_name_literally_and_runs_nothing),
+      TEST(a_drawing_is_the_old_one_until_the_new_one_is_whole));

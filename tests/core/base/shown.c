@@ -69,8 +69,8 @@ static void long_texts_and_texts_with_zeros_are_written_whole(void) {
   CU_ASSERT_EQUAL(strncmp(out, "\\x00aaa", 7), 0);
   CU_ASSERT_STRING_EQUAL(out + strlen(out) - 5, "a\\x1b");
   free(out);
-  out = written("one\ntwo\033\n\nthree", 0, 1);
-  CU_ASSERT_STRING_EQUAL(out, "one\ntwo\\x1b\n\nthree");
+  out = written("one\ntwo\033\n\n\tthree\r", 0, 1);
+  CU_ASSERT_STRING_EQUAL(out, "one\ntwo\\x1b\n\n\tthree\\r");
   free(out);
 }
 
@@ -102,8 +102,32 @@ static void widths_are_columns_of_what_is_shown(void) {
   CU_ASSERT_EQUAL(shown_width("\033\n\xff\u202e"), 4 + 2 + 4 + 6);
 }
 
+static char *field(const char *text) {
+  char *out = NULL;
+  size_t n = 0;
+  FILE *to = open_memstream(&out, &n);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  shown_write_field(text, to);
+  shown_write_padded(text, 6, to);
+  fclose(to);
+  return out;
+}
+
+static void fields_are_quoted_where_a_reader_needs_it(void) {
+  static const char *const pairs[][2] = {{"gepo", "gepogepo  "},
+                                         {"a\tb", "a\\tba\\tb  "},
+                                         {"a\"b", "\"a\"\"b\"a\"b   "},
+                                         {"#実", "\"#実\"#実   "},
+                                         {"longer than", "longer thanlonger than"}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i) {
+    char *out = field(pairs[i][0]);
+    CU_ASSERT_STRING_EQUAL(out, pairs[i][1]);
+    free(out);
+  }
+}
+
 SUITE(core_shown, "core: shown text", TEST(what_a_terminal_obeys_is_shown_as_an_escape),
       TEST(every_byte_and_every_pair_of_bytes_is_shown_calmly),
       TEST(long_texts_and_texts_with_zeros_are_written_whole),
       TEST(a_text_is_cut_between_characters_and_says_so),
-      TEST(widths_are_columns_of_what_is_shown));
+      TEST(fields_are_quoted_where_a_reader_needs_it), TEST(widths_are_columns_of_what_is_shown));

@@ -9,11 +9,13 @@
 #include "tests/support/suite.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <float.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -245,6 +247,59 @@ static void places_that_cannot_hold_a_file_are_named_with_a_remedy(void) {
   scratch_remove(&s);
 }
 
+static void a_link_stays_a_link_and_permissions_stay(void) {
+  scratch s;
+  char path[SCRATCH_PATH_SIZE], link[SCRATCH_PATH_SIZE];
+  file_writer w;
+  struct stat is;
+  scratch_make(&s);
+  scratch_write(scratch_path(&s, "f.json", path), "old");
+  CU_ASSERT_EQUAL_FATAL(chmod(path, 0600), 0);
+  CU_ASSERT_EQUAL_FATAL(symlink("f.json", scratch_path(&s, "link", link)), 0);
+  CU_ASSERT_EQUAL_FATAL(file_begin(&w, link, NULL), GL_OK);
+  fputs("new", w.stream);
+  CU_ASSERT_EQUAL(file_commit(&w, NULL), GL_OK);
+  check_file(path, "new");
+  CU_ASSERT(lstat(link, &is) == 0 && S_ISLNK(is.st_mode));
+  CU_ASSERT(stat(path, &is) == 0 && (is.st_mode & 0777) == 0600);
+  CU_ASSERT_EQUAL(scratch_count(&s), 2);
+  scratch_remove(&s);
+}
+
+/* A rename would put a file in the place of /dev/null. */
+static void devices_and_pipes_are_written_to(void) {
+  scratch s;
+  char path[SCRATCH_PATH_SIZE], text[8] = "";
+  file_writer w;
+  struct stat is;
+  scratch_make(&s);
+  CU_ASSERT_EQUAL_FATAL(mkfifo(scratch_path(&s, "pipe", path), 0600), 0);
+  int reader = open(path, O_RDONLY | O_NONBLOCK);
+  CU_ASSERT_EQUAL_FATAL(file_begin(&w, path, NULL), GL_OK);
+  fputs("text", w.stream);
+  CU_ASSERT_EQUAL(file_commit(&w, NULL), GL_OK);
+  CU_ASSERT(read(reader, text, 7) == 4 && strcmp(text, "text") == 0);
+  close(reader);
+  CU_ASSERT(stat(path, &is) == 0 && S_ISFIFO(is.st_mode));
+  CU_ASSERT_EQUAL_FATAL(file_begin(&w, "/dev/null", NULL), GL_OK);
+  file_abandon(&w);
+  CU_ASSERT(stat("/dev/null", &is) == 0 && S_ISCHR(is.st_mode));
+  CU_ASSERT_EQUAL(scratch_count(&s), 1);
+  scratch_remove(&s);
+}
+
+static void a_file_that_may_not_be_written_is_not_replaced(void) {
+  scratch s;
+  char path[SCRATCH_PATH_SIZE];
+  if (geteuid() == 0) SKIP("root may write everything");
+  scratch_make(&s);
+  scratch_write(scratch_path(&s, "f.json", path), "old");
+  CU_ASSERT_EQUAL_FATAL(chmod(path, 0400), 0);
+  check_refused(path, "you may not write there");
+  check_file(path, "old");
+  scratch_remove(&s);
+}
+
 /* --- errors and metrics --------------------------------------------------------------------------
  */
 
@@ -286,5 +341,7 @@ SUITE(core_small, "core: files, hashes, numbers", TEST(hashes_are_fnv_1a_of_128_
       TEST(an_abandoned_file_leaves_the_old_one),
       TEST(a_file_that_cannot_be_written_whole_leaves_the_old_one),
       TEST(places_that_cannot_hold_a_file_are_named_with_a_remedy),
+      TEST(a_link_stays_a_link_and_permissions_stay), TEST(devices_and_pipes_are_written_to),
+      TEST(a_file_that_may_not_be_written_is_not_replaced),
       TEST(the_first_error_stays_and_long_ones_are_cut),
       TEST(every_metric_has_a_name_of_its_own_a_meaning_and_a_source));
