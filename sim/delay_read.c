@@ -91,11 +91,13 @@ static gl_status parse_scalar(delay_law *law, const cfg_node *node, double max_d
     if (isnan(max_delay)) return GL_OK;
     return cfg_fail(node, err, "max_delay needs a law with an interval here, not none");
   }
-  if (!cfg_number(node, &value) || !(value >= 0) || value > longest)
+  if (!cfg_number(node, &value) || !(value >= 0) || value > longest) {
+    const char *unit = cfg_unit(node);
     return cfg_fail(node, err,
-                    "'%s' is not a law: a number of seconds from 0 to 1e15, none, or "
+                    "'%s' is not a law: a number%s%s from 0 to 1e15, none, or "
                     "{law: lognormal, interval: [60, 1800]}",
-                    cfg_text(node));
+                    cfg_text(node), unit[0] != '\0' ? " in " : "", unit);
+  }
   law->kind = DELAY_CONSTANT;
   law->constant.value = isnan(max_delay) ? value : max_delay;
   return GL_OK;

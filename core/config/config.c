@@ -68,6 +68,25 @@ const cfg_node *cfg_find(const cfg_node *node, const char *path) {
   return NULL;
 }
 
+const char *cfg_stated(const void *recipe, const char *path, int *stated) {
+  const cfg_node *node = cfg_find(recipe, path);
+  *stated = node != NULL && node->kind == CFG_SCALAR && !cfg_is_null(node);
+  return *stated ? node->text : NULL;
+}
+
+const cfg_node *cfg_overridden(const cfg_node *node) {
+  if (node->at.source != NULL && node->at.source->quote != NULL) return node;
+  for (size_t i = 0; i < node->n; ++i) {
+    const cfg_node *found = cfg_overridden(node->entry[i].value);
+    if (found != NULL) return found;
+  }
+  return NULL;
+}
+
+const char *cfg_unit(const cfg_node *node) {
+  return node->unit != NULL ? node->unit : "";
+}
+
 const char *cfg_source_path(const cfg_node *node) {
   const cfg_source *source = node->at.source;
   return source != NULL ? source->path : NULL;
@@ -264,6 +283,7 @@ static cfg_node *copy_node(copier *c, const cfg_node *node) {
   cfg_node *copy = cfg_node_new(c->doc, node->kind, node->at, c->err);
   if (copy == NULL || !copy_place(c, &copy->at)) return NULL;
   copy->plain = node->plain;
+  copy->unit = node->unit;
   copy->text = cfg_strdup(c->doc, node->text, strlen(node->text));
   if (copy->text == NULL) return gl_fail_memory(c->err, "a recipe"), NULL;
   for (size_t i = 0; i < node->n; ++i) {

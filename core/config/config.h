@@ -23,7 +23,8 @@ typedef enum cfg_kind { CFG_SCALAR, CFG_LIST, CFG_MAP } cfg_kind;
 
 /* Limits: files up to 8 MiB, depth 64, keys of 128 bytes, 1,000,000 nodes after alias expansion;
  * anything beyond, and cyclic aliases, duplicate keys, several documents and non-YAML are
- * GL_EINPUT. */
+ * GL_EINPUT. Merge keys (<<: *name, <<: [*one, *other]) are those of YAML 1.1: a map's own keys win
+ * over merged ones, and of a list the earlier map over the later; every entry keeps its place. */
 gl_status cfg_load_file(cfg_doc **out, const char *path, gl_error *err);
 gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char *name,
                         gl_error *err);
@@ -35,9 +36,41 @@ const cfg_node *cfg_root(const cfg_doc *doc); /* a map */
 gl_status cfg_load_text_of(cfg_doc **out, const char *text, size_t size, const char *name,
                            const char *path, gl_error *err);
 
+/* What an include may name that is no file: the recipes inside the program. */
+typedef struct cfg_library {
+  /* 1 and the text of the recipe of that name, with what messages call it; 0 if there is none. */
+  int (*find)(void *self, const char *name, const char **text, size_t *size, const char **shown);
+  void *self;
+} cfg_library;
+
+/* Replaces the top-level key `include` by what it names: `include: base.yaml`, or a list of such.
+ * Maps are merged key by key; the including recipe wins over what it includes, and a later entry of
+ * the list over an earlier one. An axis of a sweep, a law and a list are each one value. Where one
+ * side is a section's short form (`algorithm: gepo`) and the other its fields, they are joined.
+ *
+ * A word without '/' and '.' that the library (NULL: none) knows is one of its recipes; everything
+ * else is a file, from the folder of the recipe that names it. What is no file includes from the
+ * library only. Files that an included recipe names beside itself stay those files. Limits: 8
+ * levels, 64 recipes, 8 MiB of them together; cycles, what is no regular file, and all that
+ * cfg_load_text() refuses are GL_EINPUT with the places of the includes that led there. */
+gl_status cfg_include(cfg_doc *doc, const cfg_library *library, gl_error *err);
+
+/* Makes what is written for people what the program reads, so that equal recipes become equal text:
+ *
+ *   numbers with a unit, 10m, 1.5GiB, 100Mbit/s (core/config/units.h), become numbers of the unit
+ *   that the field has in the table of fields: 600, 1610612736, 12500000
+ *   ranges of a sweep's axis and of `tune`, {from: 1, to: 100, n: 3, scale: log}, become lists:
+ *   [1, 10, 100]
+ *
+ * Comes behind include and overrides. GL_EINPUT for a unit of another dimension, an unknown one,
+ * and a range that is none. */
+gl_status cfg_resolve(cfg_doc *doc, gl_error *err);
+
 /* `a.b.c=VALUE`, VALUE any YAML flow value. Missing maps are made on the way. Below `sweep` (and
  * in any map that already has it) the rest of the path is one key: sweep.cluster.max_delay=[0,60]
- * sets the key "cluster.max_delay" of sweep. List elements are reached by number: a.0.b. */
+ * sets the key "cluster.max_delay" of sweep. List elements are reached by number: a.0.b. A field
+ * below a section's short form, as algorithm.clip below `algorithm: gepo`, makes it {base: gepo,
+ * clip: …}. */
 gl_status cfg_override(cfg_doc *doc, const char *assignment, gl_error *err);
 /* Sets the dotted path to a deep copy of value, which may belong to another doc. */
 gl_status cfg_set(cfg_doc *doc, const char *path, const cfg_node *value, gl_error *err);
@@ -58,6 +91,12 @@ int cfg_is_null(const cfg_node *node);        /* plain null, ~ or empty */
 /* The file the node was read from or stands for, as it was named; NULL where it came from a text or
  * an override. */
 const char *cfg_source_path(const cfg_node *node);
+/* The unit of the field that node is a value of, as cfg_resolve() found it; "" for none. */
+const char *cfg_unit(const cfg_node *node);
+/* The first value of node, itself or below it, that an override gave; NULL: none. */
+const cfg_node *cfg_overridden(const cfg_node *node);
+/* Tells what the recipe whose root `recipe` is states at path, for fields_find(). */
+const char *cfg_stated(const void *recipe, const char *path, int *stated);
 /* Where a file that node names is: beside the node's own file if it is there, else path as it is.
  * malloc'd, the caller frees; NULL if memory is short. */
 char *cfg_locate(const cfg_node *node, const char *path);

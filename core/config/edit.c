@@ -59,6 +59,40 @@ static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, siz
   return GL_OK;
 }
 
+/* Whether the rest of a path is one key: an axis of a sweep, `sweep.cluster.max_delay`, or a field
+ * of its random search, `sweep.random.fields.optimizer.lr`. */
+static int is_one_key(const char *path, const char *segment) {
+  static const char sweep[] = "sweep.", search[] = "sweep.random.",
+                    drawn[] = "sweep.random.fields.";
+  const size_t before = (size_t)(segment - path);
+  if (before == sizeof sweep - 1)
+    return strncmp(path, sweep, before) == 0 && strncmp(path, search, sizeof search - 1) != 0;
+  return before == sizeof drawn - 1 && strncmp(path, drawn, before) == 0;
+}
+
+gl_status cfg_lengthen(cfg_doc *doc, const cfg_node *recipe, cfg_node **slot, const char *path,
+                       gl_error *err) {
+  cfg_node *word = *slot;
+  if (word->kind != CFG_SCALAR || cfg_is_null(word)) return GL_OK;
+  const field *f = fields_short_form(path, cfg_stated, recipe);
+  if (f == NULL) return GL_OK;
+  const char *dot = strrchr(f->path, '.');
+  cfg_node *section = cfg_node_new(doc, CFG_MAP, word->at, err);
+  if (section == NULL) return err->status;
+  gl_status status = cfg_append(doc, section, dot != NULL ? dot + 1 : f->path, word->at, word, err);
+  if (status == GL_OK) *slot = section;
+  return status;
+}
+
+/* cfg_lengthen() of what the first `length` characters of path name. */
+static gl_status lengthen(const walk *w, cfg_node **slot, const char *path, size_t length) {
+  char section[CFG_MAX_KEY + 1];
+  if (length == 0 || length >= sizeof section) return GL_OK;
+  memcpy(section, path, length);
+  section[length] = '\0';
+  return cfg_lengthen(w->doc, w->doc->root, slot, section, w->err);
+}
+
 /* Finds the slot that path names below the root, making maps on the way. */
 static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
   *slot = &w->doc->root;
@@ -74,12 +108,17 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
       if (node == NULL) return w->err->status;
       **slot = node;
     }
+    if (node->kind == CFG_SCALAR && segment != path) {
+      gl_status status = lengthen(w, *slot, path, (size_t)(segment - path) - 1);
+      if (status != GL_OK) return status;
+      node = **slot;
+    }
     if (node->kind == CFG_SCALAR)
       return cfg_fail_at(&at, w->err, "'%.*s' is %s ('%.40s') and has nothing below it",
                          segment == path ? 0 : (int)(segment - path - 1), path, cfg_describe(node),
                          node->text);
     size_t length = strcspn(segment, "."), rest = strlen(segment);
-    int in_sweep = segment - path == 6 && strncmp(path, "sweep.", 6) == 0;
+    int in_sweep = is_one_key(path, segment);
     if (node->kind == CFG_MAP && (in_sweep || cfg_entry_of(node, segment, rest) != NULL))
       length = rest;
     gl_status status = node->kind == CFG_LIST ? list_slot(w, node, segment, length, &at, slot)

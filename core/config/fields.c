@@ -329,7 +329,8 @@ static const field table[] = {
           "--figures`; either `histogram` or `trace` is needed",
           .role = ROLE_PROVENANCE),
     ENTRY("cluster.compare.trace", "measured trace", TEXT, "", NULL,
-          "a CSV file with the staleness of one update per line", .role = ROLE_PROVENANCE),
+          "a CSV file with the staleness of one update per line", .role = ROLE_PROVENANCE,
+          .is_file = 1),
     ENTRY("cluster.compare.column", "measured column", TEXT, "", NULL,
           "the file's column; needed where it has several", .role = ROLE_PROVENANCE,
           .rule = "the only one"),
@@ -495,7 +496,8 @@ static const field table[] = {
     ENTRY("world.model.path", "model folder", TEXT, "", NULL,
           "a folder with Hugging Face's config.json and model.safetensors, also in shards. A key "
           "of config.json that asks for what is not computed here is refused, and one that is not "
-          "known is named"),
+          "known is named",
+          .is_file = 1),
     ENTRY("world.model.layers", "layers", NUMBER, "", "2", "decoder layers",
           .when = {{"world.model.path", NULL}}),
     ENTRY("world.model.hidden", "hidden size", NUMBER, "", "64", "width of the residual stream",
@@ -520,7 +522,7 @@ static const field table[] = {
           "standard deviation of weights drawn at random", .when = {{"world.model.path", NULL}}),
     ENTRY("world.tokenizer", "tokenizer", TEXT, "", NULL,
           "char (the task's alphabet), byte, or the path of a tokenizer.json (byte-level BPE)",
-          .rule = "the folder's, or char"),
+          .rule = "the folder's, or char", .is_file = 1),
     ENTRY("world.template", "prompt template", TEXT, "", "{prompt}",
           "text around a prompt, such as a chat's turns", .when = {{"world.kind", "llm"}}),
     ENTRY(
@@ -590,7 +592,7 @@ static const field table[] = {
           "the policy of ref_kl_coef: initial (after the warm-up) or the folder of a model of the "
           "same shape. Where it is stated, kl_ref is measured even if the algorithm has no use for "
           "it",
-          .when = {{"world.kind", "llm"}}),
+          .is_file = 1, .when = {{"world.kind", "llm"}}),
 
     /* world.task: tasks with verifiable rewards */
     ENTRY("world.task.kind", "task kind", CHOICE, "", "addition",
@@ -681,7 +683,8 @@ static const field table[] = {
           "longest response that is right", .rule = "depth"),
     ENTRY("world.task.path", "problems", TEXT, "", NULL,
           "a JSON Lines file in UTF-8, one problem a line; looked for beside the recipe's file "
-          "first. Required"),
+          "first. Required",
+          .is_file = 1),
     ENTRY("world.task.prompt_key", "prompt key", TEXT, "", "prompt", "key of the prompt",
           .when = {{"world.kind", "llm"}, {"world.task.kind", "math"}}),
     ENTRY("world.task.answer_key", "answer key", TEXT, "", "answer",
@@ -696,7 +699,8 @@ static const field table[] = {
           .when = {{"world.kind", "llm"}, {"world.task.kind", "math"}}),
     ENTRY("world.task.held_out_path", "held-out problems", TEXT, "", NULL,
           "a file of held-out problems instead of `held_out`; training problems with one of its "
-          "prompts are left out"),
+          "prompts are left out",
+          .is_file = 1),
 
     /* recipes of gepolab bias and gepolab theory */
     ENTRY("learner_probs", "learner probabilities", LIST, "", NULL,

@@ -57,6 +57,7 @@ typedef struct field {
   field_role role;       /* unless a sweep or `tune` says otherwise */
   const char *shorthand; /* the section whose short form states this field: `task: addition` for
                             `task: {kind: addition}`; NULL: none */
+  int is_file;           /* of a text: it names a file, which may be beside the recipe's */
   field_condition when[FIELD_MAX_CONDITIONS]; /* where this entry holds; path NULL: no condition */
 } field;
 

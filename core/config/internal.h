@@ -3,12 +3,15 @@
 #define GEPOLAB_CORE_CONFIG_INTERNAL_H
 
 #include "core/config/config.h"
+#include "core/config/fields.h"
 
 enum {
   CFG_MAX_BYTES = 8 << 20,
   CFG_MAX_DEPTH = 64,
   CFG_MAX_NODES = 1000000,
   CFG_MAX_ANCHORS = 256,
+  CFG_MAX_INCLUDE_DEPTH = 8,
+  CFG_MAX_INCLUDES = 64, /* of one recipe, each counted as often as it is read */
   CFG_MAX_KEY = 128 /* libyaml reads keys of up to 1024 characters; written out, one may be six */
 };
 
@@ -34,6 +37,8 @@ struct cfg_node {
   int plain; /* a scalar written without quotes, so it may be a number, a boolean or null */
   cfg_place at;
   const char *text; /* scalars */
+  const char *unit; /* of the field that it is a value of, once cfg_resolve() was there; lives as
+                       long as the program; NULL: none is known */
   cfg_entry *entry; /* [n] of lists and maps */
   size_t n, capacity;
 };
@@ -67,6 +72,40 @@ cfg_entry *cfg_entry_of(const cfg_node *map, const char *key, size_t length);
  */
 gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, size_t size,
                     size_t first_column, int flow_only, cfg_node **out, gl_error *err);
+
+/* As cfg_load_text_of(), into a doc that is there: *root is a map of doc. */
+gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
+                        const char *path, cfg_node **root, gl_error *err);
+
+/* Where *slot, the value at path, is a word that stands for a section (`algorithm: gepo`), makes it
+ * that section, {base: gepo}; changes nothing else. recipe: where the conditions of the table of
+ * fields are looked up. */
+gl_status cfg_lengthen(cfg_doc *doc, const cfg_node *recipe, cfg_node **slot, const char *path,
+                       gl_error *err);
+
+/* A node of a recipe and the field that it is a value of, or part of a value of. */
+typedef struct cfg_visited {
+  const char *path;   /* from the root of a recipe; that of an axis of a sweep is the field's */
+  const field *field; /* NULL: the table has none there; its first entry, whatever its conditions */
+  const char *unit;   /* of the value; "": it has none */
+  int is_file;        /* a text that names a file */
+} cfg_visited;
+/* Shows every node below root with its field, in the order of the recipe; ends with the first
+ * status that is not GL_OK, *err being the visitor's to fill. */
+gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, const cfg_visited *),
+                    void *self, gl_error *err);
+
+/* Puts lists in the place of the ranges of a recipe's sweep and of its tune. */
+gl_status cfg_expand_ranges(cfg_doc *doc, gl_error *err);
+/* Makes a plain scalar with a unit, such as 10m, the number of the field's own units, 600. Text
+ * that does not begin with a number stays as it is. path is for messages. GL_EINPUT for an unknown
+ * unit, one of another dimension, and numbers beyond a double. */
+gl_status cfg_convert(cfg_doc *doc, cfg_node *scalar, const char *unit, const char *path,
+                      gl_error *err);
+/* 1 if the text is a number with letters behind it, whatever they are. */
+int cfg_is_quantity(const char *text);
+/* A number as it is written in recipes, owned by doc; NULL if memory is short. */
+cfg_node *cfg_number_node(cfg_doc *doc, cfg_place at, double value, gl_error *err);
 
 /* GL_EINPUT with `file:line:column: ` in front. */
 gl_status cfg_fail_at(const cfg_place *at, gl_error *err, const char *format, ...)

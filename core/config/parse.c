@@ -172,6 +172,9 @@ static gl_status compose_list(composer *c, cfg_node *list, size_t depth) {
   }
 }
 
+/* The key of a merge, known by its address: "<<" in quotes is a key like all others. */
+static const char merge_key[] = "<<";
+
 static gl_status compose_key(composer *c, const char **key, cfg_place *at) {
   *at = here(c);
   if (c->event.type != YAML_SCALAR_EVENT)
@@ -186,10 +189,10 @@ static gl_status compose_key(composer *c, const char **key, cfg_place *at) {
     return cfg_fail_at(at, c->err, "the key holds a NUL character; leave it out");
   if (c->event.data.scalar.tag != NULL || c->event.data.scalar.anchor != NULL)
     return cfg_fail_at(at, c->err, "a key takes no tag and no anchor; write it plainly");
-  if (c->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && strcmp(text, "<<") == 0)
-    return cfg_fail_at(at, c->err,
-                       "merge keys (<<) are not supported; repeat the fields, or use an alias as "
-                       "the whole value (key: *name)");
+  if (c->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && strcmp(text, merge_key) == 0) {
+    *key = merge_key;
+    return GL_OK;
+  }
   *key = cfg_strdup(c->doc, text, length);
   return *key == NULL ? gl_fail_memory(c->err, "a recipe") : GL_OK;
 }
@@ -217,6 +220,88 @@ static gl_status refuse_duplicates(composer *c, const cfg_node *map) {
                      again->key, first->key_at.line, first->key_at.column);
 }
 
+/* --- merge keys (YAML 1.1) -----------------------------------------------------------------------
+ * `<<: *a` adds the entries of *a that the map does not have; of `<<: [*a, *b]` the earlier map
+ * wins. They stand in the order in which they were written, in the place of the merge key. */
+
+typedef struct candidate {
+  cfg_entry entry;
+  size_t rank; /* 0: the map's own; else 1 + the number of the merged map */
+  size_t at;   /* in the order of the result */
+} candidate;
+
+static int by_key_and_rank(const void *a, const void *b) {
+  const candidate *x = a, *y = b;
+  int order = strcmp(x->entry.key, y->entry.key);
+  return order != 0 ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int by_order(const void *a, const void *b) {
+  const candidate *x = a, *y = b;
+  return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The i-th map of a merge's value, a map or a list of maps. */
+static const cfg_node *merged_map(const cfg_node *value, size_t i) {
+  return value->kind == CFG_LIST ? value->entry[i].value : value;
+}
+
+static size_t merged_maps(const cfg_node *value) {
+  return value->kind == CFG_LIST ? value->n : 1;
+}
+
+static gl_status check_merge(composer *c, const cfg_entry *merge) {
+  const cfg_node *value = merge->value;
+  for (size_t i = 0; i < merged_maps(value); ++i)
+    if (merged_map(value, i)->kind != CFG_MAP)
+      return cfg_fail_at(&merge->key_at, c->err,
+                         "the merge key << has %s here%s; give it a map or a list of maps, as in "
+                         "<<: *name or <<: [*one, *other]",
+                         cfg_describe(merged_map(value, i)),
+                         value->kind == CFG_LIST ? " in its list" : "");
+  return GL_OK;
+}
+
+/* Collects the entries of the map and of what it merges; candidates are counted where `to` is NULL.
+ */
+static size_t collect(const cfg_node *map, candidate *to) {
+  size_t n = 0;
+  for (size_t i = 0; i < map->n; ++i) {
+    const cfg_entry *e = &map->entry[i];
+    if (e->key != merge_key) {
+      if (to != NULL) to[n] = (candidate){*e, 0, n};
+      ++n;
+      continue;
+    }
+    for (size_t m = 0; m < merged_maps(e->value); ++m)
+      for (size_t k = 0; k < merged_map(e->value, m)->n; ++k, ++n)
+        if (to != NULL) to[n] = (candidate){merged_map(e->value, m)->entry[k], m + 1, n};
+  }
+  return n;
+}
+
+static gl_status expand_merge(composer *c, cfg_node *map) {
+  const cfg_entry *merge = cfg_entry_of(map, merge_key, 2);
+  if (merge == NULL || merge->key != merge_key) return GL_OK;
+  gl_status status = check_merge(c, merge);
+  if (status != GL_OK) return status;
+  const size_t n = collect(map, NULL);
+  candidate *all = calloc(n + 1, sizeof *all);
+  if (all == NULL) return gl_fail_memory(c->err, "a recipe");
+  collect(map, all);
+  qsort(all, n, sizeof *all, by_key_and_rank);
+  size_t kept = 0;
+  for (size_t i = 0; i < n; ++i)
+    if (kept == 0 || strcmp(all[kept - 1].entry.key, all[i].entry.key) != 0) all[kept++] = all[i];
+  qsort(all, kept, sizeof *all, by_order);
+  map->n = map->capacity = 0; /* the merge's own entries are left behind */
+  for (size_t i = 0; i < kept && status == GL_OK; ++i)
+    status =
+        cfg_append(c->doc, map, all[i].entry.key, all[i].entry.key_at, all[i].entry.value, c->err);
+  free(all);
+  return status;
+}
+
 static gl_status compose_map(composer *c, cfg_node *map, size_t depth) {
   for (;;) {
     const char *key;
@@ -224,7 +309,10 @@ static gl_status compose_map(composer *c, cfg_node *map, size_t depth) {
     cfg_node *value;
     gl_status status = advance(c);
     if (status != GL_OK) return status;
-    if (c->event.type == YAML_MAPPING_END_EVENT) return refuse_duplicates(c, map);
+    if (c->event.type == YAML_MAPPING_END_EVENT) {
+      status = refuse_duplicates(c, map);
+      return status == GL_OK ? expand_merge(c, map) : status;
+    }
     status = compose_key(c, &key, &key_at);
     if (status == GL_OK) status = advance(c);
     if (status == GL_OK) status = compose(c, depth + 1, &value);
@@ -337,21 +425,21 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, si
 /* --- loading -------------------------------------------------------------------------------------
  */
 
-static gl_status load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
-                           const char *path, gl_error *err) {
+gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
+                        const char *path, cfg_node **root, gl_error *err) {
   const cfg_source *source = cfg_source_new(doc, name, NULL, path);
   if (source == NULL) return gl_fail_memory(err, "a recipe");
   cfg_place top = {source, 1, 1};
   if (size > CFG_MAX_BYTES)
     return cfg_fail_at(&top, err, "larger than the %d MiB a recipe may have; is it a recipe?",
                        CFG_MAX_BYTES >> 20);
-  gl_status status = cfg_parse(doc, source, text, size, 0, 0, &doc->root, err);
+  gl_status status = cfg_parse(doc, source, text, size, 0, 0, root, err);
   if (status != GL_OK) return status;
-  if (doc->root->kind != CFG_MAP)
-    return cfg_fail(doc->root, err,
+  if ((*root)->kind != CFG_MAP)
+    return cfg_fail(*root, err,
                     "the recipe is %s; at its top it must be a map of keys, such as "
                     "'world: {kind: bandit}'",
-                    cfg_describe(doc->root));
+                    cfg_describe(*root));
   return GL_OK;
 }
 
@@ -360,7 +448,7 @@ gl_status cfg_load_text_of(cfg_doc **out, const char *text, size_t size, const c
   *out = NULL;
   cfg_doc *doc = cfg_doc_new();
   if (doc == NULL) return gl_fail_memory(err, "a recipe");
-  gl_status status = load_into(doc, text, size, name, path, err);
+  gl_status status = cfg_load_into(doc, text, size, name, path, &doc->root, err);
   if (status == GL_OK)
     *out = doc;
   else

@@ -1,5 +1,6 @@
 /* Taking a section out of a tree: typed, bounded, and nothing left over. */
 #include "core/config/internal.h"
+#include "core/config/units.h"
 
 #include "core/base/json.h"
 
@@ -131,12 +132,18 @@ int cfg_has(const cfg_reader *r, const char *key) {
 /* --- numbers -------------------------------------------------------------------------------------
  */
 
-/* "'cluster.window' is text ('x')", the beginning of most complaints. */
+/* "'cluster.window' is text ('x'); it must be …", with the field's unit where it has one. */
 static void refuse(cfg_reader *r, const char *key, const cfg_node *node, const char *wanted) {
-  char shown[64] = "";
+  char shown[64] = "", own[96] = "";
+  const char *what = cfg_describe(node);
   if (node->kind == CFG_SCALAR) snprintf(shown, sizeof shown, " ('%.40s')", node->text);
-  r->status = cfg_fail(node, r->err, "'%s.%s' is %s%s; it must be %s", r->section, key,
-                       cfg_describe(node), shown, wanted);
+  if (node->unit != NULL)
+    snprintf(own, sizeof own, ", in %s (as in %s)", node->unit, units_example(node->unit));
+  else if (node->kind == CFG_SCALAR && node->plain && cfg_value_of(node).kind == CFG_NOT_NUMBER &&
+           cfg_is_quantity(node->text))
+    what = "text and no number, as this field takes no unit,";
+  r->status = cfg_fail(node, r->err, "'%s.%s' is %s%s; it must be %s%s", r->section, key, what,
+                       shown, wanted, own);
 }
 
 static const char *bounds_text(double lo, double hi, int open, char text[128]) {

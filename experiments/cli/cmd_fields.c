@@ -3,6 +3,7 @@
  * section's fields where that document explains the section. */
 #include "core/config/config.h"
 #include "core/config/fields.h"
+#include "core/config/units.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 
@@ -226,6 +227,48 @@ static gl_status print_fields(const selection *which, form as, gl_error *err) {
   return report_json(list, err);
 }
 
+static cJSON *unit_json(const unit *u) {
+  cJSON *item = cJSON_CreateObject();
+  if (json_add_string(item, "unit", u->name) == NULL ||
+      json_add_string(item, "of_fields_in", u->dimension) == NULL ||
+      cJSON_AddBoolToObject(item, "refused", u->factor == 0) == NULL ||
+      json_add_string(item, "meaning", u->about) == NULL) {
+    cJSON_Delete(item);
+    return NULL;
+  }
+  return item;
+}
+
+/* Every unit that a number may have, and the letters that are refused as ambiguous. */
+static gl_status print_units(form as, gl_error *err) {
+  cJSON *list = as == JSON ? cJSON_CreateArray() : NULL;
+  int good = as != JSON || list != NULL;
+  if (as == MARKDOWN) puts("| unit | of fields in | meaning |\n|---|---|---|");
+  for (size_t i = 0; units_at(i) != NULL && good; ++i) {
+    const unit *u = units_at(i);
+    const char *refused = u->factor == 0 ? "refused: " : "";
+    switch (as) {
+    case PLAIN:
+      printf("%-8s %-10s %s%s\n", u->name, u->dimension, refused, u->about);
+      break;
+    case MARKDOWN:
+      printf("| `%s` | %s | %s%s |\n", u->name, u->dimension, refused, u->about);
+      break;
+    case JSON: {
+      cJSON *item = unit_json(u);
+      good = item != NULL && cJSON_AddItemToArray(list, item);
+      break;
+    }
+    }
+  }
+  if (as != JSON) return GL_OK;
+  if (!good) {
+    cJSON_Delete(list);
+    list = NULL;
+  }
+  return report_json(list, err);
+}
+
 static gl_status refuse_unknown(const char *path, gl_error *err) {
   const char *names[LONGEST_HINTS];
   size_t n = 0;
@@ -237,17 +280,18 @@ static gl_status refuse_unknown(const char *path, gl_error *err) {
 }
 
 static gl_status run_fields(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0, only = 0;
+  int json = 0, only = 0, units = 0;
   const char *format = NULL;
   static const char *const formats[] = {"text", "markdown"};
   size_t chosen = 0;
   const args_option options[] = {
       {"format", 'f', ARGS_TEXT, "FORMAT", "text or markdown", &format},
       {"json", 0, ARGS_FLAG, NULL, "path, kind, default, unit and meaning as JSON", &json},
-      {"only", 0, ARGS_FLAG, NULL, "no fields below the sections named", &only}};
+      {"only", 0, ARGS_FLAG, NULL, "no fields below the sections named", &only},
+      {"units", 0, ARGS_FLAG, NULL, "the units that numbers may have, instead of fields", &units}};
   args a;
   gl_status status =
-      args_parse(&a, self, options, 3, (args_shape){0, MOST_PATHS, 0}, argc, argv, err);
+      args_parse(&a, self, options, 4, (args_shape){0, MOST_PATHS, 0}, argc, argv, err);
   if (status == GL_OK && !a.help && format != NULL)
     status = args_choose(&chosen, "--format", format, formats, 2, err);
   if (status == GL_OK && !a.help) {
@@ -255,8 +299,8 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
     for (size_t i = 0; i < which.n && status == GL_OK; ++i)
       if (fields_named(which.path[i]) == NULL && !fields_is_section(which.path[i]))
         status = refuse_unknown(which.path[i], err);
-    if (status == GL_OK)
-      status = print_fields(&which, json ? JSON : chosen == 1 ? MARKDOWN : PLAIN, err);
+    const form as = json ? JSON : chosen == 1 ? MARKDOWN : PLAIN;
+    if (status == GL_OK) status = units ? print_units(as, err) : print_fields(&which, as, err);
   }
   args_fini(&a);
   return status;
@@ -269,7 +313,9 @@ const command command_fields = {
     .about =
         "PATH is a field or a section, such as cluster.learner; without one, all fields are\n"
         "printed. Fields that a recipe leaves out have the default; where it depends on another\n"
-        "field, the cases are named. The fields of an algorithm are listed by `gepolab\n"
+        "field, the cases are named. A number may have a unit of its field's dimension behind it\n"
+        "(10m, 1.5GiB, 100Mbit/s); --units lists those. The fields of an algorithm are listed by "
+        "`gepolab\n"
         "algorithms --fields`.",
     .examples = "  gepolab fields cluster.up\n  gepolab fields train optimizer --format markdown",
     .run = run_fields};

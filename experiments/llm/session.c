@@ -121,6 +121,7 @@ static gl_status load_folder(llm_session *s, const args *a, int without_task, gl
   gl_status status = folder_doc(&s->doc, s->source, err);
   for (size_t i = 0; i < a->n_overrides && status == GL_OK; ++i)
     status = cfg_override(s->doc, a->overrides[i], err);
+  if (status == GL_OK) status = cfg_resolve(s->doc, err);
   if (status != GL_OK) return status;
   s->has_task = cfg_find(cfg_root(s->doc), "world.task") != NULL;
   if (s->has_task) return check_task_files(s, err);

@@ -80,12 +80,36 @@ static gl_status ensure_name(cfg_doc *doc, const char *source, gl_error *err) {
   return status;
 }
 
+static int find_embedded(void *self, const char *name, const char **text, size_t *size,
+                         const char **shown) {
+  (void)self;
+  const resource *r = resources_recipe(name);
+  if (r == NULL) return 0;
+  *text = r->data;
+  *size = r->size;
+  *shown = r->path;
+  return 1;
+}
+
+/* What was included is there already, so that an override of it would come too late. */
+static gl_status refuse_include(const cfg_doc *doc, gl_error *err) {
+  const cfg_node *late = cfg_find(cfg_root(doc), "include");
+  if (late == NULL || cfg_is_null(late)) return GL_OK;
+  return cfg_fail(late, err,
+                  "'include' is a line of a recipe's file and no override; write a file of two "
+                  "lines, include: [one, other], and run that");
+}
+
 gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
                       size_t n_overrides, gl_error *err) {
   *out = NULL;
+  const cfg_library embedded = {.find = find_embedded};
   gl_status status = load_source(out, source, err);
+  if (status == GL_OK) status = cfg_include(*out, &embedded, err);
   for (size_t i = 0; i < n_overrides && status == GL_OK; ++i)
     status = cfg_override(*out, overrides[i], err);
+  if (status == GL_OK) status = refuse_include(*out, err);
+  if (status == GL_OK) status = cfg_resolve(*out, err);
   if (status == GL_OK) status = ensure_name(*out, source, err);
   if (status != GL_OK) {
     cfg_free(*out);
@@ -342,17 +366,10 @@ gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *
   return status == GL_OK ? add_known(known, key, err) : status;
 }
 
-/* A field of the recipe with that root, as the table of fields asks for it. */
-static const char *stated_in(const void *root, const char *path, int *stated) {
-  const cfg_node *node = cfg_find(root, path);
-  *stated = node != NULL && cfg_kind_of(node) == CFG_SCALAR && !cfg_is_null(node);
-  return *stated ? cfg_text(node) : NULL;
-}
-
 double recipe_lr(const recipe *r) {
   double lr = NAN;
   const cfg_node *node = r->optimizer != NULL ? cfg_find(r->optimizer, "lr") : NULL;
   if (node != NULL) return cfg_number(node, &lr) ? lr : NAN;
-  const field *f = fields_find("optimizer.lr", stated_in, r->root);
+  const field *f = fields_find("optimizer.lr", cfg_stated, r->root);
   return f != NULL && f->fallback != NULL ? strtod(f->fallback, NULL) : NAN;
 }

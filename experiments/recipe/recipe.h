@@ -38,8 +38,9 @@ typedef struct recipe {
                      wants fewer says so */
 } recipe;
 
-/* Loads a recipe by path, or an embedded one by name, applies the overrides in order, and makes
- * sure that it has a name (the file's, unless it says another). */
+/* Loads a recipe by path, or an embedded one by name, with what it includes, applies the overrides
+ * in order, makes numbers of units and lists of ranges (cfg_resolve()), and makes sure that it has
+ * a name (the file's, unless it or what it includes says another). */
 gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
                       size_t n_overrides, gl_error *err);
 

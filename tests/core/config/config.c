@@ -136,6 +136,15 @@ static void overrides_land_where_their_path_says(void) {
        "{\"sweep\":{\"cluster.max_delay\":[2]}}"},
       {"tune: {a.b: 1}", "tune.a.b=2", "{\"tune\":{\"a.b\":2}}"},
       {"a.b: 1", "a.b=2", "{\"a.b\":2}"},
+      {"algorithm: gepo", "algorithm.clip=none",
+       "{\"algorithm\":{\"base\":\"gepo\",\"clip\":\"none\"}}"},
+      {"algorithm: {base: gepo, cap: 2}", "algorithm.clip=none",
+       "{\"algorithm\":{\"base\":\"gepo\",\"cap\":2,\"clip\":\"none\"}}"},
+      {"world: {kind: llm, task: addition}", "world.task.digits=3",
+       "{\"world\":{\"kind\":\"llm\",\"task\":{\"digits\":3,\"kind\":\"addition\"}}}"},
+      {"a: 1", "sweep.random.draws=3", "{\"a\":1,\"sweep\":{\"random\":{\"draws\":3}}}"},
+      {"a: 1", "sweep.random.fields.optimizer.lr={from: 1, to: 2}",
+       "{\"a\":1,\"sweep\":{\"random\":{\"fields\":{\"optimizer.lr\":{\"from\":1,\"to\":2}}}}}"},
   };
   for (size_t i = 0; i < sizeof changes / sizeof *changes; ++i) {
     gl_error err = {0};

@@ -64,7 +64,7 @@ static const wrong recipes[] = {
     {"name: \x01", NULL, "r.yaml:1:7: ", "byte 0x01"},
     {"\xff\xfe\xfd", NULL, "r.yaml:1:1: ", "byte 0xff"},
     {"name: \"\\0\"", NULL, "r.yaml:1:7: ", "NUL"},
-    {"<<: {a: 1}", NULL, "r.yaml:1:1: ", "merge keys"},
+    {"<<: {b: 1}", NULL, "r.yaml:1:6: ", "unknown key 'b'"},
     {"name: !!str 3", NULL, "r.yaml:1:7: ", "tag"},
     {"[a]: 3", NULL, "r.yaml:1:1: ", "key must be plain text"},
     {": 3", NULL, "r.yaml:1:1: ", "expected key"},

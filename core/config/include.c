@@ -1,0 +1,312 @@
+/* `include: FILE` at the top of a recipe: other recipes whose sections it takes over and changes.
+ */
+#include "core/config/fields.h"
+#include "core/config/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A recipe that is being read, and the one whose include asked for it. */
+typedef struct link {
+  const struct link *from; /* NULL: the recipe itself */
+  cfg_place at;            /* of the name in the include that asked for it */
+  const char *path;        /* of its file; NULL: it is in the library, or only a text */
+  const char *name;        /* in the library; NULL: it is a file */
+  const char *prefix;      /* the way from the folder of the first recipe to its own: "base/" */
+  struct stat file;
+  size_t depth;
+} link;
+
+typedef struct including {
+  cfg_doc *doc;
+  const cfg_library *library;
+  const cfg_node *below; /* the recipe that another is laid onto */
+  size_t files, bytes;
+  gl_error *err;
+} including;
+
+/* --- merging -------------------------------------------------------------------------------------
+ */
+
+enum { PATH_SIZE = 1024 };
+
+/* What is one value, whatever it holds: an axis of a sweep, a law, a list's long form. */
+static int is_whole(const char *path) {
+  const field *f = fields_named(path);
+  return strncmp(path, "sweep.", 6) == 0 ||
+         (f != NULL && (f->kind == VALUE_LAW || f->kind == VALUE_LIST));
+}
+
+static int by_key(const void *a, const void *b) {
+  const cfg_entry *const *x = a, *const *y = b;
+  return strcmp((*x)->key, (*y)->key);
+}
+
+/* The entries of a map in the order of their keys; NULL if memory is short. Freed by the caller. */
+static cfg_entry **sorted_entries(cfg_node *map) {
+  cfg_entry **order = calloc(map->n + 1, sizeof *order);
+  for (size_t i = 0; order != NULL && i < map->n; ++i) order[i] = &map->entry[i];
+  if (order != NULL) qsort(order, map->n, sizeof *order, by_key);
+  return order;
+}
+
+static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char path[PATH_SIZE],
+                            size_t length);
+
+/* One entry of the recipe above onto the one of the same key below. */
+static gl_status merge_entry(including *in, cfg_entry *under, cfg_entry *over, char path[PATH_SIZE],
+                             size_t length) {
+  if (over->value->kind == CFG_MAP && !is_whole(path)) {
+    gl_status status = cfg_lengthen(in->doc, in->below, &under->value, path, in->err);
+    if (status != GL_OK) return status;
+    if (under->value->kind == CFG_MAP)
+      return merge_maps(in, under->value, over->value, path, length);
+  }
+  *under = *over;
+  return GL_OK;
+}
+
+/* path[length] names the maps; "" at the top. */
+static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char path[PATH_SIZE],
+                            size_t length) {
+  cfg_entry **known = sorted_entries(under);
+  if (known == NULL) return gl_fail_memory(in->err, "a recipe");
+  const size_t n_known = under->n;
+  gl_status status = GL_OK;
+  /* Pointers into under->entry stay good: what is appended may move it, so changes come first. */
+  for (int append = 0; append < 2; ++append)
+    for (size_t i = 0; i < over->n && status == GL_OK; ++i) {
+      cfg_entry *e = &over->entry[i], *const *same = NULL;
+      if (append && e->value == NULL) continue; /* it was merged */
+      const cfg_entry *const wanted = e;
+      if (!append) same = bsearch(&wanted, known, n_known, sizeof *known, by_key);
+      if (!append && same == NULL) continue;
+      int added =
+          snprintf(path + length, PATH_SIZE - length, "%s%s", length > 0 ? "." : "", e->key);
+      if (added < 0 || (size_t)added >= PATH_SIZE - length)
+        status = cfg_fail_at(&e->key_at, in->err, "the path to this key is longer than %d bytes",
+                             PATH_SIZE - 1);
+      else if (append)
+        status = cfg_append(in->doc, under, e->key, e->key_at, e->value, in->err);
+      else {
+        status = merge_entry(in, *same, e, path, length + (size_t)added);
+        e->value = NULL;
+      }
+      path[length] = '\0';
+    }
+  free(known);
+  return status;
+}
+
+/* --- files that an included recipe names ---------------------------------------------------------
+ * A cell is one recipe in one place, so a file beside an included recipe is named from the folder
+ * of the recipe that includes it. */
+
+static gl_status name_file(including *in, cfg_node *scalar, const char *prefix) {
+  if (scalar->text[0] == '/' || scalar->text[0] == '\0') return GL_OK;
+  char *found = cfg_locate(scalar, scalar->text);
+  if (found == NULL) return gl_fail_memory(in->err, "a file name");
+  const int beside = strcmp(found, scalar->text) != 0; /* the folder of its recipe is in front */
+  free(found);
+  if (!beside) return GL_OK;
+  const size_t size = strlen(prefix) + strlen(scalar->text) + 1;
+  char *text = cfg_alloc(in->doc, size);
+  if (text == NULL) return gl_fail_memory(in->err, "a file name");
+  snprintf(text, size, "%s%s", prefix, scalar->text);
+  scalar->text = text;
+  return GL_OK;
+}
+
+typedef struct renaming {
+  including *in;
+  const char *prefix;
+} renaming;
+
+static gl_status rename_file(void *self, cfg_node *node, const cfg_visited *at) {
+  const renaming *r = self;
+  return node->kind == CFG_SCALAR && at->is_file ? name_file(r->in, node, r->prefix) : GL_OK;
+}
+
+/* --- reading -------------------------------------------------------------------------------------
+ */
+
+static gl_status expand(including *in, cfg_node *root, const link *self);
+
+/* The folder of what `path` names, with its slash: "a/b.yaml" is in "a/". */
+static size_t folder_length(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash == NULL ? 0 : (size_t)(slash - path) + 1;
+}
+
+/* head[length] followed by tail, owned by the doc; NULL with *err filled if memory is short. */
+static const char *joined(including *in, const char *head, size_t length, const char *tail) {
+  const size_t size = length + strlen(tail) + 1;
+  char *text = cfg_alloc(in->doc, size);
+  if (text == NULL) {
+    gl_fail_memory(in->err, "a recipe's path");
+    return NULL;
+  }
+  if (length > 0) memcpy(text, head, length);
+  memcpy(text + length, tail, strlen(tail) + 1);
+  return text;
+}
+
+static gl_status refuse_cycle(including *in, const link *self) {
+  for (const link *l = self->from; l != NULL; l = l->from) {
+    const int same_file = self->path != NULL && l->path != NULL &&
+                          self->file.st_dev == l->file.st_dev &&
+                          self->file.st_ino == l->file.st_ino;
+    const int same_name = self->name != NULL && l->name != NULL && strcmp(self->name, l->name) == 0;
+    if (same_file || same_name)
+      return cfg_fail_at(&self->at, in->err,
+                         "'%s' is included while it is being read itself, a cycle; take one of the "
+                         "includes out",
+                         self->path != NULL ? self->path : self->name);
+  }
+  return GL_OK;
+}
+
+/* The text of the file into malloc'd *text. */
+static gl_status read_text(including *in, const link *self, char **text, size_t *size) {
+  FILE *file = fopen(self->path, "rb");
+  *text = NULL;
+  *size = 0;
+  if (file == NULL)
+    return cfg_fail_at(&self->at, in->err, "'%s' cannot be read: %s; include a recipe that may be",
+                       self->path, strerror(errno));
+  const size_t most = CFG_MAX_BYTES - in->bytes;
+  *text = malloc(most + 1);
+  if (*text != NULL) *size = fread(*text, 1, most + 1, file);
+  const int failed = ferror(file);
+  fclose(file);
+  if (*text == NULL) return gl_fail_memory(in->err, "a recipe's text");
+  if (failed)
+    return gl_fail(in->err, GL_EIO, "%s:1:1: cannot be read: %s", self->path, strerror(errno));
+  return GL_OK;
+}
+
+static gl_status refuse_excess(including *in, const link *self, size_t size) {
+  in->bytes = size > CFG_MAX_BYTES - in->bytes ? CFG_MAX_BYTES + 1 : in->bytes + size;
+  if (in->bytes <= CFG_MAX_BYTES && ++in->files <= CFG_MAX_INCLUDES) return GL_OK;
+  return cfg_fail_at(&self->at, in->err,
+                     "with '%s' the recipe includes more than the %d files or %d MiB that it may; "
+                     "is it a recipe?",
+                     self->path != NULL ? self->path : self->name, CFG_MAX_INCLUDES,
+                     CFG_MAX_BYTES >> 20);
+}
+
+/* Parses and expands one included recipe, and names its files from where the first recipe is. */
+static gl_status compose_included(including *in, const link *self, const char *shown,
+                                  const char *text, size_t size, cfg_node **out) {
+  gl_error why = {0}, *outer = in->err;
+  gl_status status = refuse_excess(in, self, size);
+  if (status != GL_OK) return status;
+  in->err = &why;
+  status = cfg_load_into(in->doc, text, size, shown, self->path, out, in->err);
+  if (status == GL_OK && self->prefix[0] != '\0') {
+    renaming r = {in, self->prefix};
+    status = cfg_visit(*out, rename_file, &r, in->err);
+  }
+  if (status == GL_OK) status = expand(in, *out, self);
+  in->err = outer;
+  if (status == GL_OK) return GL_OK;
+  return gl_fail(outer, status, "%.700s, included from %.120s:%zu:%zu", why.text,
+                 self->at.source->name, self->at.line, self->at.column);
+}
+
+static gl_status include_file(including *in, link *self, cfg_node **out) {
+  if (stat(self->path, &self->file) != 0)
+    return cfg_fail_at(&self->at, in->err,
+                       "'%s' cannot be included: %s; name a file (looked for beside this one) or a "
+                       "recipe that `gepolab recipes` lists",
+                       self->path, strerror(errno));
+  if (!S_ISREG(self->file.st_mode))
+    return cfg_fail_at(&self->at, in->err, "'%s' is %s; only a regular file can be included",
+                       self->path, S_ISDIR(self->file.st_mode) ? "a folder" : "no regular file");
+  char *text = NULL;
+  size_t size = 0;
+  gl_status status = refuse_cycle(in, self);
+  if (status == GL_OK) status = read_text(in, self, &text, &size);
+  if (status == GL_OK) status = compose_included(in, self, self->path, text, size, out);
+  free(text);
+  return status;
+}
+
+/* The recipe that `name` stands for: a word without '/' and '.' is one of the library if that has
+ * it, everything else a file beside the recipe that names it. */
+static gl_status include_one(including *in, const cfg_node *name, const link *from,
+                             cfg_node **out) {
+  const char *text = name->text, *data = NULL, *shown = NULL;
+  size_t size = 0;
+  link self = {.from = from, .at = name->at, .depth = from->depth + 1, .prefix = ""};
+  if (name->kind != CFG_SCALAR || text[0] == '\0' || cfg_value_of(name).kind >= CFG_REAL)
+    return cfg_fail(name, in->err,
+                    "'include' has %s here; name a recipe, as in include: base.yaml or include: "
+                    "[one.yaml, other.yaml]",
+                    cfg_describe(name));
+  if (self.depth > CFG_MAX_INCLUDE_DEPTH)
+    return cfg_fail(name, in->err, "includes go deeper than the %d levels a recipe may have",
+                    CFG_MAX_INCLUDE_DEPTH);
+  const int is_word = strpbrk(text, "/.") == NULL;
+  if ((is_word || from->path == NULL) && in->library != NULL &&
+      in->library->find(in->library->self, text, &data, &size, &shown)) {
+    self.name = text;
+    gl_status status = refuse_cycle(in, &self);
+    return status == GL_OK ? compose_included(in, &self, shown, data, size, out) : status;
+  }
+  if (from->path == NULL)
+    return cfg_fail(name, in->err,
+                    "there is no recipe '%s' inside the program, and only a recipe that is a file "
+                    "can include files; `gepolab recipes` lists what there is",
+                    text);
+  const size_t folder = folder_length(from->path), own = folder_length(text);
+  const int absolute = text[0] == '/';
+  const char *below = joined(in, text, own, "");
+  if (below == NULL) return in->err->status;
+  self.path = joined(in, from->path, absolute ? 0 : folder, text);
+  self.prefix = joined(in, from->prefix, absolute ? 0 : strlen(from->prefix), below);
+  if (self.path == NULL || self.prefix == NULL) return in->err->status;
+  return include_file(in, &self, out);
+}
+
+/* Replaces the include of root, if it has one, by what it names. */
+static gl_status expand(including *in, cfg_node *root, const link *self) {
+  cfg_entry *entry = cfg_entry_of(root, "include", 7);
+  cfg_node *base = NULL;
+  char path[PATH_SIZE] = "";
+  if (entry == NULL) return GL_OK;
+  cfg_node *names = entry->value;
+  memmove(entry, entry + 1, (size_t)(root->entry + root->n - entry - 1) * sizeof *entry);
+  --root->n;
+  if (cfg_is_null(names)) return GL_OK;
+  if (names->kind == CFG_LIST && names->n == 0)
+    return cfg_fail(names, in->err, "'include' is an empty list; name a recipe or leave it out");
+  const size_t n = names->kind == CFG_LIST ? names->n : 1;
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    cfg_node *next = NULL;
+    status = include_one(in, names->kind == CFG_LIST ? names->entry[i].value : names, self, &next);
+    in->below = base;
+    if (status == GL_OK && base != NULL) status = merge_maps(in, base, next, path, 0);
+    if (base == NULL) base = next;
+  }
+  in->below = base;
+  if (status == GL_OK) status = merge_maps(in, base, root, path, 0);
+  if (status != GL_OK) return status;
+  root->entry = base->entry;
+  root->n = base->n;
+  root->capacity = base->capacity;
+  return GL_OK;
+}
+
+gl_status cfg_include(cfg_doc *doc, const cfg_library *library, gl_error *err) {
+  gl_error why = {0};
+  including in = {.doc = doc, .library = library, .err = &why};
+  link self = {.path = cfg_source_path(doc->root), .prefix = ""};
+  if (self.path != NULL && stat(self.path, &self.file) != 0) self.path = NULL;
+  gl_status status = expand(&in, doc->root, &self);
+  return status == GL_OK ? GL_OK : gl_fail(err, status, "%s", why.text);
+}

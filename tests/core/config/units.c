@@ -1,0 +1,216 @@
+/* Numbers with a unit: which number they are, in which fields they may stand, and what is refused.
+ */
+#include "core/config/units.h"
+
+#include "core/config/config.h"
+#include "core/config/fields.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static gl_status resolve(cfg_doc **doc, const char *text, const char *override, gl_error *err) {
+  gl_status status = cfg_load_text(doc, text, strlen(text), "r.yaml", err);
+  if (status == GL_OK && override != NULL) status = cfg_override(*doc, override, err);
+  return status == GL_OK ? cfg_resolve(*doc, err) : status;
+}
+
+static void check_resolved(const char *text, const char *override, const char *wanted) {
+  cfg_doc *doc = NULL;
+  gl_error err = {0};
+  gl_status status = resolve(&doc, text, override, &err);
+  if (status != GL_OK) fprintf(stderr, "%s: %s\n", text, err.text);
+  CU_ASSERT_FATAL(status == GL_OK);
+  char *canonical = cfg_canonical(cfg_root(doc));
+  if (strcmp(canonical, wanted) != 0) fprintf(stderr, "wanted %s\n   got %s\n", wanted, canonical);
+  CU_ASSERT_STRING_EQUAL(canonical, wanted);
+  free(canonical);
+  cfg_free(doc);
+}
+
+static void a_number_with_a_unit_is_the_number_of_the_fields_unit(void) {
+  static const char *const cases[][3] = {
+      /* field of the cluster, text, canonical number */
+      {"max_delay", "10m", "600"},
+      {"max_delay", "600", "600"},
+      {"max_delay", "600s", "600"},
+      {"max_delay", "600 s", "600"},
+      {"max_delay", "10min", "600"},
+      {"max_delay", "1h", "3600"},
+      {"max_delay", "1.5h", "5400"},
+      {"max_delay", "2d", "172800"},
+      {"max_delay", "250ms", "0.25"},
+      {"max_delay", "0.1ms", "0.0001"},
+      {"max_delay", "3us", "3e-06"},
+      {"max_delay", "3\xc2\xb5s", "3e-06"},
+      {"max_delay", "7ns", "7e-09"},
+      {"max_delay", "1.1m", "66"},
+      {"max_delay", "1e1m", "600"},
+      {"max_delay", "1_000ms", "1"},
+      {"max_delay", "-10m", "-600"},
+      {"max_delay", "+.5m", "30"},
+      {"max_delay", "0x10", "16"}, /* plain numbers are read as ever */
+      {"max_delay", "none", "\"none\""},
+      {"max_delay", "inf", "1e999"},
+      {"max_delay", "'10m'", "\"10m\""}, /* in quotes it is text */
+      {"weights_bytes", "1.5GiB", "1610612736"},
+      {"weights_bytes", "2kB", "2000"},
+      {"weights_bytes", "2KiB", "2048"},
+      {"weights_bytes", "8bit", "1"},
+      {"weights_bytes", "1Tbit", "125000000000"},
+      {"weights_bytes", "1TiB", "1099511627776"},
+      {"weights_bytes", "12 bytes", "12"},
+      {"up", "{bandwidth: 100Mbit/s}", "{\"bandwidth\":12500000}"},
+      {"up", "{bandwidth: 100Mbps}", "{\"bandwidth\":12500000}"},
+      {"up", "{bandwidth: 12.5MB/s, rto: 200ms}", "{\"bandwidth\":12500000,\"rto\":0.2}"},
+      {"up", "{bandwidth: 1 bytes/s}", "{\"bandwidth\":1}"},
+      {"tokens_per_s", "50tokens/s", "50"},
+      {"max_tokens", "512 tokens", "512"},
+      {"ahead", "1update", "1"},
+      /* parameters of laws, but for those that are pure numbers */
+      {"delay", "{law: uniform, min: 1m, max: 1h}",
+       "{\"law\":\"uniform\",\"max\":3600,\"min\":60}"},
+      {"delay", "{law: lognormal, interval: [1m, 0.5h], clamp: [0s, 1h], offset: 1s}",
+       "{\"clamp\":[0,3600],\"interval\":[60,1800],\"law\":\"lognormal\",\"offset\":1}"},
+      {"delay", "{law: weibull, shape: 2, scale: 1m}",
+       "{\"law\":\"weibull\",\"scale\":60,\"shape\":2}"},
+      {"delay", "{law: gilbert_elliott, good: 1m, bad: {value: 1h}}",
+       "{\"bad\":{\"value\":3600},\"good\":60,\"law\":\"gilbert_elliott\"}"},
+      {"lengths", "{law: constant, value: 7tokens}", "{\"law\":\"constant\",\"value\":7}"},
+      {"samplers", "[{count: 2, delay: 1m, up: {rto: 3ms}}, {generation: 2h}]",
+       "[{\"count\":2,\"delay\":60,\"up\":{\"rto\":0.003}},{\"generation\":7200}]"},
+      {"learner", "{step: 0.5m, eval_pause: {law: exponential, mean: 1m}}",
+       "{\"eval_pause\":{\"law\":\"exponential\",\"mean\":60},\"step\":30}"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[256], wanted[256], assignment[256];
+    snprintf(text, sizeof text, "cluster: {%s: %s}", cases[i][0], cases[i][1]);
+    snprintf(wanted, sizeof wanted, "{\"cluster\":{\"%s\":%s}}", cases[i][0], cases[i][2]);
+    check_resolved(text, NULL, wanted);
+    snprintf(assignment, sizeof assignment, "cluster.%s=%s", cases[i][0], cases[i][1]);
+    check_resolved("{}", assignment, wanted);
+  }
+}
+
+static void axes_and_tuning_have_the_units_of_their_fields(void) {
+  check_resolved("sweep: {cluster.max_delay: [0, 1m, 600], seed: [1]}", NULL,
+                 "{\"sweep\":{\"cluster.max_delay\":[0,60,600],\"seed\":[1]}}");
+  check_resolved("sweep: {cluster: [{max_delay: 1m}, {delay: {law: constant, value: 1h}}]}", NULL,
+                 "{\"sweep\":{\"cluster\":[{\"max_delay\":60},{\"delay\":{\"law\":\"constant\","
+                 "\"value\":3600}}]}}");
+  check_resolved("{}", "sweep.cluster.up.bandwidth=[1MB/s, 8Mbit/s]",
+                 "{\"sweep\":{\"cluster.up.bandwidth\":[1000000,1000000]}}");
+  check_resolved(
+      "sweep: {random: {draws: 3, fields: {cluster.max_delay: {from: 1m, to: 1h}, "
+      "cluster.delay: {choice: [1m, {value: 2m}]}}}}",
+      NULL,
+      "{\"sweep\":{\"random\":{\"draws\":3,\"fields\":{\"cluster.delay\":{\"choice\":[60,"
+      "{\"value\":120}]},\"cluster.max_delay\":{\"from\":60,\"to\":3600}}}}}");
+}
+
+static void the_same_number_in_any_unit_is_the_same_recipe(void) {
+  static const char *const same[] = {"10m", "600", "600s", "1.0e1min", "600_000ms", "6e2"};
+  for (size_t i = 0; i < sizeof same / sizeof *same; ++i) {
+    char text[64];
+    snprintf(text, sizeof text, "cluster: {max_delay: %s}", same[i]);
+    check_resolved(text, NULL, "{\"cluster\":{\"max_delay\":600}}");
+  }
+}
+
+static void wrong_units_are_refused_with_the_fields_own(void) {
+  static const char *const cases[][3] = {
+      {"cluster: {max_delay: 5MB}",
+       "r.yaml:1:22: ", "'cluster.max_delay' is in s; '5MB' is in bytes"},
+      {"cluster: {max_delay: 5MB}", "r.yaml:1:22: ", "as in 10m"},
+      {"cluster: {max_delay: 5x}", "r.yaml:1:22: ", "s, ms, us"},
+      {"cluster: {max_delay: 5M}", "r.yaml:1:22: ", "two ways"},
+      {"cluster: {max_delay: 5 m s}", "r.yaml:1:22: ", "no unit that is known"},
+      {"cluster: {weights_bytes: 5m}", "r.yaml:1:26: ", "as in 1.5GiB"},
+      {"cluster: {weights_bytes: 5M}", "r.yaml:1:26: ", "1000 or 1024"},
+      {"cluster: {weights_bytes: 5Mb}", "r.yaml:1:26: ", "bits or bytes"},
+      {"cluster: {weights_bytes: 5MB/s}", "r.yaml:1:26: ", "is in bytes"},
+      {"cluster: {weights_bytes: 1e400GiB}", "r.yaml:1:26: ", "more than a double"},
+      {"cluster: {weights_bytes: -1e308GiB}", "r.yaml:1:26: ", "more than a double"},
+      {"cluster: {weights_bytes: 1e99999999999999999999B}", "r.yaml:1:26: ", "more than a double"},
+      {"cluster: {up: {bandwidth: 5Mb/s}}", "r.yaml:1:27: ", "bits or bytes"},
+      {"cluster: {up: {bandwidth: 5MB}}", "r.yaml:1:27: ", "'cluster.up.bandwidth' is in bytes/s"},
+      {"cluster: {up: {bandwidth: 5MB/h}}", "r.yaml:1:27: ", "B/s, "},
+      {"cluster: {max_tokens: 32k}", "r.yaml:1:23: ", "write the number out"},
+      {"cluster: {delay: {law: uniform, min: 5B}}", "r.yaml:1:38: ", "'cluster.delay.min' is in s"},
+      {"cluster: {delay: {interval: [1s, 5B]}}", "r.yaml:1:34: ", "is in s"},
+      {"sweep: {cluster.max_delay: [1s, 5B]}", "r.yaml:1:33: ", "'cluster.max_delay' is in s"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    cfg_doc *doc = NULL;
+    gl_error err = {0};
+    gl_status status = resolve(&doc, cases[i][0], NULL, &err);
+    const int ok = status == GL_EINPUT && strstr(err.text, cases[i][1]) == err.text &&
+                   strstr(err.text, cases[i][2]) != NULL;
+    if (!ok) fprintf(stderr, "%s: wanted '%s', got %s\n", cases[i][0], cases[i][2], err.text);
+    CU_ASSERT(ok);
+    cfg_free(doc);
+  }
+}
+
+/* What the reader refuses, it refuses in the unit of the field. */
+static void every_complaint_about_a_field_says_its_unit(void) {
+  static const char *const cases[][3] = {
+      {"max_delay: -5", "'cluster.max_delay'", "at least 0, in s (as in 10m)"},
+      {"max_delay: -5m", "-300", "in s"},
+      {"max_delay: soon", "text ('soon')", "in s"},
+      {"max_delay: [1]", "is a list", "in s"},
+      {"window: 3updates\nmax_tokens: 0", "'cluster.max_tokens'", "in tokens"},
+      {"concurrency: 3m", "takes no unit", "whole number"},
+      {"concurrency: 3 whatever", "takes no unit", "whole number"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[128];
+    cfg_doc *doc = NULL;
+    cfg_reader r;
+    gl_error err = {0};
+    const char *rest = strchr(cases[i][0], '\n');
+    snprintf(text, sizeof text, "cluster: {%.*s%s%s}",
+             rest != NULL ? (int)(rest - cases[i][0]) : 100, cases[i][0], rest != NULL ? ", " : "",
+             rest != NULL ? rest + 1 : "");
+    CU_ASSERT_EQUAL_FATAL(resolve(&doc, text, NULL, &err), GL_OK);
+    cfg_begin(&r, cfg_find(cfg_root(doc), "cluster"), "cluster", &err);
+    cfg_double(&r, "max_delay", 0, 0, INFINITY);
+    cfg_count(&r, "window", 0, 0, 9);
+    cfg_count(&r, "max_tokens", 1, 1, 9);
+    cfg_count(&r, "concurrency", 1, 1, 9);
+    CU_ASSERT_EQUAL(cfg_end(&r), GL_EINPUT);
+    const int ok = strstr(err.text, cases[i][1]) != NULL && strstr(err.text, cases[i][2]) != NULL;
+    if (!ok) fprintf(stderr, "%s: %s\n", text, err.text);
+    CU_ASSERT(ok);
+    cfg_free(doc);
+  }
+}
+
+/* Every unit that a field has can be written, and the table's examples are right. */
+static void every_fields_unit_is_in_the_table(void) {
+  for (size_t i = 0; fields_at(i) != NULL; ++i) {
+    const char *u = fields_at(i)->unit;
+    if (u[0] == '\0') continue;
+    char text[128];
+    cfg_doc *doc = NULL;
+    gl_error err = {0};
+    snprintf(text, sizeof text, "sweep: {%s: [%s, 1%s]}", fields_at(i)->path, units_example(u), u);
+    gl_status status = resolve(&doc, text, NULL, &err);
+    if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
+    CU_ASSERT(status == GL_OK);
+    const cfg_node *list = cfg_find(cfg_find(cfg_root(doc), "sweep"), fields_at(i)->path);
+    double x = 0;
+    CU_ASSERT(list != NULL && cfg_number(cfg_at(list, 0), &x) && x > 0);
+    CU_ASSERT(list != NULL && cfg_number(cfg_at(list, 1), &x) && x == 1);
+    cfg_free(doc);
+  }
+  for (size_t i = 0; units_at(i) != NULL; ++i)
+    CU_ASSERT_PTR_EQUAL(units_find(units_at(i)->name, units_at(i)->dimension), units_at(i));
+}
+
+SUITE(core_config_units, "core: config units",
+      TEST(a_number_with_a_unit_is_the_number_of_the_fields_unit),
+      TEST(axes_and_tuning_have_the_units_of_their_fields),
+      TEST(the_same_number_in_any_unit_is_the_same_recipe),
+      TEST(wrong_units_are_refused_with_the_fields_own),
+      TEST(every_complaint_about_a_field_says_its_unit), TEST(every_fields_unit_is_in_the_table));
