@@ -3,6 +3,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/cli/tell_unfinished.h"
 
 #include <stdio.h>
 
@@ -26,6 +27,7 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
   gl_status status = args_parse(&a, self, options, 2, (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, format_names, 3, err);
+    if (status == GL_OK) tell_unfinished_file(a.words[0]);
     if (status == GL_OK) status = analyze_one(a.words[0], formats[format], json, err);
   }
   args_fini(&a);

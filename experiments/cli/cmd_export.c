@@ -3,6 +3,7 @@
 #include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
+#include "experiments/cli/tell_unfinished.h"
 
 #include <stdio.h>
 
@@ -44,6 +45,7 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
       status =
           args_choose(&which, "--format", format, formats, sizeof formats / sizeof formats[0], err);
     if (status == GL_OK) status = store_open(&s, a.words[0], STORE_READ, err);
+    if (status == GL_OK) status = tell_unfinished(s, a.words[0], err);
     if (status == GL_OK) status = export_to(s, table, format, path, err);
   }
   store_close(s);

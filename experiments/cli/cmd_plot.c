@@ -3,6 +3,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/cli/tell_figures.h"
+#include "experiments/cli/tell_unfinished.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -40,6 +41,7 @@ static gl_status draw_studies(const char *file, const staleness_histogram *measu
   char **names = NULL;
   size_t n = 0;
   gl_status status = store_open(&s, file, STORE_READ, err);
+  if (status == GL_OK) status = tell_unfinished(s, file, err);
   if (status == GL_OK) status = results_studies(&names, &n, s, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     char folder[PATH_MAX];

@@ -6,6 +6,7 @@
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
 #include "experiments/cli/tell_survey.h"
+#include "experiments/cli/tell_unfinished.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/sweep.h"
 #include "llm/llm.h"
@@ -29,6 +30,7 @@ static gl_status print_json(const sweep_report *r, const char *file, gl_error *e
                 {"done", r->done},
                 {"diverged", r->diverged},
                 {"failed", r->failed},
+                {"superseded", r->superseded},
                 {"tuning_runs", r->tuning_runs},
                 {"tuning_already_known", r->tuning_known},
                 {"tuning_failed", r->tuning_failed}};
@@ -125,8 +127,8 @@ static size_t processors(void) {
 /* What all ranks of an MPI job did; without MPI a process reports its own part. The times stay
  * those of this rank, which waits for the others after each phase. */
 static void total_report(sweep_report *r, const ranks *s) {
-  size_t *count[] = {&r->tuning_runs, &r->tuning_known, &r->tuning_failed, &r->cells,
-                     &r->known,       &r->done,         &r->diverged,      &r->failed};
+  size_t *count[] = {&r->tuning_runs, &r->tuning_known, &r->tuning_failed, &r->cells,     &r->known,
+                     &r->done,        &r->diverged,     &r->failed,        &r->superseded};
   enum { N = sizeof count / sizeof *count };
   double value[N];
   for (size_t i = 0; i < N; ++i) value[i] = (double)*count[i];
@@ -145,6 +147,11 @@ static gl_status tell_report(const sweep_report *r, gl_status status, const swee
   if (told == GL_OK && json) told = print_json(r, path, err);
   if (status != GL_OK || told != GL_OK) return status != GL_OK ? status : told;
   warn_of_edges(r);
+  if (r->superseded > 0)
+    fprintf(stderr,
+            "gepolab: note: %zu run%s superseded by newer ones of the same place (other learning "
+            "rates chosen); they stay in the file and are left out of analyses and exports\n",
+            r->superseded, r->superseded == 1 ? " is" : "s are");
   if (!json) print_text(r, path);
   if (r->failed == 0) return GL_OK;
   return gl_fail(err, GL_EIO,
@@ -197,6 +204,8 @@ static gl_status run_sweep(const command *self, int argc, char **argv, gl_error 
        &o.checkpoints},
       {"checkpoint-every", 0, ARGS_COUNT, "N", "one every N updates (default: 300 s)",
        &o.checkpoint_every},
+      {"replace-plan", 0, ARGS_FLAG, NULL,
+       "this grid is all that the study is to hold; earlier plans are forgotten", &o.replaces_plan},
       {"dry-run", 0, ARGS_FLAG, NULL,
        "say what would be run and how long it may take; write nothing", &dry},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
@@ -237,6 +246,11 @@ const command command_sweep = {
         "results do not depend on -j, on the order of finishing, or on interruptions.\n"
         "A grid begins when all tuning runs have ended; one that failed ends the command, and the\n"
         "same command tries it again.\n"
+        "Where other rates are chosen than before, the cells are run again at those, and the "
+        "earlier\n"
+        "runs are superseded: they stay in the file, and analyses leave them out. `gepolab "
+        "status`\n"
+        "says how far a sweep is, from another terminal.\n"
         "With --checkpoint a cell that was interrupted goes on from its last checkpoint.\n"
         "Under mpirun, each rank does its share into FILE.db.shardI and rank 0 joins them and\n"
         "reports for all; with --shard, or under srun, join them with `gepolab merge`. A batch\n"
@@ -255,6 +269,7 @@ static gl_status run_merge(const command *self, int argc, char **argv, gl_error 
   args a;
   gl_status status = args_parse(&a, self, NULL, 0, (args_shape){2, SIZE_MAX, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) status = merge_files(a.words[0], a.words + 1, a.n_words - 1, err);
+  if (status == GL_OK && !a.help) tell_unfinished_file(a.words[0]);
   args_fini(&a);
   return status;
 }
@@ -265,6 +280,8 @@ const command command_merge = {
     .summary = "join the study files of several shards",
     .about =
         "Adds the runs of every FILE to INTO, which is made if needed. Runs of equal key must\n"
-        "agree; the FILEs stay as they are.",
+        "agree; the FILEs stay as they are. What of the plan is missing then, such as a shard "
+        "that\n"
+        "was not given, is told on standard error.",
     .examples = "  gepolab merge study.db study.db.shard0 study.db.shard1",
     .run = run_merge};

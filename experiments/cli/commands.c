@@ -15,6 +15,7 @@
 #define COMMANDS(X)                                                                                \
   X(run)                                                                                           \
   X(sweep)                                                                                         \
+  X(status)                                                                                        \
   X(sim)                                                                                           \
   X(policy)                                                                                        \
   X(analyze)                                                                                       \

@@ -131,10 +131,14 @@ void costs_ended(costs_kind *k, double wall_s, int failed) {
 /* --- expecting ----------------------------------------------------------------------------------
  */
 
+static double run_s(const pace *p, size_t updates) {
+  return updates > 0 ? p->seconds / p->updates * (double)updates : p->seconds / (double)p->runs;
+}
+
 double costs_run_s(const costs_kind *k) {
   const pace *const known[] = {&k->took, &k->algorithm->took, &k->of->took};
   for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i)
-    if (known[i]->runs > 0) return known[i]->seconds / known[i]->updates * (double)k->updates;
+    if (known[i]->runs > 0) return run_s(known[i], k->updates);
   return NAN;
 }
 

@@ -25,7 +25,9 @@ void costs_free(costs *c);
  * fields; its optimizer.lr does not count). NULL if memory is short. */
 costs_kind *costs_of(costs *c, const char *algorithm, const char *swept);
 
-/* One more run of the kind is to be made, of so many updates; all of a kind make as many. */
+/* One more run of the kind is to be made, of so many updates; all of a kind make as many. 0: the
+ * number is not known, and a run is expected to take as long as others did whatever their number.
+ */
 void costs_expect(costs_kind *k, size_t updates);
 /* No more runs of any kind are to be made; what was learned stays. */
 void costs_expect_nothing(costs *c);

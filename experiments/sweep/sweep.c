@@ -4,6 +4,7 @@
 #include "experiments/base/signals.h"
 
 #include "core/config/fields.h"
+#include "core/store/plan.h"
 #include "core/store/scores.h"
 #include "experiments/base/seconds.h"
 #include "experiments/recipe/recipe.h"
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 /* One list of cells on its way through the workers. */
@@ -126,6 +128,9 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
                            const run_result *o, gl_error *err) {
   char machine[256];
   describe_machine(machine, sizeof machine);
+  char finished[24];
+  const time_t now = time(NULL);
+  strftime(finished, sizeof finished, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &(struct tm){0}));
   run_record record = {.key = cell->key,
                        .place = cell->place,
                        .ordinal = (int64_t)cell->ordinal,
@@ -142,6 +147,7 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
                        .status = o->status,
                        .reason = o->reason,
                        .wall_s = o->wall_s,
+                       .finished = finished,
                        .peak_bytes = -1,
                        .clock = o->clock,
                        .steps = o->steps,
@@ -350,7 +356,7 @@ static gl_status run_grid(sweep *s) {
   phase p = {.sweep = s, .cells = &s->cells};
   p.jobs = calloc(s->cells.n_cells, sizeof *p.jobs);
   if (p.jobs == NULL) return gl_fail_memory(s->err, "the cells of the sweep");
-  for (size_t i = 0; i < s->cells.n_cells; ++i) {
+  for (size_t i = 0; i < s->cells.n_cells && status == GL_OK; ++i) {
     if (!sweep_is_mine(s, i)) continue;
     ++s->report->cells;
     const sweep_cell *cell = &s->cells.cells[i];
@@ -360,9 +366,10 @@ static gl_status run_grid(sweep *s) {
     }
     ++s->report->known;
     clear_checkpoints(s, cell);
+    status = store_take_place_again(s->store, cell->key, s->err);
   }
   watch_phase(&s->watch, s->base.name, s->report->known);
-  status = watch_expect(&s->watch, &s->cells, p.jobs, p.n_jobs, s->err);
+  if (status == GL_OK) status = watch_expect(&s->watch, &s->cells, p.jobs, p.n_jobs, s->err);
   if (status == GL_OK) status = run_phase(&p, keep_run);
   free(p.jobs);
   s->report->grid_s = seconds_now() - begun;
@@ -399,6 +406,53 @@ static gl_status check_machine(sweep *s, const char *path) {
   return status;
 }
 
+/* --- the plan -----------------------------------------------------------------------------------
+ */
+
+static size_t plan_cells(planned_cell *to, const sweep_cells *from, int tuning) {
+  for (size_t i = 0; i < from->n_cells; ++i) {
+    const sweep_cell *cell = &from->cells[i];
+    to[i] = (planned_cell){.tuning = tuning,
+                           .place = cell->place,
+                           .ordinal = (int64_t)cell->ordinal,
+                           .algorithm = cell->algorithm,
+                           .seed = cell->seed,
+                           .swept = cell->swept};
+  }
+  return from->n_cells;
+}
+
+/* From here on the file says what it is to hold, so that a study that is never finished can be told
+ * from one that is. */
+static gl_status put_plan(const sweep *s) {
+  planned_cell *cells = calloc(s->tuning.n_cells + s->cells.n_cells + 1, sizeof *cells);
+  char *recipe_text = cfg_canonical(cfg_root(s->doc));
+  gl_status status = GL_OK;
+  if (cells == NULL || recipe_text == NULL) {
+    status = gl_fail_memory(s->err, "the plan of the study");
+  } else {
+    study_plan plan = {.study = s->base.name,
+                       .recipe = recipe_text,
+                       .shard = s->options->ranks.index,
+                       .shards = s->options->ranks.count,
+                       .cells = cells,
+                       .replaces = s->options->replaces_plan};
+    plan.n = plan_cells(cells, &s->tuning, 1);
+    plan.n += plan_cells(cells + plan.n, &s->cells, 0);
+    status = store_put_plan(s->store, &plan, s->err);
+  }
+  free(recipe_text);
+  free(cells);
+  return status;
+}
+
+static gl_status count_superseded(const sweep *s) {
+  study_progress p;
+  gl_status status = store_progress(s->store, s->base.name, &p, s->err);
+  s->report->superseded = p.superseded;
+  return status;
+}
+
 /* Tuning runs and cells of this process. */
 static size_t runs_in_all(const sweep *s) {
   size_t n = 0;
@@ -419,6 +473,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   if (status == GL_OK) status = check_machine(&s, path);
   status = ranks_share(&options->ranks, NULL, 0, status);
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
+  if (status == GL_OK) status = put_plan(&s);
   /* From here on all ranks of an MPI job go on together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);
   if (status == GL_OK)
@@ -426,6 +481,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
                         s.base.name, err);
   if (status == GL_OK) status = tune(&s);
   if (status == GL_OK) status = run_grid(&s);
+  if (status == GL_OK) status = count_superseded(&s);
   watch_fini(&s.watch);
   store_close(s.store);
   sweep_fini(&s);

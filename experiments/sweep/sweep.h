@@ -20,6 +20,8 @@ typedef struct sweep_options {
   const char *checkpoints; /* a folder, where each cell has one of its own; NULL: beside the study
                               file if the recipe has a `checkpoint` section, else none */
   size_t checkpoint_every; /* updates; 0: as the recipe says */
+  int replaces_plan;       /* the recipe's grid is all that the study is to hold from now on; 0: it
+                              is added to what was planned before */
 } sweep_options;
 
 enum { SWEEP_FAILURES_TOLD = 10 };
@@ -33,16 +35,17 @@ typedef struct sweep_report {
   sweep_rate *rates; /* [n_rates], owned */
   int *edge;         /* [n_rates], owned: 1 where the best rate is an end of the grid */
   size_t n_rates;
-  char *failures; /* a line for each of the first SWEEP_FAILURES_TOLD runs that failed now:
-                     algorithm, seed, settings and reason; owned, NULL: none */
+  size_t superseded; /* runs of the study in the file whose places others have taken */
+  char *failures;    /* a line for each of the first SWEEP_FAILURES_TOLD runs that failed now:
+                        algorithm, seed, settings and reason; owned, NULL: none */
 } sweep_report;
 
 /* Reads the sweep and every one of its cells, asks whether this machine has the device and the
- * memory that each needs, and only then opens the file and runs what is not in it yet. A failed
- * cell is counted and stored as such and tried again by the next call. A failed tuning run is
- * GL_EIO with out->tuning_failed: rates chosen without it could be others than those chosen with
- * it, so the grid waits until a later call has made it. Release *out with sweep_report_fini() in
- * any case.
+ * memory that each needs, and only then opens the file, keeps the plan there and runs what is not
+ * in it yet. A failed cell is counted and stored as such and tried again by the next call. A failed
+ * tuning run is GL_EIO with out->tuning_failed: rates chosen without it could be others than those
+ * chosen with it, so the grid waits until a later call has made it. Release *out with
+ * sweep_report_fini() in any case.
  */
 gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
                     gl_error *err);

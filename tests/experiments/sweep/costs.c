@@ -54,6 +54,9 @@ static void runs_of_other_lengths_are_compared_by_the_update(void) {
   ASSERT_CLOSE(costs_left_s(c), 1.2, 1e-12);
   costs_expect(k, 2);
   ASSERT_CLOSE(costs_left_s(c), 2.4, 1e-12);
+  costs_kind *other = costs_of(c, "gepo", "{\"steps\":9}");
+  costs_expect(other, 0); /* of an unknown number of updates: as that run */
+  ASSERT_CLOSE(costs_left_s(c), 2.4 + 12, 1e-12);
   costs_expect_nothing(c);
   ASSERT_CLOSE(costs_left_s(c), 0, 0);
   costs_free(c);

@@ -1,0 +1,349 @@
+/* gepolab status: how far a study is, also while it is being written. */
+#include "core/base/json.h"
+#include "core/base/json_tree.h"
+#include "core/base/shown.h"
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/print_json.h"
+#include "experiments/base/seconds.h"
+#include "experiments/cli/tell_unfinished.h"
+#include "experiments/sweep/outlook.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct status_options {
+  size_t shown; /* missing cells that are listed of each study */
+  int json, watch, tells_by_code;
+  size_t every_s;
+} status_options;
+
+/* --- what is read -------------------------------------------------------------------------------
+ */
+
+typedef struct missing_cell {
+  char *algorithm, *swept; /* owned */
+  uint64_t seed;
+} missing_cell;
+
+typedef struct study_status {
+  char *name; /* owned */
+  study_progress progress;
+  sweep_outlook outlook;
+  missing_cell *missing; /* [n_missing], the first ones in grid order; owned */
+  size_t n_missing, most;
+} study_status;
+
+typedef struct file_status {
+  const char *path;
+  int being_written;
+  study_status *studies; /* [n] */
+  size_t n;
+} file_status;
+
+static void file_status_fini(file_status *f) {
+  for (size_t i = 0; i < f->n; ++i) {
+    for (size_t k = 0; k < f->studies[i].n_missing; ++k) {
+      free(f->studies[i].missing[k].algorithm);
+      free(f->studies[i].missing[k].swept);
+    }
+    free(f->studies[i].missing);
+    free(f->studies[i].name);
+  }
+  free(f->studies);
+  *f = (file_status){0};
+}
+
+/* Keeps one missing cell; 0 where there are enough of them or memory is short. */
+static int keep_missing(void *self, const planned_cell *cell) {
+  study_status *s = self;
+  if (s->n_missing == s->most) return 0;
+  missing_cell *longer = realloc(s->missing, (s->n_missing + 1) * sizeof *longer);
+  if (longer == NULL) return 0;
+  s->missing = longer;
+  longer[s->n_missing++] = (missing_cell){
+      .algorithm = strdup(cell->algorithm), .swept = strdup(cell->swept), .seed = cell->seed};
+  const missing_cell *kept = &longer[s->n_missing - 1];
+  return kept->algorithm != NULL && kept->swept != NULL;
+}
+
+static gl_status read_study(study_status *out, store *s, const char *name, size_t most,
+                            gl_error *err) {
+  *out = (study_status){.name = strdup(name), .most = most};
+  if (out->name == NULL) return gl_fail_memory(err, "the name of a study");
+  gl_status status = store_progress(s, name, &out->progress, err);
+  if (status == GL_OK) status = sweep_outlook_read(&out->outlook, s, name, err);
+  if (status == GL_OK) status = store_missing(s, name, keep_missing, out, err);
+  const size_t wanted = out->progress.missing < most ? out->progress.missing : most;
+  if (status == GL_OK && out->n_missing < wanted)
+    status = gl_fail_memory(err, "the list of missing cells");
+  for (size_t i = 0; i < out->n_missing && status == GL_OK; ++i)
+    if (out->missing[i].algorithm == NULL || out->missing[i].swept == NULL)
+      status = gl_fail_memory(err, "the list of missing cells");
+  return status;
+}
+
+/* All studies of the file in one state, and the file left alone before anything is printed: a
+ * terminal that pauses must not hold the sweep up. */
+static gl_status read_file(file_status *out, const char *path, size_t most, gl_error *err) {
+  store *s = NULL;
+  char **names = NULL;
+  size_t n = 0;
+  *out = (file_status){.path = path};
+  gl_status status = store_open(&s, path, STORE_READ, err);
+  if (status == GL_OK) status = store_begin_reading(s, err);
+  if (status == GL_OK) status = store_studies(s, &names, &n, err);
+  if (status == GL_OK) {
+    out->studies = calloc(n + 1, sizeof *out->studies);
+    if (out->studies == NULL) status = gl_fail_memory(err, "the studies of a file");
+  }
+  for (; out->n < n && status == GL_OK; ++out->n)
+    status = read_study(&out->studies[out->n], s, names[out->n], most, err);
+  if (s != NULL) store_end_reading(s);
+  store_close(s);
+  free(names);
+  out->being_written = store_is_being_written(path);
+  return status;
+}
+
+static int is_complete(const study_status *s) {
+  return s->progress.missing == 0 && s->progress.shards_missing == 0 &&
+         s->progress.tuning_known == s->progress.tuning_planned;
+}
+
+static int all_complete(const file_status *f) {
+  for (size_t i = 0; i < f->n; ++i)
+    if (!is_complete(&f->studies[i])) return 0;
+  return 1;
+}
+
+/* --- in words -----------------------------------------------------------------------------------
+ */
+
+static void print_outlook(const study_status *s, int being_written) {
+  char left[SECONDS_TEXT_SIZE];
+  if (!being_written || is_complete(s)) return;
+  if (isnan(s->outlook.per_s))
+    puts("  time        not known yet: too few cells have finished");
+  else
+    printf("  time        %.3g cells a second lately, about %s left\n", s->outlook.per_s,
+           seconds_text(s->outlook.left_s, left));
+}
+
+static void print_missing(const study_status *s) {
+  for (size_t i = 0; i < s->n_missing; ++i) {
+    const missing_cell *cell = &s->missing[i];
+    printf("  %-11s %s, seed %llu, %s\n", i == 0 ? "missing" : "", shown(cell->algorithm).text,
+           (unsigned long long)cell->seed, shown(cell->swept).text);
+  }
+  if (s->n_missing < s->progress.missing)
+    printf("  %-11s %s%zu more; --missing lists all\n", s->n_missing == 0 ? "missing" : "",
+           s->n_missing == 0 ? "" : "and ", s->progress.missing - s->n_missing);
+}
+
+static void print_study(const study_status *s, int being_written) {
+  const study_progress *p = &s->progress;
+  if (p->planned == 0)
+    printf("%s: %zu runs, of no sweep that this file knows: %zu done, %zu diverged, %zu failed\n",
+           shown(s->name).text, p->done + p->diverged + p->failed, p->done, p->diverged, p->failed);
+  else
+    printf("%s: %zu of %zu cells, %zu missing; runs: %zu done, %zu diverged, %zu failed\n",
+           shown(s->name).text, p->planned - p->missing, p->planned, p->missing, p->done,
+           p->diverged, p->failed);
+  if (p->tuning_planned > 0)
+    printf("  tuning      %zu of %zu runs\n", p->tuning_known, p->tuning_planned);
+  if (p->shards_missing > 0)
+    printf("  shards      %zu of %zu missing, the first is %zu/%zu\n", p->shards_missing, p->shards,
+           p->first_missing_shard, p->shards);
+  if (p->superseded > 0)
+    printf("  superseded  %zu runs, by newer ones of the same place\n", p->superseded);
+  print_outlook(s, being_written);
+  print_missing(s);
+}
+
+static void print_words(const file_status *f) {
+  printf("%s: %s\n", shown(f->path).text,
+         f->being_written ? "a sweep is writing it" : "nothing is writing it");
+  for (size_t i = 0; i < f->n; ++i) print_study(&f->studies[i], f->being_written);
+}
+
+/* One line a study, for a log. */
+static void print_lines(const file_status *f) {
+  for (size_t i = 0; i < f->n; ++i) {
+    const study_status *s = &f->studies[i];
+    char left[SECONDS_TEXT_SIZE];
+    printf("%s: %s %zu/%zu cells, tuning %zu/%zu, %zu failed, %s left%s\n", shown(f->path).text,
+           shown(s->name).text, s->progress.planned - s->progress.missing, s->progress.planned,
+           s->progress.tuning_known, s->progress.tuning_planned, s->progress.failed,
+           is_complete(s) ? "0s" : seconds_text(s->outlook.left_s, left),
+           f->being_written ? "" : ", nothing is writing it");
+  }
+}
+
+/* --- as JSON ------------------------------------------------------------------------------------
+ */
+
+static cJSON *missing_json(const missing_cell *m) {
+  cJSON *item = cJSON_CreateObject();
+  char seed[24];
+  snprintf(seed, sizeof seed, "%llu", (unsigned long long)m->seed);
+  cJSON *settings = json_tree_of(m->swept);
+  if (item != NULL && settings != NULL && json_add_string(item, "algorithm", m->algorithm) &&
+      cJSON_AddRawToObject(item, "seed", seed) && cJSON_AddItemToObject(item, "settings", settings))
+    return item;
+  cJSON_Delete(item);
+  return NULL;
+}
+
+static cJSON *study_json(const study_status *s) {
+  const study_progress *p = &s->progress;
+  const struct {
+    const char *key;
+    double value;
+  } numbers[] = {{"planned", (double)p->planned},
+                 {"done", (double)p->done},
+                 {"diverged", (double)p->diverged},
+                 {"failed", (double)p->failed},
+                 {"missing", (double)p->missing},
+                 {"superseded", (double)p->superseded},
+                 {"tuning_planned", (double)p->tuning_planned},
+                 {"tuning_known", (double)p->tuning_known},
+                 {"shards", (double)p->shards},
+                 {"shards_missing", (double)p->shards_missing},
+                 {"cells_per_s", s->outlook.per_s},
+                 {"seconds_left", is_complete(s) ? 0 : s->outlook.left_s}};
+  cJSON *o = cJSON_CreateObject();
+  int ok = o != NULL && json_add_string(o, "study", s->name) != NULL &&
+           cJSON_AddBoolToObject(o, "complete", is_complete(s)) != NULL;
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && ok; ++i)
+    ok = json_add_number(o, numbers[i].key, numbers[i].value) != NULL;
+  cJSON *list = ok ? cJSON_AddArrayToObject(o, "missing_cells") : NULL;
+  ok = list != NULL;
+  for (size_t i = 0; i < s->n_missing && ok; ++i) {
+    cJSON *item = missing_json(&s->missing[i]);
+    ok = item != NULL && cJSON_AddItemToArray(list, item);
+  }
+  if (ok) return o;
+  cJSON_Delete(o);
+  return NULL;
+}
+
+static cJSON *file_json(const file_status *f) {
+  cJSON *o = cJSON_CreateObject();
+  int ok = o != NULL && json_add_string(o, "file", f->path) != NULL &&
+           cJSON_AddBoolToObject(o, "being_written", f->being_written) != NULL;
+  cJSON *list = ok ? cJSON_AddArrayToObject(o, "studies") : NULL;
+  ok = list != NULL;
+  for (size_t i = 0; i < f->n && ok; ++i) {
+    cJSON *item = study_json(&f->studies[i]);
+    ok = item != NULL && cJSON_AddItemToArray(list, item);
+  }
+  if (ok) return o;
+  cJSON_Delete(o);
+  return NULL;
+}
+
+/* With --watch a document is a line, so that who reads them sees where each ends. */
+static gl_status print_document(const file_status *f, int as_line, gl_error *err) {
+  cJSON *document = file_json(f);
+  if (!as_line) return report_json(document, err);
+  char *text = document != NULL ? cJSON_PrintUnformatted(document) : NULL;
+  cJSON_Delete(document);
+  if (text == NULL) return gl_fail_memory(err, "the JSON answer");
+  puts(text);
+  cJSON_free(text);
+  return GL_OK;
+}
+
+/* --- the command --------------------------------------------------------------------------------
+ */
+
+static gl_status print_file(const file_status *f, const status_options *o, gl_error *err) {
+  if (o->json) return print_document(f, o->watch, err);
+  if (!o->watch) {
+    print_words(f);
+  } else if (isatty(STDOUT_FILENO)) {
+    fputs("\033[H\033[J", stdout); /* from the top left corner, and nothing below */
+    print_words(f);
+  } else {
+    print_lines(f);
+  }
+  return GL_OK;
+}
+
+static gl_status tell_incomplete(const file_status *f, gl_error *err) {
+  for (size_t i = 0; i < f->n; ++i) {
+    const study_status *s = &f->studies[i];
+    if (is_complete(s)) continue;
+    char *text = unfinished_text(s->name, &s->progress);
+    gl_fail(err, GL_EIO, "%s is not complete: %s", f->path,
+            text != NULL ? text : "tuning runs are missing");
+    free(text);
+    return GL_EIO;
+  }
+  return GL_OK;
+}
+
+/* Once, or until the file is complete or its writer has gone. */
+static gl_status show(const char *path, const status_options *o, gl_error *err) {
+  gl_status status = GL_OK;
+  int was_written = 0, ends = 0;
+  while (status == GL_OK && !ends) {
+    file_status f;
+    status = read_file(&f, path, o->shown, err);
+    if (status == GL_OK) status = print_file(&f, o, err);
+    ends = !o->watch || all_complete(&f) || (was_written && !f.being_written);
+    was_written = f.being_written;
+    if (status == GL_OK && ends && o->tells_by_code) status = tell_incomplete(&f, err);
+    file_status_fini(&f);
+    if (status == GL_OK && fflush(stdout) != 0)
+      status = gl_fail(err, GL_EIO, "cannot write to standard output");
+    if (status == GL_OK && !ends) nanosleep(&(struct timespec){.tv_sec = (time_t)o->every_s}, NULL);
+  }
+  return status;
+}
+
+static gl_status show_status(const command *self, int argc, char **argv, gl_error *err) {
+  int all = 0;
+  status_options o = {.shown = 5, .every_s = 2};
+  const args_option options[] = {
+      {"missing", 0, ARGS_FLAG, NULL, "list all missing cells instead of the first few", &all},
+      {"watch", 'w', ARGS_FLAG, NULL, "again and again, until all is there or its writer has gone",
+       &o.watch},
+      {"every", 0, ARGS_COUNT, "SECONDS", "with --watch: how often (default: 2)", &o.every_s},
+      {"exit-code", 0, ARGS_FLAG, NULL, "end with 1 where anything is missing", &o.tells_by_code},
+      {"json", 0, ARGS_FLAG, NULL, "as JSON; with --watch a line each time", &o.json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, SIZE_MAX, 0}, argc, argv, err);
+  if (all) o.shown = SIZE_MAX;
+  if (status == GL_OK && !a.help && o.watch && a.n_words > 1)
+    status = gl_fail(err, GL_EINPUT, "--watch takes one file");
+  for (size_t i = 0; !a.help && i < a.n_words && status == GL_OK; ++i)
+    status = show(a.words[i], &o, err);
+  args_fini(&a);
+  return status;
+}
+
+const command command_status = {
+    .name = "status",
+    .arguments = "STUDY.db…",
+    .summary = "how far a study is, also while it is being swept",
+    .about = "For each study of the file: how many of the planned cells are there, how their runs "
+             "ended,\n"
+             "which are missing, how many tuning runs are known, whether a sweep is writing the "
+             "file, and\n"
+             "when it will end if it goes on as lately. Reads only, for moments, so that a sweep "
+             "goes on.\n"
+             "The exit code is 0 whatever the study holds; with --exit-code it is 1, with a "
+             "message, where\n"
+             "a cell, a tuning run or a shard is missing.",
+    .examples = "  gepolab status study.db\n"
+                "  gepolab status study.db --watch\n"
+                "  gepolab status study.db --exit-code && gepolab plot study.db -o figures/",
+    .run = show_status};

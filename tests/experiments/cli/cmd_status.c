@@ -1,0 +1,292 @@
+/* What a study is to hold, and what every command says when it does not hold it. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* 4 tuning runs and 8 cells. */
+static const char recipe[] = "name: small\n"
+                             "steps: 40\n"
+                             "eval_every: 10\n"
+                             "world: {kind: sequence, vocabulary: 3, horizon: 2, prompts: 2}\n"
+                             "optimizer: {kind: adam, lr: 0.05}\n"
+                             "train: {groups: 2, group_size: 4}\n"
+                             "cluster: {preset: heterorl, max_delay: 120}\n"
+                             "sweep:\n"
+                             "  algorithm: [grpo, gepo]\n"
+                             "  seed: [1, 2, 3, 4]\n"
+                             "tune: {lr: [0.02, 0.1], seeds: [101]}\n";
+
+typedef struct bench {
+  char folder[64], recipe[128], db[128];
+} bench;
+
+static void bench_make(bench *b) {
+  cli_scratch_make(b->folder);
+  cli_path(b->recipe, b->folder, "small.yaml");
+  cli_path(b->db, b->folder, "study.db");
+  cli_write(b->recipe, recipe, sizeof recipe - 1);
+}
+
+/* The only study of the file, as `gepolab status --json` tells it. */
+typedef struct told {
+  cJSON *all;
+  const cJSON *study;
+} told;
+
+static told status_of(const char *db) {
+  cli_result r = CLI("status", db, "--json", "--missing");
+  CU_ASSERT_EQUAL(r.code, 0);
+  told t = {.all = cJSON_Parse(r.out)};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(t.all);
+  const cJSON *studies = cJSON_GetObjectItem(t.all, "studies");
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(studies), 1);
+  t.study = cJSON_GetArrayItem(studies, 0);
+  cli_result_fini(&r);
+  return t;
+}
+
+static double number(const told *t, const char *key) {
+  return cJSON_GetNumberValue(cJSON_GetObjectItem(t->study, key));
+}
+
+static int is_complete(const told *t) {
+  return cJSON_IsTrue(cJSON_GetObjectItem(t->study, "complete"));
+}
+
+static double status_number(const char *db, const char *key) {
+  told t = status_of(db);
+  const double value = number(&t, key);
+  cJSON_Delete(t.all);
+  return value;
+}
+
+/* --- unfinished ---------------------------------------------------------------------------------
+ */
+
+/* Starts the sweep, kills it in its first tuning run, and leaves what it planned. */
+static void kill_at_once(const bench *b, const char *more) {
+  pid_t pid = CLI_START("sweep", b->recipe, "-o", b->db, "-j", "1", "-q", "steps=2000000", more);
+  pid_t worker = 0;
+  for (int wait = 0; wait < 2000 && cli_children(pid, &worker, 1) < 1; ++wait) cli_sleep_ms(5);
+  CU_ASSERT_FATAL(worker > 0);
+  CU_ASSERT(status_number(b->db, "planned") > 0);
+  cli_result r = CLI("status", b->db);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "a sweep is writing it"));
+  cli_result_fini(&r);
+  kill(pid, SIGKILL);
+  cli_wait(pid);
+}
+
+static void a_sweep_keeps_its_plan_before_its_first_run(void) {
+  bench b;
+  bench_make(&b);
+  kill_at_once(&b, "name=small");
+  told t = status_of(b.db);
+  CU_ASSERT_EQUAL(number(&t, "planned"), 8);
+  CU_ASSERT_EQUAL(number(&t, "missing"), 8);
+  CU_ASSERT_EQUAL(number(&t, "tuning_planned"), 4);
+  CU_ASSERT_EQUAL(number(&t, "tuning_known"), 0);
+  CU_ASSERT_FALSE(is_complete(&t));
+  CU_ASSERT(cJSON_IsFalse(cJSON_GetObjectItem(t.all, "being_written")));
+  const cJSON *missing = cJSON_GetObjectItem(t.study, "missing_cells"), *one;
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(missing), 8);
+  one = cJSON_GetArrayItem(missing, 5); /* in grid order: gepo's second seed */
+  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(one, "algorithm")), "gepo");
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(one, "seed")), 2);
+  cJSON_Delete(t.all);
+  cli_result words = CLI("status", b.db);
+  CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "small: 0 of 8 cells, 8 missing"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "and 3 more; --missing lists all"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "nothing is writing it"));
+  cli_result_fini(&words);
+  CU_ASSERT(CLI_GIVES(1, "status", b.db, "--exit-code"));
+  cli_scratch_remove(b.folder);
+}
+
+/* Whether a command on the study ends well and says so many of so many cells, or, with of NULL,
+ * warns of nothing. */
+static int warns(const char *const *arguments, const char *of) {
+  cli_result r = cli_run(NULL, arguments);
+  const char *warning = strstr(r.err, "gepolab: warning: ");
+  int good = r.code == 0 && r.out_size > 0 && (warning != NULL) == (of != NULL) &&
+             (of == NULL || strstr(warning, of) != NULL);
+  if (!good) fprintf(stderr, "%s gave %d: %s\n", arguments[0], r.code, r.err);
+  cli_result_fini(&r);
+  return good;
+}
+#define WARNS(of, ...) warns((const char *const[]){__VA_ARGS__, NULL}, of)
+
+/* Four cells are done; then a larger sweep, killed, plans eight. Every reader says so and shows the
+ * same bytes as before. */
+static void readers_of_an_unfinished_study_say_so_and_print_the_same(void) {
+  bench b;
+  char figures[128];
+  bench_make(&b);
+  const char *const few = "sweep.seed=[1,2]", *const same = "steps=2000000";
+  (void)same;
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", few));
+  CU_ASSERT_EQUAL(status_number(b.db, "missing"), 0);
+  CU_ASSERT(WARNS(NULL, "analyze", b.db));
+  cli_result before = CLI("export", b.db);
+  kill_at_once(&b, "tune=null");
+  cli_result after = CLI("export", b.db);
+  CU_ASSERT_EQUAL(after.code, 0);
+  CU_ASSERT_STRING_EQUAL(before.out, after.out);
+  CU_ASSERT_PTR_NULL(strstr(before.err, "warning"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(after.err, "small has 4 of 12 cells"));
+  CU_ASSERT(WARNS("4 of 12 cells", "analyze", b.db));
+  CU_ASSERT(WARNS("4 of 12 cells", "plot", b.db, "-f", "staleness", "-o",
+                  cli_path(figures, b.folder, "figures")));
+  cli_result_fini(&before), cli_result_fini(&after);
+  cli_scratch_remove(b.folder);
+}
+
+static void a_shard_that_was_not_joined_is_named(void) {
+  bench b;
+  char part[3][160];
+  static const char *const shard[] = {"0/3", "1/3", "2/3"};
+  bench_make(&b);
+  for (int i = 0; i < 3; ++i) {
+    snprintf(part[i], sizeof part[i], "%s.shard%d", b.db, i);
+    CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "--shard", shard[i]));
+  }
+  cli_result r = CLI("merge", b.db, part[0], part[2]);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "small has 5 of 8 cells"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "shard 1/3 is missing"));
+  cli_result_fini(&r);
+  CU_ASSERT_EQUAL(status_number(b.db, "shards_missing"), 1);
+  CU_ASSERT(CLI_GIVES(1, "status", b.db, "--exit-code"));
+  cli_result whole = CLI("merge", b.db, part[1]);
+  CU_ASSERT_EQUAL(whole.code, 0);
+  CU_ASSERT_STRING_EQUAL(whole.err, "");
+  CU_ASSERT(CLI_GIVES(0, "status", b.db, "--exit-code"));
+  cli_result_fini(&whole);
+  cli_scratch_remove(b.folder);
+}
+
+/* --- plans --------------------------------------------------------------------------------------
+ */
+
+static void plans_of_a_study_add_up_and_can_be_replaced(void) {
+  bench b;
+  bench_make(&b);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "sweep.seed=[1]"));
+  CU_ASSERT_EQUAL(status_number(b.db, "planned"), 2);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "sweep.seed=[1,2]"));
+  CU_ASSERT_EQUAL(status_number(b.db, "planned"), 4);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "sweep.seed=[3]"));
+  CU_ASSERT_EQUAL(status_number(b.db, "planned"), 6);
+  kill_at_once(&b, "tune=null"); /* eight more, much longer */
+  CU_ASSERT_EQUAL(status_number(b.db, "planned"), 14);
+  CU_ASSERT_EQUAL(status_number(b.db, "missing"), 8);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "sweep.seed=[1]"));
+  CU_ASSERT_EQUAL(status_number(b.db, "missing"), 8);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "sweep.seed=[1]", "--replace-plan"));
+  CU_ASSERT_EQUAL(status_number(b.db, "planned"), 2);
+  CU_ASSERT_EQUAL(status_number(b.db, "missing"), 0);
+  CU_ASSERT_EQUAL(status_number(b.db, "done"), 6); /* what is there stays */
+  cli_scratch_remove(b.folder);
+}
+
+static size_t lines_of(const char *db) {
+  cli_result r = CLI("export", db);
+  size_t n = 0;
+  for (const char *c = r.out; *c != '\0'; ++c) n += *c == '\n';
+  cli_result_fini(&r);
+  return n;
+}
+
+/* Another choice of rates makes the cells again. The runs of the one before give up their places:
+ * they are neither averaged with the new ones nor lost. */
+static void runs_at_other_rates_take_the_places_of_the_old_ones(void) {
+  bench b;
+  bench_make(&b);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "tune.lr=[0.02]"));
+  cli_result first = CLI("export", b.db);
+  cli_result other = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "tune.lr=[0.1]");
+  CU_ASSERT_EQUAL(other.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(other.err, "8 runs are superseded"));
+  CU_ASSERT_EQUAL(lines_of(b.db), 9); /* with the header */
+  told t = status_of(b.db);
+  CU_ASSERT_EQUAL(number(&t, "planned"), 8);
+  CU_ASSERT_EQUAL(number(&t, "done") + number(&t, "diverged"), 8);
+  CU_ASSERT_EQUAL(number(&t, "superseded"), 8);
+  CU_ASSERT(is_complete(&t));
+  cJSON_Delete(t.all);
+  cli_result analysis = CLI("analyze", b.db);
+  CU_ASSERT_PTR_NOT_NULL(strstr(analysis.err, "8 runs of small are superseded"));
+  /* The first choice again: its runs are in the file and take their places back. */
+  cli_result back = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "tune.lr=[0.02]");
+  cJSON *report = cJSON_Parse(back.out);
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "already_finished")), 8);
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "superseded")), 8);
+  cli_result again = CLI("export", b.db);
+  CU_ASSERT_STRING_EQUAL(first.out, again.out);
+  cJSON_Delete(report);
+  cli_result_fini(&first), cli_result_fini(&other), cli_result_fini(&analysis);
+  cli_result_fini(&back), cli_result_fini(&again);
+  cli_scratch_remove(b.folder);
+}
+
+/* --- watching -----------------------------------------------------------------------------------
+ */
+
+static void watching_ends_when_all_is_there(void) {
+  bench b;
+  bench_make(&b);
+  pid_t pid = CLI_START("sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "steps=8000");
+  for (int wait = 0; wait < 2000 && access(b.db, F_OK) != 0; ++wait) cli_sleep_ms(5);
+  for (int wait = 0; wait < 500 && CLI_GIVES(1, "status", b.db); ++wait) cli_sleep_ms(5);
+  cli_result r = CLI("status", b.db, "--watch", "--every", "1", "--json");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_EQUAL(cli_wait(pid), 0);
+  /* Every line is a document, and the last one says that all is there. */
+  char *last = NULL;
+  size_t n = 0;
+  for (char *line = strtok(r.out, "\n"); line != NULL; line = strtok(NULL, "\n"), ++n) {
+    cJSON *document = cJSON_Parse(line);
+    CU_ASSERT_PTR_NOT_NULL(document);
+    cJSON_Delete(document);
+    last = line;
+  }
+  CU_ASSERT(n >= 2);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(last);
+  CU_ASSERT_PTR_NOT_NULL(strstr(last, "\"complete\":true"));
+  cli_result_fini(&r);
+  cli_scratch_remove(b.folder);
+}
+
+/* --- where results would be lost ----------------------------------------------------------------
+ */
+
+static void results_are_never_written_where_they_would_be_lost(void) {
+  bench b;
+  bench_make(&b);
+  const char *const places[] = {":memory:", "file:study.db?mode=memory", "file:study.db",
+                                "/dev/null", b.folder};
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+    cli_result r = CLI("sweep", b.recipe, "-q", "-o", places[i]);
+    CU_ASSERT(r.code == 1 || r.code == 2);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.err, places[i]));
+    CU_ASSERT_PTR_NULL(strstr(r.out, "cells in"));
+    cli_result_fini(&r);
+    CU_ASSERT_FALSE(
+        CLI_GIVES(0, "run", b.recipe, "-q", "sweep=null", "tune=null", "-o", places[i]));
+  }
+  CU_ASSERT(CLI_GIVES(2, "sweep", b.recipe, "-q", "-o", ""));
+  CU_ASSERT_EQUAL(cli_files_in(b.folder), 1); /* the recipe alone */
+  cli_scratch_remove(b.folder);
+}
+
+SUITE(cli_status, "cli: status", TEST(a_sweep_keeps_its_plan_before_its_first_run),
+      TEST(readers_of_an_unfinished_study_say_so_and_print_the_same),
+      TEST(a_shard_that_was_not_joined_is_named), TEST(plans_of_a_study_add_up_and_can_be_replaced),
+      TEST(runs_at_other_rates_take_the_places_of_the_old_ones),
+      TEST(watching_ends_when_all_is_there),
+      TEST(results_are_never_written_where_they_would_be_lost));
