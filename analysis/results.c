@@ -75,7 +75,7 @@ results *results_new(const char *study) {
 
 static void run_fini(results_run *run) {
   free(run->steps), free(run->evals), free(run->staleness);
-  free(run->shown), free(run->recipe), free(run->swept), free(run->chosen);
+  free(run->reason), free(run->shown), free(run->recipe), free(run->swept), free(run->chosen);
 }
 
 void results_free(results *r) {
@@ -120,6 +120,7 @@ gl_status results_add(results *r, const run_record *run, gl_error *err) {
       .seed = run->seed,
       .lr = run->lr,
       .status = run->status,
+      .reason = copy_text(run->reason ? run->reason : "", &ok),
       .clock = run->clock,
       .steps = copy_items(run->steps, run->n_steps, sizeof *run->steps, &ok),
       .n_steps = run->n_steps,

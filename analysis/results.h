@@ -17,6 +17,7 @@ typedef struct results_run {
   uint64_t seed;
   double lr;
   run_status status;
+  char *reason; /* why it failed or diverged; "" when done; owned */
   clock_record clock;
   step_record *steps;
   size_t n_steps;

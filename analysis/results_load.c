@@ -120,8 +120,8 @@ static gl_status load_records(sqlite3 *db, const records *what, int64_t run, voi
 /* --- runs ----------------------------------------------------------------------------------------
  */
 
-static const char *const run_columns[] = {"id",     "algorithm", "swept",  "seed",   "lr",
-                                          "status", "recipe",    "chosen", "meaning"};
+static const char *const run_columns[] = {"id",     "algorithm", "swept",  "seed",    "lr",
+                                          "status", "recipe",    "chosen", "meaning", "reason"};
 enum { N_RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
 static const char *const clock_columns[] = {
     "simulated_s",    "learner_utilisation", "sampler_utilisation", "samples_per_s",
@@ -155,6 +155,7 @@ static gl_status load_run(loading *l, sqlite3_stmt *q, gl_error *err) {
       .recipe = (const char *)sqlite3_column_text(q, 6),
       .chosen = (const char *)sqlite3_column_text(q, 7),
       .meaning = sqlite3_column_int64(q, 8),
+      .reason = (const char *)sqlite3_column_text(q, 9),
       .clock = {.simulated_s = column_number(q, CLOCK),
                 .learner_utilisation = column_number(q, CLOCK + 1),
                 .sampler_utilisation = column_number(q, CLOCK + 2),

@@ -2,7 +2,7 @@
 # value, low, high.
 set bars 0
 end(c) = valid(c) ? column(c) : column(4)
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to)
   set multiplot
   unset key

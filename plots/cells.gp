@@ -5,7 +5,7 @@ aside(a) = lines < 2 ? 0 : spread * ((a - 1.0) / (lines - 1) - 0.5)
 set bars 0.4
 # Where there is no interval its ends hide behind the point.
 end(c) = valid(c) ? column(c) : column(4)
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to)
   set multiplot
   eval "set xtics (".x_marks.")"

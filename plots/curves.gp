@@ -1,7 +1,7 @@
 # Curves over updates with shaded intervals: columns panel, line, x, value, low, high.
 block(p, a) = (p - 1) * lines + a - 1
 bounded(y, p) = y < low[p] ? low[p] : y > high[p] ? high[p] : y
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to)
   set multiplot
   unset key

@@ -5,7 +5,7 @@ set format "10^{%T}"
 set xlabel "outcomes n (V^T for responses of T tokens)"
 set ylabel "constant c in  Var[p/q] − Var[p/D] ≥ e^{KL} − c"
 set key top left Left reverse samplen 2
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to, 11, 8)
   plot data using 1:2 with lines ls 2 title "Theorem 1: n^2 + 1", \
        data using 1:3 with lines ls 1 title "smallest valid, D = E_q q", \

@@ -24,7 +24,7 @@ if (most > 1) { most = 1 }
 stats name.".tsv" index 0 using 3 nooutput
 least = STATS_min
 largest = STATS_max
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to, wide, high)
   eval furnish
   set xrange [least:largest]

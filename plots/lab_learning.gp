@@ -8,7 +8,7 @@ set xlabel "responses drawn"
 stats name.".tsv" index 0 using 2 nooutput
 set xtics marks_apart(STATS_max, 4)
 set xrange [*:*] noextend
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to, wide, high)
   set multiplot
   eval note_on(wide, high)

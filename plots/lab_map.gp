@@ -19,7 +19,7 @@ set yrange [*:*] noextend
 set xtics ()
 do for [s=1:sizes] { set xtics add (size_name[s] s) }
 clip(x) = x > 1.5 ? 1.5 : (x < -1.5 ? -1.5 : x)
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to, wide, high)
   set multiplot
   eval note_on(wide, high)
@@ -30,7 +30,7 @@ do for [to in "pdf png svg"] {
       set tmargin at screen 1.0 - (0.8 + 5.8 * (k - 1)) / high
       set bmargin at screen 1.0 - (0.8 + 5.8 * (k - 1) + 4.2) / high
       if (a == algorithms && k == 1) { set colorbox user origin screen 1.0 - 1.8 / wide, screen (1.3 + note_high) / high size screen 0.3 / wide, screen 1.0 - (2.1 + note_high) / high } else { unset colorbox }
-      set title heading(a) offset 0,-0.6 font sprintf("Sans,%g", 6.3 * letters)
+      set title heading(a) offset 0,-0.6 font sprintf(",%g", 6.3 * letters)
       if (k == 2) { set xlabel "group size G" offset 0,0.3 } else { unset xlabel }
       if (a == 2) { set ylabel what[k]." ratio\n\nKL(p‖q) / nats" offset -1.5,0; set ytics ("10^{-3}" -3, "10^{-2}" -2, "10^{-1}" -1, "1" 0, "10" 1) } else { unset ylabel; set ytics ("" -3, "" -2, "" -1, "" 0, "" 1) }
       # Viewers of SVG blur between the points of an image, as if group sizes had values between them.

@@ -11,7 +11,7 @@ do for [b=0:algorithms*sizes-1] {
   stats name.".tsv" index b using (column(7) > 1e-3 ? 2 * log10(column(7)) : -5) nooutput
   most = STATS_max > most ? STATS_max : most
 }
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to, wide, high)
   eval furnish
   set logscale xy

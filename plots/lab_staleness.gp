@@ -6,7 +6,7 @@ array what[3] = ["cosine of E[g] and ∇J", "variance  tr Cov", "scaled MSE"]
 array column_of[3] = [8, 10, 12]
 wide = 17.5 + legend_across
 high = 6.8 + note_high
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to, wide, high)
   set multiplot
   eval note_on(wide, high)

@@ -5,7 +5,7 @@ high = 11.4
 data = name.".tsv"
 set palette defined (0 "#f7fbff", 0.5 "#56B4E9", 1 "#0072B2")
 clip(x, m) = x > m ? m : x
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to, wide, high)
   set multiplot
   unset key

@@ -24,7 +24,7 @@ marks_apart(range, n) = round_up(range / n / power_below(range / n)) * power_bel
 # What a figure does not show, in lines at the foot of the page (left_out[i], 4 at most): drawn with
 # the first panel only, for labels are drawn again with every panel. Page sizes are in centimetres.
 note_high = left_out_lines > 0 ? 0.3 * left_out_lines + 0.1 : 0.0
-note_line(i, w, h) = i > left_out_lines ? "" : sprintf("set label %d left_out[%d] at screen %g, screen %g left font 'Sans,%g'; ", 90 + i, i, 0.3 / w, (0.3 * (left_out_lines - i) + 0.25) / h, 5.5 * letters)
+note_line(i, w, h) = i > left_out_lines ? "" : sprintf("set label %d left_out[%d] at screen %g, screen %g left font ',%g'; ", 90 + i, i, 0.3 / w, (0.3 * (left_out_lines - i) + 0.25) / h, 5.5 * letters)
 note_on(w, h) = note_line(1, w, h).note_line(2, w, h).note_line(3, w, h).note_line(4, w, h)
 note_away(i) = i > left_out_lines ? "" : sprintf("unset label %d; ", 90 + i)
 note_off = note_away(1).note_away(2).note_away(3).note_away(4)
@@ -32,4 +32,4 @@ note_off = note_away(1).note_away(2).note_away(3).note_away(4)
 # A page for the web. Of this terminal gnuplot measures text by the size of the font and not by
 # fontscale, so that here the fonts themselves are larger, by `letters`. A centimetre is 60 units.
 letters = 1.0
-svg(w, h, larger) = sprintf("letters = %g; set terminal svg size %d,%d font 'Sans,%g' linewidth 1.4 background 'white'; set output name.'.svg'.aside", larger, 60 * w, 60 * h, 7 * larger)
+svg(w, h, larger) = sprintf("letters = %g; set terminal svg size %d,%d font 'sans-serif,%g' linewidth 1.4 background 'white'; set output name.'.svg'.aside", larger, 60 * w, 60 * h, 7 * larger)

@@ -1,6 +1,6 @@
 # Shares of updates by staleness, bars simulated and steps measured: columns panel, line, staleness,
 # share.
-do for [to in "pdf png svg"] {
+do for [to in formats] {
   eval page(to)
   set multiplot
   set boxwidth 0.85

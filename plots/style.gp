@@ -36,7 +36,7 @@ place(p) = sprintf("set lmargin at screen %g; set rmargin at screen %g; set tmar
   across(left + column_of(p) * (broad + gap)), across(left + column_of(p) * (broad + gap) + broad), \
   down(above + row_of(p) * (tall + between)), down(above + row_of(p) * (tall + between) + tall), p == 1 ? note_on(page_width, page_height) : note_off)
 # The axis's name stands at one distance from all panels, however wide their numbers are.
-name_axis(p) = sprintf("set label 2 axis[%d] at screen %g, screen %g center rotate by 90 font 'Sans,%g'", p, \
+name_axis(p) = sprintf("set label 2 axis[%d] at screen %g, screen %g center rotate by 90 font ',%g'", p, \
   across(left + column_of(p) * (broad + gap) - (left - 0.35)), down(above + row_of(p) * (tall + between) + tall / 2), 6.3 * letters)
 place_legend = sprintf("unset label; set lmargin at screen 0.01; set rmargin at screen 0.99; set tmargin at screen %g; set bmargin at screen %g; unset title; unset xlabel; unset tics; unset grid; unset border; unset logscale; set xrange [0:1]; set yrange [0:1]; set key center center horizontal maxcols %d Left reverse samplen 2.2 width 1.5 spacing 1.1", \
   (0.42 * legend_rows + note_high) / page_height, 0.005 + note_high / page_height, legend_wide)

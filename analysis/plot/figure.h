@@ -19,6 +19,7 @@ typedef struct figure_request {
   const char *prefix;  /* files are PREFIX_NAME.tsv, ..., any / in it being _; NULL: NAME.tsv */
   const char *only;    /* one figure's name; NULL: all there are data for */
   const char *gnuplot; /* the program; NULL: "gnuplot" */
+  const char *formats; /* which of pdf, png and svg, with spaces between; NULL: all of them */
   const char *(*script)(const char *path); /* text of "plots/style.gp", ..., ended by a zero */
   /* Told of each figure once it is drawn (why == NULL; file: without its ending), or why it is not
    * (file: the figure's name). May be NULL, as noted. */

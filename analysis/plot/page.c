@@ -315,6 +315,7 @@ static gl_status write_script(figure_page *p, gl_error *err) {
   fputs("if (!exists('aside')) aside = ''\n", w.stream);
   /* Behind ./ no name begins with what gnuplot takes for a command instead of a file: | or <. */
   fputs("name = './'.", w.stream), write_single_quoted(p->name, w.stream), fputc('\n', w.stream);
+  fprintf(w.stream, "formats = '%s'\n", p->q->formats ? p->q->formats : "pdf png svg");
   if (p->n_panels) write_panels(p, w.stream);
   fwrite(p->variables_text, 1, p->variables_size, w.stream);
   write_left_out(p, w.stream);

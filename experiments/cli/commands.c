@@ -20,6 +20,7 @@
   X(policy)                                                                                        \
   X(analyze)                                                                                       \
   X(plot)                                                                                          \
+  X(report)                                                                                        \
   X(export)                                                                                        \
   X(merge)                                                                                         \
   X(algorithms)                                                                                    \

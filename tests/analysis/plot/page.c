@@ -41,6 +41,7 @@ static void a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit(void) {
   CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
   char *gp = text_of("build/page_test/note.gp");
   CU_ASSERT_PTR_NOT_NULL_FATAL(gp);
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "formats = 'pdf png svg'\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "left_out_lines = 4\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "left_out[1] = 'not shown: setting 0; setting 1; "));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "... (40 in all)'"));
@@ -48,7 +49,7 @@ static void a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit(void) {
 }
 
 static void variables_reach_the_script_with_their_marks_taken_literally(void) {
-  const figure_request q = {.folder = folder, .script = script};
+  const figure_request q = {.folder = folder, .script = script, .formats = "svg"};
   const char *const names[] = {"gepo(clip=none)", "a_b'c"};
   const double numbers[] = {1, 2.5};
   gl_error err = {0};
@@ -61,7 +62,7 @@ static void variables_reach_the_script_with_their_marks_taken_literally(void) {
   CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
   char *gp = text_of("build/page_test/it's.gp"), *tsv = text_of("build/page_test/it's.tsv");
   CU_ASSERT_PTR_NOT_NULL_FATAL(gp);
-  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "name = './'.'it'.\"'\".'s'\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "name = './'.'it'.\"'\".'s'\nformats = 'svg'\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "n = 2\narray names[2]\nnames[1] = 'gepo(clip=none)'\n"
                                     "names[2] = 'a\\_b'.\"'\".'c'\narray numbers[2]\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "left_out_lines = 0\n"));

@@ -1,0 +1,56 @@
+/* gepolab report: one HTML page about a study. */
+#include "experiments/report/report.h"
+
+#include "core/base/file.h"
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/resources.h"
+
+#include <stdio.h>
+
+/* The page takes the place of an older one only when it is whole. */
+static gl_status write_to(const char *path, store *from, const report_request *q, gl_error *err) {
+  file_writer w;
+  gl_status status = file_begin(&w, path, err);
+  if (status != GL_OK) return status;
+  status = report_write(w.stream, from, q, err);
+  if (status == GL_OK) return file_commit(&w, err);
+  file_abandon(&w);
+  return status;
+}
+
+static gl_status run_report(const command *self, int argc, char **argv, gl_error *err) {
+  report_request q = {.text_of = resources_text};
+  const char *path = "report.html";
+  const args_option options[] = {
+      {"output", 'o', ARGS_TEXT, "FILE.html", "where it goes (default: report.html)", &path},
+      {"study", 0, ARGS_TEXT, "NAME", "only this study of the file", &q.only},
+      {"no-figures", 0, ARGS_FLAG, NULL, "tables only; gnuplot is not needed", &q.no_figures},
+      {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &q.gnuplot}};
+  args a;
+  store *from = NULL;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, 1, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = store_open(&from, a.words[0], STORE_READ, err);
+    if (status == GL_OK) status = write_to(path, from, &q, err);
+    if (status == GL_OK) puts(path);
+  }
+  store_close(from);
+  args_fini(&a);
+  return status;
+}
+
+const command command_report = {
+    .name = "report",
+    .arguments = "STUDY.db",
+    .summary = "one HTML page about a study: figures, tables, recipe, provenance",
+    .about =
+        "The page holds everything itself, its figures too: it can be sent, kept and printed, and\n"
+        "reads on a telephone as on a screen. What was run and what became of it, figures, scores\n"
+        "with intervals, learning rates, the clock, what diverged, failed or is missing and why,\n"
+        "the recipe, what made the runs, and how to run it again. A part for each study of the\n"
+        "file. The same study gives the same page, byte for byte.",
+    .examples = "  gepolab report study.db -o report.html\n"
+                "  gepolab report study.db --no-figures -o tables.html",
+    .run = run_report};

@@ -1,0 +1,164 @@
+/* Escapes text, and writes headings and tables. */
+#include "experiments/report/html.h"
+
+#include "core/base/shown.h"
+#include "core/base/utf8.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void html_markup(html *h, const char *markup) {
+  fputs(markup, h->to);
+}
+
+/* --- text ----------------------------------------------------------------------------------------
+ */
+
+static const char *entity_of(uint32_t c) {
+  return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : "&#39;";
+}
+
+/* What is fit to be seen, with the characters of markup as entities. XML has no place for the two
+ * last characters of a plane. */
+static void write_escaped(html *h, const char *text, size_t size) {
+  for (size_t i = 0; i < size;) {
+    uint32_t c;
+    const size_t n = utf8_read(text + i, size - i, &c);
+    if (c < 0x80 && strchr("&<>\"'", (int)c) != NULL)
+      fputs(entity_of(c), h->to);
+    else if (c != UTF8_INVALID && (c & 0xfffe) == 0xfffe)
+      fprintf(h->to, "\\u%04x", (unsigned)c);
+    else
+      fwrite(text + i, 1, n, h->to);
+    i += n;
+  }
+}
+
+void html_text(html *h, const char *text) {
+  char *seen = NULL;
+  size_t size = 0;
+  if (text == NULL) return;
+  FILE *to = open_memstream(&seen, &size);
+  if (to != NULL) shown_write_lines(text, to);
+  if (to != NULL && fclose(to) == 0)
+    write_escaped(h, seen, size);
+  else
+    h->failed = 1;
+  free(seen);
+}
+
+static void text_of(html *h, const char *format, va_list args) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  if (to != NULL) vfprintf(to, format, args);
+  if (to != NULL && fclose(to) == 0)
+    html_text(h, text);
+  else
+    h->failed = 1;
+  free(text);
+}
+
+void html_textf(html *h, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  text_of(h, format, args);
+  va_end(args);
+}
+
+void html_heading(html *h, const char *id, const char *format, ...) {
+  va_list args;
+  fprintf(h->to, "<h%d", h->level);
+  if (id != NULL) {
+    html_markup(h, " id=\"");
+    html_text(h, id);
+    html_markup(h, "\"");
+  }
+  html_markup(h, ">");
+  va_start(args, format);
+  text_of(h, format, args);
+  va_end(args);
+  fprintf(h->to, "</h%d>\n", h->level);
+}
+
+/* --- tables --------------------------------------------------------------------------------------
+ */
+
+void html_table_begin(html *h, const char *caption, const char *const *heads, size_t n) {
+  html_markup(h, "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"");
+  html_text(h, caption);
+  html_markup(h, "\"><table>\n<caption>");
+  html_text(h, caption);
+  html_markup(h, "</caption>\n<thead><tr>");
+  for (size_t i = 0; i < n; ++i) {
+    const int number = heads[i][0] == '#';
+    html_markup(h, number ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">");
+    html_text(h, heads[i] + number);
+    html_markup(h, "</th>");
+  }
+  html_markup(h, "</tr></thead>\n<tbody>\n");
+}
+
+void html_table_end(html *h) {
+  html_markup(h, "</tbody>\n</table></div>\n");
+}
+
+void html_row_begin(html *h) {
+  html_markup(h, "<tr>");
+}
+
+void html_row_end(html *h) {
+  html_markup(h, "</tr>\n");
+}
+
+void html_row_head(html *h, const char *text) {
+  html_markup(h, "<th scope=\"row\">");
+  html_text(h, text);
+  html_markup(h, "</th>");
+}
+
+void html_cell(html *h, const char *text) {
+  html_markup(h, "<td>");
+  html_text(h, text);
+  html_markup(h, "</td>");
+}
+
+static void number(html *h, double value) {
+  if (isnan(value))
+    html_markup(h, "–");
+  else
+    html_textf(h, "%.4g", value);
+}
+
+void html_cell_number(html *h, double value) {
+  html_markup(h, "<td class=\"n\">");
+  number(h, value);
+  html_markup(h, "</td>");
+}
+
+void html_cell_count(html *h, size_t n) {
+  fprintf(h->to, "<td class=\"n\">%zu</td>", n);
+}
+
+void html_cell_interval(html *h, double value, double low, double high, int bold) {
+  html_markup(h, "<td class=\"n\">");
+  if (bold) html_markup(h, "<strong>");
+  if (!isnan(value) && fabs(value) < 100)
+    html_textf(h, "%.3f", value);
+  else
+    number(h, value);
+  if (bold) html_markup(h, "</strong>");
+  if (!isnan(low)) {
+    html_markup(h, " <span class=\"ends\">[");
+    html_textf(h, fmax(fabs(low), fabs(high)) < 100 ? "%.3f, %.3f" : "%.4g, %.4g", low, high);
+    html_markup(h, "]</span>");
+  }
+  html_markup(h, "</td>");
+}
+
+const char *html_count(char *text, size_t size, size_t n, const char *one, const char *many) {
+  snprintf(text, size, "%zu %s", n, n == 1 ? one : many);
+  return text;
+}

@@ -1,0 +1,132 @@
+/* The section `recipe`: what the runs have in common and what they were swept over, as a recipe. */
+#include "core/base/json.h"
+#include "core/base/json_tree.h"
+#include "experiments/report/study_internal.h"
+#include "experiments/report/yaml.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const order[] = {"name",    "description", "steps",    "eval_every", "seed",
+                                    "world",   "algorithm",   "sampling", "optimizer",  "train",
+                                    "cluster", "sweep",       "tune"};
+
+/* Takes a dotted path out of a tree, and the maps that are empty then. 1 if it was there. */
+static int take_out(cJSON *tree, const char *path) {
+  const char *dot = strchr(path, '.');
+  char key[128];
+  const size_t n = dot != NULL ? (size_t)(dot - path) : strlen(path);
+  if (n >= sizeof key) return 0;
+  memcpy(key, path, n), key[n] = '\0';
+  cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, key);
+  if (item == NULL || (dot != NULL && !cJSON_IsObject(item))) return 0;
+  const int found = dot == NULL || take_out(item, dot + 1);
+  if (found && (dot == NULL || item->child == NULL))
+    cJSON_DeleteItemFromObjectCaseSensitive(tree, key);
+  return found;
+}
+
+/* A copy of what a run's recipe says of its algorithm, if no earlier one says the same. */
+static cJSON *new_algorithm(const results_run *run, const cJSON *among) {
+  cJSON *tree = json_tree_of(run->recipe);
+  cJSON *own = tree ? cJSON_DetachItemFromObjectCaseSensitive(tree, "algorithm") : NULL;
+  cJSON_Delete(tree);
+  for (const cJSON *i = among->child; own != NULL && i != NULL; i = i->next)
+    if (cJSON_Compare(i, own, 1)) {
+      cJSON_Delete(own);
+      own = NULL;
+    }
+  return own;
+}
+
+static int add_algorithms(cJSON *sweep, const results *r) {
+  cJSON *list = cJSON_AddArrayToObject(sweep, "algorithm");
+  for (size_t a = 0; a < r->n_algorithms && list != NULL; ++a)
+    for (size_t i = 0; i < r->n_runs; ++i) {
+      if (r->runs[i].algorithm != a) continue;
+      cJSON *own = new_algorithm(&r->runs[i], list);
+      if (own != NULL && !cJSON_AddItemToArray(list, own)) return 0;
+      if (own != NULL) break;
+    }
+  return list != NULL;
+}
+
+/* The values of one axis in the order of the groups, each once. */
+static int add_axis(cJSON *sweep, const results *r, size_t a) {
+  cJSON *list = cJSON_AddArrayToObject(sweep, r->axes.axis[a].path);
+  for (size_t g = 0; g < r->n_groups && list != NULL; ++g) {
+    cJSON *holder = cJSON_CreateObject();
+    cJSON *value = holder ? axis_json(holder, &r->axes.axis[a], r->groups[g].value[a]) : NULL;
+    if (value != NULL) value = cJSON_DetachItemViaPointer(holder, value);
+    cJSON_Delete(holder);
+    if (value == NULL) return 0;
+    free(value->string);
+    value->string = NULL;
+    const cJSON *same = list->child;
+    while (same != NULL && !cJSON_Compare(same, value, 1)) same = same->next;
+    if (same != NULL)
+      cJSON_Delete(value);
+    else if (!cJSON_AddItemToArray(list, value))
+      return 0;
+  }
+  return list != NULL;
+}
+
+/* Of several algorithms, settings and seeds the fields that differ move from the first run's recipe
+ * to `sweep`. */
+static cJSON *common_recipe(const report_study *t) {
+  const results *r = t->r;
+  cJSON *tree = json_tree_of(r->runs[0].recipe), *sweep = cJSON_CreateObject();
+  int ok = tree != NULL && sweep != NULL;
+  if (ok && r->n_algorithms > 1) take_out(tree, "algorithm"), ok = add_algorithms(sweep, r);
+  for (size_t a = 0; a < r->axes.n && ok; ++a)
+    take_out(tree, r->axes.axis[a].path), ok = add_axis(sweep, r, a);
+  cJSON *seeds = ok && t->n_seeds > 1 ? cJSON_AddArrayToObject(sweep, "seed") : NULL;
+  if (ok && t->n_seeds > 1) take_out(tree, "seed"), ok = seeds != NULL;
+  for (size_t i = 0; i < t->n_seeds && seeds != NULL && ok; ++i)
+    ok = json_add_number(seeds, NULL, (double)t->seeds[i]) != NULL;
+  if (ok && sweep->child != NULL) ok = cJSON_AddItemToObject(tree, "sweep", sweep);
+  if (ok && cJSON_GetObjectItemCaseSensitive(tree, "sweep") == sweep) return tree;
+  cJSON_Delete(sweep);
+  if (ok) return tree;
+  cJSON_Delete(tree);
+  return NULL;
+}
+
+/* Fields that were chosen for cells, as by `tune`, and differ between them. */
+static size_t take_out_chosen(const report_study *t, cJSON *tree) {
+  size_t n = 0;
+  for (size_t i = 0; i < t->r->n_runs; ++i) {
+    cJSON *chosen = t->r->runs[i].chosen ? json_tree_of(t->r->runs[i].chosen) : NULL;
+    for (const cJSON *c = chosen ? chosen->child : NULL; c != NULL; c = c->next)
+      n += (size_t)take_out(tree, c->string);
+    cJSON_Delete(chosen);
+  }
+  return n;
+}
+
+gl_status section_recipe(html *h, const report_study *t, gl_error *err) {
+  char *text = NULL;
+  size_t size = 0;
+  cJSON *tree = common_recipe(t);
+  if (tree == NULL) return gl_fail_memory(err, "the recipe of a study");
+  const size_t chosen = take_out_chosen(t, tree);
+  html_markup(h, "<p>Put together from the stored recipes of the runs: what they have in common, "
+                 "and under <code>sweep</code> the fields in which they differ.");
+  if (chosen > 0)
+    html_markup(h, " What was chosen for each cell beforehand is left out: see its learning rate "
+                   "in the tables above.");
+  html_markup(h, "</p>\n");
+  FILE *to = open_memstream(&text, &size);
+  if (to != NULL) yaml_write(tree, order, sizeof order / sizeof *order, to);
+  cJSON_Delete(tree);
+  if (to == NULL || fclose(to) != 0) {
+    free(text);
+    return gl_fail_memory(err, "the recipe of a study");
+  }
+  html_markup(h, "<pre class=\"wide\" tabindex=\"0\"><code>");
+  html_text(h, text);
+  html_markup(h, "</code></pre>\n");
+  free(text);
+  return GL_OK;
+}

@@ -1,0 +1,148 @@
+/* The page as a whole: its head, its contents, a part for each study with the table of sections. */
+#include "experiments/report/report.h"
+
+#include "experiments/report/query.h"
+#include "experiments/report/study_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct section {
+  const char *id, *heading;
+  int (*applies)(const report_study *t);
+  section_writer *write;
+} section;
+
+static const section sections[] = {
+    {"summary", "Summary", has_runs, section_summary},
+    {"figures", "Figures", has_figures, section_figures},
+    {"scores", "Scores", has_runs, section_scores},
+    {"rates", "Learning rates", has_rates, section_rates},
+    {"clock", "Clock", has_runs, section_clock},
+    {"relations", "Delay, divergence and variance", has_relations, section_relations},
+    {"problems", "Diverged, failed, missing", has_problems, section_problems},
+    {"recipe", "Recipe", has_runs, section_recipe},
+    {"provenance", "Provenance", has_runs, section_provenance},
+    {"rerun", "Run it again", has_runs, section_rerun}};
+enum { SECTION_COUNT = sizeof sections / sizeof *sections };
+
+/* --- a study -------------------------------------------------------------------------------------
+ */
+
+static void write_contents(html *h, const report_study *t) {
+  html_markup(h, "<nav aria-label=\"Contents of ");
+  html_text(h, t->name);
+  html_markup(h, "\"><ul class=\"contents\">\n");
+  for (size_t i = 0; i < SECTION_COUNT; ++i) {
+    if (!sections[i].applies(t)) continue;
+    html_markup(h, "<li><a href=\"#");
+    html_textf(h, "%s-%s", t->id, sections[i].id);
+    html_markup(h, "\">"), html_text(h, sections[i].heading), html_markup(h, "</a></li>\n");
+  }
+  html_markup(h, "</ul></nav>\n");
+}
+
+static gl_status write_sections(html *h, const report_study *t, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < SECTION_COUNT && status == GL_OK; ++i) {
+    char id[64];
+    if (!sections[i].applies(t)) continue;
+    snprintf(id, sizeof id, "%s-%s", t->id, sections[i].id);
+    html_markup(h, "<section aria-labelledby=\""), html_text(h, id), html_markup(h, "\">\n");
+    html_heading(h, id, "%s", sections[i].heading);
+    status = sections[i].write(h, t, err);
+    html_markup(h, "</section>\n");
+  }
+  return status;
+}
+
+/* alone: the page's heading is the study's. */
+static gl_status write_study(html *h, const report_request *q, store *from, const char *name,
+                             size_t number, int alone, gl_error *err) {
+  report_study t;
+  gl_status status = study_init(&t, q, from, name, number, err);
+  if (status == GL_OK) {
+    if (!alone) {
+      html_markup(h, "<article aria-labelledby=\""), html_text(h, t.id), html_markup(h, "\">\n");
+      h->level = 2;
+      html_heading(h, t.id, "%s", name);
+    }
+    write_contents(h, &t);
+    h->level = alone ? 2 : 3;
+    status = write_sections(h, &t, err);
+    if (!alone) html_markup(h, "</article>\n");
+  }
+  study_fini(&t);
+  return status;
+}
+
+/* --- the page ------------------------------------------------------------------------------------
+ */
+
+static gl_status write_head(html *h, const report_request *q, const char *title, gl_error *err) {
+  const char *style = q->text_of("experiments/report/report.css");
+  if (style == NULL) return gl_fail(err, GL_EINTERNAL, "the report's style sheet is missing");
+  html_markup(h, "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n"
+                 "<head>\n<meta charset=\"utf-8\" />\n<meta name=\"viewport\" "
+                 "content=\"width=device-width, initial-scale=1\" />\n<title>");
+  html_text(h, title);
+  html_markup(h, " · gepolab</title>\n<style>\n"), html_markup(h, style);
+  html_markup(h, "</style>\n</head>\n<body>\n<header>\n<p class=\"kind\">gepolab report</p>\n");
+  h->level = 1;
+  html_heading(h, NULL, "%s", title);
+  html_markup(h, "</header>\n<main>\n");
+  return GL_OK;
+}
+
+static void write_study_list(html *h, char *const *names, size_t n) {
+  html_markup(h, "<nav aria-label=\"Studies\"><ul class=\"contents\">\n");
+  for (size_t i = 0; i < n; ++i) {
+    html_markup(h, "<li><a href=\"#");
+    html_textf(h, "s%zu", i + 1);
+    html_markup(h, "\">"), html_text(h, names[i]), html_markup(h, "</a></li>\n");
+  }
+  html_markup(h, "</ul></nav>\n");
+}
+
+static gl_status write_page(html *h, const report_request *q, store *from, char *const *names,
+                            size_t n, gl_error *err) {
+  char title[64];
+  snprintf(title, sizeof title, "%zu studies", n);
+  gl_status status = write_head(h, q, n == 1 ? names[0] : title, err);
+  if (status == GL_OK && n > 1) write_study_list(h, names, n);
+  for (size_t i = 0; i < n && status == GL_OK; ++i)
+    status = write_study(h, q, from, names[i], i + 1, n == 1, err);
+  html_markup(h, "</main>\n<footer><p>Written by gepolab " GEPOLAB_VERSION
+                 " from the study alone: the same study gives the same page.</p></footer>\n"
+                 "</body>\n</html>\n");
+  return status;
+}
+
+/* Keeps the one study that is asked for. */
+static gl_status choose(char **names, size_t *n, const char *only, gl_error *err) {
+  char list[512] = "";
+  for (size_t i = 0; only != NULL && i < *n; ++i) {
+    const size_t used = strlen(list);
+    if (strcmp(names[i], only) == 0) {
+      names[0] = names[i];
+      *n = 1;
+      return GL_OK;
+    }
+    snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+  }
+  return only == NULL
+             ? GL_OK
+             : gl_fail(err, GL_EINPUT, "the file has no study '%s'; it has %s", only, list);
+}
+
+gl_status report_write(FILE *to, store *from, const report_request *q, gl_error *err) {
+  char **names = NULL;
+  size_t n = 0;
+  html h = {.to = to, .level = 1};
+  gl_status status = results_studies(&names, &n, from, err);
+  if (status == GL_OK) status = choose(names, &n, q->only, err);
+  if (status == GL_OK) status = write_page(&h, q, from, names, n, err);
+  if (status == GL_OK && h.failed) status = gl_fail_memory(err, "a page");
+  free(names);
+  return status;
+}

@@ -1,0 +1,151 @@
+/* The section `summary`: what was run, what became of it, and what to mind when reading on. */
+#include "experiments/report/study_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void tile(html *h, const char *class, size_t n, const char *what) {
+  html_markup(h, "<div class=\"tile");
+  if (n > 0) html_markup(h, class);
+  html_markup(h, "\"><dt>");
+  html_text(h, what);
+  html_markup(h, "</dt><dd>");
+  html_textf(h, "%zu", n);
+  html_markup(h, "</dd></div>\n");
+}
+
+static void write_tiles(html *h, const report_study *t) {
+  html_markup(h, "<dl class=\"tiles\">\n");
+  tile(h, "", t->r->n_algorithms, t->r->n_algorithms == 1 ? "algorithm" : "algorithms");
+  tile(h, "", t->r->n_groups, t->r->n_groups == 1 ? "setting" : "settings");
+  tile(h, "", t->n_seeds, t->n_seeds == 1 ? "seed" : "seeds");
+  tile(h, " good", t->done, "runs done");
+  tile(h, " mind", t->diverged, "diverged");
+  tile(h, " bad", t->failed, "failed");
+  tile(h, " bad", t->missing, "missing");
+  html_markup(h, "</dl>\n");
+}
+
+static void say_missing(html *h, const report_study *t) {
+  char runs[40];
+  if (t->missing == 0) return;
+  html_markup(h, "<li class=\"bad\">");
+  html_textf(h,
+             "The grid is not finished: %s of %zu are missing, and means are taken over the seeds "
+             "that are there. ",
+             html_count(runs, sizeof runs, t->missing, "run", "runs"), t->r->n_runs + t->missing);
+  html_markup(h, "<a href=\"#");
+  html_textf(h, "%s-problems", t->id);
+  html_markup(h, "\">Which ones</a></li>\n");
+}
+
+static void say_counts(html *h, const report_study *t) {
+  if (t->failed > 0) {
+    html_markup(h, "<li class=\"bad\">");
+    html_textf(h, "%zu failed; they have no part in any mean.", t->failed);
+    html_markup(h, "</li>\n");
+  }
+  if (t->diverged > 0) {
+    html_markup(h, "<li>");
+    html_textf(h, "%zu diverged; they count with what they had reached.", t->diverged);
+    html_markup(h, "</li>\n");
+  }
+  if (t->r->n_repeats > 0) {
+    html_markup(h, "<li>");
+    html_textf(h, "%zu left out, for they mean the same as others of the same seed.",
+               t->r->n_repeats);
+    html_markup(h, "</li>\n");
+  }
+}
+
+static void say_seeds(html *h, const report_study *t) {
+  enum { FEW = 5 };
+  if (t->n_seeds >= FEW) return;
+  html_markup(h, "<li>");
+  if (t->n_seeds == 1)
+    html_text(h, "There is one seed: nothing says how much another would change.");
+  else
+    html_textf(h, "There are %zu seeds: intervals over so few are rough.", t->n_seeds);
+  html_markup(h, "</li>\n");
+}
+
+static int same_value(axis_value a, axis_value b) {
+  return a.text == b.text || (a.text != NULL && b.text != NULL && strcmp(a.text, b.text) == 0);
+}
+
+/* Whether a group before this one has the same value in the axis. */
+static int is_repeated(const results *r, size_t a, size_t group) {
+  for (size_t g = 0; g < group; ++g)
+    if (same_value(r->groups[g].value[a], r->groups[group].value[a])) return 1;
+  return 0;
+}
+
+static void axis_row(html *h, const results *r, size_t a) {
+  const axis *x = &r->axes.axis[a];
+  size_t n = 0;
+  for (size_t g = 0; g < r->n_groups; ++g) n += !is_repeated(r, a, g);
+  html_row_begin(h), html_row_head(h, x->label), html_cell(h, x->path), html_cell_count(h, n);
+  html_markup(h, "<td class=\"words\">");
+  for (size_t g = 0, told = 0; g < r->n_groups; ++g) {
+    const char *text = r->groups[g].value[a].text;
+    if (is_repeated(r, a, g)) continue;
+    html_textf(h, "%s%s", told++ > 0 ? ", " : "", text != NULL ? text : "not given");
+  }
+  if (*x->unit) html_textf(h, " %s", x->unit);
+  html_markup(h, "</td>"), html_row_end(h);
+}
+
+/* Every axis with its values, in the order of the grid. */
+static gl_status write_axes(html *h, const report_study *t, gl_error *err) {
+  static const char *const heads[] = {"swept", "field", "#values", "which"};
+  char *seeds = study_seeds_text(t->seeds, t->n_seeds);
+  if (seeds == NULL) return gl_fail_memory(err, "the seeds of a study");
+  html_table_begin(h, "What was swept", heads, 4);
+  html_row_begin(h), html_row_head(h, "algorithm"), html_cell(h, "algorithm");
+  html_cell_count(h, t->r->n_algorithms), html_markup(h, "<td class=\"words\">");
+  for (size_t i = 0; i < t->r->n_algorithms; ++i)
+    html_textf(h, "%s%s", i > 0 ? ", " : "", t->r->algorithms[i]);
+  html_markup(h, "</td>"), html_row_end(h);
+  for (size_t a = 0; a < t->r->axes.n; ++a) axis_row(h, t->r, a);
+  html_row_begin(h), html_row_head(h, "seed"), html_cell(h, "seed");
+  html_cell_count(h, t->n_seeds), html_cell(h, seeds), html_row_end(h);
+  html_table_end(h);
+  free(seeds);
+  return GL_OK;
+}
+
+/* Who is ahead in each setting, and who cannot be told apart from it. */
+static void write_highest(html *h, const report_study *t) {
+  static const char *const heads[] = {"setting", "highest last score", "#score",
+                                      "not told apart from it"};
+  if (t->r->n_algorithms < 2) return;
+  html_table_begin(h, "Who ends highest", heads, 4);
+  for (size_t g = 0; g < t->r->n_groups; ++g) {
+    const cell_summary *best = study_highest(t, g);
+    size_t told = 0;
+    if (best == NULL) continue;
+    html_row_begin(h), html_row_head(h, study_setting(t, g));
+    html_cell(h, t->r->algorithms[best->cell->algorithm]);
+    html_cell_interval(h, best->last.value, best->last.low, best->last.high, 1);
+    html_markup(h, "<td class=\"words\">");
+    for (size_t i = 0; i < t->s.n_cells; ++i) {
+      const cell_summary *c = &t->s.cells[i];
+      if (c == best || c->cell->group != g || !study_reaches(c, best)) continue;
+      html_textf(h, "%s%s", told++ > 0 ? ", " : "", t->r->algorithms[c->cell->algorithm]);
+    }
+    if (told == 0) html_markup(h, "–");
+    html_markup(h, "</td>"), html_row_end(h);
+  }
+  html_table_end(h);
+}
+
+gl_status section_summary(html *h, const report_study *t, gl_error *err) {
+  write_tiles(h, t);
+  html_markup(h, "<ul class=\"notes\">\n");
+  say_missing(h, t), say_counts(h, t), say_seeds(h, t);
+  html_markup(h, "<li>Scores are evaluation scores. A number with brackets is the interquartile "
+                 "mean over seeds with its 95&#160;% bootstrap interval.</li>\n</ul>\n");
+  gl_status status = write_axes(h, t, err);
+  if (status == GL_OK) write_highest(h, t);
+  return status;
+}

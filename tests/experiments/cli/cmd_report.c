@@ -1,0 +1,278 @@
+/* `gepolab report`: one page, whole, safe, and true to what the file holds. */
+#include "core/store/store.h"
+#include "tests/support/cli.h"
+#include "tests/support/markup.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct fixture {
+  char folder[64], db[128], page[128];
+} fixture;
+
+static void fixture_make(fixture *f) {
+  cli_scratch_make(f->folder);
+  cli_path(f->db, f->folder, "study.db");
+  cli_path(f->page, f->folder, "report.html");
+}
+
+static char *text_of(const char *path) {
+  FILE *from = fopen(path, "rb");
+  char *text = NULL, room[1 << 14];
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (size_t n; (n = fread(room, 1, sizeof room, from)) > 0;) fwrite(room, 1, n, to);
+  fclose(from), fclose(to);
+  return text;
+}
+
+static int says(const char *page, const char *words) {
+  const int found = strstr(page, words) != NULL;
+  if (!found) fprintf(stderr, "the page does not say: %s\n", words);
+  return found;
+}
+
+/* Nothing is run and nothing is fetched; what XML calls its languages is no address to open. */
+static int stands_alone(const char *page) {
+  static const char *const nowhere[] = {"<script", "<link",   "<iframe", "<object",
+                                        " src=",   "@import", "https:",  "href=\"javascript:"};
+  int good = markup_is_well_formed(page) && markup_ids_hold(page) &&
+             markup_count(page, "http:") == markup_count(page, "xmlns=\"http://www.w3.org/");
+  for (size_t i = 0; i < sizeof nowhere / sizeof *nowhere; ++i) {
+    const char *found = strstr(page, nowhere[i]);
+    if (found != NULL) fprintf(stderr, "the page has: %.60s\n", found);
+    good &= found == NULL;
+  }
+  return good;
+}
+
+static void sweep_some(const fixture *f) {
+  CU_ASSERT(CLI_GIVES(
+      0, "sweep", "quickstart", "-q", "-o", f->db, "steps=20", "cluster={preset: heterorl}",
+      "sweep={algorithm: [grpo, gepo], cluster.max_delay: [0, 600], seed: [1, 2]}"));
+}
+
+static void a_study_becomes_one_page_with_everything_in_it(void) {
+  static const char *const sections[] = {"summary", "figures", "scores",     "clock",
+                                         "recipe",  "rerun",   "provenance", "relations"};
+  fixture f;
+  fixture_make(&f);
+  sweep_some(&f);
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
+  char *page = text_of(f.page);
+  CU_ASSERT(stands_alone(page));
+  for (size_t i = 0; i < sizeof sections / sizeof *sections; ++i) {
+    char words[64];
+    snprintf(words, sizeof words, "<h2 id=\"s1-%s\">", sections[i]);
+    CU_ASSERT(says(page, words));
+  }
+  CU_ASSERT(says(page, "<h1>quickstart</h1>") && says(page, "<dt>runs done</dt><dd>8</dd>"));
+  CU_ASSERT_EQUAL(markup_count(page, "<svg "), 6);
+  CU_ASSERT_EQUAL(markup_count(page, "<figcaption>"), 6);
+  CU_ASSERT(says(page, "<th scope=\"row\">max delay 600 s</th>"));
+  CU_ASSERT(says(page, "cluster.max_delay: [0, 600]"));
+  CU_ASSERT_PTR_NULL(strstr(page, "id=\"s1-problems\""));
+  CU_ASSERT_PTR_NULL(strstr(page, f.folder)); /* nothing of where it was made */
+  free(page);
+  cli_scratch_remove(f.folder);
+}
+
+static void the_recipe_on_the_page_makes_the_same_runs(void) {
+  fixture f;
+  char recipe[128], again[128], keys[2][4096];
+  fixture_make(&f);
+  sweep_some(&f);
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "--no-figures", "-o", f.page));
+  char *page = text_of(f.page), *at = strstr(page, "<code>name: ");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+  char *end = strstr(at, "</code>");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+  CU_ASSERT_PTR_NULL(memchr(at, '&', (size_t)(end - at)));
+  cli_write(cli_path(recipe, f.folder, "again.yaml"), at + 6, (size_t)(end - at - 6));
+  CU_ASSERT(CLI_GIVES(0, "sweep", recipe, "-q", "-o", cli_path(again, f.folder, "again.db")));
+  for (int i = 0; i < 2; ++i) {
+    cli_result r = CLI("export", i == 0 ? f.db : again);
+    snprintf(keys[i], sizeof keys[i], "%s", r.out);
+    cli_result_fini(&r);
+  }
+  CU_ASSERT(strlen(keys[0]) > 400);
+  CU_ASSERT_STRING_EQUAL(keys[0], keys[1]);
+  free(page);
+  cli_scratch_remove(f.folder);
+}
+
+static void the_same_study_gives_the_same_bytes(void) {
+  fixture f;
+  char second[128];
+  fixture_make(&f);
+  sweep_some(&f);
+  cli_path(second, f.folder, "second.html");
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", second));
+  char *a = text_of(f.page), *b = text_of(second);
+  CU_ASSERT_STRING_EQUAL(a, b);
+  free(a), free(b);
+  cli_scratch_remove(f.folder);
+}
+
+/* --- studies by hand -----------------------------------------------------------------------------
+ */
+
+static void put(store *s, const char *study, const char *algorithm, int delay, uint64_t seed,
+                run_status status, const char *reason) {
+  char key[33], recipe[256], swept[64];
+  static int64_t ordinal;
+  const eval_record evals[] = {{0, 0, 0.25}, {2, 10, 0.5 + (double)seed / 16}};
+  snprintf(key, sizeof key, "%032lld", (long long)++ordinal);
+  snprintf(swept, sizeof swept, "{\"cluster.max_delay\":%d}", delay);
+  snprintf(recipe, sizeof recipe,
+           "{\"algorithm\":\"%s\",\"cluster\":{\"max_delay\":%d,\"preset\":\"heterorl\"},"
+           "\"name\":\"x\",\"seed\":%d}",
+           strlen(algorithm) == 4 ? algorithm : "is", delay, (int)seed);
+  const run_record run = {.key = key,
+                          .ordinal = ordinal,
+                          .study = study,
+                          .algorithm = algorithm,
+                          .swept = swept,
+                          .recipe = recipe,
+                          .meaning = 2,
+                          .code_version = "0.0",
+                          .machine = "a & b <c>",
+                          .seed = seed,
+                          .lr = 0.1,
+                          .status = status,
+                          .reason = reason,
+                          .evals = evals,
+                          .n_evals = 2};
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(store_put_run(s, &run, &err), GL_OK);
+}
+
+static store *opened(const fixture *f) {
+  store *s = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(store_open(&s, f->db, STORE_WRITE, &err), GL_OK);
+  return s;
+}
+
+static void names_that_are_markup_are_shown_and_not_obeyed(void) {
+  static const char name[] = "<script>alert('1')</script>\"&amp;\x1b[2J\xe2\x80\xae]]>";
+  fixture f;
+  fixture_make(&f);
+  store *s = opened(&f);
+  put(s, name, name, 0, 1, RUN_DONE, "");
+  put(s, name, "b<i>\"onclick=\"x", 0, 2, RUN_FAILED, "<b onload=x>because\n</td></table>");
+  store_close(s);
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
+  char *page = text_of(f.page);
+  CU_ASSERT(stands_alone(page));
+  CU_ASSERT(says(page, "<h1>&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;amp;\\x1b[2J"
+                       "\\u202e]]&gt;</h1>"));
+  CU_ASSERT(says(page, "&lt;b onload=x&gt;because"));
+  CU_ASSERT(says(page, "<td>a &amp; b &lt;c&gt;</td>"));
+  CU_ASSERT(says(page, "gepolab sweep scriptalert1scriptamp2J.yaml -o"));
+  CU_ASSERT_PTR_NULL(strchr(page, '\x1b'));
+  CU_ASSERT_PTR_NULL(strstr(page, "\xe2\x80\xae"));
+  free(page);
+  cli_scratch_remove(f.folder);
+}
+
+static void what_diverged_failed_or_is_missing_is_named(void) {
+  fixture f;
+  fixture_make(&f);
+  store *s = opened(&f);
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    put(s, "gaps", "gepo", 0, seed, RUN_DONE, "");
+    if (seed <= 1) put(s, "gaps", "gepo", 600, seed, RUN_DONE, "");
+    if (seed <= 2) put(s, "gaps", "grpo", 0, seed, RUN_DIVERGED, "the loss is not a number");
+    if (seed == 3) put(s, "gaps", "grpo", 0, seed, RUN_FAILED, "killed by signal 9");
+  }
+  CU_ASSERT_EQUAL(store_put_tuned(s, "gaps", "gepo", 0.03, 0.625, NULL), GL_OK);
+  store_close(s);
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "--no-figures", "-o", f.page));
+  char *page = text_of(f.page);
+  CU_ASSERT(stands_alone(page));
+  CU_ASSERT(says(page, "<div class=\"tile bad\"><dt>missing</dt><dd>8</dd>"));
+  CU_ASSERT(says(page, "<div class=\"tile mind\"><dt>diverged</dt><dd>2</dd>"));
+  CU_ASSERT(says(page, "8 runs of 16 are missing"));
+  CU_ASSERT(says(page, "<tr><th scope=\"row\">gepo</th><td>max delay 600 s</td>"
+                       "<td class=\"n\">3</td><td>2 to 4</td></tr>"));
+  CU_ASSERT(says(page, "<td>max delay 600 s</td><td class=\"n\">4</td><td>1 to 4</td>"));
+  CU_ASSERT(says(page, "<td>max delay 0 s</td><td class=\"n\">1</td><td>4</td>"));
+  CU_ASSERT(
+      says(page, "<td>1, 2</td><td>diverged</td><td class=\"words\">the loss is not a number"));
+  CU_ASSERT(says(page, "<td>3</td><td>failed</td><td class=\"words\">killed by signal 9"));
+  CU_ASSERT(says(page, "no run of this cell"));
+  CU_ASSERT(says(page, "<th scope=\"row\">gepo</th><td class=\"n\">0.03</td>"
+                       "<td class=\"n\">0.625</td>"));
+  /* Last scores 1/2 + seed/16 of four seeds: the mean of the middle two. */
+  CU_ASSERT(says(page, "<strong>0.656</strong>"));
+  CU_ASSERT_PTR_NULL(strstr(page, "<svg"));
+  free(page);
+  cli_scratch_remove(f.folder);
+}
+
+static void each_study_of_a_file_has_a_part(void) {
+  fixture f;
+  fixture_make(&f);
+  store *s = opened(&f);
+  put(s, "one", "gepo", 0, 1, RUN_DONE, "");
+  put(s, "two", "grpo", 600, 1, RUN_DONE, "");
+  store_close(s);
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
+  char *page = text_of(f.page);
+  CU_ASSERT(stands_alone(page));
+  CU_ASSERT(says(page, "<h1>2 studies</h1>"));
+  CU_ASSERT(says(page, "<h2 id=\"s1\">one</h2>") && says(page, "<h2 id=\"s2\">two</h2>"));
+  CU_ASSERT(says(page, "<h3 id=\"s2-scores\">"));
+  free(page);
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "--study", "two", "-o", f.page));
+  page = text_of(f.page);
+  CU_ASSERT(says(page, "<h1>two</h1>"));
+  CU_ASSERT_PTR_NULL(strstr(page, "one</h2>"));
+  free(page);
+  cli_result r = CLI("report", f.db, "--study", "three", "-o", f.page);
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "no study 'three'; it has one, two"));
+  cli_result_fini(&r);
+  cli_scratch_remove(f.folder);
+}
+
+static void a_failure_leaves_the_old_page_and_nothing_else(void) {
+  static const char old[] = "the old page";
+  fixture f;
+  char nowhere[128];
+  fixture_make(&f);
+  cli_write(f.page, old, sizeof old - 1);
+  CU_ASSERT(CLI_GIVES(1, "report", f.db, "-o", f.page)); /* there is no such file */
+  store_close(opened(&f));
+  cli_result r = CLI("report", f.db, "-o", f.page);
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "sweep its recipe first"));
+  cli_result_fini(&r);
+  store *s = opened(&f);
+  put(s, "one", "gepo", 0, 1, RUN_DONE, "");
+  store_close(s);
+  r = CLI("report", f.db, "-o", f.page, "--gnuplot", "no-such-gnuplot");
+  CU_ASSERT_EQUAL(r.code, 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "--no-figures"));
+  cli_result_fini(&r);
+  CU_ASSERT(CLI_GIVES(1, "report", f.db, "-o", f.page, "--gnuplot", "true")); /* draws nothing */
+  CU_ASSERT(CLI_GIVES(1, "report", f.db, "-o", cli_path(nowhere, f.folder, "no/report.html")));
+  CU_ASSERT(CLI_GIVES(1, "report", f.db, "-o", f.folder));
+  char *page = text_of(f.page);
+  CU_ASSERT_STRING_EQUAL(page, old);
+  CU_ASSERT_EQUAL(cli_files_in(f.folder), 2);
+  free(page);
+  cli_scratch_remove(f.folder);
+}
+
+SUITE(cli_report, "cli: report", TEST(a_study_becomes_one_page_with_everything_in_it),
+      TEST(the_recipe_on_the_page_makes_the_same_runs), TEST(the_same_study_gives_the_same_bytes),
+      TEST(names_that_are_markup_are_shown_and_not_obeyed),
+      TEST(what_diverged_failed_or_is_missing_is_named), TEST(each_study_of_a_file_has_a_part),
+      TEST(a_failure_leaves_the_old_page_and_nothing_else));
