@@ -53,7 +53,7 @@ sources   = $(sort $(shell find $(1) -name '*.c'))
 obj       = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1)))
 SRC      := $(call sources,$(ROOMS))
 RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml) experiments/report/report.css
-EMBED    := $(BUILD)/gen/resources.o
+EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/source.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
@@ -115,8 +115,15 @@ $(BUILD)/gen/resources.S: $(RESOURCES) Makefile
 	   echo 'resource_table:'; i=0; for f in $(RESOURCES); do \
 	     echo ".quad name$$i, data$$i, end$$i - data$$i"; i=$$((i+1)); done; \
 	   echo '.quad 0, 0, 0'; echo '.section .note.GNU-stack,"",%progbits'; } > $@
-$(EMBED): $(BUILD)/gen/resources.S
+$(BUILD)/gen/resources.o: $(BUILD)/gen/resources.S
 	$(Q)$(CC) -c -o $@ $<
+
+# The commit that the program is built from, which runs keep: asked at every build, compiled when it
+# is another one.
+$(BUILD)/gen/source.c: force
+	@experiments/write_source.sh $@ $(NVCC)
+$(BUILD)/gen/source.o: $(BUILD)/gen/source.c
+	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
 $(BUILD)/gepolab: $(call obj,experiments) $(EMBED) $(LIBS)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)

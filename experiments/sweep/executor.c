@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,7 +139,8 @@ static void free_worker(executor *x, worker *w) {
 
 static gl_status reap(executor *x, worker *w) {
   int how = 0;
-  while (waitpid(w->pid, &how, 0) < 0 && errno == EINTR) continue;
+  struct rusage used = {0};
+  while (wait4(w->pid, &how, 0, &used) < 0 && errno == EINTR) continue;
   run_result result = {0};
   gl_error spoiled = {.status = GL_OK};
   if (!WIFEXITED(how) || WEXITSTATUS(how) != EXIT_SUCCESS) {
@@ -148,6 +150,7 @@ static gl_status reap(executor *x, worker *w) {
     snprintf(result.reason, sizeof result.reason, "%.*s", (int)sizeof result.reason - 1,
              spoiled.text);
   }
+  result.peak_bytes = (int64_t)used.ru_maxrss * 1024; /* also of a worker that was killed */
   size_t job = w->job;
   free_worker(x, w);
   gl_status status = x->plan->done(x->plan->self, job, &result, x->err);

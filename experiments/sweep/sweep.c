@@ -6,6 +6,7 @@
 #include "core/config/fields.h"
 #include "core/store/plan.h"
 #include "core/store/scores.h"
+#include "experiments/base/provenance.h"
 #include "experiments/base/seconds.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/executor.h"
@@ -126,11 +127,10 @@ static void describe_machine(char *text, size_t size) {
 
 gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *cell,
                            const run_result *o, gl_error *err) {
-  char machine[256];
+  char machine[256], finished[PROVENANCE_DATE_SIZE];
+  provenance how;
   describe_machine(machine, sizeof machine);
-  char finished[24];
-  const time_t now = time(NULL);
-  strftime(finished, sizeof finished, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &(struct tm){0}));
+  gl_status status = provenance_init(&how, err);
   run_record record = {.key = cell->key,
                        .place = cell->place,
                        .ordinal = (int64_t)cell->ordinal,
@@ -147,8 +147,9 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
                        .status = o->status,
                        .reason = o->reason,
                        .wall_s = o->wall_s,
-                       .finished = finished,
-                       .peak_bytes = -1,
+                       .provenance = &how.record,
+                       .finished = provenance_now(finished),
+                       .peak_bytes = o->peak_bytes > 0 ? o->peak_bytes : -1,
                        .clock = o->clock,
                        .steps = o->steps,
                        .n_steps = o->n_steps,
@@ -156,7 +157,9 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
                        .n_evals = o->n_evals,
                        .staleness = o->staleness,
                        .n_staleness = o->n_staleness};
-  return store_put_run(to, &record, err);
+  if (status == GL_OK) status = store_put_run(to, &record, err);
+  provenance_fini(&how);
+  return status;
 }
 
 /* --- what becomes of finished jobs --------------------------------------------------------------

@@ -20,6 +20,7 @@ typedef struct run_result {
   size_t n_staleness;
   clock_record clock;
   double wall_s;
+  int64_t peak_bytes; /* largest resident memory of its process; 0: not known */
 } run_result;
 
 void run_result_fini(run_result *o);

@@ -2,6 +2,7 @@
 #include "experiments/train/internal.h"
 
 #include "core/base/file.h"
+#include "experiments/base/provenance.h"
 #include "experiments/base/seconds.h"
 
 #include <errno.h>
@@ -249,5 +250,6 @@ gl_status train_run(run_result *out, const recipe *r, const train_options *optio
   learner_fini(&l.learner);
   cluster_free(cluster);
   out->wall_s = l.earlier_s + seconds_now() - l.begun_s;
+  out->peak_bytes = provenance_peak_bytes();
   return status;
 }

@@ -1,0 +1,46 @@
+/* How the runs of this process come about, as a study keeps it (core/store/store.h): program and
+ * source, command line, machine, compiler and libraries. No names of hosts or people are looked
+ * up; what the command line says is kept as it was given. */
+#ifndef GEPOLAB_EXPERIMENTS_BASE_PROVENANCE_H
+#define GEPOLAB_EXPERIMENTS_BASE_PROVENANCE_H
+
+#include "core/base/error.h"
+#include "core/store/store.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { PROVENANCE_TEXT_SIZE = 256, PROVENANCE_DATE_SIZE = 21 };
+
+typedef struct provenance {
+  run_provenance record; /* its texts are those below, or constants */
+  char processor[PROVENANCE_TEXT_SIZE], system[PROVENANCE_TEXT_SIZE],
+      compiler[PROVENANCE_TEXT_SIZE];
+  char *command, *libraries;
+} provenance;
+
+/* Fills *p for this process; what the system does not say is "", or -1 for `dirty`. GL_ENOMEM.
+ * The record points into *p, which is not to be copied; release with provenance_fini() in any
+ * case. */
+gl_status provenance_init(provenance *p, gl_error *err);
+void provenance_fini(provenance *p);
+
+/* A command line, words[n] with the program first, as one that a POSIX shell takes apart into the
+ * same words, with the program's name alone instead of its path. Before it stand the variables of
+ * the environment that change what a run computes: "OMP_NUM_THREADS=2 gepolab sweep study.yaml". It
+ * is UTF-8: other bytes are written with printf. One of more than `most` bytes ends in "…". On the
+ * heap; NULL if memory is short. */
+char *provenance_command(const char *const *words, size_t n, size_t most);
+
+/* The model of the first processor in a text such as /proc/cpuinfo (NULL: there is none), into
+ * text[size], valid UTF-8; `machine` where it has none that is known here. Returns text. */
+char *provenance_processor(FILE *cpuinfo, const char *machine, char *text, size_t size);
+
+/* The present time, UTC, as "2026-11-22T08:30:00Z". Returns text. */
+char *provenance_now(char text[PROVENANCE_DATE_SIZE]);
+
+/* Largest resident memory of this process so far, in bytes; 0: not known. */
+int64_t provenance_peak_bytes(void);
+
+#endif
