@@ -382,6 +382,43 @@ static void progress_takes_an_unknown_total_and_no_progress_at_all(void) {
   screen_fini(&s);
 }
 
+/* Of the real world: stderr, which is a pipe here, the monotonic clock, the environment. */
+static void progress_new_writes_to_stderr(void) {
+  char text[512] = "";
+  int ends[2], kept = dup(STDERR_FILENO);
+  CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+  fflush(stderr);
+  dup2(ends[1], STDERR_FILENO);
+  close(ends[1]);
+  progress *p = progress_new("sweep", "runs", 20, PROGRESS_AUTO);
+  progress_at(p, 10, NULL); /* a line would be for jobs of more than two seconds */
+  progress_free(p);
+  p = progress_new("sweep", "runs", 20, PROGRESS_BAR);
+  progress_at(p, 10, NULL);
+  const double left = progress_left_s(p);
+  progress_free(p);
+  fflush(stderr);
+  dup2(kept, STDERR_FILENO); /* closes the pipe's writing end */
+  close(kept);
+  ssize_t size = read(ends[0], text, sizeof text - 1);
+  close(ends[0]);
+  text[size > 0 ? size : 0] = '\0';
+  CU_ASSERT_EQUAL(strncmp(text, "\rsweep [#", 9), 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "] 10/20 runs  "));
+  CU_ASSERT(left >= 0 && left < 3600);
+}
+
+static void long_spans_have_hours(void) {
+  screen s;
+  char line[512];
+  screen_init(&s, 100);
+  progress *p = on(&s, "sweep", 4, PROGRESS_BAR);
+  s.t += 3 * 3600, progress_at(p, 3, NULL);
+  CU_ASSERT_PTR_NOT_NULL(strstr(last_line(&s, line), "3/4 runs  0.000278/s  1h00m left"));
+  progress_free(p);
+  screen_fini(&s);
+}
+
 SUITE(core_progress, "core: progress", TEST(the_time_left_of_equal_items_is_that_of_those_before),
       TEST(what_others_finished_counts_as_done_and_not_in_the_rate),
       TEST(unequal_items_in_several_phases_have_one_time_left),
@@ -389,6 +426,7 @@ SUITE(core_progress, "core: progress", TEST(the_time_left_of_equal_items_is_that
       TEST(a_bar_is_drawn_in_place_and_cleared), TEST(a_bar_is_narrower_than_any_terminal),
       TEST(names_and_notes_cannot_move_the_cursor),
       TEST(a_bar_is_for_terminals_that_can_redraw_and_nobody_else),
+      TEST(progress_new_writes_to_stderr), TEST(long_spans_have_hours),
       TEST(a_quick_job_writes_nothing_into_a_log),
       TEST(a_log_gets_a_line_every_tenth_or_half_a_minute),
       TEST(progress_takes_an_unknown_total_and_no_progress_at_all));

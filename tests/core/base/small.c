@@ -223,6 +223,34 @@ static void a_file_that_cannot_be_written_whole_leaves_the_old_one(void) {
   scratch_remove(&s);
 }
 
+/* The stream met the trouble long before the commit, and its errno is gone. */
+static void a_write_that_failed_on_the_way_is_told_with_its_reason(void) {
+  scratch s;
+  char path[SCRATCH_PATH_SIZE];
+  file_writer w;
+  gl_error err = {0};
+  struct rlimit before, small;
+  scratch_make(&s);
+  scratch_write(scratch_path(&s, "f.json", path), "old");
+  CU_ASSERT_EQUAL_FATAL(file_begin(&w, path, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = before;
+  small.rlim_cur = 4096;
+  void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+  CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_FSIZE, &small), 0);
+  for (int i = 0; i < 2000; ++i) fputs("0123456789", w.stream);
+  CU_ASSERT(ferror(w.stream));
+  errno = 0;
+  gl_status status = file_commit(&w, &err);
+  CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  CU_ASSERT_EQUAL(status, GL_EIO);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "File too large"));
+  check_file(path, "old");
+  CU_ASSERT_EQUAL(scratch_count(&s), 1);
+  scratch_remove(&s);
+}
+
 static void check_refused(const char *path, const char *says) {
   file_writer w;
   gl_error err = {0};
@@ -240,9 +268,18 @@ static void places_that_cannot_hold_a_file_are_named_with_a_remedy(void) {
   check_refused(scratch_path(&s, "missing/f.json", path), "make its folder first");
   scratch_write(scratch_path(&s, "file", path), "");
   check_refused(scratch_path(&s, "file/f.json", path), "not a folder");
-  gl_error err = {0};
-  CU_ASSERT_EQUAL(file_fail("f", "written", ENOSPC, &err), GL_EIO);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the disk is full"));
+  static const struct {
+    int reason;
+    const char *remedy;
+  } reasons[] = {{ENOSPC, "the disk is full"},
+                 {EROFS, "the file system is read-only"},
+                 {EACCES, "you may not write there"},
+                 {EIO, "check the device"}};
+  for (size_t i = 0; i < sizeof reasons / sizeof *reasons; ++i) {
+    gl_error err = {0};
+    CU_ASSERT_EQUAL(file_fail("f", "written", reasons[i].reason, &err), GL_EIO);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, reasons[i].remedy));
+  }
   CU_ASSERT_EQUAL(scratch_count(&s), 1);
   scratch_remove(&s);
 }
@@ -340,6 +377,7 @@ SUITE(core_small, "core: files, hashes, numbers", TEST(hashes_are_fnv_1a_of_128_
       TEST(a_file_is_the_old_one_until_it_is_the_new_one),
       TEST(an_abandoned_file_leaves_the_old_one),
       TEST(a_file_that_cannot_be_written_whole_leaves_the_old_one),
+      TEST(a_write_that_failed_on_the_way_is_told_with_its_reason),
       TEST(places_that_cannot_hold_a_file_are_named_with_a_remedy),
       TEST(a_link_stays_a_link_and_permissions_stay), TEST(devices_and_pipes_are_written_to),
       TEST(a_file_that_may_not_be_written_is_not_replaced),
