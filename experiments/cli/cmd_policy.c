@@ -1,11 +1,12 @@
 /* gepolab policy: loss, weights and coefficients of given groups, to check a trainer against. */
+#include "core/base/json.h"
 #include "core/base/shown.h"
 #include "core/policy/policy.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
-#include "experiments/base/print_json.h"
 #include "experiments/cli/policy_input_file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,62 +44,77 @@ static gl_status read_algorithm(policy_algorithm *algorithm, const char *name, c
 /* --- what is printed ----------------------------------------------------------------------------
  */
 
-/* [[T_1], …] of group g. */
-static cJSON *token_lists(cJSON *to, const char *key, const policy_input *in, size_t g,
-                          const double *value) {
-  cJSON *lists = cJSON_AddArrayToObject(to, key);
-  for (size_t i = in->group_start[g]; i < in->group_start[g + 1] && lists != NULL; ++i) {
-    cJSON *list = cJSON_CreateArray();
-    if (list == NULL || !cJSON_AddItemToArray(lists, list)) return NULL;
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
-      if (json_add_number(list, NULL, value[t]) == NULL) return NULL;
+/* The document is written as it is made: a batch of millions of tokens would take a hundred bytes a
+ * number as a tree. */
+static void print_number(double value) {
+  char text[NUMBER_TEXT_SIZE];
+  fputs(isfinite(value) ? number_text(value, text) : "null", stdout);
+}
+
+static void print_numbers(const double *value, size_t n) {
+  putchar('[');
+  for (size_t i = 0; i < n; ++i) {
+    if (i > 0) fputs(", ", stdout);
+    print_number(value[i]);
   }
-  return lists;
+  putchar(']');
 }
 
-static int group_json(cJSON *to, const policy_input *in, size_t g, const policy_output *out) {
-  size_t first = in->group_start[g], n = in->group_start[g + 1] - first;
-  return json_add_numbers(to, "advantages", out->advantage + first, n) != NULL &&
-         token_lists(to, "weights", in, g, out->weight) != NULL &&
-         token_lists(to, "coefficients", in, g, out->coefficient) != NULL;
+/* [[T_1], …] of group g. */
+static void print_token_lists(const policy_input *in, size_t g, const double *value) {
+  putchar('[');
+  for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i) {
+    if (i > in->group_start[g]) fputs(", ", stdout);
+    print_numbers(value + in->token_start[i], in->token_start[i + 1] - in->token_start[i]);
+  }
+  putchar(']');
 }
 
-/* Diagnostics that policy_evaluate() could know (null where the input lacks what they need); those
- * of schedules, learners and worlds are left out, and the loss has been printed. */
-static int diagnostics_json(cJSON *to, const policy_output *out) {
+static void print_group(const policy_input *in, size_t g, const policy_output *out,
+                        const char *indent) {
+  const size_t first = in->group_start[g];
+  printf("%s\"advantages\": ", indent);
+  print_numbers(out->advantage + first, in->group_start[g + 1] - first);
+  printf(",\n%s\"weights\": ", indent);
+  print_token_lists(in, g, out->weight);
+  printf(",\n%s\"coefficients\": ", indent);
+  print_token_lists(in, g, out->coefficient);
+}
+
+/* Whether policy_evaluate() can know a metric (it is null where the input lacks what it needs);
+ * those of schedules, learners and worlds are left out, and the loss has a place of its own. */
+static int is_diagnostic(metric m) {
   static const metric others[] = {METRIC_VERSION,      METRIC_LOSS,     METRIC_GRAD_NORM,
                                   METRIC_ENTROPY,      METRIC_KL_EXACT, METRIC_KL_EXACT_QP,
                                   METRIC_EXACT_RETURN, METRIC_LR,       METRIC_ESTIMATION_ERROR};
-  for (int m = 0; m < METRIC_COUNT; ++m) {
-    int known = 1;
-    for (size_t k = 0; k < sizeof others / sizeof others[0]; ++k)
-      known = known && m != (int)others[k];
-    if (known && json_add_number(to, metric_about((metric)m)->name, out->metric[m]) == NULL)
-      return 0;
-  }
+  for (size_t k = 0; k < sizeof others / sizeof others[0]; ++k)
+    if (m == others[k]) return 0;
   return 1;
 }
 
 static gl_status print_json(const policy_algorithm *algorithm, const group_file *g,
                             const policy_output *out, gl_error *err) {
-  cJSON *d = cJSON_CreateObject();
-  int ok = d != NULL && json_add_string(d, "algorithm", algorithm->name) != NULL &&
-           json_add_number(d, "loss", out->loss) != NULL;
-  if (ok && !g->listed) ok = group_json(d, &g->input, 0, out);
-  if (ok && g->listed) {
-    cJSON *groups = cJSON_AddArrayToObject(d, "groups");
-    ok = groups != NULL;
-    for (size_t i = 0; i < g->input.n_groups && ok; ++i) {
-      cJSON *item = cJSON_CreateObject();
-      ok =
-          item != NULL && cJSON_AddItemToArray(groups, item) && group_json(item, &g->input, i, out);
-    }
+  cJSON *name = cJSON_CreateString(algorithm->name);
+  char *quoted = name != NULL ? cJSON_PrintUnformatted(name) : NULL;
+  cJSON_Delete(name);
+  if (quoted == NULL) return gl_fail_memory(err, "the JSON answer");
+  printf("{\n  \"algorithm\": %s,\n  \"loss\": ", quoted);
+  free(quoted);
+  print_number(out->loss);
+  fputs(g->listed ? ",\n  \"groups\": [" : ",\n", stdout);
+  for (size_t i = 0; i < g->input.n_groups; ++i) {
+    if (g->listed) fputs(i > 0 ? ", {\n" : "{\n", stdout);
+    print_group(&g->input, i, out, g->listed ? "    " : "  ");
+    if (g->listed) fputs("\n  }", stdout);
   }
-  if (!ok || !diagnostics_json(d, out)) {
-    cJSON_Delete(d);
-    d = NULL;
+  if (g->listed) putchar(']');
+  for (int m = 0; m < METRIC_COUNT; ++m) {
+    if (!is_diagnostic((metric)m)) continue;
+    printf(",\n  \"%s\": ", metric_about((metric)m)->name);
+    print_number(out->metric[m]);
   }
-  return report_json(d, err);
+  fputs("\n}\n", stdout);
+  return GL_OK;
 }
 
 static void print_text(const policy_algorithm *algorithm, const policy_input *in,
@@ -113,6 +129,71 @@ static void print_text(const policy_algorithm *algorithm, const policy_input *in
   for (int m = 0; m < METRIC_COUNT; ++m)
     if (out->metric[m] == out->metric[m])
       printf("  %-20s %.10g\n", metric_about((metric)m)->name, out->metric[m]);
+}
+
+/* --- what is not finite -------------------------------------------------------------------------
+ *
+ * JSON has no infinity, and no trainer can use one: it is refused by name. */
+
+static gl_status refuse_token(const group_file *g, const policy_output *out, size_t group, size_t i,
+                              size_t t, gl_error *err) {
+  const policy_input *in = &g->input;
+  const int weight = !isfinite(out->weight[t]);
+  char place[32] = "";
+  double sum = 0;
+  for (size_t k = in->token_start[i]; k < in->token_start[i + 1]; ++k)
+    sum += in->logp[k] - in->logq[k];
+  if (g->listed) snprintf(place, sizeof place, "group %zu, ", group);
+  return gl_fail(err, GL_ENUMERIC,
+                 "the %s of %sresponse %zu, token %zu is %g: double precision ends at a log-ratio "
+                 "of 709, and logp - logq is %.6g at this token and %.6g over the response; look "
+                 "for a wrong logp or logq in it%s",
+                 weight ? "weight" : "coefficient", place, i - in->group_start[group],
+                 t - in->token_start[i], weight ? out->weight[t] : out->coefficient[t],
+                 in->logp[t] - in->logq[t], sum, weight ? "" : " or its group");
+}
+
+static gl_status check_tokens(const group_file *g, const policy_output *out, gl_error *err) {
+  const policy_input *in = &g->input;
+  for (size_t group = 0; group < in->n_groups; ++group)
+    for (size_t i = in->group_start[group]; i < in->group_start[group + 1]; ++i) {
+      if (!isfinite(out->advantage[i]))
+        return gl_fail(err, GL_ENUMERIC,
+                       "the advantage of response %zu of group %zu is %g: the rewards of its group "
+                       "are too far apart for double precision",
+                       i - in->group_start[group], group, out->advantage[i]);
+      for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
+        if (!isfinite(out->weight[t]) || !isfinite(out->coefficient[t]))
+          return refuse_token(g, out, group, i, t, err);
+    }
+  return GL_OK;
+}
+
+/* A metric that another one gives the logarithm of may be too large for a double, and a logarithm
+ * is -inf where there is no variance. Both are null; NaN stands for what the input does not tell.
+ */
+static int may_overflow(metric m) {
+  char name[64];
+  const char *own = metric_about(m)->name;
+  snprintf(name, sizeof name, "log_%s", own);
+  return metric_find(name) != METRIC_COUNT || strncmp(own, "log_", 4) == 0;
+}
+
+static gl_status check_finite(const group_file *g, const policy_output *out, gl_error *err) {
+  gl_status status = check_tokens(g, out, err);
+  if (status != GL_OK) return status;
+  if (!isfinite(out->loss))
+    return gl_fail(err, GL_ENUMERIC,
+                   "the loss is %g although every coefficient is finite: its terms are too large "
+                   "for a sum in double precision",
+                   out->loss);
+  for (int m = 0; m < METRIC_COUNT; ++m)
+    if (is_diagnostic((metric)m) && isinf(out->metric[m]) && !may_overflow((metric)m))
+      return gl_fail(err, GL_ENUMERIC,
+                     "the diagnostic %s is %g: some logp and logq are further apart than the 709 "
+                     "that an exponential in double precision holds",
+                     metric_about((metric)m)->name, out->metric[m]);
+  return GL_OK;
 }
 
 /* --- the command --------------------------------------------------------------------------------
@@ -133,6 +214,7 @@ static gl_status evaluate(const policy_algorithm *algorithm, const group_file *g
     out.coefficient = out.weight + in->n_tokens;
     status = policy_evaluate(algorithm, in, &out, workspace, err);
   }
+  if (status == GL_OK) status = check_finite(g, &out, err);
   if (status == GL_OK && json) status = print_json(algorithm, g, &out, err);
   if (status == GL_OK && !json) print_text(algorithm, in, &out);
   policy_workspace_free(workspace);
@@ -176,7 +258,13 @@ const command command_policy = {
         "algorithm needs them. key=value changes a field of the algorithm. Coefficients are\n"
         "d(-loss)/d logp of every token; weights are the algorithm's importance ratio before "
         "clipping,\n"
-        "a response's repeated over its tokens.",
+        "a response's repeated over its tokens. Log-probabilities lie between -1e6 and 0, and FILE "
+        "has\n"
+        "at most 1 GiB (64 groups of 8 responses of 1,024 tokens take some 20 MiB). A loss, "
+        "weight,\n"
+        "coefficient or diagnostic that is not finite is an error, which names the token; null "
+        "stands\n"
+        "for a diagnostic that needs what FILE does not give, or that only its log_… can hold.",
     .examples = "  gepolab policy --algorithm gepo group.json --json\n"
                 "  gepolab policy -a grpo eps_high=0.28 scale=none group.json\n"
                 "  echo '{\"rewards\":[1,0],\"logp\":[[-1],[-2]],\"logq\":[[-1],[-1]]}' | gepolab "

@@ -1,266 +1,529 @@
-/* Reads groups of responses for `gepolab policy`: JSON into the arrays of a policy_input. */
+/* Reads groups of responses for `gepolab policy`: JSON into the arrays of a policy_input, in one
+ * pass and without a tree. */
 #include "experiments/cli/policy_input_file.h"
 
 #include "core/base/json_read.h"
 #include "core/config/config.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* --- text ---------------------------------------------------------------------------------------
  */
 
-static gl_status read_all(char **text, size_t *size, const char *path, gl_error *err) {
-  FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-  if (from == NULL)
-    return gl_fail(err, GL_EINPUT, "%s:1:1: cannot be read: %s", path, strerror(errno));
+static gl_status refuse_size(const char *name, gl_error *err) {
+  return gl_fail(err, GL_EINPUT,
+                 "%s: larger than the %zu bytes (1 GiB) that a policy input may have; give its "
+                 "groups in several files",
+                 name, POLICY_INPUT_MOST_BYTES);
+}
+
+/* To the end, or to more than a policy input may have: a pipe does not tell its size before. */
+static gl_status read_stream(char **text, size_t *size, FILE *from, const char *name,
+                             gl_error *err) {
   size_t room = 0;
-  gl_status status = GL_OK;
-  *text = NULL;
-  *size = 0;
   for (;;) {
-    if (*size + 1 >= room) {
+    if (*size == room) {
       room = room == 0 ? 65536 : 2 * room;
       char *more = realloc(*text, room);
-      if (more == NULL) {
-        status = gl_fail_memory(err, "the groups' text");
-        break;
-      }
+      if (more == NULL) return gl_fail_memory(err, "the text of a policy input");
       *text = more;
     }
-    size_t got = fread(*text + *size, 1, room - *size - 1, from);
-    if (got == 0) break;
+    size_t got = fread(*text + *size, 1, room - *size, from);
     *size += got;
+    if (*size > POLICY_INPUT_MOST_BYTES) return refuse_size(name, err);
+    if (got > 0) continue;
+    if (!ferror(from)) return GL_OK;
+    return gl_fail(err, GL_EIO, "%s: the policy input cannot be read: %s", name, strerror(errno));
   }
-  if (status == GL_OK && ferror(from))
-    status = gl_fail(err, GL_EIO, "%s:1:1: cannot be read: %s", path, strerror(errno));
+}
+
+static gl_status read_all(char **text, size_t *size, const char *path, const char *name,
+                          gl_error *err) {
+  FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+  *text = NULL;
+  *size = 0;
+  if (from == NULL)
+    return gl_fail(err, GL_EINPUT, "%s: the policy input cannot be read: %s", name,
+                   strerror(errno));
+  struct stat about;
+  const int large = fstat(fileno(from), &about) == 0 && S_ISREG(about.st_mode) &&
+                    (uintmax_t)about.st_size > POLICY_INPUT_MOST_BYTES;
+  gl_status status = large ? refuse_size(name, err) : read_stream(text, size, from, name, err);
   if (from != stdin) fclose(from);
-  if (status == GL_OK) (*text)[*size] = '\0';
   return status;
 }
 
-/* The tree below is read by the YAML reader, which knows every value's place but would let pass
- * what is YAML and not JSON. */
-static gl_status must_be_json(const char *text, size_t size, const char *name, gl_error *err) {
-  gl_error why = {0};
-  json_reader r;
-  json_begin(&r, text, size, name, &why);
-  json_skip(&r);
-  const gl_status status = json_end(&r);
-  if (status != GL_EINPUT) return status == GL_OK ? GL_OK : gl_fail(err, status, "%s", why.text);
-  return gl_fail(err, GL_EINPUT,
-                 "%s: this is not JSON; a group is {\"rewards\": [G], "
-                 "\"logp\": [[T_1], …], \"logq\": [[T_1], …]}",
-                 why.text);
+/* --- arrays that grow ---------------------------------------------------------------------------
+ */
+
+typedef enum field {
+  INPUT_REWARDS,
+  INPUT_LOGP,
+  INPUT_LOGQ,
+  INPUT_LOGPROX,
+  INPUT_LOGREF,
+  INPUT_GAP,
+  INPUT_DENOMINATOR,
+  INPUT_COUNT
+} field;
+static const char *const field_names[INPUT_COUNT] = {
+    "rewards", "logp", "logq", "logprox", "logref", "version_gap", "log_denominator"};
+
+/* A response's list: its tokens, and the byte of the text where it begins, for messages. */
+typedef struct row {
+  size_t tokens, at;
+} row;
+
+/* [[T_1], …] of all groups one after the other; of rewards and log_denominator value alone. */
+typedef struct ragged {
+  double *value; /* [n] */
+  row *row;      /* [n_rows] */
+  size_t n, room, n_rows, rows_room;
+} ragged;
+
+/* What a policy_input points into. */
+typedef struct arrays {
+  ragged field[INPUT_COUNT];
+  size_t *group_start, *token_start;
+  size_t n_groups, groups_room;
+} arrays;
+
+static void arrays_free(arrays *a) {
+  if (a == NULL) return;
+  for (int k = 0; k < INPUT_COUNT; ++k) {
+    free(a->field[k].value);
+    free(a->field[k].row);
+  }
+  free(a->group_start);
+  free(a->token_start);
+  free(a);
 }
 
-/* --- shapes -------------------------------------------------------------------------------------
+/* items, with room for one more of `size` bytes after n, or NULL if memory is short; items are then
+ * as they were. The text's length bounds n, so that nothing overflows. */
+static void *grown(void *items, size_t n, size_t *room, size_t size) {
+  if (n < *room) return items;
+  const size_t more = *room == 0 ? 64 : 2 * *room;
+  void *bigger = realloc(items, more * size);
+  if (bigger != NULL) *room = more;
+  return bigger;
+}
+
+/* --- the reader ---------------------------------------------------------------------------------
  */
 
 typedef struct filler {
-  size_t *group_start, *token_start;
-  double *reward, *log_denominator;
-  double *values[5]; /* per token: logp, logq, logprox, logref, version_gap */
-  int has[5];        /* whether the first group has it */
-  int has_denominator;
-  gl_error *err;
+  json_reader r;
+  gl_error why; /* the reader's first complaint */
+  int refused;  /* 1: it was about what JSON can say */
+  /* What is being read: a field of this group, or a member of it. */
+  const char *name;
+  size_t index[2];
+  int n_indices;
+  int in_number; /* 1: a number is, which the reader may not like */
+  arrays *a;
+  char where[32];  /* "", or groups[g]. */
+  size_t group_at; /* byte of the group's first character */
+  /* Of this group: rows and numbers before it, whether it has the field, and where. */
+  size_t rows_before[INPUT_COUNT], before[INPUT_COUNT], field_at[INPUT_COUNT];
+  int has[INPUT_COUNT], first_has[INPUT_COUNT]; /* the first group's */
+  int has_group, has_groups;                    /* at the top: one group's fields, a list */
+  size_t max_length;
+  int has_max_length;
 } filler;
-static const char *const array_names[5] = {"logp", "logq", "logprox", "logref", "version_gap"};
-enum { ARRAY_LOGP, ARRAY_LOGQ, ARRAY_LOGPROX, ARRAY_LOGREF, ARRAY_GAP };
 
-static gl_status must_be_list(const cfg_node *node, const char *where, const char *key,
-                              gl_error *err) {
-  if (cfg_kind_of(node) == CFG_LIST) return GL_OK;
-  return cfg_fail(node, err, "%s%s must be a list", where, key);
+__attribute__((format(printf, 3, 4))) static void refuse(filler *f, size_t byte, const char *format,
+                                                         ...) {
+  char text[512];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  if (f->r.status == GL_OK) f->refused = 1;
+  json_fail_at(&f->r, byte, "policy input: %s", text);
 }
 
-/* Counts a group's responses and tokens by its logp. */
-static gl_status count_group(const cfg_node *group, const char *where, size_t *responses,
-                             size_t *tokens, gl_error *err) {
-  const cfg_node *logp = cfg_find(group, "logp");
-  if (cfg_kind_of(group) != CFG_MAP || logp == NULL)
-    return cfg_fail(group, err, "a group needs rewards, logp and logq; %slogp is missing", where);
-  gl_status status = must_be_list(logp, where, "logp", err);
-  if (status != GL_OK) return status;
-  if (cfg_size(logp) == 0)
-    return cfg_fail(logp, err, "%slogp is empty; a group has responses", where);
-  for (size_t i = 0; i < cfg_size(logp); ++i) {
-    const cfg_node *per_token = cfg_at(logp, i);
-    if (cfg_kind_of(per_token) != CFG_LIST || cfg_size(per_token) == 0)
-      return cfg_fail(per_token, err, "%slogp[%zu] must be a list of one number per token", where,
-                      i);
-    *tokens += cfg_size(per_token);
+enum { PATH_SIZE = 112 };
+
+/* groups[0].logp[1][2]. */
+static const char *path_of(const filler *f, char path[PATH_SIZE]) {
+  int n = snprintf(path, PATH_SIZE, "%s%s", f->where, f->name);
+  for (int k = 0; k < f->n_indices && n > 0 && n < PATH_SIZE; ++k)
+    n += snprintf(path + n, PATH_SIZE - (size_t)n, "[%zu]", f->index[k]);
+  return path;
+}
+
+/* To the next member of the list, unless this one failed: messages then name it. */
+static void next_index(filler *f) {
+  if (f->r.status == GL_OK) ++f->index[f->n_indices - 1];
+}
+
+static void refuse_memory(filler *f) {
+  if (f->r.status == GL_OK) f->r.status = gl_fail_memory(&f->why, "a policy input");
+}
+
+/* The byte of the value that follows. */
+static size_t next_byte(filler *f) {
+  (void)json_peek(&f->r);
+  return f->r.at;
+}
+
+/* Whether a value of that kind follows ('[', '{' or '0' for a number). What is JSON of another kind
+ * is refused here; what is no JSON at all is left to the reader. */
+static int follows(filler *f, char kind, const char *must) {
+  const char next = json_peek(&f->r);
+  const int digit = next == '-' || (next >= '0' && next <= '9');
+  char path[PATH_SIZE];
+  if (f->r.status != GL_OK) return 0;
+  if (next == '\0' || (kind == '0' ? digit : next == kind)) return 1;
+  refuse(f, f->r.at, "%s %s", path_of(f, path), must);
+  return 0;
+}
+
+/* NaN, Infinity and -Infinity, which Python writes and JSON does not have. */
+static int is_not_finite_word(const filler *f, size_t at) {
+  if (at < f->r.size && f->r.text[at] == '-') ++at;
+  return at < f->r.size && memchr("NnIi", f->r.text[at], 4) != NULL;
+}
+
+static double read_number(filler *f) {
+  static const char must[] = "must be a finite number";
+  const size_t at = next_byte(f);
+  char path[PATH_SIZE];
+  if (f->r.status != GL_OK) return 0;
+  if (is_not_finite_word(f, at)) {
+    refuse(f, at, "%s %s", path_of(f, path), must);
+    return 0;
   }
-  *responses += cfg_size(logp);
-  return GL_OK;
+  if (!follows(f, '0', must)) return 0;
+  f->in_number = json_peek(&f->r) != '\0';
+  const double value = json_real(&f->r);
+  if (f->r.status == GL_OK) f->in_number = 0;
+  return value;
 }
 
-static gl_status fill_array(filler *f, const cfg_node *list, int which, const char *where,
-                            size_t first, size_t n) {
-  const char *name = array_names[which];
-  gl_status status = must_be_list(list, where, name, f->err);
-  if (status != GL_OK) return status;
-  if (cfg_size(list) != n)
-    return cfg_fail(list, f->err, "%s%s has %zu responses, but %slogp has %zu", where, name,
-                    cfg_size(list), where, n);
-  for (size_t i = 0; i < n; ++i) {
-    const cfg_node *per_token = cfg_at(list, i);
-    size_t start = f->token_start[first + i], length = f->token_start[first + i + 1] - start;
-    if (cfg_kind_of(per_token) != CFG_LIST || cfg_size(per_token) != length)
-      return cfg_fail(per_token, f->err, "%s%s[%zu] has %zu tokens, but %slogp[%zu] has %zu", where,
-                      name, i, cfg_kind_of(per_token) == CFG_LIST ? cfg_size(per_token) : 0, where,
-                      i, length);
-    for (size_t t = 0; t < length; ++t) {
-      double *value = &f->values[which][start + t];
-      int is_number = cfg_number(cfg_at(per_token, t), value) && isfinite(*value);
-      if (!is_number || (which != ARRAY_GAP && *value > 0))
-        return cfg_fail(cfg_at(per_token, t), f->err, "%s%s[%zu][%zu] must be a finite number%s",
-                        where, name, i, t,
-                        which != ARRAY_GAP ? " that is not above 0 (a log-probability)" : "");
-    }
+static int is_log(field k) {
+  return k == INPUT_LOGP || k == INPUT_LOGQ || k == INPUT_LOGPROX || k == INPUT_LOGREF;
+}
+
+static void check_log(filler *f, size_t at, double value) {
+  char path[PATH_SIZE];
+  if (value > 0)
+    refuse(f, at, "%s must be a number that is not above 0 (a log-probability), not %g",
+           path_of(f, path), value);
+  else if (value < POLICY_INPUT_LEAST_LOG)
+    refuse(f, at,
+           "%s is %g, and a log-probability below %g is none that a token was drawn with; leave "
+           "masked tokens out of all arrays",
+           path_of(f, path), value, POLICY_INPUT_LEAST_LOG);
+}
+
+static void push_number(filler *f, field k) {
+  ragged *to = &f->a->field[k];
+  const size_t at = next_byte(f);
+  const double value = read_number(f);
+  if (f->r.status == GL_OK && is_log(k)) check_log(f, at, value);
+  if (f->r.status != GL_OK) return;
+  double *values = grown(to->value, to->n, &to->room, sizeof *values);
+  if (values == NULL) {
+    refuse_memory(f);
+    return;
   }
-  return GL_OK;
+  to->value = values;
+  to->value[to->n++] = value;
 }
 
-static gl_status fill_rewards(filler *f, const cfg_node *group, const char *where, size_t first,
-                              size_t n) {
-  const cfg_node *rewards = cfg_find(group, "rewards");
-  if (rewards == NULL) return cfg_fail(group, f->err, "%srewards is missing", where);
-  gl_status status = must_be_list(rewards, where, "rewards", f->err);
-  if (status != GL_OK) return status;
-  if (cfg_size(rewards) != n)
-    return cfg_fail(rewards, f->err, "%srewards has %zu numbers, but %slogp has %zu responses",
-                    where, cfg_size(rewards), where, n);
-  for (size_t i = 0; i < n; ++i)
-    if (!cfg_number(cfg_at(rewards, i), &f->reward[first + i]) || !isfinite(f->reward[first + i]))
-      return cfg_fail(cfg_at(rewards, i), f->err, "%srewards[%zu] must be a finite number", where,
-                      i);
-  return GL_OK;
+static void read_rewards(filler *f) {
+  if (!follows(f, '[', "must be a list")) return;
+  json_enter(&f->r, '[');
+  f->n_indices = 1;
+  for (f->index[0] = 0; json_element(&f->r); next_index(f)) push_number(f, INPUT_REWARDS);
 }
 
-static gl_status refuse_unknown(const cfg_node *group, int top, gl_error *err) {
-  static const char *const known[] = {"rewards",         "logp",       "logq",
-                                      "logprox",         "logref",     "version_gap",
-                                      "log_denominator", "max_length", "groups"};
-  size_t n = top ? 9 : 7;
-  for (size_t i = 0; i < cfg_size(group); ++i) {
-    const char *key = cfg_key_at(group, i);
-    size_t k = 0;
-    while (k < n && strcmp(known[k], key) != 0) ++k;
-    if (k < n) continue;
-    char hint[CFG_HINT_SIZE];
-    return cfg_fail(cfg_at(group, i), err, "unknown key '%s'%s", key,
-                    cfg_hint(key, known, n, hint));
+static int push_row(filler *f, ragged *to, size_t at) {
+  row *rows = grown(to->row, to->n_rows, &to->rows_room, sizeof *rows);
+  if (rows == NULL) {
+    refuse_memory(f);
+    return 0;
   }
-  return GL_OK;
+  to->row = rows;
+  to->row[to->n_rows++] = (row){.at = at};
+  return 1;
 }
 
-/* A group's optional arrays must be in all groups or in none. */
-static gl_status must_agree(const cfg_node *group, size_t g, int *has, int here, const char *name,
-                            const char *where, gl_error *err) {
-  if (g == 0) *has = here;
-  if (*has == here) return GL_OK;
-  return cfg_fail(group, err, "%s%s is %s, unlike in groups[0]; give it in all groups or in none",
-                  where, name, here ? "given" : "missing");
+/* One response: a number for each of its tokens. */
+static void read_response(filler *f, field k) {
+  static const char must[] = "must be a list of one number per token";
+  ragged *to = &f->a->field[k];
+  char path[PATH_SIZE];
+  const size_t at = next_byte(f), first = to->n;
+  f->n_indices = 1;
+  if (!follows(f, '[', must) || !push_row(f, to, at)) return;
+  json_enter(&f->r, '[');
+  f->n_indices = 2;
+  for (f->index[1] = 0; json_element(&f->r); next_index(f)) push_number(f, k);
+  if (f->r.status != GL_OK) return;
+  f->n_indices = 1;
+  to->row[to->n_rows - 1].tokens = to->n - first;
+  if (to->n == first) refuse(f, at, "%s %s", path_of(f, path), must);
 }
 
-static gl_status fill_group(filler *f, const cfg_node *group, size_t g, const char *where) {
-  size_t first = f->group_start[g];
-  const cfg_node *logp = cfg_find(group, "logp");
-  size_t n = cfg_size(logp);
-  f->group_start[g + 1] = first + n;
-  for (size_t i = 0; i < n; ++i)
-    f->token_start[first + i + 1] = f->token_start[first + i] + cfg_size(cfg_at(logp, i));
-  gl_status status = fill_rewards(f, group, where, first, n);
-  for (int k = ARRAY_LOGP; k <= ARRAY_GAP && status == GL_OK; ++k) {
-    const cfg_node *list = cfg_find(group, array_names[k]);
-    if (list == NULL && k == ARRAY_LOGQ)
-      return cfg_fail(group, f->err, "%slogq is missing: the sampler's log-probabilities", where);
-    status = must_agree(group, g, &f->has[k], list != NULL, array_names[k], where, f->err);
-    if (status == GL_OK && list != NULL) status = fill_array(f, list, k, where, first, n);
+static void read_responses(filler *f, field k) {
+  if (!follows(f, '[', "must be a list")) return;
+  json_enter(&f->r, '[');
+  for (f->index[0] = 0; json_element(&f->r); next_index(f)) read_response(f, k);
+}
+
+static void read_field(filler *f, field k) {
+  if (f->has[k]) refuse(f, f->r.at, "%s%s is given twice", f->where, field_names[k]);
+  f->has[k] = 1;
+  f->field_at[k] = next_byte(f);
+  f->name = field_names[k];
+  f->n_indices = 0;
+  switch (k) {
+  case INPUT_REWARDS:
+    read_rewards(f);
+    return;
+  case INPUT_LOGP:
+  case INPUT_LOGQ:
+  case INPUT_LOGPROX:
+  case INPUT_LOGREF:
+  case INPUT_GAP:
+    read_responses(f, k);
+    return;
+  case INPUT_DENOMINATOR:
+    push_number(f, k);
+    return;
+  case INPUT_COUNT:
+    break;
   }
-  const cfg_node *denominator = cfg_find(group, "log_denominator");
-  if (status == GL_OK)
-    status = must_agree(group, g, &f->has_denominator, denominator != NULL, "log_denominator",
-                        where, f->err);
-  if (status == GL_OK && denominator != NULL && !cfg_number(denominator, &f->log_denominator[g]))
-    status = cfg_fail(denominator, f->err, "%slog_denominator must be a number", where);
-  return status;
+  assert(0);
 }
 
-/* --- the whole file -----------------------------------------------------------------------------
+static field find_field(const char *key) {
+  int k = 0;
+  while (k < INPUT_COUNT && strcmp(field_names[k], key) != 0) ++k;
+  return (field)k;
+}
+
+static void refuse_key(filler *f, int top) {
+  const char *known[INPUT_COUNT + 2];
+  char hint[CFG_HINT_SIZE];
+  for (int k = 0; k < INPUT_COUNT; ++k) known[k] = field_names[k];
+  known[INPUT_COUNT] = "max_length";
+  known[INPUT_COUNT + 1] = "groups";
+  const size_t n = top ? INPUT_COUNT + 2 : INPUT_COUNT;
+  refuse(f, f->r.at, "unknown key '%.80s'%s", f->r.word, cfg_hint(f->r.word, known, n, hint));
+}
+
+/* --- a group whose end was reached --------------------------------------------------------------
  */
 
-/* One block for all arrays: counts first, then doubles, both eight bytes wide. */
-static gl_status allocate(group_file *out, filler *f, size_t groups, size_t responses,
-                          size_t tokens) {
-  size_t cells = (groups + 1) + (responses + 1) + responses + groups + 5 * tokens;
-  double *memory = calloc(cells, sizeof(double) > sizeof(size_t) ? sizeof(double) : sizeof(size_t));
-  if (memory == NULL) return gl_fail_memory(f->err, "the groups");
-  out->memory = memory;
-  f->reward = memory;
-  f->log_denominator = f->reward + responses;
-  for (int k = 0; k < 5; ++k) f->values[k] = f->log_denominator + groups + (size_t)k * tokens;
-  f->group_start = (size_t *)(void *)(f->values[4] + tokens);
-  f->token_start = f->group_start + groups + 1;
-  return GL_OK;
+/* A group's optional arrays must be in all groups or in none. */
+static void must_agree(filler *f, field k) {
+  if (f->a->n_groups == 0) f->first_has[k] = f->has[k];
+  if (f->first_has[k] != f->has[k])
+    refuse(f, f->group_at, "%s%s is %s, unlike in groups[0]; give it in all groups or in none",
+           f->where, field_names[k], f->has[k] ? "given" : "missing");
 }
 
-static void place(char where[32], int listed, size_t g) {
-  if (listed)
-    snprintf(where, 32, "groups[%zu].", g);
+static void must_have(filler *f, field k, const char *what) {
+  if (!f->has[k]) refuse(f, f->group_at, "%s%s is missing: %s", f->where, field_names[k], what);
+}
+
+/* Array k must have the responses and tokens of logp. */
+static void must_fit(filler *f, field k) {
+  const ragged *logp = &f->a->field[INPUT_LOGP], *own = &f->a->field[k];
+  const size_t from = f->rows_before[INPUT_LOGP], n = logp->n_rows - from;
+  const size_t at = f->rows_before[k], m = own->n_rows - at;
+  if (m != n)
+    refuse(f, f->field_at[k], "%s%s has %zu responses, but %slogp has %zu", f->where,
+           field_names[k], m, f->where, n);
+  for (size_t i = 0; i < n && f->r.status == GL_OK; ++i)
+    if (own->row[at + i].tokens != logp->row[from + i].tokens)
+      refuse(f, own->row[at + i].at, "%s%s[%zu] has %zu tokens, but %slogp[%zu] has %zu", f->where,
+             field_names[k], i, own->row[at + i].tokens, f->where, i, logp->row[from + i].tokens);
+}
+
+static void check_group(filler *f) {
+  must_have(f, INPUT_LOGP, "the learner's log-probabilities, a list for each response");
+  must_have(f, INPUT_REWARDS, "a number for each response");
+  must_have(f, INPUT_LOGQ, "the sampler's log-probabilities");
+  if (f->r.status != GL_OK) return;
+  const size_t n = f->a->field[INPUT_LOGP].n_rows - f->rows_before[INPUT_LOGP];
+  const size_t rewards = f->a->field[INPUT_REWARDS].n - f->before[INPUT_REWARDS];
+  if (n == 0)
+    refuse(f, f->field_at[INPUT_LOGP], "%slogp is empty; a group has responses", f->where);
+  if (rewards != n)
+    refuse(f, f->field_at[INPUT_REWARDS], "%srewards has %zu numbers, but %slogp has %zu responses",
+           f->where, rewards, f->where, n);
+  for (int k = INPUT_LOGP; k < INPUT_COUNT && f->r.status == GL_OK; ++k) {
+    must_agree(f, (field)k);
+    if (f->has[k] && k != INPUT_DENOMINATOR) must_fit(f, (field)k);
+  }
+}
+
+static void begin_group(filler *f, size_t at) {
+  f->group_at = at;
+  for (int k = 0; k < INPUT_COUNT; ++k) {
+    f->rows_before[k] = f->a->field[k].n_rows;
+    f->before[k] = f->a->field[k].n;
+    f->has[k] = 0;
+  }
+}
+
+static void end_group(filler *f) {
+  arrays *a = f->a;
+  check_group(f);
+  if (f->r.status != GL_OK) return;
+  size_t *starts = grown(a->group_start, a->n_groups + 1, &a->groups_room, sizeof *starts);
+  if (starts == NULL) {
+    refuse_memory(f);
+    return;
+  }
+  a->group_start = starts;
+  a->group_start[0] = 0;
+  a->group_start[++a->n_groups] = a->field[INPUT_LOGP].n_rows;
+}
+
+static void read_listed_group(filler *f, size_t g) {
+  const size_t at = next_byte(f);
+  f->where[0] = '\0';
+  f->name = "groups";
+  f->index[0] = g;
+  f->n_indices = 1;
+  if (!follows(f, '{', "must be an object with rewards, logp and logq")) return;
+  snprintf(f->where, sizeof f->where, "groups[%zu].", g);
+  begin_group(f, at);
+  json_enter(&f->r, '{');
+  while (json_member(&f->r)) {
+    const field k = find_field(f->r.word);
+    if (k == INPUT_COUNT)
+      refuse_key(f, 0);
+    else
+      read_field(f, k);
+  }
+  end_group(f);
+}
+
+/* --- the whole text -----------------------------------------------------------------------------
+ */
+
+static void read_list(filler *f) {
+  const size_t at = next_byte(f);
+  size_t n = 0;
+  if (f->has_groups) refuse(f, at, "groups is given twice");
+  f->has_groups = 1;
+  f->name = "groups";
+  f->n_indices = 0;
+  if (!follows(f, '[', "must be a list")) return;
+  json_enter(&f->r, '[');
+  while (json_element(&f->r)) read_listed_group(f, n++);
+  f->where[0] = '\0';
+  if (n == 0) refuse(f, at, "groups is empty");
+}
+
+static void read_max_length(filler *f) {
+  const size_t at = next_byte(f);
+  if (f->has_max_length) refuse(f, at, "max_length is given twice");
+  f->has_max_length = 1;
+  f->name = "max_length";
+  f->n_indices = 0;
+  const double value = read_number(f);
+  if (f->r.status != GL_OK) return;
+  if (!(value >= 1 && value <= 1e9) || value != floor(value))
+    refuse(f, at, "max_length must be a whole number from 1 to 1000000000");
   else
-    where[0] = '\0';
+    f->max_length = (size_t)value;
 }
 
-static gl_status read_max_length(size_t *out, const cfg_node *root, gl_error *err) {
-  const cfg_node *node = cfg_find(root, "max_length");
-  double value = 0;
-  if (node == NULL) return GL_OK;
-  if (!cfg_number(node, &value) || !(value >= 1 && value <= 1e9) || value != floor(value))
-    return cfg_fail(node, err, "max_length must be a whole number from 1");
-  *out = (size_t)value;
+static void read_top(filler *f) {
+  const size_t at = next_byte(f);
+  f->name = "it";
+  if (!follows(f, '{', "must be an object: one group, or {\"groups\": [{…}, …]}")) return;
+  begin_group(f, at);
+  json_enter(&f->r, '{');
+  while (json_member(&f->r)) {
+    const field k = find_field(f->r.word);
+    const int list = strcmp(f->r.word, "groups") == 0;
+    if (k != INPUT_COUNT) f->has_group = 1;
+    if ((list || k != INPUT_COUNT) && f->has_group && (list || f->has_groups))
+      refuse(f, f->r.at, "%s beside %s: give one group, or groups", f->r.word,
+             list ? "the fields of one group" : "groups");
+    else if (list)
+      read_list(f);
+    else if (k != INPUT_COUNT)
+      read_field(f, k);
+    else if (strcmp(f->r.word, "max_length") == 0)
+      read_max_length(f);
+    else
+      refuse_key(f, 1);
+  }
+  if (!f->has_groups) end_group(f);
+}
+
+static gl_status tell(filler *f, gl_status status, gl_error *err) {
+  if (status != GL_EINPUT || f->refused) return gl_fail(err, status, "%s", f->why.text);
+  char path[PATH_SIZE];
+  if (f->in_number)
+    return gl_fail(err, GL_EINPUT, "%s; %s of this policy input must be a finite number",
+                   f->why.text, path_of(f, path));
+  return gl_fail(err, GL_EINPUT,
+                 "%s: this policy input is not JSON; a group is {\"rewards\": [G], "
+                 "\"logp\": [[T_1], …], \"logq\": [[T_1], …]}",
+                 f->why.text);
+}
+
+static gl_status start_tokens(arrays *a, gl_error *err) {
+  const ragged *logp = &a->field[INPUT_LOGP];
+  a->token_start = calloc(logp->n_rows + 1, sizeof *a->token_start);
+  if (a->token_start == NULL) return gl_fail_memory(err, "a policy input");
+  for (size_t i = 0; i < logp->n_rows; ++i)
+    a->token_start[i + 1] = a->token_start[i] + logp->row[i].tokens;
   return GL_OK;
 }
 
-static gl_status read_groups(group_file *out, const cfg_node *root, gl_error *err) {
-  const cfg_node *list = cfg_find(root, "groups");
-  gl_status status = refuse_unknown(root, 1, err);
-  if (status == GL_OK && list != NULL) status = must_be_list(list, "", "groups", err);
-  if (status != GL_OK) return status;
-  out->listed = list != NULL;
-  size_t n = out->listed ? cfg_size(list) : 1, responses = 0, tokens = 0;
-  if (n == 0) return cfg_fail(list, err, "groups is empty");
-  char where[32];
-  for (size_t g = 0; g < n && status == GL_OK; ++g) {
-    const cfg_node *group = out->listed ? cfg_at(list, g) : root;
-    place(where, out->listed, g);
-    status = count_group(group, where, &responses, &tokens, err);
-    if (status == GL_OK && out->listed) status = refuse_unknown(group, 0, err);
+static const double *given(const filler *f, field k) {
+  return f->first_has[k] ? f->a->field[k].value : NULL;
+}
+
+gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,
+                               gl_error *err) {
+  *out = (group_file){.listed = 0};
+  filler f = {.a = calloc(1, sizeof *f.a)};
+  if (f.a == NULL) return gl_fail_memory(err, "a policy input");
+  json_begin(&f.r, text, size, name, &f.why);
+  read_top(&f);
+  gl_status status = json_end(&f.r);
+  status = status == GL_OK ? start_tokens(f.a, err) : tell(&f, status, err);
+  if (status != GL_OK) {
+    arrays_free(f.a);
+    return status;
   }
-  filler f = {.err = err};
-  if (status == GL_OK) status = allocate(out, &f, n, responses, tokens);
-  for (size_t g = 0; g < n && status == GL_OK; ++g) {
-    place(where, out->listed, g);
-    status = fill_group(&f, out->listed ? cfg_at(list, g) : root, g, where);
-  }
-  if (status != GL_OK) return status;
-  out->input = (policy_input){.n_groups = n,
-                              .n_responses = responses,
-                              .n_tokens = tokens,
-                              .group_start = f.group_start,
-                              .token_start = f.token_start,
-                              .reward = f.reward,
-                              .logp = f.values[ARRAY_LOGP],
-                              .logq = f.values[ARRAY_LOGQ],
-                              .logprox = f.has[ARRAY_LOGPROX] ? f.values[ARRAY_LOGPROX] : NULL,
-                              .logref = f.has[ARRAY_LOGREF] ? f.values[ARRAY_LOGREF] : NULL,
-                              .version_gap = f.has[ARRAY_GAP] ? f.values[ARRAY_GAP] : NULL,
-                              .log_denominator = f.has_denominator ? f.log_denominator : NULL};
-  return read_max_length(&out->input.max_length, root, err);
+  out->memory = f.a;
+  out->listed = f.has_groups;
+  out->input = (policy_input){.n_groups = f.a->n_groups,
+                              .n_responses = f.a->field[INPUT_LOGP].n_rows,
+                              .n_tokens = f.a->field[INPUT_LOGP].n,
+                              .group_start = f.a->group_start,
+                              .token_start = f.a->token_start,
+                              .reward = f.a->field[INPUT_REWARDS].value,
+                              .logp = f.a->field[INPUT_LOGP].value,
+                              .logq = f.a->field[INPUT_LOGQ].value,
+                              .logprox = given(&f, INPUT_LOGPROX),
+                              .logref = given(&f, INPUT_LOGREF),
+                              .version_gap = given(&f, INPUT_GAP),
+                              .log_denominator = given(&f, INPUT_DENOMINATOR),
+                              .max_length = f.max_length};
+  return GL_OK;
 }
 
 gl_status group_file_read(group_file *out, const char *path, gl_error *err) {
@@ -268,18 +531,13 @@ gl_status group_file_read(group_file *out, const char *path, gl_error *err) {
   const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
   char *text = NULL;
   size_t size = 0;
-  cfg_doc *doc = NULL;
-  gl_status status = read_all(&text, &size, path, err);
-  if (status == GL_OK) status = must_be_json(text, size, name, err);
-  if (status == GL_OK) status = cfg_load_text(&doc, text, size, name, err);
-  if (status == GL_OK) status = read_groups(out, cfg_root(doc), err);
-  cfg_free(doc);
+  gl_status status = read_all(&text, &size, path, name, err);
+  if (status == GL_OK) status = group_file_read_text(out, text, size, name, err);
   free(text);
-  if (status != GL_OK) group_file_fini(out);
   return status;
 }
 
 void group_file_fini(group_file *g) {
-  free(g->memory);
+  arrays_free(g->memory);
   *g = (group_file){.listed = 0};
 }

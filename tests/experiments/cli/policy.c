@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 #include <string.h>
+#include <unistd.h>
 
 static cJSON *evaluate(const char *group, const char *const *arguments) {
   cli_result r = cli_run(group, arguments);
@@ -124,6 +125,20 @@ static void bad_groups_are_refused_with_place_and_array(void) {
       {"{\"groups\": []}", ":1:12:", "empty"},
       {"{\"groups\": [{\"rewards\": [1], \"logp\": [[-1]], \"logq\": 3}]}",
        ":1:54:", "groups[0].logq"},
+      {"[1]", ":1:1:", "policy input: it must be an object"},
+      {"{\"rewards\": [1], \"rewards\": [1]}", ":1:28:", "rewards is given twice"},
+      {"{\"groups\": [{\"rewards\": [1], \"logp\": [[-1]], \"logq\": [[-1]]}], \"groups\": []}",
+       ":1:74:", "twice"},
+      {"{\"logp\": [], \"groups\": []}", ":1:23:", "give one group, or groups"},
+      {"{\"max_length\": 0.5}", ":1:16:", "max_length must be a whole number"},
+      /* What is no finite number, and what no token was drawn with. */
+      {"{\"rewards\": [1], \"logp\": [[-1, NaN]]}", ":1:32:", "logp[0][1] must be a finite"},
+      {"{\"rewards\": [1], \"logp\": [[-Infinity]]}", ":1:28:", "logp[0][0] must be a finite"},
+      {"{\"rewards\": [1e400]}", ":1:14:", "rewards[0]"},
+      {"{\"rewards\": [null]}", ":1:14:", "rewards[0] must be a finite"},
+      {"{\"groups\": [{\"logprox\": [[-1], [-1, -1e308]]}]}",
+       ":1:37:", "groups[0].logprox[1][1] is -1e+308"},
+      {"{\"logref\": [[-1000001]]}", ":1:14:", "logref[0][0]"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
     cli_result r = cli_run(bad[i].text, (const char *const[]){"policy", "-a", "is", "-", NULL});
@@ -133,6 +148,78 @@ static void bad_groups_are_refused_with_place_and_array(void) {
     CU_ASSERT(good);
     cli_result_fini(&r);
   }
+}
+
+/* Ratios and rewards that double precision cannot hold: errors that name the place, where the
+ * answer would have had null for the loss. */
+static void results_that_are_not_finite_are_refused_by_name(void) {
+  static const struct {
+    const char *text, *says;
+  } bad[] = {
+      {"{\"rewards\": [1, 0], \"logp\": [[-1], [-2, -1]], \"logq\": [[-1], [-2, -900]]}",
+       "the weight of response 1, token 0 is inf"},
+      {"{\"groups\": [{\"rewards\": [1, 0], \"logp\": [[-1], [-1]], \"logq\": [[-1], [-900]]}]}",
+       "the weight of group 0, response 1, token 0 is inf"},
+      {"{\"rewards\": [1e308, -1e308], \"logp\": [[-1], [-2]], \"logq\": [[-1], [-1]]}",
+       "the advantage of response 0"},
+      {"{\"rewards\": [1, 0], \"logp\": [[-900], [-2]], \"logq\": [[-1], [-1]]}",
+       "the diagnostic cppo_kl is inf"}};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+    cli_result r =
+        cli_run(bad[i].text, (const char *const[]){"policy", "-a", "is", "-", "--json", NULL});
+    int good = r.code == 1 && r.out_size == 0 && strstr(r.err, bad[i].says) != NULL;
+    if (!good) fprintf(stderr, "%s\n gave %d: %s", bad[i].text, r.code, r.err);
+    CU_ASSERT(good);
+    cli_result_fini(&r);
+  }
+}
+
+/* 64 groups of 8 responses of 1,024 tokens, 15 MB: far above the 8 MiB that a recipe may have. */
+static void a_batch_of_half_a_million_tokens_is_read(void) {
+  enum { GROUPS = 64, RESPONSES = 8, TOKENS = 1024 };
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "batch.json");
+  FILE *to = fopen(path, "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int g = 0; g < GROUPS; ++g) {
+    fputs(g == 0 ? "{\"groups\": [{\"rewards\": [1, 0, 0, 0, 0, 0, 0, 0]"
+                 : "]}, {\"rewards\": [1, 0, 0, 0, 0, 0, 0, 0]",
+          to);
+    for (int k = 0; k < 2; ++k) {
+      fputs(k == 0 ? ", \"logp\": [[" : "], \"logq\": [[", to);
+      for (int i = 0; i < RESPONSES; ++i) {
+        if (i > 0) fputs("], [", to);
+        for (int t = 0; t < TOKENS; ++t) fprintf(to, "%s-1.5000000000", t > 0 ? ", " : "");
+      }
+      fputs("]", to);
+    }
+  }
+  fputs("]}]}", to);
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  cJSON *j = EVALUATE(NULL, "-a", "is", path, "--json");
+  const cJSON *groups = cJSON_GetObjectItem(j, "groups");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(groups), GROUPS);
+  /* logp = logq: weights 1, so that c = A / G over all responses, and A = 1 for the first. */
+  ASSERT_CLOSE(at2(cJSON_GetArrayItem(groups, 63), "coefficients", 0, 1023),
+               1.0 / (GROUPS * RESPONSES), 1e-12);
+  ASSERT_CLOSE(at2(cJSON_GetArrayItem(groups, 63), "weights", 7, 1023), 1, 1e-12);
+  cJSON_Delete(j);
+  cli_scratch_remove(folder);
+}
+
+/* Sparse, so it takes no room on the disk. */
+static void a_file_above_its_limit_is_refused(void) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "large.json");
+  cli_write(path, "{}", 2);
+  CU_ASSERT_EQUAL(truncate(path, (1L << 30) + 1), 0);
+  cli_result r = CLI("policy", "-a", "is", path);
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT(strstr(r.err, "1 GiB") != NULL && strstr(r.err, "policy input") != NULL);
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
 }
 
 static void a_decoupled_row_asks_for_nothing_it_can_do_without(void) {
@@ -145,4 +232,6 @@ SUITE(cli_policy, "cli: policy", TEST(importance_sampling_is_advantage_times_rat
       TEST(dr_grpo_clips_tokens_and_divides_by_the_longest_length),
       TEST(gepo_divides_by_the_self_normalised_group_expectation),
       TEST(several_groups_share_the_average), TEST(bad_groups_are_refused_with_place_and_array),
+      TEST(results_that_are_not_finite_are_refused_by_name),
+      TEST(a_batch_of_half_a_million_tokens_is_read), TEST(a_file_above_its_limit_is_refused),
       TEST(a_decoupled_row_asks_for_nothing_it_can_do_without));
