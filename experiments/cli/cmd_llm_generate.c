@@ -185,7 +185,8 @@ static gl_status respond(llm_session *s, const prompt_list *p, const generate_op
                               .up_to = s->spec.max_tokens,
                               .stop = s->spec.stop,
                               .n_stop = s->spec.n_stop,
-                              .slots = s->spec.slots};
+                              .slots = s->spec.slots,
+                              .must_be_finite = 1};
   if (status == GL_OK) status = generate_result_init(r, n, s->spec.max_tokens, err);
   if (status == GL_OK) status = generate(s->model, &q, r, err);
   free(prompt_of);

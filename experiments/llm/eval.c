@@ -68,7 +68,9 @@ static gl_status part_draw(part *p, model *m, const run_spec *spec, uint64_t see
                         .up_to = spec->max_tokens,
                         .stop = spec->stop,
                         .n_stop = spec->n_stop,
-                        .slots = spec->slots};
+                        .slots = spec->slots,
+                        .must_be_finite = 1,
+                        .first_prompt = first};
   for (size_t i = 0; i < n; ++i) p->number[i] += (first + i / each) * MOST_SAMPLES;
   return status == GL_OK ? generate(m, &q, &p->responses, err) : status;
 }

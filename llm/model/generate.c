@@ -17,6 +17,7 @@
 #include "llm/model/generate_plan.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,18 @@ static void add_row(run *g, size_t response, size_t row_of) {
   ++w->n;
 }
 
+/* One logit that is not-a-number or infinite makes all log-probabilities of its row not-a-number,
+ * so that the token which was drawn tells. */
+static gl_status check_draw(const run *g, size_t i, double logq, double logq_truncated) {
+  if (!g->q->must_be_finite || (isfinite(logq) && isfinite(logq_truncated))) return GL_OK;
+  return gl_fail(g->err, GL_ENUMERIC,
+                 "the model's logits are not finite: token %zu of a response to prompt %zu has "
+                 "log-probability %g; the weights are too large to compute with in this dtype, or "
+                 "training has diverged: take an earlier checkpoint, or a wider dtype",
+                 g->r->length[i], g->q->first_prompt + g->q->prompt_of[i],
+                 isfinite(logq) ? logq_truncated : logq);
+}
+
 /* Draws the next token of every response listed in g->rows, and empties that list. */
 static gl_status draw_rows(run *g) {
   rows *w = &g->rows;
@@ -93,6 +106,8 @@ static gl_status draw_rows(run *g) {
   gl_status status = model_sample(g->cache, w->row_of, w->index, n, &q->sampling, q->stream,
                                   q->greedy, w->token, w->logq, w->logq_truncated, g->err);
   for (size_t k = 0; k < n && status == GL_OK; ++k) {
+    status = check_draw(g, w->response[k], w->logq[k], w->logq_truncated[k]);
+    if (status != GL_OK) break;
     size_t i = w->response[k], at = i * q->max_tokens + r->length[i]++;
     r->token[at] = w->token[k];
     r->logq[at] = w->logq[k];

@@ -5,6 +5,8 @@
 #include "llm/model/safetensors.h"
 
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +228,41 @@ static gl_status check_files(shards *s, const model *m, const char *folder, gl_e
   return status;
 }
 
+/* The largest magnitude that stays finite in the type a forward reads parameters in. */
+static double greatest_of(number_type type) {
+  switch (type) {
+  case NUMBER_F64:
+    return DBL_MAX;
+  case NUMBER_BF16:
+    return 0x1.fep127;
+  case NUMBER_F32:
+    break;
+  }
+  return FLT_MAX;
+}
+
+/* A weight that is not finite makes every logit not-a-number, and every answer a wrong one. */
+static gl_status refuse_number(const safetensors *file, const model_tensor *t, size_t at,
+                               double value, number_type type, gl_error *err) {
+  static const char *const types[] = {
+      [NUMBER_F32] = "float32", [NUMBER_F64] = "float64", [NUMBER_BF16] = "bfloat16"};
+  char why[64] = "";
+  if (isfinite(value)) snprintf(why, sizeof why, ", beyond the largest number of %s", types[type]);
+  return gl_fail(err, GL_EINPUT,
+                 "%.300s: tensor %s holds %g at [%zu, %zu]%s; the file is damaged or its training "
+                 "diverged, so take an earlier checkpoint",
+                 safetensors_path(file), t->name, value, at / t->columns, at % t->columns, why);
+}
+
+static gl_status check_numbers(const safetensors *file, const model_tensor *t, size_t first,
+                               const double *value, size_t n, number_type type, gl_error *err) {
+  const double greatest = greatest_of(type);
+  for (size_t i = 0; i < n; ++i)
+    if (!(fabs(value[i]) <= greatest))
+      return refuse_number(file, t, first + i, value[i], type, err);
+  return GL_OK;
+}
+
 static gl_status load_tensors(const shards *s, const model *m, gl_error *err) {
   char *staging = malloc(2 * (size_t)MODEL_STAGING);
   gl_status status = GL_OK;
@@ -239,6 +276,7 @@ static gl_status load_tensors(const shards *s, const model *m, gl_error *err) {
     for (size_t i = 0; i < n && status == GL_OK; i += MODEL_CHUNK) {
       const size_t k = n - i < MODEL_CHUNK ? n - i : MODEL_CHUNK;
       status = safetensors_read_f64(file, entry, i, k, value, err);
+      if (status == GL_OK) status = check_numbers(file, tensor, i, value, k, m->b->type, err);
       if (status == GL_OK) model_upload(m, m->own.master, tensor->offset + i, k, value, staging);
     }
   }

@@ -117,6 +117,32 @@ static void damaged_folders_are_named_and_refused(void) {
   cli_scratch_remove(p.folder);
 }
 
+/* The last of the file's float32 numbers becomes `bits`. */
+static void end_with(const char *path, const unsigned char bits[4]) {
+  FILE *f = fopen(path, "r+b");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  CU_ASSERT(fseek(f, -4, SEEK_END) == 0 && fwrite(bits, 1, 4, f) == 4);
+  fclose(f);
+}
+
+/* "pass@1 0.0000" and exit code 0 would be taken for a result. */
+static void weights_that_are_not_finite_are_refused_by_every_word(void) {
+  static const unsigned char nan_bits[4] = {0, 0, 0xc0, 0x7f}, infinity[4] = {0, 0, 0x80, 0x7f};
+  place p = place_with_model();
+  char path[192], other[192];
+  snprintf(path, sizeof path, "%s/model.safetensors", p.model);
+  snprintf(other, sizeof other, "%s/other", p.folder);
+  end_with(path, infinity);
+  REFUSED(2, "holds inf at [", "llm", "eval", p.model, "-q");
+  end_with(path, nan_bits);
+  REFUSED(2, "model.safetensors: tensor ", "llm", "eval", p.model, "-q", "--samples", "4");
+  REFUSED(2, "holds nan at [", "llm", "generate", p.model, "1+1=");
+  REFUSED(2, "holds nan at [", "llm", "rl", p.model, "-q", "steps=1");
+  REFUSED(2, "holds nan at [", "llm", "sft", p.model, "-q", "-o", other,
+          "world.warmup={steps: 2, cache: false}");
+  cli_scratch_remove(p.folder);
+}
+
 static void outputs_that_cannot_be_written_are_found_first(void) {
   place p = place_make();
   char below[192];
@@ -161,5 +187,6 @@ SUITE(cli_llm_wrong, "cli: llm refusals", TEST(wrong_usage_is_told),
       TEST(every_word_has_help_with_examples), TEST(prompts_that_no_token_writes_are_refused),
       TEST(what_does_not_fit_into_memory_is_refused_before_it_starts),
       TEST(damaged_folders_are_named_and_refused),
+      TEST(weights_that_are_not_finite_are_refused_by_every_word),
       TEST(outputs_that_cannot_be_written_are_found_first), TEST(a_full_disk_leaves_no_half_model),
       TEST(a_device_that_is_not_there_is_told));

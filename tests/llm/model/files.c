@@ -66,6 +66,70 @@ static void half_precision_files_are_read(void) {
   small_model_free(&s);
 }
 
+/* Copies a folder's model with one number replaced, into `to`; returns the tensor's name. */
+static const char *spoil(small_model *s, const char *to, size_t tensor, size_t element,
+                         double value, number_type type, size_t shard_bytes) {
+  gl_error err = {0};
+  const size_t n = model_parameters(s->m);
+  const model_tensor *t = model_tensor_at(s->m, tensor);
+  double *theta = calloc(n, sizeof *theta);
+  must(model_get(s->m, theta, &err), &err);
+  const double kept = theta[t->offset + element];
+  theta[t->offset + element] = value;
+  must(model_set(s->m, theta, &err), &err);
+  must(model_save(s->m, to, type, shard_bytes, &err), &err);
+  theta[t->offset + element] = kept;
+  must(model_set(s->m, theta, &err), &err);
+  free(theta);
+  return t->name;
+}
+
+/* NaN and infinities in any tensor, in files of both types, whole and in shards. */
+static void numbers_that_are_not_finite_are_refused_by_name(void) {
+  static const double bad[] = {NAN, INFINITY, -INFINITY};
+  char folder[FILES_PATH];
+  small_model s;
+  small_model_load(&s, QWEN3 "tied", NUMBER_F32, 0);
+  gl_error good = {0};
+  size_t tensors = 0;
+  while (model_tensor_at(s.m, tensors) != NULL) ++tensors;
+  for (size_t t = 0; t < tensors; ++t)
+    for (size_t k = 0; k < 4; ++k) {
+      const model_tensor *about = model_tensor_at(s.m, t);
+      const size_t last = about->rows * about->columns - 1, at = k < 2 ? last : 0;
+      gl_error err = {0};
+      char place[64];
+      files_make(folder);
+      spoil(&s, folder, t, at, bad[(t + k) % 3], k % 2 ? NUMBER_BF16 : NUMBER_F32,
+            k == 3 ? 20000 : 0);
+      snprintf(place, sizeof place, "at [%zu, %zu]", at / about->columns, at % about->columns);
+      CU_ASSERT_EQUAL(model_load(s.m, folder, &err), GL_EINPUT);
+      CU_ASSERT_PTR_NOT_NULL(strstr(err.text, about->name));
+      CU_ASSERT_PTR_NOT_NULL(strstr(err.text, place));
+      CU_ASSERT_PTR_NOT_NULL(strstr(err.text, ".safetensors: "));
+      files_remove(folder);
+      must(model_load(s.m, QWEN3 "tied", &good), &good);
+    }
+  small_model_free(&s);
+}
+
+/* 1e300 in a file of float64 is infinite in float32. */
+static void numbers_beyond_the_models_type_are_refused(void) {
+  gl_error err = {0};
+  char folder[FILES_PATH];
+  small_model wide, narrow;
+  files_make(folder);
+  small_model_load(&wide, QWEN3 "tied", NUMBER_F64, 0);
+  small_model_load(&narrow, QWEN3 "tied", NUMBER_F32, 0);
+  const char *name = spoil(&wide, folder, 1, 2, 1e300, NUMBER_F64, 0);
+  must(model_load(wide.m, folder, &err), &err);
+  CU_ASSERT_EQUAL(model_load(narrow.m, folder, &err), GL_EINPUT);
+  CU_ASSERT(strstr(err.text, name) != NULL && strstr(err.text, "float32") != NULL);
+  files_remove(folder);
+  small_model_free(&wide);
+  small_model_free(&narrow);
+}
+
 /* --- writing -----------------------------------------------------------------------------------
  */
 
@@ -268,7 +332,9 @@ static void another_models_folder_is_refused(void) {
 }
 
 SUITE(llm_model_files, "llm: model files", TEST(numbers_lie_where_their_names_say),
-      TEST(half_precision_files_are_read), TEST(a_model_written_again_is_the_file_it_was_read_from),
-      TEST(shards_hold_the_same_model), TEST(a_folder_that_cannot_be_written_is_told),
+      TEST(half_precision_files_are_read), TEST(numbers_that_are_not_finite_are_refused_by_name),
+      TEST(numbers_beyond_the_models_type_are_refused),
+      TEST(a_model_written_again_is_the_file_it_was_read_from), TEST(shards_hold_the_same_model),
+      TEST(a_folder_that_cannot_be_written_is_told),
       TEST(an_index_may_name_files_of_its_folder_only),
       TEST(tensors_that_are_not_the_models_are_refused), TEST(another_models_folder_is_refused));

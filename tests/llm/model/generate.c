@@ -240,9 +240,52 @@ static void what_cannot_be_drawn_is_refused_with_the_reason(void) {
   tiny_free(&t);
 }
 
+/* Norms of 1e30 and matrices a billion times as large: finite weights whose products overflow.
+ * nans: not-a-number weights. */
+static void spoil(const tiny *t, int nans) {
+  gl_error err = {0};
+  const size_t n = model_parameters(t->model);
+  double *theta = calloc(n, sizeof *theta);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(theta);
+  CU_ASSERT_EQUAL(model_get(t->model, theta, &err), GL_OK);
+  const model_tensor *about;
+  for (size_t i = 0; (about = model_tensor_at(t->model, i)) != NULL; ++i)
+    for (size_t k = about->offset; k < about->offset + about->rows * about->columns; ++k)
+      theta[k] = nans ? NAN : about->rows == 1 ? 1e30 : 1e9 * theta[k];
+  CU_ASSERT_EQUAL(model_set(t->model, theta, &err), GL_OK);
+  free(theta);
+}
+
+/* An evaluation asks for finite numbers and gets an error that names prompt and token; training,
+ * which records a divergence, gets its tokens. */
+static void logits_that_are_not_finite_are_an_error_where_asked_for(void) {
+  request_data d;
+  generate_request q = make_request(&d);
+  for (int k = 0; k < 4; ++k) {
+    gl_error err = {0};
+    generate_result r = result_new(&q);
+    tiny t = tiny_new(NUMBER_F32, 1, VOCABULARY, 13);
+    spoil(&t, k % 2);
+    q.greedy = k / 2;
+    q.must_be_finite = 1;
+    q.first_prompt = 1000;
+    CU_ASSERT_EQUAL(generate(t.model, &q, &r, &err), GL_ENUMERIC);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "logits are not finite: token 0 of"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "prompt 100"));
+    generate_result_fini(&r);
+    q.must_be_finite = 0;
+    r = result_new(&q);
+    must_generate(&t, &q, &r);
+    CU_ASSERT_FALSE(isfinite(r.logq[0]));
+    generate_result_fini(&r);
+    tiny_free(&t);
+  }
+}
+
 SUITE(llm_generate, "llm: generation", TEST(a_response_does_not_depend_on_the_number_of_slots),
       TEST(a_response_does_not_depend_on_order_or_company),
       TEST(a_response_does_not_depend_on_threads), TEST(other_addresses_give_other_responses),
       TEST(many_long_prompts_are_run_in_parts), TEST(slots_follow_memory_unless_they_are_given),
       TEST(a_stop_token_ends_a_response_and_stays), TEST(nothing_to_draw_changes_nothing),
-      TEST(what_cannot_be_drawn_is_refused_with_the_reason));
+      TEST(what_cannot_be_drawn_is_refused_with_the_reason),
+      TEST(logits_that_are_not_finite_are_an_error_where_asked_for));

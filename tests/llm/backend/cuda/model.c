@@ -217,7 +217,49 @@ static void responses_in_bfloat16_have_their_log_probabilities(void) {
   small_model_free(&s);
 }
 
+/* Not-a-number weights, and finite ones whose logits overflow: the device's draw tells both. */
+static void logits_that_are_not_finite_are_told(void) {
+  static const size_t start[] = {0, 2}, of[] = {0}, number[] = {0};
+  static const int32_t prompt[] = {3, 1};
+  const number_type types[] = {NUMBER_F32, NUMBER_BF16};
+  for (int k = 0; k < 8; ++k) {
+    small_model s;
+    gl_error err = {0};
+    generate_result r = {0};
+    if (!make(&s, BACKEND_CUDA, types[k / 4], k / 4, 0)) SKIP("no CUDA device");
+    const size_t n = model_parameters(s.m);
+    double *theta = calloc(n, sizeof *theta);
+    must(model_get(s.m, theta, &err), &err);
+    const model_tensor *about;
+    for (size_t i = 0; (about = model_tensor_at(s.m, i)) != NULL; ++i)
+      for (size_t j = about->offset; j < about->offset + about->rows * about->columns; ++j)
+        theta[j] = k % 2 ? NAN : about->rows == 1 ? 1e30 : 1e9 * theta[j];
+    must(model_set(s.m, theta, &err), &err);
+    free(theta);
+    const generate_request q = {
+        .n_prompts = 1,
+        .prompt_start = start,
+        .prompt = prompt,
+        .n_responses = 1,
+        .prompt_of = of,
+        .number = number,
+        .stream = rng_stream_at(5, RNG_EVAL, 2),
+        .sampling = {.temperature = 1, .top_k = k / 2 % 2 ? 5u : 0u, .top_p = 1},
+        .greedy = k / 2 % 2,
+        .max_tokens = 3,
+        .up_to = 3,
+        .slots = 1,
+        .must_be_finite = 1};
+    must(generate_result_init(&r, 1, 3, &err), &err);
+    CU_ASSERT_EQUAL(generate(s.m, &q, &r, &err), GL_ENUMERIC);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "logits are not finite"));
+    generate_result_fini(&r);
+    small_model_free(&s);
+  }
+}
+
 SUITE(cuda_model, "llm: cuda model", TEST(a_step_in_float32_is_the_cpus),
       TEST(a_step_with_recomputation_is_the_cpus), TEST(a_step_in_bfloat16_is_the_cpus),
       TEST(responses_are_the_cpus), TEST(a_response_does_not_depend_on_the_number_of_slots),
-      TEST(responses_in_bfloat16_have_their_log_probabilities));
+      TEST(responses_in_bfloat16_have_their_log_probabilities),
+      TEST(logits_that_are_not_finite_are_told));
