@@ -16,6 +16,7 @@
   X(run)                                                                                           \
   X(sweep)                                                                                         \
   X(status)                                                                                        \
+  X(info)                                                                                          \
   X(sim)                                                                                           \
   X(policy)                                                                                        \
   X(analyze)                                                                                       \

@@ -1,0 +1,200 @@
+/* gepolab info, checked against SQL over the same file and against the system. */
+#include "core/base/json_tree.h"
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char recipe[] =
+    "name: looked at\nsteps: 20\nworld: {kind: bandit, rewards: [1, 0]}\n"
+    "train: {groups: 1, group_size: 4}\n"
+    "sweep: {algorithm: [gepo, grpo], seed: [1, 2, 9223372036854775807]}\n";
+
+typedef struct ground {
+  char folder[64], recipe[128], study[128];
+} ground;
+
+static void ground_make(ground *g) {
+  cli_scratch_make(g->folder);
+  cli_write(cli_path(g->recipe, g->folder, "a recipe.yaml"), recipe, sizeof recipe - 1);
+  cli_path(g->study, g->folder, "study.db");
+}
+
+/* What `info` prints as JSON; NULL with a failed assertion where it fails. */
+static cJSON *info(const char *study, const char *key) {
+  cli_result r =
+      key != NULL ? CLI("info", study, "--json", "--run", key) : CLI("info", study, "--json");
+  cJSON *d = r.code == 0 ? json_tree_of(r.out) : NULL;
+  if (d == NULL) fprintf(stderr, "%s%s", r.out, r.err);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+  cli_result_fini(&r);
+  return d;
+}
+
+static const cJSON *at(const cJSON *o, const char *name) {
+  return cJSON_GetObjectItemCaseSensitive(o, name);
+}
+
+static double number(const cJSON *o, const char *name) {
+  const cJSON *i = at(o, name);
+  return cJSON_IsNumber(i) ? i->valuedouble : NAN;
+}
+
+static const char *words(const cJSON *o, const char *name) {
+  const cJSON *i = at(o, name);
+  return cJSON_IsString(i) ? i->valuestring : "(no string)";
+}
+
+/* The first value that a query gives, as text; the caller frees. */
+static char *asked(const char *study, const char *sql) {
+  sqlite3 *db = NULL;
+  sqlite3_stmt *q = NULL;
+  CU_ASSERT_EQUAL_FATAL(sqlite3_open(study, &db), SQLITE_OK);
+  CU_ASSERT_EQUAL_FATAL(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+  CU_ASSERT_EQUAL_FATAL(sqlite3_step(q), SQLITE_ROW);
+  const char *text = (const char *)sqlite3_column_text(q, 0);
+  char *copy = strdup(text != NULL ? text : "");
+  sqlite3_finalize(q);
+  sqlite3_close(db);
+  return copy;
+}
+
+static double asked_number(const char *study, const char *sql) {
+  char *text = asked(study, sql);
+  const double value = strtod(text, NULL);
+  free(text);
+  return value;
+}
+
+static void a_sweep_tells_how_its_runs_came_about(void) {
+  ground g;
+  struct stat about;
+  ground_make(&g);
+  CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2"));
+  CU_ASSERT_EQUAL_FATAL(stat(g.study, &about), 0);
+  cJSON *d = info(g.study, NULL);
+  CU_ASSERT_EQUAL(number(d, "format"), 3);
+  CU_ASSERT_EQUAL(number(d, "bytes"), (double)about.st_size);
+  CU_ASSERT(cJSON_IsNull(at(d, "lacks")));
+  const cJSON *study = at(d, "studies")->child, *origin = at(d, "origins")->child;
+  CU_ASSERT_STRING_EQUAL(words(study, "study"), "looked at");
+  CU_ASSERT_EQUAL(number(study, "done"), 6);
+  CU_ASSERT_EQUAL(number(study, "planned"), 6);
+  CU_ASSERT_EQUAL(number(study, "missing"), 0);
+  CU_ASSERT_PTR_NULL(origin->next);
+  CU_ASSERT_EQUAL(number(origin, "runs"), 6);
+  char command[512];
+  snprintf(command, sizeof command, "gepolab sweep '%s' -o %s -q -j 2", g.recipe, g.study);
+  CU_ASSERT_PTR_NOT_NULL(strstr(words(origin, "command"), command));
+  CU_ASSERT(strlen(words(origin, "processor")) > 0 && strlen(words(origin, "compiler")) > 0);
+  CU_ASSERT(cJSON_IsObject(at(origin, "libraries")));
+  CU_ASSERT_EQUAL(strlen(words(origin, "first")), 20);
+  CU_ASSERT(strcmp(words(origin, "first"), words(origin, "last")) <= 0);
+  cJSON_Delete(d);
+  cli_scratch_remove(g.folder);
+}
+
+static void costs_are_those_of_the_runs(void) {
+  ground g;
+  ground_make(&g);
+  CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2"));
+  cJSON *d = info(g.study, NULL);
+  const cJSON *gepo = at(d, "algorithms")->child;
+  CU_ASSERT_STRING_EQUAL(words(gepo, "algorithm"), "gepo");
+  CU_ASSERT_EQUAL(number(gepo, "runs"), 3);
+  CU_ASSERT_EQUAL(number(gepo, "seeds"), 3);
+  CU_ASSERT_EQUAL(number(gepo, "seed_min"), 1);
+#define OF_GEPO " FROM runs WHERE algorithm = 'gepo'"
+  ASSERT_CLOSE(number(gepo, "wall_s"), asked_number(g.study, "SELECT sum(wall_s)" OF_GEPO), 1e-12);
+  ASSERT_CLOSE(number(gepo, "wall_s_max"), asked_number(g.study, "SELECT max(wall_s)" OF_GEPO),
+               1e-12);
+  ASSERT_CLOSE(number(gepo, "wall_s_median"),
+               asked_number(g.study, "SELECT wall_s" OF_GEPO " ORDER BY wall_s LIMIT 1 OFFSET 1"),
+               1e-12);
+  /* a process that holds the program takes more than a MiB, and of these less than a GiB */
+  CU_ASSERT(number(gepo, "peak_bytes") > 1 << 20 && number(gepo, "peak_bytes") < 1 << 30);
+  cJSON_Delete(d);
+  cli_result text = CLI("info", g.study);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "3 gepo, 3 seeds 1 to 9223372036854775807"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "6 of 6 planned cells, 6 done"));
+  cli_result_fini(&text);
+  cli_scratch_remove(g.folder);
+}
+
+static void one_run_is_shown_whole(void) {
+  ground g;
+  char prefix[8];
+  ground_make(&g);
+  CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2"));
+  char *key = asked(g.study, "SELECT key FROM runs WHERE ordinal = 2");
+  char *recipe_text = asked(g.study, "SELECT recipe FROM runs WHERE ordinal = 2");
+  snprintf(prefix, sizeof prefix, "%.7s", key);
+  cJSON *d = info(g.study, prefix), *same = json_tree_of(recipe_text);
+  CU_ASSERT_STRING_EQUAL(words(d, "key"), key);
+  CU_ASSERT_STRING_EQUAL(words(d, "status"), "done");
+  CU_ASSERT_EQUAL(number(d, "steps"), 20);
+  CU_ASSERT(cJSON_Compare(at(d, "recipe"), same, 1));
+  CU_ASSERT(cJSON_IsObject(at(d, "provenance")));
+  CU_ASSERT(number(d, "eval_best") >= number(d, "eval_last"));
+  cJSON_Delete(d), cJSON_Delete(same);
+  cli_result text = CLI("info", g.study, "--run", key);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "9223372036854775807"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, recipe_text));
+  cli_result_fini(&text);
+  free(key), free(recipe_text);
+  cli_scratch_remove(g.folder);
+}
+
+/* Of 17 keys in hexadecimal digits two begin alike. */
+static void a_key_that_names_no_run_or_several_is_refused(void) {
+  ground g;
+  char expected[64];
+  ground_make(&g);
+  CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2", "steps=1",
+                      "sweep={seed: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]}"));
+  char *digit = asked(g.study, "SELECT substr(key, 1, 1) FROM runs GROUP BY 1 HAVING count(*) > 1");
+  char *many = asked(g.study, "SELECT count(*) FROM runs GROUP BY substr(key, 1, 1) HAVING"
+                              " count(*) > 1");
+  cli_result none = CLI("info", g.study, "--run", "nobody"),
+             several = CLI("info", g.study, "--run", digit);
+  snprintf(expected, sizeof expected, "%s runs of", many);
+  CU_ASSERT_EQUAL(none.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(none.err, "no run of"));
+  CU_ASSERT_EQUAL(several.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(several.err, expected));
+  cli_result_fini(&none), cli_result_fini(&several);
+  free(digit), free(many);
+  cli_scratch_remove(g.folder);
+}
+
+/* Runs of another commit and machine, and a name that a terminal would obey. */
+static void mixed_origins_are_told_and_shown_harmless(void) {
+  ground g;
+  ground_make(&g);
+  CU_ASSERT(CLI_GIVES(0, "run", g.recipe, "sweep=null", "seed=7", "-o", g.study, "-q"));
+  CU_ASSERT(CLI_GIVES(0, "run", g.recipe, "sweep=null", "seed=8", "-o", g.study, "-q",
+                      "name=\"a\\e[2Jb\""));
+  cJSON *d = info(g.study, NULL);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "origins")), 2); /* two commands */
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "studies")), 2);
+  const cJSON *one;
+  cJSON_ArrayForEach(one, at(d, "warnings")) {
+    CU_ASSERT_PTR_NULL(strstr(one->valuestring, "processors"));
+    CU_ASSERT_PTR_NULL(strstr(one->valuestring, "commits"));
+  }
+  cJSON_Delete(d);
+  cli_result text = CLI("info", g.study);
+  CU_ASSERT_EQUAL(text.code, 0);
+  CU_ASSERT_PTR_NULL(strchr(text.out, '\x1b'));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "a\\x1b[2Jb"));
+  cli_result_fini(&text);
+  cli_scratch_remove(g.folder);
+}
+
+SUITE(cli_info, "cli: info", TEST(a_sweep_tells_how_its_runs_came_about),
+      TEST(costs_are_those_of_the_runs), TEST(one_run_is_shown_whole),
+      TEST(a_key_that_names_no_run_or_several_is_refused),
+      TEST(mixed_origins_are_told_and_shown_harmless));
