@@ -29,6 +29,9 @@ gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid, s
 void sweep_fini(sweep *s);
 /* Whether cell i of the grid is this process's. */
 int sweep_is_mine(const sweep *s, size_t i);
+/* Whether the store (NULL: none) has a finished run of the cell. *status is GL_EINTERRUPTED where a
+ * signal asked to stop. */
+int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status);
 /* Fills s->score, made here, from the store; *known of them are there. */
 gl_status sweep_known_scores(sweep *s, size_t *known);
 

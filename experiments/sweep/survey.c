@@ -61,17 +61,16 @@ static gl_status set_rates(sweep *s, sweep_survey *out) {
 }
 
 static gl_status left_of_grid(sweep *s, sweep_survey *out, selection *left) {
-  for (size_t i = 0; i < s->cells.n_cells; ++i) {
-    const sweep_cell *cell = &s->cells.cells[i];
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->cells.n_cells && status == GL_OK; ++i) {
     if (!sweep_is_mine(s, i)) continue;
     ++out->cells;
-    if (s->store != NULL && !out->rates_open &&
-        store_has_finished(s->store, cell->key, cell->recipe))
+    if (!out->rates_open && sweep_has(s, &s->cells.cells[i], &status))
       ++out->known;
     else
       left->job[left->n++] = i;
   }
-  return GL_OK;
+  return status;
 }
 
 static gl_status expect(costs *c, const selection *left, gl_error *err) {

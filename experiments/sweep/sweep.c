@@ -89,6 +89,16 @@ static void tell(void *self, const char *text) {
   fprintf(stderr, "gepolab: note: %s\n", text);
 }
 
+static int gives_up(void *self) {
+  (void)self;
+  return signals_caught();
+}
+
+/* Where other processes read the file, as while it is copied or shown: what was to be written
+ * waits.
+ */
+static const store_waiting waiting = {.tell = tell, .stops = gives_up};
+
 static gl_status run_cell(void *self, size_t job, run_result *out, gl_error *err) {
   const phase *p = self;
   const sweep *s = p->sweep;
@@ -266,6 +276,7 @@ gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
   how.tick = show_listing;
   how.self = &l;
   gl_status status = sweep_expand(out, s->doc, grid, &how, s->err);
+  if (status == GL_OK) progress_at(l.bar, out->n_cells, NULL);
   progress_free(l.bar);
   return status;
 }
@@ -283,17 +294,33 @@ static gl_status refuse_failed_tuning(const sweep *s) {
                  s->report->tuning_failed, s->tuning.n_cells);
 }
 
+/* Asked in between where every cell is looked up: a large file takes its time. */
+static gl_status stop_if_told(const sweep *s) {
+  const int caught = signals_caught();
+  if (caught == 0) return GL_OK;
+  return gl_fail(s->err, GL_EINTERRUPTED, "stopped by %s; finished work is kept",
+                 strsignal(caught));
+}
+
+int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status) {
+  *status = stop_if_told(s);
+  return *status == GL_OK && s->store != NULL &&
+         store_has_finished(s->store, cell->key, cell->recipe);
+}
+
 gl_status sweep_known_scores(sweep *s, size_t *known) {
   *known = 0;
   s->score = calloc(s->tuning.n_cells + 1, sizeof *s->score);
   if (s->score == NULL) return gl_fail_memory(s->err, "the tuning runs");
-  for (size_t i = 0; i < s->tuning.n_cells; ++i) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->tuning.n_cells && status == GL_OK; ++i) {
     const sweep_cell *cell = &s->tuning.cells[i];
     s->score[i] = -INFINITY;
     if (s->store != NULL)
       *known += store_get_score(s->store, cell->key, cell->recipe, &s->score[i]) != 0;
+    status = stop_if_told(s);
   }
-  return GL_OK;
+  return status;
 }
 
 /* The cells that this process will run, or find in the file, after the tuning. */
@@ -363,10 +390,9 @@ static gl_status run_grid(sweep *s) {
     if (!sweep_is_mine(s, i)) continue;
     ++s->report->cells;
     const sweep_cell *cell = &s->cells.cells[i];
-    if (!store_has_finished(s->store, cell->key, cell->recipe)) {
-      p.jobs[p.n_jobs++] = i;
-      continue;
-    }
+    const int has = sweep_has(s, cell, &status);
+    if (status == GL_OK && !has) p.jobs[p.n_jobs++] = i;
+    if (!has) continue;
     ++s->report->known;
     clear_checkpoints(s, cell);
     status = store_take_place_again(s->store, cell->key, s->err);
@@ -476,6 +502,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   if (status == GL_OK) status = check_machine(&s, path);
   status = ranks_share(&options->ranks, NULL, 0, status);
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
+  if (status == GL_OK) store_set_waiting(s.store, waiting);
   if (status == GL_OK) status = put_plan(&s);
   /* From here on all ranks of an MPI job go on together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);
