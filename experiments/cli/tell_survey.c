@@ -49,6 +49,18 @@ static void print_time(const sweep_survey *v, size_t workers) {
            seconds_text(v->work_s, work), v->learned_from, v->learned_from == 1 ? "" : "s");
 }
 
+static void print_memory(const sweep_survey *v, size_t workers) {
+  const double mib = 1024.0 * 1024, gib = 1024 * mib, one = (double)v->peak_bytes;
+  const double all = one * (double)workers;
+  if (v->peak_bytes == 0)
+    printf("memory                 unknown: no run of this study has finished yet\n");
+  else
+    printf("memory                 up to %.3g %s with %zu worker%s, as the largest finished run "
+           "took\n",
+           all < gib ? all / mib : all / gib, all < gib ? "MiB" : "GiB", workers,
+           workers == 1 ? "" : "s");
+}
+
 static gl_status print_words(const sweep_survey *v, const sweep_options *o, gl_error *err) {
   printf("%s%s%s: nothing is run or written\n", v->study, o->file != NULL ? " -> " : "",
          o->file != NULL ? o->file : "");
@@ -57,6 +69,7 @@ static gl_status print_words(const sweep_survey *v, const sweep_options *o, gl_e
   if (status != GL_OK) return status;
   print_counts(v);
   print_time(v, o->workers);
+  print_memory(v, o->workers);
   return GL_OK;
 }
 
@@ -90,7 +103,8 @@ static gl_status print_document(const sweep_survey *v, const sweep_options *o, g
                  {"workers", (double)o->workers},
                  {"work_s", v->work_s},
                  {"seconds_left", v->wait_s},
-                 {"learned_from_runs", (double)v->learned_from}};
+                 {"learned_from_runs", (double)v->learned_from},
+                 {"peak_bytes_of_a_run", v->peak_bytes > 0 ? (double)v->peak_bytes : (double)NAN}};
   int ok = document != NULL && json_add_string(document, "study", v->study) != NULL &&
            (o->file == NULL ? cJSON_AddNullToObject(document, "file")
                             : json_add_string(document, "file", o->file)) != NULL &&

@@ -28,6 +28,7 @@ struct costs {
   void *tree; /* of all kinds by name, the algorithms' own among them */
   costs_kind *first;
   pace took;
+  int64_t peak_bytes;
 };
 
 /* --- kinds --------------------------------------------------------------------------------------
@@ -146,6 +147,10 @@ double costs_spent_s(const costs *c) {
   return c->took.seconds;
 }
 
+int64_t costs_peak_bytes(const costs *c) {
+  return c->peak_bytes;
+}
+
 size_t costs_runs(const costs *c) {
   return c->took.runs;
 }
@@ -183,7 +188,8 @@ static size_t planned_updates(sqlite3_stmt *q) {
 gl_status costs_read(costs *c, store *s, const char *study, gl_error *err) {
   static const char sql[] =
       "SELECT algorithm, swept, wall_s, (SELECT max(step) FROM steps WHERE run = r.id), CASE status"
-      " WHEN 'diverged' THEN recipe END FROM runs r WHERE study = ?1 AND status != 'failed' AND"
+      " WHEN 'diverged' THEN recipe END, peak_bytes FROM runs r WHERE study = ?1 AND status != "
+      "'failed' AND"
       " wall_s IS NOT NULL";
   sqlite3_stmt *q = NULL;
   gl_status status = GL_OK;
@@ -194,6 +200,8 @@ gl_status costs_read(costs *c, store *s, const char *study, gl_error *err) {
     const char *algorithm = (const char *)sqlite3_column_text(q, 0),
                *swept = (const char *)sqlite3_column_text(q, 1);
     costs_kind *k = algorithm != NULL && swept != NULL ? costs_of(c, algorithm, swept) : NULL;
+    const int64_t peak = sqlite3_column_int64(q, 5); /* NULL reads as 0 */
+    if (peak > c->peak_bytes) c->peak_bytes = peak;
     if (k != NULL)
       costs_learn(k, sqlite3_column_double(q, 2), planned_updates(q));
     else

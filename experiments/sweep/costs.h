@@ -13,6 +13,7 @@
 #include "core/store/store.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct costs costs;
 typedef struct costs_kind costs_kind; /* owned by its costs */
@@ -48,7 +49,10 @@ double costs_left_s(const costs *c);
  * run. 0 where nothing is left, NaN where nothing is known. */
 double costs_wait_s(const costs *c, size_t workers);
 
-/* Learns from the finished runs of that study in the store: their wall_s. */
+/* Bytes of memory that the largest run learned from the store took; 0: not known. */
+int64_t costs_peak_bytes(const costs *c);
+
+/* Learns from the finished runs of that study in the store: their wall_s and peak_bytes. */
 gl_status costs_read(costs *c, store *s, const char *study, gl_error *err);
 
 #endif

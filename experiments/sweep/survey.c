@@ -91,6 +91,7 @@ static gl_status estimate(const sweep *s, sweep_survey *out, const selection *tu
   if (c == NULL) return gl_fail_memory(s->err, "the times of runs");
   gl_status status = s->store != NULL ? costs_read(c, s->store, s->base.name, s->err) : GL_OK;
   out->learned_from = costs_runs(c);
+  out->peak_bytes = costs_peak_bytes(c);
   for (size_t i = 0; i < 2 && status == GL_OK; ++i) {
     status = expect(c, phases[i], s->err);
     if (phases[i]->n == 0) continue;

@@ -16,6 +16,7 @@ typedef struct sweep_survey {
   size_t learned_from;   /* finished runs of the study in the file, from which times are expected */
   double work_s, wait_s; /* of all that is left: summed over runs, and with the options' workers;
                             NaN: no run of the study has finished yet */
+  int64_t peak_bytes;    /* of memory that the largest of those runs took; 0: not known */
 } sweep_survey;
 
 /* Reads the recipe and, where there is one, the file (options->file NULL: none), asks whether this

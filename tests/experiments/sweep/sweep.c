@@ -147,6 +147,7 @@ static void a_dry_run_counts_and_writes_nothing(void) {
   CU_ASSERT_EQUAL(report_number(&some, "already_finished"), 4);
   CU_ASSERT_EQUAL(report_number(&some, "learned_from_runs"), 4);
   CU_ASSERT(report_number(&some, "seconds_left") > 0);
+  CU_ASSERT(report_number(&some, "peak_bytes_of_a_run") > 1e5);
   ASSERT_CLOSE(report_number(&some, "seconds_left"), report_number(&some, "work_s") / 2, 1e-12);
   CU_ASSERT_EQUAL(stat(b.db, &after), 0);
   CU_ASSERT(before.st_size == after.st_size && before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
