@@ -57,7 +57,7 @@ EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/source.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
-.PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread racecheck valgrind fuzz clean format format-check help force
+.PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread racecheck valgrind fuzz torture clean format format-check help force
 all: $(BUILD)/gepolab
 
 help:
@@ -130,8 +130,8 @@ $(BUILD)/gepolab: $(call obj,experiments) $(EMBED) $(LIBS)
 
 # --- tests ---------------------------------------------------------------------------------------
 
-# Files of tests/fuzz and tests/emulate are programs and parts of their own.
-TEST_SRC  := $(filter-out tests/fuzz/% tests/emulate/% tests/extend/%,$(call sources,tests))
+# Files of tests/fuzz and tests/emulate are programs and parts of their own; so is the torture's main.
+TEST_SRC  := $(filter-out tests/fuzz/% tests/emulate/% tests/extend/% tests/torture/main.c tests/torture/clock_shim.c,$(call sources,tests))
 TEST_OBJ  := $(TEST_SRC:%.c=$(BUILD)/%.o)
 EXP_LIB   = $(filter-out $(BUILD)/experiments/cli/main.o,$(call obj,experiments)) $(EMBED)
 
@@ -263,6 +263,25 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(EXP_LIB) $(LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(EXP_LIB) $(LIBS) $(LDLIBS)
 
+# Kills, starves and damages what $(BUILD)/gepolab does, in temporary folders: each command that
+# writes is held to the table in ARCHITECTURE.md. GEPOLAB_ASAN: the same program with sanitizers, for
+# damaged studies (make BUILD=build-asan SANITIZE=address,undefined OPT=-O1 build-asan/gepolab).
+TORTURE_SECONDS ?= 3600
+TORTURE_SEED    ?=
+TORTURE_ONLY    ?=
+GEPOLAB_ASAN    ?= $(wildcard build-asan/gepolab)
+TORTURE_OBJ     := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/suite.c %/clock_shim.c,$(wildcard tests/torture/*.c)))
+
+torture: $(BUILD)/gepolab $(BUILD)/gepolab-torture $(BUILD)/torture-clock.so
+	@$(BUILD)/gepolab-torture --gepolab $(BUILD)/gepolab --clock $(BUILD)/torture-clock.so --seconds $(TORTURE_SECONDS) \
+	   $(if $(TORTURE_SEED),--seed $(TORTURE_SEED)) $(if $(TORTURE_ONLY),--only '$(TORTURE_ONLY)') $(if $(GEPOLAB_ASAN),--asan $(GEPOLAB_ASAN))
+
+$(BUILD)/gepolab-torture: $(TORTURE_OBJ)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lsqlite3 -lm
+$(BUILD)/torture-clock.so: tests/torture/clock_shim.c Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -O1 -fPIC -shared $(WARN) -o $@ $<
+
 sanitize: sanitize-address sanitize-thread
 sanitize-address:
 	$(MAKE) check BUILD=build-sanitize SANITIZE=address,undefined OPT=-O1
@@ -361,7 +380,7 @@ format-check:
 	 else $(CLANG_FORMAT) --dry-run -Werror $(FORMATTED) && echo "format: $(words $(FORMATTED)) files as clang-format writes them"; fi
 
 clean:
-	rm -rf $(BUILD) build-sanitize build-thread build-races build-fuzz build-coverage build-extend
+	rm -rf $(BUILD) build-asan build-sanitize build-thread build-races build-fuzz build-coverage build-extend
 
 -include $(CUDA_OBJ:.o=.d) $(EMULATED:.o=.d)
 -include $(SRC:%.c=$(BUILD)/%.d) $(TEST_OBJ:.o=.d)
