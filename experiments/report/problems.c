@@ -6,7 +6,7 @@
 #include <string.h>
 
 int has_problems(const report_study *t) {
-  return has_runs(t) && t->diverged + t->failed + t->missing > 0;
+  return t->diverged + t->failed + t->missing > 0;
 }
 
 static int is_like(const results_run *a, const results_run *b) {
@@ -52,14 +52,17 @@ static gl_status write_ended(html *h, const report_study *t, gl_error *err) {
 
 static gl_status write_gaps(html *h, const report_study *t, gl_error *err) {
   static const char *const heads[] = {"algorithm", "setting", "#missing", "seeds"};
+  if (!t->is_planned)
+    html_markup(h, "<p>The file does not say which runs it is to hold: missing is what the grid of "
+                   "its algorithms, settings and seeds has and the file has not.</p>\n");
   html_table_begin(h, "Runs that are missing", heads, 4);
   for (size_t i = 0; i < t->n_gaps; ++i) {
     const report_gap *gap = &t->gaps[i];
     char *text = study_seeds_text(gap->seeds, gap->n);
     if (text == NULL) return gl_fail_memory(err, "the seeds of a study");
     html_row_begin(h);
-    html_row_head(h, t->r->algorithms[gap->algorithm]);
-    html_cell(h, study_setting(t, gap->group));
+    html_row_head(h, gap->algorithm);
+    html_cell(h, gap->setting);
     html_cell_count(h, gap->n);
     html_cell(h, text);
     html_row_end(h);

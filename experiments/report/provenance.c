@@ -1,32 +1,115 @@
-/* The section `provenance`: which program made the runs, on which machines. */
+/* The section `provenance`: which programs made the runs, from which commit, on which machines,
+ * when and by which commands. */
+#include "core/base/json_tree.h"
 #include "experiments/report/query.h"
 #include "experiments/report/study_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const tables[] = {"runs", "provenance", "superseded", NULL};
+#define RUNS                                                                                       \
+  " FROM runs r LEFT JOIN provenance p ON p.hash = r.provenance WHERE r.study = ?1 AND r.key NOT " \
+  "IN"                                                                                             \
+  " (SELECT key FROM superseded)"
+
+/* --- programs and machines -----------------------------------------------------------------------
+ */
+
+/* A commit, and whether the files were those of it. dirty: 1, 0, or NaN where it is not known. */
+static void write_commit(html *h, const char *source, double dirty) {
+  if (*source == '\0') {
+    html_cell(h, "–");
+    return;
+  }
+  html_markup(h, "<td><code>"), html_textf(h, "%.12s", source), html_markup(h, "</code>");
+  if (dirty == 1) html_markup(h, " <span class=\"missing\">with changes</span>");
+  html_markup(h, "</td>");
+}
+
+/* {"GSL":"2.7.1"} as words; what is no such object as it is. */
+static void write_libraries(html *h, const char *json) {
+  cJSON *tree = json_tree_of(json);
+  html_markup(h, "<td class=\"words\">");
+  for (const cJSON *i = cJSON_IsObject(tree) ? tree->child : NULL; i != NULL; i = i->next)
+    html_textf(h, "%s%s %s", i == tree->child ? "" : ", ", i->string,
+               cJSON_IsString(i) ? i->valuestring : "");
+  if (!cJSON_IsObject(tree)) html_text(h, *json ? json : "–");
+  html_markup(h, "</td>");
+  cJSON_Delete(tree);
+}
 
 static gl_status write_maker(void *context, sqlite3_stmt *record, gl_error *err) {
   html *h = context;
   (void)err;
   html_row_begin(h);
   html_row_head(h, query_text(record, 0));
-  html_cell(h, query_text(record, 1));
-  html_cell_number(h, query_number(record, 2));
-  html_cell_number(h, query_number(record, 3));
+  write_commit(h, query_text(record, 1), query_number(record, 2));
+  html_cell(h, query_text(record, 3));
   html_cell_number(h, query_number(record, 4));
+  html_cell_number(h, query_number(record, 5));
+  html_cell_number(h, query_number(record, 6) / (1 << 20));
+  html_cell(h, *query_text(record, 7) ? query_text(record, 7) : "–");
+  write_libraries(h, query_text(record, 8));
   html_row_end(h);
   return GL_OK;
 }
 
-gl_status section_provenance(html *h, const report_study *t, gl_error *err) {
-  static const char *const heads[] = {"gepolab", "machine", "#runs", "#hours",
-                                      "#meaning of recipes"};
-  html_table_begin(h, "What made the runs", heads, 5);
-  static const char *const tables[] = {"runs", NULL};
+static gl_status write_makers(html *h, const report_study *t, gl_error *err) {
+  static const char *const heads[] = {"gepolab",  "commit",   "machine",
+                                      "#runs",    "#hours",   "#most memory / MiB",
+                                      "compiler", "libraries"};
+  html_table_begin(h, "What made the runs", heads, 8);
   gl_status status = query_each(
       t->from, tables,
-      "SELECT code_version, machine, count(*), sum(wall_s) / 3600, meaning FROM runs WHERE study ="
-      " ?1 GROUP BY code_version, machine, meaning ORDER BY code_version, machine, meaning",
+      "SELECT coalesce(p.version, r.code_version), p.source, p.dirty, coalesce(p.processor || ', '"
+      " || p.system, r.machine), count(*), sum(r.wall_s) / 3600, max(r.peak_bytes), p.compiler,"
+      " p.libraries" RUNS " GROUP BY 1, 2, 3, 4, 8, 9 ORDER BY 1, 2, 3, 4, 8, 9",
       t->name, write_maker, h, err);
   html_table_end(h);
-  html_markup(h, "<p>Hours are those of the processes that made the runs, one after another."
-                 "</p>\n");
+  html_markup(h, "<p>Hours are those of all processes that made runs, added up.</p>\n");
+  return status;
+}
+
+/* --- when and how --------------------------------------------------------------------------------
+ */
+
+static gl_status write_dates(void *context, sqlite3_stmt *record, gl_error *err) {
+  html *h = context;
+  (void)err;
+  if (*query_text(record, 0) == '\0') return GL_OK;
+  html_markup(h, "<p>The first run was finished at ");
+  html_text(h, query_text(record, 0)), html_markup(h, ", the last at ");
+  html_text(h, query_text(record, 1)), html_markup(h, ".</p>\n");
+  return GL_OK;
+}
+
+typedef struct commands {
+  html *h;
+  size_t n;
+} commands;
+
+static gl_status write_command(void *context, sqlite3_stmt *record, gl_error *err) {
+  commands *c = context;
+  (void)err;
+  if (c->n++ == 0)
+    html_markup(c->h, "<p>The commands, with how many runs each has made:</p>\n"
+                      "<pre class=\"wide\" tabindex=\"0\"><code>");
+  html_textf(c->h, "%s  # %.0f\n", query_text(record, 0), query_number(record, 1));
+  return GL_OK;
+}
+
+gl_status section_provenance(html *h, const report_study *t, gl_error *err) {
+  commands c = {h, 0};
+  gl_status status = write_makers(h, t, err);
+  if (status == GL_OK)
+    status = query_each(t->from, tables, "SELECT min(r.finished), max(r.finished)" RUNS, t->name,
+                        write_dates, h, err);
+  if (status == GL_OK)
+    status = query_each(t->from, tables,
+                        "SELECT p.command, count(*)" RUNS
+                        " AND p.command != '' GROUP BY p.command ORDER BY min(r.finished), 1",
+                        t->name, write_command, &c, err);
+  if (c.n > 0) html_markup(h, "</code></pre>\n");
   return status;
 }

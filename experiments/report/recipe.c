@@ -1,6 +1,8 @@
-/* The section `recipe`: what the runs have in common and what they were swept over, as a recipe. */
+/* The section `recipe`: what was swept, or, of files that do not keep it, what the runs have in
+ * common and in which fields they differ. */
 #include "core/base/json.h"
 #include "core/base/json_tree.h"
+#include "experiments/report/query.h"
 #include "experiments/report/study_internal.h"
 #include "experiments/report/yaml.h"
 
@@ -105,21 +107,46 @@ static size_t take_out_chosen(const report_study *t, cJSON *tree) {
   return n;
 }
 
-gl_status section_recipe(html *h, const report_study *t, gl_error *err) {
+/* --- recipes that the file keeps -----------------------------------------------------------------
+ */
+
+static gl_status take_recipe(void *context, sqlite3_stmt *record, gl_error *err) {
+  report_study *t = context;
+  char **more = realloc(t->recipes, (t->n_recipes + 1) * sizeof *more);
+  if (more != NULL) t->recipes = more;
+  if (more == NULL || (more[t->n_recipes] = strdup(query_text(record, 0))) == NULL)
+    return gl_fail_memory(err, "the recipe of a study");
+  ++t->n_recipes;
+  return GL_OK;
+}
+
+gl_status study_find_recipes(report_study *t, gl_error *err) {
+  static const char *const tables[] = {"sweeps", NULL};
+  return query_each(t->from, tables,
+                    "SELECT DISTINCT recipe FROM sweeps WHERE study = ?1 ORDER BY recipe_hash",
+                    t->name, take_recipe, t, err);
+}
+
+char *study_recipe_text(const report_study *t, const char *key) {
+  cJSON *tree = t->n_recipes > 0 ? json_tree_of(t->recipes[0]) : NULL;
+  const cJSON *item = tree ? cJSON_GetObjectItemCaseSensitive(tree, key) : NULL;
+  char *text = cJSON_IsString(item) ? strdup(item->valuestring) : NULL;
+  cJSON_Delete(tree);
+  return text;
+}
+
+int has_recipe(const report_study *t) {
+  return t->n_recipes > 0 || has_runs(t);
+}
+
+/* --- on the page ---------------------------------------------------------------------------------
+ */
+
+static gl_status write_yaml(html *h, const cJSON *tree, gl_error *err) {
   char *text = NULL;
   size_t size = 0;
-  cJSON *tree = common_recipe(t);
-  if (tree == NULL) return gl_fail_memory(err, "the recipe of a study");
-  const size_t chosen = take_out_chosen(t, tree);
-  html_markup(h, "<p>Put together from the stored recipes of the runs: what they have in common, "
-                 "and under <code>sweep</code> the fields in which they differ.");
-  if (chosen > 0)
-    html_markup(h, " What was chosen for each cell beforehand is left out: see its learning rate "
-                   "in the tables above.");
-  html_markup(h, "</p>\n");
-  FILE *to = open_memstream(&text, &size);
+  FILE *to = tree != NULL ? open_memstream(&text, &size) : NULL;
   if (to != NULL) yaml_write(tree, order, sizeof order / sizeof *order, to);
-  cJSON_Delete(tree);
   if (to == NULL || fclose(to) != 0) {
     free(text);
     return gl_fail_memory(err, "the recipe of a study");
@@ -129,4 +156,32 @@ gl_status section_recipe(html *h, const report_study *t, gl_error *err) {
   html_markup(h, "</code></pre>\n");
   free(text);
   return GL_OK;
+}
+
+static gl_status write_common(html *h, const report_study *t, gl_error *err) {
+  cJSON *tree = common_recipe(t);
+  if (tree == NULL) return gl_fail_memory(err, "the recipe of a study");
+  const size_t chosen = take_out_chosen(t, tree);
+  html_markup(h, "<p>Put together from the stored recipes of the runs: what they have in common, "
+                 "and under <code>sweep</code> the fields in which they differ.");
+  if (chosen > 0)
+    html_markup(h, " What was chosen for each cell beforehand is left out: see its learning rate "
+                   "in the tables above.");
+  html_markup(h, "</p>\n");
+  gl_status status = write_yaml(h, tree, err);
+  cJSON_Delete(tree);
+  return status;
+}
+
+gl_status section_recipe(html *h, const report_study *t, gl_error *err) {
+  gl_status status = GL_OK;
+  if (t->n_recipes == 0) return write_common(h, t, err);
+  if (t->n_recipes > 1)
+    html_markup(h, "<p>Several recipes were swept into this study, one after another.</p>\n");
+  for (size_t i = 0; i < t->n_recipes && status == GL_OK; ++i) {
+    cJSON *tree = json_tree_of(t->recipes[i]);
+    status = write_yaml(h, tree, err);
+    cJSON_Delete(tree);
+  }
+  return status;
 }

@@ -1,7 +1,7 @@
 /* The page as a whole: its head, its contents, a part for each study with the table of sections. */
 #include "experiments/report/report.h"
 
-#include "experiments/report/query.h"
+#include "core/store/plan.h"
 #include "experiments/report/study_internal.h"
 
 #include <stdlib.h>
@@ -14,16 +14,16 @@ typedef struct section {
 } section;
 
 static const section sections[] = {
-    {"summary", "Summary", has_runs, section_summary},
+    {"summary", "Summary", has_anything, section_summary},
     {"figures", "Figures", has_figures, section_figures},
     {"scores", "Scores", has_runs, section_scores},
     {"rates", "Learning rates", has_rates, section_rates},
     {"clock", "Clock", has_runs, section_clock},
     {"relations", "Delay, divergence and variance", has_relations, section_relations},
     {"problems", "Diverged, failed, missing", has_problems, section_problems},
-    {"recipe", "Recipe", has_runs, section_recipe},
+    {"recipe", "Recipe", has_recipe, section_recipe},
     {"provenance", "Provenance", has_runs, section_provenance},
-    {"rerun", "Run it again", has_runs, section_rerun}};
+    {"rerun", "Run it again", has_recipe, section_rerun}};
 enum { SECTION_COUNT = sizeof sections / sizeof *sections };
 
 /* --- a study -------------------------------------------------------------------------------------
@@ -139,7 +139,9 @@ gl_status report_write(FILE *to, store *from, const report_request *q, gl_error 
   char **names = NULL;
   size_t n = 0;
   html h = {.to = to, .level = 1};
-  gl_status status = results_studies(&names, &n, from, err);
+  gl_status status = store_studies(from, &names, &n, err);
+  if (status == GL_OK && n == 0)
+    status = gl_fail(err, GL_EINPUT, "the file holds no study yet; sweep a recipe into it first");
   if (status == GL_OK) status = choose(names, &n, q->only, err);
   if (status == GL_OK) status = write_page(&h, q, from, names, n, err);
   if (status == GL_OK && h.failed) status = gl_fail_memory(err, "a page");

@@ -1,5 +1,7 @@
-/* Loads a study for its report and finds the holes of its grid. */
+/* Loads a study for its report. */
 #include "experiments/report/study_internal.h"
+
+#include "core/store/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,36 +22,6 @@ static gl_status find_seeds(report_study *t, gl_error *err) {
   return GL_OK;
 }
 
-static int has_seed(const report_study *t, const results_cell *c, uint64_t seed) {
-  for (size_t i = 0; i < c->n; ++i)
-    if (t->r->runs[c->first + i].seed == seed) return 1;
-  return 0;
-}
-
-/* A run for every algorithm, setting and seed that the file has is what the grid is taken for. */
-static gl_status find_gaps(report_study *t, gl_error *err) {
-  const size_t n = t->r->n_groups * t->r->n_algorithms;
-  t->gaps = calloc(n + 1, sizeof *t->gaps);
-  if (t->gaps == NULL) return gl_fail_memory(err, "the holes of a grid");
-  for (size_t i = 0; i < n; ++i) {
-    const results_cell *c = &t->r->cells[i];
-    report_gap *gap = &t->gaps[t->n_gaps];
-    *gap = (report_gap){.algorithm = c->algorithm, .group = c->group};
-    gap->seeds = calloc(t->n_seeds + 1, sizeof *gap->seeds);
-    if (gap->seeds == NULL) return gl_fail_memory(err, "the holes of a grid");
-    for (size_t k = 0; k < t->n_seeds; ++k)
-      if (!has_seed(t, c, t->seeds[k])) gap->seeds[gap->n++] = t->seeds[k];
-    if (gap->n == 0) {
-      free(gap->seeds);
-      gap->seeds = NULL;
-      continue;
-    }
-    t->missing += gap->n;
-    ++t->n_gaps;
-  }
-  return GL_OK;
-}
-
 static void count_runs(report_study *t) {
   for (size_t i = 0; i < t->r->n_runs; ++i) {
     t->done += t->r->runs[i].status == RUN_DONE;
@@ -58,12 +30,9 @@ static void count_runs(report_study *t) {
   }
 }
 
-gl_status study_init(report_study *t, const report_request *q, store *from, const char *name,
-                     size_t number, gl_error *err) {
-  *t = (report_study){.q = q, .from = from, .name = name};
-  snprintf(t->id, sizeof t->id, "s%zu", number);
+static gl_status load_runs(report_study *t, gl_error *err) {
   results *r = NULL;
-  gl_status status = results_load(&r, from, name, err);
+  gl_status status = results_load(&r, t->from, t->name, err);
   if (status != GL_OK) return status;
   status = summary_init(&t->s, r, err);
   if (status != GL_OK) {
@@ -72,13 +41,26 @@ gl_status study_init(report_study *t, const report_request *q, store *from, cons
   }
   t->r = r;
   count_runs(t);
-  status = find_seeds(t, err);
-  return status == GL_OK ? find_gaps(t, err) : status;
+  return find_seeds(t, err);
+}
+
+gl_status study_init(report_study *t, const report_request *q, store *from, const char *name,
+                     size_t number, gl_error *err) {
+  *t = (report_study){.q = q, .from = from, .name = name};
+  snprintf(t->id, sizeof t->id, "s%zu", number);
+  study_progress progress;
+  gl_status status = store_progress(from, name, &progress, err);
+  if (status == GL_OK && progress.done + progress.diverged + progress.failed > 0)
+    status = load_runs(t, err);
+  if (status == GL_OK) status = study_find_gaps(t, err);
+  return status == GL_OK ? study_find_recipes(t, err) : status;
 }
 
 void study_fini(report_study *t) {
-  for (size_t i = 0; i < t->n_gaps; ++i) free(t->gaps[i].seeds);
-  free(t->gaps), free(t->seeds);
+  for (size_t i = 0; i < t->n_gaps; ++i)
+    free(t->gaps[i].algorithm), free(t->gaps[i].setting), free(t->gaps[i].seeds);
+  for (size_t i = 0; i < t->n_recipes; ++i) free(t->recipes[i]);
+  free(t->gaps), free(t->recipes), free(t->seeds);
   if (t->r != NULL) summary_fini(&t->s);
   results_free(t->r);
   *t = (report_study){0};
@@ -107,4 +89,9 @@ const char *study_setting(const report_study *t, size_t group) {
 
 int has_runs(const report_study *t) {
   return t->r != NULL;
+}
+
+int has_anything(const report_study *t) {
+  (void)t;
+  return 1;
 }

@@ -7,10 +7,10 @@
 #include "experiments/report/html.h"
 #include "experiments/report/report.h"
 
-/* Runs that the study's grid has a place for and its file does not hold: seeds of one cell. */
+/* Runs that the study is to hold and its file does not: seeds of one cell. */
 typedef struct report_gap {
-  size_t algorithm, group;
-  uint64_t *seeds; /* [n], ascending */
+  char *algorithm, *setting; /* in words */
+  uint64_t *seeds;           /* [n], ascending */
   size_t n;
 } report_gap;
 
@@ -19,20 +19,32 @@ typedef struct report_study {
   store *from;
   const char *name;
   char id[24];     /* begins the ids of everything on the page that is its */
-  results *r;      /* NULL where the study has no runs, only measurements of the laboratory */
+  results *r;      /* NULL where the file has no run of the study yet */
   summary s;       /* where r is not NULL */
   uint64_t *seeds; /* [n_seeds] all seeds of its runs, ascending */
   size_t n_seeds;
   report_gap *gaps; /* [n_gaps] */
   size_t n_gaps;
-  size_t missing; /* runs in gaps */
+  size_t missing;    /* runs in gaps */
+  int is_planned;    /* 1: the file says which runs it is to hold; 0: the full grid is assumed */
+  size_t superseded; /* runs whose place another one has taken */
   size_t done, diverged, failed;
+  char **recipes; /* [n_recipes] canonical JSON of what was swept; none in older files */
+  size_t n_recipes;
 } report_study;
 
 /* The study of that name; release with study_fini() in any case. */
 gl_status study_init(report_study *t, const report_request *q, store *from, const char *name,
                      size_t number, gl_error *err);
 void study_fini(report_study *t);
+
+/* Fills gaps, is_planned, missing and superseded: gaps.c. */
+gl_status study_find_gaps(report_study *t, gl_error *err);
+/* Fills recipes: recipe.c. */
+gl_status study_find_recipes(report_study *t, gl_error *err);
+/* A field of the first recipe on its highest level, as text of its own on the heap; NULL where
+ * there is none. */
+char *study_recipe_text(const report_study *t, const char *key);
 
 /* "1, 2, 5" or "1 to 6" of ascending seeds; on the heap, NULL if memory is short. */
 char *study_seeds_text(const uint64_t *seeds, size_t n);
@@ -50,15 +62,15 @@ int study_reaches(const cell_summary *c, const cell_summary *best);
 
 typedef gl_status section_writer(html *h, const report_study *t, gl_error *err);
 section_writer section_summary, section_figures, section_scores, section_rates, section_clock,
-    section_relations, section_problems, section_laboratory, section_recipe, section_provenance,
-    section_rerun;
+    section_relations, section_problems, section_recipe, section_provenance, section_rerun;
 
 /* Whether there is anything to say. */
 int has_figures(const report_study *t);
 int has_rates(const report_study *t);
 int has_relations(const report_study *t);
 int has_problems(const report_study *t);
-int has_laboratory(const report_study *t);
+int has_recipe(const report_study *t);
 int has_runs(const report_study *t);
+int has_anything(const report_study *t);
 
 #endif

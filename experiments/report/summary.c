@@ -16,9 +16,11 @@ static void tile(html *h, const char *class, size_t n, const char *what) {
 
 static void write_tiles(html *h, const report_study *t) {
   html_markup(h, "<dl class=\"tiles\">\n");
-  tile(h, "", t->r->n_algorithms, t->r->n_algorithms == 1 ? "algorithm" : "algorithms");
-  tile(h, "", t->r->n_groups, t->r->n_groups == 1 ? "setting" : "settings");
-  tile(h, "", t->n_seeds, t->n_seeds == 1 ? "seed" : "seeds");
+  if (t->r != NULL) {
+    tile(h, "", t->r->n_algorithms, t->r->n_algorithms == 1 ? "algorithm" : "algorithms");
+    tile(h, "", t->r->n_groups, t->r->n_groups == 1 ? "setting" : "settings");
+    tile(h, "", t->n_seeds, t->n_seeds == 1 ? "seed" : "seeds");
+  }
   tile(h, " good", t->done, "runs done");
   tile(h, " mind", t->diverged, "diverged");
   tile(h, " bad", t->failed, "failed");
@@ -33,7 +35,8 @@ static void say_missing(html *h, const report_study *t) {
   html_textf(h,
              "The grid is not finished: %s of %zu are missing, and means are taken over the seeds "
              "that are there. ",
-             html_count(runs, sizeof runs, t->missing, "run", "runs"), t->r->n_runs + t->missing);
+             html_count(runs, sizeof runs, t->missing, "run", "runs"),
+             t->done + t->diverged + t->failed + t->missing);
   html_markup(h, "<a href=\"#");
   html_textf(h, "%s-problems", t->id);
   html_markup(h, "\">Which ones</a></li>\n");
@@ -50,7 +53,13 @@ static void say_counts(html *h, const report_study *t) {
     html_textf(h, "%zu diverged; they count with what they had reached.", t->diverged);
     html_markup(h, "</li>\n");
   }
-  if (t->r->n_repeats > 0) {
+  if (t->superseded > 0) {
+    html_markup(h, "<li>");
+    html_textf(h, "%zu left out: with another choice, as of a learning rate, they were made again.",
+               t->superseded);
+    html_markup(h, "</li>\n");
+  }
+  if (t->r != NULL && t->r->n_repeats > 0) {
     html_markup(h, "<li>");
     html_textf(h, "%zu left out, for they mean the same as others of the same seed.",
                t->r->n_repeats);
@@ -60,7 +69,7 @@ static void say_counts(html *h, const report_study *t) {
 
 static void say_seeds(html *h, const report_study *t) {
   enum { FEW = 5 };
-  if (t->n_seeds >= FEW) return;
+  if (t->n_seeds == 0 || t->n_seeds >= FEW) return;
   html_markup(h, "<li>");
   if (t->n_seeds == 1)
     html_text(h, "There is one seed: nothing says how much another would change.");
@@ -140,11 +149,17 @@ static void write_highest(html *h, const report_study *t) {
 }
 
 gl_status section_summary(html *h, const report_study *t, gl_error *err) {
+  char *description = study_recipe_text(t, "description");
+  if (description != NULL) {
+    html_markup(h, "<p class=\"lead\">"), html_text(h, description), html_markup(h, "</p>\n");
+    free(description);
+  }
   write_tiles(h, t);
   html_markup(h, "<ul class=\"notes\">\n");
   say_missing(h, t), say_counts(h, t), say_seeds(h, t);
   html_markup(h, "<li>Scores are evaluation scores. A number with brackets is the interquartile "
                  "mean over seeds with its 95&#160;% bootstrap interval.</li>\n</ul>\n");
+  if (t->r == NULL) return GL_OK;
   gl_status status = write_axes(h, t, err);
   if (status == GL_OK) write_highest(h, t);
   return status;
