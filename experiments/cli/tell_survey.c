@@ -1,6 +1,7 @@
 /* Prints what a sweep would do: its axes and counts, and the time it may take. */
 #include "experiments/cli/tell_survey.h"
 
+#include "core/base/shown.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/seconds.h"
 
@@ -17,7 +18,9 @@ static gl_status print_axes(const sweep_grid *grid, const char *title, gl_error 
   for (size_t i = 0; i < grid->n_axes; ++i) {
     char *values = cfg_canonical(grid->axes[i].values);
     if (values == NULL) return gl_fail_memory(err, "an axis");
-    printf("  %-20s %s\n", grid->axes[i].path, values);
+    printf("  %-20s ", shown(grid->axes[i].path).text);
+    shown_write(values, strlen(values), stdout);
+    putchar('\n');
     free(values);
   }
   return GL_OK;
@@ -62,8 +65,8 @@ static void print_memory(const sweep_survey *v, size_t workers) {
 }
 
 static gl_status print_words(const sweep_survey *v, const sweep_options *o, gl_error *err) {
-  printf("%s%s%s: nothing is run or written\n", v->study, o->file != NULL ? " -> " : "",
-         o->file != NULL ? o->file : "");
+  printf("%s%s%s: nothing is run or written\n", shown(v->study).text, o->file != NULL ? " -> " : "",
+         shown(o->file).text);
   gl_status status = print_axes(&v->grid, "axes of the sweep, the first slowest", err);
   if (status == GL_OK) status = print_axes(&v->tuning, "axes of the tuning runs", err);
   if (status != GL_OK) return status;

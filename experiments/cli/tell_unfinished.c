@@ -28,14 +28,15 @@ char *unfinished_text(const char *study, const study_progress *p) {
 static void tell_study(const char *path, const char *study, const study_progress *p) {
   char *text = unfinished_text(study, p);
   if (text != NULL)
-    fprintf(stderr, "gepolab: warning: %s: %s; `gepolab status` says which\n", path, text);
+    fprintf(stderr, "gepolab: warning: %s: %s; `gepolab status` says which\n", shown(path).text,
+            text);
   free(text);
   if (p->superseded > 0)
     fprintf(
         stderr,
         "gepolab: note: %s: %zu run%s of %s %s superseded by newer ones of the same place (other "
         "learning rates chosen) and left out\n",
-        path, p->superseded, p->superseded == 1 ? "" : "s", shown(study).text,
+        shown(path).text, p->superseded, p->superseded == 1 ? "" : "s", shown(study).text,
         p->superseded == 1 ? "is" : "are");
 }
 

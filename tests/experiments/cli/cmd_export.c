@@ -29,7 +29,7 @@ static void make_study(const char *path, const char *study, size_t n_steps) {
   for (int i = 0; i < 8; ++i) {
     eval_record evals[] = {{0, 0, 0.25}, {(int64_t)n_steps, 9, 0.5 + i / 100.0}};
     const uint64_t staleness[] = {1, 2};
-    char key[40], recipe[32];
+    char key[40], recipe[64];
     for (size_t k = 0; k < n_steps; ++k) {
       steps[k] = (step_record){.step = (int64_t)k + 1};
       metrics_clear(steps[k].metric);
@@ -37,7 +37,7 @@ static void make_study(const char *path, const char *study, size_t n_steps) {
       steps[k].metric[METRIC_LOG_IW_VARIANCE_PQ] = i / 7.0;
     }
     snprintf(key, sizeof key, "%02x%030d", (unsigned)(unsigned char)study[0], i);
-    snprintf(recipe, sizeof recipe, "{\"seed\":%d}", i % 2);
+    snprintf(recipe, sizeof recipe, "{\"name\":\"run %d\",\"seed\":%d}", i, i % 2);
     run_record run = {.key = key,
                       .ordinal = i,
                       .study = study,
@@ -48,7 +48,7 @@ static void make_study(const char *path, const char *study, size_t n_steps) {
                       .machine = "",
                       .seed = (uint64_t)(i % 2),
                       .lr = 0.125,
-                      .status = i == 7 ? RUN_FAILED : RUN_DONE,
+                      .status = i == 7 ? RUN_DIVERGED : RUN_DONE,
                       .reason = i == 7 ? evil : "",
                       .clock = {.samples_per_s = 8},
                       .steps = steps,
@@ -225,6 +225,8 @@ static void no_name_reaches_a_terminal_as_a_command(void) {
                   "name=\"ev\\eil\"", "algorithm={base: grpo, name: \"gr\\npo\"}"));
   CU_ASSERT(TELLS("gr\\x1b[1mpo", "bias", "four_arms", "group_size=2",
                   "algorithms=[{base: grpo, name: \"gr\\e[1mpo\"}]"));
+  CU_ASSERT(TELLS("ev\\x1bil: nothing is run", "sweep", "quickstart", "--dry-run",
+                  "name=\"ev\\eil\"", "sweep={seed: [1]}"));
   CU_ASSERT(TELLS("no\\x1b[31m\\nsuch.db", "analyze", "no\033[31m\nsuch.db"));
   CU_ASSERT(TELLS("'geppo\\x07'", "algorithms", "geppo\a"));
   CU_ASSERT(TELLS("no option --\\x1b]0;t\\x07;", "run", "--\033]0;t\a"));
