@@ -5,6 +5,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/resources.h"
+#include "experiments/cli/tell_unfinished.h"
 
 #include <stdio.h>
 
@@ -33,6 +34,7 @@ static gl_status run_report(const command *self, int argc, char **argv, gl_error
                                 (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = store_open(&from, a.words[0], STORE_READ, err);
+    if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
     if (status == GL_OK) status = write_to(path, from, &q, err);
     if (status == GL_OK) puts(path);
   }

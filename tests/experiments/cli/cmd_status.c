@@ -127,8 +127,7 @@ static void readers_of_an_unfinished_study_say_so_and_print_the_same(void) {
   bench b;
   char figures[128];
   bench_make(&b);
-  const char *const few = "sweep.seed=[1,2]", *const same = "steps=2000000";
-  (void)same;
+  const char *const few = "sweep.seed=[1,2]";
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", few));
   CU_ASSERT_EQUAL(status_number(b.db, "missing"), 0);
   CU_ASSERT(WARNS(NULL, "analyze", b.db));
@@ -140,6 +139,11 @@ static void readers_of_an_unfinished_study_say_so_and_print_the_same(void) {
   CU_ASSERT_PTR_NULL(strstr(before.err, "warning"));
   CU_ASSERT_PTR_NOT_NULL(strstr(after.err, "small has 4 of 12 cells"));
   CU_ASSERT(WARNS("4 of 12 cells", "analyze", b.db));
+  char page[128];
+  cli_result report = CLI("report", b.db, "-o", cli_path(page, b.folder, "page.html"));
+  CU_ASSERT_EQUAL(report.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(report.err, "4 of 12 cells"));
+  cli_result_fini(&report);
   CU_ASSERT(WARNS("4 of 12 cells", "plot", b.db, "-f", "staleness", "-o",
                   cli_path(figures, b.folder, "figures")));
   cli_result_fini(&before), cli_result_fini(&after);
