@@ -1,4 +1,5 @@
 /* Markov decision processes from recipes: chain, gridworld, Garnet, token. */
+#include "core/base/blas_room.h"
 #include "core/random/normal.h"
 #include "core/random/rng.h"
 #include "toy/world/mdp.h"
@@ -186,6 +187,7 @@ gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err
   if (status == GL_OK) status = kinds[k].parse(m, &r, seed, err);
   if (status == GL_OK) status = cfg_end(&r);
   if (status == GL_OK && shared) status = share_features(m, dimension, seed, err);
+  if (status == GL_OK) status = blas_reserve(1, err); /* mdp_value() multiplies matrices */
   if (status == GL_OK)
     *out = m;
   else

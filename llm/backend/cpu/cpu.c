@@ -2,6 +2,8 @@
  * memory and scratch memory, and the operations that do not depend on the number type. */
 #include "llm/backend/cpu/cpu.h"
 
+#include "core/base/blas_room.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +109,11 @@ int cpu_reserve(cpu *c, size_t worker_bytes, size_t shared_bytes) {
 
 int cpu_reserve_packed(cpu *c, size_t bytes) {
   return !cpu_failed(c) && grow(c, &c->packed, &c->packed_bytes, bytes);
+}
+
+int cpu_reserve_blas(cpu *c) {
+  if (!cpu_failed(c) && !c->blas_room) c->blas_room = blas_reserve(c->threads, &c->error) == GL_OK;
+  return !cpu_failed(c);
 }
 
 /* --- making one --- */

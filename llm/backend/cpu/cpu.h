@@ -29,7 +29,8 @@ typedef struct cpu {
   size_t shared_bytes;
   void *packed; /* a product's packed factor, packed_bytes long */
   size_t packed_bytes;
-  int blas; /* 1: OpenBLAS does all products of training (product.h) */
+  int blas;      /* 1: OpenBLAS does all products of training (product.h) */
+  int blas_room; /* 1: it has its working memory (cpu_reserve_blas) */
 } cpu;
 
 /* The backend on this machine's processor, with the best instruction set that it has. threads: 0
@@ -46,6 +47,8 @@ gl_status backend_cpu_new_variant(backend **out, number_type type, size_t thread
 int cpu_reserve(cpu *c, size_t worker_bytes, size_t shared_bytes);
 /* The same of c->packed. */
 int cpu_reserve_packed(cpu *c, size_t bytes);
+/* The same of OpenBLAS's own working memory, for all threads. */
+int cpu_reserve_blas(cpu *c);
 /* 1 if a failure was kept: operations do nothing then. */
 int cpu_failed(const cpu *c);
 

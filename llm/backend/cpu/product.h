@@ -165,8 +165,10 @@ static void run_product(cpu *c, product_job *job) {
   }
   if (job->form == DOT)
     cut_dot(job);
-  else
+  else if (cpu_reserve_blas(c))
     cut_blas(job);
+  else
+    return;
   pool_run(c->pool, product_task, job,
            divide_up(job->rows, job->high) * divide_up(job->columns, job->wide));
 }
