@@ -216,6 +216,11 @@ docs: $(BUILD)/gepolab
 	@experiments/write_fields.sh $(BUILD)/gepolab experiments/RECIPES.md > $(BUILD)/RECIPES.md
 	@cmp -s $(BUILD)/RECIPES.md experiments/RECIPES.md || cp $(BUILD)/RECIPES.md experiments/RECIPES.md
 
+# Reports of small studies as headless Chromium shows them, at 400 and 1,400 pixels.
+.PHONY: check-report
+check-report: $(BUILD)/gepolab
+	@tests/report/check.sh $(BUILD)
+
 # Each tests/extend/NAME.patch is an addition (a ratio, a world, a figure ...): applied to a copy of
 # this tree, counted, built and run.
 .PHONY: check-extend

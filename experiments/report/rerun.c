@@ -13,7 +13,7 @@ static void safe_name(char *name, size_t size, const char *study) {
 }
 
 gl_status section_rerun(html *h, const report_study *t, gl_error *err) {
-  char name[80];
+  char name[40];
   (void)err;
   safe_name(name, sizeof name, t->name);
   html_markup(h, "<p>Keep the recipe above as ");

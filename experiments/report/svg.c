@@ -276,13 +276,25 @@ static int read_tag_end(drawing *d) {
   return empty;
 }
 
+/* A unit is a pixel at most, and 0.78 pixels at least, below which letters could not be read: the
+ * box around the drawing scrolls then. box: "0 0 WIDTH HEIGHT". */
+static void put_size(drawing *d, piece box) {
+  char text[80], style[120];
+  double wide = 0, high = 0;
+  snprintf(text, sizeof text, "%.*s", (int)(box.n < sizeof text ? box.n : sizeof text - 1),
+           box.text);
+  if (sscanf(text, "%*f %*f %lf %lf", &wide, &high) != 2 || !(wide > 0 && wide < 1e5)) return;
+  snprintf(style, sizeof style, "max-width:%.0fpx;min-width:%.0fpx", wide, 0.78 * wide);
+  put_attribute(d, "style", 5, (piece){style, strlen(style)});
+}
+
 /* The root takes the page's place: only its coordinates are kept. */
 static gl_status open_root(drawing *d, gl_error *err) {
   piece name, value, box = {NULL, 0};
   int more;
   while ((more = read_attribute(d, &name, &value)) > 0)
     if (is(name, "viewBox")) box = value;
-  if (more < 0 || read_tag_end(d) != 0 || box.n == 0)
+  if (more < 0 || read_tag_end(d) != 0 || box.n == 0 || !is_simple(box))
     return bad(d, err, "it does not begin with", (piece){"<svg viewBox>", 13});
   put_text(d, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"");
   put_id(d, (piece){"title", 5});
@@ -290,6 +302,7 @@ static gl_status open_root(drawing *d, gl_error *err) {
   put_id(d, (piece){"desc", 4});
   put(d, "\"", 1);
   put_attribute(d, "viewBox", 7, box);
+  put_size(d, box);
   put_text(d, ">\n<title id=\"");
   put_id(d, (piece){"title", 5});
   put_text(d, "\">");

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Opens a report in headless Chromium through the DevTools protocol and looks at it.
+
+    page.py CHROMIUM PAGE.html WIDTH SCREENSHOT.png
+
+Fails, naming each, on: anything but the page itself that is requested; messages of the console and
+exceptions; a document broader than the window; boxes and texts that reach out of the window outside
+of boxes that scroll; text below 12 pixels outside of figures; figures that are missing, empty or not
+as broad as their box; ids that occur twice; and a page that is no well-formed XML. The page is read
+with scripts switched off, as it has to be whole without them. Only Python's own library is used.
+"""
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.dom.minidom
+
+
+class Pipe:
+    """Chromium's --remote-debugging-pipe: messages of JSON, each ended by a NUL."""
+
+    def __init__(self, browser, profile):
+        to_read, self.to = os.pipe()
+        self.of, of_write = os.pipe()
+
+        def give():
+            os.dup2(to_read, 13), os.dup2(of_write, 14)
+            os.dup2(13, 3), os.dup2(14, 4)
+
+        self.process = subprocess.Popen(
+            [browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-extensions", "--disable-background-networking", "--hide-scrollbars",
+             f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"],
+            preexec_fn=give, close_fds=False, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_read), os.close(of_write)
+        self.rest, self.number, self.events = b"", 0, []
+
+    def receive(self):
+        while b"\0" not in self.rest:
+            more = os.read(self.of, 1 << 20)
+            if not more:
+                sys.exit("page.py: the browser ended early")
+            self.rest += more
+        message, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(message)
+
+    def call(self, method, session=None, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if session:
+            message["sessionId"] = session
+        os.write(self.to, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.receive()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    sys.exit(f"page.py: {method}: {answer['error']['message']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def wait_for(self, method):
+        while not any(e.get("method") == method for e in self.events):
+            self.events.append(self.receive())
+
+
+# What is looked at in the page: a list of complaints.
+LOOK = """(() => {
+  const wrong = [], width = WIDTH, all = document.body.querySelectorAll('*');
+  const root = document.scrollingElement;
+  if (root.scrollWidth > width) wrong.push(`the document is ${root.scrollWidth} px broad of ${width}`);
+  const scrolls = e => { for (; e && e !== document.body; e = e.parentElement) {
+    const how = getComputedStyle(e).overflowX;
+    if (how === 'auto' || how === 'scroll') return true; } return false; };
+  for (const e of all) {
+    if (e.closest('svg') && e.tagName !== 'svg') continue;
+    const box = e.getBoundingClientRect(), name = `<${e.tagName}> ${(e.textContent || '').trim().slice(0, 40)}`;
+    if (!scrolls(e) && (box.right > width + 0.5 || box.left < -0.5)) wrong.push(`${name} reaches out of the window`);
+    const text = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+    if (text && parseFloat(getComputedStyle(e).fontSize) < 12) wrong.push(`${name} is in small letters`);
+    if (getComputedStyle(e).overflowX === 'hidden' && e.scrollWidth > e.clientWidth + 1 && e.tagName !== 'svg')
+      wrong.push(`${name} is cut off`);
+  }
+  const figures = document.querySelectorAll('figure');
+  for (const f of figures) {
+    const svg = f.querySelector('svg'), box = svg && svg.getBoundingClientRect();
+    const name = f.querySelector('figcaption').textContent;
+    if (!svg) { wrong.push(`no drawing: ${name}`); continue; }
+    if (!svg.viewBox.baseVal.width || box.height < 80) wrong.push(`an empty drawing: ${name}`);
+    if (Math.abs(box.width / box.height - svg.viewBox.baseVal.width / svg.viewBox.baseVal.height) > 0.02)
+      wrong.push(`a drawing out of shape: ${name}`);
+    if (svg.querySelectorAll('path').length < 5) wrong.push(`a drawing with nothing in it: ${name}`);
+    if (!svg.querySelector('title') || !svg.querySelector('desc')) wrong.push(`nothing to read out: ${name}`);
+    const view = svg.getBoundingClientRect(), small = [];
+    for (const t of svg.querySelectorAll('text')) {
+      const at = t.getBoundingClientRect();
+      if (at.width && (at.left < view.left - 1 || at.right > view.right + 1 || at.top < view.top - 1 || at.bottom > view.bottom + 1))
+        wrong.push(`text outside its drawing: ${t.textContent} in ${name}`);
+      if (at.height && parseFloat(getComputedStyle(t).fontSize) * view.width / svg.viewBox.baseVal.width < 7)
+        small.push(t.textContent);
+    }
+    if (small.length) wrong.push(`text below 7 px in ${name}: ${small[0]}`);
+  }
+  const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
+  if (new Set(ids).size !== ids.length) wrong.push('two elements have one id');
+  for (const a of document.querySelectorAll('a[href^="#"]'))
+    if (!document.getElementById(a.getAttribute('href').slice(1))) wrong.push(`a link to nothing: ${a.textContent}`);
+  for (const t of document.querySelectorAll('table'))
+    if (!t.caption || [...t.querySelectorAll('th')].some(h => !h.scope)) wrong.push('a table without caption or scopes');
+  if (!document.documentElement.lang || !document.querySelector('main') || document.querySelectorAll('h1').length !== 1)
+    wrong.push('no language, no main part, or not one heading of the first level');
+  return {wrong, figures: figures.length, tables: document.querySelectorAll('table').length, height: root.scrollHeight};
+})()"""
+
+
+def look(pipe, page, width, screenshot):
+    target = pipe.call("Target.createTarget", url="about:blank")["targetId"]
+    session = pipe.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    for domain in ("Page", "Network", "Runtime", "Log"):
+        pipe.call(domain + ".enable", session)
+    pipe.call("Emulation.setDeviceMetricsOverride", session, width=width, height=900,
+              deviceScaleFactor=1, mobile=False)
+    pipe.call("Emulation.setScriptExecutionDisabled", session, value=True)
+    address = "file://" + os.path.abspath(page)
+    pipe.events.clear()
+    pipe.call("Page.navigate", session, url=address)
+    pipe.wait_for("Page.loadEventFired")
+    found = pipe.call("Runtime.evaluate", session, expression=LOOK.replace("WIDTH", str(width)), returnByValue=True)
+    if "exceptionDetails" in found:
+        sys.exit("page.py: " + json.dumps(found["exceptionDetails"])[:400])
+    result = found["result"]["value"]
+    shot = pipe.call("Page.captureScreenshot", session, captureBeyondViewport=True,
+                     clip={"x": 0, "y": 0, "width": width, "height": min(result["height"], 12000), "scale": 1})
+    with open(screenshot, "wb") as to:
+        to.write(base64.b64decode(shot["data"]))
+    for event in pipe.events:
+        what = event.get("params", {})
+        if event["method"] == "Network.requestWillBeSent" and what["request"]["url"] != address \
+                and not what["request"]["url"].startswith("data:"):
+            result["wrong"].append("it asks for " + what["request"]["url"])
+        if event["method"] in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+            result["wrong"].append("the console says " + json.dumps(what)[:200])
+    return result
+
+
+def main():
+    browser, page, width, screenshot = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    xml.dom.minidom.parse(page)
+    profile = tempfile.mkdtemp()
+    pipe = Pipe(browser, profile)
+    try:
+        result = look(pipe, page, width, screenshot)
+        pipe.call("Browser.close")
+    finally:
+        pipe.process.kill()
+        pipe.process.wait()
+        shutil.rmtree(profile, ignore_errors=True)
+    with open(page, encoding="utf-8") as f:
+        drawn = f.read().count("<svg ")
+    if result["figures"] == 0 or drawn != result["figures"]:
+        result["wrong"].append(f"{drawn} drawings are in {result['figures']} figures")
+    for what in result["wrong"]:
+        print(f"{page} at {width} px: {what}")
+    if result["wrong"]:
+        sys.exit(1)
+    print(f"{page} at {width} px: {result['figures']} figures, {result['tables']} tables, "
+          f"{result['height']} px high: nothing reaches out, nothing is asked for")
+
+
+if __name__ == "__main__":
+    main()
