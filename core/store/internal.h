@@ -53,6 +53,12 @@ int store_sum_functions(sqlite3 *db);
  * runs) over the columns that the file's table has; alias: what the table is called in the query.
  * On the heap; NULL if memory is short. */
 char *store_sum_of(store *s, const char *schema, const store_table *t, const char *alias);
+/* The same of the file itself, but NULL where a value is one that its column may not hold. */
+char *store_try_sum_of(store *s, const store_table *t, const char *alias);
+/* 1 if the key is the hash of the recipe, or memory is short. */
+int store_is_key_of(const char *key, const char *recipe, int64_t meaning);
+/* GL_EIO with the first thing that is wrong with the structure of the file. */
+gl_status store_verify_structure(store *s, gl_error *err);
 /* Writes the sums of the runs for which the SQL condition holds, and of their records. */
 gl_status store_seal_runs(store *s, const char *which, gl_error *err);
 /* Writes the sums of those rows of a table that have none. */

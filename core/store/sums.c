@@ -4,7 +4,8 @@
  * column's name, NULLs left out: a column that a later version adds changes no sum. The sum of a
  * run's rows of a table is the sum of their mixed sums, so that it needs no order. Both are
  * computed inside SQLite by functions of this file, which refuse a value that its column may not
- * hold. */
+ * hold: the strict ones end the query, naming table and column, and those called gepolab_try give
+ * NULL, for queries that look for all damage. */
 #include "core/store/internal.h"
 
 #include "core/base/checksum.h"
@@ -98,12 +99,17 @@ static int find_columns(row_columns *r, sqlite3_value **arg, int n) {
   return 1;
 }
 
-/* 1 and the row's sum in *sum; else 0, and the call has failed. */
+static int is_strict(sqlite3_context *call) {
+  return sqlite3_user_data(call) == NULL;
+}
+
+/* 1 and the row's sum in *sum; else 0, and a strict call has failed. */
 static int sum_row(sqlite3_context *call, const row_columns *r, sqlite3_value **value,
                    uint64_t *sum) {
   *sum = 0;
   for (int i = 0; i < r->n; ++i) {
     const char *why = refusal(r->column[i], value[i]);
+    if (why != NULL && !is_strict(call)) return 0;
     if (why != NULL) {
       char text[256];
       snprintf(text, sizeof text,
@@ -139,7 +145,7 @@ static void sum_function(sqlite3_context *call, int n, sqlite3_value **arg) {
 
 /* gepolab_rows(table, names, values…): the sum of all rows, 0 of none. */
 typedef struct rows_sum {
-  int known;
+  int known, refused;
   uint64_t sum;
   row_columns columns;
 } rows_sum;
@@ -158,20 +164,30 @@ static void rows_step(sqlite3_context *call, int n, sqlite3_value **arg) {
   all->known = 1;
   if (sum_row(call, &all->columns, arg + FIRST_VALUE, &sum))
     all->sum += hash_of(1, &sum, sizeof sum);
+  else
+    all->refused = 1;
 }
 
 static void rows_final(sqlite3_context *call) {
   const rows_sum *all = sqlite3_aggregate_context(call, 0);
+  if (all != NULL && all->refused) return; /* NULL */
   sqlite3_result_int64(call, all != NULL ? (sqlite3_int64)all->sum : 0);
 }
 
 int store_sum_functions(sqlite3 *db) {
   const int how = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
-  int code =
-      sqlite3_create_function_v2(db, "gepolab_sum", -1, how, NULL, sum_function, NULL, NULL, NULL);
-  if (code == SQLITE_OK)
-    code = sqlite3_create_function_v2(db, "gepolab_rows", -1, how, NULL, NULL, rows_step,
-                                      rows_final, NULL);
+  const struct {
+    const char *row, *rows;
+    void *which; /* anything but NULL: lenient */
+  } pairs[] = {{"gepolab_sum", "gepolab_rows", NULL}, {"gepolab_try_sum", "gepolab_try_rows", db}};
+  int code = SQLITE_OK;
+  for (int i = 0; i < 2 && code == SQLITE_OK; ++i) {
+    code = sqlite3_create_function_v2(db, pairs[i].row, -1, how, pairs[i].which, sum_function, NULL,
+                                      NULL, NULL);
+    if (code == SQLITE_OK)
+      code = sqlite3_create_function_v2(db, pairs[i].rows, -1, how, pairs[i].which, NULL, rows_step,
+                                        rows_final, NULL);
+  }
   return code;
 }
 
@@ -183,7 +199,8 @@ static int is_summed(const char *name) {
   return strcmp(name, "id") != 0 && strcmp(name, "run") != 0 && strcmp(name, "sum") != 0;
 }
 
-char *store_sum_of(store *s, const char *schema, const store_table *t, const char *alias) {
+static char *sum_of(store *s, const char *function, const char *schema, const store_table *t,
+                    const char *alias) {
   sqlite3_stmt *q = NULL;
   char *names = NULL, *values = NULL, *text = NULL;
   size_t size = 0;
@@ -200,8 +217,9 @@ char *store_sum_of(store *s, const char *schema, const store_table *t, const cha
   if (to != NULL) ok = fclose(to) == 0 && ok;
   if (also != NULL) ok = fclose(also) == 0 && ok;
   if (ok) {
-    char *made = sqlite3_mprintf("gepolab_%s(%Q, %Q%s)", t->kind == TABLE_OF_A_RUN ? "rows" : "sum",
-                                 t->name, names, values);
+    char *made =
+        sqlite3_mprintf("gepolab_%s%s(%Q, %Q%s)", function,
+                        t->kind == TABLE_OF_A_RUN ? "rows" : "sum", t->name, names, values);
     text = made != NULL ? strdup(made) : NULL;
     sqlite3_free(made);
   }
@@ -209,6 +227,14 @@ char *store_sum_of(store *s, const char *schema, const store_table *t, const cha
   sqlite3_free(sql);
   free(names), free(values);
   return text;
+}
+
+char *store_sum_of(store *s, const char *schema, const store_table *t, const char *alias) {
+  return sum_of(s, "", schema, t, alias);
+}
+
+char *store_try_sum_of(store *s, const store_table *t, const char *alias) {
+  return sum_of(s, "try_", "main", t, alias);
 }
 
 /* UPDATE table SET column = its sum, for the rows where `which` holds. */

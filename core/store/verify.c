@@ -38,10 +38,9 @@ static gl_status tell_records(const damage *d, char *sql) {
     status = tell(d, (const char *)sqlite3_column_text(q, 0), text != NULL ? text : "a record");
   }
   if (status == GL_OK && code != SQLITE_DONE) {
-    /* A value that its column may not hold ends the walk; a list of all damage goes on elsewhere.
-     */
-    if (d->found != NULL && (code & 0xff) == SQLITE_ERROR)
-      d->found(d->self, NULL, sqlite3_errmsg(d->s->db));
+    /* Pages that cannot be read end the walk; a list of all damage goes on elsewhere. */
+    if (d->found != NULL && (code & 0xff) == SQLITE_CORRUPT)
+      d->found(d->self, NULL, "its structure: some of its pages cannot be read");
     else
       status = store_fail(d->s, code, "reading", d->err);
   }
@@ -54,11 +53,17 @@ static gl_status tell_records(const damage *d, char *sql) {
 
 #define RUN_TEXT "'run ' || r.key || ' (' || r.algorithm || ', seed ' || r.seed || '): '"
 
+/* Of the strict kind, which names a value that its column may not hold, where the first damage is
+ * an error; else of the kind that goes on. */
+static char *sum_for(const damage *d, const store_table *t, const char *alias) {
+  return d->found == NULL ? store_sum_of(d->s, "main", t, alias) : store_try_sum_of(d->s, t, alias);
+}
+
 static gl_status verify_runs(const damage *d) {
-  char *sum = store_sum_of(d->s, "main", schema_at(0), "r");
+  char *sum = sum_for(d, schema_at(0), "r");
   char *sql = sum != NULL ? sqlite3_mprintf("SELECT r.key, " RUN_TEXT " || 'its record is not what "
                                             "was written' FROM runs r WHERE r.sum IS NOT %s"
-                                            " ORDER BY r.id",
+                                            " OR r.sum IS NULL ORDER BY r.id",
                                             sum)
                           : NULL;
   free(sum);
@@ -66,7 +71,7 @@ static gl_status verify_runs(const damage *d) {
 }
 
 static gl_status verify_of_runs(const damage *d, const store_table *t) {
-  char *sum = store_sum_of(d->s, "main", t, "t");
+  char *sum = sum_for(d, t, "t");
   char *sql =
       sum != NULL
           ? sqlite3_mprintf("SELECT r.key, " RUN_TEXT " || 'its records in the table %s are "
@@ -79,9 +84,10 @@ static gl_status verify_of_runs(const damage *d, const store_table *t) {
 }
 
 static gl_status verify_alone(const damage *d, const store_table *t) {
-  char *sum = store_sum_of(d->s, "main", t, "t");
+  char *sum = sum_for(d, t, "t");
   char *sql = sum != NULL ? sqlite3_mprintf("SELECT NULL, 'a record of the table %s is not what was"
-                                            " written' FROM %s t WHERE t.sum IS NOT %s",
+                                            " written' FROM %s t WHERE t.sum IS NOT %s OR t.sum IS"
+                                            " NULL",
                                             t->name, t->name, sum)
                           : NULL;
   free(sum);
@@ -106,6 +112,11 @@ static gl_status verify_structure(const damage *d) {
       d, sqlite3_mprintf("SELECT NULL, 'its structure: ' || quick_check FROM pragma_quick_check(%d)"
                          " WHERE quick_check != 'ok'",
                          d->found != NULL ? 20 : 1));
+}
+
+gl_status store_verify_structure(store *s, gl_error *err) {
+  const damage d = {.s = s, .err = err};
+  return verify_structure(&d);
 }
 
 gl_status store_verify(store *s, const char *const *names, gl_error *err) {
@@ -133,7 +144,7 @@ gl_status store_verify(store *s, const char *const *names, gl_error *err) {
  */
 
 /* Until format 2, keys were hashes of the recipe alone. */
-static int is_key_of(const char *key, const char *recipe, int64_t meaning) {
+int store_is_key_of(const char *key, const char *recipe, int64_t meaning) {
   char hash[HASH_HEX_SIZE];
   char *identity = store_identity(recipe, meaning);
   if (identity == NULL) return 1;
@@ -152,7 +163,8 @@ static gl_status check_keys(const damage *d) {
   while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) {
     const char *key = (const char *)sqlite3_column_text(q, 0);
     const char *recipe = (const char *)sqlite3_column_text(q, 1);
-    if (key != NULL && recipe != NULL && !is_key_of(key, recipe, sqlite3_column_int64(q, 2))) {
+    if (key != NULL && recipe != NULL &&
+        !store_is_key_of(key, recipe, sqlite3_column_int64(q, 2))) {
       char text[160];
       snprintf(text, sizeof text, "run %.40s: its key is not the hash of its recipe", key);
       status = tell(d, key, text);

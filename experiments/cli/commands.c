@@ -24,6 +24,7 @@
   X(report)                                                                                        \
   X(export)                                                                                        \
   X(merge)                                                                                         \
+  X(check)                                                                                         \
   X(algorithms)                                                                                    \
   X(recipes)                                                                                       \
   X(fields)                                                                                        \

@@ -1,0 +1,298 @@
+/* gepolab check: whether a study is as it was written, and what can be done where it is not. */
+#include "core/base/json.h"
+#include "core/base/shown.h"
+#include "core/store/repair.h"
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/print_json.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- damage --------------------------------------------------------------------------------------
+ */
+
+typedef struct damage {
+  char *key, *text; /* key NULL: of no run */
+} damage;
+
+typedef struct damages {
+  damage *list; /* [n] */
+  size_t n;
+  int short_of_memory;
+} damages;
+
+static void damages_fini(damages *d) {
+  for (size_t i = 0; i < d->n; ++i) {
+    free(d->list[i].key);
+    free(d->list[i].text);
+  }
+  free(d->list);
+  *d = (damages){0};
+}
+
+/* Shown forms: what a damaged file says may be no text at all. */
+static char *shown_copy(const char *text) {
+  char *copy = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&copy, &size);
+  if (to == NULL) return NULL;
+  shown_write(text, strlen(text), to);
+  if (fclose(to) == 0) return copy;
+  free(copy);
+  return NULL;
+}
+
+static void note(void *self, const char *key, const char *text) {
+  damages *d = self;
+  damage *longer = realloc(d->list, (d->n + 1) * sizeof *longer);
+  if (longer == NULL) {
+    d->short_of_memory = 1;
+    return;
+  }
+  d->list = longer;
+  damage *one = &longer[d->n++];
+  *one = (damage){.key = key != NULL ? shown_copy(key) : NULL, .text = shown_copy(text)};
+  if (one->text == NULL || (key != NULL && one->key == NULL)) d->short_of_memory = 1;
+}
+
+/* --- looking -------------------------------------------------------------------------------------
+ */
+
+typedef struct outcome {
+  const char *path;
+  int format;
+  int64_t runs;
+  damages found, left; /* left: after a repair */
+  int repaired;
+  store_removed removed;
+} outcome;
+
+static void outcome_fini(outcome *o) {
+  damages_fini(&o->found);
+  damages_fini(&o->left);
+}
+
+static gl_status look(store *s, damages *d, int64_t *runs, gl_error *err) {
+  sqlite3_stmt *q = NULL;
+  gl_status status = store_begin_reading(s, err);
+  if (status == GL_OK) status = store_check(s, note, d, err);
+  *runs = -1; /* where even that cannot be counted */
+  if (status == GL_OK &&
+      sqlite3_prepare_v2(store_handle(s), "SELECT count(*) FROM runs", -1, &q, NULL) == SQLITE_OK &&
+      sqlite3_step(q) == SQLITE_ROW)
+    *runs = sqlite3_column_int64(q, 0);
+  sqlite3_finalize(q);
+  store_end_reading(s);
+  return status == GL_OK && d->short_of_memory ? gl_fail_memory(err, "the list of damage") : status;
+}
+
+/* A file without damage is not written, also with --repair. */
+static gl_status examine(outcome *o, const char *path, int repair, gl_error *err) {
+  store *s = NULL;
+  *o = (outcome){.path = path};
+  gl_status status = store_open(&s, path, STORE_READ, err);
+  if (status == GL_OK) o->format = store_format(s);
+  if (status == GL_OK) status = look(s, &o->found, &o->runs, err);
+  store_close(s);
+  s = NULL;
+  if (status != GL_OK || !repair || o->found.n == 0) return status;
+  status = store_open(&s, path, STORE_WRITE, err);
+  if (status == GL_OK) status = store_repair(s, &o->removed, err);
+  o->repaired = status == GL_OK;
+  if (status == GL_OK) status = look(s, &o->left, &o->runs, err);
+  store_close(s);
+  return status;
+}
+
+/* --- in words ------------------------------------------------------------------------------------
+ */
+
+enum { FIRST_WITH_SUMS = 3 };
+
+static void print_clean(const outcome *o) {
+  if (o->format >= FIRST_WITH_SUMS)
+    printf("%s: %lld run%s, all as they were written\n", shown(o->path).text, (long long)o->runs,
+           o->runs == 1 ? "" : "s");
+  else
+    printf("%s: %lld run%s of format %d, whose keys are the hashes of their recipes; this format "
+           "has no checksums, so that nothing vouches for the rest\n",
+           shown(o->path).text, (long long)o->runs, o->runs == 1 ? "" : "s", o->format);
+}
+
+/* What becomes of the records that are gone, by table. */
+static const struct {
+  const char *name, *says;
+  size_t offset;
+} remedies[] = {
+    {"runs", "the same sweep makes them again", offsetof(store_removed, runs)},
+    {"orphans", "they belonged to no run", offsetof(store_removed, orphans)},
+    {"tuned", "the same sweep writes the chosen learning rates again",
+     offsetof(store_removed, tuned)},
+    {"tuning_scores", "the same sweep makes these tuning runs again",
+     offsetof(store_removed, tuning_scores)},
+    {"bias",
+     "all measurements of the laboratory are gone; the same `gepolab bias` makes them again",
+     offsetof(store_removed, bias)},
+    {"sweeps", "the same sweep writes its plan again; until then cells may be missing unnoticed",
+     offsetof(store_removed, sweeps)},
+    {"plan", "the same sweep writes its plan again; until then cells may be missing unnoticed",
+     offsetof(store_removed, plan)},
+    {"superseded", "of several runs of a cell the one that was put last stands now",
+     offsetof(store_removed, superseded)},
+    {"provenance", "how some runs came about is not known any more",
+     offsetof(store_removed, provenance)},
+};
+enum { N_REMEDIES = sizeof remedies / sizeof *remedies };
+
+static size_t removed_of(const store_removed *r, size_t i) {
+  size_t n;
+  memcpy(&n, (const char *)r + remedies[i].offset, sizeof n);
+  return n;
+}
+
+static void print_words(const outcome *o) {
+  for (size_t i = 0; i < o->found.n; ++i) puts(o->found.list[i].text);
+  for (size_t i = 0; i < N_REMEDIES && o->repaired; ++i)
+    if (removed_of(&o->removed, i) > 0)
+      printf("removed %zu of %s: %s\n", removed_of(&o->removed, i), remedies[i].name,
+             remedies[i].says);
+  for (size_t i = 0; i < o->left.n; ++i) printf("left: %s\n", o->left.list[i].text);
+  if (o->repaired ? o->left.n == 0 : o->found.n == 0) print_clean(o);
+}
+
+/* --- as JSON -------------------------------------------------------------------------------------
+ */
+
+static int add_damages(cJSON *to, const char *name, const damages *d) {
+  cJSON *list = cJSON_AddArrayToObject(to, name);
+  int ok = list != NULL;
+  for (size_t i = 0; i < d->n && ok; ++i) {
+    cJSON *one = cJSON_CreateObject();
+    ok = one != NULL && cJSON_AddItemToArray(list, one) &&
+         (d->list[i].key != NULL ? json_add_string(one, "run", d->list[i].key)
+                                 : cJSON_AddNullToObject(one, "run")) != NULL &&
+         json_add_string(one, "text", d->list[i].text) != NULL;
+  }
+  return ok;
+}
+
+static gl_status print_document(const outcome *o, gl_error *err) {
+  cJSON *d = cJSON_CreateObject(), *removed = NULL;
+  int ok = d != NULL && json_add_string(d, "file", shown(o->path).text) != NULL &&
+           json_add_number(d, "format", o->format) != NULL &&
+           cJSON_AddBoolToObject(d, "has_checksums", o->format >= FIRST_WITH_SUMS) != NULL &&
+           json_add_number(d, "runs", (double)o->runs) != NULL &&
+           add_damages(d, "damage", &o->found);
+  if (ok && o->repaired) {
+    ok = (removed = cJSON_AddObjectToObject(d, "removed")) != NULL &&
+         add_damages(d, "left", &o->left);
+    for (size_t i = 0; i < N_REMEDIES && ok; ++i)
+      ok = json_add_number(removed, remedies[i].name, (double)removed_of(&o->removed, i)) != NULL;
+  }
+  if (!ok) {
+    cJSON_Delete(d);
+    d = NULL;
+  }
+  return report_json(d, err);
+}
+
+/* --- the command ---------------------------------------------------------------------------------
+ */
+
+static gl_status tell(const outcome *o, gl_error *err) {
+  if (o->repaired && o->left.n > 0)
+    return gl_fail(err, GL_EIO, "%s: %zu damages are left; restore a copy", o->path, o->left.n);
+  if (o->repaired || o->found.n == 0) return GL_OK;
+  return gl_fail(err, GL_EIO,
+                 "%s: %zu damages; restore a copy, or let `gepolab check %s --repair` remove what "
+                 "is damaged, so that the same sweep makes it again",
+                 o->path, o->found.n, o->path);
+}
+
+static gl_status check(const char *path, int repair, int json, gl_error *err) {
+  outcome o;
+  gl_error why = {0};
+  gl_status status = examine(&o, path, repair, &why);
+  /* Damage that was found is told also where it cannot be repaired. */
+  if (status == GL_OK || o.found.n > 0) {
+    gl_status printed = GL_OK;
+    if (json)
+      printed = print_document(&o, err);
+    else
+      print_words(&o);
+    if (printed != GL_OK) status = printed;
+  }
+  if (status == GL_OK)
+    status = tell(&o, err);
+  else if (why.text[0] != '\0')
+    gl_fail(err, status, "%s", why.text);
+  outcome_fini(&o);
+  return status;
+}
+
+static gl_status salvage(const char *from, const char *to, int json, gl_error *err) {
+  store_salvaged n;
+  gl_status status = store_salvage(from, to, &n, err);
+  if (status != GL_OK) return status;
+  if (!json) {
+    printf("%s: %zu run%s, all as they were written in %s; %zu damaged runs and %zu other records "
+           "were left behind, and there may be more that could not be seen\n"
+           "The same sweep into %s makes what is missing again.\n",
+           shown(to).text, n.runs, n.runs == 1 ? "" : "s", shown(from).text, n.lost_runs, n.lost,
+           shown(to).text);
+    return GL_OK;
+  }
+  cJSON *d = cJSON_CreateObject();
+  if (d != NULL && (json_add_string(d, "file", shown(to).text) == NULL ||
+                    json_add_number(d, "runs", (double)n.runs) == NULL ||
+                    json_add_number(d, "lost_runs", (double)n.lost_runs) == NULL ||
+                    json_add_number(d, "lost_records", (double)n.lost) == NULL)) {
+    cJSON_Delete(d);
+    d = NULL;
+  }
+  return report_json(d, err);
+}
+
+static gl_status run_check(const command *self, int argc, char **argv, gl_error *err) {
+  const char *to = NULL;
+  int repair = 0, json = 0;
+  const args_option options[] = {
+      {"repair", 0, ARGS_FLAG, NULL, "remove what is damaged", &repair},
+      {"salvage", 0, ARGS_TEXT, "NEW.db", "copy what is whole into a new study", &to},
+      {"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, 1, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    if (repair && to != NULL)
+      status = gl_fail(err, GL_EINPUT,
+                       "--repair changes the file and --salvage leaves it alone; "
+                       "give one of them");
+    else if (to != NULL)
+      status = salvage(a.words[0], to, json, err);
+    else
+      status = check(a.words[0], repair, json, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_check = {
+    .name = "check",
+    .arguments = "STUDY.db",
+    .summary = "whether a study is as it was written; --repair, --salvage",
+    .about =
+        "Compares every record with the checksum that was written with it, every key with the\n"
+        "recipe that it is the hash of, and looks through the structure of the file. Each damage\n"
+        "is listed, and the exit code is 1 if there is any. Files of formats 1 and 2 have no\n"
+        "checksums; of them only structure and keys are checked.\n"
+        "--repair removes damaged runs and records, and says of each kind how it is made again:\n"
+        "mostly by the same sweep. Where the structure of the file is damaged, --salvage copies\n"
+        "every run that can be read and is as it was written into a new study.",
+    .examples = "  gepolab check study.db && cp study.db archive/\n"
+                "  gepolab check study.db --repair\n"
+                "  gepolab check study.db --salvage saved.db",
+    .run = run_check};
