@@ -61,62 +61,53 @@ size_t learner_minibatch(size_t m, size_t minibatches, size_t groups) {
   return m * groups / minibatches;
 }
 
-/* Tokens and summed version gaps of every group of a step's batches, in the order in which the
- * learner numbers them. */
-typedef struct group_ages {
-  size_t n;
-  size_t *order;         /* [n] */
-  double *tokens, *gaps; /* [n] */
-} group_ages;
+static double tokens_of_group(batch *const *batches, size_t group) {
+  size_t b = 0;
+  while (group >= batches[b]->n_groups) group -= batches[b++]->n_groups;
+  const size_t *start = batches[b]->group_start;
+  return (double)(batches[b]->token_start[start[group + 1]] -
+                  batches[b]->token_start[start[group]]);
+}
 
-static gl_status group_ages_init(group_ages *a, batch *const *batches, size_t n, int64_t version,
-                                 gl_error *err) {
-  *a = (group_ages){0};
-  for (size_t j = 0; j < n; ++j) a->n += batches[j]->n_groups;
-  a->order = calloc(a->n + 1, sizeof *a->order);
-  a->tokens = calloc(a->n + 1, sizeof *a->tokens);
-  a->gaps = calloc(a->n + 1, sizeof *a->gaps);
-  if (a->order == NULL || a->tokens == NULL || a->gaps == NULL)
-    return gl_fail_memory(err, "the staleness of a step");
-  for (size_t j = 0, at = 0; j < n; ++j) {
-    const batch *b = batches[j];
-    for (size_t g = 0; g < b->n_groups; ++g, ++at) {
-      const size_t end = b->token_start[b->group_start[g + 1]];
-      for (size_t k = b->token_start[b->group_start[g]]; k < end; ++k) {
-        a->tokens[at] += 1;
-        a->gaps[at] += (double)(version - b->version[k]);
-      }
+/* *sum: over all epochs and tokens, how many updates of the step come before the token's own. */
+static gl_status updates_before(double *sum, const learner_passes *p, batch *const *batches,
+                                size_t n, int64_t version, gl_error *err) {
+  size_t groups = 0;
+  for (size_t b = 0; b < n; ++b) groups += batches[b]->n_groups;
+  size_t *order = calloc(groups + 1, sizeof *order);
+  if (order == NULL) return gl_fail_memory(err, "the staleness of a step");
+  *sum = 0;
+  for (size_t epoch = 0; epoch < p->epochs; ++epoch) {
+    learner_shuffle(order, groups, p->seed, version, epoch);
+    for (size_t m = 0; m < p->minibatches; ++m) {
+      const size_t end = learner_minibatch(m + 1, p->minibatches, groups);
+      const double before = (double)(epoch * p->minibatches + m);
+      for (size_t i = learner_minibatch(m, p->minibatches, groups); i < end; ++i)
+        *sum += before * tokens_of_group(batches, order[i]);
     }
   }
+  free(order);
   return GL_OK;
 }
 
-static void group_ages_fini(group_ages *a) {
-  free(a->order);
-  free(a->tokens);
-  free(a->gaps);
-}
-
-gl_status learner_staleness_updates(const learner_passes *p, batch *const *batches, size_t n,
-                                    int64_t version, double *mean, gl_error *err) {
+gl_status learner_staleness(const learner_passes *p, batch *const *batches, size_t n,
+                            int64_t version, double value[METRIC_COUNT], gl_error *err) {
   assert(p->minibatches >= 1 && p->epochs >= 1);
-  const double of_version = (double)(p->minibatches * p->epochs);
-  group_ages a;
-  gl_status status = group_ages_init(&a, batches, n, version, err);
-  double sum = 0, tokens = 0;
-  for (size_t epoch = 0; epoch < p->epochs && status == GL_OK; ++epoch) {
-    for (size_t g = 0; g < a.n; ++g) a.order[g] = g;
-    if (p->minibatches > 1) learner_shuffle(a.order, a.n, p->seed, version, epoch);
-    for (size_t m = 0; m < p->minibatches; ++m) {
-      const size_t end = learner_minibatch(m + 1, p->minibatches, a.n);
-      const double before = (double)(epoch * p->minibatches + m);
-      for (size_t i = learner_minibatch(m, p->minibatches, a.n); i < end; ++i) {
-        sum += of_version * a.gaps[a.order[i]] + before * a.tokens[a.order[i]];
-        tokens += a.tokens[a.order[i]];
-      }
+  const double epochs = (double)p->epochs, updates = (double)p->minibatches * epochs;
+  double gaps = 0, largest = 0, tokens = 0;
+  for (size_t b = 0; b < n; ++b) {
+    for (size_t t = 0; t < batches[b]->n_tokens; ++t) {
+      const double gap = (double)(version - batches[b]->version[t]);
+      gaps += gap;
+      largest = fmax(largest, gap);
     }
+    tokens += (double)batches[b]->n_tokens;
   }
-  *mean = sum / tokens;
-  group_ages_fini(&a);
+  double before = tokens * (epochs * (epochs - 1) / 2); /* where one update takes all groups */
+  gl_status status = GL_OK;
+  if (p->minibatches > 1) status = updates_before(&before, p, batches, n, version, err);
+  value[METRIC_STALENESS] = gaps / tokens;
+  value[METRIC_STALENESS_MAX] = largest;
+  value[METRIC_STALENESS_UPDATES] = (updates * epochs * gaps + before) / (epochs * tokens);
   return status;
 }

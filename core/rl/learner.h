@@ -44,12 +44,13 @@ typedef struct learner_passes {
   size_t minibatches, epochs;
   uint64_t seed; /* of the shuffles */
 } learner_passes;
-/* Staleness counted in optimiser updates (paper/methods.md §5.1) of a step on n batches
- * that starts at `version`: a version is minibatches x epochs updates, and what the k-th update of
- * the step trains is k - 1 updates older than at the step's start. *mean is over all tokens and
- * epochs. GL_ENOMEM. */
-gl_status learner_staleness_updates(const learner_passes *passes, batch *const *batches, size_t n,
-                                    int64_t version, double *mean, gl_error *err);
+/* Sets the three metrics of staleness for a step on n batches that starts at `version`: mean and
+ * largest gap between it and the versions that drew the tokens, and the mean age in optimiser
+ * updates (paper/methods.md §5.1): a version is minibatches x epochs updates, and what the k-th
+ * update of the step trains is k - 1 updates older than at the step's start. Means are over tokens,
+ * that of updates over epochs too. GL_ENOMEM. */
+gl_status learner_staleness(const learner_passes *passes, batch *const *batches, size_t n,
+                            int64_t version, double value[METRIC_COUNT], gl_error *err);
 
 typedef struct learner_ops {
   const char *kind;

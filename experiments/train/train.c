@@ -16,22 +16,6 @@ static const double collapse = 0.1; /* fraction of the best score */
 /* --- one update ---------------------------------------------------------------------------------
  */
 
-static void record_staleness(double value[METRIC_COUNT], batch *const *batches, size_t n,
-                             int64_t version) {
-  double sum = 0, largest = 0, tokens = 0;
-  for (size_t b = 0; b < n; ++b) {
-    for (size_t t = 0; t < batches[b]->n_tokens; ++t) {
-      double gap = (double)(version - batches[b]->version[t]);
-      sum += gap;
-      largest = fmax(largest, gap);
-    }
-    tokens += (double)batches[b]->n_tokens;
-  }
-  value[METRIC_VERSION] = (double)version;
-  value[METRIC_STALENESS] = sum / tokens;
-  value[METRIC_STALENESS_MAX] = largest;
-}
-
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches) {
   step_record *record = &l->out->steps[l->out->n_steps];
   metrics_clear(record->metric);
@@ -42,10 +26,9 @@ gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler
   record->sampler = (int32_t)sampler;
   record->time_s = u->end_s;
   record->wait_s = u->wait_s;
-  record_staleness(record->metric, batches, u->n_batches, u->version);
+  record->metric[METRIC_VERSION] = (double)u->version;
   const learner_passes passes = {l->recipe->minibatches, l->recipe->epochs, l->recipe->seed};
-  status = learner_staleness_updates(&passes, batches, u->n_batches, u->version,
-                                     &record->metric[METRIC_STALENESS_UPDATES], l->err);
+  status = learner_staleness(&passes, batches, u->n_batches, u->version, record->metric, l->err);
   if (status != GL_OK) return status;
   ++l->out->n_steps;
   int finite = isfinite(record->metric[METRIC_LOSS]) && isfinite(record->metric[METRIC_GRAD_NORM]);

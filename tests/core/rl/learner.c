@@ -14,10 +14,11 @@ static batch groups_of(const size_t *lengths, size_t n, int64_t version) {
 }
 
 static double age(const learner_passes *p, batch *const *batches, size_t n, int64_t version) {
-  double mean = NAN;
+  double value[METRIC_COUNT];
   gl_error err = {0};
-  CU_ASSERT_EQUAL_FATAL(learner_staleness_updates(p, batches, n, version, &mean, &err), GL_OK);
-  return mean;
+  metrics_clear(value);
+  CU_ASSERT_EQUAL_FATAL(learner_staleness(p, batches, n, version, value, &err), GL_OK);
+  return value[METRIC_STALENESS_UPDATES];
 }
 
 /* Every token is trained twice, once by one of the updates 0 .. 3 and once by one of 4 .. 7, and
@@ -43,6 +44,16 @@ static void one_update_a_step_has_the_staleness_of_versions(void) {
   batch_fini(&b);
 }
 
+/* Each of two epochs trains all tokens at once: ages 0 and 1, and 2 updates a version. */
+static void epochs_without_minibatches_are_updates_too(void) {
+  const size_t lengths[2] = {1, 3};
+  const learner_passes passes = {.minibatches = 1, .epochs = 2, .seed = 3};
+  batch b = groups_of(lengths, 2, 4);
+  ASSERT_CLOSE(age(&passes, &(batch *){&b}, 1, 4), 0.5, 1e-15);
+  ASSERT_CLOSE(age(&passes, &(batch *){&b}, 1, 7), 6.5, 1e-15);
+  batch_fini(&b);
+}
+
 /* Three groups in two minibatches: the first takes one, the second two. By hand from the order that
  * the step's shuffle has. */
 static void longer_groups_weigh_by_their_tokens(void) {
@@ -60,4 +71,4 @@ static void longer_groups_weigh_by_their_tokens(void) {
 
 SUITE(core_learner, "core: learners", TEST(four_minibatches_and_two_epochs_are_eight_updates),
       TEST(one_update_a_step_has_the_staleness_of_versions),
-      TEST(longer_groups_weigh_by_their_tokens));
+      TEST(epochs_without_minibatches_are_updates_too), TEST(longer_groups_weigh_by_their_tokens));
