@@ -9,7 +9,7 @@ static gl_status each(store *from, const char *sql, const char *study, query_rec
   sqlite3_stmt *q = NULL;
   gl_status status = GL_OK;
   int code = sqlite3_prepare_v2(db, sql, -1, &q, NULL);
-  if (code == SQLITE_OK) code = sqlite3_bind_text(q, 1, study, -1, SQLITE_STATIC);
+  if (code == SQLITE_OK && study != NULL) code = sqlite3_bind_text(q, 1, study, -1, SQLITE_STATIC);
   if (code == SQLITE_OK) code = SQLITE_ROW;
   while (status == GL_OK && code == SQLITE_ROW && (code = sqlite3_step(q)) == SQLITE_ROW)
     status = take(context, q, err);

@@ -1,11 +1,16 @@
 /* The page as a whole: its head, its contents, a part for each study with the table of sections. */
 #include "experiments/report/report.h"
 
-#include "core/store/plan.h"
+#include "experiments/report/query.h"
 #include "experiments/report/study_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+typedef struct study_names {
+  char **name; /* [n], owned as each of them is */
+  size_t n;
+} study_names;
 
 typedef struct section {
   const char *id, *heading;
@@ -14,13 +19,14 @@ typedef struct section {
 } section;
 
 static const section sections[] = {
-    {"summary", "Summary", has_anything, section_summary},
+    {"summary", "Summary", has_grid, section_summary},
     {"figures", "Figures", has_figures, section_figures},
     {"scores", "Scores", has_runs, section_scores},
     {"rates", "Learning rates", has_rates, section_rates},
     {"clock", "Clock", has_runs, section_clock},
     {"relations", "Delay, divergence and variance", has_relations, section_relations},
     {"problems", "Diverged, failed, missing", has_problems, section_problems},
+    {"laboratory", "Exact laboratory", has_laboratory, section_laboratory},
     {"recipe", "Recipe", has_recipe, section_recipe},
     {"provenance", "Provenance", has_runs, section_provenance},
     {"rerun", "Run it again", has_recipe, section_rerun}};
@@ -118,33 +124,57 @@ static gl_status write_page(html *h, const report_request *q, store *from, char 
   return status;
 }
 
-/* Keeps the one study that is asked for. */
-static gl_status choose(char **names, size_t *n, const char *only, gl_error *err) {
+/* --- studies -------------------------------------------------------------------------------------
+ */
+
+static gl_status take_name(void *context, sqlite3_stmt *record, gl_error *err) {
+  study_names *to = context;
+  char **more = realloc(to->name, (to->n + 1) * sizeof *more);
+  if (more != NULL) to->name = more;
+  if (more == NULL || (more[to->n] = strdup(query_text(record, 0))) == NULL)
+    return gl_fail_memory(err, "the names of studies");
+  ++to->n;
+  return GL_OK;
+}
+
+/* Studies that have runs, a plan, or measurements of the laboratory. */
+static gl_status find_studies(study_names *to, store *from, gl_error *err) {
+  static const char *const tables[] = {"runs", "plan", "bias", NULL};
+  gl_status status = query_each(from, tables,
+                                "SELECT study FROM runs UNION SELECT study FROM plan UNION SELECT"
+                                " study FROM bias ORDER BY 1",
+                                NULL, take_name, to, err);
+  if (status == GL_OK && to->n == 0)
+    status = gl_fail(err, GL_EINPUT, "the file holds no study yet; sweep a recipe into it first");
+  return status;
+}
+
+/* The first of the studies that are asked for, and how many. */
+static gl_status choose(const study_names *all, const char *only, size_t *first, size_t *n,
+                        gl_error *err) {
   char list[512] = "";
-  for (size_t i = 0; only != NULL && i < *n; ++i) {
+  *first = 0, *n = all->n;
+  if (only == NULL) return GL_OK;
+  for (size_t i = 0; i < all->n; ++i) {
     const size_t used = strlen(list);
-    if (strcmp(names[i], only) == 0) {
-      names[0] = names[i];
-      *n = 1;
+    if (strcmp(all->name[i], only) == 0) {
+      *first = i, *n = 1;
       return GL_OK;
     }
-    snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", all->name[i]);
   }
-  return only == NULL
-             ? GL_OK
-             : gl_fail(err, GL_EINPUT, "the file has no study '%s'; it has %s", only, list);
+  return gl_fail(err, GL_EINPUT, "the file has no study '%s'; it has %s", only, list);
 }
 
 gl_status report_write(FILE *to, store *from, const report_request *q, gl_error *err) {
-  char **names = NULL;
-  size_t n = 0;
+  study_names all = {NULL, 0};
+  size_t first = 0, n = 0;
   html h = {.to = to, .level = 1};
-  gl_status status = store_studies(from, &names, &n, err);
-  if (status == GL_OK && n == 0)
-    status = gl_fail(err, GL_EINPUT, "the file holds no study yet; sweep a recipe into it first");
-  if (status == GL_OK) status = choose(names, &n, q->only, err);
-  if (status == GL_OK) status = write_page(&h, q, from, names, n, err);
+  gl_status status = find_studies(&all, from, err);
+  if (status == GL_OK) status = choose(&all, q->only, &first, &n, err);
+  if (status == GL_OK) status = write_page(&h, q, from, all.name + first, n, err);
   if (status == GL_OK && h.failed) status = gl_fail_memory(err, "a page");
-  free(names);
+  for (size_t i = 0; i < all.n; ++i) free(all.name[i]);
+  free(all.name);
   return status;
 }

@@ -91,7 +91,6 @@ int has_runs(const report_study *t) {
   return t->r != NULL;
 }
 
-int has_anything(const report_study *t) {
-  (void)t;
-  return 1;
+int has_grid(const report_study *t) {
+  return has_runs(t) || t->is_planned;
 }

@@ -62,15 +62,17 @@ int study_reaches(const cell_summary *c, const cell_summary *best);
 
 typedef gl_status section_writer(html *h, const report_study *t, gl_error *err);
 section_writer section_summary, section_figures, section_scores, section_rates, section_clock,
-    section_relations, section_problems, section_recipe, section_provenance, section_rerun;
+    section_relations, section_problems, section_laboratory, section_recipe, section_provenance,
+    section_rerun;
 
 /* Whether there is anything to say. */
 int has_figures(const report_study *t);
 int has_rates(const report_study *t);
 int has_relations(const report_study *t);
 int has_problems(const report_study *t);
+int has_laboratory(const report_study *t);
 int has_recipe(const report_study *t);
 int has_runs(const report_study *t);
-int has_anything(const report_study *t);
+int has_grid(const report_study *t); /* runs, or a plan of some */
 
 #endif

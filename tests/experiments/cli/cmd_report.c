@@ -306,6 +306,24 @@ static void what_made_the_runs_is_told(void) {
   cli_scratch_remove(f.folder);
 }
 
+static void measurements_of_the_laboratory_have_their_table(void) {
+  fixture f;
+  fixture_make(&f);
+  CU_ASSERT(CLI_GIVES(0, "bias", "four_arms", "group_size=[2]", "-o", f.db));
+  CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
+  char *page = text_of(f.page);
+  cli_result r = CLI("export", f.db, "--table", "bias");
+  CU_ASSERT(stands_alone(page));
+  CU_ASSERT(says(page, "<h1>four_arms</h1>") && says(page, "id=\"s1-laboratory\""));
+  CU_ASSERT_PTR_NULL(strstr(page, "id=\"s1-summary\""));
+  /* A line below the heads for each record, that of the export without its own head. */
+  CU_ASSERT_EQUAL(markup_count(page, "<tr><th scope=\"row\">"), markup_count(r.out, "\n") - 1);
+  CU_ASSERT(says(page, "<td>exact</td><td class=\"n\">2</td>"));
+  cli_result_fini(&r);
+  free(page);
+  cli_scratch_remove(f.folder);
+}
+
 static void each_study_of_a_file_has_a_part(void) {
   fixture f;
   fixture_make(&f);
@@ -366,4 +384,5 @@ SUITE(cli_report, "cli: report", TEST(a_study_becomes_one_page_with_everything_i
       TEST(names_that_are_markup_are_shown_and_not_obeyed),
       TEST(what_diverged_failed_or_is_missing_is_named),
       TEST(what_a_plan_asks_for_and_no_run_has_made_is_named), TEST(what_made_the_runs_is_told),
-      TEST(each_study_of_a_file_has_a_part), TEST(a_failure_leaves_the_old_page_and_nothing_else));
+      TEST(measurements_of_the_laboratory_have_their_table), TEST(each_study_of_a_file_has_a_part),
+      TEST(a_failure_leaves_the_old_page_and_nothing_else));
