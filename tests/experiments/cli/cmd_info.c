@@ -1,6 +1,7 @@
 /* gepolab info, checked against SQL over the same file and against the system. */
 #include "core/base/json_tree.h"
 #include "tests/support/cli.h"
+#include "tests/support/core.h"
 #include "tests/support/suite.h"
 
 #include <sqlite3.h>
@@ -194,7 +195,80 @@ static void mixed_origins_are_told_and_shown_harmless(void) {
   cli_scratch_remove(g.folder);
 }
 
+/* Parts made by two commands: the joined file keeps both origins. */
+static void joined_shards_keep_their_origins(void) {
+  ground g;
+  char joined[128], part[2][140];
+  ground_make(&g);
+  CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "--shard", "0/2"));
+  CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "--shard", "1/2"));
+  for (int i = 0; i < 2; ++i) snprintf(part[i], sizeof part[i], "%s.shard%d", g.study, i);
+  cli_path(joined, g.folder, "joined.db");
+  CU_ASSERT(CLI_GIVES(0, "merge", joined, part[0], part[1]));
+  cJSON *d = info(joined, NULL);
+  const cJSON *one = at(d, "origins")->child, *two = one->next;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(two);
+  CU_ASSERT(number(one, "runs") == 3 && number(two, "runs") == 3);
+  CU_ASSERT_PTR_NOT_NULL(strstr(words(one, "command"), "--shard "));
+  CU_ASSERT_STRING_NOT_EQUAL(words(one, "command"), words(two, "command"));
+  CU_ASSERT_EQUAL(asked_number(joined, "SELECT count(*) FROM runs WHERE finished IS NOT NULL AND"
+                                       " peak_bytes > 1000000"),
+                  6);
+  cJSON_Delete(d);
+  cli_scratch_remove(g.folder);
+}
+
+static int warns(const cJSON *d, const char *of) {
+  const cJSON *one;
+  cJSON_ArrayForEach(one, at(d, "warnings")) {
+    if (strstr(one->valuestring, of) != NULL) return 1;
+  }
+  return 0;
+}
+
+/* Each part of an origin, changed alone, gives its own warning. */
+static void what_is_mixed_is_named(void) {
+  static const run_provenance same = {.version = "1",
+                                      .source = "ab",
+                                      .dirty = 0,
+                                      .command = "c",
+                                      .processor = "p",
+                                      .system = "s",
+                                      .compiler = "cc",
+                                      .libraries = "{}"};
+  static const struct {
+    const char *says;
+    run_provenance other;
+  } cases[] = {
+      {"versions", {"2", "ab", 0, "c", "p", "s", "cc", "{}"}},
+      {"commits", {"1", "cd", 0, "c", "p", "s", "cc", "{}"}},
+      {"differed from its commit", {"1", "ab", 1, "c", "p", "s", "cc", "{}"}},
+      {"processors", {"1", "ab", 0, "c", "q", "s", "cc", "{}"}},
+      {"compilers", {"1", "ab", 0, "c", "p", "s", "dd", "{}"}},
+      {"libraries", {"1", "ab", 0, "c", "p", "s", "cc", "{\"GSL\":\"3\"}"}},
+      {NULL, {"1", "ab", 0, "another command", "p", "s", "cc", "{}"}},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    ground g;
+    static sample_run sample[2];
+    ground_make(&g);
+    store *s = store_opened(g.study, STORE_WRITE);
+    for (int k = 0; k < 2; ++k) {
+      sample_run_init(&sample[k], k + 1, 2);
+      sample[k].run.provenance = k == 0 ? &same : &cases[i].other;
+      CU_ASSERT_EQUAL(store_put_run(s, &sample[k].run, NULL), GL_OK);
+    }
+    store_close(s);
+    cJSON *d = info(g.study, NULL);
+    CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "warnings")), cases[i].says != NULL);
+    if (cases[i].says != NULL) CU_ASSERT(warns(d, cases[i].says));
+    cJSON_Delete(d);
+    cli_scratch_remove(g.folder);
+  }
+}
+
 SUITE(cli_info, "cli: info", TEST(a_sweep_tells_how_its_runs_came_about),
       TEST(costs_are_those_of_the_runs), TEST(one_run_is_shown_whole),
       TEST(a_key_that_names_no_run_or_several_is_refused),
-      TEST(mixed_origins_are_told_and_shown_harmless));
+      TEST(mixed_origins_are_told_and_shown_harmless), TEST(joined_shards_keep_their_origins),
+      TEST(what_is_mixed_is_named));
