@@ -76,6 +76,7 @@ results *results_new(const char *study) {
 static void run_fini(results_run *run) {
   free(run->steps), free(run->evals), free(run->staleness);
   free(run->reason), free(run->shown), free(run->recipe), free(run->swept), free(run->chosen);
+  free(run->key);
 }
 
 void results_free(results *r) {
@@ -83,7 +84,8 @@ void results_free(results *r) {
   for (size_t i = 0; i < r->n_algorithms; i++) free(r->algorithms[i]);
   for (size_t i = 0; i < r->n_groups; i++) free(r->groups[i].label), free(r->groups[i].heading);
   for (size_t i = 0; i < r->n_runs; i++) run_fini(&r->runs[i]);
-  free(r->algorithms), free(r->groups), free(r->runs), free(r->cells);
+  for (size_t i = 0; i < r->n_repeats; i++) run_fini(&r->repeats[i]);
+  free(r->algorithms), free(r->groups), free(r->runs), free(r->repeats), free(r->cells);
   axes_fini(&r->axes);
   free(r->study), free(r->axis_label), free(r);
 }
@@ -132,6 +134,7 @@ gl_status results_add(results *r, const run_record *run, gl_error *err) {
       .recipe = copy_text(run->recipe, &ok),
       .swept = copy_text(run->swept, &ok),
       .chosen = copy_text(run->chosen, &ok),
+      .key = copy_text(run->key, &ok),
       .meaning = run->meaning};
   return ok ? GL_OK : gl_fail_memory(err, "a run's records");
 }
@@ -238,8 +241,10 @@ static void sort_groups(results *r) {
 }
 
 /* Of runs that mean the same the first finished one stays; the rest would count one draw twice. */
-static void drop_repeats(results *r, size_t *place) {
+static gl_status drop_repeats(results *r, size_t *place, gl_error *err) {
   size_t *kept = place; /* kept[i] of the first run of a draw: which of them stays */
+  r->repeats = calloc(r->n_runs + 1, sizeof *r->repeats);
+  if (!r->repeats) return gl_fail_memory(err, "runs");
   for (size_t i = 0; i < r->n_runs; i++) {
     size_t first = r->axes.same[i];
     if (first == i)
@@ -252,14 +257,14 @@ static void drop_repeats(results *r, size_t *place) {
   size_t n = 0;
   for (size_t i = 0; i < r->n_runs; i++) {
     if (kept[i] != i) {
-      run_fini(&r->runs[i]);
-      r->n_repeats++;
+      r->repeats[r->n_repeats++] = r->runs[i];
       continue;
     }
     place[n] = i; /* n <= i: what is overwritten has been read */
     r->runs[n++] = r->runs[i];
   }
   r->n_runs = n;
+  return GL_OK;
 }
 
 static gl_status find_places(results *r, const size_t *place, gl_error *err) {
@@ -307,7 +312,7 @@ gl_status results_arrange(results *r, gl_error *err) {
   size_t *place = calloc(r->n_runs + 1, sizeof *place);
   if (!place) return gl_fail_memory(err, "cells");
   gl_status status = compare_recipes(r, err);
-  if (status == GL_OK) drop_repeats(r, place);
+  if (status == GL_OK) status = drop_repeats(r, place, err);
   if (status == GL_OK && !set_axis_label(r)) status = gl_fail_memory(err, "the names of axes");
   if (status == GL_OK) status = find_places(r, place, err);
   if (status == GL_OK) status = sort_runs(r, err);

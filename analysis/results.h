@@ -14,6 +14,7 @@
 
 typedef struct results_run {
   size_t algorithm, group; /* indices into results; after results_arrange() */
+  char *key;               /* owned; NULL: it has none */
   uint64_t seed;
   double lr;
   run_status status;
@@ -55,7 +56,9 @@ typedef struct results {
   size_t n_groups;
   results_run *runs;
   size_t n_runs;
-  size_t n_repeats; /* runs left out: their recipes mean the same as another's of the same seed */
+  results_run *repeats; /* [n_repeats] left out of runs, and in no cell: their recipes mean the same
+                           as another's of the same seed */
+  size_t n_repeats;
   results_cell *cells; /* [n_groups * n_algorithms], group by group; after results_arrange() */
 } results;
 

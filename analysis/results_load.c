@@ -120,12 +120,15 @@ static gl_status load_records(sqlite3 *db, const records *what, int64_t run, voi
 /* --- runs ----------------------------------------------------------------------------------------
  */
 
-static const char *const run_columns[] = {"id",     "algorithm", "swept",  "seed",    "lr",
-                                          "status", "recipe",    "chosen", "meaning", "reason"};
+static const char *const run_columns[] = {"id",      "algorithm", "swept",  "seed",
+                                          "lr",      "status",    "recipe", "chosen",
+                                          "meaning", "reason",    "key"};
 enum { N_RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
 static const char *const clock_columns[] = {
-    "simulated_s",    "learner_utilisation", "sampler_utilisation", "samples_per_s",
-    "staleness_mean", "staleness_max",       "staleness_p50",       "staleness_p95"};
+    "simulated_s",     "learner_utilisation", "sampler_utilisation", "samples_per_s",
+    "staleness_mean",  "staleness_max",       "staleness_p50",       "staleness_p95",
+    "bytes_up",        "bytes_down",          "batches_generated",   "batches_trained",
+    "batches_dropped", "batches_lost",        "retransmissions"};
 enum { N_CLOCK_COLUMNS = sizeof clock_columns / sizeof *clock_columns };
 
 /* The runs of a study (?1) with their clocks, in the order of the grid. */
@@ -156,6 +159,7 @@ static gl_status load_run(loading *l, sqlite3_stmt *q, gl_error *err) {
       .chosen = (const char *)sqlite3_column_text(q, 7),
       .meaning = sqlite3_column_int64(q, 8),
       .reason = (const char *)sqlite3_column_text(q, 9),
+      .key = (const char *)sqlite3_column_text(q, 10),
       .clock = {.simulated_s = column_number(q, CLOCK),
                 .learner_utilisation = column_number(q, CLOCK + 1),
                 .sampler_utilisation = column_number(q, CLOCK + 2),
@@ -163,7 +167,14 @@ static gl_status load_run(loading *l, sqlite3_stmt *q, gl_error *err) {
                 .staleness_mean = column_number(q, CLOCK + 4),
                 .staleness_max = column_number(q, CLOCK + 5),
                 .staleness_p50 = column_number(q, CLOCK + 6),
-                .staleness_p95 = column_number(q, CLOCK + 7)},
+                .staleness_p95 = column_number(q, CLOCK + 7),
+                .bytes_up = column_number(q, CLOCK + 8),
+                .bytes_down = column_number(q, CLOCK + 9),
+                .batches_generated = column_number(q, CLOCK + 10),
+                .batches_trained = column_number(q, CLOCK + 11),
+                .batches_dropped = column_number(q, CLOCK + 12),
+                .batches_lost = column_number(q, CLOCK + 13),
+                .retransmissions = column_number(q, CLOCK + 14)},
   };
   if (!run.algorithm || !run.recipe || !state || !run_status_named(state, &run.status))
     return gl_fail(err, GL_EIO,

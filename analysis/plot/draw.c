@@ -3,6 +3,7 @@
 
 #include "analysis/plot/gnuplot.h"
 #include "analysis/plot/page.h"
+#include "core/base/file.h"
 #include "core/config/config.h"
 
 #include <assert.h>
@@ -82,7 +83,7 @@ gl_status figures_draw_table(const figure_table *t, const void *data, const figu
                              gl_error *err) {
   assert(q->folder && q->script);
   gl_status status = check_name(t, q->only, err);
-  if (status == GL_OK) status = folder_make(q->folder, err);
+  if (status == GL_OK) status = file_make_folder(q->folder, err);
   if (status != GL_OK) return status;
   char **files = calloc(t->n + 1, sizeof *files);
   if (!files) return gl_fail_memory(err, "the names of figures");

@@ -5,32 +5,13 @@
 #include "core/base/shown.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* --- files --------------------------------------------------------------------------------------
  */
-
-gl_status folder_make(const char *folder, gl_error *err) {
-  char *path = strdup(folder);
-  if (!path) return gl_fail_memory(err, "a folder's name");
-  gl_status status = GL_OK;
-  for (char *c = path; status == GL_OK; c++) {
-    if (c == path || (*c != '/' && *c)) continue;
-    char here = *c;
-    *c = 0;
-    if (mkdir(path, 0777) != 0 && errno != EEXIST && errno != EISDIR)
-      status = file_fail(path, "made", errno, err);
-    *c = here;
-    if (!here) break;
-  }
-  free(path);
-  return status;
-}
 
 static gl_status begin_file(file_writer *w, const figure_page *p, const char *suffix,
                             gl_error *err) {

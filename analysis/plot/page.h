@@ -75,7 +75,4 @@ gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...)
  * order; returns how many. */
 size_t page_pick(size_t n, size_t most, size_t *picked);
 
-/* Folder and those it lies in. */
-gl_status folder_make(const char *folder, gl_error *err);
-
 #endif

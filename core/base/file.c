@@ -143,3 +143,20 @@ void file_abandon(file_writer *w) {
   if (w->temporary != NULL) unlink(w->temporary);
   release(w);
 }
+
+gl_status file_make_folder(const char *folder, gl_error *err) {
+  char *path = strdup(folder);
+  if (path == NULL) return gl_fail_memory(err, "a folder's name");
+  gl_status status = GL_OK;
+  for (char *c = path; status == GL_OK; c++) {
+    if (c == path || (*c != '/' && *c != '\0')) continue;
+    const char here = *c;
+    *c = '\0';
+    if (mkdir(path, 0777) != 0 && errno != EEXIST && errno != EISDIR)
+      status = file_fail(path, "made", errno, err);
+    *c = here;
+    if (here == '\0') break;
+  }
+  free(path);
+  return status;
+}

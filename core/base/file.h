@@ -1,6 +1,6 @@
 /* Files that are either the old one or the new one, never half of each: written under a temporary
- * name beside the target, flushed to the disk and renamed. For figures, JSON outputs and
- * checkpoints. */
+ * name beside the target, flushed to the disk and renamed. For figures, exports, JSON
+ * outputs and checkpoints. */
 #ifndef GEPOLAB_CORE_BASE_FILE_H
 #define GEPOLAB_CORE_BASE_FILE_H
 
@@ -23,6 +23,10 @@ gl_status file_begin(file_writer *w, const char *path, gl_error *err);
 gl_status file_commit(file_writer *w, gl_error *err);
 /* Removes the temporary file; path is untouched. Does nothing after a commit. */
 void file_abandon(file_writer *w);
+
+/* Makes the folder and those it lies in, where they are missing. GL_EIO naming the one that cannot
+ * be made. */
+gl_status file_make_folder(const char *folder, gl_error *err);
 
 /* GL_EIO for a failed operation on path with that errno: what failed, why, what to do. */
 gl_status file_fail(const char *path, const char *operation, int reason, gl_error *err);

@@ -833,3 +833,39 @@ int fields_is_section(const char *path) {
     if (strncmp(table[i].path, path, length) == 0 && table[i].path[length] == '.') return 1;
   return 0;
 }
+
+const char *field_role_name(field_role role) {
+  switch (role) {
+  case ROLE_AXIS:
+    return "axis";
+  case ROLE_CHOSEN:
+    return "chosen";
+  case ROLE_ALGORITHM:
+    return "algorithm";
+  case ROLE_SEED:
+    return "seed";
+  case ROLE_PROVENANCE:
+    return "provenance";
+  }
+  return "";
+}
+
+const char *field_kind_name(field_kind kind) {
+  switch (kind) {
+  case VALUE_NUMBER:
+    return "number";
+  case VALUE_CHOICE:
+    return "choice";
+  case VALUE_FLAG:
+    return "flag";
+  case VALUE_TEXT:
+    return "text";
+  case VALUE_LAW:
+    return "law";
+  case VALUE_LIST:
+    return "list";
+  case VALUE_SECTION:
+    return "section";
+  }
+  return "";
+}

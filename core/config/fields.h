@@ -25,6 +25,8 @@ typedef enum field_role {
   ROLE_SEED,      /* another draw of the same cell: the only thing that is averaged over */
   ROLE_PROVENANCE /* says something about the run and changes no result */
 } field_role;
+/* "axis", "chosen", "algorithm", "seed" or "provenance". */
+const char *field_role_name(field_role role);
 
 typedef enum field_kind {
   VALUE_NUMBER,
@@ -35,6 +37,8 @@ typedef enum field_kind {
   VALUE_LIST,   /* of numbers, words or maps; compared as a whole */
   VALUE_SECTION /* a map with fields of its own */
 } field_kind;
+/* "number", "choice", "flag", "text", "law", "list" or "section". */
+const char *field_kind_name(field_kind kind);
 
 /* Holds where the field at `path` has the value `is`, its default included; is NULL: where the
  * recipe does not state the field. */

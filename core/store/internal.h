@@ -16,8 +16,9 @@ enum {
 struct store {
   sqlite3 *db; /* of an older file opened for reading: of a copy in the present format */
   char *path;
-  int lock;   /* descriptor holding the writer's lock, or -1 */
-  int format; /* of the file as it was found; STORE_FORMAT where it was made */
+  int lock;    /* descriptor holding the writer's lock, or -1 */
+  int format;  /* of the file as it was found; STORE_FORMAT where it was made */
+  int readers; /* pairs of store_begin_reading() and store_end_reading() that are open */
   store_waiting waiting;
 };
 

@@ -384,11 +384,13 @@ void store_bind_text(sqlite3_stmt *stmt, int at, const char *text) {
 }
 
 gl_status store_begin_reading(store *s, gl_error *err) {
-  return store_exec(s, "BEGIN", "reading", err);
+  gl_status status = s->readers > 0 ? GL_OK : store_exec(s, "BEGIN", "reading", err);
+  s->readers += status == GL_OK;
+  return status;
 }
 
 void store_end_reading(store *s) {
-  sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+  if (--s->readers == 0) sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
 }
 
 gl_status store_begin(store *s, gl_error *err) {

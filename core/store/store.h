@@ -18,11 +18,11 @@
  * place of the damage, never read as another one. Files of formats 1 and 2 are read through a copy
  * in the present format, and brought up to it when they are opened for writing.
  *
- * Exported tables are ordered by study, place in the grid, key and step, carry no wall-clock
- * columns, and are byte-identical however the study was executed. Wall-clock facts live in
- * runs.wall_s and runs.machine, which no export shows. What tells runs apart (core/config/axes.h)
- * stands in exports in columns of its own, named by the fields' paths; no two columns have the same
- * name.
+ * Exported tables (core/store/export.h) are ordered by study, place in the grid, key and step, and
+ * are byte-identical however the study was executed; only execution, provenance and libraries,
+ * which are asked for by name, say when and where runs were made. What tells runs apart
+ * (core/config/axes.h) stands in exports in columns of its own, named by the fields' paths; no two
+ * columns have the same name.
  */
 #ifndef GEPOLAB_CORE_STORE_STORE_H
 #define GEPOLAB_CORE_STORE_STORE_H
@@ -144,7 +144,8 @@ typedef struct store_waiting {
 void store_set_waiting(store *s, store_waiting waiting);
 
 /* From here to store_end_reading() all queries see one state of the file. Nothing can be written
- * meanwhile, so no output that somebody might pause stands between the two. */
+ * meanwhile, so no output that somebody might pause stands between the two. Pairs may stand inside
+ * each other: the outermost counts. */
 gl_status store_begin_reading(store *s, gl_error *err);
 void store_end_reading(store *s);
 /* Compares these tables (ended by NULL) with their checksums, and the runs if any table belongs to
@@ -173,10 +174,8 @@ gl_status store_put_tuned(store *s, const char *study, const char *algorithm, do
  * otherwise. A finished run takes the place of a failed one. */
 gl_status store_merge(store *into, const char *path, gl_error *err);
 
-/* Writes a table (runs, steps, evals, staleness, clock, tuned, bias) as csv, tsv or jsonl, in the
- * export order; doubles in shortest round-trip form, NaN as an empty cell or null. The tables of
- * runs begin with study, ordinal, key, algorithm, seed and optimizer.lr, followed by a column for
- * each other field that tells runs of the file apart. */
+/* Writes a table of core/store/export.h as csv, tsv or jsonl (core/base/records.h), in the export
+ * order. GL_EINPUT for another name, GL_EIO where the study is damaged or writing fails. */
 gl_status store_export(store *s, const char *table, const char *format, FILE *to, gl_error *err);
 
 /* The connection, for analysis/ queries; read-only use. */

@@ -1,20 +1,94 @@
-/* gepolab export: a table of a study as text. */
+/* gepolab export: the tables of a study as text. */
+#include "analysis/export.h"
 #include "core/base/file.h"
-#include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/cli/tell_unfinished.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static gl_status export_to(store *s, const char *table, const char *format, const char *path,
-                           gl_error *err) {
-  if (path == NULL) return store_export(s, table, format, stdout, err);
+enum { MOST_TABLES = 32 };
+
+/* --- what there is -------------------------------------------------------------------------------
+ */
+
+static const char *type_name(records_type type) {
+  switch (type) {
+  case RECORDS_TEXT:
+    return "text";
+  case RECORDS_WHOLE:
+    return "whole number";
+  case RECORDS_NUMBER:
+    return "number";
+  case RECORDS_FLAG:
+    return "true or false";
+  }
+  return "";
+}
+
+/* Bars would end a cell of a Markdown table. */
+static void put_markdown(const char *text) {
+  for (; *text != '\0'; ++text) printf(*text == '|' ? "\\|" : "%c", *text);
+}
+
+static void list_column(const records_column *c, int markdown) {
+  if (!markdown) {
+    printf("  %-22s %-14s %-9s %s\n", c->name, type_name(c->type), c->unit, c->about);
+    return;
+  }
+  printf("| `%s` | %s | %s | ", c->name, type_name(c->type), c->unit);
+  put_markdown(c->about);
+  fputs(" |\n", stdout);
+}
+
+static const char apart[] = "a column for each field that tells runs apart, named by its path";
+
+/* Markdown says once, of `runs`, what the tables of runs begin with. */
+static gl_status list_table(const export_table *t, int markdown, gl_error *err) {
+  size_t n = 0;
+  const size_t own = export_columns(t);
+  records_column *columns = export_header(t, NULL, &n);
+  if (columns == NULL) return gl_fail_memory(err, "the columns of a table");
+  const int shortly = markdown && t->lead == EXPORT_OF_RUNS && strcmp(t->name, "runs") != 0;
+  if (markdown)
+    fputs("| column | type | unit | meaning |\n|---|---|---|---|\n", stdout);
+  else
+    printf("%s: %s\n", t->name, t->about);
+  if (shortly)
+    puts("| `study` … | | | the columns of `runs` up to the fields that tell runs apart |");
+  for (size_t i = shortly ? n - own : 0; i < n; ++i) {
+    if (i == n - own && t->lead != EXPORT_ALONE && !shortly)
+      printf(markdown ? "| … | | | %s |\n" : "  …                      %25s%s\n",
+             markdown ? apart : "", apart);
+    list_column(&columns[i], markdown);
+  }
+  free(columns);
+  return GL_OK;
+}
+
+static gl_status list_tables(const export_table *only, int markdown, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; study_export_at(i) != NULL && status == GL_OK; ++i) {
+    if (only != NULL && only != study_export_at(i)) continue;
+    status = list_table(study_export_at(i), markdown, err);
+    if (!markdown && only == NULL && study_export_at(i + 1) != NULL) putchar('\n');
+  }
+  return status;
+}
+
+/* --- writing -------------------------------------------------------------------------------------
+ */
+
+static gl_status export_to(store *s, const export_table *table, records_format format,
+                           const char *path, gl_error *err) {
+  if (path == NULL) return study_export(s, table, format, stdout, err);
   file_writer w;
   gl_status status = file_begin(&w, path, err);
   if (status != GL_OK) return status;
   gl_error why = {.status = GL_OK};
-  status = store_export(s, table, format, w.stream, &why);
+  status = study_export(s, table, format, w.stream, &why);
   if (status != GL_OK && !ferror(w.stream)) {
     file_abandon(&w);
     if (err != NULL) *err = why;
@@ -23,32 +97,76 @@ static gl_status export_to(store *s, const char *table, const char *format, cons
   return file_commit(&w, err); /* trouble with the stream is told with the file's name */
 }
 
+/* What is asked for. */
+typedef struct request {
+  const char *table, *format, *path, *file;
+  int all, list;
+} request;
+
+static gl_status export_file(const request *q, const export_table *table, records_format format,
+                             gl_error *err) {
+  store *s = NULL;
+  gl_status status = store_open(&s, q->file, STORE_READ, err);
+  if (status == GL_OK) status = tell_unfinished(s, q->file, err);
+  if (status == GL_OK)
+    status = q->all ? study_export_all(s, format, q->path, err)
+                    : export_to(s, table, format, q->path, err);
+  store_close(s);
+  return status;
+}
+
+static gl_status check(const request *q, gl_error *err) {
+  if (q->list && (q->all || q->path != NULL))
+    return gl_fail(err, GL_EINPUT, "--list prints what tables there are; drop --all and -o");
+  if (!q->list && q->file == NULL)
+    return gl_fail(err, GL_EINPUT, "export needs a study: gepolab export STUDY.db");
+  if (q->all && q->path == NULL)
+    return gl_fail(err, GL_EINPUT, "--all needs -o FOLDER, where the tables go");
+  if (q->all && q->table != NULL)
+    return gl_fail(err, GL_EINPUT, "--all writes every table; drop --table");
+  return GL_OK;
+}
+
+static gl_status choose_table(const export_table **table, const char *name, gl_error *err) {
+  const char *names[MOST_TABLES];
+  size_t n = 0, which = 0;
+  for (; n < MOST_TABLES && study_export_at(n) != NULL; ++n) names[n] = study_export_at(n)->name;
+  gl_status status = args_choose(&which, "--table", name, names, n, err);
+  *table = study_export_at(which);
+  return status;
+}
+
+static gl_status choose(const request *q, gl_error *err) {
+  static const char *const formats[] = {"csv", "tsv", "jsonl", "markdown"};
+  const export_table *table = NULL;
+  size_t format = 0;
+  gl_status status = check(q, err);
+  if (status == GL_OK && (q->table != NULL || !q->list))
+    status = choose_table(&table, q->table != NULL ? q->table : "runs", err);
+  if (status == GL_OK && q->format != NULL)
+    status = args_choose(&format, "--format", q->format, formats, q->list ? 4 : 3, err);
+  if (status != GL_OK) return status;
+  return q->list ? list_tables(table, format == RECORDS_FORMAT_COUNT, err)
+                 : export_file(q, table, (records_format)format, err);
+}
+
 static gl_status run_export(const command *self, int argc, char **argv, gl_error *err) {
-  static const char *const tables[] = {"runs",  "steps", "evals", "staleness",
-                                       "clock", "tuned", "bias"};
-  static const char *const formats[] = {"csv", "tsv", "jsonl"};
-  const char *table = "runs", *format = "csv", *path = NULL;
+  request q = {0};
   const args_option options[] = {
-      {"table", 't', ARGS_TEXT, "NAME", "runs, steps, evals, staleness, clock, tuned or bias",
-       &table},
-      {"format", 'f', ARGS_TEXT, "FORMAT", "csv, tsv or jsonl", &format},
+      {"table", 't', ARGS_TEXT, "NAME", "the table (default: runs); --list names all", &q.table},
+      {"format", 'f', ARGS_TEXT, "FORMAT", "csv (default), tsv or jsonl", &q.format},
       {"output", 'o', ARGS_TEXT, "FILE",
        "write there instead of standard output; an old file stays until the new one is whole",
-       &path}};
+       &q.path},
+      {"all", 0, ARGS_FLAG, NULL, "every table into the folder -o, with datapackage.json", &q.all},
+      {"list", 0, ARGS_FLAG, NULL, "what tables there are, and what their columns hold", &q.list}};
   args a;
-  size_t which = 0;
-  store *s = NULL;
-  gl_status status = args_parse(&a, self, options, 3, (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){0, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&which, "--table", table, tables, sizeof tables / sizeof tables[0], err);
-    if (status == GL_OK)
-      status =
-          args_choose(&which, "--format", format, formats, sizeof formats / sizeof formats[0], err);
-    if (status == GL_OK) status = store_open(&s, a.words[0], STORE_READ, err);
-    if (status == GL_OK) status = tell_unfinished(s, a.words[0], err);
-    if (status == GL_OK) status = export_to(s, table, format, path, err);
+    q.file = a.n_words > 0 ? a.words[0] : NULL;
+    status = choose(&q, err);
   }
-  store_close(s);
   args_fini(&a);
   return status;
 }
@@ -56,12 +174,18 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
 const command command_export = {
     .name = "export",
     .arguments = "STUDY.db",
-    .summary = "a table of a study as CSV, TSV or JSON lines",
+    .summary = "tables of a study as CSV, TSV or JSON lines, for pandas, R and DuckDB",
     .about =
-        "Rows are in the order of the study's grid and hold no wall-clock times, so that two\n"
-        "executions of one study export the same bytes. What tells runs apart stands in columns\n"
-        "named by the fields of the recipe (cluster.max_delay), the learning rate in\n"
-        "optimizer.lr.",
+        "One value in every column; `key` joins the tables. What tells runs apart stands in\n"
+        "columns named by the fields of the recipe (cluster.max_delay), the learning rate in\n"
+        "optimizer.lr. `summary` has a record for each run, `cells` the means and intervals that\n"
+        "`analyze` shows. Records are in the order of the study's grid and hold no wall-clock\n"
+        "times, so that two executions of one study export the same bytes; only the tables\n"
+        "execution, provenance and libraries, which --all leaves out, say when and where runs\n"
+        "were made. --all also writes datapackage.json: every column's type, unit and meaning.\n"
+        "experiments/DATA.md has them all, with lines of pandas, DuckDB and R.",
     .examples = "  gepolab export study.db --table steps --format csv > steps.csv\n"
-                "  gepolab export study.db -t runs -f jsonl",
+                "  gepolab export study.db -t summary -f jsonl\n"
+                "  gepolab export study.db --all -o data/\n"
+                "  gepolab export --list -t cells",
     .run = run_export};

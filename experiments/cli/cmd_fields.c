@@ -95,26 +95,6 @@ static void describe_default(size_t i, size_t n, char text[DEFAULT_SIZE]) {
   }
 }
 
-static const char *kind_name(field_kind kind) {
-  switch (kind) {
-  case VALUE_NUMBER:
-    return "number";
-  case VALUE_CHOICE:
-    return "choice";
-  case VALUE_FLAG:
-    return "flag";
-  case VALUE_TEXT:
-    return "text";
-  case VALUE_LAW:
-    return "law";
-  case VALUE_LIST:
-    return "list";
-  case VALUE_SECTION:
-    return "section";
-  }
-  return "";
-}
-
 /* What is printed of a path. */
 typedef struct description {
   const char *path, *unit;
@@ -136,7 +116,7 @@ static void describe(description *d, size_t i, size_t n) {
   for (size_t k = i; k < i + n; ++k) {
     const field *f = fields_at(k);
     if (k == i || f->kind != fields_at(k - 1)->kind)
-      join(d->kind, sizeof d->kind, " or ", kind_name(f->kind));
+      join(d->kind, sizeof d->kind, " or ", field_kind_name(f->kind));
     if (f->about != NULL) join(d->meaning, sizeof d->meaning, "; ", f->about);
   }
 }

@@ -34,7 +34,7 @@ static void a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit(void) {
   const figure_request q = {.folder = folder, .script = script};
   gl_error err = {0};
   figure_page p;
-  CU_ASSERT_EQUAL_FATAL(folder_make(folder, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
   page_init(&p, &q, "note", "some");
   CU_ASSERT_EQUAL_FATAL(page_open(&p, 0, "x", &err), GL_OK);
   for (int i = 0; i < 40; i++) CU_ASSERT_EQUAL(page_leave_out(&p, &err, "setting %d", i), GL_OK);
@@ -226,7 +226,7 @@ static void a_drawing_is_the_old_one_until_the_new_one_is_whole(void) {
   char text[512], absolute[512], here[256];
   CU_ASSERT_PTR_NOT_NULL_FATAL(getcwd(here, sizeof here));
   snprintf(absolute, sizeof absolute, "%s/%s", here, program);
-  CU_ASSERT_EQUAL_FATAL(folder_make(folder, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, NULL), GL_OK);
   put("build/page_test/x.pdf", "old", 0644);
   put("build/page_test/x.png", "old", 0644);
   for (size_t i = 0; i < 3; ++i) {

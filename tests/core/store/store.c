@@ -163,20 +163,20 @@ static void exported_runs_are_quoted_as_rfc_4180_says(void) {
   fixture_make(&f);
   put_awkward(f.s);
   check_export(f.s, "runs", "csv",
-               RUN_HEADER ",status,reason,code_version,meaning,recipe\n"
-                          "s,4,k4,\"a,b\",4,1e-300,failed,\"line 1\nsaid \"\"no\"\"\there\",1.0,1,"
-                          "\"{\"\"seed\"\":4}\"\n");
+               RUN_HEADER
+               ",status,reason,code_version,meaning\n"
+               "s,4,k4,\"a,b\",4,1e-300,failed,\"line 1\nsaid \"\"no\"\"\there\",1.0,1\n");
+  check_export(f.s, "recipes", "csv", "key,recipe\nk4,\"{\"\"seed\"\":4}\"\n");
   check_export(f.s, "runs", "tsv",
                "study\tordinal\tkey\talgorithm\tseed\toptimizer.lr\tstatus\treason\t"
-               "code_version\tmeaning\trecipe\n"
-               "s\t4\tk4\ta,b\t4\t1e-300\tfailed\t\"line 1\nsaid \"\"no\"\"\there\"\t1.0\t1\t"
-               "\"{\"\"seed\"\":4}\"\n");
+               "code_version\tmeaning\n"
+               "s\t4\tk4\ta,b\t4\t1e-300\tfailed\t\"line 1\nsaid \"\"no\"\"\there\"\t1.0\t1\n");
   check_export(
       f.s, "runs", "jsonl",
       "{\"study\":\"s\",\"ordinal\":4,\"key\":\"k4\",\"algorithm\":\"a,b\","
       "\"seed\":4,\"optimizer.lr\":1e-300,\"status\":\"failed\","
-      "\"reason\":\"line 1\\nsaid \\\"no\\\"\\there\",\"code_version\":\"1.0\",\"meaning\":1,"
-      "\"recipe\":\"{\\\"seed\\\":4}\"}\n");
+      "\"reason\":\"line 1\\nsaid \\\"no\\\"\\there\",\"code_version\":\"1.0\",\"meaning\":1}\n");
+  check_export(f.s, "recipes", "jsonl", "{\"key\":\"k4\",\"recipe\":\"{\\\"seed\\\":4}\"}\n");
   fixture_remove(&f);
 }
 
@@ -262,15 +262,16 @@ static void a_metric_that_is_younger_than_the_file_is_null_and_then_added(void) 
   fixture_remove(&f);
 }
 
-static const char *const all_tables[] = {"runs", "steps", "evals", "staleness", "clock", "tuned"};
-enum { N_TABLES = 6 };
+static const char *const all_tables[] = {"runs",  "recipes", "steps",       "evals", "staleness",
+                                         "clock", "axes",    "axis_values", "tuned"};
+enum { N_TABLES = 9 };
 
 /* Every table of both studies as text is the same text. */
 static void check_same_exports(store *a, store *b) {
   for (int t = 0; t < N_TABLES; ++t) {
     char *x = exported(a, all_tables[t], "csv"), *y = exported(b, all_tables[t], "csv");
     CU_ASSERT_STRING_EQUAL(x, y);
-    CU_ASSERT(t == 5 || strchr(x, '\n')[1] != '\0'); /* more than a header */
+    CU_ASSERT(t >= 6 || strchr(x, '\n')[1] != '\0'); /* more than a header */
     free(x);
     free(y);
   }
@@ -293,7 +294,7 @@ static void unknown_tables_and_formats_are_refused_with_the_known_ones(void) {
   gl_error err = {0};
   fixture_make(&f);
   CU_ASSERT_EQUAL(store_export(f.s, "stepz", "csv", stdout, &err), GL_EINPUT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "runs, steps, evals, staleness, clock, tuned"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "runs, recipes, axes, axis_values, steps, evals"));
   gl_error_clear(&err);
   CU_ASSERT_EQUAL(store_export(f.s, "steps", "xml", stdout, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "csv, tsv, jsonl"));

@@ -1,5 +1,5 @@
 /* Exports: whole files or the old ones, readers that stop, names that mean something elsewhere. */
-#include "core/store/store.h"
+#include "analysis/export.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
@@ -117,6 +117,68 @@ static void an_export_is_the_old_file_until_the_new_one_is_whole(void) {
   r = CLI("export", db, "-t", "steps");
   CU_ASSERT(r.code == 0 && r.out_size > 100000 && holds(csv, r.out));
   cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+static void a_folder_of_tables_is_the_old_one_until_the_new_one_is_whole(void) {
+  char folder[64], db[128], data[128], steps[160], cells[160];
+  cli_scratch_make(folder);
+  make_study(cli_path(db, folder, "s.db"), "s", 400);
+  CU_ASSERT(CLI_GIVES(0, "export", db, "--all", "-o", cli_path(data, folder, "data")));
+  const size_t files = cli_files_in(data);
+  CU_ASSERT_EQUAL(files, 13); /* twelve tables and what describes them */
+  snprintf(steps, sizeof steps, "%s/steps.csv", data);
+  snprintf(cells, sizeof cells, "%s/cells.csv", data);
+  cli_write(steps, "old\n", 4);
+  cli_write(cells, "old\n", 4);
+  const char *const arguments[] = {"export", db, "--all", "-o", data, NULL};
+  cli_result r = limited(20000, 0, arguments);
+  CU_ASSERT_EQUAL(r.code, 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "File too large"));
+  cli_result_fini(&r);
+  CU_ASSERT(holds(steps, "old\n") && holds(cells, "old\n"));
+  CU_ASSERT_EQUAL(cli_files_in(data), files);
+  CU_ASSERT(CLI_GIVES(0, "export", db, "--all", "-o", data));
+  r = CLI("export", db, "-t", "cells");
+  CU_ASSERT(r.code == 0 && holds(cells, r.out));
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+static void what_makes_no_sense_is_refused(void) {
+  char folder[64], db[128], data[128];
+  cli_scratch_make(folder);
+  make_study(cli_path(db, folder, "s.db"), "s", 2);
+  cli_path(data, folder, "data");
+  CU_ASSERT(CLI_GIVES(2, "export"));
+  CU_ASSERT(CLI_GIVES(2, "export", db, "--all"));
+  CU_ASSERT(CLI_GIVES(2, "export", db, "--all", "-t", "runs", "-o", data));
+  CU_ASSERT(CLI_GIVES(2, "export", "--list", "-o", data));
+  CU_ASSERT(CLI_GIVES(2, "export", "--list", "--all"));
+  CU_ASSERT(CLI_GIVES(2, "export", db, "-f", "markdown"));
+  CU_ASSERT_EQUAL(cli_files_in(folder), 1);
+  cli_scratch_remove(folder);
+}
+
+/* What is listed of a table is its header. */
+static void the_list_names_every_column(void) {
+  char folder[64], db[128];
+  cli_scratch_make(folder);
+  make_study(cli_path(db, folder, "s.db"), "s", 2);
+  for (size_t i = 0; study_export_at(i) != NULL; ++i) {
+    const char *name = study_export_at(i)->name;
+    cli_result list = CLI("export", "--list", "-t", name), r = CLI("export", db, "-t", name);
+    char *rest = NULL;
+    CU_ASSERT(list.code == 0 && r.code == 0);
+    r.out[strcspn(r.out, "\n")] = '\0';
+    for (char *c = strtok_r(r.out, ",", &rest); c != NULL; c = strtok_r(NULL, ",", &rest)) {
+      char line[128];
+      snprintf(line, sizeof line, "\n  %s ", c);
+      CU_ASSERT(strcmp(c, "cluster.max_delay") == 0 || strstr(list.out, line) != NULL);
+    }
+    cli_result_fini(&list);
+    cli_result_fini(&r);
+  }
   cli_scratch_remove(folder);
 }
 
@@ -314,6 +376,8 @@ static void exports_keep_every_byte_of_a_name(void) {
 }
 
 SUITE(cli_export, "cli: export", TEST(an_export_is_the_old_file_until_the_new_one_is_whole),
+      TEST(a_folder_of_tables_is_the_old_one_until_the_new_one_is_whole),
+      TEST(what_makes_no_sense_is_refused), TEST(the_list_names_every_column),
       TEST(a_device_is_written_to_and_not_replaced),
       TEST(a_reader_that_stops_ends_the_command_without_a_word),
       TEST(a_full_disk_below_the_output_is_told), TEST(no_name_reaches_a_terminal_as_a_command),

@@ -1,0 +1,340 @@
+/* The tables that are computed from a study's runs: a record for each run, and for each cell. */
+#include "analysis/export.h"
+
+#include "analysis/statistics.h"
+#include "analysis/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what there is -------------------------------------------------------------------------------
+ */
+
+#define NUMBER(name, unit, about)                                                                  \
+  { name, RECORDS_NUMBER, unit, about }
+#define WHOLE(name, unit, about)                                                                   \
+  { name, RECORDS_WHOLE, unit, about }
+#define INTERVAL(name, unit, about)                                                                \
+  NUMBER(name, unit, "interquartile mean over seeds of " about),                                   \
+      NUMBER(name "_low", unit, "lower end of its 95 % bootstrap interval"),                       \
+      NUMBER(name "_high", unit, "upper end of its 95 % bootstrap interval")
+#define END                                                                                        \
+  { NULL, RECORDS_TEXT, "", "" }
+
+static const records_column summary_columns[] = {
+    WHOLE("cell", "", "number of the run's cell in `cells`; empty for a repeat"),
+    {"repeat", RECORDS_FLAG, "",
+     "true: its recipe means the same as another run's of the same seed, so that it is no second "
+     "draw and counts in no cell"},
+    {"status", RECORDS_TEXT, "", "`done`, `diverged` (a result) or `failed` (an accident)"},
+    WHOLE("updates", "updates", "that the learner made"),
+    WHOLE("evaluations", "", "how many there were"),
+    NUMBER("eval_first", "", "score of the first evaluation"),
+    NUMBER("best", "", "largest score"),
+    WHOLE("best_step", "updates", "made before the first evaluation with the largest score"),
+    NUMBER("last", "", "score of the last evaluation"),
+    NUMBER("best_to_last", "", "best minus last"),
+    WHOLE("diverged_step", "updates",
+          "made when the run was found to diverge; empty if it was not"),
+    NUMBER("staleness", "versions", "mean over updates of the metric of that name"),
+    NUMBER("kl_exact", "nat", "mean over updates; KL(p||q) per response, enumerable worlds"),
+    NUMBER("kl_k3_seq", "nat", "mean over updates; estimate of KL(q||p) per response"),
+    NUMBER("log_iw_variance_pq", "", "median over updates"),
+    NUMBER("log_iw_variance_gepo", "", "median over updates"),
+    NUMBER("estimation_error", "", "mean over updates"),
+    NUMBER("simulated_s", "s", "from the start to the end of the last update"),
+    NUMBER("learner_utilisation", "", "share of that time at work, 0 to 1"),
+    NUMBER("sampler_utilisation", "", "the same, mean over samplers"),
+    NUMBER("samples_per_s", "1/s", "responses trained per simulated second"),
+    NUMBER("staleness_mean", "versions", "over trained batches"),
+    NUMBER("staleness_p50", "versions", "median over trained batches"),
+    NUMBER("staleness_p95", "versions", "95 % quantile over trained batches"),
+    NUMBER("staleness_max", "versions", "largest of a trained batch"),
+    END};
+static const records_column cells_columns[] = {
+    WHOLE("done", "runs", "that ended"),
+    WHOLE("diverged", "runs", "that diverged; they count with what they had reached"),
+    WHOLE("failed", "runs", "that failed and are left out"),
+    INTERVAL("best", "", "`best` in `summary`"),
+    INTERVAL("last", "", "`last` in `summary`"),
+    INTERVAL("best_to_last", "", "`best_to_last` in `summary`"),
+    INTERVAL("staleness", "versions", "`staleness` in `summary`"),
+    INTERVAL("kl_exact", "nat", "`kl_exact` in `summary`"),
+    INTERVAL("kl_k3_seq", "nat", "`kl_k3_seq` in `summary`, told where the study has no kl_exact"),
+    INTERVAL("log_iw_variance_pq", "", "`log_iw_variance_pq` in `summary`"),
+    INTERVAL("log_iw_variance_gepo", "", "`log_iw_variance_gepo` in `summary`"),
+    INTERVAL("estimation_error", "", "`estimation_error` in `summary`"),
+    NUMBER("samples_per_s", "1/s", "mean over runs"),
+    NUMBER("learner_utilisation", "", "mean over runs"),
+    NUMBER("sampler_utilisation", "", "mean over runs"),
+    END};
+
+static const export_table summary_table = {
+    "summary",      "a record for each run: its score, staleness, divergence and clock in numbers",
+    EXPORT_OF_RUNS, 1,
+    "key",          summary_columns};
+static const export_table cells_table = {
+    "cells",
+    "a record for each cell, that is the runs which differ in nothing but their seed",
+    EXPORT_OF_CELLS,
+    1,
+    "cell",
+    cells_columns};
+
+/* The computed tables stand behind `runs`. */
+const export_table *study_export_at(size_t i) {
+  if (i == 0) return store_export_at(0);
+  if (i == 1) return &summary_table;
+  return i == 2 ? &cells_table : store_export_at(i - 2);
+}
+
+const export_table *study_export_named(const char *name) {
+  size_t i = 0;
+  while (study_export_at(i) != NULL && strcmp(study_export_at(i)->name, name) != 0) ++i;
+  return study_export_at(i);
+}
+
+/* --- one study of the file -----------------------------------------------------------------------
+ */
+
+/* A run of the list and what the analysis knows of it. */
+typedef struct known_run {
+  const results_run *run;
+  size_t cell; /* among the study's, from 1; 0: a repeat, in no cell */
+} known_run;
+
+typedef struct one_study {
+  const run_list *list;
+  size_t first, end;   /* of its runs in the list */
+  size_t cells_before; /* of other studies */
+  results *from;
+  summary sum;
+  known_run *known; /* [end - first], in the order of the list */
+  double *scratch;  /* as many as the longest run has steps or evaluations */
+} one_study;
+
+static void one_study_fini(one_study *o) {
+  summary_fini(&o->sum);
+  results_free(o->from);
+  free(o->known), free(o->scratch);
+}
+
+static int compare_keys(const void *a, const void *b) {
+  return strcmp(((const known_run *)a)->run->key, ((const known_run *)b)->run->key);
+}
+
+/* The runs of the results and their repeats, by key. */
+static size_t known_runs(const one_study *o, known_run *of) {
+  size_t n = 0;
+  for (size_t c = 0; c < o->sum.n_cells; ++c) {
+    const results_cell *cell = o->sum.cells[c].cell;
+    for (size_t i = 0; i < cell->n; ++i)
+      of[n++] = (known_run){&o->from->runs[cell->first + i], c + 1};
+  }
+  for (size_t i = 0; i < o->from->n_repeats; ++i) of[n++] = (known_run){&o->from->repeats[i], 0};
+  qsort(of, n, sizeof *of, compare_keys);
+  return n;
+}
+
+/* Brings them into the order of the list. Both come from one state of the file. */
+static gl_status match_runs(one_study *o, gl_error *err) {
+  const size_t n = o->from->n_runs + o->from->n_repeats;
+  known_run *of = calloc(n + 1, sizeof *of);
+  gl_status status = of != NULL ? GL_OK : gl_fail_memory(err, "the runs of a study");
+  if (status == GL_OK) known_runs(o, of);
+  for (size_t i = o->first; i < o->end && status == GL_OK; ++i) {
+    const results_run wanted = {.key = (char *)o->list->run[i].key};
+    const known_run key = {&wanted, 0};
+    const known_run *found = bsearch(&key, of, n, sizeof *of, compare_keys);
+    if (found != NULL)
+      o->known[i - o->first] = *found;
+    else
+      status = gl_fail(err, GL_EINTERNAL, "run %s is in the list of runs and in no result",
+                       o->list->run[i].key);
+  }
+  free(of);
+  return status;
+}
+
+static size_t longest(const results_run *run, size_t n, size_t so_far) {
+  for (size_t i = 0; i < n; ++i) {
+    if (run[i].n_steps > so_far) so_far = run[i].n_steps;
+    if (run[i].n_evals > so_far) so_far = run[i].n_evals;
+  }
+  return so_far;
+}
+
+static gl_status one_study_init(one_study *o, store *s, const run_list *list, size_t first,
+                                size_t cells_before, gl_error *err) {
+  *o = (one_study){.list = list, .first = first, .end = first, .cells_before = cells_before};
+  while (o->end < list->n && strcmp(list->run[o->end].study, list->run[first].study) == 0) ++o->end;
+  o->known = calloc(o->end - first, sizeof *o->known);
+  gl_status status = o->known ? GL_OK : gl_fail_memory(err, "the runs of a study");
+  if (status == GL_OK) status = results_load(&o->from, s, list->run[first].study, err);
+  if (status == GL_OK) status = summary_init(&o->sum, o->from, err);
+  if (status == GL_OK) status = match_runs(o, err);
+  if (status != GL_OK) return status;
+  const size_t room =
+      longest(o->from->repeats, o->from->n_repeats, longest(o->from->runs, o->from->n_runs, 1));
+  o->scratch = calloc(room, sizeof *o->scratch);
+  return o->scratch ? GL_OK : gl_fail_memory(err, "the runs of a study");
+}
+
+/* --- a record for each run -----------------------------------------------------------------------
+ */
+
+static void put_step(records_writer *w, int known, int64_t step) {
+  if (known)
+    records_whole(w, step);
+  else
+    records_missing(w);
+}
+
+static void put_scores(records_writer *w, const results_run *run, double *scratch) {
+  size_t best = 0;
+  for (size_t i = 0; i < run->n_evals; ++i) scratch[i] = run->evals[i].eval_score;
+  const series_ends ends = series_ends_of(scratch, run->n_evals);
+  while (best < run->n_evals && !(scratch[best] == ends.best)) ++best;
+  records_number(w, ends.first);
+  records_number(w, ends.best);
+  put_step(w, best < run->n_evals, best < run->n_evals ? run->evals[best].step : 0);
+  records_number(w, ends.last);
+  records_number(w, ends.best_to_last);
+}
+
+static void put_metrics(records_writer *w, const results_run *run, double *scratch) {
+  static const metric shown[] = {METRIC_STALENESS,
+                                 METRIC_KL_EXACT,
+                                 METRIC_KL_K3_SEQ,
+                                 METRIC_LOG_IW_VARIANCE_PQ,
+                                 METRIC_LOG_IW_VARIANCE_GEPO,
+                                 METRIC_ESTIMATION_ERROR};
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; ++i)
+    records_number(w, summary_run_metric(run, shown[i], INT64_MIN, INT64_MAX, scratch));
+}
+
+static void put_clock(records_writer *w, const clock_record *c) {
+  const double value[] = {c->simulated_s,   c->learner_utilisation, c->sampler_utilisation,
+                          c->samples_per_s, c->staleness_mean,      c->staleness_p50,
+                          c->staleness_p95, c->staleness_max};
+  for (size_t i = 0; i < sizeof value / sizeof *value; ++i) records_number(w, value[i]);
+}
+
+static gl_status put_summary(records_writer *w, const one_study *o, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = o->first; i < o->end && status == GL_OK; ++i) {
+    const known_run *known = &o->known[i - o->first];
+    const results_run *run = known->run;
+    const int diverged = run->status == RUN_DIVERGED && run->n_steps > 0;
+    run_list_put(o->list, i, w);
+    put_step(w, known->cell > 0, (int64_t)(o->cells_before + known->cell));
+    records_flag(w, known->cell == 0);
+    records_text(w, run_status_name(run->status));
+    records_whole(w, (int64_t)run->n_steps);
+    records_whole(w, (int64_t)run->n_evals);
+    put_scores(w, run, o->scratch);
+    put_step(w, diverged, diverged ? run->steps[run->n_steps - 1].step : 0);
+    put_metrics(w, run, o->scratch);
+    put_clock(w, &run->clock);
+    status = records_end(w, err);
+  }
+  return status;
+}
+
+/* --- a record for each cell ----------------------------------------------------------------------
+ */
+
+static void put_interval(records_writer *w, interval v) {
+  records_number(w, v.value);
+  records_number(w, v.low);
+  records_number(w, v.high);
+}
+
+/* The divergence stands in the column of the metric that the study has. */
+static void put_intervals(records_writer *w, const summary *s, const cell_summary *c) {
+  static const interval none = {NAN, NAN, NAN};
+  put_interval(w, c->best);
+  put_interval(w, c->last);
+  put_interval(w, c->best_to_last);
+  put_interval(w, c->metric[CELL_STALENESS]);
+  put_interval(w, s->kl == METRIC_KL_EXACT ? c->metric[CELL_KL] : none);
+  put_interval(w, s->kl == METRIC_KL_K3_SEQ ? c->metric[CELL_KL] : none);
+  put_interval(w, c->metric[CELL_LOG_IW_VARIANCE_PQ]);
+  put_interval(w, c->metric[CELL_LOG_IW_VARIANCE_GEPO]);
+  put_interval(w, c->metric[CELL_ESTIMATION_ERROR]);
+}
+
+/* The first run of the list that is in the cell. */
+static size_t a_run_of(const one_study *o, size_t cell) {
+  size_t i = o->first;
+  while (o->known[i - o->first].cell != cell) ++i;
+  return i;
+}
+
+static gl_status put_cells(records_writer *w, const one_study *o, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < o->sum.n_cells && status == GL_OK; ++i) {
+    const cell_summary *c = &o->sum.cells[i];
+    const size_t run = a_run_of(o, i + 1);
+    records_whole(w, (int64_t)(o->cells_before + i + 1));
+    records_text(w, o->list->run[run].study);
+    records_text(w, o->list->axes.algorithm[run]);
+    records_number(w, c->lr_low == c->lr_high ? c->lr_low : NAN);
+    run_list_put_axes(o->list, run, w);
+    records_whole(w, (int64_t)c->done);
+    records_whole(w, (int64_t)c->diverged);
+    records_whole(w, (int64_t)c->failed);
+    put_intervals(w, &o->sum, c);
+    records_number(w, c->samples_per_s);
+    records_number(w, c->learner_utilisation);
+    records_number(w, c->sampler_utilisation);
+    status = records_end(w, err);
+  }
+  return status;
+}
+
+/* --- a table -------------------------------------------------------------------------------------
+ */
+
+typedef struct request {
+  const export_table *table;
+  records_format format;
+} request;
+
+static gl_status put_studies(const request *q, records_writer *w, store *s, const run_list *list,
+                             gl_error *err) {
+  gl_status status = GL_OK;
+  size_t cells = 0;
+  for (size_t first = 0; first < list->n && status == GL_OK;) {
+    one_study o;
+    status = one_study_init(&o, s, list, first, cells, err);
+    if (status == GL_OK)
+      status = q->table == &summary_table ? put_summary(w, &o, err) : put_cells(w, &o, err);
+    first = o.end;
+    cells += o.sum.n_cells;
+    one_study_fini(&o);
+  }
+  return status;
+}
+
+static gl_status put_table(void *self, store *s, const run_list *list, FILE *to, gl_error *err) {
+  const request *q = self;
+  size_t n = 0;
+  records_writer w;
+  records_column *columns = export_header(q->table, list, &n);
+  if (columns == NULL) return gl_fail_memory(err, "the columns of a table");
+  records_begin(&w, to, q->format, columns, n);
+  gl_status status = put_studies(q, &w, s, list, err);
+  free(columns);
+  return status;
+}
+
+gl_status study_export(store *s, const export_table *table, records_format format, FILE *to,
+                       gl_error *err) {
+  static const char *const read[] = {"runs", "steps", "evals", "staleness", "clock", NULL};
+  request q = {table, format};
+  if (table != &summary_table && table != &cells_table)
+    return store_export(s, table->name, records_format_name(format), to, err);
+  return store_export_with(s, table->name, read, put_table, &q, to, err);
+}

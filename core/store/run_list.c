@@ -1,0 +1,232 @@
+/* The runs of a file, compared with each other. */
+#include "core/store/run_list.h"
+
+#include "core/store/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- reading -------------------------------------------------------------------------------------
+ */
+
+/* Texts that the list owns for each run, in this order; the first two are listed. */
+enum { TEXT_STUDY, TEXT_KEY, TEXT_ALGORITHM, TEXT_RECIPE, TEXT_SWEPT, TEXT_CHOSEN, TEXTS };
+static const char sql[] =
+    "SELECT study, key, algorithm, recipe, swept, chosen, id, ordinal, seed, lr, meaning FROM runs"
+    " r WHERE r.key NOT IN (SELECT key FROM superseded) ORDER BY study, ordinal, key";
+
+static int make_room(run_list *l, axes_run **compared, size_t *room) {
+  size_t more = 2 * *room + 64;
+  if (more > SIZE_MAX / (TEXTS * sizeof **compared)) return 0;
+  listed_run *run = realloc(l->run, more * sizeof *run);
+  if (run != NULL) l->run = run;
+  axes_run *of = realloc(*compared, more * sizeof *of);
+  if (of != NULL) *compared = of;
+  char **texts = realloc(l->texts, more * TEXTS * sizeof *texts);
+  if (texts != NULL) l->texts = texts;
+  *room = more;
+  return run != NULL && of != NULL && texts != NULL;
+}
+
+static gl_status take_run(run_list *l, axes_run *compared, sqlite3_stmt *q, store *s,
+                          gl_error *err) {
+  char **text = l->texts + l->n_texts;
+  for (int i = 0; i < TEXTS; ++i, ++l->n_texts) {
+    const char *from = (const char *)sqlite3_column_text(q, i);
+    text[i] = from != NULL ? strdup(from) : NULL;
+    if (from != NULL && text[i] == NULL) {
+      ++l->n_texts;
+      return gl_fail_memory(err, "the runs of a study");
+    }
+  }
+  if (text[TEXT_STUDY] == NULL || text[TEXT_KEY] == NULL || text[TEXT_ALGORITHM] == NULL ||
+      text[TEXT_RECIPE] == NULL)
+    return gl_fail(err, GL_EIO, "a run of %s has no name, key or recipe; is the file damaged?",
+                   s->path);
+  const uint64_t seed = (uint64_t)sqlite3_column_int64(q, TEXTS + 2);
+  l->run[l->n] = (listed_run){.id = sqlite3_column_int64(q, TEXTS),
+                              .ordinal = sqlite3_column_int64(q, TEXTS + 1),
+                              .study = text[TEXT_STUDY],
+                              .key = text[TEXT_KEY],
+                              .seed = seed,
+                              .lr = sqlite3_column_type(q, TEXTS + 3) == SQLITE_NULL
+                                        ? NAN
+                                        : sqlite3_column_double(q, TEXTS + 3)};
+  compared[l->n++] = (axes_run){.study = text[TEXT_STUDY],
+                                .algorithm = text[TEXT_ALGORITHM],
+                                .recipe = text[TEXT_RECIPE],
+                                .swept = text[TEXT_SWEPT],
+                                .chosen = text[TEXT_CHOSEN],
+                                .meaning = sqlite3_column_int64(q, TEXTS + 4),
+                                .seed = seed};
+  return GL_OK;
+}
+
+static gl_status read_runs(run_list *l, axes_run **compared, store *s, gl_error *err) {
+  sqlite3_stmt *q = NULL;
+  size_t room = 0;
+  int code = SQLITE_DONE;
+  gl_status status = store_prepare(s, &q, sql, err);
+  while (status == GL_OK && (code = sqlite3_step(q)) == SQLITE_ROW) {
+    if (l->n == room && !make_room(l, compared, &room))
+      status = gl_fail_memory(err, "the runs of a study");
+    if (status == GL_OK) status = take_run(l, *compared, q, s, err);
+  }
+  if (status == GL_OK && code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
+  sqlite3_finalize(q);
+  return status;
+}
+
+/* --- finding a run by its number -----------------------------------------------------------------
+ */
+
+/* A number with the place of its run, for sorting. */
+typedef struct numbered {
+  int64_t id;
+  size_t place;
+} numbered;
+
+static int compare_numbered(const void *a, const void *b) {
+  int64_t x = ((const numbered *)a)->id, y = ((const numbered *)b)->id;
+  return (x > y) - (x < y);
+}
+
+static gl_status sort_by_id(run_list *l, gl_error *err) {
+  numbered *of = calloc(l->n + 1, sizeof *of);
+  l->by_id = calloc(l->n + 1, sizeof *l->by_id);
+  if (of == NULL || l->by_id == NULL) {
+    free(of);
+    return gl_fail_memory(err, "the runs of a study");
+  }
+  for (size_t i = 0; i < l->n; ++i) of[i] = (numbered){l->run[i].id, i};
+  if (l->n > 0) qsort(of, l->n, sizeof *of, compare_numbered);
+  for (size_t i = 0; i < l->n; ++i) l->by_id[i] = of[i].place;
+  free(of);
+  return GL_OK;
+}
+
+size_t run_list_find(const run_list *l, int64_t id) {
+  size_t low = 0, high = l->n;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (l->run[l->by_id[middle]].id < id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < l->n && l->run[l->by_id[low]].id == id ? l->by_id[low] : l->n;
+}
+
+gl_status run_list_init(run_list *l, store *s, gl_error *err) {
+  axes_run *compared = NULL;
+  *l = (run_list){0};
+  gl_status status = read_runs(l, &compared, s, err);
+  if (status == GL_OK) status = axes_find(&l->axes, compared, l->n, err);
+  if (status == GL_OK) status = sort_by_id(l, err);
+  free(compared);
+  return status;
+}
+
+void run_list_fini(run_list *l) {
+  axes_fini(&l->axes);
+  for (size_t i = 0; i < l->n_texts; ++i) free(l->texts[i]);
+  free(l->texts), free(l->run), free(l->by_id);
+  *l = (run_list){0};
+}
+
+/* --- columns -------------------------------------------------------------------------------------
+ */
+
+static const records_column fixed[RUN_LIST_COLUMNS] = {
+    {"study", RECORDS_TEXT, "", "the recipe's name"},
+    {"ordinal", RECORDS_WHOLE, "", "position in the grid of the study, from 0"},
+    {"key", RECORDS_TEXT, "", "32 hex digits that name the run: the hash of its complete recipe"},
+    {"algorithm", RECORDS_TEXT, "",
+     "the shown name; where one name stands for several algorithms of a study, followed by what "
+     "tells them apart"},
+    {"seed", RECORDS_WHOLE, "", "the seed of all random draws, a whole number below 2^63"},
+    {"optimizer.lr", RECORDS_NUMBER, "", "learning rate of the recipe"}};
+
+const records_column *run_list_fixed(void) {
+  return fixed;
+}
+
+static const axis_value *value_of(const run_list *l, size_t run, size_t a) {
+  return &l->axes.value[run * l->axes.n + a];
+}
+
+static int is_number(const char *text) {
+  char *end = NULL;
+  strtod(text, &end);
+  return end != text && *end == '\0';
+}
+
+static int is_flag(const char *text) {
+  return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+}
+
+records_type run_list_axis_type(const run_list *l, size_t a) {
+  const field_kind kind = l->axes.axis[a].kind;
+  int numbers = kind == VALUE_NUMBER || kind == VALUE_LAW || kind == VALUE_LIST;
+  int flags = kind == VALUE_FLAG;
+  for (size_t i = 0; i < l->n; ++i) {
+    const char *text = value_of(l, i, a)->text;
+    if (text == NULL) continue;
+    numbers = numbers && is_number(text);
+    flags = flags && is_flag(text);
+  }
+  return numbers ? RECORDS_NUMBER : flags ? RECORDS_FLAG : RECORDS_TEXT;
+}
+
+/* The learning rate has its column whether it tells runs apart or not. */
+static int has_column(const run_list *l, size_t a) {
+  return strcmp(l->axes.axis[a].path, "optimizer.lr") != 0;
+}
+
+size_t run_list_axes(const run_list *l) {
+  size_t n = 0;
+  for (size_t a = 0; a < l->axes.n; ++a) n += (size_t)has_column(l, a);
+  return n;
+}
+
+records_column run_list_axis(const run_list *l, size_t i) {
+  size_t a = 0;
+  while (!has_column(l, a) || i-- > 0) ++a;
+  const axis *of = &l->axes.axis[a];
+  return (records_column){of->path, run_list_axis_type(l, a), of->unit, of->label};
+}
+
+size_t run_list_columns(const run_list *l) {
+  return RUN_LIST_COLUMNS + run_list_axes(l);
+}
+
+records_column run_list_column(const run_list *l, size_t i) {
+  return i < RUN_LIST_COLUMNS ? fixed[i] : run_list_axis(l, i - RUN_LIST_COLUMNS);
+}
+
+void run_list_put_axes(const run_list *l, size_t run, records_writer *w) {
+  for (size_t a = 0; a < l->axes.n; ++a) {
+    if (!has_column(l, a)) continue;
+    const char *text = value_of(l, run, a)->text;
+    if (text == NULL)
+      records_missing(w);
+    else if (w->columns[w->at].type == RECORDS_NUMBER)
+      records_number(w, strtod(text, NULL));
+    else if (w->columns[w->at].type == RECORDS_FLAG)
+      records_flag(w, text[0] == 't');
+    else
+      records_text(w, text);
+  }
+}
+
+void run_list_put(const run_list *l, size_t run, records_writer *w) {
+  const listed_run *r = &l->run[run];
+  records_text(w, r->study);
+  records_whole(w, r->ordinal);
+  records_text(w, r->key);
+  records_text(w, l->axes.algorithm[run]);
+  records_whole(w, (int64_t)r->seed);
+  records_number(w, r->lr);
+  run_list_put_axes(l, run, w);
+}
