@@ -1,4 +1,5 @@
 /* Changing a tree: overrides from the command line, a sweep's settings, removal. */
+#include "core/base/utf8.h"
 #include "core/config/internal.h"
 
 #include <stdio.h>
@@ -43,6 +44,9 @@ static gl_status list_slot(const walk *w, cfg_node *list, const char *segment, s
 static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, size_t length,
                           const cfg_place *at, cfg_node ***slot) {
   if (length == 0) return cfg_fail_at(at, w->err, "a key is missing; write a.b.c=VALUE");
+  if (length > CFG_MAX_KEY)
+    return cfg_fail_at(at, w->err, "the key is longer than the %d bytes a key may have",
+                       CFG_MAX_KEY);
   cfg_entry *entry = cfg_entry_of(map, segment, length);
   if (entry == NULL) {
     const char *key = cfg_strdup(w->doc, segment, length);
@@ -135,6 +139,8 @@ static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
   const char *equals = strchr(assignment, '=');
   if (equals == NULL) return cfg_fail_at(&start, err, "no '='; write an override as a.b.c=VALUE");
   size_t length = (size_t)(equals - assignment);
+  if (utf8_valid_prefix(assignment, length) < length)
+    return cfg_fail_at(&start, err, "the path is not UTF-8; write an override as a.b.c=VALUE");
   const char *path = cfg_strdup(doc, assignment, length);
   if (path == NULL) return gl_fail_memory(err, "an override");
   cfg_node *value;

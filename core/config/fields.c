@@ -37,6 +37,19 @@ static const field table[] = {
           "a map of dotted paths to lists of values, whose product is the grid of runs; "
           "`algorithm` and `seed` are axes like all others",
           .role = ROLE_PROVENANCE),
+    ENTRY("sweep.random", "random search", SECTION, "", NULL,
+          "settings that are drawn: an axis of `draws` values, each of which sets all its fields",
+          .role = ROLE_PROVENANCE),
+    ENTRY("sweep.random.draws", "draws", NUMBER, "", NULL,
+          "how many different settings, up to 100,000. Required", .role = ROLE_PROVENANCE),
+    ENTRY("sweep.random.seed", "seed of the draws", NUMBER, "", NULL,
+          "the seed of the draws, which has nothing to do with those of runs",
+          .role = ROLE_PROVENANCE, .rule = "1"),
+    ENTRY("sweep.random.fields", "drawn fields", SECTION, "", NULL,
+          "a map of dotted paths to laws: {law: NAME, from: A, to: B} with uniform, log_uniform, "
+          "integer or log_integer (both ends included), {law: normal, mean: M, sd: S}, or {choice: "
+          "[…]}, each value as likely. Required",
+          .role = ROLE_PROVENANCE),
     ENTRY("tune", "tune", SECTION, "", NULL,
           "before the grid is run, each algorithm's learning rate is chosen on other seeds",
           .role = ROLE_PROVENANCE),

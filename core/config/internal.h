@@ -107,6 +107,14 @@ int cfg_is_quantity(const char *text);
 /* A number as it is written in recipes, owned by doc; NULL if memory is short. */
 cfg_node *cfg_number_node(cfg_doc *doc, cfg_place at, double value, gl_error *err);
 
+/* As cfg_canonical(), telling for each of marks[n] where in the text its node stands; begin and end
+ * are 0 where it is not below node. */
+typedef struct cfg_mark {
+  const cfg_node *node;
+  size_t begin, end;
+} cfg_mark;
+char *cfg_canonical_marked(const cfg_node *node, cfg_mark *marks, size_t n);
+
 /* GL_EINPUT with `file:line:column: ` in front. */
 gl_status cfg_fail_at(const cfg_place *at, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

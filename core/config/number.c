@@ -111,6 +111,8 @@ typedef struct text_buffer {
   char *data;
   size_t size, capacity;
   int failed;
+  cfg_mark *marks; /* [n_marks] nodes whose place in the text is asked for */
+  size_t n_marks;
 } text_buffer;
 
 static void put(text_buffer *b, const char *text, size_t length) {
@@ -197,6 +199,15 @@ static int by_key(const void *a, const void *b) {
   return strcmp((*x)->key, (*y)->key);
 }
 
+static void put_node(text_buffer *b, const cfg_node *node);
+
+static void put_marked(text_buffer *b, const cfg_node *node) {
+  const size_t begin = b->size;
+  put_node(b, node);
+  for (size_t i = 0; i < b->n_marks; ++i)
+    if (b->marks[i].node == node) b->marks[i].begin = begin, b->marks[i].end = b->size;
+}
+
 static void put_node(text_buffer *b, const cfg_node *node) {
   if (node->kind == CFG_SCALAR) {
     put_scalar(b, node);
@@ -216,16 +227,20 @@ static void put_node(text_buffer *b, const cfg_node *node) {
       put_quoted(b, order[i]->key);
       put_text(b, ":");
     }
-    put_node(b, order[i]->value);
+    put_marked(b, order[i]->value);
   }
   put_text(b, node->kind == CFG_MAP ? "}" : "]");
   free(order);
 }
 
-char *cfg_canonical(const cfg_node *node) {
-  text_buffer b = {0};
+char *cfg_canonical_marked(const cfg_node *node, cfg_mark *marks, size_t n) {
+  text_buffer b = {.marks = marks, .n_marks = n};
   put_node(&b, node);
   if (!b.failed) return b.data;
   free(b.data);
   return NULL;
+}
+
+char *cfg_canonical(const cfg_node *node) {
+  return cfg_canonical_marked(node, NULL, 0);
 }

@@ -24,7 +24,8 @@ typedef enum rng_purpose {
   RNG_SEARCH = 14,     /* random starts of searches; entity = start */
   RNG_EVAL = 15,       /* evaluation that samples; entity = evaluation */
   RNG_DATA = 16,       /* synthetic data sets; entity = item */
-  RNG_ROUNDING = 17    /* stochastic rounding of parameters; entity = optimiser's step */
+  RNG_ROUNDING = 17,   /* stochastic rounding of parameters; entity = optimiser's step */
+  RNG_SETTING = 18     /* settings of a sweep's random search; entity = hash of the field's path */
 } rng_purpose;
 
 typedef struct rng_stream {

@@ -4,7 +4,9 @@
 
 #include "core/base/json.h"
 #include "core/config/fields.h"
+#include "core/rl/optimizer.h"
 #include "experiments/base/resources.h"
+#include "experiments/recipe/random_search.h"
 #include "llm/llm.h"
 #include "sim/cluster.h"
 #include "toy/toy.h"
@@ -110,6 +112,7 @@ gl_status recipe_load(cfg_doc **out, const char *source, const char *const *over
     status = cfg_override(*out, overrides[i], err);
   if (status == GL_OK) status = refuse_include(*out, err);
   if (status == GL_OK) status = cfg_resolve(*out, err);
+  if (status == GL_OK) status = random_search_draw(*out, err);
   if (status == GL_OK) status = ensure_name(*out, source, err);
   if (status != GL_OK) {
     cfg_free(*out);
@@ -274,24 +277,43 @@ gl_status recipe_learner(learner *out, const recipe *r, const learner_preparatio
 
 void recipe_worlds_fini(recipe_worlds *w) {
   free(w->key);
+  free(w->slot);
   *w = (recipe_worlds){0};
 }
 
+/* Where the key is in the table, or the empty slot that it would have. */
+static size_t slot_of(const recipe_worlds *w, const char key[HASH_HEX_SIZE]) {
+  size_t i = (size_t)hash_64(HASH_64_START, key, HASH_HEX_SIZE - 1) & (w->slots - 1);
+  while (w->slot[i] != 0 && strcmp(w->key[w->slot[i] - 1], key) != 0) i = (i + 1) & (w->slots - 1);
+  return i;
+}
+
 static int is_known(const recipe_worlds *w, const char key[HASH_HEX_SIZE]) {
-  for (size_t i = w->n; i-- > 0;) /* neighbours in a sweep are mostly alike */
-    if (strcmp(w->key[i], key) == 0) return 1;
-  return 0;
+  return w->slots > 0 && w->slot[slot_of(w, key)] != 0;
+}
+
+static gl_status grow_known(recipe_worlds *w, gl_error *err) {
+  const size_t room = 2 * w->room + 8, slots = w->slots > 0 ? 4 * w->slots : 32;
+  char(*larger)[HASH_HEX_SIZE] = realloc(w->key, room * sizeof *larger);
+  if (larger == NULL) return gl_fail_memory(err, "the worlds of a sweep");
+  w->key = larger;
+  w->room = room;
+  if (w->slots >= 2 * room) return GL_OK;
+  uint32_t *slot = calloc(slots, sizeof *slot);
+  if (slot == NULL) return gl_fail_memory(err, "the worlds of a sweep");
+  free(w->slot);
+  w->slot = slot;
+  w->slots = slots;
+  for (size_t i = 0; i < w->n; ++i) slot[slot_of(w, w->key[i])] = (uint32_t)(i + 1);
+  return GL_OK;
 }
 
 static gl_status add_known(recipe_worlds *w, const char key[HASH_HEX_SIZE], gl_error *err) {
-  if (w->n == w->room) {
-    const size_t room = 2 * w->room + 8;
-    char(*larger)[HASH_HEX_SIZE] = realloc(w->key, room * sizeof *larger);
-    if (larger == NULL) return gl_fail_memory(err, "the worlds of a sweep");
-    w->key = larger;
-    w->room = room;
-  }
-  memcpy(w->key[w->n++], key, HASH_HEX_SIZE);
+  gl_status status = w->n == w->room ? grow_known(w, err) : GL_OK;
+  if (status != GL_OK) return status;
+  memcpy(w->key[w->n], key, HASH_HEX_SIZE);
+  w->slot[slot_of(w, key)] = (uint32_t)(w->n + 1);
+  ++w->n;
   return GL_OK;
 }
 
@@ -315,32 +337,65 @@ static gl_status world_key(const recipe *r, int sized, char key[HASH_HEX_SIZE], 
   return whole ? GL_OK : gl_fail_memory(err, "a world's name");
 }
 
+/* Names what of a recipe decides whether its cluster can be read. */
+static gl_status cluster_key(const recipe *r, char key[HASH_HEX_SIZE], gl_error *err) {
+  char *cluster = r->cluster != NULL ? cfg_canonical(r->cluster) : strdup("");
+  const size_t size = cluster != NULL ? strlen(cluster) + 48 : 0;
+  char *text = cluster != NULL ? malloc(size) : NULL;
+  if (text != NULL) {
+    const int n = snprintf(text, size, "cluster %zu %s", r->groups * r->group_size, cluster);
+    hash_hex(text, (size_t)n, key);
+  }
+  free(text);
+  free(cluster);
+  return text != NULL ? GL_OK : gl_fail_memory(err, "a cluster's name");
+}
+
 /* --- checks -------------------------------------------------------------------------------------
  */
 
-static gl_status check_llm(const learner_setup *setup, const recipe *r, recipe_worlds *known,
-                           gl_error *err) {
-  char key[HASH_HEX_SIZE];
-  if (known == NULL) return llm_check(setup, err);
-  gl_status status = world_key(r, 0, key, err);
-  if (status != GL_OK) return status;
-  if (is_known(known, key)) return llm_check_sections(setup, err);
-  status = llm_check(setup, err);
-  return status == GL_OK ? add_known(known, key, err) : status;
+/* What a toy world has besides its world: read as its learner reads it. */
+static gl_status check_toy_sections(const learner_setup *setup, gl_error *err) {
+  optimizer_spec optimizer;
+  gl_status status = learner_setup_check(setup, err);
+  return status == GL_OK ? optimizer_parse(&optimizer, setup->optimizer, 1, err) : status;
 }
 
-/* A toy learner is built to be checked; a transformer's sections are read. */
+/* A toy learner is built to be checked; of a transformer, the files are read. Neither depends on
+ * the seed, which only says what is drawn. */
+static gl_status check_world(const learner_setup *setup, int is_llm, gl_error *err) {
+  if (is_llm) return llm_check(setup, err);
+  learner l = {0};
+  gl_status status = toy_learner_new(&l, setup, err);
+  learner_fini(&l);
+  return status;
+}
+
 static gl_status check_learner(const recipe *r, recipe_worlds *known, gl_error *err) {
   const char *kind = NULL;
+  char key[HASH_HEX_SIZE];
   cache_place place;
   gl_status status = find_kind(r, &kind, err);
   if (status != GL_OK) return status;
   const learner_setup setup = recipe_setup(r, cache_find(&place));
-  if (llm_is_kind(kind)) return check_llm(&setup, r, known, err);
-  learner l = {0};
-  status = toy_learner_new(&l, &setup, err);
-  learner_fini(&l);
-  return status;
+  const int is_llm = llm_is_kind(kind);
+  if (known == NULL) return check_world(&setup, is_llm, err);
+  status = world_key(r, 0, key, err);
+  if (status != GL_OK) return status;
+  if (is_known(known, key))
+    return is_llm ? llm_check_sections(&setup, err) : check_toy_sections(&setup, err);
+  status = check_world(&setup, is_llm, err);
+  return status == GL_OK ? add_known(known, key, err) : status;
+}
+
+static gl_status check_cluster(const recipe *r, recipe_worlds *known, gl_error *err) {
+  char key[HASH_HEX_SIZE];
+  cluster_spec *cluster = NULL;
+  gl_status status = known != NULL ? cluster_key(r, key, err) : GL_OK;
+  if (status != GL_OK || (known != NULL && is_known(known, key))) return status;
+  status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
+  cluster_free(cluster);
+  return status == GL_OK && known != NULL ? add_known(known, key, err) : status;
 }
 
 gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err) {
@@ -349,9 +404,7 @@ gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err) {
                     "recipe '%s' has no world, so nothing can be learned; add `world: {kind: "
                     "bandit | sequence | llm, …}`, or use `gepolab sim` for its clock alone",
                     r->name);
-  cluster_spec *cluster = NULL;
-  gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
-  cluster_free(cluster);
+  gl_status status = check_cluster(r, known, err);
   return status == GL_OK ? check_learner(r, known, err) : status;
 }
 

@@ -47,17 +47,20 @@ gl_status recipe_load(cfg_doc **out, const char *source, const char *const *over
 /* Reads the top-level keys; the doc must outlive *out. Every unknown key is an error. */
 gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err);
 
-/* Transformer worlds that were checked already, by hash, so that tokenizer and data set are not
- * read again for every cell of a sweep. {0} to begin with. */
+/* Worlds and clusters that were checked already, by the hash of their sections, so that tokenizer
+ * and data set are not read again, nor a toy world enumerated, for every cell of a sweep. {0} to
+ * begin with. */
 typedef struct recipe_worlds {
   char (*key)[HASH_HEX_SIZE]; /* [n] */
   size_t n, room;
+  uint32_t *slot; /* [slots] a hash table of 1 + indices into key; slots is a power of two */
+  size_t slots;
 } recipe_worlds;
 void recipe_worlds_fini(recipe_worlds *w);
 
 /* Builds what a run of the recipe needs and throws it away, so that every section is known to be
- * right and the world to exist. Creates no file. Worlds in `known` (NULL: none) are taken to be
- * right; new ones are added to it. */
+ * right and the world to exist. Creates no file. Worlds and clusters in `known` (NULL: none) are
+ * taken to be right; new ones are added to it. */
 gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err);
 /* Whether this machine has the device and the memory that a transformer of the recipe, which must
  * be right, needs; all others run anywhere. Opens the device, so no workers may be forked later.

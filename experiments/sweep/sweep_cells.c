@@ -3,16 +3,50 @@
 
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/config/build.h"
 #include "core/config/fields.h"
 #include "experiments/recipe/recipe.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const size_t max_cells = 1000000;
 
+/* The axis of a random search: each of its values is a map from paths to the values that it draws.
+ */
+static int is_search(const sweep_axis *axis) {
+  return strcmp(axis->path, "random") == 0;
+}
+
 /* --- the grid -----------------------------------------------------------------------------------
  */
+
+/* An axis replaces what the recipe says at its path, so an override there would be lost in every
+ * cell. */
+static gl_status refuse_lost_override(const cfg_doc *doc, const char *path, gl_error *err) {
+  const cfg_node *stated = cfg_find(cfg_root(doc), path);
+  const cfg_node *lost = stated != NULL ? cfg_overridden(stated) : NULL;
+  if (lost == NULL) return GL_OK;
+  return cfg_fail(lost, err,
+                  "the sweep sets '%s' in every cell, which would undo this. Change the axis "
+                  "(sweep.%s=[…], or sweep.%s=null for none), or make what is set here an axis of "
+                  "its own, as in sweep.algorithm.clip=[none]",
+                  path, path, path);
+}
+
+/* Likewise of the fields of a random search, which are maps from paths to values by now. */
+static gl_status refuse_lost_draws(const cfg_doc *doc, const cfg_node *draws, gl_error *err) {
+  const cfg_node *first = cfg_at(draws, 0);
+  if (cfg_kind_of(first) != CFG_MAP)
+    return cfg_fail(draws, err,
+                    "sweep.random is {draws: N, seed: S, fields: {PATH: LAW, …}} and no list");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < cfg_size(first) && status == GL_OK; ++i)
+    status = refuse_lost_override(doc, cfg_key_at(first, i), err);
+  return status;
+}
 
 gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
   *grid = (sweep_grid){0};
@@ -31,22 +65,39 @@ gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
     const cfg_node *values = cfg_at(sweep, i);
     const char *path = cfg_key_at(sweep, i);
     if (cfg_kind_of(values) != CFG_LIST || cfg_size(values) == 0)
-      return cfg_fail(values, err, "sweep.%s must be a list of at least one value, as in [1, 2, 3]",
+      return cfg_fail(values, err,
+                      "sweep.%s must be a list of at least one value, as in [1, 2, 3], or a range, "
+                      "as in {from: 1, to: 3, n: 3}",
                       path);
-    grid->axes[grid->n_axes++] = (sweep_axis){path, values};
+    const sweep_axis axis = {path, values};
+    gl_status status = is_search(&axis) ? refuse_lost_draws(doc, values, err)
+                                        : refuse_lost_override(doc, path, err);
+    if (status != GL_OK) return status;
+    grid->axes[grid->n_axes++] = axis;
   }
   return GL_OK;
 }
 
+/* "10 × 20 × 300", cut where the room ends. */
+static const char *factors_text(const sweep_grid *grid, char *text, size_t size) {
+  size_t used = 0;
+  *text = '\0';
+  for (size_t i = 0; i < grid->n_axes && used + 1 < size; ++i)
+    used += (size_t)snprintf(text + used, size - used, "%s%zu", i > 0 ? " \xc3\x97 " : "",
+                             cfg_size(grid->axes[i].values));
+  return text;
+}
+
 static gl_status count_cells(const sweep_grid *grid, size_t *n, gl_error *err) {
-  *n = 1;
-  for (size_t i = 0; i < grid->n_axes; ++i) {
-    size_t values = cfg_size(grid->axes[i].values);
-    if (values > max_cells / *n)
-      return cfg_fail(grid->axes[i].values, err, "the sweep has more than %zu cells", max_cells);
-    *n *= values;
-  }
-  return GL_OK;
+  double product = 1;
+  char factors[160];
+  for (size_t i = 0; i < grid->n_axes; ++i) product *= (double)cfg_size(grid->axes[i].values);
+  *n = (size_t)fmin(product, (double)max_cells);
+  if (product <= (double)max_cells) return GL_OK;
+  return cfg_fail(grid->axes[0].values, err,
+                  "the sweep has %s = %.0f cells, and a study at most %zu; list fewer values, draw "
+                  "settings instead (sweep.random), or make several studies of it",
+                  factors_text(grid, factors, sizeof factors), product, max_cells);
 }
 
 /* Which value of each axis cell `ordinal` has; the last axis varies fastest. */
@@ -58,131 +109,407 @@ static void cell_position(const sweep_grid *grid, size_t ordinal, size_t at[SWEE
   }
 }
 
-/* --- one cell -----------------------------------------------------------------------------------
- */
+/* --- fields -------------------------------------------------------------------------------------
+ * An axis sets one field, and that of a random search several. */
 
-static int compare_axes(const void *a, const void *b) {
-  return strcmp((*(const sweep_axis *const *)a)->path, (*(const sweep_axis *const *)b)->path);
+enum { MAX_FIELDS = 2 * SWEEP_MAX_AXES };
+
+typedef struct swept_field {
+  const char *path;
+  size_t axis; /* whose value it takes */
+  char **text; /* [values of the axis] their canonical text; owned */
+  char *key;   /* the path as JSON writes it; owned */
+} swept_field;
+
+static const cfg_node *field_value_at(const sweep_grid *grid, const swept_field *f, size_t at) {
+  const cfg_node *value = cfg_at(grid->axes[f->axis].values, at);
+  if (!is_search(&grid->axes[f->axis])) return value;
+  for (size_t i = 0; i < cfg_size(value); ++i)
+    if (strcmp(cfg_key_at(value, i), f->path) == 0) return cfg_at(value, i);
+  return value;
 }
 
 static int has_own_column(const char *path) {
   return strcmp(path, "algorithm") == 0 || strcmp(path, "seed") == 0;
 }
 
-/* {"cluster.max_delay":600}: sorted by path. NULL if memory is short. */
-static char *swept_text(const sweep_grid *grid, const size_t at[SWEEP_MAX_AXES]) {
-  const sweep_axis *sorted[SWEEP_MAX_AXES];
-  for (size_t i = 0; i < grid->n_axes; ++i) sorted[i] = &grid->axes[i];
-  qsort(sorted, grid->n_axes, sizeof sorted[0], compare_axes);
-  cJSON *json = cJSON_CreateObject();
-  int ok = json != NULL;
-  for (size_t i = 0; i < grid->n_axes && ok; ++i) {
-    if (has_own_column(sorted[i]->path)) continue;
-    char *value = cfg_canonical(cfg_at(sorted[i]->values, at[sorted[i] - grid->axes]));
-    ok = value != NULL && cJSON_AddRawToObject(json, sorted[i]->path, value) != NULL;
-    free(value);
-  }
-  char *text = ok ? cJSON_PrintUnformatted(json) : NULL;
-  cJSON_Delete(json);
-  return text;
+static int is_inside(const char *path, const char *section) {
+  const size_t n = strlen(section);
+  return strncmp(path, section, n) == 0 && (path[n] == '.' || path[n] == '\0');
 }
 
-static gl_status set_axes(cfg_doc *doc, const sweep_grid *grid, const size_t at[SWEEP_MAX_AXES],
-                          gl_error *err) {
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < grid->n_axes && status == GL_OK; ++i)
-    status = cfg_set(doc, grid->axes[i].path, cfg_at(grid->axes[i].values, at[i]), err);
-  return status;
+/* --- the work -----------------------------------------------------------------------------------
+ * Most cells of a large grid differ from one before them in nothing but the seed, or in a field
+ * that most rooms do not look at. So a cell's recipe is read once for each combination of the other
+ * fields' values, rooms are asked once about each different section (recipe_check()), and the
+ * canonical text is not made from a tree but written into a template. */
+
+/* What is known of the cells that differ in their seeds alone. */
+typedef struct combination {
+  char algorithm[POLICY_NAME_SIZE];
+  double lr;
+  size_t steps;
+  int is_llm, known;
+  size_t rate; /* of the rates; n_rates: none was chosen */
+} combination;
+
+/* An algorithm as it was read, and its shown name: writing the fields of algorithms to compare them
+ * is most of the work of reading a cell, and a sweep has few algorithms. */
+enum { MAX_NAMED = 64 };
+typedef struct named_algorithm {
+  policy_algorithm read;
+  char name[POLICY_NAME_SIZE];
+} named_algorithm;
+
+typedef struct expansion {
+  const sweep_grid *grid;
+  const sweep_expansion *how;
+  sweep_cells *out;
+  cfg_doc *base;
+  swept_field field[MAX_FIELDS];
+  size_t n_fields;
+  size_t sorted[MAX_FIELDS]; /* the fields that `swept` tells, by path */
+  size_t n_sorted;
+  size_t order[MAX_FIELDS]; /* sections before what is inside them */
+  size_t seeds;             /* the axis of seeds, or SIZE_MAX */
+  uint64_t *seed;           /* [values of that axis, or 1] */
+  char *seed_known;         /* [the same] */
+  combination *combination; /* [cells / values of the axis of seeds] */
+  int open_rate;            /* `tune` chooses optimizer.lr */
+  int nested;               /* a field is inside another: every cell is made from its tree */
+  cfg_template *plain,
+      *rated; /* the cell's text; that with a hole for optimizer.lr, the last one */
+  recipe_worlds known;
+  named_algorithm *named; /* [MAX_NAMED], n_named of them known */
+  size_t n_named;
+  gl_error *err;
+} expansion;
+
+static const char rate_path[] = "optimizer.lr";
+
+static int compare_paths(const expansion *x, size_t a, size_t b) {
+  return strcmp(x->field[a].path, x->field[b].path);
 }
 
-/* The cell's algorithm by its shown name, which leaves out what is an axis of its own. */
-static gl_status name_algorithm(sweep_cell *cell, policy_algorithm *algorithm,
-                                const sweep_grid *grid, gl_error *err) {
-  static const char section[] = "algorithm.";
-  const char *axes[SWEEP_MAX_AXES];
-  size_t n = 0;
-  for (size_t i = 0; i < grid->n_axes; ++i)
-    if (strncmp(grid->axes[i].path, section, sizeof section - 1) == 0)
-      axes[n++] = grid->axes[i].path + sizeof section - 1;
-  gl_status status = policy_algorithm_set_name(algorithm, axes, n, err);
-  snprintf(cell->algorithm, sizeof cell->algorithm, "%s", algorithm->name);
-  return status;
+/* Puts i into a list of n indices in the order of `before`; lists are short. */
+static void insert(size_t *list, size_t n, size_t i,
+                   int (*compare)(const expansion *, size_t, size_t), const expansion *x) {
+  for (; n > 0 && compare(x, list[n - 1], i) > 0; --n) list[n] = list[n - 1];
+  list[n] = i;
 }
 
-/* Sets optimizer.lr of the doc to what was chosen for the cell's algorithm, if anything was. */
-static gl_status set_rate(cfg_doc *doc, recipe *r, sweep_cell *cell, const sweep_rate *rates,
-                          size_t n_rates, gl_error *err) {
-  for (size_t i = 0; i < n_rates; ++i) {
-    if (strcmp(rates[i].algorithm, cell->algorithm) != 0) continue;
-    char number[NUMBER_TEXT_SIZE], assignment[NUMBER_TEXT_SIZE + 16];
-    char chosen[NUMBER_TEXT_SIZE + 24];
-    snprintf(assignment, sizeof assignment, "optimizer.lr=%s", number_text(rates[i].lr, number));
-    snprintf(chosen, sizeof chosen, "{\"optimizer.lr\":%s}", number);
-    cell->chosen = strdup(chosen);
-    if (cell->chosen == NULL) return gl_fail_memory(err, "a chosen rate");
-    gl_status status = cfg_override(doc, assignment, err);
-    return status == GL_OK ? recipe_read(r, doc, err) : status;
-  }
+static int compare_lengths(const expansion *x, size_t a, size_t b) {
+  const size_t n = strlen(x->field[a].path), m = strlen(x->field[b].path);
+  return (n > m) - (n < m);
+}
+
+static gl_status add_field(expansion *x, const char *path, size_t axis) {
+  const size_t values = cfg_size(x->grid->axes[axis].values), i = x->n_fields;
+  if (i == MAX_FIELDS)
+    return cfg_fail(x->grid->axes[axis].values, x->err, "a sweep sets at most %d fields",
+                    MAX_FIELDS);
+  swept_field *f = &x->field[x->n_fields++];
+  *f = (swept_field){.path = path, .axis = axis, .text = calloc(values + 1, sizeof *f->text)};
+  cJSON *name = cJSON_CreateString(path);
+  f->key = name != NULL ? cJSON_PrintUnformatted(name) : NULL;
+  cJSON_Delete(name);
+  if (f->text == NULL || f->key == NULL) return gl_fail_memory(x->err, "the axes of the sweep");
+  for (size_t k = 0; k < values; ++k)
+    if ((f->text[k] = cfg_canonical(field_value_at(x->grid, f, k))) == NULL)
+      return gl_fail_memory(x->err, "the axes of the sweep");
+  for (size_t k = 0; k < i; ++k)
+    x->nested |= is_inside(path, x->field[k].path) || is_inside(x->field[k].path, path);
+  insert(x->order, i, i, compare_lengths, x);
+  if (!has_own_column(path)) insert(x->sorted, x->n_sorted++, i, compare_paths, x);
   return GL_OK;
 }
 
-/* What makes two cells the same. NULL if memory is short. */
-static char *identity_of(const char *text) {
-  size_t size = text != NULL ? strlen(text) + 32 : 0;
-  char *identity = text != NULL ? malloc(size) : NULL;
-  if (identity != NULL) snprintf(identity, size, "meaning %d: %s", RECIPE_MEANING, text);
-  return identity;
+static gl_status add_fields(expansion *x) {
+  gl_status status = GL_OK;
+  x->seeds = SIZE_MAX;
+  for (size_t i = 0; i < x->grid->n_axes && status == GL_OK; ++i) {
+    const sweep_axis *axis = &x->grid->axes[i];
+    if (strcmp(axis->path, "seed") == 0) x->seeds = i;
+    if (!is_search(axis)) status = add_field(x, axis->path, i);
+    const cfg_node *first = is_search(axis) ? cfg_at(axis->values, 0) : NULL;
+    for (size_t k = 0; first != NULL && k < cfg_size(first) && status == GL_OK; ++k)
+      status = add_field(x, cfg_key_at(first, k), i);
+  }
+  const int rated = x->open_rate || x->how->n_rates > 0;
+  for (size_t k = 0; rated && k < x->n_fields; ++k)
+    x->nested |= is_inside(rate_path, x->field[k].path);
+  return status;
+}
+
+/* --- one cell from its tree ---------------------------------------------------------------------
+ */
+
+static gl_status set_fields(const expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX_AXES]) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < x->n_fields && status == GL_OK; ++i) {
+    const swept_field *f = &x->field[x->order[i]];
+    status = cfg_set(doc, f->path, field_value_at(x->grid, f, at[f->axis]), x->err);
+  }
+  return status;
+}
+
+/* The algorithm's shown name into name, which leaves out what is an axis of its own. */
+static gl_status name_algorithm(expansion *x, const policy_algorithm *algorithm,
+                                char name[POLICY_NAME_SIZE]) {
+  static const char section[] = "algorithm.";
+  const char *own[MAX_FIELDS];
+  size_t n = 0;
+  for (size_t i = 0; i < x->n_named; ++i) /* bytes that differ in padding only cost time */
+    if (memcmp(&x->named[i].read, algorithm, sizeof *algorithm) == 0) {
+      memcpy(name, x->named[i].name, POLICY_NAME_SIZE);
+      return GL_OK;
+    }
+  for (size_t i = 0; i < x->n_fields; ++i)
+    if (strncmp(x->field[i].path, section, sizeof section - 1) == 0)
+      own[n++] = x->field[i].path + sizeof section - 1;
+  policy_algorithm shown = *algorithm;
+  gl_status status = policy_algorithm_set_name(&shown, own, n, x->err);
+  snprintf(name, POLICY_NAME_SIZE, "%s", shown.name);
+  if (status != GL_OK || x->n_named == MAX_NAMED) return status;
+  named_algorithm *known = &x->named[x->n_named++];
+  memcpy(&known->read, algorithm, sizeof *algorithm);
+  memcpy(known->name, name, POLICY_NAME_SIZE);
+  return GL_OK;
+}
+
+static size_t rate_of(const sweep_expansion *how, const char *algorithm) {
+  size_t i = 0;
+  while (i < how->n_rates && strcmp(how->rates[i].algorithm, algorithm) != 0) ++i;
+  return i;
+}
+
+/* {number} is the rate's canonical text. */
+static gl_status set_rate(cfg_doc *doc, const char *number, gl_error *err) {
+  char assignment[NUMBER_TEXT_SIZE + 16];
+  snprintf(assignment, sizeof assignment, "%s=%s", rate_path, number);
+  return cfg_override(doc, assignment, err);
+}
+
+/* Reads the recipe at that position, has it checked where that is asked for, and notes what all its
+ * seeds share. */
+static gl_status read_cell(expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX_AXES],
+                           combination *c, uint64_t *seed) {
+  recipe r;
+  gl_status status = set_fields(x, doc, at);
+  if (status == GL_OK) status = recipe_read(&r, doc, x->err);
+  if (status == GL_OK) status = name_algorithm(x, &r.algorithm, c->algorithm);
+  if (status != GL_OK) return status;
+  c->rate = rate_of(x->how, c->algorithm);
+  if (c->rate < x->how->n_rates) {
+    char number[NUMBER_TEXT_SIZE];
+    status = set_rate(doc, number_text(x->how->rates[c->rate].lr, number), x->err);
+    if (status == GL_OK) status = recipe_read(&r, doc, x->err);
+  }
+  if (status == GL_OK && x->how->check) status = recipe_check(&r, &x->known, x->err);
+  if (status != GL_OK) return status;
+  c->lr = recipe_lr(&r);
+  c->is_llm = recipe_is_llm(&r);
+  c->steps = r.steps;
+  c->known = 1;
+  *seed = r.seed;
+  return GL_OK;
+}
+
+/* --- the texts of a cell ------------------------------------------------------------------------
+ */
+
+/* What makes two cells the same: the meaning of recipes, and the recipe behind it. */
+static size_t meaning_text(char *to, size_t size) {
+  return (size_t)snprintf(to, size, "meaning %d: ", RECIPE_MEANING);
+}
+
+/* {"cluster.max_delay":600}: sorted by path. Counts where `to` is NULL; without a final zero. */
+static size_t put_swept(const expansion *x, const size_t at[SWEEP_MAX_AXES], char *to) {
+  size_t n = 0;
+  for (size_t i = 0; i < x->n_sorted; ++i) {
+    const swept_field *f = &x->field[x->sorted[i]];
+    const char *const parts[] = {i == 0 ? "{" : ",", f->key, ":", f->text[at[f->axis]]};
+    for (size_t k = 0; k < 4; ++k) {
+      const size_t length = strlen(parts[k]);
+      if (to != NULL) memcpy(to + n, parts[k], length);
+      n += length;
+    }
+  }
+  if (to != NULL) memcpy(to + n, x->n_sorted == 0 ? "{}" : "}", x->n_sorted == 0 ? 2 : 1);
+  return n + (x->n_sorted == 0 ? 2 : 1);
+}
+
+/* identity, recipe and swept of a cell are one piece of memory: a million cells have a million of
+ * them. size: how many bytes the recipe has; returns where it goes, NULL if memory is short. */
+static char *make_texts(const expansion *x, sweep_cell *cell, const size_t at[SWEEP_MAX_AXES],
+                        size_t size) {
+  char meaning[48];
+  const size_t before = meaning_text(meaning, sizeof meaning), swept = put_swept(x, at, NULL);
+  char *all = malloc(before + size + 1 + swept + 1);
+  if (all == NULL) return NULL;
+  memcpy(all, meaning, before);
+  put_swept(x, at, all + before + size + 1);
+  all[before + size + 1 + swept] = '\0';
+  cell->identity = all;
+  cell->recipe = all + before;
+  cell->swept = all + before + size + 1;
+  return all + before;
+}
+
+/* The hash of the identity of a recipe of that text. */
+static void hash_text(const char *text, char hex[HASH_HEX_SIZE]) {
+  hash_hex(text, strlen(text), hex);
+}
+
+static gl_status short_of_memory(gl_error *err) {
+  return gl_fail_memory(err, "a cell of the sweep");
+}
+
+/* From the cell's tree, which may lose its rate here. */
+static gl_status texts_of_tree(expansion *x, sweep_cell *cell, cfg_doc *doc,
+                               const size_t at[SWEEP_MAX_AXES]) {
+  char *text = cfg_canonical(cfg_root(doc));
+  char *to = text != NULL ? make_texts(x, cell, at, strlen(text)) : NULL;
+  if (to != NULL) memcpy(to, text, strlen(text) + 1);
+  free(text);
+  if (to == NULL) return short_of_memory(x->err);
+  hash_text(cell->identity, cell->key);
+  memcpy(cell->place, cell->key, sizeof cell->place);
+  if (!x->open_rate) return GL_OK;
+  gl_status status = set_rate(doc, "null", x->err);
+  if (status != GL_OK) return status;
+  text = cfg_canonical(cfg_root(doc));
+  const size_t before = (size_t)(cell->recipe - cell->identity);
+  char *identity = text != NULL ? malloc(before + strlen(text) + 1) : NULL;
+  if (identity != NULL) {
+    memcpy(identity, cell->identity, before);
+    memcpy(identity + before, text, strlen(text) + 1);
+    hash_text(identity, cell->place);
+  }
+  free(text);
+  free(identity);
+  return identity != NULL ? GL_OK : short_of_memory(x->err);
+}
+
+/* From the templates. */
+static gl_status texts_of_template(expansion *x, sweep_cell *cell, const combination *c,
+                                   const size_t at[SWEEP_MAX_AXES]) {
+  const char *value[MAX_FIELDS + 1];
+  char number[NUMBER_TEXT_SIZE];
+  for (size_t i = 0; i < x->n_fields; ++i) value[i] = x->field[i].text[at[x->field[i].axis]];
+  const int rated = c->rate < x->how->n_rates;
+  if (rated) value[x->n_fields] = number_text(x->how->rates[c->rate].lr, number);
+  const cfg_template *t = rated ? x->rated : x->plain;
+  char *to = make_texts(x, cell, at, cfg_template_size(t, value));
+  if (to == NULL) return short_of_memory(x->err);
+  cfg_template_write(t, value, to);
+  hash_text(cell->identity, cell->key);
+  memcpy(cell->place, cell->key, sizeof cell->place);
+  if (!x->open_rate) return GL_OK;
+  value[x->n_fields] = "null";
+  const size_t before = (size_t)(cell->recipe - cell->identity);
+  char *identity = malloc(before + cfg_template_size(x->rated, value) + 1);
+  if (identity == NULL) return short_of_memory(x->err);
+  memcpy(identity, cell->identity, before);
+  cfg_template_write(x->rated, value, identity + before);
+  hash_text(identity, cell->place);
+  free(identity);
+  return GL_OK;
+}
+
+static gl_status set_chosen(const expansion *x, sweep_cell *cell, const combination *c) {
+  char number[NUMBER_TEXT_SIZE], text[NUMBER_TEXT_SIZE + 32];
+  if (c->rate == x->how->n_rates) return GL_OK;
+  snprintf(text, sizeof text, "{\"%s\":%s}", rate_path,
+           number_text(x->how->rates[c->rate].lr, number));
+  cell->chosen = strdup(text);
+  return cell->chosen != NULL ? GL_OK : gl_fail_memory(x->err, "a chosen rate");
+}
+
+/* --- from the first cell to the last ------------------------------------------------------------
+ */
+
+/* The number of the combination at a position, without the axis of seeds. */
+static size_t combination_at(const expansion *x, const size_t at[SWEEP_MAX_AXES]) {
+  size_t number = 0;
+  for (size_t i = 0; i < x->grid->n_axes; ++i)
+    if (i != x->seeds) number = number * cfg_size(x->grid->axes[i].values) + at[i];
+  return number;
+}
+
+/* A seed as a recipe that has nothing else says it: what recipe_read() would find, and refuse. */
+static gl_status read_seed(const expansion *x, size_t value, uint64_t *seed) {
+  static const char empty[] = "{}";
+  cfg_doc *doc = NULL;
+  cfg_reader r;
+  gl_status status = cfg_load_text(&doc, empty, sizeof empty - 1, "seed", x->err);
+  if (status == GL_OK)
+    status = cfg_set(doc, "seed", cfg_at(x->grid->axes[x->seeds].values, value), x->err);
+  if (status == GL_OK) {
+    cfg_begin(&r, cfg_root(doc), "recipe", x->err);
+    *seed = (uint64_t)cfg_int(&r, "seed", 1, 0, INT64_MAX);
+    status = cfg_end(&r);
+  }
+  cfg_free(doc);
+  return status;
+}
+
+/* *slow: the cell was read, and not only written. */
+static gl_status fill_cell(expansion *x, sweep_cell *cell, int *slow) {
+  size_t at[SWEEP_MAX_AXES];
+  cell_position(x->grid, cell->ordinal, at);
+  combination *c = &x->combination[combination_at(x, at)];
+  const size_t seed = x->seeds == SIZE_MAX ? 0 : at[x->seeds];
+  gl_status status = GL_OK;
+  cfg_doc *doc = NULL;
+  *slow = !c->known || x->nested;
+  if (!*slow && x->seeds != SIZE_MAX && !x->seed_known[seed]) {
+    status = read_seed(x, seed, &x->seed[seed]);
+    x->seed_known[seed] = status == GL_OK;
+  }
+  if (*slow) {
+    status = cfg_copy(&doc, x->base, x->err);
+    if (status == GL_OK) status = read_cell(x, doc, at, c, &x->seed[seed]);
+    x->seed_known[seed] = status == GL_OK;
+  }
+  if (status == GL_OK)
+    status = x->nested ? texts_of_tree(x, cell, doc, at) : texts_of_template(x, cell, c, at);
+  cfg_free(doc);
+  if (status != GL_OK) return status;
+  memcpy(cell->algorithm, c->algorithm, sizeof cell->algorithm);
+  cell->source = x->out->source;
+  cell->seed = x->seed[seed];
+  cell->steps = c->steps;
+  cell->is_llm = c->is_llm;
+  cell->lr = c->lr;
+  return set_chosen(x, cell, c);
+}
+
+/* The templates of the cells' texts, made from the first one. */
+static gl_status make_templates(expansion *x) {
+  const size_t first[SWEEP_MAX_AXES] = {0};
+  const char *path[MAX_FIELDS + 1];
+  cfg_doc *doc = NULL;
+  if (x->nested) return GL_OK;
+  for (size_t i = 0; i < x->n_fields; ++i) path[i] = x->field[i].path;
+  path[x->n_fields] = rate_path;
+  gl_status status = cfg_copy(&doc, x->base, x->err);
+  if (status == GL_OK) status = set_fields(x, doc, first);
+  if (status == GL_OK) status = cfg_template_new(&x->plain, doc, path, x->n_fields, x->err);
+  if (status == GL_OK && (x->open_rate || x->how->n_rates > 0)) {
+    status = set_rate(doc, "0", x->err);
+    if (status == GL_OK) status = cfg_template_new(&x->rated, doc, path, x->n_fields + 1, x->err);
+  }
+  cfg_free(doc);
+  return status;
 }
 
 /* Whether `tune` chooses the rates of the grid's cells; those of the tuning runs are an axis. */
 static int rate_is_open(const cfg_doc *doc, const sweep_grid *grid) {
   const cfg_node *tune = cfg_find(cfg_root(doc), "tune");
   for (size_t i = 0; i < grid->n_axes; ++i)
-    if (strcmp(grid->axes[i].path, "optimizer.lr") == 0) return 0;
+    if (strcmp(grid->axes[i].path, rate_path) == 0) return 0;
   return tune != NULL && !cfg_is_null(tune);
-}
-
-/* The last that is made of the cell's doc, which may lose its rate here. */
-static gl_status find_place(sweep_cell *cell, cfg_doc *doc, int open_rate, gl_error *err) {
-  memcpy(cell->place, cell->key, sizeof cell->place);
-  if (!open_rate) return GL_OK;
-  gl_status status = cfg_override(doc, "optimizer.lr=null", err);
-  if (status != GL_OK) return status;
-  char *text = cfg_canonical(cfg_root(doc)), *identity = identity_of(text);
-  if (identity != NULL) hash_hex(identity, strlen(identity), cell->place);
-  status = identity != NULL ? GL_OK : gl_fail_memory(err, "a cell of the sweep");
-  free(text);
-  free(identity);
-  return status;
-}
-
-/* check: what every room is asked about the cell, and worlds known to be right; NULL: nothing. */
-static gl_status fill_cell(sweep_cell *cell, cfg_doc *doc, const sweep_grid *grid,
-                           const sweep_rate *rates, size_t n_rates, int open_rate,
-                           recipe_worlds *check, gl_error *err) {
-  size_t at[SWEEP_MAX_AXES];
-  cell_position(grid, cell->ordinal, at);
-  recipe r;
-  gl_status status = set_axes(doc, grid, at, err);
-  if (status == GL_OK) status = recipe_read(&r, doc, err);
-  if (status == GL_OK) status = name_algorithm(cell, &r.algorithm, grid, err);
-  if (status == GL_OK) status = set_rate(doc, &r, cell, rates, n_rates, err);
-  if (status == GL_OK && check != NULL) status = recipe_check(&r, check, err);
-  if (status != GL_OK) return status;
-  cell->recipe = cfg_canonical(cfg_root(doc));
-  cell->identity = identity_of(cell->recipe);
-  cell->swept = swept_text(grid, at);
-  const char *source = cfg_source_path(cfg_root(doc));
-  cell->source = source != NULL ? strdup(source) : NULL;
-  if (cell->recipe == NULL || cell->identity == NULL || cell->swept == NULL ||
-      (source != NULL && cell->source == NULL))
-    return gl_fail_memory(err, "a cell of the sweep");
-  hash_hex(cell->identity, strlen(cell->identity), cell->key);
-  cell->seed = r.seed;
-  cell->steps = r.steps;
-  cell->is_llm = recipe_is_llm(&r);
-  cell->lr = recipe_lr(&r);
-  return find_place(cell, doc, open_rate, err);
 }
 
 /* What a cell does not contain: the sweep it came from, words about the study, and what changes no
@@ -193,6 +520,39 @@ static gl_status cell_base(cfg_doc **out, const cfg_doc *doc, gl_error *err) {
   for (size_t i = 0; i < sizeof not_in_cells / sizeof not_in_cells[0] && status == GL_OK; ++i)
     cfg_remove(*out, not_in_cells[i]);
   return status;
+}
+
+static gl_status allocate(expansion *x, size_t n) {
+  const size_t seeds = x->seeds == SIZE_MAX ? 1 : cfg_size(x->grid->axes[x->seeds].values);
+  const char *source = cfg_source_path(cfg_root(x->base));
+  x->out->source = source != NULL ? strdup(source) : NULL;
+  x->out->cells = calloc(n, sizeof *x->out->cells);
+  x->combination = calloc(n / seeds, sizeof *x->combination);
+  x->seed = calloc(seeds, sizeof *x->seed);
+  x->seed_known = calloc(seeds, 1);
+  x->named = calloc(MAX_NAMED, sizeof *x->named);
+  return x->out->cells == NULL || x->combination == NULL || x->seed == NULL ||
+                 x->seed_known == NULL || x->named == NULL ||
+                 (source != NULL && x->out->source == NULL)
+             ? gl_fail_memory(x->err, "the cells of the sweep")
+             : GL_OK;
+}
+
+static void expansion_fini(expansion *x) {
+  for (size_t i = 0; i < x->n_fields; ++i) {
+    const size_t values = cfg_size(x->grid->axes[x->field[i].axis].values);
+    for (size_t k = 0; x->field[i].text != NULL && k < values; ++k) free(x->field[i].text[k]);
+    free(x->field[i].text);
+    cJSON_free(x->field[i].key);
+  }
+  cfg_template_free(x->plain);
+  cfg_template_free(x->rated);
+  cfg_free(x->base);
+  free(x->combination);
+  free(x->seed);
+  free(x->seed_known);
+  free(x->named);
+  recipe_worlds_fini(&x->known);
 }
 
 gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err) {
@@ -248,33 +608,34 @@ static gl_status interrupted(gl_error *err) {
                  "interrupted while the cells of the sweep were listed; nothing was run");
 }
 
+static gl_status fill_cells(expansion *x, size_t n) {
+  enum { PAUSE = 1024 }; /* cells that are only written take a microsecond or two */
+  gl_status status = GL_OK;
+  int slow = 1;
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    if ((slow || i % PAUSE == 0) && x->how->tick != NULL && x->how->tick(x->how->self, i, n))
+      return interrupted(x->err);
+    x->out->n_cells = i + 1;
+    x->out->cells[i].ordinal = i;
+    status = fill_cell(x, &x->out->cells[i], &slow);
+  }
+  return status;
+}
+
 gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
                        const sweep_expansion *how, gl_error *err) {
   *out = (sweep_cells){0};
-  cfg_doc *base = NULL;
-  recipe_worlds known = {0};
-  const int open_rate = rate_is_open(doc, grid);
+  expansion x = {
+      .grid = grid, .how = how, .out = out, .open_rate = rate_is_open(doc, grid), .err = err};
   size_t n = 0;
   gl_status status = count_cells(grid, &n, err);
   if (status == GL_OK && how->check) status = refuse_equal_names(grid, err);
-  if (status == GL_OK) status = cell_base(&base, doc, err);
-  if (status == GL_OK) {
-    out->cells = calloc(n, sizeof *out->cells);
-    if (out->cells == NULL) status = gl_fail_memory(err, "the cells of the sweep");
-  }
-  for (size_t i = 0; i < n && status == GL_OK; ++i) {
-    cfg_doc *one = NULL;
-    out->n_cells = i + 1;
-    out->cells[i].ordinal = i;
-    status = how->tick != NULL && how->tick(how->self, i, n) ? interrupted(err) : GL_OK;
-    if (status == GL_OK) status = cfg_copy(&one, base, err);
-    if (status == GL_OK)
-      status = fill_cell(&out->cells[i], one, grid, how->rates, how->n_rates, open_rate,
-                         how->check ? &known : NULL, err);
-    cfg_free(one);
-  }
-  cfg_free(base);
-  recipe_worlds_fini(&known);
+  if (status == GL_OK) status = cell_base(&x.base, doc, err);
+  if (status == GL_OK) status = add_fields(&x);
+  if (status == GL_OK) status = make_templates(&x);
+  if (status == GL_OK) status = allocate(&x, n);
+  if (status == GL_OK) status = fill_cells(&x, n);
+  expansion_fini(&x);
   if (status == GL_OK && how->check) status = refuse_equal_cells(out, grid->axes[0].values, err);
   if (status != GL_OK) sweep_cells_fini(out);
   return status;
@@ -282,12 +643,10 @@ gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *g
 
 void sweep_cells_fini(sweep_cells *s) {
   for (size_t i = 0; i < s->n_cells; ++i) {
-    free(s->cells[i].recipe);
-    free(s->cells[i].source);
     free(s->cells[i].identity);
-    free(s->cells[i].swept);
     free(s->cells[i].chosen);
   }
   free(s->cells);
+  free(s->source);
   *s = (sweep_cells){0};
 }

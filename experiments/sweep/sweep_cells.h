@@ -28,11 +28,12 @@ typedef struct sweep_cell {
   char key[33];
   char place[33]; /* where it stands in its study, whatever rate is chosen for it: likewise the hash
                      of the recipe, with optimizer.lr left open where `tune` chooses it */
-  char *recipe;   /* canonical JSON of the whole cell; owned */
   char *identity; /* what the key is the hash of: the meaning of recipes, and the recipe; owned */
-  char *source;   /* path of the file it came from, NULL: none; owned */
-  char *swept;    /* canonical JSON of what is swept besides algorithm and seed; owned */
-  char *chosen;   /* canonical JSON of what `tune` chose for it; NULL: nothing; owned */
+  const char *recipe; /* canonical JSON of the whole cell; part of identity */
+  const char *swept;  /* canonical JSON of what is swept besides algorithm and seed; in identity's
+                         memory */
+  const char *source; /* path of the file it came from, NULL: none; that of its cells */
+  char *chosen;       /* canonical JSON of what `tune` chose for it; NULL: nothing; owned */
   char algorithm[POLICY_NAME_SIZE];
   uint64_t seed;
   size_t steps;   /* updates it makes */
@@ -51,9 +52,12 @@ typedef struct sweep_rate {
 typedef struct sweep_cells {
   sweep_cell *cells;
   size_t n_cells;
+  char *source; /* path of the file that the recipe came from, NULL: none; owned */
 } sweep_cells;
 
-/* The `sweep` section as a grid. GL_EINPUT if it is missing, empty, or an axis is not a list. */
+/* The `sweep` section as a grid, ranges and random search being lists by now (recipe_load()): the
+ * axis `random` has maps from paths to values. GL_EINPUT if it is missing, empty, an axis is not a
+ * list, or an override would be undone by an axis in every cell. */
 gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err);
 
 /* How a grid becomes cells; {0}: unchecked, unwatched, with the recipe's own rates. */
@@ -68,7 +72,8 @@ typedef struct sweep_expansion {
   void *self;
 } sweep_expansion;
 
-/* Every cell of the grid over the recipe, in grid order. Release with sweep_cells_fini(). */
+/* Every cell of the grid over the recipe, in grid order: at most 1,000,000, which is found out
+ * before anything else. Release with sweep_cells_fini(). */
 gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
                        const sweep_expansion *how, gl_error *err);
 void sweep_cells_fini(sweep_cells *s);

@@ -72,6 +72,8 @@ static const wrong recipes[] = {
     {"'': 3", NULL, "r.yaml:1:1: ", "key is missing"},
     {"steps: 1", "steps", "command line:1:1: ", "no '='"},
     {"steps: 1", "=3", "command line:1:1: ", "key is missing"},
+    {"steps: 1", "st\xff=3", "command line:1:1: ", "not UTF-8"},
+    {"steps: 1", LONG_KEY "=3", "command line:1:1: ", "longer than the 128 bytes"},
     {"steps: 1", "cluster..x=3", "command line:1:9: ", "key is missing"},
     {"steps: 1", "steps.x=3", "command line:1:7: ", "nothing below it"},
     {"steps: 1", "name=[1", "command line:1:8: ", "not valid YAML"},

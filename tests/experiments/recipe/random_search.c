@@ -1,0 +1,193 @@
+/* Random search: where the draws lie, what they depend on, and what is refused. */
+#include "experiments/recipe/random_search.h"
+
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static gl_status draw(cfg_doc **doc, const char *text, gl_error *err) {
+  gl_status status = cfg_load_text(doc, text, strlen(text), "r.yaml", err);
+  if (status == GL_OK) status = cfg_resolve(*doc, err);
+  return status == GL_OK ? random_search_draw(*doc, err) : status;
+}
+
+/* The draws of a search: sweep.random of the doc, which the caller frees. */
+static const cfg_node *draws_of(cfg_doc **doc, const char *search) {
+  char text[1024];
+  gl_error err = {0};
+  snprintf(text, sizeof text, "sweep:\n  random: %s\n", search);
+  gl_status status = draw(doc, text, &err);
+  if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
+  CU_ASSERT_FATAL(status == GL_OK);
+  return cfg_find(cfg_find(cfg_root(*doc), "sweep"), "random");
+}
+
+static double number_at(const cfg_node *draws, size_t i, const char *path) {
+  double x = NAN;
+  const cfg_node *map = cfg_at(draws, i);
+  for (size_t k = 0; k < cfg_size(map); ++k)
+    if (strcmp(cfg_key_at(map, k), path) == 0) cfg_number(cfg_at(map, k), &x);
+  return x;
+}
+
+/* The largest distance between the draws' distribution and the law's, against the 1e-6 quantile of
+ * Kolmogorov's law, 2.69 / sqrt(n): one of these five fails by chance with probability 5e-6, and
+ * the seed is fixed. */
+static void check_law(const char *law, double (*cumulated)(double)) {
+  enum { N = 4000 };
+  char search[256];
+  static double x[N];
+  cfg_doc *doc = NULL;
+  /* A second field keeps apart what the first one draws twice. */
+  snprintf(search, sizeof search,
+           "{draws: %d, seed: 5, fields: {optimizer.lr: %s, b: {law: uniform, from: 0, to: 1e6}}}",
+           N, law);
+  const cfg_node *draws = draws_of(&doc, search);
+  CU_ASSERT_EQUAL_FATAL(cfg_size(draws), N);
+  for (size_t i = 0; i < N; ++i) x[i] = number_at(draws, i, "optimizer.lr");
+  double worst = 0;
+  for (size_t i = 0; i < N; ++i) {
+    size_t below = 0;
+    for (size_t k = 0; k < N; ++k) below += x[k] <= x[i];
+    worst = fmax(worst, fabs((double)below / N - cumulated(x[i])));
+  }
+  if (!(worst < 2.69 / sqrt(N))) fprintf(stderr, "%s: %g\n", law, worst);
+  CU_ASSERT(worst < 2.69 / sqrt(N));
+  cfg_free(doc);
+}
+
+static double uniform(double x) {
+  return (x - 2) / 3;
+}
+static double log_uniform(double x) {
+  return (log(x) - log(1e-4)) / (log(1e-1) - log(1e-4));
+}
+static double integer(double x) {
+  return (x + 1e6 + 1) / (2e6 + 1);
+}
+static double log_integer(double x) {
+  return log(x + 1) / log(1e9 + 1);
+}
+static double normal(double x) {
+  return 0.5 * erfc(-(x - 3) / (0.5 * sqrt(2)));
+}
+
+static void numbers_follow_their_laws(void) {
+  check_law("{law: uniform, from: 2, to: 5}", uniform);
+  check_law("{law: log_uniform, from: 1e-4, to: 1e-1}", log_uniform);
+  check_law("{law: integer, from: -1000000, to: 1000000}", integer);
+  check_law("{law: log_integer, from: 1, to: 1e9}", log_integer);
+  check_law("{law: normal, mean: 3, sd: 0.5}", normal);
+}
+
+static void whole_numbers_and_choices_reach_both_ends(void) {
+  cfg_doc *doc = NULL;
+  const cfg_node *draws = draws_of(
+      &doc,
+      "{draws: 12, fields: {a: {law: integer, from: -1, to: 2}, b: {choice: [x, [1], {y: 2}]}}}");
+  int seen[4] = {0};
+  CU_ASSERT_EQUAL_FATAL(cfg_size(draws), 12); /* all there are: 4 × 3 */
+  for (size_t i = 0; i < 12; ++i) ++seen[(int)number_at(draws, i, "a") + 1];
+  for (int k = 0; k < 4; ++k) CU_ASSERT_EQUAL(seen[k], 3);
+  cfg_free(doc);
+}
+
+/* The addresses of a draw: its number, its field and the seed of the search. */
+static void more_draws_and_other_fields_change_no_draw(void) {
+  static const char *const searches[] = {
+      "{draws: 20, seed: 7, fields: {optimizer.lr: {law: uniform, from: 0, to: 1}}}",
+      "{draws: 9, seed: 7, fields: {steps: {law: integer, from: 1, to: 900000}, optimizer.lr: "
+      "{law: "
+      "uniform, from: 0, to: 1}}}",
+      "{draws: 20, seed: 8, fields: {optimizer.lr: {law: uniform, from: 0, to: 1}}}"};
+  cfg_doc *doc[3] = {NULL};
+  const cfg_node *draws[3];
+  size_t other = 0;
+  for (size_t k = 0; k < 3; ++k) draws[k] = draws_of(&doc[k], searches[k]);
+  for (size_t i = 0; i < 9; ++i) {
+    const double x = number_at(draws[0], i, "optimizer.lr");
+    CU_ASSERT_EQUAL(x, number_at(draws[1], i, "optimizer.lr"));
+    other += x != number_at(draws[2], i, "optimizer.lr");
+  }
+  CU_ASSERT_EQUAL(other, 9);
+  for (size_t k = 0; k < 3; ++k) cfg_free(doc[k]);
+}
+
+static void drawn_numbers_are_short_and_in_the_fields_unit(void) {
+  cfg_doc *doc = NULL;
+  const cfg_node *draws =
+      draws_of(&doc, "{draws: 50, fields: {cluster.max_delay: {law: uniform, from: "
+                     "1m, to: 0.5h}, optimizer.lr: {law: log_uniform, from: "
+                     "1e-5, to: 1e-2}}}");
+  for (size_t i = 0; i < 50; ++i) {
+    const double delay = number_at(draws, i, "cluster.max_delay");
+    CU_ASSERT(delay >= 60 && delay <= 1800);
+    CU_ASSERT(delay * 10 == floor(delay * 10)); /* a ten-thousandth of the width is 0.174 */
+    CU_ASSERT(strlen(cfg_text(cfg_at(cfg_at(draws, i), 1))) <= 12);
+  }
+  cfg_free(doc);
+}
+
+static void wrong_searches_are_refused(void) {
+  static const char *const cases[][2] = {
+      {"{fields: {a: [1]}}", "needs draws and fields"},
+      {"{draws: 3}", "needs draws and fields"},
+      {"{draws: 3, fields: {}}", "needs draws and fields"},
+      {"{draws: 3, fields: [a]}", "needs draws and fields"},
+      {"{draws: 0, fields: {a: [1]}}", "from 1 to 100000"},
+      {"{draws: 1e9, fields: {a: [1]}}", "from 1 to 100000"},
+      {"{draws: 1, sed: 2, fields: {a: [1]}}", "did you mean 'seed'"},
+      {"{draws: 1, seed: -1, fields: {a: [1]}}", "'sweep.random.seed'"},
+      {"{draws: 3, fields: {a: [1, 2]}}", "there are only 2"},
+      {"{draws: 1, fields: {a: []}}", "at least one"},
+      {"{draws: 1, fields: {a: {choice: 3}}}", "at least one"},
+      {"{draws: 1, fields: {a: {choice: [1], law: uniform}}}", "unknown key 'law'"},
+      {"{draws: 1, fields: {a: 3}}", "must be a map"},
+      {"{draws: 1, fields: {a: {from: 1, to: 2}}}", "has no law"},
+      {"{draws: 1, fields: {a: {law: lognormal}}}", "one of uniform, log_uniform"},
+      {"{draws: 1, fields: {a: {law: uniform, from: 1}}}", "needs from and to"},
+      {"{draws: 1, fields: {a: {law: normal, mean: 1}}}", "needs mean and sd"},
+      {"{draws: 1, fields: {a: {law: normal, mean: 1, sd: 0}}}", "above 0"},
+      {"{draws: 1, fields: {a: {law: uniform, from: 2, to: 1}}}", "must be above"},
+      {"{draws: 1, fields: {a: {law: uniform, from: 1, to: 1}}}", "must be above"},
+      {"{draws: 1, fields: {a: {law: uniform, from: nan, to: 1}}}", "is text"},
+      {"{draws: 1, fields: {a: {law: uniform, from: -1.7e308, to: 1.7e308}}}", "must be above"},
+      {"{draws: 1, fields: {a: {law: log_uniform, from: 0, to: 1}}}", "begins above 0"},
+      {"{draws: 1, fields: {a: {law: integer, from: 0.5, to: 1}}}", "must be whole"},
+      {"{draws: 1, fields: {seed: [1, 2]}}", "draws no seeds"},
+      {"{draws: 1, fields: {a.b: [1], a: [{b: 2}]}}", "one inside the other"},
+      {"{draws: 1, fields: {listed: [1]}}", "lists its values"},
+      {"{draws: 1, fields: {listed.x: [1]}}", "lists its values"},
+      {"{draws: 1, fields: {optimizer.lr: [1]}}", "chosen by tune"},
+      {"{draws: 1, fields: {cluster.max_delay: {law: uniform, from: 1MB, to: 2h}}}", "is in s"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[512];
+    cfg_doc *doc = NULL;
+    gl_error err = {0};
+    snprintf(text, sizeof text,
+             "tune: {lr: [1], seeds: [2]}\nsweep:\n  listed: [1]\n  random: %s\n", cases[i][0]);
+    gl_status status = draw(&doc, text, &err);
+    const int ok = status == GL_EINPUT && strncmp(err.text, "r.yaml:4:", 9) == 0 &&
+                   strstr(err.text, cases[i][1]) != NULL;
+    if (!ok) fprintf(stderr, "%s: wanted '%s', got '%s'\n", cases[i][0], cases[i][1], err.text);
+    CU_ASSERT(ok);
+    cfg_free(doc);
+  }
+}
+
+static void a_recipe_without_a_search_stays_as_it_is(void) {
+  static const char *const texts[] = {"a: 1", "sweep: ~", "sweep: {random: ~}", "sweep: 3"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
+    cfg_doc *doc = NULL;
+    CU_ASSERT_EQUAL(draw(&doc, texts[i], NULL), GL_OK);
+    cfg_free(doc);
+  }
+}
+
+SUITE(experiments_random_search, "cli: random search", TEST(numbers_follow_their_laws),
+      TEST(whole_numbers_and_choices_reach_both_ends),
+      TEST(more_draws_and_other_fields_change_no_draw),
+      TEST(drawn_numbers_are_short_and_in_the_fields_unit), TEST(wrong_searches_are_refused),
+      TEST(a_recipe_without_a_search_stays_as_it_is));
