@@ -408,8 +408,10 @@ static gl_status run_grid(sweep *s) {
  */
 
 gl_status sweep_check(sweep *s) {
-  gl_status status = recipe_read(&s->base, s->doc, s->err);
-  if (status == GL_OK) status = sweep_grid_read(&s->grid, s->doc, s->err);
+  /* The grid first: an override that its axes would undo may be no recipe by itself, and the grid
+   * says what to write instead. */
+  gl_status status = sweep_grid_read(&s->grid, s->doc, s->err);
+  if (status == GL_OK) status = recipe_read(&s->base, s->doc, s->err);
   if (status == GL_OK) status = tune_grid_read(&s->tuning_grid, s->doc, &s->grid, s->err);
   if (status == GL_OK) status = sweep_list(s, &s->cells, &s->grid, (sweep_expansion){.check = 1});
   if (status == GL_OK && s->tuning_grid.n_axes > 0)

@@ -227,13 +227,13 @@ static void cells_of_one_world_read_its_files_once(void) {
   CU_ASSERT_EQUAL(check_file(path, NULL, &known), GL_OK);
   CU_ASSERT_EQUAL(check_file(path, "seed=5", &known), GL_OK);
   CU_ASSERT_EQUAL(check_file(path, "algorithm=gepo", &known), GL_OK);
-  CU_ASSERT_EQUAL(known.n, 1);
+  CU_ASSERT_EQUAL(known.n, 2); /* a world and a cluster */
   CU_ASSERT_EQUAL(check_file(path, "optimizer={lr: -1}", &known), GL_EINPUT);
   CU_ASSERT_EQUAL(check_file(path, "train.minibatches=9", &known), GL_EINPUT);
   CU_ASSERT_EQUAL(check_file(path, "world.max_tokens=9", &known), GL_EINPUT);
   CU_ASSERT_EQUAL(check_file(path, "sampling={top_k: 2}", &known), GL_EINPUT);
   CU_ASSERT_EQUAL(check_file(path, NULL, NULL), GL_EINPUT);
-  CU_ASSERT_EQUAL(known.n, 1);
+  CU_ASSERT_EQUAL(known.n, 2);
   recipe_worlds_fini(&known);
   end(folder);
 }

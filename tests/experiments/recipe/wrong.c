@@ -81,6 +81,11 @@ static const wrong_recipe wrong[] = {
     {"not UTF-8", "name: \xff\xfe\n" WORLD SWEEP, NULL, "", "", NULL},
     {"wrong override", WORLD SWEEP, "steps=many", "1:", "many", NULL},
     {"override of nothing", WORLD SWEEP, "setps=4", "1:", "setps", "'steps'"},
+    {"override that an axis would undo", WORLD "sweep: {algorithm: [grpo, gepo]}\n",
+     "algorithm.clip=none", "", "sweep.algorithm.clip=[none]", NULL},
+    {"unit of another dimension", WORLD SWEEP "cluster: {max_delay: 5MB}\n", NULL, "3:22",
+     "'cluster.max_delay' is in s", NULL},
+    {"include of itself", WORLD SWEEP "include: wrong.yaml\n", NULL, "3:10", "a cycle", NULL},
     {"override that is not YAML", WORLD SWEEP, "sweep.seed=[1,2", "", "", NULL},
 };
 
