@@ -107,5 +107,5 @@ void family_damage(trial *t) {
     trial_fail(t, "the damaged study cannot be written");
   free(whole);
   free(d.bytes);
-  if (trial_good(t)) hostile_read(t, d.how, 0);
+  if (trial_good(t)) hostile_read(t, d.how, NOT_AT_ALL);
 }

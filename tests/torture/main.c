@@ -56,9 +56,10 @@ static void tell_failure(const session *s, const trial *t) {
   printf("\nFAILED %s%s%s, trial %" PRIu64 ": %s\n", t->family, t->chosen[0] != '\0' ? ": " : "",
          t->chosen, t->number, t->what);
   printf("  again:  build/gepolab-torture --seed %" PRIu64 " --only '%s' --trial %" PRIu64
-         " --gepolab %s%s%s\n",
+         " --gepolab %s%s%s%s%s\n",
          s->seed, s->only != NULL ? s->only : t->family, t->number, s->gepolab,
-         s->asan[0] != '\0' ? " --asan " : "", s->asan);
+         s->asan[0] != '\0' ? " --asan " : "", s->asan, s->clock[0] != '\0' ? " --clock " : "",
+         s->clock);
   printf("  folder: %s (its commands in the file of that name)\n", t->folder);
   fflush(stdout);
 }
