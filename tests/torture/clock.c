@@ -9,7 +9,7 @@ const char *clock_missing(const session *s) {
 }
 
 void family_clock(trial *t) {
-  const size_t w = draw_case(t, &writers[0].name, sizeof *writers, writers_count());
+  const size_t w = writer_draw(t);
   if (w == SIZE_MAX) return;
   char cache[TORTURE_PATH], preload[TORTURE_PATH + 16], seed[64];
   job j = writer_job(&writers[w]);
@@ -18,7 +18,7 @@ void family_clock(trial *t) {
   snprintf(seed, sizeof seed, "TORTURE_CLOCK=%llu", (unsigned long long)draw(t));
   j.environment[1] = preload;
   j.environment[2] = seed;
-  for (int i = 0; i < 2 && trial_good(t); ++i) { /* made, and found made */
+  for (int i = 0; i < 2 - writers[w].once && trial_good(t); ++i) { /* made, and found made */
     outcome o = job_run(t, &j);
     outcome_decent(t, &o, writers[w].name);
     if (o.code != 0) trial_fail(t, "%s: exit %d: %.300s", writers[w].name, o.code, o.err);

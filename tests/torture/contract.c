@@ -75,13 +75,15 @@ static char *help_of(const session *s, const char *words) {
   return text;
 }
 
-/* Names of what options write; those of what they read are EXPORT.csv, FILE.json, … */
-static int is_written(const char *placeholder) {
-  static const char *const written[] = {"FILE",      "FILE.db",   "STUDY.db",    "FOLDER", "DIR",
-                                        "FILE.yaml", "FILE.html", "REPORT.html", "INTO.db"};
+/* Whether an option writes: by the word for its value (those of what is read are EXPORT.csv,
+ * FILE.json, …), or because it changes the study it is given. */
+static int is_written(const char *name, const char *placeholder) {
+  static const char *const written[] = {"FILE", "FOLDER", "DIR", "FILE.yaml"};
+  const char *end = strrchr(placeholder, '.');
   for (size_t i = 0; i < sizeof written / sizeof *written; ++i)
     if (strcmp(placeholder, written[i]) == 0) return 1;
-  return 0;
+  if (end != NULL && (strcmp(end, ".db") == 0 || strcmp(end, ".html") == 0)) return 1;
+  return strcmp(name, "repair") == 0;
 }
 
 /* An options' line, "  -o, --output FILE.db   the study": its short name if it has one, else its
@@ -92,7 +94,7 @@ static void read_option(names *s, const char *words, const char *line) {
     shorter = '\0';
     if (sscanf(line, "      --%31[a-z-] %31[A-Za-z.]", name, placeholder) != 2) return;
   }
-  if (!is_written(placeholder)) return;
+  if (!is_written(name, placeholder)) return;
   if (shorter != '\0')
     snprintf(text, sizeof text, "%.24s -%c", words, shorter);
   else

@@ -15,9 +15,10 @@
 /* Whether the message has the name of one of the writer's outputs. */
 static int names_an_output(trial *t, size_t w, const char *message) {
   const snapshot *files = &reference_of(t, w)->files;
-  static const char *const words[] = {
-      "study.db", "going",           "cache",        "figures",
-      "model",    "standard output", "writing table"}; /* a temporary file without a name */
+  static const char *const words[] = {"study.db",        "saved.db",     "damaged.db", "data",
+                                      "going",           "cache",        "figures",    "model",
+                                      "standard output", "writing table"}; /* a temporary file
+                                                                              without a name */
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
     if (strstr(message, words[i]) != NULL) return 1;
   for (size_t i = 0; i < files->n; ++i) {
@@ -62,6 +63,7 @@ static void fill_disk(trial *t, size_t w) {
     return;
   }
   t->mounted = 1;
+  writer_put_input(t, w);
   snapshot old = {0};
   if (draw_below(t, 2) == 0) old = writer_prepare(t, w);
   snprintf(how, sizeof how, "%s on a disk of %zu KiB", writers[w].name, kib);
@@ -186,6 +188,7 @@ void family_disk(trial *t) {
     fill_output(t, w - n);
     return;
   }
+  writer_put_input(t, w);
   switch (draw_below(t, 3)) {
   case 0:
     fill_disk(t, w);

@@ -27,8 +27,10 @@ static void plan_call(trial *t, job *j, size_t w) {
 
 /* What may come of a command that was struck: ended by the signal, interrupted, or with a worker
  * lost. A strike that found nothing is none. */
-static void judge(trial *t, const outcome *o, const job *j, const char *name) {
+static void judge(trial *t, const outcome *o, const job *j, size_t w) {
+  const char *name = writers[w].name;
   outcome_decent(t, o, name);
+  if (writers[w].once && o->code == 2 && strstr(o->err, "already") != NULL) return;
   if (o->code != 0 && !o->struck)
     trial_fail(t, "%s: exit %d of itself: %.300s", name, o->code, o->err);
   if (o->code == 0 || !o->struck) return;
@@ -42,7 +44,7 @@ static void judge(trial *t, const outcome *o, const job *j, const char *name) {
 }
 
 void family_kills(trial *t) {
-  const size_t w = draw_case(t, &writers[0].name, sizeof *writers, writers_count());
+  const size_t w = writer_draw(t);
   if (w == SIZE_MAX) return;
   snapshot old = {0};
   if (draw_below(t, 2) == 0) old = writer_prepare(t, w);
@@ -57,7 +59,7 @@ void family_kills(trial *t) {
     else
       plan_signal(t, &j, w);
     outcome o = job_run(t, &j);
-    judge(t, &o, &j, writers[w].name);
+    judge(t, &o, &j, w);
     const int done = o.code == 0;
     outcome_fini(&o);
     if (!trial_good(t)) break;

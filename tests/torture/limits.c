@@ -31,7 +31,7 @@ static int never_began(const outcome *o) {
 }
 
 void family_limits(trial *t) {
-  const size_t w = draw_case(t, &writers[0].name, sizeof *writers, writers_count());
+  const size_t w = writer_draw(t);
   if (w == SIZE_MAX) return;
   const shortage *s = &shortages[draw_below(t, 4)];
   char cache[TORTURE_PATH], how[160];
@@ -87,12 +87,13 @@ static int unchanged(trial *t, const snapshot *old) {
 
 /* Somebody who may not write in the folder, or not to the files in it. */
 void family_permissions(trial *t) {
-  const size_t w = draw_case(t, &writers[0].name, sizeof *writers, writers_count());
+  const size_t w = writer_draw(t);
   if (w == SIZE_MAX) return;
   char cache[TORTURE_PATH], path[TORTURE_PATH];
   snapshot old = {0};
   const int of_files = draw_below(t, 2) == 0;
   if (of_files || draw_below(t, 2) == 0) old = writer_prepare(t, w);
+  if (old.n == 0) old = snapshot_take(t->work);
   chmod(t->work, of_files ? 0777 : 0555);
   for (size_t i = 0; i < old.n; ++i) chmod(join(path, t->work, old.files[i].name), 0444);
   job j = writer_job(&writers[w]);

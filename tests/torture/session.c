@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/torture/writers.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,21 @@ static void must_run(trial *t, job j) {
   outcome_fini(&o);
 }
 
+/* damaged.db: full.db with two runs that are not as they were written. */
+static void make_damaged(const session *s, trial *t) {
+  char from[TORTURE_PATH], to[TORTURE_PATH];
+  size_t size = 0;
+  sqlite3 *db = NULL;
+  char *bytes = file_read(join(from, s->root, "inputs/full.db"), &size);
+  if (bytes == NULL || file_write(join(to, s->root, "inputs/damaged.db"), bytes, size) != 0 ||
+      sqlite3_open(to, &db) != SQLITE_OK ||
+      sqlite3_exec(db, "UPDATE evals SET eval_score = 0.25 WHERE run IN (2, 5)", NULL, NULL,
+                   NULL) != SQLITE_OK)
+    trial_fail(t, "damaged.db cannot be made");
+  sqlite3_close(db);
+  free(bytes);
+}
+
 /* inputs/: three shards, and full.db, a study with something in every table. */
 static void make_inputs(session *s, trial *t) {
   begin_trial(t, s, "inputs");
@@ -67,6 +83,7 @@ static void make_inputs(session *s, trial *t) {
                   "../study.db.shard2"));
   must_run(t, JOB("bias", "../../bias.yaml", "-o", "../full.db", "-j", "1"));
   must_run(t, JOB("merge", "../merged.db", "../full.db"));
+  make_damaged(s, t);
   s->references->full = study_exports(t, "../full.db");
   s->references->merged = study_exports(t, "../merged.db");
 }
@@ -78,6 +95,7 @@ static void make_reference(const session *s, trial *t, size_t which) {
   for (int pass = 0; pass < 1 + s->can_trace && trial_good(t); ++pass) {
     snprintf(name, sizeof name, "reference-%zu-%d", which, pass);
     begin_trial(t, s, name);
+    writer_put_input(t, which);
     job j = writer_job(&writers[which]);
     job_own_cache(t, &j, cache);
     if (pass == 1) j.trace = (trace_plan){.action = TRACE_COUNT};

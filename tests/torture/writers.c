@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TUNED "../../tuned.yaml"
 #define GRID "../../grid.yaml"
@@ -74,6 +75,20 @@ const writer writers[] = {
      .promises = "report -o",
      .words = {"report", INPUTS "full.db", "-o", "report.html"},
      .before = {"report", INPUTS "study.db.shard0", "-o", "report.html", "--no-figures"}},
+    {.name = "export --all",
+     .promises = "export -o",
+     .words = {"export", INPUTS "full.db", "--all", "-o", "data"},
+     .before = {"export", INPUTS "study.db.shard0", "--all", "-o", "data"}},
+    {.name = "check --repair",
+     .promises = "check --repair",
+     .words = {"check", "study.db", "--repair"},
+     .input = "damaged.db",
+     .study = "study.db"},
+    {.name = "check --salvage",
+     .promises = "check --salvage",
+     .words = {"check", INPUTS "damaged.db", "--salvage", "saved.db"},
+     .study = "saved.db",
+     .once = 1},
     {.name = "plot, one figure",
      .promises = "plot -o",
      .words = {"plot", INPUTS "full.db", "-o", "figures", "-f", "staleness"},
@@ -117,8 +132,8 @@ const writer writers[] = {
      .measures = 1},
     {.name = NULL}};
 
-const char *const study_tables[STUDY_TABLES] = {"runs",  "steps", "evals", "staleness",
-                                                "clock", "tuned", "bias"};
+const char *const study_tables[STUDY_TABLES] = {"runs",  "steps", "evals",   "staleness", "clock",
+                                                "tuned", "bias",  "summary", "cells"};
 
 size_t writers_count(void) {
   return sizeof writers / sizeof *writers - 1;
@@ -134,6 +149,23 @@ job words_job(const char *const *words) {
   job j = {0};
   for (size_t i = 0; words[i] != NULL; ++i) j.words[i] = words[i];
   return j;
+}
+
+void writer_put_input(trial *t, size_t which) {
+  char from[TORTURE_PATH], to[TORTURE_PATH], name[64];
+  size_t size = 0;
+  if (writers[which].input == NULL) return;
+  snprintf(name, sizeof name, "inputs/%s", writers[which].input);
+  char *bytes = file_read(join(from, t->session->root, name), &size);
+  if (bytes == NULL || file_write(join(to, t->work, "study.db"), bytes, size) != 0)
+    trial_fail(t, "%s cannot be copied", name);
+  free(bytes);
+}
+
+size_t writer_draw(trial *t) {
+  const size_t w = draw_case(t, &writers[0].name, sizeof *writers, writers_count());
+  if (w != SIZE_MAX) writer_put_input(t, w);
+  return w;
 }
 
 job writer_job(const writer *w) {
@@ -269,6 +301,18 @@ static int is_study(const writer *w, const char *name) {
   return w->study != NULL && strcmp(w->study, name) == 0;
 }
 
+/* A new study is there as a whole, or has no run. */
+static void study_all_or_nothing(trial *t, size_t which) {
+  char path[TORTURE_PATH];
+  size_t size = 0, lines = 0;
+  free(file_read(join(path, t->work, writers[which].study), &size));
+  if (size == 0) return;
+  exports found = study_exports(t, writers[which].study);
+  for (const char *c = found.text[0]; *c != '\0'; ++c) lines += *c == '\n';
+  if (lines > 1) exports_equal(t, &reference_of(t, which)->study, &found, "a part");
+  exports_fini(&found);
+}
+
 int writer_left_sound(trial *t, size_t which, const snapshot *old) {
   const writer *w = &writers[which];
   const snapshot *wanted = &reference_of(t, which)->files;
@@ -293,7 +337,8 @@ int writer_left_sound(trial *t, size_t which, const snapshot *old) {
     if (snapshot_find(&now, old->files[i].name) == NULL && !is_temporary(old->files[i].name))
       trial_fail(t, "%s: %s is gone", w->name, old->files[i].name);
   snapshot_fini(&now);
-  if (w->study != NULL && trial_good(t)) study_sound(t, w->study, w->name);
+  if (w->study != NULL && w->input == NULL && trial_good(t)) study_sound(t, w->study, w->name);
+  if (w->once && trial_good(t)) study_all_or_nothing(t, which);
   return trial_good(t);
 }
 
@@ -328,9 +373,10 @@ int writer_left_all(trial *t, size_t which) {
 }
 
 int writer_goes_on(trial *t, size_t which) {
-  char cache[TORTURE_PATH];
+  char cache[TORTURE_PATH], path[TORTURE_PATH];
   job j = writer_job(&writers[which]);
   job_own_cache(t, &j, cache);
+  if (writers[which].once) unlink(join(path, t->work, writers[which].study));
   outcome o = job_run(t, &j);
   outcome_decent(t, &o, "going on");
   if (o.code != 0)

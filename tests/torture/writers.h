@@ -7,17 +7,19 @@
 #include "tests/torture/process.h"
 #include "tests/torture/torture.h"
 
-enum { WRITER_WORDS = 20, STUDY_TABLES = 7 };
+enum { WRITER_WORDS = 20, STUDY_TABLES = 9 };
 
 typedef struct writer {
   const char *name;
   const char *promises;             /* the outputs of ARCHITECTURE.md's table, joined by "; " */
   const char *words[WRITER_WORDS];  /* of gepolab; the working directory is root/TRIAL/work */
   const char *before[WRITER_WORDS]; /* an earlier call that leaves other files of the same names */
-  const char *study;                /* compared through its exports; NULL: none */
-  const char *may_leave;            /* files below this are the command's own; NULL: none */
-  int measures;                     /* its files hold times: only their ends are looked at */
-  int sweeps;                       /* has worker processes that each do one run */
+  const char *input;     /* of inputs/, copied to study.db before the first call; NULL: none */
+  const char *study;     /* compared through its exports; NULL: none */
+  const char *may_leave; /* files below this are the command's own; NULL: none */
+  int once; /* refuses a file that is there: what it leaves is all or nothing, and removed first */
+  int measures; /* its files hold times: only their ends are looked at */
+  int sweeps;   /* has worker processes that each do one run */
 } writer;
 
 /* Ended by one without a name. */
@@ -51,6 +53,9 @@ size_t writers_count(void);
 /* The place of the writer of that name. */
 size_t writer_named(const char *name);
 job writer_job(const writer *w);
+/* Picks a writer that is wanted and puts its input in place; SIZE_MAX if none is wanted. */
+size_t writer_draw(trial *t);
+void writer_put_input(trial *t, size_t which);
 job words_job(const char *const *words);
 #define JOB(...) words_job((const char *const[]){__VA_ARGS__, NULL})
 
