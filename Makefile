@@ -213,13 +213,21 @@ check-documents: $(BUILD)/gepolab
 # Writes the parts of documents that come from the program's tables.
 .PHONY: docs
 docs: $(BUILD)/gepolab
-	@experiments/write_fields.sh $(BUILD)/gepolab experiments/RECIPES.md > $(BUILD)/RECIPES.md
-	@cmp -s $(BUILD)/RECIPES.md experiments/RECIPES.md || cp $(BUILD)/RECIPES.md experiments/RECIPES.md
+	@for f in experiments/RECIPES.md experiments/DATA.md; do \
+	   experiments/write_fields.sh $(BUILD)/gepolab $$f > $(BUILD)/$${f##*/} || exit 1; \
+	   cmp -s $(BUILD)/$${f##*/} $$f || cp $(BUILD)/$${f##*/} $$f; done
 
 # Reports of small studies as headless Chromium shows them, at 400 and 1,400 pixels.
 .PHONY: check-report
 check-report: $(BUILD)/gepolab
 	@tests/report/check.sh $(BUILD)
+
+# Runs the lines of pandas, DuckDB and R that stand in experiments/DATA.md on a small study and compares
+# them with `gepolab analyze`. pandas and duckdb come from PyPI into $(BUILD)/data-python; R is skipped
+# where there is no Rscript.
+.PHONY: check-data
+check-data: $(BUILD)/gepolab
+	@tests/data/check.sh $(BUILD) $(PYTHON)
 
 # Each tests/extend/NAME.patch is an addition (a ratio, a world, a figure ...): applied to a copy of
 # this tree, counted, built and run.

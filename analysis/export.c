@@ -23,8 +23,8 @@
   { NULL, RECORDS_TEXT, "", "" }
 
 static const records_column summary_columns[] = {
-    WHOLE("cell", "", "number of the run's cell in `cells`; empty for a repeat"),
-    {"repeat", RECORDS_FLAG, "",
+    WHOLE("cell", "", "number of the run's cell in `cells`; empty where `is_repeat`"),
+    {"is_repeat", RECORDS_FLAG, "",
      "true: its recipe means the same as another run's of the same seed, so that it is no second "
      "draw and counts in no cell"},
     {"status", RECORDS_TEXT, "", "`done`, `diverged` (a result) or `failed` (an accident)"},

@@ -1,29 +1,32 @@
 #!/bin/sh
-# Prints a document with its tables of fields written anew.
+# Prints a document with its tables written anew.
 #
 #   experiments/write_fields.sh GEPOLAB DOCUMENT
 #
 # Between a line `<!-- gepolab fields WORDS -->` and the next `<!-- end of fields -->` stands what
-# GEPOLAB prints for `fields --format markdown WORDS`; all other lines are kept.
+# GEPOLAB prints for `fields --format markdown WORDS`; between `<!-- gepolab columns TABLE -->` and
+# `<!-- end of columns -->` what it prints for `export --list --format markdown --table TABLE`. All
+# other lines are kept.
 set -eu
 awk -v gepolab="$1" '
   function fail(why) { print FILENAME ":" FNR ": " why > "/dev/stderr"; failed = 1; exit 1 }
-  /^<!-- gepolab fields / {
-    if (inside) fail("the table before has no <!-- end of fields -->")
+  function write_table(what, command,   words, line) {
+    if (inside != "") fail("the table before has no <!-- end of " inside " -->")
     words = $0
-    sub(/^<!-- gepolab fields /, "", words)
+    sub(/^<!-- gepolab [a-z]* /, "", words)
     if (!sub(/ -->$/, "", words)) fail("the line does not end with -->")
     print
-    command = "\"" gepolab "\" fields --format markdown " words
+    command = "\"" gepolab "\" " command " " words
     while ((command | getline line) > 0) print line
-    if (close(command) != 0) fail("gepolab does not know these fields")
-    inside = 1
-    next
+    if (close(command) != 0) fail("gepolab does not know these " what)
+    inside = what
   }
-  /^<!-- end of fields -->$/ {
-    if (!inside) fail("there is no table that ends here")
-    inside = 0
+  /^<!-- gepolab fields / { write_table("fields", "fields --format markdown"); next }
+  /^<!-- gepolab columns / { write_table("columns", "export --list --format markdown --table"); next }
+  /^<!-- end of (fields|columns) -->$/ {
+    if ($4 != inside) fail("there is no table of " $4 " that ends here")
+    inside = ""
   }
-  !inside { print }
-  END { if (inside && !failed) fail("the last table has no <!-- end of fields -->") }
+  inside == "" { print }
+  END { if (inside != "" && !failed) fail("the last table has no <!-- end of " inside " -->") }
 ' "$2"

@@ -3,12 +3,13 @@
 #
 #   tests/documents.sh BUILD
 #
-# Five checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
+# Six checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
 # heading there; every relative link of a Markdown file leads to a file; and every file that
 # ARCHITECTURE.md names exists; the tables of fields in experiments/RECIPES.md are what `gepolab
-# fields` of BUILD prints (make docs writes them), and every field is in one of them; and every key
-# that a parser of recipes asks for is a field or named in its text. Prints each violation and exits
-# 1 if there was any.
+# fields` of BUILD prints (make docs writes them), and every field is in one of them; those of
+# columns in experiments/DATA.md are what `gepolab export --list` prints, of every table; and every
+# key that a parser of recipes asks for is a field or named in its text. Prints each violation and
+# exits 1 if there was any.
 set -eu
 build=$1
 work=$(mktemp -d)
@@ -53,6 +54,19 @@ cmp -s "$work/written" experiments/RECIPES.md ||
 sed -n '/^<!-- gepolab fields/,/^<!-- end/s/^| \(`[^`]*`\) .*/\1/p' "$work/written" | sort -u > "$work/shown"
 sed -n 's/^| \(`[^`]*`\) .*/\1/p' "$work/fields" | sort -u | comm -23 - "$work/shown" |
   sed 's/^/documents: no table of experiments\/RECIPES.md has the field /' >> "$work/bad"
+# --- the columns of exported tables ---
+experiments/write_fields.sh "$build/gepolab" experiments/DATA.md > "$work/written" 2> "$work/why" ||
+  sed 's/^/documents: /' "$work/why" >> "$work/bad"
+cmp -s "$work/written" experiments/DATA.md ||
+  echo "documents: tables of experiments/DATA.md are not what gepolab export --list prints: make docs" >> "$work/bad"
+"$build/gepolab" export --list | sed -n 's/^\([a-z_]*\): .*/\1/p' > "$work/tables"
+[ -s "$work/tables" ] || echo "documents: gepolab export --list names no table" >> "$work/bad"
+while read -r table; do
+  grep -qxF "## $table" experiments/DATA.md && grep -qxF "<!-- gepolab columns $table -->" experiments/DATA.md ||
+    echo "documents: experiments/DATA.md has no section with the columns of the table $table" >> "$work/bad"
+done < "$work/tables"
+
+# --- keys of parsers ---
 # Tables of their own document the parameters of delay laws, the fields of algorithms, and the input
 # of gepolab policy.
 grep -rhoE 'cfg_(begin|double|positive|int|count|bool|choice|doubles|string|map|child|section|law)\(&?[a-z_>.-]+, "[a-z_0-9]+"' --include=*.c \

@@ -346,7 +346,7 @@ static void a_run_is_summarised_in_one_record(void) {
   /* the repeat counts in no cell; cells count through the studies of the file */
   for (size_t r = 0; r < MADE + 2; ++r) {
     const int repeat = r == MADE;
-    CU_ASSERT_STRING_EQUAL(at(&t, r, "repeat"), repeat ? "true" : "false");
+    CU_ASSERT_STRING_EQUAL(at(&t, r, "is_repeat"), repeat ? "true" : "false");
     CU_ASSERT_STRING_EQUAL(at(&t, r, "cell"), repeat ? "" : r < 3 ? "1" : r < MADE ? "2" : "3");
   }
   sheet_fini(&t);
