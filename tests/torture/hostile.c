@@ -67,11 +67,22 @@ static int file_is_empty(const trial *t, const char *name) {
   return size == 0;
 }
 
+/* The study as it was before the commands, beside work/, for whoever looks into a failure. */
+static void keep_given(trial *t) {
+  char from[TORTURE_PATH], to[TORTURE_PATH];
+  size_t size = 0;
+  char *bytes = file_read(join(from, t->work, "study.db"), &size);
+  if (bytes == NULL || file_write(join(to, t->folder, "given.db"), bytes, size) != 0)
+    trial_fail(t, "the study cannot be kept");
+  free(bytes);
+}
+
 void hostile_read(trial *t, const char *how, tolerance may_differ) {
   static const char *const figures[] = {"eval_score", "training",         "divergence",
                                         "staleness",  "throughput_delay", "best_last"};
   const struct writer_references *r = t->session->references;
   const size_t w = writer_named("sweep, tuned, -j 2");
+  keep_given(t);
   export_all(t, "study.db", &r->full, how, may_differ);
   only_ends(
       t, JOB("export", "study.db", "-t", study_tables[draw_below(t, STUDY_TABLES)], "-f", "jsonl"),

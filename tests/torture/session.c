@@ -73,6 +73,19 @@ static void make_damaged(const session *s, trial *t) {
   free(bytes);
 }
 
+/* Another version's exports would look like damage. */
+static void compare_sanitized(const session *s, trial *t) {
+  session other = *s;
+  if (s->asan[0] == '\0') return;
+  snprintf(other.gepolab, sizeof other.gepolab, "%s", s->asan);
+  t->session = &other;
+  exports e = study_exports(t, "../full.db");
+  exports_equal(t, &s->references->full, &e,
+                "the sanitized program is another version, build it again");
+  exports_fini(&e);
+  t->session = s;
+}
+
 /* inputs/: three shards, and full.db, a study with something in every table. */
 static void make_inputs(session *s, trial *t) {
   begin_trial(t, s, "inputs");
@@ -86,6 +99,7 @@ static void make_inputs(session *s, trial *t) {
   make_damaged(s, t);
   s->references->full = study_exports(t, "../full.db");
   s->references->merged = study_exports(t, "../merged.db");
+  if (trial_good(t)) compare_sanitized(s, t);
 }
 
 static void make_reference(const session *s, trial *t, size_t which) {
