@@ -9,20 +9,20 @@ static double softplus(double x) {
 }
 
 /* PPO's pessimistic minimum on the ratio, bounds in log form. */
-static int bounded(double x, double a, double lo, double hi, double dual, double *f, double *d) {
+static int bounded(double x, double u, double a, double lo, double hi, double dual, double *f,
+                   double *d) {
   double limit = a > 0 ? hi : lo;
   int acts = (a > 0 && x > hi) || (a < 0 && x < lo);
   if (a < 0 && x > dual) {
     limit = dual;
     acts = 1;
   }
-  *f = exp(acts ? limit : x);
+  *f = acts ? exp(limit) : u;
   *d = acts ? 0 : *f;
   return acts;
 }
 
-static int clamped(double x, double lo, double hi, double *f, double *d) {
-  double u = exp(x);
+static int clamped(double u, double lo, double hi, double *f, double *d) {
   int acts = u < lo || u > hi;
   *f = policy_limit(u, lo, hi);
   *d = acts ? 0 : u;
@@ -30,9 +30,9 @@ static int clamped(double x, double lo, double hi, double *f, double *d) {
 }
 
 /* SAPO: (4/tau) sigmoid(tau (u - 1)); slope 4 g (1 - g) u. */
-static int sigmoid_gate(const policy_algorithm *algorithm, double x, double a, double *f,
+static int sigmoid_gate(const policy_algorithm *algorithm, double u, double a, double *f,
                         double *d) {
-  double tau = a > 0 ? algorithm->tau_positive : algorithm->tau_negative, u = exp(x);
+  double tau = a > 0 ? algorithm->tau_positive : algorithm->tau_negative;
   double e = exp(-fabs(tau * (u - 1)));
   double g = u >= 1 ? 1 / (1 + e) : e / (1 + e);
   *f = 4 / tau * g;
@@ -52,10 +52,11 @@ static int tanh_gate(const policy_algorithm *algorithm, double x, double *f, dou
 }
 
 /* VESPO: exp(lambda + k ln W - lambda W), 1 at W = 1. */
-static int gamma_gate(const policy_algorithm *algorithm, double x, double a, double *f, double *d) {
+static int gamma_gate(const policy_algorithm *algorithm, double x, double u, double a, double *f,
+                      double *d) {
   double k = a >= 0 ? algorithm->gamma_k_positive : algorithm->gamma_k_negative;
   double rate = a >= 0 ? algorithm->gamma_rate_positive : algorithm->gamma_rate_negative;
-  *f = exp(rate + policy_times(k, x) - policy_times(rate, exp(x)));
+  *f = exp(rate + policy_times(k, x) - policy_times(rate, u));
   *d = 0;
   return 0;
 }
@@ -80,45 +81,46 @@ int policy_masked(const policy_state *s, double x, double a) {
   return (a > 0 && x > s->bounds.mask_high) || (a < 0 && x < s->bounds.mask_low);
 }
 
-int policy_gate(const policy_state *s, double x, double a, double position, double *f, double *d) {
+int policy_gate(const policy_state *s, double x, double u, double a, double position, double *f,
+                double *d) {
   const policy_algorithm *algorithm = s->algorithm;
   int acts = 0;
   *f = *d = NAN;
   switch (algorithm->clip) {
   case CLIP_NONE:
   case CLIP_TOKEN_LOG: /* was applied before, to the log-ratio of each token */
-    *f = *d = exp(x);
+    *f = *d = u;
     break;
   case CLIP_PPO:
-    acts = bounded(x, a, s->bounds.low, s->bounds.high, s->bounds.dual, f, d);
+    acts = bounded(x, u, a, s->bounds.low, s->bounds.high, s->bounds.dual, f, d);
     break;
   case CLIP_PPO_POWER: {
     double width = pow(position, algorithm->clip_power);
-    acts = bounded(x, a, -algorithm->eps_low * width, algorithm->eps_high * width,
+    acts = bounded(x, u, a, -algorithm->eps_low * width, algorithm->eps_high * width,
                    algorithm->dual_clip * width, f, d);
     break;
   }
   case CLIP_SECOND_MOMENT:
-    acts = bounded(x, a, -s->m2_bound, s->m2_bound, INFINITY, f, d);
+    acts = bounded(x, u, a, -s->m2_bound, s->m2_bound, INFINITY, f, d);
     break;
   case CLIP_CAP:
-    acts = clamped(x, 0, algorithm->cap, f, d);
+    acts = clamped(u, 0, algorithm->cap, f, d);
     break;
   case CLIP_CLAMP:
-    acts = clamped(x, 1 - algorithm->eps_low, 1 + algorithm->eps_high, f, d);
+    acts = clamped(u, 1 - algorithm->eps_low, 1 + algorithm->eps_high, f, d);
     break;
   case CLIP_SIGNED_CLAMP:
-    acts = a >= 0 ? clamped(x, algorithm->positive_low, algorithm->positive_high, f, d)
-                  : clamped(x, algorithm->negative_low, algorithm->negative_high, f, d);
+    acts = a >= 0 ? clamped(u, algorithm->positive_low, algorithm->positive_high, f, d)
+                  : clamped(u, algorithm->negative_low, algorithm->negative_high, f, d);
     break;
   case CLIP_SIGMOID:
-    acts = sigmoid_gate(algorithm, x, a, f, d);
+    acts = sigmoid_gate(algorithm, u, a, f, d);
     break;
   case CLIP_TANH_HAZARD:
     acts = tanh_gate(algorithm, x, f, d);
     break;
   case CLIP_GAMMA:
-    acts = gamma_gate(algorithm, x, a, f, d);
+    acts = gamma_gate(algorithm, x, u, a, f, d);
     break;
   }
   if (policy_masked(s, x, a)) {
@@ -126,4 +128,38 @@ int policy_gate(const policy_state *s, double x, double a, double position, doub
     acts = 1;
   }
   return acts;
+}
+
+/* The bounds of a pessimistic minimum on the side that the advantage's sign chooses. */
+static policy_window window_between(double a, double low, double high, double dual) {
+  policy_window w = {.low = -INFINITY, .high = high};
+  if (a < 0) w = (policy_window){.low = low, .high = dual};
+  w.at_low = exp(w.low);
+  w.at_high = exp(w.high);
+  return w;
+}
+
+int policy_window_of(const policy_state *s, double a, policy_window *window) {
+  if (s->algorithm->token_mask) return 0;
+  switch (s->algorithm->clip) {
+  case CLIP_NONE:
+    *window = window_between(a, -INFINITY, INFINITY, INFINITY);
+    return 1;
+  case CLIP_PPO:
+    *window = window_between(a, s->bounds.low, s->bounds.high, s->bounds.dual);
+    return 1;
+  case CLIP_SECOND_MOMENT:
+    *window = window_between(a, -s->m2_bound, s->m2_bound, INFINITY);
+    return 1;
+  case CLIP_PPO_POWER: /* its bounds depend on the token's position */
+  case CLIP_TOKEN_LOG:
+  case CLIP_CAP:
+  case CLIP_CLAMP:
+  case CLIP_SIGNED_CLAMP:
+  case CLIP_SIGMOID:
+  case CLIP_TANH_HAZARD:
+  case CLIP_GAMMA:
+    return 0;
+  }
+  return 0;
 }

@@ -1,6 +1,7 @@
 /* Diagnostics of one loss evaluation. Importance-weight statistics are sample statistics within a
  * group (over responses, or over tokens for an algorithm with token ratios), averaged over groups;
  * all are formed in log space. */
+#include "core/base/vector.h"
 #include "core/policy/internal.h"
 
 void policy_log_moments(const double *x, size_t n, double *log_mean, double *log_variance) {
@@ -17,6 +18,26 @@ void policy_log_moments(const double *x, size_t n, double *log_mean, double *log
   }
   *log_mean = top + log(mean);
   if (n > 1) *log_variance = 2 * top + log(squares / (double)(n - 1));
+}
+
+/* The same from the weights w = exp(x) themselves, where neither they nor their squares leave the
+ * range of a double. */
+static void moments_of(const double *x, const double *w, size_t n, double *log_mean,
+                       double *log_variance, double *top) {
+  double sum = 0, squares = 0;
+  *top = -INFINITY;
+  for (size_t i = 0; i < n; i++) {
+    *top = x[i] > *top ? x[i] : *top;
+    sum += w[i];
+  }
+  if (!(fabs(*top) <= 300)) {
+    policy_log_moments(x, n, log_mean, log_variance);
+    return;
+  }
+  const double mean = sum / (double)n;
+  for (size_t i = 0; i < n; i++) squares += (w[i] - mean) * (w[i] - mean);
+  *log_mean = log(mean);
+  *log_variance = n > 1 ? log(squares / (double)(n - 1)) : NAN;
 }
 
 /* Running log of a mean over groups; NaN entries (groups of one) are left out. */
@@ -58,16 +79,15 @@ static const double *units_of(const policy_state *s, size_t g, size_t *n) {
   return (s->sequence_level ? s->seq_x : s->x) + lo;
 }
 
-/* The units' weights themselves, in arrays that are free by now. */
+/* The units' weights themselves; those of responses in an array that is free by now. */
 static const double *weights_of(policy_state *s) {
-  const double *x = s->sequence_level ? s->seq_x : s->x;
-  double *w = s->sequence_level ? s->seq_g : s->log_ratio;
-  size_t n = s->sequence_level ? s->in->n_responses : s->in->n_tokens;
-  for (size_t k = 0; k < n; k++) w[k] = exp(x[k]);
-  return w;
+  if (!s->sequence_level) return s->weight;
+  for (size_t i = 0; i < s->in->n_responses; i++) s->seq_g[i] = exp(s->seq_x[i]);
+  return s->seq_g;
 }
 
-/* Sample variance of A w over the units of a group, and mean of A times the response's weight. */
+/* Sample variance of A w over the units of a group, and mean of A times the response's weight. An
+ * advantage of 0 wins over infinite weights. */
 static double products(const policy_state *s, size_t g, const double *w, double *mean_aw) {
   const policy_input *in = s->in;
   size_t lo = in->group_start[g], hi = in->group_start[g + 1], n = 0;
@@ -76,7 +96,8 @@ static double products(const policy_state *s, size_t g, const double *w, double 
     size_t from = s->sequence_level ? i : in->token_start[i];
     size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
     double total = 0;
-    for (size_t k = from; k < to; k++) total += policy_times(s->advantage[i], w[k]);
+    const double a = s->advantage[i];
+    for (size_t k = from; a != 0 && k < to; k++) total += a * w[k];
     if (to > from) sum += total / (double)(to - from) / (double)(hi - lo);
     mean += total;
     n += to - from;
@@ -87,8 +108,9 @@ static double products(const policy_state *s, size_t g, const double *w, double 
   for (size_t i = lo; i < hi; i++) {
     size_t from = s->sequence_level ? i : in->token_start[i];
     size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
+    const double a = s->advantage[i];
     for (size_t k = from; k < to; k++) {
-      double d = policy_times(s->advantage[i], w[k]) - mean;
+      const double d = (a != 0 ? a * w[k] : 0) - mean;
       squares += d * d;
     }
   }
@@ -104,16 +126,16 @@ static double effective_size(double log_mean, double log_variance, size_t n) {
 
 static void own_weights(policy_state *s) {
   double *value = s->out->metric, top = -INFINITY, ess = 0, aw = 0, groups = 0, spread = 0;
-  const double *w = weights_of(s);
+  const double *w = weights_of(s), *all = s->sequence_level ? s->seq_x : s->x;
   log_average mean = {0}, variance = {0};
   for (size_t g = 0; g < s->in->n_groups; g++) {
     size_t n;
-    double log_mean, log_variance, mean_aw;
+    double log_mean, log_variance, largest, mean_aw;
     const double *x = units_of(s, g, &n);
-    policy_log_moments(x, n, &log_mean, &log_variance);
+    moments_of(x, w + (x - all), n, &log_mean, &log_variance, &largest);
     average_add(&mean, log_mean);
     average_add(&variance, log_variance);
-    for (size_t k = 0; k < n; k++) top = fmax(top, x[k]);
+    top = fmax(top, largest);
     double e = effective_size(log_mean, log_variance, n), v = products(s, g, w, &mean_aw);
     if (!isnan(e)) ess += e, groups += 1;
     if (!isnan(v)) aw += v, spread += 1;
@@ -155,14 +177,52 @@ static void common_weights(policy_state *s) {
   set_both(value, METRIC_IW_VARIANCE_GEPO, METRIC_LOG_IW_VARIANCE_GEPO, average_of(&gepo));
 }
 
+/* Log-ratios up to this size have e^l - 1 - l and e^-l - 1 + l from power series. */
+#define SERIES_LIMIT 2.0
+
+/* plus = e^l - 1 - l and minus = e^-l - 1 + l for |l| up to SERIES_LIMIT: sum and difference of
+ * cosh(l) - 1 and sinh(l) - l, by their series at h = l/4 and two doublings of h, all of whose
+ * terms have one sign. So nothing cancels near 0, and a loop over it has neither calls nor
+ * branches. */
+INLINE void excess(double l, double *plus, double *minus) {
+  const double h = l / 4, y = h * h;
+  double even = 1.0 / 87178291200, odd = 1.0 / 1307674368000;
+  even = even * y + 1.0 / 479001600, odd = odd * y + 1.0 / 6227020800;
+  even = even * y + 1.0 / 3628800, odd = odd * y + 1.0 / 39916800;
+  even = even * y + 1.0 / 40320, odd = odd * y + 1.0 / 362880;
+  even = even * y + 1.0 / 720, odd = odd * y + 1.0 / 5040;
+  even = even * y + 1.0 / 24, odd = odd * y + 1.0 / 120;
+  even = even * y + 1.0 / 2, odd = odd * y + 1.0 / 6;
+  even *= y, odd *= y * h;
+  odd = 2 * (odd * (even + 1) + h * even), even = 2 * even * (even + 2);
+  odd = 2 * (odd * (even + 1) + 2 * h * even), even = 2 * even * (even + 2);
+  *plus = even + odd;
+  *minus = even - odd;
+}
+
+/* Adds e^l - 1 - l and e^-l - 1 + l of the log-ratios p - q of n tokens. */
+CLONES static void add_excess(const double *p, const double *q, size_t n, double *k3,
+                              double *cppo) {
+  enum { PIECE = 64 };
+  double plus[PIECE], minus[PIECE];
+  for (size_t first = 0; first < n; first += PIECE) {
+    const size_t m = n - first < PIECE ? n - first : PIECE;
+    for (size_t t = 0; t < m; t++) excess(p[first + t] - q[first + t], &plus[t], &minus[t]);
+    for (size_t t = 0; t < m; t++) {
+      const double l = p[first + t] - q[first + t];
+      const int small = fabs(l) <= SERIES_LIMIT;
+      *k3 += small ? plus[t] : expm1(l) - l;
+      *cppo += small ? minus[t] : expm1(-l) + l;
+    }
+  }
+}
+
 static void divergences(policy_state *s) {
   const policy_input *in = s->in;
   double k3 = 0, cppo = 0, ref = 0, gap = 0, gap_max = 0, n = (double)in->n_tokens;
   double *value = s->out->metric;
-  for (size_t t = 0; t < in->n_tokens; t++) {
-    double l = in->logp[t] - in->logq[t];
-    k3 += expm1(l) - l;
-    cppo += expm1(-l) + l;
+  add_excess(in->logp, in->logq, in->n_tokens, &k3, &cppo);
+  for (size_t t = 0; t < in->n_tokens && (in->logref != NULL || in->version_gap != NULL); t++) {
     if (in->logref != NULL) {
       double d = in->logp[t] - in->logref[t];
       ref += expm1(-d) + d;

@@ -7,7 +7,7 @@ static double score(const policy_state *s, size_t i) {
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0;
   for (size_t t = lo; t < hi; t++)
-    sum += s->algorithm->ratio == RATIO_TOKEN ? exp(s->x[t]) : s->in->logp[t];
+    sum += s->algorithm->ratio == RATIO_TOKEN ? s->weight[t] : s->in->logp[t];
   return hi > lo ? sum / (double)(hi - lo) : 0;
 }
 
@@ -59,7 +59,7 @@ gl_status policy_disco(policy_state *s, gl_error *err) {
     double h = s->advantage[i] / (questions * fmax(1, s->kept[i]));
     s->z[i] = 1 / tokens;
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
-      double d = s->algorithm->ratio == RATIO_TOKEN ? exp(s->x[t]) : 1;
+      double d = s->algorithm->ratio == RATIO_TOKEN ? s->weight[t] : 1;
       if (s->algorithm->ratio == RATIO_TOKEN && !policy_token_open(s, t)) d = 0;
       s->coefficient[t] = policy_times(h, d) + push / tokens;
     }

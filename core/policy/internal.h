@@ -26,7 +26,9 @@ typedef struct policy_state {
   const policy_input *in;
   policy_output *out;
   const double *logold;                             /* [n_tokens] denominator of the ratio */
-  double *log_ratio, *x, *coefficient;              /* [n_tokens] */
+  double *log_ratio, *coefficient;                  /* [n_tokens] */
+  double *x, *weight;                               /* [n_tokens] log-ratio and its exp, where the
+                                                       ratio is of a token */
   double *factor, *keep, *m2_keep;                  /* [n_tokens]; NULL: all 1 */
   double *advantage, *z, *kept, *seq_x, *seq_share; /* [n_responses] */
   double *seq_p, *seq_q, *seq_g, *seq_jacobian;     /* [n_responses] */
@@ -68,9 +70,20 @@ void policy_second_moment(policy_state *s);
 policy_bounds policy_bounds_of(const policy_algorithm *algorithm);
 /* Whether token_mask zeroes log-ratio x. */
 int policy_masked(const policy_state *s, double x, double advantage);
-/* Value f(x) and slope df/dx of the algorithm's clip; position counts tokens from 1. */
-int policy_gate(const policy_state *s, double x, double advantage, double position, double *value,
-                double *slope);
+/* Value f(x) and slope df/dx of the algorithm's clip at log-ratio x, whose ratio is u = exp(x);
+ * position counts tokens from 1. */
+int policy_gate(const policy_state *s, double x, double u, double advantage, double position,
+                double *value, double *slope);
+
+/* A clip that leaves the ratio alone between two bounds on its logarithm and holds it at the nearer
+ * one elsewhere, the same for all tokens of a response. */
+typedef struct policy_window {
+  double low, high;       /* log-ratios between which nothing acts; infinite where unbounded */
+  double at_low, at_high; /* the ratios there */
+} policy_window;
+/* Whether the algorithm's clip is such a window for responses of this advantage, which is not 0;
+ * then *window is it. */
+int policy_window_of(const policy_state *s, double advantage, policy_window *window);
 void policy_objective_terms(policy_state *s);
 gl_status policy_disco(policy_state *s, gl_error *err);
 double policy_kl_terms(policy_state *s);

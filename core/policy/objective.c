@@ -1,8 +1,5 @@
-/* From ratios to loss and coefficients: the policy term of every algorithm but DisCO's, and M2PO's
- * choice of tokens. */
+/* From ratios to loss and coefficients: the policy term of every algorithm but DisCO's. */
 #include "core/policy/internal.h"
-
-#include <stdlib.h>
 
 /* Terms that overflow are kept apart: the loss is then the infinity of the largest of them, so
  * that opposite infinities never give a NaN. log_size orders them. */
@@ -30,13 +27,50 @@ static int passes_gradient(const policy_state *s, size_t t, double a) {
   return a >= 0 ? s->log_ratio[t] <= algorithm->eps_high : s->log_ratio[t] >= -algorithm->eps_low;
 }
 
+/* What most algorithms need of a response of advantage a: a clip that is a window, and weights that
+ * are z or, where M2PO leaves a token out, 0. The same numbers as token_terms(), several times as
+ * fast. */
+static void windowed_terms(policy_state *s, size_t i, double a, const policy_window *window) {
+  const policy_window w = *window;
+  const double *x = s->x, *u = s->weight, *m2_keep = s->m2_keep, gain = s->z[i] * a;
+  double *coefficient = s->coefficient, sum = s->objective;
+  size_t clipped = 0;
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) {
+    const int over = x[t] > w.high, acts = over || x[t] < w.low;
+    const int left_out = m2_keep != NULL && m2_keep[t] == 0;
+    const double f = over ? w.at_high : (acts ? w.at_low : u[t]);
+    const double term = left_out ? 0 : policy_times(gain, f);
+    clipped += (size_t)(acts || left_out);
+    coefficient[t] = acts ? 0 : term;
+    if (isfinite(term)) {
+      sum += term;
+    } else {
+      s->objective = sum;
+      add(s, term, x[t]);
+    }
+  }
+  s->objective = sum;
+  s->clipped += (double)clipped;
+}
+
+static int has_plain_weights(const policy_state *s) {
+  return s->algorithm->ratio_gradient && s->keep == NULL && s->factor == NULL &&
+         isinf(s->algorithm->token_log_clamp) && !s->ratio->limited;
+}
+
 static void token_terms(policy_state *s, size_t i) {
   const policy_algorithm *algorithm = s->algorithm;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double a = s->advantage[i];
+  policy_window window;
+  s->units += (double)(hi - lo);
+  if (a != 0 && has_plain_weights(s) && policy_window_of(s, a, &window)) {
+    windowed_terms(s, i, a, &window);
+    return;
+  }
   for (size_t t = lo; t < hi; t++) {
     double f, d, w = omega(s, i, t);
-    int acts = policy_gate(s, s->x[t], a, (double)(t - lo + 1), &f, &d);
+    int acts = policy_gate(s, s->x[t], s->weight[t], a, (double)(t - lo + 1), &f, &d);
     s->clipped += acts || (s->m2_keep != NULL && s->m2_keep[t] == 0);
     s->coefficient[t] = 0;
     if (a == 0 || w == 0) continue;
@@ -50,7 +84,6 @@ static void token_terms(policy_state *s, size_t i) {
         s->ratio->limited && (s->x[t] >= algorithm->log_cap || s->x[t] <= algorithm->log_floor);
     if (!limited && policy_token_open(s, t)) s->coefficient[t] = policy_times(w * a, d);
   }
-  s->units += (double)(hi - lo);
 }
 
 /* GMPO: the clip acts on each token's logarithm inside the geometric mean. */
@@ -93,7 +126,7 @@ static void sequence_terms(policy_state *s, size_t i) {
   if (algorithm->clip == CLIP_TOKEN_LOG) {
     s->clipped += token_log_gate(s, i, &f, &d);
   } else {
-    s->clipped += policy_gate(s, x, a, 1, &f, &d);
+    s->clipped += policy_gate(s, x, exp(x), a, 1, &f, &d);
     if (s->seq_open[i] == 0) d = 0;
   }
   if (!algorithm->ratio_gradient) {
@@ -164,54 +197,4 @@ void policy_objective_terms(policy_state *s) {
       s->ratio->gradient == RATIO_GRADIENT_RESPONSE)
     spread(s);
   if (s->objective_inf != 0) s->objective = s->objective_inf;
-}
-
-/* --- M2PO ---------------------------------------------------------------------------------------
- */
-
-static int by_value(const void *left, const void *right) {
-  const policy_rank *a = left, *b = right;
-  if (a->value != b->value) return a->value < b->value ? -1 : 1;
-  return a->token < b->token ? -1 : a->token > b->token;
-}
-
-static int in_set(const policy_algorithm *algorithm, double x, double a) {
-  if (algorithm->m2_set == M2_ALL) return 1;
-  if (algorithm->m2_set == M2_IMPROVING) return (a > 0 && x > 0) || (a < 0 && x < 0);
-  return (a > 0 && exp(x) > 1 + algorithm->eps_high) || (a < 0 && exp(x) < 1 - algorithm->eps_low);
-}
-
-static size_t collect(policy_state *s) {
-  const policy_input *in = s->in;
-  size_t n = 0;
-  for (size_t i = 0; i < in->n_responses; i++)
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
-      s->m2_keep[t] = 1;
-      if (!in_set(s->algorithm, s->x[t], s->advantage[i])) continue;
-      s->rank[n].value = s->x[t] * s->x[t];
-      s->rank[n++].token = t;
-    }
-  qsort(s->rank, n, sizeof *s->rank, by_value);
-  return n;
-}
-
-/* Which tokens stay, or the bound sqrt(d_k) (2510.01161; official code for the threshold form). */
-void policy_second_moment(policy_state *s) {
-  size_t n = collect(s), k = 0;
-  double sum = 0, tau = s->algorithm->m2_tau;
-  s->m2_bound = INFINITY;
-  if (s->algorithm->m2_form == M2_REMOVE) {
-    for (; k < n && (sum + s->rank[k].value) / (double)(k + 1) <= tau; k++) sum += s->rank[k].value;
-    for (; k < n; k++) s->m2_keep[s->rank[k].token] = 0;
-    return;
-  }
-  for (size_t j = 0; j < n; j++) sum += s->rank[j].value;
-  if (n == 0 || sum / (double)n <= tau) return;
-  s->m2_bound = 0;
-  sum = 0;
-  for (; k < n; k++) {
-    sum += s->rank[k].value;
-    if (!(sum + (double)(n - k - 1) * s->rank[k].value < tau * (double)n)) break;
-    s->m2_bound = fabs(s->x[s->rank[k].token]);
-  }
 }

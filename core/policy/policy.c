@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_ARRAYS = 6, RESPONSE_ARRAYS = 10, GROUP_ARRAYS = 3 };
+enum { TOKEN_ARRAYS = 7, RESPONSE_ARRAYS = 10, GROUP_ARRAYS = 3 };
 
 struct policy_workspace {
   double *space;
@@ -55,7 +55,7 @@ static double *take(double **at, size_t n) {
 static void lay_out(policy_state *s, policy_workspace *ws) {
   const policy_input *in = s->in;
   double *at = ws->space;
-  double **token[TOKEN_ARRAYS] = {&s->log_ratio, &s->x,    &s->coefficient,
+  double **token[TOKEN_ARRAYS] = {&s->log_ratio, &s->x,    &s->weight, &s->coefficient,
                                   &s->factor,    &s->keep, &s->m2_keep};
   double **response[RESPONSE_ARRAYS] = {&s->advantage, &s->z,       &s->kept,  &s->seq_x,
                                         &s->seq_p,     &s->seq_q,   &s->seq_g, &s->seq_jacobian,
@@ -99,10 +99,14 @@ static void copy_out(policy_state *s) {
     for (size_t g = 0; g < in->n_groups && s->algorithm->scale == SCALE_GROUP_STD; ++g)
       if (s->scale[g] <= s->algorithm->scale_eps) out->scale[g] = NAN;
   }
-  for (size_t i = 0; out->weight != NULL && i < in->n_responses; i++) {
-    double w = s->sequence_level ? exp(s->seq_x[i]) : 0;
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
-      out->weight[t] = s->sequence_level ? w : exp(s->x[t]);
+  if (out->weight == NULL) return;
+  if (!s->sequence_level) {
+    memcpy(out->weight, s->weight, in->n_tokens * doubles);
+    return;
+  }
+  for (size_t i = 0; i < in->n_responses; i++) {
+    const double w = exp(s->seq_x[i]);
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) out->weight[t] = w;
   }
 }
 

@@ -29,7 +29,7 @@ static void constant_ratios(policy_state *s) {
 }
 
 static void own_ratios(policy_state *s) {
-  for (size_t t = 0; t < s->in->n_tokens; t++) s->x[t] = s->log_ratio[t];
+  s->x = s->log_ratio;
 }
 
 static void prefix_ratios(policy_state *s) {
@@ -295,6 +295,7 @@ gl_status policy_ratios(policy_state *s, gl_error *err) {
   if (r->info.unit == RATIO_OF_TOKEN) {
     assert(r->formula != NULL);
     r->formula(s);
+    for (size_t t = 0; t < s->in->n_tokens; t++) s->weight[t] = exp(s->x[t]);
     if (algorithm->clip == CLIP_SECOND_MOMENT) policy_second_moment(s);
     return GL_OK;
   }

@@ -1,7 +1,7 @@
 /* Coefficients and moments of a block of groups at once, in loops that a compiler vectorises. */
 #include "toy/lab/kernel.h"
 
-#include "toy/lab/vector.h"
+#include "core/base/vector.h"
 
 #include <math.h>
 #include <stdlib.h>

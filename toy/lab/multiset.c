@@ -1,7 +1,7 @@
 /* Multisets of responses: counted, walked through with their probabilities, or drawn at random. */
 #include "toy/lab/multiset.h"
 
-#include "toy/lab/vector.h"
+#include "core/base/vector.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* For loops over the groups of a block that a compiler should vectorise. */
-#ifndef GEPOLAB_TOY_LAB_VECTOR_H
-#define GEPOLAB_TOY_LAB_VECTOR_H
+/* For loops that a compiler should vectorise. */
+#ifndef GEPOLAB_CORE_BASE_VECTOR_H
+#define GEPOLAB_CORE_BASE_VECTOR_H
 
 /* Wider vectors where the machine has them, the same operations in the same order everywhere. A
  * sanitized build has no resolver functions: they would run before its runtime is up. */

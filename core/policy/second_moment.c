@@ -1,0 +1,214 @@
+/* M2PO's choice of tokens: those with the smallest squared log-ratios, as many as keep their mean
+ * below a bound (2510.01161; paper/methods.md §3.8). */
+#include "core/base/vector.h"
+#include "core/policy/internal.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* FEW tokens are sorted as fast as anything. */
+enum { FEW = 24, MOST_SPLITS = 64, LANES = 4 };
+#define UNDECIDED SIZE_MAX
+
+static int by_value(const void *left, const void *right) {
+  const policy_rank *a = left, *b = right;
+  if (a->value != b->value) return a->value < b->value ? -1 : 1;
+  return a->token < b->token ? -1 : a->token > b->token;
+}
+
+/* The tokens of one response that may be left out: those whose v is above or below a bound. */
+typedef struct members {
+  const double *v; /* [n_tokens] */
+  double above, below;
+} members;
+
+static members members_of(const policy_state *s, double a) {
+  const policy_algorithm *algorithm = s->algorithm;
+  members m = {.v = s->x, .above = INFINITY, .below = -INFINITY}; /* none */
+  switch (algorithm->m2_set) {
+  case M2_ALL:
+    m.above = -INFINITY;
+    m.below = INFINITY;
+    break;
+  case M2_IMPROVING:
+    if (a > 0) m.above = 0;
+    if (a < 0) m.below = 0;
+    break;
+  case M2_CLIPPED:
+    m.v = s->weight;
+    if (a > 0) m.above = 1 + algorithm->eps_high;
+    if (a < 0) m.below = 1 - algorithm->eps_low;
+    break;
+  }
+  return m;
+}
+
+/* Without a branch: which way it goes is as good as random. */
+INLINE int is_member(const members *m, size_t t) {
+  return (m->v[t] > m->above) | (m->v[t] < m->below);
+}
+
+/* Adds the number of members among tokens first .. end - 1 and their squares, in LANES sums. */
+CLONES static void add_members(const double *x, members m, size_t first, size_t end,
+                               double count[LANES], double sum[LANES]) {
+  double n[LANES] = {0}, total[LANES] = {0};
+  for (; first + LANES <= end; first += LANES)
+    for (size_t l = 0; l < LANES; l++) {
+      const double v = m.v[first + l], square = x[first + l] * x[first + l];
+      const int member = (v > m.above) | (v < m.below);
+      n[l] += member ? 1 : 0;
+      total[l] += member ? square : 0;
+    }
+  for (; first < end; first++) {
+    const int member = is_member(&m, first);
+    n[0] += member ? 1 : 0;
+    total[0] += member ? x[first] * x[first] : 0;
+  }
+  for (size_t l = 0; l < LANES; l++) count[l] += n[l], sum[l] += total[l];
+}
+
+/* How many tokens may be left out, and the sum of their squared log-ratios. */
+static size_t total_of(const policy_state *s, double *sum) {
+  const size_t *start = s->in->token_start;
+  double n[LANES] = {0}, total[LANES] = {0};
+  for (size_t i = 0; i < s->in->n_responses; i++)
+    add_members(s->x, members_of(s, s->advantage[i]), start[i], start[i + 1], n, total);
+  *sum = (total[0] + total[1]) + (total[2] + total[3]);
+  return (size_t)((n[0] + n[1]) + (n[2] + n[3]));
+}
+
+static void collect(policy_state *s) {
+  const policy_input *in = s->in;
+  size_t n = 0;
+  for (size_t i = 0; i < in->n_responses; i++) {
+    const members m = members_of(s, s->advantage[i]);
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
+      s->rank[n] = (policy_rank){.value = s->x[t] * s->x[t], .token = t};
+      n += (size_t)is_member(&m, t);
+    }
+  }
+}
+
+static double sum_of(const policy_rank *rank, size_t n) {
+  double sum = 0;
+  for (size_t j = 0; j < n; j++) sum += rank[j].value;
+  return sum;
+}
+
+/* Sums of n terms of one sign, formed in two orders, differ by less than this share of them. */
+static double rounding_of(size_t n) {
+  return 4 * (double)n * 0x1p-52;
+}
+
+/* Tokens are taken in ascending order while `reached`, which grows with every one, is within
+ * `limit`. */
+typedef struct progress {
+  double reached, limit;
+  int within;
+} progress;
+
+/* After `count` of n tokens, which sum to `sum`, the last of them `value`. */
+static progress progress_of(const policy_state *s, size_t n, size_t count, double sum,
+                            double value) {
+  const double tau = s->algorithm->m2_tau;
+  if (s->algorithm->m2_form == M2_REMOVE) {
+    const double mean = sum / (double)count;
+    return (progress){mean, tau, mean <= tau};
+  }
+  const double kept = sum + (double)(n - count) * value, limit = tau * (double)n;
+  return (progress){kept, limit, kept < limit};
+}
+
+/* Whether sums in another order could say the opposite; never where `rounding` is 0. */
+static int undecided(progress p, double rounding) {
+  return rounding > 0 && !(fabs(p.reached - p.limit) > rounding * p.limit);
+}
+
+/* Sorts tokens first .. end - 1 and goes on taking them, those before having the given sum; returns
+ * how many are taken in all, UNDECIDED where rounding could say otherwise. */
+static size_t take_sorted(policy_state *s, size_t n, size_t first, size_t end, double sum,
+                          double rounding) {
+  qsort(s->rank + first, end - first, sizeof *s->rank, by_value);
+  for (; first < end; first++) {
+    sum += s->rank[first].value;
+    const progress p = progress_of(s, n, first + 1, sum, s->rank[first].value);
+    if (undecided(p, rounding)) return UNDECIDED;
+    if (!p.within) break;
+  }
+  return first;
+}
+
+static void swap(policy_rank *a, policy_rank *b) {
+  const policy_rank kept = *a;
+  *a = *b;
+  *b = kept;
+}
+
+/* Puts what is not above the median of three tokens in front, that median last; returns how many
+ * they are. */
+static size_t split(policy_rank *rank, size_t n) {
+  policy_rank *last = rank + n - 1, *middle = rank + n / 2;
+  if (by_value(middle, rank) < 0) swap(middle, rank);
+  if (by_value(last, rank) < 0) swap(last, rank);
+  if (by_value(middle, last) < 0) swap(middle, last);
+  const policy_rank pivot = *last;
+  size_t below = 0;
+  for (size_t j = 0; j + 1 < n; j++) { /* without a branch, which would be as good as random */
+    const policy_rank one = rank[j];
+    const int less =
+        (one.value < pivot.value) | ((one.value == pivot.value) & (one.token < pivot.token));
+    rank[j] = rank[below];
+    rank[below] = one;
+    below += (size_t)less;
+  }
+  swap(rank + below, last);
+  return below + 1;
+}
+
+/* The same without sorting them all: what is left is split in two, and the limit says in which part
+ * taking ends. The tokens taken stand in front then, the largest last. UNDECIDED where the order in
+ * which sums are formed could matter, and where splitting makes no progress. */
+static size_t take_by_parts(policy_state *s, size_t n) {
+  const double rounding = rounding_of(n);
+  double sum = 0;
+  size_t first = 0, end = n;
+  for (int splits = 0; end - first > FEW; splits++) {
+    const size_t part = split(s->rank + first, end - first);
+    const double with = sum + sum_of(s->rank + first, part);
+    const progress p = progress_of(s, n, first + part, with, s->rank[first + part - 1].value);
+    if (splits == MOST_SPLITS || undecided(p, rounding)) return UNDECIDED;
+    if (p.within) {
+      first += part;
+      sum = with;
+    } else {
+      end = first + part - 1;
+    }
+  }
+  return take_sorted(s, n, first, end, sum, rounding);
+}
+
+/* Which tokens stay, or the bound sqrt(d_k) (2510.01161; official code for the threshold form). The
+ * definition adds in ascending order; what is faster is used where it is certain to say the same.
+ */
+void policy_second_moment(policy_state *s) {
+  double sum;
+  const size_t n = total_of(s, &sum);
+  double *m2_keep = s->m2_keep;
+  s->m2_bound = INFINITY;
+  s->m2_keep = NULL;
+  if (n == 0 || sum / (double)n < s->algorithm->m2_tau * (1 - rounding_of(n))) return;
+  collect(s);
+  size_t k = take_by_parts(s, n);
+  if (k == UNDECIDED) {
+    k = take_sorted(s, n, 0, n, 0, 0);
+    if (sum_of(s->rank, n) / (double)n <= s->algorithm->m2_tau) k = n;
+  }
+  if (k == n) return;
+  if (s->algorithm->m2_form == M2_THRESHOLD) {
+    s->m2_bound = k > 0 ? fabs(s->x[s->rank[k - 1].token]) : 0;
+    return;
+  }
+  s->m2_keep = m2_keep;
+  for (size_t t = 0; t < s->in->n_tokens; t++) m2_keep[t] = 1;
+  for (size_t j = k; j < n; j++) m2_keep[s->rank[j].token] = 0;
+}
