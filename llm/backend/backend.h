@@ -107,6 +107,7 @@ typedef struct sgd_step {
 typedef struct backend_ops {
 #define OPERATION(result, name, arguments) result(*name) arguments;
 #define OPTIONAL_OPERATION(result, name, arguments) result(*name) arguments;
+#define HOST_OPERATION(result, name, arguments) result(*name) arguments;
 #include "llm/backend/operations.h"
 } backend_ops;
 

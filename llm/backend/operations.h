@@ -2,6 +2,7 @@
  * several times, and whoever includes it defines before
  *   OPERATION(result, name, arguments)            an operation that every backend has
  *   OPTIONAL_OPERATION(result, name, arguments)   one whose pointer may be NULL in a backend
+ *   HOST_OPERATION(result, name, arguments)       one that only the CPU has; NULL elsewhere
  * which are undefined again at its end. backend.h makes the pointers of backend_ops of it, backends
  * fill their tables from it, and tests count by it which operations no case has called.
  *
@@ -106,6 +107,17 @@ OPERATION(void, swiglu_backward,
 OPERATION(void, product,
           (backend *b, void *out, const void *in, const void *weight, size_t rows, size_t m,
            size_t k, int flags))
+/* Products with a weight that was packed before: the backend's own order of its numbers, which is
+ * made once for all products with these values. packed_numbers is how many numbers of type T the
+ * packed weight [m, k] has, SIZE_MAX where that overflows. `pack` writes T packed from T weight
+ * [m, k]. `product_packed` does what `product` does, with sums in an order of its own; both
+ * `weight` and what `pack` made of it are given, and the backend reads the one that suits it. With
+ * PRODUCT_ROW_BY_ROW it is always `packed`. */
+HOST_OPERATION(size_t, packed_numbers, (const backend *b, size_t m, size_t k))
+HOST_OPERATION(void, pack, (backend *b, void *packed, const void *weight, size_t m, size_t k))
+HOST_OPERATION(void, product_packed,
+               (backend *b, void *out, const void *in, const void *weight, const void *packed,
+                size_t rows, size_t m, size_t k, int flags))
 /* T din [rows, k] (+)= dout weight; T dout [rows, m], weight [m, k]. */
 OPERATION(void, product_backward_input,
           (backend *b, void *din, const void *dout, const void *weight, size_t rows, size_t m,
@@ -209,3 +221,4 @@ OPTIONAL_OPERATION(size_t, scratch, (const backend *b, const run_shape *shape))
 /* clang-format on */
 #undef OPERATION
 #undef OPTIONAL_OPERATION
+#undef HOST_OPERATION

@@ -58,7 +58,7 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
     status = model_memory(&all, c, b, s->recompute, tokens, tokens, out->slots, out->capacity,
                           copies, err);
   if (status != GL_OK) return status;
-  out->parameters = alone.parameters;
+  out->parameters = alone.parameters + alone.packed;
   out->one_version = copied.parameters - alone.parameters;
   out->reference = all.parameters - alone.parameters;
   out->gradients = all.gradients;

@@ -190,9 +190,8 @@ static gl_status prefill_part(model_cache *k, const packed_tokens *packed, const
   if (status == GL_OK) {
     model_layers(m, k->layer, PRODUCT_ROW_BY_ROW);
     model_last_norm(m);
-    m->b->ops->logits(m->b, (char *)k->logits + first * m->c.vocabulary * m->b->master_element,
-                      m->pass.last_normed, model_weight(m, m->head), n, m->c.vocabulary,
-                      m->c.hidden);
+    model_logits(m, (char *)k->logits + first * m->c.vocabulary * m->b->master_element,
+                 m->pass.last_normed, n);
     status = m->b->ops->status(m->b, err);
   }
   free(start);
@@ -253,8 +252,7 @@ static void run_decode(model_cache *k, size_t rows) {
   }
   b->ops->norm(b, k->last, k->last_rstd, k->rows.mid, k->rows.mid, k->branch,
                model_weight(m, m->norm), rows, m->c.hidden, m->c.rms_eps);
-  b->ops->logits(b, k->logits, k->last, model_weight(m, m->head), rows, m->c.vocabulary,
-                 m->c.hidden);
+  model_logits(m, k->logits, k->last, rows);
 }
 
 /* The first decode of a size runs plainly, the second is recorded while it runs, later ones replay
@@ -295,6 +293,8 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
       return gl_fail(err, GL_EINTERNAL, "a row with token %d in slot %d at %d", (int)token[r],
                      (int)slot[r], (int)position[r]);
   if (rows == 0) return GL_OK;
+  gl_status status = b->ops->pack == NULL ? GL_OK : model_pack(m, err);
+  if (status != GL_OK) return status;
   const size_t all = model_cache_rows(b, rows);
   for (size_t r = 0; r < all; ++r) {
     k->host[r] = r < rows ? token[r] : 0;

@@ -44,12 +44,11 @@ void model_layer(const model *m, size_t layer, const layer_run *run, const void 
   const layer_places *w = &m->place[layer];
   const layer_activations *l = run->l;
   const head_shape heads = model_heads(c);
-  const size_t rows = run->packed.rows, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+  const size_t rows = run->packed.rows;
 
   ops->norm(b, l->normed, l->rstd, l->in, in, add, model_weight(m, w->input_norm), rows, c->hidden,
             c->rms_eps);
-  ops->product(b, l->qkv, l->normed, model_weight(m, w->qkv), rows, q + 2 * kv, c->hidden,
-               run->flags);
+  model_product(m, layer, MODEL_QKV, l->qkv, l->normed, rows, run->flags);
   ops->heads(b, l->qk, l->heads_rstd, l->qkv, model_weight(m, w->q_norm),
              model_weight(m, w->k_norm), m->cosine, m->sine, run->position, rows, heads,
              c->rms_eps);
@@ -62,15 +61,13 @@ void model_layer(const model *m, size_t layer, const layer_run *run, const void 
                           rows, cache->capacity, heads);
   else
     ops->attention(b, l->attended, l->lse, l->qk, l->qkv, run->packed, heads);
-  ops->product(b, run->branch, l->attended, model_weight(m, w->o), rows, c->hidden, q, run->flags);
+  model_product(m, layer, MODEL_O, run->branch, l->attended, rows, run->flags);
   ops->norm(b, l->mid_normed, l->mid_rstd, l->mid, l->in, run->branch,
             model_weight(m, w->post_norm), rows, c->hidden, c->rms_eps);
-  ops->product(b, l->gate_up, l->mid_normed, model_weight(m, w->gate_up), rows, 2 * c->intermediate,
-               c->hidden, run->flags);
+  model_product(m, layer, MODEL_GATE_UP, l->gate_up, l->mid_normed, rows, run->flags);
   ops->swiglu(b, l->active, l->gate_up, rows, c->intermediate);
   if (run->want_branch)
-    ops->product(b, run->branch, l->active, model_weight(m, w->down), rows, c->hidden,
-                 c->intermediate, run->flags);
+    model_product(m, layer, MODEL_DOWN, run->branch, l->active, rows, run->flags);
 }
 
 void model_layers(model *m, const layer_cache *cache, int flags) {
@@ -181,6 +178,7 @@ gl_status model_pass_begin(model *m, const packed_tokens *packed, int keep, gl_e
   m->kept = 0;
   gl_status status = check_tokens(m, packed, &longest, err);
   if (status == GL_OK) status = fill_index(m, packed, err);
+  if (status == GL_OK) status = model_pack(m, err);
   if (status != GL_OK) return status;
   const pass_shape shape = {packed->n_tokens, packed->n_sequences, packed->n_targets, keep,
                             m->recompute};

@@ -103,6 +103,9 @@ typedef struct layer_cache {
   int decode; /* attend to the cache, not to the packed tokens */
 } layer_cache;
 
+/* The kinds of matrices in a layer that products read. */
+typedef enum model_kind { MODEL_QKV, MODEL_O, MODEL_GATE_UP, MODEL_DOWN, MODEL_KINDS } model_kind;
+
 struct model {
   model_config c;
   backend *b;
@@ -120,9 +123,11 @@ struct model {
    * were copied, and guest_of the values themselves. */
   struct model_values guest;
   const struct model_values *guest_of;
-  void *gradient;      /* M [n]; NULL until it is needed */
-  void *cosine, *sine; /* M [max_positions, head_dim / 2] */
-  void *block;         /* the arena's memory, which only grows */
+  char *packed;          /* the matrices in use, packed (packed.c); NULL until they are needed */
+  int packed_is_current; /* 1: they have the values in use */
+  void *gradient;        /* M [n]; NULL until it is needed */
+  void *cosine, *sine;   /* M [max_positions, head_dim / 2] */
+  void *block;           /* the arena's memory, which only grows */
   size_t block_bytes;
   layer_activations *layer; /* [layers], of the pass */
   pass pass;
@@ -160,6 +165,17 @@ typedef struct layer_run {
  * be added. */
 void model_layer(const model *m, size_t layer, const layer_run *run, const void *in,
                  const void *add);
+/* Packs the weights in use, where the backend has a packed form and they are not packed yet. Every
+ * pass begins with it. GL_ENOMEM; a backend's failure. */
+gl_status model_pack(model *m, gl_error *err);
+/* After the values in use changed, or which of them are: what was computed from them is void. */
+void model_changed(model *m);
+/* T out [rows, outputs] = T in [rows, inputs] times a matrix of a layer, transposed; flags as
+ * product(). */
+void model_product(const model *m, size_t layer, model_kind kind, void *out, const void *in,
+                   size_t rows, int flags);
+/* M out [rows, vocabulary] = T in [rows, hidden] times the output embedding, row by row. */
+void model_logits(const model *m, void *out, const void *in, size_t rows);
 /* Runs the embedding and all layers of the pass; cache[layers], or NULL without one. */
 void model_layers(model *m, const layer_cache *cache, int flags);
 /* The final norm at the tokens that targets follow, into last_normed. */
@@ -180,12 +196,14 @@ enum { MODEL_CHUNK = 1 << 16, MODEL_STAGING = MODEL_CHUNK * 8 };
  * uses the draws of the last step. */
 void model_renew(model *m);
 
-/* Bytes of backend memory that a pass and a cache take; SIZE_MAX where that overflows. */
+/* Bytes of backend memory that a pass, a cache and the packed weights take; SIZE_MAX where that
+ * overflows. */
 size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shape);
 /* Matrix rows of a decode of n tokens: n, or where the backend records decodes (CUDA graphs) the
  * next power of two. */
 size_t model_cache_rows(const backend *b, size_t n);
 size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, size_t capacity);
+size_t model_packed_bytes(const model_config *c, const backend *b);
 /* Most tokens of a prefill that run at once; a longer sequence runs alone. */
 enum { MODEL_PREFILL_TOKENS = 4096 };
 

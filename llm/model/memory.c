@@ -146,6 +146,8 @@ gl_status model_memory(memory_plan *out, const model_config *c, const backend *b
              add(&out->parameters, n, b->element, two) &&
              add(&out->parameters, n, b->element, value_copies) &&
              add(&out->parameters, c->max_positions, c->head_dim, b->master_element);
+  out->packed = model_packed_bytes(c, b);
+  fits = fits && out->packed != SIZE_MAX;
   if (training_tokens > 0) {
     fits = fits && add(&out->gradients, n, b->master_element, 1) &&
            add(&out->moments, n, b->master_element, 2);
@@ -158,7 +160,8 @@ gl_status model_memory(memory_plan *out, const model_config *c, const backend *b
   fits = fits && add(&out->total, out->parameters, 1, 1) &&
          add(&out->total, out->gradients, 1, 1) && add(&out->total, out->moments, 1, 1) &&
          add(&out->total, out->activations, 1, 1) && add(&out->total, out->cache, 1, 1) &&
-         add(&out->total, out->logits, 1, 1) && add(&out->total, out->scratch, 1, 1);
+         add(&out->total, out->packed, 1, 1) && add(&out->total, out->logits, 1, 1) &&
+         add(&out->total, out->scratch, 1, 1);
   if (fits) return GL_OK;
   return gl_fail(
       err, GL_ENOMEM,

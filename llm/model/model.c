@@ -111,6 +111,7 @@ void model_free(model *m) {
   const backend_ops *ops = m->b->ops;
   if (m->own.copy != m->own.master) ops->release(m->b, m->own.copy);
   ops->release(m->b, m->own.master);
+  ops->release(m->b, m->packed);
   ops->release(m->b, m->gradient);
   ops->release(m->b, m->cosine);
   ops->release(m->b, m->sine);
@@ -207,7 +208,7 @@ void model_values_free(model_values *v, model *m) {
 }
 
 void model_use(model *m, model_values *v) {
-  m->kept = 0;
+  model_changed(m);
   m->use = v != NULL ? v : &m->own;
   if (v == NULL || v->aside == NULL) return;
   m->guest_of = v;
@@ -255,7 +256,7 @@ void model_renew(model *m) {
     m->b->ops->cast_stochastic(m->b, m->own.copy, m->own.master, m->n, &rounding);
   else
     m->b->ops->cast(m->b, m->own.copy, m->own.master, m->n);
-  m->kept = 0;
+  model_changed(m);
 }
 
 static gl_status get(const model *m, const void *from, double *host, gl_error *err) {

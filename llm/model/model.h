@@ -150,6 +150,7 @@ size_t model_kept_bytes(const model *m);
 /* What a configuration will need, in bytes of backend memory. */
 typedef struct memory_plan {
   size_t parameters, gradients, moments, activations, cache, logits;
+  size_t packed;  /* the weights in the order in which products read them */
   size_t scratch; /* the backend's own */
   size_t total;
 } memory_plan;

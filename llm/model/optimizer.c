@@ -93,7 +93,7 @@ gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_e
   const double scale = limit > 0 && *norm > limit ? limit / *norm : 1;
   ++o->steps;
   address_rounding(o);
-  m->kept = 0;
+  model_changed(m);
   step_range(o, 0, m->n_matrices, o->spec.weight_decay, lr, scale);
   step_range(o, m->n_matrices, m->n - m->n_matrices, 0, lr, scale);
   return m->b->ops->status(m->b, err);

@@ -471,6 +471,7 @@ size_t operations_without_case(backend *b) {
   static const char *const names[] = {
 #define OPERATION(result, name, arguments) #name,
 #define OPTIONAL_OPERATION(result, name, arguments)
+#define HOST_OPERATION(result, name, arguments)
 #include "llm/backend/operations.h"
   };
   unsigned char called[CASE_OPERATIONS] = {0};

@@ -28,6 +28,7 @@ enum { CASE_MAX_OUTPUTS = 8, CASE_MAX_MEMORY = 40 };
 enum {
 #define OPERATION(result, name, arguments) CASE_OPERATION_##name,
 #define OPTIONAL_OPERATION(result, name, arguments)
+#define HOST_OPERATION(result, name, arguments)
 #include "llm/backend/operations.h"
   CASE_OPERATIONS
 };

@@ -89,5 +89,6 @@ static inline size_t qkv_width(head_shape s) {
 const backend_ops CPU_OPS = {
 #define OPERATION(result, name, arguments) .name = cpu_##name,
 #define OPTIONAL_OPERATION(result, name, arguments)
+#define HOST_OPERATION(result, name, arguments) .name = cpu_##name,
 #include "llm/backend/operations.h"
 };

@@ -57,41 +57,7 @@ static void cpu_cache_copy(backend *b, void *cache_k, void *cache_v, size_t from
 
 /* --- products of the few query heads that share a key/value head --- */
 
-/* c [rows, groups * PANEL] (+)= a [rows, n] b [n, groups * PANEL], with sums in the order of
- * panel_tile, so that they have the same bits. 1 to 4 rows and 1 or 2 groups of PANEL columns,
- * which are constants where this is inlined. Rows of a, b and c begin a_row, b_row and c_row
- * numbers apart, the groups of b `next` apart. */
-LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
-                             REAL *c, size_t c_row, size_t n, int add, const size_t rows,
-                             const size_t groups) {
-  vector sum[4][4];
-#pragma GCC unroll 4
-  for (size_t i = 0; i < 4; ++i)
-#pragma GCC unroll 4
-    for (size_t j = 0; j < 4; ++j) sum[i][j] = (vector){0};
-  for (size_t p = 0; p < n; ++p) {
-    vector right[4];
-#pragma GCC unroll 4
-    for (size_t j = 0; j < 2 * groups; ++j)
-      right[j] = vector_at(b + p * b_row + j / 2 * next + j % 2 * VECTOR);
-#pragma GCC unroll 4
-    for (size_t i = 0; i < rows; ++i) {
-      const vector x = vector_of(a[i * a_row + p]);
-#pragma GCC unroll 4
-      for (size_t j = 0; j < 2 * groups; ++j)
-        sum[i][j] = vector_add_product(sum[i][j], x, right[j]);
-    }
-  }
-#pragma GCC unroll 4
-  for (size_t i = 0; i < rows; ++i)
-#pragma GCC unroll 4
-    for (size_t j = 0; j < 2 * groups; ++j) {
-      REAL *to = c + i * c_row + j * VECTOR;
-      vector_put(to, add ? vector_at(to) + sum[i][j] : sum[i][j]);
-    }
-}
-
-/* The same for any number of rows. */
+/* narrow_tile (panels.h) for any number of rows, and 1 or 2 groups. */
 LOOP_INLINE void narrow_rows(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
                              REAL *c, size_t c_row, size_t rows, size_t n, int add,
                              const size_t groups) {

@@ -121,12 +121,66 @@ static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
       c[i * c_row + j] = add ? c[i * c_row + j] + tile[i][j] : tile[i][j];
 }
 
+/* c [rows, groups * PANEL] (+)= a [rows, n] b [n, groups * PANEL], with sums in the order of
+ * panel_tile, so that they have the same bits. 1 to 5 rows and 1 to 4 groups of PANEL columns,
+ * which are constants where this is inlined. Rows of a, b and c begin a_row, b_row and c_row
+ * numbers apart, the groups of b `next` apart. */
+LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
+                             REAL *c, size_t c_row, size_t n, int add, const size_t rows,
+                             const size_t groups) {
+  vector sum[5][8];
+#pragma GCC unroll 5
+  for (size_t i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+    for (size_t j = 0; j < 2 * groups; ++j) sum[i][j] = (vector){0};
+  for (size_t p = 0; p < n; ++p) {
+    vector right[8];
+#pragma GCC unroll 8
+    for (size_t j = 0; j < 2 * groups; ++j)
+      right[j] = vector_at(b + p * b_row + j / 2 * next + j % 2 * VECTOR);
+#pragma GCC unroll 5
+    for (size_t i = 0; i < rows; ++i) {
+      const vector x = vector_of(a[i * a_row + p]);
+#pragma GCC unroll 8
+      for (size_t j = 0; j < 2 * groups; ++j)
+        sum[i][j] = vector_add_product(sum[i][j], x, right[j]);
+    }
+  }
+#pragma GCC unroll 5
+  for (size_t i = 0; i < rows; ++i)
+#pragma GCC unroll 8
+    for (size_t j = 0; j < 2 * groups; ++j) {
+      REAL *to = c + i * c_row + j * VECTOR;
+      vector_put(to, add ? vector_at(to) + sum[i][j] : sum[i][j]);
+    }
+}
+
+/* c [rows, columns], fewer rows than a tile and at most PANEL columns, (+)= a times panel b over n
+ * terms; the terms of a row of a lie side by side. */
+static void short_tile_to(const REAL *a, size_t a_row, const REAL *b, REAL *c, size_t c_row,
+                          size_t rows, size_t columns, size_t n, int add) {
+  REAL part[PANEL_ROWS][PANEL];
+  const int whole = columns == PANEL, plus = whole && add;
+  REAL *const to = whole ? c : part[0];
+  const size_t to_row = whole ? c_row : PANEL;
+  if (rows == 1) narrow_tile(a, a_row, b, PANEL, 0, to, to_row, n, plus, 1, 1);
+  if (rows == 2) narrow_tile(a, a_row, b, PANEL, 0, to, to_row, n, plus, 2, 1);
+  if (rows == 3) narrow_tile(a, a_row, b, PANEL, 0, to, to_row, n, plus, 3, 1);
+  if (rows == 4) narrow_tile(a, a_row, b, PANEL, 0, to, to_row, n, plus, 4, 1);
+  if (rows == 5) narrow_tile(a, a_row, b, PANEL, 0, to, to_row, n, plus, 5, 1);
+  for (size_t i = 0; !whole && i < rows; ++i)
+    for (size_t j = 0; j < columns; ++j)
+      c[i * c_row + j] = add ? c[i * c_row + j] + part[i][j] : part[i][j];
+}
+
 /* Up to LEFT_HIGH rows of the left factor, m terms of each: a(i, p) = a[i * row + p * column],
  * where row or column is 1. */
 typedef struct left_block {
   const REAL *a;
   size_t row, column, rows, m;
-  REAL *copy; /* tile after tile; only the last tile is copied unless `copied` */
+  REAL *copy; /* tile after tile; unless `copied`, only a last tile of fewer rows where column is
+               * not 1
+               */
   int copied; /* 1: all tiles are copied */
 } left_block;
 
@@ -160,14 +214,15 @@ static void copy_across(const left_block *l) {
 
 /* The block of the left factor with what must be copied of it: long rows whose distance is a
  * multiple of 4096 bytes (they would evict each other from the cache) or that lie side by side, and
- * a last tile of fewer than PANEL_ROWS rows. */
+ * of the latter a last tile of fewer than PANEL_ROWS rows. */
 static left_block left_of(const REAL *a, size_t row, size_t column, size_t rows, size_t m,
                           REAL *copy) {
   const int conflicts = column != 1 || row * sizeof(REAL) % 4096 == 0;
   const left_block l = {a, row, column, rows, m, copy, conflicts && m > PANEL_BLOCK / 2};
   const size_t whole = rows / PANEL_ROWS * PANEL_ROWS;
   if (l.copied && column != 1) copy_across(&l);
-  for (size_t i = l.copied && column == 1 ? 0 : whole; i < rows; i += PANEL_ROWS) copy_tile(&l, i);
+  if (l.copied || column != 1)
+    for (size_t i = column == 1 ? 0 : whole; i < rows; i += PANEL_ROWS) copy_tile(&l, i);
   return l;
 }
 
@@ -202,12 +257,37 @@ static void panel_rows(const left_block *l, const REAL *panel, const upcoming *n
   for (size_t i = 0; i < l->rows; i += PANEL_ROWS) {
     const size_t high = smaller(PANEL_ROWS, l->rows - i);
     fetch_ahead(next, i, l->rows);
-    if (l->copied || high < PANEL_ROWS)
+    if (high < PANEL_ROWS && l->column == 1)
+      short_tile_to(l->copied ? l->copy + i * PANEL_BLOCK : l->a + i * step,
+                    l->copied ? PANEL_BLOCK : step, panel, c + i * c_row, c_row, high, columns,
+                    l->m, add);
+    else if (l->copied || high < PANEL_ROWS)
       panel_tile_to(l->copy + i * PANEL_BLOCK, copied, 0, panel, c + i * c_row, c_row, high,
                     columns, l->m, add);
     else
       panel_tile_to(l->a + i * l->row, plain, step, panel, c + i * c_row, c_row, high, columns,
                     l->m, add);
+  }
+}
+
+/* gemm_panels for 1 to 3 rows with their terms side by side: several panels are read at once,
+ * because a panel's two vectors are too few sums to keep the multipliers busy. */
+static void gemm_narrow(const REAL *a, size_t a_row, const panels *b, size_t from, REAL *c,
+                        size_t c_row, size_t rows, size_t columns, size_t n, int add) {
+  const size_t groups = rows == 1 ? 4 : rows == 2 ? 3 : 2;
+  for (size_t p = 0; p < n || p == 0; p += PANEL_BLOCK) {
+    const size_t m = smaller(PANEL_BLOCK, n - p), next = m * PANEL;
+    const int more = add || p > 0;
+    size_t j = 0;
+    for (; j + groups * PANEL <= columns; j += groups * PANEL) {
+      const REAL *panel = panel_at(b, p, from + j);
+      if (rows == 1) narrow_tile(a + p, a_row, panel, PANEL, next, c + j, c_row, m, more, 1, 4);
+      if (rows == 2) narrow_tile(a + p, a_row, panel, PANEL, next, c + j, c_row, m, more, 2, 3);
+      if (rows == 3) narrow_tile(a + p, a_row, panel, PANEL, next, c + j, c_row, m, more, 3, 2);
+    }
+    for (; j < columns; j += PANEL)
+      short_tile_to(a + p, a_row, panel_at(b, p, from + j), c + j, c_row, rows,
+                    smaller(PANEL, columns - j), m, more);
   }
 }
 
@@ -219,6 +299,10 @@ static void panel_rows(const left_block *l, const REAL *panel, const upcoming *n
 static void gemm_panels(const REAL *a, size_t a_row, size_t a_column, const panels *b, size_t from,
                         REAL *c, size_t c_row, size_t rows, size_t columns, size_t n, int add,
                         REAL *left) {
+  if (rows <= 3 && a_column == 1) {
+    gemm_narrow(a, a_row, b, from, c, c_row, rows, columns, n, add);
+    return;
+  }
   for (size_t i = 0; i < rows; i += LEFT_HIGH)
     for (size_t p = 0; p < n || p == 0; p += PANEL_BLOCK) {
       const size_t m = smaller(PANEL_BLOCK, n - p);

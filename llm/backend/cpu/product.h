@@ -1,9 +1,10 @@
 /* Matrix products and how they are divided into tasks. Part of the template body.h, compiled once
  * for every number type and instruction set.
  *
- * There are three ways. Products asked for row by row go through dot.h: generation has few rows.
- * Training's products pack one factor once (the weights; for gradients of weights the layer's
- * input), and all tasks read it (panels.h). OpenBLAS computes what is too small or too large for
+ * There are four ways. Products with weights that were packed before read the panels (panels.h),
+ * whether they have one row or thousands. Of other products those asked for row by row go through
+ * dot.h. Training's products pack one factor once (for gradients of weights the layer's
+ * input), and all tasks read it. OpenBLAS computes what is too small or too large for
  * packing, and all of training's products where its instructions are wider (cpu.blas); each task
  * then calls it, with one thread, for a part of the result that depends on the shape alone. */
 
@@ -81,11 +82,12 @@ enum {
   BLAS_HIGH = 192, /* least of a part at which OpenBLAS is still at its speed, and */
   BLAS_WIDE = 128,
   PACKED_HIGH = 42 * PANEL_ROWS,
-  PACKED_LEAST = 96,       /* least rows of c for which packing b pays */
-  PACKED_MOST = 1 << 24,   /* most numbers of a packed factor */
-  PACK_WIDE = 16 * PANEL,  /* columns of a task that packs */
-  WEIGHT_LEAST = 32,       /* PACKED_LEAST of the gradient of a weight */
-  WEIGHT_WIDE = 16 * PANEL /* least columns for which copying the left factor pays */
+  PACKED_LEAST = 96,          /* least rows of c for which packing b pays */
+  PACKED_MOST = 1 << 24,      /* most numbers of a packed factor */
+  PACK_WIDE = 16 * PANEL,     /* columns of a task that packs */
+  PREPACKED_WIDE = 4 * PANEL, /* least columns of a task where the weights were packed before */
+  WEIGHT_LEAST = 32,          /* PACKED_LEAST of the gradient of a weight */
+  WEIGHT_WIDE = 16 * PANEL    /* least columns for which copying the left factor pays */
 };
 
 /* Into how many tasks to divide so many multiplications: enough for some threads, but each task
@@ -210,4 +212,58 @@ static void cpu_product_backward_weight(backend *b, void *dweight, const void *d
                      .n = rows,
                      .add = 1};
   run_product((cpu *)b, &job);
+}
+
+/* --- weights packed before --- */
+
+static size_t cpu_packed_numbers(const backend *b, size_t m, size_t k) {
+  size_t numbers;
+  (void)b;
+  if (m > SIZE_MAX - PANEL || __builtin_mul_overflow(round_up(m, PANEL), k, &numbers))
+    return SIZE_MAX;
+  return numbers;
+}
+
+static void cpu_pack(backend *b, void *packed, const void *weight, size_t m, size_t k) {
+  cpu *c = (cpu *)b;
+  product_job job = {.form = FORWARD,
+                     .b = weight,
+                     .columns = m,
+                     .n = k,
+                     .wide = PACK_WIDE,
+                     .right = {.data = packed, .n = k, .columns = m},
+                     .owner = c};
+  if (!cpu_failed(c) && m > 0) pool_run(c->pool, pack_task, &job, divide_up(m, PACK_WIDE));
+}
+
+/* Divides the columns where all rows fit one block of the left factor, else the rows. */
+static void cut_prepacked(product_job *job) {
+  if (job->rows > LEFT_HIGH) {
+    cut_packed(job);
+    return;
+  }
+  job->high = job->rows;
+  job->wide = larger(PREPACKED_WIDE,
+                     round_up(divide_up(job->columns, tasks_worth(multiplications(job))), PANEL));
+}
+
+static void cpu_product_packed(backend *b, void *out, const void *in, const void *weight,
+                               const void *packed, size_t rows, size_t m, size_t k, int flags) {
+  cpu *c = (cpu *)b;
+  if (c->blas && !(flags & PRODUCT_ROW_BY_ROW)) {
+    cpu_product(b, out, in, weight, rows, m, k, flags);
+    return;
+  }
+  product_job job = {.form = FORWARD,
+                     .a = in,
+                     .c = out,
+                     .rows = rows,
+                     .columns = m,
+                     .n = k,
+                     .add = flags & PRODUCT_ADD,
+                     .right = {.data = (REAL *)packed, .n = k, .columns = m},
+                     .owner = c};
+  if (rows == 0 || m == 0 || !cpu_reserve(c, LEFT * sizeof(REAL), 0)) return;
+  cut_prepacked(&job);
+  pool_run(c->pool, product_task, &job, divide_up(rows, job.high) * divide_up(m, job.wide));
 }

@@ -134,6 +134,7 @@ static void fill_table(cuda_backend *b, number_type type) {
   backend_ops *ops = &b->ops;
 #define OPERATION(result, name, arguments) ops->name = cuda_op_##name(type);
 #define OPTIONAL_OPERATION OPERATION
+#define HOST_OPERATION(result, name, arguments)
 #include "llm/backend/operations.h"
   b->base.ops = ops;
   b->base.kind = BACKEND_CUDA;

@@ -166,6 +166,7 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
  * declared here and defined, by one of the two lines below, in the file that has its op_NAME. */
 #define OPERATION(result, name, arguments) decltype(backend_ops::name) cuda_op_##name(number_type);
 #define OPTIONAL_OPERATION OPERATION
+#define HOST_OPERATION(result, name, arguments)
 #include "llm/backend/operations.h"
 
 /* op_NAME, which is the same for every number type. */

@@ -4,6 +4,7 @@
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,20 @@ static void product_rows(case_run *r, const row_operation *o, const table *in, c
                          size_t from, size_t n, void *out) {
   r->b->ops->product(r->b, out, part(r, in, from, n), part(r, weight, 0, weight->rows), n, o->out,
                      o->in, PRODUCT_ROW_BY_ROW);
+}
+
+/* `weight` packed, in backend memory that is large enough for it and no larger. */
+static void *packed_weight(case_run *r, const void *weight, size_t outputs, size_t inputs) {
+  void *packed = case_zeros(r, r->b->ops->packed_numbers(r->b, outputs, inputs));
+  r->b->ops->pack(r->b, packed, weight, outputs, inputs);
+  return packed;
+}
+
+static void packed_rows_of(case_run *r, const row_operation *o, const table *in,
+                           const table *weight, size_t from, size_t n, void *out) {
+  void *w = part(r, weight, 0, weight->rows);
+  r->b->ops->product_packed(r->b, out, part(r, in, from, n), w, packed_weight(r, w, o->out, o->in),
+                            n, o->out, o->in, PRODUCT_ROW_BY_ROW);
 }
 
 static void logits_rows(case_run *r, const row_operation *o, const table *in, const table *weight,
@@ -148,6 +163,12 @@ static void check_operations(backend *b) {
                                              {"product", product_rows, 129, 31, 129, 31},
                                              {"product", product_rows, 700, 50, 700, 50},
                                              {"product", product_rows, 1100, 7, 1100, 7},
+                                             {"packed", packed_rows_of, 1, 3, 1, 3},
+                                             {"packed", packed_rows_of, 7, 5, 7, 5},
+                                             {"packed", packed_rows_of, 64, 96, 64, 96},
+                                             {"packed", packed_rows_of, 129, 131, 129, 131},
+                                             {"packed", packed_rows_of, 1024, 70, 1024, 70},
+                                             {"packed", packed_rows_of, 1100, 7, 1100, 7},
                                              {"logits", logits_rows, 48, 20, 48, 20},
                                              {"logits", logits_rows, 64, 601, 64, 601},
                                              {"norm", norm_rows, 1, 1, 1, 1},
@@ -166,6 +187,58 @@ static void check_operations(backend *b) {
 
 static void a_row_is_the_same_in_any_company(void) {
   on_both_variants(check_operations);
+}
+
+/* --- products with packed weights against sums in double precision --- */
+
+/* out[r, j] = start + the sum of in[r, p] weight[j, p], with its error's bound. */
+static void check_packed(backend *b, size_t rows, size_t outputs, size_t inputs, int flags,
+                         float *to) {
+  table in = table_new(rows, inputs, 31), weight = table_new(outputs, inputs, 32);
+  table out = table_new(rows, outputs, 33);
+  case_run r;
+  case_begin(&r, b, NUMBER_F32, NUMBER_F32);
+  void *w = part(&r, &weight, 0, outputs), *sums = part(&r, &out, 0, rows);
+  b->ops->product_packed(b, sums, part(&r, &in, 0, rows), w, packed_weight(&r, w, outputs, inputs),
+                         rows, outputs, inputs, flags);
+  b->ops->download(b, to, sums, rows * outputs * sizeof *to);
+  case_end(&r);
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; j < outputs; ++j) {
+      double sum = flags & PRODUCT_ADD ? (double)out.value[i * outputs + j] : 0, size = fabs(sum);
+      for (size_t p = 0; p < inputs; ++p) {
+        const double term = (double)in.value[i * inputs + p] * (double)weight.value[j * inputs + p];
+        sum += term;
+        size += fabs(term);
+      }
+      ASSERT_CLOSE((double)to[i * outputs + j], sum, 1e-6 * (1 + size));
+    }
+  free(in.value);
+  free(weight.value);
+  free(out.value);
+}
+
+static void a_packed_product_is_right_with_any_threads(void) {
+  static const size_t shapes[][3] = {{1, 1, 1},     {1, 70, 33},     {2, 97, 300},
+                                     {3, 33, 513},  {4, 16, 256},    {11, 65, 257},
+                                     {64, 130, 96}, {127, 48, 1024}, {300, 50, 20}};
+  static const int flags[] = {0, PRODUCT_ADD, PRODUCT_ROW_BY_ROW, PRODUCT_ROW_BY_ROW | PRODUCT_ADD};
+  for (size_t i = 0; i < 4 * sizeof shapes / sizeof *shapes; ++i) {
+    const size_t *s = shapes[i / 4], bytes = s[0] * s[1] * sizeof(float);
+    float *one = calloc(1, bytes), *more = calloc(1, bytes);
+    for (size_t k = 0; k < 6; ++k) {
+      backend *b = NULL;
+      gl_error err = {.status = GL_OK};
+      const cpu_variant variant = k < 3 ? CPU_BEST : CPU_GENERIC;
+      CU_ASSERT_EQUAL_FATAL(backend_cpu_new_variant(&b, NUMBER_F32, k % 3 + 1, variant, &err),
+                            GL_OK);
+      check_packed(b, s[0], s[1], s[2], flags[i % 4], k % 3 == 0 ? one : more);
+      if (k % 3 > 0) CU_ASSERT(memcmp(one, more, bytes) == 0);
+      backend_free(b);
+    }
+    free(one);
+    free(more);
+  }
 }
 
 /* --- attention: a sequence alone, packed with others, and token by token against a cache --- */
@@ -272,4 +345,5 @@ static void attention_is_the_same_packed_alone_and_cached(void) {
 }
 
 SUITE(llm_backend_rows, "llm: backend rows", TEST(a_row_is_the_same_in_any_company),
+      TEST(a_packed_product_is_right_with_any_threads),
       TEST(attention_is_the_same_packed_alone_and_cached));

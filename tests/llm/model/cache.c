@@ -207,7 +207,9 @@ static void a_plan_knows_what_is_needed(void) {
   CU_ASSERT(plan.cache >= (size_t)65 * 40 * 2 * 2 * 6 * 2 * 4);
   CU_ASSERT_EQUAL(plan.logits, (size_t)2 * 64 * V * 4);
   CU_ASSERT_EQUAL(plan.total, plan.parameters + plan.gradients + plan.moments + plan.activations +
-                                  plan.cache + plan.logits);
+                                  plan.cache + plan.logits + plan.packed);
+  /* Embedding, two layers, rows filled up to a multiple of at most 16. */
+  CU_ASSERT(plan.packed >= 4 * (n - 200) && plan.packed % 4 == 0);
   must(model_memory(&less, c, m.b, 1, 1000, 500, 0, 0, 0, &err), &err);
   CU_ASSERT(less.activations < plan.activations && less.cache == 0);
   CU_ASSERT_EQUAL(model_memory(&less, c, m.b, 0, SIZE_MAX / 16, 1, 0, 0, 0, &err), GL_ENOMEM);
