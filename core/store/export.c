@@ -201,6 +201,11 @@ static gl_status hand_on(FILE *text, FILE *to, const char *table, gl_error *err)
   size_t n = 0;
   errno = 0;
   int ok = fflush(text) == 0 && !ferror(text) && fseek(text, 0, SEEK_SET) == 0;
+  if (!ok)
+    return gl_fail(err, GL_EIO,
+                   "writing table %s failed: the folder for temporary files, " P_tmpdir
+                   ", does not take it: %s; free some room there",
+                   table, errno != 0 ? strerror(errno) : "writing failed");
   while (ok && (n = fread(piece, 1, sizeof piece, text)) > 0) ok = fwrite(piece, 1, n, to) == n;
   if (ok && !ferror(text) && fflush(to) == 0 && !ferror(to)) return GL_OK;
   return gl_fail(err, GL_EIO, "writing table %s failed: %s", table, strerror(errno));
@@ -224,8 +229,8 @@ gl_status store_export_with(store *s, const char *name, const char *const *read,
                             export_writer write, void *self, FILE *to, gl_error *err) {
   FILE *text = tmpfile();
   if (text == NULL)
-    return gl_fail(err, GL_EIO, "cannot make a temporary file for the table %s: %s", name,
-                   strerror(errno));
+    return gl_fail(err, GL_EIO, "cannot make a temporary file for the table %s in " P_tmpdir ": %s",
+                   name, strerror(errno));
   gl_status status = write_held(s, read, write, self, text, err);
   if (status == GL_OK) status = hand_on(text, to, name, err);
   fclose(text);

@@ -120,6 +120,23 @@ static gl_status set_places(store *s, gl_error *err) {
   return status;
 }
 
+gl_status store_complete(store *s, gl_error *err) {
+  gl_status status = store_exec(
+      s,
+      "DELETE FROM bias WHERE study IN (SELECT study FROM bias GROUP BY study HAVING count(*) !="
+      " max(ordinal) + 1)",
+      "removing damage from", err);
+  if (status == GL_OK)
+    status = store_exec(
+        s,
+        "INSERT OR IGNORE INTO tuned(study, algorithm, lr) SELECT study, algorithm, lr FROM (SELECT"
+        " study, algorithm, lr, max(id) FROM runs WHERE chosen IS NOT NULL AND key NOT IN (SELECT "
+        "key"
+        " FROM superseded) GROUP BY study, algorithm)",
+        "restoring rates of", err);
+  return status == GL_OK ? store_seal(s, "tuned", err) : status;
+}
+
 static gl_status remove_all(store *s, store_removed *out, gl_error *err) {
   const struct {
     const char *name;
@@ -136,7 +153,8 @@ static gl_status remove_all(store *s, store_removed *out, gl_error *err) {
     status = remove_alone(s, alone[i].name, alone[i].n, err);
   if (status == GL_OK && out->bias > 0)
     status = remove_records(s, "DELETE FROM bias", &out->bias, err);
-  return status == GL_OK && out->superseded > 0 ? set_places(s, err) : status;
+  if (status == GL_OK && out->superseded > 0) status = set_places(s, err);
+  return status == GL_OK ? store_complete(s, err) : status;
 }
 
 gl_status store_repair(store *s, store_removed *out, gl_error *err) {

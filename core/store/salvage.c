@@ -219,6 +219,7 @@ static gl_status salvage_all(salvage *v) {
   status = salvage_runs(v);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
     if (schema_at(i)->kind == TABLE_ALONE) status = salvage_alone(v, schema_at(i));
+  if (status == GL_OK) status = store_complete(v->to, v->err);
   return store_end(v->to, status, v->err);
 }
 

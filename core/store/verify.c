@@ -94,14 +94,35 @@ static gl_status verify_alone(const damage *d, const store_table *t) {
   return tell_records(d, sql);
 }
 
+/* Every algorithm whose runs have a chosen rate has that choice in the table. */
+static gl_status verify_rates(const damage *d) {
+  return tell_records(
+      d,
+      sqlite3_mprintf("SELECT NULL, 'the learning rate that was chosen for ' || r.algorithm ||"
+                      " ' of ' || r.study || ' is gone from the table tuned' FROM runs r WHERE"
+                      " r.chosen IS NOT NULL AND NOT EXISTS(SELECT 1 FROM tuned t WHERE t.study ="
+                      " r.study AND t.algorithm = r.algorithm) GROUP BY r.study, r.algorithm"));
+}
+
+/* The laboratory numbers the records of a study from 0. */
+static gl_status verify_measurements(const damage *d) {
+  return tell_records(
+      d, sqlite3_mprintf("SELECT NULL, 'measurements of the laboratory''s study ' || study || ' are"
+                         " gone' FROM bias GROUP BY study HAVING count(*) != max(ordinal) + 1"));
+}
+
 static gl_status verify_table(const damage *d, const store_table *t) {
   switch (t->kind) {
   case TABLE_OF_RUNS:
     return verify_runs(d);
   case TABLE_OF_A_RUN:
     return verify_of_runs(d, t);
-  case TABLE_ALONE:
-    return verify_alone(d, t);
+  case TABLE_ALONE: {
+    gl_status status = verify_alone(d, t);
+    if (status == GL_OK && strcmp(t->name, "tuned") == 0) status = verify_rates(d);
+    if (status == GL_OK && strcmp(t->name, "bias") == 0) status = verify_measurements(d);
+    return status;
+  }
   }
   return GL_OK;
 }

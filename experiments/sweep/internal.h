@@ -25,6 +25,9 @@ typedef struct sweep {
 gl_status sweep_check(sweep *s);
 /* The cells of a grid, with a bar where that takes long; Ctrl-C ends it (GL_EINTERRUPTED). */
 gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid, sweep_expansion how);
+/* Compares what the file has already with its checksums: a damaged score or run would be taken for
+ * a finished one. */
+gl_status sweep_verify(const sweep *s);
 /* Frees what sweep_check() made, and the scores. */
 void sweep_fini(sweep *s);
 /* Whether cell i of the grid is this process's. */

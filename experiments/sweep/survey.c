@@ -30,7 +30,8 @@ static gl_status open_if_there(sweep *s) {
   if (o->file == NULL) return GL_OK;
   gl_status status = ranks_path(path, sizeof path, o->file, &o->ranks, o->ranks.index, s->err);
   if (status != GL_OK || access(path, F_OK) != 0) return status;
-  return store_open(&s->store, path, STORE_READ, s->err);
+  status = store_open(&s->store, path, STORE_READ, s->err);
+  return status == GL_OK ? sweep_verify(s) : status;
 }
 
 static gl_status left_to_tune(sweep *s, sweep_survey *out, selection *left) {

@@ -491,6 +491,17 @@ static size_t runs_in_all(const sweep *s) {
   return n;
 }
 
+gl_status sweep_verify(const sweep *s) {
+  /* Rates are chosen anew from the scores, so those of the file need not be right. */
+  static const char *const used[] = {"runs",          "steps", "evals",  "staleness",  "clock",
+                                     "tuning_scores", "plan",  "sweeps", "provenance", NULL};
+  gl_status status = store_begin_reading(s->store, s->err);
+  if (status != GL_OK) return status;
+  status = store_verify(s->store, used, s->err);
+  store_end_reading(s->store);
+  return status;
+}
+
 gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,
                     gl_error *err) {
   *out = (sweep_report){0};
@@ -504,6 +515,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   status = ranks_share(&options->ranks, NULL, 0, status);
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
   if (status == GL_OK) store_set_waiting(s.store, waiting);
+  if (status == GL_OK) status = sweep_verify(&s);
   if (status == GL_OK) status = put_plan(&s);
   /* From here on all ranks of an MPI job go on together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);

@@ -158,6 +158,7 @@ static void a_missing_part_of_a_sweep_is_named_after_merging(void) {
     plan_of(s, 1, 6, shard, 3, 0);
     put_chosen(s, 1 + (int)shard, 0.1, RUN_DONE);
     put_chosen(s, 4 + (int)shard, 0.1, RUN_DONE);
+    CU_ASSERT_EQUAL(store_put_tuned(s, "s", "gepo", 0.1, 0.5, NULL), GL_OK);
     store_close(s);
   }
   CU_ASSERT_EQUAL(store_merge(f.s, scratch_path(&f.at, "part0", part), NULL), GL_OK);

@@ -1,4 +1,5 @@
 /* Studies that nobody should trust: made by hand, damaged, of other formats, or no files at all. */
+#include "core/store/bias.h"
 #include "core/store/plan.h"
 
 #include "tests/support/core.h"
@@ -20,7 +21,14 @@ static void ground_make(ground *g) {
   scratch_make(&g->at);
   store *s = store_opened(scratch_path(&g->at, "study.db", g->study), STORE_WRITE);
   store_put_samples(s, 1, 3, 20);
+  static sample_run chosen;
+  const bias_record measured[2] = {{.algorithm = "gepo", .method = "exact", .bias = 0.5},
+                                   {.algorithm = "grpo", .method = "exact", .bias = 0.25}};
+  sample_run_init(&chosen, 4, 2);
+  chosen.run.chosen = "{\"optimizer.lr\":0.1}";
+  CU_ASSERT_EQUAL(store_put_run(s, &chosen.run, NULL), GL_OK);
   CU_ASSERT_EQUAL(store_put_tuned(s, "s", "gepo", 0.1, 0.5, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_bias(s, "lab", measured, 2, NULL), GL_OK);
   store_close(s);
 }
 
@@ -120,6 +128,8 @@ static void values_that_no_run_has_are_refused(void) {
       {"UPDATE runs SET sum = NULL WHERE id = 1", "its record is not what was written"},
       {"DELETE FROM evals WHERE run = 2 AND step = 0", "records in the table evals"},
       {"UPDATE steps SET run = 77 WHERE run = 3", "records in the table steps"},
+      {"DELETE FROM tuned", "the learning rate that was chosen for gepo of s is gone"},
+      {"DELETE FROM bias WHERE ordinal = 0", "measurements of the laboratory's study lab are gone"},
   };
   for (size_t i = 0; i < sizeof changes / sizeof *changes; ++i) {
     ground g;
@@ -194,7 +204,7 @@ static void a_check_names_all_damage_and_damaged_runs_can_be_removed(void) {
   /* two runs, whose keys are hashes of recipes by an older rule, and a record of no run */
   CU_ASSERT_EQUAL(n[1], 2);
   CU_ASSERT_EQUAL(n[0], 3);
-  CU_ASSERT_EQUAL(store_number(s, "SELECT count(*) FROM runs"), 3);
+  CU_ASSERT_EQUAL(store_number(s, "SELECT count(*) FROM runs"), 4);
   store_close(s);
   ground_remove(&g);
 }
@@ -246,7 +256,7 @@ static void a_writer_waits_for_a_reader_and_says_so(void) {
     CU_ASSERT_EQUAL(store_put_run(s, &sample.run, &err), stops ? GL_EIO : GL_OK);
     CU_ASSERT_EQUAL(held == NULL, !stops);
     sqlite3_close(reader);
-    CU_ASSERT_EQUAL(store_number(s, "SELECT count(*) FROM runs"), stops ? 3 : 4);
+    CU_ASSERT_EQUAL(store_number(s, "SELECT count(*) FROM runs"), stops ? 4 : 5);
     CU_ASSERT_TRUE(store_is_being_written(g.study));
     store_close(s);
     CU_ASSERT_FALSE(store_is_being_written(g.study));

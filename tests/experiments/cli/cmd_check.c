@@ -97,12 +97,13 @@ static void a_check_reads_only(void) {
 static void the_damage_is_listed_as_json(void) {
   ground g;
   ground_make(&g);
+  /* the run's record, and that no rate was chosen for an algorithm of that name */
   run_sql(g.study, "UPDATE runs SET algorithm = 'x' || char(27) || '[2J' WHERE id = 3");
   cli_result r = CLI("check", g.study, "--json");
   CU_ASSERT_EQUAL(r.code, 1);
   cJSON *d = json_tree_of(r.out);
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(d, "damage");
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(list), 1);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(list), 2);
   CU_ASSERT(list != NULL &&
             strlen(cJSON_GetObjectItemCaseSensitive(list->child, "run")->valuestring) == 32);
   cJSON_Delete(d);

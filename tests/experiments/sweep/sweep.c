@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -88,6 +89,33 @@ static void one_and_two_workers_write_the_same(void) {
   cli_result steps = export_table(b.db, "steps");
   CU_ASSERT_EQUAL(count_lines(steps.out), 16 * 150 + 1);
   cli_result_fini(&steps);
+  cli_scratch_remove(b.folder);
+}
+
+static void run_sql(const char *path, const char *sql) {
+  sqlite3 *db = NULL;
+  CU_ASSERT_EQUAL_FATAL(sqlite3_open(path, &db), SQLITE_OK);
+  CU_ASSERT_EQUAL(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+  sqlite3_close(db);
+}
+
+/* Another score would choose other rates and make the whole grid again beside the old one. */
+static void a_sweep_does_not_go_on_from_damaged_scores_or_runs(void) {
+  static const char *const damage[] = {"UPDATE tuning_scores SET score = 0.01 WHERE score > 0.2",
+                                       "UPDATE evals SET eval_score = 1 WHERE run = 1"};
+  bench b;
+  bench_make(&b);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q"));
+  for (int i = 0; i < 2; ++i) {
+    run_sql(b.db, damage[i]);
+    cli_result r = CLI("sweep", b.recipe, "-o", b.db, "-q");
+    CU_ASSERT_EQUAL(r.code, 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "is damaged"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "gepolab check"));
+    cli_result_fini(&r);
+    CU_ASSERT(CLI_GIVES(0, "check", b.db, "--repair"));
+    CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q"));
+  }
   cli_scratch_remove(b.folder);
 }
 
@@ -418,8 +446,10 @@ static void a_cell_finds_the_files_beside_its_recipe(void) {
 }
 
 SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
-      TEST(a_finished_cell_is_never_run_again), TEST(the_bar_goes_on_from_what_the_file_has),
-      TEST(a_dry_run_counts_and_writes_nothing), TEST(tuning_scores_runs_of_every_length),
+      TEST(a_finished_cell_is_never_run_again),
+      TEST(a_sweep_does_not_go_on_from_damaged_scores_or_runs),
+      TEST(the_bar_goes_on_from_what_the_file_has), TEST(a_dry_run_counts_and_writes_nothing),
+      TEST(tuning_scores_runs_of_every_length),
       TEST(kill_at_any_moment_and_a_second_start_change_nothing),
       TEST(workers_end_when_their_parent_is_killed),
       TEST(interrupt_keeps_finished_cells_and_exits_with_130),
