@@ -21,23 +21,52 @@ static inline size_t cache_panel(size_t capacity, size_t first) {
   return smaller(PANEL, capacity - first);
 }
 
+/* The arrays of cache_store (operations.h); no two rows have the same slot and position. */
+typedef struct store_job {
+  const REAL *qk, *qkv;
+  REAL *k, *v;
+  const int32_t *slot, *position;
+  size_t rows, capacity, chunk; /* chunk: rows of a task */
+  head_shape shape;
+} store_job;
+
+static void store_row(const store_job *job, size_t r) {
+  const head_shape s = job->shape;
+  const size_t width = s.kv * s.dim, at = (size_t)job->slot[r] * job->capacity * width;
+  const size_t place = (size_t)job->position[r], first = place / PANEL * PANEL;
+  const size_t wide = cache_panel(job->capacity, first);
+  const REAL *key = job->qk + r * qk_width(s) + q_width(s);
+  for (size_t h = 0; h < s.kv; ++h) {
+    REAL *to = job->k + at + (h * job->capacity + first) * s.dim + place - first;
+    for (size_t d = 0; d < s.dim; ++d) to[d * wide] = key[h * s.dim + d];
+  }
+  memcpy(job->v + at + place * width, job->qkv + r * qkv_width(s) + qk_width(s),
+         width * sizeof(REAL));
+}
+
+static void store_task(void *context, size_t task, size_t worker) {
+  const store_job *job = context;
+  const size_t end = smaller(job->rows, (task + 1) * job->chunk);
+  (void)worker;
+  for (size_t r = task * job->chunk; r < end; ++r)
+    if (job->slot[r] >= 0) store_row(job, r);
+}
+
 static void cpu_cache_store(backend *b, void *cache_k, void *cache_v, const void *qk,
                             const void *qkv, const int32_t *slot, const int32_t *position,
                             size_t rows, size_t capacity, head_shape shape) {
-  if (cpu_failed((cpu *)b)) return;
-  const size_t width = shape.kv * shape.dim;
-  for (size_t r = 0; r < rows; ++r) {
-    if (slot[r] < 0) continue;
-    const size_t at = (size_t)slot[r] * capacity * width, place = (size_t)position[r];
-    const size_t first = place / PANEL * PANEL, wide = cache_panel(capacity, first);
-    const REAL *key = (const REAL *)qk + r * qk_width(shape) + q_width(shape);
-    const REAL *value = (const REAL *)qkv + r * qkv_width(shape) + qk_width(shape);
-    for (size_t h = 0; h < shape.kv; ++h) {
-      REAL *to = (REAL *)cache_k + at + (h * capacity + first) * shape.dim + place - first;
-      for (size_t d = 0; d < shape.dim; ++d) to[d * wide] = key[h * shape.dim + d];
-    }
-    memcpy((REAL *)cache_v + at + place * width, value, width * sizeof(REAL));
-  }
+  cpu *c = (cpu *)b;
+  store_job job = {.qk = qk,
+                   .qkv = qkv,
+                   .k = cache_k,
+                   .v = cache_v,
+                   .slot = slot,
+                   .position = position,
+                   .rows = rows,
+                   .capacity = capacity,
+                   .chunk = rows_per_task(8 * shape.kv * shape.dim),
+                   .shape = shape};
+  if (!cpu_failed(c) && rows > 0) pool_run(c->pool, store_task, &job, divide_up(rows, job.chunk));
 }
 
 /* Copies whole panels of keys: what this leaves beyond `length` is stored again before it is read.

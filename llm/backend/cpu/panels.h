@@ -226,37 +226,49 @@ static left_block left_of(const REAL *a, size_t row, size_t column, size_t rows,
   return l;
 }
 
-/* The next panel, to be prefetched: `runs` runs of n numbers, `step` numbers apart. */
+/* The next panel, to be prefetched: n numbers side by side, `share` of them with every tile. */
 typedef struct upcoming {
   const REAL *at;
-  size_t n, step, runs;
+  size_t n, share;
 } upcoming;
 
-/* The panel of terms [p, p + m) at column j; nothing beyond the last column. */
-static upcoming upcoming_of(const panels *b, size_t p, size_t j, size_t m, size_t columns) {
-  if (j >= columns) return (upcoming){0};
-  return (upcoming){panel_at(b, p, j), m, m, PANEL};
+/* Numbers of a panel of m terms that are prefetched with each tile of so many rows: whole lines of
+ * the cache, all of them by the last tile. */
+static size_t share_ahead(size_t m, size_t rows) {
+  return round_up(divide_up(m * PANEL, divide_up(rows, PANEL_ROWS)), 64 / sizeof(REAL));
 }
 
-/* Prefetches a share of the next panel while the tile that begins at row i of `rows` is multiplied.
- */
-static void fetch_ahead(const upcoming *u, size_t i, size_t rows) {
-  const size_t from = u->runs * i / rows;
-  const size_t until = smaller(u->runs, u->runs * (i + PANEL_ROWS) / rows);
-  for (size_t r = from; r < until; ++r)
-    for (size_t p = 0; p < u->n; p += 64 / sizeof(REAL))
-      __builtin_prefetch(u->at + r * u->step + p);
+/* The panel of terms [p, p + m) at column j; nothing beyond the last column. */
+static upcoming upcoming_of(const panels *b, size_t p, size_t j, size_t m, size_t columns,
+                            size_t share) {
+  if (j >= columns) return (upcoming){0};
+  return (upcoming){panel_at(b, p, j), m * PANEL, share};
+}
+
+/* Prefetches the next share of the next panel. */
+static inline void fetch_ahead(upcoming *u) {
+  const size_t n = smaller(u->n, u->share);
+  for (size_t p = 0; p < n; p += 64 / sizeof(REAL)) __builtin_prefetch(u->at + p);
+  u->at += n;
+  u->n -= n;
+}
+
+/* Rows of the next tile where so many are left. A tile of one or two rows is too few sums to keep
+ * the multipliers busy, so the last seven or eight are divided in halves. */
+static inline size_t tile_high(const left_block *l, size_t rows) {
+  if (l->column == 1 && (rows == PANEL_ROWS + 1 || rows == PANEL_ROWS + 2)) return 4;
+  return smaller(PANEL_ROWS, rows);
 }
 
 /* c [l->rows, columns] (+)= all tiles of l times one panel. */
-static void panel_rows(const left_block *l, const REAL *panel, const upcoming *next, REAL *c,
-                       size_t c_row, size_t columns, int add) {
+static void panel_rows(const left_block *l, const REAL *panel, upcoming next, REAL *c, size_t c_row,
+                       size_t columns, int add) {
   const left_form copied = l->column == 1 ? LEFT_PACKED : LEFT_TRANSPOSED;
   const left_form plain = l->column == 1 ? LEFT_ROWS : LEFT_ACROSS;
   const size_t step = l->column == 1 ? l->row : l->column;
-  for (size_t i = 0; i < l->rows; i += PANEL_ROWS) {
-    const size_t high = smaller(PANEL_ROWS, l->rows - i);
-    fetch_ahead(next, i, l->rows);
+  for (size_t i = 0, high; i < l->rows; i += high) {
+    high = tile_high(l, l->rows - i);
+    fetch_ahead(&next);
     if (high < PANEL_ROWS && l->column == 1)
       short_tile_to(l->copied ? l->copy + i * PANEL_BLOCK : l->a + i * step,
                     l->copied ? PANEL_BLOCK : step, panel, c + i * c_row, c_row, high, columns,
@@ -308,9 +320,10 @@ static void gemm_panels(const REAL *a, size_t a_row, size_t a_column, const pane
       const size_t m = smaller(PANEL_BLOCK, n - p);
       const left_block l = left_of(a + i * a_row + p * a_column, a_row, a_column,
                                    smaller(LEFT_HIGH, rows - i), m, left);
+      const size_t share = share_ahead(m, l.rows);
       for (size_t j = 0; j < columns; j += PANEL) {
-        const upcoming next = upcoming_of(b, p, from + j + PANEL, m, from + columns);
-        panel_rows(&l, panel_at(b, p, from + j), &next, c + i * c_row + j, c_row,
+        const upcoming next = upcoming_of(b, p, from + j + PANEL, m, from + columns, share);
+        panel_rows(&l, panel_at(b, p, from + j), next, c + i * c_row + j, c_row,
                    smaller(PANEL, columns - j), add || p > 0);
       }
     }
