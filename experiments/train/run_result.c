@@ -36,11 +36,16 @@ run_scores run_result_scores(const run_result *o) {
 /* --- between processes --------------------------------------------------------------------------
  * The struct itself, then its three arrays. */
 
+/* An array that is empty may have no address, which fwrite() may not be given. */
+static int write_array(const void *items, size_t item, size_t n, FILE *to) {
+  return n == 0 || fwrite(items, item, n, to) == n;
+}
+
 gl_status run_result_write(const run_result *o, FILE *to, gl_error *err) {
   int ok = fwrite(o, sizeof *o, 1, to) == 1;
-  ok = ok && fwrite(o->steps, sizeof *o->steps, o->n_steps, to) == o->n_steps;
-  ok = ok && fwrite(o->evals, sizeof *o->evals, o->n_evals, to) == o->n_evals;
-  ok = ok && fwrite(o->staleness, sizeof *o->staleness, o->n_staleness, to) == o->n_staleness;
+  ok = ok && write_array(o->steps, sizeof *o->steps, o->n_steps, to);
+  ok = ok && write_array(o->evals, sizeof *o->evals, o->n_evals, to);
+  ok = ok && write_array(o->staleness, sizeof *o->staleness, o->n_staleness, to);
   if (ok) return GL_OK;
   return gl_fail(err, GL_EIO, "cannot hand over a finished run: %s", strerror(errno));
 }
