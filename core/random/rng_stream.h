@@ -20,7 +20,8 @@ typedef enum rng_purpose {
   RNG_FAILURE = 10,    /* crashes and returns; entity = sampler */
   RNG_STEP = 11,       /* learner step time jitter; entity = learner */
   RNG_BOOTSTRAP = 12,  /* resampling in analysis; entity = statistic */
-  RNG_MONTECARLO = 13, /* exact laboratory's Monte Carlo; entity = case */
+  RNG_MONTECARLO = 13, /* exact laboratory's Monte Carlo; entity = case << 20 | prompt; response i
+                          of group g has word i % 4 of block g * ceil(G / 4) + i / 4 */
   RNG_SEARCH = 14,     /* random starts of searches; entity = start */
   RNG_EVAL = 15,       /* evaluation that samples; entity = evaluation */
   RNG_DATA = 16,       /* synthetic data sets; entity = item */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 typedef double lane4 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t mask4 __attribute__((vector_size(32), aligned(8), may_alias));
 
 gl_status lab_moments_init(lab_moments *m, size_t n, gl_error *err) {
   *m = (lab_moments){.n = n};
@@ -36,119 +37,175 @@ void lab_scratch_fini(lab_scratch *s) {
   *s = (lab_scratch){0};
 }
 
-/* What all responses of a group share. */
+/* Loops run over four groups at once, a lane each, and then over responses, so that a group's sums
+ * stay in registers; for every group they add in the order of the responses. */
+#define AT(p) (*(lane4 *)(p))
+#define AT_CONST(p) (*(const lane4 *)(p))
+
+/* What all responses of four groups share. */
 typedef struct shared {
-  double shift[LAB_BLOCK];       /* baseline b, before the leave-one-out gain */
-  double gain[LAB_BLOCK];        /* 1/s, and G/(G-1) where the own reward is left out */
-  double denominator[LAB_BLOCK]; /* D */
-  double pull[LAB_BLOCK];        /* LAB_WEIGHTED: sum_i a_i rho_i open_i, over sum_j z_j w_j */
-  double w[LAB_BLOCK], w2[LAB_BLOCK], aw[LAB_BLOCK], aw2[LAB_BLOCK];
+  lane4 shift;       /* baseline b, before the leave-one-out gain */
+  lane4 gain;        /* 1/s, and G/(G-1) where the own reward is left out */
+  lane4 denominator; /* D */
+  lane4 pull;        /* LAB_WEIGHTED: 1 over sum_j z_j w_j */
 } shared;
 
-INLINE void baseline_and_scale(const lab_form *f, const lab_block *k, shared *s) {
-  const double size = (double)k->group_size;
+/* Sums over the responses of each group: of ratios, of their squares, of both with advantages. */
+typedef struct tallies {
+  double w[LAB_BLOCK], w2[LAB_BLOCK], aw[LAB_BLOCK], aw2[LAB_BLOCK];
+} tallies;
+
+/* What holds for every group of a block. */
+typedef struct common {
+  double size, share, constant, gain, rounding, degrees;
+  int own; /* the baseline is the constant, the group's rewards are not asked */
+} common;
+
+INLINE void common_of(const lab_form *f, const lab_block *k, common *c) {
   const int alone = k->group_size == 1; /* has no others: baseline 0, deviation 0 */
-  const int own =
+  double scale = 0;
+  c->size = (double)k->group_size;
+  c->share = 1 / c->size;
+  c->own =
       f->baseline == LAB_BASELINE_CONSTANT || (alone && f->baseline == LAB_BASELINE_LEAVE_ONE_OUT);
-  const double gain = !own && f->baseline == LAB_BASELINE_LEAVE_ONE_OUT ? size / (size - 1) : 1;
-  for (size_t b = 0; b < LAB_BLOCK; ++b) {
-    s->shift[b] = f->baseline == LAB_BASELINE_CONSTANT ? f->constant : 0;
-    s->gain[b] = gain;
-  }
-  double mean[LAB_BLOCK] = {0}, square[LAB_BLOCK] = {0};
-  if (own && !f->group_std) return;
-  for (size_t y = 0; y < f->n; ++y)
-    for (size_t b = 0; b < LAB_BLOCK; ++b) mean[b] += k->count[y * LAB_BLOCK + b] * f->reward[y];
-  for (size_t b = 0; b < LAB_BLOCK; ++b) mean[b] /= size;
-  if (!own) memcpy(s->shift, mean, sizeof mean);
-  if (!f->group_std) return;
-  for (size_t y = 0; y < f->n; ++y)
-    for (size_t b = 0; b < LAB_BLOCK; ++b) {
-      double d = f->reward[y] - mean[b];
-      square[b] += k->count[y * LAB_BLOCK + b] * d * d;
-    }
+  c->constant = f->baseline == LAB_BASELINE_CONSTANT ? f->constant : 0;
+  c->gain = !c->own && f->baseline == LAB_BASELINE_LEAVE_ONE_OUT ? c->size / (c->size - 1) : 1;
   /* Equal rewards leave squares of rounding only: the deviation is 0 then, as core/policy has it.
    */
-  double scale = 0;
   for (size_t y = 0; y < f->n; ++y) scale = fmax(scale, fabs(f->reward[y]));
-  const double rounding = size * scale * scale * 0x1p-96;
-  const double degrees = alone ? 1 : size - f->ddof;
-  for (size_t b = 0; b < LAB_BLOCK; ++b) {
-    double deviation = (square[b] > rounding ? sqrt(square[b] / degrees) : 0) + f->std_eps;
-    s->gain[b] = square[b] > rounding || own ? gain / (deviation > 0 ? deviation : 1) : 1;
-  }
+  c->rounding = c->size * scale * scale * 0x1p-96;
+  c->degrees = alone ? 1 : c->size - f->ddof;
 }
 
-INLINE void group_denominator(const lab_form *f, const lab_block *k, shared *s) {
-  double upper[LAB_BLOCK] = {0}, lower[LAB_BLOCK] = {0};
-  const double one = f->denominator == LAB_MEAN_RATIO || f->denominator == LAB_MEAN;
+/* Divides the gain of four groups by their rewards' deviation. */
+INLINE void group_scale(const lab_form *f, const common *c, const double *count, const lane4 *mean,
+                        shared *s) {
+  lane4 square = {0};
   for (size_t y = 0; y < f->n; ++y) {
-    double z = f->denominator == LAB_MEAN_RATIO ? f->w[y] : f->z[y];
-    double top = f->denominator == LAB_SELF_NORMALISED ? z * z
-                 : f->denominator == LAB_WEIGHTED      ? z * f->w[y]
-                                                       : z;
-    double below = one != 0 ? 1 : z;
-    for (size_t b = 0; b < LAB_BLOCK; ++b) {
-      upper[b] += k->count[y * LAB_BLOCK + b] * top;
-      lower[b] += k->count[y * LAB_BLOCK + b] * below;
-    }
+    const lane4 d = f->reward[y] - *mean;
+    square += AT_CONST(count + y * LAB_BLOCK) * d * d;
   }
-  for (size_t b = 0; b < LAB_BLOCK; ++b) {
-    s->denominator[b] = upper[b] / lower[b];
-    s->pull[b] = 1 / upper[b];
+  for (int l = 0; l < 4; ++l) {
+    const int spread = square[l] > c->rounding;
+    const double deviation = (spread ? sqrt(square[l] / c->degrees) : 0) + f->std_eps;
+    s->gain[l] = spread || c->own ? c->gain / (deviation > 0 ? deviation : 1) : 1;
   }
 }
 
-INLINE void tally(shared *restrict s, size_t b, double count, double ratio, double a) {
-  double weighted = a * ratio;
-  s->w[b] += count * ratio;
-  s->w2[b] += count * ratio * ratio;
-  s->aw[b] += count * weighted;
-  s->aw2[b] += count * weighted * weighted;
+INLINE void baseline_and_scale(const lab_form *f, const common *c, const double *count, shared *s) {
+  s->shift = (lane4){0} + c->constant;
+  s->gain = (lane4){0} + c->gain;
+  if (c->own && !f->group_std) return;
+  lane4 mean = {0};
+  for (size_t y = 0; y < f->n; ++y) mean += AT_CONST(count + y * LAB_BLOCK) * f->reward[y];
+  mean /= c->size;
+  if (!c->own) s->shift = mean;
+  if (f->group_std) group_scale(f, c, count, &mean, s);
 }
 
-INLINE void local_coefficients(const lab_form *f, const lab_block *k, shared *restrict s,
-                               double *restrict c) {
-  const double share = 1 / (double)k->group_size;
+INLINE void group_denominator(const lab_form *f, const common *c, const double *count, shared *s) {
+  const int ratio = f->denominator == LAB_MEAN_RATIO;
+  lane4 upper = {0}, lower = {0};
   for (size_t y = 0; y < f->n; ++y) {
-    const double *count = k->count + y * LAB_BLOCK;
-    double *restrict out = c + y * LAB_BLOCK;
-    const double r = f->reward[y], up = f->up[y] * share, down = f->down[y] * share;
-    const double extra = f->extra[y] * share, ratio = f->ratio[y];
-    for (size_t b = 0; b < LAB_BLOCK; ++b) {
-      double a = (r - s->shift[b]) * s->gain[b];
-      out[b] = count[b] * (a * (a > 0 ? up : down) + extra);
-      tally(s, b, count[b], ratio, a);
-    }
+    const lane4 n = AT_CONST(count + y * LAB_BLOCK);
+    const double z = ratio ? f->w[y] : f->z[y];
+    const double top = f->denominator == LAB_SELF_NORMALISED ? z * z
+                       : f->denominator == LAB_WEIGHTED      ? z * f->w[y]
+                                                             : z;
+    upper += n * top;
+    lower += n * z;
+  }
+  if (ratio || f->denominator == LAB_MEAN) lower = (lane4){0} + c->size;
+  s->denominator = upper / lower;
+  s->pull = 1 / upper;
+}
+
+INLINE void tally(lane4 sums[4], const lane4 *count, const lane4 *ratio, const lane4 *a) {
+  const lane4 weighted = *a * *ratio;
+  sums[0] += *count * *ratio;
+  sums[1] += *count * *ratio * *ratio;
+  sums[2] += *count * weighted;
+  sums[3] += *count * weighted * weighted;
+}
+
+INLINE void put_tallies(tallies *t, size_t b, const lane4 sums[4]) {
+  AT(t->w + b) = sums[0];
+  AT(t->w2 + b) = sums[1];
+  AT(t->aw + b) = sums[2];
+  AT(t->aw2 + b) = sums[3];
+}
+
+INLINE void local_coefficients(const lab_form *f, const common *k, const double *restrict counts,
+                               const shared *s, lane4 sums[4], double *restrict c) {
+  for (size_t y = 0; y < f->n; ++y) {
+    const lane4 count = AT_CONST(counts + y * LAB_BLOCK);
+    const lane4 up = (lane4){0} + f->up[y] * k->share, down = (lane4){0} + f->down[y] * k->share;
+    const lane4 ratio = (lane4){0} + f->ratio[y], a = (f->reward[y] - s->shift) * s->gain;
+    const mask4 plus = a > 0;
+    const lane4 slope = (lane4)(((mask4)up & plus) | ((mask4)down & ~plus));
+    AT(c + y * LAB_BLOCK) = count * (a * slope + f->extra[y] * k->share);
+    tally(sums, &count, &ratio, &a);
   }
 }
 
-INLINE void coupled_coefficients(const lab_form *f, const lab_block *k, shared *restrict s,
+/* Which of two shapes of rho = w / (u D + v), of which the first is that of most algorithms. */
+typedef enum coupled_shape {
+  SHAPE_PLAIN, /* u = 1, v = 0, and nothing is clipped */
+  SHAPE_GENERAL
+} coupled_shape;
+
+INLINE coupled_shape shape_of(const lab_form *f) {
+  int plain = f->clip_low == -INFINITY && f->clip_high == INFINITY;
+  for (size_t y = 0; y < f->n; ++y) plain = plain && f->u[y] == 1 && f->v[y] == 0;
+  return plain ? SHAPE_PLAIN : SHAPE_GENERAL;
+}
+
+INLINE void coupled_coefficients(const lab_form *f, const common *k, coupled_shape shape,
+                                 const double *restrict counts, const shared *s, lane4 sums[4],
                                  double *restrict c) {
-  const double share = 1 / (double)k->group_size;
-  double all[LAB_BLOCK] = {0};
+  const lane4 one = (lane4){0} + 1;
+  lane4 all = {0};
   for (size_t y = 0; y < f->n; ++y) {
-    const double *count = k->count + y * LAB_BLOCK;
-    double *restrict out = c + y * LAB_BLOCK;
-    const double r = f->reward[y], w = f->w[y], u = f->u[y], v = f->v[y];
-    const double low = f->clip_low, high = f->clip_high, extra = f->extra[y] * share;
-    for (size_t b = 0; b < LAB_BLOCK; ++b) {
-      double a = (r - s->shift[b]) * s->gain[b];
-      double rho = w / (u * s->denominator[b] + v);
-      /* rho > high where a > 0, rho < low elsewhere; not nested, for the vectoriser. */
-      double side = a > 0 ? rho : -rho, limit = a > 0 ? high : -low;
-      double open = side > limit ? 0 : 1;
-      double term = a * rho * open * share;
-      out[b] = count[b] * (term + extra);
-      all[b] += count[b] * term;
-      tally(s, b, count[b], rho, a);
+    const lane4 count = AT_CONST(counts + y * LAB_BLOCK), a = (f->reward[y] - s->shift) * s->gain;
+    lane4 rho, term;
+    if (shape == SHAPE_PLAIN) {
+      rho = f->w[y] / s->denominator;
+      term = a * rho * k->share;
+    } else {
+      rho = f->w[y] / (f->u[y] * s->denominator + f->v[y]);
+      const mask4 plus = a > 0;
+      const mask4 closed = (plus & (rho > f->clip_high)) | (~plus & (rho < f->clip_low));
+      term = a * rho * (lane4)((mask4)one & ~closed) * k->share;
     }
+    AT(c + y * LAB_BLOCK) = count * (term + f->extra[y] * k->share);
+    all += count * term;
+    tally(sums, &count, &rho, &a);
   }
   if (!f->through_denominator) return;
-  for (size_t y = 0; y < f->n; ++y) {
-    const double zw = f->z[y] * f->w[y];
-    for (size_t b = 0; b < LAB_BLOCK; ++b)
-      c[y * LAB_BLOCK + b] -= k->count[y * LAB_BLOCK + b] * zw * s->pull[b] * all[b];
+  for (size_t y = 0; y < f->n; ++y)
+    AT(c + y * LAB_BLOCK) -= AT_CONST(counts + y * LAB_BLOCK) * (f->z[y] * f->w[y]) * s->pull * all;
+}
+
+/* Coefficients c [n * LAB_BLOCK] and tallies of a block's groups. */
+INLINE void coefficients(const lab_form *f, const lab_block *k, double *c, tallies *t) {
+  common shared_by_all;
+  common_of(f, k, &shared_by_all);
+  const coupled_shape shape = f->denominator == LAB_LOCAL ? SHAPE_GENERAL : shape_of(f);
+  for (size_t b = 0; b < LAB_BLOCK; b += 4) {
+    const double *count = k->count + b;
+    lane4 sums[4] = {{0}};
+    shared s;
+    baseline_and_scale(f, &shared_by_all, count, &s);
+    if (f->denominator == LAB_LOCAL) {
+      local_coefficients(f, &shared_by_all, count, &s, sums, c + b);
+    } else {
+      group_denominator(f, &shared_by_all, count, &s);
+      if (shape == SHAPE_PLAIN)
+        coupled_coefficients(f, &shared_by_all, SHAPE_PLAIN, count, &s, sums, c + b);
+      else
+        coupled_coefficients(f, &shared_by_all, SHAPE_GENERAL, count, &s, sums, c + b);
+    }
+    put_tallies(t, b, sums);
   }
 }
 
@@ -156,7 +213,9 @@ INLINE double total_of(const lane4 *v) { /* by value it would need AVX in its ca
   return ((*v)[0] + (*v)[1]) + ((*v)[2] + (*v)[3]);
 }
 
-/* m2[i][j] += sum_b w_b c_i c_j, two rows by two at a time so that every load is used twice. */
+/* m2[i][j] += sum_b w_b c_i c_j, two rows by four at a time: eight sums, which keep both adders
+ * busy while each waits for its own last addition. Rows beyond the last repeat it and are not
+ * stored. */
 INLINE void second_moments(const double *weight, const double *c, size_t n, double *m2) {
   double left[2 * LAB_BLOCK];
   for (size_t i = 0; i < n; i += 2) {
@@ -165,54 +224,68 @@ INLINE void second_moments(const double *weight, const double *c, size_t n, doub
       left[b] = weight[b] * c[i * LAB_BLOCK + b];
       left[LAB_BLOCK + b] = weight[b] * c[i2 * LAB_BLOCK + b];
     }
-    for (size_t j = 0; j <= i; j += 2) {
-      const size_t j2 = j + 1 < n ? j + 1 : j;
-      const double *a = c + j * LAB_BLOCK, *a2 = c + j2 * LAB_BLOCK;
-      lane4 s00 = {0}, s01 = {0}, s10 = {0}, s11 = {0};
+    for (size_t j = 0; j <= i2; j += 4) {
+      const double *row[4];
+      for (size_t l = 0; l < 4; ++l) row[l] = c + (j + l < n ? j + l : n - 1) * LAB_BLOCK;
+      lane4 s00 = {0}, s01 = {0}, s02 = {0}, s03 = {0}, s10 = {0}, s11 = {0}, s12 = {0}, s13 = {0};
       for (size_t b = 0; b < LAB_BLOCK; b += 4) {
-        lane4 x0 = *(const lane4 *)(left + b), x1 = *(const lane4 *)(left + LAB_BLOCK + b);
-        lane4 y0 = *(const lane4 *)(a + b), y1 = *(const lane4 *)(a2 + b);
-        s00 += x0 * y0;
-        s01 += x0 * y1;
-        s10 += x1 * y0;
-        s11 += x1 * y1;
+        const lane4 x0 = AT_CONST(left + b), x1 = AT_CONST(left + LAB_BLOCK + b);
+        const lane4 y0 = AT_CONST(row[0] + b), y1 = AT_CONST(row[1] + b);
+        const lane4 y2 = AT_CONST(row[2] + b), y3 = AT_CONST(row[3] + b);
+        s00 += x0 * y0, s10 += x1 * y0;
+        s01 += x0 * y1, s11 += x1 * y1;
+        s02 += x0 * y2, s12 += x1 * y2;
+        s03 += x0 * y3, s13 += x1 * y3;
       }
-      m2[i * n + j] += total_of(&s00);
-      if (j2 != j && j2 <= i) m2[i * n + j2] += total_of(&s01);
-      if (i2 != i) m2[i2 * n + j] += total_of(&s10);
-      if (i2 != i && j2 != j) m2[i2 * n + j2] += total_of(&s11);
+      const double upper[4] = {total_of(&s00), total_of(&s01), total_of(&s02), total_of(&s03)};
+      const double lower[4] = {total_of(&s10), total_of(&s11), total_of(&s12), total_of(&s13)};
+      for (size_t l = 0; l < 4; ++l) {
+        if (j + l <= i) m2[i * n + j + l] += upper[l];
+        if (i2 != i && j + l <= i2) m2[i2 * n + j + l] += lower[l];
+      }
     }
   }
 }
 
-CLONES static void run_block(const lab_form *f, const lab_block *k, double *c, lab_moments *m) {
-  shared s;
-  memset(&s, 0, sizeof s);
-  baseline_and_scale(f, k, &s);
-  if (f->denominator == LAB_LOCAL) {
-    local_coefficients(f, k, &s, c);
-  } else {
-    group_denominator(f, k, &s);
-    coupled_coefficients(f, k, &s, c);
-  }
-  second_moments(k->weight, c, f->n, m->second);
-  const double share = 1 / (double)k->group_size;
-  for (size_t y = 0; y < f->n; ++y) {
+INLINE void first_moments(const double *weight, const double *c, size_t n, double *first) {
+  for (size_t y = 0; y < n; ++y) {
     lane4 sum = {0};
     for (size_t b = 0; b < LAB_BLOCK; b += 4)
-      sum += *(const lane4 *)(k->weight + b) * *(const lane4 *)(c + y * LAB_BLOCK + b);
-    m->first[y] += total_of(&sum);
+      sum += AT_CONST(weight + b) * AT_CONST(c + y * LAB_BLOCK + b);
+    first[y] += total_of(&sum);
+  }
+}
+
+/* Adds the block's tallies, group after group. */
+INLINE void add_tallies(const double *weight, double share, tallies *t, lab_moments *m) {
+  double total = m->total, w = m->w, w2 = m->w2, aw = m->aw, aw2 = m->aw2, ess = m->ess;
+  double size[LAB_BLOCK];
+  for (size_t b = 0; b < LAB_BLOCK; ++b) {
+    /* All weights zero is a group that says nothing: effective size 0. */
+    const double part = weight[b] * share * t->w[b] * (t->w[b] / t->w2[b]);
+    size[b] = t->w2[b] > 0 ? part : 0;
+    t->w[b] = weight[b] * t->w[b] * share;
+    t->w2[b] = weight[b] * t->w2[b] * share;
+    t->aw[b] = weight[b] * t->aw[b] * share;
+    t->aw2[b] = weight[b] * t->aw2[b] * share;
   }
   for (size_t b = 0; b < LAB_BLOCK; ++b) {
-    const double weight = k->weight[b];
-    m->total += weight;
-    m->w += weight * s.w[b] * share;
-    m->w2 += weight * s.w2[b] * share;
-    m->aw += weight * s.aw[b] * share;
-    m->aw2 += weight * s.aw2[b] * share;
-    /* All weights zero is a group that says nothing: effective size 0. */
-    if (s.w2[b] > 0) m->ess += weight * share * s.w[b] * (s.w[b] / s.w2[b]);
+    total += weight[b];
+    w += t->w[b];
+    w2 += t->w2[b];
+    aw += t->aw[b];
+    aw2 += t->aw2[b];
+    ess += size[b];
   }
+  m->total = total, m->w = w, m->w2 = w2, m->aw = aw, m->aw2 = aw2, m->ess = ess;
+}
+
+CLONES static void run_block(const lab_form *f, const lab_block *k, double *c, lab_moments *m) {
+  tallies t;
+  coefficients(f, k, c, &t);
+  second_moments(k->weight, c, f->n, m->second);
+  first_moments(k->weight, c, f->n, m->first);
+  add_tallies(k->weight, 1 / (double)k->group_size, &t, m);
 }
 
 void lab_kernel(const lab_form *f, const lab_block *b, lab_scratch *s, lab_moments *m) {

@@ -1,7 +1,5 @@
-/* Multisets of responses: counted, walked through with their probabilities, or drawn at random. */
+/* Multisets of responses: counted, and walked through with their probabilities; alias tables. */
 #include "toy/lab/multiset.h"
-
-#include "core/base/vector.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -135,58 +133,4 @@ void lab_alias_fini(lab_alias *a) {
   free(a->accept);
   free(a->other);
   *a = (lab_alias){0};
-}
-
-/* rng_block() for LANES addresses at once, index first + lane * step: one round of Philox4x32 for
- * all lanes, ten times over. The same words as one by one. */
-enum { LANES = 16 };
-
-INLINE void philox_lanes(rng_stream stream, uint64_t first, uint64_t step,
-                         uint32_t out[4][LAB_BLOCK], size_t at) {
-  uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
-  uint32_t k0 = (uint32_t)stream.seed, k1 = (uint32_t)(stream.seed >> 32);
-  for (size_t l = 0; l < LANES; ++l) {
-    const uint64_t index = first + l * step;
-    c0[l] = (uint32_t)index;
-    c1[l] = (uint32_t)stream.entity;
-    c2[l] = (uint32_t)(stream.entity >> 32);
-    c3[l] = stream.purpose << 16 | (uint32_t)(index >> 32 & 0xffffu);
-  }
-  for (int round = 0; round < 10; ++round, k0 += PHILOX_W32_0, k1 += PHILOX_W32_1)
-    for (size_t l = 0; l < LANES; ++l) {
-      const uint64_t a = (uint64_t)PHILOX_M4x32_0 * c0[l], b = (uint64_t)PHILOX_M4x32_1 * c2[l];
-      c0[l] = (uint32_t)(b >> 32) ^ c1[l] ^ k0;
-      c2[l] = (uint32_t)(a >> 32) ^ c3[l] ^ k1;
-      c1[l] = (uint32_t)b;
-      c3[l] = (uint32_t)a;
-    }
-  memcpy(out[0] + at, c0, sizeof c0);
-  memcpy(out[1] + at, c1, sizeof c1);
-  memcpy(out[2] + at, c2, sizeof c2);
-  memcpy(out[3] + at, c3, sizeof c3);
-}
-
-/* Words of one block of each of LAB_BLOCK groups. */
-CLONES static void draw_words(rng_stream stream, uint64_t first, uint64_t step,
-                              uint32_t out[4][LAB_BLOCK]) {
-  for (size_t g = 0; g < LAB_BLOCK; g += LANES)
-    philox_lanes(stream, first + g * step, step, out, g);
-}
-
-void lab_block_draw(lab_block *b, const lab_alias *alias, rng_stream stream, uint64_t first,
-                    size_t n, double total) {
-  const size_t blocks = (b->group_size + 3) / 4;
-  uint32_t words[4][LAB_BLOCK];
-  memset(b->count, 0, b->n_outcomes * LAB_BLOCK * sizeof *b->count);
-  for (size_t i = 0; i < b->group_size; ++i) {
-    if (i % 4 == 0) draw_words(stream, first * blocks + i / 4, blocks, words);
-    for (size_t g = 0; g < n; ++g)
-      b->count[lab_alias_draw(alias, words[i % 4][g]) * LAB_BLOCK + g] += 1;
-  }
-  for (size_t g = 0; g < n; ++g) b->weight[g] = 1 / total;
-  b->n = n;
-  for (size_t g = n; g < LAB_BLOCK; ++g) {
-    b->count[g] = (double)b->group_size;
-    b->weight[g] = 0;
-  }
 }

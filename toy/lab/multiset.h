@@ -71,4 +71,10 @@ static inline size_t lab_alias_draw(const lab_alias *a, uint32_t word) {
 void lab_block_draw(lab_block *b, const lab_alias *alias, rng_stream stream, uint64_t first,
                     size_t n, double total);
 
+/* The same in a named form, for tests and measurements: both give the same counts. Returns 0, with
+ * the block as it was, where this machine or these sizes have no such form. */
+typedef enum lab_draw_form { LAB_DRAW_PLAIN, LAB_DRAW_AVX2 } lab_draw_form;
+int lab_block_draw_as(lab_block *b, const lab_alias *alias, rng_stream stream, uint64_t first,
+                      size_t n, double total, lab_draw_form form);
+
 #endif
