@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHAPE = 6, MAX_SHAPES = 14 };
+enum { SHAPE = 6, MAX_SHAPES = 16 };
 
 /* --- rows --- */
 
@@ -147,7 +147,8 @@ static void attention_case(case_run *r, const size_t *s) {
   case_keep(r, "dqkv", dqkv, qkv_n); /* its queries and keys were drawn and stay */
 }
 
-/* shape: rows, q, kv, dim, capacity. Slots are filled by cache_store, position by position; then
+/* shape: rows, q, kv, dim, capacity, position of the first row, from which each row after it stands
+ * 80 earlier (0: positions are drawn). Slots are filled by cache_store, position by position; then
  * the first is copied to a free one and read there, and a row of no slot takes part. */
 static void cached_case(case_run *r, const size_t *s) {
   const head_shape h = {s[1], s[2], s[3]};
@@ -162,11 +163,13 @@ static void cached_case(case_run *r, const size_t *s) {
   const int32_t *at = case_integers(r, number, 2 * stored);
   for (size_t i = 0; i < rows; ++i) number[i] = (int32_t)(slots - 1 - i);
   const int32_t *slot = case_integers(r, number, rows);
+  for (size_t i = 0; i < rows; ++i) number[rows + i] = (int32_t)s[5] - (int32_t)(80 * i);
+  const int32_t *given = case_integers(r, number + rows, rows);
   number[0] = 0;
   number[1] = (int32_t)half - 1;
   const int32_t *copied = case_integers(r, number, 2);
   free(number);
-  const int32_t *position = case_draw_integers(r, rows, capacity);
+  const int32_t *position = s[5] > 0 ? given : case_draw_integers(r, rows, capacity);
   void *k = case_zeros(r, slots * capacity * width), *v = case_zeros(r, slots * capacity * width);
   void *qk = case_draw(r, stored * (h.q + h.kv) * h.dim, 2), *out = case_zeros(r, rows * n);
   void *qkv = case_draw(r, stored * (h.q + 2 * h.kv) * h.dim, 1), *again = case_zeros(r, n);
@@ -344,7 +347,7 @@ static const backend_case cases[] = {
     {"attention",
      attention_case,
      2,
-     14,
+     16,
      {{0, 1, 1, 2},
       {1, 2, 1, 6},
       {2, 4, 2, 16},
@@ -358,11 +361,13 @@ static const backend_case cases[] = {
       {4, 6, 2, 128},
       {6, 3, 1, 24},
       {7, 4, 2, 64},
-      {5, 2, 1, 128}}},
+      {5, 2, 1, 128},
+      {6, 4, 2, 128},
+      {7, 2, 1, 128}}},
     {"attention_cached",
      cached_case,
      2,
-     8,
+     9,
      {{1, 1, 1, 2, 1},
       {3, 2, 1, 6, 9},
       {17, 4, 2, 16, 40},
@@ -370,11 +375,12 @@ static const backend_case cases[] = {
       {4, 2, 2, 24, 600},
       {2, 5, 1, 10, 33},
       {3, 3, 3, 248, 17},
+      {2, 4, 2, 128, 640, 600},
       {0, 2, 1, 8, 4}}},
     {"output",
      output_case,
      4,
-     8,
+     9,
      {{1, 2, 1, 10},
       {3, 20, 7, 7},
       {60, 20, 64, 10},
@@ -382,6 +388,7 @@ static const backend_case cases[] = {
       {50, 600, 128, 10},
       {7, 20000, 24, 10},
       {1, 9000, 96, 25},
+      {4100, 2100, 8, 10},
       {0, 20, 8, 10}}},
     {"sample",
      sample_case,
@@ -421,8 +428,10 @@ static int differs(const char *name, const size_t *s, const case_output *a, cons
   bad |= worst > tolerance * fmax(largest, 0.1); /* what should cancel to zero does so nearly */
   if (bad)
     fprintf(stderr,
-            "%s (%zu, %zu, %zu, %zu, %zu): %s[%zu] is %.9g, of the reference %.9g; largest %.3g\n",
-            name, s[0], s[1], s[2], s[3], s[4], b->name, at, a->value[at], b->value[at], largest);
+            "%s (%zu, %zu, %zu, %zu, %zu, %zu): %s[%zu] is %.9g, of the reference %.9g; largest "
+            "%.3g\n",
+            name, s[0], s[1], s[2], s[3], s[4], s[5], b->name, at, a->value[at], b->value[at],
+            largest);
   return bad;
 }
 
