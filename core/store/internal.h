@@ -65,9 +65,11 @@ gl_status store_seal_runs(store *s, const char *which, gl_error *err);
 /* Writes the sums of those rows of a table that have none. */
 gl_status store_seal(store *s, const char *table, gl_error *err);
 
-/* After records were taken out: measurements of the laboratory of which some are gone go too, and
+/* After records were taken out, inside a transaction of the caller: of several runs that stand in
+ * one place the last takes it (places_lost: records of the table superseded are gone), runs forget
+ * a provenance that is gone, measurements of the laboratory of which some are gone go too, and
  * chosen rates that are gone come back from the runs made with them, without their scores. */
-gl_status store_complete(store *s, gl_error *err);
+gl_status store_complete(store *s, int places_lost, gl_error *err);
 
 /* The run of that key takes its place: every other run of the place is superseded by it. Inside a
  * transaction of the caller. */

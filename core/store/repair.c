@@ -95,18 +95,20 @@ static gl_status remove_alone(store *s, const char *name, size_t *n, gl_error *e
   return status;
 }
 
-/* Runs of places in which several stand: the last of each place takes it. */
-static gl_status set_places(store *s, gl_error *err) {
+/* Runs of places in which several stand: the last of each place takes it. all: also of places that
+ * may have been so since the file was of an older format. */
+static gl_status set_places(store *s, int all, gl_error *err) {
   static const char sql[] =
       "SELECT r.key FROM runs r JOIN (SELECT max(id) AS id FROM runs WHERE status != 'failed' AND"
-      " key NOT IN (SELECT key FROM superseded) GROUP BY study, place HAVING count(*) > 1) l ON"
-      " l.id = r.id LIMIT 1";
+      " key NOT IN (SELECT key FROM superseded) GROUP BY study, place HAVING count(*) > 1 AND (?1"
+      " OR count(provenance) > 0)) l ON l.id = r.id LIMIT 1";
   gl_status status = GL_OK;
   for (int code = SQLITE_ROW; code == SQLITE_ROW && status == GL_OK;) {
     sqlite3_stmt *q = NULL;
     char *key = NULL;
     status = store_prepare(s, &q, sql, err);
     if (status != GL_OK) return status;
+    sqlite3_bind_int(q, 1, all);
     code = sqlite3_step(q);
     const char *found = code == SQLITE_ROW ? (const char *)sqlite3_column_text(q, 0) : NULL;
     if (code == SQLITE_ROW && (found == NULL || (key = strdup(found)) == NULL))
@@ -120,12 +122,25 @@ static gl_status set_places(store *s, gl_error *err) {
   return status;
 }
 
-gl_status store_complete(store *s, gl_error *err) {
-  gl_status status = store_exec(
-      s,
-      "DELETE FROM bias WHERE study IN (SELECT study FROM bias GROUP BY study HAVING count(*) !="
-      " max(ordinal) + 1)",
-      "removing damage from", err);
+/* Runs forget what the file no longer says of how they came about. */
+static gl_status forget_provenance(store *s, gl_error *err) {
+  gl_status status =
+      store_exec(s,
+                 "UPDATE runs SET provenance = NULL, sum = NULL WHERE provenance IS NOT NULL AND"
+                 " provenance NOT IN (SELECT hash FROM provenance)",
+                 "removing damage from", err);
+  return status == GL_OK ? store_seal_runs(s, "sum IS NULL", err) : status;
+}
+
+gl_status store_complete(store *s, int places_lost, gl_error *err) {
+  gl_status status = set_places(s, places_lost, err);
+  if (status == GL_OK) status = forget_provenance(s, err);
+  if (status == GL_OK)
+    status = store_exec(
+        s,
+        "DELETE FROM bias WHERE study IN (SELECT study FROM bias GROUP BY study HAVING count(*) !="
+        " max(ordinal) + 1)",
+        "removing damage from", err);
   if (status == GL_OK)
     status = store_exec(
         s,
@@ -153,8 +168,7 @@ static gl_status remove_all(store *s, store_removed *out, gl_error *err) {
     status = remove_alone(s, alone[i].name, alone[i].n, err);
   if (status == GL_OK && out->bias > 0)
     status = remove_records(s, "DELETE FROM bias", &out->bias, err);
-  if (status == GL_OK && out->superseded > 0) status = set_places(s, err);
-  return status == GL_OK ? store_complete(s, err) : status;
+  return status == GL_OK ? store_complete(s, out->superseded > 0, err) : status;
 }
 
 gl_status store_repair(store *s, store_removed *out, gl_error *err) {

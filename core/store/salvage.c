@@ -12,6 +12,7 @@
 typedef struct salvage {
   store *from, *to;
   store_salvaged *out;
+  int places_lost; /* 1: not all of the table superseded came through */
   gl_error *err;
 } salvage;
 
@@ -205,6 +206,7 @@ static gl_status salvage_alone(salvage *v, const store_table *t) {
   }
   if (status == GL_OK) status = remove_damaged(v, t, &damaged);
   v->out->lost += damaged + (whole ? 0 : 1);
+  if (strcmp(t->name, "superseded") == 0) v->places_lost = !whole || damaged > 0;
   if (status == GL_OK && strcmp(t->name, "bias") == 0 && (!whole || damaged > 0))
     status = store_exec(v->to, "DELETE FROM bias", "writing", v->err);
   return status;
@@ -219,7 +221,7 @@ static gl_status salvage_all(salvage *v) {
   status = salvage_runs(v);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
     if (schema_at(i)->kind == TABLE_ALONE) status = salvage_alone(v, schema_at(i));
-  if (status == GL_OK) status = store_complete(v->to, v->err);
+  if (status == GL_OK) status = store_complete(v->to, v->places_lost, v->err);
   return store_end(v->to, status, v->err);
 }
 
