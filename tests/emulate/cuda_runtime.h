@@ -1,6 +1,6 @@
 /* CUDA on the host, for tests: enough of the runtime and of the device language that g++ compiles
- * llm/backend/cuda/NAME.cu (all but blas.cu, whose place tests/emulate/blas.cpp takes) and `make
- * check` runs the kernels without a GPU.
+ * llm/backend/cuda/NAME.cu and `make check` runs the kernels without a GPU. blas.cpp stands in for
+ * cuBLASLt.
  *
  * The threads of a block are fibers of one host thread (emulate.cpp). A fiber runs until it reaches
  * a barrier or an exchange between the lanes of its warp, and goes on when all its partners have
@@ -15,7 +15,7 @@
  *
  * What this cannot show: the PTX instructions of llm/backend/cuda/mma.cuh themselves, registers and
  * occupancy of a real device, launches that a real driver refuses for other reasons than their
- * sizes, anything about speed, and what cuBLASLt does (a product by CBLAS stands in for it). */
+ * sizes, anything about speed, and what cuBLASLt itself does. */
 #ifndef GEPOLAB_TESTS_EMULATE_CUDA_RUNTIME_H
 #define GEPOLAB_TESTS_EMULATE_CUDA_RUNTIME_H
 

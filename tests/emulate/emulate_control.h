@@ -18,6 +18,25 @@ size_t emulate_memory_peak(void);
 size_t emulate_host_blocks(void);
 /* How many allocations of the device have not been released. */
 size_t emulate_allocations(void);
+/* cuBLASLt on the emulated device has so many algorithms, the fastest in its own view first. */
+enum { EMULATE_BLAS_ALGORITHMS = 8 };
+/* What it refuses from now on: algorithms that may split k and add the parts in float, that may not
+ * split k, that may do anything else; or the product itself, though an algorithm was found. */
+enum {
+  EMULATE_BLAS_SPLIT = 1,
+  EMULATE_BLAS_WHOLE = 2,
+  EMULATE_BLAS_OTHER = 4,
+  EMULATE_BLAS_ALL = 7,
+  EMULATE_BLAS_RUN = 8
+};
+void emulate_blas_refuse(unsigned what);
+/* How many products an algorithm was called for, and how often algorithms were asked for, since the
+ * program began; and what time one of its products takes, by the device's clock. */
+uint64_t emulate_blas_ran(unsigned algorithm);
+uint64_t emulate_blas_asked(void);
+void emulate_blas_takes(unsigned algorithm, double milliseconds);
+/* Moves the device's clock, which events record. */
+void emulate_time_passes(double milliseconds);
 /* Device threads that have run since the program began. */
 uint64_t emulate_threads_run(void);
 /* Runs a small kernel with a race of that kind, or the same kernel without it if `clean`

@@ -1,12 +1,15 @@
 /* Matrix products by cuBLASLt, behind one function. The library is opened when a CUDA backend is
  * made, not when gepolab starts: it is half a gigabyte, and commands without a GPU need none of it.
+ * Once open it stays loaded until the process ends, for the next backend.
  *
- * The library is asked which of its algorithms is fastest for a shape, and the answer is kept as a
- * plan, for as many shapes as the table of plans has room for (gemm_plans.h). The answer follows
- * from the shape, so a plan that was thrown out comes back the same. Only algorithms that sum in a
- * fixed order are asked for: the parts of a product that is split over k meet in workspace memory
- * and are never added into the result in the order of arrival. float32 is computed as float32, or,
- * where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
+ * The library is asked which of its algorithms is fastest for a shape and for these alignments of
+ * the addresses, and the answer is kept as a plan, for as many shapes as the table of plans has
+ * room for (gemm_plans.h). The answer follows from the shape, so a plan that was thrown out comes
+ * back the same. Only algorithms that sum in a fixed order are asked for: the parts of a product
+ * that is split over k meet in workspace memory and are never added into the result in the order of
+ * arrival. Where the library has no algorithm, other ways of adding the parts are asked for, and
+ * then the product is computed by a kernel of our own (product_plain.cu). float32 is computed as
+ * float32, or, where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
 #include "llm/backend/cuda/cuda.cuh"
 
 extern "C" {
@@ -15,7 +18,9 @@ extern "C" {
 
 #include <assert.h>
 #include <cublasLt.h>
+#ifndef GEPOLAB_EMULATE
 #include <dlfcn.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,15 +49,16 @@ struct blas_key {
   uint32_t align_a, align_b, align_c;
 };
 
-/* A plan: the descriptions of one product, owned, and the algorithm. */
+/* A plan: the descriptions of one product, owned, and the algorithm, unless the library has none
+ * and the product is `plain`. */
 struct blas_plan {
   cublasLtMatmulDesc_t what;
   cublasLtMatrixLayout_t a, b, c;
   cublasLtMatmulAlgo_t algorithm;
+  bool plain;
 };
 
 struct cuda_blas {
-  void *library;
 #define BLAS_MEMBER(f) decltype(&::f) f;
   BLAS_FUNCTIONS(BLAS_MEMBER)
   cublasLtHandle_t handle;
@@ -61,20 +67,48 @@ struct cuda_blas {
   gemm_plans *plans; /* from blas_key to blas_plan; owned */
 };
 
+#ifdef GEPOLAB_EMULATE
+static const size_t WORKSPACE_BYTES = 4096;
+#else
 static const size_t WORKSPACE_BYTES = static_cast<size_t>(64) << 20;
+#endif
 /* A model has some dozens of shapes for each number of packed rows. */
 static const size_t MOST_PLANS = 4096;
 
 /* --- start and end --- */
 
-/* From the loader's path, else from the toolkit's folder as it was at build time; NULL if it is in
- * neither. */
-static void *open_library() {
-  void *library = dlopen("libcublasLt.so." GEPOLAB_CUDA_MAJOR, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL)
-    library = dlopen(GEPOLAB_CUDA_LIB "/libcublasLt.so." GEPOLAB_CUDA_MAJOR, RTLD_NOW | RTLD_LOCAL);
-  return library;
+#ifdef GEPOLAB_EMULATE
+/* The library is part of the program. */
+static gl_status find_functions(cuda_blas *blas, gl_error *) {
+#define BLAS_FIND(f) blas->f = &::f;
+  BLAS_FUNCTIONS(BLAS_FIND)
+  return GL_OK;
 }
+#else
+/* Opens a library that stays loaded however often it is closed; NULL if it is not there. */
+static void *open_for_good(const char *name) {
+  return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+/* From the loader's path, else from the toolkit's folder as it was at build time. */
+static gl_status find_functions(cuda_blas *blas, gl_error *err) {
+  void *library = open_for_good("libcublasLt.so." GEPOLAB_CUDA_MAJOR);
+  if (library == NULL)
+    library = open_for_good(GEPOLAB_CUDA_LIB "/libcublasLt.so." GEPOLAB_CUDA_MAJOR);
+  if (library == NULL)
+    return gl_fail(err, GL_EIO,
+                   "%s; install cuBLAS of CUDA " GEPOLAB_CUDA_MAJOR ", or name its "
+                   "folder in LD_LIBRARY_PATH",
+                   dlerror());
+  const char *missing = NULL;
+#define BLAS_FIND(f)                                                                               \
+  blas->f = reinterpret_cast<decltype(&::f)>(dlsym(library, #f));                                  \
+  if (blas->f == NULL) missing = #f;
+  BLAS_FUNCTIONS(BLAS_FIND)
+  dlclose(library);
+  return missing == NULL ? GL_OK : gl_fail(err, GL_EIO, "libcublasLt has no %s", missing);
+}
+#endif
 
 static void drop_plan(void *owner, void *plan) {
   cuda_blas *blas = static_cast<cuda_blas *>(owner);
@@ -89,20 +123,10 @@ gl_status cuda_blas_new(cuda_backend *b, gl_error *err) {
   cuda_blas *blas = static_cast<cuda_blas *>(calloc(1, sizeof *blas));
   if (blas == NULL) return gl_fail_memory(err, "cuBLASLt");
   b->blas = blas;
-  const gl_status status =
-      gemm_plans_new(&blas->plans, MOST_PLANS / GEMM_PLANS_WAYS, sizeof(blas_key),
-                     sizeof(blas_plan), drop_plan, blas, err);
+  gl_status status = gemm_plans_new(&blas->plans, MOST_PLANS / GEMM_PLANS_WAYS, sizeof(blas_key),
+                                    sizeof(blas_plan), drop_plan, blas, err);
+  if (status == GL_OK) status = find_functions(blas, err);
   if (status != GL_OK) return status;
-  blas->library = open_library();
-  if (blas->library == NULL)
-    return gl_fail(err, GL_EIO,
-                   "%s; install cuBLAS of CUDA " GEPOLAB_CUDA_MAJOR ", or name its "
-                   "folder in LD_LIBRARY_PATH",
-                   dlerror());
-#define BLAS_FIND(f)                                                                               \
-  blas->f = reinterpret_cast<decltype(&::f)>(dlsym(blas->library, #f));                            \
-  if (blas->f == NULL) return gl_fail(err, GL_EIO, "libcublasLt has no " #f);
-  BLAS_FUNCTIONS(BLAS_FIND)
   const cublasStatus_t made = blas->cublasLtCreate(&blas->handle);
   if (made != CUBLAS_STATUS_SUCCESS)
     return gl_fail(err, GL_EIO, "cublasLtCreate: %s", blas->cublasLtGetStatusString(made));
@@ -121,7 +145,6 @@ void cuda_blas_free(cuda_backend *b) {
   gemm_plans_free(blas->plans);
   if (blas->workspace != NULL) cudaFree(blas->workspace);
   if (blas->handle != NULL) blas->cublasLtDestroy(blas->handle);
-  if (blas->library != NULL) dlclose(blas->library);
   free(blas);
   b->blas = NULL;
 }
@@ -170,8 +193,8 @@ static int describe(cuda_backend *b, blas_plan *p, const blas_key *k) {
 
 /* What an algorithm must keep to: workspace, order of sums, alignments. Returns 1 after a failure.
  */
-static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const blas_key *k) {
-  const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const blas_key *k,
+                  uint32_t reductions) {
   const uint64_t workspace = b->blas->workspace_bytes;
   const struct {
     cublasLtMatmulPreferenceAttributes_t attribute;
@@ -192,64 +215,99 @@ static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const 
   return 0;
 }
 
-/* Asks the library for the fastest algorithm. Returns 1 after a failure. */
-static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k) {
+/* The algorithms that the library has with these reductions, the fastest in its view first: how
+ * many of [most] in `results`; -1 after a failure. */
+static int ask(cuda_backend *b, const blas_plan *p, const blas_key *k, uint32_t reductions,
+               cublasLtMatmulHeuristicResult_t *results, int most) {
   cublasLtMatmulPreference_t preference = NULL;
-  if (BLAS_CALL(b, cublasLtMatmulPreferenceCreate, &preference)) return 1;
+  if (BLAS_CALL(b, cublasLtMatmulPreferenceCreate, &preference)) return -1;
+  int found = 0;
+  const bool ready = prefer(b, preference, k, reductions) == 0;
+  const cublasStatus_t s =
+      ready ? b->blas->cublasLtMatmulAlgoGetHeuristic(b->blas->handle, p->what, p->b, p->a, p->c,
+                                                      p->c, preference, most, results, &found)
+            : CUBLAS_STATUS_SUCCESS;
+  b->blas->cublasLtMatmulPreferenceDestroy(preference);
+  if (!ready) return -1;
+  if (s == CUBLAS_STATUS_NOT_SUPPORTED) return 0;
+  if (failed(b, s, "cublasLtMatmulAlgoGetHeuristic")) return -1;
+  int usable = 0;
+  while (usable < found && results[usable].state == CUBLAS_STATUS_SUCCESS) ++usable;
+  return usable;
+}
+
+/* How the parts of a product that is split over k may meet: in float, then not at all (no split),
+ * then in the result's type, too. In the result's own memory, CUBLASLT_REDUCTION_SCHEME_INPLACE, is
+ * never asked for. */
+static const uint32_t REDUCTIONS[] = {
+    CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, CUBLASLT_REDUCTION_SCHEME_NONE,
+    CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE};
+
+/* Fills in the plan's algorithm, or `plain` if the library has none. Returns 1 after a failure. */
+static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k) {
   cublasLtMatmulHeuristicResult_t best;
   memset(&best, 0, sizeof best);
   int found = 0;
-  int bad = prefer(b, preference, k) ||
-            BLAS_CALL(b, cublasLtMatmulAlgoGetHeuristic, b->blas->handle, p->what, p->b, p->a, p->c,
-                      p->c, preference, 1, &best, &found);
-  b->blas->cublasLtMatmulPreferenceDestroy(preference);
-  if (bad) return 1;
-  if (found == 0 || best.state != CUBLAS_STATUS_SUCCESS) {
-    cuda_fail(b, GL_EIO, "cublasLtMatmulAlgoGetHeuristic", "no algorithm for this shape");
-    return 1;
-  }
+  for (size_t i = 0; i < sizeof REDUCTIONS / sizeof *REDUCTIONS && found == 0; ++i)
+    found = ask(b, p, k, REDUCTIONS[i], &best, 1);
+  p->plain = found == 0;
   p->algorithm = best.algo;
-  return 0;
+  return found < 0;
 }
 
 /* The plan of a shape, made if there is none; NULL after a failure. The library copies what it
  * needs of a plan when it is called, so a plan may be dropped while its products still run. */
-static const blas_plan *plan_of(cuda_backend *b, const blas_key *key) {
-  const void *found = gemm_plans_find(b->blas->plans, key);
-  if (found != NULL) return static_cast<const blas_plan *>(found);
+static blas_plan *plan_of(cuda_backend *b, const blas_key *key) {
+  void *found = gemm_plans_find(b->blas->plans, key);
+  if (found != NULL) return static_cast<blas_plan *>(found);
   blas_plan p;
   memset(&p, 0, sizeof p);
   if (describe(b, &p, key) || choose_algorithm(b, &p, key)) {
     drop_plan(b->blas, &p);
     return NULL;
   }
-  return static_cast<const blas_plan *>(gemm_plans_add(b->blas->plans, key, &p));
+  return static_cast<blas_plan *>(gemm_plans_add(b->blas->plans, key, &p));
 }
 
 /* --- the product --- */
+
+static void key_of(blas_key *key, const cuda_backend *b, const cuda_product *q) {
+  memset(key, 0, sizeof *key);
+  key->m = q->m;
+  key->n = q->n;
+  key->k = q->k;
+  key->in = static_cast<uint32_t>(q->in);
+  key->out = static_cast<uint32_t>(q->out);
+  key->a_transposed = q->a_transposed;
+  key->b_transposed = q->b_transposed;
+  key->adds = q->adds;
+  key->tf32 = b->base.tf32 && q->in == NUMBER_F32;
+  key->align_a = alignment(q->a);
+  key->align_b = alignment(q->b);
+  key->align_c = alignment(q->c);
+}
+
+/* c = q by the plan's algorithm. */
+static cublasStatus_t multiply(cuda_backend *b, const blas_plan *p, const cuda_product *q) {
+  const float one = 1, adds = q->adds ? 1.0f : 0.0f;
+  return b->blas->cublasLtMatmul(b->blas->handle, p->what, &one, q->b, p->b, q->a, p->a, &adds,
+                                 q->c, p->c, q->c, p->c, &p->algorithm, b->blas->workspace,
+                                 b->blas->workspace_bytes, b->stream);
+}
 
 void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
   if (cuda_stopped(b) || q->m == 0 || q->n == 0 || q->k == 0) return;
   assert((q->in == NUMBER_F32 || q->in == NUMBER_BF16) &&
          (q->out == NUMBER_F32 || q->out == NUMBER_BF16));
   blas_key key;
-  memset(&key, 0, sizeof key);
-  key.m = q->m;
-  key.n = q->n;
-  key.k = q->k;
-  key.in = static_cast<uint32_t>(q->in);
-  key.out = static_cast<uint32_t>(q->out);
-  key.a_transposed = q->a_transposed;
-  key.b_transposed = q->b_transposed;
-  key.adds = q->adds;
-  key.tf32 = b->base.tf32 && q->in == NUMBER_F32;
-  key.align_a = alignment(q->a);
-  key.align_b = alignment(q->b);
-  key.align_c = alignment(q->c);
-  const blas_plan *p = plan_of(b, &key);
+  key_of(&key, b, q);
+  blas_plan *p = plan_of(b, &key);
   if (p == NULL) return;
-  const float one = 1, adds = q->adds ? 1.0f : 0.0f;
-  BLAS_CALL(b, cublasLtMatmul, b->blas->handle, p->what, &one, q->b, p->b, q->a, p->a, &adds, q->c,
-            p->c, q->c, p->c, &p->algorithm, b->blas->workspace, b->blas->workspace_bytes,
-            b->stream);
+  if (!p->plain) {
+    /* An algorithm that was offered and is then refused is not tried again with this shape. */
+    const cublasStatus_t s = multiply(b, p, q);
+    p->plain = s == CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!p->plain) failed(b, s, "cublasLtMatmul");
+  }
+  if (p->plain) cuda_plain_product(b, q);
 }

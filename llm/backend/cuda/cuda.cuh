@@ -8,8 +8,8 @@
  * embed.cu             gradient of the embedding and scatter_add, in a fixed order
  * product.cu           the product operations, which call one of the next two
  * product_rows.cu      products that are the same row by row; their tiles: product_tiles.cuh
- * blas.cu              all other products, by cuBLASLt (tests put CBLAS in its place); gemm_plans.c
- *                      keeps its plans
+ * blas.cu              all other products, by cuBLASLt; gemm_plans.c keeps its plans
+ * product_plain.cu     those for which cuBLASLt has no algorithm
  * attention.cu         attention forward and backward; attention_mma.cu has its tensor-core form
  * output.cu            log-probabilities over the vocabulary, in chunks
  * decode.cu            key/value cache and attention of generation
@@ -21,8 +21,8 @@
  * room offers to llm/backend/open.
  *
  * A backend has one stream: its kernels run in the order of their launches, and the host waits only
- * in status, download and sum_squares. Every .cu file but blas.cu is also compiled by g++ for
- * tests, over tests/emulate/cuda_runtime.h, which is why kernels are launched through LAUNCH alone.
+ * in status, download and sum_squares. Every .cu file is also compiled by g++ for tests, over
+ * tests/emulate/cuda_runtime.h, which is why kernels are launched through LAUNCH alone.
  * Floats are never added atomically: sums have a fixed order, and two runs give the same bits. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_CUDA_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_CUDA_CUH
@@ -150,8 +150,11 @@ struct cuda_product {
   size_t m, n, k;
   bool a_transposed, b_transposed, adds;
 };
-/* By cuBLASLt (blas.cu). */
+/* By cuBLASLt (blas.cu), or where it has no algorithm as cuda_plain_product. */
 void cuda_blas_product(cuda_backend *b, const cuda_product *p);
+/* Any product, slowly, without tensor cores: every sum in float, in ascending order of k
+ * (product_plain.cu). float32 is never rounded to TF32. */
+void cuda_plain_product(cuda_backend *b, const cuda_product *p);
 /* Fills in b->blas; it is released with cuda_blas_free after a failure, too. */
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err);
 void cuda_blas_free(cuda_backend *b);
