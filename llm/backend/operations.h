@@ -214,6 +214,24 @@ OPTIONAL_OPERATION(void, graph_begin, (backend *b))
 OPTIONAL_OPERATION(backend_graph *, graph_end, (backend *b))
 OPTIONAL_OPERATION(void, graph_run, (backend *b, backend_graph *g))
 OPTIONAL_OPERATION(void, graph_free, (backend *b, backend_graph *g)) /* NULL is fine */
+/* For recorded decodes, which feed themselves: a step finds its tokens where the step before it drew
+ * them. T out [rows, width] = row t of T table, where t is source[r], or drawn[-1 - source[r]] where
+ * that is negative. For rows of a slot (slot[r] >= 0) position[r] and index[r] grow by one, and
+ * source[r] becomes -1 - r; other rows stay as they are. */
+OPTIONAL_OPERATION(void, embed_next,
+                   (backend *b, void *out, const void *table, int32_t *source, int32_t *position,
+                    uint64_t *index, const int32_t *slot, const int32_t *drawn, size_t rows,
+                    size_t width))
+/* A fetch copies up to `bytes` bytes to the host while later operations run already. fetch_start
+ * starts the copy of what `from` holds after all operations so far; fetch_wait waits for it alone
+ * and gives the host memory it went to, which the fetch owns, or NULL after a failure. One copy of a
+ * fetch is under way at a time. A fetch is freed before its backend; fetch_new returns NULL after a
+ * failure. */
+OPTIONAL_OPERATION(backend_fetch *, fetch_new, (backend *b, size_t bytes))
+OPTIONAL_OPERATION(void, fetch_start,
+                   (backend *b, backend_fetch *f, const void *from, size_t bytes))
+OPTIONAL_OPERATION(const void *, fetch_wait, (backend *b, backend_fetch *f))
+OPTIONAL_OPERATION(void, fetch_free, (backend *b, backend_fetch *f)) /* NULL is fine */
 /* Bytes that the backend takes at most for itself, beside what is allocated, while a model of these
  * sizes runs; where it is NULL they are too few to plan for. */
 OPTIONAL_OPERATION(size_t, scratch, (const backend *b, const run_shape *shape))

@@ -1,42 +1,10 @@
 /* The cache of keys and values of running sequences, and the forward passes that fill and read it.
  * Every product is asked for with the flag that makes each row's result independent of the other
  * rows, so that a response does not depend on what else is in the batch. */
-#include "llm/model/internal.h"
+#include "llm/model/cache_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* A decode of 2^i tokens: where the backend can, its kernels are recorded once (a CUDA graph) and
- * replayed. */
-enum { N_GRAPHS = 32 };
-
-typedef struct recorded {
-  backend_graph *graph;
-  const struct model_values *values; /* whose weights it reads */
-  int warm; /* as many tokens have run before: the backend has the scratch memory they need */
-} recorded;
-
-struct model_cache {
-  model *m;
-  size_t slots, capacity, most; /* most: tokens of a decode, at least slots */
-  size_t filled;                /* rows of logits that hold something */
-  layer_cache *layer;           /* [layers] */
-  layer_activations rows;       /* decode's, shared by all layers */
-  void *branch, *last, *last_rstd;
-  int32_t *token, *slot, *position; /* backend, [most] each, one block, token first */
-  uint64_t *index;                  /* backend [most] */
-  int32_t *row_of;                  /* backend [most] */
-  int32_t *drawn;                   /* backend [most]; what a draw gives is downloaded in one: */
-  void *logq;                       /* M [2 rows]: raw, then truncated, not far behind drawn */
-  void *logits, *gathered;          /* M [most, vocabulary] */
-  void *block;
-  int32_t *prompt_slot; /* backend memory: slot of each of a prefill's tokens; only grows */
-  size_t prompt_room;
-  int32_t *host; /* [3 most], also row_of */
-  uint64_t *host_index;
-  void *host_drawn; /* what lies between drawn and logq's end */
-  recorded recorded[N_GRAPHS];
-};
 
 /* --- making one --------------------------------------------------------------------------------
  */
@@ -66,6 +34,8 @@ static void cut(model_cache *k, arena *a, const model_config *c, const backend *
   k->row_of = arena_take(a, k->most, 1, sizeof *k->row_of);
   k->drawn = arena_take(a, k->most, 1, sizeof *k->drawn);
   k->logq = arena_take(a, k->most, 2, m);
+  void *steps = arena_take(a, 1, step_rows_bytes(k->most), 1);
+  if (steps != NULL) k->steps.device = step_rows_cut(steps, k->most);
 }
 
 size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, size_t capacity) {
@@ -77,8 +47,7 @@ size_t model_cache_bytes(const model_config *c, const backend *b, size_t slots, 
   return a.overflow ? SIZE_MAX : a.used;
 }
 
-/* Bytes from `drawn` to the end of the log-probabilities of that many rows. */
-static size_t drawn_bytes(const model_cache *k, size_t rows) {
+size_t model_drawn_bytes(const model_cache *k, size_t rows) {
   return (size_t)((char *)k->logq - (char *)k->drawn) + 2 * rows * k->m->b->master_element;
 }
 
@@ -97,12 +66,12 @@ static gl_status allocate(model_cache *k, gl_error *err) {
   if (status != GL_OK) return status;
   arena a = {.base = k->block};
   cut(k, &a, c, b);
-  k->host_drawn = malloc(drawn_bytes(k, k->most));
+  k->host_drawn = malloc(model_drawn_bytes(k, k->most));
   if (k->host_drawn == NULL) return gl_fail_memory(err, "a cache");
   k->slot = k->token + k->most;
   k->position = k->slot + k->most;
   for (size_t l = 0; l < c->layers; ++l) k->layer[l].capacity = k->capacity;
-  return GL_OK;
+  return model_steps_init(k, err);
 }
 
 gl_status model_cache_new(model_cache **out, model *m, size_t slots, size_t capacity,
@@ -133,8 +102,7 @@ gl_status model_cache_new(model_cache **out, model *m, size_t slots, size_t capa
 void model_cache_free(model_cache *k) {
   if (k == NULL) return;
   backend *b = k->m->b;
-  for (size_t i = 0; i < N_GRAPHS; ++i)
-    if (k->recorded[i].graph != NULL) b->ops->graph_free(b, k->recorded[i].graph);
+  model_steps_fini(k);
   b->ops->release(b, k->block);
   b->ops->release(b, k->logits);
   b->ops->release(b, k->gathered);
@@ -234,18 +202,17 @@ gl_status model_cache_copy(model_cache *k, size_t from, size_t to, size_t length
 /* --- one more token ----------------------------------------------------------------------------
  */
 
-static void run_decode(model_cache *k, size_t rows) {
+void model_cache_run(model_cache *k, const int32_t *slot, const int32_t *position, size_t rows) {
   model *m = k->m;
   backend *b = m->b;
   layer_run run = {.l = &k->rows,
                    .branch = k->branch,
-                   .position = k->position,
+                   .position = position,
                    .packed = {.rows = rows},
                    .flags = PRODUCT_ROW_BY_ROW,
                    .want_branch = 1};
-  b->ops->embed(b, k->rows.in, model_weight(m, m->embed), k->token, rows, m->c.hidden);
   for (size_t l = 0; l < m->c.layers; ++l) {
-    k->layer[l].slot = k->slot;
+    k->layer[l].slot = slot;
     k->layer[l].decode = 1;
     run.cache = &k->layer[l];
     model_layer(m, l, &run, l == 0 ? k->rows.in : k->rows.mid, l == 0 ? NULL : k->branch);
@@ -255,29 +222,13 @@ static void run_decode(model_cache *k, size_t rows) {
   model_logits(m, k->logits, k->last, rows);
 }
 
-/* The first decode of a size runs plainly, the second is recorded while it runs, later ones replay
- * the record. */
-static void replay_decode(model_cache *k, size_t rows) {
-  const backend_ops *ops = k->m->b->ops;
-  backend *b = k->m->b;
-  size_t i = 0;
-  while (((size_t)1 << i) < rows) ++i;
-  recorded *r = &k->recorded[i];
-  if (r->graph != NULL && r->values != k->m->use) {
-    ops->graph_free(b, r->graph);
-    r->graph = NULL;
-  }
-  if (r->graph == NULL && r->warm) {
-    ops->graph_begin(b);
-    run_decode(k, rows);
-    r->graph = ops->graph_end(b);
-    r->values = k->m->use;
-  }
-  if (r->graph != NULL)
-    ops->graph_run(b, r->graph);
-  else
-    run_decode(k, rows);
-  r->warm = 1;
+gl_status model_cache_check(const model_cache *k, int32_t token, int32_t slot, int32_t position,
+                            gl_error *err) {
+  if (token < 0 || (size_t)token >= k->m->c.vocabulary || slot < 0 || (size_t)slot >= k->slots ||
+      position < 0 || (size_t)position >= k->capacity)
+    return gl_fail(err, GL_EINTERNAL, "a row with token %d in slot %d at %d", (int)token, (int)slot,
+                   (int)position);
+  return GL_OK;
 }
 
 gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot,
@@ -287,25 +238,18 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
   k->filled = 0;
   if (rows > k->slots)
     return gl_fail(err, GL_EINTERNAL, "%zu tokens for %zu slots", rows, k->slots);
-  for (size_t r = 0; r < rows; ++r)
-    if (token[r] < 0 || (size_t)token[r] >= m->c.vocabulary || slot[r] < 0 ||
-        (size_t)slot[r] >= k->slots || position[r] < 0 || (size_t)position[r] >= k->capacity)
-      return gl_fail(err, GL_EINTERNAL, "a row with token %d in slot %d at %d", (int)token[r],
-                     (int)slot[r], (int)position[r]);
-  if (rows == 0) return GL_OK;
-  gl_status status = b->ops->pack == NULL ? GL_OK : model_pack(m, err);
+  gl_status status = GL_OK;
+  for (size_t r = 0; r < rows && status == GL_OK; ++r)
+    status = model_cache_check(k, token[r], slot[r], position[r], err);
+  if (status != GL_OK || rows == 0) return status;
+  status = model_pack(m, err);
   if (status != GL_OK) return status;
-  const size_t all = model_cache_rows(b, rows);
-  for (size_t r = 0; r < all; ++r) {
-    k->host[r] = r < rows ? token[r] : 0;
-    k->host[k->most + r] = r < rows ? slot[r] : -1;
-    k->host[2 * k->most + r] = r < rows ? position[r] : 0;
-  }
+  memcpy(k->host, token, rows * sizeof *token);
+  memcpy(k->host + k->most, slot, rows * sizeof *slot);
+  memcpy(k->host + 2 * k->most, position, rows * sizeof *position);
   b->ops->upload(b, k->token, k->host, 3 * k->most * sizeof *k->host);
-  if (b->ops->graph_begin != NULL)
-    replay_decode(k, all);
-  else
-    run_decode(k, all);
+  b->ops->embed(b, k->rows.in, model_weight(m, m->embed), k->token, rows, m->c.hidden);
+  model_cache_run(k, k->slot, k->position, rows);
   k->filled = rows;
   return GL_OK; /* without waiting: whoever reads the logits is told of a failure */
 }
@@ -342,18 +286,16 @@ gl_status model_logits_get(const model_cache *k, size_t rows, double *logits, gl
   return k->m->b->ops->status(k->m->b, err);
 }
 
-/* Downloads the results of a draw of `rows` tokens. */
-static void take_draws(model_cache *k, size_t rows, int32_t *token, double *logq,
-                       double *logq_truncated) {
-  backend *b = k->m->b;
-  b->ops->download(b, k->host_drawn, k->drawn, drawn_bytes(k, rows));
-  memcpy(token, k->host_drawn, rows * sizeof *token);
-  const char *from = (const char *)k->host_drawn + drawn_bytes(k, 0);
+void model_drawn_get(const model_cache *k, const void *drawn, size_t rows, size_t all,
+                     int32_t *token, double *logq, double *logq_truncated) {
+  const char *from = (const char *)drawn + model_drawn_bytes(k, 0);
+  const int wide = k->m->b->master == NUMBER_F64;
+  memcpy(token, drawn, rows * sizeof *token);
   for (size_t r = 0; r < rows; ++r) {
-    const int wide = b->master == NUMBER_F64;
-    logq[r] = wide ? ((const double *)from)[r] : (double)((const float *)from)[r];
-    logq_truncated[r] =
-        wide ? ((const double *)from)[rows + r] : (double)((const float *)from)[rows + r];
+    logq[r] = wide ? ((const double *)(const void *)from)[r]
+                   : (double)((const float *)(const void *)from)[r];
+    logq_truncated[r] = wide ? ((const double *)(const void *)from)[all + r]
+                             : (double)((const float *)(const void *)from)[all + r];
   }
 }
 
@@ -370,11 +312,13 @@ gl_status model_sample(model_cache *k, const size_t *row_of, const uint64_t *ind
   void *logits = rows_of(k, row_of, rows);
   if (logits != NULL) {
     void *second = (char *)k->logq + rows * b->master_element;
+    k->steps.fed = 0;
     memcpy(k->host_index, index, rows * sizeof *index);
     b->ops->upload(b, k->index, k->host_index, rows * sizeof *index);
     b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows, m->c.vocabulary, spec,
                    stream, greedy);
-    take_draws(k, rows, token, logq, logq_truncated);
+    b->ops->download(b, k->host_drawn, k->drawn, model_drawn_bytes(k, rows));
+    model_drawn_get(k, k->host_drawn, rows, rows, token, logq, logq_truncated);
   }
   return b->ops->status(b, err);
 }

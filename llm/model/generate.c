@@ -7,7 +7,10 @@
  * of a job that find no slot wait, and no other job starts before they have one, so that a slot
  * with their prompt's keys and values is always there to copy from.
  *
- * A step: one decode of the running responses, and one draw each.
+ * A step: one decode of the running responses, and one draw each. On a device the next step is
+ * started before the draws of this one are read (llm/model/steps.c), so a response is known to have
+ * ended one step late: what was drawn for it meanwhile is thrown away. Slots are filled when no
+ * step is under way.
  *
  * The backend computes each row of a matrix from that row's inputs alone, and every draw has its
  * own address in a random stream. So a response does not depend on the number of slots or on order.
@@ -28,6 +31,8 @@ static const size_t none = SIZE_MAX;
 typedef struct slot_state {
   size_t response; /* running here, or none */
   size_t job;      /* whose sequence the first positions hold, or none */
+  size_t ahead;    /* its tokens that steps under way are drawing */
+  size_t row;      /* where ahead > 0: its row in the step that was started last */
 } slot_state;
 
 /* A prefill of several jobs: its packed sequences and where each goes. */
@@ -37,7 +42,7 @@ typedef struct prefill {
   size_t n_jobs, n_tokens;
 } prefill;
 
-/* What one call of model_sample() draws, and the decode before it. */
+/* What one call of model_sample() draws, or one step decodes and draws. */
 typedef struct rows {
   size_t *response, *row_of; /* [slots] */
   uint64_t *index;
@@ -45,6 +50,14 @@ typedef struct rows {
   double *logq, *logq_truncated;
   size_t n;
 } rows;
+
+/* A step under way: the slots of its rows. */
+typedef struct flight {
+  size_t *slot; /* [plan.slots] */
+  size_t n;
+} flight;
+
+enum { FLIGHTS = 2 }; /* steps under way at most */
 
 typedef struct run {
   model_cache *cache;
@@ -59,6 +72,8 @@ typedef struct run {
   size_t next_waiting; /* its next one in plan.order */
   prefill prefill;
   rows rows;
+  flight flight[FLIGHTS]; /* step i, counted from 0, has place i % FLIGHTS */
+  size_t started, taken;  /* steps */
   gl_error *err;
 } run;
 
@@ -95,25 +110,31 @@ static gl_status check_draw(const run *g, size_t i, double logq, double logq_tru
                  isfinite(logq) ? logq_truncated : logq);
 }
 
+/* Appends what row k of the last draw gave to response i. */
+static gl_status keep_draw(run *g, size_t i, size_t k) {
+  const rows *w = &g->rows;
+  const generate_request *q = g->q;
+  generate_result *r = g->r;
+  gl_status status = check_draw(g, i, w->logq[k], w->logq_truncated[k]);
+  if (status != GL_OK) return status;
+  size_t at = i * q->max_tokens + r->length[i]++;
+  r->token[at] = w->token[k];
+  r->logq[at] = w->logq[k];
+  r->logq_truncated[at] = w->logq_truncated[k];
+  r->finished[i] = is_stop(q, w->token[k]);
+  return GL_OK;
+}
+
 /* Draws the next token of every response listed in g->rows, and empties that list. */
 static gl_status draw_rows(run *g) {
   rows *w = &g->rows;
   const generate_request *q = g->q;
-  generate_result *r = g->r;
   size_t n = w->n;
   w->n = 0;
   if (n == 0) return GL_OK;
   gl_status status = model_sample(g->cache, w->row_of, w->index, n, &q->sampling, q->stream,
                                   q->greedy, w->token, w->logq, w->logq_truncated, g->err);
-  for (size_t k = 0; k < n && status == GL_OK; ++k) {
-    status = check_draw(g, w->response[k], w->logq[k], w->logq_truncated[k]);
-    if (status != GL_OK) break;
-    size_t i = w->response[k], at = i * q->max_tokens + r->length[i]++;
-    r->token[at] = w->token[k];
-    r->logq[at] = w->logq[k];
-    r->logq_truncated[at] = w->logq_truncated[k];
-    r->finished[i] = is_stop(q, w->token[k]);
-  }
+  for (size_t k = 0; k < n && status == GL_OK; ++k) status = keep_draw(g, w->response[k], k);
   return status;
 }
 
@@ -127,7 +148,7 @@ static gl_status place(run *g, size_t i, size_t job, size_t home, size_t s) {
   gl_status status = GL_OK;
   if (g->slots[s].job != job)
     status = model_cache_copy(g->cache, home, s, g->plan.jobs[job].tokens, g->err);
-  g->slots[s] = (slot_state){i, job};
+  g->slots[s] = (slot_state){.response = i, .job = job};
   ++g->n_running;
   return status;
 }
@@ -239,25 +260,61 @@ static int wants_filling(const run *g) {
 /* --- running ------------------------------------------------------------------------------------
  */
 
-static gl_status step(run *g) {
+/* Starts a step of all running responses but those whose last token is being drawn already; none
+ * if there are no others. */
+static gl_status start_step(run *g) {
   rows *w = &g->rows;
+  const generate_request *q = g->q;
+  flight *f = &g->flight[g->started % FLIGHTS];
+  f->n = 0;
   for (size_t s = 0; s < g->plan.slots; ++s) {
-    size_t i = g->slots[s].response;
-    if (i == none) continue;
-    size_t length = g->r->length[i], at = generate_prompt_length(g->q, i) + length - 1;
-    w->token[w->n] = g->r->token[i * g->q->max_tokens + length - 1];
-    w->slot[w->n] = (int32_t)s;
-    w->position[w->n] = (int32_t)at;
-    add_row(g, i, w->n);
+    slot_state *slot = &g->slots[s];
+    const size_t i = slot->response;
+    if (i == none || g->r->length[i] + slot->ahead >= q->up_to) continue;
+    const size_t length = g->r->length[i] + slot->ahead, n = f->n++;
+    w->token[n] =
+        slot->ahead > 0 ? -1 - (int32_t)slot->row : g->r->token[i * q->max_tokens + length - 1];
+    w->slot[n] = (int32_t)s;
+    w->position[n] = (int32_t)(generate_prompt_length(q, i) + length - 1);
+    w->index[n] = rng_token_index(q->number[i], length);
+    f->slot[n] = s;
+    slot->row = n;
+    ++slot->ahead;
   }
-  gl_status status = model_decode(g->cache, w->token, w->slot, w->position, w->n, g->err);
-  if (status == GL_OK) status = draw_rows(g);
-  for (size_t s = 0; s < g->plan.slots && status == GL_OK; ++s)
-    if (g->slots[s].response != none && is_over(g, g->slots[s].response)) {
-      g->slots[s].response = none;
-      --g->n_running;
-    }
+  if (f->n == 0) return GL_OK;
+  const model_step_rows step = {f->n, w->token, w->slot, w->position, w->index};
+  const model_draws draws = {q->sampling, q->stream, q->greedy};
+  ++g->started;
+  return model_step(g->cache, &step, &draws, g->err);
+}
+
+/* Takes the draws of the oldest step under way, and frees the slots of responses that are over. */
+static gl_status take_step(run *g) {
+  rows *w = &g->rows;
+  const flight *f = &g->flight[g->taken++ % FLIGHTS];
+  gl_status status = model_step_take(g->cache, w->token, w->logq, w->logq_truncated, g->err);
+  for (size_t k = 0; k < f->n && status == GL_OK; ++k) {
+    slot_state *slot = &g->slots[f->slot[k]];
+    --slot->ahead;
+    if (slot->response == none) continue; /* it ended in the step before */
+    status = keep_draw(g, slot->response, k);
+    if (status != GL_OK || !is_over(g, slot->response)) continue;
+    slot->response = none;
+    --g->n_running;
+  }
   return status;
+}
+
+/* Starts a step, and takes one that is over; then fills slots, if enough are free. */
+static gl_status step(run *g) {
+  const size_t before = g->started;
+  gl_status status = start_step(g);
+  if (status == GL_OK &&
+      (g->started == before || g->started - g->taken > model_steps_ahead(g->cache)))
+    status = take_step(g);
+  if (status != GL_OK || !wants_filling(g)) return status;
+  while (status == GL_OK && g->taken < g->started) status = take_step(g);
+  return status == GL_OK ? fill(g) : status;
 }
 
 static gl_status allocate(run *g, model *m) {
@@ -277,12 +334,13 @@ static gl_status allocate(run *g, model *m) {
   w->position = calloc(n, sizeof *w->position);
   w->logq = calloc(n, sizeof *w->logq);
   w->logq_truncated = calloc(n, sizeof *w->logq_truncated);
+  for (size_t i = 0; i < FLIGHTS; ++i) g->flight[i].slot = calloc(n, sizeof *g->flight[i].slot);
   if (g->slots == NULL || g->free == NULL || f->start == NULL || f->slot == NULL ||
       f->token == NULL || w->response == NULL || w->row_of == NULL || w->index == NULL ||
       w->token == NULL || w->slot == NULL || w->position == NULL || w->logq == NULL ||
-      w->logq_truncated == NULL)
+      w->logq_truncated == NULL || g->flight[0].slot == NULL || g->flight[1].slot == NULL)
     return gl_fail_memory(g->err, "generation");
-  for (size_t s = 0; s < n; ++s) g->slots[s] = (slot_state){none, none};
+  for (size_t s = 0; s < n; ++s) g->slots[s] = (slot_state){.response = none, .job = none};
   return model_cache_new(&g->cache, m, n, g->plan.capacity, g->err);
 }
 
@@ -301,6 +359,7 @@ static void release(run *g) {
   free(g->rows.position);
   free(g->rows.logq);
   free(g->rows.logq_truncated);
+  for (size_t i = 0; i < FLIGHTS; ++i) free(g->flight[i].slot);
   generate_plan_fini(&g->plan);
 }
 
@@ -312,10 +371,7 @@ gl_status generate(model *m, const generate_request *request, generate_result *r
   if (status == GL_OK && g.plan.n > 0) {
     status = allocate(&g, m);
     if (status == GL_OK) status = fill(&g);
-    while (status == GL_OK && g.n_running > 0) {
-      status = step(&g);
-      if (status == GL_OK && wants_filling(&g)) status = fill(&g);
-    }
+    while (status == GL_OK && g.n_running > 0) status = step(&g);
   }
   release(&g);
   return status;

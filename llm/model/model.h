@@ -191,4 +191,34 @@ gl_status model_sample(model_cache *c, const size_t *row_of, const uint64_t *ind
                        const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
                        double *logq, double *logq_truncated, gl_error *err);
 
+/* --- steps: a decode of every row and a draw of the token that follows, in one --- */
+
+/* The law and the stream that steps draw from, as for model_sample(). */
+typedef struct model_draws {
+  sampling_spec sampling;
+  rng_stream stream;
+  int greedy;
+} model_draws;
+
+/* The rows of a step, host arrays [n]: token[r], decoded at position[r] of slot[r], after which the
+ * next token is drawn at block index[r] of the stream. A token of -1 - i stands for what row i of
+ * the step before draws, which the host need not know yet. */
+typedef struct model_step_rows {
+  size_t n;
+  const int32_t *token, *slot, *position;
+  const uint64_t *index;
+} model_step_rows;
+
+/* How many steps may have been started and not yet been taken when the next one is started: 1 where
+ * a device runs them beside the host, else 0. */
+size_t model_steps_ahead(const model_cache *c);
+/* Starts a step. GL_EINTERNAL for rows that do not fit the cache, tokens of a step that there was
+ * not, or too many steps under way. What fails on a device is returned by model_step_take(). */
+gl_status model_step(model_cache *c, const model_step_rows *rows, const model_draws *draws,
+                     gl_error *err);
+/* Waits for the oldest step that was started and not taken, and gives what its rows drew, as
+ * model_sample() does. GL_EINTERNAL where there is none. */
+gl_status model_step_take(model_cache *c, int32_t *token, double *logq, double *logq_truncated,
+                          gl_error *err);
+
 #endif

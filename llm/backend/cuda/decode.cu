@@ -1,4 +1,5 @@
-/* Generation: the cache of keys and values, and the attention of each row's query over its slot.
+/* Generation: the cache of keys and values, the attention of each row's query over its slot, and
+ * the copies by which the host learns what was drawn while the next step runs.
  *
  * Layout: a slot has `capacity` positions of kv * dim numbers, in both caches.
  *
@@ -12,6 +13,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 static const unsigned SPLIT_KEYS = 256, WARPS = 4, THREADS = WARPS * 32;
 
@@ -318,6 +320,59 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
     cached<T>::launch(op.b, given, a, rows);
 }
 
+/* --- fetches --- */
+
+struct backend_fetch {
+  void *host; /* pinned */
+  cudaEvent_t arrived;
+  bool under_way;
+};
+
+static void op_fetch_free(backend *base, backend_fetch *f) {
+  if (f == NULL) return;
+  cuda_operation op(base, "fetch_free");
+  if (f->under_way) cudaEventSynchronize(f->arrived);
+  if (f->arrived != NULL) cudaEventDestroy(f->arrived);
+  if (f->host != NULL) cudaFreeHost(f->host);
+  free(f);
+}
+
+static backend_fetch *op_fetch_new(backend *base, size_t bytes) {
+  cuda_operation op(base, "fetch_new", bytes);
+  if (cuda_stopped(op.b)) return NULL;
+  backend_fetch *f = static_cast<backend_fetch *>(calloc(1, sizeof *f));
+  if (f == NULL) {
+    cuda_fail(op.b, GL_ENOMEM, "calloc", "host memory is short");
+    return NULL;
+  }
+  if (!CUDA_CALL(op.b, cudaMallocHost(&f->host, bytes)) &&
+      !CUDA_CALL(op.b, cudaEventCreateWithFlags(&f->arrived, cudaEventDisableTiming)))
+    return f;
+  op_fetch_free(base, f);
+  return NULL;
+}
+
+static void op_fetch_start(backend *base, backend_fetch *f, const void *from, size_t bytes) {
+  cuda_operation op(base, "fetch_start", bytes);
+  assert(!f->under_way);
+  if (cuda_stopped(op.b) ||
+      CUDA_CALL(op.b, cudaMemcpyAsync(f->host, from, bytes, cudaMemcpyDefault, op.b->stream)) ||
+      CUDA_CALL(op.b, cudaEventRecord(f->arrived, op.b->stream)))
+    return;
+  f->under_way = true;
+}
+
+static const void *op_fetch_wait(backend *base, backend_fetch *f) {
+  cuda_operation op(base, "fetch_wait");
+  if (cuda_stopped(op.b) || CUDA_CALL(op.b, cudaEventSynchronize(f->arrived))) return NULL;
+  f->under_way = false;
+  return f->host;
+}
+
 CUDA_TYPED_OPERATION(cache_store)
 CUDA_OPERATION(cache_copy)
 CUDA_TYPED_OPERATION(attention_cached)
+CUDA_OPERATION(fetch_new)
+CUDA_OPERATION(fetch_start)
+CUDA_OPERATION(fetch_wait)
+CUDA_OPERATION(fetch_free)

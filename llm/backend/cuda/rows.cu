@@ -66,6 +66,40 @@ static void op_embed(backend *base, void *out, const void *table, const int32_t 
   op_gather<T>(base, out, table, token, rows, width);
 }
 
+/* Row blockIdx.x of a step that feeds itself (operations.h: embed_next). All threads read where the
+ * row's token is before one of them writes where the next step's will be. */
+template <typename T>
+__global__ void embed_next_rows(T *out, const T *table, int32_t *source, int32_t *position,
+                                uint64_t *index, const int32_t *slot, const int32_t *drawn,
+                                size_t width) {
+  const size_t r = blockIdx.x;
+  const int32_t where = source[r];
+  const int32_t token = where >= 0 ? where : drawn[-1 - where];
+  __syncthreads();
+  if (threadIdx.x == 0 && slot[r] >= 0) {
+    source[r] = -1 - static_cast<int32_t>(r);
+    ++position[r];
+    ++index[r];
+  }
+  const T *from = table + static_cast<size_t>(token) * width;
+  for (size_t i = threadIdx.x; i < width; i += blockDim.x) out[r * width + i] = from[i];
+}
+
+template <typename T>
+static void op_embed_next(backend *base, void *out, const void *table, int32_t *source,
+                          int32_t *position, uint64_t *index, const int32_t *slot,
+                          const int32_t *drawn, size_t n, size_t width) {
+  cuda_operation op(base, "embed_next", n, width);
+  const unsigned rows = static_cast<unsigned>(n);
+  if (aligned16(width * sizeof(T), out, table))
+    LAUNCH(op.b, embed_next_rows<uint4>, rows, 128, 0, static_cast<uint4 *>(out),
+           static_cast<const uint4 *>(table), source, position, index, slot, drawn,
+           width * sizeof(T) / sizeof(uint4));
+  else
+    LAUNCH(op.b, embed_next_rows<T>, rows, 128, 0, static_cast<T *>(out),
+           static_cast<const T *>(table), source, position, index, slot, drawn, width);
+}
+
 /* --- norm --- */
 
 /* x = the vector of the residual sum in + add at i, rounded to T as it is stored; of `in` alone
@@ -250,6 +284,7 @@ static void op_swiglu_backward(backend *base, void *dgate_up, const void *dout, 
 }
 
 CUDA_TYPED_OPERATION(embed)
+CUDA_TYPED_OPERATION(embed_next)
 CUDA_TYPED_OPERATION(gather)
 CUDA_TYPED_OPERATION(norm)
 CUDA_TYPED_OPERATION(norm_backward)

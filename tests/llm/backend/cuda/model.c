@@ -125,7 +125,7 @@ static void draw(model *m, int greedy, size_t slots, size_t tokens, generate_res
   static const int32_t prompt[12] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
   static const size_t prompt_of[RESPONSES] = {0, 0, 1, 2, 2, 2, 1};
   static const size_t number[RESPONSES] = {0, 1, 2, 3, 4, 5, 6};
-  static const int32_t stop[1] = {7};
+  static const int32_t stop[3] = {7, 11, 20};
   const generate_request q = {.n_prompts = PROMPTS,
                               .prompt_start = start,
                               .prompt = prompt,
@@ -138,14 +138,15 @@ static void draw(model *m, int greedy, size_t slots, size_t tokens, generate_res
                               .max_tokens = MAX_TOKENS,
                               .up_to = tokens,
                               .stop = stop,
-                              .n_stop = 1,
+                              .n_stop = 3,
                               .slots = slots};
   gl_error err = {0};
   must(generate_result_init(out, RESPONSES, MAX_TOKENS, &err), &err);
   must(generate(m, &q, out, &err), &err);
 }
 
-/* Slots are fewer than responses, so that decodes are recorded, run again and refilled. */
+/* Slots are fewer than responses, so that decodes are recorded, run again and refilled. Some
+ * responses end by their stop token, which the host learns when the next step is under way. */
 static void responses_are_the_cpus(void) {
   small_model s[2];
   if (!make_both(&s[0], &s[1], NUMBER_F32, 0, 0)) SKIP("no CUDA device");
@@ -153,7 +154,10 @@ static void responses_are_the_cpus(void) {
     generate_result r[2];
     draw(s[0].m, greedy, 4, MAX_TOKENS, &r[0]);
     draw(s[1].m, greedy, 4, MAX_TOKENS, &r[1]);
+    size_t stopped = 0;
     for (size_t i = 0; i < RESPONSES; ++i) {
+      stopped += r[1].finished[i] && r[1].length[i] > 1 && r[1].length[i] < MAX_TOKENS;
+      CU_ASSERT_EQUAL(r[0].finished[i], r[1].finished[i]);
       CU_ASSERT_EQUAL(r[0].length[i], r[1].length[i]);
       for (size_t t = i * MAX_TOKENS; t < i * MAX_TOKENS + r[1].length[i]; ++t) {
         CU_ASSERT_EQUAL(r[0].token[t], r[1].token[t]);
@@ -161,6 +165,7 @@ static void responses_are_the_cpus(void) {
         ASSERT_CLOSE(r[0].logq_truncated[t], r[1].logq_truncated[t], 1e-4);
       }
     }
+    CU_ASSERT(greedy || stopped > 0);
     generate_result_fini(&r[0]);
     generate_result_fini(&r[1]);
   }

@@ -1,0 +1,190 @@
+/* Steps that feed themselves on the device against decodes and draws that the host feeds: the same
+ * bits, whether rows stay, leave or move, and whether a step runs plainly or from its record. */
+#include "llm/backend/open/open.h"
+#include "tests/support/llm_model.h"
+#include "tests/support/suite.h"
+
+#include <string.h>
+
+enum { V = 11, SLOTS = 5, CAPACITY = 20, STEPS = 9, PROMPT = 3 };
+
+/* A model on CUDA with a cache whose slots 0 .. SLOTS - 1 hold a prompt each; 0 where there is no
+ * device. */
+static int begin(small_model *s, model_cache **cache) {
+  gl_error err = {0};
+  const model_config c = {.vocabulary = V,
+                          .hidden = 12,
+                          .intermediate = 20,
+                          .layers = 2,
+                          .heads = 4,
+                          .kv_heads = 2,
+                          .head_dim = 6,
+                          .max_positions = CAPACITY,
+                          .rms_eps = 1e-6,
+                          .rope_theta = 1000,
+                          .initializer_range = 0.4,
+                          .begin = -1,
+                          .end = -1,
+                          .pad = -1};
+  if (backend_new(&s->b, BACKEND_CUDA, NUMBER_F32, 1, &err) != GL_OK) {
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no CUDA device"));
+    return 0;
+  }
+  must(model_new(&s->m, &c, s->b, 0, &err), &err);
+  must(model_initialise(s->m, 5, &err), &err);
+  must(model_cache_new(cache, s->m, SLOTS, CAPACITY, &err), &err);
+  return 1;
+}
+
+static void prefill(model_cache *cache) {
+  gl_error err = {0};
+  size_t start[SLOTS + 1], slot[SLOTS];
+  int32_t token[SLOTS * PROMPT];
+  for (size_t s = 0; s <= SLOTS; ++s) start[s] = s * PROMPT;
+  for (size_t s = 0; s < SLOTS; ++s) slot[s] = s;
+  for (size_t i = 0; i < SLOTS * PROMPT; ++i) token[i] = (int32_t)((i * i + 2) % V);
+  const packed_tokens rows = {SLOTS * PROMPT, SLOTS, 0, start, token, NULL, NULL};
+  must(model_prefill(cache, &rows, slot, &err), &err);
+}
+
+/* What each slot drew in each step. */
+typedef struct drawn {
+  int32_t token[STEPS][SLOTS];
+  double logq[STEPS][SLOTS], truncated[STEPS][SLOTS];
+} drawn;
+
+/* The slots that take part in step i, in the order of their rows: a row leaves, rows move, rows
+ * come back. */
+static size_t rows_of(size_t i, int32_t *slot) {
+  static const int32_t parts[STEPS][SLOTS] = {{0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4},
+                                              {0, 1, 2, 3, 4}, {0, 2, 3, 4},    {4, 3, 0},
+                                              {4, 3, 0},       {4, 3, 0},       {0}};
+  static const size_t n[STEPS] = {5, 5, 5, 5, 4, 3, 3, 3, 1};
+  memcpy(slot, parts[i], n[i] * sizeof *slot);
+  return n[i];
+}
+
+static void keep(drawn *d, size_t i, const int32_t *token, const double *logq, const double *cut) {
+  int32_t slot[SLOTS];
+  const size_t n = rows_of(i, slot);
+  for (size_t r = 0; r < n; ++r) {
+    d->token[i][slot[r]] = token[r];
+    d->logq[i][slot[r]] = logq[r];
+    d->truncated[i][slot[r]] = cut[r];
+  }
+}
+
+static int32_t first_token(int32_t slot) {
+  return (slot * 3 + 1) % V;
+}
+
+/* The host gives every step its tokens. */
+static void fed_by_the_host(model_cache *cache, const model_draws *draws, drawn *d) {
+  gl_error err = {0};
+  prefill(cache);
+  for (size_t i = 0; i < STEPS; ++i) {
+    int32_t slot[SLOTS], token[SLOTS], position[SLOTS];
+    uint64_t index[SLOTS];
+    double logq[SLOTS], cut[SLOTS];
+    const size_t n = rows_of(i, slot);
+    for (size_t r = 0; r < n; ++r) {
+      token[r] = i == 0 ? first_token(slot[r]) : d->token[i - 1][slot[r]];
+      position[r] = (int32_t)(PROMPT + i);
+      index[r] = rng_token_index((uint64_t)slot[r], i);
+    }
+    must(model_decode(cache, token, slot, position, n, &err), &err);
+    must(model_sample(cache, NULL, index, n, &draws->sampling, draws->stream, draws->greedy, token,
+                      logq, cut, &err),
+         &err);
+    keep(d, i, token, logq, cut);
+  }
+}
+
+/* Each step is started before the draws of the one before it are read. */
+static void fed_by_itself(model_cache *cache, const model_draws *draws, drawn *d) {
+  gl_error err = {0};
+  int32_t before[SLOTS], slot[SLOTS], token[SLOTS], position[SLOTS];
+  uint64_t index[SLOTS];
+  double logq[SLOTS], cut[SLOTS];
+  size_t n_before = 0;
+  prefill(cache);
+  for (size_t i = 0; i < STEPS; ++i) {
+    const model_step_rows rows = {rows_of(i, slot), token, slot, position, index};
+    for (size_t r = 0; r < rows.n; ++r) {
+      token[r] = first_token(slot[r]);
+      for (size_t p = 0; p < n_before; ++p)
+        if (before[p] == slot[r]) token[r] = -1 - (int32_t)p;
+      position[r] = (int32_t)(PROMPT + i);
+      index[r] = rng_token_index((uint64_t)slot[r], i);
+    }
+    must(model_step(cache, &rows, draws, &err), &err);
+    n_before = rows.n;
+    memcpy(before, slot, sizeof before);
+    if (i == 0) continue;
+    must(model_step_take(cache, token, logq, cut, &err), &err);
+    keep(d, i - 1, token, logq, cut);
+  }
+  must(model_step_take(cache, token, logq, cut, &err), &err);
+  keep(d, STEPS - 1, token, logq, cut);
+}
+
+static void steps_that_feed_themselves_draw_what_the_host_would(void) {
+  small_model s;
+  model_cache *cache;
+  if (!begin(&s, &cache)) SKIP("no CUDA device");
+  CU_ASSERT_EQUAL(model_steps_ahead(cache), 1);
+  for (int law = 0; law < 4; ++law) { /* the records of one law are not taken for another's */
+    const model_draws draws = {{0.9, law == 1 ? 4u : 0u, law == 2 ? 0.7 : 1, SAMPLING_RAW},
+                               rng_stream_at(5, RNG_ROLLOUT, 7),
+                               law == 3};
+    drawn host, self;
+    memset(&host, 0, sizeof host);
+    memset(&self, 0, sizeof self);
+    fed_by_the_host(cache, &draws, &host);
+    fed_by_itself(cache, &draws, &self);
+    CU_ASSERT_EQUAL(memcmp(&host, &self, sizeof host), 0);
+    drawn other;
+    memset(&other, 0, sizeof other);
+    model_draws more = draws;
+    ++more.stream.entity;
+    fed_by_itself(cache, &more, &other);
+    CU_ASSERT((memcmp(&host, &other, sizeof host) != 0) == (law != 3));
+  }
+  model_cache_free(cache);
+  small_model_free(&s);
+}
+
+/* After prompts and draws of another kind there are no tokens of a step to go on from. */
+static void only_tokens_of_the_last_step_are_taken(void) {
+  gl_error err = {0};
+  small_model s;
+  model_cache *cache;
+  if (!begin(&s, &cache)) SKIP("no CUDA device");
+  const model_draws draws = {{1, 0, 1, SAMPLING_RAW}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
+  const int32_t given = 1, fed = -1, beyond = -2, slot = 0, position = PROMPT;
+  const uint64_t index = 0;
+  int32_t token;
+  double logq, cut;
+  prefill(cache);
+  model_step_rows rows = {1, &fed, &slot, &position, &index};
+  CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL);
+  rows.token = &given;
+  must(model_step(cache, &rows, &draws, &err), &err);
+  rows.token = &beyond;
+  CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL);
+  rows.token = &fed;
+  must(model_step(cache, &rows, &draws, &err), &err);
+  CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL); /* two are under way */
+  must(model_step_take(cache, &token, &logq, &cut, &err), &err);
+  must(model_sample(cache, NULL, &index, 1, &draws.sampling, draws.stream, 0, &token, &logq, &cut,
+                    &err),
+       &err);
+  CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL);
+  must(model_step_take(cache, &token, &logq, &cut, &err), &err);
+  CU_ASSERT_EQUAL(model_step_take(cache, &token, &logq, &cut, &err), GL_EINTERNAL);
+  model_cache_free(cache);
+  small_model_free(&s);
+}
+
+SUITE(cuda_steps, "llm: cuda steps", TEST(steps_that_feed_themselves_draw_what_the_host_would),
+      TEST(only_tokens_of_the_last_step_are_taken));
