@@ -47,7 +47,7 @@ NVCC     := $(if $(filter 0,$(CUDA))$(SANITIZE),,$(shell command -v nvcc 2>/dev/
 MPI_CFLAGS := $(if $(MPICC),-DGEPOLAB_WITH_MPI $(shell $(MPICC) --showme:compile 2>/dev/null))
 MPI_LIBS   := $(if $(MPICC),$(shell $(MPICC) --showme:link 2>/dev/null))
 
-ROOMS    := core sim toy llm analysis experiments
+ROOMS    := core sim toy llm analysis library experiments
 # Every C file below some folders, and the objects made of them.
 sources   = $(sort $(shell find $(1) -name '*.c'))
 obj       = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1)))
@@ -55,6 +55,8 @@ SRC      := $(call sources,$(ROOMS))
 RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml) experiments/report/report.css
 EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/source.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
+# What libgepolab is made of.
+SHARED_ROOMS := analysis sim toy core
 LDLIBS    = $(PKG_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
 .PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread racecheck valgrind fuzz torture clean format format-check help force
@@ -92,6 +94,8 @@ $(BUILD)/llm/backend/cuda/%.cu.o: llm/backend/cuda/%.cu $(BUILD)/gen/cuda-flags
 $(BUILD)/llm/backend/open/open.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)
 $(BUILD)/llm/backend/open/open.o: $(BUILD)/gen/cuda-flags
 
+# Code of the shared library: in any place of memory, and only what library/gepolab.h marks is seen.
+$(foreach r,library $(SHARED_ROOMS),$(BUILD)/$(r)/%.o): CFLAGS += -fPIC -fvisibility=hidden
 $(BUILD)/llm/%.o $(BUILD)/tests/llm/%.o $(BUILD)/tests/support/llm_%.o: CFLAGS += $(LLM_CFLAGS)
 $(BUILD)/llm/backend/cpu/f%.o: CFLAGS += -ffp-contract=fast
 $(BUILD)/llm/backend/cpu/f32_avx2.o $(BUILD)/llm/backend/cpu/f64_avx2.o: CFLAGS += $(AVX2_CFLAGS)
@@ -128,6 +132,28 @@ $(BUILD)/gen/source.o: $(BUILD)/gen/source.c
 $(BUILD)/gepolab: $(call obj,experiments) $(EMBED) $(LIBS)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# --- libgepolab ----------------------------------------------------------------------------------
+
+# Programs find it by its interface's major number; what it exports is in library/symbols.txt.
+SONAME    := libgepolab.so.0
+SHARED    := $(BUILD)/$(SONAME)
+STATIC    := $(BUILD)/libgepolab.a
+SHARED_LIBS = $(filter-out -lpcre2-8,$(PKG_LIBS)) -lm -lpthread
+.PHONY: library
+library: $(SHARED) $(STATIC) $(BUILD)/gepolab.pc
+
+$(SHARED): $(call obj,library) $(foreach r,$(SHARED_ROOMS),$(BUILD)/lib$(r).a) library/export.map
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=library/export.map \
+	   -Wl,--as-needed $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $(filter %.o %.a,$^) $(SHARED_LIBS)
+	@ln -sf $(SONAME) $(BUILD)/libgepolab.so
+# One object with all that the public functions need, whose other names are its own.
+$(STATIC): $(call obj,library) $(foreach r,$(SHARED_ROOMS),$(BUILD)/lib$(r).a)
+	@mkdir -p $(BUILD)/gen && $(LD) -r -o $(BUILD)/gen/libgepolab.o $^
+	@objcopy --wildcard --keep-global-symbol='gepolab_*' $(BUILD)/gen/libgepolab.o
+	@rm -f $@ && $(AR) qcs $@ $(BUILD)/gen/libgepolab.o
+$(BUILD)/gepolab.pc: library/gepolab.pc.in VERSION
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PRIVATE@|$(SHARED_LIBS)|' $< > $@
+
 # --- tests ---------------------------------------------------------------------------------------
 
 # Files of tests/fuzz and tests/emulate are programs and parts of their own; so is the torture's main.
@@ -135,7 +161,7 @@ TEST_SRC  := $(filter-out tests/fuzz/% tests/emulate/% tests/extend/% tests/tort
 TEST_OBJ  := $(TEST_SRC:%.c=$(BUILD)/%.o)
 EXP_LIB   = $(filter-out $(BUILD)/experiments/cli/main.o,$(call obj,experiments)) $(EMBED)
 
-$(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(LIBS)
+$(BUILD)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(call obj,library) $(LIBS)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcunit $(LDLIBS)
 
 # The kernels of the CUDA backend, compiled by g++ for a device that tests/emulate makes of the host,

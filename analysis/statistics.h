@@ -15,6 +15,7 @@
 #include "core/random/rng.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* An estimate with the ends of its 95 % interval, NaN where there is none. */
 typedef struct interval {
@@ -61,5 +62,19 @@ typedef struct correlation {
  * Psychometrika 65:23, for the variance. */
 gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
                    gl_error *err);
+
+/* A step of a survival curve: from `time` on, the share `survival` has not fallen, with Greenwood's
+ * standard error (0 where nobody is left: the formula has no value there). */
+typedef struct survival_step {
+  double time, survival, error;
+  size_t at_risk, falls; /* just before, and at, `time` */
+} survival_step;
+
+/* The Kaplan-Meier estimate from n runs: run i fell at time[i] where observed[i] is not 0, else it
+ * was watched until then and had not. Writes one step for each distinct time of a fall, ascending,
+ * to curve[n], and their number. A run whose watching ends when another falls counts as at risk
+ * (Kaplan and Meier 1958, JASA 53:457). GL_EINPUT for a time that is NaN or negative. */
+gl_status survival_curve(const double *time, const uint8_t *observed, size_t n,
+                         survival_step *curve, size_t *steps, gl_error *err);
 
 #endif

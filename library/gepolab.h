@@ -1,0 +1,308 @@
+/* libgepolab: policy optimisation under network delay, for programs other than `gepolab`.
+ *
+ *   algorithms   the published rows (gepo, grpo, gspo, ...) and any change of their fields
+ *   policy       loss, coefficients, weights and diagnostics of a batch in the caller's own buffers
+ *   laboratory   exact bias, variance and MSE of an estimator on given tables of probabilities
+ *   simulation   the clock of a cluster: a recipe in, staleness, throughput and times out
+ *   delay laws   draws and quantiles of the laws that recipes name
+ *   statistics   interquartile mean, bootstrap, rank correlation, survival
+ *
+ * Conventions. Every function that can fail returns a gepolab_status and fills the caller's
+ * gepolab_error (which may be NULL) with one sentence: what, where, remedy. Types ending in _new /
+ * _free are opaque and owned by whoever made them; everything else is the caller's memory and is
+ * kept by no call. Nothing is printed, nothing exits, no state is global: different threads may
+ * use different objects at the same time, and one gepolab_algorithm from many threads at once.
+ * A gepolab_workspace, laboratory result or simulation belongs to one thread at a time.
+ * Structures that callers fill begin with their own size, so that a program compiled for an older
+ * version goes on working: set it to sizeof and the rest to zero first, as GEPOLAB_INIT does.
+ * Logarithms are natural, times are in simulated seconds, versions count learner updates.
+ *
+ * Formulas: paper/methods.md of the sources, by section in the comments here.
+ */
+#ifndef GEPOLAB_H
+#define GEPOLAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this header's interface. The major number changes when a program must be
+ * changed, the minor one when something is added. gepolab_version() gives the program's version,
+ * gepolab_interface() the interface that the library at hand was built with. */
+#define GEPOLAB_INTERFACE_MAJOR 0
+#define GEPOLAB_INTERFACE_MINOR 1
+#define GEPOLAB_INTERFACE (GEPOLAB_INTERFACE_MAJOR * 1000 + GEPOLAB_INTERFACE_MINOR)
+
+#if defined(__GNUC__)
+#define GEPOLAB_API __attribute__((visibility("default")))
+#else
+#define GEPOLAB_API
+#endif
+
+/* gepolab_batch batch = GEPOLAB_INIT(gepolab_batch); */
+#ifdef __cplusplus
+#define GEPOLAB_INIT(type) \
+  { sizeof(type) }
+#else
+#define GEPOLAB_INIT(type) \
+  { .size = sizeof(type) }
+#endif
+
+typedef enum gepolab_status {
+  GEPOLAB_OK = 0,
+  GEPOLAB_EINPUT = 1,       /* what the caller gave is wrong */
+  GEPOLAB_EIO = 2,          /* a file failed */
+  GEPOLAB_ENOMEM = 3,       /* memory is short, or a size would overflow */
+  GEPOLAB_ENUMERIC = 4,     /* a computation left the domain in which it is defined */
+  GEPOLAB_EINTERRUPTED = 5, /* never returned by this version */
+  GEPOLAB_EINTERNAL = 6     /* a broken promise inside the library: please report */
+} gepolab_status;
+
+typedef struct gepolab_error {
+  gepolab_status status;
+  char text[1024]; /* one sentence in UTF-8, no newline at its end */
+} gepolab_error;
+
+/* "0.2.0-dev" and the like; static. */
+GEPOLAB_API const char *gepolab_version(void);
+/* GEPOLAB_INTERFACE of the library. A caller needs the same major number (the thousands) and at
+ * least its own minor one. */
+GEPOLAB_API int gepolab_interface(void);
+
+/* --- algorithms (methods.md §3 fields, §4 rows) -------------------------------------------------
+ */
+
+typedef struct gepolab_algorithm gepolab_algorithm;
+
+/* An algorithm from text as a recipe's `algorithm:` has it: a published name ("gepo") or a map
+ * ("{base: gepo, clip: none}", YAML). GEPOLAB_EINPUT names the wrong word and the nearest right
+ * one. Release with gepolab_algorithm_free(). */
+GEPOLAB_API gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
+                                                 gepolab_error *err);
+GEPOLAB_API void gepolab_algorithm_free(gepolab_algorithm *algorithm);
+/* "gepo(clip=none)": the name that tables and figures show; borrowed from the algorithm. */
+GEPOLAB_API const char *gepolab_algorithm_name(const gepolab_algorithm *algorithm);
+
+/* The published rows, in documentation order. Texts are static; NULL past the last. */
+typedef struct gepolab_algorithm_info {
+  const char *name, *source;
+  const char *trl, *verl, *areal; /* the setting there that is this row; "none" where there is none */
+  const char *notes;
+} gepolab_algorithm_info;
+GEPOLAB_API size_t gepolab_algorithms_count(void);
+GEPOLAB_API gepolab_status gepolab_algorithms_at(size_t i, gepolab_algorithm_info *out,
+                                                 gepolab_error *err);
+
+/* --- policy: one evaluation of a loss (methods.md §3-§5) ---------------------------------------
+ */
+
+typedef enum gepolab_type {
+  GEPOLAB_NONE = 0, /* no array */
+  GEPOLAB_FLOAT32 = 1,
+  GEPOLAB_FLOAT64 = 2
+} gepolab_type;
+
+/* One number for each token. Token t (of the columns, from 0) of response i is the element
+ * i * response_stride + t * token_stride of data, in elements, negative strides allowed; in a
+ * packed batch it is element (token_start[i] + t) * token_stride. {0}: not given. */
+typedef struct gepolab_tokens {
+  const void *data;
+  gepolab_type type;
+  int64_t response_stride, token_stride;
+} gepolab_tokens;
+
+/* One number for each response (rewards) or group: element i * stride of data. */
+typedef struct gepolab_numbers {
+  const void *data;
+  gepolab_type type;
+  int64_t stride;
+} gepolab_numbers;
+
+/* The same, written to. {0}: not wanted. */
+typedef struct gepolab_tokens_out {
+  void *data;
+  gepolab_type type;
+  int64_t response_stride, token_stride;
+} gepolab_tokens_out;
+typedef struct gepolab_numbers_out {
+  void *data;
+  gepolab_type type;
+  int64_t stride;
+} gepolab_numbers_out;
+
+/* A batch of groups of responses. Groups are runs of neighbouring responses: of group_size each,
+ * or [group_start[g], group_start[g + 1]). Which tokens a response has is said by one of
+ *   token_start  packed: response i owns tokens [token_start[i], token_start[i + 1])
+ *   length       padded: the first length[i] of `columns` columns
+ *   mask         padded: the columns whose byte is not 0, at i * mask_response_stride +
+ *                t * mask_token_stride; a response's tokens keep their order
+ * and all columns belong to it where none is given. Responses without tokens are allowed where the
+ * algorithm gives them a meaning. */
+typedef struct gepolab_batch {
+  size_t size; /* sizeof(gepolab_batch) */
+  int64_t n_responses, n_groups, group_size;
+  const int64_t *group_start; /* [n_groups + 1] or NULL: group_size is used */
+  int64_t columns;            /* of a padded batch */
+  const int64_t *token_start; /* [n_responses + 1] or NULL */
+  const int64_t *length;      /* [n_responses] or NULL */
+  const uint8_t *mask;        /* or NULL */
+  int64_t mask_response_stride, mask_token_stride;
+  gepolab_numbers reward; /* [n_responses] */
+  gepolab_tokens logp;    /* learner now */
+  gepolab_tokens logq;    /* sampler, at the time of the draw */
+  gepolab_tokens logprox; /* learner at the batch's first update; not given: the same as logp */
+  gepolab_tokens logref;  /* reference policy, for ref_kl_coef above 0 */
+  gepolab_tokens version_gap;      /* learner's version minus the token's, for the diagnostics */
+  gepolab_numbers log_denominator; /* [n_groups] log sum_y q(y)^2, for `denominator: exact` */
+  int64_t max_length; /* longest response the task allows, for dr_grpo; 0: the longest here */
+} gepolab_batch;
+
+typedef struct gepolab_result {
+  size_t size; /* sizeof(gepolab_result) */
+  double loss; /* the algorithm's loss, KL terms included: out */
+  gepolab_tokens_out coefficient; /* d loss' gradient: d(-loss)/d logp of every token; columns that
+                                     are no token of a padded response get 0 */
+  gepolab_tokens_out weight; /* importance ratio before clipping; a response's ratio is repeated */
+  gepolab_numbers_out advantage; /* [n_responses] */
+  double *metric; /* [gepolab_metrics_count()] or NULL; NaN where the batch cannot tell it */
+} gepolab_result;
+
+typedef struct gepolab_workspace gepolab_workspace;
+
+/* Memory that evaluations use again; it grows to the largest batch seen. */
+GEPOLAB_API gepolab_status gepolab_workspace_new(gepolab_workspace **out, gepolab_error *err);
+GEPOLAB_API void gepolab_workspace_free(gepolab_workspace *workspace);
+
+/* Evaluates the algorithm on the batch and writes what result asks for. Arrays are read where they
+ * lie; float32 is widened, all sums are in double precision. Coefficients are what a backward pass
+ * multiplies the gradients of logp with (and negates, for a loss that is minimised).
+ * GEPOLAB_EINPUT names array, response and token of: a NaN or infinity, a log-probability above
+ * 1e-3 (rounding in float32 is allowed for), a type that is none of the above; starts that do not
+ * rise; and what policy needs but was not given (logref, log_denominator, groups of two).
+ * GEPOLAB_ENUMERIC: a weight or coefficient that is not finite, named. After an error what result
+ * points to is unspecified. The same input gives the same bits. */
+GEPOLAB_API gepolab_status gepolab_policy(const gepolab_algorithm *algorithm,
+                                          const gepolab_batch *batch, gepolab_result *result,
+                                          gepolab_workspace *workspace, gepolab_error *err);
+
+/* The metrics of an evaluation, in the order of result->metric; static texts, NULL past the last.
+ */
+GEPOLAB_API size_t gepolab_metrics_count(void);
+GEPOLAB_API const char *gepolab_metric_name(size_t i);
+GEPOLAB_API const char *gepolab_metric_meaning(size_t i);
+
+/* --- exact laboratory (methods.md §7) -----------------------------------------------------------
+ */
+
+/* n_prompts prompts with K responses each, of one token (a bandit, or any finite set of responses
+ * seen as one choice). The policy is a softmax of one logit for each prompt and response, and
+ * gradients are with respect to those n_prompts * K logits. */
+typedef struct gepolab_table {
+  size_t size;
+  int64_t n_prompts, n_responses;
+  const double *learner;       /* [n_prompts * n_responses] p, rows sum to 1 within 1e-9 */
+  const double *sampler;       /* [n_prompts * n_responses] q, likewise */
+  const double *reward;        /* [n_prompts * n_responses] */
+  const double *prompt_weight; /* [n_prompts], sums to 1; NULL: equal */
+} gepolab_table;
+
+typedef struct gepolab_moments {
+  size_t size;
+  int32_t method;     /* out: 0 enumerated, 1 Monte Carlo, 2 a group of infinite size */
+  int32_t applicable; /* out: 0: the algorithm has no such estimate; why says so */
+  char why[200];
+  double groups;       /* multisets enumerated or groups drawn */
+  double value;        /* J of the learner */
+  double kl, kl_qp;    /* KL(p||q), KL(q||p), nats, over prompts */
+  double bias, cosine, scaled_bias, variance, mse, scaled_mse, snr;
+  double iw_mean, iw_variance, aw_variance, ess;
+  double bias_error, cosine_error, variance_error, mse_error; /* standard errors; 0 where exact */
+  double *expected; /* in: [n_prompts * n_responses] or NULL: E of the estimate */
+  double *truth;    /* in: likewise or NULL: the gradient of J */
+} gepolab_moments;
+
+/* Bias and variance of the algorithm's gradient estimate from one group of group_size responses
+ * (0: infinitely many). Up to `budget` multisets a prompt are enumerated; beyond that `samples`
+ * groups a prompt are drawn with `seed` (0: GEPOLAB_EINPUT instead). */
+GEPOLAB_API gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm,
+                                              const gepolab_table *table, int64_t group_size,
+                                              int64_t budget, int64_t samples, uint64_t seed,
+                                              gepolab_moments *out, gepolab_error *err);
+
+/* --- simulation (methods.md §10) ---------------------------------------------------------------
+ */
+
+typedef struct gepolab_simulation gepolab_simulation;
+
+/* Runs the clock of a recipe (YAML text with `cluster:`, `train:` and `steps:`; other sections are
+ * left aside) until its number of updates is done. Release with gepolab_simulation_free(). */
+GEPOLAB_API gepolab_status gepolab_simulate(gepolab_simulation **out, const char *recipe,
+                                            uint64_t seed, gepolab_error *err);
+GEPOLAB_API void gepolab_simulation_free(gepolab_simulation *s);
+/* The summary as JSON, as `gepolab sim --json` prints it; borrowed from s. */
+GEPOLAB_API const char *gepolab_simulation_json(const gepolab_simulation *s);
+
+/* One trained batch. */
+typedef struct gepolab_trained {
+  int64_t step;      /* learner update, from 1 */
+  int64_t version;   /* learner's version before that update */
+  int64_t drawn_at;  /* oldest version the batch was drawn with; staleness = version - drawn_at */
+  int64_t sampler;
+  double start_s, generated_s, arrived_s, trained_s;
+  double bytes, tokens;
+} gepolab_trained;
+/* Trained batches, in the order of updates. */
+GEPOLAB_API int64_t gepolab_simulation_batches(const gepolab_simulation *s);
+/* Copies up to n of them, from the first-th on, into out[n]; returns how many. */
+GEPOLAB_API int64_t gepolab_simulation_read(const gepolab_simulation *s, int64_t first, int64_t n,
+                                            gepolab_trained *out);
+
+/* --- delay laws (methods.md §9.1) ---------------------------------------------------------------
+ */
+
+typedef struct gepolab_delay gepolab_delay;
+
+/* A law from text as a recipe has it: a number of seconds, or a map ("{law: lognormal, interval:
+ * [60, 1800], confidence: 0.99}"). Release with gepolab_delay_free(). */
+GEPOLAB_API gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text,
+                                             gepolab_error *err);
+GEPOLAB_API void gepolab_delay_free(gepolab_delay *law);
+/* The p-quantile, 0 < p < 1, into *out. GEPOLAB_EINPUT for other p, and for a Gilbert-Elliott law,
+ * whose draws depend on one another. */
+GEPOLAB_API gepolab_status gepolab_delay_quantile(const gepolab_delay *law, double p, double *out,
+                                                  gepolab_error *err);
+/* Draws number first, first + 1, ... of the sequence with this seed, into out[n]: the same seed and
+ * number give the same draw. Laws with a state are drawn from number 0 on each time. */
+GEPOLAB_API gepolab_status gepolab_delay_draw(const gepolab_delay *law, uint64_t seed,
+                                              int64_t first, int64_t n, double *out,
+                                              gepolab_error *err);
+
+/* --- statistics (methods.md §8) ------------------------------------------------------------------
+ */
+
+/* An estimate with its 95 % interval; NaN where there is none. */
+typedef struct gepolab_interval {
+  double value, low, high;
+} gepolab_interval;
+
+/* Interquartile mean of value[n] (NaN is left out) with a percentile bootstrap interval. */
+GEPOLAB_API gepolab_status gepolab_iqm(const double *value, int64_t n, uint64_t seed,
+                                       gepolab_interval *out, gepolab_error *err);
+/* Spearman's rank correlation of n pairs, interval by Fisher's z. NaN where it is undefined. */
+GEPOLAB_API gepolab_status gepolab_spearman(const double *x, const double *y, int64_t n,
+                                            gepolab_interval *out, gepolab_error *err);
+/* Kaplan-Meier estimate of survival: time[n] with observed[n] (0: the run ended unfallen). Writes
+ * the distinct times of falls in ascending order to at[n], survival after each to survival[n],
+ * Greenwood's standard error to error[n]; *n_out of them. */
+GEPOLAB_API gepolab_status gepolab_survival(const double *time, const uint8_t *observed, int64_t n,
+                                            double *at, double *survival, double *error,
+                                            int64_t *n_out, gepolab_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,466 @@
+/* Policy evaluation on buffers that belong to somebody else.
+ *
+ * Arrays in double precision whose tokens lie one behind the other are handed on as they are.
+ * Others are read once into the workspace, response by response, and results are written back the
+ * same way; no array of the caller is copied before or changed. */
+#include "core/policy/policy.h"
+#include "library/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The arrays of tokens that an evaluation reads, in the order of their places in the workspace. */
+enum { IN_LOGP, IN_LOGQ, IN_LOGPROX, IN_LOGREF, IN_GAP, IN_ARRAYS };
+/* And those that it writes. */
+enum { OUT_COEFFICIENT, OUT_WEIGHT, OUT_ARRAYS };
+
+static const char *const in_names[IN_ARRAYS] = {"logp", "logq", "logprox", "logref", "version_gap"};
+
+struct gepolab_workspace {
+  policy_workspace *policy;
+  void *space;
+  size_t size;
+};
+
+/* One evaluation under way. */
+typedef struct evaluation {
+  const gepolab_batch *batch;
+  gepolab_workspace *workspace;
+  size_t n_tokens;
+  size_t *group_start, *token_start; /* [n_groups + 1], [n_responses + 1] */
+  double *reward, *log_denominator, *advantage;
+  double *in[IN_ARRAYS], *out[OUT_ARRAYS]; /* [n_tokens] */
+  gl_error err;
+} evaluation;
+
+/* --- shapes -------------------------------------------------------------------------------------
+ */
+
+/* Largest count that is taken: sums of a few of them stay below 2^63. */
+static const int64_t MOST = (int64_t)1 << 40;
+
+static gl_status check_counts(evaluation *e) {
+  const gepolab_batch *b = e->batch;
+  if (b->size != sizeof *b)
+    return gl_fail(&e->err, GL_EINPUT,
+                   "batch.size is %zu, not sizeof(gepolab_batch) = %zu: begin with GEPOLAB_INIT, "
+                   "and compile with this library's header",
+                   b->size, sizeof *b);
+  if (b->n_responses < 1 || b->n_responses > MOST || b->n_groups < 1 ||
+      b->n_groups > b->n_responses)
+    return gl_fail(&e->err, GL_EINPUT,
+                   "a batch has at least one group and no more groups than responses; this one has "
+                   "n_groups %lld and n_responses %lld",
+                   (long long)b->n_groups, (long long)b->n_responses);
+  if (b->max_length < 0 || b->max_length > MOST)
+    return gl_fail(&e->err, GL_EINPUT, "max_length %lld is no length", (long long)b->max_length);
+  const int ways = (b->token_start != NULL) + (b->length != NULL) + (b->mask != NULL);
+  if (ways > 1)
+    return gl_fail(&e->err, GL_EINPUT,
+                   "give one of token_start, length and mask, not %d of them: each says which "
+                   "tokens a response has",
+                   ways);
+  if (b->token_start == NULL && (b->columns < 1 || b->columns > MOST))
+    return gl_fail(&e->err, GL_EINPUT, "a padded batch needs its number of columns; it is %lld",
+                   (long long)b->columns);
+  return GL_OK;
+}
+
+static int mask_at(const gepolab_batch *b, int64_t i, int64_t t) {
+  return b->mask[i * b->mask_response_stride + t * b->mask_token_stride] != 0;
+}
+
+/* Tokens of response i; -1 where what the batch says is no length. */
+static int64_t tokens_of(const gepolab_batch *b, int64_t i) {
+  if (b->token_start != NULL) {
+    const int64_t n = b->token_start[i + 1] - b->token_start[i];
+    return b->token_start[i] < 0 || b->token_start[i + 1] > MOST ? -1 : n;
+  }
+  if (b->length != NULL) return b->length[i] > b->columns ? -1 : b->length[i];
+  if (b->mask == NULL) return b->columns;
+  int64_t n = 0;
+  for (int64_t t = 0; t < b->columns; ++t) n += mask_at(b, i, t);
+  return n;
+}
+
+static gl_status lay_out_tokens(evaluation *e) {
+  const gepolab_batch *b = e->batch;
+  e->token_start[0] = 0;
+  for (int64_t i = 0; i < b->n_responses; ++i) {
+    const int64_t n = tokens_of(b, i);
+    if (n < 0)
+      return gl_fail(&e->err, GL_EINPUT,
+                     "the tokens of response %lld are no valid range: starts rise, and lengths lie "
+                     "between 0 and the %lld columns",
+                     (long long)i, (long long)b->columns);
+    if (n == 0)
+      return gl_fail(&e->err, GL_EINPUT,
+                     "response %lld has no tokens: it has no log-probability to be weighted by; "
+                     "leave it out of its group, or count its end-of-text token",
+                     (long long)i);
+    e->token_start[i + 1] = e->token_start[i] + (size_t)n;
+  }
+  e->n_tokens = e->token_start[b->n_responses];
+  return GL_OK;
+}
+
+static gl_status lay_out_groups(evaluation *e) {
+  const gepolab_batch *b = e->batch;
+  if (b->group_start == NULL &&
+      (b->group_size < 1 || b->n_responses % b->group_size != 0 ||
+       b->n_responses / b->group_size != b->n_groups))
+    return gl_fail(&e->err, GL_EINPUT,
+                   "%lld groups of group_size %lld are not %lld responses; for groups of other "
+                   "sizes give group_start",
+                   (long long)b->n_groups, (long long)b->group_size, (long long)b->n_responses);
+  for (int64_t g = 0; g <= b->n_groups; ++g) {
+    const int64_t start = b->group_start != NULL ? b->group_start[g] : g * b->group_size;
+    const int64_t least = g == 0 ? 0 : (int64_t)e->group_start[g - 1] + 1;
+    if (start < least || start > b->n_responses || (g == 0 && start != 0) ||
+        (g == b->n_groups && start != b->n_responses))
+      return gl_fail(&e->err, GL_EINPUT,
+                     "group_start[%lld] is %lld: starts rise from 0 to the %lld responses",
+                     (long long)g, (long long)start, (long long)b->n_responses);
+    e->group_start[g] = (size_t)start;
+  }
+  return GL_OK;
+}
+
+/* --- reading ------------------------------------------------------------------------------------
+ */
+
+static double number_at(const void *data, gepolab_type type, int64_t at) {
+  return type == GEPOLAB_FLOAT32 ? (double)((const float *)data)[at] : ((const double *)data)[at];
+}
+
+static gl_status check_type(evaluation *e, const char *name, const void *data, gepolab_type type) {
+  if (type == GEPOLAB_NONE && data == NULL) return GL_OK;
+  if (data == NULL || (type != GEPOLAB_FLOAT32 && type != GEPOLAB_FLOAT64))
+    return gl_fail(&e->err, GL_EINPUT,
+                   "%s has %s and type number %d; float32 and float64 are taken: convert others",
+                   name, data == NULL ? "no data" : "data", (int)type);
+  return GL_OK;
+}
+
+static gl_status read_numbers(evaluation *e, const char *name, const gepolab_numbers *from,
+                              int64_t n, double *to) {
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = number_at(from->data, from->type, i * from->stride);
+    if (!isfinite(to[i]))
+      return gl_fail(&e->err, GL_EINPUT, "%s[%lld] is %g", name, (long long)i, to[i]);
+  }
+  return GL_OK;
+}
+
+/* Element of the first token, or column, of response i. */
+static int64_t first_of(const gepolab_batch *b, int64_t i, int64_t response_stride,
+                        int64_t token_stride) {
+  return b->token_start != NULL ? b->token_start[i] * token_stride : i * response_stride;
+}
+
+/* A log-probability that rounding in float32 has left above 0 is taken; 1e-3 is far beyond it. */
+static const double MOST_LOG = 1e-3;
+
+static gl_status refuse_token(evaluation *e, int array, size_t i, size_t t, double value) {
+  return gl_fail(&e->err, GL_EINPUT, "%s of response %zu, token %zu, is %g, which is no %s",
+                 in_names[array], i, t, value,
+                 array == IN_GAP ? "number of versions" : "log-probability");
+}
+
+static gl_status check_tokens(evaluation *e, int array, const double *value) {
+  const double most = array == IN_GAP ? INFINITY : MOST_LOG;
+  double worst = 0; /* NaN and infinities survive a sum of products with 0 */
+  int above = 0;
+  for (size_t t = 0; t < e->n_tokens; ++t) {
+    worst += value[t] * 0.0;
+    above |= value[t] > most;
+  }
+  if (worst == 0 && !above) return GL_OK;
+  for (size_t i = 0; i < (size_t)e->batch->n_responses; ++i)
+    for (size_t t = e->token_start[i]; t < e->token_start[i + 1]; ++t)
+      if (!isfinite(value[t]) || value[t] > most)
+        return refuse_token(e, array, i, t - e->token_start[i], value[t]);
+  return gl_fail(&e->err, GL_EINTERNAL, "%s has a number that is not found again", in_names[array]);
+}
+
+static void gather_row_f32(const float *from, int64_t stride, size_t n, double *to) {
+  if (stride == 1)
+    for (size_t t = 0; t < n; ++t) to[t] = (double)from[t];
+  else
+    for (size_t t = 0; t < n; ++t) to[t] = (double)from[(int64_t)t * stride];
+}
+
+static void gather_row_f64(const double *from, int64_t stride, size_t n, double *to) {
+  for (size_t t = 0; t < n; ++t) to[t] = from[(int64_t)t * stride];
+}
+
+static void gather_masked(const gepolab_batch *b, const gepolab_tokens *from, int64_t i,
+                          double *to) {
+  const int64_t first = i * from->response_stride;
+  size_t n = 0;
+  for (int64_t t = 0; t < b->columns; ++t)
+    if (mask_at(b, i, t)) to[n++] = number_at(from->data, from->type, first + t * from->token_stride);
+}
+
+static void gather(evaluation *e, const gepolab_tokens *from, double *to) {
+  const gepolab_batch *b = e->batch;
+  for (int64_t i = 0; i < b->n_responses; ++i) {
+    const size_t n = e->token_start[i + 1] - e->token_start[i];
+    double *row = to + e->token_start[i];
+    const int64_t first = first_of(b, i, from->response_stride, from->token_stride);
+    if (b->mask != NULL)
+      gather_masked(b, from, i, row);
+    else if (from->type == GEPOLAB_FLOAT32)
+      gather_row_f32((const float *)from->data + first, from->token_stride, n, row);
+    else
+      gather_row_f64((const double *)from->data + first, from->token_stride, n, row);
+  }
+}
+
+/* Whether the array is what policy_evaluate() reads: doubles, packed from token 0 on. */
+static int is_direct(const gepolab_batch *b, const gepolab_tokens *from) {
+  return from->type == GEPOLAB_FLOAT64 && b->token_start != NULL && b->token_start[0] == 0 &&
+         from->token_stride == 1;
+}
+
+static gl_status read_tokens(evaluation *e, int array, const gepolab_tokens *from,
+                             const double **to) {
+  *to = NULL;
+  if (from->type == GEPOLAB_NONE) return GL_OK;
+  if (is_direct(e->batch, from)) {
+    *to = from->data;
+  } else {
+    gather(e, from, e->in[array]);
+    *to = e->in[array];
+  }
+  return check_tokens(e, array, *to);
+}
+
+/* --- memory -------------------------------------------------------------------------------------
+ */
+
+static int wants_in(const gepolab_batch *b, int array) {
+  const gepolab_tokens *const given[IN_ARRAYS] = {&b->logp, &b->logq, &b->logprox, &b->logref,
+                                                  &b->version_gap};
+  return given[array]->type != GEPOLAB_NONE && !is_direct(b, given[array]);
+}
+
+static gl_status grow(evaluation *e, size_t doubles) {
+  gepolab_workspace *w = e->workspace;
+  if (doubles > SIZE_MAX / sizeof(double)) return gl_fail_memory(&e->err, "the batch");
+  if (doubles * sizeof(double) <= w->size) return GL_OK;
+  void *space = realloc(w->space, doubles * sizeof(double));
+  if (space == NULL) return gl_fail_memory(&e->err, "the batch");
+  w->space = space;
+  w->size = doubles * sizeof(double);
+  return GL_OK;
+}
+
+static void *take(double **at, size_t n) {
+  void *mine = *at;
+  *at += n;
+  return mine;
+}
+
+_Static_assert(sizeof(size_t) <= sizeof(double), "starts share the workspace's doubles");
+
+/* Starts first, since they tell how many tokens there are; then the rest, where growing may move
+ * what was laid out before. */
+static gl_status prepare(evaluation *e) {
+  const gepolab_batch *b = e->batch;
+  const size_t n_responses = (size_t)b->n_responses, n_groups = (size_t)b->n_groups;
+  const size_t starts = n_groups + 1 + n_responses + 1;
+  gl_status status = grow(e, starts);
+  if (status != GL_OK) return status;
+  e->group_start = e->workspace->space;
+  e->token_start = e->group_start + n_groups + 1;
+  status = lay_out_groups(e);
+  if (status == GL_OK) status = lay_out_tokens(e);
+  size_t arrays = OUT_ARRAYS;
+  for (int k = 0; k < IN_ARRAYS; ++k) arrays += (size_t)wants_in(b, k);
+  if (status == GL_OK) status = grow(e, starts + n_groups + 2 * n_responses + arrays * e->n_tokens);
+  if (status != GL_OK) return status;
+  double *at = e->workspace->space;
+  e->group_start = take(&at, n_groups + 1);
+  e->token_start = take(&at, n_responses + 1);
+  e->log_denominator = take(&at, n_groups);
+  e->reward = take(&at, n_responses);
+  e->advantage = take(&at, n_responses);
+  for (int k = 0; k < OUT_ARRAYS; ++k) e->out[k] = take(&at, e->n_tokens);
+  for (int k = 0; k < IN_ARRAYS; ++k) e->in[k] = wants_in(b, k) ? take(&at, e->n_tokens) : NULL;
+  return GL_OK;
+}
+
+static gl_status check_arrays(evaluation *e, const gepolab_result *r) {
+  const gepolab_batch *b = e->batch;
+  const struct {
+    const char *name;
+    const void *data;
+    gepolab_type type;
+    int needed;
+  } arrays[] = {{"reward", b->reward.data, b->reward.type, 1},
+                {"logp", b->logp.data, b->logp.type, 1},
+                {"logq", b->logq.data, b->logq.type, 1},
+                {"logprox", b->logprox.data, b->logprox.type, 0},
+                {"logref", b->logref.data, b->logref.type, 0},
+                {"version_gap", b->version_gap.data, b->version_gap.type, 0},
+                {"log_denominator", b->log_denominator.data, b->log_denominator.type, 0},
+                {"coefficient", r->coefficient.data, r->coefficient.type, 0},
+                {"weight", r->weight.data, r->weight.type, 0},
+                {"advantage", r->advantage.data, r->advantage.type, 0}};
+  if (r->size != sizeof *r)
+    return gl_fail(&e->err, GL_EINPUT,
+                   "result.size is %zu, not sizeof(gepolab_result) = %zu: begin with GEPOLAB_INIT",
+                   r->size, sizeof *r);
+  for (size_t k = 0; k < sizeof arrays / sizeof arrays[0]; ++k) {
+    gl_status status = check_type(e, arrays[k].name, arrays[k].data, arrays[k].type);
+    if (status != GL_OK) return status;
+    if (arrays[k].needed && arrays[k].data == NULL)
+      return gl_fail(&e->err, GL_EINPUT, "%s is needed and was not given", arrays[k].name);
+  }
+  return GL_OK;
+}
+
+static gl_status read_batch(evaluation *e, policy_input *in) {
+  const gepolab_batch *b = e->batch;
+  *in = (policy_input){.n_groups = (size_t)b->n_groups,
+                       .n_responses = (size_t)b->n_responses,
+                       .n_tokens = e->n_tokens,
+                       .group_start = e->group_start,
+                       .token_start = e->token_start,
+                       .reward = e->reward,
+                       .max_length = (size_t)b->max_length};
+  gl_status status = read_numbers(e, "reward", &b->reward, b->n_responses, e->reward);
+  if (status == GL_OK) status = read_tokens(e, IN_LOGP, &b->logp, &in->logp);
+  if (status == GL_OK) status = read_tokens(e, IN_LOGQ, &b->logq, &in->logq);
+  if (status == GL_OK) status = read_tokens(e, IN_LOGPROX, &b->logprox, &in->logprox);
+  if (status == GL_OK) status = read_tokens(e, IN_LOGREF, &b->logref, &in->logref);
+  if (status == GL_OK) status = read_tokens(e, IN_GAP, &b->version_gap, &in->version_gap);
+  if (status == GL_OK && b->log_denominator.type != GEPOLAB_NONE) {
+    status = read_numbers(e, "log_denominator", &b->log_denominator, b->n_groups,
+                          e->log_denominator);
+    in->log_denominator = e->log_denominator;
+  }
+  return status;
+}
+
+/* --- writing ------------------------------------------------------------------------------------
+ */
+
+static gl_status check_finite(evaluation *e, const policy_input *in, double loss) {
+  static const char *const names[OUT_ARRAYS] = {"coefficient", "weight"};
+  for (int k = 0; k < OUT_ARRAYS; ++k) {
+    double sum = 0;
+    for (size_t t = 0; t < e->n_tokens; ++t) sum += e->out[k][t] * 0.0;
+    if (sum == 0) continue;
+    for (size_t i = 0; i < in->n_responses; ++i)
+      for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
+        if (!isfinite(e->out[k][t]))
+          return gl_fail(&e->err, GL_ENUMERIC,
+                         "the %s of response %zu, token %zu is %g: logp - logq is %.6g there; "
+                         "look for a wrong logp or logq in its group",
+                         names[k], i, t - in->token_start[i], e->out[k][t],
+                         in->logp[t] - in->logq[t]);
+  }
+  if (!isfinite(loss))
+    return gl_fail(&e->err, GL_ENUMERIC, "the loss is %g although its coefficients are finite",
+                   loss);
+  return GL_OK;
+}
+
+static void put(void *data, gepolab_type type, int64_t at, double value) {
+  if (type == GEPOLAB_FLOAT32)
+    ((float *)data)[at] = (float)value;
+  else
+    ((double *)data)[at] = value;
+}
+
+/* Tokens in their places, and 0 in columns that are none. */
+static void scatter(const evaluation *e, const double *value, const gepolab_tokens_out *to) {
+  const gepolab_batch *b = e->batch;
+  if (to->type == GEPOLAB_NONE) return;
+  for (int64_t i = 0; i < b->n_responses; ++i) {
+    const double *row = value + e->token_start[i];
+    const int64_t n = (int64_t)(e->token_start[i + 1] - e->token_start[i]);
+    const int64_t first = first_of(b, i, to->response_stride, to->token_stride);
+    const int64_t columns = b->token_start != NULL ? n : b->columns;
+    for (int64_t t = 0, k = 0; t < columns; ++t) {
+      const int mine = b->mask != NULL ? mask_at(b, i, t) : t < n;
+      put(to->data, to->type, first + t * to->token_stride, mine ? row[k] : 0);
+      k += mine;
+    }
+  }
+}
+
+static void write_result(const evaluation *e, const policy_output *out, gepolab_result *result) {
+  result->loss = out->loss;
+  scatter(e, e->out[OUT_COEFFICIENT], &result->coefficient);
+  scatter(e, e->out[OUT_WEIGHT], &result->weight);
+  if (result->advantage.type != GEPOLAB_NONE)
+    for (int64_t i = 0; i < e->batch->n_responses; ++i)
+      put(result->advantage.data, result->advantage.type, i * result->advantage.stride,
+          e->advantage[i]);
+  if (result->metric != NULL) memcpy(result->metric, out->metric, sizeof out->metric);
+}
+
+/* --- the calls ----------------------------------------------------------------------------------
+ */
+
+gepolab_status gepolab_workspace_new(gepolab_workspace **out, gepolab_error *err) {
+  gepolab_workspace *w = calloc(1, sizeof *w);
+  *out = NULL;
+  if (w != NULL) w->policy = policy_workspace_new();
+  if (w == NULL || w->policy == NULL) {
+    free(w);
+    return library_fail(err, GL_ENOMEM, "out of memory for a workspace");
+  }
+  *out = w;
+  return GEPOLAB_OK;
+}
+
+void gepolab_workspace_free(gepolab_workspace *workspace) {
+  if (workspace == NULL) return;
+  policy_workspace_free(workspace->policy);
+  free(workspace->space);
+  free(workspace);
+}
+
+static gl_status evaluate(evaluation *e, const policy_algorithm *algorithm,
+                          gepolab_result *result) {
+  policy_input in;
+  policy_output out = {.skip_metrics = result->metric == NULL};
+  gl_status status = check_counts(e);
+  if (status == GL_OK) status = check_arrays(e, result);
+  if (status == GL_OK) status = prepare(e);
+  if (status == GL_OK) status = read_batch(e, &in);
+  if (status != GL_OK) return status;
+  metrics_clear(out.metric);
+  out.advantage = e->advantage;
+  out.coefficient = e->out[OUT_COEFFICIENT];
+  out.weight = e->out[OUT_WEIGHT];
+  status = policy_evaluate(algorithm, &in, &out, e->workspace->policy, &e->err);
+  if (status == GL_OK) status = check_finite(e, &in, out.loss);
+  if (status == GL_OK) write_result(e, &out, result);
+  return status;
+}
+
+gepolab_status gepolab_policy(const gepolab_algorithm *algorithm, const gepolab_batch *batch,
+                              gepolab_result *result, gepolab_workspace *workspace,
+                              gepolab_error *err) {
+  evaluation e = {.batch = batch, .workspace = workspace};
+  const gl_status status = evaluate(&e, &algorithm->own, result);
+  return status == GL_OK ? GEPOLAB_OK : library_failed(err, &e.err);
+}
+
+size_t gepolab_metrics_count(void) {
+  return METRIC_COUNT;
+}
+
+const char *gepolab_metric_name(size_t i) {
+  return i < METRIC_COUNT ? metric_about((metric)i)->name : NULL;
+}
+
+const char *gepolab_metric_meaning(size_t i) {
+  return i < METRIC_COUNT ? metric_about((metric)i)->meaning : NULL;
+}

@@ -1,0 +1,144 @@
+/* The clock of a recipe: its schedule and summary. */
+#include "core/config/config.h"
+#include "library/internal.h"
+#include "sim/schedule_print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gepolab_simulation {
+  schedule schedule;
+  char *json;
+};
+
+/* What of a recipe's `train` and top level the clock needs; the rest of them is left aside. */
+typedef struct clock_recipe {
+  const cfg_node *cluster;
+  size_t batch_responses, updates;
+} clock_recipe;
+
+enum { MOST_GROUPS = 1 << 20, MOST_BATCH = 1 << 28, MOST_UPDATES = 100000000 };
+
+static gl_status read_count(const cfg_node *root, const char *path, size_t fallback, size_t most,
+                            size_t *out, gl_error *err) {
+  const cfg_node *node = cfg_find(root, path);
+  double value = (double)fallback;
+  if (node != NULL && (!cfg_number(node, &value) || !(value >= 1) || value > (double)most ||
+                       value != (double)(size_t)value))
+    return cfg_fail(node, err, "%s is '%s', no whole number from 1 to %zu", path, cfg_text(node),
+                    most);
+  *out = (size_t)value;
+  return GL_OK;
+}
+
+static gl_status read_recipe(const cfg_doc *doc, clock_recipe *out, gl_error *err) {
+  const cfg_node *root = cfg_root(doc);
+  size_t groups = 0, group_size = 0;
+  gl_status status = read_count(root, "train.groups", 8, MOST_GROUPS, &groups, err);
+  if (status == GL_OK)
+    status = read_count(root, "train.group_size", 8, MOST_GROUPS, &group_size, err);
+  if (status == GL_OK) status = read_count(root, "steps", 200, MOST_UPDATES, &out->updates, err);
+  if (status != GL_OK) return status;
+  if (groups > (size_t)MOST_BATCH / group_size)
+    return gl_fail(err, GL_EINPUT, "a batch of %zu groups of %zu is more than %d responses", groups,
+                   group_size, (int)MOST_BATCH);
+  out->batch_responses = groups * group_size;
+  out->cluster = cfg_find(root, "cluster");
+  return GL_OK;
+}
+
+static gl_status build(gepolab_simulation *s, const cfg_doc *doc, uint64_t seed, gl_error *err) {
+  clock_recipe recipe = {.cluster = NULL};
+  cluster_spec *cluster = NULL;
+  cJSON *document = NULL;
+  gl_status status = read_recipe(doc, &recipe, err);
+  if (status == GL_OK)
+    status = cluster_parse(&cluster, recipe.cluster, recipe.batch_responses, err);
+  if (status == GL_OK && cluster_is_coupled(cluster) && !cluster_has_lengths(cluster))
+    status = gl_fail(err, GL_EINPUT,
+                     "the cluster is coupled to a learner, and there is none here: give it a law "
+                     "of `lengths` to stand in for real responses");
+  if (status == GL_OK) status = schedule_build(&s->schedule, cluster, seed, recipe.updates, err);
+  if (status == GL_OK) status = schedule_to_json(&s->schedule, cluster, &document, err);
+  if (status == GL_OK) {
+    s->json = cJSON_Print(document);
+    if (s->json == NULL) status = gl_fail_memory(err, "the summary");
+  }
+  cJSON_Delete(document);
+  cluster_free(cluster);
+  return status;
+}
+
+gepolab_status gepolab_simulate(gepolab_simulation **out, const char *recipe, uint64_t seed,
+                                gepolab_error *err) {
+  gl_error own = {0};
+  cfg_doc *doc = NULL;
+  *out = NULL;
+  gepolab_simulation *s = calloc(1, sizeof *s);
+  gl_status status = s == NULL ? gl_fail_memory(&own, "the simulation") : GL_OK;
+  if (status == GL_OK && recipe == NULL)
+    status = gl_fail(&own, GL_EINPUT, "the recipe's text is NULL");
+  if (status == GL_OK) status = cfg_load_text(&doc, recipe, strlen(recipe), "recipe", &own);
+  if (status == GL_OK) status = cfg_resolve(doc, &own);
+  if (status == GL_OK) status = build(s, doc, seed, &own);
+  cfg_free(doc);
+  if (status != GL_OK) {
+    gepolab_simulation_free(s);
+    return library_failed(err, &own);
+  }
+  *out = s;
+  return GEPOLAB_OK;
+}
+
+void gepolab_simulation_free(gepolab_simulation *s) {
+  if (s == NULL) return;
+  schedule_fini(&s->schedule);
+  cJSON_free(s->json);
+  free(s);
+}
+
+const char *gepolab_simulation_json(const gepolab_simulation *s) {
+  return s->json;
+}
+
+int64_t gepolab_simulation_batches(const gepolab_simulation *s) {
+  return (int64_t)s->schedule.n_batches;
+}
+
+/* The update that trains batch b: the last whose first batch is not behind it. */
+static size_t update_of(const schedule *s, size_t b) {
+  size_t low = 0, high = s->n_updates;
+  while (high - low > 1) {
+    const size_t middle = low + (high - low) / 2;
+    if (s->updates[middle].first_batch <= b)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+int64_t gepolab_simulation_read(const gepolab_simulation *s, int64_t first, int64_t n,
+                                gepolab_trained *out) {
+  const schedule *c = &s->schedule;
+  if (first < 0 || n < 1 || first >= (int64_t)c->n_batches) return 0;
+  if (n > (int64_t)c->n_batches - first) n = (int64_t)c->n_batches - first;
+  size_t u = update_of(c, (size_t)first);
+  for (int64_t k = 0; k < n; ++k) {
+    const size_t at = (size_t)(first + k);
+    const schedule_batch *b = &c->batches[at];
+    while (at >= c->updates[u].first_batch + c->updates[u].n_batches) ++u;
+    const int64_t staleness = schedule_staleness(c, &c->updates[u], b);
+    out[k] = (gepolab_trained){.step = c->updates[u].step,
+                               .version = c->updates[u].version,
+                               .drawn_at = c->updates[u].version - staleness,
+                               .sampler = b->sampler,
+                               .start_s = b->start_s,
+                               .generated_s = b->generated_s,
+                               .arrived_s = b->arrived_s,
+                               .trained_s = b->trained_s,
+                               .bytes = b->bytes,
+                               .tokens = b->tokens};
+  }
+  return n;
+}
