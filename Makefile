@@ -151,13 +151,13 @@ $(STATIC): $(call obj,library) $(foreach r,$(SHARED_ROOMS),$(BUILD)/lib$(r).a)
 	@mkdir -p $(BUILD)/gen && $(LD) -r -o $(BUILD)/gen/libgepolab.o $^
 	@objcopy --wildcard --keep-global-symbol='gepolab_*' $(BUILD)/gen/libgepolab.o
 	@rm -f $@ && $(AR) qcs $@ $(BUILD)/gen/libgepolab.o
-$(BUILD)/gepolab.pc: library/gepolab.pc.in VERSION
+$(BUILD)/gepolab.pc: library/gepolab.pc.in VERSION Makefile
 	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PRIVATE@|$(SHARED_LIBS)|' $< > $@
 
 # --- tests ---------------------------------------------------------------------------------------
 
 # Files of tests/fuzz and tests/emulate are programs and parts of their own; so is the torture's main.
-TEST_SRC  := $(filter-out tests/fuzz/% tests/emulate/% tests/extend/% tests/torture/main.c tests/torture/clock_shim.c,$(call sources,tests))
+TEST_SRC  := $(filter-out tests/fuzz/% tests/emulate/% tests/extend/% tests/torture/main.c tests/torture/clock_shim.c tests/library/consumer/%,$(call sources,tests))
 TEST_OBJ  := $(TEST_SRC:%.c=$(BUILD)/%.o)
 EXP_LIB   = $(filter-out $(BUILD)/experiments/cli/main.o,$(call obj,experiments)) $(EMBED)
 
@@ -216,7 +216,7 @@ check: deps
 else
 check: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests $(if $(RUN_EMULATED),$(BUILD)/tests-emulated)
-	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents)
+	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents check-library)
 	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(if $(TEST),|| true,) $(ASKED),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
 endif
@@ -225,6 +225,16 @@ endif
 .PHONY: check-arrows
 check-arrows: $(BUILD)/gepolab
 	@tests/arrows/check.sh $(BUILD)
+
+# What libgepolab exports, and programs that use it with nothing but its header.
+.PHONY: check-library
+ifneq ($(SANITIZE),)
+check-library:
+	@echo "library: not checked in a build with sanitizers, which programs of others do not have"
+else
+check-library: library $(BUILD)/gepolab
+	@tests/library/consumer/check.sh $(BUILD) $(CC)
+endif
 
 # Every source file has a test file of the same name or a line in tests/proofs.txt.
 .PHONY: check-proofs
@@ -401,12 +411,19 @@ gpu-bundle: $(BUILD)/gepolab $(BUILD)/gepolab-tests
 $(BUILD)/gepolab.1: $(BUILD)/gepolab
 	$(Q)$< help --man > $@
 
-install: $(BUILD)/gepolab $(BUILD)/gepolab.1
+install: $(BUILD)/gepolab $(BUILD)/gepolab.1 library
 	install -D -m 755 $(BUILD)/gepolab $(DESTDIR)$(PREFIX)/bin/gepolab
 	install -D -m 644 $(BUILD)/gepolab.1 $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
+	install -D -m 644 library/gepolab.h $(DESTDIR)$(PREFIX)/include/gepolab.h
+	install -D -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libgepolab.so
+	install -D -m 644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libgepolab.a
+	install -D -m 644 $(BUILD)/gepolab.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/gepolab.pc
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/gepolab $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
+	rm -f $(DESTDIR)$(PREFIX)/bin/gepolab $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1 \
+	   $(DESTDIR)$(PREFIX)/include/gepolab.h $(DESTDIR)$(PREFIX)/lib/$(SONAME) $(DESTDIR)$(PREFIX)/lib/libgepolab.so \
+	   $(DESTDIR)$(PREFIX)/lib/libgepolab.a $(DESTDIR)$(PREFIX)/lib/pkgconfig/gepolab.pc
 
 # The layout of .clang-format as clang-format 14 has it, which other versions change.
 FORMATTED     = $(shell find $(ROOMS) tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')

@@ -1,6 +1,6 @@
 /* Delay laws: draws and quantiles. */
-#include "library/internal.h"
 #include "sim/delay.h"
+#include "library/internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -44,10 +44,10 @@ extern "C" {
 
 /* gepolab_batch batch = GEPOLAB_INIT(gepolab_batch); */
 #ifdef __cplusplus
-#define GEPOLAB_INIT(type) \
+#define GEPOLAB_INIT(type)                                                                         \
   { sizeof(type) }
 #else
-#define GEPOLAB_INIT(type) \
+#define GEPOLAB_INIT(type)                                                                         \
   { .size = sizeof(type) }
 #endif
 
@@ -89,7 +89,8 @@ GEPOLAB_API const char *gepolab_algorithm_name(const gepolab_algorithm *algorith
 /* The published rows, in documentation order. Texts are static; NULL past the last. */
 typedef struct gepolab_algorithm_info {
   const char *name, *source;
-  const char *trl, *verl, *areal; /* the setting there that is this row; "none" where there is none */
+  const char *trl, *verl,
+      *areal; /* the setting there that is this row; "none" where there is none */
   const char *notes;
 } gepolab_algorithm_info;
 GEPOLAB_API size_t gepolab_algorithms_count(void);
@@ -150,19 +151,19 @@ typedef struct gepolab_batch {
   const int64_t *length;      /* [n_responses] or NULL */
   const uint8_t *mask;        /* or NULL */
   int64_t mask_response_stride, mask_token_stride;
-  gepolab_numbers reward; /* [n_responses] */
-  gepolab_tokens logp;    /* learner now */
-  gepolab_tokens logq;    /* sampler, at the time of the draw */
-  gepolab_tokens logprox; /* learner at the batch's first update; not given: the same as logp */
-  gepolab_tokens logref;  /* reference policy, for ref_kl_coef above 0 */
-  gepolab_tokens version_gap;      /* learner's version minus the token's, for the diagnostics */
+  gepolab_numbers reward;     /* [n_responses] */
+  gepolab_tokens logp;        /* learner now */
+  gepolab_tokens logq;        /* sampler, at the time of the draw */
+  gepolab_tokens logprox;     /* learner at the batch's first update; not given: the same as logp */
+  gepolab_tokens logref;      /* reference policy, for ref_kl_coef above 0 */
+  gepolab_tokens version_gap; /* learner's version minus the token's, for the diagnostics */
   gepolab_numbers log_denominator; /* [n_groups] log sum_y q(y)^2, for `denominator: exact` */
   int64_t max_length; /* longest response the task allows, for dr_grpo; 0: the longest here */
 } gepolab_batch;
 
 typedef struct gepolab_result {
-  size_t size; /* sizeof(gepolab_result) */
-  double loss; /* the algorithm's loss, KL terms included: out */
+  size_t size;                    /* sizeof(gepolab_result) */
+  double loss;                    /* the algorithm's loss, KL terms included: out */
   gepolab_tokens_out coefficient; /* d loss' gradient: d(-loss)/d logp of every token; columns that
                                      are no token of a padded response get 0 */
   gepolab_tokens_out weight; /* importance ratio before clipping; a response's ratio is repeated */
@@ -214,9 +215,9 @@ typedef struct gepolab_moments {
   int32_t method;     /* out: 0 enumerated, 1 Monte Carlo, 2 a group of infinite size */
   int32_t applicable; /* out: 0: the algorithm has no such estimate; why says so */
   char why[200];
-  double groups;       /* multisets enumerated or groups drawn */
-  double value;        /* J of the learner */
-  double kl, kl_qp;    /* KL(p||q), KL(q||p), nats, over prompts */
+  double groups;    /* multisets enumerated or groups drawn */
+  double value;     /* J of the learner */
+  double kl, kl_qp; /* KL(p||q), KL(q||p), nats, over prompts */
   double bias, cosine, scaled_bias, variance, mse, scaled_mse, snr;
   double iw_mean, iw_variance, aw_variance, ess;
   double bias_error, cosine_error, variance_error, mse_error; /* standard errors; 0 where exact */
@@ -247,9 +248,9 @@ GEPOLAB_API const char *gepolab_simulation_json(const gepolab_simulation *s);
 
 /* One trained batch. */
 typedef struct gepolab_trained {
-  int64_t step;      /* learner update, from 1 */
-  int64_t version;   /* learner's version before that update */
-  int64_t drawn_at;  /* oldest version the batch was drawn with; staleness = version - drawn_at */
+  int64_t step;     /* learner update, from 1 */
+  int64_t version;  /* learner's version before that update */
+  int64_t drawn_at; /* oldest version the batch was drawn with; staleness = version - drawn_at */
   int64_t sampler;
   double start_s, generated_s, arrived_s, trained_s;
   double bytes, tokens;

@@ -44,8 +44,7 @@ static gl_status table_accumulate(const void *self, const double *theta, size_t 
   double total = 0;
   (void)err;
   for (size_t y = 0; y < k; ++y) total += coefficient[y];
-  for (size_t y = 0; y < k; ++y)
-    grad[x * k + y] += coefficient[y] - total * exp(theta[x * k + y]);
+  for (size_t y = 0; y < k; ++y) grad[x * k + y] += coefficient[y] - total * exp(theta[x * k + y]);
   return GL_OK;
 }
 
@@ -134,9 +133,15 @@ static gl_status check_table(const gepolab_table *t, gl_error *err) {
 static void tell(const lab_result *r, gepolab_moments *out) {
   const lab_numbers *n = &r->numbers, *e = &r->error;
   switch (r->method) {
-  case LAB_EXACT: out->method = 0; break;
-  case LAB_MONTE_CARLO: out->method = 1; break;
-  case LAB_POPULATION: out->method = 2; break;
+  case LAB_EXACT:
+    out->method = 0;
+    break;
+  case LAB_MONTE_CARLO:
+    out->method = 1;
+    break;
+  case LAB_POPULATION:
+    out->method = 2;
+    break;
   }
   out->applicable = r->applicable;
   memcpy(out->why, r->why, sizeof out->why);
@@ -166,8 +171,8 @@ static void tell(const lab_result *r, gepolab_moments *out) {
 
 _Static_assert(sizeof((gepolab_moments *)0)->why == sizeof((lab_result *)0)->why, "one text");
 
-static gl_status measure(const gepolab_algorithm *algorithm, const gepolab_table *t,
-                         lab_spec *spec, gepolab_moments *out, gl_error *err) {
+static gl_status measure(const gepolab_algorithm *algorithm, const gepolab_table *t, lab_spec *spec,
+                         gepolab_moments *out, gl_error *err) {
   const size_t n = (size_t)t->n_prompts * (size_t)t->n_responses;
   const enumerable world = {.ops = &table_ops,
                             .self = t,
@@ -204,7 +209,8 @@ gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm, const gepo
                      "moments.size is %zu, not sizeof(gepolab_moments) = %zu: begin with "
                      "GEPOLAB_INIT",
                      out->size, sizeof *out);
-  if (status == GL_OK && (group_size < 0 || group_size > MOST_RESPONSES || budget < 0 || samples < 0))
+  if (status == GL_OK &&
+      (group_size < 0 || group_size > MOST_RESPONSES || budget < 0 || samples < 0))
     status = gl_fail(&own, GL_EINPUT,
                      "group_size lies between 0 and %d, and budget and samples are not negative",
                      (int)MOST_RESPONSES);

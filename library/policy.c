@@ -107,9 +107,8 @@ static gl_status lay_out_tokens(evaluation *e) {
 
 static gl_status lay_out_groups(evaluation *e) {
   const gepolab_batch *b = e->batch;
-  if (b->group_start == NULL &&
-      (b->group_size < 1 || b->n_responses % b->group_size != 0 ||
-       b->n_responses / b->group_size != b->n_groups))
+  if (b->group_start == NULL && (b->group_size < 1 || b->n_responses % b->group_size != 0 ||
+                                 b->n_responses / b->group_size != b->n_groups))
     return gl_fail(&e->err, GL_EINPUT,
                    "%lld groups of group_size %lld are not %lld responses; for groups of other "
                    "sizes give group_start",
@@ -200,7 +199,8 @@ static void gather_masked(const gepolab_batch *b, const gepolab_tokens *from, in
   const int64_t first = i * from->response_stride;
   size_t n = 0;
   for (int64_t t = 0; t < b->columns; ++t)
-    if (mask_at(b, i, t)) to[n++] = number_at(from->data, from->type, first + t * from->token_stride);
+    if (mask_at(b, i, t))
+      to[n++] = number_at(from->data, from->type, first + t * from->token_stride);
 }
 
 static void gather(evaluation *e, const gepolab_tokens *from, double *to) {
@@ -338,8 +338,8 @@ static gl_status read_batch(evaluation *e, policy_input *in) {
   if (status == GL_OK) status = read_tokens(e, IN_LOGREF, &b->logref, &in->logref);
   if (status == GL_OK) status = read_tokens(e, IN_GAP, &b->version_gap, &in->version_gap);
   if (status == GL_OK && b->log_denominator.type != GEPOLAB_NONE) {
-    status = read_numbers(e, "log_denominator", &b->log_denominator, b->n_groups,
-                          e->log_denominator);
+    status =
+        read_numbers(e, "log_denominator", &b->log_denominator, b->n_groups, e->log_denominator);
     in->log_denominator = e->log_denominator;
   }
   return status;

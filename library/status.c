@@ -8,13 +8,20 @@
 
 static gepolab_status public_status(gl_status status) {
   switch (status) {
-  case GL_OK: return GEPOLAB_OK;
-  case GL_EINPUT: return GEPOLAB_EINPUT;
-  case GL_EIO: return GEPOLAB_EIO;
-  case GL_ENOMEM: return GEPOLAB_ENOMEM;
-  case GL_ENUMERIC: return GEPOLAB_ENUMERIC;
-  case GL_EINTERRUPTED: return GEPOLAB_EINTERRUPTED;
-  case GL_EINTERNAL: return GEPOLAB_EINTERNAL;
+  case GL_OK:
+    return GEPOLAB_OK;
+  case GL_EINPUT:
+    return GEPOLAB_EINPUT;
+  case GL_EIO:
+    return GEPOLAB_EIO;
+  case GL_ENOMEM:
+    return GEPOLAB_ENOMEM;
+  case GL_ENUMERIC:
+    return GEPOLAB_ENUMERIC;
+  case GL_EINTERRUPTED:
+    return GEPOLAB_EINTERRUPTED;
+  case GL_EINTERNAL:
+    return GEPOLAB_EINTERNAL;
   }
   return GEPOLAB_EINTERNAL;
 }

@@ -1,0 +1,128 @@
+/* The clock, delay laws and statistics through the library are those of the rooms behind it. */
+#include "analysis/statistics.h"
+#include "library/gepolab.h"
+#include "sim/delay.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One sampler whose batches take one second, a learner that takes one second: the delay of d
+ * seconds is d updates. */
+static const char recipe[] =
+    "steps: 20\ntrain: {groups: 2, group_size: 4}\n"
+    "cluster: {preset: fifo, samplers: 1, generation: 1, delay: 3, learner: {step: 1}}\n"
+    "algorithm: {base: gepo}\n";
+
+static void a_fixed_delay_is_a_fixed_staleness(void) {
+  gepolab_simulation *s = NULL;
+  gepolab_trained batch[64];
+  gepolab_error err = {.status = GEPOLAB_OK};
+  CU_ASSERT_EQUAL_FATAL(gepolab_simulate(&s, recipe, 1, &err), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(gepolab_simulation_batches(s), 20);
+  CU_ASSERT_EQUAL_FATAL(gepolab_simulation_read(s, 0, 64, batch), 20);
+  for (int k = 0; k < 20; ++k) {
+    CU_ASSERT_EQUAL(batch[k].step, k + 1);
+    CU_ASSERT_EQUAL(batch[k].version, k);
+    CU_ASSERT(batch[k].drawn_at <= batch[k].version && batch[k].drawn_at >= 0);
+    CU_ASSERT(batch[k].arrived_s <= batch[k].trained_s);
+    CU_ASSERT(batch[k].start_s < batch[k].generated_s);
+  }
+  CU_ASSERT_EQUAL(batch[19].version - batch[19].drawn_at, 4);
+  CU_ASSERT_EQUAL(gepolab_simulation_read(s, 18, 64, batch), 2);
+  CU_ASSERT_EQUAL(batch[0].step, 19);
+  CU_ASSERT_EQUAL(gepolab_simulation_read(s, 20, 1, batch), 0);
+  CU_ASSERT_EQUAL(gepolab_simulation_read(s, -1, 1, batch), 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(gepolab_simulation_json(s), "\"learner_utilisation\""));
+  gepolab_simulation_free(s);
+}
+
+static void wrong_recipes_are_refused(void) {
+  static const struct {
+    const char *text, *says;
+  } wrong[] = {{"cluster: {preset: nosuch}", "nosuch"},
+               {"steps: 0", "steps is '0'"},
+               {"train: {groups: 1.5}", "train.groups is '1.5'"},
+               {"- a list", "recipe:"},
+               {"steps: [", "recipe:"},
+               {"cluster: {coupled: true}", "lengths"},
+               {NULL, "NULL"}};
+  for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; ++k) {
+    gepolab_simulation *s = NULL;
+    gepolab_error err = {.status = GEPOLAB_OK};
+    CU_ASSERT_NOT_EQUAL(gepolab_simulate(&s, wrong[k].text, 1, &err), GEPOLAB_OK);
+    CU_ASSERT_PTR_NULL(s);
+    if (strstr(err.text, wrong[k].says) == NULL) fprintf(stderr, "found '%s'\n", err.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[k].says));
+  }
+}
+
+static void draws_are_those_of_the_law(void) {
+  gepolab_delay *law = NULL;
+  double draw[8], later[4], quantile;
+  delay_source source = {.stream = rng_stream_at(5, RNG_DELAY, 0)};
+  delay_law same;
+  CU_ASSERT_EQUAL_FATAL(
+      gepolab_delay_new(&law, "{law: lognormal, interval: [60, 1800], confidence: 0.9}", NULL),
+      GEPOLAB_OK);
+  memset(&same, 0, sizeof same);
+  same.clamp_hi = INFINITY;
+  CU_ASSERT_EQUAL_FATAL(delay_from_interval(&same, DELAY_LOGNORMAL, 60, 1800, 0.9, NULL), GL_OK);
+  CU_ASSERT_EQUAL(gepolab_delay_quantile(law, 0.05, &quantile, NULL), GEPOLAB_OK);
+  ASSERT_CLOSE(quantile, 60, 1e-9);
+  CU_ASSERT_EQUAL(gepolab_delay_quantile(law, 0.95, &quantile, NULL), GEPOLAB_OK);
+  ASSERT_CLOSE(quantile, 1800, 1e-9);
+  CU_ASSERT_EQUAL(gepolab_delay_draw(law, 5, 0, 8, draw, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(gepolab_delay_draw(law, 5, 4, 4, later, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(memcmp(draw + 4, later, sizeof later), 0);
+  CU_ASSERT_EQUAL(gepolab_delay_quantile(law, 1, &quantile, NULL), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_delay_draw(law, 5, -1, 4, later, NULL), GEPOLAB_EINPUT);
+  for (int k = 0; k < 8; ++k) ASSERT_CLOSE(draw[k], delay_draw(&same, &source), 1e-12);
+  gepolab_delay_free(law);
+  CU_ASSERT_EQUAL(gepolab_delay_new(&law, "{law: normal}", NULL), GEPOLAB_EINPUT);
+  CU_ASSERT_PTR_NULL(law);
+}
+
+static void statistics_are_those_of_analysis(void) {
+  static const double x[] = {1, 2, 3, 4, 5, 6, 7, 100}, y[] = {1, 3, 2, 4, 6, 5, 8, 7};
+  gepolab_interval got;
+  interval want;
+  correlation rank;
+  const size_t n = 8;
+  CU_ASSERT_EQUAL(gepolab_iqm(x, 8, 3, &got, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(iqm_bootstrap(x, &n, 1, rng_stream_at(3, RNG_BOOTSTRAP, 0), &want, NULL), GL_OK);
+  CU_ASSERT_EQUAL(got.value, want.value);
+  CU_ASSERT_EQUAL(got.low, want.low);
+  CU_ASSERT_EQUAL(got.high, want.high);
+  CU_ASSERT_EQUAL(gepolab_spearman(x, y, 8, &got, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(spearman(x, y, 8, rng_stream_at(1, RNG_BOOTSTRAP, 0), &rank, NULL), GL_OK);
+  CU_ASSERT_EQUAL(got.value, rank.fisher.value);
+  CU_ASSERT_EQUAL(got.high, rank.fisher.high);
+  CU_ASSERT_EQUAL(gepolab_iqm(x, -1, 3, &got, NULL), GEPOLAB_EINPUT);
+}
+
+static void a_survival_curve_is_handed_on(void) {
+  static const double time[] = {3, 1, 2, 2};
+  static const uint8_t observed[] = {0, 1, 1, 1};
+  double at[4], survival[4], error[4];
+  int64_t n = -1;
+  CU_ASSERT_EQUAL(gepolab_survival(time, observed, 4, at, survival, error, &n, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL_FATAL(n, 2);
+  ASSERT_CLOSE(survival[0], 0.75, 1e-15);
+  ASSERT_CLOSE(survival[1], 0.25, 1e-15);
+  CU_ASSERT_EQUAL(at[1], 2);
+  CU_ASSERT(error[1] > error[0] * 0.5);
+}
+
+static void versions_are_told(void) {
+  CU_ASSERT_STRING_EQUAL(gepolab_version(), GEPOLAB_VERSION);
+  CU_ASSERT_EQUAL(gepolab_interface(), GEPOLAB_INTERFACE);
+  CU_ASSERT_STRING_EQUAL(gepolab_metric_name(0), "version");
+  CU_ASSERT_PTR_NULL(gepolab_metric_name(gepolab_metrics_count()));
+  CU_ASSERT_PTR_NULL(gepolab_metric_meaning(gepolab_metrics_count()));
+}
+
+SUITE(library_simulation, "library: simulation and statistics",
+      TEST(a_fixed_delay_is_a_fixed_staleness), TEST(wrong_recipes_are_refused),
+      TEST(draws_are_those_of_the_law), TEST(statistics_are_those_of_analysis),
+      TEST(a_survival_curve_is_handed_on), TEST(versions_are_told));
