@@ -7,20 +7,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGNMENT = 64 };
+/* Memory of at least HUGE_LEAST bytes is aligned to HUGE_PAGE, so that the system can back it with
+ * pages of that size. */
+enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21, HUGE_LEAST = 2 * HUGE_PAGE };
 
 /* OpenBLAS has it, other BLAS libraries do not: a weak symbol is NULL there. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
 /* --- memory --- */
 
-/* `bytes` bytes, at least one, at a multiple of ALIGNMENT; NULL if memory is short. */
+/* `bytes` bytes, at least one, at a multiple of ALIGNMENT; NULL if memory is short. Large memory
+ * asks for large pages: matrices are read across their rows, thousands of bytes apart, and with
+ * small pages nearly every row costs the translation of another address. A system that has none to
+ * give ignores the wish. */
 static void *aligned(size_t bytes) {
   void *memory = NULL;
   if (bytes > SIZE_MAX / 2) return NULL;
-  return posix_memalign(&memory, ALIGNMENT, bytes > 0 ? bytes : 1) == 0 ? memory : NULL;
+  const size_t unit = bytes >= HUGE_LEAST ? HUGE_PAGE : ALIGNMENT;
+  if (posix_memalign(&memory, unit, bytes > 0 ? bytes : 1) != 0) return NULL;
+#ifdef MADV_HUGEPAGE
+  if (bytes >= HUGE_LEAST) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+  return memory;
 }
 
 /* Keeps the failure of an allocation. */

@@ -51,13 +51,20 @@ static void pack_panel(REAL *restrict to, const REAL *restrict b, size_t b_row, 
       to[p * PANEL + j] = j < columns ? b[p * b_row + j * b_column] : 0;
 }
 
-/* Columns [from, until) of b into their panels; `from` is a multiple of PANEL. */
+/* Columns [from, until) of the block of b that begins at row p into their panels; `from` is a
+ * multiple of PANEL, p one of PANEL_BLOCK. */
+static void pack_block(const panels *to, const REAL *b, size_t b_row, size_t b_column, size_t p,
+                       size_t from, size_t until) {
+  for (size_t j = from; j < until; j += PANEL)
+    pack_panel(panel_at(to, p, j), b + p * b_row + j * b_column, b_row, b_column,
+               smaller(PANEL_BLOCK, to->n - p), smaller(PANEL, until - j));
+}
+
+/* The same of all blocks. */
 static void pack_columns(const panels *to, const REAL *b, size_t b_row, size_t b_column,
                          size_t from, size_t until) {
   for (size_t p = 0; p < to->n; p += PANEL_BLOCK)
-    for (size_t j = from; j < until; j += PANEL)
-      pack_panel(panel_at(to, p, j), b + p * b_row + j * b_column, b_row, b_column,
-                 smaller(PANEL_BLOCK, to->n - p), smaller(PANEL, until - j));
+    pack_block(to, b, b_row, b_column, p, from, until);
 }
 
 /* sum[PANEL_ROWS][PANEL] = a b over n terms: a(i, p) = a[i * a_row + p * a_column], b [n, PANEL].

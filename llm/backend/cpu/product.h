@@ -65,17 +65,6 @@ static void product_task(void *context, size_t task, size_t worker) {
     panels_part(job, i, j, rows, columns, job->owner->worker[worker]);
 }
 
-/* A task packs job->wide columns of b. */
-static void pack_task(void *context, size_t task, size_t worker) {
-  const product_job *job = context;
-  const size_t from = task * job->wide, until = smaller(job->columns, from + job->wide);
-  (void)worker;
-  if (job->form == FORWARD)
-    pack_columns(&job->right, job->b, 1, job->n, from, until);
-  else
-    pack_columns(&job->right, job->b, job->columns, 1, from, until);
-}
-
 /* HIGH is rows of a task, WIDE columns. These sizes were chosen by measurement. */
 enum {
   DOT_HIGH = 48,
@@ -84,11 +73,28 @@ enum {
   PACKED_HIGH = 42 * PANEL_ROWS,
   PACKED_LEAST = 96,          /* least rows of c for which packing b pays */
   PACKED_MOST = 1 << 24,      /* most numbers of a packed factor */
-  PACK_WIDE = 16 * PANEL,     /* columns of a task that packs */
+  PACK_WIDE = 4 * PANEL,      /* columns of a task that packs */
   PREPACKED_WIDE = 4 * PANEL, /* least columns of a task where the weights were packed before */
   WEIGHT_LEAST = 32,          /* PACKED_LEAST of the gradient of a weight */
   WEIGHT_WIDE = 16 * PANEL    /* least columns for which copying the left factor pays */
 };
+
+/* A task packs PACK_WIDE columns of a block of b. */
+static void pack_task(void *context, size_t task, size_t worker) {
+  const product_job *job = context;
+  const size_t across = divide_up(job->columns, PACK_WIDE), p = task / across * PANEL_BLOCK;
+  const size_t from = task % across * PACK_WIDE, until = smaller(job->columns, from + PACK_WIDE);
+  const int transposed = job->form == FORWARD;
+  (void)worker;
+  pack_block(&job->right, job->b, transposed ? 1 : job->columns, transposed ? job->n : 1, p, from,
+             until);
+}
+
+/* Packs all of b. */
+static void pack_all(cpu *c, product_job *job) {
+  pool_run(c->pool, pack_task, job,
+           divide_up(job->columns, PACK_WIDE) * divide_up(job->n, PANEL_BLOCK));
+}
 
 /* Into how many tasks to divide so many multiplications: enough for some threads, but each task
  * long against the microsecond that handing it out takes. */
@@ -136,7 +142,8 @@ static int packs(const cpu *c, const product_job *job) {
 static void cut_packed(product_job *job) {
   job->wide = job->columns;
   if (job->form == WEIGHT) {
-    job->high = smaller(LEFT_HIGH, round_up(job->rows, PANEL_ROWS));
+    const size_t parts = larger(divide_up(job->rows, LEFT_HIGH), smaller(4, job->rows / 24));
+    job->high = round_up(divide_up(job->rows, larger(1, parts)), PANEL_ROWS);
     const size_t down = divide_up(job->rows, job->high), tasks = tasks_worth(multiplications(job));
     job->wide =
         larger(WEIGHT_WIDE, round_up(divide_up(job->columns, divide_up(tasks, down)), PANEL));
@@ -151,8 +158,7 @@ static void run_packed(cpu *c, product_job *job) {
   if (!cpu_reserve_packed(c, numbers * sizeof(REAL)) || !cpu_reserve(c, LEFT * sizeof(REAL), 0))
     return;
   job->right = (panels){.data = c->packed, .n = job->n, .columns = job->columns};
-  job->wide = PACK_WIDE;
-  pool_run(c->pool, pack_task, job, divide_up(job->columns, job->wide));
+  pack_all(c, job);
   cut_packed(job);
   pool_run(c->pool, product_task, job,
            divide_up(job->rows, job->high) * divide_up(job->columns, job->wide));
@@ -230,10 +236,9 @@ static void cpu_pack(backend *b, void *packed, const void *weight, size_t m, siz
                      .b = weight,
                      .columns = m,
                      .n = k,
-                     .wide = PACK_WIDE,
                      .right = {.data = packed, .n = k, .columns = m},
                      .owner = c};
-  if (!cpu_failed(c) && m > 0) pool_run(c->pool, pack_task, &job, divide_up(m, PACK_WIDE));
+  if (!cpu_failed(c)) pack_all(c, &job);
 }
 
 /* Divides the columns where all rows fit one block of the left factor, else the rows. */
