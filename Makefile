@@ -10,7 +10,8 @@
 # that name),
 # CUDA (0: without, even where nvcc is found), EMULATE (0: no kernels on the host in make check),
 # V (1: show every command),
-# STUDY (of make figures and make paper; default the demo's), PYTHON (of the peers of make bench-gpu).
+# STUDY (of make figures and make paper; default the demo's), PYTHON (of the peers of
+# make bench and make bench-gpu), BENCH (words of gepolab bench: make bench BENCH='llm --json').
 
 BUILD    ?= build
 Q        := $(if $(V),,@)
@@ -386,7 +387,7 @@ paper: $(BUILD)/gepolab
 	@echo "the paper is $(BUILD)/paper/paper.pdf"
 
 bench: $(BUILD)/gepolab
-	$(BUILD)/gepolab bench
+	GEPOLAB_PYTHON=$(PYTHON) $(BUILD)/gepolab bench $(BENCH)
 
 # The transformer on a GPU, next to PyTorch. BENCH_GPU: options of `gepolab bench gpu`.
 bench-gpu: $(BUILD)/gepolab

@@ -1,11 +1,184 @@
-/* The list of numbers that a benchmark measured. */
+/* Measuring, and the arithmetic of what was measured. */
 #include "experiments/bench/bench.h"
 
-#include <stdio.h>
+#include "experiments/base/seconds.h"
 
-void bench_add(bench_result *r, const char *key, double value, double aim, const char *what) {
-  if (r->n == BENCH_MAX_NUMBERS) return;
-  bench_number *number = &r->numbers[r->n++];
-  *number = (bench_number){.value = value, .aim = aim, .what = what};
-  snprintf(number->key, sizeof number->key, "%s", key);
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A peer that does not come back is ended so long after the end of the benchmark's time. */
+#define GRACE_S 30.0
+
+/* --- the arithmetic -----------------------------------------------------------------------------
+ */
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+bench_rate bench_rate_of(double *rates, size_t n, meter_load load) {
+  if (n == 0) return (bench_rate){.median = NAN, .low = NAN, .high = NAN, .load = load};
+  qsort(rates, n, sizeof *rates, ascending);
+  return (bench_rate){.median = (rates[(n - 1) / 2] + rates[n / 2]) / 2,
+                      .low = rates[0],
+                      .high = rates[n - 1],
+                      .n = n,
+                      .load = load};
+}
+
+double bench_ratio(const bench_number *number, const bench_peer *peer, int takes_busy,
+                   int *kept_back) {
+  *kept_back = 0;
+  if (number->rate.n == 0 || peer->rate.n == 0) return NAN;
+  *kept_back =
+      !takes_busy && (!meter_is_quiet(number->rate.load) || !meter_is_quiet(peer->rate.load));
+  return *kept_back ? NAN : number->rate.median / peer->rate.median;
+}
+
+size_t bench_kept_back(const bench *b) {
+  size_t n = 0;
+  for (size_t i = 0; i < b->n; ++i)
+    for (size_t k = 0; k < b->numbers[i].n_peers; ++k) {
+      int kept_back;
+      (void)bench_ratio(&b->numbers[i], &b->numbers[i].peer[k], b->takes_busy, &kept_back);
+      n += (size_t)kept_back;
+    }
+  return n;
+}
+
+/* --- ours ---------------------------------------------------------------------------------------
+ */
+
+static gl_status append(bench *b, bench_number **out, const char *key, const char *what,
+                        gl_error *err) {
+  if (b->n == BENCH_MOST_NUMBERS)
+    return gl_fail(err, GL_EINTERNAL, "more than %d numbers to measure", BENCH_MOST_NUMBERS);
+  *out = &b->numbers[b->n++];
+  **out = (bench_number){
+      .what = what, .aim = NAN, .rate = bench_rate_of(NULL, 0, (meter_load){0}), .value = NAN};
+  snprintf((*out)->key, sizeof(*out)->key, "%s", key);
+  return GL_OK;
+}
+
+gl_status bench_fact(bench *b, const char *key, double value, double aim, const char *what,
+                     gl_error *err) {
+  bench_number *number = NULL;
+  gl_status status = append(b, &number, key, what, err);
+  if (status != GL_OK) return status;
+  number->kind = BENCH_FACT;
+  number->value = value;
+  number->aim = aim;
+  return GL_OK;
+}
+
+static int time_is_up(const bench *b) {
+  return seconds_now() >= b->end;
+}
+
+static void measured(bench *b, const bench_number *number, const bench_peer *peer,
+                     meter_load load) {
+  b->load = meter_heavier(b->load, load);
+  if (b->tell != NULL) b->tell(number, peer);
+}
+
+/* Calls per second of one repetition. */
+static gl_status repeat(double *rate, double least, bench_task task, void *self, gl_error *err) {
+  const double begun = seconds_now();
+  double took = 0, calls = 0;
+  gl_status status = GL_OK;
+  do {
+    status = task(self, err);
+    ++calls;
+    took = seconds_now() - begun;
+  } while (status == GL_OK && took < least);
+  *rate = calls / took;
+  return status;
+}
+
+gl_status bench_measure(bench *b, bench_number **out, const char *key, const char *what,
+                        double amount, double least, bench_task task, void *self, gl_error *err) {
+  double rates[BENCH_REPETITIONS];
+  gl_status status = append(b, out, key, what, err);
+  if (status != GL_OK || time_is_up(b)) return status;
+  status = task(self, err);
+  const meter_reading before = meter_now(0);
+  const size_t n = b->quick ? 1 : BENCH_REPETITIONS;
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    status = repeat(&rates[i], b->quick ? 0 : least, task, self, err);
+    rates[i] *= amount;
+  }
+  const meter_reading after = meter_now(0);
+  if (status != GL_OK) return status;
+  const meter_load load = meter_between(&before, &after);
+  (*out)->rate = bench_rate_of(rates, n, load);
+  measured(b, *out, NULL, load);
+  return GL_OK;
+}
+
+/* --- others -------------------------------------------------------------------------------------
+ */
+
+static bench_peer *append_peer(bench_number *number, const char *name, double aim) {
+  if (number->n_peers == BENCH_MOST_PEERS) return NULL;
+  bench_peer *peer = &number->peer[number->n_peers++];
+  *peer = (bench_peer){.name = name, .aim = aim, .rate = bench_rate_of(NULL, 0, (meter_load){0})};
+  return peer;
+}
+
+/* 1 if it is to be measured; else the reason is noted. */
+static int may_measure(const bench *b, const bench_number *number, bench_peer *peer) {
+  if (number->rate.n != 0 && !time_is_up(b)) return 1;
+  snprintf(peer->missing, sizeof peer->missing, "no time left");
+  return 0;
+}
+
+void bench_start_python(const bench *b, peer_process *p, const char *script, size_t threads) {
+  char text[24];
+  snprintf(text, sizeof text, "%zu", threads);
+  const char *const words[] = {b->python, "-u", script, text, NULL};
+  if (b->python != NULL)
+    peer_start(p, words, script);
+  else
+    *p = (peer_process){.why = "not asked for"};
+}
+
+void bench_ask(bench *b, bench_number *number, peer_process *p, const char *name,
+               const char *request, double aim) {
+  bench_peer *peer = append_peer(number, name, aim);
+  if (peer == NULL || !may_measure(b, number, peer)) return;
+  peer_answer a;
+  const meter_reading before = meter_now(p->pid);
+  peer_ask(p, request, b->end - seconds_now() + GRACE_S, &a);
+  const meter_reading after = meter_now(p->pid);
+  const meter_load load = meter_between(&before, &after);
+  peer->rate = bench_rate_of(a.rates, a.n, load);
+  memcpy(peer->missing, a.missing, sizeof peer->missing);
+  memcpy(peer->note, a.note, sizeof peer->note);
+  if (a.n > 0) measured(b, number, peer, load);
+}
+
+void bench_run_program(bench *b, bench_number *number, const char *path, const char *name,
+                       double amount, double aim, int (*check)(const char *text)) {
+  const char *const words[] = {path, NULL};
+  double rates[BENCH_REPETITIONS];
+  char text[4096];
+  bench_peer *peer = append_peer(number, name, aim);
+  if (peer == NULL || !may_measure(b, number, peer)) return;
+  const meter_reading before = meter_now(0);
+  size_t n = 0;
+  for (size_t i = 0; i <= BENCH_REPETITIONS && peer->missing[0] == '\0'; ++i) {
+    const double took =
+        peer_run(words, b->end - seconds_now() + GRACE_S, text, sizeof text, peer->missing);
+    if (peer->missing[0] == '\0' && !check(text))
+      snprintf(peer->missing, sizeof peer->missing, "its answer was not understood");
+    if (i > 0) rates[n++] = amount / took; /* the first run warms up */
+  }
+  const meter_reading after = meter_now(0);
+  if (peer->missing[0] != '\0') return;
+  const meter_load load = meter_between(&before, &after);
+  peer->rate = bench_rate_of(rates, n, load);
+  measured(b, number, peer, load);
 }

@@ -1,42 +1,128 @@
-/* The benchmarks behind `gepolab bench`. Each adds named numbers to a list, which
- * experiments/cli/cmd_bench.c prints as a table or as JSON. Run them on an idle machine. */
+/* The benchmarks behind `gepolab bench`: what they measure, and beside which programs.
+ *
+ * Every rate is the median of BENCH_REPETITIONS repetitions after one that warms up, with the
+ * smallest and largest, and with what else the machine did meanwhile (experiments/bench/meter.h).
+ * Another program's rate is measured right after ours. Their ratio is kept back where the machine
+ * was busy during either, for waiting costs programs differently, unless the caller takes it
+ * nonetheless. experiments/cli/cmd_bench.c prints the table. Prefix: bench_. */
 #ifndef GEPOLAB_EXPERIMENTS_BENCH_BENCH_H
 #define GEPOLAB_EXPERIMENTS_BENCH_BENCH_H
 
 #include "core/base/error.h"
+#include "experiments/bench/meter.h"
+#include "experiments/bench/peer.h"
 
 #include <stddef.h>
 
-enum { BENCH_MAX_NUMBERS = 64 };
+enum { BENCH_MOST_NUMBERS = 64, BENCH_MOST_PEERS = 2, BENCH_REPETITIONS = 5, BENCH_NAME = 48 };
+
+/* Work per second. */
+typedef struct bench_rate {
+  double median, low, high;
+  size_t n; /* repetitions; 0: not measured */
+  meter_load load;
+} bench_rate;
+
+typedef struct bench_peer {
+  const char *name; /* a word, key of the JSON answer; borrowed */
+  bench_rate rate;
+  double aim;                               /* at least so many times as fast as it; NaN: none */
+  char missing[PEER_TEXT], note[PEER_TEXT]; /* why it was not measured; what was */
+} bench_peer;
+
+typedef enum bench_kind {
+  BENCH_RATE, /* measured: rate */
+  BENCH_FACT  /* counted or computed: value */
+} bench_kind;
 
 typedef struct bench_number {
-  char key[48]; /* snake_case, a key of the JSON answer */
-  double value;
-  double aim;       /* the goal, or the exact value where theory gives one; NaN: none */
-  const char *what; /* unit and a few words; borrowed, must outlive the list */
+  char key[BENCH_NAME]; /* snake_case, key of the JSON answer */
+  const char *what;     /* unit and a few words; borrowed */
+  bench_kind kind;
+  bench_rate rate;
+  double value; /* of a fact */
+  double aim;   /* for the value or the median; NaN: none */
+  bench_peer peer[BENCH_MOST_PEERS];
+  size_t n_peers;
 } bench_number;
 
-typedef struct bench_result {
-  bench_number numbers[BENCH_MAX_NUMBERS];
+typedef struct bench {
+  /* What is asked for. */
+  const char *python; /* NULL: no program is measured beside ours */
+  const char *cimba;  /* Cimba's own benchmark of an M/M/1 queue, an executable; NULL: none */
+  const char *shape;  /* the only one that bench_llm measures; NULL: all */
+  int takes_busy;     /* ratios are given on a busy machine, too */
+  int quick;          /* a repetition is one call, however short: to see that it works */
+  size_t customers;   /* of bench_des */
+  double end;         /* seconds_now() after which nothing is begun */
+  void (*tell)(const bench_number *number, const bench_peer *peer); /* called after every rate, peer
+                                                                       NULL: ours; NULL: silent */
+  /* What was measured. */
+  bench_number numbers[BENCH_MOST_NUMBERS];
   size_t n;
-} bench_result;
+  meter_load load; /* the heaviest of all measurements */
+} bench;
 
-/* Appends a number; the key is cut at 47 characters. Further numbers than BENCH_MAX_NUMBERS are
- * dropped. */
-void bench_add(bench_result *r, const char *key, double value, double aim, const char *what);
+/* --- measuring ----------------------------------------------------------------------------------
+ */
 
-/* The event queue of sim/: an M/M/1 queue (arrival rate 0.9, service rate 1, `customers` customers)
- * in events per second, and 10,000 samplers around one learner. */
-gl_status bench_des(bench_result *r, size_t customers, gl_error *err);
-/* policy_evaluate() on a large batch, in tokens per second, for several algorithms. */
-gl_status bench_policy(bench_result *r, gl_error *err);
-/* The exact laboratory: enumeration of groups, and Monte Carlo next to the same estimator in NumPy
- * where python3 finds NumPy. Groups per second. */
-gl_status bench_lab(bench_result *r, gl_error *err);
-/* Training and generation of small transformers on all cores, in tokens per second, next to PyTorch
- * where python3 finds it. */
-gl_status bench_llm(bench_result *r, gl_error *err);
-/* Cells per second of delay_sweep with one worker and with two. */
-gl_status bench_sweep(bench_result *r, gl_error *err);
+typedef gl_status (*bench_task)(void *self, gl_error *err);
+
+/* Does the task until `least` seconds have passed, at least once, BENCH_REPETITIONS times after
+ * once to warm up (b->quick: once after that), and appends the rate of amount (work of one call)
+ * per second as *out, which stays valid. After b->end nothing is run, and the rate is not measured.
+ * A status other than GL_OK is the task's, or GL_EINTERNAL for more than BENCH_MOST_NUMBERS
+ * numbers.
+ */
+gl_status bench_measure(bench *b, bench_number **out, const char *key, const char *what,
+                        double amount, double least, bench_task task, void *self, gl_error *err);
+/* Appends a number that was not timed. */
+gl_status bench_fact(bench *b, const char *key, double value, double aim, const char *what,
+                     gl_error *err);
+/* Asks a peer for the rates that stand beside a number, and appends them to it. p NULL, or without
+ * a process: the reason alone. At most BENCH_MOST_PEERS for a number. */
+void bench_ask(bench *b, bench_number *number, peer_process *p, const char *name,
+               const char *request, double aim);
+/* The same from a program that is run to its end BENCH_REPETITIONS times; check reads what it
+ * printed and returns 0 where that is not what the program should find. */
+void bench_run_program(bench *b, bench_number *number, const char *path, const char *name,
+                       double amount, double aim, int (*check)(const char *text));
+/* Starts `python script threads`; what cannot be started says why. */
+void bench_start_python(const bench *b, peer_process *p, const char *script, size_t threads);
+
+/* --- the arithmetic -----------------------------------------------------------------------------
+ */
+
+/* Median, smallest and largest of rates[n], which it sorts; an even number has the mean of the two
+ * in the middle. n 0: NaNs. */
+bench_rate bench_rate_of(double *rates, size_t n, meter_load load);
+/* How many times as fast as the peer we are. NaN where either was not measured, or (takes_busy 0)
+ * the machine was busy during one of them: *kept_back is then 1, else 0. */
+double bench_ratio(const bench_number *number, const bench_peer *peer, int takes_busy,
+                   int *kept_back);
+/* How many ratios are kept back. */
+size_t bench_kept_back(const bench *b);
+
+/* --- parts --------------------------------------------------------------------------------------
+ */
+
+/* The event queue of sim/: an M/M/1 queue (arrival rate 0.9, service rate 1) in customers per
+ * second beside Cimba's, and 10,000 samplers around one learner. */
+gl_status bench_des(bench *b, gl_error *err);
+/* policy_evaluate() on 64 responses of 512 tokens, in tokens per second, beside the same losses and
+ * their gradients in PyTorch. One core. */
+gl_status bench_policy(bench *b, gl_error *err);
+/* The exact laboratory: enumeration of groups, and Monte Carlo beside the same estimator in NumPy.
+ * Groups per second. One core. */
+gl_status bench_lab(bench *b, gl_error *err);
+/* Training and generation of small transformers on all cores, in tokens per second, beside PyTorch
+ * (eager, compiled, a loop with a cache) and transformers. */
+gl_status bench_llm(bench *b, gl_error *err);
+/* Cells per second of delay_sweep with one worker and with two, and cells per hour of
+ * llm_delay_sweep with two. */
+gl_status bench_sweep(bench *b, gl_error *err);
+
+/* "64x2": whether bench_llm has such a shape; else GL_EINPUT naming those it has. */
+gl_status bench_llm_has(const char *shape, gl_error *err);
 
 #endif

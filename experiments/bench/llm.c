@@ -1,6 +1,5 @@
-/* Speed of the transformer on the CPU: training and generation, next to PyTorch on the same shapes
- * and threads, and to the machine's rate of matrix products. */
-#include "experiments/base/seconds.h"
+/* Speed of the transformer on the CPU: training and generation, beside PyTorch on the same shapes
+ * and threads, and beside the machine's rate of matrix products. */
 #include "experiments/bench/bench.h"
 #include "llm/backend/open/open.h"
 #include "llm/model/generate.h"
@@ -12,8 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_SHAPES = 3, MEASURE_AT_LEAST = 3, RATE_SIDE = 1024 };
-#define MEASURE_SECONDS 2.0
+enum { N_SHAPES = 4, RATE_SIDE = 1024 };
+/* One repetition; longer where a single call is. */
+#define LEAST_S 0.3
 
 typedef struct bench_shape {
   const char *name;
@@ -22,7 +22,8 @@ typedef struct bench_shape {
 } bench_shape;
 
 static bench_shape shape_of(const char *name, size_t hidden, size_t layers, size_t heads,
-                            size_t kv_heads, size_t dim, size_t vocabulary, size_t length) {
+                            size_t kv_heads, size_t dim, size_t vocabulary, size_t sequences,
+                            size_t length) {
   const model_config c = {.vocabulary = vocabulary,
                           .hidden = hidden,
                           .intermediate = 3 * hidden,
@@ -38,7 +39,15 @@ static bench_shape shape_of(const char *name, size_t hidden, size_t layers, size
                           .begin = -1,
                           .end = -1,
                           .pad = -1};
-  return (bench_shape){name, c, 64, length, 8};
+  return (bench_shape){name, c, sequences, length, 8};
+}
+
+/* The last one has half as many sequences, so that a repetition takes seconds. */
+static void all_shapes(bench_shape shapes[N_SHAPES]) {
+  shapes[0] = shape_of("64x2", 64, 2, 4, 2, 16, 32, 64, 24);
+  shapes[1] = shape_of("128x4", 128, 4, 4, 2, 32, 64, 64, 32);
+  shapes[2] = shape_of("256x6", 256, 6, 8, 4, 32, 600, 64, 64);
+  shapes[3] = shape_of("512x8", 512, 8, 8, 4, 64, 600, 32, 64);
 }
 
 /* Multiplications and additions of matrix products per trained token: two in the forward and four
@@ -148,22 +157,7 @@ static gl_status workload_init(workload *w, const bench_shape *s, backend *b, gl
   return GL_OK;
 }
 
-/* Seconds of the fastest of several runs, after one that warms up. */
-static gl_status fastest(gl_status (*run)(void *, gl_error *), void *self, double *seconds,
-                         gl_error *err) {
-  gl_status status = run(self, err);
-  const double start = seconds_now();
-  *seconds = INFINITY;
-  for (int i = 0;
-       status == GL_OK && (i < MEASURE_AT_LEAST || seconds_now() - start < MEASURE_SECONDS); ++i) {
-    const double before = seconds_now();
-    status = run(self, err);
-    *seconds = fmin(*seconds, seconds_now() - before);
-  }
-  return status;
-}
-
-/* --- peers --- */
+/* --- the machine's rate of products --- */
 
 /* A large product cut in two dimensions, by the backend's own threads. */
 typedef struct rate_job {
@@ -177,92 +171,106 @@ static gl_status multiply_once(void *self, gl_error *err) {
   return j->b->ops->status(j->b, err);
 }
 
-/* Multiplications and additions per second of a matrix product of RATE_SIDE. */
-static gl_status product_rate(backend *b, double *rate, gl_error *err) {
+static gl_status measure_product(bench *r, backend *b, double *rate, gl_error *err) {
   const size_t bytes = RATE_SIDE * RATE_SIDE * sizeof(float);
+  const double work = 2e-9 * RATE_SIDE * RATE_SIDE * RATE_SIDE;
   rate_job j = {b, b->ops->allocate(b, bytes), b->ops->allocate(b, bytes),
                 b->ops->allocate(b, bytes)};
-  double seconds = INFINITY;
+  bench_number *number = NULL;
   gl_status status = b->ops->status(b, err);
-  if (status == GL_OK) status = fastest(multiply_once, &j, &seconds, err);
-  *rate = 2.0 * RATE_SIDE * RATE_SIDE * RATE_SIDE / seconds;
+  if (status == GL_OK) b->ops->zero(b, j.a, bytes);
+  if (status == GL_OK) b->ops->zero(b, j.x, bytes);
+  if (status == GL_OK)
+    status = bench_measure(r, &number, "llm_product_gflops",
+                           "GFLOP a second, product of side 1024, float32", work, LEAST_S,
+                           multiply_once, &j, err);
+  if (status == GL_OK) *rate = 1e9 * number->rate.median;
   b->ops->release(b, j.a);
   b->ops->release(b, j.x);
   b->ops->release(b, j.c);
   return status;
 }
 
-/* Tokens per second that the PyTorch script prints for each shape: training, generation; NaN
- * without it, python3 or torch. */
-static void torch_rates(const bench_shape *shapes, size_t threads, double rates[N_SHAPES][2]) {
-  char command[1024];
-  size_t used =
-      (size_t)snprintf(command, sizeof command, "python3 experiments/bench/llm.py %zu", threads);
-  for (size_t i = 0; i < N_SHAPES; ++i) {
-    const bench_shape *s = &shapes[i];
-    const model_config *c = &s->model;
-    rates[i][0] = rates[i][1] = NAN;
-    used += (size_t)snprintf(command + used, sizeof command - used,
-                             " %zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu", c->hidden, c->layers,
-                             c->heads, c->kv_heads, c->head_dim, c->intermediate, c->vocabulary,
-                             s->sequences, s->length, s->prompt);
-  }
-  snprintf(command + used, sizeof command - used, " 2>/dev/null");
-  if (access("experiments/bench/llm.py", R_OK) != 0) return;
-  FILE *pipe = popen(command, "r");
-  if (pipe == NULL) return;
-  for (size_t i = 0; i < N_SHAPES; ++i)
-    if (fscanf(pipe, "%lf %lf", &rates[i][0], &rates[i][1]) != 2) {
-      rates[i][0] = rates[i][1] = NAN;
-      break;
-    }
-  pclose(pipe);
+/* --- one shape, beside PyTorch --- */
+
+/* A request to experiments/bench/llm.py. */
+static void ask(bench *r, bench_number *number, peer_process *torch, const bench_shape *s,
+                const char *what, const char *name, double aim) {
+  const model_config *c = &s->model;
+  char request[256];
+  snprintf(request, sizeof request, "%s %zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu", what, c->hidden,
+           c->layers, c->heads, c->kv_heads, c->head_dim, c->intermediate, c->vocabulary,
+           s->sequences, s->length, s->prompt);
+  bench_ask(r, number, torch, name, request, aim);
 }
 
-/* --- all --- */
-
-static void add(bench_result *r, const bench_shape *s, const char *what, double value, double aim,
-                const char *text) {
-  char key[48];
-  snprintf(key, sizeof key, "llm_%s_%s", s->name, what);
-  bench_add(r, key, value, aim, text);
+static gl_status measure(bench *r, bench_number **number, workload *w, const char *what,
+                         const char *text, size_t tokens, bench_task task, gl_error *err) {
+  char key[BENCH_NAME];
+  snprintf(key, sizeof key, "llm_%s_%s", w->shape->name, what);
+  return bench_measure(r, number, key, text, (double)tokens, LEAST_S, task, w, err);
 }
 
-static gl_status measure_shape(bench_result *r, const bench_shape *s, backend *b, double rate,
-                               const double torch[2], gl_error *err) {
+/* What training reaches of the rate of products alone. */
+static gl_status share_of_products(bench *r, const bench_shape *s, double trained, double rate,
+                                   gl_error *err) {
+  char key[BENCH_NAME];
+  snprintf(key, sizeof key, "llm_%s_train_of_product_rate", s->name);
+  return bench_fact(r, key, trained * flops_per_token(&s->model) / rate, NAN,
+                    "share of the rate of products that training reaches", err);
+}
+
+static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_process *torch,
+                               double rate, gl_error *err) {
   workload w;
-  double train = INFINITY, draw = INFINITY;
+  bench_number *number = NULL;
   gl_status status = workload_init(&w, s, b, err);
-  if (status == GL_OK) status = fastest(train_once, &w, &train, err);
-  if (status == GL_OK) status = fastest(generate_once, &w, &draw, err);
+  if (status == GL_OK)
+    status = measure(r, &number, &w, "train_tokens_per_s", "tokens a second, training",
+                     w.rows.n_tokens, train_once, err);
   if (status == GL_OK) {
-    const double trained = (double)w.rows.n_tokens / train;
-    const double drawn = (double)(s->sequences * (s->length - s->prompt)) / draw;
-    add(r, s, "train_tokens_per_s", trained, 1.5 * torch[0], "aim: 1.5 x PyTorch, same threads");
-    add(r, s, "generate_tokens_per_s", drawn, 3 * torch[1], "aim: 3 x PyTorch, same threads");
-    add(r, s, "train_of_product_rate", trained * flops_per_token(&s->model) / rate, NAN,
-        "share of the rate of matrix products");
+    ask(r, number, torch, s, "train eager", "pytorch_eager", 1.3);
+    ask(r, number, torch, s, "train compiled", "pytorch_compiled", 1.3);
+    status = share_of_products(r, s, number->rate.median, rate, err);
+  }
+  if (status == GL_OK)
+    status = measure(r, &number, &w, "generate_tokens_per_s", "tokens a second, generation",
+                     s->sequences * (s->length - s->prompt), generate_once, err);
+  if (status == GL_OK) {
+    ask(r, number, torch, s, "generate transformers", "transformers_generate", 2);
+    ask(r, number, torch, s, "generate loop", "pytorch_loop", 1.3);
   }
   workload_fini(&w);
   return status;
 }
 
-gl_status bench_llm(bench_result *r, gl_error *err) {
+/* --- all --- */
+
+gl_status bench_llm_has(const char *shape, gl_error *err) {
+  bench_shape shapes[N_SHAPES];
+  all_shapes(shapes);
+  for (size_t i = 0; i < N_SHAPES; ++i)
+    if (strcmp(shapes[i].name, shape) == 0) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "no shape '%s'; there are %s, %s, %s and %s", shape,
+                 shapes[0].name, shapes[1].name, shapes[2].name, shapes[3].name);
+}
+
+gl_status bench_llm(bench *r, gl_error *err) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   const size_t threads = cores > 0 ? (size_t)cores : 1;
-  const bench_shape shapes[N_SHAPES] = {shape_of("64x2", 64, 2, 4, 2, 16, 32, 24),
-                                        shape_of("128x4", 128, 4, 4, 2, 32, 64, 32),
-                                        shape_of("256x6", 256, 6, 8, 4, 32, 600, 64)};
-  double torch[N_SHAPES][2], rate = NAN;
+  bench_shape shapes[N_SHAPES];
+  double rate = NAN;
   backend *b = NULL;
+  peer_process torch;
   gl_status status = backend_new(&b, BACKEND_CPU, NUMBER_F32, threads, err);
   if (status != GL_OK) return status;
-  torch_rates(shapes, threads, torch);
-  status = product_rate(b, &rate, err);
-  if (status == GL_OK)
-    bench_add(r, "llm_product_gflops", 1e-9 * rate, NAN, "matrix product of side 1024, float32");
+  all_shapes(shapes);
+  bench_start_python(r, &torch, "experiments/bench/llm.py", threads);
+  status = measure_product(r, b, &rate, err);
   for (size_t i = 0; i < N_SHAPES && status == GL_OK; ++i)
-    status = measure_shape(r, &shapes[i], b, rate, torch[i], err);
+    if (r->shape == NULL || strcmp(r->shape, shapes[i].name) == 0)
+      status = measure_shape(r, &shapes[i], b, &torch, rate, err);
+  peer_end(&torch);
   backend_free(b);
   return status;
 }

@@ -1,20 +1,24 @@
-"""A Qwen3 decoder in PyTorch, eager, on the CPU: what llm.c is compared with.
+"""A Qwen3 decoder in PyTorch on the CPU: what llm.c is measured beside.
 
-Arguments: threads, then for each shape
+Argument: threads. Requests: KIND HOW SHAPE with a shape
   hidden,layers,heads,kv_heads,head_dim,intermediate,vocabulary,sequences,length,prompt
-For each shape prints training tokens per second (forward, backward, gradient norm, AdamW on a batch
-of sequences x length tokens) and generated tokens per second (as many sequences, from `prompt` to
-`length` tokens, keys and values in a static cache, drawn by torch.multinomial). Best of several.
+`train eager`, `train compiled`: forward, backward, gradient norm and AdamW on a batch of sequences x
+length tokens. `generate loop`: as many sequences, from `prompt` to `length` tokens, keys and values
+in a static cache, drawn by torch.multinomial. `generate transformers`: the same tokens by its Qwen3
+and generate() with a cache. Answers with tokens a second of five repetitions.
 """
+import os
 import sys
-import time
+
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # a child's work that we wait for
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+import serve
+
 torch.set_num_threads(int(sys.argv[1]))
-torch.manual_seed(1)
 
 
 class Norm(nn.Module):
@@ -90,9 +94,6 @@ class Decoder(nn.Module):
 def train(model, vocabulary, sequences, length):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     token = torch.randint(vocabulary, (sequences, length + 1))
-    optimizer.zero_grad(set_to_none=False)
-    logits = model(token[:, :-1])
-    F.cross_entropy(logits.flatten(0, 1), token[:, 1:].flatten()).backward()
 
     def step():
         optimizer.zero_grad(set_to_none=False)
@@ -100,7 +101,7 @@ def train(model, vocabulary, sequences, length):
         F.cross_entropy(logits.flatten(0, 1), token[:, 1:].flatten()).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-    return sequences * length / best(step)
+    return serve.rates(step, sequences * length)
 
 
 @torch.inference_mode()
@@ -120,24 +121,43 @@ def generate(model, vocabulary, sequences, length, prompt):
             if at == length:
                 return
             logits = model(drawn, caches, at - 1)
-    return sequences * (length - prompt) / best(run)
+    return serve.rates(run, sequences * (length - prompt))
 
 
-def best(run):
-    """Seconds of the fastest of several runs, after one to warm up."""
-    run()
-    fastest, start, n = float("inf"), time.perf_counter(), 0
-    while n < 3 or time.perf_counter() - start < 2:
-        before = time.perf_counter()
-        run()
-        fastest = min(fastest, time.perf_counter() - before)
-        n += 1
-    return fastest
-
-
-for argument in sys.argv[2:]:
-    shape = [int(x) for x in argument.split(",")]
+@torch.inference_mode()
+def generate_transformers(shape):
+    from transformers import Qwen3Config, Qwen3ForCausalLM
     hidden, layers, heads, kv_heads, dim, inter, vocabulary, sequences, length, prompt = shape
+    config = Qwen3Config(
+        vocab_size=vocabulary, hidden_size=hidden, intermediate_size=inter,
+        num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=kv_heads,
+        head_dim=dim, max_position_embeddings=length, tie_word_embeddings=True,
+        attn_implementation="sdpa", bos_token_id=None, eos_token_id=None, pad_token_id=0)
+    model = Qwen3ForCausalLM(config).eval()
+    token = torch.randint(1, vocabulary, (sequences, prompt))
+    mask = torch.ones_like(token)
+
+    def run():
+        drawn = model.generate(token, attention_mask=mask, do_sample=True, top_k=0, top_p=1.0,
+                               use_cache=True, max_new_tokens=length - prompt,
+                               min_new_tokens=length - prompt)
+        assert drawn.shape == (sequences, length)
+    return serve.rates(run, sequences * (length - prompt))
+
+
+def work(kind, how, text):
+    shape = [int(x) for x in text.split(",")]
+    hidden, layers, heads, kv_heads, dim, inter, vocabulary, sequences, length, prompt = shape
+    torch.manual_seed(1)
+    if how == "transformers":
+        return generate_transformers(shape)
     model = Decoder(hidden, layers, heads, kv_heads, dim, inter, vocabulary, length)
-    print(f"{train(model, vocabulary, sequences, length):.6g} "
-          f"{generate(model, vocabulary, sequences, length, prompt):.6g}", flush=True)
+    if kind == "generate":
+        return generate(model, vocabulary, sequences, length, prompt)
+    if how == "compiled":
+        torch._dynamo.reset()
+        model = torch.compile(model)
+    return train(model, vocabulary, sequences, length)
+
+
+serve.answer(work)

@@ -1,25 +1,27 @@
-/* policy_evaluate() on a batch of the size a transformer learner would have. */
+/* policy_evaluate() on a batch of the size a transformer learner would have, beside PyTorch. */
 #include "core/policy/policy.h"
 #include "core/random/rng.h"
-#include "experiments/base/seconds.h"
 #include "experiments/bench/bench.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GROUPS = 8, GROUP_SIZE = 8, TOKENS = 512, RESPONSES = GROUPS * GROUP_SIZE };
+enum { GROUPS = 8, GROUP_SIZE = 8, TOKENS = 512, RESPONSES = GROUPS * GROUP_SIZE, THREADS = 1 };
 
 typedef struct synthetic {
   size_t group_start[GROUPS + 1], token_start[RESPONSES + 1];
   double reward[RESPONSES];
   double *logp, *logq, *coefficient; /* [RESPONSES * TOKENS] */
+  const policy_algorithm *algorithm;
+  policy_workspace *workspace;
 } synthetic;
 
 static int synthetic_init(synthetic *s) {
   size_t n = (size_t)RESPONSES * TOKENS;
   s->logp = calloc(3 * n, sizeof *s->logp);
-  if (s->logp == NULL) return 0;
+  s->workspace = policy_workspace_new();
+  if (s->logp == NULL || s->workspace == NULL) return 0;
   s->logq = s->logp + n;
   s->coefficient = s->logq + n;
   for (size_t g = 0; g <= GROUPS; ++g) s->group_start[g] = g * GROUP_SIZE;
@@ -34,41 +36,59 @@ static int synthetic_init(synthetic *s) {
   return 1;
 }
 
-static gl_status measure(bench_result *r, const policy_algorithm *algorithm, synthetic *s,
-                         policy_workspace *workspace, gl_error *err) {
-  const size_t n = (size_t)RESPONSES * TOKENS;
-  policy_input in = {.n_groups = GROUPS,
-                     .n_responses = RESPONSES,
-                     .n_tokens = n,
-                     .group_start = s->group_start,
-                     .token_start = s->token_start,
-                     .reward = s->reward,
-                     .logp = s->logp,
-                     .logq = s->logq,
-                     .max_length = TOKENS};
+static gl_status evaluate(void *self, gl_error *err) {
+  synthetic *s = self;
+  const policy_input in = {.n_groups = GROUPS,
+                           .n_responses = RESPONSES,
+                           .n_tokens = (size_t)RESPONSES * TOKENS,
+                           .group_start = s->group_start,
+                           .token_start = s->token_start,
+                           .reward = s->reward,
+                           .logp = s->logp,
+                           .logq = s->logq,
+                           .max_length = TOKENS};
   policy_output out = {.coefficient = s->coefficient};
-  double begun = seconds_now(), took = 0;
-  size_t times = 0;
-  for (; took < 0.3; ++times) {
-    gl_status status = policy_evaluate(algorithm, &in, &out, workspace, err);
-    if (status != GL_OK) return status;
-    took = seconds_now() - begun;
-  }
-  char key[48];
-  snprintf(key, sizeof key, "%.24s_tokens_per_s", algorithm->name);
-  bench_add(r, key, (double)(times * n) / took, NAN, "tokens per second, 64 responses of 512");
+  return policy_evaluate(s->algorithm, &in, &out, s->workspace, err);
+}
+
+/* M2PO takes tokens in the order of their second moments, which is not PyTorch's kind of work. */
+typedef struct policy_row {
+  const char *name;
+  int has_peer;
+  double aim;
+} policy_row;
+
+static gl_status measure(bench *b, const policy_row *row, synthetic *s, peer_process *torch,
+                         gl_error *err) {
+  char key[BENCH_NAME], request[64];
+  bench_number *number = NULL;
+  s->algorithm = policy_algorithms_find(row->name);
+  snprintf(key, sizeof key, "%s_tokens_per_s", row->name);
+  gl_status status =
+      bench_measure(b, &number, key, "policy_evaluate, tokens a second, 64 responses of 512",
+                    (double)RESPONSES * TOKENS, 0.2, evaluate, s, err);
+  if (status != GL_OK) return status;
+  number->aim = row->aim;
+  if (!row->has_peer) return GL_OK;
+  snprintf(request, sizeof request, "%s eager", row->name);
+  bench_ask(b, number, torch, "pytorch_eager", request, NAN);
+  snprintf(request, sizeof request, "%s compiled", row->name);
+  bench_ask(b, number, torch, "pytorch_compiled", request, NAN);
   return GL_OK;
 }
 
-gl_status bench_policy(bench_result *r, gl_error *err) {
-  static const char *const rows[] = {"is", "grpo", "gspo", "gepo", "m2po"};
+gl_status bench_policy(bench *b, gl_error *err) {
+  static const policy_row rows[] = {
+      {"is", 1, NAN}, {"grpo", 1, 60e6}, {"gspo", 1, NAN}, {"gepo", 1, NAN}, {"m2po", 0, 60e6}};
   synthetic s = {.logp = NULL};
-  policy_workspace *workspace = policy_workspace_new();
+  peer_process torch = {.pid = 0};
   gl_status status = GL_OK;
-  if (workspace == NULL || !synthetic_init(&s)) status = gl_fail_memory(err, "a batch");
+  if (!synthetic_init(&s)) status = gl_fail_memory(err, "a batch");
+  bench_start_python(b, &torch, "experiments/bench/policy.py", THREADS);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0] && status == GL_OK; ++i)
-    status = measure(r, policy_algorithms_find(rows[i]), &s, workspace, err);
-  policy_workspace_free(workspace);
+    status = measure(b, &rows[i], &s, &torch, err);
+  peer_end(&torch);
+  policy_workspace_free(s.workspace);
   free(s.logp);
   return status;
 }

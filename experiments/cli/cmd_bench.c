@@ -1,66 +1,228 @@
-/* gepolab bench: how fast the parts are, next to what was aimed at. */
+/* gepolab bench: how fast the parts are, beside other programs and what was aimed at. */
 #include "experiments/cli/cmd_bench.h"
 #include "experiments/base/args.h"
-#include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/seconds.h"
 #include "experiments/bench/bench.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static gl_status print_json(const bench_result *r, gl_error *err) {
+enum { DEFAULT_SECONDS = 900, SCALED_TEXT = 24 };
+
+/* --- numbers as a person reads them -------------------------------------------------------------
+ */
+
+/* 19234567 as "19.23 M"; returns text. */
+static const char *scaled(double x, char text[SCALED_TEXT]) {
+  static const char *const units[] = {"", " k", " M", " G"};
+  size_t i = 0;
+  if (isnan(x)) return "";
+  while (fabs(x) >= 1e4 && i < 3) x /= 1e3, ++i;
+  snprintf(text, SCALED_TEXT, "%.4g%s", x, units[i]);
+  return text;
+}
+
+static const char *percent(double share, char text[SCALED_TEXT]) {
+  if (isnan(share)) return "?";
+  snprintf(text, SCALED_TEXT, "%.1f %%", 100 * share);
+  return text;
+}
+
+/* --- the table ----------------------------------------------------------------------------------
+ */
+
+static void print_row(const char *name, const bench_rate *rate, const char *ratio, const char *aim,
+                      const char *what) {
+  char median[SCALED_TEXT], low[SCALED_TEXT], high[SCALED_TEXT], others[SCALED_TEXT],
+      steal[SCALED_TEXT], range[2 * SCALED_TEXT + 8] = "";
+  if (rate->n > 0)
+    snprintf(range, sizeof range, "%s - %s", scaled(rate->low, low), scaled(rate->high, high));
+  printf("%-32s %10s %21s %7s %8s %7s %7s  %s\n", name,
+         rate->n > 0 ? scaled(rate->median, median) : "", range, ratio, aim,
+         rate->n > 0 ? percent(rate->load.others, others) : "",
+         rate->n > 0 ? percent(rate->load.steal, steal) : "", what);
+}
+
+static void print_peer(const bench *b, const bench_number *number, const bench_peer *peer) {
+  char name[BENCH_NAME], ratio[SCALED_TEXT] = "", aim[SCALED_TEXT] = "";
+  int kept_back;
+  const double times = bench_ratio(number, peer, b->takes_busy, &kept_back);
+  snprintf(name, sizeof name, "  %s", peer->name);
+  if (kept_back)
+    snprintf(ratio, sizeof ratio, "busy");
+  else if (!isnan(times))
+    snprintf(ratio, sizeof ratio, "%.2f x", times);
+  if (!isnan(peer->aim)) snprintf(aim, sizeof aim, "%.3g x", peer->aim);
+  print_row(name, &peer->rate, ratio, aim, peer->missing[0] != '\0' ? peer->missing : peer->note);
+}
+
+static void print_number(const bench *b, const bench_number *number) {
+  char aim[SCALED_TEXT], value[SCALED_TEXT];
+  if (number->kind == BENCH_FACT) {
+    printf("%-32s %10s %21s %7s %8s %7s %7s  %s\n", number->key, scaled(number->value, value), "",
+           "", scaled(number->aim, aim), "", "", number->what);
+    return;
+  }
+  print_row(number->key, &number->rate, "", scaled(number->aim, aim),
+            number->rate.n > 0 ? number->what : "no time left");
+  for (size_t i = 0; i < number->n_peers; ++i) print_peer(b, number, &number->peer[i]);
+}
+
+static void print_text(const bench *b) {
+  char others[SCALED_TEXT], steal[SCALED_TEXT];
+  printf("The machine was %s: in the busiest measurement other processes took %s of all cores' "
+         "time, other machines %s.\n\n",
+         meter_is_quiet(b->load) ? "quiet" : "BUSY", percent(b->load.others, others),
+         percent(b->load.steal, steal));
+  printf("%-32s %10s %21s %7s %8s %7s %7s\n", "", "median", "smallest - largest", "ratio", "aim",
+         "others", "steal");
+  for (size_t i = 0; i < b->n; ++i) print_number(b, &b->numbers[i]);
+}
+
+/* One line on stderr for every rate, for minutes pass until the table. */
+static void tell(const bench_number *number, const bench_peer *peer) {
+  char median[SCALED_TEXT], others[SCALED_TEXT];
+  const bench_rate *rate = peer != NULL ? &peer->rate : &number->rate;
+  fprintf(stderr, "  %-32s %-22s %10s  others %s\n", number->key, peer != NULL ? peer->name : "",
+          scaled(rate->median, median), percent(rate->load.others, others));
+}
+
+/* --- JSON ---------------------------------------------------------------------------------------
+ */
+
+static int add_rate(cJSON *to, const bench_rate *rate) {
+  return json_add_number(to, "value", rate->median) != NULL &&
+         json_add_number(to, "smallest", rate->low) != NULL &&
+         json_add_number(to, "largest", rate->high) != NULL &&
+         json_add_number(to, "repetitions", (double)rate->n) != NULL &&
+         json_add_number(to, "others", rate->n > 0 ? rate->load.others : NAN) != NULL &&
+         json_add_number(to, "steal", rate->n > 0 ? rate->load.steal : NAN) != NULL;
+}
+
+static int add_peer(cJSON *to, const bench *b, const bench_number *number, const bench_peer *peer) {
+  int kept_back;
+  const double ratio = bench_ratio(number, peer, b->takes_busy, &kept_back);
+  cJSON *item = cJSON_AddObjectToObject(to, peer->name);
+  return item != NULL && add_rate(item, &peer->rate) &&
+         json_add_number(item, "ratio", ratio) != NULL &&
+         cJSON_AddBoolToObject(item, "kept_back", kept_back) != NULL &&
+         json_add_number(item, "aim", peer->aim) != NULL &&
+         (peer->missing[0] == '\0' || json_add_string(item, "missing", peer->missing) != NULL) &&
+         (peer->note[0] == '\0' || json_add_string(item, "note", peer->note) != NULL);
+}
+
+static int add_number(cJSON *to, const bench *b, const bench_number *number) {
+  cJSON *item = cJSON_AddObjectToObject(to, number->key), *peers = NULL;
+  if (item == NULL) return 0;
+  int ok = number->kind == BENCH_FACT ? json_add_number(item, "value", number->value) != NULL
+                                      : add_rate(item, &number->rate);
+  ok = ok && json_add_number(item, "aim", number->aim) != NULL &&
+       json_add_string(item, "what", number->what) != NULL;
+  if (ok && number->n_peers > 0) ok = (peers = cJSON_AddObjectToObject(item, "peers")) != NULL;
+  for (size_t i = 0; i < number->n_peers && ok; ++i)
+    ok = add_peer(peers, b, number, &number->peer[i]);
+  return ok;
+}
+
+static gl_status print_json(const bench *b, gl_error *err) {
   cJSON *document = cJSON_CreateObject();
-  for (size_t i = 0; i < r->n && document != NULL; ++i)
-    if (json_add_number(document, r->numbers[i].key, r->numbers[i].value) == NULL) {
-      cJSON_Delete(document);
-      document = NULL;
-    }
+  int ok = document != NULL &&
+           cJSON_AddBoolToObject(document, "quiet", meter_is_quiet(b->load)) != NULL &&
+           json_add_number(document, "others", b->load.others) != NULL &&
+           json_add_number(document, "steal", b->load.steal) != NULL;
+  cJSON *numbers = ok ? cJSON_AddObjectToObject(document, "numbers") : NULL;
+  ok = numbers != NULL;
+  for (size_t i = 0; i < b->n && ok; ++i) ok = add_number(numbers, b, &b->numbers[i]);
+  if (!ok) {
+    cJSON_Delete(document);
+    document = NULL;
+  }
   return report_json(document, err);
 }
 
-static void print_text(const bench_result *r) {
-  printf("%-28s %14s %12s %7s  %s\n", "", "measured", "aim", "ratio", "");
-  for (size_t i = 0; i < r->n; ++i) {
-    const bench_number *b = &r->numbers[i];
-    printf("%-28s %14.6g ", b->key, b->value);
-    if (isnan(b->aim))
-      printf("%12s %7s", "", "");
-    else
-      printf("%12.6g %7.2f", b->aim, b->value / b->aim);
-    printf("  %s\n", b->what);
+/* --- what is asked for --------------------------------------------------------------------------
+ */
+
+typedef struct bench_part {
+  const char *name;
+  gl_status (*run)(bench *b, gl_error *err);
+} bench_part;
+
+static const bench_part parts[] = {{"des", bench_des},
+                                   {"policy", bench_policy},
+                                   {"lab", bench_lab},
+                                   {"llm", bench_llm},
+                                   {"sweep", bench_sweep}};
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+/* The parts that are named, or all. */
+static gl_status choose(int wanted[N_PARTS], const args *a, gl_error *err) {
+  const char *names[N_PARTS];
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < N_PARTS; ++i) {
+    names[i] = parts[i].name;
+    wanted[i] = a->n_words == 0;
   }
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) {
+    size_t part = 0;
+    status = args_choose(&part, "what bench measures", a->words[i], names, N_PARTS, err);
+    if (status == GL_OK) wanted[part] = 1;
+  }
+  return status;
 }
 
-static gl_status measure(bench_result *r, const char *only, size_t customers, gl_error *err) {
-  static const char *const names[] = {"des", "policy", "lab", "sweep", "llm"};
-  enum { DES, POLICY, LAB, SWEEP, LLM, ALL };
-  size_t which = ALL;
-  gl_status status = GL_OK;
-  if (only != NULL) status = args_choose(&which, "what bench measures", only, names, ALL, err);
-  if (status == GL_OK && (which == ALL || which == DES)) status = bench_des(r, customers, err);
-  if (status == GL_OK && (which == ALL || which == POLICY)) status = bench_policy(r, err);
-  if (status == GL_OK && (which == ALL || which == LAB)) status = bench_lab(r, err);
-  if (status == GL_OK && (which == ALL || which == SWEEP)) status = bench_sweep(r, err);
-  if (status == GL_OK && (which == ALL || which == LLM)) status = bench_llm(r, err);
+/* Ratios that are asked for and not given are a failure, so that no script takes rates from a busy
+ * machine for a comparison. */
+static gl_status all_compared(const bench *b, gl_error *err) {
+  const size_t n = bench_kept_back(b);
+  if (n == 0) return GL_OK;
+  return gl_fail(err, GL_EIO,
+                 "%zu ratio%s kept back: other processes or machines took more than %.0f %% of all "
+                 "cores' time while %s measured; run it on a quiet machine, or with --busy",
+                 n, n == 1 ? " is" : "s are", 100 * METER_MOST, n == 1 ? "it was" : "they were");
+}
+
+static gl_status measure(bench *b, const args *a, gl_error *err) {
+  int wanted[N_PARTS];
+  gl_status status = choose(wanted, a, err);
+  if (status == GL_OK && b->shape != NULL) status = bench_llm_has(b->shape, err);
+  for (size_t i = 0; i < N_PARTS && status == GL_OK; ++i)
+    if (wanted[i]) status = parts[i].run(b, err);
   return status;
 }
 
 static gl_status run_bench(const command *self, int argc, char **argv, gl_error *err) {
   if (argc > 1 && strcmp(argv[1], "gpu") == 0)
     return command_bench_gpu.run(&command_bench_gpu, argc - 1, argv + 1, err);
-  int json = 0;
-  size_t thousands = 20000;
-  const args_option options[] = {{"thousands", 'n', ARGS_COUNT, "N",
-                                  "thousands of M/M/1 customers (default 20000)", &thousands},
-                                 {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+  int json = 0, no_peers = 0;
+  size_t thousands = 10000, seconds = DEFAULT_SECONDS;
+  const char *python = getenv("GEPOLAB_PYTHON");
+  bench b = {.tell = tell};
+  const args_option options[] = {
+      {"thousands", 'n', ARGS_COUNT, "N", "thousands of M/M/1 customers (default 10000)",
+       &thousands},
+      {"shape", 0, ARGS_TEXT, "NAME", "of llm only this one: 64x2, 128x4, 256x6 or 512x8",
+       &b.shape},
+      {"seconds", 0, ARGS_COUNT, "N", "begin nothing after so long (default 900)", &seconds},
+      {"busy", 0, ARGS_FLAG, NULL, "give ratios from a busy machine, too", &b.takes_busy},
+      {"no-peers", 0, ARGS_FLAG, NULL, "measure no other program", &no_peers},
+      {"quick", 0, ARGS_FLAG, NULL, "one short repetition: to see that it works", &b.quick},
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   args a;
-  bench_result r = {.n = 0};
-  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 1, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){0, N_PARTS, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = measure(&r, a.n_words > 0 ? a.words[0] : NULL, 1000 * thousands, err);
-    if (status == GL_OK && json) status = print_json(&r, err);
-    if (status == GL_OK && !json) print_text(&r);
+    b.end = seconds_now() + (double)seconds;
+    b.customers = 1000 * thousands;
+    if (!no_peers) b.python = python != NULL && *python != '\0' ? python : "python3";
+    if (!no_peers) b.cimba = getenv("GEPOLAB_CIMBA");
+    status = measure(&b, &a, err);
+    if (status == GL_OK && json) status = print_json(&b, err);
+    if (status == GL_OK && !json) print_text(&b);
+    if (status == GL_OK) status = all_compared(&b, err);
   }
   args_fini(&a);
   if (status == GL_OK && args_help_form(argc, argv) == ARGS_HELP_MAN)
@@ -70,15 +232,24 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
 
 const command command_bench = {
     .name = "bench",
-    .arguments = "[des | policy | lab | sweep | llm | gpu]",
-    .summary = "how fast the parts are on this machine",
+    .arguments = "[des | policy | lab | llm | sweep ...]",
+    .summary = "how fast the parts are on this machine, beside other programs",
     .about =
-        "des: an M/M/1 queue and a star of 10,000 samplers on the event queue; policy: the\n"
-        "coefficients of several algorithms; lab: exact enumeration, and Monte Carlo next to "
-        "NumPy; "
-        "sweep: cells per second of delay_sweep with one worker\n"
-        "and with two; llm: training and generation of small transformers on all cores, next\n"
-        "to PyTorch; gpu: the transformer on a GPU (`gepolab bench gpu --help`), in none of the\n"
-        "others. Run it on an idle machine.",
-    .examples = "  gepolab bench\n  gepolab bench des --json",
+        "des: an M/M/1 queue, beside Cimba's benchmark of the same queue where $GEPOLAB_CIMBA\n"
+        "names that program (benchmark/MM1_single of a build of Cimba), a star of 10,000 samplers\n"
+        "and the clock of recipes; policy: the coefficients of several algorithms, beside "
+        "PyTorch;\n"
+        "lab: exact enumeration, and Monte Carlo beside NumPy; llm: training and generation of\n"
+        "small transformers on all cores, beside PyTorch and transformers; sweep: cells a second\n"
+        "of delay_sweep with one worker and with two, cells an hour of llm_delay_sweep. Python\n"
+        "programs are run by $GEPOLAB_PYTHON (default python3) from experiments/bench, so call it\n"
+        "in the repository; what is not installed is said so. `gepolab bench gpu` is a command of\n"
+        "its own (`gepolab bench gpu --help`).\n"
+        "\n"
+        "Every rate is the median of five repetitions. Beside it stands what other processes and\n"
+        "other machines (steal) took of all cores' time meanwhile. Above 10 % a ratio is kept "
+        "back\n"
+        "and the exit code is 1, unless --busy is given.",
+    .examples =
+        "  gepolab bench\n  gepolab bench des lab --json\n  gepolab bench llm --shape 256x6",
     .run = run_bench};

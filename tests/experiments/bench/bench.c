@@ -1,12 +1,143 @@
-/* gepolab bench: the parts that take seconds run and answer with every number they promise. How
- * large the speeds are is no test's business; what is known exactly beside them is checked. */
+/* gepolab bench: medians and ratios from made-up rates, what is kept back on a busy machine, and
+ * that the parts which take seconds run and answer with every number they promise. How large the
+ * speeds are is no test's business; what is known exactly beside them is checked. */
+#include "experiments/bench/bench.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
 #include <cjson/cJSON.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- arithmetic ---------------------------------------------------------------------------------
+ */
+
+static const meter_load quiet = {0.02, 0.01}, busy = {0.3, 0};
+
+static bench_rate rate(double median, meter_load load) {
+  return (bench_rate){.median = median, .low = median, .high = median, .n = 5, .load = load};
+}
+
+static void the_median_stands_between_smallest_and_largest(void) {
+  double odd[] = {5, 1, 4, 100, 3}, even[] = {4, 1, 3, 2}, one[] = {7};
+  bench_rate r = bench_rate_of(odd, 5, quiet);
+  CU_ASSERT_EQUAL(r.median, 4);
+  CU_ASSERT_EQUAL(r.low, 1);
+  CU_ASSERT_EQUAL(r.high, 100);
+  CU_ASSERT_EQUAL(r.n, 5);
+  CU_ASSERT_EQUAL(bench_rate_of(even, 4, quiet).median, 2.5);
+  CU_ASSERT_EQUAL(bench_rate_of(one, 1, quiet).median, 7);
+  r = bench_rate_of(NULL, 0, quiet);
+  CU_ASSERT(r.n == 0 && isnan(r.median));
+}
+
+static double ratio(meter_load ours, meter_load theirs, int takes_busy, int *kept_back) {
+  const bench_number number = {.rate = rate(30, ours)};
+  const bench_peer other = {.rate = rate(20, theirs)};
+  return bench_ratio(&number, &other, takes_busy, kept_back);
+}
+
+static void a_ratio_is_kept_back_where_the_machine_was_busy_for_either(void) {
+  int kept_back;
+  CU_ASSERT_EQUAL(ratio(quiet, quiet, 0, &kept_back), 1.5);
+  CU_ASSERT_EQUAL(kept_back, 0);
+  CU_ASSERT(isnan(ratio(busy, quiet, 0, &kept_back)));
+  CU_ASSERT_EQUAL(kept_back, 1);
+  CU_ASSERT(isnan(ratio(quiet, busy, 0, &kept_back)));
+  CU_ASSERT_EQUAL(kept_back, 1);
+  CU_ASSERT_EQUAL(ratio(busy, busy, 1, &kept_back), 1.5);
+  CU_ASSERT_EQUAL(kept_back, 0);
+}
+
+static void what_was_not_measured_has_no_ratio_and_keeps_none_back(void) {
+  int kept_back = 1;
+  const bench_number number = {.rate = rate(30, busy)}, none = {.rate = {.n = 0}};
+  const bench_peer other = {.rate = rate(20, busy)}, missing = {.rate = {.n = 0}};
+  CU_ASSERT(isnan(bench_ratio(&number, &missing, 0, &kept_back)));
+  CU_ASSERT_EQUAL(kept_back, 0);
+  CU_ASSERT(isnan(bench_ratio(&none, &other, 0, &kept_back)));
+  CU_ASSERT_EQUAL(kept_back, 0);
+}
+
+static void ratios_kept_back_are_counted(void) {
+  static bench b;
+  b = (bench){.n = 2};
+  b.numbers[0] = (bench_number){
+      .rate = rate(1, quiet), .n_peers = 2, .peer = {{.rate = rate(1, busy)}, {.rate = {.n = 0}}}};
+  b.numbers[1] = (bench_number){.rate = rate(1, busy),
+                                .n_peers = 2,
+                                .peer = {{.rate = rate(1, quiet)}, {.rate = rate(1, quiet)}}};
+  CU_ASSERT_EQUAL(bench_kept_back(&b), 3);
+  b.takes_busy = 1;
+  CU_ASSERT_EQUAL(bench_kept_back(&b), 0);
+}
+
+/* --- measuring ----------------------------------------------------------------------------------
+ */
+
+static gl_status count(void *self, gl_error *err) {
+  (void)err;
+  ++*(int *)self;
+  return GL_OK;
+}
+
+static gl_status fail_third(void *self, gl_error *err) {
+  return ++*(int *)self == 3 ? gl_fail(err, GL_EIO, "the third") : GL_OK;
+}
+
+static void a_task_warms_up_once_and_is_repeated(void) {
+  static bench b;
+  bench_number *number;
+  int calls = 0;
+  b = (bench){.end = INFINITY};
+  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, count, &calls, NULL), GL_OK);
+  CU_ASSERT_EQUAL(calls, 1 + BENCH_REPETITIONS);
+  CU_ASSERT_EQUAL(number->rate.n, BENCH_REPETITIONS);
+  CU_ASSERT(number->rate.low > 0 && number->rate.low <= number->rate.high);
+  CU_ASSERT_PTR_EQUAL(number, &b.numbers[0]);
+  calls = 0;
+  gl_error err = {.status = GL_OK};
+  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, fail_third, &calls, &err),
+                  GL_EIO);
+  CU_ASSERT_STRING_EQUAL(err.text, "the third");
+}
+
+static void after_its_time_nothing_is_begun(void) {
+  static bench b;
+  bench_number *number;
+  peer_process p = {.pid = 0};
+  int calls = 0;
+  b = (bench){.end = 0};
+  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, count, &calls, NULL), GL_OK);
+  CU_ASSERT_EQUAL(calls, 0);
+  CU_ASSERT_EQUAL(number->rate.n, 0);
+  bench_ask(&b, number, &p, "peer", "request", 1);
+  CU_ASSERT_STRING_EQUAL(number->peer[0].missing, "no time left");
+}
+
+static void a_peer_is_asked_after_ours_and_programs_are_run(void) {
+  static bench b;
+  static const char *const words[] = {"sh", "-c", "read x; echo '{\"rates\": [3, 1, 2]}'", NULL};
+  bench_number *number;
+  peer_process p;
+  int calls = 0;
+  b = (bench){.end = INFINITY, .takes_busy = 1};
+  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, count, &calls, NULL), GL_OK);
+  peer_start(&p, words, NULL);
+  bench_ask(&b, number, &p, "shell", "go", 1.5);
+  peer_end(&p);
+  CU_ASSERT_EQUAL(number->n_peers, 1);
+  CU_ASSERT_EQUAL(number->peer[0].rate.median, 2);
+  CU_ASSERT_EQUAL(number->peer[0].aim, 1.5);
+  bench_ask(&b, number, &p, "shell", "go", 1.5);
+  CU_ASSERT_EQUAL(number->peer[1].rate.n, 0);
+}
+
+/* --- the command --------------------------------------------------------------------------------
+ */
 
 static cJSON *numbers(const char *part, const char *option, const char *value) {
-  cli_result r = CLI("bench", part, "--json", option, value);
+  cli_result r = CLI("bench", part, "--json", "--quick", "--no-peers", option, value);
   CU_ASSERT_EQUAL(r.code, 0);
   cJSON *json = cJSON_Parse(r.out);
   cli_result_fini(&r);
@@ -14,7 +145,8 @@ static cJSON *numbers(const char *part, const char *option, const char *value) {
 }
 
 static double number_of(const cJSON *json, const char *key) {
-  const cJSON *item = cJSON_GetObjectItem(json, key);
+  const cJSON *all = cJSON_GetObjectItem(json, "numbers");
+  const cJSON *item = cJSON_GetObjectItem(cJSON_GetObjectItem(all, key), "value");
   if (!cJSON_IsNumber(item)) fprintf(stderr, "no number %s\n", key);
   return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
@@ -27,29 +159,43 @@ static void all_positive(const cJSON *json, const char *const *keys, size_t n) {
  * for fewer than one seed in a million, and the seed is fixed. */
 static void the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known(void) {
   cJSON *json = numbers("des", "-n", "200");
-  static const char *const keys[] = {"customers_per_s",   "events_per_s",
-                                     "star_events_per_s", "star_bytes_per_sampler",
-                                     "event_bytes",       "cluster_batches_per_s"};
+  static const char *const keys[] = {
+      "mm1_customers_per_s",      "mm1_events_per_s", "star_events_per_s",
+      "star_bytes_per_sampler",   "event_bytes",      "cluster_batches_per_s",
+      "cluster_bytes_per_sampler"};
   all_positive(json, keys, sizeof keys / sizeof *keys);
-  CU_ASSERT_EQUAL(number_of(json, "customers"), 200000);
-  const double error = number_of(json, "mean_sojourn_error");
+  const double error = number_of(json, "mm1_mean_sojourn_error");
   CU_ASSERT(error > 0 && error < 1);
-  CU_ASSERT(fabs(number_of(json, "mean_sojourn") - 10) < 5 * error);
+  CU_ASSERT(fabs(number_of(json, "mm1_mean_sojourn") - 10) < 5 * error);
+  CU_ASSERT(cJSON_IsBool(cJSON_GetObjectItem(json, "quiet")));
   cJSON_Delete(json);
 }
 
 static void coefficients_and_the_laboratory_are_measured(void) {
-  cJSON *json = numbers("policy", NULL, NULL);
-  static const char *const policy[] = {"is_tokens_per_s", "grpo_tokens_per_s", "gspo_tokens_per_s",
-                                       "gepo_tokens_per_s", "m2po_tokens_per_s"};
-  all_positive(json, policy, sizeof policy / sizeof *policy);
-  cJSON_Delete(json);
-  json = numbers("lab", NULL, NULL);
-  static const char *const lab[] = {"lab_exact_ms", "lab_exact_groups_per_s",
-                                    "lab_exact_over_tuples", "lab_monte_carlo_groups_per_s"};
-  all_positive(json, lab, sizeof lab / sizeof *lab);
+  cJSON *json = numbers("policy", "lab", NULL);
+  static const char *const keys[] = {"is_tokens_per_s",       "grpo_tokens_per_s",
+                                     "gspo_tokens_per_s",     "gepo_tokens_per_s",
+                                     "m2po_tokens_per_s",     "lab_exact_groups_per_s",
+                                     "lab_exact_over_tuples", "lab_monte_carlo_groups_per_s"};
+  all_positive(json, keys, sizeof keys / sizeof *keys);
   cJSON_Delete(json);
 }
 
-SUITE(bench, "cli: bench", TEST(the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known),
-      TEST(coefficients_and_the_laboratory_are_measured));
+static void parts_and_shapes_are_named(void) {
+  cli_result r = CLI("bench", "polcy");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "policy"));
+  cli_result_fini(&r);
+  r = CLI("bench", "llm", "--shape", "63x2");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "64x2"));
+  cli_result_fini(&r);
+}
+
+SUITE(bench, "cli: bench", TEST(the_median_stands_between_smallest_and_largest),
+      TEST(a_ratio_is_kept_back_where_the_machine_was_busy_for_either),
+      TEST(what_was_not_measured_has_no_ratio_and_keeps_none_back),
+      TEST(ratios_kept_back_are_counted), TEST(a_task_warms_up_once_and_is_repeated),
+      TEST(after_its_time_nothing_is_begun), TEST(a_peer_is_asked_after_ours_and_programs_are_run),
+      TEST(the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known),
+      TEST(coefficients_and_the_laboratory_are_measured), TEST(parts_and_shapes_are_named));
