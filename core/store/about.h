@@ -7,14 +7,16 @@
 
 #include "core/store/store.h"
 
-/* Runs that came about alike: by the same program and command, on the same kind of machine. */
+/* Runs, and measurements of the laboratory, that came about alike: by the same program and command,
+ * on the same kind of machine. */
 typedef struct store_origin {
   size_t runs;
+  size_t measured;          /* studies of the laboratory */
   int known;                /* 0: the file does not say; of `how` then only the version is set */
   run_provenance how;       /* texts that are not known are "" */
   const char *first, *last; /* when the first and the last of them finished; NULL: not known */
 } store_origin;
-/* The most runs first. */
+/* The most runs first. Measurements of before format 4 are not in it. */
 gl_status store_origins(store *s, int (*each)(void *self, const store_origin *origin), void *self,
                         gl_error *err);
 

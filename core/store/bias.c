@@ -1,4 +1,4 @@
-/* Writes the table `bias`. */
+/* Writes the tables `bias` and `laboratory`. */
 #include "core/store/bias.h"
 
 #include "core/store/internal.h"
@@ -39,8 +39,29 @@ static gl_status insert_record(store *s, sqlite3_stmt *stmt, const char *study, 
   return store_step_done(s, stmt, doing, err);
 }
 
+static gl_status put_making(store *s, const char *study, const bias_making *making, gl_error *err) {
+  sqlite3_stmt *stmt = NULL;
+  char hash[HASH_HEX_SIZE];
+  const char *provenance = making->provenance != NULL ? hash : NULL;
+  gl_status status =
+      provenance != NULL ? store_put_provenance(s, making->provenance, hash, err) : GL_OK;
+  if (status == GL_OK)
+    status = store_prepare(s, &stmt,
+                           "INSERT OR REPLACE INTO laboratory(study, provenance, finished, wall_s)"
+                           " VALUES(?1, ?2, ?3, ?4)",
+                           err);
+  if (status != GL_OK) return status;
+  store_bind_text(stmt, 1, study);
+  store_bind_text(stmt, 2, provenance);
+  store_bind_text(stmt, 3, making->finished);
+  sqlite3_bind_double(stmt, 4, making->wall_s); /* NaN is NULL */
+  status = store_step_done(s, stmt, doing, err);
+  sqlite3_finalize(stmt);
+  return status == GL_OK ? store_seal(s, "laboratory", err) : status;
+}
+
 gl_status store_put_bias(store *s, const char *study, const bias_record *records, size_t n,
-                         gl_error *err) {
+                         const bias_making *making, gl_error *err) {
   sqlite3_stmt *stmt = NULL;
   gl_status status = store_begin(s, err);
   if (status != GL_OK) return status;
@@ -50,5 +71,6 @@ gl_status store_put_bias(store *s, const char *study, const bias_record *records
     status = insert_record(s, stmt, study, i, &records[i], err);
   sqlite3_finalize(stmt);
   if (status == GL_OK) status = store_seal(s, "bias", err);
+  if (status == GL_OK) status = put_making(s, study, making, err);
   return store_end(s, status, err);
 }

@@ -14,8 +14,15 @@ typedef struct bias_record {
   double iw_mean, iw_variance, aw_variance, ess;
 } bias_record;
 
+/* How the measurements of a study came about; it changes no export of them. */
+typedef struct bias_making {
+  const run_provenance *provenance; /* NULL: not known */
+  const char *finished;             /* when, as of runs; NULL: not known */
+  double wall_s;                    /* NaN: not known */
+} bias_making;
+
 /* Replaces the records of that study by records[n], in this order, atomically. */
 gl_status store_put_bias(store *s, const char *study, const bias_record *records, size_t n,
-                         gl_error *err);
+                         const bias_making *making, gl_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef GEPOLAB_CORE_STORE_INTERNAL_H
 #define GEPOLAB_CORE_STORE_INTERNAL_H
 
+#include "core/base/hash.h"
 #include "core/store/schema_internal.h"
 #include "core/store/store.h"
 
@@ -9,8 +10,10 @@
 
 enum {
   STORE_APPLICATION_ID = 0x47504c42, /* "GPLB" in the file header: tells our studies from others' */
-  STORE_FORMAT = 3,                  /* PRAGMA user_version */
-  STORE_OLDEST_FORMAT = 1
+  STORE_FORMAT = 4,                  /* PRAGMA user_version */
+  STORE_OLDEST_FORMAT = 1,
+  STORE_FIRST_WHOLE = 3 /* from here on files have all tables, checksums among them, and are read as
+                           they are; of what came later there may be nothing */
 };
 
 struct store {
@@ -42,9 +45,9 @@ gl_status store_begin(store *s, gl_error *err);
 gl_status store_end(store *s, gl_status status, gl_error *err);
 
 /* Refuses a file whose tables are not those of a study: views or virtual tables in their place,
- * triggers, columns that are computed, of another type, or unknown. whole: it has the present
- * format, so that every table and column must be there; else only what is there is looked at. */
-gl_status store_check_schema(store *s, int whole, gl_error *err);
+ * triggers, columns that are computed, of another type, or unknown; from STORE_FIRST_WHOLE on also
+ * one that lacks what a file of that format has. */
+gl_status store_check_schema(store *s, int format, gl_error *err);
 /* Brings the tables of format `from` up to the present one, inside a transaction of the caller. */
 gl_status store_migrate(store *s, int from, gl_error *err);
 
@@ -62,8 +65,18 @@ int store_is_key_of(const char *key, const char *recipe, int64_t meaning);
 gl_status store_verify_structure(store *s, gl_error *err);
 /* Writes the sums of the runs for which the SQL condition holds, and of their records. */
 gl_status store_seal_runs(store *s, const char *which, gl_error *err);
-/* Writes the sums of those rows of a table that have none. */
+/* Writes the sums of those rows of a table that have none, and its record in the table seals. To be
+ * called at the end of every transaction that changed the table. */
 gl_status store_seal(store *s, const char *table, gl_error *err);
+/* The same of all tables that stand alone. */
+gl_status store_seal_all(store *s, gl_error *err);
+/* Keeps how runs or measurements came about, once for all that came about so; its key into hash.
+ * Inside a transaction of the caller. */
+gl_status store_put_provenance(store *s, const run_provenance *p, char hash[HASH_HEX_SIZE],
+                               gl_error *err);
+/* 1 if the file has the table, 1 if that has the column. */
+int store_has_table(store *s, const char *table);
+int store_has_column(store *s, const char *schema, const char *table, const char *name);
 
 /* After records were taken out, inside a transaction of the caller: of several runs that stand in
  * one place the last takes it (places_lost: records of the table superseded are gone), runs forget

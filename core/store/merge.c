@@ -79,7 +79,8 @@ static const char order_of_places[] =
 static const char rates[] = "SELECT a.algorithm FROM main.tuned a JOIN other.tuned b USING(study,"
                             " algorithm) WHERE a.lr IS NOT b.lr";
 static const char scores[] = "SELECT a.key FROM main.tuning_scores a JOIN other.tuning_scores b"
-                             " USING(key) WHERE a.sum IS NOT b.sum";
+                             " USING(key) WHERE a.score IS NOT b.score OR a.recipe IS NOT"
+                             " b.recipe";
 static const char measurements[] =
     "SELECT a.study FROM main.bias a LEFT JOIN other.bias b USING(study, ordinal) WHERE a.study IN"
     " (SELECT study FROM other.bias) AND a.sum IS NOT b.sum UNION ALL SELECT b.study FROM"
@@ -167,7 +168,10 @@ static gl_status copy_attached(store *s, const char *path, gl_error *err) {
   gl_status status = check_agreement(s, path, err);
   if (status == GL_OK) status = store_exec(s, wanted, "merging into", err);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
-    status = copy_table(s, schema_at(i), err);
+    if (strcmp(schema_at(i)->name, "seals") != 0 &&
+        store_has_column(s, "other", schema_at(i)->name, NULL))
+      status = copy_table(s, schema_at(i), err);
+  if (status == GL_OK) status = store_seal_all(s, err);
   if (status == GL_OK) status = store_exec(s, "DROP TABLE wanted", "merging into", err);
   return status;
 }

@@ -1,22 +1,13 @@
-/* Files of formats 1 and 2 brought up to the present one.
+/* Files of older formats brought up to the present one.
  *
  * Format 1 (gepolab 0.1.0) called `swept` axes, kept one learning rate for each algorithm and
  * setting, and had neither `chosen` nor `meaning`. Format 2 had both. Neither knew places, plans,
- * provenance or checksums: the checksums that are written now vouch for what was found now. */
+ * provenance or checksums: the checksums that are written now vouch for what was found now. Format
+ * 3 had these, but nothing that said how many records its tables have. */
 #include "core/store/internal.h"
 #include "core/store/plan.h"
 
 #include <stdlib.h>
-
-static int has_column(store *s, const char *table, const char *name) {
-  return sqlite3_table_column_metadata(s->db, "main", table, name, NULL, NULL, NULL, NULL, NULL) ==
-         SQLITE_OK;
-}
-
-static int has_table(store *s, const char *table) {
-  return sqlite3_table_column_metadata(s->db, "main", table, NULL, NULL, NULL, NULL, NULL, NULL) ==
-         SQLITE_OK;
-}
 
 /* --- tables --------------------------------------------------------------------------------------
  */
@@ -45,12 +36,12 @@ static gl_status add_what_is_new(store *s, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
     const store_table *t = schema_at(i);
-    if (!has_table(s, t->name)) {
+    if (!store_has_table(s, t->name)) {
       status = add_table(s, t, err);
       continue;
     }
     for (const store_column *c = t->columns; c->name != NULL && status == GL_OK; ++c)
-      if (!has_column(s, t->name, c->name)) status = add_column(s, t, c, err);
+      if (!store_has_column(s, "main", t->name, c->name)) status = add_column(s, t, c, err);
   }
   return status;
 }
@@ -100,16 +91,22 @@ static gl_status set_places(store *s, gl_error *err) {
   return status;
 }
 
+static gl_status set_format(store *s, gl_error *err) {
+  char sql[48];
+  snprintf(sql, sizeof sql, "PRAGMA user_version = %d", STORE_FORMAT);
+  return store_exec(s, sql, "bringing up to date", err);
+}
+
 gl_status store_migrate(store *s, int from, gl_error *err) {
   gl_status status = GL_OK;
   if (from == 1) status = store_exec(s, from_1, "bringing up to date", err);
   if (status == GL_OK) status = add_what_is_new(s, err);
-  if (status == GL_OK) status = store_exec(s, SCHEMA_INDEX, "bringing up to date", err);
-  if (status == GL_OK) status = set_places(s, err);
-  if (status == GL_OK) status = store_seal_runs(s, "1", err);
-  for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
-    if (schema_at(i)->kind == TABLE_ALONE) status = store_seal(s, schema_at(i)->name, err);
-  if (status == GL_OK) status = store_check_schema(s, 1, err);
-  return status == GL_OK ? store_exec(s, "PRAGMA user_version = 3", "bringing up to date", err)
-                         : status;
+  if (from < STORE_FIRST_WHOLE) {
+    if (status == GL_OK) status = store_exec(s, SCHEMA_INDEX, "bringing up to date", err);
+    if (status == GL_OK) status = set_places(s, err);
+    if (status == GL_OK) status = store_seal_runs(s, "1", err);
+  }
+  if (status == GL_OK) status = store_seal_all(s, err);
+  if (status == GL_OK) status = store_check_schema(s, STORE_FORMAT, err);
+  return status == GL_OK ? set_format(s, err) : status;
 }

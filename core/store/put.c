@@ -47,8 +47,8 @@ static gl_status prepare_insert(store *s, sqlite3_stmt **out, const char *table,
 }
 
 /* Keeps how a run came about, once for all runs that came about so; its key into hash. */
-static gl_status put_provenance(store *s, const run_provenance *p, char hash[HASH_HEX_SIZE],
-                                gl_error *err) {
+gl_status store_put_provenance(store *s, const run_provenance *p, char hash[HASH_HEX_SIZE],
+                               gl_error *err) {
   const char *const text[] = {p->version, p->source,   p->command,  p->processor,
                               p->system,  p->compiler, p->libraries};
   char *joined = sqlite3_mprintf("%d", p->dirty);
@@ -82,7 +82,7 @@ static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *
   gl_status status = GL_OK;
   if (r->place == NULL) status = store_place(place, r->recipe, r->chosen, r->meaning, err);
   if (status == GL_OK && r->provenance != NULL)
-    status = put_provenance(s, r->provenance, provenance, err);
+    status = store_put_provenance(s, r->provenance, provenance, err);
   if (status == GL_OK)
     status =
         store_prepare(s, &stmt,

@@ -122,19 +122,21 @@ static gl_status set_places(store *s, int all, gl_error *err) {
   return status;
 }
 
-/* Runs forget what the file no longer says of how they came about. */
+/* Runs and measurements forget what the file no longer says of how they came about. */
 static gl_status forget_provenance(store *s, gl_error *err) {
   gl_status status =
       store_exec(s,
                  "UPDATE runs SET provenance = NULL, sum = NULL WHERE provenance IS NOT NULL AND"
-                 " provenance NOT IN (SELECT hash FROM provenance)",
+                 " provenance NOT IN (SELECT hash FROM provenance);"
+                 "UPDATE laboratory SET provenance = NULL, sum = NULL WHERE provenance IS NOT NULL"
+                 " AND provenance NOT IN (SELECT hash FROM provenance);"
+                 "DELETE FROM laboratory WHERE study NOT IN (SELECT study FROM bias)",
                  "removing damage from", err);
   return status == GL_OK ? store_seal_runs(s, "sum IS NULL", err) : status;
 }
 
 gl_status store_complete(store *s, int places_lost, gl_error *err) {
   gl_status status = set_places(s, places_lost, err);
-  if (status == GL_OK) status = forget_provenance(s, err);
   if (status == GL_OK)
     status = store_exec(
         s,
@@ -149,7 +151,9 @@ gl_status store_complete(store *s, int places_lost, gl_error *err) {
         "key"
         " FROM superseded) GROUP BY study, algorithm)",
         "restoring rates of", err);
-  return status == GL_OK ? store_seal(s, "tuned", err) : status;
+  if (status == GL_OK) status = forget_provenance(s, err);
+  if (status == GL_OK) status = store_exec(s, "DELETE FROM seals", "removing damage from", err);
+  return status == GL_OK ? store_seal_all(s, err) : status;
 }
 
 static gl_status remove_all(store *s, store_removed *out, gl_error *err) {
@@ -162,7 +166,8 @@ static gl_status remove_all(store *s, store_removed *out, gl_error *err) {
                {"sweeps", &out->sweeps},
                {"plan", &out->plan},
                {"superseded", &out->superseded},
-               {"provenance", &out->provenance}};
+               {"provenance", &out->provenance},
+               {"laboratory", &out->provenance}};
   gl_status status = remove_runs(s, out, err);
   for (size_t i = 0; i < sizeof alone / sizeof *alone && status == GL_OK; ++i)
     status = remove_alone(s, alone[i].name, alone[i].n, err);

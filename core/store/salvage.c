@@ -220,7 +220,9 @@ static gl_status salvage_all(salvage *v) {
   if (status != GL_OK) return status;
   status = salvage_runs(v);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
-    if (schema_at(i)->kind == TABLE_ALONE) status = salvage_alone(v, schema_at(i));
+    if (schema_at(i)->kind == TABLE_ALONE && strcmp(schema_at(i)->name, "seals") != 0 &&
+        store_has_table(v->from, schema_at(i)->name))
+      status = salvage_alone(v, schema_at(i));
   if (status == GL_OK) status = store_complete(v->to, v->places_lost, v->err);
   return store_end(v->to, status, v->err);
 }
@@ -231,7 +233,7 @@ gl_status store_salvage(const char *from, const char *to, store_salvaged *out, g
   if (access(to, F_OK) == 0 || errno != ENOENT)
     return gl_fail(err, GL_EINPUT, "%s is there already; name a file that is not", to);
   gl_status status = store_open(&v.from, from, STORE_READ, err);
-  if (status == GL_OK && store_format(v.from) != STORE_FORMAT)
+  if (status == GL_OK && store_format(v.from) < STORE_FIRST_WHOLE)
     status = gl_fail(err, GL_EIO,
                      "%s has the older format %d, which has no checksums: nothing tells what of it "
                      "is whole; restore a copy",

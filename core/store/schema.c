@@ -18,24 +18,28 @@
 #define MANY ((int64_t)1 << 53) /* a double counts that far */
 
 #define WHOLE(name, least, most)                                                                   \
-  { name, COLUMN_INTEGER, 1, least, most }
+  { name, COLUMN_INTEGER, 1, least, most, 0 }
 #define WHOLE_OR_NULL(name, least, most)                                                           \
-  { name, COLUMN_INTEGER, 0, least, most }
+  { name, COLUMN_INTEGER, 0, least, most, 0 }
 #define NUMBER(name)                                                                               \
-  { name, COLUMN_REAL, 0, 0, 0 }
+  { name, COLUMN_REAL, 0, 0, 0, 0 }
+#define NUMBER_SINCE(name, format)                                                                 \
+  { name, COLUMN_REAL, 0, 0, 0, format }
+#define TEXT_SINCE(name, most, format)                                                             \
+  { name, COLUMN_TEXT, 0, 0, most, format }
 #define TEXT(name, most)                                                                           \
-  { name, COLUMN_TEXT, 1, 0, most }
+  { name, COLUMN_TEXT, 1, 0, most, 0 }
 #define NAME(name)                                                                                 \
-  { name, COLUMN_TEXT, 1, 1, NAME_BYTES }
+  { name, COLUMN_TEXT, 1, 1, NAME_BYTES, 0 }
 #define TEXT_OR_NULL(name, most)                                                                   \
-  { name, COLUMN_TEXT, 0, 0, most }
+  { name, COLUMN_TEXT, 0, 0, most, 0 }
 #define SUM(name)                                                                                  \
-  { name, COLUMN_INTEGER, 1, INT64_MIN, INT64_MAX }
+  { name, COLUMN_INTEGER, 1, INT64_MIN, INT64_MAX, 0 }
 #define SEED(name)                                                                                 \
-  { name, COLUMN_INTEGER, 1, INT64_MIN, INT64_MAX } /* 64 bits, as they are */
+  { name, COLUMN_INTEGER, 1, INT64_MIN, INT64_MAX, 0 } /* 64 bits, as they are */
 #define RUN WHOLE("run", 1, INT64_MAX)
 #define END                                                                                        \
-  { NULL, COLUMN_TEXT, 0, 0, 0 }
+  { NULL, COLUMN_TEXT, 0, 0, 0, 0 }
 
 static const store_column runs_columns[] = {WHOLE("id", 1, INT64_MAX),
                                             NAME("key"),
@@ -92,8 +96,13 @@ static const store_column clock_columns[] = {RUN,
                                              END};
 static const store_column tuned_columns[] = {NAME("study"),   NAME("algorithm"), NUMBER("lr"),
                                              NUMBER("score"), SUM("sum"),        END};
-static const store_column scores_columns[] = {NAME("key"), TEXT("recipe", RECIPE_BYTES),
-                                              NUMBER("score"), SUM("sum"), END};
+static const store_column scores_columns[] = {NAME("key"),
+                                              TEXT("recipe", RECIPE_BYTES),
+                                              NUMBER("score"),
+                                              NUMBER_SINCE("wall_s", 4),
+                                              TEXT_SINCE("finished", NAME_BYTES, 4),
+                                              SUM("sum"),
+                                              END};
 static const store_column bias_columns[] = {NAME("study"),
                                             WHOLE("ordinal", 0, MANY),
                                             TEXT_OR_NULL("algorithm", NAME_BYTES),
@@ -145,19 +154,32 @@ static const store_column provenance_columns[] = {NAME("hash"),
                                                   SUM("sum"),
                                                   END};
 
+static const store_column laboratory_columns[] = {NAME("study"),
+                                                  TEXT_OR_NULL("provenance", NAME_BYTES),
+                                                  TEXT_OR_NULL("finished", NAME_BYTES),
+                                                  NUMBER("wall_s"),
+                                                  SUM("sum"),
+                                                  END};
+static const store_column seals_columns[] = {NAME("name"), WHOLE("records", 0, MANY),
+                                             SUM("content"), SUM("sum"), END};
+
+/* A tuning score that is gone is made again, and sealing thousands of them after each would take
+ * longer than making some. */
 static const store_table tables[] = {
-    {"runs", TABLE_OF_RUNS, runs_columns, NULL},
-    {"steps", TABLE_OF_A_RUN, steps_columns, "run, step"},
-    {"evals", TABLE_OF_A_RUN, evals_columns, "run, step"},
-    {"staleness", TABLE_OF_A_RUN, staleness_columns, "run, staleness"},
-    {"clock", TABLE_OF_A_RUN, clock_columns, NULL},
-    {"tuned", TABLE_ALONE, tuned_columns, "study, algorithm"},
-    {"tuning_scores", TABLE_ALONE, scores_columns, "key"},
-    {"bias", TABLE_ALONE, bias_columns, "study, ordinal"},
-    {"sweeps", TABLE_ALONE, sweeps_columns, "study, recipe_hash, shards, shard"},
-    {"plan", TABLE_ALONE, plan_columns, "study, tuning, place"},
-    {"superseded", TABLE_ALONE, superseded_columns, "key"},
-    {"provenance", TABLE_ALONE, provenance_columns, "hash"},
+    {"runs", TABLE_OF_RUNS, runs_columns, NULL, 0, 0},
+    {"steps", TABLE_OF_A_RUN, steps_columns, "run, step", 0, 0},
+    {"evals", TABLE_OF_A_RUN, evals_columns, "run, step", 0, 0},
+    {"staleness", TABLE_OF_A_RUN, staleness_columns, "run, staleness", 0, 0},
+    {"clock", TABLE_OF_A_RUN, clock_columns, NULL, 0, 0},
+    {"tuned", TABLE_ALONE, tuned_columns, "study, algorithm", 1, 0},
+    {"tuning_scores", TABLE_ALONE, scores_columns, "key", 0, 0},
+    {"bias", TABLE_ALONE, bias_columns, "study, ordinal", 1, 0},
+    {"sweeps", TABLE_ALONE, sweeps_columns, "study, recipe_hash, shards, shard", 1, 0},
+    {"plan", TABLE_ALONE, plan_columns, "study, tuning, place", 1, 0},
+    {"superseded", TABLE_ALONE, superseded_columns, "key", 1, 0},
+    {"provenance", TABLE_ALONE, provenance_columns, "hash", 1, 0},
+    {"laboratory", TABLE_ALONE, laboratory_columns, "study", 1, 4},
+    {"seals", TABLE_ALONE, seals_columns, "name", 0, 4},
 };
 
 const store_table *schema_at(size_t i) {

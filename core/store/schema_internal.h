@@ -17,6 +17,7 @@ typedef struct store_column {
   column_type type;
   int needed; /* 1: NULL is refused */
   int64_t least, most;
+  int since; /* the format it came with; files of older ones may lack it */
 } store_column;
 
 /* Whose rows a table keeps. */
@@ -32,6 +33,8 @@ typedef struct store_table {
   table_kind kind;
   const store_column *columns; /* ended by a name of NULL; those of steps are without metrics */
   const char *key;             /* SQL: its primary key, "run, step"; NULL: the first column alone */
+  int sealed; /* 1: the table seals says how many records it has, and with which checksums */
+  int since;  /* as of columns */
 } store_table;
 
 /* The i-th table, or NULL past the end; runs is the first. */

@@ -3,17 +3,20 @@
 
 #include "core/store/internal.h"
 
-gl_status store_put_score(store *s, const char *key, const char *recipe, double score,
-                          gl_error *err) {
+gl_status store_put_score(store *s, const score_record *r, gl_error *err) {
   sqlite3_stmt *stmt = NULL;
   gl_status status = store_begin(s, err);
   if (status != GL_OK) return status;
-  status = store_prepare(
-      s, &stmt, "INSERT OR REPLACE INTO tuning_scores(key, recipe, score) VALUES(?,?,?)", err);
+  status = store_prepare(s, &stmt,
+                         "INSERT OR REPLACE INTO tuning_scores(key, recipe, score, wall_s, "
+                         "finished) VALUES(?,?,?,?,?)",
+                         err);
   if (status == GL_OK) {
-    store_bind_text(stmt, 1, key);
-    store_bind_text(stmt, 2, recipe);
-    sqlite3_bind_double(stmt, 3, score);
+    store_bind_text(stmt, 1, r->key);
+    store_bind_text(stmt, 2, r->recipe);
+    sqlite3_bind_double(stmt, 3, r->score);
+    sqlite3_bind_double(stmt, 4, r->wall_s); /* NaN is NULL */
+    store_bind_text(stmt, 5, r->finished);
     status = store_step_done(s, stmt, "keeping a tuning score", err);
     sqlite3_finalize(stmt);
   }

@@ -35,9 +35,13 @@ void store_step_columns(const char *names[STORE_STEP_COLUMNS]) {
   for (int m = 0; m < METRIC_COUNT; ++m) names[4 + m] = metric_about((metric)m)->name;
 }
 
-static int has_column(store *s, const char *schema, const char *table, const char *name) {
+int store_has_column(store *s, const char *schema, const char *table, const char *name) {
   return sqlite3_table_column_metadata(s->db, schema, table, name, NULL, NULL, NULL, NULL, NULL) ==
          SQLITE_OK;
+}
+
+int store_has_table(store *s, const char *table) {
+  return store_has_column(s, "main", table, NULL);
 }
 
 /* Metrics that are younger than the file get their columns. */
@@ -45,7 +49,7 @@ static gl_status add_metrics(store *s, gl_error *err) {
   gl_status status = GL_OK;
   for (int m = 0; m < METRIC_COUNT && status == GL_OK; ++m) {
     const char *name = metric_about((metric)m)->name;
-    if (has_column(s, "main", "steps", name)) continue;
+    if (store_has_column(s, "main", "steps", name)) continue;
     char *sql = sqlite3_mprintf("ALTER TABLE steps ADD COLUMN \"%w\" REAL", name);
     if (sql == NULL) return gl_fail_memory(err, "a column");
     status = store_exec(s, sql, "adding a metric to", err);
@@ -60,7 +64,7 @@ char *store_columns(store *s, const char *schema, const char *table, const char 
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
   for (size_t i = 0; i < n && to != NULL; ++i) {
-    if (has_column(s, schema, table, names[i]))
+    if (store_has_column(s, schema, table, names[i]))
       fprintf(to, "%s%s.\"%s\"", i > 0 ? ", " : "", alias, names[i]);
     else
       fprintf(to, "%sNULL AS \"%s\"", i > 0 ? ", " : "", names[i]);
@@ -89,7 +93,7 @@ static gl_status check_format(store *s, int *empty, gl_error *err) {
                    "%s has study format %lld, this gepolab reads formats %d to %d; use the version "
                    "of gepolab that wrote it, or another file",
                    s->path, (long long)format, STORE_OLDEST_FORMAT, STORE_FORMAT);
-  return store_check_schema(s, format == STORE_FORMAT, err);
+  return store_check_schema(s, s->format, err);
 }
 
 int store_format(const store *s) {
@@ -237,7 +241,7 @@ static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_err
   if (status != GL_OK) return status;
   if (mode == STORE_WRITE) return open_for_writing(s, empty, err);
   if (empty) return gl_fail(err, GL_EIO, "%s is empty, not a gepolab study", s->path);
-  if (s->format < STORE_FORMAT) status = copy_and_migrate(s, err);
+  if (s->format < STORE_FIRST_WHOLE) status = copy_and_migrate(s, err);
   return status == GL_OK ? store_exec(s, "PRAGMA query_only = ON", "opening", err) : status;
 }
 

@@ -1,12 +1,13 @@
-/* Results: one SQLite file, one writer. This is format 3 of the file (PRAGMA user_version).
+/* Results: one SQLite file, one writer. This is format 4 of the file (PRAGMA user_version).
  *
  * Tables: runs (a record per finished cell), steps (a record per learner update), evals, staleness
  * (a histogram per run), clock (the schedule's throughput and utilisation per run), tuned (chosen
- * learning rates), tuning_scores, bias (measurements of the exact laboratory), sweeps (the recipes
- * that were swept into the file), plan (the cells that these recipes ask for), superseded (runs
- * whose place another run has taken), provenance (how runs came about). Column names of steps are
- * those of core/base/metrics.h. A run is inserted whole in one transaction or not at all; a failed
- * or diverged run is a record with its status and reason.
+ * learning rates), tuning_scores, bias (measurements of the exact laboratory), laboratory (how
+ * these came about), sweeps (the recipes that were swept into the file), plan (the cells that these
+ * recipes ask for), superseded (runs whose place another run has taken), provenance (how runs came
+ * about), seals (how many records the tables have that do not belong to runs). Column names of
+ * steps are those of core/base/metrics.h. A run is inserted whole in one transaction or not at all;
+ * a failed or diverged run is a record with its status and reason.
  *
  * Everything is read and written by column name. A metric that a file does not have is NULL when it
  * is read, and is added when the file is opened for writing; NULL is also what "does not apply" is
@@ -16,7 +17,8 @@
  * (core/store/schema.c says which values each column may hold), and what is read is compared with
  * the checksums that were written with it (core/store/sums.c): a damaged study is refused with the
  * place of the damage, never read as another one. Files of formats 1 and 2 are read through a copy
- * in the present format, and brought up to it when they are opened for writing.
+ * in the present format; format 3 had neither seals nor laboratory. All are brought up to date when
+ * they are opened for writing.
  *
  * Exported tables (core/store/export.h) are ordered by study, place in the grid, key and step, and
  * are byte-identical however the study was executed; only execution, provenance and libraries,

@@ -260,6 +260,30 @@ gl_status store_seal_runs(store *s, const char *which, gl_error *err) {
   return status == GL_OK ? set_sum(s, schema_at(0), which, err) : status;
 }
 
+/* Says how many records the table has and the sum of their checksums, where that is not said; of an
+ * empty table nothing need be said. */
+static gl_status seal_table(store *s, const store_table *t, gl_error *err) {
+  char *sql = sqlite3_mprintf(
+      "INSERT OR REPLACE INTO seals(name, records, content) SELECT t.name, t.n, t.content FROM"
+      " (SELECT %Q AS name, count(*) AS n, gepolab_rows(%Q, 'sum', sum) AS content FROM %s) t LEFT"
+      " JOIN seals s ON s.name = t.name WHERE t.n != coalesce(s.records, 0) OR t.content !="
+      " coalesce(s.content, 0)",
+      t->name, t->name, t->name);
+  if (sql == NULL) return gl_fail_memory(err, "a checksum");
+  gl_status status = store_exec(s, sql, "writing checksums to", err);
+  sqlite3_free(sql);
+  return status == GL_OK ? set_sum(s, schema_named("seals"), "sum IS NULL", err) : status;
+}
+
 gl_status store_seal(store *s, const char *table, gl_error *err) {
-  return set_sum(s, schema_named(table), "sum IS NULL", err);
+  const store_table *t = schema_named(table);
+  gl_status status = set_sum(s, t, "sum IS NULL", err);
+  return status == GL_OK && t->sealed ? seal_table(s, t, err) : status;
+}
+
+gl_status store_seal_all(store *s, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
+    if (schema_at(i)->kind == TABLE_ALONE) status = store_seal(s, schema_at(i)->name, err);
+  return status;
 }

@@ -123,13 +123,33 @@ static gl_status verify_places(const damage *d) {
 }
 
 static gl_status verify_provenance(const damage *d) {
+  gl_status status = GL_OK;
+  if (store_has_table(d->s, "laboratory"))
+    status = tell_records(
+        d, sqlite3_mprintf("SELECT NULL, 'how the measurements of ' || study || ' came about is"
+                           " gone from the table provenance' FROM laboratory WHERE provenance IS"
+                           " NOT NULL AND provenance NOT IN (SELECT hash FROM provenance)"));
+  if (status != GL_OK) return status;
   return tell_records(
       d, sqlite3_mprintf("SELECT NULL, 'how run ' || min(key) || ' came about is gone from the"
                          " table provenance' FROM runs WHERE provenance IS NOT NULL AND provenance"
                          " NOT IN (SELECT hash FROM provenance) GROUP BY provenance"));
 }
 
-/* What no checksum can show: records that are gone. */
+/* Each of these tables has as many records as when it was last written, and the same ones. */
+static gl_status verify_seal(const damage *d, const store_table *t) {
+  if (!t->sealed || !store_has_table(d->s, "seals")) return GL_OK;
+  char *sql = sqlite3_mprintf(
+      "SELECT NULL, 'records of the table %s are gone, or are not those that were written last' "
+      "FROM"
+      " (SELECT count(*) AS n, gepolab_%srows(%Q, 'sum', sum) AS content FROM %s) t LEFT JOIN seals"
+      " s ON s.name = %Q WHERE t.n != coalesce(s.records, 0) OR t.content IS NOT"
+      " coalesce(s.content, 0)",
+      t->name, d->found != NULL ? "try_" : "", t->name, t->name, t->name);
+  return tell_records(d, sql);
+}
+
+/* What no record's checksum can show: records that are gone. */
 static gl_status verify_whole(const damage *d, const store_table *t) {
   static const struct {
     const char *table;
@@ -141,10 +161,11 @@ static gl_status verify_whole(const damage *d, const store_table *t) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < sizeof others / sizeof *others && status == GL_OK; ++i)
     if (strcmp(others[i].table, t->name) == 0) status = others[i].verify(d);
-  return status;
+  return status == GL_OK ? verify_seal(d, t) : status;
 }
 
 static gl_status verify_table(const damage *d, const store_table *t) {
+  if (t->since > 0 && !store_has_table(d->s, t->name)) return GL_OK; /* of an older format */
   switch (t->kind) {
   case TABLE_OF_RUNS:
     return verify_runs(d);

@@ -2,6 +2,7 @@
 #include "core/base/thread_pool.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
+#include "experiments/base/seconds.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/lab/figures/figures.h"
 #include "experiments/recipe/recipe.h"
@@ -33,13 +34,15 @@ static gl_status draw(const lab_figure_data *data, const request *q, gl_error *e
 
 static gl_status measure(const lab_recipe *plan, const request *q, gl_error *err) {
   lab_table table = {0};
+  const double begun = seconds_now();
   gl_error why = {.status = GL_OK};
   gl_status status = lab_table_init(&table, plan, q->threads, &why);
   if (status == GL_EINPUT && plan->samples == 0)
     cfg_fail(plan->budget_place, err, "%s", why.text);
   else if (status != GL_OK)
     *err = why;
-  if (status == GL_OK && q->study != NULL) status = lab_table_store(&table, q->study, err);
+  if (status == GL_OK && q->study != NULL)
+    status = lab_table_store(&table, q->study, seconds_now() - begun, err);
   if (status == GL_OK)
     status = q->folder != NULL ? draw(&(lab_figure_data){.table = &table}, q, err)
                                : print(&table, q->json, q->format, err);

@@ -68,6 +68,7 @@ static int add_origin(void *self, const store_origin *origin) {
   gathering *g = self;
   cJSON *o = cJSON_CreateObject();
   g->ok = o != NULL && add_number(o, "runs", (double)origin->runs) &&
+          add_number(o, "measured", (double)origin->measured) &&
           cJSON_AddBoolToObject(o, "known", origin->known) != NULL &&
           add_provenance(o, &origin->how) && add_text(o, "first", origin->first) &&
           add_text(o, "last", origin->last) && cJSON_AddItemToArray(g->to, o);
@@ -181,8 +182,8 @@ static gl_status add_one_run(cJSON *o, store *s, const char *key, gl_error *err)
 
 /* key NULL: of the whole file. */
 static gl_status gather(cJSON **out, const char *path, const char *key, gl_error *err) {
-  static const char *const read[] = {"runs",          "evals",      "plan", "sweeps",
-                                     "tuning_scores", "provenance", NULL};
+  static const char *const read[] = {"runs",          "evals",      "plan",       "sweeps",
+                                     "tuning_scores", "provenance", "laboratory", NULL};
   store *s = NULL;
   cJSON *o = cJSON_CreateObject();
   *out = NULL;
@@ -352,7 +353,9 @@ static void print_origins(const cJSON *d) {
   size_t told = 0;
   cJSON_ArrayForEach(one, item(d, "origins")) {
     if (++told > ORIGINS_TOLD) continue;
-    printf("%s run%s, ", text(one, "runs"), count(one, "runs") == 1 ? "" : "s");
+    if (count(one, "runs") > 0)
+      printf("%s run%s, ", text(one, "runs"), count(one, "runs") == 1 ? "" : "s");
+    if (count(one, "measured") > 0) printf("measurements of the laboratory, ");
     if (text(one, "first")[0] != '\0')
       printf("%s to %s\n", shown(text(one, "first")).text, shown(text(one, "last")).text);
     else

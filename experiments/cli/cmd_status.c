@@ -129,9 +129,9 @@ static void print_outlook(const study_status *s, int being_written) {
   char left[SECONDS_TEXT_SIZE];
   if (!being_written || is_complete(s)) return;
   if (isnan(s->outlook.per_s))
-    puts("  time        not known yet: too few cells have finished");
+    puts("  time        not known yet: too few runs have finished");
   else
-    printf("  time        %.3g cells a second lately, about %s left\n", s->outlook.per_s,
+    printf("  time        %.3g runs a second lately, about %s left\n", s->outlook.per_s,
            seconds_text(s->outlook.left_s, left));
 }
 

@@ -6,6 +6,7 @@
 #include "core/base/thread_pool.h"
 #include "core/store/bias.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/provenance.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -231,17 +232,22 @@ static bias_record record_of(const lab_table *t, place p) {
   return record;
 }
 
-gl_status lab_table_store(const lab_table *t, const char *path, gl_error *err) {
+gl_status lab_table_store(const lab_table *t, const char *path, double wall_s, gl_error *err) {
   bias_record *records = calloc(t->n, sizeof *records);
+  provenance how;
+  char finished[PROVENANCE_DATE_SIZE];
   store *s = NULL;
   size_t n = 0;
   place p = {0, 0, 0};
   if (records == NULL) return gl_fail_memory(err, "the records of a study");
   do records[n++] = record_of(t, p);
   while (next_place(t, &p));
-  gl_status status = store_open(&s, path, STORE_WRITE, err);
-  if (status == GL_OK) status = store_put_bias(s, t->recipe->name, records, n, err);
+  gl_status status = provenance_init(&how, err);
+  const bias_making making = {&how.record, provenance_now(finished), wall_s};
+  if (status == GL_OK) status = store_open(&s, path, STORE_WRITE, err);
+  if (status == GL_OK) status = store_put_bias(s, t->recipe->name, records, n, &making, err);
   store_close(s);
+  provenance_fini(&how);
   free(records);
   return status;
 }

@@ -24,7 +24,8 @@ void lab_table_print(const lab_table *t, FILE *to);
 /* One line per measurement with a header; blocks of one algorithm and size, two empty lines apart,
  * in the order of the JSON. */
 void lab_table_tsv(const lab_table *t, FILE *to);
-/* Replaces the recipe's records in the table `bias` of a study file. */
-gl_status lab_table_store(const lab_table *t, const char *path, gl_error *err);
+/* Replaces the recipe's records in the table `bias` of a study file, with how they came about.
+ * wall_s: seconds that measuring took. */
+gl_status lab_table_store(const lab_table *t, const char *path, double wall_s, gl_error *err);
 
 #endif

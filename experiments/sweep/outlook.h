@@ -6,13 +6,13 @@
 #include "core/store/store.h"
 
 typedef struct sweep_outlook {
-  double per_s;  /* cells that finished a second, over the last ones; NaN: too few finished */
-  double left_s; /* until the missing cells are there, if work goes on as it did then; NaN */
+  double per_s;  /* runs that finished a second, over the last ones; NaN: too few finished */
+  double left_s; /* until the missing ones are there, if work goes on as it did then; NaN */
 } sweep_outlook;
 
-/* Of one study of the store. Missing cells take what finished runs of their kind took
- * (experiments/sweep/costs.h), and are worked at as many at a time as the last twenty runs were.
- * Tuning runs are not in it: the file does not say what they took. */
+/* Of one study of the store, tuning runs and cells of the grid alike. Missing ones take what
+ * finished runs of their kind took (experiments/sweep/costs.h), and are worked at as many at a time
+ * as the last twenty runs were. Tuning runs of before format 4 do not say what they took. */
 gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl_error *err);
 
 #endif

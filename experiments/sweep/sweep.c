@@ -204,7 +204,9 @@ static gl_status keep_score(void *self, size_t job, const run_result *o, gl_erro
   }
   double score = tune_score(o, cell->steps);
   s->score[p->jobs[job]] = score;
-  gl_status status = store_put_score(s->store, cell->key, cell->recipe, score, err);
+  char finished[PROVENANCE_DATE_SIZE];
+  const score_record record = {cell->key, cell->recipe, score, o->wall_s, provenance_now(finished)};
+  gl_status status = store_put_score(s->store, &record, err);
   if (status == GL_OK) clear_checkpoints(s, cell);
   return status;
 }

@@ -66,11 +66,13 @@ static void put_runs(store *s) {
 
 static void put_rest(store *s) {
   const bias_record record = {.algorithm = "gepo", .method = "exact", .bias = 0.5};
+  const bias_making making = {.finished = "2026-11-22T08:30:00Z", .wall_s = 1};
+  const score_record score = {"t", "{}", 0.5, 1, "2026-11-22T08:30:00Z"};
   const planned_cell cell = {.place = "p", .algorithm = "gepo", .swept = "{}"};
   const study_plan plan = {
       .study = "s", .recipe = "{}", .shard = 1, .shards = 2, .cells = &cell, .n = 1};
-  if (store_put_bias(s, "lab", &record, 1, NULL) != GL_OK ||
-      store_put_score(s, "t", "{}", 0.5, NULL) != GL_OK ||
+  if (store_put_bias(s, "lab", &record, 1, &making, NULL) != GL_OK ||
+      store_put_score(s, &score, NULL) != GL_OK ||
       store_put_tuned(s, "s", "gepo", 0.1, 0.5, NULL) != GL_OK ||
       store_put_plan(s, &plan, NULL) != GL_OK)
     abort();

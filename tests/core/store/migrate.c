@@ -14,7 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OLDEST = 1, NEWEST = 2, GOLDEN_RUNS = 8 }; /* and as many tuning runs */
+enum {
+  OLDEST = 1,
+  NEWEST = 3,
+  NOW = 4,
+  LAST_TO_LACK = 2,
+  GOLDEN_RUNS = 8
+}; /* and as many tuning runs */
 
 static const char *const tables[] = {"runs", "steps", "evals", "staleness", "clock", "tuned"};
 enum { N_TABLES = sizeof tables / sizeof *tables };
@@ -208,7 +214,7 @@ static void an_older_study_is_read_as_its_program_read_it(void) {
 
 static void an_older_study_says_what_it_lacks(void) {
   static const char *const lacks[] = {"", "written by gepolab 0.1.0", "before format 3"};
-  for (int format = OLDEST; format <= NEWEST; ++format) {
+  for (int format = OLDEST; format <= LAST_TO_LACK; ++format) {
     ground g;
     study_progress p;
     ground_make(&g, format);
@@ -237,7 +243,7 @@ static void count_damage(void *self, const char *key, const char *text) {
 static void check_migrated(const ground *g, const char *path) {
   int n = 0;
   store *s = store_opened(path, STORE_READ);
-  CU_ASSERT_EQUAL(store_format(s), 3);
+  CU_ASSERT_EQUAL(store_format(s), NOW);
   CU_ASSERT_PTR_NULL(store_lacks(s));
   CU_ASSERT_EQUAL(store_check(s, count_damage, &n, NULL), GL_OK);
   CU_ASSERT_EQUAL(n, 0);
@@ -327,7 +333,7 @@ static void killed_at_any_moment_it_is_the_older_study_or_the_new_one(void) {
       scratch_copy(g.golden, g.study);
       died = migrate_and_die(g.study, nth);
       store *s = store_opened(g.study, STORE_READ);
-      CU_ASSERT(store_format(s) == format || store_format(s) == 3);
+      CU_ASSERT(store_format(s) == format || store_format(s) == NOW);
       older += died && store_format(s) == format;
       compare_with_golden(s, &g);
       store_close(s);
@@ -356,7 +362,7 @@ static void a_full_disk_leaves_the_older_study_or_the_new_one(void) {
       CU_ASSERT_EQUAL(status, fired ? GL_EIO : GL_OK);
       if (fired) CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the disk is full"));
       s = store_opened(g.study, STORE_READ);
-      CU_ASSERT(store_format(s) == 3 || (fired && store_format(s) == format));
+      CU_ASSERT(store_format(s) == NOW || (fired && store_format(s) == format));
       older += store_format(s) == format;
       compare_with_golden(s, &g);
       store_close(s);

@@ -26,8 +26,9 @@ static void ground_make(ground *g) {
   store *s = store_opened(scratch_path(&g->at, "study.db", g->study), STORE_WRITE);
   store_put_samples(s, 1, RUNS, STEPS);
   CU_ASSERT_EQUAL(store_put_tuned(s, "s", "gepo", 0.1, 0.5, NULL), GL_OK);
-  CU_ASSERT_EQUAL(store_put_bias(s, "lab", &measured, 1, NULL), GL_OK);
-  CU_ASSERT_EQUAL(store_put_bias(s, "another lab", &measured, 1, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_bias(s, "lab", &measured, 1, &(bias_making){.wall_s = 1}, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_bias(s, "another lab", &measured, 1, &(bias_making){.wall_s = 1}, NULL),
+                  GL_OK);
   store_close(s);
 }
 
@@ -116,7 +117,7 @@ static const struct {
     {"INSERT INTO provenance(hash, version) VALUES('a', 'b')", 0},
     {"INSERT INTO plan(study, tuning, place) VALUES('s', 2, 'p')", 0},
     {"INSERT INTO sweeps VALUES('s', 'h', 3, 0, 'r', 0)", 0},
-    {"INSERT INTO tuning_scores VALUES('k', 'r', 'best', 0)", 0},
+    {"INSERT INTO tuning_scores(key, recipe, score, sum) VALUES('k', 'r', 'best', 0)", 0},
 };
 
 static void every_damage_is_found_and_taken_out_and_the_rest_is_untouched(void) {

@@ -6,6 +6,10 @@
 
 static const char key[] = "00000000000000000000000000000001";
 
+static gl_status put(store *s, const char *of, double score, gl_error *err) {
+  return store_put_score(s, &(score_record){of, "{}", score, 2.5, "2026-11-22T08:30:00Z"}, err);
+}
+
 static void a_score_is_found_by_its_key_and_recipe(void) {
   scratch f;
   char path[SCRATCH_PATH_SIZE];
@@ -13,7 +17,7 @@ static void a_score_is_found_by_its_key_and_recipe(void) {
   scratch_make(&f);
   store *s = store_opened(scratch_path(&f, "s.db", path), STORE_WRITE);
   CU_ASSERT(!store_get_score(s, key, "{}", &score));
-  CU_ASSERT_EQUAL(store_put_score(s, key, "{}", 0.75, NULL), GL_OK);
+  CU_ASSERT_EQUAL(put(s, key, 0.75, NULL), GL_OK);
   CU_ASSERT(store_get_score(s, key, "{}", &score));
   CU_ASSERT_EQUAL(score, 0.75);
   /* Another recipe of the same key (which a hash could have) has no score. */
@@ -21,7 +25,7 @@ static void a_score_is_found_by_its_key_and_recipe(void) {
   CU_ASSERT(!store_get_score(s, key, "{\"seed\":1}", &score));
   CU_ASSERT(!store_get_score(s, "00000000000000000000000000000002", "{}", &score));
   CU_ASSERT_EQUAL(score, -1);
-  CU_ASSERT_EQUAL(store_put_score(s, key, "{}", -2.5, NULL), GL_OK);
+  CU_ASSERT_EQUAL(put(s, key, -2.5, NULL), GL_OK);
   store_close(s);
   s = store_opened(path, STORE_READ);
   CU_ASSERT(store_get_score(s, key, "{}", &score));
@@ -38,10 +42,10 @@ static void a_study_that_is_read_only_keeps_its_scores(void) {
   gl_error err = {0};
   scratch_make(&f);
   store *s = store_opened(scratch_path(&f, "s.db", path), STORE_WRITE);
-  CU_ASSERT_EQUAL(store_put_score(s, key, "{}", 0.75, NULL), GL_OK);
+  CU_ASSERT_EQUAL(put(s, key, 0.75, NULL), GL_OK);
   store_close(s);
   s = store_opened(path, STORE_READ);
-  CU_ASSERT_EQUAL(store_put_score(s, key, "{}", 0.5, &err), GL_EIO);
+  CU_ASSERT_EQUAL(put(s, key, 0.5, &err), GL_EIO);
   CU_ASSERT(err.text[0] != '\0');
   CU_ASSERT(store_get_score(s, key, "{}", &score));
   CU_ASSERT_EQUAL(score, 0.75);
@@ -56,7 +60,7 @@ static void a_score_that_is_no_number_is_not_found(void) {
   double score = -1;
   scratch_make(&f);
   store *s = store_opened(scratch_path(&f, "s.db", path), STORE_WRITE);
-  CU_ASSERT_EQUAL(store_put_score(s, key, "{}", NAN, NULL), GL_OK);
+  CU_ASSERT_EQUAL(put(s, key, NAN, NULL), GL_OK);
   CU_ASSERT(!store_get_score(s, key, "{}", &score));
   CU_ASSERT_EQUAL(score, -1);
   store_close(s);

@@ -28,7 +28,7 @@ static void ground_make(ground *g) {
   chosen.run.chosen = "{\"optimizer.lr\":0.1}";
   CU_ASSERT_EQUAL(store_put_run(s, &chosen.run, NULL), GL_OK);
   CU_ASSERT_EQUAL(store_put_tuned(s, "s", "gepo", 0.1, 0.5, NULL), GL_OK);
-  CU_ASSERT_EQUAL(store_put_bias(s, "lab", measured, 2, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_bias(s, "lab", measured, 2, &(bias_making){.wall_s = 1}, NULL), GL_OK);
   store_close(s);
 }
 

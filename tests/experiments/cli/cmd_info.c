@@ -77,7 +77,7 @@ static void a_sweep_tells_how_its_runs_came_about(void) {
   CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2"));
   CU_ASSERT_EQUAL_FATAL(stat(g.study, &about), 0);
   cJSON *d = info(g.study, NULL);
-  CU_ASSERT_EQUAL(number(d, "format"), 3);
+  CU_ASSERT_EQUAL(number(d, "format"), 4);
   CU_ASSERT_EQUAL(number(d, "bytes"), (double)about.st_size);
   CU_ASSERT(cJSON_IsNull(at(d, "lacks")));
   const cJSON *study = at(d, "studies")->child, *origin = at(d, "origins")->child;
@@ -267,8 +267,37 @@ static void what_is_mixed_is_named(void) {
   }
 }
 
-SUITE(cli_info, "cli: info", TEST(a_sweep_tells_how_its_runs_came_about),
-      TEST(costs_are_those_of_the_runs), TEST(one_run_is_shown_whole),
-      TEST(a_key_that_names_no_run_or_several_is_refused),
+/* Beside the runs of a sweep, and in a file of their own. */
+static void measurements_tell_how_they_came_about(void) {
+  ground g;
+  char alone[128];
+  ground_make(&g);
+  CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q"));
+  CU_ASSERT(CLI_GIVES(0, "bias", "four_arms", "-o", g.study));
+  CU_ASSERT(CLI_GIVES(0, "bias", "four_arms", "-o", cli_path(alone, g.folder, "alone.db")));
+  cJSON *d = info(g.study, NULL);
+  const cJSON *of_runs = cJSON_GetArrayItem(at(d, "origins"), 0),
+              *measured = cJSON_GetArrayItem(at(d, "origins"), 1);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "origins")), 2);
+  CU_ASSERT(number(of_runs, "runs") == 6 && number(of_runs, "measured") == 0);
+  CU_ASSERT(number(measured, "runs") == 0 && number(measured, "measured") == 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(words(measured, "command"), "gepolab bias four_arms -o"));
+  CU_ASSERT_EQUAL(strlen(words(measured, "first")), 20);
+  cJSON_Delete(d);
+  d = info(alone, NULL);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(at(d, "origins")), 1);
+  cJSON_Delete(d);
+  char *took = asked(alone, "SELECT wall_s > 0 AND wall_s < 1000 FROM laboratory");
+  CU_ASSERT_STRING_EQUAL(took, "1");
+  free(took);
+  cli_result r = CLI("info", alone);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "measurements of the laboratory, 2"));
+  cli_result_fini(&r);
+  cli_scratch_remove(g.folder);
+}
+
+SUITE(cli_info, "cli: info", TEST(measurements_tell_how_they_came_about),
+      TEST(a_sweep_tells_how_its_runs_came_about), TEST(costs_are_those_of_the_runs),
+      TEST(one_run_is_shown_whole), TEST(a_key_that_names_no_run_or_several_is_refused),
       TEST(mixed_origins_are_told_and_shown_harmless), TEST(joined_shards_keep_their_origins),
       TEST(what_is_mixed_is_named));

@@ -1,5 +1,9 @@
 /* What a study is to hold, and what every command says when it does not hold it. */
+#include "core/store/plan.h"
+#include "core/store/scores.h"
+#include "experiments/sweep/outlook.h"
 #include "tests/support/cli.h"
+#include "tests/support/core.h"
 #include "tests/support/suite.h"
 
 #include <cjson/cJSON.h>
@@ -288,7 +292,37 @@ static void results_are_never_written_where_they_would_be_lost(void) {
   cli_scratch_remove(b.folder);
 }
 
-SUITE(cli_status, "cli: status", TEST(a_sweep_keeps_its_plan_before_its_first_run),
+/* Two of four tuning runs took 10 s each, one after the other, and four cells come after them. */
+static void tuning_runs_say_how_long_it_will_take(void) {
+  static const char *const places[] = {"t1", "t2", "t3", "t4", "c1", "c2", "c3", "c4"};
+  static const char *const finished[] = {"2026-11-22T08:30:10Z", "2026-11-22T08:30:20Z"};
+  planned_cell cells[8];
+  sweep_outlook o;
+  bench b;
+  bench_make(&b);
+  for (int i = 0; i < 8; ++i)
+    cells[i] = (planned_cell){.tuning = i < 4,
+                              .place = places[i],
+                              .ordinal = i % 4,
+                              .algorithm = i % 2 ? "gepo" : "grpo",
+                              .swept = "{}"};
+  store *s = store_opened(b.db, STORE_WRITE);
+  const study_plan plan = {.study = "s", .recipe = "{}", .shards = 1, .cells = cells, .n = 8};
+  CU_ASSERT_EQUAL(store_put_plan(s, &plan, NULL), GL_OK);
+  CU_ASSERT_EQUAL(sweep_outlook_read(&o, s, "s", NULL), GL_OK);
+  CU_ASSERT(isnan(o.per_s) && isnan(o.left_s));
+  for (int i = 0; i < 2; ++i)
+    CU_ASSERT_EQUAL(
+        store_put_score(s, &(score_record){places[i], "{}", 0.5, 10, finished[i]}, NULL), GL_OK);
+  CU_ASSERT_EQUAL(sweep_outlook_read(&o, s, "s", NULL), GL_OK);
+  ASSERT_CLOSE(o.per_s, 0.1, 1e-12);
+  ASSERT_CLOSE(o.left_s, 60, 1e-9);
+  store_close(s);
+  cli_scratch_remove(b.folder);
+}
+
+SUITE(cli_status, "cli: status", TEST(tuning_runs_say_how_long_it_will_take),
+      TEST(a_sweep_keeps_its_plan_before_its_first_run),
       TEST(readers_of_an_unfinished_study_say_so_and_print_the_same),
       TEST(a_shard_that_was_not_joined_is_named), TEST(plans_of_a_study_add_up_and_can_be_replaced),
       TEST(runs_at_other_rates_take_the_places_of_the_old_ones),
