@@ -104,6 +104,9 @@ typedef struct sgd_step {
   const copy_rounding *rounding;
 } sgd_step;
 
+/* What in_ranges runs: rows [first, first + n), with operations of `own` only. */
+typedef void (*backend_range)(void *context, size_t first, size_t n, backend *own);
+
 /* A function pointer for every entry of operations.h, where they are described. */
 typedef struct backend_ops {
 #define OPERATION(result, name, arguments) result(*name) arguments;

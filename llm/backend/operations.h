@@ -118,6 +118,12 @@ HOST_OPERATION(void, pack, (backend *b, void *packed, const void *weight, size_t
 HOST_OPERATION(void, product_packed,
                (backend *b, void *out, const void *in, const void *weight, const void *packed,
                 size_t rows, size_t m, size_t k, int flags))
+/* Runs a sequence of row by row operations on rows [0, n): one range of rows for each thread, all
+ * at the same time, so that no thread waits for another between two operations. `own` is a backend
+ * of one thread over the same memory, which the range has for itself until it returns. Where a
+ * thread would have fewer than `least` rows (at least 1), all rows are one range and `own` is b. */
+HOST_OPERATION(void, in_ranges,
+               (backend *b, size_t n, size_t least, backend_range run, void *context))
 /* T din [rows, k] (+)= dout weight; T dout [rows, m], weight [m, k]. */
 OPERATION(void, product_backward_input,
           (backend *b, void *din, const void *dout, const void *weight, size_t rows, size_t m,

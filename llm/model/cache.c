@@ -202,24 +202,50 @@ gl_status model_cache_copy(model_cache *k, size_t from, size_t to, size_t length
 /* --- one more token ----------------------------------------------------------------------------
  */
 
-void model_cache_run(model_cache *k, const int32_t *slot, const int32_t *position, size_t rows) {
-  model *m = k->m;
-  backend *b = m->b;
-  layer_run run = {.l = &k->rows,
-                   .branch = k->branch,
-                   .position = position,
+/* Least rows of a decode that a thread of the CPU takes through all layers by itself. It reads all
+ * weights for them, so where there are fewer the threads better divide the weights. */
+enum { RANGE_LEAST = 12 };
+
+typedef struct decode_job {
+  const model_cache *k;
+  const int32_t *slot, *position;
+} decode_job;
+
+/* Rows [first, first + rows) of a decode, on the backend b. */
+static void decode_range(void *context, size_t first, size_t rows, backend *b) {
+  const decode_job *job = context;
+  const model_cache *k = job->k;
+  model m = *k->m; /* the same model on the range's backend */
+  m.b = b;
+  const size_t stream = first * m.c.hidden * b->element;
+  const layer_activations l = layer_activations_from(&k->rows, &m.c, b, first);
+  layer_cache cache;
+  layer_run run = {.l = &l,
+                   .branch = (char *)k->branch + stream,
+                   .position = job->position + first,
                    .packed = {.rows = rows},
+                   .cache = &cache,
                    .flags = PRODUCT_ROW_BY_ROW,
                    .want_branch = 1};
-  for (size_t l = 0; l < m->c.layers; ++l) {
-    k->layer[l].slot = slot;
-    k->layer[l].decode = 1;
-    run.cache = &k->layer[l];
-    model_layer(m, l, &run, l == 0 ? k->rows.in : k->rows.mid, l == 0 ? NULL : k->branch);
+  for (size_t i = 0; i < m.c.layers; ++i) {
+    cache = k->layer[i];
+    cache.slot = job->slot + first;
+    cache.decode = 1;
+    model_layer(&m, i, &run, i == 0 ? l.in : l.mid, i == 0 ? NULL : run.branch);
   }
-  b->ops->norm(b, k->last, k->last_rstd, k->rows.mid, k->rows.mid, k->branch,
-               model_weight(m, m->norm), rows, m->c.hidden, m->c.rms_eps);
-  model_logits(m, k->logits, k->last, rows);
+  void *last = (char *)k->last + stream;
+  b->ops->norm(b, last, (char *)k->last_rstd + first * b->master_element, l.mid, l.mid, run.branch,
+               model_weight(&m, m.norm), rows, m.c.hidden, m.c.rms_eps);
+  model_logits(&m, (char *)k->logits + first * m.c.vocabulary * b->master_element, last, rows);
+}
+
+void model_cache_run(model_cache *k, const int32_t *slot, const int32_t *position, size_t rows) {
+  backend *b = k->m->b;
+  decode_job job = {k, slot, position};
+  if (b->ops->in_ranges != NULL)
+    b->ops->in_ranges(b, rows, RANGE_LEAST, decode_range, &job);
+  else
+    decode_range(&job, 0, rows, b);
 }
 
 gl_status model_cache_check(const model_cache *k, int32_t token, int32_t slot, int32_t position,

@@ -65,6 +65,10 @@ typedef struct layer_activations {
 void layer_activations_take(layer_activations *l, arena *a, const model_config *c, const backend *b,
                             size_t rows);
 
+/* The same activations from row `first` on. */
+layer_activations layer_activations_from(const layer_activations *l, const model_config *c,
+                                         const backend *b, size_t first);
+
 /* What a pass works on. */
 typedef struct pass_shape {
   size_t rows, sequences, targets;

@@ -37,6 +37,30 @@ void layer_activations_take(layer_activations *l, arena *a, const model_config *
   l->active = arena_take(a, rows, c->intermediate, t);
 }
 
+/* Row `first` of a matrix whose rows have `width` numbers of `bytes` bytes. */
+static void *row_of(void *matrix, size_t first, size_t width, size_t bytes) {
+  return matrix != NULL ? (char *)matrix + first * width * bytes : NULL;
+}
+
+layer_activations layer_activations_from(const layer_activations *l, const model_config *c,
+                                         const backend *b, size_t first) {
+  const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+  const size_t t = b->element, m = b->master_element;
+  return (layer_activations){.in = row_of(l->in, first, c->hidden, t),
+                             .normed = row_of(l->normed, first, c->hidden, t),
+                             .rstd = row_of(l->rstd, first, 1, m),
+                             .qkv = row_of(l->qkv, first, q + 2 * kv, t),
+                             .qk = row_of(l->qk, first, q + kv, t),
+                             .heads_rstd = row_of(l->heads_rstd, first, c->heads + c->kv_heads, m),
+                             .attended = row_of(l->attended, first, q, t),
+                             .lse = row_of(l->lse, first, c->heads, m),
+                             .mid = row_of(l->mid, first, c->hidden, t),
+                             .mid_normed = row_of(l->mid_normed, first, c->hidden, t),
+                             .mid_rstd = row_of(l->mid_rstd, first, 1, m),
+                             .gate_up = row_of(l->gate_up, first, 2 * c->intermediate, t),
+                             .active = row_of(l->active, first, c->intermediate, t)};
+}
+
 static void take_layers(pass *p, arena *a, const model_config *c, const backend *b,
                         layer_activations *layer) {
   const pass_shape *s = &p->shape;

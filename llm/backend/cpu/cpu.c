@@ -4,6 +4,7 @@
 
 #include "core/base/blas_room.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,35 @@ int cpu_reserve_blas(cpu *c) {
   return !cpu_failed(c);
 }
 
+/* --- ranges of rows --- */
+
+typedef struct ranges {
+  cpu *owner;
+  size_t n;
+  backend_range run;
+  void *context;
+} ranges;
+
+/* A task is a range; there are as many as threads. */
+static void range_task(void *context, size_t task, size_t worker) {
+  const ranges *r = context;
+  const size_t parts = r->owner->threads, first = r->n * task / parts;
+  r->run(r->context, first, r->n * (task + 1) / parts - first, &r->owner->own[worker]->base);
+}
+
+void cpu_in_ranges(backend *b, size_t n, size_t least, backend_range run, void *context) {
+  cpu *c = (cpu *)b;
+  assert(least > 0);
+  if (cpu_failed(c) || n == 0) return;
+  if (c->threads == 1 || n / least < c->threads) {
+    run(context, 0, n, b);
+    return;
+  }
+  ranges r = {.owner = c, .n = n, .run = run, .context = context};
+  pool_run(c->pool, range_task, &r, c->threads);
+  for (size_t i = 0; i < c->threads && !cpu_failed(c); ++i) c->error = c->own[i]->error;
+}
+
 /* --- making one --- */
 
 /* The processor's name as Linux tells it, or "CPU". */
@@ -166,6 +196,24 @@ static int openblas_is_wider(const char *set) {
 #endif
 }
 
+/* The pool and the workers' places of a backend; of one with several threads also the backends of
+ * one thread. What was made before a failure is released by cpu_free. */
+static gl_status start(cpu *c, size_t threads, gl_error *err) {
+  gl_status status = pool_new(&c->pool, threads, err);
+  if (status != GL_OK) return status;
+  c->threads = pool_threads(c->pool);
+  c->worker = calloc(c->threads, sizeof *c->worker);
+  if (c->worker == NULL) return gl_fail_memory(err, "the CPU backend");
+  if (c->threads == 1) return GL_OK;
+  c->own = calloc(c->threads, sizeof *c->own);
+  if (c->own == NULL) return gl_fail_memory(err, "the CPU backend");
+  for (size_t i = 0; i < c->threads && status == GL_OK; ++i) {
+    c->own[i] = calloc(1, sizeof *c->own[i]);
+    status = c->own[i] != NULL ? start(c->own[i], 1, err) : gl_fail_memory(err, "the CPU backend");
+  }
+  return status;
+}
+
 gl_status backend_cpu_new_variant(backend **out, number_type type, size_t threads,
                                   cpu_variant variant, gl_error *err) {
   *out = NULL;
@@ -173,12 +221,7 @@ gl_status backend_cpu_new_variant(backend **out, number_type type, size_t thread
     return gl_fail(err, GL_EINPUT, "the CPU computes in float32 or float64; bfloat16 needs a GPU");
   cpu *c = calloc(1, sizeof *c);
   if (c == NULL) return gl_fail_memory(err, "the CPU backend");
-  gl_status status = pool_new(&c->pool, threads, err);
-  if (status == GL_OK) {
-    c->threads = pool_threads(c->pool);
-    c->worker = calloc(c->threads, sizeof *c->worker);
-    if (c->worker == NULL) status = gl_fail_memory(err, "the CPU backend");
-  }
+  const gl_status status = start(c, threads, err);
   if (status != GL_OK) {
     cpu_free(&c->base);
     return status;
@@ -196,6 +239,10 @@ gl_status backend_cpu_new_variant(backend **out, number_type type, size_t thread
   processor_name(processor, sizeof processor);
   snprintf(c->base.device, sizeof c->base.device, "%s, %zu thread%s, %s", processor, c->threads,
            c->threads == 1 ? "" : "s", set);
+  for (size_t i = 0; c->own != NULL && i < c->threads; ++i) {
+    c->own[i]->base = c->base;
+    c->own[i]->blas = c->blas;
+  }
   *out = &c->base;
   return GL_OK;
 }
@@ -209,6 +256,9 @@ void cpu_free(backend *b) {
   if (c == NULL) return;
   pool_free(c->pool);
   for (size_t i = 0; c->worker != NULL && i < c->threads; ++i) free(c->worker[i]);
+  for (size_t i = 0; c->own != NULL && i < c->threads; ++i)
+    if (c->own[i] != NULL) cpu_free(&c->own[i]->base);
+  free(c->own);
   free(c->worker);
   free(c->shared);
   free(c->packed);

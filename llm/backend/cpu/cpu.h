@@ -29,8 +29,9 @@ typedef struct cpu {
   size_t shared_bytes;
   void *packed; /* a product's packed factor, packed_bytes long */
   size_t packed_bytes;
-  int blas;      /* 1: OpenBLAS does all products of training (product.h) */
-  int blas_room; /* 1: it has its working memory (cpu_reserve_blas) */
+  struct cpu **own; /* [threads] backends of one thread, for in_ranges; NULL with one thread */
+  int blas;         /* 1: OpenBLAS does all products of training (product.h) */
+  int blas_room;    /* 1: it has its working memory (cpu_reserve_blas) */
 } cpu;
 
 /* The backend on this machine's processor, with the best instruction set that it has. threads: 0
@@ -63,6 +64,7 @@ void cpu_copy(backend *b, void *to, const void *from, size_t bytes);
 void cpu_zero(backend *b, void *memory, size_t bytes);
 gl_status cpu_status(backend *b, gl_error *err);
 void cpu_memory(backend *b, size_t *total, size_t *available);
+void cpu_in_ranges(backend *b, size_t n, size_t least, backend_range run, void *context);
 void cpu_free(backend *b);
 
 /* The tables of operations, one for each file that includes body.h. */

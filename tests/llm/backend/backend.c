@@ -142,7 +142,48 @@ static void short_memory_is_told_once(void) {
   backend_free(b);
 }
 
+/* How often in_ranges visited each row, and with how many backends. */
+typedef struct visits {
+  _Atomic int row[100], calls;
+  backend *b;
+  _Atomic int whole, fail;
+} visits;
+
+static void visit(void *context, size_t first, size_t n, backend *own) {
+  visits *v = context;
+  ++v->calls;
+  v->whole += own == v->b;
+  for (size_t r = first; r < first + n; ++r) ++v->row[r];
+  if (v->fail && first > 0) own->ops->allocate(own, SIZE_MAX - 4096);
+}
+
+static void ranges_of_rows_are_run_once_each(void) {
+  for (size_t threads = 1; threads <= 3; ++threads)
+    for (size_t n = 0; n <= 100; n += n < 30 ? 1 : 35) {
+      backend *b = made(NUMBER_F32, threads, CPU_BEST);
+      visits v = {.b = b};
+      b->ops->in_ranges(b, n, 8, visit, &v);
+      const int one = threads == 1 || n < 8 * threads;
+      CU_ASSERT_EQUAL(v.calls, n == 0 ? 0 : one ? 1 : (int)threads);
+      CU_ASSERT_EQUAL(v.whole, n > 0 && one);
+      for (size_t r = 0; r < 100; ++r) CU_ASSERT_EQUAL(v.row[r], r < n);
+      backend_free(b);
+    }
+}
+
+static void a_range_that_fails_is_told(void) {
+  backend *b = made(NUMBER_F32, 2, CPU_BEST);
+  visits v = {.b = b, .fail = 1};
+  gl_error err = {.status = GL_OK};
+  b->ops->in_ranges(b, 100, 8, visit, &v);
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_ENOMEM);
+  b->ops->in_ranges(b, 100, 8, visit, &v);
+  CU_ASSERT_EQUAL(v.calls, 2);
+  backend_free(b);
+}
+
 SUITE(llm_backend, "llm: backend", TEST(float_is_close_to_double), TEST(instruction_sets_agree),
       TEST(threads_do_not_change_a_bit), TEST(gradients_of_large_weights_are_whole),
       TEST(every_operation_is_compared), TEST(a_wrong_type_is_refused),
-      TEST(automatic_finds_a_backend), TEST(short_memory_is_told_once));
+      TEST(automatic_finds_a_backend), TEST(short_memory_is_told_once),
+      TEST(ranges_of_rows_are_run_once_each), TEST(a_range_that_fails_is_told));
