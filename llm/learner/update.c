@@ -5,6 +5,10 @@
  * response whose coefficients are all 0 has no gradient and is left out of the backward. Where one
  * micro-batch holds a whole set, its forward is kept and serves the backward too.
  *
+ * Responses of a group that are the same, as those of a policy that knows the answer often are, run
+ * through the model once: the others have the log-probabilities of the first, and the first takes
+ * their coefficients, of which the gradient is a linear function, on top of its own.
+ *
  * Metrics describe the whole of the batches under the parameters the step starts from; grad_norm
  * is the mean over the step's optimiser updates, before clipping. The proximal policy is the
  * learner's at the start of the step. */
@@ -17,7 +21,8 @@
 /* --- micro-batches ------------------------------------------------------------------------------
  */
 
-/* Which responses a pass takes: all, or those with a coefficient other than 0. */
+/* Which responses a pass takes, besides those that repeat an earlier one of their group: all, or
+ * those with a coefficient other than 0. */
 typedef enum pass { PASS_ALL, PASS_WITH_GRADIENT } pass;
 
 /* A place in a walk over a part of a set's responses in order. */
@@ -25,15 +30,28 @@ typedef struct walk {
   size_t response, end, group;
 } walk;
 
+/* Whether the response is the same as an earlier one of its group. */
+static int is_repeated(const rollout_set *s, size_t i) {
+  return s->same_as[i] != i;
+}
+
+static size_t length_of(const rollout_set *s, size_t i) {
+  return s->token_start[i + 1] - s->token_start[i];
+}
+
 static int has_gradient(const rollout_set *s, size_t i) {
   for (size_t k = s->token_start[i]; k < s->token_start[i + 1]; ++k)
     if (s->coefficient[k] != 0) return 1;
   return 0;
 }
 
+/* Whether a pass runs the response through the model. */
+static int takes(const rollout_set *s, pass which, size_t i) {
+  return !is_repeated(s, i) && (which == PASS_ALL || has_gradient(s, i));
+}
+
 static size_t tokens_of(const rollout_set *s, size_t i, size_t g) {
-  return s->prompt_start[g + 1] - s->prompt_start[g] + s->token_start[i + 1] - s->token_start[i] -
-         1;
+  return s->prompt_start[g + 1] - s->prompt_start[g] + length_of(s, i) - 1;
 }
 
 /* Packs the next micro-batch: responses until `most` tokens are full, at least one. Writes -c of
@@ -42,10 +60,10 @@ static gl_status pack_next(token_pack *p, size_t most, const rollout_set *s, pas
                            double *dlogp, gl_error *err) {
   token_pack_clear(p);
   for (; at->response < at->end; ++at->response) {
-    const size_t i = at->response, first = s->token_start[i], n = s->token_start[i + 1] - first;
+    const size_t i = at->response, first = s->token_start[i], n = length_of(s, i);
     while (s->group_start[at->group + 1] <= i) ++at->group;
     const size_t g = at->group, from = s->prompt_start[g];
-    if (which == PASS_WITH_GRADIENT && !has_gradient(s, i)) continue;
+    if (!takes(s, which, i)) continue;
     if (p->n_sequences > 0 && p->n_tokens + tokens_of(s, i, g) > most) break;
     for (size_t t = 0; t < n && dlogp != NULL; ++t)
       dlogp[p->n_targets + t] = -s->coefficient[first + t];
@@ -61,7 +79,7 @@ static size_t count_tokens(const rollout_set *s, pass which, size_t first, size_
   size_t tokens = 0, g = 0;
   for (size_t i = first; i < last; ++i) {
     while (s->group_start[g + 1] <= i) ++g;
-    if (which == PASS_ALL || has_gradient(s, i)) tokens += tokens_of(s, i, g);
+    if (takes(s, which, i)) tokens += tokens_of(s, i, g);
   }
   return tokens;
 }
@@ -90,7 +108,7 @@ static size_t response_tokens(const void *context, size_t i) {
     else
       high = middle;
   }
-  return p->which == PASS_ALL || has_gradient(p->s, i) ? tokens_of(p->s, i, low) : 0;
+  return takes(p->s, p->which, i) ? tokens_of(p->s, i, low) : 0;
 }
 
 static void divide(const set_pass *p) {
@@ -113,18 +131,41 @@ static walk share_of(const set_pass *p, size_t rank) {
 /* --- scoring ------------------------------------------------------------------------------------
  */
 
+/* Copies what a forward found, one number after the other, to the tokens of responses first ..
+ * last - 1 that it took. */
+static void put_scores(const rollout_set *s, size_t first, size_t last, const double *found,
+                       double *to) {
+  for (size_t i = first; i < last; ++i) {
+    if (!takes(s, PASS_ALL, i)) continue;
+    memcpy(to + s->token_start[i], found, length_of(s, i) * sizeof *to);
+    found += length_of(s, i);
+  }
+}
+
 static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *err) {
   const run_spec *spec = &p->l->spec;
-  size_t k = p->s->token_start[at.response];
   for (;;) {
+    const size_t first = at.response;
     gl_status status = pack_next(&r->pack, spec->micro_batch, p->s, PASS_ALL, &at, NULL, err);
-    if (status != GL_OK || r->pack.n_targets == 0) return status;
+    const size_t n = r->pack.n_targets;
+    if (status != GL_OK || n == 0) return status;
     const packed_tokens packed = token_pack_view(&r->pack);
-    status = model_forward(r->model, &packed, spec->sampling.temperature, p->keep, p->logp + k,
-                           p->entropy != NULL ? p->entropy + k : NULL, err);
+    status = replica_scratch(r, 2 * n, err);
     if (status != GL_OK) return status;
-    k += packed.n_targets;
+    double *logp = r->scratch, *entropy = p->entropy != NULL ? r->scratch + n : NULL;
+    status =
+        model_forward(r->model, &packed, spec->sampling.temperature, p->keep, logp, entropy, err);
+    if (status != GL_OK) return status;
+    put_scores(p->s, first, at.response, logp, p->logp);
+    if (entropy != NULL) put_scores(p->s, first, at.response, entropy, p->entropy);
   }
+}
+
+/* Gives repeated responses the numbers of the response they repeat. */
+static void repeat_scores(const rollout_set *s, double *x) {
+  for (size_t i = 0; i < s->n_responses; ++i)
+    if (is_repeated(s, i))
+      memcpy(x + s->token_start[i], x + s->token_start[s->same_as[i]], length_of(s, i) * sizeof *x);
 }
 
 static gl_status score_share(void *context, size_t rank, gl_error *err) {
@@ -136,6 +177,15 @@ static gl_status score_share(void *context, size_t rank, gl_error *err) {
   return status;
 }
 
+/* Runs a pass that scores. */
+static gl_status run_score(set_pass *p, gl_error *err) {
+  gl_status status = rank_threads_run(p->l->threads, score_share, p, err);
+  if (status != GL_OK) return status;
+  repeat_scores(p->s, p->logp);
+  if (p->entropy != NULL) repeat_scores(p->s, p->entropy);
+  return GL_OK;
+}
+
 /* logp[n_tokens] and entropy[n_tokens] (NULL: not wanted) of every token of a set. *kept (NULL: no)
  * tells whether the whole forward was kept for a backward. */
 static gl_status score(llm_learner *l, const rollout_set *s, double *logp, double *entropy,
@@ -143,7 +193,7 @@ static gl_status score(llm_learner *l, const rollout_set *s, double *logp, doubl
   set_pass p = {.l = l, .s = s, .which = PASS_ALL, .logp = logp, .entropy = entropy};
   divide(&p);
   if (kept != NULL) *kept = p.keep = shares_fit(&p);
-  return rank_threads_run(l->threads, score_share, &p, err);
+  return run_score(&p, err);
 }
 
 static int all_finite(const double *x, size_t n) {
@@ -161,7 +211,7 @@ static gl_status score_reference(llm_learner *l, rollout_set *s, gl_error *err) 
   if (l->replica[0].reference == NULL) return GL_OK;
   set_pass p = {.l = l, .s = s, .which = PASS_ALL, .reference = 1, .logp = s->logref};
   divide(&p);
-  return rank_threads_run(l->threads, score_share, &p, err);
+  return run_score(&p, err);
 }
 
 static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *out, gl_error *err) {
@@ -186,14 +236,30 @@ static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *ou
 /* --- the gradient and the step ------------------------------------------------------------------
  */
 
-/* The kept forward's backward; its targets are the share's tokens in order. */
+/* Adds the coefficients of repeated responses to those of the response they repeat. */
+static void join_coefficients(rollout_set *s) {
+  for (size_t i = 0; i < s->n_responses; ++i) {
+    if (!is_repeated(s, i)) continue;
+    double *from = s->coefficient + s->token_start[i];
+    double *to = s->coefficient + s->token_start[s->same_as[i]];
+    for (size_t t = 0; t < length_of(s, i); ++t) {
+      to[t] += from[t];
+      from[t] = 0;
+    }
+  }
+}
+
+/* The kept forward's backward; its targets are the tokens of the share's responses in order. */
 static gl_status backward_kept(const set_pass *p, replica *r, walk at, gl_error *err) {
-  const size_t first = p->s->token_start[at.response], n = p->s->token_start[at.end] - first;
-  if (n == 0) return GL_OK;
-  gl_status status = replica_scratch(r, n, err);
+  const rollout_set *s = p->s;
+  const size_t most = s->token_start[at.end] - s->token_start[at.response];
+  size_t n = 0;
+  gl_status status = replica_scratch(r, most, err);
   if (status != GL_OK) return status;
-  for (size_t k = 0; k < n; ++k) r->scratch[k] = -p->s->coefficient[first + k];
-  return model_backward(r->model, r->scratch, err);
+  for (size_t i = at.response; i < at.end; ++i)
+    for (size_t k = s->token_start[i]; takes(s, PASS_ALL, i) && k < s->token_start[i + 1]; ++k)
+      r->scratch[n++] = -s->coefficient[k];
+  return n > 0 ? model_backward(r->model, r->scratch, err) : GL_OK;
 }
 
 static gl_status backward_again(const set_pass *p, replica *r, walk at, gl_error *err) {
@@ -228,8 +294,9 @@ static gl_status step_share(void *context, size_t rank, gl_error *err) {
  * backward over all tokens follows, which costs about twice a forward. Else responses whose
  * coefficients are all zero are left out, and the others cost three forwards. The cheaper way is
  * taken. A kept forward was divided over the replicas as all responses, so its backward is, too. */
-static gl_status step(llm_learner *l, const rollout_set *s, int kept, double lr, double *norm,
+static gl_status step(llm_learner *l, rollout_set *s, int kept, double lr, double *norm,
                       gl_error *err) {
+  join_coefficients(s);
   const size_t all = count_tokens(s, PASS_ALL, 0, s->n_responses);
   const size_t some = count_tokens(s, PASS_WITH_GRADIENT, 0, s->n_responses);
   set_pass p = {.l = l, .s = s, .lr = lr};

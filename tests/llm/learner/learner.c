@@ -6,7 +6,10 @@
 
 #define TINY "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, intermediate: 24, context: 24}"
 #define SORT "task: {kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 8"
-#define WORLD "world: {kind: llm, backend: cpu, dtype: float64, " TINY ", " SORT
+#define BEGIN "world: {kind: llm, backend: cpu, dtype: float64, " TINY ", "
+#define WORLD BEGIN SORT
+/* Whose responses are short enough to be often the same. */
+#define SHORT BEGIN "task: {kind: sorting, length: 3, values: 3, reward: graded}, max_tokens: 4"
 
 /* --- the gradient ------------------------------------------------------------------------------
  */
@@ -35,13 +38,14 @@ static double loss_at(llm_fixture *f, const double *theta, const double *directi
 
 /* A step of plain gradient descent at rate 1 is minus the gradient of the loss that the update
  * reports, by central differences along random directions. */
-static void check_gradient(const char *algorithm) {
+static void check_gradient(const char *world, const char *algorithm, const char *more,
+                           size_t *run_once) {
   enum { DIRECTIONS = 4 };
   const double h = 1e-5;
   char text[900];
   snprintf(text, sizeof text,
-           WORLD "}\nsampling: {temperature: 0.8}\noptimizer: {kind: sgd, lr: 1}\nalgorithm: %s",
-           algorithm);
+           "%s}\nsampling: {temperature: 0.8}\noptimizer: {kind: sgd, lr: 1}\nalgorithm: %s%s",
+           world, algorithm, more);
   llm_fixture f = llm_open(text, 3);
   jitter(&f, 0.15, 0);
   batch b = llm_draw(&f, 7);
@@ -63,6 +67,7 @@ static void check_gradient(const char *algorithm) {
     ASSERT_CLOSE((up - down) / (2 * h), slope, 2e-6);
     ASSERT_CLOSE(sqrt(length), metrics[METRIC_GRAD_NORM], 1e-9);
   }
+  *run_once = f.llm->all.n_responses - f.llm->replica[0].pack.n_sequences;
   free(theta);
   free(after);
   free(direction);
@@ -71,11 +76,24 @@ static void check_gradient(const char *algorithm) {
 }
 
 static void an_update_goes_down_the_gradient_of_its_loss(void) {
-  check_gradient("{base: grpo, clip: none}");
-  check_gradient("{base: gspo, clip: none, kl_coef: 0.3}");
-  check_gradient("{base: gepo, clip: none}");
-  check_gradient("{base: is, log_prob: sum}");
-  check_gradient("{base: dr_grpo, clip: none, ref_kl_coef: 0.5}");
+  size_t repeated;
+  check_gradient(WORLD, "{base: grpo, clip: none}", "", &repeated);
+  check_gradient(WORLD, "{base: gspo, clip: none, kl_coef: 0.3}", "", &repeated);
+  check_gradient(WORLD, "{base: gepo, clip: none}", "", &repeated);
+  check_gradient(WORLD, "{base: is, log_prob: sum}", "", &repeated);
+  check_gradient(WORLD, "{base: dr_grpo, clip: none, ref_kl_coef: 0.5}", "", &repeated);
+}
+
+/* They run through the model once, and the gradient is
+ * that of all. */
+static void repeated_responses_are_run_once_and_count_as_often_as_they_were_drawn(void) {
+  static const char *const algorithms[] = {"{base: grpo, clip: none}", "{base: gepo, clip: none}",
+                                           "{base: is, log_prob: sum}"};
+  for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; ++i) {
+    size_t repeated = 0;
+    check_gradient(SHORT, algorithms[i], "\ntrain: {groups: 8, group_size: 32}", &repeated);
+    CU_ASSERT(repeated > 0);
+  }
 }
 
 /* --- micro-batches and minibatches --------------------------------------------------------------
@@ -365,6 +383,7 @@ static void it_learns_to_sort_from_rewards(void) {
 }
 
 SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_loss),
+      TEST(repeated_responses_are_run_once_and_count_as_often_as_they_were_drawn),
       TEST(micro_batches_of_any_size_give_the_same_step), TEST(minibatches_and_epochs_add_up),
       TEST(a_draw_depends_on_its_address_alone),
       TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once),
