@@ -3,7 +3,7 @@
  *
  * Layout of a slot's keys: head after head, each [capacity / PANEL, dim, PANEL], so that the scores
  * of PANEL neighbouring positions are computed side by side; the last panel has only the positions
- * that are left of the capacity. Of its values: [capacity, kv * dim]. */
+ * that are left of the capacity. Of its values: head after head, each [capacity, dim]. */
 
 /* The arrays of attention_cached (operations.h); `to` is its result, k and v the cache. */
 typedef struct cache_job {
@@ -36,12 +36,13 @@ static void store_row(const store_job *job, size_t r) {
   const size_t place = (size_t)job->position[r], first = place / PANEL * PANEL;
   const size_t wide = cache_panel(job->capacity, first);
   const REAL *key = job->qk + r * qk_width(s) + q_width(s);
+  const REAL *value = job->qkv + r * qkv_width(s) + qk_width(s);
   for (size_t h = 0; h < s.kv; ++h) {
     REAL *to = job->k + at + (h * job->capacity + first) * s.dim + place - first;
     for (size_t d = 0; d < s.dim; ++d) to[d * wide] = key[h * s.dim + d];
+    memcpy(job->v + at + (h * job->capacity + place) * s.dim, value + h * s.dim,
+           s.dim * sizeof(REAL));
   }
-  memcpy(job->v + at + place * width, job->qkv + r * qkv_width(s) + qk_width(s),
-         width * sizeof(REAL));
 }
 
 static void store_task(void *context, size_t task, size_t worker) {
@@ -79,9 +80,9 @@ static void cpu_cache_copy(backend *b, void *cache_k, void *cache_v, size_t from
     const size_t head = h * capacity * shape.dim;
     cpu_copy(b, (REAL *)cache_k + to * slot + head, (const REAL *)cache_k + from * slot + head,
              keys * sizeof(REAL));
+    cpu_copy(b, (REAL *)cache_v + to * slot + head, (const REAL *)cache_v + from * slot + head,
+             length * shape.dim * sizeof(REAL));
   }
-  cpu_copy(b, (REAL *)cache_v + to * slot, (const REAL *)cache_v + from * slot,
-           length * width * sizeof(REAL));
 }
 
 /* --- products of the few query heads that share a key/value head --- */
@@ -138,19 +139,18 @@ static void cached_scores(REAL *score, size_t width, const REAL *query, const RE
   }
 }
 
-/* to [rows, dim] = weights score [rows, width] times value [n, dim], whose rows begin `row` numbers
- * apart. */
-static void cached_means(REAL *to, const REAL *score, size_t width, const REAL *value, size_t row,
-                         size_t rows, size_t n, size_t dim, REAL *scratch) {
+/* to [rows, dim] = weights score [rows, width] times value [n, dim]. */
+static void cached_means(REAL *to, const REAL *score, size_t width, const REAL *value, size_t rows,
+                         size_t n, size_t dim, REAL *scratch) {
   for (size_t p = 0; p < n; p += PANEL_BLOCK) {
     const size_t m = smaller(PANEL_BLOCK, n - p);
-    const REAL *a = score + p, *b = value + p * row;
+    const REAL *a = score + p, *b = value + p * dim;
     size_t j = 0;
     for (; j + 2 * PANEL <= dim; j += 2 * PANEL)
-      narrow_rows(a, width, b + j, row, PANEL, to + j, dim, rows, m, p > 0, 2);
+      narrow_rows(a, width, b + j, dim, PANEL, to + j, dim, rows, m, p > 0, 2);
     for (; j + PANEL <= dim; j += PANEL)
-      narrow_rows(a, width, b + j, row, 0, to + j, dim, rows, m, p > 0, 1);
-    if (j < dim) narrow_rest(a, width, b + j, row, to + j, dim, rows, dim - j, m, p > 0, scratch);
+      narrow_rows(a, width, b + j, dim, 0, to + j, dim, rows, m, p > 0, 1);
+    if (j < dim) narrow_rest(a, width, b + j, dim, to + j, dim, rows, dim - j, m, p > 0, scratch);
   }
 }
 
@@ -170,7 +170,7 @@ static void cached_task(void *context, size_t task, size_t worker) {
                 job->k + at + kv * job->capacity * s.dim, group, n, job->capacity, s.dim, scratch);
   for (size_t h = 0; h < group; ++h) softmax_row(score + h * width, n, width, job->scale);
   cached_means(job->to + r * q_width(s) + kv * group * s.dim, score, width,
-               job->v + at + kv * s.dim, heads, group, n, s.dim, scratch);
+               job->v + at + kv * job->capacity * s.dim, group, n, s.dim, scratch);
 }
 
 static void cpu_attention_cached(backend *b, void *out, const void *qk, const void *cache_k,

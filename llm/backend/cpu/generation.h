@@ -19,29 +19,41 @@ typedef struct sample_job {
   cpu *owner;
 } sample_job;
 
-/* logp [n] = log-probabilities of softmax(z [n] / temperature), in double precision. */
-static void sample_law(double *logp, const REAL *z, size_t n, double temperature) {
-  double greatest = -INFINITY, sum = 0;
-  for (size_t i = 0; i < n; ++i) {
-    logp[i] = (double)z[i] / temperature;
-    greatest = logp[i] > greatest ? logp[i] : greatest;
-  }
-  for (size_t i = 0; i < n; ++i) sum += exp(logp[i] - greatest);
-  const double lse = greatest + log(sum);
-  for (size_t i = 0; i < n; ++i) logp[i] -= lse;
+/* logp [n] = log-probabilities of softmax(factor * z [n]), in double precision but for the
+ * exponentials, as in the output layer. */
+static void sample_law(double *restrict logp, const REAL *restrict z, size_t n, REAL factor) {
+  const kernel_group g = {0};
+  const double lse = softmax_stats_lse(row_stats(g, z, n, factor), (double)factor);
+  SIMD
+  for (size_t i = 0; i < n; ++i) logp[i] = (double)factor * (double)z[i] - lse;
 }
+
+enum { SAMPLE_BLOCK = 32 }; /* probabilities that are added to one another first */
 
 /* The token at which the cumulative sum of probabilities passes u. Where rounding keeps the sum
  * below u, the last token of positive probability; where probabilities are not-a-number, the last
  * token. */
 static size_t sample_invert(const double *logp, size_t n, double u) {
+  REAL p[SAMPLE_BLOCK];
   size_t last = n - 1;
   double below = 0;
-  for (size_t a = 0; a < n; ++a) {
-    const double p = exp(logp[a]);
-    if (p > 0) last = a;
-    below += p;
-    if (u < below) return a;
+  for (size_t first = 0; first < n; first += SAMPLE_BLOCK) {
+    const size_t high = smaller(SAMPLE_BLOCK, n - first);
+    double sum = 0;
+    SIMD_SUM(sum)
+    for (size_t a = 0; a < high; ++a) {
+      p[a] = ROW_EXP((REAL)logp[first + a]);
+      sum += (double)p[a];
+    }
+    const int here = u < below + sum;
+    double passed = below;
+    for (size_t a = 0; a < high && (here || sum > 0); ++a) {
+      if (p[a] > 0) last = first + a;
+      passed += (double)p[a];
+      if (here && u < passed) return last;
+    }
+    if (here) return last;
+    below += sum;
   }
   return last;
 }
@@ -59,7 +71,7 @@ static void sample_task(void *context, size_t r, size_t worker) {
   const size_t n = job->vocabulary;
   sampling_rank *rank = job->owner->worker[worker];
   double *const logp = (double *)(void *)(rank + n), *const truncated = logp + n;
-  sample_law(logp, job->logits + r * n, n, job->spec->temperature);
+  sample_law(logp, job->logits + r * n, n, (REAL)(1 / job->spec->temperature));
   const double *law = logp;
   if (sampling_truncates(job->spec, n)) {
     sampling_truncate(job->spec, logp, n, truncated, rank);

@@ -10,12 +10,15 @@
  * ACM Trans. Math. Software 34 (2008). */
 
 enum {
-  PANEL_ROWS = 6,                /* rows of a tile of the result held in registers */
-  PANEL = 2 * VECTOR,            /* columns of a tile and of a panel */
-  PANEL_BLOCK = 256,             /* terms that are summed before the result is written */
-  LEFT_HIGH = 21 * PANEL_ROWS,   /* rows of the left factor that stay in the second-level cache */
-  ACROSS_AHEAD = 8,              /* terms prefetched by copy_across */
-  LEFT = LEFT_HIGH * PANEL_BLOCK /* numbers of scratch memory for the left factor */
+  PANEL_ROWS = 6,              /* rows of a tile of the result held in registers */
+  PANEL = 2 * VECTOR,          /* columns of a tile and of a panel */
+  PANEL_BLOCK = 256,           /* terms that are summed before the result is written */
+  LEFT_HIGH = 21 * PANEL_ROWS, /* rows of the left factor that stay in the second-level cache */
+  ACROSS_AHEAD = 8,            /* terms prefetched by copy_across */
+  /* Numbers from one tile that is copied across to the next: 64 bytes more than a tile has, so that
+   * the tiles, which are written side by side, do not evict each other from the cache. */
+  LEFT_TILE = PANEL_ROWS * PANEL_BLOCK + 64 / sizeof(REAL),
+  LEFT = LEFT_HIGH / PANEL_ROWS * LEFT_TILE /* numbers of scratch memory for the left factor */
 };
 
 /* A packed right factor [n, columns]: for every PANEL_BLOCK of its rows one panel after the other,
@@ -191,16 +194,22 @@ typedef struct left_block {
   int copied; /* 1: all tiles are copied */
 } left_block;
 
-/* Copies the tile that begins at row i; rows beyond the last become zero. */
+/* Where the copy of the tile lies that begins at row i. */
+static inline REAL *copy_of(const left_block *l, size_t i) {
+  return l->copy + (l->column == 1 ? i * PANEL_BLOCK : i / PANEL_ROWS * LEFT_TILE);
+}
+
+/* Copies the tile that begins at row i; where it is copied across, rows beyond the last become zero
+ * (where its terms lie side by side, a tile of fewer rows reads no others). */
 static void copy_tile(const left_block *l, size_t i) {
   const size_t high = smaller(PANEL_ROWS, l->rows - i);
-  REAL *restrict to = l->copy + i * PANEL_BLOCK;
-  if (high < PANEL_ROWS) memset(to, 0, PANEL_ROWS * PANEL_BLOCK * sizeof *to);
+  REAL *restrict to = copy_of(l, i);
   if (l->column == 1) {
     for (size_t r = 0; r < high; ++r)
       memcpy(to + r * PANEL_BLOCK, l->a + (i + r) * l->row, l->m * sizeof *to);
     return;
   }
+  if (high < PANEL_ROWS) memset(to, 0, PANEL_ROWS * l->m * sizeof *to);
   for (size_t p = 0; p < l->m; ++p)
     for (size_t r = 0; r < high; ++r) to[p * PANEL_ROWS + r] = l->a[i + r + p * l->column];
 }
@@ -215,7 +224,7 @@ static void copy_across(const left_block *l) {
     for (size_t r = 0; p + ACROSS_AHEAD < l->m && r < l->rows; r += 64 / sizeof(REAL))
       __builtin_prefetch(from + ACROSS_AHEAD * l->column + r);
     for (size_t t = 0; t < whole; ++t)
-      memcpy(to + t * PANEL_ROWS * PANEL_BLOCK, from + t * PANEL_ROWS, PANEL_ROWS * sizeof *to);
+      memcpy(to + t * LEFT_TILE, from + t * PANEL_ROWS, PANEL_ROWS * sizeof *to);
   }
 }
 
@@ -277,12 +286,11 @@ static void panel_rows(const left_block *l, const REAL *panel, upcoming next, RE
     high = tile_high(l, l->rows - i);
     fetch_ahead(&next);
     if (high < PANEL_ROWS && l->column == 1)
-      short_tile_to(l->copied ? l->copy + i * PANEL_BLOCK : l->a + i * step,
-                    l->copied ? PANEL_BLOCK : step, panel, c + i * c_row, c_row, high, columns,
-                    l->m, add);
+      short_tile_to(l->copied ? copy_of(l, i) : l->a + i * step, l->copied ? PANEL_BLOCK : step,
+                    panel, c + i * c_row, c_row, high, columns, l->m, add);
     else if (l->copied || high < PANEL_ROWS)
-      panel_tile_to(l->copy + i * PANEL_BLOCK, copied, 0, panel, c + i * c_row, c_row, high,
-                    columns, l->m, add);
+      panel_tile_to(copy_of(l, i), copied, 0, panel, c + i * c_row, c_row, high, columns, l->m,
+                    add);
     else
       panel_tile_to(l->a + i * l->row, plain, step, panel, c + i * c_row, c_row, high, columns,
                     l->m, add);

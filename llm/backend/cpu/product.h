@@ -138,12 +138,13 @@ static int packs(const cpu *c, const product_job *job) {
          panels_numbers(job->n, job->columns) <= PACKED_MOST;
 }
 
-/* Divides the rows of c; for the gradient of a weight, which has few rows, the columns too. */
+/* Divides the rows of c; for the gradient of a weight, which has few rows, into a multiple of four
+ * parts where they are not too low, and the columns too. */
 static void cut_packed(product_job *job) {
   job->wide = job->columns;
   if (job->form == WEIGHT) {
-    const size_t parts = larger(divide_up(job->rows, LEFT_HIGH), smaller(4, job->rows / 24));
-    job->high = round_up(divide_up(job->rows, larger(1, parts)), PANEL_ROWS);
+    const size_t parts = round_up(divide_up(job->rows, LEFT_HIGH), 4), most = job->rows / 24;
+    job->high = round_up(divide_up(job->rows, larger(1, smaller(parts, most))), PANEL_ROWS);
     const size_t down = divide_up(job->rows, job->high), tasks = tasks_worth(multiplications(job));
     job->wide =
         larger(WEIGHT_WIDE, round_up(divide_up(job->columns, divide_up(tasks, down)), PANEL));
