@@ -70,12 +70,13 @@ KERNEL float kernel_exp_f32(float x) {
  * n = round(x / log 2) and |r| <= log(2) / 2: e^r by its Taylor polynomial of degree 7, whose
  * remainder is below 6e-9, and 2^n as 2 * 2^(n - 1), because 2^(n - 1) is a normal float for every
  * x between these ends. Adding 1.5 * 2^23 rounds to an integer and leaves it in the float's low
- * bits. */
+ * bits. Beyond the ends what was computed means nothing and is replaced by masks, not by
+ * conditions: gcc would compute everything that follows a condition, a division for instance, for
+ * both of its outcomes. */
 KERNEL float kernel_exp_f32(float x) {
   const float shift = 12582912.0f;
-  const float clamped = x < -87.0f ? -87.0f : (x > 89.0f ? 89.0f : x);
-  const float shifted = clamped * 1.44269504f + shift, n = shifted - shift;
-  const float r = (clamped - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
+  const float shifted = x * 1.44269504f + shift, n = shifted - shift;
+  const float r = (x - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
   float p = 1.0f / 5040;
   p = p * r + 1.0f / 720;
   p = p * r + 1.0f / 120;
@@ -83,13 +84,17 @@ KERNEL float kernel_exp_f32(float x) {
   p = p * r + 1.0f / 6;
   p = p * r + 0.5f;
   p = p * (r * r) + r + 1.0f;
-  int32_t bits;
+  uint32_t bits;
   memcpy(&bits, &shifted, sizeof bits);
-  const uint32_t half_power = (uint32_t)(bits - 0x4B400000 + 126) << 23; /* 2^(n - 1) */
+  const uint32_t half_power = (bits - 0x4B400000u + 126u) << 23; /* 2^(n - 1) */
   float power;
   memcpy(&power, &half_power, sizeof power);
-  const float y = p * 2 * power;
-  return x < -86.98f ? 0.0f : (x > 88.72284f ? INFINITY : y);
+  float y = p * 2 * power;
+  const uint32_t below = 0u - (uint32_t)(x < -86.98f), above = 0u - (uint32_t)(x > 88.72284f);
+  memcpy(&bits, &y, sizeof bits);
+  bits = (bits & ~(below | above)) | (above & 0x7F800000u);
+  memcpy(&y, &bits, sizeof y);
+  return y;
 }
 
 #endif
