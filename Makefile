@@ -32,7 +32,7 @@ CFLAGS   += -std=c11 $(OPT) -g -ffp-contract=off $(WARN) $(if $(ARCH),-march=$(A
 LDFLAGS  += $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 VERSION  := $(shell cat VERSION)
 
-PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev gnuplot-nox libcunit1-dev \
+PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev gnuplot-nox fonts-dejavu-core libcunit1-dev \
             libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev libxxhash-dev libpcre2-dev libutf8proc-dev
 
 # Libraries: asked for lazily, so that `make deps` works before they exist.

@@ -1,31 +1,21 @@
-# Curves over updates with shaded intervals: columns panel, line, x, value, low, high.
-block(p, a) = (p - 1) * lines + a - 1
+# Lines with shaded intervals: columns panel, line, x, value, low, high. Intervals lie below all
+# lines, lines below all marks.
+block(p, i) = panel_of[p] * lines + in_order[i] - 1
 bounded(y, p) = y < low[p] ? low[p] : y > high[p] ? high[p] : y
+first_mark(i) = 2 * in_order[i] % points_to_a_mark
+if (!exists("reference")) { reference = "" }
 do for [to in formats] {
   eval page(to)
   set multiplot
-  unset key
   do for [p=1:panels] {
     eval place(p)
-    set title headed(p) offset 0,-0.7
-    set xrange [x_low:x_high]
-    unset logscale
-    set yrange [low[p]:high[p]]
-    set xtics marks_apart(x_high - x_low, floor(broad / 0.7))
-    if (is_lowest(p)) { set xlabel x_axis offset 0,0.4 } else { unset xlabel }
-    set xtics format (is_lowest(p) || titled ? "%h" : "")
-    if (is_first(p)) { eval name_axis(p) } else { unset label 2 }
-    if (logarithmic[p]) { set logscale y; set ytics autofreq } else { set ytics marks_apart(high[p] - low[p], floor(tall / 0.5)) }
-    set ytics format (!is_first(p) ? "" : logarithmic[p] ? "10^{%T}" : "%h")
-    plot for [a=1:lines] name.".tsv" index block(p, a) using 3:(bounded($5, p)):(bounded($6, p)) with filledcurves lc rgb colour[(a - 1) % 12 + 1] fs transparent solid 0.12 noborder notitle, \
-         for [a=1:lines] name.".tsv" index block(p, a) using 3:4 with lines ls a notitle, \
-         for [a=1:lines] name.".tsv" index block(p, a) every 5::(2 * a % 5) using 3:4 with points ls a notitle
-  }
-  if (legend_rows > 0) {
-    eval place_legend
-    plot for [a=1:lines] NaN with linespoints ls a title line_name[a]
+    if (p == 1) { eval write_texts; eval write_samples }
+    plot for [i=1:lines] name.".tsv" index block(p, i) using 3:(line_grey[in_order[i]] ? NaN : bounded($5, p)):(bounded($6, p)) with filledcurves lc rgb line_colour[in_order[i]] fs transparent solid 0.13 noborder notitle, \
+         (reference eq "1" ? 1 : reference eq "x" ? x : NaN) with lines lc rgb "#808080" dt (1,2) lw 0.8 notitle, \
+         for [i=1:lines] name.".tsv" index block(p, i) using 3:4 with lines ls in_order[i] notitle, \
+         for [i=1:lines] name.".tsv" index block(p, i) every points_to_a_mark::first_mark(i) using 3:(line_grey[in_order[i]] ? NaN : $4) with points ls in_order[i] dt solid notitle
+    if (p == 1) { eval clear }
   }
   unset multiplot
   set output
-  eval furnish
 }

@@ -1,47 +1,34 @@
-# A study's figures: the page in centimetres, panels in a grid, the legend below them.
-columns = panels < wide ? panels : wide
-rows = (panels + columns - 1) / columns
-left = named_rows ? 0.85 + 0.15 * longest_name : 1.75
-tall = named_rows ? 0.4 + 0.3 * lines : columns > 2 ? 3.1 : 3.8
-gap = shared ? 0.35 : left
-broad = (17.0 - left - 0.3 - (columns - 1) * gap) / columns
-if (broad > 8) broad = 8
-# A heading that is broader than its panel is broken at its commas.
-fits(t) = strlen(t) * 0.145 < broad + gap
-comma(t) = strstrt(t, ", ")
-broken(t) = comma(t) == 0 ? t : t[1:comma(t)]."\n".broken(t[comma(t)+2:*])
-lines_of(t) = comma(t) == 0 ? 1 : 1 + lines_of(t[comma(t)+2:*])
-headed(p) = fits(title[p]) ? title[p] : broken(title[p])
-heading_lines = 1
-do for [p=1:panels] { if (!fits(title[p]) && lines_of(title[p]) > heading_lines) { heading_lines = lines_of(title[p]) } }
-heading_high = 0.3 * (heading_lines - 1)
-titled = panels > columns && strlen(title[columns + 1]) > 0
-between = titled ? 1.25 + heading_high : named_rows ? 1.15 : shared ? 0.4 : 0.7
-above = strlen(title[1]) > 0 ? 0.7 + heading_high : 0.3
-page_width = left + columns * broad + (columns - 1) * gap + 0.3
-fit = floor((page_width - 1.0) / (1.7 + 0.17 * longest_name))
-legend_wide = fit < 1 ? 1 : fit
-legend_rows = named_rows || lines < 2 ? 0 : (lines + legend_wide - 1) / legend_wide
-if (legend_rows > 0) legend_wide = (lines + legend_rows - 1) / legend_rows
-page_height = above + rows * tall + (rows - 1) * between + 1.15 + 0.42 * legend_rows + note_high
+# Of every figure: the file formats, the axes, the lines, and what is written around the panels.
+# Where everything stands has been computed (screen coordinates), and is the same in all formats.
+set datafile separator "\t"
+set encoding utf8
+set style line 100 lc rgb "#dddddd" lw 0.5
+furnish = "unset key; set grid ls 100 back; set border 3 lw 0.6 front; set tics front nomirror out scale 0.5,0.25; set xtics offset 0,0.35"
+eval furnish
+do for [i=1:lines] {
+  eval sprintf("set style line %d lc rgb '%s' dt %s lw %g pt %d ps %g", i, line_colour[i], line_dash[i], line_grey[i] ? 0.6 : 1.2, line_mark[i], line_grey[i] ? 0 : 0.42)
+}
 
-across(cm) = cm / page_width
-down(cm) = 1.0 - cm / page_height
-column_of(p) = (p - 1) % columns
-row_of(p) = (p - 1) / columns
-# The last panel above the legend in its column carries the x axis's name.
-is_lowest(p) = p + columns > panels
-is_first(p) = column_of(p) == 0
-place(p) = sprintf("set lmargin at screen %g; set rmargin at screen %g; set tmargin at screen %g; set bmargin at screen %g; %s", \
-  across(left + column_of(p) * (broad + gap)), across(left + column_of(p) * (broad + gap) + broad), \
-  down(above + row_of(p) * (tall + between)), down(above + row_of(p) * (tall + between) + tall), p == 1 ? note_on(page_width, page_height) : note_off)
-# The axis's name stands at one distance from all panels, however wide their numbers are.
-name_axis(p) = sprintf("set label 2 axis[%d] at screen %g, screen %g center rotate by 90 font ',%g'", p, \
-  across(left + column_of(p) * (broad + gap) - (left - 0.35)), down(above + row_of(p) * (tall + between) + tall / 2), 6.3 * letters)
-place_legend = sprintf("unset label; set lmargin at screen 0.01; set rmargin at screen 0.99; set tmargin at screen %g; set bmargin at screen %g; unset title; unset xlabel; unset tics; unset grid; unset border; unset logscale; set xrange [0:1]; set yrange [0:1]; set key center center horizontal maxcols %d Left reverse samplen 2.2 width 1.5 spacing 1.1", \
-  (0.42 * legend_rows + note_high) / page_height, 0.005 + note_high / page_height, legend_wide)
+# gnuplot takes a point of a PDF for 1/96 inch; a PNG has 300 dots an inch; a unit of SVG is 1/96 inch.
 page(to) = to eq "pdf" ? \
-  sprintf("set terminal pdfcairo size %gcm,%gcm font 'Sans,7' fontscale 0.8 linewidth 0.9 pointscale 0.85; set output name.'.pdf'.aside", page_width, page_height) : \
+  sprintf("set terminal pdfcairo size %gcm,%gcm font '%s,%g' fontscale 0.75 linewidth 0.9 pointscale 0.9; set output name.'.pdf'.aside", page_width, page_height, font, points) : \
   to eq "png" ? \
-  sprintf("set terminal pngcairo size %d,%d font 'Sans,7' fontscale 2.9 linewidth 2.4 pointscale 2.4; set output name.'.png'.aside", page_width * 98, page_height * 98) : \
-  svg(page_width, page_height, 1.7)
+  sprintf("set terminal pngcairo size %d,%d font '%s,%g' fontscale 3.125 linewidth 2.6 pointscale 3.0; set output name.'.png'.aside", page_width * 300 / 2.54, page_height * 300 / 2.54, font, points) : \
+  sprintf("set terminal svg size %d,%d font '%s,%g' linewidth 0.9 background 'white'; set output name.'.svg'.aside", page_width * 96 / 2.54, page_height * 96 / 2.54, font, points * 4 / 3)
+
+# Before a panel is drawn, and behind it: texts and the legend's samples are drawn with the first one
+# only, for gnuplot draws labels again with every panel.
+margins(p) = sprintf("set lmargin at screen %g; set rmargin at screen %g; set tmargin at screen %g; set bmargin at screen %g", at_left[p], at_right[p], at_top[p], at_bottom[p])
+scales(p) = (logarithmic[p] ? "set logscale y; " : "unset logscale y; ").(x_logarithmic[p] ? "set logscale x" : "unset logscale x")
+ranges(p) = sprintf("set xrange [%.12g:%.12g]; set yrange [%.12g:%.12g]", x_low[p], x_high[p], low[p], high[p])
+tics(p) = sprintf("set xtics (%s) offset 0,0.35; set ytics (%s)", x_tics[p], y_tics[p])
+place(p) = margins(p)."; ".scales(p)."; ".ranges(p)."; ".tics(p)
+aligned(i) = text_to[i] == 0 ? "left" : text_to[i] == 1 ? "center" : "right"
+write_texts = "do for [i=1:texts] { eval sprintf('set label %d text_of[%d] at screen %g, screen %g %s rotate by %d front', i, i, text_x[i], text_y[i], aligned(i), text_turned[i] ? 90 : 0) }"
+sample_wide = 0.75 / page_width
+sample_box(s) = sprintf("set object %d rectangle from screen %g, screen %g to screen %g, screen %g fc rgb '%s' fs solid 0.6 noborder front", s, sample_x[s] + 0.3 * sample_wide, sample_y[s] - 0.09 / page_height, sample_x[s] + sample_wide, sample_y[s] + 0.09 / page_height, line_colour[sample_line[s]])
+sample_stroke(s) = sprintf("set arrow %d from screen %g, screen %g to screen %g, screen %g nohead ls %d front", s, sample_x[s], sample_y[s], sample_x[s] + sample_wide, sample_y[s], sample_line[s])
+sample_point(s) = sprintf("set label %d '' at screen %g, screen %g point ls %d front", 5000 + s, sample_x[s] + 0.5 * sample_wide, sample_y[s], sample_line[s])
+write_samples = "do for [s=1:samples] { eval (sample_is[s] == 3 ? sample_box(s) : sample_is[s] == 2 ? '' : sample_stroke(s)); eval (sample_is[s] == 0 || sample_is[s] == 2 ? sample_point(s) : '') }"
+# What a shape draws besides has labels from 9000 and arrows and objects from 900.
+clear = "do for [i=1:texts] { unset label i }; do for [s=1:samples] { eval (sample_is[s] == 3 ? sprintf('unset object %d', s) : sample_is[s] == 2 ? '' : sprintf('unset arrow %d', s)); eval (sample_is[s] == 0 || sample_is[s] == 2 ? sprintf('unset label %d', 5000 + s) : '') }"

@@ -35,7 +35,7 @@ static void write_panel(figure_page *p, size_t panel, const summary *s, size_t g
 gl_status figure_best_last(const void *data, figure_page *p, gl_error *err) {
   const summary *s = ((const figure_data *)data)->s;
   const results *r = s->from;
-  size_t columns[MOST_COLUMNS], n = page_pick(r->n_groups, MOST_COLUMNS, columns);
+  size_t columns[MOST_COLUMNS], n = page_pick(r->n_groups, page_columns(p, MOST_COLUMNS), columns);
   gl_status status = page_open(p, END_COUNT * n, "panel\talgorithm\tplace\tiqm\tlow\thigh", err);
   if (status != GL_OK) return status;
   p->wide = n;

@@ -39,14 +39,14 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, con
     const results_run *run = &r->runs[c->first + k];
     if (run->status == RUN_FAILED) continue;
     s->values[n++] =
-        q->scale * (q->m == METRIC_COUNT ? eval_at(run, to)
-                                         : summary_run_metric(run, q->m, from, to, s->steps));
+        q->m == METRIC_COUNT ? eval_at(run, to) : summary_run_metric(run, q->m, from, to, s->steps);
   }
   uint64_t entity = UINT64_C(1) << 63 | (uint64_t)(c - r->cells) << 32 | (uint64_t)to;
   interval v;
   gl_status status =
       iqm_bootstrap(s->values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
   if (status != GL_OK) return status;
+  v = drawn_interval(q->m, v);
   page_line(p, panel, r->algorithms[c->algorithm]);
   page_number(p, x);
   page_interval(p, panel, v.value, v.low, v.high);
@@ -96,8 +96,8 @@ static gl_status write_panel(figure_page *p, size_t panel, const results *r, con
   gl_status status = GL_OK;
   figure_panel *to = &p->panels[panel];
   if (headed) snprintf(to->title, sizeof to->title, "%s", r->groups[group].heading);
-  snprintf(to->axis, sizeof to->axis, "%s", c->axis);
-  to->logarithmic = c->logarithmic;
+  axis_of(c->m, to->axis);
+  to->logarithmic = c->logarithmic || is_logarithm(c->m);
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++)
     status = write_curve(p, panel, r, results_cell_at(r, group, a), c, s, err);
   return status;
@@ -107,7 +107,7 @@ gl_status write_curves(figure_page *p, const results *r, const curve *curves, si
                        const size_t *columns, size_t n_columns, size_t wide, gl_error *err) {
   size_t n = 0, panel = 0;
   for (size_t i = 0; i < n_curves; i++) n += (size_t)has_curve(r, &curves[i]);
-  gl_status status = page_open(p, n * n_columns, "panel\talgorithm\tstep\tiqm\tlow\thigh", err);
+  gl_status status = page_open(p, n * n_columns, "panel\talgorithm\tupdate\tiqm\tlow\thigh", err);
   if (status != GL_OK) return status;
   p->wide = wide;
   p->share = n_columns;

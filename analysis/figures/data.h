@@ -44,7 +44,8 @@ size_t grid_group(const x_grid *grid, const results *r, size_t slice, size_t pla
  * the axis. */
 gl_status grid_leave_out(figure_page *p, const x_grid *grid, const results *r, const size_t *slices,
                          size_t n, gl_error *err);
-/* The page's x axis: places 0, 1, ... with the values as marks, spread evenly if they are many. */
+/* The page's x axis: the numbers themselves, on a logarithmic axis where they span more than a
+ * factor of thirty. */
 void grid_set_x(figure_page *p, const x_grid *grid);
 /* One record of data: the value at a place of the grid. */
 void grid_write(figure_page *p, size_t panel, const char *line, const x_grid *grid, size_t place,
@@ -55,11 +56,18 @@ void grid_write(figure_page *p, size_t panel, const char *line, const x_grid *gr
 
 /* A quantity over updates. */
 typedef struct curve {
-  metric m; /* METRIC_COUNT: the evaluation score */
-  const char *axis;
-  double scale;    /* of the stored value */
-  int logarithmic; /* axis */
+  metric m; /* METRIC_COUNT: the evaluation score; a logarithm, log_...: drawn as what it is of */
+  int logarithmic; /* its axis is */
 } curve;
+
+/* The metric's name on an axis, "KL(p‖q) [nats]", "evaluation score" (METRIC_COUNT); of a logarithm
+ * that of what it is of. */
+void axis_of(metric m, char text[METRIC_AXIS_SIZE]);
+/* Whether the store keeps the metric's natural logarithm; drawn_value() is then its exponential, as
+ * the axes are logarithmic themselves. */
+int is_logarithm(metric m);
+double drawn_value(metric m, double stored);
+interval drawn_interval(metric m, interval stored);
 
 /* Whether any run has the quantity. */
 int has_curve(const results *r, const curve *c);

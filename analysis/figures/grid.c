@@ -5,10 +5,9 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MOST_MARKS = 12 };
 
 gl_status leave_out_settings(figure_page *p, const results *r, const size_t *shown, size_t n,
                              gl_error *err) {
@@ -26,6 +25,35 @@ const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm) {
     if (s->cells[i].cell->group == group && s->cells[i].cell->algorithm == algorithm)
       return &s->cells[i];
   return NULL;
+}
+
+/* --- quantities ---------------------------------------------------------------------------------
+ */
+
+/* Of a logarithm, log_NAME in the store: NAME. */
+static metric of_logarithm(metric m) {
+  const char *name = m < METRIC_COUNT ? metric_about(m)->name : "";
+  return strncmp(name, "log_", 4) == 0 ? metric_find(name + 4) : METRIC_COUNT;
+}
+
+int is_logarithm(metric m) {
+  return of_logarithm(m) != METRIC_COUNT;
+}
+
+void axis_of(metric m, char text[METRIC_AXIS_SIZE]) {
+  if (m == METRIC_COUNT)
+    snprintf(text, METRIC_AXIS_SIZE, "evaluation score");
+  else
+    metric_axis(is_logarithm(m) ? of_logarithm(m) : m, text);
+}
+
+double drawn_value(metric m, double stored) {
+  return is_logarithm(m) ? exp(stored) : stored;
+}
+
+interval drawn_interval(metric m, interval stored) {
+  return (interval){drawn_value(m, stored.value), drawn_value(m, stored.low),
+                    drawn_value(m, stored.high)};
 }
 
 /* --- a swept quantity as x ----------------------------------------------------------------------
@@ -133,21 +161,18 @@ gl_status grid_leave_out(figure_page *p, const x_grid *grid, const results *r, c
 }
 
 void grid_set_x(figure_page *p, const x_grid *grid) {
-  char text[NUMBER_TEXT_SIZE];
-  size_t used = 0, marked[MOST_MARKS], n = page_pick(grid->n_x, MOST_MARKS, marked);
-  assert(n > 0);
+  assert(grid->n_x > 0);
   snprintf(p->x_axis, sizeof p->x_axis, "%s", grid->name);
-  page_x(p, 0), page_x(p, (double)(grid->n_x - 1));
-  for (size_t i = 0; i < n; i++)
-    used += (size_t)snprintf(p->x_marks + used, sizeof p->x_marks - used, "%s'%s' %zu",
-                             i ? ", " : "", number_text(grid->x[marked[i]], text), marked[i]);
+  /* Where numbers are decades apart, and none is zero. */
+  p->x_logarithmic = grid->x[0] > 0 && grid->x[grid->n_x - 1] > 30 * grid->x[0];
+  p->all_marks = 1;
+  for (size_t i = 0; i < grid->n_x; i++) page_x(p, grid->x[i]);
 }
 
 void grid_write(figure_page *p, size_t panel, const char *line, const x_grid *grid, size_t place,
                 interval v) {
   page_line(p, panel, line);
-  fprintf(p->data.stream, "\t%zu", place);
-  page_interval(p, panel, v.value, v.low, v.high);
   page_number(p, grid->x[place]);
+  page_interval(p, panel, v.value, v.low, v.high);
   fputc('\n', p->data.stream);
 }

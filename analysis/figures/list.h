@@ -21,21 +21,21 @@ enum {
 
 /* F(name, what it shows, what it needs, script in plots/) */
 #define FIGURES(F)                                                                                 \
-  F(eval_score, "evaluation score against step, a panel per setting (paper Fig. 1)",               \
+  F(eval_score, "evaluation score against updates, a panel per setting (paper Fig. 1)",            \
     NEEDS_EVALUATION, "curves")                                                                    \
-  F(training, "IW variance, gradient norm and reward against step (paper Fig. 4)", NEEDS_TRAINING, \
-    "curves")                                                                                      \
+  F(training, "IW variance, gradient norm and reward against updates (paper Fig. 4)",              \
+    NEEDS_TRAINING, "curves")                                                                      \
   F(divergence, "KL, estimation error and IW variance against delay (paper Fig. 5)",               \
-    NEEDS_DELAYS | NEEDS_DIVERGENCE, "cells")                                                      \
-  F(window, "staleness, KL and score against step per window (paper Fig. 6)",                      \
+    NEEDS_DELAYS | NEEDS_DIVERGENCE, "curves")                                                     \
+  F(window, "staleness, KL and score against updates per window (paper Fig. 6)",                   \
     NEEDS_WINDOWS | NEEDS_WINDOW, "curves")                                                        \
-  F(staleness, "staleness distribution, simulated against measured", NEEDS_STALENESS, "staleness") \
+  F(staleness, "staleness distribution, simulated against measured", NEEDS_STALENESS, "bars")      \
   F(throughput_delay, "throughput and utilisation against delay", NEEDS_DELAYS | NEEDS_CLOCK,      \
-    "cells")                                                                                       \
+    "curves")                                                                                      \
   F(throughput_loss, "throughput and utilisation against packet loss", NEEDS_LOSSES | NEEDS_CLOCK, \
-    "cells")                                                                                       \
+    "curves")                                                                                      \
   F(best_last, "best, last and their gap per algorithm, a column per setting", NEEDS_EVALUATION,   \
-    "best_last")
+    "rows")
 
 /* Writes the figure of a figure_data. */
 #define FIGURE_DECLARED(name, shows, needs, shape)                                                 \

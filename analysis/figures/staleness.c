@@ -89,7 +89,9 @@ static gl_status write_histograms(figure_page *p, const staleness_histogram *h, 
   if (status == GL_OK) status = page_set_lines(p, lines, measured ? 2 : 1, err);
   if (status != GL_OK) return status;
   p->share = n;
-  snprintf(p->x_axis, sizeof p->x_axis, "staleness [updates]");
+  p->lines[0].sample = SAMPLE_BOX;
+  if (measured) p->lines[1].sample = SAMPLE_LINE;
+  snprintf(p->x_axis, sizeof p->x_axis, "staleness [versions]");
   page_x(p, -0.5);
   for (size_t i = 0; i < n; i++) {
     figure_panel *to = &p->panels[i];
@@ -100,6 +102,7 @@ static gl_status write_histograms(figure_page *p, const staleness_histogram *h, 
     snprintf(to->title, sizeof to->title, "%s", h[i].name);
     if (isfinite(distance)) snprintf(to->note, sizeof to->note, "KS %.3f", distance);
     snprintf(to->axis, sizeof to->axis, "share of batches");
+    to->kept = 1;
     write_shares(p, i, lines[0], h[i].count, h[i].n);
     if (measured) write_shares(p, i, lines[1], measured->count, measured->n);
     to->high *= 1.15; /* room for the note */
@@ -125,7 +128,7 @@ static int group_staleness(const results *r, size_t group, staleness_histogram *
 gl_status figure_staleness(const void *data, figure_page *p, gl_error *err) {
   const figure_data *d = data;
   const results *r = d->s->from;
-  size_t columns[MOST_PANELS], n = page_pick(r->n_groups, MOST_PANELS, columns);
+  size_t columns[MOST_PANELS], n = page_pick(r->n_groups, page_columns(p, MOST_PANELS), columns);
   staleness_histogram h[MOST_PANELS] = {{0}};
   gl_status status = GL_OK;
   for (size_t i = 0; i < n && status == GL_OK; i++)
@@ -160,7 +163,7 @@ static const char *lacks_batches(const void *data, unsigned needs) {
 gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
                               const staleness_histogram *measured, const figure_request *q,
                               gl_error *err) {
-  const figure line = {"staleness", "staleness distribution", "staleness", NEEDS_STALENESS,
+  const figure line = {"staleness", "staleness distribution", "bars", NEEDS_STALENESS,
                        write_schedules};
   const figure_table table = {&line, 1, lacks_batches,
                               "no batch was trained: there is no staleness"};

@@ -97,7 +97,9 @@ gl_status figures_draw(const results *r, const staleness_histogram *measured,
   static const figure_table table = {figures, FIGURE_COUNT, lacks,
                                      "the study has no data for any figure"};
   summary s;
-  gl_status status = summary_init(&s, r, err);
+  gl_status status =
+      figures_check_highlight(q, (const char *const *)r->algorithms, r->n_algorithms, err);
+  if (status == GL_OK) status = summary_init(&s, r, err);
   if (status != GL_OK) return status;
   status = figures_draw_table(&table, &(figure_data){&s, measured}, q, err);
   summary_fini(&s);

@@ -5,8 +5,9 @@
 #include <stdio.h>
 
 enum { CLOCK_COUNT = 4 };
-static const char *const clock_axis[CLOCK_COUNT] = {"samples_per_s", "learner_utilisation",
-                                                    "sampler_utilisation", "staleness [updates]"};
+static const char *const clock_axis[CLOCK_COUNT] = {"samples per simulated second",
+                                                    "learner utilisation", "sampler utilisation",
+                                                    "staleness [versions]"};
 
 static double clock_of(const summary *s, size_t group, size_t which) {
   group_clock c;
@@ -17,15 +18,13 @@ static double clock_of(const summary *s, size_t group, size_t which) {
 }
 
 static gl_status write_page(figure_page *p, const summary *s, const x_grid *grid, gl_error *err) {
-  gl_status status =
-      page_open(p, CLOCK_COUNT, "panel\tsetting\tplace\tmean\t\t\tdelay or loss", err);
+  gl_status status = page_open(p, CLOCK_COUNT, "panel\tsetting\tdelay or loss\tmean", err);
   if (status != GL_OK) return status;
-  p->wide = 2;
+  p->wide = page_columns(p, 4);
   grid_set_x(p, grid);
   for (size_t panel = 0; panel < CLOCK_COUNT; panel++) {
     snprintf(p->panels[panel].axis, sizeof p->panels[panel].axis, "%s", clock_axis[panel]);
     p->panels[panel].low = 0;
-    if (panel == 1 || panel == 2) p->panels[panel].high = 1; /* shares of time */
     for (size_t slice = 0; slice < grid->n_slices; slice++) {
       for (size_t i = 0; i < grid->n_x; i++) {
         size_t group = grid_group(grid, s->from, slice, i);

@@ -1,9 +1,11 @@
 /* Goes through a table of figures: which apply, which are written, which are drawn. */
 #include "analysis/plot/draw.h"
 
+#include "analysis/plot/finish.h"
 #include "analysis/plot/gnuplot.h"
 #include "analysis/plot/page.h"
 #include "core/base/file.h"
+#include "core/base/shown.h"
 #include "core/config/config.h"
 
 #include <assert.h>
@@ -26,6 +28,22 @@ static gl_status check_name(const figure_table *t, const char *only, gl_error *e
                      cfg_hint(only, names, t->n, hint));
   free(names);
   return status;
+}
+
+gl_status figures_check_highlight(const figure_request *q, const char *const *names, size_t n,
+                                  gl_error *err) {
+  char one[128], hint[CFG_HINT_SIZE];
+  for (const char *at = q->highlight; at && *at; at += *at == ',') {
+    const size_t length = strcspn(at, ",");
+    size_t i = 0;
+    snprintf(one, sizeof one, "%.*s", (int)(length < 127 ? length : 127), at);
+    while (i < n && strcmp(names[i], one) != 0) i++;
+    if (i == n)
+      return gl_fail(err, GL_EINPUT, "--highlight: there is no algorithm '%s'%s", shown(one).text,
+                     cfg_hint(one, names, n, hint));
+    at += length;
+  }
+  return GL_OK;
 }
 
 /* PREFIX_NAME on the heap. A prefix may be any text: what no file of the folder can be named by is

@@ -12,4 +12,8 @@
 gl_status figures_draw_table(const figure_table *t, const void *data, const figure_request *q,
                              gl_error *err);
 
+/* GL_EINPUT, with the nearest, if q->highlight names something that is not among names[n]. */
+gl_status figures_check_highlight(const figure_request *q, const char *const *names, size_t n,
+                                  gl_error *err);
+
 #endif

@@ -13,13 +13,18 @@
 
 typedef struct figure_page figure_page; /* analysis/plot/page.h */
 
+/* The text width of NeurIPS: 5.5 inches. */
+#define FIGURE_WIDTH_CM 13.97
+
 /* Where figures go, which ones, and what draws them. Only folder and script are needed. */
 typedef struct figure_request {
-  const char *folder;  /* made if missing, with those it lies in */
-  const char *prefix;  /* files are PREFIX_NAME.tsv, ..., any / in it being _; NULL: NAME.tsv */
-  const char *only;    /* one figure's name; NULL: all there are data for */
-  const char *gnuplot; /* the program; NULL: "gnuplot" */
-  const char *formats; /* which of pdf, png and svg, with spaces between; NULL: all of them */
+  const char *folder;    /* made if missing, with those it lies in */
+  const char *prefix;    /* files are PREFIX_NAME.tsv, ..., any / in it being _; NULL: NAME.tsv */
+  const char *only;      /* one figure's name; NULL: all there are data for */
+  const char *gnuplot;   /* the program; NULL: "gnuplot" */
+  const char *formats;   /* which of pdf, png and svg, with spaces between; NULL: all of them */
+  double width_cm;       /* of the page, at its final size; 0: FIGURE_WIDTH_CM */
+  const char *highlight; /* "gepo,gspo": lines in colour, the others grey; NULL: the first eight */
   const char *(*script)(const char *path); /* text of "plots/style.gp", ..., ended by a zero */
   /* Told of each figure once it is drawn (why == NULL; file: without its ending), or why it is not
    * (file: the figure's name). May be NULL, as noted. */

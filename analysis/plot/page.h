@@ -1,23 +1,46 @@
 /* A figure in the making: its data file, its script, and what it leaves out.
  *
- * Of a page with panels (plots/style.gp lays them out) the data are blocks, one per (panel, line)
- * in that order and each ended by two empty lines, so that block panel * n_lines + line is one
- * curve of one panel. A page without panels is laid out by its own script (plots/page.gp helps),
- * from data and variables of its own.
+ * A page has panels in a grid. Its data are blocks, one per (panel, line) in that order and each
+ * ended by two empty lines, so that block panel * n_lines + line is one curve of one panel; a
+ * figure may write further blocks behind them. Where all that a panel (of panels with a common
+ * range: all that each of them) would show is one number, it is left out and the figure says so.
+ * The page is laid out when it is closed (analysis/plot/finish.h).
  */
 #ifndef GEPOLAB_ANALYSIS_PLOT_PAGE_H
 #define GEPOLAB_ANALYSIS_PLOT_PAGE_H
 
 #include "analysis/plot/figure.h"
+#include "analysis/plot/look.h"
 #include "core/base/file.h"
 
 #include <stdio.h>
 
 typedef struct figure_panel {
-  char title[160], axis[160], note[32]; /* note: in the panel's upper right corner */
+  char title[240], axis[160];
+  char note[200]; /* in the panel's upper right corner; "\n" ends a line */
   double low, high;
-  int logarithmic; /* scale of its axis */
+  double least, largest; /* of the values, without intervals */
+  int logarithmic;       /* scale of its axis */
+  int kept;              /* 1: shown even where nothing varies */
+  char x_axis[160];      /* of its own; "": the page's, with the page's range */
+  double x_low, x_high;
+  int x_logarithmic;
 } figure_panel;
+
+/* A text at a place of the x axis. */
+typedef struct figure_mark {
+  double x;
+  char *text;
+} figure_mark;
+
+/* How the legend shows a line. */
+typedef enum figure_sample { SAMPLE_LINE_MARK, SAMPLE_LINE, SAMPLE_MARK, SAMPLE_BOX } figure_sample;
+
+typedef struct figure_line {
+  char *name;
+  look look;
+  figure_sample sample;
+} figure_line;
 
 struct figure_page {
   const figure_request *q;
@@ -29,27 +52,42 @@ struct figure_page {
   size_t variables_size;
   char *left_out; /* "a; b; c": what the figure does not show; NULL: nothing */
   size_t n_left_out;
+  char *remark; /* further words at the foot of the figure; NULL: none */
   figure_panel *panels;
-  size_t n_panels, wide; /* wide: panels in a row of the page; set by page_open to n_panels */
+  size_t n_panels, wide; /* wide: panels in a row of the page at most; page_open: n_panels */
   size_t share;          /* so many panels in turn have one range, shown once a row; 0: none */
+  double tall;           /* of a panel, in centimetres; 0: as its width asks for */
   int named_rows;        /* every panel lists the lines from above; no legend */
-  char **lines;          /* [n_lines] their names; page_set_lines() */
+  int all_marks;         /* a mark at every point instead of at some */
+  int tight;             /* ranges end at the data */
+  int plain;             /* the legend is the script's */
+  figure_line *lines;    /* [n_lines]; page_set_lines() */
   size_t n_lines;
-  char x_axis[160];     /* "step" after page_open() */
-  char x_marks[640];    /* "'0' 0, '600' 1" where x is a place in a list; else "" */
+  size_t n_points;    /* written by page_interval() */
+  char x_axis[160];   /* "updates" after page_open() */
+  figure_mark *marks; /* [n_marks] where x is a place in a list; page_mark() */
+  size_t n_marks;
   double x_low, x_high; /* widened by page_x() */
+  int x_logarithmic;
+  double decades;     /* a logarithmic axis shows so many at most, from its upper end */
+  char bar_axis[160]; /* a colour bar at the right: its name; "": none */
+  double bar_low, bar_high;
+  int bar_logarithmic;
 };
 
-/* The strings are borrowed until page_close(). */
+/* The strings are borrowed until page_close() (analysis/plot/finish.h), which must follow. */
 void page_init(figure_page *p, const figure_request *q, const char *name, const char *shape);
 /* Opens q->folder/NAME.tsv, with the columns' names as its first line (NULL: the figure writes
  * one), and n_panels empty panels. */
 gl_status page_open(figure_page *p, size_t n_panels, const char *columns, gl_error *err);
-/* Writes the script and puts both files in place; releases the page. After a failure (status, which
- * is then handed through, also one before page_open) nothing is left behind. */
-gl_status page_close(figure_page *p, gl_status status, gl_error *err);
+/* The page's width in centimetres. */
+double page_width(const figure_page *p);
+/* The narrowest panel with its gap. */
+#define PANEL_NARROWEST_CM 2.7
+/* How many panels of at least that width the page has room for side by side, at most `most`. */
+size_t page_columns(const figure_page *p, size_t most);
 
-/* Copies the names of the lines of every panel. */
+/* Copies the names of the lines of every panel, each of which gets its look (looks_assign). */
 gl_status page_set_lines(figure_page *p, const char *const *names, size_t n, gl_error *err);
 
 /* Begins a record of data: the panel's number and the line's name, as shown_write_field() writes
@@ -59,20 +97,37 @@ void page_line(figure_page *p, size_t panel, const char *line);
  * axis not by low, which can be anything near zero. */
 void page_interval(figure_page *p, size_t panel, double value, double low, double high);
 void page_number(figure_page *p, double value);
+/* Widen the range of x: of the page, or of a panel with an x axis of its own. */
 void page_x(figure_page *p, double x);
+void page_panel_x(figure_page *p, size_t panel, double x);
 void page_block_end(figure_page *p);
+/* Writes a text at a place of the page's x axis instead of numbers. */
+gl_status page_mark(figure_page *p, double x, const char *text, gl_error *err);
 
-/* Variables of the script: a number, and arrays of texts (shown literally) and of numbers. */
+/* Variables of the script: a number, a text, and arrays of texts (shown literally) and of numbers.
+ */
 void page_set(figure_page *p, const char *variable, double value);
+void page_set_text(figure_page *p, const char *variable, const char *text);
 void page_set_texts(figure_page *p, const char *array, const char *const *texts, size_t n);
 void page_set_numbers(figure_page *p, const char *array, const double *numbers, size_t n);
 
-/* Adds to what the figure says below its panels that it does not show, printf-style. */
+/* Adds to what the figure says below its panels that it does not show, printf-style; once. */
 gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Adds a sentence to the figure's foot, printf-style. */
+gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Fills picked with at most `most` numbers below n, spread evenly, first and last among them, in
  * order; returns how many. */
 size_t page_pick(size_t n, size_t most, size_t *picked);
+
+/* Writes any text as gnuplot's, so that it is shown literally: control characters as
+ * core/base/shown.h has them, nothing replaced, obeyed or run. */
+void page_write_text(const char *text, FILE *to);
+/* Writes a text without control characters as gnuplot's, byte for byte: the name of a file. */
+void page_write_name(const char *text, FILE *to);
+/* Begins q->folder/NAME with the suffix (".gp"). */
+gl_status page_begin_file(file_writer *w, const figure_page *p, const char *suffix, gl_error *err);
 
 #endif

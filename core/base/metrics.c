@@ -2,6 +2,7 @@
 #include "core/base/metrics.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define WITHIN "; sample statistic within a group (over tokens for token ratios), mean over groups"
@@ -75,6 +76,51 @@ static const metric_info table[METRIC_COUNT] = {
          "of a step adds k - 1",
          "schedule"},
 };
+
+static const char *const labels[METRIC_COUNT] = {
+    [METRIC_VERSION] = "version",
+    [METRIC_STALENESS] = "staleness",
+    [METRIC_STALENESS_MAX] = "largest staleness",
+    [METRIC_LOSS] = "loss",
+    [METRIC_REWARD_MEAN] = "mean reward",
+    [METRIC_GRAD_NORM] = "gradient norm",
+    [METRIC_ENTROPY] = "token entropy",
+    [METRIC_CLIP_FRACTION] = "clipped share",
+    [METRIC_KL_K3] = "KL(q‖p) per token, k3",
+    [METRIC_KL_K3_SEQ] = "KL(q‖p), k3",
+    [METRIC_CPPO_KL] = "CPPO's KL",
+    [METRIC_KL_EXACT] = "KL(p‖q)",
+    [METRIC_KL_EXACT_QP] = "KL(q‖p)",
+    [METRIC_KL_REF] = "KL to the reference",
+    [METRIC_IW_MEAN] = "mean own weight",
+    [METRIC_IW_MAX] = "largest own weight",
+    [METRIC_IW_VARIANCE] = "variance of own weight",
+    [METRIC_LOG_IW_MEAN] = "ln mean own weight",
+    [METRIC_LOG_IW_MAX] = "ln largest own weight",
+    [METRIC_LOG_IW_VARIANCE] = "ln variance of own weight",
+    [METRIC_IW_VARIANCE_PQ] = "variance of P/Q",
+    [METRIC_LOG_IW_VARIANCE_PQ] = "ln variance of P/Q",
+    [METRIC_IW_VARIANCE_GEPO] = "variance of GEPO's weight",
+    [METRIC_LOG_IW_VARIANCE_GEPO] = "ln variance of GEPO's weight",
+    [METRIC_ESS] = "effective sample size",
+    [METRIC_AW_VARIANCE] = "variance of weight × advantage",
+    [METRIC_ESTIMATION_ERROR] = "estimation error",
+    [METRIC_EXACT_RETURN] = "exact return",
+    [METRIC_RESPONSE_LENGTH] = "response length",
+    [METRIC_LR] = "learning rate",
+    [METRIC_STALENESS_UPDATES] = "staleness"};
+
+const char *metric_label(metric m) {
+  return labels[m];
+}
+
+const char *metric_axis(metric m, char text[METRIC_AXIS_SIZE]) {
+  const char *unit = table[m].unit;
+  if (strcmp(unit, "nat") == 0) unit = "nats";
+  if (strcmp(unit, "optimiser updates") == 0) unit = "updates";
+  snprintf(text, METRIC_AXIS_SIZE, *unit ? "%s [%s]" : "%s%s", labels[m], unit);
+  return text;
+}
 
 const metric_info *metric_about(metric m) {
   return &table[m];

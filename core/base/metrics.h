@@ -50,6 +50,11 @@ typedef struct metric_info {
 
 /* Entry of the table; m below METRIC_COUNT. */
 const metric_info *metric_about(metric m);
+/* What people call it, as the axis of a figure is named: "KL(p‖q)"; and with its unit, in brackets:
+ * "KL(p‖q) [nats]". */
+const char *metric_label(metric m);
+enum { METRIC_AXIS_SIZE = 80 };
+const char *metric_axis(metric m, char text[METRIC_AXIS_SIZE]);
 /* The metric of that name, or METRIC_COUNT. */
 metric metric_find(const char *name);
 /* All METRIC_COUNT values to NaN. */

@@ -24,11 +24,14 @@ typedef struct request {
   int json;
   size_t threads;
   const char *format, *folder, *figure, *study;
+  figure_form form;
 } request;
 
 static gl_status draw(const lab_figure_data *data, const request *q, gl_error *err) {
   figure_request figures = tell_figures(q->folder);
   figures.only = q->figure;
+  gl_status status = tell_figures_form(&figures, &q->form, err);
+  if (status != GL_OK) return status;
   return lab_figures_draw(data, &figures, err);
 }
 
@@ -78,6 +81,7 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
       {"figures", 'f', ARGS_TEXT, "FOLDER",
        "draw instead of printing: data, script, PDF, PNG and SVG", &q.folder},
       {"figure", 0, ARGS_TEXT, "NAME", "with --figures: only this one", &q.figure},
+      FIGURE_FORM_OPTIONS(q.form),
       {"threads", 'j', ARGS_COUNT, "N", "threads (default: all cores); results do not depend on it",
        &q.threads},
       {"jobs", 0, ARGS_RENAMED, "--threads", NULL, NULL}};

@@ -21,6 +21,7 @@ typedef struct request {
   int json, schedule_csv;
   const char *measured, *measured_run; /* a W&B export and its run */
   const char *folder;                  /* for the figure */
+  figure_form form;
 } request;
 
 /* The staleness distribution as a figure, if a folder is given, beside that of the W&B export or
@@ -43,6 +44,7 @@ static gl_status draw(const schedule *s, const cluster_spec *cluster, const requ
   }
   figure_request drawing = tell_figures(q->folder);
   drawing.told = NULL; /* standard output holds the summary, perhaps as JSON */
+  if (status == GL_OK) status = tell_figures_form(&drawing, &q->form, err);
   if (status == GL_OK) status = figure_of_staleness(&simulated, 1, measured, &drawing, err);
   staleness_histogram_fini(&export);
   return status;
@@ -87,6 +89,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json},
       {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
+      FIGURE_FORM_OPTIONS(q.form),
       {"plot", 'p', ARGS_RENAMED, "--figures", NULL, NULL},
       {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured},
       {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several",

@@ -18,21 +18,26 @@ static void told_drawn(void *context, const char *file, const char *why) {
     printf("%s/%s.pdf, .png, .svg, .tsv, .gp\n", shown(context).text, shown(file).text);
 }
 
-static gl_status draw(const char *folder, const char *only, gl_error *err) {
+static gl_status draw(const char *folder, const char *only, const figure_form *form,
+                      gl_error *err) {
   figure_request q = tell_figures(folder);
   q.only = only;
   q.told = told_drawn;
+  gl_status status = tell_figures_form(&q, form, err);
+  if (status != GL_OK) return status;
   return lab_figures_draw(&(lab_figure_data){NULL, NULL}, &q, err);
 }
 
 static gl_status run_theory(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
   const char *folder = NULL, *only = NULL;
+  figure_form form = {NULL, NULL};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"figures", 'f', ARGS_TEXT, "FOLDER",
        "draw instead of printing: data, script, PDF, PNG and SVG", &folder},
-      {"figure", 0, ARGS_TEXT, "NAME", "with --figures: only this one", &only}};
+      {"figure", 0, ARGS_TEXT, "NAME", "with --figures: only this one", &only},
+      FIGURE_FORM_OPTIONS(form)};
   args a;
   cfg_doc *doc = NULL;
   theory_spec spec = {0};
@@ -45,7 +50,7 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
     if (status == GL_OK && only != NULL && folder == NULL)
       status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
     if (status == GL_OK) status = theory_read(&spec, doc, err);
-    if (status == GL_OK && folder != NULL) status = draw(folder, only, err);
+    if (status == GL_OK && folder != NULL) status = draw(folder, only, &form, err);
     if (status == GL_OK && folder == NULL) status = theory_run(&document, &spec, err);
     if (status == GL_OK && json && folder == NULL) {
       status = report_json(document, err);

@@ -1,6 +1,7 @@
 /* Tells which files were drawn, which figures lack their data, and what a figure leaves out. */
 #include "experiments/cli/tell_figures.h"
 
+#include "analysis/plot/layout.h"
 #include "core/base/shown.h"
 #include "experiments/base/resources.h"
 
@@ -29,4 +30,9 @@ figure_request tell_figures(const char *folder) {
                           .told = told,
                           .noted = noted,
                           .context = (void *)(uintptr_t)folder};
+}
+
+gl_status tell_figures_form(figure_request *q, const figure_form *form, gl_error *err) {
+  q->highlight = form->highlight;
+  return form->width != NULL ? figure_width(form->width, &q->width_cm, err) : GL_OK;
 }

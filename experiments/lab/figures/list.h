@@ -19,19 +19,16 @@ enum {
 
 /* F(name, what it shows, what it needs, script in plots/) */
 #define LAB_FIGURES(F)                                                                             \
-  F(curves, "bias, variance and MSE against KL, a column per group size", NEEDS_DIAL,              \
-    "lab_curves")                                                                                  \
-  F(plane, "variance against squared bias, a panel per group size", NEEDS_DIAL, "lab_plane")       \
+  F(curves, "bias, variance and MSE against KL, a column per group size", NEEDS_DIAL, "curves")    \
+  F(plane, "variance against squared bias, a panel per group size", NEEDS_DIAL, "curves")          \
   F(map, "MSE over that of the first algorithm, over KL and group size",                           \
-    NEEDS_DIAL | NEEDS_SIZES | NEEDS_OTHERS, "lab_map")                                            \
+    NEEDS_DIAL | NEEDS_SIZES | NEEDS_OTHERS, "map")                                                \
   F(staleness, "cosine, variance and MSE against staleness on a training path", NEEDS_PATH,        \
-    "lab_staleness")                                                                               \
-  F(learning, "return, cosine and variance against responses drawn", NEEDS_LEARNING,               \
-    "lab_learning")                                                                                \
-  F(weight_variance, "variance of p/q and p/E_q q, and the green region", NEEDS_THEOREMS,          \
-    "lab_weights")                                                                                 \
+    "curves")                                                                                      \
+  F(learning, "return, cosine and variance against responses drawn", NEEDS_LEARNING, "curves")     \
+  F(weight_variance, "variance of p/q and p/E_q q, and the green region", NEEDS_THEOREMS, "map")   \
   F(theorem1_constant, "the smallest constant of Theorem 1 against the number of outcomes",        \
-    NEEDS_THEOREMS, "lab_constants")
+    NEEDS_THEOREMS, "curves")
 
 /* Writes the figure of a lab_figure_data. */
 #define LAB_FIGURE_DECLARED(name, shows, needs, shape)                                             \
@@ -41,16 +38,40 @@ LAB_FIGURES(LAB_FIGURE_DECLARED)
 /* --- helpers of several figures: measured.c ------------------------------------------------------
  */
 
-/* Gives the script `algorithms`, `sizes`, algorithm_name[] and size_name[]; says which algorithms
- * have nothing to show, and why. */
-gl_status lab_page_variables(figure_page *p, const lab_table *t, gl_error *err);
-/* Opens the page with the table's measurements as its data, and these variables. */
-gl_status lab_page_open(figure_page *p, const lab_table *t, gl_error *err);
-/* Sets gnuplot's variables `shown`, how many group sizes are drawn (at most `most`, spread evenly),
- * and shown_size[1..shown], their places in the recipe's list counted from 1. The sizes left out
- * are named at the foot of the figure. */
-gl_status lab_page_sizes(figure_page *p, const lab_recipe *r, size_t most, gl_error *err);
-/* `algorithms`, algorithm_name[] and longest_name, in bytes. */
+/* A row of panels over measurements, one for each group size. */
+typedef struct lab_panel {
+  const char *axis;
+  double (*x)(const lab_recipe *r, size_t pair, const lab_result *m);
+  double (*y)(const lab_numbers *n);
+  int logarithmic;
+  double most; /* the axis ends there; 0: at the data */
+} lab_panel;
+
+double lab_x_kl(const lab_recipe *r, size_t pair, const lab_result *m);
+double lab_x_staleness(const lab_recipe *r, size_t pair, const lab_result *m);
+/* Its square, 1e-5 at least. */
+double lab_x_squared_bias(const lab_recipe *r, size_t pair, const lab_result *m);
+double lab_bias(const lab_numbers *n);
+double lab_scaled_bias(const lab_numbers *n);
+double lab_cosine(const lab_numbers *n);
+double lab_variance(const lab_numbers *n);
+double lab_mse(const lab_numbers *n);
+double lab_scaled_mse(const lab_numbers *n);
+
+/* Opens the page and writes n rows of panels, of as many group sizes as it has room for (at most
+ * most_sizes, spread evenly); the others, and algorithms without a measurement, are said to be left
+ * out. */
+gl_status lab_write_panels(figure_page *p, const lab_table *t, const lab_panel *of, size_t n,
+                           size_t most_sizes, gl_error *err);
+/* The recipe's algorithms as the page's lines. */
 gl_status lab_page_algorithms(figure_page *p, const lab_recipe *r, gl_error *err);
+/* Says which algorithms have nothing to show, and why. */
+gl_status lab_leave_out_algorithms(figure_page *p, const lab_table *t, gl_error *err);
+/* The places of the group sizes that the page shows, and a word about those it does not. */
+size_t lab_pick_sizes(const figure_page *p, const lab_recipe *r, size_t most, size_t *picked);
+gl_status lab_leave_out_sizes(figure_page *p, const lab_recipe *r, const size_t *picked, size_t n,
+                              gl_error *err);
+/* "8", or "∞" for the population limit. */
+void lab_size_text(size_t size, char text[24]);
 
 #endif

@@ -1,53 +1,30 @@
-/* What figures of measured estimators share: their data and variables. */
+/* What figures of measured estimators share: which algorithms and group sizes they show, and their
+ * panels. */
 #include "experiments/lab/figures/list.h"
 
 #include "core/base/shown.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 gl_status lab_page_algorithms(figure_page *p, const lab_recipe *r, gl_error *err) {
-  const char **names = calloc(r->n_algorithms, sizeof *names);
-  size_t longest = 0;
+  const char **names = calloc(r->n_algorithms + 1, sizeof *names);
   if (names == NULL) return gl_fail_memory(err, "the names of a figure");
-  for (size_t i = 0; i < r->n_algorithms; ++i) {
-    names[i] = r->algorithms[i].name;
-    if (shown_width(names[i]) > longest) longest = shown_width(names[i]);
-  }
-  page_set(p, "longest_name", (double)longest);
-  page_set(p, "algorithms", (double)r->n_algorithms);
-  page_set_texts(p, "algorithm_name", names, r->n_algorithms);
+  for (size_t i = 0; i < r->n_algorithms; ++i) names[i] = r->algorithms[i].name;
+  gl_status status = page_set_lines(p, names, r->n_algorithms, err);
   free(names);
-  return GL_OK;
+  return status;
 }
 
-/* "8", or "∞" for the population limit. */
-static void size_text(size_t size, char text[24]) {
+void lab_size_text(size_t size, char text[24]) {
   if (size == 0)
     snprintf(text, 24, "∞");
   else
     snprintf(text, 24, "%zu", size);
 }
 
-static gl_status set_sizes(figure_page *p, const lab_recipe *r, gl_error *err) {
-  char(*text)[24] = calloc(r->n_sizes, sizeof *text);
-  const char **names = calloc(r->n_sizes, sizeof *names);
-  gl_status status = text && names ? GL_OK : gl_fail_memory(err, "the names of a figure");
-  for (size_t i = 0; i < r->n_sizes && status == GL_OK; ++i) {
-    size_text(r->group_size[i], text[i]);
-    names[i] = text[i];
-  }
-  if (status == GL_OK) {
-    page_set(p, "sizes", (double)r->n_sizes);
-    page_set_texts(p, "size_name", names, r->n_sizes);
-  }
-  free(names);
-  free(text);
-  return status;
-}
-
-/* Of algorithms without any measurement the legend would promise a curve that is not there. */
-static gl_status leave_out_algorithms(figure_page *p, const lab_table *t, gl_error *err) {
+gl_status lab_leave_out_algorithms(figure_page *p, const lab_table *t, gl_error *err) {
   const lab_recipe *r = t->recipe;
   gl_status status = GL_OK;
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; ++a) {
@@ -62,38 +39,96 @@ static gl_status leave_out_algorithms(figure_page *p, const lab_table *t, gl_err
   return status;
 }
 
-gl_status lab_page_variables(figure_page *p, const lab_table *t, gl_error *err) {
-  gl_status status = lab_page_algorithms(p, t->recipe, err);
-  if (status == GL_OK) status = set_sizes(p, t->recipe, err);
-  return status == GL_OK ? leave_out_algorithms(p, t, err) : status;
+size_t lab_pick_sizes(const figure_page *p, const lab_recipe *r, size_t most, size_t *picked) {
+  return page_pick(r->n_sizes, page_columns(p, most), picked);
 }
 
-gl_status lab_page_open(figure_page *p, const lab_table *t, gl_error *err) {
-  gl_status status = page_open(p, 0, NULL, err);
-  if (status != GL_OK) return status;
-  lab_table_tsv(t, p->data.stream);
-  return lab_page_variables(p, t, err);
-}
-
-gl_status lab_page_sizes(figure_page *p, const lab_recipe *r, size_t most, gl_error *err) {
-  size_t *picked = calloc(r->n_sizes, sizeof *picked);
-  double *number = calloc(r->n_sizes, sizeof *number);
-  gl_status status = picked && number ? GL_OK : gl_fail_memory(err, "the sizes of a figure");
-  if (status == GL_OK) {
-    const size_t n = page_pick(r->n_sizes, most, picked);
-    for (size_t i = 0; i < n; ++i) number[i] = (double)picked[i] + 1;
-    page_set(p, "shown", (double)n);
-    page_set_numbers(p, "shown_size", number, n);
-    for (size_t i = 0, k = 0; i < r->n_sizes && status == GL_OK; ++i) {
-      char text[24];
-      size_text(r->group_size[i], text);
-      if (k < n && picked[k] == i)
-        ++k;
-      else
-        status = page_leave_out(p, err, "G = %s", text);
-    }
+gl_status lab_leave_out_sizes(figure_page *p, const lab_recipe *r, const size_t *picked, size_t n,
+                              gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0, k = 0; i < r->n_sizes && status == GL_OK; ++i) {
+    char text[24];
+    lab_size_text(r->group_size[i], text);
+    if (k < n && picked[k] == i)
+      ++k;
+    else
+      status = page_leave_out(p, err, "G = %s", text);
   }
-  free(picked);
-  free(number);
   return status;
+}
+
+static void write_line(figure_page *p, size_t panel, const lab_table *t, const lab_panel *of,
+                       size_t size, size_t a) {
+  const lab_recipe *r = t->recipe;
+  for (size_t k = 0; k < r->n_pairs; ++k) {
+    const lab_result *m = &t->results[(k * r->n_sizes + size) * r->n_algorithms + a];
+    const double x = of->x(r, k, m), y = m->applicable ? of->y(&m->numbers) : NAN;
+    page_line(p, panel, r->algorithms[a].name);
+    page_number(p, x);
+    page_interval(p, panel, y, NAN, NAN);
+    fputc('\n', p->data.stream);
+    page_x(p, x);
+  }
+  page_block_end(p);
+}
+
+gl_status lab_write_panels(figure_page *p, const lab_table *t, const lab_panel *of, size_t n,
+                           size_t most_sizes, gl_error *err) {
+  const lab_recipe *r = t->recipe;
+  size_t *picked = calloc(r->n_sizes + 1, sizeof *picked);
+  if (picked == NULL) return gl_fail_memory(err, "the sizes of a figure");
+  const size_t sizes = lab_pick_sizes(p, r, most_sizes, picked);
+  gl_status status = page_open(p, n * sizes, "panel\talgorithm\tx\ty\t\t", err);
+  p->decades = 14;
+  p->wide = p->share = sizes;
+  for (size_t panel = 0; panel < n * sizes && status == GL_OK; ++panel) {
+    const lab_panel *what = &of[panel / sizes];
+    figure_panel *to = &p->panels[panel];
+    char size[24];
+    lab_size_text(r->group_size[picked[panel % sizes]], size);
+    if (panel < sizes && r->n_sizes > 1) snprintf(to->title, sizeof to->title, "G = %s", size);
+    snprintf(to->axis, sizeof to->axis, "%s", what->axis);
+    to->logarithmic = what->logarithmic;
+    for (size_t a = 0; a < r->n_algorithms; ++a)
+      write_line(p, panel, t, what, picked[panel % sizes], a);
+    /* One that explodes would hide all others; it leaves the panel at the top. */
+    if (what->most > 0 && to->high > what->most) to->high = what->most;
+  }
+  if (status == GL_OK) status = lab_page_algorithms(p, r, err);
+  if (status == GL_OK) status = lab_leave_out_algorithms(p, t, err);
+  if (status == GL_OK) status = lab_leave_out_sizes(p, r, picked, sizes, err);
+  free(picked);
+  return status;
+}
+
+double lab_x_kl(const lab_recipe *r, size_t pair, const lab_result *m) {
+  (void)r, (void)pair;
+  return m->kl;
+}
+double lab_x_staleness(const lab_recipe *r, size_t pair, const lab_result *m) {
+  (void)m;
+  return r->pairs[pair].staleness;
+}
+double lab_x_squared_bias(const lab_recipe *r, size_t pair, const lab_result *m) {
+  (void)r, (void)pair;
+  /* What is unbiased, but for rounding, stands at the left edge. */
+  return m->applicable ? fmax(m->numbers.bias * m->numbers.bias, 1e-5) : NAN;
+}
+double lab_bias(const lab_numbers *n) {
+  return n->bias;
+}
+double lab_scaled_bias(const lab_numbers *n) {
+  return n->scaled_bias;
+}
+double lab_cosine(const lab_numbers *n) {
+  return n->cosine;
+}
+double lab_variance(const lab_numbers *n) {
+  return n->variance;
+}
+double lab_mse(const lab_numbers *n) {
+  return n->mse;
+}
+double lab_scaled_mse(const lab_numbers *n) {
+  return n->scaled_mse;
 }

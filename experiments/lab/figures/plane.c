@@ -1,8 +1,16 @@
-/* The figure `plane`: variance against squared bias, at four group sizes at most. */
+/* The figure `plane`: variance against squared bias, at four group sizes at most. Unbiased
+ * estimates stand at the left edge; on the dotted diagonal squared bias equals variance. */
 #include "experiments/lab/figures/list.h"
 
+#include <stdio.h>
+
 gl_status lab_figure_plane(const void *data, figure_page *p, gl_error *err) {
-  const lab_table *t = ((const lab_figure_data *)data)->table;
-  gl_status status = lab_page_open(p, t, err);
-  return status == GL_OK ? lab_page_sizes(p, t->recipe, 4, err) : status;
+  static const lab_panel row = {"variance tr Cov", lab_x_squared_bias, lab_variance, 1, 0};
+  p->x_logarithmic = 1;
+  gl_status status = lab_write_panels(p, ((const lab_figure_data *)data)->table, &row, 1, 4, err);
+  if (status != GL_OK) return status;
+  p->share = p->n_panels;
+  page_set_text(p, "reference", "x");
+  snprintf(p->x_axis, sizeof p->x_axis, "squared bias");
+  return GL_OK;
 }

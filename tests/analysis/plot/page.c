@@ -1,5 +1,6 @@
 /* What a page says that it does not show, and that nothing is left behind by a failure. */
 #include "analysis/plot/page.h"
+#include "analysis/plot/finish.h"
 #include "analysis/plot/gnuplot.h"
 #include "tests/support/suite.h"
 
@@ -16,12 +17,12 @@ static const char *script(const char *path) {
 
 static char *text_of(const char *path) {
   FILE *f = fopen(path, "r");
-  char *text = calloc(1, 1 << 16);
+  char *text = calloc(1, 1 << 20);
   if (f == NULL || text == NULL) {
     free(text);
     return NULL;
   }
-  text[fread(text, 1, (1 << 16) - 1, f)] = 0;
+  text[fread(text, 1, (1 << 20) - 1, f)] = 0;
   fclose(f);
   return text;
 }
@@ -36,15 +37,14 @@ static void a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit(void) {
   figure_page p;
   CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
   page_init(&p, &q, "note", "some");
-  CU_ASSERT_EQUAL_FATAL(page_open(&p, 0, "x", &err), GL_OK);
-  for (int i = 0; i < 40; i++) CU_ASSERT_EQUAL(page_leave_out(&p, &err, "setting %d", i), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "x", &err), GL_OK);
+  for (int i = 0; i < 400; i++) CU_ASSERT_EQUAL(page_leave_out(&p, &err, "setting %d", i), GL_OK);
   CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
   char *gp = text_of("build/page_test/note.gp");
   CU_ASSERT_PTR_NOT_NULL_FATAL(gp);
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "formats = 'pdf png svg'\n"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "left_out_lines = 4\n"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "left_out[1] = 'not shown: setting 0; setting 1; "));
-  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "... (40 in all)'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'not shown: setting 0; setting 1; "));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "... (400 in all)'"));
   free(gp);
 }
 
@@ -55,7 +55,7 @@ static void variables_reach_the_script_with_their_marks_taken_literally(void) {
   gl_error err = {0};
   figure_page p;
   page_init(&p, &q, "it's", "some");
-  CU_ASSERT_EQUAL_FATAL(page_open(&p, 0, "x\ty", &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "x\ty", &err), GL_OK);
   page_set(&p, "n", 2);
   page_set_texts(&p, "names", names, 2);
   page_set_numbers(&p, "numbers", numbers, 2);
@@ -65,7 +65,7 @@ static void variables_reach_the_script_with_their_marks_taken_literally(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "name = './'.'it'.\"'\".'s'\nformats = 'svg'\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "n = 2\narray names[2]\nnames[1] = 'gepo(clip=none)'\n"
                                     "names[2] = 'a\\_b'.\"'\".'c'\narray numbers[2]\n"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "left_out_lines = 0\n"));
+  CU_ASSERT_PTR_NULL(strstr(gp, "not shown"));
   CU_ASSERT_STRING_EQUAL(tsv, "# x\ty\n");
   free(gp);
   free(tsv);
@@ -83,7 +83,7 @@ static void a_failure_leaves_no_file(void) {
   CU_ASSERT_EQUAL(page_close(&p, GL_EINPUT, &err), GL_EINPUT);
   CU_ASSERT(!exists("build/page_test/broken.tsv") && !exists("build/page_test/broken.gp"));
   page_init(&p, &q, "broken", "none");
-  CU_ASSERT_EQUAL_FATAL(page_open(&p, 0, "x", &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "x", &err), GL_OK);
   CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "plots/none.gp is missing"));
   CU_ASSERT(!exists("build/page_test/broken.tsv"));
@@ -92,8 +92,8 @@ static void a_failure_leaves_no_file(void) {
 static const char literal_script[] =
     "set datafile separator \"\\t\"\nset encoding utf8\nset terminal svg enhanced\nset output "
     "name.'.svg'\nset yrange [-20:20]\n"
-    "set ytics ('' -1)\ndo for [i=1:n] { set ytics add (line_mark[i] -i) }\n"
-    "set title names[1]; set xlabel names[1]; set label 1 names[1] at graph 0.5, 0.5\n"
+    "do for [i=1:n] { set label 10 + i names[i] at graph 0.1, first -i }\n"
+    "set title names[1]; set xlabel names[1]; set label 1 text_of[1] at graph 0.5, 0.5\n"
     "plot for [i=1:n] -i with lines title names[i]\nset output\n"
     "set print name.'.txt'\n"
     "do for [i=1:n] { stats name.'.tsv' index i-1 using 3 nooutput; print STATS_max }\n";
@@ -159,6 +159,7 @@ static void gnuplot_shows_any_name_literally_and_runs_nothing(void) {
   for (size_t first = 0; first < N; ++first) {
     page_init(&p, &q, "'|literal", "literal");
     CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "panel\tname\tvalue", &err), GL_OK);
+    snprintf(p.panels[0].title, sizeof p.panels[0].title, "%s", plain[0]);
     for (size_t i = 0; i < N; ++i) {
       page_line(&p, 0, plain[i]);
       page_number(&p, (double)i + 0.5);

@@ -1,0 +1,95 @@
+/* The layout of pages: their width, what they leave out, and which lines are in colour. */
+#include "analysis/plot/layout.h"
+#include "analysis/plot/finish.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char folder[] = "build/layout_test";
+
+static const char *script(const char *path) {
+  (void)path;
+  return "";
+}
+
+static void widths_have_names_or_are_centimetres(void) {
+  gl_error err = {0};
+  double cm = 0;
+  CU_ASSERT(figure_width("neurips", &cm, &err) == GL_OK && cm == 5.5 * 2.54);
+  CU_ASSERT(figure_width("icml", &cm, &err) == GL_OK && fabs(cm - 3.25 * 2.54) < 1e-9);
+  CU_ASSERT(figure_width("12.5", &cm, &err) == GL_OK && cm == 12.5);
+  CU_ASSERT_EQUAL(figure_width("neurip", &cm, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "did you mean 'neurips'?"));
+  CU_ASSERT_EQUAL(figure_width("300", &cm, NULL), GL_EINPUT);
+  CU_ASSERT_EQUAL(figure_width("nan", &cm, NULL), GL_EINPUT);
+  CU_ASSERT_EQUAL(figure_width("", &cm, NULL), GL_EINPUT);
+}
+
+/* A page of two rows of two panels with lines names[n]: the first row varies, the second is 3. */
+static char *made(const char *const *names, size_t n, const figure_request *q) {
+  gl_error err = {0};
+  figure_page p;
+  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  page_init(&p, q, "made", "some");
+  CU_ASSERT_EQUAL_FATAL(page_open(&p, 4, "x", &err), GL_OK);
+  p.wide = p.share = 2;
+  for (size_t panel = 0; panel < 4; panel++) {
+    snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "axis%zu", panel / 2);
+    if (panel < 2) snprintf(p.panels[panel].title, sizeof p.panels[panel].title, "T%zu", panel);
+    for (size_t i = 0; i < 3; i++) {
+      page_x(&p, (double)i);
+      page_interval(&p, panel, panel < 2 ? (double)i : 3, NAN, NAN);
+    }
+  }
+  CU_ASSERT_EQUAL(page_set_lines(&p, names, n, &err), GL_OK);
+  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  FILE *f = fopen("build/layout_test/made.gp", "r");
+  char *text = calloc(1, 1 << 18);
+  CU_ASSERT_FATAL(f != NULL && text != NULL);
+  text[fread(text, 1, (1 << 18) - 1, f)] = 0;
+  fclose(f);
+  return text;
+}
+
+static void a_row_in_which_nothing_varies_is_left_out_and_said_so(void) {
+  static const char *const names[] = {"gepo", "gspo"};
+  const figure_request q = {.folder = folder, .script = script, .width_cm = 8.255};
+  char *gp = made(names, 2, &q);
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "panels = 2\npanels_in_all = 4\npage_width = 8.255\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'not shown: axis1 (3 everywhere)'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'axis0'"));
+  CU_ASSERT_PTR_NULL(strstr(gp, "= 'axis1'"));
+  free(gp);
+}
+
+static size_t greys(const char *gp) {
+  size_t n = 0;
+  for (const char *at = gp; (at = strstr(at, "] = '#c9c9c9'")) != NULL; at++) n++;
+  return n;
+}
+
+static void more_than_eight_lines_have_eight_colours_or_those_that_are_named(void) {
+  static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "gepo"};
+  figure_request q = {.folder = folder, .script = script};
+  char *gp = made(names, 8, &q);
+  CU_ASSERT_EQUAL(greys(gp), 0);
+  free(gp);
+  gp = made(names, 10, &q);
+  CU_ASSERT_EQUAL(greys(gp), 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'In grey: i, gepo'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'others'"));
+  free(gp);
+  q.highlight = "gepo,c";
+  gp = made(names, 10, &q);
+  CU_ASSERT_EQUAL(greys(gp), 8);
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "line_colour[10] = '#37549f'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'In grey: a, b, d, e, f, g, h, i'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "in_order[1] = 1\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "in_order[10] = 10\n"));
+  free(gp);
+}
+
+SUITE(plot_layout, "analysis: layout of figures", TEST(widths_have_names_or_are_centimetres),
+      TEST(a_row_in_which_nothing_varies_is_left_out_and_said_so),
+      TEST(more_than_eight_lines_have_eight_colours_or_those_that_are_named));

@@ -1,0 +1,96 @@
+/* The looks of algorithms: every published one has its own; colours are far enough apart for every
+ * kind of eye (tests/golden/looks.py), and lines part in grey too. */
+#include "analysis/plot/look.h"
+#include "core/policy/algorithm.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const double APART = 15, EQUALLY_LIGHT = 12;
+
+static void every_published_algorithm_has_a_look_of_its_own(void) {
+  look a, b;
+  size_t looks = 0;
+  while (look_name(looks, &a)) {
+    CU_ASSERT_PTR_NOT_NULL(policy_algorithms_find(look_name(looks, &a)));
+    for (size_t k = 0; k < looks; k++) {
+      CU_ASSERT_PTR_NOT_NULL_FATAL(look_name(k, &b));
+      CU_ASSERT(a.colour != b.colour || a.dash != b.dash);
+    }
+    looks++;
+  }
+  CU_ASSERT_EQUAL(looks, policy_algorithms_count());
+}
+
+/* Lightness of a colour, or NaN if the golden file was not made for it. */
+static double lightness(const char *colour) {
+  char line[128], name[16];
+  double value = NAN, found;
+  FILE *f = fopen("tests/golden/looks.txt", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  while (fgets(line, sizeof line, f))
+    if (sscanf(line, "light %15s %lf", name, &found) == 2 && strcmp(name, colour) == 0)
+      value = found;
+  fclose(f);
+  return value;
+}
+
+static void colours_are_apart_for_every_kind_of_eye(void) {
+  char line[128], vision[16], a[16], b[16];
+  double distance;
+  size_t pairs = 0;
+  FILE *f = fopen("tests/golden/looks.txt", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  while (fgets(line, sizeof line, f)) {
+    if (sscanf(line, "apart %15s %15s %15s %lf", vision, a, b, &distance) != 4) continue;
+    if (distance < APART) fprintf(stderr, "%s", line);
+    CU_ASSERT(distance >= APART);
+    pairs++;
+  }
+  fclose(f);
+  CU_ASSERT_EQUAL(pairs, 4 * (LOOK_COLOURS + 1) * LOOK_COLOURS / 2);
+  for (int i = LOOK_GREY; i < LOOK_COLOURS; i++) CU_ASSERT(isfinite(lightness(look_colour(i))));
+}
+
+static void lines_of_one_grey_differ_in_dash_or_mark(void) {
+  look a, b;
+  for (size_t i = 0; look_name(i, &a); i++)
+    for (size_t k = 0; k < i && look_name(k, &b); k++) {
+      const double between =
+          fabs(lightness(look_colour(a.colour)) - lightness(look_colour(b.colour)));
+      if (between < EQUALLY_LIGHT && a.dash == b.dash && a.mark == b.mark)
+        fprintf(stderr, "%s and %s\n", look_name(i, &a), look_name(k, &b));
+      CU_ASSERT(between >= EQUALLY_LIGHT || a.dash != b.dash || a.mark != b.mark);
+    }
+}
+
+static int same(look a, look b) {
+  return a.colour == b.colour && a.dash == b.dash && a.mark == b.mark;
+}
+
+static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
+  static const char *const alone[] = {"gepo"}, *const with[] = {"mine", "gepo", "gepo (clip none)",
+                                                                "grpo"};
+  look one, four[4], many[40];
+  looks_assign(alone, 1, &one);
+  looks_assign(with, 4, four);
+  CU_ASSERT(same(one, four[1]));
+  for (int i = 0; i < 4; i++)
+    for (int k = 0; k < i; k++) CU_ASSERT(four[i].colour != four[k].colour);
+  const char *names[40];
+  char room[40][8];
+  for (int i = 0; i < 40; i++) {
+    snprintf(room[i], sizeof room[i], "own%d", i);
+    names[i] = room[i];
+  }
+  looks_assign(names, 40, many);
+  for (int i = 0; i < LOOK_COLOURS * LOOK_DASHES; i++)
+    for (int k = 0; k < i; k++)
+      CU_ASSERT(many[i].colour != many[k].colour || many[i].dash != many[k].dash);
+}
+
+SUITE(plot_look, "analysis: looks of algorithms",
+      TEST(every_published_algorithm_has_a_look_of_its_own),
+      TEST(colours_are_apart_for_every_kind_of_eye), TEST(lines_of_one_grey_differ_in_dash_or_mark),
+      TEST(a_recipes_own_algorithms_take_free_looks_and_keep_others));
