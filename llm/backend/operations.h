@@ -220,6 +220,25 @@ OPTIONAL_OPERATION(void, graph_begin, (backend *b))
 OPTIONAL_OPERATION(backend_graph *, graph_end, (backend *b))
 OPTIONAL_OPERATION(void, graph_run, (backend *b, backend_graph *g))
 OPTIONAL_OPERATION(void, graph_free, (backend *b, backend_graph *g)) /* NULL is fine */
+/* Operations that a backend can do in one: the results are those of the operations they stand for,
+ * bit for bit, with products row by row. heads and cache_store of its results: */
+OPTIONAL_OPERATION(void, heads_store,
+                   (backend *b, void *qk, void *rstd, void *cache_k, void *cache_v,
+                    const void *qkv, const void *q_weight, const void *k_weight,
+                    const void *cosine, const void *sine, const int32_t *position,
+                    const int32_t *slot, size_t rows, size_t capacity, head_shape shape,
+                    double eps))
+/* T out [rows, width] = swiglu of the product in weight^T; T in [rows, k], weight [2 width, k]. */
+OPTIONAL_OPERATION(void, product_swiglu,
+                   (backend *b, void *out, const void *in, const void *weight, size_t rows,
+                    size_t width, size_t k))
+/* T branch [rows, m] = in weight^T, T in [rows, k], weight [m, k]; then norm of T residual [rows, m]
+ * with that added, which writes T normed, T sum [rows, m] and M rstd [rows]; T norm_weight [m]. sum
+ * may be residual. */
+OPTIONAL_OPERATION(void, product_norm,
+                   (backend *b, void *normed, void *rstd, void *sum, const void *residual,
+                    const void *norm_weight, double eps, void *branch, const void *in,
+                    const void *weight, size_t rows, size_t m, size_t k))
 /* For recorded decodes, which feed themselves: a step finds its tokens where the step before it drew
  * them. T out [rows, width] = row t of T table, where t is source[r], or drawn[-1 - source[r]] where
  * that is negative. For rows of a slot (slot[r] >= 0) position[r] and index[r] grow by one, and

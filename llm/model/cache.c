@@ -227,15 +227,20 @@ static void decode_range(void *context, size_t first, size_t rows, backend *b) {
                    .cache = &cache,
                    .flags = PRODUCT_ROW_BY_ROW,
                    .want_branch = 1};
+  void *last = (char *)k->last + stream;
+  void *last_rstd = (char *)k->last_rstd + first * b->master_element;
   for (size_t i = 0; i < m.c.layers; ++i) {
+    const model_norm next =
+        i + 1 == m.c.layers
+            ? (model_norm){last, last_rstd, l.mid, l.mid, m.norm}
+            : (model_norm){l.normed, l.rstd, l.in, l.mid, m.place[i + 1].input_norm};
     cache = k->layer[i];
     cache.slot = job->slot + first;
     cache.decode = 1;
-    model_layer(&m, i, &run, i == 0 ? l.in : l.mid, i == 0 ? NULL : run.branch);
+    run.begun = i > 0;
+    run.next = &next;
+    model_layer(&m, i, &run, l.in, NULL);
   }
-  void *last = (char *)k->last + stream;
-  b->ops->norm(b, last, (char *)k->last_rstd + first * b->master_element, l.mid, l.mid, run.branch,
-               model_weight(&m, m.norm), rows, m.c.hidden, m.c.rms_eps);
   model_logits(&m, (char *)k->logits + first * m.c.vocabulary * b->master_element, last, rows);
 }
 

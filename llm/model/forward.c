@@ -36,6 +36,29 @@ gl_status model_forward(model *m, const packed_tokens *packed, double temperatur
 /* --- layers ------------------------------------------------------------------------------------
  */
 
+/* Norm and rotary embedding of queries and keys; keys and values into the cache, where there is
+ * one.
+ */
+static void store_heads(const model *m, size_t layer, const layer_run *run) {
+  const layer_places *w = &m->place[layer];
+  const layer_activations *l = run->l;
+  const layer_cache *cache = run->cache;
+  const backend_ops *ops = m->b->ops;
+  const head_shape heads = model_heads(&m->c);
+  const void *q_norm = model_weight(m, w->q_norm), *k_norm = model_weight(m, w->k_norm);
+  if (cache != NULL && ops->heads_store != NULL) {
+    ops->heads_store(m->b, l->qk, l->heads_rstd, cache->k, cache->v, l->qkv, q_norm, k_norm,
+                     m->cosine, m->sine, run->position, cache->slot, run->packed.rows,
+                     cache->capacity, heads, m->c.rms_eps);
+    return;
+  }
+  ops->heads(m->b, l->qk, l->heads_rstd, l->qkv, q_norm, k_norm, m->cosine, m->sine, run->position,
+             run->packed.rows, heads, m->c.rms_eps);
+  if (cache != NULL)
+    ops->cache_store(m->b, cache->k, cache->v, l->qk, l->qkv, cache->slot, run->position,
+                     run->packed.rows, cache->capacity, heads);
+}
+
 void model_layer(const model *m, size_t layer, const layer_run *run, const void *in,
                  const void *add) {
   const model_config *c = &m->c;
@@ -46,27 +69,23 @@ void model_layer(const model *m, size_t layer, const layer_run *run, const void 
   const head_shape heads = model_heads(c);
   const size_t rows = run->packed.rows;
 
-  ops->norm(b, l->normed, l->rstd, l->in, in, add, model_weight(m, w->input_norm), rows, c->hidden,
-            c->rms_eps);
+  if (!run->begun)
+    ops->norm(b, l->normed, l->rstd, l->in, in, add, model_weight(m, w->input_norm), rows,
+              c->hidden, c->rms_eps);
   model_product(m, layer, MODEL_QKV, l->qkv, l->normed, rows, run->flags);
-  ops->heads(b, l->qk, l->heads_rstd, l->qkv, model_weight(m, w->q_norm),
-             model_weight(m, w->k_norm), m->cosine, m->sine, run->position, rows, heads,
-             c->rms_eps);
+  store_heads(m, layer, run);
   const layer_cache *cache = run->cache;
-  if (cache != NULL)
-    ops->cache_store(b, cache->k, cache->v, l->qk, l->qkv, cache->slot, run->position, rows,
-                     cache->capacity, heads);
   if (cache != NULL && cache->decode)
     ops->attention_cached(b, l->attended, l->qk, cache->k, cache->v, cache->slot, run->position,
                           rows, cache->capacity, heads);
   else
     ops->attention(b, l->attended, l->lse, l->qk, l->qkv, run->packed, heads);
-  model_product(m, layer, MODEL_O, run->branch, l->attended, rows, run->flags);
-  ops->norm(b, l->mid_normed, l->mid_rstd, l->mid, l->in, run->branch,
-            model_weight(m, w->post_norm), rows, c->hidden, c->rms_eps);
-  model_product(m, layer, MODEL_GATE_UP, l->gate_up, l->mid_normed, rows, run->flags);
-  ops->swiglu(b, l->active, l->gate_up, rows, c->intermediate);
-  if (run->want_branch)
+  const model_norm middle = {l->mid_normed, l->mid_rstd, l->mid, l->in, w->post_norm};
+  model_product_norm(m, layer, MODEL_O, run->branch, l->attended, rows, run->flags, &middle);
+  model_product_swiglu(m, layer, l->active, l->gate_up, l->mid_normed, rows, run->flags);
+  if (run->next != NULL)
+    model_product_norm(m, layer, MODEL_DOWN, run->branch, l->active, rows, run->flags, run->next);
+  else if (run->want_branch)
     model_product(m, layer, MODEL_DOWN, run->branch, l->active, rows, run->flags);
 }
 

@@ -155,6 +155,13 @@ static inline head_shape model_heads(const model_config *c) {
 /* Checks the packed tokens (GL_EINPUT as model_forward()), makes room for the pass and uploads its
  * index arrays. */
 gl_status model_pass_begin(model *m, const packed_tokens *packed, int keep, gl_error *err);
+/* The norm after a product whose result is added to the residual stream `in`: out, rstd and sum as
+ * the backend's norm() writes them, [rows, hidden]. */
+typedef struct model_norm {
+  void *out, *rstd, *sum;
+  const void *in;
+  size_t weight; /* where its parameters start */
+} model_norm;
 /* What a layer works on and with. */
 typedef struct layer_run {
   const layer_activations *l;
@@ -163,7 +170,9 @@ typedef struct layer_run {
   packed_rows packed;
   const layer_cache *cache; /* NULL: none */
   int flags;                /* of the backend's product() */
-  int want_branch; /* 0: recomputing activations, for which the last product is not needed */
+  int want_branch;        /* 0: recomputing activations, for which the last product is not needed */
+  int begun;              /* the norm at the layer's beginning has been done by the layer before */
+  const model_norm *next; /* the norm that follows the layer, to be done by it; NULL: none */
 } layer_run;
 /* Runs one layer. Its input is the residual stream `in`, to which `add` (NULL: nothing) is still to
  * be added. */
@@ -178,6 +187,14 @@ void model_changed(model *m);
  * product(). */
 void model_product(const model *m, size_t layer, model_kind kind, void *out, const void *in,
                    size_t rows, int flags);
+/* model_product() of a matrix with `hidden` outputs into `branch`, then the norm; in one, where the
+ * backend can and flags ask for products row by row. */
+void model_product_norm(const model *m, size_t layer, model_kind kind, void *branch, const void *in,
+                        size_t rows, int flags, const model_norm *norm);
+/* The product with the gates and units, into gate_up, then the gated unit, into `active`. In one as
+ * above; gate_up is not written then. */
+void model_product_swiglu(const model *m, size_t layer, void *active, void *gate_up, const void *in,
+                          size_t rows, int flags);
 /* M out [rows, vocabulary] = T in [rows, hidden] times the output embedding, row by row. */
 void model_logits(const model *m, void *out, const void *in, size_t rows);
 /* Runs the embedding and all layers of the pass; cache[layers], or NULL without one. */

@@ -106,6 +106,36 @@ void model_product(const model *m, size_t layer, model_kind kind, void *out, con
   product(m, layer * MODEL_KINDS + kind, out, in, rows, flags);
 }
 
+void model_product_norm(const model *m, size_t layer, model_kind kind, void *branch, const void *in,
+                        size_t rows, int flags, const model_norm *norm) {
+  const backend_ops *ops = m->b->ops;
+  const model_config *c = &m->c;
+  const void *norm_weight = model_weight(m, norm->weight);
+  const matrix w = matrix_at(c, m, layer * MODEL_KINDS + kind);
+  assert(w.outputs == c->hidden);
+  if (ops->product_norm != NULL && (flags & PRODUCT_ROW_BY_ROW)) {
+    ops->product_norm(m->b, norm->out, norm->rstd, norm->sum, norm->in, norm_weight, c->rms_eps,
+                      branch, in, model_weight(m, w.place), rows, w.outputs, w.inputs);
+    return;
+  }
+  model_product(m, layer, kind, branch, in, rows, flags);
+  ops->norm(m->b, norm->out, norm->rstd, norm->sum, norm->in, branch, norm_weight, rows, c->hidden,
+            c->rms_eps);
+}
+
+void model_product_swiglu(const model *m, size_t layer, void *active, void *gate_up, const void *in,
+                          size_t rows, int flags) {
+  const backend_ops *ops = m->b->ops;
+  const model_config *c = &m->c;
+  if (ops->product_swiglu != NULL && (flags & PRODUCT_ROW_BY_ROW)) {
+    ops->product_swiglu(m->b, active, in, model_weight(m, m->place[layer].gate_up), rows,
+                        c->intermediate, c->hidden);
+    return;
+  }
+  model_product(m, layer, MODEL_GATE_UP, gate_up, in, rows, flags);
+  ops->swiglu(m->b, active, gate_up, rows, c->intermediate);
+}
+
 void model_logits(const model *m, void *out, const void *in, size_t rows) {
   const backend_ops *ops = m->b->ops;
   if (ops->pack == NULL)

@@ -64,6 +64,24 @@ static __device__ __forceinline__ void load_halves(float (&a)[vector16<T>::N],
   for (unsigned e = 0; e < vector16<T>::N; ++e) a[e] = b[e] = 0;
 }
 
+/* a, b [N], a lane's parts of a head, become those of its norm and rotary embedding: `scale` is one
+ * over its root mean square; weight, cosine and sine begin at the head's first number. */
+template <typename T, bool WIDE>
+static __device__ __forceinline__ void
+norm_and_rotate(float (&a)[vector16<T>::N], float (&b)[vector16<T>::N], float scale,
+                const T *weight, const float *cosine, const float *sine, size_t i, size_t half) {
+  float wa[vector16<T>::N], wb[vector16<T>::N], c[vector16<T>::N], t[vector16<T>::N];
+  load_halves<WIDE>(wa, wb, weight, i, half);
+  load_floats<WIDE>(c, cosine + i, half - i);
+  load_floats<WIDE>(t, sine + i, half - i);
+#pragma unroll
+  for (unsigned e = 0; e < vector16<T>::N; ++e) {
+    a[e] = rows_of<T>::norm_number(a[e], scale, wa[e]);
+    b[e] = rows_of<T>::norm_number(b[e], scale, wb[e]);
+    rows_of<T>::rotate_pair(&a[e], &b[e], c[e], t[e]);
+  }
+}
+
 /* qk [rows, (q + kv) * dim], rstd [n] from qkv: group `mine` does head `mine`. All lanes of a warp
  * take part in the sum, so groups beyond the last head compute the last head again, and write
  * nothing. */
@@ -76,21 +94,14 @@ __global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_w
   const size_t n = mine < at.n ? mine : at.n - 1, heads = s.q + s.kv, r = n / heads, h = n % heads;
   const size_t half = s.dim / 2, i = threadIdx.x % at.lanes * N;
   const size_t angle = static_cast<size_t>(at.position[r]) * half;
-  float a[N], b[N], wa[N], wb[N], c[N], t[N], squares = 0;
+  float a[N], b[N], squares = 0;
   load_halves<WIDE>(a, b, qkv + (r * (heads + s.kv) + h) * s.dim, i, half);
 #pragma unroll
   for (unsigned e = 0; e < N; ++e) squares += a[e] * a[e] + b[e] * b[e];
   const float scale = 1 / sqrtf(lanes_sum(squares, at.lanes) / static_cast<float>(s.dim) + eps);
   if (mine >= at.n || i >= half) return;
-  load_halves<WIDE>(wa, wb, h < s.q ? q_weight : k_weight, i, half);
-  load_floats<WIDE>(c, at.cosine + angle + i, half - i);
-  load_floats<WIDE>(t, at.sine + angle + i, half - i);
-#pragma unroll
-  for (unsigned e = 0; e < N; ++e) {
-    a[e] = rows_of<T>::norm_number(a[e], scale, wa[e]);
-    b[e] = rows_of<T>::norm_number(b[e], scale, wb[e]);
-    rows_of<T>::rotate_pair(&a[e], &b[e], c[e], t[e]);
-  }
+  norm_and_rotate<T, WIDE>(a, b, scale, h < s.q ? q_weight : k_weight, at.cosine + angle,
+                           at.sine + angle, i, half);
   store_vector16<WIDE>(qk + n * s.dim + i, a, half - i);
   store_vector16<WIDE>(qk + n * s.dim + half + i, b, half - i);
   if (i == 0) rstd[n] = scale;
@@ -119,6 +130,70 @@ static void op_heads(backend *base, void *qk, void *rstd, const void *qkv, const
   const bool wide = aligned16(shape.dim / 2 * sizeof(T), qk, qkv, q_weight, k_weight, cosine, sine);
   LAUNCH_VECTOR16(op.b, wide, head_rows_forward, T, blocks_of(at.n, HEAD_THREADS / at.lanes),
                   HEAD_THREADS, 0, static_cast<T *>(qk), static_cast<float *>(rstd),
+                  static_cast<const T *>(qkv), static_cast<const T *>(q_weight),
+                  static_cast<const T *>(k_weight), at, static_cast<float>(eps));
+}
+
+/* Where a decode's keys and values go (operations.h: cache_store). */
+template <typename T> struct head_cache {
+  T *k, *v;
+  const int32_t *slot;
+  size_t capacity;
+};
+
+/* The same, with the keys stored in the cache too, and the values. at.n counts the heads of values
+ * as well: rows * (q + 2 kv). */
+template <typename T, bool WIDE>
+__global__ void head_rows_store(T *qk, float *rstd, head_cache<T> cache, const T *qkv,
+                                const T *q_weight, const T *k_weight, head_rows at, float eps) {
+  const unsigned N = vector16<T>::N, heads_each = HEAD_THREADS / at.lanes;
+  const size_t mine = blockIdx.x * static_cast<size_t>(heads_each) + threadIdx.x / at.lanes;
+  const head_shape s = at.shape;
+  const size_t heads = s.q + s.kv, all = heads + s.kv, n = mine < at.n ? mine : at.n - 1;
+  const size_t r = n / all, h = n % all, half = s.dim / 2, i = threadIdx.x % at.lanes * N;
+  const size_t position = static_cast<size_t>(at.position[r]);
+  float a[N], b[N], squares = 0;
+  load_halves<WIDE>(a, b, qkv + n * s.dim, i, half);
+#pragma unroll
+  for (unsigned e = 0; e < N; ++e) squares += a[e] * a[e] + b[e] * b[e];
+  const float scale = 1 / sqrtf(lanes_sum(squares, at.lanes) / static_cast<float>(s.dim) + eps);
+  if (mine >= at.n || i >= half) return;
+  if (h < heads) {
+    norm_and_rotate<T, WIDE>(a, b, scale, h < s.q ? q_weight : k_weight,
+                             at.cosine + position * half, at.sine + position * half, i, half);
+    T *const to = qk + (r * heads + h) * s.dim;
+    store_vector16<WIDE>(to + i, a, half - i);
+    store_vector16<WIDE>(to + half + i, b, half - i);
+    if (i == 0) rstd[r * heads + h] = scale;
+  }
+  if (h < s.q || cache.slot[r] < 0) return;
+  const size_t place = static_cast<size_t>(cache.slot[r]) * cache.capacity + position;
+  T *const to = (h < heads ? cache.k : cache.v) + (place * s.kv + (h - s.q) % s.kv) * s.dim;
+  store_vector16<WIDE>(to + i, a, half - i);
+  store_vector16<WIDE>(to + half + i, b, half - i);
+}
+
+template <typename T>
+static void op_heads_store(backend *base, void *qk, void *rstd, void *cache_k, void *cache_v,
+                           const void *qkv, const void *q_weight, const void *k_weight,
+                           const void *cosine, const void *sine, const int32_t *position,
+                           const int32_t *slot, size_t rows, size_t capacity, head_shape shape,
+                           double eps) {
+  cuda_operation op(base, "heads_store", rows, shape.q + 2 * shape.kv, shape.dim);
+  assert(shape.dim % 2 == 0);
+  if (!head_fits(op.b, shape)) return;
+  const head_rows at = {static_cast<const float *>(cosine),
+                        static_cast<const float *>(sine),
+                        position,
+                        rows * (shape.q + 2 * shape.kv),
+                        shape,
+                        head_lanes<T>(shape.dim)};
+  const head_cache<T> cache = {static_cast<T *>(cache_k), static_cast<T *>(cache_v), slot,
+                               capacity};
+  const bool wide = aligned16(shape.dim / 2 * sizeof(T), qk, qkv, q_weight, k_weight, cosine, sine,
+                              cache_k, cache_v);
+  LAUNCH_VECTOR16(op.b, wide, head_rows_store, T, blocks_of(at.n, HEAD_THREADS / at.lanes),
+                  HEAD_THREADS, 0, static_cast<T *>(qk), static_cast<float *>(rstd), cache,
                   static_cast<const T *>(qkv), static_cast<const T *>(q_weight),
                   static_cast<const T *>(k_weight), at, static_cast<float>(eps));
 }
@@ -251,4 +326,5 @@ static void op_heads_backward(backend *base, void *dqkv, void *dq_weight, void *
 
 CUDA_OPERATION(rotary_table)
 CUDA_TYPED_OPERATION(heads)
+CUDA_TYPED_OPERATION(heads_store)
 CUDA_TYPED_OPERATION(heads_backward)

@@ -23,10 +23,17 @@
  * splits bytes written and read. From some hundred rows on the limit is mma's rate: 128 x 128
  * results a block, eight warps of 64 x 32.
  *
+ * What follows a product in a decode can be done by its kernel (product_form): the gated unit, for
+ * which a tile has as many weights of gates as of units, the ones that belong together; and for up
+ * to eight rows the norm, by the last block to store its tile. More rows are too much for one
+ * block, so the norm is a kernel of its own then. Either way the bits are those of separate
+ * kernels.
+ *
  * float32, and matrices that are not aligned, use plain multiplications with numbers loaded one
  * step ahead: near the bandwidth's limit for few rows, at the arithmetic's rate from some 30 rows
  * on. */
 #include "llm/backend/cuda/product_tiles.cuh"
+#include "llm/backend/cuda/vector16.cuh"
 
 #include <assert.h>
 
@@ -39,9 +46,30 @@ static const size_t MOST_K = static_cast<size_t>(1) << 24;
 
 /* Most tiles whose splits are summed by blocks of their own, and most blocks of all these tiles:
  * they bound the counters and the scratch memory. */
-static const size_t MOST_TILES = PRODUCT_ARRIVALS, MOST_BLOCKS = 512, MOST_TILES_OF_MANY_ROWS = 64;
+static const size_t MOST_TILES = PRODUCT_ARRIVALS - 1, MOST_BLOCKS = 512,
+                    MOST_TILES_OF_MANY_ROWS = 64;
 
-/* One product; OUT is float or T. */
+/* What a product's kernel does with the results: it stores them; it stores the gated unit of those
+ * that belong together; it stores them, and the last block computes the norm of what they are added
+ * to. */
+enum product_form { PLAIN, GATED, NORMED };
+
+/* Rows up to which the norm is computed by the last block: those of the smallest tile. */
+static const size_t MOST_NORMED = 8;
+
+/* The norm of a NORMED product (operations.h: product_norm), with `threads` as a kernel of its own
+ * would have, because they decide on the order of sums. */
+template <typename T> struct norm_after {
+  T *out, *sum;
+  float *rstd;
+  const T *in, *weight;
+  float eps;
+  unsigned threads;
+  bool wide;
+  unsigned *arrived; /* tiles that are stored; zero between products */
+};
+
+/* One product; OUT is float or T. GATED: m is the number of results, half of that of weights. */
 template <typename T, typename OUT> struct rows_call {
   const T *in, *weight;
   OUT *out;
@@ -50,6 +78,7 @@ template <typename T, typename OUT> struct rows_call {
   bool adds, aligned; /* aligned: every eight results of a row begin at a multiple of 16 bytes */
   float *partial;     /* [tiles, splits, results of a tile]; NULL: a block sums all splits */
   unsigned *arrived;  /* [tiles]: blocks whose sums are in partial; zero between products */
+  norm_after<T> norm; /* of a NORMED product */
 };
 
 /* --- kernel --- */
@@ -89,12 +118,15 @@ template <typename OUT> struct __align__(16) eight {
 };
 
 /* Stores (or adds) the tile whose first row and weight these are. The results pass through shared
- * memory, so that neighbouring threads write neighbouring numbers. */
-template <typename TILE, typename OUT>
+ * memory, so that neighbouring threads write neighbouring numbers. GATED: numbers of the tile's
+ * second half are the units that the first half gates. */
+template <typename TILE, typename OUT, product_form FORM>
 static __device__ __forceinline__ void store_tile(const rows_call<typename TILE::type, OUT> &a,
                                                   const float (&sum)[TILE::N], float *shared,
                                                   size_t row0, size_t weight0) {
-  const unsigned LD = TILE::WEIGHTS + 4, VECTORS = TILE::WEIGHTS / 8;
+  typedef typename TILE::type T;
+  const unsigned LD = TILE::WEIGHTS + 4, HALF = TILE::WEIGHTS / 2;
+  const unsigned VECTORS = (FORM == GATED ? HALF : TILE::WEIGHTS) / 8;
 #pragma unroll
   for (int i = 0; i < TILE::N; ++i) {
     const tile_place p = TILE::at(threadIdx.x, static_cast<unsigned>(i));
@@ -104,7 +136,13 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
   for (unsigned i = threadIdx.x; i < TILE::ROWS * VECTORS; i += TILE::THREADS) {
     const size_t row = row0 + i / VECTORS, weight = weight0 + i % VECTORS * 8;
     if (row >= a.rows || weight >= a.m) continue;
-    const float *const from = shared + i / VECTORS * LD + i % VECTORS * 8;
+    float *const from = shared + i / VECTORS * LD + i % VECTORS * 8;
+    if (FORM == GATED) { /* of both as they would have been stored */
+#pragma unroll
+      for (unsigned j = 0; j < 8; ++j)
+        from[j] = rows_of<T>::swiglu_number(to_float(number<T>(from[j])),
+                                            to_float(number<T>(from[HALF + j])));
+    }
     OUT *const to = a.out + row * a.m + weight;
     if (a.aligned) {
       eight<OUT> y = {};
@@ -120,9 +158,50 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
   }
 }
 
+/* The norm of all rows after a product whose results, in `branch` [rows, width], are all stored:
+ * what norm_rows of rows.cu does, with this block's warps taking turns as that kernel's. The whole
+ * block calls it. */
+template <typename TILE, bool WIDE>
+static __device__ __forceinline__ void norm_of_rows(const norm_after<typename TILE::type> &a,
+                                                    const typename TILE::type *branch, size_t rows,
+                                                    size_t width, float *shared) {
+  typedef typename TILE::type T;
+  const unsigned N = vector16<T>::N, WARPS = TILE::THREADS / 32, warps = a.threads / 32;
+  const unsigned lane = threadIdx.x % 32;
+  const size_t step = static_cast<size_t>(a.threads) * N;
+  float x[N], w[N];
+  for (size_t r = 0; r < rows; ++r)
+    for (unsigned as = threadIdx.x / 32; as < warps; as += WARPS) {
+      float squares = 0;
+      for (size_t i = (as * 32 + lane) * N; i < width; i += step) {
+        load_residual<T, WIDE>(x, a.in + r * width, branch + r * width, i, width - i);
+        store_vector16<WIDE>(a.sum + r * width + i, x, width - i);
+#pragma unroll
+        for (unsigned e = 0; e < N; ++e) squares += x[e] * x[e];
+      }
+      squares = warp_sum(squares);
+      if (lane == 0) shared[r * warps + as] = squares;
+    }
+  __syncthreads();
+  for (size_t r = 0; r < rows; ++r) {
+    float squares = shared[r * warps];
+    for (unsigned as = 1; as < warps; ++as) squares += shared[r * warps + as];
+    const float scale = 1 / sqrtf(squares / static_cast<float>(width) + a.eps);
+    for (unsigned as = threadIdx.x / 32; as < warps; as += WARPS)
+      for (size_t i = (as * 32 + lane) * N; i < width; i += step) {
+        load_vector16<WIDE>(x, a.sum + r * width + i, width - i);
+        load_vector16<WIDE>(w, a.weight + i, width - i);
+#pragma unroll
+        for (unsigned e = 0; e < N; ++e) x[e] = rows_of<T>::norm_number(x[e], scale, w[e]);
+        store_vector16<WIDE>(a.out + r * width + i, x, width - i);
+      }
+    if (threadIdx.x == 0) a.rstd[r] = scale;
+  }
+}
+
 /* Block (x, y, z): tile x of rows, tile y of weights, split z (or all splits, where partial is
  * NULL). */
-template <typename TILE, typename OUT>
+template <typename TILE, typename OUT, product_form FORM>
 __global__ void __launch_bounds__(TILE::THREADS)
     product_rows(rows_call<typename TILE::type, OUT> a) {
   SHARED_MEMORY(float, shared);
@@ -133,26 +212,34 @@ __global__ void __launch_bounds__(TILE::THREADS)
   w.m = a.m;
   w.k = a.k;
   w.row0 = static_cast<size_t>(blockIdx.x) * TILE::ROWS;
-  w.weight0 = static_cast<size_t>(blockIdx.y) * TILE::WEIGHTS;
+  w.weight0 = static_cast<size_t>(blockIdx.y) * (FORM == GATED ? TILE::WEIGHTS / 2 : TILE::WEIGHTS);
   w.first = blockIdx.z * a.split;
   w.end = a.partial != NULL && w.first + a.split < a.k ? w.first + a.split : a.k;
   w.split = a.split;
   float sum[TILE::N];
 #pragma unroll
   for (int i = 0; i < TILE::N; ++i) sum[i] = NEGATIVE_ZERO;
-  TILE::sum_up(sum, shared, w);
+  TILE::template sum_up<FORM == GATED>(sum, shared, w);
   if (a.partial != NULL && !combine_splits<TILE>(sum, a.partial, a.arrived, a.splits)) return;
-  store_tile<TILE>(a, sum, shared, w.row0, w.weight0);
+  store_tile<TILE, OUT, FORM>(a, sum, shared, w.row0, w.weight0);
+  if constexpr (FORM == NORMED) {
+    if (!is_last_of(gridDim.y, a.norm.arrived)) return;
+    if (a.norm.wide)
+      norm_of_rows<TILE, true>(a.norm, a.out, a.rows, a.m, shared);
+    else
+      norm_of_rows<TILE, false>(a.norm, a.out, a.rows, a.m, shared);
+  }
 }
 
 /* --- launches --- */
 
 /* Launches one kind of tile; splits get blocks of their own where the tiles are few. */
-template <typename TILE, typename OUT>
+template <typename TILE, product_form FORM, typename OUT>
 static void launch(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
   static_assert(TILE::SHARED >= TILE::ROWS * (TILE::WEIGHTS + 4) * sizeof(float), "room to store");
   static_assert(TILE::SHARED <= 99 << 10, "as much as a block has on every device");
-  dim3 grid(blocks_of(a.rows, TILE::ROWS), blocks_of(a.m, TILE::WEIGHTS));
+  dim3 grid(blocks_of(a.rows, TILE::ROWS),
+            blocks_of(a.m, FORM == GATED ? TILE::WEIGHTS / 2 : TILE::WEIGHTS));
   const size_t tiles = static_cast<size_t>(grid.x) * grid.y;
   if (a.splits > 1 && tiles * a.splits <= MOST_BLOCKS &&
       tiles <= (grid.x == 1 ? MOST_TILES : MOST_TILES_OF_MANY_ROWS)) {
@@ -161,40 +248,44 @@ static void launch(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
         cuda_scratch(b, tiles * a.splits * TILE::ROWS * TILE::WEIGHTS * sizeof(float)));
     if (a.partial == NULL) return;
   }
-  LAUNCH(b, (product_rows<TILE, OUT>), grid, TILE::THREADS, TILE::SHARED, a);
+  LAUNCH(b, (product_rows<TILE, OUT, FORM>), grid, TILE::THREADS, TILE::SHARED, a);
 }
 
-template <typename T, typename OUT>
+template <product_form FORM, typename T, typename OUT>
 static void launch_plain(cuda_backend *b, const rows_call<T, OUT> &a) {
-  if (a.rows <= 8)
-    launch<plain_tile<T, 1>>(b, a);
+  const product_form MANY = FORM == NORMED ? PLAIN : FORM;
+  if (FORM == NORMED || a.rows <= 8)
+    launch<plain_tile<T, 1>, FORM>(b, a);
   else if (a.rows <= 32)
-    launch<plain_tile<T, 4>>(b, a);
+    launch<plain_tile<T, 4>, MANY>(b, a);
   else
-    launch<plain_tile<T, 8>>(b, a);
+    launch<plain_tile<T, 8>, MANY>(b, a);
 }
 
-template <typename OUT> static void launch_rows(cuda_backend *b, const rows_call<float, OUT> &a) {
-  launch_plain(b, a);
+template <product_form FORM, typename OUT>
+static void launch_rows(cuda_backend *b, const rows_call<float, OUT> &a) {
+  launch_plain<FORM>(b, a);
 }
 
 /* Tensor cores or plain multiplications: that depends on k and on where the matrices begin, never
  * on the number of rows. With k a multiple of 8, every row begins at a multiple of 16 bytes if the
  * first does. */
-template <typename OUT> static void launch_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
+template <product_form FORM, typename OUT>
+static void launch_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
+  const product_form MANY = FORM == NORMED ? PLAIN : FORM;
   const uintptr_t bits = reinterpret_cast<uintptr_t>(a.in) | reinterpret_cast<uintptr_t>(a.weight);
   if (a.k % 8 != 0 || bits % 16 != 0)
-    launch_plain(b, a);
-  else if (a.rows <= 8)
-    launch<tensor_tile<64, 8, 4, 1, 6>>(b, a);
+    launch_plain<FORM>(b, a);
+  else if (FORM == NORMED || a.rows <= 8)
+    launch<tensor_tile<64, 8, 4, 1, 6>, FORM>(b, a);
   else if (a.rows <= 16)
-    launch<tensor_tile<64, 16, 4, 1, 6>>(b, a);
+    launch<tensor_tile<64, 16, 4, 1, 6>, MANY>(b, a);
   else if (a.rows <= 32)
-    launch<tensor_tile<64, 32, 4, 1, 6>>(b, a);
+    launch<tensor_tile<64, 32, 4, 1, 6>, MANY>(b, a);
   else if (a.rows <= 64)
-    launch<tensor_tile<128, 64, 4, 2, 4>>(b, a);
+    launch<tensor_tile<128, 64, 4, 2, 4>, MANY>(b, a);
   else
-    launch<tensor_tile<128, 128, 2, 4, 3>>(b, a);
+    launch<tensor_tile<128, 128, 2, 4, 3>, MANY>(b, a);
 }
 
 /* The length of a split of k, which follows from m and k alone; at least k where there is one
@@ -206,27 +297,39 @@ static size_t split_length(size_t m, size_t k) {
   return ((k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
 }
 
-template <typename T, typename OUT> static void run(cuda_backend *b, const cuda_product *p) {
+/* The product of in [rows, k] and p->n weights, of which `results` numbers a row are stored. */
+template <typename T, typename OUT>
+static rows_call<T, OUT> call_of(cuda_backend *b, const cuda_product *p, size_t results) {
   rows_call<T, OUT> a = {};
   const size_t split = split_length(p->n, p->k);
   a.in = static_cast<const T *>(p->a);
   a.weight = static_cast<const T *>(p->b);
   a.out = static_cast<OUT *>(p->c);
   a.rows = p->m;
-  a.m = p->n;
+  a.m = results;
   a.k = static_cast<unsigned>(p->k);
   a.split = static_cast<unsigned>(split);
   a.splits = static_cast<unsigned>((p->k + split - 1) / split);
   a.adds = p->adds;
-  a.aligned = p->n % 8 == 0 && reinterpret_cast<uintptr_t>(p->c) % 16 == 0;
+  a.aligned = results % 8 == 0 && reinterpret_cast<uintptr_t>(p->c) % 16 == 0;
   a.arrived = b->arrived;
-  launch_rows(b, a);
+  return a;
+}
+
+template <typename T, typename OUT> static void run(cuda_backend *b, const cuda_product *p) {
+  launch_rows<PLAIN>(b, call_of<T, OUT>(b, p, p->n));
+}
+
+/* Whether there is something to do, and it can be done. */
+static bool can_run(cuda_backend *b, const cuda_product *p) {
+  if (cuda_stopped(b) || p->m == 0 || p->n == 0 || p->k == 0) return false;
+  assert(!p->a_transposed && p->b_transposed);
+  if (p->k > MOST_K) cuda_fail(b, GL_EINPUT, "product", "rows of more than 2^24 numbers");
+  return p->k <= MOST_K;
 }
 
 void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p) {
-  if (cuda_stopped(b) || p->m == 0 || p->n == 0 || p->k == 0) return;
-  assert(!p->a_transposed && p->b_transposed);
-  if (p->k > MOST_K) return cuda_fail(b, GL_EINPUT, "product", "rows of more than 2^24 numbers");
+  if (!can_run(b, p)) return;
   if (p->in == NUMBER_F32)
     run<float, float>(b, p);
   else if (p->out == NUMBER_F32)
@@ -234,6 +337,46 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p) {
   else
     run<bf16, bf16>(b, p);
 }
+
+/* --- products with what follows them --- */
+
+template <typename T>
+static void op_product_swiglu(backend *base, void *out, const void *in, const void *weight,
+                              size_t rows, size_t width, size_t k) {
+  cuda_operation op(base, "product_swiglu", rows, width, k);
+  const number_type type = type_of<T>::value;
+  const cuda_product p = {type, type, in, weight, out, rows, 2 * width, k, false, true, false};
+  if (can_run(op.b, &p)) launch_rows<GATED>(op.b, call_of<T, T>(op.b, &p, width));
+}
+
+template <typename T>
+static void op_product_norm(backend *base, void *normed, void *rstd, void *sum,
+                            const void *residual, const void *norm_weight, double eps, void *branch,
+                            const void *in, const void *weight, size_t rows, size_t m, size_t k) {
+  cuda_operation op(base, "product_norm", rows, m, k);
+  const number_type type = type_of<T>::value;
+  const cuda_product p = {type, type, in, weight, branch, rows, m, k, false, true, false};
+  if (!can_run(op.b, &p)) return;
+  if (rows > MOST_NORMED) {
+    run<T, T>(op.b, &p);
+    base->ops->norm(base, normed, rstd, sum, residual, branch, norm_weight, rows, m, eps);
+    return;
+  }
+  rows_call<T, T> a = call_of<T, T>(op.b, &p, m);
+  a.norm.out = static_cast<T *>(normed);
+  a.norm.sum = static_cast<T *>(sum);
+  a.norm.rstd = static_cast<float *>(rstd);
+  a.norm.in = static_cast<const T *>(residual);
+  a.norm.weight = static_cast<const T *>(norm_weight);
+  a.norm.eps = static_cast<float>(eps);
+  a.norm.threads = vector16_threads(vectors16_of<T>(m));
+  a.norm.wide = aligned16(m * sizeof(T), normed, sum, residual, branch, norm_weight);
+  a.norm.arrived = op.b->arrived + MOST_TILES;
+  launch_rows<NORMED>(op.b, a);
+}
+
+CUDA_TYPED_OPERATION(product_swiglu)
+CUDA_TYPED_OPERATION(product_norm)
 
 /* Scratch bytes of generation with any number of rows: MOST_BLOCKS of the largest tile where some
  * product of the model is split. */

@@ -11,8 +11,9 @@
 #include "llm/backend/cuda/mma.cuh"
 
 /* What a block multiplies: rows [row0, row0 + ROWS) of in [rows, k] by rows [weight0, weight0 +
- * WEIGHTS) of weight [m, k], over terms [first, end) of k. `split` is the length of a split of k, a
- * multiple of 64, and `first` a multiple of `split`. */
+ * WEIGHTS) of weight [m, k], or, PAIRED, by rows [weight0, weight0 + WEIGHTS / 2) of each of the
+ * two halves of weight [2 m, k], one after the other; over terms [first, end) of k. `split` is the
+ * length of a split of k, a multiple of 64, and `first` a multiple of `split`. */
 template <typename T> struct tile_work {
   const T *in, *weight;
   size_t rows, m, row0, weight0;
@@ -70,10 +71,14 @@ struct tensor_tile {
                  from + (there ? row * width + k + column : 0), there);
     }
   }
+  template <bool PAIRED>
   static __device__ __forceinline__ void load(bf16 *stage, const tile_work<bf16> &w, unsigned k) {
-    const size_t weights = w.m - w.weight0, rows = w.rows - w.row0;
-    load_rows<WEIGHTS>(stage, w.weight + w.weight0 * w.k,
-                       weights < WEIGHTS ? static_cast<unsigned>(weights) : WEIGHTS, w.k, k);
+    const unsigned PART = PAIRED ? WEIGHTS / 2 : WEIGHTS;
+    const size_t left = w.m - w.weight0, rows = w.rows - w.row0;
+    const unsigned weights = left < PART ? static_cast<unsigned>(left) : PART;
+    load_rows<PART>(stage, w.weight + w.weight0 * w.k, weights, w.k, k);
+    if (PAIRED)
+      load_rows<PART>(stage + PART * DEPTH, w.weight + (w.m + w.weight0) * w.k, weights, w.k, k);
     load_rows<ROWS>(stage + WEIGHTS * DEPTH, w.in + w.row0 * w.k,
                     rows < ROWS ? static_cast<unsigned>(rows) : ROWS, w.k, k);
   }
@@ -117,6 +122,7 @@ struct tensor_tile {
 
   /* sum += all terms of w; the whole block calls it, and may use `shared` for something else after
    * it. */
+  template <bool PAIRED>
   static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
                                                 const tile_work<bf16> &w) {
     bf16 *const stages = reinterpret_cast<bf16 *>(shared);
@@ -125,14 +131,14 @@ struct tensor_tile {
     float c[N] = {};
 #pragma unroll
     for (unsigned s = 0; s < STAGES - 1; ++s) {
-      if (s < steps) load(stages + s * STAGE, w, w.first + s * DEPTH);
+      if (s < steps) load<PAIRED>(stages + s * STAGE, w, w.first + s * DEPTH);
       copy_commit();
     }
     for (unsigned step = 0, split_step = 0; step < steps; ++step) {
       const unsigned ahead = step + STAGES - 1;
       copy_wait<STAGES - 2>();
       __syncthreads(); /* this step is there, and all warps are done with the one before */
-      if (ahead < steps) load(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
+      if (ahead < steps) load<PAIRED>(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
       copy_commit();
       multiply(c, stages + step % STAGES * STAGE);
       if (++split_step < split_steps && step + 1 < steps) continue;
@@ -169,6 +175,19 @@ template <typename T, unsigned R> struct plain_tile {
       to[i] = row < rows && column < width ? from[row * width + column] : number<T>(0);
     }
   }
+  /* The same for the tile's weights. */
+  template <bool PAIRED>
+  static __device__ __forceinline__ void fetch_weights(T (&to)[WEIGHTS / 4], const tile_work<T> &w,
+                                                       size_t k) {
+    const size_t column = k + threadIdx.x % 32;
+#pragma unroll
+    for (unsigned i = 0; i < WEIGHTS / 4; ++i) {
+      const bool second = PAIRED && i >= WEIGHTS / 8;
+      const size_t row = w.weight0 + threadIdx.x / 32 + (second ? i - WEIGHTS / 8 : i) * 4;
+      const T *const from = w.weight + (second ? w.m : 0) * w.k;
+      to[i] = row < w.m && column < w.k ? from[row * w.k + column] : number<T>(0);
+    }
+  }
   template <unsigned COUNT>
   static __device__ __forceinline__ void put_rows(float *to, const T (&from)[COUNT / 4]) {
 #pragma unroll
@@ -202,13 +221,14 @@ template <typename T, unsigned R> struct plain_tile {
 
   /* As tensor_tile's. The next step's numbers are loaded into registers while this step's are
    * multiplied. */
+  template <bool PAIRED>
   static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
                                                 const tile_work<T> &w) {
     const unsigned steps = (w.end - w.first + DEPTH - 1) / DEPTH;
     const unsigned split_steps = w.split / DEPTH;
     float c[N] = {};
     T weight[WEIGHTS / 4], in[ROWS / 4];
-    fetch_rows<WEIGHTS>(weight, w.weight, w.weight0, w.m, w.k, w.first);
+    fetch_weights<PAIRED>(weight, w, w.first);
     fetch_rows<ROWS>(in, w.in, w.row0, w.rows, w.k, w.first);
     for (unsigned step = 0, split_step = 0; step < steps; ++step) {
       float *const stage = shared + step % 2 * STAGE;
@@ -217,7 +237,7 @@ template <typename T, unsigned R> struct plain_tile {
       __syncthreads();
       if (step + 1 < steps) {
         const unsigned k = w.first + (step + 1) * DEPTH;
-        fetch_rows<WEIGHTS>(weight, w.weight, w.weight0, w.m, w.k, k);
+        fetch_weights<PAIRED>(weight, w, k);
         fetch_rows<ROWS>(in, w.in, w.row0, w.rows, w.k, k);
       }
       multiply(c, stage);

@@ -15,11 +15,6 @@
  * many blocks there are depends on the number of rows alone. */
 #include "llm/backend/cuda/vector16.cuh"
 
-/* Vectors of a row, the last of which may be incomplete. */
-template <typename T> static size_t vectors16_of(size_t width) {
-  return (width + vector16<T>::N - 1) / vector16<T>::N;
-}
-
 /* to [width] += the sum of the rows of part [parts, ld], in their order; a thread does one column.
  */
 __global__ void add_parts(float *to, const float *part, unsigned parts, size_t ld, size_t width) {
@@ -101,19 +96,6 @@ static void op_embed_next(backend *base, void *out, const void *table, int32_t *
 }
 
 /* --- norm --- */
-
-/* x = the vector of the residual sum in + add at i, rounded to T as it is stored; of `in` alone
- * where add is null. */
-template <typename T, bool WIDE>
-static __device__ __forceinline__ void load_residual(float (&x)[vector16<T>::N], const T *in,
-                                                     const T *add, size_t i, size_t left) {
-  load_vector16<WIDE>(x, in + i, left);
-  if (add == nullptr) return;
-  float y[vector16<T>::N];
-  load_vector16<WIDE>(y, add + i, left);
-#pragma unroll
-  for (unsigned e = 0; e < vector16<T>::N; ++e) x[e] = to_float(number<T>(x[e] + y[e]));
-}
 
 /* The norm of row blockIdx.x (arrays as in operations.h). A thread keeps its first vector in
  * registers between the two loops; in rows of up to blockDim vectors that is all it has, so nothing

@@ -91,6 +91,19 @@ static __device__ __forceinline__ void store_floats(float *p, const float (&x)[N
   }
 }
 
+/* x = the vector of the residual sum in + add at i, rounded to T as it is stored; of `in` alone
+ * where add is null. */
+template <typename T, bool WIDE>
+static __device__ __forceinline__ void load_residual(float (&x)[vector16<T>::N], const T *in,
+                                                     const T *add, size_t i, size_t left) {
+  load_vector16<WIDE>(x, in + i, left);
+  if (add == nullptr) return;
+  float y[vector16<T>::N];
+  load_vector16<WIDE>(y, add + i, left);
+#pragma unroll
+  for (unsigned e = 0; e < vector16<T>::N; ++e) x[e] = to_float(number<T>(x[e] + y[e]));
+}
+
 /* --- on the host --- */
 
 /* Whether all rows of so many bytes from these addresses begin at multiples of 16 bytes; NULL is
@@ -100,6 +113,11 @@ template <typename... P> static inline bool aligned16(size_t row_bytes, const P 
   const uintptr_t all[] = {reinterpret_cast<uintptr_t>(address)...};
   for (const uintptr_t a : all) bits |= a;
   return bits % 16 == 0;
+}
+
+/* Vectors of a row, the last of which may be incomplete. */
+template <typename T> static inline size_t vectors16_of(size_t width) {
+  return (width + vector16<T>::N - 1) / vector16<T>::N;
 }
 
 /* Threads of a block that works on a row of so many vectors: whole warps, at most 256. */
