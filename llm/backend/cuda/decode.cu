@@ -3,19 +3,23 @@
  *
  * Layout: a slot has `capacity` positions of kv * dim numbers, in both caches.
  *
- * The positions of a slot are divided into splits of SPLIT_KEYS, each done by a block of its own,
- * so that a long context is read by the whole device even when few sequences are decoded (Dao et
- * al., Flash-Decoding, 2023). Each split leaves its weighted sum of values with its greatest score
- * and sum of weights; the last of the blocks of one row and head combines them in the order of
- * splits. Where splits begin depends on the position alone, so a row's result does not depend on
- * the other rows. */
+ * The positions of a slot are divided into units of UNIT keys, and GROUP units make a group. A unit
+ * has a partial result: its values weighted by e^(score - greatest), its greatest score and its sum
+ * of weights. Those of a group are combined in the order of units, then the groups' in theirs, so
+ * that a row's result depends on its slot and position alone. Blocks divide the work between them
+ * (Dao et al., Flash-Decoding, 2023): where rows are many a block does a group, where they are few
+ * a unit, so that a short context is read by much of the device even when one sequence is decoded.
+ * The last block of a row and its heads combines what the others left. */
 #include "llm/backend/cuda/attention.cuh"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-static const unsigned SPLIT_KEYS = 256, WARPS = 4, THREADS = WARPS * 32;
+static const unsigned UNIT = 64, GROUP = 4, WARPS = 4, THREADS = WARPS * 32;
+
+/* Rows are few where rows times heads times groups of a full slot are no more than this. */
+static const size_t MOST_OF_FEW = 2048;
 
 /* Row blockIdx.x into its slot of both caches. */
 template <typename T>
@@ -88,18 +92,34 @@ struct cached_arrays {
   const void *qk, *cache_k, *cache_v;
 };
 
-/* The rest of the arguments, and where splits leave their results, in scratch memory. */
+/* The rest of the arguments, and where parts leave their results, in scratch memory. */
 struct cached_call {
   const int32_t *slot, *position;
-  size_t capacity, splits; /* splits of a slot that is full */
+  size_t capacity, parts; /* parts of a slot that is full: groups, or units where rows are few */
   head_shape shape;
   float scale;
-  float *sum;        /* [rows, q, splits, dim]: values weighted by e^(score - greatest) */
-  float2 *stats;     /* [rows, q, splits]: greatest score, sum of weights */
+  float *sum;        /* [rows, q, parts, dim]: values weighted by e^(score - greatest) */
+  float2 *stats;     /* [rows, q, parts]: greatest score, sum of weights */
   unsigned *arrived; /* [rows, q / HEADS] counters of the blocks that are done */
 };
 
-/* score [HEADS, SPLIT_KEYS] (shared memory) = scaled scores of the split's n keys, -infinity beyond
+/* A partial result, of which a thread has one number of the sum; and how the next one is added. The
+ * operations are spelled out, so that the compiler cannot choose others in another kernel. */
+struct partial {
+  float top, total, sum;
+};
+static __device__ __forceinline__ partial nothing() {
+  return {-INFINITY, 0, 0};
+}
+static __device__ __forceinline__ void add_partial(partial &x, float top, float total, float sum) {
+  const float greatest = fmaxf(x.top, top), keep = expf(x.top - greatest);
+  const float factor = expf(top - greatest);
+  x.total = fmaf(x.total, keep, total * factor);
+  x.sum = fmaf(x.sum, keep, sum * factor);
+  x.top = greatest;
+}
+
+/* score [HEADS, UNIT] (shared memory) = scaled scores of the unit's n keys, -infinity beyond
  * them; query has HEADS heads, keys begin ld numbers apart. Each group of L::LANES lanes takes one
  * key at a time. The caller synchronises. */
 template <typename L, int HEADS>
@@ -111,7 +131,7 @@ static __device__ __forceinline__ void cached_scores(float *score, const typenam
 #pragma unroll
   for (int h = 0; h < HEADS; ++h) L::load(q[h], query + static_cast<size_t>(h) * dim, lane, dim);
 #pragma unroll 4
-  for (unsigned j = group; j < SPLIT_KEYS; j += THREADS / L::LANES) {
+  for (unsigned j = group; j < UNIT; j += THREADS / L::LANES) {
     float k[L::NUMBERS];
     L::load(k, key + (j < n ? j : n - 1) * ld, lane, dim);
 #pragma unroll
@@ -121,14 +141,32 @@ static __device__ __forceinline__ void cached_scores(float *score, const typenam
       for (int e = 0; e < L::NUMBERS; ++e) dot += q[h][e] * k[e];
 #pragma unroll
       for (int with = L::LANES / 2; with > 0; with /= 2) dot += __shfl_xor_sync(WARP, dot, with);
-      if (lane == 0)
-        score[static_cast<unsigned>(h) * SPLIT_KEYS + j] = j < n ? dot * scale : -INFINITY;
+      if (lane == 0) score[static_cast<unsigned>(h) * UNIT + j] = j < n ? dot * scale : -INFINITY;
     }
   }
 }
 
-/* sum [WARPS, HEADS, dim] (shared memory) = each warp's sum of the split's n values weighted by
- * weight [HEADS, SPLIT_KEYS]. Ends with a barrier. */
+/* weight [HEADS, UNIT] from score, in the same memory, and stats [HEADS] = greatest score and sum
+ * of weights; a warp does a head. Between barriers of the caller. */
+template <int HEADS>
+static __device__ __forceinline__ void cached_weights(float2 *stats, float *score) {
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned i = threadIdx.x / 32; i < HEADS; i += WARPS) {
+    float top = -INFINITY, total = 0;
+    for (unsigned j = lane; j < UNIT; j += 32) top = fmaxf(top, score[i * UNIT + j]);
+    top = warp_max(top);
+    for (unsigned j = lane; j < UNIT; j += 32) {
+      const float w = expf(score[i * UNIT + j] - top);
+      score[i * UNIT + j] = w;
+      total += w;
+    }
+    total = warp_sum(total);
+    if (lane == 0) stats[i] = make_float2(top, total);
+  }
+}
+
+/* sum [WARPS, HEADS, dim] (shared memory) = each warp's sum of the unit's n values weighted by
+ * weight [HEADS, UNIT]. Ends with a barrier. */
 template <typename L, int HEADS>
 static __device__ __forceinline__ void cached_values(float *sum, const float *weight,
                                                      const typename L::type *value, size_t n,
@@ -143,7 +181,7 @@ static __device__ __forceinline__ void cached_values(float *sum, const float *we
     for (int h = 0; h < HEADS; ++h)
 #pragma unroll
       for (int e = 0; e < L::NUMBERS; ++e)
-        o[h][e] += weight[static_cast<unsigned>(h) * SPLIT_KEYS + j] * v[e];
+        o[h][e] += weight[static_cast<unsigned>(h) * UNIT + j] * v[e];
   }
   __syncwarp();
 #pragma unroll
@@ -159,81 +197,87 @@ static __device__ __forceinline__ void cached_values(float *sum, const float *we
   __syncthreads();
 }
 
-/* out [HEADS * dim], heads h .. h + HEADS - 1 of row r, from the results of their n_splits splits;
- * a warp does a head. */
-template <typename T, int HEADS>
-static __device__ __forceinline__ void combine_splits(T *out, const cached_call &a, size_t r,
-                                                      size_t h, size_t n_splits) {
+/* out [HEADS * dim], heads h .. h + HEADS - 1 of row r, from the results of their n parts of UNITS
+ * units each. */
+template <typename T, int HEADS, unsigned UNITS>
+static __device__ __forceinline__ void combine_parts(T *out, const cached_call &a, size_t r,
+                                                     size_t h, size_t n) {
   const size_t dim = a.shape.dim;
-  for (size_t i = threadIdx.x / 32; i < HEADS; i += WARPS) {
-    const size_t at = (r * a.shape.q + h + i) * a.splits;
-    float top = -INFINITY, total = 0;
-    for (size_t p = 0; p < n_splits; ++p) top = fmaxf(top, a.stats[at + p].x);
-    for (size_t p = 0; p < n_splits; ++p) {
-      const float2 x = a.stats[at + p];
-      total += x.y * expf(x.x - top);
+  for (size_t i = threadIdx.x; i < HEADS * dim; i += THREADS) {
+    const size_t at = (r * a.shape.q + h + i / dim) * a.parts;
+    const float *const sum = a.sum + at * dim + i % dim;
+    partial all = nothing();
+    for (size_t p = 0; p < n;) {
+      partial group = nothing();
+      for (unsigned u = 0; u < GROUP / UNITS && p < n; ++u, ++p)
+        add_partial(group, a.stats[at + p].x, a.stats[at + p].y, sum[p * dim]);
+      add_partial(all, group.top, group.total, group.sum);
     }
-    for (size_t d = threadIdx.x % 32; d < dim; d += 32) {
-      float sum = 0;
-      for (size_t p = 0; p < n_splits; ++p)
-        sum += a.sum[(at + p) * dim + d] * expf(a.stats[at + p].x - top);
-      out[i * dim + d] = number<T>(sum / total);
-    }
+    out[i] = number<T>(all.sum / all.total);
   }
 }
 
 /* Block (x, y, z): row x, the HEADS query heads from y * HEADS on, which share a key/value head,
- * and split z of the row's slot. */
-template <typename L, int HEADS>
-__global__ void cached_split(typename L::type *out, const typename L::type *qk,
-                             const typename L::type *cache_k, const typename L::type *cache_v,
-                             cached_call a) {
-  __shared__ float score[HEADS * SPLIT_KEYS];
+ * and units [z * UNITS, (z + 1) * UNITS) of the row's slot. */
+template <typename L, int HEADS, unsigned UNITS>
+__global__ void cached_part(typename L::type *out, const typename L::type *qk,
+                            const typename L::type *cache_k, const typename L::type *cache_v,
+                            cached_call a) {
+  __shared__ float score[HEADS * UNIT];
+  __shared__ float2 stats[HEADS];
   SHARED_MEMORY(float, sum);
+  const int EACH =
+      (HEADS * L::LANES * L::NUMBERS + static_cast<int>(THREADS) - 1) / static_cast<int>(THREADS);
   const head_shape s = a.shape;
-  const size_t r = blockIdx.x, h = blockIdx.y * HEADS, split = blockIdx.z, width = s.kv * s.dim;
-  const size_t positions = static_cast<size_t>(a.position[r]) + 1, first = split * SPLIT_KEYS;
+  const size_t r = blockIdx.x, h = blockIdx.y * HEADS, part = blockIdx.z, width = s.kv * s.dim;
+  const size_t positions = static_cast<size_t>(a.position[r]) + 1, n = HEADS * s.dim;
   out += r * s.q * s.dim + h * s.dim;
   if (a.slot[r] < 0) {
-    for (size_t i = threadIdx.x; i < HEADS * s.dim && split == 0; i += blockDim.x)
+    for (size_t i = threadIdx.x; i < n && part == 0; i += THREADS)
       out[i] = number<typename L::type>(0.0f);
     return;
   }
-  if (first >= positions) return;
-  const size_t n = positions - first < SPLIT_KEYS ? positions - first : SPLIT_KEYS;
-  const size_t at =
-      (static_cast<size_t>(a.slot[r]) * a.capacity + first) * width + h / (s.q / s.kv) * s.dim;
-  cached_scores<L, HEADS>(score, qk + r * qk_width(s) + h * s.dim, cache_k + at, n, width, s.dim,
-                          a.scale);
-  __syncthreads();
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  for (unsigned i = warp; i < HEADS; i += WARPS) {
-    float top = -INFINITY, total = 0;
-    for (unsigned j = lane; j < SPLIT_KEYS; j += 32) top = fmaxf(top, score[i * SPLIT_KEYS + j]);
-    top = warp_max(top);
-    for (unsigned j = lane; j < SPLIT_KEYS; j += 32) {
-      const float w = expf(score[i * SPLIT_KEYS + j] - top);
-      score[i * SPLIT_KEYS + j] = w;
-      total += w;
+  if (part * UNITS * UNIT >= positions) return;
+  const size_t slot =
+      static_cast<size_t>(a.slot[r]) * a.capacity * width + h / (s.q / s.kv) * s.dim;
+  partial mine[EACH];
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) mine[e] = nothing();
+  for (unsigned u = 0; u < UNITS; ++u) {
+    const size_t first = (part * UNITS + u) * UNIT, at = slot + first * width;
+    if (first >= positions) break;
+    const size_t keys = positions - first < UNIT ? positions - first : UNIT;
+    cached_scores<L, HEADS>(score, qk + r * qk_width(s) + h * s.dim, cache_k + at, keys, width,
+                            s.dim, a.scale);
+    __syncthreads();
+    cached_weights<HEADS>(stats, score);
+    __syncthreads();
+    cached_values<L, HEADS>(sum, score, cache_v + at, keys, width, s.dim);
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      const size_t i = threadIdx.x + static_cast<unsigned>(e) * THREADS;
+      if (i >= n) break;
+      float all = 0;
+      for (size_t w = 0; w < WARPS; ++w) all += sum[w * n + i];
+      add_partial(mine[e], stats[i / s.dim].x, stats[i / s.dim].y, all);
     }
-    total = warp_sum(total);
-    if (lane == 0) a.stats[(r * s.q + h + i) * a.splits + split] = make_float2(top, total);
   }
-  __syncthreads();
-  cached_values<L, HEADS>(sum, score, cache_v + at, n, width, s.dim);
-  for (size_t i = threadIdx.x; i < HEADS * s.dim; i += blockDim.x) {
-    float all = 0;
-    for (size_t w = 0; w < WARPS; ++w) all += sum[w * HEADS * s.dim + i];
-    a.sum[((r * s.q + h + i / s.dim) * a.splits + split) * s.dim + i % s.dim] = all;
+#pragma unroll
+  for (int e = 0; e < EACH; ++e) {
+    const size_t i = threadIdx.x + static_cast<unsigned>(e) * THREADS;
+    if (i >= n) break;
+    const size_t to = (r * s.q + h + i / s.dim) * a.parts + part;
+    a.sum[to * s.dim + i % s.dim] = mine[e].sum;
+    if (i % s.dim == 0) a.stats[to] = make_float2(mine[e].top, mine[e].total);
   }
-  const size_t n_splits = (positions + SPLIT_KEYS - 1) / SPLIT_KEYS;
-  if (is_last_of(static_cast<unsigned>(n_splits), a.arrived + r * gridDim.y + blockIdx.y))
-    combine_splits<typename L::type, HEADS>(out, a, r, h, n_splits);
+  const size_t parts = (positions + UNITS * UNIT - 1) / (UNITS * UNIT);
+  if (is_last_of(static_cast<unsigned>(parts), a.arrived + r * gridDim.y + blockIdx.y))
+    combine_parts<typename L::type, HEADS, UNITS>(out, a, r, h, parts);
 }
 
 /* Launches as many rows at a time as there are counters. */
-template <typename L, int HEADS>
-static void launch_splits(cuda_backend *b, const cached_arrays &given, cached_call a, size_t rows) {
+template <typename L, int HEADS, unsigned UNITS>
+static void launch_parts(cuda_backend *b, const cached_arrays &given, cached_call a, size_t rows) {
   typedef typename L::type T;
   const size_t groups = a.shape.q / HEADS, most = ATTENTION_ARRIVALS / groups;
   if (most == 0) return cuda_fail(b, GL_EINPUT, "attention", "more than 65,536 heads");
@@ -242,10 +286,10 @@ static void launch_splits(cuda_backend *b, const cached_arrays &given, cached_ca
   for (size_t r = 0; r < rows; r += most) {
     const size_t n = rows - r < most ? rows - r : most;
     const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>(groups),
-                    static_cast<unsigned>(a.splits));
-    LAUNCH(b, (cached_split<L, HEADS>), grid, THREADS, WARPS * HEADS * a.shape.dim * sizeof(float),
-           out, qk, static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v),
-           a);
+                    static_cast<unsigned>(a.parts));
+    LAUNCH(b, (cached_part<L, HEADS, UNITS>), grid, THREADS,
+           WARPS * HEADS * a.shape.dim * sizeof(float), out, qk,
+           static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v), a);
     out += n * a.shape.q * a.shape.dim;
     qk += n * qk_width(a.shape);
     a.slot += n;
@@ -253,11 +297,28 @@ static void launch_splits(cuda_backend *b, const cached_arrays &given, cached_ca
   }
 }
 
+/* Groups of a slot that is full, and whether so many rows are few. */
+static size_t groups_of(size_t capacity) {
+  return capacity == 0 ? 1 : (capacity + UNIT * GROUP - 1) / (UNIT * GROUP);
+}
+static bool are_few(size_t rows, size_t capacity, head_shape shape) {
+  return rows <= MOST_OF_FEW / (shape.q * groups_of(capacity));
+}
+
+template <typename L, int HEADS>
+static void launch_rows(cuda_backend *b, const cached_arrays &given, const cached_call &a,
+                        size_t rows) {
+  if (are_few(rows, a.capacity, a.shape))
+    launch_parts<L, HEADS, 1>(b, given, a, rows);
+  else
+    launch_parts<L, HEADS, GROUP>(b, given, a, rows);
+}
+
 /* Any head size up to 256, one query head a block. */
 template <typename T> struct cached {
   static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
                      size_t rows) {
-    launch_splits<head_layout<T, 32, 8, 1>, 1>(b, given, a, rows);
+    launch_rows<head_layout<T, 32, 8, 1>, 1>(b, given, a, rows);
   }
 };
 
@@ -267,11 +328,11 @@ static void launch_group(cuda_backend *b, const cached_arrays &given, const cach
                          size_t rows) {
   const size_t group = a.shape.q / a.shape.kv;
   if (group % 4 == 0)
-    launch_splits<L, 4>(b, given, a, rows);
+    launch_rows<L, 4>(b, given, a, rows);
   else if (group % 2 == 0)
-    launch_splits<L, 2>(b, given, a, rows);
+    launch_rows<L, 2>(b, given, a, rows);
   else
-    launch_splits<L, 1>(b, given, a, rows);
+    launch_rows<L, 1>(b, given, a, rows);
 }
 
 template <> struct cached<bf16> {
@@ -285,13 +346,24 @@ template <> struct cached<bf16> {
     else if (bits % 16 == 0 && a.shape.dim == 64)
       launch_group<head_layout<bf16, 4, 16, 8>>(b, given, a, rows);
     else
-      launch_splits<head_layout<bf16, 32, 8, 1>, 1>(b, given, a, rows);
+      launch_rows<head_layout<bf16, 32, 8, 1>, 1>(b, given, a, rows);
   }
 };
 
-size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
-  const size_t n = rows * shape.q * ((capacity + SPLIT_KEYS - 1) / SPLIT_KEYS);
+static size_t parts_of(size_t rows, size_t capacity, head_shape shape) {
+  return are_few(rows, capacity, shape) ? (capacity + UNIT - 1) / UNIT : groups_of(capacity);
+}
+static size_t parts_scratch(size_t rows, size_t capacity, head_shape shape) {
+  const size_t n = rows * shape.q * parts_of(rows, capacity, shape);
   return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
+}
+
+/* Of any number of rows up to these: the most that are few take more than a few more. */
+size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
+  const size_t few = MOST_OF_FEW / (shape.q * groups_of(capacity));
+  const size_t all = parts_scratch(rows, capacity, shape);
+  const size_t least = parts_scratch(rows < few ? rows : few, capacity, shape);
+  return all > least ? all : least;
 }
 
 template <typename T>
@@ -304,11 +376,11 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
   a.slot = slot;
   a.position = position;
   a.capacity = capacity;
-  a.splits = (capacity + SPLIT_KEYS - 1) / SPLIT_KEYS;
+  a.parts = parts_of(rows, capacity, shape);
   a.shape = shape;
   a.scale = attention_scale(shape);
-  const size_t n = rows * shape.q * a.splits;
-  char *at = static_cast<char *>(cuda_scratch(op.b, cuda_cached_scratch(rows, capacity, shape)));
+  const size_t n = rows * shape.q * a.parts;
+  char *at = static_cast<char *>(cuda_scratch(op.b, parts_scratch(rows, capacity, shape)));
   if (at == NULL) return;
   a.sum = carve<float>(&at, n * shape.dim);
   a.stats = carve<float2>(&at, n);
