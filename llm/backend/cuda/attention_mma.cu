@@ -1,51 +1,80 @@
 /* Attention on tensor cores, for bfloat16 heads of 64 and 128 numbers: the method of attention.cu
- * with tiles of 64 rows, of which a warp does 16 (Dao, FlashAttention-2, arXiv 2307.08691). Keys
- * and values of the next tile are copied while this tile is computed. Products are summed in float;
- * softmax weights and their gradients are rounded to bfloat16 before the second product, as every
- * operand of a tensor core is. */
+ * with tiles (Dao, FlashAttention-2, arXiv 2307.08691). Keys and values of the next tile are copied
+ * while this tile is computed. Products are summed in float; softmax weights and their gradients
+ * are rounded to bfloat16 before the second product, as every operand of a tensor core is.
+ *
+ * A warp does R times 16 rows, so that what it reads of keys and values from shared memory serves R
+ * multiplications: with one block of 16 rows it reads 320 bytes for each of them in the forward
+ * with heads of 128 numbers, with two 192, while a multiprocessor reads 128 bytes a clock and
+ * starts little more than one multiplication in two clocks (experiments/BENCHMARKS.md has the
+ * arithmetic). Accumulators of three blocks do not fit into registers, nor do those of two where a
+ * kernel has two results (keys and values in the backward). R is 2 where there are rows enough to
+ * occupy the device and else 1: rows have the same bits either way. */
 #include "llm/backend/cuda/attention.cuh"
 #include "llm/backend/cuda/mma.cuh"
 
-static const unsigned WARPS = 4, THREADS = WARPS * 32, BLOCK = WARPS * 16, TILE = 64;
+static const unsigned WARPS = 4, THREADS = WARPS * 32;
+static const unsigned TILE = 64, TILE_DQ = 32; /* keys of a tile, in the forward and for dq */
+static const unsigned KEYS = 32;               /* keys whose scores the forward holds at a time */
+static const unsigned BLOCK = WARPS * 16;      /* rows of a block, times R */
 static const float LOG2E = 1.44269504f, LN2 = 0.69314718f;
 
-/* c [16, N * 8] = 16 rows, from `row` on, of a_tile times the transpose of N * 8 rows of b_tile,
- * both DIM numbers wide. c[n] is a lane's part of columns [8 n, 8 n + 8), as mma.cuh says of C. */
-template <int DIM, int N>
-static __device__ __forceinline__ void scores(float (&c)[N][4], bf16 *a_tile, unsigned row,
+/* c [R * 16, N * 8] = R * 16 rows, from `row` on, of a_tile times the transpose of N * 8 rows of
+ * b_tile, both DIM numbers wide. c[r][n] is a lane's part of columns [8 n, 8 n + 8) of the r-th 16
+ * rows, as mma.cuh says of C. */
+template <int DIM, int N, int R>
+static __device__ __forceinline__ void scores(float (&c)[R][N][4], bf16 *a_tile, unsigned row,
                                               bf16 *b_tile) {
 #pragma unroll
-  for (int n = 0; n < N; ++n)
+  for (int r = 0; r < R; ++r)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) c[n][i] = 0;
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[r][n][i] = 0;
 #pragma unroll
   for (unsigned k = 0; k < DIM; k += 16) {
-    uint32_t a[4];
-    tile<DIM>::as_a(a, a_tile, row, k);
+    uint32_t a[R][4];
+#pragma unroll
+    for (int r = 0; r < R; ++r)
+      tile<DIM>::as_a(a[r], a_tile, row + static_cast<unsigned>(r) * 16, k);
 #pragma unroll
     for (int n = 0; n < N; n += 2) {
       uint32_t b[4];
       tile<DIM>::as_columns(b, b_tile, static_cast<unsigned>(n) * 8, k);
-      mma(c[n], a, b[0], b[1]);
-      mma(c[n + 1], a, b[2], b[3]);
+#pragma unroll
+      for (int r = 0; r < R; ++r) {
+        mma(c[r][n], a[r], b[0], b[1]);
+        mma(c[r][n + 1], a[r], b[2], b[3]);
+      }
     }
   }
 }
 
-/* sum [16, DIM] += w [16, N * 8], rounded to bfloat16, times the first N * 8 rows of b_tile. */
-template <int DIM, int N>
-static __device__ __forceinline__ void weighted(float (&sum)[DIM / 8][4], const float (&w)[N][4],
-                                                bf16 *b_tile) {
+/* sum [R * 16, DIM] += w [R * 16, N * 8], rounded to bfloat16, times the first N * 8 rows of
+ * b_tile.
+ */
+template <int DIM, int N, int R>
+static __device__ __forceinline__ void weighted(float (&sum)[R][DIM / 8][4],
+                                                const float (&w)[R][N][4], bf16 *b_tile) {
 #pragma unroll
   for (int n = 0; n < N; n += 2) {
-    const uint32_t a[4] = {pack(w[n][0], w[n][1]), pack(w[n][2], w[n][3]),
-                           pack(w[n + 1][0], w[n + 1][1]), pack(w[n + 1][2], w[n + 1][3])};
+    uint32_t a[R][4];
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      a[r][0] = pack(w[r][n][0], w[r][n][1]);
+      a[r][1] = pack(w[r][n][2], w[r][n][3]);
+      a[r][2] = pack(w[r][n + 1][0], w[r][n + 1][1]);
+      a[r][3] = pack(w[r][n + 1][2], w[r][n + 1][3]);
+    }
 #pragma unroll
     for (int d = 0; d < DIM / 8; d += 2) {
       uint32_t b[4];
       tile<DIM>::as_rows(b, b_tile, static_cast<unsigned>(n) * 8, static_cast<unsigned>(d) * 8);
-      mma(sum[d], a, b[0], b[1]);
-      mma(sum[d + 1], a, b[2], b[3]);
+#pragma unroll
+      for (int r = 0; r < R; ++r) {
+        mma(sum[r][d], a[r], b[0], b[1]);
+        mma(sum[r][d + 1], a[r], b[2], b[3]);
+      }
     }
   }
 }
@@ -80,7 +109,7 @@ store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&fac
 
 /* --- forward --- */
 
-/* The step of online softmax for one tile of keys, which begins at key k: scores c become weights
+/* The step of online softmax for N * 8 keys, of which the first is key k: scores c become weights
  * 2^(score * scale - greatest), where greatest and total (the sum of weights so far) are updated
  * and keep[] is the factor by which everything summed before must shrink. The lane's rows are `row`
  * and row + 8; `masked`: keys after the row's own get weight 0. total holds this lane's part of the
@@ -88,7 +117,7 @@ store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&fac
 template <int N>
 static __device__ __forceinline__ void
 online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float (&keep)[2],
-               size_t row, size_t k, float scale, bool masked) {
+               unsigned row, unsigned k, float scale, bool masked) {
   const unsigned t = threadIdx.x % 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -97,8 +126,10 @@ online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float 
     for (int n = 0; n < N; ++n)
 #pragma unroll
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
-        const size_t key = k + static_cast<unsigned>(n) * 8 + 2 * t + static_cast<unsigned>(i % 2);
-        c[n][i] = masked && key > row + 8 * static_cast<size_t>(half) ? -INFINITY : c[n][i] * scale;
+        const unsigned key =
+            k + static_cast<unsigned>(n) * 8 + 2 * t + static_cast<unsigned>(i % 2);
+        c[n][i] =
+            masked && key > row + 8 * static_cast<unsigned>(half) ? -INFINITY : c[n][i] * scale;
         top = fmaxf(top, c[n][i]);
       }
     top = quad_max(top);
@@ -116,32 +147,35 @@ online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float 
   }
 }
 
-/* out [rows, q * DIM] and lse [rows, q] of BLOCK queries of head blockIdx.y and sequence
+/* out [rows, q * DIM] and lse [rows, q] of R * BLOCK queries of head blockIdx.y and sequence
  * blockIdx.z. The first tile of keys holds key 0, which every query sees, so no row's greatest
- * score stays -infinity. scale includes log2(e): exponentials are powers of 2. */
-template <int DIM>
+ * score stays -infinity. A warp passes over tiles whose keys come after all of its rows. scale
+ * includes log2(e): exponentials are powers of 2. */
+template <int DIM, int R>
 __global__ void __launch_bounds__(128)
     attention_mma(bf16 *out, float *lse, const bf16 *qk, const bf16 *qkv, const int32_t *start,
                   head_shape s, float scale) {
   SHARED_MEMORY(bf16, shared);
-  const size_t begin = static_cast<size_t>(start[blockIdx.z]);
-  const size_t end = static_cast<size_t>(start[blockIdx.z + 1]);
-  const size_t block = begin + static_cast<size_t>(gridDim.x - 1 - blockIdx.x) * BLOCK;
+  const unsigned begin = static_cast<unsigned>(start[blockIdx.z]);
+  const unsigned end = static_cast<unsigned>(start[blockIdx.z + 1]);
+  const unsigned block = begin + (gridDim.x - 1 - blockIdx.x) * (R * BLOCK);
   if (block >= end) return;
   const size_t h = blockIdx.y, kv = h / (s.q / s.kv);
   const bf16 *const keys = qk + (s.q + kv) * DIM, *const values = qkv + (s.q + s.kv + kv) * DIM;
-  bf16 *const query = shared, *const key = query + BLOCK * DIM, *const value = key + 2 * TILE * DIM;
+  bf16 *const query = shared, *const key = query + R * BLOCK * DIM;
+  bf16 *const value = key + 2 * TILE * DIM;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const size_t row = block + warp * 16 + lane / 4;
-  tile<DIM>::template load<BLOCK, THREADS>(query, qk + h * DIM, qk_width(s), block, end);
+  const unsigned first = block + warp * (R * 16), row = first + lane / 4;
+  tile<DIM>::template load<R * BLOCK, THREADS>(query, qk + h * DIM, qk_width(s), block, end);
   tile<DIM>::template load<TILE, THREADS>(key, keys, qk_width(s), begin, end);
   tile<DIM>::template load<TILE, THREADS>(value, values, qkv_width(s), begin, end);
   copy_commit();
-  float sum[DIM / 8][4] = {}, total[2] = {}, keep[2], c[TILE / 8][4];
-  float greatest[2] = {-INFINITY, -INFINITY};
-  const size_t last = block + BLOCK < end ? block + BLOCK : end;
+  float sum[R][DIM / 8][4] = {}, total[R][2] = {}, greatest[R][2], keep[2], c[R][KEYS / 8][4];
+#pragma unroll
+  for (int r = 0; r < R; ++r) greatest[r][0] = greatest[r][1] = -INFINITY;
+  const unsigned last = block + R * BLOCK < end ? block + R * BLOCK : end;
   unsigned stage = 0;
-  for (size_t k = begin; k < last; k += TILE, stage ^= 1) {
+  for (unsigned k = begin; k < last; k += TILE, stage ^= 1) {
     if (k + TILE < last) {
       bf16 *const next_key = key + (stage ^ 1) * TILE * DIM;
       bf16 *const next_value = value + (stage ^ 1) * TILE * DIM;
@@ -151,87 +185,113 @@ __global__ void __launch_bounds__(128)
     copy_commit();
     copy_wait<1>();
     __syncthreads();
-    scores<DIM, TILE / 8>(c, query, warp * 16, key + stage * TILE * DIM);
-    online_softmax<TILE / 8>(c, greatest, total, keep, row, k, scale, k + TILE > block);
+#pragma unroll 1
+    for (unsigned part = 0; part < TILE; part += KEYS) {
+      if (k + part >= first + R * 16) break;
+      const unsigned at = (stage * TILE + part) * DIM;
+      scores<DIM, KEYS / 8, R>(c, query, warp * (R * 16), key + at);
 #pragma unroll
-    for (int d = 0; d < DIM / 8; ++d)
+      for (int r = 0; r < R; ++r) {
+        online_softmax<KEYS / 8>(c[r], greatest[r], total[r], keep,
+                                 row + static_cast<unsigned>(r) * 16, k + part, scale,
+                                 k + part + KEYS > first);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sum[d][i] *= keep[i / 2];
-    weighted<DIM, TILE / 8>(sum, c, value + stage * TILE * DIM);
+        for (int d = 0; d < DIM / 8; ++d)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) sum[r][d][i] *= keep[i / 2];
+      }
+      weighted<DIM, KEYS / 8, R>(sum, c, value + at);
+    }
     __syncthreads();
   }
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    total[half] = quad_sum(total[half]);
-    const size_t r = row + 8 * static_cast<size_t>(half);
-    if (lane % 4 == 0 && r < end) lse[r * s.q + h] = (greatest[half] + log2f(total[half])) * LN2;
-    total[half] = 1 / total[half];
+  for (int r = 0; r < R; ++r) {
+    const unsigned of = static_cast<unsigned>(r) * 16;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      total[r][half] = quad_sum(total[r][half]);
+      const size_t at = row + of + 8 * static_cast<unsigned>(half);
+      if (lane % 4 == 0 && at < end)
+        lse[at * s.q + h] = (greatest[r][half] + log2f(total[r][half])) * LN2;
+      total[r][half] = 1 / total[r][half];
+    }
+    store_block<DIM>(out + h * DIM, s.q * DIM, sum[r], total[r], first + of, end);
   }
-  store_block<DIM>(out + h * DIM, s.q * DIM, sum, total, block + warp * 16, end);
 }
 
 /* --- backward, queries --- */
 
-/* The queries' part of dqk for BLOCK queries of head blockIdx.y and sequence blockIdx.z. row_dot
- * [rows, q] is the row sum of dO*O. Log-sum-exp is multiplied by log2(e), so that exponentials are
- * powers of 2. */
-template <int DIM>
+/* The queries' part of dqk for R * BLOCK queries of head blockIdx.y and sequence blockIdx.z.
+ * row_dot [rows, q] is the row sum of dO*O. Log-sum-exp is multiplied by log2(e), so that
+ * exponentials are powers of 2. */
+template <int DIM, int R>
 __global__ void __launch_bounds__(128)
     attention_mma_dq(bf16 *dqk, const bf16 *dout, const float *lse, const float *row_dot,
                      const bf16 *qk, const bf16 *qkv, const int32_t *start, head_shape s,
                      float scale) {
   SHARED_MEMORY(bf16, shared);
-  const size_t begin = static_cast<size_t>(start[blockIdx.z]);
-  const size_t end = static_cast<size_t>(start[blockIdx.z + 1]);
-  const size_t block = begin + static_cast<size_t>(gridDim.x - 1 - blockIdx.x) * BLOCK;
+  __shared__ float2 of_row[R * BLOCK]; /* log-sum-exp times log2(e), and row sum of dO*O */
+  const unsigned begin = static_cast<unsigned>(start[blockIdx.z]);
+  const unsigned end = static_cast<unsigned>(start[blockIdx.z + 1]);
+  const unsigned block = begin + (gridDim.x - 1 - blockIdx.x) * (R * BLOCK);
   if (block >= end) return;
   const size_t h = blockIdx.y, kv = h / (s.q / s.kv);
   const bf16 *const keys = qk + (s.q + kv) * DIM, *const values = qkv + (s.q + s.kv + kv) * DIM;
-  bf16 *const query = shared, *const dquery = query + BLOCK * DIM;
-  bf16 *const key = dquery + BLOCK * DIM, *const value = key + 2 * TILE * DIM;
+  bf16 *const query = shared, *const dquery = query + R * BLOCK * DIM;
+  bf16 *const key = dquery + R * BLOCK * DIM, *const value = key + 2 * TILE_DQ * DIM;
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const size_t row = block + warp * 16 + lane / 4;
-  tile<DIM>::template load<BLOCK, THREADS>(query, qk + h * DIM, qk_width(s), block, end);
-  tile<DIM>::template load<BLOCK, THREADS>(dquery, dout + h * DIM, s.q * DIM, block, end);
-  tile<DIM>::template load<TILE, THREADS>(key, keys, qk_width(s), begin, end);
-  tile<DIM>::template load<TILE, THREADS>(value, values, qkv_width(s), begin, end);
+  const unsigned first = block + warp * (R * 16), row = first + lane / 4;
+  tile<DIM>::template load<R * BLOCK, THREADS>(query, qk + h * DIM, qk_width(s), block, end);
+  tile<DIM>::template load<R * BLOCK, THREADS>(dquery, dout + h * DIM, s.q * DIM, block, end);
+  tile<DIM>::template load<TILE_DQ, THREADS>(key, keys, qk_width(s), begin, end);
+  tile<DIM>::template load<TILE_DQ, THREADS>(value, values, qkv_width(s), begin, end);
   copy_commit();
-  float sum[DIM / 8][4] = {}, c[TILE / 8][4], dp[TILE / 8][4], log_total[2], mean[2];
+  float sum[R][DIM / 8][4] = {}, c[R][TILE_DQ / 8][4], dp[R][TILE_DQ / 8][4];
   const float one[2] = {1, 1};
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const size_t r = row + 8 * static_cast<size_t>(half), at = (r < end ? r : end - 1) * s.q + h;
-    log_total[half] = lse[at] * LOG2E;
-    mean[half] = row_dot[at];
+  for (unsigned i = threadIdx.x; i < R * BLOCK; i += THREADS) {
+    const size_t at = static_cast<size_t>(block + i < end ? block + i : end - 1) * s.q + h;
+    of_row[i] = make_float2(lse[at] * LOG2E, row_dot[at]);
   }
-  const size_t last = block + BLOCK < end ? block + BLOCK : end;
+  const unsigned last = block + R * BLOCK < end ? block + R * BLOCK : end;
   unsigned stage = 0;
-  for (size_t k = begin; k < last; k += TILE, stage ^= 1) {
-    if (k + TILE < last) {
-      bf16 *const next_key = key + (stage ^ 1) * TILE * DIM;
-      bf16 *const next_value = value + (stage ^ 1) * TILE * DIM;
-      tile<DIM>::template load<TILE, THREADS>(next_key, keys, qk_width(s), k + TILE, end);
-      tile<DIM>::template load<TILE, THREADS>(next_value, values, qkv_width(s), k + TILE, end);
+  for (unsigned k = begin; k < last; k += TILE_DQ, stage ^= 1) {
+    if (k + TILE_DQ < last) {
+      bf16 *const next_key = key + (stage ^ 1) * TILE_DQ * DIM;
+      bf16 *const next_value = value + (stage ^ 1) * TILE_DQ * DIM;
+      tile<DIM>::template load<TILE_DQ, THREADS>(next_key, keys, qk_width(s), k + TILE_DQ, end);
+      tile<DIM>::template load<TILE_DQ, THREADS>(next_value, values, qkv_width(s), k + TILE_DQ,
+                                                 end);
     }
     copy_commit();
     copy_wait<1>();
     __syncthreads();
-    scores<DIM, TILE / 8>(c, query, warp * 16, key + stage * TILE * DIM);
-    scores<DIM, TILE / 8>(dp, dquery, warp * 16, value + stage * TILE * DIM);
+    if (k < first + R * 16) {
+      scores<DIM, TILE_DQ / 8, R>(c, query, warp * (R * 16), key + stage * TILE_DQ * DIM);
+      scores<DIM, TILE_DQ / 8, R>(dp, dquery, warp * (R * 16), value + stage * TILE_DQ * DIM);
 #pragma unroll
-    for (int n = 0; n < static_cast<int>(TILE) / 8; ++n)
+      for (int r = 0; r < R; ++r)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const size_t at =
-            k + static_cast<unsigned>(n) * 8 + 2 * (lane % 4) + static_cast<unsigned>(i % 2);
-        const bool seen = at <= row + 8 * static_cast<size_t>(i / 2);
-        const float p = seen ? power_of_2(c[n][i] * (scale * LOG2E) - log_total[i / 2]) : 0.0f;
-        c[n][i] = p * (dp[n][i] - mean[i / 2]) * scale;
-      }
-    weighted<DIM, TILE / 8>(sum, c, key + stage * TILE * DIM);
+        for (int half = 0; half < 2; ++half) {
+          const unsigned of = row + static_cast<unsigned>(r) * 16 + static_cast<unsigned>(half) * 8;
+          const float2 known = of_row[of - block];
+#pragma unroll
+          for (int n = 0; n < static_cast<int>(TILE_DQ) / 8; ++n)
+#pragma unroll
+            for (int i = 2 * half; i < 2 * half + 2; ++i) {
+              const unsigned at =
+                  k + static_cast<unsigned>(n) * 8 + 2 * (lane % 4) + static_cast<unsigned>(i % 2);
+              const float p = at <= of ? power_of_2(c[r][n][i] * (scale * LOG2E) - known.x) : 0.0f;
+              c[r][n][i] = p * (dp[r][n][i] - known.y) * scale;
+            }
+        }
+      weighted<DIM, TILE_DQ / 8, R>(sum, c, key + stage * TILE_DQ * DIM);
+    }
     __syncthreads();
   }
-  store_block<DIM>(dqk + h * DIM, qk_width(s), sum, one, block + warp * 16, end);
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+    store_block<DIM>(dqk + h * DIM, qk_width(s), sum[r], one, first + static_cast<unsigned>(r) * 16,
+                     end);
 }
 
 /* --- backward, keys and values --- */
@@ -280,7 +340,8 @@ __global__ void __launch_bounds__(128)
   load_queries<DIM>(query, dquery, log_total[0], mean[0], qk, dout, lse, row_dot, block, end,
                     kv * group, s);
   copy_commit();
-  float dkey[DIM / 8][4] = {}, dvalue[DIM / 8][4] = {}, c[QUERIES / 8][4], dp[QUERIES / 8][4];
+  float dkey[1][DIM / 8][4] = {}, dvalue[1][DIM / 8][4] = {};
+  float c[1][QUERIES / 8][4], dp[1][QUERIES / 8][4];
   const float one[2] = {1, 1};
   for (size_t step = 0; step < steps; ++step) {
     const unsigned stage = step & 1, other = stage ^ 1;
@@ -293,8 +354,8 @@ __global__ void __launch_bounds__(128)
     copy_wait<1>();
     __syncthreads();
     const size_t first = block + step % tiles * QUERIES;
-    scores<DIM, QUERIES / 8>(c, key, warp * 16, query + stage * QUERIES * DIM);
-    scores<DIM, QUERIES / 8>(dp, value, warp * 16, dquery + stage * QUERIES * DIM);
+    scores<DIM, QUERIES / 8, 1>(c, key, warp * 16, query + stage * QUERIES * DIM);
+    scores<DIM, QUERIES / 8, 1>(dp, value, warp * 16, dquery + stage * QUERIES * DIM);
 #pragma unroll
     for (int n = 0; n < static_cast<int>(QUERIES) / 8; ++n)
 #pragma unroll
@@ -302,41 +363,60 @@ __global__ void __launch_bounds__(128)
         const unsigned q =
             static_cast<unsigned>(n) * 8 + 2 * (lane % 4) + static_cast<unsigned>(i % 2);
         const bool seen = row + 8 * static_cast<size_t>(i / 2) <= first + q;
-        const float p = seen ? power_of_2(c[n][i] * (scale * LOG2E) - log_total[stage][q]) : 0.0f;
-        c[n][i] = p;
-        dp[n][i] = p * (dp[n][i] - mean[stage][q]) * scale;
+        const float p =
+            seen ? power_of_2(c[0][n][i] * (scale * LOG2E) - log_total[stage][q]) : 0.0f;
+        c[0][n][i] = p;
+        dp[0][n][i] = p * (dp[0][n][i] - mean[stage][q]) * scale;
       }
-    weighted<DIM, QUERIES / 8>(dvalue, c, dquery + stage * QUERIES * DIM);
-    weighted<DIM, QUERIES / 8>(dkey, dp, query + stage * QUERIES * DIM);
+    weighted<DIM, QUERIES / 8, 1>(dvalue, c, dquery + stage * QUERIES * DIM);
+    weighted<DIM, QUERIES / 8, 1>(dkey, dp, query + stage * QUERIES * DIM);
     __syncthreads();
   }
-  store_block<DIM>(dqk + (s.q + kv) * DIM, qk_width(s), dkey, one, block + warp * 16, end);
-  store_block<DIM>(dqkv + (s.q + s.kv + kv) * DIM, qkv_width(s), dvalue, one, block + warp * 16,
+  store_block<DIM>(dqk + (s.q + kv) * DIM, qk_width(s), dkey[0], one, block + warp * 16, end);
+  store_block<DIM>(dqkv + (s.q + s.kv + kv) * DIM, qkv_width(s), dvalue[0], one, block + warp * 16,
                    end);
 }
 
 /* --- launches --- */
 
+/* Blocks of R * BLOCK query rows, for every head and sequence. */
+template <int R> static dim3 query_blocks(const attention_call *a) {
+  return dim3(blocks_of(a->rows.longest, R * BLOCK), static_cast<unsigned>(a->shape.q),
+              static_cast<unsigned>(a->rows.sequences));
+}
+
+template <int DIM, int R> static void forward(cuda_backend *b, const attention_call *a) {
+  LAUNCH(b, (attention_mma<DIM, R>), query_blocks<R>(a), THREADS,
+         (R * BLOCK + 4 * TILE) * DIM * sizeof(bf16), static_cast<bf16 *>(a->out), a->lse_to,
+         static_cast<const bf16 *>(a->qk), static_cast<const bf16 *>(a->qkv), a->rows.start,
+         a->shape, a->scale * LOG2E);
+}
+
+template <int DIM, int R> static void backward_queries(cuda_backend *b, const attention_call *a) {
+  LAUNCH(b, (attention_mma_dq<DIM, R>), query_blocks<R>(a), THREADS,
+         (2 * R * BLOCK + 4 * TILE_DQ) * DIM * sizeof(bf16), static_cast<bf16 *>(a->dqk),
+         static_cast<const bf16 *>(a->dout), a->lse, a->row_dot, static_cast<const bf16 *>(a->qk),
+         static_cast<const bf16 *>(a->qkv), a->rows.start, a->shape, a->scale);
+}
+
+template <int DIM> static void backward_keys(cuda_backend *b, const attention_call *a) {
+  const dim3 grid(blocks_of(a->rows.longest, BLOCK), static_cast<unsigned>(a->shape.kv),
+                  static_cast<unsigned>(a->rows.sequences));
+  LAUNCH(b, attention_mma_dkv<DIM>, grid, THREADS, (2 * BLOCK + 4 * QUERIES) * DIM * sizeof(bf16),
+         static_cast<bf16 *>(a->dqk), static_cast<bf16 *>(a->dqkv),
+         static_cast<const bf16 *>(a->dout), a->lse, a->row_dot, static_cast<const bf16 *>(a->qk),
+         static_cast<const bf16 *>(a->qkv), a->rows.start, a->shape, a->scale);
+}
+
+/* Twice the rows a warp where that fills no block in vain and leaves a block for every
+ * multiprocessor. */
 template <int DIM> static void launch(cuda_backend *b, const attention_call *a) {
-  const unsigned blocks = blocks_of(a->rows.longest, BLOCK);
-  const unsigned q = static_cast<unsigned>(a->shape.q), kv = static_cast<unsigned>(a->shape.kv);
-  const unsigned sequences = static_cast<unsigned>(a->rows.sequences);
-  const bf16 *qk = static_cast<const bf16 *>(a->qk), *qkv = static_cast<const bf16 *>(a->qkv);
-  const bf16 *dout = static_cast<const bf16 *>(a->dout);
-  bf16 *dqk = static_cast<bf16 *>(a->dqk), *dqkv = static_cast<bf16 *>(a->dqkv);
-  const size_t row = DIM * sizeof(bf16);
-  if (!a->backward) {
-    LAUNCH(b, attention_mma<DIM>, dim3(blocks, q, sequences), THREADS, (BLOCK + 4 * TILE) * row,
-           static_cast<bf16 *>(a->out), a->lse_to, qk, qkv, a->rows.start, a->shape,
-           a->scale * LOG2E);
-    return;
-  }
-  LAUNCH(b, attention_mma_dq<DIM>, dim3(blocks, q, sequences), THREADS,
-         (2 * BLOCK + 4 * TILE) * row, dqk, dout, a->lse, a->row_dot, qk, qkv, a->rows.start,
-         a->shape, a->scale);
-  LAUNCH(b, attention_mma_dkv<DIM>, dim3(blocks, kv, sequences), THREADS,
-         (2 * BLOCK + 4 * QUERIES) * row, dqk, dqkv, dout, a->lse, a->row_dot, qk, qkv,
-         a->rows.start, a->shape, a->scale);
+  const dim3 few = query_blocks<2>(a);
+  const size_t blocks = static_cast<size_t>(few.x) * few.y * few.z;
+  const bool two = a->rows.longest > BLOCK && blocks >= static_cast<size_t>(b->multiprocessors);
+  if (!a->backward) return two ? forward<DIM, 2>(b, a) : forward<DIM, 1>(b, a);
+  two ? backward_queries<DIM, 2>(b, a) : backward_queries<DIM, 1>(b, a);
+  backward_keys<DIM>(b, a);
 }
 
 bool attention_tensor(cuda_backend *b, const attention_call *a) {

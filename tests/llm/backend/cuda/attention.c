@@ -1,0 +1,131 @@
+/* Attention divides its work by how much there is: a row has the same bits whatever the division.
+ */
+#include "llm/backend/open/open.h"
+#include "tests/support/llm_backend_cases.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static backend *cuda(number_type type) {
+  gl_error err = {0};
+  backend *b;
+  if (backend_new(&b, BACKEND_CUDA, type, 1, &err) == GL_OK) return b;
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no CUDA device"));
+  return NULL;
+}
+
+/* Kept outputs that are the same in the first n numbers. */
+static void check_same(const case_run *a, const case_run *b, size_t output, size_t n) {
+  const case_output *x = &a->output[output], *y = &b->output[output];
+  CU_ASSERT(n > 0 && x->n >= n && y->n >= n);
+  const int same = memcmp(x->value, y->value, n * sizeof *x->value) == 0;
+  if (!same) fprintf(stderr, "%s differs\n", x->name);
+  CU_ASSERT(same);
+}
+
+/* --- packed sequences: tensor cores take 16 or 32 rows a warp --- */
+
+/* `copies` sequences of `length` rows each, all alike. */
+static void packed(case_run *r, size_t length, size_t copies, head_shape h) {
+  const size_t rows = length * copies, qk = (h.q + h.kv) * h.dim, qkv = qk + h.kv * h.dim;
+  int32_t *start = calloc(copies + 1, sizeof *start);
+  for (size_t s = 0; s <= copies; ++s) start[s] = (int32_t)(s * length);
+  const packed_rows p = {rows, copies, length, case_integers(r, start, copies + 1)};
+  free(start);
+  const size_t width[] = {qk, qkv, h.q * h.dim}, bytes = r->b->element;
+  void *one[3], *all[3];
+  for (size_t i = 0; i < 3; ++i) {
+    one[i] = case_draw(r, length * width[i], 1);
+    all[i] = case_zeros(r, rows * width[i]);
+    for (size_t s = 0; s < copies; ++s) OP(r, copy)
+    (r->b, (char *)all[i] + s * length * width[i] * bytes, one[i], length * width[i] * bytes);
+  }
+  void *out = case_zeros(r, rows * width[2]), *lse = case_zeros_master(r, rows * h.q);
+  void *dqk = case_zeros(r, rows * qk), *dqkv = case_zeros(r, rows * qkv);
+  OP(r, attention)(r->b, out, lse, all[0], all[1], p, h);
+  OP(r, attention_backward)(r->b, dqk, dqkv, all[2], out, lse, all[0], all[1], p, h);
+  case_keep(r, "out", out, rows * width[2]);
+  case_keep_master(r, "lse", lse, rows * h.q);
+  case_keep(r, "dqk", dqk, rows * qk);
+  case_keep(r, "dqkv", dqkv, rows * qkv);
+}
+
+/* One short sequence is too little for blocks of 128 rows on any device, 140 are enough. */
+static void a_sequence_has_the_same_bits_alone_and_among_many(void) {
+  backend *b = cuda(NUMBER_BF16);
+  if (b == NULL) SKIP("no CUDA device");
+  static const struct {
+    size_t length, copies;
+    head_shape heads;
+  } form[] = {{70, 140, {1, 1, 64}}, {65, 140, {1, 1, 128}}, {200, 5, {2, 1, 128}}};
+  for (size_t i = 0; i < sizeof form / sizeof *form; ++i) {
+    const head_shape h = form[i].heads;
+    const size_t n = form[i].length;
+    case_run alone, many;
+    case_begin(&alone, b, NUMBER_BF16, NUMBER_F32);
+    case_begin(&many, b, NUMBER_BF16, NUMBER_F32);
+    packed(&alone, n, 1, h);
+    packed(&many, n, form[i].copies, h);
+    check_same(&alone, &many, 0, n * h.q * h.dim);
+    check_same(&alone, &many, 1, n * h.q);
+    check_same(&alone, &many, 2, n * (h.q + h.kv) * h.dim);
+    check_same(&alone, &many, 3, n * (h.q + 2 * h.kv) * h.dim);
+    CU_ASSERT_EQUAL(b->ops->status(b, &(gl_error){0}), GL_OK);
+    case_end(&alone);
+    case_end(&many);
+  }
+  backend_free(b);
+}
+
+/* --- cached attention: a block does 64 keys or 256 --- */
+
+enum { CAPACITY = 600, LONG = 4 };
+
+/* The first LONG rows read slots with many keys, the others one key each. */
+static void cached(case_run *r, size_t rows, head_shape h) {
+  static const int32_t position[LONG] = {599, 255, 256, 64};
+  const size_t width = h.kv * h.dim;
+  int32_t *place = calloc(2 * rows, sizeof *place);
+  for (size_t i = 0; i < rows; ++i) {
+    place[i] = (int32_t)(i % LONG);
+    place[rows + i] = i < LONG ? position[i] : 0;
+  }
+  const int32_t *at = case_integers(r, place, 2 * rows);
+  free(place);
+  void *k = case_draw(r, LONG * CAPACITY * width, 1), *v = case_draw(r, LONG * CAPACITY * width, 1);
+  void *qk = case_zeros(r, rows * (h.q + h.kv) * h.dim), *out = case_zeros(r, rows * h.q * h.dim);
+  const size_t queries = LONG * (h.q + h.kv) * h.dim;
+  OP(r, copy)(r->b, qk, case_draw(r, queries, 3), queries * r->b->element);
+  OP(r, attention_cached)(r->b, out, qk, k, v, at, at + rows, rows, CAPACITY, h);
+  case_keep(r, "out", out, rows * h.q * h.dim);
+}
+
+static void a_cached_row_has_the_same_bits_alone_and_among_many(void) {
+  static const struct {
+    number_type type;
+    head_shape heads;
+  } form[] = {{NUMBER_F32, {4, 2, 6}},
+              {NUMBER_BF16, {4, 2, 64}},
+              {NUMBER_BF16, {4, 1, 64}},
+              {NUMBER_BF16, {4, 4, 24}}};
+  for (size_t i = 0; i < sizeof form / sizeof *form; ++i) {
+    backend *b = cuda(form[i].type);
+    if (b == NULL) SKIP("no CUDA device");
+    const head_shape h = form[i].heads;
+    case_run few, many;
+    case_begin(&few, b, form[i].type, NUMBER_F32);
+    case_begin(&many, b, form[i].type, NUMBER_F32);
+    cached(&few, LONG, h);
+    cached(&many, 180, h);
+    check_same(&few, &many, 0, LONG * h.q * h.dim);
+    CU_ASSERT_EQUAL(b->ops->status(b, &(gl_error){0}), GL_OK);
+    case_end(&few);
+    case_end(&many);
+    backend_free(b);
+  }
+}
+
+SUITE(cuda_attention, "llm: cuda attention",
+      TEST(a_sequence_has_the_same_bits_alone_and_among_many),
+      TEST(a_cached_row_has_the_same_bits_alone_and_among_many));
