@@ -4,6 +4,8 @@
 #include "core/base/vector.h"
 #include "core/policy/internal.h"
 
+#include <stdint.h>
+
 void policy_log_moments(const double *x, size_t n, double *log_mean, double *log_variance) {
   double top = -INFINITY, sum = 0, squares = 0;
   for (size_t i = 0; i < n; i++) top = fmax(top, x[i]);
@@ -18,26 +20,6 @@ void policy_log_moments(const double *x, size_t n, double *log_mean, double *log
   }
   *log_mean = top + log(mean);
   if (n > 1) *log_variance = 2 * top + log(squares / (double)(n - 1));
-}
-
-/* The same from the weights w = exp(x) themselves, where neither they nor their squares leave the
- * range of a double. */
-static void moments_of(const double *x, const double *w, size_t n, double *log_mean,
-                       double *log_variance, double *top) {
-  double sum = 0, squares = 0;
-  *top = -INFINITY;
-  for (size_t i = 0; i < n; i++) {
-    *top = x[i] > *top ? x[i] : *top;
-    sum += w[i];
-  }
-  if (!(fabs(*top) <= 300)) {
-    policy_log_moments(x, n, log_mean, log_variance);
-    return;
-  }
-  const double mean = sum / (double)n;
-  for (size_t i = 0; i < n; i++) squares += (w[i] - mean) * (w[i] - mean);
-  *log_mean = log(mean);
-  *log_variance = n > 1 ? log(squares / (double)(n - 1)) : NAN;
 }
 
 /* Running log of a mean over groups; NaN entries (groups of one) are left out. */
@@ -68,17 +50,6 @@ static void set_both(double *value, int plain, int logarithm, double log_value) 
   value[logarithm] = log_value;
 }
 
-/* Log-ratios of a group's units: its responses or its tokens. */
-static const double *units_of(const policy_state *s, size_t g, size_t *n) {
-  size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
-  if (!s->sequence_level) {
-    lo = s->in->token_start[lo];
-    hi = s->in->token_start[hi];
-  }
-  *n = hi - lo;
-  return (s->sequence_level ? s->seq_x : s->x) + lo;
-}
-
 /* The units' weights themselves; those of responses in an array that is free by now. */
 static const double *weights_of(policy_state *s) {
   if (!s->sequence_level) return s->weight;
@@ -86,35 +57,88 @@ static const double *weights_of(policy_state *s) {
   return s->seq_g;
 }
 
-/* Sample variance of A w over the units of a group, and mean of A times the response's weight. An
- * advantage of 0 wins over infinite weights. */
-static double products(const policy_state *s, size_t g, const double *w, double *mean_aw) {
+/* What one group's weights w = exp(x) say. */
+typedef struct group_weights {
+  size_t n;
+  double log_mean, log_variance, top; /* of w, the largest of x */
+  double aw_variance;                 /* sample variance of A w over the units */
+  double mean_aw;                     /* mean of A times the response's weight */
+} group_weights;
+
+/* Sums over a group's units, in order. Those of w and of A w are formed in one loop, so that each
+ * addition does not wait for the one before it alone. */
+typedef struct unit_sums {
+  double w, aw;              /* of w, of A w */
+  double w_squares, squares; /* of their squared distances from their means */
+} unit_sums;
+
+/* An advantage of 0 wins over infinite weights. */
+static void add_units(unit_sums *sums, double *top, const double *x, const double *w, double a,
+                      size_t from, size_t to) {
+  double sum = sums->w, total = 0, largest = *top;
+  for (size_t k = from; k < to && a != 0; k++) {
+    largest = x[k] > largest ? x[k] : largest;
+    sum += w[k];
+    total += a * w[k];
+  }
+  for (size_t k = from; k < to && a == 0; k++) {
+    largest = x[k] > largest ? x[k] : largest;
+    sum += w[k];
+  }
+  sums->w = sum;
+  sums->aw = total;
+  *top = largest;
+}
+
+static void add_squares(unit_sums *sums, const double *w, double w_mean, double a, double mean,
+                        size_t from, size_t to) {
+  double w_squares = sums->w_squares, squares = sums->squares;
+  for (size_t k = from; k < to && a != 0; k++) {
+    const double e = w[k] - w_mean, d = a * w[k] - mean;
+    w_squares += e * e;
+    squares += d * d;
+  }
+  for (size_t k = from; k < to && a == 0; k++) {
+    const double e = w[k] - w_mean;
+    w_squares += e * e;
+    squares += mean * mean;
+  }
+  sums->w_squares = w_squares;
+  sums->squares = squares;
+}
+
+/* Of group g; x and w are all units' log-ratios and weights. Moments of w are formed from w itself
+ * where neither it nor its square leaves the range of a double, else in log space. */
+static group_weights weights_of_group(const policy_state *s, size_t g, const double *x,
+                                      const double *w) {
   const policy_input *in = s->in;
-  size_t lo = in->group_start[g], hi = in->group_start[g + 1], n = 0;
-  double sum = 0, mean = 0, squares = 0;
+  const size_t lo = in->group_start[g], hi = in->group_start[g + 1];
+  const size_t first = s->sequence_level ? lo : in->token_start[lo];
+  const size_t n = (s->sequence_level ? hi : in->token_start[hi]) - first;
+  group_weights v = {.n = n, .top = -INFINITY};
+  unit_sums sums = {0};
+  double mean = 0, mean_aw = 0;
   for (size_t i = lo; i < hi; i++) {
-    size_t from = s->sequence_level ? i : in->token_start[i];
-    size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
-    double total = 0;
-    const double a = s->advantage[i];
-    for (size_t k = from; a != 0 && k < to; k++) total += a * w[k];
-    if (to > from) sum += total / (double)(to - from) / (double)(hi - lo);
-    mean += total;
-    n += to - from;
+    const size_t from = s->sequence_level ? i : in->token_start[i];
+    const size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
+    add_units(&sums, &v.top, x, w, s->advantage[i], from, to);
+    if (to > from) mean_aw += sums.aw / (double)(to - from) / (double)(hi - lo);
+    mean += sums.aw;
   }
-  *mean_aw = isnan(sum) ? INFINITY : sum;
+  v.mean_aw = isnan(mean_aw) ? INFINITY : mean_aw;
   mean /= (double)n;
-  if (!isfinite(mean)) return INFINITY;
+  const double w_mean = sums.w / (double)n;
   for (size_t i = lo; i < hi; i++) {
-    size_t from = s->sequence_level ? i : in->token_start[i];
-    size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
-    const double a = s->advantage[i];
-    for (size_t k = from; k < to; k++) {
-      const double d = (a != 0 ? a * w[k] : 0) - mean;
-      squares += d * d;
-    }
+    const size_t from = s->sequence_level ? i : in->token_start[i];
+    const size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
+    add_squares(&sums, w, w_mean, s->advantage[i], mean, from, to);
   }
-  return n > 1 ? squares / (double)(n - 1) : NAN;
+  v.log_mean = log(w_mean);
+  v.log_variance = n > 1 ? log(sums.w_squares / (double)(n - 1)) : NAN;
+  if (!(fabs(v.top) <= 300)) policy_log_moments(x + first, n, &v.log_mean, &v.log_variance);
+  v.aw_variance = n > 1 ? sums.squares / (double)(n - 1) : NAN;
+  if (!isfinite(mean)) v.aw_variance = INFINITY;
+  return v;
 }
 
 /* (sum w)^2 / (n sum w^2) = 1 / (1 + (n - 1) / n * variance / mean^2). */
@@ -126,20 +150,17 @@ static double effective_size(double log_mean, double log_variance, size_t n) {
 
 static void own_weights(policy_state *s) {
   double *value = s->out->metric, top = -INFINITY, ess = 0, aw = 0, groups = 0, spread = 0;
-  const double *w = weights_of(s), *all = s->sequence_level ? s->seq_x : s->x;
+  const double *w = weights_of(s), *x = s->sequence_level ? s->seq_x : s->x;
   log_average mean = {0}, variance = {0};
   for (size_t g = 0; g < s->in->n_groups; g++) {
-    size_t n;
-    double log_mean, log_variance, largest, mean_aw;
-    const double *x = units_of(s, g, &n);
-    moments_of(x, w + (x - all), n, &log_mean, &log_variance, &largest);
-    average_add(&mean, log_mean);
-    average_add(&variance, log_variance);
-    top = fmax(top, largest);
-    double e = effective_size(log_mean, log_variance, n), v = products(s, g, w, &mean_aw);
+    const group_weights v = weights_of_group(s, g, x, w);
+    average_add(&mean, v.log_mean);
+    average_add(&variance, v.log_variance);
+    top = fmax(top, v.top);
+    const double e = effective_size(v.log_mean, v.log_variance, v.n);
     if (!isnan(e)) ess += e, groups += 1;
-    if (!isnan(v)) aw += v, spread += 1;
-    if (s->out->mean_aw != NULL) s->out->mean_aw[g] = mean_aw;
+    if (!isnan(v.aw_variance)) aw += v.aw_variance, spread += 1;
+    if (s->out->mean_aw != NULL) s->out->mean_aw[g] = v.mean_aw;
   }
   set_both(value, METRIC_IW_MEAN, METRIC_LOG_IW_MEAN, average_of(&mean));
   set_both(value, METRIC_IW_MAX, METRIC_LOG_IW_MAX, top);
@@ -204,17 +225,28 @@ INLINE void excess(double l, double *plus, double *minus) {
 CLONES static void add_excess(const double *p, const double *q, size_t n, double *k3,
                               double *cppo) {
   enum { PIECE = 64 };
-  double plus[PIECE], minus[PIECE];
+  double plus[PIECE], minus[PIECE], sum = *k3, other = *cppo;
   for (size_t first = 0; first < n; first += PIECE) {
     const size_t m = n - first < PIECE ? n - first : PIECE;
-    for (size_t t = 0; t < m; t++) excess(p[first + t] - q[first + t], &plus[t], &minus[t]);
+    uint64_t large = 0;
     for (size_t t = 0; t < m; t++) {
       const double l = p[first + t] - q[first + t];
-      const int small = fabs(l) <= SERIES_LIMIT;
-      *k3 += small ? plus[t] : expm1(l) - l;
-      *cppo += small ? minus[t] : expm1(-l) + l;
+      excess(l, &plus[t], &minus[t]);
+      large += !(fabs(l) <= SERIES_LIMIT);
+    }
+    for (size_t t = 0; t < m && large > 0; t++) {
+      const double l = p[first + t] - q[first + t];
+      if (fabs(l) <= SERIES_LIMIT) continue;
+      plus[t] = expm1(l) - l;
+      minus[t] = expm1(-l) + l;
+    }
+    for (size_t t = 0; t < m; t++) {
+      sum += plus[t];
+      other += minus[t];
     }
   }
+  *k3 = sum;
+  *cppo = other;
 }
 
 static void divergences(policy_state *s) {

@@ -1,5 +1,9 @@
 /* From ratios to loss and coefficients: the policy term of every algorithm but DisCO's. */
+#include "core/base/vector.h"
 #include "core/policy/internal.h"
+
+#include <float.h>
+#include <stdint.h>
 
 /* Terms that overflow are kept apart: the loss is then the infinity of the largest of them, so
  * that opposite infinities never give a NaN. log_size orders them. */
@@ -27,29 +31,79 @@ static int passes_gradient(const policy_state *s, size_t t, double a) {
   return a >= 0 ? s->log_ratio[t] <= algorithm->eps_high : s->log_ratio[t] >= -algorithm->eps_low;
 }
 
+/* Tokens at a time of which terms are kept. */
+enum { PIECE = 64 };
+
+/* Terms and coefficients of n tokens with log-ratios x and ratios u, keep (NULL: all 1) being 0
+ * where M2PO leaves a token out; returns how many terms are not finite. Without a branch, so that
+ * it runs over several tokens at once. */
+INLINE size_t piece_terms(const double *x, const double *u, const double *keep, size_t n,
+                          policy_window w, double gain, double *term, double *coefficient,
+                          size_t *clipped) {
+  uint64_t count = 0, infinite = 0;
+  for (size_t t = 0; t < n; t++) {
+    const int over = x[t] > w.high, under = x[t] < w.low, left_out = keep != NULL && keep[t] == 0;
+    const double inside = under ? w.at_low : u[t], f = over ? w.at_high : inside;
+    const double product = f == 0 ? 0 : gain * f, value = left_out ? 0 : product;
+    term[t] = value;
+    coefficient[t] = over | under ? 0 : value;
+    count += over | under | left_out ? 1 : 0;
+    infinite += fabs(value) <= DBL_MAX ? 0 : 1;
+  }
+  *clipped += count;
+  return infinite;
+}
+
+CLONES static size_t terms_of_all(const double *x, const double *u, size_t n,
+                                  const policy_window *w, double gain, double *term,
+                                  double *coefficient, size_t *clipped) {
+  return piece_terms(x, u, NULL, n, *w, gain, term, coefficient, clipped);
+}
+
+CLONES static size_t terms_of_kept(const double *x, const double *u, const double *keep, size_t n,
+                                   const policy_window *w, double gain, double *term,
+                                   double *coefficient, size_t *clipped) {
+  return piece_terms(x, u, keep, n, *w, gain, term, coefficient, clipped);
+}
+
+/* Adds terms in order; those that are not finite are kept apart. */
+static void add_terms(policy_state *s, const double *term, const double *x, size_t n,
+                      size_t infinite) {
+  double sum = s->objective;
+  if (infinite == 0) {
+    for (size_t t = 0; t < n; t++) sum += term[t];
+    s->objective = sum;
+    return;
+  }
+  for (size_t t = 0; t < n; t++) add(s, term[t], x[t]);
+}
+
 /* What most algorithms need of a response of advantage a: a clip that is a window, and weights that
  * are z or, where M2PO leaves a token out, 0. The same numbers as token_terms(), several times as
  * fast. */
 static void windowed_terms(policy_state *s, size_t i, double a, const policy_window *window) {
-  const policy_window w = *window;
-  const double *x = s->x, *u = s->weight, *m2_keep = s->m2_keep, gain = s->z[i] * a;
-  double *coefficient = s->coefficient, sum = s->objective;
-  size_t clipped = 0;
-  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) {
-    const int over = x[t] > w.high, acts = over || x[t] < w.low;
-    const int left_out = m2_keep != NULL && m2_keep[t] == 0;
-    const double f = over ? w.at_high : (acts ? w.at_low : u[t]);
-    const double term = left_out ? 0 : policy_times(gain, f);
-    clipped += (size_t)(acts || left_out);
-    coefficient[t] = acts ? 0 : term;
-    if (isfinite(term)) {
-      sum += term;
+  const size_t end = s->in->token_start[i + 1];
+  const double gain = s->z[i] * a;
+  double term[PIECE];
+  size_t clipped = 0, infinite = 0;
+  for (size_t t = s->in->token_start[i]; t < end; t += PIECE) {
+    const size_t n = end - t < PIECE ? end - t : PIECE;
+    const double *x = s->x + t, *u = s->weight + t;
+    double *coefficient = s->coefficient + t;
+    if (gain == 0) {
+      const double *keep = s->m2_keep != NULL ? s->m2_keep + t : NULL;
+      for (size_t k = 0; k < n; k++) {
+        term[k] = coefficient[k] = 0;
+        clipped += x[k] > window->high || x[k] < window->low || (keep != NULL && keep[k] == 0);
+      }
+      infinite = 0;
+    } else if (s->m2_keep == NULL) {
+      infinite = terms_of_all(x, u, n, window, gain, term, coefficient, &clipped);
     } else {
-      s->objective = sum;
-      add(s, term, x[t]);
+      infinite = terms_of_kept(x, u, s->m2_keep + t, n, window, gain, term, coefficient, &clipped);
     }
+    add_terms(s, term, x, n, infinite);
   }
-  s->objective = sum;
   s->clipped += (double)clipped;
 }
 

@@ -48,19 +48,22 @@ INLINE int is_member(const members *m, size_t t) {
   return (m->v[t] > m->above) | (m->v[t] < m->below);
 }
 
+typedef double lane4 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t mask4 __attribute__((vector_size(32), aligned(8), may_alias));
+
 /* Adds the number of members among tokens first .. end - 1 and their squares, in LANES sums. */
-CLONES static void add_members(const double *x, members m, size_t first, size_t end,
+CLONES static void add_members(const double *x, const members *m, size_t first, size_t end,
                                double count[LANES], double sum[LANES]) {
-  double n[LANES] = {0}, total[LANES] = {0};
-  for (; first + LANES <= end; first += LANES)
-    for (size_t l = 0; l < LANES; l++) {
-      const double v = m.v[first + l], square = x[first + l] * x[first + l];
-      const int member = (v > m.above) | (v < m.below);
-      n[l] += member ? 1 : 0;
-      total[l] += member ? square : 0;
-    }
+  const lane4 above = (lane4){0} + m->above, below = (lane4){0} + m->below, one = (lane4){0} + 1;
+  lane4 n = {0}, total = {0};
+  for (; first + LANES <= end; first += LANES) {
+    const lane4 v = *(const lane4 *)(m->v + first), l = *(const lane4 *)(x + first);
+    const mask4 member = (v > above) | (v < below);
+    n += (lane4)(member & (mask4)one);
+    total += (lane4)(member & (mask4)(l * l));
+  }
   for (; first < end; first++) {
-    const int member = is_member(&m, first);
+    const int member = is_member(m, first);
     n[0] += member ? 1 : 0;
     total[0] += member ? x[first] * x[first] : 0;
   }
@@ -71,8 +74,10 @@ CLONES static void add_members(const double *x, members m, size_t first, size_t 
 static size_t total_of(const policy_state *s, double *sum) {
   const size_t *start = s->in->token_start;
   double n[LANES] = {0}, total[LANES] = {0};
-  for (size_t i = 0; i < s->in->n_responses; i++)
-    add_members(s->x, members_of(s, s->advantage[i]), start[i], start[i + 1], n, total);
+  for (size_t i = 0; i < s->in->n_responses; i++) {
+    const members m = members_of(s, s->advantage[i]);
+    add_members(s->x, &m, start[i], start[i + 1], n, total);
+  }
   *sum = (total[0] + total[1]) + (total[2] + total[3]);
   return (size_t)((n[0] + n[1]) + (n[2] + n[3]));
 }
