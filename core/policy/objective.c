@@ -46,8 +46,8 @@ INLINE size_t piece_terms(const double *x, const double *u, const double *keep, 
     const double inside = under ? w.at_low : u[t], f = over ? w.at_high : inside;
     const double product = f == 0 ? 0 : gain * f, value = left_out ? 0 : product;
     term[t] = value;
-    coefficient[t] = over | under ? 0 : value;
-    count += over | under | left_out ? 1 : 0;
+    coefficient[t] = (over | under) ? 0 : value;
+    count += (over | under | left_out) ? 1 : 0;
     infinite += fabs(value) <= DBL_MAX ? 0 : 1;
   }
   *clipped += count;
