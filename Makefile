@@ -237,6 +237,18 @@ check-library: library $(BUILD)/gepolab
 	@tests/library/consumer/check.sh $(BUILD) $(CC)
 endif
 
+# The Python package: installed as a stranger would, into an environment of its own, and its tests, which bring
+# PyTorch and TRL. CHECK_PYTHON_WITH: what pip installs for them.
+CHECK_PYTHON_WITH ?= pytest numpy torch pandas tensorboard trl datasets
+.PHONY: check-python wheel
+check-python: library $(BUILD)/gepolab
+	@test -x $(BUILD)/python/bin/python || $(PYTHON) -m venv $(BUILD)/python
+	@$(BUILD)/python/bin/python -m pip install -q $(CHECK_PYTHON_WITH)
+	@$(BUILD)/python/bin/python -m pip install -q --force-reinstall --no-deps ./python
+	@cd $(BUILD) && GEPOLAB=$(abspath $(BUILD)/gepolab) python/bin/python -m pytest -q -p no:cacheprovider $(abspath python/tests)
+wheel: library
+	@$(PYTHON) -m pip wheel -q --no-deps -w python/dist ./python && ls python/dist
+
 # Every source file has a test file of the same name or a line in tests/proofs.txt.
 .PHONY: check-proofs
 check-proofs: $(BUILD)/gepolab-tests

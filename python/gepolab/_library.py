@@ -1,0 +1,198 @@
+"""libgepolab by ctypes: structures and functions of library/gepolab.h, and errors as exceptions."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import pathlib
+
+INTERFACE = 1  # GEPOLAB_INTERFACE of the header that the structures below are written after
+
+
+class GepolabError(Exception):
+    """What libgepolab refused or could not do; the text says what, where and the remedy."""
+
+
+class InputError(GepolabError, ValueError):
+    """What the caller gave is wrong."""
+
+
+class NumericError(GepolabError, ArithmeticError):
+    """A computation left the domain in which it is defined."""
+
+
+class Error(c.Structure):
+    _fields_ = [("status", c.c_int), ("text", c.c_char * 1024)]
+
+
+class Tokens(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("type", c.c_int), ("response_stride", c.c_int64), ("token_stride", c.c_int64)]
+
+
+class Numbers(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("type", c.c_int), ("stride", c.c_int64)]
+
+
+class Batch(c.Structure):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("n_responses", c.c_int64),
+        ("n_groups", c.c_int64),
+        ("group_size", c.c_int64),
+        ("group_start", c.c_void_p),
+        ("columns", c.c_int64),
+        ("token_start", c.c_void_p),
+        ("length", c.c_void_p),
+        ("mask", c.c_void_p),
+        ("mask_response_stride", c.c_int64),
+        ("mask_token_stride", c.c_int64),
+        ("reward", Numbers),
+        ("logp", Tokens),
+        ("logq", Tokens),
+        ("logprox", Tokens),
+        ("logref", Tokens),
+        ("version_gap", Tokens),
+        ("log_denominator", Numbers),
+        ("max_length", c.c_int64),
+    ]
+
+
+class Result(c.Structure):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("loss", c.c_double),
+        ("coefficient", Tokens),
+        ("weight", Tokens),
+        ("advantage", Numbers),
+        ("metric", c.c_void_p),
+    ]
+
+
+class AlgorithmInfo(c.Structure):
+    _fields_ = [(name, c.c_char_p) for name in ("name", "source", "trl", "verl", "areal", "notes")]
+
+
+class Table(c.Structure):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("n_prompts", c.c_int64),
+        ("n_responses", c.c_int64),
+        ("learner", c.c_void_p),
+        ("sampler", c.c_void_p),
+        ("reward", c.c_void_p),
+        ("prompt_weight", c.c_void_p),
+    ]
+
+
+MOMENTS = (
+    "groups value kl kl_qp bias cosine scaled_bias variance mse scaled_mse snr iw_mean iw_variance aw_variance ess "
+    "bias_error cosine_error variance_error mse_error"
+).split()
+
+
+class Moments(c.Structure):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("method", c.c_int32),
+        ("applicable", c.c_int32),
+        ("why", c.c_char * 200),
+        *[(name, c.c_double) for name in MOMENTS],
+        ("expected", c.c_void_p),
+        ("truth", c.c_void_p),
+    ]
+
+
+class Trained(c.Structure):
+    _fields_ = [
+        *[(name, c.c_int64) for name in ("step", "version", "drawn_at", "sampler")],
+        *[(name, c.c_double) for name in ("start_s", "generated_s", "arrived_s", "trained_s", "bytes", "tokens")],
+    ]
+
+
+class Interval(c.Structure):
+    _fields_ = [("value", c.c_double), ("low", c.c_double), ("high", c.c_double)]
+
+
+FUNCTIONS = {
+    "gepolab_version": (c.c_char_p, []),
+    "gepolab_interface": (c.c_int, []),
+    "gepolab_algorithm_new": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.POINTER(Error)]),
+    "gepolab_algorithm_free": (None, [c.c_void_p]),
+    "gepolab_algorithm_name": (c.c_char_p, [c.c_void_p]),
+    "gepolab_algorithms_count": (c.c_size_t, []),
+    "gepolab_algorithms_at": (c.c_int, [c.c_size_t, c.POINTER(AlgorithmInfo), c.POINTER(Error)]),
+    "gepolab_workspace_new": (c.c_int, [c.POINTER(c.c_void_p), c.POINTER(Error)]),
+    "gepolab_workspace_free": (None, [c.c_void_p]),
+    "gepolab_policy": (c.c_int, [c.c_void_p, c.POINTER(Batch), c.POINTER(Result), c.c_void_p, c.POINTER(Error)]),
+    "gepolab_metrics_count": (c.c_size_t, []),
+    "gepolab_metric_name": (c.c_char_p, [c.c_size_t]),
+    "gepolab_metric_meaning": (c.c_char_p, [c.c_size_t]),
+    "gepolab_laboratory": (
+        c.c_int,
+        [c.c_void_p, c.POINTER(Table), c.c_int64, c.c_int64, c.c_int64, c.c_uint64, c.POINTER(Moments), c.POINTER(Error)],
+    ),
+    "gepolab_simulate": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.c_uint64, c.POINTER(Error)]),
+    "gepolab_simulation_free": (None, [c.c_void_p]),
+    "gepolab_simulation_json": (c.c_char_p, [c.c_void_p]),
+    "gepolab_simulation_batches": (c.c_int64, [c.c_void_p]),
+    "gepolab_simulation_read": (c.c_int64, [c.c_void_p, c.c_int64, c.c_int64, c.POINTER(Trained)]),
+    "gepolab_delay_new": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.POINTER(Error)]),
+    "gepolab_delay_free": (None, [c.c_void_p]),
+    "gepolab_delay_quantile": (c.c_int, [c.c_void_p, c.c_double, c.POINTER(c.c_double), c.POINTER(Error)]),
+    "gepolab_delay_draw": (
+        c.c_int,
+        [c.c_void_p, c.c_uint64, c.c_int64, c.c_int64, c.c_void_p, c.POINTER(Error)],
+    ),
+    "gepolab_iqm": (c.c_int, [c.c_void_p, c.c_int64, c.c_uint64, c.POINTER(Interval), c.POINTER(Error)]),
+    "gepolab_spearman": (c.c_int, [c.c_void_p, c.c_void_p, c.c_int64, c.POINTER(Interval), c.POINTER(Error)]),
+    "gepolab_survival": (
+        c.c_int,
+        [c.c_void_p, c.c_void_p, c.c_int64, c.c_void_p, c.c_void_p, c.c_void_p, c.POINTER(c.c_int64), c.POINTER(Error)],
+    ),
+}
+
+
+def _load() -> c.CDLL:
+    path = os.environ.get("GEPOLAB_LIBRARY") or str(pathlib.Path(__file__).with_name("libgepolab.so.0"))
+    try:
+        library = c.CDLL(path)
+    except OSError as error:
+        raise ImportError(
+            f"libgepolab could not be loaded from {path}: {error}. Install the package from a clone (pip install ./python), "
+            "or set GEPOLAB_LIBRARY to a libgepolab.so.0; its own libraries (GSL, OpenBLAS, libyaml, cJSON, utf8proc) come "
+            "from the system's packages."
+        ) from error
+    for name, (result, arguments) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    found = library.gepolab_interface()
+    if found // 1000 != INTERFACE // 1000 or found < INTERFACE:
+        raise ImportError(f"{path} has interface {found}, and this package needs {INTERFACE}: install both from one clone")
+    return library
+
+
+library = _load()
+
+_EXCEPTIONS = {1: InputError, 3: MemoryError, 4: NumericError}
+
+
+def check(status: int, error: Error) -> None:
+    """Raises what a status other than 0 stands for."""
+    if status != 0:
+        raise _EXCEPTIONS.get(status, GepolabError)(error.text.decode("utf-8", "replace"))
+
+
+class Owned:
+    """An opaque object of the library, released with the Python object that holds it."""
+
+    def __init__(self, new: str, free: str, *arguments: object) -> None:
+        self._free = getattr(library, free)
+        self.pointer = c.c_void_p()
+        error = Error()
+        check(getattr(library, new)(c.byref(self.pointer), *arguments, c.byref(error)), error)
+
+    def __del__(self) -> None:
+        if getattr(self, "pointer", None):
+            self._free(self.pointer)
+            self.pointer = c.c_void_p()

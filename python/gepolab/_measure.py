@@ -1,0 +1,139 @@
+"""The exact laboratory, the clock of a cluster, delay laws and statistics."""
+
+from __future__ import annotations
+
+import ctypes as c
+import json
+import pathlib
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from ._library import MOMENTS, Error, InputError, Interval, Moments, Owned, Table, Trained, check, library
+from ._policy import Algorithm, _algorithm
+
+_METHODS = {0: "exact", 1: "monte_carlo", 2: "population"}
+
+
+def bias(
+    algorithm: "Union[str, Algorithm]",
+    learner: Any,
+    sampler: Any,
+    reward: Any,
+    *,
+    group_size: int = 8,
+    prompt_weight: Any = None,
+    budget: int = 1_000_000,
+    samples: int = 100_000,
+    seed: int = 1,
+) -> "dict[str, Any]":
+    """Bias, variance and MSE of the algorithm's gradient estimate from one group, on given probabilities.
+
+    learner, sampler: [K] or [prompts, K] probabilities of the responses; reward likewise. The policy is a softmax of one
+    logit a response. Up to `budget` multisets a prompt are enumerated, beyond it `samples` groups are drawn. group_size 0:
+    an infinite group. Returns numbers by name, with `method`, and the vectors `expected` and `truth`; raises InputError
+    where the algorithm has no such estimate.
+    """
+    p, q, r = (np.ascontiguousarray(np.atleast_2d(a), dtype=np.float64) for a in (learner, sampler, reward))
+    if p.shape != q.shape or p.shape != r.shape or p.ndim != 2:
+        raise InputError(f"learner, sampler and reward have shapes {p.shape}, {q.shape}, {r.shape}, which should be equal")
+    weight = None if prompt_weight is None else np.ascontiguousarray(prompt_weight, dtype=np.float64)
+    if weight is not None and weight.shape != (p.shape[0],):
+        raise InputError(f"prompt_weight has shape {weight.shape}, and there are {p.shape[0]} prompts")
+    table = Table(c.sizeof(Table), p.shape[0], p.shape[1], p.ctypes.data, q.ctypes.data, r.ctypes.data,
+                  None if weight is None else weight.ctypes.data)
+    expected, truth = np.zeros_like(p), np.zeros_like(p)
+    out = Moments(size=c.sizeof(Moments), expected=expected.ctypes.data, truth=truth.ctypes.data)
+    error = Error()
+    status = library.gepolab_laboratory(
+        _algorithm(algorithm)._owned.pointer, c.byref(table), group_size, budget, samples, seed, c.byref(out), c.byref(error)
+    )
+    check(status, error)
+    if not out.applicable:
+        raise InputError(out.why.decode())
+    answer: "dict[str, Any]" = {name: getattr(out, name) for name in MOMENTS}
+    answer.update(method=_METHODS[out.method], expected=expected, truth=truth)
+    return answer
+
+
+@dataclass
+class Simulation:
+    """A cluster's clock: the summary, and every trained batch as a row of a structured array."""
+
+    summary: "dict[str, Any]"
+    batches: np.ndarray
+
+    @property
+    def staleness(self) -> np.ndarray:
+        """Of every trained batch, in learner updates."""
+        return self.batches["version"] - self.batches["drawn_at"]
+
+
+def sim(recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1) -> Simulation:
+    """Runs the clock of a recipe: YAML text, the path of a file, or a dict with `cluster`, `train` and `steps`."""
+    if isinstance(recipe, dict):
+        text = json.dumps(recipe)  # JSON is YAML
+    elif isinstance(recipe, pathlib.Path) or ("\n" not in recipe and recipe.endswith((".yaml", ".yml"))):
+        text = pathlib.Path(recipe).read_text()
+    else:
+        text = recipe
+    owned = Owned("gepolab_simulate", "gepolab_simulation_free", text.encode(), seed)
+    n = library.gepolab_simulation_batches(owned.pointer)
+    batches = (Trained * n)()
+    library.gepolab_simulation_read(owned.pointer, 0, n, batches)
+    summary = json.loads(library.gepolab_simulation_json(owned.pointer))
+    return Simulation(summary, np.ctypeslib.as_array(batches).copy())
+
+
+class Delay:
+    """A delay law: seconds, or a map as a recipe has it, or a dict of it."""
+
+    def __init__(self, law: "Union[float, str, dict[str, Any]]") -> None:
+        text = json.dumps(law) if isinstance(law, dict) else str(law)
+        self._owned = Owned("gepolab_delay_new", "gepolab_delay_free", text.encode())
+
+    def quantile(self, p: float) -> float:
+        out, error = c.c_double(), Error()
+        check(library.gepolab_delay_quantile(self._owned.pointer, p, c.byref(out), c.byref(error)), error)
+        return out.value
+
+    def draw(self, n: int, seed: int = 1, first: int = 0) -> np.ndarray:
+        """Draws number first to first + n - 1: the same seed and number give the same draw."""
+        out, error = np.empty(n), Error()
+        check(library.gepolab_delay_draw(self._owned.pointer, seed, first, n, out.ctypes.data, c.byref(error)), error)
+        return out
+
+
+def _values(values: Any) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.float64).ravel()
+
+
+def iqm(values: Any, seed: int = 1) -> "tuple[float, float, float]":
+    """Interquartile mean with its 95 % bootstrap interval: value, low, high."""
+    x, out, error = _values(values), Interval(), Error()
+    check(library.gepolab_iqm(x.ctypes.data, len(x), seed, c.byref(out), c.byref(error)), error)
+    return out.value, out.low, out.high
+
+
+def spearman(x: Any, y: Any) -> "tuple[float, float, float]":
+    """Spearman's rank correlation with its 95 % interval: value, low, high."""
+    a, b, out, error = _values(x), _values(y), Interval(), Error()
+    if len(a) != len(b):
+        raise InputError(f"x has {len(a)} values and y {len(b)}")
+    check(library.gepolab_spearman(a.ctypes.data, b.ctypes.data, len(a), c.byref(out), c.byref(error)), error)
+    return out.value, out.low, out.high
+
+
+def survival(time: Any, observed: Optional[Any] = None) -> "dict[str, np.ndarray]":
+    """Kaplan-Meier estimate: runs that fell at `time` (observed true) or were watched until then. Arrays by name."""
+    t = _values(time)
+    seen = np.ones(len(t), np.uint8) if observed is None else np.ascontiguousarray(observed, dtype=bool).astype(np.uint8)
+    if seen.shape != t.shape:
+        raise InputError(f"time has {len(t)} values and observed shape {seen.shape}")
+    at, share, deviation = np.empty(len(t)), np.empty(len(t)), np.empty(len(t))
+    n, error = c.c_int64(), Error()
+    status = library.gepolab_survival(t.ctypes.data, seen.ctypes.data, len(t), at.ctypes.data, share.ctypes.data,
+                                      deviation.ctypes.data, c.byref(n), c.byref(error))
+    check(status, error)
+    return {"time": at[: n.value], "survival": share[: n.value], "error": deviation[: n.value]}

@@ -1,0 +1,200 @@
+"""Loss, coefficients, weights and diagnostics of a batch, for NumPy and PyTorch."""
+
+from __future__ import annotations
+
+import ctypes as c
+import threading
+from dataclasses import dataclass
+from typing import Any, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _arrays
+from ._library import Batch, Error, InputError, Owned, Result, check, library
+
+Array = Any  # a NumPy array or a PyTorch tensor on the CPU
+
+
+class Algorithm:
+    """A row: a published name ("gepo") or a map as a recipe has it ("{base: gepo, clip: none}").
+
+    Keyword arguments change fields: ``Algorithm("gepo", clip="none", eps_high=0.3)``.
+    """
+
+    def __init__(self, text: str = "grpo", **fields: Any) -> None:
+        if fields:
+            if text.lstrip().startswith("{"):
+                raise InputError("give fields either in the text or as keywords, not both")
+            pairs = ", ".join(f"{key}: {_plain(value)}" for key, value in fields.items())
+            text = f"{{base: {text}, {pairs}}}"
+        self._owned = Owned("gepolab_algorithm_new", "gepolab_algorithm_free", text.encode())
+        #: the name that gepolab's tables and figures show
+        self.name: str = library.gepolab_algorithm_name(self._owned.pointer).decode()
+
+    def __repr__(self) -> str:
+        return f"Algorithm({self.name!r})"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return {float("inf"): ".inf", float("-inf"): "-.inf"}.get(value, repr(value))
+    return str(value)
+
+
+def algorithms() -> "list[dict[str, str]]":
+    """The published rows with their sources and the settings of TRL, verl and AReaL that equal them."""
+    from ._library import AlgorithmInfo
+
+    rows = []
+    for i in range(library.gepolab_algorithms_count()):
+        info, error = AlgorithmInfo(), Error()
+        check(library.gepolab_algorithms_at(i, c.byref(info), c.byref(error)), error)
+        rows.append({name: getattr(info, name).decode() for name, _ in AlgorithmInfo._fields_})
+    return rows
+
+
+METRICS = [library.gepolab_metric_name(i).decode() for i in range(library.gepolab_metrics_count())]
+
+_cache: "dict[str, Algorithm]" = {}
+_local = threading.local()  # a workspace for each thread: one evaluation at a time uses it
+
+
+def _algorithm(algorithm: "Union[str, Algorithm]") -> Algorithm:
+    if isinstance(algorithm, Algorithm):
+        return algorithm
+    if algorithm not in _cache:
+        _cache[algorithm] = Algorithm(algorithm)
+    return _cache[algorithm]
+
+
+def _workspace() -> Owned:
+    if not hasattr(_local, "workspace"):
+        _local.workspace = Owned("gepolab_workspace_new", "gepolab_workspace_free")
+    return _local.workspace
+
+
+@dataclass
+class PolicyResult:
+    """What one evaluation gives. Arrays are of logp's kind and type, in its layout."""
+
+    loss: float
+    coefficient: Array  #: d(-loss)/d logp of every token; 0 where a padded response has none
+    weight: Optional[Array]  #: importance ratio before clipping
+    advantage: Array  #: of every response
+    metrics: "dict[str, float]"  #: diagnostics that the batch can tell (``gepolab metrics`` explains them)
+
+
+def _index(values: Any, name: str, n: int) -> np.ndarray:
+    """Sizes or starts as int64; these few are copied where they have another type."""
+    array = np.ascontiguousarray(values.detach().numpy() if _arrays.is_torch(values) else values)
+    if array.dtype.kind not in "iu" or array.shape != (n,):
+        raise InputError(f"{name} holds {n} whole numbers; this one has shape {array.shape} and type {array.dtype}")
+    return array.astype(np.int64, copy=False)
+
+
+def _say_tokens(batch: Batch, kept: "list[Any]", shape: "tuple[int, ...]", n: int, mask: Any, lengths: Any, starts: Any) -> None:
+    """Which tokens the responses have."""
+    if len(shape) == 1:
+        if starts is None:
+            raise InputError("a packed logp (one dimension) needs token_start, the first token of every response and the end")
+        kept.append(_index(starts, "token_start", n + 1))
+        if kept[-1][-1] > shape[0]:
+            raise InputError(f"token_start ends at {kept[-1][-1]}, and logp has {shape[0]} tokens")
+        batch.token_start = kept[-1].ctypes.data
+        return
+    if starts is not None:
+        raise InputError("token_start is for a packed logp of one dimension; a padded one takes lengths or mask")
+    batch.columns = shape[1]
+    if lengths is not None:
+        kept.append(_index(lengths, "lengths", n))
+        batch.length = kept[-1].ctypes.data
+    if mask is not None:
+        address, type_name, found, strides = _arrays.facts(mask, "mask", 2)
+        if type_name not in ("bool", "uint8", "int8") or found != shape:
+            raise InputError(f"mask is {type_name} of shape {found}; bool of shape {shape} is expected")
+        batch.mask, batch.mask_response_stride, batch.mask_token_stride = address, *strides
+
+
+def _say_groups(batch: Batch, kept: "list[Any]", n: int, group_size: "Optional[int]", group_start: Any) -> None:
+    if group_start is not None:
+        groups = len(group_start) - 1
+        kept.append(_index(group_start, "group_start", groups + 1))
+        batch.group_start = kept[-1].ctypes.data
+    else:
+        size = n if group_size is None else int(group_size)
+        if size < 1 or n % size:
+            raise InputError(f"{n} responses are no whole number of groups of {size}")
+        groups = n // size
+        batch.group_size = size
+    batch.n_groups = groups
+
+
+def policy(
+    rewards: Array,
+    logp: Array,
+    logq: Array,
+    algorithm: "Union[str, Algorithm]" = "gepo",
+    *,
+    group_size: Optional[int] = None,
+    group_start: Optional[Sequence[int]] = None,
+    mask: Optional[Array] = None,
+    lengths: Optional[Sequence[int]] = None,
+    token_start: Optional[Sequence[int]] = None,
+    logprox: Optional[Array] = None,
+    logref: Optional[Array] = None,
+    version_gap: Optional[Array] = None,
+    log_denominator: Optional[Array] = None,
+    max_length: int = 0,
+    weights: bool = True,
+) -> PolicyResult:
+    """Evaluates an algorithm on a batch, in the caller's own buffers.
+
+    rewards: [N]. logp: log-probabilities under the learner now, padded [N, T] or packed [tokens]; logq: under the sampler
+    when it drew them; logprox: under the learner at the batch's first update (decoupled methods); logref: under the
+    reference policy (KL terms); version_gap: learner's version minus the token's. float32 or float64 NumPy arrays or
+    PyTorch CPU tensors of any stride, never copied. Responses of a group are neighbours: `group_size` each (default: one
+    group), or `group_start` [groups + 1]. Tokens of a padded batch: `mask` [N, T] of bool, or `lengths` [N], or all; of a
+    packed one `token_start` [N + 1].
+
+    Raises InputError (a ValueError) that names array, response and token of what is wrong, and NumericError where a weight
+    or coefficient is not finite. The interpreter's lock is released meanwhile.
+    """
+    if not _arrays.is_torch(logp) and not isinstance(logp, np.ndarray):
+        raise InputError(f"logp is a {type(logp).__name__}; NumPy arrays and PyTorch tensors are taken")
+    shape = tuple(logp.shape)
+    if len(shape) not in (1, 2):
+        raise InputError(f"logp has shape {shape}: [responses, columns] or packed [tokens]")
+    n = int(rewards.shape[0]) if hasattr(rewards, "shape") and len(rewards.shape) == 1 else -1
+    if n < 1 or (len(shape) == 2 and shape[0] != n):
+        raise InputError(f"rewards has shape {getattr(rewards, 'shape', '?')}, and logp has {shape}: one reward a response")
+    kept: "list[Any]" = []
+    batch = Batch(size=c.sizeof(Batch), n_responses=n, max_length=int(max_length))
+    _say_tokens(batch, kept, shape, n, mask, lengths, token_start)
+    _say_groups(batch, kept, n, group_size, group_start)
+    batch.reward = _arrays.numbers(rewards, "rewards", n)
+    batch.logp = _arrays.tokens(logp, "logp", shape)
+    batch.logq = _arrays.tokens(logq, "logq", shape)
+    batch.logprox = _arrays.tokens(logprox, "logprox", shape)
+    batch.logref = _arrays.tokens(logref, "logref", shape)
+    batch.version_gap = _arrays.tokens(version_gap, "version_gap", shape)
+    batch.log_denominator = _arrays.numbers(log_denominator, "log_denominator", batch.n_groups)
+
+    result = Result(size=c.sizeof(Result))
+    coefficient = _arrays.empty_like(logp, shape)
+    weight = _arrays.empty_like(logp, shape) if weights else None
+    advantage = _arrays.empty_like(logp, (n,))
+    metric = np.empty(len(METRICS))
+    result.coefficient = _arrays.tokens(coefficient, "coefficient", shape)
+    result.weight = _arrays.tokens(weight, "weight", shape)
+    result.advantage = _arrays.numbers(advantage, "advantage", n)
+    result.metric = metric.ctypes.data
+    error = Error()
+    row = _algorithm(algorithm)
+    status = library.gepolab_policy(
+        row._owned.pointer, c.byref(batch), c.byref(result), _workspace().pointer, c.byref(error)
+    )
+    check(status, error)
+    metrics = {name: float(value) for name, value in zip(METRICS, metric) if value == value}
+    return PolicyResult(result.loss, coefficient, weight, advantage, metrics)

@@ -1,0 +1,55 @@
+"""Studies as pandas tables, and TensorBoard logs in the form that `gepolab plot` reads."""
+
+from __future__ import annotations
+
+import io
+import os
+import pathlib
+import shutil
+import subprocess
+from typing import Any
+
+from ._library import GepolabError
+
+
+def _command() -> str:
+    asked = os.environ.get("GEPOLAB") or shutil.which("gepolab")
+    if asked is None:
+        raise GepolabError("the gepolab command is not on PATH: `make install` of the clone, or set GEPOLAB to the program")
+    return asked
+
+
+def read(study: "str | os.PathLike[str]", table: str = "runs") -> Any:
+    """A table of a study (runs, evals, steps, summary, cells, axes, ...) as a pandas DataFrame.
+
+    Columns are those of experiments/DATA.md; the study is checked on the way, and a damaged one is refused. Needs pandas
+    and the gepolab command. To Parquet: ``gepolab.read("study.db", "steps").to_parquet("steps.parquet")``.
+    """
+    import pandas
+
+    done = subprocess.run([_command(), "export", os.fspath(study), "--table", table], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise GepolabError(done.stderr.strip().removeprefix("gepolab: "))
+    return pandas.read_csv(io.StringIO(done.stdout), float_precision="round_trip")
+
+
+def read_tensorboard(folder: "str | os.PathLike[str]") -> Any:
+    """Scalars of all runs below a folder of TensorBoard logs as a tidy DataFrame: run, step, metric, value.
+
+    ``read_tensorboard("runs").to_csv("runs.csv", index=False)`` is a file that `gepolab analyze` and `plot` read. Where a
+    step was written twice, the later value stands. Needs the packages tensorboard and pandas.
+    """
+    import pandas
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    root = pathlib.Path(folder)
+    rows = []
+    for place in sorted({path.parent for path in root.rglob("*tfevents*")}):
+        events = EventAccumulator(str(place), size_guidance={"scalars": 0, "tensors": 0}).Reload()
+        name = str(place.relative_to(root)) if place != root else root.resolve().name
+        for tag in events.Tags()["scalars"]:
+            last = {event.step: event.value for event in events.Scalars(tag)}
+            rows += [(name, step, tag, value) for step, value in sorted(last.items())]
+    if not rows:
+        raise GepolabError(f"{root} has no scalars of TensorBoard (files named *tfevents*)")
+    return pandas.DataFrame(rows, columns=["run", "step", "metric", "value"])

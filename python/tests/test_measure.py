@@ -1,0 +1,73 @@
+"""Laboratory, clock, laws, statistics and readers."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+import gepolab
+
+
+def test_importance_sampling_has_no_bias_and_gepo_some():
+    tables = dict(learner=[0.52, 0.31, 0.17], sampler=[0.27, 0.22, 0.51], reward=[1.0, 0.0, 0.5])
+    unbiased = gepolab.bias(gepolab.Algorithm("is", baseline="none"), **tables, group_size=4)
+    assert unbiased["bias"] < 1e-15 and unbiased["method"] == "exact"
+    assert gepolab.bias("gepo", **tables, group_size=4)["bias"] > 0.01
+    value = np.dot(tables["learner"], tables["reward"])
+    truth = np.array(tables["learner"]) * (np.array(tables["reward"]) - value)
+    assert np.allclose(unbiased["truth"][0], truth, atol=1e-15)
+    drawn = gepolab.bias("gepo", **tables, group_size=4, budget=1, samples=200_000)
+    exact = gepolab.bias("gepo", **tables, group_size=4)
+    assert drawn["method"] == "monte_carlo"
+    assert abs(drawn["variance"] - exact["variance"]) < 5 * drawn["variance_error"]
+
+
+def test_a_fixed_delay_is_a_fixed_staleness():
+    cluster = {"preset": "fifo", "samplers": 1, "generation": 1, "delay": 3, "learner": {"step": 1, "eval_pause": 0}}
+    run = gepolab.sim({"steps": 50, "cluster": cluster})
+    assert run.batches.shape == (50,) and (run.staleness[10:] == 4).all()
+    assert run.summary["staleness"]["max"] == 4
+    with pytest.raises(ValueError, match="preset"):
+        gepolab.sim("cluster: {preset: nosuch}")
+
+
+def test_laws_and_statistics():
+    law = gepolab.Delay({"law": "lognormal", "interval": [60, 1800], "confidence": 0.9})
+    assert law.quantile(0.05) == pytest.approx(60) and law.quantile(0.95) == pytest.approx(1800)
+    assert np.array_equal(law.draw(8)[4:], law.draw(4, first=4))
+    value, low, high = gepolab.iqm([1, 2, 3, 4, 100])
+    assert low <= value <= high
+    assert gepolab.spearman([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])[0] == pytest.approx(1)
+    curve = gepolab.survival([1, 2, 2, 3], [True, True, True, False])
+    assert np.allclose(curve["survival"], [0.75, 0.25])
+
+
+def test_tensorboard_scalars_become_a_tidy_table(tmp_path):
+    pytest.importorskip("tensorboard")
+    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter(str(tmp_path / "gepo"))
+    for step in range(5):
+        writer.add_scalar("eval/score", step / 4, step)
+    writer.close()
+    table = gepolab.read_tensorboard(tmp_path)
+    assert list(table.columns) == ["run", "step", "metric", "value"]
+    assert table["run"].unique().tolist() == ["gepo"] and table["value"].tolist() == [0, 0.25, 0.5, 0.75, 1]
+    with pytest.raises(gepolab.GepolabError, match="no scalars"):
+        (tmp_path / "empty").mkdir()
+        gepolab.read_tensorboard(tmp_path / "empty")
+
+
+@pytest.mark.skipif(not (os.environ.get("GEPOLAB") or shutil.which("gepolab")), reason="no gepolab command")
+def test_a_study_is_read_as_pandas(tmp_path):
+    import subprocess
+
+    pytest.importorskip("pandas")
+    command = os.environ.get("GEPOLAB") or "gepolab"
+    study = tmp_path / "study.db"
+    subprocess.run([command, "sweep", "quickstart", "steps=20", "sweep={seed: [1, 2]}", "-o", study, "--quiet"], check=True)
+    runs = gepolab.read(study)
+    summary = json.loads(subprocess.run([command, "analyze", study, "--json"], check=True, capture_output=True).stdout)
+    assert len(runs) >= 1 and set(runs["status"]) == {"done"} and summary
+    with pytest.raises(gepolab.GepolabError):
+        gepolab.read(tmp_path / "nothing.db")

@@ -1,0 +1,125 @@
+"""The Python functions against one another, PyTorch's autograd, and closed forms."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import gepolab
+
+torch = pytest.importorskip("torch")
+
+
+def call(batch, algorithm, **changes):
+    given = {**batch, **changes}
+    given.pop("lengths", None) if "mask" in given else None
+    return gepolab.policy(given.pop("rewards"), given.pop("logp"), given.pop("logq"), algorithm, group_size=4, **given)
+
+
+@pytest.mark.parametrize("row", [row["name"] for row in gepolab.algorithms()])
+def test_layouts_and_types_agree(batch, row):
+    del batch["lengths"]
+    extra = {"log_denominator": np.array([-1.0, -1.5])}
+    want = call(batch, row, **extra)
+    turned = {name: np.asfortranarray(value) if value.ndim == 2 else value for name, value in batch.items()}
+    assert call(turned, row, **extra).loss == want.loss
+    tensors = {name: torch.from_numpy(value) for name, value in batch.items()}
+    got = call(tensors, row, log_denominator=torch.from_numpy(extra["log_denominator"]))
+    assert got.loss == want.loss
+    assert torch.is_tensor(got.coefficient) and np.array_equal(got.coefficient.numpy(), want.coefficient)
+    small = {name: value.astype(np.float32) if value.dtype == float else value for name, value in batch.items()}
+    single = call(small, row, **extra)
+    assert single.coefficient.dtype == np.float32
+    if row not in ("m2po",):  # which removes whole tokens by rank, so that rounding may choose another
+        assert np.allclose(single.coefficient, want.coefficient, rtol=2e-4, atol=2e-5)
+
+
+def test_backwards_strides_are_read_where_they_lie(batch):
+    del batch["lengths"]
+    want = call(batch, "gepo")
+    reversed_columns = {name: np.ascontiguousarray(value[..., ::-1])[..., ::-1] for name, value in batch.items()}
+    assert reversed_columns["logp"].strides[1] < 0
+    assert np.array_equal(call(reversed_columns, "gepo").coefficient, want.coefficient)
+
+
+def test_packed_equals_padded(batch):
+    lengths, mask = batch.pop("lengths"), batch["mask"]
+    want = call(batch, "gspo")
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    got = gepolab.policy(batch["rewards"], batch["logp"][mask], batch["logq"][mask], "gspo", group_size=4, token_start=starts)
+    assert got.loss == want.loss and np.array_equal(got.coefficient, want.coefficient[mask])
+    assert (want.coefficient[~mask] == 0).all()
+
+
+def grpo_by_hand(logp, batch, low=0.2, high=0.2):
+    """GRPO in PyTorch: token ratios, PPO's clip, sequence means, advantages by the group's deviation."""
+    r = torch.tensor(batch["rewards"]).view(-1, 4)
+    a = ((r - r.mean(1, keepdim=True)) / (r.std(1, keepdim=True) + 1e-4)).view(-1, 1)
+    mask = torch.tensor(batch["mask"])
+    ratio = (logp - torch.tensor(batch["logq"])).exp()
+    term = torch.min(ratio * a, ratio.clamp(1 - low, 1 + high) * a)
+    return -((term * mask).sum(1) / mask.sum(1)).mean()
+
+
+def test_loss_and_gradient_equal_pytorch(batch):
+    del batch["lengths"]
+    theirs = torch.tensor(batch["logp"], requires_grad=True)
+    want = grpo_by_hand(theirs, batch)
+    want.backward()
+    ours = torch.tensor(batch["logp"], requires_grad=True)
+    algorithm = gepolab.Algorithm("grpo", old_policy="sampler")
+    got = gepolab.loss(torch.tensor(batch["rewards"]), ours, torch.tensor(batch["logq"]), algorithm, group_size=4, mask=torch.tensor(batch["mask"]))
+    (3 * got).backward()
+    assert abs(got.item() - want.item()) < 1e-12
+    assert (ours.grad - 3 * theirs.grad).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "changes, says",
+    [
+        ({"logp": np.zeros((8, 9), np.float16)}, "float16"),
+        ({"logq": np.zeros((8, 8))}, "logq has shape"),
+        ({"rewards": np.zeros(7)}, "one reward a response"),
+        ({"mask": np.zeros((8, 9), bool)}, "response 0 has no tokens"),
+        ({"mask": np.ones((8, 9))}, "mask is float64"),
+        ({"logp": [[0.0]]}, "logp is a list"),
+        ({"version_gap": np.zeros(8)}, "version_gap has shape"),
+    ],
+)
+def test_what_is_wrong_is_named(batch, changes, says):
+    del batch["lengths"]
+    with pytest.raises(ValueError, match=says):
+        call(batch, "gepo", **changes)
+
+
+def test_not_a_number_is_named_by_its_place(batch):
+    del batch["lengths"]
+    batch["logp"][1, 4] = np.nan
+    with pytest.raises(gepolab.InputError, match="logp of response 1, token 4, is nan"):
+        call(batch, "gepo")
+    batch["logp"][1, 4], batch["logq"][1, 4] = -0.1, -3000.0
+    with pytest.raises(gepolab.NumericError, match="response 1"):
+        call(batch, "is")
+
+
+def test_threads_at_once(batch):
+    del batch["lengths"]
+    want, wrong = call(batch, "m2po").loss, []
+
+    def work():
+        for _ in range(300):
+            if call(batch, "m2po").loss != want:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not wrong
+
+
+def test_unknown_rows_and_fields_have_a_neighbour():
+    with pytest.raises(ValueError, match="gepo"):
+        gepolab.Algorithm("gepa")
+    with pytest.raises(ValueError, match="clip"):
+        gepolab.Algorithm("gepo", clap="none")
+    assert gepolab.Algorithm("gepo", clip="none").name == "gepo(clip=none)"
