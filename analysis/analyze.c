@@ -1,9 +1,8 @@
-/* Tables and JSON of a study or a W&B export. */
+/* Tables and JSON of a study. */
 #include "analysis/analyze.h"
 
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
-#include "analysis/wandb.h"
 #include "core/base/json.h"
 
 #include <math.h>
@@ -210,16 +209,6 @@ static int fill_study_json(cJSON *root, const summary *s) {
   return ok;
 }
 
-/* Hands a filled document over, or deletes it. */
-static gl_status give_json(cJSON *root, int filled, cJSON **json, gl_error *err) {
-  if (filled) {
-    *json = root;
-    return GL_OK;
-  }
-  cJSON_Delete(root);
-  return gl_fail_memory(err, "a JSON document");
-}
-
 /* One study: its tables as text, and its numbers filled into root; either may be NULL. */
 static gl_status analyze_one(store *from, const char *name, table_format format, FILE *text,
                              cJSON *root, gl_error *err) {
@@ -257,74 +246,5 @@ gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json,
     *json = root;
   else
     cJSON_Delete(root);
-  return status;
-}
-
-/* --- W&B ----------------------------------------------------------------------------------------
- */
-
-static gl_status wandb_text(const wandb_table *w, table_format format, FILE *to, gl_error *err) {
-  const char *heads[] = {"run", "metric", "n", "best", "last", "gap", "mean"};
-  table *t = table_new(heads, 7);
-  if (!t) return gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < w->n_series; i++) {
-    const wandb_series *s = &w->series[i];
-    series_ends e = series_ends_of(s->value, s->n);
-    table_cell(t, "%s", s->run);
-    table_cell(t, "%s", s->metric);
-    table_cell(t, "%zu", s->n);
-    table_number(t, e.best);
-    table_number(t, e.last);
-    table_number(t, e.best_to_last);
-    table_number(t, sample_mean(s->value, s->n));
-  }
-  gl_status status = table_write(t, format, to, err);
-  table_free(t);
-  return status;
-}
-
-static int json_series(cJSON *runs, const wandb_series *s) {
-  series_ends e = series_ends_of(s->value, s->n);
-  cJSON *o = json_append_object(runs);
-  return o && json_add_string(o, "run", s->run) && json_add_string(o, "tag", s->tag) &&
-         json_add_string(o, "metric", s->metric) && json_add_number(o, "n", (double)s->n) &&
-         json_add_number(o, "first", e.first) && json_add_number(o, "best", e.best) &&
-         json_add_number(o, "last", e.last) && json_add_number(o, "best_to_last", e.best_to_last) &&
-         json_add_number(o, "mean", sample_mean(s->value, s->n));
-}
-
-static gl_status wandb_json(const wandb_table *w, const char *path, cJSON **json, gl_error *err) {
-  cJSON *root = cJSON_CreateObject();
-  cJSON *runs =
-      root && json_add_string(root, "file", path) ? cJSON_AddArrayToObject(root, "runs") : NULL;
-  int ok = runs != NULL;
-  for (size_t i = 0; i < w->n_series && ok; i++) ok = json_series(runs, &w->series[i]);
-  return give_json(root, ok, json, err);
-}
-
-gl_status analyze_wandb(const char *path, table_format format, FILE *text, cJSON **json,
-                        gl_error *err) {
-  wandb_table *w;
-  gl_status status = wandb_read(&w, path, err);
-  if (status != GL_OK) return status;
-  if (text) status = wandb_text(w, format, text, err);
-  if (json && status == GL_OK) status = wandb_json(w, path, json, err);
-  wandb_free(w);
-  return status;
-}
-
-gl_status analyze_file(const char *path, table_format format, FILE *text, cJSON **json,
-                       gl_error *err) {
-  char head[16] = {0};
-  FILE *f = fopen(path, "rb");
-  if (!f) return gl_fail(err, GL_EIO, "%s: cannot be opened; check its name and permissions", path);
-  size_t n = fread(head, 1, sizeof head, f);
-  fclose(f);
-  if (n < sizeof head || memcmp(head, "SQLite format 3", sizeof head) != 0)
-    return analyze_wandb(path, format, text, json, err);
-  store *s = NULL;
-  gl_status status = store_open(&s, path, STORE_READ, err);
-  if (status == GL_OK) status = analyze_study(s, format, text, json, err);
-  store_close(s);
   return status;
 }

@@ -1,4 +1,4 @@
-/* What `gepolab analyze` says about a study or a W&B export, as tables and as JSON. */
+/* What `gepolab analyze` says about one study, as tables and as JSON. */
 #ifndef GEPOLAB_ANALYSIS_ANALYZE_H
 #define GEPOLAB_ANALYSIS_ANALYZE_H
 
@@ -17,11 +17,4 @@
  * an estimate with an interval is {"iqm", "low", "high"}; a correlation that is not told (null)
  * says "why". */
 gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json, gl_error *err);
-/* W&B exports: {"file", "runs": [{run, tag, metric, n, first, best, last, best_to_last, mean}]}. */
-gl_status analyze_wandb(const char *path, table_format format, FILE *text, cJSON **json,
-                        gl_error *err);
-/* Either, told apart by the file's first bytes. */
-gl_status analyze_file(const char *path, table_format format, FILE *text, cJSON **json,
-                       gl_error *err);
-
 #endif

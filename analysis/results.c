@@ -21,9 +21,10 @@ static int append_listed(char **list, const char *text) {
   return 1;
 }
 
-/* "max delay 600 s" */
+/* "max delay 600 s"; of the label its text alone */
 static int append_worded(char **heading, const axis *a, axis_value v) {
   const char *text = v.text ? v.text : "not given";
+  if (strcmp(a->path, RESULTS_LABEL) == 0) return append_listed(heading, v.text ? text : "others");
   const char *unit = isfinite(v.number) ? a->unit : "";
   size_t n = strlen(a->label) + strlen(text) + strlen(unit) + 3;
   char *words = malloc(n);

@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The path of the axis that says which benchmark or study a run is of, where several are shown
+ * together; no field of a recipe. */
+#define RESULTS_LABEL "label"
+
 typedef struct results_run {
   size_t algorithm, group; /* indices into results; after results_arrange() */
   char *key;               /* owned; NULL: it has none */
@@ -47,8 +51,9 @@ typedef struct results_group {
 
 typedef struct results {
   char *study;
-  axis_table axes;  /* what tells the groups apart; axes.value is by run as they were added, not as
-                 they are arranged */
+  axis_table axes; /* what tells the groups apart; axes.value is by run as they were added, not as
+                they are arranged */
+  int lower_is_better; /* of two scores; 0 unless it is set before the results are summarised */
   char *axis_label; /* "max delay [s]" or "max delay [s], loss down"; "" where there is no axis */
   char **algorithms;
   size_t n_algorithms;

@@ -16,15 +16,20 @@ static interval interval_unknown(double value) {
 }
 
 series_ends series_ends_of(const double *values, size_t n) {
+  return series_ends_better(values, n, 0);
+}
+
+series_ends series_ends_better(const double *values, size_t n, int lower_is_better) {
+  const double sign = lower_is_better ? -1 : 1;
   series_ends e = {NAN, NAN, NAN, NAN};
   for (size_t i = 0; i < n; i++) {
     if (isnan(values[i])) continue;
     if (isnan(e.first)) e.first = values[i];
-    if (isnan(e.best) || values[i] > e.best) e.best = values[i];
+    if (isnan(e.best) || sign * values[i] > sign * e.best) e.best = values[i];
     e.last = values[i];
   }
   /* Equal infinities would subtract to NaN although nothing was lost. */
-  e.best_to_last = e.best == e.last ? 0.0 : e.best - e.last;
+  e.best_to_last = e.best == e.last ? 0.0 : sign * (e.best - e.last);
   return e;
 }
 

@@ -30,6 +30,8 @@ typedef struct series_ends {
   double first, best, last, best_to_last;
 } series_ends;
 series_ends series_ends_of(const double *values, size_t n);
+/* The same where, if lower_is_better, best is the smallest value and best_to_last = last - best. */
+series_ends series_ends_better(const double *values, size_t n, int lower_is_better);
 
 /* Drops NaN, sorts ascending in place and returns how many values are left. */
 size_t sample_sort(double *values, size_t n);

@@ -39,7 +39,7 @@ enum { VALUE_BEST = CELL_METRIC_COUNT, VALUE_LAST, VALUE_GAP, VALUE_COUNT };
 static void run_values(const summary *s, const results_run *run, double *scratch,
                        double value[VALUE_COUNT]) {
   for (size_t i = 0; i < run->n_evals; i++) scratch[i] = run->evals[i].eval_score;
-  series_ends ends = series_ends_of(scratch, run->n_evals);
+  series_ends ends = series_ends_better(scratch, run->n_evals, s->from->lower_is_better);
   value[VALUE_BEST] = ends.best;
   value[VALUE_LAST] = ends.last;
   value[VALUE_GAP] = ends.best_to_last;
@@ -159,12 +159,11 @@ static size_t longest_run(const results *from) {
 
 /* The divergence that the study knows. */
 static metric choose_kl(const results *from) {
-  for (size_t i = 0; i < from->n_runs; i++)
-    for (size_t k = 0; k < from->runs[i].n_steps; k++)
-      if (isfinite(from->runs[i].steps[k].metric[METRIC_KL_EXACT])) return METRIC_KL_EXACT;
-  for (size_t i = 0; i < from->n_runs; i++)
-    for (size_t k = 0; k < from->runs[i].n_steps; k++)
-      if (isfinite(from->runs[i].steps[k].metric[METRIC_KL_K3_SEQ])) return METRIC_KL_K3_SEQ;
+  static const metric known[] = {METRIC_KL_EXACT, METRIC_KL_K3_SEQ, METRIC_KL_K3, METRIC_CPPO_KL};
+  for (size_t m = 0; m < sizeof known / sizeof *known; m++)
+    for (size_t i = 0; i < from->n_runs; i++)
+      for (size_t k = 0; k < from->runs[i].n_steps; k++)
+        if (isfinite(from->runs[i].steps[k].metric[known[m]])) return known[m];
   return METRIC_KL_EXACT;
 }
 

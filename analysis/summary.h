@@ -40,10 +40,11 @@ enum { RELATION_COUNT = 2 };
 /* relations: simulated delay with the divergence, and the divergence with log_iw_variance_pq, over
  * cells. Cells of different algorithms differ by more than their delay, so within holds the same
  * two over the runs of one algorithm at a time. The divergence is kl_exact where the study has it;
- * otherwise (a transformer) kl_k3_seq, which estimates KL(q||p) per response from the samples. */
+ * otherwise (a transformer) kl_k3_seq, which estimates KL(q||p) per response from the samples, and
+ * of other programs' logs whatever they have: kl_k3 or cppo_kl. */
 typedef struct summary {
   const results *from; /* borrowed */
-  metric kl;           /* METRIC_KL_EXACT or METRIC_KL_K3_SEQ */
+  metric kl;           /* METRIC_KL_EXACT, METRIC_KL_K3_SEQ, METRIC_KL_K3 or METRIC_CPPO_KL */
   cell_summary *cells; /* [n_cells], as results.cells without the holes */
   size_t n_cells;
   relation relations[RELATION_COUNT];

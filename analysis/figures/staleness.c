@@ -1,8 +1,8 @@
 /* The figure `staleness`: its distribution in schedules, beside a measured one. */
 #include "analysis/figures/list.h"
 
+#include "analysis/import/read.h"
 #include "analysis/plot/draw.h"
-#include "analysis/wandb.h"
 #include "core/base/ks.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static double total(const uint64_t *count, size_t n) {
 }
 
 /* Largest usable value of the series, or -1 with the first that is not one in *wrong. */
-static int64_t largest_staleness(const wandb_series *s, double *wrong) {
+static int64_t largest_staleness(const series *s, double *wrong) {
   int64_t largest = 0;
   for (size_t i = 0; i < s->n; i++) {
     if (!(s->value[i] >= 0 && s->value[i] < MOST_STALENESS)) {
@@ -34,13 +34,13 @@ static int64_t largest_staleness(const wandb_series *s, double *wrong) {
 gl_status staleness_measured(staleness_histogram *out, const char *path, const char *run,
                              gl_error *err) {
   static const char *const metrics[] = {"step_diff", "staleness"};
-  wandb_table *w;
-  const wandb_series *s = NULL;
+  series_table *w;
+  const series *s = NULL;
   double wrong = 0;
   *out = (staleness_histogram){0};
-  gl_status status = wandb_read(&w, path, err);
+  gl_status status = read_series(&w, path, NULL, err);
   if (status != GL_OK) return status;
-  status = wandb_choose(&s, w, metrics, 2, run, path, err);
+  status = series_choose(&s, w, metrics, 2, run, path, err);
   int64_t largest = s ? largest_staleness(s, &wrong) : 0;
   if (status == GL_OK && s->n == 0)
     status = gl_fail(err, GL_EINPUT, "%s: run %s has no staleness", path, s->run);
@@ -53,7 +53,7 @@ gl_status staleness_measured(staleness_histogram *out, const char *path, const c
     if (!out->name || !out->count) status = gl_fail_memory(err, "a histogram");
   }
   for (size_t i = 0; status == GL_OK && i < s->n; i++) out->count[llround(s->value[i])]++;
-  wandb_free(w);
+  series_table_free(w);
   return status;
 }
 

@@ -14,26 +14,67 @@ gl_status csv_fail(const csv_reader *r, const char *why, const char *remedy) {
 /* --- lines and cells ----------------------------------------------------------------------------
  */
 
+static const char *find_newline(const char *from, const char *end) {
+  const char *newline = memchr(from, '\n', (size_t)(end - from));
+  return newline != NULL ? newline : end;
+}
+
+/* The quote that closes a cell whose text begins at p; NULL where none does. */
+static const char *closing_quote(const char *p, const char *end) {
+  for (; (p = memchr(p, '"', (size_t)(end - p))) != NULL; p += 2)
+    if (p + 1 == end || p[1] != '"') return p;
+  return NULL;
+}
+
+/* Where the line of cells that begins at `from` ends. A line break between quotes belongs to its
+ * cell. A quote that never closes is refused when its cell is read; until then its first line break
+ * ends the line. */
+static const char *end_of_cells(const csv_reader *r, const char *from) {
+  const char *p = from;
+  while (p < r->end && *p != '\n') {
+    if (*p == '"') {
+      const char *close = closing_quote(p + 1, r->end);
+      if (close == NULL) return find_newline(p, r->end);
+      p = close + 1;
+    }
+    while (p < r->end && *p != r->separator && *p != '\n') p++;
+    if (p < r->end && *p == r->separator) p++;
+  }
+  return p;
+}
+
+static size_t count_newlines(const char *from, const char *to) {
+  size_t n = 0;
+  for (; from < to && (from = memchr(from, '\n', (size_t)(to - from))) != NULL; from++) n++;
+  return n;
+}
+
 /* Counts the lines, finds the longest and refuses one beyond the limit. */
 static gl_status measure(csv_reader *r, size_t *longest) {
   *longest = 0;
   for (const char *p = r->next; p < r->end;) {
-    const char *newline = memchr(p, '\n', (size_t)(r->end - p));
-    const char *stop = newline != NULL ? newline : r->end;
+    const char *stop = end_of_cells(r, p);
     const size_t length = (size_t)(stop - p);
-    r->line = ++r->n_lines;
+    r->line = r->n_lines + 1;
+    r->n_lines += 1 + count_newlines(p, stop);
     r->column = CSV_LINE_LIMIT;
     if (length > CSV_LINE_LIMIT)
       return csv_fail(r, "the line is longer than 10 MiB", "check that this is a CSV file");
     if (length > *longest) *longest = length;
-    p = newline != NULL ? newline + 1 : r->end;
+    p = stop < r->end ? stop + 1 : r->end;
   }
   return GL_OK;
 }
 
 gl_status csv_begin(csv_reader *r, const char *text, size_t size, const char *name, gl_error *err) {
+  return csv_begin_separated(r, text, size, ',', name, err);
+}
+
+gl_status csv_begin_separated(csv_reader *r, const char *text, size_t size, char separator,
+                              const char *name, gl_error *err) {
   size_t longest;
-  *r = (csv_reader){.name = name, .next = text, .end = text + size, .err = err};
+  *r = (csv_reader){
+      .name = name, .separator = separator, .next = text, .end = text + size, .err = err};
   if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) r->next += 3;
   gl_status status = measure(r, &longest);
   if (status != GL_OK) return status;
@@ -51,12 +92,12 @@ void csv_end(csv_reader *r) {
 
 int csv_line(csv_reader *r) {
   while (r->next < r->end) {
-    const char *newline = memchr(r->next, '\n', (size_t)(r->end - r->next));
-    const char *stop = newline != NULL ? newline : r->end;
+    const char *stop = end_of_cells(r, r->next);
+    r->line += 1 + r->inside;
+    r->inside = count_newlines(r->next, stop);
     r->at = r->line_start = r->next;
     r->line_end = stop > r->at && stop[-1] == '\r' ? stop - 1 : stop;
-    r->next = newline != NULL ? newline + 1 : r->end;
-    r->line++;
+    r->next = stop < r->end ? stop + 1 : r->end;
     r->column = 1;
     if (r->line_end > r->at) return 1;
   }
@@ -65,14 +106,14 @@ int csv_line(csv_reader *r) {
 
 size_t csv_most_cells(const csv_reader *r) {
   size_t n = 1;
-  for (const char *p = r->line_start; p < r->line_end; p++) n += *p == ',';
+  for (const char *p = r->line_start; p < r->line_end; p++) n += *p == r->separator;
   return n;
 }
 
 static gl_status quoted_cell(csv_reader *r) {
   for (r->at++;; r->at++) {
     if (r->at == r->line_end)
-      return csv_fail(r, "a quote opens here and does not close on this line",
+      return csv_fail(r, "a quote opens here and does not close",
                       "close it, or double a quote that belongs to the text");
     if (*r->at == '"') {
       if (r->at + 1 == r->line_end || r->at[1] != '"') break;
@@ -81,9 +122,10 @@ static gl_status quoted_cell(csv_reader *r) {
     r->cell[r->cell_length++] = *r->at;
   }
   r->at++;
-  if (r->at < r->line_end && *r->at != ',') {
+  if (r->at < r->line_end && *r->at != r->separator) {
     r->column = (size_t)(r->at - r->line_start) + 1;
-    return csv_fail(r, "text follows a closing quote", "put a comma between the cells");
+    return csv_fail(r, "text follows a closing quote",
+                    "put a comma (or a tab, where tabs separate them) between the cells");
   }
   return GL_OK;
 }
@@ -95,7 +137,7 @@ gl_status csv_cell(csv_reader *r, int *more) {
   if (r->at < r->line_end && *r->at == '"')
     status = quoted_cell(r);
   else
-    while (r->at < r->line_end && *r->at != ',') r->cell[r->cell_length++] = *r->at++;
+    while (r->at < r->line_end && *r->at != r->separator) r->cell[r->cell_length++] = *r->at++;
   r->cell[r->cell_length] = 0;
   if (status == GL_OK && memchr(r->cell, 0, r->cell_length) != NULL)
     status = csv_fail(r, "the cell holds a zero byte", "write the file again as text");
@@ -131,7 +173,7 @@ gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err) {
   char *to = malloc(room);
   while (to != NULL) {
     *size += fread(to + *size, 1, room - *size, from);
-    if (*size < room) break;
+    if (*size < room || *size > CSV_FILE_LIMIT) break;
     char *larger = room > (size_t)-1 / 2 ? NULL : realloc(to, room *= 2);
     if (larger == NULL) free(to);
     to = larger;
@@ -141,6 +183,8 @@ gl_status csv_load(char **text, size_t *size, const char *path, gl_error *err) {
     status = gl_fail_memory(err, "a CSV file");
   else if (ferror(from))
     status = gl_fail(err, GL_EIO, "reading %s failed; is it a file?", path);
+  else if (*size > CSV_FILE_LIMIT)
+    status = gl_fail(err, GL_EINPUT, "%s is larger than 1 GiB; export fewer runs or metrics", path);
   fclose(from);
   if (status == GL_OK)
     *text = to;
@@ -237,7 +281,8 @@ static gl_status read_column(csv_reader *r, const char *column, double **out, si
   const char *first = r->next;
   gl_status status = csv_line(r) ? read_first_line(r, column, &f) : GL_OK;
   if (status == GL_OK && f.n > 0) status = choose_column(r, column, &f);
-  if (status == GL_OK && !f.is_heading) r->next = first, r->line = 0; /* it holds numbers */
+  if (status == GL_OK && !f.is_heading)
+    r->next = first, r->line = r->inside = 0; /* it holds numbers */
   while (status == GL_OK && csv_line(r)) status = take_number(r, f.found, f.n, out, n);
   if (status == GL_OK && *n == 0)
     status = gl_fail(r->err, GL_EINPUT, "%s holds no numbers", r->name);

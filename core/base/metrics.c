@@ -132,6 +132,47 @@ metric metric_find(const char *name) {
   return METRIC_COUNT;
 }
 
+metric_direction metric_better(metric m) {
+  switch (m) {
+  case METRIC_REWARD_MEAN:
+  case METRIC_EXACT_RETURN:
+  case METRIC_ESS:
+    return METRIC_HIGHER_IS_BETTER;
+  case METRIC_STALENESS:
+  case METRIC_STALENESS_MAX:
+  case METRIC_STALENESS_UPDATES:
+  case METRIC_LOSS:
+  case METRIC_KL_K3:
+  case METRIC_KL_K3_SEQ:
+  case METRIC_CPPO_KL:
+  case METRIC_KL_EXACT:
+  case METRIC_KL_EXACT_QP:
+  case METRIC_KL_REF:
+  case METRIC_IW_MAX:
+  case METRIC_IW_VARIANCE:
+  case METRIC_LOG_IW_MAX:
+  case METRIC_LOG_IW_VARIANCE:
+  case METRIC_IW_VARIANCE_PQ:
+  case METRIC_LOG_IW_VARIANCE_PQ:
+  case METRIC_IW_VARIANCE_GEPO:
+  case METRIC_LOG_IW_VARIANCE_GEPO:
+  case METRIC_AW_VARIANCE:
+  case METRIC_ESTIMATION_ERROR:
+    return METRIC_LOWER_IS_BETTER;
+  case METRIC_VERSION:
+  case METRIC_GRAD_NORM:
+  case METRIC_ENTROPY:
+  case METRIC_CLIP_FRACTION:
+  case METRIC_IW_MEAN:
+  case METRIC_LOG_IW_MEAN:
+  case METRIC_RESPONSE_LENGTH:
+  case METRIC_LR:
+  case METRIC_COUNT:
+    return METRIC_NEITHER_IS_BETTER;
+  }
+  return METRIC_NEITHER_IS_BETTER;
+}
+
 void metrics_clear(double value[METRIC_COUNT]) {
   for (int m = 0; m < METRIC_COUNT; m++) value[m] = NAN;
 }

@@ -57,6 +57,15 @@ enum { METRIC_AXIS_SIZE = 80 };
 const char *metric_axis(metric m, char text[METRIC_AXIS_SIZE]);
 /* The metric of that name, or METRIC_COUNT. */
 metric metric_find(const char *name);
+
+/* Which of two values of a metric is the better one. */
+typedef enum metric_direction {
+  METRIC_HIGHER_IS_BETTER,
+  METRIC_LOWER_IS_BETTER,
+  METRIC_NEITHER_IS_BETTER /* it describes a run and has no best value */
+} metric_direction;
+metric_direction metric_better(metric m);
+
 /* All METRIC_COUNT values to NaN. */
 void metrics_clear(double value[METRIC_COUNT]);
 

@@ -119,6 +119,15 @@ static gl_status take_setting(parser *p, const args_option *o, const char *text)
   return GL_OK;
 }
 
+static gl_status take_one_more(parser *p, const args_option *o, const char *text) {
+  args_list *list = o->target;
+  if (list->n == ARGS_LIST_MOST)
+    return gl_fail(p->err, GL_EINPUT, "--%s stands more than %d times", o->name,
+                   (int)ARGS_LIST_MOST);
+  list->item[list->n++] = text;
+  return GL_OK;
+}
+
 /* Stores the value of an option; text NULL means none was attached to the word. */
 static gl_status take(parser *p, const args_option *o, const char *text) {
   if (o->kind == ARGS_RENAMED)
@@ -134,9 +143,10 @@ static gl_status take(parser *p, const args_option *o, const char *text) {
       return gl_fail(p->err, GL_EINPUT, "--%s needs a value: --%s %s", o->name, o->name, o->value);
     text = p->argv[p->next++];
   }
-  if ((o->kind == ARGS_TEXT || o->kind == ARGS_SET) && text[0] == '\0')
+  if ((o->kind == ARGS_TEXT || o->kind == ARGS_EACH || o->kind == ARGS_SET) && text[0] == '\0')
     return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
   if (o->kind == ARGS_SET) return take_setting(p, o, text);
+  if (o->kind == ARGS_EACH) return take_one_more(p, o, text);
   if (o->kind == ARGS_TEXT) {
     *(const char **)o->target = text;
     return GL_OK;

@@ -11,9 +11,17 @@ typedef enum args_kind {
   ARGS_FLAG,   /* target: int *, set to 1 */
   ARGS_TEXT,   /* target: const char ** */
   ARGS_COUNT,  /* target: size_t *, a whole number from 1 to 65536 */
+  ARGS_EACH,   /* target: args_list *; may be given several times, each adds its value */
   ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL where VALUE has it */
   ARGS_RENAMED /* refused, naming the option `value` that took its place; not in the help */
 } args_kind;
+
+/* The values of an option that may be given several times, in the order of the command line. */
+enum { ARGS_LIST_MOST = 256 };
+typedef struct args_list {
+  const char *item[ARGS_LIST_MOST]; /* [n], borrowed from argv */
+  size_t n;
+} args_list;
 
 typedef struct args_option {
   const char *name; /* long form without dashes */

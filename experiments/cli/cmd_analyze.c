@@ -1,8 +1,9 @@
-/* gepolab analyze: what a study, or a W&B export, says. */
-#include "analysis/analyze.h"
+/* gepolab analyze: what studies and other programs' exports say. */
+#include "analysis/import/tell.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/cli/import_options.h"
 #include "experiments/cli/tell_unfinished.h"
 
 #include <stdio.h>
@@ -10,25 +11,39 @@
 static const char *const format_names[] = {"text", "markdown", "latex"};
 static const table_format formats[] = {TABLE_TEXT, TABLE_MARKDOWN, TABLE_LATEX};
 
-static gl_status analyze_one(const char *path, table_format format, int json, gl_error *err) {
+static gl_status analyze(const gather_request *q, const char *printed_in, table_format format,
+                         int json, gl_error *err) {
   cJSON *document = NULL;
-  gl_status status = analyze_file(path, format, json ? NULL : stdout, json ? &document : NULL, err);
+  published printed = {0};
+  gl_status status = printed_in ? published_read(&printed, printed_in, err) : GL_OK;
+  if (status == GL_OK)
+    status = tell_files(q, printed_in ? &printed : NULL, format, json ? NULL : stdout,
+                        json ? &document : NULL, err);
+  published_fini(&printed);
   return status == GL_OK && json ? report_json(document, err) : status;
 }
 
 static gl_status run_analyze(const command *self, int argc, char **argv, gl_error *err) {
+  enum { OWN = 3 };
   int json = 0;
-  const char *name = "text";
+  const char *name = "text", *printed = NULL;
   size_t format = 0;
-  const args_option options[] = {
+  import_options import = {0};
+  gather_request q;
+  args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
-      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
+      {"published", 0, ARGS_TEXT, "FILE", "printed numbers (run, benchmark, best, last) to compare",
+       &printed}};
   args a;
-  gl_status status = args_parse(&a, self, options, 2, (args_shape){1, 1, 0}, argc, argv, err);
+  import_options_list(&import, options + OWN);
+  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
+                                (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, format_names, 3, err);
-    if (status == GL_OK) tell_unfinished_file(a.words[0]);
-    if (status == GL_OK) status = analyze_one(a.words[0], formats[format], json, err);
+    if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
+    for (size_t i = 0; i < a.n_words && status == GL_OK; i++) tell_unfinished_file(a.words[i]);
+    if (status == GL_OK) status = analyze(&q, printed, formats[format], json, err);
   }
   args_fini(&a);
   return status;
@@ -36,7 +51,7 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
 
 const command command_analyze = {
     .name = "analyze",
-    .arguments = "STUDY.db | EXPORT.csv",
+    .arguments = "FILE …",
     .summary = "best, last and gap with intervals; correlations",
     .about =
         "A study: for every algorithm and setting the interquartile means over seeds of best, "
@@ -44,9 +59,15 @@ const command command_analyze = {
         "and their gap with 95 % bootstrap intervals, the learning rate, and rank correlations "
         "over\n"
         "the cells. Settings are the fields in which the stored recipes differ; only seeds are\n"
-        "averaged over, and several studies of one file are shown apart. A CSV export of W&B: "
-        "best, last and gap of every run.",
+        "averaged over, and several studies of one file are shown apart.\n\n"
+        "Other programs' logs, several at once and together with studies: W&B panel exports, CSV\n"
+        "and TSV (`step,gepo,grpo`, or long tables with a column for the run), JSON Lines. What a\n"
+        "file is follows from its content. A line for each run and quantity; with several labels\n"
+        "best and last side by side and their averages. Known metrics know their direction.",
     .examples =
         "  gepolab analyze study.db\n  gepolab analyze study.db --format latex > table.tex\n"
-        "  gepolab analyze eval_math500.csv --json",
+        "  gepolab analyze eval_math500.csv --json\n"
+        "  gepolab analyze math.csv aime.csv -l math.csv=MATH500 -l aime.csv=AIME24 --at common\n"
+        "  gepolab analyze runs.csv --group-by '(.*)_seed[0-9]+' --rename '^GEPO$=gepo'\n"
+        "  gepolab analyze kl.csv --metric kl --lower-is-better",
     .run = run_analyze};

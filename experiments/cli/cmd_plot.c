@@ -1,7 +1,11 @@
 /* gepolab plot: the figures of a study, with their data and scripts. */
 #include "analysis/figures/figures.h"
+#include "analysis/import/joined.h"
+#include "analysis/import/read.h"
+#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
+#include "experiments/cli/import_options.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/cli/tell_unfinished.h"
 
@@ -58,22 +62,57 @@ static gl_status draw_studies(const char *file, const staleness_histogram *measu
   return status;
 }
 
+/* Studies and exports in one figure each. */
+static gl_status draw_together(const gather_request *q, const staleness_histogram *measured,
+                               const figure_request *drawn, gl_error *err) {
+  gathered g;
+  results *r = NULL;
+  char *left_out = NULL;
+  gl_status status = gather(&g, q, err);
+  if (status == GL_OK) status = joined_results(&r, &left_out, &g, err);
+  if (left_out)
+    fprintf(stderr, "gepolab: note: no figure shows these metrics: %s\n", shown(left_out).text);
+  if (status == GL_OK) status = figures_draw(r, measured, drawn, err);
+  results_free(r);
+  free(left_out);
+  gathered_fini(&g);
+  return status;
+}
+
+/* One study by itself has a folder for each of its sweeps; everything else is drawn together. */
+static gl_status draw_files(const args *a, const import_options *import,
+                            const staleness_histogram *measured, const figure_request *q,
+                            gl_error *err) {
+  gather_request together;
+  int is_study = 0;
+  gl_status status = import_options_request(import, a->words, a->n_words, &together, err);
+  if (status == GL_OK && a->n_words == 1 && !import_options_given(import))
+    status = read_is_study(a->words[0], &is_study, err);
+  if (status != GL_OK) return status;
+  return is_study ? draw_studies(a->words[0], measured, q, err)
+                  : draw_together(&together, measured, q, err);
+}
+
 static gl_status run_plot(const command *self, int argc, char **argv, gl_error *err) {
   const char *folder = "figures", *only = NULL, *gnuplot = NULL, *path = NULL, *run = NULL;
   int list = 0;
   figure_form form = {NULL, NULL};
+  import_options import = {0};
   staleness_histogram measured = {0};
-  const args_option options[] = {
+  enum { OWN = 8 };
+  args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &folder},
       {"figure", 'f', ARGS_TEXT, "NAME", "only this one", &only},
       {"list", 0, ARGS_FLAG, NULL, "the names of all figures and what each shows", &list},
-      {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "a W&B export with measured staleness", &path},
+      {"measured", 'm', ARGS_TEXT, "FILE", "measured staleness: a W&B export, CSV, TSV, JSON Lines",
+       &path},
       {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several", &run},
       {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &gnuplot},
       FIGURE_FORM_OPTIONS(form)};
   args a;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){0, 1, 0}, argc, argv, err);
+  import_options_list(&import, options + OWN);
+  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
+                                (args_shape){0, ARGS_LIST_MOST, 0}, argc, argv, err);
   if (status == GL_OK && !a.help && list) {
     list_figures();
   } else if (status == GL_OK && !a.help) {
@@ -82,12 +121,11 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
     q.gnuplot = gnuplot;
     status = tell_figures_form(&q, &form, err);
     if (status == GL_OK && a.n_words == 0)
-      status = gl_fail(err, GL_EINPUT, "plot needs a study: gepolab plot STUDY.db");
+      status = gl_fail(err, GL_EINPUT, "plot needs a study or an export: gepolab plot FILE");
     if (status == GL_OK && run != NULL && path == NULL)
       status = gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");
     if (status == GL_OK && path != NULL) status = staleness_measured(&measured, path, run, err);
-    if (status == GL_OK)
-      status = draw_studies(a.words[0], path != NULL ? &measured : NULL, &q, err);
+    if (status == GL_OK) status = draw_files(&a, &import, path != NULL ? &measured : NULL, &q, err);
   }
   staleness_histogram_fini(&measured);
   args_fini(&a);
@@ -96,7 +134,7 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
 
 const command command_plot = {
     .name = "plot",
-    .arguments = "STUDY.db",
+    .arguments = "FILE …",
     .summary = "the figures a study has data for, as PDF, PNG and SVG",
     .about =
         "Next to each figure lie its data (.tsv) and its script (.gp): `gnuplot NAME.gp` in the\n"
@@ -104,8 +142,14 @@ const command command_plot = {
         "figure has no room for is named at its foot. All text is 7.2 points high at the figure's\n"
         "width; an algorithm has one colour, mark and dash in all figures of all studies, and "
         "where\n"
-        "there are more than eight, those that are not named by --highlight are grey.",
+        "there are more than eight, those that are not named by --highlight are grey.\n\n"
+        "Files are a study, or any number of studies, W&B panel exports, CSV, TSV and JSON Lines,\n"
+        "drawn together: series of one run may come from several files, and labels tell "
+        "benchmarks\n"
+        "or settings (`--label eval.csv=cluster.max_delay=600`) apart.",
     .examples = "  gepolab plot study.db -o figures/\n"
                 "  gepolab plot study.db --width icml --highlight gepo,gspo\n"
-                "  gepolab plot study.db --figure staleness --measured staleness.csv",
+                "  gepolab plot study.db --figure staleness --measured staleness.csv\n"
+                "  gepolab plot kl.csv staleness.csv eval.csv -o figures/\n"
+                "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 -f eval_score",
     .run = run_plot};

@@ -1,11 +1,19 @@
 /* What `analyze` prints: W&B exports, several studies of a file, numbers of every size. */
 #include "analysis/analyze.h"
+#include "analysis/import/tell.h"
 
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Of one file, as `gepolab analyze FILE` does. */
+static gl_status analyze_file(const char *file, table_format format, FILE *text, cJSON **json,
+                              gl_error *err) {
+  const gather_request one = {.files = &file, .n_files = 1};
+  return tell_files(&one, NULL, format, text, json, err);
+}
 
 static const char path[] = "build/analysis_analyze_test.csv";
 
@@ -16,7 +24,7 @@ static void write_file(const char *text) {
   CU_ASSERT_EQUAL(fclose(f), 0);
 }
 
-/* What analyze_file() prints; json may be NULL. */
+/* What it prints; json may be NULL. */
 static char *analysed(table_format format, cJSON **json) {
   char *text = NULL;
   size_t size = 0;
@@ -56,10 +64,10 @@ static void every_run_of_an_export_has_its_ends_and_mean(void) {
   write_file(export_text);
   cJSON *json = NULL;
   char *text = analysed(TABLE_TEXT, &json);
-  CU_ASSERT_STRING_EQUAL(text, "run      metric  n  best  last   gap  mean\n"
-                               "──────────────────────────────────────────\n"
-                               "a    eval/score  3  0.75   0.5  0.25   0.5\n"
-                               "b    eval/score  2     3     1     2     2\n");
+  CU_ASSERT_STRING_EQUAL(text, "run      metric  better  n  best  at  last  at   gap  mean\n"
+                               "──────────────────────────────────────────────────────────\n"
+                               "a    eval/score  higher  3  0.75   2   0.5   3  0.25   0.5\n"
+                               "b    eval/score  higher  2     3   2     1   3     2     2\n");
   CU_ASSERT_STRING_EQUAL(word(json, "file"), path);
   const cJSON *runs = cJSON_GetObjectItem(json, "runs"), *a = cJSON_GetArrayItem(runs, 0),
               *b = cJSON_GetArrayItem(runs, 1);
@@ -74,7 +82,8 @@ static void every_run_of_an_export_has_its_ends_and_mean(void) {
   cJSON_Delete(json);
   free(text);
   text = analysed(TABLE_MARKDOWN, NULL);
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "| b   | eval/score | 2 |    3 |    1 |    2 |    2 |\n"));
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(text, "| b   | eval/score | higher | 2 |    3 |  2 |    1 |  3 |    2 |    2 |\n"));
   free(text);
   unlink(path);
 }

@@ -1,5 +1,6 @@
 /* Analysis of study files: what is pooled, what is told apart, tables and correlations. */
 #include "analysis/analyze.h"
+#include "analysis/import/tell.h"
 #include "analysis/summary.h"
 #include "tests/support/suite.h"
 
@@ -7,6 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Of one file, as `gepolab analyze FILE` does. */
+static gl_status analyze_file(const char *file, table_format format, FILE *text, cJSON **json,
+                              gl_error *err) {
+  const gather_request one = {.files = &file, .n_files = 1};
+  return tell_files(&one, NULL, format, text, json, err);
+}
 
 static const char path[] = "build/analysis_study_test.db";
 

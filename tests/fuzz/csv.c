@@ -1,17 +1,18 @@
 /* libFuzzer target: no bytes may make the CSV reader misbehave, alone or under the reader of W&B
  * exports. */
 #include "core/base/csv.h"
-#include "analysis/wandb.h"
+#include "analysis/import/panel.h"
 
 #include <stdint.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  wandb_table *table;
+  series_table *table;
   csv_reader r;
   gl_error err = {0};
-  if (wandb_parse(&table, (const char *)data, size, "fuzz", &err) == GL_OK) wandb_free(table);
+  if (panel_parse(&table, (const char *)data, size, "fuzz", &err) == GL_OK)
+    series_table_free(table);
   gl_status status = csv_begin(&r, (const char *)data, size, "fuzz", &err);
   if (status != GL_OK) return 0;
   while (status == GL_OK && csv_line(&r))

@@ -39,6 +39,33 @@ static void quotes_line_ends_and_empty_lines_are_read(void) {
   csv_end(&r);
 }
 
+/* Names of runs are whatever somebody called them. */
+static void a_line_break_between_quotes_belongs_to_its_cell(void) {
+  const char text[] = "\"a\nb\"\tc,d\n\"\n\n\"\t\"e\"\"\nf\"\r\n1\t2\n";
+  const char *const want[] = {"a\nb", "c,d", "\n\n", "e\"\nf", "1", "2"};
+  const size_t lines[] = {1, 1, 3, 3, 7, 7};
+  gl_error err = {0};
+  csv_reader r;
+  size_t n = 0;
+  CU_ASSERT_EQUAL_FATAL(csv_begin_separated(&r, text, strlen(text), '\t', "f.tsv", &err), GL_OK);
+  while (csv_line(&r))
+    for (int more = 1; more && n < 6; ++n) {
+      CU_ASSERT_EQUAL(csv_cell(&r, &more), GL_OK);
+      CU_ASSERT_STRING_EQUAL(r.cell, want[n]);
+      CU_ASSERT_EQUAL(r.line, lines[n]);
+    }
+  CU_ASSERT_EQUAL(n, 6);
+  csv_end(&r);
+  const char open[] = "a\n1,\"b\n2,3\n";
+  int more;
+  CU_ASSERT_EQUAL_FATAL(csv_begin(&r, open, strlen(open), "f.csv", &err), GL_OK);
+  CU_ASSERT(csv_line(&r) && csv_cell(&r, &more) == GL_OK && !more);
+  CU_ASSERT(csv_line(&r) && csv_cell(&r, &more) == GL_OK && more);
+  CU_ASSERT_EQUAL(csv_cell(&r, &more), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "f.csv:2:3: a quote opens here and does not close"));
+  csv_end(&r);
+}
+
 static void a_column_is_read_with_and_without_a_heading(void) {
   double *v = NULL;
   size_t n = 0;
@@ -93,5 +120,6 @@ static void only_decimal_numbers_are_numbers(void) {
 }
 
 SUITE(csv, "core: CSV", TEST(quotes_line_ends_and_empty_lines_are_read),
+      TEST(a_line_break_between_quotes_belongs_to_its_cell),
       TEST(a_column_is_read_with_and_without_a_heading),
       TEST(which_of_several_columns_is_meant_must_be_said), TEST(only_decimal_numbers_are_numbers));

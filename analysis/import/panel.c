@@ -1,5 +1,5 @@
 /* Reads W&B exports: which column is which metric of which run, and its numbers. */
-#include "analysis/wandb.h"
+#include "analysis/import/panel.h"
 
 #include "core/base/csv.h"
 
@@ -11,7 +11,7 @@
 /* Where reading stands. */
 typedef struct reader {
   csv_reader csv;
-  wandb_table *table;
+  series_table *table;
   size_t *series_of; /* [n_columns] index into table->series, or NOT_A_METRIC */
   size_t n_columns;
 } reader;
@@ -39,9 +39,9 @@ static int is_bookkeeping(const char *metric) {
 
 /* Adds the series of the column headed r->csv.cell, split at `separator`. */
 static gl_status add_series(reader *r, const char *separator) {
-  wandb_table *t = r->table;
+  series_table *t = r->table;
   const char *run = r->csv.cell, *close = r->csv.cell[0] == '[' ? strchr(r->csv.cell, ']') : NULL;
-  wandb_series s = {0};
+  series s = {0};
   if (close && close < separator) {
     s.tag = strndup(r->csv.cell + 1, (size_t)(close - r->csv.cell) - 1);
     run = close + 1;
@@ -50,21 +50,32 @@ static gl_status add_series(reader *r, const char *separator) {
   }
   s.run = strndup(run, (size_t)(separator - run));
   s.metric = strdup(separator + 3);
+  s.label = strdup(""), s.settings = strdup(""), s.chosen = strdup("");
   t->series[t->n_series++] = s;
-  return s.tag && s.run && s.metric ? GL_OK : gl_fail_memory(r->csv.err, "W&B series");
+  const int ok = s.tag && s.run && s.metric && s.label && s.settings && s.chosen;
+  return ok ? GL_OK : gl_fail_memory(r->csv.err, "W&B series");
+}
+
+int panel_heading(const char *heading) {
+  const char *separator = last_separator(heading);
+  return separator && separator > heading && separator[3] != 0;
 }
 
 static gl_status header_cell(reader *r, size_t column) {
   r->series_of[column] = NOT_A_METRIC;
+  if (r->csv.cell_length > IMPORT_MOST_NAME)
+    return csv_fail(&r->csv, "the heading is longer than 1000 bytes", "name the run shorter");
   if (column == 0) {
     r->table->axis = strdup(r->csv.cell);
     return r->table->axis ? GL_OK : gl_fail_memory(r->csv.err, "W&B header");
   }
   const char *separator = last_separator(r->csv.cell);
-  if (!separator || separator == r->csv.cell || separator[3] == 0)
+  if (!panel_heading(r->csv.cell))
     return csv_fail(&r->csv, "this column is not headed 'RUN - metric'",
                     "export the CSV from a W&B line panel");
   if (is_bookkeeping(separator + 3)) return GL_OK;
+  if (r->table->n_series == IMPORT_MOST_SERIES)
+    return csv_fail(&r->csv, "there are more than 8192 series", "export fewer runs at once");
   r->series_of[column] = r->table->n_series;
   return add_series(r, separator);
 }
@@ -105,9 +116,8 @@ static gl_status number_cell(reader *r, size_t column, double *step) {
       return csv_fail(&r->csv, "the line has no position on the x axis", "fill in its first cell");
     *step = value;
   } else if (r->series_of[column] != NOT_A_METRIC && !isnan(value)) {
-    wandb_series *s = &r->table->series[r->series_of[column]];
-    s->step[s->n] = *step;
-    s->value[s->n++] = value;
+    if (!series_append(&r->table->series[r->series_of[column]], *step, value))
+      return gl_fail_memory(r->csv.err, "W&B values");
   }
   return GL_OK;
 }
@@ -134,17 +144,7 @@ static gl_status read_numbers(reader *r) {
 /* --- the whole ----------------------------------------------------------------------------------
  */
 
-static gl_status allocate_values(reader *r) {
-  for (size_t i = 0; i < r->table->n_series; i++) {
-    wandb_series *s = &r->table->series[i];
-    s->step = calloc(r->csv.n_lines, sizeof *s->step);
-    s->value = calloc(r->csv.n_lines, sizeof *s->value);
-    if (!s->step || !s->value) return gl_fail_memory(r->csv.err, "W&B values");
-  }
-  return GL_OK;
-}
-
-gl_status wandb_parse(wandb_table **out, const char *text, size_t size, const char *name,
+gl_status panel_parse(series_table **out, const char *text, size_t size, const char *name,
                       gl_error *err) {
   *out = NULL;
   reader r = {.n_columns = 0};
@@ -152,107 +152,12 @@ gl_status wandb_parse(wandb_table **out, const char *text, size_t size, const ch
   if (status != GL_OK) return status;
   r.table = calloc(1, sizeof *r.table);
   status = r.table ? read_header(&r) : gl_fail_memory(err, "W&B table");
-  if (status == GL_OK) status = allocate_values(&r);
   while (status == GL_OK && csv_line(&r.csv)) status = read_numbers(&r);
   csv_end(&r.csv);
   free(r.series_of);
   if (status == GL_OK)
     *out = r.table;
   else
-    wandb_free(r.table);
+    series_table_free(r.table);
   return status;
-}
-
-gl_status wandb_read(wandb_table **out, const char *path, gl_error *err) {
-  char *text = NULL;
-  size_t size = 0;
-  *out = NULL;
-  gl_status status = csv_load(&text, &size, path, err);
-  if (status == GL_OK) status = wandb_parse(out, text, size, path, err);
-  free(text);
-  return status;
-}
-
-void wandb_free(wandb_table *table) {
-  if (!table) return;
-  for (size_t i = 0; i < table->n_series; i++) {
-    wandb_series *s = &table->series[i];
-    free(s->tag), free(s->run), free(s->metric), free(s->step), free(s->value);
-  }
-  free(table->series), free(table->axis), free(table);
-}
-
-/* --- choosing a series --------------------------------------------------------------------------
- */
-
-/* Whether the metric has that component between slashes or at its ends. */
-static int has_component(const char *metric, const char *component) {
-  const size_t n = strlen(component);
-  for (const char *p = metric; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
-    if (strncmp(p, component, n) == 0 && (p[n] == 0 || p[n] == '/')) return 1;
-  return 0;
-}
-
-/* "[tag]RUN", without brackets where there is no tag; with the metric where `whole`. */
-static void series_name(const wandb_series *s, int whole, char *text, size_t size) {
-  snprintf(text, size, "%s%s%s%s%s%s", *s->tag ? "[" : "", s->tag, *s->tag ? "]" : "", s->run,
-           whole ? " - " : "", whole ? s->metric : "");
-}
-
-static int is_named(const wandb_series *s, const char *name) {
-  char tagged[512], whole[512];
-  series_name(s, 0, tagged, sizeof tagged);
-  series_name(s, 1, whole, sizeof whole);
-  return !name || strcmp(name, s->run) == 0 || strcmp(name, tagged) == 0 ||
-         strcmp(name, whole) == 0;
-}
-
-/* The names of the series with that component, cut where the room ends. */
-static void list_series(const wandb_table *t, const char *component, char *list, size_t size) {
-  size_t n = 0;
-  *list = 0;
-  for (size_t i = 0; i < t->n_series && n < size; i++) {
-    char name[512];
-    if (!has_component(t->series[i].metric, component)) continue;
-    series_name(&t->series[i], 1, name, sizeof name);
-    n += (size_t)snprintf(list + n, size - n, "%s'%s'", n ? ", " : "", name);
-  }
-  if (n >= size && size > 3) strcpy(list + size - 4, "...");
-}
-
-gl_status wandb_choose(const wandb_series **out, const wandb_table *table,
-                       const char *const *components, size_t n, const char *run, const char *file,
-                       gl_error *err) {
-  size_t matches = 0, metrics = 0;
-  const char *component = NULL;
-  *out = NULL;
-  for (size_t k = 0; k < n && metrics == 0; k++) {
-    component = components[k];
-    for (size_t i = 0; i < table->n_series; i++) {
-      if (!has_component(table->series[i].metric, component)) continue;
-      metrics++;
-      if (!is_named(&table->series[i], run)) continue;
-      *out = &table->series[i];
-      matches++;
-    }
-  }
-  if (matches == 1) return GL_OK;
-  *out = NULL;
-  if (metrics == 0) {
-    char list[256];
-    size_t at = 0;
-    for (size_t k = 0; k < n && at < sizeof list; k++)
-      at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", k ? " or " : "", components[k]);
-    return gl_fail(err, GL_EINPUT, "%s: no run has a metric %s; export that panel", file, list);
-  }
-  char list[400];
-  list_series(table, component, list, sizeof list);
-  if (matches == 0)
-    return gl_fail(err, GL_EINPUT, "%s: no run '%s' has %s; there are: %s", file, run, component,
-                   list);
-  return gl_fail(err, GL_EINPUT,
-                 "%s: %zu series of %s%s%s%s, and which one is meant is not said; "
-                 "name its run, one of: %s",
-                 file, matches, component, run ? " match '" : " are in the file", run ? run : "",
-                 run ? "'" : "", list);
 }

@@ -1,5 +1,6 @@
 /* Exports of Weights & Biases: series, names, damaged files. */
-#include "analysis/wandb.h"
+#include "analysis/import/panel.h"
+#include "analysis/import/read.h"
 #include "analysis/statistics.h"
 #include "core/base/csv.h"
 #include "tests/support/suite.h"
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gl_status parse(wandb_table **t, const char *text, gl_error *err) {
-  return wandb_parse(t, text, strlen(text), "f.csv", err);
+static gl_status parse(series_table **t, const char *text, gl_error *err) {
+  return panel_parse(t, text, strlen(text), "f.csv", err);
 }
 
 static void several_runs_with_missing_cells_are_read(void) {
@@ -18,7 +19,7 @@ static void several_runs_with_missing_cells_are_read(void) {
       "\xEF\xBB\xBF\"x\",\"[t]A - s/m\",\"[t]A - s/m__MIN\",\"[t]A - s/m__MAX\",\"[t]A - _step\","
       "\"b - c - s/m\"\r\n\r\n\"1\",\"0.5\",\"\",\"\",\"7\",\"NaN\"\r\n2,,,,8,\"-2e3\""};
   for (size_t i = 0; i < 2; i++) {
-    wandb_table *t = NULL;
+    series_table *t = NULL;
     gl_error err = {0};
     CU_ASSERT_EQUAL_FATAL(parse(&t, forms[i], &err), GL_OK);
     CU_ASSERT_STRING_EQUAL(t->axis, "x");
@@ -31,13 +32,13 @@ static void several_runs_with_missing_cells_are_read(void) {
     CU_ASSERT(t->series[0].n == 1 && t->series[0].step[0] == 1 && t->series[0].value[0] == 0.5);
     CU_ASSERT(t->series[1].n == 1 && t->series[1].step[0] == 2 && t->series[1].value[0] == -2000);
     const char *const parts[] = {"no", "m"}, *const slashed[] = {"s/"};
-    const wandb_series *found;
-    CU_ASSERT_EQUAL(wandb_choose(&found, t, parts, 2, "A", "f.csv", &err), GL_OK);
+    const series *found;
+    CU_ASSERT_EQUAL(series_choose(&found, t, parts, 2, "A", "f.csv", &err), GL_OK);
     CU_ASSERT_PTR_EQUAL(found, &t->series[0]);
-    CU_ASSERT_EQUAL(wandb_choose(&found, t, parts, 2, NULL, "f.csv", &err), GL_EINPUT);
-    CU_ASSERT_EQUAL(wandb_choose(&found, t, slashed, 1, NULL, "f.csv", &err), GL_EINPUT);
+    CU_ASSERT_EQUAL(series_choose(&found, t, parts, 2, NULL, "f.csv", &err), GL_EINPUT);
+    CU_ASSERT_EQUAL(series_choose(&found, t, slashed, 1, NULL, "f.csv", &err), GL_EINPUT);
     CU_ASSERT_PTR_NULL(found);
-    wandb_free(t);
+    series_table_free(t);
   }
 }
 
@@ -60,7 +61,7 @@ static void wrong_files_are_refused_with_place_reason_and_remedy(void) {
       {"x,A - m\n1,\"2\"3\n", "f.csv:2:6: text follows a closing quote"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    wandb_table *t = NULL;
+    series_table *t = NULL;
     gl_error err = {0};
     CU_ASSERT_EQUAL(parse(&t, cases[i].text, &err), GL_EINPUT);
     CU_ASSERT_PTR_NULL(t);
@@ -74,12 +75,12 @@ static void a_line_over_ten_mebibytes_is_refused(void) {
   char *text = malloc(n);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
   memset(text, 'x', n);
-  wandb_table *t;
+  series_table *t;
   gl_error err = {0};
-  CU_ASSERT_EQUAL(wandb_parse(&t, text, n, "f.csv", &err), GL_EINPUT);
+  CU_ASSERT_EQUAL(panel_parse(&t, text, n, "f.csv", &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "f.csv:1:"));
   free(text);
-  CU_ASSERT_EQUAL(wandb_read(&t, "no/such/file.csv", NULL), GL_EIO);
+  CU_ASSERT_EQUAL(read_series(&t, "no/such/file.csv", NULL, NULL), GL_EIO);
 }
 
 static const char *paper_data(void) {
@@ -102,9 +103,9 @@ static void the_papers_exports_are_read_and_give_its_collapse_of_gspo(void) {
     FILE *f = fopen(path, "r");
     if (!f) SKIP("the paper's data are not here");
     fclose(f);
-    wandb_table *t;
+    series_table *t;
     gl_error err = {0};
-    CU_ASSERT_EQUAL_FATAL(wandb_read(&t, path, &err), GL_OK);
+    CU_ASSERT_EQUAL_FATAL(read_series(&t, path, NULL, &err), GL_OK);
     CU_ASSERT_EQUAL(t->n_series, files[i].series);
     if (i == 0) {
       CU_ASSERT_STRING_EQUAL(t->series[0].run, "GSPO");
@@ -113,7 +114,7 @@ static void the_papers_exports_are_read_and_give_its_collapse_of_gspo(void) {
       ASSERT_CLOSE(e.last, 0.5555555555555556, 0);
     }
     if (i == 4) CU_ASSERT(t->series[0].n == 1295);
-    wandb_free(t);
+    series_table_free(t);
   }
 }
 

@@ -1,0 +1,77 @@
+/* Several files as one collection of series: exports, tables, JSON Lines and studies together, with
+ * the names that the command line gives them.
+ *
+ * A run is one algorithm's; runs that differ only in their seed share a name. Series of one run may
+ * come from several files (its KL from one, its staleness from another); two files with the same
+ * metric of the same run need labels, for which of them is meant is not guessed.
+ */
+#ifndef GEPOLAB_ANALYSIS_IMPORT_GATHER_H
+#define GEPOLAB_ANALYSIS_IMPORT_GATHER_H
+
+#include "analysis/import/quantity.h"
+#include "analysis/import/series.h"
+#include "analysis/import/shape.h"
+#include "analysis/results.h"
+
+typedef struct gather_request {
+  const char *const *files;
+  size_t n_files;
+  /* "FILE=AIME24": the benchmark or study that a file is of, by its path or its name alone; or
+   * "FILE=cluster.window=32", a field of a recipe and its value. */
+  const char *const *labels;
+  size_t n_labels;
+  const char *const *renames; /* "REGEX=NAME" (pattern.h); the first that matches names the run.
+                                 It sees the name without its tag, or, where REGEX begins with
+                                 "\[" or "^\[", with it: "[paper]GEPO" */
+  size_t n_renames;
+  const char *const *read_as; /* the same for metrics: "REGEX=kl_exact" */
+  size_t n_read_as;
+  const char *group_by; /* a regular expression whose first group is the name that the runs of one
+                           algorithm share; NULL: each run is one */
+  const char *metric;   /* the quantity that is asked for, by its name or a part of it between
+                           slashes; what series are of whose file does not say it; NULL: all */
+  int lower_is_better;  /* of metrics that are not known to gepolab */
+  int at_common; /* 1: series end at the last step that all runs of a label and metric have */
+  shape_request shape;
+} gather_request;
+
+typedef struct gathered_series {
+  const char *file;                    /* borrowed from the request */
+  const char *label_path;              /* "label", or the field whose value the label is */
+  char *label;                         /* "" if none */
+  char *name;                          /* of the algorithm, as shown */
+  char *run;                           /* of the run, as its file calls it */
+  const char *tag, *settings, *chosen; /* borrowed from its table */
+  char *metric;
+  quantity what;
+  int is_chosen; /* it is the metric that was asked for, or none was */
+  uint64_t seed;
+  double *step, *value; /* [n] by step */
+  size_t n, n_all;      /* n_all: before series were cut at the common step */
+} gathered_series;
+
+typedef struct gathered_study {
+  const char *file;
+  const char *label_path;
+  char *label;       /* "" if none */
+  char **algorithms; /* [from->n_algorithms] renamed */
+  results *from;
+} gathered_study;
+
+typedef struct gathered {
+  gathered_series *series;
+  size_t n_series;
+  gathered_study *studies;
+  size_t n_studies;
+  series_table **tables; /* [n_tables] what the series borrow from */
+  size_t n_tables;
+  size_t n_left_out; /* values in the files that were no numbers */
+} gathered;
+
+/* Reads all files. Release with gathered_fini() in any case. GL_EIO for files that cannot be read,
+ * GL_EINPUT, with file and remedy, for wrong options, wrong files, names that two runs share, and a
+ * metric that is not there. */
+gl_status gather(gathered *out, const gather_request *request, gl_error *err);
+void gathered_fini(gathered *g);
+
+#endif

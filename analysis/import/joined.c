@@ -1,0 +1,413 @@
+/* Makes results of gathered series and studies. */
+#include "analysis/import/joined.h"
+
+#include "core/base/json.h"
+#include "core/base/json_tree.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_STALENESS = 1 << 20 };
+
+/* --- the series of one run -----------------------------------------------------------------------
+ */
+
+typedef struct item {
+  const gathered_series *of;
+  size_t place; /* in the files' order */
+} item;
+
+static int compare_runs(const gathered_series *x, const gathered_series *y) {
+  int order = strcmp(x->label_path, y->label_path);
+  if (order == 0) order = strcmp(x->label, y->label);
+  if (order == 0) order = strcmp(x->name, y->name);
+  if (order == 0) order = strcmp(x->settings, y->settings);
+  if (order == 0) order = strcmp(x->chosen, y->chosen);
+  if (order == 0) order = (x->seed > y->seed) - (x->seed < y->seed);
+  return order;
+}
+
+static int compare_items(const void *a, const void *b) {
+  const item *x = a, *y = b;
+  const int order = compare_runs(x->of, y->of);
+  return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+/* Items [first, first + n) of one run. */
+typedef struct run_items {
+  size_t first, n;
+  size_t place; /* of its first series */
+} run_items;
+
+static int compare_places(const void *a, const void *b) {
+  const run_items *x = a, *y = b;
+  return (x->place > y->place) - (x->place < y->place);
+}
+
+/* --- a run's records -----------------------------------------------------------------------------
+ */
+
+static int is_time(const gathered_series *s) {
+  return strcmp(s->metric, "time_s") == 0;
+}
+
+static int is_wait(const gathered_series *s) {
+  return strcmp(s->metric, "wait_s") == 0;
+}
+
+static int has_place(const gathered_series *s) {
+  return s->what.known < METRIC_COUNT || s->what.is_score;
+}
+
+static gl_status whole_steps(const gathered_series *s, gl_error *err) {
+  for (size_t i = 0; i < s->n; i++)
+    if (s->step[i] != floor(s->step[i]) || fabs(s->step[i]) > 9e15)
+      return gl_fail(err, GL_EINPUT,
+                     "%s: step %g of the run '%s' is not a whole number of updates, which figures "
+                     "count; name the column that is: --x COLUMN",
+                     s->file, s->step[i], s->run);
+  return GL_OK;
+}
+
+/* The value at a step, NaN if there is none; *at walks along as steps ascend. */
+static double value_at(const gathered_series *s, int64_t step, size_t *at) {
+  while (*at < s->n && (int64_t)s->step[*at] < step) ++*at;
+  return *at < s->n && (int64_t)s->step[*at] == step ? s->value[*at] : NAN;
+}
+
+static int compare_steps(const void *a, const void *b) {
+  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The distinct steps of those series that `takes` takes, ascending, on the heap. */
+static gl_status union_of_steps(const item *items, size_t n, int (*takes)(const gathered_series *s),
+                                int64_t **out, size_t *n_out, gl_error *err) {
+  size_t room = 1, used = 0;
+  for (size_t i = 0; i < n; i++) room += takes(items[i].of) ? items[i].of->n : 0;
+  *out = calloc(room, sizeof **out);
+  *n_out = 0;
+  if (!*out) return gl_fail_memory(err, "steps");
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; takes(items[i].of) && k < items[i].of->n; k++)
+      (*out)[used++] = (int64_t)items[i].of->step[k];
+  qsort(*out, used, sizeof **out, compare_steps);
+  for (size_t i = 0; i < used; i++)
+    if (*n_out == 0 || (*out)[*n_out - 1] != (*out)[i]) (*out)[(*n_out)++] = (*out)[i];
+  return GL_OK;
+}
+
+static int is_of_updates(const gathered_series *s) {
+  return s->what.known < METRIC_COUNT && !s->what.is_score;
+}
+
+static int is_score(const gathered_series *s) {
+  return s->what.is_score;
+}
+
+/* The metric that is the natural logarithm of m; METRIC_COUNT if there is none. */
+static metric logarithm_of(metric m) {
+  char name[64];
+  snprintf(name, sizeof name, "log_%s", metric_about(m)->name);
+  return metric_find(name);
+}
+
+static void fill_metric(step_record *steps, size_t n, const gathered_series *s) {
+  const metric m = s->what.known, log_m = logarithm_of(m);
+  for (size_t i = 0, at = 0; i < n; i++) {
+    const double value = value_at(s, steps[i].step, &at);
+    if (isnan(value)) continue;
+    steps[i].metric[m] = value;
+    if (log_m < METRIC_COUNT && isnan(steps[i].metric[log_m]))
+      steps[i].metric[log_m] = value > 0 ? log(value) : -INFINITY;
+  }
+}
+
+static void fill_times(run_record *run, step_record *steps, eval_record *evals, const item *items,
+                       size_t n) {
+  for (size_t k = 0; k < n; k++) {
+    const gathered_series *s = items[k].of;
+    size_t at = 0;
+    for (size_t i = 0; i < run->n_steps && is_time(s); i++)
+      steps[i].time_s = value_at(s, steps[i].step, &at);
+    at = 0;
+    for (size_t i = 0; i < run->n_steps && is_wait(s); i++)
+      steps[i].wait_s = value_at(s, steps[i].step, &at);
+    at = 0;
+    for (size_t i = 0; i < run->n_evals && is_time(s); i++)
+      evals[i].time_s = value_at(s, evals[i].step, &at);
+  }
+}
+
+static gl_status refuse_same_metric(const item *items, size_t n, gl_error *err) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < i; k++) {
+      const gathered_series *a = items[k].of, *b = items[i].of;
+      if (is_of_updates(a) && is_of_updates(b) && a->what.known == b->what.known)
+        return gl_fail(err, GL_EINPUT,
+                       "%s: '%s' and '%s' of the run '%s' are both read as %s; say what one of "
+                       "them is, for example --read-as '^%s$=other'",
+                       b->file, a->metric, b->metric, b->run, metric_about(a->what.known)->name,
+                       b->metric);
+    }
+  return GL_OK;
+}
+
+static gl_status make_steps(run_record *run, step_record **steps, const item *items, size_t n,
+                            gl_error *err) {
+  int64_t *step = NULL;
+  gl_status status = union_of_steps(items, n, is_of_updates, &step, &run->n_steps, err);
+  *steps = status == GL_OK ? calloc(run->n_steps + 1, sizeof **steps) : NULL;
+  if (status == GL_OK && !*steps) status = gl_fail_memory(err, "updates");
+  for (size_t i = 0; status == GL_OK && i < run->n_steps; i++) {
+    (*steps)[i] = (step_record){.step = step[i], .time_s = NAN, .wait_s = NAN};
+    metrics_clear((*steps)[i].metric);
+  }
+  for (size_t k = 0; status == GL_OK && k < n; k++)
+    if (is_of_updates(items[k].of)) fill_metric(*steps, run->n_steps, items[k].of);
+  free(step);
+  run->steps = *steps;
+  return status;
+}
+
+static gl_status make_evals(run_record *run, eval_record **evals, const item *items, size_t n,
+                            gl_error *err) {
+  int64_t *step = NULL;
+  gl_status status = union_of_steps(items, n, is_score, &step, &run->n_evals, err);
+  *evals = status == GL_OK ? calloc(run->n_evals + 1, sizeof **evals) : NULL;
+  if (status == GL_OK && !*evals) status = gl_fail_memory(err, "evaluations");
+  for (size_t k = 0; status == GL_OK && k < n; k++)
+    for (size_t i = 0, at = 0; is_score(items[k].of) && i < run->n_evals; i++)
+      (*evals)[i] = (eval_record){step[i], NAN, value_at(items[k].of, step[i], &at)};
+  free(step);
+  run->evals = *evals;
+  return status;
+}
+
+/* How often each staleness was logged; none where one of them is no whole number. */
+static gl_status make_histogram(run_record *run, uint64_t **count, gl_error *err) {
+  double largest = -1;
+  *count = NULL;
+  for (size_t i = 0; i < run->n_steps; i++) {
+    const double v = run->steps[i].metric[METRIC_STALENESS];
+    if (isnan(v)) continue;
+    if (!(v >= 0 && v < MOST_STALENESS) || v != floor(v)) return GL_OK;
+    largest = fmax(largest, v);
+  }
+  if (largest < 0) return GL_OK;
+  run->n_staleness = (size_t)largest + 1;
+  *count = calloc(run->n_staleness, sizeof **count);
+  if (!*count) return gl_fail_memory(err, "a histogram");
+  for (size_t i = 0; i < run->n_steps; i++) {
+    const double v = run->steps[i].metric[METRIC_STALENESS];
+    if (!isnan(v)) (*count)[(size_t)v]++;
+  }
+  run->staleness = *count;
+  return GL_OK;
+}
+
+/* --- runs ----------------------------------------------------------------------------------------
+ */
+
+static const clock_record no_clock = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
+                                      NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+
+/* Adds a label to the fields of a run: a number where its field takes one. */
+static int add_label(cJSON *to, const char *path, const char *label) {
+  char *end = NULL;
+  const double number = strtod(label, &end);
+  if (!*label) return 1;
+  if (strcmp(path, RESULTS_LABEL) != 0 && *end == '\0' && isfinite(number))
+    return json_add_number(to, path, number) != NULL;
+  return json_add_string(to, path, label) != NULL;
+}
+
+/* The settings of a run with its label, as the JSON of a sweep's fields; NULL if memory is short.
+ */
+static char *swept_of(const gathered_series *s) {
+  cJSON *o = *s->settings ? json_tree_of(s->settings) : cJSON_CreateObject();
+  char *text = o && add_label(o, s->label_path, s->label) ? cJSON_PrintUnformatted(o) : NULL;
+  cJSON_Delete(o);
+  return text;
+}
+
+static double rate_of(const char *chosen) {
+  cJSON *o = *chosen ? json_tree_of(chosen) : NULL;
+  const cJSON *rate = o ? cJSON_GetObjectItemCaseSensitive(o, "optimizer.lr") : NULL;
+  const double value = cJSON_IsNumber(rate) ? rate->valuedouble : NAN;
+  cJSON_Delete(o);
+  return value;
+}
+
+static gl_status add_run(results *to, const item *items, size_t n, gl_error *err) {
+  const gathered_series *s = items[0].of;
+  step_record *steps = NULL;
+  eval_record *evals = NULL;
+  uint64_t *staleness = NULL;
+  char *swept = swept_of(s);
+  run_record run = {.algorithm = s->name,
+                    .swept = swept,
+                    .recipe = *s->chosen ? s->chosen : NULL,
+                    .chosen = *s->chosen ? s->chosen : NULL,
+                    .seed = s->seed,
+                    .lr = rate_of(s->chosen),
+                    .status = RUN_DONE,
+                    .clock = no_clock};
+  gl_status status = swept ? GL_OK : gl_fail_memory(err, "the settings of a run");
+  for (size_t i = 0; i < n && status == GL_OK; i++)
+    if (has_place(items[i].of)) status = whole_steps(items[i].of, err);
+  if (status == GL_OK) status = refuse_same_metric(items, n, err);
+  if (status == GL_OK) status = make_steps(&run, &steps, items, n, err);
+  if (status == GL_OK) status = make_evals(&run, &evals, items, n, err);
+  if (status == GL_OK) fill_times(&run, steps, evals, items, n);
+  if (status == GL_OK) status = make_histogram(&run, &staleness, err);
+  if (status == GL_OK && run.n_steps + run.n_evals > 0) status = results_add(to, &run, err);
+  free(swept), free(steps), free(evals), free(staleness);
+  return status;
+}
+
+/* Runs come in the order of the files. */
+static gl_status add_runs(results *to, const gathered *g, gl_error *err) {
+  item *items = calloc(g->n_series + 1, sizeof *items);
+  run_items *runs = calloc(g->n_series + 1, sizeof *runs);
+  size_t n = 0;
+  gl_status status = items && runs ? GL_OK : gl_fail_memory(err, "runs");
+  for (size_t i = 0; status == GL_OK && i < g->n_series; i++) items[i] = (item){&g->series[i], i};
+  if (status == GL_OK) qsort(items, g->n_series, sizeof *items, compare_items);
+  for (size_t i = 0; status == GL_OK && i < g->n_series; i++) {
+    if (i == 0 || compare_runs(items[i - 1].of, items[i].of) != 0)
+      runs[n++] = (run_items){i, 0, items[i].place};
+    runs[n - 1].n++;
+  }
+  if (n > 0) qsort(runs, n, sizeof *runs, compare_places);
+  for (size_t i = 0; i < n && status == GL_OK; i++)
+    status = add_run(to, items + runs[i].first, runs[i].n, err);
+  free(items), free(runs);
+  return status;
+}
+
+/* --- runs of studies -----------------------------------------------------------------------------
+ */
+
+static char *swept_in_study(const gathered_study *s, const results_run *run) {
+  const results *r = s->from;
+  cJSON *o = cJSON_CreateObject();
+  int ok = o != NULL;
+  for (size_t a = 0; a < r->axes.n && ok; a++)
+    ok = axis_json(o, &r->axes.axis[a], r->groups[run->group].value[a]) != NULL;
+  if (ok && *s->label) cJSON_DeleteItemFromObjectCaseSensitive(o, s->label_path);
+  char *text = ok && add_label(o, s->label_path, s->label) ? cJSON_PrintUnformatted(o) : NULL;
+  cJSON_Delete(o);
+  return text;
+}
+
+static gl_status add_study(results *to, const gathered_study *s, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->from->n_runs && status == GL_OK; i++) {
+    const results_run *from = &s->from->runs[i];
+    char *swept = swept_in_study(s, from), chosen[NUMBER_TEXT_SIZE + 24], digits[NUMBER_TEXT_SIZE];
+    const int has_rate =
+        isfinite(from->lr) && results_axis(s->from, "optimizer.lr") == s->from->axes.n;
+    snprintf(chosen, sizeof chosen, "{\"optimizer.lr\":%s}", number_text(from->lr, digits));
+    if (!swept) return gl_fail_memory(err, "the settings of a run");
+    status = results_add(to,
+                         &(run_record){.key = from->key,
+                                       .algorithm = s->algorithms[from->algorithm],
+                                       .swept = swept,
+                                       .recipe = has_rate ? chosen : NULL,
+                                       .chosen = has_rate ? chosen : NULL,
+                                       .seed = from->seed,
+                                       .lr = from->lr,
+                                       .status = from->status,
+                                       .reason = from->reason,
+                                       .clock = from->clock,
+                                       .steps = from->steps,
+                                       .n_steps = from->n_steps,
+                                       .evals = from->evals,
+                                       .n_evals = from->n_evals,
+                                       .staleness = from->staleness,
+                                       .n_staleness = from->n_staleness},
+                         err);
+    free(swept);
+  }
+  return status;
+}
+
+/* What two studies have of one algorithm, setting and seed would be shown once. */
+static gl_status refuse_repeats(const results *r, const gathered *g, gl_error *err) {
+  if (r->n_repeats == 0) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "%zu runs of %s and the other files have the same algorithm, setting and seed; "
+                 "say which study each file is: --label FILE=NAME",
+                 r->n_repeats, g->n_studies ? g->studies[0].file : g->series[0].file);
+}
+
+/* --- the whole -----------------------------------------------------------------------------------
+ */
+
+static gl_status list_left_out(char **out, const gathered *g, gl_error *err) {
+  size_t size = 0;
+  int n = 0;
+  *out = NULL;
+  FILE *to = open_memstream(out, &size);
+  if (!to) return gl_fail_memory(err, "names");
+  for (size_t i = 0; i < g->n_series; i++) {
+    const gathered_series *s = &g->series[i];
+    size_t k = 0;
+    if (has_place(s) || is_time(s) || is_wait(s)) continue;
+    while (k < i && strcmp(g->series[k].metric, s->metric) != 0) k++;
+    if (k == i) fprintf(to, "%s%s", n++ ? ", " : "", s->metric);
+  }
+  if (fclose(to) != 0) return gl_fail_memory(err, "names");
+  if (n == 0) free(*out), *out = NULL;
+  return GL_OK;
+}
+
+static gl_status refuse_nothing(const results *r, const gathered *g, gl_error *err) {
+  if (r->n_runs > 0) return GL_OK;
+  const char *name = g->n_series ? g->series[0].metric : "";
+  return gl_fail(err, GL_EINPUT,
+                 "none of the metrics is known to gepolab or a score; if one is a score, say so: "
+                 "--metric '%s'; if it is a metric that `gepolab metrics` lists: --read-as "
+                 "'%s=NAME'",
+                 name, name);
+}
+
+/* Scores of which lower ones are better are so for all runs. */
+static gl_status set_direction(results *r, const gathered *g, gl_error *err) {
+  int lower = 0, higher = g->n_studies > 0;
+  for (size_t i = 0; i < g->n_series; i++) {
+    if (!g->series[i].what.is_score) continue;
+    if (g->series[i].what.better == METRIC_LOWER_IS_BETTER)
+      lower = 1;
+    else
+      higher = 1;
+  }
+  r->lower_is_better = lower;
+  if (!lower || !higher) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "of some scores higher ones are better and of others lower ones; "
+                 "draw them apart");
+}
+
+gl_status joined_results(results **out, char **left_out, const gathered *g, gl_error *err) {
+  *out = NULL;
+  if (left_out) *left_out = NULL;
+  results *r = results_new("joined");
+  gl_status status = r ? GL_OK : gl_fail_memory(err, "results");
+  for (size_t i = 0; i < g->n_studies && status == GL_OK; i++)
+    status = add_study(r, &g->studies[i], err);
+  if (status == GL_OK) status = add_runs(r, g, err);
+  if (status == GL_OK) status = refuse_nothing(r, g, err);
+  if (status == GL_OK) status = set_direction(r, g, err);
+  if (status == GL_OK) status = results_arrange(r, err);
+  if (status == GL_OK) status = refuse_repeats(r, g, err);
+  if (status == GL_OK && left_out) status = list_left_out(left_out, g, err);
+  if (status == GL_OK)
+    *out = r;
+  else
+    results_free(r);
+  return status;
+}

@@ -1,0 +1,28 @@
+/* Regular expressions of the command line, by PCRE2. Texts may be any bytes; a match that would
+ * take too long is refused. */
+#ifndef GEPOLAB_ANALYSIS_IMPORT_PATTERN_H
+#define GEPOLAB_ANALYSIS_IMPORT_PATTERN_H
+
+#include "core/base/error.h"
+
+typedef struct pattern pattern;
+
+/* Compiles a regular expression. option ("--group-by") stands for it in errors: GL_EINPUT where it
+ * is none, with the place. Release with pattern_free(). */
+gl_status pattern_new(pattern **out, const char *regex, const char *option, gl_error *err);
+/* The same of "regex=name", where name says what becomes of a text that matches: $1 to $9 stand
+ * for groups of the expression, $0 for what it matched, $$ for a dollar sign. The first '=' ends
+ * the expression, in which \x3d stands for one. */
+gl_status pattern_new_rule(pattern **out, const char *rule, const char *option, gl_error *err);
+void pattern_free(pattern *p);
+
+/* Whether the expression has a group in parentheses. */
+int pattern_has_group(const pattern *p);
+/* *found tells whether it matches the text anywhere. */
+gl_status pattern_matches(const pattern *p, const char *text, int *found, gl_error *err);
+/* Where it matches the text, *out is the name that the rule makes of it; of an expression alone,
+ * the text of its first group. NULL where it does not match. On the heap; GL_EINPUT where the name
+ * would be empty. */
+gl_status pattern_apply(const pattern *p, const char *text, char **out, gl_error *err);
+
+#endif

@@ -1,0 +1,610 @@
+/* Tables and JSON of gathered files. */
+#include "analysis/import/tell.h"
+
+#include "analysis/analyze.h"
+#include "analysis/import/read.h"
+#include "analysis/statistics.h"
+#include "core/base/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Seed of the bootstrap: results are those of the data, so one constant serves. */
+static const uint64_t BOOTSTRAP_SEED = 1;
+
+/* --- numbers of one series -----------------------------------------------------------------------
+ */
+
+typedef struct numbers {
+  const char *file, *label, *name, *metric, *tag;
+  metric_direction better;
+  int is_score, is_guessed;
+  uint64_t seed;
+  const double *step, *value; /* [n], borrowed or owned below */
+  size_t n, n_all;
+  double first, best, best_step, last, last_step, gap, mean;
+} numbers;
+
+typedef struct lines {
+  numbers *line; /* [n], those of one run side by side */
+  size_t n;
+  double **owned; /* [n_owned] values of studies, as series */
+  size_t n_owned;
+} lines;
+
+static void compute(numbers *x) {
+  const int lower = x->better == METRIC_LOWER_IS_BETTER;
+  const series_ends e = series_ends_better(x->value, x->n, lower);
+  const int has_best = x->better != METRIC_NEITHER_IS_BETTER;
+  x->first = e.first;
+  x->last = e.last;
+  x->best = has_best ? e.best : NAN;
+  x->gap = has_best ? e.best_to_last : NAN;
+  x->mean = sample_mean(x->value, x->n);
+  x->best_step = NAN;
+  x->last_step = x->n > 0 ? x->step[x->n - 1] : NAN;
+  for (size_t i = x->n; has_best && i-- > 0;)
+    if (x->value[i] == e.best) x->best_step = x->step[i];
+}
+
+static int is_same_quantity(const numbers *a, const numbers *b) {
+  return strcmp(a->label, b->label) == 0 && strcmp(a->name, b->name) == 0 &&
+         strcmp(a->metric, b->metric) == 0;
+}
+
+/* Adds a line behind the last one of the same run, label and metric. */
+static void add_line(lines *to, numbers x) {
+  compute(&x);
+  size_t at = to->n;
+  while (at > 0 && !is_same_quantity(&to->line[at - 1], &x)) at--;
+  if (at == 0) at = to->n;
+  memmove(to->line + at + 1, to->line + at, (to->n - at) * sizeof *to->line);
+  to->line[at] = x;
+  to->n++;
+}
+
+static void lines_fini(lines *l) {
+  for (size_t i = 0; i < l->n_owned; i++) free(l->owned[i]);
+  free(l->owned), free(l->line);
+  *l = (lines){0};
+}
+
+/* The evaluations of a study's run as a series. */
+static gl_status add_study_run(lines *to, const gathered_study *s, const results_run *run,
+                               gl_error *err) {
+  double *step = calloc(run->n_evals + 1, sizeof *step);
+  double *value = calloc(run->n_evals + 1, sizeof *value);
+  to->owned[to->n_owned++] = step;
+  to->owned[to->n_owned++] = value;
+  if (!step || !value) return gl_fail_memory(err, "evaluations");
+  size_t n = 0;
+  for (size_t i = 0; i < run->n_evals; i++) {
+    if (isnan(run->evals[i].eval_score)) continue;
+    step[n] = (double)run->evals[i].step;
+    value[n++] = run->evals[i].eval_score;
+  }
+  if (n > 0)
+    add_line(to, (numbers){.file = s->file,
+                           .label = *s->label ? s->label : s->from->groups[run->group].heading,
+                           .name = s->algorithms[run->algorithm],
+                           .metric = "eval_score",
+                           .tag = "",
+                           .is_score = 1,
+                           .seed = run->seed,
+                           .step = step,
+                           .value = value,
+                           .n = n,
+                           .n_all = n});
+  return GL_OK;
+}
+
+static gl_status lines_init(lines *to, const gathered *g, gl_error *err) {
+  size_t runs = 0;
+  for (size_t i = 0; i < g->n_studies; i++) runs += g->studies[i].from->n_runs;
+  *to = (lines){.line = calloc(g->n_series + runs + 1, sizeof *to->line),
+                .owned = calloc(2 * runs + 1, sizeof *to->owned)};
+  if (!to->line || !to->owned) return gl_fail_memory(err, "a table");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < g->n_studies; i++)
+    for (size_t k = 0; k < g->studies[i].from->n_runs && status == GL_OK; k++)
+      if (g->studies[i].from->runs[k].status != RUN_FAILED)
+        status = add_study_run(to, &g->studies[i], &g->studies[i].from->runs[k], err);
+  for (size_t i = 0; i < g->n_series && status == GL_OK; i++) {
+    const gathered_series *s = &g->series[i];
+    if (s->is_chosen && s->n > 0)
+      add_line(to, (numbers){.file = s->file,
+                             .label = s->label,
+                             .name = s->name,
+                             .metric = s->metric,
+                             .tag = s->tag,
+                             .better = s->what.better,
+                             .is_score = s->what.is_score,
+                             .is_guessed = s->what.is_guessed,
+                             .seed = s->seed,
+                             .step = s->step,
+                             .value = s->value,
+                             .n = s->n,
+                             .n_all = s->n_all});
+  }
+  return status;
+}
+
+/* --- a run over its seeds ------------------------------------------------------------------------
+ */
+
+/* How many lines from `first` on are of one run, label and metric. */
+static size_t seeds_at(const lines *l, size_t first) {
+  size_t n = 1;
+  while (first + n < l->n && is_same_quantity(&l->line[first], &l->line[first + n])) n++;
+  return n;
+}
+
+typedef double (*number_of)(const numbers *x);
+static double best_of(const numbers *x) {
+  return x->best;
+}
+static double last_of(const numbers *x) {
+  return x->last;
+}
+static double gap_of(const numbers *x) {
+  return x->gap;
+}
+static double mean_of(const numbers *x) {
+  return x->mean;
+}
+
+/* The interquartile mean over seeds, with an interval where there are several. */
+static gl_status over_seeds(const lines *l, size_t first, size_t n, number_of what, interval *out,
+                            gl_error *err) {
+  double *values = calloc(n, sizeof *values);
+  if (!values) return gl_fail_memory(err, "seeds");
+  for (size_t i = 0; i < n; i++) values[i] = what(&l->line[first + i]);
+  gl_status status = iqm_bootstrap(
+      values, &n, 1, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, (uint64_t)first), out, err);
+  free(values);
+  return status;
+}
+
+static void interval_cell(table *t, interval v) {
+  if (isnan(v.value))
+    table_cell(t, "–");
+  else if (isnan(v.low))
+    table_cell(t, "%.4g", v.value);
+  else
+    table_cell(t, "%.4g [%.4g, %.4g]", v.value, v.low, v.high);
+}
+
+/* --- the table of series -------------------------------------------------------------------------
+ */
+
+static int has_labels(const lines *l) {
+  for (size_t i = 0; i < l->n; i++)
+    if (*l->line[i].label) return 1;
+  return 0;
+}
+
+static int has_seeds(const lines *l) {
+  for (size_t i = 0; i < l->n; i += seeds_at(l, i))
+    if (seeds_at(l, i) > 1) return 1;
+  return 0;
+}
+
+static const char *direction_word(const numbers *x) {
+  switch (x->better) {
+  case METRIC_HIGHER_IS_BETTER:
+    return x->is_guessed ? "higher?" : "higher";
+  case METRIC_LOWER_IS_BETTER:
+    return "lower";
+  case METRIC_NEITHER_IS_BETTER:
+    return "–";
+  }
+  return "–";
+}
+
+static gl_status series_line(table *t, const lines *l, size_t first, size_t n, int labels,
+                             int seeds, gl_error *err) {
+  static const number_of columns[] = {best_of, last_of, gap_of, mean_of};
+  const numbers *x = &l->line[first];
+  interval v[4];
+  for (size_t i = 0; i < 4; i++) {
+    gl_status status = over_seeds(l, first, n, columns[i], &v[i], err);
+    if (status != GL_OK) return status;
+  }
+  if (labels) table_cell(t, "%s", *x->label ? x->label : "–");
+  table_cell(t, "%s", x->name);
+  table_cell(t, "%s", x->metric);
+  table_cell(t, "%s", direction_word(x));
+  if (seeds) table_cell(t, "%zu", n);
+  table_cell(t, "%zu", x->n);
+  interval_cell(t, v[0]);
+  if (n == 1 && !isnan(x->best_step))
+    table_cell(t, "%.10g", x->best_step);
+  else
+    table_cell(t, "–");
+  interval_cell(t, v[1]);
+  if (n == 1)
+    table_cell(t, "%.10g", x->last_step);
+  else
+    table_cell(t, "–");
+  interval_cell(t, v[2]);
+  interval_cell(t, v[3]);
+  return GL_OK;
+}
+
+static gl_status series_table_text(const lines *l, table_format format, FILE *to, gl_error *err) {
+  const int labels = has_labels(l), seeds = has_seeds(l);
+  const char *heads[12];
+  size_t n = 0;
+  if (labels) heads[n++] = "label";
+  heads[n++] = "run", heads[n++] = "metric", heads[n++] = "better";
+  if (seeds) heads[n++] = "seeds";
+  heads[n++] = "n", heads[n++] = "best", heads[n++] = "at", heads[n++] = "last", heads[n++] = "at",
+  heads[n++] = "gap", heads[n++] = "mean";
+  table *t = table_new(heads, n);
+  if (!t) return gl_fail_memory(err, "a table");
+  gl_status status = GL_OK;
+  int guessed = 0, cut = 0;
+  for (size_t i = 0; i < l->n && status == GL_OK; i += seeds_at(l, i)) {
+    status = series_line(t, l, i, seeds_at(l, i), labels, seeds, err);
+    guessed |= l->line[i].is_guessed && l->line[i].better == METRIC_HIGHER_IS_BETTER;
+  }
+  for (size_t i = 0; i < l->n; i++) cut |= l->line[i].n < l->line[i].n_all;
+  if (guessed || seeds || cut)
+    table_caption(t, "Best, last and their gap%s%s%s.",
+                  seeds ? "; interquartile means over seeds with 95 % bootstrap intervals" : "",
+                  guessed ? "; higher?: nothing is known of the metric, --lower-is-better says the "
+                            "opposite"
+                          : "",
+                  cut ? "; series end at the last step that all of their metric have" : "");
+  if (status == GL_OK) status = table_write(t, format, to, err);
+  table_free(t);
+  return status;
+}
+
+/* --- benchmarks side by side ---------------------------------------------------------------------
+ */
+
+typedef struct benchmarks {
+  const char **label; /* [n_labels] */
+  size_t n_labels;
+  const char **name; /* [n_names] */
+  size_t n_names;
+  interval *best, *last; /* [n_names * n_labels] */
+} benchmarks;
+
+static void benchmarks_fini(benchmarks *b) {
+  free(b->label), free(b->name), free(b->best), free(b->last);
+  *b = (benchmarks){0};
+}
+
+static size_t add_text(const char **list, size_t *n, const char *text) {
+  size_t i = 0;
+  while (i < *n && strcmp(list[i], text) != 0) i++;
+  if (i == *n) list[(*n)++] = text;
+  return i;
+}
+
+/* Best and last of every run's scores by label; n_labels is 0 or 1 where there is nothing to
+ * compare. */
+static gl_status benchmarks_init(benchmarks *b, const lines *l, gl_error *err) {
+  *b = (benchmarks){.label = calloc(l->n + 1, sizeof *b->label),
+                    .name = calloc(l->n + 1, sizeof *b->name)};
+  if (!b->label || !b->name) return gl_fail_memory(err, "a table");
+  for (size_t i = 0; i < l->n; i++) {
+    if (!l->line[i].is_score) continue;
+    add_text(b->label, &b->n_labels, l->line[i].label);
+    add_text(b->name, &b->n_names, l->line[i].name);
+  }
+  const size_t n = b->n_labels * b->n_names;
+  b->best = calloc(n + 1, sizeof *b->best), b->last = calloc(n + 1, sizeof *b->last);
+  if (!b->best || !b->last) return gl_fail_memory(err, "a table");
+  for (size_t i = 0; i < n; i++) b->best[i] = b->last[i] = (interval){NAN, NAN, NAN};
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < l->n && status == GL_OK; i += seeds_at(l, i)) {
+    if (!l->line[i].is_score) continue;
+    const size_t at = add_text(b->name, &b->n_names, l->line[i].name) * b->n_labels +
+                      add_text(b->label, &b->n_labels, l->line[i].label);
+    status = over_seeds(l, i, seeds_at(l, i), best_of, &b->best[at], err);
+    if (status == GL_OK) status = over_seeds(l, i, seeds_at(l, i), last_of, &b->last[at], err);
+  }
+  return status;
+}
+
+/* Over all labels; NaN where one is missing. */
+static double average(const benchmarks *b, const interval *of, size_t name) {
+  double sum = 0;
+  for (size_t i = 0; i < b->n_labels; i++) sum += of[name * b->n_labels + i].value;
+  return sum / (double)b->n_labels;
+}
+
+static gl_status benchmarks_text(const benchmarks *b, table_format format, FILE *to,
+                                 gl_error *err) {
+  const size_t n = 3 + 2 * b->n_labels;
+  char **heads = calloc(n, sizeof *heads);
+  int ok = heads != NULL, gaps = 0;
+  static const char *const ends[] = {"best", "last"};
+  for (size_t i = 0; ok && i < n; i++) {
+    const char *label = i == 0 ? "" : i > 2 * b->n_labels ? "average" : b->label[(i - 1) / 2];
+    const size_t size = strlen(label) + 8;
+    heads[i] = malloc(size);
+    ok = heads[i] != NULL;
+    if (ok)
+      snprintf(heads[i], size, "%s%s%s", i ? label : "run", i && *label ? " " : "",
+               i ? ends[(i - 1) % 2] : "");
+  }
+  table *t = ok ? table_new((const char *const *)heads, n) : NULL;
+  gl_status status = t ? GL_OK : gl_fail_memory(err, "a table");
+  for (size_t r = 0; status == GL_OK && r < b->n_names; r++) {
+    table_cell(t, "%s", b->name[r]);
+    for (size_t i = 0; i < b->n_labels; i++) {
+      interval_cell(t, b->best[r * b->n_labels + i]);
+      interval_cell(t, b->last[r * b->n_labels + i]);
+    }
+    table_number(t, average(b, b->best, r));
+    table_number(t, average(b, b->last, r));
+    gaps |= isnan(average(b, b->best, r));
+  }
+  if (status == GL_OK) {
+    table_caption(t, "Best and last by label%s.",
+                  gaps ? "; averages of runs that have all of them" : "");
+    status = table_write(t, format, to, err);
+  }
+  table_free(t);
+  for (size_t i = 0; heads && i < n; i++) free(heads[i]);
+  free(heads);
+  return status;
+}
+
+/* --- what a paper prints -------------------------------------------------------------------------
+ */
+
+/* What a printed number is in the series. */
+typedef enum printed_kind { PRINTED_NOWHERE, PRINTED_ELSEWHERE, PRINTED_AS_SAID } printed_kind;
+
+typedef struct printed_place {
+  printed_kind kind;
+  double step; /* where the series has it */
+} printed_place;
+
+static printed_place place_of(const numbers *x, const published_number *printed, double expected,
+                              double expected_step) {
+  double largest = -INFINITY;
+  for (size_t i = 0; i < x->n; i++) largest = fmax(largest, x->value[i]);
+  if (published_agrees(printed, expected, largest))
+    return (printed_place){PRINTED_AS_SAID, expected_step};
+  for (size_t i = x->n; i-- > 0;)
+    if (published_agrees(printed, x->value[i], largest))
+      return (printed_place){PRINTED_ELSEWHERE, x->step[i]};
+  return (printed_place){PRINTED_NOWHERE, NAN};
+}
+
+static const numbers *series_of(const lines *l, const published_row *p) {
+  for (size_t i = 0; i < l->n; i++)
+    if (l->line[i].is_score && strcmp(l->line[i].name, p->run) == 0 &&
+        (!*p->benchmark || strcmp(l->line[i].label, p->benchmark) == 0))
+      return &l->line[i];
+  return NULL;
+}
+
+/* The verdict on a printed number, in words. */
+static void verdict(char *to, size_t size, const numbers *x, const published_number *printed,
+                    int is_best) {
+  if (!printed->text) {
+    snprintf(to, size, "nothing is printed");
+    return;
+  }
+  const double expected = is_best ? x->best : x->last;
+  const double step = is_best ? x->best_step : x->last_step;
+  const printed_place at = place_of(x, printed, expected, step);
+  const char *what = !is_best                              ? "last"
+                     : x->better == METRIC_LOWER_IS_BETTER ? "minimum"
+                                                           : "maximum";
+  switch (at.kind) {
+  case PRINTED_AS_SAID:
+    snprintf(to, size, "the %s", what);
+    break;
+  case PRINTED_ELSEWHERE:
+    snprintf(to, size, "not the %s: the value at %.10g", what, at.step);
+    break;
+  case PRINTED_NOWHERE:
+    snprintf(to, size, "not the %s, and nowhere in the series", what);
+    break;
+  }
+}
+
+static gl_status published_text(const published *p, const lines *l, table_format format, FILE *to,
+                                gl_error *err) {
+  static const char *const heads[] = {"run",   "benchmark",    "printed best", "best", "at",
+                                      "it is", "printed last", "last",         "it is"};
+  table *t = table_new(heads, sizeof heads / sizeof *heads);
+  if (!t) return gl_fail_memory(err, "a table");
+  size_t missing = 0;
+  for (size_t i = 0; i < p->n; i++) {
+    const published_row *row = &p->row[i];
+    const numbers *x = series_of(l, row);
+    char words[160];
+    if (!x) {
+      missing++;
+      continue;
+    }
+    table_cell(t, "%s", row->run);
+    table_cell(t, "%s", *row->benchmark ? row->benchmark : "–");
+    table_cell(t, "%s", row->best.text ? row->best.text : "–");
+    table_number(t, x->best);
+    table_cell(t, "%.10g", x->best_step);
+    verdict(words, sizeof words, x, &row->best, 1);
+    table_cell(t, "%s", words);
+    table_cell(t, "%s", row->last.text ? row->last.text : "–");
+    table_number(t, x->last);
+    verdict(words, sizeof words, x, &row->last, 0);
+    table_cell(t, "%s", words);
+  }
+  if (missing)
+    table_caption(t, "Printed numbers against the series. Printed, and not in these files: %zu.",
+                  missing);
+  else
+    table_caption(t, "Printed numbers against the series.");
+  gl_status status = table_write(t, format, to, err);
+  table_free(t);
+  return status;
+}
+
+/* --- JSON ----------------------------------------------------------------------------------------
+ */
+
+static cJSON *append_object(cJSON *array) {
+  cJSON *o = cJSON_CreateObject();
+  if (o && cJSON_AddItemToArray(array, o)) return o;
+  cJSON_Delete(o);
+  return NULL;
+}
+
+static int line_json(cJSON *runs, const numbers *x) {
+  static const char *const words[] = {"higher", "lower", NULL};
+  cJSON *o = append_object(runs);
+  return o && json_add_string(o, "file", x->file) && json_add_string(o, "label", x->label) &&
+         json_add_string(o, "run", x->name) && json_add_string(o, "tag", x->tag) &&
+         json_add_string(o, "metric", x->metric) &&
+         (words[x->better] ? json_add_string(o, "better", words[x->better]) != NULL
+                           : cJSON_AddNullToObject(o, "better") != NULL) &&
+         json_add_number(o, "seed", (double)x->seed) && json_add_number(o, "n", (double)x->n) &&
+         json_add_number(o, "first", x->first) && json_add_number(o, "best", x->best) &&
+         json_add_number(o, "best_step", x->best_step) && json_add_number(o, "last", x->last) &&
+         json_add_number(o, "last_step", x->last_step) &&
+         json_add_number(o, "best_to_last", x->gap) && json_add_number(o, "mean", x->mean);
+}
+
+static int benchmarks_json(cJSON *to, const benchmarks *b) {
+  cJSON *o = cJSON_AddObjectToObject(to, "benchmarks");
+  cJSON *labels = o ? cJSON_AddArrayToObject(o, "labels") : NULL;
+  cJSON *rows = labels ? cJSON_AddArrayToObject(o, "rows") : NULL;
+  int ok = rows != NULL;
+  for (size_t i = 0; i < b->n_labels && ok; i++)
+    ok = json_add_string(labels, NULL, b->label[i]) != NULL;
+  for (size_t r = 0; r < b->n_names && ok; r++) {
+    cJSON *row = append_object(rows);
+    cJSON *best =
+        row && json_add_string(row, "run", b->name[r]) ? cJSON_AddArrayToObject(row, "best") : NULL;
+    cJSON *last = best ? cJSON_AddArrayToObject(row, "last") : NULL;
+    ok = last != NULL;
+    for (size_t i = 0; i < b->n_labels && ok; i++)
+      ok = json_add_number(best, NULL, b->best[r * b->n_labels + i].value) &&
+           json_add_number(last, NULL, b->last[r * b->n_labels + i].value);
+    ok = ok && json_add_number(row, "average_best", average(b, b->best, r)) &&
+         json_add_number(row, "average_last", average(b, b->last, r));
+  }
+  return ok;
+}
+
+static int printed_json(cJSON *to, const char *key, const numbers *x,
+                        const published_number *printed, int is_best) {
+  static const char *const kinds[] = {"nowhere", "elsewhere", "as said"};
+  cJSON *o = cJSON_AddObjectToObject(to, key);
+  const printed_place at =
+      place_of(x, printed, is_best ? x->best : x->last, is_best ? x->best_step : x->last_step);
+  return o && json_add_string(o, "printed", printed->text ? printed->text : "") &&
+         json_add_number(o, "is", is_best ? x->best : x->last) &&
+         json_add_string(o, "found", printed->text ? kinds[at.kind] : "") &&
+         json_add_number(o, "step", at.step);
+}
+
+static int published_json(cJSON *to, const published *p, const lines *l) {
+  cJSON *rows = cJSON_AddArrayToObject(to, "published");
+  int ok = rows != NULL;
+  for (size_t i = 0; i < p->n && ok; i++) {
+    const numbers *x = series_of(l, &p->row[i]);
+    if (!x) continue;
+    cJSON *row = append_object(rows);
+    ok = row && json_add_string(row, "run", p->row[i].run) &&
+         json_add_string(row, "benchmark", p->row[i].benchmark) &&
+         printed_json(row, "best", x, &p->row[i].best, 1) &&
+         printed_json(row, "last", x, &p->row[i].last, 0);
+  }
+  return ok;
+}
+
+static int fill_json(cJSON *root, const gathered *g, const lines *l, const benchmarks *b,
+                     const published *printed) {
+  cJSON *files = cJSON_AddArrayToObject(root, "files");
+  cJSON *runs = files ? cJSON_AddArrayToObject(root, "runs") : NULL;
+  int ok = runs != NULL;
+  const char *last = NULL;
+  for (size_t i = 0; i < g->n_studies && ok; last = g->studies[i++].file)
+    if (!last || strcmp(last, g->studies[i].file) != 0)
+      ok = json_add_string(files, NULL, g->studies[i].file) != NULL;
+  for (size_t i = 0; i < g->n_series && ok; last = g->series[i++].file)
+    if (!last || strcmp(last, g->series[i].file) != 0)
+      ok = json_add_string(files, NULL, g->series[i].file) != NULL;
+  if (ok && cJSON_GetArraySize(files) == 1) ok = json_add_string(root, "file", last) != NULL;
+  for (size_t i = 0; i < l->n && ok; i++) ok = line_json(runs, &l->line[i]);
+  if (ok && b->n_labels > 1) ok = benchmarks_json(root, b);
+  return ok && (!printed || published_json(root, printed, l));
+}
+
+/* --- the whole -----------------------------------------------------------------------------------
+ */
+
+gl_status tell_gathered(const gathered *g, const published *printed, table_format format,
+                        FILE *text, cJSON **json, gl_error *err) {
+  lines l = {0};
+  benchmarks b = {0};
+  gl_status status = lines_init(&l, g, err);
+  if (status == GL_OK) status = benchmarks_init(&b, &l, err);
+  if (status == GL_OK && text) status = series_table_text(&l, format, text, err);
+  if (status == GL_OK && text && b.n_labels > 1) {
+    fputc('\n', text);
+    status = benchmarks_text(&b, format, text, err);
+  }
+  if (status == GL_OK && text && printed) {
+    fputc('\n', text);
+    status = published_text(printed, &l, format, text, err);
+  }
+  if (status == GL_OK && json) {
+    cJSON *root = cJSON_CreateObject();
+    if (root && fill_json(root, g, &l, &b, printed))
+      *json = root;
+    else {
+      cJSON_Delete(root);
+      status = gl_fail_memory(err, "a JSON document");
+    }
+  }
+  benchmarks_fini(&b);
+  lines_fini(&l);
+  return status;
+}
+
+static gl_status tell_study(const char *path, table_format format, FILE *text, cJSON **json,
+                            gl_error *err) {
+  store *s = NULL;
+  gl_status status = store_open(&s, path, STORE_READ, err);
+  if (status == GL_OK) status = analyze_study(s, format, text, json, err);
+  store_close(s);
+  return status;
+}
+
+/* What the request asks for beside its files. */
+static int has_options(const gather_request *q) {
+  return q->n_labels || q->n_renames || q->n_read_as || q->group_by || q->metric || q->at_common ||
+         q->lower_is_better;
+}
+
+gl_status tell_files(const gather_request *request, const published *printed, table_format format,
+                     FILE *text, cJSON **json, gl_error *err) {
+  int is_study = 0;
+  gl_status status = GL_OK;
+  if (request->n_files == 1) status = read_is_study(request->files[0], &is_study, err);
+  if (status != GL_OK) return status;
+  if (is_study && !has_options(request) && !printed)
+    return tell_study(request->files[0], format, text, json, err);
+  if (is_study)
+    return gl_fail(err, GL_EINPUT,
+                   "%s is a study, which says itself what its runs are; these options are for "
+                   "exports, or for several files",
+                   request->files[0]);
+  gathered g;
+  status = gather(&g, request, err);
+  if (status == GL_OK) status = tell_gathered(&g, printed, format, text, json, err);
+  gathered_fini(&g);
+  return status;
+}

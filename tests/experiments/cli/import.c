@@ -1,0 +1,114 @@
+/* Tables and figures of other programs' exports, with the program alone. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SAMPLE(name) "tests/golden/exports/" name
+
+static int is_there(const char *folder, const char *name) {
+  char path[128];
+  return access(cli_path(path, folder, name), R_OK) == 0;
+}
+
+static void exports_of_several_kinds_become_one_figure(void) {
+  char folder[64], figures[128];
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  cli_result r =
+      CLI("plot", SAMPLE("panel_eval.csv"), SAMPLE("wide.csv"), SAMPLE("runs.jsonl"), "-o", figures,
+          "-f", "eval_score", "-l", "panel_eval.csv=MATH", "-l", "wide.csv=AIME24", "-l",
+          "runs.jsonl=AMC", "-g", "^(.*?)_(?:seed|diff)[0-9]+$", "-r", "(?i)^(ge|gr)po$=$1PO");
+  CU_ASSERT_EQUAL(r.code, 0);
+  cli_result_fini(&r);
+  CU_ASSERT(is_there(figures, "eval_score.pdf") && is_there(figures, "eval_score.tsv"));
+  cli_scratch_remove(folder);
+}
+
+/* gnuplot code, LaTeX, escape sequences of terminals and commands of shells are shown, not obeyed.
+ */
+static void hostile_names_are_only_ever_text(void) {
+  char folder[64], figures[128];
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  CU_ASSERT(CLI_GIVES(0, "plot", SAMPLE("hostile.csv"), "-o", figures));
+  CU_ASSERT(is_there(figures, "eval_score.svg"));
+  CU_ASSERT(access("pwned", F_OK) != 0 && !is_there(figures, "pwned"));
+  const char *const formats[] = {"text", "markdown", "latex"};
+  for (size_t i = 0; i < 3; i++) {
+    cli_result r = CLI("analyze", SAMPLE("hostile.csv"), "-f", formats[i]);
+    CU_ASSERT_EQUAL(r.code, 0);
+    CU_ASSERT_PTR_NULL(strchr(r.out, '\x1b'));
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.out, i == 2 ? "two\\textbackslash{}nlines" : "lines"));
+    if (i == 2) CU_ASSERT_PTR_NULL(strstr(r.out, "\\input{"));
+    if (i == 1) CU_ASSERT_PTR_NULL(strstr(r.out, "<script>"));
+    cli_result_fini(&r);
+  }
+  CU_ASSERT(CLI_GIVES(0, "analyze", SAMPLE("hostile.csv"), "--json"));
+  cli_scratch_remove(folder);
+}
+
+static void exports_of_gepolab_are_read_again(void) {
+  char folder[64], db[128], evals[128], figures[128];
+  cli_scratch_make(folder);
+  cli_path(db, folder, "study.db");
+  cli_path(evals, folder, "evals.csv");
+  cli_path(figures, folder, "figures");
+  CU_ASSERT(
+      CLI_GIVES(0, "sweep", "quickstart", "-q", "-o", db, "steps=20", "cluster={preset: heterorl}",
+                "sweep={algorithm: [grpo, gepo], cluster.max_delay: [0, 600], seed: [1, 2]}"));
+  CU_ASSERT(CLI_GIVES(0, "export", db, "-t", "evals", "-o", evals));
+  CU_ASSERT(CLI_GIVES(0, "plot", evals, "-o", figures, "-f", "best_last"));
+  CU_ASSERT(is_there(figures, "best_last.pdf"));
+  char label[160];
+  snprintf(label, sizeof label, "%s=again", evals);
+  CU_ASSERT(CLI_GIVES(0, "analyze", db, evals, "-l", label));
+  CU_ASSERT(CLI_GIVES(0, "plot", db, evals, "-l", label, "-o", figures, "-f", "eval_score"));
+  CU_ASSERT(CLI_GIVES(2, "plot", db, evals, "-o", figures));
+  CU_ASSERT(CLI_GIVES(2, "analyze", db, "--metric", "kl_exact"));
+  cli_scratch_remove(folder);
+}
+
+static void wrong_words_are_refused(void) {
+  CU_ASSERT(CLI_GIVES(2, "analyze", SAMPLE("wide.csv"), "--at", "end"));
+  CU_ASSERT(CLI_GIVES(2, "analyze", SAMPLE("wide.csv"), "--columns", "rows"));
+  CU_ASSERT(CLI_GIVES(2, "plot", SAMPLE("wide.csv"), SAMPLE("wide.csv")));
+  CU_ASSERT(CLI_GIVES(1, "plot", "no/such/file.csv"));
+  CU_ASSERT(CLI_GIVES(0, "analyze", SAMPLE("wide.csv"), "--published", SAMPLE("published.tsv")));
+  CU_ASSERT(CLI_GIVES(2, "analyze", SAMPLE("wide.csv"), "--published", SAMPLE("wide.csv")));
+}
+
+static const char *paper_data(void) {
+  const char *folder = getenv("GEPOLAB_PAPER_DATA");
+  return folder ? folder : "../shared/paper-data";
+}
+
+static void the_papers_exports_give_tables_and_figures_by_one_command_each(void) {
+  char folder[64], figures[128], path[5][160];
+  static const char *const names[] = {"eval_math500_maxdelay64", "eval_train_maxdelay64",
+                                      "iw_variance_online", "kl_maxdiff32", "staleness_maxdiff32"};
+  for (size_t i = 0; i < 5; i++) {
+    snprintf(path[i], sizeof path[i], "%s/%s.csv", paper_data(), names[i]);
+    if (access(path[i], R_OK) != 0) SKIP("the paper's data are not here");
+  }
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  const char *const strip = "(.*)_(?:diff32|online)=$1";
+  cli_result r = CLI("analyze", path[0], path[1], "-l", "eval_math500_maxdelay64.csv=MATH500", "-l",
+                     "eval_train_maxdelay64.csv=second", "-r", strip, "--at", "common");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "GSPO          0.7822        0.5556       0.7"));
+  cli_result_fini(&r);
+  CU_ASSERT(CLI_GIVES(0, "plot", path[0], path[1], "-r", strip, "-f", "eval_score", "-o", figures));
+  CU_ASSERT(CLI_GIVES(0, "plot", path[2], "-r", strip, "-f", "training", "-o", figures));
+  CU_ASSERT(CLI_GIVES(0, "plot", path[3], path[4], path[1], "-r", strip, "-o", figures));
+  CU_ASSERT(is_there(figures, "staleness.pdf") && is_there(figures, "training.pdf"));
+  cli_scratch_remove(folder);
+}
+
+SUITE(cli_import, "cli: exports", TEST(exports_of_several_kinds_become_one_figure),
+      TEST(hostile_names_are_only_ever_text), TEST(exports_of_gepolab_are_read_again),
+      TEST(wrong_words_are_refused),
+      TEST(the_papers_exports_give_tables_and_figures_by_one_command_each));
