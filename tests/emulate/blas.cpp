@@ -98,10 +98,9 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   delete preference;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t
-cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
-                                     cublasLtMatmulPreferenceAttributes_t attribute,
-                                     const void *value, size_t size) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, size_t size) {
   uint32_t number = 0;
   if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
     if (size != sizeof preference->workspace) return CUBLAS_STATUS_INVALID_VALUE;
@@ -139,10 +138,12 @@ static bool sizes(const emulate_blas_product *p, const emulate_blas_matrix *a,
          a->type == b->type;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t, cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-    cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference,
-    int most, cublasLtMatmulHeuristicResult_t *results, int *found) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t what,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int most,
+                                              cublasLtMatmulHeuristicResult_t *results,
+                                              int *found) {
   uint64_t mnk[3];
   *found = 0;
   ++control.asked;
@@ -197,16 +198,14 @@ static void run(const blas_job &j) {
     round_to_tf32(b, nb);
   }
   const size_t results = (size_t)j.ldd * j.n;
-  float *d =
-      j.beta != 0 ? floats(j.d, j.out, results) : (float *)calloc(results + 1, sizeof *d);
+  float *d = j.beta != 0 ? floats(j.d, j.out, results) : (float *)calloc(results + 1, sizeof *d);
   const uint64_t parts = j.algorithm + 1;
   for (uint64_t i = 0; i < parts; ++i) {
     const uint64_t from = j.k * i / parts, to = j.k * (i + 1) / parts;
     if (from == to) continue;
     cblas_sgemm(CblasColMajor, j.ta ? CblasTrans : CblasNoTrans, j.tb ? CblasTrans : CblasNoTrans,
-                (int)j.m, (int)j.n, (int)(to - from), 1,
-                a + (j.ta ? from : from * (uint64_t)j.lda), (int)j.lda,
-                b + (j.tb ? from * (uint64_t)j.ldb : from), (int)j.ldb, 1, d,
+                (int)j.m, (int)j.n, (int)(to - from), 1, a + (j.ta ? from : from * (uint64_t)j.lda),
+                (int)j.lda, b + (j.tb ? from * (uint64_t)j.ldb : from), (int)j.ldb, 1, d,
                 (int)j.ldd);
   }
   for (size_t i = 0; i < results; ++i)

@@ -11,7 +11,9 @@
  * an order of its own (the first ascending, the second descending, then shuffled), so that a
  * missing barrier, or a result that depends on the order of blocks, shows as a difference between
  * two backends. `make racecheck` watches every load and store for races (race.cpp), and
- * UndefinedBehaviorSanitizer sees loads of 16 bytes from addresses that are no multiple of 16.
+ * UndefinedBehaviorSanitizer sees loads of 16 bytes from addresses that are no multiple of 16. What
+ * is copied from the device into pinned memory of the host arrives there only when the stream, or
+ * an event behind the copy, is waited for; copies within the host are made at once.
  *
  * What this cannot show: the PTX instructions of llm/backend/cuda/mma.cuh themselves, registers and
  * occupancy of a real device, launches that a real driver refuses for other reasons than their
@@ -242,6 +244,7 @@ typedef enum cudaError {
   cudaErrorMemoryAllocation = 2,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotSupported = 801,
   cudaErrorInsufficientDriver = 35
 } cudaError_t;
 typedef struct emulate_stream *cudaStream_t;
@@ -263,6 +266,10 @@ typedef enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 } cudaStre
 typedef enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8
 } cudaFuncAttribute;
+struct cudaFuncAttributes {
+  size_t sharedSizeBytes;
+};
+typedef enum cudaDeviceAttr { cudaDevAttrMemoryPoolsSupported = 115 } cudaDeviceAttr;
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem, sharedMemPerBlockOptin;
@@ -275,6 +282,12 @@ cudaError_t cudaGetLastError();
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device);
+/* cudaErrorInvalidValue where a launch of the kernel with so much dynamic shared memory would be
+ * refused: with its static shared memory more than 48 KiB, and more than it was allowed. */
+cudaError_t emulate_shared_refused(const void *function, size_t shared);
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *function);
+cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute what, int value);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);

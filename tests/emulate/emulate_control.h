@@ -18,6 +18,12 @@ size_t emulate_memory_peak(void);
 size_t emulate_host_blocks(void);
 /* How many allocations of the device have not been released. */
 size_t emulate_allocations(void);
+/* Whether devices have memory pools from now on: 1, or 0. */
+void emulate_pools(int there);
+/* Bytes of static shared memory that every kernel says to have, and how often the driver was asked
+ * to allow a kernel more dynamic shared memory. */
+void emulate_static_shared(size_t bytes);
+uint64_t emulate_shared_asked(void);
 /* cuBLASLt on the emulated device has so many algorithms, the fastest in its own view first. */
 enum { EMULATE_BLAS_ALGORITHMS = 8 };
 /* What it refuses from now on: algorithms that may split k and add the parts in float, that may not

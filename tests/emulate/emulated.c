@@ -157,7 +157,51 @@ static void large_copies_arrive_whole(void) {
   free(host);
 }
 
+/* Attention over sequences of heads of 128, which takes more shared memory than a kernel has
+ * unasked as soon as its static shared memory counts. */
+static void attend(backend *b) {
+  enum { ROWS = 40, DIM = 128 };
+  const int32_t place[2] = {0, ROWS};
+  const size_t bytes = ROWS * DIM * sizeof(float);
+  void *qk = b->ops->allocate(b, 2 * bytes), *qkv = b->ops->allocate(b, 3 * bytes);
+  void *out = b->ops->allocate(b, bytes), *lse = b->ops->allocate(b, bytes);
+  int32_t *start = b->ops->allocate(b, sizeof place);
+  b->ops->upload(b, start, place, sizeof place);
+  b->ops->attention(b, out, lse, qk, qkv, (packed_rows){ROWS, 1, ROWS, start},
+                    (head_shape){1, 1, DIM});
+  void *all[] = {qk, qkv, out, lse, start};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) b->ops->release(b, all[i]);
+}
+
+static void static_shared_memory_counts_and_is_asked_for_once(void) {
+  gl_error err = {.status = GL_OK};
+  emulate_static_shared((size_t)47 << 10);
+  backend *b = device(NUMBER_F32);
+  const uint64_t before = emulate_shared_asked();
+  attend(b);
+  const uint64_t asked = emulate_shared_asked() - before;
+  CU_ASSERT(asked > 0);
+  attend(b);
+  CU_ASSERT_EQUAL(emulate_shared_asked() - before, asked);
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  backend_free(b);
+  emulate_static_shared(0);
+}
+
+static void more_shared_memory_than_a_block_can_have_is_told(void) {
+  gl_error err = {.status = GL_OK};
+  emulate_static_shared((size_t)226 << 10);
+  backend *b = device(NUMBER_F32);
+  attend(b);
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "shared memory"));
+  backend_free(b);
+  emulate_static_shared(0);
+}
+
 SUITE(emulated, "llm: emulated cuda", TEST(kernels_run_and_their_memory_is_given_back),
       TEST(memory_that_runs_out_is_told_with_what_to_lower), TEST(the_first_failure_is_kept),
       TEST(heads_too_large_are_refused), TEST(a_recorded_graph_runs_again_on_other_numbers),
-      TEST(an_upload_into_a_recording_is_an_error), TEST(large_copies_arrive_whole));
+      TEST(an_upload_into_a_recording_is_an_error), TEST(large_copies_arrive_whole),
+      TEST(static_shared_memory_counts_and_is_asked_for_once),
+      TEST(more_shared_memory_than_a_block_can_have_is_told));

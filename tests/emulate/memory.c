@@ -111,6 +111,64 @@ static void pinned_memory_that_no_host_has_is_refused(void) {
   backend_free(b);
 }
 
+/* The copy to memory that was put aside is still under way when it is downloaded; so is the one
+ * before a copy from one such memory to another. */
+static void what_was_put_aside_is_read_after_it_has_arrived(void) {
+  enum { N = 300 };
+  backend *b = device();
+  gl_error err = {.status = GL_OK};
+  float host[N], got[N];
+  float *x = b->ops->allocate(b, sizeof host);
+  float *aside = b->ops->allocate_aside(b, sizeof host);
+  float *other = b->ops->allocate_aside(b, sizeof host);
+  for (int version = 0; version < 3; ++version) {
+    for (int i = 0; i < N; ++i) host[i] = (float)(i + 1000 * version);
+    b->ops->upload(b, x, host, sizeof host);
+    b->ops->copy(b, aside, x, sizeof host);
+    if (version > 0) b->ops->copy(b, other, aside, sizeof host);
+    b->ops->download(b, got, version > 0 ? other : aside, sizeof got);
+    CU_ASSERT_EQUAL(memcmp(host, got, sizeof host), 0);
+  }
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  b->ops->release_aside(b, other);
+  b->ops->release_aside(b, aside);
+  b->ops->release(b, x);
+  backend_free(b);
+}
+
+/* Some virtual devices have no memory pools. */
+static void a_device_without_pools_is_used(void) {
+  emulate_pools(0);
+  const size_t blocks = emulate_allocations();
+  backend *b = device();
+  gl_error err = {.status = GL_OK};
+  const size_t before = in_use(b), size = (size_t)3 << 20;
+  const float host[3] = {3, 4, 12};
+  float *x = b->ops->allocate(b, size), zero[2];
+  CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+  CU_ASSERT_EQUAL(in_use(b), before + size);
+  b->ops->download(b, zero, x, sizeof zero);
+  CU_ASSERT(zero[0] == 0 && zero[1] == 0);
+  b->ops->upload(b, x, host, sizeof host);
+  CU_ASSERT_EQUAL(b->ops->sum_squares(b, x, 3), 169);
+  b->ops->graph_begin(b);
+  b->ops->zero(b, x, sizeof *x);
+  void *during = b->ops->allocate(b, 1000);
+  b->ops->release(b, during);
+  backend_graph *g = b->ops->graph_end(b);
+  b->ops->graph_run(b, g);
+  CU_ASSERT_EQUAL(b->ops->sum_squares(b, x, 3), 160);
+  b->ops->graph_free(b, g);
+  emulate_memory_limit(in_use(b) + ((size_t)1 << 20));
+  CU_ASSERT_PTR_NULL(b->ops->allocate(b, (size_t)2 << 20));
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_ENOMEM);
+  emulate_memory_limit(SIZE_MAX);
+  b->ops->release(b, x);
+  backend_free(b);
+  CU_ASSERT_EQUAL(emulate_allocations(), blocks);
+  emulate_pools(1);
+}
+
 /* --- the plan and the versions of a run --- */
 
 #define RUN(dtype)                                                                                 \
@@ -240,5 +298,6 @@ static void held_versions_draw_the_same_wherever_they_are(void) {
 SUITE(emulated_memory, "llm: emulated cuda memory", TEST(released_memory_counts_as_free),
       TEST(memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out),
       TEST(scratch_that_no_graph_needs_is_released), TEST(pinned_memory_is_used_again),
-      TEST(pinned_memory_that_no_host_has_is_refused), TEST(the_plan_covers_what_a_run_takes),
-      TEST(held_versions_draw_the_same_wherever_they_are));
+      TEST(pinned_memory_that_no_host_has_is_refused),
+      TEST(what_was_put_aside_is_read_after_it_has_arrived), TEST(a_device_without_pools_is_used),
+      TEST(the_plan_covers_what_a_run_takes), TEST(held_versions_draw_the_same_wherever_they_are));

@@ -1,12 +1,15 @@
 /* The CUDA runtime behind cuda_runtime.h: memory, streams, events, recorded graphs, two devices.
- * What is asked of a stream is done at once, so waiting for it is nothing. */
+ * What is asked of a stream is done at once, but for copies into pinned memory of the host: they
+ * arrive when they are waited for. */
 #include "cuda_runtime.h"
 
 #include "race.h"
 
+#include <map>
 #include <mutex>
 #include <stdio.h>
 #include <stdlib.h>
+#include <vector>
 
 /* --- graphs: the calls that were recorded, in their order; name NULL: a copy --- */
 
@@ -102,6 +105,7 @@ struct emulate_pool {
   int only;
 };
 static emulate_pool the_pool;
+static bool has_pools = true;
 
 /* What stands before each allocation, in 256 bytes, which keep the alignment that CUDA gives. */
 struct allocation {
@@ -159,12 +163,18 @@ cudaError_t cudaFree(void *p) {
   return give(p, false);
 }
 cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t s) {
+  if (!has_pools) return cudaErrorNotSupported;
   return is_elsewhere(s) ? cudaErrorInvalidResourceHandle : take(p, bytes, true);
 }
 cudaError_t cudaFreeAsync(void *p, cudaStream_t s) {
   return is_elsewhere(s) ? cudaErrorInvalidResourceHandle : give(p, true);
 }
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
+  *value = has_pools;
+  return cudaSuccess;
+}
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
+  if (!has_pools) return cudaErrorNotSupported;
   *pool = &the_pool;
   return device == current ? cudaSuccess : cudaErrorInvalidValue;
 }
@@ -182,17 +192,55 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t keep) {
   if (memory.reserved > least) memory.reserved = least;
   return cudaSuccess;
 }
+/* --- pinned memory of the host, and copies into it that are still under way --- */
+
+struct late_copy {
+  char *to;
+  std::vector<char> bytes;
+  cudaStream_t stream;
+  uint64_t number;
+};
+static std::vector<late_copy> late;
+static std::map<const char *, size_t> pinned; /* address and bytes */
+static uint64_t copies;
+
+static bool is_pinned(const void *p) {
+  auto after = pinned.upper_bound((const char *)p);
+  if (after == pinned.begin()) return false;
+  --after;
+  return (const char *)p < after->first + after->second;
+}
+
+/* The stream's copies up to this number arrive. */
+static void arrive(cudaStream_t s, uint64_t last) {
+  const alone lock(everything);
+  std::vector<late_copy> others;
+  for (late_copy &c : late)
+    if (c.stream == s && c.number <= last)
+      memcpy(c.to, c.bytes.data(), c.bytes.size());
+    else
+      others.push_back(c);
+  late.swap(others);
+}
+
 cudaError_t cudaMallocHost(void **p, size_t bytes) {
   const alone lock(everything);
   *p = malloc(bytes);
   if (*p == nullptr) return cudaErrorMemoryAllocation;
   memset(*p, 0xff, bytes);
+  pinned[(const char *)*p] = bytes;
   ++memory.host_blocks;
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void *p) {
   const alone lock(everything);
+  for (const late_copy &c : late)
+    if (p != nullptr && c.to >= (char *)p && c.to < (char *)p + pinned[(const char *)p]) {
+      fprintf(stderr, "pinned memory is freed while a copy to it is under way\n");
+      abort();
+    }
   memory.host_blocks -= p != nullptr;
+  pinned.erase((const char *)p);
   free(p);
   return cudaSuccess;
 }
@@ -232,7 +280,16 @@ static cudaError_t copy_or_set(const copy_call &m) {
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t s) {
-  return is_elsewhere(s) ? cudaErrorInvalidResourceHandle : copy_or_set({to, from, bytes, -1});
+  if (is_elsewhere(s)) return cudaErrorInvalidResourceHandle;
+  const alone lock(everything);
+  if (recording != nullptr) return copy_or_set({to, from, bytes, -1});
+  if (is_pinned(to) && !is_pinned(from)) {
+    const char *begin = (const char *)from;
+    late.push_back({(char *)to, std::vector<char>(begin, begin + bytes), s, copies++});
+    return cudaSuccess;
+  }
+  if (!is_pinned(to)) arrive(s, copies); /* what it reads was perhaps copied there before */
+  return copy_or_set({to, from, bytes, -1});
 }
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s) {
   return is_elsewhere(s) ? cudaErrorInvalidResourceHandle
@@ -277,21 +334,61 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
   free(s);
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  if (recording != nullptr) return cudaErrorInvalidValue; /* by the thread's only stream */
+  arrive(s, copies);
   return cudaSuccess;
 }
+
+/* What the stream had been asked to do when the event was recorded. */
+struct emulate_event {
+  cudaStream_t stream;
+  uint64_t copies;
+};
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) {
-  *e = nullptr;
+  *e = (emulate_event *)calloc(1, sizeof **e);
+  return *e == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t e) {
+  free(e);
   return cudaSuccess;
 }
-cudaError_t cudaEventDestroy(cudaEvent_t) {
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  if (is_elsewhere(s)) return cudaErrorInvalidResourceHandle;
+  const alone lock(everything);
+  *e = {s, copies};
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t s) {
-  return is_elsewhere(s) ? cudaErrorInvalidResourceHandle : cudaSuccess;
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  arrive(e->stream, e->copies);
   return cudaSuccess;
+}
+
+/* --- shared memory of kernels --- */
+
+enum { shared_without_asking = 48 << 10 };
+static size_t static_shared;
+static uint64_t shared_asked;
+static std::map<const void *, size_t> shared_allowed;
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *) {
+  out->sharedSizeBytes = static_shared;
+  return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute, int value) {
+  const alone lock(everything);
+  if (value < 0 || static_shared + (size_t)value > 227 << 10) return cudaErrorInvalidValue;
+  shared_allowed[function] = (size_t)value;
+  ++shared_asked;
+  return cudaSuccess;
+}
+cudaError_t emulate_shared_refused(const void *function, size_t shared) {
+  const alone lock(everything);
+  const auto allowed = shared_allowed.find(function);
+  const bool fits = static_shared + shared <= shared_without_asking ||
+                    (allowed != shared_allowed.end() && shared <= allowed->second);
+  return fits ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
@@ -337,6 +434,17 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) {
 }
 
 /* --- control --- */
+
+void emulate_pools(int there) {
+  has_pools = there != 0;
+}
+void emulate_static_shared(size_t bytes) {
+  static_shared = bytes;
+  shared_allowed.clear();
+}
+uint64_t emulate_shared_asked(void) {
+  return shared_asked;
+}
 
 static double milliseconds;
 

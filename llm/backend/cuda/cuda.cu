@@ -62,6 +62,47 @@ static gl_status op_status(backend *base, gl_error *err) {
   return cuda_stopped(b) ? gl_fail(err, b->failed.status, "%s", b->failed.text) : GL_OK;
 }
 
+/* --- shared memory of kernels --- */
+
+static const size_t WITHOUT_ASKING = 48 << 10;
+
+/* The kernel's place in the table, which may be free; NULL where the table is full. */
+static cuda_kernel *kernel_of(cuda_backend *b, const void *function) {
+  const size_t n = sizeof b->kernels / sizeof *b->kernels;
+  const size_t first = reinterpret_cast<uintptr_t>(function) / 16;
+  for (size_t i = 0; i < n; ++i) {
+    cuda_kernel *k = &b->kernels[(first + i) % n];
+    if (k->function == function || k->function == NULL) return k;
+  }
+  return NULL;
+}
+
+bool cuda_allow_shared(cuda_backend *b, const void *function, const char *name, size_t shared) {
+  cuda_kernel *k = kernel_of(b, function);
+  if (k != NULL && k->function == function && shared <= k->allowed) return true;
+  cudaFuncAttributes kernel;
+  if (cuda_failed(b, cudaFuncGetAttributes(&kernel, function), name)) return false;
+  const size_t own = kernel.sharedSizeBytes;
+  if (own + shared > b->shared_bytes) {
+    char reason[128];
+    snprintf(reason, sizeof reason, "it needs %zu bytes of shared memory, a block can have %zu",
+             own + shared, b->shared_bytes);
+    cuda_fail(b, GL_EINPUT, name, reason);
+    return false;
+  }
+  size_t allowed = WITHOUT_ASKING > own ? WITHOUT_ASKING - own : 0;
+  if (shared > allowed) {
+    allowed = b->shared_bytes - own;
+    if (cuda_failed(b,
+                    cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         static_cast<int>(allowed)),
+                    name))
+      return false;
+  }
+  if (k != NULL) *k = {function, allowed};
+  return true;
+}
+
 /* --- graphs --- */
 
 struct backend_graph {

@@ -51,16 +51,24 @@ enum { PRODUCT_ARRIVALS = 256, ATTENTION_ARRIVALS = 1 << 16 };
 
 struct cuda_aside; /* a block of pinned memory for allocate_aside (memory.cu) */
 
+/* A kernel that was launched with dynamic shared memory, and how many bytes of it the driver lets
+ * it have. */
+struct cuda_kernel {
+  const void *function;
+  size_t allowed;
+};
+
 struct cuda_backend {
   backend base; /* first: a backend * of this kind is a cuda_backend * */
   backend_ops ops;
   int device; /* its number, as CUDA counts */
   cudaStream_t stream;
-  cudaMemPool_t pool; /* the device's default pool, borrowed */
+  cudaMemPool_t pool; /* the device's default pool, borrowed; NULL: it has none */
   int multiprocessors;
-  size_t shared_bytes; /* most shared memory that a block can ask for */
-  cuda_blas *blas;     /* owned */
-  gl_error failed;     /* the first failure; status GL_OK: none so far */
+  size_t shared_bytes;      /* most shared memory that a block can ask for */
+  cuda_kernel kernels[256]; /* found by a hash of the function; function NULL: a free place */
+  cuda_blas *blas;          /* owned */
+  gl_error failed;          /* the first failure; status GL_OK: none so far */
   /* The operation that runs now, or ran last, for messages. */
   const char *operation;
   size_t shape[3];
@@ -193,20 +201,21 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
 /* Keeps the compiler from deducing a kernel's parameter types from the arguments given. */
 template <typename T> struct same_type { typedef T type; };
 
+/* Lets a kernel have `shared` bytes of dynamic shared memory. Up to 48 KiB together with its static
+ * shared memory every kernel may have; for more the driver is asked, once per kernel, for as much
+ * as the device can give. Returns false after a failure, which it keeps: the device has less. */
+bool cuda_allow_shared(cuda_backend *b, const void *function, const char *name, size_t shared);
+
 template <typename... P>
 static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)(P...), dim3 grid,
                                dim3 block, size_t shared, typename same_type<P>::type... given) {
   if (cuda_stopped(b) || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  const void *function = reinterpret_cast<const void *>(kernel);
+  if (shared > 0 && !cuda_allow_shared(b, function, name, shared)) return;
 #ifdef GEPOLAB_EMULATE
+  if (cuda_failed(b, emulate_shared_refused(function, shared), name)) return;
   emulate_kernel(name, grid, block, shared, b->stream, [=]() { kernel(given...); });
 #else
-  const void *function = reinterpret_cast<const void *>(kernel);
-  if (shared > 48 << 10 &&
-      cuda_failed(b,
-                  cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       static_cast<int>(shared)),
-                  name))
-    return;
   void *arguments[] = {const_cast<void *>(static_cast<const void *>(&given))...};
   cuda_failed(b, cudaLaunchKernel(function, grid, block, arguments, shared, b->stream), name);
 #endif

@@ -4,7 +4,8 @@
  *
  * The pool keeps what is released, so that the next allocation needs no system call; what it keeps
  * counts as free. An allocation that fails is tried once more after the device has been waited for
- * and the pool has given back what is not used; only then it is a failure. */
+ * and the pool has given back what is not used; only then it is a failure. A device without pools
+ * (some virtual ones have none) is asked for every allocation. */
 #include "llm/backend/cuda/cuda.cuh"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ static const char ADVICE[] =
 static void measure(cuda_backend *b, size_t *total, size_t *available) {
   uint64_t reserved = 0, used = 0;
   *total = *available = 0;
-  if (CUDA_CALL(b, cudaMemGetInfo(available, total))) return;
+  if (CUDA_CALL(b, cudaMemGetInfo(available, total)) || b->pool == NULL) return;
   if (CUDA_CALL(b, cudaMemPoolGetAttribute(b->pool, cudaMemPoolAttrReservedMemCurrent, &reserved)))
     return;
   if (CUDA_CALL(b, cudaMemPoolGetAttribute(b->pool, cudaMemPoolAttrUsedMemCurrent, &used))) return;
@@ -82,7 +83,12 @@ static void reclaim(cuda_backend *b) {
   cudaGetLastError();
   if (!b->recording) CUDA_CALL(b, cudaStreamSynchronize(b->stream));
   cuda_free_retired(b);
-  if (!cuda_stopped(b)) CUDA_CALL(b, cudaMemPoolTrimTo(b->pool, 0));
+  if (!cuda_stopped(b) && b->pool != NULL) CUDA_CALL(b, cudaMemPoolTrimTo(b->pool, 0));
+}
+
+/* From the pool, or from the device itself where it has none. */
+static cudaError_t take(cuda_backend *b, void **memory, size_t size) {
+  return b->pool != NULL ? cudaMallocAsync(memory, size, b->stream) : cudaMalloc(memory, size);
 }
 
 static void *op_allocate(backend *base, size_t bytes) {
@@ -91,10 +97,10 @@ static void *op_allocate(backend *base, size_t bytes) {
   if (cuda_stopped(b)) return NULL;
   void *memory = NULL;
   const size_t size = bytes == 0 ? 1 : bytes;
-  if (cudaMallocAsync(&memory, size, b->stream) != cudaSuccess) {
+  if (take(b, &memory, size) != cudaSuccess) {
     reclaim(b);
     if (cuda_stopped(b)) return NULL;
-    if (cudaMallocAsync(&memory, size, b->stream) != cudaSuccess) {
+    if (take(b, &memory, size) != cudaSuccess) {
       cudaGetLastError();
       fail_memory(b, bytes);
       return NULL;
@@ -104,9 +110,35 @@ static void *op_allocate(backend *base, size_t bytes) {
   return memory;
 }
 
+/* Keeps memory of cudaMalloc until the last graph has ended. Returns false after a failure. */
+static bool retire(cuda_backend *b, void *memory) {
+  void **more = static_cast<void **>(realloc(b->retired, (b->n_retired + 1) * sizeof *b->retired));
+  if (more == NULL) {
+    cuda_fail(b, GL_ENOMEM, "realloc", "host memory is short");
+    return false;
+  }
+  b->retired = more;
+  b->retired[b->n_retired++] = memory;
+  return true;
+}
+
+/* Without a pool: the stream is waited for, which cannot be done while it is recorded. */
+static void give(cuda_backend *b, void *memory) {
+  if (b->recording) {
+    retire(b, memory);
+    return;
+  }
+  CUDA_CALL(b, cudaStreamSynchronize(b->stream));
+  CUDA_CALL(b, cudaFree(memory));
+}
+
 static void op_release(backend *base, void *memory) {
   cuda_operation op(base, "release");
-  if (memory != NULL) CUDA_CALL(op.b, cudaFreeAsync(memory, op.b->stream));
+  if (memory == NULL) return;
+  if (op.b->pool != NULL)
+    CUDA_CALL(op.b, cudaFreeAsync(memory, op.b->stream));
+  else
+    give(op.b, memory);
 }
 
 /* Lets go of the scratch block: releases it, or retires it if graphs may have been recorded with
@@ -115,14 +147,7 @@ static bool leave_scratch(cuda_backend *b) {
   void *old = b->scratch;
   if (old == NULL) return true;
   if (b->graphs + b->recording > 0) {
-    void **more =
-        static_cast<void **>(realloc(b->retired, (b->n_retired + 1) * sizeof *b->retired));
-    if (more == NULL) {
-      cuda_fail(b, GL_ENOMEM, "realloc", "host memory is short");
-      return false;
-    }
-    b->retired = more;
-    b->retired[b->n_retired++] = old;
+    if (!retire(b, old)) return false;
   } else {
     CUDA_CALL(b, cudaStreamSynchronize(b->stream));
     CUDA_CALL(b, cudaFree(old));
@@ -237,6 +262,23 @@ static void op_release_aside(backend *base, void *memory) {
 
 /* --- copies --- */
 
+/* Whether p lies in a block that was put aside, which is the host's memory. */
+static bool is_aside(const cuda_backend *b, const void *p) {
+  const char *at = static_cast<const char *>(p);
+  for (size_t i = 0; i < b->n_aside; ++i) {
+    const char *memory = static_cast<const char *>(b->aside[i].memory);
+    if (memory != NULL && at >= memory && at < memory + b->aside[i].bytes) return true;
+  }
+  return false;
+}
+
+/* A copy from what was put aside to other memory of the host. CUDA makes such a copy at once,
+ * before copies of the stream that still write there, so the stream is waited for. */
+static void copy_aside(cuda_backend *b, void *to, const void *from, size_t bytes) {
+  if (cuda_stopped(b) || CUDA_CALL(b, cudaStreamSynchronize(b->stream))) return;
+  memcpy(to, from, bytes);
+}
+
 /* The next pinned buffer, after waiting for the copy that last used it; NULL after a failure. */
 static cuda_staging *staging_next(cuda_backend *b) {
   cuda_staging *s = &b->staging[b->next_staging++ % STAGINGS];
@@ -261,11 +303,14 @@ static void op_upload(backend *base, void *to, const void *host, size_t bytes) {
   }
 }
 
-/* While the host copies out of one buffer, the device fills the other. `from` may be memory that
- * was put aside: CUDA sees by the address where it lies. */
+/* While the host copies out of one buffer, the device fills the other. */
 static void op_download(backend *base, void *host, const void *from, size_t bytes) {
   cuda_operation op(base, "download", bytes);
   if (op.b->recording) cuda_fail(op.b, GL_EINTERNAL, "download", "a graph is being recorded");
+  if (is_aside(op.b, from)) {
+    copy_aside(op.b, host, from, bytes);
+    return;
+  }
   cuda_staging *full = NULL;
   size_t full_at = 0, full_bytes = 0;
   for (size_t asked = 0; (asked < bytes || full != NULL) && !cuda_stopped(op.b);) {
@@ -293,6 +338,11 @@ static void op_download(backend *base, void *host, const void *from, size_t byte
 static void op_copy(backend *base, void *to, const void *from, size_t bytes) {
   cuda_operation op(base, "copy", bytes);
   if (cuda_stopped(op.b) || bytes == 0) return;
+  if (is_aside(op.b, from) && is_aside(op.b, to)) {
+    if (op.b->recording) cuda_fail(op.b, GL_EINTERNAL, "copy", "a graph is being recorded");
+    copy_aside(op.b, to, from, bytes);
+    return;
+  }
   CUDA_CALL(op.b, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, op.b->stream));
 }
 
@@ -304,9 +354,13 @@ static void op_zero(backend *base, void *memory, size_t bytes) {
 
 /* --- start and end --- */
 
-/* The device's pool, told to keep all that is released to it. */
+/* The device's pool, told to keep all that is released to it; NULL where the device has none. */
 static void start_pool(cuda_backend *b) {
   uint64_t all = UINT64_MAX;
+  int there = 0;
+  if (CUDA_CALL(b, cudaDeviceGetAttribute(&there, cudaDevAttrMemoryPoolsSupported, b->device)) ||
+      !there)
+    return;
   if (CUDA_CALL(b, cudaDeviceGetDefaultMemPool(&b->pool, b->device))) return;
   CUDA_CALL(b, cudaMemPoolSetAttribute(b->pool, cudaMemPoolAttrReleaseThreshold, &all));
 }
