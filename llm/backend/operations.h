@@ -59,7 +59,8 @@ OPERATION(void, embed_backward,
 /* T out [n, width] = rows index[0 .. n) of T in. */
 OPERATION(void, gather,
           (backend *b, void *out, const void *in, const int32_t *index, size_t n, size_t width))
-/* The reverse: row index[r] of T in += row r of T out [n, width], r ascending. */
+/* The reverse: row index[r] of T in += row r of T out [n, width], r ascending. index ascends, with
+ * equal numbers side by side: callers know it, and nothing needs sorting. */
 OPERATION(void, scatter_add,
           (backend *b, void *in, const void *out, const int32_t *index, size_t n, size_t width))
 /* RMSNorm with the residual addition before it: sum = in + add, out = sum * rstd * weight, where

@@ -21,16 +21,18 @@ static void embed_case(case_run *r, const size_t *s) {
   case_keep_master(r, "dtable", dtable, s[2] * s[1]);
 }
 
-/* shape: rows, width, rows of the table (at least rows: indices are all different) */
+/* shape: rows, width, rows of the table. The indices of scatter_add ascend, some of them equal. */
 static void gather_case(case_run *r, const size_t *s) {
   int32_t *index = calloc(s[0] + 1, sizeof *index);
   for (size_t i = 0; i < s[0]; ++i) index[i] = (int32_t)((i * 7 + 3) % s[2]);
   const int32_t *at = case_integers(r, index, s[0]);
+  for (size_t i = 0; i < s[0]; ++i) index[i] = (int32_t)(i * s[2] / s[0] * 2 / 3);
+  const int32_t *ascending = case_integers(r, index, s[0]);
   free(index);
   void *out = case_zeros(r, s[0] * s[1]), *table = case_draw(r, s[2] * s[1], 1);
   OP(r, gather)(r->b, out, table, at, s[0], s[1]);
   case_keep(r, "out", out, s[0] * s[1]);
-  OP(r, scatter_add)(r->b, table, case_draw(r, s[0] * s[1], 1), at, s[0], s[1]);
+  OP(r, scatter_add)(r->b, table, case_draw(r, s[0] * s[1], 1), ascending, s[0], s[1]);
   case_keep(r, "sum", table, s[2] * s[1]);
 }
 

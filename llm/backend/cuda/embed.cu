@@ -2,10 +2,11 @@
  * gradient of the embedding, and the reverse of gather.
  *
  * Several rows may name the same row of the table, and additions in the order of arrival would
- * change the last bits from run to run. So the rows are first sorted by the number that they name
- * (their key), stably, by a radix sort of eight bits at a time; then each run of equal keys is
- * added from front to back by one block. A pass of the sort counts the digits of each tile of keys
- * (count_digits), sums the counts (sum_before) and moves every key to its place (place_digits). */
+ * change the last bits from run to run. So each run of rows that name the same row (their key) is
+ * added from front to back by one block. scatter_add's keys ascend; those of the embedding, tokens
+ * of a text, are first sorted, stably, by a radix sort of eight bits at a time. A pass of the sort
+ * counts the digits of each tile of keys (count_digits), sums the counts (sum_before) and moves
+ * every key to its place (place_digits). */
 #include "llm/backend/cuda/vector16.cuh"
 
 static const unsigned TILE = 256, DIGITS = 256;
@@ -85,10 +86,10 @@ static __device__ __forceinline__ void store_table(bf16 *p, const float (&x)[8],
   store_vector16<WIDE>(p, x, left);
 }
 
-/* Block (x, y): if place x of the sorted keys begins a run of equal keys, it adds the run's rows to
- * row key[x] of table, for as many columns as its threads have vectors, from column vector y *
- * blockDim on. Bytes: a row of T for each row, and a row of the table read and written for each
- * run. */
+/* Block (x, y): if place x of the keys, which ascend, begins a run of equal keys, it adds the run's
+ * rows to row key[x] of table, for as many columns as its threads have vectors, from column vector
+ * y * blockDim on. Key i is that of row row[i], or with row NULL that of row i. Bytes: a row of T
+ * for each row, and a row of the table read and written for each run. */
 template <typename M, typename T, bool WIDE>
 __global__ void add_runs(M *table, const T *rows, const uint32_t *key, const uint32_t *row,
                          size_t n, size_t width) {
@@ -101,7 +102,8 @@ __global__ void add_runs(M *table, const T *rows, const uint32_t *key, const uin
   float sum[N], x[N];
   load_table<WIDE>(sum, to, width - i);
   for (size_t j = first; j < n && key[j] == key[first]; ++j) {
-    load_vector16<WIDE>(x, rows + row[j] * width + i, width - i);
+    const size_t from = row != nullptr ? row[j] : j;
+    load_vector16<WIDE>(x, rows + from * width + i, width - i);
 #pragma unroll
     for (unsigned e = 0; e < N; ++e) sum[e] += x[e];
   }
@@ -114,8 +116,18 @@ size_t cuda_embed_scratch(size_t rows) {
 }
 
 template <typename M, typename T>
-static void add_rows(cuda_backend *b, M *table, const T *rows, const int32_t *index, size_t n,
-                     size_t width) {
+static void add_sorted(cuda_backend *b, M *table, const T *rows, const uint32_t *key,
+                       const uint32_t *row, size_t n, size_t width) {
+  const dim3 grid(static_cast<unsigned>(n), blocks_of(width, 128 * vector16<T>::N));
+  if (aligned16(width * sizeof(T), table, rows))
+    LAUNCH(b, (add_runs<M, T, true>), grid, 128, 0, table, rows, key, row, n, width);
+  else
+    LAUNCH(b, (add_runs<M, T, false>), grid, 128, 0, table, rows, key, row, n, width);
+}
+
+template <typename M, typename T>
+static void sort_and_add(cuda_backend *b, M *table, const T *rows, const int32_t *index, size_t n,
+                         size_t width) {
   if (n == 0) return;
   const unsigned tiles = blocks_of(n, TILE);
   const size_t counts = static_cast<size_t>(tiles) * DIGITS;
@@ -135,25 +147,23 @@ static void add_rows(cuda_backend *b, M *table, const T *rows, const int32_t *in
     LAUNCH(b, place_digits, tiles, TILE, 0, key[to], row[to], key[from], row[from], count, n,
            shift);
   }
-  const dim3 grid(static_cast<unsigned>(n), blocks_of(width, 128 * vector16<T>::N));
-  if (aligned16(width * sizeof(T), table, rows))
-    LAUNCH(b, (add_runs<M, T, true>), grid, 128, 0, table, rows, key[0], row[0], n, width);
-  else
-    LAUNCH(b, (add_runs<M, T, false>), grid, 128, 0, table, rows, key[0], row[0], n, width);
+  add_sorted(b, table, rows, key[0], row[0], n, width);
 }
 
 template <typename T>
 static void op_embed_backward(backend *base, void *dtable, const void *dout, const int32_t *token,
                               size_t rows, size_t width) {
   cuda_operation op(base, "embed_backward", rows, width);
-  add_rows(op.b, static_cast<float *>(dtable), static_cast<const T *>(dout), token, rows, width);
+  sort_and_add(op.b, static_cast<float *>(dtable), static_cast<const T *>(dout), token, rows,
+               width);
 }
 
 template <typename T>
 static void op_scatter_add(backend *base, void *in, const void *out, const int32_t *index, size_t n,
                            size_t width) {
   cuda_operation op(base, "scatter_add", n, width);
-  add_rows(op.b, static_cast<T *>(in), static_cast<const T *>(out), index, n, width);
+  add_sorted<T, T>(op.b, static_cast<T *>(in), static_cast<const T *>(out),
+                   reinterpret_cast<const uint32_t *>(index), NULL, n, width);
 }
 
 CUDA_TYPED_OPERATION(embed_backward)

@@ -103,7 +103,7 @@ static void run_heads(shifted *s, size_t dim, bytes *out) {
 
 static void run_rows(shifted *s, size_t width, bytes *out) {
   enum { ROWS = 4 };
-  static const int32_t rows[ROWS] = {2, 0, 2, 2};
+  static const int32_t rows[2][ROWS] = {{2, 0, 2, 2}, {0, 2, 2, 2}}; /* the second ascends */
   const backend_ops *o = s->b->ops;
   const size_t t = s->b->element, n = ROWS * width;
   void *gate_up = draw(s, 2 * n, t), *dout = draw(s, n, t), *active = place(s, n, t);
@@ -115,7 +115,7 @@ static void run_rows(shifted *s, size_t width, bytes *out) {
   o->swiglu(s->b, active, gate_up, ROWS, width);
   o->swiglu_backward(s->b, dgate_up, dout, gate_up, ROWS, width);
   o->embed_backward(s->b, table, dout, index, ROWS, width);
-  o->scatter_add(s->b, into, dout, index, ROWS, width);
+  o->scatter_add(s->b, into, dout, index + ROWS, ROWS, width);
   o->gather(s->b, taken, into, index, ROWS, width);
   o->release(s->b, index);
   keep(s, out, active, n * t);
