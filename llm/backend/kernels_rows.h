@@ -209,17 +209,19 @@ KERNEL softmax_stats ROW(stats)(GROUP g, const MASTER *KERNEL_RESTRICT z, size_t
   return s;
 }
 
-/* Logits z [n], a part of one row's, become their gradients in place:
- * z[i] = scale * ([i = target] - e^(factor z[i] - lse)), where scale is factor times the gradient
- * of the target's log-probability and lse is the whole row's. target >= n: the target is not in
- * this part. */
+/* The gradient of a logit z: scale * ([it is the target's] - e^(factor z - lse)), where scale is
+ * factor times the gradient of the target's log-probability and lse is the whole row's. */
+KERNEL MASTER ROW(logit_grad)(MASTER z, int is_target, MASTER factor, MASTER lse, MASTER scale) {
+  return scale * ((MASTER)is_target - ROW_EXP(factor * z - lse));
+}
+
+/* Logits z [n], a part of one row's, become their gradients in place. target >= n: the target is
+ * not in this part. */
 KERNEL void ROW(logp_backward)(GROUP g, MASTER *z, size_t n, size_t target, MASTER factor,
                                MASTER lse, MASTER scale) {
   SIMD
-  for (size_t i = LANE(g); i < n; i += LANES(g)) {
-    const MASTER p = ROW_EXP(factor * z[i] - lse);
-    z[i] = scale * ((MASTER)(i == target) - p);
-  }
+  for (size_t i = LANE(g); i < n; i += LANES(g))
+    z[i] = ROW(logit_grad)(z[i], i == target, factor, lse, scale);
 }
 
 /* --- optimisers, one number --- */

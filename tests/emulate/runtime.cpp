@@ -344,8 +344,17 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
 struct emulate_event {
   cudaStream_t stream;
   uint64_t copies;
+  double at; /* the device's clock, in milliseconds */
 };
+static double clock_now;
 
+cudaError_t cudaEventCreate(cudaEvent_t *e) {
+  return cudaEventCreateWithFlags(e, 0);
+}
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  *milliseconds = (float)(to->at - from->at);
+  return cudaSuccess;
+}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) {
   *e = (emulate_event *)calloc(1, sizeof **e);
   return *e == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
@@ -357,7 +366,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   if (is_elsewhere(s)) return cudaErrorInvalidResourceHandle;
   const alone lock(everything);
-  *e = {s, copies};
+  *e = {s, copies, clock_now};
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
@@ -446,11 +455,9 @@ uint64_t emulate_shared_asked(void) {
   return shared_asked;
 }
 
-static double milliseconds;
-
-void emulate_time_passes(double more) {
+void emulate_time_passes(double milliseconds) {
   const alone lock(everything);
-  milliseconds += more;
+  clock_now += milliseconds;
 }
 
 void emulate_memory_limit(size_t bytes) {

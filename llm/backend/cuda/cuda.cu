@@ -211,6 +211,7 @@ static void start(cuda_backend *b) {
   if (CUDA_CALL(b, cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking))) return;
   cuda_memory_start(b);
   if (!cuda_stopped(b)) start_counters(b);
+  if (!cuda_stopped(b)) cuda_output_start(b);
 }
 
 /* *n is 0 where CUDA cannot tell, as without a driver. */

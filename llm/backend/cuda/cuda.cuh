@@ -79,8 +79,9 @@ struct cuda_backend {
   size_t scratch_bytes;
   void **retired; /* [n_retired] */
   size_t n_retired;
-  size_t graphs;     /* recorded and not yet freed */
-  bool recording;    /* between graph_begin and graph_end */
+  size_t graphs;         /* recorded and not yet freed */
+  bool recording;        /* between graph_begin and graph_end */
+  size_t output_numbers; /* logits that the output layer holds at a time */
   unsigned *arrived; /* counters [PRODUCT_ARRIVALS + ATTENTION_ARRIVALS], zero between kernels */
   cuda_staging staging[STAGINGS];
   unsigned next_staging;
@@ -128,6 +129,8 @@ static inline size_t carved(size_t n, size_t size) {
 /* The memory that a backend keeps for itself, made and released with it. */
 void cuda_memory_start(cuda_backend *b);
 void cuda_memory_end(cuda_backend *b);
+/* Sets b->output_numbers; GL_EINPUT, kept in b, if the environment asks for what is no number. */
+void cuda_output_start(cuda_backend *b);
 /* Releases retired scratch memory if there is no graph any more. */
 void cuda_free_retired(cuda_backend *b);
 
@@ -141,7 +144,7 @@ void cuda_add_parts(cuda_backend *b, void *to, const float *part, unsigned parts
                     size_t width);
 
 /* Most scratch bytes of the operations that need much, from which backend_ops.scratch is made. */
-size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type type);
+size_t cuda_output_scratch(const cuda_backend *b, size_t rows, size_t vocabulary, size_t k);
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape);
 size_t cuda_embed_scratch(size_t rows);
 size_t cuda_product_rows_scratch(const run_shape *s, number_type type);

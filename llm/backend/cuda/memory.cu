@@ -53,10 +53,11 @@ static size_t larger(size_t a, size_t b) {
 /* All operations share one block of scratch memory, made an eighth larger than asked for. 512 is
  * the most rows of partial sums that cuda_parts() returns. */
 static size_t op_scratch(const backend *base, const run_shape *s) {
+  const cuda_backend *b = reinterpret_cast<const cuda_backend *>(base);
   size_t most = cuda_embed_scratch(s->rows);
   most = larger(most, s->rows > 0 ? 512 * larger(s->hidden, 2 * s->heads.dim) * sizeof(float) : 0);
   most = larger(most, s->rows * s->heads.q * sizeof(float));
-  most = larger(most, cuda_output_scratch(s->rows, s->vocabulary, s->hidden, base->type));
+  most = larger(most, cuda_output_scratch(b, s->rows, s->vocabulary, s->hidden));
   most = larger(most, cuda_cached_scratch(s->slots, s->capacity, s->heads));
   most = larger(most, cuda_product_rows_scratch(s, base->type));
   most = larger(most, cuda_sample_scratch(s->slots, s->vocabulary));

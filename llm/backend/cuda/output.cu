@@ -1,33 +1,62 @@
 /* Log-probabilities and entropies of the output layer, and their backward, some rows and some
  * columns of the logits at a time (columns are tokens of the vocabulary): one product writes a
- * chunk of logits into scratch memory that is small enough to stay in the second-level cache, the
- * chunk is combined with each row's running softmax statistics, and the next chunk overwrites it.
- */
-#include "llm/backend/cuda/kernels.cuh"
+ * chunk of logits into scratch memory, one kernel reads it once, and the next chunk overwrites it.
+ * In the forward that kernel combines the chunk with each row's running softmax statistics; in the
+ * backward it writes the logits' gradients, from which two more products follow.
+ *
+ * How large a chunk is. The backward's products have columns x k results (the weight's gradient)
+ * and rows x k (the input's): a chunk must have thousands of rows and of columns so that these
+ * results are enough tiles for all multiprocessors. A chunk of 2^23 logits would stay in the
+ * second-level cache but has 64 such tiles of 128 x 256 at k = 1024, for 132 multiprocessors. So a
+ * chunk has 2^27 logits, 8192 rows of 16,384, and goes through memory: 8 bytes a logit in the
+ * forward, 14 in the backward in bfloat16. GEPOLAB_CUDA_OUTPUT_CHUNK in the environment sets
+ * another number of logits, for devices with little memory, measurements and tests; last bits of
+ * results depend on it. */
+#include "llm/backend/cuda/vector16.cuh"
 
 #include <assert.h>
+#include <stdlib.h>
 
-/* Most logits of a chunk, and most rows. */
-static const size_t CHUNK_NUMBERS = static_cast<size_t>(1) << 23, CHUNK_ROWS = 4096;
+static const size_t CHUNK_NUMBERS = static_cast<size_t>(1) << 27, LEAST_COLUMNS = 128;
 enum { THREADS = 256 };
+
+void cuda_output_start(cuda_backend *b) {
+  const char *text = getenv("GEPOLAB_CUDA_OUTPUT_CHUNK");
+  b->output_numbers = CHUNK_NUMBERS;
+  if (text == NULL) return;
+  char *end;
+  const unsigned long long n = strtoull(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end != 0 || n < LEAST_COLUMNS || n > CHUNK_NUMBERS << 8)
+    gl_fail(&b->failed, GL_EINPUT,
+            "GEPOLAB_CUDA_OUTPUT_CHUNK is \"%.40s\"; give how many logits the output layer holds "
+            "at a time, from %zu to %zu, or unset it for %zu",
+            text, LEAST_COLUMNS, CHUNK_NUMBERS << 8, CHUNK_NUMBERS);
+  else
+    b->output_numbers = static_cast<size_t>(n);
+}
 
 /* The size of a chunk; the last ones are smaller. */
 struct output_chunk {
   size_t rows, columns;
 };
 
-static output_chunk chunk_of(size_t rows, size_t vocabulary) {
+/* Twice as many columns as rows, where there are so many rows: the input's gradient is read and
+ * written once for each chunk of columns, the weight's once for each chunk of rows. */
+static output_chunk chunk_of(const cuda_backend *b, size_t rows, size_t vocabulary) {
   output_chunk c;
-  c.rows = rows < CHUNK_ROWS ? rows : CHUNK_ROWS;
-  c.columns = CHUNK_NUMBERS / (c.rows == 0 ? 1 : c.rows) / 128 * 128;
+  c.rows = 1;
+  while (2 * (2 * c.rows) * (2 * c.rows) <= b->output_numbers) c.rows *= 2;
+  if (c.rows > b->output_numbers / LEAST_COLUMNS) c.rows = b->output_numbers / LEAST_COLUMNS;
+  if (c.rows > rows) c.rows = rows;
+  c.columns = b->output_numbers / (c.rows == 0 ? 1 : c.rows) / LEAST_COLUMNS * LEAST_COLUMNS;
   if (c.columns > vocabulary) c.columns = vocabulary;
   return c;
 }
 
 /* Scratch bytes of the forward or the backward, whichever needs more. */
-size_t cuda_output_scratch(size_t rows, size_t vocabulary, size_t k, number_type type) {
-  const output_chunk most = chunk_of(rows, vocabulary);
-  const size_t numbers = most.rows * most.columns, half = type == NUMBER_BF16;
+size_t cuda_output_scratch(const cuda_backend *b, size_t rows, size_t vocabulary, size_t k) {
+  const output_chunk most = chunk_of(b, rows, vocabulary);
+  const size_t numbers = most.rows * most.columns, half = b->base.type == NUMBER_BF16;
   const size_t forward = carved(numbers, sizeof(float)) + carved(most.rows, sizeof(softmax_stats)) +
                          carved(most.rows, sizeof(float));
   const size_t backward = carved(numbers, sizeof(float)) + carved(half * numbers, sizeof(bf16)) +
@@ -46,16 +75,72 @@ static void chunk_logits(cuda_backend *b, float *z, const T *in, const T *weight
 
 /* --- forward --- */
 
+/* A thread's statistics of the logits it has seen, as softmax_stats; top: their greatest. */
+struct running {
+  float top;
+  double sum, weighted;
+};
+
+/* Refers the sums to a greater logit `top`. */
+static __device__ __forceinline__ void refer_to(running *r, float top, float factor) {
+  if (r->top != -INFINITY) {
+    const float d = factor * (r->top - top);
+    const double shrink = static_cast<double>(expf(d));
+    r->weighted = shrink * (r->weighted + static_cast<double>(d) * r->sum);
+    r->sum *= shrink;
+  }
+  r->top = top;
+}
+
+/* Adds x [N], of which only the first `left` are there. Sums of these few are in float, the rest is
+ * in double, because a vocabulary has up to some 150,000 tokens. */
+template <unsigned N>
+static __device__ __forceinline__ void add_logits(running *r, const float (&x)[N], size_t left,
+                                                  float factor) {
+  float top = x[0], sum = 0, weighted = 0;
+#pragma unroll
+  for (unsigned e = 1; e < N; ++e)
+    if (e < left && x[e] > top) top = x[e];
+  if (top > r->top) refer_to(r, top, factor);
+#pragma unroll
+  for (unsigned e = 0; e < N; ++e)
+    if (e < left) {
+      const float d = factor * (x[e] - r->top), p = expf(d);
+      sum += p;
+      weighted += d * p;
+    }
+  r->sum += static_cast<double>(sum);
+  r->weighted += static_cast<double>(weighted);
+}
+
 /* Combines row blockIdx.x of the chunk z [rows, columns], which begins at column `first` of the
- * vocabulary, with stats [rows]; keeps the target's logit when the chunk has it. */
-__global__ void fold_chunk(softmax_stats *stats, float *target_logit, const float *z,
-                           const int32_t *target, size_t first, size_t columns, float factor) {
+ * vocabulary, with stats [rows]; keeps the target's logit when the chunk has it. WIDE: every row
+ * begins at a multiple of 16 bytes and is whole vectors. Bytes: a row of z, read once. */
+template <typename T, bool WIDE>
+__global__ void fold_chunk(softmax_stats *stats, T *target_logit, const T *z, const int32_t *target,
+                           size_t first, size_t columns, float factor) {
+  const unsigned N = 2 * vector16<T>::N;
   const size_t r = blockIdx.x;
-  const softmax_stats some = rows_of<float>::stats(this_block(), z + r * columns, columns, factor);
+  const T *const row = z + r * columns;
+  running mine = {-INFINITY, 0, 0};
+  for (size_t i = threadIdx.x * N; i < columns; i += blockDim.x * N) {
+    float x[N];
+    if (WIDE && columns - i >= N) {
+      load_floats<WIDE>(x, row + i, N);
+      add_logits(&mine, x, N, factor);
+    } else {
+      load_floats<false>(x, row + i, columns - i);
+      add_logits(&mine, x, columns - i, factor);
+    }
+  }
+  const float top = block_max(mine.top);
+  refer_to(&mine, top, factor);
+  const softmax_stats some = {static_cast<double>(top), block_sum(mine.sum),
+                              block_sum(mine.weighted)};
   if (threadIdx.x != 0) return;
   stats[r] = first == 0 ? some : softmax_stats_join(stats[r], some, static_cast<double>(factor));
   const size_t at = static_cast<size_t>(target[r]);
-  if (at >= first && at < first + columns) target_logit[r] = z[r * columns + at - first];
+  if (at >= first && at < first + columns) target_logit[r] = row[at - first];
 }
 
 /* The three results of each row from its statistics; a thread does a row. */
@@ -76,9 +161,9 @@ static void op_output(backend *base, void *logp, void *entropy, void *lse, const
                       size_t k, double temperature) {
   cuda_operation op(base, "output", rows, vocabulary, k);
   assert(temperature > 0);
-  const output_chunk most = chunk_of(rows, vocabulary);
-  char *at = static_cast<char *>(
-      cuda_scratch(op.b, cuda_output_scratch(rows, vocabulary, k, type_of<T>::value)));
+  const output_chunk most = chunk_of(op.b, rows, vocabulary);
+  char *at =
+      static_cast<char *>(cuda_scratch(op.b, cuda_output_scratch(op.b, rows, vocabulary, k)));
   if (at == NULL) return;
   float *z = carve<float>(&at, most.rows * most.columns);
   softmax_stats *stats = carve<softmax_stats>(&at, most.rows);
@@ -90,8 +175,9 @@ static void op_output(backend *base, void *logp, void *entropy, void *lse, const
       const size_t columns = vocabulary - v < most.columns ? vocabulary - v : most.columns;
       chunk_logits(op.b, z, static_cast<const T *>(in) + r * k,
                    static_cast<const T *>(weight) + v * k, n, columns, k);
-      LAUNCH(op.b, fold_chunk, static_cast<unsigned>(n), THREADS, 0, stats, target_logit, z,
-             target + r, v, columns, factor);
+      LAUNCH_VECTOR16(op.b, aligned16(columns * sizeof(float), z), fold_chunk, float,
+                      static_cast<unsigned>(n), THREADS, 0, stats, target_logit, z, target + r, v,
+                      columns, factor);
     }
     LAUNCH(op.b, finish_rows, blocks_of(n, 128), 128, 0, static_cast<float *>(logp) + r,
            static_cast<float *>(entropy) + r, static_cast<float *>(lse) + r, stats, target_logit, n,
@@ -102,18 +188,24 @@ static void op_output(backend *base, void *logp, void *entropy, void *lse, const
 /* --- backward: the logits are computed again, become their gradients, and enter two products ---
  */
 
-/* Row blockIdx.x of z [rows, columns] becomes the gradient of its logits, which is also stored as T
- * in dlogits unless that is z itself. `first` is the chunk's first column. */
-template <typename T>
-__global__ void logit_grad_chunk(T *dlogits, float *z, const float *dlogp, const float *lse,
+/* dlogits [rows, columns] = the gradients of the logits z [rows, columns], as T; a block does a
+ * row. `first` is the chunk's first column. dlogits may be z. Bytes: a row of z read, one of
+ * dlogits written. */
+template <typename T, bool WIDE>
+__global__ void logit_grad_chunk(T *dlogits, const float *z, const float *dlogp, const float *lse,
                                  const int32_t *target, size_t first, size_t columns,
                                  float factor) {
+  const unsigned N = vector16<T>::N;
   const size_t r = blockIdx.x, at = static_cast<size_t>(target[r]) - first;
-  rows_of<float>::logp_backward(this_block(), z + r * columns, columns, at, factor, lse[r],
-                                factor * dlogp[r]);
-  if (static_cast<void *>(dlogits) == static_cast<void *>(z)) return;
-  for (size_t i = threadIdx.x; i < columns; i += blockDim.x)
-    dlogits[r * columns + i] = number<T>(z[r * columns + i]);
+  const float scale = factor * dlogp[r], whole = lse[r];
+  for (size_t i = threadIdx.x * N; i < columns; i += blockDim.x * N) {
+    float x[N];
+    load_floats<WIDE>(x, z + r * columns + i, columns - i);
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e)
+      x[e] = rows_of<float>::logit_grad(x[e], i + e == at, factor, whole, scale);
+    store_vector16<WIDE>(dlogits + r * columns + i, x, columns - i);
+  }
 }
 
 /* sum [rows, k] (+)= dlogits weight, in float; dweight [columns, k] += dlogits^T in. */
@@ -138,10 +230,10 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
   cuda_operation op(base, "output_backward", rows, vocabulary, k);
   assert(temperature > 0);
   const bool half = sizeof(T) != sizeof(float);
-  const output_chunk most = chunk_of(rows, vocabulary);
+  const output_chunk most = chunk_of(op.b, rows, vocabulary);
   const size_t numbers = most.rows * most.columns;
-  char *at = static_cast<char *>(
-      cuda_scratch(op.b, cuda_output_scratch(rows, vocabulary, k, type_of<T>::value)));
+  char *at =
+      static_cast<char *>(cuda_scratch(op.b, cuda_output_scratch(op.b, rows, vocabulary, k)));
   if (at == NULL) return;
   float *z = carve<float>(&at, numbers);
   T *dlogits = half ? carve<T>(&at, numbers) : reinterpret_cast<T *>(z);
@@ -156,9 +248,10 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
       const size_t columns = vocabulary - v < most.columns ? vocabulary - v : most.columns;
       const T *w = static_cast<const T *>(weight) + v * k;
       chunk_logits(op.b, z, x, w, n, columns, k);
-      LAUNCH(op.b, logit_grad_chunk<T>, static_cast<unsigned>(n), THREADS, 0, dlogits, z,
-             static_cast<const float *>(dlogp) + r, static_cast<const float *>(lse) + r, target + r,
-             v, columns, factor);
+      LAUNCH_VECTOR16(op.b, aligned16(columns * sizeof(T), z, dlogits), logit_grad_chunk, T,
+                      static_cast<unsigned>(n), THREADS, 0, dlogits, z,
+                      static_cast<const float *>(dlogp) + r, static_cast<const float *>(lse) + r,
+                      target + r, v, columns, factor);
       chunk_products(op.b, to, static_cast<float *>(dweight) + v * k, dlogits, x, w, n, columns, k,
                      v > 0);
     }
