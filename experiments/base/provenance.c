@@ -33,8 +33,9 @@ extern const int source_dirty;
 /* Variables of the environment that change what a run computes (threads and kernels of the matrix
  * products, and with them rounding) or on which device. */
 static const char *const variables[] = {
-    "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS",         "OMP_NUM_THREADS",
-    "GLIBC_TUNABLES",    "CUDA_VISIBLE_DEVICES", "GEPOLAB_CUDA_OUTPUT_CHUNK"};
+    "OPENBLAS_CORETYPE",         "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS",
+    "OMP_NUM_THREADS",           "GLIBC_TUNABLES",       "CUDA_VISIBLE_DEVICES",
+    "GEPOLAB_CUDA_OUTPUT_CHUNK", "GEPOLAB_CUDA_PRODUCTS"};
 
 static int is_plain(const char *word) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -275,7 +275,7 @@ struct cudaDeviceProp {
   size_t totalGlobalMem, sharedMemPerBlockOptin;
   int multiProcessorCount, major, minor;
 };
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2 };
 
 const char *cudaGetErrorString(cudaError_t e);
 cudaError_t cudaGetLastError();

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static backend *device(number_type type) {
   backend *b;
@@ -184,8 +185,130 @@ static void our_own_product_runs_from_a_recorded_graph(void) {
   end(b);
 }
 
+/* --- measured choices --- */
+
+enum { FASTEST = 5 };
+
+typedef struct counts {
+  uint64_t of[EMULATE_BLAS_ALGORITHMS];
+} counts;
+
+static counts ran_so_far(void) {
+  counts c;
+  for (unsigned i = 0; i < EMULATE_BLAS_ALGORITHMS; ++i) c.of[i] = emulate_blas_ran(i);
+  return c;
+}
+
+/* Which algorithm a backend with this file (NULL: none) uses, once it has its choice; -1 if more
+ * than one. With `recorded` the shape's first product is recorded. */
+static int algorithm_with(const char *file, int recorded) {
+  enum { AGAIN = 3 };
+  int which = -1;
+  if (file != NULL) setenv("GEPOLAB_CUDA_PRODUCTS", file, 1);
+  backend *b = device(NUMBER_F32);
+  unsetenv("GEPOLAB_CUDA_PRODUCTS");
+  array in = draw(b, 12, 4, 0, 1), weight = draw(b, 20, 4, 0, 2), out = draw(b, 15, 4, 0, 3);
+  if (recorded) b->ops->graph_begin(b);
+  b->ops->product(b, out.at, in.at, weight.at, 3, 5, 4, PRODUCT_ADD);
+  if (recorded) {
+    backend_graph *g = b->ops->graph_end(b);
+    b->ops->graph_run(b, g);
+    b->ops->graph_free(b, g);
+  }
+  /* The result was added to once, whatever was timed. */
+  check(b, &out, &in, (size_t[]){4, 1}, &weight, (size_t[]){4, 1}, (size_t[]){3, 5, 4}, 1);
+  const counts before = ran_so_far();
+  for (int i = 0; i < AGAIN; ++i)
+    b->ops->product(b, out.at, in.at, weight.at, 3, 5, 4, PRODUCT_ADD);
+  const counts after = ran_so_far();
+  for (int i = 0; i < EMULATE_BLAS_ALGORITHMS; ++i)
+    if (after.of[i] == before.of[i] + AGAIN) which = i;
+  fini(b, &in);
+  fini(b, &weight);
+  fini(b, &out);
+  end(b);
+  return which;
+}
+
+/* Every algorithm takes so many milliseconds, but for one. */
+static void set_times(double milliseconds, unsigned faster, double less) {
+  for (unsigned i = 0; i < EMULATE_BLAS_ALGORITHMS; ++i)
+    emulate_blas_takes(i, i == faster ? less : milliseconds);
+}
+
+static void make_file(char folder[64], char path[96]) {
+  snprintf(folder, 64, "/tmp/gepolab-products-XXXXXX");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+  snprintf(path, 96, "%s/products", folder);
+}
+
+static void the_fastest_algorithm_is_measured_once_and_kept(void) {
+  char folder[64], path[96];
+  make_file(folder, path);
+  set_times(2, FASTEST, 1);
+  CU_ASSERT_EQUAL(algorithm_with(NULL, 0), 0);
+  CU_ASSERT_EQUAL(algorithm_with(path, 0), FASTEST);
+  set_times(2, 1, 1); /* another day another one would win */
+  CU_ASSERT_EQUAL(algorithm_with(path, 0), FASTEST);
+  CU_ASSERT_EQUAL(algorithm_with(path, 1), FASTEST);
+  CU_ASSERT_EQUAL(algorithm_with(NULL, 0), 0);
+  unlink(path);
+  set_times(2, 3, 1.99); /* a hundredth faster is not faster */
+  CU_ASSERT_EQUAL(algorithm_with(path, 0), 0);
+  unlink(path);
+  rmdir(folder);
+  set_times(0, 0, 0);
+}
+
+/* What cannot be measured keeps the library's first algorithm, so that it never changes. */
+static void a_shape_that_is_first_seen_in_a_recording_keeps_its_algorithm(void) {
+  char folder[64], path[96];
+  make_file(folder, path);
+  set_times(2, FASTEST, 1);
+  CU_ASSERT_EQUAL(algorithm_with(path, 1), 0);
+  CU_ASSERT_EQUAL(algorithm_with(path, 0), 0);
+  unlink(path);
+  rmdir(folder);
+  set_times(0, 0, 0);
+}
+
+static void a_choice_that_the_library_does_not_offer_is_refused(void) {
+  char folder[64], path[96];
+  make_file(folder, path);
+  set_times(2, 0, 1);
+  CU_ASSERT_EQUAL(algorithm_with(path, 0), 0);
+  set_times(0, 0, 0);
+  FILE *f = fopen(path, "r+");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  char line[400];
+  long second = 0;
+  while (fgets(line, sizeof line, f) != NULL && strncmp(line, "gepolab", 7) == 0) second = ftell(f);
+  char *space = strrchr(line, ' ');
+  CU_ASSERT_PTR_NOT_NULL_FATAL(space);
+  fseek(f, second + (space - line) - 1, SEEK_SET);
+  fputc('9', f); /* the rank, a digit before the nanoseconds */
+  fclose(f);
+  setenv("GEPOLAB_CUDA_PRODUCTS", path, 1);
+  backend *b = device(NUMBER_F32);
+  unsetenv("GEPOLAB_CUDA_PRODUCTS");
+  gl_error err = {.status = GL_OK};
+  array in = draw(b, 12, 4, 0, 1), weight = draw(b, 20, 4, 0, 2), out = draw(b, 15, 4, 0, 3);
+  b->ops->product(b, out.at, in.at, weight.at, 3, 5, 4, PRODUCT_ADD);
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "GEPOLAB_CUDA_PRODUCTS"));
+  fini(b, &in);
+  fini(b, &weight);
+  fini(b, &out);
+  backend_free(b);
+  unlink(path);
+  rmdir(folder);
+}
+
 SUITE(emulated_products, "llm: emulated cuda products", TEST(products_are_right_at_any_address),
       TEST(another_reduction_is_taken_where_there_is_no_algorithm),
       TEST(our_own_product_is_taken_where_the_library_has_none),
       TEST(a_refused_algorithm_is_not_tried_again),
-      TEST(our_own_product_runs_from_a_recorded_graph));
+      TEST(our_own_product_runs_from_a_recorded_graph),
+      TEST(the_fastest_algorithm_is_measured_once_and_kept),
+      TEST(a_shape_that_is_first_seen_in_a_recording_keeps_its_algorithm),
+      TEST(a_choice_that_the_library_does_not_offer_is_refused));

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <vector>
 
 /* --- graphs: the calls that were recorded, in their order; name NULL: a copy --- */
@@ -340,19 +341,24 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   return cudaSuccess;
 }
 
-/* What the stream had been asked to do when the event was recorded. */
+/* What the stream had been asked to do when the event was recorded, and when that was. */
 struct emulate_event {
   cudaStream_t stream;
   uint64_t copies;
-  double at; /* the device's clock, in milliseconds */
+  double set_clock, host_clock; /* in milliseconds: the one that tests move, and the host's */
+  bool recorded;
 };
-static double clock_now;
+static double set_clock;
 
 cudaError_t cudaEventCreate(cudaEvent_t *e) {
-  return cudaEventCreateWithFlags(e, 0);
+  return cudaEventCreateWithFlags(e, cudaEventDefault);
 }
+/* The time that tests made to pass between them; where it is none the host's, since kernels have
+ * run when their launch returns. */
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to) {
-  *milliseconds = (float)(to->at - from->at);
+  if (!from->recorded || !to->recorded) return cudaErrorInvalidResourceHandle;
+  const double set = to->set_clock - from->set_clock;
+  *milliseconds = (float)(set > 0 ? set : to->host_clock - from->host_clock);
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) {
@@ -366,7 +372,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   if (is_elsewhere(s)) return cudaErrorInvalidResourceHandle;
   const alone lock(everything);
-  *e = {s, copies, clock_now};
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  *e = {s, copies, set_clock, 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec, true};
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
@@ -457,7 +465,7 @@ uint64_t emulate_shared_asked(void) {
 
 void emulate_time_passes(double milliseconds) {
   const alone lock(everything);
-  clock_now += milliseconds;
+  set_clock += milliseconds;
 }
 
 void emulate_memory_limit(size_t bytes) {

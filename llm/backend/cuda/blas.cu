@@ -5,15 +5,25 @@
  * The library is asked which of its algorithms is fastest for a shape and for these alignments of
  * the addresses, and the answer is kept as a plan, for as many shapes as the table of plans has
  * room for (gemm_plans.h). The answer follows from the shape, so a plan that was thrown out comes
- * back the same. Only algorithms that sum in a fixed order are asked for: the parts of a product
- * that is split over k meet in workspace memory and are never added into the result in the order of
- * arrival. Where the library has no algorithm, other ways of adding the parts are asked for, and
- * then the product is computed by a kernel of our own (product_plain.cu). float32 is computed as
- * float32, or, where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
+ * back the same.
+ *
+ * What the library takes for the fastest is often not. Where GEPOLAB_CUDA_PRODUCTS in the
+ * environment names a file, the first eight algorithms that it offers for a shape are timed once,
+ * and the fastest is kept in that file (product_choices.h), from which every later process takes
+ * it. Without a file nothing is timed, because a choice by the clock may be another one in the next
+ * process, and the last bits of results with it: a run that is resumed has those of one that was
+ * never interrupted only if it has its file again.
+ *
+ * Only algorithms that sum in a fixed order are asked for: the parts of a product that is split
+ * over k meet in workspace memory and are never added into the result in the order of arrival.
+ * Where the library has no algorithm, other ways of adding the parts are asked for, and then the
+ * product is computed by a kernel of our own (product_plain.cu). float32 is computed as float32,
+ * or, where backend.tf32 is set, from factors rounded to TF32 (10 bits of mantissa). */
 #include "llm/backend/cuda/cuda.cuh"
 
 extern "C" {
 #include "llm/backend/cuda/gemm_plans.h"
+#include "llm/backend/cuda/product_choices.h"
 }
 
 #include <assert.h>
@@ -30,6 +40,7 @@ extern "C" {
   F(cublasLtCreate)                                                                                \
   F(cublasLtDestroy)                                                                               \
   F(cublasLtGetStatusString)                                                                       \
+  F(cublasLtGetVersion)                                                                            \
   F(cublasLtMatmul)                                                                                \
   F(cublasLtMatmulAlgoGetHeuristic)                                                                \
   F(cublasLtMatmulDescCreate)                                                                      \
@@ -64,7 +75,8 @@ struct cuda_blas {
   cublasLtHandle_t handle;
   void *workspace;
   size_t workspace_bytes;
-  gemm_plans *plans; /* from blas_key to blas_plan; owned */
+  gemm_plans *plans;        /* from blas_key to blas_plan; owned */
+  product_choices *choices; /* measured algorithms; NULL: the library's first one is taken */
 };
 
 #ifdef GEPOLAB_EMULATE
@@ -119,6 +131,16 @@ static void drop_plan(void *owner, void *plan) {
   if (p->c != NULL) blas->cublasLtMatrixLayoutDestroy(p->c);
 }
 
+/* The file of measured products, if the environment names one. */
+static gl_status open_choices(cuda_backend *b, gl_error *err) {
+  const char *path = getenv("GEPOLAB_CUDA_PRODUCTS");
+  if (path == NULL || path[0] == 0) return GL_OK;
+  char made_for[192];
+  snprintf(made_for, sizeof made_for, "%s, cuBLASLt %zu", b->base.device,
+           b->blas->cublasLtGetVersion());
+  return product_choices_open(&b->blas->choices, path, made_for, err);
+}
+
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err) {
   cuda_blas *blas = static_cast<cuda_blas *>(calloc(1, sizeof *blas));
   if (blas == NULL) return gl_fail_memory(err, "cuBLASLt");
@@ -136,13 +158,14 @@ gl_status cuda_blas_new(cuda_backend *b, gl_error *err) {
                    WORKSPACE_BYTES >> 20);
   }
   blas->workspace_bytes = WORKSPACE_BYTES;
-  return GL_OK;
+  return open_choices(b, err);
 }
 
 void cuda_blas_free(cuda_backend *b) {
   cuda_blas *blas = b->blas;
   if (blas == NULL) return;
   gemm_plans_free(blas->plans);
+  product_choices_free(blas->choices);
   if (blas->workspace != NULL) cudaFree(blas->workspace);
   if (blas->handle != NULL) blas->cublasLtDestroy(blas->handle);
   free(blas);
@@ -243,26 +266,118 @@ static const uint32_t REDUCTIONS[] = {
     CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, CUBLASLT_REDUCTION_SCHEME_NONE,
     CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE};
 
+/* --- measured choices --- */
+
+enum { OFFERS = 8, REPEATS = 5 };
+
+/* The product q by the plan's algorithm. */
+static cublasStatus_t multiply(cuda_backend *b, const blas_plan *p, const cuda_product *q) {
+  const float one = 1, adds = q->adds ? 1.0f : 0.0f;
+  return b->blas->cublasLtMatmul(b->blas->handle, p->what, &one, q->b, p->b, q->a, p->a, &adds,
+                                 q->c, p->c, q->c, p->c, &p->algorithm, b->blas->workspace,
+                                 b->blas->workspace_bytes, b->stream);
+}
+
+/* Milliseconds of the product, the least of some repetitions; negative if the algorithm refuses or
+ * after a failure. */
+static float time_product(cuda_backend *b, const blas_plan *p, const cuda_product *q,
+                          cudaEvent_t from, cudaEvent_t to) {
+  float least = -1;
+  if (multiply(b, p, q) != CUBLAS_STATUS_SUCCESS) return -1;
+  for (int i = 0; i < REPEATS; ++i) {
+    float took = 0;
+    if (CUDA_CALL(b, cudaEventRecord(from, b->stream)) ||
+        multiply(b, p, q) != CUBLAS_STATUS_SUCCESS ||
+        CUDA_CALL(b, cudaEventRecord(to, b->stream)) || CUDA_CALL(b, cudaEventSynchronize(to)) ||
+        CUDA_CALL(b, cudaEventElapsedTime(&took, from, to)))
+      return -1;
+    if (least < 0 || took < least) least = took;
+  }
+  return least;
+}
+
+/* Times the offers on q's factors, with zeroed memory in the place of the result. An algorithm must
+ * be two hundredths faster than those before it to be chosen. */
+static void time_offers(cuda_backend *b, const blas_plan *p, const cuda_product *q,
+                        const cublasLtMatmulHeuristicResult_t *offer, int offers, void *result,
+                        product_choice *choice) {
+  cudaEvent_t from = NULL, to = NULL;
+  blas_plan trial = *p;
+  cuda_product elsewhere = *q;
+  float best = -1;
+  elsewhere.c = result;
+  CUDA_CALL(b, cudaEventCreate(&from));
+  CUDA_CALL(b, cudaEventCreate(&to));
+  for (int i = 0; i < offers && !cuda_stopped(b); ++i) {
+    trial.algorithm = offer[i].algo;
+    const float took = time_product(b, &trial, &elsewhere, from, to);
+    if (took < 0 || (best >= 0 && took >= 0.98f * best)) continue;
+    best = took;
+    choice->rank = static_cast<uint64_t>(i);
+    choice->nanoseconds = static_cast<uint64_t>(1e6f * took);
+  }
+  if (from != NULL) cudaEventDestroy(from);
+  if (to != NULL) cudaEventDestroy(to);
+}
+
+/* Sets *rank to the offer that is kept for this shape, which is measured if there is none. What
+ * cannot be measured, while a graph is recorded or without memory for another result, is kept as
+ * the first offer, so that the shape never changes its algorithm. Returns 1 after a failure. */
+static int choose_offer(cuda_backend *b, const blas_plan *p, const blas_key *k,
+                        const cuda_product *q, const cublasLtMatmulHeuristicResult_t *offer,
+                        int offers, uint64_t *rank) {
+  product_choice made = {{k->m, k->n, k->k, k->in, k->out, k->a_transposed, k->b_transposed,
+                          k->adds, k->tf32, k->align_a, k->align_b, k->align_c},
+                         0,
+                         0};
+  const product_choice *kept = product_choices_find(b->blas->choices, made.key);
+  gl_status status = GL_OK;
+  *rank = kept != NULL ? kept->rank : 0;
+  if (kept == NULL) {
+    const size_t bytes = k->m * k->n * (k->out == NUMBER_BF16 ? 2 : 4);
+    void *result = NULL;
+    if (!b->recording && cudaMalloc(&result, bytes) == cudaSuccess) {
+      CUDA_CALL(b, cudaMemsetAsync(result, 0, bytes, b->stream));
+      time_offers(b, p, q, offer, offers, result, &made);
+      CUDA_CALL(b, cudaStreamSynchronize(b->stream));
+      CUDA_CALL(b, cudaFree(result));
+    } else
+      cudaGetLastError();
+    if (cuda_stopped(b)) return 1;
+    status = product_choices_add(b->blas->choices, &made, rank, &b->failed);
+  }
+  if (status == GL_OK && *rank >= static_cast<uint64_t>(offers))
+    gl_fail(&b->failed, GL_EINPUT,
+            "GEPOLAB_CUDA_PRODUCTS: the file's choice for a product [%zu, %zu, %zu] is algorithm "
+            "%zu of %d; remove the file to measure anew",
+            q->m, q->n, q->k, static_cast<size_t>(*rank), offers);
+  return cuda_stopped(b);
+}
+
 /* Fills in the plan's algorithm, or `plain` if the library has none. Returns 1 after a failure. */
-static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k) {
-  cublasLtMatmulHeuristicResult_t best;
-  memset(&best, 0, sizeof best);
+static int choose_algorithm(cuda_backend *b, blas_plan *p, const blas_key *k,
+                            const cuda_product *q) {
+  cublasLtMatmulHeuristicResult_t offer[OFFERS];
+  const int most = b->blas->choices != NULL ? OFFERS : 1;
   int found = 0;
+  uint64_t rank = 0;
+  memset(offer, 0, sizeof offer);
   for (size_t i = 0; i < sizeof REDUCTIONS / sizeof *REDUCTIONS && found == 0; ++i)
-    found = ask(b, p, k, REDUCTIONS[i], &best, 1);
+    found = ask(b, p, k, REDUCTIONS[i], offer, most);
+  if (found > 1 && choose_offer(b, p, k, q, offer, found, &rank)) return 1;
   p->plain = found == 0;
-  p->algorithm = best.algo;
+  p->algorithm = offer[rank].algo;
   return found < 0;
 }
 
 /* The plan of a shape, made if there is none; NULL after a failure. The library copies what it
  * needs of a plan when it is called, so a plan may be dropped while its products still run. */
-static blas_plan *plan_of(cuda_backend *b, const blas_key *key) {
+static blas_plan *plan_of(cuda_backend *b, const blas_key *key, const cuda_product *q) {
   void *found = gemm_plans_find(b->blas->plans, key);
   if (found != NULL) return static_cast<blas_plan *>(found);
   blas_plan p;
   memset(&p, 0, sizeof p);
-  if (describe(b, &p, key) || choose_algorithm(b, &p, key)) {
+  if (describe(b, &p, key) || choose_algorithm(b, &p, key, q)) {
     drop_plan(b->blas, &p);
     return NULL;
   }
@@ -287,21 +402,13 @@ static void key_of(blas_key *key, const cuda_backend *b, const cuda_product *q) 
   key->align_c = alignment(q->c);
 }
 
-/* c = q by the plan's algorithm. */
-static cublasStatus_t multiply(cuda_backend *b, const blas_plan *p, const cuda_product *q) {
-  const float one = 1, adds = q->adds ? 1.0f : 0.0f;
-  return b->blas->cublasLtMatmul(b->blas->handle, p->what, &one, q->b, p->b, q->a, p->a, &adds,
-                                 q->c, p->c, q->c, p->c, &p->algorithm, b->blas->workspace,
-                                 b->blas->workspace_bytes, b->stream);
-}
-
 void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
   if (cuda_stopped(b) || q->m == 0 || q->n == 0 || q->k == 0) return;
   assert((q->in == NUMBER_F32 || q->in == NUMBER_BF16) &&
          (q->out == NUMBER_F32 || q->out == NUMBER_BF16));
   blas_key key;
   key_of(&key, b, q);
-  blas_plan *p = plan_of(b, &key);
+  blas_plan *p = plan_of(b, &key, q);
   if (p == NULL) return;
   if (!p->plain) {
     /* An algorithm that was offered and is then refused is not tried again with this shape. */

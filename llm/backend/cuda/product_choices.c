@@ -1,0 +1,201 @@
+/* The file of measured products: read whole lines from where reading ended last, append under a
+ * lock. */
+#include "llm/backend/cuda/product_choices.h"
+
+#include "core/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char HEADER[] = "gepolab products 1; ";
+enum { NUMBERS = PRODUCT_KEY + 2, LINE = 21 * NUMBERS + 2 };
+
+struct product_choices {
+  char *path, *header; /* header: the file's first line */
+  product_choice *choice;
+  size_t n, room;
+  size_t lines, read; /* whole lines read, and their bytes */
+};
+
+/* a followed by b, malloc'd. */
+static char *joined(const char *a, const char *b) {
+  char *out = malloc(strlen(a) + strlen(b) + 1);
+  if (out != NULL) strcat(strcpy(out, a), b);
+  return out;
+}
+
+const product_choice *product_choices_find(const product_choices *c,
+                                           const uint64_t key[PRODUCT_KEY]) {
+  for (size_t i = 0; i < c->n; ++i)
+    if (memcmp(c->choice[i].key, key, sizeof c->choice[i].key) == 0) return &c->choice[i];
+  return NULL;
+}
+
+/* --- reading --- */
+
+static gl_status keep(product_choices *c, const product_choice *choice, gl_error *err) {
+  if (c->n == c->room) {
+    const size_t room = 2 * c->room + 64;
+    product_choice *more = realloc(c->choice, room * sizeof *more);
+    if (more == NULL) return gl_fail_memory(err, "measured products");
+    c->choice = more;
+    c->room = room;
+  }
+  c->choice[c->n++] = *choice;
+  return GL_OK;
+}
+
+/* A line of numbers, one space between two. Returns 0 if it is none. */
+static int parse(product_choice *out, const char *line) {
+  uint64_t number[NUMBERS];
+  for (size_t i = 0; i < NUMBERS; ++i) {
+    char *end;
+    if (line[0] < '0' || line[0] > '9') return 0;
+    errno = 0;
+    number[i] = strtoull(line, &end, 10);
+    if (errno != 0 || *end != (i + 1 < NUMBERS ? ' ' : 0)) return 0;
+    line = end + 1;
+  }
+  memcpy(out->key, number, sizeof out->key);
+  out->rank = number[PRODUCT_KEY];
+  out->nanoseconds = number[PRODUCT_KEY + 1];
+  return 1;
+}
+
+/* Takes in a line, the file's first if none was read before. */
+static gl_status take_line(product_choices *c, const char *line, gl_error *err) {
+  product_choice choice;
+  if (c->lines++ == 0)
+    return strcmp(line, c->header) == 0
+               ? GL_OK
+               : gl_fail(err, GL_EINPUT,
+                         "%s: its products were not measured on this device and library (\"%s\" "
+                         "wanted, \"%.200s\" found); name another file",
+                         c->path, c->header, line);
+  if (!parse(&choice, line) || product_choices_find(c, choice.key) != NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "%s:%zu: this is no measured product, or one that is there before; remove the "
+                   "file to measure anew",
+                   c->path, c->lines);
+  return keep(c, &choice, err);
+}
+
+/* Takes in all whole lines that the open file has and that were not read before. */
+static gl_status read_on(product_choices *c, int file, gl_error *err) {
+  struct stat now;
+  if (fstat(file, &now) != 0) return file_fail(c->path, "read", errno, err);
+  if ((size_t)now.st_size < c->read)
+    return gl_fail(err, GL_EIO, "%s: it became shorter while it was used; let one process have it",
+                   c->path);
+  const size_t bytes = (size_t)now.st_size - c->read;
+  char *text = malloc(bytes + 1);
+  if (text == NULL) return gl_fail_memory(err, "measured products");
+  size_t got = 0;
+  for (ssize_t n = 1; got < bytes && n > 0; got += n > 0 ? (size_t)n : 0)
+    n = pread(file, text + got, bytes - got, (off_t)(c->read + got));
+  gl_status status = got == bytes ? GL_OK : file_fail(c->path, "read", errno, err);
+  char *line = text;
+  text[got] = 0;
+  while (status == GL_OK) {
+    char *end = memchr(line, '\n', (size_t)(text + got - line));
+    if (end == NULL) break;
+    *end = 0;
+    status = strlen(line) == (size_t)(end - line)
+                 ? take_line(c, line, err)
+                 : gl_fail(err, GL_EINPUT, "%s: a binary file; name another one", c->path);
+    if (status == GL_OK) c->read += (size_t)(end - line) + 1;
+    line = end + 1;
+  }
+  free(text);
+  return status;
+}
+
+gl_status product_choices_open(product_choices **out, const char *path, const char *made_for,
+                               gl_error *err) {
+  *out = NULL;
+  product_choices *c = calloc(1, sizeof *c);
+  if (c == NULL) return gl_fail_memory(err, "measured products");
+  *c = (product_choices){.path = joined(path, ""), .header = joined(HEADER, made_for)};
+  gl_status status =
+      c->path != NULL && c->header != NULL ? GL_OK : gl_fail_memory(err, "measured products");
+  const int file = status == GL_OK ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  if (status == GL_OK && file < 0 && errno != ENOENT) status = file_fail(path, "read", errno, err);
+  if (file >= 0) {
+    status = read_on(c, file, err);
+    close(file);
+  }
+  if (status != GL_OK) {
+    product_choices_free(c);
+    return status;
+  }
+  *out = c;
+  return GL_OK;
+}
+
+void product_choices_free(product_choices *c) {
+  if (c == NULL) return;
+  free(c->path);
+  free(c->header);
+  free(c->choice);
+  free(c);
+}
+
+/* --- appending --- */
+
+/* Writes `text` behind the whole lines that were read, in the place of whatever is there. */
+static int append(int file, size_t at, const char *text) {
+  const size_t bytes = strlen(text);
+  size_t done = 0;
+  if (ftruncate(file, (off_t)at) != 0) return 0;
+  while (done < bytes) {
+    const ssize_t n = pwrite(file, text + done, bytes - done, (off_t)(at + done));
+    if (n <= 0) return 0;
+    done += (size_t)n;
+  }
+  return fsync(file) == 0;
+}
+
+/* A file that others appended to is read first; an empty one gets its first line. */
+static gl_status add_locked(product_choices *c, int file, const product_choice *choice,
+                            uint64_t *rank, gl_error *err) {
+  char line[LINE];
+  gl_status status = read_on(c, file, err);
+  if (status == GL_OK && c->lines == 0) {
+    char *first = joined(c->header, "\n");
+    if (first == NULL) return gl_fail_memory(err, "measured products");
+    if (!append(file, 0, first)) status = file_fail(c->path, "written", errno, err);
+    free(first);
+    if (status == GL_OK) status = read_on(c, file, err);
+  }
+  if (status != GL_OK) return status;
+  const product_choice *theirs = product_choices_find(c, choice->key);
+  if (theirs == NULL) {
+    size_t n = 0;
+    for (size_t i = 0; i < PRODUCT_KEY; ++i)
+      n += (size_t)snprintf(line + n, sizeof line - n, "%llu ", (unsigned long long)choice->key[i]);
+    snprintf(line + n, sizeof line - n, "%llu %llu\n", (unsigned long long)choice->rank,
+             (unsigned long long)choice->nanoseconds);
+    if (!append(file, c->read, line)) return file_fail(c->path, "written", errno, err);
+    status = read_on(c, file, err);
+    if (status != GL_OK) return status;
+    theirs = product_choices_find(c, choice->key);
+  }
+  *rank = theirs->rank;
+  return GL_OK;
+}
+
+gl_status product_choices_add(product_choices *c, const product_choice *choice, uint64_t *rank,
+                              gl_error *err) {
+  const int file = open(c->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return file_fail(c->path, "written", errno, err);
+  gl_status status = flock(file, LOCK_EX) == 0 ? add_locked(c, file, choice, rank, err)
+                                               : file_fail(c->path, "locked", errno, err);
+  close(file); /* with it the lock goes */
+  return status;
+}

@@ -1,0 +1,47 @@
+/* Which of a library's algorithms multiplies matrices of a shape fastest, measured once and kept in
+ * a file. Prefix: product_choices_.
+ *
+ * The algorithm decides about the last bits of a product. So a choice that was made once holds for
+ * everybody who uses the file: it is written before its first use, never changed, and where two
+ * processes measure the same shape, the choice of whoever wrote first holds for both. A run that is
+ * resumed with its file goes on with the same algorithms. Runs with different files, or none, may
+ * differ in last bits.
+ *
+ * The file is text: a line that says what it was measured on, then a line for each choice: the
+ * numbers of its key, the rank of the algorithm in the library's own order, and the nanoseconds
+ * that a product took. Whoever appends a line holds a lock on the file meanwhile. A last line
+ * without its end, which a process left that was killed, is ignored and replaced. Nothing here is
+ * specific to CUDA. */
+#ifndef GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_CHOICES_H
+#define GEPOLAB_LLM_BACKEND_CUDA_PRODUCT_CHOICES_H
+
+#include "core/base/error.h"
+
+#include <stdint.h>
+
+enum { PRODUCT_KEY = 12 };
+
+typedef struct product_choice {
+  uint64_t key[PRODUCT_KEY]; /* everything that may decide which algorithm is best */
+  uint64_t rank;             /* of the algorithm, in the order in which the library offers them */
+  uint64_t nanoseconds;      /* of a product; 0: not measured */
+} product_choice;
+
+typedef struct product_choices product_choices;
+
+/* The choices of the file, none if it is not there yet. made_for is one line that says what they
+ * were measured on, device and library. GL_EINPUT, naming file, line and remedy, if the file was
+ * made for something else or is no such file; GL_EIO if it cannot be read; GL_ENOMEM. */
+gl_status product_choices_open(product_choices **out, const char *path, const char *made_for,
+                               gl_error *err);
+void product_choices_free(product_choices *c); /* NULL is fine */
+
+/* The choice of a key, NULL if there is none. Valid until the next product_choices_add. */
+const product_choice *product_choices_find(const product_choices *c,
+                                           const uint64_t key[PRODUCT_KEY]);
+/* Keeps a choice, in the file too. *rank is the one that holds: that of another process, where it
+ * was faster to write. Errors as product_choices_open; then nothing was added. */
+gl_status product_choices_add(product_choices *c, const product_choice *choice, uint64_t *rank,
+                              gl_error *err);
+
+#endif
