@@ -138,6 +138,21 @@ gl_status file_commit(file_writer *w, gl_error *err) {
   return status;
 }
 
+/* A link is refused where there is a file, a rename would replace it; some file systems have no
+ * links. */
+gl_status file_name_new(const char *temporary, const char *path, gl_error *err) {
+  int reason = link(temporary, path) == 0 ? 0 : errno;
+  if (reason == 0)
+    unlink(temporary);
+  else if (reason != EEXIST && access(path, F_OK) != 0 && errno == ENOENT)
+    reason = rename(temporary, path) == 0 ? 0 : errno;
+  if (reason == EEXIST)
+    return gl_fail(err, GL_EINPUT, "%.400s is there already; name a file that is not", path);
+  if (reason != 0) return file_fail(path, "written", reason, err);
+  sync_folder(path);
+  return GL_OK;
+}
+
 void file_abandon(file_writer *w) {
   if (w->stream != NULL) fclose(w->stream);
   if (w->temporary != NULL) unlink(w->temporary);

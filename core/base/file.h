@@ -21,6 +21,9 @@ gl_status file_begin(file_writer *w, const char *path, gl_error *err);
 /* Flushes, syncs and renames over path. On failure (a full disk shows here at the latest) the
  * temporary file is removed and what stood at path before is untouched. Releases *w either way. */
 gl_status file_commit(file_writer *w, gl_error *err);
+/* Gives the whole file at `temporary`, on the same file system and already on the disk, the name
+ * path, which no file may have: GL_EINPUT if one has. `temporary` is left where it fails. */
+gl_status file_name_new(const char *temporary, const char *path, gl_error *err);
 /* Removes the temporary file; path is untouched. Does nothing after a commit. */
 void file_abandon(file_writer *w);
 

@@ -65,7 +65,9 @@ gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *no
                     "algorithm is a list; give an algorithm's name or a map {base: NAME, ...}");
   if (cfg_kind_of(node) == CFG_MAP) name = cfg_find(node, "base");
   if (name == NULL)
-    return cfg_fail(node, err, "algorithm has no 'base'; name the algorithm it changes");
+    return cfg_fail(node, err,
+                    "algorithm has no 'base'; name the algorithm whose fields it changes: "
+                    "algorithm.base=grpo on the command line, {base: grpo, ...} in a recipe");
   base = policy_algorithms_find(cfg_text(name));
   if (cfg_kind_of(name) != CFG_SCALAR || base == NULL) return unknown_algorithm(name, err);
   *algorithm = *base;

@@ -28,8 +28,9 @@ typedef struct store_salvaged {
 } store_salvaged;
 
 /* Copies what can be read of the study at `from`, and is as it was written, into a new study at
- * `to`: GL_EINPUT if there is such a file. GL_EIO if even the beginning of the file cannot be read,
- * or if it has an older format, of which nothing vouches for anything. */
+ * `to`, which gets its name when it is whole: GL_EINPUT if there is such a file. GL_EIO if even the
+ * beginning of the file cannot be read, or if it has an older format, of which nothing vouches for
+ * anything. */
 gl_status store_salvage(const char *from, const char *to, store_salvaged *out, gl_error *err);
 
 #endif

@@ -2,6 +2,7 @@
  * the checksum that was written with it, and stays only if it still has it there. */
 #include "core/store/repair.h"
 
+#include "core/base/file.h"
 #include "core/store/internal.h"
 
 #include <errno.h>
@@ -227,22 +228,45 @@ static gl_status salvage_all(salvage *v) {
   return store_end(v->to, status, v->err);
 }
 
+/* NAME.PID.tmp, as files in the making are called; NULL if memory is short. */
+static char *name_aside(const char *to) {
+  const size_t size = strlen(to) + 32;
+  char *name = malloc(size);
+  if (name != NULL) snprintf(name, size, "%s.%ld.tmp", to, (long)getpid());
+  return name;
+}
+
+static gl_status salvage_into(salvage *v, const char *path) {
+  unlink(path); /* a killed process of the same number may have left one */
+  gl_status status = store_open(&v->to, path, STORE_WRITE, v->err);
+  /* Nobody else knows the file, and it is removed where it fails: it needs no journal beside it. */
+  if (status == GL_OK)
+    status = store_exec(v->to, "PRAGMA journal_mode = MEMORY", "writing", v->err);
+  if (status == GL_OK) status = salvage_all(v);
+  const int made = v->to != NULL;
+  store_close(v->to);
+  if (status != GL_OK && made) unlink(path);
+  return status;
+}
+
 gl_status store_salvage(const char *from, const char *to, store_salvaged *out, gl_error *err) {
   salvage v = {.out = out, .err = err};
   *out = (store_salvaged){0};
   if (access(to, F_OK) == 0 || errno != ENOENT)
     return gl_fail(err, GL_EINPUT, "%s is there already; name a file that is not", to);
+  char *aside = name_aside(to);
+  if (aside == NULL) return gl_fail_memory(err, "a file's name");
   gl_status status = store_open(&v.from, from, STORE_READ, err);
   if (status == GL_OK && store_format(v.from) < STORE_FIRST_WHOLE)
     status = gl_fail(err, GL_EIO,
                      "%s has the older format %d, which has no checksums: nothing tells what of it "
                      "is whole; restore a copy",
                      from, store_format(v.from));
-  if (status == GL_OK) status = store_open(&v.to, to, STORE_WRITE, err);
-  if (status == GL_OK) status = salvage_all(&v);
-  const int made = v.to != NULL;
+  if (status == GL_OK) {
+    status = salvage_into(&v, aside);
+    if (status == GL_OK && (status = file_name_new(aside, to, err)) != GL_OK) unlink(aside);
+  }
   store_close(v.from);
-  store_close(v.to);
-  if (status != GL_OK && made) unlink(to);
+  free(aside);
   return status;
 }

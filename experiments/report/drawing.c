@@ -61,9 +61,14 @@ gl_status drawing_init(drawing_folder *f, const report_request *q, gl_error *err
                    sizeof f->path - 24);
   }
   if (mkdtemp(f->path) == NULL) {
-    gl_status status = file_fail(f->path, "made", errno, err);
+    const int reason = errno;
+    gl_fail(
+        err, GL_EIO,
+        "a folder that the report's figures are drawn in, %.400s, cannot be made: %s; free some "
+        "room there, or name another folder in TMPDIR",
+        f->path, strerror(reason));
     f->path[0] = '\0';
-    return status;
+    return GL_EIO;
   }
   f->request.folder = f->path;
   return GL_OK;

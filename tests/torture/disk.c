@@ -15,10 +15,11 @@
 /* Whether the message has the name of one of the writer's outputs. */
 static int names_an_output(trial *t, size_t w, const char *message) {
   const snapshot *files = &reference_of(t, w)->files;
-  static const char *const words[] = {"study.db",        "saved.db",     "damaged.db", "data",
-                                      "going",           "cache",        "figures",    "model",
-                                      "standard output", "writing table"}; /* a temporary file
-                                                                              without a name */
+  static const char *const words[] = {"study.db",        "saved.db", "damaged.db", "data",
+                                      "going",           "cache",    "figures",    "model",
+                                      "standard output", "TMPDIR", /* where a report's figures are
+                                                                      drawn */
+                                      "writing table"}; /* a temporary file without a name */
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
     if (strstr(message, words[i]) != NULL) return 1;
   for (size_t i = 0; i < files->n; ++i) {

@@ -110,9 +110,12 @@ const file_copy *snapshot_find(const snapshot *s, const char *name) {
  */
 
 int is_temporary(const char *name) {
-  const size_t n = strlen(name);
+  static const char journal[] = "-journal"; /* of a study in the making */
+  size_t n = strlen(name);
+  if (n >= sizeof journal && strcmp(name + n - (sizeof journal - 1), journal) == 0)
+    n -= sizeof journal - 1;
   size_t i = n;
-  if (n < 6 || strcmp(name + n - 4, ".tmp") != 0) return 0;
+  if (n < 6 || strncmp(name + n - 4, ".tmp", 4) != 0) return 0;
   for (i = n - 4; i > 0 && name[i - 1] >= '0' && name[i - 1] <= '9';) --i;
   return i < n - 4 && i > 0 && name[i - 1] == '.';
 }

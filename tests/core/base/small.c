@@ -196,6 +196,26 @@ static void an_abandoned_file_leaves_the_old_one(void) {
   scratch_remove(&s);
 }
 
+static void a_new_name_is_not_taken_from_another_file(void) {
+  scratch s;
+  char made[SCRATCH_PATH_SIZE], path[SCRATCH_PATH_SIZE];
+  gl_error err = {0};
+  scratch_make(&s);
+  scratch_write(scratch_path(&s, "f.db.1.tmp", made), "whole");
+  scratch_write(scratch_path(&s, "f.db", path), "a letter");
+  CU_ASSERT_EQUAL(file_name_new(made, path, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is there already"));
+  check_file(path, "a letter");
+  check_file(made, "whole");
+  unlink(path);
+  CU_ASSERT_EQUAL(file_name_new(made, path, NULL), GL_OK);
+  check_file(path, "whole");
+  CU_ASSERT_EQUAL(scratch_count(&s), 1);
+  err = (gl_error){0};
+  CU_ASSERT_EQUAL(file_name_new(made, scratch_path(&s, "nowhere/f.db", made), &err), GL_EIO);
+  scratch_remove(&s);
+}
+
 /* A limit on the size of files makes the last write fail, as a full disk does. */
 static void a_file_that_cannot_be_written_whole_leaves_the_old_one(void) {
   scratch s;
@@ -375,7 +395,7 @@ SUITE(core_small, "core: files, hashes, numbers", TEST(hashes_are_fnv_1a_of_128_
       TEST(numbers_read_back_from_their_shortest_text),
       TEST(numbers_have_their_documented_spelling), TEST(json_has_null_where_it_has_no_number),
       TEST(a_file_is_the_old_one_until_it_is_the_new_one),
-      TEST(an_abandoned_file_leaves_the_old_one),
+      TEST(an_abandoned_file_leaves_the_old_one), TEST(a_new_name_is_not_taken_from_another_file),
       TEST(a_file_that_cannot_be_written_whole_leaves_the_old_one),
       TEST(a_write_that_failed_on_the_way_is_told_with_its_reason),
       TEST(places_that_cannot_hold_a_file_are_named_with_a_remedy),

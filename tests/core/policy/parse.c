@@ -30,7 +30,7 @@ static void wrong_rows_are_refused_with_their_place(void) {
       {"algorithm: {base: gepo, clipp: none}\n", "clip"},
       {"algorithm: {base: gepo, clip: never}\n", "ppo"},
       {"algorithm: {base: grpo, eps_low: -1}\n", "eps_low"},
-      {"algorithm: {clip: none}\n", "base"},
+      {"algorithm: {clip: none}\n", "algorithm.base=grpo on the command line, {base: grpo"},
       {"algorithm: [gepo]\n", "list"},
       {"algorithm: {base: gepo, denominator: exact, log_prob: mean}\n", "denominator: exact"},
       {"algorithm: {base: reinforce, ratio_gradient: true}\n", "ratio_gradient"},

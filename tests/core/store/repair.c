@@ -6,10 +6,13 @@
 #include "tests/support/suite.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { RUNS = 6, STEPS = 40 };
@@ -314,10 +317,43 @@ static void salvage_overwrites_nothing(void) {
   ground_remove(&g);
 }
 
+/* A child whose files may grow to so many bytes, and that a larger write kills. Whether it died. */
+static int salvage_and_die(const ground *g, rlim_t most) {
+  const pid_t child = fork();
+  if (child == 0) {
+    store_salvaged n;
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){most, most});
+    signal(SIGXFSZ, SIG_DFL);
+    _exit(store_salvage(g->study, g->other, &n, NULL) == GL_OK ? 0 : 1);
+  }
+  int ended = 0;
+  CU_ASSERT_EQUAL_FATAL(waitpid(child, &ended, 0), child);
+  CU_ASSERT(WIFSIGNALED(ended) || (WIFEXITED(ended) && WEXITSTATUS(ended) == 0));
+  return WIFSIGNALED(ended);
+}
+
+static void a_killed_salvage_leaves_no_study_and_is_called_again(void) {
+  ground g;
+  store_salvaged n;
+  int died = 0;
+  ground_make(&g);
+  for (rlim_t most = 0;; most += 8192) {
+    if (!salvage_and_die(&g, most)) break;
+    ++died;
+    CU_ASSERT_NOT_EQUAL(access(g.other, F_OK), 0);
+  }
+  CU_ASSERT(died > 3);
+  unlink(g.other);
+  CU_ASSERT_EQUAL(store_salvage(g.study, g.other, &n, NULL), GL_OK);
+  CU_ASSERT_EQUAL(n.runs, RUNS);
+  ground_remove(&g);
+}
+
 SUITE(core_store_repair, "core: damaged studies repaired",
       TEST(every_damage_is_found_and_taken_out_and_the_rest_is_untouched),
       TEST(a_whole_study_loses_nothing), TEST(measurements_go_together),
       TEST(the_last_run_of_a_place_stands_where_nothing_else_says),
       TEST(what_is_salvaged_is_whole_and_was_there),
       TEST(a_damaged_structure_is_not_repaired_in_place), TEST(a_whole_study_is_salvaged_whole),
-      TEST(salvage_overwrites_nothing));
+      TEST(a_killed_salvage_leaves_no_study_and_is_called_again), TEST(salvage_overwrites_nothing));
