@@ -112,6 +112,30 @@ static char *libraries_text(void) {
                          " ORDER BY t.hash, j.key");
 }
 
+/* The tuning runs of the plan with what they scored. */
+static char *tuning_text(void) {
+  return sqlite3_mprintf(
+      "SELECT 0, p.study, p.ordinal, p.place, p.algorithm, p.seed, json_extract(iif(json_valid("
+      "p.swept), p.swept, '{}'), '$.\"optimizer.lr\"'), t.score FROM plan p LEFT JOIN tuning_scores"
+      " t ON t.key = p.place WHERE p.tuning = 1 ORDER BY p.study, p.ordinal, p.place");
+}
+
+/* Tables that no one table of the file holds, and those that they are made from. */
+static const struct {
+  const char *name;
+  char *(*text)(void);
+  const char *read[3];
+} joined[] = {{"tuning", tuning_text, {"plan", "tuning_scores"}},
+              {"libraries", libraries_text, {"provenance"}}};
+enum { N_JOINED = sizeof joined / sizeof *joined };
+
+/* Its place in that list; N_JOINED for another table. */
+static size_t joined_named(const char *table) {
+  size_t i = 0;
+  while (i < N_JOINED && strcmp(joined[i].name, table) != 0) ++i;
+  return i;
+}
+
 /* --- tables of what tells runs apart -------------------------------------------------------------
  */
 
@@ -178,6 +202,7 @@ typedef struct request {
 static gl_status put_table(void *self, store *s, const run_list *runs, FILE *to, gl_error *err) {
   const request *q = self;
   const source *from = source_of(q->table->name);
+  const size_t join = joined_named(q->table->name);
   size_t n = 0;
   records_writer w;
   records_column *columns = export_header(q->table, runs, &n);
@@ -186,12 +211,12 @@ static gl_status put_table(void *self, store *s, const run_list *runs, FILE *to,
   records_begin(&w, to, q->format, columns, n);
   if (from != NULL)
     status = put_query(&w, q->table, query_text(s, q->table, from), s, runs, err);
+  else if (join < N_JOINED)
+    status = put_query(&w, q->table, joined[join].text(), s, runs, err);
   else if (strcmp(q->table->name, "axes") == 0)
     status = put_axes(&w, runs, err);
-  else if (strcmp(q->table->name, "axis_values") == 0)
-    status = put_axis_values(&w, runs, err);
   else
-    status = put_query(&w, q->table, libraries_text(), s, runs, err);
+    status = put_axis_values(&w, runs, err);
   free(columns);
   return status;
 }
@@ -254,9 +279,10 @@ gl_status store_export(store *s, const char *table, const char *format, FILE *to
   if (!records_format_named(format, &q.format))
     return gl_fail(err, GL_EINPUT, "there is no format '%s'; formats are csv, tsv, jsonl", format);
   const source *from = source_of(table);
-  const char *const stored = from != NULL                      ? from->stored
-                             : strcmp(table, "libraries") == 0 ? "provenance"
-                                                               : "runs";
-  const char *const read[] = {"runs", strcmp(stored, "runs") != 0 ? stored : NULL, NULL};
+  const size_t join = joined_named(table);
+  const char *read[5] = {"runs"};
+  if (from != NULL && strcmp(from->stored, "runs") != 0) read[1] = from->stored;
+  for (size_t i = 0; join < N_JOINED && joined[join].read[i] != NULL; ++i)
+    read[1 + i] = joined[join].read[i];
   return store_export_with(s, table, read, put_table, &q, to, err);
 }

@@ -74,6 +74,15 @@ static const records_column tuned[] = {
     TEXT("study", "the recipe's name"), TEXT("algorithm", "the shown name"),
     NUMBER("lr", "", "the learning rate that `tune` chose"),
     NUMBER("score", "", "what that rate scored on the seeds it was chosen on"), END};
+static const records_column tuning[] = {
+    TEXT("study", "the recipe's name"),
+    WHOLE("ordinal", "", "place among the study's tuning runs, from 0"),
+    TEXT("key", "32 hex digits that name the tuning run, which is in no table of runs"),
+    TEXT("algorithm", "the shown name"),
+    WHOLE("seed", "", "one of `tune.seeds`"),
+    NUMBER("optimizer.lr", "", "the learning rate that it tried"),
+    NUMBER("score", "", "what it scored; empty: it is planned and was not made yet"),
+    END};
 static const records_column bias[] = {
     TEXT("study", "the recipe's name"),
     WHOLE("ordinal", "", "place among the study's measurements, from 0"),
@@ -133,6 +142,8 @@ static const export_table tables[] = {
     {"clock", "the simulated clock of each run", EXPORT_OF_RUNS, 1, "key", clock},
     {"tuned", "the learning rate that was chosen for each algorithm", EXPORT_ALONE, 1,
      "study, algorithm", tuned},
+    {"tuning", "a record for each run that `tune` makes to choose the rates", EXPORT_ALONE, 1,
+     "study, key", tuning},
     {"bias", "a record for each measurement of `gepolab bias`", EXPORT_ALONE, 1, "study, ordinal",
      bias},
     {"execution", "when and where each run was made, and what it took", EXPORT_ALONE, 0, "key",

@@ -68,7 +68,19 @@ gl_status store_seal_runs(store *s, const char *which, gl_error *err);
 /* Writes the sums of those rows of a table that have none, and its record in the table seals. To be
  * called at the end of every transaction that changed the table. */
 gl_status store_seal(store *s, const char *table, gl_error *err);
-/* The same of all tables that stand alone. */
+/* What a seal says of some rows of a table that has one: those for which the SQL condition holds.
+ */
+typedef struct seal_part {
+  int64_t records;
+  uint64_t content;
+} seal_part;
+gl_status store_part_of(store *s, seal_part *out, const char *table, const char *which,
+                        gl_error *err);
+/* As store_seal() where only these rows were changed, which were `before`: the others are not read.
+ */
+gl_status store_seal_part(store *s, const char *table, const char *which, seal_part before,
+                          gl_error *err);
+/* store_seal() of all tables that stand alone. */
 gl_status store_seal_all(store *s, gl_error *err);
 /* Keeps how runs or measurements came about, once for all that came about so; its key into hash.
  * Inside a transaction of the caller. */

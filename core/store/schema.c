@@ -163,8 +163,6 @@ static const store_column laboratory_columns[] = {NAME("study"),
 static const store_column seals_columns[] = {NAME("name"), WHOLE("records", 0, MANY),
                                              SUM("content"), SUM("sum"), END};
 
-/* A tuning score that is gone is made again, and sealing thousands of them after each would take
- * longer than making some. */
 static const store_table tables[] = {
     {"runs", TABLE_OF_RUNS, runs_columns, NULL, 0, 0},
     {"steps", TABLE_OF_A_RUN, steps_columns, "run, step", 0, 0},
@@ -172,7 +170,7 @@ static const store_table tables[] = {
     {"staleness", TABLE_OF_A_RUN, staleness_columns, "run, staleness", 0, 0},
     {"clock", TABLE_OF_A_RUN, clock_columns, NULL, 0, 0},
     {"tuned", TABLE_ALONE, tuned_columns, "study, algorithm", 1, 0},
-    {"tuning_scores", TABLE_ALONE, scores_columns, "key", 0, 0},
+    {"tuning_scores", TABLE_ALONE, scores_columns, "key", 1, 0},
     {"bias", TABLE_ALONE, bias_columns, "study, ordinal", 1, 0},
     {"sweeps", TABLE_ALONE, sweeps_columns, "study, recipe_hash, shards, shard", 1, 0},
     {"plan", TABLE_ALONE, plan_columns, "study, tuning, place", 1, 0},

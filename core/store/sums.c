@@ -281,6 +281,64 @@ gl_status store_seal(store *s, const char *table, gl_error *err) {
   return status == GL_OK && t->sealed ? seal_table(s, t, err) : status;
 }
 
+gl_status store_part_of(store *s, seal_part *out, const char *table, const char *which,
+                        gl_error *err) {
+  sqlite3_stmt *q = NULL;
+  char *sql = sqlite3_mprintf("SELECT count(*), gepolab_rows(%Q, 'sum', sum) FROM %s WHERE %s",
+                              table, table, which);
+  if (sql == NULL) return gl_fail_memory(err, "a checksum");
+  gl_status status = store_prepare(s, &q, sql, err);
+  sqlite3_free(sql);
+  const int code = status == GL_OK ? sqlite3_step(q) : SQLITE_ROW;
+  if (code != SQLITE_ROW) status = store_fail(s, code, "reading", err);
+  if (status == GL_OK)
+    *out = (seal_part){sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1)};
+  sqlite3_finalize(q);
+  return status;
+}
+
+/* What the seal of the table says; zeros where there is none. */
+static gl_status read_seal(store *s, seal_part *out, const char *table, gl_error *err) {
+  sqlite3_stmt *q = NULL;
+  gl_status status =
+      store_prepare(s, &q, "SELECT records, content FROM seals WHERE name = ?1", err);
+  if (status != GL_OK) return status;
+  store_bind_text(q, 1, table);
+  const int code = sqlite3_step(q);
+  *out = (seal_part){0, 0};
+  if (code == SQLITE_ROW)
+    *out = (seal_part){sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1)};
+  else if (code != SQLITE_DONE)
+    status = store_fail(s, code, "reading", err);
+  sqlite3_finalize(q);
+  return status;
+}
+
+static gl_status write_seal(store *s, const char *table, seal_part part, gl_error *err) {
+  sqlite3_stmt *q = NULL;
+  gl_status status = store_prepare(
+      s, &q, "INSERT OR REPLACE INTO seals(name, records, content) VALUES(?1, ?2, ?3)", err);
+  if (status != GL_OK) return status;
+  store_bind_text(q, 1, table);
+  sqlite3_bind_int64(q, 2, part.records);
+  sqlite3_bind_int64(q, 3, (int64_t)part.content);
+  status = store_step_done(s, q, "writing checksums to", err);
+  sqlite3_finalize(q);
+  return status == GL_OK ? set_sum(s, schema_named("seals"), "sum IS NULL", err) : status;
+}
+
+gl_status store_seal_part(store *s, const char *table, const char *which, seal_part before,
+                          gl_error *err) {
+  seal_part after, all;
+  gl_status status = set_sum(s, schema_named(table), which, err);
+  if (status == GL_OK) status = store_part_of(s, &after, table, which, err);
+  if (status == GL_OK) status = read_seal(s, &all, table, err);
+  if (status != GL_OK) return status;
+  all.records += after.records - before.records;
+  all.content += after.content - before.content;
+  return write_seal(s, table, all, err);
+}
+
 gl_status store_seal_all(store *s, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)

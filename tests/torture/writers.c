@@ -132,8 +132,8 @@ const writer writers[] = {
      .measures = 1},
     {.name = NULL}};
 
-const char *const study_tables[STUDY_TABLES] = {"runs",  "steps", "evals",   "staleness", "clock",
-                                                "tuned", "bias",  "summary", "cells"};
+const char *const study_tables[STUDY_TABLES] = {"runs",  "steps",  "evals", "staleness", "clock",
+                                                "tuned", "tuning", "bias",  "summary",   "cells"};
 
 size_t writers_count(void) {
   return sizeof writers / sizeof *writers - 1;

@@ -2,7 +2,9 @@
  * the disk, were never done, or were done twice. Such pages are whole, and each of their records
  * may have its checksum. */
 #include "core/store/bias.h"
+#include "core/store/plan.h"
 #include "core/store/repair.h"
+#include "core/store/scores.h"
 
 #include "tests/support/core.h"
 #include "tests/support/suite.h"
@@ -14,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, STATES = 10, MOST_TABLES = 8 };
+enum { PAGE = 4096, STATES = 10, MOST_TABLES = 9 };
 
 typedef struct bytes {
   unsigned char *at;
@@ -30,8 +32,8 @@ typedef struct ground {
 } ground;
 
 static const char *const of_runs[MOST_TABLES] = {"runs", "steps", "evals", "staleness", "clock"};
-static const char *const all[MOST_TABLES] = {"runs",  "steps", "evals", "staleness",
-                                             "clock", "tuned", "bias",  "provenance"};
+static const char *const all[MOST_TABLES] = {"runs",  "steps",  "evals", "staleness", "clock",
+                                             "tuned", "tuning", "bias",  "provenance"};
 
 static bytes read_bytes(const char *path) {
   struct stat about;
@@ -76,12 +78,20 @@ static void put_run(store *s, int ordinal, const char *place) {
 static void ground_make(ground *g) {
   const bias_record measured[2] = {{.algorithm = "gepo", .method = "exact", .bias = 0.5},
                                    {.algorithm = "grpo", .method = "exact", .bias = 0.25}};
+  const planned_cell tried[2] = {
+      {.tuning = 1, .place = "a", .algorithm = "gepo", .swept = "{\"optimizer.lr\":0.1}"},
+      {.tuning = 1, .place = "b", .ordinal = 1, .algorithm = "gepo", .swept = "{}"}};
+  const study_plan plan = {.study = "s", .recipe = "{}", .shards = 1, .cells = tried, .n = 2};
   *g = (ground){.n = 0};
   scratch_make(&g->at);
   scratch_path(&g->at, "damaged.db", g->damaged);
   store *s = store_opened(scratch_path(&g->at, "study.db", g->study), STORE_WRITE);
   keep(g);
   CU_ASSERT_EQUAL(store_put_tuned(s, "s", "gepo", 0.1, 0.5, NULL), GL_OK);
+  CU_ASSERT_EQUAL(store_put_plan(s, &plan, NULL), GL_OK);
+  for (int i = 0; i < 3; ++i) /* the second of them twice */
+    CU_ASSERT_EQUAL(store_put_score(s, &(score_record){i == 0 ? "a" : "b", "{}", i, i, NULL}, NULL),
+                    GL_OK);
   CU_ASSERT_EQUAL(store_put_bias(s, "lab", measured, 2, &(bias_making){.wall_s = 1}, NULL), GL_OK);
   keep(g);
   for (int i = 0; i < 5; ++i) {
@@ -217,6 +227,17 @@ static void an_older_page_is_told(void) {
   ground_remove(&g);
 }
 
+static void tuning_runs_are_exported_with_what_they_scored(void) {
+  ground g;
+  static const char *const tables[MOST_TABLES] = {"tuning"};
+  ground_make(&g);
+  char *text = exports(g.study, tables);
+  CU_ASSERT_STRING_EQUAL(text, "study,ordinal,key,algorithm,seed,optimizer.lr,score\n"
+                               "s,0,a,gepo,0,0.1,0\ns,1,b,gepo,0,,2\n");
+  free(text);
+  ground_remove(&g);
+}
+
 /* --- records that are gone -----------------------------------------------------------------------
  */
 
@@ -236,6 +257,8 @@ static void records_that_are_gone_are_told_and_done_without(void) {
   static const struct {
     const char *sql, *says;
   } gone[] = {
+      {"DELETE FROM tuning_scores WHERE key = 'a'", "records of the table tuning_scores are gone"},
+      {"UPDATE tuning_scores SET key = 'c', sum = NULL WHERE key = 'b'", "tuning_scores"},
       {"DELETE FROM superseded", "several runs of s stand in the place of gepo, seed"},
       {"DELETE FROM provenance WHERE command LIKE '% 3'", "came about is gone from the table"},
   };
@@ -289,5 +312,6 @@ static void several_runs_of_a_place_without_provenance_are_no_damage(void) {
 SUITE(core_store_verify, "core: studies with pages in wrong places", TEST(swapped_pages_are_told),
       TEST(a_page_in_the_place_of_another_is_told), TEST(a_page_of_nothing_is_told),
       TEST(a_file_cut_short_is_told), TEST(an_older_page_is_told),
+      TEST(tuning_runs_are_exported_with_what_they_scored),
       TEST(records_that_are_gone_are_told_and_done_without),
       TEST(several_runs_of_a_place_without_provenance_are_no_damage));

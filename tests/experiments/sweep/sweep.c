@@ -42,8 +42,9 @@ static cli_result export_table(const char *db, const char *table) {
 
 /* Whether two studies export the same bytes, and more than a header. */
 static int same_study(const char *a, const char *b) {
-  static const char *const tables[] = {"steps", "evals",   "runs",  "staleness", "clock",
-                                       "tuned", "recipes", "cells", "summary",   "axis_values"};
+  static const char *const tables[] = {"steps", "evals",   "runs",       "staleness",
+                                       "clock", "tuned",   "tuning",     "recipes",
+                                       "cells", "summary", "axis_values"};
   int same = 1;
   for (size_t i = 0; i < sizeof tables / sizeof tables[0]; ++i) {
     cli_result x = export_table(a, tables[i]), y = export_table(b, tables[i]);

@@ -181,7 +181,7 @@ static size_t times_in(const char *header, const char *name, char separator) {
 static void no_export_has_two_columns_of_one_name(void) {
   static const char *const tables[] = {
       "runs",    "steps", "evals",       "staleness", "clock",      "summary",   "cells", "tuned",
-      "recipes", "axes",  "axis_values", "execution", "provenance", "libraries", "bias"};
+      "recipes", "axes",  "axis_values", "execution", "provenance", "libraries", "bias",  "tuning"};
   static const char *const formats[] = {"csv", "tsv"};
   bench b;
   bench_make(&b);
