@@ -46,6 +46,7 @@ typedef enum number_type { NUMBER_F32, NUMBER_F64, NUMBER_BF16 } number_type;
 typedef struct backend backend;
 typedef struct backend_graph backend_graph;
 typedef struct backend_fetch backend_fetch;
+typedef struct backend_mark backend_mark;
 
 /* Attention heads: q query heads and kv key/value heads of dim numbers each. A row of qkv is q *
  * dim queries, kv * dim keys, kv * dim values; a row of qk is the q * dim queries and kv * dim keys

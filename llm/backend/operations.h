@@ -6,10 +6,10 @@
  * which are undefined again at its end. backend.h makes the pointers of backend_ops of it, backends
  * fill their tables from it, and tests count by it which operations no case has called.
  *
- * A new operation takes an entry here, a function cpu_NAME in one of the parts of cpu/body.h, a
- * function op_NAME with its line CUDA_OPERATION or CUDA_TYPED_OPERATION in one .cu file, and a case
- * in tests/support/llm_backend_cases.c. The compiler (CPU), the linker (CUDA) and the suite "llm:
- * backend" name what was forgotten.
+ * A new operation takes an entry here, a line WATCH_NAME in watch.c, a function cpu_NAME in one of
+ * the parts of cpu/body.h, a function op_NAME with its line CUDA_OPERATION or CUDA_TYPED_OPERATION
+ * in one .cu file, and a case in tests/support/llm_backend_cases.c. The compiler (CPU), the linker
+ * (CUDA) and the suite "llm: backend" name what was forgotten.
  *
  * Notation. "T out [rows, width]" is a row-major matrix of numbers of the backend's `type`, "M" one
  * of its `master` type (backend.h). `rows` is the number of rows: packed tokens in training, one
@@ -261,6 +261,14 @@ OPTIONAL_OPERATION(void, fetch_free, (backend *b, backend_fetch *f)) /* NULL is 
 /* Bytes that the backend takes at most for itself, beside what is allocated, while a model of these
  * sizes runs; where it is NULL they are too few to plan for. */
 OPTIONAL_OPERATION(size_t, scratch, (const backend *b, const run_shape *shape))
+
+/* Marks in the order of operations, to time what a device does (llm/backend/watch.h). mark_set puts
+ * a mark behind all operations so far; mark_seconds waits for both marks and tells the seconds
+ * between them, 0 after a failure. mark_new returns NULL after a failure. */
+OPTIONAL_OPERATION(backend_mark *, mark_new, (backend *b))
+OPTIONAL_OPERATION(void, mark_set, (backend *b, backend_mark *m))
+OPTIONAL_OPERATION(double, mark_seconds, (backend *b, backend_mark *from, backend_mark *to))
+OPTIONAL_OPERATION(void, mark_free, (backend *b, backend_mark *m)) /* NULL is fine */
 
 /* clang-format on */
 #undef OPERATION

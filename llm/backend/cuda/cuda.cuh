@@ -15,6 +15,7 @@
  * decode.cu            key/value cache and attention of generation
  * sample.cu            draws of tokens; with top-k and top-p: sample_truncated.cu
  * optimizer.cu         steps of the optimisers, casts, sum of squares
+ * marks.cu             events that keep the time, for llm/backend/watch.c
  * nccl.cu              all-reduce over several devices
  *
  * device.cuh, kernels.cuh, vector16.cuh and mma.cuh are what kernels share; open_cuda.h is what the
