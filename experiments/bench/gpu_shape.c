@@ -1,7 +1,11 @@
 /* The shapes of the GPU benchmark and the arithmetic of their limits. */
+#include "experiments/base/args.h"
 #include "experiments/bench/gpu.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+const char *const gpu_shape_names[] = {"0.6b", "1.7b", "tiny", NULL};
 
 static model_config qwen3(size_t hidden, size_t intermediate, size_t layers) {
   return (model_config){.vocabulary = 151936,
@@ -23,53 +27,59 @@ static model_config qwen3(size_t hidden, size_t intermediate, size_t layers) {
 
 /* A shape that takes every code path of the large ones, within seconds on a CPU. */
 static gpu_shape tiny(int quick) {
-  model_config c = qwen3(64, 192, 2);
-  c.vocabulary = 600;
-  c.heads = 4;
-  c.kv_heads = 2;
-  c.head_dim = 16;
-  c.max_positions = 256;
-  return (gpu_shape){.name = "tiny",
-                     .model = c,
-                     .train_sequences = quick ? 2 : 8,
-                     .train_length = quick ? 16 : 64,
-                     .prompt = 8,
-                     .draws = quick ? 8 : 64,
-                     .batch = {1, 2, quick ? 4 : 16},
-                     .n_batches = 3,
-                     .logp_rows = quick ? 16 : 256,
-                     .step_groups = 2,
-                     .step_group_size = quick ? 2 : 4,
-                     .step_tokens = quick ? 16 : 64,
-                     .repetitions = quick ? 2 : 5};
+  gpu_shape s = {.name = "tiny",
+                 .model = qwen3(64, 192, 2),
+                 .sequences = quick ? 2 : 8,
+                 .length = quick ? 16 : 64,
+                 .prompt = 8,
+                 .draws = quick ? 8 : 64,
+                 .batch = {1, 2, quick ? 4 : 16},
+                 .rows = quick ? 16 : 256,
+                 .responses = quick ? 4 : 8,
+                 .tokens = quick ? 16 : 64,
+                 .repetitions = quick ? 2 : 5};
+  s.model.vocabulary = 600;
+  s.model.heads = 4;
+  s.model.kv_heads = 2;
+  s.model.head_dim = 16;
+  s.model.max_positions = 256;
+  return s;
 }
 
-static gpu_shape large(const char *name, model_config c, int quick) {
-  return (gpu_shape){.name = name,
-                     .model = c,
-                     .train_sequences = 8,
-                     .train_length = quick ? 512 : 2048,
+gpu_shape gpu_shape_named(const char *name, int quick) {
+  if (strcmp(name, "tiny") == 0) return tiny(quick);
+  const int small = strcmp(name, "0.6b") == 0;
+  return (gpu_shape){.name = small ? "0.6b" : "1.7b",
+                     .model = small ? qwen3(1024, 3072, 28) : qwen3(2048, 6144, 28),
+                     .sequences = 8,
+                     .length = quick ? 512 : 2048,
                      .prompt = 128,
                      .draws = quick ? 64 : 256,
                      .batch = {1, 64, 256},
-                     .n_batches = 3,
-                     .logp_rows = quick ? 2048 : 8192,
-                     .step_groups = 8,
-                     .step_group_size = 8,
-                     .step_tokens = quick ? 256 : 4096,
+                     .rows = quick ? 2048 : 8192,
+                     .responses = 64,
+                     .tokens = quick ? 256 : 4096,
                      .repetitions = quick ? 2 : 5};
 }
 
-const gpu_shape *gpu_shape_named(gpu_shape *out, const char *name, int quick) {
-  if (strcmp(name, "tiny") == 0)
-    *out = tiny(quick);
-  else if (strcmp(name, "0.6b") == 0)
-    *out = large("0.6b", qwen3(1024, 3072, 28), quick);
-  else if (strcmp(name, "1.7b") == 0)
-    *out = large("1.7b", qwen3(2048, 6144, 28), quick);
-  else
-    return NULL;
-  return out;
+gl_status gpu_shape_set(gpu_shape *s, const char *assignment, gl_error *err) {
+  static const char *const names[] = {"sequences", "length", "prompt",    "draws",       "batch",
+                                      "rows",      "tokens", "responses", "repetitions", "layers"};
+  size_t *const sizes[] = {&s->sequences,   &s->length,      &s->prompt, &s->draws,
+                           &s->batch[0],    &s->rows,        &s->tokens, &s->responses,
+                           &s->repetitions, &s->model.layers};
+  char name[24], *end;
+  size_t i;
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(assignment, "="), assignment);
+  gl_status status = args_choose(&i, "a size", name, names, sizeof names / sizeof *names, err);
+  if (status != GL_OK) return status;
+  const char *text = strchr(assignment, '=') + 1;
+  const unsigned long value = strtoul(text, &end, 10);
+  if (text[0] < '1' || text[0] > '9' || *end != '\0' || value > 65536)
+    return gl_fail(err, GL_EINPUT, "%s: a whole number from 1 to 65536", assignment);
+  *sizes[i] = value;
+  if (sizes[i] == s->batch) s->batch[1] = 0;
+  return model_config_check(&s->model, err);
 }
 
 double gpu_product_weights(const model_config *c) {
@@ -84,10 +94,7 @@ double gpu_train_flops(const model_config *c, size_t length) {
   return 6 * gpu_product_weights(c) + 12 * (double)(c->layers * c->heads * c->head_dim) * earlier;
 }
 
-double gpu_position_bytes(const model_config *c, size_t element) {
-  return 2.0 * (double)(c->layers * c->kv_heads * c->head_dim) * (double)element;
-}
-
 double gpu_decode_bytes(const model_config *c, size_t element, double positions) {
-  return gpu_product_weights(c) * (double)element + positions * gpu_position_bytes(c, element);
+  const double position = 2 * (double)(c->layers * c->kv_heads * c->head_dim);
+  return (gpu_product_weights(c) + positions * position) * (double)element;
 }

@@ -1,8 +1,8 @@
-/* The parts of the GPU benchmark that are one kind of work repeated: limits, output layer,
- * decoding, training. */
+/* The parts of the GPU benchmark that measure speed: limits, training, decoding, output layer, a
+ * step of reinforcement learning. */
 #include "core/random/rng.h"
+#include "experiments/base/seconds.h"
 #include "experiments/bench/gpu.h"
-#include "llm/backend/open/open.h"
 #include "llm/model/generate.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@ enum { CALLS = 8 };
 
 typedef struct limit_job {
   backend *b;
-  size_t side, bytes;
-  void *x, *y, *z;
+  size_t side, bytes; /* of the matrices; of a copy */
+  char *x, *y, *z;
 } limit_job;
 
 static gl_status multiply(void *self, gl_error *err) {
@@ -35,194 +35,33 @@ static gl_status move(void *self, gl_error *err) {
   return j->b->ops->status(j->b, err);
 }
 
-static void release_job(limit_job *j) {
-  j->b->ops->release(j->b, j->x);
-  j->b->ops->release(j->b, j->y);
-  j->b->ops->release(j->b, j->z);
-  j->x = j->y = j->z = NULL;
-}
-
-gl_status gpu_limits(backend *b, int quick, FILE *to, gl_error *err) {
-  const int device = b->kind == BACKEND_CUDA;
-  const size_t side = !device ? 256 : quick ? 4096 : 8192, n = side * side;
-  const size_t bytes = (size_t)(!device ? 8 : quick ? 256 : 2048) << 20;
-  limit_job j = {.b = b, .side = side, .bytes = bytes};
+gl_status gpu_limits(gpu_run *r, gl_error *err) {
+  backend *b = r->b;
+  const int whole = b->kind == BACKEND_CUDA && !r->quick;
+  const size_t side = whole ? 8192 : 256, n = side * side, bytes = (size_t)(whole ? 2048 : 8) << 20;
+  const size_t room = bytes > n * b->element ? bytes : n * b->element;
+  limit_job j = {b,
+                 side,
+                 bytes,
+                 b->ops->allocate(b, room),
+                 b->ops->allocate(b, room),
+                 b->ops->allocate(b, room)};
   gpu_samples s = {.n = 0};
-  gpu_say_text(to, "limit", "device", b->device);
-  j.x = gpu_normals(b, n, 1, err);
-  j.y = j.x != NULL ? gpu_normals(b, n, 1, err) : NULL;
-  j.z = b->ops->allocate(b, n * b->element);
+  gpu_say(r, (gpu_row){.what = "device", .note = b->device});
   gl_status status = b->ops->status(b, err);
-  if (status == GL_OK && j.y == NULL) status = gl_fail_memory(err, "the benchmark's matrices");
-  if (status == GL_OK) status = gpu_time(&s, multiply, &j, quick ? 3 : 10, err);
-  release_job(&j);
-  if (status != GL_OK) return status;
-  gpu_say(to, "limit", "product", &s, CALLS * 2e-12 * (double)n * (double)side);
-  j.x = b->ops->allocate(b, bytes);
-  j.y = b->ops->allocate(b, bytes);
-  status = b->ops->status(b, err);
-  if (status == GL_OK) status = gpu_time(&s, move, &j, quick ? 3 : 10, err);
-  release_job(&j);
-  if (status == GL_OK) gpu_say(to, "limit", "copy", &s, CALLS * 2e-9 * (double)bytes);
-  return status;
-}
-
-/* --- log-probabilities over the vocabulary ------------------------------------------------------
- */
-
-typedef struct logp_job {
-  const gpu_shape *shape;
-  backend *b;
-  void *in, *din, *weight, *dweight, *logp, *entropy, *lse, *slope;
-  int32_t *target; /* backend memory */
-} logp_job;
-
-static void forward_output(const logp_job *j) {
-  const gpu_shape *s = j->shape;
-  j->b->ops->output(j->b, j->logp, j->entropy, j->lse, j->in, j->weight, j->target, s->logp_rows,
-                    s->model.vocabulary, s->model.hidden, 1);
-}
-
-static gl_status only_forward(void *self, gl_error *err) {
-  const logp_job *j = self;
-  forward_output(j);
-  return j->b->ops->status(j->b, err);
-}
-
-static gl_status both_ways(void *self, gl_error *err) {
-  const logp_job *j = self;
-  const gpu_shape *s = j->shape;
-  forward_output(j);
-  j->b->ops->output_backward(j->b, j->din, j->dweight, j->slope, j->lse, j->in, j->weight,
-                             j->target, s->logp_rows, s->model.vocabulary, s->model.hidden, 1);
-  return j->b->ops->status(j->b, err);
-}
-
-static gl_status take_logp(logp_job *j, gl_error *err) {
-  const model_config *c = &j->shape->model;
-  const size_t rows = j->shape->logp_rows, master = j->b->master_element;
-  void *(*const allocate)(backend *, size_t) = j->b->ops->allocate;
-  int32_t *target = malloc(rows * sizeof *target);
-  float *slope = malloc(rows * sizeof *slope);
-  if (target == NULL || slope == NULL) {
-    free(target);
-    free(slope);
-    return gl_fail_memory(err, "the benchmark's targets");
-  }
-  for (size_t r = 0; r < rows; ++r) {
-    target[r] = gpu_token(c, r);
-    slope[r] = -1 / (float)rows;
-  }
-  j->in = gpu_normals(j->b, rows * c->hidden, 1, err);
-  j->weight = gpu_normals(j->b, c->vocabulary * c->hidden, c->initializer_range, err);
-  j->din = allocate(j->b, rows * c->hidden * j->b->element);
-  j->dweight = allocate(j->b, c->vocabulary * c->hidden * master);
-  j->logp = allocate(j->b, rows * master);
-  j->entropy = allocate(j->b, rows * master);
-  j->lse = allocate(j->b, rows * master);
-  j->slope = allocate(j->b, rows * sizeof *slope);
-  j->target = allocate(j->b, rows * sizeof *target);
-  j->b->ops->upload(j->b, j->target, target, rows * sizeof *target);
-  j->b->ops->upload(j->b, j->slope, slope, rows * sizeof *slope);
-  free(target);
-  free(slope);
-  return j->b->ops->status(j->b, err);
-}
-
-gl_status gpu_logp(const gpu_shape *s, backend *b, FILE *to, gl_error *err) {
-  logp_job j = {.shape = s, .b = b};
-  gpu_samples times;
-  gl_status status = take_logp(&j, err);
-  if (status == GL_OK) status = gpu_time(&times, only_forward, &j, s->repetitions, err);
-  if (status == GL_OK) gpu_say(to, s->name, "logp", &times, (double)s->logp_rows);
-  if (status == GL_OK) status = gpu_time(&times, both_ways, &j, s->repetitions, err);
-  if (status == GL_OK) gpu_say(to, s->name, "logp_backward", &times, (double)s->logp_rows);
-  void *const all[] = {j.in,      j.din, j.weight, j.dweight, j.logp,
-                       j.entropy, j.lse, j.slope,  j.target};
-  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) b->ops->release(b, all[i]);
-  return status;
-}
-
-/* --- decoding -----------------------------------------------------------------------------------
- */
-
-typedef struct decode_job {
-  const gpu_shape *shape;
-  model *m;
-  size_t batch, draws;
-  size_t *start, *number; /* [batch + 1] */
-  int32_t *prompt;
-  generate_result result;
-} decode_job;
-
-static gl_status decode_once(void *self, gl_error *err) {
-  decode_job *j = self;
-  const generate_request request = {.n_prompts = j->batch,
-                                    .prompt_start = j->start,
-                                    .prompt = j->prompt,
-                                    .n_responses = j->batch,
-                                    .prompt_of = j->number,
-                                    .number = j->number,
-                                    .stream = rng_stream_at(1, RNG_ROLLOUT, 0),
-                                    .sampling = {1, 0, 1, SAMPLING_RAW},
-                                    .max_tokens = j->shape->draws,
-                                    .up_to = j->draws,
-                                    .slots = j->batch};
-  memset(j->result.length, 0, j->batch * sizeof *j->result.length);
-  memset(j->result.finished, 0, j->batch * sizeof *j->result.finished);
-  return generate(j->m, &request, &j->result, err);
-}
-
-/* One batch size: everything, prompts included; and the steps alone, as the difference to a run
- * that ends after the first token. */
-static gl_status decode_batch(decode_job *j, FILE *to, gl_error *err) {
-  const gpu_shape *s = j->shape;
-  char what[32];
-  gpu_samples whole, first;
-  j->draws = s->draws;
-  gl_status status = gpu_time(&whole, decode_once, j, s->repetitions, err);
-  j->draws = 1;
-  if (status == GL_OK) status = gpu_time(&first, decode_once, j, s->repetitions, err);
-  if (status != GL_OK) return status;
-  snprintf(what, sizeof what, "decode.%zu", j->batch);
-  gpu_say(to, s->name, what, &whole, (double)(j->batch * s->draws));
-  double least = first.seconds[0];
-  for (size_t i = 1; i < first.n; ++i) least = fmin(least, first.seconds[i]);
-  snprintf(what, sizeof what, "steps.%zu", j->batch);
-  int longer = 1;
-  for (size_t i = 0; i < whole.n; ++i) longer = longer && (whole.seconds[i] -= least) > 0;
-  if (!longer)
-    gpu_say_missing(to, s->name, what, "too short to be told from its prompts");
-  else
-    gpu_say(to, s->name, what, &whole, (double)(j->batch * (s->draws - 1)));
-  return GL_OK;
-}
-
-gl_status gpu_decode(const gpu_shape *s, backend *b, FILE *to, gl_error *err) {
-  const size_t most = s->batch[s->n_batches - 1];
-  decode_job j = {.shape = s,
-                  .start = calloc(most + 1, sizeof *j.start),
-                  .number = calloc(most + 1, sizeof *j.number),
-                  .prompt = calloc(most * s->prompt, sizeof *j.prompt)};
-  gl_status status = generate_result_init(&j.result, most, s->draws, err);
-  if (j.start == NULL || j.number == NULL || j.prompt == NULL)
-    status = gl_fail_memory(err, "the benchmark's prompts");
-  if (status == GL_OK) status = gpu_model_new(&j.m, &s->model, b, 0, err);
-  for (size_t i = 0; i <= most && status == GL_OK; ++i) {
-    j.start[i] = i * s->prompt;
-    j.number[i] = i;
-  }
-  for (size_t i = 0; i < most * s->prompt && status == GL_OK; ++i)
-    j.prompt[i] = gpu_token(&s->model, i);
-  for (size_t k = 0; k < s->n_batches && status == GL_OK; ++k) {
-    j.batch = s->batch[k];
-    status = decode_batch(&j, to, err);
-  }
-  model_free(j.m);
-  generate_result_fini(&j.result);
-  free(j.start);
-  free(j.number);
-  free(j.prompt);
+  if (status == GL_OK) status = gpu_fill(b, j.x, n, err);
+  if (status == GL_OK) status = gpu_fill(b, j.y, n, err);
+  if (status == GL_OK) status = gpu_samples_take(r, &s, multiply, &j, r->quick ? 3 : 10, err);
+  const double rate = CALLS * 2e-12 * (double)n * (double)side;
+  if (status == GL_OK)
+    gpu_say(r, (gpu_row){.what = "product", .unit = "TFLOP/s", .samples = &s, .amount = rate});
+  if (status == GL_OK) status = gpu_samples_take(r, &s, move, &j, r->quick ? 3 : 10, err);
+  const double moved = CALLS * 2e-9 * (double)bytes;
+  if (status == GL_OK)
+    gpu_say(r, (gpu_row){.what = "copy", .unit = "GB/s", .samples = &s, .amount = moved});
+  b->ops->release(b, j.x);
+  b->ops->release(b, j.y);
+  b->ops->release(b, j.z);
   return status;
 }
 
@@ -232,98 +71,309 @@ gl_status gpu_decode(const gpu_shape *s, backend *b, FILE *to, gl_error *err) {
 typedef struct train_job {
   model *m;
   model_optimizer *optimizer;
-  packed_tokens rows;
-  size_t *start, *row;
-  int32_t *token, *target;
-  double *slope, *logp;
+  gpu_batch batch;
 } train_job;
 
 static gl_status train_once(void *self, gl_error *err) {
   train_job *j = self;
   double norm;
-  gl_status status = model_zero_gradient(j->m, err);
-  if (status == GL_OK) status = model_forward(j->m, &j->rows, 1, 1, j->logp, NULL, err);
-  if (status == GL_OK) status = model_backward(j->m, j->slope, err);
+  gl_status status = gpu_batch_run(&j->batch, j->m, 1, err);
   if (status == GL_OK) status = model_optimizer_step(j->optimizer, 1e-6, &norm, err);
   return status == GL_OK ? model_backend(j->m)->ops->status(model_backend(j->m), err) : status;
 }
 
-static gl_status take_rows(train_job *j, const gpu_shape *s, gl_error *err) {
-  const size_t n = s->train_sequences * s->train_length;
-  j->start = calloc(s->train_sequences + 1, sizeof *j->start);
-  j->row = calloc(n, sizeof *j->row);
-  j->token = calloc(n + 1, sizeof *j->token);
-  j->target = calloc(n, sizeof *j->target);
-  j->slope = calloc(n, sizeof *j->slope);
-  j->logp = calloc(n, sizeof *j->logp);
-  if (j->start == NULL || j->row == NULL || j->token == NULL || j->target == NULL ||
-      j->slope == NULL || j->logp == NULL)
-    return gl_fail_memory(err, "the benchmark's batch");
-  for (size_t i = 0; i <= s->train_sequences; ++i) j->start[i] = i * s->train_length;
-  for (size_t i = 0; i < n; ++i) {
-    j->row[i] = i;
-    j->token[i] = gpu_token(&s->model, i);
-    j->target[i] = gpu_token(&s->model, i + 1);
-    j->slope[i] = (i % 2 == 0 ? 1 : -1) / (double)n;
-  }
-  j->rows = (packed_tokens){n, s->train_sequences, n, j->start, j->token, j->row, j->target};
-  return GL_OK;
-}
-
-gl_status gpu_train(const gpu_shape *s, backend *b, FILE *to, gl_error *err) {
+static gl_status train_init(train_job *j, gpu_run *r, size_t sequences, size_t length, size_t micro,
+                            int recompute, gl_error *err) {
   const optimizer_spec spec = {.kind = OPTIMIZER_ADAMW,
                                .beta1 = 0.9,
                                .beta2 = 0.999,
                                .eps = 1e-8,
                                .weight_decay = 0.01,
                                .clip_grad_norm = 1};
-  train_job j = {.m = NULL};
-  gpu_samples times;
-  gl_status status = take_rows(&j, s, err);
-  if (status == GL_OK) status = gpu_model_new(&j.m, &s->model, b, 0, err);
-  if (status == GL_OK) status = model_optimizer_new(&j.optimizer, j.m, &spec, err);
-  if (status == GL_OK) status = gpu_time(&times, train_once, &j, s->repetitions, err);
-  if (status == GL_OK) gpu_say(to, s->name, "train", &times, (double)j.rows.n_tokens);
-  model_optimizer_free(j.optimizer);
-  model_free(j.m);
-  free(j.start);
-  free(j.row);
-  free(j.token);
-  free(j.target);
-  free(j.slope);
-  free(j.logp);
+  gl_status status = gpu_batch_init(&j->batch, &r->shape->model, sequences, length, micro, err);
+  if (status == GL_OK) status = gpu_model_new(&j->m, &r->shape->model, r->b, recompute, err);
+  if (status == GL_OK) status = model_optimizer_new(&j->optimizer, j->m, &spec, err);
   return status;
 }
 
-/* --- one part -----------------------------------------------------------------------------------
+static void train_fini(train_job *j) {
+  model_optimizer_free(j->optimizer);
+  model_free(j->m);
+  gpu_batch_fini(&j->batch);
+}
+
+gl_status gpu_train(gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  train_job j = {.m = NULL};
+  gpu_samples times;
+  gl_status status = train_init(&j, r, s->sequences, s->length, s->sequences, 0, err);
+  if (status == GL_OK) status = gpu_samples_take(r, &times, train_once, &j, s->repetitions, err);
+  if (status == GL_OK) {
+    gpu_say(r, (gpu_row){.what = "train",
+                         .unit = "tokens/s",
+                         .samples = &times,
+                         .amount = (double)(s->sequences * s->length),
+                         .flops = gpu_train_flops(&s->model, s->length)});
+    gpu_say_operations(r, "train");
+  }
+  train_fini(&j);
+  return status;
+}
+
+/* The output layer within a training step, by the times of its two operations. */
+gl_status gpu_logp(gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const double flops = 2 * (double)s->model.vocabulary * (double)s->model.hidden;
+  backend_work work[BACKEND_OPERATIONS];
+  double both = 0, forward = 0, rows = 0;
+  train_job j = {.m = NULL};
+  gpu_samples times;
+  gl_status status = train_init(&j, r, s->sequences, s->length, s->sequences, 0, err);
+  if (status == GL_OK) status = gpu_samples_take(r, &times, train_once, &j, s->repetitions, err);
+  for (size_t n = status == GL_OK ? backend_watch_read(r->watch, work) : 0; n-- > 0;) {
+    if (strncmp(work[n].operation, "output", 6) != 0) continue;
+    both += work[n].seconds;
+    if (work[n].operation[6] == '\0') forward = work[n].seconds;
+    rows = (double)(s->sequences * s->length * times.n);
+  }
+  train_fini(&j);
+  if (status != GL_OK) return status;
+  gpu_say(r,
+          (gpu_row){.what = "logp", .unit = "tokens/s", .value = rows / forward, .flops = flops});
+  gpu_say(r, (gpu_row){.what = "logp_backward",
+                       .unit = "tokens/s",
+                       .value = rows / both,
+                       .flops = 3 * flops});
+  gpu_say_operations(r, "logp");
+  return GL_OK;
+}
+
+/* --- decoding -----------------------------------------------------------------------------------
  */
 
-gl_status gpu_part_run(gpu_part part, const gpu_shape *shape, backend_kind kind, int quick,
-                       FILE *to, gl_error *err) {
-  backend *b = NULL;
-  const number_type type = kind == BACKEND_CPU ? NUMBER_F32 : NUMBER_BF16;
-  gl_status status = backend_new(&b, kind, type, 0, err);
+/* `responses` of up to `most` tokens; `shared` of them answer one prompt. */
+typedef struct draw_job {
+  model *m;
+  size_t prompt, responses, shared, most, up_to;
+  size_t *start, *of, *number;
+  int32_t *token;
+  generate_result result;
+} draw_job;
+
+static gl_status draw_init(draw_job *j, const model_config *c, gl_error *err) {
+  const size_t prompts = j->responses / j->shared;
+  j->start = calloc(prompts + 1, sizeof *j->start);
+  j->of = calloc(j->responses, sizeof *j->of);
+  j->number = calloc(j->responses, sizeof *j->number);
+  j->token = calloc(prompts * j->prompt, sizeof *j->token);
+  gl_status status = generate_result_init(&j->result, j->responses, j->most, err);
   if (status != GL_OK) return status;
-  switch (part) {
-  case GPU_LIMITS:
-    status = gpu_limits(b, quick, to, err);
-    break;
-  case GPU_LOGP:
-    status = gpu_logp(shape, b, to, err);
-    break;
-  case GPU_DECODE:
-    status = gpu_decode(shape, b, to, err);
-    break;
-  case GPU_TRAIN:
-    status = gpu_train(shape, b, to, err);
-    break;
-  case GPU_STEP:
-    status = gpu_step(shape, b, to, err);
-    break;
-  case GPU_N_PARTS:
-    status = gl_fail(err, GL_EINTERNAL, "there is no part %d of the GPU benchmark", (int)part);
-    break;
+  if (j->start == NULL || j->of == NULL || j->number == NULL || j->token == NULL)
+    return gl_fail_memory(err, "the benchmark's prompts");
+  for (size_t i = 0; i <= prompts; ++i) j->start[i] = i * j->prompt;
+  for (size_t i = 0; i < prompts * j->prompt; ++i) j->token[i] = gpu_token(c, i);
+  for (size_t i = 0; i < j->responses; ++i) {
+    j->of[i] = i / j->shared;
+    j->number[i] = i;
   }
-  backend_free(b);
+  return GL_OK;
+}
+
+static void draw_fini(draw_job *j) {
+  generate_result_fini(&j->result);
+  free(j->start);
+  free(j->of);
+  free(j->number);
+  free(j->token);
+}
+
+/* No token ends a response: all have their full length. */
+static gl_status draw_once(draw_job *j, size_t responses, size_t slots, gl_error *err) {
+  const generate_request request = {.n_prompts = responses / j->shared,
+                                    .prompt_start = j->start,
+                                    .prompt = j->token,
+                                    .n_responses = responses,
+                                    .prompt_of = j->of,
+                                    .number = j->number,
+                                    .stream = rng_stream_at(1, RNG_ROLLOUT, 0),
+                                    .sampling = {1, 0, 1, SAMPLING_RAW},
+                                    .max_tokens = j->most,
+                                    .up_to = j->up_to,
+                                    .slots = slots};
+  memset(j->result.length, 0, responses * sizeof *j->result.length);
+  memset(j->result.finished, 0, responses * sizeof *j->result.finished);
+  return generate(j->m, &request, &j->result, err);
+}
+
+static gl_status decode_once(void *self, gl_error *err) {
+  draw_job *j = self;
+  return draw_once(j, j->responses, j->responses, err);
+}
+
+/* One batch size: everything, prompts included; and the steps alone, as the difference to a run
+ * that ends after the first token. */
+static gl_status decode_batch(draw_job *j, gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const size_t repetitions = s->repetitions < 3 ? s->repetitions : 3;
+  const double batch = (double)j->responses, position = (double)s->prompt + (double)s->draws / 2;
+  char what[32];
+  gpu_samples whole, first;
+  snprintf(what, sizeof what, "decode.%zu", j->responses);
+  j->up_to = s->draws;
+  gl_status status = gpu_samples_take(r, &whole, decode_once, j, repetitions, err);
+  if (status != GL_OK) return status;
+  gpu_say(r, (gpu_row){.what = what,
+                       .unit = "tokens/s",
+                       .samples = &whole,
+                       .amount = batch * (double)s->draws});
+  gpu_say_operations(r, what);
+  j->up_to = 1;
+  status = gpu_samples_take(r, &first, decode_once, j, repetitions, err);
+  if (status != GL_OK) return status;
+  double least = first.seconds[0];
+  for (size_t i = 1; i < first.n; ++i) least = fmin(least, first.seconds[i]);
+  int longer = s->draws > 1;
+  for (size_t i = 0; i < whole.n; ++i) longer = longer && (whole.seconds[i] -= least) > 0;
+  snprintf(what, sizeof what, "steps.%zu", j->responses);
+  gpu_say(r,
+          (gpu_row){.what = what,
+                    .unit = "tokens/s",
+                    .samples = &whole,
+                    .amount = batch * (double)(s->draws - 1),
+                    .bytes = gpu_decode_bytes(&s->model, r->b->element, batch * position) / batch,
+                    .missing = longer ? NULL : "too short to be told from its prompts"});
+  return GL_OK;
+}
+
+gl_status gpu_decode(gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  model *m = NULL;
+  gl_status status = gpu_model_new(&m, &s->model, r->b, 0, err);
+  for (size_t k = 0; k < GPU_MOST_BATCHES && s->batch[k] > 0 && status == GL_OK; ++k) {
+    draw_job j = {
+        .m = m, .prompt = s->prompt, .responses = s->batch[k], .shared = 1, .most = s->draws};
+    status = draw_init(&j, &s->model, err);
+    if (status == GL_OK) status = decode_batch(&j, r, err);
+    draw_fini(&j);
+  }
+  model_free(m);
+  return status;
+}
+
+/* --- a step of reinforcement learning -----------------------------------------------------------
+ */
+
+/* Responses are drawn, scored and learned from, as the learner does it (llm/learner/update.c) but
+ * without a recipe, whose vocabulary is its tokenizer's, and with a coefficient for every token. */
+enum { MICRO_BATCH = 16384, WARM_TOKENS = 32, MOST_STEPS = 3, SHARED = 8 };
+
+typedef struct step_plan {
+  size_t slots, micro; /* micro: sequences of a micro-batch */
+  int recompute;
+  double bytes;
+} step_plan;
+
+/* All responses side by side and micro-batches of as many whole sequences as fit; where not even
+ * one does, its layers are computed again in the backward; then fewer side by side. A part of what
+ * is free is left over, for allocations leave gaps. */
+static gl_status plan_step(step_plan *p, const gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const size_t whole = s->prompt + s->tokens;
+  size_t total, available;
+  r->b->ops->memory(r->b, &total, &available);
+  for (p->slots = s->responses; p->slots > 0; p->slots /= 2)
+    for (p->recompute = 0; p->recompute <= 1; ++p->recompute) {
+      p->micro = MICRO_BATCH / whole < s->responses ? MICRO_BATCH / whole : s->responses;
+      for (p->micro += p->micro == 0; p->micro > 0; --p->micro) {
+        memory_plan need;
+        gl_status status = model_memory(&need, &s->model, r->b, p->recompute, p->micro * whole,
+                                        p->micro * whole, p->slots, whole, 0, err);
+        p->bytes = (double)need.total;
+        if (status != GL_OK || need.total <= available - available / 32) return status;
+      }
+    }
+  return gl_fail(err, GL_ENOMEM, "a step does not fit: %.1f of %.1f GiB are free",
+                 (double)available * 0x1p-30, (double)total * 0x1p-30);
+}
+
+enum { GENERATE, SCORE, UPDATE, TOTAL, PHASES };
+
+/* Draws `tokens` of each response; seconds of the phases are added to times. */
+static gl_status one_step(draw_job *d, train_job *t, size_t slots, size_t tokens,
+                          gpu_samples times[PHASES], gl_error *err) {
+  double at[PHASES] = {seconds_now()};
+  gpu_batch *b = &t->batch;
+  d->up_to = tokens;
+  gl_status status = draw_once(d, d->responses, slots, err);
+  for (size_t i = 0; i < b->sequences && status == GL_OK; ++i) {
+    int32_t *row = b->token + i * b->length;
+    memcpy(row, d->token + d->start[d->of[i]], d->prompt * sizeof *row);
+    memcpy(row + d->prompt, d->result.token + i * d->most, tokens * sizeof *row);
+    memcpy(b->target + i * b->length, row + 1, (b->length - 1) * sizeof *row);
+  }
+  at[SCORE] = seconds_now();
+  if (status == GL_OK) status = gpu_batch_run(b, t->m, 0, err);
+  at[UPDATE] = seconds_now();
+  if (status == GL_OK) status = train_once(t, err);
+  at[TOTAL] = seconds_now();
+  for (size_t i = 0; i < PHASES; ++i)
+    times[i].seconds[times[i].n++] = i < TOTAL ? at[i + 1] - at[i] : at[TOTAL] - at[GENERATE];
+  return status;
+}
+
+static void say_step(const gpu_run *r, const step_plan *p, const gpu_samples times[PHASES]) {
+  static const char *const names[] = {"step.generate", "step.score", "step.update", "step.total"};
+  const gpu_shape *s = r->shape;
+  const double responses = (double)s->responses, tokens = (double)s->tokens;
+  const double whole = (double)s->prompt + tokens;
+  const double update = responses * whole * gpu_train_flops(&s->model, s->prompt + s->tokens);
+  const double draw = tokens * gpu_decode_bytes(&s->model, r->b->element,
+                                                responses * ((double)s->prompt + tokens / 2));
+  const double flops[] = {0, update / 3, update, update * 4 / 3}, bytes[] = {draw, 0, 0, draw};
+  size_t total, available;
+  char note[160];
+  for (size_t i = 0; i < PHASES; ++i)
+    gpu_say(r, (gpu_row){.what = names[i],
+                         .unit = "s",
+                         .samples = &times[i],
+                         .flops = flops[i],
+                         .bytes = bytes[i]});
+  r->b->ops->memory(r->b, &total, &available);
+  snprintf(note, sizeof note,
+           "%zu responses of %zu tokens, %zu slots, micro-batches of %zu sequences%s; %.2f GiB "
+           "planned of %.1f",
+           s->responses, s->tokens, p->slots, p->micro, p->recompute ? ", recomputed" : "",
+           p->bytes * 0x1p-30, (double)total * 0x1p-30);
+  gpu_say(r, (gpu_row){.what = "step.peak",
+                       .unit = "GiB",
+                       .value = (double)backend_watch_peak(r->watch) * 0x1p-30,
+                       .note = note});
+  gpu_say_operations(r, "step");
+}
+
+gl_status gpu_step(gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const size_t shared = s->responses % SHARED == 0 ? SHARED : 1;
+  draw_job d = {
+      .prompt = s->prompt, .responses = s->responses, .shared = shared, .most = s->tokens};
+  train_job t = {.m = NULL};
+  step_plan p = {.slots = 0};
+  gpu_samples times[PHASES] = {{.n = 0}};
+  gl_status status = plan_step(&p, r, err);
+  if (status == GL_OK)
+    status = train_init(&t, r, s->responses, s->prompt + s->tokens, p.micro, p.recompute, err);
+  if (status == GL_OK) status = draw_init(&d, &s->model, err);
+  d.m = t.m;
+  if (status == GL_OK)
+    status =
+        one_step(&d, &t, p.slots, s->tokens < WARM_TOKENS ? s->tokens : WARM_TOKENS, times, err);
+  memset(times, 0, sizeof times);
+  backend_watch_clear(r->watch);
+  for (double sum = 0; status == GL_OK && times[TOTAL].n < MOST_STEPS && sum < 12;
+       sum += times[TOTAL].seconds[times[TOTAL].n - 1])
+    status = one_step(&d, &t, p.slots, s->tokens, times, err);
+  if (status == GL_OK) say_step(r, &p, times);
+  draw_fini(&d);
+  train_fini(&t);
   return status;
 }

@@ -125,10 +125,10 @@ const writer writers[] = {
      .measures = 1},
     {.name = "bench gpu -o",
      .promises = "bench gpu -o; bench gpu --peer-log",
-     .words = {"bench", "gpu", "--device", "cpu", "--shape", "tiny", "--quick", "--no-peer",
-               "--only", "logp", "-o", "bench.json"},
-     .before = {"bench", "gpu", "--device", "cpu", "--shape", "tiny", "--quick", "--no-peer",
-                "--only", "logp", "-o", "bench.json"},
+     .words = {"bench", "gpu", "--device", "cpu", "--shape", "tiny", "--quick", "--only", "logp",
+               "-o", "bench.json"},
+     .before = {"bench", "gpu", "--device", "cpu", "--shape", "tiny", "--quick", "--only", "logp",
+                "-o", "bench.json"},
      .measures = 1},
     {.name = NULL}};
 
