@@ -10,7 +10,7 @@
 # that name),
 # CUDA (0: without, even where nvcc is found), EMULATE (0: no kernels on the host in make check),
 # V (1: show every command),
-# STUDY (of make figures and make paper; default the demo's), PYTHON (of the peers of
+# STUDY (of make figures and make study-paper; default the demo's), STUDIES (of make studies), PYTHON (of the peers of
 # make bench and make bench-gpu), BENCH (words of gepolab bench: make bench BENCH='llm --json').
 
 BUILD    ?= build
@@ -218,7 +218,7 @@ check: deps
 else
 check: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests $(if $(RUN_EMULATED),$(BUILD)/tests-emulated)
-	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents check-library)
+	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents check-library check-results)
 	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(if $(TEST),|| true,) $(ASKED),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
 endif
@@ -388,10 +388,34 @@ figures: $(BUILD)/gepolab
 	@test -f $(STUDY) || { echo "there is no $(STUDY): run make demo first, or name a study: make figures STUDY=file.db" >&2; exit 1; }
 	$(BUILD)/gepolab plot $(STUDY) -o figures/
 
-# The paper of a study: its tables and figures, and pdflatex over them.
+# Results that are kept in paper/results, and the documents that cite them. Results whose study takes
+# long may be missing: their numbers stay as they are.
+RESULTS_LATER := llm_delay_sweep
+CITING        := README.md paper/findings.md paper/FINDINGS-lab.md
+STUDIES       ?= delay_sweep laboratory clock
+
+# Runs the studies behind the documents anew and keeps their results; STUDIES=llm_delay_sweep is the
+# transformer's, of half an hour. The program must be built from a clean commit.
+.PHONY: studies results check-results study-paper
+studies: $(BUILD)/gepolab
+	@paper/studies.sh $(BUILD) $(STUDIES)
+
+# Writes the numbers of documents from the stored results; check-results tells where they differ.
+results: $(BUILD)/gepolab
+	@$(BUILD)/gepolab results fill $(CITING) $(RESULTS_LATER:%=--without %)
+check-results: $(BUILD)/gepolab
+	@$(BUILD)/gepolab results check $(CITING) $(RESULTS_LATER:%=--without %)
+
+# paper/gepolab.pdf from the stored results: figures, definitions of all numbers, and pdflatex.
+PAPER_PACKAGES := texlive-latex-base texlive-latex-recommended texlive-fonts-recommended lmodern
 paper: $(BUILD)/gepolab
-	@command -v pdflatex >/dev/null || { echo "make paper needs pdflatex: install texlive-latex-recommended and texlive-fonts-recommended" >&2; exit 1; }
-	@test -f $(STUDY) || { echo "there is no $(STUDY): run make demo first, or name a study: make paper STUDY=file.db" >&2; exit 1; }
+	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) $(PAPER_PACKAGES)"
+	@paper/make.sh $(BUILD) $(RESULTS_LATER)
+
+# The tables and figures of one study as a paper: make study-paper STUDY=study.db
+study-paper: $(BUILD)/gepolab
+	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) $(PAPER_PACKAGES)"
+	@test -f $(STUDY) || { echo "there is no $(STUDY): run make demo first, or name a study: make study-paper STUDY=file.db" >&2; exit 1; }
 	@rm -rf $(BUILD)/paper && mkdir -p $(BUILD)/paper && cp paper/paper.tex $(BUILD)/paper/
 	$(BUILD)/gepolab analyze $(STUDY) --format latex > $(BUILD)/paper/tables.tex
 	$(BUILD)/gepolab plot $(STUDY) -o $(BUILD)/paper

@@ -71,7 +71,10 @@ static gl_status recognise(file_kind *kind, const char *text, size_t size, const
                            gl_error *err) {
   size_t at = size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
   int panel = 0;
-  while (at < size && strchr(" \t\r\n", text[at]) && text[at]) at++;
+  while (at < size && (text[at] == '#' || (text[at] && strchr(" \t\r\n", text[at])))) {
+    const char *newline = text[at] == '#' ? memchr(text + at, '\n', size - at) : text + at;
+    at = newline ? (size_t)(newline - text) + 1 : size;
+  }
   if (at == size) return refuse(name, "the file is empty", "export it again", err);
   gl_status status = refuse_others(text + at, size - at, name, err);
   if (status != GL_OK) return status;

@@ -107,8 +107,18 @@ gl_status sheet_fail(const sheet *s, size_t row, size_t column, gl_error *err, c
 /* --- separated values ----------------------------------------------------------------------------
  */
 
+/* Lines at the beginning that say in comments what the table is. */
+static void skip_comments(csv_reader *r) {
+  while (r->next < r->end && *r->next == '#') {
+    const char *newline = memchr(r->next, '\n', (size_t)(r->end - r->next));
+    r->next = newline ? newline + 1 : r->end;
+    r->line++;
+  }
+}
+
 static gl_status read_headings(sheet *s, csv_reader *r) {
   gl_status status = GL_OK;
+  skip_comments(r);
   if (!csv_line(r)) {
     r->line = r->column = 1;
     return csv_fail(r, "the file is empty", "export it again");

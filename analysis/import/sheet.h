@@ -2,6 +2,7 @@
  *
  * Cells keep their text. Objects within a JSON line become columns "outer/inner"; null and missing
  * cells are the same; lists, and what W&B logs as an object with "_type", are counted and left out.
+ * Lines that begin with '#' before the headings of CSV and TSV are skipped.
  */
 #ifndef GEPOLAB_ANALYSIS_IMPORT_SHEET_H
 #define GEPOLAB_ANALYSIS_IMPORT_SHEET_H

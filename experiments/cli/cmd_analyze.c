@@ -33,8 +33,8 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
-      {"published", 0, ARGS_TEXT, "FILE", "printed numbers (run, benchmark, best, last) to compare",
-       &printed}};
+      {"published", 0, ARGS_TEXT, "PRINTED.csv",
+       "printed numbers (run, benchmark, best, last) to compare", &printed}};
   args a;
   import_options_list(&import, options + OWN);
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,

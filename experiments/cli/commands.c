@@ -22,6 +22,7 @@
   X(analyze)                                                                                       \
   X(plot)                                                                                          \
   X(report)                                                                                        \
+  X(results)                                                                                       \
   X(export)                                                                                        \
   X(merge)                                                                                         \
   X(check)                                                                                         \

@@ -5,7 +5,7 @@
 
 void import_options_list(import_options *o, args_option *list) {
   const args_option own[IMPORT_OPTION_COUNT] = {
-      {"label", 'l', ARGS_EACH, "FILE=NAME", "the benchmark or study that a file is of",
+      {"label", 'l', ARGS_EACH, "EXPORT=NAME", "the benchmark or study that a file is of",
        &o->labels},
       {"rename", 'r', ARGS_EACH, "REGEX=NAME", "what runs that match are called; $1: a group",
        &o->renames},

@@ -120,6 +120,7 @@ static void what_is_not_clear_is_refused_with_place_and_remedy(void) {
       {"step,gepo\n1\n", "f:2:2: the line has fewer cells"},
       {"step,gepo\n1,2,3\n", "f:2:5: the line has more cells"},
       {"step,gepo\n1,\"2\n", "f:2:3: a quote opens here and does not close"},
+      {"# a\n# b\nstep,gepo\n1,x\n", "f:4:3: 'x' in column"},
       {"step,gepo\n", "there are no records in it"},
       {"step,gepo\n1,\n", "there is no number in it beside the step"},
       {"step,_step\n1,1\n", "no column holds numbers beside the step"},
@@ -149,6 +150,7 @@ static void what_columns_are_can_be_said(void) {
   CU_ASSERT_EQUAL(parse("step,gepo,loss\n1,2,3\n", &runs, &err), GL_OK);
   CU_ASSERT_EQUAL(parse("step,gepo,loss\n1,2,3\n", &metrics, &err), GL_OK);
   CU_ASSERT_EQUAL(parse("time,gepo\n1,2\n", &along, &err), GL_OK);
+  CU_ASSERT_EQUAL(parse("# recipe: a, b\n# date\nstep\tgepo\n1\t2\n", NULL, &err), GL_OK);
   CU_ASSERT_EQUAL(parse("time,gepo\n1,2\n", &wrong, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no column is headed 'tim'; the columns are: time"));
 }

@@ -1,0 +1,248 @@
+/* gepolab results: numbers that documents cite, kept, written into the documents and checked. */
+#include "analysis/import/pattern.h"
+#include "analysis/markers.h"
+#include "analysis/stored.h"
+#include "core/base/csv.h"
+#include "core/base/file.h"
+#include "core/base/json_tree.h"
+#include "core/store/about.h"
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/provenance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct results_options {
+  const char *output, *study, *recipe, *command_line, *keep;
+  marker_source from;
+  args_list missing;
+} results_options;
+
+/* --- keep ----------------------------------------------------------------------------------------
+ */
+
+/* How a study came about, copied out of the store. */
+typedef struct origin {
+  char commit[64], processor[PROVENANCE_TEXT_SIZE], date[16], *command;
+  int dirty;
+  size_t n;
+} origin;
+
+static int take_origin(void *self, const store_origin *from) {
+  origin *o = self;
+  if (o->n++ == 0) {
+    snprintf(o->commit, sizeof o->commit, "%s", from->how.source);
+    snprintf(o->processor, sizeof o->processor, "%s", from->how.processor);
+    snprintf(o->date, sizeof o->date, "%.10s", from->last ? from->last : "");
+    o->command = strdup(from->how.command ? from->how.command : "");
+    o->dirty = from->how.dirty;
+  } else if (strcmp(o->commit, from->how.source) != 0) {
+    o->dirty = 1;
+  }
+  return 1;
+}
+
+static gl_status origin_of_study(origin *o, const char *path, gl_error *err) {
+  store *s = NULL;
+  gl_status status = store_open(&s, path, STORE_READ, err);
+  if (status == GL_OK) status = store_origins(s, take_origin, o, err);
+  store_close(s);
+  if (status == GL_OK && (o->n == 0 || !o->command))
+    status = gl_fail(err, GL_EINPUT, "%s does not say how its runs came about", path);
+  return status;
+}
+
+static gl_status origin_of_program(origin *o, gl_error *err) {
+  provenance p;
+  char date[PROVENANCE_DATE_SIZE];
+  gl_status status = provenance_init(&p, err);
+  if (status == GL_OK) {
+    snprintf(o->commit, sizeof o->commit, "%s", p.record.source);
+    snprintf(o->processor, sizeof o->processor, "%s", p.record.processor);
+    snprintf(o->date, sizeof o->date, "%.10s", provenance_now(date));
+    o->dirty = p.record.dirty;
+  }
+  provenance_fini(&p);
+  return status;
+}
+
+static int keeps(void *self, const char *key) {
+  int found = 0;
+  return pattern_matches(self, key, &found, NULL) == GL_OK && found;
+}
+
+/* A command line names no path: only the last part of what has a slash stays. */
+static char *without_paths(const char *line) {
+  char *out = strdup(line), *to = out;
+  if (!out) return NULL;
+  for (const char *word = line; *word;) {
+    const size_t n = strcspn(word, " ");
+    const char *from = word;
+    for (const char *c = word; c < word + n; c++)
+      if (*c == '/') from = c + 1;
+    memcpy(to, from, (size_t)(word + n - from));
+    to += word + n - from;
+    word += n;
+    if (*word) *to++ = *word++;
+  }
+  *to = '\0';
+  return out;
+}
+
+static gl_status write_kept(const results_options *q, const origin *o, const cJSON *document,
+                            gl_error *err) {
+  file_writer w;
+  pattern *p = NULL;
+  char *line = without_paths(q->command_line ? q->command_line : o->command);
+  if (!line) return gl_fail_memory(err, "a command line");
+  gl_status status = q->keep ? pattern_new(&p, q->keep, "--keep", err) : GL_OK;
+  if (status == GL_OK) status = file_begin(&w, q->output, err);
+  if (status == GL_OK) {
+    const stored_head head = {q->recipe, o->commit, o->processor, line, o->date};
+    status = stored_write(w.stream, &head, document, p ? keeps : NULL, p, err);
+    if (status == GL_OK)
+      status = file_commit(&w, err);
+    else
+      file_abandon(&w);
+  }
+  pattern_free(p);
+  free(line);
+  return status;
+}
+
+static gl_status keep(const results_options *q, const char *path, gl_error *err) {
+  char *text = NULL;
+  size_t size = 0;
+  cJSON *document = NULL;
+  origin o = {.dirty = -1};
+  if (!q->output || !q->recipe || (!q->study && !q->command_line))
+    return gl_fail(err, GL_EINPUT,
+                   "results keep needs --output, --recipe, and --study or --command: what the "
+                   "numbers are of");
+  gl_status status = csv_load(&text, &size, strcmp(path, "-") == 0 ? "/dev/stdin" : path, err);
+  if (status == GL_OK) status = json_tree_read(&document, text, size, 0, path, err);
+  if (status == GL_OK)
+    status = q->study ? origin_of_study(&o, q->study, err) : origin_of_program(&o, err);
+  if (status == GL_OK && o.dirty != 0)
+    status = gl_fail(err, GL_EINPUT,
+                     "%s was not built from one commit alone, so that nobody could make these "
+                     "numbers again; build it from a clean clone",
+                     q->study ? q->study : "this program");
+  if (status == GL_OK) status = write_kept(q, &o, document, err);
+  cJSON_Delete(document);
+  free(text), free(o.command);
+  return status;
+}
+
+/* --- fill, check and define ----------------------------------------------------------------------
+ */
+
+static gl_status load_text(char **out, const char *path, gl_error *err) {
+  size_t size = 0;
+  char *text = NULL;
+  gl_status status = csv_load(&text, &size, path, err);
+  if (status != GL_OK) return status;
+  *out = strndup(text, size);
+  free(text);
+  return *out ? GL_OK : gl_fail_memory(err, "a document");
+}
+
+/* The line of the first difference. */
+static size_t first_difference(const char *a, const char *b) {
+  size_t line = 1;
+  for (; *a && *a == *b; a++, b++) line += *a == '\n';
+  return line;
+}
+
+static gl_status put(const char *path, const char *text, gl_error *err) {
+  file_writer w;
+  gl_status status = file_begin(&w, path, err);
+  if (status != GL_OK) return status;
+  fputs(text, w.stream);
+  return file_commit(&w, err);
+}
+
+static gl_status fill(const results_options *q, const char *path, int writes, gl_error *err) {
+  char *text = NULL, *filled = NULL;
+  size_t n = 0;
+  gl_status status = load_text(&text, path, err);
+  if (status == GL_OK) status = markers_fill(&filled, text, path, &q->from, &n, err);
+  if (status == GL_OK && strcmp(text, filled) != 0)
+    status = writes ? put(path, filled, err)
+                    : gl_fail(err, GL_EIO,
+                              "%s:%zu: a number differs from the stored results in %s; write it "
+                              "anew: make results",
+                              path, first_difference(text, filled), q->from.folder);
+  if (status == GL_OK) printf("%s: %zu numbers %s\n", path, n, writes ? "written" : "as stored");
+  free(text), free(filled);
+  return status;
+}
+
+static gl_status define(const results_options *q, const char *path, gl_error *err) {
+  char *text = NULL;
+  file_writer w;
+  if (!q->output) return gl_fail(err, GL_EINPUT, "results define needs --output FILE.tex");
+  gl_status status = load_text(&text, path, err);
+  if (status == GL_OK) status = file_begin(&w, q->output, err);
+  if (status == GL_OK) {
+    status = markers_define(w.stream, text, path, &q->from, err);
+    if (status == GL_OK)
+      status = file_commit(&w, err);
+    else
+      file_abandon(&w);
+  }
+  free(text);
+  return status;
+}
+
+static gl_status run_results(const command *self, int argc, char **argv, gl_error *err) {
+  static const char *const verbs[] = {"keep", "fill", "check", "define"};
+  results_options q = {.from = {.folder = "paper/results"}};
+  const args_option options[] = {
+      {"output", 'o', ARGS_TEXT, "FILE", "keep: NAME.tsv; define: a file of definitions",
+       &q.output},
+      {"results", 'd', ARGS_TEXT, "RESULTS", "folder of stored results (default: paper/results)",
+       &q.from.folder},
+      {"without", 0, ARGS_EACH, "NAME", "results that need not be there", &q.missing},
+      {"recipe", 0, ARGS_TEXT, "NAME", "keep: the recipe behind the numbers", &q.recipe},
+      {"study", 0, ARGS_TEXT, "STUDY", "keep: commit, processor, command, date from here",
+       &q.study},
+      {"command", 0, ARGS_TEXT, "WORDS", "keep: the command that gave the numbers",
+       &q.command_line},
+      {"keep", 0, ARGS_TEXT, "REGEX", "keep: only keys that match", &q.keep}};
+  args a;
+  size_t verb = 0;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){2, 64, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help)
+    status = args_choose(&verb, "the word after results", a.words[0], verbs, 4, err);
+  q.from.missing = q.missing.item, q.from.n_missing = q.missing.n;
+  for (size_t i = 1; status == GL_OK && !a.help && i < a.n_words; i++) {
+    if (verb == 0) status = keep(&q, a.words[i], err);
+    if (verb == 1 || verb == 2) status = fill(&q, a.words[i], verb == 1, err);
+    if (verb == 3) status = define(&q, a.words[i], err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_results = {
+    .name = "results",
+    .arguments = "keep|fill|check|define FILE …",
+    .summary = "stored results, and the numbers of documents that come from them",
+    .about =
+        "keep: the numbers of a JSON document (- for standard input) as NAME.tsv, with recipe, "
+        "commit,\n"
+        "processor, command and date in its head; refused where the program was not built from a\n"
+        "clean commit. fill: writes the numbers between the markers of Markdown files,\n"
+        "`<!--= NAME KEY FORMAT -->…<!--/-->`; check: tells where one differs. define: for a "
+        "LaTeX\n"
+        "file that says \\result{NAME}{KEY}{FORMAT}, the definitions. Formats: .3f, .4g, .0p (per\n"
+        "cent), s.",
+    .examples = "  gepolab analyze study.db --json | gepolab results keep - --study study.db \\\n"
+                "      --recipe delay_sweep -o paper/results/delay_sweep.tsv\n"
+                "  gepolab results fill README.md paper/findings.md\n"
+                "  gepolab results define paper/gepolab.tex -o build/paper/numbers.tex",
+    .run = run_results};

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Runs the studies behind the documents anew and keeps their results in paper/results.
+#
+#   paper/studies.sh BUILD STUDY …     (make studies)
+#
+# STUDY is delay_sweep, llm_delay_sweep, laboratory or clock. Studies go into BUILD/studies, where a
+# sweep that was stopped goes on. `gepolab results keep` refuses a program that was not built from a
+# clean commit, which the head of every result names.
+set -eu
+build=$1
+shift
+gepolab=$build/gepolab
+work=$build/studies
+to=paper/results
+mkdir -p "$work" "$to"
+
+keep() { # NAME COMMAND … : the JSON that the command prints, as NAME.tsv
+  name=$1
+  shift
+  "$gepolab" "$@" --json > "$work/$name.json"
+  "$gepolab" results keep "$work/$name.json" --recipe "$name" --command "gepolab $* --json" -o "$to/$name.tsv" ${keys:+--keep "$keys"}
+}
+
+# A sweep: cells and correlations, and for its figures the evaluations and the means of each run,
+# which bear the same head.
+sweep() { # NAME
+  "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
+  "$gepolab" analyze "$work/$1.db" --json > "$work/$1.json"
+  "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
+  { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | cut -f4-; } > "$work/evals.tsv"
+  { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t summary -f tsv |
+    awk -F '\t' -v OFS='\t' '
+      BEGIN { wanted = "algorithm seed optimizer.lr cluster.max_delay updates staleness kl_exact kl_k3_seq log_iw_variance_pq log_iw_variance_gepo estimation_error" }
+      NR == 1 { n = split(wanted, name, " "); for (i = 1; i <= NF; i++) at[$i] = i }
+      { line = ""; for (i = 1; i <= n; i++) line = line (i > 1 ? OFS : "") $at[name[i]]; print line }'; } > "$work/runs.tsv"
+  mv "$work/evals.tsv" "$to/$1_evals.tsv"
+  mv "$work/runs.tsv" "$to/$1_runs.tsv"
+}
+
+keys=
+for study in "$@"; do
+  case $study in
+    delay_sweep | llm_delay_sweep) sweep "$study" ;;
+    laboratory)
+      keep four_arms bias four_arms
+      keep theory theory
+      keys='^\[(is|snis|gepo|gepo\(clip=none\)),(2|8|64),exact\]\.(kl_exact|bias|cosine|variance|mse)$'
+      keep bias_groups bias bias_groups
+      keys='#20\]'
+      keep sample_efficiency bias sample_efficiency
+      keys= ;;
+    clock) keep heterorl_trace sim heterorl_trace ;;
+    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, laboratory or clock" >&2; exit 2 ;;
+  esac
+done
