@@ -177,12 +177,21 @@ static void the_measured_trace_is_met_and_window_4_predicts_8(void) {
   ASSERT_CLOSE(ks, 0.0602, 1e-4); /* 0.060 in README.md */
 }
 
+/* The text with the path in the place of TRACE. */
+static const char *with_trace(char text[256], const char *form, const char *path) {
+  const char *at = strstr(form, "TRACE");
+  if (at == NULL) return form;
+  snprintf(text, 256, "%.*s%s%s", (int)(at - form), form, path, at + strlen("TRACE"));
+  return text;
+}
+
 /* One update a time, staleness 0, against 3 of 4 measured updates that were stale. */
 static void what_a_schedule_is_compared_with_is_a_histogram_or_a_trace(void) {
-  const char *const same[] = {
-      "{preset: sync, compare: {histogram: [1, 2, 0, 1], name: a}}",
-      "{preset: sync, compare: {trace: build/measured_test.csv, column: a}}"};
-  FILE *f = fopen("build/measured_test.csv", "w");
+  const char *const same[] = {"{preset: sync, compare: {histogram: [1, 2, 0, 1], name: a}}",
+                              "{preset: sync, compare: {trace: TRACE, column: a}}"};
+  char path[] = "/tmp/gepolab-trace-XXXXXX", text[256];
+  const int file = mkstemp(path);
+  FILE *f = file >= 0 ? fdopen(file, "w") : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
   fputs("step,a,b\n1,0,9\n2,1,9\n3,1.2,9\n4,3,9\n", f);
   fclose(f);
@@ -191,7 +200,7 @@ static void what_a_schedule_is_compared_with_is_a_histogram_or_a_trace(void) {
     cluster_spec *spec = NULL;
     gl_error err = {0};
     double ks = NAN;
-    CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, same[i], 1, 8, &err), GL_OK);
+    CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, with_trace(text, same[i], path), 1, 8, &err), GL_OK);
     CU_ASSERT_EQUAL(schedule_ks(&s, spec, &ks, &err), GL_OK);
     CU_ASSERT_EQUAL(ks, 0.75);
     CU_ASSERT_STRING_EQUAL(cluster_measured(spec)->name, "a");
@@ -199,10 +208,10 @@ static void what_a_schedule_is_compared_with_is_a_histogram_or_a_trace(void) {
     cluster_free(spec);
   }
   static const char *const wrong[] = {
-      "{preset: sync, compare: {trace: build/measured_test.csv}}",
-      "{preset: sync, compare: {trace: build/measured_test.csv, column: c}}",
+      "{preset: sync, compare: {trace: TRACE}}",
+      "{preset: sync, compare: {trace: TRACE, column: c}}",
       "{preset: sync, compare: {trace: /no/such.csv}}",
-      "{preset: sync, compare: {trace: build/measured_test.csv, column: a, histogram: [1]}}",
+      "{preset: sync, compare: {trace: TRACE, column: a, histogram: [1]}}",
       "{preset: sync, compare: {column: a, histogram: [1]}}",
       "{preset: sync, compare: {name: a}}",
       "{preset: sync, compare: {histogram: []}}",
@@ -210,8 +219,9 @@ static void what_a_schedule_is_compared_with_is_a_histogram_or_a_trace(void) {
       "{preset: sync, compare: {histogram: [1.5]}}",
       "{preset: sync, compare: {histogram: [-1]}}",
       "{preset: sync, compare: {histogramm: [1]}}"};
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) sim_must_refuse(wrong[i]);
-  remove("build/measured_test.csv");
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i)
+    sim_must_refuse(with_trace(text, wrong[i], path));
+  remove(path);
 }
 
 SUITE(sim_schedule, "sim: schedules",
