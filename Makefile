@@ -275,6 +275,11 @@ check-report: $(BUILD)/gepolab
 # Runs the lines of pandas, DuckDB and R that stand in experiments/DATA.md on a small study and compares
 # them with `gepolab analyze`. pandas and duckdb come from PyPI into $(BUILD)/data-python; R is skipped
 # where there is no Rscript.
+# Every figure of every shipped recipe, shortened: text sizes, fonts, page widths, overlapping words.
+.PHONY: check-figures
+check-figures: $(BUILD)/gepolab
+	@GEPOLAB=$(BUILD)/gepolab tests/figures/check.sh
+
 .PHONY: check-data
 check-data: $(BUILD)/gepolab
 	@tests/data/check.sh $(BUILD) $(PYTHON)
@@ -383,10 +388,17 @@ demo: deps
 	$(BUILD)/gepolab plot $(BUILD)/demo.db -o figures/
 	@echo "figures are in figures/"
 
-# Draws the demo's figures again, after a change to a script in plots/.
+# Draws the demo's figures again, those of the laboratory beside them, and joins all into one file to
+# leaf through.
 figures: $(BUILD)/gepolab
+	@command -v pdfunite >/dev/null || { echo "make figures needs pdfunite: install poppler-utils" >&2; exit 1; }
 	@test -f $(STUDY) || { echo "there is no $(STUDY): run make demo first, or name a study: make figures STUDY=file.db" >&2; exit 1; }
 	$(BUILD)/gepolab plot $(STUDY) -o figures/
+	for r in bias_groups bias_vs_kl bias_staleness sample_efficiency; do $(BUILD)/gepolab bias $$r -f figures/ >/dev/null || exit 1; done
+	$(BUILD)/gepolab theory -f figures/
+	$(BUILD)/gepolab sim heterorl_trace -f figures/ >/dev/null
+	pdfunite figures/*.pdf paper/figures.pdf
+	@echo "all figures are in paper/figures.pdf"
 
 # Results that are kept in paper/results, and the documents that cite them. Results whose study takes
 # long may be missing: their numbers stay as they are.

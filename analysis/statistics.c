@@ -169,6 +169,18 @@ static double spearman_of(const double *x, const double *y, size_t n, double *wo
   return fmax(-1.0, fmin(1.0, gsl_stats_spearman(x, 1, y, 1, n, work)));
 }
 
+static double pearson_of(const double *x, const double *y, size_t n, double *work) {
+  (void)work;
+  if (n < 2 || is_constant(x, n) || is_constant(y, n)) return NAN;
+  return fmax(-1.0, fmin(1.0, gsl_stats_correlation(x, 1, y, 1, n)));
+}
+
+/* A correlation, and the variance of its Fisher's z. */
+typedef struct coefficient {
+  double (*of)(const double *x, const double *y, size_t n, double *work);
+  int ranks;
+} coefficient;
+
 static interval fisher_interval(double r, double variance) {
   double half = gsl_cdf_ugaussian_Pinv((1.0 + LEVEL) / 2.0) * sqrt(variance), z = atanh(r);
   return (interval){r, tanh(z - half), tanh(z + half)};
@@ -186,7 +198,7 @@ static const char *why_unknown(const double *x, const double *y, size_t n) {
 
 /* space holds 6 n doubles: the pairs, a replicate of them, and GSL's work. */
 static void correlate(const double *x, const double *y, size_t n, rng_stream stream, double *space,
-                      double *replicate, correlation *out) {
+                      double *replicate, coefficient with, correlation *out) {
   double *cx = space, *cy = cx + n, *rx = cy + n, *ry = rx + n, *work = ry + n;
   size_t m = 0;
   for (size_t i = 0; i < n; i++) {
@@ -197,21 +209,21 @@ static void correlate(const double *x, const double *y, size_t n, rng_stream str
   out->n = m;
   out->why = why_unknown(cx, cy, m);
   if (out->why) return;
-  double r = spearman_of(cx, cy, m, work);
+  double r = with.of(cx, cy, m, work);
   for (uint64_t b = 0; b < BOOTSTRAP_REPLICATES; b++) {
     for (size_t i = 0; i < m; i++) {
       size_t at = draw_position(stream, b * m + i, m);
       rx[i] = cx[at];
       ry[i] = cy[at];
     }
-    replicate[b] = spearman_of(rx, ry, m, work);
+    replicate[b] = with.of(rx, ry, m, work);
   }
-  out->fisher = fisher_interval(r, (1.0 + r * r / 2.0) / ((double)m - 3.0));
+  out->fisher = fisher_interval(r, (with.ranks ? 1.0 + r * r / 2.0 : 1.0) / ((double)m - 3.0));
   out->bootstrap = percentile_interval(r, replicate, BOOTSTRAP_REPLICATES);
 }
 
-gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
-                   gl_error *err) {
+static gl_status correlation_with(coefficient with, const double *x, const double *y, size_t n,
+                                  rng_stream stream, correlation *out, gl_error *err) {
   *out =
       (correlation){0, interval_unknown(NAN), interval_unknown(NAN), "no pair of values is known"};
   if (n == 0) return GL_OK;
@@ -219,9 +231,19 @@ gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream
   double *replicate = calloc(BOOTSTRAP_REPLICATES, sizeof *replicate);
   gl_status status = GL_OK;
   if (space && replicate)
-    correlate(x, y, n, stream, space, replicate, out);
+    correlate(x, y, n, stream, space, replicate, with, out);
   else
     status = gl_fail_memory(err, "correlation sample");
   free(space), free(replicate);
   return status;
+}
+
+gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
+                   gl_error *err) {
+  return correlation_with((coefficient){spearman_of, 1}, x, y, n, stream, out, err);
+}
+
+gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
+                  gl_error *err) {
+  return correlation_with((coefficient){pearson_of, 0}, x, y, n, stream, out, err);
 }

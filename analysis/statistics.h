@@ -55,7 +55,7 @@ enum { CORRELATION_PAIRS = 4 };
 
 typedef struct correlation {
   size_t n;           /* pairs without NaN */
-  interval fisher;    /* Fisher's z with variance (1 + r^2/2)/(n-3) (Bonett-Wright) */
+  interval fisher;    /* Fisher's z; of ranks with variance (1 + r^2/2)/(n-3) (Bonett-Wright) */
   interval bootstrap; /* the same value, percentile bootstrap over pairs */
   const char *why; /* why the two are NaN: a constant sample, too few distinct pairs; else NULL */
 } correlation;
@@ -78,5 +78,10 @@ typedef struct survival_step {
  * (Kaplan and Meier 1958, JASA 53:457). GL_EINPUT for a time that is NaN or negative. */
 gl_status survival_curve(const double *time, const uint8_t *observed, size_t n,
                          survival_step *curve, size_t *steps, gl_error *err);
+
+/* Pearson's correlation of n pairs, with the variance 1/(n - 3) of Fisher's z. Infinite values make
+ * it unknown. */
+gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream, correlation *out,
+                  gl_error *err);
 
 #endif

@@ -18,10 +18,18 @@ gl_status leave_out_settings(figure_page *p, const results *r, const size_t *sho
 /* The summary of that group's and algorithm's cell; NULL where the grid has a hole. */
 const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm);
 
+/* The run of a cell with the most evaluations; NULL where the cell has no run. */
+const results_run *longest_evaluated(const results *r, const results_cell *c);
+/* The groups of the smallest and the largest delay, all other settings being those of the first
+ * group; without a delay the first and the last group. *n is 1 or 2. */
+gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error *err);
+/* Whether runs differ in some setting: sensitivity.c. */
+int sweeps_something(const results *r);
+
 /* --- a swept quantity as x: grid.c ---------------------------------------------------------------
  */
 
-typedef enum x_kind { X_DELAY, X_LOSS, X_WINDOW } x_kind;
+typedef enum x_kind { X_DELAY, X_LOSS, X_WINDOW, X_SAMPLERS } x_kind;
 
 /* The distinct numbers of one axis, ascending, and the settings of all the other axes (slices):
  * group g stands at place[g] of slice[g], or nowhere (place n_x) if its value is not a number. */

@@ -27,6 +27,30 @@ const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm) {
   return NULL;
 }
 
+const results_run *longest_evaluated(const results *r, const results_cell *c) {
+  const results_run *longest = NULL;
+  for (size_t k = 0; k < c->n; k++)
+    if (!longest || r->runs[c->first + k].n_evals > longest->n_evals)
+      longest = &r->runs[c->first + k];
+  return longest;
+}
+
+gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error *err) {
+  x_grid grid;
+  gl_status status = grid_init(&grid, r, X_DELAY, err);
+  if (status != GL_OK) return status;
+  groups[0] = 0, groups[1] = r->n_groups - 1;
+  if (grid.n_x > 1) {
+    groups[0] = grid_group(&grid, r, 0, 0);
+    groups[1] = grid_group(&grid, r, 0, grid.n_x - 1);
+    for (size_t i = 0; i < 2; i++) /* where the grid has a hole */
+      if (groups[i] == r->n_groups) groups[i] = i ? r->n_groups - 1 : 0;
+  }
+  *n = groups[0] == groups[1] ? 1 : 2;
+  grid_fini(&grid);
+  return GL_OK;
+}
+
 /* --- quantities ---------------------------------------------------------------------------------
  */
 
@@ -65,7 +89,8 @@ enum { MOST_PATHS = 3 };
 static const char *const paths[][MOST_PATHS] = {
     [X_DELAY] = {"cluster.max_delay", "cluster.delay", "cluster.data_delay"},
     [X_LOSS] = {"cluster.down.loss", "cluster.up.loss", NULL},
-    [X_WINDOW] = {"cluster.window", NULL, NULL}};
+    [X_WINDOW] = {"cluster.window", NULL, NULL},
+    [X_SAMPLERS] = {"cluster.samplers", NULL, NULL}};
 
 static int in_order(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;

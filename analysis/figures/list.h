@@ -16,17 +16,30 @@ enum {
   NEEDS_CLOCK = 1 << 5,
   NEEDS_DELAYS = 1 << 6, /* two settings of a delay, of a packet loss, of the window */
   NEEDS_LOSSES = 1 << 7,
-  NEEDS_WINDOWS = 1 << 8
+  NEEDS_WINDOWS = 1 << 8,
+  NEEDS_SAMPLERS = 1 << 9,
+  NEEDS_SETTINGS = 1 << 10 /* a field that varies, besides algorithm and seed */
 };
 
 /* F(name, what it shows, what it needs, script in plots/) */
 #define FIGURES(F)                                                                                 \
   F(eval_score, "evaluation score against updates, a panel per setting (paper Fig. 1)",            \
     NEEDS_EVALUATION, "curves")                                                                    \
+  F(gap, "best and last at the smallest and largest delay, by updates and hours (paper Fig. 1)",   \
+    NEEDS_EVALUATION, "gap")                                                                       \
   F(training, "IW variance, gradient norm and reward against updates (paper Fig. 4)",              \
     NEEDS_TRAINING, "curves")                                                                      \
   F(divergence, "KL, estimation error and IW variance against delay (paper Fig. 5)",               \
     NEEDS_DELAYS | NEEDS_DIVERGENCE, "curves")                                                     \
+  F(by_staleness, "KL, errors and IW variance against staleness in updates (paper Fig. 5)",        \
+    NEEDS_DIVERGENCE, "curves")                                                                    \
+  F(relations, "KL, IW variance and estimation error over runs, with fits (paper Fig. 7)",         \
+    NEEDS_DIVERGENCE, "scatter")                                                                   \
+  F(correlations, "Pearson's and Spearman's correlations of each algorithm (paper Fig. 7)",        \
+    NEEDS_DIVERGENCE, "rows")                                                                      \
+  F(sensitivity, "best and last against every swept field (paper Fig. 8)",                         \
+    NEEDS_EVALUATION | NEEDS_SETTINGS, "curves")                                                   \
+  F(heat, "best and last as colours, algorithm by delay", NEEDS_EVALUATION | NEEDS_DELAYS, "map")  \
   F(window, "staleness, KL and score against updates per window (paper Fig. 6)",                   \
     NEEDS_WINDOWS | NEEDS_WINDOW, "curves")                                                        \
   F(staleness, "staleness distribution, simulated against measured", NEEDS_STALENESS, "bars")      \
@@ -34,6 +47,11 @@ enum {
     "curves")                                                                                      \
   F(throughput_loss, "throughput and utilisation against packet loss", NEEDS_LOSSES | NEEDS_CLOCK, \
     "curves")                                                                                      \
+  F(throughput_samplers, "throughput and utilisation against the number of samplers",              \
+    NEEDS_SAMPLERS | NEEDS_CLOCK, "curves")                                                        \
+  F(time_to_score, "simulated hours and updates until a score is reached", NEEDS_EVALUATION,       \
+    "rows")                                                                                        \
+  F(dumbbells, "from best to last, a panel per setting", NEEDS_EVALUATION, "rows")                 \
   F(best_last, "best, last and their gap per algorithm, a column per setting", NEEDS_EVALUATION,   \
     "rows")
 

@@ -80,6 +80,10 @@ static const char *lacks(const void *data, unsigned needs) {
     return "the study does not sweep a packet loss";
   if ((needs & NEEDS_WINDOWS) && !is_swept(r, X_WINDOW))
     return "the study does not sweep cluster.window";
+  if ((needs & NEEDS_SAMPLERS) && !is_swept(r, X_SAMPLERS))
+    return "the study does not sweep the number of samplers";
+  if ((needs & NEEDS_SETTINGS) && !sweeps_something(r))
+    return "the study varies nothing but algorithm and seed";
   if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "the study has no evaluation";
   if ((needs & NEEDS_TRAINING) && !has_training(r))
     return "the study has no importance weights, gradient norms or rewards";

@@ -1,4 +1,5 @@
-/* The figures `throughput_delay` and `throughput_loss`: what the clock measures. */
+/* The figures `throughput_delay`, `throughput_loss` and `throughput_samplers`: what the clock
+ * measures. */
 #include "analysis/figures/list.h"
 
 #include <math.h>
@@ -54,4 +55,8 @@ gl_status figure_throughput_delay(const void *data, figure_page *p, gl_error *er
 
 gl_status figure_throughput_loss(const void *data, figure_page *p, gl_error *err) {
   return write_throughput(((const figure_data *)data)->s, p, X_LOSS, err);
+}
+
+gl_status figure_throughput_samplers(const void *data, figure_page *p, gl_error *err) {
+  return write_throughput(((const figure_data *)data)->s, p, X_SAMPLERS, err);
 }

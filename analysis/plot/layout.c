@@ -242,13 +242,24 @@ static void set_y_ticks(layout *l) {
   l->y_numbers = fmin(l->y_numbers, 0.4 * l->width);
 }
 
+/* Whether the mark belongs to the panel's x axis. */
+static int is_of(const layout *l, const figure_mark *mark, const place *at) {
+  return mark->panel == at->panel || (mark->panel == PAGE_MARK && !*panel_of(l, at)->x_axis);
+}
+
+static int has_marks(const layout *l, const place *at) {
+  for (size_t i = 0; i < l->p->n_marks; i++)
+    if (is_of(l, &l->p->marks[i], at)) return 1;
+  return 0;
+}
+
 /* As many numbers as fit side by side. */
 static void set_x_ticks(layout *l) {
   for (size_t i = 0; i < l->n; i++) {
     place *at = &l->places[i];
     const figure_panel *panel = panel_of(l, at);
     at->n_x = 0;
-    if (l->p->n_marks && !*panel->x_axis && !l->p->named_rows) continue;
+    if (has_marks(l, at)) continue;
     for (size_t most = 8; most >= 2; most--) {
       at->n_x = axis_ticks(panel->x_low, panel->x_high, panel->x_logarithmic, most, at->x);
       const double span =
@@ -287,7 +298,7 @@ static double bar_room(const layout *l) {
   tick ticks[MOST_TICKS];
   if (!*p->bar_axis) return 0;
   const size_t n = axis_ticks(p->bar_low, p->bar_high, p->bar_logarithmic, 6, ticks);
-  return 0.25 + BAR + 0.12 + widest_text(ticks, n) + LINE + 0.1;
+  return 0.25 + BAR + 0.3 + widest_text(ticks, n) + LINE + 0.1;
 }
 
 static void set_columns(layout *l) {
@@ -322,7 +333,7 @@ static void set_sizes(layout *l) {
     set_y_ticks(l);
     l->left = MARGIN + y_axis_room(l) + 0.06 + l->y_numbers + Y_SPACE;
     const double out = round ? overhang(l) : 0.3;
-    l->right = bar_room(l) + (*p->bar_axis ? 0 : fmax(0.12, out - 0.1));
+    l->right = bar_room(l) + (*p->bar_axis ? 0 : fmax(0.15, out));
     l->gap = p->share || p->named_rows ? fmax(0.3, 1.3 * out) : l->left + fmax(0.05, out - 0.2);
     set_columns(l);
     set_x_ticks(l);
@@ -344,24 +355,34 @@ static double mark_x(const layout *l, const place *at, size_t i) {
 static void set_marks(layout *l) {
   const figure_page *p = l->p;
   double longest = 0, nearest = l->broad;
-  for (size_t i = 0; i < p->n_marks; i++) {
-    longest = fmax(longest, text_cm(shown(p->marks[i].text).text));
-    if (i > 0)
-      nearest = fmin(nearest, mark_x(l, &l->places[0], i) - mark_x(l, &l->places[0], i - 1));
+  for (size_t k = 0; k < l->n; k++) {
+    double before = NAN;
+    for (size_t i = 0; i < p->n_marks; i++) {
+      if (!is_of(l, &p->marks[i], &l->places[k])) continue;
+      const double x = mark_x(l, &l->places[k], i);
+      longest = fmax(longest, text_cm(shown(p->marks[i].text).text));
+      if (isfinite(before)) nearest = fmin(nearest, x - before);
+      before = x;
+    }
   }
   l->turned = longest + 0.12 > nearest;
-  l->x_numbers = p->n_marks == 0 ? LINE : l->turned ? fmin(longest, LONGEST_MARK) + 0.1 : LINE;
+  l->x_numbers = p->n_marks == 0 || !l->turned ? LINE : fmin(longest, LONGEST_MARK) + 0.1;
 }
 
 /* --- rows from above ----------------------------------------------------------------------------
  */
 
+/* A heading may stand out a little at both sides, but not over the page's edge. */
+static double heading_wide(const layout *l) {
+  return l->broad + fmin(l->gap - 0.25, 2 * fmax(0, l->right - MARGIN));
+}
+
 static size_t heading_lines(const layout *l, size_t row) {
   size_t most = 0, starts[MOST_HEADING], lengths[MOST_HEADING];
   int cut;
   for (size_t i = row * l->columns; i < l->n && i < (row + 1) * l->columns; i++) {
-    const size_t n = text_break(panel_of(l, &l->places[i])->title, l->broad + l->gap - 0.25,
-                                MOST_HEADING, starts, lengths, &cut);
+    const size_t n = text_break(panel_of(l, &l->places[i])->title, heading_wide(l), MOST_HEADING,
+                                starts, lengths, &cut);
     if (n > most) most = n;
   }
   return most;
@@ -386,19 +407,21 @@ static void set_rows(layout *l) {
   for (size_t i = 0; i < l->n; i++)
     l->places[i].first = i % l->columns == 0, l->places[i].lowest = i + l->columns >= l->n;
   see_axes(l);
+  for (size_t i = 0; i < l->n; i++) {
+    l->places[i].left = l->left + (double)(i % l->columns) * (l->broad + l->gap);
+    l->places[i].right = l->places[i].left + l->broad;
+  }
+  set_marks(l);
   for (size_t row = 0; row < l->rows; row++) {
     const size_t headed = heading_lines(l, row);
     int any_lowest = 0, any_named = 0;
     y += headed ? LINE * (double)headed + 0.08 : 0.1;
     for (size_t i = row * l->columns; i < l->n && i < (row + 1) * l->columns; i++) {
       place *at = &l->places[i];
-      at->left = l->left + (double)(i % l->columns) * (l->broad + l->gap);
-      at->right = at->left + l->broad;
       at->top = y, at->bottom = y + l->tall;
       any_lowest |= at->lowest;
       any_named |= names_x(l, at);
     }
-    if (row == 0) set_marks(l);
     y += l->tall;
     if (any_lowest || any_named || l->x_everywhere) y += TIC + l->x_numbers + 0.05;
     if (any_named) y += LINE + 0.03;
@@ -496,8 +519,7 @@ static void write_heading(layout *l, const place *at) {
   size_t starts[MOST_HEADING], lengths[MOST_HEADING];
   int cut;
   const shown_text title = shown(panel_of(l, at)->title);
-  const size_t n =
-      text_break(title.text, l->broad + l->gap - 0.25, MOST_HEADING, starts, lengths, &cut);
+  const size_t n = text_break(title.text, heading_wide(l), MOST_HEADING, starts, lengths, &cut);
   for (size_t i = 0; i < n; i++)
     write_part(l, title.text + starts[i], lengths[i], cut && i + 1 == n,
                0.5 * (at->left + at->right), at->top - LINE * (double)(n - i) + 0.5 * LINE - 0.04,
@@ -539,6 +561,7 @@ static void write_x_marks(layout *l, const place *at) {
   const figure_page *p = l->p;
   double behind = -INFINITY;
   for (size_t i = 0; i < p->n_marks; i++) {
+    if (!is_of(l, &p->marks[i], at)) continue;
     const double x = mark_x(l, at, i);
     if (l->turned) {
       if (x < behind + LINE) continue;
@@ -573,7 +596,7 @@ static void write_panel_texts(layout *l, const place *at) {
   if (row_first && !l->p->named_rows) write_y_axis(l, at);
   if (row_first && l->p->named_rows) write_row_names(l, at);
   if (names_x(l, at)) write_x_axis(l, at);
-  if (l->p->n_marks && !l->p->named_rows && (at->lowest || l->x_everywhere)) write_x_marks(l, at);
+  if (at->lowest || l->x_everywhere || l->p->named_rows) write_x_marks(l, at);
   write_note(l, at);
 }
 
@@ -601,10 +624,12 @@ static void write_panel(layout *l, size_t number) {
           number, panel->high, number, panel->logarithmic);
   fprintf(to, "x_low[%zu] = %.10g; x_high[%zu] = %.10g; x_logarithmic[%zu] = %d\n", number,
           panel->x_low, number, panel->x_high, number, panel->x_logarithmic);
-  if (l->p->n_marks && at->n_x == 0) {
+  if (has_marks(l, at)) {
+    size_t n = 0;
     fprintf(to, "x_tics[%zu] = \"", number);
     for (size_t i = 0; i < l->p->n_marks; i++)
-      fprintf(to, "%s'' %.10g", i ? ", " : "", l->p->marks[i].x);
+      if (is_of(l, &l->p->marks[i], at))
+        fprintf(to, "%s'' %.10g", n++ ? ", " : "", l->p->marks[i].x);
     fputs("\"\n", to);
   } else {
     write_ticks(to, "x_tics", number, at->x, at->n_x,

@@ -198,12 +198,13 @@ gl_status page_set_lines(figure_page *p, const char *const *names, size_t n, gl_
   return ok ? GL_OK : gl_fail_memory(err, "the names of a figure's lines");
 }
 
-gl_status page_mark(figure_page *p, double x, const char *text, gl_error *err) {
+gl_status page_mark(figure_page *p, size_t panel, double x, const char *text, gl_error *err) {
   figure_mark *longer = realloc(p->marks, (p->n_marks + 1) * sizeof *longer);
   if (!longer) return gl_fail_memory(err, "the marks of a figure's axis");
   p->marks = longer;
   if (!(longer[p->n_marks].text = strdup(text)))
     return gl_fail_memory(err, "the marks of a figure's axis");
+  longer[p->n_marks].panel = panel;
   longer[p->n_marks++].x = x;
   return GL_OK;
 }

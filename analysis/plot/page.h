@@ -13,6 +13,7 @@
 #include "analysis/plot/look.h"
 #include "core/base/file.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
 typedef struct figure_panel {
@@ -27,8 +28,11 @@ typedef struct figure_panel {
   int x_logarithmic;
 } figure_panel;
 
-/* A text at a place of the x axis. */
+/* A text at a place of the x axis: of one panel with an axis of its own, or of all that have none
+ * (PAGE_MARK). */
+#define PAGE_MARK SIZE_MAX
 typedef struct figure_mark {
+  size_t panel;
   double x;
   char *text;
 } figure_mark;
@@ -101,8 +105,8 @@ void page_number(figure_page *p, double value);
 void page_x(figure_page *p, double x);
 void page_panel_x(figure_page *p, size_t panel, double x);
 void page_block_end(figure_page *p);
-/* Writes a text at a place of the page's x axis instead of numbers. */
-gl_status page_mark(figure_page *p, double x, const char *text, gl_error *err);
+/* Writes a text at a place of the x axis instead of numbers; panel: or PAGE_MARK. */
+gl_status page_mark(figure_page *p, size_t panel, double x, const char *text, gl_error *err);
 
 /* Variables of the script: a number, a text, and arrays of texts (shown literally) and of numbers.
  */

@@ -147,8 +147,21 @@ static void the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says(vo
   CU_ASSERT(covered >= 340 && covered < 400);
 }
 
-SUITE(statistics, "analysis: statistics", TEST(statistics_agree_with_scipy),
-      TEST(an_evaluation_series_has_first_best_last_and_gap),
+/* Five points whose r is 0.8 by hand; Fisher's z has variance 1/2. */
+static void pearsons_correlation_has_the_textbooks_interval(void) {
+  const double x[] = {1, 2, 3, 4, 5}, y[] = {2, 1, 4, 3, 5}, flat[] = {1, 1, 1, 1, 1};
+  correlation c;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(pearson(x, y, 5, rng_stream_at(1, RNG_BOOTSTRAP, 1), &c, &err), GL_OK);
+  ASSERT_CLOSE(c.fisher.value, 0.8, 1e-12);
+  ASSERT_CLOSE(c.fisher.low, tanh(atanh(0.8) - 1.959963984540054 / sqrt(2)), 1e-9);
+  ASSERT_CLOSE(c.fisher.high, tanh(atanh(0.8) + 1.959963984540054 / sqrt(2)), 1e-9);
+  CU_ASSERT_EQUAL(pearson(x, flat, 5, rng_stream_at(1, RNG_BOOTSTRAP, 1), &c, &err), GL_OK);
+  CU_ASSERT(c.why != NULL && isnan(c.fisher.value));
+}
+
+SUITE(statistics, "analysis: statistics", TEST(pearsons_correlation_has_the_textbooks_interval),
+      TEST(statistics_agree_with_scipy), TEST(an_evaluation_series_has_first_best_last_and_gap),
       TEST(small_samples_have_the_statistics_they_can_have),
       TEST(correlations_are_undefined_without_variation_and_rank_infinities),
       TEST(fewer_than_four_distinct_pairs_have_no_correlation_and_say_so),

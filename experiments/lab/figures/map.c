@@ -51,7 +51,7 @@ static gl_status write_marks(figure_page *p, const lab_recipe *r, gl_error *err)
   char text[24];
   for (size_t s = 0; s < r->n_sizes && status == GL_OK; ++s) {
     lab_size_text(r->group_size[s], text);
-    status = page_mark(p, (double)s + 1, text, err);
+    status = page_mark(p, PAGE_MARK, (double)s + 1, text, err);
   }
   return status;
 }

@@ -177,9 +177,10 @@ static void every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data(void)
   news heard;
   CU_ASSERT_EQUAL(draw(delays, 2, NULL, NULL, &heard, &err), GL_OK);
   if (*err.text) fprintf(stderr, "%s\n", err.text);
-  CU_ASSERT_STRING_EQUAL(heard.drawn, "eval_score training divergence staleness throughput_delay "
-                                      "best_last ");
-  CU_ASSERT_STRING_EQUAL(heard.left_out, "window throughput_loss ");
+  CU_ASSERT_STRING_EQUAL(heard.drawn, "eval_score gap training divergence by_staleness relations "
+                                      "correlations sensitivity heat staleness throughput_delay "
+                                      "time_to_score dumbbells best_last ");
+  CU_ASSERT_STRING_EQUAL(heard.left_out, "window throughput_loss throughput_samplers ");
   char *names = strdup(heard.drawn);
   CU_ASSERT_PTR_NOT_NULL_FATAL(names);
   for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest)) != NULL;) {
@@ -209,6 +210,17 @@ static void the_data_are_the_interquartile_means_that_hand_calculation_gives(voi
   CU_ASSERT(has("staleness", "\n0\tsimulated\t0\t0.25\t30\n0\tsimulated\t1\t0.5\t60\n"));
   CU_ASSERT(has("best_last", "\n0\tdr_grpo\t2\t0.75\t0.5\t1\n"));
   CU_ASSERT(has("best_last", "\n2\tgrpo\t1\t0.625\t0.375\t0.875\n"));
+  /* Best 0.75 at update 1, last 0.625 at update 2; 0.59375 is three quarters of the way from 0.125
+   * to 0.75, reached after one second or, by the seed that peaks at 0.5, never. */
+  CU_ASSERT(has("gap", "\n0\tgrpo\t1\t0.75\t2\t0.625\n"));
+  CU_ASSERT(has("dumbbells", "\n0\tgrpo\t1\t0.75\t0.5\t1\t0.625\t0.375\t0.875\n"));
+  CU_ASSERT(has("time_to_score", "\n0\tgrpo\t1\t\t0.0002777777777777778\t\t1\t3\n"));
+  /* Staleness is 2 in all updates; of three runs at KL 0 and three at 1 the mean of the middle
+   * four.
+   */
+  CU_ASSERT(has("by_staleness", "\n0\tgrpo\t2\t0.5\t") && has("by_staleness", "\t12\n"));
+  CU_ASSERT(has("sensitivity", "\n0\tgrpo\t600\t0.75\t0.5\t1\n"));
+  CU_ASSERT(has("heat", "\n0\tcell\t-0.5\t0.5\t-1.5\t-0.5\t0.75\n"));
 }
 
 static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(void) {

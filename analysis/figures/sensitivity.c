@@ -1,0 +1,166 @@
+/* The figure `sensitivity` (the paper's Fig. 8): best and last against each field that the study
+ * sweeps, one row of panels for each: numbers on an axis of numbers, laws and names at places of
+ * their own. A point pools the runs of all other settings, each of which is a stratum of its
+ * interval. */
+#include "analysis/figures/list.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENDS = 2, MOST_AXES = 8 };
+
+/* The values of one axis: distinct, numbers in ascending order, else as they come. */
+typedef struct values {
+  const axis_value **at; /* [n], borrowed */
+  size_t n, which;
+  int numbers;
+} values;
+
+static int same(const axis_value *a, const axis_value *b) {
+  if (isfinite(a->number) && isfinite(b->number)) return a->number == b->number;
+  return strcmp(a->text ? a->text : "", b->text ? b->text : "") == 0;
+}
+
+static int in_order(const void *a, const void *b) {
+  const double x = (*(const axis_value *const *)a)->number,
+               y = (*(const axis_value *const *)b)->number;
+  return (x > y) - (x < y);
+}
+
+/* 0 if memory is short. */
+static int values_init(values *v, const results *r, size_t which) {
+  *v = (values){calloc(r->n_groups + 1, sizeof *v->at), 0, which, 1};
+  if (!v->at) return 0;
+  for (size_t g = 0; g < r->n_groups; g++) {
+    const axis_value *here = &r->groups[g].value[which];
+    size_t i = 0;
+    while (i < v->n && !same(v->at[i], here)) i++;
+    if (i == v->n) v->at[v->n++] = here;
+    v->numbers &= isfinite(here->number) != 0;
+  }
+  if (v->numbers) qsort(v->at, v->n, sizeof *v->at, in_order);
+  return 1;
+}
+
+int sweeps_something(const results *r) {
+  for (size_t which = 0; which < r->axes.n; which++)
+    for (size_t g = 1; g < r->n_groups; g++)
+      if (!same(&r->groups[g].value[which], &r->groups[0].value[which])) return 1;
+  return 0;
+}
+
+static double end_of(const results *r, const results_run *run, size_t which, double *scratch) {
+  for (size_t i = 0; i < run->n_evals; i++) scratch[i] = run->evals[i].eval_score;
+  const series_ends e = series_ends_better(scratch, run->n_evals, r->lower_is_better);
+  return which == 0 ? e.best : e.last;
+}
+
+typedef struct scratch {
+  double *values, *evals; /* [n_runs], [evaluations of the longest run] */
+  size_t *strata;         /* [n_groups] */
+} scratch;
+
+/* The point of an algorithm at one value. */
+static gl_status write_point(figure_page *p, size_t panel, const results *r, size_t a,
+                             const values *v, size_t i, scratch *s, gl_error *err) {
+  size_t n = 0, strata = 0;
+  for (size_t g = 0; g < r->n_groups; g++) {
+    if (!same(&r->groups[g].value[v->which], v->at[i])) continue;
+    const results_cell *c = results_cell_at(r, g, a);
+    const size_t before = n;
+    for (size_t k = 0; k < c->n; k++)
+      if (r->runs[c->first + k].status != RUN_FAILED)
+        s->values[n++] = end_of(r, &r->runs[c->first + k], panel % ENDS, s->evals);
+    if (n > before) s->strata[strata++] = n - before;
+  }
+  if (n == 0) return GL_OK;
+  interval at;
+  const uint64_t entity = UINT64_C(7) << 60 | (uint64_t)(panel * r->n_algorithms + a) << 32 | i;
+  gl_status status = iqm_bootstrap(s->values, s->strata, strata,
+                                   rng_stream_at(1, RNG_BOOTSTRAP, entity), &at, err);
+  const double x = v->numbers ? v->at[i]->number : (double)i;
+  page_line(p, panel, r->algorithms[a]);
+  page_number(p, x);
+  page_interval(p, panel, at.value, at.low, at.high);
+  fputc('\n', p->data.stream);
+  page_panel_x(p, panel, x);
+  return status;
+}
+
+/* "cluster.delay: uniform(1, 9)" is long: of a law its name, with its parameters as the recipe has
+ * them behind it. */
+static void mark_text(const axis_value *v, char text[64]) {
+  const char *from = v->text ? v->text : "default", *law = strstr(from, "\"law\":\"");
+  if (law) {
+    law += strlen("\"law\":\"");
+    snprintf(text, 64, "%.*s", (int)(strcspn(law, "\"") < 60 ? strcspn(law, "\"") : 60), law);
+  } else {
+    snprintf(text, 64, "%.63s", from);
+  }
+}
+
+static gl_status write_axis(figure_page *p, size_t row, const results *r, const values *v,
+                            scratch *s, gl_error *err) {
+  static const char *const names[ENDS] = {"best", "last"};
+  const axis *swept = &r->axes.axis[v->which];
+  gl_status status = GL_OK;
+  for (size_t end = 0; end < ENDS && status == GL_OK; end++) {
+    const size_t panel = row * ENDS + end;
+    figure_panel *to = &p->panels[panel];
+    axis_of(METRIC_COUNT, to->axis);
+    if (row == 0) snprintf(to->title, sizeof to->title, "%s", names[end]);
+    snprintf(to->x_axis, sizeof to->x_axis,
+             *swept->unit && v->numbers ? "%.100s [%.40s]" : "%.100s%.0s", swept->label,
+             swept->unit);
+    to->x_logarithmic =
+        v->numbers && v->at[0]->number > 0 && v->at[v->n - 1]->number > 30 * v->at[0]->number;
+    for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++, page_block_end(p))
+      for (size_t i = 0; i < v->n && status == GL_OK; i++)
+        status = write_point(p, panel, r, a, v, i, s, err);
+    for (size_t i = 0; i < v->n && !v->numbers && status == GL_OK; i++) {
+      char text[64];
+      mark_text(v->at[i], text);
+      status = page_mark(p, panel, (double)i, text, err);
+    }
+  }
+  return status;
+}
+
+static int scratch_init(scratch *s, const results *r) {
+  size_t longest = 1;
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (r->runs[i].n_evals > longest) longest = r->runs[i].n_evals;
+  *s = (scratch){calloc(r->n_runs + 1, sizeof *s->values), calloc(longest, sizeof *s->evals),
+                 calloc(r->n_groups + 1, sizeof *s->strata)};
+  return s->values && s->evals && s->strata;
+}
+
+gl_status figure_sensitivity(const void *data, figure_page *p, gl_error *err) {
+  const results *r = ((const figure_data *)data)->s->from;
+  values v[MOST_AXES] = {{0}};
+  size_t n = 0;
+  scratch s;
+  int ok = scratch_init(&s, r);
+  for (size_t which = 0; which < r->axes.n && n < MOST_AXES && ok; which++) {
+    ok = values_init(&v[n], r, which);
+    if (ok && v[n].n > 1)
+      n++;
+    else
+      free(v[n].at), v[n].at = NULL;
+  }
+  gl_status status = ok ? page_open(p, ENDS * n, "panel\talgorithm\tvalue\tiqm\tlow\thigh", err)
+                        : gl_fail_memory(err, "a figure");
+  if (status == GL_OK) {
+    p->wide = p->share = ENDS;
+    p->all_marks = 1;
+    p->tall = 3.4;
+  }
+  for (size_t i = 0; i < n && status == GL_OK; i++) status = write_axis(p, i, r, &v[i], &s, err);
+  for (size_t i = 0; i < MOST_AXES; i++) free(v[i].at);
+  free(s.values), free(s.evals), free(s.strata);
+  return status == GL_OK
+             ? page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err)
+             : status;
+}
