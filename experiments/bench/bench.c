@@ -74,6 +74,12 @@ gl_status bench_fact(bench *b, const char *key, double value, double aim, const 
   return GL_OK;
 }
 
+gl_status bench_derived(bench *b, const char *key, double value, meter_load one, meter_load other,
+                        double aim, const char *what, gl_error *err) {
+  const int quiet = meter_is_quiet(one) && meter_is_quiet(other);
+  return bench_fact(b, key, quiet || b->takes_busy ? value : NAN, aim, what, err);
+}
+
 static int time_is_up(const bench *b) {
   return seconds_now() >= b->end;
 }

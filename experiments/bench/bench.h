@@ -100,6 +100,10 @@ bench_rate bench_rate_of(double *rates, size_t n, meter_load load);
  * the machine was busy during one of them: *kept_back is then 1, else 0. */
 double bench_ratio(const bench_number *number, const bench_peer *peer, int takes_busy,
                    int *kept_back);
+/* Appends value, which was computed from what was measured under the loads one and other, or NaN
+ * where the machine was busy during either of them and b does not take that. */
+gl_status bench_derived(bench *b, const char *key, double value, meter_load one, meter_load other,
+                        double aim, const char *what, gl_error *err);
 /* How many ratios are kept back. */
 size_t bench_kept_back(const bench *b);
 

@@ -171,7 +171,8 @@ static gl_status multiply_once(void *self, gl_error *err) {
   return j->b->ops->status(j->b, err);
 }
 
-static gl_status measure_product(bench *r, backend *b, double *rate, gl_error *err) {
+/* *rate is in GFLOP a second. */
+static gl_status measure_product(bench *r, backend *b, bench_rate *rate, gl_error *err) {
   const size_t bytes = RATE_SIDE * RATE_SIDE * sizeof(float);
   const double work = 2e-9 * RATE_SIDE * RATE_SIDE * RATE_SIDE;
   rate_job j = {b, b->ops->allocate(b, bytes), b->ops->allocate(b, bytes),
@@ -184,7 +185,7 @@ static gl_status measure_product(bench *r, backend *b, double *rate, gl_error *e
     status = bench_measure(r, &number, "llm_product_gflops",
                            "GFLOP a second, product of side 1024, float32", work, LEAST_S,
                            multiply_once, &j, err);
-  if (status == GL_OK) *rate = 1e9 * number->rate.median;
+  if (status == GL_OK) *rate = number->rate;
   b->ops->release(b, j.a);
   b->ops->release(b, j.x);
   b->ops->release(b, j.c);
@@ -212,16 +213,17 @@ static gl_status measure(bench *r, bench_number **number, workload *w, const cha
 }
 
 /* What training reaches of the rate of products alone. */
-static gl_status share_of_products(bench *r, const bench_shape *s, double trained, double rate,
-                                   gl_error *err) {
+static gl_status share_of_products(bench *r, const bench_shape *s, const bench_rate *trained,
+                                   const bench_rate *product, gl_error *err) {
   char key[BENCH_NAME];
   snprintf(key, sizeof key, "llm_%s_train_of_product_rate", s->name);
-  return bench_fact(r, key, trained * flops_per_token(&s->model) / rate, NAN,
-                    "share of the rate of products that training reaches", err);
+  return bench_derived(
+      r, key, trained->median * flops_per_token(&s->model) / (1e9 * product->median), trained->load,
+      product->load, NAN, "share of the rate of products that training reaches", err);
 }
 
 static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_process *torch,
-                               double rate, gl_error *err) {
+                               const bench_rate *product, gl_error *err) {
   workload w;
   bench_number *number = NULL;
   gl_status status = workload_init(&w, s, b, err);
@@ -231,7 +233,7 @@ static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_
   if (status == GL_OK) {
     ask(r, number, torch, s, "train eager", "pytorch_eager", 1.3);
     ask(r, number, torch, s, "train compiled", "pytorch_compiled", 1.3);
-    status = share_of_products(r, s, number->rate.median, rate, err);
+    status = share_of_products(r, s, &number->rate, product, err);
   }
   if (status == GL_OK)
     status = measure(r, &number, &w, "generate_tokens_per_s", "tokens a second, generation",
@@ -259,17 +261,17 @@ gl_status bench_llm(bench *r, gl_error *err) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   const size_t threads = cores > 0 ? (size_t)cores : 1;
   bench_shape shapes[N_SHAPES];
-  double rate = NAN;
+  bench_rate product = {.median = NAN};
   backend *b = NULL;
   peer_process torch;
   gl_status status = backend_new(&b, BACKEND_CPU, NUMBER_F32, threads, err);
   if (status != GL_OK) return status;
   all_shapes(shapes);
   bench_start_python(r, &torch, "experiments/bench/llm.py", threads);
-  status = measure_product(r, b, &rate, err);
+  status = measure_product(r, b, &product, err);
   for (size_t i = 0; i < N_SHAPES && status == GL_OK; ++i)
     if (r->shape == NULL || strcmp(r->shape, shapes[i].name) == 0)
-      status = measure_shape(r, &shapes[i], b, &torch, rate, err);
+      status = measure_shape(r, &shapes[i], b, &torch, &product, err);
   peer_end(&torch);
   backend_free(b);
   return status;

@@ -71,8 +71,8 @@ static gl_status measure_all(bench *b, const char *folder, gl_error *err) {
   for (size_t i = 0; i < 3 && status == GL_OK; ++i)
     status = measure(b, &number[i], &cases[i], folder, err);
   if (status != GL_OK || number[0]->rate.n == 0 || number[1]->rate.n == 0) return status;
-  return bench_fact(b, "speed_up_j2", number[1]->rate.median / number[0]->rate.median, 2,
-                    "speed-up of -j 2", err);
+  return bench_derived(b, "speed_up_j2", number[1]->rate.median / number[0]->rate.median,
+                       number[0]->rate.load, number[1]->rate.load, 2, "speed-up of -j 2", err);
 }
 
 /* Removes a folder of files. */

@@ -62,8 +62,9 @@ static void print_peer(const bench *b, const bench_number *number, const bench_p
 static void print_number(const bench *b, const bench_number *number) {
   char aim[SCALED_TEXT], value[SCALED_TEXT];
   if (number->kind == BENCH_FACT) {
-    printf("%-32s %10s %21s %7s %8s %7s %7s  %s\n", number->key, scaled(number->value, value), "",
-           "", scaled(number->aim, aim), "", "", number->what);
+    printf("%-32s %10s %21s %7s %8s %7s %7s  %s\n", number->key,
+           isnan(number->value) ? "busy" : scaled(number->value, value), "", "",
+           scaled(number->aim, aim), "", "", number->what);
     return;
   }
   print_row(number->key, &number->rate, "", scaled(number->aim, aim),

@@ -72,6 +72,20 @@ static void ratios_kept_back_are_counted(void) {
   CU_ASSERT_EQUAL(bench_kept_back(&b), 0);
 }
 
+static void a_number_derived_from_a_busy_rate_is_kept_back(void) {
+  static bench b;
+  b = (bench){.n = 0};
+  CU_ASSERT_EQUAL(bench_derived(&b, "quiet", 2, quiet, quiet, 1, "", NULL), GL_OK);
+  CU_ASSERT_EQUAL(bench_derived(&b, "busy", 2, quiet, busy, 1, "", NULL), GL_OK);
+  CU_ASSERT_EQUAL(bench_derived(&b, "busy_first", 2, busy, quiet, 1, "", NULL), GL_OK);
+  b.takes_busy = 1;
+  CU_ASSERT_EQUAL(bench_derived(&b, "taken", 2, quiet, busy, 1, "", NULL), GL_OK);
+  CU_ASSERT_EQUAL(b.numbers[0].value, 2);
+  CU_ASSERT(isnan(b.numbers[1].value));
+  CU_ASSERT(isnan(b.numbers[2].value));
+  CU_ASSERT_EQUAL(b.numbers[3].value, 2);
+}
+
 /* --- measuring ----------------------------------------------------------------------------------
  */
 
@@ -195,7 +209,8 @@ static void parts_and_shapes_are_named(void) {
 SUITE(bench, "cli: bench", TEST(the_median_stands_between_smallest_and_largest),
       TEST(a_ratio_is_kept_back_where_the_machine_was_busy_for_either),
       TEST(what_was_not_measured_has_no_ratio_and_keeps_none_back),
-      TEST(ratios_kept_back_are_counted), TEST(a_task_warms_up_once_and_is_repeated),
-      TEST(after_its_time_nothing_is_begun), TEST(a_peer_is_asked_after_ours_and_programs_are_run),
+      TEST(ratios_kept_back_are_counted), TEST(a_number_derived_from_a_busy_rate_is_kept_back),
+      TEST(a_task_warms_up_once_and_is_repeated), TEST(after_its_time_nothing_is_begun),
+      TEST(a_peer_is_asked_after_ours_and_programs_are_run),
       TEST(the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known),
       TEST(coefficients_and_the_laboratory_are_measured), TEST(parts_and_shapes_are_named));

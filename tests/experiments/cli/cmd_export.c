@@ -303,6 +303,21 @@ static void no_name_reaches_a_terminal_as_a_command(void) {
   cli_scratch_remove(folder);
 }
 
+/* Whether standard error holds nothing but notes of what figures leave out: no complaint of
+ * gnuplot's or a shell's. */
+static int only_notes_of_figures(const char *text) {
+  static const char note[] = "gepolab: note: the figure ";
+  while (*text != 0) {
+    const char *end = strchr(text, '\n');
+    if (end == NULL || strncmp(text, note, sizeof note - 1) != 0) {
+      fprintf(stderr, "not a note of a figure: %s\n", text);
+      return 0;
+    }
+    text = end + 1;
+  }
+  return 1;
+}
+
 static void every_figure_of_a_study_with_such_names_is_drawn_and_runs_nothing(void) {
   char folder[64], db[128], figures[128], path[192];
   cli_scratch_make(folder);
@@ -310,7 +325,7 @@ static void every_figure_of_a_study_with_such_names_is_drawn_and_runs_nothing(vo
   cli_result r = CLI("plot", db, "-o", cli_path(figures, folder, "figures"));
   CU_ASSERT_EQUAL(r.code, 0);
   if (r.code != 0) fprintf(stderr, "%s\n", r.err);
-  CU_ASSERT_STRING_EQUAL(r.err, "");
+  CU_ASSERT(only_notes_of_figures(r.err));
   snprintf(path, sizeof path, "%s/best_last.tsv", figures);
   char *tsv = cli_read(path);
   /* quotes doubled, the rest as it is shown */
