@@ -72,8 +72,8 @@ static void a_study_becomes_one_page_with_everything_in_it(void) {
     CU_ASSERT(says(page, words));
   }
   CU_ASSERT(says(page, "<h1>quickstart</h1>") && says(page, "<dt>runs done</dt><dd>8</dd>"));
-  CU_ASSERT_EQUAL(markup_count(page, "<svg "), 6);
-  CU_ASSERT_EQUAL(markup_count(page, "<figcaption>"), 6);
+  CU_ASSERT_EQUAL(markup_count(page, "<svg "), 14);
+  CU_ASSERT_EQUAL(markup_count(page, "<figcaption>"), 14);
   CU_ASSERT(says(page, "<th scope=\"row\">max delay 600 s</th>"));
   CU_ASSERT(says(page, "cluster.max_delay: [0, 600]"));
   CU_ASSERT_PTR_NULL(strstr(page, "id=\"s1-problems\""));
