@@ -3,6 +3,7 @@
  * their own. A point pools the runs of all other settings, each of which is a stratum of its
  * interval. */
 #include "analysis/figures/list.h"
+#include "core/base/json_tree.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -92,13 +93,13 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, siz
 /* "cluster.delay: uniform(1, 9)" is long: of a law its name, with its parameters as the recipe has
  * them behind it. */
 static void mark_text(const axis_value *v, char text[64]) {
-  const char *from = v->text ? v->text : "default", *law = strstr(from, "\"law\":\"");
-  if (law) {
-    law += strlen("\"law\":\"");
-    snprintf(text, 64, "%.*s", (int)(strcspn(law, "\"") < 60 ? strcspn(law, "\"") : 60), law);
-  } else {
-    snprintf(text, 64, "%.63s", from);
-  }
+  cJSON *value = json_tree_of(v->text);
+  const char *law = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "law"));
+  if (law)
+    snprintf(text, 64, "%.60s", law);
+  else
+    snprintf(text, 64, "%.63s", v->text ? v->text : "default");
+  cJSON_Delete(value);
 }
 
 static gl_status write_axis(figure_page *p, size_t row, const results *r, const values *v,

@@ -134,15 +134,28 @@ static gl_status append(char **to, const char *separator, const char *more, gl_e
   return GL_OK;
 }
 
+static const char SEPARATOR[] = "; ";
+
+/* Whether text is one of the entries of said: the whole of one, since a setting's name may begin
+ * another's. */
+static int is_said(const char *said, const char *text) {
+  const size_t n = strlen(text), gap = sizeof SEPARATOR - 1;
+  for (const char *at = said; at; at = strstr(at, SEPARATOR)) {
+    if (at != said) at += gap;
+    if (strncmp(at, text, n) == 0 && (at[n] == 0 || strncmp(at + n, SEPARATOR, gap) == 0)) return 1;
+  }
+  return 0;
+}
+
 gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...) {
   char text[200];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  if (p->left_out && strstr(p->left_out, text)) return GL_OK; /* it is said */
+  if (is_said(p->left_out, text)) return GL_OK;
   p->n_left_out++;
-  return append(&p->left_out, "; ", text, err);
+  return append(&p->left_out, SEPARATOR, text, err);
 }
 
 gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...) {

@@ -306,6 +306,23 @@ static void a_figure_names_the_settings_it_does_not_show(void) {
   CU_ASSERT(says("throughput_delay", "not shown: "));
 }
 
+/* The law of a setting is that of the whole value: what an inner law is called, and where it stands
+ * in the text, does not matter. */
+static void a_swept_law_is_marked_by_its_own_name_and_not_by_that_of_a_law_inside_it(void) {
+  static const char *const laws[] = {
+      "{\"cluster.delay\":{\"good\":{\"law\":\"constant\",\"value\":1},\"bad\":{\"law\":\"pareto\","
+      "\"shape\":2,\"scale\":9},\"law\":\"gilbert_elliott\",\"to_bad\":0.1}}",
+      "{\"cluster.delay\":{\"law\":\"uniform\",\"min\":1,\"max\":9}}"};
+  gl_error err = {0};
+  news heard;
+  CU_ASSERT_EQUAL(draw(laws, 2, "sensitivity", "true", &heard, &err), GL_OK);
+  CU_ASSERT(says("sensitivity", "= 'gilbert\\_elliott'"));
+  CU_ASSERT(says("sensitivity", "= 'uniform'"));
+  char *gp = figure_text("sensitivity", "gp");
+  CU_ASSERT_PTR_NULL(strstr(gp, "= 'constant'"));
+  free(gp);
+}
+
 static void what_cannot_be_drawn_is_refused_with_a_reason(void) {
   gl_error err = {0};
   news heard;
@@ -409,6 +426,7 @@ SUITE(figures, "analysis: figures",
       TEST(windows_are_compared_at_the_largest_delay_and_losses_have_a_figure),
       TEST(two_axes_that_are_delays_are_two_axes), TEST(shared_delays_is_no_delay),
       TEST(a_figure_names_the_settings_it_does_not_show),
+      TEST(a_swept_law_is_marked_by_its_own_name_and_not_by_that_of_a_law_inside_it),
       TEST(what_cannot_be_drawn_is_refused_with_a_reason),
       TEST(a_folder_that_cannot_be_made_or_written_is_named),
       TEST(schedules_meet_a_measured_run_without_a_study),

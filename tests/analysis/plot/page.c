@@ -31,6 +31,23 @@ static int exists(const char *path) {
   return access(path, F_OK) == 0;
 }
 
+static void what_begins_like_another_entry_is_told_and_the_same_once(void) {
+  const figure_request q = {.folder = folder, .script = script};
+  gl_error err = {0};
+  figure_page p;
+  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  page_init(&p, &q, "told", "some");
+  CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "x", &err), GL_OK);
+  CU_ASSERT_EQUAL(page_leave_out(&p, &err, "setting 10"), GL_OK);
+  CU_ASSERT_EQUAL(page_leave_out(&p, &err, "setting 1"), GL_OK);
+  CU_ASSERT_EQUAL(page_leave_out(&p, &err, "setting 10"), GL_OK);
+  CU_ASSERT_EQUAL(page_leave_out(&p, &err, "a setting 1"), GL_OK);
+  CU_ASSERT_EQUAL(page_leave_out(&p, &err, "setting 1"), GL_OK);
+  CU_ASSERT_STRING_EQUAL(p.left_out, "setting 10; setting 1; a setting 1");
+  CU_ASSERT_EQUAL(p.n_left_out, 3);
+  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+}
+
 static void a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit(void) {
   const figure_request q = {.folder = folder, .script = script};
   gl_error err = {0};
@@ -245,6 +262,7 @@ static void a_drawing_is_the_old_one_until_the_new_one_is_whole(void) {
 }
 
 SUITE(plot_page, "analysis: pages of figures",
+      TEST(what_begins_like_another_entry_is_told_and_the_same_once),
       TEST(a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit),
       TEST(variables_reach_the_script_with_their_marks_taken_literally),
       TEST(a_failure_leaves_no_file), TEST(gnuplot_shows_any_name_literally_and_runs_nothing),
