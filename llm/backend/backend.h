@@ -68,6 +68,18 @@ typedef struct packed_rows {
       *start; /* [sequences + 1] first row of each, then `rows`; in the backend's memory */
 } packed_rows;
 
+/* Packed sequences with common beginnings, each of which is there once. before[s] positions of
+ * sequence s come before its own rows: they are the first ones of sequence parent[s], of which some
+ * may in turn be those of that one's parent. Sequences that share anything are neighbours, a tree;
+ * parents come before their children, and the first sequence of a tree has its own rows only.
+ * packed_rows.longest counts all positions of a sequence, start its own rows. */
+typedef struct shared_rows {
+  size_t trees;
+  const int32_t *tree;   /* [trees + 1] first sequence of each, then the number of sequences */
+  const int32_t *parent; /* [sequences] any number where before is 0 */
+  const int32_t *before; /* [sequences] */
+} shared_rows;           /* the arrays are in the backend's memory */
+
 /* The sizes a model runs with, from which a backend tells the memory it needs for itself. */
 typedef struct run_shape {
   size_t rows;            /* most packed rows of a forward and backward */

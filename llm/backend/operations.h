@@ -147,6 +147,17 @@ OPERATION(void, attention,
 OPERATION(void, attention_backward,
           (backend *b, void *dqk, void *dqkv, const void *dout, const void *out, const void *lse,
            const void *qk, const void *qkv, packed_rows rows, head_shape shape))
+/* The same of sequences that share beginnings (backend.h): a row attends to all positions of its
+ * sequence up to its own, and has the bits that `attention` gives it in a sequence of its own. The
+ * gradients of shared keys and values are sums over the sequences of a tree, in their order. A
+ * backend without them is given every sequence whole. */
+HOST_OPERATION(void, attention_shared,
+               (backend *b, void *out, void *lse, const void *qk, const void *qkv,
+                packed_rows rows, shared_rows shared, head_shape shape))
+HOST_OPERATION(void, attention_shared_backward,
+               (backend *b, void *dqk, void *dqkv, const void *dout, const void *out,
+                const void *lse, const void *qk, const void *qkv, packed_rows rows,
+                shared_rows shared, head_shape shape))
 
 /* --- output layer: product, log-probability and entropy in one; logits are never held whole --- */
 

@@ -157,6 +157,8 @@ static backend_graph *watch_graph_end(backend *b) {
 #define WATCH_product_backward_weight TIMED, (b, dweight, dout, in, rows, m, k), PRODUCT(rows, m, k) + (2 * M - E) * N(m) * N(k)
 #define WATCH_attention TIMED, (b, out, lse, qk, qkv, rows, shape), 4 * PAIRS(rows) * Q(shape), E * N(rows.rows) * (QKV(shape) + Q(shape))
 #define WATCH_attention_backward TIMED, (b, dqk, dqkv, dout, out, lse, qk, qkv, rows, shape), 8 * PAIRS(rows) * Q(shape), 2 * E * N(rows.rows) * (QKV(shape) + Q(shape))
+#define WATCH_attention_shared TIMED, (b, out, lse, qk, qkv, rows, shared, shape), 4 * PAIRS(rows) * Q(shape), E * N(rows.rows) * (QKV(shape) + Q(shape))
+#define WATCH_attention_shared_backward TIMED, (b, dqk, dqkv, dout, out, lse, qk, qkv, rows, shared, shape), 8 * PAIRS(rows) * Q(shape), 2 * E * N(rows.rows) * (QKV(shape) + Q(shape))
 #define WATCH_output TIMED, (b, logp, entropy, lse, in, weight, target, rows, vocabulary, k, temperature), 2 * N(rows) * N(vocabulary) * N(k), E * (N(rows) + N(vocabulary)) * N(k)
 #define WATCH_output_backward TIMED, (b, din, dweight, dlogp, lse, in, weight, target, rows, vocabulary, k, temperature), 4 * N(rows) * N(vocabulary) * N(k), (2 * E * N(rows) + (E + 2 * M) * N(vocabulary)) * N(k)
 #define WATCH_cache_store TIMED, (b, cache_k, cache_v, qk, qkv, slot, position, rows, capacity, shape), 0, 4 * E * N(rows) * N(shape.kv * shape.dim)

@@ -6,37 +6,123 @@
  * all keys up to the block's last row, so only the scores of one block are ever held. The scores,
  * softmax and weighted sum of values of a row are summed in an order that depends on the row's
  * position alone: packing does not change a row's bits, and attention over a cache (cache.h) gives
- * the same bits. */
+ * the same bits.
+ *
+ * Where sequences share beginnings (backend.h) a task first collects the keys and values of all
+ * positions of its sequence, and then has queries for the last of them only. Backward, one task
+ * takes the sequences of a tree one after the other, so that what they add to the gradients of
+ * shared keys and values is added in their order. */
 
 enum { QUERIES = 4 * PANEL_ROWS }; /* query rows whose scores are held at a time */
 
 /* The arrays of attention (to and lse_to are its results) or of attention_backward (dqk and dqkv).
- */
+ * shared.trees is 0 where every sequence is whole. */
 
 typedef struct attention_job {
   const REAL *qk, *qkv, *out, *dout, *lse;
   REAL *to, *lse_to, *dqk, *dqkv;
   packed_rows rows;
+  shared_rows shared;
   head_shape shape;
   REAL scale;
   cpu *owner;
 } attention_job;
 
-/* What a task works on. */
+/* A head's rows of one of the matrices: the number at column c of row r is at[r * step + c]. */
+typedef struct head_rows {
+  REAL *at;
+  size_t step;
+} head_rows;
+
+/* One key/value head of one sequence. Positions [before, n) have rows of their own, from `first`.
+ */
 typedef struct attention_part {
-  size_t first, n;         /* the sequence's first row, and how many it has */
-  size_t kv, head, end;    /* the key/value head, and its query heads [head, end) */
-  size_t q, qk, qkv, dim;  /* numbers in a row of out, of qk, of qkv, in a head */
-  const REAL *key, *value; /* the head's, in the sequence's first row of qk and of qkv */
-  REAL *scratch;           /* the worker's */
+  size_t first, before, n;
+  size_t kv, head, end;        /* the key/value head, and its query heads [head, end) */
+  size_t q, qk, qkv, dim;      /* numbers in a row of out, of qk, of qkv, in a head */
+  const REAL *key, *value;     /* of position 0 */
+  size_t key_step, value_step; /* from a position to the next */
+  REAL *scratch;               /* the worker's, what is left of it */
 } attention_part;
 
-static attention_part attention_part_of(const attention_job *job, size_t task, size_t worker) {
+/* Takes n numbers from the front of *scratch. */
+static REAL *take(REAL **scratch, size_t n) {
+  REAL *at = *scratch;
+  *scratch += n;
+  return at;
+}
+
+/* Numbers of a head of n positions side by side; what follows it stays aligned. */
+static size_t collected_numbers(size_t n, size_t dim) {
+  return round_up(n * dim, PANEL);
+}
+
+/* A run of a sequence's positions that are neighbouring rows. */
+typedef struct position_run {
+  size_t sequence; /* whose own rows they are */
+  size_t first, n; /* positions [first, first + n) */
+  size_t row;      /* of position `first` */
+} position_run;
+
+static size_t before_of(const attention_job *job, size_t s) {
+  return job->shared.trees > 0 ? (size_t)job->shared.before[s] : 0;
+}
+
+static size_t own_rows(const attention_job *job, size_t s) {
+  return (size_t)(job->rows.start[s + 1] - job->rows.start[s]);
+}
+
+/* The last run among positions [0, end) of sequence s, where end > 0. */
+static position_run last_run(const attention_job *job, size_t s, size_t end) {
+  size_t before = before_of(job, s);
+  while (before >= end) {
+    s = (size_t)job->shared.parent[s];
+    before = before_of(job, s);
+  }
+  return (position_run){s, before, end - before, (size_t)job->rows.start[s]};
+}
+
+/* Copies a head's numbers of positions [0, n) of sequence s, side by side. */
+static void collect(const attention_job *job, size_t s, size_t n, REAL *to, const REAL *matrix,
+                    size_t step, size_t dim) {
+  while (n > 0) {
+    const position_run run = last_run(job, s, n);
+    for (size_t i = 0; i < run.n; ++i)
+      memcpy(to + (run.first + i) * dim, matrix + (run.row + i) * step, dim * sizeof *to);
+    s = run.sequence;
+    n = run.first;
+  }
+}
+
+/* Adds them back to their rows. */
+static void add_back(const attention_job *job, size_t s, size_t n, REAL *matrix, size_t step,
+                     const REAL *from, size_t dim) {
+  while (n > 0) {
+    const position_run run = last_run(job, s, n);
+    for (size_t i = 0; i < run.n; ++i)
+      for (size_t k = 0; k < dim; ++k)
+        matrix[(run.row + i) * step + k] += from[(run.first + i) * dim + k];
+    s = run.sequence;
+    n = run.first;
+  }
+}
+
+/* Where the head's keys begin in qk, and its values in qkv. */
+static size_t key_column(head_shape s, size_t kv) {
+  return (s.q + kv) * s.dim;
+}
+
+static size_t value_column(head_shape s, size_t kv) {
+  return (s.q + s.kv + kv) * s.dim;
+}
+
+static attention_part attention_part_of(const attention_job *job, size_t sequence, size_t kv,
+                                        size_t worker) {
   const head_shape s = job->shape;
-  const size_t kv = task % s.kv, group = s.q / s.kv;
-  const int32_t *start = job->rows.start + task / s.kv;
-  attention_part p = {.first = (size_t)start[0],
-                      .n = (size_t)(start[1] - start[0]),
+  const size_t group = s.q / s.kv, before = before_of(job, sequence);
+  attention_part p = {.first = (size_t)job->rows.start[sequence],
+                      .before = before,
+                      .n = before + own_rows(job, sequence),
                       .kv = kv,
                       .head = kv * group,
                       .end = (kv + 1) * group,
@@ -45,16 +131,20 @@ static attention_part attention_part_of(const attention_job *job, size_t task, s
                       .qkv = qkv_width(s),
                       .dim = s.dim,
                       .scratch = job->owner->worker[worker]};
-  p.key = job->qk + p.first * p.qk + (s.q + kv) * s.dim;
-  p.value = job->qkv + p.first * p.qkv + (s.q + s.kv + kv) * s.dim;
+  const REAL *keys = job->qk + key_column(s, kv), *values = job->qkv + value_column(s, kv);
+  p.key = keys + p.first * p.qk;
+  p.value = values + p.first * p.qkv;
+  p.key_step = p.qk;
+  p.value_step = p.qkv;
+  if (before == 0) return p;
+  REAL *key = take(&p.scratch, collected_numbers(p.n, s.dim)),
+       *value = take(&p.scratch, collected_numbers(p.n, s.dim));
+  collect(job, sequence, p.n, key, keys, p.qk, s.dim);
+  collect(job, sequence, p.n, value, values, p.qkv, s.dim);
+  p.key = key;
+  p.value = value;
+  p.key_step = p.value_step = s.dim;
   return p;
-}
-
-/* Takes n numbers from the front of *scratch. */
-static REAL *take(REAL **scratch, size_t n) {
-  REAL *at = *scratch;
-  *scratch += n;
-  return at;
 }
 
 /* Packs b(p, j) = b[p * b_row + j * b_column], a right factor [n, columns], into scratch memory. */
@@ -86,34 +176,37 @@ __attribute__((noinline)) static REAL softmax_row(REAL *score, size_t n, size_t 
 
 static void attention_task(void *context, size_t task, size_t worker) {
   const attention_job *job = context;
-  attention_part p = attention_part_of(job, task, worker);
+  const attention_part p =
+      attention_part_of(job, task / job->shape.kv, task % job->shape.kv, worker);
   REAL *rest = p.scratch, *left = take(&rest, LEFT);
-  const panels keys = packed(&rest, p.key, 1, p.qk, p.dim, p.n);
-  const panels values = packed(&rest, p.value, p.qkv, 1, p.n, p.dim);
+  const panels keys = packed(&rest, p.key, 1, p.key_step, p.dim, p.n);
+  const panels values = packed(&rest, p.value, p.value_step, 1, p.n, p.dim);
   for (size_t h = p.head; h < p.end; ++h)
-    for (size_t i = 0; i < p.n; i += QUERIES) {
+    for (size_t i = p.before; i < p.n; i += QUERIES) {
       const size_t rows = smaller(QUERIES, p.n - i), width = round_up(i + rows, PANEL);
-      gemm_panels(job->qk + (p.first + i) * p.qk + h * p.dim, p.qk, 1, &keys, 0, rest, width, rows,
-                  width, p.dim, 0, left);
+      const size_t at = p.first + i - p.before;
+      gemm_panels(job->qk + at * p.qk + h * p.dim, p.qk, 1, &keys, 0, rest, width, rows, width,
+                  p.dim, 0, left);
       for (size_t r = 0; r < rows; ++r)
-        job->lse_to[(p.first + i + r) * job->shape.q + h] =
+        job->lse_to[(at + r) * job->shape.q + h] =
             softmax_row(rest + r * width, i + r + 1, width, job->scale);
-      gemm_panels(rest, width, 1, &values, 0, job->to + (p.first + i) * p.q + h * p.dim, p.q, rows,
-                  p.dim, i + rows, 0, left);
+      gemm_panels(rest, width, 1, &values, 0, job->to + at * p.q + h * p.dim, p.q, rows, p.dim,
+                  i + rows, 0, left);
     }
 }
 
-/* Numbers of scratch memory of a task for sequences of up to `longest` rows: LEFT, `packings`
- * packed heads of all rows, and `blocks` arrays of QUERIES rows of scores with QUERIES rows of a
- * head. */
-static size_t attention_scratch(size_t longest, size_t dim, size_t packings, size_t blocks) {
+/* Numbers of scratch memory of a task for sequences of up to `longest` positions: LEFT, `packings`
+ * packed heads of all positions, and `blocks` arrays of QUERIES rows of scores with QUERIES rows of
+ * a head; where beginnings are shared, `collected` heads of all positions beside. */
+static size_t attention_scratch(size_t longest, size_t dim, size_t packings, size_t blocks,
+                                size_t collected) {
   const size_t all = larger(panels_numbers(dim, longest), panels_numbers(longest, dim));
-  return LEFT + packings * all +
+  return LEFT + packings * all + collected * collected_numbers(longest, dim) +
          blocks * QUERIES * (round_up(longest, PANEL) + round_up(dim, PANEL));
 }
 
-static void cpu_attention(backend *b, void *out, void *lse, const void *qk, const void *qkv,
-                          packed_rows rows, head_shape shape) {
+static void cpu_attention_shared(backend *b, void *out, void *lse, const void *qk, const void *qkv,
+                                 packed_rows rows, shared_rows shared, head_shape shape) {
   cpu *c = (cpu *)b;
   assert(head_shape_is_valid(shape));
   attention_job job = {.to = out,
@@ -121,12 +214,18 @@ static void cpu_attention(backend *b, void *out, void *lse, const void *qk, cons
                        .qk = qk,
                        .qkv = qkv,
                        .rows = rows,
+                       .shared = shared,
                        .shape = shape,
                        .scale = attention_scale(shape),
                        .owner = c};
-  const size_t numbers = attention_scratch(rows.longest, shape.dim, 2, 1);
+  const size_t numbers = attention_scratch(rows.longest, shape.dim, 2, 1, shared.trees > 0 ? 2 : 0);
   if (cpu_reserve(c, numbers * sizeof(REAL), 0))
     pool_run(c->pool, attention_task, &job, rows.sequences * shape.kv);
+}
+
+static void cpu_attention(backend *b, void *out, void *lse, const void *qk, const void *qkv,
+                          packed_rows rows, head_shape shape) {
+  cpu_attention_shared(b, out, lse, qk, qkv, rows, (shared_rows){0}, shape);
 }
 
 /* --- backward: with p the softmax and dp = dO V^T, ds = p (dp - row sum of dO*O) scale --- */
@@ -160,11 +259,12 @@ typedef struct attention_packings {
   REAL *left, *rest;
 } attention_packings;
 
-/* The share of query rows [i, i + rows) of head h: their gradients, and what they add to the
- * gradients of the keys and values before them. */
+/* The share of the queries of positions [i, i + rows) of head h: their gradients, and what they add
+ * to the gradients of the keys and values up to theirs, given from position 0 on. */
 static void attention_backward_block(const attention_job *job, const attention_part *p,
-                                     const attention_packings *w, size_t h, size_t i, size_t rows) {
-  const size_t width = round_up(i + rows, PANEL), at = p->first + i, dim = p->dim;
+                                     const attention_packings *w, head_rows dkey, head_rows dvalue,
+                                     size_t h, size_t i, size_t rows) {
+  const size_t width = round_up(i + rows, PANEL), at = p->first + i - p->before, dim = p->dim;
   REAL *rest = w->rest, *score = take(&rest, rows * width), *ds = take(&rest, rows * width);
   const REAL *query = job->qk + at * p->qk + h * dim, *dout = job->dout + at * p->q + h * dim;
   const REAL *out = job->out + at * p->q + h * dim;
@@ -177,35 +277,57 @@ static void attention_backward_block(const attention_job *job, const attention_p
   gemm_panels(ds, width, 1, &w->key, 0, job->dqk + at * p->qk + h * dim, p->qk, rows, dim, i + rows,
               0, w->left);
   const panels queries = packed(&rest, query, p->qk, 1, rows, dim);
-  gemm_panels(ds, 1, width, &queries, 0, job->dqk + p->first * p->qk + (job->shape.q + p->kv) * dim,
-              p->qk, i + rows, dim, rows, 1, w->left);
+  gemm_panels(ds, 1, width, &queries, 0, dkey.at, dkey.step, i + rows, dim, rows, 1, w->left);
   pack_columns(&queries, dout, p->q, 1, 0, dim);
-  gemm_panels(score, 1, width, &queries, 0,
-              job->dqkv + p->first * p->qkv + (job->shape.q + job->shape.kv + p->kv) * dim, p->qkv,
-              i + rows, dim, rows, 1, w->left);
+  gemm_panels(score, 1, width, &queries, 0, dvalue.at, dvalue.step, i + rows, dim, rows, 1,
+              w->left);
+}
+
+/* One sequence's share: the gradients of its queries, and what these add to those of keys and
+ * values. The gradients of its own keys and values begin here. */
+static void attention_backward_part(const attention_job *job, size_t sequence, size_t kv,
+                                    size_t worker) {
+  const head_shape s = job->shape;
+  attention_part p = attention_part_of(job, sequence, kv, worker);
+  REAL *dkeys = job->dqk + key_column(s, kv), *dvalues = job->dqkv + value_column(s, kv);
+  head_rows dkey = {dkeys + p.first * p.qk, p.qk}, dvalue = {dvalues + p.first * p.qkv, p.qkv};
+  for (size_t i = 0; i < p.n - p.before; ++i) {
+    memset(dkey.at + i * dkey.step, 0, s.dim * sizeof(REAL));
+    memset(dvalue.at + i * dvalue.step, 0, s.dim * sizeof(REAL));
+  }
+  if (p.before > 0) {
+    dkey = (head_rows){take(&p.scratch, collected_numbers(p.n, s.dim)), s.dim};
+    dvalue = (head_rows){take(&p.scratch, collected_numbers(p.n, s.dim)), s.dim};
+    memset(dkey.at, 0, p.n * s.dim * sizeof(REAL));
+    memset(dvalue.at, 0, p.n * s.dim * sizeof(REAL));
+  }
+  attention_packings w = {.rest = p.scratch};
+  w.left = take(&w.rest, LEFT);
+  w.key = packed(&w.rest, p.key, p.key_step, 1, p.n, p.dim);
+  w.key_transposed = packed(&w.rest, p.key, 1, p.key_step, p.dim, p.n);
+  w.value_transposed = packed(&w.rest, p.value, 1, p.value_step, p.dim, p.n);
+  for (size_t h = p.head; h < p.end; ++h)
+    for (size_t i = p.before; i < p.n; i += QUERIES)
+      attention_backward_block(job, &p, &w, dkey, dvalue, h, i, smaller(QUERIES, p.n - i));
+  if (p.before == 0) return;
+  add_back(job, sequence, p.n, dkeys, p.qk, dkey.at, s.dim);
+  add_back(job, sequence, p.n, dvalues, p.qkv, dvalue.at, s.dim);
 }
 
 static void attention_backward_task(void *context, size_t task, size_t worker) {
   const attention_job *job = context;
-  const head_shape s = job->shape;
-  const attention_part p = attention_part_of(job, task, worker);
-  attention_packings w = {.rest = p.scratch};
-  w.left = take(&w.rest, LEFT);
-  w.key = packed(&w.rest, p.key, p.qk, 1, p.n, p.dim);
-  w.key_transposed = packed(&w.rest, p.key, 1, p.qk, p.dim, p.n);
-  w.value_transposed = packed(&w.rest, p.value, 1, p.qkv, p.dim, p.n);
-  for (size_t r = p.first; r < p.first + p.n; ++r) {
-    memset(job->dqk + r * p.qk + (s.q + p.kv) * s.dim, 0, s.dim * sizeof(REAL));
-    memset(job->dqkv + r * p.qkv + (s.q + s.kv + p.kv) * s.dim, 0, s.dim * sizeof(REAL));
-  }
-  for (size_t h = p.head; h < p.end; ++h)
-    for (size_t i = 0; i < p.n; i += QUERIES)
-      attention_backward_block(job, &p, &w, h, i, smaller(QUERIES, p.n - i));
+  const size_t kv = task % job->shape.kv, t = task / job->shape.kv;
+  const int shares = job->shared.trees > 0;
+  const size_t first = shares ? (size_t)job->shared.tree[t] : t;
+  const size_t end = shares ? (size_t)job->shared.tree[t + 1] : t + 1;
+  for (size_t sequence = first; sequence < end; ++sequence)
+    attention_backward_part(job, sequence, kv, worker);
 }
 
-static void cpu_attention_backward(backend *b, void *dqk, void *dqkv, const void *dout,
-                                   const void *out, const void *lse, const void *qk,
-                                   const void *qkv, packed_rows rows, head_shape shape) {
+static void cpu_attention_shared_backward(backend *b, void *dqk, void *dqkv, const void *dout,
+                                          const void *out, const void *lse, const void *qk,
+                                          const void *qkv, packed_rows rows, shared_rows shared,
+                                          head_shape shape) {
   cpu *c = (cpu *)b;
   assert(head_shape_is_valid(shape));
   attention_job job = {.dqk = dqk,
@@ -216,10 +338,19 @@ static void cpu_attention_backward(backend *b, void *dqk, void *dqkv, const void
                        .qk = qk,
                        .qkv = qkv,
                        .rows = rows,
+                       .shared = shared,
                        .shape = shape,
                        .scale = attention_scale(shape),
                        .owner = c};
-  const size_t numbers = attention_scratch(rows.longest, shape.dim, 3, 3);
+  const size_t numbers = attention_scratch(rows.longest, shape.dim, 3, 3, shared.trees > 0 ? 4 : 0);
   if (cpu_reserve(c, numbers * sizeof(REAL), 0))
-    pool_run(c->pool, attention_backward_task, &job, rows.sequences * shape.kv);
+    pool_run(c->pool, attention_backward_task, &job,
+             (shared.trees > 0 ? shared.trees : rows.sequences) * shape.kv);
+}
+
+static void cpu_attention_backward(backend *b, void *dqk, void *dqkv, const void *dout,
+                                   const void *out, const void *lse, const void *qk,
+                                   const void *qkv, packed_rows rows, head_shape shape) {
+  cpu_attention_shared_backward(b, dqk, dqkv, dout, out, lse, qk, qkv, rows, (shared_rows){0},
+                                shape);
 }

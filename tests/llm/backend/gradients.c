@@ -155,6 +155,28 @@ static void attention_f(case_run *r, const problem *p, double *const *x, double 
   fetch(r, dx[1], dqkv, p->n[1]);
 }
 
+/* The same of three trees of sequences: one whose sequences go on from each other, one alone, one
+ * whose last sequence goes on within what its parent goes on from. */
+static void shared_attention_f(case_run *r, const problem *p, double *const *x, double *y,
+                               const double *dy, double *const *dx) {
+  static const int32_t start[] = {0, 3, 4, 6, 8, 10, 12, 13}, tree[] = {0, 3, 4, 7};
+  static const int32_t parent[] = {0, 0, 1, 3, 4, 4, 5}, before[] = {0, 2, 3, 0, 0, 2, 1};
+  const head_shape h = {p->s[1], p->s[2], p->s[3]};
+  const packed_rows rows = {13, 7, 5, case_integers(r, start, 8)};
+  const shared_rows shared = {3, case_integers(r, tree, 4), case_integers(r, parent, 7),
+                              case_integers(r, before, 7)};
+  void *qk = case_put(r, x[0], p->n[0]), *qkv = case_put(r, x[1], p->n[1]);
+  void *out = case_zeros(r, p->n_out), *lse = case_zeros(r, 13 * h.q);
+  r->b->ops->attention_shared(r->b, out, lse, qk, qkv, rows, shared, h);
+  fetch(r, y, out, p->n_out);
+  if (dy == NULL) return;
+  void *dqk = halves(r, p->n[0]), *dqkv = case_zeros(r, p->n[1]);
+  r->b->ops->attention_shared_backward(r->b, dqk, dqkv, case_put(r, dy, p->n_out), out, lse, qk,
+                                       qkv, rows, shared, h);
+  fetch(r, dx[0], dqk, p->n[0]);
+  fetch(r, dx[1], dqkv, p->n[1]);
+}
+
 /* x: in, weight; y: logp; s: rows, vocabulary, k, temperature in tenths */
 static void output_f(case_run *r, const problem *p, double *const *x, double *y, const double *dy,
                      double *const *dx) {
@@ -189,6 +211,8 @@ static const problem problems[] = {
     {"attention", attention_f, {8 * 3 * 6, 8 * 4 * 6}, 8 * 2 * 6, {0, 2, 1, 6}},
     {"attention", attention_f, {8 * 4 * 4, 8 * 6 * 4}, 8 * 2 * 4, {1, 2, 2, 4}},
     {"attention", attention_f, {8 * 6 * 8, 8 * 8 * 8}, 8 * 4 * 8, {0, 4, 2, 8}},
+    {"attention_shared", shared_attention_f, {13 * 3 * 6, 13 * 4 * 6}, 13 * 2 * 6, {0, 2, 1, 6}},
+    {"attention_shared", shared_attention_f, {13 * 6 * 4, 13 * 8 * 4}, 13 * 4 * 4, {0, 4, 2, 4}},
     {"output", output_f, {3 * 9, 20 * 9}, 3, {3, 20, 9, 10}},
     {"output", output_f, {5 * 4, 7 * 4}, 5, {5, 7, 4, 7}},
     {"output", output_f, {1 * 3, 2 * 3}, 1, {1, 2, 3, 25}},

@@ -1,5 +1,6 @@
 /* Operations described as row by row: each row has the same bits whatever rows are computed with
- * it; and attention of a sequence has the same bits alone, packed with others, and over a cache. */
+ * it; and attention of a sequence has the same bits alone, packed with others, where others share
+ * its beginning, and over a cache. */
 #include "llm/backend/cpu/cpu.h"
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
@@ -241,7 +242,8 @@ static void a_packed_product_is_right_with_any_threads(void) {
   }
 }
 
-/* --- attention: a sequence alone, packed with others, and token by token against a cache --- */
+/* --- attention: a sequence alone, packed with others, shared, and token by token from a cache ---
+ */
 
 enum { LENGTH = 139, FILLER = 45 };
 
@@ -273,6 +275,39 @@ static void attend_packed(backend *b, const packed_case *c, size_t n, size_t bef
   b->ops->attention(b, out, case_zeros_master(&r, rows * c->shape.q), part(&r, &qk, 0, rows),
                     part(&r, &qkv, 0, rows), p, c->shape);
   b->ops->download(b, to, out + before * width, n * width * sizeof *to);
+  case_end(&r);
+  free(qk.value);
+  free(qkv.value);
+}
+
+/* attention's output for the sequence where it is shared by three: the first has its first `a`
+ * rows, the second goes on with those up to b, the third with the rest; behind their part the first
+ * two have 9 rows of their own. */
+static void attend_shared(backend *b, const packed_case *c, size_t a, size_t between, float *to) {
+  enum { OTHER = 9, ROWS = LENGTH + 2 * OTHER };
+  const size_t from[] = {0, a, between, LENGTH}, width = c->shape.q * c->shape.dim;
+  const int32_t tree[] = {0, 3}, parent[] = {0, 0, 1}, before[] = {0, (int32_t)a, (int32_t)between};
+  table qk = table_new(ROWS, c->qk.width, 8), qkv = table_new(ROWS, c->qkv.width, 9);
+  int32_t start[4] = {0};
+  for (size_t s = 0; s < 3; ++s) {
+    const size_t n = from[s + 1] - from[s], at = (size_t)start[s];
+    memcpy(qk.value + at * qk.width, c->qk.value + from[s] * qk.width,
+           n * qk.width * sizeof(float));
+    memcpy(qkv.value + at * qkv.width, c->qkv.value + from[s] * qkv.width,
+           n * qkv.width * sizeof(float));
+    start[s + 1] = (int32_t)(at + n + (s < 2 ? OTHER : 0));
+  }
+  case_run r;
+  case_begin(&r, b, NUMBER_F32, NUMBER_F32);
+  const packed_rows p = {ROWS, 3, LENGTH + OTHER, case_integers(&r, start, 4)};
+  const shared_rows shared = {1, case_integers(&r, tree, 2), case_integers(&r, parent, 3),
+                              case_integers(&r, before, 3)};
+  float *out = case_zeros(&r, ROWS * width);
+  b->ops->attention_shared(b, out, case_zeros_master(&r, ROWS * c->shape.q), part(&r, &qk, 0, ROWS),
+                           part(&r, &qkv, 0, ROWS), p, shared, c->shape);
+  for (size_t s = 0; s < 3; ++s)
+    b->ops->download(b, to + from[s] * width, out + (size_t)start[s] * width,
+                     (from[s + 1] - from[s]) * width * sizeof *to);
   case_end(&r);
   free(qk.value);
   free(qkv.value);
@@ -329,6 +364,10 @@ static void check_attention(backend *b) {
       attend_packed(b, &c, n, 0, 0, other);
       CU_ASSERT(memcmp(alone, other, n * width * sizeof(float)) == 0);
     }
+    for (size_t a = 1; a < LENGTH / 2; a += 12) {
+      attend_shared(b, &c, a, a + 1 + a / 2, other);
+      CU_ASSERT(memcmp(alone, other, bytes) == 0);
+    }
     for (size_t at_once = 1; at_once <= 3; at_once += 2) {
       attend_cached(b, &c, at_once, other);
       CU_ASSERT(memcmp(alone, other, bytes) == 0);
@@ -340,10 +379,10 @@ static void check_attention(backend *b) {
   }
 }
 
-static void attention_is_the_same_packed_alone_and_cached(void) {
+static void attention_is_the_same_packed_shared_alone_and_cached(void) {
   on_both_variants(check_attention);
 }
 
 SUITE(llm_backend_rows, "llm: backend rows", TEST(a_row_is_the_same_in_any_company),
       TEST(a_packed_product_is_right_with_any_threads),
-      TEST(attention_is_the_same_packed_alone_and_cached));
+      TEST(attention_is_the_same_packed_shared_alone_and_cached));
