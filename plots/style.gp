@@ -5,8 +5,8 @@ set encoding utf8
 set style line 100 lc rgb "#dddddd" lw 0.5
 furnish = "unset key; set grid ls 100 back; set border 3 lw 0.6 front; set tics front nomirror out scale 0.5,0.25; set xtics offset 0,0.35"
 eval furnish
-do for [i=1:lines] {
-  eval sprintf("set style line %d lc rgb '%s' dt %s lw %g pt %d ps %g", i, line_colour[i], line_dash[i], line_grey[i] ? 0.6 : 1.2, line_mark[i], line_grey[i] ? 0 : 0.42)
+do for [i=1:lines+kinds] {
+  eval sprintf("set style line %d lc rgb '%s' dt %s lw %g pt %d ps %g", i, line_colour[i], line_dash[i], line_grey[i] ? 0.6 : 1.2, line_mark[i], line_grey[i] && i <= lines ? 0 : 0.42)
 }
 
 # gnuplot takes a point of a PDF for 1/96 inch; a PNG has 300 dots an inch; a unit of SVG is 1/96 inch.
@@ -25,8 +25,9 @@ tics(p) = sprintf("set xtics (%s) offset 0,0.35; set ytics (%s)", x_tics[p], y_t
 place(p) = margins(p)."; ".scales(p)."; ".ranges(p)."; ".tics(p)
 aligned(i) = text_to[i] == 0 ? "left" : text_to[i] == 1 ? "center" : "right"
 write_texts = "do for [i=1:texts] { eval sprintf('set label %d text_of[%d] at screen %g, screen %g %s rotate by %d front', i, i, text_x[i], text_y[i], aligned(i), text_turned[i] ? 90 : 0) }"
+if (!exists("box_fill")) { box_fill = 0.6 }
 sample_wide = 0.75 / page_width
-sample_box(s) = sprintf("set object %d rectangle from screen %g, screen %g to screen %g, screen %g fc rgb '%s' fs solid 0.6 noborder front", s, sample_x[s] + 0.3 * sample_wide, sample_y[s] - 0.09 / page_height, sample_x[s] + sample_wide, sample_y[s] + 0.09 / page_height, line_colour[sample_line[s]])
+sample_box(s) = sprintf("set object %d rectangle from screen %g, screen %g to screen %g, screen %g fc rgb '%s' fs solid %g noborder front", s, sample_x[s] + 0.3 * sample_wide, sample_y[s] - 0.09 / page_height, sample_x[s] + sample_wide, sample_y[s] + 0.09 / page_height, line_colour[sample_line[s]], box_fill)
 sample_stroke(s) = sprintf("set arrow %d from screen %g, screen %g to screen %g, screen %g nohead ls %d front", s, sample_x[s], sample_y[s], sample_x[s] + sample_wide, sample_y[s], sample_line[s])
 sample_point(s) = sprintf("set label %d '' at screen %g, screen %g point ls %d front", 5000 + s, sample_x[s] + 0.5 * sample_wide, sample_y[s], sample_line[s])
 write_samples = "do for [s=1:samples] { eval (sample_is[s] == 3 ? sample_box(s) : sample_is[s] == 2 ? '' : sample_stroke(s)); eval (sample_is[s] == 0 || sample_is[s] == 2 ? sample_point(s) : '') }"

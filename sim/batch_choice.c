@@ -2,7 +2,9 @@
 #include "sim/clock.h"
 
 void batch_choice_drop(sim_clock *c, uint32_t slot) {
-  c->waited_s += c->now - c->buffer.pool[slot].facts.arrived_s;
+  const schedule_batch *b = &c->buffer.pool[slot].facts;
+  c->waited_s += c->now - b->arrived_s;
+  clock_tell(c, SPAN_QUEUED, SPAN_DROPPED, b->sampler, b->arrived_s, c->now, b->number, -1);
   buffer_remove(&c->buffer, slot);
   ++c->dropped;
   forget_batch(c, slot);

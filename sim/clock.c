@@ -69,6 +69,7 @@ static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
   *b = p->facts;
   b->trained_s = c->now;
   c->waited_s += c->now - b->arrived_s;
+  clock_tell(c, SPAN_QUEUED, SPAN_DONE, b->sampler, b->arrived_s, c->now, b->number, -1);
   b->first_segment = out->n_segments;
   memcpy(&out->segments[out->n_segments], p->segments, b->n_segments * sizeof *p->segments);
   out->n_segments += b->n_segments;
@@ -89,6 +90,8 @@ static gl_status learner_starts(sim_clock *c, gl_error *err) {
                                                      .end_s = c->now + step,
                                                      .wait_s = c->now - c->idle_since,
                                                      .pause_s = c->paused_s};
+  clock_tell(c, SPAN_IDLE, SPAN_DONE, 0, c->idle_since, c->now, 0, -1);
+  clock_tell(c, SPAN_TRAINING, SPAN_DONE, 0, c->now, c->now + step, 0, c->version);
   c->paused_s = 0;
   c->busy_s += step;
   c->learner_busy = 1;
@@ -114,6 +117,7 @@ static gl_status update_ends(sim_clock *c, gl_error *err) {
   if (status == GL_OK && publishes && !c->coupled.stopped) status = publish(c, err);
   if (status != GL_OK) return status;
   if (c->version % c->spec->eval_every == 0) c->paused_s = delay_draw(c->spec->pause, &c->pause);
+  clock_tell(c, SPAN_EVALUATION, SPAN_DONE, 0, c->now, c->now + c->paused_s, 0, c->version);
   if (c->paused_s > 0)
     return clock_post(c, c->now + c->paused_s, RANK_ARRIVAL, PAUSE_ENDS, 0, 0, err);
   return pause_ends(c, err);
@@ -245,19 +249,24 @@ static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hoo
 /* --- the whole ---------------------------------------------------------------------------------
  */
 
-gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
-                         gl_error *err) {
-  return schedule_build_coupled(out, spec, seed, updates, NULL, err);
+/* What the clock's end interrupts. */
+static void tell_open(const sim_clock *c) {
+  for (size_t i = 0; i < c->spec->n_samplers; ++i) sampler_tell(c, (uint32_t)i, SPAN_OPEN);
+  for (uint32_t i = c->buffer.oldest; i != BUFFER_NONE; i = c->buffer.pool[i].newer) {
+    const schedule_batch *b = &c->buffer.pool[i].facts;
+    clock_tell(c, SPAN_QUEUED, SPAN_OPEN, b->sampler, b->arrived_s, c->now, b->number, -1);
+  }
 }
 
-gl_status schedule_build_coupled(schedule *out, const cluster_spec *spec, uint64_t seed,
-                                 size_t updates, const schedule_hooks *hooks, gl_error *err) {
+static gl_status build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
+                       const schedule_hooks *hooks, const schedule_trace *trace, gl_error *err) {
   *out = (schedule){0};
-  sim_clock c = {.spec = spec, .out = out, .updates = updates};
+  sim_clock c = {.spec = spec, .out = out, .updates = updates, .trace = trace};
   gl_status status = allocate(&c, out, hooks, err);
   if (status == GL_OK) status = start(&c, seed, err);
   if (status == GL_OK) status = run(&c, err);
   if (status == GL_OK) status = clock_summarise(&c, err);
+  if (status == GL_OK && trace != NULL) tell_open(&c);
   eq_fini(&c.events);
   eq_fini(&c.slots);
   eq_fini(&c.by_version);
@@ -268,6 +277,21 @@ gl_status schedule_build_coupled(schedule *out, const cluster_spec *spec, uint64
   free(c.chosen);
   if (status != GL_OK) schedule_fini(out);
   return status;
+}
+
+gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
+                         gl_error *err) {
+  return build(out, spec, seed, updates, NULL, NULL, err);
+}
+
+gl_status schedule_build_coupled(schedule *out, const cluster_spec *spec, uint64_t seed,
+                                 size_t updates, const schedule_hooks *hooks, gl_error *err) {
+  return build(out, spec, seed, updates, hooks, NULL, err);
+}
+
+gl_status schedule_build_traced(schedule *out, const cluster_spec *spec, uint64_t seed,
+                                size_t updates, const schedule_trace *trace, gl_error *err) {
+  return build(out, spec, seed, updates, NULL, trace, err);
 }
 
 void schedule_fini(schedule *s) {

@@ -24,11 +24,12 @@ typedef struct draw_state {
 
 typedef struct sampler {
   const sampler_group *group;
-  double due_s;           /* SYNC_PULL: the next fetch is not before */
-  double begun_s, ends_s; /* of the batch being generated, or of the weights being fetched */
-  double busy_s;          /* spent generating, up to the last batch that ended */
-  int64_t version;        /* of its weights; -1: it has none */
-  int resend;             /* SYNC_PUSH: weights wait until the link is free */
+  double due_s;    /* SYNC_PULL: the next fetch is not before */
+  double begun_s;  /* of its state */
+  double ends_s;   /* of the batch being generated, or of the weights being fetched */
+  double busy_s;   /* spent generating, up to the last batch that ended */
+  int64_t version; /* of its weights; -1: it has none */
+  int resend;      /* SYNC_PUSH: weights wait until the link is free */
   draw_state delay, data_delay, generation, jitter;
   link_state up, down;
   uint32_t crashes; /* so far */
@@ -71,6 +72,7 @@ typedef struct sim_clock {
   double bytes_up, bytes_down, retransmissions;
   int wake_gated; /* so many batches more may be begun: samplers at the gate look again */
   coupling coupled;
+  const schedule_trace *trace; /* NULL: nobody is told */
   uint64_t seed;
   gsl_rng *generator;
 } sim_clock;
@@ -82,6 +84,14 @@ static inline void forget_batch(sim_clock *c, uint32_t slot) {
   buffer_release(&c->buffer, slot);
   --c->gate_count;
   ++c->wake_gated;
+}
+
+/* Tells the trace of a span from then until `to`. */
+static inline void clock_tell(const sim_clock *c, span_kind kind, span_end end, uint32_t who,
+                              double from, double to, uint64_t batch, int64_t version) {
+  const int empty = from >= to && (end == SPAN_DONE || end == SPAN_OPEN);
+  if (c->trace == NULL || empty) return;
+  c->trace->span(c->trace->self, &(schedule_span){kind, end, who, from, to, batch, version});
 }
 
 /* Events of one moment are handled in this order: what ends or arrives, then the learner's start,
@@ -122,6 +132,8 @@ gl_status sampler_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *
 gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_returns(sim_clock *c, uint32_t i, gl_error *err);
+/* Tells the trace of the state that a sampler has been in since s->begun_s. */
+void sampler_tell(const sim_clock *c, uint32_t i, span_end end);
 /* A batch that was lost: with its sampler, or by the link. */
 void sampler_loses(sim_clock *c, uint32_t slot);
 int sampler_gate_is_open(const sim_clock *c, const sampler *s);

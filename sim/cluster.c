@@ -216,6 +216,10 @@ gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t batc
   return status;
 }
 
+size_t cluster_samplers(const cluster_spec *spec) {
+  return spec->n_samplers;
+}
+
 const measured_staleness *cluster_measured(const cluster_spec *spec) {
   return spec->measured.n > 0 ? &spec->measured : NULL;
 }

@@ -19,6 +19,8 @@ int cluster_is_coupled(const cluster_spec *spec);
 /* Whether every group of samplers has a law of response lengths, so that schedule_build can stand
  * in for a coupled clock. */
 int cluster_has_lengths(const cluster_spec *spec);
+/* How many samplers it has. */
+size_t cluster_samplers(const cluster_spec *spec);
 /* The measured staleness that the section names to compare with, borrowed; NULL: none. */
 const measured_staleness *cluster_measured(const cluster_spec *spec);
 

@@ -24,6 +24,36 @@ double sampler_weights_delay(sim_clock *c, uint32_t i) {
   return draw(s->group->delay, c->seed, RNG_DELAY, link, &s->delay);
 }
 
+void sampler_tell(const sim_clock *c, uint32_t i, span_end end) {
+  const sampler *s = &c->samplers[i];
+  switch (s->state) {
+  case SAMPLER_READY:
+    return;
+  case SAMPLER_GENERATING:
+    clock_tell(c, SPAN_GENERATION, end, i, s->begun_s, c->now, c->buffer.pool[s->slot].facts.number,
+               -1);
+    return;
+  case SAMPLER_GATED:
+    clock_tell(c, SPAN_GATED, end, i, s->begun_s, c->now, 0, -1);
+    return;
+  case SAMPLER_LOADING:
+    clock_tell(c, SPAN_FETCH, end, i, s->begun_s, c->now, 0, -1);
+    return;
+  case SAMPLER_DOWN:
+    clock_tell(c, SPAN_DOWN, end, i, s->begun_s, c->now, 0, -1);
+    return;
+  }
+}
+
+/* Leaves one state, in the way that `end` says, for another. */
+static void enter(sim_clock *c, uint32_t i, sampler_state state, span_end end) {
+  sampler *s = &c->samplers[i];
+  if (s->state == state) return;
+  if (c->trace != NULL) sampler_tell(c, i, end);
+  s->state = state;
+  s->begun_s = c->now;
+}
+
 static link_trip send_down(sim_clock *c, sampler *s) {
   link_trip trip =
       link_send(&s->group->down, &s->down, c->seed, c->generator, c->now, c->spec->weights_bytes);
@@ -36,8 +66,10 @@ static link_trip send_down(sim_clock *c, sampler *s) {
 static gl_status fetch_weights(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
   link_trip trip = send_down(c, s);
-  s->state = SAMPLER_LOADING;
+  enter(c, i, SAMPLER_LOADING, SPAN_DONE);
   s->ends_s = trip.end_s;
+  clock_tell(c, SPAN_DOWNLOAD, trip.delivered ? SPAN_DONE : SPAN_LOST, i, c->now, trip.end_s, 0,
+             c->published);
   uint64_t version = trip.delivered ? (uint64_t)c->published : UINT64_MAX;
   if (trip.delivered) coupling_take(c, c->published);
   return clock_post(c, trip.end_s, RANK_ARRIVAL, WEIGHTS_LOADED, i, version, err);
@@ -54,7 +86,7 @@ gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *e
     s->version = (int64_t)version;
   }
   s->due_s = c->now + sampler_weights_delay(c, i);
-  s->state = SAMPLER_READY;
+  enter(c, i, SAMPLER_READY, version != UINT64_MAX ? SPAN_DONE : SPAN_LOST);
   return clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 1, err);
 }
 
@@ -109,11 +141,12 @@ gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *er
   if (c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded)
     return fetch_weights(c, i, err);
   if (!sampler_gate_is_open(c, s)) {
-    s->state = SAMPLER_GATED;
+    enter(c, i, SAMPLER_GATED, SPAN_DONE);
     if (c->spec->sync == SYNC_PULL && s->due_s > c->now)
       return clock_post(c, s->due_s, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
     return GL_OK;
   }
+  enter(c, i, SAMPLER_GENERATING, SPAN_DONE);
   s->slot = buffer_take(&c->buffer, s->version);
   if (s->slot == BUFFER_NONE) return gl_fail_memory(err, "batches in flight");
   schedule_batch *facts = &c->buffer.pool[s->slot].facts;
@@ -123,9 +156,8 @@ gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *er
   double time;
   gl_status status = draw_generation(c, s, facts, &time, err);
   if (status != GL_OK) return status;
-  facts->start_s = s->begun_s = c->now;
+  facts->start_s = c->now;
   s->ends_s = c->now + fmax(time, shortest_generation_s);
-  s->state = SAMPLER_GENERATING;
   ++c->gate_count;
   ++c->begun;
   return clock_post(c, s->ends_s, RANK_ARRIVAL, GENERATION_ENDS, i, 0, err);
@@ -137,7 +169,7 @@ gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err) {
   schedule_batch *facts = &c->buffer.pool[s->slot].facts;
   facts->generated_s = c->now;
   s->busy_s += c->now - s->begun_s;
-  s->state = SAMPLER_READY;
+  enter(c, i, SAMPLER_READY, SPAN_DONE);
   ++c->generated;
   link_trip trip = link_send(&s->group->up, &s->up, c->seed, c->generator, c->now, facts->bytes);
   c->bytes_up += trip.bytes;
@@ -145,6 +177,8 @@ gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err) {
   double arrival =
       trip.end_s + draw(s->group->data_delay, c->seed, RNG_DELAY, 2 * (uint64_t)i, &s->data_delay);
   uint32_t kind = trip.delivered ? BATCH_ARRIVES : BATCH_LOST;
+  clock_tell(c, SPAN_UPLOAD, trip.delivered ? SPAN_DONE : SPAN_LOST, i, c->now, arrival,
+             facts->number, -1);
   gl_status status = clock_post(c, arrival, RANK_ARRIVAL, kind, i, s->slot, err);
   return status != GL_OK ? status : clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
 }
@@ -178,10 +212,12 @@ gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err) {
   link_trip trip = send_down(c, s);
   if (!trip.delivered) {
     s->resend = 1;
+    clock_tell(c, SPAN_DOWNLOAD, SPAN_LOST, i, c->now, trip.end_s, 0, c->published);
     return clock_post(c, trip.end_s, RANK_ARRIVAL, LINK_FREE, i, 0, err);
   }
   double arrival = trip.end_s + sampler_weights_delay(c, i);
   coupling_take(c, c->published);
+  clock_tell(c, SPAN_DOWNLOAD, SPAN_DONE, i, c->now, arrival, 0, c->published);
   return clock_post(c, arrival, RANK_ARRIVAL, WEIGHTS_ARRIVE, i, (uint64_t)c->published, err);
 }
 
@@ -201,11 +237,10 @@ gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err) {
 /* A crash loses the batch being generated and the weights; what is on its way still arrives. */
 gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
-  if (s->state == SAMPLER_GENERATING) {
-    s->busy_s += c->now - s->begun_s;
-    sampler_loses(c, s->slot);
-  }
-  s->state = SAMPLER_DOWN;
+  const int generates = s->state == SAMPLER_GENERATING;
+  if (generates) s->busy_s += c->now - s->begun_s;
+  enter(c, i, SAMPLER_DOWN, generates ? SPAN_LOST : SPAN_DONE);
+  if (generates) sampler_loses(c, s->slot);
   coupling_leave(c, s->version);
   s->version = -1;
   delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, i), 2 * (uint64_t)s->crashes++ + 1, 0};
@@ -214,7 +249,7 @@ gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err) {
 
 gl_status sampler_returns(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
-  s->state = SAMPLER_GATED;
+  enter(c, i, SAMPLER_GATED, SPAN_DONE);
   s->due_s = c->now;
   gl_status status = sampler_plan_crash(c, i, err);
   if (status != GL_OK) return status;

@@ -97,6 +97,43 @@ typedef struct schedule_hooks {
 gl_status schedule_build_coupled(schedule *out, const cluster_spec *spec, uint64_t seed,
                                  size_t updates, const schedule_hooks *hooks, gl_error *err);
 
+/* What took time in a clock. */
+typedef enum span_kind {
+  SPAN_GENERATION, /* a sampler generates a batch */
+  SPAN_GATED,      /* a sampler stands still until it has newer weights */
+  SPAN_FETCH,      /* a sampler stands still while it fetches weights */
+  SPAN_DOWN,       /* a sampler has crashed */
+  SPAN_UPLOAD,     /* a batch is on its way to the learner */
+  SPAN_DOWNLOAD,   /* weights are on their way to a sampler */
+  SPAN_QUEUED,     /* a batch waits at the learner */
+  SPAN_IDLE,       /* the learner waits for batches */
+  SPAN_TRAINING,
+  SPAN_EVALUATION
+} span_kind;
+
+/* How it ended. SPAN_DROPPED: the batch is thrown away; SPAN_LOST: the message, or with its sampler
+ * the batch; SPAN_OPEN: not before the clock's end. */
+typedef enum span_end { SPAN_DONE, SPAN_DROPPED, SPAN_LOST, SPAN_OPEN } span_end;
+
+typedef struct schedule_span {
+  span_kind kind;
+  span_end end;
+  uint32_t sampler;    /* of a sampler, its link or its batch; the learner's: 0 */
+  double from_s, to_s; /* of messages and of the learner it may lie beyond the clock's end */
+  uint64_t batch;      /* its number, where the span is about one; else 0 */
+  int64_t version;     /* of weights on their way or trained from; else -1 */
+} schedule_span;
+
+/* Told of each span that is not empty or ends badly, once how it ends is known: in no order. */
+typedef struct schedule_trace {
+  void *self;
+  void (*span)(void *self, const schedule_span *s);
+} schedule_trace;
+
+/* schedule_build, told to a trace: the same schedule. */
+gl_status schedule_build_traced(schedule *out, const cluster_spec *spec, uint64_t seed,
+                                size_t updates, const schedule_trace *trace, gl_error *err);
+
 /* Staleness of one trained batch: its update's version minus its oldest segment's version. */
 int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b);
 

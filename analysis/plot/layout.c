@@ -311,7 +311,7 @@ static void set_columns(layout *l) {
   if (l->columns < 1) l->columns = 1;
   l->rows = (l->n + l->columns - 1) / l->columns;
   l->broad = (room - (double)(l->columns - 1) * l->gap) / (double)l->columns;
-  if (l->broad > BROADEST) l->broad = BROADEST;
+  if (l->broad > BROADEST && p->n_kinds == 0) l->broad = BROADEST;
 }
 
 /* Half of the broadest number of x may stand out at either side of a panel. */
@@ -434,12 +434,18 @@ static void set_rows(layout *l) {
  */
 
 static int has_legend(const figure_page *p) {
-  return !p->named_rows && !p->plain && p->n_lines > 1;
+  return p->n_kinds > 0 || (!p->named_rows && !p->plain && p->n_lines > 1);
+}
+
+/* What the script's arrays of lines hold at that place: the lines, then what has only a legend. */
+static const figure_line *scripted(const figure_page *p, size_t i) {
+  return i < p->n_lines ? &p->lines[i] : &p->kinds[i - p->n_lines];
 }
 
 /* Grey lines are one entry together. */
 static size_t legend_entries(const figure_page *p) {
   size_t n = 0, grey = 0;
+  if (p->n_kinds > 0) return p->n_kinds;
   for (size_t i = 0; i < p->n_lines; i++) {
     const int is_grey = p->lines[i].look.colour == LOOK_GREY;
     n += !is_grey || grey == 0;
@@ -451,14 +457,16 @@ static size_t legend_entries(const figure_page *p) {
 /* The line of that entry: those in colour, then the first of the grey ones. */
 static size_t entry_line(const figure_page *p, size_t entry) {
   size_t n = 0;
+  if (p->n_kinds > 0) return p->n_lines + entry;
   for (int grey = 0; grey < 2; grey++)
     for (size_t i = 0; i < p->n_lines; i++)
       if ((p->lines[i].look.colour == LOOK_GREY) == grey && n++ == entry) return i;
   return 0;
 }
 
-static const char *entry_text(const figure_line *line) {
-  return line->look.colour == LOOK_GREY ? "others" : line->name;
+static const char *entry_text(const figure_page *p, size_t i) {
+  const figure_line *line = scripted(p, i);
+  return i < p->n_lines && line->look.colour == LOOK_GREY ? "others" : line->name;
 }
 
 /* The width of each column where so many stand side by side, and of all together. */
@@ -466,9 +474,9 @@ static double entry_widths(const figure_page *p, size_t columns, double wide[MOS
   double sum = 0;
   memset(wide, 0, columns * sizeof *wide);
   for (size_t entry = 0; entry < legend_entries(p); entry++) {
-    const figure_line *line = &p->lines[entry_line(p, entry)];
     double *of = &wide[entry % columns];
-    *of = fmax(*of, SAMPLE + 0.5 + text_cm(shown(entry_text(line)).text));
+    const char *text = entry_text(p, entry_line(p, entry));
+    *of = fmax(*of, SAMPLE + 0.5 + text_cm(shown(text).text));
   }
   for (size_t i = 0; i < columns; i++) sum += wide[i];
   return sum - 0.38;
@@ -648,15 +656,16 @@ static void write_lines(const figure_page *p, FILE *to) {
   static const char *const arrays[] = {"line_colour", "line_dash", "line_mark", "line_grey",
                                        "in_order"};
   size_t n = 0;
-  fprintf(to, "lines = %zu\npoints_to_a_mark = %zu\n", p->n_lines, points_to_a_mark(p));
+  fprintf(to, "lines = %zu\nkinds = %zu\npoints_to_a_mark = %zu\n", p->n_lines, p->n_kinds,
+          points_to_a_mark(p));
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-    fprintf(to, "array %s[%zu]\n", arrays[i], p->n_lines + 1);
+    fprintf(to, "array %s[%zu]\n", arrays[i], p->n_lines + p->n_kinds + 1);
   for (int grey = 1; grey >= 0; grey--) /* colours are drawn over grey */
     for (size_t i = 0; i < p->n_lines; i++)
       if ((p->lines[i].look.colour == LOOK_GREY) == grey)
         fprintf(to, "in_order[%zu] = %zu\n", ++n, i + 1);
-  for (size_t i = 0; i < p->n_lines; i++) {
-    const look k = p->lines[i].look;
+  for (size_t i = 0; i < p->n_lines + p->n_kinds; i++) {
+    const look k = scripted(p, i)->look;
     fprintf(to,
             "line_colour[%zu] = '%s'; line_dash[%zu] = '%s'; line_mark[%zu] = %d; "
             "line_grey[%zu] = %d\n",
@@ -669,7 +678,6 @@ static void write_legend(layout *l, double top) {
   const double from = 0.5 * (l->width - l->legend_wide);
   for (size_t entry = 0; has_legend(l->p) && entry < legend_entries(l->p); entry++) {
     const size_t i = entry_line(l->p, entry);
-    const figure_line *line = &l->p->lines[i];
     const size_t column = entry % l->entries_across;
     double x = from;
     for (size_t k = 0; k < column; k++) x += l->entry_wide[k];
@@ -678,8 +686,8 @@ static void write_legend(layout *l, double top) {
     fprintf(l->to,
             "sample_line[%zu] = %zu; sample_x[%zu] = %.5f; sample_y[%zu] = %.5f; "
             "sample_is[%zu] = %d\n",
-            s, i + 1, s, across(l, x), s, up(l, y), s, (int)line->sample);
-    write_cut(l, entry_text(line), fmin(l->entry_wide[column] - SAMPLE - 0.4, l->width - 1.2),
+            s, i + 1, s, across(l, x), s, up(l, y), s, (int)scripted(l->p, i)->sample);
+    write_cut(l, entry_text(l->p, i), fmin(l->entry_wide[column] - SAMPLE - 0.4, l->width - 1.2),
               x + SAMPLE + 0.12, y, TO_LEFT, 0);
   }
 }
@@ -748,13 +756,13 @@ static void declare_arrays(const layout *l) {
   static const char *const of_texts[] = {"text_of", "text_x", "text_y", "text_to", "text_turned"};
   static const char *const of_samples[] = {"sample_line", "sample_x", "sample_y", "sample_is"};
   const size_t texts = l->n * (6 + MOST_HEADING + MOST_AXIS + l->p->n_marks + l->p->n_lines) +
-                       l->p->n_lines + 2 * NOTE_LINES + 8;
+                       l->p->n_lines + l->p->n_kinds + 2 * NOTE_LINES + 8;
   for (size_t i = 0; i < sizeof of_panels / sizeof *of_panels; i++)
     fprintf(l->to, "array %s[%zu]\n", of_panels[i], l->n);
   for (size_t i = 0; i < sizeof of_texts / sizeof *of_texts; i++)
     fprintf(l->to, "array %s[%zu]\n", of_texts[i], texts);
   for (size_t i = 0; i < sizeof of_samples / sizeof *of_samples; i++)
-    fprintf(l->to, "array %s[%zu]\n", of_samples[i], l->p->n_lines + 1);
+    fprintf(l->to, "array %s[%zu]\n", of_samples[i], l->p->n_lines + l->p->n_kinds + 1);
 }
 
 static void write_all(layout *l) {

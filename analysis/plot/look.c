@@ -3,7 +3,16 @@
 
 #include <string.h>
 
-enum { BLACK, WINE, BLUE, RED, GREEN, PINK, SKY, GOLD };
+enum {
+  BLACK = LOOK_BLACK,
+  WINE = LOOK_WINE,
+  BLUE = LOOK_BLUE,
+  RED = LOOK_RED,
+  GREEN = LOOK_GREEN,
+  PINK = LOOK_PINK,
+  SKY = LOOK_SKY,
+  GOLD = LOOK_GOLD
+};
 enum { SOLID, DASHED, DOTTED, MIXED };
 
 static const char *const colours[LOOK_COLOURS] = {
@@ -14,8 +23,8 @@ static const char *const dashes[LOOK_DASHES] = {
 
 /* gnuplot's points. */
 enum {
-  PLUS = 1,
-  CROSS,
+  PLUS = LOOK_PLUS,
+  CROSS = LOOK_CROSS,
   STAR,
   OPEN_SQUARE,
   SQUARE,

@@ -24,6 +24,7 @@ gl_status page_begin_file(file_writer *w, const figure_page *p, const char *suff
 }
 
 void page_line(figure_page *p, size_t panel, const char *line) {
+  p->in_block = 1;
   fprintf(p->data.stream, "%zu\t", panel);
   shown_write_field(line, p->data.stream);
 }
@@ -69,6 +70,8 @@ void page_panel_x(figure_page *p, size_t panel, double x) {
 }
 
 void page_block_end(figure_page *p) {
+  if (!p->in_block) fputs("-\t\t\n", p->data.stream);
+  p->in_block = 0;
   fputs("\n\n", p->data.stream);
 }
 
@@ -209,6 +212,18 @@ gl_status page_set_lines(figure_page *p, const char *const *names, size_t n, gl_
   }
   free(looks);
   return ok ? GL_OK : gl_fail_memory(err, "the names of a figure's lines");
+}
+
+gl_status page_set_kinds(figure_page *p, const figure_kind *kinds, size_t n, gl_error *err) {
+  assert(!p->kinds);
+  p->kinds = calloc(n + 1, sizeof *p->kinds);
+  int ok = p->kinds != NULL;
+  for (; ok && p->n_kinds < n; p->n_kinds += (size_t)ok) {
+    const figure_kind *k = &kinds[p->n_kinds];
+    p->kinds[p->n_kinds] = (figure_line){strdup(k->name), k->look, k->sample};
+    ok = p->kinds[p->n_kinds].name != NULL;
+  }
+  return ok ? GL_OK : gl_fail_memory(err, "the legend of a figure");
 }
 
 gl_status page_mark(figure_page *p, size_t panel, double x, const char *text, gl_error *err) {

@@ -46,6 +46,13 @@ typedef struct figure_line {
   figure_sample sample;
 } figure_line;
 
+/* Something that a shape draws besides lines, as the legend shows it. */
+typedef struct figure_kind {
+  const char *name;
+  look look;
+  figure_sample sample;
+} figure_kind;
+
 struct figure_page {
   const figure_request *q;
   /* files are NAME.tsv, ..., a name without / and control characters; plots/SHAPE.gp draws it */
@@ -67,7 +74,10 @@ struct figure_page {
   int plain;             /* the legend is the script's */
   figure_line *lines;    /* [n_lines]; page_set_lines() */
   size_t n_lines;
+  figure_line *kinds; /* [n_kinds] what the legend shows instead of lines; page_set_kinds() */
+  size_t n_kinds;
   size_t n_points;    /* written by page_interval() */
+  int in_block;       /* 1: the block being written has a record */
   char x_axis[160];   /* "updates" after page_open() */
   figure_mark *marks; /* [n_marks] where x is a place in a list; page_mark() */
   size_t n_marks;
@@ -94,6 +104,10 @@ size_t page_columns(const figure_page *p, size_t most);
 /* Copies the names of the lines of every panel, each of which gets its look (looks_assign). */
 gl_status page_set_lines(figure_page *p, const char *const *names, size_t n, gl_error *err);
 
+/* Copies what the legend shows instead of lines: things that the shape draws with these looks,
+ * which the script has behind those of the lines. */
+gl_status page_set_kinds(figure_page *p, const figure_kind *kinds, size_t n, gl_error *err);
+
 /* Begins a record of data: the panel's number and the line's name, as shown_write_field() writes
  * it. */
 void page_line(figure_page *p, size_t panel, const char *line);
@@ -104,6 +118,7 @@ void page_number(figure_page *p, double value);
 /* Widen the range of x: of the page, or of a panel with an x axis of its own. */
 void page_x(figure_page *p, double x);
 void page_panel_x(figure_page *p, size_t panel, double x);
+/* Ends a block. One without a record gets an empty one, for gnuplot does not count empty blocks. */
 void page_block_end(figure_page *p);
 /* Writes a text at a place of the x axis instead of numbers; panel: or PAGE_MARK. */
 gl_status page_mark(figure_page *p, size_t panel, double x, const char *text, gl_error *err);

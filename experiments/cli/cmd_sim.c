@@ -3,6 +3,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/cli/sim_timeline.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/schedule_print.h"
@@ -18,16 +19,26 @@ static gl_status print_json(const schedule *s, const cluster_spec *cluster, gl_e
 
 /* What the command line asks for. */
 typedef struct request {
-  int json, schedule_csv;
+  int json, schedule_csv, timeline;
   const char *measured, *measured_run; /* a W&B export and its run */
-  const char *folder;                  /* for the figure */
+  const char *folder;                  /* for the figures; NULL: none */
+  const char *between;                 /* of the timeline; NULL: its own choice */
   figure_form form;
 } request;
 
-/* The staleness distribution as a figure, if a folder is given, beside that of the W&B export or
- * else the one the recipe is compared with. */
-static gl_status draw(const schedule *s, const cluster_spec *cluster, const request *q,
-                      gl_error *err) {
+static gl_status draw_timeline(const schedule *s, const recipe *r, const cluster_spec *cluster,
+                               const request *q, const figure_request *drawing, gl_error *err) {
+  double between[2];
+  gl_status status = GL_OK;
+  if (q->between != NULL) status = sim_timeline_between(q->between, between, err);
+  if (status != GL_OK) return status;
+  return sim_timeline_draw(s, cluster, r->seed, q->between != NULL ? between : NULL, drawing, err);
+}
+
+/* Figures, if a folder is given: the staleness distribution, beside that of the W&B export or else
+ * the one the recipe is compared with, and the timeline. */
+static gl_status draw(const schedule *s, const recipe *r, const cluster_spec *cluster,
+                      const request *q, gl_error *err) {
   char none[] = "";
   const staleness_histogram simulated = {none, s->staleness, s->n_staleness};
   const measured_staleness *compare = cluster_measured(cluster);
@@ -46,6 +57,7 @@ static gl_status draw(const schedule *s, const cluster_spec *cluster, const requ
   drawing.told = NULL; /* standard output holds the summary, perhaps as JSON */
   if (status == GL_OK) status = tell_figures_form(&drawing, &q->form, err);
   if (status == GL_OK) status = figure_of_staleness(&simulated, 1, measured, &drawing, err);
+  if (status == GL_OK && q->timeline) status = draw_timeline(s, r, cluster, q, &drawing, err);
   staleness_histogram_fini(&export);
   return status;
 }
@@ -76,7 +88,7 @@ static gl_status simulate(const recipe *r, const request *q, gl_error *err) {
     status = print_json(&s, cluster, err);
   else if (status == GL_OK)
     schedule_print_table(&s, cluster, stdout);
-  if (status == GL_OK) status = draw(&s, cluster, q, err);
+  if (status == GL_OK) status = draw(&s, r, cluster, q, err);
   schedule_fini(&s);
   cluster_free(cluster);
   return status;
@@ -89,6 +101,10 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json},
       {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
+      {"timeline", 't', ARGS_FLAG, NULL,
+       "and what samplers, links and the learner do when (default folder: figures)", &q.timeline},
+      {"between", 0, ARGS_TEXT, "FROM,TO",
+       "simulated seconds of the timeline (default: the first 64 updates)", &q.between},
       FIGURE_FORM_OPTIONS(q.form),
       {"plot", 'p', ARGS_RENAMED, "--figures", NULL, NULL},
       {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured},
@@ -104,6 +120,9 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       status = gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
     if (status == GL_OK && format != NULL && q.json)
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --json exclude each other");
+    if (q.timeline && q.folder == NULL) q.folder = "figures";
+    if (status == GL_OK && q.between != NULL && !q.timeline)
+      status = gl_fail(err, GL_EINPUT, "--between needs --timeline");
     if (status == GL_OK && q.measured != NULL && q.folder == NULL)
       status = gl_fail(err, GL_EINPUT, "--measured needs --figures FOLDER");
     if (status == GL_OK && q.measured_run != NULL && q.measured == NULL)
@@ -130,5 +149,6 @@ const command command_sim = {
     .examples = "  gepolab sim heterorl_trace --json\n"
                 "  gepolab sim heterorl_trace cluster.window=4\n"
                 "  gepolab sim heterorl_trace --figures figures/ --measured staleness.csv\n"
+                "  gepolab sim packet_loss --timeline --between 0,3600 -f figures/\n"
                 "  gepolab sim quickstart --schedule csv > schedule.csv",
     .run = run_sim};

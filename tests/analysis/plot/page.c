@@ -48,6 +48,27 @@ static void what_begins_like_another_entry_is_told_and_the_same_once(void) {
   CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
 }
 
+/* gnuplot takes any number of empty lines for one end of a block: what comes behind an empty block
+ * would be drawn as the line before it. */
+static void a_block_without_a_record_is_still_a_block(void) {
+  const figure_request q = {.folder = folder, .script = script};
+  gl_error err = {0};
+  figure_page p;
+  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  page_init(&p, &q, "blocks", "some");
+  CU_ASSERT_EQUAL(page_open(&p, 1, "x", &err), GL_OK);
+  page_block_end(&p);
+  page_line(&p, 0, "b");
+  fputs("\t1\n", p.data.stream);
+  page_block_end(&p);
+  page_block_end(&p);
+  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  char *data = text_of("build/page_test/blocks.tsv");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(data);
+  CU_ASSERT_STRING_EQUAL(data, "# x\n-\t\t\n\n\n0\tb\t1\n\n\n-\t\t\n\n\n");
+  free(data);
+}
+
 static void a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit(void) {
   const figure_request q = {.folder = folder, .script = script};
   gl_error err = {0};
@@ -263,6 +284,7 @@ static void a_drawing_is_the_old_one_until_the_new_one_is_whole(void) {
 
 SUITE(plot_page, "analysis: pages of figures",
       TEST(what_begins_like_another_entry_is_told_and_the_same_once),
+      TEST(a_block_without_a_record_is_still_a_block),
       TEST(a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit),
       TEST(variables_reach_the_script_with_their_marks_taken_literally),
       TEST(a_failure_leaves_no_file), TEST(gnuplot_shows_any_name_literally_and_runs_nothing),

@@ -3,6 +3,7 @@
 #include "tests/support/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,5 +48,36 @@ static void a_schedule_is_drawn_without_a_study(void) {
   cli_scratch_remove(folder);
 }
 
+/* The run is short: its learner waits, trains and, at the end, has two batches in its queue. */
+static void a_clock_is_drawn_as_a_timeline_between_two_times(void) {
+  static const char one[] = "cluster={preset: fifo, samplers: 3, generation: 40, learner: "
+                            "{step: 30}, up: {bandwidth: 1000}, rollout_bytes: 5000}";
+  char folder[64], figures[128];
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  CU_ASSERT(CLI_GIVES(0, "sim", "quickstart", one, "steps=6", "--timeline", "-f", figures));
+  CU_ASSERT(is_there(figures, "timeline.pdf") && is_there(figures, "timeline.svg"));
+  CU_ASSERT(is_there(figures, "staleness.png"));
+  char path[128];
+  char *data = cli_read(cli_path(path, figures, "timeline.tsv"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tsampler 3\tgeneration\t0\t40\t-"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tbatches of 3\tbatch under way\t40\t45\t-"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tlearner\twaiting\t0\t45\t-"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tlearner\ttraining\t45\t75\t-"));
+  free(data);
+  CU_ASSERT(
+      CLI_GIVES(0, "sim", "quickstart", one, "steps=6", "-t", "-f", figures, "--between", "50,60"));
+  data = cli_read(path);
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tlearner\ttraining\t50\t60\t-"));
+  CU_ASSERT_PTR_NULL(strstr(data, "waiting"));
+  free(data);
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--between", "0,60"));
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-t", "-f", figures, "--between", "60"));
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-t", "-f", figures, "--between", "60,60"));
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-t", "-f", figures, "--between", "1e9,2e9"));
+  cli_scratch_remove(folder);
+}
+
 SUITE(cli_plot, "cli: figures", TEST(a_swept_recipe_becomes_figures_and_tables),
-      TEST(a_schedule_is_drawn_without_a_study));
+      TEST(a_schedule_is_drawn_without_a_study),
+      TEST(a_clock_is_drawn_as_a_timeline_between_two_times));
