@@ -1,6 +1,9 @@
-/* For loops that a compiler should vectorise. */
+/* For loops that a compiler should vectorise, and sums in lanes. */
 #ifndef GEPOLAB_CORE_BASE_VECTOR_H
 #define GEPOLAB_CORE_BASE_VECTOR_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 /* Wider vectors where the machine has them, the same operations in the same order everywhere. A
  * sanitized build has no resolver functions: they would run before its runtime is up. */
@@ -16,5 +19,30 @@
 #define CLONES
 #endif
 #define INLINE static inline __attribute__((always_inline))
+
+/* Four numbers, and what comparing them gives: all bits of a lane are set where it holds. Functions
+ * that are inlined take them by address: by value they would need AVX in their callers. */
+typedef double lane4 __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t mask4 __attribute__((vector_size(32), aligned(8), may_alias));
+
+INLINE double lane4_total(const lane4 *v) {
+  return ((*v)[0] + (*v)[1]) + ((*v)[2] + (*v)[3]);
+}
+
+/* Up to four numbers of value[n], and 0 in the lanes beyond. */
+INLINE void lane4_some(const double *value, size_t n, lane4 *out) {
+  *out = (lane4){0};
+  for (size_t l = 0; l < 4 && l < n; ++l) (*out)[l] = value[l];
+}
+
+/* The sum of value[n]: number k belongs to lane k mod 4, and the lanes are added last. */
+INLINE double lane4_sum(const double *value, size_t n) {
+  lane4 sum = {0}, rest;
+  size_t k = 0;
+  for (; k + 4 <= n; k += 4) sum += *(const lane4 *)(value + k);
+  lane4_some(value + k, n - k, &rest);
+  sum += rest;
+  return lane4_total(&sum);
+}
 
 #endif

@@ -130,18 +130,23 @@ int policy_gate(const policy_state *s, double x, double u, double a, double posi
   return acts;
 }
 
-/* The bounds of a pessimistic minimum on the side that the advantage's sign chooses. */
+/* The bounds of a pessimistic minimum on the side that the advantage's sign chooses; none for 0. */
 static policy_window window_between(double a, double low, double high, double dual) {
-  policy_window w = {.low = -INFINITY, .high = high};
+  policy_window w = {.low = -INFINITY, .high = a > 0 ? high : INFINITY};
   if (a < 0) w = (policy_window){.low = low, .high = dual};
   w.at_low = exp(w.low);
   w.at_high = exp(w.high);
   return w;
 }
 
+static policy_window ratio_window(double low, double high) {
+  return (policy_window){.of_ratio = 1, .low = low, .high = high, .at_low = low, .at_high = high};
+}
+
 int policy_window_of(const policy_state *s, double a, policy_window *window) {
-  if (s->algorithm->token_mask) return 0;
-  switch (s->algorithm->clip) {
+  const policy_algorithm *algorithm = s->algorithm;
+  if (algorithm->token_mask) return 0;
+  switch (algorithm->clip) {
   case CLIP_NONE:
     *window = window_between(a, -INFINITY, INFINITY, INFINITY);
     return 1;
@@ -151,11 +156,18 @@ int policy_window_of(const policy_state *s, double a, policy_window *window) {
   case CLIP_SECOND_MOMENT:
     *window = window_between(a, -s->m2_bound, s->m2_bound, INFINITY);
     return 1;
+  case CLIP_CAP:
+    *window = ratio_window(0, algorithm->cap);
+    return 1;
+  case CLIP_CLAMP:
+    *window = ratio_window(1 - algorithm->eps_low, 1 + algorithm->eps_high);
+    return 1;
+  case CLIP_SIGNED_CLAMP:
+    *window = a >= 0 ? ratio_window(algorithm->positive_low, algorithm->positive_high)
+                     : ratio_window(algorithm->negative_low, algorithm->negative_high);
+    return 1;
   case CLIP_PPO_POWER: /* its bounds depend on the token's position */
   case CLIP_TOKEN_LOG:
-  case CLIP_CAP:
-  case CLIP_CLAMP:
-  case CLIP_SIGNED_CLAMP:
   case CLIP_SIGMOID:
   case CLIP_TANH_HAZARD:
   case CLIP_GAMMA:

@@ -2,6 +2,7 @@
  * group (over responses, or over tokens for an algorithm with token ratios), averaged over groups;
  * all are formed in log space. */
 #include "core/base/vector.h"
+#include "core/base/vector_exp.h"
 #include "core/policy/internal.h"
 
 #include <stdint.h>
@@ -50,95 +51,83 @@ static void set_both(double *value, int plain, int logarithm, double log_value) 
   value[logarithm] = log_value;
 }
 
-/* The units' weights themselves; those of responses in an array that is free by now. */
-static const double *weights_of(policy_state *s) {
-  if (!s->sequence_level) return s->weight;
-  for (size_t i = 0; i < s->in->n_responses; i++) s->seq_g[i] = exp(s->seq_x[i]);
-  return s->seq_g;
+/* The sum of w[n], and the largest of x[n] and what *top was; n > 0. */
+CLONES static void sum_and_top(const double *w, const double *x, size_t n, double *sum,
+                               double *top) {
+  lane4 largest = (lane4){0} + x[0];
+  for (size_t k = 0; k + 4 <= n; k += 4) {
+    const lane4 v = *(const lane4 *)(x + k);
+    const mask4 above = v > largest;
+    largest = (lane4)(((mask4)v & above) | ((mask4)largest & ~above));
+  }
+  for (size_t k = n - n % 4; k < n; ++k) largest[0] = x[k] > largest[0] ? x[k] : largest[0];
+  for (size_t l = 0; l < 4; ++l) *top = largest[l] > *top ? largest[l] : *top;
+  *sum = lane4_sum(w, n);
 }
 
-/* What one group's weights w = exp(x) say. */
-typedef struct group_weights {
-  size_t n;
-  double log_mean, log_variance, top; /* of w, the largest of x */
-  double aw_variance;                 /* sample variance of A w over the units */
-  double mean_aw;                     /* mean of A times the response's weight */
-} group_weights;
-
-/* Sums over a group's units, in order. Those of w and of A w are formed in one loop, so that each
- * addition does not wait for the one before it alone. */
-typedef struct unit_sums {
-  double w, aw;              /* of w, of A w */
-  double w_squares, squares; /* of their squared distances from their means */
-} unit_sums;
-
-/* An advantage of 0 wins over infinite weights. */
-static void add_units(unit_sums *sums, double *top, const double *x, const double *w, double a,
-                      size_t from, size_t to) {
-  double sum = sums->w, total = 0, largest = *top;
-  for (size_t k = from; k < to && a != 0; k++) {
-    largest = x[k] > largest ? x[k] : largest;
-    sum += w[k];
-    total += a * w[k];
+/* The sums of (w - w_mean)^2 and of (a w - mean)^2. */
+CLONES static void sums_of_squares(const double *w, size_t n, double w_mean, double a, double mean,
+                                   double sum[2]) {
+  lane4 plain = {0}, weighted = {0};
+  size_t k = 0;
+  for (; k + 4 <= n; k += 4) {
+    const lane4 v = *(const lane4 *)(w + k), e = v - w_mean, d = a * v - mean;
+    plain += e * e;
+    weighted += d * d;
   }
-  for (size_t k = from; k < to && a == 0; k++) {
-    largest = x[k] > largest ? x[k] : largest;
-    sum += w[k];
-  }
-  sums->w = sum;
-  sums->aw = total;
-  *top = largest;
-}
-
-static void add_squares(unit_sums *sums, const double *w, double w_mean, double a, double mean,
-                        size_t from, size_t to) {
-  double w_squares = sums->w_squares, squares = sums->squares;
-  for (size_t k = from; k < to && a != 0; k++) {
+  for (size_t l = 0; k < n; ++k, ++l) {
     const double e = w[k] - w_mean, d = a * w[k] - mean;
-    w_squares += e * e;
-    squares += d * d;
+    plain[l] += e * e;
+    weighted[l] += d * d;
   }
-  for (size_t k = from; k < to && a == 0; k++) {
-    const double e = w[k] - w_mean;
-    w_squares += e * e;
-    squares += mean * mean;
-  }
-  sums->w_squares = w_squares;
-  sums->squares = squares;
+  sum[0] = lane4_total(&plain);
+  sum[1] = lane4_total(&weighted);
 }
 
-/* Of group g; x and w are all units' log-ratios and weights. Moments of w are formed from w itself
- * where neither it nor its square leaves the range of a double, else in log space. */
-static group_weights weights_of_group(const policy_state *s, size_t g, const double *x,
-                                      const double *w) {
-  const policy_input *in = s->in;
-  const size_t lo = in->group_start[g], hi = in->group_start[g + 1];
-  const size_t first = s->sequence_level ? lo : in->token_start[lo];
-  const size_t n = (s->sequence_level ? hi : in->token_start[hi]) - first;
-  group_weights v = {.n = n, .top = -INFINITY};
-  unit_sums sums = {0};
-  double mean = 0, mean_aw = 0;
+/* The units of response i are from .. from + n - 1. */
+static size_t units_of(const policy_state *s, size_t i, size_t *from) {
+  *from = s->sequence_level ? i : s->in->token_start[i];
+  return s->sequence_level ? 1 : s->in->token_start[i + 1] - *from;
+}
+
+/* Fills s->group_tally[g]. Moments of w are formed from w itself where neither it nor its square
+ * leaves the range of a double, else in log space. An advantage of 0 wins over infinite weights. */
+static void weights_of_group(policy_state *s, size_t g) {
+  const double *w = s->sequence_level ? s->seq_g : s->weight;
+  const double *x = s->sequence_level ? s->seq_x : s->x;
+  const size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
+  const size_t first = s->sequence_level ? lo : s->in->token_start[lo];
+  const size_t n = (s->sequence_level ? hi : s->in->token_start[hi]) - first;
+  policy_group_tally v = {.n = n, .top = -INFINITY};
+  double sum = 0, mean = 0, w_squares = 0, squares = 0;
   for (size_t i = lo; i < hi; i++) {
-    const size_t from = s->sequence_level ? i : in->token_start[i];
-    const size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
-    add_units(&sums, &v.top, x, w, s->advantage[i], from, to);
-    if (to > from) mean_aw += sums.aw / (double)(to - from) / (double)(hi - lo);
-    mean += sums.aw;
+    size_t from;
+    const size_t units = units_of(s, i, &from);
+    double of_response = 0, a = s->advantage[i];
+    if (units == 0) continue;
+    sum_and_top(w + from, x + from, units, &of_response, &v.top);
+    sum += of_response;
+    mean += policy_times(a, of_response);
+    v.mean_aw += policy_times(a, of_response) / (double)units / (double)(hi - lo);
   }
-  v.mean_aw = isnan(mean_aw) ? INFINITY : mean_aw;
+  if (isnan(v.mean_aw)) v.mean_aw = INFINITY;
   mean /= (double)n;
-  const double w_mean = sums.w / (double)n;
+  const double w_mean = sum / (double)n;
   for (size_t i = lo; i < hi; i++) {
-    const size_t from = s->sequence_level ? i : in->token_start[i];
-    const size_t to = s->sequence_level ? i + 1 : in->token_start[i + 1];
-    add_squares(&sums, w, w_mean, s->advantage[i], mean, from, to);
+    size_t from;
+    const size_t units = units_of(s, i, &from);
+    const double a = s->advantage[i];
+    double of_response[2];
+    sums_of_squares(w + from, units, w_mean, a, mean, of_response);
+    w_squares += of_response[0];
+    squares += a == 0 ? (double)units * mean * mean : of_response[1];
   }
   v.log_mean = log(w_mean);
-  v.log_variance = n > 1 ? log(sums.w_squares / (double)(n - 1)) : NAN;
+  v.log_variance = n > 1 ? log(w_squares / (double)(n - 1)) : NAN;
   if (!(fabs(v.top) <= 300)) policy_log_moments(x + first, n, &v.log_mean, &v.log_variance);
-  v.aw_variance = n > 1 ? sums.squares / (double)(n - 1) : NAN;
+  v.aw_variance = n > 1 ? squares / (double)(n - 1) : NAN;
   if (!isfinite(mean)) v.aw_variance = INFINITY;
-  return v;
+  s->group_tally[g] = v;
 }
 
 /* (sum w)^2 / (n sum w^2) = 1 / (1 + (n - 1) / n * variance / mean^2). */
@@ -150,10 +139,12 @@ static double effective_size(double log_mean, double log_variance, size_t n) {
 
 static void own_weights(policy_state *s) {
   double *value = s->out->metric, top = -INFINITY, ess = 0, aw = 0, groups = 0, spread = 0;
-  const double *w = weights_of(s), *x = s->sequence_level ? s->seq_x : s->x;
   log_average mean = {0}, variance = {0};
+  /* weights of responses, in an array that is free by now */
+  if (s->sequence_level) vector_exp(s->seq_x, s->in->n_responses, s->seq_g);
+  policy_each(s, s->in->n_groups, weights_of_group);
   for (size_t g = 0; g < s->in->n_groups; g++) {
-    const group_weights v = weights_of_group(s, g, x, w);
+    const policy_group_tally v = s->group_tally[g];
     average_add(&mean, v.log_mean);
     average_add(&variance, v.log_variance);
     top = fmax(top, v.top);
@@ -169,22 +160,12 @@ static void own_weights(policy_state *s) {
   value[METRIC_AW_VARIANCE] = spread > 0 ? aw / spread : NAN;
 }
 
-/* P/Q and P/E with true sequence probabilities, whatever the algorithm. seq_x is overwritten. */
+/* P/Q and P/E with true sequence probabilities, whatever the algorithm, from the sums that
+ * sums_of_response() has made. */
 static void common_weights(policy_state *s) {
   const policy_input *in = s->in;
   double *value = s->out->metric;
   log_average pq = {0}, gepo = {0};
-  for (size_t i = 0; i < in->n_responses; i++) {
-    double p = 0, q = 0;
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) {
-      p += in->logp[t];
-      q += in->logq[t];
-    }
-    s->seq_p[i] = p;
-    s->seq_q[i] = q;
-    s->seq_x[i] = p - q;
-    s->seq_g[i] = 2 * q;
-  }
   for (size_t g = 0; g < in->n_groups; g++) {
     size_t lo = in->group_start[g], hi = in->group_start[g + 1];
     double log_mean, log_variance;
@@ -221,39 +202,53 @@ INLINE void excess(double l, double *plus, double *minus) {
   *minus = even - odd;
 }
 
-/* Adds e^l - 1 - l and e^-l - 1 + l of the log-ratios p - q of n tokens. */
-CLONES static void add_excess(const double *p, const double *q, size_t n, double *k3,
-                              double *cppo) {
-  enum { PIECE = 64 };
-  double plus[PIECE], minus[PIECE], sum = *k3, other = *cppo;
-  for (size_t first = 0; first < n; first += PIECE) {
+enum { PIECE = 64 }; /* tokens at a time */
+
+/* The sums over n tokens of p, of q, and of e^l - 1 - l and e^-l - 1 + l of l = p - q. */
+CLONES static void add_excess(const double *p, const double *q, size_t n, double sum[4]) {
+  double plus[PIECE], minus[PIECE];
+  for (size_t first = 0; first < n; first += PIECE, p += PIECE, q += PIECE) {
     const size_t m = n - first < PIECE ? n - first : PIECE;
     uint64_t large = 0;
     for (size_t t = 0; t < m; t++) {
-      const double l = p[first + t] - q[first + t];
+      const double l = p[t] - q[t];
       excess(l, &plus[t], &minus[t]);
       large += !(fabs(l) <= SERIES_LIMIT);
     }
     for (size_t t = 0; t < m && large > 0; t++) {
-      const double l = p[first + t] - q[first + t];
+      const double l = p[t] - q[t];
       if (fabs(l) <= SERIES_LIMIT) continue;
       plus[t] = expm1(l) - l;
       minus[t] = expm1(-l) + l;
     }
-    for (size_t t = 0; t < m; t++) {
-      sum += plus[t];
-      other += minus[t];
-    }
+    sum[0] += lane4_sum(p, m);
+    sum[1] += lane4_sum(q, m);
+    sum[2] += lane4_sum(plus, m);
+    sum[3] += lane4_sum(minus, m);
   }
-  *k3 = sum;
-  *cppo = other;
+}
+
+/* Overwrites what the ratios left in seq_p, seq_q, seq_x and seq_g. */
+static void sums_of_response(policy_state *s, size_t i) {
+  const size_t lo = s->in->token_start[i], n = s->in->token_start[i + 1] - lo;
+  double sum[4] = {0};
+  add_excess(s->in->logp + lo, s->in->logq + lo, n, sum);
+  s->seq_p[i] = sum[0];
+  s->seq_q[i] = sum[1];
+  s->seq_x[i] = sum[0] - sum[1];
+  s->seq_g[i] = 2 * sum[1];
+  s->tally[i].k3 = sum[2];
+  s->tally[i].cppo = sum[3];
 }
 
 static void divergences(policy_state *s) {
   const policy_input *in = s->in;
   double k3 = 0, cppo = 0, ref = 0, gap = 0, gap_max = 0, n = (double)in->n_tokens;
   double *value = s->out->metric;
-  add_excess(in->logp, in->logq, in->n_tokens, &k3, &cppo);
+  for (size_t i = 0; i < in->n_responses; i++) {
+    k3 += s->tally[i].k3;
+    cppo += s->tally[i].cppo;
+  }
   for (size_t t = 0; t < in->n_tokens && (in->logref != NULL || in->version_gap != NULL); t++) {
     if (in->logref != NULL) {
       double d = in->logp[t] - in->logref[t];
@@ -286,6 +281,7 @@ void policy_diagnostics(policy_state *s) {
   value[METRIC_CLIP_FRACTION] = s->units > 0 ? s->clipped / s->units : 0;
   if (s->algorithm->objective == OBJECTIVE_DISCO) s->sequence_level = 0;
   own_weights(s);
+  policy_each(s, in->n_responses, sums_of_response);
   common_weights(s);
   divergences(s);
 }

@@ -5,6 +5,7 @@
 #ifndef GEPOLAB_CORE_POLICY_INTERNAL_H
 #define GEPOLAB_CORE_POLICY_INTERNAL_H
 
+#include "core/base/thread_pool.h"
 #include "core/policy/policy.h"
 
 #include <math.h>
@@ -19,6 +20,23 @@ typedef struct policy_bounds {
   double low, high, dual;     /* clip: ppo */
   double mask_low, mask_high; /* token_mask; infinite where it is off */
 } policy_bounds;
+
+/* What the terms of one response say. Those that overflow are kept apart: the loss is then the
+ * infinity of the largest of them, so that opposite infinities never give a NaN. */
+typedef struct policy_tally {
+  double objective;               /* sum of the finite terms */
+  double objective_inf, inf_size; /* the largest infinite term, 0 for none; log of its size */
+  double clipped, units;          /* tokens, or responses: those the clip acts on, all */
+  double k3, cppo;                /* diagnostics: sums of the two divergences' terms */
+} policy_tally;
+
+/* What the weights w = exp(x) of one group say. */
+typedef struct policy_group_tally {
+  size_t n;
+  double log_mean, log_variance, top; /* of w, the largest of x */
+  double aw_variance;                 /* sample variance of A w over the units */
+  double mean_aw;                     /* mean of A times the response's weight */
+} policy_group_tally;
 
 typedef struct policy_state {
   const policy_algorithm *algorithm;
@@ -35,10 +53,13 @@ typedef struct policy_state {
   double *seq_open;                                 /* [n_responses] 0 beyond log_floor, log_cap */
   double *baseline, *scale, *active;                /* [n_groups] */
   policy_rank *rank;                                /* [n_tokens], clip: second_moment only */
+  policy_tally *tally;                              /* [n_responses] */
+  policy_group_tally *group_tally;                  /* [n_groups] */
+  pool *pool;                                       /* NULL: the caller's thread alone */
   policy_bounds bounds;
   double m2_bound;    /* log bound of second_moment: threshold */
   int sequence_level; /* x is one number for each response */
-  double objective, objective_inf, inf_size, clipped, units;
+  double objective, clipped, units;
 } policy_state;
 
 /* a * b where a factor of 0 wins over infinity. */
@@ -56,6 +77,10 @@ static inline int policy_token_open(const policy_state *s, size_t t) {
   double clamp = s->algorithm->token_log_clamp;
   return isinf(clamp) || !s->ratio->clamped || fabs(s->in->logp[t] - s->logold[t]) <= clamp;
 }
+
+/* run(s, i) for every i < n, on the pool's threads where there are tokens enough for them to pay. A
+ * run writes only what belongs to its own i, so that results do not depend on the threads. */
+void policy_each(policy_state *s, size_t n, void (*run)(policy_state *s, size_t i));
 
 /* log sum exp of value[first], value[first + step] ... below n; -inf for none. */
 double policy_log_sum(const double *value, size_t first, size_t step, size_t n);
@@ -75,14 +100,15 @@ int policy_masked(const policy_state *s, double x, double advantage);
 int policy_gate(const policy_state *s, double x, double u, double advantage, double position,
                 double *value, double *slope);
 
-/* A clip that leaves the ratio alone between two bounds on its logarithm and holds it at the nearer
- * one elsewhere, the same for all tokens of a response. */
+/* A clip that leaves the ratio alone between two bounds and holds it at the nearer one elsewhere,
+ * the same for all tokens of a response. */
 typedef struct policy_window {
-  double low, high;       /* log-ratios between which nothing acts; infinite where unbounded */
+  int of_ratio;           /* the bounds are on the ratio itself; 0: on its logarithm */
+  double low, high;       /* between them nothing acts; infinite where unbounded */
   double at_low, at_high; /* the ratios there */
 } policy_window;
-/* Whether the algorithm's clip is such a window for responses of this advantage, which is not 0;
- * then *window is it. */
+/* Whether the algorithm's clip is such a window for responses of this advantage; then *window is
+ * it. */
 int policy_window_of(const policy_state *s, double advantage, policy_window *window);
 void policy_objective_terms(policy_state *s);
 gl_status policy_disco(policy_state *s, gl_error *err);

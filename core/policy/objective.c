@@ -4,15 +4,15 @@
 
 #include <float.h>
 #include <stdint.h>
+#include <string.h>
 
-/* Terms that overflow are kept apart: the loss is then the infinity of the largest of them, so
- * that opposite infinities never give a NaN. log_size orders them. */
-static void add(policy_state *s, double term, double log_size) {
+/* log_size orders terms that overflow. */
+static void add(policy_tally *tally, double term, double log_size) {
   if (isfinite(term)) {
-    s->objective += term;
-  } else if (log_size > s->inf_size || s->objective_inf == 0) {
-    s->inf_size = log_size;
-    s->objective_inf = term;
+    tally->objective += term;
+  } else if (log_size > tally->inf_size || tally->objective_inf == 0) {
+    tally->inf_size = log_size;
+    tally->objective_inf = term;
   }
 }
 
@@ -21,6 +21,14 @@ static double omega(const policy_state *s, size_t i, size_t t) {
   if (s->keep != NULL) w *= s->keep[t];
   if (s->m2_keep != NULL) w *= s->m2_keep[t];
   return s->factor == NULL ? w : policy_times(w, s->factor[t]);
+}
+
+/* Whether the gradient passes the clamps and clips of all tokens, as policy_token_open() and
+ * passes_gradient() say of one. */
+static int all_pass(const policy_state *s) {
+  const policy_algorithm *algorithm = s->algorithm;
+  return algorithm->clip != CLIP_TOKEN_LOG &&
+         (isinf(algorithm->token_log_clamp) || !s->ratio->clamped);
 }
 
 /* Whether the gradient passes token t's clamp and, for GMPO, its clip. */
@@ -34,106 +42,126 @@ static int passes_gradient(const policy_state *s, size_t t, double a) {
 /* Tokens at a time of which terms are kept. */
 enum { PIECE = 64 };
 
-/* Terms and coefficients of n tokens with log-ratios x and ratios u, keep (NULL: all 1) being 0
- * where M2PO leaves a token out; returns how many terms are not finite. Without a branch, so that
- * it runs over several tokens at once. */
-INLINE size_t piece_terms(const double *x, const double *u, const double *keep, size_t n,
-                          policy_window w, double gain, double *term, double *coefficient,
-                          size_t *clipped) {
+/* Tokens of a response, or a piece of them. */
+typedef struct piece {
+  const double *x, *u; /* log-ratios and ratios */
+  const double *seen;  /* which of the two the window bounds */
+  const double *keep;  /* 0 where M2PO leaves a token out; NULL: all 1 */
+  const double *logp;  /* where the ratio is a constant; NULL: the gradient passes through it */
+  double *coefficient;
+} piece;
+
+/* Terms and coefficients of n tokens; returns how many terms are not finite. Without a branch, so
+ * that it runs over several tokens at once. */
+INLINE size_t piece_terms(const piece *p, int keeps, int constant, size_t n, const policy_window *w,
+                          double gain, double *restrict term, size_t *clipped) {
+  const double *u = p->u, *seen = p->seen, *keep = p->keep, *logp = p->logp;
+  const double low = w->low, high = w->high, at_low = w->at_low, at_high = w->at_high;
+  double *restrict coefficient = p->coefficient;
   uint64_t count = 0, infinite = 0;
   for (size_t t = 0; t < n; t++) {
-    const int over = x[t] > w.high, under = x[t] < w.low, left_out = keep != NULL && keep[t] == 0;
-    const double inside = under ? w.at_low : u[t], f = over ? w.at_high : inside;
+    const int over = seen[t] > high, under = seen[t] < low, left_out = keeps && keep[t] == 0;
+    const double inside = under ? at_low : u[t], f = over ? at_high : inside;
     const double product = f == 0 ? 0 : gain * f, value = left_out ? 0 : product;
-    term[t] = value;
-    coefficient[t] = (over | under) ? 0 : value;
+    const double with_logp = !constant || value == 0 || logp[t] == 0 ? 0 : value * logp[t];
+    term[t] = constant ? with_logp : value;
+    coefficient[t] = !constant && (over | under) ? 0 : value;
     count += (over | under | left_out) ? 1 : 0;
-    infinite += fabs(value) <= DBL_MAX ? 0 : 1;
+    infinite += fabs(term[t]) <= DBL_MAX ? 0 : 1;
   }
   *clipped += count;
   return infinite;
 }
 
-CLONES static size_t terms_of_all(const double *x, const double *u, size_t n,
-                                  const policy_window *w, double gain, double *term,
-                                  double *coefficient, size_t *clipped) {
-  return piece_terms(x, u, NULL, n, *w, gain, term, coefficient, clipped);
+/* The sum of a piece's terms, of which `infinite` are not finite. */
+CLONES static double terms_of(const piece *p, size_t n, const policy_window *w, double gain,
+                              double *term, size_t *clipped, size_t *infinite) {
+  if (p->logp != NULL)
+    *infinite = p->keep != NULL ? piece_terms(p, 1, 1, n, w, gain, term, clipped)
+                                : piece_terms(p, 0, 1, n, w, gain, term, clipped);
+  else
+    *infinite = p->keep != NULL ? piece_terms(p, 1, 0, n, w, gain, term, clipped)
+                                : piece_terms(p, 0, 0, n, w, gain, term, clipped);
+  return lane4_sum(term, n);
 }
 
-CLONES static size_t terms_of_kept(const double *x, const double *u, const double *keep, size_t n,
-                                   const policy_window *w, double gain, double *term,
-                                   double *coefficient, size_t *clipped) {
-  return piece_terms(x, u, keep, n, *w, gain, term, coefficient, clipped);
+/* How many tokens are clipped of a response that has no terms. */
+CLONES static size_t clipped_of(const double *seen, const double *keep, size_t n, double low,
+                                double high) {
+  uint64_t count = 0;
+  if (keep == NULL)
+    for (size_t t = 0; t < n; t++) count += ((seen[t] > high) | (seen[t] < low)) ? 1 : 0;
+  else
+    for (size_t t = 0; t < n; t++)
+      count += ((seen[t] > high) | (seen[t] < low) | (keep[t] == 0)) ? 1 : 0;
+  return count;
 }
 
-/* Adds terms in order; those that are not finite are kept apart. */
-static void add_terms(policy_state *s, const double *term, const double *x, size_t n,
-                      size_t infinite) {
-  double sum = s->objective;
-  if (infinite == 0) {
-    for (size_t t = 0; t < n; t++) sum += term[t];
-    s->objective = sum;
-    return;
-  }
-  for (size_t t = 0; t < n; t++) add(s, term[t], x[t]);
+static void move_on(piece *p, size_t n) {
+  p->x += n, p->u += n, p->seen += n, p->coefficient += n;
+  if (p->keep != NULL) p->keep += n;
+  if (p->logp != NULL) p->logp += n;
 }
 
 /* What most algorithms need of a response of advantage a: a clip that is a window, and weights that
  * are z or, where M2PO leaves a token out, 0. The same numbers as token_terms(), several times as
  * fast. */
 static void windowed_terms(policy_state *s, size_t i, double a, const policy_window *window) {
-  const size_t end = s->in->token_start[i + 1];
+  const size_t lo = s->in->token_start[i], length = s->in->token_start[i + 1] - lo;
   const double gain = s->z[i] * a;
+  policy_tally *tally = &s->tally[i];
+  piece p = {.x = s->x + lo,
+             .u = s->weight + lo,
+             .seen = (window->of_ratio ? s->weight : s->x) + lo,
+             .keep = s->m2_keep != NULL ? s->m2_keep + lo : NULL,
+             .logp = s->algorithm->ratio_gradient ? NULL : s->in->logp + lo,
+             .coefficient = s->coefficient + lo};
   double term[PIECE];
   size_t clipped = 0, infinite = 0;
-  for (size_t t = s->in->token_start[i]; t < end; t += PIECE) {
-    const size_t n = end - t < PIECE ? end - t : PIECE;
-    const double *x = s->x + t, *u = s->weight + t;
-    double *coefficient = s->coefficient + t;
-    if (gain == 0) {
-      const double *keep = s->m2_keep != NULL ? s->m2_keep + t : NULL;
-      for (size_t k = 0; k < n; k++) {
-        term[k] = coefficient[k] = 0;
-        clipped += x[k] > window->high || x[k] < window->low || (keep != NULL && keep[k] == 0);
-      }
-      infinite = 0;
-    } else if (s->m2_keep == NULL) {
-      infinite = terms_of_all(x, u, n, window, gain, term, coefficient, &clipped);
-    } else {
-      infinite = terms_of_kept(x, u, s->m2_keep + t, n, window, gain, term, coefficient, &clipped);
-    }
-    add_terms(s, term, x, n, infinite);
+  if (gain == 0) {
+    memset(p.coefficient, 0, length * sizeof *p.coefficient);
+    tally->clipped = (double)clipped_of(p.seen, p.keep, length, window->low, window->high);
+    return;
   }
-  s->clipped += (double)clipped;
+  for (size_t left = length, n; left > 0; left -= n) {
+    n = left < PIECE ? left : PIECE;
+    const double sum = terms_of(&p, n, window, gain, term, &clipped, &infinite);
+    if (infinite == 0) tally->objective += sum;
+    for (size_t t = 0; t < n && infinite > 0; t++) add(tally, term[t], p.x[t]);
+    move_on(&p, n);
+  }
+  tally->clipped = (double)clipped;
 }
 
 static int has_plain_weights(const policy_state *s) {
-  return s->algorithm->ratio_gradient && s->keep == NULL && s->factor == NULL &&
-         isinf(s->algorithm->token_log_clamp) && !s->ratio->limited;
+  if (s->keep != NULL || s->factor != NULL) return 0;
+  return !s->algorithm->ratio_gradient ||
+         (isinf(s->algorithm->token_log_clamp) && !s->ratio->limited);
 }
 
 static void token_terms(policy_state *s, size_t i) {
   const policy_algorithm *algorithm = s->algorithm;
+  policy_tally *tally = &s->tally[i];
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double a = s->advantage[i];
   policy_window window;
-  s->units += (double)(hi - lo);
-  if (a != 0 && has_plain_weights(s) && policy_window_of(s, a, &window)) {
+  tally->units = (double)(hi - lo);
+  if (has_plain_weights(s) && policy_window_of(s, a, &window)) {
     windowed_terms(s, i, a, &window);
     return;
   }
   for (size_t t = lo; t < hi; t++) {
     double f, d, w = omega(s, i, t);
     int acts = policy_gate(s, s->x[t], s->weight[t], a, (double)(t - lo + 1), &f, &d);
-    s->clipped += acts || (s->m2_keep != NULL && s->m2_keep[t] == 0);
+    tally->clipped += acts || (s->m2_keep != NULL && s->m2_keep[t] == 0);
     s->coefficient[t] = 0;
     if (a == 0 || w == 0) continue;
     if (!algorithm->ratio_gradient) {
       s->coefficient[t] = policy_times(w * a, f);
-      add(s, policy_times(s->coefficient[t], s->in->logp[t]), s->x[t]);
+      add(tally, policy_times(s->coefficient[t], s->in->logp[t]), s->x[t]);
       continue;
     }
-    add(s, policy_times(w * a, f), s->x[t]);
+    add(tally, policy_times(w * a, f), s->x[t]);
     int limited =
         s->ratio->limited && (s->x[t] >= algorithm->log_cap || s->x[t] <= algorithm->log_floor);
     if (!limited && policy_token_open(s, t)) s->coefficient[t] = policy_times(w * a, d);
@@ -162,8 +190,12 @@ static int token_log_gate(const policy_state *s, size_t i, double *f, double *d)
 
 /* Aggregation weight of the whole response; with sequence_sum a response counts once. */
 static double response_weight(const policy_state *s, size_t i) {
+  const size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0;
-  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) sum += omega(s, i, t);
+  if (s->keep == NULL && s->m2_keep == NULL && s->factor == NULL)
+    sum = s->z[i] * (double)(hi - lo);
+  else
+    for (size_t t = lo; t < hi; t++) sum += omega(s, i, t);
   return s->algorithm->aggregate == AGGREGATE_SEQUENCE_SUM && s->kept[i] > 0 ? sum / s->kept[i]
                                                                              : sum;
 }
@@ -174,30 +206,31 @@ static void sequence_terms(policy_state *s, size_t i) {
   const policy_algorithm *algorithm = s->algorithm;
   size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double a = s->advantage[i], x = s->seq_x[i], f, d;
+  policy_tally *tally = &s->tally[i];
   s->seq_g[i] = 0;
-  s->units += 1;
+  tally->units = 1;
   if (hi == lo) return;
   if (algorithm->clip == CLIP_TOKEN_LOG) {
-    s->clipped += token_log_gate(s, i, &f, &d);
+    tally->clipped = token_log_gate(s, i, &f, &d);
   } else {
-    s->clipped += policy_gate(s, x, exp(x), a, 1, &f, &d);
+    tally->clipped = policy_gate(s, x, exp(x), a, 1, &f, &d);
     if (s->seq_open[i] == 0) d = 0;
   }
   if (!algorithm->ratio_gradient) {
     for (size_t t = lo; t < hi; t++) {
       s->coefficient[t] = policy_times(omega(s, i, t) * a, f);
-      add(s, policy_times(s->coefficient[t], s->in->logp[t]), x);
+      add(tally, policy_times(s->coefficient[t], s->in->logp[t]), x);
     }
   } else if (s->ratio->gradient == RATIO_GRADIENT_OWN_TOKEN) {
     for (size_t t = lo; t < hi; t++) {
       double w = omega(s, i, t) * a;
       s->coefficient[t] = policy_token_open(s, t) ? policy_times(w, d) : 0;
-      add(s, policy_times(w, f), x);
+      add(tally, policy_times(w, f), x);
     }
   } else {
     double w = response_weight(s, i) * a;
     s->seq_g[i] = policy_times(w, d);
-    add(s, policy_times(w, f), x);
+    add(tally, policy_times(w, f), x);
   }
 }
 
@@ -224,9 +257,15 @@ static void spread_scope(policy_state *s, size_t first, size_t step, size_t end)
   for (size_t i = first; i < end; i += step) {
     double g = shared ? through_denominator(s, i, sum) : s->seq_g[i];
     double c = policy_times(g, s->seq_jacobian[i]);
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) s->coefficient[t] = c;
+    if (all_pass(s)) continue;
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
-      s->coefficient[t] = passes_gradient(s, t, s->advantage[i]) ? c : 0;
+      if (!passes_gradient(s, t, s->advantage[i])) s->coefficient[t] = 0;
   }
+}
+
+static void spread_group(policy_state *s, size_t g) {
+  spread_scope(s, s->in->group_start[g], 1, s->in->group_start[g + 1]);
 }
 
 static void spread(policy_state *s) {
@@ -236,19 +275,36 @@ static void spread(policy_state *s) {
     for (size_t k = 0; k < parts; k++) spread_scope(s, k, parts, in->n_responses);
     return;
   }
-  for (size_t g = 0; g < in->n_groups; g++)
-    spread_scope(s, in->group_start[g], 1, in->group_start[g + 1]);
+  policy_each(s, in->n_groups, spread_group);
+}
+
+static void response_terms(policy_state *s, size_t i) {
+  s->tally[i] = (policy_tally){0};
+  if (s->sequence_level)
+    sequence_terms(s, i);
+  else
+    token_terms(s, i);
+}
+
+/* Adds the responses' tallies, in order. */
+static void join(policy_state *s) {
+  double largest = 0, inf_size = 0;
+  for (size_t i = 0; i < s->in->n_responses; i++) {
+    const policy_tally *tally = &s->tally[i];
+    s->objective += tally->objective;
+    s->clipped += tally->clipped;
+    s->units += tally->units;
+    if (tally->objective_inf == 0 || (largest != 0 && tally->inf_size <= inf_size)) continue;
+    largest = tally->objective_inf;
+    inf_size = tally->inf_size;
+  }
+  if (largest != 0) s->objective = largest;
 }
 
 void policy_objective_terms(policy_state *s) {
-  for (size_t i = 0; i < s->in->n_responses; i++) {
-    if (s->sequence_level)
-      sequence_terms(s, i);
-    else
-      token_terms(s, i);
-  }
+  policy_each(s, s->in->n_responses, response_terms);
+  join(s);
   if (s->sequence_level && s->algorithm->ratio_gradient &&
       s->ratio->gradient == RATIO_GRADIENT_RESPONSE)
     spread(s);
-  if (s->objective_inf != 0) s->objective = s->objective_inf;
 }

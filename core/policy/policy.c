@@ -12,6 +12,11 @@ struct policy_workspace {
   size_t space_size;
   policy_rank *rank;
   size_t rank_size;
+  policy_tally *tally;
+  size_t tally_size;
+  policy_group_tally *group_tally;
+  size_t group_tally_size;
+  pool *pool; /* borrowed */
 };
 
 policy_workspace *policy_workspace_new(void) {
@@ -22,28 +27,77 @@ void policy_workspace_free(policy_workspace *ws) {
   if (ws == NULL) return;
   free(ws->space);
   free(ws->rank);
+  free(ws->tally);
+  free(ws->group_tally);
   free(ws);
 }
 
+void policy_workspace_share(policy_workspace *ws, pool *threads) {
+  ws->pool = threads;
+}
+
+/* --- many responses at once ---------------------------------------------------------------------
+ */
+
+/* Tokens from which on waking threads pays, and parts that a thread has to take on average:
+ * several, because responses differ in length. */
+enum { FEW_TOKENS = 8192, PARTS = 8 };
+
+typedef struct each {
+  policy_state *state;
+  void (*run)(policy_state *s, size_t i);
+  size_t n, parts;
+} each;
+
+static void run_part(void *context, size_t part, size_t worker) {
+  const each *e = context;
+  const size_t end = e->n * (part + 1) / e->parts;
+  (void)worker;
+  for (size_t i = e->n * part / e->parts; i < end; ++i) e->run(e->state, i);
+}
+
+void policy_each(policy_state *s, size_t n, void (*run)(policy_state *s, size_t i)) {
+  each e = {.state = s, .run = run, .n = n, .parts = 1};
+  if (s->pool != NULL && s->in->n_tokens >= FEW_TOKENS) e.parts = PARTS * pool_threads(s->pool);
+  if (e.parts > n) e.parts = n;
+  if (e.parts > 1)
+    pool_run(s->pool, run_part, &e, e.parts);
+  else
+    for (size_t i = 0; i < n; ++i) run(s, i);
+}
+
+/* --- memory -------------------------------------------------------------------------------------
+ */
+
+/* Grows *array of *size elements to at least n of them. */
+static gl_status grow(void **array, size_t *size, size_t n, size_t bytes, gl_error *err) {
+  if (n <= *size) return GL_OK;
+  void *space = realloc(*array, n * bytes);
+  if (space == NULL) return gl_fail_memory(err, "the policy workspace");
+  *array = space;
+  *size = n;
+  return GL_OK;
+}
+
 static gl_status reserve(policy_workspace *ws, const policy_input *in, int ranks, gl_error *err) {
-  size_t limit = SIZE_MAX / sizeof(policy_rank) / 32;
+  size_t limit = SIZE_MAX / sizeof(policy_tally) / 32;
   if (in->n_tokens > limit || in->n_responses > limit || in->n_groups > limit)
     return gl_fail_memory(err, "the policy workspace");
   size_t need =
       TOKEN_ARRAYS * in->n_tokens + RESPONSE_ARRAYS * in->n_responses + GROUP_ARRAYS * in->n_groups;
-  if (need > ws->space_size) {
-    double *space = realloc(ws->space, need * sizeof *space);
-    if (space == NULL) return gl_fail_memory(err, "the policy workspace");
-    ws->space = space;
-    ws->space_size = need;
-  }
-  if (ranks && in->n_tokens > ws->rank_size) {
-    policy_rank *rank = realloc(ws->rank, in->n_tokens * sizeof *rank);
-    if (rank == NULL) return gl_fail_memory(err, "the policy workspace");
-    ws->rank = rank;
-    ws->rank_size = in->n_tokens;
-  }
-  return GL_OK;
+  void *space = ws->space, *rank = ws->rank, *tally = ws->tally, *group_tally = ws->group_tally;
+  gl_status status = grow(&space, &ws->space_size, need, sizeof *ws->space, err);
+  if (status == GL_OK && ranks)
+    status = grow(&rank, &ws->rank_size, in->n_tokens, sizeof *ws->rank, err);
+  if (status == GL_OK)
+    status = grow(&tally, &ws->tally_size, in->n_responses, sizeof *ws->tally, err);
+  if (status == GL_OK)
+    status = grow(&group_tally, &ws->group_tally_size, in->n_groups, sizeof *ws->group_tally, err);
+  ws->space = space;
+  ws->rank = rank;
+  ws->tally = tally;
+  ws->group_tally = group_tally;
+  return status;
 }
 
 static double *take(double **at, size_t n) {
@@ -65,6 +119,12 @@ static void lay_out(policy_state *s, policy_workspace *ws) {
   for (size_t k = 0; k < RESPONSE_ARRAYS; k++) *response[k] = take(&at, in->n_responses);
   for (size_t k = 0; k < GROUP_ARRAYS; k++) *group[k] = take(&at, in->n_groups);
   s->rank = ws->rank;
+  s->tally = ws->tally;
+  s->group_tally = ws->group_tally;
+  s->pool = ws->pool;
+  /* where the caller wants them they are made in place */
+  if (s->out->coefficient != NULL) s->coefficient = s->out->coefficient;
+  if (s->out->weight != NULL) s->weight = s->out->weight;
   if (s->algorithm->tis_level == LEVEL_NONE) s->factor = NULL;
   if (s->algorithm->mis_level == LEVEL_NONE) s->keep = NULL;
   if (s->algorithm->clip != CLIP_SECOND_MOMENT || s->algorithm->m2_form != M2_REMOVE)
@@ -86,12 +146,16 @@ static gl_status input_fits(const policy_algorithm *algorithm, const policy_inpu
   return GL_OK;
 }
 
+static void repeat_weight(policy_state *s, size_t i) {
+  const double w = exp(s->seq_x[i]);
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) s->out->weight[t] = w;
+}
+
 static void copy_out(policy_state *s) {
   policy_output *out = s->out;
   const policy_input *in = s->in;
   size_t doubles = sizeof(double);
   if (out->advantage != NULL) memcpy(out->advantage, s->advantage, in->n_responses * doubles);
-  if (out->coefficient != NULL) memcpy(out->coefficient, s->coefficient, in->n_tokens * doubles);
   if (out->baseline != NULL) memcpy(out->baseline, s->baseline, in->n_groups * doubles);
   if (out->scale != NULL) {
     memcpy(out->scale, s->scale, in->n_groups * doubles);
@@ -99,15 +163,7 @@ static void copy_out(policy_state *s) {
     for (size_t g = 0; g < in->n_groups && s->algorithm->scale == SCALE_GROUP_STD; ++g)
       if (s->scale[g] <= s->algorithm->scale_eps) out->scale[g] = NAN;
   }
-  if (out->weight == NULL) return;
-  if (!s->sequence_level) {
-    memcpy(out->weight, s->weight, in->n_tokens * doubles);
-    return;
-  }
-  for (size_t i = 0; i < in->n_responses; i++) {
-    const double w = exp(s->seq_x[i]);
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) out->weight[t] = w;
-  }
+  if (out->weight != NULL && s->sequence_level) policy_each(s, in->n_responses, repeat_weight);
 }
 
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,

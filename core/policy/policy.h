@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/metrics.h"
+#include "core/base/thread_pool.h"
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
 
@@ -57,9 +58,13 @@ typedef struct policy_output {
 typedef struct policy_workspace policy_workspace;
 policy_workspace *policy_workspace_new(void); /* NULL if memory is short */
 void policy_workspace_free(policy_workspace *ws);
+/* Evaluations with ws run on these threads from now on, with the same bits for any number of them.
+ * Borrowed until another pool is given, or NULL: the caller's thread alone, as at first. */
+void policy_workspace_share(policy_workspace *ws, pool *threads);
 
 /* Evaluates algorithm on the batch `in` (arrays shaped as policy_input says; nothing in it is
- * changed), writes what out asks for (shaped as policy_output says; out->loss always, out->metric
+ * changed, and no array of out may overlap one of in), writes what out asks for (shaped as
+ * policy_output says; out->loss always, out->metric
  * unless skip_metrics) and keeps nothing but ws's memory, which grows to the largest batch seen.
  * Formulas: paper/methods.md §3, by field, and §4, by algorithm; metrics: §5.
  *

@@ -1,5 +1,7 @@
 /* Log importance ratios: per token, per prefix, per response, against a group expectation, and
  * V-trace's products. paper/methods.md §3.5 to §3.7. */
+#include "core/base/vector.h"
+#include "core/base/vector_exp.h"
 #include "core/policy/internal.h"
 
 #include <assert.h>
@@ -12,13 +14,18 @@ double policy_log_sum(const double *value, size_t first, size_t step, size_t n) 
   return top + log(sum);
 }
 
-static void token_ratios(policy_state *s) {
+static void token_ratios(policy_state *s, size_t i) {
   const double *p = s->in->logp, *q = s->logold;
+  const size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double clamp = s->algorithm->token_log_clamp;
-  for (size_t t = 0; t < s->in->n_tokens; t++) s->log_ratio[t] = p[t] - q[t];
-  if (isinf(clamp)) return;
-  for (size_t t = 0; t < s->in->n_tokens; t++)
+  for (size_t t = lo; t < hi; t++) s->log_ratio[t] = p[t] - q[t];
+  for (size_t t = lo; t < hi && !isinf(clamp); t++)
     s->log_ratio[t] = policy_limit(s->log_ratio[t], -clamp, clamp);
+}
+
+static void token_weights(policy_state *s, size_t i) {
+  const size_t lo = s->in->token_start[i], n = s->in->token_start[i + 1] - lo;
+  vector_exp(s->x + lo, n, s->weight + lo);
 }
 
 /* Each formula below is one line of the table at the end. That of a token's ratio writes s->x[];
@@ -57,24 +64,26 @@ static void vtrace_ratios(policy_state *s) {
   }
 }
 
-static void sequence_sums(policy_state *s) {
-  const policy_input *in = s->in;
-  int mean = s->algorithm->log_prob == LOG_PROB_MEAN;
-  for (size_t i = 0; i < in->n_responses; i++) {
-    size_t lo = in->token_start[i], hi = in->token_start[i + 1];
-    double p = 0, q = 0, l = 0, share = mean && hi > lo ? 1 / (double)(hi - lo) : 1;
-    for (size_t t = lo; t < hi; t++) {
-      p += in->logp[t];
-      q += s->logold[t];
-      l += s->log_ratio[t];
-    }
-    s->seq_p[i] = p * share;
-    s->seq_q[i] = q * share;
-    s->seq_x[i] = l * share;
-    s->seq_jacobian[i] = share;
-    s->seq_share[i] = 0;
-    s->seq_open[i] = 1;
-  }
+CLONES static void three_sums(const double *a, const double *b, const double *c, size_t n,
+                              double sum[3]) {
+  sum[0] = lane4_sum(a, n);
+  sum[1] = lane4_sum(b, n);
+  sum[2] = lane4_sum(c, n);
+}
+
+static void sequence_sums(policy_state *s, size_t i) {
+  const size_t lo = s->in->token_start[i], n = s->in->token_start[i + 1] - lo;
+  const int mean = s->algorithm->log_prob == LOG_PROB_MEAN;
+  const double share = mean && n > 0 ? 1 / (double)n : 1;
+  double sum[3];
+  token_ratios(s, i);
+  three_sums(s->in->logp + lo, s->logold + lo, s->log_ratio + lo, n, sum);
+  s->seq_p[i] = sum[0] * share;
+  s->seq_q[i] = sum[1] * share;
+  s->seq_x[i] = sum[2] * share;
+  s->seq_jacobian[i] = share;
+  s->seq_share[i] = 0;
+  s->seq_open[i] = 1;
 }
 
 /* One scope: responses first, first + step ... below end. */
@@ -291,15 +300,15 @@ gl_status policy_ratios(policy_state *s, gl_error *err) {
                    "self_normalised");
   s->ratio = &r->info;
   s->sequence_level = r->info.unit == RATIO_OF_RESPONSE;
-  token_ratios(s);
   if (r->info.unit == RATIO_OF_TOKEN) {
     assert(r->formula != NULL);
+    policy_each(s, s->in->n_responses, token_ratios);
     r->formula(s);
-    for (size_t t = 0; t < s->in->n_tokens; t++) s->weight[t] = exp(s->x[t]);
+    policy_each(s, s->in->n_responses, token_weights);
     if (algorithm->clip == CLIP_SECOND_MOMENT) policy_second_moment(s);
     return GL_OK;
   }
-  sequence_sums(s);
+  policy_each(s, s->in->n_responses, sequence_sums);
   if (r->formula != NULL) r->formula(s);
   if (algorithm->clip == CLIP_GAMMA) add_truncation(s);
   if (!isinf(algorithm->log_floor) || !isinf(algorithm->log_cap)) limit_sequences(s);

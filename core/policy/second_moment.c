@@ -48,9 +48,6 @@ INLINE int is_member(const members *m, size_t t) {
   return (m->v[t] > m->above) | (m->v[t] < m->below);
 }
 
-typedef double lane4 __attribute__((vector_size(32), aligned(8), may_alias));
-typedef int64_t mask4 __attribute__((vector_size(32), aligned(8), may_alias));
-
 /* Adds the number of members among tokens first .. end - 1 and their squares, in LANES sums. */
 CLONES static void add_members(const double *x, const members *m, size_t first, size_t end,
                                double count[LANES], double sum[LANES]) {

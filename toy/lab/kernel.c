@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef double lane4 __attribute__((vector_size(32), aligned(8), may_alias));
-typedef int64_t mask4 __attribute__((vector_size(32), aligned(8), may_alias));
-
 gl_status lab_moments_init(lab_moments *m, size_t n, gl_error *err) {
   *m = (lab_moments){.n = n};
   m->first = calloc(n, sizeof *m->first);
@@ -209,10 +206,6 @@ INLINE void coefficients(const lab_form *f, const lab_block *k, double *c, talli
   }
 }
 
-INLINE double total_of(const lane4 *v) { /* by value it would need AVX in its callers */
-  return ((*v)[0] + (*v)[1]) + ((*v)[2] + (*v)[3]);
-}
-
 /* m2[i][j] += sum_b w_b c_i c_j, two rows by four at a time: eight sums, which keep both adders
  * busy while each waits for its own last addition. Rows beyond the last repeat it and are not
  * stored. */
@@ -237,8 +230,10 @@ INLINE void second_moments(const double *weight, const double *c, size_t n, doub
         s02 += x0 * y2, s12 += x1 * y2;
         s03 += x0 * y3, s13 += x1 * y3;
       }
-      const double upper[4] = {total_of(&s00), total_of(&s01), total_of(&s02), total_of(&s03)};
-      const double lower[4] = {total_of(&s10), total_of(&s11), total_of(&s12), total_of(&s13)};
+      const double upper[4] = {lane4_total(&s00), lane4_total(&s01), lane4_total(&s02),
+                               lane4_total(&s03)};
+      const double lower[4] = {lane4_total(&s10), lane4_total(&s11), lane4_total(&s12),
+                               lane4_total(&s13)};
       for (size_t l = 0; l < 4; ++l) {
         if (j + l <= i) m2[i * n + j + l] += upper[l];
         if (i2 != i && j + l <= i2) m2[i2 * n + j + l] += lower[l];
@@ -252,7 +247,7 @@ INLINE void first_moments(const double *weight, const double *c, size_t n, doubl
     lane4 sum = {0};
     for (size_t b = 0; b < LAB_BLOCK; b += 4)
       sum += AT_CONST(weight + b) * AT_CONST(c + y * LAB_BLOCK + b);
-    first[y] += total_of(&sum);
+    first[y] += lane4_total(&sum);
   }
 }
 
