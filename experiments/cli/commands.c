@@ -20,6 +20,7 @@
   X(sim)                                                                                           \
   X(policy)                                                                                        \
   X(analyze)                                                                                       \
+  X(outcomes)                                                                                      \
   X(plot)                                                                                          \
   X(report)                                                                                        \
   X(results)                                                                                       \

@@ -1,0 +1,312 @@
+/* The outcomes of a study's runs by method and setting. */
+#include "analysis/stability.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const double stability_share[STABILITY_SHARES] = {0.1, 0.5};
+
+/* Intervals of doses are looked for within this factor beyond the doses of the study. */
+static const double REACH = 1000;
+
+static int in_order(const void *a, const void *b) {
+  const double x = ((const dose_group *)a)->x, y = ((const dose_group *)b)->x;
+  return (x > y) - (x < y);
+}
+
+/* --- settings ------------------------------------------------------------------------------------
+ */
+
+/* Gives group g the setting of its heading without the dose; 0 if memory is short. */
+static int place_group(stability *s, size_t g) {
+  char *heading = results_heading(s->from, g, s->dose_axis);
+  if (heading == NULL) return 0;
+  size_t i = 0;
+  while (i < s->n_settings && strcmp(s->settings[i], heading) != 0) i++;
+  s->setting[g] = i;
+  if (i < s->n_settings)
+    free(heading);
+  else
+    s->settings[s->n_settings++] = heading;
+  return 1;
+}
+
+static gl_status find_settings(stability *s, gl_error *err) {
+  const results *r = s->from;
+  s->dose_axis = results_axis(r, STABILITY_DOSE);
+  s->settings = calloc(r->n_groups + 1, sizeof *s->settings);
+  s->setting = calloc(r->n_groups + 1, sizeof *s->setting);
+  if (s->settings == NULL || s->setting == NULL) return gl_fail_memory(err, "the settings");
+  for (size_t g = 0; g < r->n_groups; g++)
+    if (!place_group(s, g)) return gl_fail_memory(err, "the settings");
+  return GL_OK;
+}
+
+/* --- cells ---------------------------------------------------------------------------------------
+ */
+
+/* The dose of the cell with that logarithm, which is added where it is new. */
+static dose_group *dose_of(stability_cell *c, double x) {
+  for (size_t i = 0; i < c->n_doses; i++)
+    if (c->dose[i].x == x) return &c->dose[i];
+  c->dose[c->n_doses] = (dose_group){.x = x};
+  return &c->dose[c->n_doses++];
+}
+
+static void count_run(stability *s, stability_cell *c, size_t index) {
+  const results *r = s->from;
+  const results_run *run = &r->runs[index];
+  if (run->status == RUN_FAILED) {
+    c->failed++;
+    return;
+  }
+  const run_outcome o = s->run[index] = outcome_of_run(run, &s->rule);
+  c->runs++;
+  c->count[o.kind]++;
+  c->lost_start += (size_t)(o.lost_start != 0);
+  c->falls += (size_t)run_outcome_is_fall(&o);
+  if (s->dose_axis == r->axes.n) return;
+  const double dose = r->groups[run->group].value[s->dose_axis].number;
+  if (!(dose > 0) || !isfinite(dose)) return;
+  dose_group *d = dose_of(c, log(dose));
+  d->runs++;
+  d->falls += (size_t)run_outcome_is_fall(&o);
+}
+
+size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell) {
+  const results *r = s->from;
+  size_t n = 0;
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const results_run *run = &r->runs[i];
+    if (run->status == RUN_FAILED || run->algorithm != c->algorithm ||
+        s->setting[run->group] != c->setting)
+      continue;
+    const run_outcome *o = &s->run[i];
+    fell[n] = (uint8_t)run_outcome_is_fall(o);
+    time[n] = (double)(fell[n] ? o->onset : o->end);
+    n++;
+  }
+  return n;
+}
+
+static gl_status find_median(const stability *s, stability_cell *c, gl_error *err) {
+  const size_t most = s->from->n_runs + 1;
+  double *time = calloc(most, sizeof *time);
+  uint8_t *fell = calloc(most, sizeof *fell);
+  survival_step *curve = calloc(most, sizeof *curve);
+  size_t steps = 0;
+  gl_status status =
+      time != NULL && fell != NULL && curve != NULL ? GL_OK : gl_fail_memory(err, "onsets");
+  if (status == GL_OK)
+    status = survival_curve(time, fell, stability_times(s, c, time, fell), curve, &steps, err);
+  c->median_onset = INFINITY;
+  for (size_t i = steps; i-- > 0;)
+    if (curve[i].survival <= 0.5) c->median_onset = curve[i].time;
+  free(time), free(fell), free(curve);
+  return status;
+}
+
+static gl_status fit_doses(stability_cell *c, gl_error *err) {
+  qsort(c->dose, c->n_doses, sizeof *c->dose, in_order);
+  gl_status status = dose_fit_of(c->dose, c->n_doses, &c->fit, err);
+  for (size_t i = 0; i < STABILITY_SHARES && status == GL_OK; i++) {
+    const interval x = dose_at(c->dose, c->n_doses, &c->fit, stability_share[i], log(REACH));
+    c->falls_at[i] = (interval){exp(x.value), exp(x.low), exp(x.high)};
+  }
+  return status;
+}
+
+static gl_status make_cells(stability *s, gl_error *err) {
+  const results *r = s->from;
+  const size_t n = s->n_settings * r->n_algorithms;
+  s->run = calloc(r->n_runs + 1, sizeof *s->run);
+  s->cells = calloc(n + 1, sizeof *s->cells);
+  if (s->run == NULL || s->cells == NULL) return gl_fail_memory(err, "the outcomes");
+  for (size_t i = 0; i < n; i++) {
+    s->cells[i].setting = i / r->n_algorithms;
+    s->cells[i].algorithm = i % r->n_algorithms;
+    s->cells[i].dose = calloc(r->n_groups + 1, sizeof *s->cells[i].dose);
+    if (s->cells[i].dose == NULL) return gl_fail_memory(err, "the outcomes");
+  }
+  for (size_t i = 0; i < r->n_runs; i++)
+    count_run(s, &s->cells[s->setting[r->runs[i].group] * r->n_algorithms + r->runs[i].algorithm],
+              i);
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    stability_cell *c = &s->cells[i];
+    c->fallen = share_interval(c->falls, c->runs);
+    status = find_median(s, c, err);
+    if (status == GL_OK) status = fit_doses(c, err);
+  }
+  return status;
+}
+
+gl_status stability_init(stability *s, const results *from, const outcome_rule *rule,
+                         gl_error *err) {
+  *s = (stability){.from = from, .rule = *rule};
+  size_t evaluated = 0;
+  for (size_t i = 0; i < from->n_runs; i++) evaluated += from->runs[i].n_evals > 0;
+  if (evaluated == 0)
+    return gl_fail(err, GL_EINPUT,
+                   "%s has no evaluations, by which runs are judged; set eval_every in its recipe",
+                   from->study);
+  if (from->lower_is_better)
+    return gl_fail(err, GL_EINPUT, "%s: outcomes are those of scores that are better when higher",
+                   from->study);
+  gl_status status = find_settings(s, err);
+  return status == GL_OK ? make_cells(s, err) : status;
+}
+
+void stability_fini(stability *s) {
+  for (size_t i = 0; s->cells != NULL && i < s->n_settings * s->from->n_algorithms; i++)
+    free(s->cells[i].dose);
+  for (size_t i = 0; i < s->n_settings; i++) free(s->settings[i]);
+  free(s->settings), free(s->setting), free(s->run), free(s->cells);
+  *s = (stability){0};
+}
+
+/* --- telling -------------------------------------------------------------------------------------
+ */
+
+static void share_cell(table *t, interval v) {
+  if (isnan(v.value))
+    table_cell(t, "–");
+  else
+    table_cell(t, "%.2f [%.2f, %.2f]", v.value, v.low, v.high);
+}
+
+/* A dose: open ends as inequalities that a reader knows. */
+static void dose_cell(table *t, const dose_fit *fit, interval v) {
+  if (fit->why != NULL) {
+    table_cell(t, "– (%s)", fit->why);
+    return;
+  }
+  char low[32] = "0", high[32] = "∞";
+  if (v.low > 0) snprintf(low, sizeof low, "%.3g", v.low);
+  if (isfinite(v.high)) snprintf(high, sizeof high, "%.3g", v.high);
+  if (isnan(v.value))
+    table_cell(t, "– (falls do not rise with it)");
+  else
+    table_cell(t, "%.3g [%s, %s]", v.value, low, high);
+}
+
+enum { FIXED_HEADS = 10 };
+
+static gl_status write_table(const stability *s, table_format format, FILE *to, gl_error *err) {
+  const results *r = s->from;
+  const char *heads[FIXED_HEADS + STABILITY_SHARES] = {
+      "algorithm",  "setting",  "runs",   "never learned", "early fall", "late fall",
+      "not finite", "survived", "fallen", "median onset",  "lr: 10 %",   "lr: 50 %"};
+  const int has_dose = s->dose_axis < r->axes.n;
+  table *t = table_new(heads, FIXED_HEADS + (has_dose ? (size_t)STABILITY_SHARES : 0));
+  if (t == NULL) return gl_fail_memory(err, "a table");
+  size_t failed = 0;
+  for (size_t i = 0; i < s->n_settings * r->n_algorithms; i++) {
+    const stability_cell *c = &s->cells[i];
+    failed += c->failed;
+    if (c->runs == 0) continue;
+    table_cell(t, "%s", r->algorithms[c->algorithm]);
+    table_cell(t, "%s", *s->settings[c->setting] != '\0' ? s->settings[c->setting] : "–");
+    table_cell(t, "%zu", c->runs);
+    if (c->lost_start > 0)
+      table_cell(t, "%zu (%zu lost the start)", c->count[OUTCOME_NEVER_LEARNED], c->lost_start);
+    else
+      table_cell(t, "%zu", c->count[OUTCOME_NEVER_LEARNED]);
+    table_cell(t, "%zu", c->count[OUTCOME_EARLY_FALL]);
+    table_cell(t, "%zu", c->count[OUTCOME_LATE_FALL]);
+    table_cell(t, "%zu", c->count[OUTCOME_NOT_FINITE]);
+    table_cell(t, "%zu", c->count[OUTCOME_SURVIVED]);
+    share_cell(t, c->fallen);
+    if (isfinite(c->median_onset))
+      table_cell(t, "%.0f", c->median_onset);
+    else
+      table_cell(t, "–");
+    for (size_t k = 0; has_dose && k < STABILITY_SHARES; k++) dose_cell(t, &c->fit, c->falls_at[k]);
+  }
+  table_caption(t,
+                "%s: outcomes of runs. A fall: %zu evaluations in a row below %.0f %% of the gain, "
+                "the gain at least %g; late: after %lld updates within the last %.0f %% of it. "
+                "Fallen: with not finite and lost starts, [95 %% Clopper-Pearson]. Failed runs, "
+                "left out: %zu.",
+                r->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
+                (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), failed);
+  gl_status status = table_write(t, format, to, err);
+  table_free(t);
+  return status;
+}
+
+/* NaN and infinite numbers are null. */
+static int put_number(cJSON *to, const char *name, double x) {
+  return (isfinite(x) ? cJSON_AddNumberToObject(to, name, x) : cJSON_AddNullToObject(to, name)) !=
+         NULL;
+}
+
+static int put_interval(cJSON *to, const char *name, interval v) {
+  cJSON *item = cJSON_AddObjectToObject(to, name);
+  return item != NULL && put_number(item, "value", v.value) && put_number(item, "low", v.low) &&
+         put_number(item, "high", v.high);
+}
+
+/* The dose of a logarithm, without the last digits that it has lost. */
+static double dose_number(double x) {
+  char text[32];
+  snprintf(text, sizeof text, "%.12g", exp(x));
+  return strtod(text, NULL);
+}
+
+static int put_counts(cJSON *to, const stability_cell *c) {
+  cJSON *counts = cJSON_AddObjectToObject(to, "outcomes");
+  int fine = counts != NULL;
+  for (outcome o = 0; o < OUTCOME_COUNT && fine; o++)
+    fine = put_number(counts, outcome_name(o), (double)c->count[o]);
+  return fine;
+}
+
+static int put_doses(cJSON *to, const stability_cell *c) {
+  cJSON *doses = cJSON_AddArrayToObject(to, "doses");
+  int fine = doses != NULL;
+  for (size_t i = 0; i < c->n_doses && fine; i++) {
+    cJSON *dose = cJSON_CreateObject();
+    fine = dose != NULL && cJSON_AddItemToArray(doses, dose) &&
+           put_number(dose, "dose", dose_number(c->dose[i].x)) &&
+           put_number(dose, "runs", (double)c->dose[i].runs) &&
+           put_number(dose, "falls", (double)c->dose[i].falls);
+  }
+  return fine &&
+         (c->fit.why == NULL || cJSON_AddStringToObject(to, "no_fit", c->fit.why) != NULL) &&
+         put_interval(to, "falls_10", c->falls_at[0]) &&
+         put_interval(to, "falls_50", c->falls_at[1]);
+}
+
+static int put_cell(cJSON *list, const stability *s, const stability_cell *c) {
+  cJSON *item = cJSON_CreateObject();
+  if (item == NULL || !cJSON_AddItemToArray(list, item)) return 0;
+  return cJSON_AddStringToObject(item, "algorithm", s->from->algorithms[c->algorithm]) != NULL &&
+         cJSON_AddStringToObject(item, "setting", s->settings[c->setting]) != NULL &&
+         put_number(item, "runs", (double)c->runs) &&
+         put_number(item, "failed", (double)c->failed) && put_counts(item, c) &&
+         put_number(item, "lost_start", (double)c->lost_start) &&
+         put_interval(item, "fallen", c->fallen) &&
+         put_number(item, "median_onset", c->median_onset) &&
+         (s->dose_axis == s->from->axes.n || put_doses(item, c));
+}
+
+static gl_status make_json(const stability *s, cJSON **out, gl_error *err) {
+  cJSON *all = cJSON_CreateObject();
+  cJSON *cells = all != NULL && cJSON_AddStringToObject(all, "study", s->from->study) != NULL
+                     ? cJSON_AddArrayToObject(all, "cells")
+                     : NULL;
+  int fine = cells != NULL;
+  for (size_t i = 0; i < s->n_settings * s->from->n_algorithms && fine; i++)
+    if (s->cells[i].runs + s->cells[i].failed > 0) fine = put_cell(cells, s, &s->cells[i]);
+  if (!fine) cJSON_Delete(all);
+  *out = fine ? all : NULL;
+  return fine ? GL_OK : gl_fail_memory(err, "the outcomes");
+}
+
+gl_status stability_tell(const stability *s, table_format format, FILE *text, cJSON **json,
+                         gl_error *err) {
+  gl_status status = text != NULL ? write_table(s, format, text, err) : GL_OK;
+  return status == GL_OK && json != NULL ? make_json(s, json, err) : status;
+}

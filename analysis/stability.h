@@ -1,0 +1,62 @@
+/* What a study says about stability: the outcomes of its runs by method and setting, when they
+ * fell, and at which dose (learning rate) which share falls. `gepolab outcomes` prints it; the
+ * figures `survival` and `frontier` draw it. */
+#ifndef GEPOLAB_ANALYSIS_STABILITY_H
+#define GEPOLAB_ANALYSIS_STABILITY_H
+
+#include "analysis/dose.h"
+#include "analysis/outcome.h"
+#include "analysis/results.h"
+#include "analysis/tables.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+/* The axis whose numbers are doses. */
+#define STABILITY_DOSE "optimizer.lr"
+
+/* The shares that are told. */
+enum { STABILITY_SHARES = 2 };
+extern const double stability_share[STABILITY_SHARES]; /* 0.1, 0.5 */
+
+/* The runs of one algorithm at one setting, all doses together. */
+typedef struct stability_cell {
+  size_t algorithm, setting; /* indices */
+  size_t runs, failed;       /* failed runs (which say nothing) are counted apart */
+  size_t count[OUTCOME_COUNT];
+  size_t lost_start; /* of those that never learned */
+  size_t falls;
+  interval fallen;     /* share of falls among runs, Clopper-Pearson */
+  double median_onset; /* Kaplan-Meier, updates; infinite while fewer than half have fallen */
+  dose_group *dose;    /* [n_doses] ascending, x the natural logarithm */
+  size_t n_doses;
+  dose_fit fit;
+  interval falls_at[STABILITY_SHARES]; /* doses, not logarithms; ends 0 or infinite where open */
+} stability_cell;
+
+typedef struct stability {
+  const results *from; /* borrowed */
+  outcome_rule rule;
+  size_t dose_axis; /* index of STABILITY_DOSE among the axes, axes.n: it is not swept */
+  char **settings;  /* [n_settings] headings without the dose; "" where there is but one */
+  size_t *setting;  /* [n_groups] of each group */
+  size_t n_settings;
+  run_outcome *run; /* [n_runs], as in from; of failed runs without meaning */
+  stability_cell
+      *cells; /* [n_settings][n_algorithms]; runs and failed 0 where the grid has a hole */
+} stability;
+
+/* GL_EINPUT where no run has an evaluation. Release with stability_fini() in any case. */
+gl_status stability_init(stability *s, const results *from, const outcome_rule *rule,
+                         gl_error *err);
+void stability_fini(stability *s);
+
+/* The times at which the cell's runs fell, or until which they were watched: time[] and fell[] hold
+ * n_runs of the study; how many were written. Failed runs are none of them. */
+size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell);
+
+/* Tables, or (where not NULL) JSON to be released with cJSON_Delete(). Both may be NULL. */
+gl_status stability_tell(const stability *s, table_format format, FILE *text, cJSON **json,
+                         gl_error *err);
+
+#endif

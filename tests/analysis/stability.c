@@ -1,0 +1,150 @@
+/* Outcomes of a small study by hand: counts, shares, onsets, doses, text and JSON. */
+#include "analysis/stability.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVALS = 8 };
+
+/* Rises to 0.8, and from evaluation `fall` on stands at 0. */
+static void add_run(results *r, const char *algorithm, double staleness, double lr, uint64_t seed,
+                    size_t fall, run_status status) {
+  char swept[120];
+  eval_record eval[EVALS];
+  gl_error err = {0};
+  for (size_t i = 0; i < EVALS; i++)
+    eval[i] = (eval_record){.step = (int64_t)i * 100,
+                            .eval_score = i >= fall ? 0
+                                          : i == 0  ? 0
+                                                    : 0.8};
+  snprintf(swept, sizeof swept, "{\"cluster.delay\":%g,\"optimizer.lr\":%g}", staleness, lr);
+  const run_record run = {.algorithm = algorithm,
+                          .swept = swept,
+                          .seed = seed,
+                          .lr = lr,
+                          .status = status,
+                          .evals = eval,
+                          .n_evals = status == RUN_FAILED ? 0 : EVALS};
+  CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
+}
+
+/* grpo falls at the larger rate, at the longer delay also at the smaller one; gepo never does, and
+ * has one failed run. */
+static results *made(void) {
+  results *r = results_new("made");
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (uint64_t seed = 1; seed <= 3; seed++)
+    for (int delay = 0; delay <= 4; delay += 4)
+      for (int rate = 0; rate < 2; rate++) {
+        const int falls = rate == 1 || (delay == 4 && seed > 1);
+        const double lr = rate ? 1e-2 : 1e-3;
+        add_run(r, "grpo", delay, lr, seed, falls ? 2 + seed % 2 : EVALS, RUN_DONE);
+        add_run(r, "gepo", delay, lr, seed, EVALS,
+                seed == 3 && rate && delay ? RUN_FAILED : RUN_DONE);
+      }
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  return r;
+}
+
+static const stability_cell *cell_at(const stability *s, const char *algorithm, size_t setting) {
+  for (size_t a = 0; a < s->from->n_algorithms; a++)
+    if (strcmp(s->from->algorithms[a], algorithm) == 0)
+      return &s->cells[setting * s->from->n_algorithms + a];
+  return NULL;
+}
+
+static void runs_are_counted_by_method_and_setting(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = made();
+  stability s;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(s.n_settings, 2);
+  const stability_cell *near = cell_at(&s, "grpo", 0), *far = cell_at(&s, "grpo", 1);
+  CU_ASSERT_EQUAL(near->runs, 6);
+  CU_ASSERT_EQUAL(near->falls, 3);
+  CU_ASSERT_EQUAL(near->count[OUTCOME_SURVIVED], 3);
+  CU_ASSERT_EQUAL(far->falls, 5);
+  CU_ASSERT_EQUAL(far->count[OUTCOME_EARLY_FALL] + far->count[OUTCOME_LATE_FALL], 5);
+  CU_ASSERT_EQUAL(near->n_doses, 2);
+  CU_ASSERT_EQUAL(near->dose[0].falls, 0);
+  CU_ASSERT_EQUAL(near->dose[1].falls, 3);
+  CU_ASSERT(fabs(near->falls_at[1].value / 3.1622776601683795e-3 - 1) < 1e-6);
+  CU_ASSERT(near->falls_at[1].low < near->falls_at[1].value);
+  CU_ASSERT(far->falls_at[1].value < near->falls_at[1].value);
+  const stability_cell *gepo = cell_at(&s, "gepo", 1);
+  CU_ASSERT_EQUAL(gepo->runs, 5);
+  CU_ASSERT_EQUAL(gepo->failed, 1);
+  CU_ASSERT_STRING_EQUAL(gepo->fit.why, "no run falls");
+  CU_ASSERT(isinf(gepo->median_onset));
+  stability_fini(&s);
+  results_free(r);
+}
+
+/* Three of six fall at updates 200 and 300: half have by 300. */
+static void onsets_are_those_of_kaplan_and_meier(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = made();
+  stability s;
+  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, NULL), GL_OK);
+  const stability_cell *near = cell_at(&s, "grpo", 0);
+  CU_ASSERT_EQUAL(near->median_onset, 300);
+  double time[24];
+  uint8_t fell[24];
+  CU_ASSERT_EQUAL(stability_times(&s, near, time, fell), 6);
+  double sum = 0;
+  for (size_t i = 0; i < 6; i++) sum += time[i];
+  CU_ASSERT_EQUAL(sum, 3 * 700 + 200 + 300 + 300);
+  stability_fini(&s);
+  results_free(r);
+}
+
+static void text_and_json_say_the_same(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = made();
+  stability s;
+  char *text = NULL;
+  size_t size = 0;
+  cJSON *json = NULL;
+  gl_error err = {0};
+  FILE *to = open_memstream(&text, &size);
+  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL(stability_tell(&s, TABLE_TEXT, to, &json, &err), GL_OK);
+  fclose(to);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "0.50 [0.12, 0.88]"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\xe2\x80\x93 (no run falls)"));
+  const cJSON *cells = cJSON_GetObjectItemCaseSensitive(json, "cells");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cells), 4);
+  const cJSON *cell = cJSON_GetArrayItem(cells, 0);
+  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(cell, "algorithm")),
+                         "grpo");
+  const cJSON *dose = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(cell, "doses"), 0);
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(dose, "dose")), 1e-3);
+  CU_ASSERT(
+      cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(cells, 1), "median_onset")));
+  cJSON_Delete(json);
+  free(text);
+  stability_fini(&s);
+  results_free(r);
+}
+
+static void a_study_without_evaluations_is_refused(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = results_new("bare");
+  gl_error err = {0};
+  stability s;
+  const run_record run = {.algorithm = "grpo", .swept = "{}", .seed = 1, .status = RUN_DONE};
+  CU_ASSERT_EQUAL(results_add(r, &run, &err), GL_OK);
+  CU_ASSERT_EQUAL(results_arrange(r, &err), GL_OK);
+  CU_ASSERT_EQUAL(stability_init(&s, r, &rule, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "eval_every"));
+  stability_fini(&s);
+  results_free(r);
+}
+
+SUITE(analysis_stability, "analysis: stability", TEST(runs_are_counted_by_method_and_setting),
+      TEST(onsets_are_those_of_kaplan_and_meier), TEST(text_and_json_say_the_same),
+      TEST(a_study_without_evaluations_is_refused));

@@ -1,0 +1,54 @@
+/* gepolab outcomes on a small study that was really run. */
+#include "core/base/json_tree.h"
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <string.h>
+
+/* A bandit that any rate solves but a tiny one, which never learns. */
+static const char recipe[] =
+    "name: fates\nsteps: 40\neval_every: 5\nworld: {kind: bandit, rewards: [1, 0, 0, 0]}\n"
+    "train: {groups: 4, group_size: 8}\n"
+    "sweep: {algorithm: [grpo], optimizer.lr: [1.0e-9, 0.5], seed: [1, 2, 3]}\n";
+
+static double number(const cJSON *o, const char *name) {
+  const cJSON *i = cJSON_GetObjectItemCaseSensitive(o, name);
+  return cJSON_IsNumber(i) ? i->valuedouble : -1;
+}
+
+static void runs_are_judged_and_doses_listed(void) {
+  char folder[64], at[128], study[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(at, folder, "fates.yaml"), recipe, sizeof recipe - 1);
+  cli_path(study, folder, "study.db");
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
+  cli_result text = CLI("outcomes", study), json = CLI("outcomes", study, "--json");
+  CU_ASSERT_EQUAL(text.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "never learned"));
+  cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+  const cJSON *cells = cJSON_GetObjectItemCaseSensitive(d, "cells");
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(cells), 1);
+  const cJSON *cell = cJSON_GetArrayItem(cells, 0);
+  const cJSON *outcomes = cJSON_GetObjectItemCaseSensitive(cell, "outcomes");
+  CU_ASSERT_EQUAL(number(cell, "runs"), 6);
+  CU_ASSERT_EQUAL(number(outcomes, "never learned"), 3);
+  CU_ASSERT_EQUAL(number(outcomes, "survived"), 3);
+  const cJSON *doses = cJSON_GetObjectItemCaseSensitive(cell, "doses");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(doses), 2);
+  CU_ASSERT_EQUAL(number(cJSON_GetArrayItem(doses, 0), "dose"), 1e-9);
+  CU_ASSERT_EQUAL(number(cJSON_GetArrayItem(doses, 1), "runs"), 3);
+  cJSON_Delete(d);
+  cli_result_fini(&text);
+  cli_result_fini(&json);
+  cli_scratch_remove(folder);
+}
+
+static void what_is_no_study_is_refused(void) {
+  CU_ASSERT(CLI_GIVES(1, "outcomes", "build/no/such.db"));
+  CU_ASSERT(CLI_GIVES(2, "outcomes"));
+  CU_ASSERT(CLI_GIVES(2, "outcomes", "README.md", "--format", "word"));
+}
+
+SUITE(cli_outcomes, "cli: outcomes", TEST(runs_are_judged_and_doses_listed),
+      TEST(what_is_no_study_is_refused));
