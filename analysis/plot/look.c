@@ -77,7 +77,9 @@ static const struct {
              {"magistral", {BLUE, DASHED, DIAMOND}},
              {"disco", {RED, MIXED, DOWN}},
              {"disco_b", {GREEN, MIXED, OPEN_SQUARE}},
-             {"disco_l_ratio", {GOLD, MIXED, OPEN_CIRCLE}}};
+             {"disco_l_ratio", {GOLD, MIXED, OPEN_CIRCLE}},
+             {"icepop", {SKY, MIXED, UP}},
+             {"mois", {PINK, DASHED, OPEN_PENTAGON}}};
 enum { LOOKS = sizeof table / sizeof *table };
 
 const char *look_colour(int colour) {

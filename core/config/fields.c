@@ -33,6 +33,11 @@ static const field table[] = {
           "how the algorithm is called in tables and figures; it may not be the name of a "
           "published algorithm whose fields differ",
           .role = ROLE_PROVENANCE, .rule = "the base and what was changed, as in gepo(clip=none)"),
+    ENTRY("algorithm.gate", "gate", SECTION, "", NULL,
+          "which responses leave the policy term by their own likelihood: {negative_below, "
+          "positive_above, of: group_expectation | sampler, scope: prompt | microbatch, log_prob: "
+          "mean | sum}, for any algorithm but disco's",
+          .role = ROLE_ALGORITHM),
     ENTRY("sweep", "sweep", SECTION, "", NULL,
           "a map of dotted paths to lists of values, whose product is the grid of runs; "
           "`algorithm` and `seed` are axes like all others",

@@ -35,6 +35,7 @@ typedef enum policy_ratio {
   RATIO_GROUP_EXPECTATION,
   RATIO_SELF_NORMALISED,
   RATIO_MIXTURE,
+  RATIO_TOKEN_MIXTURE,
   RATIO_VTRACE
 } policy_ratio;
 enum { RATIO_COUNT = RATIO_VTRACE + 1 }; /* one more than the last */
@@ -80,6 +81,8 @@ typedef enum policy_denominator {
 } policy_denominator;
 
 typedef enum policy_scope { SCOPE_PROMPT, SCOPE_MICROBATCH } policy_scope;
+
+typedef enum policy_gate_of { GATE_GROUP_EXPECTATION, GATE_SAMPLER } policy_gate_of;
 
 typedef enum policy_old { OLD_SAMPLER, OLD_PROXIMAL } policy_old;
 
@@ -128,6 +131,16 @@ typedef enum policy_negatives { NEGATIVES_SOFTMAX, NEGATIVES_MEAN } policy_negat
 /* Bytes of a shown name, its end included. */
 enum { POLICY_NAME_SIZE = 128 };
 
+/* Which responses take no part in the policy term, by the sign of their advantage and by how
+ * probable the learner finds them (paper/methods.md §3.15). */
+typedef struct policy_gate_fields {
+  double negative_below; /* A < 0: those whose likelihood is below; 0: none */
+  double positive_above; /* A > 0: those whose likelihood is above; infinite: none */
+  policy_gate_of of;
+  policy_scope scope;
+  policy_log_prob log_prob;
+} policy_gate_fields;
+
 /* One table (core/policy/fields.c) reads, checks and prints all fields; policy_fields_at() tells
  * each one's meaning and bounds. */
 typedef struct policy_algorithm {
@@ -152,6 +165,8 @@ typedef struct policy_algorithm {
   policy_scope group_scope;
   size_t microbatch;
   double kappa, mixture, rho_bar, c_bar;
+  int mixture_anneal;
+  double mixture_midpoint, mixture_slope;
   double token_log_clamp, log_floor, log_cap;
 
   policy_clip clip;
@@ -165,6 +180,8 @@ typedef struct policy_algorithm {
   double m2_tau;
   int token_mask;
   double mask_low, mask_high;
+
+  policy_gate_fields gate;
 
   policy_aggregate aggregate;
   double length_power;
@@ -221,6 +238,8 @@ gl_status policy_algorithm_check_group_size(const policy_algorithm *algorithm, s
  * algorithm must have passed policy_algorithm_check(). */
 int policy_couples_group(const policy_algorithm *algorithm);
 int policy_denominator_contains_p(const policy_algorithm *algorithm);
+/* Whether the ratio needs to know how old each token is (policy_input.version_gap). */
+int policy_needs_version_gap(const policy_algorithm *algorithm);
 /* Whether the ratio needs more than P and Q: the world's own sum_y q(y)^2, which only a world that
  * enumerates its responses has. */
 int policy_needs_exact_denominator(const policy_algorithm *algorithm);

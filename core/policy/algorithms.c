@@ -11,15 +11,17 @@
 
 #define PLAIN                                                                                      \
   .baseline = BASELINE_NONE, .scale_eps = 1e-4, .std_ddof = 1, .microbatch = 8, .mixture = 0.1,    \
-  .rho_bar = 1, .c_bar = 1, .token_log_clamp = INFINITY, .log_floor = -INFINITY,                   \
-  .log_cap = INFINITY, .eps_low = 0.2, .eps_high = 0.2, .dual_clip = INFINITY, .cap = 1,           \
-  .clip_power = 0.5, .positive_low = 1, .positive_high = 1, .negative_low = 0, .negative_high = 1, \
-  .tau_positive = 1, .tau_negative = 1.05, .tanh_scale = 1.5, .hazard_power_up = 1.5,              \
-  .hazard_width_up = 1, .hazard_power_down = 2, .hazard_width_down = 0.8, .gamma_k_positive = 2,   \
-  .gamma_rate_positive = 3, .gamma_k_negative = 3, .gamma_rate_negative = 2, .m2_tau = 0.04,       \
-  .mask_low = 0.2, .mask_high = 0.2, .length_power = 0.75, .kl_form = KL_CPPO,                     \
-  .ref_kl_form = REF_KL_K3, .tis_max = 2, .tis_log_clamp = INFINITY, .mis_max = 3,                 \
-  .disco_tau = 10, .penalty = 1e3, .penalty_margin = 1e-4
+  .mixture_midpoint = 8, .mixture_slope = 1, .gate.positive_above = INFINITY,                      \
+  .gate.log_prob = LOG_PROB_MEAN, .rho_bar = 1, .c_bar = 1, .token_log_clamp = INFINITY,           \
+  .log_floor = -INFINITY, .log_cap = INFINITY, .eps_low = 0.2, .eps_high = 0.2,                    \
+  .dual_clip = INFINITY, .cap = 1, .clip_power = 0.5, .positive_low = 1, .positive_high = 1,       \
+  .negative_low = 0, .negative_high = 1, .tau_positive = 1, .tau_negative = 1.05,                  \
+  .tanh_scale = 1.5, .hazard_power_up = 1.5, .hazard_width_up = 1, .hazard_power_down = 2,         \
+  .hazard_width_down = 0.8, .gamma_k_positive = 2, .gamma_rate_positive = 3,                       \
+  .gamma_k_negative = 3, .gamma_rate_negative = 2, .m2_tau = 0.04, .mask_low = 0.2,                \
+  .mask_high = 0.2, .length_power = 0.75, .kl_form = KL_CPPO, .ref_kl_form = REF_KL_K3,            \
+  .tis_max = 2, .tis_log_clamp = INFINITY, .mis_max = 3, .disco_tau = 10, .penalty = 1e3,          \
+  .penalty_margin = 1e-4
 #define NAMED(n) .name = n, .base = n, PLAIN
 #define GN .baseline = BASELINE_GROUP_MEAN, .scale = SCALE_GROUP_STD
 #define CENTRED .baseline = BASELINE_GROUP_MEAN
@@ -113,6 +115,22 @@ static const entry table[] = {
       .tis_level = LEVEL_TOKEN, .tis_max = INFINITY},
      {"2110.00641, 2505.24298", "none", "none", "use_decoupled_loss true",
       "gepolab's choice: no cap; AReaL's: mis_level token, mis_max 5 or tis_max 5"}},
+    {{NAMED("icepop"), GN, TOKEN, .old_policy = OLD_PROXIMAL, PPO(0.2, 0.2), SM,
+      .tis_level = LEVEL_TOKEN, .tis_max = INFINITY, .mis_level = LEVEL_TOKEN, .mis_min = 0.5,
+      .mis_max = 5},
+     {"2510.18855 (Ring-1T)", "none", "rollout_is token, rollout_rs token_k1, 0.5_5.0", "none",
+      "second-hand; the ratio of learner and sampler at the step's start weighs a token where it "
+      "is "
+      "in [0.5, 5], else the token is dropped; gepolab's choice: eps 0.2, no KL term; prime-rl's "
+      "has ratio: token, old_policy: sampler, clip: none and aggregate: token_mean"}},
+    {{NAMED("mois"), CENTRED, .ratio = RATIO_TOKEN_MIXTURE, .ratio_gradient = 1, PPO(0.2, 0.2), SM,
+      .mixture_anneal = 1},
+     {"Hetero-RL, get_loss_MoIS", "none", "none", "none",
+      "annealed weights of the released code, where no loss calls them: the denominator's share of "
+      "p "
+      "falls from 1 to 0 around a staleness of 8; p is not detached there, so that fresh tokens "
+      "have "
+      "almost no gradient; gepolab's choice: baseline, no scale, aggregation"}},
     {{NAMED("m2po"), GN, TOKEN, .clip = CLIP_SECOND_MOMENT, TM},
      {"2510.01161 Alg. 1, M2PO af54a3e", "none", "none", "m2_threshold 0.04 (m2_set all)",
       "gepolab's choice: ties leave in order of position; m2_form threshold is the official code"}},

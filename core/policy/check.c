@@ -1,6 +1,8 @@
 /* Which fields of an algorithm go together. */
 #include "core/policy/algorithm.h"
 
+#include <math.h>
+
 /* A choice that holds none of its values can only come from our own code: a recipe's are read by
  * name. NULL: all are right. */
 static const policy_field *impossible_choice(const policy_algorithm *algorithm, int *value) {
@@ -57,6 +59,13 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
       {policy_needs_exact_denominator(algorithm) &&
            (algorithm->log_prob != LOG_PROB_SUM || algorithm->group_scope != SCOPE_PROMPT),
        "denominator: exact needs log_prob: sum and group_scope: prompt"},
+      {algorithm->mixture_anneal && algorithm->ratio != RATIO_TOKEN_MIXTURE,
+       "mixture_anneal: true is for ratio: token_mixture"},
+      {algorithm->gate.of == GATE_SAMPLER && algorithm->gate.scope == SCOPE_MICROBATCH,
+       "gate.scope: microbatch is for gate.of: group_expectation; a response's own Q needs no "
+       "others"},
+      {disco && (algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.positive_above)),
+       "objective: disco has no advantages that a gate could look at"},
       {disco && algorithm->ratio != RATIO_NONE && algorithm->ratio != RATIO_TOKEN,
        "objective: disco needs ratio: none (log-L) or token (L-ratio)"},
       {disco && (algorithm->clip != CLIP_NONE || algorithm->tis_level || algorithm->mis_level ||

@@ -22,6 +22,7 @@ NAMES(objective, OBJECTIVE_DISCO, "policy_gradient", "disco")
 NAMES(baseline, BASELINE_LEAVE_ONE_OUT, "none", "constant", "group_mean", "leave_one_out")
 NAMES(scale, SCALE_BETA, "none", "group_std", "batch_std", "beta")
 NAMES(log_prob, LOG_PROB_MEAN, "sum", "mean")
+NAMES(gate_of, GATE_SAMPLER, "group_expectation", "sampler")
 NAMES(old_policy, OLD_PROXIMAL, "sampler", "proximal")
 NAMES(denominator, DENOMINATOR_EXPECTED_P, "self_normalised", "mean", "exact", "expected_p")
 NAMES(group_scope, SCOPE_MICROBATCH, "prompt", "microbatch")
@@ -93,7 +94,13 @@ static const policy_field fields[] = {
     NUMBER(kappa, 0, INFINITY,
            "responses whose token mean of exp(-l)+l-1 is below kappa use Q for the group "
            "expectation (gepo_plus); 0: none"),
-    NUMBER(mixture, 0, 1, "share of P in the mixture ratio's denominator"),
+    NUMBER(mixture, 0, 1,
+           "share of P in the mixture ratio's denominator, and of p in token_mixture's"),
+    BOOLEAN(mixture_anneal,
+            "token_mixture: the share falls with a token's staleness d, in versions, as "
+            "1 / (1 + exp(mixture_slope (d - mixture_midpoint))), in place of mixture"),
+    NUMBER(mixture_midpoint, 0, INFINITY, "staleness at which the annealed share is a half"),
+    NUMBER(mixture_slope, TINY, INFINITY, "slope of the annealed share"),
     NUMBER(rho_bar, TINY, INFINITY, "V-trace's cap of rho"),
     NUMBER(c_bar, TINY, INFINITY, "V-trace's cap of c"),
     NUMBER(
@@ -140,6 +147,17 @@ static const policy_field fields[] = {
             "zero weight where ppo with mask_low and mask_high would clip (CISPO's M1)"),
     NUMBER(mask_low, 0, INFINITY, "lower width of token_mask"),
     NUMBER(mask_high, 0, INFINITY, "upper width of token_mask"),
+    NUMBER(gate.negative_below, 0, INFINITY,
+           "responses with A < 0 whose likelihood is below this leave the policy term; 0: none"),
+    NUMBER(gate.positive_above, 0, INFINITY,
+           "responses with A > 0 whose likelihood is above this leave the policy term"),
+    CHOICE_OF(gate.of, gate_of, gate_of_count,
+              "what P is divided by to give that likelihood: the group's expectation of Q, as in "
+              "GEPO with denominator: self_normalised, or the response's own Q"),
+    CHOICE_OF(gate.scope, group_scope, group_scope_count,
+              "over which responses that expectation is formed, as group_scope says of the ratio"),
+    CHOICE_OF(gate.log_prob, log_prob, log_prob_count,
+              "P and Q of the gate: geometric means per token (mean) or true products (sum)"),
     CHOICE(aggregate,
            "token terms summed or averaged per response then over the group and the groups; over "
            "all tokens of the batch; over each group's tokens; over group size times max_length; "

@@ -43,11 +43,13 @@ typedef struct policy_state {
   const policy_ratio_info *ratio; /* the algorithm's, from policy_ratios() on */
   const policy_input *in;
   policy_output *out;
-  const double *logold;                             /* [n_tokens] denominator of the ratio */
-  double *log_ratio, *coefficient;                  /* [n_tokens] */
-  double *x, *weight;                               /* [n_tokens] log-ratio and its exp, where the
-                                                       ratio is of a token */
-  double *factor, *keep, *m2_keep;                  /* [n_tokens]; NULL: all 1 */
+  const double *logold;            /* [n_tokens] denominator of the ratio */
+  double *log_ratio, *coefficient; /* [n_tokens] */
+  double *x, *weight;              /* [n_tokens] log-ratio and its exp, where the
+                                      ratio is of a token */
+  double *factor, *keep, *m2_keep; /* [n_tokens]; NULL: all 1 */
+  double *x_slope;                 /* [n_tokens] d x / d logp of a token's ratio; NULL: all 1 */
+  double *passes;                  /* [n_responses] 0: gated; NULL: all 1 */
   double *advantage, *z, *kept, *seq_x, *seq_share; /* [n_responses] */
   double *seq_p, *seq_q, *seq_g, *seq_jacobian;     /* [n_responses] */
   double *seq_open;                                 /* [n_responses] 0 beyond log_floor, log_cap */
@@ -61,6 +63,11 @@ typedef struct policy_state {
   int sequence_level; /* x is one number for each response */
   double objective, clipped, units;
 } policy_state;
+
+/* Whether response i takes part in the policy term. */
+static inline int policy_passes(const policy_state *s, size_t i) {
+  return s->passes == NULL || s->passes[i] != 0;
+}
 
 /* a * b where a factor of 0 wins over infinity. */
 static inline double policy_times(double a, double b) {
@@ -91,6 +98,18 @@ gl_status policy_advantages(policy_state *s, gl_error *err);
 void policy_factors(policy_state *s);
 void policy_aggregation(policy_state *s);
 gl_status policy_ratios(policy_state *s, gl_error *err);
+/* Fills s->passes, where the algorithm has a gate; seq_p, seq_q and seq_g are scratch. */
+int policy_has_gate(const policy_algorithm *algorithm);
+void policy_gate_responses(policy_state *s);
+/* Calls `visit` for the responses first, first + step ... below end of every prompt's group, or of
+ * every micro-batch (field group_scope). */
+typedef struct policy_response_scope {
+  size_t first, step, end;
+} policy_response_scope;
+void policy_each_scope(policy_state *s, policy_scope scope,
+                       void (*visit)(policy_state *, policy_response_scope, size_t group));
+/* log of sum Q^2 / sum Q over a scope, from log Q in seq_q; seq_g is scratch. */
+double policy_log_expectation(policy_state *s, policy_response_scope c);
 void policy_second_moment(policy_state *s);
 policy_bounds policy_bounds_of(const policy_algorithm *algorithm);
 /* Whether token_mask zeroes log-ratio x. */

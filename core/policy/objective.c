@@ -134,9 +134,14 @@ static void windowed_terms(policy_state *s, size_t i, double a, const policy_win
 }
 
 static int has_plain_weights(const policy_state *s) {
-  if (s->keep != NULL || s->factor != NULL) return 0;
+  if (s->keep != NULL || s->factor != NULL || s->x_slope != NULL) return 0;
   return !s->algorithm->ratio_gradient ||
          (isinf(s->algorithm->token_log_clamp) && !s->ratio->limited);
+}
+
+/* A gated response has no policy term. */
+static void gate_tokens(policy_state *s, size_t i) {
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) s->coefficient[t] = 0;
 }
 
 static void token_terms(policy_state *s, size_t i) {
@@ -146,6 +151,11 @@ static void token_terms(policy_state *s, size_t i) {
   double a = s->advantage[i];
   policy_window window;
   tally->units = (double)(hi - lo);
+  if (!policy_passes(s, i)) {
+    gate_tokens(s, i);
+    tally->clipped = tally->units;
+    return;
+  }
   if (has_plain_weights(s) && policy_window_of(s, a, &window)) {
     windowed_terms(s, i, a, &window);
     return;
@@ -164,6 +174,7 @@ static void token_terms(policy_state *s, size_t i) {
     add(tally, policy_times(w * a, f), s->x[t]);
     int limited =
         s->ratio->limited && (s->x[t] >= algorithm->log_cap || s->x[t] <= algorithm->log_floor);
+    if (s->x_slope != NULL) d = policy_times(d, s->x_slope[t]);
     if (!limited && policy_token_open(s, t)) s->coefficient[t] = policy_times(w * a, d);
   }
 }
@@ -210,6 +221,11 @@ static void sequence_terms(policy_state *s, size_t i) {
   s->seq_g[i] = 0;
   tally->units = 1;
   if (hi == lo) return;
+  if (!policy_passes(s, i)) {
+    gate_tokens(s, i);
+    tally->clipped = 1;
+    return;
+  }
   if (algorithm->clip == CLIP_TOKEN_LOG) {
     tally->clipped = token_log_gate(s, i, &f, &d);
   } else {

@@ -13,24 +13,48 @@ static gl_status unknown_algorithm(const cfg_node *node, gl_error *err) {
                   cfg_hint(cfg_text(node), names, n, near));
 }
 
-static void read_field(policy_algorithm *algorithm, const policy_field *f, cfg_reader *r) {
+static void read_field(policy_algorithm *algorithm, const policy_field *f, const char *key,
+                       cfg_reader *r) {
   void *at = (char *)algorithm + f->offset;
   const char *names[POLICY_MOST_CHOICES];
   switch (f->kind) {
   case FIELD_CHOICE:
     for (int i = 0; i < f->n_choices; i++) names[i] = f->choice(i);
-    *(int *)at = cfg_choice(r, f->name, *(int *)at, names, f->n_choices);
+    *(int *)at = cfg_choice(r, key, *(int *)at, names, f->n_choices);
     break;
   case FIELD_BOOL:
-    *(int *)at = cfg_bool(r, f->name, *(int *)at);
+    *(int *)at = cfg_bool(r, key, *(int *)at);
     break;
   case FIELD_COUNT:
-    *(size_t *)at = cfg_count(r, f->name, *(size_t *)at, (size_t)f->lo, (size_t)f->hi);
+    *(size_t *)at = cfg_count(r, key, *(size_t *)at, (size_t)f->lo, (size_t)f->hi);
     break;
   case FIELD_NUMBER:
-    *(double *)at = cfg_double(r, f->name, *(double *)at, f->lo, f->hi);
+    *(double *)at = cfg_double(r, key, *(double *)at, f->lo, f->hi);
     break;
   }
+}
+
+/* Fields `gate.NAME` are keys of a map `gate`. */
+static const char gate_section[] = "gate.";
+
+static const char *key_in_gate(const policy_field *f) {
+  const size_t n = sizeof gate_section - 1;
+  return strncmp(f->name, gate_section, n) == 0 ? f->name + n : NULL;
+}
+
+static void read_fields(policy_algorithm *algorithm, cfg_reader *r) {
+  cfg_reader gate;
+  cfg_begin(&gate, cfg_child(r, "gate"), "algorithm.gate", r->err);
+  if (r->status != GL_OK) gate.status = r->status;
+  for (size_t i = 0; i < policy_fields_count(); i++) {
+    const policy_field *f = policy_fields_at(i);
+    const char *key = key_in_gate(f);
+    if (key != NULL)
+      read_field(algorithm, f, key, &gate);
+    else
+      read_field(algorithm, f, f->name, r);
+  }
+  if (cfg_end(&gate) != GL_OK && r->status == GL_OK) r->status = gate.status;
 }
 
 /* The recipe's `name:`, if it gives one, else a name made of what was changed. */
@@ -75,7 +99,7 @@ gl_status policy_algorithm_parse(policy_algorithm *algorithm, const cfg_node *no
   cfg_begin(&r, node, "algorithm", err);
   cfg_string(&r, "base", NULL);
   cfg_string(&r, "name", NULL);
-  for (size_t i = 0; i < policy_fields_count(); i++) read_field(algorithm, policy_fields_at(i), &r);
+  read_fields(algorithm, &r);
   gl_status status = cfg_end(&r);
   if (status == GL_OK) status = read_name(algorithm, node, err);
   if (status != GL_OK) return status;

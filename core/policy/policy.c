@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_ARRAYS = 7, RESPONSE_ARRAYS = 10, GROUP_ARRAYS = 3 };
+enum { TOKEN_ARRAYS = 8, RESPONSE_ARRAYS = 11, GROUP_ARRAYS = 3 };
 
 struct policy_workspace {
   double *space;
@@ -109,11 +109,11 @@ static double *take(double **at, size_t n) {
 static void lay_out(policy_state *s, policy_workspace *ws) {
   const policy_input *in = s->in;
   double *at = ws->space;
-  double **token[TOKEN_ARRAYS] = {&s->log_ratio, &s->x,    &s->weight, &s->coefficient,
-                                  &s->factor,    &s->keep, &s->m2_keep};
-  double **response[RESPONSE_ARRAYS] = {&s->advantage, &s->z,       &s->kept,  &s->seq_x,
-                                        &s->seq_p,     &s->seq_q,   &s->seq_g, &s->seq_jacobian,
-                                        &s->seq_share, &s->seq_open};
+  double **token[TOKEN_ARRAYS] = {&s->log_ratio, &s->x,    &s->weight,  &s->coefficient,
+                                  &s->factor,    &s->keep, &s->m2_keep, &s->x_slope};
+  double **response[RESPONSE_ARRAYS] = {&s->advantage, &s->z,        &s->kept,  &s->seq_x,
+                                        &s->seq_p,     &s->seq_q,    &s->seq_g, &s->seq_jacobian,
+                                        &s->seq_share, &s->seq_open, &s->passes};
   double **group[GROUP_ARRAYS] = {&s->baseline, &s->scale, &s->active};
   for (size_t k = 0; k < TOKEN_ARRAYS; k++) *token[k] = take(&at, in->n_tokens);
   for (size_t k = 0; k < RESPONSE_ARRAYS; k++) *response[k] = take(&at, in->n_responses);
@@ -129,6 +129,8 @@ static void lay_out(policy_state *s, policy_workspace *ws) {
   if (s->algorithm->mis_level == LEVEL_NONE) s->keep = NULL;
   if (s->algorithm->clip != CLIP_SECOND_MOMENT || s->algorithm->m2_form != M2_REMOVE)
     s->m2_keep = s->algorithm->clip == CLIP_SECOND_MOMENT ? s->m2_keep : NULL;
+  if (s->algorithm->ratio != RATIO_TOKEN_MIXTURE) s->x_slope = NULL;
+  if (!policy_has_gate(s->algorithm)) s->passes = NULL;
   s->bounds = policy_bounds_of(s->algorithm);
   s->logold = in->logq;
   if (s->algorithm->old_policy == OLD_PROXIMAL)
@@ -143,6 +145,10 @@ static gl_status input_fits(const policy_algorithm *algorithm, const policy_inpu
         "ref_kl_coef %g needs a reference policy's log-probabilities (logref); give them "
         "or set ref_kl_coef to 0",
         algorithm->ref_kl_coef);
+  if (policy_needs_version_gap(algorithm) && in->version_gap == NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "mixture_anneal: true needs the staleness of every token (version_gap); give it "
+                   "or set mixture_anneal: false");
   return GL_OK;
 }
 
@@ -181,6 +187,7 @@ gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input 
   if (algorithm->objective == OBJECTIVE_DISCO) {
     status = policy_disco(&s, err);
   } else {
+    if (s.passes != NULL) policy_gate_responses(&s);
     status = policy_ratios(&s, err);
     if (status == GL_OK) policy_objective_terms(&s);
   }

@@ -86,10 +86,14 @@ static void sequence_sums(policy_state *s, size_t i) {
   s->seq_open[i] = 1;
 }
 
-/* One scope: responses first, first + step ... below end. */
-typedef struct scope {
-  size_t first, step, end;
-} scope;
+typedef policy_response_scope scope;
+
+double policy_log_expectation(policy_state *s, policy_response_scope c) {
+  const double *q = s->seq_q;
+  double *v = s->seq_g;
+  for (size_t i = c.first; i < c.end; i += c.step) v[i] = 2 * q[i];
+  return policy_log_sum(v, c.first, c.step, c.end) - policy_log_sum(q, c.first, c.step, c.end);
+}
 
 /* Log of the denominator of a scope's group expectation; seq_share is the derivative of its log
  * with respect to log P_i where the denominator contains P. seq_g is free here: scratch. */
@@ -105,8 +109,7 @@ static double log_expectation(policy_state *s, scope c, size_t group) {
   case DENOMINATOR_EXACT:
     return s->in->log_denominator[group];
   case DENOMINATOR_SELF_NORMALISED:
-    for (size_t i = c.first; i < c.end; i += c.step) v[i] = 2 * q[i];
-    return policy_log_sum(v, c.first, c.step, c.end) - total;
+    return policy_log_expectation(s, c);
   case DENOMINATOR_EXPECTED_P:
     for (size_t i = c.first; i < c.end; i += c.step) v[i] = q[i] + s->seq_p[i];
     cross = policy_log_sum(v, c.first, c.step, c.end);
@@ -145,45 +148,60 @@ static void over_mean_ratio(policy_state *s, scope c, size_t group) {
   }
 }
 
-/* Divides the ratios of every prompt's group, or of every micro-batch, by what they share. */
-static void divide_scopes(policy_state *s, void (*divide)(policy_state *, scope, size_t group)) {
+void policy_each_scope(policy_state *s, policy_scope which,
+                       void (*visit)(policy_state *, policy_response_scope, size_t group)) {
   const policy_input *in = s->in;
   size_t parts = (in->n_responses + s->algorithm->microbatch - 1) / s->algorithm->microbatch;
-  switch (s->algorithm->group_scope) {
+  switch (which) {
   case SCOPE_PROMPT:
     for (size_t g = 0; g < in->n_groups; g++)
-      divide(s, (scope){in->group_start[g], 1, in->group_start[g + 1]}, g);
+      visit(s, (scope){in->group_start[g], 1, in->group_start[g + 1]}, g);
     break;
   case SCOPE_MICROBATCH:
-    for (size_t k = 0; k < parts; k++) divide(s, (scope){k, parts, in->n_responses}, 0);
+    for (size_t k = 0; k < parts; k++) visit(s, (scope){k, parts, in->n_responses}, 0);
     break;
   }
 }
 
 static void expectation_ratios(policy_state *s) {
-  divide_scopes(s, over_expectation);
+  policy_each_scope(s, s->algorithm->group_scope, over_expectation);
 }
 
 static void self_normalised_ratios(policy_state *s) {
-  divide_scopes(s, over_mean_ratio);
+  policy_each_scope(s, s->algorithm->group_scope, over_mean_ratio);
 }
 
-/* log of P / (a P + (1 - a) Q) and its slope in log P. */
-static void mixture_ratios(policy_state *s) {
-  double a = s->algorithm->mixture;
-  for (size_t i = 0; i < s->in->n_responses; i++) {
-    double x = s->seq_x[i], w;
-    if (x > 0) {
-      double e = exp(-x);
-      w = -log(a + (1 - a) * e);
-      s->seq_jacobian[i] *= policy_times(1 - a, e) / (a + (1 - a) * e);
-    } else {
-      double e = exp(x);
-      w = x - log(a * e + 1 - a);
-      s->seq_jacobian[i] *= (1 - a) / (a * e + 1 - a);
-    }
-    s->seq_x[i] = a == 1 ? 0 : w;
+/* The log of P / (a P + (1 - a) Q) from x = log P - log Q, and its slope in log P. */
+static double over_mixture(double x, double a, double *slope) {
+  if (x > 0) {
+    const double e = exp(-x);
+    *slope = policy_times(1 - a, e) / (a + (1 - a) * e);
+    return a == 1 ? 0 : -log(a + (1 - a) * e);
   }
+  const double e = exp(x);
+  *slope = (1 - a) / (a * e + 1 - a);
+  return a == 1 ? 0 : x - log(a * e + 1 - a);
+}
+
+static void mixture_ratios(policy_state *s) {
+  for (size_t i = 0; i < s->in->n_responses; i++) {
+    double slope;
+    s->seq_x[i] = over_mixture(s->seq_x[i], s->algorithm->mixture, &slope);
+    s->seq_jacobian[i] *= slope;
+  }
+}
+
+/* The share of p in a token's mixture: constant, or falling with the token's staleness. */
+static double token_share(const policy_state *s, size_t t) {
+  const policy_algorithm *algorithm = s->algorithm;
+  if (!algorithm->mixture_anneal) return algorithm->mixture;
+  const double gap = s->in->version_gap[t];
+  return 1 / (1 + exp(algorithm->mixture_slope * (gap - algorithm->mixture_midpoint)));
+}
+
+static void token_mixture_ratios(policy_state *s) {
+  for (size_t t = 0; t < s->in->n_tokens; t++)
+    s->x[t] = over_mixture(s->log_ratio[t], token_share(s, t), &s->x_slope[t]);
 }
 
 static void limit_sequences(policy_state *s) {
@@ -239,6 +257,11 @@ static const ratio table[] = {
     [RATIO_MIXTURE] = {{"mixture", "P over a mixture of P and Q, see mixture", RATIO_OF_RESPONSE,
                         RATIO_GRADIENT_RESPONSE, RATIO_ALONE, 1, 1},
                        mixture_ratios},
+    [RATIO_TOKEN_MIXTURE] = {{"token_mixture",
+                              "p over a mixture of p and q of the token, see mixture and "
+                              "mixture_anneal",
+                              RATIO_OF_TOKEN, RATIO_GRADIENT_OWN_TOKEN, RATIO_ALONE, 1, 0},
+                             token_mixture_ratios},
     [RATIO_VTRACE] = {{"vtrace", "V-trace's products of capped p / q, see rho_bar and c_bar",
                        RATIO_OF_TOKEN, RATIO_GRADIENT_NONE, RATIO_ALONE, 1, 0},
                       vtrace_ratios},
@@ -284,6 +307,10 @@ int policy_denominator_contains_p(const policy_algorithm *algorithm) {
     return algorithm->denominator == DENOMINATOR_EXPECTED_P;
   }
   return 0;
+}
+
+int policy_needs_version_gap(const policy_algorithm *algorithm) {
+  return algorithm->ratio == RATIO_TOKEN_MIXTURE && algorithm->mixture_anneal;
 }
 
 int policy_needs_exact_denominator(const policy_algorithm *algorithm) {

@@ -47,6 +47,9 @@ ROWS = {
     "aipo": dict(GM, **TOK, clip="cap", cap=4, stop=1),
     "decoupled_ppo": dict(GN, **TOK, old_policy="proximal", clip="ppo", aggregate="token_mean",
                           tis_level="token", tis_max=INF),
+    "icepop": dict(GN, **TOK, old_policy="proximal", clip="ppo", aggregate="sequence_mean", tis_level="token",
+                   tis_max=INF, mis_level="token", mis_min=0.5, mis_max=5),
+    "mois": dict(GM, ratio="token_mixture", clip="ppo", aggregate="sequence_mean", mixture_anneal=True),
     "m2po": dict(GN, **TOK, clip="second_moment", aggregate="token_mean"),
     "ctpo": dict(GN, ratio="prefix", clip="ppo_power", eps_low=0.025, eps_high=0.05,
                  aggregate="sequence_mean"),
@@ -73,7 +76,10 @@ DEFAULTS = dict(
     aggregate="sequence_sum", length_power=0.75, kl_coef=0, kl_form="cppo", ref_kl_coef=0,
     ref_kl_form="k3", correction_of="proximal", tis_level="none", tis_min=0, tis_max=2,
     tis_log_clamp=INF, tis_normalise=False, mis_level="none", mis_test="ratio", mis_min=0, mis_max=3,
-    mask_denominator="all", negatives="softmax", disco_tau=10, penalty=1e3, penalty_margin=1e-4)
+    mask_denominator="all", negatives="softmax", disco_tau=10, penalty=1e3, penalty_margin=1e-4,
+    mixture_anneal=False, mixture_midpoint=8, mixture_slope=1,
+    **{"gate.negative_below": 0, "gate.positive_above": INF, "gate.of": "group_expectation",
+       "gate.scope": "prompt", "gate.log_prob": "mean"})
 
 
 def advantages(f, groups):
@@ -336,7 +342,38 @@ def response_term(f, a, p, l, free, omega, kept):
     return term, [float(x.detach())], [float(hit)]
 
 
-def token_ratio(f, l):
+def dropped(f, case, adv, lp, lq):
+    """Which responses the gate takes out of the policy term, by definition, one at a time."""
+    red = torch.mean if f["gate.log_prob"] == "mean" else torch.sum
+    P, Q = ([[float(torch.exp(red(v.detach()))) for v in g] for g in V] for V in (lp, lq))
+    flat = [(g, i) for g in range(len(P)) for i in range(len(P[g]))]
+    parts = -(-len(flat) // f["microbatch"])
+
+    def likelihood(g, i):
+        if f["gate.of"] == "sampler":
+            return P[g][i] / Q[g][i]
+        scope = [(g, j) for j in range(len(P[g]))]
+        if f["gate.scope"] == "microbatch":
+            scope = flat[flat.index((g, i)) % parts::parts]
+        q = [Q[h][j] for h, j in scope]
+        return P[g][i] * sum(q) / sum(v * v for v in q)
+
+    out = set()
+    for g, i in flat:
+        a = float(adv[g][i])
+        if a < 0 and f["gate.negative_below"] > 0 and likelihood(g, i) < f["gate.negative_below"]:
+            out.add((g, i))
+        if a > 0 and f["gate.positive_above"] < INF and likelihood(g, i) > f["gate.positive_above"]:
+            out.add((g, i))
+    return out
+
+
+def token_ratio(f, l, gap):
+    if f["ratio"] == "token_mixture":
+        share = torch.full_like(l, f["mixture"])
+        if f["mixture_anneal"]:
+            share = 1 / (1 + torch.exp(f["mixture_slope"] * (gap - f["mixture_midpoint"])))
+        return torch.log(torch.exp(l) / (share * torch.exp(l) + (1 - share)))
     if f["ratio"] == "none":
         return l.detach() * 0
     if f["ratio"] == "token":
@@ -346,9 +383,9 @@ def token_ratio(f, l):
     return torch.log(vtrace_recursion(f, [math.exp(v) for v in l.tolist()]))
 
 
-def token_term(f, a, p, l, omega, stays, bound):
+def token_term(f, a, p, l, omega, stays, bound, gap):
     """The same for token ratios; stays and bound are M2PO's."""
-    x = token_ratio(f, l)
+    x = token_ratio(f, l, gap)
     if f["clip"] == "second_moment":
         # The bound is itself a token's ratio: at equality the gradient stays (act() of the
         # formulas), which clamp() leaves to its own convention.
@@ -379,6 +416,7 @@ def evaluate(f, case):
     kept = [[float(k.sum()) if f["mask_denominator"] == "kept" else float(len(k)) for _, k in g]
             for g in fac]
     z = aggregation(f, case, keep, kept)
+    gone = dropped(f, case, adv, lp, lq)
     X = response_ratios(f, case, lp, lq, old, L)
     if f["clip"] == "gamma":
         X = [[x + torch.log(b).sum() for x, (b, _) in zip(*v)] for v in zip(X, fac)]
@@ -392,10 +430,13 @@ def evaluate(f, case):
     for g, i in flat:
         a, p, l, (b, k) = adv[g][i], lp[g][i], L[g][i], fac[g][i]
         omega = z(g, i) * b * k
-        if f["ratio"] in ("none", "token", "prefix", "vtrace"):
-            term, x, hit = token_term(f, a, p, l, omega, torch.tensor(stays[at:at + len(l)]), bound)
+        if f["ratio"] in ("none", "token", "prefix", "vtrace", "token_mixture"):
+            term, x, hit = token_term(f, a, p, l, omega, torch.tensor(stays[at:at + len(l)]), bound,
+                                      torch.tensor([float(v) for v in groups[g][i]["version_gap"]]))
         else:
             term, x, hit = response_term(f, a, p, l, X[g][i], omega, kept[g][i])
+        if (g, i) in gone:
+            term, hit = term * 0, [1.0] * len(hit)
         at, logs, acts = at + len(l), logs + [x], acts + hit
         if a != 0:
             obj = obj + term
@@ -557,7 +598,16 @@ VARIANTS = [
     ("gspo", dict(aggregate=a, mis_level="token", mis_max=1.1, mask_denominator="kept", clip="none")) for a in
     ("sequence_sum", "token_mean", "group_token_mean", "fixed_length", "length_power")] + [
     ("gspo", dict(kl_coef=0.2, kl_form=k, ref_kl_coef=0.1, ref_kl_form=r)) for k, r in
-    (("cppo", "k3"), ("k1", "k1"), ("k2", "k2"), ("k3", "k3"))]
+    (("cppo", "k3"), ("k1", "k1"), ("k2", "k2"), ("k3", "k3"))] + [
+    (r, {"gate.negative_below": 0.95, "gate.positive_above": 1.05, **more}) for r in
+    ("grpo", "gspo", "tis", "gspo_token", "decoupled_ppo", "eqp", "snis", "gepo") for more in
+    ({}, {"gate.scope": "microbatch", "microbatch": 3}, {"gate.of": "sampler"}, {"gate.log_prob": "sum"})] + [
+    ("dr_grpo", {"gate.negative_below": 1.1}), ("dr_grpo", {"gate.positive_above": 0.9, "kl_coef": 0.1}),
+    ("m2po", {"gate.of": "sampler", "gate.negative_below": 1}),
+    ("mois", dict(mixture_anneal=False, mixture=0.4)), ("mois", dict(mixture_midpoint=2, mixture_slope=0.7)),
+    ("mois", dict(clip="cap", cap=1.05, ratio_gradient=False, mixture_midpoint=1)),
+    ("mois", dict(clip="none", token_log_clamp=0.3, mixture_midpoint=3)),
+    ("mois", dict(mixture_midpoint=3, mis_level="token", mis_max=1.2, aggregate="token_mean"))]
 
 
 def short(value):

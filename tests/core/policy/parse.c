@@ -2,6 +2,7 @@
 #include "core/policy/algorithm.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <string.h>
 
 static gl_status parse(const char *yaml, policy_algorithm *algorithm, gl_error *err) {
@@ -24,6 +25,19 @@ static void a_map_changes_fields_of_its_base(void) {
   CU_ASSERT_STRING_EQUAL(algorithm.base, "gepo");
 }
 
+static void a_gate_is_a_map_within_the_map(void) {
+  policy_algorithm algorithm;
+  gl_error err;
+  CU_ASSERT_EQUAL(parse("algorithm: {base: gspo, gate: {negative_below: 0.8, scope: microbatch}}\n",
+                        &algorithm, &err),
+                  GL_OK);
+  CU_ASSERT_EQUAL(algorithm.gate.negative_below, 0.8);
+  CU_ASSERT_EQUAL(algorithm.gate.scope, SCOPE_MICROBATCH);
+  CU_ASSERT_EQUAL(algorithm.gate.log_prob, LOG_PROB_MEAN);
+  CU_ASSERT(isinf(algorithm.gate.positive_above));
+  CU_ASSERT_STRING_EQUAL(algorithm.name, "gspo(gate.negative_below=0.8, gate.scope=microbatch)");
+}
+
 static void wrong_rows_are_refused_with_their_place(void) {
   static const char *const wrong[][2] = {
       {"algorithm: gepoo\n", "gepo"},
@@ -37,6 +51,12 @@ static void wrong_rows_are_refused_with_their_place(void) {
       {"algorithm: {base: vespo, tis_level: sequence}\n", "clip: gamma"},
       {"algorithm: {base: bnpo, baseline: none}\n", "scale: beta"},
       {"algorithm: {base: grpo, mis_level: token_geometric}\n", "mis_level"},
+      {"algorithm: {base: grpo, gate: 0.8}\n", "'algorithm.gate' is"},
+      {"algorithm: {base: grpo, gate: {negative_blow: 0.8}}\n", "negative_below"},
+      {"algorithm: {base: grpo, gate: {of: group}}\n", "group_expectation"},
+      {"algorithm: {base: grpo, gate: {of: sampler, scope: microbatch}}\n", "gate.scope"},
+      {"algorithm: {base: disco, gate: {negative_below: 1}}\n", "gate"},
+      {"algorithm: {base: grpo, mixture_anneal: true}\n", "token_mixture"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     policy_algorithm algorithm;
@@ -60,4 +80,5 @@ static void every_published_row_is_valid_and_prints(void) {
 }
 
 SUITE(policy_parse, "policy: algorithms in recipes", TEST(a_map_changes_fields_of_its_base),
-      TEST(wrong_rows_are_refused_with_their_place), TEST(every_published_row_is_valid_and_prints));
+      TEST(a_gate_is_a_map_within_the_map), TEST(wrong_rows_are_refused_with_their_place),
+      TEST(every_published_row_is_valid_and_prints));
