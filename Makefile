@@ -5,7 +5,7 @@
 #   make            build/gepolab only
 #
 # Variables: BUILD (build folder), CC, ARCH (e.g. native), SANITIZE (e.g. address,undefined),
-# OPT (default -O3), PREFIX and DESTDIR for install, SUITE (of make check: only suites whose name begins
+# OPT (default -O3), PREFIX (default /usr/local), DESTDIR, LIBDIR and ZSHDIR for install, SUITE (of make check: only suites whose name begins
 # with these words, e.g. SUITE='cli: bias'; make check SUITE=list names them all), TEST (only tests of
 # that name),
 # CUDA (0: without, even where nvcc is found), EMULATE (0: no kernels on the host in make check),
@@ -17,6 +17,8 @@ BUILD    ?= build
 Q        := $(if $(V),,@)
 OPT      ?= -O3
 PREFIX   ?= /usr/local
+LIBDIR   ?= $(PREFIX)/lib
+ZSHDIR   ?= $(PREFIX)/share/zsh/site-functions
 ARCH     ?=
 SANITIZE ?=
 SUITE    ?=
@@ -53,7 +55,8 @@ ROOMS    := core sim toy llm analysis library experiments
 sources   = $(sort $(shell find $(1) -name '*.c'))
 obj       = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1)))
 SRC      := $(call sources,$(ROOMS))
-RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml) experiments/report/report.css
+RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml) experiments/report/report.css \
+             $(wildcard experiments/cli/completion.*sh)
 EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/source.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 # What libgepolab is made of.
@@ -153,7 +156,7 @@ $(STATIC): $(call obj,library) $(foreach r,$(SHARED_ROOMS),$(BUILD)/lib$(r).a)
 	@objcopy --wildcard --keep-global-symbol='gepolab_*' $(BUILD)/gen/libgepolab.o
 	@rm -f $@ && $(AR) qcs $@ $(BUILD)/gen/libgepolab.o
 $(BUILD)/gepolab.pc: library/gepolab.pc.in VERSION Makefile
-	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PRIVATE@|$(SHARED_LIBS)|' $< > $@
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|; s|@VERSION@|$(VERSION)|; s|@PRIVATE@|$(SHARED_LIBS)|' $< > $@
 
 # --- tests ---------------------------------------------------------------------------------------
 
@@ -250,6 +253,12 @@ check-python: library $(BUILD)/gepolab
 wheel: library
 	@$(PYTHON) -m pip wheel -q --no-deps -w python/dist ./python && ls python/dist
 
+# A sweep as an array of Slurm jobs, on a cluster of one machine that the test starts; needs root.
+.PHONY: check-slurm
+check-slurm: $(BUILD)/gepolab
+	@$(MAKE) --no-print-directory deps PACKAGES="slurmctld slurmd slurm-client munge"
+	@tests/slurm/check.sh $(BUILD)
+
 # Every source file has a test file of the same name or a line in tests/proofs.txt.
 .PHONY: check-proofs
 check-proofs: $(BUILD)/gepolab-tests
@@ -327,9 +336,9 @@ fuzz:
 	     -print_final_stats=1 -artifact_prefix=build-fuzz/found/$$f- build-fuzz/corpus/$$f \
 	     $$(ls -d tests/fuzz/corpus-$$f 2>/dev/null) || exit 1; done
 
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(EXP_LIB) $(LIBS)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(EXP_LIB) $(call obj,library) $(LIBS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(EXP_LIB) $(LIBS) $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(EXP_LIB) $(call obj,library) $(LIBS) $(LDLIBS)
 
 # Kills, starves and damages what $(BUILD)/gepolab does, in temporary folders: each command that
 # writes is held to the table in ARCHITECTURE.md. GEPOLAB_ASAN: the same program with sanitizers, for
@@ -458,23 +467,38 @@ gpu-bundle: $(BUILD)/gepolab $(BUILD)/gepolab-tests
 	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$size KiB"; \
 	   [ $$size -le 56000 ] || { echo "make gpu-bundle: more than 56,000 KiB; leave something out" >&2; rm -r $(BUNDLE); exit 1; }
 
-# The manual page comes from the tables that --help prints.
+# The manual page and what shells complete with come from the tables that --help prints.
 $(BUILD)/gepolab.1: $(BUILD)/gepolab
 	$(Q)$< help --man > $@
+$(BUILD)/completion.%: $(BUILD)/gepolab
+	$(Q)$< help --completion $* > $@
 
-install: $(BUILD)/gepolab $(BUILD)/gepolab.1 library
-	install -D -m 755 $(BUILD)/gepolab $(DESTDIR)$(PREFIX)/bin/gepolab
-	install -D -m 644 $(BUILD)/gepolab.1 $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1
-	install -D -m 644 library/gepolab.h $(DESTDIR)$(PREFIX)/include/gepolab.h
-	install -D -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libgepolab.so
-	install -D -m 644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libgepolab.a
-	install -D -m 644 $(BUILD)/gepolab.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/gepolab.pc
+# One line for each installed file: its mode, what it is made from, where it goes.
+define INSTALLED
+755 $(BUILD)/gepolab $(PREFIX)/bin/gepolab
+644 $(BUILD)/gepolab.1 $(PREFIX)/share/man/man1/gepolab.1
+644 $(BUILD)/completion.bash $(PREFIX)/share/bash-completion/completions/gepolab
+644 $(BUILD)/completion.zsh $(ZSHDIR)/_gepolab
+644 experiments/slurm/sweep.sbatch $(PREFIX)/share/doc/gepolab/examples/sweep.sbatch
+644 library/gepolab.h $(PREFIX)/include/gepolab.h
+755 $(SHARED) $(LIBDIR)/$(SONAME)
+644 $(STATIC) $(LIBDIR)/libgepolab.a
+644 $(BUILD)/gepolab.pc $(LIBDIR)/pkgconfig/gepolab.pc
+endef
+export INSTALLED
+
+.PHONY: installable
+installable: $(BUILD)/gepolab $(BUILD)/gepolab.1 $(BUILD)/completion.bash $(BUILD)/completion.zsh library
+
+# The loader is told of the library where it goes into the system itself.
+install: installable
+	@echo "$$INSTALLED" | while read -r mode from to; do install -D -m $$mode "$$from" "$(DESTDIR)$$to" || exit 1; echo "$(DESTDIR)$$to"; done
+	@ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libgepolab.so
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig || true; fi
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/gepolab $(DESTDIR)$(PREFIX)/share/man/man1/gepolab.1 \
-	   $(DESTDIR)$(PREFIX)/include/gepolab.h $(DESTDIR)$(PREFIX)/lib/$(SONAME) $(DESTDIR)$(PREFIX)/lib/libgepolab.so \
-	   $(DESTDIR)$(PREFIX)/lib/libgepolab.a $(DESTDIR)$(PREFIX)/lib/pkgconfig/gepolab.pc
+	@echo "$$INSTALLED" | while read -r mode from to; do rm -f "$(DESTDIR)$$to"; done
+	@rm -f $(DESTDIR)$(LIBDIR)/libgepolab.so
 
 # The layout of .clang-format as clang-format 14 has it, which other versions change.
 FORMATTED     = $(shell find $(ROOMS) tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')

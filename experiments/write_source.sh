@@ -5,7 +5,8 @@
 #
 # Three constants: source_commit, in hex; source_dirty, 1 where files that the program is made of
 # differ from that commit, else 0; source_cuda, the CUDA Toolkit's release. Without git, in a tarball,
-# and where the tree lies in somebody else's repository, they are "" and -1. The file is left alone
+# and where the tree lies in somebody else's repository, they are "" and -1; a file COMMIT beside the
+# Makefile, as packages are built with, then says the commit. The file is left alone
 # where it says so already, so that only a new commit is compiled.
 set -eu
 to=$1
@@ -18,6 +19,8 @@ if [ -n "$top" ] && [ "$top" -ef . ]; then
   if [ -n "$commit" ] && changed=$(git --no-optional-locks status --porcelain -- $made_of); then
     if [ -n "$changed" ]; then dirty=1; else dirty=0; fi
   fi
+elif [ -f COMMIT ]; then
+  commit=$(head -n 1 COMMIT | tr -cd 0-9a-f)
 fi
 if [ -n "$nvcc" ]; then cuda=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'); fi
 mkdir -p "$(dirname "$to")"

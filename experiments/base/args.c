@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = 32 };
+enum { MAX_OPTIONS = 32, HELP_COLUMN = 26 };
 
 typedef struct parser {
   args *out;
@@ -39,7 +39,9 @@ static void print_help(const command *c, const args_option *options, size_t n) {
     char left[64];
     if (options[i].kind == ARGS_RENAMED) continue;
     option_left(&options[i], left, sizeof left);
-    printf("  %-26s %s\n", left, options[i].help);
+    const int fits = strlen(left) <= HELP_COLUMN;
+    printf("  %-*s%s", HELP_COLUMN, left, fits ? " " : "\n");
+    printf("%*s%s\n", fits ? 0 : HELP_COLUMN + 3, "", options[i].help);
   }
   printf("  %-26s %s\n\nexamples:\n%s\n", "-h, --help", "print this", c->examples);
 }
@@ -75,6 +77,39 @@ static void print_man(const command *c, const args_option *options, size_t n) {
   fputs(".PP\nExamples:\n.nf\n", stdout);
   print_roff(c->examples);
   fputs("\n.fi\n", stdout);
+}
+
+/* --- rows for completion ------------------------------------------------------------------------
+ */
+
+/* A field of a row: what ends one is written as a blank. */
+static void print_field(const char *text, char after) {
+  for (const char *c = text[0] != '\0' ? text : "-"; *c != '\0'; ++c)
+    putchar(*c == '\t' || *c == '\n' ? ' ' : *c);
+  putchar(after);
+}
+
+void args_print_command_row(const command *c) {
+  print_field("c", '\t');
+  print_field(c->name, '\t');
+  print_field(c->arguments, '\t');
+  print_field(c->summary, '\n');
+}
+
+/* An option's row: "o", command, letter, long form, value, help. */
+static void print_rows(const command *c, const args_option *options, size_t n) {
+  args_print_command_row(c);
+  for (size_t i = 0; i < n; ++i) {
+    const args_option *o = &options[i];
+    const char letter[] = {'-', o->letter, '\0'};
+    if (o->kind == ARGS_RENAMED) continue;
+    print_field("o", '\t');
+    print_field(c->name, '\t');
+    print_field(o->letter != 0 ? letter : "", '\t');
+    printf("--%s\t", o->name);
+    print_field(o->value != NULL ? o->value : "", '\t');
+    print_field(o->help, '\n');
+  }
 }
 
 static const args_option *option_named(const parser *p, const char *name, size_t length) {
@@ -206,6 +241,7 @@ args_help args_help_form(int argc, char **argv) {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; ++i) {
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return ARGS_HELP_TERMINAL;
     if (strcmp(argv[i], "--help=man") == 0) return ARGS_HELP_MAN;
+    if (strcmp(argv[i], "--help=rows") == 0) return ARGS_HELP_ROWS;
   }
   return ARGS_NO_HELP;
 }
@@ -216,6 +252,7 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   *a = (args){.help = form != ARGS_NO_HELP};
   if (form == ARGS_HELP_TERMINAL) print_help(c, options, n_options);
   if (form == ARGS_HELP_MAN) print_man(c, options, n_options);
+  if (form == ARGS_HELP_ROWS) print_rows(c, options, n_options);
   if (a->help) return GL_OK;
   if (n_options > MAX_OPTIONS) return gl_fail(err, GL_EINTERNAL, "too many options");
   a->words = calloc((size_t)argc + 1, sizeof *a->words);

@@ -48,10 +48,20 @@ typedef struct args {
   int help; /* --help was asked for and has been printed: return GL_OK */
 } args;
 
-/* The forms in which a command's help is printed: `--help` for the terminal, and `--help=man`, from
- * which the manual page is made (gepolab help --man). ARGS_NO_HELP: argv[1..] asks for none. */
-typedef enum args_help { ARGS_NO_HELP, ARGS_HELP_TERMINAL, ARGS_HELP_MAN } args_help;
+/* The forms in which a command's help is printed: `--help` for the terminal; `--help=man`, from
+ * which the manual page is made (gepolab help --man); and `--help=rows`, lines of fields with tabs
+ * between, from which shells complete (gepolab help --completion). ARGS_NO_HELP: argv[1..] asks for
+ * none. */
+typedef enum args_help {
+  ARGS_NO_HELP,
+  ARGS_HELP_TERMINAL,
+  ARGS_HELP_MAN,
+  ARGS_HELP_ROWS
+} args_help;
 args_help args_help_form(int argc, char **argv);
+
+/* The row of a command: "c", name, arguments, summary. An empty field is "-". */
+void args_print_command_row(const command *c);
 
 /* Sorts argv[1..] into options, words and overrides. `--name value`, `--name=value`, `-nvalue` and
  * `-n value` are all taken; `--` ends the options; a lone `-` is a word. Unknown options name the

@@ -175,7 +175,7 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
 
 const command command_algorithms = {
     .name = "algorithms",
-    .arguments = "[NAME]",
+    .arguments = "[ALGORITHM]",
     .summary = "the published algorithms and their fields, with their sources",
     .about =
         "For each: its source, the TRL, verl and AReaL setting it corresponds to or that\n"

@@ -31,7 +31,7 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
   import_options import = {0};
   gather_request q;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
-      {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", 'f', ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"published", 0, ARGS_TEXT, "PRINTED.csv",
        "printed numbers (run, benchmark, best, last) to compare", &printed}};

@@ -205,8 +205,7 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
   const args_option options[] = {
       {"thousands", 'n', ARGS_COUNT, "N", "thousands of M/M/1 customers (default 10000)",
        &thousands},
-      {"shape", 0, ARGS_TEXT, "NAME", "of llm only this one: 64x2, 128x4, 256x6 or 512x8",
-       &b.shape},
+      {"shape", 0, ARGS_TEXT, "64x2|128x4|256x6|512x8", "of llm only this one", &b.shape},
       {"seconds", 0, ARGS_COUNT, "N", "begin nothing after so long (default 900)", &seconds},
       {"busy", 0, ARGS_FLAG, NULL, "give ratios from a busy machine, too", &b.takes_busy},
       {"no-peers", 0, ARGS_FLAG, NULL, "measure no other program", &no_peers},
@@ -226,7 +225,8 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
     if (status == GL_OK) status = all_compared(&b, err);
   }
   args_fini(&a);
-  if (status == GL_OK && args_help_form(argc, argv) == ARGS_HELP_MAN)
+  const args_help form = args_help_form(argc, argv);
+  if (status == GL_OK && (form == ARGS_HELP_MAN || form == ARGS_HELP_ROWS))
     status = command_bench_gpu.run(&command_bench_gpu, argc, argv, err);
   return status;
 }

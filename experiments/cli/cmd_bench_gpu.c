@@ -70,8 +70,9 @@ static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_er
        "of limits, parity, train, peer-train, decode, peer-decode, logp, peer-logp, step; with "
        "commas between (default: all, in this order)",
        &o.only},
-      {"shape", 0, ARGS_TEXT, "SHAPE", "0.6b, 1.7b or tiny (default: the first two)", &shape},
-      {"device", 0, ARGS_TEXT, "DEVICE", "cuda (default), or cpu to try the benchmark", &device},
+      {"shape", 0, ARGS_TEXT, "0.6b|1.7b|tiny", "default: the first two", &shape},
+      {"device", 0, ARGS_TEXT, "cuda|cpu", "cuda is the default; cpu is to try the benchmark",
+       &device},
       {"quick", 0, ARGS_FLAG, NULL, "less of everything, to see that it works", &o.quick},
       {"seconds", 0, ARGS_COUNT, "N", "no part begins after so long (480)", &o.seconds},
       {"in-process", 0, ARGS_FLAG, NULL, "parts run in this process, as profilers want it",

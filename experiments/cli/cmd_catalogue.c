@@ -82,7 +82,7 @@ static gl_status run_recipes(const command *self, int argc, char **argv, gl_erro
 
 const command command_recipes = {
     .name = "recipes",
-    .arguments = "[NAME]",
+    .arguments = "[RECIPE]",
     .summary = "the recipes inside the program",
     .about = "Lists them, or prints the one named, to be redirected into a file and changed.",
     .examples = "  gepolab recipes\n  gepolab recipes quickstart > mine.yaml",

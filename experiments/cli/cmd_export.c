@@ -153,8 +153,8 @@ static gl_status choose(const request *q, gl_error *err) {
 static gl_status run_export(const command *self, int argc, char **argv, gl_error *err) {
   request q = {0};
   const args_option options[] = {
-      {"table", 't', ARGS_TEXT, "NAME", "the table (default: runs); --list names all", &q.table},
-      {"format", 'f', ARGS_TEXT, "FORMAT", "csv (default), tsv or jsonl", &q.format},
+      {"table", 't', ARGS_TEXT, "TABLE", "the table (default: runs); --list names all", &q.table},
+      {"format", 'f', ARGS_TEXT, "csv|tsv|jsonl", "csv is the default", &q.format},
       {"output", 'o', ARGS_TEXT, "FILE",
        "write there instead of standard output; an old file stays until the new one is whole",
        &q.path},

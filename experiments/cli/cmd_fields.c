@@ -265,7 +265,7 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
   static const char *const formats[] = {"text", "markdown"};
   size_t chosen = 0;
   const args_option options[] = {
-      {"format", 'f', ARGS_TEXT, "FORMAT", "text or markdown", &format},
+      {"format", 'f', ARGS_TEXT, "text|markdown", "how they are written", &format},
       {"json", 0, ARGS_FLAG, NULL, "path, kind, default, unit and meaning as JSON", &json},
       {"only", 0, ARGS_FLAG, NULL, "no fields below the sections named", &only},
       {"units", 0, ARGS_FLAG, NULL, "the units that numbers may have, instead of fields", &units}};
@@ -288,10 +288,10 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
 
 const command command_fields = {
     .name = "fields",
-    .arguments = "[PATH…]",
+    .arguments = "[FIELD…]",
     .summary = "every field of a recipe: default, unit, meaning",
     .about =
-        "PATH is a field or a section, such as cluster.learner; without one, all fields are\n"
+        "FIELD is a field or a section, such as cluster.learner; without one, all fields are\n"
         "printed. Fields that a recipe leaves out have the default; where it depends on another\n"
         "field, the cases are named. A number may have a unit of its field's dimension behind it\n"
         "(10m, 1.5GiB, 100Mbit/s); --units lists those. The fields of an algorithm are listed by "

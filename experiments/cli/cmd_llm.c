@@ -26,8 +26,8 @@ static void print_words(const command *self, FILE *to) {
   fprintf(to, "\n`gepolab llm WORD --help` describes one.\n\nexamples:\n%s\n", self->examples);
 }
 
-/* The manual's part of every word. */
-static gl_status print_manual(char *asked, gl_error *err) {
+/* The manual's part, or the rows, of every word. */
+static gl_status print_each(char *asked, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < N_WORDS && status == GL_OK; ++i) {
     char name[32];
@@ -49,7 +49,8 @@ static gl_status run_llm(const command *self, int argc, char **argv, gl_error *e
     print_words(self, stdout);
     return GL_OK;
   }
-  if (form == ARGS_HELP_MAN) return print_manual(argv[1], err);
+  if (form == ARGS_HELP_ROWS) args_print_command_row(self);
+  if (form != ARGS_NO_HELP) return print_each(argv[1], err);
   for (size_t i = 0; i < N_WORDS; ++i) {
     names[i] = word_of(words[i]);
     if (strcmp(names[i], word) == 0) return words[i]->run(words[i], argc - 1, argv + 1, err);

@@ -264,7 +264,7 @@ static gl_status run_profile(const command *self, int argc, char **argv, gl_erro
   const char *law = NULL;
   const args_option options[] = {
       {"repetitions", 'n', ARGS_COUNT, "N", "batches and updates measured (10)", &o.repetitions},
-      {"law", 0, ARGS_TEXT, "LAW", "lognormal (default), empirical or lengths", &law},
+      {"law", 0, ARGS_TEXT, "lognormal|empirical|lengths", "lognormal is the default", &law},
       {"output", 'o', ARGS_TEXT, "FILE.yaml", "the section in a file, FILE.csv beside it",
        &o.output},
       {"overrides", 0, ARGS_FLAG, NULL, "as key=value words for a command line", &o.overrides},

@@ -226,8 +226,8 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
   int json = 0;
   const char *name = NULL;
   const args_option options[] = {
-      {"algorithm", 'a', ARGS_TEXT, "NAME",
-       "algorithm name, or {base: NAME, field: value, …} (needed)", &name},
+      {"algorithm", 'a', ARGS_TEXT, "ALGORITHM",
+       "its name, or {base: NAME, field: value, …} (needed)", &name},
       {"json", 0, ARGS_FLAG, NULL, "loss, advantages, weights, coefficients as JSON", &json}};
   args a;
   policy_algorithm algorithm;
@@ -248,7 +248,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
 
 const command command_policy = {
     .name = "policy",
-    .arguments = "--algorithm NAME [key=value …] FILE.json",
+    .arguments = "--algorithm ALGORITHM [key=value …] FILE.json",
     .summary = "loss, weights and coefficients of one group, to check a trainer against",
     .about =
         "FILE (or - for standard input) holds one group, {\"rewards\": [G], \"logp\": [[T_1], …],\n"

@@ -206,7 +206,7 @@ static gl_status run_results(const command *self, int argc, char **argv, gl_erro
       {"results", 'd', ARGS_TEXT, "RESULTS", "folder of stored results (default: paper/results)",
        &q.from.folder},
       {"without", 0, ARGS_EACH, "NAME", "results that need not be there", &q.missing},
-      {"recipe", 0, ARGS_TEXT, "NAME", "keep: the recipe behind the numbers", &q.recipe},
+      {"recipe", 0, ARGS_TEXT, "RECIPE", "keep: the recipe behind the numbers", &q.recipe},
       {"study", 0, ARGS_TEXT, "STUDY", "keep: commit, processor, command, date from here",
        &q.study},
       {"command", 0, ARGS_TEXT, "WORDS", "keep: the command that gave the numbers",

@@ -3,6 +3,7 @@
 #include "core/config/config.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
+#include "experiments/cli/completion.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -32,6 +33,7 @@
   X(fields)                                                                                        \
   X(kinds)                                                                                         \
   X(metrics)                                                                                       \
+  X(doctor)                                                                                        \
   X(bench)                                                                                         \
   X(bias)                                                                                          \
   X(theory)                                                                                        \
@@ -50,7 +52,8 @@ static void print_overview(FILE *to) {
   for (size_t i = 0; i < N_COMMANDS; ++i)
     fprintf(to, "  %-11s %s\n", table[i]->name, table[i]->summary);
   fputs("\n`gepolab COMMAND --help` describes one, with examples; `gepolab --version` prints the\n"
-        "version; `gepolab help --man` prints the manual page.\n"
+        "version; `gepolab help --man` prints the manual page, `gepolab help --completion bash`\n"
+        "(or zsh) what that shell completes command lines with.\n"
         "Try: gepolab run quickstart\n",
         to);
 }
@@ -108,12 +111,21 @@ static gl_status print_manual(gl_error *err) {
   return status;
 }
 
+static gl_status print_completion(const char *shell, gl_error *err) {
+  gl_status status = completion_begin(shell, err);
+  for (size_t i = 0; i < N_COMMANDS && status == GL_OK; ++i)
+    status = help_of(table[i], "rows", err);
+  if (status == GL_OK) completion_end(shell);
+  return status;
+}
+
 static gl_status help(int argc, char **argv, gl_error *err) {
   if (argc < 3) {
     print_overview(stdout);
     return GL_OK;
   }
   if (strcmp(argv[2], "--man") == 0) return print_manual(err);
+  if (strcmp(argv[2], "--completion") == 0) return print_completion(argc > 3 ? argv[3] : "", err);
   const command *c = NULL;
   gl_status status = commands_find(&c, argv[2], err);
   return status == GL_OK ? help_of(c, "", err) : status;

@@ -11,14 +11,14 @@ void import_options_list(import_options *o, args_option *list) {
        &o->renames},
       {"group-by", 'g', ARGS_TEXT, "REGEX", "seeds: runs with the same first group are one's",
        &o->group_by},
-      {"metric", 'M', ARGS_TEXT, "NAME", "the quantity asked for, or what unnamed numbers are",
+      {"metric", 'M', ARGS_TEXT, "METRIC", "the quantity asked for, or what unnamed numbers are",
        &o->metric},
       {"read-as", 0, ARGS_EACH, "REGEX=NAME", "which of `gepolab metrics` a metric is",
        &o->read_as},
       {"lower-is-better", 0, ARGS_FLAG, NULL, "of metrics that gepolab does not know",
        &o->lower_is_better},
       {"at", 0, ARGS_TEXT, "common", "all series end at the last step that all have", &o->at},
-      {"columns", 0, ARGS_TEXT, "KIND", "what columns are: runs or metrics", &o->columns},
+      {"columns", 0, ARGS_TEXT, "runs|metrics", "what columns are", &o->columns},
       {"x", 'x', ARGS_TEXT, "COLUMN", "the column that holds the step", &o->step}};
   memcpy(list, own, sizeof own);
 }

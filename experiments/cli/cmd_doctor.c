@@ -1,0 +1,187 @@
+/* gepolab doctor: what is found on this machine, what is missing and how to get it, and a short
+ * test of the program itself. */
+#include "core/base/shown.h"
+#include "experiments/base/args.h"
+#include "experiments/base/print_json.h"
+#include "experiments/base/provenance.h"
+#include "experiments/doctor/found.h"
+#include "experiments/doctor/self_test.h"
+
+#include <stdio.h>
+
+enum { MOST_THINGS = 32 };
+
+/* All that is told. */
+typedef struct examination {
+  provenance program;
+  found_thing things[MOST_THINGS];
+  size_t n_things;
+  int tested; /* whether `test` was run */
+  self_test test;
+} examination;
+
+static int lacks_needed(const examination *e) {
+  for (size_t i = 0; i < e->n_things; ++i)
+    if (e->things[i].needed && !e->things[i].present) return 1;
+  return 0;
+}
+
+static int all_well(const examination *e) {
+  return !lacks_needed(e) && (!e->tested || self_test_passed(&e->test));
+}
+
+/* --- text --------------------------------------------------------------------------------------
+ */
+
+static void print_thing(const found_thing *t) {
+  const char *state = t->present ? "found" : t->needed ? "NEEDED" : "missing";
+  printf("%-8s %-17s %s\n", state, t->name, shown(t->detail).text);
+  if (t->present) return;
+  printf("%26s for: %s\n%26s get it: %s\n", "", t->use, "", t->remedy);
+}
+
+/* Rates as people read them: 107.9 M. */
+static void print_speed(const bench_number *number) {
+  static const char prefixes[] = {' ', 'k', 'M', 'G'};
+  double value = number->rate.median;
+  size_t k = 0;
+  for (; value >= 10000 && k + 1 < sizeof prefixes; ++k) value /= 1000;
+  printf("  %8.4g %c  %-30s %s\n", value, prefixes[k], number->key, number->what);
+}
+
+static void print_test(const self_test *t) {
+  printf("\nself-test, %.1f s\n", t->seconds);
+  for (size_t i = 0; i < t->n_checks; ++i)
+    printf("%-8s %-17s %s\n", t->checks[i].passed ? "ok" : "FAILED", t->checks[i].name,
+           shown(t->checks[i].detail).text);
+  printf("speeds, one short measurement each%s\n",
+         meter_is_quiet(t->speeds.load) ? "" : ", while other programs used this machine");
+  for (size_t i = 0; i < t->speeds.n; ++i)
+    if (t->speeds.numbers[i].kind == BENCH_RATE && t->speeds.numbers[i].rate.n > 0)
+      print_speed(&t->speeds.numbers[i]);
+}
+
+static void print_text(const examination *e) {
+  const run_provenance *p = &e->program.record;
+  printf("gepolab " GEPOLAB_VERSION ", commit %s; %s; %s\n\n",
+         p->source[0] != '\0' ? p->source : "not known", p->processor, p->system);
+  for (size_t i = 0; i < e->n_things; ++i) print_thing(&e->things[i]);
+  if (e->tested) print_test(&e->test);
+}
+
+/* --- JSON --------------------------------------------------------------------------------------
+ */
+
+static int add_things(cJSON *to, const examination *e) {
+  cJSON *list = cJSON_AddArrayToObject(to, "things");
+  for (size_t i = 0; list != NULL && i < e->n_things; ++i) {
+    const found_thing *t = &e->things[i];
+    cJSON *item = cJSON_CreateObject();
+    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
+        json_add_string(item, "name", t->name) == NULL ||
+        cJSON_AddBoolToObject(item, "found", t->present) == NULL ||
+        cJSON_AddBoolToObject(item, "needed", t->needed) == NULL ||
+        json_add_string(item, "detail", t->detail) == NULL ||
+        json_add_string(item, "use", t->use) == NULL ||
+        json_add_string(item, "remedy", t->remedy) == NULL)
+      return 0;
+  }
+  return list != NULL;
+}
+
+static int add_checks(cJSON *to, const self_test *t) {
+  cJSON *list = cJSON_AddArrayToObject(to, "checks");
+  for (size_t i = 0; list != NULL && i < t->n_checks; ++i) {
+    cJSON *item = cJSON_CreateObject();
+    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
+        json_add_string(item, "name", t->checks[i].name) == NULL ||
+        cJSON_AddBoolToObject(item, "passed", t->checks[i].passed) == NULL ||
+        json_add_string(item, "detail", t->checks[i].detail) == NULL)
+      return 0;
+  }
+  return list != NULL;
+}
+
+static int add_speeds(cJSON *to, const bench *b) {
+  cJSON *map = cJSON_AddObjectToObject(to, "speeds");
+  for (size_t i = 0; map != NULL && i < b->n; ++i)
+    if (b->numbers[i].kind == BENCH_RATE && b->numbers[i].rate.n > 0 &&
+        json_add_number(map, b->numbers[i].key, b->numbers[i].rate.median) == NULL)
+      return 0;
+  return map != NULL;
+}
+
+static int add_test(cJSON *to, const self_test *t) {
+  cJSON *test = cJSON_AddObjectToObject(to, "self_test");
+  return test != NULL && json_add_number(test, "seconds", t->seconds) != NULL &&
+         cJSON_AddBoolToObject(test, "quiet", meter_is_quiet(t->speeds.load)) != NULL &&
+         add_checks(test, t) && add_speeds(test, &t->speeds);
+}
+
+static gl_status print_json(const examination *e, gl_error *err) {
+  const run_provenance *p = &e->program.record;
+  cJSON *d = cJSON_CreateObject();
+  const int ok = d != NULL && json_add_string(d, "version", GEPOLAB_VERSION) != NULL &&
+                 json_add_string(d, "commit", p->source) != NULL &&
+                 json_add_string(d, "processor", p->processor) != NULL &&
+                 json_add_string(d, "system", p->system) != NULL &&
+                 cJSON_AddBoolToObject(d, "well", all_well(e)) != NULL && add_things(d, e) &&
+                 (!e->tested || add_test(d, &e->test));
+  if (!ok) {
+    cJSON_Delete(d);
+    d = NULL;
+  }
+  return report_json(d, err);
+}
+
+/* --- the command -------------------------------------------------------------------------------
+ */
+
+static gl_status tell_failure(const examination *e, gl_error *err) {
+  if (lacks_needed(e))
+    return gl_fail(err, GL_EIO, "something that gepolab needs is missing: see above");
+  if (!all_well(e))
+    return gl_fail(err, GL_EINTERNAL, "the self-test failed: this program cannot be relied upon");
+  return GL_OK;
+}
+
+static gl_status examine(int tested, int json, gl_error *err) {
+  examination e = {.tested = tested};
+  gl_status status = provenance_init(&e.program, err);
+  while (status == GL_OK && e.n_things < MOST_THINGS &&
+         found_look(&e.things[e.n_things], e.n_things))
+    ++e.n_things;
+  if (status == GL_OK && tested) self_test_run(&e.test);
+  if (status == GL_OK && json) status = print_json(&e, err);
+  if (status == GL_OK && !json) print_text(&e);
+  if (status == GL_OK) status = tell_failure(&e, err);
+  provenance_fini(&e.program);
+  return status;
+}
+
+static gl_status run_doctor(const command *self, int argc, char **argv, gl_error *err) {
+  int json = 0, untested = 0;
+  const args_option options[] = {
+      {"no-test", 0, ARGS_FLAG, NULL, "only look for things; no self-test", &untested},
+      {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, 2, (args_shape){0, 0, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) status = examine(!untested, json, err);
+  args_fini(&a);
+  return status;
+}
+
+const command command_doctor = {
+    .name = "doctor",
+    .arguments = "",
+    .summary = "what is found here, what is missing and how to get it, and a self-test",
+    .about =
+        "Looks for the programs, the library, the Python package ($GEPOLAB_PYTHON, else python3)\n"
+        "and the devices that gepolab can use, and says how to get what is missing. The self-test\n"
+        "takes ten seconds at most: coefficients against differences of the loss, the exact\n"
+        "laboratory against a known result, a short training run against itself, and one short\n"
+        "measurement of each speed (`gepolab bench` measures them properly). The exit code is 1\n"
+        "where something needed (gnuplot) is missing or the self-test fails, else 0: most things\n"
+        "are needed by one command only.",
+    .examples = "  gepolab doctor\n  gepolab doctor --json --no-test",
+    .run = run_doctor};
