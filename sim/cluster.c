@@ -220,6 +220,35 @@ size_t cluster_samplers(const cluster_spec *spec) {
   return spec->n_samplers;
 }
 
+/* A group's law of each kind; NULL where it has none. Where nothing crashes nothing is repaired. */
+enum { GROUP_LAWS = 7, LEARNER_LAWS = 2 };
+
+static cluster_law group_law(const cluster_spec *spec, size_t which, size_t group) {
+  const sampler_group *g = &spec->groups[group];
+  const cluster_law of[GROUP_LAWS] = {
+      {"cluster.delay", "s", group, g->delay},
+      {"cluster.data_delay", "s", group, g->data_delay},
+      {"cluster.generation", "s", group, g->generation},
+      {"cluster.jitter", "", group, g->jitter},
+      {"cluster.lengths", "tokens", group, g->responses.lengths},
+      {"cluster.mtbf", "s", group, g->mtbf},
+      {"cluster.mttr", "s", group, delay_is_zero(g->mtbf) ? NULL : g->mttr}};
+  return of[which];
+}
+
+int cluster_law_at(const cluster_spec *spec, size_t i, cluster_law *out) {
+  for (size_t which = 0; which < GROUP_LAWS; ++which)
+    for (size_t group = 0; group < spec->n_groups; ++group) {
+      *out = group_law(spec, which, group);
+      if (out->law != NULL && i-- == 0) return 1;
+    }
+  const cluster_law of_learner[LEARNER_LAWS] = {
+      {"cluster.learner.step", "s", 0, spec->step},
+      {"cluster.learner.eval_pause", "s", 0, spec->pause}};
+  if (i < LEARNER_LAWS) *out = of_learner[i];
+  return i < LEARNER_LAWS;
+}
+
 const measured_staleness *cluster_measured(const cluster_spec *spec) {
   return spec->measured.n > 0 ? &spec->measured : NULL;
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/config/config.h"
+#include "sim/delay.h"
 #include "sim/measured.h"
 
 typedef struct cluster_spec cluster_spec;
@@ -21,6 +22,15 @@ int cluster_is_coupled(const cluster_spec *spec);
 int cluster_has_lengths(const cluster_spec *spec);
 /* How many samplers it has. */
 size_t cluster_samplers(const cluster_spec *spec);
+/* A law of the section. The group's number is 0 for those of the learner. */
+typedef struct cluster_law {
+  const char *field; /* "cluster.delay", static */
+  const char *unit;  /* "s", "tokens" or "" */
+  size_t group;
+  const delay_law *law; /* borrowed */
+} cluster_law;
+/* The i-th law, field by field and within a field group by group; 0 past the last. */
+int cluster_law_at(const cluster_spec *spec, size_t i, cluster_law *out);
 /* The measured staleness that the section names to compare with, borrowed; NULL: none. */
 const measured_staleness *cluster_measured(const cluster_spec *spec);
 

@@ -89,6 +89,22 @@ void delay_free(delay_law *law);
 /* The p-quantile, 0 < p < 1, after offset and clamp, of any law but Gilbert-Elliott, whose draws
  * depend on each other. */
 double delay_quantile(const delay_law *law, double p);
+/* The share of draws that are x or less; with `below`, less than x. Of a Gilbert-Elliott law over
+ * the long run, where its states have the shares to_good and to_bad over their sum (good alone
+ * where both are 0). */
+double delay_share(const delay_law *law, double x, int below);
+/* The least x that a share p of the draws, 0 < p < 1, does not exceed: delay_quantile() where the
+ * law has it, else found from delay_share(). */
+double delay_level(const delay_law *law, double p);
+/* The values that a share of draws of their own has, because they are an end of the
+ * clamp, 0 or a constant: ascending into value[], with their shares; returns how many. Repeated
+ * values of an empirical law are not among them. */
+enum { DELAY_MOST_ATOMS = 8 };
+size_t delay_atoms(const delay_law *law, double value[DELAY_MOST_ATOMS],
+                   double share[DELAY_MOST_ATOMS]);
+/* The law in words, "lognormal(mu 5.82, sigma 0.868) in 60 to 1800"; empty for NULL. */
+enum { DELAY_TEXT_SIZE = 240 };
+void delay_text(const delay_law *law, char text[DELAY_TEXT_SIZE]);
 /* The next draw of a source. */
 double delay_draw(const delay_law *law, delay_source *source);
 /* Whether every draw is 0. */

@@ -3,6 +3,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/cli/sim_densities.h"
 #include "experiments/cli/sim_timeline.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/recipe/recipe.h"
@@ -19,7 +20,7 @@ static gl_status print_json(const schedule *s, const cluster_spec *cluster, gl_e
 
 /* What the command line asks for. */
 typedef struct request {
-  int json, schedule_csv, timeline;
+  int json, schedule_csv, timeline, densities;
   const char *measured, *measured_run; /* a W&B export and its run */
   const char *folder;                  /* for the figures; NULL: none */
   const char *between;                 /* of the timeline; NULL: its own choice */
@@ -36,9 +37,9 @@ static gl_status draw_timeline(const schedule *s, const recipe *r, const cluster
 }
 
 /* Figures, if a folder is given: the staleness distribution, beside that of the W&B export or else
- * the one the recipe is compared with, and the timeline. */
-static gl_status draw(const schedule *s, const recipe *r, const cluster_spec *cluster,
-                      const request *q, gl_error *err) {
+ * the one the recipe is compared with, the timeline and the densities. */
+static gl_status draw(const schedule *s, const recipe *r, const cfg_doc *doc,
+                      const cluster_spec *cluster, const request *q, gl_error *err) {
   char none[] = "";
   const staleness_histogram simulated = {none, s->staleness, s->n_staleness};
   const measured_staleness *compare = cluster_measured(cluster);
@@ -58,6 +59,7 @@ static gl_status draw(const schedule *s, const recipe *r, const cluster_spec *cl
   if (status == GL_OK) status = tell_figures_form(&drawing, &q->form, err);
   if (status == GL_OK) status = figure_of_staleness(&simulated, 1, measured, &drawing, err);
   if (status == GL_OK && q->timeline) status = draw_timeline(s, r, cluster, q, &drawing, err);
+  if (status == GL_OK && q->densities) status = sim_densities_draw(r, doc, &drawing, err);
   staleness_histogram_fini(&export);
   return status;
 }
@@ -76,7 +78,7 @@ static gl_status stand_in(const recipe *r, const cluster_spec *cluster, gl_error
   return GL_OK;
 }
 
-static gl_status simulate(const recipe *r, const request *q, gl_error *err) {
+static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q, gl_error *err) {
   cluster_spec *cluster = NULL;
   schedule s = {0};
   gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
@@ -88,7 +90,7 @@ static gl_status simulate(const recipe *r, const request *q, gl_error *err) {
     status = print_json(&s, cluster, err);
   else if (status == GL_OK)
     schedule_print_table(&s, cluster, stdout);
-  if (status == GL_OK) status = draw(&s, r, cluster, q, err);
+  if (status == GL_OK) status = draw(&s, r, doc, cluster, q, err);
   schedule_fini(&s);
   cluster_free(cluster);
   return status;
@@ -103,6 +105,8 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
       {"timeline", 't', ARGS_FLAG, NULL,
        "and what samplers, links and the learner do when (default folder: figures)", &q.timeline},
+      {"densities", 'd', ARGS_FLAG, NULL,
+       "and the densities of all laws, those of the sweep's cells too", &q.densities},
       {"between", 0, ARGS_TEXT, "FROM,TO",
        "simulated seconds of the timeline (default: the first 64 updates)", &q.between},
       FIGURE_FORM_OPTIONS(q.form),
@@ -120,7 +124,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       status = gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
     if (status == GL_OK && format != NULL && q.json)
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --json exclude each other");
-    if (q.timeline && q.folder == NULL) q.folder = "figures";
+    if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";
     if (status == GL_OK && q.between != NULL && !q.timeline)
       status = gl_fail(err, GL_EINPUT, "--between needs --timeline");
     if (status == GL_OK && q.measured != NULL && q.folder == NULL)
@@ -133,7 +137,7 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
     if (status == GL_OK && r.sweep != NULL)
       fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n",
             stderr);
-    if (status == GL_OK) status = simulate(&r, &q, err);
+    if (status == GL_OK) status = simulate(&r, doc, &q, err);
   }
   cfg_free(doc);
   args_fini(&a);
@@ -150,5 +154,6 @@ const command command_sim = {
                 "  gepolab sim heterorl_trace cluster.window=4\n"
                 "  gepolab sim heterorl_trace --figures figures/ --measured staleness.csv\n"
                 "  gepolab sim packet_loss --timeline --between 0,3600 -f figures/\n"
+                "  gepolab sim delay_sweep --densities -f figures/\n"
                 "  gepolab sim quickstart --schedule csv > schedule.csv",
     .run = run_sim};

@@ -27,8 +27,8 @@ laboratory denominators
 laboratory sample_efficiency training.updates=40 training.seeds=1 training.tuning_seeds=1 'training.lr=[1]'
 for width in neurips icml; do
   "$GEPOLAB" theory -f "$folder/$width/theory" --width $width >/dev/null
-  for recipe in heterorl_trace packet_loss heterogeneous_samplers; do
-    "$GEPOLAB" sim $recipe --timeline -f "$folder/$width/$recipe" --width $width >/dev/null
+  for recipe in heterorl_trace packet_loss heterogeneous_samplers delay_sweep; do
+    "$GEPOLAB" sim $recipe --timeline --densities -f "$folder/$width/$recipe" --width $width >/dev/null
   done
 done
 python3 tests/figures/check.py 13.97 "$folder/neurips"

@@ -68,6 +68,56 @@ static void gamma_quantiles_invert_the_distribution_in_both_tails(void) {
 
 /* Kolmogorov: with n = 20,000 a right law exceeds 1.95 / sqrt(n) with probability 0.001; six laws
  * at a fixed seed. */
+/* A share is looked for in the quantiles, and GSL has it as a formula. */
+static void shares_are_gsls_distribution_functions_within_offset_and_clamp(void) {
+  for (size_t k = 0; k < 6; ++k) {
+    delay_law law;
+    gl_error err = {0};
+    CU_ASSERT_EQUAL_FATAL(delay_from_interval(&law, laws[k].kind, 60, 150, 0.9, &err), GL_OK);
+    for (double x = 5; x < 400; x += 31) {
+      ASSERT_CLOSE(delay_share(&law, x, 0), laws[k].cdf(&law, x), 1e-9);
+      ASSERT_CLOSE(delay_share(&law, x, 1), laws[k].cdf(&law, x), 1e-9);
+    }
+    law.offset = 20;
+    law.clamp_lo = 50, law.clamp_hi = 90;
+    ASSERT_CLOSE(delay_share(&law, 70, 0), laws[k].cdf(&law, 90), 1e-9);
+    CU_ASSERT_EQUAL(delay_share(&law, 49, 0), 0);
+    CU_ASSERT_EQUAL(delay_share(&law, 50, 1), 0);
+    CU_ASSERT_EQUAL(delay_share(&law, 90, 0), 1);
+    double value[DELAY_MOST_ATOMS], share[DELAY_MOST_ATOMS];
+    CU_ASSERT_EQUAL_FATAL(delay_atoms(&law, value, share), 2);
+    CU_ASSERT(value[0] == 50 && value[1] == 90);
+    ASSERT_CLOSE(share[0], laws[k].cdf(&law, 70), 1e-9);
+    ASSERT_CLOSE(share[1], 1 - laws[k].cdf(&law, 110), 1e-9);
+    ASSERT_CLOSE(delay_level(&law, 0.5), delay_quantile(&law, 0.5), 0);
+  }
+}
+
+/* Four draws in five are 3 s, the others between 10 and 20: 1 / (1 + 4) of the time is bad. */
+static void shares_of_a_mixture_are_those_of_its_states_in_the_long_run(void) {
+  delay_law good = {.kind = DELAY_CONSTANT, .clamp_hi = INFINITY},
+            bad = {.kind = DELAY_UNIFORM, .clamp_hi = INFINITY},
+            law = {.kind = DELAY_GILBERT_ELLIOTT, .clamp_hi = INFINITY};
+  good.constant.value = 3;
+  bad.uniform.min = 10, bad.uniform.max = 20;
+  law.gilbert_elliott.to_bad = 0.1, law.gilbert_elliott.to_good = 0.4;
+  law.gilbert_elliott.good = &good, law.gilbert_elliott.bad = &bad;
+  double value[DELAY_MOST_ATOMS], share[DELAY_MOST_ATOMS];
+  char text[DELAY_TEXT_SIZE];
+  ASSERT_CLOSE(delay_share(&law, 2.9, 0), 0, 1e-12);
+  ASSERT_CLOSE(delay_share(&law, 3, 1), 0, 1e-12);
+  ASSERT_CLOSE(delay_share(&law, 3, 0), 0.8, 1e-12);
+  ASSERT_CLOSE(delay_share(&law, 15, 0), 0.9, 1e-12);
+  ASSERT_CLOSE(delay_level(&law, 0.95), 17.5, 1e-9);
+  CU_ASSERT_EQUAL_FATAL(delay_atoms(&law, value, share), 1);
+  CU_ASSERT(value[0] == 3);
+  ASSERT_CLOSE(share[0], 0.8, 1e-12);
+  delay_text(&law, text);
+  CU_ASSERT_STRING_EQUAL(text, "20 % uniform 10 to 20, else constant 3");
+  law.gilbert_elliott.to_bad = 0;
+  ASSERT_CLOSE(delay_share(&law, 3, 0), 1, 1e-12);
+}
+
 static void draws_follow_gsls_distribution_functions(void) {
   enum { N = 20000 };
   double *x = calloc(N, sizeof *x);
@@ -158,6 +208,8 @@ static void crashes_and_losses_lose_batches_but_the_gate_goes_on(void) {
 SUITE(sim_delay, "sim: delays, links and failures",
       TEST(intervals_hold_their_confidence_with_equal_tails),
       TEST(gamma_quantiles_invert_the_distribution_in_both_tails),
+      TEST(shares_are_gsls_distribution_functions_within_offset_and_clamp),
+      TEST(shares_of_a_mixture_are_those_of_its_states_in_the_long_run),
       TEST(draws_follow_gsls_distribution_functions), TEST(two_state_delays_come_in_bursts),
       TEST(retransmissions_are_negative_binomial),
       TEST(a_link_that_loses_all_gives_up_after_its_retries),

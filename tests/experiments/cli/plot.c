@@ -78,6 +78,36 @@ static void a_clock_is_drawn_as_a_timeline_between_two_times(void) {
   cli_scratch_remove(folder);
 }
 
+/* Of the laws that a sweep names, the constant one is told and the uniform one is 1 / 8 high. */
+static void the_laws_of_all_cells_are_drawn_as_densities(void) {
+  static const char sweep[] =
+      "sweep={algorithm: [grpo, gepo], cluster.delay: [none, {law: uniform, "
+      "min: 2, max: 10}, {law: lognormal, interval: [2, 10], clamp: true}]}";
+  char folder[64], figures[128], path[128];
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  cli_result r =
+      CLI("sim", "quickstart", "cluster={preset: heterorl}", sweep, "steps=6", "-d", "-f", figures);
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "weight delay none; generation (always"));
+  cli_result_fini(&r);
+  CU_ASSERT(is_there(figures, "densities.pdf") && is_there(figures, "densities.svg"));
+  char *data = cli_read(cli_path(path, figures, "densities.tsv"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tuniform 2 to 10\t2.000000"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tlognormal("));
+  for (const char *at = data; (at = strstr(at, "\n0\tuniform 2 to 10\t")) != NULL; ++at) {
+    const double density = strtod(strchr(at + sizeof "\n0\tuniform 2 to 10", '\t'), NULL);
+    CU_ASSERT(density == 0 || (density > 0.1249 && density < 0.1251));
+  }
+  free(data);
+  data = cli_read(cli_path(path, figures, "densities.gp"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "2.5 % are 2 s, 2.5 % are 10 s"));
+  free(data);
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-d", "-f", figures, "cluster={preset: fifo}"));
+  cli_scratch_remove(folder);
+}
+
 SUITE(cli_plot, "cli: figures", TEST(a_swept_recipe_becomes_figures_and_tables),
       TEST(a_schedule_is_drawn_without_a_study),
-      TEST(a_clock_is_drawn_as_a_timeline_between_two_times));
+      TEST(a_clock_is_drawn_as_a_timeline_between_two_times),
+      TEST(the_laws_of_all_cells_are_drawn_as_densities));
