@@ -19,7 +19,7 @@ typedef struct rollout_set {
   size_t n_groups, n_responses, n_tokens, n_prompt_tokens;
   size_t cap_groups, cap_responses, cap_tokens, cap_prompt_tokens;
   size_t *group_start, *token_start;
-  size_t *same_as;      /* [n_responses] the first response of its group with the same tokens */
+  size_t *rows;         /* [n_responses] that the last pass counted for it (update.c) */
   size_t *prompt_start; /* [n_groups + 1] */
   int32_t *prompt;      /* [n_prompt_tokens] */
   double *reward;       /* [n_responses] */
@@ -120,8 +120,6 @@ void rollout_set_fini(rollout_set *s);
 /* Makes room; old contents are lost. */
 gl_status rollout_set_resize(rollout_set *s, size_t groups, size_t responses, size_t tokens,
                              size_t prompt_tokens, gl_error *err);
-/* Fills same_as from the tokens. */
-void rollout_set_compare(rollout_set *s);
 /* Copies groups order[0 .. n) of `from` into `to`: everything that an update reads, logprox and
  * logref included. */
 gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const size_t *order,

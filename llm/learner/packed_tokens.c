@@ -21,50 +21,157 @@ static int grow(void *array, size_t *capacity, size_t n, size_t size) {
   return 1;
 }
 
-static int reserve(token_pack *p, size_t tokens, size_t targets) {
-  size_t first = p->cap_targets;
-  return grow(&p->start, &p->cap_sequences, p->n_sequences + 2, sizeof *p->start) &&
-         grow(&p->token, &p->cap_tokens, p->n_tokens + tokens, sizeof *p->token) &&
-         grow(&p->target_after, &first, p->n_targets + targets, sizeof *p->target_after) &&
-         grow(&p->target, &p->cap_targets, p->n_targets + targets, sizeof *p->target);
+static int reserve_sequence(token_pack *p, size_t tokens) {
+  size_t first = p->cap_sequences, second = first;
+  return grow(&p->parent, &first, p->n_sequences + 2, sizeof *p->parent) &&
+         grow(&p->before, &second, p->n_sequences + 2, sizeof *p->before) &&
+         grow(&p->start, &p->cap_sequences, p->n_sequences + 2, sizeof *p->start) &&
+         grow(&p->tree, &p->cap_trees, p->n_trees + 2, sizeof *p->tree) &&
+         grow(&p->token, &p->cap_tokens, p->n_tokens + tokens, sizeof *p->token);
 }
 
-void token_pack_clear(token_pack *p) {
-  p->n_sequences = p->n_tokens = p->n_targets = 0;
+static int reserve_targets(token_pack *p, size_t n) {
+  size_t first = p->cap_targets, second = first;
+  return grow(&p->target_after, &first, p->n_targets + n, sizeof *p->target_after) &&
+         grow(&p->target, &second, p->n_targets + n, sizeof *p->target) &&
+         grow(&p->place, &p->cap_targets, p->n_targets + n, sizeof *p->place) &&
+         grow(&p->target_of, &p->cap_asked, p->n_asked + n, sizeof *p->target_of) &&
+         grow(&p->member, &p->cap_members, p->n_members + 1, sizeof *p->member);
 }
 
-gl_status token_pack_add(token_pack *p, const int32_t *prompt, size_t n_prompt,
-                         const int32_t *response, size_t n_response, gl_error *err) {
-  assert(n_prompt > 0 && n_response > 0);
-  const size_t tokens = n_prompt + n_response - 1, first = p->n_tokens;
-  if (!reserve(p, tokens, n_response)) return gl_fail_memory(err, "packed sequences");
-  memcpy(p->token + first, prompt, n_prompt * sizeof *p->token);
-  memcpy(p->token + first + n_prompt, response, (n_response - 1) * sizeof *p->token);
-  for (size_t t = 0; t < n_response; ++t)
-    p->target_after[p->n_targets + t] = first + n_prompt - 1 + t;
-  memcpy(p->target + p->n_targets, response, n_response * sizeof *p->target);
-  p->start[p->n_sequences++] = first;
-  p->n_tokens += tokens;
-  p->n_targets += n_response;
-  p->start[p->n_sequences] = p->n_tokens;
+void token_pack_clear(token_pack *p, int shares) {
+  p->n_sequences = p->n_trees = p->n_tokens = p->n_targets = p->n_asked = p->n_members = 0;
+  p->shares = shares;
+  p->any_shared = p->unordered = 0;
+}
+
+void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n) {
+  assert(n > 0);
+  p->prompt = prompt;
+  p->n_prompt = n;
+  p->n_members = 0;
+}
+
+static size_t least(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+/* What a new response has in common with one to the same prompt that is packed already. */
+typedef struct common_part {
+  const pack_member *with; /* NULL: nothing */
+  size_t tokens;           /* of the responses */
+  size_t rows;             /* rows that need not be packed again */
+} common_part;
+
+/* With the one that has most in common; of equals the first. */
+static common_part find_common(const token_pack *p, const int32_t *response, size_t n) {
+  common_part best = {0};
+  for (size_t i = 0; i < p->n_members; ++i) {
+    const pack_member *m = &p->member[i];
+    const size_t most = least(n, m->n);
+    size_t k = 0;
+    while (k < most && response[k] == m->response[k]) ++k;
+    if (best.with == NULL || k > best.tokens)
+      best = (common_part){m, k, p->n_prompt + least(k, most - 1)};
+  }
+  return p->shares || best.rows == p->n_prompt + n - 1 ? best : (common_part){0};
+}
+
+/* The row of a sequence's token at a position. */
+static size_t row_at(const token_pack *p, size_t sequence, size_t position) {
+  while (position < p->before[sequence]) sequence = p->parent[sequence];
+  return p->start[sequence] + position - p->before[sequence];
+}
+
+/* A sequence with the tokens that are not there yet; returns its number. */
+static size_t add_sequence(token_pack *p, common_part common, const int32_t *response,
+                           size_t rows) {
+  const size_t s = p->n_sequences++;
+  if (common.with == NULL) p->tree[p->n_trees++] = s;
+  p->any_shared |= common.with != NULL;
+  p->parent[s] = common.with != NULL ? common.with->sequence : s;
+  p->before[s] = common.rows;
+  p->start[s] = p->n_tokens;
+  for (size_t i = common.rows; i < rows; ++i)
+    p->token[p->n_tokens++] = i < p->n_prompt ? p->prompt[i] : response[i - p->n_prompt];
+  p->start[s + 1] = p->n_tokens;
+  p->tree[p->n_trees] = p->n_sequences;
+  return s;
+}
+
+gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_t most, int *added,
+                         gl_error *err) {
+  assert(n > 0);
+  const size_t rows = p->n_prompt + n - 1;
+  const common_part common = find_common(p, response, n);
+  *added = p->n_sequences == 0 || p->n_tokens + rows - common.rows <= most;
+  if (!*added) return GL_OK;
+  const size_t first = common.with != NULL ? common.with->first : 0;
+  size_t sequence = common.with != NULL ? common.with->sequence : 0;
+  if (!reserve_sequence(p, rows)) return gl_fail_memory(err, "packed sequences");
+  if (common.rows < rows) sequence = add_sequence(p, common, response, rows);
+  if (!reserve_targets(p, n)) return gl_fail_memory(err, "packed sequences"); /* moves members */
+  p->member[p->n_members++] = (pack_member){response, n, sequence, p->n_asked};
+  for (size_t t = 0; t < common.tokens; ++t) p->target_of[p->n_asked + t] = p->target_of[first + t];
+  for (size_t t = common.tokens; t < n; ++t) {
+    const size_t row = row_at(p, sequence, p->n_prompt + t - 1);
+    p->unordered |= p->n_targets > 0 && row < p->target_after[p->n_targets - 1];
+    p->target_after[p->n_targets] = row;
+    p->target[p->n_targets] = response[t];
+    p->target_of[p->n_asked + t] = p->n_targets++;
+  }
+  p->n_asked += n;
   return GL_OK;
 }
 
-packed_tokens token_pack_view(const token_pack *p) {
-  return (packed_tokens){.n_tokens = p->n_tokens,
-                         .n_sequences = p->n_sequences,
-                         .n_targets = p->n_targets,
-                         .start = p->start,
-                         .token = p->token,
-                         .target_after = p->target_after,
-                         .target = p->target};
+/* Orders the targets by the rows that they follow: those of shared rows come late. */
+gl_status token_pack_finish(token_pack *p, gl_error *err) {
+  if (!p->unordered) return GL_OK;
+  const size_t n = p->n_targets;
+  size_t *count = calloc(p->n_tokens + 1, sizeof *count);
+  size_t *after = malloc((n + 1) * sizeof *after);
+  int32_t *target = malloc((n + 1) * sizeof *target);
+  const int enough = count != NULL && after != NULL && target != NULL;
+  if (enough) {
+    for (size_t j = 0; j < n; ++j) ++count[p->target_after[j] + 1];
+    for (size_t r = 1; r <= p->n_tokens; ++r) count[r] += count[r - 1];
+    for (size_t j = 0; j < n; ++j) {
+      p->place[j] = count[p->target_after[j]]++;
+      after[p->place[j]] = p->target_after[j];
+      target[p->place[j]] = p->target[j];
+    }
+    memcpy(p->target_after, after, n * sizeof *after);
+    memcpy(p->target, target, n * sizeof *target);
+    for (size_t k = 0; k < p->n_asked; ++k) p->target_of[k] = p->place[p->target_of[k]];
+    p->unordered = 0;
+  }
+  free(count);
+  free(after);
+  free(target);
+  return enough ? GL_OK : gl_fail_memory(err, "packed sequences");
+}
+
+gl_status token_pack_forward(const token_pack *p, model *m, double temperature, int keep,
+                             double *logp, double *entropy, gl_error *err) {
+  assert(!p->unordered);
+  const packed_tokens rows = {p->n_tokens, p->n_sequences,  p->n_targets, p->start,
+                              p->token,    p->target_after, p->target};
+  const shared_tokens shared = {p->n_trees, p->tree, p->parent, p->before};
+  return model_forward_shared(m, &rows, p->any_shared ? &shared : NULL, temperature, keep, logp,
+                              entropy, err);
 }
 
 void token_pack_fini(token_pack *p) {
   free(p->start);
+  free(p->parent);
+  free(p->before);
+  free(p->tree);
   free(p->token);
   free(p->target_after);
   free(p->target);
+  free(p->place);
+  free(p->target_of);
+  free(p->member);
   *p = (token_pack){0};
 }
 

@@ -5,25 +5,54 @@
 
 #include "llm/learner/run_spec.h"
 
-/* Builds packed_tokens: sequences of a prompt and a response, laid out for a forward that wants the
- * log-probability of every token of the response. Zeroed before first use; capacities only grow. */
+/* A response in a pack. */
+typedef struct pack_member {
+  const int32_t *response; /* borrowed until the pack is cleared or another prompt begins */
+  size_t n;
+  size_t sequence; /* which has all its rows */
+  size_t first;    /* its first entry of target_of */
+} pack_member;
+
+/* Responses laid out for a forward that wants the log-probability of every token of each. What
+ * responses to one prompt have in common, which is the prompt and often more, is packed and run
+ * once where the model can share it (model_shares()); where it cannot, a response is packed whole,
+ * unless an earlier one has all of it. Tokens that follow the same tokens and are the same are one
+ * target: target_of tells which one each token is. Zeroed before first use; capacities only grow.
+ */
 typedef struct token_pack {
   size_t n_sequences, n_tokens, n_targets;
-  size_t cap_sequences, cap_tokens, cap_targets;
-  size_t *start;        /* [n_sequences + 1] */
-  int32_t *token;       /* [n_tokens] */
-  size_t *target_after; /* [n_targets] */
-  int32_t *target;      /* [n_targets] */
+  size_t n_trees, n_members;
+  size_t n_asked; /* tokens of all responses */
+  size_t cap_sequences, cap_trees, cap_tokens, cap_targets, cap_asked, cap_members;
+  size_t *start;                  /* [n_sequences + 1] */
+  size_t *parent, *before, *tree; /* [n_sequences], [n_sequences], [n_trees + 1]: shared_tokens */
+  int32_t *token;                 /* [n_tokens] */
+  size_t *target_after;           /* [n_targets] */
+  int32_t *target;                /* [n_targets] */
+  size_t *place;                  /* [n_targets] for sorting */
+  size_t *target_of;              /* [n_asked], responses in the order in which they were added */
+  pack_member *member;            /* [n_members] responses to the prompt that is being packed */
+  const int32_t *prompt;          /* [n_prompt] borrowed */
+  size_t n_prompt;
+  int shares;     /* beginnings may be shared */
+  int any_shared; /* some are */
+  int unordered;  /* targets do not ascend by rows */
 } token_pack;
 
 void token_pack_fini(token_pack *p);
-void token_pack_clear(token_pack *p);
-/* Adds prompt[n_prompt] followed by response[n_response], neither empty. Every token of the
- * response is a target; its last one is not packed, for no token follows it. */
-gl_status token_pack_add(token_pack *p, const int32_t *prompt, size_t n_prompt,
-                         const int32_t *response, size_t n_response, gl_error *err);
-/* Borrowed view, valid until the next change. */
-packed_tokens token_pack_view(const token_pack *p);
+void token_pack_clear(token_pack *p, int shares);
+/* Responses added from now on, until the pack is cleared, are to prompt[n], n > 0. */
+void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n);
+/* Adds response[n], n > 0, to the prompt. Its last token is a target only, for none follows it.
+ * *added is 0, and nothing changes, where the pack would have more than `most` tokens and is not
+ * empty. GL_ENOMEM. */
+gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_t most, int *added,
+                         gl_error *err);
+/* After the last response: puts the targets into the order that a forward wants. */
+gl_status token_pack_finish(token_pack *p, gl_error *err);
+/* model_forward() of a finished pack: logp and entropy [n_targets]. */
+gl_status token_pack_forward(const token_pack *p, model *m, double temperature, int keep,
+                             double *logp, double *entropy, gl_error *err);
 
 /* Some problems of a split with their prompts' tokens. */
 typedef struct problem_set {

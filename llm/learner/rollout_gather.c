@@ -81,7 +81,6 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
     s->token_start[responses] = tokens;
     s->prompt_start[groups] = problems.start[groups];
     memcpy(s->prompt, problems.token, problems.start[groups] * sizeof *s->prompt);
-    rollout_set_compare(s);
   }
   problem_set_fini(&problems);
   return status;

@@ -1,4 +1,4 @@
-/* Memory of a rollout_set, selection of some of its groups, and responses that are the same. */
+/* Memory of a rollout_set, and selection of some of its groups. */
 #include "llm/learner/learner.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ static int grow_groups(rollout_set *s, size_t n) {
 static int grow_responses(rollout_set *s, size_t n) {
   s->cap_responses = 0;
   if (!grow(&s->token_start, n + 1, sizeof *s->token_start) ||
-      !grow(&s->same_as, n, sizeof *s->same_as) || !grow(&s->reward, n, sizeof *s->reward))
+      !grow(&s->rows, n, sizeof *s->rows) || !grow(&s->reward, n, sizeof *s->reward))
     return 0;
   s->cap_responses = n;
   return 1;
@@ -63,21 +63,6 @@ gl_status rollout_set_resize(rollout_set *s, size_t groups, size_t responses, si
   return GL_OK;
 }
 
-static int same_tokens(const rollout_set *s, size_t i, size_t j) {
-  const size_t a = s->token_start[i], b = s->token_start[j], n = s->token_start[i + 1] - a;
-  return n == s->token_start[j + 1] - b &&
-         memcmp(s->token + a, s->token + b, n * sizeof *s->token) == 0;
-}
-
-void rollout_set_compare(rollout_set *s) {
-  for (size_t g = 0; g < s->n_groups; ++g)
-    for (size_t i = s->group_start[g]; i < s->group_start[g + 1]; ++i) {
-      size_t j = s->group_start[g];
-      while (j < i && (s->same_as[j] != j || !same_tokens(s, i, j))) ++j;
-      s->same_as[i] = j;
-    }
-}
-
 static void copy_tokens(rollout_set *to, size_t at, const rollout_set *from, size_t first,
                         size_t n) {
   memcpy(to->token + at, from->token + first, n * sizeof *to->token);
@@ -110,7 +95,6 @@ gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const siz
     memcpy(to->prompt + p, from->prompt + from->prompt_start[g], n_prompt * sizeof *to->prompt);
     for (size_t r = first; r < last; ++r) {
       to->reward[i + r - first] = from->reward[r];
-      to->same_as[i + r - first] = i + from->same_as[r] - first;
       to->token_start[i + r - first] = k + from->token_start[r] - from_k;
     }
     copy_tokens(to, k, from, from_k, n_k);
@@ -127,7 +111,7 @@ gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const siz
 void rollout_set_fini(rollout_set *s) {
   free(s->group_start);
   free(s->token_start);
-  free(s->same_as);
+  free(s->rows);
   free(s->prompt_start);
   free(s->prompt);
   free(s->reward);

@@ -5,9 +5,10 @@
  * response whose coefficients are all 0 has no gradient and is left out of the backward. Where one
  * micro-batch holds a whole set, its forward is kept and serves the backward too.
  *
- * Responses of a group that are the same, as those of a policy that knows the answer often are, run
- * through the model once: the others have the log-probabilities of the first, and the first takes
- * their coefficients, of which the gradient is a linear function, on top of its own.
+ * Responses of a group begin with the same prompt, and those of a policy that knows the answer go
+ * on alike, too. What they have in common is run once (packed_tokens.h): a token that several of
+ * them have at the same place has one log-probability, whose gradient is weighted by the sum of
+ * their coefficients.
  *
  * Metrics describe the whole of the batches under the parameters the step starts from; grad_norm
  * is the mean over the step's optimiser updates, before clipping. The proximal policy is the
@@ -21,19 +22,13 @@
 /* --- micro-batches ------------------------------------------------------------------------------
  */
 
-/* Which responses a pass takes, besides those that repeat an earlier one of their group: all, or
- * those with a coefficient other than 0. */
+/* Which responses a pass takes: all, or those with a coefficient other than 0. */
 typedef enum pass { PASS_ALL, PASS_WITH_GRADIENT } pass;
 
 /* A place in a walk over a part of a set's responses in order. */
 typedef struct walk {
   size_t response, end, group;
 } walk;
-
-/* Whether the response is the same as an earlier one of its group. */
-static int is_repeated(const rollout_set *s, size_t i) {
-  return s->same_as[i] != i;
-}
 
 static size_t length_of(const rollout_set *s, size_t i) {
   return s->token_start[i + 1] - s->token_start[i];
@@ -45,43 +40,32 @@ static int has_gradient(const rollout_set *s, size_t i) {
   return 0;
 }
 
-/* Whether a pass runs the response through the model. */
 static int takes(const rollout_set *s, pass which, size_t i) {
-  return !is_repeated(s, i) && (which == PASS_ALL || has_gradient(s, i));
+  return which == PASS_ALL || has_gradient(s, i);
 }
 
-static size_t tokens_of(const rollout_set *s, size_t i, size_t g) {
-  return s->prompt_start[g + 1] - s->prompt_start[g] + length_of(s, i) - 1;
-}
-
-/* Packs the next micro-batch: responses until `most` tokens are full, at least one. Writes -c of
- * every target into dlogp unless that is NULL. The pack stays empty at the end of the walk. */
-static gl_status pack_next(token_pack *p, size_t most, const rollout_set *s, pass which, walk *at,
-                           double *dlogp, gl_error *err) {
-  token_pack_clear(p);
+/* Packs the next micro-batch: responses until `most` tokens are full, at least one. The pack stays
+ * empty at the end of the walk. rows[i] (NULL: not wanted) is how many rows response i added. */
+static gl_status pack_next(replica *r, size_t most, const rollout_set *s, pass which, walk *at,
+                           size_t *rows, gl_error *err) {
+  size_t prompt = SIZE_MAX; /* the group whose prompt is being packed */
+  token_pack_clear(&r->pack, model_shares(r->model));
   for (; at->response < at->end; ++at->response) {
-    const size_t i = at->response, first = s->token_start[i], n = length_of(s, i);
+    const size_t i = at->response, before = r->pack.n_tokens;
+    int added;
+    if (rows != NULL) rows[i] = 0;
     while (s->group_start[at->group + 1] <= i) ++at->group;
     const size_t g = at->group, from = s->prompt_start[g];
     if (!takes(s, which, i)) continue;
-    if (p->n_sequences > 0 && p->n_tokens + tokens_of(s, i, g) > most) break;
-    for (size_t t = 0; t < n && dlogp != NULL; ++t)
-      dlogp[p->n_targets + t] = -s->coefficient[first + t];
-    gl_status status = token_pack_add(p, s->prompt + from, s->prompt_start[g + 1] - from,
-                                      s->token + first, n, err);
+    if (g != prompt) token_pack_prompt(&r->pack, s->prompt + from, s->prompt_start[g + 1] - from);
+    prompt = g;
+    gl_status status =
+        token_pack_add(&r->pack, s->token + s->token_start[i], length_of(s, i), most, &added, err);
     if (status != GL_OK) return status;
+    if (!added) break;
+    if (rows != NULL) rows[i] = r->pack.n_tokens - before;
   }
-  return GL_OK;
-}
-
-/* Packed tokens of responses first .. last - 1. */
-static size_t count_tokens(const rollout_set *s, pass which, size_t first, size_t last) {
-  size_t tokens = 0, g = 0;
-  for (size_t i = first; i < last; ++i) {
-    while (s->group_start[g + 1] <= i) ++g;
-    if (takes(s, which, i)) tokens += tokens_of(s, i, g);
-  }
-  return tokens;
+  return token_pack_finish(&r->pack, err);
 }
 
 /* --- shares -------------------------------------------------------------------------------------
@@ -98,74 +82,63 @@ typedef struct set_pass {
   double lr;              /* of the step behind a backward */
 } set_pass;
 
-static size_t response_tokens(const void *context, size_t i) {
-  const set_pass *p = context;
-  size_t low = 0, high = p->s->n_groups;
-  while (high - low > 1) {
-    const size_t middle = low + (high - low) / 2;
-    if (p->s->group_start[middle] <= i)
-      low = middle;
-    else
-      high = middle;
-  }
-  return takes(p->s, p->which, i) ? tokens_of(p->s, i, low) : 0;
+static size_t rows_of(const void *context, size_t i) {
+  return ((const set_pass *)context)->s->rows[i];
 }
 
-static void divide(const set_pass *p) {
-  llm_learner_divide(p->l, response_tokens, p, p->s->n_responses);
-}
-
-/* 1 if every share is one micro-batch. */
-static int shares_fit(const set_pass *p) {
-  const llm_learner *l = p->l;
-  for (size_t rank = 0; rank < l->spec.devices; ++rank)
-    if (count_tokens(p->s, PASS_ALL, l->share[rank], l->share[rank + 1]) > l->spec.micro_batch)
-      return 0;
-  return 1;
+/* Divides the rows that the pass runs among the replicas; *all of them, were they one micro-batch.
+ */
+static gl_status divide(const set_pass *p, size_t *all, gl_error *err) {
+  replica *r = &p->l->replica[0];
+  walk at = {.end = p->s->n_responses};
+  gl_status status = pack_next(r, SIZE_MAX, p->s, p->which, &at, p->s->rows, err);
+  *all = r->pack.n_tokens;
+  if (status == GL_OK) llm_learner_divide(p->l, rows_of, p, p->s->n_responses);
+  return status;
 }
 
 static walk share_of(const set_pass *p, size_t rank) {
   return (walk){.response = p->l->share[rank], .end = p->l->share[rank + 1]};
 }
 
+/* *fit = 1 if every share is one micro-batch. */
+static gl_status shares_fit(const set_pass *p, int *fit, gl_error *err) {
+  const llm_learner *l = p->l;
+  gl_status status = GL_OK;
+  *fit = 1;
+  for (size_t rank = 0; rank < l->spec.devices && status == GL_OK; ++rank) {
+    walk at = share_of(p, rank);
+    status = pack_next(&l->replica[0], l->spec.micro_batch, p->s, p->which, &at, NULL, err);
+    *fit &= at.response == at.end;
+  }
+  return status;
+}
+
 /* --- scoring ------------------------------------------------------------------------------------
  */
 
-/* Copies what a forward found, one number after the other, to the tokens of responses first ..
- * last - 1 that it took. */
-static void put_scores(const rollout_set *s, size_t first, size_t last, const double *found,
+/* Copies what a forward of the pack found to the tokens of the responses packed from `first` on. */
+static void put_scores(const token_pack *p, const rollout_set *s, size_t first, const double *found,
                        double *to) {
-  for (size_t i = first; i < last; ++i) {
-    if (!takes(s, PASS_ALL, i)) continue;
-    memcpy(to + s->token_start[i], found, length_of(s, i) * sizeof *to);
-    found += length_of(s, i);
-  }
+  for (size_t k = 0; k < p->n_asked; ++k) to[s->token_start[first] + k] = found[p->target_of[k]];
 }
 
 static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *err) {
   const run_spec *spec = &p->l->spec;
   for (;;) {
     const size_t first = at.response;
-    gl_status status = pack_next(&r->pack, spec->micro_batch, p->s, PASS_ALL, &at, NULL, err);
+    gl_status status = pack_next(r, spec->micro_batch, p->s, PASS_ALL, &at, NULL, err);
     const size_t n = r->pack.n_targets;
     if (status != GL_OK || n == 0) return status;
-    const packed_tokens packed = token_pack_view(&r->pack);
     status = replica_scratch(r, 2 * n, err);
     if (status != GL_OK) return status;
     double *logp = r->scratch, *entropy = p->entropy != NULL ? r->scratch + n : NULL;
-    status =
-        model_forward(r->model, &packed, spec->sampling.temperature, p->keep, logp, entropy, err);
+    status = token_pack_forward(&r->pack, r->model, spec->sampling.temperature, p->keep, logp,
+                                entropy, err);
     if (status != GL_OK) return status;
-    put_scores(p->s, first, at.response, logp, p->logp);
-    if (entropy != NULL) put_scores(p->s, first, at.response, entropy, p->entropy);
+    put_scores(&r->pack, p->s, first, logp, p->logp);
+    if (entropy != NULL) put_scores(&r->pack, p->s, first, entropy, p->entropy);
   }
-}
-
-/* Gives repeated responses the numbers of the response they repeat. */
-static void repeat_scores(const rollout_set *s, double *x) {
-  for (size_t i = 0; i < s->n_responses; ++i)
-    if (is_repeated(s, i))
-      memcpy(x + s->token_start[i], x + s->token_start[s->same_as[i]], length_of(s, i) * sizeof *x);
 }
 
 static gl_status score_share(void *context, size_t rank, gl_error *err) {
@@ -177,23 +150,18 @@ static gl_status score_share(void *context, size_t rank, gl_error *err) {
   return status;
 }
 
-/* Runs a pass that scores. */
-static gl_status run_score(set_pass *p, gl_error *err) {
-  gl_status status = rank_threads_run(p->l->threads, score_share, p, err);
-  if (status != GL_OK) return status;
-  repeat_scores(p->s, p->logp);
-  if (p->entropy != NULL) repeat_scores(p->s, p->entropy);
-  return GL_OK;
-}
-
 /* logp[n_tokens] and entropy[n_tokens] (NULL: not wanted) of every token of a set. *kept (NULL: no)
  * tells whether the whole forward was kept for a backward. */
 static gl_status score(llm_learner *l, const rollout_set *s, double *logp, double *entropy,
                        int *kept, gl_error *err) {
   set_pass p = {.l = l, .s = s, .which = PASS_ALL, .logp = logp, .entropy = entropy};
-  divide(&p);
-  if (kept != NULL) *kept = p.keep = shares_fit(&p);
-  return run_score(&p, err);
+  size_t all;
+  gl_status status = divide(&p, &all, err);
+  if (status == GL_OK && kept != NULL) {
+    status = shares_fit(&p, &p.keep, err);
+    *kept = p.keep;
+  }
+  return status == GL_OK ? rank_threads_run(l->threads, score_share, &p, err) : status;
 }
 
 static int all_finite(const double *x, size_t n) {
@@ -210,8 +178,9 @@ static int is_defined(const rollout_set *s) {
 static gl_status score_reference(llm_learner *l, rollout_set *s, gl_error *err) {
   if (l->replica[0].reference == NULL) return GL_OK;
   set_pass p = {.l = l, .s = s, .which = PASS_ALL, .reference = 1, .logp = s->logref};
-  divide(&p);
-  return run_score(&p, err);
+  size_t all;
+  gl_status status = divide(&p, &all, err);
+  return status == GL_OK ? rank_threads_run(l->threads, score_share, &p, err) : status;
 }
 
 static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *out, gl_error *err) {
@@ -236,45 +205,35 @@ static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *ou
 /* --- the gradient and the step ------------------------------------------------------------------
  */
 
-/* Adds the coefficients of repeated responses to those of the response they repeat. */
-static void join_coefficients(rollout_set *s) {
-  for (size_t i = 0; i < s->n_responses; ++i) {
-    if (!is_repeated(s, i)) continue;
-    double *from = s->coefficient + s->token_start[i];
-    double *to = s->coefficient + s->token_start[s->same_as[i]];
-    for (size_t t = 0; t < length_of(s, i); ++t) {
-      to[t] += from[t];
-      from[t] = 0;
-    }
-  }
+/* The gradient by the log-probabilities of the pack's targets: minus the sum of the coefficients of
+ * all tokens that have it, responses `first` .. `end` - 1 in order. */
+static void take_coefficients(const token_pack *p, const rollout_set *s, pass which, size_t first,
+                              size_t end, double *dlogp) {
+  size_t k = 0;
+  memset(dlogp, 0, p->n_targets * sizeof *dlogp);
+  for (size_t i = first; i < end; ++i)
+    for (size_t t = s->token_start[i]; takes(s, which, i) && t < s->token_start[i + 1]; ++t)
+      dlogp[p->target_of[k++]] -= s->coefficient[t];
 }
 
-/* The kept forward's backward; its targets are the tokens of the share's responses in order. */
-static gl_status backward_kept(const set_pass *p, replica *r, walk at, gl_error *err) {
-  const rollout_set *s = p->s;
-  const size_t most = s->token_start[at.end] - s->token_start[at.response];
-  size_t n = 0;
-  gl_status status = replica_scratch(r, most, err);
-  if (status != GL_OK) return status;
-  for (size_t i = at.response; i < at.end; ++i)
-    for (size_t k = s->token_start[i]; takes(s, PASS_ALL, i) && k < s->token_start[i + 1]; ++k)
-      r->scratch[n++] = -s->coefficient[k];
-  return n > 0 ? model_backward(r->model, r->scratch, err) : GL_OK;
-}
-
-static gl_status backward_again(const set_pass *p, replica *r, walk at, gl_error *err) {
+/* Micro-batch by micro-batch, with the forward that each needs where it was not kept. */
+static gl_status backward_walk(const set_pass *p, replica *r, walk at, gl_error *err) {
   const run_spec *spec = &p->l->spec;
-  const size_t n = p->s->token_start[at.end] - p->s->token_start[at.response];
-  gl_status status = replica_scratch(r, 2 * n, err);
-  while (status == GL_OK) {
+  for (;;) {
+    const size_t first = at.response;
+    gl_status status = pack_next(r, spec->micro_batch, p->s, p->which, &at, NULL, err);
+    const size_t n = r->pack.n_targets;
+    if (status != GL_OK || n == 0) return status;
+    status = replica_scratch(r, 2 * n, err);
     double *dlogp = r->scratch, *logp = r->scratch + n;
-    status = pack_next(&r->pack, spec->micro_batch, p->s, p->which, &at, dlogp, err);
-    if (status != GL_OK || r->pack.n_targets == 0) return status;
-    const packed_tokens packed = token_pack_view(&r->pack);
-    status = model_forward(r->model, &packed, spec->sampling.temperature, 1, logp, NULL, err);
-    if (status == GL_OK) status = model_backward(r->model, dlogp, err);
+    if (status == GL_OK && !p->keep)
+      status =
+          token_pack_forward(&r->pack, r->model, spec->sampling.temperature, 1, logp, NULL, err);
+    if (status != GL_OK) return status;
+    take_coefficients(&r->pack, p->s, p->which, first, at.response, dlogp);
+    status = model_backward(r->model, dlogp, err);
+    if (status != GL_OK) return status;
   }
-  return status;
 }
 
 /* d loss / d theta from the share's coefficients into the replica's gradient, and the step that all
@@ -283,9 +242,7 @@ static gl_status step_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
   gl_status status = model_zero_gradient(r->model, err);
-  if (status == GL_OK)
-    status = p->keep ? backward_kept(p, r, share_of(p, rank), err)
-                     : backward_again(p, r, share_of(p, rank), err);
+  if (status == GL_OK) status = backward_walk(p, r, share_of(p, rank), err);
   if (status != GL_OK) return status;
   return llm_learner_step(p->l, rank, p->lr, &p->l->norm[rank], err);
 }
@@ -296,14 +253,15 @@ static gl_status step_share(void *context, size_t rank, gl_error *err) {
  * taken. A kept forward was divided over the replicas as all responses, so its backward is, too. */
 static gl_status step(llm_learner *l, rollout_set *s, int kept, double lr, double *norm,
                       gl_error *err) {
-  join_coefficients(s);
-  const size_t all = count_tokens(s, PASS_ALL, 0, s->n_responses);
-  const size_t some = count_tokens(s, PASS_WITH_GRADIENT, 0, s->n_responses);
-  set_pass p = {.l = l, .s = s, .lr = lr};
+  set_pass p = {.l = l, .s = s, .lr = lr, .which = PASS_ALL};
+  size_t all = 0, some = 0;
+  gl_status status = divide(&p, &all, err);
+  p.which = PASS_WITH_GRADIENT;
+  if (status == GL_OK) status = divide(&p, &some, err);
   p.keep = kept && 3 * some > 2 * all;
-  p.which = p.keep ? PASS_ALL : PASS_WITH_GRADIENT;
-  divide(&p);
-  gl_status status = rank_threads_run(l->threads, step_share, &p, err);
+  if (p.keep) p.which = PASS_ALL;
+  if (p.keep && status == GL_OK) status = divide(&p, &all, err);
+  if (status == GL_OK) status = rank_threads_run(l->threads, step_share, &p, err);
   return status == GL_OK ? llm_learner_norm(l, norm, err) : status;
 }
 

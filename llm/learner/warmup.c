@@ -70,14 +70,17 @@ static size_t problem_tokens(const void *context, size_t i) {
 static gl_status pack_lesson(const teaching *t, token_pack *pack, size_t *next, size_t end,
                              gl_error *err) {
   const problem_set *p = &t->s->problems;
-  gl_status status = GL_OK;
-  token_pack_clear(pack);
-  for (; *next < end && status == GL_OK; ++*next) {
-    const size_t i = *next, n = p->start[i + 1] - p->start[i], m = t->s->answer_length[i];
-    if (pack->n_sequences > 0 && pack->n_tokens + n + m - 1 > t->l->spec.micro_batch) break;
-    status = token_pack_add(pack, p->token + p->start[i], n, t->s->answer[i], m, err);
+  token_pack_clear(pack, 0);
+  for (; *next < end; ++*next) {
+    const size_t i = *next;
+    int added;
+    token_pack_prompt(pack, p->token + p->start[i], p->start[i + 1] - p->start[i]);
+    gl_status status = token_pack_add(pack, t->s->answer[i], t->s->answer_length[i],
+                                      t->l->spec.micro_batch, &added, err);
+    if (status != GL_OK) return status;
+    if (!added) break;
   }
-  return status;
+  return token_pack_finish(pack, err);
 }
 
 /* Adds a share's part of the gradient of the step's mean cross-entropy, and of its value. */
@@ -92,10 +95,9 @@ static gl_status teach_share(teaching *t, size_t rank, gl_error *err) {
   for (size_t next = t->l->share[rank]; next < end && status == GL_OK;) {
     status = pack_lesson(t, &r->pack, &next, end, err);
     if (status != GL_OK) break;
-    const packed_tokens packed = token_pack_view(&r->pack);
-    status = model_forward(r->model, &packed, 1, 1, logp, NULL, err);
+    status = token_pack_forward(&r->pack, r->model, 1, 1, logp, NULL, err);
     if (status == GL_OK) status = model_backward(r->model, dlogp, err);
-    for (size_t k = 0; k < packed.n_targets && status == GL_OK; ++k)
+    for (size_t k = 0; k < r->pack.n_targets && status == GL_OK; ++k)
       t->loss[rank] -= logp[k] / (double)targets;
   }
   return status;

@@ -46,13 +46,16 @@ static void attention_backward(model *m, size_t layer) {
   const layer_places *w = &m->place[layer];
   const layer_activations *l = &p->layer[layer];
   const head_shape heads = model_heads(&m->c);
-  const packed_rows packed = {p->shape.rows, p->shape.sequences, p->longest, p->start};
   const size_t rows = p->shape.rows, h = m->c.hidden, q = heads.q * heads.dim,
                all = q + 2 * heads.kv * heads.dim;
   ops->product_backward_weight(b, model_gradient_at(m, w->o), p->d_stream, l->attended, rows, h, q);
   ops->product_backward_input(b, p->d_attended, p->d_stream, model_weight(m, w->o), rows, h, q, 0);
-  ops->attention_backward(b, p->d_qk, p->d_qkv, p->d_attended, l->attended, l->lse, l->qk, l->qkv,
-                          packed, heads);
+  if (p->shape.trees > 0)
+    ops->attention_shared_backward(b, p->d_qk, p->d_qkv, p->d_attended, l->attended, l->lse, l->qk,
+                                   l->qkv, pass_rows(p), pass_shared(p), heads);
+  else
+    ops->attention_backward(b, p->d_qk, p->d_qkv, p->d_attended, l->attended, l->lse, l->qk, l->qkv,
+                            pass_rows(p), heads);
   ops->heads_backward(b, p->d_qkv, model_gradient_at(m, w->q_norm), model_gradient_at(m, w->k_norm),
                       p->d_qk, l->qkv, l->heads_rstd, model_weight(m, w->q_norm),
                       model_weight(m, w->k_norm), m->cosine, m->sine, p->position, rows, heads);
@@ -68,7 +71,8 @@ static void recompute(model *m, size_t layer) {
   const layer_run run = {.l = &p->layer[layer],
                          .branch = p->branch,
                          .position = p->position,
-                         .packed = {p->shape.rows, p->shape.sequences, p->longest, p->start}};
+                         .packed = pass_rows(p),
+                         .shared = pass_shared(p)};
   model_layer(m, layer, &run, run.l->in, NULL);
 }
 

@@ -153,7 +153,7 @@ static gl_status prefill_part(model_cache *k, const packed_tokens *packed, const
     for (size_t i = start[s]; i < start[s + 1]; ++i) numbers[n + i] = (int32_t)slot[first + s];
   }
   const packed_tokens part = {tokens, n, n, start, packed->token + base, last, numbers};
-  gl_status status = model_pass_begin(m, &part, 0, err);
+  gl_status status = model_pass_begin(m, &part, NULL, 0, err);
   if (status == GL_OK) status = place_prompts(k, numbers + n, tokens, err);
   if (status == GL_OK) {
     model_layers(m, k->layer, PRODUCT_ROW_BY_ROW);

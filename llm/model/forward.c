@@ -7,13 +7,19 @@
 
 gl_status model_forward(model *m, const packed_tokens *packed, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err) {
+  return model_forward_shared(m, packed, NULL, temperature, keep, logp, entropy, err);
+}
+
+gl_status model_forward_shared(model *m, const packed_tokens *packed, const shared_tokens *shared,
+                               double temperature, int keep, double *logp, double *entropy,
+                               gl_error *err) {
   const backend_ops *ops = m->b->ops;
   pass *p = &m->pass;
   if (!(temperature > 0))
     return gl_fail(err, GL_EINTERNAL, "a temperature of %g is not positive", temperature);
   if (keep && m->use != &m->own)
     return gl_fail(err, GL_EINTERNAL, "only the model's own values have a gradient");
-  gl_status status = model_pass_begin(m, packed, keep, err);
+  gl_status status = model_pass_begin(m, packed, shared, keep, err);
   const size_t n = packed->n_targets;
   if (status != GL_OK) return status;
   m->temperature = temperature;
@@ -78,6 +84,8 @@ void model_layer(const model *m, size_t layer, const layer_run *run, const void 
   if (cache != NULL && cache->decode)
     ops->attention_cached(b, l->attended, l->qk, cache->k, cache->v, cache->slot, run->position,
                           rows, cache->capacity, heads);
+  else if (run->shared.trees > 0)
+    ops->attention_shared(b, l->attended, l->lse, l->qk, l->qkv, run->packed, run->shared, heads);
   else
     ops->attention(b, l->attended, l->lse, l->qk, l->qkv, run->packed, heads);
   const model_norm middle = {l->mid_normed, l->mid_rstd, l->mid, l->in, w->post_norm};
@@ -93,7 +101,8 @@ void model_layers(model *m, const layer_cache *cache, int flags) {
   pass *p = &m->pass;
   layer_run run = {.branch = p->branch,
                    .position = p->position,
-                   .packed = {p->shape.rows, p->shape.sequences, p->longest, p->start},
+                   .packed = pass_rows(p),
+                   .shared = pass_shared(p),
                    .flags = flags,
                    .want_branch = 1};
   m->b->ops->embed(m->b, p->layer[0].in, model_weight(m, m->embed), p->token, p->shape.rows,
@@ -119,16 +128,54 @@ void model_last_norm(model *m) {
 /* --- tokens from the host ----------------------------------------------------------------------
  */
 
-static gl_status check_tokens(const model *m, const packed_tokens *packed, size_t *longest,
-                              gl_error *err) {
+int model_shares(const model *m) {
+  return m->b->ops->attention_shared != NULL;
+}
+
+/* Positions of sequence s that it has from its parent. */
+static size_t before_of(const shared_tokens *shared, size_t s) {
+  return shared != NULL ? shared->before[s] : 0;
+}
+
+static size_t length_of(const packed_tokens *packed, const shared_tokens *shared, size_t s) {
+  return before_of(shared, s) + packed->start[s + 1] - packed->start[s];
+}
+
+/* Whether every sequence of a tree begins with what an earlier one of it has. */
+static int is_tree(const packed_tokens *packed, const shared_tokens *shared, size_t t) {
+  const size_t first = shared->tree[t], end = shared->tree[t + 1];
+  if (first >= end || end > packed->n_sequences || shared->before[first] > 0) return 0;
+  for (size_t s = first; s < end; ++s) {
+    const size_t parent = shared->parent[s], before = shared->before[s];
+    if (before == 0) continue;
+    if (parent < first || parent >= s || before > length_of(packed, shared, parent)) return 0;
+  }
+  return 1;
+}
+
+static gl_status check_trees(const model *m, const packed_tokens *packed,
+                             const shared_tokens *shared, gl_error *err) {
+  if (shared == NULL) return GL_OK;
+  if (!model_shares(m))
+    return gl_fail(err, GL_EINTERNAL, "%s cannot run sequences that share beginnings",
+                   m->b->device);
+  int right = shared->tree[0] == 0 && shared->tree[shared->n_trees] == packed->n_sequences;
+  for (size_t t = 0; t < shared->n_trees && right; ++t) right = is_tree(packed, shared, t);
+  return right ? GL_OK : gl_fail(err, GL_EINTERNAL, "sequences that share what is not there");
+}
+
+static gl_status check_tokens(const model *m, const packed_tokens *packed,
+                              const shared_tokens *shared, size_t *longest, gl_error *err) {
   *longest = 0;
   if (packed->n_tokens > INT32_MAX || packed->n_targets > INT32_MAX ||
       (packed->n_sequences > 0 &&
        (packed->start[0] != 0 || packed->start[packed->n_sequences] != packed->n_tokens)))
     return gl_fail(err, GL_EINTERNAL, "packed sequences that do not cover their %zu tokens",
                    packed->n_tokens);
+  gl_status status = check_trees(m, packed, shared, err);
+  if (status != GL_OK) return status;
   for (size_t s = 0; s < packed->n_sequences; ++s) {
-    const size_t n = packed->start[s + 1] - packed->start[s];
+    const size_t n = length_of(packed, shared, s);
     if (packed->start[s + 1] <= packed->start[s])
       return gl_fail(err, GL_EINTERNAL, "sequence %zu has no tokens", s);
     if (n > m->c.max_positions)
@@ -153,11 +200,13 @@ static gl_status check_tokens(const model *m, const packed_tokens *packed, size_
   return GL_OK;
 }
 
-/* Writes the arrays token, position, start, target_after and target into the host staging memory,
- * one after the other, as the pass has them in backend memory. */
-static gl_status fill_index(model *m, const packed_tokens *packed, gl_error *err) {
+/* Writes the arrays token, position, start, target_after and target, and where beginnings are
+ * shared tree, parent and before, into the host staging memory, one after the other, as the pass
+ * has them in backend memory. */
+static gl_status fill_index(model *m, const packed_tokens *packed, const shared_tokens *shared,
+                            const pass_shape *shape, gl_error *err) {
   const size_t n = packed->n_tokens, s = packed->n_sequences, t = packed->n_targets;
-  const size_t room = 2 * n + s + 1 + 2 * t;
+  const size_t room = pass_index_numbers(shape);
   if (room > m->index_room) {
     int32_t *more = realloc(m->index, room * sizeof *more);
     if (more == NULL) return gl_fail_memory(err, "a batch's tokens");
@@ -170,11 +219,18 @@ static gl_status fill_index(model *m, const packed_tokens *packed, gl_error *err
   for (size_t k = 0; k < s; ++k) {
     start[k + 1] = (int32_t)packed->start[k + 1];
     for (size_t i = packed->start[k]; i < packed->start[k + 1]; ++i)
-      position[i] = (int32_t)(i - packed->start[k]);
+      position[i] = (int32_t)(before_of(shared, k) + i - packed->start[k]);
   }
   for (size_t j = 0; j < t; ++j) {
     row[j] = (int32_t)packed->target_after[j];
     target[j] = packed->target[j];
+  }
+  if (shared == NULL) return GL_OK;
+  int32_t *tree = target + t, *parent = tree + shape->trees + 1, *before = parent + s;
+  for (size_t k = 0; k <= shape->trees; ++k) tree[k] = (int32_t)shared->tree[k];
+  for (size_t k = 0; k < s; ++k) {
+    before[k] = (int32_t)shared->before[k];
+    parent[k] = before[k] > 0 ? (int32_t)shared->parent[k] : 0;
   }
   return GL_OK;
 }
@@ -192,21 +248,25 @@ static gl_status make_room(model *m, size_t bytes, gl_error *err) {
   return m->b->ops->status(m->b, err);
 }
 
-gl_status model_pass_begin(model *m, const packed_tokens *packed, int keep, gl_error *err) {
+gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_tokens *shared,
+                           int keep, gl_error *err) {
   size_t longest;
+  const pass_shape shape = {.rows = packed->n_tokens,
+                            .sequences = packed->n_sequences,
+                            .targets = packed->n_targets,
+                            .keep = keep,
+                            .recompute = m->recompute,
+                            .trees = shared != NULL ? shared->n_trees : 0};
   m->kept = 0;
-  gl_status status = check_tokens(m, packed, &longest, err);
-  if (status == GL_OK) status = fill_index(m, packed, err);
+  gl_status status = check_tokens(m, packed, shared, &longest, err);
+  if (status == GL_OK) status = fill_index(m, packed, shared, &shape, err);
   if (status == GL_OK) status = model_pack(m, err);
   if (status != GL_OK) return status;
-  const pass_shape shape = {packed->n_tokens, packed->n_sequences, packed->n_targets, keep,
-                            m->recompute};
   status = make_room(m, model_pass_bytes(&m->c, m->b, shape), err);
   if (status != GL_OK) return status;
   arena a = {.base = m->block};
   pass_take(&m->pass, &a, &m->c, m->b, shape, m->layer);
   m->pass.longest = longest;
-  const size_t n = 2 * shape.rows + shape.sequences + 1 + 2 * shape.targets;
-  m->b->ops->upload(m->b, m->pass.token, m->index, n * sizeof *m->index);
+  m->b->ops->upload(m->b, m->pass.token, m->index, pass_index_numbers(&shape) * sizeof *m->index);
   return GL_OK;
 }

@@ -74,12 +74,21 @@ typedef struct pass_shape {
   size_t rows, sequences, targets;
   int keep;      /* a backward follows, so activations must stay */
   int recompute; /* with keep: keep each layer's input only */
+  size_t trees;  /* of sequences that share beginnings; 0: none does */
 } pass_shape;
+
+/* Numbers in the index arrays of a pass. */
+static inline size_t pass_index_numbers(const pass_shape *s) {
+  const size_t shared = s->trees > 0 ? s->trees + 1 + 2 * s->sequences : 0;
+  return 2 * s->rows + s->sequences + 1 + 2 * s->targets + shared;
+}
 
 typedef struct pass {
   pass_shape shape;
   size_t longest;
-  int32_t *token, *position, *start, *row, *target; /* backend; one block, token first */
+  /* Backend memory, one block, token first. */
+  int32_t *token, *position, *start, *row, *target;
+  int32_t *tree, *parent, *before; /* NULL where nothing is shared */
   void
       *branch; /* [rows, hidden] output of a layer's part that is still to be added to the stream */
   layer_activations *layer; /* host, [layers]; layers share memory where they are not kept */
@@ -94,6 +103,13 @@ typedef struct pass {
   void *d_gate_up, *d_active;      /* feed-forward part (SwiGLU) */
   void *d_qkv, *d_qk, *d_attended; /* attention */
 } pass;
+
+static inline packed_rows pass_rows(const pass *p) {
+  return (packed_rows){p->shape.rows, p->shape.sequences, p->longest, p->start};
+}
+static inline shared_rows pass_shared(const pass *p) {
+  return (shared_rows){p->shape.trees, p->tree, p->parent, p->before};
+}
 
 /* Cuts a pass's buffers; layer[layers] is the caller's. */
 void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_shape shape,
@@ -153,8 +169,9 @@ static inline head_shape model_heads(const model_config *c) {
 }
 
 /* Checks the packed tokens (GL_EINPUT as model_forward()), makes room for the pass and uploads its
- * index arrays. */
-gl_status model_pass_begin(model *m, const packed_tokens *packed, int keep, gl_error *err);
+ * index arrays. shared NULL: every sequence is whole. */
+gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_tokens *shared,
+                           int keep, gl_error *err);
 /* The norm after a product whose result is added to the residual stream `in`: out, rstd and sum as
  * the backend's norm() writes them, [rows, hidden]. */
 typedef struct model_norm {
@@ -168,6 +185,7 @@ typedef struct layer_run {
   void *branch; /* receives the feed-forward part's output */
   const int32_t *position;
   packed_rows packed;
+  shared_rows shared;       /* shared.trees 0: every sequence is whole */
   const layer_cache *cache; /* NULL: none */
   int flags;                /* of the backend's product() */
   int want_branch;        /* 0: recomputing activations, for which the last product is not needed */

@@ -98,12 +98,17 @@ void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_
                layer_activations *layer) {
   const size_t t = b->element, m = b->master_element, n = shape.targets;
   *p = (pass){.shape = shape};
-  p->token = arena_take(a, 2 * shape.rows + shape.sequences + 1 + 2 * n, 1, sizeof *p->token);
+  p->token = arena_take(a, pass_index_numbers(&shape), 1, sizeof *p->token);
   if (p->token != NULL) {
     p->position = p->token + shape.rows;
     p->start = p->position + shape.rows;
     p->row = p->start + shape.sequences + 1;
     p->target = p->row + n;
+  }
+  if (p->token != NULL && shape.trees > 0) {
+    p->tree = p->target + n;
+    p->parent = p->tree + shape.trees + 1;
+    p->before = p->parent + shape.sequences;
   }
   p->branch = arena_take(a, shape.rows, c->hidden, t);
   p->last = arena_take(a, n, c->hidden, t);
@@ -139,7 +144,7 @@ static int plan_generation(memory_plan *out, const model_config *c, const backen
   const size_t rows = capacity > MODEL_PREFILL_TOKENS ? capacity : MODEL_PREFILL_TOKENS;
   const size_t most =
       slots > SIZE_MAX / capacity || slots * capacity > rows ? rows : slots * capacity;
-  const size_t prefill = model_pass_bytes(c, b, (pass_shape){most, slots, slots, 0, 0});
+  const size_t prefill = model_pass_bytes(c, b, (pass_shape){most, slots, slots, 0, 0, 0});
   out->cache = model_cache_bytes(c, b, slots, capacity);
   if (prefill > out->activations) out->activations = prefill;
   return prefill != SIZE_MAX && out->cache != SIZE_MAX &&
@@ -175,7 +180,9 @@ gl_status model_memory(memory_plan *out, const model_config *c, const backend *b
   if (training_tokens > 0) {
     fits = fits && add(&out->gradients, n, b->master_element, 1) &&
            add(&out->moments, n, b->master_element, 2);
-    const pass_shape shape = {training_tokens, training_tokens, training_targets, 1, recompute};
+    const size_t trees = b->ops->attention_shared != NULL ? training_tokens : 0;
+    const pass_shape shape = {
+        training_tokens, training_tokens, training_targets, 1, recompute, trees};
     out->activations = model_pass_bytes(c, b, shape);
     fits = fits && out->activations != SIZE_MAX;
   }

@@ -112,11 +112,30 @@ typedef struct packed_tokens {
   const int32_t *target;      /* [n_targets] */
 } packed_tokens;
 
+/* What packed sequences have in common, so that it is packed and run once: the tokens of sequence s
+ * are the first before[s] of sequence parent[s], an earlier one of its tree, and then those packed
+ * for it, one at least. The sequences of a tree stand side by side, and its first one is whole.
+ * Borrowed host memory. */
+typedef struct shared_tokens {
+  size_t n_trees;
+  const size_t *tree;   /* [n_trees + 1] first sequence of each, then n_sequences */
+  const size_t *parent; /* [n_sequences] any number where before is 0 */
+  const size_t *before; /* [n_sequences] */
+} shared_tokens;
+
+/* Whether sequences may share beginnings: 1 where the backend can run them. */
+int model_shares(const model *m);
+
 /* logp[n_targets], entropy[n_targets] (NULL: not wanted) of the policy softmax(logits /
  * temperature). keep: a model_backward follows. GL_EINPUT for tokens outside the vocabulary or a
  * sequence longer than max_positions. */
 gl_status model_forward(model *m, const packed_tokens *packed, double temperature, int keep,
                         double *logp, double *entropy, gl_error *err);
+/* The same of sequences that share beginnings (NULL: none does), whose targets have the bits that
+ * they have in whole sequences. GL_EINTERNAL where the backend cannot. */
+gl_status model_forward_shared(model *m, const packed_tokens *packed, const shared_tokens *shared,
+                               double temperature, int keep, double *logp, double *entropy,
+                               gl_error *err);
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
 gl_status model_zero_gradient(model *m, gl_error *err);

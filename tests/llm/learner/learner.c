@@ -36,10 +36,52 @@ static double loss_at(llm_fixture *f, const double *theta, const double *directi
   return metrics[METRIC_LOSS];
 }
 
+static int has_coefficient(const rollout_set *s, size_t i) {
+  int has = 0;
+  for (size_t k = s->token_start[i]; k < s->token_start[i + 1]; ++k) has |= s->coefficient[k] != 0;
+  return has;
+}
+
+/* 1 if both responses have token t and begin with the same t tokens. */
+static int same_beginning(const rollout_set *s, size_t i, size_t j, size_t t) {
+  const int32_t *a = s->token + s->token_start[i], *b = s->token + s->token_start[j];
+  return s->token_start[j + 1] - s->token_start[j] > t && memcmp(a, b, t * sizeof *a) == 0;
+}
+
+/* Counts a row for every token of each prompt but its last, and one for every different beginning
+ * of a group's responses, from the empty one to those that lack one token. */
+static size_t different_beginnings(const rollout_set *s, int with_gradient) {
+  size_t rows = 0;
+  for (size_t g = 0; g < s->n_groups; ++g) {
+    int any = 0;
+    for (size_t i = s->group_start[g]; i < s->group_start[g + 1]; ++i) {
+      if (with_gradient && !has_coefficient(s, i)) continue;
+      any = 1;
+      for (size_t t = 0; t < s->token_start[i + 1] - s->token_start[i]; ++t) {
+        int seen = 0;
+        for (size_t j = s->group_start[g]; j < i && !seen; ++j)
+          seen = (!with_gradient || has_coefficient(s, j)) && same_beginning(s, i, j, t);
+        rows += !seen;
+      }
+    }
+    rows += any ? s->prompt_start[g + 1] - s->prompt_start[g] - 1 : 0;
+  }
+  return rows;
+}
+
+/* The backward of the last update ran each beginning once; returns how many rows that were. */
+static size_t check_rows(const rollout_set *s) {
+  const size_t all = different_beginnings(s, 0), some = different_beginnings(s, 1);
+  size_t rows = 0;
+  for (size_t i = 0; i < s->n_responses; ++i) rows += s->rows[i];
+  CU_ASSERT_EQUAL(rows, 3 * some > 2 * all ? all : some);
+  return rows;
+}
+
 /* A step of plain gradient descent at rate 1 is minus the gradient of the loss that the update
  * reports, by central differences along random directions. */
 static void check_gradient(const char *world, const char *algorithm, const char *more,
-                           size_t *run_once) {
+                           size_t *rows) {
   enum { DIRECTIONS = 4 };
   const double h = 1e-5;
   char text[900];
@@ -67,7 +109,7 @@ static void check_gradient(const char *world, const char *algorithm, const char 
     ASSERT_CLOSE((up - down) / (2 * h), slope, 2e-6);
     ASSERT_CLOSE(sqrt(length), metrics[METRIC_GRAD_NORM], 1e-9);
   }
-  *run_once = f.llm->all.n_responses - f.llm->replica[0].pack.n_sequences;
+  *rows = check_rows(&f.llm->all);
   free(theta);
   free(after);
   free(direction);
@@ -76,24 +118,64 @@ static void check_gradient(const char *world, const char *algorithm, const char 
 }
 
 static void an_update_goes_down_the_gradient_of_its_loss(void) {
-  size_t repeated;
-  check_gradient(WORLD, "{base: grpo, clip: none}", "", &repeated);
-  check_gradient(WORLD, "{base: gspo, clip: none, kl_coef: 0.3}", "", &repeated);
-  check_gradient(WORLD, "{base: gepo, clip: none}", "", &repeated);
-  check_gradient(WORLD, "{base: is, log_prob: sum}", "", &repeated);
-  check_gradient(WORLD, "{base: dr_grpo, clip: none, ref_kl_coef: 0.5}", "", &repeated);
+  size_t rows;
+  check_gradient(WORLD, "{base: grpo, clip: none}", "", &rows);
+  check_gradient(WORLD, "{base: gspo, clip: none, kl_coef: 0.3}", "", &rows);
+  check_gradient(WORLD, "{base: gepo, clip: none}", "", &rows);
+  check_gradient(WORLD, "{base: is, log_prob: sum}", "", &rows);
+  check_gradient(WORLD, "{base: dr_grpo, clip: none, ref_kl_coef: 0.5}", "", &rows);
 }
 
-/* They run through the model once, and the gradient is
- * that of all. */
-static void repeated_responses_are_run_once_and_count_as_often_as_they_were_drawn(void) {
+static void equal_beginnings_are_run_once_and_count_as_often_as_they_were_drawn(void) {
   static const char *const algorithms[] = {"{base: grpo, clip: none}", "{base: gepo, clip: none}",
                                            "{base: is, log_prob: sum}"};
   for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; ++i) {
-    size_t repeated = 0;
-    check_gradient(SHORT, algorithms[i], "\ntrain: {groups: 8, group_size: 32}", &repeated);
-    CU_ASSERT(repeated > 0);
+    size_t rows = 0;
+    check_gradient(SHORT, algorithms[i], "\ntrain: {groups: 8, group_size: 32}", &rows);
+    CU_ASSERT(rows < 8 * 32 * 4); /* not even the prompts of all */
   }
+}
+
+/* Updates once and gives the parameters after it; the set of the update has the scores. shares 0:
+ * on a backend that cannot run shared beginnings. */
+static double *update_once(llm_fixture *f, const char *world, int shares) {
+  char text[900];
+  double metrics[METRIC_COUNT];
+  snprintf(text, sizeof text, SHORT ", %s}\noptimizer: {kind: sgd, lr: 1}\nalgorithm: gepo\n%s",
+           world, "train: {groups: 8, group_size: 16}");
+  *f = llm_open(text, 3);
+  jitter(f, 0.15, 0);
+  batch b = llm_draw(f, 7);
+  jitter(f, 0.03, 1);
+  const backend_ops *all = f->llm->backend->ops;
+  backend_ops some = *all;
+  some.attention_shared = NULL;
+  some.attention_shared_backward = NULL;
+  if (!shares) f->llm->backend->ops = &some;
+  llm_update(f, &b, metrics);
+  f->llm->backend->ops = all;
+  batch_fini(&b);
+  return llm_theta(f);
+}
+
+static void scores_have_the_same_bits_whatever_is_shared(void) {
+  static const char *const worlds[] = {"micro_batch: 1", "micro_batch: 40", "slots: 0"};
+  llm_fixture whole, other;
+  double *theta = update_once(&whole, "slots: 0", 1);
+  const rollout_set *a = &whole.llm->all;
+  for (size_t i = 0; i < sizeof worlds / sizeof *worlds; ++i) {
+    double *moved = update_once(&other, worlds[i], i < 2), worst = 0;
+    const rollout_set *b = &other.llm->all;
+    CU_ASSERT_EQUAL_FATAL(a->n_tokens, b->n_tokens);
+    CU_ASSERT(memcmp(a->logp, b->logp, a->n_tokens * sizeof *a->logp) == 0);
+    CU_ASSERT(memcmp(a->entropy, b->entropy, a->n_tokens * sizeof *a->entropy) == 0);
+    for (size_t k = 0; k < whole.n; ++k) worst = fmax(worst, fabs(theta[k] - moved[k]));
+    CU_ASSERT(worst < 1e-12);
+    free(moved);
+    llm_close(&other);
+  }
+  free(theta);
+  llm_close(&whole);
 }
 
 /* --- micro-batches and minibatches --------------------------------------------------------------
@@ -383,7 +465,8 @@ static void it_learns_to_sort_from_rewards(void) {
 }
 
 SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_loss),
-      TEST(repeated_responses_are_run_once_and_count_as_often_as_they_were_drawn),
+      TEST(equal_beginnings_are_run_once_and_count_as_often_as_they_were_drawn),
+      TEST(scores_have_the_same_bits_whatever_is_shared),
       TEST(micro_batches_of_any_size_give_the_same_step), TEST(minibatches_and_epochs_add_up),
       TEST(a_draw_depends_on_its_address_alone),
       TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once),

@@ -224,6 +224,117 @@ static void a_row_of_several_targets_is_as_good_as_several_rows(void) {
   small_model_free(&s);
 }
 
+/* Four sequences: the second goes on within the first, the third from the whole second, the fourth
+ * from what the second has of the first. */
+static const int32_t whole_tokens[] = {3, 1, 4, 1, 3, 1, 4, 5, 9, 3, 1, 4, 5, 9, 2, 3, 1, 6};
+static const size_t whole_start[] = {0, 4, 9, 15, 18};
+static const size_t whole_after[] = {0, 2, 3, 6, 7, 8, 12, 13, 14, 15, 16, 17};
+static const int32_t own_tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
+static const size_t own_start[] = {0, 4, 6, 7, 8},
+                    own_after[] = {0, 0, 1, 2, 2, 3, 4, 4, 5, 5, 6, 7};
+/* Which of the targets of whole sequences each of these is. */
+static const size_t own_target[] = {0, 9, 10, 1, 3, 2, 4, 6, 5, 7, 8, 11};
+static const size_t one_tree[] = {0, 4}, parents[] = {0, 0, 1, 1}, befores[] = {0, 3, 5, 2};
+enum { ALL_TARGETS = 12 };
+
+static void check_shared_beginnings(number_type type, int recompute, double tolerance) {
+  gl_error err = {0};
+  small_model s;
+  int32_t target[ALL_TARGETS], sorted[ALL_TARGETS];
+  double c[ALL_TARGETS], d[ALL_TARGETS], logp[ALL_TARGETS], shared_logp[ALL_TARGETS];
+  small_model_make(&s, type, recompute, 6);
+  for (size_t j = 0; j < ALL_TARGETS; ++j) {
+    target[j] = (int32_t)(j * 5 % 11);
+    c[j] = 1 - 0.3 * (double)j;
+  }
+  for (size_t j = 0; j < ALL_TARGETS; ++j) {
+    sorted[j] = target[own_target[j]];
+    d[j] = c[own_target[j]];
+  }
+  const packed_tokens whole = {18, 4, ALL_TARGETS, whole_start, whole_tokens, whole_after, target};
+  const packed_tokens own = {8, 4, ALL_TARGETS, own_start, own_tokens, own_after, sorted};
+  const shared_tokens shared = {1, one_tree, parents, befores};
+  const size_t n = model_parameters(s.m);
+  double *a = calloc(2 * n, sizeof *a), *b = a + n;
+  must(model_forward(s.m, &whole, 1, 1, logp, NULL, &err), &err);
+  must(model_backward(s.m, c, &err), &err);
+  must(model_gradient_get(s.m, a, &err), &err);
+  must(model_zero_gradient(s.m, &err), &err);
+  must(model_forward_shared(s.m, &own, &shared, 1, 1, shared_logp, NULL, &err), &err);
+  must(model_backward(s.m, d, &err), &err);
+  must(model_gradient_get(s.m, b, &err), &err);
+  for (size_t j = 0; j < ALL_TARGETS; ++j)
+    CU_ASSERT(memcmp(&shared_logp[j], &logp[own_target[j]], sizeof *logp) == 0);
+  CU_ASSERT(largest_difference(a, b, n) < tolerance * largest(a, n));
+  free(a);
+  small_model_free(&s);
+}
+
+static void shared_beginnings_give_the_bits_and_the_gradient_of_whole_sequences(void) {
+  for (int recompute = 0; recompute < 2; ++recompute) {
+    check_shared_beginnings(NUMBER_F64, recompute, 1e-13);
+    check_shared_beginnings(NUMBER_F32, recompute, 1e-5);
+  }
+}
+
+static void wrong_trees_are_refused(void) {
+  static const struct {
+    size_t n_trees, tree[3], parent[4], before[4];
+  } wrong[] = {
+      {1, {0, 3}, {0, 0, 1, 1}, {0, 3, 5, 2}},    /* a sequence of no tree */
+      {1, {1, 4}, {0, 0, 1, 1}, {0, 3, 5, 2}},    /* the same, at the beginning */
+      {2, {0, 0, 4}, {0, 0, 1, 1}, {0, 3, 5, 2}}, /* a tree of no sequence */
+      {2, {0, 2, 4}, {0, 0, 1, 1}, {0, 3, 0, 2}}, /* a parent in another tree */
+      {2, {0, 2, 4}, {0, 0, 1, 2}, {0, 3, 5, 2}}, /* a tree that begins with a shared part */
+      {1, {0, 4}, {0, 1, 1, 1}, {0, 3, 5, 2}},    /* its own parent */
+      {1, {0, 4}, {0, 0, 3, 1}, {0, 3, 5, 2}},    /* a parent that comes later */
+      {1, {0, 4}, {0, 0, 1, 1}, {0, 5, 5, 2}},    /* more than the parent has */
+      {1, {0, 4}, {0, 0, 1, 1}, {0, 3, 6, 2}},
+  };
+  gl_error err = {0};
+  small_model s;
+  double logp[ALL_TARGETS];
+  int32_t target[ALL_TARGETS] = {0};
+  small_model_make(&s, NUMBER_F32, 0, 6);
+  const packed_tokens own = {8, 4, ALL_TARGETS, own_start, own_tokens, own_after, target};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    const shared_tokens shared = {wrong[i].n_trees, wrong[i].tree, wrong[i].parent,
+                                  wrong[i].before};
+    CU_ASSERT_EQUAL(model_forward_shared(s.m, &own, &shared, 1, 0, logp, NULL, &err), GL_EINTERNAL);
+    gl_error_clear(&err);
+  }
+  /* Positions count what is shared: 40 are the model's context. */
+  int32_t token[45] = {0};
+  const size_t start[] = {0, 39, 45}, tree[] = {0, 2}, parent[] = {0, 0}, before[] = {0, 35};
+  const packed_tokens rows = {45, 2, 0, start, token, NULL, NULL};
+  const shared_tokens shared = {1, tree, parent, before};
+  CU_ASSERT_EQUAL(model_forward_shared(s.m, &rows, &shared, 1, 0, logp, NULL, &err), GL_EINPUT);
+  gl_error_clear(&err);
+  small_model_free(&s);
+}
+
+/* A backend without the operations, such as CUDA's, is not given shared beginnings. */
+static void a_backend_that_cannot_share_says_so(void) {
+  gl_error err = {0};
+  small_model s;
+  double logp[ALL_TARGETS];
+  int32_t target[ALL_TARGETS] = {0};
+  small_model_make(&s, NUMBER_F32, 0, 6);
+  CU_ASSERT(model_shares(s.m));
+  const backend_ops *all = s.b->ops;
+  backend_ops some = *all;
+  some.attention_shared = NULL;
+  some.attention_shared_backward = NULL;
+  s.b->ops = &some;
+  CU_ASSERT(!model_shares(s.m));
+  const packed_tokens own = {8, 4, ALL_TARGETS, own_start, own_tokens, own_after, target};
+  const shared_tokens shared = {1, one_tree, parents, befores};
+  CU_ASSERT_EQUAL(model_forward_shared(s.m, &own, &shared, 1, 0, logp, NULL, &err), GL_EINTERNAL);
+  gl_error_clear(&err);
+  s.b->ops = all;
+  small_model_free(&s);
+}
+
 /* --- values ------------------------------------------------------------------------------------
  */
 
@@ -346,5 +457,7 @@ SUITE(llm_model, "llm: model", TEST(logits_are_those_of_transformers),
       TEST(gradients_accumulate_over_parts_of_a_batch),
       TEST(recomputing_gives_the_same_bits_as_keeping),
       TEST(a_row_of_several_targets_is_as_good_as_several_rows),
+      TEST(shared_beginnings_give_the_bits_and_the_gradient_of_whole_sequences),
+      TEST(wrong_trees_are_refused), TEST(a_backend_that_cannot_share_says_so),
       TEST(a_copy_of_the_values_stays_what_it_was), TEST(values_put_aside_stay_what_they_were),
       TEST(first_values_are_normal_and_addressed), TEST(wrong_rows_are_refused));
