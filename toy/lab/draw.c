@@ -71,28 +71,46 @@ static void draw_plain(lab_block *b, const lab_alias *alias, rng_stream stream, 
 
 enum { PIECE = 32, PAIRS = PIECE / 8, MOST_COUNTED = 255, MOST_RESPONSES = 64, IN_REGISTERS = 16 };
 
-typedef struct counter4 {
-  __m256i v[4]; /* word w of four groups, in the lower halves of the lanes */
-} counter4;
+/* Two halves of four groups go through the rounds side by side: a round waits for its products, and
+ * the processor looks ahead less far than the next one. */
+enum { HALVES = 2, ROUNDS = 10 };
 
-/* rng_block() of the four addresses in `index`. */
-AVX2_INLINE counter4 philox4(rng_stream stream, __m256i index) {
-  const __m256i m0 = _mm256_set1_epi64x(PHILOX_M4x32_0), m1 = _mm256_set1_epi64x(PHILOX_M4x32_1);
-  const __m256i high = _mm256_and_si256(_mm256_srli_epi64(index, 32), _mm256_set1_epi64x(0xffff));
+/* What is added in the rounds, in all lanes. */
+typedef struct keys {
+  __m256i low[ROUNDS], high[ROUNDS];
+} keys;
+
+AVX2_INLINE void keys_of(rng_stream stream, keys *k) {
   uint32_t k0 = (uint32_t)stream.seed, k1 = (uint32_t)(stream.seed >> 32);
-  __m256i c0 = index, c1 = _mm256_set1_epi64x((int64_t)(uint32_t)stream.entity);
-  __m256i c2 = _mm256_set1_epi64x((int64_t)(stream.entity >> 32));
-  __m256i c3 = _mm256_or_si256(_mm256_set1_epi64x((int64_t)(stream.purpose << 16)), high);
-  for (int round = 0; round < 10; ++round, k0 += PHILOX_W32_0, k1 += PHILOX_W32_1) {
-    const __m256i a = _mm256_mul_epu32(c0, m0), b = _mm256_mul_epu32(c2, m1);
-    const __m256i left = _mm256_xor_si256(c1, _mm256_set1_epi64x((int64_t)k0));
-    const __m256i right = _mm256_xor_si256(c3, _mm256_set1_epi64x((int64_t)k1));
-    c0 = _mm256_xor_si256(_mm256_srli_epi64(b, 32), left);
-    c2 = _mm256_xor_si256(_mm256_srli_epi64(a, 32), right);
-    c1 = b;
-    c3 = a;
+  for (int round = 0; round < ROUNDS; ++round, k0 += PHILOX_W32_0, k1 += PHILOX_W32_1) {
+    k->low[round] = _mm256_set1_epi64x((int64_t)k0);
+    k->high[round] = _mm256_set1_epi64x((int64_t)k1);
   }
-  return (counter4){{c0, c1, c2, c3}};
+}
+
+/* rng_block() of the four addresses in each index[]: c[w] has word w of the groups, in the lower
+ * halves of the lanes. */
+AVX2_INLINE void philox8(rng_stream stream, const keys *k, const __m256i index[HALVES],
+                         __m256i c[4][HALVES]) {
+  const __m256i m0 = _mm256_set1_epi64x(PHILOX_M4x32_0), m1 = _mm256_set1_epi64x(PHILOX_M4x32_1);
+  for (int h = 0; h < HALVES; ++h) {
+    const __m256i high =
+        _mm256_and_si256(_mm256_srli_epi64(index[h], 32), _mm256_set1_epi64x(0xffff));
+    c[0][h] = index[h];
+    c[1][h] = _mm256_set1_epi64x((int64_t)(uint32_t)stream.entity);
+    c[2][h] = _mm256_set1_epi64x((int64_t)(stream.entity >> 32));
+    c[3][h] = _mm256_or_si256(_mm256_set1_epi64x((int64_t)(stream.purpose << 16)), high);
+  }
+  for (int round = 0; round < ROUNDS; ++round)
+    for (int h = 0; h < HALVES; ++h) {
+      const __m256i a = _mm256_mul_epu32(c[0][h], m0), b = _mm256_mul_epu32(c[2][h], m1);
+      const __m256i left = _mm256_xor_si256(c[1][h], k->low[round]);
+      const __m256i right = _mm256_xor_si256(c[3][h], k->high[round]);
+      c[0][h] = _mm256_xor_si256(_mm256_srli_epi64(b, 32), left);
+      c[2][h] = _mm256_xor_si256(_mm256_srli_epi64(a, 32), right);
+      c[1][h] = b;
+      c[3][h] = a;
+    }
 }
 
 /* An alias table as lookups want it: in registers where it fits. */
@@ -153,13 +171,15 @@ AVX2_INLINE __m256i addresses(uint64_t first, uint64_t step, size_t k) {
 }
 
 /* Responses number 4 k .. 4 k + 3 of PIECE groups whose blocks k begin at `first`: a byte each. */
-AVX2_INLINE void draw_four(const table8 *t, rng_stream stream, uint64_t first, uint64_t step,
-                           __m256i drawn[4]) {
+AVX2_INLINE void draw_four(const table8 *t, rng_stream stream, const keys *k, uint64_t first,
+                           uint64_t step, __m256i drawn[4]) {
   __m256i response[4][PAIRS];
-  for (size_t k = 0; k < PAIRS; ++k) {
-    const counter4 a = philox4(stream, addresses(first, step, 2 * k));
-    const counter4 b = philox4(stream, addresses(first, step, 2 * k + 1));
-    for (int w = 0; w < 4; ++w) response[w][k] = draw8(t, a.v[w], b.v[w]);
+  for (size_t p = 0; p < PAIRS; ++p) {
+    const __m256i index[HALVES] = {addresses(first, step, 2 * p),
+                                   addresses(first, step, 2 * p + 1)};
+    __m256i word[4][HALVES];
+    philox8(stream, k, index, word);
+    for (int w = 0; w < 4; ++w) response[w][p] = draw8(t, word[w][0], word[w][1]);
   }
   for (int w = 0; w < 4; ++w)
     drawn[w] = _mm256_packus_epi16(_mm256_packus_epi32(response[w][0], response[w][1]),
@@ -186,10 +206,12 @@ AVX2 static void draw_avx2(lab_block *b, const lab_alias *alias, rng_stream stre
                            uint64_t first) {
   const size_t blocks = (b->group_size + 3) / 4;
   const table8 t = table_of(alias);
+  keys k;
+  keys_of(stream, &k);
   __m256i drawn[MOST_COUNTED + 1];
   for (size_t g = 0; g < LAB_BLOCK; g += PIECE) {
-    for (size_t k = 0; k < blocks; ++k)
-      draw_four(&t, stream, (first + g) * blocks + k, blocks, drawn + 4 * k);
+    for (size_t i = 0; i < blocks; ++i)
+      draw_four(&t, stream, &k, (first + g) * blocks + i, blocks, drawn + 4 * i);
     for (size_t y = 0; y < b->n_outcomes; ++y)
       count_one(drawn, b->group_size, y, b->count + y * LAB_BLOCK + g);
   }
@@ -225,9 +247,11 @@ int lab_block_draw_as(lab_block *b, const lab_alias *alias, rng_stream stream, u
     break;
   }
   b->n = n;
-  for (size_t g = 0; g < LAB_BLOCK; ++g) b->weight[g] = g < n ? 1 / total : 0;
+  const double weight = 1 / total;
+  for (size_t g = 0; g < n; ++g) b->weight[g] = weight;
+  for (size_t g = n; g < LAB_BLOCK; ++g) b->weight[g] = 0;
   /* Unused columns repeat a real group, so that nothing computed on them is undefined. */
-  for (size_t y = 0; y < b->n_outcomes; ++y)
+  for (size_t y = 0; y < b->n_outcomes && n < LAB_BLOCK; ++y)
     for (size_t g = n; g < LAB_BLOCK; ++g)
       b->count[y * LAB_BLOCK + g] = y == 0 ? (double)b->group_size : 0;
   return 1;

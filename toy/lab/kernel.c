@@ -44,6 +44,7 @@ typedef struct shared {
   lane4 shift;       /* baseline b, before the leave-one-out gain */
   lane4 gain;        /* 1/s, and G/(G-1) where the own reward is left out */
   lane4 denominator; /* D */
+  lane4 inverse;     /* 1 / D */
   lane4 pull;        /* LAB_WEIGHTED: 1 over sum_j z_j w_j */
 } shared;
 
@@ -89,40 +90,60 @@ INLINE void group_scale(const lab_form *f, const common *c, const double *count,
   }
 }
 
-INLINE void baseline_and_scale(const lab_form *f, const common *c, const double *count, shared *s) {
-  s->shift = (lane4){0} + c->constant;
-  s->gain = (lane4){0} + c->gain;
-  if (c->own && !f->group_std) return;
-  lane4 mean = {0};
-  for (size_t y = 0; y < f->n; ++y) mean += AT_CONST(count + y * LAB_BLOCK) * f->reward[y];
-  mean /= c->size;
-  if (!c->own) s->shift = mean;
-  if (f->group_std) group_scale(f, c, count, &mean, s);
-}
+/* Sums over the responses of four groups: of rewards, and of D's numerator and denominator. In one
+ * loop, because each of them waits for its own last addition. */
+typedef struct group_sums {
+  lane4 reward, upper, lower;
+} group_sums;
 
-INLINE void group_denominator(const lab_form *f, const common *c, const double *count, shared *s) {
+INLINE void sum_groups(const lab_form *f, const double *count, group_sums *sums) {
   const int ratio = f->denominator == LAB_MEAN_RATIO;
-  lane4 upper = {0}, lower = {0};
+  lane4 reward = {0}, upper = {0}, lower = {0};
   for (size_t y = 0; y < f->n; ++y) {
     const lane4 n = AT_CONST(count + y * LAB_BLOCK);
     const double z = ratio ? f->w[y] : f->z[y];
     const double top = f->denominator == LAB_SELF_NORMALISED ? z * z
                        : f->denominator == LAB_WEIGHTED      ? z * f->w[y]
                                                              : z;
+    reward += n * f->reward[y];
     upper += n * top;
     lower += n * z;
   }
-  if (ratio || f->denominator == LAB_MEAN) lower = (lane4){0} + c->size;
-  s->denominator = upper / lower;
-  s->pull = 1 / upper;
+  *sums = (group_sums){reward, upper, lower};
 }
 
-INLINE void tally(lane4 sums[4], const lane4 *count, const lane4 *ratio, const lane4 *a) {
-  const lane4 weighted = *a * *ratio;
-  sums[0] += *count * *ratio;
-  sums[1] += *count * *ratio * *ratio;
-  sums[2] += *count * weighted;
-  sums[3] += *count * weighted * weighted;
+INLINE void sum_rewards(const lab_form *f, const double *count, lane4 *reward) {
+  *reward = (lane4){0};
+  for (size_t y = 0; y < f->n; ++y) *reward += AT_CONST(count + y * LAB_BLOCK) * f->reward[y];
+}
+
+INLINE void baseline_and_scale(const lab_form *f, const common *c, const double *count,
+                               const lane4 *reward, shared *s) {
+  const lane4 mean = *reward / c->size;
+  s->shift = (lane4){0} + c->constant;
+  if (!c->own) s->shift = mean;
+  s->gain = (lane4){0} + c->gain;
+  if (f->group_std) group_scale(f, c, count, &mean, s);
+}
+
+INLINE void group_denominator(const lab_form *f, const common *c, const group_sums *sums,
+                              shared *s) {
+  lane4 lower = sums->lower;
+  if (f->denominator == LAB_MEAN_RATIO || f->denominator == LAB_MEAN) lower = (lane4){0} + c->size;
+  s->denominator = sums->upper / lower;
+  s->inverse = lower / sums->upper;
+  if (f->through_denominator) s->pull = 1 / sums->upper;
+}
+
+/* Adds `count` copies of a response; returns through *weighted the sum of their a w. */
+INLINE void tally(lane4 sums[4], const lane4 *count, const lane4 *ratio, const lane4 *a,
+                  lane4 *weighted) {
+  const lane4 times = *a * *ratio, all = *count * *ratio;
+  *weighted = *count * times;
+  sums[0] += all;
+  sums[1] += all * *ratio;
+  sums[2] += *weighted;
+  sums[3] += *weighted * times;
 }
 
 INLINE void put_tallies(tallies *t, size_t b, const lane4 sums[4]) {
@@ -140,8 +161,9 @@ INLINE void local_coefficients(const lab_form *f, const common *k, const double 
     const lane4 ratio = (lane4){0} + f->ratio[y], a = (f->reward[y] - s->shift) * s->gain;
     const mask4 plus = a > 0;
     const lane4 slope = (lane4)(((mask4)up & plus) | ((mask4)down & ~plus));
+    lane4 weighted;
     AT(c + y * LAB_BLOCK) = count * (a * slope + f->extra[y] * k->share);
-    tally(sums, &count, &ratio, &a);
+    tally(sums, &count, &ratio, &a, &weighted);
   }
 }
 
@@ -160,23 +182,23 @@ INLINE coupled_shape shape_of(const lab_form *f) {
 INLINE void coupled_coefficients(const lab_form *f, const common *k, coupled_shape shape,
                                  const double *restrict counts, const shared *s, lane4 sums[4],
                                  double *restrict c) {
-  const lane4 one = (lane4){0} + 1;
   lane4 all = {0};
   for (size_t y = 0; y < f->n; ++y) {
     const lane4 count = AT_CONST(counts + y * LAB_BLOCK), a = (f->reward[y] - s->shift) * s->gain;
     lane4 rho, term;
     if (shape == SHAPE_PLAIN) {
-      rho = f->w[y] / s->denominator;
-      term = a * rho * k->share;
+      rho = f->w[y] * s->inverse;
+      tally(sums, &count, &rho, &a, &term);
     } else {
       rho = f->w[y] / (f->u[y] * s->denominator + f->v[y]);
+      tally(sums, &count, &rho, &a, &term);
       const mask4 plus = a > 0;
       const mask4 closed = (plus & (rho > f->clip_high)) | (~plus & (rho < f->clip_low));
-      term = a * rho * (lane4)((mask4)one & ~closed) * k->share;
+      term = (lane4)((mask4)term & ~closed);
     }
-    AT(c + y * LAB_BLOCK) = count * (term + f->extra[y] * k->share);
-    all += count * term;
-    tally(sums, &count, &rho, &a);
+    term *= k->share;
+    AT(c + y * LAB_BLOCK) = term + count * (f->extra[y] * k->share);
+    if (f->through_denominator) all += term;
   }
   if (!f->through_denominator) return;
   for (size_t y = 0; y < f->n; ++y)
@@ -192,11 +214,16 @@ INLINE void coefficients(const lab_form *f, const lab_block *k, double *c, talli
     const double *count = k->count + b;
     lane4 sums[4] = {{0}};
     shared s;
-    baseline_and_scale(f, &shared_by_all, count, &s);
     if (f->denominator == LAB_LOCAL) {
+      lane4 reward;
+      sum_rewards(f, count, &reward);
+      baseline_and_scale(f, &shared_by_all, count, &reward, &s);
       local_coefficients(f, &shared_by_all, count, &s, sums, c + b);
     } else {
-      group_denominator(f, &shared_by_all, count, &s);
+      group_sums of;
+      sum_groups(f, count, &of);
+      baseline_and_scale(f, &shared_by_all, count, &of.reward, &s);
+      group_denominator(f, &shared_by_all, &of, &s);
       if (shape == SHAPE_PLAIN)
         coupled_coefficients(f, &shared_by_all, SHAPE_PLAIN, count, &s, sums, c + b);
       else
@@ -251,28 +278,26 @@ INLINE void first_moments(const double *weight, const double *c, size_t n, doubl
   }
 }
 
-/* Adds the block's tallies, group after group. */
-INLINE void add_tallies(const double *weight, double share, tallies *t, lab_moments *m) {
-  double total = m->total, w = m->w, w2 = m->w2, aw = m->aw, aw2 = m->aw2, ess = m->ess;
-  double size[LAB_BLOCK];
-  for (size_t b = 0; b < LAB_BLOCK; ++b) {
+/* Adds the block's tallies. */
+INLINE void add_tallies(const double *weight, double share, const tallies *t, lab_moments *m) {
+  lane4 total = {0}, w = {0}, w2 = {0}, aw = {0}, aw2 = {0}, ess = {0};
+  for (size_t b = 0; b < LAB_BLOCK; b += 4) {
+    const lane4 part = AT_CONST(weight + b) * share, of_w = AT_CONST(t->w + b);
+    const lane4 squares = AT_CONST(t->w2 + b), size = part * of_w * (of_w / squares);
     /* All weights zero is a group that says nothing: effective size 0. */
-    const double part = weight[b] * share * t->w[b] * (t->w[b] / t->w2[b]);
-    size[b] = t->w2[b] > 0 ? part : 0;
-    t->w[b] = weight[b] * t->w[b] * share;
-    t->w2[b] = weight[b] * t->w2[b] * share;
-    t->aw[b] = weight[b] * t->aw[b] * share;
-    t->aw2[b] = weight[b] * t->aw2[b] * share;
+    ess += (lane4)((mask4)size & (squares > 0));
+    total += AT_CONST(weight + b);
+    w += part * of_w;
+    w2 += part * squares;
+    aw += part * AT_CONST(t->aw + b);
+    aw2 += part * AT_CONST(t->aw2 + b);
   }
-  for (size_t b = 0; b < LAB_BLOCK; ++b) {
-    total += weight[b];
-    w += t->w[b];
-    w2 += t->w2[b];
-    aw += t->aw[b];
-    aw2 += t->aw2[b];
-    ess += size[b];
-  }
-  m->total = total, m->w = w, m->w2 = w2, m->aw = aw, m->aw2 = aw2, m->ess = ess;
+  m->total += lane4_total(&total);
+  m->w += lane4_total(&w);
+  m->w2 += lane4_total(&w2);
+  m->aw += lane4_total(&aw);
+  m->aw2 += lane4_total(&aw2);
+  m->ess += lane4_total(&ess);
 }
 
 CLONES static void run_block(const lab_form *f, const lab_block *k, double *c, lab_moments *m) {
