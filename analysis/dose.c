@@ -7,7 +7,7 @@
 /* Half the 95 % point of chi-square with one degree of freedom. */
 static const double PROFILE_LOSS = 1.920729410347062;
 
-enum { MOST_NEWTON = 200, MOST_HALVINGS = 40, SLOPES = 200, REFINEMENTS = 80, REACH_STEPS = 400 };
+enum { MOST_NEWTON = 200, MOST_HALVINGS = 40, SLOPES = 100, REFINEMENTS = 50, REACH_STEPS = 100 };
 
 interval share_interval(size_t k, size_t n) {
   if (n == 0) return (interval){NAN, NAN, NAN};

@@ -59,7 +59,8 @@ int run_outcome_is_fall(const run_outcome *o);
  * for that reason. Evaluations that are NaN are skipped. A run that fell before it was not finite
  * is a fall. Without evaluations it never learned, or is not finite. */
 run_outcome outcome_of(const eval_record *eval, size_t n, int not_finite, const outcome_rule *rule);
-/* The same of a run of a study; diverged runs are those that are not finite. */
+/* The same of a run of a study. Not finite is a diverged run that ended for it: one whose score has
+ * collapsed went on to its last update. */
 run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 
 #endif

@@ -18,7 +18,9 @@ enum {
   NEEDS_LOSSES = 1 << 7,
   NEEDS_WINDOWS = 1 << 8,
   NEEDS_SAMPLERS = 1 << 9,
-  NEEDS_SETTINGS = 1 << 10 /* a field that varies, besides algorithm and seed */
+  NEEDS_SETTINGS = 1 << 10, /* a field that varies, besides algorithm and seed */
+  NEEDS_RATES = 1 << 11,    /* two settings of optimizer.lr */
+  NEEDS_FATES = 1 << 12     /* scores better when higher, and repeated runs */
 };
 
 /* F(name, what it shows, what it needs, script in plots/) */
@@ -51,6 +53,9 @@ enum {
     NEEDS_SAMPLERS | NEEDS_CLOCK, "curves")                                                        \
   F(time_to_score, "simulated hours and updates until a score is reached", NEEDS_EVALUATION,       \
     "rows")                                                                                        \
+  F(survival, "share of runs that have not fallen, against updates", NEEDS_FATES, "curves")        \
+  F(frontier, "learning rate at which 10 and 50 % of the runs fall, against delay",                \
+    NEEDS_FATES | NEEDS_DELAYS | NEEDS_RATES, "curves")                                            \
   F(dumbbells, "from best to last, a panel per setting", NEEDS_EVALUATION, "rows")                 \
   F(best_last, "best, last and their gap per algorithm, a column per setting", NEEDS_EVALUATION,   \
     "rows")

@@ -3,6 +3,7 @@
 
 #include "analysis/figures/list.h"
 #include "analysis/plot/draw.h"
+#include "analysis/stability.h"
 
 #include <math.h>
 
@@ -71,6 +72,27 @@ static int is_swept(const results *r, x_kind kind) {
   return several;
 }
 
+/* Whether two groups differ in the learning rate. */
+static int has_rates(const results *r) {
+  const size_t rate = results_axis(r, STABILITY_DOSE);
+  for (size_t g = 1; g < r->n_groups && rate < r->axes.n; g++)
+    if (r->groups[g].value[rate].number > 0 && r->groups[0].value[rate].number > 0 &&
+        r->groups[g].value[rate].number != r->groups[0].value[rate].number)
+      return 1;
+  return 0;
+}
+
+/* Of fewer runs of one algorithm and setting no share of falls can be told. */
+enum { FEWEST_RUNS = 3 };
+
+static const char *lacks_fates(const results *r) {
+  if (!has_evaluation(r)) return "the study has no evaluation";
+  if (r->lower_is_better) return "a fall is one of scores that are better when higher";
+  for (size_t i = 0; i < r->n_groups * r->n_algorithms; i++)
+    if (r->cells[i].n >= FEWEST_RUNS) return NULL;
+  return "no algorithm has three runs at one setting";
+}
+
 static const char *lacks(const void *data, unsigned needs) {
   const summary *s = ((const figure_data *)data)->s;
   const results *r = s->from;
@@ -84,6 +106,9 @@ static const char *lacks(const void *data, unsigned needs) {
     return "the study does not sweep the number of samplers";
   if ((needs & NEEDS_SETTINGS) && !sweeps_something(r))
     return "the study varies nothing but algorithm and seed";
+  if ((needs & NEEDS_FATES) && lacks_fates(r)) return lacks_fates(r);
+  if ((needs & NEEDS_RATES) && !has_rates(r))
+    return "the study does not sweep optimizer.lr over several numbers";
   if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "the study has no evaluation";
   if ((needs & NEEDS_TRAINING) && !has_training(r))
     return "the study has no importance weights, gradient norms or rewards";
@@ -98,14 +123,14 @@ static const char *lacks(const void *data, unsigned needs) {
 
 gl_status figures_draw(const results *r, const staleness_histogram *measured,
                        const figure_request *q, gl_error *err) {
-  static const figure_table table = {figures, FIGURE_COUNT, lacks,
+  static const figure_table drawn = {figures, FIGURE_COUNT, lacks,
                                      "the study has no data for any figure"};
   summary s;
   gl_status status =
       figures_check_highlight(q, (const char *const *)r->algorithms, r->n_algorithms, err);
   if (status == GL_OK) status = summary_init(&s, r, err);
   if (status != GL_OK) return status;
-  status = figures_draw_table(&table, &(figure_data){&s, measured}, q, err);
+  status = figures_draw_table(&drawn, &(figure_data){&s, measured}, q, err);
   summary_fini(&s);
   return status;
 }

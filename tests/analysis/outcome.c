@@ -84,6 +84,29 @@ static void what_is_not_finite_ends_there_unless_it_had_fallen(void) {
   CU_ASSERT_EQUAL(judged(rising, 0, 1).kind, OUTCOME_NOT_FINITE);
 }
 
+/* Both are called diverged in a study: one went on to its last update with a score of nothing, the
+ * other ended at a loss that is no number. */
+static void a_diverged_run_is_not_finite_only_where_it_ended_for_it(void) {
+  const outcome_rule rule = outcome_rule_default();
+  eval_record eval[] = {{0, 0, 0.5}, {1, 1, 0}, {2, 2, 0}, {3, 3, 0}, {4, 4, 0}};
+  step_record steps[4];
+  for (int i = 0; i < 4; i++) {
+    steps[i] = (step_record){.step = i + 1};
+    metrics_clear(steps[i].metric);
+    steps[i].metric[METRIC_LOSS] = steps[i].metric[METRIC_GRAD_NORM] = 1;
+  }
+  results_run run = {
+      .status = RUN_DIVERGED, .steps = steps, .n_steps = 4, .evals = eval, .n_evals = 5};
+  const run_outcome collapsed = outcome_of_run(&run, &rule);
+  CU_ASSERT_EQUAL(collapsed.kind, OUTCOME_NEVER_LEARNED);
+  CU_ASSERT(collapsed.lost_start);
+  steps[3].metric[METRIC_LOSS] = NAN;
+  CU_ASSERT_EQUAL(outcome_of_run(&run, &rule).kind, OUTCOME_NOT_FINITE);
+  steps[3].metric[METRIC_LOSS] = 1;
+  run.n_evals = 3;
+  CU_ASSERT_EQUAL(outcome_of_run(&run, &rule).kind, OUTCOME_NOT_FINITE);
+}
+
 static void a_run_without_evaluations_has_no_scores(void) {
   const run_outcome o = judged(NULL, 0, 0);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NEVER_LEARNED);
@@ -102,4 +125,5 @@ SUITE(analysis_outcome, "analysis: outcomes", TEST(a_run_that_keeps_its_score_su
       TEST(three_low_evaluations_are_no_fall_and_four_are),
       TEST(only_what_was_gained_before_decides), TEST(a_fall_after_a_plateau_is_late),
       TEST(what_is_not_finite_ends_there_unless_it_had_fallen),
+      TEST(a_diverged_run_is_not_finite_only_where_it_ended_for_it),
       TEST(a_run_without_evaluations_has_no_scores), TEST(every_outcome_has_a_name_of_its_own));

@@ -179,8 +179,8 @@ static void every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data(void)
   if (*err.text) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_STRING_EQUAL(heard.drawn, "eval_score gap training divergence by_staleness relations "
                                       "correlations sensitivity heat staleness throughput_delay "
-                                      "time_to_score dumbbells best_last ");
-  CU_ASSERT_STRING_EQUAL(heard.left_out, "window throughput_loss throughput_samplers ");
+                                      "time_to_score survival dumbbells best_last ");
+  CU_ASSERT_STRING_EQUAL(heard.left_out, "window throughput_loss throughput_samplers frontier ");
   char *names = strdup(heard.drawn);
   CU_ASSERT_PTR_NOT_NULL_FATAL(names);
   for (char *rest = names, *name; (name = strtok_r(rest, " ", &rest)) != NULL;) {

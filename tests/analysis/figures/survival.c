@@ -1,0 +1,129 @@
+/* The figures `survival` and `frontier` of a study by hand. */
+#include "analysis/figures/figures.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char folder[] = "build/figures_of_falls_test";
+
+enum { EVALS = 8, SEEDS = 4 };
+
+/* Rises to 0.8 at once and stands at 0 from evaluation `fall` on. */
+static void add_run(results *r, const char *algorithm, double delay, double lr, uint64_t seed,
+                    size_t fall) {
+  char swept[120];
+  eval_record eval[EVALS];
+  gl_error err = {0};
+  for (size_t i = 0; i < EVALS; i++)
+    eval[i] = (eval_record){.step = (int64_t)i * 100, .eval_score = i == 0 || i >= fall ? 0 : 0.8};
+  snprintf(swept, sizeof swept, "{\"cluster.delay\":%g,\"optimizer.lr\":%g}", delay, lr);
+  const run_record run = {.algorithm = algorithm,
+                          .swept = swept,
+                          .seed = seed,
+                          .lr = lr,
+                          .status = RUN_DONE,
+                          .evals = eval,
+                          .n_evals = EVALS};
+  CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
+}
+
+/* Three rates: grpo falls at the largest, at the longer delay at the two largest, at updates 200
+ * and 300; gepo never. */
+static results *made(void) {
+  static const double rates[] = {1e-4, 1e-3, 1e-2};
+  results *r = results_new("falls");
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (int delay = 0; delay <= 8; delay += 8)
+    for (int rate = 0; rate < 3; rate++)
+      for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const int falls = rate == 2 || (rate == 1 && delay == 8);
+        add_run(r, "grpo", delay, rates[rate], seed, falls ? 2 + seed % 2 : EVALS);
+        add_run(r, "gepo", delay, rates[rate], seed, EVALS);
+      }
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  return r;
+}
+
+static const char *script(const char *path) {
+  static char room[16384];
+  FILE *f = fopen(path, "r");
+  if (f == NULL) return NULL;
+  room[fread(room, 1, sizeof room - 1, f)] = 0;
+  fclose(f);
+  return room;
+}
+
+typedef struct heard {
+  char drawn[64], noted[1024];
+} heard;
+
+static void told(void *context, const char *file, const char *why) {
+  if (why == NULL) strcat(((heard *)context)->drawn, file);
+}
+
+static void noted(void *context, const char *file, const char *left_out) {
+  (void)file;
+  strncat(((heard *)context)->noted, left_out, 1000);
+}
+
+static char *draw(const char *only, heard *h) {
+  char path[128];
+  results *r = made();
+  gl_error err = {0};
+  const figure_request q = {.folder = folder,
+                            .only = only,
+                            .gnuplot = "true",
+                            .script = script,
+                            .told = told,
+                            .noted = noted,
+                            .context = h};
+  *h = (heard){0};
+  CU_ASSERT_EQUAL(figures_draw(r, NULL, &q, &err), GL_OK);
+  if (*err.text) fprintf(stderr, "%s\n", err.text);
+  results_free(r);
+  snprintf(path, sizeof path, "%s/%s.tsv", folder, only);
+  FILE *f = fopen(path, "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  char *text = calloc(1, 1 << 16);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  CU_ASSERT(fread(text, 1, (1 << 16) - 1, f) > 0);
+  fclose(f);
+  return text;
+}
+
+/* Without delay 4 of 12 fall, two at update 200 and two at 300: 10/12, then 8/12, until 700. */
+static void steps_are_those_of_kaplan_and_meier(void) {
+  heard h;
+  char *text = draw("survival", &h);
+  CU_ASSERT_STRING_EQUAL(h.drawn, "survival");
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n0\tgrpo\t0\t1\t\t\n0\tgrpo\t200\t1\t\t\n"
+                                      "0\tgrpo\t200\t0.8333333333333334\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n0\tgrpo\t300\t0.6666666666666667\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n0\tgrpo\t700\t0.6666666666666667\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n0\tgepo\t0\t1\t\t\n0\tgepo\t700\t1\t\t\n"));
+  free(text);
+}
+
+/* Between the rates that never and that always fall, in the middle by symmetry: 10^-2.5 and
+ * 10^-3.5 for half of the runs. */
+static void the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do(void) {
+  heard h;
+  char *text = draw("frontier", &h);
+  double near, low, high, far;
+  const char *at = strstr(text, "\n1\tgrpo\t0\t"), *then = strstr(text, "\n1\tgrpo\t8\t");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(then);
+  CU_ASSERT_EQUAL(sscanf(at, "\n1\tgrpo\t0\t%lf\t%lf\t%lf", &near, &low, &high), 3);
+  CU_ASSERT_EQUAL(sscanf(then, "\n1\tgrpo\t8\t%lf", &far), 1);
+  CU_ASSERT(near > 1e-3 && near < 1e-2 && low < near && high > near && high <= 3e-2);
+  CU_ASSERT(far > 1e-4 && far < 1e-3);
+  CU_ASSERT_PTR_NULL(strstr(text, "\tgepo\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "gepo at weight delay 8 s (no run falls)"));
+  free(text);
+}
+
+SUITE(figures_of_falls, "analysis: figures of falls", TEST(steps_are_those_of_kaplan_and_meier),
+      TEST(the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do));
