@@ -12,6 +12,11 @@
  * ended one step late: what was drawn for it meanwhile is thrown away. Slots are filled when no
  * step is under way.
  *
+ * Where a step is over when it returns (the CPU), responses to a prompt that are the same so far
+ * are decoded once: the first of them leads, the others draw from its logits, and one that draws
+ * another token than its leader gets the leader's keys and values and goes on by itself, or with
+ * those that drew the same.
+ *
  * The backend computes each row of a matrix from that row's inputs alone, and every draw has its
  * own address in a random stream. So a response does not depend on the number of slots or on order.
  */
@@ -32,7 +37,9 @@ typedef struct slot_state {
   size_t response; /* running here, or none */
   size_t job;      /* whose sequence the first positions hold, or none */
   size_t ahead;    /* its tokens that steps under way are drawing */
-  size_t row;      /* where ahead > 0: its row in the step that was started last */
+  size_t row;      /* in the step that was started last */
+  size_t leader;   /* the slot that is decoded for this one: itself, or an earlier one */
+  size_t left;     /* the leader that it left in the last step, or none */
 } slot_state;
 
 /* A prefill of several jobs: its packed sequences and where each goes. */
@@ -74,6 +81,7 @@ typedef struct run {
   rows rows;
   flight flight[FLIGHTS]; /* step i, counted from 0, has place i % FLIGHTS */
   size_t started, taken;  /* steps */
+  int shares;             /* responses that are the same so far are decoded once */
   gl_error *err;
 } run;
 
@@ -141,14 +149,32 @@ static gl_status draw_rows(run *g) {
 /* --- filling slots ------------------------------------------------------------------------------
  */
 
-/* Response i starts running in slot s, which gets the keys and values of its job's sequence from
- * slot `home`. */
-static gl_status place(run *g, size_t i, size_t job, size_t home, size_t s) {
-  assert(g->slots[s].response == none && g->slots[home].job == job);
+static int same_so_far(const run *g, size_t i, size_t j) {
+  const generate_result *r = g->r;
+  const int32_t *a = r->token + i * g->q->max_tokens, *b = r->token + j * g->q->max_tokens;
+  return r->length[i] == r->length[j] && memcmp(a, b, r->length[i] * sizeof *a) == 0;
+}
+
+/* The slot to be decoded for response i in slot s: one of those beside[n], which run responses to
+ * the same prompt, or s itself. */
+static size_t find_leader(const run *g, size_t i, size_t s, const size_t *beside, size_t n) {
+  for (size_t k = 0; k < n && g->shares; ++k) {
+    const size_t t = beside[k];
+    if (g->slots[t].leader == t && same_so_far(g, i, g->slots[t].response)) return t;
+  }
+  return s;
+}
+
+/* Response i starts running in slot s. If the slot leads, it gets the keys and values of the job's
+ * sequence from slot `home`. */
+static gl_status place(run *g, size_t i, size_t job, size_t home, size_t s, size_t leader) {
+  slot_state *slot = &g->slots[s];
+  assert(slot->response == none && g->slots[home].job == job);
   gl_status status = GL_OK;
-  if (g->slots[s].job != job)
+  if (leader == s && slot->job != job)
     status = model_cache_copy(g->cache, home, s, g->plan.jobs[job].tokens, g->err);
-  g->slots[s] = (slot_state){.response = i, .job = job};
+  *slot = (slot_state){
+      .response = i, .job = leader == s ? job : slot->job, .leader = leader, .left = none};
   ++g->n_running;
   return status;
 }
@@ -157,11 +183,14 @@ static gl_status place(run *g, size_t i, size_t job, size_t home, size_t s) {
 static gl_status place_responses(run *g, size_t job, size_t home, size_t *next, size_t *used,
                                  size_t n_free) {
   const generate_job *j = &g->plan.jobs[job];
+  const size_t *beside = g->free + *used;
   gl_status status = GL_OK;
-  for (; *next < j->first + j->n && status == GL_OK; ++*next) {
-    if (is_over(g, g->plan.order[*next])) continue;
+  for (size_t n = 0; *next < j->first + j->n && status == GL_OK; ++*next) {
+    const size_t i = g->plan.order[*next];
+    if (is_over(g, i)) continue;
     if (*used == n_free) break;
-    status = place(g, g->plan.order[*next], job, home, g->free[(*used)++]);
+    const size_t s = g->free[(*used)++];
+    status = place(g, i, job, home, s, find_leader(g, i, s, beside, n++));
   }
   return status;
 }
@@ -305,8 +334,84 @@ static gl_status take_step(run *g) {
   return status;
 }
 
+/* --- running with leaders -----------------------------------------------------------------------
+ */
+
+static int32_t last_token(const run *g, size_t s) {
+  const size_t i = g->slots[s].response;
+  return g->r->token[i * g->q->max_tokens + g->r->length[i] - 1];
+}
+
+/* Lists a decode of every leader, and a draw for every response from its leader's row; the slots of
+ * the draws in order go into `slots`. *decoded is how many rows are. Leaders come before those that
+ * they lead. */
+static void list_step(run *g, size_t *slots, size_t *decoded) {
+  rows *w = &g->rows;
+  const generate_request *q = g->q;
+  *decoded = 0;
+  for (size_t s = 0; s < g->plan.slots; ++s) {
+    slot_state *slot = &g->slots[s];
+    const size_t i = slot->response;
+    if (i == none) continue;
+    assert(slot->leader <= s);
+    slot->left = none;
+    slot->row = slot->leader == s ? *decoded : g->slots[slot->leader].row;
+    if (slot->leader == s) {
+      w->token[*decoded] = last_token(g, s);
+      w->slot[*decoded] = (int32_t)s;
+      w->position[(*decoded)++] = (int32_t)(generate_prompt_length(q, i) + g->r->length[i] - 1);
+    }
+    slots[w->n] = s;
+    add_row(g, i, slot->row);
+  }
+}
+
+/* The slot that response in slot s goes on with, after it drew another token than its leader: one
+ * that left the same leader with the same token, or itself. */
+static gl_status leave(run *g, size_t s) {
+  slot_state *slot = &g->slots[s];
+  const size_t from = slot->leader, i = slot->response;
+  for (size_t t = from + 1; t < s; ++t)
+    if (g->slots[t].response != none && g->slots[t].left == from &&
+        last_token(g, t) == last_token(g, s)) {
+      slot->leader = t;
+      return GL_OK;
+    }
+  slot->leader = s;
+  slot->left = from;
+  slot->job = g->slots[from].job;
+  return model_cache_copy(g->cache, from, s, generate_prompt_length(g->q, i) + g->r->length[i] - 1,
+                          g->err);
+}
+
+/* Decodes every leader, draws for all, parts those that drew other tokens than their leaders, and
+ * frees the slots of responses that are over. */
+static gl_status step_with_leaders(run *g) {
+  rows *w = &g->rows;
+  size_t *slots = g->flight[0].slot, decoded = 0;
+  list_step(g, slots, &decoded);
+  const size_t n = w->n;
+  gl_status status = model_decode(g->cache, w->token, w->slot, w->position, decoded, g->err);
+  if (status == GL_OK) status = draw_rows(g);
+  for (size_t k = 0; k < n && status == GL_OK; ++k) {
+    const slot_state *slot = &g->slots[slots[k]];
+    if (slot->leader != slots[k] && !is_over(g, slot->response) &&
+        last_token(g, slot->leader) != last_token(g, slots[k]))
+      status = leave(g, slots[k]);
+  }
+  for (size_t k = 0; k < n; ++k) {
+    if (!is_over(g, g->slots[slots[k]].response)) continue;
+    g->slots[slots[k]].response = none;
+    --g->n_running;
+  }
+  return status;
+}
+
+/* --- all steps ----------------------------------------------------------------------------------
+ */
+
 /* Starts a step, and takes one that is over; then fills slots, if enough are free. */
-static gl_status step(run *g) {
+static gl_status step_beside(run *g) {
   const size_t before = g->started;
   gl_status status = start_step(g);
   if (status == GL_OK &&
@@ -315,6 +420,12 @@ static gl_status step(run *g) {
   if (status != GL_OK || !wants_filling(g)) return status;
   while (status == GL_OK && g->taken < g->started) status = take_step(g);
   return status == GL_OK ? fill(g) : status;
+}
+
+static gl_status step(run *g) {
+  if (!g->shares) return step_beside(g);
+  const gl_status status = step_with_leaders(g);
+  return status == GL_OK && wants_filling(g) ? fill(g) : status;
 }
 
 static gl_status allocate(run *g, model *m) {
@@ -341,7 +452,9 @@ static gl_status allocate(run *g, model *m) {
       w->logq_truncated == NULL || g->flight[0].slot == NULL || g->flight[1].slot == NULL)
     return gl_fail_memory(g->err, "generation");
   for (size_t s = 0; s < n; ++s) g->slots[s] = (slot_state){.response = none, .job = none};
-  return model_cache_new(&g->cache, m, n, g->plan.capacity, g->err);
+  gl_status status = model_cache_new(&g->cache, m, n, g->plan.capacity, g->err);
+  g->shares = status == GL_OK && model_steps_ahead(g->cache) == 0;
+  return status;
 }
 
 static void release(run *g) {

@@ -71,6 +71,68 @@ static void a_response_does_not_depend_on_order_or_company(void) {
   tiny_free(&t);
 }
 
+/* --- equal beginnings ---------------------------------------------------------------------------
+ */
+
+static void (*real_embed)(backend *, void *, const void *, const int32_t *, size_t, size_t);
+static size_t rows_run; /* tokens that went through the model */
+
+static void counting_embed(backend *b, void *out, const void *table, const int32_t *token,
+                           size_t rows, size_t width) {
+  rows_run += rows;
+  real_embed(b, out, table, token, rows, width);
+}
+
+/* Tokens of all prompts that are asked for, and one row for every different beginning of the
+ * responses to one prompt, from one token to those that lack one. */
+static size_t different_beginnings(const generate_request *q, const generate_result *r) {
+  size_t rows = 0;
+  for (size_t i = 0; i < q->n_responses; ++i)
+    for (size_t n = 0; n < r->length[i]; ++n) {
+      int seen = 0;
+      for (size_t j = 0; j < i && !seen; ++j)
+        seen =
+            q->prompt_of[i] == q->prompt_of[j] && r->length[j] > n &&
+            memcmp(r->token + i * MAX_TOKENS, r->token + j * MAX_TOKENS, n * sizeof *r->token) == 0;
+      if (!seen) rows += n == 0 ? generate_prompt_length(q, i) : 1;
+    }
+  return rows;
+}
+
+/* At low temperatures many responses are the same for a while; greedy ones are to their end. With
+ * few slots some wait and begin when others are far. */
+static void equal_beginnings_are_decoded_once_and_change_no_bit(void) {
+  static const double temperatures[] = {0.1, 0.3, 1};
+  request_data d;
+  generate_request q = make_request(&d);
+  for (size_t k = 0; k < 4; ++k) {
+    tiny t = tiny_new(NUMBER_F32, 1 + k % 2, VOCABULARY, 16);
+    q.greedy = k == 3;
+    q.sampling.temperature = temperatures[k % 3];
+    const backend_ops *ops = t.backend->ops;
+    backend_ops counting = *ops;
+    real_embed = ops->embed;
+    counting.embed = counting_embed;
+    t.backend->ops = &counting;
+    rows_run = 0;
+    q.slots = 0;
+    generate_result all = generated(&t, &q);
+    CU_ASSERT_EQUAL(rows_run, different_beginnings(&q, &all));
+    t.backend->ops = ops;
+    for (q.slots = 1; q.slots <= 9; q.slots += 4) {
+      generate_result some = generated(&t, &q);
+      CU_ASSERT(same_result(&all, &some));
+      generate_result_fini(&some);
+    }
+    size_t tokens = 0;
+    for (size_t i = 0; i < RESPONSES; ++i)
+      tokens += generate_prompt_length(&q, i) + all.length[i] - 1;
+    CU_ASSERT(2 * rows_run < tokens);
+    generate_result_fini(&all);
+    tiny_free(&t);
+  }
+}
+
 static void a_response_does_not_depend_on_threads(void) {
   request_data d;
   const generate_request q = make_request(&d);
@@ -284,6 +346,7 @@ static void logits_that_are_not_finite_are_an_error_where_asked_for(void) {
 
 SUITE(llm_generate, "llm: generation", TEST(a_response_does_not_depend_on_the_number_of_slots),
       TEST(a_response_does_not_depend_on_order_or_company),
+      TEST(equal_beginnings_are_decoded_once_and_change_no_bit),
       TEST(a_response_does_not_depend_on_threads), TEST(other_addresses_give_other_responses),
       TEST(many_long_prompts_are_run_in_parts), TEST(slots_follow_memory_unless_they_are_given),
       TEST(a_stop_token_ends_a_response_and_stays), TEST(nothing_to_draw_changes_nothing),
