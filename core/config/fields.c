@@ -92,6 +92,8 @@ static const field table[] = {
           "learning rate; with `tune` it is chosen", .when = {{"world.kind", "bandit"}}),
     ENTRY("optimizer.lr", "learning rate", NUMBER, "", "0.05", NULL,
           .when = {{"world.kind", "sequence"}}),
+    ENTRY("optimizer.lr", "learning rate", NUMBER, "", "0.05", NULL,
+          .when = {{"world.kind", "automaton"}}),
     ENTRY("optimizer.lr", "learning rate", NUMBER, "", "1e-05", NULL,
           .when = {{"world.kind", "llm"}}),
     ENTRY("optimizer.momentum", "momentum", NUMBER, "", "0", "momentum of sgd"),
@@ -362,18 +364,23 @@ static const field table[] = {
 
     /* world: all kinds */
     ENTRY("world", "world", SECTION, "", NULL, "what is learned"),
-    ENTRY("world.kind", "world kind", CHOICE, "", NULL,
-          "bandit, sequence or llm; for `gepolab bias` also chain, gridworld, garnet and token. "
-          "Required"),
+    ENTRY(
+        "world.kind", "world kind", CHOICE, "", NULL,
+        "bandit, sequence, automaton or llm; for `gepolab bias` also chain, gridworld, garnet and "
+        "token. "
+        "Required"),
     ENTRY("world.evaluation", "evaluation", SECTION, "", NULL,
           "what the evaluation score is: a kind, or {kind: …, temperature: …, …}"),
     ENTRY("world.evaluation.kind", "evaluation kind", CHOICE, "", "exact",
-          "exact (bandit and sequence: the expected reward of responses drawn by the evaluation's "
-          "law, by enumeration), greedy (the reward of the response of most probable tokens) or "
+          "exact (bandit, sequence and automaton: the expected reward of responses drawn by the "
+          "evaluation's law, without sampling), greedy (the reward of the response of most "
+          "probable tokens) or "
           "sampled (llm: the mean reward of drawn responses)",
           .shorthand = "world.evaluation", .when = {{"world.kind", "bandit"}}),
     ENTRY("world.evaluation.kind", "evaluation kind", CHOICE, "", "exact", NULL,
           .shorthand = "world.evaluation", .when = {{"world.kind", "sequence"}}),
+    ENTRY("world.evaluation.kind", "evaluation kind", CHOICE, "", "exact", NULL,
+          .shorthand = "world.evaluation", .when = {{"world.kind", "automaton"}}),
     ENTRY("world.evaluation.kind", "evaluation kind", CHOICE, "", "greedy", NULL,
           .shorthand = "world.evaluation", .when = {{"world.kind", "llm"}}),
     ENTRY("world.evaluation.temperature", "evaluation temperature", NUMBER, "", "1",
@@ -421,16 +428,23 @@ static const field table[] = {
     ENTRY("world.vocabulary", "vocabulary", NUMBER, "letters", "4",
           "letters that a response is made of", .when = {{"world.kind", "sequence"}},
           .rule = "4; kind token: 3"),
+    ENTRY("world.vocabulary", "vocabulary", NUMBER, "letters", "4", NULL,
+          .when = {{"world.kind", "automaton"}}),
     ENTRY("world.vocabulary", "vocabulary", NUMBER, "letters", NULL, NULL),
     ENTRY("world.horizon", "horizon", NUMBER, "tokens", "4", "longest response",
-          .when = {{"world.kind", "sequence"}}, .rule = "4"),
+          .when = {{"world.kind", "sequence"}}, .rule = "4; kind automaton: 8, at most 64"),
+    ENTRY("world.horizon", "horizon", NUMBER, "tokens", "8", NULL,
+          .when = {{"world.kind", "automaton"}}),
     ENTRY("world.horizon", "horizon", NUMBER, "tokens", NULL, NULL),
     ENTRY("world.end_token", "end token", FLAG, "", "false",
           "adds a token that ends a response, so that lengths vary",
           .when = {{"world.kind", "sequence"}}, .rule = "false"),
+    ENTRY("world.end_token", "end token", FLAG, "", "false", NULL,
+          .when = {{"world.kind", "automaton"}}),
     ENTRY("world.end_token", "end token", FLAG, "", NULL, NULL),
     ENTRY("world.prompts", "prompts", NUMBER, "", "4", "number of prompts",
-          .when = {{"world.kind", "sequence"}}, .rule = "4"),
+          .when = {{"world.kind", "sequence"}}, .rule = "4; kind automaton: 1"),
+    ENTRY("world.prompts", "prompts", NUMBER, "", "1", NULL, .when = {{"world.kind", "automaton"}}),
     ENTRY("world.prompts", "prompts", NUMBER, "", NULL, NULL),
     ENTRY("world.task", "sequence task", CHOICE, "", "sum_mod",
           "of sequence: target (a hidden sequence per prompt), sum_mod (the tokens sum to the "
@@ -445,24 +459,65 @@ static const field table[] = {
           "exact: 1 if the task is solved, else 0; graded: the task's score in [0, 1]",
           .when = {{"world.kind", "sequence"}}, .rule = "exact"),
     ENTRY("world.reward", "reward", CHOICE, "", NULL, NULL),
-    ENTRY("world.modulus", "modulus", NUMBER, "", NULL,
-          "modulus of the task sum_mod and of the features `sum` and `remainder`",
-          .rule = "vocabulary"),
+    ENTRY("world.modulus", "modulus", NUMBER, "", "4",
+          "modulus of the task sum_mod and of the features `sum` and `remainder`, and of the "
+          "automaton count",
+          .when = {{"world.kind", "automaton"}, {"world.automaton", "count"}},
+          .rule = "vocabulary; kind automaton: 4"),
+    ENTRY("world.modulus", "modulus", NUMBER, "", NULL, NULL),
     ENTRY("world.needle_length", "needle length", NUMBER, "tokens", NULL,
           "length of the hidden sequence of the task needle",
           .rule = "2, or 1 where the horizon is 1"),
 
-    /* world: policy of bandit and sequence */
+    /* world: automaton */
+    ENTRY(
+        "world.automaton", "automaton", CHOICE, "", "parity",
+        "of automaton: parity (of the number of `letter`, as the prompt's), count (the number of "
+        "`letter` modulo `modulus` is the prompt's), contains (`word` occurs), balanced (letter 0 "
+        "opens, letter 1 closes, all is closed at the end, and the nesting is exactly 1 + prompt "
+        "modulo `depth` deep) or table",
+        .when = {{"world.kind", "automaton"}}),
+    ENTRY("world.letter", "counted letter", NUMBER, "", NULL,
+          "of the automata parity and count: the letter that is counted",
+          .rule = "1, or 0 where that is the only letter"),
+    ENTRY("world.depth", "depth", NUMBER, "", "2",
+          "of the automaton balanced: the deepest nesting that a prompt asks for, up to 32",
+          .when = {{"world.kind", "automaton"}, {"world.automaton", "balanced"}}),
+    ENTRY("world.word", "word", LIST, "", NULL,
+          "of the automaton contains: a list of letters, counted from 0, or one such list per "
+          "prompt; required there"),
+    ENTRY("world.table", "automaton's table", SECTION, "", NULL,
+          "of the automaton table: its states, up to 1,024, and what they earn; required there"),
+    ENTRY("world.table.start", "first state", NUMBER, "", NULL, "the state before the first letter",
+          .rule = "0"),
+    ENTRY("world.table.next", "next states", LIST, "", NULL,
+          "a list per state with the state that follows each letter; letters beyond the end of the "
+          "list leave the state as it is. Required"),
+    ENTRY("world.table.accept", "accepted states", LIST, "", NULL,
+          "the states that earn a reward of 1 where a response ends, or one such list per prompt; "
+          "this or `rewards` is required"),
+    ENTRY("world.table.rewards", "rewards of states", LIST, "", NULL,
+          "a reward for each state, or one such list per prompt"),
+    ENTRY("world.listed", "listed responses", FLAG, "", "false",
+          "of automaton: list all responses, where they are few enough, as a sequence world does; "
+          "`gepolab bias` then enumerates groups",
+          .when = {{"world.kind", "automaton"}}),
+
+    /* world: policy of bandit, sequence and automaton */
     ENTRY("world.policy", "policy", SECTION, "", NULL,
-          "the policy of bandit, sequence and decision processes"),
-    ENTRY("world.policy.kind", "policy kind", CHOICE, "", "tabular",
+          "the policy of bandit, sequence, automaton and decision processes"),
+    ENTRY("world.policy.kind", "policy kind", CHOICE, "", "loglinear",
           "tabular: a logit per prompt, prefix and token; loglinear: features that prompts and "
-          "prefixes share"),
+          "prefixes share",
+          .when = {{"world.kind", "automaton"}}, .rule = "tabular; kind automaton: loglinear"),
+    ENTRY("world.policy.kind", "policy kind", CHOICE, "", "tabular", NULL),
     ENTRY("world.policy.features", "features", LIST, "", NULL,
           "of loglinear: templates of bias, prompt, position, last, second_last, sum and remainder "
           "(prompt − sum, modulo `modulus`), joined by `*`; or random; or, for a bandit, a list of "
           "numbers per arm",
-          .rule = "[position, last, prompt*position, prompt*last, prompt*sum]"),
+          .rule =
+              "[position, last, prompt*position, prompt*last, prompt*sum]; kind automaton, whose "
+              "policy sees prompt and last letter only: [last, prompt*last]"),
     ENTRY("world.policy.dimension", "feature dimension", NUMBER, "", "8",
           "number of random features"),
     ENTRY("world.policy.hash", "feature buckets", NUMBER, "", "0",

@@ -37,6 +37,13 @@ typedef struct enumerable_ops {
    * d logp_{y,t} / d theta; rows beyond T(x,y) are left. NULL: one accumulate_score each. */
   gl_status (*token_scores)(const void *self, const double *theta, size_t x, double *score,
                             gl_error *err);
+  /* Where responses are too many to be listed, or sums over them are known otherwise; NULL: from
+   * the list. J of prompt x, and gradient[n_parameters] += weight * dJ/dtheta unless it is NULL. */
+  gl_status (*value)(const void *self, const double *theta, size_t x, double weight, double *value,
+                     double *gradient, gl_error *err);
+  /* KL(p||q) and KL(q||p) of the responses to prompt x; +inf where a support is missing. */
+  gl_status (*divergence)(const void *self, const double *theta_p, const double *theta_q, size_t x,
+                          double *kl_pq, double *kl_qp, gl_error *err);
 } enumerable_ops;
 
 typedef struct enumerable {

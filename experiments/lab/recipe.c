@@ -355,6 +355,10 @@ static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node
     return unknown_world(kind, err);
   if (kind == NULL || toy_is_kind(cfg_text(kind))) {
     gl_status status = toy_world_new(&r->world, world, sampling, r->seed, err);
+    if (status == GL_OK && toy_world_is_counted(r->world))
+      status = cfg_fail(world, err,
+                        "groups are enumerated over listed responses; add `listed: true` to an "
+                        "automaton small enough for it");
     if (status == GL_OK) r->view = toy_world_enumerable(r->world);
     return status;
   }

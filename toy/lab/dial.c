@@ -37,8 +37,25 @@ static double sum_of(const double *row, size_t n) {
   return sum;
 }
 
+/* Of a world that knows its divergences without a list of responses. */
+static gl_status told_divergence(const enumerable *e, const double *theta_p, const double *theta_q,
+                                 double *kl_pq, double *kl_qp, gl_error *err) {
+  double forward = 0, backward = 0;
+  gl_status status = GL_OK;
+  for (size_t x = 0; x < e->n_prompts && status == GL_OK; ++x) {
+    double pq = 0, qp = 0;
+    status = e->ops->divergence(e->self, theta_p, theta_q, x, &pq, &qp, err);
+    forward += weight_of(e, x) * pq;
+    backward += weight_of(e, x) * qp;
+  }
+  if (kl_pq != NULL) *kl_pq = forward;
+  if (kl_qp != NULL) *kl_qp = backward;
+  return status;
+}
+
 gl_status lab_divergence(const enumerable *e, const double *theta_p, const double *theta_q,
                          double *kl_pq, double *kl_qp, gl_error *err) {
+  if (e->ops->divergence != NULL) return told_divergence(e, theta_p, theta_q, kl_pq, kl_qp, err);
   const size_t size = e->max_responses * e->max_length;
   double *logp = calloc(size, 2 * sizeof *logp), forward = 0, backward = 0;
   if (logp == NULL) return gl_fail_memory(err, "the log-probabilities of a prompt");
@@ -60,8 +77,22 @@ gl_status lab_divergence(const enumerable *e, const double *theta_p, const doubl
   return status;
 }
 
+static gl_status told_value(const enumerable *e, const double *theta, double *value,
+                            double *gradient, gl_error *err) {
+  gl_status status = GL_OK;
+  *value = 0;
+  if (gradient != NULL) memset(gradient, 0, e->n_parameters * sizeof *gradient);
+  for (size_t x = 0; x < e->n_prompts && status == GL_OK; ++x) {
+    double here = 0;
+    status = e->ops->value(e->self, theta, x, weight_of(e, x), &here, gradient, err);
+    *value += weight_of(e, x) * here;
+  }
+  return status;
+}
+
 gl_status lab_value(const enumerable *e, const double *theta, double *value, double *gradient,
                     gl_error *err) {
+  if (e->ops->value != NULL) return told_value(e, theta, value, gradient, err);
   const size_t k = e->max_responses, m = e->max_length;
   double *logp = calloc(k, (2 * m + 1) * sizeof *logp);
   if (logp == NULL) return gl_fail_memory(err, "the log-probabilities of a prompt");

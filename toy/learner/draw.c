@@ -1,8 +1,8 @@
 /* Drawing a batch, or a part of one.
  *
  * While a batch is incomplete each response has room for `horizon` tokens; the request that
- * completes it sets rewards and cuts responses to their length. aux holds the sampler's exact
- * log-probabilities over edges, one table for each different prompt of the batch in order of first
+ * completes it sets rewards and cuts responses to their length. aux holds a record of the sampler's
+ * exact law (toy/world/measure.h) for each different prompt of the batch in order of first
  * appearance. A position drawn under a later version has that version's conditional law there, so
  * the product along a path is the probability of the response under what was really drawn from.
  */
@@ -37,17 +37,50 @@ static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl
     rng_words w = rng_block(stream, g);
     b->prompt[g] = (int64_t)(rng_u01_53(w.v[0], w.v[1]) * (double)l->world->n_prompts);
   }
-  return batch_reserve_aux(b, toy_learner_slots(l, b) * t->n_edges, err);
+  return GL_OK;
 }
 
-/* The law of positions [first, last) into the batch's record of what was drawn from. */
-static void record_law(toy_learner *l, batch *b, size_t first, size_t last) {
+/* Where responses are listed: the law of positions [first, last) into the tables of the batch. */
+static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t last,
+                                gl_error *err) {
   const response_tree *t = &l->world->tree;
   const size_t from = t->level[first] * t->vocabulary, to = t->level[last] * t->vocabulary;
+  const size_t slots = toy_learner_slots(l, b);
+  gl_status status = first == 0 ? batch_reserve_aux(b, slots * t->n_edges, err) : GL_OK;
+  if (status != GL_OK) return status;
+  if (toy_record_parts(l->world, slots, b->n_aux) == 0)
+    return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   for (size_t x = 0; x < l->world->n_prompts; ++x)
     if (l->slot[x] != SIZE_MAX)
       memcpy(b->aux + l->slot[x] * t->n_edges + from, toy_learner_at(l, x)->logp + from,
              (to - from) * sizeof *b->aux);
+  return GL_OK;
+}
+
+/* Where they are counted: one table more for every prompt of the batch, from position first on. */
+static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *err) {
+  const size_t edges = l->world->tree.n_edges, slots = toy_learner_slots(l, b);
+  const size_t parts = b->n_aux == 0 ? 0 : toy_record_parts(l->world, slots, b->n_aux);
+  const size_t old = toy_record_size(l->world, parts), new = toy_record_size(l->world, parts + 1);
+  if (b->n_aux != 0 && parts == 0)
+    return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
+  double *aux = calloc(slots, new * sizeof *aux);
+  if (aux == NULL) return gl_fail_memory(err, "the law that a batch was drawn from");
+  for (size_t x = 0; x < l->world->n_prompts; ++x) {
+    if (l->slot[x] == SIZE_MAX) continue;
+    double *to = aux + l->slot[x] * new;
+    if (parts > 0) {
+      const double *had = b->aux + l->slot[x] * old;
+      memcpy(to, had, parts * sizeof *to);
+      memcpy(to + parts + 1, had + parts, parts * edges * sizeof *to);
+    }
+    to[parts] = (double)first;
+    memcpy(to + parts + 1 + parts * edges, toy_learner_at(l, x)->logp, edges * sizeof *to);
+  }
+  free(b->aux);
+  b->aux = aux;
+  b->n_aux = slots * new;
+  return GL_OK;
 }
 
 /* The token whose part of [0, 1) holds u. If rounding leaves u beyond all parts it is the last
@@ -88,14 +121,13 @@ static void draw_response(toy_learner *l, batch *b, size_t i, size_t x, int64_t 
       b->logq[k] = logp[edge + a];
       b->logq_trunc[k] = law[a];
     }
-    node = t->next[edge + (size_t)b->token[k]];
+    node = toy_next(l->world, edge + (size_t)b->token[k], pos);
   }
 }
 
-/* The noisy reward of response i, whose number is y. Its address is the position after the last. */
-static double reward_of(const toy_learner *l, uint64_t id, size_t i, size_t x, size_t y) {
+/* The noisy reward of response i. Its address is the position after the last. */
+static double reward_of(const toy_learner *l, uint64_t id, size_t i, double mean) {
   const toy_world *w = l->world;
-  double mean = w->reward[x * w->tree.n_responses + y];
   if (w->noise == NOISE_NONE) return mean;
   rng_words words =
       rng_block(rng_stream_at(l->seed, RNG_ROLLOUT, id), rng_token_index(i, w->tree.horizon));
@@ -133,11 +165,10 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
   size_t *lengths = calloc(b->n_responses, sizeof *lengths);
   if (lengths == NULL) return gl_fail_memory(err, "a batch");
   for (size_t i = 0; i < b->n_responses; ++i) {
-    int32_t at = 0;
-    for (size_t k = b->token_start[i]; at >= 0; ++k)
-      at = t->next[(size_t)at * t->vocabulary + (size_t)b->token[k]];
-    lengths[i] = (size_t)t->length[~at];
-    b->reward[i] = reward_of(l, b->id, i, (size_t)b->prompt[i / r->group_size], (size_t)~at);
+    double mean = 0;
+    const size_t x = (size_t)b->prompt[i / r->group_size];
+    lengths[i] = toy_finish(l->world, x, b->token + b->token_start[i], &mean);
+    b->reward[i] = reward_of(l, b->id, i, mean);
   }
   gl_status status = t->has_end ? compact(b, r->group_size, lengths, err) : GL_OK;
   free(lengths);
@@ -149,10 +180,10 @@ static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_er
   gl_status status = check_request(l, r, b, err);
   if (status == GL_OK && r->from == 0) status = begin_batch(l, r, b, err);
   if (status != GL_OK) return status;
-  if (toy_learner_slots(l, b) * l->world->tree.n_edges != b->n_aux)
-    return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   size_t first = draw_boundary(r->from, horizon), last = draw_boundary(r->to, horizon);
-  record_law(l, b, first, last);
+  status =
+      l->world->counted ? record_part(l, b, first, err) : record_in_tree(l, b, first, last, err);
+  if (status != GL_OK) return status;
   for (size_t i = 0; i < b->n_responses; ++i)
     draw_response(l, b, i, (size_t)b->prompt[i / r->group_size], r->version, first, last);
   return r->to == 1 ? finish_batch(l, r, b, err) : GL_OK;

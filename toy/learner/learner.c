@@ -2,8 +2,6 @@
  * held versions in held.c, checkpoints in checkpoint.c. */
 #include "toy/learner/learner.h"
 
-#include "toy/world/exact.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,30 +32,16 @@ double toy_learner_return(toy_learner *l) {
   const toy_world *w = l->world;
   double sum = 0;
   for (size_t x = 0; x < w->n_prompts; ++x)
-    sum += toy_exact_mean(&w->tree, toy_learner_at(l, x)->p, w->reward + x * w->tree.n_responses,
-                          l->reach);
+    sum += toy_mean_reward(w, x, toy_learner_at(l, x)->p, toy_learner_at(l, x)->logp, l->scratch);
   return sum / (double)w->n_prompts;
 }
 
-/* Mean over prompts of the mean reward of the response made of most probable tokens, of equals the
- * lowest. NaN parameters have none. */
+/* Mean over prompts of the mean reward of the response made of most probable tokens. */
 static double greedy_return(toy_learner *l) {
-  const toy_world *w = l->world;
-  const response_tree *t = &w->tree;
   double sum = 0;
-  for (size_t x = 0; x < w->n_prompts; ++x) {
-    const double *p = toy_learner_at(l, x)->p;
-    int32_t at = 0;
-    do {
-      size_t first = (size_t)at * t->vocabulary, best = first;
-      if (isnan(p[first])) return NAN;
-      for (size_t e = first + 1; e < first + t->vocabulary; ++e)
-        if (p[e] > p[best]) best = e;
-      at = t->next[best];
-    } while (at >= 0);
-    sum += w->reward[x * t->n_responses + (size_t)~at];
-  }
-  return sum / (double)w->n_prompts;
+  for (size_t x = 0; x < l->world->n_prompts; ++x)
+    sum += toy_greedy_reward(l->world, x, toy_learner_at(l, x)->p);
+  return sum / (double)l->world->n_prompts;
 }
 
 /* Mean over prompts of the expected reward of responses drawn from the current parameters as `law`
@@ -69,12 +53,14 @@ static double return_under(toy_learner *l, const sampling_spec *law) {
   if (!truncates && law->temperature == w->sampling.temperature) return toy_learner_return(l);
   double *logp = l->evaluated, *p = l->evaluated + t->n_edges, sum = 0;
   for (size_t x = 0; x < w->n_prompts; ++x) {
+    const double *drawn = logp;
     toy_probs_at(w, l->theta, x, law->temperature, logp, p);
     if (truncates) {
       toy_truncate(w, law, logp, t->n_nodes, l->edges, l->rank);
       for (size_t e = 0; e < t->n_edges; ++e) p[e] = exp(l->edges[e]);
+      drawn = l->edges;
     }
-    sum += toy_exact_mean(t, p, w->reward + x * t->n_responses, l->reach);
+    sum += toy_mean_reward(w, x, p, drawn, l->scratch);
   }
   return sum / (double)w->n_prompts;
 }
@@ -110,7 +96,7 @@ static void learner_free(void *self) {
   free(l->logref);
   free(l->cache);
   free(l->cache_values);
-  free(l->reach);
+  free(l->scratch);
   free(l->edges);
   free(l->evaluated);
   free(l->token);
@@ -133,7 +119,7 @@ static gl_status allocate(toy_learner *l, gl_error *err) {
   l->logref = calloc(prompts * t->n_edges, sizeof *l->logref);
   l->cache = calloc(prompts, sizeof *l->cache);
   l->cache_values = calloc(prompts * t->n_edges, 2 * sizeof *l->cache_values);
-  l->reach = calloc(t->n_nodes, sizeof *l->reach);
+  l->scratch = calloc(toy_scratch(l->world), sizeof *l->scratch);
   l->edges = calloc(t->n_edges, sizeof *l->edges);
   l->evaluated = calloc(t->n_edges, 2 * sizeof *l->evaluated);
   l->token = calloc(t->vocabulary, 2 * sizeof *l->token);
@@ -141,7 +127,7 @@ static gl_status allocate(toy_learner *l, gl_error *err) {
   l->slot = calloc(prompts, sizeof *l->slot);
   l->workspace = policy_workspace_new();
   if (l->theta == NULL || l->direction == NULL || l->logref == NULL || l->cache == NULL ||
-      l->cache_values == NULL || l->reach == NULL || l->edges == NULL || l->evaluated == NULL ||
+      l->cache_values == NULL || l->scratch == NULL || l->edges == NULL || l->evaluated == NULL ||
       l->token == NULL || l->rank == NULL || l->slot == NULL || l->workspace == NULL)
     return gl_fail_memory(err, "a toy learner");
   for (size_t x = 0; x < prompts; ++x) {

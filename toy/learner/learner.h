@@ -6,17 +6,17 @@
 #include "core/policy/policy.h"
 #include "toy/learner/optimizer.h"
 #include "toy/learner/toy_learner.h"
-#include "toy/world/world.h"
+#include "toy/world/measure.h"
 
 /* Some groups laid out as policy_evaluate() wants them. Capacities only grow. */
 typedef struct token_set {
   size_t n_groups, n_responses, n_tokens;
   size_t cap_groups, cap_responses, cap_tokens;
   size_t *group_start, *token_start;
-  size_t *prompt;      /* [n_groups] */
-  const double **logq; /* [n_groups] log-probabilities over edges that the group was drawn from */
-  size_t *edge;        /* [n_tokens] */
-  double *reward;      /* [n_responses] */
+  size_t *prompt;  /* [n_groups] */
+  toy_record *law; /* [n_groups] what the group was drawn from */
+  size_t *edge;    /* [n_tokens] */
+  double *reward;  /* [n_responses] */
   double
       *sampled_logq; /* [n_tokens] of the sampler, as `sampling.weights` says: raw or truncated */
   double *gap;       /* [n_tokens] learner version minus token version */
@@ -52,7 +52,7 @@ typedef struct toy_learner {
   uint64_t stamp;       /* grows whenever theta changes; starts at 1 */
   prompt_cache *cache;  /* [n_prompts] */
   double *cache_values; /* [n_prompts * n_edges * 2] */
-  double *reach;        /* [n_nodes] scratch */
+  double *scratch;      /* of exact quantities: toy_scratch() */
   double *edges;        /* [n_edges] scratch */
   double *evaluated;    /* [2 * n_edges] scratch of an evaluation under a law of its own */
   double *token;        /* [2 * vocabulary] scratch */

@@ -14,7 +14,7 @@ static int grow(void *array, size_t n, size_t size) {
 static int grow_groups(token_set *s, size_t n) {
   s->cap_groups = 0;
   if (!grow(&s->group_start, n + 1, sizeof *s->group_start) ||
-      !grow(&s->prompt, n, sizeof *s->prompt) || !grow(&s->logq, n, sizeof *s->logq) ||
+      !grow(&s->prompt, n, sizeof *s->prompt) || !grow(&s->law, n, sizeof *s->law) ||
       !grow(&s->log_collision, n, sizeof *s->log_collision) ||
       !grow(&s->baseline, n, sizeof *s->baseline) || !grow(&s->scale, n, sizeof *s->scale) ||
       !grow(&s->mean_aw, n, sizeof *s->mean_aw))
@@ -59,7 +59,7 @@ void token_set_fini(token_set *s) {
   free(s->group_start);
   free(s->token_start);
   free(s->prompt);
-  free(s->logq);
+  free(s->law);
   free(s->edge);
   free(s->reward);
   free(s->sampled_logq);

@@ -5,7 +5,7 @@
  * learner's at the start of the step.
  */
 #include "toy/learner/learner.h"
-#include "toy/world/exact.h"
+#include "toy/world/measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,23 +14,12 @@
 /* --- laying batches out -------------------------------------------------------------------------
  */
 
-/* Writes the edges of a response's n tokens; 0 unless they are exactly one response. */
-static int walk(const response_tree *t, const int32_t *token, size_t n, size_t *edge) {
-  int32_t at = 0;
-  for (size_t k = 0; k < n; ++k) {
-    if (at < 0 || token[k] < 0 || (size_t)token[k] >= t->vocabulary) return 0;
-    edge[k] = (size_t)at * t->vocabulary + (size_t)token[k];
-    at = t->next[edge[k]];
-  }
-  return at < 0;
-}
-
 static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t i0, size_t k0,
                               gl_error *err) {
-  const response_tree *t = &l->world->tree;
   token_set *s = &l->all;
   const int truncated = l->world->sampling.weights == SAMPLING_TRUNCATED;
-  if (toy_learner_slots(l, b) * t->n_edges != b->n_aux || b->n_aux == 0)
+  const size_t slots = toy_learner_slots(l, b), parts = toy_record_parts(l->world, slots, b->n_aux);
+  if (parts == 0)
     return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
                    (unsigned long long)b->id);
   for (size_t g = 0; g < b->n_groups; ++g) {
@@ -39,13 +28,14 @@ static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t 
                      (unsigned long long)b->id);
     s->group_start[g0 + g] = i0 + b->group_start[g];
     s->prompt[g0 + g] = (size_t)b->prompt[g];
-    s->logq[g0 + g] = b->aux + l->slot[b->prompt[g]] * t->n_edges;
+    s->law[g0 + g] =
+        (toy_record){b->aux + l->slot[b->prompt[g]] * toy_record_size(l->world, parts), parts};
   }
   for (size_t i = 0; i < b->n_responses; ++i) {
     size_t from = b->token_start[i], n = b->token_start[i + 1] - from;
     s->token_start[i0 + i] = k0 + from;
     s->reward[i0 + i] = b->reward[i];
-    if (!walk(t, b->token + from, n, s->edge + k0 + from))
+    if (!toy_walk(l->world, b->token + from, n, s->edge + k0 + from))
       return gl_fail(err, GL_EINPUT,
                      "response %zu of batch %llu is no complete response of this world", i,
                      (unsigned long long)b->id);
@@ -63,23 +53,19 @@ static int wants_collisions(const policy_algorithm *algorithm) {
 }
 
 /* log sum_y q(y)^2 of each group, under the law that the weights see. */
-static void collisions(toy_learner *l, token_set *s) {
-  const response_tree *t = &l->world->tree;
-  const int truncate = l->world->sampling.weights == SAMPLING_TRUNCATED;
-  for (size_t g = 0; g < s->n_groups; ++g) {
+static gl_status collisions(toy_learner *l, token_set *s, gl_error *err) {
+  const int truncated = l->world->sampling.weights == SAMPLING_TRUNCATED;
+  gl_status status = GL_OK;
+  for (size_t g = 0; g < s->n_groups && status == GL_OK; ++g) {
     size_t same = 0;
-    while (s->logq[same] != s->logq[g]) ++same; /* groups of a batch share their prompt's table */
-    if (same < g) {
+    while (s->law[same].values != s->law[g].values)
+      ++same; /* groups of a batch share their prompt's table */
+    if (same < g)
       s->log_collision[g] = s->log_collision[same];
-      continue;
-    }
-    const double *law = s->logq[g];
-    if (truncate) {
-      toy_truncate(l->world, &l->world->sampling, law, t->n_nodes, l->edges, l->rank);
-      law = l->edges;
-    }
-    s->log_collision[g] = toy_exact_log_collision(t, law, l->reach);
+    else
+      status = toy_record_collision(l->world, s->law[g], truncated, s->log_collision + g, err);
   }
+  return status;
 }
 
 static gl_status gather(toy_learner *l, batch *const *batches, size_t n, gl_error *err) {
@@ -106,8 +92,7 @@ static gl_status gather(toy_learner *l, batch *const *batches, size_t n, gl_erro
   if (status != GL_OK) return status;
   l->all.group_start[g] = i;
   l->all.token_start[i] = k;
-  if (wants_collisions(&l->algorithm)) collisions(l, &l->all);
-  return GL_OK;
+  return wants_collisions(&l->algorithm) ? collisions(l, &l->all, err) : GL_OK;
 }
 
 /* part = the chosen groups of all, in the order given. */
@@ -216,38 +201,21 @@ static double ascend(toy_learner *l, const token_set *s, double lr) {
 /* --- metrics ------------------------------------------------------------------------------------
  */
 
-/* What is exact at one prompt. */
-typedef struct prompt_facts {
-  double entropy, kl, kl_qp, kl_ref, mean_reward;
-} prompt_facts;
-
-static prompt_facts measure(toy_learner *l, size_t x, const double *logq) {
-  const toy_world *w = l->world;
-  const response_tree *t = &w->tree;
-  const prompt_cache *c = toy_learner_at(l, x);
-  prompt_facts f = {
-      .entropy = toy_exact_entropy(t, c->p, c->logp, l->reach),
-      .kl = toy_exact_kl(t, c->p, c->logp, logq, l->reach),
-      .kl_ref = toy_exact_kl(t, c->p, c->logp, l->logref + x * t->n_edges, l->reach),
-      .mean_reward = toy_exact_mean(t, c->p, w->reward + x * t->n_responses, l->reach),
-  };
-  for (size_t e = 0; e < t->n_edges; ++e) l->edges[e] = exp(logq[e]);
-  f.kl_qp = toy_exact_kl(t, l->edges, logq, c->logp, l->reach);
-  return f;
-}
-
 /* Means over the groups; each different pair of prompt and sampler law is worked out once. */
 static void exact_metrics(toy_learner *l, const token_set *s, double *metrics) {
-  prompt_facts sum = {0}, f = {0};
+  toy_facts sum = {0}, f = {0};
   double error = 0;
   size_t with_error = 0;
   for (size_t g = 0; g < s->n_groups; ++g) {
     size_t repeats = 0, earlier = 0;
-    while (s->logq[earlier] != s->logq[g]) ++earlier;
+    while (s->law[earlier].values != s->law[g].values) ++earlier;
     if (earlier == g) {
-      f = measure(l, s->prompt[g], s->logq[g]);
+      const size_t x = s->prompt[g];
+      const prompt_cache *c = toy_learner_at(l, x);
+      f = toy_measure(l->world, x, c->p, c->logp, s->law[g], l->logref + x * l->world->tree.n_edges,
+                      l->edges, l->scratch);
       for (size_t h = g; h < s->n_groups; ++h) {
-        if (s->logq[h] != s->logq[g]) continue;
+        if (s->law[h].values != s->law[g].values) continue;
         ++repeats;
         double expected = (f.mean_reward - s->baseline[h]) / s->scale[h];
         if (!isfinite(expected))

@@ -109,8 +109,13 @@ static size_t attribute_value(const toy_features_context *in, attribute a, size_
   return 0;
 }
 
-static gl_status parse_template(template_spec *t, const cfg_node *node, const char *text,
-                                gl_error *err) {
+/* 1 if a policy that sees prompt and last letter alone can have the attribute. */
+static int bigram_has(attribute a) {
+  return a == ATTRIBUTE_BIAS || a == ATTRIBUTE_PROMPT || a == ATTRIBUTE_LAST;
+}
+
+static gl_status parse_template(template_spec *t, int bigram, const cfg_node *node,
+                                const char *text, gl_error *err) {
   t->n = 0;
   for (const char *p = text; p != NULL; p = strchr(p, '*') ? strchr(p, '*') + 1 : NULL) {
     size_t length = strcspn(p, "*");
@@ -127,6 +132,11 @@ static gl_status parse_template(template_spec *t, const cfg_node *node, const ch
                       word, TEMPLATE_MAX_ATTRIBUTES,
                       cfg_hint(word, attribute_names, N_ATTRIBUTES, near));
     }
+    if (bigram && !bigram_has((attribute)a))
+      return cfg_fail(node, err,
+                      "the policy of an automaton sees prompt and last letter only, not '%s'; its "
+                      "features are bias, prompt, last and prompt*last",
+                      attribute_names[a]);
     t->attribute[t->n++] = (attribute)a;
   }
   return GL_OK;
@@ -195,15 +205,20 @@ gl_status toy_features_templates(toy_features *f, const toy_features_context *in
                                  const cfg_node *names, size_t hash, gl_error *err) {
   static const char *const usual[] = {"position", "last", "prompt*position", "prompt*last",
                                       "prompt*sum"};
+  static const char *const of_bigram[] = {"last", "prompt*last"};
+  const char *const *unnamed = in->bigram ? of_bigram : usual;
+  const size_t n_unnamed =
+      in->bigram ? sizeof of_bigram / sizeof *of_bigram : sizeof usual / sizeof *usual;
   gl_status status = begin(f, TOY_TEMPLATES, in, err);
   if (status != GL_OK) return status;
-  f->width = names != NULL ? cfg_size(names) : sizeof usual / sizeof *usual;
+  f->width = names != NULL ? cfg_size(names) : n_unnamed;
   if (f->width == 0) return cfg_fail(names, err, "an empty list of features; [bias] is the least");
   template_spec *spec = calloc(f->width, sizeof *spec);
   if (spec == NULL) return gl_fail_memory(err, "a toy world's features");
   for (size_t k = 0; k < f->width && status == GL_OK; ++k) {
     const cfg_node *node = names != NULL ? cfg_at(names, k) : NULL;
-    status = parse_template(spec + k, node, node != NULL ? cfg_text(node) : usual[k], err);
+    status =
+        parse_template(spec + k, in->bigram, node, node != NULL ? cfg_text(node) : unnamed[k], err);
   }
   size_t total = 0;
   if (status == GL_OK) status = place_templates(spec, f->width, in, hash, &total, err);

@@ -30,11 +30,13 @@ typedef struct toy_features_context {
   size_t modulus; /* of the attributes sum and remainder */
   uint64_t seed;
   const cfg_node *place; /* where complaints about size point */
+  int bigram;            /* templates of bias, prompt and last only */
 } toy_features_context;
 
 gl_status toy_features_tabular(toy_features *f, const toy_features_context *in, gl_error *err);
 /* names: the recipe's list of templates, NULL for the default
- * [position, last, prompt*position, prompt*last, prompt*sum]. hash > 0: features share that many
+ * [position, last, prompt*position, prompt*last, prompt*sum], or [last, prompt*last] where only
+ * the last letter is seen. hash > 0: features share that many
  * buckets. */
 gl_status toy_features_templates(toy_features *f, const toy_features_context *in,
                                  const cfg_node *names, size_t hash, gl_error *err);

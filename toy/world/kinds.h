@@ -3,3 +3,4 @@
  * No include guard: who includes this says what the lines become. */
 TOY_WORLD(bandit)
 TOY_WORLD(sequence)
+TOY_WORLD(automaton)

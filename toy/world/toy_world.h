@@ -11,8 +11,12 @@ typedef struct toy_world toy_world;
 gl_status toy_world_new(toy_world **out, const cfg_node *world, const cfg_node *sampling,
                         uint64_t seed, gl_error *err);
 void toy_world_free(toy_world *w);
-/* Borrowed view, valid while w lives. */
+/* Borrowed view, valid while w lives. Of a counted world (toy_world_is_counted) it has the
+ * operations `value` and `divergence` only, and max_responses 0. */
 enumerable toy_world_enumerable(const toy_world *w);
+/* 1 where responses are too many to be listed and sums over them are dynamic programmes: a world of
+ * kind automaton, unless it says `listed: true`. */
+int toy_world_is_counted(const toy_world *w);
 /* The initial parameters a learner with that seed starts from, into theta[n_parameters]. */
 void toy_world_initial(const toy_world *w, uint64_t seed, double *theta);
 /* 1 if `kind` names a toy world; NULL does not. */

@@ -1,5 +1,6 @@
 /* A toy world as core/rl/enumerable.h sees it. */
-#include "toy/world/world.h"
+#include "toy/world/chain.h"
+#include "toy/world/measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,6 +109,78 @@ static gl_status view_sequence_scores(const void *self, const double *theta, siz
   return GL_OK;
 }
 
+/* --- where responses are counted -----------------------------------------------------------------
+ */
+
+int toy_world_is_counted(const toy_world *w) {
+  return w->counted;
+}
+
+/* Room for two laws, as logarithms, the flow of a sum and the passes. */
+typedef struct counted_room {
+  double *logp, *logq, *flow, *scratch;
+  const double *at_p[AUTOMATON_MAX_HORIZON], *at_q[AUTOMATON_MAX_HORIZON];
+} counted_room;
+
+static gl_status counted_room_init(counted_room *r, const toy_world *w, gl_error *err) {
+  const size_t edges = w->tree.n_edges;
+  r->logp = calloc(3 * edges + w->tree.vocabulary + toy_scratch(w), sizeof *r->logp);
+  if (r->logp == NULL) return gl_fail_memory(err, "a dynamic programme");
+  r->logq = r->logp + edges;
+  r->flow = r->logq + edges;
+  r->scratch = r->flow + edges + w->tree.vocabulary;
+  for (size_t t = 0; t < w->tree.horizon; ++t) {
+    r->at_p[t] = r->logp;
+    r->at_q[t] = r->logq;
+  }
+  return GL_OK;
+}
+
+/* The value's flow through the edges is what each log-probability's gradient is weighted with. With
+ * the mean taken off the rewards it is small where nothing is to be learned. */
+static gl_status counted_value(const void *self, const double *theta, size_t x, double weight,
+                               double *value, double *gradient, gl_error *err) {
+  const toy_world *w = self;
+  const toy_automaton *m = w->automata + x;
+  const toy_chain chain = {&w->tree, m};
+  counted_room r;
+  double *centred = calloc(m->states, sizeof *centred);
+  if (centred == NULL) return gl_fail_memory(err, "a dynamic programme");
+  gl_status status = counted_room_init(&r, w, err);
+  if (status != GL_OK) {
+    free(centred);
+    return status;
+  }
+  toy_log_probs(w, theta, x, r.logp);
+  *value = toy_chain_sum(&chain, r.at_p, 1, m->reward, NULL, NULL, r.scratch);
+  if (gradient != NULL) {
+    for (size_t s = 0; s < m->states; ++s) centred[s] = m->reward[s] - *value;
+    toy_chain_sum(&chain, r.at_p, 1, centred, NULL, r.flow, r.scratch);
+    for (size_t e = 0; e < w->tree.n_edges; ++e) r.flow[e] *= weight;
+    toy_add_flow(w, x, r.flow, r.logp, r.flow + w->tree.n_edges, gradient);
+  }
+  free(r.logp);
+  free(centred);
+  return GL_OK;
+}
+
+static gl_status counted_divergence(const void *self, const double *theta_p, const double *theta_q,
+                                    size_t x, double *kl_pq, double *kl_qp, gl_error *err) {
+  const toy_world *w = self;
+  counted_room r;
+  gl_status status = counted_room_init(&r, w, err);
+  if (status != GL_OK) return status;
+  double *visit = r.scratch, *rest = visit + w->tree.horizon * w->tree.n_nodes;
+  toy_log_probs(w, theta_p, x, r.logp);
+  toy_log_probs(w, theta_q, x, r.logq);
+  toy_chain_visits(&w->tree, r.at_p, visit, rest);
+  *kl_pq = toy_chain_kl(w, visit, r.at_p, r.at_q);
+  toy_chain_visits(&w->tree, r.at_q, visit, rest);
+  *kl_qp = toy_chain_kl(w, visit, r.at_q, r.at_p);
+  free(r.logp);
+  return GL_OK;
+}
+
 enumerable toy_world_enumerable(const toy_world *w) {
   static const enumerable_ops whole = {
       .n_responses = view_n_responses,
@@ -126,8 +199,11 @@ enumerable toy_world_enumerable(const toy_world *w) {
       .accumulate_score = view_accumulate_score,
       .sequence_scores = view_sequence_scores,
   };
+  static const enumerable_ops counted = {.value = counted_value, .divergence = counted_divergence};
   return (enumerable){
-      .ops = sampling_truncates(&w->sampling, w->tree.vocabulary) ? &truncated : &whole,
+      .ops = w->counted                                             ? &counted
+             : sampling_truncates(&w->sampling, w->tree.vocabulary) ? &truncated
+                                                                    : &whole,
       .self = w,
       .n_prompts = w->n_prompts,
       .n_parameters = w->features.n_parameters,

@@ -46,6 +46,10 @@ gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *e
 static gl_status read_init_probs(toy_world *w, const cfg_node *list, const cfg_node *init,
                                  gl_error *err) {
   size_t k = w->tree.n_responses;
+  if (w->counted)
+    return cfg_fail(init, err,
+                    "the policy of an automaton starts from zeros or normal logits; it has no "
+                    "list of responses to give probabilities to");
   if (list == NULL || cfg_kind_of(list) != CFG_LIST || cfg_size(list) == 0)
     return cfg_fail(list != NULL ? list : init, err,
                     "init: {kind: probs} needs probs: a list of %zu probabilities, or one such "
@@ -90,6 +94,12 @@ static gl_status parse_loglinear(toy_world *w, const toy_features_context *in,
                                  const cfg_node *features, size_t hash, size_t dimension,
                                  gl_error *err) {
   toy_features *f = &w->features;
+  if (w->bigram && features != NULL &&
+      (cfg_kind_of(features) != CFG_LIST || cfg_size(features) == 0 ||
+       cfg_kind_of(cfg_at(features, 0)) != CFG_SCALAR))
+    return cfg_fail(features, err,
+                    "the features of an automaton's policy are a list of bias, prompt, last and "
+                    "prompt*last");
   if (features != NULL && cfg_kind_of(features) == CFG_SCALAR &&
       strcmp(cfg_text(features), "random") == 0)
     return toy_features_random(f, in, dimension, err);
@@ -112,10 +122,10 @@ static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node
                               size_t modulus, uint64_t seed, gl_error *err) {
   static const char *const kinds[] = {"tabular", "loglinear"};
   static const char *const references[] = {"initial", "uniform"};
-  toy_features_context in = {&w->tree, w->n_prompts, modulus, seed, section};
+  toy_features_context in = {&w->tree, w->n_prompts, modulus, seed, section, w->bigram};
   cfg_reader r;
   cfg_begin(&r, node, "world.policy", err);
-  int loglinear = cfg_choice(&r, "kind", 0, kinds, 2);
+  int loglinear = cfg_choice(&r, "kind", w->bigram ? 1 : 0, kinds, 2);
   const cfg_node *features = cfg_child(&r, "features");
   size_t hash = cfg_count(&r, "hash", 0, 0, (size_t)1 << 24);
   size_t dimension = cfg_count(&r, "dimension", 8, 1, (size_t)1 << 16);
@@ -123,6 +133,10 @@ static gl_status parse_policy(toy_world *w, const cfg_node *node, const cfg_node
   w->reference = (toy_reference)cfg_choice(&r, "reference", REFERENCE_INITIAL, references, 2);
   gl_status status = cfg_end(&r);
   if (features != NULL) in.place = features;
+  if (status == GL_OK && w->bigram && !loglinear)
+    status = cfg_fail(cfg_find(node, "kind"), err,
+                      "the policy of an automaton is log-linear in the last letter; a tabular one, "
+                      "a logit per prefix, is for kind: sequence");
   if (status == GL_OK && !loglinear && features != NULL)
     status = cfg_fail(features, err, "a tabular policy has no features; use kind: loglinear");
   if (status == GL_OK)
@@ -166,6 +180,7 @@ void toy_world_free(toy_world *w) {
   if (w == NULL) return;
   response_tree_fini(&w->tree);
   toy_features_fini(&w->features);
+  toy_automata_free(w->automata, w->n_prompts);
   free(w->reward);
   free(w->init_theta);
   free(w);
@@ -272,6 +287,19 @@ void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient
   toy_features_backward(&w->features, x, edge / v, dz, grad);
 }
 
+void toy_add_flow(const toy_world *w, size_t x, const double *flow, const double *logp, double *dz,
+                  double *grad) {
+  const size_t v = w->tree.vocabulary;
+  const double beta = 1 / w->sampling.temperature;
+  for (size_t n = 0; n < w->tree.n_nodes; ++n) {
+    double through = 0;
+    for (size_t a = 0; a < v; ++a) through += flow[n * v + a];
+    for (size_t a = 0; a < v; ++a)
+      dz[a] = beta * (flow[n * v + a] - through * exp(logp[n * v + a]));
+    toy_features_backward(&w->features, x, n, dz, grad);
+  }
+}
+
 uint64_t toy_world_fingerprint(const toy_world *w) {
   const toy_features *f = &w->features;
   const size_t rows = f->n_prompts * f->n_nodes;
@@ -281,7 +309,16 @@ uint64_t toy_world_fingerprint(const toy_world *w) {
   double law[] = {w->sampling.temperature, w->sampling.top_p};
   uint64_t h = hash_64(HASH_64_START, shape, sizeof shape);
   h = hash_64(h, law, sizeof law);
-  h = hash_64(h, w->reward, w->n_prompts * w->tree.n_responses * sizeof *w->reward);
+  if (w->reward != NULL)
+    h = hash_64(h, w->reward, w->n_prompts * w->tree.n_responses * sizeof *w->reward);
+  for (size_t x = 0; w->automata != NULL && x < w->n_prompts; ++x) {
+    const toy_automaton *m = w->automata + x;
+    const uint64_t about[] = {m->states, m->start, (uint64_t)w->counted};
+    const size_t letters = w->tree.vocabulary - (w->tree.has_end ? 1 : 0);
+    h = hash_64(h, about, sizeof about);
+    h = hash_64(h, m->next, m->states * letters * sizeof *m->next);
+    h = hash_64(h, m->reward, m->states * sizeof *m->reward);
+  }
   if (f->index != NULL) h = hash_64(h, f->index, rows * f->width * sizeof *f->index);
   if (f->value != NULL)
     h = hash_64(h, f->value, rows * f->vocabulary * f->width * sizeof *f->value);

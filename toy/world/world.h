@@ -4,6 +4,7 @@
 
 #include "core/rl/response_tree.h"
 #include "core/rl/sampling.h"
+#include "toy/world/automata.h"
 #include "toy/world/features.h"
 #include "toy/world/toy_world.h"
 
@@ -12,11 +13,15 @@ typedef enum toy_init { INIT_ZEROS, INIT_NORMAL, INIT_PROBS } toy_init;
 typedef enum toy_reference { REFERENCE_INITIAL, REFERENCE_UNIFORM } toy_reference;
 
 struct toy_world {
-  response_tree tree; /* the same for all prompts */
+  response_tree tree; /* the same for all prompts; of a counted world the graph of last letters
+                         (toy/world/chain.h) */
   size_t n_prompts;
-  double *reward;  /* [n_prompts * n_responses] mean rewards */
-  toy_noise noise; /* of the rewards a learner sees; exact quantities use the means */
-  double noise_sd; /* of NOISE_GAUSSIAN */
+  int counted; /* responses are too many to be listed; sums over them are dynamic programmes */
+  int bigram;  /* the policy sees prompt and last letter only */
+  toy_automaton *automata; /* [n_prompts] of worlds of kind automaton, else NULL */
+  double *reward;          /* [n_prompts * n_responses] mean rewards; NULL where counted */
+  toy_noise noise;         /* of the rewards a learner sees; exact quantities use the means */
+  double noise_sd;         /* of NOISE_GAUSSIAN */
   toy_features features;
   toy_init init;
   double init_scale;  /* standard deviation of the logits of INIT_NORMAL */
@@ -61,6 +66,10 @@ void toy_truncate(const toy_world *w, const sampling_spec *law, const double *lo
  * and dz[vocabulary] scratch. */
 void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient,
                    const double *node_p, double *dz, double *grad);
+/* grad += sum_e flow[e] * d logp(e) / d theta over all edges of prompt x; p has the edges'
+ * log-probabilities, and dz[vocabulary] is scratch. */
+void toy_add_flow(const toy_world *w, size_t x, const double *flow, const double *logp, double *dz,
+                  double *grad);
 /* A hash of all that gives parameters their meaning: equal worlds have equal ones, whatever
  * evaluates or trains them. */
 uint64_t toy_world_fingerprint(const toy_world *w);

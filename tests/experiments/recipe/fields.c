@@ -75,6 +75,13 @@ static const base bases[] = {
      "8, heads: 2, context: 32}, task: {held_out: 0.1}, max_tokens: 3}}"},
     {"run", "world.policy",
      "{" TRAIN "world: {kind: bandit, arms: 2, policy: {init: {kind: probs, probs: [0.5, 0.5]}}}}"},
+    {"run", "", "{" TRAIN "world: {kind: automaton, automaton: count, vocabulary: 6}}"},
+    {"run", "", "{" TRAIN "world: {kind: automaton}}"},
+    {"run", "world", "{" TRAIN "world: {kind: automaton, automaton: balanced}}"},
+    {"run", "world", "{" TRAIN "world: {kind: automaton, automaton: contains, word: [1, 2]}}"},
+    {"run", "world",
+     "{" TRAIN "world: {kind: automaton, automaton: table, table: {next: [[1], [1, 0]], accept: "
+     "[1]}}}"},
     TASK("modular", ""),
     TASK("countdown", ""),
     TASK("sorting", ""),

@@ -1,0 +1,76 @@
+/* The automaton world: a vocabulary of up to 256 letters, responses of up to 64, a reward by the
+ * state in which an automaton ends, and a policy that sees the last letter. */
+#include "toy/world/automata.h"
+#include "toy/world/chain.h"
+#include "toy/world/world.h"
+
+/* Most doubles of scratch that a dynamic programme may take (64 MiB). */
+static const size_t max_scratch = (size_t)1 << 23;
+
+static const cfg_node *place(const cfg_node *section, const char *key) {
+  const cfg_node *node = cfg_find(section, key);
+  return node != NULL ? node : section;
+}
+
+/* Responses in a list, for worlds that are small enough: the same policy and rewards. */
+static gl_status list_responses(toy_world *w, const cfg_node *section, size_t letters,
+                                size_t horizon, int has_end, gl_error *err) {
+  gl_error why = {0};
+  gl_status status =
+      response_tree_init(&w->tree, letters + (has_end ? 1 : 0), horizon, has_end, &why);
+  if (status == GL_EINPUT)
+    return cfg_fail(place(section, "horizon"), err, "%s, or leave `listed` out", why.text);
+  if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
+  status = toy_reserve_rewards(w, section, err);
+  for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
+    for (size_t y = 0; y < w->tree.n_responses; ++y) {
+      const toy_automaton *m = w->automata + x;
+      size_t state = m->start;
+      for (size_t i = 0; i < (size_t)w->tree.length[y]; ++i) {
+        const size_t a = (size_t)w->tree.path[y * horizon + i] % w->tree.vocabulary;
+        if (a < letters) state = m->next[state * letters + a];
+      }
+      w->reward[x * w->tree.n_responses + y] = m->reward[state];
+    }
+  return status;
+}
+
+static gl_status count_responses(toy_world *w, const cfg_node *section, size_t letters,
+                                 size_t horizon, int has_end, gl_error *err) {
+  size_t states = 1;
+  gl_status status = toy_chain_graph(&w->tree, letters, horizon, has_end, err);
+  for (size_t x = 0; x < w->n_prompts; ++x)
+    if (w->automata[x].states > states) states = w->automata[x].states;
+  if (status == GL_OK && toy_chain_scratch(&w->tree, states) > max_scratch)
+    return cfg_fail(place(section, "horizon"), err,
+                    "%zu positions of %zu letters in %zu states are more than a dynamic programme "
+                    "here holds; make the automaton, the vocabulary or the horizon smaller",
+                    horizon, letters, states);
+  w->counted = 1;
+  return status;
+}
+
+static gl_status parse(toy_world *w, cfg_reader *r, const cfg_node *section, uint64_t seed,
+                       size_t *modulus, gl_error *err) {
+  enum { MAX_PROMPTS = 4096 };
+  (void)seed;    /* nothing here is drawn */
+  (void)modulus; /* a bigram policy sees no sum */
+  const size_t letters = cfg_count(r, "vocabulary", 4, 1, AUTOMATON_MAX_LETTERS);
+  const size_t horizon = cfg_count(r, "horizon", 8, 1, AUTOMATON_MAX_HORIZON);
+  const int has_end = cfg_bool(r, "end_token", 0), listed = cfg_bool(r, "listed", 0);
+  w->n_prompts = cfg_count(r, "prompts", 1, 1, MAX_PROMPTS);
+  w->bigram = 1;
+  gl_status status = r->status;
+  if (status == GL_OK)
+    status = toy_automata_new(&w->automata, r, section, letters, w->n_prompts, err);
+  if (status != GL_OK) return status;
+  return listed ? list_responses(w, section, letters, horizon, has_end, err)
+                : count_responses(w, section, letters, horizon, has_end, err);
+}
+
+const toy_world_kind toy_world_automaton = {
+    .name = "automaton",
+    .about = "responses of up to 64 letters out of 256, a reward by a finite automaton, and a "
+             "policy that sees the last letter: exact without listing responses",
+    .parse = parse,
+};
