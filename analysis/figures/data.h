@@ -34,8 +34,7 @@ typedef enum x_kind { X_DELAY, X_LOSS, X_WINDOW, X_SAMPLERS } x_kind;
 /* The distinct numbers of one axis, ascending, and the settings of all the other axes (slices):
  * group g stands at place[g] of slice[g], or nowhere (place n_x) if its value is not a number. */
 typedef struct x_grid {
-  char *name;   /* of the axis, with its unit: "max delay [s]" */
-  size_t which; /* index of the axis among the study's; axes.n: there is none */
+  char *name; /* of the axis, with its unit: "max delay [s]" */
   double *x;
   size_t n_x;
   size_t *place, *slice;

@@ -1,35 +1,54 @@
-/* The figure `frontier`: the learning rate at which 10 and 50 % of the runs fall, against delay or
+/* The figure `frontier`: the learning rate at which 10 and 50 % of the runs fall, against
  * staleness, a line per algorithm: how far each method carries. */
 #include "analysis/figures/list.h"
 #include "analysis/stability.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 /* Open ends of intervals are drawn to this factor beyond the rates of the study. */
 static const double BEYOND = 3;
 
 typedef struct frontier {
   const stability *s;
-  const x_grid *grid;
+  size_t *order;          /* [n_settings] the settings by staleness */
+  double *staleness;      /* [n_settings] of each setting; NaN: not known */
   double lowest, highest; /* learning rates of the study */
 } frontier;
 
-/* The first group of a setting. */
-static size_t group_of(const stability *s, size_t setting) {
-  size_t g = 0;
-  while (g < s->from->n_groups && s->setting[g] != setting) g++;
-  return g;
+/* The median staleness that the clock says of a setting's runs, on average; NaN without a clock. */
+static double staleness_of(const stability *s, size_t setting) {
+  const results *r = s->from;
+  double sum = 0;
+  size_t n = 0;
+  for (size_t i = 0; i < r->n_runs; i++) {
+    if (r->runs[i].status == RUN_FAILED || s->setting[r->runs[i].group] != setting) continue;
+    sum += r->runs[i].clock.staleness_p50;
+    n++;
+  }
+  return n > 0 ? sum / (double)n : NAN;
 }
 
-/* Whether a group has the first group's values in all axes but the rate and the delay. */
-static int is_of_first(const frontier *f, size_t g) {
-  const results *r = f->s->from;
-  for (size_t i = 0; i < r->axes.n; i++) {
-    if (i == f->s->dose_axis || i == f->grid->which) continue;
-    const char *a = r->groups[g].value[i].text, *b = r->groups[0].value[i].text;
-    if ((a == NULL) != (b == NULL) || (a != NULL && strcmp(a, b) != 0)) return 0;
+/* Settings in the order of their staleness; those of which none is known keep theirs, at the end.
+ */
+static void sort_settings(frontier *f) {
+  for (size_t k = 0; k < f->s->n_settings; k++) {
+    const double x = f->staleness[k] = staleness_of(f->s, k);
+    size_t at = k;
+    for (; at > 0 && (x < f->staleness[f->order[at - 1]] ||
+                      (!isnan(x) && isnan(f->staleness[f->order[at - 1]])));
+         at--)
+      f->order[at] = f->order[at - 1];
+    f->order[at] = k;
+  }
+}
+
+/* Whether every setting has a staleness of its own, which then stands for it. */
+static int staleness_tells_apart(const frontier *f) {
+  for (size_t k = 0; k < f->s->n_settings; k++) {
+    if (isnan(f->staleness[f->order[k]])) return 0;
+    if (k > 0 && f->staleness[f->order[k]] == f->staleness[f->order[k - 1]]) return 0;
   }
   return 1;
 }
@@ -54,41 +73,50 @@ static gl_status write_point(figure_page *p, size_t panel, const frontier *f,
   if (v.value < f->lowest / BEYOND || v.value > f->highest * BEYOND)
     return page_leave_out(p, err, "%s at %s (%.2g, far from the rates of the study)", algorithm,
                           setting, v.value);
-  grid_write(p, panel, algorithm, f->grid, place, within(f, v));
+  const interval shown = within(f, v);
+  page_line(p, panel, algorithm);
+  page_number(p, (double)place);
+  page_interval(p, panel, shown.value, shown.low, shown.high);
+  fputc('\n', p->data.stream);
   return GL_OK;
 }
 
 static gl_status write_line(figure_page *p, size_t panel, const frontier *f, size_t algorithm,
                             gl_error *err) {
-  const results *r = f->s->from;
+  const size_t n = f->s->from->n_algorithms;
   gl_status status = GL_OK;
-  for (size_t place = 0; place < f->grid->n_x && status == GL_OK; place++)
-    for (size_t k = 0; k < f->s->n_settings && status == GL_OK; k++) {
-      const size_t g = group_of(f->s, k);
-      if (f->grid->place[g] == place && is_of_first(f, g))
-        status =
-            write_point(p, panel, f, &f->s->cells[k * r->n_algorithms + algorithm], place, err);
-    }
+  for (size_t place = 0; place < f->s->n_settings && status == GL_OK; place++)
+    status = write_point(p, panel, f, &f->s->cells[f->order[place] * n + algorithm], place, err);
   page_block_end(p);
   return status;
 }
 
-static gl_status leave_out_others(figure_page *p, const frontier *f, gl_error *err) {
+static gl_status mark_settings(figure_page *p, const frontier *f, gl_error *err) {
+  const int by_staleness = staleness_tells_apart(f);
   gl_status status = GL_OK;
-  for (size_t k = 0; k < f->s->n_settings && status == GL_OK; k++)
-    if (!is_of_first(f, group_of(f->s, k)))
-      status = page_leave_out(p, err, "%s", f->s->settings[k]);
+  snprintf(p->x_axis, sizeof p->x_axis, by_staleness ? "staleness [updates]" : "setting");
+  p->all_marks = 1;
+  for (size_t place = 0; place < f->s->n_settings && status == GL_OK; place++) {
+    const size_t k = f->order[place];
+    char text[64];
+    if (by_staleness)
+      snprintf(text, sizeof text, "%.3g", f->staleness[k]);
+    else
+      snprintf(text, sizeof text, "%.60s", f->s->settings[k]);
+    page_x(p, (double)place);
+    status = page_mark(p, PAGE_MARK, (double)place, text, err);
+  }
   return status;
 }
 
 static gl_status write_page(figure_page *p, const frontier *f, gl_error *err) {
   const results *r = f->s->from;
   gl_status status =
-      page_open(p, STABILITY_SHARES, "panel\talgorithm\tdelay\trate\tlow\thigh", err);
+      page_open(p, STABILITY_SHARES, "panel\talgorithm\tplace\trate\tlow\thigh", err);
   if (status != GL_OK) return status;
   p->wide = page_columns(p, STABILITY_SHARES);
   p->share = p->wide;
-  grid_set_x(p, f->grid);
+  status = mark_settings(p, f, err);
   for (size_t i = 0; i < STABILITY_SHARES && status == GL_OK; i++) {
     figure_panel *to = &p->panels[i];
     snprintf(to->axis, sizeof to->axis, "learning rate at which runs fall");
@@ -99,7 +127,6 @@ static gl_status write_page(figure_page *p, const frontier *f, gl_error *err) {
   }
   if (status == GL_OK)
     status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
-  if (status == GL_OK) status = leave_out_others(p, f, err);
   if (status == GL_OK)
     status =
         page_remark(p, err,
@@ -123,17 +150,20 @@ static void find_rates(frontier *f) {
 gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
   const summary *s = ((const figure_data *)data)->s;
   const outcome_rule rule = outcome_rule_default();
-  stability fates = {0};
-  x_grid grid;
-  gl_status status = grid_init(&grid, s->from, X_DELAY, err);
-  if (status != GL_OK) return status;
-  status = stability_init(&fates, s->from, &rule, err);
+  stability fates;
+  gl_status status = stability_init(&fates, s->from, &rule, err);
   if (status == GL_OK) {
-    frontier f = {.s = &fates, .grid = &grid};
-    find_rates(&f);
-    status = write_page(p, &f, err);
+    frontier f = {.s = &fates,
+                  .order = calloc(fates.n_settings + 1, sizeof *f.order),
+                  .staleness = calloc(fates.n_settings + 1, sizeof *f.staleness)};
+    if (f.order == NULL || f.staleness == NULL) status = gl_fail_memory(err, "a figure");
+    if (status == GL_OK) {
+      sort_settings(&f);
+      find_rates(&f);
+      status = write_page(p, &f, err);
+    }
+    free(f.order), free(f.staleness);
   }
   stability_fini(&fates);
-  grid_fini(&grid);
   return status;
 }

@@ -160,7 +160,6 @@ gl_status grid_init(x_grid *grid, const results *r, x_kind kind, gl_error *err) 
   int ok = grid->x && grid->place && grid->slice && grid->headings;
   size_t which = ok ? choose_axis(r, kind, grid->x, &grid->n_x) : r->axes.n;
   ok = ok && (grid->name = axis_name(r, which)) != NULL;
-  grid->which = which;
   for (size_t g = 0; g < r->n_groups && ok && which < r->axes.n; g++)
     ok = place_group(grid, r, which, g);
   if (ok) return GL_OK;

@@ -54,8 +54,8 @@ enum {
   F(time_to_score, "simulated hours and updates until a score is reached", NEEDS_EVALUATION,       \
     "rows")                                                                                        \
   F(survival, "share of runs that have not fallen, against updates", NEEDS_FATES, "curves")        \
-  F(frontier, "learning rate at which 10 and 50 % of the runs fall, against delay",                \
-    NEEDS_FATES | NEEDS_DELAYS | NEEDS_RATES, "curves")                                            \
+  F(frontier, "learning rate at which 10 and 50 % of the runs fall, against staleness",            \
+    NEEDS_FATES | NEEDS_RATES, "curves")                                                           \
   F(dumbbells, "from best to last, a panel per setting", NEEDS_EVALUATION, "rows")                 \
   F(best_last, "best, last and their gap per algorithm, a column per setting", NEEDS_EVALUATION,   \
     "rows")

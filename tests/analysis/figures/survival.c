@@ -24,6 +24,7 @@ static void add_run(results *r, const char *algorithm, double delay, double lr, 
                           .seed = seed,
                           .lr = lr,
                           .status = RUN_DONE,
+                          .clock = {.staleness_p50 = delay},
                           .evals = eval,
                           .n_evals = EVALS};
   CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
@@ -113,11 +114,11 @@ static void the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_
   heard h;
   char *text = draw("frontier", &h);
   double near, low, high, far;
-  const char *at = strstr(text, "\n1\tgrpo\t0\t"), *then = strstr(text, "\n1\tgrpo\t8\t");
+  const char *at = strstr(text, "\n1\tgrpo\t0\t"), *then = strstr(text, "\n1\tgrpo\t1\t");
   CU_ASSERT_PTR_NOT_NULL_FATAL(at);
   CU_ASSERT_PTR_NOT_NULL_FATAL(then);
   CU_ASSERT_EQUAL(sscanf(at, "\n1\tgrpo\t0\t%lf\t%lf\t%lf", &near, &low, &high), 3);
-  CU_ASSERT_EQUAL(sscanf(then, "\n1\tgrpo\t8\t%lf", &far), 1);
+  CU_ASSERT_EQUAL(sscanf(then, "\n1\tgrpo\t1\t%lf", &far), 1);
   CU_ASSERT(near > 1e-3 && near < 1e-2 && low < near && high > near && high <= 3e-2);
   CU_ASSERT(far > 1e-4 && far < 1e-3);
   CU_ASSERT_PTR_NULL(strstr(text, "\tgepo\t"));
