@@ -218,7 +218,7 @@ static gl_status dial_kl(lab_recipe *r, const double *theta_p, lab_ray ray, cons
 static gl_status dial_mixture(lab_recipe *r, const double *theta_p, const cfg_node *list,
                               const cfg_node *place, gl_error *err) {
   const size_t k = r->view.max_responses, m = r->view.max_length, n = r->view.n_parameters;
-  if (r->world == NULL || r->view.n_prompts != 1)
+  if (r->world == NULL || r->view.n_prompts != 1 || toy_world_is_counted(r->world))
     return cfg_fail(place, err,
                     "dial: mixture is for bandits and sequences of one prompt; use direction");
   double *kl = NULL, share = 0;
@@ -355,10 +355,6 @@ static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node
     return unknown_world(kind, err);
   if (kind == NULL || toy_is_kind(cfg_text(kind))) {
     gl_status status = toy_world_new(&r->world, world, sampling, r->seed, err);
-    if (status == GL_OK && toy_world_is_counted(r->world))
-      status = cfg_fail(world, err,
-                        "groups are enumerated over listed responses; add `listed: true` to an "
-                        "automaton small enough for it");
     if (status == GL_OK) r->view = toy_world_enumerable(r->world);
     return status;
   }
@@ -370,6 +366,15 @@ static gl_status make_world(lab_recipe *r, const cfg_node *world, const cfg_node
   if (status == GL_OK) status = mdp_trajectories_new(&r->trajectories, r->process, err);
   if (status == GL_OK) r->view = mdp_trajectories_enumerable(r->trajectories);
   return status;
+}
+
+/* What needs responses in a list, where there is none. */
+static gl_status refuse_lists(const cfg_node *training, const cfg_node *covariance, gl_error *err) {
+  const cfg_node *place = training != NULL ? training : covariance;
+  if (place == NULL) return GL_OK;
+  return cfg_fail(place, err,
+                  "%s needs a list of responses, which this world has with `listed: true` only",
+                  training != NULL ? "training" : "covariance");
 }
 
 gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
@@ -402,6 +407,9 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
     status = lab_recipe_algorithms(algorithms, &r->algorithms, &r->n_algorithms, err);
   if (status == GL_OK) status = read_sizes(r, sizes, population, err);
   if (status == GL_OK) status = make_world(r, world, sampling, err);
+  if (status == GL_OK && r->world != NULL && toy_world_is_counted(r->world))
+    status =
+        refuse_lists(training, r->covariance ? cfg_find(cfg_root(doc), "covariance") : NULL, err);
   if (status == GL_OK && training != NULL) status = read_training(r, training, err);
   if (status != GL_OK) return status;
   return read_policies(r, doc, theta_p, sampler, dial, err);

@@ -7,6 +7,7 @@
 #include "core/store/bias.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/provenance.h"
+#include "experiments/lab/counted.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,6 +22,9 @@ static gl_status run_cell(void *context, size_t i, gl_error *err) {
   const job *j = context;
   const lab_recipe *r = j->table->recipe;
   const lab_pair *pair = &r->pairs[i / r->n_sizes];
+  if (r->world != NULL && toy_world_is_counted(r->world))
+    return lab_counted_measure(j->table->results + i * r->n_algorithms, r, i / r->n_sizes,
+                               r->group_size[i % r->n_sizes], i, j->inner_threads, err);
   const lab_spec spec = {.world = &r->view,
                          .theta_learner = pair->learner,
                          .theta_sampler = pair->sampler,

@@ -288,37 +288,6 @@ static gl_status describe(lab_result *out, const work *w, double *rounding, gl_e
   return GL_OK;
 }
 
-/* Jackknife over the parts: (n-1)/n sum (value without part k - their mean)^2. */
-static gl_status standard_errors(lab_result *out, const lab_summary *const *parts,
-                                 const double *even, double rounding, gl_error *err) {
-  double left_out[PARTS][LAB_NUMBERS], *error = (double *)&out->error;
-  lab_summary s;
-  gl_status status = lab_summary_init(&s, out->n_parameters, 0, err);
-  if (status != GL_OK) return status;
-  out->expected_error = calloc(out->n_parameters, sizeof *out->expected_error);
-  if (out->expected_error == NULL) status = gl_fail_memory(err, "standard errors");
-  for (size_t k = 0; k < PARTS && status == GL_OK; ++k) {
-    lab_summary_join(&s, parts, even, PARTS, k);
-    lab_numbers numbers;
-    lab_summary_numbers(&s, out->truth, rounding, &numbers);
-    memcpy(left_out[k], &numbers, sizeof numbers);
-    for (size_t i = 0; i < out->n_parameters; ++i) {
-      double d = parts[k]->mean[i] - out->expected[i];
-      out->expected_error[i] += d * d;
-    }
-  }
-  for (size_t v = 0; v < LAB_NUMBERS && status == GL_OK; ++v) {
-    double mean = 0, sum = 0;
-    for (size_t k = 0; k < PARTS; ++k) mean += left_out[k][v] / PARTS;
-    for (size_t k = 0; k < PARTS; ++k) sum += (left_out[k][v] - mean) * (left_out[k][v] - mean);
-    error[v] = sqrt(sum * (PARTS - 1) / PARTS);
-  }
-  for (size_t i = 0; i < out->n_parameters && status == GL_OK; ++i)
-    out->expected_error[i] = sqrt(out->expected_error[i] / (PARTS * (PARTS - 1.0)));
-  lab_summary_fini(&s);
-  return status;
-}
-
 /* Joins an algorithm's prompts in every part, then the parts. */
 static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
   const enumerable *e = w->spec->world;
@@ -354,8 +323,13 @@ static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_e
       out->covariance = whole.covariance;
       whole.covariance = NULL;
     }
-    if (status == GL_OK && out->method == LAB_MONTE_CARLO)
-      status = standard_errors(out, parts, even, rounding, err);
+    if (status == GL_OK && out->method == LAB_MONTE_CARLO) {
+      out->expected_error = calloc(out->n_parameters, sizeof *out->expected_error);
+      status = out->expected_error == NULL
+                   ? gl_fail_memory(err, "standard errors")
+                   : lab_summary_errors(&out->error, out->expected_error, parts, PARTS,
+                                        out->expected, out->truth, rounding, err);
+    }
   }
   for (size_t k = 0; k < w->used; ++k) lab_summary_fini(&part[k]);
   lab_summary_fini(&whole);

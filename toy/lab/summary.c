@@ -150,3 +150,45 @@ void lab_summary_numbers(const lab_summary *s, const double *truth, double round
       .ess = s->ess,
   };
 }
+
+gl_status lab_summary_errors(lab_numbers *error, double *expected_error,
+                             const lab_summary *const *parts, size_t n, const double *expected,
+                             const double *truth, double rounding, gl_error *err) {
+  const size_t p = parts[0]->n_parameters;
+  const double count = (double)n;
+  double *even = calloc(n, (1 + LAB_NUMBERS) * sizeof *even), *to = (double *)error;
+  lab_summary s = {0};
+  gl_status status =
+      even == NULL ? gl_fail_memory(err, "standard errors") : lab_summary_init(&s, p, 0, err);
+  if (status != GL_OK) {
+    free(even);
+    return status;
+  }
+  double *left_out = even + n; /* [n * LAB_NUMBERS] */
+  for (size_t k = 0; k < n; ++k) even[k] = 1 / count;
+  memset(expected_error, 0, p * sizeof *expected_error);
+  for (size_t k = 0; k < n; ++k) {
+    lab_numbers numbers;
+    lab_summary_join(&s, parts, even, n, k);
+    lab_summary_numbers(&s, truth, rounding, &numbers);
+    memcpy(left_out + k * LAB_NUMBERS, &numbers, sizeof numbers);
+    for (size_t i = 0; i < p; ++i) {
+      const double d = parts[k]->mean[i] - expected[i];
+      expected_error[i] += d * d;
+    }
+  }
+  for (size_t v = 0; v < LAB_NUMBERS; ++v) {
+    double mean = 0, sum = 0;
+    for (size_t k = 0; k < n; ++k) mean += left_out[k * LAB_NUMBERS + v] / count;
+    for (size_t k = 0; k < n; ++k) {
+      const double d = left_out[k * LAB_NUMBERS + v] - mean;
+      sum += d * d;
+    }
+    to[v] = sqrt(sum * (count - 1) / count);
+  }
+  for (size_t i = 0; i < p; ++i)
+    expected_error[i] = sqrt(expected_error[i] / (count * (count - 1)));
+  lab_summary_fini(&s);
+  free(even);
+  return GL_OK;
+}

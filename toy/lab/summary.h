@@ -32,5 +32,11 @@ void lab_summary_join(lab_summary *into, const lab_summary *const *parts, const 
 /* The reported numbers, for the true gradient truth[]; a gradient below `rounding` counts as 0. */
 void lab_summary_numbers(const lab_summary *s, const double *truth, double rounding,
                          lab_numbers *out);
+/* Standard errors of the numbers by the jackknife over n >= 2 parts of equal weight,
+ * (n-1)/n sum (value without part k - their mean)^2, and of expected[] = the parts' mean from their
+ * spread, into expected_error[n_parameters]. GL_ENOMEM. */
+gl_status lab_summary_errors(lab_numbers *error, double *expected_error,
+                             const lab_summary *const *parts, size_t n, const double *expected,
+                             const double *truth, double rounding, gl_error *err);
 
 #endif

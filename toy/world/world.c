@@ -293,7 +293,12 @@ void toy_add_flow(const toy_world *w, size_t x, const double *flow, const double
   const double beta = 1 / w->sampling.temperature;
   for (size_t n = 0; n < w->tree.n_nodes; ++n) {
     double through = 0;
-    for (size_t a = 0; a < v; ++a) through += flow[n * v + a];
+    int any = 0;
+    for (size_t a = 0; a < v; ++a) {
+      through += flow[n * v + a];
+      any |= flow[n * v + a] != 0;
+    }
+    if (!any) continue;
     for (size_t a = 0; a < v; ++a)
       dz[a] = beta * (flow[n * v + a] - through * exp(logp[n * v + a]));
     toy_features_backward(&w->features, x, n, dz, grad);
