@@ -55,6 +55,26 @@ static const field table[] = {
           "integer or log_integer (both ends included), {law: normal, mean: M, sd: S}, or {choice: "
           "[…]}, each value as likely. Required",
           .role = ROLE_PROVENANCE),
+    ENTRY("sweep.factorial", "factorial design", SECTION, "", NULL,
+          "many fields at two levels each, changed together: an axis with a value for each "
+          "combination",
+          .role = ROLE_PROVENANCE),
+    ENTRY("sweep.factorial.factors", "factors", SECTION, "", NULL,
+          "a map of capital letters to the fields that a factor sets, each with its low and its "
+          "high value. Required",
+          .role = ROLE_PROVENANCE),
+    ENTRY("sweep.factorial.generators", "generators", SECTION, "", NULL,
+          "a map of factors to words: the level of G with the word ABCD is the product of those of "
+          "A, B, C and D. The factors without one are run in all combinations",
+          .role = ROLE_PROVENANCE),
+    ENTRY("sweep.factorial.blocks", "blocks", SECTION, "", NULL,
+          "{words: [ACE, BDF], seeds: [1, 2, 3, 4]}: the signs of the words say which seed a "
+          "combination has",
+          .role = ROLE_PROVENANCE),
+    ENTRY("sweep.factorial.blocks.words", "block words", LIST, "", NULL,
+          "words of base factors, n of them for 2^n blocks. Required", .role = ROLE_PROVENANCE),
+    ENTRY("sweep.factorial.blocks.seeds", "block seeds", LIST, "", NULL,
+          "a seed for each block. Required", .role = ROLE_PROVENANCE),
     ENTRY("tune", "tune", SECTION, "", NULL,
           "before the grid is run, each algorithm's learning rate is chosen on other seeds",
           .role = ROLE_PROVENANCE),

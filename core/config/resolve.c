@@ -80,6 +80,25 @@ static gl_status visit_entry(visit *v, cfg_node *map, const cfg_entry *e, size_t
   return status;
 }
 
+static gl_status visit_axes(visit *v, cfg_node *map, int in_search);
+
+/* The section of a map with that key whose keys are paths; NULL: there is none. */
+static cfg_node *section_of(const cfg_node *map, const char *key) {
+  if (map->kind != CFG_MAP) return NULL;
+  const cfg_entry *e = cfg_entry_of(map, key, strlen(key));
+  return e != NULL && e->value->kind == CFG_MAP ? e->value : NULL;
+}
+
+/* Of a factorial design each factor is a map of paths. */
+static gl_status visit_factors(visit *v, const cfg_node *design) {
+  const cfg_node *factors = section_of(design, "factors");
+  gl_status status = GL_OK;
+  for (size_t i = 0; factors != NULL && i < factors->n && status == GL_OK; ++i)
+    if (factors->entry[i].value->kind == CFG_MAP)
+      status = visit_axes(v, factors->entry[i].value, 1);
+  return status;
+}
+
 /* Keys that are paths of fields themselves. */
 static gl_status visit_axes(visit *v, cfg_node *map, int in_search) {
   char before[PATH_SIZE];
@@ -88,13 +107,15 @@ static gl_status visit_axes(visit *v, cfg_node *map, int in_search) {
   for (size_t i = 0; i < map->n && status == GL_OK; ++i) {
     const cfg_entry *e = &map->entry[i];
     const int is_search = !in_search && strcmp(e->key, "random") == 0;
+    const int is_design = !in_search && strcmp(e->key, "factorial") == 0;
     v->path[0] = '\0';
-    if (!is_search)
+    if (is_design) {
+      status = visit_factors(v, e->value);
+    } else if (is_search) {
+      cfg_node *fields = section_of(e->value, "fields");
+      if (fields != NULL) status = visit_axes(v, fields, 1);
+    } else {
       status = visit_entry(v, map, e, 0);
-    else if (e->value->kind == CFG_MAP) {
-      const cfg_entry *fields = cfg_entry_of(e->value, "fields", 6);
-      if (fields != NULL && fields->value->kind == CFG_MAP)
-        status = visit_axes(v, fields->value, 1);
     }
   }
   snprintf(v->path, sizeof v->path, "%s", before);

@@ -6,6 +6,7 @@
 #include "core/config/fields.h"
 #include "core/rl/optimizer.h"
 #include "experiments/base/resources.h"
+#include "experiments/recipe/factorial.h"
 #include "experiments/recipe/random_search.h"
 #include "llm/llm.h"
 #include "sim/cluster.h"
@@ -113,6 +114,7 @@ gl_status recipe_load(cfg_doc **out, const char *source, const char *const *over
   if (status == GL_OK) status = refuse_include(*out, err);
   if (status == GL_OK) status = cfg_resolve(*out, err);
   if (status == GL_OK) status = random_search_draw(*out, err);
+  if (status == GL_OK) status = factorial_expand(*out, err);
   if (status == GL_OK) status = ensure_name(*out, source, err);
   if (status != GL_OK) {
     cfg_free(*out);

@@ -14,10 +14,10 @@
 
 static const size_t max_cells = 1000000;
 
-/* The axis of a random search: each of its values is a map from paths to the values that it draws.
- */
-static int is_search(const sweep_axis *axis) {
-  return strcmp(axis->path, "random") == 0;
+/* The axis of a random search or of a factorial design: each of its values is a map from paths to
+ * the values that it sets. */
+static int sets_several(const sweep_axis *axis) {
+  return strcmp(axis->path, "random") == 0 || strcmp(axis->path, "factorial") == 0;
 }
 
 /* --- the grid -----------------------------------------------------------------------------------
@@ -36,12 +36,16 @@ static gl_status refuse_lost_override(const cfg_doc *doc, const char *path, gl_e
                   path, path, path);
 }
 
-/* Likewise of the fields of a random search, which are maps from paths to values by now. */
-static gl_status refuse_lost_draws(const cfg_doc *doc, const cfg_node *draws, gl_error *err) {
+/* Likewise of the fields of an axis that sets several, which are maps from paths to values by now.
+ */
+static gl_status refuse_lost_draws(const cfg_doc *doc, const char *path, const cfg_node *draws,
+                                   gl_error *err) {
   const cfg_node *first = cfg_at(draws, 0);
   if (cfg_kind_of(first) != CFG_MAP)
-    return cfg_fail(draws, err,
-                    "sweep.random is {draws: N, seed: S, fields: {PATH: LAW, …}} and no list");
+    return cfg_fail(draws, err, "sweep.%s is %s and no list", path,
+                    strcmp(path, "random") == 0
+                        ? "{draws: N, seed: S, fields: {PATH: LAW, …}}"
+                        : "{factors: {A: {PATH: [LOW, HIGH]}, …}, generators: {D: ABC}}");
   gl_status status = GL_OK;
   for (size_t i = 0; i < cfg_size(first) && status == GL_OK; ++i)
     status = refuse_lost_override(doc, cfg_key_at(first, i), err);
@@ -70,8 +74,8 @@ gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
                       "as in {from: 1, to: 3, n: 3}",
                       path);
     const sweep_axis axis = {path, values};
-    gl_status status = is_search(&axis) ? refuse_lost_draws(doc, values, err)
-                                        : refuse_lost_override(doc, path, err);
+    gl_status status = sets_several(&axis) ? refuse_lost_draws(doc, path, values, err)
+                                           : refuse_lost_override(doc, path, err);
     if (status != GL_OK) return status;
     grid->axes[grid->n_axes++] = axis;
   }
@@ -110,7 +114,7 @@ static void cell_position(const sweep_grid *grid, size_t ordinal, size_t at[SWEE
 }
 
 /* --- fields -------------------------------------------------------------------------------------
- * An axis sets one field, and that of a random search several. */
+ * An axis sets one field, and that of a random search or a design several. */
 
 enum { MAX_FIELDS = 2 * SWEEP_MAX_AXES };
 
@@ -123,7 +127,7 @@ typedef struct swept_field {
 
 static const cfg_node *field_value_at(const sweep_grid *grid, const swept_field *f, size_t at) {
   const cfg_node *value = cfg_at(grid->axes[f->axis].values, at);
-  if (!is_search(&grid->axes[f->axis])) return value;
+  if (!sets_several(&grid->axes[f->axis])) return value;
   for (size_t i = 0; i < cfg_size(value); ++i)
     if (strcmp(cfg_key_at(value, i), f->path) == 0) return cfg_at(value, i);
   return value;
@@ -150,7 +154,8 @@ typedef struct combination {
   double lr;
   size_t steps;
   int is_llm, known;
-  size_t rate; /* of the rates; n_rates: none was chosen */
+  size_t rate;   /* of the rates; n_rates: none was chosen */
+  uint64_t seed; /* where seeds are no axis */
 } combination;
 
 /* An algorithm as it was read, and its shown name: writing the fields of algorithms to compare them
@@ -230,8 +235,8 @@ static gl_status add_fields(expansion *x) {
   for (size_t i = 0; i < x->grid->n_axes && status == GL_OK; ++i) {
     const sweep_axis *axis = &x->grid->axes[i];
     if (strcmp(axis->path, "seed") == 0) x->seeds = i;
-    if (!is_search(axis)) status = add_field(x, axis->path, i);
-    const cfg_node *first = is_search(axis) ? cfg_at(axis->values, 0) : NULL;
+    if (!sets_several(axis)) status = add_field(x, axis->path, i);
+    const cfg_node *first = sets_several(axis) ? cfg_at(axis->values, 0) : NULL;
     for (size_t k = 0; first != NULL && k < cfg_size(first) && status == GL_OK; ++k)
       status = add_field(x, cfg_key_at(first, k), i);
   }
@@ -469,7 +474,8 @@ static gl_status fill_cell(expansion *x, sweep_cell *cell, int *slow) {
   }
   if (*slow) {
     status = cfg_copy(&doc, x->base, x->err);
-    if (status == GL_OK) status = read_cell(x, doc, at, c, &x->seed[seed]);
+    if (status == GL_OK) status = read_cell(x, doc, at, c, &c->seed);
+    x->seed[seed] = c->seed;
     x->seed_known[seed] = status == GL_OK;
   }
   if (status == GL_OK)
@@ -478,7 +484,7 @@ static gl_status fill_cell(expansion *x, sweep_cell *cell, int *slow) {
   if (status != GL_OK) return status;
   memcpy(cell->algorithm, c->algorithm, sizeof cell->algorithm);
   cell->source = x->out->source;
-  cell->seed = x->seed[seed];
+  cell->seed = x->seeds == SIZE_MAX ? c->seed : x->seed[seed];
   cell->steps = c->steps;
   cell->is_llm = c->is_llm;
   cell->lr = c->lr;
