@@ -4,7 +4,9 @@
  * Forward: a task takes OUTPUT_ROWS rows and OUTPUT_SPAN tokens of the vocabulary and keeps the
  * softmax's running statistics of each row; the spans' statistics are joined in their order at the
  * end. Backward: the logits of some rows are computed again and become their gradients, which two
- * products then use. Columns are tokens of the vocabulary. */
+ * products then use. Columns are tokens of the vocabulary. The output embedding is packed first
+ * (panels.h): a logit then has the bits that generation gives it from the packed weights. One that
+ * is too large for that is multiplied row by row (dot.h). */
 
 enum {
   OUTPUT_ROWS = 48,     /* rows of a task */
@@ -14,6 +16,7 @@ enum {
 };
 
 typedef struct output_job {
+  panels packed; /* the output embedding; its data NULL where it was not packed */
   const REAL *in, *weight, *lse, *dlogp;
   const int32_t *target;
   REAL *logp, *entropy, *lse_to, *dlogits;
@@ -24,6 +27,29 @@ typedef struct output_job {
   cpu *owner;
 } output_job;
 
+/* Packs the output embedding into c->packed where it is not too large. Returns 0 after a failure.
+ */
+static int pack_output(cpu *c, output_job *job) {
+  const size_t numbers = panels_numbers(job->k, job->vocabulary);
+  job->packed = (panels){.n = job->k, .columns = job->vocabulary};
+  if (numbers > PACKED_MOST) return 1;
+  if (!cpu_reserve_packed(c, numbers * sizeof(REAL))) return 0;
+  job->packed.data = c->packed;
+  cpu_pack(&c->base, c->packed, job->weight, job->vocabulary, job->k);
+  return 1;
+}
+
+/* z [rows, columns] = the logits of rows from `first` on for tokens from v on; z's rows begin z_row
+ * numbers apart. v is a multiple of OUTPUT_COLUMNS. scratch: LEFT numbers. */
+static void output_logits(const output_job *job, REAL *z, size_t z_row, size_t first, size_t rows,
+                          size_t v, size_t columns, REAL *scratch) {
+  const size_t k = job->k;
+  if (job->packed.data != NULL)
+    gemm_panels(job->in + first * k, k, 1, &job->packed, v, z, z_row, rows, columns, k, 0, scratch);
+  else
+    gemm_dot(job->in + first * k, k, job->weight + v * k, k, z, z_row, rows, columns, k, 0);
+}
+
 /* The statistics of a block of rows over a span of the vocabulary. */
 static void output_task(void *context, size_t task, size_t worker) {
   const output_job *job = context;
@@ -31,13 +57,12 @@ static void output_task(void *context, size_t task, size_t worker) {
   const size_t span = task % job->spans, first = task / job->spans * OUTPUT_ROWS;
   const size_t rows = smaller(OUTPUT_ROWS, job->rows - first);
   const size_t end = smaller(job->vocabulary, (span + 1) * OUTPUT_SPAN);
-  REAL *const z = job->owner->worker[worker];
+  REAL *const scratch = job->owner->worker[worker], *const z = scratch + LEFT;
   for (size_t r = 0; r < rows; ++r)
     job->stats[(first + r) * job->spans + span] = (softmax_stats){.greatest = -INFINITY};
   for (size_t v = span * OUTPUT_SPAN; v < end; v += OUTPUT_COLUMNS) {
     const size_t columns = smaller(OUTPUT_COLUMNS, end - v);
-    gemm_dot(job->in + first * job->k, job->k, job->weight + v * job->k, job->k, z, columns, rows,
-             columns, job->k, 0);
+    output_logits(job, z, columns, first, rows, v, columns, scratch);
     for (size_t r = 0; r < rows; ++r) {
       softmax_stats *all = &job->stats[(first + r) * job->spans + span];
       const softmax_stats some = row_stats(g, z + r * columns, columns, job->factor);
@@ -64,8 +89,8 @@ static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const v
                     .factor = (REAL)(1 / temperature),
                     .owner = c};
   const size_t stats = rows * job.spans * sizeof *job.stats;
-  if (!cpu_reserve(c, OUTPUT_ROWS * OUTPUT_COLUMNS * sizeof(REAL), stats + rows * sizeof(double)))
-    return;
+  const size_t own = (LEFT + OUTPUT_ROWS * OUTPUT_COLUMNS) * sizeof(REAL);
+  if (!cpu_reserve(c, own, stats + rows * sizeof(double)) || !pack_output(c, &job)) return;
   job.stats = c->shared;
   job.target_logit = (double *)(void *)((char *)c->shared + stats);
   pool_run(c->pool, output_task, &job, divide_up(rows, OUTPUT_ROWS) * job.spans);
@@ -90,9 +115,7 @@ static void dlogits_task(void *context, size_t task, size_t worker) {
   const size_t rows = smaller(OUTPUT_ROWS, job->rows - first);
   const size_t columns = smaller(OUTPUT_COLUMNS, job->vocabulary - v);
   REAL *const z = job->dlogits + first * job->vocabulary + v;
-  (void)worker;
-  gemm_dot(job->in + first * job->k, job->k, job->weight + v * job->k, job->k, z, job->vocabulary,
-           rows, columns, job->k, 0);
+  output_logits(job, z, job->vocabulary, first, rows, v, columns, job->owner->worker[worker]);
   for (size_t r = 0; r < rows; ++r)
     row_logp_backward(g, z + r * job->vocabulary, columns, (size_t)job->target[first + r] - v,
                       job->factor, job->lse[first + r], job->factor * job->dlogp[first + r]);
@@ -106,8 +129,8 @@ static void cpu_output_backward(backend *b, void *din, void *dweight, const void
   assert(temperature > 0);
   const size_t at_once = smaller(
       rows, larger(OUTPUT_ROWS, OUTPUT_HELD / larger(1, vocabulary) / OUTPUT_ROWS * OUTPUT_ROWS));
-  /* The products below ask for scratch memory of workers and for a packed factor, so that this
-   * shared memory keeps its contents. */
+  /* The products below ask for scratch memory of workers and pack their own factors where the
+   * output embedding was, so that the shared memory keeps its contents. */
   if (!cpu_reserve(c, LEFT * sizeof(REAL), at_once * vocabulary * sizeof(REAL))) return;
   for (size_t r = 0; r < rows; r += at_once) {
     output_job job = {.in = (const REAL *)in + r * k,
@@ -121,6 +144,7 @@ static void cpu_output_backward(backend *b, void *din, void *dweight, const void
                       .k = k,
                       .factor = (REAL)(1 / temperature),
                       .owner = c};
+    if (!pack_output(c, &job)) return;
     pool_run(c->pool, dlogits_task, &job,
              divide_up(job.rows, OUTPUT_ROWS) * divide_up(vocabulary, OUTPUT_COLUMNS));
     cpu_product_backward_input(b, (REAL *)din + r * k, job.dlogits, weight, job.rows, vocabulary, k,

@@ -70,13 +70,14 @@ enum {
   DOT_HIGH = 48,
   BLAS_HIGH = 192, /* least of a part at which OpenBLAS is still at its speed, and */
   BLAS_WIDE = 128,
-  PACKED_HIGH = 42 * PANEL_ROWS,
-  PACKED_LEAST = 96,          /* least rows of c for which packing b pays */
-  PACKED_MOST = 1 << 24,      /* most numbers of a packed factor */
-  PACK_WIDE = 4 * PANEL,      /* columns of a task that packs */
-  PREPACKED_WIDE = 4 * PANEL, /* least columns of a task where the weights were packed before */
-  WEIGHT_LEAST = 32,          /* PACKED_LEAST of the gradient of a weight */
-  WEIGHT_WIDE = 16 * PANEL    /* least columns for which copying the left factor pays */
+  PACKED_HIGH = 2 * LEFT_HIGH,
+  PACKED_LEAST = 96,              /* least rows of c for which packing b pays */
+  PACKED_MOST = 1 << 24,          /* most numbers of a packed factor */
+  PACK_WIDE = 4 * PANEL,          /* columns of a task that packs */
+  PREPACKED_WIDE = 4 * PANEL,     /* least columns of a task where the weights were packed before */
+  WEIGHT_LEAST = 32,              /* PACKED_LEAST of the gradient of a weight */
+  WEIGHT_TERMS = 2 * PANEL_BLOCK, /* terms of a weight's gradient that are packed at a time */
+  WEIGHT_WIDE = 16 * PANEL        /* least columns for which copying the left factor pays */
 };
 
 /* A task packs PACK_WIDE columns of a block of b. */
@@ -134,12 +135,14 @@ static void cut_dot(product_job *job) {
 /* Whether the product packs b. */
 static int packs(const cpu *c, const product_job *job) {
   const size_t least = job->form == WEIGHT ? WEIGHT_LEAST : PACKED_LEAST;
+  const size_t n = job->form == WEIGHT ? smaller(job->n, WEIGHT_TERMS) : job->n;
   return !c->blas && job->form != DOT && job->rows >= least &&
-         panels_numbers(job->n, job->columns) <= PACKED_MOST;
+         panels_numbers(n, job->columns) <= PACKED_MOST;
 }
 
-/* Divides the rows of c; for the gradient of a weight, which has few rows, into a multiple of four
- * parts where they are not too low, and the columns too. */
+/* Divides the rows of c, into parts of a whole block of the left factor where they are about as
+ * high (a few rows beyond a block would read all panels again); for the gradient of a weight, which
+ * has few rows, into a multiple of four parts where they are not too low, and the columns too. */
 static void cut_packed(product_job *job) {
   job->wide = job->columns;
   if (job->form == WEIGHT) {
@@ -149,20 +152,30 @@ static void cut_packed(product_job *job) {
     job->wide =
         larger(WEIGHT_WIDE, round_up(divide_up(job->columns, divide_up(tasks, down)), PANEL));
   } else {
-    job->high = smaller(PACKED_HIGH, round_up(divide_up(job->rows, 16), PANEL_ROWS));
+    const size_t high = round_up(divide_up(job->rows, 16), PANEL_ROWS);
+    job->high = high < LEFT_HIGH ? high : smaller(PACKED_HIGH, high / LEFT_HIGH * LEFT_HIGH);
   }
 }
 
-/* Packs all of b, then computes c; both in tasks. */
+/* Packs b, then computes c; both in tasks. The terms of a weight's gradient are the rows of a whole
+ * batch: they are taken WEIGHT_TERMS at a time, so that what was packed is still in a cache when it
+ * is read. That is a multiple of PANEL_BLOCK, so the sums are those of all terms at once. */
 static void run_packed(cpu *c, product_job *job) {
-  const size_t numbers = panels_numbers(job->n, job->columns);
+  const size_t n = job->n, at_once = job->form == WEIGHT ? smaller(n, WEIGHT_TERMS) : n;
+  const size_t numbers = panels_numbers(at_once, job->columns);
   if (!cpu_reserve_packed(c, numbers * sizeof(REAL)) || !cpu_reserve(c, LEFT * sizeof(REAL), 0))
     return;
-  job->right = (panels){.data = c->packed, .n = job->n, .columns = job->columns};
-  pack_all(c, job);
   cut_packed(job);
-  pool_run(c->pool, product_task, job,
-           divide_up(job->rows, job->high) * divide_up(job->columns, job->wide));
+  for (size_t p = 0; p < n; p += at_once) {
+    job->n = smaller(at_once, n - p);
+    job->right = (panels){.data = c->packed, .n = job->n, .columns = job->columns};
+    pack_all(c, job);
+    pool_run(c->pool, product_task, job,
+             divide_up(job->rows, job->high) * divide_up(job->columns, job->wide));
+    job->a += job->n * job->rows;
+    job->b += job->n * job->columns;
+    job->add = 1;
+  }
 }
 
 static void run_product(cpu *c, product_job *job) {
