@@ -42,6 +42,7 @@ static gl_status write_line(figure_page *p, size_t panel, const results *r, cons
     double x;
     status = evaluate(r, c, longest->evals[i].step, values, &v, &x, err);
     if (!in_hours) x = (double)longest->evals[i].step;
+    if (!isfinite(x)) continue; /* the time is not known */
     page_line(p, panel, r->algorithms[c->algorithm]);
     page_number(p, x);
     page_interval(p, panel, v.value, v.low, v.high);

@@ -11,7 +11,7 @@ enum {
   NEEDS_EVALUATION = 1 << 0,
   NEEDS_TRAINING = 1 << 1,   /* importance weights, gradient norms or rewards */
   NEEDS_DIVERGENCE = 1 << 2, /* KL, importance weights P/Q or an estimation error */
-  NEEDS_WINDOW = 1 << 3,     /* staleness, KL or an evaluation */
+  NEEDS_WINDOW = 1 << 3,     /* staleness or KL */
   NEEDS_STALENESS = 1 << 4,  /* a staleness histogram */
   NEEDS_CLOCK = 1 << 5,
   NEEDS_DELAYS = 1 << 6, /* two settings of a delay, of a packet loss, of the window */
@@ -42,7 +42,7 @@ enum {
   F(sensitivity, "best and last against every swept field (paper Fig. 8)",                         \
     NEEDS_EVALUATION | NEEDS_SETTINGS, "curves")                                                   \
   F(heat, "best and last as colours, algorithm by delay", NEEDS_EVALUATION | NEEDS_DELAYS, "map")  \
-  F(window, "staleness, KL and score against updates per window (paper Fig. 6)",                   \
+  F(window, "staleness, KL and score against updates, a column per window (paper Fig. 6)",         \
     NEEDS_WINDOWS | NEEDS_WINDOW, "curves")                                                        \
   F(staleness, "staleness distribution, simulated against measured", NEEDS_STALENESS, "bars")      \
   F(throughput_delay, "throughput and utilisation against delay", NEEDS_DELAYS | NEEDS_CLOCK,      \

@@ -175,7 +175,7 @@ static gl_status write_rows(figure_page *p, table *t, gl_error *err) {
       fprintf(p->data.stream, "\t%zu\n", c.n);
       page_block_end(p);
     }
-    to->low = fmin(to->low, -0.05), to->high = 1, to->kept = 1;
+    if (panel_has_values(to)) to->low = fmin(to->low, -0.05), to->high = 1, to->kept = 1;
   }
   return status;
 }

@@ -28,9 +28,9 @@ static int has_training(const results *r) {
   return has_metric(r, any, 4);
 }
 
-static int has_window(const results *r) {
-  static const metric any[] = {METRIC_STALENESS, METRIC_KL_EXACT, METRIC_COUNT};
-  return has_metric(r, any, 3);
+static int has_window(const summary *s) {
+  const metric any[] = {METRIC_STALENESS, s->kl};
+  return has_metric(s->from, any, 2);
 }
 
 static int has_evaluation(const results *r) {
@@ -100,8 +100,8 @@ static const char *lacks(const void *data, unsigned needs) {
     return "the study does not sweep a delay over several numbers";
   if ((needs & NEEDS_LOSSES) && !is_swept(r, X_LOSS))
     return "the study does not sweep a packet loss";
-  if ((needs & NEEDS_WINDOWS) && !is_swept(r, X_WINDOW))
-    return "the study does not sweep cluster.window";
+  if ((needs & NEEDS_WINDOWS) && r->n_groups > 1 && !is_swept(r, X_WINDOW))
+    return "the study has several settings and does not sweep cluster.window";
   if ((needs & NEEDS_SAMPLERS) && !is_swept(r, X_SAMPLERS))
     return "the study does not sweep the number of samplers";
   if ((needs & NEEDS_SETTINGS) && !sweeps_something(r))
@@ -114,8 +114,7 @@ static const char *lacks(const void *data, unsigned needs) {
     return "the study has no importance weights, gradient norms or rewards";
   if ((needs & NEEDS_DIVERGENCE) && !has_divergence(s))
     return "the study has no KL, importance weights or estimation error";
-  if ((needs & NEEDS_WINDOW) && !has_window(r))
-    return "the study has no staleness, KL or evaluation";
+  if ((needs & NEEDS_WINDOW) && !has_window(s)) return "the study has neither staleness nor KL";
   if ((needs & NEEDS_STALENESS) && !has_staleness(r)) return "the study has no staleness histogram";
   if ((needs & NEEDS_CLOCK) && !has_clock(s)) return "the study has no clock";
   return NULL;

@@ -1,5 +1,5 @@
 /* The figure `window`: staleness, KL and score against updates, a column per window (the paper's
- * Fig. 6).
+ * Fig. 6). A study, or another program's logs, of one setting has one column.
  */
 #include "analysis/figures/list.h"
 
@@ -27,14 +27,16 @@ static size_t window_groups(const x_grid *windows, const results *r, size_t *gro
 }
 
 gl_status figure_window(const void *data, figure_page *p, gl_error *err) {
-  static const curve curves[] = {{METRIC_STALENESS, 0}, {METRIC_KL_EXACT, 0}, {METRIC_COUNT, 0}};
-  const results *r = ((const figure_data *)data)->s->from;
+  const summary *s = ((const figure_data *)data)->s;
+  const results *r = s->from;
+  const curve curves[] = {{METRIC_STALENESS, 0}, {s->kl, 0}, {METRIC_COUNT, 0}};
   x_grid windows;
   gl_status status = grid_init(&windows, r, X_WINDOW, err);
   if (status != GL_OK) return status;
   size_t columns[MOST_COLUMNS], n = 0, *groups = calloc(r->n_groups + 1, sizeof *groups);
   if (groups) {
-    n = page_pick(window_groups(&windows, r, groups), page_columns(p, MOST_COLUMNS), columns);
+    const size_t all = windows.n_x > 1 ? window_groups(&windows, r, groups) : 1;
+    n = page_pick(all, page_columns(p, MOST_COLUMNS), columns);
     for (size_t i = 0; i < n; i++) columns[i] = groups[columns[i]];
     status = write_curves(p, r, curves, sizeof curves / sizeof *curves, columns, n, n, err);
   } else {

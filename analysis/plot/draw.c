@@ -59,12 +59,19 @@ static char *file_name(const figure_request *q, const char *name) {
   return file;
 }
 
+/* *is_empty: there turned out to be no value to show, and nothing is kept. */
 static gl_status write_figure(const figure *f, const void *data, const figure_request *q,
-                              const char *file, gl_error *err) {
+                              const char *file, int *is_empty, gl_error *err) {
   figure_page p;
   page_init(&p, q, file, f->shape);
-  return page_close(&p, f->write(data, &p, err), err);
+  gl_status status = f->write(data, &p, err);
+  *is_empty = status == GL_OK && page_is_empty(&p);
+  if (!*is_empty) return page_close(&p, status, err);
+  page_close(&p, GL_EINPUT, err);
+  return GL_OK;
 }
+
+static const char no_values[] = "none of the quantities that it needs together has a value";
 
 /* Writes what is asked for and has its data; files[i] is then its name on the heap. */
 static gl_status write_all(const figure_table *t, const void *data, const figure_request *q,
@@ -79,9 +86,14 @@ static gl_status write_all(const figure_table *t, const void *data, const figure
     if (why && q->told) q->told(q->context, f->name, why);
     if (why) continue;
     if (!(files[i] = file_name(q, f->name))) return gl_fail_memory(err, "a figure's name");
-    gl_status status = write_figure(f, data, q, files[i], err);
+    int is_empty;
+    gl_status status = write_figure(f, data, q, files[i], &is_empty, err);
     if (status != GL_OK) return status;
-    n++;
+    n += !is_empty;
+    if (!is_empty) continue;
+    free(files[i]), files[i] = NULL;
+    if (q->only) return gl_fail(err, GL_EINPUT, "figure %s does not apply: %s", f->name, no_values);
+    if (q->told) q->told(q->context, f->name, no_values);
   }
   return n ? GL_OK : gl_fail(err, GL_EINPUT, "%s", t->nothing);
 }

@@ -89,6 +89,7 @@ static const figure_panel *panel_of(const layout *l, const place *at) {
  */
 
 static int panel_varies(const figure_panel *panel) {
+  if (!panel_has_values(panel)) return 0;
   return panel->kept || panel->largest - panel->least > 1e-12 * fabs(panel->largest);
 }
 
@@ -98,7 +99,11 @@ static gl_status tell_constant(figure_page *p, size_t from, size_t to, gl_error 
   char text[24];
   for (size_t i = from; i < to; i++)
     if (p->panels[i].least <= p->panels[i].largest) value = p->panels[i].least;
-  if (isnan(value)) return page_leave_out(p, err, "%s (no values)", p->panels[from].axis);
+  const figure_panel *first = &p->panels[from];
+  if (isnan(value))
+    return page_leave_out(
+        p, err, *first->x_axis ? "%.90s against %.90s (no values)" : "%.90s%.0s (no values)",
+        first->axis, first->x_axis);
   int digits = 0;
   while (digits < 4 && fabs(value - round(value * pow(10, digits)) / pow(10, digits)) > 1e-9)
     digits++;
@@ -110,13 +115,15 @@ static gl_status tell_constant(figure_page *p, size_t from, size_t to, gl_error 
 static gl_status choose_panels(layout *l, gl_error *err) {
   figure_page *p = l->p;
   const size_t together = p->share ? p->share : 1;
+  const int empty = page_is_empty(p);
   size_t varying = 0;
   gl_status status = GL_OK;
   for (size_t i = 0; i < p->n_panels; i++) varying += (size_t)panel_varies(&p->panels[i]);
   for (size_t from = 0; from < p->n_panels && status == GL_OK; from += together) {
     const size_t to = from + together < p->n_panels ? from + together : p->n_panels;
-    int any = varying == 0;
-    for (size_t i = from; i < to; i++) any |= panel_varies(&p->panels[i]);
+    int any = 0;
+    for (size_t i = from; i < to; i++)
+      any |= varying > 0 ? panel_varies(&p->panels[i]) : empty || panel_has_values(&p->panels[i]);
     if (!any) status = tell_constant(p, from, to, err);
     for (size_t i = from; i < to && any; i++) l->places[l->n++].panel = i;
     if (any && l->n == to - from)

@@ -1,6 +1,8 @@
 /* The table of looks, and looks for names that it does not hold. */
 #include "analysis/plot/look.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -96,11 +98,84 @@ const char *look_name(size_t i, look *out) {
   return table[i].name;
 }
 
-static size_t published(const char *name) {
+/* --- spellings ----------------------------------------------------------------------------------
+ */
+
+enum { MOST_WORDS = 8, WORD = 24 };
+
+typedef struct words {
+  char of[MOST_WORDS][WORD];
+  size_t n;
+} words;
+
+static int is_word_end(char c) {
+  return c == 0 || c == ' ' || c == '_' || c == '-' || c == '.' || c == '/';
+}
+
+/* The words of a name in small letters, behind its tag; 0 where it cannot be an algorithm's. */
+static int split(const char *name, words *w) {
+  const char *at = *name == '[' && strchr(name, ']') ? strchr(name, ']') + 1 : name;
+  size_t length = 0;
+  w->n = 0;
+  for (; *at || length > 0; at += *at != 0) {
+    if (is_word_end(*at)) {
+      w->n += length > 0;
+      length = 0;
+      continue;
+    }
+    if (w->n == MOST_WORDS || length + 2 > WORD) return 0;
+    w->of[w->n][length++] = (char)tolower((unsigned char)*at);
+    w->of[w->n][length] = 0;
+  }
+  return w->n > 0;
+}
+
+/* What follows an algorithm's name in the names of runs and says nothing of the algorithm: one of
+ * these words, or one of the second kind with a number behind it. */
+static int is_of_the_run(const char *word) {
+  static const char *const whole[] = {"online", "offline", "async", "sync"};
+  static const char *const counted[] = {"diff",      "maxdiff", "delay", "maxdelay",
+                                        "staleness", "window",  "seed",  "run"};
+  for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+    if (strcmp(word, whole[i]) == 0) return 1;
+  for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+    const size_t n = strlen(counted[i]);
+    if (strncmp(word, counted[i], n) == 0 && word[n] &&
+        strspn(word + n, "0123456789") == strlen(word + n))
+      return 1;
+  }
+  return 0;
+}
+
+/* Names that papers and programs write as one word, or otherwise than here. */
+static const struct {
+  const char *spelling, *name;
+} spellings[] = {{"drgrpo", "dr_grpo"},       {"gepo+", "gepo_plus"},
+                 {"gepoplus", "gepo_plus"},   {"v_trace", "vtrace"},
+                 {"gspotoken", "gspo_token"}, {"decoupledppo", "decoupled_ppo"}};
+
+static size_t in_table(const char *name) {
+  for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
+    if (strcmp(spellings[i].spelling, name) == 0) name = spellings[i].name;
   size_t i = 0;
   while (i < LOOKS && strcmp(table[i].name, name) != 0) i++;
   return i;
 }
+
+/* The algorithm's place in the table; LOOKS: none. */
+static size_t published(const char *name) {
+  char joined[MOST_WORDS * WORD] = "";
+  size_t i = in_table(name);
+  words w;
+  if (i < LOOKS || !split(name, &w)) return i;
+  while (w.n > 1 && is_of_the_run(w.of[w.n - 1])) w.n--;
+  for (size_t k = 0, n = 0; k < w.n; k++)
+    n += (size_t)snprintf(joined + n, sizeof joined - n, "%s%s", k ? "_" : "", w.of[k]);
+  return in_table(joined);
+}
+
+/* --- looks --------------------------------------------------------------------------------------
+ */
 
 /* How often each colour, and each combination, is taken. */
 typedef struct taken {
@@ -128,13 +203,19 @@ static look next_look(const taken *t, size_t number) {
 
 void looks_assign(const char *const *names, size_t n, look *out) {
   taken t = {{0}, {{0}}};
+  int is_used[LOOKS] = {0};
   size_t own = 0;
+  for (size_t i = 0; i < n; i++) out[i].mark = 0; /* none yet */
+  /* What is spelled as here comes first. */
+  for (int exact = 1; exact >= 0; exact--)
+    for (size_t i = 0; i < n; i++) {
+      const size_t k = out[i].mark ? LOOKS : exact ? in_table(names[i]) : published(names[i]);
+      if (k == LOOKS || (is_used[k] && !exact)) continue;
+      is_used[k] = 1;
+      take(&t, out[i] = table[k].look);
+    }
   for (size_t i = 0; i < n; i++) {
-    const size_t k = published(names[i]);
-    if (k < LOOKS) take(&t, out[i] = table[k].look);
-  }
-  for (size_t i = 0; i < n; i++) {
-    if (published(names[i]) < LOOKS) continue;
+    if (out[i].mark) continue;
     out[i] = next_look(&t, own++);
     take(&t, out[i]);
   }

@@ -31,9 +31,12 @@ const char *look_dash(int dash);
 /* The i-th published algorithm that has a look, or NULL past the end. */
 const char *look_name(size_t i, look *out);
 
-/* The looks of lines of one study. A published name has its own; the others, in their order, the
- * next that none of the names has, with colours that are free as long as there are any. A name
- * followed by a parenthesis, "gepo (clip none)", is another one. */
+/* The looks of lines of one study. A published name has its own, also as other programs spell it:
+ * in capitals, with other marks between its words, behind a tag in brackets, followed by what kind
+ * of run it is of: "[paper]GEPO_diff32", "Dr. GRPO online"; of several lines of one algorithm the
+ * first has it. The others, in their order, have the next that none of the names has, with colours
+ * that are free as long as there are any. A name followed by a parenthesis, "gepo (clip none)", is
+ * another one. */
 void looks_assign(const char *const *names, size_t n, look *out);
 
 #endif

@@ -75,6 +75,16 @@ void page_block_end(figure_page *p) {
   fputs("\n\n", p->data.stream);
 }
 
+int panel_has_values(const figure_panel *panel) {
+  return panel->low <= panel->high;
+}
+
+int page_is_empty(const figure_page *p) {
+  for (size_t i = 0; i < p->n_panels; i++)
+    if (panel_has_values(&p->panels[i])) return 0;
+  return 1;
+}
+
 double page_width(const figure_page *p) {
   return p->q->width_cm > 0 ? p->q->width_cm : FIGURE_WIDTH_CM;
 }

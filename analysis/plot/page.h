@@ -130,6 +130,10 @@ void page_set_text(figure_page *p, const char *variable, const char *text);
 void page_set_texts(figure_page *p, const char *array, const char *const *texts, size_t n);
 void page_set_numbers(figure_page *p, const char *array, const double *numbers, size_t n);
 
+/* Whether the panel has a value to show; and whether no panel of the page has. */
+int panel_has_values(const figure_panel *panel);
+int page_is_empty(const figure_page *p);
+
 /* Adds to what the figure says below its panels that it does not show, printf-style; once. */
 gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -19,7 +19,7 @@ laboratory() { # the arguments of bias
 study delay_sweep delay_sweep steps=30 eval_every=5 tune= 'sweep.seed=[1,2]'
 study packet_loss packet_loss steps=20
 study samplers heterogeneous_samplers steps=30
-study quickstart quickstart steps=30 'sweep={algorithm: [gepo, grpo], seed: [1, 2], cluster.delay: [30, {law: uniform, min: 1, max: 60}]}'
+study quickstart quickstart steps=30 'cluster={preset: heterorl}' 'sweep={algorithm: [gepo, grpo], seed: [1, 2], cluster.delay: [30, {law: uniform, min: 1, max: 60}]}'
 laboratory bias_vs_kl dial.kl.points=6
 laboratory bias_groups dial.kl.points=8
 laboratory bias_staleness

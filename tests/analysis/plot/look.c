@@ -90,7 +90,31 @@ static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
       CU_ASSERT(many[i].colour != many[k].colour || many[i].dash != many[k].dash);
 }
 
+/* What other programs call their runs, word for word and not by what it has in it. */
+static void other_programs_spellings_have_the_look_of_their_algorithm(void) {
+  static const char *const
+      names[] = {"[paper]GRPO_diff32", "GEPO_online", "Dr. GRPO", "GSPO",  "GSPO_diff64",
+                 "gepo_plus-run3",     "TIS_delay",   "myGEPO",   "DrGRPO"},
+      *const are[] = {"grpo", "gepo", "dr_grpo", "gspo", NULL, "gepo_plus", NULL, NULL, NULL};
+  enum { N = sizeof names / sizeof *names };
+  look found[N], wanted;
+  looks_assign(names, N, found);
+  for (size_t i = 0; i < N; i++) {
+    CU_ASSERT(found[i].mark > 0);
+    for (size_t k = 0; k < i; k++) CU_ASSERT(!same(found[i], found[k]));
+    if (are[i] == NULL) continue;
+    looks_assign(&are[i], 1, &wanted);
+    CU_ASSERT(same(found[i], wanted));
+  }
+  /* What is spelled as here has the look, whatever comes before it. */
+  static const char *const both[] = {"GEPO", "gepo"};
+  looks_assign(both, 2, found);
+  looks_assign(&both[1], 1, &wanted);
+  CU_ASSERT(same(found[1], wanted) && !same(found[0], wanted));
+}
+
 SUITE(plot_look, "analysis: looks of algorithms",
       TEST(every_published_algorithm_has_a_look_of_its_own),
       TEST(colours_are_apart_for_every_kind_of_eye), TEST(lines_of_one_grey_differ_in_dash_or_mark),
-      TEST(a_recipes_own_algorithms_take_free_looks_and_keep_others));
+      TEST(a_recipes_own_algorithms_take_free_looks_and_keep_others),
+      TEST(other_programs_spellings_have_the_look_of_their_algorithm));

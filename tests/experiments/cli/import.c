@@ -71,6 +71,29 @@ static void exports_of_gepolab_are_read_again(void) {
   cli_scratch_remove(folder);
 }
 
+/* One run: staleness and KL give the window figure; without staleness nothing is drawn against it,
+ * and what has no values is no empty picture. */
+static void exports_of_one_setting_have_a_window_and_no_empty_figures(void) {
+  static const char kl[] = "step,[paper]GEPO_diff32 - train/cppo_kl,[paper]GEPO_diff32 - "
+                           "train/step_diff\n1,0.5,0\n2,0.25,1\n3,0.125,2\n",
+                    variance[] = "step,GEPO - train/sts_var/ratio_pEqQ\n1,0.5\n2,0.25\n";
+  char folder[64], figures[128], one[128], two[128];
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  cli_write(cli_path(one, folder, "kl.csv"), kl, sizeof kl - 1);
+  cli_write(cli_path(two, folder, "variance.csv"), variance, sizeof variance - 1);
+  CU_ASSERT(CLI_GIVES(0, "plot", one, "-o", figures));
+  CU_ASSERT(is_there(figures, "window.pdf") && is_there(figures, "by_staleness.pdf"));
+  CU_ASSERT(!is_there(figures, "relations.pdf") && !is_there(figures, "relations.tsv"));
+  cli_result r = CLI("plot", two, "-o", figures, "--gnuplot", "true");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no by_staleness: none of the quantities"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no window: the study has neither staleness nor KL"));
+  cli_result_fini(&r);
+  CU_ASSERT(CLI_GIVES(2, "plot", two, "-o", figures, "-f", "by_staleness"));
+  cli_scratch_remove(folder);
+}
+
 static void wrong_words_are_refused(void) {
   CU_ASSERT(CLI_GIVES(2, "analyze", SAMPLE("wide.csv"), "--at", "end"));
   CU_ASSERT(CLI_GIVES(2, "analyze", SAMPLE("wide.csv"), "--columns", "rows"));
@@ -106,10 +129,12 @@ static void the_papers_exports_give_tables_and_figures_by_one_command_each(void)
   CU_ASSERT(CLI_GIVES(0, "plot", path[2], "-r", strip, "-f", "training", "-o", figures));
   CU_ASSERT(CLI_GIVES(0, "plot", path[3], path[4], path[1], "-r", strip, "-o", figures));
   CU_ASSERT(is_there(figures, "staleness.pdf") && is_there(figures, "training.pdf"));
+  CU_ASSERT(is_there(figures, "by_staleness.pdf") && is_there(figures, "window.pdf"));
   cli_scratch_remove(folder);
 }
 
 SUITE(cli_import, "cli: exports", TEST(exports_of_several_kinds_become_one_figure),
       TEST(hostile_names_are_only_ever_text), TEST(exports_of_gepolab_are_read_again),
+      TEST(exports_of_one_setting_have_a_window_and_no_empty_figures),
       TEST(wrong_words_are_refused),
       TEST(the_papers_exports_give_tables_and_figures_by_one_command_each));
