@@ -22,6 +22,7 @@
   X(policy)                                                                                        \
   X(analyze)                                                                                       \
   X(outcomes)                                                                                      \
+  X(effects)                                                                                       \
   X(plot)                                                                                          \
   X(report)                                                                                        \
   X(results)                                                                                       \

@@ -1,4 +1,4 @@
-/* gepolab outcomes on a small study that was really run. */
+/* gepolab outcomes and gepolab effects on small studies that were really run. */
 #include "core/base/json_tree.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
@@ -44,6 +44,35 @@ static void runs_are_judged_and_doses_listed(void) {
   cli_scratch_remove(folder);
 }
 
+/* Two factors in a design with a start for each block. */
+static const char design[] =
+    "name: screen\nsteps: 20\neval_every: 5\nworld: {kind: bandit, rewards: [1, 0, 0, 0]}\n"
+    "train: {groups: 2, group_size: 8}\n"
+    "sweep: {algorithm: [grpo, gepo], factorial: {factors: {A: {train.group_size: [4, 8]}, "
+    "B: {optimizer.lr: [0.1, 0.5]}, C: {sampling.temperature: [1, 0.6]}}}, seed: [1, 2]}\n";
+
+static void effects_of_a_design_are_told(void) {
+  char folder[64], at[128], study[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(at, folder, "screen.yaml"), design, sizeof design - 1);
+  cli_path(study, folder, "study.db");
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
+  cli_result json = CLI("effects", study, "--json"), text = CLI("effects", study, "--most", "2");
+  cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+  const cJSON *fits = cJSON_GetObjectItemCaseSensitive(d, "fits");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(fits), 9);
+  const cJSON *first = cJSON_GetArrayItem(fits, 0);
+  CU_ASSERT_EQUAL(number(first, "runs"), 16);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(first, "effects")), 6);
+  CU_ASSERT_EQUAL(text.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "gepo less grpo"));
+  cJSON_Delete(d);
+  cli_result_fini(&json);
+  cli_result_fini(&text);
+  cli_scratch_remove(folder);
+}
+
 static void what_is_no_study_is_refused(void) {
   CU_ASSERT(CLI_GIVES(1, "outcomes", "build/no/such.db"));
   CU_ASSERT(CLI_GIVES(2, "outcomes"));
@@ -51,4 +80,4 @@ static void what_is_no_study_is_refused(void) {
 }
 
 SUITE(cli_outcomes, "cli: outcomes", TEST(runs_are_judged_and_doses_listed),
-      TEST(what_is_no_study_is_refused));
+      TEST(effects_of_a_design_are_told), TEST(what_is_no_study_is_refused));

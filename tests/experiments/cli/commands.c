@@ -229,7 +229,8 @@ static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
   cJSON_Delete(fields);
   cli_result_fini(&r);
   r = CLI("fields", "optimizer.lr");
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "0.05 (kind bandit, sequence); 1e-05 (kind llm)"));
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(r.out, "0.05 (kind bandit, sequence, automaton); 1e-05 (kind llm)"));
   cli_result_fini(&r);
   r = CLI("fields", "--only", "cluster", "cluster.ahead", "world.task", "--format", "markdown");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `cluster` | section |"));

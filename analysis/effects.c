@@ -1,0 +1,490 @@
+/* Least squares over two-level factors. */
+#include "analysis/effects.h"
+
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_linalg.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Below so many degrees of freedom interactions are not in the model. */
+enum { FEWEST_RESIDUAL = 4 };
+
+const char *effect_response_name(effect_response r) {
+  static const char *const names[RESPONSE_COUNT] = {
+      [RESPONSE_GAP] = "gap", [RESPONSE_LAST] = "last", [RESPONSE_LIFETIME] = "lifetime"};
+  return names[r];
+}
+
+/* --- factors -------------------------------------------------------------------------------------
+ */
+
+static const char *text_of(const results *r, size_t group, size_t which) {
+  const char *text = r->groups[group].value[which].text;
+  return text != NULL ? text : "";
+}
+
+/* The two values of an axis, the lower number first, else in the order of the grid; 0 if it has one
+ * or more than two. */
+static int two_values(const results *r, size_t which, size_t group[2]) {
+  size_t n = 0;
+  for (size_t g = 0; g < r->n_groups; g++) {
+    size_t i = 0;
+    while (i < n && strcmp(text_of(r, group[i], which), text_of(r, g, which)) != 0) i++;
+    if (i < n) continue;
+    if (n == 2) return 0;
+    group[n++] = g;
+  }
+  if (n == 2 && r->groups[group[0]].value[which].number > r->groups[group[1]].value[which].number) {
+    const size_t first = group[0];
+    group[0] = group[1];
+    group[1] = first;
+  }
+  return n == 2;
+}
+
+/* "a, b" in place of a; 0 if memory is short. */
+static int join(char **text, const char *more) {
+  const size_t size = strlen(*text) + strlen(more) + 3;
+  char *longer = malloc(size);
+  if (longer == NULL) return 0;
+  snprintf(longer, size, "%s, %s", *text, more);
+  free(*text);
+  *text = longer;
+  return 1;
+}
+
+/* Whether two fields change together: 1, or -1 where one's low goes with the other's high. */
+static int same_factor(const effect_factor *f, const int *level, size_t n) {
+  int same = 1, opposite = 1;
+  for (size_t g = 0; g < n; g++) {
+    same &= f->level[g] == level[g];
+    opposite &= f->level[g] == -level[g];
+  }
+  return same ? 1 : opposite ? -1 : 0;
+}
+
+static gl_status add_axis(effect_table *t, size_t which, const size_t group[2], gl_error *err) {
+  const results *r = t->from;
+  effect_factor *f = &t->factor[t->n_factors];
+  const char *low = text_of(r, group[0], which), *high = text_of(r, group[1], which);
+  int *level = calloc(r->n_groups, sizeof *level);
+  if (level == NULL) return gl_fail_memory(err, "the factors");
+  for (size_t g = 0; g < r->n_groups; g++)
+    level[g] = strcmp(text_of(r, g, which), high) == 0 ? 1 : -1;
+  for (size_t i = 0; i < t->n_factors; i++) {
+    const int same = same_factor(&t->factor[i], level, r->n_groups);
+    if (same == 0) continue;
+    free(level);
+    f = &t->factor[i];
+    return join(&f->name, r->axes.axis[which].label) && join(&f->low, same > 0 ? low : high) &&
+                   join(&f->high, same > 0 ? high : low)
+               ? GL_OK
+               : gl_fail_memory(err, "the factors");
+  }
+  *f = (effect_factor){strdup(r->axes.axis[which].label), strdup(low), strdup(high), level};
+  t->n_factors++;
+  return f->name != NULL && f->low != NULL && f->high != NULL ? GL_OK
+                                                              : gl_fail_memory(err, "the factors");
+}
+
+static gl_status find_factors(effect_table *t, gl_error *err) {
+  const results *r = t->from;
+  t->factor = calloc(r->axes.n + 1, sizeof *t->factor);
+  if (t->factor == NULL) return gl_fail_memory(err, "the factors");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < r->axes.n && status == GL_OK; i++) {
+    size_t group[2];
+    if (!two_values(r, i, group))
+      return gl_fail(err, GL_EINPUT,
+                     "%s: %s has not two values; effects are those of fields at two levels "
+                     "(sweep.factorial)",
+                     r->study, r->axes.axis[i].label);
+    status = add_axis(t, i, group, err);
+  }
+  if (status == GL_OK && t->n_factors < 2)
+    return gl_fail(err, GL_EINPUT,
+                   "%s varies %zu factors; effects need two or more (sweep.factorial)", r->study,
+                   t->n_factors);
+  return status;
+}
+
+/* --- least squares -------------------------------------------------------------------------------
+ */
+
+gl_status least_squares(const double *x, const double *y, size_t n, size_t k, double *b,
+                        double *variance, size_t *rank, gl_error *err) {
+  gsl_matrix *q = gsl_matrix_calloc(n, k), *v = gsl_matrix_calloc(k, k);
+  gsl_vector *s = gsl_vector_calloc(k), *work = gsl_vector_calloc(k);
+  *rank = 0;
+  gl_status status =
+      q != NULL && v != NULL && s != NULL && work != NULL ? GL_OK : gl_fail_memory(err, "a fit");
+  if (status == GL_OK) {
+    memcpy(q->data, x, n * k * sizeof *x);
+    gsl_linalg_SV_decomp(q, v, s, work);
+    for (size_t i = 0; i < k; i++) *rank += gsl_vector_get(s, i) > 1e-10 * gsl_vector_get(s, 0);
+  }
+  if (status == GL_OK && *rank == k) {
+    double residual = 0;
+    for (size_t i = 0; i < k; i++) b[i] = variance[i] = 0;
+    for (size_t m = 0; m < k; m++) {
+      double z = 0;
+      for (size_t i = 0; i < n; i++) z += gsl_matrix_get(q, i, m) * y[i];
+      z /= gsl_vector_get(s, m);
+      for (size_t i = 0; i < k; i++) {
+        const double w = gsl_matrix_get(v, i, m);
+        b[i] += w * z;
+        variance[i] += (w / gsl_vector_get(s, m)) * (w / gsl_vector_get(s, m));
+      }
+    }
+    for (size_t i = 0; i < n; i++) {
+      double fit = 0;
+      for (size_t m = 0; m < k; m++) fit += x[i * k + m] * b[m];
+      residual += (y[i] - fit) * (y[i] - fit);
+    }
+    for (size_t i = 0; i < k; i++) variance[i] *= residual / (double)(n - k);
+  }
+  gsl_matrix_free(q), gsl_matrix_free(v), gsl_vector_free(s), gsl_vector_free(work);
+  return status;
+}
+
+/* --- the model -----------------------------------------------------------------------------------
+ */
+
+/* The data of one fit: a response with its run's group and seed. */
+typedef struct sample {
+  double y[RESPONSE_COUNT];
+  size_t group;
+  uint64_t seed;
+} sample;
+
+typedef struct model {
+  sample *sample; /* [n] */
+  size_t n;
+  uint64_t *seed; /* [n_seeds] distinct ones */
+  size_t n_seeds;
+  double *x, *y, *b, *variance;
+} model;
+
+static void model_fini(model *m) {
+  free(m->sample), free(m->seed), free(m->x), free(m->y), free(m->b), free(m->variance);
+}
+
+static gl_status model_init(model *m, const effect_table *t, gl_error *err) {
+  const size_t n = t->from->n_runs + 1;
+  const size_t k = n + t->n_factors * (t->n_factors + 1) / 2 + 1;
+  *m = (model){.sample = calloc(n, sizeof *m->sample),
+               .seed = calloc(n, sizeof *m->seed),
+               .x = k < SIZE_MAX / sizeof(double) / n ? calloc(n * k, sizeof *m->x) : NULL,
+               .y = calloc(n, sizeof *m->y),
+               .b = calloc(k, sizeof *m->b),
+               .variance = calloc(k, sizeof *m->variance)};
+  return m->sample != NULL && m->seed != NULL && m->x != NULL && m->y != NULL && m->b != NULL &&
+                 m->variance != NULL
+             ? GL_OK
+             : gl_fail_memory(err, "a fit");
+}
+
+static void responses_of(const results_run *run, const outcome_rule *rule,
+                         double y[RESPONSE_COUNT]) {
+  const run_outcome o = outcome_of_run(run, rule);
+  y[RESPONSE_GAP] = o.best - o.last;
+  y[RESPONSE_LAST] = o.last;
+  y[RESPONSE_LIFETIME] = (double)(run_outcome_is_fall(&o) ? o.onset : o.end);
+}
+
+static const results_run *run_like(const results *r, const results_run *run, size_t algorithm) {
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (r->runs[i].algorithm == algorithm && r->runs[i].group == run->group &&
+        r->runs[i].seed == run->seed)
+      return &r->runs[i];
+  return NULL;
+}
+
+static int is_usable(const results_run *run) {
+  return run != NULL && run->status != RUN_FAILED && run->n_evals > 0;
+}
+
+static void gather(model *m, const effect_table *t, const effect_fit *fit,
+                   const outcome_rule *rule) {
+  const results *r = t->from;
+  m->n = m->n_seeds = 0;
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const results_run *run = &r->runs[i];
+    double less[RESPONSE_COUNT] = {0};
+    if (run->algorithm != fit->algorithm || !is_usable(run)) continue;
+    if (fit->less != SIZE_MAX) {
+      const results_run *other = run_like(r, run, fit->less);
+      if (!is_usable(other)) continue;
+      responses_of(other, rule, less);
+    }
+    sample *s = &m->sample[m->n++];
+    responses_of(run, rule, s->y);
+    for (size_t k = 0; k < RESPONSE_COUNT; k++) s->y[k] -= less[k];
+    s->group = run->group;
+    s->seed = run->seed;
+    size_t k = 0;
+    while (k < m->n_seeds && m->seed[k] != run->seed) k++;
+    if (k == m->n_seeds) m->seed[m->n_seeds++] = run->seed;
+  }
+}
+
+/* Columns: one, seeds but the first as deviations from their mean, factors, pairs. Returns their
+ * number. */
+static size_t fill_columns(model *m, const effect_table *t, int pairs) {
+  const size_t k = m->n_seeds + t->n_factors + (pairs ? t->n_factors * (t->n_factors - 1) / 2 : 0);
+  for (size_t i = 0; i < m->n; i++) {
+    double *x = m->x + i * k;
+    const sample *s = &m->sample[i];
+    size_t at = 0;
+    x[at++] = 1;
+    for (size_t b = 1; b < m->n_seeds; b++)
+      x[at++] = (double)(s->seed == m->seed[b]) - (double)(s->seed == m->seed[0]);
+    for (size_t f = 0; f < t->n_factors; f++) x[at++] = t->factor[f].level[s->group];
+    for (size_t f = 1; pairs && f < t->n_factors; f++)
+      for (size_t g = 0; g < f; g++)
+        x[at++] = t->factor[f].level[s->group] * t->factor[g].level[s->group];
+  }
+  return k;
+}
+
+static int by_p(const void *a, const void *b) {
+  const double x = (*(const effect *const *)a)->p, y = (*(const effect *const *)b)->p;
+  return (x > y) - (x < y);
+}
+
+/* Benjamini and Hochberg's step up. */
+static gl_status find_rates(effect *e, size_t n, gl_error *err) {
+  effect **sorted = calloc(n + 1, sizeof *sorted);
+  double q = 1;
+  if (sorted == NULL) return gl_fail_memory(err, "the effects");
+  for (size_t i = 0; i < n; i++) sorted[i] = &e[i];
+  qsort(sorted, n, sizeof *sorted, by_p);
+  for (size_t i = n; i-- > 0;) {
+    q = fmin(q, sorted[i]->p * (double)n / (double)(i + 1));
+    sorted[i]->q = q;
+  }
+  free(sorted);
+  return GL_OK;
+}
+
+/* A coefficient as an effect (twice it), with Student's interval. Without any residual the interval
+ * is the point. */
+static interval size_of(double b, double variance, double freedom, double *p) {
+  const double error = sqrt(variance), t = gsl_cdf_tdist_Pinv(0.975, freedom);
+  *p = error > 0 ? 2 * gsl_cdf_tdist_Q(fabs(b) / error, freedom) : b == 0 ? 1 : 0;
+  return (interval){2 * b, 2 * (b - t * error), 2 * (b + t * error)};
+}
+
+static gl_status fit_response(effect_table *t, model *m, effect_response response, effect_fit *to,
+                              gl_error *err) {
+  const size_t k = fill_columns(m, t, t->pairs);
+  size_t rank = 0;
+  to->runs = m->n;
+  if (m->n <= k) to->why = "fewer runs than effects";
+  for (size_t i = 0; i < m->n; i++) {
+    m->y[i] = m->sample[i].y[response];
+    if (!isfinite(m->y[i])) to->why = "a run without a finite score";
+  }
+  if (to->why != NULL) return GL_OK;
+  gl_status status = least_squares(m->x, m->y, m->n, k, m->b, m->variance, &rank, err);
+  if (status != GL_OK) return status;
+  if (rank < k) {
+    to->why = "the runs do not tell the factors apart";
+    return GL_OK;
+  }
+  to->residual = m->n - k;
+  to->effects = calloc(t->n_effects + 1, sizeof *to->effects);
+  if (to->effects == NULL) return gl_fail_memory(err, "the effects");
+  double p;
+  const interval twice = size_of(m->b[0], m->variance[0], (double)to->residual, &p);
+  to->mean = (interval){twice.value / 2, twice.low / 2, twice.high / 2};
+  size_t n = 0;
+  for (size_t f = 0; f < t->n_factors; f++) to->effects[n++] = (effect){.a = f, .b = SIZE_MAX};
+  for (size_t f = 1; t->pairs && f < t->n_factors; f++)
+    for (size_t g = 0; g < f; g++) to->effects[n++] = (effect){.a = g, .b = f};
+  for (size_t i = 0; i < n; i++)
+    to->effects[i].size = size_of(m->b[m->n_seeds + i], m->variance[m->n_seeds + i],
+                                  (double)to->residual, &to->effects[i].p);
+  return find_rates(to->effects, n, err);
+}
+
+/* Whether the first algorithm's runs tell all pairs apart, with degrees of freedom to spare. */
+static gl_status choose_model(effect_table *t, model *m, gl_error *err) {
+  size_t rank = 0;
+  const size_t k = fill_columns(m, t, 1);
+  if (m->n < k + FEWEST_RESIDUAL) return GL_OK;
+  for (size_t i = 0; i < m->n; i++) m->y[i] = 0;
+  gl_status status = least_squares(m->x, m->y, m->n, k, m->b, m->variance, &rank, err);
+  t->pairs = rank == k;
+  return status;
+}
+
+static gl_status fit_all(effect_table *t, const outcome_rule *rule, gl_error *err) {
+  const size_t algorithms = t->from->n_algorithms;
+  model m;
+  gl_status status = model_init(&m, t, err);
+  t->n_fits = 2 * algorithms - 1;
+  for (effect_response r = 0; r < RESPONSE_COUNT && status == GL_OK; r++) {
+    t->fit[r] = calloc(t->n_fits, sizeof *t->fit[r]);
+    if (t->fit[r] == NULL) status = gl_fail_memory(err, "the effects");
+  }
+  for (size_t i = 0; i < t->n_fits && status == GL_OK; i++) {
+    const effect_fit what = {.algorithm = i < algorithms ? i : i - algorithms + 1,
+                             .less = i < algorithms ? SIZE_MAX : 0};
+    gather(&m, t, &what, rule);
+    if (i == 0) status = choose_model(t, &m, err);
+    t->n_effects = t->n_factors + (t->pairs ? t->n_factors * (t->n_factors - 1) / 2 : 0);
+    for (effect_response r = 0; r < RESPONSE_COUNT && status == GL_OK; r++) {
+      t->fit[r][i] = what;
+      status = fit_response(t, &m, r, &t->fit[r][i], err);
+    }
+  }
+  model_fini(&m);
+  return status;
+}
+
+gl_status effect_table_init(effect_table *t, const results *from, const outcome_rule *rule,
+                            gl_error *err) {
+  *t = (effect_table){.from = from};
+  if (from->n_algorithms == 0) return gl_fail(err, GL_EINPUT, "%s has no runs", from->study);
+  gl_status status = find_factors(t, err);
+  return status == GL_OK ? fit_all(t, rule, err) : status;
+}
+
+void effect_table_fini(effect_table *t) {
+  for (size_t i = 0; i < t->n_factors; i++)
+    free(t->factor[i].name), free(t->factor[i].low), free(t->factor[i].high),
+        free(t->factor[i].level);
+  free(t->factor);
+  for (effect_response r = 0; r < RESPONSE_COUNT; r++) {
+    for (size_t i = 0; t->fit[r] != NULL && i < t->n_fits; i++) free(t->fit[r][i].effects);
+    free(t->fit[r]);
+  }
+  *t = (effect_table){0};
+}
+
+/* --- telling -------------------------------------------------------------------------------------
+ */
+
+static void name_fit(const effect_table *t, const effect_fit *f, char text[300]) {
+  const char *a = t->from->algorithms[f->algorithm];
+  if (f->less == SIZE_MAX)
+    snprintf(text, 300, "%s", a);
+  else
+    snprintf(text, 300, "%s less %s", a, t->from->algorithms[f->less]);
+}
+
+static void name_effect(const effect_table *t, const effect *e, char text[300]) {
+  if (e->b == SIZE_MAX)
+    snprintf(text, 300, "%s: %s to %s", t->factor[e->a].name, t->factor[e->a].low,
+             t->factor[e->a].high);
+  else
+    snprintf(text, 300, "%s × %s", t->factor[e->a].name, t->factor[e->b].name);
+}
+
+static gl_status write_fit(const effect_table *t, effect_response r, const effect_fit *f,
+                           size_t most, table *to, gl_error *err) {
+  char fit[300], name[300];
+  name_fit(t, f, fit);
+  if (f->why != NULL) {
+    table_cell(to, "%s", fit);
+    table_cell(to, "%s", effect_response_name(r));
+    table_cell(to, "– (%s)", f->why);
+    for (int i = 0; i < 3; i++) table_cell(to, "–");
+    return GL_OK;
+  }
+  effect **sorted = calloc(t->n_effects + 1, sizeof *sorted);
+  if (sorted == NULL) return gl_fail_memory(err, "a table");
+  for (size_t i = 0; i < t->n_effects; i++) sorted[i] = &f->effects[i];
+  qsort(sorted, t->n_effects, sizeof *sorted, by_p);
+  for (size_t i = 0; i < t->n_effects && (most == 0 || i < most); i++) {
+    const interval v = sorted[i]->size;
+    name_effect(t, sorted[i], name);
+    table_cell(to, "%s", fit);
+    table_cell(to, "%s", effect_response_name(r));
+    table_cell(to, "%s", name);
+    table_cell(to, "%.3g [%.3g, %.3g]", v.value, v.low, v.high);
+    table_cell(to, "%.2g", sorted[i]->p);
+    table_cell(to, "%.2g", sorted[i]->q);
+  }
+  free(sorted);
+  return GL_OK;
+}
+
+static gl_status write_table(const effect_table *t, size_t most, table_format format, FILE *text,
+                             gl_error *err) {
+  static const char *const heads[] = {"algorithm", "response", "factor", "effect", "p", "q"};
+  table *to = table_new(heads, sizeof heads / sizeof *heads);
+  if (to == NULL) return gl_fail_memory(err, "a table");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < t->n_fits && status == GL_OK; i++)
+    for (effect_response r = 0; r < RESPONSE_COUNT && status == GL_OK; r++)
+      status = write_fit(t, r, &t->fit[r][i], most, to, err);
+  table_caption(to,
+                "%s: effects of %zu factors%s, from low to high [95 %%], by least squares with "
+                "seeds as blocks; p of Student's t, q the false discovery rate over the effects of "
+                "a response.",
+                t->from->study, t->n_factors,
+                t->pairs ? " and their pairs" : " (too few runs for pairs)");
+  if (status == GL_OK) status = table_write(to, format, text, err);
+  table_free(to);
+  return status;
+}
+
+static int put_number(cJSON *to, const char *name, double x) {
+  return (isfinite(x) ? cJSON_AddNumberToObject(to, name, x) : cJSON_AddNullToObject(to, name)) !=
+         NULL;
+}
+
+static int put_effect(cJSON *list, const effect_table *t, const effect *e) {
+  cJSON *o = cJSON_CreateObject();
+  if (o == NULL || !cJSON_AddItemToArray(list, o)) return 0;
+  const effect_factor *a = &t->factor[e->a];
+  int fine = cJSON_AddStringToObject(o, "factor", a->name) != NULL;
+  if (e->b != SIZE_MAX)
+    fine = fine && cJSON_AddStringToObject(o, "with", t->factor[e->b].name) != NULL;
+  else
+    fine = fine && cJSON_AddStringToObject(o, "low_value", a->low) != NULL &&
+           cJSON_AddStringToObject(o, "high_value", a->high) != NULL;
+  return fine && put_number(o, "effect", e->size.value) && put_number(o, "low", e->size.low) &&
+         put_number(o, "high", e->size.high) && put_number(o, "p", e->p) &&
+         put_number(o, "q", e->q);
+}
+
+static int put_fit(cJSON *list, const effect_table *t, effect_response r, const effect_fit *f) {
+  cJSON *o = cJSON_CreateObject();
+  if (o == NULL || !cJSON_AddItemToArray(list, o)) return 0;
+  int fine = cJSON_AddStringToObject(o, "algorithm", t->from->algorithms[f->algorithm]) != NULL &&
+             (f->less == SIZE_MAX ||
+              cJSON_AddStringToObject(o, "less", t->from->algorithms[f->less]) != NULL) &&
+             cJSON_AddStringToObject(o, "response", effect_response_name(r)) != NULL &&
+             put_number(o, "runs", (double)f->runs) &&
+             put_number(o, "residual", (double)f->residual);
+  if (f->why != NULL) return fine && cJSON_AddStringToObject(o, "why", f->why) != NULL;
+  cJSON *effects =
+      fine && put_number(o, "mean", f->mean.value) ? cJSON_AddArrayToObject(o, "effects") : NULL;
+  fine = effects != NULL;
+  for (size_t i = 0; i < t->n_effects && fine; i++) fine = put_effect(effects, t, &f->effects[i]);
+  return fine;
+}
+
+static gl_status make_json(const effect_table *t, cJSON **out, gl_error *err) {
+  cJSON *all = cJSON_CreateObject();
+  cJSON *fits = all != NULL && cJSON_AddStringToObject(all, "study", t->from->study) != NULL
+                    ? cJSON_AddArrayToObject(all, "fits")
+                    : NULL;
+  int fine = fits != NULL;
+  for (size_t i = 0; i < t->n_fits && fine; i++)
+    for (effect_response r = 0; r < RESPONSE_COUNT && fine; r++)
+      fine = put_fit(fits, t, r, &t->fit[r][i]);
+  if (!fine) cJSON_Delete(all);
+  *out = fine ? all : NULL;
+  return fine ? GL_OK : gl_fail_memory(err, "the effects");
+}
+
+gl_status effect_table_tell(const effect_table *t, size_t most, table_format format, FILE *text,
+                            cJSON **json, gl_error *err) {
+  gl_status status = text != NULL ? write_table(t, most, format, text, err) : GL_OK;
+  return status == GL_OK && json != NULL ? make_json(t, json, err) : status;
+}
