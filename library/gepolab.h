@@ -33,7 +33,7 @@ extern "C" {
  * changed, the minor one when something is added. gepolab_version() gives the program's version,
  * gepolab_interface() the interface that the library at hand was built with. */
 #define GEPOLAB_INTERFACE_MAJOR 0
-#define GEPOLAB_INTERFACE_MINOR 1
+#define GEPOLAB_INTERFACE_MINOR 2
 #define GEPOLAB_INTERFACE (GEPOLAB_INTERFACE_MAJOR * 1000 + GEPOLAB_INTERFACE_MINOR)
 
 #if defined(__GNUC__)
@@ -177,14 +177,23 @@ typedef struct gepolab_workspace gepolab_workspace;
 GEPOLAB_API gepolab_status gepolab_workspace_new(gepolab_workspace **out, gepolab_error *err);
 GEPOLAB_API void gepolab_workspace_free(gepolab_workspace *workspace);
 
+/* Evaluations with this workspace run on so many threads from now on, the caller's being one of
+ * them (at first it is the only one); the results have the same bits for any number. The others are
+ * the workspace's until it is freed or the number changes, and sleep between evaluations. A process
+ * that forks needs a new workspace afterwards. GEPOLAB_EINPUT for less than 1 or more than 4096,
+ * GEPOLAB_EIO where one cannot be started. */
+GEPOLAB_API gepolab_status gepolab_workspace_threads(gepolab_workspace *workspace, int64_t threads,
+                                                     gepolab_error *err);
+
 /* Evaluates the algorithm on the batch and writes what result asks for. Arrays are read where they
  * lie; float32 is widened, all sums are in double precision. Coefficients are what a backward pass
  * multiplies the gradients of logp with (and negates, for a loss that is minimised).
  * GEPOLAB_EINPUT names array, response and token of: a NaN or infinity, a log-probability above
  * 1e-3 (rounding in float32 is allowed for), a type that is none of the above; starts that do not
  * rise; and what policy needs but was not given (logref, log_denominator, groups of two).
- * GEPOLAB_ENUMERIC: a weight or coefficient that is not finite, named. After an error what result
- * points to is unspecified. The same input gives the same bits. */
+ * GEPOLAB_ENUMERIC: a weight or coefficient that is not finite, named. No array of result may
+ * overlap one of the batch. After an error what result points to is unspecified. The same input
+ * gives the same bits. */
 GEPOLAB_API gepolab_status gepolab_policy(const gepolab_algorithm *algorithm,
                                           const gepolab_batch *batch, gepolab_result *result,
                                           gepolab_workspace *workspace, gepolab_error *err);

@@ -1,12 +1,16 @@
 /* Policy evaluation on buffers that belong to somebody else.
  *
- * Arrays in double precision whose tokens lie one behind the other are handed on as they are.
- * Others are read once into the workspace, response by response, and results are written back the
- * same way; no array of the caller is copied before or changed. */
+ * Arrays in double precision whose tokens lie one behind the other are handed on as they are, those
+ * for results, too. Others are read once into the workspace, response by response, and results are
+ * written back the same way; no array of the caller is copied before or changed. Responses are
+ * shared among the workspace's threads. */
 #include "core/policy/policy.h"
+#include "core/base/thread_pool.h"
 #include "library/internal.h"
+#include "library/rows.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +23,7 @@ static const char *const in_names[IN_ARRAYS] = {"logp", "logq", "logprox", "logr
 
 struct gepolab_workspace {
   policy_workspace *policy;
+  pool *threads; /* owned; NULL: the caller's alone */
   void *space;
   size_t size;
 };
@@ -29,6 +34,8 @@ typedef struct evaluation {
   gepolab_workspace *workspace;
   size_t n_tokens;
   size_t *group_start, *token_start; /* [n_groups + 1], [n_responses + 1] */
+  size_t
+      *first_column; /* [n_responses] where a response's tokens begin; SCATTERED: there are gaps */
   double *reward, *log_denominator, *advantage;
   double *in[IN_ARRAYS], *out[OUT_ARRAYS]; /* [n_tokens] */
   gl_error err;
@@ -67,39 +74,68 @@ static gl_status check_counts(evaluation *e) {
   return GL_OK;
 }
 
+/* A response whose tokens are no run of neighbouring columns. */
+#define SCATTERED SIZE_MAX
+
+/* Tokens from which on waking threads pays. */
+enum { FEW_TOKENS = 8192 };
+
+/* Does something for every response; `tokens` is about how many there are in all. */
+static void each_response(evaluation *e, pool_task run, void *context, size_t tokens) {
+  pool *threads = tokens < FEW_TOKENS ? NULL : e->workspace->threads;
+  pool_spread(threads, run, context, (size_t)e->batch->n_responses);
+}
+
 static int mask_at(const gepolab_batch *b, int64_t i, int64_t t) {
   return b->mask[i * b->mask_response_stride + t * b->mask_token_stride] != 0;
 }
 
-/* Tokens of response i; -1 where what the batch says is no length. */
-static int64_t tokens_of(const gepolab_batch *b, int64_t i) {
+/* Tokens of response i, of which the first lies in *column; -1 where what the batch says is no
+ * length. */
+static int64_t tokens_of(const gepolab_batch *b, int64_t i, size_t *column) {
+  *column = 0;
   if (b->token_start != NULL) {
     const int64_t n = b->token_start[i + 1] - b->token_start[i];
     return b->token_start[i] < 0 || b->token_start[i + 1] > MOST ? -1 : n;
   }
   if (b->length != NULL) return b->length[i] > b->columns ? -1 : b->length[i];
   if (b->mask == NULL) return b->columns;
-  int64_t n = 0;
-  for (int64_t t = 0; t < b->columns; ++t) n += mask_at(b, i, t);
-  return n;
+  size_t end;
+  const size_t n = row_marked(b->mask + i * b->mask_response_stride, b->mask_token_stride,
+                              (size_t)b->columns, column, &end);
+  if (end - *column != n) *column = SCATTERED;
+  return (int64_t)n;
+}
+
+/* Writes the length of response i, and 0 for one that is none, where its end will stand. */
+static void measure(void *context, size_t i, size_t worker) {
+  evaluation *e = context;
+  const int64_t n = tokens_of(e->batch, (int64_t)i, &e->first_column[i]);
+  (void)worker;
+  e->token_start[i + 1] = n > 0 ? (size_t)n : 0;
+}
+
+static gl_status refuse_length(evaluation *e, int64_t i) {
+  size_t column;
+  if (tokens_of(e->batch, i, &column) < 0)
+    return gl_fail(&e->err, GL_EINPUT,
+                   "the tokens of response %lld are no valid range: starts rise, and lengths lie "
+                   "between 0 and the %lld columns",
+                   (long long)i, (long long)e->batch->columns);
+  return gl_fail(&e->err, GL_EINPUT,
+                 "response %lld has no tokens: it has no log-probability to be weighted by; "
+                 "leave it out of its group, or count its end-of-text token",
+                 (long long)i);
 }
 
 static gl_status lay_out_tokens(evaluation *e) {
   const gepolab_batch *b = e->batch;
+  const int64_t cells = b->mask == NULL ? 0 : b->columns; /* what is looked at of a response */
   e->token_start[0] = 0;
+  each_response(e, measure, e, cells < FEW_TOKENS ? (size_t)(cells * b->n_responses) : FEW_TOKENS);
   for (int64_t i = 0; i < b->n_responses; ++i) {
-    const int64_t n = tokens_of(b, i);
-    if (n < 0)
-      return gl_fail(&e->err, GL_EINPUT,
-                     "the tokens of response %lld are no valid range: starts rise, and lengths lie "
-                     "between 0 and the %lld columns",
-                     (long long)i, (long long)b->columns);
-    if (n == 0)
-      return gl_fail(&e->err, GL_EINPUT,
-                     "response %lld has no tokens: it has no log-probability to be weighted by; "
-                     "leave it out of its group, or count its end-of-text token",
-                     (long long)i);
-    e->token_start[i + 1] = e->token_start[i] + (size_t)n;
+    if (e->token_start[i + 1] == 0) return refuse_length(e, i);
+    e->token_start[i + 1] += e->token_start[i];
   }
   e->n_tokens = e->token_start[b->n_responses];
   return GL_OK;
@@ -167,31 +203,16 @@ static gl_status refuse_token(evaluation *e, int array, size_t i, size_t t, doub
                  array == IN_GAP ? "number of versions" : "log-probability");
 }
 
-static gl_status check_tokens(evaluation *e, int array, const double *value) {
-  const double most = array == IN_GAP ? INFINITY : MOST_LOG;
-  double worst = 0; /* NaN and infinities survive a sum of products with 0 */
-  int above = 0;
-  for (size_t t = 0; t < e->n_tokens; ++t) {
-    worst += value[t] * 0.0;
-    above |= value[t] > most;
-  }
-  if (worst == 0 && !above) return GL_OK;
-  for (size_t i = 0; i < (size_t)e->batch->n_responses; ++i)
-    for (size_t t = e->token_start[i]; t < e->token_start[i + 1]; ++t)
-      if (!isfinite(value[t]) || value[t] > most)
-        return refuse_token(e, array, i, t - e->token_start[i], value[t]);
-  return gl_fail(&e->err, GL_EINTERNAL, "%s has a number that is not found again", in_names[array]);
-}
-
-static void gather_row_f32(const float *from, int64_t stride, size_t n, double *to) {
-  if (stride == 1)
-    for (size_t t = 0; t < n; ++t) to[t] = (double)from[t];
-  else
-    for (size_t t = 0; t < n; ++t) to[t] = (double)from[(int64_t)t * stride];
-}
-
-static void gather_row_f64(const double *from, int64_t stride, size_t n, double *to) {
-  for (size_t t = 0; t < n; ++t) to[t] = from[(int64_t)t * stride];
+/* The elements of an array that are response i's tokens, or its first ones, where these lie in
+ * neighbouring columns. */
+static row row_of(const evaluation *e, const void *data, gepolab_type type, int64_t response_stride,
+                  int64_t token_stride, size_t i) {
+  const int64_t start = first_of(e->batch, (int64_t)i, response_stride, token_stride);
+  return (row){.data = (void *)data,
+               .type = type,
+               .first = start + (int64_t)e->first_column[i] * token_stride,
+               .stride = token_stride,
+               .n = e->token_start[i + 1] - e->token_start[i]};
 }
 
 static void gather_masked(const gepolab_batch *b, const gepolab_tokens *from, int64_t i,
@@ -203,38 +224,66 @@ static void gather_masked(const gepolab_batch *b, const gepolab_tokens *from, in
       to[n++] = number_at(from->data, from->type, first + t * from->token_stride);
 }
 
-static void gather(evaluation *e, const gepolab_tokens *from, double *to) {
-  const gepolab_batch *b = e->batch;
-  for (int64_t i = 0; i < b->n_responses; ++i) {
-    const size_t n = e->token_start[i + 1] - e->token_start[i];
-    double *row = to + e->token_start[i];
-    const int64_t first = first_of(b, i, from->response_stride, from->token_stride);
-    if (b->mask != NULL)
-      gather_masked(b, from, i, row);
-    else if (from->type == GEPOLAB_FLOAT32)
-      gather_row_f32((const float *)from->data + first, from->token_stride, n, row);
-    else
-      gather_row_f64((const double *)from->data + first, from->token_stride, n, row);
+/* One array being read. */
+typedef struct reading {
+  evaluation *e;
+  const gepolab_tokens *from;
+  double *to;          /* [n_tokens]; NULL: the array is handed on as it is */
+  const double *value; /* [n_tokens] what is handed on */
+  double most;
+  _Atomic int refused; /* some number is not finite, or above `most` */
+} reading;
+
+static void read_response(void *context, size_t i, size_t worker) {
+  reading *r = context;
+  const evaluation *e = r->e;
+  const size_t start = e->token_start[i], n = e->token_start[i + 1] - start;
+  (void)worker;
+  if (r->to != NULL && e->first_column[i] == SCATTERED) {
+    gather_masked(e->batch, r->from, (int64_t)i, r->to + start);
+  } else if (r->to != NULL) {
+    const row from =
+        row_of(e, r->from->data, r->from->type, r->from->response_stride, r->from->token_stride, i);
+    row_read(&from, r->to + start);
   }
+  if (!row_is_within(r->value + start, n, r->most)) atomic_store(&r->refused, 1);
 }
 
-/* Whether the array is what policy_evaluate() reads: doubles, packed from token 0 on. */
-static int is_direct(const gepolab_batch *b, const gepolab_tokens *from) {
-  return from->type == GEPOLAB_FLOAT64 && b->token_start != NULL && b->token_start[0] == 0 &&
-         from->token_stride == 1;
+static gl_status find_refused(evaluation *e, int array, const double *value, double most) {
+  for (size_t i = 0; i < (size_t)e->batch->n_responses; ++i)
+    for (size_t t = e->token_start[i]; t < e->token_start[i + 1]; ++t)
+      if (!isfinite(value[t]) || value[t] > most)
+        return refuse_token(e, array, i, t - e->token_start[i], value[t]);
+  return gl_fail(&e->err, GL_EINTERNAL, "%s has a number that is not found again", in_names[array]);
+}
+
+/* Whether an array is what policy_evaluate() reads and writes: doubles, one behind the other from
+ * token 0 on. */
+static int is_direct(const gepolab_batch *b, gepolab_type type, int64_t response_stride,
+                     int64_t token_stride) {
+  if (type != GEPOLAB_FLOAT64 || token_stride != 1) return 0;
+  if (b->token_start != NULL) return b->token_start[0] == 0;
+  return b->length == NULL && b->mask == NULL && response_stride == b->columns;
+}
+
+static int is_direct_in(const gepolab_batch *b, const gepolab_tokens *from) {
+  return is_direct(b, from->type, from->response_stride, from->token_stride);
+}
+
+static int is_direct_out(const gepolab_batch *b, const gepolab_tokens_out *to) {
+  return is_direct(b, to->type, to->response_stride, to->token_stride);
 }
 
 static gl_status read_tokens(evaluation *e, int array, const gepolab_tokens *from,
                              const double **to) {
   *to = NULL;
   if (from->type == GEPOLAB_NONE) return GL_OK;
-  if (is_direct(e->batch, from)) {
-    *to = from->data;
-  } else {
-    gather(e, from, e->in[array]);
-    *to = e->in[array];
-  }
-  return check_tokens(e, array, *to);
+  reading r = {.e = e, .from = from, .most = array == IN_GAP ? INFINITY : MOST_LOG};
+  r.to = is_direct_in(e->batch, from) ? NULL : e->in[array];
+  r.value = r.to == NULL ? from->data : r.to;
+  each_response(e, read_response, &r, e->n_tokens);
+  *to = r.value;
+  return atomic_load(&r.refused) ? find_refused(e, array, r.value, r.most) : GL_OK;
 }
 
 /* --- memory -------------------------------------------------------------------------------------
@@ -243,7 +292,7 @@ static gl_status read_tokens(evaluation *e, int array, const gepolab_tokens *fro
 static int wants_in(const gepolab_batch *b, int array) {
   const gepolab_tokens *const given[IN_ARRAYS] = {&b->logp, &b->logq, &b->logprox, &b->logref,
                                                   &b->version_gap};
-  return given[array]->type != GEPOLAB_NONE && !is_direct(b, given[array]);
+  return given[array]->type != GEPOLAB_NONE && !is_direct_in(b, given[array]);
 }
 
 static gl_status grow(evaluation *e, size_t doubles) {
@@ -270,11 +319,12 @@ _Static_assert(sizeof(size_t) <= sizeof(double), "starts share the workspace's d
 static gl_status prepare(evaluation *e) {
   const gepolab_batch *b = e->batch;
   const size_t n_responses = (size_t)b->n_responses, n_groups = (size_t)b->n_groups;
-  const size_t starts = n_groups + 1 + n_responses + 1;
+  const size_t starts = n_groups + 1 + n_responses + 1 + n_responses;
   gl_status status = grow(e, starts);
   if (status != GL_OK) return status;
   e->group_start = e->workspace->space;
   e->token_start = e->group_start + n_groups + 1;
+  e->first_column = e->token_start + n_responses + 1;
   status = lay_out_groups(e);
   if (status == GL_OK) status = lay_out_tokens(e);
   size_t arrays = OUT_ARRAYS;
@@ -284,6 +334,7 @@ static gl_status prepare(evaluation *e) {
   double *at = e->workspace->space;
   e->group_start = take(&at, n_groups + 1);
   e->token_start = take(&at, n_responses + 1);
+  e->first_column = take(&at, n_responses);
   e->log_denominator = take(&at, n_groups);
   e->reward = take(&at, n_responses);
   e->advantage = take(&at, n_responses);
@@ -348,12 +399,9 @@ static gl_status read_batch(evaluation *e, policy_input *in) {
 /* --- writing ------------------------------------------------------------------------------------
  */
 
-static gl_status check_finite(evaluation *e, const policy_input *in, double loss) {
+static gl_status find_infinite(evaluation *e, const policy_input *in) {
   static const char *const names[OUT_ARRAYS] = {"coefficient", "weight"};
-  for (int k = 0; k < OUT_ARRAYS; ++k) {
-    double sum = 0;
-    for (size_t t = 0; t < e->n_tokens; ++t) sum += e->out[k][t] * 0.0;
-    if (sum == 0) continue;
+  for (int k = 0; k < OUT_ARRAYS; ++k)
     for (size_t i = 0; i < in->n_responses; ++i)
       for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
         if (!isfinite(e->out[k][t]))
@@ -362,11 +410,7 @@ static gl_status check_finite(evaluation *e, const policy_input *in, double loss
                          "look for a wrong logp or logq in its group",
                          names[k], i, t - in->token_start[i], e->out[k][t],
                          in->logp[t] - in->logq[t]);
-  }
-  if (!isfinite(loss))
-    return gl_fail(&e->err, GL_ENUMERIC, "the loss is %g although its coefficients are finite",
-                   loss);
-  return GL_OK;
+  return gl_fail(&e->err, GL_EINTERNAL, "a result that is not finite is not found again");
 }
 
 static void put(void *data, gepolab_type type, int64_t at, double value) {
@@ -376,27 +420,68 @@ static void put(void *data, gepolab_type type, int64_t at, double value) {
     ((double *)data)[at] = value;
 }
 
+static void scatter_masked(const gepolab_batch *b, const gepolab_tokens_out *to, int64_t i,
+                           const double *value) {
+  const int64_t first = i * to->response_stride;
+  size_t k = 0;
+  for (int64_t t = 0; t < b->columns; ++t)
+    put(to->data, to->type, first + t * to->token_stride, mask_at(b, i, t) ? value[k++] : 0);
+}
+
 /* Tokens in their places, and 0 in columns that are none. */
-static void scatter(const evaluation *e, const double *value, const gepolab_tokens_out *to) {
+static void scatter(const evaluation *e, const gepolab_tokens_out *to, size_t i,
+                    const double *value) {
   const gepolab_batch *b = e->batch;
-  if (to->type == GEPOLAB_NONE) return;
-  for (int64_t i = 0; i < b->n_responses; ++i) {
-    const double *row = value + e->token_start[i];
-    const int64_t n = (int64_t)(e->token_start[i + 1] - e->token_start[i]);
-    const int64_t first = first_of(b, i, to->response_stride, to->token_stride);
-    const int64_t columns = b->token_start != NULL ? n : b->columns;
-    for (int64_t t = 0, k = 0; t < columns; ++t) {
-      const int mine = b->mask != NULL ? mask_at(b, i, t) : t < n;
-      put(to->data, to->type, first + t * to->token_stride, mine ? row[k] : 0);
-      k += mine;
-    }
+  if (e->first_column[i] == SCATTERED) {
+    scatter_masked(b, to, (int64_t)i, value);
+    return;
   }
+  row at = row_of(e, to->data, to->type, to->response_stride, to->token_stride, i);
+  const size_t before = e->first_column[i], n = at.n;
+  row_write(&at, value);
+  if (b->token_start != NULL) return;
+  at.first += (int64_t)n * at.stride;
+  at.n = (size_t)b->columns - before - n;
+  row_clear(&at);
+  at.first -= (int64_t)(before + n) * at.stride;
+  at.n = before;
+  row_clear(&at);
+}
+
+/* Results being written. */
+typedef struct writing {
+  const evaluation *e;
+  const gepolab_tokens_out *to[OUT_ARRAYS]; /* NULL: they are not asked for, or made in place */
+  _Atomic int infinite;                     /* some result is not finite */
+} writing;
+
+static void write_response(void *context, size_t i, size_t worker) {
+  writing *w = context;
+  const evaluation *e = w->e;
+  const size_t start = e->token_start[i], n = e->token_start[i + 1] - start;
+  (void)worker;
+  for (int k = 0; k < OUT_ARRAYS; ++k) {
+    if (!row_is_within(e->out[k] + start, n, INFINITY)) atomic_store(&w->infinite, 1);
+    if (w->to[k] != NULL) scatter(e, w->to[k], i, e->out[k] + start);
+  }
+}
+
+static gl_status write_tokens(evaluation *e, const policy_input *in, double loss,
+                              const gepolab_result *result) {
+  const gepolab_tokens_out *asked[OUT_ARRAYS] = {&result->coefficient, &result->weight};
+  writing w = {.e = e};
+  for (int k = 0; k < OUT_ARRAYS; ++k)
+    if (asked[k]->type != GEPOLAB_NONE && asked[k]->data != e->out[k]) w.to[k] = asked[k];
+  each_response(e, write_response, &w, e->n_tokens);
+  if (atomic_load(&w.infinite)) return find_infinite(e, in);
+  if (!isfinite(loss))
+    return gl_fail(&e->err, GL_ENUMERIC, "the loss is %g although its coefficients are finite",
+                   loss);
+  return GL_OK;
 }
 
 static void write_result(const evaluation *e, const policy_output *out, gepolab_result *result) {
   result->loss = out->loss;
-  scatter(e, e->out[OUT_COEFFICIENT], &result->coefficient);
-  scatter(e, e->out[OUT_WEIGHT], &result->weight);
   if (result->advantage.type != GEPOLAB_NONE)
     for (int64_t i = 0; i < e->batch->n_responses; ++i)
       put(result->advantage.data, result->advantage.type, i * result->advantage.stride,
@@ -422,8 +507,24 @@ gepolab_status gepolab_workspace_new(gepolab_workspace **out, gepolab_error *err
 void gepolab_workspace_free(gepolab_workspace *workspace) {
   if (workspace == NULL) return;
   policy_workspace_free(workspace->policy);
+  pool_free(workspace->threads);
   free(workspace->space);
   free(workspace);
+}
+
+gepolab_status gepolab_workspace_threads(gepolab_workspace *workspace, int64_t threads,
+                                         gepolab_error *err) {
+  gl_error own = {.status = GL_OK};
+  pool *made = NULL;
+  if (threads < 1)
+    return library_fail(err, GL_EINPUT, "%lld threads; at least 1 evaluates", (long long)threads);
+  const size_t n = (uint64_t)threads > SIZE_MAX ? SIZE_MAX : (size_t)threads;
+  if (n == (workspace->threads == NULL ? 1 : pool_threads(workspace->threads))) return GEPOLAB_OK;
+  if (n > 1 && pool_new(&made, n, &own) != GL_OK) return library_failed(err, &own);
+  policy_workspace_share(workspace->policy, made);
+  pool_free(workspace->threads);
+  workspace->threads = made;
+  return GEPOLAB_OK;
 }
 
 static gl_status evaluate(evaluation *e, const policy_algorithm *algorithm,
@@ -437,10 +538,13 @@ static gl_status evaluate(evaluation *e, const policy_algorithm *algorithm,
   if (status != GL_OK) return status;
   metrics_clear(out.metric);
   out.advantage = e->advantage;
+  if (is_direct_out(e->batch, &result->coefficient))
+    e->out[OUT_COEFFICIENT] = result->coefficient.data;
+  if (is_direct_out(e->batch, &result->weight)) e->out[OUT_WEIGHT] = result->weight.data;
   out.coefficient = e->out[OUT_COEFFICIENT];
   out.weight = e->out[OUT_WEIGHT];
   status = policy_evaluate(algorithm, &in, &out, e->workspace->policy, &e->err);
-  if (status == GL_OK) status = check_finite(e, &in, out.loss);
+  if (status == GL_OK) status = write_tokens(e, &in, out.loss, result);
   if (status == GL_OK) write_result(e, &out, result);
   return status;
 }

@@ -117,7 +117,7 @@ def main():
 
         def ours():
             b.grad = None
-            gepolab.loss(rewards, b, logq, algorithm, group_size=SIZE, mask=mask, weights=False).backward()
+            gepolab.loss(rewards, b, logq, algorithm, group_size=SIZE, mask=mask, threads=asked.threads).backward()
 
         theirs(), ours()
         difference = float((a.grad - b.grad).abs().max() / a.grad.abs().max())

@@ -175,6 +175,38 @@ size_t pool_threads(const pool *p) {
   return p->threads;
 }
 
+/* --- many small tasks ---------------------------------------------------------------------------
+ */
+
+/* Runs of tasks for each thread: several, because tasks differ in length. */
+enum { RUNS = 8 };
+
+typedef struct spread {
+  pool_task run;
+  void *context;
+  size_t n, runs;
+} spread;
+
+/* The first task of run number k. */
+static size_t start_of(const spread *s, size_t k) {
+  const size_t each = s->n / s->runs, rest = s->n % s->runs;
+  return k * each + (k < rest ? k : rest);
+}
+
+static void do_run(void *context, size_t k, size_t worker) {
+  const spread *s = context;
+  for (size_t i = start_of(s, k); i < start_of(s, k + 1); ++i) s->run(s->context, i, worker);
+}
+
+void pool_spread(pool *p, pool_task run, void *context, size_t n) {
+  const size_t runs = p == NULL ? 1 : RUNS * p->threads;
+  spread s = {.run = run, .context = context, .n = n, .runs = runs < n ? runs : n};
+  if (p != NULL)
+    pool_run(p, do_run, &s, s.runs);
+  else
+    for (size_t i = 0; i < n; ++i) run(context, i, 0);
+}
+
 /* --- tasks that may fail ------------------------------------------------------------------------
  */
 

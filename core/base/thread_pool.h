@@ -27,6 +27,10 @@ size_t pool_usable_cores(void);
  * caller. Only one thread at a time may call it, and no task may. */
 void pool_run(pool *p, pool_task run, void *context, size_t n);
 
+/* The same for many small tasks, which are taken by runs of neighbours; p may be NULL: the caller
+ * does them all. */
+void pool_spread(pool *p, pool_task run, void *context, size_t n);
+
 /* Runs task(context, i) for i in [0, n) on a pool of its own of up to `threads` workers (0: one).
  * Of the tasks that fail the lowest one's error is returned, whatever the threads did; tasks above
  * one that has failed may be left out. */

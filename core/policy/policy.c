@@ -39,31 +39,23 @@ void policy_workspace_share(policy_workspace *ws, pool *threads) {
 /* --- many responses at once ---------------------------------------------------------------------
  */
 
-/* Tokens from which on waking threads pays, and parts that a thread has to take on average:
- * several, because responses differ in length. */
-enum { FEW_TOKENS = 8192, PARTS = 8 };
+/* Tokens from which on waking threads pays. */
+enum { FEW_TOKENS = 8192 };
 
 typedef struct each {
   policy_state *state;
   void (*run)(policy_state *s, size_t i);
-  size_t n, parts;
 } each;
 
-static void run_part(void *context, size_t part, size_t worker) {
+static void run_one(void *context, size_t i, size_t worker) {
   const each *e = context;
-  const size_t end = e->n * (part + 1) / e->parts;
   (void)worker;
-  for (size_t i = e->n * part / e->parts; i < end; ++i) e->run(e->state, i);
+  e->run(e->state, i);
 }
 
 void policy_each(policy_state *s, size_t n, void (*run)(policy_state *s, size_t i)) {
-  each e = {.state = s, .run = run, .n = n, .parts = 1};
-  if (s->pool != NULL && s->in->n_tokens >= FEW_TOKENS) e.parts = PARTS * pool_threads(s->pool);
-  if (e.parts > n) e.parts = n;
-  if (e.parts > 1)
-    pool_run(s->pool, run_part, &e, e.parts);
-  else
-    for (size_t i = 0; i < n; ++i) run(s, i);
+  each e = {.state = s, .run = run};
+  pool_spread(s->in->n_tokens < FEW_TOKENS ? NULL : s->pool, run_one, &e, n);
 }
 
 /* --- memory -------------------------------------------------------------------------------------

@@ -64,8 +64,8 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
 
 /* Evaluates algorithm on the batch `in` (arrays shaped as policy_input says; nothing in it is
  * changed, and no array of out may overlap one of in), writes what out asks for (shaped as
- * policy_output says; out->loss always, out->metric
- * unless skip_metrics) and keeps nothing but ws's memory, which grows to the largest batch seen.
+ * policy_output says; out->loss always, out->metric unless skip_metrics) and keeps nothing but ws's
+ * memory, which grows to the largest batch seen.
  * Formulas: paper/methods.md §3, by field, and §4, by algorithm; metrics: §5.
  *
  * GL_EINPUT, with a text that names what is wrong and the remedy: fields that do not go together

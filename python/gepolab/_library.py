@@ -6,7 +6,7 @@ import ctypes as c
 import os
 import pathlib
 
-INTERFACE = 1  # GEPOLAB_INTERFACE of the header that the structures below are written after
+INTERFACE = 2  # GEPOLAB_INTERFACE of the header that the structures below are written after
 
 
 class GepolabError(Exception):
@@ -123,6 +123,7 @@ FUNCTIONS = {
     "gepolab_algorithms_at": (c.c_int, [c.c_size_t, c.POINTER(AlgorithmInfo), c.POINTER(Error)]),
     "gepolab_workspace_new": (c.c_int, [c.POINTER(c.c_void_p), c.POINTER(Error)]),
     "gepolab_workspace_free": (None, [c.c_void_p]),
+    "gepolab_workspace_threads": (c.c_int, [c.c_void_p, c.c_int64, c.POINTER(Error)]),
     "gepolab_policy": (c.c_int, [c.c_void_p, c.POINTER(Batch), c.POINTER(Result), c.c_void_p, c.POINTER(Error)]),
     "gepolab_metrics_count": (c.c_size_t, []),
     "gepolab_metric_name": (c.c_char_p, [c.c_size_t]),
@@ -191,6 +192,10 @@ class Owned:
         self.pointer = c.c_void_p()
         error = Error()
         check(getattr(library, new)(c.byref(self.pointer), *arguments, c.byref(error)), error)
+
+    def leave(self) -> None:
+        """Never releases the object: in a process that was forked, threads that belonged to it do not exist."""
+        self.pointer = c.c_void_p()
 
     def __del__(self) -> None:
         if getattr(self, "pointer", None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import os
 import threading
 from dataclasses import dataclass
 from typing import Any, Optional, Sequence, Union
@@ -69,9 +70,15 @@ def _algorithm(algorithm: "Union[str, Algorithm]") -> Algorithm:
     return _cache[algorithm]
 
 
-def _workspace() -> Owned:
+def _workspace(threads: int) -> Owned:
+    if hasattr(_local, "workspace") and _local.process != os.getpid():
+        _local.workspace.leave()
+        del _local.workspace
     if not hasattr(_local, "workspace"):
         _local.workspace = Owned("gepolab_workspace_new", "gepolab_workspace_free")
+        _local.process = os.getpid()
+    error = Error()
+    check(library.gepolab_workspace_threads(_local.workspace.pointer, threads, c.byref(error)), error)
     return _local.workspace
 
 
@@ -83,7 +90,7 @@ class PolicyResult:
     coefficient: Array  #: d(-loss)/d logp of every token; 0 where a padded response has none
     weight: Optional[Array]  #: importance ratio before clipping
     advantage: Array  #: of every response
-    metrics: "dict[str, float]"  #: diagnostics that the batch can tell (``gepolab metrics`` explains them)
+    metrics: "dict[str, float]"  #: diagnostics that the batch can tell (``gepolab metrics`` explains them); empty if not asked for
 
 
 def _index(values: Any, name: str, n: int) -> np.ndarray:
@@ -148,6 +155,8 @@ def policy(
     log_denominator: Optional[Array] = None,
     max_length: int = 0,
     weights: bool = True,
+    metrics: bool = True,
+    threads: int = 1,
 ) -> PolicyResult:
     """Evaluates an algorithm on a batch, in the caller's own buffers.
 
@@ -156,7 +165,8 @@ def policy(
     reference policy (KL terms); version_gap: learner's version minus the token's. float32 or float64 NumPy arrays or
     PyTorch CPU tensors of any stride, never copied. Responses of a group are neighbours: `group_size` each (default: one
     group), or `group_start` [groups + 1]. Tokens of a padded batch: `mask` [N, T] of bool, or `lengths` [N], or all; of a
-    packed one `token_start` [N + 1].
+    packed one `token_start` [N + 1]. `weights` and `metrics` say whether these are made; `threads` how many threads work,
+    with the same bits for any number.
 
     Raises InputError (a ValueError) that names array, response and token of what is wrong, and NumericError where a weight
     or coefficient is not finite. The interpreter's lock is released meanwhile.
@@ -185,16 +195,16 @@ def policy(
     coefficient = _arrays.empty_like(logp, shape)
     weight = _arrays.empty_like(logp, shape) if weights else None
     advantage = _arrays.empty_like(logp, (n,))
-    metric = np.empty(len(METRICS))
+    metric = np.full(len(METRICS), np.nan)
     result.coefficient = _arrays.tokens(coefficient, "coefficient", shape)
     result.weight = _arrays.tokens(weight, "weight", shape)
     result.advantage = _arrays.numbers(advantage, "advantage", n)
-    result.metric = metric.ctypes.data
+    result.metric = metric.ctypes.data if metrics else None
     error = Error()
     row = _algorithm(algorithm)
     status = library.gepolab_policy(
-        row._owned.pointer, c.byref(batch), c.byref(result), _workspace().pointer, c.byref(error)
+        row._owned.pointer, c.byref(batch), c.byref(result), _workspace(int(threads)).pointer, c.byref(error)
     )
     check(status, error)
-    metrics = {name: float(value) for name, value in zip(METRICS, metric) if value == value}
-    return PolicyResult(result.loss, coefficient, weight, advantage, metrics)
+    known = {name: float(value) for name, value in zip(METRICS, metric) if value == value}
+    return PolicyResult(result.loss, coefficient, weight, advantage, known)

@@ -39,7 +39,8 @@ def loss(
     """The algorithm's loss as a tensor to call backward() on; arguments are those of policy().
 
     Only logp carries a gradient. Tensors on a GPU are evaluated on the CPU, and the gradient goes back where logp is;
-    half precision is widened to float32 first. With return_result also the PolicyResult (its arrays on the CPU).
+    half precision is widened to float32 first. With return_result also the PolicyResult (its arrays on the CPU); weights
+    and diagnostics are made for it alone. `threads` is PyTorch's own number unless it is given.
     """
     seen: "list[PolicyResult]" = []
     keywords = {name: _on_cpu(value) for name, value in keywords.items()}
@@ -48,6 +49,7 @@ def loss(
     behaviour = _on_cpu(logq)
     if behaviour.dtype in (torch.float16, torch.bfloat16):
         behaviour = behaviour.float()
-    given = {"policy": {"algorithm": algorithm, **keywords}, "seen": seen.append}
+    defaults = {"threads": torch.get_num_threads(), "weights": return_result, "metrics": return_result}
+    given = {"policy": {"algorithm": algorithm, **defaults, **keywords}, "seen": seen.append}
     value = _Loss.apply(on_cpu, _on_cpu(rewards).to(on_cpu.dtype), behaviour, given).to(device)
     return (value, seen[0]) if return_result else value

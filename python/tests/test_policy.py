@@ -1,5 +1,6 @@
 """The Python functions against one another, PyTorch's autograd, and closed forms."""
 
+import os
 import threading
 
 import numpy as np
@@ -123,3 +124,30 @@ def test_unknown_rows_and_fields_have_a_neighbour():
     with pytest.raises(ValueError, match="clip"):
         gepolab.Algorithm("gepo", clap="none")
     assert gepolab.Algorithm("gepo", clip="none").name == "gepo(clip=none)"
+
+
+def test_threads_within_an_evaluation_change_no_bit():
+    rng = np.random.default_rng(4)
+    rewards, logq = (rng.random(64) < 0.5).astype(float), -rng.exponential(1, (64, 400)).astype(np.float32) - 0.3
+    logp = logq + np.float32(0.2) * rng.random((64, 400), dtype=np.float32)
+    for row in ("gepo", "cispo", "m2po"):
+        one, three = (gepolab.policy(rewards, logp, logq, row, group_size=8, threads=n) for n in (1, 3))
+        assert one.loss == three.loss and one.metrics == three.metrics
+        assert (one.coefficient == three.coefficient).all() and (one.weight == three.weight).all()
+    assert gepolab.policy(rewards, logp, logq, "gepo", group_size=8, metrics=False).metrics == {}
+    with pytest.raises(gepolab.InputError, match="0 threads"):
+        gepolab.policy(rewards, logp, logq, "gepo", group_size=8, threads=0)
+
+
+def test_a_forked_process_evaluates(batch):
+    rng = np.random.default_rng(4)
+    logq = -rng.exponential(1, (64, 400)) - 0.3
+    arguments = ((rng.random(64) < 0.5).astype(float), logq + 0.1, logq, "grpo")
+    want = gepolab.policy(*arguments, group_size=8, threads=2).loss
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if gepolab.policy(*arguments, group_size=8, threads=2).loss == want else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -40,6 +40,26 @@ static void the_lowest_failure_is_the_one_that_is_told(void) {
     }
 }
 
+static void count(void *context, size_t i, size_t worker) {
+  work *w = context;
+  (void)worker;
+  atomic_fetch_add(&w->runs[i], 1);
+}
+
+static void small_tasks_are_done_once_each_with_a_pool_or_without(void) {
+  static const size_t numbers[] = {0, 1, 2, 15, 16, 17, 31, 33, TASKS};
+  for (size_t threads = 0; threads <= 5; ++threads)
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; ++k) {
+      work w = {.first_bad = TASKS, .step = 1};
+      pool *p = NULL;
+      if (threads > 0) CU_ASSERT_EQUAL_FATAL(pool_new(&p, threads, NULL), GL_OK);
+      pool_spread(p, count, &w, numbers[k]);
+      for (size_t i = 0; i < TASKS; ++i) CU_ASSERT_EQUAL(atomic_load(&w.runs[i]), i < numbers[k]);
+      pool_free(p);
+    }
+}
+
 SUITE(base_thread_pool, "core: tasks on threads",
+      TEST(small_tasks_are_done_once_each_with_a_pool_or_without),
       TEST(every_task_runs_once_on_any_number_of_threads),
       TEST(the_lowest_failure_is_the_one_that_is_told));

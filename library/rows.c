@@ -1,0 +1,86 @@
+/* Reading, checking and writing rows of tokens. Elements that lie side by side, which nearly all
+ * do, have loops of their own. */
+#include "library/rows.h"
+
+#include "core/base/vector.h"
+
+#include <float.h>
+#include <string.h>
+
+CLONES static void widen(const float *from, size_t n, double *to) {
+  for (size_t t = 0; t < n; ++t) to[t] = (double)from[t];
+}
+
+CLONES static void narrow(const double *from, size_t n, float *to) {
+  for (size_t t = 0; t < n; ++t) to[t] = (float)from[t];
+}
+
+void row_read(const row *from, double *to) {
+  if (from->type == GEPOLAB_FLOAT32) {
+    const float *at = (const float *)from->data + from->first;
+    if (from->stride == 1) widen(at, from->n, to);
+    for (size_t t = 0; t < from->n && from->stride != 1; ++t)
+      to[t] = (double)at[(int64_t)t * from->stride];
+  } else {
+    const double *at = (const double *)from->data + from->first;
+    if (from->stride == 1 && from->n > 0) memcpy(to, at, from->n * sizeof *to);
+    for (size_t t = 0; t < from->n && from->stride != 1; ++t) to[t] = at[(int64_t)t * from->stride];
+  }
+}
+
+void row_write(const row *to, const double *value) {
+  if (to->type == GEPOLAB_FLOAT32) {
+    float *at = (float *)to->data + to->first;
+    if (to->stride == 1) narrow(value, to->n, at);
+    for (size_t t = 0; t < to->n && to->stride != 1; ++t)
+      at[(int64_t)t * to->stride] = (float)value[t];
+  } else {
+    double *at = (double *)to->data + to->first;
+    if (to->stride == 1 && to->n > 0) memcpy(at, value, to->n * sizeof *at);
+    for (size_t t = 0; t < to->n && to->stride != 1; ++t) at[(int64_t)t * to->stride] = value[t];
+  }
+}
+
+void row_clear(const row *to) {
+  const int single = to->type == GEPOLAB_FLOAT32;
+  const size_t bytes = single ? sizeof(float) : sizeof(double);
+  if (to->n == 0) return;
+  if (to->stride == 1) {
+    memset((char *)to->data + to->first * (int64_t)bytes, 0, to->n * bytes);
+    return;
+  }
+  for (size_t t = 0; t < to->n; ++t) {
+    const int64_t at = to->first + (int64_t)t * to->stride;
+    if (single)
+      ((float *)to->data)[at] = 0;
+    else
+      ((double *)to->data)[at] = 0;
+  }
+}
+
+CLONES static uint64_t beyond(const double *value, size_t n, double most) {
+  uint64_t count = 0;
+  for (size_t t = 0; t < n; ++t) count += ((value[t] <= most) & (value[t] >= -DBL_MAX)) ? 0 : 1;
+  return count;
+}
+
+int row_is_within(const double *value, size_t n, double most) {
+  return beyond(value, n, most < DBL_MAX ? most : DBL_MAX) == 0;
+}
+
+CLONES static size_t marked(const uint8_t *mask, size_t n) {
+  size_t count = 0;
+  for (size_t t = 0; t < n; ++t) count += mask[t] != 0;
+  return count;
+}
+
+size_t row_marked(const uint8_t *mask, int64_t stride, size_t n, size_t *first, size_t *end) {
+  *first = 0;
+  *end = n;
+  while (*end > 0 && mask[(int64_t)(*end - 1) * stride] == 0) --*end;
+  while (*first < *end && mask[(int64_t)*first * stride] == 0) ++*first;
+  if (stride == 1) return marked(mask + *first, *end - *first);
+  size_t count = 0;
+  for (size_t t = *first; t < *end; ++t) count += mask[(int64_t)t * stride] != 0;
+  return count;
+}

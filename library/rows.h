@@ -1,0 +1,31 @@
+/* Tokens of one response in a caller's array, in loops that run over several at once. */
+#ifndef GEPOLAB_LIBRARY_ROWS_H
+#define GEPOLAB_LIBRARY_ROWS_H
+
+#include "library/gepolab.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* n elements of an array, `stride` elements apart, from number `first` on. */
+typedef struct row {
+  void *data;
+  gepolab_type type; /* GEPOLAB_FLOAT32 or GEPOLAB_FLOAT64 */
+  int64_t first, stride;
+  size_t n;
+} row;
+
+/* Copies the row into to[n], in double precision. */
+void row_read(const row *from, double *to);
+/* Copies value[n] into the row, rounded to its type. */
+void row_write(const row *to, const double *value);
+/* Sets the row's elements to 0. */
+void row_clear(const row *to);
+/* Whether all numbers of value[n] are finite and not above `most`. */
+int row_is_within(const double *value, size_t n, double most);
+
+/* How many of n bytes, `stride` apart, are not 0, and where the first one and the end of the last
+ * one are; 0 and 0 where there is none. */
+size_t row_marked(const uint8_t *mask, int64_t stride, size_t n, size_t *first, size_t *end);
+
+#endif
