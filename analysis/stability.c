@@ -279,11 +279,23 @@ static int put_doses(cJSON *to, const stability_cell *c) {
          put_interval(to, "falls_50", c->falls_at[1]);
 }
 
+/* The median staleness that the clock says of a cell's runs, on average. */
+static double staleness_of(const stability *s, const stability_cell *c) {
+  const results *r = s->from;
+  double sum = 0;
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (r->runs[i].status != RUN_FAILED && r->runs[i].algorithm == c->algorithm &&
+        s->setting[r->runs[i].group] == c->setting)
+      sum += r->runs[i].clock.staleness_p50;
+  return sum / (double)c->runs;
+}
+
 static int put_cell(cJSON *list, const stability *s, const stability_cell *c) {
   cJSON *item = cJSON_CreateObject();
   if (item == NULL || !cJSON_AddItemToArray(list, item)) return 0;
   return cJSON_AddStringToObject(item, "algorithm", s->from->algorithms[c->algorithm]) != NULL &&
          cJSON_AddStringToObject(item, "setting", s->settings[c->setting]) != NULL &&
+         put_number(item, "staleness", staleness_of(s, c)) &&
          put_number(item, "runs", (double)c->runs) &&
          put_number(item, "failed", (double)c->failed) && put_counts(item, c) &&
          put_number(item, "lost_start", (double)c->lost_start) &&
