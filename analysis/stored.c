@@ -55,6 +55,11 @@ static int is_identity(const char *name) {
   return 0;
 }
 
+/* Texts that say something of an element and are no part of what it is. */
+static int is_remark(const char *name) {
+  return strcmp(name, "why") == 0;
+}
+
 static void append_identity(char key[MOST_KEY], const char *text, int *first) {
   if (!*first) append(key, ",");
   *first = 0;
@@ -67,7 +72,8 @@ static void name_element(const cJSON *element, size_t place, char key[MOST_KEY])
   int first = 1;
   for (const cJSON *m = cJSON_IsObject(element) ? element->child : NULL; m; m = m->next) {
     const char *text = scalar(m, digits);
-    if (cJSON_IsString(m) || (text && is_identity(m->string))) append_identity(key, text, &first);
+    if (cJSON_IsString(m) ? !is_remark(m->string) : text && is_identity(m->string))
+      append_identity(key, text, &first);
     if (!cJSON_IsObject(m) || strcmp(m->string, "axes") != 0) continue;
     for (const cJSON *a = m->child; a; a = a->next)
       if (scalar(a, digits)) append_identity(key, scalar(a, digits), &first);

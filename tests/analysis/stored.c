@@ -16,7 +16,8 @@ static const char document[] =
     "1800}, \"last\": {\"iqm\": 0.74, \"low\": null}, \"list\": [1, 2]}, {\"algorithm\": \"gepo\", "
     "\"axes\": {\"cluster.max_delay\": 0}, \"last\": {\"iqm\": 0.5}}], \"points\": "
     "[{\"algorithm\": "
-    "\"is\", \"x\": 1}, {\"algorithm\": \"is\", \"x\": 2}], \"bare\": [{\"x\": 1}, {\"x\": 2}]}";
+    "\"is\", \"x\": 1}, {\"algorithm\": \"is\", \"why\": \"so\", \"x\": 2}], \"bare\": [{\"x\": "
+    "1}, {\"x\": 2}]}";
 
 static void write_stored(void) {
   cJSON *json = cJSON_Parse(document);
@@ -65,10 +66,11 @@ static void a_head_says_how_numbers_came_about_on_lines_of_its_own(void) {
   FILE *to = open_memstream(&text, &size);
   CU_ASSERT_EQUAL(stored_write(to, &head, json, only_points, NULL, &err), GL_OK);
   fclose(to);
-  CU_ASSERT_STRING_EQUAL(text, "# recipe: delay_sweep\n# commit: abc\n# processor: a processor\n"
-                               "# command: gepolab x y\n# date: 2026-11-22\n"
-                               "points[is#1].algorithm\tis\npoints[is#1].x\t2\n"
-                               "points[is].algorithm\tis\npoints[is].x\t1\n");
+  CU_ASSERT_STRING_EQUAL(text,
+                         "# recipe: delay_sweep\n# commit: abc\n# processor: a processor\n"
+                         "# command: gepolab x y\n# date: 2026-11-22\n"
+                         "points[is#1].algorithm\tis\npoints[is#1].why\tso\npoints[is#1].x\t2\n"
+                         "points[is].algorithm\tis\npoints[is].x\t1\n");
   free(text);
   cJSON_Delete(json);
   json = cJSON_Parse("{\"a\": [1, 2]}");
