@@ -5,6 +5,7 @@
 #include "experiments/base/seconds.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/lab/figures/figures.h"
+#include "experiments/lab/truncation.h"
 #include "experiments/recipe/recipe.h"
 
 #include <stdio.h>
@@ -70,6 +71,22 @@ static gl_status learn(const lab_recipe *plan, const request *q, gl_error *err) 
   return status;
 }
 
+static gl_status truncate_laws(const cfg_doc *doc, const request *q, gl_error *err) {
+  lab_truncation study = {0};
+  if (q->study != NULL || q->format != NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "a study of truncation is printed, as text or --json, or drawn with --figures");
+  gl_status status = lab_truncation_init(&study, doc, q->threads, err);
+  if (status == GL_OK && q->folder != NULL)
+    status = draw(&(lab_figure_data){.truncation = &study}, q, err);
+  else if (status == GL_OK && q->json)
+    status = lab_truncation_json(&study, err);
+  else if (status == GL_OK)
+    lab_truncation_print(&study, stdout);
+  lab_truncation_fini(&study);
+  return status;
+}
+
 static gl_status run_bias(const command *self, int argc, char **argv, gl_error *err) {
   request q = {.threads = pool_usable_cores()};
   const args_option options[] = {
@@ -98,7 +115,9 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
     if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = lab_recipe_read(&plan, doc, err);
     if (status == GL_OK)
-      status = plan.training.n_lr > 0 ? learn(&plan, &q, err) : measure(&plan, &q, err);
+      status = plan.laws.n_weights > 0  ? truncate_laws(doc, &q, err)
+               : plan.training.n_lr > 0 ? learn(&plan, &q, err)
+                                        : measure(&plan, &q, err);
   }
   lab_recipe_fini(&plan);
   cfg_free(doc);

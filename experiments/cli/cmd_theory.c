@@ -25,7 +25,7 @@ static gl_status draw(const char *folder, const char *only, const figure_form *f
   q.told = told_drawn;
   gl_status status = tell_figures_form(&q, form, err);
   if (status != GL_OK) return status;
-  return lab_figures_draw(&(lab_figure_data){NULL, NULL}, &q, err);
+  return lab_figures_draw(&(lab_figure_data){.table = NULL}, &q, err);
 }
 
 static gl_status run_theory(const command *self, int argc, char **argv, gl_error *err) {

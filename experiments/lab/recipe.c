@@ -286,6 +286,31 @@ static gl_status read_training(lab_recipe *r, const cfg_node *node, gl_error *er
   return status == GL_OK ? lab_recipe_numbers(lr, &t->lr, &t->n_lr, err) : status;
 }
 
+static gl_status read_laws(lab_recipe *r, const cfg_node *node, gl_error *err) {
+  lab_laws *l = &r->laws;
+  cfg_reader c;
+  cfg_begin(&c, node, "truncation", err);
+  l->n_top_p = cfg_doubles(&c, "top_p", &l->top_p, 1e-9, 1);
+  l->n_top_k = cfg_doubles(&c, "top_k", &l->top_k, 1, 1e9);
+  const cfg_node *weights = cfg_child(&c, "weights");
+  gl_status status = cfg_end(&c);
+  if (status == GL_OK && l->n_top_p + l->n_top_k == 0)
+    status = cfg_fail(node, err, "truncation needs `top_p` or `top_k`, a list each");
+  for (size_t i = 0; i < l->n_top_k && status == GL_OK; ++i)
+    if (l->top_k[i] != floor(l->top_k[i]))
+      status = cfg_fail(cfg_find(node, "top_k"), err, "top_k must be whole numbers of 1 or more");
+  if (status == GL_OK &&
+      (weights == NULL || cfg_kind_of(weights) != CFG_LIST || cfg_size(weights) == 0))
+    status = cfg_fail(weights != NULL ? weights : node, err,
+                      "truncation needs `weights`, a list such as [raw, truncated]");
+  if (status != GL_OK) return status;
+  l->n_weights = cfg_size(weights);
+  l->weights = calloc(l->n_weights, sizeof *l->weights);
+  if (l->weights == NULL) return gl_fail_memory(err, "the kinds of weights");
+  for (size_t i = 0; i < l->n_weights; ++i) l->weights[i] = cfg_text(cfg_at(weights, i));
+  return GL_OK;
+}
+
 static gl_status read_policies(lab_recipe *r, const cfg_doc *doc, const cfg_node *learner_probs,
                                const cfg_node *sampler_probs, const cfg_node *dial, gl_error *err) {
   const size_t n = r->view.n_parameters;
@@ -395,7 +420,7 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
                  *sampler = cfg_child(&c, "sampler_probs");
   const cfg_node *dial = cfg_child(&c, "dial"), *sizes = cfg_child(&c, "group_size");
   const cfg_node *algorithms = cfg_child(&c, "algorithms");
-  const cfg_node *training = cfg_child(&c, "training");
+  const cfg_node *training = cfg_child(&c, "training"), *laws = cfg_child(&c, "truncation");
   sampling_spec law = {.weights = SAMPLING_RAW};
   gl_status status = cfg_end(&c);
   if (status == GL_OK && world == NULL)
@@ -411,6 +436,7 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
     status =
         refuse_lists(training, r->covariance ? cfg_find(cfg_root(doc), "covariance") : NULL, err);
   if (status == GL_OK && training != NULL) status = read_training(r, training, err);
+  if (status == GL_OK && laws != NULL) status = read_laws(r, laws, err);
   if (status != GL_OK) return status;
   return read_policies(r, doc, theta_p, sampler, dial, err);
 }
@@ -424,6 +450,9 @@ void lab_recipe_fini(lab_recipe *r) {
   free(r->algorithms);
   free(r->group_size);
   free(r->training.lr);
+  free(r->laws.top_p);
+  free(r->laws.top_k);
+  free(r->laws.weights);
   toy_world_free(r->world);
   exact_world_free(r->transformer);
   mdp_trajectories_free(r->trajectories);

@@ -24,6 +24,13 @@ typedef struct lab_training {
   size_t n_lr; /* 0: no training is asked for */
 } lab_training;
 
+/* Laws of truncated sampling to compare (`truncation`), each with every kind of weights. */
+typedef struct lab_laws {
+  double *top_p, *top_k;              /* top_k: whole numbers */
+  const char **weights;               /* borrowed from the doc */
+  size_t n_top_p, n_top_k, n_weights; /* all 0: none are asked for */
+} lab_laws;
+
 typedef struct lab_recipe {
   const char *name, *description; /* borrowed from the doc */
   uint64_t seed;
@@ -43,6 +50,7 @@ typedef struct lab_recipe {
   lab_weights weights;
   int covariance;
   lab_training training;
+  lab_laws laws;
 } lab_recipe;
 
 /* Reads the recipe and solves its dial. Every unknown key is an error. Release in any case. */

@@ -5,11 +5,13 @@
 #include "analysis/plot/figure.h"
 #include "experiments/lab/table.h"
 #include "experiments/lab/training.h"
+#include "experiments/lab/truncation.h"
 
-/* What figures are drawn from; borrowed. Both NULL: the theorems alone. */
+/* What figures are drawn from; borrowed. All NULL: the theorems alone. */
 typedef struct lab_figure_data {
   const lab_table *table;
   const lab_curves *curves;
+  const lab_truncation *truncation;
 } lab_figure_data;
 
 /* Draws the figures that there are data for; files are named after the recipe, RECIPE_NAME.png

@@ -14,7 +14,8 @@ enum {
   NEEDS_SIZES = 1 << 2, /* several group sizes, several algorithms */
   NEEDS_OTHERS = 1 << 3,
   NEEDS_LEARNING = 1 << 4, /* learning curves */
-  NEEDS_THEOREMS = 1 << 5
+  NEEDS_THEOREMS = 1 << 5,
+  NEEDS_LAWS = 1 << 6 /* a study of truncation with several values of top_p */
 };
 
 /* F(name, what it shows, what it needs, script in plots/) */
@@ -26,6 +27,8 @@ enum {
   F(staleness, "cosine, variance and MSE against staleness on a training path", NEEDS_PATH,        \
     "curves")                                                                                      \
   F(learning, "return, cosine and variance against responses drawn", NEEDS_LEARNING, "curves")     \
+  F(truncation, "cosine and drift of kept mass against top-p, a column per kind of weights",       \
+    NEEDS_LAWS, "curves")                                                                          \
   F(weight_variance, "variance of p/q and p/E_q q, and the green region", NEEDS_THEOREMS, "map")   \
   F(theorem1_constant, "the smallest constant of Theorem 1 against the number of outcomes",        \
     NEEDS_THEOREMS, "curves")

@@ -21,7 +21,9 @@ static const char *lacks(const void *data, unsigned needs) {
   if ((needs & NEEDS_OTHERS) && (r == NULL || r->n_algorithms < 2))
     return "it needs several algorithms";
   if ((needs & NEEDS_LEARNING) && d->curves == NULL) return "it needs a recipe with training";
-  if ((needs & NEEDS_THEOREMS) && (d->table != NULL || d->curves != NULL))
+  if ((needs & NEEDS_LAWS) && (d->truncation == NULL || d->truncation->recipe.laws.n_top_p < 2))
+    return "it needs a recipe with truncation at several values of top_p";
+  if ((needs & NEEDS_THEOREMS) && (d->table != NULL || d->curves != NULL || d->truncation != NULL))
     return "it belongs to `gepolab theory`";
   return NULL;
 }
@@ -33,6 +35,7 @@ gl_status lab_figures_draw(const lab_figure_data *data, const figure_request *q,
       "training path, or training"};
   figure_request named = *q;
   if (data->table != NULL) named.prefix = data->table->recipe->name;
+  if (data->truncation != NULL) named.prefix = data->truncation->recipe.name;
   if (data->curves != NULL) named.prefix = data->curves->recipe->name;
   return figures_draw_table(&table, data, &named, err);
 }

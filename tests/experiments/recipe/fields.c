@@ -99,6 +99,9 @@ static const base bases[] = {
     {"bias", "world",
      "{world: {kind: token, policy: {kind: loglinear}}, dial: {kind: staleness, updates: [1]}}"},
     {"bias", "", "{world: {kind: bandit}, algorithms: [is], training: {lr: [0.1, 1]}}"},
+    {"bias", "truncation",
+     "{world: {kind: bandit, arms: 3}, dial: {kl: [0]}, algorithms: [is], group_size: 2, "
+     "truncation: {top_p: [0.5], weights: [raw]}}"},
     {"bias", "algorithms", "{world: {kind: bandit, arms: 3}, dial: {kl: {to: 0.1, points: 2}}}"},
     {"bias", "", "{world: {kind: bandit, arms: 2}, sampler_probs: [0.5, 0.5], algorithms: [is]}"},
     {"theory", "", "{outcomes: [2], vocabularies: [2], lengths: [1]}"},

@@ -1,0 +1,344 @@
+/* The exact study of truncated sampling: one measurement of the laboratory for each law and kind of
+ * weights, and what its expected step does to the mass of kept tokens. */
+#include "experiments/lab/truncation.h"
+
+#include "core/base/json.h"
+#include "core/base/shown.h"
+#include "experiments/base/print_json.h"
+#include "experiments/lab/table.h"
+#include "toy/world/world.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- one prompt under learner and sampler
+ * -------------------------------------------------------- Tables over edges, and over nodes. */
+
+typedef struct contexts {
+  double *logp, *drawn; /* the learner's law, and the truncated law that is drawn from */
+  double *kept;         /* the learner's law on the kept tokens, sums to 1 at every node */
+  double *slope;        /* derivatives of logits along the expected step */
+  double *dz;           /* [vocabulary] */
+  double *reach;        /* how often the sampler meets a node */
+  double *reach_kept;   /* how often the learner's law on the kept tokens does */
+  double *worth;        /* expected reward from there on, of the sampler */
+  double *worth_kept;   /* and of the learner's law on the kept tokens */
+  double *mass;         /* the learner's mass on the kept tokens */
+  sampling_rank *rank;
+} contexts;
+
+static void contexts_fini(contexts *c) {
+  free(c->logp);
+  free(c->rank);
+  *c = (contexts){0};
+}
+
+static gl_status contexts_init(contexts *c, const toy_world *w, gl_error *err) {
+  const size_t e = w->tree.n_edges, n = w->tree.n_nodes, v = w->tree.vocabulary;
+  *c = (contexts){.logp = calloc(4 * e + v + 5 * n, sizeof *c->logp),
+                  .rank = calloc(v, sizeof *c->rank)};
+  if (c->logp == NULL || c->rank == NULL) {
+    contexts_fini(c);
+    return gl_fail_memory(err, "the contexts of a prompt");
+  }
+  double **const part[] = {&c->drawn, &c->kept, &c->slope, &c->dz};
+  double *at = c->logp;
+  for (size_t i = 0; i < 4; ++i) *part[i] = at += e;
+  double **const node[] = {&c->reach, &c->reach_kept, &c->worth, &c->worth_kept, &c->mass};
+  at = c->dz + v;
+  for (size_t i = 0; i < 5; ++i, at += n) *node[i] = at;
+  return GL_OK;
+}
+
+static double below(const toy_world *w, size_t x, size_t edge, const double *worth) {
+  const int32_t next = w->tree.next[edge];
+  return next < 0 ? w->reward[x * w->tree.n_responses + (size_t)~next] : worth[next];
+}
+
+/* Laws, masses, and what follows each node; children have larger numbers than their parents. */
+static void fill_contexts(contexts *c, const toy_world *w, size_t x, const double *theta_p,
+                          const double *theta_q) {
+  const response_tree *t = &w->tree;
+  const size_t v = t->vocabulary;
+  toy_log_probs(w, theta_q, x, c->logp);
+  toy_truncate(w, &w->sampling, c->logp, t->n_nodes, c->drawn, c->rank);
+  toy_log_probs(w, theta_p, x, c->logp);
+  for (size_t n = t->n_nodes; n-- > 0;) {
+    c->mass[n] = c->worth[n] = c->worth_kept[n] = 0;
+    for (size_t e = n * v; e < (n + 1) * v; ++e)
+      c->mass[n] += c->kept[e] = c->drawn[e] > -INFINITY ? exp(c->logp[e]) : 0;
+    for (size_t e = n * v; e < (n + 1) * v; ++e) {
+      c->kept[e] /= c->mass[n];
+      c->worth[n] += exp(c->drawn[e]) * below(w, x, e, c->worth);
+      c->worth_kept[n] += c->kept[e] * below(w, x, e, c->worth_kept);
+    }
+  }
+  c->reach[0] = c->reach_kept[0] = 1;
+  for (size_t e = 0; e < t->n_edges; ++e) {
+    if (t->next[e] < 0) continue;
+    c->reach[t->next[e]] = c->reach[e / v] * exp(c->drawn[e]);
+    c->reach_kept[t->next[e]] = c->reach_kept[e / v] * c->kept[e];
+  }
+}
+
+/* gradient += share of that of the return of the learner's law on the kept tokens. */
+static void add_kept_gradient(const contexts *c, const toy_world *w, size_t x, double share,
+                              double *gradient) {
+  const size_t v = w->tree.vocabulary;
+  for (size_t n = 0; n < w->tree.n_nodes; ++n) {
+    for (size_t a = 0; a < v; ++a)
+      c->dz[a] = share * c->reach_kept[n] * c->kept[n * v + a] *
+                 (below(w, x, n * v + a, c->worth_kept) - c->worth_kept[n]) /
+                 w->sampling.temperature;
+    toy_features_backward(&w->features, x, n, c->dz, gradient);
+  }
+}
+
+/* --- drift ---------------------------------------------------------------------------------------
+ */
+
+typedef struct drift {
+  double mass, met; /* sums over contexts, and of their weights */
+  double good, good_met, bad, bad_met;
+} drift;
+
+/* The derivative of the learner's mass on the kept tokens of node n along the step. */
+static double mass_slope(const contexts *c, const toy_world *w, size_t n) {
+  const size_t v = w->tree.vocabulary;
+  double mean = 0, inside = 0;
+  for (size_t e = n * v; e < (n + 1) * v; ++e) {
+    const double moved = exp(c->logp[e]) * c->slope[e] / w->sampling.temperature;
+    mean += moved;
+    inside += c->drawn[e] > -INFINITY ? moved : 0;
+  }
+  return inside - c->mass[n] * mean;
+}
+
+static void add_drift(drift *d, const contexts *c, const toy_world *w, size_t x,
+                      const double *step) {
+  const double tiny = 1e-14;
+  toy_features_logits(&w->features, step, x, c->slope);
+  for (size_t n = 0; n < w->tree.n_nodes; ++n) {
+    const double met = c->reach[n], gain = c->worth[n] - c->worth[0];
+    if (met == 0 || 1 - c->mass[n] < tiny) continue;
+    const double slope = mass_slope(c, w, n);
+    d->mass += met * c->mass[n];
+    d->met += met;
+    if (gain > tiny) {
+      d->good += met * slope;
+      d->good_met += met;
+    } else if (gain < -tiny) {
+      d->bad += met * slope;
+      d->bad_met += met;
+    }
+  }
+}
+
+static double dot(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/* Fills what a measurement alone does not know. */
+static gl_status fill_row(lab_truncated *row, const lab_recipe *r, const lab_result *m,
+                          gl_error *err) {
+  const toy_world *w = r->world;
+  const lab_pair *pair = &r->pairs[0];
+  const size_t n = m->n_parameters;
+  double *gradient = calloc(n, sizeof *gradient);
+  contexts c = {0};
+  drift d = {0};
+  gl_status status =
+      gradient == NULL ? gl_fail_memory(err, "a gradient") : contexts_init(&c, w, err);
+  for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x) {
+    fill_contexts(&c, w, x, pair->learner, pair->sampler);
+    add_kept_gradient(&c, w, x, 1 / (double)w->n_prompts, gradient);
+    add_drift(&d, &c, w, x, m->expected);
+  }
+  if (status == GL_OK) {
+    const double length = sqrt(dot(m->expected, m->expected, n));
+    row->kept_mass = d.met > 0 ? d.mass / d.met : 1;
+    row->drift_good = d.good_met > 0 ? d.good / d.good_met / length : NAN;
+    row->drift_bad = d.bad_met > 0 ? d.bad / d.bad_met / length : NAN;
+    row->cosine_kept = dot(m->expected, gradient, n) / length / sqrt(dot(gradient, gradient, n));
+  }
+  contexts_fini(&c);
+  free(gradient);
+  return status;
+}
+
+/* --- the study -----------------------------------------------------------------------------------
+ */
+
+/* The recipe with one law and one kind of weights in place of `truncation`. */
+static gl_status recipe_of(cfg_doc **out, const cfg_doc *doc, const lab_truncated *row,
+                           gl_error *err) {
+  char text[3][96];
+  snprintf(text[0], sizeof text[0], "sampling.top_p=%.17g", row->top_p);
+  snprintf(text[1], sizeof text[1], "sampling.top_k=%zu", row->top_k);
+  snprintf(text[2], sizeof text[2], "sampling.weights=%s", row->weights);
+  gl_status status = cfg_copy(out, doc, err);
+  if (status == GL_OK) cfg_remove(*out, "truncation");
+  for (size_t i = 0; i < 3 && status == GL_OK; ++i) status = cfg_override(*out, text[i], err);
+  return status;
+}
+
+static gl_status measure_law(lab_truncated *rows, const lab_recipe *plan, const lab_recipe *r,
+                             size_t threads, gl_error *err) {
+  lab_table table = {0};
+  gl_status status = lab_table_init(&table, r, threads, err);
+  for (size_t a = 0; a < r->n_algorithms && status == GL_OK; ++a) {
+    const lab_result *m = &table.results[a];
+    lab_truncated *row = &rows[a];
+    const lab_truncated law = rows[0];
+    *row = (lab_truncated){.weights = law.weights,
+                           .top_p = law.top_p,
+                           .top_k = law.top_k,
+                           .algorithm = plan->algorithms[a].name,
+                           .applicable = m->applicable,
+                           .method = m->method,
+                           .bias = m->numbers.bias,
+                           .cosine = m->numbers.cosine,
+                           .variance = m->numbers.variance};
+    memcpy(row->why, m->why, sizeof row->why);
+    if (m->applicable) status = fill_row(row, r, m, err);
+  }
+  lab_table_fini(&table);
+  return status;
+}
+
+static gl_status check_plan(const lab_recipe *r, const cfg_doc *doc, gl_error *err) {
+  const cfg_node *place = cfg_find(cfg_root(doc), "truncation");
+  if (place == NULL) return gl_fail(err, GL_EINTERNAL, "a study of truncation without its section");
+  if (r->world == NULL || toy_world_is_counted(r->world))
+    return cfg_fail(place, err,
+                    "truncation is studied where responses are listed: in a bandit, a sequence, or "
+                    "an automaton with `listed: true`");
+  if (r->training.n_lr > 0)
+    return cfg_fail(place, err, "a recipe has either `truncation` or `training`");
+  if (r->n_pairs != 1 || r->n_sizes != 1)
+    return cfg_fail(place, err,
+                    "truncation is studied for one pair of policies and one group size; here are "
+                    "%zu and %zu",
+                    r->n_pairs, r->n_sizes);
+  return GL_OK;
+}
+
+gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t threads,
+                              gl_error *err) {
+  *t = (lab_truncation){0};
+  gl_status status = lab_recipe_read(&t->recipe, doc, err);
+  if (status == GL_OK) status = check_plan(&t->recipe, doc, err);
+  if (status != GL_OK) return status;
+  const lab_laws *laws = &t->recipe.laws;
+  const size_t n = t->recipe.n_algorithms;
+  t->n_laws = laws->n_top_p + laws->n_top_k;
+  t->n = laws->n_weights * t->n_laws * n;
+  t->rows = calloc(t->n, sizeof *t->rows);
+  if (t->rows == NULL) return gl_fail_memory(err, "a study of truncation");
+  for (size_t k = 0; k < laws->n_weights * t->n_laws && status == GL_OK; ++k) {
+    const size_t law = k % t->n_laws;
+    cfg_doc *own = NULL;
+    lab_recipe r = {0};
+    lab_truncated *rows = t->rows + k * n;
+    rows[0].weights = laws->weights[k / t->n_laws];
+    rows[0].top_p = law < laws->n_top_p ? laws->top_p[law] : 1;
+    rows[0].top_k = law < laws->n_top_p ? 0 : (size_t)laws->top_k[law - laws->n_top_p];
+    status = recipe_of(&own, doc, rows, err);
+    if (status == GL_OK) status = lab_recipe_read(&r, own, err);
+    if (status == GL_OK) status = measure_law(rows, &t->recipe, &r, threads, err);
+    lab_recipe_fini(&r);
+    cfg_free(own);
+  }
+  return status;
+}
+
+void lab_truncation_fini(lab_truncation *t) {
+  lab_recipe_fini(&t->recipe);
+  free(t->rows);
+  *t = (lab_truncation){0};
+}
+
+/* --- output --------------------------------------------------------------------------------------
+ */
+
+static void law_text(const lab_truncated *row, char text[48]) {
+  if (row->top_k != 0)
+    snprintf(text, 48, "top_k=%zu", row->top_k);
+  else if (row->top_p < 1)
+    snprintf(text, 48, "top_p=%g", row->top_p);
+  else
+    snprintf(text, 48, "all");
+}
+
+static cJSON *row_json(const lab_truncated *row) {
+  char law[48];
+  cJSON *o = cJSON_CreateObject();
+  const struct {
+    const char *key;
+    double value;
+  } numbers[] = {{"bias", row->bias},
+                 {"cosine", row->cosine},
+                 {"cosine_kept", row->cosine_kept},
+                 {"variance", row->variance},
+                 {"kept_mass", row->kept_mass},
+                 {"drift_good", row->drift_good},
+                 {"drift_bad", row->drift_bad}};
+  law_text(row, law);
+  int ok =
+      o != NULL && json_add_string(o, "algorithm", row->algorithm) != NULL &&
+      json_add_string(o, "weights", row->weights) != NULL &&
+      json_add_string(o, "law", law) != NULL &&
+      json_add_string(o, "method",
+                      row->applicable ? lab_method_names[row->method] : "not_applicable") != NULL;
+  if (ok && !row->applicable) ok = json_add_string(o, "reason", row->why) != NULL;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers && ok; ++i)
+    ok = json_add_number(o, numbers[i].key, row->applicable ? numbers[i].value : NAN) != NULL;
+  if (ok) return o;
+  cJSON_Delete(o);
+  return NULL;
+}
+
+gl_status lab_truncation_json(const lab_truncation *t, gl_error *err) {
+  cJSON *array = cJSON_CreateArray();
+  for (size_t i = 0; i < t->n && array != NULL; ++i) {
+    cJSON *item = row_json(&t->rows[i]);
+    if (item != NULL && cJSON_AddItemToArray(array, item)) continue;
+    cJSON_Delete(item);
+    cJSON_Delete(array);
+    array = NULL;
+  }
+  return report_json(array, err);
+}
+
+static void print_number(double value, FILE *to) {
+  if (isfinite(value))
+    fprintf(to, " %11.4g", value);
+  else
+    fprintf(to, " %11s", "-");
+}
+
+void lab_truncation_print(const lab_truncation *t, FILE *to) {
+  const int wide = lab_recipe_name_width(&t->recipe);
+  fprintf(to, "%-*s %-10s %-10s", wide, "algorithm", "weights", "law");
+  static const char *const heads[] = {"bias",      "cosine",     "cosine kept",
+                                      "kept mass", "drift good", "drift bad"};
+  for (size_t i = 0; i < 6; ++i) fprintf(to, " %11s", heads[i]);
+  fputc('\n', to);
+  for (size_t i = 0; i < t->n; ++i) {
+    const lab_truncated *row = &t->rows[i];
+    char law[48];
+    law_text(row, law);
+    shown_write_padded(row->algorithm, (size_t)wide, to);
+    fprintf(to, " %-10s %-10s", row->weights, law);
+    const double value[] = {row->bias,      row->cosine,     row->cosine_kept,
+                            row->kept_mass, row->drift_good, row->drift_bad};
+    if (row->applicable)
+      for (size_t k = 0; k < 6; ++k) print_number(value[k], to);
+    else
+      fprintf(to, " not applicable: %s", shown(row->why).text);
+    fputc('\n', to);
+  }
+}
