@@ -2,6 +2,7 @@
 #include "library/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
                                      gepolab_error *err) {
@@ -30,6 +31,23 @@ void gepolab_algorithm_free(gepolab_algorithm *algorithm) {
 
 const char *gepolab_algorithm_name(const gepolab_algorithm *algorithm) {
   return algorithm->own.name;
+}
+
+_Static_assert(GEPOLAB_FIELD_SIZE == POLICY_FIELD_TEXT_SIZE, "callers have room for every value");
+
+gepolab_status gepolab_algorithm_field(const gepolab_algorithm *algorithm, const char *field,
+                                       char *text, gepolab_error *err) {
+  const char *names[128];
+  const size_t n = policy_fields_count();
+  char near[CFG_HINT_SIZE];
+  for (size_t i = 0; i < n && i < sizeof names / sizeof *names; ++i) {
+    names[i] = policy_fields_at(i)->name;
+    if (strcmp(names[i], field) != 0) continue;
+    policy_algorithm_field(&algorithm->own, i, text);
+    return GEPOLAB_OK;
+  }
+  return library_fail(err, GL_EINPUT, "no algorithm has a field '%s'%s", field,
+                      cfg_hint(field, names, n, near));
 }
 
 size_t gepolab_algorithms_count(void) {

@@ -86,6 +86,14 @@ GEPOLAB_API void gepolab_algorithm_free(gepolab_algorithm *algorithm);
 /* "gepo(clip=none)": the name that tables and figures show; borrowed from the algorithm. */
 GEPOLAB_API const char *gepolab_algorithm_name(const gepolab_algorithm *algorithm);
 
+/* The value of one of its fields ("clip", "eps_low", ...: `gepolab algorithms --fields` lists them)
+ * as a recipe would write it, into text[GEPOLAB_FIELD_SIZE]. GEPOLAB_EINPUT for a name that is
+ * none, with the nearest one. */
+#define GEPOLAB_FIELD_SIZE 40
+GEPOLAB_API gepolab_status gepolab_algorithm_field(const gepolab_algorithm *algorithm,
+                                                   const char *field, char *text,
+                                                   gepolab_error *err);
+
 /* The published rows, in documentation order. Texts are static; NULL past the last. */
 typedef struct gepolab_algorithm_info {
   const char *name, *source;
@@ -159,6 +167,11 @@ typedef struct gepolab_batch {
   gepolab_tokens version_gap; /* learner's version minus the token's, for the diagnostics */
   gepolab_numbers log_denominator; /* [n_groups] log sum_y q(y)^2, for `denominator: exact` */
   int64_t max_length; /* longest response the task allows, for dr_grpo; 0: the longest here */
+  /* Since interface 0.2; a batch whose size says that it ends here has none of them. */
+  gepolab_numbers advantage; /* [n_responses] taken in place of what the algorithm's baseline and
+                                scale make of the rewards; not given: they do */
+  gepolab_tokens entropy;    /* of the learner's policy where the token was drawn, for top_entropy
+                                below 1 */
 } gepolab_batch;
 
 typedef struct gepolab_result {

@@ -15,11 +15,12 @@
 #include <string.h>
 
 /* The arrays of tokens that an evaluation reads, in the order of their places in the workspace. */
-enum { IN_LOGP, IN_LOGQ, IN_LOGPROX, IN_LOGREF, IN_GAP, IN_ARRAYS };
+enum { IN_LOGP, IN_LOGQ, IN_LOGPROX, IN_LOGREF, IN_GAP, IN_ENTROPY, IN_ARRAYS };
 /* And those that it writes. */
 enum { OUT_COEFFICIENT, OUT_WEIGHT, OUT_ARRAYS };
 
-static const char *const in_names[IN_ARRAYS] = {"logp", "logq", "logprox", "logref", "version_gap"};
+static const char *const in_names[IN_ARRAYS] = {"logp",   "logq",        "logprox",
+                                                "logref", "version_gap", "entropy"};
 
 struct gepolab_workspace {
   policy_workspace *policy;
@@ -37,6 +38,7 @@ typedef struct evaluation {
   size_t
       *first_column; /* [n_responses] where a response's tokens begin; SCATTERED: there are gaps */
   double *reward, *log_denominator, *advantage;
+  double *given;                           /* [n_responses] the caller's advantages */
   double *in[IN_ARRAYS], *out[OUT_ARRAYS]; /* [n_tokens] */
   gl_error err;
 } evaluation;
@@ -197,10 +199,16 @@ static int64_t first_of(const gepolab_batch *b, int64_t i, int64_t response_stri
 /* A log-probability that rounding in float32 has left above 0 is taken; 1e-3 is far beyond it. */
 static const double MOST_LOG = 1e-3;
 
+static int is_log(int array) {
+  return array != IN_GAP && array != IN_ENTROPY;
+}
+
 static gl_status refuse_token(evaluation *e, int array, size_t i, size_t t, double value) {
+  static const char *const meaning[IN_ARRAYS] = {"log-probability",    "log-probability",
+                                                 "log-probability",    "log-probability",
+                                                 "number of versions", "entropy"};
   return gl_fail(&e->err, GL_EINPUT, "%s of response %zu, token %zu, is %g, which is no %s",
-                 in_names[array], i, t, value,
-                 array == IN_GAP ? "number of versions" : "log-probability");
+                 in_names[array], i, t, value, meaning[array]);
 }
 
 /* The elements of an array that are response i's tokens, or its first ones, where these lie in
@@ -278,7 +286,7 @@ static gl_status read_tokens(evaluation *e, int array, const gepolab_tokens *fro
                              const double **to) {
   *to = NULL;
   if (from->type == GEPOLAB_NONE) return GL_OK;
-  reading r = {.e = e, .from = from, .most = array == IN_GAP ? INFINITY : MOST_LOG};
+  reading r = {.e = e, .from = from, .most = is_log(array) ? MOST_LOG : INFINITY};
   r.to = is_direct_in(e->batch, from) ? NULL : e->in[array];
   r.value = r.to == NULL ? from->data : r.to;
   each_response(e, read_response, &r, e->n_tokens);
@@ -290,8 +298,8 @@ static gl_status read_tokens(evaluation *e, int array, const gepolab_tokens *fro
  */
 
 static int wants_in(const gepolab_batch *b, int array) {
-  const gepolab_tokens *const given[IN_ARRAYS] = {&b->logp, &b->logq, &b->logprox, &b->logref,
-                                                  &b->version_gap};
+  const gepolab_tokens *const given[IN_ARRAYS] = {&b->logp,   &b->logq,        &b->logprox,
+                                                  &b->logref, &b->version_gap, &b->entropy};
   return given[array]->type != GEPOLAB_NONE && !is_direct_in(b, given[array]);
 }
 
@@ -329,7 +337,7 @@ static gl_status prepare(evaluation *e) {
   if (status == GL_OK) status = lay_out_tokens(e);
   size_t arrays = OUT_ARRAYS;
   for (int k = 0; k < IN_ARRAYS; ++k) arrays += (size_t)wants_in(b, k);
-  if (status == GL_OK) status = grow(e, starts + n_groups + 2 * n_responses + arrays * e->n_tokens);
+  if (status == GL_OK) status = grow(e, starts + n_groups + 3 * n_responses + arrays * e->n_tokens);
   if (status != GL_OK) return status;
   double *at = e->workspace->space;
   e->group_start = take(&at, n_groups + 1);
@@ -338,6 +346,7 @@ static gl_status prepare(evaluation *e) {
   e->log_denominator = take(&at, n_groups);
   e->reward = take(&at, n_responses);
   e->advantage = take(&at, n_responses);
+  e->given = take(&at, n_responses);
   for (int k = 0; k < OUT_ARRAYS; ++k) e->out[k] = take(&at, e->n_tokens);
   for (int k = 0; k < IN_ARRAYS; ++k) e->in[k] = wants_in(b, k) ? take(&at, e->n_tokens) : NULL;
   return GL_OK;
@@ -356,6 +365,8 @@ static gl_status check_arrays(evaluation *e, const gepolab_result *r) {
                 {"logprox", b->logprox.data, b->logprox.type, 0},
                 {"logref", b->logref.data, b->logref.type, 0},
                 {"version_gap", b->version_gap.data, b->version_gap.type, 0},
+                {"entropy", b->entropy.data, b->entropy.type, 0},
+                {"advantage", b->advantage.data, b->advantage.type, 0},
                 {"log_denominator", b->log_denominator.data, b->log_denominator.type, 0},
                 {"coefficient", r->coefficient.data, r->coefficient.type, 0},
                 {"weight", r->weight.data, r->weight.type, 0},
@@ -388,6 +399,11 @@ static gl_status read_batch(evaluation *e, policy_input *in) {
   if (status == GL_OK) status = read_tokens(e, IN_LOGPROX, &b->logprox, &in->logprox);
   if (status == GL_OK) status = read_tokens(e, IN_LOGREF, &b->logref, &in->logref);
   if (status == GL_OK) status = read_tokens(e, IN_GAP, &b->version_gap, &in->version_gap);
+  if (status == GL_OK) status = read_tokens(e, IN_ENTROPY, &b->entropy, &in->entropy);
+  if (status == GL_OK && b->advantage.type != GEPOLAB_NONE) {
+    status = read_numbers(e, "advantage", &b->advantage, b->n_responses, e->given);
+    in->advantage = e->given;
+  }
   if (status == GL_OK && b->log_denominator.type != GEPOLAB_NONE) {
     status =
         read_numbers(e, "log_denominator", &b->log_denominator, b->n_groups, e->log_denominator);
@@ -549,9 +565,18 @@ static gl_status evaluate(evaluation *e, const policy_algorithm *algorithm,
   return status;
 }
 
+/* The end of a batch as interface 0.1 had it. */
+static const size_t FIRST_SIZE = offsetof(gepolab_batch, advantage);
+
 gepolab_status gepolab_policy(const gepolab_algorithm *algorithm, const gepolab_batch *batch,
                               gepolab_result *result, gepolab_workspace *workspace,
                               gepolab_error *err) {
+  gepolab_batch older = GEPOLAB_INIT(gepolab_batch);
+  if (batch->size == FIRST_SIZE) {
+    memcpy(&older, batch, FIRST_SIZE);
+    older.size = sizeof older;
+    batch = &older;
+  }
   evaluation e = {.batch = batch, .workspace = workspace};
   const gl_status status = evaluate(&e, &algorithm->own, result);
   return status == GL_OK ? GEPOLAB_OK : library_failed(err, &e.err);

@@ -15,13 +15,16 @@ enum {
   SKY = LOOK_SKY,
   GOLD = LOOK_GOLD
 };
-enum { SOLID, DASHED, DOTTED, MIXED };
+enum { SOLID, DASHED, DOTTED, MIXED, TWO_DOTS };
 
 static const char *const colours[LOOK_COLOURS] = {
     [BLACK] = "#000000", [WINE] = "#821759", [BLUE] = "#37549f", [RED] = "#cc490b",
     [GREEN] = "#29976a", [PINK] = "#ba85b1", [SKY] = "#39b9ff",  [GOLD] = "#ebb708"};
-static const char *const dashes[LOOK_DASHES] = {
-    [SOLID] = "solid", [DASHED] = "(9,4)", [DOTTED] = "(3,3)", [MIXED] = "(9,3,2,3)"};
+static const char *const dashes[LOOK_DASHES] = {[SOLID] = "solid",
+                                                [DASHED] = "(9,4)",
+                                                [DOTTED] = "(3,3)",
+                                                [MIXED] = "(9,3,2,3)",
+                                                [TWO_DOTS] = "(12,3,2,3,2,3)"};
 
 /* gnuplot's points. */
 enum {
@@ -81,7 +84,15 @@ static const struct {
              {"disco_b", {GREEN, MIXED, OPEN_SQUARE}},
              {"disco_l_ratio", {GOLD, MIXED, OPEN_CIRCLE}},
              {"icepop", {SKY, MIXED, UP}},
-             {"mois", {PINK, DASHED, OPEN_PENTAGON}}};
+             {"mois", {PINK, DASHED, OPEN_PENTAGON}},
+             {"reinforce_plus_plus", {BLACK, TWO_DOTS, UP}},
+             {"reinforce_plus_plus_baseline", {WINE, TWO_DOTS, SQUARE}},
+             {"gpg", {BLUE, TWO_DOTS, OPEN_SQUARE}},
+             {"opo", {RED, TWO_DOTS, OPEN_CIRCLE}},
+             {"grpo_passk", {GREEN, TWO_DOTS, STAR}},
+             {"kl_cov", {PINK, TWO_DOTS, CROSS}},
+             {"dppo_tv", {SKY, TWO_DOTS, DIAMOND}},
+             {"dppo_kl", {GOLD, TWO_DOTS, OPEN_UP}}};
 enum { LOOKS = sizeof table / sizeof *table };
 
 const char *look_colour(int colour) {

@@ -22,6 +22,18 @@ static moments moments_of(const double *v, size_t n, size_t ddof) {
   return m;
 }
 
+/* The baseline that has the least variance where a response's score grows with its length
+ * (OPO, 2505.23585). */
+static double length_weighted_mean(const policy_input *in, size_t g) {
+  double sum = 0, tokens = 0;
+  for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++) {
+    const double length = (double)(in->token_start[i + 1] - in->token_start[i]);
+    sum += length * in->reward[i];
+    tokens += length;
+  }
+  return tokens > 0 ? sum / tokens : 0;
+}
+
 /* Leave-one-out is G/(G-1) times the group-mean form; a group of one has no others: baseline 0. */
 static void centre(policy_state *s, size_t g, moments m, size_t n) {
   const policy_algorithm *algorithm = s->algorithm;
@@ -41,7 +53,30 @@ static void centre(policy_state *s, size_t g, moments m, size_t n) {
     s->baseline[g] = n > 1 ? m.mean : 0;
     if (n > 1) s->scale[g] = (double)(n - 1) / (double)n;
     break;
+  case BASELINE_LENGTH_WEIGHTED:
+    s->baseline[g] = m.equal ? m.mean : length_weighted_mean(s->in, g);
+    break;
+  case BASELINE_RUNNER_UP: /* not one number: give_lead() has the advantages */
+    break;
   }
+}
+
+/* The best response's lead over the second best; 0 for all others (2503.19595). */
+static void give_lead(policy_state *s, size_t g) {
+  const size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
+  const double *r = s->in->reward;
+  size_t best = lo;
+  double second = -INFINITY;
+  for (size_t i = lo; i < hi; i++) s->advantage[i] = 0;
+  for (size_t i = lo + 1; i < hi; i++) {
+    if (r[i] > r[best]) {
+      second = r[best];
+      best = i;
+    } else {
+      second = fmax(second, r[i]);
+    }
+  }
+  if (hi - lo > 1) s->advantage[best] = (r[best] - second) / s->scale[g];
 }
 
 /* BNPO: divides by the Beta density whose parameters come from the batch's group means, with the
@@ -86,6 +121,48 @@ static void batch_scale(policy_state *s) {
   }
 }
 
+/* One deviation for the whole batch: of the rewards themselves (TRL's scale_rewards: batch). */
+static void reward_scale(policy_state *s) {
+  const policy_input *in = s->in;
+  const size_t n = in->n_responses, ddof = n > 1 ? s->algorithm->std_ddof : 0;
+  const double deviation = moments_of(in->reward, n, ddof).deviation + s->algorithm->scale_eps;
+  for (size_t g = 0; g < in->n_groups; g++) s->scale[g] *= deviation > 0 ? deviation : 1;
+}
+
+/* Centres and scales by mean and deviation over tokens, each with its response's advantage
+ * (REINFORCE++, 2501.03262). */
+static void token_scale(policy_state *s) {
+  const policy_input *in = s->in;
+  double tokens = 0, mean = 0, squares = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    double sum = 0;
+    tokens = 0;
+    for (size_t g = 0; g < in->n_groups; g++)
+      for (size_t i = in->group_start[g]; s->active[g] > 0 && i < in->group_start[g + 1]; i++) {
+        const double length = (double)(in->token_start[i + 1] - in->token_start[i]);
+        const double a = (in->reward[i] - s->baseline[g]) / s->scale[g];
+        tokens += length;
+        sum += pass == 0 ? length * a : length * (a - mean) * (a - mean);
+      }
+    if (pass == 0 && tokens > 0) mean = sum / tokens;
+    squares = sum;
+  }
+  const double n = tokens - (double)s->algorithm->std_ddof;
+  const double deviation = sqrt((n > 0 ? squares / n : 0) + s->algorithm->scale_eps);
+  for (size_t g = 0; g < in->n_groups; g++) {
+    s->baseline[g] += mean * s->scale[g];
+    s->scale[g] *= deviation > 0 ? deviation : 1;
+  }
+}
+
+/* GPG's alpha (2504.02546): advantages grow as rewards other than 0 become rare. */
+static void share_scale(policy_state *s) {
+  const policy_input *in = s->in;
+  double n = 0;
+  for (size_t i = 0; i < in->n_responses; i++) n += in->reward[i] != 0 ? 1 : 0;
+  for (size_t g = 0; g < in->n_groups; g++) s->scale[g] *= fmax(1, n) / (double)in->n_responses;
+}
+
 static gl_status rewards_fit(const policy_state *s, gl_error *err) {
   int disco = s->algorithm->objective == OBJECTIVE_DISCO, beta = s->algorithm->scale == SCALE_BETA;
   for (size_t i = 0; i < s->in->n_responses; i++) {
@@ -100,9 +177,25 @@ static gl_status rewards_fit(const policy_state *s, gl_error *err) {
   return GL_OK;
 }
 
+/* The caller's advantages; a group that drop_equal leaves out by its rewards stays out. */
+static void take_advantages(policy_state *s) {
+  const policy_input *in = s->in;
+  for (size_t g = 0; g < in->n_groups; g++) {
+    const size_t lo = in->group_start[g], n = in->group_start[g + 1] - lo;
+    const int equal = s->algorithm->drop_equal && moments_of(in->reward + lo, n, 0).equal;
+    s->active[g] = equal ? 0 : 1;
+    s->baseline[g] = s->scale[g] = NAN;
+    for (size_t i = lo; i < lo + n; i++) s->advantage[i] = equal ? 0 : in->advantage[i];
+  }
+}
+
 gl_status policy_advantages(policy_state *s, gl_error *err) {
   const policy_input *in = s->in;
   const policy_algorithm *algorithm = s->algorithm;
+  if (in->advantage != NULL) {
+    take_advantages(s);
+    return GL_OK;
+  }
   if (rewards_fit(s, err) != GL_OK) return GL_EINPUT;
   for (size_t g = 0; g < in->n_groups; g++) {
     size_t lo = in->group_start[g], n = in->group_start[g + 1] - lo;
@@ -124,9 +217,23 @@ gl_status policy_advantages(policy_state *s, gl_error *err) {
   case SCALE_BETA:
     beta_scale(s);
     break;
+  case SCALE_REWARD_STD:
+    reward_scale(s);
+    break;
+  case SCALE_TOKEN_STD:
+    token_scale(s);
+    break;
+  case SCALE_NONZERO_SHARE:
+    share_scale(s);
+    break;
   }
-  for (size_t g = 0; g < in->n_groups; g++)
+  for (size_t g = 0; g < in->n_groups; g++) {
+    if (algorithm->baseline == BASELINE_RUNNER_UP && s->active[g] > 0) {
+      give_lead(s, g);
+      continue;
+    }
     for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; i++)
       s->advantage[i] = s->active[g] > 0 ? (in->reward[i] - s->baseline[g]) / s->scale[g] : 0;
+  }
   return GL_OK;
 }

@@ -21,10 +21,20 @@ typedef enum policy_baseline {
   BASELINE_NONE,
   BASELINE_CONSTANT,
   BASELINE_GROUP_MEAN,
-  BASELINE_LEAVE_ONE_OUT
+  BASELINE_LEAVE_ONE_OUT,
+  BASELINE_LENGTH_WEIGHTED,
+  BASELINE_RUNNER_UP
 } policy_baseline;
 
-typedef enum policy_scale { SCALE_NONE, SCALE_GROUP_STD, SCALE_BATCH_STD, SCALE_BETA } policy_scale;
+typedef enum policy_scale {
+  SCALE_NONE,
+  SCALE_GROUP_STD,
+  SCALE_BATCH_STD,
+  SCALE_BETA,
+  SCALE_REWARD_STD,
+  SCALE_TOKEN_STD,
+  SCALE_NONZERO_SHARE
+} policy_scale;
 
 typedef enum policy_ratio {
   RATIO_NONE,
@@ -97,7 +107,9 @@ typedef enum policy_clip {
   CLIP_SECOND_MOMENT,
   CLIP_SIGMOID,
   CLIP_TANH_HAZARD,
-  CLIP_GAMMA
+  CLIP_GAMMA,
+  CLIP_BINARY_TV,
+  CLIP_BINARY_KL
 } policy_clip;
 
 typedef enum policy_m2_form { M2_REMOVE, M2_THRESHOLD } policy_m2_form;
@@ -109,11 +121,19 @@ typedef enum policy_aggregate {
   AGGREGATE_TOKEN_MEAN,
   AGGREGATE_GROUP_TOKEN_MEAN,
   AGGREGATE_FIXED_LENGTH,
-  AGGREGATE_LENGTH_POWER
+  AGGREGATE_LENGTH_POWER,
+  AGGREGATE_TOKEN_SUM
 } policy_aggregate;
 
-typedef enum policy_kl_form { KL_CPPO, KL_K1, KL_K2, KL_K3 } policy_kl_form;
-typedef enum policy_ref_kl_form { REF_KL_K1, REF_KL_K2, REF_KL_K3 } policy_ref_kl_form;
+typedef enum policy_kl_form { KL_CPPO, KL_K1, KL_K2, KL_K3, KL_ABS } policy_kl_form;
+typedef enum policy_ref_kl_form {
+  REF_KL_K1,
+  REF_KL_K2,
+  REF_KL_K3,
+  REF_KL_ABS,
+  REF_KL_K1_PLUS,
+  REF_KL_K3_PLUS
+} policy_ref_kl_form;
 
 typedef enum policy_level {
   LEVEL_NONE,
@@ -122,6 +142,15 @@ typedef enum policy_level {
   LEVEL_SEQUENCE_MEAN,
   LEVEL_TOKEN_GEOMETRIC
 } policy_level;
+
+/* Of what a mask's test is asked. */
+typedef enum policy_mask_level {
+  MASK_LEVEL_NONE,
+  MASK_LEVEL_TOKEN,
+  MASK_LEVEL_SEQUENCE,
+  MASK_LEVEL_SEQUENCE_MEAN,
+  MASK_LEVEL_SEQUENCE_MAX
+} policy_mask_level;
 
 typedef enum policy_mis_test { MIS_RATIO, MIS_K1, MIS_K2, MIS_K3 } policy_mis_test;
 typedef enum policy_correction_of { CORRECTION_PROXIMAL, CORRECTION_LEARNER } policy_correction_of;
@@ -186,17 +215,20 @@ typedef struct policy_algorithm {
   policy_aggregate aggregate;
   double length_power;
 
-  double kl_coef, ref_kl_coef;
+  double kl_coef, kl_share, ref_kl_coef;
   policy_kl_form kl_form;
   policy_ref_kl_form ref_kl_form;
+  int ref_kl_ratio;
 
   policy_correction_of correction_of;
   policy_level tis_level;
   int tis_normalise;
-  policy_level mis_level;
-  policy_mis_test mis_test;
+  policy_mask_level mis_level, mis2_level;
+  policy_mis_test mis_test, mis2_test;
   policy_mask_denominator mask_denominator;
-  double tis_min, tis_max, tis_log_clamp, mis_min, mis_max;
+  double tis_min, tis_max, tis_log_clamp;
+  double mis_min, mis_max, mis2_min, mis2_max, mis_log_clamp;
+  double off_policy_mask, top_entropy;
 
   policy_negatives negatives;
   double disco_tau, penalty, penalty_margin;

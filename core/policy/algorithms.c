@@ -1,6 +1,7 @@
 /* The published algorithms. Each starts from the plainest algorithm and sets what its source sets;
  * `notes` names the fields that no source settles and that are therefore gepolab's own choice. The
- * settings of TRL, verl and AReaL are those of TRL f2cd577, verl b178a3c and AReaL 4aef98d. */
+ * settings of TRL, verl and AReaL are those of TRL f2cd577 and 1.16, verl b178a3c and 0.9.1, and
+ * AReaL 4aef98d; notes say where one of two versions differs. */
 #include "core/policy/algorithm.h"
 
 #include <math.h>
@@ -19,9 +20,10 @@
   .tanh_scale = 1.5, .hazard_power_up = 1.5, .hazard_width_up = 1, .hazard_power_down = 2,         \
   .hazard_width_down = 0.8, .gamma_k_positive = 2, .gamma_rate_positive = 3,                       \
   .gamma_k_negative = 3, .gamma_rate_negative = 2, .m2_tau = 0.04, .mask_low = 0.2,                \
-  .mask_high = 0.2, .length_power = 0.75, .kl_form = KL_CPPO, .ref_kl_form = REF_KL_K3,            \
-  .tis_max = 2, .tis_log_clamp = INFINITY, .mis_max = 3, .disco_tau = 10, .penalty = 1e3,          \
-  .penalty_margin = 1e-4
+  .mask_high = 0.2, .length_power = 0.75, .kl_share = 1, .kl_form = KL_CPPO,                       \
+  .ref_kl_form = REF_KL_K3, .tis_max = 2, .tis_log_clamp = INFINITY, .mis_max = 3, .mis2_max = 3,  \
+  .mis_log_clamp = INFINITY, .off_policy_mask = INFINITY, .top_entropy = 1, .disco_tau = 10,       \
+  .penalty = 1e3, .penalty_margin = 1e-4
 #define NAMED(n) .name = n, .base = n, PLAIN
 #define GN .baseline = BASELINE_GROUP_MEAN, .scale = SCALE_GROUP_STD
 #define CENTRED .baseline = BASELINE_GROUP_MEAN
@@ -45,7 +47,8 @@ static const entry table[] = {
      {"score function with leave-one-out baseline (RLOO)", "none", "adv_estimator rloo, no clip",
       "none", ""}},
     {{NAMED("is"), LOO, SEQUENCE, .ratio_gradient = 1, SS},
-     {"importance sampling; unbiased for the gradient of J", "none", "none", "none", ""}},
+     {"importance sampling; unbiased for the gradient of J", "RLOOTrainer (with clip: ppo)", "none",
+      "none", "TRL's RLOOTrainer (1.16) is this row with clip: ppo, both widths epsilon"}},
     {{NAMED("tis"), LOO, SEQUENCE, .clip = CLIP_CAP, .cap = 1, SS},
      {"1802.01561", "none",
       "loss_mode bypass_mode, loss_type reinforce, rollout_is sequence, rollout_is_threshold 1",
@@ -56,11 +59,14 @@ static const entry table[] = {
      {"defensive mixture", "none", "none", "none", "gepolab's choice: mixture 0.1"}},
     {{NAMED("grpo"), GN, TOKEN, PPO(0.2, 0.2), SM},
      {"2402.03300", "loss_type grpo", "adv_estimator grpo, loss_agg_mode seq-mean-token-mean",
-      "adv_norm group mean and std, eps_clip 0.2", ""}},
+      "adv_norm group mean and std, eps_clip 0.2",
+      "verl's vanilla loss adds dual_clip 3 and token_log_clamp 20, its advantages scale_eps 1e-6; "
+      "its default aggregation is token-mean, TRL's is dapo's"}},
     {{NAMED("dr_grpo"), CENTRED, TOKEN, PPO(0.2, 0.2), .aggregate = AGGREGATE_FIXED_LENGTH},
      {"2503.20783", "loss_type dr_grpo, scale_rewards none",
       "norm_adv_by_std_in_grpo false, loss_agg_mode seq-mean-token-sum-norm", "none",
-      "without max_length the longest response of the batch is used"}},
+      "without max_length the longest response of the batch is used; verl b178a3c multiplies "
+      "seq-mean-token-sum-norm by the number of responses, 0.9.1 does not"}},
     {{NAMED("dapo"), GN, TOKEN, PPO(0.2, 0.28), TM},
      {"2503.14476", "loss_type dapo, epsilon_high 0.28",
       "loss_agg_mode token-mean, clip_ratio_high 0.28", "eps_clip_higher 0.28",
@@ -69,7 +75,8 @@ static const entry table[] = {
       SM},
      {"2507.18071", "importance_sampling_level sequence, epsilon 3e-4, epsilon_high 4e-4",
       "loss_mode gspo", "importance_sampling_level sequence",
-      "verl caps the log ratio: log_cap 10"}},
+      "verl caps the log ratio (log_cap 10) and differentiates as gspo_token does: the same "
+      "gradient, but not with token weights (rollout_is token), which are gspo_token's"}},
     {{NAMED("gepo"), GEPO},
      {"2508.17850", "none", "none", "none",
       "log_prob sum is the paper's Eq. 2-3, the released code computes mean"}},
@@ -94,8 +101,13 @@ static const entry table[] = {
       "gepolab's choice: M is the longest response of the batch"}},
     {{NAMED("gspo_token"), GN, .ratio = RATIO_SEQUENCE_TOKEN, .log_prob = LOG_PROB_MEAN,
       .ratio_gradient = 1, PPO(3e-4, 4e-4), SM},
-     {"2507.18071 eq. 13-14", "importance_sampling_level sequence_token", "loss_mode gspo", "none",
-      "the gradient of gspo while A is constant in a response"}},
+     {"2507.18071 eq. 13-14", "importance_sampling_level sequence_token (f2cd577)",
+      "loss_mode gspo", "none",
+      "the gradient of gspo while A is constant in a response; verl's gspo with rollout_is token "
+      "is "
+      "this row with tis_level: token; TRL 1.16 has no sequence_token any more, and its loss_type "
+      "luspo "
+      "(2602.05261) is this row with aggregate: sequence_sum"}},
     {{NAMED("gmpo"), GN, SEQUENCE, .log_prob = LOG_PROB_MEAN, .ratio_gradient = 1,
       .clip = CLIP_TOKEN_LOG, .eps_low = 0.4, .eps_high = 0.4, SM},
      {"2507.20673, GMPO 205b2bf", "experimental gmpo", "loss_mode geo_mean", "none",
@@ -116,9 +128,9 @@ static const entry table[] = {
      {"2110.00641, 2505.24298", "none", "none", "use_decoupled_loss true",
       "gepolab's choice: no cap; AReaL's: mis_level token, mis_max 5 or tis_max 5"}},
     {{NAMED("icepop"), GN, TOKEN, .old_policy = OLD_PROXIMAL, PPO(0.2, 0.2), SM,
-      .tis_level = LEVEL_TOKEN, .tis_max = INFINITY, .mis_level = LEVEL_TOKEN, .mis_min = 0.5,
+      .tis_level = LEVEL_TOKEN, .tis_max = INFINITY, .mis_level = MASK_LEVEL_TOKEN, .mis_min = 0.5,
       .mis_max = 5},
-     {"2510.18855 (Ring-1T)", "none", "rollout_is token, rollout_rs token_k1, 0.5_5.0", "none",
+     {"2510.18855 (Ring-1T)", "none", "rollout_is token, rollout_is_threshold 0.5_5.0", "none",
       "second-hand; the ratio of learner and sampler at the step's start weighs a token where it "
       "is "
       "in [0.5, 5], else the token is dropped; gepolab's choice: eps 0.2, no KL term; prime-rl's "
@@ -150,7 +162,8 @@ static const entry table[] = {
     {{NAMED("vespo"), GN, SEQUENCE, .clip = CLIP_GAMMA, TM, .token_log_clamp = 20,
       .log_floor = -18.420680743952367, .log_cap = 20},
      {"2602.10693, VESPO aa1f304", "loss_type vespo", "none", "none",
-      "truncation factors enter ln W; the log floor is ln 1e-8"}},
+      "truncation factors enter ln W; the log floor is ln 1e-8; TRL's token_mask lets a masked "
+      "token put ln 1e-8 into ln W, mask_denominator: kept leaves it out of it"}},
     {{NAMED("magistral"), CENTRED, .scale = SCALE_BATCH_STD, TOKEN, PPO(0.2, 0.28), .drop_equal = 1,
       .aggregate = AGGREGATE_GROUP_TOKEN_MEAN},
      {"2506.10910", "none", "none", "none",
@@ -163,6 +176,35 @@ static const entry table[] = {
      {"2505.12366", "none", "none", "none", "wrong answers equally weighted; log-L score"}},
     {{NAMED("disco_l_ratio"), DISCO(NEGATIVES_SOFTMAX), TOKEN, .disco_tau = 1, SM},
      {"2505.12366", "none", "none", "none", "token-ratio score"}},
+    {{NAMED("reinforce_plus_plus"), .scale = SCALE_TOKEN_STD, .scale_eps = 1e-8, TOKEN,
+      PPO(0.2, 0.2), TM},
+     {"2501.03262", "none", "adv_estimator reinforce_plus_plus (gamma 1)", "none",
+      "reward at the end, no discount; its KL in the reward is not part of the row"}},
+    {{NAMED("reinforce_plus_plus_baseline"), CENTRED, .scale = SCALE_TOKEN_STD, .scale_eps = 1e-8,
+      TOKEN, PPO(0.2, 0.2), TM},
+     {"2501.03262", "none", "adv_estimator reinforce_plus_plus_baseline", "none", ""}},
+    {{NAMED("gpg"), CENTRED, .scale = SCALE_NONZERO_SHARE, TM},
+     {"2504.02546", "none", "adv_estimator gpg, loss_mode gpg", "none",
+      "alpha is over the batch; f_norm 1, verl's default"}},
+    {{NAMED("opo"), .baseline = BASELINE_LENGTH_WEIGHTED, TM},
+     {"2505.23585", "none", "adv_estimator opo", "none",
+      "exactly on-policy; gepolab's choice: no ratio, token mean"}},
+    {{NAMED("grpo_passk"), .baseline = BASELINE_RUNNER_UP, .scale = SCALE_GROUP_STD, TOKEN,
+      .scale_eps = 1e-6, PPO(0.2, 0.2), TM},
+     {"2503.19595", "none", "adv_estimator grpo_passk", "none",
+      "the loss about the advantages is verl's default without its dual clip"}},
+    {{NAMED("kl_cov"), GN, TOKEN, TM, .kl_form = KL_ABS, .kl_coef = 1, .kl_share = 2e-3},
+     {"2505.22617", "none", "loss_mode kl_cov, kl_cov_ratio 0.002, ppo_kl_coef 1", "none",
+      "the term is from the sampler, verl's from old_log_prob; its defaults: kl_share 2e-4, "
+      "kl_coef 0.1"}},
+    {{NAMED("dppo_tv"), CENTRED, .ratio = RATIO_TOKEN, .clip = CLIP_BINARY_TV, .eps_low = 0.15,
+      .eps_high = 0.15, .cap = 1e4, .token_log_clamp = 20, .aggregate = AGGREGATE_FIXED_LENGTH},
+     {"2602.04879", "none", "loss_mode dppo_tv, clip_ratio_low and _high 0.15, clip_ratio_c 10000",
+      "none", "widths, cap and aggregation are those of verl's example"}},
+    {{NAMED("dppo_kl"), CENTRED, .ratio = RATIO_TOKEN, .clip = CLIP_BINARY_KL, .eps_low = 0.05,
+      .eps_high = 0.05, .cap = 1e4, .token_log_clamp = 20, .aggregate = AGGREGATE_FIXED_LENGTH},
+     {"2602.04879", "none", "loss_mode dppo_kl, clip_ratio_low and _high 0.05, clip_ratio_c 10000",
+      "none", "widths, cap and aggregation are those of verl's example"}},
 };
 
 size_t policy_algorithms_count(void) {

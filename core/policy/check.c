@@ -15,6 +15,10 @@ static const policy_field *impossible_choice(const policy_algorithm *algorithm, 
   return NULL;
 }
 
+static int has_two_sides(policy_mis_test test) {
+  return test == MIS_RATIO || test == MIS_K1;
+}
+
 gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err) {
   int value = 0;
   const policy_field *impossible = impossible_choice(algorithm, &value);
@@ -48,6 +52,25 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
       {algorithm->clip == CLIP_GAMMA && algorithm->tis_level != LEVEL_NONE &&
            algorithm->tis_level != LEVEL_TOKEN,
        "clip: gamma adds the logarithms of token factors to ln W; set tis_level: none or token"},
+      {(algorithm->clip == CLIP_BINARY_TV || algorithm->clip == CLIP_BINARY_KL) &&
+           (algorithm->ratio != RATIO_TOKEN || algorithm->ratio_gradient) && !disco,
+       "clip: binary_tv and binary_kl need ratio: token and ratio_gradient: false"},
+      {algorithm->baseline == BASELINE_RUNNER_UP && algorithm->scale != SCALE_NONE &&
+           algorithm->scale != SCALE_GROUP_STD && algorithm->scale != SCALE_REWARD_STD && !disco,
+       "baseline: runner_up needs scale: none, group_std or reward_std: the others centre rewards "
+       "again or share a mean"},
+      {algorithm->ref_kl_ratio && algorithm->ratio != RATIO_TOKEN &&
+           algorithm->ratio != RATIO_SEQUENCE,
+       "ref_kl_ratio: true needs ratio: token or sequence"},
+      {algorithm->ref_kl_ratio && (disco || algorithm->clip == CLIP_GAMMA),
+       "ref_kl_ratio: true has no meaning for objective: disco and clip: gamma"},
+      {algorithm->kl_share < 1 && disco,
+       "kl_share orders tokens by advantages, which objective: disco has none of; set kl_share: 1"},
+      {(algorithm->mis_level == MASK_LEVEL_SEQUENCE_MAX && has_two_sides(algorithm->mis_test)) ||
+           (algorithm->mis2_level == MASK_LEVEL_SEQUENCE_MAX &&
+            has_two_sides(algorithm->mis2_test)),
+       "a response's largest value is tested by mis_test: k2 or k3, which grow on both sides; so "
+       "for mis2_test"},
       {algorithm->scale == SCALE_BETA && algorithm->baseline != BASELINE_GROUP_MEAN,
        "scale: beta is defined about the group's mean; set baseline: group_mean"},
       {algorithm->clip == CLIP_PPO_POWER && ratio->unit != RATIO_OF_TOKEN,
@@ -69,12 +92,14 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
       {disco && algorithm->ratio != RATIO_NONE && algorithm->ratio != RATIO_TOKEN,
        "objective: disco needs ratio: none (log-L) or token (L-ratio)"},
       {disco && (algorithm->clip != CLIP_NONE || algorithm->tis_level || algorithm->mis_level ||
-                 algorithm->token_mask),
+                 algorithm->mis2_level || algorithm->token_mask ||
+                 algorithm->off_policy_mask < INFINITY || algorithm->top_entropy < 1),
        "objective: disco takes no clip, truncation or mask"},
-      {algorithm->mis_min > algorithm->mis_max || algorithm->tis_min > algorithm->tis_max ||
+      {algorithm->mis_min > algorithm->mis_max || algorithm->mis2_min > algorithm->mis2_max ||
+           algorithm->tis_min > algorithm->tis_max ||
            algorithm->positive_low > algorithm->positive_high ||
            algorithm->negative_low > algorithm->negative_high,
-       "a lower limit is above its upper limit (tis_, mis_, positive_ or negative_)"},
+       "a lower limit is above its upper limit (tis_, mis_, mis2_, positive_ or negative_)"},
   };
   for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
     if (rules[i].wrong)
@@ -101,10 +126,19 @@ static const char *comparing_field(const policy_algorithm *algorithm, const char
   case BASELINE_LEAVE_ONE_OUT:
     *value = "leave_one_out";
     return "baseline";
+  case BASELINE_LENGTH_WEIGHTED:
+    *value = "length_weighted";
+    return "baseline";
+  case BASELINE_RUNNER_UP:
+    *value = "runner_up";
+    return "baseline";
   }
   switch (algorithm->scale) {
   case SCALE_NONE:
   case SCALE_BATCH_STD:
+  case SCALE_REWARD_STD:
+  case SCALE_TOKEN_STD:
+  case SCALE_NONZERO_SHARE:
     break;
   case SCALE_GROUP_STD:
     *value = "group_std";

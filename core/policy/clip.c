@@ -104,6 +104,8 @@ int policy_gate(const policy_state *s, double x, double u, double a, double posi
     acts = bounded(x, u, a, -s->m2_bound, s->m2_bound, INFINITY, f, d);
     break;
   case CLIP_CAP:
+  case CLIP_BINARY_TV: /* which tokens take part is policy_binary_divergence()'s to say */
+  case CLIP_BINARY_KL:
     acts = clamped(u, 0, algorithm->cap, f, d);
     break;
   case CLIP_CLAMP:
@@ -128,6 +130,24 @@ int policy_gate(const policy_state *s, double x, double u, double a, double posi
     acts = 1;
   }
   return acts;
+}
+
+/* Whether a token whose log-probability has gone from lq to lp stays (DPPO, 2602.04879): its
+ * probability, seen as that of one of two outcomes, may move freely against the direction of A, and
+ * in it as far as a divergence allows. The 1e-8 are verl's, which keep tokens near probability 1.
+ */
+static int stays_near(const policy_algorithm *algorithm, double lp, double lq, double a) {
+  const double p = exp(lp), q = exp(lq), limit = a > 0 ? algorithm->eps_high : algorithm->eps_low;
+  if (algorithm->clip == CLIP_BINARY_TV) return a > 0 ? p - q <= limit : p - q >= -limit;
+  const double kl = q * (lq - lp) + (1 - q) * log((1 - q + 1e-8) / (1 - p + 1e-8));
+  return kl <= limit || (a > 0 ? p <= q : p >= q);
+}
+
+void policy_binary_divergence(policy_state *s) {
+  const policy_input *in = s->in;
+  for (size_t i = 0; i < in->n_responses; i++)
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
+      s->m2_keep[t] = stays_near(s->algorithm, in->logp[t], s->logold[t], s->advantage[i]);
 }
 
 /* The bounds of a pessimistic minimum on the side that the advantage's sign chooses; none for 0. */
@@ -171,6 +191,8 @@ int policy_window_of(const policy_state *s, double a, policy_window *window) {
   case CLIP_SIGMOID:
   case CLIP_TANH_HAZARD:
   case CLIP_GAMMA:
+  case CLIP_BINARY_TV:
+  case CLIP_BINARY_KL:
     return 0;
   }
   return 0;

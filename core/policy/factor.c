@@ -1,6 +1,8 @@
-/* Truncation (TIS) and masking (MIS) factors, constant in theta, and the aggregation weights that
- * depend on which tokens a mask keeps. paper/methods.md §3.12 and §3.10. */
+/* Truncation (TIS) and masking (MIS, off-policy) factors, constant in theta, and the aggregation
+ * weights that depend on which tokens a mask keeps. paper/methods.md §3.12 and §3.10. */
 #include "core/policy/internal.h"
+
+#include <stdlib.h>
 
 static double correction(const policy_state *s, size_t t) {
   const policy_input *in = s->in;
@@ -31,21 +33,28 @@ static void truncate_response(policy_state *s, size_t lo, size_t hi) {
   for (size_t t = lo; t < hi; t++) s->factor[t] = b;
 }
 
-static int passes(const policy_algorithm *algorithm, double statistic) {
-  switch (algorithm->mis_test) {
+/* One test for tokens or responses: the mis_ or the mis2_ fields. */
+typedef struct mask_test {
+  policy_mask_level level;
+  policy_mis_test test;
+  double min, max;
+} mask_test;
+
+static int passes(const mask_test *m, double statistic) {
+  switch (m->test) {
   case MIS_RATIO:
-    return exp(statistic) >= algorithm->mis_min && exp(statistic) <= algorithm->mis_max;
+    return exp(statistic) >= m->min && exp(statistic) <= m->max;
   case MIS_K1:
-    return -statistic >= log(algorithm->mis_min) && -statistic <= log(algorithm->mis_max);
+    return -statistic >= log(m->min) && -statistic <= log(m->max);
   case MIS_K2:
   case MIS_K3:
-    return statistic <= algorithm->mis_max;
+    return statistic <= m->max;
   }
   return 0;
 }
 
-static double statistic_of(const policy_algorithm *algorithm, double l) {
-  switch (algorithm->mis_test) {
+static double statistic_of(const mask_test *m, double l) {
+  switch (m->test) {
   case MIS_RATIO:
   case MIS_K1:
     return l;
@@ -57,32 +66,99 @@ static double statistic_of(const policy_algorithm *algorithm, double l) {
   return NAN;
 }
 
-static void mask_response(policy_state *s, size_t lo, size_t hi) {
-  const policy_algorithm *algorithm = s->algorithm;
-  double sum = 0;
+/* Sets keep to 0 for those of response tokens [lo, hi) that fail. */
+static void mask_response(policy_state *s, const mask_test *m, size_t lo, size_t hi) {
+  const double clamp = s->algorithm->mis_log_clamp;
+  double sum = 0, largest = -INFINITY;
   for (size_t t = lo; t < hi; t++) {
-    double v = statistic_of(algorithm, correction(s, t));
-    if (algorithm->mis_level == LEVEL_TOKEN) s->keep[t] = passes(algorithm, v);
+    const double v = statistic_of(m, policy_limit(correction(s, t), -clamp, clamp));
+    if (m->level == MASK_LEVEL_TOKEN && !passes(m, v)) s->keep[t] = 0;
     sum += v;
+    largest = fmax(largest, v);
   }
-  if (algorithm->mis_level == LEVEL_TOKEN) return;
-  if (algorithm->mis_level == LEVEL_SEQUENCE_MEAN) sum /= (double)(hi - lo);
-  int kept = passes(algorithm, sum);
-  for (size_t t = lo; t < hi; t++) s->keep[t] = kept;
+  switch (m->level) {
+  case MASK_LEVEL_NONE:
+  case MASK_LEVEL_TOKEN:
+    return;
+  case MASK_LEVEL_SEQUENCE:
+    break;
+  case MASK_LEVEL_SEQUENCE_MEAN:
+    sum /= (double)(hi - lo);
+    break;
+  case MASK_LEVEL_SEQUENCE_MAX:
+    sum = largest;
+    break;
+  }
+  const int kept = passes(m, sum);
+  for (size_t t = lo; t < hi && !kept; t++) s->keep[t] = 0;
+}
+
+static void mask(policy_state *s, size_t lo, size_t hi) {
+  const policy_algorithm *a = s->algorithm;
+  const mask_test first = {a->mis_level, a->mis_test, a->mis_min, a->mis_max};
+  const mask_test second = {a->mis2_level, a->mis2_test, a->mis2_min, a->mis2_max};
+  for (size_t t = lo; t < hi; t++) s->keep[t] = 1;
+  mask_response(s, &first, lo, hi);
+  mask_response(s, &second, lo, hi);
+}
+
+/* Divides the factors by their mean: each token's counts once, or each response's. */
+static void normalise(policy_state *s) {
+  const policy_input *in = s->in;
+  const int by_token = s->algorithm->tis_level == LEVEL_TOKEN;
+  double sum = 0, n = 0;
+  for (size_t i = 0; i < in->n_responses; i++) {
+    const size_t lo = in->token_start[i], hi = in->token_start[i + 1];
+    for (size_t t = lo; t < hi && (by_token || t == lo); t++) {
+      sum += s->factor[t];
+      n += 1;
+    }
+  }
+  for (size_t t = 0; sum > 0 && t < in->n_tokens; t++) s->factor[t] /= sum / n;
+}
+
+/* Off-policy sequence masking (DeepSeek-V3.2, 2512.02556 §3.1): a response with a negative
+ * advantage that the learner has become unlikely to give leaves the policy term. */
+static void leave_out_far(policy_state *s) {
+  const policy_input *in = s->in;
+  for (size_t i = 0; i < in->n_responses; i++) {
+    const size_t lo = in->token_start[i], hi = in->token_start[i + 1];
+    double sum = 0;
+    for (size_t t = lo; t < hi; t++) sum += in->logq[t] - in->logp[t];
+    const int far = hi > lo && sum / (double)(hi - lo) > s->algorithm->off_policy_mask;
+    s->stays[i] = s->advantage[i] < 0 && far ? 0 : 1;
+  }
+}
+
+static int ascending(const void *left, const void *right) {
+  const policy_rank *a = left, *b = right;
+  return (a->value > b->value) - (a->value < b->value);
+}
+
+/* Tokens of low entropy leave the policy term (2506.01939); the bound is a quantile, interpolated
+ * between neighbours as NumPy and PyTorch do. */
+static void leave_out_certain(policy_state *s) {
+  const size_t n = s->in->n_tokens;
+  for (size_t t = 0; t < n; t++) s->rank[t] = (policy_rank){s->in->entropy[t], t};
+  if (n == 0) return;
+  qsort(s->rank, n, sizeof *s->rank, ascending);
+  const double at = (1 - s->algorithm->top_entropy) * (double)(n - 1);
+  const size_t below = (size_t)at, above = below + 1 < n ? below + 1 : below;
+  const double low = s->rank[below].value, high = s->rank[above].value;
+  const double bound = low + (at - (double)below) * (high - low);
+  for (size_t t = 0; t < n; t++) s->uncertain[t] = s->in->entropy[t] >= bound ? 1 : 0;
 }
 
 void policy_factors(policy_state *s) {
   const policy_input *in = s->in;
-  double sum = 0;
   for (size_t i = 0; i < in->n_responses; i++) {
     size_t lo = in->token_start[i], hi = in->token_start[i + 1];
     if (s->factor != NULL && hi > lo) truncate_response(s, lo, hi);
-    if (s->keep != NULL && hi > lo) mask_response(s, lo, hi);
+    if (s->keep != NULL && hi > lo) mask(s, lo, hi);
   }
-  if (s->factor == NULL || !s->algorithm->tis_normalise) return;
-  for (size_t t = 0; t < in->n_tokens; t++) sum += s->factor[t];
-  double mean = sum / (double)in->n_tokens;
-  for (size_t t = 0; mean > 0 && t < in->n_tokens; t++) s->factor[t] /= mean;
+  if (s->factor != NULL && s->algorithm->tis_normalise) normalise(s);
+  if (s->stays != NULL) leave_out_far(s);
+  if (s->uncertain != NULL) leave_out_certain(s);
 }
 
 /* --- aggregation --------------------------------------------------------------------------------
@@ -135,6 +211,8 @@ static double weight_of(const policy_state *s, const totals *sum, double kept, d
     return 1 / (responses * (s->in->max_length > 0 ? (double)s->in->max_length : sum->longest));
   case AGGREGATE_LENGTH_POWER:
     return pow(kept, -s->algorithm->length_power) / (sum->longest * sum->powers);
+  case AGGREGATE_TOKEN_SUM:
+    return 1;
   }
   return NAN;
 }

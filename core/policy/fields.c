@@ -19,23 +19,27 @@ _Static_assert(sizeof(policy_ratio) == sizeof(int), "enums are as wide as int");
   }
 
 NAMES(objective, OBJECTIVE_DISCO, "policy_gradient", "disco")
-NAMES(baseline, BASELINE_LEAVE_ONE_OUT, "none", "constant", "group_mean", "leave_one_out")
-NAMES(scale, SCALE_BETA, "none", "group_std", "batch_std", "beta")
+NAMES(baseline, BASELINE_RUNNER_UP, "none", "constant", "group_mean", "leave_one_out",
+      "length_weighted", "runner_up")
+NAMES(scale, SCALE_NONZERO_SHARE, "none", "group_std", "batch_std", "beta", "reward_std",
+      "token_std", "nonzero_share")
 NAMES(log_prob, LOG_PROB_MEAN, "sum", "mean")
 NAMES(gate_of, GATE_SAMPLER, "group_expectation", "sampler")
 NAMES(old_policy, OLD_PROXIMAL, "sampler", "proximal")
 NAMES(denominator, DENOMINATOR_EXPECTED_P, "self_normalised", "mean", "exact", "expected_p")
 NAMES(group_scope, SCOPE_MICROBATCH, "prompt", "microbatch")
-NAMES(clip, CLIP_GAMMA, "none", "ppo", "ppo_power", "cap", "clamp", "signed_clamp", "token_log",
-      "second_moment", "sigmoid", "tanh_hazard", "gamma")
+NAMES(clip, CLIP_BINARY_KL, "none", "ppo", "ppo_power", "cap", "clamp", "signed_clamp", "token_log",
+      "second_moment", "sigmoid", "tanh_hazard", "gamma", "binary_tv", "binary_kl")
 NAMES(m2_form, M2_THRESHOLD, "remove", "threshold")
 NAMES(m2_set, M2_ALL, "improving", "clipped", "all")
-NAMES(aggregate, AGGREGATE_LENGTH_POWER, "sequence_sum", "sequence_mean", "token_mean",
-      "group_token_mean", "fixed_length", "length_power")
-NAMES(kl_form, KL_K3, "cppo", "k1", "k2", "k3")
-NAMES(ref_kl_form, REF_KL_K3, "k1", "k2", "k3")
+NAMES(aggregate, AGGREGATE_TOKEN_SUM, "sequence_sum", "sequence_mean", "token_mean",
+      "group_token_mean", "fixed_length", "length_power", "token_sum")
+NAMES(kl_form, KL_ABS, "cppo", "k1", "k2", "k3", "abs")
+NAMES(ref_kl_form, REF_KL_K3_PLUS, "k1", "k2", "k3", "abs", "k1_plus", "k3_plus")
 NAMES(correction_of, CORRECTION_LEARNER, "proximal", "learner")
 NAMES(level, LEVEL_TOKEN_GEOMETRIC, "none", "token", "sequence", "sequence_mean", "token_geometric")
+NAMES(mask_level, MASK_LEVEL_SEQUENCE_MAX, "none", "token", "sequence", "sequence_mean",
+      "sequence_max")
 NAMES(mis_test, MIS_K3, "ratio", "k1", "k2", "k3")
 NAMES(mask_denominator, MASK_KEPT, "all", "kept")
 NAMES(negatives, NEGATIVES_MEAN, "softmax", "mean")
@@ -60,12 +64,18 @@ static const policy_field fields[] = {
     CHOICE(objective,
            "policy_gradient: advantages times ratios; disco: scores of right answers against those "
            "of wrong ones"),
-    CHOICE(baseline, "what is subtracted from a reward"),
+    CHOICE(baseline,
+           "what is subtracted from a reward; length_weighted: the group's mean with lengths as "
+           "weights; runner_up: the best response keeps its lead over the second best, the others "
+           "get 0"),
     NUMBER(baseline_value, -INFINITY, INFINITY, "the constant of baseline: constant"),
     CHOICE(scale,
            "what the centred reward is divided by: the group's standard deviation, the batch's "
-           "(after centring again by the batch mean), or BNPO's Beta density at the group mean"),
-    NUMBER(scale_eps, 0, INFINITY, "added to the standard deviation"),
+           "(after centring again by the batch mean), BNPO's Beta density at the group mean, the "
+           "standard deviation of the batch's rewards, that of the batch with a response counted "
+           "once a token (after centring again likewise), or the share of rewards that are not 0"),
+    NUMBER(scale_eps, 0, INFINITY,
+           "added to the standard deviation (to its square, for scale: token_std)"),
     COUNT(std_ddof, 0, 1,
           "the standard deviation divides by n - std_ddof (a group of one has deviation 0)"),
     BOOLEAN(drop_equal, "groups whose rewards are all equal leave the batch and its averages"),
@@ -113,12 +123,15 @@ static const policy_field fields[] = {
         "none; ppo: pessimistic minimum; ppo_power: the same on the log-ratio with bounds that "
         "grow as t^clip_power; cap, clamp, signed_clamp: the ratio itself is limited; token_log: "
         "GMPO's clip inside the geometric mean; second_moment: M2PO; sigmoid: SAPO; tanh_hazard: "
-        "MHPO; gamma: VESPO"),
-    NUMBER(eps_low, 0, INFINITY, "lower clip width (a log width for ppo_power and token_log)"),
-    NUMBER(eps_high, 0, INFINITY, "upper clip width (a log width for ppo_power and token_log)"),
+        "MHPO; gamma: VESPO; binary_tv, binary_kl: cap, and no weight where the token's own "
+        "probability has moved too far (DPPO)"),
+    NUMBER(eps_low, 0, INFINITY,
+           "lower clip width (a log width for ppo_power and token_log, a divergence for binary_tv "
+           "and binary_kl)"),
+    NUMBER(eps_high, 0, INFINITY, "upper clip width, likewise"),
     NUMBER(dual_clip, TINY, INFINITY,
            "for A < 0, upper limit of the ratio (of |log ratio| / t^clip_power for ppo_power)"),
-    NUMBER(cap, 0, INFINITY, "upper limit of the ratio for clip: cap"),
+    NUMBER(cap, 0, INFINITY, "upper limit of the ratio for clip: cap, binary_tv and binary_kl"),
     NUMBER(clip_power, 0, INFINITY, "exponent of ppo_power's bounds"),
     NUMBER(positive_low, 0, INFINITY, "signed_clamp, A >= 0: lower limit"),
     NUMBER(positive_high, 0, INFINITY, "signed_clamp, A >= 0: upper limit"),
@@ -161,14 +174,21 @@ static const policy_field fields[] = {
     CHOICE(aggregate,
            "token terms summed or averaged per response then over the group and the groups; over "
            "all tokens of the batch; over each group's tokens; over group size times max_length; "
-           "or with T^-length_power"),
+           "with T^-length_power; or summed over the batch"),
     NUMBER(length_power, 0, INFINITY, "length_power's exponent alpha"),
     NUMBER(kl_coef, 0, INFINITY, "weight of the divergence from the sampler"),
     CHOICE(kl_form,
-           "of l = logp - logq: cppo exp(-l)+l-1, k1 -l, k2 l^2/2, k3 exp(l)-l-1; aggregated as "
-           "the policy term"),
+           "of l = logp - logq: cppo exp(-l)+l-1, k1 -l, k2 l^2/2, k3 exp(l)-l-1, abs |l|; "
+           "aggregated as the policy term"),
+    NUMBER(kl_share, 0, 1,
+           "share of the batch's tokens that kl_coef is for: those with the largest product of "
+           "A and logp about their means (KL-Cov), one token at least"),
     NUMBER(ref_kl_coef, 0, INFINITY, "weight of the divergence from the reference policy"),
-    CHOICE(ref_kl_form, "of d = logp - logref: k1 d, k2 d^2/2, k3 exp(-d)+d-1 (what GRPO prints)"),
+    CHOICE(ref_kl_form,
+           "of d = logp - logref: k1 d, k2 d^2/2, k3 exp(-d)+d-1 (what GRPO prints), abs |d|; "
+           "k1_plus and k3_plus have the gradient of k2"),
+    BOOLEAN(ref_kl_ratio,
+            "multiply that term by the ratio (of the token or the response), differentiated"),
     CHOICE(correction_of, "truncation and masking look at l0 = logprox - logq or logp - logq"),
     CHOICE_OF(
         tis_level, level, level_count,
@@ -177,16 +197,30 @@ static const policy_field fields[] = {
     NUMBER(tis_min, 0, INFINITY, "lower limit of the factor"),
     NUMBER(tis_max, 0, INFINITY, "upper limit of the factor"),
     NUMBER(tis_log_clamp, 0, INFINITY, "l0 (or its sum) is limited to +- this first"),
-    BOOLEAN(tis_normalise, "divide the factors by their mean over the batch's tokens"),
-    /* all but the last level: a test has no truncated token factors to average */
-    CHOICE_OF(mis_level, level, level_count - 1,
-              "0/1 factor by a test on a token, a response's sum or its mean"),
+    BOOLEAN(
+        tis_normalise,
+        "divide the factors by their mean over the batch: over tokens for tis_level: token, else "
+        "over responses"),
+    CHOICE_OF(mis_level, mask_level, mask_level_count,
+              "0/1 factor by a test on a token, or on a response's sum, mean or largest (k2, k3)"),
     CHOICE(mis_test, "ratio: exp(l0) in [mis_min, mis_max]; k1: -l0 in [log mis_min, log mis_max]; "
                      "k2 l0^2/2 and k3 exp(l0)-l0-1: at most mis_max"),
     NUMBER(mis_min, 0, INFINITY, "lower bound of the test"),
     NUMBER(mis_max, 0, INFINITY, "upper bound of the test"),
+    CHOICE_OF(mis2_level, mask_level, mask_level_count,
+              "the same for a second test; both must pass"),
+    CHOICE_OF(mis2_test, mis_test, mis_test_count, "as mis_test"),
+    NUMBER(mis2_min, 0, INFINITY, "as mis_min"),
+    NUMBER(mis2_max, 0, INFINITY, "as mis_max"),
+    NUMBER(mis_log_clamp, 0, INFINITY, "l0 is limited to +- this for both tests"),
+    NUMBER(off_policy_mask, 0, INFINITY,
+           "responses with A < 0 whose mean of logq - logp exceeds this lose their policy term"),
+    NUMBER(top_entropy, TINY, 1,
+           "share of the batch's tokens that keep their policy term: those where the learner's "
+           "policy has the largest entropy; not in the laboratory"),
     CHOICE(mask_denominator,
-           "masked tokens count in averages (all), or leave them and the KL terms (kept)"),
+           "masked tokens count in averages (all), or leave them, the KL terms and the response's "
+           "ratio (kept)"),
     CHOICE(negatives,
            "disco: wrong answers weigh as a softmax of their scores, or equally (DisCO-b)"),
     NUMBER(disco_tau, TINY, INFINITY, "disco's temperature"),

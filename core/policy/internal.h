@@ -43,18 +43,20 @@ typedef struct policy_state {
   const policy_ratio_info *ratio; /* the algorithm's, from policy_ratios() on */
   const policy_input *in;
   policy_output *out;
-  const double *logold;            /* [n_tokens] denominator of the ratio */
-  double *log_ratio, *coefficient; /* [n_tokens] */
-  double *x, *weight;              /* [n_tokens] log-ratio and its exp, where the
-                                      ratio is of a token */
-  double *factor, *keep, *m2_keep; /* [n_tokens]; NULL: all 1 */
-  double *x_slope;                 /* [n_tokens] d x / d logp of a token's ratio; NULL: all 1 */
-  double *passes;                  /* [n_responses] 0: gated; NULL: all 1 */
+  const double *logold;                        /* [n_tokens] denominator of the ratio */
+  double *log_ratio, *coefficient;             /* [n_tokens] */
+  double *x, *weight;                          /* [n_tokens] log-ratio and its exp, where the
+                                                  ratio is of a token */
+  double *factor, *keep, *m2_keep, *uncertain; /* [n_tokens]; NULL: all 1 */
+  double *x_slope; /* [n_tokens] d x / d logp of a token's ratio; NULL: all 1 */
+  double *passes;  /* [n_responses] 0: gated; NULL: all 1 */
   double *advantage, *z, *kept, *seq_x, *seq_share; /* [n_responses] */
   double *seq_p, *seq_q, *seq_g, *seq_jacobian;     /* [n_responses] */
   double *seq_open;                                 /* [n_responses] 0 beyond log_floor, log_cap */
+  double *stays;                                    /* [n_responses] 0 where off_policy_mask leaves
+                                                       the policy term out; NULL: all 1 */
   double *baseline, *scale, *active;                /* [n_groups] */
-  policy_rank *rank;                                /* [n_tokens], clip: second_moment only */
+  policy_rank *rank;                                /* [n_tokens], where tokens are put in line */
   policy_tally *tally;                              /* [n_responses] */
   policy_group_tally *group_tally;                  /* [n_groups] */
   pool *pool;                                       /* NULL: the caller's thread alone */
@@ -96,6 +98,18 @@ void policy_log_moments(const double *x, size_t n, double *log_mean, double *log
 
 gl_status policy_advantages(policy_state *s, gl_error *err);
 void policy_factors(policy_state *s);
+/* Whether token t is left out of the ratio of its response i: masked under mask_denominator: kept,
+ * while others are not. A response without any kept token keeps the ratio of all, for diagnostics.
+ */
+static inline int policy_left_out(const policy_state *s, size_t i, size_t t) {
+  return s->keep != NULL && s->algorithm->mask_denominator == MASK_KEPT && s->keep[t] == 0 &&
+         s->kept[i] > 0;
+}
+/* How many tokens its ratio is made of. */
+static inline double policy_ratio_tokens(const policy_state *s, size_t i) {
+  const size_t n = s->in->token_start[i + 1] - s->in->token_start[i];
+  return s->kept[i] > 0 ? s->kept[i] : (double)n;
+}
 void policy_aggregation(policy_state *s);
 gl_status policy_ratios(policy_state *s, gl_error *err);
 /* Fills s->passes, where the algorithm has a gate; seq_p, seq_q and seq_g are scratch. */
@@ -111,6 +125,8 @@ void policy_each_scope(policy_state *s, policy_scope scope,
 /* log of sum Q^2 / sum Q over a scope, from log Q in seq_q; seq_g is scratch. */
 double policy_log_expectation(policy_state *s, policy_response_scope c);
 void policy_second_moment(policy_state *s);
+/* Sets m2_keep to 0 where clip: binary_tv or binary_kl leaves a token out. */
+void policy_binary_divergence(policy_state *s);
 policy_bounds policy_bounds_of(const policy_algorithm *algorithm);
 /* Whether token_mask zeroes log-ratio x. */
 int policy_masked(const policy_state *s, double x, double advantage);

@@ -20,20 +20,24 @@ static double omega(const policy_state *s, size_t i, size_t t) {
   double w = s->z[i];
   if (s->keep != NULL) w *= s->keep[t];
   if (s->m2_keep != NULL) w *= s->m2_keep[t];
+  if (s->stays != NULL) w *= s->stays[i];
+  if (s->uncertain != NULL) w *= s->uncertain[t];
   return s->factor == NULL ? w : policy_times(w, s->factor[t]);
 }
 
-/* Whether the gradient passes the clamps and clips of all tokens, as policy_token_open() and
+/* Whether the gradient passes the masks, clamps and clips of all tokens, as policy_token_open() and
  * passes_gradient() say of one. */
 static int all_pass(const policy_state *s) {
   const policy_algorithm *algorithm = s->algorithm;
-  return algorithm->clip != CLIP_TOKEN_LOG &&
+  return algorithm->clip != CLIP_TOKEN_LOG && s->keep == NULL &&
          (isinf(algorithm->token_log_clamp) || !s->ratio->clamped);
 }
 
-/* Whether the gradient passes token t's clamp and, for GMPO, its clip. */
-static int passes_gradient(const policy_state *s, size_t t, double a) {
+/* Whether the gradient passes token t's mask, its clamp and, for GMPO, its clip. */
+static int passes_gradient(const policy_state *s, size_t i, size_t t) {
   const policy_algorithm *algorithm = s->algorithm;
+  const double a = s->advantage[i];
+  if (policy_left_out(s, i, t)) return 0;
   if (!policy_token_open(s, t)) return 0;
   if (algorithm->clip != CLIP_TOKEN_LOG) return 1;
   return a >= 0 ? s->log_ratio[t] <= algorithm->eps_high : s->log_ratio[t] >= -algorithm->eps_low;
@@ -133,8 +137,13 @@ static void windowed_terms(policy_state *s, size_t i, double a, const policy_win
   tally->clipped = (double)clipped;
 }
 
+/* Whether omega() is the aggregation weight z, but for tokens that M2PO leaves out. */
+static int has_no_factors(const policy_state *s) {
+  return s->keep == NULL && s->factor == NULL && s->stays == NULL && s->uncertain == NULL;
+}
+
 static int has_plain_weights(const policy_state *s) {
-  if (s->keep != NULL || s->factor != NULL || s->x_slope != NULL) return 0;
+  if (!has_no_factors(s) || s->x_slope != NULL) return 0;
   return !s->algorithm->ratio_gradient ||
          (isinf(s->algorithm->token_log_clamp) && !s->ratio->limited);
 }
@@ -188,10 +197,11 @@ static int token_log_gate(const policy_state *s, size_t i, double *f, double *d)
   for (size_t t = lo; t < hi; t++) {
     double l = s->log_ratio[t],
            kept = a >= 0 ? fmin(l, algorithm->eps_high) : fmax(l, -algorithm->eps_low);
+    if (policy_left_out(s, i, t)) continue;
     acts = acts || kept != l;
     sum += kept;
   }
-  double mean = sum / (double)(hi - lo),
+  double mean = sum / policy_ratio_tokens(s, i),
          x = policy_limit(mean, algorithm->log_floor, algorithm->log_cap);
   int masked = policy_masked(s, s->seq_x[i], a);
   *f = masked ? 0 : exp(x);
@@ -203,7 +213,7 @@ static int token_log_gate(const policy_state *s, size_t i, double *f, double *d)
 static double response_weight(const policy_state *s, size_t i) {
   const size_t lo = s->in->token_start[i], hi = s->in->token_start[i + 1];
   double sum = 0;
-  if (s->keep == NULL && s->m2_keep == NULL && s->factor == NULL)
+  if (has_no_factors(s) && s->m2_keep == NULL)
     sum = s->z[i] * (double)(hi - lo);
   else
     for (size_t t = lo; t < hi; t++) sum += omega(s, i, t);
@@ -276,7 +286,7 @@ static void spread_scope(policy_state *s, size_t first, size_t step, size_t end)
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) s->coefficient[t] = c;
     if (all_pass(s)) continue;
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
-      if (!passes_gradient(s, t, s->advantage[i])) s->coefficient[t] = 0;
+      if (!passes_gradient(s, i, t)) s->coefficient[t] = 0;
   }
 }
 

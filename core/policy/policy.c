@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_ARRAYS = 8, RESPONSE_ARRAYS = 11, GROUP_ARRAYS = 3 };
+enum { TOKEN_ARRAYS = 9, RESPONSE_ARRAYS = 12, GROUP_ARRAYS = 3 };
 
 struct policy_workspace {
   double *space;
@@ -98,14 +98,26 @@ static double *take(double **at, size_t n) {
   return mine;
 }
 
+/* Whether the clip gives some tokens no weight at all. */
+static int chooses_tokens(policy_clip clip) {
+  return clip == CLIP_SECOND_MOMENT || clip == CLIP_BINARY_TV || clip == CLIP_BINARY_KL;
+}
+
+/* Whether tokens are put in line. */
+static int ranks_tokens(const policy_algorithm *algorithm) {
+  return algorithm->clip == CLIP_SECOND_MOMENT || algorithm->top_entropy < 1 ||
+         (algorithm->kl_coef > 0 && algorithm->kl_share < 1);
+}
+
 static void lay_out(policy_state *s, policy_workspace *ws) {
   const policy_input *in = s->in;
   double *at = ws->space;
-  double **token[TOKEN_ARRAYS] = {&s->log_ratio, &s->x,    &s->weight,  &s->coefficient,
-                                  &s->factor,    &s->keep, &s->m2_keep, &s->x_slope};
-  double **response[RESPONSE_ARRAYS] = {&s->advantage, &s->z,        &s->kept,  &s->seq_x,
-                                        &s->seq_p,     &s->seq_q,    &s->seq_g, &s->seq_jacobian,
-                                        &s->seq_share, &s->seq_open, &s->passes};
+  double **token[TOKEN_ARRAYS] = {&s->log_ratio,   &s->x,       &s->weight,
+                                  &s->coefficient, &s->factor,  &s->keep,
+                                  &s->m2_keep,     &s->x_slope, &s->uncertain};
+  double **response[RESPONSE_ARRAYS] = {&s->advantage, &s->z,        &s->kept,   &s->seq_x,
+                                        &s->seq_p,     &s->seq_q,    &s->seq_g,  &s->seq_jacobian,
+                                        &s->seq_share, &s->seq_open, &s->passes, &s->stays};
   double **group[GROUP_ARRAYS] = {&s->baseline, &s->scale, &s->active};
   for (size_t k = 0; k < TOKEN_ARRAYS; k++) *token[k] = take(&at, in->n_tokens);
   for (size_t k = 0; k < RESPONSE_ARRAYS; k++) *response[k] = take(&at, in->n_responses);
@@ -118,9 +130,11 @@ static void lay_out(policy_state *s, policy_workspace *ws) {
   if (s->out->coefficient != NULL) s->coefficient = s->out->coefficient;
   if (s->out->weight != NULL) s->weight = s->out->weight;
   if (s->algorithm->tis_level == LEVEL_NONE) s->factor = NULL;
-  if (s->algorithm->mis_level == LEVEL_NONE) s->keep = NULL;
-  if (s->algorithm->clip != CLIP_SECOND_MOMENT || s->algorithm->m2_form != M2_REMOVE)
-    s->m2_keep = s->algorithm->clip == CLIP_SECOND_MOMENT ? s->m2_keep : NULL;
+  if (s->algorithm->mis_level == MASK_LEVEL_NONE && s->algorithm->mis2_level == MASK_LEVEL_NONE)
+    s->keep = NULL;
+  if (!chooses_tokens(s->algorithm->clip)) s->m2_keep = NULL;
+  if (isinf(s->algorithm->off_policy_mask)) s->stays = NULL;
+  if (s->algorithm->top_entropy >= 1) s->uncertain = NULL;
   if (s->algorithm->ratio != RATIO_TOKEN_MIXTURE) s->x_slope = NULL;
   if (!policy_has_gate(s->algorithm)) s->passes = NULL;
   s->bounds = policy_bounds_of(s->algorithm);
@@ -141,6 +155,16 @@ static gl_status input_fits(const policy_algorithm *algorithm, const policy_inpu
     return gl_fail(err, GL_EINPUT,
                    "mixture_anneal: true needs the staleness of every token (version_gap); give it "
                    "or set mixture_anneal: false");
+  if (algorithm->top_entropy < 1 && in->entropy == NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "top_entropy %g needs the entropy of the learner's policy at every token "
+                   "(entropy); give it or set top_entropy to 1",
+                   algorithm->top_entropy);
+  if (algorithm->objective == OBJECTIVE_DISCO && in->advantage != NULL)
+    return gl_fail(
+        err, GL_EINPUT,
+        "objective: disco compares right and wrong answers and takes no advantages; give "
+        "rewards alone");
   return GL_OK;
 }
 
@@ -169,12 +193,13 @@ gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input 
   policy_state s = {.algorithm = algorithm, .in = in, .out = out};
   gl_status status = policy_algorithm_check(algorithm, err);
   if (status == GL_OK) status = input_fits(algorithm, in, err);
-  if (status == GL_OK) status = reserve(ws, in, algorithm->clip == CLIP_SECOND_MOMENT, err);
+  if (status == GL_OK) status = reserve(ws, in, ranks_tokens(algorithm), err);
   if (status != GL_OK) return status;
   lay_out(&s, ws);
   status = policy_advantages(&s, err);
   if (status != GL_OK) return status;
-  if (s.factor != NULL || s.keep != NULL) policy_factors(&s);
+  if (s.factor != NULL || s.keep != NULL || s.stays != NULL || s.uncertain != NULL)
+    policy_factors(&s);
   policy_aggregation(&s);
   if (algorithm->objective == OBJECTIVE_DISCO) {
     status = policy_disco(&s, err);

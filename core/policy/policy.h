@@ -28,12 +28,16 @@ typedef struct policy_input {
   const size_t *group_start; /* [n_groups + 1] */
   const size_t *token_start; /* [n_responses + 1] */
   const double *reward;      /* [n_responses] */
+  const double *advantage;   /* [n_responses] what stands for A in place of what baseline and scale
+                                make of the rewards; NULL: they do. Not for objective: disco */
   const double *logp;        /* [n_tokens] learner now */
   const double *logq;        /* [n_tokens] sampler (or its truncated law, where the recipe says) */
   const double *logprox;     /* [n_tokens] learner at the batch's first update; NULL: same as logp
                                 at a first update, i.e. treated as constant copies of logp; a
                                 decoupled algorithm after the first update must be given them */
   const double *logref;      /* [n_tokens] reference policy; NULL unless ref_kl_coef != 0 */
+  const double *entropy;     /* [n_tokens] of the learner's policy where the token was drawn; NULL
+                                unless top_entropy < 1 */
   const double *version_gap; /* [n_tokens] learner version - token version; NULL: unknown */
   const double *log_denominator; /* [n_groups] log sum_y q(y)^2 for denominator: exact; else NULL */
   size_t max_length; /* longest response the world allows, for dr_grpo; 0: the longest here */
@@ -46,7 +50,8 @@ typedef struct policy_output {
   double *weight;    /* [n_tokens] the algorithm's own importance ratio, before clipping; a sequence
                         ratio is repeated over the tokens of its response */
   double *coefficient; /* [n_tokens] d(-loss)/d logp_{i,t} */
-  double *baseline;    /* [n_groups] b with A = (r - b) / s, group mean form; NaN for disco */
+  double *baseline;    /* [n_groups] b with A = (r - b) / s, group mean form; NaN for disco, for
+                          baseline: runner_up and where advantages are given */
   double *scale;    /* [n_groups] s; NaN where scale: group_std meets equal rewards, so that A has
                        no meaning for other responses */
   double *mean_aw;  /* [n_groups] mean_i w_i A_i with sequence weights, for estimation_error */

@@ -71,13 +71,27 @@ CLONES static void three_sums(const double *a, const double *b, const double *c,
   sum[2] = lane4_sum(c, n);
 }
 
+/* The same sums without the tokens that a mask leaves out. */
+static void three_kept_sums(const policy_state *s, size_t i, double sum[3]) {
+  sum[0] = sum[1] = sum[2] = 0;
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) {
+    if (policy_left_out(s, i, t)) continue;
+    sum[0] += s->in->logp[t];
+    sum[1] += s->logold[t];
+    sum[2] += s->log_ratio[t];
+  }
+}
+
 static void sequence_sums(policy_state *s, size_t i) {
   const size_t lo = s->in->token_start[i], n = s->in->token_start[i + 1] - lo;
   const int mean = s->algorithm->log_prob == LOG_PROB_MEAN;
-  const double share = mean && n > 0 ? 1 / (double)n : 1;
+  const double share = mean && n > 0 ? 1 / policy_ratio_tokens(s, i) : 1;
   double sum[3];
   token_ratios(s, i);
-  three_sums(s->in->logp + lo, s->logold + lo, s->log_ratio + lo, n, sum);
+  if (s->keep != NULL)
+    three_kept_sums(s, i, sum);
+  else
+    three_sums(s->in->logp + lo, s->logold + lo, s->log_ratio + lo, n, sum);
   s->seq_p[i] = sum[0] * share;
   s->seq_q[i] = sum[1] * share;
   s->seq_x[i] = sum[2] * share;
@@ -216,7 +230,7 @@ static void add_truncation(policy_state *s) {
   const policy_input *in = s->in;
   for (size_t i = 0; s->factor != NULL && i < in->n_responses; i++)
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
-      s->seq_x[i] += log(s->factor[t]);
+      if (!policy_left_out(s, i, t)) s->seq_x[i] += log(s->factor[t]);
   s->factor = NULL;
 }
 
@@ -333,6 +347,8 @@ gl_status policy_ratios(policy_state *s, gl_error *err) {
     r->formula(s);
     policy_each(s, s->in->n_responses, token_weights);
     if (algorithm->clip == CLIP_SECOND_MOMENT) policy_second_moment(s);
+    if (algorithm->clip == CLIP_BINARY_TV || algorithm->clip == CLIP_BINARY_KL)
+      policy_binary_divergence(s);
     return GL_OK;
   }
   policy_each(s, s->in->n_responses, sequence_sums);

@@ -70,12 +70,13 @@ typedef enum field {
   INPUT_LOGQ,
   INPUT_LOGPROX,
   INPUT_LOGREF,
+  INPUT_ENTROPY,
   INPUT_GAP,
   INPUT_DENOMINATOR,
   INPUT_COUNT
 } field;
 static const char *const field_names[INPUT_COUNT] = {
-    "rewards", "logp", "logq", "logprox", "logref", "version_gap", "log_denominator"};
+    "rewards", "logp", "logq", "logprox", "logref", "entropy", "version_gap", "log_denominator"};
 
 /* A response's list: its tokens, and the byte of the text where it begins, for messages. */
 typedef struct row {
@@ -296,6 +297,7 @@ static void read_field(filler *f, field k) {
   case INPUT_LOGQ:
   case INPUT_LOGPROX:
   case INPUT_LOGREF:
+  case INPUT_ENTROPY:
   case INPUT_GAP:
     read_responses(f, k);
     return;
@@ -520,6 +522,7 @@ gl_status group_file_read_text(group_file *out, const char *text, size_t size, c
                               .logq = f.a->field[INPUT_LOGQ].value,
                               .logprox = given(&f, INPUT_LOGPROX),
                               .logref = given(&f, INPUT_LOGREF),
+                              .entropy = given(&f, INPUT_ENTROPY),
                               .version_gap = given(&f, INPUT_GAP),
                               .log_denominator = given(&f, INPUT_DENOMINATOR),
                               .max_length = f.max_length};

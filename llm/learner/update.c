@@ -195,6 +195,7 @@ static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *ou
       .logq = s->sampled_logq,
       .logprox = s->logprox,
       .logref = l->replica[0].reference != NULL ? s->logref : NULL,
+      .entropy = l->algorithm.top_entropy < 1 ? s->entropy : NULL,
       .version_gap = s->gap,
       .max_length = l->spec.max_tokens,
   };
@@ -281,7 +282,7 @@ static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept
   gl_status status = GL_OK;
   policy_output out;
   if (!scored) {
-    status = score(l, s, s->logp, NULL, &kept, err);
+    status = score(l, s, s->logp, l->algorithm.top_entropy < 1 ? s->entropy : NULL, &kept, err);
     *defined = status == GL_OK && is_defined(s);
     if (!*defined) return status;
     status = evaluate_loss(l, s, &out, err);

@@ -54,6 +54,8 @@ class Batch(c.Structure):
         ("version_gap", Tokens),
         ("log_denominator", Numbers),
         ("max_length", c.c_int64),
+        ("advantage", Numbers),
+        ("entropy", Tokens),
     ]
 
 
@@ -119,6 +121,7 @@ FUNCTIONS = {
     "gepolab_algorithm_new": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.POINTER(Error)]),
     "gepolab_algorithm_free": (None, [c.c_void_p]),
     "gepolab_algorithm_name": (c.c_char_p, [c.c_void_p]),
+    "gepolab_algorithm_field": (c.c_int, [c.c_void_p, c.c_char_p, c.c_char_p, c.POINTER(Error)]),
     "gepolab_algorithms_count": (c.c_size_t, []),
     "gepolab_algorithms_at": (c.c_int, [c.c_size_t, c.POINTER(AlgorithmInfo), c.POINTER(Error)]),
     "gepolab_workspace_new": (c.c_int, [c.POINTER(c.c_void_p), c.POINTER(Error)]),

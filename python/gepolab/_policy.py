@@ -13,6 +13,7 @@ import numpy as np
 from . import _arrays
 from ._library import Batch, Error, InputError, Owned, Result, check, library
 
+FIELD_SIZE = 40  # GEPOLAB_FIELD_SIZE
 Array = Any  # a NumPy array or a PyTorch tensor on the CPU
 
 
@@ -34,6 +35,12 @@ class Algorithm:
 
     def __repr__(self) -> str:
         return f"Algorithm({self.name!r})"
+
+    def field(self, name: str) -> str:
+        """The value of a field ("clip", "eps_low", ...) as a recipe would write it."""
+        text, error = c.create_string_buffer(FIELD_SIZE), Error()
+        check(library.gepolab_algorithm_field(self._owned.pointer, name.encode(), text, c.byref(error)), error)
+        return text.value.decode()
 
 
 def _plain(value: Any) -> str:
@@ -153,6 +160,8 @@ def policy(
     logref: Optional[Array] = None,
     version_gap: Optional[Array] = None,
     log_denominator: Optional[Array] = None,
+    advantages: Optional[Array] = None,
+    entropy: Optional[Array] = None,
     max_length: int = 0,
     weights: bool = True,
     metrics: bool = True,
@@ -162,7 +171,8 @@ def policy(
 
     rewards: [N]. logp: log-probabilities under the learner now, padded [N, T] or packed [tokens]; logq: under the sampler
     when it drew them; logprox: under the learner at the batch's first update (decoupled methods); logref: under the
-    reference policy (KL terms); version_gap: learner's version minus the token's. float32 or float64 NumPy arrays or
+    reference policy (KL terms); version_gap: learner's version minus the token's; entropy: of the learner's policy at each
+    token (top_entropy); advantages: [N], in place of what the algorithm would make of the rewards. float32 or float64 NumPy arrays or
     PyTorch CPU tensors of any stride, never copied. Responses of a group are neighbours: `group_size` each (default: one
     group), or `group_start` [groups + 1]. Tokens of a padded batch: `mask` [N, T] of bool, or `lengths` [N], or all; of a
     packed one `token_start` [N + 1]. `weights` and `metrics` say whether these are made; `threads` how many threads work,
@@ -190,6 +200,8 @@ def policy(
     batch.logref = _arrays.tokens(logref, "logref", shape)
     batch.version_gap = _arrays.tokens(version_gap, "version_gap", shape)
     batch.log_denominator = _arrays.numbers(log_denominator, "log_denominator", batch.n_groups)
+    batch.advantage = _arrays.numbers(advantages, "advantages", n)
+    batch.entropy = _arrays.tokens(entropy, "entropy", shape)
 
     result = Result(size=c.sizeof(Result))
     coefficient = _arrays.empty_like(logp, shape)

@@ -30,9 +30,11 @@ LOGGED = (
 # GRPOConfig's settings of the loss that an algorithm's fields do not follow, with what leaves the loss alone.
 _UNHEEDED = {
     "beta": (0.0, "ref_kl_coef of the algorithm, with logref, is not wired to TRL's reference model"),
-    "off_policy_mask_threshold": (None, "use mis_level of the algorithm"),
-    "top_entropy_quantile": (1.0, "no algorithm selects tokens by entropy"),
-    "entropy_coef": (0.0, "no algorithm has an entropy bonus"),
+    "off_policy_mask_threshold": (None, "use off_policy_mask of the algorithm"),
+    "top_entropy_quantile": (1.0, "use top_entropy of the algorithm"),
+    "entropy_coef": (0.0, "no algorithm has an entropy bonus, whose gradient is none of drawn tokens' log-probabilities"),
+    "use_adaptive_entropy": (False, "no algorithm has an entropy bonus"),
+    "multi_objective_aggregation": ("sum_then_normalize", "an algorithm has one reward a response: normalise each in the reward function"),
     "use_liger_kernel": (False, "the loss is gepolab's"),
 }
 
@@ -144,8 +146,14 @@ def _evaluate(
     """The algorithm on one of the trainer's batches, whose groups are whole and lie together."""
     ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
     attention = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
-    if logp is None:
-        logp = trainer._get_per_token_logps_and_entropies(model, ids, attention, inputs["completion_ids"].size(1))[0]
+    entropy = None
+    wants_entropy = float(algorithm.field("top_entropy")) < 1
+    if logp is None or wants_entropy:
+        found = trainer._get_per_token_logps_and_entropies(
+            model, ids, attention, inputs["completion_ids"].size(1), compute_entropy=wants_entropy
+        )
+        logp = found[0] if logp is None else logp
+        entropy = found[1].detach().to(logp.dtype) if wants_entropy else None
     mask = inputs["completion_mask"].bool()
     if "tool_mask" in inputs:
         mask = mask & inputs["tool_mask"].bool()
@@ -156,7 +164,8 @@ def _evaluate(
     size = int((inputs["gepolab_group"] == inputs["gepolab_group"][0]).sum())
     gap = (trainer.state.global_step - inputs["gepolab_step"]).to(torch.float32)[:, None].expand(logp.shape)
     keywords: "dict[str, Any]" = dict(
-        group_size=size, mask=mask, logprox=prox, version_gap=gap, max_length=int(trainer.max_completion_length or 0)
+        group_size=size, mask=mask, logprox=prox, version_gap=gap, entropy=entropy,
+        max_length=int(trainer.max_completion_length or 0),
     )
     rewards = inputs["gepolab_reward"]
     spread = spread_of_log_ratios(logp.detach().float(), logq.float(), mask, size)

@@ -4,6 +4,24 @@ import numpy as np
 import pytest
 
 
+#: lines of the table of agreement with other trainers' losses, printed after the tests
+agreement: "list[tuple[str, str, str, str, float, str]]" = []
+
+
+@pytest.fixture(scope="session")
+def table():
+    return agreement
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not agreement:
+        return
+    terminalreporter.section("agreement: loss and gradient, or advantages; largest difference over random batches")
+    terminalreporter.write_line(f"{'trainer':8} {'setting':44} {'type':8} {'difference':>10}  row of gepolab")
+    for trainer, setting, kind, row, worst, note in sorted(agreement, key=lambda line: (line[0], line[1], line[2] != "float64")):
+        terminalreporter.write_line(f"{trainer:8} {setting:44} {kind:8} {worst:10.1e}  {row}{'  [' + note + ']' if note else ''}")
+
+
 @pytest.fixture
 def batch():
     """Eight responses of two groups: rewards, logp, logq, mask, in float64."""

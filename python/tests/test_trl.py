@@ -11,75 +11,150 @@ torch = pytest.importorskip("torch")
 trl = pytest.importorskip("trl")
 from gepolab.trl import GepolabDiagnostics, GepolabGRPOTrainer  # noqa: E402
 
-# TRL's loss settings and the row that is the same loss.
+# TRL's loss settings and the row that is the same loss. What else a setting needs is in `more`: beta, vLLM's correction, entropies.
+GRPO = "{base: grpo, old_policy: sampler}"
 SAME = [
-    ("grpo", dict(loss_type="grpo", scale_rewards="group"), "{base: grpo, old_policy: sampler}"),
+    ("grpo", dict(loss_type="grpo", scale_rewards="group"), GRPO),
     ("grpo, one side wider", dict(loss_type="grpo", scale_rewards="group", epsilon_high=0.28), "{base: grpo, old_policy: sampler, eps_high: 0.28}"),
+    ("grpo, scale_rewards batch", dict(loss_type="grpo", scale_rewards="batch"), "{base: grpo, old_policy: sampler, scale: reward_std}"),
     ("dr_grpo", dict(loss_type="dr_grpo", scale_rewards="none"), "{base: dr_grpo, old_policy: sampler}"),
     ("dapo", dict(loss_type="dapo", scale_rewards="group", epsilon_high=0.28), "{base: dapo, old_policy: sampler}"),
     ("bnpo (token mean)", dict(loss_type="bnpo", scale_rewards="group"), "{base: grpo, old_policy: sampler, aggregate: token_mean}"),
-    ("gspo", dict(loss_type="grpo", scale_rewards="group", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4), "{base: gspo, old_policy: sampler}"),
+    ("gspo", dict(loss_type="grpo", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4), "{base: gspo, old_policy: sampler}"),
+    ("luspo", dict(loss_type="luspo", importance_sampling_level="sequence", epsilon=3e-4, epsilon_high=4e-4), "{base: gspo_token, aggregate: sequence_sum}"),
     ("cispo", dict(loss_type="cispo", scale_rewards="group", epsilon_high=5.0), "{base: cispo, old_policy: sampler}"),
     ("sapo", dict(loss_type="sapo", scale_rewards="group"), f"{{base: sapo, old_policy: sampler, tau_negative: {float(np.float32(1.05))!r}}}"),  # TRL holds 1.05 in float32
     ("vespo", dict(loss_type="vespo", scale_rewards="group"), "{base: vespo, old_policy: sampler}"),
-    ("delta, a second clip above", dict(loss_type="grpo", scale_rewards="group", delta=1.5), None),
-]
+    ("vespo, token_truncate", dict(loss_type="vespo", vllm="token_truncate"), "{base: vespo, old_policy: proximal, tis_level: token, tis_max: 1.3}"),
+    ("delta 1.5", dict(loss_type="grpo", scale_rewards="group", delta=1.5), "{base: grpo, old_policy: sampler, dual_clip: 1.5}"),
+    ("beta", dict(loss_type="grpo", beta=0.1), "{base: grpo, old_policy: sampler, ref_kl_coef: 0.1}"),
+    ("beta, bias correction", dict(loss_type="grpo", beta=0.1, use_bias_correction_kl=True), "{base: grpo, old_policy: sampler, ref_kl_coef: 0.1, ref_kl_ratio: true}"),
+    ("gspo, beta, bias correction", dict(loss_type="grpo", importance_sampling_level="sequence", beta=0.1, use_bias_correction_kl=True),
+     "{base: gspo, old_policy: sampler, eps_low: 0.2, eps_high: 0.2, ref_kl_coef: 0.1, ref_kl_ratio: true}"),
+    ("off_policy_mask_threshold 0.02", dict(loss_type="grpo", off_policy_mask_threshold=0.02), "{base: grpo, old_policy: sampler, off_policy_mask: 0.02}"),
+    ("top_entropy_quantile 0.3", dict(loss_type="dapo", top_entropy_quantile=0.3), "{base: dapo, old_policy: sampler, eps_high: 0.2, top_entropy: 0.3}"),
+    ("vLLM token_truncate", dict(loss_type="grpo", vllm="token_truncate"), "{base: grpo, old_policy: proximal, tis_level: token, tis_max: 1.3}"),
+    ("vLLM token_mask", dict(loss_type="grpo", vllm="token_mask"),
+     "{base: grpo, old_policy: proximal, tis_level: token, tis_max: .inf, mis_level: token, mis_max: 1.3}"),
+    ("vLLM sequence_truncate", dict(loss_type="grpo", vllm="sequence_truncate"), "{base: grpo, old_policy: proximal, tis_level: sequence, tis_max: 1.3}"),
+    ("vLLM sequence_mask", dict(loss_type="grpo", vllm="sequence_mask"),
+     "{base: grpo, old_policy: proximal, tis_level: sequence, tis_max: .inf, mis_level: sequence, mis_max: 1.3}"),
+]  # fmt: skip
 
 
-def theirs(config, logp, logq, rewards, mask, group_size):
-    """TRL's own loss on given log-probabilities: its method, on a stand-in for the trainer."""
-    args = dict(epsilon=0.2, epsilon_high=None, loss_type="grpo", scale_rewards="group", importance_sampling_level="token", delta=None)
-    args.update(config)
-    full = types.SimpleNamespace(
-        **args, use_bias_correction_kl=False, sapo_temperature_pos=1.0, sapo_temperature_neg=1.05, vespo_k_pos=2.0, vespo_lambda_pos=3.0,
-        vespo_k_neg=3.0, vespo_lambda_neg=2.0, steps_per_generation=1, entropy_target=None,
-    )
+def advantages_of(scale, rewards, group_size):
+    """As GRPOTrainer's generation step makes them."""
     r = rewards.view(-1, group_size)
     advantage = r - r.mean(1, keepdim=True)
-    if args["scale_rewards"] == "group":
+    if scale == "group":
         advantage = advantage / (r.std(1, keepdim=True) + 1e-4)
+    if scale == "batch":
+        advantage = advantage / (rewards.std() + 1e-4)
+    return advantage.reshape(-1)
+
+
+def vllm_ratio(mode, logprox, logq, mask):
+    """As GRPOTrainer's generation step makes it, with a maximum of 1.3."""
+    difference = (logprox - logq) * mask
+    ratio = torch.exp(difference.sum(-1, keepdim=True) if mode.startswith("sequence") else difference)
+    return ratio.clamp(max=1.3) if mode.endswith("truncate") else ratio.masked_fill(ratio > 1.3, 0.0)
+
+
+def theirs(config, logp, batch, group_size):
+    """TRL's own loss on given log-probabilities: its method, on a stand-in for the trainer."""
+    _, logq, rewards, mask, logprox, logref, entropy = batch
+    args = dict(
+        epsilon=0.2, epsilon_high=None, loss_type="grpo", scale_rewards="group", importance_sampling_level="token", delta=None, beta=0.0,
+        use_bias_correction_kl=False, off_policy_mask_threshold=None, top_entropy_quantile=1.0, vllm=None,
+    )
+    args.update(config)
+    mode = args.pop("vllm")
+    full = types.SimpleNamespace(
+        **args, sapo_temperature_pos=1.0, sapo_temperature_neg=1.05, vespo_k_pos=2.0, vespo_lambda_pos=3.0,
+        vespo_k_neg=3.0, vespo_lambda_neg=2.0, steps_per_generation=1, entropy_target=None,
+    )
     stand_in = types.SimpleNamespace(
-        _get_per_token_logps_and_entropies=lambda *a, **k: (logp, torch.zeros_like(logp), None), aux_loss_enabled=False,
-        top_entropy_quantile=1.0, off_policy_mask_threshold=None, importance_sampling_level=args["importance_sampling_level"], beta=0.0,
+        _get_per_token_logps_and_entropies=lambda *a, **k: (logp, entropy, None), aux_loss_enabled=False,
+        top_entropy_quantile=args["top_entropy_quantile"], off_policy_mask_threshold=args["off_policy_mask_threshold"],
+        importance_sampling_level=args["importance_sampling_level"], beta=args["beta"], get_off_policy_mask=trl.GRPOTrainer.get_off_policy_mask,
         args=full, loss_type=args["loss_type"], epsilon_low=args["epsilon"], epsilon_high=args["epsilon_high"] or args["epsilon"],
-        use_vllm=False, vllm_importance_sampling_correction=False, model=types.SimpleNamespace(training=True),
+        use_vllm=mode is not None, vllm_importance_sampling_correction=mode is not None, model=types.SimpleNamespace(training=True),
         current_gradient_accumulation_steps=1, max_completion_length=logp.shape[1], _entropy_bonus_enabled=False,
         get_gamma_weights=trl.GRPOTrainer.get_gamma_weights, _metrics={"train": __import__("collections").defaultdict(list)},
-        accelerator=types.SimpleNamespace(num_processes=1, reduce=lambda x, reduction: x, gather=lambda x: x),
+        accelerator=types.SimpleNamespace(
+            num_processes=1, reduce=lambda x, reduction: x, gather=lambda x: x, pad_across_processes=lambda x, dim, pad_index: x
+        ),
     )
+    stand_in.get_high_entropy_mask = types.MethodType(trl.GRPOTrainer.get_high_entropy_mask, stand_in)
     n, t = logp.shape
     inputs = dict(
         prompt_ids=torch.zeros(n, 1, dtype=torch.long), prompt_mask=torch.ones(n, 1, dtype=torch.long), completion_ids=torch.zeros(n, t, dtype=torch.long),
-        completion_mask=mask.long(), advantages=advantage.reshape(-1), old_per_token_logps=logq, num_items_in_batch=mask.sum(),
+        completion_mask=mask.long(), advantages=advantages_of(args["scale_rewards"], rewards, group_size), num_items_in_batch=mask.sum(),
+        old_per_token_logps=logq if mode is None else logprox, ref_per_token_logps=logref,
     )
+    if mode is not None:
+        inputs["importance_sampling_ratio"] = vllm_ratio(mode, logprox, logq, mask)
     return trl.GRPOTrainer._compute_loss(stand_in, None, inputs)
 
 
 def random_batch(case, dtype):
+    """logp, logq, rewards, mask, logprox, logref, entropy; entropies are exact in float32, in which TRL takes their quantile."""
     rng = np.random.default_rng(case)
     mask = np.arange(12)[None] < rng.integers(1, 13, 16)[:, None]
     logq = -rng.exponential(0.7, (16, 12)) - 0.02
     logp = np.minimum(logq + rng.choice([0.02, 0.3]) * rng.standard_normal((16, 12)), -1e-3)
     rewards = rng.choice([0.0, 1.0], 16) if case % 2 else rng.normal(size=16)
-    return [torch.tensor(x, dtype=dtype) for x in (logp, logq, rewards)] + [torch.tensor(mask)]
+    logprox, logref = (np.minimum(logq + 0.1 * rng.standard_normal((16, 12)), -1e-3) for _ in range(2))
+    entropy = rng.integers(0, 2**20, (16, 12)) / 2**18
+    logp, logq, rewards, logprox, logref, entropy = (torch.tensor(x, dtype=dtype) for x in (logp, logq, rewards, logprox, logref, entropy))
+    return logp, logq, rewards, torch.tensor(mask), logprox, logref, entropy
 
 
 @pytest.mark.parametrize("name, config, row", SAME, ids=[case[0] for case in SAME])
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 1e-5)], ids=["float64", "float32"])
-def test_rows_equal_trl(name, config, row, dtype, tolerance):
-    if row is None:
-        pytest.skip("no row has TRL's delta: its dual clip acts on negative advantages with a ratio above, for both signs")
+def test_rows_equal_trl(name, config, row, dtype, tolerance, table):
     worst = 0.0
     for case in range(20):
-        logp, logq, rewards, mask = random_batch(case, dtype)
+        batch = random_batch(case, dtype)
+        logp, logq, rewards, mask, logprox, logref, entropy = batch
         a, b = logp.clone().requires_grad_(), logp.clone().requires_grad_()
-        want = theirs(config, a, logq, rewards, mask, 4)
+        want = theirs(config, a, batch, 4)
         want.backward()
-        got = gepolab.loss(rewards, b, logq, row, group_size=4, mask=mask, max_length=12)
+        got = gepolab.loss(
+            rewards, b, logq, row, group_size=4, mask=mask, max_length=12, logprox=logprox if "vllm" in config else None,
+            logref=logref, entropy=entropy,
+        )  # fmt: skip
         got.backward()
         size = max(1.0, float(a.grad.abs().max()))
         worst = max(worst, abs(want.item() - got.item()) / max(1.0, abs(want.item())), float((a.grad - b.grad).abs().max()) / size)
-    print(f"{name:28} {row:60} {str(dtype)[6:]:8} largest difference {worst:.1e}")
+    table.append(("TRL", name, str(dtype)[6:], row, worst, ""))
+    assert worst < tolerance
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 1e-5)], ids=["float64", "float32"])
+def test_rloo_is_is_with_a_clip(dtype, tolerance, table):
+    """RLOOTrainer: leave-one-out, P/Q of responses, PPO's clip, mean over responses."""
+    worst, row = 0.0, "{base: is, clip: ppo}"
+    for case in range(20):
+        logp, logq, rewards, mask, _, _, entropy = random_batch(case, dtype)
+        a, b = logp.clone().requires_grad_(), logp.clone().requires_grad_()
+        r = rewards.view(-1, 4)
+        stand_in = types.SimpleNamespace(
+            _get_per_token_logps_and_entropies=lambda *_, **__: (a, entropy, None), aux_loss_enabled=False, epsilon_low=0.2, epsilon_high=0.2,
+            model=types.SimpleNamespace(training=True), _metrics={"train": __import__("collections").defaultdict(list)},
+            accelerator=types.SimpleNamespace(reduce=lambda x, reduction: x, gather=lambda x: x),
+        )  # fmt: skip
+        ones = torch.ones(16, 1, dtype=torch.long)
+        want = trl.RLOOTrainer._compute_loss(stand_in, None, dict(
+            prompt_ids=ones, prompt_mask=ones, completion_ids=mask.long(), completion_mask=mask.long(), old_logps=(logq * mask).sum(1),
+            advantages=(r - (r.sum(1, keepdim=True) - r) / 3).reshape(-1),
+        ))  # fmt: skip
+        want.backward()
+        got = gepolab.loss(rewards, b, logq, row, group_size=4, mask=mask)
+        got.backward()
+        size = max(1.0, float(a.grad.abs().max()))
+        worst = max(worst, abs(want.item() - got.item()) / max(1.0, abs(want.item())), float((a.grad - b.grad).abs().max()) / size)
+    table.append(("TRL", "RLOOTrainer", str(dtype)[6:], row, worst, ""))
     assert worst < tolerance
 
 

@@ -62,6 +62,18 @@ ROWS = {
     "disco": dict(objective="disco", aggregate="sequence_mean"),
     "disco_b": dict(objective="disco", negatives="mean", aggregate="sequence_mean"),
     "disco_l_ratio": dict(objective="disco", ratio="token", disco_tau=1, aggregate="sequence_mean"),
+    "reinforce_plus_plus": dict(scale="token_std", scale_eps=1e-8, **TOK, clip="ppo", aggregate="token_mean"),
+    "reinforce_plus_plus_baseline": dict(GM, scale="token_std", scale_eps=1e-8, **TOK, clip="ppo",
+                                         aggregate="token_mean"),
+    "gpg": dict(GM, scale="nonzero_share", aggregate="token_mean"),
+    "opo": dict(baseline="length_weighted", aggregate="token_mean"),
+    "grpo_passk": dict(baseline="runner_up", scale="group_std", scale_eps=1e-6, **TOK, clip="ppo",
+                       aggregate="token_mean"),
+    "kl_cov": dict(GN, **TOK, aggregate="token_mean", kl_form="abs", kl_coef=1, kl_share=2e-3),
+    "dppo_tv": dict(GM, **TOK, clip="binary_tv", eps_low=0.15, eps_high=0.15, cap=1e4,
+                    token_log_clamp=20, aggregate="fixed_length", stop=1),
+    "dppo_kl": dict(GM, **TOK, clip="binary_kl", eps_low=0.05, eps_high=0.05, cap=1e4,
+                    token_log_clamp=20, aggregate="fixed_length", stop=1),
 }
 DEFAULTS = dict(
     objective="policy_gradient", baseline="none", baseline_value=0, scale="none", scale_eps=1e-4,
@@ -73,8 +85,9 @@ DEFAULTS = dict(
     tanh_scale=1.5, hazard_power_up=1.5, hazard_width_up=1, hazard_power_down=2, hazard_width_down=0.8,
     gamma_k_positive=2, gamma_rate_positive=3, gamma_k_negative=3, gamma_rate_negative=2,
     m2_form="remove", m2_set="improving", m2_tau=0.04, token_mask=False, mask_low=0.2, mask_high=0.2,
-    aggregate="sequence_sum", length_power=0.75, kl_coef=0, kl_form="cppo", ref_kl_coef=0,
-    ref_kl_form="k3", correction_of="proximal", tis_level="none", tis_min=0, tis_max=2,
+    aggregate="sequence_sum", length_power=0.75, kl_coef=0, kl_share=1, kl_form="cppo", ref_kl_coef=0,
+    ref_kl_form="k3", ref_kl_ratio=False, mis2_level="none", mis2_test="ratio", mis2_min=0, mis2_max=3,
+    mis_log_clamp=INF, off_policy_mask=INF, top_entropy=1, correction_of="proximal", tis_level="none", tis_min=0, tis_max=2,
     tis_log_clamp=INF, tis_normalise=False, mis_level="none", mis_test="ratio", mis_min=0, mis_max=3,
     mask_denominator="all", negatives="softmax", disco_tau=10, penalty=1e3, penalty_margin=1e-4,
     mixture_anneal=False, mixture_midpoint=8, mixture_slope=1,
@@ -100,17 +113,25 @@ def advantages(f, groups):
                 torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b))
             out.append((r - pg) * torch.clamp(1 / dens, 0, 1e6))
         return out, keep
-    for r in rs:
+    for r, g in zip(rs, groups):
         n = len(r)
         if f["baseline"] == "constant":
             a = r - f["baseline_value"]
         elif f["baseline"] == "group_mean":
             a = r - r.mean()
+        elif f["baseline"] == "length_weighted":
+            size = torch.tensor([float(len(y["logp"])) for y in g])
+            a = r - (size * r).sum() / size.sum()
+        elif f["baseline"] == "runner_up":
+            a = torch.zeros(n)
+            if n > 1:
+                (first, second), (best, _) = torch.topk(r, 2)
+                a[best] = first - second
         elif f["baseline"] == "leave_one_out" and n > 1:
             a = torch.stack([r[i] - (r.sum() - r[i]) / (n - 1) for i in range(n)])
         else:
             a = r.clone()
-        if bool((r == r[0]).all()) and f["baseline"] in ("group_mean", "leave_one_out") and n > 1:
+        if bool((r == r[0]).all()) and f["baseline"] in ("group_mean", "leave_one_out", "length_weighted") and n > 1:
             a = torch.zeros(n)
         if f["scale"] == "group_std":
             sd = r.std(correction=f["std_ddof"]) if n > 1 else 0.0
@@ -120,6 +141,18 @@ def advantages(f, groups):
         allv = torch.cat([a for a, k in zip(out, keep) if k] or [torch.zeros(1)])
         sd = allv.std(correction=f["std_ddof"]) if len(allv) > 1 else 0.0
         out = [(a - allv.mean()) / (sd + f["scale_eps"]) for a in out]
+    if f["scale"] == "reward_std":
+        every = torch.cat(rs)
+        sd = every.std(correction=f["std_ddof"]) if len(every) > 1 else 0.0
+        out = [a / (sd + f["scale_eps"]) for a in out]
+    if f["scale"] == "token_std":
+        each = [torch.cat([x.repeat(len(y["logp"])) for x, y in zip(a, g)]) for a, g in zip(out, groups)]
+        every = torch.cat([a for a, k in zip(each, keep) if k] or [torch.zeros(1)])
+        var = every.var(correction=f["std_ddof"]) if len(every) > 1 else 0.0
+        out = [(a - every.mean()) * (var + f["scale_eps"]) ** -0.5 for a in out]
+    if f["scale"] == "nonzero_share":
+        every = torch.cat(rs)
+        out = [a * len(every) / max(1, int(torch.count_nonzero(every))) for a in out]
     return [a if k else a * 0 for a, k in zip(out, keep)], keep
 
 
@@ -137,7 +170,7 @@ def clip_value(f, x, a, t):
         if a >= 0:
             return torch.exp(torch.clamp(x, max=f["eps_high"] * w))
         return torch.exp(torch.clamp(x, min=-f["eps_low"] * w, max=f["dual_clip"] * w))
-    if c == "cap":
+    if c in ("cap", "binary_tv", "binary_kl"):
         return torch.clamp(u, max=f["cap"])
     if c == "clamp":
         return torch.clamp(u, 1 - f["eps_low"], 1 + f["eps_high"])
@@ -190,9 +223,36 @@ def m2(f, xs, advs):
     return mask, max(ok, default=0.0)
 
 
+def near(f, lp, lq, a):
+    """DPPO's mask of a response, as verl writes it."""
+    p, q = torch.exp(lp.detach()), torch.exp(lq)
+    if f["clip"] == "binary_tv":
+        ok = (p - q <= f["eps_high"]) if a > 0 else (p - q >= -f["eps_low"])
+    else:
+        kl = q * (lq - lp.detach()) + (1 - q) * torch.log((1 - q + 1e-8) / (1 - p + 1e-8))
+        ok = ((kl <= f["eps_high"]) | (p <= q)) if a > 0 else ((kl <= f["eps_low"]) | (p >= q))
+    return ok.double().tolist()
+
+
+def mask(level, test, lo, hi, x):
+    """0/1 of every token by one of the two tests."""
+    one = torch.ones(len(x))
+    if level == "none":
+        return one
+    stat = {"ratio": x, "k1": -x, "k2": x * x / 2, "k3": torch.exp(x) - 1 - x}[test]
+    stat = {"token": lambda: stat, "sequence": lambda: stat.sum() * one, "sequence_mean": lambda: stat.mean() * one,
+            "sequence_max": lambda: stat.max() * one}[level]()
+    if test == "ratio":
+        stat = torch.exp(stat)
+        return ((stat >= lo) & (stat <= hi)).double()
+    if test == "k1":
+        return ((stat >= (math.log(lo) if lo > 0 else -INF)) & (stat <= math.log(hi))).double()
+    return (stat <= hi).double()
+
+
 def factors(f, l0):
     n, x = len(l0), l0
-    b, k = torch.ones(n), torch.ones(n)
+    b = torch.ones(n)
 
     def cut(v):
         v = torch.clamp(v, -f["tis_log_clamp"], f["tis_log_clamp"])
@@ -205,18 +265,9 @@ def factors(f, l0):
         b = b * cut(x.sum() if lv == "sequence" else x.mean())
     elif lv == "token_geometric":
         b = b * torch.exp(torch.log(cut(x)).mean())
-    if f["mis_level"] != "none":
-        stat = {"ratio": x, "k1": -x, "k2": x * x / 2, "k3": torch.exp(x) - 1 - x}[f["mis_test"]]
-        stat = {"token": stat, "sequence": stat.sum() * k, "sequence_mean": stat.mean() * k}[
-            f["mis_level"]]
-        if f["mis_test"] == "ratio":
-            stat = torch.exp(stat)
-            k = ((stat >= f["mis_min"]) & (stat <= f["mis_max"])).double()
-        elif f["mis_test"] == "k1":
-            lo = math.log(f["mis_min"]) if f["mis_min"] > 0 else -INF
-            k = ((stat >= lo) & (stat <= math.log(f["mis_max"]))).double()
-        else:
-            k = (stat <= f["mis_max"]).double()
+    x = torch.clamp(x, -f["mis_log_clamp"], f["mis_log_clamp"])
+    k = (mask(f["mis_level"], f["mis_test"], f["mis_min"], f["mis_max"], x)
+         * mask(f["mis2_level"], f["mis2_test"], f["mis2_min"], f["mis2_max"], x))
     return b, k
 
 
@@ -249,7 +300,8 @@ def aggregation(f, case, keep, kept):
                 "token_mean": lambda: 1 / tokens,
                 "group_token_mean": lambda: 1 / (groups * sum(kept[g])),
                 "fixed_length": lambda: 1 / (n * (case["max_length"] or longest)),
-                "length_power": lambda: k ** -f["length_power"] / (longest * powers)}[f["aggregate"]]()
+                "length_power": lambda: k ** -f["length_power"] / (longest * powers),
+                "token_sum": lambda: 1.0}[f["aggregate"]]()
     return z
 
 
@@ -257,7 +309,8 @@ def all_factors(f, lp, lq, lx):
     fac = [[factors(f, ((x if f["correction_of"] == "proximal" else p) - q).detach())
             for p, q, x in zip(*z)] for z in zip(lp, lq, lx)]
     if f["tis_normalise"]:
-        m = torch.cat([b for g in fac for b, _ in g]).mean()
+        first = None if f["tis_level"] == "token" else 1  # one factor for each response
+        m = torch.cat([b[:first] for g in fac for b, _ in g]).mean()
         fac = [[(b / m, k) for b, k in g] for g in fac]
     return fac
 
@@ -293,10 +346,10 @@ def normalised(f, case, X, P, Q, drift):
     return new
 
 
-def response_ratios(f, case, lp, lq, old, L):
-    """Log-ratio of every response, before log_floor and log_cap."""
-    red = (lambda v: v.mean()) if f["log_prob"] == "mean" else (lambda v: v.sum())
-    P, Q, X = ([[red(v) for v in g] for g in V] for V in (lp, old, L))
+def response_ratios(f, case, lp, lq, old, L, count):
+    """Log-ratio of every response, before log_floor and log_cap; count: 0 for tokens it leaves out."""
+    red = (lambda v, k: (v * k).sum() / max(1.0, float(k.sum()))) if f["log_prob"] == "mean" else (lambda v, k: (v * k).sum())
+    P, Q, X = ([[red(v, k) for v, k in zip(*g)] for g in zip(V, count)] for V in (lp, old, L))
     if f["ratio"] in ("group_expectation", "self_normalised"):
         def drift(g, i):
             l = (lp[g][i] - lq[g][i]).detach()
@@ -318,14 +371,14 @@ def masked(f, x, a):
     return (u > 1 + f["mask_high"]) if a > 0 else (u < 1 - f["mask_low"])
 
 
-def response_term(f, a, p, l, free, omega, kept):
+def response_term(f, a, p, l, free, omega, kept, count):
     """Objective of a response whose ratio is one number: the term, its log-ratio, the clip's act."""
     lim = lambda v: torch.clamp(v, f["log_floor"], f["log_cap"])
     x = lim(free)
     if f["clip"] == "token_log":
         lt = torch.clamp(l, max=f["eps_high"]) if a >= 0 else torch.clamp(l, min=-f["eps_low"])
-        hit = bool((lt != l).any())
-        val = torch.exp(lim(lt.mean()))
+        hit = bool(((lt != l) & (count > 0)).any())
+        val = torch.exp(lim((lt * count).sum() / max(1.0, float(count.sum()))))
     else:
         # GSPO-token's limits are put on the sum, whose gradient is the token's own.
         own = lim(free.detach() + l - l.detach()) if f["ratio"] == "sequence_token" else x
@@ -417,38 +470,69 @@ def evaluate(f, case):
             for g in fac]
     z = aggregation(f, case, keep, kept)
     gone = dropped(f, case, adv, lp, lq)
-    X = response_ratios(f, case, lp, lq, old, L)
+    count = [[k if f["mask_denominator"] == "kept" and bool(k.any()) else torch.ones_like(k) for _, k in g] for g in fac]
+    X = response_ratios(f, case, lp, lq, old, L, count)
     if f["clip"] == "gamma":
-        X = [[x + torch.log(b).sum() for x, (b, _) in zip(*v)] for v in zip(X, fac)]
+        X = [[x + (torch.log(b) * c).sum() for x, (b, _), c in zip(*v)] for v in zip(X, fac, count)]
         fac = [[(torch.ones_like(b), k) for b, k in g] for g in fac]
     flat = [(g, i) for g in range(len(groups)) for i in range(len(groups[g]))]
+    entropy = [[torch.tensor(r["entropy"]) for r in g] for g in groups]
+    bound_of_entropy = torch.quantile(torch.cat([e for g in entropy for e in g]), 1 - f["top_entropy"])
     stays, bound, at = [1.0] * sum(len(l) for g in L for l in g), INF, 0
     if f["clip"] == "second_moment":
         stays, bound = m2(f, [v for g in L for l in g for v in l.tolist()],
                           [float(adv[g][i]) for g, i in flat for _ in L[g][i]])
+    if f["clip"] in ("binary_tv", "binary_kl"):
+        stays = [v for g, i in flat for v in near(f, lp[g][i], old[g][i], adv[g][i])]
+    share = kl_tokens(f, [(adv[g][i], v) for g, i in flat for v in lp[g][i].tolist()])
     obj, loss, logs, acts = torch.tensor(0.0), torch.tensor(0.0), [], []
     for g, i in flat:
         a, p, l, (b, k) = adv[g][i], lp[g][i], L[g][i], fac[g][i]
-        omega = z(g, i) * b * k
+        far = float((lq[g][i] - p.detach()).mean()) > f["off_policy_mask"]
+        omega = z(g, i) * b * k * (0.0 if a < 0 and far else 1.0)
+        if f["top_entropy"] < 1:
+            omega = omega * (entropy[g][i] >= bound_of_entropy)
         if f["ratio"] in ("none", "token", "prefix", "vtrace", "token_mixture"):
             term, x, hit = token_term(f, a, p, l, omega, torch.tensor(stays[at:at + len(l)]), bound,
                                       torch.tensor([float(v) for v in groups[g][i]["version_gap"]]))
         else:
-            term, x, hit = response_term(f, a, p, l, X[g][i], omega, kept[g][i])
+            term, x, hit = response_term(f, a, p, l, X[g][i], omega, kept[g][i], count[g][i])
         if (g, i) in gone:
             term, hit = term * 0, [1.0] * len(hit)
+        wanted = torch.tensor(share[at:at + len(l)])
         at, logs, acts = at + len(l), logs + [x], acts + hit
         if a != 0:
             obj = obj + term
         counted = k if f["mask_denominator"] == "kept" else 1.0
-        loss = loss + divergence(f, p, lq[g][i], lr[g][i], z(g, i) * counted)
+        ratio = 1.0
+        if f["ref_kl_ratio"]:
+            ratio = torch.exp(l if f["ratio"] == "token" else torch.clamp(X[g][i], f["log_floor"], f["log_cap"]))
+        loss = loss + divergence(f, p, lq[g][i], lr[g][i], z(g, i) * counted, wanted, ratio)
     return finish(loss - obj, lp, adv, logs, acts)
 
 
-def divergence(f, p, q, ref, weight):
+def kl_tokens(f, tokens):
+    """1 for the tokens that kl_share chooses of (advantage, logp), as verl's kl_cov does."""
+    if f["kl_share"] >= 1:
+        return [1.0] * len(tokens)
+    a, p = (torch.tensor([float(t[k]) for t in tokens]) for k in (0, 1))
+    cov = (a - a.mean()) * (p - p.mean())
+    out = [0.0] * len(tokens)
+    order = sorted(range(len(tokens)), key=lambda k: (-float(cov[k]), -float(p[k]), k))  # topk() leaves open which of equal ones
+    for k in order[:max(1, int(len(tokens) * f["kl_share"]))]:
+        out[k] = 1.0
+    return out
+
+
+def divergence(f, p, q, ref, weight, wanted=1.0, ratio=1.0):
     l, d = p - q, p - ref
-    kl = {"cppo": torch.expm1(-l) + l, "k1": -l, "k2": l * l / 2, "k3": torch.expm1(l) - l}[f["kl_form"]]
-    rf = {"k1": d, "k2": d * d / 2, "k3": torch.expm1(-d) + d}[f["ref_kl_form"]]
+    kl = wanted * {"cppo": torch.expm1(-l) + l, "k1": -l, "k2": l * l / 2, "k3": torch.expm1(l) - l,
+                   "abs": l.abs()}[f["kl_form"]]
+    form, plus = (f["ref_kl_form"][:2], True) if f["ref_kl_form"].endswith("_plus") else (f["ref_kl_form"], False)
+    rf = {"k1": d, "k2": d * d / 2, "k3": torch.expm1(-d) + d, "abs": d.abs()}[form]
+    if plus:  # verl's straight-through: the value of one, the gradient of k2
+        rf = d * d / 2 - (d * d / 2).detach() + rf.detach()
+    rf = ratio * rf
     total = torch.tensor(0.0)
     if f["kl_coef"]:
         total = total + f["kl_coef"] * (weight * kl).sum()
@@ -607,7 +691,36 @@ VARIANTS = [
     ("mois", dict(mixture_anneal=False, mixture=0.4)), ("mois", dict(mixture_midpoint=2, mixture_slope=0.7)),
     ("mois", dict(clip="cap", cap=1.05, ratio_gradient=False, mixture_midpoint=1)),
     ("mois", dict(clip="none", token_log_clamp=0.3, mixture_midpoint=3)),
-    ("mois", dict(mixture_midpoint=3, mis_level="token", mis_max=1.2, aggregate="token_mean"))]
+    ("mois", dict(mixture_midpoint=3, mis_level="token", mis_max=1.2, aggregate="token_mean"))] + [
+    ("gspo", dict(kl_coef=0.2, kl_form=k, ref_kl_coef=0.1, ref_kl_form=r)) for k, r in
+    (("abs", "abs"), ("abs", "k1_plus"), ("k3", "k3_plus"))] + [
+    (r, dict(scale=s)) for r in ("grpo", "reinforce") for s in ("reward_std", "token_std", "nonzero_share")] + [
+    ("grpo", dict(baseline=b, scale=s)) for b, s in (
+        ("length_weighted", "none"), ("length_weighted", "group_std"), ("runner_up", "none"), ("runner_up", "group_std"),
+        ("runner_up", "reward_std"))] + [
+    ("magistral", dict(scale="token_std", std_ddof=0)), ("grpo", dict(aggregate="token_sum")),
+    ("gspo", dict(aggregate="token_sum")), ("kl_cov", dict(kl_share=0.3)), ("kl_cov", dict(kl_share=0.5, kl_coef=0.1, kl_form="k3")),
+    ("dppo_tv", dict(eps_low=0.05, eps_high=0.1)), ("dppo_tv", dict(cap=1.1)), ("dppo_kl", dict(eps_low=0.005, eps_high=0.01)),
+    ("dppo_kl", dict(cap=1.05, old_policy="proximal", mis_level="token", mis_max=1.2)),
+    ("grpo", dict(ref_kl_coef=0.2, ref_kl_ratio=True)), ("gspo", dict(ref_kl_coef=0.2, ref_kl_ratio=True)),
+    ("is", dict(ref_kl_coef=0.2, ref_kl_ratio=True, log_cap=0.1, log_floor=-0.2)),
+    ("cispo", dict(ref_kl_coef=0.3, ref_kl_ratio=True, ref_kl_form="k3_plus", token_log_clamp=0.2)),
+    ("gspo", dict(ref_kl_coef=0.2, ref_kl_ratio=True, mis_level="token", mis_max=1.1, mask_denominator="kept")),
+    ("gspo_token", dict(aggregate="sequence_sum")), ("grpo", dict(top_entropy=0.2)), ("gspo", dict(top_entropy=0.5, kl_coef=0.1)), ("vespo", dict(top_entropy=0.8)),
+    ("grpo", dict(off_policy_mask=0.05)), ("gspo", dict(off_policy_mask=0.02, clip="none")),
+    ("vespo", dict(off_policy_mask=0.05, kl_coef=0.1)), ("grpo", dict(off_policy_mask=0, mis_level="token", mis_max=1.2))] + [
+    ("grpo", dict(mis_level="sequence_max", mis_test=t, mis_max=0.02, mask_denominator="kept")) for t in ("k2", "k3")] + [
+    (r, dict(mis_level="token", mis_test="k1", mis_min=0.8, mis_max=1.25, mis2_level=lv, mis2_test=t, mis2_max=hi,
+             mis2_min=lo, mask_denominator=m))
+    for r, m in (("grpo", "kept"), ("gspo", "kept"), ("dapo", "all"))
+    for lv, t, lo, hi in (("token", "k2", 0, 0.02), ("sequence", "ratio", 0.8, 1.3), ("sequence_mean", "k1", 0.9, 1.2),
+                          ("sequence_max", "k3", 0, 0.1))] + [
+    ("grpo", dict(mis2_level="sequence_mean", mis2_test="k3", mis2_max=0.02)),
+    ("grpo", dict(mis_level="sequence", mis_log_clamp=0.1, mis_min=0.8, mis_max=1.2)),
+    ("vespo", dict(mis_level="token", mis_max=1.1, tis_level="token", tis_max=1.05, mask_denominator="kept")),
+    ("gmpo", dict(mis_level="token", mis_max=1.1, mask_denominator="kept")),
+    ("gepo", dict(mis_level="token", mis_max=1.1, mask_denominator="kept", clip="none"))] + [
+    ("dapo", dict(tis_level=lv, tis_max=1.2, tis_normalise=True)) for lv in ("token", "sequence", "token_geometric")]
 
 
 def short(value):
@@ -625,6 +738,11 @@ def main():
               ([1], 0.3, "plain"), ([3, 4, 2], 0.8, "plain"), ([3], 0.1, "extreme"),
               ([3, 1, 4], 0.4, "mixed"), ([3, 1, 4], 0.1, "extreme")]
     inputs = [make_case(rng, *s) for s in shapes]
+    chance = random.Random(2506)  # a generator of its own: entropies came later than the rest
+    for case in inputs:
+        for g in case["groups"]:
+            for r in g:
+                r["entropy"] = [chance.uniform(0, 3) for _ in r["logp"]]
     rounded = json.loads(json.dumps(inputs), parse_float=lambda s: round(float(s), 6))
     cases = []
     for name, change in [(r, {}) for r in ROWS] + VARIANTS:

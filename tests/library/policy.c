@@ -6,6 +6,7 @@
 #include "tests/support/suite.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -414,6 +415,68 @@ typedef struct work {
   int ok;
 } work;
 
+/* A batch of {1, 0} and {0.5} of one token each, whose size is the caller's to say. */
+static gepolab_status small_batch(const char *algorithm, size_t size, const double *advantage,
+                                  double coefficient[3], gepolab_error *err) {
+  static const double reward[] = {1, 0, 0.5}, logp[] = {-1, -0.5, -2},
+                      logq[] = {-1.25, -0.375, -1.75};
+  gepolab_algorithm *a = NULL;
+  gepolab_workspace *w = NULL;
+  gepolab_batch b = GEPOLAB_INIT(gepolab_batch);
+  gepolab_result r = GEPOLAB_INIT(gepolab_result);
+  b.size = size;
+  b.n_responses = b.group_size = 3;
+  b.n_groups = b.columns = 1;
+  b.reward = (gepolab_numbers){reward, GEPOLAB_FLOAT64, 1};
+  b.logp = (gepolab_tokens){logp, GEPOLAB_FLOAT64, 1, 1};
+  b.logq = (gepolab_tokens){logq, GEPOLAB_FLOAT64, 1, 1};
+  if (advantage != NULL) b.advantage = (gepolab_numbers){advantage, GEPOLAB_FLOAT64, 1};
+  r.coefficient = (gepolab_tokens_out){coefficient, GEPOLAB_FLOAT64, 1, 1};
+  CU_ASSERT_EQUAL_FATAL(gepolab_algorithm_new(&a, algorithm, err), GEPOLAB_OK);
+  CU_ASSERT_EQUAL_FATAL(gepolab_workspace_new(&w, err), GEPOLAB_OK);
+  const gepolab_status status = gepolab_policy(a, &b, &r, w, err);
+  gepolab_workspace_free(w);
+  gepolab_algorithm_free(a);
+  return status;
+}
+
+/* A program compiled for interface 0.1 says the size of its own batch, and what lies behind it is
+ * not read. */
+static void batches_of_the_first_interface_are_taken(void) {
+  static const double given[] = {7, 8, 9};
+  const size_t first = offsetof(gepolab_batch, advantage);
+  double old[3], now[3], with[3];
+  gepolab_error err;
+  CU_ASSERT_EQUAL(small_batch("gepo", first, given, old, &err), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(small_batch("gepo", sizeof(gepolab_batch), NULL, now, &err), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(small_batch("gepo", sizeof(gepolab_batch), given, with, &err), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(memcmp(old, now, sizeof now), 0);
+  CU_ASSERT_NOT_EQUAL(memcmp(with, now, sizeof now), 0);
+  CU_ASSERT_EQUAL(small_batch("gepo", first - 8, NULL, old, &err), GEPOLAB_EINPUT);
+}
+
+static void entropies_are_asked_for_by_name(void) {
+  double c[3];
+  gepolab_error err;
+  const char *text = "{base: grpo, top_entropy: 0.5}";
+  CU_ASSERT_EQUAL(small_batch(text, sizeof(gepolab_batch), NULL, c, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "top_entropy"));
+}
+
+static void fields_are_told_by_name(void) {
+  gepolab_algorithm *a = NULL;
+  gepolab_error err;
+  char text[GEPOLAB_FIELD_SIZE];
+  CU_ASSERT_EQUAL_FATAL(gepolab_algorithm_new(&a, "{base: gepo, eps_high: 0.3}", &err), GEPOLAB_OK);
+  CU_ASSERT_EQUAL(gepolab_algorithm_field(a, "ratio", text, &err), GEPOLAB_OK);
+  CU_ASSERT_STRING_EQUAL(text, "group_expectation");
+  CU_ASSERT_EQUAL(gepolab_algorithm_field(a, "eps_high", text, &err), GEPOLAB_OK);
+  CU_ASSERT_STRING_EQUAL(text, "0.3");
+  CU_ASSERT_EQUAL(gepolab_algorithm_field(a, "agregate", text, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "aggregate"));
+  gepolab_algorithm_free(a);
+}
+
 static void *evaluate_often(void *given) {
   work *k = given;
   gepolab_workspace *w = NULL;
@@ -449,4 +512,6 @@ static void threads_share_an_algorithm(void) {
 
 SUITE(library_policy, "library: policy", TEST(every_layout_gives_the_bits_of_policy_evaluate),
       TEST(columns_beyond_a_response_get_coefficient_zero), TEST(what_is_wrong_is_named),
-      TEST(an_unknown_algorithm_is_told_its_neighbour), TEST(threads_share_an_algorithm));
+      TEST(an_unknown_algorithm_is_told_its_neighbour), TEST(threads_share_an_algorithm),
+      TEST(batches_of_the_first_interface_are_taken), TEST(entropies_are_asked_for_by_name),
+      TEST(fields_are_told_by_name));

@@ -38,7 +38,7 @@ static gl_status evaluate_one(const policy_algorithm *algorithm, const lab_table
  * advantage only, `coupled` for those with a denominator over the group. */
 
 /* A choice or a switch may have the values whose bits are set; a number what these say. */
-enum { ANY_NUMBER = 1, ZERO = 2, INFINITE = 4 };
+enum { ANY_NUMBER = 1, ZERO = 2, INFINITE = 4, ONE = 8 };
 #define BIT(value) (1u << (value))
 #define ON_OR_OFF 3u
 #define OFF 1u
@@ -86,7 +86,7 @@ static const may may_be_factored[] = {
     MAY(clip,
         BIT(CLIP_NONE) | BIT(CLIP_PPO) | BIT(CLIP_PPO_POWER) | BIT(CLIP_CAP) | BIT(CLIP_CLAMP) |
             BIT(CLIP_SIGNED_CLAMP) | BIT(CLIP_TOKEN_LOG) | BIT(CLIP_SIGMOID) |
-            BIT(CLIP_TANH_HAZARD) | BIT(CLIP_GAMMA),
+            BIT(CLIP_TANH_HAZARD) | BIT(CLIP_GAMMA) | BIT(CLIP_BINARY_TV) | BIT(CLIP_BINARY_KL),
         BIT(CLIP_NONE) | BIT(CLIP_PPO)),
     ANY(eps_low),
     ANY(eps_high),
@@ -122,19 +122,28 @@ static const may may_be_factored[] = {
     MAY_BOTH(aggregate, ANY_VALUE_TO(AGGREGATE_LENGTH_POWER)), /* 1 / G each for one token */
     ANY(length_power),
     ANY(kl_coef),
-    MAY_BOTH(kl_form, ANY_VALUE_TO(KL_K3)),
+    MAY_BOTH(kl_share, ONE),
+    MAY_BOTH(kl_form, ANY_VALUE_TO(KL_ABS)),
     MAY_BOTH(ref_kl_coef, ZERO),
-    MAY_BOTH(ref_kl_form, ANY_VALUE_TO(REF_KL_K3)),
+    MAY_BOTH(ref_kl_form, ANY_VALUE_TO(REF_KL_K3_PLUS)),
+    MAY_BOTH(ref_kl_ratio, ON_OR_OFF), /* of a term that is not there */
     MAY_BOTH(correction_of, ANY_VALUE_TO(CORRECTION_LEARNER)),
     MAY(tis_level, ANY_VALUE_TO(LEVEL_TOKEN_GEOMETRIC), BIT(LEVEL_NONE)),
     ANY(tis_min),
     ANY(tis_max),
     ANY(tis_log_clamp),
     MAY_BOTH(tis_normalise, OFF),
-    MAY(mis_level, ANY_VALUE_TO(LEVEL_SEQUENCE_MEAN), BIT(LEVEL_NONE)),
+    MAY(mis_level, ANY_VALUE_TO(MASK_LEVEL_SEQUENCE_MAX), BIT(MASK_LEVEL_NONE)),
     MAY_BOTH(mis_test, ANY_VALUE_TO(MIS_K3)),
     ANY(mis_min),
     ANY(mis_max),
+    MAY(mis2_level, ANY_VALUE_TO(MASK_LEVEL_SEQUENCE_MAX), BIT(MASK_LEVEL_NONE)),
+    MAY_BOTH(mis2_test, ANY_VALUE_TO(MIS_K3)),
+    ANY(mis2_min),
+    ANY(mis2_max),
+    ANY(mis_log_clamp),
+    MAY(off_policy_mask, ANY_NUMBER, INFINITE),
+    MAY_BOTH(top_entropy, ONE), /* and the laboratory has no entropies to give */
     MAY_BOTH(mask_denominator, ANY_VALUE_TO(MASK_KEPT)),
     MAY_BOTH(negatives, ANY_VALUE_TO(NEGATIVES_MEAN)), /* objective: disco's, which is not listed */
     ANY(disco_tau),
@@ -144,7 +153,7 @@ static const may may_be_factored[] = {
 
 static int number_allowed(double value, unsigned allowed) {
   return (allowed & ANY_NUMBER) || ((allowed & ZERO) && value == 0) ||
-         ((allowed & INFINITE) && isinf(value));
+         ((allowed & ONE) && value == 1) || ((allowed & INFINITE) && isinf(value));
 }
 
 static int field_allowed(const policy_algorithm *algorithm, const policy_field *f,
@@ -181,7 +190,9 @@ static int factors(const policy_algorithm *algorithm, const lab_tables *t) {
   if (t->width != 1 || policy_ratio_about(algorithm->ratio) == NULL) return 0;
   const int coupled = policy_couples_group(algorithm);
   if (!all_fields_allowed(algorithm, coupled)) return 0;
-  if (algorithm->mask_denominator != MASK_ALL && algorithm->mis_level != LEVEL_NONE) return 0;
+  if (algorithm->mask_denominator != MASK_ALL &&
+      (algorithm->mis_level != MASK_LEVEL_NONE || algorithm->mis2_level != MASK_LEVEL_NONE))
+    return 0;
   /* A group left out has advantages of 0, but its KL terms would be left out too. */
   const int zero_if_equal =
       algorithm->baseline == BASELINE_GROUP_MEAN || algorithm->baseline == BASELINE_LEAVE_ONE_OUT;
@@ -206,6 +217,9 @@ static void advantages(lab_form *f, const policy_algorithm *algorithm) {
     break;
   case BASELINE_LEAVE_ONE_OUT:
     f->baseline = LAB_BASELINE_LEAVE_ONE_OUT;
+    break;
+  case BASELINE_LENGTH_WEIGHTED: /* not listed above */
+  case BASELINE_RUNNER_UP:
     break;
   }
   f->group_std = algorithm->scale == SCALE_GROUP_STD;

@@ -20,6 +20,8 @@ typedef struct token_set {
   double
       *sampled_logq; /* [n_tokens] of the sampler, as `sampling.weights` says: raw or truncated */
   double *gap;       /* [n_tokens] learner version minus token version */
+  double *entropy;   /* [n_tokens] of the current policy where the token stands; set
+                        where top_entropy asks for it */
   double *logp, *logprox, *logref;    /* [n_tokens] under the current, the step's first and the
                                          reference policy */
   double *log_collision;              /* [n_groups] log sum_y q(y)^2 */

@@ -37,6 +37,7 @@ static int grow_tokens(token_set *s, size_t n) {
   if (!grow(&s->edge, n, sizeof *s->edge) || !grow(&s->sampled_logq, n, sizeof *s->sampled_logq) ||
       !grow(&s->gap, n, sizeof *s->gap) || !grow(&s->logp, n, sizeof *s->logp) ||
       !grow(&s->logprox, n, sizeof *s->logprox) || !grow(&s->logref, n, sizeof *s->logref) ||
+      !grow(&s->entropy, n, sizeof *s->entropy) ||
       !grow(&s->coefficient, n, sizeof *s->coefficient))
     return 0;
   s->cap_tokens = n;
@@ -67,6 +68,7 @@ void token_set_fini(token_set *s) {
   free(s->logp);
   free(s->logprox);
   free(s->logref);
+  free(s->entropy);
   free(s->log_collision);
   free(s->coefficient);
   free(s->baseline);

@@ -153,8 +153,27 @@ static void score_reference(const toy_learner *l, token_set *s) {
   }
 }
 
+static int wants_entropies(const toy_learner *l) {
+  return l->algorithm.top_entropy < 1;
+}
+
+static void score_entropies(toy_learner *l, token_set *s) {
+  const size_t v = l->world->tree.vocabulary;
+  for (size_t g = 0; g < s->n_groups; ++g) {
+    const prompt_cache *c = toy_learner_at(l, s->prompt[g]);
+    const size_t end = s->token_start[s->group_start[g + 1]];
+    for (size_t k = s->token_start[s->group_start[g]]; k < end; ++k) {
+      const size_t node = s->edge[k] / v;
+      s->entropy[k] = 0;
+      for (size_t e = node * v; e < (node + 1) * v; ++e)
+        if (c->p[e] != 0) s->entropy[k] -= c->p[e] * c->logp[e];
+    }
+  }
+}
+
 /* Coefficients, baselines and scales of a set whose logp is set. */
 static gl_status evaluate_loss(toy_learner *l, token_set *s, policy_output *out, gl_error *err) {
+  if (wants_entropies(l)) score_entropies(l, s);
   policy_input in = {
       .n_groups = s->n_groups,
       .n_responses = s->n_responses,
@@ -166,6 +185,7 @@ static gl_status evaluate_loss(toy_learner *l, token_set *s, policy_output *out,
       .logq = s->sampled_logq,
       .logprox = s->logprox,
       .logref = s->logref,
+      .entropy = wants_entropies(l) ? s->entropy : NULL,
       .version_gap = s->gap,
       .log_denominator = wants_collisions(&l->algorithm) ? s->log_collision : NULL,
       .max_length = l->world->tree.horizon,

@@ -60,6 +60,19 @@ static lab_result measure(const fixture *f, const policy_algorithm *algorithm) {
   return out;
 }
 
+/* Nobody gives the laboratory entropies: it says so instead of measuring something else. */
+static void what_needs_entropies_is_not_applicable(void) {
+  policy_algorithm a = *policy_algorithms_find("grpo");
+  fixture f;
+  fixture_init(&f);
+  a.top_entropy = 0.5;
+  lab_result r = measure(&f, &a);
+  CU_ASSERT_EQUAL(r.applicable, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.why, "top_entropy"));
+  lab_result_fini(&r);
+  fixture_fini(&f);
+}
+
 /* Every field of these is on the list; were one missing, none would be factored. */
 static void what_is_on_the_list_is_factored(void) {
   static const char *const names[] = {"reinforce", "is",   "tis",  "snis",  "defensive", "grpo",
@@ -113,6 +126,6 @@ static void a_proximal_denominator_is_enumerated(void) {
   fixture_fini(&f);
 }
 
-SUITE(lab_form, "lab: what is factored", TEST(what_is_on_the_list_is_factored),
-      TEST(a_value_that_is_not_on_the_list_is_not_factored),
+SUITE(lab_form, "lab: what is factored", TEST(what_needs_entropies_is_not_applicable),
+      TEST(what_is_on_the_list_is_factored), TEST(a_value_that_is_not_on_the_list_is_not_factored),
       TEST(a_proximal_denominator_is_enumerated));
