@@ -204,9 +204,9 @@ GEPOLAB_API gepolab_status gepolab_workspace_threads(gepolab_workspace *workspac
  * GEPOLAB_EINPUT names array, response and token of: a NaN or infinity, a log-probability above
  * 1e-3 (rounding in float32 is allowed for), a type that is none of the above; starts that do not
  * rise; and what policy needs but was not given (logref, log_denominator, groups of two).
- * GEPOLAB_ENUMERIC: a weight or coefficient that is not finite, named. No array of result may
- * overlap one of the batch. After an error what result points to is unspecified. The same input
- * gives the same bits. */
+ * GEPOLAB_ENUMERIC: a coefficient, or a weight that was asked for, that is not finite, named. No
+ * array of result may overlap one of the batch. After an error what result points to is
+ * unspecified. The same input gives the same bits. */
 GEPOLAB_API gepolab_status gepolab_policy(const gepolab_algorithm *algorithm,
                                           const gepolab_batch *batch, gepolab_result *result,
                                           gepolab_workspace *workspace, gepolab_error *err);

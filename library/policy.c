@@ -252,7 +252,8 @@ static void read_response(void *context, size_t i, size_t worker) {
   } else if (r->to != NULL) {
     const row from =
         row_of(e, r->from->data, r->from->type, r->from->response_stride, r->from->token_stride, i);
-    row_read(&from, r->to + start);
+    if (!row_read(&from, r->most, r->to + start)) atomic_store(&r->refused, 1);
+    return;
   }
   if (!row_is_within(r->value + start, n, r->most)) atomic_store(&r->refused, 1);
 }
@@ -420,7 +421,7 @@ static gl_status find_infinite(evaluation *e, const policy_input *in) {
   for (int k = 0; k < OUT_ARRAYS; ++k)
     for (size_t i = 0; i < in->n_responses; ++i)
       for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
-        if (!isfinite(e->out[k][t]))
+        if (e->out[k] != NULL && !isfinite(e->out[k][t]))
           return gl_fail(&e->err, GL_ENUMERIC,
                          "the %s of response %zu, token %zu is %g: logp - logq is %.6g there; "
                          "look for a wrong logp or logq in its group",
@@ -477,6 +478,7 @@ static void write_response(void *context, size_t i, size_t worker) {
   const size_t start = e->token_start[i], n = e->token_start[i + 1] - start;
   (void)worker;
   for (int k = 0; k < OUT_ARRAYS; ++k) {
+    if (e->out[k] == NULL) continue;
     if (!row_is_within(e->out[k] + start, n, INFINITY)) atomic_store(&w->infinite, 1);
     if (w->to[k] != NULL) scatter(e, w->to[k], i, e->out[k] + start);
   }
@@ -557,6 +559,7 @@ static gl_status evaluate(evaluation *e, const policy_algorithm *algorithm,
   if (is_direct_out(e->batch, &result->coefficient))
     e->out[OUT_COEFFICIENT] = result->coefficient.data;
   if (is_direct_out(e->batch, &result->weight)) e->out[OUT_WEIGHT] = result->weight.data;
+  if (result->weight.type == GEPOLAB_NONE) e->out[OUT_WEIGHT] = NULL; /* not asked for */
   out.coefficient = e->out[OUT_COEFFICIENT];
   out.weight = e->out[OUT_WEIGHT];
   status = policy_evaluate(algorithm, &in, &out, e->workspace->policy, &e->err);

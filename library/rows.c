@@ -5,27 +5,41 @@
 #include "core/base/vector.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
-CLONES static void widen(const float *from, size_t n, double *to) {
-  for (size_t t = 0; t < n; ++t) to[t] = (double)from[t];
+/* Returns whether a number is not between -FLT_MAX and `most`. */
+CLONES static uint32_t widen(const float *from, size_t n, float most, double *to) {
+  uint32_t refused = 0;
+  for (size_t t = 0; t < n; ++t) {
+    to[t] = (double)from[t];
+    refused |= ((from[t] <= most) & (from[t] >= -FLT_MAX)) ? 0 : 1;
+  }
+  return refused;
+}
+
+/* The largest float that is not above `most`, and finite. */
+static float float_below(double most) {
+  if (most >= (double)FLT_MAX) return FLT_MAX;
+  const float nearest = (float)most;
+  return (double)nearest > most ? nextafterf(nearest, -INFINITY) : nearest;
 }
 
 CLONES static void narrow(const double *from, size_t n, float *to) {
   for (size_t t = 0; t < n; ++t) to[t] = (float)from[t];
 }
 
-void row_read(const row *from, double *to) {
+int row_read(const row *from, double most, double *to) {
   if (from->type == GEPOLAB_FLOAT32) {
     const float *at = (const float *)from->data + from->first;
-    if (from->stride == 1) widen(at, from->n, to);
-    for (size_t t = 0; t < from->n && from->stride != 1; ++t)
-      to[t] = (double)at[(int64_t)t * from->stride];
+    if (from->stride == 1) return widen(at, from->n, float_below(most), to) == 0;
+    for (size_t t = 0; t < from->n; ++t) to[t] = (double)at[(int64_t)t * from->stride];
   } else {
     const double *at = (const double *)from->data + from->first;
     if (from->stride == 1 && from->n > 0) memcpy(to, at, from->n * sizeof *to);
     for (size_t t = 0; t < from->n && from->stride != 1; ++t) to[t] = at[(int64_t)t * from->stride];
   }
+  return row_is_within(to, from->n, most);
 }
 
 void row_write(const row *to, const double *value) {
@@ -77,6 +91,10 @@ CLONES static size_t marked(const uint8_t *mask, size_t n) {
 size_t row_marked(const uint8_t *mask, int64_t stride, size_t n, size_t *first, size_t *end) {
   *first = 0;
   *end = n;
+  for (uint64_t eight = 0; stride == 1 && *end >= sizeof eight; *end -= sizeof eight) {
+    memcpy(&eight, mask + *end - sizeof eight, sizeof eight);
+    if (eight != 0) break;
+  }
   while (*end > 0 && mask[(int64_t)(*end - 1) * stride] == 0) --*end;
   while (*first < *end && mask[(int64_t)*first * stride] == 0) ++*first;
   if (stride == 1) return marked(mask + *first, *end - *first);

@@ -15,8 +15,8 @@ typedef struct row {
   size_t n;
 } row;
 
-/* Copies the row into to[n], in double precision. */
-void row_read(const row *from, double *to);
+/* Copies the row into to[n], in double precision; returns whether row_is_within(to, n, most). */
+int row_read(const row *from, double most, double *to);
 /* Copies value[n] into the row, rounded to its type. */
 void row_write(const row *to, const double *value);
 /* Sets the row's elements to 0. */

@@ -28,6 +28,11 @@ static void token_weights(policy_state *s, size_t i) {
   vector_exp(s->x + lo, n, s->weight + lo);
 }
 
+static void token_ratios_and_weights(policy_state *s, size_t i) {
+  token_ratios(s, i);
+  token_weights(s, i);
+}
+
 /* Each formula below is one line of the table at the end. That of a token's ratio writes s->x[];
  * that of a response's finds log P - log Q in s->seq_x[] and changes it. */
 
@@ -343,9 +348,14 @@ gl_status policy_ratios(policy_state *s, gl_error *err) {
   s->sequence_level = r->info.unit == RATIO_OF_RESPONSE;
   if (r->info.unit == RATIO_OF_TOKEN) {
     assert(r->formula != NULL);
-    policy_each(s, s->in->n_responses, token_ratios);
-    r->formula(s);
-    policy_each(s, s->in->n_responses, token_weights);
+    if (r->formula == own_ratios) { /* needs no other tokens: in one go, while they are at hand */
+      own_ratios(s);
+      policy_each(s, s->in->n_responses, token_ratios_and_weights);
+    } else {
+      policy_each(s, s->in->n_responses, token_ratios);
+      r->formula(s);
+      policy_each(s, s->in->n_responses, token_weights);
+    }
     if (algorithm->clip == CLIP_SECOND_MOMENT) policy_second_moment(s);
     if (algorithm->clip == CLIP_BINARY_TV || algorithm->clip == CLIP_BINARY_KL)
       policy_binary_divergence(s);

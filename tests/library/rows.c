@@ -19,8 +19,8 @@ static void rows_of_any_stride_are_read_and_written(void) {
       const int64_t stride = strides[k], first = stride > 0 ? 5 : ROOM - 5;
       const row s = {single, GEPOLAB_FLOAT32, first, stride, n};
       const row d = {wide, GEPOLAB_FLOAT64, first, stride, n};
-      row_read(&s, value);
-      row_read(&d, again);
+      CU_ASSERT_EQUAL(row_read(&s, 1, value), row_read(&d, 1, again));
+      CU_ASSERT(row_read(&s, ROOM, value) && row_read(&d, ROOM, again));
       for (size_t t = 0; t < n; ++t)
         CU_ASSERT_EQUAL(value[t], (double)(first + (int64_t)t * stride) / 8);
       CU_ASSERT_EQUAL(memcmp(value, again, sizeof value), 0);
@@ -51,6 +51,24 @@ static void what_is_not_finite_or_above_a_bound_is_seen_wherever_it_lies(void) {
       CU_ASSERT_EQUAL(row_is_within(value, N, INFINITY), k == 3);
       value[t] = -(double)t;
     }
+}
+
+/* Rounding in float32 does not move the bound. */
+static void rows_of_floats_are_checked_as_they_are_read(void) {
+  const float bad[] = {NAN, INFINITY, -INFINITY, 0.002f, 0.001f};
+  const double most[] = {1e-3, 0.0010000000474974513, INFINITY}; /* the second is 0.001f */
+  float value[N];
+  double to[N];
+  for (size_t t = 0; t < N; ++t) value[t] = -(float)t;
+  const row from = {value, GEPOLAB_FLOAT32, 0, 1, N};
+  for (size_t t = 0; t < N; ++t)
+    for (size_t k = 0; k < 5; ++k)
+      for (size_t m = 0; m < 3; ++m) {
+        value[t] = bad[k];
+        CU_ASSERT_EQUAL(row_read(&from, most[m], to), k > 2 && (double)bad[k] <= most[m]);
+        value[t] = -(float)t;
+        CU_ASSERT(row_read(&from, most[m], to));
+      }
 }
 
 static void marked_columns_are_counted_and_their_ends_found(void) {
@@ -175,6 +193,7 @@ static void numbers_of_threads_that_cannot_be_are_refused_and_change_nothing(voi
 
 SUITE(library_rows, "library: rows and threads", TEST(rows_of_any_stride_are_read_and_written),
       TEST(what_is_not_finite_or_above_a_bound_is_seen_wherever_it_lies),
+      TEST(rows_of_floats_are_checked_as_they_are_read),
       TEST(marked_columns_are_counted_and_their_ends_found),
       TEST(threads_do_not_change_a_bit_of_a_batch_in_float32),
       TEST(numbers_of_threads_that_cannot_be_are_refused_and_change_nothing));
