@@ -321,9 +321,45 @@ static void set_columns(layout *l) {
   if (l->broad > BROADEST && p->n_kinds == 0) l->broad = BROADEST;
 }
 
-/* Half of the broadest number of x may stand out at either side of a panel. */
+static double mark_x(const layout *l, const place *at, size_t i) {
+  const figure_panel *panel = panel_of(l, at);
+  return at->left + l->broad * (l->p->marks[i].x - panel->x_low) / (panel->x_high - panel->x_low);
+}
+
+/* Whether texts at the x axis fit side by side; else they are turned. */
+static int marks_fit(const layout *l) {
+  const figure_page *p = l->p;
+  double longest = 0, nearest = l->broad;
+  for (size_t k = 0; k < l->n; k++) {
+    double before = NAN;
+    for (size_t i = 0; i < p->n_marks; i++) {
+      if (!is_of(l, &p->marks[i], &l->places[k])) continue;
+      const double x = mark_x(l, &l->places[k], i);
+      longest = fmax(longest, text_cm(shown(p->marks[i].text).text));
+      if (isfinite(before)) nearest = fmin(nearest, x - before);
+      before = x;
+    }
+  }
+  return longest + 0.12 <= nearest;
+}
+
+/* How far the last of these texts stands out at the right. */
+static double marks_overhang(const layout *l) {
+  double most = 0;
+  for (size_t k = 0; k < l->n && marks_fit(l); k++)
+    for (size_t i = 0; i < l->p->n_marks; i++) {
+      const place *at = &l->places[k];
+      if (!is_of(l, &l->p->marks[i], at)) continue;
+      const double half = 0.5 * fmin(LONGEST_MARK, text_cm(shown(l->p->marks[i].text).text));
+      most = fmax(most, half - (at->left + l->broad - mark_x(l, at, i)));
+    }
+  return most;
+}
+
+/* Half of the broadest number of x may stand out at either side of a panel, and a part of the last
+ * text there. */
 static double overhang(const layout *l) {
-  double most = 0.2;
+  double most = fmax(0.2, marks_overhang(l));
   for (size_t i = 0; i < l->n; i++)
     most = fmax(most, 0.5 * widest_text(l->places[i].x, l->places[i].n_x));
   return most;
@@ -353,26 +389,12 @@ static void set_sizes(layout *l) {
 /* --- marks of x that are texts ------------------------------------------------------------------
  */
 
-static double mark_x(const layout *l, const place *at, size_t i) {
-  const figure_panel *panel = panel_of(l, at);
-  return at->left + l->broad * (l->p->marks[i].x - panel->x_low) / (panel->x_high - panel->x_low);
-}
-
-/* Texts that do not fit side by side are turned. */
 static void set_marks(layout *l) {
   const figure_page *p = l->p;
-  double longest = 0, nearest = l->broad;
-  for (size_t k = 0; k < l->n; k++) {
-    double before = NAN;
-    for (size_t i = 0; i < p->n_marks; i++) {
-      if (!is_of(l, &p->marks[i], &l->places[k])) continue;
-      const double x = mark_x(l, &l->places[k], i);
-      longest = fmax(longest, text_cm(shown(p->marks[i].text).text));
-      if (isfinite(before)) nearest = fmin(nearest, x - before);
-      before = x;
-    }
-  }
-  l->turned = longest + 0.12 > nearest;
+  double longest = 0;
+  for (size_t i = 0; i < p->n_marks; i++)
+    longest = fmax(longest, text_cm(shown(p->marks[i].text).text));
+  l->turned = !marks_fit(l);
   l->x_numbers = p->n_marks == 0 || !l->turned ? LINE : fmin(longest, LONGEST_MARK) + 0.1;
 }
 

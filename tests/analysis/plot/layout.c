@@ -1,6 +1,7 @@
 /* The layout of pages: their width, what they leave out, and which lines are in colour. */
 #include "analysis/plot/layout.h"
 #include "analysis/plot/finish.h"
+#include "analysis/plot/text.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -90,6 +91,33 @@ static void more_than_eight_lines_have_eight_colours_or_those_that_are_named(voi
   free(gp);
 }
 
+/* The texts "a" and "0000000000" at the ends of an axis: the panel ends where the second, which is
+ * centred below the last point, still lies on the page. */
+static void the_last_text_of_an_axis_stays_on_the_page(void) {
+  const figure_request q = {.folder = folder, .script = script, .width_cm = 8.255};
+  static const char wide[] = "0000000000";
+  gl_error err = {0};
+  figure_page p;
+  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  page_init(&p, &q, "marks", "some");
+  CU_ASSERT_EQUAL_FATAL(page_open(&p, 1, "x", &err), GL_OK);
+  for (int i = 0; i < 2; i++) page_x(&p, i), page_interval(&p, 0, i, NAN, NAN);
+  CU_ASSERT_EQUAL(page_mark(&p, PAGE_MARK, 0, "a", &err), GL_OK);
+  CU_ASSERT_EQUAL(page_mark(&p, PAGE_MARK, 1, wide, &err), GL_OK);
+  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  FILE *f = fopen("build/layout_test/marks.gp", "r");
+  static char text[1 << 16];
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  const char *at = strstr(text, "= '0000000000'; text_x[");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+  const double x = strtod(strchr(strchr(at, ']'), '=') + 1, NULL);
+  CU_ASSERT(x * 8.255 + 0.5 * text_cm(wide) <= 8.255 + 0.02);
+  CU_ASSERT_PTR_NOT_NULL(strstr(at, "text_turned["));
+}
+
 SUITE(plot_layout, "analysis: layout of figures", TEST(widths_have_names_or_are_centimetres),
       TEST(a_row_in_which_nothing_varies_is_left_out_and_said_so),
+      TEST(the_last_text_of_an_axis_stays_on_the_page),
       TEST(more_than_eight_lines_have_eight_colours_or_those_that_are_named));
