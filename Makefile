@@ -221,7 +221,7 @@ check: deps
 else
 check: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/gepolab $(BUILD)/gepolab-tests $(if $(RUN_EMULATED),$(BUILD)/tests-emulated)
-	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents check-library check-results)
+	@$(if $(SUITE)$(TEST),,$(MAKE) --no-print-directory format-check check-arrows check-proofs check-documents check-library check-results check-guide)
 	@$(if $(RUN_EMULATED),$(BUILD)/tests-emulated $(if $(TEST),|| true,) $(ASKED),echo "kernels on the host: skipped$(if $(CXX_FOUND),,: no g++ found)")
 	@GEPOLAB=$(BUILD)/gepolab $(BUILD)/gepolab-tests $(ASKED)
 endif
@@ -255,6 +255,11 @@ check-python: library $(BUILD)/gepolab
 	@cd $(BUILD) && GEPOLAB=$(abspath $(BUILD)/gepolab) python/bin/python -m pytest -q -p no:cacheprovider $(abspath python/tests)
 wheel: library
 	@$(PYTHON) -m pip wheel -q --no-deps -w python/dist ./python && ls python/dist
+
+# The tasks of GUIDE.md, whose lines are run as they stand there.
+.PHONY: check-guide
+check-guide: $(BUILD)/gepolab
+	@tests/guide.sh $(BUILD)
 
 # A sweep as an array of Slurm jobs, on a cluster of one machine that the test starts; needs root.
 .PHONY: check-slurm
@@ -502,6 +507,17 @@ install: installable
 uninstall:
 	@echo "$$INSTALLED" | while read -r mode from to; do rm -f "$(DESTDIR)$$to"; done
 	@rm -f $(DESTDIR)$(LIBDIR)/libgepolab.so
+
+# Debian packages in $(BUILD)/deb: gepolab, libgepolab0, libgepolab-dev, python3-gepolab.
+# Built from the last commit, without CUDA, whose toolkit Debian's main section does not have.
+.PHONY: deb check-deb
+deb:
+	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) dpkg-dev debhelper fakeroot dh-python python3 openmpi-bin libopenmpi-dev"
+	@experiments/packaging/deb.sh $(BUILD)
+# Installs those packages into an empty Debian system and uses them there; needs root.
+check-deb:
+	@$(MAKE) --no-print-directory deps PACKAGES="debootstrap lintian"
+	@tests/packaging/deb.sh $(BUILD)
 
 # The layout of .clang-format as clang-format 14 has it, which other versions change.
 FORMATTED     = $(shell find $(ROOMS) tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')

@@ -11,8 +11,11 @@
 
 /* context is the folder, as a pointer that is not written through. */
 static void told(void *context, const char *file, const char *why) {
+  const char *folder = context;
+  const size_t length = strlen(folder);
+  const char *between = length > 0 && folder[length - 1] == '/' ? "" : "/";
   if (why == NULL)
-    printf("%s/%s.pdf, .png, .svg, .tsv, .gp\n", shown(context).text, shown(file).text);
+    printf("%s%s%s.pdf, .png, .svg, .tsv, .gp\n", shown(folder).text, between, shown(file).text);
   else
     printf("no %s: %s\n", shown(file).text, why);
 }
