@@ -97,6 +97,7 @@ typedef struct gpu_row {
   double amount, value, flops, bytes;
   double at_most, at_least; /* of parity: a bound, or 0 */
   const char *note, *missing;
+  int no_device; /* it is missing because no device could be opened */
 } gpu_row;
 
 void gpu_say(const gpu_run *r, gpu_row row);

@@ -170,6 +170,7 @@ static cJSON *line_new(const gpu_run *r, const char *what) {
   cJSON *line = cJSON_CreateObject();
   snprintf(key, sizeof key, "%s.%s", r->shape != NULL ? r->shape->name : "limit", what);
   json_add_string(line, "key", key);
+  json_add_string(line, "what", what);
   return line;
 }
 
@@ -206,6 +207,7 @@ void gpu_say(const gpu_run *r, gpu_row row) {
     if (more[i].value > 0) json_add_number(line, more[i].key, more[i].value);
   if (row.note != NULL) json_add_string(line, "note", row.note);
   if (row.missing != NULL) json_add_string(line, "missing", row.missing);
+  if (row.no_device) json_add_string(line, "device", "none");
   write_line(r, line);
 }
 

@@ -66,6 +66,7 @@ static void say_missing(bench *x, cJSON *to, const gpu_part *p, const gpu_shape 
   const char *name = strncmp(p->name, "peer-", 5) == 0 ? p->name + 5 : p->name;
   snprintf(text, sizeof text, "%s.%s", s != NULL ? s->name : "limit", name);
   json_add_string(line, "key", text);
+  json_add_string(line, "what", name);
   json_add_string(line, "missing", why);
   tell_progress(x, to, line);
   cJSON_AddItemToArray(to, line);
@@ -107,8 +108,9 @@ static gl_status in_child(bench *x, cJSON *to, work *do_it, const gpu_part *p, c
 /* --- parts of ours ------------------------------------------------------------------------------
  */
 
+/* *opened: there is a device. */
 static gl_status run_part(const bench *x, const gpu_part *p, const gpu_shape *s, FILE *to,
-                          gl_error *err) {
+                          int *opened, gl_error *err) {
   const char *times = getenv("GEPOLAB_CUDA_TIMES");
   const int all = times != NULL && strcmp(times, "all") == 0;
   gpu_run r = {.part = p->name,
@@ -119,6 +121,7 @@ static gl_status run_part(const bench *x, const gpu_part *p, const gpu_shape *s,
                .to = to};
   const number_type type = r.kind == BACKEND_CPU ? NUMBER_F32 : NUMBER_BF16;
   gl_status status = backend_new(&r.b, r.kind, type, 0, err);
+  *opened = status == GL_OK;
   if (status == GL_OK)
     status = backend_watch_begin(&r.watch, r.b,
                                  all                   ? WATCH_TIMES_UNRECORDED
@@ -134,11 +137,12 @@ static gl_status run_part(const bench *x, const gpu_part *p, const gpu_shape *s,
 /* A failure is a line too. */
 static int write_part(const bench *x, const gpu_part *p, const gpu_shape *s, int to) {
   gl_error err = {.status = GL_OK};
+  int opened = 0;
   FILE *lines = fdopen(to, "w");
   if (lines == NULL) return 2;
-  if (run_part(x, p, s, lines, &err) != GL_OK) {
+  if (run_part(x, p, s, lines, &opened, &err) != GL_OK) {
     const gpu_run r = {.shape = s, .to = lines};
-    gpu_say(&r, (gpu_row){.what = p->name, .missing = err.text});
+    gpu_say(&r, (gpu_row){.what = p->name, .missing = err.text, .no_device = !opened});
   }
   return fclose(lines) == 0 ? 0 : 2;
 }
@@ -278,8 +282,9 @@ static gl_status check_only(const char *only, gl_error *err) {
 static const char *no_device(const bench *x) {
   const cJSON *line;
   cJSON_ArrayForEach(line, x->ours) {
-    const char *missing = cJSON_GetStringValue(cJSON_GetObjectItem(line, "missing"));
-    if (missing != NULL && strstr(missing, "no CUDA device") != NULL) return missing;
+    const char *device = cJSON_GetStringValue(cJSON_GetObjectItem(line, "device"));
+    if (device != NULL && strcmp(device, "none") == 0)
+      return cJSON_GetStringValue(cJSON_GetObjectItem(line, "missing"));
   }
   return NULL;
 }

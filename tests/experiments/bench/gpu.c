@@ -179,6 +179,9 @@ static void limits_shares_and_bounds_follow_from_the_lines(void) {
       "{\"ours\": [{\"key\": \"limit.product\", \"unit\": \"TFLOP/s\", \"value\": 2},"
       "{\"key\": \"limit.copy\", \"unit\": \"GB/s\", \"value\": 4},"
       "{\"key\": \"x.train\", \"unit\": \"tokens/s\", \"value\": 5e10, \"flops\": 10},"
+      "{\"key\": \"0.6b.train\", \"what\": \"train\", \"unit\": \"tokens/s\", \"value\": 5e10, "
+      "\"flops\": 10},"
+      "{\"key\": \"0.6b.steps.64\", \"what\": \"steps.64\", \"missing\": \"too short\"},"
       "{\"key\": \"x.step.total\", \"unit\": \"s\", \"value\": 4, \"flops\": 2e12, \"bytes\": 4e9},"
       "{\"key\": \"x.parity.logp\", \"unit\": \"nats\", \"value\": 0.02, \"at_most\": 0.02}],"
       "\"peers\": [], \"operations\": []}");
@@ -187,6 +190,9 @@ static void limits_shares_and_bounds_follow_from_the_lines(void) {
   cJSON *again = cJSON_Parse(said);
   ASSERT_CLOSE(number(row(again, "x.train"), "limit"), 2e11, 1e-12);
   ASSERT_CLOSE(number(row(again, "x.train"), "share"), 0.25, 1e-12);
+  /* the name of a shape may have a dot */
+  ASSERT_CLOSE(number(row(again, "0.6b.train"), "share_aim"), 0.5, 0);
+  ASSERT_CLOSE(number(row(again, "0.6b.train"), "ratio_aim"), 1.2, 0);
   ASSERT_CLOSE(number(row(again, "x.step.total"), "limit"), 2, 1e-12);
   ASSERT_CLOSE(number(row(again, "x.step.total"), "share"), 0.5, 1e-12);
   CU_ASSERT_EQUAL(gpu_check(json, &err), GL_OK);
@@ -198,7 +204,9 @@ static void limits_shares_and_bounds_follow_from_the_lines(void) {
       "{\"key\": \"x.parity.logp\", \"unit\": \"nats\", \"value\": null, \"at_most\": 0.02}",
       "{\"key\": \"x.parity.gradient\", \"unit\": \"cosine\", \"value\": 0.99, \"at_least\": "
       "0.999}",
-      "{\"key\": \"x.parity.gradient\", \"missing\": \"ended by signal 9\"}"};
+      "{\"key\": \"x.parity.gradient\", \"missing\": \"ended by signal 9\"}",
+      "{\"key\": \"x.parity.steps.1\", \"what\": \"parity.steps.1\", \"missing\": \"ended by "
+      "signal 9\"}"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     char document[256];
     snprintf(document, sizeof document, "{\"ours\": [%s], \"peers\": []}", bad[i]);
