@@ -97,8 +97,9 @@ static int mask_at(const gepolab_batch *b, int64_t i, int64_t t) {
 static int64_t tokens_of(const gepolab_batch *b, int64_t i, size_t *column) {
   *column = 0;
   if (b->token_start != NULL) {
-    const int64_t n = b->token_start[i + 1] - b->token_start[i];
-    return b->token_start[i] < 0 || b->token_start[i + 1] > MOST ? -1 : n;
+    /* Compared before they are subtracted: the difference of any two numbers may overflow. */
+    const int64_t from = b->token_start[i], to = b->token_start[i + 1];
+    return from < 0 || to < from || to > MOST ? -1 : to - from;
   }
   if (b->length != NULL) return b->length[i] > b->columns ? -1 : b->length[i];
   if (b->mask == NULL) return b->columns;

@@ -332,6 +332,14 @@ static void empty_response(gepolab_batch *b, gepolab_result *r, layout *l) {
   (void)r, (void)l;
   b->length = with_an_empty_one;
 }
+/* A start so far below the one before that their difference overflows to a length. */
+static void overflowing_starts(gepolab_batch *b, gepolab_result *r, layout *l) {
+  static const int64_t starts[RESPONSES + 1] = {0,  3,  12, 16, 20, 25,           27,
+                                                34, 41, 42, 50, 56, INT64_MIN + 1};
+  (void)r, (void)l;
+  b->length = NULL;
+  b->token_start = starts;
+}
 static void no_logq(gepolab_batch *b, gepolab_result *r, layout *l) {
   (void)r, (void)l;
   b->logq = (gepolab_tokens){.data = NULL};
@@ -362,6 +370,7 @@ static void what_is_wrong_is_named(void) {
                                 {"one of token_start, length and mask", two_shapes},
                                 {"response 1 are no valid range", too_long},
                                 {"response 2 has no tokens", empty_response},
+                                {"response 11 are no valid range", overflowing_starts},
                                 {"logq is needed", no_logq},
                                 {"logp has data and type number 16", half_precision},
                                 {"logp of response 1, token 4, is nan", a_nan},
