@@ -102,6 +102,13 @@ static const field table[] = {
     ENTRY("train.minibatches", "minibatches", NUMBER, "", "1",
           "parts into which the groups of an update's batches are split; each part is one "
           "optimiser step"),
+    ENTRY("train.unsolvable", "unsolvable prompts", NUMBER, "", "0",
+          "share of the prompts whose responses all have reward 0 in training; evaluations score "
+          "them as they are"),
+    ENTRY("train.reward_noise", "noise of training rewards", SECTION, "", NULL,
+          "what is wrong with the rewards that training sees; evaluations see them right"),
+    ENTRY("train.reward_noise.flip", "flipped rewards", NUMBER, "", "0",
+          "share of the rewards r, which must be in [0, 1], that become 1 - r"),
     ENTRY("train.epochs", "epochs", NUMBER, "", "1",
           "passes over the batches of an update, each in an order of its own"),
 
@@ -134,6 +141,10 @@ static const field table[] = {
     ENTRY("optimizer.decay", "rate decay", CHOICE, "", "none",
           "how the rate falls from the end of the warm-up to the last update: none, linear or "
           "cosine"),
+    ENTRY(
+        "optimizer.ess_scaling", "ESS scaling", CHOICE, "", "none",
+        "sqrt or linear: each update's rate is multiplied by the effective sample size of P/Q, as "
+        "a share of its responses, or by its square root (VCPO)"),
 
     /* sampling */
     ENTRY("sampling", "sampling", SECTION, "", NULL, "the law that responses are drawn from"),
@@ -145,8 +156,29 @@ static const field table[] = {
           "of what top_k left, keeps the fewest most probable tokens with this share of the "
           "probability; of equally probable tokens the lower number comes first"),
     ENTRY("sampling.weights", "weights seen", CHOICE, "", "raw",
-          "which sampler log-probabilities importance weights are made of: raw (the policy's) or "
-          "truncated (those of the law really drawn from, after top_k and top_p)"),
+          "which log-probabilities importance weights are made of: raw (the policies'), truncated "
+          "(the learner's against those of the law really drawn from, after top_k and top_p) or "
+          "replay (both renormalised over the tokens that the sampler kept)"),
+    ENTRY(
+        "sampling.logq", "recorded by", CHOICE, "", "sampler",
+        "who computes the recorded log-probabilities of drawn tokens: the sampler, of its own law, "
+        "or the learner, from the parameters of the version that drew, without what `behaviour` "
+        "adds"),
+    ENTRY("sampling.behaviour", "behaviour", SECTION, "", NULL,
+          "how samplers compute otherwise than the learner; evaluations do not"),
+    ENTRY("sampling.behaviour.noise", "noise of logits", NUMBER, "", "0",
+          "standard deviation of a normal number added to every logit of a sampler"),
+    ENTRY("sampling.behaviour.precision", "precision of logits", CHOICE, "", "float32",
+          "bfloat16 rounds a sampler's logits to that format; float32 leaves them"),
+    ENTRY("sampling.behaviour.temperature_error", "temperature error", NUMBER, "", "0",
+          "samplers divide by temperature × (1 + this)"),
+    ENTRY("sampling.behaviour_mixture", "behaviour mixture", SECTION, "", NULL,
+          "a share of the responses comes from another policy, and all are recorded with the "
+          "mixture's probability; without top_k and top_p"),
+    ENTRY("sampling.behaviour_mixture.with", "mixed policy", CHOICE, "", "initial",
+          "initial (the parameters before the first update) or uniform (over tokens)"),
+    ENTRY("sampling.behaviour_mixture.share", "mixed share", NUMBER, "", "0",
+          "share of the responses, below 1; 0: none"),
 
     /* cluster */
     ENTRY("cluster", "cluster", SECTION, "", NULL,
@@ -613,9 +645,16 @@ static const field table[] = {
           "added to the mean square in RMS norms", .when = {{"world.model.path", NULL}}),
     ENTRY("world.model.initializer_range", "initial weights", NUMBER, "", "0.02",
           "standard deviation of weights drawn at random", .when = {{"world.model.path", NULL}}),
-    ENTRY("world.tokenizer", "tokenizer", TEXT, "", NULL,
+    ENTRY("world.tokenizer", "tokenizer", SECTION, "", NULL,
+          "what the transformer reads and writes: a kind, or {kind: …, unused: …}"),
+    ENTRY("world.tokenizer.kind", "tokenizer kind", TEXT, "", NULL,
           "char (the task's alphabet), byte, or the path of a tokenizer.json (byte-level BPE)",
-          .rule = "the folder's, or char", .is_file = 1),
+          .rule = "the folder's, or char", .is_file = 1, .shorthand = "world.tokenizer"),
+    ENTRY(
+        "world.tokenizer.unused", "unused tokens", NUMBER, "tokens", "0",
+        "tokens without a meaning that are added to char or byte: a tail of the vocabulary that no "
+        "right answer has",
+        .when = {{"world.kind", "llm"}}),
     ENTRY("world.template", "prompt template", TEXT, "", "{prompt}",
           "text around a prompt, such as a chat's turns", .when = {{"world.kind", "llm"}}),
     ENTRY(

@@ -9,6 +9,7 @@
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
 #include "core/rl/batch.h"
+#include "core/rl/training_reward.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -113,7 +114,8 @@ typedef struct learner_setup {
   const cfg_node *sampling;  /* NULL: temperature 1, no truncation */
   size_t group_size, n_groups;
   size_t minibatches, epochs;
-  uint64_t updates; /* how many learner steps the run will make, for decay schedules */
+  training_reward rewards; /* what training sees of them */
+  uint64_t updates;        /* how many learner steps the run will make, for decay schedules */
   /* Where the recipe says the numbers above and the algorithm, for the places of complaints; NULL:
    * it does not. */
   const cfg_node *train, *algorithm_at;

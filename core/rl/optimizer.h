@@ -6,9 +6,11 @@
 #include "core/base/error.h"
 #include "core/config/config.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW } optimizer_kind;
+typedef enum ess_scaling { ESS_NONE, ESS_SQRT, ESS_LINEAR } ess_scaling;
 typedef enum lr_decay { LR_CONSTANT, LR_LINEAR, LR_COSINE } lr_decay;
 
 typedef struct optimizer_spec {
@@ -21,6 +23,7 @@ typedef struct optimizer_spec {
   double clip_grad_norm; /* 0: off */
   uint64_t warmup;       /* learner steps of linear rise to lr */
   lr_decay decay;        /* from the end of warm-up to the last step */
+  ess_scaling ess_scaling;
 } optimizer_spec;
 
 /* Reads the section (NULL: adam with its defaults), with `lr` defaulting to default_lr. */
@@ -32,5 +35,13 @@ gl_status optimizer_parse(optimizer_spec *spec, const cfg_node *section, double 
  * that the first step after the warm-up has the full rate and none has rate 0. Beyond `steps` the
  * decayed rate is 0; `steps` 0 means unknown: no decay. */
 double optimizer_lr(const optimizer_spec *spec, uint64_t step, uint64_t steps);
+
+/* (sum w)^2 / (n sum w^2) of the n responses' ratios w = P/Q, products over their tokens: 1 where
+ * all are equal, 1 / n where one outweighs all others. Response i has tokens token_start[i] ..
+ * token_start[i + 1] - 1 of logp and logq. NaN for no responses. */
+double optimizer_ess(const double *logp, const double *logq, const size_t *token_start, size_t n);
+/* What the learning rate of one update is multiplied by for that share: itself (linear) or its
+ * square root (VCPO, 2602.17616); 1 where spec asks for none. */
+double optimizer_ess_factor(const optimizer_spec *spec, double ess);
 
 #endif

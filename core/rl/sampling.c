@@ -18,13 +18,70 @@ static void read_law(sampling_spec *law, cfg_reader *r) {
                          "top_p 0 would keep no token; give a share above 0, up to 1");
 }
 
+static gl_status read_behaviour(sampling_behaviour *b, const cfg_node *node, gl_error *err) {
+  static const char *const precisions[] = {"float32", "bfloat16"};
+  cfg_reader r;
+  *b = (sampling_behaviour){.with = OTHER_NONE};
+  cfg_begin(&r, node, "sampling.behaviour", err);
+  b->noise = cfg_double(&r, "noise", 0, 0, 1e6);
+  b->rounds_to_bfloat16 = cfg_choice(&r, "precision", 0, precisions, 2);
+  b->temperature_error = cfg_double(&r, "temperature_error", 0, -0.99, 1e6);
+  return cfg_end(&r);
+}
+
+static gl_status read_mixture(sampling_spec *spec, const cfg_node *node, gl_error *err) {
+  static const char *const policies[] = {"initial", "uniform"};
+  sampling_behaviour *b = &spec->behaviour;
+  cfg_reader r;
+  if (node == NULL) return GL_OK;
+  cfg_begin(&r, node, "sampling.behaviour_mixture", err);
+  const int with = cfg_choice(&r, "with", 0, policies, 2);
+  b->share = cfg_double(&r, "share", 0, 0, 0.99);
+  if (cfg_end(&r) != GL_OK || b->share == 0) return r.status;
+  b->with = with == 0 ? OTHER_INITIAL : OTHER_UNIFORM;
+  if (spec->top_k != 0 || spec->top_p < 1)
+    return cfg_fail(
+        node, err,
+        "behaviour_mixture has no weights under truncation: a token that top_k or top_p "
+        "leaves out can come from the other policy; take top_k and top_p away");
+  if (spec->logq == LOGQ_LEARNER)
+    return cfg_fail(node, err,
+                    "behaviour_mixture needs logq: sampler; the learner does not know the mixture "
+                    "that responses came from");
+  return GL_OK;
+}
+
 gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err) {
-  static const char *const weights[] = {"raw", "truncated"};
+  static const char *const weights[] = {"raw", "truncated", "replay"};
+  static const char *const recorded[] = {"sampler", "learner"};
   cfg_reader r;
   cfg_begin(&r, section, "sampling", err);
   read_law(spec, &r);
-  spec->weights = (sampling_weights)cfg_choice(&r, "weights", SAMPLING_RAW, weights, 2);
-  return cfg_end(&r);
+  spec->weights = (sampling_weights)cfg_choice(&r, "weights", SAMPLING_RAW, weights, 3);
+  spec->logq = (sampling_logq)cfg_choice(&r, "logq", LOGQ_SAMPLER, recorded, 2);
+  const cfg_node *behaviour = cfg_child(&r, "behaviour"),
+                 *mixture = cfg_child(&r, "behaviour_mixture");
+  gl_status status = cfg_end(&r);
+  if (status == GL_OK) status = read_behaviour(&spec->behaviour, behaviour, err);
+  if (status == GL_OK) status = read_mixture(spec, mixture, err);
+  return status;
+}
+
+int sampling_distorts(const sampling_spec *spec) {
+  const sampling_behaviour *b = &spec->behaviour;
+  return b->noise > 0 || b->rounds_to_bfloat16 || b->temperature_error != 0;
+}
+
+double sampling_to_bfloat16(double x) {
+  const float single = (float)x;
+  uint32_t bits;
+  if (!isfinite(single)) return (double)single;
+  memcpy(&bits, &single, sizeof bits);
+  bits += 0x7fffu + (bits >> 16 & 1u);
+  bits &= 0xffff0000u;
+  float rounded;
+  memcpy(&rounded, &bits, sizeof rounded);
+  return (double)rounded;
 }
 
 static const char *const evaluation_names[] = {
@@ -54,7 +111,7 @@ void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
   if (world->status != GL_OK) own->status = world->status;
   if (!word) choice = cfg_choice(own, "kind", 0, names, n);
   out->kind = kinds[choice];
-  out->law.weights = SAMPLING_RAW;
+  out->law = (sampling_spec){.weights = SAMPLING_RAW};
   read_law(&out->law, own);
   if (out->kind == EVALUATION_GREEDY) refuse_law_of_greedy(own);
 }

@@ -10,16 +10,42 @@
 #include <stddef.h>
 
 /* Which sampler log-probabilities the algorithm's importance weights see. */
-typedef enum sampling_weights { SAMPLING_RAW, SAMPLING_TRUNCATED } sampling_weights;
+typedef enum sampling_weights {
+  SAMPLING_RAW,       /* the learner's law against the sampler's, both before truncation */
+  SAMPLING_TRUNCATED, /* the learner's law against the truncated one that was drawn from */
+  SAMPLING_REPLAY     /* both renormalised over the tokens that the sampler kept */
+} sampling_weights;
+
+/* Who computes the log-probabilities that are recorded of drawn tokens. */
+typedef enum sampling_logq {
+  LOGQ_SAMPLER, /* the sampler, as it drew them: of its own law, with all that distorts it */
+  LOGQ_LEARNER  /* the learner, from the parameters of the version that drew: undistorted */
+} sampling_logq;
+
+typedef enum sampling_other { OTHER_NONE, OTHER_INITIAL, OTHER_UNIFORM } sampling_other;
+
+/* How the law of a sampler differs from the policy whose parameters it has (paper/methods.md
+ * §1.3). Logits z become round(z + noise e) / (temperature (1 + temperature_error)), e standard
+ * normal at an address of its own; then a share of the responses comes from another policy. */
+typedef struct sampling_behaviour {
+  double noise;             /* standard deviation, >= 0 */
+  int rounds_to_bfloat16;   /* precision: bfloat16 */
+  double temperature_error; /* > -1 */
+  sampling_other with;      /* behaviour_mixture; OTHER_NONE: none */
+  double share;             /* of responses from the other policy, in [0, 1) */
+} sampling_behaviour;
 
 typedef struct sampling_spec {
   double temperature; /* > 0 */
   size_t top_k;       /* 0: off */
   double top_p;       /* in (0, 1]; 1: off */
   sampling_weights weights;
+  sampling_logq logq;
+  sampling_behaviour behaviour;
 } sampling_spec;
 
-/* Reads the section (NULL: temperature 1, no truncation, raw weights). */
+/* Reads the section (NULL: temperature 1, no truncation, raw weights, no distortion). GL_EINPUT too
+ * for a mixture together with what it has no formula for: truncation, or logq: learner. */
 gl_status sampling_parse(sampling_spec *spec, const cfg_node *section, gl_error *err);
 
 /* How a policy is scored. Which kinds there are depends on the world. */
@@ -42,6 +68,11 @@ typedef struct evaluation_spec {
  * top_p for a greedy evaluation, which they cannot change. */
 void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
                      const evaluation_kind *kinds, int n);
+
+/* 1 if logits are distorted by noise, rounding or another temperature. */
+int sampling_distorts(const sampling_spec *spec);
+/* x rounded to the nearest bfloat16, of two as near the even one. */
+double sampling_to_bfloat16(double x);
 
 /* 1 if the law drawn from differs from the policy for a vocabulary of n. */
 int sampling_truncates(const sampling_spec *spec, size_t n);

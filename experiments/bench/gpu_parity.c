@@ -113,7 +113,7 @@ static void compare_draws(parity *p, const double *z, size_t vocabulary, size_t 
  * device drew it, on the reference too. */
 static gl_status draw(parity *p, model *m, int reference, gl_error *err) {
   const model_config *c = &p->r->shape->model;
-  const sampling_spec spec = {1, 0, 1, SAMPLING_RAW};
+  const sampling_spec spec = {.temperature = 1, .top_p = 1};
   const rng_stream stream = rng_stream_at(1, RNG_ROLLOUT, 0);
   size_t start[ROWS + 1], slot[ROWS];
   int32_t greedy[ROWS], drawn[ROWS], slots[ROWS], position[ROWS];

@@ -196,7 +196,7 @@ static gl_status draw_once(draw_job *j, size_t responses, size_t slots, gl_error
                                     .prompt_of = j->of,
                                     .number = j->number,
                                     .stream = rng_stream_at(1, RNG_ROLLOUT, 0),
-                                    .sampling = {1, 0, 1, SAMPLING_RAW},
+                                    .sampling = {.temperature = 1, .top_p = 1},
                                     .max_tokens = j->most,
                                     .up_to = j->up_to,
                                     .slots = slots};

@@ -93,7 +93,7 @@ static gl_status generate_once(void *self, gl_error *err) {
                                     .prompt_of = w->number,
                                     .number = w->number,
                                     .stream = rng_stream_at(1, RNG_ROLLOUT, 0),
-                                    .sampling = {1, 0, 1, SAMPLING_RAW},
+                                    .sampling = {.temperature = 1, .top_p = 1},
                                     .max_tokens = tokens,
                                     .up_to = tokens};
   memset(w->result.length, 0, n * sizeof *w->result.length);

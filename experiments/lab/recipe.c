@@ -402,6 +402,33 @@ static gl_status refuse_lists(const cfg_node *training, const cfg_node *covarian
                   training != NULL ? "training" : "covariance");
 }
 
+/* Which law the weights see. The laboratory's samplers are given by their parameters. */
+static gl_status weights_of(lab_recipe *r, const sampling_spec *law, const cfg_node *sampling,
+                            gl_error *err) {
+  static const char *const keys[] = {"behaviour", "behaviour_mixture", "logq"};
+  const int asked[] = {sampling_distorts(law), law->behaviour.with != OTHER_NONE,
+                       law->logq != LOGQ_SAMPLER};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
+    if (asked[i])
+      return cfg_fail(
+          cfg_find(sampling, keys[i]), err,
+          "sampling.%s is for training; the laboratory's sampler is what sampler_probs or "
+          "dial says",
+          keys[i]);
+  switch (law->weights) {
+  case SAMPLING_RAW:
+    r->weights = LAB_WEIGHTS_RAW;
+    break;
+  case SAMPLING_TRUNCATED:
+    r->weights = LAB_WEIGHTS_TRUNCATED;
+    break;
+  case SAMPLING_REPLAY:
+    r->weights = LAB_WEIGHTS_REPLAY;
+    break;
+  }
+  return GL_OK;
+}
+
 gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
   *r = (lab_recipe){0};
   cfg_reader c;
@@ -427,11 +454,16 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
     status = cfg_fail(cfg_root(doc), err,
                       "the recipe has no world; add `world: {kind: bandit | sequence | llm, …}`");
   if (status == GL_OK) status = sampling_parse(&law, sampling, err);
-  r->weights = law.weights == SAMPLING_TRUNCATED ? LAB_WEIGHTS_TRUNCATED : LAB_WEIGHTS_RAW;
+  if (status == GL_OK) status = weights_of(r, &law, sampling, err);
   if (status == GL_OK)
     status = lab_recipe_algorithms(algorithms, &r->algorithms, &r->n_algorithms, err);
   if (status == GL_OK) status = read_sizes(r, sizes, population, err);
   if (status == GL_OK) status = make_world(r, world, sampling, err);
+  if (status == GL_OK && r->world != NULL && toy_world_is_counted(r->world) &&
+      r->weights == LAB_WEIGHTS_REPLAY)
+    status = cfg_fail(cfg_find(sampling, "weights"), err,
+                      "weights: replay is measured in worlds that list their responses; set "
+                      "world.listed: true, or take raw or truncated");
   if (status == GL_OK && r->world != NULL && toy_world_is_counted(r->world))
     status =
         refuse_lists(training, r->covariance ? cfg_find(cfg_root(doc), "covariance") : NULL, err);

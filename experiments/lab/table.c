@@ -119,6 +119,9 @@ static cJSON *as_json(const lab_table *t, place p) {
   ok = ok && add_numbers(o, &m->numbers, m->applicable) &&
        json_add_numbers(o, "expected_gradient", m->expected, m->applicable ? n : 0) != NULL &&
        json_add_numbers(o, "true_gradient", m->truth, n) != NULL;
+  if (ok && m->kept_truth != NULL)
+    ok = json_add_number(o, "cosine_kept", m->cosine_kept) != NULL &&
+         json_add_numbers(o, "kept_gradient", m->kept_truth, n) != NULL;
   if (ok && m->covariance != NULL)
     ok = json_add_numbers(o, "covariance", m->covariance, n * n) != NULL;
   if (ok && m->applicable && m->method == LAB_MONTE_CARLO) ok = add_errors(o, m);
@@ -167,7 +170,9 @@ void lab_table_print(const lab_table *t, FILE *to) {
   const int wide = lab_recipe_name_width(t->recipe);
   fprintf(to, "%-*s %6s %9s %-11s", wide, "algorithm", "G", "KL(p||q)", "method");
   static const char *const heads[] = {"bias", "cosine", "scaled_bias", "variance", "mse"};
+  const int kept = t->results[0].kept_truth != NULL;
   for (size_t i = 0; i < 5; ++i) fprintf(to, " %16s", heads[i]);
+  if (kept) fprintf(to, " %16s", "cosine_kept");
   fputc('\n', to);
   do {
     const lab_result *m = at(t, p);
@@ -175,10 +180,12 @@ void lab_table_print(const lab_table *t, FILE *to) {
     shown_write_padded(t->recipe->algorithms[p.algorithm].name, (size_t)wide, to);
     print_size(t->recipe->group_size[p.size], to);
     fprintf(to, " %9.5g %-11s", m->kl, m->applicable ? lab_method_names[m->method] : "-");
-    if (m->applicable)
+    if (m->applicable) {
       for (size_t i = 0; i < 5; ++i) print_cell(value[i], error[i], to);
-    else
+      if (kept) print_cell(m->cosine_kept, 0, to);
+    } else {
       fprintf(to, " not applicable: %s", shown(m->why).text);
+    }
     fputc('\n', to);
   } while (next_place(t, &p));
   for (size_t k = 0; k < t->recipe->n_pairs; ++k)

@@ -133,6 +133,7 @@ static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   out->group_size = cfg_count(&r, "group_size", 8, 1, 1u << 20);
   out->minibatches = cfg_count(&r, "minibatches", 1, 1, 1u << 20);
   out->epochs = cfg_count(&r, "epochs", 1, 1, 1u << 20);
+  training_reward_read(&out->rewards, &r);
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   enum { MOST_RESPONSES = 1 << 26 };
   if (out->groups > MOST_RESPONSES / out->group_size)
@@ -257,6 +258,7 @@ learner_setup recipe_setup(const recipe *r, const cache_place *place) {
                          .n_groups = r->groups,
                          .minibatches = r->minibatches,
                          .epochs = r->epochs,
+                         .rewards = r->rewards,
                          .updates = r->steps,
                          .threads = r->threads,
                          .cache = place->folder[0] != '\0' ? place->folder : NULL,

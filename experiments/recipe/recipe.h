@@ -30,6 +30,7 @@ typedef struct recipe {
   const cfg_node *optimizer, *sampling, *cluster, *sweep, *tune;
   const cfg_node *train, *algorithm_at; /* where it says what is read below; NULL: it does not */
   size_t groups, group_size, minibatches, epochs;
+  training_reward rewards;
   policy_algorithm algorithm;
   int wants_checkpoints; /* there is a `checkpoint` section; it changes no result and is no part of
                             what a cell is known by */

@@ -5,6 +5,7 @@
  * length. Token t of response i of batch id is drawn at block rng_token_index(i, t) of the stream
  * (seed, RNG_ROLLOUT, id), so that it depends neither on slots, nor on threads, nor on the other
  * responses. */
+#include "core/base/hash.h"
 #include "llm/learner/learner.h"
 
 #include <stdlib.h>
@@ -92,8 +93,12 @@ static gl_status finish_batch(const llm_learner *l, batch *b, const generate_res
     memcpy(cut.version + to, b->version + from, n * sizeof *cut.version);
     memcpy(cut.logq + to, b->logq + from, n * sizeof *cut.logq);
     memcpy(cut.logq_trunc + to, b->logq_trunc + from, n * sizeof *cut.logq_trunc);
-    status = run_spec_score(&l->spec, &problems->problem[i / group_size], r->token + from, n,
-                            r->finished[i], &cut.reward[i], err);
+    const problem *p = &problems->problem[i / group_size];
+    double reward = 0;
+    status = run_spec_score(&l->spec, p, r->token + from, n, r->finished[i], &reward, err);
+    /* a prompt may have several numbers, but it has one text */
+    const uint64_t prompt = hash_64(HASH_64_START, p->prompt, strlen(p->prompt));
+    cut.reward[i] = training_reward_of(&l->rewards, l->seed, b->id, i, prompt, reward);
   }
   if (status != GL_OK) {
     batch_fini(&cut);

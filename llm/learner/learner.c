@@ -232,6 +232,7 @@ static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error
   l->updates = setup->updates;
   l->minibatches = setup->minibatches;
   l->epochs = setup->epochs;
+  l->rewards = setup->rewards;
   return status;
 }
 

@@ -57,6 +57,7 @@ typedef struct llm_learner {
   policy_algorithm algorithm;
   uint64_t seed, updates;
   size_t minibatches, epochs;
+  training_reward rewards;
   int64_t version;
   optimizer_spec optimizer_spec;
   replica *replica;       /* [spec.devices] */

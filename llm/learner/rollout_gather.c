@@ -27,7 +27,7 @@ static gl_status check_batch(const llm_learner *l, const batch *b, gl_error *err
 static void gather_batch(llm_learner *l, const batch *b, const problem_set *problems, size_t g0,
                          size_t i0, size_t k0) {
   rollout_set *s = &l->all;
-  const double *logq = l->spec.sampling.weights == SAMPLING_TRUNCATED ? b->logq_trunc : b->logq;
+  const double *logq = l->spec.sampling.weights != SAMPLING_RAW ? b->logq_trunc : b->logq;
   for (size_t g = 0; g < b->n_groups; ++g) s->group_start[g0 + g] = i0 + b->group_start[g];
   for (size_t i = 0; i < b->n_responses; ++i) {
     s->token_start[i0 + i] = k0 + b->token_start[i];

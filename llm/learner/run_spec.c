@@ -284,10 +284,33 @@ static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, g
   return status == GL_OK ? read_reference(s, n.reference, err) : status;
 }
 
+/* What only toy worlds have of a sampler that differs from the learner. */
+static gl_status check_behaviour(const run_spec *s, const cfg_node *sampling, gl_error *err) {
+  const sampling_spec *law = &s->sampling;
+  const struct {
+    int asked;
+    const char *key, *what;
+  } absent[] = {
+      {law->weights == SAMPLING_REPLAY, "weights", "weights: replay"},
+      {sampling_distorts(law), "behaviour", "behaviour"},
+      {law->logq != LOGQ_SAMPLER, "logq", "logq: learner"},
+      {law->behaviour.with != OTHER_NONE, "behaviour_mixture", "behaviour_mixture"},
+  };
+  for (size_t i = 0; i < sizeof absent / sizeof *absent; ++i)
+    if (absent[i].asked)
+      return cfg_fail(
+          cfg_find(sampling, absent[i].key), err,
+          "sampling.%s is for toy worlds and the laboratory; a transformer does not have "
+          "it",
+          absent[i].what);
+  return GL_OK;
+}
+
 gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
                         gl_error *err) {
   *s = (run_spec){.begin = -1};
   gl_status status = sampling_parse(&s->sampling, sampling, err);
+  if (status == GL_OK) status = check_behaviour(s, sampling, err);
   if (status == GL_OK) status = read_world(s, world, seed, err);
   if (status == GL_OK) status = take_fingerprint(s, world, sampling, err);
   if (status != GL_OK) run_spec_fini(s);

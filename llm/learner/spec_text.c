@@ -46,9 +46,33 @@ static gl_status default_tokenizer(run_spec *s, const cfg_node *section, gl_erro
 }
 
 static gl_status read_tokenizer(run_spec *s, const cfg_node *section, const cfg_node *node,
+                                gl_error *err);
+
+/* {kind: …, unused: …}. */
+static gl_status read_tokenizer_map(run_spec *s, const cfg_node *section, const cfg_node *node,
+                                    gl_error *err) {
+  gl_error why = {0};
+  cfg_reader r;
+  cfg_begin(&r, node, "world.tokenizer", err);
+  const cfg_node *kind = cfg_child(&r, "kind");
+  const size_t unused = cfg_count(&r, "unused", 0, 0, 1u << 20);
+  if (cfg_end(&r) != GL_OK) return r.status;
+  if (kind != NULL && cfg_kind_of(kind) != CFG_SCALAR)
+    return cfg_fail(kind, err, "world.tokenizer.kind must be char, byte or the path of a file");
+  gl_status status = read_tokenizer(s, section, kind, err);
+  if (status != GL_OK || unused == 0) return status;
+  status = tokenizer_add_unused(s->tokenizer, unused, &why);
+  return status == GL_EINPUT
+             ? cfg_fail(cfg_find(node, "unused"), err, "world.tokenizer.unused: %s", why.text)
+         : status != GL_OK ? gl_fail(err, status, "%s", why.text)
+                           : GL_OK;
+}
+
+static gl_status read_tokenizer(run_spec *s, const cfg_node *section, const cfg_node *node,
                                 gl_error *err) {
   static const char *const kinds[] = {"char", "byte"};
   if (node == NULL) return default_tokenizer(s, section, err);
+  if (cfg_kind_of(node) == CFG_MAP) return read_tokenizer_map(s, section, node, err);
   const char *text = cfg_text(node);
   if (strcmp(text, "char") == 0) return new_char(s, node, err);
   if (strcmp(text, "byte") == 0) return tokenizer_new_byte(&s->tokenizer, err);

@@ -275,9 +275,10 @@ static gl_status reserve_order(llm_learner *l, size_t n, gl_error *err) {
 }
 
 /* One optimiser update on a set. scored: its coefficients are computed already; kept: and the
- * activations of its forward are still there. *defined becomes 0 if the policy's probabilities have
- * stopped being numbers. */
-static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept, double lr,
+ * activations of its forward are still there. *lr is scaled with the effective sample size where
+ * the optimiser asks for it. *defined becomes 0 if the policy's probabilities have stopped being
+ * numbers. */
+static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept, double *lr,
                             double *norm, int *defined, gl_error *err) {
   gl_status status = GL_OK;
   policy_output out;
@@ -287,22 +288,26 @@ static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept
     if (!*defined) return status;
     status = evaluate_loss(l, s, &out, err);
   }
-  return status == GL_OK ? step(l, s, kept, lr, norm, err) : status;
+  if (status != GL_OK) return status;
+  if (l->optimizer_spec.ess_scaling != ESS_NONE)
+    *lr *= optimizer_ess_factor(&l->optimizer_spec, optimizer_ess(s->logp, s->sampled_logq,
+                                                                  s->token_start, s->n_responses));
+  return step(l, s, kept, *lr, norm, err);
 }
 
 /* All optimiser updates of one step: epochs times minibatches. The coefficients in l->all were
  * computed with the parameters before the step, so they serve the first update if there is one
  * minibatch. The step ends early where the policy's probabilities stop being numbers. *norm is the
- * sum of gradient norms over *count updates. */
-static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, size_t *count,
-                          gl_error *err) {
+ * sum of gradient norms over *count updates, *rates that of their learning rates. */
+static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, double *rates,
+                          size_t *count, gl_error *err) {
   const size_t n = l->all.n_groups, parts = l->minibatches;
   gl_status status = reserve_order(l, n, err);
   for (size_t epoch = 0; epoch < l->epochs && status == GL_OK; ++epoch) {
     if (parts > 1) learner_shuffle(l->order, n, l->seed, l->version, epoch);
     for (size_t m = 0; m < parts && status == GL_OK; ++m) {
       rollout_set *s = &l->all;
-      double length = 0;
+      double length = 0, rate = lr;
       int defined = 1;
       const int scored = parts == 1 && epoch == 0;
       if (parts > 1) {
@@ -312,9 +317,10 @@ static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, siz
         status = rollout_set_select(s, &l->all, l->order + first, last - first, err);
         if (status != GL_OK) return status;
       }
-      status = one_update(l, s, scored, scored && kept, lr, &length, &defined, err);
+      status = one_update(l, s, scored, scored && kept, &rate, &length, &defined, err);
       if (status != GL_OK || !defined) return status;
       *norm += length;
+      *rates += rate;
       ++*count;
     }
   }
@@ -340,7 +346,7 @@ static void plain_metrics(const rollout_set *s, double lr, double *metrics) {
 /* --- the step -----------------------------------------------------------------------------------
  */
 
-static gl_status learn(llm_learner *l, double lr, double *metrics, gl_error *err) {
+static gl_status learn(llm_learner *l, double lr, double *applied, double *metrics, gl_error *err) {
   rollout_set *s = &l->all;
   policy_output out;
   int kept = 0;
@@ -353,10 +359,11 @@ static gl_status learn(llm_learner *l, double lr, double *metrics, gl_error *err
   if (status != GL_OK) return status;
   memcpy(metrics, out.metric, sizeof out.metric);
   metrics[METRIC_ENTROPY] = mean(s->entropy, s->n_tokens);
-  double norm = 0;
+  double norm = 0, rates = 0;
   size_t count = 0;
-  status = optimise(l, kept, lr, &norm, &count, err);
+  status = optimise(l, kept, lr, &norm, &rates, &count, err);
   metrics[METRIC_GRAD_NORM] = norm / (double)count;
+  if (l->optimizer_spec.ess_scaling != ESS_NONE && count > 0) *applied = rates / (double)count;
   return status;
 }
 
@@ -367,8 +374,9 @@ gl_status llm_learner_update(void *self, batch *const *batches, size_t n,
   gl_status status = llm_learner_gather(l, batches, n, err);
   if (status != GL_OK) return status;
   const double lr = optimizer_lr(&l->optimizer_spec, (uint64_t)l->version, l->updates);
-  status = learn(l, lr, metrics, err);
-  plain_metrics(&l->all, lr, metrics);
+  double applied = lr;
+  status = learn(l, lr, &applied, metrics, err);
+  plain_metrics(&l->all, applied, metrics);
   if (status == GL_OK) ++l->version;
   return status;
 }

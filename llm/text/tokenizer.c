@@ -229,6 +229,21 @@ gl_status tokenizer_new_char(tokenizer **out, const char *alphabet, gl_error *er
   return status;
 }
 
+gl_status tokenizer_add_unused(tokenizer *t, size_t n, gl_error *err) {
+  static const char unused[] = "\xef\xbf\xbd";
+  if (t->type == TOKENIZER_BPE)
+    return gl_fail(err, GL_EINPUT,
+                   "a tokenizer.json says what tokens there are; none can be added");
+  if (n > (size_t)INT32_MAX - t->size)
+    return gl_fail(err, GL_EINPUT, "%zu unused tokens are more than can be numbered", n);
+  token_entry *entry = realloc(t->entry, (t->size + n) * sizeof *entry);
+  if (entry == NULL) return gl_fail_memory(err, "a tokenizer");
+  t->entry = entry;
+  for (size_t i = 0; i < n; ++i)
+    t->entry[t->size++] = (token_entry){unused, sizeof unused - 1, ENTRY_HERE};
+  return GL_OK;
+}
+
 /* --- about a tokenizer ---------------------------------------------------------------------------
  */
 

@@ -41,6 +41,10 @@ gl_status tokenizer_load(tokenizer **out, const char *path, gl_error *err);
 /* Same from memory; name is used in messages. */
 gl_status tokenizer_parse(tokenizer **out, const char *json, size_t size, const char *name,
                           gl_error *err);
+/* While building: n more token numbers that no text is encoded with and that decode to U+FFFD, as a
+ * large vocabulary has them for a small task. GL_EINPUT for a bpe tokenizer, whose file says what
+ * tokens there are. */
+gl_status tokenizer_add_unused(tokenizer *t, size_t n, gl_error *err);
 void tokenizer_free(tokenizer *t);
 
 /* "char", "byte" or "bpe". */

@@ -266,7 +266,11 @@ static double prompt_weight(const enumerable *e, size_t x) {
 /* What does not depend on the algorithm: true gradient, value, divergences, how many groups. */
 static gl_status describe(lab_result *out, const work *w, double *rounding, gl_error *err) {
   const enumerable *e = w->spec->world;
-  *out = (lab_result){.applicable = 1, .n_parameters = e->n_parameters};
+  *out = (lab_result){.applicable = 1, .n_parameters = e->n_parameters, .cosine_kept = NAN};
+  if (w->n_prompts > 0 && w->prompts[0].tables.kept_gradient != NULL) {
+    out->kept_truth = calloc(e->n_parameters, sizeof *out->kept_truth);
+    if (out->kept_truth == NULL) return gl_fail_memory(err, "a result");
+  }
   out->method = w->spec->group_size == 0 ? LAB_POPULATION : LAB_EXACT;
   out->expected = calloc(e->n_parameters, sizeof *out->expected);
   out->truth = calloc(e->n_parameters, sizeof *out->truth);
@@ -276,6 +280,8 @@ static gl_status describe(lab_result *out, const work *w, double *rounding, gl_e
     const prompt *p = &w->prompts[x];
     const double weight = prompt_weight(e, x);
     for (size_t i = 0; i < e->n_parameters; ++i) out->truth[i] += weight * p->tables.gradient[i];
+    for (size_t i = 0; out->kept_truth != NULL && i < e->n_parameters; ++i)
+      out->kept_truth[i] += weight * p->tables.kept_gradient[i];
     out->value += weight * p->tables.value;
     out->kl += weight * p->tables.kl;
     out->kl_qp += weight * p->tables.kl_qp;
@@ -320,6 +326,11 @@ static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_e
       lab_summary_join(&whole, parts, even, w->used, SIZE_MAX);
       memcpy(out->expected, whole.mean, e->n_parameters * sizeof *out->expected);
       lab_summary_numbers(&whole, out->truth, rounding, &out->numbers);
+      if (out->kept_truth != NULL) {
+        lab_numbers kept;
+        lab_summary_numbers(&whole, out->kept_truth, rounding, &kept);
+        out->cosine_kept = kept.cosine;
+      }
       out->covariance = whole.covariance;
       whole.covariance = NULL;
     }
@@ -362,6 +373,7 @@ gl_status lab_measure(lab_result *out, const policy_algorithm *const *algorithms
 void lab_result_fini(lab_result *r) {
   free(r->expected);
   free(r->truth);
+  free(r->kept_truth);
   free(r->covariance);
   free(r->expected_error);
   *r = (lab_result){0};

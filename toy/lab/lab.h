@@ -40,6 +40,9 @@ typedef struct lab_result {
   size_t n_parameters;
   double *expected;   /* [n_parameters] E g */
   double *truth;      /* [n_parameters] J' */
+  double *kept_truth; /* [n_parameters] that of the learner's law over what the sampler keeps; NULL
+                         where nothing is truncated */
+  double cosine_kept; /* of E g and kept_truth; NaN where there is none */
   double *covariance; /* [n_parameters^2] or NULL */
   double value;       /* J of the learner */
   double kl, kl_qp;   /* over prompts */

@@ -10,6 +10,7 @@ typedef struct whole {
   size_t n;
   double *reward, *logp, *logq, *drawn, *p, *q; /* drawn: the law drawn from, per token */
   double *score;                                /* [n * n_parameters] of whole responses */
+  double *replayed; /* [n * width] the learner's law over what the sampler keeps; NULL: none */
 } whole;
 
 static void whole_fini(whole *w) {
@@ -20,6 +21,7 @@ static void whole_fini(whole *w) {
   free(w->p);
   free(w->q);
   free(w->score);
+  free(w->replayed);
 }
 
 static double row_sum(const double *row, size_t n) {
@@ -55,7 +57,10 @@ static gl_status whole_init(whole *w, const enumerable *e, size_t x, const doubl
   else
     memcpy(w->drawn, w->logq, n * m * sizeof *w->drawn);
   if (status == GL_OK) status = e->ops->sequence_scores(e->self, theta_p, x, w->score, err);
-  return status;
+  if (status != GL_OK || e->ops->log_probs_replayed == NULL) return status;
+  w->replayed = calloc(n, m * sizeof *w->replayed);
+  if (w->replayed == NULL) return gl_fail_memory(err, "the tables of a prompt");
+  return e->ops->log_probs_replayed(e->self, theta_p, theta_q, x, w->replayed, err);
 }
 
 /* p(y) log(p(y)/q(y)) with 0 log 0 = 0. */
@@ -65,7 +70,7 @@ static double relative(double p, double log_ratio) {
 
 /* The law whose log-probabilities the weights see, [n * width]. */
 static const double *seen_law(const whole *w, lab_weights weights) {
-  return weights == LAB_WEIGHTS_TRUNCATED ? w->drawn : w->logq;
+  return weights == LAB_WEIGHTS_RAW ? w->logq : w->drawn;
 }
 
 static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, size_t x,
@@ -104,16 +109,51 @@ static gl_status exact_quantities(lab_tables *t, whole *w, const enumerable *e, 
   return GL_OK;
 }
 
-/* Scores of single tokens; those of one-token responses are already known. */
+/* The gradient of the expected reward under the learner's law over what the sampler keeps. */
+static gl_status kept_gradient(lab_tables *t, const whole *w, const enumerable *e, size_t x,
+                               const double *theta, const double *theta_q, gl_error *err) {
+  if (w->replayed == NULL) return GL_OK;
+  double *coefficient = calloc(w->n, t->width * sizeof *coefficient), value = 0;
+  t->kept_gradient = calloc(t->n_parameters, sizeof *t->kept_gradient);
+  gl_status status = GL_OK;
+  if (coefficient == NULL || t->kept_gradient == NULL)
+    status = gl_fail_memory(err, "the tables of a prompt");
+  for (size_t y = 0; y < w->n && status == GL_OK; ++y)
+    value += exp(row_sum(w->replayed + y * t->width, e->ops->length(e->self, x, y))) * w->reward[y];
+  for (size_t y = 0; y < w->n && status == GL_OK; ++y) {
+    const size_t length = e->ops->length(e->self, x, y);
+    const double p = exp(row_sum(w->replayed + y * t->width, length));
+    for (size_t s = 0; s < length && p > 0; ++s)
+      coefficient[y * t->width + s] = p * (w->reward[y] - value);
+  }
+  if (status == GL_OK)
+    status = e->ops->accumulate_score_replayed(e->self, theta, theta_q, x, coefficient,
+                                               t->kept_gradient, err);
+  free(coefficient);
+  return status;
+}
+
+/* Adds the scores of tokens with a coefficient, as the weights see the learner's law. */
+static gl_status add_scores(const enumerable *e, size_t x, const double *theta,
+                            const double *theta_q, const double *coefficient, double *to,
+                            gl_error *err) {
+  return theta_q != NULL
+             ? e->ops->accumulate_score_replayed(e->self, theta, theta_q, x, coefficient, to, err)
+             : e->ops->accumulate_score(e->self, theta, x, coefficient, to, err);
+}
+
+/* Scores of single tokens; those of one-token responses are already known, unless the learner's law
+ * is renormalised over what the sampler of theta_q (else NULL) keeps. */
 static gl_status token_scores(lab_tables *t, const whole *w, const size_t *kept,
-                              const enumerable *e, size_t x, const double *theta, gl_error *err) {
+                              const enumerable *e, size_t x, const double *theta,
+                              const double *theta_q, gl_error *err) {
   const size_t width = t->width, p = t->n_parameters;
-  if (width == 1) {
+  if (width == 1 && theta_q == NULL) {
     for (size_t k = 0; k < t->n; ++k)
       memcpy(t->score + k * p, w->score + kept[k] * p, p * sizeof *t->score);
     return GL_OK;
   }
-  if (t->n == w->n && e->ops->token_scores != NULL)
+  if (theta_q == NULL && t->n == w->n && e->ops->token_scores != NULL)
     return e->ops->token_scores(e->self, theta, x, t->score, err);
   double *unit = calloc(w->n, width * sizeof *unit);
   if (unit == NULL) return gl_fail_memory(err, "the scores of a prompt");
@@ -121,8 +161,7 @@ static gl_status token_scores(lab_tables *t, const whole *w, const size_t *kept,
   for (size_t k = 0; k < t->n && status == GL_OK; ++k)
     for (size_t s = 0; s < t->length[k] && status == GL_OK; ++s) {
       unit[kept[k] * width + s] = 1;
-      status =
-          e->ops->accumulate_score(e->self, theta, x, unit, t->score + (k * width + s) * p, err);
+      status = add_scores(e, x, theta, theta_q, unit, t->score + (k * width + s) * p, err);
       unit[kept[k] * width + s] = 0;
     }
   free(unit);
@@ -130,8 +169,11 @@ static gl_status token_scores(lab_tables *t, const whole *w, const size_t *kept,
 }
 
 static gl_status keep_drawable(lab_tables *t, const whole *w, const enumerable *e, size_t x,
-                               const double *theta, lab_weights weights, gl_error *err) {
+                               const double *theta, const double *theta_q, lab_weights weights,
+                               gl_error *err) {
   const size_t width = t->width;
+  const int replays = weights == LAB_WEIGHTS_REPLAY && w->replayed != NULL;
+  const double *learner = replays ? w->replayed : w->logp;
   size_t *kept = calloc(w->n, sizeof *kept);
   if (kept == NULL) return gl_fail_memory(err, "the tables of a prompt");
   for (size_t y = 0; y < w->n; ++y)
@@ -151,10 +193,11 @@ static gl_status keep_drawable(lab_tables *t, const whole *w, const enumerable *
     t->length[k] = e->ops->length(e->self, x, kept[k]);
     t->reward[k] = w->reward[kept[k]];
     t->draw[k] = w->q[kept[k]];
-    memcpy(t->logp + k * width, w->logp + kept[k] * width, width * sizeof *t->logp);
+    memcpy(t->logp + k * width, learner + kept[k] * width, width * sizeof *t->logp);
     memcpy(t->logq + k * width, seen + kept[k] * width, width * sizeof *t->logq);
   }
-  if (status == GL_OK) status = token_scores(t, w, kept, e, x, theta, err);
+  if (status == GL_OK)
+    status = token_scores(t, w, kept, e, x, theta, replays ? theta_q : NULL, err);
   free(kept);
   return status;
 }
@@ -163,6 +206,12 @@ gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
                           const double *theta_learner, const double *theta_sampler,
                           lab_weights weights, gl_error *err) {
   *t = (lab_tables){.width = world->max_length, .n_parameters = world->n_parameters};
+  if (weights == LAB_WEIGHTS_REPLAY && world->ops->log_probs_truncated != NULL &&
+      world->ops->log_probs_replayed == NULL)
+    return gl_fail(
+        err, GL_EINPUT,
+        "weights: replay needs the learner's law over what the sampler keeps, which this "
+        "world does not give; take raw or truncated");
   whole w = {0};
   gl_status status = whole_init(&w, world, x, theta_learner, theta_sampler, err);
   if (status == GL_OK) {
@@ -170,7 +219,9 @@ gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
     if (t->gradient == NULL) status = gl_fail_memory(err, "the tables of a prompt");
   }
   if (status == GL_OK) status = exact_quantities(t, &w, world, x, weights, err);
-  if (status == GL_OK) status = keep_drawable(t, &w, world, x, theta_learner, weights, err);
+  if (status == GL_OK) status = kept_gradient(t, &w, world, x, theta_learner, theta_sampler, err);
+  if (status == GL_OK)
+    status = keep_drawable(t, &w, world, x, theta_learner, theta_sampler, weights, err);
   whole_fini(&w);
   if (status != GL_OK) lab_tables_fini(t);
   return status;
@@ -184,5 +235,6 @@ void lab_tables_fini(lab_tables *t) {
   free(t->logq);
   free(t->score);
   free(t->gradient);
+  free(t->kept_gradient);
   *t = (lab_tables){0};
 }

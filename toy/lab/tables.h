@@ -13,26 +13,34 @@
 #define LAB_MAX_SCORES ((size_t)1 << 27)
 
 /* Which sampler law the weights of an algorithm see; draws always come from the truncated law. */
-typedef enum lab_weights { LAB_WEIGHTS_RAW, LAB_WEIGHTS_TRUNCATED } lab_weights;
+typedef enum lab_weights {
+  LAB_WEIGHTS_RAW,
+  LAB_WEIGHTS_TRUNCATED,
+  LAB_WEIGHTS_REPLAY /* that law, against the learner's renormalised over what it keeps */
+} lab_weights;
 
 typedef struct lab_tables {
   size_t n;     /* responses that the sampler can draw */
   size_t width; /* tokens of the longest response of the world */
   size_t n_parameters;
-  size_t *length;       /* [n] */
-  double *reward;       /* [n] */
-  double *draw;         /* [n] probability of a draw, sums to 1 */
-  double *logp, *logq;  /* [n * width] token log-probabilities an algorithm sees */
-  double *score;        /* [n * width * n_parameters] d logp_{y,t} / d theta */
-  double *gradient;     /* [n_parameters] d J / d theta over all responses, drawn or not */
-  double value;         /* J = sum_y p(y) r(y) */
+  size_t *length;        /* [n] */
+  double *reward;        /* [n] */
+  double *draw;          /* [n] probability of a draw, sums to 1 */
+  double *logp, *logq;   /* [n * width] token log-probabilities an algorithm sees */
+  double *score;         /* [n * width * n_parameters] d logp_{y,t} / d theta */
+  double *gradient;      /* [n_parameters] d J / d theta over all responses, drawn or not */
+  double *kept_gradient; /* [n_parameters] that of the learner's law renormalised, token by token,
+                            over what the sampler keeps; NULL where nothing is truncated, or the
+                            world has no such form */
+  double value;          /* J = sum_y p(y) r(y) */
   double kl, kl_qp;     /* KL(p||q), KL(q||p) of responses, nats; +inf where a support is missing */
   double log_collision; /* log sum_y q(y)^2, of the law that the weights see */
   double reward_range;  /* max |r|, for telling zero from rounding */
 } lab_tables;
 
-/* Fills the tables of prompt x. GL_EINPUT when the token scores would exceed LAB_MAX_SCORES,
- * GL_ENUMERIC when a policy is not a distribution. Release with lab_tables_fini(). */
+/* Fills the tables of prompt x. GL_EINPUT for LAB_WEIGHTS_REPLAY in a world that truncates and has
+ * no renormalised law, and when the token scores would exceed LAB_MAX_SCORES, GL_ENUMERIC when a
+ * policy is not a distribution. Release with lab_tables_fini(). */
 gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
                           const double *theta_learner, const double *theta_sampler,
                           lab_weights weights, gl_error *err);

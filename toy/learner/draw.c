@@ -9,6 +9,7 @@
 #include "core/random/normal.h"
 #include "toy/learner/learner.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,14 @@ static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl
   return GL_OK;
 }
 
+/* The law that the version's samplers draw from, into edges [from, to) of law[n_edges]. */
+static gl_status record_law(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
+                            double *law, gl_error *err) {
+  if (toy_behaves(l)) return toy_behaviour_law(l, id, x, from, to, law, err);
+  memcpy(law + from, toy_learner_at(l, x)->logp + from, (to - from) * sizeof *law);
+  return GL_OK;
+}
+
 /* Where responses are listed: the law of positions [first, last) into the tables of the batch. */
 static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t last,
                                 gl_error *err) {
@@ -50,11 +59,10 @@ static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t l
   if (status != GL_OK) return status;
   if (toy_record_parts(l->world, slots, b->n_aux) == 0)
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
-  for (size_t x = 0; x < l->world->n_prompts; ++x)
+  for (size_t x = 0; x < l->world->n_prompts && status == GL_OK; ++x)
     if (l->slot[x] != SIZE_MAX)
-      memcpy(b->aux + l->slot[x] * t->n_edges + from, toy_learner_at(l, x)->logp + from,
-             (to - from) * sizeof *b->aux);
-  return GL_OK;
+      status = record_law(l, b->id, x, from, to, b->aux + l->slot[x] * t->n_edges, err);
+  return status;
 }
 
 /* Where they are counted: one table more for every prompt of the batch, from position first on. */
@@ -66,7 +74,8 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   double *aux = calloc(slots, new * sizeof *aux);
   if (aux == NULL) return gl_fail_memory(err, "the law that a batch was drawn from");
-  for (size_t x = 0; x < l->world->n_prompts; ++x) {
+  gl_status status = GL_OK;
+  for (size_t x = 0; x < l->world->n_prompts && status == GL_OK; ++x) {
     if (l->slot[x] == SIZE_MAX) continue;
     double *to = aux + l->slot[x] * new;
     if (parts > 0) {
@@ -75,12 +84,37 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
       memcpy(to + parts + 1, had + parts, parts * edges * sizeof *to);
     }
     to[parts] = (double)first;
-    memcpy(to + parts + 1 + parts * edges, toy_learner_at(l, x)->logp, edges * sizeof *to);
+    status = record_law(l, b->id, x, 0, edges, to + parts + 1 + parts * edges, err);
   }
   free(b->aux);
   b->aux = aux;
   b->n_aux = slots * new;
-  return GL_OK;
+  return status;
+}
+
+/* The table of prompt x that was recorded last. */
+static const double *recorded_law(const toy_learner *l, const batch *b, size_t x, size_t slots) {
+  const size_t size = b->n_aux / slots, edges = l->world->tree.n_edges;
+  return b->aux + l->slot[x] * size + (size - edges);
+}
+
+/* What is recorded of token a of a node before and after truncation: `sampler` is its law, `drawn`
+ * that law truncated, `policy` the one of its version. */
+static void record_token(const toy_learner *l, batch *b, size_t k, size_t a, const double *sampler,
+                         const double *drawn, const double *policy) {
+  const size_t v = l->world->tree.vocabulary;
+  switch (l->world->sampling.logq) {
+  case LOGQ_SAMPLER:
+    b->logq[k] = sampler[a];
+    b->logq_trunc[k] = drawn[a];
+    return;
+  case LOGQ_LEARNER:
+    break;
+  }
+  double mass = 0;
+  for (size_t c = 0; c < v; ++c) mass += isinf(drawn[c]) ? 0 : exp(policy[c]);
+  b->logq[k] = policy[a];
+  b->logq_trunc[k] = policy[a] - log(mass);
 }
 
 /* The token whose part of [0, 1) holds u. If rounding leaves u beyond all parts it is the last
@@ -97,19 +131,20 @@ static size_t invert(const double *logp, size_t n, double u) {
   return last;
 }
 
-/* Draws positions [first, last) of response i of prompt x, walking first through what it has. */
+/* Draws positions [first, last) of response i of prompt x from the sampler's law over edges,
+ * walking first through what it has. */
 static void draw_response(toy_learner *l, batch *b, size_t i, size_t x, int64_t version,
-                          size_t first, size_t last) {
+                          size_t first, size_t last, const double *sampler) {
   const response_tree *t = &l->world->tree;
   const size_t v = t->vocabulary, start = b->token_start[i];
   const int truncates = sampling_truncates(&l->world->sampling, v);
   const rng_stream stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id);
-  const double *logp = toy_learner_at(l, x)->logp;
+  const double *policy = toy_learner_at(l, x)->logp;
   int32_t node = 0;
   for (size_t pos = 0; pos < last && node >= 0; ++pos) {
     size_t k = start + pos, edge = (size_t)node * v;
     if (pos >= first) {
-      const double *law = logp + edge;
+      const double *law = sampler + edge;
       if (truncates) {
         sampling_truncate(&l->world->sampling, law, v, l->token, l->rank);
         law = l->token;
@@ -118,8 +153,7 @@ static void draw_response(toy_learner *l, batch *b, size_t i, size_t x, int64_t 
       size_t a = invert(law, v, rng_u01_53(w.v[0], w.v[1]));
       b->token[k] = (int32_t)a;
       b->version[k] = version;
-      b->logq[k] = logp[edge + a];
-      b->logq_trunc[k] = law[a];
+      record_token(l, b, k, a, sampler + edge, law, policy + edge);
     }
     node = toy_next(l->world, edge + (size_t)b->token[k], pos);
   }
@@ -168,7 +202,8 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
     double mean = 0;
     const size_t x = (size_t)b->prompt[i / r->group_size];
     lengths[i] = toy_finish(l->world, x, b->token + b->token_start[i], &mean);
-    b->reward[i] = reward_of(l, b->id, i, mean);
+    b->reward[i] =
+        training_reward_of(&l->rewards, l->seed, b->id, i, x, reward_of(l, b->id, i, mean));
   }
   gl_status status = t->has_end ? compact(b, r->group_size, lengths, err) : GL_OK;
   free(lengths);
@@ -184,8 +219,11 @@ static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_er
   status =
       l->world->counted ? record_part(l, b, first, err) : record_in_tree(l, b, first, last, err);
   if (status != GL_OK) return status;
-  for (size_t i = 0; i < b->n_responses; ++i)
-    draw_response(l, b, i, (size_t)b->prompt[i / r->group_size], r->version, first, last);
+  const size_t slots = toy_learner_slots(l, b);
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    const size_t x = (size_t)b->prompt[i / r->group_size];
+    draw_response(l, b, i, x, r->version, first, last, recorded_law(l, b, x, slots));
+  }
   return r->to == 1 ? finish_batch(l, r, b, err) : GL_OK;
 }
 

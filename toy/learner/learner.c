@@ -94,6 +94,7 @@ static void learner_free(void *self) {
   free(l->theta);
   free(l->direction);
   free(l->logref);
+  free(l->initial);
   free(l->cache);
   free(l->cache_values);
   free(l->scratch);
@@ -122,7 +123,7 @@ static gl_status allocate(toy_learner *l, gl_error *err) {
   l->scratch = calloc(toy_scratch(l->world), sizeof *l->scratch);
   l->edges = calloc(t->n_edges, sizeof *l->edges);
   l->evaluated = calloc(t->n_edges, 2 * sizeof *l->evaluated);
-  l->token = calloc(t->vocabulary, 2 * sizeof *l->token);
+  l->token = calloc(t->vocabulary, 3 * sizeof *l->token);
   l->rank = calloc(t->vocabulary, sizeof *l->rank);
   l->slot = calloc(prompts, sizeof *l->slot);
   l->workspace = policy_workspace_new();
@@ -147,6 +148,39 @@ static void set_reference(toy_learner *l) {
       l->logref[e] = -log((double)w->tree.vocabulary);
 }
 
+/* What responses of samplers are mixed with. */
+static gl_status set_initial(toy_learner *l, const cfg_node *sampling, gl_error *err) {
+  const toy_world *w = l->world;
+  const size_t edges = w->tree.n_edges, n = w->n_prompts * edges;
+  if (w->sampling.behaviour.with == OTHER_NONE) return GL_OK;
+  if (w->counted)
+    return cfg_fail(cfg_find(sampling, "behaviour_mixture"), err,
+                    "behaviour_mixture needs a world that lists its responses; set world.listed: "
+                    "true, or leave it away");
+  l->initial = calloc(n, sizeof *l->initial);
+  if (l->initial == NULL) return gl_fail_memory(err, "a toy learner");
+  for (size_t x = 0; x < w->n_prompts && w->sampling.behaviour.with == OTHER_INITIAL; ++x)
+    toy_log_probs(w, l->theta, x, l->initial + x * edges);
+  for (size_t e = 0; e < n && w->sampling.behaviour.with == OTHER_UNIFORM; ++e)
+    l->initial[e] = -log((double)w->tree.vocabulary);
+  return GL_OK;
+}
+
+/* A reward r can be flipped to 1 - r where it is a share. */
+static gl_status check_rewards(const toy_learner *l, const cfg_node *train, gl_error *err) {
+  const toy_world *w = l->world;
+  int shares = w->noise != NOISE_GAUSSIAN;
+  for (size_t i = 0; w->reward != NULL && i < w->n_prompts * w->tree.n_responses; ++i)
+    shares = shares && w->reward[i] >= 0 && w->reward[i] <= 1;
+  for (size_t x = 0; w->reward == NULL && x < w->n_prompts; ++x)
+    for (size_t s = 0; s < w->automata[x].states; ++s)
+      shares = shares && w->automata[x].reward[s] >= 0 && w->automata[x].reward[s] <= 1;
+  if (l->rewards.flip == 0 || shares) return GL_OK;
+  return cfg_fail(train, err,
+                  "train.reward_noise.flip turns r into 1 - r, and this world has rewards outside "
+                  "of [0, 1]; take rewards of [0, 1], or leave flip away");
+}
+
 gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *err) {
   static const learner_ops ops = {
       .kind = "toy",
@@ -167,12 +201,14 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   l->algorithm = *setup->algorithm;
   l->seed = setup->seed;
   l->updates = setup->updates;
+  l->rewards = setup->rewards;
   l->minibatches = setup->minibatches;
   l->epochs = setup->epochs;
   l->stamp = 1;
   optimizer_spec spec;
   status = toy_world_new(&l->world, setup->world, setup->sampling, setup->seed, err);
   if (status == GL_OK) status = optimizer_parse(&spec, setup->optimizer, default_lr, err);
+  if (status == GL_OK) status = check_rewards(l, setup->train, err);
   if (status == GL_OK) status = allocate(l, err);
   if (status == GL_OK)
     status = toy_optimizer_init(&l->optimizer, &spec, l->world->features.n_parameters, err);
@@ -182,6 +218,11 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   }
   toy_world_initial(l->world, setup->seed, l->theta);
   set_reference(l);
+  status = set_initial(l, setup->sampling, err);
+  if (status != GL_OK) {
+    learner_free(l);
+    return status;
+  }
   *out = (learner){&ops, l};
   return GL_OK;
 }

@@ -48,16 +48,18 @@ typedef struct toy_learner {
   uint64_t seed, updates;
   size_t minibatches, epochs;
   int64_t version;
-  double *theta;        /* [n_parameters] */
-  double *direction;    /* [n_parameters] */
-  double *logref;       /* [n_prompts * n_edges] the reference policy */
+  double *theta;     /* [n_parameters] */
+  double *direction; /* [n_parameters] */
+  double *logref;    /* [n_prompts * n_edges] the reference policy */
+  double *initial;   /* likewise, what samplers' policy is mixed with; NULL: nothing */
+  training_reward rewards;
   uint64_t stamp;       /* grows whenever theta changes; starts at 1 */
   prompt_cache *cache;  /* [n_prompts] */
   double *cache_values; /* [n_prompts * n_edges * 2] */
   double *scratch;      /* of exact quantities: toy_scratch() */
   double *edges;        /* [n_edges] scratch */
   double *evaluated;    /* [2 * n_edges] scratch of an evaluation under a law of its own */
-  double *token;        /* [2 * vocabulary] scratch */
+  double *token;        /* [3 * vocabulary] scratch */
   sampling_rank *rank;  /* [vocabulary] scratch */
   size_t *slot;         /* [n_prompts] scratch: a prompt's place in a batch's aux */
   size_t *order;        /* [cap_order] scratch: groups in minibatch order */
@@ -78,6 +80,13 @@ size_t toy_learner_slots(toy_learner *l, const batch *b);
 double toy_learner_return(toy_learner *l);
 /* Whether every parameter is finite. */
 int toy_learner_is_finite(const toy_learner *l);
+
+/* Whether samplers draw from another law than the policy of their version, truncation aside. */
+int toy_behaves(const toy_learner *l);
+/* That law at prompt x for batch `id`, into edges [from, to), whole nodes, of law[n_edges].
+ * GL_EINPUT for a mixture where that is not all. */
+gl_status toy_behaviour_law(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
+                            double *law, gl_error *err);
 
 /* Adds an empty entry to the list of held versions, theta allocated; NULL if memory is short. */
 toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters);

@@ -17,7 +17,7 @@
 static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t i0, size_t k0,
                               gl_error *err) {
   token_set *s = &l->all;
-  const int truncated = l->world->sampling.weights == SAMPLING_TRUNCATED;
+  const int truncated = l->world->sampling.weights != SAMPLING_RAW;
   const size_t slots = toy_learner_slots(l, b), parts = toy_record_parts(l->world, slots, b->n_aux);
   if (parts == 0)
     return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
@@ -54,7 +54,7 @@ static int wants_collisions(const policy_algorithm *algorithm) {
 
 /* log sum_y q(y)^2 of each group, under the law that the weights see. */
 static gl_status collisions(toy_learner *l, token_set *s, gl_error *err) {
-  const int truncated = l->world->sampling.weights == SAMPLING_TRUNCATED;
+  const int truncated = l->world->sampling.weights != SAMPLING_RAW;
   gl_status status = GL_OK;
   for (size_t g = 0; g < s->n_groups && status == GL_OK; ++g) {
     size_t same = 0;
@@ -113,6 +113,7 @@ static gl_status select_groups(token_set *part, const token_set *all, const size
     part->group_start[j] = i;
     part->prompt[j] = all->prompt[group[j]];
     part->log_collision[j] = all->log_collision[group[j]];
+    part->law[j] = all->law[group[j]];
     memcpy(part->reward + i, all->reward + first, (last - first) * sizeof *part->reward);
     for (size_t r = first; r < last; ++r) part->token_start[i++] = all->token_start[r] - from + k;
     memcpy(part->edge + k, all->edge + from, count * sizeof *part->edge);
@@ -130,27 +131,55 @@ static gl_status select_groups(token_set *part, const token_set *all, const size
 /* --- one loss and its gradient ------------------------------------------------------------------
  */
 
+/* Whether the learner's law is renormalised over what the sampler kept. */
+static int replays(const toy_learner *l) {
+  return l->world->sampling.weights == SAMPLING_REPLAY &&
+         sampling_truncates(&l->world->sampling, l->world->tree.vocabulary);
+}
+
+/* A policy at a node, logp[v], renormalised over the tokens that the sampler of group g kept at
+ * that position: log-probabilities into l->token[v], and its probabilities behind them, which are
+ * returned. */
+static const double *replay(toy_learner *l, toy_record q, size_t edge, size_t position,
+                            const double *logp) {
+  const size_t v = l->world->tree.vocabulary;
+  double *drawn = l->token + 2 * v;
+  sampling_truncate(&l->world->sampling, toy_record_node(l->world, q, edge, position), v, drawn,
+                    l->rank);
+  toy_replay_node(logp, drawn, v, l->token, l->token + v);
+  return l->token + v;
+}
+
+/* The log-probabilities of the set's tokens under a policy over edges, as the weights see them;
+ * group g's tokens only. */
+static void see(toy_learner *l, const token_set *s, size_t g, const double *logp, double *out) {
+  const size_t v = l->world->tree.vocabulary;
+  for (size_t i = s->group_start[g]; i < s->group_start[g + 1]; ++i)
+    for (size_t k = s->token_start[i]; k < s->token_start[i + 1]; ++k) {
+      const size_t edge = s->edge[k], first = edge / v * v;
+      out[k] = logp[edge];
+      if (!replays(l)) continue;
+      replay(l, s->law[g], edge, k - s->token_start[i], logp + first);
+      out[k] = l->token[edge - first];
+    }
+}
+
 /* logp of every token under the parameters as they are; 0 if one is not a number. */
 static int score_tokens(toy_learner *l, token_set *s) {
   int defined = 1;
   for (size_t g = 0; g < s->n_groups; ++g) {
     const double *logp = toy_learner_at(l, s->prompt[g])->logp;
     size_t end = s->token_start[s->group_start[g + 1]];
-    for (size_t k = s->token_start[s->group_start[g]]; k < end; ++k) {
-      s->logp[k] = logp[s->edge[k]];
+    see(l, s, g, logp, s->logp);
+    for (size_t k = s->token_start[s->group_start[g]]; k < end; ++k)
       if (isnan(s->logp[k])) defined = 0;
-    }
   }
   return defined;
 }
 
-static void score_reference(const toy_learner *l, token_set *s) {
-  for (size_t g = 0; g < s->n_groups; ++g) {
-    const double *logref = l->logref + s->prompt[g] * l->world->tree.n_edges;
-    size_t end = s->token_start[s->group_start[g + 1]];
-    for (size_t k = s->token_start[s->group_start[g]]; k < end; ++k)
-      s->logref[k] = logref[s->edge[k]];
-  }
+static void score_reference(toy_learner *l, token_set *s) {
+  for (size_t g = 0; g < s->n_groups; ++g)
+    see(l, s, g, l->logref + s->prompt[g] * l->world->tree.n_edges, s->logref);
 }
 
 static int wants_entropies(const toy_learner *l) {
@@ -202,12 +231,16 @@ static void backward(toy_learner *l, const token_set *s) {
   const size_t v = l->world->tree.vocabulary;
   memset(l->direction, 0, l->world->features.n_parameters * sizeof *l->direction);
   for (size_t g = 0; g < s->n_groups; ++g) {
-    const double *p = toy_learner_at(l, s->prompt[g])->p;
-    size_t end = s->token_start[s->group_start[g + 1]];
-    for (size_t k = s->token_start[s->group_start[g]]; k < end; ++k)
-      if (s->coefficient[k] != 0)
-        toy_add_score(l->world, s->prompt[g], s->edge[k], s->coefficient[k], p + s->edge[k] / v * v,
-                      l->token, l->direction);
+    const prompt_cache *c = toy_learner_at(l, s->prompt[g]);
+    for (size_t i = s->group_start[g]; i < s->group_start[g + 1]; ++i)
+      for (size_t k = s->token_start[i]; k < s->token_start[i + 1]; ++k) {
+        const size_t edge = s->edge[k], first = edge / v * v;
+        if (s->coefficient[k] == 0) continue;
+        const double *p = replays(l)
+                              ? replay(l, s->law[g], edge, k - s->token_start[i], c->logp + first)
+                              : c->p + first;
+        toy_add_score(l->world, s->prompt[g], edge, s->coefficient[k], p, l->token, l->direction);
+      }
   }
 }
 
@@ -278,10 +311,23 @@ static gl_status reserve_order(toy_learner *l, size_t n, gl_error *err) {
   return l->order != NULL ? GL_OK : gl_fail_memory(err, "an update's minibatches");
 }
 
+/* What the effective sample size makes of an update's rate; adds it to *sum. */
+static double rate_factor(const toy_learner *l, const token_set *s, double *sum) {
+  double factor = 1;
+  if (l->optimizer.spec.ess_scaling != ESS_NONE)
+    factor =
+        optimizer_ess_factor(&l->optimizer.spec, optimizer_ess(s->logp, s->sampled_logq,
+                                                               s->token_start, s->n_responses));
+  *sum += factor;
+  return factor;
+}
+
 /* Every optimiser update of the step; the coefficients of `all` are those of the first parameters,
  * and serve the first update if the batch is whole. A step whose policy stops being defined ends
- * early. *norm is the sum of gradient norms over *count updates. */
-static gl_status optimise(toy_learner *l, double lr, double *norm, size_t *count, gl_error *err) {
+ * early. *norm is the sum of gradient norms over *count updates, *scaled that of the factors of
+ * their rates. */
+static gl_status optimise(toy_learner *l, double lr, double *norm, size_t *count, double *scaled,
+                          gl_error *err) {
   const size_t n = l->all.n_groups;
   gl_status status = reserve_order(l, n, err);
   for (size_t epoch = 0; epoch < l->epochs && status == GL_OK; ++epoch) {
@@ -301,7 +347,7 @@ static gl_status optimise(toy_learner *l, double lr, double *norm, size_t *count
         status = evaluate_loss(l, s, &out, err);
         if (status != GL_OK) return status;
       }
-      *norm += ascend(l, s, lr);
+      *norm += ascend(l, s, lr * rate_factor(l, s, scaled));
       ++*count;
     }
   }
@@ -315,6 +361,7 @@ gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
   gl_status status = gather(l, batches, n, err);
   if (status != GL_OK) return status;
   const double lr = optimizer_lr(&l->optimizer.spec, (uint64_t)l->version, l->updates);
+  double applied = lr;
   if (toy_learner_is_finite(l) && score_tokens(l, &l->all)) {
     policy_output out;
     memcpy(l->all.logprox, l->all.logp, l->all.n_tokens * sizeof *l->all.logprox);
@@ -323,12 +370,14 @@ gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
     if (status != GL_OK) return status;
     memcpy(metrics, out.metric, sizeof out.metric);
     exact_metrics(l, &l->all, metrics);
-    double norm = 0;
+    double norm = 0, scaled = 0;
     size_t count = 0;
-    status = optimise(l, lr, &norm, &count, err);
+    status = optimise(l, lr, &norm, &count, &scaled, err);
     metrics[METRIC_GRAD_NORM] = norm / (double)count;
+    if (l->optimizer.spec.ess_scaling != ESS_NONE && count > 0)
+      applied = lr * scaled / (double)count;
   }
-  plain_metrics(&l->all, lr, metrics);
+  plain_metrics(&l->all, applied, metrics);
   if (status == GL_OK) ++l->version;
   return status;
 }

@@ -36,6 +36,14 @@ static void constant_law(const toy_world *w, const double *table,
   for (size_t t = 0; t < w->tree.horizon; ++t) law[t] = table;
 }
 
+const double *toy_record_node(const toy_world *w, toy_record q, size_t edge, size_t position) {
+  const size_t v = w->tree.vocabulary, first = edge / v * v;
+  size_t part = 0;
+  if (!w->counted) return q.values + first;
+  while (part + 1 < q.parts && q.values[part + 1] <= (double)position) ++part;
+  return q.values + q.parts + part * w->tree.n_edges + first;
+}
+
 gl_status toy_record_collision(const toy_world *w, toy_record q, int truncated, double *out,
                                gl_error *err) {
   const response_tree *g = &w->tree;

@@ -18,6 +18,8 @@ typedef struct toy_record {
 size_t toy_record_size(const toy_world *w, size_t parts);
 /* How many parts records have, n of which fill `values` doubles; 0: they do not. */
 size_t toy_record_parts(const toy_world *w, size_t n, size_t values);
+/* The record's law, [vocabulary], at the node that an edge leaves at that position. */
+const double *toy_record_node(const toy_world *w, toy_record q, size_t edge, size_t position);
 /* log sum_y q(y)^2 of a record, under the truncated law where `truncated`. GL_ENOMEM. */
 gl_status toy_record_collision(const toy_world *w, toy_record q, int truncated, double *out,
                                gl_error *err);

@@ -58,6 +58,71 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
   return GL_OK;
 }
 
+/* Room for a replayed law: its log-probabilities and probabilities over edges, the sampler's law
+ * before and after truncation, and scratch of a node. */
+typedef struct replayed {
+  double *logp, *p, *sampler, *drawn, *scratch;
+  sampling_rank *rank;
+} replayed;
+
+static void replayed_fini(replayed *r) {
+  free(r->logp);
+  free(r->rank);
+}
+
+static gl_status replayed_init(replayed *r, const toy_world *w, const double *theta,
+                               const double *theta_sampler, size_t x, gl_error *err) {
+  const size_t edges = w->tree.n_edges, v = w->tree.vocabulary;
+  *r = (replayed){.logp = calloc(4 * edges + v, sizeof *r->logp),
+                  .rank = calloc(v, sizeof *r->rank)};
+  if (r->logp == NULL || r->rank == NULL) {
+    replayed_fini(r);
+    return gl_fail_memory(err, "log-probabilities");
+  }
+  r->p = r->logp + edges;
+  r->sampler = r->p + edges;
+  r->drawn = r->sampler + edges;
+  r->scratch = r->drawn + edges;
+  toy_log_probs(w, theta_sampler, x, r->sampler);
+  toy_truncate(w, &w->sampling, r->sampler, w->tree.n_nodes, r->drawn, r->rank);
+  toy_log_probs(w, theta, x, r->sampler);
+  for (size_t first = 0; first < edges; first += v)
+    toy_replay_node(r->sampler + first, r->drawn + first, v, r->logp + first, r->p + first);
+  return GL_OK;
+}
+
+static gl_status view_log_probs_replayed(const void *self, const double *theta,
+                                         const double *theta_sampler, size_t x, double *logp,
+                                         gl_error *err) {
+  const toy_world *w = self;
+  replayed r;
+  gl_status status = replayed_init(&r, w, theta, theta_sampler, x, err);
+  if (status != GL_OK) return status;
+  along_paths(&w->tree, r.logp, logp);
+  replayed_fini(&r);
+  return GL_OK;
+}
+
+static gl_status view_accumulate_score_replayed(const void *self, const double *theta,
+                                                const double *theta_sampler, size_t x,
+                                                const double *coefficient, double *grad,
+                                                gl_error *err) {
+  const toy_world *w = self;
+  const response_tree *t = &w->tree;
+  replayed r;
+  gl_status status = replayed_init(&r, w, theta, theta_sampler, x, err);
+  if (status != GL_OK) return status;
+  double *through = r.sampler; /* not needed any more */
+  memset(through, 0, t->n_edges * sizeof *through);
+  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
+    if (t->path[i] >= 0) through[t->path[i]] += coefficient[i];
+  for (size_t e = 0; e < t->n_edges; ++e)
+    if (through[e] != 0)
+      toy_add_score(w, x, e, through[e], r.p + e / t->vocabulary * t->vocabulary, r.scratch, grad);
+  replayed_fini(&r);
+  return GL_OK;
+}
+
 /* Probabilities of every edge, with room for the vocabulary behind them; NULL if memory is short.
  */
 static double *edge_probabilities(const toy_world *w, const double *theta, size_t x) {
@@ -196,6 +261,8 @@ enumerable toy_world_enumerable(const toy_world *w) {
       .rewards = view_rewards,
       .log_probs = view_log_probs,
       .log_probs_truncated = view_log_probs_truncated,
+      .log_probs_replayed = view_log_probs_replayed,
+      .accumulate_score_replayed = view_accumulate_score_replayed,
       .accumulate_score = view_accumulate_score,
       .sequence_scores = view_sequence_scores,
   };

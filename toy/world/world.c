@@ -278,6 +278,19 @@ void toy_truncate(const toy_world *w, const sampling_spec *law, const double *lo
   for (size_t n = 0; n < n_nodes; ++n) sampling_truncate(law, logp + n * v, v, out + n * v, rank);
 }
 
+void toy_replay_node(const double *logp, const double *drawn, size_t v, double *out, double *p) {
+  double top = -INFINITY, sum = 0;
+  for (size_t a = 0; a < v; ++a)
+    if (!isinf(drawn[a]) && logp[a] > top) top = logp[a];
+  for (size_t a = 0; a < v; ++a)
+    if (!isinf(drawn[a])) sum += exp(logp[a] - top);
+  const double lse = top + log(sum);
+  for (size_t a = 0; a < v; ++a) {
+    out[a] = isinf(drawn[a]) ? -INFINITY : logp[a] - lse;
+    if (p != NULL) p[a] = isinf(drawn[a]) ? 0 : exp(out[a]);
+  }
+}
+
 void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient,
                    const double *node_p, double *dz, double *grad) {
   const size_t v = w->tree.vocabulary;

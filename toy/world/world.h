@@ -62,6 +62,9 @@ void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *lo
  * log-probabilities of the same edges; rank[vocabulary] is scratch. */
 void toy_truncate(const toy_world *w, const sampling_spec *law, const double *logp, size_t n_nodes,
                   double *out, sampling_rank *rank);
+/* out[v] = one node's log-probabilities logp[v], renormalised over the tokens that `drawn`[v], a
+ * truncated law, keeps; -inf for the others. p (NULL: not wanted) gets the probabilities. */
+void toy_replay_node(const double *logp, const double *drawn, size_t v, double *out, double *p);
 /* grad += coefficient * d logp(edge) / d theta, where p is the node's probabilities [vocabulary]
  * and dz[vocabulary] scratch. */
 void toy_add_score(const toy_world *w, size_t x, size_t edge, double coefficient,

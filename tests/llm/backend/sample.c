@@ -60,9 +60,10 @@ static void check_draws(backend *b, size_t n, const sampling_spec *spec) {
 }
 
 static void draws_are_those_of_core_sampling(void) {
-  static const sampling_spec specs[] = {{1, 0, 1, SAMPLING_RAW},    {0.6, 0, 1, SAMPLING_RAW},
-                                        {1, 5, 1, SAMPLING_RAW},    {1.5, 0, 0.8, SAMPLING_RAW},
-                                        {1, 20, 0.9, SAMPLING_RAW}, {1, 1, 1, SAMPLING_RAW}};
+  static const sampling_spec specs[] = {
+      {.temperature = 1, .top_k = 0, .top_p = 1},    {.temperature = 0.6, .top_k = 0, .top_p = 1},
+      {.temperature = 1, .top_k = 5, .top_p = 1},    {.temperature = 1.5, .top_k = 0, .top_p = 0.8},
+      {.temperature = 1, .top_k = 20, .top_p = 0.9}, {.temperature = 1, .top_k = 1, .top_p = 1}};
   backend *b = float_backend();
   for (size_t i = 0; i < sizeof specs / sizeof *specs; ++i) {
     check_draws(b, 20, &specs[i]);
@@ -75,7 +76,7 @@ static void draws_are_those_of_core_sampling(void) {
 /* Pearson's statistic of DRAWS draws from one law. With 49 degrees of freedom it exceeds 85.4 in
  * one of a thousand seeds; this seed is fixed. Tokens expected less than five times are lumped. */
 static void frequencies_are_the_probabilities(void) {
-  const sampling_spec spec = {1, 0, 1, SAMPLING_RAW};
+  const sampling_spec spec = {.temperature = 1, .top_k = 0, .top_p = 1};
   backend *b = float_backend();
   float *one = drawn_logits(VOCABULARY, 7, 2), *z = calloc(DRAWS * VOCABULARY, sizeof *z);
   float *logq = calloc(2 * DRAWS, sizeof *logq);
@@ -111,7 +112,7 @@ static void frequencies_are_the_probabilities(void) {
 }
 
 static void greedy_takes_the_most_probable_and_of_equals_the_first(void) {
-  const sampling_spec spec = {0.5, 2, 1, SAMPLING_RAW};
+  const sampling_spec spec = {.temperature = 0.5, .top_k = 2, .top_p = 1};
   backend *b = float_backend();
   const float z[] = {1, 3, 2, 3, -1, /**/ 0, 0, 0, 0, 0};
   const uint64_t index[] = {0, 1};
@@ -129,7 +130,7 @@ static void greedy_takes_the_most_probable_and_of_equals_the_first(void) {
 
 /* A token of probability zero is never drawn, not even at the ends of [0, 1). */
 static void impossible_tokens_are_never_drawn(void) {
-  const sampling_spec spec = {1, 0, 1, SAMPLING_RAW};
+  const sampling_spec spec = {.temperature = 1, .top_k = 0, .top_p = 1};
   backend *b = float_backend();
   enum { ROWS = 2000 };
   static float z[ROWS][4], logq[ROWS], truncated[ROWS];

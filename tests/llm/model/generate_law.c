@@ -29,7 +29,8 @@ static void log_probabilities_are_the_forwards(void) {
   request_data d;
   generate_request q = make_request(&d);
   for (int truncated = 0; truncated < 2; ++truncated) {
-    q.sampling = (sampling_spec){1.3, truncated ? 5 : 0, truncated ? 0.8 : 1, SAMPLING_RAW};
+    q.sampling = (sampling_spec){
+        .temperature = 1.3, .top_k = truncated ? 5 : 0, .top_p = truncated ? 0.8 : 1};
     const number_type types[] = {NUMBER_F32, NUMBER_F64};
     const double tolerance[] = {1e-5, 1e-12};
     for (size_t k = 0; k < 2; ++k) {
@@ -175,14 +176,14 @@ static void check_frequencies(const sampling_spec *spec) {
 }
 
 static void tokens_come_as_often_as_their_law_says(void) {
-  check_frequencies(&(sampling_spec){1, 0, 1, SAMPLING_RAW});
-  check_frequencies(&(sampling_spec){2, 0, 1, SAMPLING_RAW});
+  check_frequencies(&(sampling_spec){.temperature = 1, .top_k = 0, .top_p = 1});
+  check_frequencies(&(sampling_spec){.temperature = 2, .top_k = 0, .top_p = 1});
 }
 
 static void truncated_laws_are_what_is_drawn_from(void) {
-  check_frequencies(&(sampling_spec){1.5, 3, 1, SAMPLING_RAW});
-  check_frequencies(&(sampling_spec){1.5, 0, 0.7, SAMPLING_RAW});
-  check_frequencies(&(sampling_spec){1.5, 3, 0.9, SAMPLING_RAW});
+  check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 3, .top_p = 1});
+  check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 0, .top_p = 0.7});
+  check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 3, .top_p = 0.9});
 }
 
 SUITE(llm_generate_law, "llm: generation law", TEST(log_probabilities_are_the_forwards),

@@ -15,7 +15,8 @@ static void a_step_is_a_decode_and_a_draw(void) {
   small_model_make(&m, NUMBER_F32, 0, 11);
   must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
   CU_ASSERT_EQUAL(model_steps_ahead(cache), 0);
-  const model_draws draws = {{0.9, 4, 1, SAMPLING_RAW}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
+  const model_draws draws = {
+      {.temperature = 0.9, .top_k = 4, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
   int32_t token[2][STEPS + 1][SLOTS], slot[SLOTS], position[SLOTS];
   double logq[2][STEPS][SLOTS], cut[2][STEPS][SLOTS];
   for (int form = 0; form < 2; ++form)
@@ -53,7 +54,8 @@ static void steps_that_cannot_be_are_refused(void) {
   model_cache *cache;
   small_model_make(&m, NUMBER_F32, 0, 11);
   must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
-  const model_draws draws = {{1, 0, 1, SAMPLING_RAW}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
+  const model_draws draws = {
+      {.temperature = 1, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
   static const struct {
     size_t n;
     int32_t token, slot, position;

@@ -49,10 +49,10 @@ static void steps_are_those_of_torch(void) {
     const char *name;
     optimizer_spec spec;
   } cases[] = {
-      {"adamw", {OPTIMIZER_ADAMW, 0.01, 0, 0.8, 0.97, 1e-6, 0.1, 0, 0, LR_CONSTANT}},
-      {"adam", {OPTIMIZER_ADAM, 0.01, 0, 0.8, 0.97, 1e-6, 0.1, 0, 0, LR_CONSTANT}},
-      {"sgd", {OPTIMIZER_SGD, 0.05, 0.7, 0, 0, 0, 0.1, 0, 0, LR_CONSTANT}},
-      {"plain", {OPTIMIZER_SGD, 0.05, 0, 0, 0, 0, 0, 0, 0, LR_CONSTANT}},
+      {"adamw", {OPTIMIZER_ADAMW, 0.01, 0, 0.8, 0.97, 1e-6, 0.1, 0, 0, LR_CONSTANT, ESS_NONE}},
+      {"adam", {OPTIMIZER_ADAM, 0.01, 0, 0.8, 0.97, 1e-6, 0.1, 0, 0, LR_CONSTANT, ESS_NONE}},
+      {"sgd", {OPTIMIZER_SGD, 0.05, 0.7, 0, 0, 0, 0.1, 0, 0, LR_CONSTANT, ESS_NONE}},
+      {"plain", {OPTIMIZER_SGD, 0.05, 0, 0, 0, 0, 0, 0, 0, LR_CONSTANT, ESS_NONE}},
   };
   gl_error err = {0};
   safetensors *file;

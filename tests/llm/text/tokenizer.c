@@ -159,7 +159,27 @@ static void a_token_outside_the_vocabulary_is_refused(void) {
   tokenizer_free(NULL);
 }
 
-SUITE(llm_tokenizer, "llm: tokenizer", TEST(every_character_is_written_and_read_back),
+/* They have the numbers behind the alphabet's, no text is encoded with them, and they read as
+ * U+FFFD, which no right answer has. */
+static void unused_tokens_are_a_tail_of_the_vocabulary(void) {
+  tokenizer *t = NULL;
+  gl_error err = {0};
+  char *text = NULL;
+  CU_ASSERT_FATAL(tokenizer_new_char(&t, "ab", &err) == GL_OK);
+  CU_ASSERT(tokenizer_add_unused(t, 500, &err) == GL_OK);
+  CU_ASSERT_EQUAL(tokenizer_size(t), TOKEN_FIRST + 502);
+  const int32_t token[] = {TOKEN_FIRST, TOKEN_FIRST + 2, TOKEN_FIRST + 501, TOKEN_FIRST + 1};
+  CU_ASSERT(tokenizer_decode(t, token, 4, 1, &text, NULL, &err) == GL_OK);
+  CU_ASSERT_STRING_EQUAL(text, "a\xef\xbf\xbd\xef\xbf\xbd"
+                               "b");
+  free(text);
+  const int32_t beyond = TOKEN_FIRST + 502;
+  CU_ASSERT(tokenizer_decode(t, &beyond, 1, 1, &text, NULL, &err) == GL_EINPUT);
+  tokenizer_free(t);
+}
+
+SUITE(llm_tokenizer, "llm: tokenizer", TEST(unused_tokens_are_a_tail_of_the_vocabulary),
+      TEST(every_character_is_written_and_read_back),
       TEST(every_maximal_ill_formed_part_is_one_replacement),
       TEST(a_char_tokenizer_numbers_its_alphabet), TEST(a_character_outside_the_alphabet_is_named),
       TEST(an_alphabet_has_distinct_characters), TEST(a_byte_tokenizer_takes_any_text),

@@ -70,7 +70,7 @@ static void compare_step(number_type type, int tensor, int recompute, double tol
   small_model s[2];
   if (!make_both(&s[0], &s[1], type, tensor, recompute)) SKIP("no CUDA device");
   const size_t n = model_parameters(s[0].m);
-  const optimizer_spec spec = {OPTIMIZER_SGD, 0.01, 0, 0, 0, 0, 0, 0, 1, LR_CONSTANT};
+  const optimizer_spec spec = {OPTIMIZER_SGD, 0.01, 0, 0, 0, 0, 0, 0, 1, LR_CONSTANT, ESS_NONE};
   double *logp[2], *entropy[2], *gradient[2], *value[2], norm[2];
   gl_error err = {0};
   random_rows r;

@@ -70,16 +70,16 @@ static backend *device(void) {
   return backend_new(&b, BACKEND_CUDA, NUMBER_F32, 0, &err) == GL_OK ? b : NULL;
 }
 
-static const sampling_spec plain = {1, 0, 1, SAMPLING_RAW};
+static const sampling_spec plain = {.temperature = 1, .top_k = 0, .top_p = 1};
 
 /* Weights are sums in float on one side and in double on the other: a draw that falls within some
  * 1e-6 of the border between two tokens may go either way. Of 600 draws that is expected of less
  * than one in a thousand seeds; two are let pass. */
 static void draws_are_the_cpus(void) {
-  static const sampling_spec specs[] = {{1, 0, 1, SAMPLING_RAW},
-                                        {0.3, 0, 1, SAMPLING_RAW},
-                                        {1, 40, 1, SAMPLING_RAW},
-                                        {1.3, 0, 0.9, SAMPLING_RAW}};
+  static const sampling_spec specs[] = {{.temperature = 1, .top_k = 0, .top_p = 1},
+                                        {.temperature = 0.3, .top_k = 0, .top_p = 1},
+                                        {.temperature = 1, .top_k = 40, .top_p = 1},
+                                        {.temperature = 1.3, .top_k = 0, .top_p = 0.9}};
   static const size_t sizes[] = {2, 4096, 4097, 10000};
   backend *cuda = device(), *cpu = NULL;
   if (cuda == NULL) SKIP("no CUDA device");
@@ -128,7 +128,8 @@ static void impossible_tokens_are_never_drawn(void) {
 
 static void greedy_takes_the_first_of_equals(void) {
   enum { N = 9000 };
-  static const sampling_spec specs[] = {{0.5, 0, 1, SAMPLING_RAW}, {0.5, 3, 1, SAMPLING_RAW}};
+  static const sampling_spec specs[] = {{.temperature = 0.5, .top_k = 0, .top_p = 1},
+                                        {.temperature = 0.5, .top_k = 3, .top_p = 1}};
   backend *cuda = device();
   if (cuda == NULL) SKIP("no CUDA device");
   for (size_t i = 0; i < 2; ++i) {
@@ -148,7 +149,8 @@ static void greedy_takes_the_first_of_equals(void) {
 /* Logits of a model whose parameters have diverged: not-a-number, infinite, or all impossible. */
 static void rows_without_a_law_are_told(void) {
   enum { N = 5000 };
-  static const sampling_spec specs[] = {{1, 0, 1, SAMPLING_RAW}, {1, 3, 0.9, SAMPLING_RAW}};
+  static const sampling_spec specs[] = {{.temperature = 1, .top_k = 0, .top_p = 1},
+                                        {.temperature = 1, .top_k = 3, .top_p = 0.9}};
   backend *cuda = device();
   if (cuda == NULL) SKIP("no CUDA device");
   for (size_t i = 0; i < 2; ++i) {

@@ -134,9 +134,10 @@ static void steps_that_feed_themselves_draw_what_the_host_would(void) {
   if (!begin(&s, &cache)) SKIP("no CUDA device");
   CU_ASSERT_EQUAL(model_steps_ahead(cache), 1);
   for (int law = 0; law < 4; ++law) { /* the records of one law are not taken for another's */
-    const model_draws draws = {{0.9, law == 1 ? 4u : 0u, law == 2 ? 0.7 : 1, SAMPLING_RAW},
-                               rng_stream_at(5, RNG_ROLLOUT, 7),
-                               law == 3};
+    const model_draws draws = {
+        {.temperature = 0.9, .top_k = law == 1 ? 4u : 0u, .top_p = law == 2 ? 0.7 : 1},
+        rng_stream_at(5, RNG_ROLLOUT, 7),
+        law == 3};
     drawn host, self;
     memset(&host, 0, sizeof host);
     memset(&self, 0, sizeof self);
@@ -160,7 +161,8 @@ static void only_tokens_of_the_last_step_are_taken(void) {
   small_model s;
   model_cache *cache;
   if (!begin(&s, &cache)) SKIP("no CUDA device");
-  const model_draws draws = {{1, 0, 1, SAMPLING_RAW}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
+  const model_draws draws = {
+      {.temperature = 1, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
   const int32_t given = 1, fed = -1, beyond = -2, slot = 0, position = PROMPT;
   const uint64_t index = 0;
   int32_t token;
