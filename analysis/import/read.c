@@ -67,8 +67,9 @@ static gl_status has_panel_headings(const char *text, size_t size, const char *n
   return status;
 }
 
+/* one_column: whether a table may have no more. */
 static gl_status recognise(file_kind *kind, const char *text, size_t size, const char *name,
-                           gl_error *err) {
+                           int one_column, gl_error *err) {
   size_t at = size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
   int panel = 0;
   while (at < size && (text[at] == '#' || (text[at] && strchr(" \t\r\n", text[at])))) {
@@ -90,8 +91,9 @@ static gl_status recognise(file_kind *kind, const char *text, size_t size, const
     if (separates(text + at, size - at, ';'))
       return refuse(name, "the columns are separated by semicolons",
                     "write commas (and decimal points) instead", err);
-    return refuse(name, "this is no table of several columns",
-                  "give a W&B export, CSV, TSV, JSON Lines or a study", err);
+    if (!one_column)
+      return refuse(name, "this is no table of several columns",
+                    "give a W&B export, CSV, TSV, JSON Lines or a study", err);
   }
   status = has_panel_headings(text, size, name, &panel, err);
   *kind = panel ? KIND_PANEL : KIND_COMMAS;
@@ -115,7 +117,7 @@ gl_status read_series_text(series_table **out, const char *text, size_t size, co
                            const shape_request *request, gl_error *err) {
   file_kind kind = KIND_COMMAS;
   *out = NULL;
-  gl_status status = recognise(&kind, text, size, name, err);
+  gl_status status = recognise(&kind, text, size, name, 0, err);
   if (status != GL_OK) return status;
   switch (kind) {
   case KIND_PANEL:
@@ -137,6 +139,31 @@ gl_status read_series(series_table **out, const char *path, const shape_request 
   *out = NULL;
   gl_status status = csv_load(&text, &size, path, err);
   if (status == GL_OK) status = read_series_text(out, text, size, path, request, err);
+  free(text);
+  return status;
+}
+
+static sheet_syntax syntax_of(file_kind kind) {
+  switch (kind) {
+  case KIND_PANEL:
+  case KIND_COMMAS:
+    return SHEET_COMMAS;
+  case KIND_TABS:
+    return SHEET_TABS;
+  case KIND_JSON_LINES:
+    return SHEET_JSON_LINES;
+  }
+  return SHEET_COMMAS;
+}
+
+gl_status read_rows(sheet *out, const char *path, gl_error *err) {
+  file_kind kind = KIND_COMMAS;
+  char *text = NULL;
+  size_t size = 0;
+  *out = (sheet){.name = NULL};
+  gl_status status = csv_load(&text, &size, path, err);
+  if (status == GL_OK) status = recognise(&kind, text, size, path, 1, err);
+  if (status == GL_OK) status = sheet_read(out, text, size, syntax_of(kind), path, err);
   free(text);
   return status;
 }

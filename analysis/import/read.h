@@ -12,6 +12,9 @@
 #include "analysis/import/series.h"
 #include "analysis/import/shape.h"
 
+/* The rows of a CSV, TSV or JSON Lines file as they stand, for readers that know their columns. A
+ * table of one column is taken too. Release with sheet_fini() in any case. Errors as below. */
+gl_status read_rows(sheet *out, const char *path, gl_error *err);
 /* The series of a file; request may be NULL. Release with series_table_free(). GL_EIO if the file
  * cannot be read, GL_EINPUT with file, place and remedy if it is none of these. */
 gl_status read_series(series_table **out, const char *path, const shape_request *request,

@@ -20,6 +20,7 @@
   X(info)                                                                                          \
   X(sim)                                                                                           \
   X(policy)                                                                                        \
+  X(fit)                                                                                           \
   X(analyze)                                                                                       \
   X(outcomes)                                                                                      \
   X(effects)                                                                                       \

@@ -1,0 +1,284 @@
+/* gepolab fit: laws of a cluster's delays, times and lengths from logs of measured ones. */
+#include "experiments/base/command.h"
+#include "experiments/base/print_json.h"
+#include "experiments/cli/fit_log.h"
+#include "sim/delay_fit.h"
+#include "sim/delay_laws.h"
+
+#include "core/base/csv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct fit_request {
+  fit_limits limits[FIT_FIELDS];
+  const char *const *files;
+  size_t n_files;
+  double factor;
+  int json;
+} fit_request;
+
+/* --- the command line ----------------------------------------------------------------------------
+ */
+
+static gl_status read_limit(double *to, const char *option, const char *text, int none_allowed,
+                            const char *value, gl_error *err) {
+  if (none_allowed && strcmp(value, "none") == 0) {
+    *to = NAN;
+    return GL_OK;
+  }
+  if (csv_number(value, to) && *to > 0 && *to <= 1e15) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "%s %s: a limit is a number above 0%s, in seconds or tokens",
+                 option, text, none_allowed ? ", or none" : "");
+}
+
+static gl_status read_limits(fit_request *q, const args_list *least, const args_list *most,
+                             int censored, gl_error *err) {
+  gl_status status = GL_OK;
+  fit_field f = FIT_FIELD_DELAY;
+  const char *value = NULL;
+  for (int k = 0; k < FIT_FIELDS; ++k) q->limits[k] = (fit_limits){0, INFINITY, censored};
+  for (size_t i = 0; i < least->n && status == GL_OK; ++i) {
+    status = fit_field_of(&f, &value, "--at-least", least->item[i], err);
+    if (status == GL_OK)
+      status = read_limit(&q->limits[f].low, "--at-least", least->item[i], 0, value, err);
+  }
+  for (size_t i = 0; i < most->n && status == GL_OK; ++i) {
+    status = fit_field_of(&f, &value, "--at-most", most->item[i], err);
+    if (status == GL_OK)
+      status = read_limit(&q->limits[f].high, "--at-most", most->item[i], 1, value, err);
+  }
+  return status;
+}
+
+/* --- what is told --------------------------------------------------------------------------------
+ */
+
+/* The recipe's line of a field, on the heap: "delay: {law: lognormal, mu: 5.82, sigma: 0.868}".
+ * Numbers read back to what was fitted. NULL if memory is short. */
+static char *recipe_line(fit_field f, const fit *of, const fit_request *q, const char *heading) {
+  char *text = NULL;
+  size_t size = 0;
+  char number[4][NUMBER_TEXT_SIZE];
+  FILE *to = open_memstream(&text, &size);
+  if (to == NULL) return NULL;
+  fprintf(to, "%s: ", fit_field_name(f));
+  if (of->is_constant) {
+    fputs(number_text(of->median, number[0]), to);
+  } else if (of->chosen == FIT_FAMILIES) {
+    cJSON *file = cJSON_CreateString(q->files[0]), *column = cJSON_CreateString(heading);
+    char *file_text = cJSON_PrintUnformatted(file), *column_text = cJSON_PrintUnformatted(column);
+    fprintf(to, "{law: empirical, file: %s, column: %s", file_text ? file_text : "",
+            column_text ? column_text : "");
+    if (fit_field_is_time(f) && q->factor != 1)
+      fprintf(to, ", scale: %s", number_text(q->factor, number[0]));
+    fputc('}', to);
+    cJSON_free(file_text);
+    cJSON_free(column_text);
+    cJSON_Delete(file);
+    cJSON_Delete(column);
+  } else {
+    const fit_row *r = &of->row[of->chosen];
+    fprintf(to, "{law: %s", delay_law_about(r->law.kind)->name);
+    for (size_t k = 0; k < r->n_parameters; ++k)
+      fprintf(to, ", %s: %s", r->name[k], number_text(r->value[k], number[k]));
+    if (r->law.clamp_lo > 0 || isfinite(r->law.clamp_hi))
+      fprintf(to, ", clamp: [%s, %s]", number_text(r->law.clamp_lo, number[2]),
+              number_text(fmin(r->law.clamp_hi, 1e15), number[3]));
+    fputc('}', to);
+  }
+  const int failed = ferror(to);
+  if (fclose(to) == 0 && !failed) return text;
+  free(text);
+  return NULL;
+}
+
+static void print_row(const fit_row *r, fit_family k, int chosen) {
+  char text[160];
+  int n = 0;
+  if (r->why_not != NULL) {
+    printf("  %-20s %s\n", fit_family_name(k), r->why_not);
+    return;
+  }
+  for (size_t p = 0; p < r->n_parameters; ++p)
+    n += snprintf(text + n, sizeof text - (size_t)n, "%s%s %.5g ± %.2g", p > 0 ? ", " : "",
+                  r->name[p], r->value[p], r->error[p]);
+  /* "±" has two bytes and one column */
+  printf("  %-20s %-*s %12.2f %7.4f %6.3f%s\n", fit_family_name(k), 42 + (int)r->n_parameters, text,
+         r->aic, r->distance, r->p, chosen ? "  chosen" : "");
+}
+
+static void print_field(fit_field f, const fit *of) {
+  printf("%s (%s): %zu values, %g to %g, median %g", fit_field_name(f), fit_field_about(f), of->n,
+         of->least, of->most, of->median);
+  if (of->n_low > 0) printf(", %zu at or below %g", of->n_low, of->limits.low);
+  if (of->n_high > 0) printf(", %zu at or above %g", of->n_high, of->limits.high);
+  if (of->resolution > 0) printf(", rounded to %g", of->resolution);
+  fputs("\n", stdout);
+  if (of->is_constant) {
+    fputs("  All values are the same: a constant.\n", stdout);
+    return;
+  }
+  printf("  %-20s %-42s %12s %7s %6s\n", "law", "maximum likelihood ± standard error", "AIC", "D",
+         "p");
+  for (size_t k = 0; k < FIT_FAMILIES; ++k) print_row(&of->row[k], (fit_family)k, k == of->chosen);
+  if (of->n_tested < of->n) printf("  D and p are of %zu of the values.\n", of->n_tested);
+  if (of->chosen == FIT_FAMILIES)
+    puts("  The test refuses all laws (p <= 0.05): the measured values themselves are the law.");
+}
+
+static int add_row(cJSON *to, const fit_row *r, fit_family k) {
+  cJSON *o = cJSON_CreateObject();
+  if (o == NULL || !cJSON_AddItemToArray(to, o)) {
+    cJSON_Delete(o);
+    return 0;
+  }
+  int ok = json_add_string(o, "law", fit_family_name(k)) != NULL;
+  if (r->why_not != NULL) return ok && json_add_string(o, "why_not", r->why_not) != NULL;
+  cJSON *values = cJSON_AddObjectToObject(o, "parameters");
+  cJSON *errors = cJSON_AddObjectToObject(o, "standard_errors");
+  for (size_t p = 0; p < r->n_parameters; ++p)
+    ok = ok && json_add_number(values, r->name[p], r->value[p]) != NULL &&
+         json_add_number(errors, r->name[p], r->error[p]) != NULL;
+  return ok && json_add_number(o, "log_likelihood", r->log_likelihood) != NULL &&
+         json_add_number(o, "aic", r->aic) != NULL &&
+         json_add_number(o, "ks_distance", r->distance) != NULL &&
+         json_add_number(o, "p", r->p) != NULL;
+}
+
+static const char *chosen_name(const fit *of) {
+  if (of->is_constant) return "constant";
+  return of->chosen == FIT_FAMILIES ? "empirical" : fit_family_name((fit_family)of->chosen);
+}
+
+static int add_field(cJSON *to, fit_field f, const fit *of, const char *line) {
+  cJSON *o = cJSON_AddObjectToObject(to, fit_field_name(f));
+  int ok = o != NULL && json_add_number(o, "n", (double)of->n) != NULL &&
+           json_add_number(o, "at_least", of->limits.low) != NULL &&
+           json_add_number(o, "n_at_least", (double)of->n_low) != NULL &&
+           json_add_number(o, "at_most", of->limits.high) != NULL &&
+           json_add_number(o, "n_at_most", (double)of->n_high) != NULL &&
+           json_add_number(o, "least", of->least) != NULL &&
+           json_add_number(o, "median", of->median) != NULL &&
+           json_add_number(o, "most", of->most) != NULL &&
+           json_add_number(o, "resolution", of->resolution) != NULL &&
+           json_add_number(o, "n_tested", (double)of->n_tested) != NULL &&
+           json_add_string(o, "chosen", chosen_name(of)) != NULL &&
+           json_add_string(o, "recipe", line) != NULL;
+  cJSON *laws = ok ? cJSON_AddArrayToObject(o, "laws") : NULL;
+  ok = ok && laws != NULL;
+  for (size_t k = 0; k < FIT_FAMILIES && ok && !of->is_constant; ++k)
+    ok = add_row(laws, &of->row[k], (fit_family)k);
+  return ok;
+}
+
+/* An empirical law is read from one CSV file; of other logs its recipe line is a wish. */
+static void print_recipe(char *const line[FIT_FIELDS], const fit *fits, size_t n_files) {
+  int empirical = 0;
+  puts("\ncluster:");
+  for (int f = 0; f < FIT_FIELDS; ++f) {
+    if (line[f] == NULL) continue;
+    printf("  %s\n", line[f]);
+    empirical |= !fits[f].is_constant && fits[f].chosen == FIT_FAMILIES;
+  }
+  if (!empirical) return;
+  puts(
+      "  # An empirical law reads one CSV file, found from the recipe's folder: save the column as "
+      "one\n  # where the log is another table.");
+  if (n_files > 1) puts("  # Only the first of the logs is named above.");
+}
+
+static gl_status print_json(char *const line[FIT_FIELDS], const fit *fits, gl_error *err) {
+  cJSON *d = cJSON_CreateObject();
+  cJSON *cluster = d != NULL ? cJSON_AddObjectToObject(d, "cluster") : NULL;
+  int ok = cluster != NULL && json_add_number(d, "error_rate", FIT_ERROR_RATE) != NULL &&
+           json_add_number(d, "replicates", FIT_REPLICATES) != NULL;
+  for (int f = 0; f < FIT_FIELDS && ok; ++f)
+    if (line[f] != NULL) ok = add_field(cluster, (fit_field)f, &fits[f], line[f]);
+  if (!ok) {
+    cJSON_Delete(d);
+    d = NULL;
+  }
+  return report_json(d, err);
+}
+
+/* --- the whole -----------------------------------------------------------------------------------
+ */
+
+static gl_status fit_and_tell(fit_log *log, const fit_request *q, gl_error *err) {
+  fit *fits = calloc(FIT_FIELDS, sizeof *fits);
+  char *line[FIT_FIELDS] = {NULL};
+  gl_status status = fits != NULL ? GL_OK : gl_fail_memory(err, "fits");
+  for (int f = 0; f < FIT_FIELDS && status == GL_OK; ++f) {
+    fit_measured *m = &log->field[f];
+    if (m->n == 0) continue;
+    status =
+        fit_values(&fits[f], m->value, m->n, q->limits[f], 1, fit_field_name((fit_field)f), err);
+    if (status != GL_OK) break;
+    line[f] = recipe_line((fit_field)f, &fits[f], q, m->heading);
+    if (line[f] == NULL) status = gl_fail_memory(err, "a recipe's line");
+  }
+  if (status == GL_OK && q->json) status = print_json(line, fits, err);
+  if (status == GL_OK && !q->json) {
+    for (int f = 0; f < FIT_FIELDS; ++f)
+      if (line[f] != NULL) print_field((fit_field)f, &fits[f]);
+    print_recipe(line, fits, q->n_files);
+  }
+  for (int f = 0; f < FIT_FIELDS; ++f) free(line[f]);
+  free(fits);
+  return status;
+}
+
+static gl_status run_fit(const command *self, int argc, char **argv, gl_error *err) {
+  args_list columns = {.n = 0}, least = {.n = 0}, most = {.n = 0};
+  const char *unit = "s";
+  int censored = 0;
+  fit_request q = {.json = 0};
+  args_option options[] = {{"column", 'c', ARGS_EACH, "FIELD=HEADING",
+                            "the column of delay, data_delay, generation or lengths", &columns},
+                           {"unit", 'u', ARGS_TEXT, "UNIT",
+                            "of the times in the logs: s (default), ms, us, min, h", &unit},
+                           {"at-least", 0, ARGS_EACH, "FIELD=X",
+                            "values up to X, in s or tokens, are at a limit", &least},
+                           {"at-most", 0, ARGS_EACH, "FIELD=X",
+                            "values from X on are at a limit; none: there is none", &most},
+                           {"censored", 0, ARGS_FLAG, NULL,
+                            "the limits are the measurement's: laws are not clamped to them",
+                            &censored},
+                           {"json", 0, ARGS_FLAG, NULL, "all laws as JSON", &q.json}};
+  args a;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
+                                (args_shape){1, 256, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    fit_log log = {.factor = 1};
+    q.files = a.words;
+    q.n_files = a.n_words;
+    status = read_limits(&q, &least, &most, censored, err);
+    if (status == GL_OK) status = fit_log_read(&log, a.words, a.n_words, &columns, unit, err);
+    q.factor = log.factor;
+    if (status == GL_OK) status = fit_and_tell(&log, &q, err);
+    fit_log_fini(&log);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_fit = {
+    .name = "fit",
+    .arguments = "LOG…",
+    .summary = "laws of delays, times and lengths from logs of measured ones",
+    .about =
+        "Fits exponential, shifted exponential, lognormal, weibull, gamma, pareto and uniform "
+        "laws\n"
+        "to the columns of logs (CSV, TSV, JSON Lines; all files together) by maximum likelihood,\n"
+        "and prints the lines of a recipe's cluster. D is the distance of Kolmogorov and Smirnov,\n"
+        "p that of a parametric bootstrap of 199 samples: laws with p <= 0.05 are refused, which\n"
+        "happens to the true law in 5 % of all logs. Of the others, the one of least AIC is\n"
+        "chosen; where none is left, the empirical law. Many values at the largest one are a\n"
+        "limit's, and need --at-most FIELD=X.",
+    .examples = "  gepolab fit fetches.csv --column delay=fetch_ms --unit ms\n"
+                "  gepolab fit run.jsonl --column lengths=tokens --at-most lengths=8192\n"
+                "  gepolab fit a.csv b.csv --at-most delay=1800 --censored --json",
+    .run = run_fit};

@@ -1,0 +1,162 @@
+/* Reads measured delays, times and lengths from tables, by the headings of their columns. */
+#include "experiments/cli/fit_log.h"
+
+#include "analysis/import/read.h"
+#include "core/base/csv.h"
+#include "core/config/config.h"
+#include "core/config/units.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double longest = 1e15; /* as in sim/delay_laws.c */
+
+static const struct {
+  const char *name, *about;
+  int is_time;
+} fields[FIT_FIELDS] = {
+    [FIT_FIELD_DELAY] = {"delay", "delay of the weights, s", 1},
+    [FIT_FIELD_DATA_DELAY] = {"data_delay", "delay of the data, s", 1},
+    [FIT_FIELD_GENERATION] = {"generation", "time of a batch, s", 1},
+    [FIT_FIELD_LENGTHS] = {"lengths", "lengths of responses, tokens", 0},
+};
+
+const char *fit_field_name(fit_field f) {
+  assert(f < FIT_FIELDS);
+  return fields[f].name;
+}
+
+const char *fit_field_about(fit_field f) {
+  assert(f < FIT_FIELDS);
+  return fields[f].about;
+}
+
+int fit_field_is_time(fit_field f) {
+  assert(f < FIT_FIELDS);
+  return fields[f].is_time;
+}
+
+gl_status fit_field_of(fit_field *out, const char **value, const char *option, const char *text,
+                       gl_error *err) {
+  const char *names[FIT_FIELDS], *equals = strchr(text, '=');
+  const size_t length = equals != NULL ? (size_t)(equals - text) : strlen(text);
+  char word[64], hint[CFG_HINT_SIZE];
+  for (int f = 0; f < FIT_FIELDS; ++f) {
+    names[f] = fields[f].name;
+    if (equals == NULL || strlen(names[f]) != length || memcmp(names[f], text, length) != 0)
+      continue;
+    *out = (fit_field)f;
+    *value = equals + 1;
+    return GL_OK;
+  }
+  snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), text);
+  if (equals == NULL)
+    return gl_fail(err, GL_EINPUT, "%s %s: write FIELD=VALUE, as in %s delay=…", option, word,
+                   option);
+  return gl_fail(err, GL_EINPUT,
+                 "%s: '%s' is no field that is fitted%s; they are delay, data_delay, generation "
+                 "and lengths",
+                 option, word, cfg_hint(word, names, FIT_FIELDS, hint));
+}
+
+static gl_status read_unit(fit_log *out, const char *name, gl_error *err) {
+  const unit *u = units_find(name, "s");
+  if (u == NULL || u->factor == 0)
+    return gl_fail(err, GL_EINPUT, "--unit %s is no unit of time; write s, ms, us, min or h", name);
+  out->factor = (double)u->factor * pow(10, u->power);
+  return GL_OK;
+}
+
+static gl_status read_columns(fit_log *out, const args_list *columns, gl_error *err) {
+  for (size_t i = 0; i < columns->n; ++i) {
+    fit_field f;
+    const char *heading;
+    gl_status status = fit_field_of(&f, &heading, "--column", columns->item[i], err);
+    if (status != GL_OK) return status;
+    if (out->field[f].heading != NULL)
+      return gl_fail(err, GL_EINPUT, "--column %s is given twice", fields[f].name);
+    out->field[f].heading = heading;
+  }
+  return GL_OK;
+}
+
+static gl_status add_value(fit_measured *to, double value, gl_error *err) {
+  if (to->n == to->room) {
+    const size_t room = to->room == 0 ? 256 : 2 * to->room;
+    double *more = room > SIZE_MAX / sizeof *more ? NULL : realloc(to->value, room * sizeof *more);
+    if (more == NULL) return gl_fail_memory(err, "measured values");
+    to->value = more;
+    to->room = room;
+  }
+  to->value[to->n++] = value;
+  return GL_OK;
+}
+
+static gl_status add_column(fit_measured *to, const sheet *s, size_t column, double factor,
+                            gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t row = 0; row < s->n_rows && status == GL_OK; ++row) {
+    const char *cell = sheet_text(s, row, column);
+    double value = 0;
+    if (cell == NULL) continue;
+    if (!csv_number(cell, &value) || !(value >= 0 && value <= longest))
+      return sheet_fail(s, row, column, err,
+                        "'%.40s' in column %.80s is no measured value; it must be a number from 0 "
+                        "to 1e15, or an empty cell where nothing was measured",
+                        cell, s->heading[column]);
+    status = add_value(to, value * factor, err);
+  }
+  return status;
+}
+
+/* Adds the columns of one file that are asked for; by_name: those headed as fields are. */
+static gl_status add_file(fit_log *out, const char *path, int by_name, gl_error *err) {
+  sheet s;
+  gl_status status = read_rows(&s, path, err);
+  for (int f = 0; f < FIT_FIELDS && status == GL_OK; ++f) {
+    const char *heading = by_name ? fields[f].name : out->field[f].heading;
+    const double factor = fields[f].is_time ? out->factor : 1;
+    for (size_t c = 0; heading != NULL && c < s.n_columns && status == GL_OK; ++c) {
+      if (strcmp(s.heading[c], heading) != 0) continue;
+      out->field[f].heading = heading;
+      status = add_column(&out->field[f], &s, c, factor, err);
+      break;
+    }
+  }
+  sheet_fini(&s);
+  return status;
+}
+
+/* Some file must have each column that was asked for, and one of them where none was. */
+static gl_status check_found(const fit_log *log, int by_name, gl_error *err) {
+  size_t n = 0;
+  for (int f = 0; f < FIT_FIELDS; ++f) {
+    n += log->field[f].n > 0;
+    if (log->field[f].heading != NULL && log->field[f].n == 0)
+      return gl_fail(err, GL_EINPUT, "no file has a value in a column headed '%.80s'; see --column",
+                     log->field[f].heading);
+  }
+  if (n > 0 || !by_name) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "no column is headed delay, data_delay, generation or lengths; say which is what: "
+                 "--column delay=HEADING");
+}
+
+gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
+                       const args_list *columns, const char *time_unit, gl_error *err) {
+  const int by_name = columns->n == 0;
+  *out = (fit_log){.factor = 1};
+  gl_status status = read_unit(out, time_unit, err);
+  if (status == GL_OK) status = read_columns(out, columns, err);
+  for (size_t i = 0; i < n_files && status == GL_OK; ++i)
+    status = add_file(out, files[i], by_name, err);
+  return status == GL_OK ? check_found(out, by_name, err) : status;
+}
+
+void fit_log_fini(fit_log *log) {
+  for (int f = 0; f < FIT_FIELDS; ++f) free(log->field[f].value);
+  *log = (fit_log){.factor = 1};
+}

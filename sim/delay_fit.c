@@ -1,0 +1,714 @@
+/* Maximum likelihood of delay laws, from sums over the values where a law has them; the test of
+ * fit; the choice. */
+#include "sim/delay_fit.h"
+
+#include "sim/delay_laws.h"
+
+#include <assert.h>
+#include <float.h>
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_multimin.h>
+#include <gsl/gsl_sf_gamma.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double longest = 1e15; /* as in delay_laws.c */
+static const double shape_least = 0.1, shape_most = 1e4;
+
+/* Values in ascending order: n_low of them at the lower limit, the inner ones, n_high at the upper
+ * limit; and sums over the inner ones. */
+typedef struct sample {
+  const double *all; /* [n] */
+  size_t n, n_low, n_high;
+  double low, high;
+  double sum, sum_log, sum_log2;
+} sample;
+
+static const double *inner_of(const sample *s) {
+  return s->all + s->n_low;
+}
+
+static size_t n_inner(const sample *s) {
+  return s->n - s->n_low - s->n_high;
+}
+
+static sample sample_of(const double *sorted, size_t n, const fit_limits *limits) {
+  sample s = {.all = sorted, .n = n, .low = limits->low, .high = limits->high};
+  while (s.low > 0 && s.n_low < n && sorted[s.n_low] <= s.low) ++s.n_low;
+  while (s.n_high < n - s.n_low && sorted[n - 1 - s.n_high] >= s.high) ++s.n_high;
+  for (size_t i = 0; i < n_inner(&s); ++i) {
+    const double x = inner_of(&s)[i], l = log(x);
+    s.sum += x;
+    s.sum_log += l;
+    s.sum_log2 += l * l;
+  }
+  return s;
+}
+
+/* Means and deviations with the values at the limits taken for the limits: where searches begin. */
+static double mean_of(const sample *s) {
+  const double at_high = s->n_high > 0 ? (double)s->n_high * s->high : 0;
+  return (s->sum + (double)s->n_low * s->low + at_high) / (double)s->n;
+}
+
+static double mean_log_of(const sample *s) {
+  const double low = s->n_low > 0 ? (double)s->n_low * log(s->low) : 0;
+  const double high = s->n_high > 0 ? (double)s->n_high * log(s->high) : 0;
+  return (s->sum_log + low + high) / (double)s->n;
+}
+
+static double deviation_log_of(const sample *s) {
+  const double mean = mean_log_of(s), m = (double)n_inner(s);
+  double sum = s->sum_log2 - 2 * mean * s->sum_log + m * mean * mean;
+  if (s->n_low > 0) sum += (double)s->n_low * pow(log(s->low) - mean, 2);
+  if (s->n_high > 0) sum += (double)s->n_high * pow(log(s->high) - mean, 2);
+  return sqrt(fmax(sum / (double)s->n, 0));
+}
+
+static int has_limits(const sample *s) {
+  return s->n_low + s->n_high > 0;
+}
+
+/* --- the laws ------------------------------------------------------------------------------------
+ *
+ * Laws with a density that is smooth in its parameters are found by a search over x[], in which the
+ * likelihood is nearly quadratic; those that begin at their least value have it in closed form.
+ */
+
+typedef struct family {
+  const char *name;
+  delay_kind kind;
+  size_t n;    /* of parameters */
+  size_t ends; /* those of them that are an end of the support, the least or the largest value */
+  const char *names[2];
+  void (*start)(const sample *s, double x[2]);    /* of the search; NULL: closed form */
+  void (*set)(delay_law *law, const double x[2]); /* parameters from x */
+  double (*log_density)(const delay_law *law, const sample *s); /* summed over the inner values */
+  const char *(*solve)(delay_law *law, const sample *s); /* the closed form; why not, or NULL */
+  double (*share)(const delay_law *law, double x);
+  double (*beyond)(const delay_law *law, double x); /* 1 - share, without its rounding */
+} family;
+
+static void start_exponential(const sample *s, double x[2]) {
+  x[0] = log(mean_of(s));
+  x[1] = 0;
+}
+
+static void set_exponential(delay_law *law, const double x[2]) {
+  law->exponential.mean = exp(x[0]);
+}
+
+static double density_exponential(const delay_law *law, const sample *s) {
+  const double m = law->exponential.mean;
+  return -(double)n_inner(s) * log(m) - s->sum / m;
+}
+
+static double share_exponential(const delay_law *law, double x) {
+  return x <= law->exponential.shift
+             ? 0
+             : gsl_cdf_exponential_P(x - law->exponential.shift, law->exponential.mean);
+}
+
+static double beyond_exponential(const delay_law *law, double x) {
+  return x <= law->exponential.shift
+             ? 1
+             : gsl_cdf_exponential_Q(x - law->exponential.shift, law->exponential.mean);
+}
+
+static const char needs_no_limits[] = "its likelihood has no use for values at limits";
+
+static const char *solve_shifted(delay_law *law, const sample *s) {
+  if (has_limits(s)) return needs_no_limits;
+  law->exponential.shift = s->all[0];
+  law->exponential.mean = mean_of(s) - s->all[0];
+  return NULL;
+}
+
+static double density_shifted(const delay_law *law, const sample *s) {
+  const double m = law->exponential.mean, n = (double)n_inner(s);
+  return -n * log(m) - (s->sum - n * law->exponential.shift) / m;
+}
+
+static void start_lognormal(const sample *s, double x[2]) {
+  x[0] = mean_log_of(s);
+  x[1] = log(deviation_log_of(s));
+}
+
+static void set_lognormal(delay_law *law, const double x[2]) {
+  law->lognormal.mu = x[0];
+  law->lognormal.sigma = exp(x[1]);
+}
+
+static double density_lognormal(const delay_law *law, const sample *s) {
+  const double mu = law->lognormal.mu, sigma = law->lognormal.sigma, n = (double)n_inner(s);
+  const double squares = s->sum_log2 - 2 * mu * s->sum_log + n * mu * mu;
+  return -n * log(sigma * sqrt(2 * M_PI)) - s->sum_log - squares / (2 * sigma * sigma);
+}
+
+static double share_lognormal(const delay_law *law, double x) {
+  return x <= 0 ? 0 : gsl_cdf_lognormal_P(x, law->lognormal.mu, law->lognormal.sigma);
+}
+
+static double beyond_lognormal(const delay_law *law, double x) {
+  return x <= 0 ? 1 : gsl_cdf_lognormal_Q(x, law->lognormal.mu, law->lognormal.sigma);
+}
+
+/* The logarithm of a Weibull law has the deviation pi / (sqrt(6) shape) and a mean that is Euler's
+ * constant over the shape below ln scale. */
+static void start_weibull(const sample *s, double x[2]) {
+  const double shape = M_PI / (sqrt(6) * deviation_log_of(s));
+  x[0] = log(fmin(fmax(shape, 1.01 * shape_least), 0.99 * shape_most));
+  x[1] = mean_log_of(s) + 0.57721566490153286 / exp(x[0]);
+}
+
+static void set_weibull(delay_law *law, const double x[2]) {
+  law->weibull.shape = exp(x[0]);
+  law->weibull.scale = exp(x[1]);
+}
+
+static double density_weibull(const delay_law *law, const sample *s) {
+  const double k = law->weibull.shape, log_scale = log(law->weibull.scale);
+  double powers = 0;
+  for (size_t i = 0; i < n_inner(s); ++i) powers += pow(inner_of(s)[i] / law->weibull.scale, k);
+  return (double)n_inner(s) * (log(k) - k * log_scale) + (k - 1) * s->sum_log - powers;
+}
+
+static double share_weibull(const delay_law *law, double x) {
+  return x <= 0 ? 0 : gsl_cdf_weibull_P(x, law->weibull.scale, law->weibull.shape);
+}
+
+static double beyond_weibull(const delay_law *law, double x) {
+  return x <= 0 ? 1 : gsl_cdf_weibull_Q(x, law->weibull.scale, law->weibull.shape);
+}
+
+/* Minka's approximation of the shape from ln of the mean less the mean of ln; x[1] is ln of the
+ * mean, which hardly depends on the shape. */
+static void start_gamma(const sample *s, double x[2]) {
+  const double gap = fmax(log(mean_of(s)) - mean_log_of(s), 1e-12);
+  const double shape = (3 - gap + sqrt((gap - 3) * (gap - 3) + 24 * gap)) / (12 * gap);
+  x[0] = log(fmin(fmax(shape, 1.01 * shape_least), 0.99 * shape_most));
+  x[1] = log(mean_of(s));
+}
+
+static void set_gamma(delay_law *law, const double x[2]) {
+  law->gamma.shape = exp(x[0]);
+  law->gamma.scale = exp(x[1] - x[0]);
+}
+
+static double density_gamma(const delay_law *law, const sample *s) {
+  const double k = law->gamma.shape, scale = law->gamma.scale;
+  return (k - 1) * s->sum_log - s->sum / scale -
+         (double)n_inner(s) * (gsl_sf_lngamma(k) + k * log(scale));
+}
+
+static double share_gamma(const delay_law *law, double x) {
+  return x <= 0 ? 0 : gsl_cdf_gamma_P(x, law->gamma.shape, law->gamma.scale);
+}
+
+static double beyond_gamma(const delay_law *law, double x) {
+  return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, law->gamma.shape, law->gamma.scale);
+}
+
+static const char *solve_pareto(delay_law *law, const sample *s) {
+  if (has_limits(s)) return needs_no_limits;
+  law->pareto.scale = s->all[0];
+  law->pareto.shape = (double)s->n / (s->sum_log - (double)s->n * log(s->all[0]));
+  if (law->pareto.shape >= shape_least && law->pareto.shape <= shape_most) return NULL;
+  return "its shape would be outside of 0.1 to 10000";
+}
+
+static double density_pareto(const delay_law *law, const sample *s) {
+  const double k = law->pareto.shape, n = (double)n_inner(s);
+  return n * (log(k) + k * log(law->pareto.scale)) - (k + 1) * s->sum_log;
+}
+
+static double share_pareto(const delay_law *law, double x) {
+  return x <= law->pareto.scale ? 0 : gsl_cdf_pareto_P(x, law->pareto.shape, law->pareto.scale);
+}
+
+static double beyond_pareto(const delay_law *law, double x) {
+  return x <= law->pareto.scale ? 1 : gsl_cdf_pareto_Q(x, law->pareto.shape, law->pareto.scale);
+}
+
+static const char *solve_uniform(delay_law *law, const sample *s) {
+  if (has_limits(s)) return needs_no_limits;
+  law->uniform.min = s->all[0];
+  law->uniform.max = s->all[s->n - 1];
+  return NULL;
+}
+
+static double density_uniform(const delay_law *law, const sample *s) {
+  return -(double)n_inner(s) * log(law->uniform.max - law->uniform.min);
+}
+
+static double share_uniform(const delay_law *law, double x) {
+  return fmin(fmax((x - law->uniform.min) / (law->uniform.max - law->uniform.min), 0), 1);
+}
+
+static double beyond_uniform(const delay_law *law, double x) {
+  return 1 - share_uniform(law, x);
+}
+
+static const family families[FIT_FAMILIES] = {
+    [FIT_EXPONENTIAL] = {.name = "exponential",
+                         .kind = DELAY_EXPONENTIAL,
+                         .n = 1,
+                         .ends = 0,
+                         .names = {"mean", NULL},
+                         .start = start_exponential,
+                         .set = set_exponential,
+                         .log_density = density_exponential,
+                         .share = share_exponential,
+                         .beyond = beyond_exponential},
+    [FIT_SHIFTED_EXPONENTIAL] = {.name = "shifted exponential",
+                                 .kind = DELAY_EXPONENTIAL,
+                                 .n = 2,
+                                 .ends = 1,
+                                 .names = {"mean", "shift"},
+                                 .log_density = density_shifted,
+                                 .solve = solve_shifted,
+                                 .share = share_exponential,
+                                 .beyond = beyond_exponential},
+    [FIT_LOGNORMAL] = {.name = "lognormal",
+                       .kind = DELAY_LOGNORMAL,
+                       .n = 2,
+                       .ends = 0,
+                       .names = {"mu", "sigma"},
+                       .start = start_lognormal,
+                       .set = set_lognormal,
+                       .log_density = density_lognormal,
+                       .share = share_lognormal,
+                       .beyond = beyond_lognormal},
+    [FIT_WEIBULL] = {.name = "weibull",
+                     .kind = DELAY_WEIBULL,
+                     .n = 2,
+                     .ends = 0,
+                     .names = {"shape", "scale"},
+                     .start = start_weibull,
+                     .set = set_weibull,
+                     .log_density = density_weibull,
+                     .share = share_weibull,
+                     .beyond = beyond_weibull},
+    [FIT_GAMMA] = {.name = "gamma",
+                   .kind = DELAY_GAMMA,
+                   .n = 2,
+                   .ends = 0,
+                   .names = {"shape", "scale"},
+                   .start = start_gamma,
+                   .set = set_gamma,
+                   .log_density = density_gamma,
+                   .share = share_gamma,
+                   .beyond = beyond_gamma},
+    [FIT_PARETO] = {.name = "pareto",
+                    .kind = DELAY_PARETO,
+                    .n = 2,
+                    .ends = 1,
+                    .names = {"shape", "scale"},
+                    .log_density = density_pareto,
+                    .solve = solve_pareto,
+                    .share = share_pareto,
+                    .beyond = beyond_pareto},
+    [FIT_UNIFORM] = {.name = "uniform",
+                     .kind = DELAY_UNIFORM,
+                     .n = 2,
+                     .ends = 2,
+                     .names = {"min", "max"},
+                     .log_density = density_uniform,
+                     .solve = solve_uniform,
+                     .share = share_uniform,
+                     .beyond = beyond_uniform},
+};
+
+const char *fit_family_name(fit_family f) {
+  assert(f < FIT_FAMILIES);
+  return families[f].name;
+}
+
+double fit_share(fit_family f, const delay_law *law, double x) {
+  assert(f < FIT_FAMILIES && families[f].kind == law->kind);
+  return families[f].share(law, x);
+}
+
+/* The parameters in the order of their names. */
+static void parameters_of(const family *f, const delay_law *law, double value[2]) {
+  value[1] = 0;
+  switch (law->kind) {
+  case DELAY_EXPONENTIAL:
+    value[0] = law->exponential.mean;
+    if (f->n == 2) value[1] = law->exponential.shift;
+    return;
+  case DELAY_LOGNORMAL:
+    value[0] = law->lognormal.mu;
+    value[1] = law->lognormal.sigma;
+    return;
+  case DELAY_WEIBULL:
+    value[0] = law->weibull.shape;
+    value[1] = law->weibull.scale;
+    return;
+  case DELAY_GAMMA:
+    value[0] = law->gamma.shape;
+    value[1] = law->gamma.scale;
+    return;
+  case DELAY_PARETO:
+    value[0] = law->pareto.shape;
+    value[1] = law->pareto.scale;
+    return;
+  case DELAY_UNIFORM:
+    value[0] = law->uniform.min;
+    value[1] = law->uniform.max;
+    return;
+  case DELAY_NONE:
+  case DELAY_CONSTANT:
+  case DELAY_EMPIRICAL:
+  case DELAY_GILBERT_ELLIOTT:
+  case DELAY_KINDS:
+    break;
+  }
+  assert(0);
+}
+
+/* --- likelihood ----------------------------------------------------------------------------------
+ */
+
+static double log_likelihood(const family *f, const delay_law *law, const sample *s) {
+  double sum = f->log_density(law, s);
+  if (s->n_low > 0) sum += (double)s->n_low * log(fmax(f->share(law, s->low), DBL_MIN));
+  if (s->n_high > 0) sum += (double)s->n_high * log(fmax(f->beyond(law, s->high), DBL_MIN));
+  return sum;
+}
+
+typedef struct problem {
+  const family *f;
+  const sample *s;
+} problem;
+
+/* Whether a recipe takes these parameters. */
+static int is_allowed(const family *f, const delay_law *law) {
+  double v[2];
+  parameters_of(f, law, v);
+  switch (law->kind) {
+  case DELAY_LOGNORMAL:
+    return fabs(v[0]) <= 100 && v[1] > 0 && v[1] <= 20;
+  case DELAY_WEIBULL:
+  case DELAY_GAMMA:
+    return v[0] >= shape_least && v[0] <= shape_most && v[1] > 0 && v[1] <= longest;
+  case DELAY_EXPONENTIAL:
+    return v[0] > 0 && v[0] <= longest;
+  case DELAY_NONE:
+  case DELAY_CONSTANT:
+  case DELAY_UNIFORM:
+  case DELAY_PARETO:
+  case DELAY_EMPIRICAL:
+  case DELAY_GILBERT_ELLIOTT:
+  case DELAY_KINDS:
+    break;
+  }
+  return 1;
+}
+
+/* Whether the search was stopped by the bounds of a shape: the best one is beyond them. */
+static int is_at_bound(const delay_law *law) {
+  if (law->kind != DELAY_WEIBULL && law->kind != DELAY_GAMMA) return 0;
+  const double shape = law->kind == DELAY_WEIBULL ? law->weibull.shape : law->gamma.shape;
+  return shape < 1.001 * shape_least || shape > 0.98 * shape_most;
+}
+
+/* GSL's simplex takes finite numbers only. */
+static double minus_log_likelihood(const gsl_vector *at, void *of) {
+  static const double impossible = 1e300;
+  const problem *p = of;
+  const double x[2] = {gsl_vector_get(at, 0), at->size > 1 ? gsl_vector_get(at, 1) : 0};
+  delay_law law = {.kind = p->f->kind, .clamp_hi = INFINITY};
+  p->f->set(&law, x);
+  if (!is_allowed(p->f, &law)) return impossible;
+  const double value = -log_likelihood(p->f, &law, p->s);
+  return isfinite(value) ? value : impossible;
+}
+
+/* Nelder and Mead's simplex, until its size is 1e-5 in the parameters' logarithms (in mu of a
+ * lognormal law): below the standard error of a shape of up to 10^10 values. */
+static gl_status search(delay_law *law, const family *f, const sample *s, gl_error *err) {
+  problem p = {f, s};
+  gsl_multimin_function target = {minus_log_likelihood, f->n, &p};
+  gsl_vector *x = gsl_vector_alloc(f->n), *step = gsl_vector_alloc(f->n);
+  gsl_multimin_fminimizer *m =
+      gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, f->n);
+  gl_status status = x && step && m ? GL_OK : gl_fail_memory(err, "a fit");
+  if (status == GL_OK) {
+    double at[2];
+    f->start(s, at);
+    for (size_t k = 0; k < f->n; ++k) gsl_vector_set(x, k, at[k]);
+    gsl_vector_set_all(step, 0.05);
+    int going = gsl_multimin_fminimizer_set(m, &target, x, step) == GSL_SUCCESS;
+    for (int i = 0; i < 400 && going; ++i)
+      going = gsl_multimin_fminimizer_iterate(m) == GSL_SUCCESS &&
+              gsl_multimin_fminimizer_size(m) > 1e-5;
+    const gsl_vector *best = gsl_multimin_fminimizer_x(m);
+    const double found[2] = {gsl_vector_get(best, 0), f->n > 1 ? gsl_vector_get(best, 1) : 0};
+    f->set(law, found);
+  }
+  gsl_multimin_fminimizer_free(m);
+  gsl_vector_free(step);
+  gsl_vector_free(x);
+  return status;
+}
+
+/* The law of greatest likelihood; *why_not where there is none that a recipe takes. */
+static gl_status maximise(delay_law *law, const char **why_not, const family *f, const sample *s,
+                          gl_error *err) {
+  *law = (delay_law){.kind = f->kind, .clamp_hi = INFINITY};
+  *why_not = NULL;
+  if (f->solve != NULL) {
+    *why_not = f->solve(law, s);
+    return GL_OK;
+  }
+  gl_status status = search(law, f, s, err);
+  if (status == GL_OK && (!is_allowed(f, law) || is_at_bound(law)))
+    *why_not = "its parameters would be outside of what recipes take";
+  return status;
+}
+
+/* --- the test of fit -----------------------------------------------------------------------------
+ */
+
+/* sup |F_n - F| from the lower limit to the upper one. A value rounded to a resolution r stands for
+ * all up to r/2 beyond it, so that only these edges are compared. */
+static double distance(const family *f, const delay_law *law, const sample *s, double resolution) {
+  const double n = (double)s->n, *x = s->all;
+  double most = s->n_low > 0 ? fabs((double)s->n_low / n - f->share(law, s->low)) : 0;
+  for (size_t i = s->n_low; i < s->n - s->n_high; ++i) {
+    const int last = i + 1 == s->n || x[i + 1] > x[i];
+    if (resolution > 0 && !last) continue;
+    const double edge = fmin(x[i] + resolution / 2, s->high);
+    const double share = f->share(law, edge);
+    most = fmax(most, fabs((double)(i + 1) / n - share));
+    if (!(resolution > 0)) most = fmax(most, fabs(share - (double)i / n));
+  }
+  if (s->n_high > 0) most = fmax(most, fabs((double)s->n_high / n - f->beyond(law, s->high)));
+  return most;
+}
+
+/* Rounded as the measured values are; what would become 0 is half a step. */
+static double as_measured(double x, double resolution, const fit_limits *limits) {
+  if (resolution > 0) x = fmax(resolution * round(x / resolution), resolution / 2);
+  return fmin(fmax(x, limits->low), limits->high);
+}
+
+typedef struct spread {
+  double squares[2]; /* of the parameters' distances from the fit's */
+  size_t n, farther;
+} spread;
+
+/* One sample of the law, fitted anew. */
+static gl_status replicate(spread *to, double *draw, size_t n, const fit_row *row, double d,
+                           const family *f, const fit *about, rng_stream stream, gl_error *err) {
+  delay_source source = {.stream = stream};
+  delay_law free_law = row->law, again;
+  const char *why_not = NULL;
+  free_law.clamp_lo = 0;
+  free_law.clamp_hi = INFINITY;
+  for (size_t i = 0; i < n; ++i)
+    draw[i] = as_measured(delay_draw(&free_law, &source), about->resolution, &about->limits);
+  gsl_sort(draw, 1, n);
+  const sample s = sample_of(draw, n, &about->limits);
+  if (n_inner(&s) < 2 || !(inner_of(&s)[n_inner(&s) - 1] > inner_of(&s)[0])) return GL_OK;
+  gl_status status = maximise(&again, &why_not, f, &s, err);
+  if (status != GL_OK || why_not != NULL) return status;
+  double v[2];
+  parameters_of(f, &again, v);
+  for (int k = 0; k < 2; ++k) to->squares[k] += (v[k] - row->value[k]) * (v[k] - row->value[k]);
+  ++to->n;
+  to->farther += distance(f, &again, &s, about->resolution) >= d;
+  return GL_OK;
+}
+
+/* D, p and standard errors, from the values tested; the errors are those of all about->n values. */
+static gl_status test_row(fit_row *row, const family *f, const sample *tested, const fit *about,
+                          rng_stream stream, gl_error *err) {
+  fit_row own = *row; /* fitted to the values tested alone */
+  gl_status status = maximise(&own.law, &own.why_not, f, tested, err);
+  if (status != GL_OK) return status;
+  row->why_not = own.why_not;
+  if (own.why_not != NULL) return GL_OK;
+  parameters_of(f, &own.law, own.value);
+  row->distance = distance(f, &own.law, tested, about->resolution);
+  double *draw = malloc(tested->n * sizeof *draw);
+  if (draw == NULL) return gl_fail_memory(err, "a bootstrap");
+  spread to = {.n = 0};
+  for (uint64_t b = 0; b < FIT_REPLICATES && status == GL_OK; ++b) {
+    stream.entity = stream.entity >> 32 << 32 | b;
+    status = replicate(&to, draw, tested->n, &own, row->distance, f, about, stream, err);
+  }
+  free(draw);
+  /* Samples that have no such law count as farther away: p is then no test, but never too small. */
+  row->p = (double)(1 + to.farther + (FIT_REPLICATES - to.n)) / (FIT_REPLICATES + 1);
+  const double share = sqrt((double)tested->n / (double)about->n), n = (double)to.n;
+  for (int k = 0; k < 2; ++k) row->error[k] = to.n < 2 ? NAN : share * sqrt(to.squares[k] / n);
+  return status;
+}
+
+/* --- what the values are -------------------------------------------------------------------------
+ */
+
+/* The greatest power of ten that all values are multiples of, where many of them are equal. */
+static double resolution_of(const double *x, size_t n) {
+  size_t equal = 0;
+  for (size_t i = 1; i < n; ++i) equal += !(x[i] > x[i - 1]);
+  if (equal * 20 <= n) return 0;
+  for (int power = 3; power >= -9; --power) {
+    const double step = pow(10, power);
+    size_t i = 0;
+    while (i < n && fabs(x[i] / step - round(x[i] / step)) < 1e-6) ++i;
+    if (i == n) return step;
+  }
+  return 0;
+}
+
+static gl_status check_values(const double *x, size_t n, const char *what, gl_error *err) {
+  for (size_t i = 0; i < n; ++i)
+    if (!(x[i] >= 0 && x[i] <= longest))
+      return gl_fail(err, GL_EINPUT,
+                     "value %zu of %s is %g; measured durations and lengths are numbers from 0 to "
+                     "1e15; take it out, or say what went wrong in the log",
+                     i + 1, what, x[i]);
+  return GL_OK;
+}
+
+/* How many of the last values are the largest, and how many the next smaller one. */
+static void top_counts(const double *x, size_t n, size_t *largest, size_t *next) {
+  *largest = *next = 0;
+  while (*largest < n && x[n - 1 - *largest] == x[n - 1]) ++*largest;
+  const size_t rest = n - *largest;
+  while (*next < rest && x[rest - 1 - *next] == x[rest - 1]) ++*next;
+}
+
+/* A continuous law does not pile values up at its largest one; a limit does. */
+static gl_status check_top(const double *x, size_t n, const char *what, gl_error *err) {
+  size_t largest, next;
+  top_counts(x, n, &largest, &next);
+  if (largest < 5 || largest * 100 <= n || largest <= 2 * next) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "%zu of %zu values of %s are the largest one, %g, as where a limit cut them; say "
+                 "--at-most %s=%g where it did, else --at-most %s=none",
+                 largest, n, what, x[n - 1], what, x[n - 1], what);
+}
+
+static gl_status check_sample(const sample *s, const char *what, gl_error *err) {
+  size_t zeros = 0;
+  while (zeros < s->n && s->all[zeros] == 0) ++zeros;
+  if (zeros > 0 && !(s->low > 0))
+    return gl_fail(err, GL_EINPUT,
+                   "%zu of %zu values of %s are 0, which continuous laws do not draw; say "
+                   "--at-least %s=X, X being the shortest that the log tells from 0",
+                   zeros, s->n, what, what);
+  if (n_inner(s) < FIT_LEAST_VALUES)
+    return gl_fail(
+        err, GL_EINPUT,
+        "%s has %zu values%s, and a law needs %d; give more of the log, or the law {law: "
+        "empirical, file: …}",
+        what, n_inner(s), has_limits(s) ? " inside of its limits" : "", FIT_LEAST_VALUES);
+  if (!(inner_of(s)[n_inner(s) - 1] > inner_of(s)[0]))
+    return gl_fail(err, GL_EINPUT,
+                   "all values of %s inside of its limits are %g; no law has one value and limits",
+                   what, inner_of(s)[0]);
+  return GL_OK;
+}
+
+static gl_status check_limits(const fit_limits *l, const char *what, gl_error *err) {
+  if (l->low >= 0 && l->low < l->high) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "the limits of %s are %g and %g; the lower one must be 0 or more and below the "
+                 "upper one",
+                 what, l->low, l->high);
+}
+
+/* --- the whole -----------------------------------------------------------------------------------
+ */
+
+/* Values drawn without replacement, in ascending order: each stays with the chance that is left
+ * (selection sampling, Knuth's algorithm S). */
+static void thin(double *to, size_t n_to, const double *from, size_t n, rng_stream stream) {
+  size_t taken = 0;
+  for (size_t i = 0; i < n && taken < n_to; ++i) {
+    const rng_words w = rng_block(stream, i);
+    if ((double)(n - i) * rng_u01_53(w.v[0], w.v[1]) < (double)(n_to - taken))
+      to[taken++] = from[i];
+  }
+}
+
+static gl_status fit_family_to(fit_row *row, fit_family k, const sample *all, const sample *tested,
+                               const fit *about, uint64_t seed, gl_error *err) {
+  const family *f = &families[k];
+  *row = (fit_row){.n_parameters = f->n, .name = {f->names[0], f->names[1]}};
+  gl_status status = maximise(&row->law, &row->why_not, f, all, err);
+  if (status != GL_OK || row->why_not != NULL) return status;
+  parameters_of(f, &row->law, row->value);
+  row->log_likelihood = log_likelihood(f, &row->law, all);
+  row->aic = 2 * (double)(f->n + f->ends) - 2 * row->log_likelihood;
+  const uint64_t entity = (uint64_t)(k + 1) << 32;
+  status = test_row(row, f, tested, about, rng_stream_at(seed, RNG_BOOTSTRAP, entity), err);
+  if (!about->limits.censored) {
+    row->law.clamp_lo = about->limits.low;
+    row->law.clamp_hi = about->limits.high;
+  }
+  return status;
+}
+
+static size_t choose(const fit *of) {
+  size_t best = FIT_FAMILIES;
+  for (size_t k = 0; k < FIT_FAMILIES; ++k) {
+    const fit_row *r = &of->row[k];
+    if (r->why_not != NULL || !(r->p > FIT_ERROR_RATE)) continue;
+    if (best == FIT_FAMILIES || r->aic < of->row[best].aic) best = k;
+  }
+  return best;
+}
+
+static gl_status fit_families(fit *out, const double *sorted, uint64_t seed, gl_error *err) {
+  const sample all = sample_of(sorted, out->n, &out->limits);
+  double *kept = NULL;
+  out->n_tested = out->n < FIT_MOST_TESTED ? out->n : FIT_MOST_TESTED;
+  if (out->n_tested < out->n) {
+    kept = malloc(out->n_tested * sizeof *kept);
+    if (kept == NULL) return gl_fail_memory(err, "a fit");
+    thin(kept, out->n_tested, sorted, out->n, rng_stream_at(seed, RNG_BOOTSTRAP, 0));
+  }
+  const sample tested = sample_of(kept != NULL ? kept : sorted, out->n_tested, &out->limits);
+  gl_status status = GL_OK;
+  for (int k = 0; k < FIT_FAMILIES && status == GL_OK; ++k)
+    status = fit_family_to(&out->row[k], (fit_family)k, &all, &tested, out, seed, err);
+  free(kept);
+  out->chosen = choose(out);
+  return status;
+}
+
+gl_status fit_values(fit *out, double *value, size_t n, fit_limits limits, uint64_t seed,
+                     const char *what, gl_error *err) {
+  const int sure = isnan(limits.high); /* that there is no upper limit */
+  if (sure) limits.high = INFINITY;
+  *out = (fit){.n = n, .limits = limits, .chosen = FIT_FAMILIES};
+  gl_status status = check_limits(&limits, what, err);
+  if (status == GL_OK) status = check_values(value, n, what, err);
+  if (status != GL_OK) return status;
+  gsl_sort(value, 1, n);
+  const sample s = sample_of(value, n, &limits);
+  out->n_low = s.n_low;
+  out->n_high = s.n_high;
+  if (n > 0) {
+    out->least = value[0];
+    out->median = gsl_stats_median_from_sorted_data(value, 1, n);
+    out->most = value[n - 1];
+  }
+  if (n >= FIT_LEAST_VALUES && !has_limits(&s) && value[0] == value[n - 1]) {
+    out->is_constant = 1;
+    return GL_OK;
+  }
+  status = check_sample(&s, what, err);
+  if (status == GL_OK && !sure && isinf(limits.high)) status = check_top(value, n, what, err);
+  if (status != GL_OK) return status;
+  out->resolution = resolution_of(inner_of(&s), n_inner(&s));
+  return fit_families(out, value, seed, err);
+}
