@@ -204,6 +204,8 @@ static void start(cuda_backend *b) {
            device.name, device.multiProcessorCount, (double)device.totalGlobalMem / 1073741824.0);
   b->multiprocessors = device.multiProcessorCount;
   b->shared_bytes = device.sharedMemPerBlockOptin;
+  const char *early = getenv("GEPOLAB_CUDA_PDL");
+  b->early = device.major >= 9 && early != NULL && strcmp(early, "1") == 0;
   if (device.major < 8) {
     cuda_fail(b, GL_EIO, "the start", "gepolab needs compute capability 8.0 or newer");
     return;

@@ -83,6 +83,7 @@ struct cuda_backend {
   size_t graphs;         /* recorded and not yet freed */
   bool recording;        /* between graph_begin and graph_end */
   size_t output_numbers; /* logits that the output layer holds at a time */
+  bool early; /* recorded kernels may start before the one before them is over (LAUNCH_EARLY) */
   unsigned *arrived; /* counters [PRODUCT_ARRIVALS + ATTENTION_ARRIVALS], zero between kernels */
   cuda_staging staging[STAGINGS];
   unsigned next_staging;
@@ -200,7 +201,13 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
 /* Launches a kernel on b's stream with `shared` bytes of dynamic shared memory and these arguments,
  * unless something has failed before or the grid is empty. */
 #define LAUNCH(b, kernel, grid, block, shared, ...)                                                \
-  cuda_launch(b, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+  cuda_launch(b, #kernel, kernel, false, grid, block, shared, __VA_ARGS__)
+/* The same for a kernel that begins with wait_for_kernels_before() (device.cuh): where b->early
+ * says so and a graph is recorded, its blocks may start while the kernel before it still runs
+ * (programmatic dependent launch). What such a kernel does before it waits may read nothing that
+ * the kernel before it writes. */
+#define LAUNCH_EARLY(b, kernel, grid, block, shared, ...)                                          \
+  cuda_launch(b, #kernel, kernel, true, grid, block, shared, __VA_ARGS__)
 
 /* Keeps the compiler from deducing a kernel's parameter types from the arguments given. */
 template <typename T> struct same_type { typedef T type; };
@@ -211,17 +218,33 @@ template <typename T> struct same_type { typedef T type; };
 bool cuda_allow_shared(cuda_backend *b, const void *function, const char *name, size_t shared);
 
 template <typename... P>
-static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)(P...), dim3 grid,
-                               dim3 block, size_t shared, typename same_type<P>::type... given) {
+static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)(P...), bool early,
+                               dim3 grid, dim3 block, size_t shared,
+                               typename same_type<P>::type... given) {
   if (cuda_stopped(b) || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   const void *function = reinterpret_cast<const void *>(kernel);
   if (shared > 0 && !cuda_allow_shared(b, function, name, shared)) return;
 #ifdef GEPOLAB_EMULATE
+  (void)early;
   if (cuda_failed(b, emulate_shared_refused(function, shared), name)) return;
   emulate_kernel(name, grid, block, shared, b->stream, [=]() { kernel(given...); });
 #else
   void *arguments[] = {const_cast<void *>(static_cast<const void *>(&given))...};
-  cuda_failed(b, cudaLaunchKernel(function, grid, block, arguments, shared, b->stream), name);
+  if (!early || !b->early || !b->recording) {
+    cuda_failed(b, cudaLaunchKernel(function, grid, block, arguments, shared, b->stream), name);
+    return;
+  }
+  cudaLaunchAttribute overlap = {};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  config.stream = b->stream;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  cuda_failed(b, cudaLaunchKernelExC(&config, function, arguments), name);
 #endif
 }
 

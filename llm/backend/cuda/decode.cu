@@ -223,6 +223,7 @@ template <typename L, int HEADS, unsigned UNITS>
 __global__ void cached_part(typename L::type *out, const typename L::type *qk,
                             const typename L::type *cache_k, const typename L::type *cache_v,
                             cached_call a) {
+  wait_for_kernels_before();
   __shared__ float score[HEADS * UNIT];
   __shared__ float2 stats[HEADS];
   SHARED_MEMORY(float, sum);
@@ -287,9 +288,9 @@ static void launch_parts(cuda_backend *b, const cached_arrays &given, cached_cal
     const size_t n = rows - r < most ? rows - r : most;
     const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>(groups),
                     static_cast<unsigned>(a.parts));
-    LAUNCH(b, (cached_part<L, HEADS, UNITS>), grid, THREADS,
-           WARPS * HEADS * a.shape.dim * sizeof(float), out, qk,
-           static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v), a);
+    LAUNCH_EARLY(b, (cached_part<L, HEADS, UNITS>), grid, THREADS,
+                 WARPS * HEADS * a.shape.dim * sizeof(float), out, qk,
+                 static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v), a);
     out += n * a.shape.q * a.shape.dim;
     qk += n * qk_width(a.shape);
     a.slot += n;

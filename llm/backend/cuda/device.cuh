@@ -107,6 +107,16 @@ static __device__ __forceinline__ bool is_last_of(unsigned n, unsigned *arrived)
   return last;
 }
 
+/* Waits until the kernels before this one are over and what they wrote can be read; then lets the
+ * blocks of the next kernel start, as far as there is room. For kernels of LAUNCH_EARLY: it does
+ * nothing where they are launched plainly, and on devices before compute capability 9.0. */
+static __device__ __forceinline__ void wait_for_kernels_before() {
+#if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /* --- the lanes of the kernels shared with the CPU (kernels.h): a warp, or a whole block --- */
 
 struct kernel_group {

@@ -18,10 +18,11 @@
  * rows has 5 steps of 64 x 64 weights under way (40 kB; three or four such blocks fit on a
  * multiprocessor), one of 64 rows 3 steps of 128 x 64 (48 kB; two fit). k is split until there are
  * 256 (tiles of 64 weights) x splits, or 8 splits, or until a split would be shorter than 256
- * terms. What is read besides comes from the second-level cache: the rows, once for each tile of
- * weights (64 rows are half as many bytes as the tile's weights), and the splits' sums, 8 rows m
- * splits bytes written and read. From some hundred rows on the limit is mma's rate: 128 x 128
- * results a block, eight warps of 64 x 32.
+ * terms. In a recorded step that is asked to overlap (GEPOLAB_CUDA_PDL=1) a block starts the copies
+ * of its first weights while the kernel before it still runs. What is read besides comes from the
+ * second-level cache: the rows, once for each tile of weights (64 rows are half as many bytes as
+ * the tile's weights), and the splits' sums, 8 rows m splits bytes written and read. From some
+ * hundred rows on the limit is mma's rate: 128 x 128 results a block, eight warps of 64 x 32.
  *
  * What follows a product in a decode can be done by its kernel (product_form): the gated unit, for
  * which a tile has as many weights of gates as of units, the ones that belong together; and for up
@@ -75,6 +76,7 @@ template <typename T, typename OUT> struct rows_call {
   OUT *out;
   size_t rows, m;
   unsigned k, split, splits; /* terms of a split, number of splits */
+  bool early;         /* may start before the kernel before it is over, which writes no weights */
   bool adds, aligned; /* aligned: every eight results of a row begin at a multiple of 16 bytes */
   float *partial;     /* [tiles, splits, results of a tile]; NULL: a block sums all splits */
   unsigned *arrived;  /* [tiles]: blocks whose sums are in partial; zero between products */
@@ -216,6 +218,7 @@ __global__ void __launch_bounds__(TILE::THREADS)
   w.first = blockIdx.z * a.split;
   w.end = a.partial != NULL && w.first + a.split < a.k ? w.first + a.split : a.k;
   w.split = a.split;
+  w.early = a.early;
   float sum[TILE::N];
 #pragma unroll
   for (int i = 0; i < TILE::N; ++i) sum[i] = NEGATIVE_ZERO;
@@ -248,7 +251,7 @@ static void launch(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
         cuda_scratch(b, tiles * a.splits * TILE::ROWS * TILE::WEIGHTS * sizeof(float)));
     if (a.partial == NULL) return;
   }
-  LAUNCH(b, (product_rows<TILE, OUT, FORM>), grid, TILE::THREADS, TILE::SHARED, a);
+  LAUNCH_EARLY(b, (product_rows<TILE, OUT, FORM>), grid, TILE::THREADS, TILE::SHARED, a);
 }
 
 template <product_form FORM, typename T, typename OUT>
@@ -313,6 +316,7 @@ static rows_call<T, OUT> call_of(cuda_backend *b, const cuda_product *p, size_t 
   a.adds = p->adds;
   a.aligned = results % 8 == 0 && reinterpret_cast<uintptr_t>(p->c) % 16 == 0;
   a.arrived = b->arrived;
+  a.early = b->early && b->recording;
   return a;
 }
 

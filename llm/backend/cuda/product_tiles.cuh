@@ -18,6 +18,8 @@ template <typename T> struct tile_work {
   const T *in, *weight;
   size_t rows, m, row0, weight0;
   unsigned k, first, end, split;
+  bool
+      early; /* what computes `in` may still run: weights are copied first, then it is waited for */
 };
 
 /* Where in its tile a result is. */
@@ -72,13 +74,18 @@ struct tensor_tile {
     }
   }
   template <bool PAIRED>
-  static __device__ __forceinline__ void load(bf16 *stage, const tile_work<bf16> &w, unsigned k) {
+  static __device__ __forceinline__ void load_weights(bf16 *stage, const tile_work<bf16> &w,
+                                                      unsigned k) {
     const unsigned PART = PAIRED ? WEIGHTS / 2 : WEIGHTS;
-    const size_t left = w.m - w.weight0, rows = w.rows - w.row0;
+    const size_t left = w.m - w.weight0;
     const unsigned weights = left < PART ? static_cast<unsigned>(left) : PART;
     load_rows<PART>(stage, w.weight + w.weight0 * w.k, weights, w.k, k);
     if (PAIRED)
       load_rows<PART>(stage + PART * DEPTH, w.weight + (w.m + w.weight0) * w.k, weights, w.k, k);
+  }
+  static __device__ __forceinline__ void load_inputs(bf16 *stage, const tile_work<bf16> &w,
+                                                     unsigned k) {
+    const size_t rows = w.rows - w.row0;
     load_rows<ROWS>(stage + WEIGHTS * DEPTH, w.in + w.row0 * w.k,
                     rows < ROWS ? static_cast<unsigned>(rows) : ROWS, w.k, k);
   }
@@ -129,16 +136,25 @@ struct tensor_tile {
     const unsigned steps = (w.end - w.first + DEPTH - 1) / DEPTH;
     const unsigned split_steps = w.split / DEPTH;
     float c[N] = {};
+    const unsigned before = w.early ? STAGES - 1 : 0; /* steps whose weights are copied already */
+    for (unsigned s = 0; s < before && s < steps; ++s)
+      load_weights<PAIRED>(stages + s * STAGE, w, w.first + s * DEPTH);
+    wait_for_kernels_before();
 #pragma unroll
     for (unsigned s = 0; s < STAGES - 1; ++s) {
-      if (s < steps) load<PAIRED>(stages + s * STAGE, w, w.first + s * DEPTH);
+      if (s >= before && s < steps)
+        load_weights<PAIRED>(stages + s * STAGE, w, w.first + s * DEPTH);
+      if (s < steps) load_inputs(stages + s * STAGE, w, w.first + s * DEPTH);
       copy_commit();
     }
     for (unsigned step = 0, split_step = 0; step < steps; ++step) {
       const unsigned ahead = step + STAGES - 1;
       copy_wait<STAGES - 2>();
       __syncthreads(); /* this step is there, and all warps are done with the one before */
-      if (ahead < steps) load<PAIRED>(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
+      if (ahead < steps) {
+        load_weights<PAIRED>(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
+        load_inputs(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
+      }
       copy_commit();
       multiply(c, stages + step % STAGES * STAGE);
       if (++split_step < split_steps && step + 1 < steps) continue;
@@ -229,6 +245,7 @@ template <typename T, unsigned R> struct plain_tile {
     float c[N] = {};
     T weight[WEIGHTS / 4], in[ROWS / 4];
     fetch_weights<PAIRED>(weight, w, w.first);
+    wait_for_kernels_before();
     fetch_rows<ROWS>(in, w.in, w.row0, w.rows, w.k, w.first);
     for (unsigned step = 0, split_step = 0; step < steps; ++step) {
       float *const stage = shared + step % 2 * STAGE;

@@ -67,6 +67,7 @@ template <typename T>
 __global__ void embed_next_rows(T *out, const T *table, int32_t *source, int32_t *position,
                                 uint64_t *index, const int32_t *slot, const int32_t *drawn,
                                 size_t width) {
+  wait_for_kernels_before();
   const size_t r = blockIdx.x;
   const int32_t where = source[r];
   const int32_t token = where >= 0 ? where : drawn[-1 - where];
@@ -87,12 +88,12 @@ static void op_embed_next(backend *base, void *out, const void *table, int32_t *
   cuda_operation op(base, "embed_next", n, width);
   const unsigned rows = static_cast<unsigned>(n);
   if (aligned16(width * sizeof(T), out, table))
-    LAUNCH(op.b, embed_next_rows<uint4>, rows, 128, 0, static_cast<uint4 *>(out),
-           static_cast<const uint4 *>(table), source, position, index, slot, drawn,
-           width * sizeof(T) / sizeof(uint4));
+    LAUNCH_EARLY(op.b, embed_next_rows<uint4>, rows, 128, 0, static_cast<uint4 *>(out),
+                 static_cast<const uint4 *>(table), source, position, index, slot, drawn,
+                 width * sizeof(T) / sizeof(uint4));
   else
-    LAUNCH(op.b, embed_next_rows<T>, rows, 128, 0, static_cast<T *>(out),
-           static_cast<const T *>(table), source, position, index, slot, drawn, width);
+    LAUNCH_EARLY(op.b, embed_next_rows<T>, rows, 128, 0, static_cast<T *>(out),
+                 static_cast<const T *>(table), source, position, index, slot, drawn, width);
 }
 
 /* --- norm --- */
@@ -103,6 +104,7 @@ static void op_embed_next(backend *base, void *out, const void *table, int32_t *
 template <typename T, bool WIDE>
 __global__ void norm_rows(T *out, float *rstd, T *sum, const T *in, const T *add, const T *weight,
                           size_t width, float eps) {
+  wait_for_kernels_before();
   const unsigned N = vector16<T>::N;
   const size_t row = blockIdx.x * width, first = threadIdx.x * N, step = blockDim.x * N;
   float kept[N], x[N], w[N], squares = 0;
@@ -133,11 +135,11 @@ static void op_norm(backend *base, void *out, void *rstd, void *sum, const void 
                     const void *add, const void *weight, size_t rows, size_t width, double eps) {
   cuda_operation op(base, "norm", rows, width);
   const bool wide = aligned16(width * sizeof(T), out, add == NULL ? NULL : sum, in, add, weight);
-  LAUNCH_VECTOR16(op.b, wide, norm_rows, T, static_cast<unsigned>(rows),
-                  vector16_threads(vectors16_of<T>(width)), 0, static_cast<T *>(out),
-                  static_cast<float *>(rstd), static_cast<T *>(sum), static_cast<const T *>(in),
-                  static_cast<const T *>(add), static_cast<const T *>(weight), width,
-                  static_cast<float>(eps));
+  LAUNCH_EARLY_VECTOR16(op.b, wide, norm_rows, T, static_cast<unsigned>(rows),
+                        vector16_threads(vectors16_of<T>(width)), 0, static_cast<T *>(out),
+                        static_cast<float *>(rstd), static_cast<T *>(sum),
+                        static_cast<const T *>(in), static_cast<const T *>(add),
+                        static_cast<const T *>(weight), width, static_cast<float>(eps));
 }
 
 /* din [rows, width] += its gradient; part [gridDim.x, width] = each block's sum for the gradient of

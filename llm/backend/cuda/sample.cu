@@ -22,6 +22,7 @@ struct sample_slices {
 /* Block (x, y): slice y of row x. */
 __global__ void __launch_bounds__(THREADS)
     find_best(sample_slices slices, const float *logits, size_t vocabulary) {
+  wait_for_kernels_before();
   const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
   weight_t best = 0;
 #pragma unroll
@@ -56,6 +57,7 @@ static __device__ __forceinline__ sample_row row_at(const float *logits, size_t 
 /* Block (x, y): the sum of the weights of slice y of row x. */
 __global__ void __launch_bounds__(THREADS)
     sum_weights(sample_slices slices, const float *logits, size_t vocabulary, float factor) {
+  wait_for_kernels_before();
   const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
   const sample_row x = row_at(logits, r, vocabulary, best_of_row(slices, r), factor);
   weight_t sum = 0;
@@ -82,6 +84,7 @@ static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
 __global__ void __launch_bounds__(THREADS)
     draw_tokens(sample_to to, sample_slices slices, const float *logits, const uint64_t *index,
                 size_t vocabulary, sample_spec spec) {
+  wait_for_kernels_before();
   const size_t r = blockIdx.x;
   const weight_t best = best_of_row(slices, r), *sums = slices.sum + r * slices.n;
   const sample_row x = row_at(logits, r, vocabulary, best, spec.factor);
@@ -130,10 +133,10 @@ static void sample_untruncated(cuda_backend *b, sample_to to, const float *logit
   slices.best = carve<weight_t>(&at, parts);
   slices.sum = carve<weight_t>(&at, parts);
   const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(slices.n));
-  LAUNCH(b, find_best, grid, THREADS, 0, slices, logits, vocabulary);
-  LAUNCH(b, sum_weights, grid, THREADS, 0, slices, logits, vocabulary, spec.factor);
-  LAUNCH(b, draw_tokens, static_cast<unsigned>(rows), THREADS, 0, to, slices, logits, index,
-         vocabulary, spec);
+  LAUNCH_EARLY(b, find_best, grid, THREADS, 0, slices, logits, vocabulary);
+  LAUNCH_EARLY(b, sum_weights, grid, THREADS, 0, slices, logits, vocabulary, spec.factor);
+  LAUNCH_EARLY(b, draw_tokens, static_cast<unsigned>(rows), THREADS, 0, to, slices, logits, index,
+               vocabulary, spec);
 }
 
 static void op_sample(backend *base, int32_t *token, void *logq, void *logq_truncated,

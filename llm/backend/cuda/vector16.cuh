@@ -125,13 +125,17 @@ static inline unsigned vector16_threads(size_t vectors) {
   return vectors >= 256 ? 256 : vectors == 0 ? 32 : static_cast<unsigned>((vectors + 31) / 32 * 32);
 }
 
-/* LAUNCH of kernel<T, WIDE>, where `wide` says which. */
-#define LAUNCH_VECTOR16(b, wide, kernel, T, ...)                                                   \
+/* LAUNCH of kernel<T, WIDE>, where `wide` says which; and LAUNCH_EARLY of it. */
+#define LAUNCH_VECTOR16_BY(launch, b, wide, kernel, T, ...)                                        \
   do {                                                                                             \
     if (wide)                                                                                      \
-      LAUNCH(b, (kernel<T, true>), __VA_ARGS__);                                                   \
+      launch(b, (kernel<T, true>), __VA_ARGS__);                                                   \
     else                                                                                           \
-      LAUNCH(b, (kernel<T, false>), __VA_ARGS__);                                                  \
+      launch(b, (kernel<T, false>), __VA_ARGS__);                                                  \
   } while (0)
+#define LAUNCH_VECTOR16(b, wide, kernel, T, ...)                                                   \
+  LAUNCH_VECTOR16_BY(LAUNCH, b, wide, kernel, T, __VA_ARGS__)
+#define LAUNCH_EARLY_VECTOR16(b, wide, kernel, T, ...)                                             \
+  LAUNCH_VECTOR16_BY(LAUNCH_EARLY, b, wide, kernel, T, __VA_ARGS__)
 
 #endif

@@ -1,24 +1,26 @@
 /* Steps that feed themselves on the device against decodes and draws that the host feeds: the same
- * bits, whether rows stay, leave or move, and whether a step runs plainly or from its record. */
+ * bits, whether rows stay, leave or move, whether a step runs plainly or from its record, and
+ * whether the kernels of the record overlap. */
 #include "llm/backend/open/open.h"
 #include "tests/support/llm_model.h"
 #include "tests/support/suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { V = 11, SLOTS = 5, CAPACITY = 20, STEPS = 9, PROMPT = 3 };
 
 /* A model on CUDA with a cache whose slots 0 .. SLOTS - 1 hold a prompt each; 0 where there is no
  * device. */
-static int begin(small_model *s, model_cache **cache) {
+static int begin(small_model *s, model_cache **cache, number_type type) {
   gl_error err = {0};
   const model_config c = {.vocabulary = V,
-                          .hidden = 12,
-                          .intermediate = 20,
+                          .hidden = 16,
+                          .intermediate = 24,
                           .layers = 2,
                           .heads = 4,
                           .kv_heads = 2,
-                          .head_dim = 6,
+                          .head_dim = 8,
                           .max_positions = CAPACITY,
                           .rms_eps = 1e-6,
                           .rope_theta = 1000,
@@ -26,7 +28,7 @@ static int begin(small_model *s, model_cache **cache) {
                           .begin = -1,
                           .end = -1,
                           .pad = -1};
-  if (backend_new(&s->b, BACKEND_CUDA, NUMBER_F32, 1, &err) != GL_OK) {
+  if (backend_new(&s->b, BACKEND_CUDA, type, 1, &err) != GL_OK) {
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no CUDA device"));
     return 0;
   }
@@ -131,7 +133,7 @@ static void fed_by_itself(model_cache *cache, const model_draws *draws, drawn *d
 static void steps_that_feed_themselves_draw_what_the_host_would(void) {
   small_model s;
   model_cache *cache;
-  if (!begin(&s, &cache)) SKIP("no CUDA device");
+  if (!begin(&s, &cache, NUMBER_F32)) SKIP("no CUDA device");
   CU_ASSERT_EQUAL(model_steps_ahead(cache), 1);
   for (int law = 0; law < 4; ++law) { /* the records of one law are not taken for another's */
     const model_draws draws = {
@@ -155,12 +157,36 @@ static void steps_that_feed_themselves_draw_what_the_host_would(void) {
   small_model_free(&s);
 }
 
+/* On tensor cores, where products then copy weights before they wait for their input, and without.
+ */
+static void steps_whose_kernels_overlap_draw_the_same(void) {
+  static const number_type types[] = {NUMBER_F32, NUMBER_BF16};
+  const model_draws draws = {
+      {.temperature = 0.9, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
+  for (size_t k = 0; k < 2; ++k) {
+    small_model s;
+    model_cache *cache;
+    drawn host, self;
+    memset(&host, 0, sizeof host);
+    memset(&self, 0, sizeof self);
+    setenv("GEPOLAB_CUDA_PDL", "1", 1);
+    const int there = begin(&s, &cache, types[k]);
+    unsetenv("GEPOLAB_CUDA_PDL");
+    if (!there) SKIP("no CUDA device");
+    fed_by_the_host(cache, &draws, &host);
+    fed_by_itself(cache, &draws, &self);
+    CU_ASSERT_EQUAL(memcmp(&host, &self, sizeof host), 0);
+    model_cache_free(cache);
+    small_model_free(&s);
+  }
+}
+
 /* After prompts and draws of another kind there are no tokens of a step to go on from. */
 static void only_tokens_of_the_last_step_are_taken(void) {
   gl_error err = {0};
   small_model s;
   model_cache *cache;
-  if (!begin(&s, &cache)) SKIP("no CUDA device");
+  if (!begin(&s, &cache, NUMBER_F32)) SKIP("no CUDA device");
   const model_draws draws = {
       {.temperature = 1, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
   const int32_t given = 1, fed = -1, beyond = -2, slot = 0, position = PROMPT;
@@ -189,4 +215,5 @@ static void only_tokens_of_the_last_step_are_taken(void) {
 }
 
 SUITE(cuda_steps, "llm: cuda steps", TEST(steps_that_feed_themselves_draw_what_the_host_would),
+      TEST(steps_whose_kernels_overlap_draw_the_same),
       TEST(only_tokens_of_the_last_step_are_taken));
