@@ -111,7 +111,7 @@ static int look_torch(char detail[FOUND_TEXT]) {
  */
 
 static int look_cuda(char detail[FOUND_TEXT]) {
-  const size_t n = backend_cuda_devices();
+  const size_t n = backend_devices();
   gl_error err = {.status = GL_OK};
   backend *b = NULL;
   if (n > 0) {

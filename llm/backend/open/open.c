@@ -31,6 +31,10 @@ gl_status collective_nccl_new(collective **out, backend *const *member, size_t n
 }
 #endif
 
+size_t backend_devices(void) {
+  return backend_cuda_devices();
+}
+
 gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t threads,
                       gl_error *err) {
   return backend_new_at(out, kind, type, (backend_place){0, 1}, threads, err);

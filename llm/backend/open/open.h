@@ -19,7 +19,7 @@ gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t
 gl_status backend_new_at(backend **out, backend_kind kind, number_type type, backend_place place,
                          size_t threads, gl_error *err);
 /* CUDA devices that this process sees; 0 where gepolab was built without nvcc. */
-size_t backend_cuda_devices(void);
+size_t backend_devices(void);
 
 /* The all-reduce over member [n], whose order is that of ranks: NCCL where all are CUDA backends,
  * gepolab was built with NCCL's header and the library is found, else through the host's memory.

@@ -395,7 +395,7 @@ static void a_replica_that_fails_ends_the_update_of_all(void) {
 static void devices_that_are_not_there_are_counted(void) {
   backend *b = NULL;
   gl_error err = {0};
-  const size_t there = backend_cuda_devices();
+  const size_t there = backend_devices();
   CU_ASSERT(backend_new_at(&b, BACKEND_CUDA, NUMBER_F32, (backend_place){0, there + 1}, 1, &err) ==
             GL_EIO);
   CU_ASSERT_PTR_NULL(b);

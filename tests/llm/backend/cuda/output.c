@@ -167,7 +167,7 @@ static void logits_may_rise_along_the_vocabulary(void) {
 
 static void a_chunk_that_is_no_number_is_refused(void) {
   static const char *const wrong[] = {"", "abc", "127", "-4096", "4096 ", "99999999999999999999"};
-  if (backend_cuda_devices() == 0) SKIP("no CUDA device");
+  if (backend_devices() == 0) SKIP("no CUDA device");
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     backend *b;
     gl_error err = {.status = GL_OK};

@@ -66,7 +66,7 @@ static double *learned(const char *place, batch *last, double *score) {
 }
 
 static void two_devices_learn_what_one_learns(void) {
-  if (backend_cuda_devices() < DEVICES) SKIP("fewer than two CUDA devices");
+  if (backend_devices() < DEVICES) SKIP("fewer than two CUDA devices");
   static const char *const places[] = {
       "backend: cpu, dtype: float64", "backend: cuda", "backend: cuda, devices: 2",
       "backend: cuda, devices: 2, slots: 2, micro_batch: 20", "backend: cuda, devices: 2"};
@@ -91,7 +91,7 @@ static void two_devices_learn_what_one_learns(void) {
 }
 
 static void a_checkpoint_serves_both_devices(void) {
-  if (backend_cuda_devices() < DEVICES) SKIP("fewer than two CUDA devices");
+  if (backend_devices() < DEVICES) SKIP("fewer than two CUDA devices");
   llm_fixture f = open_in("backend: cuda, devices: 2"), g = open_in("backend: cuda, devices: 2");
   gl_error err = {0};
   double metrics[METRIC_COUNT];
@@ -128,7 +128,7 @@ static gl_status break_one(void *context, size_t rank, gl_error *err) {
 }
 
 static void a_device_that_fails_ends_the_update_of_both(void) {
-  if (backend_cuda_devices() < DEVICES) SKIP("fewer than two CUDA devices");
+  if (backend_devices() < DEVICES) SKIP("fewer than two CUDA devices");
   for (size_t rank = 0; rank < DEVICES; ++rank) {
     llm_fixture f = open_in("backend: cuda, devices: 2");
     batch b = llm_draw(&f, 0), *one = &b;
@@ -145,7 +145,7 @@ static void a_device_that_fails_ends_the_update_of_both(void) {
 }
 
 static void more_devices_than_there_are_is_refused_with_their_number(void) {
-  const size_t there = backend_cuda_devices();
+  const size_t there = backend_devices();
   if (there == 0) SKIP("no CUDA device");
   backend *b = NULL;
   gl_error err = {0};
