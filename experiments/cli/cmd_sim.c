@@ -8,19 +8,34 @@
 #include "experiments/cli/tell_figures.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/schedule_print.h"
+#include "sim/theory_print.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static gl_status print_json(const schedule *s, const cluster_spec *cluster, gl_error *err) {
+/* What theory says of the cluster, and what the schedule measured of it. */
+typedef struct comparison {
+  theory said;
+  theory_measured measured;
+} comparison;
+
+static gl_status print_json(const schedule *s, const cluster_spec *cluster,
+                            const comparison *beside, gl_error *err) {
   cJSON *document = NULL;
   gl_status status = schedule_to_json(s, cluster, &document, err);
-  return status == GL_OK ? report_json(document, err) : status;
+  if (status != GL_OK) return status;
+  cJSON *to = beside != NULL ? cJSON_AddObjectToObject(document, "theory") : NULL;
+  if (beside != NULL &&
+      (to == NULL || !sim_theory_to_json(to, &beside->said, &beside->measured, s))) {
+    cJSON_Delete(document);
+    return gl_fail_memory(err, "JSON");
+  }
+  return report_json(document, err);
 }
 
 /* What the command line asks for. */
 typedef struct request {
-  int json, schedule_csv, timeline, densities;
+  int json, schedule_csv, timeline, densities, theory;
   const char *measured, *measured_run; /* a W&B export and its run */
   const char *folder;                  /* for the figures; NULL: none */
   const char *between;                 /* of the timeline; NULL: its own choice */
@@ -81,16 +96,23 @@ static gl_status stand_in(const recipe *r, const cluster_spec *cluster, gl_error
 static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q, gl_error *err) {
   cluster_spec *cluster = NULL;
   schedule s = {0};
+  comparison c = {.said = {0}};
+  const comparison *beside = q->theory ? &c : NULL;
   gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
   if (status == GL_OK) status = stand_in(r, cluster, err);
+  if (status == GL_OK && beside != NULL) status = sim_theory_of(&c.said, cluster, err);
   if (status == GL_OK) status = schedule_build(&s, cluster, r->seed, r->steps, err);
+  if (status == GL_OK && beside != NULL) status = sim_theory_measure(&c.measured, &s, cluster, err);
   if (status == GL_OK && q->schedule_csv)
     schedule_print_csv(&s, stdout);
   else if (status == GL_OK && q->json)
-    status = print_json(&s, cluster, err);
+    status = print_json(&s, cluster, beside, err);
   else if (status == GL_OK)
     schedule_print_table(&s, cluster, stdout);
+  if (status == GL_OK && beside != NULL && !q->json)
+    sim_theory_print_table(&c.said, &c.measured, &s, stdout);
   if (status == GL_OK) status = draw(&s, r, doc, cluster, q, err);
+  sim_theory_fini(&c.said);
   schedule_fini(&s);
   cluster_free(cluster);
   return status;
@@ -105,6 +127,8 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
       {"timeline", 't', ARGS_FLAG, NULL,
        "and what samplers, links and the learner do when (default folder: figures)", &q.timeline},
+      {"theory", 0, ARGS_FLAG, NULL,
+       "and what closed forms say, beside the simulated numbers with their error", &q.theory},
       {"densities", 'd', ARGS_FLAG, NULL,
        "and the densities of all laws, those of the sweep's cells too", &q.densities},
       {"between", 0, ARGS_TEXT, "FROM,TO",
@@ -124,6 +148,8 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       status = gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
     if (status == GL_OK && format != NULL && q.json)
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --json exclude each other");
+    if (status == GL_OK && format != NULL && q.theory)
+      status = gl_fail(err, GL_EINPUT, "--schedule csv and --theory exclude each other");
     if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";
     if (status == GL_OK && q.between != NULL && !q.timeline)
       status = gl_fail(err, GL_EINPUT, "--between needs --timeline");
@@ -148,12 +174,17 @@ const command command_sim = {
     .name = "sim",
     .arguments = "RECIPE [key=value …]",
     .summary = "timing only: staleness, throughput, utilisation, bytes; no learning",
-    .about = "Runs the clock of the recipe's cluster until its number of learner updates is done.\n"
-             "RECIPE is a file or the name of an embedded recipe; key=value overrides any field.",
-    .examples = "  gepolab sim heterorl_trace --json\n"
-                "  gepolab sim heterorl_trace cluster.window=4\n"
-                "  gepolab sim heterorl_trace --figures figures/ --measured staleness.csv\n"
-                "  gepolab sim packet_loss --timeline --between 0,3600 -f figures/\n"
-                "  gepolab sim delay_sweep --densities -f figures/\n"
-                "  gepolab sim quickstart --schedule csv > schedule.csv",
+    .about =
+        "Runs the clock of the recipe's cluster until its number of learner updates is done.\n"
+        "RECIPE is a file or the name of an embedded recipe; key=value overrides any field.\n"
+        "--theory: queueing theory and order statistics, where the cluster is within the range\n"
+        "of a form (paper/methods.md 10.11); else the condition it breaks is named, exit code 2.",
+    .examples =
+        "  gepolab sim heterorl_trace --json\n"
+        "  gepolab sim heterorl_trace cluster.window=4\n"
+        "  gepolab sim heterorl_trace --figures figures/ --measured staleness.csv\n"
+        "  gepolab sim packet_loss --timeline --between 0,3600 -f figures/\n"
+        "  gepolab sim delay_sweep --densities -f figures/\n"
+        "  gepolab sim quickstart steps=2000 'cluster={preset: sync, samplers: 4}' --theory\n"
+        "  gepolab sim quickstart --schedule csv > schedule.csv",
     .run = run_sim};

@@ -108,6 +108,35 @@ static void json_answers_parse(void) {
   }
 }
 
+/* Both forms of the answer; and outside of every range no number, but the condition. */
+static void sim_prints_theory_beside_the_simulated_numbers(void) {
+  const char *const synchronous = "cluster={preset: sync, generation: 90, delay: 5}";
+  cli_result r = CLI("sim", "quickstart", synchronous, "steps=200", "--theory", "--json");
+  cJSON *json = cJSON_Parse(r.out);
+  const cJSON *theory = cJSON_GetObjectItem(json, "theory");
+  const cJSON *rate =
+      cJSON_GetObjectItem(cJSON_GetObjectItem(theory, "quantities"), "samples_per_s");
+  CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(theory, "form")), "synchronous");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(rate);
+  ASSERT_CLOSE(cJSON_GetObjectItem(rate, "theory_low")->valuedouble, 64 / 125.0, 1e-12);
+  ASSERT_CLOSE(cJSON_GetObjectItem(rate, "simulated")->valuedouble, 64 / 125.0, 1e-12);
+  CU_ASSERT(cJSON_GetObjectItem(rate, "standard_error")->valuedouble < 1e-12);
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+  r = CLI("sim", "quickstart", synchronous, "steps=200", "--theory");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "theory: synchronous"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "samples_per_s         0.512 "));
+  cli_result_fini(&r);
+  r = CLI("sim", "quickstart", "cluster={preset: heterorl}", "--theory");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_STRING_EQUAL(r.out, "");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "all need: cluster.sync is push"));
+  cli_result_fini(&r);
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", synchronous, "steps=99", "--theory"));
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", synchronous, "--theory", "--schedule", "csv"));
+}
+
 static void sim_tells_what_the_issue_asks(void) {
   static const char *const keys[] = {"learner_utilisation", "sampler_utilisation",
                                      "batches_trained",     "batches_dropped",
@@ -251,5 +280,6 @@ SUITE(cli_commands, "cli: commands", TEST(every_command_has_help_with_an_example
       TEST(the_fields_of_recipes_are_listed_with_default_and_unit),
       TEST(kinds_are_listed_with_their_parameters), TEST(slips_of_the_pen_get_the_nearest_name),
       TEST(wrong_usage_exits_with_two), TEST(a_sweep_is_not_run_as_one_run),
-      TEST(json_answers_parse), TEST(sim_tells_what_the_issue_asks),
+      TEST(json_answers_parse), TEST(sim_prints_theory_beside_the_simulated_numbers),
+      TEST(sim_tells_what_the_issue_asks),
       TEST(a_recipe_inside_the_program_can_be_written_out_and_run));

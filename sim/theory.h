@@ -1,0 +1,45 @@
+/* Closed forms beside the simulator: what queueing theory and order statistics say of a cluster's
+ * staleness, throughput and utilisation in the long run. Formulas, ranges and sources are those of
+ * paper/methods.md §10.11; sim/theory.c has one function and one line of a table for each form.
+ *
+ * A form speaks only of clusters within its range. Each condition of a range is a sentence that
+ * names the field it is about, and a cluster that no form holds for is told which one it breaks.
+ * Prefix: sim_theory_. */
+#ifndef GEPOLAB_SIM_THEORY_H
+#define GEPOLAB_SIM_THEORY_H
+
+#include "sim/cluster.h"
+
+#include <stddef.h>
+
+typedef enum theory_quantity {
+  THEORY_STALENESS,           /* mean over trained batches, in versions */
+  THEORY_SAMPLES_PER_S,       /* trained responses per simulated second */
+  THEORY_LEARNER_UTILISATION, /* share of the time that it trains */
+  THEORY_SAMPLER_UTILISATION, /* share of the time that samplers generate, their mean */
+  THEORY_QUANTITIES
+} theory_quantity;
+
+/* What is known of a quantity: low == high where the form gives its value, else bounds. */
+typedef struct theory_value {
+  double low, high;
+} theory_value;
+
+typedef struct theory {
+  const char *form, *range, *source; /* static: name, where it holds, whose it is */
+  theory_value value[THEORY_QUANTITIES];
+  double *staleness; /* [n_staleness] owned: share of trained batches by staleness; NULL: the form
+                        gives no distribution */
+  size_t n_staleness;
+} theory;
+
+/* What the first form within whose range the cluster is says of it. GL_EINPUT where it is outside
+ * of all, with the condition it breaks (of every form, where forms differ); GL_ENUMERIC where an
+ * integral misses its error of 1e-9. *out is empty after an error; release with sim_theory_fini().
+ */
+gl_status sim_theory_of(theory *out, const cluster_spec *spec, gl_error *err);
+void sim_theory_fini(theory *t);
+/* The i-th form's name and range, NULL past the last; range may be NULL. */
+const char *sim_theory_form_at(size_t i, const char **range);
+
+#endif

@@ -1,0 +1,184 @@
+/* Moments of delay laws by numeric integration of their survival functions. */
+#include "sim/theory_moments.h"
+
+#include <assert.h>
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_integration.h>
+#include <math.h>
+
+static const double wanted = 1e-9;      /* relative error of an integral */
+static const double negligible = 1e-13; /* share of an integral that a further piece may add */
+static const double no_mass = 1e-15;    /* chance beyond which light tails are left out */
+enum { MOST_PIECES = 1100, MOST_TERMS = 2000000 };
+
+/* --- one law -----------------------------------------------------------------------------------
+ */
+
+/* Before offset and clamp. Written out, for 1 minus a distribution function loses heavy tails. */
+static double own_survival(const delay_law *law, double x) {
+  switch (law->kind) {
+  case DELAY_NONE:
+    return x < 0;
+  case DELAY_CONSTANT:
+    return x < law->constant.value;
+  case DELAY_UNIFORM:
+    if (x < law->uniform.min) return 1;
+    if (x >= law->uniform.max) return 0;
+    return (law->uniform.max - x) / (law->uniform.max - law->uniform.min);
+  case DELAY_EXPONENTIAL:
+    return exp(-fmax(0, x - law->exponential.shift) / law->exponential.mean);
+  case DELAY_LOGNORMAL:
+    if (x <= 0) return 1;
+    if (law->lognormal.sigma == 0) return x < exp(law->lognormal.mu);
+    return gsl_cdf_ugaussian_Q((log(x) - law->lognormal.mu) / law->lognormal.sigma);
+  case DELAY_WEIBULL:
+    return exp(-pow(fmax(0, x) / law->weibull.scale, law->weibull.shape));
+  case DELAY_GAMMA:
+    return x <= 0 ? 1 : gsl_cdf_gamma_Q(x, law->gamma.shape, law->gamma.scale);
+  case DELAY_PARETO:
+    return x <= law->pareto.scale ? 1 : pow(law->pareto.scale / x, law->pareto.shape);
+  case DELAY_EMPIRICAL:
+    return 1 - delay_share(&(delay_law){.kind = DELAY_EMPIRICAL,
+                                        .empirical = law->empirical,
+                                        .clamp_lo = -INFINITY,
+                                        .clamp_hi = INFINITY},
+                           x, 0);
+  case DELAY_GILBERT_ELLIOTT:
+  case DELAY_KINDS:
+    break;
+  }
+  assert(!"a law whose draws are independent");
+  return NAN;
+}
+
+double moment_survival(const delay_law *law, double x) {
+  const double least = fmax(0, law->clamp_lo), most = fmax(law->clamp_hi, least);
+  if (x < least) return 1;
+  if (x >= most) return 0;
+  return own_survival(law, x + law->offset);
+}
+
+int moment_is_constant(const delay_law *law, double *value) {
+  if (law->kind == DELAY_GILBERT_ELLIOTT) return 0;
+  *value = delay_quantile(law, 0.5);
+  return delay_quantile(law, no_mass) == *value && delay_quantile(law, 1 - no_mass) == *value;
+}
+
+int moment_is_finite(const delay_law *law, int power) {
+  if (isfinite(law->clamp_hi)) return 1;
+  if (law->kind == DELAY_PARETO) return law->pareto.shape >= 1.05 * power;
+  return law->kind != DELAY_GILBERT_ELLIOTT;
+}
+
+/* --- integrals ---------------------------------------------------------------------------------
+ */
+
+typedef struct integrand {
+  const moment_draws *draws;
+  size_t n;
+  int power;
+} integrand;
+
+/* P(largest > t), times 2t for the second power. */
+static double tail(double t, void *self) {
+  const integrand *f = self;
+  double log_below = 0;
+  for (size_t i = 0; i < f->n; ++i) {
+    const moment_draws *d = &f->draws[i];
+    const double above = moment_survival(d->law, (t - d->shift) / d->factor);
+    if (above >= 1) return f->power == 2 ? 2 * t : 1;
+    log_below += (double)d->count * log1p(-above);
+  }
+  return -expm1(log_below) * (f->power == 2 ? 2 * t : 1);
+}
+
+/* The least and the greatest of the places at which the integrand may jump or bend, one after the
+ * other: ends of clamps and where laws begin. Returns the next after `from`, at most `to`. */
+static double next_bend(const integrand *f, double from, double to) {
+  for (size_t i = 0; i < f->n; ++i) {
+    const moment_draws *d = &f->draws[i];
+    const double begins = delay_quantile(d->law, no_mass);
+    const double place[] = {fmax(0, d->law->clamp_lo), d->law->clamp_hi, begins,
+                            delay_quantile(d->law, 1 - no_mass)};
+    for (size_t k = 0; k < sizeof place / sizeof *place; ++k) {
+      const double at = d->shift + d->factor * place[k];
+      if (at > from && at < to) to = at;
+    }
+  }
+  return to;
+}
+
+/* The scale of the first piece: the largest median. */
+static double middle(const integrand *f) {
+  double at = 0;
+  for (size_t i = 0; i < f->n; ++i)
+    at = fmax(at, f->draws[i].shift + f->draws[i].factor * delay_quantile(f->draws[i].law, 0.5));
+  return at;
+}
+
+static gl_status integrate(double *out, integrand *f, gsl_integration_cquad_workspace *space,
+                           gl_error *err) {
+  const gsl_function g = {tail, f};
+  double sum = 0, from = 0, end = middle(f) > 0 ? middle(f) / 4 : 1e-3;
+  for (int piece = 0; piece < MOST_PIECES; ++piece) {
+    const double to = next_bend(f, from, end);
+    double part = 0, error = 0;
+    size_t evaluations = 0;
+    const int code = gsl_integration_cquad(&g, from, to, wanted * 1e-3 * sum, wanted / 10, space,
+                                           &part, &error, &evaluations);
+    if ((code != GSL_SUCCESS && error > wanted * (sum + part)) || !isfinite(part)) break;
+    sum += part;
+    from = to;
+    if (to == end) end *= 2;
+    if (tail(to, f) == 0 || (to > middle(f) && tail(to, f) * to < negligible * sum)) {
+      *out = sum;
+      return GL_OK;
+    }
+  }
+  return gl_fail(err, GL_ENUMERIC, "the mean of a law does not come within %g of its value",
+                 wanted);
+}
+
+static gl_status integral(double *out, integrand f, gl_error *err) {
+  gsl_error_handler_t *handler = gsl_set_error_handler_off();
+  gsl_integration_cquad_workspace *space = gsl_integration_cquad_workspace_alloc(2000);
+  gl_status status =
+      space != NULL ? integrate(out, &f, space, err) : gl_fail_memory(err, "an integral");
+  gsl_integration_cquad_workspace_free(space);
+  gsl_set_error_handler(handler);
+  return status;
+}
+
+gl_status moment_of(double *out, const delay_law *law, int power, gl_error *err) {
+  double value;
+  assert(power == 1 || power == 2);
+  if (moment_is_constant(law, &value)) {
+    *out = power == 1 ? value : value * value;
+    return GL_OK;
+  }
+  const moment_draws one = {law, 1, 0, 1};
+  return integral(out, (integrand){&one, 1, power}, err);
+}
+
+gl_status moment_of_largest(double *out, const moment_draws *draws, size_t n, gl_error *err) {
+  return integral(out, (integrand){draws, n, 1}, err);
+}
+
+gl_status moment_of_longest(double *out, const response_spec *spec, double count, gl_error *err) {
+  const double most = floor(spec->max_tokens);
+  double sum = 1; /* every response has a token */
+  for (double k = 1; k < most; ++k) {
+    /* A length is above k where the draw, rounded half away from zero, is: at k + 1/2 or more. */
+    const double above = moment_survival(spec->lengths, nextafter(k + 0.5, 0));
+    const double term = above >= 1 ? 1 : -expm1(count * log1p(-above));
+    sum += term;
+    if (term * k < negligible * sum) break;
+    if (k > MOST_TERMS)
+      return gl_fail(err, GL_ENUMERIC,
+                     "the mean of the longest response needs more than %d terms; lower max_tokens",
+                     MOST_TERMS);
+  }
+  *out = sum;
+  return GL_OK;
+}

@@ -1,0 +1,216 @@
+/* Closed forms against simulated schedules, and clusters that no form holds for.
+ *
+ * Random cases have fixed seeds and compare by batch means over 20 blocks: a right form is beyond
+ * five standard errors with probability 8e-5 (Student, 19 degrees of freedom) in a quantity. */
+#include "sim/theory_print.h"
+
+#include "tests/support/sim.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct compared {
+  theory said;
+  theory_measured seen;
+  schedule s;
+} compared;
+
+static compared compare(const char *text, size_t updates) {
+  compared c = {.said = {0}};
+  cluster_spec *spec = NULL;
+  gl_error err = {0};
+  gl_status status = sim_build(&c.s, &spec, text, 11, updates, &err);
+  if (status == GL_OK) status = sim_theory_of(&c.said, spec, &err);
+  if (status == GL_OK) status = sim_theory_measure(&c.seen, &c.s, spec, &err);
+  if (status != GL_OK) fprintf(stderr, "%s gave: %s\n", text, err.text);
+  CU_ASSERT_EQUAL_FATAL(status, GL_OK);
+  cluster_free(spec);
+  return c;
+}
+
+static void compared_fini(compared *c) {
+  sim_theory_fini(&c->said);
+  schedule_fini(&c->s);
+}
+
+/* Every quantity, to rounding; and every share of staleness. period: divides a block's updates. */
+static void must_equal(const char *text, const char *form, size_t updates) {
+  compared c = compare(text, updates);
+  CU_ASSERT_STRING_EQUAL(c.said.form, form);
+  for (size_t q = 0; q < THEORY_QUANTITIES; ++q) {
+    ASSERT_CLOSE(c.seen.mean[q], c.said.value[q].low, 1e-9);
+    CU_ASSERT_EQUAL(c.said.value[q].low, c.said.value[q].high);
+  }
+  CU_ASSERT_PTR_NOT_NULL_FATAL(c.said.staleness);
+  double batches = 0;
+  double *with = calloc(c.said.n_staleness, sizeof *with);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(with);
+  for (size_t i = c.seen.first_update; i < c.s.n_updates; ++i)
+    for (size_t k = 0; k < c.s.updates[i].n_batches; ++k, ++batches) {
+      const schedule_update *u = &c.s.updates[i];
+      const int64_t tau = schedule_staleness(&c.s, u, &c.s.batches[u->first_batch + k]);
+      CU_ASSERT_FATAL((size_t)tau < c.said.n_staleness);
+      ++with[tau];
+    }
+  for (size_t i = 0; i < c.said.n_staleness; ++i)
+    ASSERT_CLOSE(with[i] / batches, c.said.staleness[i], 1e-9);
+  free(with);
+  compared_fini(&c);
+}
+
+/* Every quantity, within five standard errors (of what rounds alike: 1e-9). */
+static void must_agree(const char *text, const char *form, size_t updates) {
+  compared c = compare(text, updates);
+  CU_ASSERT_STRING_EQUAL(c.said.form, form);
+  for (size_t q = 0; q < THEORY_QUANTITIES; ++q) {
+    const double far = 5 * c.seen.error[q] + 1e-9;
+    const int ok =
+        c.seen.mean[q] >= c.said.value[q].low - far && c.seen.mean[q] <= c.said.value[q].high + far;
+    CU_ASSERT(ok);
+    if (!ok)
+      fprintf(stderr, "%s: %s %g to %g, simulated %g +- %g\n", text,
+              sim_theory_quantity_name((theory_quantity)q), c.said.value[q].low,
+              c.said.value[q].high, c.seen.mean[q], c.seen.error[q]);
+  }
+  compared_fini(&c);
+}
+
+/* Quarters are exact in binary, so equal times are equal. 240 updates give blocks of 9 or 10: the
+ * periods below divide 12, of which 20 blocks of 12 are taken. */
+static void constant_times_have_this_staleness_and_this_pace(void) {
+  static const int star[][2] = {{1, 1}, {3, 1}, {6, 2}, {4, 4}, {2, 6}, {1, 3}};
+  char text[300];
+  for (size_t i = 0; i < sizeof star / sizeof *star; ++i)
+    for (int g = 4; g <= 24; g += 5)
+      for (int d = 0; d <= 30; d += 6)
+        for (int step = 0; step * star[i][0] <= g * star[i][1]; step += 3) {
+          snprintf(text, sizeof text,
+                   "{preset: fifo, samplers: %d, generation: %g, delay: %g, data_delay: %g, "
+                   "learner: {step: %g, batches: %d}}",
+                   star[i][0], g / 4.0, d / 4.0, (d % 5) / 4.0, step / 4.0, star[i][1]);
+          must_equal(text, "constant times", 300);
+        }
+}
+
+static void transfers_jitter_speeds_and_lengths_are_part_of_constant_times(void) {
+  must_equal("{preset: lifo, generation: 6, jitter: 0.5, samplers: [{count: 2, speed: "
+             "0.25}], weights_bytes: 1e3, rollout_bytes: 2e3, up: {bandwidth: 1e3}, down: "
+             "{bandwidth: 1e3}, learner: {step: 4}}",
+             "constant times", 300);
+  must_equal(
+      "{preset: fifo, samplers: 1, generation: 0, lengths: 40, tokens_per_s: 8, concurrency: "
+      "24, samples_per_batch: 64, delay: 31, learner: {step: 3}}",
+      "constant times", 300);
+}
+
+/* s <= g and s > g; gates that close in bursts, at once, and because the learner is slow. */
+static void constant_times_behind_a_gate_are_as_old_as_it_lets_them(void) {
+  char text[300];
+  for (int ahead = 1; ahead <= 4; ++ahead)
+    for (int step = 2; step <= 14; step += 4)
+      for (int d = 0; d <= 40; d += 20) {
+        snprintf(text, sizeof text,
+                 "{preset: one_step_off, ahead: %d, samplers: 3, generation: 8, data_delay: 2, "
+                 "delay: %d, learner: {step: %d, batches: 3}}",
+                 ahead, d, step);
+        const int open = step <= 8 && step + d + 2 <= 8 * ahead;
+        must_equal(text, open ? "constant times" : "constant times, gated", 1500);
+      }
+}
+
+static void synchronous_updates_wait_for_the_longest_of_their_batches(void) {
+  must_equal("{preset: sync, samplers: [{count: 2}, {speed: 2}], generation: 80, data_delay: 3, "
+             "delay: 5, learner: {step: 30}}",
+             "synchronous", 200);
+  must_agree("{preset: sync, samplers: 8, generation: {law: lognormal, mu: 3, sigma: 1}, "
+             "data_delay: 3, delay: {law: uniform, min: 1, max: 9}, shared_delays: true, learner: "
+             "{step: {law: gamma, shape: 2, scale: 5}}}",
+             "synchronous", 20000);
+  must_agree("{preset: sync, samplers: [{count: 3}, {count: 2, speed: 0.5}], generation: {law: "
+             "uniform, min: 10, max: 30}, learner: {step: 3}}",
+             "synchronous", 10000);
+  must_agree("{preset: sync, samplers: 6, generation: 20, data_delay: {law: exponential, mean: 7}, "
+             "learner: {step: 3, batches: 4}}",
+             "synchronous", 10000);
+  must_agree("{preset: sync, samplers: 4, generation: 20, jitter: {law: weibull, shape: 3}, "
+             "learner: {step: 3}}",
+             "synchronous", 10000);
+}
+
+static void synchronous_updates_wait_for_the_longest_of_all_lengths(void) {
+  must_agree("{preset: areal, ahead: 0, samplers: 3, lengths: {law: lognormal, mu: 6, sigma: 1}, "
+             "max_tokens: 4096, samples_per_batch: 16, learner: {step: 3, batches: 2}}",
+             "synchronous", 5000);
+  must_agree("{preset: sync, lengths: {law: lognormal, mu: 6, sigma: 1}, generation: {law: "
+             "exponential, mean: 9}, jitter: {law: uniform, min: 0.5, max: 1.5}, batching: padded, "
+             "concurrency: 7, samples_per_batch: 16, learner: {step: 3, batches: 2}}",
+             "synchronous", 5000);
+}
+
+/* A cluster and the words of the condition that it breaks. */
+typedef struct outside {
+  const char *cluster, *condition;
+} outside;
+
+static void clusters_outside_of_every_range_are_told_the_condition(void) {
+  static const outside cases[] = {
+      {"{preset: heterorl}", "all need: cluster.sync is push"},
+      {"{preset: fifo, learner: {queue: heterorl}}", "all need: cluster.learner.queue is"},
+      {"{preset: sync, mtbf: {law: exponential, mean: 900}}", "all need: cluster.mtbf is 0"},
+      {"{preset: sync, up: {loss: 0.1}}", "all need: cluster.up loses no packets"},
+      {"{preset: fifo, learner: {publish_every: 2}}", "all need: cluster.learner.publish_every is"},
+      {"{preset: fifo, learner: {capacity: 9}}", "all need: cluster.learner.capacity is 0"},
+      {"{preset: sync, learner: {eval_pause: 9}}", "all need: cluster.learner.eval_pause is 0"},
+      {"{preset: sync, generation: {law: pareto, shape: 1, scale: 9}}",
+       "all need: every law has a finite mean"},
+      {"{preset: fifo, delay: {law: gilbert_elliott, good: 1, bad: 9}}",
+       "all need: no law is gilbert_elliott"},
+      {"{preset: sync, lengths: {law: uniform, min: 1, max: 90}, concurrency: 7}",
+       "all need: cluster.concurrency holds all responses of a batch"},
+      {"{preset: fifo, samplers: 3, learner: {step: 60}}",
+       "constant times needs: the learner keeps up"},
+      {"{preset: fifo, samplers: 3, learner: {batches: 2}}",
+       "constant times needs: cluster.learner.batches divides the number of samplers"},
+      {"{preset: fifo, window: 2, delay: 1000}",
+       "constant times needs: cluster.window is at least"},
+      {"{preset: sync, samplers: 2, delay: {law: uniform, min: 1, max: 2}}",
+       "synchronous needs: cluster.delay is the same for all samplers"},
+      {"{preset: sync, samplers: 2, generation: {law: uniform, min: 1, max: 2}, jitter: {law: "
+       "uniform, min: 1, max: 2}}",
+       "synchronous needs: at most one of cluster.generation, lengths, jitter"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    schedule s;
+    cluster_spec *spec = NULL;
+    theory said;
+    gl_error err = {0};
+    CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, cases[i].cluster, 1, 1, &err), GL_OK);
+    CU_ASSERT_EQUAL(sim_theory_of(&said, spec, &err), GL_EINPUT);
+    CU_ASSERT_PTR_NULL(said.form);
+    const int named = strstr(err.text, cases[i].condition) != NULL;
+    CU_ASSERT(named);
+    if (!named) fprintf(stderr, "%s gave: %s\n", cases[i].cluster, err.text);
+    schedule_fini(&s);
+    cluster_free(spec);
+  }
+}
+
+static void a_short_schedule_measures_no_long_run(void) {
+  schedule s;
+  cluster_spec *spec = NULL;
+  theory_measured m;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, "{preset: sync}", 1, 99, &err), GL_OK);
+  CU_ASSERT_EQUAL(sim_theory_measure(&m, &s, spec, &err), GL_EINPUT);
+  schedule_fini(&s);
+  cluster_free(spec);
+}
+
+SUITE(sim_theory, "sim: theory", TEST(constant_times_have_this_staleness_and_this_pace),
+      TEST(transfers_jitter_speeds_and_lengths_are_part_of_constant_times),
+      TEST(constant_times_behind_a_gate_are_as_old_as_it_lets_them),
+      TEST(synchronous_updates_wait_for_the_longest_of_their_batches),
+      TEST(synchronous_updates_wait_for_the_longest_of_all_lengths),
+      TEST(clusters_outside_of_every_range_are_told_the_condition),
+      TEST(a_short_schedule_measures_no_long_run));
