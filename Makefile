@@ -70,9 +70,11 @@ help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
 # Row loops of llm/ are written to be vectorised; the CPU backend is compiled once for every machine
-# and once for those with AVX2, which it chooses when it runs.
+# and once for each form of wider instructions, which it chooses when it runs. Loops that the
+# compiler vectorises have 32 bytes with AVX-512, too, so that their sums have AVX2's bits.
 LLM_CFLAGS  := -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-pass-failed
 AVX2_CFLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
+AVX512_CFLAGS := $(if $(AVX2_CFLAGS),$(AVX2_CFLAGS) -mavx512f -mavx512vl -mavx512dq -mavx512bw -mprefer-vector-width=256)
 
 # CUDA's runtime is linked statically; cuBLASLt is opened when a GPU is used, from the loader's path
 # or the toolkit's folder as it was at build time. Machine code for sm_80 and sm_90, and PTX that
@@ -101,8 +103,9 @@ $(BUILD)/llm/backend/open/open.o: $(BUILD)/gen/cuda-flags
 # Code of the shared library: in any place of memory, and only what library/gepolab.h marks is seen.
 $(foreach r,library $(SHARED_ROOMS),$(BUILD)/$(r)/%.o): CFLAGS += -fPIC -fvisibility=hidden
 $(BUILD)/llm/%.o $(BUILD)/tests/llm/%.o $(BUILD)/tests/support/llm_%.o: CFLAGS += $(LLM_CFLAGS)
-$(BUILD)/llm/backend/cpu/f%.o: CFLAGS += -ffp-contract=fast
+$(BUILD)/llm/backend/cpu/f32%.o $(BUILD)/llm/backend/cpu/f64%.o: CFLAGS += -ffp-contract=fast
 $(BUILD)/llm/backend/cpu/f32_avx2.o $(BUILD)/llm/backend/cpu/f64_avx2.o: CFLAGS += $(AVX2_CFLAGS)
+$(BUILD)/llm/backend/cpu/f32_avx512.o $(BUILD)/llm/backend/cpu/f64_avx512.o: CFLAGS += $(AVX512_CFLAGS)
 $(BUILD)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(if $(filter experiments/%,$<),$(MPI_CFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<

@@ -4,6 +4,7 @@
 
 #include "core/base/json.h"
 #include "core/base/utf8.h"
+#include "llm/backend/open/open.h"
 
 #include <gsl/gsl_version.h>
 #include <pcre2.h>
@@ -33,9 +34,9 @@ extern const int source_dirty;
 /* Variables of the environment that change what a run computes (threads and kernels of the matrix
  * products, and with them rounding) or on which device. */
 static const char *const variables[] = {
-    "OPENBLAS_CORETYPE",         "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS",
-    "OMP_NUM_THREADS",           "GLIBC_TUNABLES",       "CUDA_VISIBLE_DEVICES",
-    "GEPOLAB_CUDA_OUTPUT_CHUNK", "GEPOLAB_CUDA_PRODUCTS"};
+    "OPENBLAS_CORETYPE",         "OPENBLAS_NUM_THREADS",  "GOTO_NUM_THREADS",
+    "OMP_NUM_THREADS",           "GLIBC_TUNABLES",        "CUDA_VISIBLE_DEVICES",
+    "GEPOLAB_CUDA_OUTPUT_CHUNK", "GEPOLAB_CUDA_PRODUCTS", "GEPOLAB_CPU_FORM"};
 
 static int is_plain(const char *word) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -255,13 +256,15 @@ static int add_mpi(cJSON *to) {
 #endif
 }
 
-/* Versions as the libraries that are loaded say, which need not be those of the build. */
+/* Versions as the libraries that are loaded say, which need not be those of the build; and the form
+ * of the transformer's arithmetic on this processor, on which last bits depend likewise. */
 static char *describe_libraries(void) {
   cJSON *all = cJSON_CreateObject();
   int ok = all != NULL && add(all, "GSL", gsl_version) && add_blas(all) &&
            add(all, "SQLite", sqlite3_libversion()) &&
            add(all, "libyaml", yaml_get_version_string()) && add(all, "cJSON", cJSON_Version()) &&
-           add_pcre2(all) && add(all, "utf8proc", utf8proc_version());
+           add_pcre2(all) && add(all, "utf8proc", utf8proc_version()) &&
+           add(all, "CPU form", backend_cpu_form());
 #ifdef __GLIBC__
   ok = ok && add(all, "glibc", gnu_get_libc_version()); /* with its mathematical functions */
 #endif

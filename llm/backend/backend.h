@@ -133,7 +133,9 @@ struct backend {
   backend_kind kind;
   number_type type, master;
   size_t element, master_element; /* bytes of a number of type, of master */
-  char device[128];               /* for people: "AMD EPYC, 2 threads, AVX2" */
+  char device[128];               /* for people: "AMD EPYC, 2 threads, avx2" */
+  /* The form of the CPU's arithmetic ("avx2"), on which last bits depend, else NULL; a constant. */
+  const char *form;
   /* Set by whoever made the backend, before its first operation. 1: CUDA's products of float32 may
    * round their factors to TF32, but for logits and for products asked for row by row. */
   int tf32;

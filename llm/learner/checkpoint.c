@@ -14,9 +14,10 @@ typedef struct checkpoint_header {
   uint64_t format, fingerprint, seed, optimizer_kind;
   uint64_t n_parameters, n_held;
   int64_t version;
+  char form[16]; /* of the CPU's arithmetic; zeros elsewhere */
 } checkpoint_header;
 
-enum { CHECKPOINT_FORMAT = 2 };
+enum { CHECKPOINT_FORMAT = 3 };
 static const char checkpoint_magic[8] = "GLllm\r\n\x1a";
 
 static checkpoint_header describe(const llm_learner *l) {
@@ -27,7 +28,9 @@ static checkpoint_header describe(const llm_learner *l) {
                          .n_parameters = model_parameters(l->model),
                          .n_held = l->replica[0].n_held,
                          .version = l->version};
+  const char *form = l->replica[0].backend->form;
   memcpy(h.magic, checkpoint_magic, sizeof h.magic);
+  if (form != NULL) snprintf(h.form, sizeof h.form, "%s", form);
   return h;
 }
 
@@ -64,6 +67,20 @@ gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
   return status == GL_OK ? model_write(l->model, l->replica[0].optimizer, to, err) : status;
 }
 
+/* A run that goes on in another form would have other last bits than one that was never
+ * interrupted, so it is refused; all x86 processors of the last ten years run avx2. */
+static gl_status other_form(const checkpoint_header *h, const checkpoint_header *mine,
+                            gl_error *err) {
+  static const char device[] = "a GPU";
+  const char *was = h->form[0] != '\0' ? h->form : device;
+  const char *is = mine->form[0] != '\0' ? mine->form : device;
+  return gl_fail(
+      err, GL_EINPUT,
+      "the checkpoint was computed in another arithmetic (%.15s) than this run's (%.15s), "
+      "so last bits would differ; resume where it was written%s%.15s, or start anew",
+      was, is, h->form[0] != '\0' ? ", or with GEPOLAB_CPU_FORM=" : "", h->form);
+}
+
 static gl_status check_header(const llm_learner *l, const checkpoint_header *h, gl_error *err) {
   const checkpoint_header mine = describe(l);
   if (memcmp(h->magic, mine.magic, sizeof mine.magic) != 0 || h->format != mine.format)
@@ -78,6 +95,7 @@ static gl_status check_header(const llm_learner *l, const checkpoint_header *h, 
   if (h->optimizer_kind != mine.optimizer_kind)
     return gl_fail(err, GL_EINPUT,
                    "the checkpoint was written with another optimizer; use the one it has");
+  if (memcmp(h->form, mine.form, sizeof h->form) != 0) return other_form(h, &mine, err);
   if (h->version < 0)
     return gl_fail(err, GL_EINPUT, "the checkpoint has a negative version: it is damaged");
   return GL_OK;

@@ -93,6 +93,7 @@ static char *key_of(const llm_learner *l, const char *code) {
     return NULL;
   }
   put_device(to, l->backend->device);
+  if (l->backend->form != NULL) fprintf(to, "form %s\n", l->backend->form);
   if (s->devices > 1)
     fprintf(to, "%zu devices, sums by %s\n", s->devices, collective_name(l->sums));
   fprintf(to, "code %s\ntype %d micro-batch %zu recompute %d tf32 %d\n", code, (int)s->dtype,

@@ -1,12 +1,13 @@
 /* The operations of the CPU backend for one number type and one instruction set. This is a template
- * without an include guard: f32.c, f64.c, f32_avx2.c and f64_avx2.c each include it once, after
- * they have defined
+ * without an include guard: f32.c, f64.c and those of the same names with _avx2, _avx512 and _neon
+ * each include it once, after they have defined
  *   REAL        float or double: `type` and `master` are the same on the CPU
  *   IS_DOUBLE   0 or 1
  *   CPU_OPS     the name of the table of operations, which this file defines
+ *   FORM_NEON   for NEON's intrinsics; those of AVX2 and AVX-512 follow from the compiler's flags
  * and are compiled with the flags of their instruction set. The parts included below
  * (llm/backend/cpu/NAME.h) are pieces of this file: they use what stands above them, and nobody
- * else includes them. All functions are static, so the four copies do not meet. */
+ * else includes them. All functions are static, so the copies do not meet. */
 #include "core/rl/sampling.h"
 #include "llm/backend/cpu/cpu.h"
 

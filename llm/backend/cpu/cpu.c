@@ -172,30 +172,6 @@ static void processor_name(char *out, size_t size) {
   if (f != NULL) fclose(f);
 }
 
-/* The table of operations for a type, and the name of its instruction set. */
-static const backend_ops *choose_ops(number_type type, cpu_variant variant, const char **name) {
-  *name = "generic";
-#if defined(__x86_64__)
-  if (variant == CPU_BEST && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    *name = "AVX2";
-    return type == NUMBER_F64 ? &cpu_ops_f64_avx2 : &cpu_ops_f32_avx2;
-  }
-#endif
-  (void)variant;
-  return type == NUMBER_F64 ? &cpu_ops_f64 : &cpu_ops_f32;
-}
-
-/* 1 where OpenBLAS is expected to be faster than panels.h, because it has code for wider vectors
- * (AVX-512), or panels.h was compiled without any. `set` is the chosen instruction set. */
-static int openblas_is_wider(const char *set) {
-#if defined(__x86_64__)
-  return strcmp(set, "AVX2") != 0 || __builtin_cpu_supports("avx512f");
-#else
-  (void)set;
-  return 1;
-#endif
-}
-
 /* The pool and the workers' places of a backend; of one with several threads also the backends of
  * one thread. What was made before a failure is released by cpu_free. */
 static gl_status start(cpu *c, size_t threads, gl_error *err) {
@@ -214,8 +190,8 @@ static gl_status start(cpu *c, size_t threads, gl_error *err) {
   return status;
 }
 
-gl_status backend_cpu_new_variant(backend **out, number_type type, size_t threads,
-                                  cpu_variant variant, gl_error *err) {
+gl_status backend_cpu_new_form(backend **out, number_type type, size_t threads, cpu_form form,
+                               gl_error *err) {
   *out = NULL;
   if (type != NUMBER_F32 && type != NUMBER_F64)
     return gl_fail(err, GL_EINPUT, "the CPU computes in float32 or float64; bfloat16 needs a GPU");
@@ -229,16 +205,18 @@ gl_status backend_cpu_new_variant(backend **out, number_type type, size_t thread
   /* OpenBLAS would start threads of its own inside each task. The setting is the whole process's.
    */
   if (openblas_set_num_threads != NULL) openblas_set_num_threads(1);
-  const char *set;
   char processor[64];
-  c->base.ops = choose_ops(type, variant, &set);
-  c->blas = openblas_is_wider(set);
+  c->base.ops = cpu_form_ops(form, type);
+  assert(c->base.ops != NULL);
+  /* OpenBLAS chooses its instructions when it runs, the plain form has none of the wide ones. */
+  c->blas = form == CPU_PLAIN;
+  c->base.form = cpu_form_name(form);
   c->base.kind = BACKEND_CPU;
   c->base.type = c->base.master = type;
   c->base.element = c->base.master_element = type == NUMBER_F64 ? sizeof(double) : sizeof(float);
   processor_name(processor, sizeof processor);
   snprintf(c->base.device, sizeof c->base.device, "%s, %zu thread%s, %s", processor, c->threads,
-           c->threads == 1 ? "" : "s", set);
+           c->threads == 1 ? "" : "s", c->base.form);
   for (size_t i = 0; c->own != NULL && i < c->threads; ++i) {
     c->own[i]->base = c->base;
     c->own[i]->blas = c->blas;
@@ -248,7 +226,10 @@ gl_status backend_cpu_new_variant(backend **out, number_type type, size_t thread
 }
 
 gl_status backend_cpu_new(backend **out, number_type type, size_t threads, gl_error *err) {
-  return backend_cpu_new_variant(out, type, threads, CPU_BEST, err);
+  cpu_form form;
+  *out = NULL;
+  const gl_status status = cpu_form_chosen(&form, err);
+  return status == GL_OK ? backend_cpu_new_form(out, type, threads, form, err) : status;
 }
 
 void cpu_free(backend *b) {

@@ -11,7 +11,7 @@
 
 enum {
   PANEL_ROWS = 6,              /* rows of a tile of the result held in registers */
-  PANEL = 2 * VECTOR,          /* columns of a tile and of a panel */
+  PANEL = 2 * WIDE,            /* columns of a tile and of a panel */
   PANEL_BLOCK = 256,           /* terms that are summed before the result is written */
   LEFT_HIGH = 21 * PANEL_ROWS, /* rows of the left factor that stay in the second-level cache */
   ACROSS_AHEAD = 8,            /* terms prefetched by copy_across */
@@ -46,8 +46,8 @@ static void pack_panel(REAL *restrict to, const REAL *restrict b, size_t b_row, 
     for (; p < m; ++p) memcpy(to + p * PANEL, b + p * b_row, PANEL * sizeof *to);
   if (columns == PANEL && b_row == 1)
     for (; p + VECTOR <= m; p += VECTOR) {
-      vector_transpose(to + p * PANEL, PANEL, b + p, b_column);
-      vector_transpose(to + p * PANEL + VECTOR, PANEL, b + p + VECTOR * b_column, b_column);
+      for (size_t j = 0; j < PANEL; j += VECTOR)
+        vector_transpose(to + p * PANEL + j, PANEL, b + p + j * b_column, b_column);
     }
   for (; p < m; ++p)
     for (size_t j = 0; j < PANEL; ++j)
@@ -73,17 +73,17 @@ static void pack_columns(const panels *to, const REAL *b, size_t b_row, size_t b
 /* sum[PANEL_ROWS][PANEL] = a b over n terms: a(i, p) = a[i * a_row + p * a_column], b [n, PANEL].
  */
 LOOP_INLINE void panel_tile(const REAL *restrict a, const size_t a_row, const size_t a_column,
-                            const REAL *restrict b, size_t n, vector sum[PANEL_ROWS][2]) {
+                            const REAL *restrict b, size_t n, wide_vector sum[PANEL_ROWS][2]) {
 #pragma GCC unroll 6
-  for (size_t i = 0; i < PANEL_ROWS; ++i) sum[i][0] = sum[i][1] = (vector){0};
+  for (size_t i = 0; i < PANEL_ROWS; ++i) sum[i][0] = sum[i][1] = (wide_vector){0};
 #pragma GCC unroll 2
   for (size_t p = 0; p < n; ++p) {
-    const vector left = vector_at(b + p * PANEL), right = vector_at(b + p * PANEL + VECTOR);
+    const wide_vector left = wide_at(b + p * PANEL), right = wide_at(b + p * PANEL + WIDE);
 #pragma GCC unroll 6
     for (size_t i = 0; i < PANEL_ROWS; ++i) {
-      const vector x = vector_of(a[i * a_row + p * a_column]);
-      sum[i][0] = vector_add_product(sum[i][0], x, left);
-      sum[i][1] = vector_add_product(sum[i][1], x, right);
+      const wide_vector x = wide_of(a[i * a_row + p * a_column]);
+      sum[i][0] = wide_add_product(sum[i][0], x, left);
+      sum[i][1] = wide_add_product(sum[i][1], x, right);
     }
   }
 }
@@ -101,7 +101,7 @@ typedef enum left_form {
 static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
                           const REAL *restrict b, REAL *restrict c, size_t c_row, size_t rows,
                           size_t columns, size_t n, int add) {
-  vector sum[PANEL_ROWS][2];
+  wide_vector sum[PANEL_ROWS][2];
   for (size_t i = 0; i < rows; ++i) __builtin_prefetch(c + i * c_row, 1);
   if (form == LEFT_PACKED)
     panel_tile(a, PANEL_BLOCK, 1, b, n, sum);
@@ -115,16 +115,16 @@ static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
 #pragma GCC unroll 6
     for (size_t i = 0; i < PANEL_ROWS; ++i) {
       REAL *to = c + i * c_row;
-      vector_put(to, add ? vector_at(to) + sum[i][0] : sum[i][0]);
-      vector_put(to + VECTOR, add ? vector_at(to + VECTOR) + sum[i][1] : sum[i][1]);
+      wide_put(to, add ? wide_at(to) + sum[i][0] : sum[i][0]);
+      wide_put(to + WIDE, add ? wide_at(to + WIDE) + sum[i][1] : sum[i][1]);
     }
     return;
   }
   REAL tile[PANEL_ROWS][PANEL];
 #pragma GCC unroll 6
   for (size_t i = 0; i < PANEL_ROWS; ++i) {
-    vector_put(tile[i], sum[i][0]);
-    vector_put(tile[i] + VECTOR, sum[i][1]);
+    wide_put(tile[i], sum[i][0]);
+    wide_put(tile[i] + WIDE, sum[i][1]);
   }
   for (size_t i = 0; i < rows; ++i)
     for (size_t j = 0; j < columns; ++j)
@@ -138,30 +138,29 @@ static void panel_tile_to(const REAL *restrict a, left_form form, size_t step,
 LOOP_INLINE void narrow_tile(const REAL *a, size_t a_row, const REAL *b, size_t b_row, size_t next,
                              REAL *c, size_t c_row, size_t n, int add, const size_t rows,
                              const size_t groups) {
-  vector sum[5][8];
+  wide_vector sum[5][8];
 #pragma GCC unroll 5
   for (size_t i = 0; i < rows; ++i)
 #pragma GCC unroll 8
-    for (size_t j = 0; j < 2 * groups; ++j) sum[i][j] = (vector){0};
+    for (size_t j = 0; j < 2 * groups; ++j) sum[i][j] = (wide_vector){0};
   for (size_t p = 0; p < n; ++p) {
-    vector right[8];
+    wide_vector right[8];
 #pragma GCC unroll 8
     for (size_t j = 0; j < 2 * groups; ++j)
-      right[j] = vector_at(b + p * b_row + j / 2 * next + j % 2 * VECTOR);
+      right[j] = wide_at(b + p * b_row + j / 2 * next + j % 2 * WIDE);
 #pragma GCC unroll 5
     for (size_t i = 0; i < rows; ++i) {
-      const vector x = vector_of(a[i * a_row + p]);
+      const wide_vector x = wide_of(a[i * a_row + p]);
 #pragma GCC unroll 8
-      for (size_t j = 0; j < 2 * groups; ++j)
-        sum[i][j] = vector_add_product(sum[i][j], x, right[j]);
+      for (size_t j = 0; j < 2 * groups; ++j) sum[i][j] = wide_add_product(sum[i][j], x, right[j]);
     }
   }
 #pragma GCC unroll 5
   for (size_t i = 0; i < rows; ++i)
 #pragma GCC unroll 8
     for (size_t j = 0; j < 2 * groups; ++j) {
-      REAL *to = c + i * c_row + j * VECTOR;
-      vector_put(to, add ? vector_at(to) + sum[i][j] : sum[i][j]);
+      REAL *to = c + i * c_row + j * WIDE;
+      wide_put(to, add ? wide_at(to) + sum[i][j] : sum[i][j]);
     }
 }
 

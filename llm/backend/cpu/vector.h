@@ -1,11 +1,17 @@
-/* Vectors of numbers in registers: 32 bytes with AVX2, else 16. Part of the template body.h,
- * compiled once for every number type and instruction set. */
+/* Vectors of numbers in registers. `vector` has 32 bytes with AVX2 and AVX-512, else 16; the order
+ * in which a sum's terms are added up depends on it. `wide_vector` is what a tile of a product is
+ * held in (panels.h), 64 bytes with AVX-512, else the same: there every number is a sum of its own,
+ * and its bits do not depend on how many stand side by side. Part of the template body.h, compiled
+ * once for every number type and instruction set. */
 
 #ifdef __AVX2__
 #include <immintrin.h>
 #define VECTOR_BYTES 32
 #else
 #define VECTOR_BYTES 16
+#endif
+#ifdef FORM_NEON
+#include <arm_neon.h>
 #endif
 
 #define LOOP_INLINE static inline __attribute__((always_inline))
@@ -52,6 +58,22 @@ LOOP_INLINE vector vector_of(REAL x) {
   return (vector)_mm256_set1_ps(x);
 }
 #endif
+#elif defined(FORM_NEON)
+#if IS_DOUBLE
+LOOP_INLINE vector vector_add_product(vector sum, vector a, vector b) {
+  return (vector)vfmaq_f64((float64x2_t)sum, (float64x2_t)a, (float64x2_t)b);
+}
+LOOP_INLINE vector vector_of(REAL x) {
+  return (vector)vdupq_n_f64(x);
+}
+#else
+LOOP_INLINE vector vector_add_product(vector sum, vector a, vector b) {
+  return (vector)vfmaq_f32((float32x4_t)sum, (float32x4_t)a, (float32x4_t)b);
+}
+LOOP_INLINE vector vector_of(REAL x) {
+  return (vector)vdupq_n_f32(x);
+}
+#endif
 #else
 LOOP_INLINE vector vector_add_product(vector sum, vector a, vector b) {
 #if defined(FP_FAST_FMA) && defined(FP_FAST_FMAF)
@@ -68,6 +90,43 @@ LOOP_INLINE vector vector_of(REAL x) {
   for (size_t i = 0; i < VECTOR; ++i) v[i] = x;
   return v;
 }
+#endif
+
+/* The same of wide_vector: the number of its places, loading, storing, sum + a b and x in every
+ * place. */
+#ifdef __AVX512F__
+typedef REAL wide_vector __attribute__((vector_size(64)));
+enum { WIDE = 64 / sizeof(REAL) };
+LOOP_INLINE wide_vector wide_at(const REAL *p) {
+  wide_vector v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+LOOP_INLINE void wide_put(REAL *p, wide_vector v) {
+  memcpy(p, &v, sizeof v);
+}
+#if IS_DOUBLE
+LOOP_INLINE wide_vector wide_add_product(wide_vector sum, wide_vector a, wide_vector b) {
+  return (wide_vector)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)sum);
+}
+LOOP_INLINE wide_vector wide_of(REAL x) {
+  return (wide_vector)_mm512_set1_pd(x);
+}
+#else
+LOOP_INLINE wide_vector wide_add_product(wide_vector sum, wide_vector a, wide_vector b) {
+  return (wide_vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
+}
+LOOP_INLINE wide_vector wide_of(REAL x) {
+  return (wide_vector)_mm512_set1_ps(x);
+}
+#endif
+#else
+typedef vector wide_vector;
+enum { WIDE = VECTOR };
+#define wide_at vector_at
+#define wide_put vector_put
+#define wide_add_product vector_add_product
+#define wide_of vector_of
 #endif
 
 /* four[i] = the sum of v[i]'s numbers, added in pairs. Every dot product ends here, so that all are

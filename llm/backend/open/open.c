@@ -35,6 +35,12 @@ size_t backend_devices(void) {
   return backend_cuda_devices();
 }
 
+const char *backend_cpu_form(void) {
+  gl_error none = {.status = GL_OK};
+  cpu_form form;
+  return cpu_form_chosen(&form, &none) == GL_OK ? cpu_form_name(form) : "refused";
+}
+
 gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t threads,
                       gl_error *err) {
   return backend_new_at(out, kind, type, (backend_place){0, 1}, threads, err);

@@ -18,6 +18,9 @@ gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t
  * Also GL_EIO where there are fewer CUDA devices than place.devices. */
 gl_status backend_new_at(backend **out, backend_kind kind, number_type type, backend_place place,
                          size_t threads, gl_error *err);
+/* The form of the CPU's arithmetic that a backend made now would have ("avx2"), or "refused" where
+ * the environment asks for one that this processor does not run. A constant. */
+const char *backend_cpu_form(void);
 /* CUDA devices that this process sees; 0 where gepolab was built without nvcc. */
 size_t backend_devices(void);
 

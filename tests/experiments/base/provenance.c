@@ -1,5 +1,6 @@
 /* How runs come about: what is collected, and how it is written down. */
 #include "experiments/base/provenance.h"
+#include "llm/backend/open/open.h"
 
 #include "core/base/json_tree.h"
 #include "core/base/utf8.h"
@@ -140,6 +141,8 @@ static void everything_is_filled_in(void) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(all, names[i]);
     CU_ASSERT(item != NULL && isdigit((unsigned char)item->valuestring[0]));
   }
+  const cJSON *form = cJSON_GetObjectItemCaseSensitive(all, "CPU form");
+  CU_ASSERT(form != NULL && strcmp(form->valuestring, backend_cpu_form()) == 0);
   cJSON_Delete(all);
   provenance_fini(&p);
 }

@@ -7,15 +7,15 @@
 
 #include <string.h>
 
-static backend *made(number_type type, size_t threads, cpu_variant variant) {
+static backend *made(number_type type, size_t threads, cpu_form variant) {
   backend *b = NULL;
   gl_error err = {.status = GL_OK};
-  CU_ASSERT_EQUAL_FATAL(backend_cpu_new_variant(&b, type, threads, variant, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(backend_cpu_new_form(&b, type, threads, variant, &err), GL_OK);
   return b;
 }
 
-static void compare(number_type type, size_t threads, cpu_variant variant, number_type reference,
-                    size_t reference_threads, cpu_variant reference_variant, double tolerance) {
+static void compare(number_type type, size_t threads, cpu_form variant, number_type reference,
+                    size_t reference_threads, cpu_form reference_variant, double tolerance) {
   backend *a = made(type, threads, variant);
   backend *b = made(reference, reference_threads, reference_variant);
   CU_ASSERT_EQUAL(compare_backends(a, b, tolerance), 0);
@@ -26,20 +26,67 @@ static void compare(number_type type, size_t threads, cpu_variant variant, numbe
 /* Sums have up to 1100 terms in float32; tolerances are relative to the largest number of a result.
  */
 static void float_is_close_to_double(void) {
-  compare(NUMBER_F32, 2, CPU_BEST, NUMBER_F64, 1, CPU_BEST, 3e-6);
-  compare(NUMBER_F32, 1, CPU_GENERIC, NUMBER_F64, 1, CPU_BEST, 3e-6);
+  compare(NUMBER_F32, 2, cpu_form_best(), NUMBER_F64, 1, cpu_form_best(), 3e-6);
+  compare(NUMBER_F32, 1, CPU_PLAIN, NUMBER_F64, 1, cpu_form_best(), 3e-6);
 }
 
 static void instruction_sets_agree(void) {
-  compare(NUMBER_F64, 1, CPU_BEST, NUMBER_F64, 1, CPU_GENERIC, 1e-14);
-  compare(NUMBER_F32, 1, CPU_BEST, NUMBER_F32, 1, CPU_GENERIC, 3e-6);
+  compare(NUMBER_F64, 1, cpu_form_best(), NUMBER_F64, 1, CPU_PLAIN, 1e-14);
+  compare(NUMBER_F32, 1, cpu_form_best(), NUMBER_F32, 1, CPU_PLAIN, 3e-6);
+}
+
+static void check_weight_gradient(number_type type, size_t threads, cpu_form form);
+
+/* A form that this processor runs has the bits of another one, or is close to it. */
+static void compare_forms(cpu_form a, cpu_form b, double f32, double f64) {
+  compare(NUMBER_F32, 2, a, NUMBER_F32, 1, b, f32);
+  compare(NUMBER_F64, 1, a, NUMBER_F64, 1, b, f64);
+  for (size_t t = 1; t <= 3; t += 2) check_weight_gradient(NUMBER_F32, t, a);
+}
+
+static void avx512_has_the_bits_of_avx2(void) {
+  if (cpu_form_lacks(CPU_AVX512) != NULL) SKIP("not run: processor lacks AVX-512");
+  compare_forms(CPU_AVX512, CPU_AVX2, 0, 0);
+}
+
+static void avx2_is_close_to_plain(void) {
+  if (cpu_form_lacks(CPU_AVX2) != NULL) SKIP("not run: processor lacks AVX2");
+  compare_forms(CPU_AVX2, CPU_PLAIN, 3e-6, 1e-14);
+}
+
+static void neon_is_close_to_plain(void) {
+  if (cpu_form_lacks(CPU_NEON) != NULL) SKIP("not run: processor is no 64-bit ARM");
+  compare_forms(CPU_NEON, CPU_PLAIN, 3e-6, 1e-14);
+}
+
+static void forms_are_read_by_name(void) {
+  cpu_form form = CPU_PLAIN;
+  gl_error err = {.status = GL_OK};
+  CU_ASSERT_EQUAL(cpu_form_read(&form, NULL, &err), GL_OK);
+  CU_ASSERT_EQUAL(form, cpu_form_best());
+  CU_ASSERT_EQUAL(cpu_form_read(&form, "", &err), GL_OK);
+  CU_ASSERT_EQUAL(form, cpu_form_best());
+  for (int i = 0; i < CPU_FORMS; ++i) {
+    const char *lacks = cpu_form_lacks((cpu_form)i);
+    err = (gl_error){.status = GL_OK};
+    const gl_status status = cpu_form_read(&form, cpu_form_name((cpu_form)i), &err);
+    CU_ASSERT_EQUAL(status, lacks == NULL ? GL_OK : GL_EINPUT);
+    if (lacks == NULL) CU_ASSERT_EQUAL(form, (cpu_form)i);
+    if (lacks != NULL) CU_ASSERT_PTR_NOT_NULL(strstr(err.text, lacks));
+  }
+  err = (gl_error){.status = GL_OK};
+  CU_ASSERT_EQUAL(cpu_form_read(&form, "avx", &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "avx512"));
+  backend *b = made(NUMBER_F32, 1, CPU_PLAIN);
+  CU_ASSERT_STRING_EQUAL(b->form, "plain");
+  backend_free(b);
 }
 
 static void threads_do_not_change_a_bit(void) {
-  compare(NUMBER_F32, 2, CPU_BEST, NUMBER_F32, 1, CPU_BEST, 0);
-  compare(NUMBER_F32, 3, CPU_BEST, NUMBER_F32, 1, CPU_BEST, 0);
-  compare(NUMBER_F64, 3, CPU_BEST, NUMBER_F64, 1, CPU_BEST, 0);
-  compare(NUMBER_F32, 3, CPU_GENERIC, NUMBER_F32, 1, CPU_GENERIC, 0);
+  compare(NUMBER_F32, 2, cpu_form_best(), NUMBER_F32, 1, cpu_form_best(), 0);
+  compare(NUMBER_F32, 3, cpu_form_best(), NUMBER_F32, 1, cpu_form_best(), 0);
+  compare(NUMBER_F64, 3, cpu_form_best(), NUMBER_F64, 1, cpu_form_best(), 0);
+  compare(NUMBER_F32, 3, CPU_PLAIN, NUMBER_F32, 1, CPU_PLAIN, 0);
 }
 
 /* Numbers are whole, so that every order of the sums gives the same result; each side is larger
@@ -72,7 +119,7 @@ static size_t wrong_sums(const backend *b, const void *slope) {
   return wrong;
 }
 
-static void check_weight_gradient(number_type type, size_t threads, cpu_variant variant) {
+static void check_weight_gradient(number_type type, size_t threads, cpu_form variant) {
   backend *b = made(type, threads, variant);
   void *dout = b->ops->allocate(b, GRADIENT_ROWS * OUTPUTS * b->element);
   void *in = b->ops->allocate(b, GRADIENT_ROWS * INPUTS * b->element);
@@ -92,15 +139,15 @@ static void check_weight_gradient(number_type type, size_t threads, cpu_variant 
 }
 
 static void gradients_of_large_weights_are_whole(void) {
-  check_weight_gradient(NUMBER_F32, 1, CPU_BEST);
-  check_weight_gradient(NUMBER_F32, 3, CPU_BEST);
-  check_weight_gradient(NUMBER_F64, 2, CPU_BEST);
-  check_weight_gradient(NUMBER_F32, 2, CPU_GENERIC);
-  check_weight_gradient(NUMBER_F64, 1, CPU_GENERIC);
+  check_weight_gradient(NUMBER_F32, 1, cpu_form_best());
+  check_weight_gradient(NUMBER_F32, 3, cpu_form_best());
+  check_weight_gradient(NUMBER_F64, 2, cpu_form_best());
+  check_weight_gradient(NUMBER_F32, 2, CPU_PLAIN);
+  check_weight_gradient(NUMBER_F64, 1, CPU_PLAIN);
 }
 
 static void every_operation_is_compared(void) {
-  backend *b = made(NUMBER_F64, 1, CPU_BEST);
+  backend *b = made(NUMBER_F64, 1, cpu_form_best());
   CU_ASSERT_EQUAL(operations_without_case(b), 0);
   backend_free(b);
 }
@@ -126,7 +173,7 @@ static void automatic_finds_a_backend(void) {
 
 /* The first failure is kept, and later operations do nothing. */
 static void short_memory_is_told_once(void) {
-  backend *b = made(NUMBER_F32, 1, CPU_BEST);
+  backend *b = made(NUMBER_F32, 1, cpu_form_best());
   gl_error err = {.status = GL_OK}, again = {.status = GL_OK};
   float *x = b->ops->allocate(b, 4 * sizeof *x);
   CU_ASSERT_PTR_NOT_NULL_FATAL(x);
@@ -160,7 +207,7 @@ static void visit(void *context, size_t first, size_t n, backend *own) {
 static void ranges_of_rows_are_run_once_each(void) {
   for (size_t threads = 1; threads <= 3; ++threads)
     for (size_t n = 0; n <= 100; n += n < 30 ? 1 : 35) {
-      backend *b = made(NUMBER_F32, threads, CPU_BEST);
+      backend *b = made(NUMBER_F32, threads, cpu_form_best());
       visits v = {.b = b};
       b->ops->in_ranges(b, n, 8, visit, &v);
       const int one = threads == 1 || n < 8 * threads;
@@ -172,7 +219,7 @@ static void ranges_of_rows_are_run_once_each(void) {
 }
 
 static void a_range_that_fails_is_told(void) {
-  backend *b = made(NUMBER_F32, 2, CPU_BEST);
+  backend *b = made(NUMBER_F32, 2, cpu_form_best());
   visits v = {.b = b, .fail = 1};
   gl_error err = {.status = GL_OK};
   b->ops->in_ranges(b, 100, 8, visit, &v);
@@ -183,7 +230,9 @@ static void a_range_that_fails_is_told(void) {
 }
 
 SUITE(llm_backend, "llm: backend", TEST(float_is_close_to_double), TEST(instruction_sets_agree),
-      TEST(threads_do_not_change_a_bit), TEST(gradients_of_large_weights_are_whole),
-      TEST(every_operation_is_compared), TEST(a_wrong_type_is_refused),
-      TEST(automatic_finds_a_backend), TEST(short_memory_is_told_once),
-      TEST(ranges_of_rows_are_run_once_each), TEST(a_range_that_fails_is_told));
+      TEST(avx512_has_the_bits_of_avx2), TEST(avx2_is_close_to_plain), TEST(neon_is_close_to_plain),
+      TEST(forms_are_read_by_name), TEST(threads_do_not_change_a_bit),
+      TEST(gradients_of_large_weights_are_whole), TEST(every_operation_is_compared),
+      TEST(a_wrong_type_is_refused), TEST(automatic_finds_a_backend),
+      TEST(short_memory_is_told_once), TEST(ranges_of_rows_are_run_once_each),
+      TEST(a_range_that_fails_is_told));

@@ -108,7 +108,8 @@ static void gates_are_exact_over_their_range(void) {
   for (int variant = 0; variant < 2; ++variant) {
     backend *b = NULL;
     CU_ASSERT_EQUAL_FATAL(
-        backend_cpu_new_variant(&b, NUMBER_F32, 1, variant ? CPU_GENERIC : CPU_BEST, &err), GL_OK);
+        backend_cpu_new_form(&b, NUMBER_F32, 1, variant ? CPU_PLAIN : cpu_form_best(), &err),
+        GL_OK);
     float *in = b->ops->allocate(b, 2 * N * sizeof *in), *out = b->ops->allocate(b, N * sizeof *in);
     for (size_t i = 0; i < N; ++i) {
       in[i] = -80.0f + 160.0f * (float)i / N;

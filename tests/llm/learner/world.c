@@ -519,6 +519,27 @@ static void a_damaged_or_foreign_checkpoint_changes_nothing(void) {
   llm_close(&f);
 }
 
+static void a_checkpoint_goes_on_in_its_own_arithmetic(void) {
+  const char *set = getenv("GEPOLAB_CPU_FORM");
+  char *kept = set != NULL ? strdup(set) : NULL;
+  gl_error err = {0};
+  CU_ASSERT(setenv("GEPOLAB_CPU_FORM", "plain", 1) == 0);
+  llm_fixture plain = llm_open(run_text, 5), again = llm_open(run_text, 5);
+  saved s = save(&plain);
+  CU_ASSERT(load(&again, s.bytes, s.size, &err) == GL_OK);
+  CU_ASSERT(unsetenv("GEPOLAB_CPU_FORM") == 0);
+  llm_fixture best = llm_open(run_text, 5);
+  const int same = strcmp(best.llm->backend->form, "plain") == 0;
+  CU_ASSERT(load(&best, s.bytes, s.size, &err) == (same ? GL_OK : GL_EINPUT));
+  CU_ASSERT(same || strstr(err.text, "GEPOLAB_CPU_FORM=plain") != NULL);
+  if (kept != NULL) CU_ASSERT(setenv("GEPOLAB_CPU_FORM", kept, 1) == 0);
+  free(kept);
+  free(s.bytes);
+  llm_close(&plain);
+  llm_close(&again);
+  llm_close(&best);
+}
+
 SUITE(llm_learner_world, "llm: learner worlds, warm-up, checkpoints",
       TEST(every_wrong_section_is_refused_at_its_place),
       TEST(what_no_transformer_can_do_is_refused), TEST(tf32_is_told_to_the_backend),
@@ -531,4 +552,5 @@ SUITE(llm_learner_world, "llm: learner worlds, warm-up, checkpoints",
       TEST(a_cache_that_cannot_be_written_costs_nothing_but_time),
       TEST(workers_that_warm_up_at_once_do_not_break_each_other),
       TEST(a_run_continues_from_its_checkpoint_bit_by_bit),
-      TEST(a_damaged_or_foreign_checkpoint_changes_nothing));
+      TEST(a_damaged_or_foreign_checkpoint_changes_nothing),
+      TEST(a_checkpoint_goes_on_in_its_own_arithmetic));
