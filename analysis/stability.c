@@ -117,6 +117,33 @@ static gl_status fit_doses(stability_cell *c, gl_error *err) {
   return status;
 }
 
+/* The last scores of the cell's runs at each dose. */
+static gl_status find_scores(const stability *s, stability_cell *c, gl_error *err) {
+  const results *r = s->from;
+  double *last = calloc(r->n_runs + 1, sizeof *last);
+  gl_status status = last != NULL ? GL_OK : gl_fail_memory(err, "the scores");
+  c->best_dose = c->n_doses;
+  for (size_t d = 0; d < c->n_doses && status == GL_OK; d++) {
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_runs; i++) {
+      const results_run *run = &r->runs[i];
+      if (run->status == RUN_FAILED || run->algorithm != c->algorithm ||
+          s->setting[run->group] != c->setting ||
+          log(r->groups[run->group].value[s->dose_axis].number) != c->dose[d].x)
+        continue;
+      last[n++] = s->run[i].last;
+    }
+    const uint64_t cell = (uint64_t)(c - s->cells);
+    const rng_stream stream =
+        rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(11) << 60 | cell << 16 | (uint64_t)d);
+    status = iqm_bootstrap(last, &n, 1, stream, &c->last[d], err);
+    if (c->best_dose == c->n_doses || c->last[d].value > c->last[c->best_dose].value)
+      c->best_dose = d;
+  }
+  free(last);
+  return status;
+}
+
 static gl_status make_cells(stability *s, gl_error *err) {
   const results *r = s->from;
   const size_t n = s->n_settings * r->n_algorithms;
@@ -127,7 +154,9 @@ static gl_status make_cells(stability *s, gl_error *err) {
     s->cells[i].setting = i / r->n_algorithms;
     s->cells[i].algorithm = i % r->n_algorithms;
     s->cells[i].dose = calloc(r->n_groups + 1, sizeof *s->cells[i].dose);
-    if (s->cells[i].dose == NULL) return gl_fail_memory(err, "the outcomes");
+    s->cells[i].last = calloc(r->n_groups + 1, sizeof *s->cells[i].last);
+    if (s->cells[i].dose == NULL || s->cells[i].last == NULL)
+      return gl_fail_memory(err, "the outcomes");
   }
   for (size_t i = 0; i < r->n_runs; i++)
     count_run(s, &s->cells[s->setting[r->runs[i].group] * r->n_algorithms + r->runs[i].algorithm],
@@ -138,6 +167,7 @@ static gl_status make_cells(stability *s, gl_error *err) {
     c->fallen = share_interval(c->falls, c->runs);
     status = find_median(s, c, err);
     if (status == GL_OK) status = fit_doses(c, err);
+    if (status == GL_OK) status = find_scores(s, c, err);
   }
   return status;
 }
@@ -160,7 +190,7 @@ gl_status stability_init(stability *s, const results *from, const outcome_rule *
 
 void stability_fini(stability *s) {
   for (size_t i = 0; s->cells != NULL && i < s->n_settings * s->from->n_algorithms; i++)
-    free(s->cells[i].dose);
+    free(s->cells[i].dose), free(s->cells[i].last);
   for (size_t i = 0; i < s->n_settings; i++) free(s->settings[i]);
   free(s->settings), free(s->setting), free(s->run), free(s->cells);
   *s = (stability){0};
@@ -191,15 +221,26 @@ static void dose_cell(table *t, const dose_fit *fit, interval v) {
     table_cell(t, "%.3g [%s, %s]", v.value, low, high);
 }
 
+/* The highest last score over the doses, which is chosen on the runs that it is told of. */
+static void score_cell(table *t, const stability_cell *c) {
+  if (c->best_dose == c->n_doses) {
+    table_cell(t, "–");
+    return;
+  }
+  const interval v = c->last[c->best_dose];
+  table_cell(t, "%.3f [%.3f, %.3f], %.3g", v.value, v.low, v.high, exp(c->dose[c->best_dose].x));
+}
+
 enum { FIXED_HEADS = 10 };
 
 static gl_status write_table(const stability *s, table_format format, FILE *to, gl_error *err) {
   const results *r = s->from;
-  const char *heads[FIXED_HEADS + STABILITY_SHARES] = {
-      "algorithm",  "setting",  "runs",   "never learned", "early fall", "late fall",
-      "not finite", "survived", "fallen", "median onset",  "lr: 10 %",   "lr: 50 %"};
+  const char *heads[FIXED_HEADS + STABILITY_SHARES + 1] = {
+      "algorithm",       "setting",  "runs",   "never learned", "early fall", "late fall",
+      "not finite",      "survived", "fallen", "median onset",  "lr: 10 %",   "lr: 50 %",
+      "best last, at lr"};
   const int has_dose = s->dose_axis < r->axes.n;
-  table *t = table_new(heads, FIXED_HEADS + (has_dose ? (size_t)STABILITY_SHARES : 0));
+  table *t = table_new(heads, FIXED_HEADS + (has_dose ? (size_t)STABILITY_SHARES + 1 : 0));
   if (t == NULL) return gl_fail_memory(err, "a table");
   size_t failed = 0;
   for (size_t i = 0; i < s->n_settings * r->n_algorithms; i++) {
@@ -223,6 +264,7 @@ static gl_status write_table(const stability *s, table_format format, FILE *to, 
     else
       table_cell(t, "–");
     for (size_t k = 0; has_dose && k < STABILITY_SHARES; k++) dose_cell(t, &c->fit, c->falls_at[k]);
+    if (has_dose) score_cell(t, c);
   }
   table_caption(t,
                 "%s: outcomes of runs. A fall: %zu evaluations in a row below %.0f %% of the gain, "
@@ -271,8 +313,12 @@ static int put_doses(cJSON *to, const stability_cell *c) {
     fine = dose != NULL && cJSON_AddItemToArray(doses, dose) &&
            put_number(dose, "dose", dose_number(c->dose[i].x)) &&
            put_number(dose, "runs", (double)c->dose[i].runs) &&
-           put_number(dose, "falls", (double)c->dose[i].falls);
+           put_number(dose, "falls", (double)c->dose[i].falls) &&
+           put_interval(dose, "last", c->last[i]);
   }
+  if (fine && c->best_dose < c->n_doses)
+    fine = put_number(to, "best_dose", dose_number(c->dose[c->best_dose].x)) &&
+           put_interval(to, "best_last", c->last[c->best_dose]);
   return fine &&
          (c->fit.why == NULL || cJSON_AddStringToObject(to, "no_fit", c->fit.why) != NULL) &&
          put_interval(to, "falls_10", c->falls_at[0]) &&

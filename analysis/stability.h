@@ -30,6 +30,8 @@ typedef struct stability_cell {
   double median_onset; /* Kaplan-Meier, updates; infinite while fewer than half have fallen */
   dose_group *dose;    /* [n_doses] ascending, x the natural logarithm */
   size_t n_doses;
+  interval *last; /* [n_doses] last score at that dose, interquartile mean; unknown without runs */
+  size_t best_dose; /* index of the dose with the highest last score; n_doses: none */
   dose_fit fit;
   interval falls_at[STABILITY_SHARES]; /* doses, not logarithms; ends 0 or infinite where open */
 } stability_cell;

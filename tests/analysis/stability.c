@@ -75,6 +75,8 @@ static void runs_are_counted_by_method_and_setting(void) {
   CU_ASSERT(fabs(near->falls_at[1].value / 3.1622776601683795e-3 - 1) < 1e-6);
   CU_ASSERT(near->falls_at[1].low < near->falls_at[1].value);
   CU_ASSERT(far->falls_at[1].value < near->falls_at[1].value);
+  CU_ASSERT_EQUAL(near->best_dose, 0);
+  CU_ASSERT(fabs(near->last[0].value - 0.8) < 1e-12 && near->last[1].value == 0);
   const stability_cell *gepo = cell_at(&s, "gepo", 1);
   CU_ASSERT_EQUAL(gepo->runs, 5);
   CU_ASSERT_EQUAL(gepo->failed, 1);
@@ -123,6 +125,7 @@ static void text_and_json_say_the_same(void) {
                          "grpo");
   const cJSON *dose = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(cell, "doses"), 0);
   CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(dose, "dose")), 1e-3);
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(cell, "best_dose")), 1e-3);
   CU_ASSERT(
       cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(cells, 1), "median_onset")));
   cJSON_Delete(json);
