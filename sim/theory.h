@@ -1,6 +1,6 @@
 /* Closed forms beside the simulator: what queueing theory and order statistics say of a cluster's
  * staleness, throughput and utilisation in the long run. Formulas, ranges and sources are those of
- * paper/methods.md §10.11; sim/theory.c has one function and one line of a table for each form.
+ * paper/methods.md §10.11; sim/theory_table.c has a line of a table for each form.
  *
  * A form speaks only of clusters within its range. Each condition of a range is a sentence that
  * names the field it is about, and a cluster that no form holds for is told which one it breaks.

@@ -148,6 +148,145 @@ static void synchronous_updates_wait_for_the_longest_of_all_lengths(void) {
              "synchronous", 5000);
 }
 
+static void poisson_batches_meet_a_queue_at_the_learner(void) {
+  must_agree(
+      "{preset: fifo, samplers: 3, generation: {law: exponential, mean: 40}, data_delay: 20, "
+      "delay: 30, learner: {step: {law: exponential, mean: 8}}}",
+      "Poisson batches", 40000);
+  must_agree(
+      "{preset: fifo, samplers: [{count: 2}, {count: 1, speed: 2}], generation: {law: "
+      "exponential, mean: 40}, delay: 15, learner: {step: {law: gamma, shape: 2, scale: 3}}}",
+      "Poisson batches", 40000);
+  must_agree(
+      "{preset: fifo, samplers: 2, generation: {law: exponential, mean: 40}, jitter: 0.5, delay: "
+      "30, learner: {step: 0}}",
+      "Poisson batches", 20000);
+}
+
+static void the_bounds_of_one_sampler_of_any_law_hold(void) {
+  must_agree("{preset: fifo, samplers: 1, generation: {law: lognormal, mu: 3, sigma: 1}, "
+             "data_delay: 5, delay: 40, learner: {step: {law: gamma, shape: 0.5, scale: 50}}}",
+             "G/G/1 bounds", 40000);
+  must_agree(
+      "{preset: fifo, samplers: 1, generation: 10, learner: {step: {law: weibull, shape: 0.6, "
+      "scale: 5}}}",
+      "G/G/1 bounds", 40000);
+  must_agree(
+      "{preset: fifo, samplers: 1, generation: {law: uniform, min: 5, max: 15}, jitter: {law: "
+      "uniform, min: 0.5, max: 1.5}, lengths: 80, tokens_per_s: 10, learner: {step: 12}}",
+      "G/G/1 bounds", 20000);
+}
+
+static void an_exponential_sampler_behind_a_gate_is_a_closed_tandem(void) {
+  must_agree(
+      "{preset: one_step_off, generation: {law: exponential, mean: 20}, learner: {step: {law: "
+      "exponential, mean: 12}}}",
+      "closed exponential", 20000);
+  must_agree("{preset: one_step_off, ahead: 4, generation: {law: exponential, mean: 12}, learner: "
+             "{step: {law: exponential, mean: 20}}}",
+             "closed exponential", 20000);
+}
+
+static void the_bounds_of_one_sampler_behind_a_gate_hold(void) {
+  must_agree(
+      "{preset: areal, samplers: 1, ahead: 2, generation: {law: lognormal, mu: 3, sigma: 1}, "
+      "delay: 9, data_delay: 2, learner: {batches: 3, step: {law: gamma, shape: 2, scale: "
+      "20}}}",
+      "gated bounds", 5000);
+  must_agree("{preset: one_step_off, lengths: {law: lognormal, mu: 6, sigma: 1}, max_tokens: 4096, "
+             "learner: {step: {law: uniform, min: 10, max: 90}}}",
+             "gated bounds", 5000);
+}
+
+static theory say(const char *text) {
+  schedule s;
+  cluster_spec *spec = NULL;
+  theory said;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, text, 1, 1, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(sim_theory_of(&said, spec, &err), GL_OK);
+  schedule_fini(&s);
+  cluster_free(spec);
+  return said;
+}
+
+static double next_number(FILE *from) {
+  double v = NAN;
+  CU_ASSERT_FATAL(fscanf(from, "%lf", &v) == 1);
+  return v;
+}
+
+/* A cluster, the quantity that comes first in the golden file, and how many shares follow; the
+ * golden chains are cut off, which costs them 1e-7. */
+static void staleness_is_that_of_an_independent_program(void) {
+  static const struct {
+    const char *cluster;
+    theory_quantity quantity;
+    size_t shares;
+  } cases[] = {
+      {"{preset: one_step_off, generation: {law: exponential, mean: 20}, learner: {step: {law: "
+       "exponential, mean: 12}}}",
+       THEORY_SAMPLES_PER_S, 2},
+      {"{preset: one_step_off, ahead: 4, generation: {law: exponential, mean: 12}, learner: {step: "
+       "{law: exponential, mean: 20}}}",
+       THEORY_SAMPLES_PER_S, 5},
+      {"{preset: one_step_off, ahead: 3, generation: {law: exponential, mean: 15}, learner: {step: "
+       "{law: exponential, mean: 15}}}",
+       THEORY_SAMPLES_PER_S, 4},
+      {"{preset: fifo, samplers: 3, generation: {law: exponential, mean: 40}, data_delay: 20, "
+       "delay: "
+       "30, learner: {step: {law: exponential, mean: 8}}}",
+       THEORY_STALENESS, 12},
+      {"{preset: fifo, samplers: [{count: 2}, {speed: 2}], generation: {law: exponential, mean: "
+       "40}, "
+       "delay: 15, learner: {step: {law: gamma, shape: 2, scale: 3}}}",
+       THEORY_STALENESS, 0},
+      {"{preset: fifo, samplers: 1, generation: 7, data_delay: 2, delay: 31, learner: {step: 5}}",
+       THEORY_STALENESS, 0},
+      {"{preset: fifo, samplers: 6, generation: 9, data_delay: 1, delay: 40, learner: {step: 3, "
+       "batches: 2}}",
+       THEORY_STALENESS, 0},
+      {"{preset: fifo, samplers: 2, generation: 5, data_delay: 3, delay: 22, learner: {step: 14, "
+       "batches: 6}}",
+       THEORY_STALENESS, 0},
+      {"{preset: fifo, samplers: 4, generation: 8, delay: 100, learner: {step: 7, batches: 4}}",
+       THEORY_STALENESS, 0}};
+  FILE *golden = fopen("tests/golden/theory_queues.txt", "r");
+  double more;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    theory said = say(cases[i].cluster);
+    ASSERT_CLOSE(said.value[cases[i].quantity].low, next_number(golden), 1e-7);
+    CU_ASSERT_FATAL(said.n_staleness >= cases[i].shares);
+    for (size_t k = 0; k < cases[i].shares; ++k)
+      ASSERT_CLOSE(said.staleness[k], next_number(golden), 1e-7);
+    sim_theory_fini(&said);
+  }
+  CU_ASSERT(fscanf(golden, "%lf", &more) != 1);
+  fclose(golden);
+}
+
+/* Limits at which one form becomes another. */
+static void forms_meet_at_their_borders(void) {
+  theory constant =
+      say("{preset: fifo, samplers: 1, generation: 10, delay: 34, learner: {step: 4}}");
+  theory renewal = say("{preset: fifo, samplers: 1, generation: {law: uniform, min: 9.999999, max: "
+                       "10.000001}, delay: 34, learner: {step: 4}}");
+  theory synchronous = say("{preset: sync, generation: {law: lognormal, mu: 3, sigma: 1}}");
+  theory gated = say("{preset: one_step_off, generation: {law: lognormal, mu: 3, sigma: 1}}");
+  const double pace = constant.value[THEORY_SAMPLES_PER_S].low;
+  const theory_value v = renewal.value[THEORY_STALENESS];
+  ASSERT_CLOSE(renewal.value[THEORY_SAMPLES_PER_S].low, pace, 1e-9);
+  CU_ASSERT(v.low < constant.value[THEORY_STALENESS].low);
+  CU_ASSERT(v.high > constant.value[THEORY_STALENESS].low);
+  ASSERT_CLOSE(gated.value[THEORY_SAMPLES_PER_S].low, synchronous.value[THEORY_SAMPLES_PER_S].low,
+               1e-12);
+  sim_theory_fini(&constant);
+  sim_theory_fini(&renewal);
+  sim_theory_fini(&synchronous);
+  sim_theory_fini(&gated);
+}
+
 /* A cluster and the words of the condition that it breaks. */
 typedef struct outside {
   const char *cluster, *condition;
@@ -174,6 +313,23 @@ static void clusters_outside_of_every_range_are_told_the_condition(void) {
        "constant times needs: cluster.learner.batches divides the number of samplers"},
       {"{preset: fifo, window: 2, delay: 1000}",
        "constant times needs: cluster.window is at least"},
+      {"{preset: fifo, samplers: 3, generation: {law: weibull, shape: 2}}",
+       "Poisson batches needs: cluster.generation is exponential"},
+      {"{preset: fifo, samplers: 3, generation: {law: exponential, mean: 60}, learner: {step: 0}}",
+       "Poisson batches needs: cluster.learner.step, data_delay or delay is always above 0"},
+      {"{preset: fifo, samplers: 3, generation: {law: exponential, mean: 60}}",
+       "Poisson batches needs: the learner keeps up"},
+      {"{preset: fifo, samplers: 1, generation: {law: uniform, max: 90}, delay: {law: uniform}}",
+       "G/G/1 bounds needs: cluster.delay is constant"},
+      {"{preset: fifo, samplers: 1, generation: {law: uniform, max: 90}, rollout_bytes: 9, up: "
+       "{bandwidth: 9}}",
+       "G/G/1 bounds needs: cluster.rollout_bytes is 0"},
+      {"{preset: fifo, samplers: 1, generation: {law: pareto, shape: 1.5, scale: 90}}",
+       "G/G/1 bounds needs: cluster.generation and cluster.jitter have finite variances"},
+      {"{preset: areal, generation: {law: uniform, max: 90}}",
+       "gated bounds needs: cluster.samplers is 1"},
+      {"{preset: one_step_off, window: 0, generation: {law: uniform, max: 90}}",
+       "gated bounds needs: cluster.window is at least cluster.ahead"},
       {"{preset: sync, samplers: 2, delay: {law: uniform, min: 1, max: 2}}",
        "synchronous needs: cluster.delay is the same for all samplers"},
       {"{preset: sync, samplers: 2, generation: {law: uniform, min: 1, max: 2}, jitter: {law: "
@@ -212,5 +368,10 @@ SUITE(sim_theory, "sim: theory", TEST(constant_times_have_this_staleness_and_thi
       TEST(constant_times_behind_a_gate_are_as_old_as_it_lets_them),
       TEST(synchronous_updates_wait_for_the_longest_of_their_batches),
       TEST(synchronous_updates_wait_for_the_longest_of_all_lengths),
+      TEST(poisson_batches_meet_a_queue_at_the_learner),
+      TEST(the_bounds_of_one_sampler_of_any_law_hold),
+      TEST(an_exponential_sampler_behind_a_gate_is_a_closed_tandem),
+      TEST(the_bounds_of_one_sampler_behind_a_gate_hold),
+      TEST(staleness_is_that_of_an_independent_program), TEST(forms_meet_at_their_borders),
       TEST(clusters_outside_of_every_range_are_told_the_condition),
       TEST(a_short_schedule_measures_no_long_run));

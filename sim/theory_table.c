@@ -1,7 +1,8 @@
-/* The forms: for each what it needs, what it says, and a line of the table at the end. */
+/* The forms: for each what it needs, what it says, and a line of the table at the end. Those of
+ * queues are in theory_queues.c. */
 #include "sim/theory.h"
 
-#include "sim/cluster_spec.h"
+#include "sim/theory_forms.h"
 #include "sim/theory_moments.h"
 
 #include <math.h>
@@ -15,36 +16,18 @@ static const double rounding = 1e-9;
 /* --- what the cluster is ----------------------------------------------------------------------
  */
 
-/* A cluster as the forms see it. Times are means in seconds; those of samplers hold where all are
- * alike. */
-typedef struct facts {
-  const cluster_spec *c;
-  double samplers, batches, responses;
-  double ahead, window;        /* INFINITY: no limit */
-  int alike;                   /* one group of samplers */
-  int constant_generation;     /* of every group, and of all its parts */
-  double generation;           /* seconds a batch */
-  int constant_data, one_data; /* data delays are constant; and the same for all samplers */
-  double data;                 /* data delay and transfer of a batch */
-  double upload, download;     /* the transfers alone, the longest */
-  int constant_weights;        /* weights take the same constant time to all samplers */
-  double weights;              /* delay and transfer */
-  int constant_step;
-  double step;
-} facts;
-
 static double unlimited(int64_t limit) {
   return limit == INT64_MAX ? INFINITY : (double)limit;
 }
 
-static int is_random(const delay_law *law) {
+int sim_theory_is_random(const delay_law *law) {
   double value;
   return !moment_is_constant(law, &value);
 }
 
 /* The mean decoding time of a batch's responses on a sampler of speed 1. */
-static gl_status mean_decoding(const response_spec *r, size_t responses, double *out,
-                               gl_error *err) {
+gl_status sim_theory_decoding(const response_spec *r, size_t responses, double *out,
+                              gl_error *err) {
   *out = 0;
   if (r->lengths == NULL) return GL_OK;
   double longest = 0, rest = 0;
@@ -60,7 +43,7 @@ static gl_status mean_generation(const sampler_group *g, size_t responses, doubl
                                  gl_error *err) {
   double once = 0, decoding = 0, jitter = 0;
   gl_status status = moment_of(&once, g->generation, 1, err);
-  if (status == GL_OK) status = mean_decoding(&g->responses, responses, &decoding, err);
+  if (status == GL_OK) status = sim_theory_decoding(&g->responses, responses, &decoding, err);
   if (status == GL_OK) status = moment_of(&jitter, g->jitter, 1, err);
   *out = (once + decoding) * jitter / g->speed;
   return status;
@@ -70,7 +53,7 @@ static int same(double a, double b) {
   return fabs(a - b) <= rounding * fmax(fabs(a), fabs(b));
 }
 
-static gl_status read_group(facts *f, size_t i, gl_error *err) {
+static gl_status read_group(theory_facts *f, size_t i, gl_error *err) {
   const sampler_group *g = &f->c->groups[i];
   double generation = 0, data = 0, weights = 0;
   gl_status status = mean_generation(g, f->c->samples_per_batch, &generation, err);
@@ -78,12 +61,12 @@ static gl_status read_group(facts *f, size_t i, gl_error *err) {
   if (status == GL_OK) status = moment_of(&weights, g->delay, 1, err);
   const double upload = f->c->rollout_bytes / g->up.bandwidth;
   const double download = f->c->weights_bytes / g->down.bandwidth;
-  if (is_random(g->generation) || is_random(g->jitter) ||
-      (g->responses.lengths != NULL && is_random(g->responses.lengths)))
+  if (sim_theory_is_random(g->generation) || sim_theory_is_random(g->jitter) ||
+      (g->responses.lengths != NULL && sim_theory_is_random(g->responses.lengths)))
     f->constant_generation = 0;
-  if (is_random(g->data_delay)) f->constant_data = 0;
+  if (sim_theory_is_random(g->data_delay)) f->constant_data = 0;
   if (i > 0 && !same(f->data, data + upload)) f->one_data = 0;
-  if (is_random(g->delay) || (i > 0 && !same(f->weights, weights + download)))
+  if (sim_theory_is_random(g->delay) || (i > 0 && !same(f->weights, weights + download)))
     f->constant_weights = 0;
   f->generation = generation;
   f->data = data + upload;
@@ -93,19 +76,19 @@ static gl_status read_group(facts *f, size_t i, gl_error *err) {
   return status;
 }
 
-static gl_status read_facts(facts *f, const cluster_spec *c, gl_error *err) {
-  *f = (facts){.c = c,
-               .samplers = (double)c->n_samplers,
-               .batches = (double)c->batches,
-               .responses = (double)c->samples_per_batch,
-               .ahead = unlimited(c->ahead),
-               .window = unlimited(c->window),
-               .alike = c->n_groups == 1,
-               .constant_generation = 1,
-               .constant_data = 1,
-               .one_data = 1,
-               .constant_weights = 1,
-               .constant_step = !is_random(c->step)};
+static gl_status read_facts(theory_facts *f, const cluster_spec *c, gl_error *err) {
+  *f = (theory_facts){.c = c,
+                      .samplers = (double)c->n_samplers,
+                      .batches = (double)c->batches,
+                      .responses = (double)c->samples_per_batch,
+                      .ahead = unlimited(c->ahead),
+                      .window = unlimited(c->window),
+                      .alike = c->n_groups == 1,
+                      .constant_generation = 1,
+                      .constant_data = 1,
+                      .one_data = 1,
+                      .constant_weights = 1,
+                      .constant_step = !sim_theory_is_random(c->step)};
   gl_status status = moment_of(&f->step, c->step, 1, err);
   for (size_t i = 0; i < c->n_groups && status == GL_OK; ++i) status = read_group(f, i, err);
   return status;
@@ -129,7 +112,7 @@ static const char *group_breaks(const cluster_spec *c, const sampler_group *g) {
   if (c->bytes_per_token > 0 && isfinite(g->up.bandwidth))
     return "cluster.bytes_per_token is 0, or cluster.up.bandwidth unlimited";
   if (r->batching == BATCHING_CONTINUOUS && r->concurrency < c->samples_per_batch &&
-      is_random(r->lengths))
+      sim_theory_is_random(r->lengths))
     return "cluster.concurrency holds all responses of a batch, or cluster.batching is padded, or "
            "cluster.lengths is constant";
   return NULL;
@@ -168,13 +151,13 @@ static theory_value exactly(double x) {
 }
 
 /* Fills the three rates from seconds an update. */
-static void set_rates(theory *out, const facts *f, double cycle, double sampler_busy) {
+void sim_theory_set_rates(theory *out, const theory_facts *f, double cycle, double sampler_busy) {
   out->value[THEORY_SAMPLES_PER_S] = exactly(f->batches * f->responses / cycle);
   out->value[THEORY_LEARNER_UTILISATION] = exactly(f->step / cycle);
   out->value[THEORY_SAMPLER_UTILISATION] = exactly(sampler_busy / (f->samplers * cycle));
 }
 
-static gl_status shares_new(theory *out, size_t n, gl_error *err) {
+gl_status sim_theory_shares_new(theory *out, size_t n, gl_error *err) {
   out->staleness = calloc(n, sizeof *out->staleness);
   if (out->staleness == NULL) return gl_fail_memory(err, "a distribution of staleness");
   out->n_staleness = n;
@@ -193,20 +176,21 @@ static theory_value mean_of_shares(const theory *t) {
 
 static size_t random_parts(const sampler_group *g) {
   const delay_law *lengths = g->responses.lengths;
-  return (size_t)is_random(g->generation) + (size_t)is_random(g->jitter) +
-         (size_t)is_random(g->data_delay) + (size_t)(lengths != NULL && is_random(lengths));
+  return (size_t)sim_theory_is_random(g->generation) + (size_t)sim_theory_is_random(g->jitter) +
+         (size_t)sim_theory_is_random(g->data_delay) +
+         (size_t)(lengths != NULL && sim_theory_is_random(lengths));
 }
 
 /* Whether an update waits for more than one sampler. */
-static int waits_for_several(const facts *f) {
+static int waits_for_several(const theory_facts *f) {
   return f->samplers > 1 && f->batches > 1;
 }
 
-static const char *several_break(const facts *f) {
+static const char *several_break(const theory_facts *f) {
   const cluster_spec *c = f->c;
   for (size_t i = 0; i < c->n_groups; ++i) {
     const response_spec *r = &c->groups[i].responses;
-    const int random_lengths = r->lengths != NULL && is_random(r->lengths);
+    const int random_lengths = r->lengths != NULL && sim_theory_is_random(r->lengths);
     if (random_parts(&c->groups[i]) > 1)
       return "at most one of cluster.generation, lengths, jitter and data_delay is random where an "
              "update takes several batches";
@@ -218,7 +202,7 @@ static const char *several_break(const facts *f) {
   return NULL;
 }
 
-static const char *synchronous_breaks(const facts *f) {
+static const char *synchronous_breaks(const theory_facts *f) {
   if (f->ahead != 0) return "cluster.ahead is 0";
   if (f->samplers > 1 && f->batches > f->samplers)
     return "cluster.learner.batches is at most the number of samplers, or there is one sampler";
@@ -232,21 +216,21 @@ static const char *synchronous_breaks(const facts *f) {
 }
 
 /* The time from the start of a group's batch to its arrival: its random part, scaled and moved. */
-static gl_status draws_of(const facts *f, size_t group, size_t count, moment_draws *out,
+static gl_status draws_of(const theory_facts *f, size_t group, size_t count, moment_draws *out,
                           gl_error *err) {
   const sampler_group *g = &f->c->groups[group];
   double once = 0, decoding = 0, jitter = 0, data = 0, generation = 0;
   gl_status status = moment_of(&once, g->generation, 1, err);
   if (status == GL_OK)
-    status = mean_decoding(&g->responses, f->c->samples_per_batch, &decoding, err);
+    status = sim_theory_decoding(&g->responses, f->c->samples_per_batch, &decoding, err);
   if (status == GL_OK) status = moment_of(&jitter, g->jitter, 1, err);
   if (status == GL_OK) status = moment_of(&data, g->data_delay, 1, err);
   generation = (once + decoding) * jitter / g->speed;
   const double upload = f->c->rollout_bytes / g->up.bandwidth;
-  if (is_random(g->generation))
+  if (sim_theory_is_random(g->generation))
     *out = (moment_draws){g->generation, jitter / g->speed,
                           decoding * jitter / g->speed + data + upload, count};
-  else if (is_random(g->jitter))
+  else if (sim_theory_is_random(g->jitter))
     *out = (moment_draws){g->jitter, (once + decoding) / g->speed, data + upload, count};
   else
     *out = (moment_draws){g->data_delay, 1, generation + upload, count};
@@ -254,7 +238,7 @@ static gl_status draws_of(const facts *f, size_t group, size_t count, moment_dra
 }
 
 /* The longest response of all batches decides, where lengths are what is random. */
-static gl_status longest_of_all(const facts *f, double *out, gl_error *err) {
+static gl_status longest_of_all(const theory_facts *f, double *out, gl_error *err) {
   const sampler_group *g = &f->c->groups[0];
   double once = 0, jitter = 0, longest = 0;
   gl_status status = moment_of(&once, g->generation, 1, err);
@@ -266,13 +250,14 @@ static gl_status longest_of_all(const facts *f, double *out, gl_error *err) {
 }
 
 /* Mean seconds from the start of an update's batches to the arrival of the last. */
-static gl_status mean_round(const facts *f, double *out, gl_error *err) {
+static gl_status mean_round(const theory_facts *f, double *out, gl_error *err) {
   const delay_law *lengths = f->c->groups[0].responses.lengths;
   if (!waits_for_several(f)) {
     *out = f->batches * f->generation + f->data;
     return GL_OK;
   }
-  if (f->alike && lengths != NULL && is_random(lengths)) return longest_of_all(f, out, err);
+  if (f->alike && lengths != NULL && sim_theory_is_random(lengths))
+    return longest_of_all(f, out, err);
   moment_draws *draws = calloc(f->c->n_groups, sizeof *draws);
   if (draws == NULL) return gl_fail_memory(err, "the times of samplers");
   gl_status status = GL_OK;
@@ -284,7 +269,7 @@ static gl_status mean_round(const facts *f, double *out, gl_error *err) {
 }
 
 /* Seconds that samplers generate for one update, over all of them. */
-static gl_status generated_an_update(const facts *f, double *out, gl_error *err) {
+static gl_status generated_an_update(const theory_facts *f, double *out, gl_error *err) {
   gl_status status = GL_OK;
   *out = f->batches * f->generation;
   if (f->alike) return GL_OK;
@@ -297,15 +282,15 @@ static gl_status generated_an_update(const facts *f, double *out, gl_error *err)
   return status;
 }
 
-static gl_status synchronous(theory *out, const facts *f, gl_error *err) {
+static gl_status synchronous(theory *out, const theory_facts *f, gl_error *err) {
   double round = 0, busy = 0;
   gl_status status = mean_round(f, &round, err);
   if (status == GL_OK) status = generated_an_update(f, &busy, err);
-  if (status == GL_OK) status = shares_new(out, 1, err);
+  if (status == GL_OK) status = sim_theory_shares_new(out, 1, err);
   if (status != GL_OK) return status;
   out->staleness[0] = 1;
   out->value[THEORY_STALENESS] = exactly(0);
-  set_rates(out, f, f->weights + round + f->step, busy);
+  sim_theory_set_rates(out, f, f->weights + round + f->step, busy);
   return GL_OK;
 }
 
@@ -317,28 +302,28 @@ static double periods(double time, double period) {
 }
 
 /* Updates that a round of batches, one of each sampler, feeds; or rounds that one update takes. */
-static double updates_a_round(const facts *f) {
+static double updates_a_round(const theory_facts *f) {
   return fmax(1, f->samplers / f->batches);
 }
 
-static double rounds_an_update(const facts *f) {
+static double rounds_an_update(const theory_facts *f) {
   return fmax(1, f->batches / f->samplers);
 }
 
 /* Of round k's first update: its version less the version that the round is generated with. */
-static double constant_lag(const facts *f) {
+static double constant_lag(const theory_facts *f) {
   double lag = 0;
   const double r = updates_a_round(f);
   for (double l = 1; l <= r; ++l) lag += periods(f->data + f->weights + l * f->step, f->generation);
   return lag;
 }
 
-static double constant_largest(const facts *f) {
+static double constant_largest(const theory_facts *f) {
   const double w = rounds_an_update(f);
   return w > 1 ? ceil(constant_lag(f) / w) : constant_lag(f) + updates_a_round(f) - 1;
 }
 
-static const char *constants_break(const facts *f) {
+static const char *constants_break(const theory_facts *f) {
   if (!f->alike) return "samplers are alike";
   if (!f->constant_generation) return "cluster.generation, lengths and jitter are constant";
   if (!f->constant_data) return "cluster.data_delay is constant";
@@ -350,7 +335,7 @@ static const char *constants_break(const facts *f) {
   return NULL;
 }
 
-static const char *constant_breaks(const facts *f) {
+static const char *constant_breaks(const theory_facts *f) {
   const char *broken = constants_break(f);
   if (broken != NULL) return broken;
   const double r = updates_a_round(f), w = rounds_an_update(f);
@@ -368,27 +353,27 @@ static const char *constant_breaks(const facts *f) {
   return NULL;
 }
 
-static gl_status constant(theory *out, const facts *f, gl_error *err) {
+static gl_status constant(theory *out, const theory_facts *f, gl_error *err) {
   const double r = updates_a_round(f), w = rounds_an_update(f), lag = constant_lag(f);
-  gl_status status = shares_new(out, (size_t)constant_largest(f) + 1, err);
+  gl_status status = sim_theory_shares_new(out, (size_t)constant_largest(f) + 1, err);
   if (status != GL_OK) return status;
   for (double i = 0; i < r; ++i)
     if (w == 1) out->staleness[(size_t)(lag + i)] += 1 / r;
   for (double m = 0; m < w; ++m)
     if (w > 1) out->staleness[(size_t)fmax(0, ceil((lag - m) / w))] += 1 / w;
   out->value[THEORY_STALENESS] = mean_of_shares(out);
-  set_rates(out, f, w * f->generation / r, f->batches * f->generation);
+  sim_theory_set_rates(out, f, w * f->generation / r, f->batches * f->generation);
   return GL_OK;
 }
 
 /* --- constant times behind a gate --------------------------------------------------------------
  */
 
-static const char *queue_breaks(const facts *f) {
+const char *sim_theory_order_breaks(const theory_facts *f) {
   return f->c->queue == QUEUE_LIFO ? "cluster.learner.queue is fifo or oldest_version" : NULL;
 }
 
-static const char *gated_constant_breaks(const facts *f) {
+static const char *gated_constant_breaks(const theory_facts *f) {
   const char *broken = constants_break(f);
   if (broken != NULL) return broken;
   if (f->batches != f->samplers) return "cluster.learner.batches is the number of samplers";
@@ -397,18 +382,18 @@ static const char *gated_constant_breaks(const facts *f) {
   if (f->window < f->ahead) return "cluster.window is at least cluster.ahead";
   if (f->download > fmax(f->step, f->generation) * (1 + rounding))
     return "a transfer of weights (weights_bytes over down.bandwidth) ends before the next begins";
-  return queue_breaks(f);
+  return sim_theory_order_breaks(f);
 }
 
 /* Where constant() holds too, the gate never closes; here it does. */
-static gl_status gated_constant(theory *out, const facts *f, gl_error *err) {
+static gl_status gated_constant(theory *out, const theory_facts *f, gl_error *err) {
   const double way = f->generation + f->data + f->step + f->weights;
   const double cycle = fmax(fmax(f->generation, f->step), way / (f->ahead + 1));
-  gl_status status = shares_new(out, (size_t)f->ahead + 1, err);
+  gl_status status = sim_theory_shares_new(out, (size_t)f->ahead + 1, err);
   if (status != GL_OK) return status;
   out->staleness[(size_t)f->ahead] = 1;
   out->value[THEORY_STALENESS] = exactly(f->ahead);
-  set_rates(out, f, cycle, f->batches * f->generation);
+  sim_theory_set_rates(out, f, cycle, f->batches * f->generation);
   return GL_OK;
 }
 
@@ -418,8 +403,8 @@ static gl_status gated_constant(theory *out, const facts *f, gl_error *err) {
 typedef struct form {
   const char *name, *range, *source;
   /* The condition that the cluster breaks, static; NULL: the form holds. all_break() is NULL. */
-  const char *(*breaks)(const facts *f);
-  gl_status (*say)(theory *out, const facts *f, gl_error *err);
+  theory_breaks *breaks;
+  theory_say *say;
 } form;
 
 static const form table[] = {
@@ -434,6 +419,25 @@ static const form table[] = {
      "alike samplers, all times constant, an update takes one batch of each, ahead limited",
      "max-plus cycle time: Baccelli, Cohen, Olsder and Quadrat (1992), §3.2", gated_constant_breaks,
      gated_constant},
+    {"Poisson batches",
+     "exponential generation, one batch an update, fifo, constant delays, no transfers, no gate or "
+     "window, learner's utilisation below 1",
+     "M/M/1 and M/G/1 (Pollaczek 1930, Khinchine 1932): Kleinrock (1975), §5.6",
+     sim_theory_poisson_breaks, sim_theory_poisson},
+    {"closed exponential",
+     "one sampler, exponential generation and update, one batch an update, no delays, ahead "
+     "limited",
+     "closed tandem of two exponential servers: Gordon and Newell (1967)", sim_theory_closed_breaks,
+     sim_theory_closed},
+    {"G/G/1 bounds",
+     "one sampler, one batch an update, finite variances, constant delays, no transfers, no gate "
+     "or "
+     "window, learner's utilisation below 1",
+     "Kingman (1962), Marshall (1968), Lorden (1970)", sim_theory_renewal_breaks,
+     sim_theory_renewal},
+    {"gated bounds", "one sampler, constant delays, no transfers, ahead limited",
+     "circuits of the max-plus system, and its monotony in ahead: Baccelli et al. (1992), §3.2",
+     sim_theory_gated_breaks, sim_theory_gated},
 };
 enum { FORMS = sizeof table / sizeof *table };
 
@@ -444,7 +448,7 @@ const char *sim_theory_form_at(size_t i, const char **range) {
 }
 
 /* Which condition of each form is broken. */
-static gl_status refuse(const facts *f, gl_error *err) {
+static gl_status refuse(const theory_facts *f, gl_error *err) {
   char text[sizeof err->text] = "";
   for (size_t i = 0; i < FORMS; ++i) {
     const size_t n = strlen(text);
@@ -455,7 +459,7 @@ static gl_status refuse(const facts *f, gl_error *err) {
 }
 
 gl_status sim_theory_of(theory *out, const cluster_spec *spec, gl_error *err) {
-  facts f;
+  theory_facts f;
   *out = (theory){0};
   const char *broken = all_break(spec);
   if (broken != NULL)
