@@ -21,6 +21,7 @@
   X(sim)                                                                                           \
   X(policy)                                                                                        \
   X(fit)                                                                                           \
+  X(whatif)                                                                                        \
   X(analyze)                                                                                       \
   X(outcomes)                                                                                      \
   X(effects)                                                                                       \

@@ -139,6 +139,7 @@ typedef struct filler {
   int has_group, has_groups;                    /* at the top: one group's fields, a list */
   size_t max_length;
   int has_max_length;
+  group_record *record; /* of a recorded run; NULL: a policy input alone */
 } filler;
 
 __attribute__((format(printf, 3, 4))) static void refuse(filler *f, size_t byte, const char *format,
@@ -317,12 +318,14 @@ static field find_field(const char *key) {
 }
 
 static void refuse_key(filler *f, int top) {
-  const char *known[INPUT_COUNT + 2];
+  const char *known[INPUT_COUNT + 4];
   char hint[CFG_HINT_SIZE];
   for (int k = 0; k < INPUT_COUNT; ++k) known[k] = field_names[k];
   known[INPUT_COUNT] = "max_length";
   known[INPUT_COUNT + 1] = "groups";
-  const size_t n = top ? INPUT_COUNT + 2 : INPUT_COUNT;
+  known[INPUT_COUNT + 2] = "step";
+  known[INPUT_COUNT + 3] = "time_s";
+  const size_t n = !top ? INPUT_COUNT : INPUT_COUNT + (f->record != NULL ? 4 : 2);
   refuse(f, f->r.at, "unknown key '%.80s'%s", f->r.word, cfg_hint(f->r.word, known, n, hint));
 }
 
@@ -447,6 +450,22 @@ static void read_max_length(filler *f) {
     f->max_length = (size_t)value;
 }
 
+/* Where a record keeps the member of that name; NULL: it has none. */
+static double *record_member(filler *f) {
+  if (f->record == NULL) return NULL;
+  if (strcmp(f->r.word, "step") == 0) return &f->record->step;
+  return strcmp(f->r.word, "time_s") == 0 ? &f->record->time_s : NULL;
+}
+
+static void read_record_member(filler *f, double *to) {
+  const int is_step = to == &f->record->step;
+  const size_t at = next_byte(f);
+  if (!isnan(*to)) refuse(f, at, "%s is given twice", is_step ? "step" : "time_s");
+  f->name = is_step ? "step" : "time_s";
+  f->n_indices = 0;
+  *to = read_number(f);
+}
+
 static void read_top(filler *f) {
   const size_t at = next_byte(f);
   f->name = "it";
@@ -456,6 +475,7 @@ static void read_top(filler *f) {
   while (json_member(&f->r)) {
     const field k = find_field(f->r.word);
     const int list = strcmp(f->r.word, "groups") == 0;
+    double *member = record_member(f);
     if (k != INPUT_COUNT) f->has_group = 1;
     if ((list || k != INPUT_COUNT) && f->has_group && (list || f->has_groups))
       refuse(f, f->r.at, "%s beside %s: give one group, or groups", f->r.word,
@@ -466,6 +486,8 @@ static void read_top(filler *f) {
       read_field(f, k);
     else if (strcmp(f->r.word, "max_length") == 0)
       read_max_length(f);
+    else if (member != NULL)
+      read_record_member(f, member);
     else
       refuse_key(f, 1);
   }
@@ -497,12 +519,13 @@ static const double *given(const filler *f, field k) {
   return f->first_has[k] ? f->a->field[k].value : NULL;
 }
 
-gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,
-                               gl_error *err) {
+static gl_status read_text(group_file *out, group_record *record, const char *text, size_t size,
+                           const char *name, size_t line, gl_error *err) {
   *out = (group_file){.listed = 0};
-  filler f = {.a = calloc(1, sizeof *f.a)};
+  filler f = {.a = calloc(1, sizeof *f.a), .record = record};
   if (f.a == NULL) return gl_fail_memory(err, "a policy input");
   json_begin(&f.r, text, size, name, &f.why);
+  f.r.first_line = line;
   read_top(&f);
   gl_status status = json_end(&f.r);
   status = status == GL_OK ? start_tokens(f.a, err) : tell(&f, status, err);
@@ -527,6 +550,17 @@ gl_status group_file_read_text(group_file *out, const char *text, size_t size, c
                               .log_denominator = given(&f, INPUT_DENOMINATOR),
                               .max_length = f.max_length};
   return GL_OK;
+}
+
+gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,
+                               gl_error *err) {
+  return read_text(out, NULL, text, size, name, 1, err);
+}
+
+gl_status group_record_read_text(group_record *out, const char *text, size_t size, const char *name,
+                                 size_t line, gl_error *err) {
+  *out = (group_record){.step = NAN, .time_s = NAN};
+  return read_text(&out->groups, out, text, size, name, line, err);
 }
 
 gl_status group_file_read(group_file *out, const char *path, gl_error *err) {

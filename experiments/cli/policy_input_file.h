@@ -40,4 +40,16 @@ gl_status group_file_read_text(group_file *out, const char *text, size_t size, c
                                gl_error *err);
 void group_file_fini(group_file *g);
 
+/* One update of a recorded run, as `gepolab whatif` reads it: a policy input with two more members
+ * at its top, "step" and "time_s". */
+typedef struct group_record {
+  group_file groups;
+  double step, time_s; /* NaN: not told */
+} group_record;
+
+/* Reads one record, whose text begins at that line of the file `name`. Release its groups with
+ * group_file_fini(). Errors as group_file_read_text(). */
+gl_status group_record_read_text(group_record *out, const char *text, size_t size, const char *name,
+                                 size_t line, gl_error *err);
+
 #endif

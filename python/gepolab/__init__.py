@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._group_log import GroupLog
 from ._library import GepolabError, InputError, NumericError, library
 from ._measure import Delay, Simulation, bias, iqm, sim, spearman, survival
 from ._policy import METRICS, Algorithm, PolicyResult, algorithms, policy
@@ -21,7 +22,7 @@ from ._read import read, read_tensorboard
 __version__: str = library.gepolab_version().decode()
 
 __all__ = [
-    "METRICS", "Algorithm", "Delay", "GepolabError", "InputError", "NumericError", "PolicyResult", "Simulation",
+    "METRICS", "Algorithm", "Delay", "GepolabError", "GroupLog", "InputError", "NumericError", "PolicyResult", "Simulation",
     "algorithms", "bias", "iqm", "loss", "policy", "read", "read_tensorboard", "sim", "spearman", "survival",
 ]  # fmt: skip
 

@@ -17,6 +17,7 @@ from typing import Any, Optional, Union
 import torch
 from trl import GRPOTrainer
 
+from ._group_log import GroupLog
 from ._library import InputError
 from ._policy import Algorithm, PolicyResult, policy
 from ._torch import loss
@@ -53,10 +54,19 @@ def _diagnostics(trainer: GRPOTrainer, result: PolicyResult, spread: float) -> N
     trainer._metrics[mode]["gepolab/log_ratio_spread"].append(spread)
 
 
+def _group_log(trainer: GRPOTrainer, path: Optional[str]) -> Optional[GroupLog]:
+    """The log of a process; every process but the first has one of its own."""
+    if path is None:
+        return None
+    rank = trainer.accelerator.process_index
+    return GroupLog(path if rank == 0 else f"{path}.rank{rank}")
+
+
 class _Groups:
     """What both classes need of GRPOTrainer: rewards and group numbers that travel with a batch, and whole groups."""
 
     _gepolab_new_batch = False
+    _gepolab_log: Optional[GroupLog] = None
 
     def _calculate_rewards(self, *arguments: Any, **keywords: Any) -> torch.Tensor:
         per_function = super()._calculate_rewards(*arguments, **keywords)
@@ -122,16 +132,21 @@ class GepolabGRPOTrainer(_Groups, GRPOTrainer):
     """GRPOTrainer with a gepolab algorithm as its loss.
 
     algorithm: a name, a map in YAML, or an Algorithm. logq is what the sampler recorded (vLLM) or what the model said when
-    it generated; the diagnostics gepolab/... go to whatever the trainer reports to.
+    it generated; the diagnostics gepolab/... go to whatever the trainer reports to. log_groups="run.jsonl" appends every batch
+    that is trained on to a log, for `gepolab whatif run.jsonl`.
     """
 
-    def __init__(self, model: Any, *arguments: Any, args: Any = None, algorithm: "Union[str, Algorithm]" = "gepo", **keywords: Any) -> None:
+    def __init__(
+        self, model: Any, *arguments: Any, args: Any = None, algorithm: "Union[str, Algorithm]" = "gepo",
+        log_groups: Optional[str] = None, **keywords: Any,
+    ) -> None:  # fmt: skip
         self.gepolab_algorithm = algorithm if isinstance(algorithm, Algorithm) else Algorithm(algorithm)
         for name, (neutral, why) in _UNHEEDED.items():
             given = getattr(args, name, neutral)
             if given != neutral:
                 raise InputError(f"GRPOConfig.{name} is {given}, which the loss would not heed ({why}): leave it at {neutral}")
         super().__init__(model, *arguments, args=args, **keywords)
+        self._gepolab_log = _group_log(self, log_groups)
 
     def _compute_loss(self, model: Any, inputs: "dict[str, Any]") -> torch.Tensor:
         value, result, spread = _evaluate(self, model, inputs, self.gepolab_algorithm, with_gradient=True)
@@ -168,6 +183,11 @@ def _evaluate(
         max_length=int(trainer.max_completion_length or 0),
     )
     rewards = inputs["gepolab_reward"]
+    if trainer._gepolab_log is not None and trainer.model.training:
+        trainer._gepolab_log.write(
+            rewards, logp, logq, group_size=size, mask=mask, logprox=prox, version_gap=gap, step=trainer.state.global_step,
+            max_length=int(trainer.max_completion_length or 0),
+        )  # fmt: skip
     spread = spread_of_log_ratios(logp.detach().float(), logq.float(), mask, size)
     if with_gradient:
         value, result = loss(rewards, logp, logq, algorithm, return_result=True, **keywords)
@@ -181,8 +201,11 @@ def _evaluate(
 class GepolabDiagnostics(_Groups, GRPOTrainer):
     """GRPOTrainer with its own loss and gepolab's diagnostics beside it, of `diagnose` (an algorithm) on the same batches."""
 
-    def __init__(self, *arguments: Any, diagnose: "Union[str, Algorithm]" = "gepo", **keywords: Any) -> None:
+    def __init__(
+        self, *arguments: Any, diagnose: "Union[str, Algorithm]" = "gepo", log_groups: Optional[str] = None, **keywords: Any
+    ) -> None:
         super().__init__(*arguments, **keywords)
+        self._gepolab_log = _group_log(self, log_groups)
         self.gepolab_algorithm = diagnose if isinstance(diagnose, Algorithm) else Algorithm(diagnose)
 
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **keywords: Any) -> Any:

@@ -1,5 +1,9 @@
 """TRL's trainer with our losses: the example trains, its loss is ours, and rows equal TRL's own losses."""
 
+import json
+import os
+import pathlib
+import subprocess
 import types
 
 import numpy as np
@@ -210,6 +214,29 @@ def test_diagnostics_beside_their_own_loss(tiny, tmp_path):
     trainer = trainer_of(GepolabDiagnostics, tiny, tmp_path, diagnose="gepo")
     trainer.train()
     assert sum("gepolab/iw_variance_gepo" in entry for entry in trainer.state.log_history) == 20
+
+
+@pytest.mark.parametrize("kind, own", [(GepolabGRPOTrainer, dict(algorithm="gepo")), (GepolabDiagnostics, dict(diagnose="gepo"))])
+def test_a_run_is_logged_for_whatif(kind, own, tiny, tmp_path):
+    """The log that TRL wrote, read by gepolab whatif: its means are those of the diagnostics that TRL logged."""
+    log = tmp_path / "run.jsonl"
+    trainer = trainer_of(kind, tiny, tmp_path, log_groups=str(log), **own)
+    trainer.train()
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert len(lines) == 20 and [line["step"] for line in lines] == list(range(20))
+    assert all(len(group["rewards"]) == 4 for line in lines for group in line["groups"])
+    program = pathlib.Path(os.environ.get("GEPOLAB", pathlib.Path(__file__).parents[2] / "build" / "gepolab"))
+    if not program.exists():
+        pytest.skip(f"{program} is not built")
+    out = subprocess.run([program, "whatif", log, "-a", "gepo", "--json"], capture_output=True, check=True)
+    told = json.loads(out.stdout)
+    row = told["algorithms"][0]
+    assert told["updates"] == 20 and row["updates"] == 20 and row["refused"] == 0 and told["unknown_staleness"] == 0
+    history = [entry for entry in trainer.state.log_history if "gepolab/ess" in entry]
+    for name, theirs in (("ess", "ess"), ("weight_mean", "iw_mean"), ("clip_fraction", "clip_fraction")):
+        assert row[name]["mean"] == pytest.approx(np.mean([entry[f"gepolab/{theirs}"] for entry in history]), rel=1e-4, abs=1e-6)
+    ages = told["by_staleness"]
+    assert sum(age["updates"] for age in ages) == 20 and len(ages) == 2
 
 
 def test_settings_that_would_not_be_heeded_are_refused(tiny, tmp_path):

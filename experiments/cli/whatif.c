@@ -1,0 +1,304 @@
+/* Replays the batches of a recorded run through the policy core, one line of its log at a time. */
+#include "experiments/cli/whatif.h"
+
+#include "core/config/config.h"
+#include "experiments/cli/policy_input_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- quantities ----------------------------------------------------------------------------------
+ */
+
+static const struct {
+  const char *name, *heading;
+  metric from; /* METRIC_COUNT: of the coefficients */
+} quantities[WHATIF_QUANTITIES] = {
+    [WHATIF_WEIGHT_MEAN] = {"weight_mean", "mean w", METRIC_IW_MEAN},
+    [WHATIF_WEIGHT_MAX] = {"weight_max", "max w", METRIC_IW_MAX},
+    [WHATIF_WEIGHT_VARIANCE] = {"weight_variance", "var w", METRIC_IW_VARIANCE},
+    [WHATIF_ESS] = {"ess", "ESS", METRIC_ESS},
+    [WHATIF_CLIP_FRACTION] = {"clip_fraction", "clipped", METRIC_CLIP_FRACTION},
+    [WHATIF_AW_VARIANCE] = {"aw_variance", "var Aw", METRIC_AW_VARIANCE},
+    [WHATIF_COEFFICIENT_NORM] = {"coefficient_norm", "|c|", METRIC_COUNT},
+    [WHATIF_IDLE_TOKENS] = {"idle_tokens", "idle", METRIC_COUNT},
+    [WHATIF_LOSS] = {"loss", "loss", METRIC_LOSS},
+};
+
+const char *whatif_name(whatif_quantity q) {
+  assert(q < WHATIF_QUANTITIES);
+  return quantities[q].name;
+}
+
+const char *whatif_heading(whatif_quantity q) {
+  assert(q < WHATIF_QUANTITIES);
+  return quantities[q].heading;
+}
+
+static void moments_begin(whatif_moments *m) {
+  *m = (whatif_moments){.mean = NAN, .least = NAN, .most = NAN};
+}
+
+static void moments_add(whatif_moments *m, double x) {
+  if (isnan(x)) return; /* the batch does not tell it */
+  if (isinf(x)) {
+    ++m->n_infinite;
+    return;
+  }
+  ++m->n;
+  m->mean = m->n == 1 ? x : m->mean + (x - m->mean) / (double)m->n;
+  m->least = fmin(m->least, x);
+  m->most = fmax(m->most, x);
+}
+
+/* --- rows ----------------------------------------------------------------------------------------
+ */
+
+static gl_status find_algorithm(policy_algorithm *out, const char *name, gl_error *err) {
+  const policy_algorithm *known = policy_algorithms_find(name);
+  const size_t n = policy_algorithms_count();
+  char hint[CFG_HINT_SIZE];
+  if (known != NULL) {
+    *out = *known;
+    return GL_OK;
+  }
+  const char **names = calloc(n, sizeof *names);
+  if (names == NULL) return gl_fail_memory(err, "names of algorithms");
+  for (size_t i = 0; i < n; ++i) names[i] = policy_algorithms_at(i)->name;
+  gl_fail(err, GL_EINPUT, "there is no algorithm '%s'%s; `gepolab algorithms` lists them", name,
+          cfg_hint(name, names, n, hint));
+  free(names);
+  return GL_EINPUT;
+}
+
+gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_error *err) {
+  const size_t n = n_names > 0 ? n_names : policy_algorithms_count();
+  gl_status status = GL_OK;
+  *w = (whatif){.first_step = NAN, .last_step = NAN, .first_time = NAN, .last_time = NAN};
+  w->row = calloc(n, sizeof *w->row);
+  if (w->row == NULL) return gl_fail_memory(err, "the rows of whatif");
+  w->n_rows = n;
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    for (int q = 0; q < WHATIF_QUANTITIES; ++q) moments_begin(&w->row[i].of[q]);
+    if (n_names > 0)
+      status = find_algorithm(&w->row[i].algorithm, names[i], err);
+    else
+      w->row[i].algorithm = *policy_algorithms_at(i);
+  }
+  for (size_t a = 0; a <= WHATIF_MOST_STALENESS; ++a) {
+    moments_begin(&w->age[a].kl_token);
+    moments_begin(&w->age[a].kl_response);
+    moments_begin(&w->age[a].log_variance);
+  }
+  return status;
+}
+
+void whatif_fini(whatif *w) {
+  free(w->row);
+  w->row = NULL;
+  w->n_rows = 0;
+}
+
+/* --- one batch -----------------------------------------------------------------------------------
+ */
+
+static double norm_of(const double *c, size_t n) {
+  double scale = 0, sum = 0;
+  for (size_t t = 0; t < n; ++t) scale = fmax(scale, fabs(c[t]));
+  if (!(scale > 0) || isinf(scale)) return scale;
+  for (size_t t = 0; t < n; ++t) sum += (c[t] / scale) * (c[t] / scale);
+  return scale * sqrt(sum);
+}
+
+static double share_of_zeros(const double *c, size_t n) {
+  size_t zeros = 0;
+  for (size_t t = 0; t < n; ++t) zeros += c[t] == 0;
+  return (double)zeros / (double)n;
+}
+
+static double value_of(whatif_quantity q, const policy_output *out, size_t n_tokens) {
+  switch (q) {
+  case WHATIF_COEFFICIENT_NORM:
+    return norm_of(out->coefficient, n_tokens);
+  case WHATIF_IDLE_TOKENS:
+    return share_of_zeros(out->coefficient, n_tokens);
+  case WHATIF_LOSS:
+    return out->loss;
+  case WHATIF_WEIGHT_MEAN:
+  case WHATIF_WEIGHT_MAX:
+  case WHATIF_WEIGHT_VARIANCE:
+  case WHATIF_ESS:
+  case WHATIF_CLIP_FRACTION:
+  case WHATIF_AW_VARIANCE:
+    return out->metric[quantities[q].from];
+  case WHATIF_QUANTITIES:
+    break;
+  }
+  assert(0);
+  return NAN;
+}
+
+/* What a batch lacks for an algorithm (a reference policy, rewards of 0 and 1) is its row's to
+ * tell, and no error of the log. */
+static gl_status add_to_row(whatif_row *row, const policy_input *in, double *coefficient,
+                            policy_workspace *workspace, gl_error *err) {
+  policy_output out = {.coefficient = coefficient};
+  gl_error why = {0};
+  metrics_clear(out.metric);
+  const gl_status status = policy_evaluate(&row->algorithm, in, &out, workspace, &why);
+  if (status == GL_EINPUT) {
+    if (row->n_refused++ == 0) snprintf(row->why, sizeof row->why, "%.255s", why.text);
+    return GL_OK;
+  }
+  if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
+  ++row->n;
+  for (int q = 0; q < WHATIF_QUANTITIES; ++q)
+    moments_add(&row->of[q], value_of((whatif_quantity)q, &out, in->n_tokens));
+  return GL_OK;
+}
+
+/* The distance of sampler and learner is the same for every algorithm; grpo needs nothing that a
+ * record may lack. */
+static gl_status add_to_age(whatif *w, const policy_input *in, policy_workspace *workspace,
+                            gl_error *err) {
+  policy_output out = {0};
+  metrics_clear(out.metric);
+  gl_status status = policy_evaluate(policy_algorithms_find("grpo"), in, &out, workspace, err);
+  if (status != GL_OK) return status;
+  const double staleness = out.metric[METRIC_STALENESS];
+  if (!(staleness >= 0)) {
+    ++w->n_unknown_age;
+    return GL_OK;
+  }
+  const size_t at =
+      staleness >= WHATIF_MOST_STALENESS ? WHATIF_MOST_STALENESS : (size_t)(staleness + 0.5);
+  whatif_age *age = &w->age[at];
+  ++age->n;
+  moments_add(&age->kl_token, out.metric[METRIC_KL_K3]);
+  moments_add(&age->kl_response, out.metric[METRIC_KL_K3_SEQ]);
+  moments_add(&age->log_variance, out.metric[METRIC_LOG_IW_VARIANCE_PQ]);
+  return GL_OK;
+}
+
+static gl_status add_batch(whatif *w, const group_record *record, policy_workspace *workspace,
+                           gl_error *err) {
+  const policy_input *in = &record->groups.input;
+  double *coefficient = calloc(in->n_tokens, sizeof *coefficient);
+  if (coefficient == NULL) return gl_fail_memory(err, "the coefficients");
+  gl_status status = add_to_age(w, in, workspace, err);
+  for (size_t i = 0; i < w->n_rows && status == GL_OK; ++i)
+    status = add_to_row(&w->row[i], in, coefficient, workspace, err);
+  free(coefficient);
+  ++w->n_batches;
+  w->n_groups += in->n_groups;
+  w->n_responses += in->n_responses;
+  w->n_tokens += in->n_tokens;
+  if (isnan(w->first_step)) w->first_step = record->step;
+  if (!isnan(record->step)) w->last_step = record->step;
+  if (isnan(w->first_time)) w->first_time = record->time_s;
+  if (!isnan(record->time_s)) w->last_time = record->time_s;
+  return status;
+}
+
+static int is_blank(const char *text, size_t size) {
+  for (size_t i = 0; i < size; ++i)
+    if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r' && text[i] != '\n') return 0;
+  return 1;
+}
+
+static gl_status add_line(whatif *w, const char *text, size_t size, const char *name, size_t line,
+                          policy_workspace *workspace, gl_error *err) {
+  group_record record;
+  if (is_blank(text, size)) return GL_OK;
+  gl_status status = group_record_read_text(&record, text, size, name, line, err);
+  if (status != GL_OK) return status;
+  gl_error why = {0};
+  status = add_batch(w, &record, workspace, &why);
+  if (status != GL_OK) gl_fail(err, status, "%s:%zu: %s", name, line, why.text);
+  group_file_fini(&record.groups);
+  return status;
+}
+
+static gl_status check_any(const whatif *w, size_t before, const char *name, gl_error *err) {
+  if (w->n_batches > before) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "%s: there is no record in it; a record is a line {\"step\": 1, \"groups\": "
+                 "[{\"rewards\": […], \"logp\": [[…]], \"logq\": [[…]]}]}",
+                 name);
+}
+
+/* --- files ---------------------------------------------------------------------------------------
+ */
+
+gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char *name,
+                           gl_error *err) {
+  policy_workspace *workspace = policy_workspace_new();
+  const size_t before = w->n_batches;
+  gl_status status = workspace != NULL ? GL_OK : gl_fail_memory(err, "a workspace");
+  for (size_t at = 0, line = 1; at < size && status == GL_OK; ++line) {
+    const char *end = memchr(text + at, '\n', size - at);
+    const size_t length = end != NULL ? (size_t)(end - text) - at : size - at;
+    status = add_line(w, text + at, length, name, line, workspace, err);
+    at += length + 1;
+  }
+  policy_workspace_free(workspace);
+  return status == GL_OK ? check_any(w, before, name, err) : status;
+}
+
+typedef struct line_reader {
+  FILE *from;
+  const char *name;
+  char *text;
+  size_t size, room, number;
+} line_reader;
+
+/* The next line, without its end; *more is 0 after the last one. */
+static gl_status next_line(line_reader *r, int *more, gl_error *err) {
+  int c = 0;
+  r->size = 0;
+  ++r->number;
+  while ((c = getc_unlocked(r->from)) != EOF && c != '\n') {
+    if (r->size == WHATIF_MOST_LINE)
+      return gl_fail(err, GL_EINPUT,
+                     "%s:%zu: the line is longer than 256 MiB; write one update a line, or fewer "
+                     "of its groups",
+                     r->name, r->number);
+    if (r->size == r->room) {
+      const size_t room = r->room == 0 ? 65536 : 2 * r->room;
+      char *bigger = realloc(r->text, room);
+      if (bigger == NULL) return gl_fail_memory(err, "a line of the log");
+      r->text = bigger;
+      r->room = room;
+    }
+    r->text[r->size++] = (char)c;
+  }
+  *more = c != EOF || r->size > 0;
+  if (c == EOF && ferror(r->from))
+    return gl_fail(err, GL_EIO, "%s: cannot be read: %s", r->name, strerror(errno));
+  return GL_OK;
+}
+
+gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
+  const int is_stdin = strcmp(path, "-") == 0;
+  const size_t before = w->n_batches;
+  line_reader r = {.from = is_stdin ? stdin : fopen(path, "rb"),
+                   .name = is_stdin ? "standard input" : path};
+  if (r.from == NULL)
+    return gl_fail(err, GL_EIO, "%s: cannot be opened: %s", path, strerror(errno));
+  policy_workspace *workspace = policy_workspace_new();
+  gl_status status = workspace != NULL ? GL_OK : gl_fail_memory(err, "a workspace");
+  for (int more = 1; more && status == GL_OK;) {
+    status = next_line(&r, &more, err);
+    if (status == GL_OK && more)
+      status = add_line(w, r.text, r.size, r.name, r.number, workspace, err);
+  }
+  if (status == GL_OK) status = check_any(w, before, r.name, err);
+  policy_workspace_free(workspace);
+  free(r.text);
+  if (!is_stdin) fclose(r.from);
+  return status;
+}

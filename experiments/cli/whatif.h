@@ -1,0 +1,68 @@
+/* What algorithms would have done with the batches of a recorded run. */
+#ifndef GEPOLAB_EXPERIMENTS_CLI_WHATIF_H
+#define GEPOLAB_EXPERIMENTS_CLI_WHATIF_H
+
+#include "core/policy/policy.h"
+
+/* Most bytes of a line: an update of 64 groups of 8 responses of 1,024 tokens takes some 20 MiB. */
+#define WHATIF_MOST_LINE ((size_t)1 << 28)
+
+/* What is told of an algorithm's evaluation of a batch. */
+typedef enum whatif_quantity {
+  WHATIF_WEIGHT_MEAN,
+  WHATIF_WEIGHT_MAX,
+  WHATIF_WEIGHT_VARIANCE,
+  WHATIF_ESS,
+  WHATIF_CLIP_FRACTION,
+  WHATIF_AW_VARIANCE,
+  WHATIF_COEFFICIENT_NORM, /* sqrt(sum c^2) over tokens, c = d(-loss)/d logp: the norm of the
+                              gradient if tokens' scores were orthonormal */
+  WHATIF_IDLE_TOKENS,      /* share of tokens whose coefficient is 0 */
+  WHATIF_LOSS,
+  WHATIF_QUANTITIES
+} whatif_quantity;
+const char *whatif_name(whatif_quantity q);    /* "ess" */
+const char *whatif_heading(whatif_quantity q); /* of a column, at most 9 characters */
+
+/* Finite values, and how many were not. */
+typedef struct whatif_moments {
+  size_t n, n_infinite;
+  double mean, least, most; /* NaN where n is 0 */
+} whatif_moments;
+
+typedef struct whatif_row {
+  policy_algorithm algorithm;
+  size_t n, n_refused;
+  char why[256]; /* why the first batch that it refuses is refused; "": none is */
+  whatif_moments of[WHATIF_QUANTITIES];
+} whatif_row;
+
+/* Of batches of one staleness, rounded: their distance from the learner, whatever the algorithm. */
+enum { WHATIF_MOST_STALENESS = 256 };
+typedef struct whatif_age {
+  size_t n;
+  whatif_moments kl_token, kl_response, log_variance; /* kl_k3, kl_k3_seq, log_iw_variance_pq */
+} whatif_age;
+
+typedef struct whatif {
+  whatif_row *row; /* [n_rows] */
+  size_t n_rows;
+  size_t n_batches, n_groups, n_responses, n_tokens;
+  double first_step, last_step, first_time, last_time; /* NaN: not told */
+  whatif_age age[WHATIF_MOST_STALENESS + 1];           /* the last one: that and more */
+  size_t n_unknown_age;
+} whatif;
+
+/* Rows for the algorithms named (n_names 0: all published ones). Release with whatif_fini() in any
+ * case. GL_EINPUT for a name that there is none of, with the nearest one. */
+gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_error *err);
+void whatif_fini(whatif *w);
+/* Adds every record of a file of JSON Lines ("-": standard input), one line at a time in memory.
+ * Empty lines are skipped. GL_EIO; GL_EINPUT with file:line:column for what is no record, lines
+ * above WHATIF_MOST_LINE and files without any. */
+gl_status whatif_read(whatif *w, const char *path, gl_error *err);
+/* Adds the records of text[size], which stands under name in messages. */
+gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char *name,
+                           gl_error *err);
+
+#endif

@@ -1,0 +1,85 @@
+"""Writes the batches of a training run as `gepolab whatif` reads them: JSON Lines, one line for each loss that was computed.
+
+The schema is in experiments/DATA.md, "The log of a run".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any, Optional
+
+import numpy as np
+
+from ._library import InputError
+
+
+def _array(value: Any) -> "Optional[np.ndarray]":
+    """Any buffer as float64; tensors of a device and of half precision too."""
+    if value is None:
+        return None
+    if hasattr(value, "detach"):
+        value = value.detach().to("cpu")
+        value = value.double() if value.is_floating_point() else value
+        value = value.numpy()
+    return np.asarray(value)
+
+
+def _texts(values: "np.ndarray", kept: "np.ndarray") -> str:
+    """The kept numbers as a list, in the nine digits that give a float32 back."""
+    return "[" + ",".join(f"{x:.9g}" for x in values[kept]) + "]"
+
+
+class GroupLog:
+    """A log of groups of responses: GroupLog("run.jsonl").write(rewards, logp, logq, group_size=8, mask=mask, step=3).
+
+    Lines are appended, each with one write and whole, so that a run that was stopped and goes on has one log. Log-probabilities
+    are (responses, tokens) with a mask, groups lie together. A group with a response without any token is left out, as there is
+    nothing to evaluate of it; `left_out` counts them.
+    """
+
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
+        self.path = os.fspath(path)
+        self.left_out = 0
+        self._began = time.monotonic()
+        with open(self.path, "ab"):  # a path that cannot be written to is told before the run
+            pass
+
+    def write(
+        self, rewards: Any, logp: Any, logq: Any, *, group_size: int, mask: Any = None, logprox: Any = None, logref: Any = None,
+        version_gap: Any = None, step: Optional[float] = None, max_length: int = 0,
+    ) -> int:  # fmt: skip
+        """Appends a line; the number of groups in it, 0 where there was none to write."""
+        reward, p = _array(rewards), _array(logp)
+        if reward is None or p is None or p.ndim != 2 or reward.shape != p.shape[:1] or group_size < 1 or len(reward) % group_size:
+            raise InputError(f"rewards (n,) and logp (n, tokens) with n a multiple of group_size {group_size} are needed")
+        kept = np.ones(p.shape, bool) if mask is None else _array(mask).astype(bool)
+        fields = {"logp": p, "logq": _array(logq), "logprox": _array(logprox), "logref": _array(logref)}
+        gap = _array(version_gap)
+        for name, value in {**fields, "mask": kept, "version_gap": gap}.items():
+            if value is not None and value.shape != p.shape:
+                raise InputError(f"{name} has the shape {value.shape}, and logp {p.shape}")
+        fields = {name: np.minimum(value, 0.0) for name, value in fields.items() if value is not None}  # rounding of a probability of 1
+        for name, value in {**fields, "rewards": reward}.items():
+            if not np.isfinite(value[kept] if value.ndim == 2 else value).all():
+                raise InputError(f"{name} has a number that is not finite")
+        if gap is not None:
+            fields["version_gap"] = gap
+        groups = []
+        for first in range(0, len(reward), group_size):
+            rows = range(first, first + group_size)
+            if not all(kept[i].any() for i in rows):
+                self.left_out += 1
+                continue
+            lists = [f'"{name}":[' + ",".join(_texts(value[i], kept[i]) for i in rows) + "]" for name, value in fields.items()]
+            groups.append('{"rewards":' + json.dumps([float(reward[i]) for i in rows]) + "," + ",".join(lists) + "}")
+        if not groups:
+            return 0
+        head = {"time_s": round(time.monotonic() - self._began, 6), **({} if step is None else {"step": step})}
+        if max_length > 0:
+            head["max_length"] = int(max_length)
+        line = json.dumps(head)[:-1] + ',"groups":[' + ",".join(groups) + "]}\n"
+        with open(self.path, "ab") as to:
+            to.write(line.encode())
+        return len(groups)

@@ -1,0 +1,183 @@
+/* gepolab whatif against gepolab policy's core on the same batches; what it refuses, with the line.
+ */
+#include "experiments/cli/whatif.h"
+
+#include "core/base/json_tree.h"
+#include "experiments/cli/policy_input_file.h"
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const batches[] = {
+    "{\"groups\": [{\"rewards\": [1, 0], \"logp\": [[-1.0, -0.5], [-2.0]], "
+    "\"logq\": [[-1.2, -0.4], [-1.8]], \"version_gap\": [[0, 0], [0]]}]}",
+    "{\"groups\": [{\"rewards\": [0.5, 0, 1], \"logp\": [[-1.0, -0.5], [-2.0], [-0.3]], "
+    "\"logq\": [[-1.5, -0.4], [-1.8], [-0.9]], \"version_gap\": [[3, 3], [3], [3]]}]}"};
+
+/* The two batches as a log, with step and time. */
+static size_t log_of(char text[2048]) {
+  return (size_t)snprintf(
+      text, 2048, "{\"step\": 7, \"time_s\": 1.5, %s\n\n{\"time_s\": 4, \"step\": 8, %s\r\n",
+      batches[0] + 1, batches[1] + 1);
+}
+
+static double norm_by_hand(const policy_algorithm *algorithm, const char *text, double *ess,
+                           double *loss) {
+  group_file g;
+  gl_error err = {0};
+  double c[8] = {0}, sum = 0;
+  policy_workspace *ws = policy_workspace_new();
+  CU_ASSERT_EQUAL_FATAL(group_file_read_text(&g, text, strlen(text), "batch", &err), GL_OK);
+  policy_output out = {.coefficient = c};
+  CU_ASSERT_EQUAL_FATAL(policy_evaluate(algorithm, &g.input, &out, ws, &err), GL_OK);
+  for (size_t t = 0; t < g.input.n_tokens; ++t) sum += c[t] * c[t];
+  *ess = out.metric[METRIC_ESS];
+  *loss = out.loss;
+  policy_workspace_free(ws);
+  group_file_fini(&g);
+  return sqrt(sum);
+}
+
+static void every_row_is_what_the_policy_core_says_of_each_batch(void) {
+  char text[2048];
+  const size_t size = log_of(text);
+  whatif *w = calloc(1, sizeof *w);
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(whatif_init(w, NULL, 0, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(whatif_read_text(w, text, size, "log", &err), GL_OK);
+  CU_ASSERT_EQUAL(w->n_rows, policy_algorithms_count());
+  CU_ASSERT_EQUAL(w->n_batches, 2);
+  CU_ASSERT_EQUAL(w->n_responses, 5);
+  CU_ASSERT_EQUAL(w->n_tokens, 7);
+  CU_ASSERT_EQUAL(w->last_step, 8);
+  CU_ASSERT_EQUAL(w->last_time - w->first_time, 2.5);
+  size_t evaluated = 0;
+  for (size_t i = 0; i < w->n_rows; ++i) {
+    const whatif_row *r = &w->row[i];
+    CU_ASSERT_EQUAL(r->n + r->n_refused, 2);
+    CU_ASSERT_EQUAL(r->n_refused > 0, r->why[0] != '\0');
+    if (r->n < 2) continue;
+    double ess[2], loss[2], norm[2];
+    for (int b = 0; b < 2; ++b)
+      norm[b] = norm_by_hand(&r->algorithm, batches[b], &ess[b], &loss[b]);
+    ASSERT_CLOSE(r->of[WHATIF_COEFFICIENT_NORM].mean, (norm[0] + norm[1]) / 2, 1e-12);
+    ASSERT_CLOSE(r->of[WHATIF_COEFFICIENT_NORM].most, fmax(norm[0], norm[1]), 1e-12);
+    ASSERT_CLOSE(r->of[WHATIF_LOSS].least, fmin(loss[0], loss[1]), 1e-12);
+    if (!isnan(ess[0] + ess[1])) ASSERT_CLOSE(r->of[WHATIF_ESS].mean, (ess[0] + ess[1]) / 2, 1e-12);
+    ++evaluated;
+  }
+  CU_ASSERT(evaluated > 20);
+  whatif_fini(w);
+  free(w);
+}
+
+/* kl_k3 of the tokens, by its formula. */
+static double k3(double l) {
+  return exp(l) - l - 1;
+}
+
+static void distance_is_told_by_staleness(void) {
+  char text[2048];
+  const size_t size = log_of(text);
+  const char *const names[] = {"gepo"};
+  whatif *w = calloc(1, sizeof *w);
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(whatif_init(w, names, 1, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(whatif_read_text(w, text, size, "log", &err), GL_OK);
+  CU_ASSERT_EQUAL(w->age[0].n, 1);
+  CU_ASSERT_EQUAL(w->age[3].n, 1);
+  CU_ASSERT_EQUAL(w->n_unknown_age, 0);
+  ASSERT_CLOSE(w->age[0].kl_token.mean, (k3(0.2) + k3(-0.1) + k3(-0.2)) / 3, 1e-12);
+  ASSERT_CLOSE(w->age[3].kl_response.mean, (k3(0.5) + k3(-0.1) + k3(-0.2) + k3(0.6)) / 3, 1e-12);
+  whatif_fini(w);
+  free(w);
+}
+
+static void what_a_batch_lacks_is_the_row_s_to_tell(void) {
+  static const char text[] =
+      "{\"rewards\": [3, 0], \"logp\": [[-1], [-2]], \"logq\": [[-1], [-2]]}";
+  const char *const names[] = {"disco", "grpo"};
+  whatif *w = calloc(1, sizeof *w);
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(whatif_init(w, names, 2, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(whatif_read_text(w, text, sizeof text - 1, "log", &err), GL_OK);
+  CU_ASSERT_EQUAL(w->row[0].n_refused, 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(w->row[0].why, "disco"));
+  CU_ASSERT_EQUAL(w->row[1].n, 1);
+  CU_ASSERT_EQUAL(w->n_unknown_age, 1);
+  CU_ASSERT(isnan(w->first_step));
+  whatif_fini(w);
+  free(w);
+}
+
+static int refuses(const char *text, const char *words) {
+  const char *arguments[] = {"whatif", "-", NULL};
+  cli_result r = cli_run(text, arguments);
+  const int ok = r.code == 2 && strstr(r.err, words) != NULL;
+  if (!ok) fprintf(stderr, "%d: %s\n", r.code, r.err);
+  cli_result_fini(&r);
+  return ok;
+}
+
+static void hostile_logs_are_refused_with_the_line(void) {
+  char text[2048];
+  CU_ASSERT(refuses("\n \n", "there is no record in it"));
+  CU_ASSERT(refuses("{}\n", "standard input:1:1: policy input: logp is missing"));
+  CU_ASSERT(refuses("not JSON\n", "standard input:1:1"));
+  snprintf(text, sizeof text, "%s\n{\"stpe\": 1}\n", batches[0]);
+  CU_ASSERT(refuses(text, "standard input:2:9: policy input: unknown key 'stpe' (did you mean "
+                          "'step'?)"));
+  snprintf(text, sizeof text, "%s\n\n{\"step\": 1, \"step\": 2, %s\n", batches[0], batches[1] + 1);
+  CU_ASSERT(refuses(text, "standard input:3:21: policy input: step is given twice"));
+  snprintf(text, sizeof text, "{\"step\": NaN, %s\n", batches[0] + 1);
+  CU_ASSERT(refuses(text, "step must be a finite number"));
+  snprintf(text, sizeof text, "%s %s\n", batches[0], batches[1]);
+  CU_ASSERT(refuses(text, "standard input:1:"));
+  CU_ASSERT(CLI_GIVES(1, "whatif", "build/no/such.jsonl"));
+  CU_ASSERT(CLI_GIVES(2, "whatif", "README.md", "-a", "gepoo"));
+  CU_ASSERT(CLI_GIVES(2, "whatif"));
+}
+
+/* A policy input alone has no step: what a log may hold is no key of `gepolab policy`. */
+static void a_policy_input_takes_no_members_of_logs(void) {
+  char text[2048];
+  const char *arguments[] = {"policy", "-a", "grpo", "-", NULL};
+  snprintf(text, sizeof text, "{\"step\": 1, %s", batches[0] + 1);
+  cli_result r = cli_run(text, arguments);
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "unknown key 'step'"));
+  cli_result_fini(&r);
+}
+
+static void text_and_json_tell_the_same(void) {
+  char folder[64], log[128], text[2048];
+  cli_scratch_make(folder);
+  cli_write(cli_path(log, folder, "run.jsonl"), text, log_of(text));
+  cli_result plain = CLI("whatif", log), r = CLI("whatif", log, "-a", "gepo", "--json");
+  CU_ASSERT_EQUAL(plain.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(plain.out, "2 updates, 2 groups, 5 responses, 7 tokens; steps 7"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(plain.out, "gspo_token"));
+  cJSON *d = r.code == 0 ? json_tree_of(r.out) : NULL;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+  const cJSON *rows = cJSON_GetObjectItemCaseSensitive(d, "algorithms");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(rows), 1);
+  const cJSON *ess = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(rows, 0), "ess");
+  const cJSON *mean = cJSON_GetObjectItemCaseSensitive(ess, "mean");
+  CU_ASSERT(cJSON_IsNumber(mean) && mean->valuedouble > 0 && mean->valuedouble <= 1);
+  char shown_mean[32];
+  snprintf(shown_mean, sizeof shown_mean, " %.4g ", cJSON_IsNumber(mean) ? mean->valuedouble : 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(plain.out, shown_mean));
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(d, "by_staleness")), 2);
+  cJSON_Delete(d);
+  cli_result_fini(&plain);
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+SUITE(cli_whatif, "cli: whatif", TEST(every_row_is_what_the_policy_core_says_of_each_batch),
+      TEST(distance_is_told_by_staleness), TEST(what_a_batch_lacks_is_the_row_s_to_tell),
+      TEST(hostile_logs_are_refused_with_the_line), TEST(a_policy_input_takes_no_members_of_logs),
+      TEST(text_and_json_tell_the_same));
