@@ -59,11 +59,20 @@ static interval within(const frontier *f, interval v) {
   return v;
 }
 
+/* What stands for a setting: "staleness 64", or its fields. */
+static void name_setting(const frontier *f, size_t k, const char *before, char text[200]) {
+  if (staleness_tells_apart(f))
+    snprintf(text, 200, "%s%.3g", before, f->staleness[k]);
+  else
+    snprintf(text, 200, "%.190s", f->s->settings[k]);
+}
+
 /* One point, or why there is none. */
 static gl_status write_point(figure_page *p, size_t panel, const frontier *f,
                              const stability_cell *c, size_t place, gl_error *err) {
   const char *algorithm = f->s->from->algorithms[c->algorithm];
-  const char *setting = f->s->settings[c->setting];
+  char setting[200];
+  name_setting(f, c->setting, "staleness ", setting);
   const interval v = c->falls_at[panel];
   if (c->runs == 0) return GL_OK;
   if (c->fit.why != NULL)
@@ -98,11 +107,8 @@ static gl_status mark_settings(figure_page *p, const frontier *f, gl_error *err)
   p->all_marks = 1;
   for (size_t place = 0; place < f->s->n_settings && status == GL_OK; place++) {
     const size_t k = f->order[place];
-    char text[64];
-    if (by_staleness)
-      snprintf(text, sizeof text, "%.3g", f->staleness[k]);
-    else
-      snprintf(text, sizeof text, "%.60s", f->s->settings[k]);
+    char text[200];
+    name_setting(f, k, "", text);
     page_x(p, (double)place);
     status = page_mark(p, PAGE_MARK, (double)place, text, err);
   }

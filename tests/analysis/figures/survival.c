@@ -122,7 +122,7 @@ static void the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_
   CU_ASSERT(near > 1e-3 && near < 1e-2 && low < near && high > near && high <= 3e-2);
   CU_ASSERT(far > 1e-4 && far < 1e-3);
   CU_ASSERT_PTR_NULL(strstr(text, "\tgepo\t"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "gepo at weight delay 8 s (no run falls)"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "gepo at staleness 8 (no run falls)"));
   free(text);
 }
 
