@@ -23,7 +23,8 @@ static void a_swept_recipe_becomes_figures_and_tables(void) {
   cli_result r = CLI("plot", db, "-o", figures);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "divergence.pdf"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no window: the study does not sweep cluster.window"));
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(r.out, "no window: the study has several settings and does not sweep cluster.window"));
   cli_result_fini(&r);
   CU_ASSERT(is_there(figures, "eval_score.png") && is_there(figures, "eval_score.svg") &&
             is_there(figures, "training.tsv"));
