@@ -48,11 +48,11 @@ static double own_survival(const delay_law *law, double x) {
   case DELAY_KINDS:
     break;
   }
-  assert(!"a law whose draws are independent");
-  return NAN;
+  return NAN; /* draws that depend on each other have no survival function of their own */
 }
 
 double moment_survival(const delay_law *law, double x) {
+  assert(law->kind != DELAY_GILBERT_ELLIOTT);
   const double least = fmax(0, law->clamp_lo), most = fmax(law->clamp_hi, least);
   if (x < least) return 1;
   if (x >= most) return 0;

@@ -319,6 +319,13 @@ static void clusters_outside_of_every_range_are_told_the_condition(void) {
        "Poisson batches needs: cluster.learner.step, data_delay or delay is always above 0"},
       {"{preset: fifo, samplers: 3, generation: {law: exponential, mean: 60}}",
        "Poisson batches needs: the learner keeps up"},
+      {"{preset: fifo, samplers: 3, generation: {law: exponential, mean: 24}, learner: {step: "
+       "{law: "
+       "gamma, shape: 2, scale: 4}}}",
+       "Poisson batches needs: the learner keeps up"},
+      {"{preset: fifo, samplers: 1, generation: {law: gamma, shape: 3, scale: 4}, learner: {step: "
+       "{law: gamma, shape: 2, scale: 6}}}",
+       "G/G/1 bounds needs: the learner keeps up"},
       {"{preset: fifo, samplers: 1, generation: {law: uniform, max: 90}, delay: {law: uniform}}",
        "G/G/1 bounds needs: cluster.delay is constant"},
       {"{preset: fifo, samplers: 1, generation: {law: uniform, max: 90}, rollout_bytes: 9, up: "
