@@ -319,8 +319,7 @@ static int put_doses(cJSON *to, const stability_cell *c) {
   if (fine && c->best_dose < c->n_doses)
     fine = put_number(to, "best_dose", dose_number(c->dose[c->best_dose].x)) &&
            put_interval(to, "best_last", c->last[c->best_dose]);
-  return fine &&
-         (c->fit.why == NULL || cJSON_AddStringToObject(to, "no_fit", c->fit.why) != NULL) &&
+  return fine && (c->fit.why == NULL || cJSON_AddStringToObject(to, "why", c->fit.why) != NULL) &&
          put_interval(to, "falls_10", c->falls_at[0]) &&
          put_interval(to, "falls_50", c->falls_at[1]);
 }
