@@ -83,9 +83,9 @@ ifneq ($(NVCC),)
 CUDA_LIB   := $(abspath $(lastword $(shell $(NVCC) --dryrun -x cu /dev/null 2>&1 | sed -n 's/^.*LIBRARIES=//p' | tr -d '"' | sed 's/-L//g')))
 CUDA_MAJOR := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 CUDA_OBJ   := $(patsubst %.cu,$(BUILD)/%.cu.o,$(wildcard llm/backend/cuda/*.cu))
+NVCC_CODE  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 CUDA_LIBS  := -L$(CUDA_LIB) -lcudart_static -lstdc++ -ldl -lrt
 NVCCFLAGS  := -std=c++17 -O3 -I. -lineinfo -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow \
-              -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90] \
               -DGEPOLAB_CUDA_LIB='"$(CUDA_LIB)"' -DGEPOLAB_CUDA_MAJOR='"$(CUDA_MAJOR)"'
 endif
 
@@ -93,10 +93,14 @@ endif
 
 # Changes when the compiler or its flags do, or with CUDA=0: what depends on them is made anew.
 $(BUILD)/gen/cuda-flags: force
-	@mkdir -p $(@D); echo $(NVCC) $(subst ",,$(NVCCFLAGS)) | cmp -s - $@ || echo $(NVCC) $(subst ",,$(NVCCFLAGS)) > $@
+	@mkdir -p $(@D); echo $(NVCC) $(NVCC_CODE) $(subst ",,$(NVCCFLAGS)) | cmp -s - $@ || \
+	   echo $(NVCC) $(NVCC_CODE) $(subst ",,$(NVCCFLAGS)) > $@
+define compile_kernels
+@mkdir -p $(@D)
+$(Q)$(shell command -v ccache) $(NVCC) $(NVCCFLAGS) $(NVCC_CODE) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+endef
 $(BUILD)/llm/backend/cuda/%.cu.o: llm/backend/cuda/%.cu $(BUILD)/gen/cuda-flags
-	@mkdir -p $(@D)
-	$(Q)$(shell command -v ccache) $(NVCC) $(NVCCFLAGS) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(compile_kernels)
 $(BUILD)/llm/backend/open/open.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)
 $(BUILD)/llm/backend/open/open.o: $(BUILD)/gen/cuda-flags
 
@@ -463,20 +467,40 @@ bench-gpu: $(BUILD)/gepolab
 	GEPOLAB_PYTHON=$(PYTHON) $(BUILD)/gepolab bench gpu $(BENCH_GPU)
 
 # What a machine with a GPU, but without our packages, needs: $(BUILD)/gpu-bundle/run.sh runs it there.
-# The machine's own C and C++ libraries and CUDA's are used, which must be as new as those here.
-BUNDLE   := $(BUILD)/gpu-bundle
-gpu-bundle: $(BUILD)/gepolab $(BUILD)/gepolab-tests
-	@$(if $(NVCC),,echo "make gpu-bundle needs nvcc: what is built without it has no CUDA backend" >&2; exit 1)
+# The machine's own C and C++ libraries and CUDA's are used, which must be as new as those here. Its
+# programs have the kernels for one kind of GPU alone (BUNDLE_SM: 90 is the H100 and the H200).
+BUNDLE      := $(BUILD)/gpu-bundle
+BUNDLE_SM   ?= 90
+BUNDLE_MOST := 56000
+BUNDLE_AT   := $(BUILD)/sm_$(BUNDLE_SM)
+BUNDLE_LIBS := $(subst $(BUILD)/libllm.a,$(BUNDLE_AT)/libllm.a,$(LIBS))
+$(BUNDLE_AT)/%.cu.o: NVCC_CODE = -gencode arch=compute_$(BUNDLE_SM),code=sm_$(BUNDLE_SM)
+$(BUNDLE_AT)/%.cu.o: %.cu $(BUILD)/gen/cuda-flags
+	$(compile_kernels)
+$(BUNDLE_AT)/libllm.a: $(call obj,llm) $(CUDA_OBJ:$(BUILD)/%=$(BUNDLE_AT)/%)
+	@rm -f $@ && $(AR) qcs $@ $^
+$(BUNDLE_AT)/gepolab: $(call obj,experiments) $(EMBED) $(BUNDLE_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -s -o $@ $^ $(LDLIBS)
+$(BUNDLE_AT)/gepolab-tests: $(TEST_OBJ) $(EXP_LIB) $(call obj,library) $(BUNDLE_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -s -o $@ $^ -lcunit $(LDLIBS)
+
+ifeq ($(NVCC),)
+gpu-bundle:
+	@echo "make gpu-bundle needs nvcc: what is built without it has no CUDA backend" >&2; exit 1
+else
+gpu-bundle: $(BUNDLE_AT)/gepolab $(BUNDLE_AT)/gepolab-tests
 	@rm -rf $(BUNDLE) && mkdir -p $(BUNDLE)/lib $(BUNDLE)/experiments/bench $(BUNDLE)/recipes
-	@for f in gepolab gepolab-tests; do strip -o $(BUNDLE)/$$f $(BUILD)/$$f || exit 1; done
-	@ldd $(BUILD)/gepolab $(BUILD)/gepolab-tests | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | \
+	@cp $^ $(BUNDLE)/
+	@ldd $^ | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | \
 	   grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so' | xargs -I{} cp -L {} $(BUNDLE)/lib/
 	@tar -C $(BUNDLE) -czf $(BUNDLE)/lib.tar.gz lib && rm -r $(BUNDLE)/lib
 	@cp experiments/bench/gpu.py $(BUNDLE)/experiments/bench/
 	@cp experiments/recipes/llm_delay_sweep.yaml experiments/recipes/llm_quick.yaml $(BUNDLE)/recipes/
 	@cp experiments/bench/gpu_bundle.sh $(BUNDLE)/run.sh
-	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$size KiB"; \
-	   [ $$size -le 56000 ] || { echo "make gpu-bundle: more than 56,000 KiB; leave something out" >&2; rm -r $(BUNDLE); exit 1; }
+	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$size KiB, kernels for sm_$(BUNDLE_SM)"; \
+	   [ $$size -le $(BUNDLE_MOST) ] || { du -ak $(BUNDLE) | sort -rn | sed -n 2,6p >&2; rm -r $(BUNDLE); \
+	     echo "make gpu-bundle: $$size KiB are more than $(BUNDLE_MOST): what is largest is above; leave something out" >&2; exit 1; }
+endif
 
 # The manual page and what shells complete with come from the tables that --help prints.
 $(BUILD)/gepolab.1: $(BUILD)/gepolab
@@ -535,5 +559,5 @@ format-check:
 clean:
 	rm -rf $(BUILD) build-asan build-sanitize build-thread build-races build-fuzz build-coverage build-extend
 
--include $(CUDA_OBJ:.o=.d) $(EMULATED:.o=.d)
+-include $(CUDA_OBJ:.o=.d) $(CUDA_OBJ:$(BUILD)/%.o=$(BUNDLE_AT)/%.d) $(EMULATED:.o=.d)
 -include $(SRC:%.c=$(BUILD)/%.d) $(TEST_OBJ:.o=.d)

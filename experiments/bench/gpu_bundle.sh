@@ -15,7 +15,7 @@ usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2; }
 PYTHON=${PYTHON:-python3} SUITES=${SUITES:-llm: cuda} PEER_SHAPE=${PEER_SHAPE:-0.6b} JOBS=${JOBS:-4}
 own_path=${LD_LIBRARY_PATH:-}
 declare -A seconds=([tests]=240 [parity]=150 [memcheck]=120 [ours-0.6b]=280 [ours-1.7b]=280 [chunks]=280
-  [peer-train]=290 [peer-decode]=290 [profile]=200 [racecheck]=300 [initcheck]=300 [synccheck]=300
+  [peer-train]=290 [peer-decode]=290 [profile]=200 [racecheck]=290 [initcheck]=290 [synccheck]=290
   [step-0.6b]=280 [step-1.7b]=280 [sweep]=540)
 
 [ $# -ge 2 ] || usage
