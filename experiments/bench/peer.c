@@ -24,6 +24,7 @@ enum { ANSWER_TEXT = 4096, NOT_STARTED = 127 };
 static _Noreturn void become(const char *const *words, int line, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(NOT_STARTED);
+  setpgid(0, 0);
   const int nowhere = open("/dev/null", O_WRONLY);
   if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
   dup2(line, STDIN_FILENO);
@@ -103,12 +104,28 @@ static int read_answer(int line, char *text, size_t size, double seconds, int wh
 /* --- a script that answers ----------------------------------------------------------------------
  */
 
+/* Stops the process and what it has started, and waits until it stands still (or has ended, which
+ * whoever asks next will find). Without that its start, which takes a library like PyTorch seconds,
+ * and threads that wait for work by spinning would take the machine from what is measured
+ * meanwhile. */
+static void hold(const peer_process *p) {
+  siginfo_t seen;
+  kill(-p->pid, SIGSTOP);
+  while (waitid(P_PID, (id_t)p->pid, &seen, WSTOPPED | WEXITED | WNOWAIT) < 0 && errno == EINTR)
+    continue;
+}
+
+static void let_go_on(const peer_process *p) {
+  kill(-p->pid, SIGCONT);
+}
+
 void peer_start(peer_process *p, const char *const *words, const char *script) {
   *p = (peer_process){.pid = 0};
   if (script != NULL && access(script, R_OK) != 0)
     snprintf(p->why, sizeof p->why, "%.100s is not here", script);
   else
     begin(p, words);
+  if (p->pid != 0) hold(p);
 }
 
 void peer_end(peer_process *p) {
@@ -139,9 +156,13 @@ void peer_ask(peer_process *p, const char *request, double seconds, peer_answer 
   *a = (peer_answer){.n = 0};
   if (p->pid != 0) {
     const int sent = snprintf(text, sizeof text, "%s\n", request);
+    let_go_on(p);
     const ssize_t written = send(p->line, text, (size_t)sent, MSG_NOSIGNAL);
     const int got = written != sent ? 0 : read_answer(p->line, text, sizeof text, seconds, 0);
-    if (got == 1 && understand(a, text)) return;
+    if (got == 1 && understand(a, text)) {
+      hold(p);
+      return;
+    }
     const int how = finish(p, got != 0);
     if (got < 0)
       snprintf(p->why, sizeof p->why, "no answer within %.0f s", seconds);

@@ -11,7 +11,9 @@ enum { PEER_TEXT = 160, PEER_MOST_RATES = 16 };
 /* A process in a group of its own that reads requests, a line each, from its standard input and
  * answers each with a line of JSON on its standard output: {"rates": [...], "note": "..."}, work
  * per second of one repetition each, or {"missing": "why there is none"}. It dies with this
- * process. What it says on its standard error is lost. */
+ * process. It runs only while it is asked and stands still (SIGSTOP) before, between and after, so
+ * that it takes no time from what is measured meanwhile; its start is part of the first request.
+ * What it says on its standard error is lost. */
 typedef struct peer_process {
   pid_t pid;           /* 0: there is none */
   int line;            /* a socket, both ways */
@@ -25,8 +27,9 @@ typedef struct peer_answer {
   char note[PEER_TEXT];
 } peer_answer;
 
-/* Starts words[0] (looked for on the PATH) with words up to a NULL. Where that fails, and for a
- * script that is not here to be read (NULL: not looked for), p has no process and says why. */
+/* Makes a process that will run words[0] (looked for on the PATH) with words up to a NULL. Where
+ * that fails, and for a script that is not here to be read (NULL: not looked for), p has no process
+ * and says why. */
 void peer_start(peer_process *p, const char *const *words, const char *script);
 /* Sends a request, without a newline, and waits at most so many seconds for the answer. A peer that
  * is late, dies or answers something else is ended, and says why to every later request. */

@@ -1,11 +1,15 @@
 /* Programs beside ours, played by shells: answers are read, and one that is late, dies, says
  * something else or is not there is told and never waited for again. */
 #include "experiments/bench/peer.h"
+#include "experiments/bench/meter.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void start(peer_process *p, const char *script) {
@@ -39,6 +43,56 @@ static void a_reason_is_an_answer_and_the_peer_goes_on(void) {
   CU_ASSERT_STRING_EQUAL(a.missing, "no torch");
   peer_ask(&p, "b", 20, &a);
   CU_ASSERT_EQUAL(a.n, 1);
+  peer_end(&p);
+}
+
+/* What the system says of a process: its state, a letter, and its processor time in ticks. */
+static char look_at(pid_t pid, double *ticks) {
+  char path[64], text[1024] = "";
+  snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+  FILE *from = fopen(path, "r");
+  if (from == NULL) return '?';
+  text[fread(text, 1, sizeof text - 1, from)] = '\0';
+  fclose(from);
+  const char *rest = strrchr(text, ')');
+  *ticks = meter_read_process(text, 1);
+  return rest != NULL && strlen(rest) > 2 ? rest[2] : '?';
+}
+
+/* A signal reaches a process that the machine is not running at the moment only when it runs. */
+static int comes_to_stand_still(pid_t pid) {
+  double ticks;
+  for (int i = 0; i < 500 && look_at(pid, &ticks) != 'T'; ++i)
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  return look_at(pid, &ticks) == 'T';
+}
+
+/* 1 if the process got no processor time while this one used 50 ms of it, as a measurement does. */
+static int takes_nothing_beside_us(pid_t pid) {
+  double before = NAN, after = NAN;
+  const clock_t begun = clock();
+  (void)look_at(pid, &before);
+  while (clock() - begun < CLOCKS_PER_SEC / 20) continue;
+  (void)look_at(pid, &after);
+  return before == after;
+}
+
+/* The shell works on and on by itself, as Python does while it loads a library, and so does what it
+ * has started. Between requests both stand still. */
+static void a_peer_runs_only_while_it_is_asked(void) {
+  peer_process p;
+  peer_answer a;
+  start(&p, "while :; do :; done & while read x; do echo \"{\\\"rates\\\": [1], \\\"note\\\": "
+            "\\\"$!\\\"}\"; done; while :; do :; done");
+  CU_ASSERT(comes_to_stand_still(p.pid));
+  CU_ASSERT(takes_nothing_beside_us(p.pid));
+  for (int i = 0; i < 2; ++i) {
+    peer_ask(&p, "a", 20, &a);
+    CU_ASSERT_EQUAL(a.n, 1);
+    const pid_t started = (pid_t)strtol(a.note, NULL, 10);
+    CU_ASSERT(comes_to_stand_still(p.pid) && comes_to_stand_still(started));
+    CU_ASSERT(takes_nothing_beside_us(p.pid) && takes_nothing_beside_us(started));
+  }
   peer_end(&p);
 }
 
@@ -109,6 +163,7 @@ static void a_program_is_run_to_its_end(void) {
 }
 
 SUITE(peer, "bench: peers", TEST(requests_are_answered_in_turn),
-      TEST(a_reason_is_an_answer_and_the_peer_goes_on), TEST(a_peer_that_is_late_is_ended),
-      TEST(a_peer_that_dies_is_told), TEST(other_answers_are_not_taken),
-      TEST(what_is_not_installed_or_not_here_is_said), TEST(a_program_is_run_to_its_end));
+      TEST(a_reason_is_an_answer_and_the_peer_goes_on), TEST(a_peer_runs_only_while_it_is_asked),
+      TEST(a_peer_that_is_late_is_ended), TEST(a_peer_that_dies_is_told),
+      TEST(other_answers_are_not_taken), TEST(what_is_not_installed_or_not_here_is_said),
+      TEST(a_program_is_run_to_its_end));
