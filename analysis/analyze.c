@@ -147,14 +147,6 @@ static int json_interval(cJSON *to, const char *key, interval v) {
          json_add_number(o, "high", v.high);
 }
 
-/* A new object at the end of the array, or NULL. */
-static cJSON *json_append_object(cJSON *array) {
-  cJSON *o = cJSON_CreateObject();
-  if (o && cJSON_AddItemToArray(array, o)) return o;
-  cJSON_Delete(o);
-  return NULL;
-}
-
 static int json_axes(cJSON *to, const results *r, size_t group) {
   cJSON *o = cJSON_AddObjectToObject(to, "axes");
   int ok = o != NULL;

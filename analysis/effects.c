@@ -1,8 +1,10 @@
 /* Least squares over two-level factors. */
 #include "analysis/effects.h"
 
+#include "core/base/json.h"
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_linalg.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -432,14 +434,9 @@ static gl_status write_table(const effect_table *t, size_t most, table_format fo
   return status;
 }
 
-static int put_number(cJSON *to, const char *name, double x) {
-  return (isfinite(x) ? cJSON_AddNumberToObject(to, name, x) : cJSON_AddNullToObject(to, name)) !=
-         NULL;
-}
-
 static int put_effect(cJSON *list, const effect_table *t, const effect *e) {
-  cJSON *o = cJSON_CreateObject();
-  if (o == NULL || !cJSON_AddItemToArray(list, o)) return 0;
+  cJSON *o = json_append_object(list);
+  if (o == NULL) return 0;
   const effect_factor *a = &t->factor[e->a];
   int fine = cJSON_AddStringToObject(o, "factor", a->name) != NULL;
   if (e->b != SIZE_MAX)
@@ -447,23 +444,24 @@ static int put_effect(cJSON *list, const effect_table *t, const effect *e) {
   else
     fine = fine && cJSON_AddStringToObject(o, "low_value", a->low) != NULL &&
            cJSON_AddStringToObject(o, "high_value", a->high) != NULL;
-  return fine && put_number(o, "effect", e->size.value) && put_number(o, "low", e->size.low) &&
-         put_number(o, "high", e->size.high) && put_number(o, "p", e->p) &&
-         put_number(o, "q", e->q);
+  return fine && json_add_number(o, "effect", e->size.value) &&
+         json_add_number(o, "low", e->size.low) && json_add_number(o, "high", e->size.high) &&
+         json_add_number(o, "p", e->p) && json_add_number(o, "q", e->q);
 }
 
 static int put_fit(cJSON *list, const effect_table *t, effect_response r, const effect_fit *f) {
-  cJSON *o = cJSON_CreateObject();
-  if (o == NULL || !cJSON_AddItemToArray(list, o)) return 0;
+  cJSON *o = json_append_object(list);
+  if (o == NULL) return 0;
   int fine = cJSON_AddStringToObject(o, "algorithm", t->from->algorithms[f->algorithm]) != NULL &&
              (f->less == SIZE_MAX ||
               cJSON_AddStringToObject(o, "less", t->from->algorithms[f->less]) != NULL) &&
              cJSON_AddStringToObject(o, "response", effect_response_name(r)) != NULL &&
-             put_number(o, "runs", (double)f->runs) &&
-             put_number(o, "residual", (double)f->residual);
+             json_add_number(o, "runs", (double)f->runs) &&
+             json_add_number(o, "residual", (double)f->residual);
   if (f->why != NULL) return fine && cJSON_AddStringToObject(o, "why", f->why) != NULL;
-  cJSON *effects =
-      fine && put_number(o, "mean", f->mean.value) ? cJSON_AddArrayToObject(o, "effects") : NULL;
+  cJSON *effects = fine && json_add_number(o, "mean", f->mean.value)
+                       ? cJSON_AddArrayToObject(o, "effects")
+                       : NULL;
   fine = effects != NULL;
   for (size_t i = 0; i < t->n_effects && fine; i++) fine = put_effect(effects, t, &f->effects[i]);
   return fine;

@@ -23,16 +23,8 @@ static const char *type_name(records_type type) {
   return "";
 }
 
-/* A new object at the end of the array, or NULL. */
-static cJSON *append_object(cJSON *array) {
-  cJSON *o = cJSON_CreateObject();
-  if (o != NULL && cJSON_AddItemToArray(array, o)) return o;
-  cJSON_Delete(o);
-  return NULL;
-}
-
 static int add_field(cJSON *fields, const records_column *c) {
-  cJSON *o = append_object(fields);
+  cJSON *o = json_append_object(fields);
   return o != NULL && json_add_string(o, "name", c->name) != NULL &&
          json_add_string(o, "type", type_name(c->type)) != NULL &&
          (*c->unit == '\0' || json_add_string(o, "unit", c->unit) != NULL) &&
@@ -47,7 +39,7 @@ static int has_own(const export_table *t, const char *name) {
 
 /* The column joins the one of the same name in another table. */
 static int add_reference(cJSON *references, const char *column, const char *table) {
-  cJSON *o = append_object(references);
+  cJSON *o = json_append_object(references);
   if (o == NULL || json_add_string(o, "fields", column) == NULL) return 0;
   cJSON *to = cJSON_AddObjectToObject(o, "reference");
   return to != NULL && json_add_string(to, "resource", table) != NULL &&
@@ -110,7 +102,7 @@ static const char *media_type(records_format format) {
 static int add_resource(cJSON *resources, const export_table *t, const run_list *runs,
                         records_format format, long bytes) {
   char path[80];
-  cJSON *o = append_object(resources);
+  cJSON *o = json_append_object(resources);
   snprintf(path, sizeof path, "%s.%s", t->name, records_format_name(format));
   int ok = o != NULL && json_add_string(o, "profile", "tabular-data-resource") != NULL &&
            json_add_string(o, "name", t->name) != NULL &&

@@ -1,6 +1,8 @@
 /* The outcomes of a study's runs by method and setting. */
 #include "analysis/stability.h"
 
+#include "core/base/json.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +43,25 @@ static gl_status find_settings(stability *s, gl_error *err) {
   for (size_t g = 0; g < r->n_groups; g++)
     if (!place_group(s, g)) return gl_fail_memory(err, "the settings");
   return GL_OK;
+}
+
+/* The median staleness that the clock says of each setting's runs, on average. */
+static gl_status find_staleness(stability *s, gl_error *err) {
+  const results *r = s->from;
+  size_t *runs = calloc(s->n_settings + 1, sizeof *runs);
+  s->staleness = calloc(s->n_settings + 1, sizeof *s->staleness);
+  gl_status status =
+      runs != NULL && s->staleness != NULL ? GL_OK : gl_fail_memory(err, "the settings");
+  for (size_t i = 0; i < r->n_runs && status == GL_OK; i++) {
+    const size_t setting = s->setting[r->runs[i].group];
+    if (r->runs[i].status == RUN_FAILED) continue;
+    s->staleness[setting] += r->runs[i].clock.staleness_p50;
+    runs[setting]++;
+  }
+  for (size_t k = 0; k < s->n_settings && status == GL_OK; k++)
+    s->staleness[k] = runs[k] > 0 ? s->staleness[k] / (double)runs[k] : NAN;
+  free(runs);
+  return status;
 }
 
 /* --- cells ---------------------------------------------------------------------------------------
@@ -108,7 +129,6 @@ static gl_status find_median(const stability *s, stability_cell *c, gl_error *er
 }
 
 static gl_status fit_doses(stability_cell *c, gl_error *err) {
-  qsort(c->dose, c->n_doses, sizeof *c->dose, in_order);
   gl_status status = dose_fit_of(c->dose, c->n_doses, &c->fit, err);
   for (size_t i = 0; i < STABILITY_SHARES && status == GL_OK; i++) {
     const interval x = dose_at(c->dose, c->n_doses, &c->fit, stability_share[i], log(REACH));
@@ -122,7 +142,6 @@ static gl_status find_scores(const stability *s, stability_cell *c, gl_error *er
   const results *r = s->from;
   double *last = calloc(r->n_runs + 1, sizeof *last);
   gl_status status = last != NULL ? GL_OK : gl_fail_memory(err, "the scores");
-  c->best_dose = c->n_doses;
   for (size_t d = 0; d < c->n_doses && status == GL_OK; d++) {
     size_t n = 0;
     for (size_t i = 0; i < r->n_runs; i++) {
@@ -165,9 +184,18 @@ static gl_status make_cells(stability *s, gl_error *err) {
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     stability_cell *c = &s->cells[i];
     c->fallen = share_interval(c->falls, c->runs);
+    c->best_dose = c->n_doses;
+    qsort(c->dose, c->n_doses, sizeof *c->dose, in_order);
     status = find_median(s, c, err);
-    if (status == GL_OK) status = fit_doses(c, err);
-    if (status == GL_OK) status = find_scores(s, c, err);
+  }
+  return status;
+}
+
+gl_status stability_fit(stability *s, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < s->n_settings * s->from->n_algorithms && status == GL_OK; i++) {
+    status = fit_doses(&s->cells[i], err);
+    if (status == GL_OK) status = find_scores(s, &s->cells[i], err);
   }
   return status;
 }
@@ -185,6 +213,7 @@ gl_status stability_init(stability *s, const results *from, const outcome_rule *
     return gl_fail(err, GL_EINPUT, "%s: outcomes are those of scores that are better when higher",
                    from->study);
   gl_status status = find_settings(s, err);
+  if (status == GL_OK) status = find_staleness(s, err);
   return status == GL_OK ? make_cells(s, err) : status;
 }
 
@@ -192,7 +221,7 @@ void stability_fini(stability *s) {
   for (size_t i = 0; s->cells != NULL && i < s->n_settings * s->from->n_algorithms; i++)
     free(s->cells[i].dose), free(s->cells[i].last);
   for (size_t i = 0; i < s->n_settings; i++) free(s->settings[i]);
-  free(s->settings), free(s->setting), free(s->run), free(s->cells);
+  free(s->settings), free(s->setting), free(s->staleness), free(s->run), free(s->cells);
   *s = (stability){0};
 }
 
@@ -278,16 +307,10 @@ static gl_status write_table(const stability *s, table_format format, FILE *to, 
   return status;
 }
 
-/* NaN and infinite numbers are null. */
-static int put_number(cJSON *to, const char *name, double x) {
-  return (isfinite(x) ? cJSON_AddNumberToObject(to, name, x) : cJSON_AddNullToObject(to, name)) !=
-         NULL;
-}
-
 static int put_interval(cJSON *to, const char *name, interval v) {
   cJSON *item = cJSON_AddObjectToObject(to, name);
-  return item != NULL && put_number(item, "value", v.value) && put_number(item, "low", v.low) &&
-         put_number(item, "high", v.high);
+  return item != NULL && json_add_number(item, "value", v.value) &&
+         json_add_number(item, "low", v.low) && json_add_number(item, "high", v.high);
 }
 
 /* The dose of a logarithm, without the last digits that it has lost. */
@@ -301,7 +324,7 @@ static int put_counts(cJSON *to, const stability_cell *c) {
   cJSON *counts = cJSON_AddObjectToObject(to, "outcomes");
   int fine = counts != NULL;
   for (outcome o = 0; o < OUTCOME_COUNT && fine; o++)
-    fine = put_number(counts, outcome_name(o), (double)c->count[o]);
+    fine = json_add_number(counts, outcome_name(o), (double)c->count[o]) != NULL;
   return fine;
 }
 
@@ -309,43 +332,31 @@ static int put_doses(cJSON *to, const stability_cell *c) {
   cJSON *doses = cJSON_AddArrayToObject(to, "doses");
   int fine = doses != NULL;
   for (size_t i = 0; i < c->n_doses && fine; i++) {
-    cJSON *dose = cJSON_CreateObject();
-    fine = dose != NULL && cJSON_AddItemToArray(doses, dose) &&
-           put_number(dose, "dose", dose_number(c->dose[i].x)) &&
-           put_number(dose, "runs", (double)c->dose[i].runs) &&
-           put_number(dose, "falls", (double)c->dose[i].falls) &&
+    cJSON *dose = json_append_object(doses);
+    fine = dose != NULL && json_add_number(dose, "dose", dose_number(c->dose[i].x)) &&
+           json_add_number(dose, "runs", (double)c->dose[i].runs) &&
+           json_add_number(dose, "falls", (double)c->dose[i].falls) &&
            put_interval(dose, "last", c->last[i]);
   }
   if (fine && c->best_dose < c->n_doses)
-    fine = put_number(to, "best_dose", dose_number(c->dose[c->best_dose].x)) &&
+    fine = json_add_number(to, "best_dose", dose_number(c->dose[c->best_dose].x)) &&
            put_interval(to, "best_last", c->last[c->best_dose]);
   return fine && (c->fit.why == NULL || cJSON_AddStringToObject(to, "why", c->fit.why) != NULL) &&
          put_interval(to, "falls_10", c->falls_at[0]) &&
          put_interval(to, "falls_50", c->falls_at[1]);
 }
 
-/* The median staleness that the clock says of a cell's runs, on average. */
-static double staleness_of(const stability *s, const stability_cell *c) {
-  const results *r = s->from;
-  double sum = 0;
-  for (size_t i = 0; i < r->n_runs; i++)
-    if (r->runs[i].status != RUN_FAILED && r->runs[i].algorithm == c->algorithm &&
-        s->setting[r->runs[i].group] == c->setting)
-      sum += r->runs[i].clock.staleness_p50;
-  return sum / (double)c->runs;
-}
-
 static int put_cell(cJSON *list, const stability *s, const stability_cell *c) {
-  cJSON *item = cJSON_CreateObject();
-  if (item == NULL || !cJSON_AddItemToArray(list, item)) return 0;
+  cJSON *item = json_append_object(list);
+  if (item == NULL) return 0;
   return cJSON_AddStringToObject(item, "algorithm", s->from->algorithms[c->algorithm]) != NULL &&
          cJSON_AddStringToObject(item, "setting", s->settings[c->setting]) != NULL &&
-         put_number(item, "staleness", staleness_of(s, c)) &&
-         put_number(item, "runs", (double)c->runs) &&
-         put_number(item, "failed", (double)c->failed) && put_counts(item, c) &&
-         put_number(item, "lost_start", (double)c->lost_start) &&
+         json_add_number(item, "staleness", s->staleness[c->setting]) &&
+         json_add_number(item, "runs", (double)c->runs) &&
+         json_add_number(item, "failed", (double)c->failed) && put_counts(item, c) &&
+         json_add_number(item, "lost_start", (double)c->lost_start) &&
          put_interval(item, "fallen", c->fallen) &&
-         put_number(item, "median_onset", c->median_onset) &&
+         json_add_number(item, "median_onset", c->median_onset) &&
          (s->dose_axis == s->from->axes.n || put_doses(item, c));
 }
 

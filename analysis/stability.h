@@ -30,6 +30,7 @@ typedef struct stability_cell {
   double median_onset; /* Kaplan-Meier, updates; infinite while fewer than half have fallen */
   dose_group *dose;    /* [n_doses] ascending, x the natural logarithm */
   size_t n_doses;
+  /* From here on by stability_fit(). */
   interval *last; /* [n_doses] last score at that dose, interquartile mean; unknown without runs */
   size_t best_dose; /* index of the dose with the highest last score; n_doses: none */
   dose_fit fit;
@@ -43,7 +44,8 @@ typedef struct stability {
   char **settings;  /* [n_settings] headings without the dose; "" where there is but one */
   size_t *setting;  /* [n_groups] of each group */
   size_t n_settings;
-  run_outcome *run; /* [n_runs], as in from; of failed runs without meaning */
+  double *staleness; /* [n_settings] the clock's median in updates, mean over runs; NaN: no clock */
+  run_outcome *run;  /* [n_runs], as in from; of failed runs without meaning */
   stability_cell
       *cells; /* [n_settings][n_algorithms]; runs and failed 0 where the grid has a hole */
 } stability;
@@ -52,6 +54,10 @@ typedef struct stability {
 gl_status stability_init(stability *s, const results *from, const outcome_rule *rule,
                          gl_error *err);
 void stability_fini(stability *s);
+
+/* Fits the share of falls against the dose in each cell, and finds the last scores at each dose:
+ * what the table of outcomes and the figure `frontier` need. */
+gl_status stability_fit(stability *s, gl_error *err);
 
 /* The times at which the cell's runs fell, or until which they were watched: time[] and fell[] hold
  * n_runs of the study; how many were written. Failed runs are none of them. */

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const table_format_names[TABLE_FORMATS] = {
+    [TABLE_TEXT] = "text", [TABLE_MARKDOWN] = "markdown", [TABLE_LATEX] = "latex"};
+
 struct table {
   char **cells; /* the heads first */
   char *caption;

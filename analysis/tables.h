@@ -9,6 +9,9 @@
 #include <stdio.h>
 
 typedef enum table_format { TABLE_TEXT, TABLE_MARKDOWN, TABLE_LATEX } table_format;
+enum { TABLE_FORMATS = TABLE_LATEX + 1 };
+/* "text", "markdown", "latex". */
+extern const char *const table_format_names[TABLE_FORMATS];
 typedef struct table table;
 
 /* heads[n] are copied. NULL if memory is short. */

@@ -13,31 +13,17 @@ static const double BEYOND = 3;
 typedef struct frontier {
   const stability *s;
   size_t *order;          /* [n_settings] the settings by staleness */
-  double *staleness;      /* [n_settings] of each setting; NaN: not known */
   double lowest, highest; /* learning rates of the study */
 } frontier;
-
-/* The median staleness that the clock says of a setting's runs, on average; NaN without a clock. */
-static double staleness_of(const stability *s, size_t setting) {
-  const results *r = s->from;
-  double sum = 0;
-  size_t n = 0;
-  for (size_t i = 0; i < r->n_runs; i++) {
-    if (r->runs[i].status == RUN_FAILED || s->setting[r->runs[i].group] != setting) continue;
-    sum += r->runs[i].clock.staleness_p50;
-    n++;
-  }
-  return n > 0 ? sum / (double)n : NAN;
-}
 
 /* Settings in the order of their staleness; those of which none is known keep theirs, at the end.
  */
 static void sort_settings(frontier *f) {
   for (size_t k = 0; k < f->s->n_settings; k++) {
-    const double x = f->staleness[k] = staleness_of(f->s, k);
+    const double x = f->s->staleness[k];
     size_t at = k;
-    for (; at > 0 && (x < f->staleness[f->order[at - 1]] ||
-                      (!isnan(x) && isnan(f->staleness[f->order[at - 1]])));
+    for (; at > 0 && (x < f->s->staleness[f->order[at - 1]] ||
+                      (!isnan(x) && isnan(f->s->staleness[f->order[at - 1]])));
          at--)
       f->order[at] = f->order[at - 1];
     f->order[at] = k;
@@ -47,8 +33,8 @@ static void sort_settings(frontier *f) {
 /* Whether every setting has a staleness of its own, which then stands for it. */
 static int staleness_tells_apart(const frontier *f) {
   for (size_t k = 0; k < f->s->n_settings; k++) {
-    if (isnan(f->staleness[f->order[k]])) return 0;
-    if (k > 0 && f->staleness[f->order[k]] == f->staleness[f->order[k - 1]]) return 0;
+    if (isnan(f->s->staleness[f->order[k]])) return 0;
+    if (k > 0 && f->s->staleness[f->order[k]] == f->s->staleness[f->order[k - 1]]) return 0;
   }
   return 1;
 }
@@ -62,7 +48,7 @@ static interval within(const frontier *f, interval v) {
 /* What stands for a setting: "staleness 64", or its fields. */
 static void name_setting(const frontier *f, size_t k, const char *before, char text[200]) {
   if (staleness_tells_apart(f))
-    snprintf(text, 200, "%s%.3g", before, f->staleness[k]);
+    snprintf(text, 200, "%s%.3g", before, f->s->staleness[k]);
   else
     snprintf(text, 200, "%.190s", f->s->settings[k]);
 }
@@ -158,17 +144,16 @@ gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
   stability fates;
   gl_status status = stability_init(&fates, s->from, &rule, err);
+  if (status == GL_OK) status = stability_fit(&fates, err);
   if (status == GL_OK) {
-    frontier f = {.s = &fates,
-                  .order = calloc(fates.n_settings + 1, sizeof *f.order),
-                  .staleness = calloc(fates.n_settings + 1, sizeof *f.staleness)};
-    if (f.order == NULL || f.staleness == NULL) status = gl_fail_memory(err, "a figure");
+    frontier f = {.s = &fates, .order = calloc(fates.n_settings + 1, sizeof *f.order)};
+    if (f.order == NULL) status = gl_fail_memory(err, "a figure");
     if (status == GL_OK) {
       sort_settings(&f);
       find_rates(&f);
       status = write_page(p, &f, err);
     }
-    free(f.order), free(f.staleness);
+    free(f.order);
   }
   stability_fini(&fates);
   return status;

@@ -52,3 +52,10 @@ cJSON *json_add_numbers(cJSON *to, const char *key, const double *values, size_t
 cJSON *json_add_string(cJSON *to, const char *key, const char *value) {
   return attach(to, key, cJSON_CreateString(value));
 }
+
+cJSON *json_append_object(cJSON *array) {
+  cJSON *o = cJSON_CreateObject();
+  if (o && cJSON_AddItemToArray(array, o)) return o;
+  cJSON_Delete(o);
+  return NULL;
+}

@@ -15,6 +15,8 @@ char *number_text(double value, char text[NUMBER_TEXT_SIZE]);
  * or NULL if memory is short. */
 cJSON *json_add_number(cJSON *to, const char *key, double value);
 cJSON *json_add_numbers(cJSON *to, const char *key, const double *values, size_t n);
+/* A new object at the end of an array, or NULL if memory is short. */
+cJSON *json_append_object(cJSON *array);
 cJSON *json_add_string(cJSON *to, const char *key, const char *value);
 
 #endif

@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/json_tree.h"
+#include "core/config/config.h"
 
 #include <assert.h>
 #include <math.h>
@@ -274,16 +275,11 @@ static void fill_defaults(comparison *c) {
 /* --- roles ---------------------------------------------------------------------------------------
  */
 
-static int starts_with_part(const char *path, const char *part) {
-  size_t n = strlen(part);
-  return strncmp(path, part, n) == 0 && (path[n] == '.' || path[n] == '\0');
-}
-
 static void describe(column *k) {
   const field *f = fields_named(k->path);
-  k->role = f != NULL                                ? f->role
-            : starts_with_part(k->path, "algorithm") ? ROLE_ALGORITHM
-                                                     : ROLE_AXIS;
+  k->role = f != NULL                                  ? f->role
+            : cfg_path_is_inside(k->path, "algorithm") ? ROLE_ALGORITHM
+                                                       : ROLE_AXIS;
   if (k->swept) k->role = ROLE_AXIS; /* and then no part of the algorithm's name */
   if (f == NULL) return;
   k->kind = f->kind;

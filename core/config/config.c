@@ -56,6 +56,11 @@ static const cfg_node *step_into(const cfg_node *node, const char *segment, size
   return cfg_at(node, index);
 }
 
+int cfg_path_is_inside(const char *path, const char *section) {
+  const size_t n = strlen(section);
+  return strncmp(path, section, n) == 0 && (path[n] == '.' || path[n] == '\0');
+}
+
 const cfg_node *cfg_find(const cfg_node *node, const char *path) {
   while (node != NULL) {
     const cfg_node *whole = step_into(node, path, strlen(path)); /* keys may hold dots */

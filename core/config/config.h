@@ -86,6 +86,8 @@ size_t cfg_size(const cfg_node *node);                            /* list or map
 const cfg_node *cfg_at(const cfg_node *node, size_t i);           /* i-th value */
 const char *cfg_key_at(const cfg_node *map, size_t i);            /* i-th key */
 const cfg_node *cfg_find(const cfg_node *node, const char *path); /* dotted; NULL if absent */
+/* Whether a dotted path is that of the section or of something in it. */
+int cfg_path_is_inside(const char *path, const char *section);
 const char *cfg_text(const cfg_node *scalar); /* text as written; "" otherwise */
 int cfg_is_null(const cfg_node *node);        /* plain null, ~ or empty */
 /* The file the node was read from or stands for, as it was named; NULL where it came from a text or

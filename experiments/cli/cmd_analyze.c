@@ -8,9 +8,6 @@
 
 #include <stdio.h>
 
-static const char *const format_names[] = {"text", "markdown", "latex"};
-static const table_format formats[] = {TABLE_TEXT, TABLE_MARKDOWN, TABLE_LATEX};
-
 static gl_status analyze(const gather_request *q, const char *printed_in, table_format format,
                          int json, gl_error *err) {
   cJSON *document = NULL;
@@ -40,10 +37,10 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT,
                                 (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, format_names, 3, err);
+    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
     if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
     for (size_t i = 0; i < a.n_words && status == GL_OK; i++) tell_unfinished_file(a.words[i]);
-    if (status == GL_OK) status = analyze(&q, printed, formats[format], json, err);
+    if (status == GL_OK) status = analyze(&q, printed, (table_format)format, json, err);
   }
   args_fini(&a);
   return status;

@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const format_names[] = {"text", "markdown", "latex"};
-static const table_format formats[] = {TABLE_TEXT, TABLE_MARKDOWN, TABLE_LATEX};
-
 typedef struct effects_request {
   table_format format;
   size_t most; /* effects of a fit that are printed; 0: all */
@@ -57,8 +54,8 @@ static gl_status run_effects(const command *self, int argc, char **argv, gl_erro
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
                                 (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, format_names, 3, err);
-    q.format = formats[format];
+    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
+    q.format = (table_format)format;
     q.most = all ? 0 : most;
     if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);

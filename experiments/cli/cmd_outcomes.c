@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const format_names[] = {"text", "markdown", "latex"};
-static const table_format formats[] = {TABLE_TEXT, TABLE_MARKDOWN, TABLE_LATEX};
-
 static gl_status tell_study(store *from, const char *name, table_format format, FILE *text,
                             cJSON **json, gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
@@ -19,6 +16,7 @@ static gl_status tell_study(store *from, const char *name, table_format format, 
   gl_status status = results_load(&r, from, name, err);
   if (status != GL_OK) return status;
   status = stability_init(&s, r, &rule, err);
+  if (status == GL_OK) status = stability_fit(&s, err);
   if (status == GL_OK) status = stability_tell(&s, format, text, json, err);
   stability_fini(&s);
   results_free(r);
@@ -56,10 +54,10 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
   store *from = NULL;
   gl_status status = args_parse(&a, self, options, 2, (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, format_names, 3, err);
+    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
     if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
-    if (status == GL_OK) status = tell_file(from, formats[format], json, err);
+    if (status == GL_OK) status = tell_file(from, (table_format)format, json, err);
     store_close(from);
   }
   args_fini(&a);

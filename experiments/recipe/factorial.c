@@ -30,11 +30,6 @@ static size_t factor_of(const design *d, char letter) {
   return i;
 }
 
-static int is_inside(const char *path, const char *section) {
-  const size_t n = strlen(section);
-  return strncmp(path, section, n) == 0 && (path[n] == '.' || path[n] == '\0');
-}
-
 /* --- reading -------------------------------------------------------------------------------------
  */
 
@@ -46,18 +41,19 @@ static gl_status check_path(const design *d, const factor *own, const char *path
     return cfg_fail(
         at, err, "factor %c sets '%s', which is an axis of its own; seeds may be those of blocks",
         own->letter, path);
-  if (is_inside("optimizer.lr", path) && tune != NULL && !cfg_is_null(tune))
+  if (cfg_path_is_inside("optimizer.lr", path) && tune != NULL && !cfg_is_null(tune))
     return cfg_fail(at, err, "factor %c sets %s, and tune chooses it; keep one of them (tune=null)",
                     own->letter, path);
   for (size_t i = 0; i < cfg_size(sweep); ++i)
-    if (is_inside(path, cfg_key_at(sweep, i)) || is_inside(cfg_key_at(sweep, i), path))
+    if (cfg_path_is_inside(path, cfg_key_at(sweep, i)) ||
+        cfg_path_is_inside(cfg_key_at(sweep, i), path))
       return cfg_fail(at, err, "factor %c sets %s, and sweep.%s lists its values; keep one",
                       own->letter, path, cfg_key_at(sweep, i));
   for (const factor *f = d->factor; f <= own; ++f)
     for (size_t i = 0; i < cfg_size(f->fields); ++i) {
       const char *other = cfg_key_at(f->fields, i);
       if (f == own && strcmp(other, path) == 0) continue;
-      if (is_inside(path, other) || is_inside(other, path))
+      if (cfg_path_is_inside(path, other) || cfg_path_is_inside(other, path))
         return cfg_fail(at, err, "factors %c and %c set %s and %s, one inside the other; keep one",
                         f->letter, own->letter, other, path);
     }

@@ -96,11 +96,6 @@ static gl_status read_law(drawn_field *f, const cfg_node *node, gl_error *err) {
   return is_normal ? GL_OK : check_bounds(f, err);
 }
 
-static int is_inside(const char *path, const char *section) {
-  const size_t n = strlen(section);
-  return strncmp(path, section, n) == 0 && (path[n] == '.' || path[n] == '\0');
-}
-
 /* What is drawn is set nowhere else. */
 static gl_status check_path(const search *s, const char *path, const cfg_doc *doc,
                             const cfg_node *node, gl_error *err) {
@@ -109,17 +104,18 @@ static gl_status check_path(const search *s, const char *path, const cfg_doc *do
     return cfg_fail(node, err,
                     "sweep.random draws no seeds; runs are averaged over those of an axis, as in "
                     "seed: [1, 2, 3]");
-  if (is_inside("optimizer.lr", path) && tune != NULL && !cfg_is_null(tune))
+  if (cfg_path_is_inside("optimizer.lr", path) && tune != NULL && !cfg_is_null(tune))
     return cfg_fail(node, err,
                     "%s is drawn by sweep.random and chosen by tune; keep one of them (tune=null)",
                     path);
   for (size_t i = 0; i < cfg_size(sweep); ++i)
-    if (is_inside(path, cfg_key_at(sweep, i)) || is_inside(cfg_key_at(sweep, i), path))
+    if (cfg_path_is_inside(path, cfg_key_at(sweep, i)) ||
+        cfg_path_is_inside(cfg_key_at(sweep, i), path))
       return cfg_fail(node, err,
                       "%s is drawn by sweep.random, and sweep.%s lists its values; keep one", path,
                       cfg_key_at(sweep, i));
   for (size_t i = 0; i < s->n; ++i)
-    if (is_inside(path, s->field[i].path) || is_inside(s->field[i].path, path))
+    if (cfg_path_is_inside(path, s->field[i].path) || cfg_path_is_inside(s->field[i].path, path))
       return cfg_fail(node, err, "sweep.random draws %s and %s, one inside the other; keep one",
                       path, s->field[i].path);
   return GL_OK;

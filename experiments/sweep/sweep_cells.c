@@ -137,11 +137,6 @@ static int has_own_column(const char *path) {
   return strcmp(path, "algorithm") == 0 || strcmp(path, "seed") == 0;
 }
 
-static int is_inside(const char *path, const char *section) {
-  const size_t n = strlen(section);
-  return strncmp(path, section, n) == 0 && (path[n] == '.' || path[n] == '\0');
-}
-
 /* --- the work -----------------------------------------------------------------------------------
  * Most cells of a large grid differ from one before them in nothing but the seed, or in a field
  * that most rooms do not look at. So a cell's recipe is read once for each combination of the other
@@ -223,7 +218,8 @@ static gl_status add_field(expansion *x, const char *path, size_t axis) {
     if ((f->text[k] = cfg_canonical(field_value_at(x->grid, f, k))) == NULL)
       return gl_fail_memory(x->err, "the axes of the sweep");
   for (size_t k = 0; k < i; ++k)
-    x->nested |= is_inside(path, x->field[k].path) || is_inside(x->field[k].path, path);
+    x->nested |=
+        cfg_path_is_inside(path, x->field[k].path) || cfg_path_is_inside(x->field[k].path, path);
   insert(x->order, i, i, compare_lengths, x);
   if (!has_own_column(path)) insert(x->sorted, x->n_sorted++, i, compare_paths, x);
   return GL_OK;
@@ -242,7 +238,7 @@ static gl_status add_fields(expansion *x) {
   }
   const int rated = x->open_rate || x->how->n_rates > 0;
   for (size_t k = 0; rated && k < x->n_fields; ++k)
-    x->nested |= is_inside(rate_path, x->field[k].path);
+    x->nested |= cfg_path_is_inside(rate_path, x->field[k].path);
   return status;
 }
 
