@@ -20,13 +20,15 @@ static int ascending(const void *a, const void *b) {
 }
 
 bench_rate bench_rate_of(double *rates, size_t n, meter_load load) {
-  if (n == 0) return (bench_rate){.median = NAN, .low = NAN, .high = NAN, .load = load};
+  if (n == 0)
+    return (bench_rate){.median = NAN, .low = NAN, .high = NAN, .load = load, .own_s = NAN};
   qsort(rates, n, sizeof *rates, ascending);
   return (bench_rate){.median = (rates[(n - 1) / 2] + rates[n / 2]) / 2,
                       .low = rates[0],
                       .high = rates[n - 1],
                       .n = n,
-                      .load = load};
+                      .load = load,
+                      .own_s = NAN};
 }
 
 double bench_ratio(const bench_number *number, const bench_peer *peer, int takes_busy,
@@ -90,38 +92,71 @@ static void measured(bench *b, const bench_number *number, const bench_peer *pee
   if (b->tell != NULL) b->tell(number, peer);
 }
 
-/* Calls per second of one repetition. */
-static gl_status repeat(double *rate, double least, bench_task task, void *self, gl_error *err) {
+/* Calls, and calls per second, of one repetition. */
+static gl_status repeat(double *rate, double *calls, double least, bench_task task, void *self,
+                        gl_error *err) {
   const double begun = seconds_now();
-  double took = 0, calls = 0;
+  double took = 0;
   gl_status status = GL_OK;
+  *calls = 0;
   do {
     status = task(self, err);
-    ++calls;
+    ++*calls;
     took = seconds_now() - begun;
   } while (status == GL_OK && took < least);
-  *rate = calls / took;
+  *rate = *calls / took;
+  return status;
+}
+
+/* What the repetitions of one row have come to. */
+typedef struct turns {
+  double rates[BENCH_REPETITIONS], calls;
+  meter_reading sum;
+} turns;
+
+static gl_status take_turn(turns *t, size_t i, const bench_row *row, double least, gl_error *err) {
+  double calls;
+  const meter_reading before = meter_now(0);
+  gl_status status = repeat(&t->rates[i], &calls, least, row->task, row->self, err);
+  const meter_reading after = meter_now(0);
+  t->rates[i] *= row->amount;
+  t->calls += calls;
+  meter_add(&t->sum, &before, &after);
+  return status;
+}
+
+gl_status bench_measure_in_turns(bench *b, bench_number *out[], const bench_row *rows, size_t n,
+                                 double least, gl_error *err) {
+  turns t[BENCH_MOST_ROWS] = {{.calls = 0}};
+  gl_status status = GL_OK;
+  for (size_t k = 0; k < n && status == GL_OK; ++k)
+    status = append(b, &out[k], rows[k].key, rows[k].what, err);
+  if (status != GL_OK || time_is_up(b)) return status;
+  for (size_t k = 0; k < n && status == GL_OK; ++k) status = rows[k].task(rows[k].self, err);
+  const size_t repetitions = b->quick ? 1 : BENCH_REPETITIONS;
+  for (size_t i = 0; i < repetitions; ++i)
+    for (size_t k = 0; k < n && status == GL_OK; ++k)
+      status = take_turn(&t[k], i, &rows[k], b->quick ? 0 : least, err);
+  for (size_t k = 0; k < n && status == GL_OK; ++k) {
+    const meter_load load = meter_load_of(&t[k].sum);
+    out[k]->rate = bench_rate_of(t[k].rates, repetitions, load);
+    out[k]->rate.own_s = t[k].sum.own_s / (t[k].calls * rows[k].amount);
+    measured(b, out[k], NULL, load);
+  }
   return status;
 }
 
 gl_status bench_measure(bench *b, bench_number **out, const char *key, const char *what,
                         double amount, double least, bench_task task, void *self, gl_error *err) {
-  double rates[BENCH_REPETITIONS];
-  gl_status status = append(b, out, key, what, err);
-  if (status != GL_OK || time_is_up(b)) return status;
-  status = task(self, err);
-  const meter_reading before = meter_now(0);
-  const size_t n = b->quick ? 1 : BENCH_REPETITIONS;
-  for (size_t i = 0; i < n && status == GL_OK; ++i) {
-    status = repeat(&rates[i], b->quick ? 0 : least, task, self, err);
-    rates[i] *= amount;
-  }
-  const meter_reading after = meter_now(0);
-  if (status != GL_OK) return status;
-  const meter_load load = meter_between(&before, &after);
-  (*out)->rate = bench_rate_of(rates, n, load);
-  measured(b, *out, NULL, load);
-  return GL_OK;
+  const bench_row row = {key, what, amount, task, self};
+  return bench_measure_in_turns(b, out, &row, 1, least, err);
+}
+
+gl_status bench_speed_up(bench *b, const char *key, const bench_number *one,
+                         const bench_number *many, double aim, const char *what, gl_error *err) {
+  const double times = many->rate.median / one->rate.median;
+  const int same = fabs(log(many->rate.own_s / one->rate.own_s)) <= log1p(BENCH_SAME_SPEED);
+  return bench_derived(b, key, same ? times : NAN, one->rate.load, many->rate.load, aim, what, err);
 }
 
 /* --- others -------------------------------------------------------------------------------------

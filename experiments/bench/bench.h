@@ -14,13 +14,23 @@
 
 #include <stddef.h>
 
-enum { BENCH_MOST_NUMBERS = 64, BENCH_MOST_PEERS = 2, BENCH_REPETITIONS = 5, BENCH_NAME = 48 };
+enum {
+  BENCH_MOST_NUMBERS = 64,
+  BENCH_MOST_PEERS = 2,
+  BENCH_MOST_ROWS = 4,
+  BENCH_REPETITIONS = 5,
+  BENCH_NAME = 48
+};
+
+/* Most by which the processor time for the same work may differ where two rates are compared. */
+#define BENCH_SAME_SPEED 0.15
 
 /* Work per second. */
 typedef struct bench_rate {
   double median, low, high;
   size_t n; /* repetitions; 0: not measured */
   meter_load load;
+  double own_s; /* processor seconds of ours for one unit of work; NaN: not known */
 } bench_rate;
 
 typedef struct bench_peer {
@@ -76,6 +86,25 @@ typedef gl_status (*bench_task)(void *self, gl_error *err);
  */
 gl_status bench_measure(bench *b, bench_number **out, const char *key, const char *what,
                         double amount, double least, bench_task task, void *self, gl_error *err);
+/* One of several things that are measured in turns. */
+typedef struct bench_row {
+  const char *key, *what;
+  double amount;
+  bench_task task;
+  void *self;
+} bench_row;
+
+/* Measures rows[n] (n at most BENCH_MOST_ROWS) as bench_measure does, one repetition of each after
+ * the other, so that all of them meet a machine whose speed changes from minute to minute (which
+ * the share of others does not show) at its fast and slow times alike. */
+gl_status bench_measure_in_turns(bench *b, bench_number *out[], const bench_row *rows, size_t n,
+                                 double least, gl_error *err);
+/* Appends how many times as fast as one many workers were, at the same work, by the medians of two
+ * rates. NaN, and so no number, where the machine was busy (and b does not take that), or where the
+ * processor time for one unit of work differs by more than BENCH_SAME_SPEED between the two: a
+ * processor that was itself slower during one of them says nothing about workers. */
+gl_status bench_speed_up(bench *b, const char *key, const bench_number *one,
+                         const bench_number *many, double aim, const char *what, gl_error *err);
 /* Appends a number that was not timed. */
 gl_status bench_fact(bench *b, const char *key, double value, double aim, const char *what,
                      gl_error *err);

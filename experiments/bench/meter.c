@@ -84,11 +84,23 @@ static double share_of(double seconds, double whole) {
   return isnan(seconds) || !(whole > 0) ? NAN : fmax(seconds, 0) / whole;
 }
 
+void meter_add(meter_reading *sum, const meter_reading *before, const meter_reading *after) {
+  sum->wall_s += after->wall_s - before->wall_s;
+  sum->busy_s += after->busy_s - before->busy_s;
+  sum->steal_s += after->steal_s - before->steal_s;
+  sum->own_s += after->own_s - before->own_s;
+  sum->cores = after->cores;
+}
+
+meter_load meter_load_of(const meter_reading *sum) {
+  const double whole = sum->wall_s * sum->cores;
+  return (meter_load){share_of(sum->busy_s - sum->own_s, whole), share_of(sum->steal_s, whole)};
+}
+
 meter_load meter_between(const meter_reading *before, const meter_reading *after) {
-  const double whole = (after->wall_s - before->wall_s) * after->cores;
-  const double busy = after->busy_s - before->busy_s, own = after->own_s - before->own_s;
-  return (meter_load){share_of(busy - own, whole),
-                      share_of(after->steal_s - before->steal_s, whole)};
+  meter_reading sum = {0};
+  meter_add(&sum, before, after);
+  return meter_load_of(&sum);
 }
 
 int meter_is_quiet(meter_load load) {

@@ -41,7 +41,11 @@ double meter_read_process(const char *text, double ticks_per_s);
 /* A reading now. child: one that runs and was not waited for yet, which counts as own; 0: none. */
 meter_reading meter_now(pid_t child);
 
-/* What happened between two readings: never below 0, which ticks would allow. */
+/* Adds what happened between two readings to a sum that began as {0}. */
+void meter_add(meter_reading *sum, const meter_reading *before, const meter_reading *after);
+/* The shares of such a sum, or of what happened between two readings: never below 0, which ticks
+ * would allow. */
+meter_load meter_load_of(const meter_reading *sum);
 meter_load meter_between(const meter_reading *before, const meter_reading *after);
 /* 1 if others and steal together took at most METER_MOST; 0 also where they are not known. */
 int meter_is_quiet(meter_load load);

@@ -5,15 +5,14 @@
 #include "experiments/recipe/recipe.h"
 
 #include <dirent.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 typedef struct sweep_work {
-  const cfg_doc *doc;
-  char path[64]; /* the study, made anew every time */
+  cfg_doc *doc;  /* owned */
+  char path[96]; /* the study, made anew every time */
   size_t workers, cells;
 } sweep_work;
 
@@ -41,19 +40,31 @@ typedef struct sweep_case {
   double cells, per; /* cells of one run; 3600: the rate is by the hour */
 } sweep_case;
 
-static gl_status measure(bench *b, bench_number **number, const sweep_case *c, const char *folder,
-                         gl_error *err) {
+static gl_status load(sweep_work *w, bench_row *row, const sweep_case *c, const char *folder,
+                      gl_error *err) {
   cfg_doc *doc = NULL;
-  sweep_work w = {.workers = c->workers};
-  snprintf(w.path, sizeof w.path, "%s/study.db", folder);
   gl_status status = recipe_load(&doc, c->recipe, c->overrides, c->n_overrides, err);
-  w.doc = doc;
-  if (status == GL_OK)
-    status = bench_measure(b, number, c->key, c->what, c->cells * c->per, 0, run_sweep, &w, err);
-  cfg_free(doc);
-  if (status == GL_OK && (*number)->rate.n > 0 && (double)w.cells != c->cells)
-    status =
-        gl_fail(err, GL_EINTERNAL, "%s has %zu cells instead of %g", c->recipe, w.cells, c->cells);
+  *w = (sweep_work){.doc = doc, .workers = c->workers};
+  snprintf(w->path, sizeof w->path, "%s/%s.db", folder, c->key);
+  *row = (bench_row){c->key, c->what, c->cells * c->per, run_sweep, w};
+  return status;
+}
+
+/* Two at most are measured in turns. */
+static gl_status measure(bench *b, bench_number *number[], const sweep_case *cases, size_t n,
+                         const char *folder, gl_error *err) {
+  sweep_work w[2] = {{.doc = NULL}};
+  bench_row rows[2];
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < n && status == GL_OK; ++i)
+    status = load(&w[i], &rows[i], &cases[i], folder, err);
+  if (status == GL_OK) status = bench_measure_in_turns(b, number, rows, n, 0, err);
+  for (size_t i = 0; i < n; ++i) {
+    if (status == GL_OK && number[i]->rate.n > 0 && (double)w[i].cells != cases[i].cells)
+      status = gl_fail(err, GL_EINTERNAL, "%s has %zu cells instead of %g", cases[i].recipe,
+                       w[i].cells, cases[i].cells);
+    cfg_free(w[i].doc);
+  }
   return status;
 }
 
@@ -61,18 +72,23 @@ static gl_status measure_all(bench *b, const char *folder, gl_error *err) {
   static const char *const toy[] = {"tune=null", "sweep.seed=[1]"};
   static const char *const llm[] = {"tune=null", "sweep.seed=[1]", "sweep.algorithm=[gepo]",
                                     "sweep.cluster.max_delay=[120, 600]"};
-  static const sweep_case cases[] = {
+  static const sweep_case workers[] = {
       {"cells_per_s_j1", "cells a second of delay_sweep, -j 1", "delay_sweep", toy, 2, 1, 32, 1},
-      {"cells_per_s_j2", "cells a second of delay_sweep, -j 2", "delay_sweep", toy, 2, 2, 32, 1},
-      {"llm_cells_per_hour_j2", "cells an hour of llm_delay_sweep, -j 2, warmed up",
-       "llm_delay_sweep", llm, 4, 2, 2, 3600}};
-  bench_number *number[3] = {NULL};
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < 3 && status == GL_OK; ++i)
-    status = measure(b, &number[i], &cases[i], folder, err);
-  if (status != GL_OK || number[0]->rate.n == 0 || number[1]->rate.n == 0) return status;
-  return bench_derived(b, "speed_up_j2", number[1]->rate.median / number[0]->rate.median,
-                       number[0]->rate.load, number[1]->rate.load, 2, "speed-up of -j 2", err);
+      {"cells_per_s_j2", "cells a second of delay_sweep, -j 2", "delay_sweep", toy, 2, 2, 32, 1}};
+  static const sweep_case hourly = {"llm_cells_per_hour_j2",
+                                    "cells an hour of llm_delay_sweep, -j 2, warmed up",
+                                    "llm_delay_sweep",
+                                    llm,
+                                    4,
+                                    2,
+                                    2,
+                                    3600};
+  bench_number *number[2] = {NULL}, *llm_number = NULL;
+  gl_status status = measure(b, number, workers, 2, folder, err);
+  if (status == GL_OK && number[1]->rate.n > 0)
+    status = bench_speed_up(b, "speed_up_j2", number[0], number[1], 2,
+                            "speed-up of -j 2, measured in turns", err);
+  return status == GL_OK ? measure(b, &llm_number, &hourly, 1, folder, err) : status;
 }
 
 /* Removes a folder of files. */

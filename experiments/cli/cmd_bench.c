@@ -63,7 +63,7 @@ static void print_number(const bench *b, const bench_number *number) {
   char aim[SCALED_TEXT], value[SCALED_TEXT];
   if (number->kind == BENCH_FACT) {
     printf("%-32s %10s %21s %7s %8s %7s %7s  %s\n", number->key,
-           isnan(number->value) ? "busy" : scaled(number->value, value), "", "",
+           isnan(number->value) ? "kept back" : scaled(number->value, value), "", "",
            scaled(number->aim, aim), "", "", number->what);
     return;
   }
@@ -100,7 +100,8 @@ static int add_rate(cJSON *to, const bench_rate *rate) {
          json_add_number(to, "largest", rate->high) != NULL &&
          json_add_number(to, "repetitions", (double)rate->n) != NULL &&
          json_add_number(to, "others", rate->n > 0 ? rate->load.others : NAN) != NULL &&
-         json_add_number(to, "steal", rate->n > 0 ? rate->load.steal : NAN) != NULL;
+         json_add_number(to, "steal", rate->n > 0 ? rate->load.steal : NAN) != NULL &&
+         json_add_number(to, "processor_s", rate->own_s) != NULL;
 }
 
 static int add_peer(cJSON *to, const bench *b, const bench_number *number, const bench_peer *peer) {
@@ -247,7 +248,11 @@ const command command_bench = {
         "in the repository; what is not installed is said so. `gepolab bench gpu` is a command of\n"
         "its own (`gepolab bench gpu --help`).\n"
         "\n"
-        "Every rate is the median of five repetitions. Beside it stands what other processes and\n"
+        "Every rate is the median of five repetitions; rates with one worker and with two are "
+        "taken\n"
+        "in turns, and their ratio is kept back where the processor itself was slower in one of\n"
+        "them (processor_s in JSON: processor seconds for one unit of work). Beside each rate "
+        "stands what other processes and\n"
         "other machines (steal) took of all cores' time meanwhile. Above 10 % a ratio is kept "
         "back\n"
         "and the exit code is 1, unless --busy is given.",

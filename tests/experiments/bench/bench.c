@@ -116,6 +116,61 @@ static void a_task_warms_up_once_and_is_repeated(void) {
   CU_ASSERT_STRING_EQUAL(err.text, "the third");
 }
 
+typedef struct letter {
+  char letter, *text;
+} letter;
+
+static gl_status write_letter(void *self, gl_error *err) {
+  const letter *l = self;
+  (void)err;
+  const size_t n = strlen(l->text);
+  l->text[n] = l->letter;
+  l->text[n + 1] = '\0';
+  return GL_OK;
+}
+
+/* One after the other, the machine of the first row need not be that of the second. */
+static void rows_are_measured_in_turns(void) {
+  static bench b;
+  bench_number *number[2];
+  char text[32] = "";
+  letter one = {'1', text}, two = {'2', text};
+  const bench_row rows[] = {{"one", "", 10, write_letter, &one},
+                            {"two", "", 20, write_letter, &two}};
+  b = (bench){.end = INFINITY};
+  CU_ASSERT_EQUAL(bench_measure_in_turns(&b, number, rows, 2, 0, NULL), GL_OK);
+  CU_ASSERT_STRING_EQUAL(text, "121212121212"); /* the first of each warms up */
+  CU_ASSERT_EQUAL(b.n, 2);
+  for (size_t k = 0; k < 2; ++k) {
+    CU_ASSERT_PTR_EQUAL(number[k], &b.numbers[k]);
+    CU_ASSERT_EQUAL(number[k]->rate.n, BENCH_REPETITIONS);
+    CU_ASSERT(number[k]->rate.own_s >= 0);
+  }
+}
+
+/* Two workers that seem 2.7 times as fast as one, as a machine has shown them whose processor took
+ * 1.35 times as long for the same work while there was one. */
+static void a_processor_that_changed_its_speed_gives_no_speed_up(void) {
+  static bench b;
+  bench_number one = {.rate = rate(5.2, quiet)}, two = {.rate = rate(14, quiet)};
+  b = (bench){.n = 0};
+  one.rate.own_s = 0.193;
+  two.rate.own_s = 0.143;
+  CU_ASSERT_EQUAL(bench_speed_up(&b, "slower", &one, &two, 2, "", NULL), GL_OK);
+  CU_ASSERT(isnan(b.numbers[0].value));
+  one.rate = rate(7, quiet);
+  one.rate.own_s = 0.143;
+  CU_ASSERT_EQUAL(bench_speed_up(&b, "same", &one, &two, 2, "", NULL), GL_OK);
+  CU_ASSERT_EQUAL(b.numbers[1].value, 2);
+  two.rate.load = busy;
+  CU_ASSERT_EQUAL(bench_speed_up(&b, "busy", &one, &two, 2, "", NULL), GL_OK);
+  CU_ASSERT(isnan(b.numbers[2].value));
+  one.rate.own_s = NAN;
+  b.takes_busy = 1;
+  CU_ASSERT_EQUAL(bench_speed_up(&b, "unknown", &one, &two, 2, "", NULL), GL_OK);
+  CU_ASSERT(isnan(b.numbers[3].value));
+}
+
 static void after_its_time_nothing_is_begun(void) {
   static bench b;
   bench_number *number;
@@ -210,7 +265,8 @@ SUITE(bench, "cli: bench", TEST(the_median_stands_between_smallest_and_largest),
       TEST(a_ratio_is_kept_back_where_the_machine_was_busy_for_either),
       TEST(what_was_not_measured_has_no_ratio_and_keeps_none_back),
       TEST(ratios_kept_back_are_counted), TEST(a_number_derived_from_a_busy_rate_is_kept_back),
-      TEST(a_task_warms_up_once_and_is_repeated), TEST(after_its_time_nothing_is_begun),
-      TEST(a_peer_is_asked_after_ours_and_programs_are_run),
+      TEST(a_task_warms_up_once_and_is_repeated), TEST(rows_are_measured_in_turns),
+      TEST(a_processor_that_changed_its_speed_gives_no_speed_up),
+      TEST(after_its_time_nothing_is_begun), TEST(a_peer_is_asked_after_ours_and_programs_are_run),
       TEST(the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known),
       TEST(coefficients_and_the_laboratory_are_measured), TEST(parts_and_shapes_are_named));

@@ -49,6 +49,18 @@ static void others_have_what_is_neither_ours_nor_idle(void) {
   ASSERT_CLOSE(load.steal, 2.0 / 40, 1e-12);
 }
 
+/* Two stretches of one second on four cores, with ten seconds of others' work between them. */
+static void stretches_that_are_added_up_leave_out_what_lies_between(void) {
+  const meter_reading at[] = {reading(100, 500, 7, 20), reading(101, 502, 7, 21.5),
+                              reading(111, 542, 8, 21.5), reading(112, 544, 8, 23)};
+  meter_reading sum = {0};
+  meter_add(&sum, &at[0], &at[1]);
+  meter_add(&sum, &at[2], &at[3]);
+  ASSERT_CLOSE(sum.own_s, 3, 1e-12);
+  ASSERT_CLOSE(meter_load_of(&sum).others, 1.0 / 8, 1e-12);
+  CU_ASSERT_EQUAL(meter_load_of(&sum).steal, 0);
+}
+
 static void ticks_that_lag_behind_give_no_negative_share(void) {
   const meter_reading before = reading(100, 500, 7, 20), after = reading(101, 500.98, 7, 21);
   const meter_load load = meter_between(&before, &after);
@@ -98,6 +110,7 @@ SUITE(meter, "bench: meter", TEST(the_machines_times_are_read_from_its_text),
       TEST(texts_that_are_something_else_are_refused),
       TEST(a_process_is_read_with_its_children_whatever_its_name),
       TEST(others_have_what_is_neither_ours_nor_idle),
+      TEST(stretches_that_are_added_up_leave_out_what_lies_between),
       TEST(ticks_that_lag_behind_give_no_negative_share),
       TEST(above_a_tenth_for_others_and_steal_together_it_is_not_quiet),
       TEST(what_is_not_known_is_not_quiet), TEST(the_heavier_of_two_loads_is_kept),
