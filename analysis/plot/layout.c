@@ -724,8 +724,9 @@ static void write_legend(layout *l, double top) {
 /* --- the foot -----------------------------------------------------------------------------------
  */
 
-/* One text below the panels, cut into lines; the last says how much did not fit. Writes them where
- * `top` is not negative. Returns how many lines. */
+/* One text below the panels, cut into lines; where it does not fit the last one ends in dots, and
+ * says of how many parts it is (0: of none). Writes them where `top` is not negative. Returns how
+ * many lines. */
 static size_t foot_lines(layout *l, const char *before, const char *text, size_t parts,
                          double top) {
   char *all = NULL;
@@ -740,7 +741,8 @@ static size_t foot_lines(layout *l, const char *before, const char *text, size_t
     char line[SHOWN_SIZE], more[48] = "";
     size_t length = text_line(rest, most);
     if (rest[length] && n + 1 == NOTE_LINES) {
-      snprintf(more, sizeof more, "... (%zu in all)", parts);
+      snprintf(more, sizeof more, "...");
+      if (parts > 0) snprintf(more, sizeof more, "... (%zu in all)", parts);
       length = text_line(rest, most - text_cm(more));
     }
     snprintf(line, sizeof line, "%.*s%s", (int)(length < 400 ? length : 400), rest, more);
@@ -753,7 +755,7 @@ static size_t foot_lines(layout *l, const char *before, const char *text, size_t
 
 static size_t write_foot(layout *l, double top) {
   const size_t n = foot_lines(l, "not shown: ", l->p->left_out, l->p->n_left_out, top);
-  return n + foot_lines(l, "", l->p->remark, 1, top < 0 ? top : top + LINE * (double)n);
+  return n + foot_lines(l, "", l->p->remark, 0, top < 0 ? top : top + LINE * (double)n);
 }
 
 /* --- all of it ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/cli/tell_figures.h"
 #include "experiments/cli/whatif.h"
 
 #include <math.h>
@@ -129,29 +130,68 @@ static gl_status print_json(const whatif *w, gl_error *err) {
 /* --- the command ---------------------------------------------------------------------------------
  */
 
+/* What the command line asks for. */
+typedef struct request {
+  args_list names;
+  int json;
+  const char *folder, *figure;
+  figure_form form;
+} request;
+
+static gl_status check_request(const request *q, gl_error *err) {
+  if (q->figure != NULL && q->folder == NULL)
+    return gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
+  if (q->json && q->folder != NULL)
+    return gl_fail(err, GL_EINPUT, "--json prints and --figures draws: give one of them");
+  return GL_OK;
+}
+
+static gl_status draw(const whatif *w, const request *q, gl_error *err) {
+  figure_request figures = tell_figures(q->folder);
+  figures.only = q->figure;
+  gl_status status = tell_figures_form(&figures, &q->form, err);
+  return status == GL_OK ? whatif_draw(w, &figures, err) : status;
+}
+
+static gl_status tell(const whatif *w, const request *q, gl_error *err) {
+  if (q->folder != NULL) return draw(w, q, err);
+  if (q->json) return print_json(w, err);
+  print_head(w);
+  print_rows(w);
+  print_ages(w);
+  return GL_OK;
+}
+
+static gl_status replay(const args *a, const request *q, gl_error *err) {
+  whatif *w = calloc(1, sizeof *w);
+  gl_status status =
+      w != NULL ? whatif_init(w, q->names.item, q->names.n, err) : gl_fail_memory(err, "whatif");
+  if (w != NULL) w->keeps = q->folder != NULL;
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i)
+    status = whatif_read(w, a->words[i], err);
+  if (status == GL_OK) status = tell(w, q, err);
+  if (w != NULL) whatif_fini(w);
+  free(w);
+  return status;
+}
+
 static gl_status run_whatif(const command *self, int argc, char **argv, gl_error *err) {
-  args_list names = {.n = 0};
-  int json = 0;
-  args_option options[] = {
+  request q = {.json = 0};
+  const args_option options[] = {
       {"algorithm", 'a', ARGS_EACH, "NAME", "only this algorithm; several times for several",
-       &names},
-      {"json", 0, ARGS_FLAG, NULL, "means, least and largest values as JSON", &json}};
+       &q.names},
+      {"json", 0, ARGS_FLAG, NULL, "means, least and largest values as JSON", &q.json},
+      {"figures", 'f', ARGS_TEXT, "FOLDER",
+       "draw instead of printing: data, script, PDF, PNG and SVG", &q.folder},
+      {"figure", 0, ARGS_TEXT, "NAME",
+       "with --figures: only whatif_staleness, whatif_variance or whatif_algorithms", &q.figure},
+      FIGURE_FORM_OPTIONS(q.form)};
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
                                 (args_shape){1, 256, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    whatif *w = calloc(1, sizeof *w);
-    status = w != NULL ? whatif_init(w, names.item, names.n, err) : gl_fail_memory(err, "whatif");
-    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i)
-      status = whatif_read(w, a.words[i], err);
-    if (status == GL_OK && json) status = print_json(w, err);
-    if (status == GL_OK && !json) {
-      print_head(w);
-      print_rows(w);
-      print_ages(w);
-    }
-    if (w != NULL) whatif_fini(w);
-    free(w);
+    status = check_request(&q, err);
+    if (status == GL_OK) status = replay(&a, &q, err);
   }
   args_fini(&a);
   return status;
@@ -172,5 +212,7 @@ const command command_whatif = {
         "sampler\n"
         "and learner by staleness. One line is in memory at a time. TRL writes such a log with\n"
         "log_groups=\"run.jsonl\" (python/README.md).",
-    .examples = "  gepolab whatif run.jsonl\n  gepolab whatif run.jsonl -a gepo -a gspo --json",
+    .examples = "  gepolab whatif run.jsonl\n  gepolab whatif run.jsonl -a gepo -a gspo --json\n"
+                "  gepolab whatif run.jsonl -f figures/     # KL by staleness, variance by KL, ESS "
+                "and clips by algorithm",
     .run = run_whatif};

@@ -1,6 +1,7 @@
 /* Replays the batches of a recorded run through the policy core, one line of its log at a time. */
 #include "experiments/cli/whatif.h"
 
+#include "analysis/figures/recorded.h"
 #include "core/config/config.h"
 #include "experiments/cli/policy_input_file.h"
 
@@ -99,7 +100,9 @@ gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_er
 
 void whatif_fini(whatif *w) {
   free(w->row);
+  free(w->kept);
   w->row = NULL;
+  w->kept = NULL;
   w->n_rows = 0;
 }
 
@@ -119,6 +122,47 @@ static double share_of_zeros(const double *c, size_t n) {
   for (size_t t = 0; t < n; ++t) zeros += c[t] == 0;
   return (double)zeros / (double)n;
 }
+
+/* --- what figures need --------------------------------------------------------------------------
+ */
+
+/* Room for one more update behind the others, all NaN; *out is its place, NULL where none is kept.
+ */
+static gl_status keep_update(whatif *w, double **out, gl_error *err) {
+  const size_t width = recorded_width(w->n_rows);
+  *out = NULL;
+  if (!w->keeps) return GL_OK;
+  if (w->n_batches == w->kept_room) {
+    const size_t room = w->kept_room == 0 ? 64 : 2 * w->kept_room;
+    if (room > SIZE_MAX / sizeof(double) / width) return gl_fail_memory(err, "a log's numbers");
+    double *more = realloc(w->kept, room * width * sizeof *more);
+    if (more == NULL) return gl_fail_memory(err, "a log's numbers");
+    w->kept = more;
+    w->kept_room = room;
+  }
+  *out = w->kept + w->n_batches * width;
+  for (size_t i = 0; i < width; ++i) (*out)[i] = NAN;
+  return GL_OK;
+}
+
+static void keep_row(const policy_output *out, size_t n_tokens, double *kept) {
+  if (kept == NULL) return;
+  kept[RECORDED_LOG_VARIANCE] = out->metric[METRIC_LOG_IW_VARIANCE];
+  kept[RECORDED_ESS] = out->metric[METRIC_ESS];
+  kept[RECORDED_CLIPPED] = out->metric[METRIC_CLIP_FRACTION];
+  kept[RECORDED_IDLE] = share_of_zeros(out->coefficient, n_tokens);
+}
+
+static void keep_distance(const policy_output *out, double *kept) {
+  if (kept == NULL) return;
+  kept[RECORDED_STALENESS] = out->metric[METRIC_STALENESS];
+  kept[RECORDED_KL_TOKEN] = out->metric[METRIC_KL_K3];
+  kept[RECORDED_KL_RESPONSE] = out->metric[METRIC_KL_K3_SEQ];
+  kept[RECORDED_LOG_VARIANCE_PQ] = out->metric[METRIC_LOG_IW_VARIANCE_PQ];
+}
+
+/* --- a row's evaluation -------------------------------------------------------------------------
+ */
 
 static double value_of(whatif_quantity q, const policy_output *out, size_t n_tokens) {
   switch (q) {
@@ -145,7 +189,7 @@ static double value_of(whatif_quantity q, const policy_output *out, size_t n_tok
 /* What a batch lacks for an algorithm (a reference policy, rewards of 0 and 1) is its row's to
  * tell, and no error of the log. */
 static gl_status add_to_row(whatif_row *row, const policy_input *in, double *coefficient,
-                            policy_workspace *workspace, gl_error *err) {
+                            double *kept, policy_workspace *workspace, gl_error *err) {
   policy_output out = {.coefficient = coefficient};
   gl_error why = {0};
   metrics_clear(out.metric);
@@ -158,17 +202,19 @@ static gl_status add_to_row(whatif_row *row, const policy_input *in, double *coe
   ++row->n;
   for (int q = 0; q < WHATIF_QUANTITIES; ++q)
     moments_add(&row->of[q], value_of((whatif_quantity)q, &out, in->n_tokens));
+  keep_row(&out, in->n_tokens, kept);
   return GL_OK;
 }
 
 /* The distance of sampler and learner is the same for every algorithm; grpo needs nothing that a
  * record may lack. */
-static gl_status add_to_age(whatif *w, const policy_input *in, policy_workspace *workspace,
-                            gl_error *err) {
+static gl_status add_to_age(whatif *w, const policy_input *in, double *kept,
+                            policy_workspace *workspace, gl_error *err) {
   policy_output out = {0};
   metrics_clear(out.metric);
   gl_status status = policy_evaluate(policy_algorithms_find("grpo"), in, &out, workspace, err);
   if (status != GL_OK) return status;
+  keep_distance(&out, kept);
   const double staleness = out.metric[METRIC_STALENESS];
   if (!(staleness >= 0)) {
     ++w->n_unknown_age;
@@ -189,9 +235,13 @@ static gl_status add_batch(whatif *w, const group_record *record, policy_workspa
   const policy_input *in = &record->groups.input;
   double *coefficient = calloc(in->n_tokens, sizeof *coefficient);
   if (coefficient == NULL) return gl_fail_memory(err, "the coefficients");
-  gl_status status = add_to_age(w, in, workspace, err);
+  double *kept = NULL;
+  gl_status status = keep_update(w, &kept, err);
+  if (status == GL_OK) status = add_to_age(w, in, kept, workspace, err);
   for (size_t i = 0; i < w->n_rows && status == GL_OK; ++i)
-    status = add_to_row(&w->row[i], in, coefficient, workspace, err);
+    status = add_to_row(&w->row[i], in, coefficient,
+                        kept == NULL ? NULL : kept + RECORDED_VALUES + i * RECORDED_OF_ROW,
+                        workspace, err);
   free(coefficient);
   ++w->n_batches;
   w->n_groups += in->n_groups;
@@ -300,5 +350,42 @@ gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
   policy_workspace_free(workspace);
   free(r.text);
   if (!is_stdin) fclose(r.from);
+  return status;
+}
+
+/* --- figures -------------------------------------------------------------------------------------
+ */
+
+/* The numbers that were kept, of the rows that took a batch: names [n_rows], value. */
+static size_t taken(const whatif *w, const char **names, double *value) {
+  const size_t width = recorded_width(w->n_rows);
+  size_t n = 0;
+  for (size_t i = 0; i < w->n_rows; ++i)
+    if (w->row[i].n > 0) names[n++] = w->row[i].algorithm.name;
+  for (size_t b = 0; b < w->n_batches; ++b) {
+    const double *from = w->kept + b * width;
+    memcpy(value, from, RECORDED_VALUES * sizeof *value);
+    value += RECORDED_VALUES;
+    for (size_t i = 0; i < w->n_rows; ++i) {
+      if (w->row[i].n == 0) continue;
+      memcpy(value, from + RECORDED_VALUES + i * RECORDED_OF_ROW, RECORDED_OF_ROW * sizeof *value);
+      value += RECORDED_OF_ROW;
+    }
+  }
+  return n;
+}
+
+gl_status whatif_draw(const whatif *w, const figure_request *q, gl_error *err) {
+  assert(w->kept != NULL && w->n_batches > 0);
+  const char **names = calloc(w->n_rows + 1, sizeof *names);
+  double *value = calloc(w->n_batches, recorded_width(w->n_rows) * sizeof *value);
+  gl_status status = names != NULL && value != NULL ? GL_OK : gl_fail_memory(err, "figures");
+  if (status == GL_OK) {
+    const recorded r = {
+        .value = value, .n = w->n_batches, .rows = names, .n_rows = taken(w, names, value)};
+    status = figures_of_recorded(&r, q, err);
+  }
+  free(names);
+  free(value);
   return status;
 }

@@ -2,6 +2,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_CLI_WHATIF_H
 #define GEPOLAB_EXPERIMENTS_CLI_WHATIF_H
 
+#include "analysis/plot/figure.h"
 #include "core/policy/policy.h"
 
 /* Most bytes of a line: an update of 64 groups of 8 responses of 1,024 tokens takes some 20 MiB. */
@@ -51,6 +52,9 @@ typedef struct whatif {
   double first_step, last_step, first_time, last_time; /* NaN: not told */
   whatif_age age[WHATIF_MOST_STALENESS + 1];           /* the last one: that and more */
   size_t n_unknown_age;
+  int keeps;    /* set to 1 after whatif_init(): numbers of every update are kept, for figures */
+  double *kept; /* [n_batches] updates as analysis/figures/recorded.h has them; NULL: none */
+  size_t kept_room;
 } whatif;
 
 /* Rows for the algorithms named (n_names 0: all published ones). Release with whatif_fini() in any
@@ -64,5 +68,9 @@ gl_status whatif_read(whatif *w, const char *path, gl_error *err);
 /* Adds the records of text[size], which stands under name in messages. */
 gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char *name,
                            gl_error *err);
+
+/* Draws what was kept (figures_of_recorded, analysis/figures/recorded.h), without the algorithms
+ * that took no batch. */
+gl_status whatif_draw(const whatif *w, const figure_request *q, gl_error *err);
 
 #endif

@@ -31,5 +31,14 @@ for width in neurips icml; do
     "$GEPOLAB" sim $recipe --timeline --densities -f "$folder/$width/$recipe" --width $width >/dev/null
   done
 done
+# A run's log of sixty updates of two groups, whose learner goes away from the sampler.
+awk 'BEGIN { srand(7); for (u = 0; u < 60; u++) { printf "{\"step\": %d, \"groups\": [", u
+  for (g = 0; g < 2; g++) { p = ""; q = ""; v = ""; r = ""
+    for (i = 0; i < 4; i++) { a = ""; b = ""; c = ""
+      for (t = 0; t < 6; t++) { x = -0.2 - 2 * rand(); a = a (t ? "," : "") x; b = b (t ? "," : "") x - (rand() - 0.5) * (u % 13) / 40; c = c (t ? "," : "") u % 13 }
+      p = p (i ? "," : "") "[" a "]"; q = q (i ? "," : "") "[" b "]"; v = v (i ? "," : "") "[" c "]"; r = r (i ? "," : "") (i + u) % 2 }
+    printf "%s{\"rewards\": [%s], \"logp\": [%s], \"logq\": [%s], \"version_gap\": [%s]}", g ? "," : "", r, p, q, v }
+  print "]}" } }' > "$folder/run.jsonl"
+for width in neurips icml; do "$GEPOLAB" whatif "$folder/run.jsonl" -f "$folder/$width/whatif" --width $width >/dev/null; done
 python3 tests/figures/check.py 13.97 "$folder/neurips"
 python3 tests/figures/check.py 8.255 "$folder/icml"

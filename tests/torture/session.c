@@ -31,6 +31,11 @@ static const struct {
                   "learner_probs: [0.55, 0.25, 0.15, 0.05]\n"
                   "dial: {kind: direction, kl: {from: 0.01, to: 1, points: 5, scale: log}}\n"
                   "group_size: [2, 4]\nalgorithms: [is, snis, {base: gepo, clip: none}]\n"},
+    {"run.jsonl",
+     "{\"rewards\": [1, 0], \"logp\": [[-1.0, -0.5], [-2.0]], \"logq\": [[-1.2, -0.4], [-1.8]], "
+     "\"version_gap\": [[0, 0], [0]]}\n"
+     "{\"rewards\": [0, 1], \"logp\": [[-1.0, -0.5], [-2.0]], \"logq\": [[-1.5, -0.4], [-1.4]], "
+     "\"version_gap\": [[3, 3], [3]]}\n"},
     {"llm.yaml",
      "name: tinyllm\nseed: 1\nsteps: 6\neval_every: 3\n"
      "world:\n  kind: llm\n  backend: cpu\n  model: {layers: 1, hidden: 16, heads: 2, context: "

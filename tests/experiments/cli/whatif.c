@@ -177,7 +177,36 @@ static void text_and_json_tell_the_same(void) {
   cli_scratch_remove(folder);
 }
 
+/* Two updates at two stalenesses are enough for every figure; without versions one is missing. */
+static void a_log_becomes_figures(void) {
+  char folder[64], log[128], bare[128], figures[128], path[128], text[2048];
+  cli_scratch_make(folder);
+  cli_write(cli_path(log, folder, "run.jsonl"), text, log_of(text));
+  cli_path(figures, folder, "figures");
+  cli_result r = CLI("whatif", log, "-f", figures, "-a", "gepo", "-a", "grpo");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "whatif_staleness.pdf"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "whatif_variance.pdf"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "whatif_algorithms.pdf"));
+  cli_result_fini(&r);
+  char *data = cli_read(cli_path(path, figures, "whatif_algorithms.tsv"));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(data);
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tgrpo\t2\t"));
+  CU_ASSERT_PTR_NULL(strstr(data, "gspo"));
+  free(data);
+  const char only[] = "{\"rewards\": [1, 0], \"logp\": [[-1], [-2]], \"logq\": [[-2], [-1]]}\n";
+  cli_write(cli_path(bare, folder, "bare.jsonl"), only, sizeof only - 1);
+  r = CLI("whatif", bare, "-f", figures, "--width", "icml");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(r.out, "no whatif_staleness: no record of the log has version_gap"));
+  cli_result_fini(&r);
+  CU_ASSERT(CLI_GIVES(2, "whatif", log, "--figure", "whatif_variance"));
+  CU_ASSERT(CLI_GIVES(2, "whatif", log, "--json", "-f", figures));
+  cli_scratch_remove(folder);
+}
+
 SUITE(cli_whatif, "cli: whatif", TEST(every_row_is_what_the_policy_core_says_of_each_batch),
       TEST(distance_is_told_by_staleness), TEST(what_a_batch_lacks_is_the_row_s_to_tell),
       TEST(hostile_logs_are_refused_with_the_line), TEST(a_policy_input_takes_no_members_of_logs),
-      TEST(text_and_json_tell_the_same));
+      TEST(text_and_json_tell_the_same), TEST(a_log_becomes_figures));
