@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static gl_status print(const lab_table *t, int json, const char *format, gl_error *err) {
   if (json) return lab_table_json(t, err);
@@ -24,6 +25,7 @@ static gl_status print(const lab_table *t, int json, const char *format, gl_erro
 typedef struct request {
   int json;
   size_t threads;
+  progress_mode shows;
   const char *format, *folder, *figure, *study;
   figure_form form;
 } request;
@@ -40,7 +42,7 @@ static gl_status measure(const lab_recipe *plan, const request *q, gl_error *err
   lab_table table = {0};
   const double begun = seconds_now();
   gl_error why = {.status = GL_OK};
-  gl_status status = lab_table_init(&table, plan, q->threads, &why);
+  gl_status status = lab_table_init(&table, plan, q->threads, q->shows, &why);
   if (status == GL_EINPUT && plan->samples == 0)
     cfg_fail(plan->budget_place, err, "%s", why.text);
   else if (status != GL_OK)
@@ -58,7 +60,7 @@ static gl_status learn(const lab_recipe *plan, const request *q, gl_error *err) 
   lab_curves curves = {0};
   if (q->study != NULL)
     return gl_fail(err, GL_EINPUT, "learning curves are not kept in a study; use --format tsv");
-  gl_status status = lab_curves_init(&curves, plan, q->threads, err);
+  gl_status status = lab_curves_init(&curves, plan, q->threads, q->shows, err);
   if (status == GL_OK && q->folder != NULL)
     status = draw(&(lab_figure_data){.curves = &curves}, q, err);
   else if (status == GL_OK && q->json)
@@ -76,7 +78,7 @@ static gl_status truncate_laws(const cfg_doc *doc, const request *q, gl_error *e
   if (q->study != NULL || q->format != NULL)
     return gl_fail(err, GL_EINPUT,
                    "a study of truncation is printed, as text or --json, or drawn with --figures");
-  gl_status status = lab_truncation_init(&study, doc, q->threads, err);
+  gl_status status = lab_truncation_init(&study, doc, q->threads, q->shows, err);
   if (status == GL_OK && q->folder != NULL)
     status = draw(&(lab_figure_data){.truncation = &study}, q, err);
   else if (status == GL_OK && q->json)
@@ -88,7 +90,8 @@ static gl_status truncate_laws(const cfg_doc *doc, const request *q, gl_error *e
 }
 
 static gl_status run_bias(const command *self, int argc, char **argv, gl_error *err) {
-  request q = {.threads = pool_usable_cores()};
+  request q = {.threads = pool_usable_cores(),
+               .shows = isatty(STDERR_FILENO) ? PROGRESS_AUTO : PROGRESS_SILENT};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "an array with one object per algorithm, group size and KL",
        &q.json},

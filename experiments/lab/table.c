@@ -8,6 +8,8 @@
 #include "experiments/base/print_json.h"
 #include "experiments/base/provenance.h"
 #include "experiments/lab/counted.h"
+#include "experiments/lab/counter.h"
+#include "toy/lab/multiset.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,13 +18,26 @@ typedef struct job {
   lab_table *table;
   const policy_algorithm **algorithms;
   size_t inner_threads;
+  lab_counter counter;
 } job;
 
-static gl_status run_cell(void *context, size_t i, gl_error *err) {
-  const job *j = context;
+static int is_counted(const lab_recipe *r) {
+  return r->world != NULL && toy_world_is_counted(r->world);
+}
+
+/* Responses in the groups that a cell goes through, as far as they are known beforehand: what takes
+ * its time. */
+static double cost_of(const lab_recipe *r, size_t cell) {
+  const size_t size = r->group_size[cell % r->n_sizes];
+  if (is_counted(r) || size == 0) return 1;
+  const size_t all = lab_multiset_count(r->view.ops->n_responses(r->view.self, 0), size);
+  return (double)(all <= r->budget ? all : r->samples) * (double)size;
+}
+
+static gl_status measure_cell(const job *j, size_t i, gl_error *err) {
   const lab_recipe *r = j->table->recipe;
   const lab_pair *pair = &r->pairs[i / r->n_sizes];
-  if (r->world != NULL && toy_world_is_counted(r->world))
+  if (is_counted(r))
     return lab_counted_measure(j->table->results + i * r->n_algorithms, r, i / r->n_sizes,
                                r->group_size[i % r->n_sizes], i, j->inner_threads, err);
   const lab_spec spec = {.world = &r->view,
@@ -40,7 +55,15 @@ static gl_status run_cell(void *context, size_t i, gl_error *err) {
                      err);
 }
 
-gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads, gl_error *err) {
+static gl_status run_cell(void *context, size_t i, gl_error *err) {
+  job *j = context;
+  const gl_status status = measure_cell(j, i, err);
+  lab_counter_add(&j->counter, cost_of(j->table->recipe, i));
+  return status;
+}
+
+gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads,
+                         progress_mode shows, gl_error *err) {
   const size_t cells = recipe->n_pairs * recipe->n_sizes;
   *t = (lab_table){.recipe = recipe, .n = cells * recipe->n_algorithms};
   t->results = calloc(cells, recipe->n_algorithms * sizeof *t->results);
@@ -50,7 +73,12 @@ gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads,
       t->results == NULL || j.algorithms == NULL ? gl_fail_memory(err, "the measurements") : GL_OK;
   if (status == GL_OK) {
     for (size_t r = 0; r < recipe->n_algorithms; ++r) j.algorithms[r] = &recipe->algorithms[r];
-    status = pool_try(cells, cells >= threads ? threads : 1, run_cell, &j, err);
+    double cost = 0;
+    for (size_t i = 0; i < cells; ++i) cost += cost_of(recipe, i);
+    const size_t side_by_side = cells >= threads ? threads : 1;
+    lab_counter_init(&j.counter, recipe->name, "measurements", cells, cost, side_by_side, shows);
+    status = pool_try(cells, side_by_side, run_cell, &j, err);
+    lab_counter_fini(&j.counter);
   }
   free(j.algorithms);
   return status;

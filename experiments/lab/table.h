@@ -3,6 +3,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_LAB_TABLE_H
 #define GEPOLAB_EXPERIMENTS_LAB_TABLE_H
 
+#include "core/base/progress.h"
 #include "experiments/lab/recipe.h"
 
 #include <stdio.h>
@@ -14,8 +15,10 @@ typedef struct lab_table {
   size_t n;
 } lab_table;
 
-/* Measures everything on up to `threads` threads; the numbers do not depend on how many. */
-gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads, gl_error *err);
+/* Measures everything on up to `threads` threads; the numbers do not depend on how many. `shows`:
+ * how progress is shown. */
+gl_status lab_table_init(lab_table *t, const lab_recipe *recipe, size_t threads,
+                         progress_mode shows, gl_error *err);
 void lab_table_fini(lab_table *t);
 
 /* An array of objects, algorithm slowest, then group size, then KL. */

@@ -6,6 +6,7 @@
 #include "core/base/thread_pool.h"
 #include "core/random/rng.h"
 #include "experiments/base/print_json.h"
+#include "experiments/lab/counter.h"
 #include "toy/lab/dial.h"
 #include "toy/lab/group.h"
 
@@ -137,7 +138,7 @@ static double mean_value(const lab_point *p, size_t n) {
 }
 
 /* Reported seeds are 1, 2, …; those for choosing rates lie beyond 2^20. */
-static gl_status choose_rate(lab_curves *c, size_t algorithm, gl_error *err) {
+static gl_status choose_rate(lab_curves *c, size_t algorithm, lab_counter *counter, gl_error *err) {
   const lab_recipe *r = c->recipe;
   const lab_training *t = &r->training;
   lab_point *path = calloc(c->n_points, sizeof *path);
@@ -148,6 +149,7 @@ static gl_status choose_rate(lab_curves *c, size_t algorithm, gl_error *err) {
     double score = 0;
     for (size_t s = 0; s < t->tuning_seeds && status == GL_OK; ++s) {
       status = train(r, &r->algorithms[algorithm], t->lr[k], (UINT64_C(1) << 20) + s, 0, path, err);
+      lab_counter_add(counter, 1);
       if (status == GL_OK) score += mean_value(path, c->n_points);
     }
     if (score > best) {
@@ -170,15 +172,23 @@ static void add_point(lab_point *sum, const lab_point *p, double share) {
   sum->ascent += share * p->ascent;
 }
 
+/* What threads share. */
+typedef struct job {
+  lab_curves *curves;
+  lab_counter counter; /* of training paths */
+} job;
+
 static gl_status run_algorithm(void *context, size_t algorithm, gl_error *err) {
-  lab_curves *c = context;
+  job *j = context;
+  lab_curves *c = j->curves;
   const lab_recipe *r = c->recipe;
   const double seeds = (double)r->training.seeds;
   lab_point *path = calloc(c->n_points, sizeof *path), *sum = c->points + algorithm * c->n_points;
   if (path == NULL) return gl_fail_memory(err, "a training path");
-  gl_status status = choose_rate(c, algorithm, err);
+  gl_status status = choose_rate(c, algorithm, &j->counter, err);
   for (size_t s = 0; s < r->training.seeds && status == GL_OK; ++s) {
     status = train(r, &r->algorithms[algorithm], c->lr[algorithm], s + 1, 1, path, err);
+    lab_counter_add(&j->counter, 1);
     for (size_t i = 0; i < c->n_points && status == GL_OK; ++i)
       add_point(&sum[i], &path[i], 1 / seeds);
   }
@@ -190,7 +200,13 @@ static gl_status run_algorithm(void *context, size_t algorithm, gl_error *err) {
   return status;
 }
 
-gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t threads, gl_error *err) {
+/* Training paths of one algorithm. */
+static size_t paths_of(const lab_training *t) {
+  return t->seeds + (t->n_lr > 1 ? t->n_lr * t->tuning_seeds : 0);
+}
+
+gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t threads,
+                          progress_mode shows, gl_error *err) {
   *c = (lab_curves){.recipe = recipe,
                     .n_points = recipe->training.updates / recipe->training.every + 1};
   if (recipe->group_size[0] == 0)
@@ -198,7 +214,13 @@ gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t thread
   c->points = calloc(recipe->n_algorithms, c->n_points * sizeof *c->points);
   c->lr = calloc(recipe->n_algorithms, sizeof *c->lr);
   if (c->points == NULL || c->lr == NULL) return gl_fail_memory(err, "learning curves");
-  return pool_try(recipe->n_algorithms, threads, run_algorithm, c, err);
+  job j = {.curves = c};
+  const size_t paths = recipe->n_algorithms * paths_of(&recipe->training);
+  lab_counter_init(&j.counter, recipe->name, "training paths", paths, (double)paths,
+                   threads < recipe->n_algorithms ? threads : recipe->n_algorithms, shows);
+  const gl_status status = pool_try(recipe->n_algorithms, threads, run_algorithm, &j, err);
+  lab_counter_fini(&j.counter);
+  return status;
 }
 
 void lab_curves_fini(lab_curves *c) {

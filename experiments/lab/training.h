@@ -3,6 +3,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_LAB_TRAINING_H
 #define GEPOLAB_EXPERIMENTS_LAB_TRAINING_H
 
+#include "core/base/progress.h"
 #include "experiments/lab/recipe.h"
 
 #include <stdio.h>
@@ -23,7 +24,9 @@ typedef struct lab_curves {
   double *lr;        /* [n_algorithms] chosen */
 } lab_curves;
 
-gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t threads, gl_error *err);
+/* Trains on up to `threads` threads; `shows`: how progress is shown. */
+gl_status lab_curves_init(lab_curves *c, const lab_recipe *recipe, size_t threads,
+                          progress_mode shows, gl_error *err);
 void lab_curves_fini(lab_curves *c);
 gl_status lab_curves_json(const lab_curves *c, gl_error *err);
 void lab_curves_print(const lab_curves *c, FILE *to);

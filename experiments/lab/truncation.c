@@ -188,7 +188,7 @@ static gl_status recipe_of(cfg_doc **out, const cfg_doc *doc, const lab_truncate
 static gl_status measure_law(lab_truncated *rows, const lab_recipe *plan, const lab_recipe *r,
                              size_t threads, gl_error *err) {
   lab_table table = {0};
-  gl_status status = lab_table_init(&table, r, threads, err);
+  gl_status status = lab_table_init(&table, r, threads, PROGRESS_SILENT, err);
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; ++a) {
     const lab_result *m = &table.results[a];
     lab_truncated *row = &rows[a];
@@ -227,7 +227,7 @@ static gl_status check_plan(const lab_recipe *r, const cfg_doc *doc, gl_error *e
 }
 
 gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t threads,
-                              gl_error *err) {
+                              progress_mode shows, gl_error *err) {
   *t = (lab_truncation){0};
   gl_status status = lab_recipe_read(&t->recipe, doc, err);
   if (status == GL_OK) status = check_plan(&t->recipe, doc, err);
@@ -238,7 +238,10 @@ gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t thre
   t->n = laws->n_weights * t->n_laws * n;
   t->rows = calloc(t->n, sizeof *t->rows);
   if (t->rows == NULL) return gl_fail_memory(err, "a study of truncation");
-  for (size_t k = 0; k < laws->n_weights * t->n_laws && status == GL_OK; ++k) {
+  const size_t cells = laws->n_weights * t->n_laws;
+  progress *bar = progress_new(t->recipe.name, "laws", cells, shows);
+  for (size_t k = 0; k < cells && status == GL_OK; ++k) {
+    progress_at(bar, k, NULL);
     const size_t law = k % t->n_laws;
     cfg_doc *own = NULL;
     lab_recipe r = {0};
@@ -252,6 +255,7 @@ gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t thre
     lab_recipe_fini(&r);
     cfg_free(own);
   }
+  progress_free(bar);
   return status;
 }
 

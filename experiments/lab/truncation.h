@@ -3,6 +3,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_LAB_TRUNCATION_H
 #define GEPOLAB_EXPERIMENTS_LAB_TRUNCATION_H
 
+#include "core/base/progress.h"
 #include "experiments/lab/recipe.h"
 
 #include <stdio.h>
@@ -33,9 +34,11 @@ typedef struct lab_truncation {
   size_t n, n_laws;
 } lab_truncation;
 
-/* Measures the recipe's every law on up to `threads` threads. GL_EINPUT at its place where the
- * world has no list of responses, or there are several pairs of policies or group sizes. */
-gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t threads, gl_error *err);
+/* Measures the recipe's every law on up to `threads` threads; `shows`: how progress is shown.
+ * GL_EINPUT at its place where the world has no list of responses, or there are several pairs of
+ * policies or group sizes. */
+gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t threads,
+                              progress_mode shows, gl_error *err);
 void lab_truncation_fini(lab_truncation *t);
 /* An array of objects. */
 gl_status lab_truncation_json(const lab_truncation *t, gl_error *err);

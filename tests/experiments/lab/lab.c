@@ -327,6 +327,30 @@ static void the_exact_denominator_is_of_the_law_that_weights_see(void) {
   }
 }
 
+/* Whether what a terminal sees counts to the end and is wiped away. */
+static int counts_to_the_end(cli_result r, const char *count) {
+  const size_t n = strlen(r.err);
+  const int ok = r.code == 0 && strstr(r.err, count) != NULL && n > 4 &&
+                 strcmp(r.err + n - 4, "\r\033[K") == 0;
+  if (!ok) fprintf(stderr, "%d: %s\n", r.code, r.err);
+  cli_result_fini(&r);
+  return ok;
+}
+
+static void progress_is_shown_on_a_terminal_and_nowhere_else(void) {
+  CU_ASSERT(counts_to_the_end(
+      CLI_ON_TERMINAL("bias", "bias_groups", "group_size=[2,3]", "dial={kl: [0.1, 0.5]}"),
+      " 4/4 measurements"));
+  CU_ASSERT(counts_to_the_end(CLI_ON_TERMINAL("bias", "sample_efficiency", "training.updates=4",
+                                              "training.seeds=2", "training.tuning_seeds=1",
+                                              "training.lr=[1,2]", "algorithms=[is,gepo]"),
+                              " 8/8 training paths"));
+  cli_result r = CLI("bias", "four_arms", "group_size=[2,3]");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_STRING_EQUAL(r.err, "");
+  cli_result_fini(&r);
+}
+
 SUITE(cli_lab, "cli: bias and theory", TEST(the_exact_denominator_is_of_the_law_that_weights_see),
       TEST(four_arms_give_the_keys_and_the_reference_numbers),
       TEST(beyond_the_budget_numbers_are_sampled_and_say_so),
@@ -336,4 +360,4 @@ SUITE(cli_lab, "cli: bias and theory", TEST(the_exact_denominator_is_of_the_law_
       TEST(staleness_zero_is_on_policy_and_divergence_grows_with_it),
       TEST(importance_sampling_is_unbiased_in_every_world), TEST(a_study_keeps_the_rows_once),
       TEST(theory_finds_the_crossing_the_constant_and_the_violation),
-      TEST(the_theory_table_has_no_nan));
+      TEST(the_theory_table_has_no_nan), TEST(progress_is_shown_on_a_terminal_and_nowhere_else));
