@@ -3,7 +3,7 @@
 #
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
-# STUDY is delay_sweep, llm_delay_sweep, edges, frontier, laboratory or clock. Studies go into BUILD/studies, where a
+# STUDY is delay_sweep, llm_delay_sweep, edges, frontier, gepo_parts, sensitivity, laboratory or clock. Studies go into BUILD/studies, where a
 # sweep that was stopped goes on. `gepolab results keep` refuses a program that was not built from a
 # clean commit, which the head of every result names.
 set -eu
@@ -37,11 +37,14 @@ sweep() { # NAME
   mv "$work/runs.tsv" "$to/$1_runs.tsv"
 }
 
-# A sweep in which runs fall: outcomes by method and setting, and every evaluation.
-falls() { # NAME
+# What a command says of a sweep, as JSON.
+cells() { # NAME COMMAND
   "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
-  "$gepolab" outcomes "$work/$1.db" --json > "$work/$1.json"
+  "$gepolab" "$2" "$work/$1.db" --json > "$work/$1.json"
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
+}
+
+evaluations() { # NAME
   { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | cut -f4-; } > "$work/evals.tsv"
   mv "$work/evals.tsv" "$to/$1_evals.tsv"
 }
@@ -50,7 +53,9 @@ keys=
 for study in "$@"; do
   case $study in
     delay_sweep | llm_delay_sweep) sweep "$study" ;;
-    edges | frontier) falls "$study" ;;
+    edges) cells edges outcomes; evaluations edges ;;
+    frontier | gepo_parts) cells "$study" outcomes ;;
+    sensitivity) cells sensitivity analyze ;;
     laboratory)
       keep four_arms bias four_arms
       keep theory theory
@@ -60,6 +65,6 @@ for study in "$@"; do
       keep sample_efficiency bias sample_efficiency
       keys= ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
-    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, edges, frontier, laboratory or clock" >&2; exit 2 ;;
+    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, edges, frontier, gepo_parts, sensitivity, laboratory or clock" >&2; exit 2 ;;
   esac
 done

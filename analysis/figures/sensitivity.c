@@ -1,7 +1,8 @@
 /* The figure `sensitivity` (the paper's Fig. 8): best and last against each field that the study
  * sweeps, one row of panels for each: numbers on an axis of numbers, laws and names at places of
  * their own. A point pools the runs of all other settings, each of which is a stratum of its
- * interval. */
+ * interval; in a one-at-a-time design it has only the runs at the base's other fields, for the rest
+ * of them differ in another field. */
 #include "analysis/figures/list.h"
 #include "core/base/json_tree.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENDS = 2, MOST_AXES = 8 };
+enum { ENDS = 2 };
 
 /* The values of one axis: distinct, numbers in ascending order, else as they come. */
 typedef struct values {
@@ -52,6 +53,32 @@ int sweeps_something(const results *r) {
   return 0;
 }
 
+/* Whether two settings are equal in all axes but `free_axis`. */
+static int same_but(const results *r, size_t g, size_t h, size_t free_axis) {
+  for (size_t which = 0; which < r->axes.n; which++)
+    if (which != free_axis && !same(&r->groups[g].value[which], &r->groups[h].value[which]))
+      return 0;
+  return 1;
+}
+
+static size_t axes_between(const results *r, size_t g, size_t h) {
+  size_t n = 0;
+  for (size_t which = 0; which < r->axes.n; which++)
+    n += !same(&r->groups[g].value[which], &r->groups[h].value[which]);
+  return n;
+}
+
+/* The base of a one-at-a-time design, from which every other setting differs in one axis; n_groups:
+ * the study is another design. */
+static size_t base_of(const results *r) {
+  for (size_t base = 0; base < r->n_groups; base++) {
+    size_t g = 0;
+    while (g < r->n_groups && axes_between(r, base, g) <= 1) g++;
+    if (g == r->n_groups) return base;
+  }
+  return r->n_groups;
+}
+
 static double end_of(const results *r, const results_run *run, size_t which, double *scratch) {
   for (size_t i = 0; i < run->n_evals; i++) scratch[i] = run->evals[i].eval_score;
   const series_ends e = series_ends_better(scratch, run->n_evals, r->lower_is_better);
@@ -61,6 +88,7 @@ static double end_of(const results *r, const results_run *run, size_t which, dou
 typedef struct scratch {
   double *values, *evals; /* [n_runs], [evaluations of the longest run] */
   size_t *strata;         /* [n_groups] */
+  size_t base;            /* base_of() */
 } scratch;
 
 /* The point of an algorithm at one value. */
@@ -69,6 +97,7 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, siz
   size_t n = 0, strata = 0;
   for (size_t g = 0; g < r->n_groups; g++) {
     if (!same(&r->groups[g].value[v->which], v->at[i])) continue;
+    if (s->base < r->n_groups && !same_but(r, s->base, g, v->which)) continue;
     const results_cell *c = results_cell_at(r, g, a);
     const size_t before = n;
     for (size_t k = 0; k < c->n; k++)
@@ -134,34 +163,48 @@ static int scratch_init(scratch *s, const results *r) {
   for (size_t i = 0; i < r->n_runs; i++)
     if (r->runs[i].n_evals > longest) longest = r->runs[i].n_evals;
   *s = (scratch){calloc(r->n_runs + 1, sizeof *s->values), calloc(longest, sizeof *s->evals),
-                 calloc(r->n_groups + 1, sizeof *s->strata)};
+                 calloc(r->n_groups + 1, sizeof *s->strata), base_of(r)};
   return s->values && s->evals && s->strata;
 }
 
-gl_status figure_sensitivity(const void *data, figure_page *p, gl_error *err) {
-  const results *r = ((const figure_data *)data)->s->from;
-  values v[MOST_AXES] = {{0}};
-  size_t n = 0;
-  scratch s;
-  int ok = scratch_init(&s, r);
-  for (size_t which = 0; which < r->axes.n && n < MOST_AXES && ok; which++) {
-    ok = values_init(&v[n], r, which);
-    if (ok && v[n].n > 1)
-      n++;
+/* The axes that have several values; 0 if memory is short. */
+static int find_axes(const results *r, values *v, size_t *n) {
+  *n = 0;
+  for (size_t which = 0; which < r->axes.n; which++) {
+    if (!values_init(&v[*n], r, which)) return 0;
+    if (v[*n].n > 1)
+      ++*n;
     else
-      free(v[n].at), v[n].at = NULL;
+      free(v[*n].at), v[*n].at = NULL;
   }
-  gl_status status = ok ? page_open(p, ENDS * n, "panel\talgorithm\tvalue\tiqm\tlow\thigh", err)
-                        : gl_fail_memory(err, "a figure");
+  return 1;
+}
+
+static gl_status write_page(figure_page *p, const results *r, const values *v, size_t n, scratch *s,
+                            gl_error *err) {
+  gl_status status = page_open(p, ENDS * n, "panel\talgorithm\tvalue\tiqm\tlow\thigh", err);
   if (status == GL_OK) {
     p->wide = p->share = ENDS;
     p->all_marks = 1;
     p->tall = 3.4;
   }
-  for (size_t i = 0; i < n && status == GL_OK; i++) status = write_axis(p, i, r, &v[i], &s, err);
-  for (size_t i = 0; i < MOST_AXES; i++) free(v[i].at);
-  free(s.values), free(s.evals), free(s.strata);
+  for (size_t i = 0; i < n && status == GL_OK; i++) status = write_axis(p, i, r, &v[i], s, err);
+  if (status == GL_OK && n > 1 && s->base < r->n_groups)
+    status = page_remark(p, err, "One field at a time: the others are those of the base setting");
   return status == GL_OK
              ? page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err)
              : status;
+}
+
+gl_status figure_sensitivity(const void *data, figure_page *p, gl_error *err) {
+  const results *r = ((const figure_data *)data)->s->from;
+  values *v = calloc(r->axes.n + 1, sizeof *v);
+  size_t n = 0;
+  scratch s;
+  int ok = scratch_init(&s, r);
+  ok = ok && v != NULL && find_axes(r, v, &n);
+  gl_status status = ok ? write_page(p, r, v, n, &s, err) : gl_fail_memory(err, "a figure");
+  for (size_t i = 0; v != NULL && i < r->axes.n; i++) free(v[i].at);
+  free(v), free(s.values), free(s.evals), free(s.strata);
+  return status;
 }

@@ -75,6 +75,10 @@ static const field table[] = {
           "words of base factors, n of them for 2^n blocks. Required", .role = ROLE_PROVENANCE),
     ENTRY("sweep.factorial.blocks.seeds", "block seeds", LIST, "", NULL,
           "a seed for each block. Required", .role = ROLE_PROVENANCE),
+    ENTRY("sweep.one_at_a_time", "one-at-a-time design", SECTION, "", NULL,
+          "a map of dotted paths to lists of values, the base first: an axis of the base and of "
+          "settings that differ from it in one field",
+          .role = ROLE_PROVENANCE),
     ENTRY("tune", "tune", SECTION, "", NULL,
           "before the grid is run, each algorithm's learning rate is chosen on other seeds",
           .role = ROLE_PROVENANCE),

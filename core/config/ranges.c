@@ -118,7 +118,8 @@ gl_status cfg_expand_ranges(cfg_doc *doc, gl_error *err) {
     for (size_t i = 0; i < section->value->n && status == GL_OK; ++i) {
       cfg_entry *e = &section->value->entry[i];
       char path[CFG_MAX_KEY + 8];
-      const int is_no_axis = strcmp(e->key, "random") == 0 || strcmp(e->key, "factorial") == 0;
+      const int is_no_axis = strcmp(e->key, "random") == 0 || strcmp(e->key, "factorial") == 0 ||
+                             strcmp(e->key, "one_at_a_time") == 0;
       if (e->value->kind != CFG_MAP || (s == 0 && is_no_axis)) continue;
       snprintf(path, sizeof path, "%s.%s", sections[s], e->key);
       status = expand_range(doc, &e->value, path, err);

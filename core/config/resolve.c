@@ -108,12 +108,15 @@ static gl_status visit_axes(visit *v, cfg_node *map, int in_search) {
     const cfg_entry *e = &map->entry[i];
     const int is_search = !in_search && strcmp(e->key, "random") == 0;
     const int is_design = !in_search && strcmp(e->key, "factorial") == 0;
+    const int is_list = !in_search && strcmp(e->key, "one_at_a_time") == 0;
     v->path[0] = '\0';
     if (is_design) {
       status = visit_factors(v, e->value);
     } else if (is_search) {
       cfg_node *fields = section_of(e->value, "fields");
       if (fields != NULL) status = visit_axes(v, fields, 1);
+    } else if (is_list && e->value->kind == CFG_MAP) {
+      status = visit_axes(v, e->value, 1);
     } else {
       status = visit_entry(v, map, e, 0);
     }

@@ -7,6 +7,7 @@
 #include "core/rl/optimizer.h"
 #include "experiments/base/resources.h"
 #include "experiments/recipe/factorial.h"
+#include "experiments/recipe/one_at_a_time.h"
 #include "experiments/recipe/random_search.h"
 #include "llm/llm.h"
 #include "sim/cluster.h"
@@ -115,6 +116,7 @@ gl_status recipe_load(cfg_doc **out, const char *source, const char *const *over
   if (status == GL_OK) status = cfg_resolve(*out, err);
   if (status == GL_OK) status = random_search_draw(*out, err);
   if (status == GL_OK) status = factorial_expand(*out, err);
+  if (status == GL_OK) status = one_at_a_time_expand(*out, err);
   if (status == GL_OK) status = ensure_name(*out, source, err);
   if (status != GL_OK) {
     cfg_free(*out);

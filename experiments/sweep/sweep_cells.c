@@ -14,10 +14,26 @@
 
 static const size_t max_cells = 1000000;
 
-/* The axis of a random search or of a factorial design: each of its values is a map from paths to
- * the values that it sets. */
+/* How the axes look in a recipe each of whose values is a map from paths to the values that it
+ * sets. */
+static const struct {
+  const char *axis, *form;
+} designs[] = {
+    {"random", "{draws: N, seed: S, fields: {PATH: LAW, …}}"},
+    {"factorial", "{factors: {A: {PATH: [LOW, HIGH]}, …}, generators: {D: ABC}}"},
+    {"one_at_a_time", "{PATH: [BASE, OTHER, …], …}"},
+};
+enum { DESIGNS = sizeof designs / sizeof designs[0] };
+
+/* DESIGNS: an axis of one field. */
+static size_t design_of(const char *axis) {
+  size_t i = 0;
+  while (i < DESIGNS && strcmp(axis, designs[i].axis) != 0) ++i;
+  return i;
+}
+
 static int sets_several(const sweep_axis *axis) {
-  return strcmp(axis->path, "random") == 0 || strcmp(axis->path, "factorial") == 0;
+  return design_of(axis->path) < DESIGNS;
 }
 
 /* --- the grid -----------------------------------------------------------------------------------
@@ -42,10 +58,7 @@ static gl_status refuse_lost_draws(const cfg_doc *doc, const char *path, const c
                                    gl_error *err) {
   const cfg_node *first = cfg_at(draws, 0);
   if (cfg_kind_of(first) != CFG_MAP)
-    return cfg_fail(draws, err, "sweep.%s is %s and no list", path,
-                    strcmp(path, "random") == 0
-                        ? "{draws: N, seed: S, fields: {PATH: LAW, …}}"
-                        : "{factors: {A: {PATH: [LOW, HIGH]}, …}, generators: {D: ABC}}");
+    return cfg_fail(draws, err, "sweep.%s is %s and no list", path, designs[design_of(path)].form);
   gl_status status = GL_OK;
   for (size_t i = 0; i < cfg_size(first) && status == GL_OK; ++i)
     status = refuse_lost_override(doc, cfg_key_at(first, i), err);

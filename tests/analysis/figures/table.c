@@ -225,6 +225,14 @@ static void the_data_are_the_interquartile_means_that_hand_calculation_gives(voi
   CU_ASSERT(has("heat", "\n0\tcell\t-0.5\t0.5\t-1.5\t-0.5\t0.75\n"));
 }
 
+static int says(const char *name, const char *words) {
+  char *text = figure_text(name, "gp");
+  int found = strstr(text, words) != NULL;
+  if (!found) fprintf(stderr, "%s.gp lacks: %s\n%.1500s\n", name, words, text);
+  free(text);
+  return found;
+}
+
 static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(void) {
   static const char *const windows[] = {"{\"cluster.max_delay\":0,\"cluster.window\":64}",
                                         "{\"cluster.max_delay\":600,\"cluster.window\":64}",
@@ -242,16 +250,12 @@ static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(v
   /* What gnuplot's enhanced text would take for marks is escaped. */
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "it'.\"'\".'s \"\\{odd\\}\\\\t\\\\n\\_\\\\\\^\\@'"));
   free(gp);
+  /* One axis at a time: at the other one's base, three runs and not all six of that delay. */
+  CU_ASSERT_EQUAL(draw(windows, 3, "sensitivity", NULL, &heard, &err), GL_OK);
+  CU_ASSERT(has("sensitivity", "\n0\tgrpo\t600\t0.75\t0.5\t1\n"));
+  CU_ASSERT(says("sensitivity", "One field at a time"));
   CU_ASSERT_EQUAL(draw(losses, 2, "throughput_loss", NULL, &heard, &err), GL_OK);
   CU_ASSERT(has("throughput_loss", "\n0\t\t0\t7\t\t\n0\t\t0.1\t8\t\t\n"));
-}
-
-static int says(const char *name, const char *words) {
-  char *text = figure_text(name, "gp");
-  int found = strstr(text, words) != NULL;
-  if (!found) fprintf(stderr, "%s.gp lacks: %s\n%.1500s\n", name, words, text);
-  free(text);
-  return found;
 }
 
 /* Both axes have "delay" in their names: one is x, the other a setting like any other, and every
