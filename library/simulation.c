@@ -14,7 +14,7 @@ struct gepolab_simulation {
 /* What of a recipe's `train` and top level the clock needs; the rest of them is left aside. */
 typedef struct clock_recipe {
   const cfg_node *cluster;
-  size_t batch_responses, updates;
+  size_t groups, group_size, updates;
 } clock_recipe;
 
 enum { MOST_GROUPS = 1 << 20, MOST_BATCH = 1 << 28, MOST_UPDATES = 100000000 };
@@ -42,7 +42,8 @@ static gl_status read_recipe(const cfg_doc *doc, clock_recipe *out, gl_error *er
   if (groups > (size_t)MOST_BATCH / group_size)
     return gl_fail(err, GL_EINPUT, "a batch of %zu groups of %zu is more than %d responses", groups,
                    group_size, (int)MOST_BATCH);
-  out->batch_responses = groups * group_size;
+  out->groups = groups;
+  out->group_size = group_size;
   out->cluster = cfg_find(root, "cluster");
   return GL_OK;
 }
@@ -53,7 +54,7 @@ static gl_status build(gepolab_simulation *s, const cfg_doc *doc, uint64_t seed,
   cJSON *document = NULL;
   gl_status status = read_recipe(doc, &recipe, err);
   if (status == GL_OK)
-    status = cluster_parse(&cluster, recipe.cluster, recipe.batch_responses, err);
+    status = cluster_parse(&cluster, recipe.cluster, recipe.groups, recipe.group_size, err);
   if (status == GL_OK && cluster_is_coupled(cluster) && !cluster_has_lengths(cluster))
     status = gl_fail(err, GL_EINPUT,
                      "the cluster is coupled to a learner, and there is none here: give it a law "

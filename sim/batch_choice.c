@@ -1,11 +1,34 @@
 /* Which waiting batch is trained next. */
 #include "sim/clock.h"
 
+#include <stdlib.h>
+
+int batch_choice_reserve(sim_clock *c, size_t units) {
+  if (units <= c->chosen_capacity) return 1;
+  size_t capacity = c->chosen_capacity + units;
+  if (capacity < units || capacity > SIZE_MAX / sizeof *c->chosen) return 0;
+  uint32_t *more = realloc(c->chosen, capacity * sizeof *more);
+  if (more == NULL) return 0;
+  c->chosen = more;
+  c->chosen_capacity = capacity;
+  return 1;
+}
+
+/* Tokens that wait, counted only where an update is counted in them. */
+static void count_tokens(sim_clock *c, uint32_t slot, double sign) {
+  if (c->spec->tokens > 0) c->waiting_tokens += sign * c->buffer.pool[slot].facts.tokens;
+}
+
+static void take_out(sim_clock *c, uint32_t slot) {
+  buffer_remove(&c->buffer, slot);
+  count_tokens(c, slot, -1);
+}
+
 void batch_choice_drop(sim_clock *c, uint32_t slot) {
   const schedule_batch *b = &c->buffer.pool[slot].facts;
   c->waited_s += c->now - b->arrived_s;
   clock_tell(c, SPAN_QUEUED, SPAN_DROPPED, b->sampler, b->arrived_s, c->now, b->number, -1);
-  buffer_remove(&c->buffer, slot);
+  take_out(c, slot);
   ++c->dropped;
   forget_batch(c, slot);
 }
@@ -38,22 +61,38 @@ static void heterorl_trim(sim_clock *c) {
     batch_choice_drop(c, b->oldest);
 }
 
+/* Whether what waits can fill an update. */
+static int is_enough(const sim_clock *c) {
+  return c->spec->tokens > 0 ? c->waiting_tokens >= c->spec->tokens
+                             : c->buffer.waiting >= c->spec->take;
+}
+
+/* Whether the units chosen so far, with so many tokens, fill it. */
+static int is_full(const sim_clock *c, double tokens) {
+  return c->spec->tokens > 0 ? tokens >= c->spec->tokens : c->n_chosen >= c->spec->take;
+}
+
 static int choose_heterorl(sim_clock *c) {
   int64_t before = c->newest_trained;
-  size_t n = 0;
-  for (; n < c->spec->batches; ++n) {
+  double tokens = 0;
+  while (!is_full(c, tokens)) {
     uint32_t slot = heterorl_next(c, c->newest_trained);
     if (slot == BUFFER_NONE) break;
-    buffer_remove(&c->buffer, slot);
-    c->chosen[n] = slot;
+    take_out(c, slot);
+    tokens += c->buffer.pool[slot].facts.tokens;
+    c->chosen[c->n_chosen++] = slot;
     if (buffer_version(&c->buffer, slot) > c->newest_trained)
       c->newest_trained = buffer_version(&c->buffer, slot);
   }
-  if (n == c->spec->batches) {
+  if (is_full(c, tokens)) {
     heterorl_trim(c);
     return 1;
   }
-  while (n > 0) buffer_insert(&c->buffer, c->chosen[--n], 1);
+  while (c->n_chosen > 0) {
+    const uint32_t slot = c->chosen[--c->n_chosen];
+    buffer_insert(&c->buffer, slot, 1);
+    count_tokens(c, slot, 1);
+  }
   c->newest_trained = before;
   return 0;
 }
@@ -68,6 +107,8 @@ static int needs_versions(const sim_clock *c) {
 }
 
 int batch_choice_add(sim_clock *c, uint32_t slot) {
+  count_tokens(c, slot, 1);
+  if (c->spec->tokens > 0 && !batch_choice_reserve(c, c->buffer.waiting)) return 0;
   if (!needs_versions(c)) return 1;
   return eq_push(&c->by_version, (double)buffer_version(&c->buffer, slot), 0, 0, slot,
                  c->buffer.pool[slot].arrival);
@@ -93,16 +134,19 @@ static void drop_stale(sim_clock *c) {
 int batch_choice_next(sim_clock *c) {
   const cluster_spec *spec = c->spec;
   buffer *b = &c->buffer;
+  c->n_chosen = 0;
   if (spec->queue == QUEUE_HETERORL) return choose_heterorl(c);
-  if (b->waiting < spec->batches) return 0;
+  if (!is_enough(c)) return 0;
   if (spec->window < c->version) drop_stale(c);
-  if (b->waiting < spec->batches) return 0;
-  for (size_t n = 0; n < spec->batches; ++n) {
+  if (!is_enough(c)) return 0;
+  double tokens = 0;
+  while (!is_full(c, tokens)) {
     uint32_t slot = spec->queue == QUEUE_FIFO   ? b->oldest
                     : spec->queue == QUEUE_LIFO ? b->newest
                                                 : oldest_version(c);
-    buffer_remove(b, slot);
-    c->chosen[n] = slot;
+    take_out(c, slot);
+    tokens += b->pool[slot].facts.tokens;
+    c->chosen[c->n_chosen++] = slot;
   }
   return 1;
 }

@@ -38,7 +38,7 @@ static int grow(buffer *b) {
   return 1;
 }
 
-static int add_segment(pooled_batch *p, int64_t version, double from) {
+static int add_segment(pooled_batch *p, int64_t version, double from, int64_t response) {
   uint32_t n = p->facts.n_segments;
   if (n == p->segment_capacity) {
     uint32_t capacity = n == 0 ? 1 : 2 * n;
@@ -47,7 +47,7 @@ static int add_segment(pooled_batch *p, int64_t version, double from) {
     p->segments = s;
     p->segment_capacity = capacity;
   }
-  p->segments[p->facts.n_segments++] = (schedule_segment){version, from, 1};
+  p->segments[p->facts.n_segments++] = (schedule_segment){version, from, 1, response};
   return 1;
 }
 
@@ -63,7 +63,7 @@ uint32_t buffer_take(buffer *b, int64_t version) {
   pooled_batch *p = &b->pool[slot];
   p->facts = (schedule_batch){0};
   p->older = p->newer = BUFFER_NONE;
-  if (add_segment(p, version, 0)) return slot;
+  if (add_segment(p, version, 0, SEGMENT_OF_ALL)) return slot;
   buffer_release(b, slot);
   return BUFFER_NONE;
 }
@@ -76,7 +76,37 @@ int buffer_switch(buffer *b, uint32_t slot, double at, int64_t version) {
     return 1;
   }
   last->to = at;
-  return add_segment(p, version, at);
+  return add_segment(p, version, at, SEGMENT_OF_ALL);
+}
+
+uint32_t buffer_begin_response(buffer *b, uint32_t slot, int64_t response, int64_t version) {
+  pooled_batch *p = &b->pool[slot];
+  if (p->segments[0].response == SEGMENT_OF_ALL) {
+    p->segments[0].response = response;
+    p->segments[0].version = version;
+    return 0;
+  }
+  return add_segment(p, version, 0, response) ? p->facts.n_segments - 1 : UINT32_MAX;
+}
+
+uint32_t buffer_switch_response(buffer *b, uint32_t slot, uint32_t segment, double at,
+                                int64_t version) {
+  pooled_batch *p = &b->pool[slot];
+  const int64_t response = p->segments[segment].response;
+  if (at <= p->segments[segment].from) {
+    p->segments[segment].version = version;
+    return segment;
+  }
+  p->segments[segment].to = at;
+  return add_segment(p, version, at, response) ? p->facts.n_segments - 1 : UINT32_MAX;
+}
+
+void buffer_join_segments(buffer *b, uint32_t slot) {
+  pooled_batch *p = &b->pool[slot];
+  for (uint32_t i = 1; i < p->facts.n_segments; ++i)
+    if (p->segments[i].version != p->segments[0].version) return;
+  p->segments[0] = (schedule_segment){p->segments[0].version, 0, 1, SEGMENT_OF_ALL};
+  p->facts.n_segments = 1;
 }
 
 void buffer_release(buffer *b, uint32_t slot) {

@@ -36,6 +36,15 @@ uint32_t buffer_take(buffer *b, int64_t version);
 /* Ends the last segment at this fraction of the response and begins one of another version. 0 if
  * memory is short. */
 int buffer_switch(buffer *b, uint32_t slot, double at, int64_t version);
+/* Adds a segment that begins one response; the batch's segments are then those of single responses.
+ * Its index, UINT32_MAX if memory is short. */
+uint32_t buffer_begin_response(buffer *b, uint32_t slot, int64_t response, int64_t version);
+/* Ends that segment there and begins one of another version; the new one's index, or that of the
+ * old one where nothing was generated under it; UINT32_MAX if memory is short. */
+uint32_t buffer_switch_response(buffer *b, uint32_t slot, uint32_t segment, double at,
+                                int64_t version);
+/* Where all responses are of one version: makes one segment of theirs. */
+void buffer_join_segments(buffer *b, uint32_t slot);
 /* Frees the slot. */
 void buffer_release(buffer *b, uint32_t slot);
 /* Puts a batch into the list: by the time it was generated, as HeteroRL sorts its files by name, or

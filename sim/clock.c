@@ -1,8 +1,9 @@
 /* The cluster's clock: events of samplers, links and the learner, until the updates are done. What
- * happens at samplers is in sampler.c. */
+ * happens at samplers is in sampler.c, and in stream.c where they stream groups or responses. */
 #include "sim/clock.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,17 @@ static int reserve_segments(sim_clock *c, size_t n) {
   return 1;
 }
 
+static int reserve_batches(sim_clock *c, size_t n) {
+  if (c->out->n_batches + n <= c->batch_capacity) return 1;
+  size_t capacity = 2 * c->batch_capacity + n;
+  if (capacity > SIZE_MAX / sizeof(schedule_batch)) return 0;
+  schedule_batch *grown = realloc(c->out->batches, capacity * sizeof *grown);
+  if (grown == NULL) return 0;
+  c->out->batches = grown;
+  c->batch_capacity = capacity;
+  return 1;
+}
+
 /* Copies a chosen batch into the schedule and gives its slot back. */
 static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
   schedule *out = c->out;
@@ -80,12 +92,13 @@ static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
 static gl_status learner_starts(sim_clock *c, gl_error *err) {
   c->wake_pending = 0;
   if (c->learner_busy || !batch_choice_next(c)) return GL_OK;
+  if (!reserve_batches(c, c->n_chosen)) return gl_fail_memory(err, "the schedule");
   schedule *out = c->out;
   double step = delay_draw(c->spec->step, &c->step);
   out->updates[out->n_updates++] = (schedule_update){.step = c->version + 1,
                                                      .version = c->version,
                                                      .first_batch = out->n_batches,
-                                                     .n_batches = c->spec->batches,
+                                                     .n_batches = c->n_chosen,
                                                      .start_s = c->now,
                                                      .end_s = c->now + step,
                                                      .wait_s = c->now - c->idle_since,
@@ -95,7 +108,7 @@ static gl_status learner_starts(sim_clock *c, gl_error *err) {
   c->paused_s = 0;
   c->busy_s += step;
   c->learner_busy = 1;
-  for (size_t i = 0; i < c->spec->batches; ++i) {
+  for (size_t i = 0; i < c->n_chosen; ++i) {
     gl_status status = record_batch(c, c->chosen[i], err);
     if (status != GL_OK) return status;
   }
@@ -127,6 +140,7 @@ static gl_status update_ends(sim_clock *c, gl_error *err) {
  */
 
 static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
+  const int streams = c->stream.engines != NULL;
   switch ((enum event_kind)e->kind) {
   case GENERATION_ENDS:
     return sampler_generated(c, e->node, err);
@@ -145,7 +159,7 @@ static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
   case RETURN:
     return sampler_returns(c, e->node, err);
   case WEIGHTS_ARRIVE:
-    return sampler_receives(c, e->node, (int64_t)e->data, err);
+    return (streams ? stream_receives : sampler_receives)(c, e->node, (int64_t)e->data, err);
   case UPDATE_ENDS:
     return update_ends(c, err);
   case PAUSE_ENDS:
@@ -153,21 +167,29 @@ static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
   case LEARNER_STARTS:
     return learner_starts(c, err);
   case SAMPLER_STARTS:
-    return sampler_starts(c, e->node, e->data == 1, err);
+    return (streams ? stream_starts : sampler_starts)(c, e->node, e->data == 1, err);
+  case RESPONSE_ENDS:
+    return stream_response_ends(c, e->node, e->data, err);
   }
   return gl_fail(err, GL_EINTERNAL, "unknown event %u", e->kind);
 }
 
 static gl_status deadlock(const sim_clock *c, const char *how, gl_error *err) {
+  const cluster_spec *spec = c->spec;
   size_t gated = 0;
-  for (size_t i = 0; i < c->spec->n_samplers; ++i) gated += c->samplers[i].state == SAMPLER_GATED;
+  for (size_t i = 0; i < spec->n_samplers; ++i) gated += c->samplers[i].state == SAMPLER_GATED;
+  char wanted[64];
+  if (spec->tokens > 0)
+    snprintf(wanted, sizeof wanted, "%g tokens of %s", spec->tokens, cluster_unit_names(spec));
+  else
+    snprintf(wanted, sizeof wanted, "%zu %s", spec->take, cluster_unit_names(spec));
   return gl_fail(err, GL_ENUMERIC,
-                 "the cluster %s after %lld updates at %g s: the learner waits for %zu batches at "
+                 "the cluster %s after %lld updates at %g s: the learner waits for %s at "
                  "most %lld versions old and has %zu waiting; %zu of %zu samplers wait for newer "
                  "weights (the newest published is version %lld); look at window, ahead, "
                  "learner.batches and publish_every",
-                 how, (long long)c->version, c->now, c->spec->batches, (long long)c->spec->window,
-                 c->buffer.waiting, gated, c->spec->n_samplers, (long long)c->published);
+                 how, (long long)c->version, c->now, wanted, (long long)spec->window,
+                 c->buffer.waiting, gated, spec->n_samplers, (long long)c->published);
 }
 
 /* A batch that no longer counts at the gate lets one more be begun: by the first sampler that the
@@ -179,7 +201,9 @@ static gl_status wake_gated(sim_clock *c, gl_error *err) {
   c->wake_gated = 0;
   for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK && places > 0; ++i) {
     const sampler *s = &c->samplers[i];
-    if (s->state != SAMPLER_GATED || !(pull || sampler_gate_is_open(c, s))) continue;
+    const int waits =
+        s->state == SAMPLER_GATED || (c->stream.engines != NULL && c->stream.engines[i].gated);
+    if (!waits || !(pull || sampler_gate_is_open(c, s))) continue;
     places -= !pull;
     status = clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
   }
@@ -234,15 +258,17 @@ static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hoo
   eq_init(&c->events);
   eq_init(&c->slots);
   eq_init(&c->by_version);
-  if (c->updates > SIZE_MAX / spec->batches) return gl_fail_memory(err, "the schedule");
+  const size_t take = spec->tokens > 0 ? 1 : spec->take;
+  if (c->updates > SIZE_MAX / take / sizeof *out->batches - 1)
+    return gl_fail_memory(err, "the schedule");
   c->samplers = calloc(spec->n_samplers, sizeof *c->samplers);
-  c->chosen = calloc(spec->batches, sizeof *c->chosen);
   out->updates = calloc(c->updates + 1, sizeof *out->updates);
-  out->batches = calloc(c->updates * spec->batches + 1, sizeof *out->batches);
+  c->batch_capacity = c->updates * take + 1;
+  out->batches = calloc(c->batch_capacity, sizeof *out->batches);
   c->generator = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
-  int fits = coupling_init(&c->coupled, hooks, c->updates, spec->samples_per_batch);
-  if (fits && c->generator && c->samplers && c->chosen && out->updates && out->batches)
-    return GL_OK;
+  int fits = coupling_init(&c->coupled, hooks, c->updates, spec->unit_responses);
+  fits = fits && batch_choice_reserve(c, take) && c->samplers && stream_init(c);
+  if (fits && c->generator && out->updates && out->batches) return GL_OK;
   return gl_fail_memory(err, "the schedule");
 }
 
@@ -251,7 +277,10 @@ static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hoo
 
 /* What the clock's end interrupts. */
 static void tell_open(const sim_clock *c) {
-  for (size_t i = 0; i < c->spec->n_samplers; ++i) sampler_tell(c, (uint32_t)i, SPAN_OPEN);
+  for (size_t i = 0; i < c->spec->n_samplers; ++i) {
+    sampler_tell(c, (uint32_t)i, SPAN_OPEN);
+    if (c->stream.engines != NULL) stream_tell_open(c, (uint32_t)i);
+  }
   for (uint32_t i = c->buffer.oldest; i != BUFFER_NONE; i = c->buffer.pool[i].newer) {
     const schedule_batch *b = &c->buffer.pool[i].facts;
     clock_tell(c, SPAN_QUEUED, SPAN_OPEN, b->sampler, b->arrived_s, c->now, b->number, -1);
@@ -271,6 +300,7 @@ static gl_status build(schedule *out, const cluster_spec *spec, uint64_t seed, s
   eq_fini(&c.slots);
   eq_fini(&c.by_version);
   buffer_fini(&c.buffer);
+  stream_fini(&c);
   coupling_fini(&c.coupled, updates);
   if (c.generator != NULL) gsl_rng_free(c.generator);
   free(c.samplers);

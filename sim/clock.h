@@ -1,5 +1,6 @@
 /* The event loop behind schedule_build: its state and the functions that handle its events, shared
- * by clock.c (the loop, the learner), sampler.c, batch_choice.c, coupling.c and clock_summary.c.
+ * by clock.c (the loop, the learner), sampler.c, stream.c, batch_choice.c, coupling.c and
+ * clock_summary.c.
  * Inside sim/ only. Times are simulated seconds. */
 #ifndef GEPOLAB_SIM_CLOCK_H
 #define GEPOLAB_SIM_CLOCK_H
@@ -38,6 +39,44 @@ typedef struct sampler {
   sampler_state state;
 } sampler;
 
+/* Where units stream (cluster.unit: group or response). Many of a sampler's units are under way at
+ * once: its responses hold decoding slots, each of which takes the next response when its own ends.
+ */
+
+/* A response that is being decoded. */
+typedef struct running_response {
+  uint32_t slot;           /* of its unit */
+  uint32_t serial;         /* of uses of this place: an event of an earlier use is void */
+  uint32_t previous, next; /* among those of its sampler; `next` also links free places */
+  uint32_t segment;        /* partial: continue: its last segment */
+  double begun_s, ends_s;
+} running_response;
+
+typedef struct engine {
+  uint32_t first; /* of the sampler's running responses */
+  uint32_t open;  /* slot of the unit of which responses are still to be begun; BUFFER_NONE */
+  size_t running; /* responses */
+  int64_t coming; /* partial: wait: weights that wait for the units under way; -1: none */
+  int gated;      /* slots are free, and the gate is closed */
+  double slot_s;  /* decoding seconds of responses that have ended, of all slots */
+} engine;
+
+/* Of a unit, by its slot. */
+typedef struct unit_progress {
+  double *lengths; /* [unit_responses] owned, kept when the slot is used again */
+  size_t begun, running;
+} unit_progress;
+
+typedef struct streaming {
+  engine *engines; /* [samplers]; NULL: units do not stream */
+  unit_progress *units;
+  size_t n_units;
+  running_response *running;
+  size_t n_running, capacity;
+  uint32_t free; /* place in running[] */
+  uint64_t aborted;
+} streaming;
+
 /* What a clock that is coupled to a learner keeps besides; hooks NULL: it is not coupled. */
 typedef struct coupling {
   const schedule_hooks *hooks;
@@ -61,11 +100,14 @@ typedef struct sim_clock {
   int learner_busy, wake_pending;
   double idle_since, paused_s, busy_s;
   delay_source step, pause;
-  uint32_t *chosen;  /* [spec->batches] */
-  event_queue slots; /* scratch of response_draw: when each decoding slot is free */
+  uint32_t *chosen; /* [chosen_capacity] the units of the next update, n_chosen */
+  size_t n_chosen, chosen_capacity;
+  double waiting_tokens; /* of the units that wait; kept where an update is counted in tokens */
+  event_queue slots;     /* scratch of response_draw: when each decoding slot is free */
   /* result */
   schedule *out;
-  size_t updates, segment_capacity;
+  size_t updates, segment_capacity, batch_capacity;
+  streaming stream;
   uint64_t begun, generated, dropped, lost; /* batches */
   double waited_s;                          /* sum over batches that have left the list */
   double waiting_integral_s; /* integral over time of the number of batches that wait */
@@ -109,7 +151,8 @@ enum event_kind {
   UPDATE_ENDS,
   PAUSE_ENDS,
   LEARNER_STARTS,
-  SAMPLER_STARTS
+  SAMPLER_STARTS,
+  RESPONSE_ENDS /* data: place in running[] and its serial << 32 */
 };
 
 /* Adds an event to the queue. `node` is the sampler it concerns, `data` what its kind needs: a slot
@@ -132,6 +175,14 @@ gl_status sampler_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *
 gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_returns(sim_clock *c, uint32_t i, gl_error *err);
+/* Leaves one state, in the way that `end` says, for another. */
+void sampler_enter(sim_clock *c, uint32_t i, sampler_state state, span_end end);
+/* SYNC_PULL: fetches the newest weights; the sampler stands still until they are there. */
+gl_status sampler_fetches(sim_clock *c, uint32_t i, gl_error *err);
+/* The factor on its next generation time. */
+double sampler_jitter(sim_clock *c, uint32_t i);
+/* Sends a unit whose generation has ended to the learner. */
+gl_status sampler_sends(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
 /* Tells the trace of the state that a sampler has been in since s->begun_s. */
 void sampler_tell(const sim_clock *c, uint32_t i, span_end end);
 /* A batch that was lost: with its sampler, or by the link. */
@@ -139,15 +190,35 @@ void sampler_loses(sim_clock *c, uint32_t slot);
 int sampler_gate_is_open(const sim_clock *c, const sampler *s);
 double sampler_weights_delay(sim_clock *c, uint32_t i);
 
+/* --- samplers that stream units (stream.c) -----------------------------------------------------
+ */
+
+/* 0: memory is short. */
+int stream_init(sim_clock *c);
+void stream_fini(sim_clock *c);
+/* Fills the sampler's free decoding slots, as far as the gate and weights that are due let it. */
+gl_status stream_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err);
+gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err);
+/* SYNC_PUSH: weights arrive, and the rule of partial units says when they are used. */
+gl_status stream_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
+/* A crash: the units under way are lost. */
+void stream_crashes(sim_clock *c, uint32_t i);
+/* Tells the trace of units that the clock's end interrupts. */
+void stream_tell_open(const sim_clock *c, uint32_t i);
+/* Memory of the units and responses under way. */
+size_t stream_bytes(const sim_clock *c);
+
 /* --- which waiting batch is trained next (batch_choice.c) --------------------------------------
  */
 
+/* Room in clock->chosen for so many units. 0 if memory is short. */
+int batch_choice_reserve(sim_clock *c, size_t units);
 /* A batch has joined the list of those that wait. 0 if memory is short. */
 int batch_choice_add(sim_clock *c, uint32_t slot);
 /* Throws a waiting batch away. */
 void batch_choice_drop(sim_clock *c, uint32_t slot);
-/* Fills clock->chosen[spec->batches] with the batches of the next update and takes them from the
- * list; 0 where the rule has to wait. Batches too old to be trained are dropped on the way. */
+/* Fills clock->chosen[n_chosen] with the units of the next update and takes them from the list; 0
+ * where the rule has to wait. Batches too old to be trained are dropped on the way. */
 int batch_choice_next(sim_clock *c);
 
 /* --- coupling ----------------------------------------------------------------------------------

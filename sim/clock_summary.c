@@ -49,7 +49,7 @@ static void summarise(sim_clock *c) {
       .simulated_s = span,
       .learner_utilisation = span > 0 ? c->busy_s / span : 0,
       .sampler_utilisation = span > 0 ? busy / (span * n) : 0,
-      .samples_per_s = span > 0 ? trained * (double)c->spec->samples_per_batch / span : 0,
+      .samples_per_s = span > 0 ? trained * (double)c->spec->unit_responses / span : 0,
       .bytes_up = c->bytes_up,
       .bytes_down = c->bytes_down,
       .staleness_mean = trained > 0 ? sum / trained : 0,
@@ -73,8 +73,25 @@ static void take_counts(sim_clock *c) {
   s->waiting_integral_s = c->waiting_integral_s;
   s->begun = c->begun;
   s->pending = buffer_in_use(b);
-  s->sampler_bytes = sizeof(sampler);
-  s->batch_bytes = buffer_bytes(b);
+  s->sampler_bytes = sizeof(sampler) + (c->stream.engines != NULL ? sizeof(engine) : 0);
+  s->batch_bytes = buffer_bytes(b) + stream_bytes(c);
+  s->unit_responses = c->spec->unit_responses;
+}
+
+/* Decoding seconds against those that all slots have. */
+static void take_slots(sim_clock *c) {
+  double used = 0, slots = 0;
+  if (c->stream.engines == NULL) return;
+  for (size_t i = 0; i < c->spec->n_samplers; ++i) {
+    const engine *e = &c->stream.engines[i];
+    slots += (double)c->samplers[i].group->responses.concurrency;
+    used += e->slot_s;
+    for (uint32_t r = e->first; r != UINT32_MAX; r = c->stream.running[r].next)
+      used += c->now - c->stream.running[r].begun_s;
+  }
+  c->out->streams = 1;
+  c->out->aborted = c->stream.aborted;
+  c->out->slot_utilisation = c->now > 0 ? used / (slots * c->now) : 0;
 }
 
 gl_status clock_summarise(sim_clock *c, gl_error *err) {
@@ -82,5 +99,6 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   if (status != GL_OK) return status;
   summarise(c);
   take_counts(c);
+  take_slots(c);
   return GL_OK;
 }

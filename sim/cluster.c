@@ -10,6 +10,8 @@
 #include <string.h>
 
 static const char *const sync_names[] = {"pull", "push"};
+static const char *const unit_names[] = {"batch", "group", "response"};
+static const char *const partial_names[] = {"wait", "continue", "drop"};
 static const char *const queue_names[] = {"heterorl", "fifo", "lifo", "oldest_version"};
 
 /* HeteroRL's own delays: log-normal, 60 to 1800 s at 99.5 %, clamped. */
@@ -50,11 +52,35 @@ typedef struct shared_keys {
   const cfg_node *generation, *jitter, *delay, *data_delay, *mtbf, *mttr, *up, *down, *max_delay_at;
   const cfg_node *lengths;
   response_spec responses; /* without its law */
-  size_t n_responses;
+  size_t n_responses;      /* of a batch */
+  unit_kind unit;
+  const cfg_node *unit_at;
   double weights_bytes, rollout_bytes, bytes_per_token;
   double max_delay; /* NaN: not given */
   int default_delay, coupled;
 } shared_keys;
+
+/* A unit that streams takes the time of its responses and no other. */
+static gl_status check_streaming(const sampler_group *g, const shared_keys *s, gl_error *err) {
+  const cfg_node *at = s->unit_at;
+  const char *unit = unit_names[s->unit];
+  if (g->responses.lengths == NULL && !s->coupled)
+    return cfg_fail(at, err,
+                    "unit: %s needs response lengths, for a %s is sent when its last response has "
+                    "ended; give the cluster a law of `lengths`, or coupled: true",
+                    unit, unit);
+  if (!delay_is_zero(g->generation))
+    return cfg_fail(at, err,
+                    "`generation` is the time of a whole batch, and with unit: %s there is none; "
+                    "leave it out, and let lengths and tokens_per_s say how long responses take",
+                    unit);
+  if (g->responses.batching == BATCHING_PADDED)
+    return cfg_fail(at, err,
+                    "batching: padded makes responses wait for the longest beside them, and with "
+                    "unit: %s a slot that is free takes the next one; give batching: continuous",
+                    unit);
+  return GL_OK;
+}
 
 static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count,
                             const shared_keys *s, gl_error *err) {
@@ -68,6 +94,7 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
            &g->generation);
   double largest = s->rollout_bytes;
   if (has_lengths) largest += s->bytes_per_token * g->responses.max_tokens * (double)s->n_responses;
+  if (r.status == GL_OK && s->unit != UNIT_BATCH) r.status = check_streaming(g, s, err);
   read_law(&r, "jitter", s->jitter, 1, NAN, 1, &g->jitter);
   read_law(&r, "data_delay", s->data_delay, 0, NAN, 0, &g->data_delay);
   read_law(&r, "mtbf", s->mtbf, 0, NAN, 0, &g->mtbf);
@@ -108,6 +135,32 @@ static gl_status read_samplers(cluster_spec *c, cfg_reader *r, const shared_keys
   return r->status;
 }
 
+/* An update that is counted in tokens has no fixed number of units. */
+static void check_tokens(const cluster_spec *c, cfg_reader *r) {
+  const cfg_node *at = cfg_child(r, "tokens");
+  int has_lengths = 1;
+  for (size_t i = 0; i < c->n_groups; ++i) has_lengths &= c->groups[i].responses.lengths != NULL;
+  if (!has_lengths && !c->coupled)
+    r->status =
+        cfg_fail(at, r->err,
+                 "learner.tokens counts the tokens of responses, and these have no lengths; "
+                 "give the cluster a law of `lengths`, or say batches instead");
+  else if (cfg_has(r, "batches"))
+    r->status = cfg_fail(at, r->err,
+                         "an update is counted in batches or in tokens; leave learner.batches or "
+                         "learner.tokens out");
+  else if (c->ahead < INT64_MAX)
+    r->status = cfg_fail(at, r->err,
+                         "`ahead` counts batches, and with learner.tokens an update has no fixed "
+                         "number of them; take a preset without `ahead` (fifo, lifo or heterorl), "
+                         "and let `window` limit the staleness");
+  else if (c->capacity != 0)
+    r->status = cfg_fail(at, r->err,
+                         "learner.capacity may keep fewer %s than learner.tokens needs, and the "
+                         "learner would stand still; leave one of them out",
+                         cluster_unit_names(c));
+}
+
 static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_preset *p) {
   cfg_reader r;
   const cfg_node *node = cfg_child(outer, "learner");
@@ -121,18 +174,25 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   c->publish_every = cfg_int(&r, "publish_every", 1, 1, 1000000);
   read_law(&r, "step", NULL, 30, NAN, 0, &c->step);
   read_law(&r, "eval_pause", NULL, p->eval_pause, NAN, 0, &c->pause);
-  if (r.status == GL_OK && c->capacity != 0 && c->capacity < c->batches)
+  c->tokens = cfg_double(&r, "tokens", 0, 0, 1e15);
+  if (r.status == GL_OK && c->tokens > 0) check_tokens(c, &r);
+  c->take = c->batches * (c->samples_per_batch / c->unit_responses);
+  if (r.status == GL_OK && c->tokens <= 0 && c->capacity != 0 && c->capacity < c->take)
     r.status = cfg_fail(node, outer->err,
-                        "capacity %zu holds fewer than the %zu batches of an "
+                        "capacity %zu holds fewer than the %zu %s of an "
                         "update",
-                        c->capacity, c->batches);
+                        c->capacity, c->take, cluster_unit_names(c));
   outer->status = cfg_end(&r);
 }
 
 /* How far each response of a batch has come when new weights arrive depends on them all; the
  * fraction of a segment stands for none of them. */
 static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_responses) {
-  if (r->status == GL_OK && c->in_flight) {
+  if (r->status == GL_OK && c->unit != UNIT_BATCH && c->partial == PARTIAL_CONTINUE)
+    r->status = cfg_fail(cfg_child(r, cfg_has(r, "partial") ? "partial" : "coupled"), r->err,
+                         "a coupled clock cannot change weights while a response is decoded; give "
+                         "the cluster partial: wait or drop, or leave coupled out");
+  if (r->status == GL_OK && c->in_flight && c->unit == UNIT_BATCH) {
     const cfg_node *given = cfg_child(r, "in_flight");
     r->status = cfg_fail(given != NULL ? given : cfg_child(r, "coupled"), r->err,
                          "a coupled clock cannot change weights while a batch is generated%s; "
@@ -146,6 +206,42 @@ static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_res
                          batch_responses, c->samples_per_batch);
 }
 
+/* unit and partial, and what they divide a batch into. */
+static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
+  c->unit = (unit_kind)cfg_choice(r, "unit", UNIT_BATCH, unit_names, 3);
+  const int streams = c->unit != UNIT_BATCH, push = c->sync == SYNC_PUSH;
+  const char *unit = unit_names[c->unit];
+  c->partial = (partial_rule)cfg_choice(
+      r, "partial", streams && push && c->in_flight ? PARTIAL_CONTINUE : PARTIAL_WAIT,
+      partial_names, 3);
+  c->group_size = group_size;
+  c->unit_responses = c->unit == UNIT_BATCH   ? c->samples_per_batch
+                      : c->unit == UNIT_GROUP ? group_size
+                                              : 1;
+  if (r->status != GL_OK) return;
+  if (!streams && cfg_has(r, "partial"))
+    r->status = cfg_fail(cfg_child(r, "partial"), r->err,
+                         "partial is about groups and responses that stream; give unit: group or "
+                         "unit: response, or say in_flight of batches");
+  else if (streams && cfg_has(r, "in_flight"))
+    r->status = cfg_fail(cfg_child(r, "in_flight"), r->err,
+                         "in_flight is about batches; with unit: %s say partial: wait, continue or "
+                         "drop",
+                         unit);
+  else if (c->partial != PARTIAL_WAIT && !push)
+    r->status =
+        cfg_fail(cfg_child(r, "partial"), r->err,
+                 "partial: %s is about weights that arrive while responses are decoded, and "
+                 "with sync: pull they are fetched between %s; give sync: push, or leave "
+                 "partial out",
+                 partial_names[c->partial], cluster_unit_names(c));
+  else if (c->samples_per_batch % c->unit_responses != 0)
+    r->status = cfg_fail(cfg_child(r, "samples_per_batch"), r->err,
+                         "samples_per_batch is %zu, which no number of groups of %zu responses "
+                         "makes; give a multiple of train.group_size",
+                         c->samples_per_batch, group_size);
+}
+
 static const cluster_preset *read_preset(cfg_reader *r) {
   enum { MOST = 64 };
   const char *names[MOST];
@@ -156,8 +252,9 @@ static const cluster_preset *read_preset(cfg_reader *r) {
   return cluster_preset_at((size_t)cfg_choice(r, "preset", 0, names, n));
 }
 
-static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batch_responses,
-                              gl_error *err) {
+static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t groups,
+                              size_t group_size, gl_error *err) {
+  const size_t batch_responses = groups * group_size;
   cfg_reader r;
   shared_keys s = {.max_delay = NAN};
   cfg_begin(&r, node, "cluster", err);
@@ -188,8 +285,16 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batc
   c->rollout_bytes = cfg_double(&r, "rollout_bytes", 0, 0, 1e18);
   c->bytes_per_token = cfg_double(&r, "bytes_per_token", 0, 0, 1e9);
   c->samples_per_batch = cfg_count(&r, "samples_per_batch", batch_responses, 1, 1000000000);
+  read_units(c, &r, group_size);
+  const cfg_node *prompts = cfg_child(&r, "prompt_lengths");
+  if (r.status == GL_OK && prompts != NULL && !cfg_is_null(prompts))
+    r.status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, err);
   response_parse(&s.responses, &r, NULL, NULL, c->samples_per_batch);
   response_fini(&s.responses); /* groups read the law, each its own */
+  s.responses.prompts = c->prompts;
+  s.responses.group_size = group_size;
+  s.unit = c->unit;
+  s.unit_at = cfg_child(&r, "unit");
   s.lengths = cfg_child(&r, "lengths");
   s.n_responses = c->samples_per_batch;
   s.bytes_per_token = c->bytes_per_token;
@@ -203,12 +308,12 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t batc
   return cfg_end(&r);
 }
 
-gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t batch_responses,
-                        gl_error *err) {
+gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t groups,
+                        size_t group_size, gl_error *err) {
   *out = NULL;
   cluster_spec *c = calloc(1, sizeof *c);
   if (c == NULL) return gl_fail_memory(err, "a cluster");
-  gl_status status = read_cluster(c, cluster, batch_responses, err);
+  gl_status status = read_cluster(c, cluster, groups, group_size, err);
   if (status == GL_OK)
     *out = c;
   else
@@ -216,12 +321,45 @@ gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t batc
   return status;
 }
 
+const char *cluster_unit_names(const cluster_spec *spec) {
+  switch (spec->unit) {
+  case UNIT_BATCH:
+    return "batches";
+  case UNIT_GROUP:
+    return "groups";
+  case UNIT_RESPONSE:
+    return "responses";
+  }
+  return "";
+}
+
+size_t cluster_unit_groups(const cluster_spec *spec, size_t groups) {
+  return spec->unit == UNIT_BATCH ? groups : 1;
+}
+
+gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *cluster, gl_error *err) {
+  const cfg_node *unit = cluster != NULL ? cfg_find(cluster, "unit") : NULL;
+  const cfg_node *partial = cluster != NULL ? cfg_find(cluster, "partial") : NULL;
+  if (spec->unit == UNIT_RESPONSE && spec->group_size > 1)
+    return cfg_fail(unit, err,
+                    "unit: response trains the %zu responses of a group at different times, and a "
+                    "learner compares them; give unit: group, or train.group_size: 1 with an "
+                    "algorithm that compares none",
+                    spec->group_size);
+  if (spec->unit != UNIT_BATCH && spec->partial == PARTIAL_CONTINUE)
+    return cfg_fail(partial != NULL ? partial : unit, err,
+                    "with partial: continue every response of a group changes its weights at a "
+                    "token of its own, which `gepolab sim` knows and learners do not draw; give "
+                    "partial: wait or drop, or unit: batch with in_flight: true");
+  return GL_OK;
+}
+
 size_t cluster_samplers(const cluster_spec *spec) {
   return spec->n_samplers;
 }
 
 /* A group's law of each kind; NULL where it has none. Where nothing crashes nothing is repaired. */
-enum { GROUP_LAWS = 7, LEARNER_LAWS = 2 };
+enum { GROUP_LAWS = 7, OTHER_LAWS = 3 };
 
 static cluster_law group_law(const cluster_spec *spec, size_t which, size_t group) {
   const sampler_group *g = &spec->groups[group];
@@ -242,11 +380,15 @@ int cluster_law_at(const cluster_spec *spec, size_t i, cluster_law *out) {
       *out = group_law(spec, which, group);
       if (out->law != NULL && i-- == 0) return 1;
     }
-  const cluster_law of_learner[LEARNER_LAWS] = {
-      {"cluster.learner.step", "s", 0, spec->step},
-      {"cluster.learner.eval_pause", "s", 0, spec->pause}};
-  if (i < LEARNER_LAWS) *out = of_learner[i];
-  return i < LEARNER_LAWS;
+  const cluster_law others[OTHER_LAWS] = {{"cluster.learner.step", "s", 0, spec->step},
+                                          {"cluster.learner.eval_pause", "s", 0, spec->pause},
+                                          {"cluster.prompt_lengths", "", 0, spec->prompts}};
+  for (size_t k = 0; k < OTHER_LAWS; ++k)
+    if (others[k].law != NULL && i-- == 0) {
+      *out = others[k];
+      return 1;
+    }
+  return 0;
 }
 
 const measured_staleness *cluster_measured(const cluster_spec *spec) {
@@ -277,6 +419,7 @@ void cluster_free(cluster_spec *spec) {
   free(spec->groups);
   delay_free(spec->step);
   delay_free(spec->pause);
+  delay_free(spec->prompts);
   measured_fini(&spec->measured);
   free(spec);
 }

@@ -9,10 +9,11 @@
 
 typedef struct cluster_spec cluster_spec;
 
-/* Reads the section (NULL: the synchronous default, no delay). batch_responses is what a batch
- * holds (train.groups x train.group_size) unless the section's samples_per_batch says otherwise. */
-gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t batch_responses,
-                        gl_error *err);
+/* Reads the section (NULL: the synchronous default, no delay). A batch holds groups x group_size
+ * responses (train.groups, train.group_size) unless the section's samples_per_batch says otherwise.
+ */
+gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t groups,
+                        size_t group_size, gl_error *err);
 void cluster_free(cluster_spec *spec);
 /* Whether real response lengths shall drive the clock: schedule_build_coupled, not schedule_build.
  */
@@ -20,6 +21,13 @@ int cluster_is_coupled(const cluster_spec *spec);
 /* Whether every group of samplers has a law of response lengths, so that schedule_build can stand
  * in for a coupled clock. */
 int cluster_has_lengths(const cluster_spec *spec);
+/* What an update takes and samplers send, in plural: "batches", "groups" or "responses"; static. */
+const char *cluster_unit_names(const cluster_spec *spec);
+/* Groups of responses that a unit holds, of the `groups` of a batch: all of them, or one. */
+size_t cluster_unit_groups(const cluster_spec *spec, size_t groups);
+/* Whether a learner can train on the cluster's units. GL_EINPUT at its place where groups come
+ * apart, or the responses of a group change their weights each at a token of its own. */
+gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *cluster, gl_error *err);
 /* How many samplers it has. */
 size_t cluster_samplers(const cluster_spec *spec);
 /* A law of the section. The group's number is 0 for those of the learner. */

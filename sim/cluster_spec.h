@@ -15,6 +15,15 @@
 typedef enum sync_rule { SYNC_PULL, SYNC_PUSH } sync_rule;
 /* Which waiting batch is trained next (paper/methods.md §10.4). QUEUE_HETERORL is the
  * released rule, paper/methods.md §10.4. */
+/* What samplers send and an update takes: whole batches, groups of responses to one prompt, or
+ * single responses. Groups and responses stream: a free decoding slot takes the next response at
+ * once, whichever unit it is of, and a unit is sent when its last response has ended
+ * (sim/stream.c). */
+typedef enum unit_kind { UNIT_BATCH, UNIT_GROUP, UNIT_RESPONSE } unit_kind;
+/* What becomes of streamed units that are under way when new weights are pushed to their sampler:
+ * they are finished with the weights they began with, and the new ones wait; they go on under the
+ * new weights; they are thrown away. */
+typedef enum partial_rule { PARTIAL_WAIT, PARTIAL_CONTINUE, PARTIAL_DROP } partial_rule;
 typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
 
 /* Samplers that are alike. Laws are owned by the group. */
@@ -38,15 +47,22 @@ typedef struct cluster_spec {
   int shared_delays;
   sync_rule sync;
   queue_rule queue;
-  int coupled;      /* real responses drive the clock */
-  int in_flight;    /* weights that arrive during generation are used from then on */
-  int64_t ahead;    /* a sampler may begin batch b once b / batches <= its version + ahead */
-  int64_t window;   /* largest staleness (QUEUE_HETERORL: D of paper/methods.md §10.4) */
-  size_t batches;   /* per update */
-  size_t lookback;  /* QUEUE_HETERORL: newest batches seen */
-  size_t capacity;  /* waiting batches kept; the oldest arrival is dropped; 0: no limit */
-  delay_law *step;  /* seconds per update */
-  delay_law *pause; /* seconds per evaluation */
+  int coupled;    /* real responses drive the clock */
+  int in_flight;  /* weights that arrive during generation are used from then on */
+  int64_t ahead;  /* a sampler may begin batch b once b / batches <= its version + ahead */
+  int64_t window; /* largest staleness (QUEUE_HETERORL: D of paper/methods.md §10.4) */
+  unit_kind unit;
+  partial_rule partial;  /* of streamed units */
+  size_t unit_responses; /* of a unit */
+  size_t group_size;     /* responses of a group */
+  size_t batches;        /* per update */
+  size_t take;           /* units per update: as many as hold the responses of `batches` batches */
+  double tokens;      /* not 0: an update takes units until they hold so many tokens, not `take` */
+  size_t lookback;    /* QUEUE_HETERORL: newest batches seen */
+  size_t capacity;    /* waiting batches kept; the oldest arrival is dropped; 0: no limit */
+  delay_law *step;    /* seconds per update */
+  delay_law *pause;   /* seconds per evaluation */
+  delay_law *prompts; /* factor on the lengths of all responses of a group; NULL: 1 */
   int64_t eval_every, publish_every;
   measured_staleness measured; /* to compare a schedule with; n == 0: none */
   double weights_bytes, rollout_bytes, bytes_per_token;

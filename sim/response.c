@@ -28,8 +28,12 @@ void response_fini(response_spec *spec) {
   spec->lengths = NULL;
 }
 
-static double draw_length(const response_spec *spec, delay_source *source) {
-  return fmin(fmax(round(delay_draw(spec->lengths, source)), 1), floor(spec->max_tokens));
+static double draw_length(const response_spec *spec, delay_source *source, double factor) {
+  return fmin(fmax(round(factor * delay_draw(spec->lengths, source)), 1), floor(spec->max_tokens));
+}
+
+static delay_source prompts_of(uint64_t seed, uint64_t group) {
+  return (delay_source){rng_stream_at(seed, RNG_LENGTH, group + RESPONSE_PROMPTS), 0, 0};
 }
 
 /* Continuous batching: gives the next response to the slot that is free first. */
@@ -52,18 +56,20 @@ typedef struct decoder {
   size_t begun, responses;
   double tokens;
   double decoded; /* tokens of the slot that works longest; padded: of all waves before */
-  double longest; /* of this wave */
+  double wave;    /* of this wave, its longest */
+  double longest; /* of all */
 } decoder;
 
 static int decode(decoder *d, double length) {
   d->tokens += length;
+  d->longest = fmax(d->longest, length);
   ++d->begun;
   if (d->spec->batching == BATCHING_CONTINUOUS)
     return take_slot(d->spec, d->slots, length, &d->decoded);
-  d->longest = fmax(d->longest, length);
+  d->wave = fmax(d->wave, length);
   if (d->begun % d->spec->concurrency == 0 || d->begun == d->responses) {
-    d->decoded += d->longest;
-    d->longest = 0;
+    d->decoded += d->wave;
+    d->wave = 0;
   }
   return 1;
 }
@@ -74,15 +80,21 @@ static decoder begin(const response_spec *spec, event_queue *slots, size_t respo
 }
 
 static response_cost cost_of(const decoder *d) {
-  return (response_cost){.seconds = d->decoded / d->spec->tokens_per_s, .tokens = d->tokens};
+  return (response_cost){
+      .seconds = d->decoded / d->spec->tokens_per_s, .tokens = d->tokens, .longest = d->longest};
 }
 
 int response_draw(response_cost *out, const response_spec *spec, event_queue *slots, uint64_t seed,
                   uint64_t batch, size_t responses) {
   delay_source source = {rng_stream_at(seed, RNG_LENGTH, batch), 0, 0};
+  delay_source prompts = prompts_of(seed, batch);
   decoder d = begin(spec, slots, responses);
-  for (size_t k = 0; k < responses; ++k)
-    if (!decode(&d, draw_length(spec, &source))) return 0;
+  double factor = 1;
+  for (size_t k = 0; k < responses; ++k) {
+    if (spec->prompts != NULL && k % spec->group_size == 0)
+      factor = delay_draw(spec->prompts, &prompts);
+    if (!decode(&d, draw_length(spec, &source, factor))) return 0;
+  }
   *out = cost_of(&d);
   return 1;
 }
@@ -94,4 +106,12 @@ int response_known(response_cost *out, const response_spec *spec, event_queue *s
     if (!decode(&d, lengths[k])) return 0;
   *out = cost_of(&d);
   return 1;
+}
+
+void response_draw_lengths(double *lengths, const response_spec *spec, uint64_t seed, uint64_t id,
+                           uint64_t prompt, size_t n) {
+  delay_source source = {rng_stream_at(seed, RNG_LENGTH, id), 0, 0};
+  delay_source prompts = prompts_of(seed, prompt);
+  const double factor = spec->prompts != NULL ? delay_draw(spec->prompts, &prompts) : 1;
+  for (size_t k = 0; k < n; ++k) lengths[k] = draw_length(spec, &source, factor);
 }

@@ -12,13 +12,18 @@
  * Batching more responses does not slow one down in this model; a sampler that slows is one with
  * fewer tokens_per_s. Lengths are rounded to whole tokens in 1..max_tokens. Response k of a batch
  * is draw k of the stream (RNG_LENGTH, batch id), so a batch's lengths depend on nothing else.
- * Prefix: response_. */
+ *
+ * Prompts may differ in how long their responses are: a factor for each group of a batch, draw g of
+ * the stream (RNG_LENGTH, batch id + RESPONSE_PROMPTS), multiplies the lengths of its responses
+ * before they are rounded. Prefix: response_. */
 #ifndef GEPOLAB_SIM_RESPONSE_H
 #define GEPOLAB_SIM_RESPONSE_H
 
 #include "core/config/config.h"
 #include "sim/delay.h"
 #include "sim/event_queue.h"
+
+#define RESPONSE_PROMPTS ((uint64_t)1 << 63)
 
 typedef enum response_batching { BATCHING_CONTINUOUS, BATCHING_PADDED } response_batching;
 
@@ -27,11 +32,15 @@ typedef struct response_spec {
   double max_tokens, tokens_per_s;
   size_t concurrency;
   response_batching batching;
+  const delay_law
+      *prompts;      /* factor on the lengths of all responses of a group; borrowed; NULL: 1 */
+  size_t group_size; /* of it; has no part where prompts is NULL */
 } response_spec;
 
 typedef struct response_cost {
   double seconds; /* on a sampler of speed 1 */
   double tokens;  /* of all responses */
+  double longest; /* tokens of the longest */
 } response_cost;
 
 extern const char *const response_batching_names[2];
@@ -50,5 +59,9 @@ int response_draw(response_cost *out, const response_spec *spec, event_queue *sl
  * it. */
 int response_known(response_cost *out, const response_spec *spec, event_queue *slots,
                    const double *lengths, size_t responses);
+/* The lengths of n responses to one prompt: draws 0..n-1 of the unit `id`, with the factor of the
+ * prompt, draw 0 of the group `prompt`. */
+void response_draw_lengths(double *lengths, const response_spec *spec, uint64_t seed, uint64_t id,
+                           uint64_t prompt, size_t n);
 
 #endif

@@ -1,4 +1,5 @@
-/* What happens at samplers: weights come, batches are generated and sent, crashes. */
+/* What happens at samplers: weights come, batches are generated and sent, crashes. Where units
+ * stream, stream.c says what is generated when. */
 #include "core/random/rng.h"
 #include "sim/clock.h"
 
@@ -30,6 +31,7 @@ void sampler_tell(const sim_clock *c, uint32_t i, span_end end) {
   case SAMPLER_READY:
     return;
   case SAMPLER_GENERATING:
+    if (c->stream.engines != NULL) return; /* told of unit by unit */
     clock_tell(c, SPAN_GENERATION, end, i, s->begun_s, c->now, c->buffer.pool[s->slot].facts.number,
                -1);
     return;
@@ -45,8 +47,7 @@ void sampler_tell(const sim_clock *c, uint32_t i, span_end end) {
   }
 }
 
-/* Leaves one state, in the way that `end` says, for another. */
-static void enter(sim_clock *c, uint32_t i, sampler_state state, span_end end) {
+void sampler_enter(sim_clock *c, uint32_t i, sampler_state state, span_end end) {
   sampler *s = &c->samplers[i];
   if (s->state == state) return;
   if (c->trace != NULL) sampler_tell(c, i, end);
@@ -62,11 +63,10 @@ static link_trip send_down(sim_clock *c, sampler *s) {
   return trip;
 }
 
-/* SYNC_PULL: fetches the newest weights; the sampler stands still until they are there. */
-static gl_status fetch_weights(sim_clock *c, uint32_t i, gl_error *err) {
+gl_status sampler_fetches(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
   link_trip trip = send_down(c, s);
-  enter(c, i, SAMPLER_LOADING, SPAN_DONE);
+  sampler_enter(c, i, SAMPLER_LOADING, SPAN_DONE);
   s->ends_s = trip.end_s;
   clock_tell(c, SPAN_DOWNLOAD, trip.delivered ? SPAN_DONE : SPAN_LOST, i, c->now, trip.end_s, 0,
              c->published);
@@ -86,16 +86,16 @@ gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *e
     s->version = (int64_t)version;
   }
   s->due_s = c->now + sampler_weights_delay(c, i);
-  enter(c, i, SAMPLER_READY, version != UINT64_MAX ? SPAN_DONE : SPAN_LOST);
+  sampler_enter(c, i, SAMPLER_READY, version != UINT64_MAX ? SPAN_DONE : SPAN_LOST);
   return clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 1, err);
 }
 
-/* Bounded staleness: batch number `gate_count` belongs to update gate_count / batches, which may be
+/* Bounded staleness: unit number `gate_count` belongs to update gate_count / take, which may be
  * at most `ahead` past the version it is generated with. */
 int sampler_gate_is_open(const sim_clock *c, const sampler *s) {
   if (s->version < 0) return 0; /* back from a crash, without weights */
   int64_t ahead = c->spec->ahead;
-  int64_t update = (int64_t)(c->gate_count / c->spec->batches);
+  int64_t update = (int64_t)(c->gate_count / c->spec->take);
   return update - s->version <= ahead;
 }
 
@@ -107,7 +107,7 @@ static gl_status draw_lengths(sim_clock *c, sampler *s, const schedule_batch *fa
   const schedule_hooks *hooks = c->coupled.hooks;
   const size_t n = c->spec->samples_per_batch;
   int fits = 1;
-  *cost = (response_cost){0, 0};
+  *cost = (response_cost){0, 0, 0};
   if (hooks != NULL) {
     gl_status status = hooks->draw(hooks->self, facts, s->version, c->coupled.lengths, err);
     if (status != GL_OK) return status;
@@ -116,6 +116,11 @@ static gl_status draw_lengths(sim_clock *c, sampler *s, const schedule_batch *fa
     fits = response_draw(cost, r, &c->slots, c->seed, facts->id, n);
   }
   return fits ? GL_OK : gl_fail_memory(err, "response lengths");
+}
+
+double sampler_jitter(sim_clock *c, uint32_t i) {
+  sampler *s = &c->samplers[i];
+  return draw(s->group->jitter, c->seed, RNG_GENERATION, 2 * (uint64_t)i + 1, &s->jitter);
 }
 
 /* Seconds that a batch will take, its tokens and bytes. */
@@ -127,9 +132,10 @@ static gl_status draw_generation(sim_clock *c, sampler *s, schedule_batch *facts
   if (status != GL_OK) return status;
   uint64_t i = facts->sampler;
   double once = draw(g->generation, c->seed, RNG_GENERATION, 2 * i, &s->generation);
-  double factor = draw(g->jitter, c->seed, RNG_GENERATION, 2 * i + 1, &s->jitter);
+  double factor = sampler_jitter(c, facts->sampler);
   *seconds = (once + cost.seconds) * factor / g->speed;
   facts->tokens = cost.tokens;
+  facts->longest = cost.longest;
   facts->bytes = c->spec->rollout_bytes + c->spec->bytes_per_token * cost.tokens;
   return GL_OK;
 }
@@ -139,14 +145,14 @@ gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *er
   sampler *s = &c->samplers[i];
   if (s->state != SAMPLER_READY && s->state != SAMPLER_GATED) return GL_OK;
   if (c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded)
-    return fetch_weights(c, i, err);
+    return sampler_fetches(c, i, err);
   if (!sampler_gate_is_open(c, s)) {
-    enter(c, i, SAMPLER_GATED, SPAN_DONE);
+    sampler_enter(c, i, SAMPLER_GATED, SPAN_DONE);
     if (c->spec->sync == SYNC_PULL && s->due_s > c->now)
       return clock_post(c, s->due_s, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
     return GL_OK;
   }
-  enter(c, i, SAMPLER_GENERATING, SPAN_DONE);
+  sampler_enter(c, i, SAMPLER_GENERATING, SPAN_DONE);
   s->slot = buffer_take(&c->buffer, s->version);
   if (s->slot == BUFFER_NONE) return gl_fail_memory(err, "batches in flight");
   schedule_batch *facts = &c->buffer.pool[s->slot].facts;
@@ -163,13 +169,10 @@ gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *er
   return clock_post(c, s->ends_s, RANK_ARRIVAL, GENERATION_ENDS, i, 0, err);
 }
 
-gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err) {
+gl_status sampler_sends(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
   sampler *s = &c->samplers[i];
-  if (s->state != SAMPLER_GENERATING || s->ends_s != c->now) return GL_OK; /* crashed since */
-  schedule_batch *facts = &c->buffer.pool[s->slot].facts;
+  schedule_batch *facts = &c->buffer.pool[slot].facts;
   facts->generated_s = c->now;
-  s->busy_s += c->now - s->begun_s;
-  enter(c, i, SAMPLER_READY, SPAN_DONE);
   ++c->generated;
   link_trip trip = link_send(&s->group->up, &s->up, c->seed, c->generator, c->now, facts->bytes);
   c->bytes_up += trip.bytes;
@@ -179,7 +182,15 @@ gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err) {
   uint32_t kind = trip.delivered ? BATCH_ARRIVES : BATCH_LOST;
   clock_tell(c, SPAN_UPLOAD, trip.delivered ? SPAN_DONE : SPAN_LOST, i, c->now, arrival,
              facts->number, -1);
-  gl_status status = clock_post(c, arrival, RANK_ARRIVAL, kind, i, s->slot, err);
+  return clock_post(c, arrival, RANK_ARRIVAL, kind, i, slot, err);
+}
+
+gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  if (s->state != SAMPLER_GENERATING || s->ends_s != c->now) return GL_OK; /* crashed since */
+  s->busy_s += c->now - s->begun_s;
+  sampler_enter(c, i, SAMPLER_READY, SPAN_DONE);
+  gl_status status = sampler_sends(c, i, s->slot, err);
   return status != GL_OK ? status : clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
 }
 
@@ -239,8 +250,11 @@ gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
   const int generates = s->state == SAMPLER_GENERATING;
   if (generates) s->busy_s += c->now - s->begun_s;
-  enter(c, i, SAMPLER_DOWN, generates ? SPAN_LOST : SPAN_DONE);
-  if (generates) sampler_loses(c, s->slot);
+  sampler_enter(c, i, SAMPLER_DOWN, generates ? SPAN_LOST : SPAN_DONE);
+  if (c->stream.engines != NULL)
+    stream_crashes(c, i);
+  else if (generates)
+    sampler_loses(c, s->slot);
   coupling_leave(c, s->version);
   s->version = -1;
   delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, i), 2 * (uint64_t)s->crashes++ + 1, 0};
@@ -249,7 +263,7 @@ gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err) {
 
 gl_status sampler_returns(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
-  enter(c, i, SAMPLER_GATED, SPAN_DONE);
+  sampler_enter(c, i, SAMPLER_GATED, SPAN_DONE);
   s->due_s = c->now;
   gl_status status = sampler_plan_crash(c, i, err);
   if (status != GL_OK) return status;

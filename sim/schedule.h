@@ -19,8 +19,12 @@
 typedef struct schedule_segment {
   int64_t version;
   double from, to; /* fractions of the response generated under this version */
+  int64_t
+      response; /* which of the unit's responses, where they differ; SEGMENT_OF_ALL: all of them */
 } schedule_segment;
+enum { SEGMENT_OF_ALL = -1 };
 
+/* A unit: with cluster.unit: batch a batch, else a group of responses or one response. */
 typedef struct schedule_batch {
   uint64_t id;     /* sampler << 32 | ordinal of the batch at that sampler */
   uint64_t number; /* of the batches begun, in order, from 0 */
@@ -29,7 +33,8 @@ typedef struct schedule_batch {
   size_t first_segment;
   double start_s, generated_s, arrived_s, trained_s;
   double bytes;
-  double tokens; /* of all its responses, 0 where no lengths are drawn */
+  double tokens; /* of all its responses, and of the longest; 0 where no lengths are drawn */
+  double longest;
 } schedule_batch;
 
 typedef struct schedule_update {
@@ -55,10 +60,14 @@ typedef struct schedule {
   /* Two checks: batches begun = trained + dropped + lost + pending; and by Little's law the time
    * that batches waited, summed (those that still wait with their time so far), is the integral
    * over time of the number that wait. */
-  uint64_t begun, pending; /* batches; pending: in work, on the way or waiting at the end */
+  uint64_t begun, pending; /* units; pending: in work, on the way or waiting at the end */
   double waited_s, waiting_integral_s;
-  size_t sampler_bytes; /* memory the clock took for one sampler, */
-  size_t batch_bytes;   /* and at its peak for all batches in work, on the way or waiting */
+  size_t unit_responses;   /* of a unit */
+  int streams;             /* units are groups or responses, and have these: */
+  uint64_t aborted;        /* dropped at their sampler, because new weights came (partial: drop) */
+  double slot_utilisation; /* share of the decoding slots in use, over time */
+  size_t sampler_bytes;    /* memory the clock took for one sampler, */
+  size_t batch_bytes;      /* and at its peak for all batches in work, on the way or waiting */
 } schedule;
 
 /* Runs the cluster's clock until `updates` learner updates are done. The result depends on spec,

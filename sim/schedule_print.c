@@ -79,6 +79,10 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
            add_staleness(root, s);
   for (size_t i = 0; i < N_LINES && ok; ++i)
     ok = json_add_number(root, all[i].name, all[i].value) != NULL;
+  if (ok && s->streams)
+    ok = json_add_string(root, "unit", cluster_unit_names(spec)) != NULL &&
+         json_add_number(root, "slot_utilisation", s->slot_utilisation) != NULL &&
+         json_add_number(root, "batches_aborted", (double)s->aborted) != NULL;
   if (ok && spec->measured.n > 0)
     ok = json_add_number(root, "ks_distance", ks) != NULL &&
          json_add_string(root, "compared_with", spec->measured.name) != NULL &&
@@ -99,6 +103,11 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
   fprintf(to, "%-20s  %s\n", "preset", shown(spec->preset).text);
   for (size_t i = 0; i < N_LINES; ++i)
     fprintf(to, "%-20s  %.6g %s\n", all[i].name, all[i].value, all[i].unit);
+  if (s->streams) {
+    fprintf(to, "%-20s  %.6g\n", "slot_utilisation", s->slot_utilisation);
+    fprintf(to, "%-20s  %" PRIu64 "\n", "batches_aborted", s->aborted);
+    fprintf(to, "%-20s  %s: what the lines above call batches\n", "unit", cluster_unit_names(spec));
+  }
   fprintf(to, "%-20s  mean %.4g, median %g, p95 %g, max %g\n", "staleness", s->clock.staleness_mean,
           s->clock.staleness_p50, s->clock.staleness_p95, s->clock.staleness_max);
   if (spec->measured.n == 0) return;

@@ -9,8 +9,10 @@
 
 /* The summary: `staleness` {mean, max, p50, p95, histogram}, `learner_utilisation`,
  * `sampler_utilisation`, `batches_generated/_trained/_dropped/_lost`, `samples_per_s`, `bytes_up`,
- * `bytes_down`, `retransmissions`, `simulated_s`, `updates`; with `compare` in the recipe also
- * `ks_distance`, `compared_with` and `compared_source`. *out is the caller's (cJSON_Delete). */
+ * `bytes_down`, `retransmissions`, `simulated_s`, `updates`; where units stream also `unit` (what
+ * all counts of batches count), `slot_utilisation` and `batches_aborted`; with `compare` in the
+ * recipe also `ks_distance`, `compared_with` and `compared_source`. *out is the caller's
+ * (cJSON_Delete). */
 gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **out, gl_error *err);
 /* The same as lines of text; write errors show in ferror(to). */
 void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to);

@@ -287,6 +287,23 @@ static const field table[] = {
           .when = {{"cluster.preset", "fifo"}}),
     ENTRY("cluster.in_flight", "in-flight weights", FLAG, "", "false", NULL,
           .when = {{"cluster.preset", "lifo"}}),
+    ENTRY(
+        "cluster.unit", "unit", CHOICE, "", "batch",
+        "what samplers send and an update takes: whole batches, groups of responses to one prompt, "
+        "or single responses. Groups and responses stream: a decoding slot that is free takes the "
+        "next response at once, a unit is sent when its last response has ended, and each has its "
+        "own version. An update takes as many units as make up `learner.batches` batches, or "
+        "`learner.tokens`. Needs `lengths` or `coupled`"),
+    ENTRY("cluster.partial", "partial units", CHOICE, "", NULL,
+          "with `unit: group` or `response` and `sync: push`, what becomes of units under way when "
+          "new weights come: the weights wait until these are finished (wait), the responses go on "
+          "under the new weights (continue), or the units are thrown away (drop)",
+          .rule = "continue where the preset has `in_flight`; else wait"),
+    ENTRY(
+        "cluster.prompt_lengths", "prompt lengths", LAW, "", NULL,
+        "factor on the lengths of all responses to one prompt, drawn for every group: some prompts "
+        "are slow",
+        .rule = "none"),
     ENTRY("cluster.coupled", "coupled", FLAG, "", "false",
           "the lengths of real responses drive the clock"),
     ENTRY("cluster.ahead", "ahead", NUMBER, "updates", "0",
@@ -367,6 +384,10 @@ static const field table[] = {
     ENTRY("cluster.learner.batches", "batches per update", NUMBER, "", "1", NULL,
           .when = {{"cluster.preset", "lifo"}}),
     ENTRY("cluster.learner.batches", "batches per update", NUMBER, "", NULL, NULL),
+    ENTRY(
+        "cluster.learner.tokens", "tokens per update", NUMBER, "tokens", "0",
+        "an update takes units until they hold so many tokens, instead of `batches`; 0: it counts "
+        "batches"),
     ENTRY("cluster.learner.queue", "queue", CHOICE, "", "heterorl",
           "which waiting batch is trained next: heterorl, fifo, lifo or oldest_version",
           .when = {{"cluster.preset", "heterorl"}}),

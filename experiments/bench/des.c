@@ -125,7 +125,7 @@ static gl_status bench_cluster(bench *b, gl_error *err) {
   gl_status status = recipe_load(&doc, "ten_thousand_samplers", NULL, 0, err);
   if (status == GL_OK) status = recipe_read(&w.read, doc, err);
   if (status == GL_OK)
-    status = cluster_parse(&w.cluster, w.read.cluster, w.read.groups * w.read.group_size, err);
+    status = cluster_parse(&w.cluster, w.read.cluster, w.read.groups, w.read.group_size, err);
   if (status == GL_OK) status = measure_clock(b, &w, err);
   cluster_free(w.cluster);
   cfg_free(doc);

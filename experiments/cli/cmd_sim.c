@@ -98,7 +98,7 @@ static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q,
   schedule s = {0};
   comparison c = {.said = {0}};
   const comparison *beside = q->theory ? &c : NULL;
-  gl_status status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
+  gl_status status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
   if (status == GL_OK) status = stand_in(r, cluster, err);
   if (status == GL_OK && beside != NULL) status = sim_theory_of(&c.said, cluster, err);
   if (status == GL_OK) status = schedule_build(&s, cluster, r->seed, r->steps, err);

@@ -33,7 +33,7 @@ static gl_status add_cluster(clusters *c, const recipe *r, gl_error *err) {
   cluster_spec **longer = realloc(c->spec, (c->n + 1) * sizeof *longer);
   if (longer == NULL) return gl_fail_memory(err, "clusters");
   c->spec = longer;
-  gl_status status = cluster_parse(&c->spec[c->n], r->cluster, r->groups * r->group_size, err);
+  gl_status status = cluster_parse(&c->spec[c->n], r->cluster, r->groups, r->group_size, err);
   c->n += status == GL_OK;
   return status;
 }

@@ -14,7 +14,7 @@ typedef struct coupled {
   train_loop *loop;
   checkpoint *resumed;
   size_t again;     /* updates of the checkpoint that the clock has still to run again */
-  size_t responses; /* of a batch */
+  size_t responses; /* of a unit */
   size_t begun, capacity;
   uint32_t *lengths;    /* [begun * responses] */
   unsigned char *waits; /* [begun] 1 from a batch's begin to its update or its loss */
@@ -91,7 +91,7 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
   batch *drawn = &c->batches[b->number];
   draw_request request = {.batch_id = b->id,
                           .version = version,
-                          .n_groups = r->groups,
+                          .n_groups = cluster_unit_groups(c->loop->cluster, r->groups),
                           .group_size = r->group_size,
                           .from = 0,
                           .to = 1};
@@ -191,7 +191,8 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
   coupled c = {.loop = l,
                .resumed = resumed,
                .again = resumed->n_steps,
-               .responses = l->recipe->groups * l->recipe->group_size};
+               .responses =
+                   cluster_unit_groups(l->cluster, l->recipe->groups) * l->recipe->group_size};
   const schedule_hooks hooks = {.self = &c,
                                 .draw = draw,
                                 .discard = discard,

@@ -48,7 +48,8 @@ static gl_status draw_version(replay *p, size_t version) {
     size_t b = p->batch_of[p->by_version[i]];
     draw_request request = {.batch_id = p->plan.batches[b].id,
                             .version = segment->version,
-                            .n_groups = p->loop->recipe->groups,
+                            .n_groups =
+                                cluster_unit_groups(p->loop->cluster, p->loop->recipe->groups),
                             .group_size = p->loop->recipe->group_size,
                             .from = segment->from,
                             .to = segment->to};

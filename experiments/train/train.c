@@ -218,7 +218,8 @@ gl_status train_run(run_result *out, const recipe *r, const train_options *optio
       .recipe = r, .options = options, .out = out, .err = err, .begun_s = seconds_now()};
   l.saved_s = l.begun_s;
   gl_status status = probe(options->save_to, err);
-  if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups * r->group_size, err);
+  if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
+  if (status == GL_OK) status = cluster_check_training(cluster, r->cluster, err);
   l.cluster = cluster;
   if (status == GL_OK) status = allocate_rows(&l);
   if (status == GL_OK) status = begin_or_resume(&l, &resumed);

@@ -95,7 +95,7 @@ static gl_status run_coupled(schedule *s, watcher *w, const char *text, gl_error
   cluster_spec *spec = NULL;
   *s = (schedule){0};
   CU_ASSERT_FATAL(cfg_load_text(&doc, text, strlen(text), "cluster.yaml", err) == GL_OK);
-  gl_status status = cluster_parse(&spec, cfg_root(doc), RESPONSES, err);
+  gl_status status = cluster_parse(&spec, cfg_root(doc), 1, RESPONSES, err);
   if (status == GL_OK) status = schedule_build_coupled(s, spec, 3, UPDATES, &hooks, err);
   cluster_free(spec);
   cfg_free(doc);

@@ -14,7 +14,11 @@ static void equal_lengths_take_a_whole_number_of_waves(void) {
   for (size_t n = 1; n <= 12; ++n)
     for (size_t concurrency = 1; concurrency <= 5; ++concurrency)
       for (int padded = 0; padded < 2; ++padded) {
-        response_spec spec = {&seven, 100, 2, concurrency, (response_batching)padded};
+        response_spec spec = {.lengths = &seven,
+                              .max_tokens = 100,
+                              .tokens_per_s = 2,
+                              .concurrency = concurrency,
+                              .batching = (response_batching)padded};
         response_cost cost;
         CU_ASSERT_FATAL(response_draw(&cost, &spec, &slots, 1, 5, n));
         CU_ASSERT_EQUAL(cost.tokens, 7.0 * (double)n);
@@ -54,7 +58,11 @@ static void unequal_lengths_agree_with_decoding_token_by_token(void) {
     }
     for (int padded = 0; padded < 2; ++padded) {
       size_t concurrency = 1 + batch % 8;
-      response_spec spec = {&law, MAX_TOKENS, 4, concurrency, (response_batching)padded};
+      response_spec spec = {.lengths = &law,
+                            .max_tokens = MAX_TOKENS,
+                            .tokens_per_s = 4,
+                            .concurrency = concurrency,
+                            .batching = (response_batching)padded};
       response_cost cost;
       CU_ASSERT_FATAL(response_draw(&cost, &spec, &slots, 9, batch, N));
       CU_ASSERT_EQUAL(cost.tokens, tokens);

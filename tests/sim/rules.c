@@ -144,10 +144,10 @@ static void measured_files_are_found_beside_the_recipe(void) {
   cluster_spec *spec = NULL;
   gl_error err = {0};
   CU_ASSERT_EQUAL(cfg_load_file(&doc, recipe, &err), GL_OK);
-  CU_ASSERT_EQUAL(cluster_parse(&spec, cfg_root(doc), 64, &err), GL_OK);
+  CU_ASSERT_EQUAL(cluster_parse(&spec, cfg_root(doc), 8, 8, &err), GL_OK);
   cluster_free(spec);
   unlink(csv);
-  CU_ASSERT_EQUAL(cluster_parse(&spec, cfg_root(doc), 64, &err), GL_EINPUT);
+  CU_ASSERT_EQUAL(cluster_parse(&spec, cfg_root(doc), 8, 8, &err), GL_EINPUT);
   CU_ASSERT(strncmp(err.text, recipe, strlen(recipe)) == 0);
   cluster_free(spec);
   cfg_free(doc);

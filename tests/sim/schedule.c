@@ -162,13 +162,15 @@ static void the_measured_trace_is_met_and_window_4_predicts_8(void) {
   double ks;
   CU_ASSERT_EQUAL_FATAL(cfg_load_file(&doc, "experiments/recipes/heterorl_trace.yaml", &err),
                         GL_OK);
-  CU_ASSERT_EQUAL_FATAL(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 64, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 8, 8, &err),
+                        GL_OK);
   CU_ASSERT_EQUAL_FATAL(schedule_build(&s, spec, 1, 1295, &err), GL_OK);
   CU_ASSERT_EQUAL(schedule_ks(&s, spec, &ks, &err), GL_OK);
   schedule_fini(&s);
   cluster_free(spec);
   CU_ASSERT_EQUAL_FATAL(cfg_override(doc, "cluster.window=4", &err), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 64, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(cluster_parse(&spec, cfg_find(cfg_root(doc), "cluster"), 8, 8, &err),
+                        GL_OK);
   CU_ASSERT_EQUAL_FATAL(schedule_build(&s, spec, 1, 1295, &err), GL_OK);
   CU_ASSERT_EQUAL(s.clock.staleness_max, 8);
   schedule_fini(&s);

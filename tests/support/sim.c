@@ -11,7 +11,7 @@ gl_status sim_build(schedule *s, cluster_spec **spec, const char *text, uint64_t
   *spec = NULL;
   *s = (schedule){0};
   gl_status status = cfg_load_text(&doc, text, strlen(text), "test", err);
-  if (status == GL_OK) status = cluster_parse(spec, cfg_root(doc), 64, err);
+  if (status == GL_OK) status = cluster_parse(spec, cfg_root(doc), 8, 8, err);
   cfg_free(doc);
   if (status == GL_OK) status = schedule_build(s, *spec, seed, updates, err);
   return status;

@@ -28,6 +28,16 @@ static const char coupled[] = BASE
     "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05, "
     "mtbf: {law: exponential, mean: 3000}, mttr: 60, learner: {capacity: 3}}\n";
 
+/* Groups come one by one: from several versions in an update, some thrown away, as many as hold a
+ * number of tokens. */
+static const char units[] = BASE
+    "cluster: {preset: fifo, samplers: 3, unit: group, window: 4, tokens_per_s: 10, delay: 9, "
+    "lengths: {law: exponential, mean: 900}, prompt_lengths: {law: uniform, min: 0.2, max: 2}, "
+    "mtbf: {law: exponential, mean: 3000}, mttr: 60, learner: {tokens: 50000}}\n";
+static const char coupled_units[] =
+    BASE "cluster: {preset: one_step_off, samplers: 3, unit: group, partial: drop, coupled: true, "
+         "tokens_per_s: 0.05, delay: {law: exponential, mean: 60}, concurrency: 12}\n";
+
 /* A transformer's state is another one, with parameters of several versions. */
 static const char transformer[] =
     "name: transformer\nsteps: 60\neval_every: 20\n"
@@ -36,7 +46,8 @@ static const char transformer[] =
     "  task: {kind: sorting, length: 3}\n  warmup: {steps: 5, batch: 8}\n"
     "  evaluation: {kind: sampled, prompts: 16, samples: 1}\n"
     "train: {groups: 4, group_size: 4}\n"
-    "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05}\n";
+    "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05, "
+    "unit: group}\n";
 
 typedef struct bench {
   char folder[64], recipe[128], checkpoints[128], end[128], other_end[128], db[128], other_db[128];
@@ -215,6 +226,14 @@ static void segments_in_flight_survive_kills(void) {
 
 static void coupled_runs_survive_kills(void) {
   survives_kills(coupled, 300, 10);
+}
+
+static void units_survive_kills(void) {
+  survives_kills(units, 300, 8);
+}
+
+static void coupled_units_survive_kills(void) {
+  survives_kills(coupled_units, 300, 8);
 }
 
 static void coupled_transformers_survive_kills(void) {
@@ -618,6 +637,7 @@ static void a_folder_that_cannot_be_written_is_named_before_the_run(void) {
 
 SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if_it_had_not_been),
       TEST(segments_in_flight_survive_kills), TEST(coupled_runs_survive_kills),
+      TEST(units_survive_kills), TEST(coupled_units_survive_kills),
       TEST(coupled_transformers_survive_kills),
       TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before),
       TEST(nothing_is_started_over_when_all_are_damaged),

@@ -3,6 +3,8 @@
 #include "tests/support/suite.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
 
 /* A metric of the run's last update; NaN where it has none. */
 static double last(const char *train, const char *preset, const char *metric) {
@@ -35,5 +37,32 @@ static void with_one_update_a_step_both_ages_are_the_same(void) {
   ASSERT_CLOSE(last(train, heterorl, "staleness_updates"), versions, 0);
 }
 
+/* Groups that stream: an update's age is the mean over its groups, which have their own versions
+ * (all responses of this world have the same number of tokens). */
+static void an_update_of_groups_is_as_stale_as_they_are_on_average(void) {
+  const char *train = "train={groups: 8, group_size: 4}",
+             *streams = "cluster={preset: fifo, samplers: 3, unit: group, concurrency: 6, "
+                        "tokens_per_s: 5, lengths: "
+                        "{law: exponential, mean: 300}}";
+  cli_result r = CLI("sim", "quickstart", "steps=4", train, streams, "--schedule", "csv");
+  double sum = 0, n = 0, low = INFINITY, high = 0;
+  char *rest = NULL;
+  for (char *line = strtok_r(r.out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    int step, sampler, version, staleness;
+    if (sscanf(line, "%d,%d,%d,%d", &step, &sampler, &version, &staleness) != 4 || step != 4)
+      continue;
+    sum += staleness;
+    low = fmin(low, staleness);
+    high = fmax(high, staleness);
+    ++n;
+  }
+  cli_result_fini(&r);
+  CU_ASSERT_EQUAL(n, 8);
+  CU_ASSERT(low < high);
+  ASSERT_CLOSE(last(train, streams, "staleness"), sum / n, 1e-12);
+  ASSERT_CLOSE(last(train, streams, "staleness_max"), high, 0);
+}
+
 SUITE(train_staleness, "cli: staleness", TEST(minibatches_and_epochs_make_data_staler),
-      TEST(with_one_update_a_step_both_ages_are_the_same));
+      TEST(with_one_update_a_step_both_ages_are_the_same),
+      TEST(an_update_of_groups_is_as_stale_as_they_are_on_average));

@@ -1,0 +1,340 @@
+/* Samplers that stream units, as engines with continuous batching do: a sampler decodes up to
+ * `concurrency` responses, and a slot that is free takes the next one at once, of the unit that was
+ * begun last or of a new one. A unit is sent when its last response has ended; so short ones arrive
+ * first, and what a straggler holds back is its own unit alone.
+ *
+ * Weights that are pulled are fetched when they are due and nothing is under way any more: no unit
+ * is begun from then on. What happens to units under way when weights are pushed is
+ * cluster.partial. */
+#include "sim/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { NO_PLACE = UINT32_MAX };
+/* No response takes less, so that simulated time always moves on. */
+static const double shortest_response_s = 1e-9;
+
+int stream_init(sim_clock *c) {
+  streaming *t = &c->stream;
+  t->free = NO_PLACE;
+  if (c->spec->unit == UNIT_BATCH) return 1;
+  t->engines = calloc(c->spec->n_samplers, sizeof *t->engines);
+  for (size_t i = 0; t->engines != NULL && i < c->spec->n_samplers; ++i)
+    t->engines[i] = (engine){.first = NO_PLACE, .open = BUFFER_NONE, .coming = -1};
+  return t->engines != NULL;
+}
+
+void stream_fini(sim_clock *c) {
+  streaming *t = &c->stream;
+  for (size_t i = 0; i < t->n_units; ++i) free(t->units[i].lengths);
+  free(t->units);
+  free(t->running);
+  free(t->engines);
+  *t = (streaming){.free = NO_PLACE};
+}
+
+size_t stream_bytes(const sim_clock *c) {
+  const streaming *t = &c->stream;
+  size_t bytes = t->n_units * sizeof *t->units + t->capacity * sizeof *t->running;
+  for (size_t i = 0; i < t->n_units; ++i)
+    bytes += t->units[i].lengths != NULL ? c->spec->unit_responses * sizeof(double) : 0;
+  return bytes;
+}
+
+/* --- running responses --------------------------------------------------------------------------
+ */
+
+static int reserve_running(streaming *t) {
+  if (t->free != NO_PLACE || t->n_running < t->capacity) return 1;
+  const size_t capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
+  if (capacity >= NO_PLACE || capacity > SIZE_MAX / sizeof *t->running) return 0;
+  running_response *more = realloc(t->running, capacity * sizeof *more);
+  if (more == NULL) return 0;
+  t->running = more;
+  t->capacity = capacity;
+  return 1;
+}
+
+/* A place at the head of the sampler's list; NO_PLACE if memory is short. */
+static uint32_t take_place(streaming *t, engine *e) {
+  if (!reserve_running(t)) return NO_PLACE;
+  uint32_t place = t->free;
+  if (place == NO_PLACE) {
+    place = (uint32_t)t->n_running++;
+    t->running[place].serial = 0;
+  } else {
+    t->free = t->running[place].next;
+  }
+  running_response *r = &t->running[place];
+  r->previous = NO_PLACE;
+  r->next = e->first;
+  if (e->first != NO_PLACE) t->running[e->first].previous = place;
+  e->first = place;
+  ++e->running;
+  return place;
+}
+
+static void give_place_back(streaming *t, engine *e, uint32_t place) {
+  running_response *r = &t->running[place];
+  *(r->previous == NO_PLACE ? &e->first : &t->running[r->previous].next) = r->next;
+  if (r->next != NO_PLACE) t->running[r->next].previous = r->previous;
+  ++r->serial;
+  r->next = t->free;
+  t->free = place;
+  --e->running;
+}
+
+/* --- units --------------------------------------------------------------------------------------
+ */
+
+static int reserve_unit(sim_clock *c, uint32_t slot) {
+  streaming *t = &c->stream;
+  if (slot >= t->n_units) {
+    const size_t n = c->buffer.capacity;
+    if (n > SIZE_MAX / sizeof *t->units) return 0;
+    unit_progress *more = realloc(t->units, n * sizeof *more);
+    if (more == NULL) return 0;
+    t->units = more;
+    for (; t->n_units < n; ++t->n_units) t->units[t->n_units] = (unit_progress){0};
+  }
+  unit_progress *u = &t->units[slot];
+  u->begun = u->running = 0;
+  if (u->lengths == NULL) u->lengths = calloc(c->spec->unit_responses, sizeof *u->lengths);
+  return u->lengths != NULL;
+}
+
+/* Single responses are those of groups, one after the other, which have their prompts in common. */
+static uint64_t prompt_of(const cluster_spec *spec, const schedule_batch *facts) {
+  if (spec->unit != UNIT_RESPONSE) return facts->id;
+  const uint64_t ordinal = facts->id & UINT32_MAX;
+  return (uint64_t)facts->sampler << 32 | ordinal / spec->group_size;
+}
+
+static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_error *err) {
+  const cluster_spec *spec = c->spec;
+  const schedule_hooks *hooks = c->coupled.hooks;
+  schedule_batch *facts = &c->buffer.pool[slot].facts;
+  double *lengths = c->stream.units[slot].lengths;
+  if (hooks != NULL) {
+    gl_status status = hooks->draw(hooks->self, facts, s->version, lengths, err);
+    if (status != GL_OK) return status;
+  } else {
+    response_draw_lengths(lengths, &s->group->responses, c->seed, facts->id, prompt_of(spec, facts),
+                          spec->unit_responses);
+  }
+  for (size_t k = 0; k < spec->unit_responses; ++k) {
+    facts->tokens += lengths[k];
+    facts->longest = fmax(facts->longest, lengths[k]);
+  }
+  const double share = (double)spec->unit_responses / (double)spec->samples_per_batch;
+  facts->bytes = spec->rollout_bytes * share + spec->bytes_per_token * facts->tokens;
+  return GL_OK;
+}
+
+static gl_status begin_unit(sim_clock *c, uint32_t i, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  const uint32_t slot = buffer_take(&c->buffer, s->version);
+  if (slot == BUFFER_NONE || !reserve_unit(c, slot)) return gl_fail_memory(err, "units under way");
+  schedule_batch *facts = &c->buffer.pool[slot].facts;
+  facts->id = (uint64_t)i << 32 | s->ordinal++;
+  facts->number = c->begun++;
+  facts->sampler = i;
+  facts->start_s = c->now;
+  ++c->gate_count;
+  c->stream.engines[i].open = slot;
+  return draw_unit(c, s, slot, err);
+}
+
+/* Its responses come to nothing. */
+static void end_unit(sim_clock *c, uint32_t i, uint32_t slot, span_end how) {
+  const schedule_batch *b = &c->buffer.pool[slot].facts;
+  clock_tell(c, SPAN_GENERATION, how, i, b->start_s, c->now, b->number, -1);
+  if (how == SPAN_LOST) {
+    sampler_loses(c, slot);
+    return;
+  }
+  ++c->dropped;
+  ++c->stream.aborted;
+  forget_batch(c, slot);
+}
+
+/* Ends everything that is under way at a sampler. A unit may be open with no response running, in
+ * the moment between the end of one and the start of the next. */
+static void abort_all(sim_clock *c, uint32_t i, span_end how) {
+  streaming *t = &c->stream;
+  engine *e = &t->engines[i];
+  while (e->first != NO_PLACE) {
+    const running_response *r = &t->running[e->first];
+    const uint32_t slot = r->slot;
+    e->slot_s += c->now - r->begun_s;
+    give_place_back(t, e, e->first);
+    if (--t->units[slot].running == 0 && slot != e->open) end_unit(c, i, slot, how);
+  }
+  if (e->open != BUFFER_NONE) end_unit(c, i, e->open, how);
+  e->open = BUFFER_NONE;
+}
+
+void stream_crashes(sim_clock *c, uint32_t i) {
+  engine *e = &c->stream.engines[i];
+  abort_all(c, i, SPAN_LOST);
+  coupling_leave(c, e->coming);
+  e->coming = -1;
+  e->gated = 0;
+}
+
+void stream_tell_open(const sim_clock *c, uint32_t i) {
+  const streaming *t = &c->stream;
+  const engine *e = &t->engines[i];
+  for (uint32_t r = e->first; r != NO_PLACE; r = t->running[r].next) {
+    const schedule_batch *b = &c->buffer.pool[t->running[r].slot].facts;
+    int told = 0; /* by another of its responses */
+    for (uint32_t k = e->first; k != r; k = t->running[k].next)
+      told |= t->running[k].slot == t->running[r].slot;
+    if (!told) clock_tell(c, SPAN_GENERATION, SPAN_OPEN, i, b->start_s, c->now, b->number, -1);
+  }
+}
+
+/* --- decoding -----------------------------------------------------------------------------------
+ */
+
+/* Begins the next response of the open unit. */
+static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
+  streaming *t = &c->stream;
+  engine *e = &t->engines[i];
+  const sampler *s = &c->samplers[i];
+  const uint32_t slot = e->open, place = take_place(t, e);
+  if (place == NO_PLACE) return gl_fail_memory(err, "responses under way");
+  unit_progress *u = &t->units[slot];
+  running_response *r = &t->running[place];
+  const size_t k = u->begun++;
+  ++u->running;
+  if (u->begun == c->spec->unit_responses) e->open = BUFFER_NONE;
+  const double seconds = u->lengths[k] / s->group->responses.tokens_per_s;
+  const double time = seconds * sampler_jitter(c, i) / s->group->speed;
+  r->slot = slot;
+  r->begun_s = c->now;
+  r->ends_s = c->now + fmax(time, shortest_response_s);
+  r->segment = 0;
+  if (c->spec->partial == PARTIAL_CONTINUE) {
+    r->segment = buffer_begin_response(&c->buffer, slot, (int64_t)k, s->version);
+    if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
+  }
+  return clock_post(c, r->ends_s, RANK_ARRIVAL, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32,
+                    err);
+}
+
+/* Whether a unit may be begun now; what keeps it from it shows in the engine. */
+static int may_begin(const sim_clock *c, uint32_t i, int weights_are_due) {
+  engine *e = &c->stream.engines[i];
+  if (e->coming >= 0 || weights_are_due) return 0;
+  e->gated = !sampler_gate_is_open(c, &c->samplers[i]);
+  return !e->gated;
+}
+
+gl_status stream_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  engine *e = &c->stream.engines[i];
+  const int is_due = c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded;
+  gl_status status = GL_OK;
+  if (s->state == SAMPLER_LOADING || s->state == SAMPLER_DOWN) return GL_OK;
+  e->gated = 0;
+  if (is_due && e->running == 0 && e->open == BUFFER_NONE) return sampler_fetches(c, i, err);
+  while (status == GL_OK && e->running < s->group->responses.concurrency) {
+    if (e->open == BUFFER_NONE) {
+      if (!may_begin(c, i, is_due)) break;
+      status = begin_unit(c, i, err);
+    }
+    if (status == GL_OK) status = begin_response(c, i, err);
+  }
+  if (status != GL_OK) return status;
+  if (e->running > 0) {
+    sampler_enter(c, i, SAMPLER_GENERATING, SPAN_DONE);
+    return GL_OK;
+  }
+  sampler_enter(c, i, SAMPLER_GATED, SPAN_DONE);
+  if (c->spec->sync == SYNC_PULL && s->due_s > c->now)
+    return clock_post(c, s->due_s, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+  return GL_OK;
+}
+
+static void use_weights(sim_clock *c, uint32_t i, int64_t version) {
+  coupling_leave(c, c->samplers[i].version);
+  c->samplers[i].version = version;
+}
+
+gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err) {
+  streaming *t = &c->stream;
+  engine *e = &t->engines[i];
+  const uint32_t place = (uint32_t)which;
+  running_response *r = &t->running[place];
+  if (r->serial != which >> 32) return GL_OK; /* its sampler crashed, or it was thrown away */
+  const uint32_t slot = r->slot;
+  unit_progress *u = &t->units[slot];
+  gl_status status = GL_OK;
+  e->slot_s += c->now - r->begun_s;
+  give_place_back(t, e, place);
+  if (--u->running == 0 && u->begun == c->spec->unit_responses) {
+    const schedule_batch *b = &c->buffer.pool[slot].facts;
+    if (c->spec->partial == PARTIAL_CONTINUE) buffer_join_segments(&c->buffer, slot);
+    clock_tell(c, SPAN_GENERATION, SPAN_DONE, i, b->start_s, c->now, b->number, -1);
+    status = sampler_sends(c, i, slot, err);
+  }
+  if (e->running == 0) {
+    c->samplers[i].busy_s += c->now - c->samplers[i].begun_s;
+    sampler_enter(c, i, SAMPLER_READY, SPAN_DONE);
+  }
+  if (e->running == 0 && e->open == BUFFER_NONE && e->coming >= 0) {
+    use_weights(c, i, e->coming);
+    e->coming = -1;
+  }
+  return status != GL_OK ? status : clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+}
+
+/* --- weights that are pushed --------------------------------------------------------------------
+ */
+
+/* The responses under way go on with other weights. */
+static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
+  streaming *t = &c->stream;
+  for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
+    running_response *r = &t->running[k];
+    const double done = (c->now - r->begun_s) / (r->ends_s - r->begun_s);
+    if (done >= 1) continue;
+    r->segment = buffer_switch_response(&c->buffer, r->slot, r->segment, done, version);
+    if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
+  }
+  use_weights(c, i, version);
+  return GL_OK;
+}
+
+gl_status stream_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  engine *e = &c->stream.engines[i];
+  if (version <= s->version || version <= e->coming || s->state == SAMPLER_DOWN) {
+    coupling_leave(c, version); /* overtaken on the way */
+    return GL_OK;
+  }
+  gl_status status = GL_OK;
+  const int idle = e->running == 0 && e->open == BUFFER_NONE;
+  switch (c->spec->partial) {
+  case PARTIAL_WAIT:
+    if (idle) {
+      use_weights(c, i, version);
+      break;
+    }
+    coupling_leave(c, e->coming);
+    e->coming = version;
+    return GL_OK;
+  case PARTIAL_CONTINUE:
+    status = change_weights(c, i, version, err);
+    break;
+  case PARTIAL_DROP:
+    if (e->running > 0) s->busy_s += c->now - s->begun_s;
+    abort_all(c, i, SPAN_DROPPED);
+    if (s->state == SAMPLER_GENERATING) sampler_enter(c, i, SAMPLER_READY, SPAN_DONE);
+    use_weights(c, i, version);
+    break;
+  }
+  return status != GL_OK ? status : clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
+}
