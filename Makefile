@@ -296,14 +296,14 @@ docs: $(BUILD)/gepolab
 check-report: $(BUILD)/gepolab
 	@tests/report/check.sh $(BUILD)
 
-# Runs the lines of pandas, DuckDB and R that stand in experiments/DATA.md on a small study and compares
-# them with `gepolab analyze`. pandas and duckdb come from PyPI into $(BUILD)/data-python; R is skipped
-# where there is no Rscript.
 # Every figure of every shipped recipe, shortened: text sizes, fonts, page widths, overlapping words.
 .PHONY: check-figures
 check-figures: $(BUILD)/gepolab
 	@GEPOLAB=$(BUILD)/gepolab tests/figures/check.sh
 
+# Runs the lines of pandas, DuckDB and R that stand in experiments/DATA.md on a small study and compares
+# them with `gepolab analyze`. pandas and duckdb come from PyPI into $(BUILD)/data-python; R is skipped
+# where there is no Rscript.
 .PHONY: check-data
 check-data: $(BUILD)/gepolab
 	@tests/data/check.sh $(BUILD) $(PYTHON)
@@ -412,16 +412,20 @@ demo: deps
 	$(BUILD)/gepolab plot $(BUILD)/demo.db -o figures/
 	@echo "figures are in figures/"
 
-# Draws the demo's figures again, those of the laboratory beside them, and joins all into one file to
-# leaf through.
+# Draws the demo's figures again, those of the stored transformer's sweep, of the laboratory and of the
+# clock beside them, and joins all into one file to leaf through. Two of the laboratory's take minutes.
+# FIGURES_SHOWN: of recipes with more algorithms than colours, those that are shown in colour.
+FIGURES_SHOWN := reinforce,is,snis,grpo,gspo,gepo,cispo,topr
 figures: $(BUILD)/gepolab
 	@command -v pdfunite >/dev/null || { echo "make figures needs pdfunite: install poppler-utils" >&2; exit 1; }
 	@test -f $(STUDY) || { echo "there is no $(STUDY): run make demo first, or name a study: make figures STUDY=file.db" >&2; exit 1; }
 	$(BUILD)/gepolab plot $(STUDY) -o figures/
-	for r in bias_groups bias_vs_kl bias_staleness sample_efficiency; do $(BUILD)/gepolab bias $$r -f figures/ >/dev/null || exit 1; done
-	$(BUILD)/gepolab theory -f figures/
-	$(BUILD)/gepolab sim heterorl_trace -f figures/ >/dev/null
-	pdfunite figures/*.pdf paper/figures.pdf
+	$(BUILD)/gepolab plot paper/results/llm_delay_sweep_evals.tsv -o figures/transformer >/dev/null
+	for r in bias_groups bias_staleness denominators sample_efficiency; do $(BUILD)/gepolab bias $$r -f figures/laboratory >/dev/null || exit 1; done
+	for r in bias_vs_kl truncation; do $(BUILD)/gepolab bias $$r -f figures/laboratory --highlight $(FIGURES_SHOWN) >/dev/null || exit 1; done
+	$(BUILD)/gepolab theory -f figures/laboratory
+	$(BUILD)/gepolab sim heterorl_trace --timeline --densities -f figures/clock >/dev/null
+	pdfunite figures/*.pdf figures/*/*.pdf paper/figures.pdf
 	@echo "all figures are in paper/figures.pdf"
 
 # Results that are kept in paper/results, and the documents that cite them. Results whose study takes

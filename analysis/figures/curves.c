@@ -23,6 +23,17 @@ int has_curve(const results *r, const curve *c) {
   return 0;
 }
 
+int has_course(const results *r, const curve *c) {
+  if (c->m == METRIC_COUNT) return has_curve(r, c);
+  for (size_t i = 0; i < r->n_runs; i++) {
+    size_t updates = 0;
+    for (size_t k = 0; k < r->runs[i].n_steps; k++)
+      updates += (size_t)!isnan(r->runs[i].steps[k].metric[c->m]); /* a logarithm of 0 is a value */
+    if (updates > 1) return 1;
+  }
+  return 0;
+}
+
 static double eval_at(const results_run *run, int64_t step) {
   for (size_t i = 0; i < run->n_evals; i++)
     if (run->evals[i].step == step) return run->evals[i].eval_score;
@@ -106,7 +117,7 @@ static gl_status write_panel(figure_page *p, size_t panel, const results *r, con
 gl_status write_curves(figure_page *p, const results *r, const curve *curves, size_t n_curves,
                        const size_t *columns, size_t n_columns, size_t wide, gl_error *err) {
   size_t n = 0, panel = 0;
-  for (size_t i = 0; i < n_curves; i++) n += (size_t)has_curve(r, &curves[i]);
+  for (size_t i = 0; i < n_curves; i++) n += (size_t)has_course(r, &curves[i]);
   gl_status status = page_open(p, n * n_columns, "panel\talgorithm\tupdate\tiqm\tlow\thigh", err);
   if (status != GL_OK) return status;
   p->wide = wide;
@@ -114,7 +125,7 @@ gl_status write_curves(figure_page *p, const results *r, const curve *curves, si
   scratch s = {0};
   status = scratch_init(&s, r, err);
   for (size_t i = 0; i < n_curves && status == GL_OK; i++) {
-    if (!has_curve(r, &curves[i])) continue;
+    if (!has_course(r, &curves[i])) continue;
     for (size_t k = 0; k < n_columns && status == GL_OK; k++, panel++)
       status = write_panel(p, panel, r, &curves[i], columns[k], panel < n_columns, &s, err);
   }

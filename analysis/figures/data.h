@@ -20,8 +20,10 @@ const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm);
 
 /* The run of a cell with the most evaluations; NULL where the cell has no run. */
 const results_run *longest_evaluated(const results *r, const results_cell *c);
+/* Whether a run of the group has an evaluation. */
+int group_evaluated(const results *r, size_t group);
 /* The groups of the smallest and the largest delay, all other settings being those of the first
- * group; without a delay the first and the last group. *n is 1 or 2. */
+ * group; without a delay the first and the last group that have evaluations. *n is 1 or 2. */
 gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error *err);
 /* Whether runs differ in some setting: sensitivity.c. */
 int sweeps_something(const results *r);
@@ -77,10 +79,12 @@ int is_logarithm(metric m);
 double drawn_value(metric m, double stored);
 interval drawn_interval(metric m, interval stored);
 
-/* Whether any run has the quantity. */
+/* Whether any run has the quantity; and whether one has it at several updates, so that it has a
+ * course (a table of means has none), or evaluations. */
 int has_curve(const results *r, const curve *c);
-/* Writes the page: one row of panels per curve that the study has data for, one column per group
- * in columns; `wide` panels in a row of the page. */
+int has_course(const results *r, const curve *c);
+/* Writes the page: one row of panels per curve of which the study has a course, one column per
+ * group in columns; `wide` panels in a row of the page. */
 gl_status write_curves(figure_page *p, const results *r, const curve *curves, size_t n_curves,
                        const size_t *columns, size_t n_columns, size_t wide, gl_error *err);
 

@@ -35,11 +35,21 @@ const results_run *longest_evaluated(const results *r, const results_cell *c) {
   return longest;
 }
 
+int group_evaluated(const results *r, size_t group) {
+  for (size_t a = 0; a < r->n_algorithms; a++) {
+    const results_run *longest = longest_evaluated(r, results_cell_at(r, group, a));
+    if (longest && longest->n_evals > 0) return 1;
+  }
+  return 0;
+}
+
 gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error *err) {
   x_grid grid;
   gl_status status = grid_init(&grid, r, X_DELAY, err);
   if (status != GL_OK) return status;
   groups[0] = 0, groups[1] = r->n_groups - 1;
+  while (groups[0] < groups[1] && !group_evaluated(r, groups[0])) groups[0]++;
+  while (groups[0] < groups[1] && !group_evaluated(r, groups[1])) groups[1]--;
   if (grid.n_x > 1) {
     groups[0] = grid_group(&grid, r, 0, 0);
     groups[1] = grid_group(&grid, r, 0, grid.n_x - 1);

@@ -38,6 +38,7 @@ static int values_init(values *v, const results *r, size_t which) {
   for (size_t g = 0; g < r->n_groups; g++) {
     const axis_value *here = &r->groups[g].value[which];
     size_t i = 0;
+    if (!group_evaluated(r, g)) continue;
     while (i < v->n && !same(v->at[i], here)) i++;
     if (i == v->n) v->at[v->n++] = here;
     v->numbers &= isfinite(here->number) != 0;

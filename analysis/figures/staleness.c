@@ -125,12 +125,29 @@ static int group_staleness(const results *r, size_t group, staleness_histogram *
   return h->name && h->count;
 }
 
+/* The groups that have a batch; how many. */
+static size_t counted_groups(const results *r, size_t *groups) {
+  size_t n = 0;
+  for (size_t g = 0; g < r->n_groups; g++)
+    for (size_t i = 0; i < r->n_runs; i++)
+      if (r->runs[i].group == g && total(r->runs[i].staleness, r->runs[i].n_staleness) > 0) {
+        groups[n++] = g;
+        break;
+      }
+  return n;
+}
+
 gl_status figure_staleness(const void *data, figure_page *p, gl_error *err) {
   const figure_data *d = data;
   const results *r = d->s->from;
-  size_t columns[MOST_PANELS], n = page_pick(r->n_groups, page_columns(p, MOST_PANELS), columns);
+  size_t columns[MOST_PANELS], n = 0, *counted = calloc(r->n_groups + 1, sizeof *counted);
   staleness_histogram h[MOST_PANELS] = {{0}};
-  gl_status status = GL_OK;
+  gl_status status = counted ? GL_OK : gl_fail_memory(err, "a histogram");
+  if (counted) {
+    n = page_pick(counted_groups(r, counted), page_columns(p, MOST_PANELS), columns);
+    for (size_t i = 0; i < n; i++) columns[i] = counted[columns[i]];
+  }
+  free(counted);
   for (size_t i = 0; i < n && status == GL_OK; i++)
     if (!group_staleness(r, columns[i], &h[i])) status = gl_fail_memory(err, "a histogram");
   if (status == GL_OK) status = write_histograms(p, h, n, d->measured, err);

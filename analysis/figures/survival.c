@@ -76,7 +76,7 @@ static gl_status write_panels(figure_page *p, const stability *s, watched_runs *
 
 static gl_status write_page(figure_page *p, const stability *s, gl_error *err) {
   const size_t most = s->from->n_runs + 1;
-  size_t shown[MOST_PANELS];
+  size_t shown[MOST_PANELS], falls = 0;
   const size_t n = page_pick(s->n_settings, MOST_PANELS, shown);
   watched_runs w = {calloc(most, sizeof *w.time), calloc(most, sizeof *w.fell),
                     calloc(most, sizeof *w.curve)};
@@ -90,6 +90,8 @@ static gl_status write_page(figure_page *p, const stability *s, gl_error *err) {
     else
       status = page_leave_out(p, err, "%s", s->settings[k]);
   }
+  for (size_t i = 0; i < s->n_settings * s->from->n_algorithms; i++) falls += s->cells[i].falls;
+  if (status == GL_OK && falls == 0) status = page_remark(p, err, "No run fell");
   if (status == GL_OK)
     status = page_remark(p, err,
                          "A fall: four evaluations in a row below half of the gain, a run that is "

@@ -15,10 +15,10 @@ const figure *figures_at(size_t i) {
   return i < FIGURE_COUNT ? &figures[i] : NULL;
 }
 
-/* Whether a run has one of the metrics, finite, at some update. */
+/* Whether a run has one of the metrics, finite, at several updates. */
 static int has_metric(const results *r, const metric *metrics, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (has_curve(r, &(curve){.m = metrics[i]})) return 1;
+    if (has_course(r, &(curve){.m = metrics[i]})) return 1;
   return 0;
 }
 
@@ -111,10 +111,11 @@ static const char *lacks(const void *data, unsigned needs) {
     return "the study does not sweep optimizer.lr over several numbers";
   if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "the study has no evaluation";
   if ((needs & NEEDS_TRAINING) && !has_training(r))
-    return "the study has no importance weights, gradient norms or rewards";
+    return "the study has no importance weights, gradient norms or rewards at several updates";
   if ((needs & NEEDS_DIVERGENCE) && !has_divergence(s))
     return "the study has no KL, importance weights or estimation error";
-  if ((needs & NEEDS_WINDOW) && !has_window(s)) return "the study has neither staleness nor KL";
+  if ((needs & NEEDS_WINDOW) && !has_window(s))
+    return "the study has neither staleness nor KL at several updates";
   if ((needs & NEEDS_STALENESS) && !has_staleness(r)) return "the study has no staleness histogram";
   if ((needs & NEEDS_CLOCK) && !has_clock(s)) return "the study has no clock";
   return NULL;

@@ -32,38 +32,36 @@ static double reached(const results *r, const results_run *run, double target, i
   return INFINITY;
 }
 
-/* The IQM over the runs; how many never reach the score. */
+/* The IQM over the *n runs with evaluations; how many never reach the score. */
 static gl_status cell_time(const results *r, const results_cell *c, double target, int in_hours,
-                           double *times, interval *v, size_t *never, gl_error *err) {
-  size_t n = 0;
-  *never = 0;
+                           double *times, interval *v, size_t *never, size_t *n, gl_error *err) {
+  *never = *n = 0;
   for (size_t k = 0; k < c->n; k++) {
     const results_run *run = &r->runs[c->first + k];
-    if (run->status == RUN_FAILED) continue;
-    times[n] = reached(r, run, target, in_hours);
-    *never += isinf(times[n++]) != 0;
+    if (run->status == RUN_FAILED || run->n_evals == 0) continue;
+    times[*n] = reached(r, run, target, in_hours);
+    *never += isinf(times[(*n)++]) != 0;
   }
   const uint64_t entity = UINT64_C(9) << 60 | (uint64_t)(c - r->cells) << 1 | (uint64_t)in_hours;
-  return iqm_bootstrap(times, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), v, err);
+  return iqm_bootstrap(times, n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), v, err);
 }
 
 static gl_status write_panel(figure_page *p, size_t panel, const results *r, size_t group,
-                             double target, int in_hours, double *times, gl_error *err) {
+                             double target, int in_hours, double *times, size_t *short_of_it,
+                             size_t *all, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++, page_block_end(p)) {
     const results_cell *c = results_cell_at(r, group, a);
     interval v;
-    size_t never;
-    if (c->n == 0) continue;
-    status = cell_time(r, c, target, in_hours, times, &v, &never, err);
+    size_t never, of;
+    status = cell_time(r, c, target, in_hours, times, &v, &never, &of, err);
+    if (of == 0) continue;
     page_line(p, panel, r->algorithms[a]);
+    page_keep_line(p, r->algorithms[a]);
     fprintf(p->data.stream, "\t%zu", a + 1);
     page_interval(p, panel, v.value, v.low, v.high);
-    fprintf(p->data.stream, "\t%zu\t%zu\n", never, c->n);
-    if (status == GL_OK && never > 0 && in_hours)
-      status = page_remark(p, err, "%s%s%s: %zu of %zu runs never get there", r->algorithms[a],
-                           *r->groups[group].heading ? " at " : "", r->groups[group].heading, never,
-                           c->n);
+    fprintf(p->data.stream, "\t%zu\t%zu\n", never, of);
+    if (in_hours) *all += of, *short_of_it += never;
   }
   return status;
 }
@@ -73,6 +71,7 @@ gl_status figure_time_to_score(const void *data, figure_page *p, gl_error *err) 
   const results *r = s->from;
   const double target = target_of(s);
   size_t columns[MOST_COLUMNS], n = page_pick(r->n_groups, page_columns(p, MOST_COLUMNS), columns);
+  size_t never = 0, runs = 0;
   gl_status status =
       page_open(p, UNITS * n, "panel\talgorithm\tplace\tiqm\tlow\thigh\tnever\truns", err);
   double *times = calloc(r->n_runs + 1, sizeof *times);
@@ -83,16 +82,18 @@ gl_status figure_time_to_score(const void *data, figure_page *p, gl_error *err) 
     figure_panel *to = &p->panels[panel];
     snprintf(to->axis, sizeof to->axis, panel < n ? "simulated hours" : "updates");
     if (panel < n) snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel]].heading);
-    status = write_panel(p, panel, r, columns[panel % n], target, panel < n, times, err);
+    status =
+        write_panel(p, panel, r, columns[panel % n], target, panel < n, times, &never, &runs, err);
   }
   free(times);
   if (status == GL_OK)
     status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
   if (status == GL_OK)
-    status = page_remark(p, err,
-                         "Until the evaluation score is %.3g: %.0f %% of the way from the first to "
-                         "the best of the study. Interquartile means, 95 %% intervals; none where "
-                         "the mean meets a run that never gets there",
-                         target, 100 * SHARE);
+    status =
+        page_remark(p, err,
+                    "Until the evaluation score is %.3g: %.0f %% of the way from the first to "
+                    "the best of the study. %zu of %zu runs never get there; a mean that meets "
+                    "one is not shown. Interquartile means, 95 %% intervals",
+                    target, 100 * SHARE, never, runs);
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }

@@ -42,9 +42,11 @@ gl_status page_close(figure_page *p, gl_status status, gl_error *err) {
   if (status == GL_OK && p->left_out && p->q->noted)
     p->q->noted(p->q->context, p->name, p->left_out);
   for (size_t i = 0; i < p->n_lines; i++) free(p->lines[i].name);
+  for (size_t i = 0; i < p->n_drawn; i++) free(p->drawn[i]);
   for (size_t i = 0; i < p->n_marks; i++) free(p->marks[i].text);
   for (size_t i = 0; i < p->n_kinds; i++) free(p->kinds[i].name);
-  free(p->kinds), free(p->lines), free(p->marks), free(p->panels), free(p->variables_text);
+  free(p->kinds), free(p->lines), free(p->drawn), free(p->marks), free(p->panels),
+      free(p->variables_text);
   free(p->left_out), free(p->remark);
   *p = (figure_page){0};
   return status;

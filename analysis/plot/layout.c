@@ -111,8 +111,48 @@ static gl_status tell_constant(figure_page *p, size_t from, size_t to, gl_error 
   return page_leave_out(p, err, "%s (%s everywhere)", p->panels[from].axis, text);
 }
 
+static int has_points(const figure_panel *panel) {
+  return panel->least <= panel->largest;
+}
+
+/* Whether the panels of one column of the rows with a common range are without points. */
+static int is_column_empty(const layout *l, size_t column) {
+  for (size_t i = 0; i < l->n; i++)
+    if (l->places[i].panel % l->p->share == column && has_points(panel_of(l, &l->places[i])))
+      return 0;
+  return 1;
+}
+
+static gl_status drop_column(layout *l, size_t column, gl_error *err) {
+  const char *heading = "";
+  size_t kept = 0;
+  for (size_t i = 0; i < l->n; i++) {
+    const int here = l->places[i].panel % l->p->share == column;
+    if (here && !*heading) heading = panel_of(l, &l->places[i])->title;
+    if (!here) l->places[kept++] = l->places[i];
+  }
+  l->n = kept;
+  return *heading ? page_leave_out(l->p, err, "%.150s (no values)", heading) : GL_OK;
+}
+
+/* Leaves out the settings of which no panel has a point, where others have. */
+static gl_status choose_columns(layout *l, gl_error *err) {
+  figure_page *p = l->p;
+  size_t left = p->share, most = p->share;
+  gl_status status = GL_OK;
+  int any = 0;
+  for (size_t i = 0; i < l->n; i++) any |= has_points(panel_of(l, &l->places[i]));
+  for (size_t column = 0; column < most && any && status == GL_OK; column++) {
+    if (!is_column_empty(l, column)) continue;
+    status = drop_column(l, column, err);
+    left--;
+  }
+  if (p->wide == p->share || p->wide > left) p->wide = left;
+  return status;
+}
+
 /* Chooses the panels that vary: of those with a common range all or none. */
-static gl_status choose_panels(layout *l, gl_error *err) {
+static gl_status choose_rows(layout *l, gl_error *err) {
   figure_page *p = l->p;
   const size_t together = p->share ? p->share : 1;
   const int empty = page_is_empty(p);
@@ -132,6 +172,17 @@ static gl_status choose_panels(layout *l, gl_error *err) {
           memcpy(p->panels[i].title, p->panels[i - from].title, sizeof p->panels[i].title);
   }
   return status;
+}
+
+static gl_status choose_panels(layout *l, gl_error *err) {
+  gl_status status = choose_rows(l, err);
+  return status == GL_OK && l->p->share > 1 ? choose_columns(l, err) : status;
+}
+
+static size_t shown_lines(const figure_page *p) {
+  size_t n = 0;
+  for (size_t i = 0; i < p->n_lines; i++) n += !p->lines[i].hidden;
+  return n;
 }
 
 /* --- ranges -------------------------------------------------------------------------------------
@@ -174,7 +225,7 @@ static void set_ranges(figure_page *p) {
       pad_range(p, &panel->low, &panel->high, panel->logarithmic);
       panel->x_low = panel->low, panel->x_high = panel->high;
       panel->x_logarithmic = panel->logarithmic;
-      panel->low = -(double)p->n_lines - 0.6, panel->high = -0.4;
+      panel->low = -(double)shown_lines(p) - 0.6, panel->high = -0.4;
       panel->logarithmic = 0;
       continue;
     }
@@ -186,7 +237,27 @@ static void set_ranges(figure_page *p) {
 /* --- lines in colour and in grey ----------------------------------------------------------------
  */
 
-static int is_named(const char *list, const char *name) {
+enum { MOST_HIDDEN = 3 }; /* lines that are named as having no value */
+
+/* Hides the lines that have no value, and says so. Of a page whose values are not told apart by
+ * lines none is hidden. */
+static gl_status choose_lines(figure_page *p, gl_error *err) {
+  size_t hidden = 0;
+  gl_status status = GL_OK;
+  for (size_t i = 0, at = 0; i < p->n_lines && p->n_drawn > 0 && status == GL_OK; i++) {
+    size_t tried = 0;
+    while (tried < p->n_drawn && strcmp(p->drawn[at], p->lines[i].name) != 0)
+      at = (at + 1) % p->n_drawn, tried++;
+    p->lines[i].hidden = tried == p->n_drawn;
+    if (p->lines[i].hidden && hidden++ < MOST_HIDDEN)
+      status = page_leave_out(p, err, "%.150s (no values)", p->lines[i].name);
+  }
+  if (hidden > MOST_HIDDEN && status == GL_OK)
+    status = page_leave_out(p, err, "%zu others (no values)", hidden - MOST_HIDDEN);
+  return status;
+}
+
+int figure_is_named(const char *list, const char *name) {
   const size_t n = strlen(name);
   for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
     if (strncmp(at, name, n) == 0 && (at[n] == ',' || !at[n])) return 1;
@@ -200,7 +271,7 @@ static gl_status tell_grey(figure_page *p, gl_error *err) {
   FILE *to = open_memstream(&list, &size);
   if (!to) return gl_fail_memory(err, "the names of a figure's lines");
   for (size_t i = 0; i < p->n_lines; i++)
-    if (p->lines[i].look.colour == LOOK_GREY)
+    if (p->lines[i].look.colour == LOOK_GREY && !p->lines[i].hidden)
       fprintf(to, "%s%s", n++ ? ", " : "", shown(p->lines[i].name).text);
   fclose(to);
   gl_status status = n ? page_remark(p, err, "In grey: %s", list) : GL_OK;
@@ -211,10 +282,12 @@ static gl_status tell_grey(figure_page *p, gl_error *err) {
 static gl_status choose_colours(figure_page *p, gl_error *err) {
   const char *wanted = p->q->highlight;
   size_t named = 0, coloured = 0;
-  for (size_t i = 0; i < p->n_lines; i++) named += wanted && is_named(wanted, p->lines[i].name);
-  if (named == 0 && (p->named_rows || p->n_lines <= LOOK_COLOURS)) return GL_OK;
+  for (size_t i = 0; i < p->n_lines; i++)
+    named += wanted && figure_is_named(wanted, p->lines[i].name);
+  if (named == 0 && (p->named_rows || shown_lines(p) <= LOOK_COLOURS)) return GL_OK;
   for (size_t i = 0; i < p->n_lines; i++) {
-    const int chosen = named ? is_named(wanted, p->lines[i].name) : coloured < LOOK_COLOURS;
+    if (p->lines[i].hidden) continue;
+    const int chosen = named ? figure_is_named(wanted, p->lines[i].name) : coloured < LOOK_COLOURS;
     coloured += (size_t)chosen;
     if (!chosen) p->lines[i].look.colour = LOOK_GREY, p->lines[i].look.dash = 0;
   }
@@ -245,7 +318,8 @@ static void set_y_ticks(layout *l) {
     l->y_numbers = fmax(l->y_numbers, widest_text(at->y, at->n_y));
   }
   for (size_t i = 0; i < l->p->n_lines && l->p->named_rows; i++)
-    l->y_numbers = fmax(l->y_numbers, text_cm(shown(l->p->lines[i].name).text));
+    if (!l->p->lines[i].hidden)
+      l->y_numbers = fmax(l->y_numbers, text_cm(shown(l->p->lines[i].name).text));
   l->y_numbers = fmin(l->y_numbers, 0.4 * l->width);
 }
 
@@ -370,7 +444,7 @@ static void set_sizes(layout *l) {
   l->tall = p->tall;
   for (int round = 0; round < 3; round++) {
     if (p->named_rows)
-      l->tall = 0.36 * (double)p->n_lines + 0.25;
+      l->tall = 0.36 * (double)shown_lines(p) + 0.25;
     else if (p->tall <= 0)
       l->tall = l->broad <= 0 ? 3 : fmin(fmax(0.8 * l->broad, 2.4), 4.6);
     set_y_ticks(l);
@@ -471,14 +545,18 @@ static const figure_line *scripted(const figure_page *p, size_t i) {
   return i < p->n_lines ? &p->lines[i] : &p->kinds[i - p->n_lines];
 }
 
+static int is_grey(const figure_page *p, size_t i) {
+  return p->lines[i].look.colour == LOOK_GREY;
+}
+
 /* Grey lines are one entry together. */
 static size_t legend_entries(const figure_page *p) {
   size_t n = 0, grey = 0;
   if (p->n_kinds > 0) return p->n_kinds;
   for (size_t i = 0; i < p->n_lines; i++) {
-    const int is_grey = p->lines[i].look.colour == LOOK_GREY;
-    n += !is_grey || grey == 0;
-    grey += (size_t)is_grey;
+    if (p->lines[i].hidden) continue;
+    n += !is_grey(p, i) || grey == 0;
+    grey += (size_t)is_grey(p, i);
   }
   return n;
 }
@@ -489,7 +567,7 @@ static size_t entry_line(const figure_page *p, size_t entry) {
   if (p->n_kinds > 0) return p->n_lines + entry;
   for (int grey = 0; grey < 2; grey++)
     for (size_t i = 0; i < p->n_lines; i++)
-      if ((p->lines[i].look.colour == LOOK_GREY) == grey && n++ == entry) return i;
+      if (!p->lines[i].hidden && is_grey(p, i) == grey && n++ == entry) return i;
   return 0;
 }
 
@@ -611,9 +689,12 @@ static void write_x_marks(layout *l, const place *at) {
 }
 
 static void write_row_names(layout *l, const place *at) {
+  const double rows = (double)shown_lines(l->p) + 0.2;
+  size_t row = 0;
   for (size_t i = 0; i < l->p->n_lines; i++)
-    write_cut(l, l->p->lines[i].name, l->y_numbers + 0.01, at->left - TIC - 0.05,
-              at->top + l->tall * ((double)i + 0.6) / ((double)l->p->n_lines + 0.2), TO_RIGHT, 0);
+    if (!l->p->lines[i].hidden)
+      write_cut(l, l->p->lines[i].name, l->y_numbers + 0.01, at->left - TIC - 0.05,
+                at->top + l->tall * ((double)row++ + 0.6) / rows, TO_RIGHT, 0);
 }
 
 static void write_note(layout *l, const place *at) {
@@ -682,13 +763,15 @@ static size_t points_to_a_mark(const figure_page *p) {
 }
 
 static void write_lines(const figure_page *p, FILE *to) {
-  static const char *const arrays[] = {"line_colour", "line_dash", "line_mark", "line_grey",
-                                       "in_order"};
-  size_t n = 0;
-  fprintf(to, "lines = %zu\nkinds = %zu\npoints_to_a_mark = %zu\n", p->n_lines, p->n_kinds,
-          points_to_a_mark(p));
+  static const char *const arrays[] = {"line_colour", "line_dash", "line_mark",
+                                       "line_grey",   "in_order",  "row_of"};
+  size_t n = 0, row = 0;
+  fprintf(to, "lines = %zu\nrows = %zu\nkinds = %zu\npoints_to_a_mark = %zu\n", p->n_lines,
+          shown_lines(p), p->n_kinds, points_to_a_mark(p));
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     fprintf(to, "array %s[%zu]\n", arrays[i], p->n_lines + p->n_kinds + 1);
+  for (size_t i = 0; i < p->n_lines; i++)
+    fprintf(to, "row_of[%zu] = %zu\n", i + 1, p->lines[i].hidden ? 0 : ++row);
   for (int grey = 1; grey >= 0; grey--) /* colours are drawn over grey */
     for (size_t i = 0; i < p->n_lines; i++)
       if ((p->lines[i].look.colour == LOOK_GREY) == grey)
@@ -819,6 +902,7 @@ gl_status layout_write(figure_page *p, FILE *to, gl_error *err) {
   l.places = calloc(p->n_panels, sizeof *l.places);
   gl_status status = l.places ? GL_OK : gl_fail_memory(err, "the layout of a figure");
   if (status == GL_OK) status = choose_panels(&l, err);
+  if (status == GL_OK) status = choose_lines(p, err);
   if (status == GL_OK) status = choose_colours(p, err);
   if (status == GL_OK) {
     set_ranges(p);

@@ -11,8 +11,11 @@ gl_status figure_width(const char *text, double *cm, gl_error *err);
 
 /* Lays the page out and writes the variables of plots/style.gp: sizes, panels, texts, lines, legend
  * and what stands at the foot. Pads and shares the panels' ranges, leaves out panels in which
- * nothing varies, and shows in grey the lines that are too many for a colour each (or, with
- * q->highlight, all lines that it does not name). */
+ * nothing varies, settings and lines without a value, and shows in grey the lines that are too many
+ * for a colour each (or, with q->highlight, all lines that it does not name). */
 gl_status layout_write(figure_page *p, FILE *to, gl_error *err);
+
+/* Whether the list of names parted by commas (NULL: none) has that one. */
+int figure_is_named(const char *list, const char *name);
 
 #endif

@@ -25,6 +25,7 @@ gl_status page_begin_file(file_writer *w, const figure_page *p, const char *suff
 
 void page_line(figure_page *p, size_t panel, const char *line) {
   p->in_block = 1;
+  p->in_record = line;
   fprintf(p->data.stream, "%zu\t", panel);
   shown_write_field(line, p->data.stream);
 }
@@ -39,6 +40,22 @@ static int has_place(const figure_panel *panel, double value) {
   return isfinite(value) && (!panel->logarithmic || value > 0);
 }
 
+/* Lines come in turn, so the one found last or the next is mostly the one asked for. Where memory
+ * is short no name is kept, and no line is hidden. */
+void page_keep_line(figure_page *p, const char *line) {
+  for (size_t i = 0; i < p->n_drawn; i++) {
+    const size_t at = (p->last_drawn + i) % p->n_drawn;
+    if (strcmp(p->drawn[at], line) != 0) continue;
+    p->last_drawn = at;
+    return;
+  }
+  char **longer = realloc(p->drawn, (p->n_drawn + 1) * sizeof *longer);
+  if (!longer) return;
+  p->drawn = longer;
+  if (!(longer[p->n_drawn] = strdup(line))) return;
+  p->last_drawn = p->n_drawn++;
+}
+
 static void widen(figure_panel *panel, double value) {
   if (!has_place(panel, value)) return;
   panel->low = fmin(panel->low, value);
@@ -51,6 +68,7 @@ void page_interval(figure_page *p, size_t panel, double value, double low, doubl
   page_number(p, value), page_number(p, low), page_number(p, high);
   if (has_place(to, value))
     to->least = fmin(to->least, value), to->largest = fmax(to->largest, value);
+  if (has_place(to, value) && p->in_record) page_keep_line(p, p->in_record);
   widen(to, value);
   if (!to->logarithmic) widen(to, low);
   widen(to, high);
@@ -72,6 +90,7 @@ void page_panel_x(figure_page *p, size_t panel, double x) {
 void page_block_end(figure_page *p) {
   if (!p->in_block) fputs("-\t\t\n", p->data.stream);
   p->in_block = 0;
+  p->in_record = NULL;
   fputs("\n\n", p->data.stream);
 }
 
@@ -217,7 +236,7 @@ gl_status page_set_lines(figure_page *p, const char *const *names, size_t n, gl_
   if (ok) looks_assign(names, n, looks);
   for (; ok && p->n_lines < n; p->n_lines += (size_t)ok) {
     figure_line *line = &p->lines[p->n_lines];
-    *line = (figure_line){strdup(names[p->n_lines]), looks[p->n_lines], SAMPLE_LINE_MARK};
+    *line = (figure_line){strdup(names[p->n_lines]), looks[p->n_lines], SAMPLE_LINE_MARK, 0};
     ok = line->name != NULL;
   }
   free(looks);
@@ -230,7 +249,7 @@ gl_status page_set_kinds(figure_page *p, const figure_kind *kinds, size_t n, gl_
   int ok = p->kinds != NULL;
   for (; ok && p->n_kinds < n; p->n_kinds += (size_t)ok) {
     const figure_kind *k = &kinds[p->n_kinds];
-    p->kinds[p->n_kinds] = (figure_line){strdup(k->name), k->look, k->sample};
+    p->kinds[p->n_kinds] = (figure_line){strdup(k->name), k->look, k->sample, 0};
     ok = p->kinds[p->n_kinds].name != NULL;
   }
   return ok ? GL_OK : gl_fail_memory(err, "the legend of a figure");

@@ -44,6 +44,7 @@ typedef struct figure_line {
   char *name;
   look look;
   figure_sample sample;
+  int hidden; /* has no value anywhere: stands neither in the legend nor in a row of its own */
 } figure_line;
 
 /* Something that a shape draws besides lines, as the legend shows it. */
@@ -74,7 +75,10 @@ struct figure_page {
   int plain;             /* the legend is the script's */
   figure_line *lines;    /* [n_lines]; page_set_lines() */
   size_t n_lines;
-  figure_line *kinds; /* [n_kinds] what the legend shows instead of lines; page_set_kinds() */
+  char **drawn; /* [n_drawn] names of lines with a value, by page_interval() or page_keep_line() */
+  size_t n_drawn, last_drawn;
+  const char *in_record; /* the line of the record being written */
+  figure_line *kinds;    /* [n_kinds] what the legend shows instead of lines; page_set_kinds() */
   size_t n_kinds;
   size_t n_points;    /* written by page_interval() */
   int in_block;       /* 1: the block being written has a record */
@@ -111,6 +115,9 @@ gl_status page_set_kinds(figure_page *p, const figure_kind *kinds, size_t n, gl_
 /* Begins a record of data: the panel's number and the line's name, as shown_write_field() writes
  * it. */
 void page_line(figure_page *p, size_t panel, const char *line);
+/* Keeps a line without any value in the legend and in its row: what it says is that there is none.
+ */
+void page_keep_line(figure_page *p, const char *line);
 /* Three cells: value, low, high; empty where not finite. Widens the panel's range, on a logarithmic
  * axis not by low, which can be anything near zero. */
 void page_interval(figure_page *p, size_t panel, double value, double low, double high);

@@ -47,7 +47,7 @@ double text_cm(const char *text) {
 }
 
 size_t text_line(const char *text, double most) {
-  size_t item = 0, word = 0, character = 0;
+  size_t item = 0, word = 0, part = 0, character = 0;
   double sum = 0;
   const char *at = text;
   while (*at) {
@@ -57,10 +57,11 @@ size_t text_line(const char *text, double most) {
     character = (size_t)(at - text);
     if (*from == ' ') word = character;
     if (*from == ' ' && from > text && (from[-1] == ';' || from[-1] == ',')) item = character;
+    if (*from == '/' || *from == '_' || *from == '-') part = character;
     if (!*at) return character;
   }
   if (character == 0) character = (size_t)(at - text);
-  return item ? item : word ? word : character;
+  return item ? item : word ? word : part ? part : character;
 }
 
 size_t text_break(const char *text, double most, size_t lines, size_t *starts, size_t *lengths,

@@ -13,7 +13,8 @@
 double text_cm(const char *text);
 
 /* Where a line of at most `most` centimetres of the text ends, in bytes: behind its last whole item
- * ("; " or ", ") or else its last word that fits, else behind the last character that does. At
+ * ("; " or ", ") or else its last word that fits, else behind the last / _ or - that does, else the
+ * last character. At
  * least one character. */
 size_t text_line(const char *text, double most);
 

@@ -58,8 +58,7 @@ static double round_up(double x, int *exponent) {
   return 10 * power;
 }
 
-size_t ticks_linear(double low, double high, size_t most, tick out[MOST_TICKS]) {
-  if (!(high > low) || !isfinite(high - low)) return 0;
+static size_t linear_marks(double low, double high, size_t most, tick out[MOST_TICKS]) {
   int exponent;
   const double step = round_up((high - low) / (double)(most < 1 ? 1 : most), &exponent);
   size_t n = 0;
@@ -68,6 +67,13 @@ size_t ticks_linear(double low, double high, size_t most, tick out[MOST_TICKS]) 
     tick_text(out[n].at, -exponent, out[n].text);
     n++;
   }
+  return n;
+}
+
+size_t ticks_linear(double low, double high, size_t most, tick out[MOST_TICKS]) {
+  if (!(high > low) || !isfinite(high - low)) return 0;
+  size_t n = 0;
+  for (size_t try = most; n < 2 && try < most + 5; try++) n = linear_marks(low, high, try, out);
   return n;
 }
 
@@ -99,6 +105,20 @@ static void add_multiples(tick_list *l, int first, int last, size_t most) {
     }
 }
 
+static size_t count_named(const tick_list *l) {
+  size_t n = 0;
+  for (size_t i = 0; i < l->n; i++) n += l->out[i].text[0] != 0;
+  return n;
+}
+
+/* Of powers in the range every so many are named: 0 among them, unless that leaves one alone. */
+static int first_named(double low, double high, int every) {
+  const int least = (int)ceil(log10(low) - 1e-9), largest = (int)floor(log10(high) + 1e-9);
+  int n = 0;
+  for (int e = least; e <= largest; e++) n += e % every == 0;
+  return n > 1 ? 0 : least;
+}
+
 size_t ticks_logarithmic(double low, double high, size_t most, tick out[MOST_TICKS]) {
   if (!(low > 0 && high > low) || !isfinite(high)) return 0;
   tick_list l = {out, 0, low, high};
@@ -106,14 +126,15 @@ size_t ticks_logarithmic(double low, double high, size_t most, tick out[MOST_TIC
   const int inside = (int)floor(log10(high) + 1e-9) - (int)ceil(log10(low) - 1e-9) + 1;
   if (inside < 2) {
     add_multiples(&l, first, last, most);
-    return l.n;
+    return count_named(&l) < 2 ? ticks_linear(low, high, most, out) : l.n;
   }
   if (most < 2) most = 2;
   const int every = (int)ceil((double)inside / (double)most);
+  const int from = first_named(low, high, every);
   char text[24];
   for (int e = first; e <= last; e++) {
     power_text(e, text);
-    add(&l, pow(10, e), e % every == 0 ? text : "");
+    add(&l, pow(10, e), (e - from) % every == 0 ? text : "");
     for (int m = 2; m <= 9 && inside <= 5; m++) add(&l, m * pow(10, e), "");
   }
   return l.n;

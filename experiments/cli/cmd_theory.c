@@ -14,8 +14,7 @@
 
 /* Only what is drawn: that figures of other commands lack their data here tells nobody anything. */
 static void told_drawn(void *context, const char *file, const char *why) {
-  if (why == NULL)
-    printf("%s/%s.pdf, .png, .svg, .tsv, .gp\n", shown(context).text, shown(file).text);
+  if (why == NULL) tell_figures(context).told(context, file, NULL);
 }
 
 static gl_status draw(const char *folder, const char *only, const figure_form *form,

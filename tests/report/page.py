@@ -89,7 +89,7 @@ LOOK = """(() => {
     const svg = f.querySelector('svg'), box = svg && svg.getBoundingClientRect();
     const name = f.querySelector('figcaption').textContent;
     if (!svg) { wrong.push(`no drawing: ${name}`); continue; }
-    if (!svg.viewBox.baseVal.width || box.height < 80) wrong.push(`an empty drawing: ${name}`);
+    if (!svg.viewBox.baseVal.width || box.height < 40) wrong.push(`an empty drawing: ${name}`);
     if (Math.abs(box.width / box.height - svg.viewBox.baseVal.width / svg.viewBox.baseVal.height) > 0.02)
       wrong.push(`a drawing out of shape: ${name}`);
     if (svg.querySelectorAll('path').length < 5) wrong.push(`a drawing with nothing in it: ${name}`);

@@ -2,6 +2,7 @@
  * lower, orange where the first one's is, with a line at equality. */
 #include "experiments/lab/figures/list.h"
 
+#include "analysis/plot/layout.h"
 #include "analysis/plot/map.h"
 
 #include <math.h>
@@ -9,6 +10,25 @@
 #include <stdlib.h>
 
 enum { MOST_MAPS = 8, QUANTITIES = 2 };
+
+/* The algorithms whose maps are drawn: those that --highlight names, or else the first ones. */
+typedef struct choice {
+  size_t at[MOST_MAPS], n;
+} choice;
+
+static choice choose(const lab_recipe *r, const char *highlight) {
+  choice c = {.n = 0};
+  for (size_t a = 1; a < r->n_algorithms && c.n < MOST_MAPS; ++a)
+    if (figure_is_named(highlight, r->algorithms[a].name)) c.at[c.n++] = a;
+  for (size_t a = 1; a < r->n_algorithms && c.n < MOST_MAPS && !highlight; ++a) c.at[c.n++] = a;
+  return c;
+}
+
+static int is_chosen(const choice *c, size_t algorithm) {
+  for (size_t i = 0; i < c->n; ++i)
+    if (c->at[i] == algorithm) return 1;
+  return 0;
+}
 
 /* What the maps of one table are made of. */
 typedef struct ratios {
@@ -56,21 +76,22 @@ static gl_status write_marks(figure_page *p, const lab_recipe *r, gl_error *err)
   return status;
 }
 
-static gl_status write_maps(figure_page *p, const lab_table *t, ratios *of, size_t n,
+static gl_status write_maps(figure_page *p, const lab_table *t, ratios *of, const choice *c,
                             gl_error *err) {
+  const size_t n = c->n;
   static const char *const names[] = {"MSE", "scaled MSE"}, *const line = "cell";
   const lab_recipe *r = t->recipe;
   for (size_t i = 0; i < QUANTITIES * n; ++i) {
     figure_panel *to = &p->panels[i];
     snprintf(to->axis, sizeof to->axis, "KL(p‖q) [nats]");
     snprintf(to->title, sizeof to->title, "%s, %.60s / %.60s", names[i / n],
-             r->algorithms[1 + i % n].name, r->algorithms[0].name);
+             r->algorithms[c->at[i % n]].name, r->algorithms[0].name);
     to->logarithmic = 1;
-    const figure_map m = map_of(of, t, 1 + i % n, i / n);
+    const figure_map m = map_of(of, t, c->at[i % n], i / n);
     page_map(p, i, &m);
   }
   for (size_t i = 0; i < QUANTITIES * n; ++i) {
-    const figure_map m = map_of(of, t, 1 + i % n, i / n);
+    const figure_map m = map_of(of, t, c->at[i % n], i / n);
     page_contour(p, i, &m, 1);
   }
   gl_status status = write_marks(p, r, err);
@@ -79,8 +100,9 @@ static gl_status write_maps(figure_page *p, const lab_table *t, ratios *of, size
 
 gl_status lab_figure_map(const void *data, figure_page *p, gl_error *err) {
   const lab_table *t = ((const lab_figure_data *)data)->table;
-  const size_t others = t->recipe->n_algorithms - 1;
-  const size_t n = others < MOST_MAPS ? others : MOST_MAPS;
+  choice chosen = choose(t->recipe, p->q->highlight);
+  if (chosen.n == 0) chosen = choose(t->recipe, NULL);
+  const size_t n = chosen.n;
   ratios of = {0};
   gl_status status = page_open(p, QUANTITIES * n,
                                "panel\tcell\tG from\tto\tKL from\tto\tratio (G by its place)", err);
@@ -90,10 +112,11 @@ gl_status lab_figure_map(const void *data, figure_page *p, gl_error *err) {
     p->share = p->wide, p->tight = 1, p->decades = 20;
     snprintf(p->x_axis, sizeof p->x_axis, "group size G");
     page_bar_diverging(p, "ratio; the line is 1", 30, 1);
-    status = write_maps(p, t, &of, n, err);
+    status = write_maps(p, t, &of, &chosen, err);
   }
   ratios_fini(&of);
-  for (size_t a = 1 + n; a <= others && status == GL_OK; ++a)
-    status = page_leave_out(p, err, "%s", t->recipe->algorithms[a].name);
+  for (size_t a = 1; a < t->recipe->n_algorithms && status == GL_OK; ++a)
+    if (!is_chosen(&chosen, a))
+      status = page_leave_out(p, err, "%s", t->recipe->algorithms[a].name);
   return status;
 }

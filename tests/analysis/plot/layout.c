@@ -91,6 +91,60 @@ static void more_than_eight_lines_have_eight_colours_or_those_that_are_named(voi
   free(gp);
 }
 
+/* A page of two rows of the settings S0 to S2, of which S1 has no points, with the lines a, b and
+ * c, of which b has none; and c has points only if all_lines. */
+static char *made_with_holes(int all_lines, int named_rows) {
+  static const char *const names[] = {"a", "b", "c"};
+  const figure_request q = {.folder = folder, .script = script};
+  gl_error err = {0};
+  figure_page p;
+  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  page_init(&p, &q, "holes", "some");
+  CU_ASSERT_EQUAL_FATAL(page_open(&p, 6, "x", &err), GL_OK);
+  p.wide = p.share = 3;
+  p.named_rows = named_rows;
+  for (size_t panel = 0; panel < 6; panel++) {
+    snprintf(p.panels[panel].axis, sizeof p.panels[panel].axis, "axis%zu", panel / 3);
+    if (panel < 3) snprintf(p.panels[panel].title, sizeof p.panels[panel].title, "S%zu", panel);
+    for (size_t line = 0; line < 3; line++, page_block_end(&p))
+      for (int i = 0; i < 3; i++) {
+        const int has = panel % 3 != 1 && (line == 0 || (line == 2 && all_lines));
+        page_line(&p, panel, names[line]);
+        page_interval(&p, panel, has ? (double)i : (double)NAN, NAN, NAN);
+        fputc('\n', p.data.stream);
+      }
+  }
+  CU_ASSERT_EQUAL(page_set_lines(&p, names, 3, &err), GL_OK);
+  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  FILE *f = fopen("build/layout_test/holes.gp", "r");
+  char *text = calloc(1, 1 << 18);
+  CU_ASSERT_FATAL(f != NULL && text != NULL);
+  text[fread(text, 1, (1 << 18) - 1, f)] = 0;
+  fclose(f);
+  return text;
+}
+
+static void settings_and_lines_without_values_are_left_out_and_said_so(void) {
+  char *gp = made_with_holes(1, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "panels = 4\npanels_in_all = 6\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'not shown: S1 (no values); b (no values)'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "panel_of[2] = 2;"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "panel_of[4] = 5;"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'S2'"));
+  CU_ASSERT_PTR_NULL(strstr(gp, "= 'S1'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'c'"));
+  CU_ASSERT_PTR_NULL(strstr(gp, "= 'b'"));
+  free(gp);
+  gp = made_with_holes(0, 0); /* the legend says which of the three it is */
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "S1 (no values); b (no values); c (no values)'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "samples = 1\n"));
+  free(gp);
+  gp = made_with_holes(1, 1); /* rows of the others move up */
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "lines = 3\nrows = 2\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "row_of[1] = 1\nrow_of[2] = 0\nrow_of[3] = 2\n"));
+  free(gp);
+}
+
 /* The texts "a" and "0000000000" at the ends of an axis: the panel ends where the second, which is
  * centred below the last point, still lies on the page. */
 static void the_last_text_of_an_axis_stays_on_the_page(void) {
@@ -120,4 +174,5 @@ static void the_last_text_of_an_axis_stays_on_the_page(void) {
 SUITE(plot_layout, "analysis: layout of figures", TEST(widths_have_names_or_are_centimetres),
       TEST(a_row_in_which_nothing_varies_is_left_out_and_said_so),
       TEST(the_last_text_of_an_axis_stays_on_the_page),
+      TEST(settings_and_lines_without_values_are_left_out_and_said_so),
       TEST(more_than_eight_lines_have_eight_colours_or_those_that_are_named));

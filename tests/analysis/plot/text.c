@@ -21,6 +21,8 @@ static void lines_end_behind_items_then_words_then_characters(void) {
   CU_ASSERT_EQUAL(text_line("aa, bb cc", text_cm("aa, bb cc") - 0.01), 4);
   CU_ASSERT_EQUAL(text_line("aa bb cc", text_cm("aa bb cc") - 0.01), 6);
   CU_ASSERT_EQUAL(text_line("aaaa", text_cm("aaa") - 0.01), 2);
+  CU_ASSERT_EQUAL(text_line("eval/math_500/mean", text_cm("eval/math_500/me")), 14);
+  CU_ASSERT_EQUAL(text_line("a eval/mean", text_cm("a eval/m")), 2);
   CU_ASSERT_EQUAL(text_line("漢字", 0.001), strlen("漢"));
 }
 

@@ -22,6 +22,22 @@ static void linear_marks_are_round_and_inside(void) {
   CU_ASSERT_EQUAL(ticks_linear(1, 1, 4, t), 0);
 }
 
+/* One number alone does not say what the distance to the next one is. */
+static void every_axis_has_two_numbers_at_least(void) {
+  tick t[MOST_TICKS];
+  CU_ASSERT_STRING_EQUAL(named(t, ticks_linear(0.11, 0.94, 4, t)), "0.2 0.4 0.6 0.8 ");
+  CU_ASSERT_STRING_EQUAL(named(t, ticks_linear(0.26, 0.34, 1, t)), "0.26 0.28 0.30 0.32 0.34 ");
+  CU_ASSERT_STRING_EQUAL(named(t, ticks_logarithmic(0.24, 0.36, 3, t)), "0.25 0.30 0.35 ");
+  CU_ASSERT_STRING_EQUAL(named(t, ticks_logarithmic(0.05, 20, 2, t)), "10⁻¹ 10 ");
+  for (double low = 0.01; low < 3; low *= 1.37)
+    for (double factor = 1.01; factor < 1e7; factor *= 1.61)
+      for (size_t most = 2; most < 6; most++) {
+        const size_t n = ticks_logarithmic(low, low * factor, most, t);
+        const char *first = strchr(named(t, n), ' ');
+        CU_ASSERT(first && strchr(first + 1, ' '));
+      }
+}
+
 static void logarithmic_marks_are_powers_of_ten(void) {
   tick t[MOST_TICKS];
   CU_ASSERT_STRING_EQUAL(named(t, ticks_logarithmic(5e-4, 20, 8, t)), "10⁻³ 10⁻² 10⁻¹ 1 10 ");
@@ -44,4 +60,5 @@ static void numbers_are_shown_as_print_has_them(void) {
 }
 
 SUITE(plot_ticks, "analysis: marks of axes", TEST(linear_marks_are_round_and_inside),
-      TEST(logarithmic_marks_are_powers_of_ten), TEST(numbers_are_shown_as_print_has_them));
+      TEST(every_axis_has_two_numbers_at_least), TEST(logarithmic_marks_are_powers_of_ten),
+      TEST(numbers_are_shown_as_print_has_them));
