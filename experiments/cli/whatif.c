@@ -332,6 +332,11 @@ static gl_status next_line(line_reader *r, int *more, gl_error *err) {
   return GL_OK;
 }
 
+/* Parquet begins with these bytes, which no JSON does. */
+static int is_parquet(const line_reader *r) {
+  return r->number == 1 && r->size >= 4 && memcmp(r->text, "PAR1", 4) == 0;
+}
+
 gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
   const int is_stdin = strcmp(path, "-") == 0;
   const size_t before = w->n_batches;
@@ -343,6 +348,11 @@ gl_status whatif_read(whatif *w, const char *path, gl_error *err) {
   gl_status status = workspace != NULL ? GL_OK : gl_fail_memory(err, "a workspace");
   for (int more = 1; more && status == GL_OK;) {
     status = next_line(&r, &more, err);
+    if (status == GL_OK && is_parquet(&r))
+      status = gl_fail(err, GL_EINPUT,
+                       "%s: is Parquet, which Python reads: gepolab.whatif(\"run.parquet\") of the "
+                       "package in python/",
+                       r.name);
     if (status == GL_OK && more)
       status = add_line(w, r.text, r.size, r.name, r.number, workspace, err);
   }

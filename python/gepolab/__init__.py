@@ -18,12 +18,13 @@ from ._library import GepolabError, InputError, NumericError, library
 from ._measure import Delay, Simulation, bias, iqm, sim, spearman, survival
 from ._policy import METRICS, Algorithm, PolicyResult, algorithms, policy
 from ._read import read, read_tensorboard
+from ._whatif import read_log, whatif
 
 __version__: str = library.gepolab_version().decode()
 
 __all__ = [
     "METRICS", "Algorithm", "Delay", "GepolabError", "GroupLog", "InputError", "NumericError", "PolicyResult", "Simulation",
-    "algorithms", "bias", "iqm", "loss", "policy", "read", "read_tensorboard", "sim", "spearman", "survival",
+    "algorithms", "bias", "iqm", "loss", "policy", "read", "read_log", "read_tensorboard", "sim", "spearman", "survival", "whatif",
 ]  # fmt: skip
 
 

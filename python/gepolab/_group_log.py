@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
@@ -31,11 +31,25 @@ def _texts(values: "np.ndarray", kept: "np.ndarray") -> str:
     return "[" + ",".join(f"{x:.9g}" for x in values[kept]) + "]"
 
 
+def _starts(n: int, group_size: Optional[int], group_start: "Optional[Sequence[int]]") -> "list[int]":
+    """Where the groups of n responses begin, and the end."""
+    if (group_size is None) == (group_start is None):
+        raise InputError("give either group_size or group_start")
+    if group_size is not None:
+        if group_size < 1 or n % group_size:
+            raise InputError(f"{n} responses are no multiple of group_size {group_size}")
+        return list(range(0, n + 1, group_size))
+    starts = [int(start) for start in group_start or ()]
+    if len(starts) < 2 or starts[0] != 0 or starts[-1] != n or any(a >= b for a, b in zip(starts, starts[1:])):
+        raise InputError(f"group_start {starts} does not rise from 0 to the {n} responses")
+    return starts
+
+
 class GroupLog:
     """A log of groups of responses: GroupLog("run.jsonl").write(rewards, logp, logq, group_size=8, mask=mask, step=3).
 
     Lines are appended, each with one write and whole, so that a run that was stopped and goes on has one log. Log-probabilities
-    are (responses, tokens) with a mask, groups lie together. A group with a response without any token is left out, as there is
+    are (responses, tokens) with a mask, groups lie together (group_size responses each, or group_start as in policy()). A group with a response without any token is left out, as there is
     nothing to evaluate of it; `left_out` counts them.
     """
 
@@ -47,28 +61,29 @@ class GroupLog:
             pass
 
     def write(
-        self, rewards: Any, logp: Any, logq: Any, *, group_size: int, mask: Any = None, logprox: Any = None, logref: Any = None,
-        version_gap: Any = None, step: Optional[float] = None, max_length: int = 0,
+        self, rewards: Any, logp: Any, logq: Any, *, group_size: Optional[int] = None, group_start: "Optional[Sequence[int]]" = None,
+        mask: Any = None, logprox: Any = None, logref: Any = None, entropy: Any = None, version_gap: Any = None,
+        step: Optional[float] = None, max_length: int = 0,
     ) -> int:  # fmt: skip
         """Appends a line; the number of groups in it, 0 where there was none to write."""
         reward, p = _array(rewards), _array(logp)
-        if reward is None or p is None or p.ndim != 2 or reward.shape != p.shape[:1] or group_size < 1 or len(reward) % group_size:
-            raise InputError(f"rewards (n,) and logp (n, tokens) with n a multiple of group_size {group_size} are needed")
+        if reward is None or p is None or p.ndim != 2 or reward.shape != p.shape[:1]:
+            raise InputError("rewards (n,) and logp (n, tokens) are needed")
+        starts = _starts(len(reward), group_size, group_start)
         kept = np.ones(p.shape, bool) if mask is None else _array(mask).astype(bool)
         fields = {"logp": p, "logq": _array(logq), "logprox": _array(logprox), "logref": _array(logref)}
-        gap = _array(version_gap)
-        for name, value in {**fields, "mask": kept, "version_gap": gap}.items():
+        gap, spread = _array(version_gap), _array(entropy)
+        for name, value in {**fields, "mask": kept, "version_gap": gap, "entropy": spread}.items():
             if value is not None and value.shape != p.shape:
                 raise InputError(f"{name} has the shape {value.shape}, and logp {p.shape}")
         fields = {name: np.minimum(value, 0.0) for name, value in fields.items() if value is not None}  # rounding of a probability of 1
+        fields.update({name: value for name, value in (("version_gap", gap), ("entropy", spread)) if value is not None})
         for name, value in {**fields, "rewards": reward}.items():
             if not np.isfinite(value[kept] if value.ndim == 2 else value).all():
                 raise InputError(f"{name} has a number that is not finite")
-        if gap is not None:
-            fields["version_gap"] = gap
         groups = []
-        for first in range(0, len(reward), group_size):
-            rows = range(first, first + group_size)
+        for first, end in zip(starts, starts[1:]):
+            rows = range(first, end)
             if not all(kept[i].any() for i in rows):
                 self.left_out += 1
                 continue

@@ -166,13 +166,19 @@ def _load() -> c.CDLL:
             "or set GEPOLAB_LIBRARY to a libgepolab.so.0; its own libraries (GSL, OpenBLAS, libyaml, cJSON, utf8proc) come "
             "from the system's packages."
         ) from error
-    for name, (result, arguments) in FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
-    found = library.gepolab_interface()
+    try:
+        found = int(library.gepolab_interface())
+    except AttributeError as error:
+        raise ImportError(f"{path} is no libgepolab ({error})") from error
     if found // 1000 != INTERFACE // 1000 or found < INTERFACE:
         raise ImportError(f"{path} has interface {found}, and this package needs {INTERFACE}: install both from one clone")
+    for name, (result, arguments) in FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError as error:
+            raise ImportError(f"{path} is older than this package ({error}): install both from one clone") from error
+        function.restype = result
+        function.argtypes = arguments
     return library
 
 

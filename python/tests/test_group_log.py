@@ -40,7 +40,7 @@ def test_hostile_arrays_are_refused(batch, tmp_path):
     bad[0, 0] = np.nan
     with pytest.raises(ValueError, match="logp has a number that is not finite"):
         log.write(batch["rewards"], bad, batch["logq"], group_size=4, mask=batch["mask"])
-    with pytest.raises(ValueError, match="multiple of group_size 3"):
+    with pytest.raises(ValueError, match="no multiple of group_size 3"):
         log.write(batch["rewards"], batch["logp"], batch["logq"], group_size=3)
     with pytest.raises(ValueError, match="logq has the shape"):
         log.write(batch["rewards"], batch["logp"], batch["logq"][:, :3], group_size=4)

@@ -127,6 +127,7 @@ static void hostile_logs_are_refused_with_the_line(void) {
   CU_ASSERT(refuses("\n \n", "there is no record in it"));
   CU_ASSERT(refuses("{}\n", "standard input:1:1: policy input: logp is missing"));
   CU_ASSERT(refuses("not JSON\n", "standard input:1:1"));
+  CU_ASSERT(refuses("PAR1\x15\x04 and more\n", "is Parquet, which Python reads"));
   snprintf(text, sizeof text, "%s\n{\"stpe\": 1}\n", batches[0]);
   CU_ASSERT(refuses(text, "standard input:2:9: policy input: unknown key 'stpe' (did you mean "
                           "'step'?)"));
