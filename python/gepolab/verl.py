@@ -6,6 +6,8 @@
 
     python -m verl.trainer.main_ppo actor_rollout_ref.actor.policy_loss.loss_mode=gepolab algorithm.adv_estimator=gepolab ...
 
+    log_groups("run.jsonl")                # every batch that the actor trains on, for `gepolab whatif`
+
 The estimator makes the row's advantages of rewards and groups; another one of verl's outcome estimators may stand in its
 place. The row's `aggregate` replaces loss_agg_mode, its widths clip_ratio_*; normalisation over mini-batch and ranks is verl's.
 Tested with verl 0.9.1 on the CPU, without Ray and without a rollout engine.
@@ -13,6 +15,7 @@ Tested with verl 0.9.1 on the CPU, without Ray and without a rollout engine.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from typing import Any, Optional, Union
@@ -20,6 +23,7 @@ from typing import Any, Optional, Union
 import torch
 from verl.trainer.ppo import core_algos
 
+from ._group_log import GroupLog
 from ._library import InputError
 from ._policy import Algorithm, policy
 from ._torch import loss
@@ -30,6 +34,9 @@ LOGGED = (
 ).split()
 
 _now = threading.local()  # the micro-batch that verl's ppo_loss is at work on in this thread
+
+# The log of this process's batches: its path, and the log itself once the process has its rank.
+_log: "dict[str, Any]" = {"path": None, "log": None}
 
 
 class _Order:
@@ -183,6 +190,84 @@ def _fields_of(model_output: Any, data: Any) -> "dict[str, Any]":
     return found
 
 
+def _reward_of_responses(data: Any) -> torch.Tensor:
+    for name in ("token_level_rewards", "token_level_scores", "rm_scores"):
+        if name in data:
+            rewards = data.select(name).to_padded_tensor()[name]
+            return torch.as_tensor(rewards.sum(-1))
+    raise InputError(
+        "the actor's batch has no token_level_rewards, token_level_scores or rm_scores, and a log needs rewards: keep one of them in "
+        "what update_actor is given, or log without log_groups()"
+    )
+
+
+def _logs() -> Optional[GroupLog]:
+    """This process's log; every rank but the first has one of its own."""
+    if _log["log"] is None and _log["path"] is not None:
+        spread = torch.distributed.is_available() and torch.distributed.is_initialized()
+        rank = torch.distributed.get_rank() if spread else 0
+        _log["log"] = GroupLog(_log["path"] if rank == 0 else f"{_log['path']}.rank{rank}")
+    found: Optional[GroupLog] = _log["log"]
+    return found
+
+
+def _write_log(config: Any, model_output: Any, data: Any) -> None:
+    log = _logs()
+    if log is None:
+        return
+    from verl.utils import tensordict_utils
+    from verl.workers.utils.padding import no_padding_2_padding
+
+    seen = _now.fields
+    if "uid" not in seen:
+        raise InputError("the actor's batch has no 'uid', which says what prompt a response is of: keep it, or log without log_groups()")
+    named = data.select("response_mask", "old_log_probs").to_padded_tensor()
+    mask, prox = named["response_mask"].bool(), named["old_log_probs"]
+    logp = no_padding_2_padding(model_output["log_probs"], data).detach()
+    size = config.get("rollout_n", None) if hasattr(config, "get") else getattr(config, "rollout_n", None)
+    order = _Order(mask, seen["uid"])
+    rows, starts = _whole_groups(order, size if isinstance(size, int) else 0)
+    log.left_out += len(order.sizes) - (len(starts) - 1)
+    if not rows:
+        return
+    chosen = torch.tensor(rows, dtype=torch.long, device=mask.device)
+
+    def of(values: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
+        return None if values is None else values[chosen]
+
+    step = tensordict_utils.get(data, "global_steps", None) if "global_steps" in data else None
+    log.write(
+        of(_reward_of_responses(data)), of(logp), of(seen.get("rollout_log_probs", prox)), group_start=starts, mask=of(mask),
+        logprox=of(prox), logref=of(seen.get("ref_log_prob")), entropy=of(seen.get("entropy")), max_length=mask.shape[1],
+        step=None if step is None else float(step),
+    )  # fmt: skip
+
+
+def _whole_groups(order: _Order, size: int) -> "tuple[list[int], list[int]]":
+    """Responses of the groups that have all of their `size` (0: not known) responses here, and where these groups start."""
+    rows: "list[int]" = []
+    starts = [0]
+    every = order.rows.tolist()
+    for first, n in zip(order.start, order.sizes):
+        if size in (0, n):
+            rows += every[first : first + n]
+            starts.append(len(rows))
+    return rows, starts
+
+
+def log_groups(path: "Union[str, os.PathLike[str]]") -> None:
+    """Appends every micro-batch that verl's actor computes its loss of to a log, for `gepolab whatif` and gepolab.whatif().
+
+    With verl's own losses and with rows. Every rank but the first writes PATH.rankN. Of a prompt whose responses are not all
+    in one micro-batch nothing is logged (GroupLog.left_out counts such groups): use_dynamic_bsz: false, shuffle: false,
+    trainer.balance_batch: false and a ppo_micro_batch_size_per_gpu that is a multiple of rollout.n keep them together.
+    logq is rollout_log_probs where the batch has them (calculate_log_probs: true), else old_log_probs; version_gap is not
+    known here.
+    """
+    _log.update(path=os.fspath(path), log=None)
+    watch_batches()
+
+
 def watch_batches() -> None:
     """Lets the rows see groups, sampler's and reference log-probabilities, which verl does not hand to a policy loss.
 
@@ -196,6 +281,7 @@ def watch_batches() -> None:
 
     def ppo_loss(config: Any, model_output: Any, data: Any, dp_group: Any = None) -> Any:
         _now.fields = _fields_of(model_output, data)
+        _write_log(config, model_output, data)
         try:
             return plain(config, model_output, data, dp_group)
         finally:

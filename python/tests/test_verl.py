@@ -1,6 +1,8 @@
 """verl's losses and advantage estimators against rows, and rows as verl's losses."""
 
 import contextlib
+import itertools
+import json
 import os
 import pathlib
 import subprocess
@@ -381,6 +383,72 @@ def test_rows_that_need_groups_see_them_in_verls_actor(registered):
     want = gepolab.policy(rewards, logp, logq, "{base: gepo, clip: none}", group_size=GROUP, mask=mask)
     assert abs(float(value) - want.loss) < 1e-10
     assert float(metrics["gepolab/iw_variance_gepo"].aggregate()) == pytest.approx(want.metrics["iw_variance_gepo"])
+
+
+@pytest.fixture
+def log(registered, tmp_path):
+    """A log that verl's actor writes, and none after the test."""
+    adapter.log_groups(tmp_path / "run.jsonl")
+    yield tmp_path / "run.jsonl"
+    adapter._log.update(path=None, log=None)
+
+
+def cases_that_fill_the_width(rows=N):
+    """verl pads fields to the longest of a micro-batch and the model's output to max_response_len: here both are T."""
+    return (case for case in range(5, 500) if int(random_batch(case, torch.float64)[4][:rows].sum(1).max()) == T)
+
+
+def one_micro_batch(case, order, rows=None):
+    """A micro-batch of verl with its rewards; the same in our form."""
+    from tensordict import TensorDict  # noqa: F401
+    from verl.utils import tensordict_utils
+
+    logp, logq, logprox, rewards, mask = random_batch(case, torch.float64)
+    data, flat = batch_of_verl(logp, logq, logprox, rewards, mask, order)
+    data["token_level_rewards"] = outcome(rewards, mask)[order]  # padded, as update_actor has it
+    tensordict_utils.assign_non_tensor(data, global_steps=case)
+    if rows is not None:
+        data, flat = data[:rows], torch.nested.as_nested_tensor(list(flat.unbind())[:rows], layout=torch.jagged)
+    return data, flat, (logp, logq, logprox, rewards, mask)
+
+
+def test_what_verls_actor_trains_on_is_logged_for_whatif(log, registered):
+    """Two micro-batches through verl's own ppo_loss with its own loss; whatif says what policy() says of them."""
+    from verl.workers.utils import losses
+
+    ess = []
+    cases = list(itertools.islice(cases_that_fill_the_width(), 2))
+    for case in cases:
+        order = torch.randperm(N, generator=torch.Generator().manual_seed(case))
+        data, flat, (logp, logq, logprox, rewards, mask) = one_micro_batch(case, order)
+        value, _ = losses.ppo_loss(actor(loss_agg_mode="token-mean"), {"log_probs": flat}, data)
+        want = core_algos.get_policy_loss_fn("vanilla")(logprox[order], logp[order], (rewards[:, None] * mask)[order], mask[order], "token-mean", actor())[0]
+        assert abs(float(value) - float(want)) < 1e-12  # verl's loss is as it was
+        ess.append(gepolab.policy(rewards, logp, logq, "gepo", group_size=GROUP, mask=mask, logprox=logprox).metrics["ess"])
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["step"] for line in lines] == cases and all(len(line["groups"]) == N // GROUP for line in lines)
+    assert {len(group["rewards"]) for line in lines for group in line["groups"]} == {GROUP}
+    assert sum(sum(group["rewards"]) for group in lines[1]["groups"]) == pytest.approx(float(rewards.sum()))
+    told = gepolab.whatif(log, ["gepo"])
+    assert told["updates"] == 2 and told["algorithms"][0]["ess"]["mean"] == pytest.approx(np.mean(ess), rel=1e-7)
+
+
+def test_torn_groups_are_left_out_of_the_log_and_counted(log, registered):
+    from verl.workers.utils import losses
+
+    data, flat, _ = one_micro_batch(next(cases_that_fill_the_width(6)), torch.arange(N), rows=6)  # one whole group, and half of another
+    losses.ppo_loss(actor(loss_agg_mode="token-mean"), {"log_probs": flat}, data)
+    assert [len(json.loads(line)["groups"]) for line in log.read_text().splitlines()] == [1]
+    assert adapter._logs().left_out == 1
+
+
+def test_a_batch_without_rewards_cannot_be_logged(log, registered):
+    from verl.workers.utils import losses
+
+    data, flat, _ = one_micro_batch(next(cases_that_fill_the_width()), torch.arange(N))
+    del data["token_level_rewards"]
+    with pytest.raises(gepolab.InputError, match="token_level_rewards"):
+        losses.ppo_loss(actor(loss_agg_mode="token-mean"), {"log_probs": flat}, data)
 
 
 @pytest.mark.parametrize("says, changes", [
