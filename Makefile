@@ -185,7 +185,8 @@ EMULATED  := $(patsubst llm/backend/cuda/%.cu,$(BUILD)/emulate/cuda/%.o,$(wildca
              $(patsubst tests/emulate/%.cu,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.cu)) \
              $(patsubst tests/emulate/%.c,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.c)) \
              $(BUILD)/emulate/open.o
-EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.c) experiments/base/args.c \
+EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.c) $(patsubst %,experiments/bench/%.c,bench meter peer workload) \
+                    experiments/base/args.c experiments/base/seconds.c \
                     tests/support/main.c $(wildcard tests/llm/backend/cuda/*.c) \
                     tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/llm_files.c)
 EMULATED_SUITES := cuda emulated
@@ -498,7 +499,7 @@ gpu-bundle: $(BUNDLE_AT)/gepolab $(BUNDLE_AT)/gepolab-tests
 	@ldd $^ | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | \
 	   grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so' | xargs -I{} cp -L {} $(BUNDLE)/lib/
 	@tar -C $(BUNDLE) -czf $(BUNDLE)/lib.tar.gz lib && rm -r $(BUNDLE)/lib
-	@cp experiments/bench/gpu.py $(BUNDLE)/experiments/bench/
+	@cp experiments/bench/gpu.py experiments/bench/serve.py $(BUNDLE)/experiments/bench/
 	@cp experiments/recipes/llm_delay_sweep.yaml experiments/recipes/llm_quick.yaml $(BUNDLE)/recipes/
 	@cp experiments/bench/gpu_bundle.sh $(BUNDLE)/run.sh
 	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$size KiB, kernels for sm_$(BUNDLE_SM)"; \

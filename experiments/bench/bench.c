@@ -65,6 +65,15 @@ static gl_status append(bench *b, bench_number **out, const char *key, const cha
   return GL_OK;
 }
 
+gl_status bench_named(bench *b, bench_number **out, const char *key, const char *what,
+                      gl_error *err) {
+  for (size_t i = 0; i < b->n; ++i) {
+    *out = &b->numbers[i];
+    if (strcmp((*out)->key, key) == 0) return GL_OK;
+  }
+  return append(b, out, key, what, err);
+}
+
 gl_status bench_fact(bench *b, const char *key, double value, double aim, const char *what,
                      gl_error *err) {
   bench_number *number = NULL;
@@ -84,6 +93,11 @@ gl_status bench_derived(bench *b, const char *key, double value, meter_load one,
 
 static int time_is_up(const bench *b) {
   return seconds_now() >= b->end;
+}
+
+/* Notes it as the reason why there is no rate. */
+static void late(char missing[PEER_TEXT]) {
+  snprintf(missing, PEER_TEXT, "no time left");
 }
 
 static void measured(bench *b, const bench_number *number, const bench_peer *peer,
@@ -125,15 +139,24 @@ static gl_status take_turn(turns *t, size_t i, const bench_row *row, double leas
   return status;
 }
 
+static size_t repetitions_of(const bench *b) {
+  if (b->quick) return 1;
+  return b->repetitions > 0 && b->repetitions < BENCH_REPETITIONS ? b->repetitions
+                                                                  : BENCH_REPETITIONS;
+}
+
 gl_status bench_measure_in_turns(bench *b, bench_number *out[], const bench_row *rows, size_t n,
                                  double least, gl_error *err) {
   turns t[BENCH_MOST_ROWS] = {{.calls = 0}};
   gl_status status = GL_OK;
   for (size_t k = 0; k < n && status == GL_OK; ++k)
     status = append(b, &out[k], rows[k].key, rows[k].what, err);
-  if (status != GL_OK || time_is_up(b)) return status;
+  if (status == GL_OK && time_is_up(b)) {
+    for (size_t k = 0; k < n; ++k) late(out[k]->missing);
+    return GL_OK;
+  }
   for (size_t k = 0; k < n && status == GL_OK; ++k) status = rows[k].task(rows[k].self, err);
-  const size_t repetitions = b->quick ? 1 : BENCH_REPETITIONS;
+  const size_t repetitions = repetitions_of(b);
   for (size_t i = 0; i < repetitions; ++i)
     for (size_t k = 0; k < n && status == GL_OK; ++k)
       status = take_turn(&t[k], i, &rows[k], b->quick ? 0 : least, err);
@@ -171,9 +194,17 @@ static bench_peer *append_peer(bench_number *number, const char *name, double ai
 
 /* 1 if it is to be measured; else the reason is noted. */
 static int may_measure(const bench *b, const bench_number *number, bench_peer *peer) {
-  if (number->rate.n != 0 && !time_is_up(b)) return 1;
-  snprintf(peer->missing, sizeof peer->missing, "no time left");
+  if (b->least_peer_s > 0 || (number->rate.n != 0 && !time_is_up(b))) return 1;
+  late(peer->missing);
   return 0;
+}
+
+void bench_beside(bench_number *number, const char *name, double rate, double aim,
+                  const char *note) {
+  bench_peer *peer = append_peer(number, name, aim);
+  if (peer == NULL) return;
+  peer->rate = bench_rate_of(&rate, 1, (meter_load){0});
+  snprintf(peer->note, sizeof peer->note, "%s", note);
 }
 
 void bench_start_python(const bench *b, peer_process *p, const char *script, size_t threads) {
@@ -192,7 +223,7 @@ void bench_ask(bench *b, bench_number *number, peer_process *p, const char *name
   if (peer == NULL || !may_measure(b, number, peer)) return;
   peer_answer a;
   const meter_reading before = meter_now(p->pid);
-  peer_ask(p, request, b->end - seconds_now() + GRACE_S, &a);
+  peer_ask(p, request, fmax(b->end - seconds_now(), b->least_peer_s) + GRACE_S, &a);
   const meter_reading after = meter_now(p->pid);
   const meter_load load = meter_between(&before, &after);
   peer->rate = bench_rate_of(a.rates, a.n, load);

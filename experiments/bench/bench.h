@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 enum {
-  BENCH_MOST_NUMBERS = 64,
+  BENCH_MOST_NUMBERS = 96,
   BENCH_MOST_PEERS = 2,
   BENCH_MOST_ROWS = 4,
   BENCH_REPETITIONS = 5,
@@ -46,8 +46,9 @@ typedef enum bench_kind {
 } bench_kind;
 
 typedef struct bench_number {
-  char key[BENCH_NAME]; /* snake_case, key of the JSON answer */
-  const char *what;     /* unit and a few words; borrowed */
+  char key[BENCH_NAME];    /* a word, key of the JSON answer */
+  char missing[PEER_TEXT]; /* why it was not measured, where that is known */
+  const char *what;        /* unit and a few words; borrowed */
   bench_kind kind;
   bench_rate rate;
   double value; /* of a fact */
@@ -58,13 +59,16 @@ typedef struct bench_number {
 
 typedef struct bench {
   /* What is asked for. */
-  const char *python; /* NULL: no program is measured beside ours */
-  const char *cimba;  /* Cimba's own benchmark of an M/M/1 queue, an executable; NULL: none */
-  const char *shape;  /* the only one that bench_llm measures; NULL: all */
-  int takes_busy;     /* ratios are given on a busy machine, too */
-  int quick;          /* a repetition is one call, however short: to see that it works */
-  size_t customers;   /* of bench_des */
-  double end;         /* seconds_now() after which nothing is begun */
+  const char *python;  /* NULL: no program is measured beside ours */
+  const char *cimba;   /* Cimba's own benchmark of an M/M/1 queue, an executable; NULL: none */
+  const char *shape;   /* the only one that bench_llm measures; NULL: all */
+  int takes_busy;      /* ratios are given on a busy machine, too */
+  int quick;           /* a repetition is one call, however short: to see that it works */
+  size_t customers;    /* of bench_des */
+  double end;          /* seconds_now() after which nothing is begun */
+  double least_peer_s; /* seconds that a peer has even after that, and where ours was not measured;
+                          0: neither */
+  size_t repetitions;  /* at most BENCH_REPETITIONS; 0: as many */
   void (*tell)(const bench_number *number, const bench_peer *peer); /* called after every rate, peer
                                                                        NULL: ours; NULL: silent */
   /* What was measured. */
@@ -108,6 +112,12 @@ gl_status bench_speed_up(bench *b, const char *key, const bench_number *one,
 /* Appends a number that was not timed. */
 gl_status bench_fact(bench *b, const char *key, double value, double aim, const char *what,
                      gl_error *err);
+/* The number of this name as *out, which is appended, not measured, where there is none. */
+gl_status bench_named(bench *b, bench_number **out, const char *key, const char *what,
+                      gl_error *err);
+/* Puts a rate beside a number that was computed and not measured. */
+void bench_beside(bench_number *number, const char *name, double rate, double aim,
+                  const char *note);
 /* Asks a peer for the rates that stand beside a number, and appends them to it. p NULL, or without
  * a process: the reason alone. At most BENCH_MOST_PEERS for a number. */
 void bench_ask(bench *b, bench_number *number, peer_process *p, const char *name,

@@ -48,7 +48,7 @@ export LD_LIBRARY_PATH
 # Python is the machine's own and finds the machine's libraries.
 printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec %s "$@"\n' "$own_path" "$PYTHON" > "$here/lib/python"
 chmod +x "$here/lib/python"
-export GEPOLAB_PYTHON="$here/lib/python" GEPOLAB="$here/gepolab"
+export GEPOLAB_PYTHON="$here/lib/python" GEPOLAB="$here/gepolab" GEPOLAB_PEER_LOG="$logs/peer.log"
 missing=$(ldd "$here/gepolab" "$here/gepolab-tests" 2>&1 | grep -E 'not found|version' | sort -u)
 [ -z "$missing" ] || { echo "this machine lacks what the program loads:"; echo "$missing"; exit 1; } >&2
 cd "$here" || exit 1
@@ -63,7 +63,7 @@ fi
 tests() { timeout "$limit" "$@" ./gepolab-tests "$SUITES" && ! grep -q 'skipped: no CUDA device' "$log"; }
 bench() { # what is left of the part's time
   local left=$((begun + limit - SECONDS))
-  [ $left -gt 0 ] && timeout $left ./gepolab bench gpu "$@" --seconds $left --peer-log "$logs/peer.log"
+  [ $left -gt 0 ] && timeout $left ./gepolab bench gpu "$@" --seconds $left
 }
 tool_named() { command -v "$1" || ls /usr/local/cuda/bin/"$1"; }
 sanitize() {

@@ -5,26 +5,31 @@
 #include "llm/backend/open/open.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SEQUENCES = 2, MOST_LENGTH = 512, ROWS = 8, MOST_PROMPT = 64, DRAWS = 16 };
 
-/* Bounds: of log-probabilities in nats, of the gradients' cosine and norms, of how far a token
- * drawn may be from the other's: greedily, in nats below the most probable; by inversion, in
- * probability between the uniform and the token's interval. */
-static const double LOGP_BOUND = 2e-2, COSINE_BOUND = 0.999, NORM_BOUND = 2e-2, GREEDY_BOUND = 4e-2,
-                    DRAW_BOUND = 1e-3;
+static const struct {
+  const char *what, *text;
+  double bound;
+} held[GPU_HELD] = {
+    [GPU_LOGP] = {"parity.logp", "nats between log-probabilities, at most 0.02", 0.02},
+    [GPU_COSINE] = {"parity.gradient", "cosine of the gradients, at least 0.999", 0.999},
+    [GPU_NORM] = {"parity.norm", "|ratio of their norms - 1|, at most 0.02", 0.02},
+    [GPU_GREEDY] = {"parity.greedy", "nats between most probable tokens, at most 0.04", 0.04},
+    [GPU_DRAWN] = {"parity.draws", "probability between draw and token, at most 0.001", 0.001}};
 
 typedef struct parity {
-  gpu_run *r;
+  const gpu_run *r;
+  workload_size size;
   size_t prompt;
-  gpu_batch batch;
   double *logp;                                      /* of the device, [SEQUENCES * length] */
   float *gradient;                                   /* of the device */
   int32_t greedy[DRAWS * ROWS], drawn[DRAWS * ROWS]; /* of the device */
   /* What came of the comparison. */
-  double logp_gap, cosine, norm_ratio, least_cosine, greedy_gap, draw_gap;
+  double value[GPU_HELD], least_cosine;
   char least_tensor[96];
   size_t same_greedy, same_drawn;
 } parity;
@@ -52,26 +57,25 @@ static void compare_gradients(parity *p, const model *m, const double *reference
     p->least_cosine = cosine;
     snprintf(p->least_tensor, sizeof p->least_tensor, "%s", t->name);
   }
-  p->cosine = xy / sqrt(xx * yy);
-  p->norm_ratio = sqrt(xx / yy);
+  p->value[GPU_COSINE] = xy / sqrt(xx * yy);
+  p->value[GPU_NORM] = fabs(sqrt(xx / yy) - 1);
 }
 
 /* The device's results are kept, and the reference's compared with them. */
-static gl_status learn(parity *p, model *m, int reference, gl_error *err) {
-  const size_t n = model_parameters(m), targets = p->batch.sequences * p->batch.length;
-  gl_status status = gpu_batch_run(&p->batch, m, 1, err);
-  if (status != GL_OK) return status;
+static gl_status learn(parity *p, workload *w, int reference, gl_error *err) {
+  const size_t n = model_parameters(w->m), targets = p->size.sequences * p->size.length;
   double *gradient = malloc(n * sizeof *gradient);
   if (gradient == NULL) return gl_fail_memory(err, "a gradient");
-  status = model_gradient_get(m, gradient, err);
+  gl_status status = workload_learn(w, err);
+  if (status == GL_OK) status = model_gradient_get(w->m, gradient, err);
+  for (size_t i = 0; i < targets && status == GL_OK && reference; ++i) {
+    const double gap = fabs(w->logp[i] - p->logp[i]);
+    if (gap > p->value[GPU_LOGP] || isnan(gap)) p->value[GPU_LOGP] = gap;
+  }
   if (status == GL_OK && reference) {
-    for (size_t i = 0; i < targets; ++i) {
-      const double gap = fabs(p->batch.logp[i] - p->logp[i]);
-      p->logp_gap = gap > p->logp_gap || isnan(gap) ? gap : p->logp_gap;
-    }
-    compare_gradients(p, m, gradient);
+    compare_gradients(p, w->m, gradient);
   } else if (status == GL_OK) {
-    memcpy(p->logp, p->batch.logp, targets * sizeof *p->logp);
+    memcpy(p->logp, w->logp, targets * sizeof *p->logp);
     for (size_t i = 0; i < n; ++i) p->gradient[i] = (float)gradient[i];
   }
   free(gradient);
@@ -103,16 +107,16 @@ static void compare_draws(parity *p, const double *z, size_t vocabulary, size_t 
     const double gap = row[greedy[i]] - row[p->greedy[at]];
     p->same_greedy += greedy[i] == p->greedy[at];
     p->same_drawn += drawn[i] == p->drawn[at];
-    p->greedy_gap = fmax(p->greedy_gap, gap);
-    p->draw_gap = fmax(p->draw_gap, draw_gap(row, vocabulary, (size_t)p->drawn[at], stream,
-                                             rng_token_index(i, step)));
+    p->value[GPU_GREEDY] = fmax(p->value[GPU_GREEDY], gap);
+    p->value[GPU_DRAWN] = fmax(p->value[GPU_DRAWN], draw_gap(row, vocabulary, (size_t)p->drawn[at],
+                                                             stream, rng_token_index(i, step)));
   }
 }
 
 /* Draws a token greedily and one by inversion at every position, and goes on with the second as the
  * device drew it, on the reference too. */
-static gl_status draw(parity *p, model *m, int reference, gl_error *err) {
-  const model_config *c = &p->r->shape->model;
+static gl_status draw(parity *p, workload *w, int reference, gl_error *err) {
+  const size_t vocabulary = p->r->shape->model.vocabulary;
   const sampling_spec spec = {.temperature = 1, .top_p = 1};
   const rng_stream stream = rng_stream_at(1, RNG_ROLLOUT, 0);
   size_t start[ROWS + 1], slot[ROWS];
@@ -122,10 +126,10 @@ static gl_status draw(parity *p, model *m, int reference, gl_error *err) {
   model_cache *cache = NULL;
   for (size_t i = 0; i <= ROWS; ++i) start[i] = i * p->prompt;
   for (size_t i = 0; i < ROWS; ++i) slots[i] = (int32_t)(slot[i] = i);
-  const packed_tokens prompts = {ROWS * p->prompt, ROWS, 0, start, p->batch.token, NULL, NULL};
-  double *z = malloc(ROWS * c->vocabulary * sizeof *z);
+  const packed_tokens prompts = {ROWS * p->prompt, ROWS, 0, start, w->token, NULL, NULL};
+  double *z = malloc(ROWS * vocabulary * sizeof *z);
   gl_status status = z != NULL ? GL_OK : gl_fail_memory(err, "logits");
-  if (status == GL_OK) status = model_cache_new(&cache, m, ROWS, p->prompt + DRAWS, err);
+  if (status == GL_OK) status = model_cache_new(&cache, w->m, ROWS, p->prompt + DRAWS, err);
   if (status == GL_OK) status = model_prefill(cache, &prompts, slot, err);
   for (size_t t = 0; t < DRAWS && status == GL_OK; ++t) {
     for (size_t i = 0; i < ROWS; ++i) {
@@ -137,7 +141,7 @@ static gl_status draw(parity *p, model *m, int reference, gl_error *err) {
                             truncated, err);
     if (status == GL_OK && reference) {
       status = model_logits_get(cache, ROWS, z, err);
-      if (status == GL_OK) compare_draws(p, z, c->vocabulary, t, greedy, drawn, stream);
+      if (status == GL_OK) compare_draws(p, z, vocabulary, t, greedy, drawn, stream);
     } else {
       memcpy(p->greedy + t * ROWS, greedy, sizeof greedy);
       memcpy(p->drawn + t * ROWS, drawn, sizeof drawn);
@@ -154,72 +158,59 @@ static gl_status draw(parity *p, model *m, int reference, gl_error *err) {
  */
 
 static gl_status one_side(parity *p, backend *b, int reference, gl_error *err) {
-  model *m = NULL;
-  gl_status status = gpu_model_new(&m, &p->r->shape->model, b, 0, err);
-  if (status == GL_OK) status = draw(p, m, reference, err);
-  if (status == GL_OK) status = learn(p, m, reference, err);
-  model_free(m);
+  workload w;
+  gl_status status = workload_init(&w, &p->r->shape->model, p->size, b, err);
+  if (status == GL_OK) status = draw(p, &w, reference, err);
+  if (status == GL_OK) status = learn(p, &w, reference, err);
+  workload_fini(&w);
   return status;
 }
 
-static void say(const parity *p) {
-  const gpu_run *r = p->r;
-  char least[128], greedy[64], drawn[64];
-  snprintf(least, sizeof least, "least: %.6f of %s", p->least_cosine, p->least_tensor);
-  snprintf(greedy, sizeof greedy, "%zu of %d tokens the same", p->same_greedy, DRAWS * ROWS);
-  snprintf(drawn, sizeof drawn, "%zu of %d tokens the same", p->same_drawn, DRAWS * ROWS);
-  const gpu_row rows[] = {
-      {.what = "parity.logp", .unit = "nats", .value = p->logp_gap, .at_most = LOGP_BOUND},
-      {.what = "parity.gradient",
-       .unit = "cosine",
-       .value = p->cosine,
-       .at_least = COSINE_BOUND,
-       .note = least},
-      {.what = "parity.norm",
-       .unit = "|r - 1|",
-       .value = fabs(p->norm_ratio - 1),
-       .at_most = NORM_BOUND},
-      {.what = "parity.greedy",
-       .unit = "nats",
-       .value = p->greedy_gap,
-       .at_most = GREEDY_BOUND,
-       .note = greedy},
-      {.what = "parity.draws",
-       .unit = "prob.",
-       .value = p->draw_gap,
-       .at_most = DRAW_BOUND,
-       .note = drawn}};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) gpu_say(r, rows[i]);
+gl_status gpu_parity_check(const double value[GPU_HELD], gl_error *err) {
+  for (size_t i = 0; i < GPU_HELD; ++i) {
+    const int kept = i == GPU_COSINE ? value[i] >= held[i].bound : value[i] <= held[i].bound;
+    if (!kept) return gl_fail(err, GL_EIO, "%s is %.6g: %s", held[i].what, value[i], held[i].text);
+  }
+  return GL_OK;
+}
+
+static gl_status say(const parity *p, gl_error *err) {
+  bench *b = &p->r->g->b;
+  char key[BENCH_NAME];
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < GPU_HELD && status == GL_OK; ++i)
+    status = bench_fact(b, gpu_key(p->r, held[i].what, key), p->value[i], NAN, held[i].text, err);
+  if (status == GL_OK)
+    status = bench_fact(b, gpu_key(p->r, "parity.same_greedy", key), (double)p->same_greedy, NAN,
+                        "of 128 tokens drawn greedily are the same", err);
+  if (status == GL_OK)
+    status = bench_fact(b, gpu_key(p->r, "parity.same_drawn", key), (double)p->same_drawn, NAN,
+                        "of 128 tokens drawn by inversion are the same", err);
+  if (status == GL_OK) status = gpu_parity_check(p->value, err);
+  if (status != GL_OK)
+    fprintf(stderr, "least cosine of a tensor: %.6f, %s\n", p->least_cosine, p->least_tensor);
+  return status;
 }
 
 gl_status gpu_parity(gpu_run *r, gl_error *err) {
   const gpu_shape *s = r->shape;
   const size_t length = s->length < MOST_LENGTH ? s->length : MOST_LENGTH;
   const size_t own = SEQUENCES * length / ROWS; /* prompts are cut from the same tokens */
+  const number_type type = r->device->kind == BACKEND_CPU ? NUMBER_F64 : NUMBER_F32;
   backend *cpu = NULL;
-  parity *p = calloc(1, sizeof *p);
-  if (p == NULL || own == 0) {
-    free(p);
-    return p == NULL ? gl_fail_memory(err, "parity")
-                     : gl_fail(err, GL_EINPUT, "parity needs sequences of 4 tokens");
-  }
-  p->r = r;
-  p->prompt = own < MOST_PROMPT ? own : MOST_PROMPT;
-  p->logp = calloc(SEQUENCES * length, sizeof *p->logp);
-  p->gradient = malloc(model_config_parameters(&s->model) * sizeof *p->gradient);
-  gl_status status = p->logp != NULL && p->gradient != NULL ? GL_OK : gl_fail_memory(err, "parity");
-  if (status == GL_OK)
-    status = gpu_batch_init(&p->batch, &s->model, SEQUENCES, length, SEQUENCES, err);
-  if (status == GL_OK) status = one_side(p, r->b, 0, err);
-  if (status == GL_OK)
-    status =
-        backend_new(&cpu, BACKEND_CPU, r->kind == BACKEND_CPU ? NUMBER_F64 : NUMBER_F32, 0, err);
-  if (status == GL_OK) status = one_side(p, cpu, 1, err);
-  if (status == GL_OK) say(p);
+  if (own == 0) return gl_fail(err, GL_EINPUT, "parity needs sequences of 4 tokens");
+  parity p = {.r = r,
+              .size = {.sequences = SEQUENCES, .length = length},
+              .prompt = own < MOST_PROMPT ? own : MOST_PROMPT,
+              .logp = calloc(SEQUENCES * length, sizeof *p.logp),
+              .gradient = malloc(model_config_parameters(&s->model) * sizeof *p.gradient)};
+  gl_status status = p.logp != NULL && p.gradient != NULL ? GL_OK : gl_fail_memory(err, "parity");
+  if (status == GL_OK) status = one_side(&p, r->device, 0, err);
+  if (status == GL_OK) status = backend_new(&cpu, BACKEND_CPU, type, 0, err);
+  if (status == GL_OK) status = one_side(&p, cpu, 1, err);
+  if (status == GL_OK) status = say(&p, err);
   backend_free(cpu);
-  gpu_batch_fini(&p->batch);
-  free(p->gradient);
-  free(p->logp);
-  free(p);
+  free(p.gradient);
+  free(p.logp);
   return status;
 }

@@ -1,8 +1,8 @@
 /* Speed of the transformer on the CPU: training and generation, beside PyTorch on the same shapes
  * and threads, and beside the machine's rate of matrix products. */
 #include "experiments/bench/bench.h"
+#include "experiments/bench/workload.h"
 #include "llm/backend/open/open.h"
-#include "llm/model/generate.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -58,105 +58,6 @@ static double flops_per_token(const model_config *c) {
   return 6 * (double)(c->layers * layer + c->vocabulary * c->hidden);
 }
 
-/* --- one shape --- */
-
-typedef struct workload {
-  const bench_shape *shape;
-  model *m;
-  model_optimizer *optimizer;
-  packed_tokens rows;
-  size_t *start, *row, *number;
-  int32_t *token, *target;
-  double *slope, *logp;
-  generate_result result;
-} workload;
-
-static gl_status train_once(void *self, gl_error *err) {
-  workload *w = self;
-  double norm;
-  gl_status status = model_zero_gradient(w->m, err);
-  if (status == GL_OK) status = model_forward(w->m, &w->rows, 1, 1, w->logp, NULL, err);
-  if (status == GL_OK) status = model_backward(w->m, w->slope, err);
-  if (status == GL_OK) status = model_optimizer_step(w->optimizer, 1e-4, &norm, err);
-  return status;
-}
-
-static gl_status generate_once(void *self, gl_error *err) {
-  workload *w = self;
-  const bench_shape *s = w->shape;
-  const size_t n = s->sequences, tokens = s->length - s->prompt;
-  for (size_t i = 0; i <= n; ++i) w->start[i] = i * s->prompt;
-  const generate_request request = {.n_prompts = n,
-                                    .prompt_start = w->start,
-                                    .prompt = w->token,
-                                    .n_responses = n,
-                                    .prompt_of = w->number,
-                                    .number = w->number,
-                                    .stream = rng_stream_at(1, RNG_ROLLOUT, 0),
-                                    .sampling = {.temperature = 1, .top_p = 1},
-                                    .max_tokens = tokens,
-                                    .up_to = tokens};
-  memset(w->result.length, 0, n * sizeof *w->result.length);
-  memset(w->result.finished, 0, n * sizeof *w->result.finished);
-  gl_status status = generate(w->m, &request, &w->result, err);
-  for (size_t i = 0; i <= n; ++i) w->start[i] = i * s->length;
-  return status;
-}
-
-static void workload_fini(workload *w) {
-  model_optimizer_free(w->optimizer);
-  model_free(w->m);
-  generate_result_fini(&w->result);
-  free(w->start);
-  free(w->row);
-  free(w->number);
-  free(w->token);
-  free(w->target);
-  free(w->slope);
-  free(w->logp);
-}
-
-static gl_status allocate(workload *w, gl_error *err) {
-  const size_t sequences = w->shape->sequences, n = sequences * w->shape->length;
-  w->start = calloc(sequences + 1, sizeof *w->start);
-  w->number = calloc(sequences, sizeof *w->number);
-  w->row = calloc(n, sizeof *w->row);
-  w->token = calloc(n, sizeof *w->token);
-  w->target = calloc(n, sizeof *w->target);
-  w->slope = calloc(n, sizeof *w->slope);
-  w->logp = calloc(n, sizeof *w->logp);
-  if (w->start == NULL || w->number == NULL || w->row == NULL || w->token == NULL ||
-      w->target == NULL || w->slope == NULL || w->logp == NULL)
-    return gl_fail_memory(err, "a benchmark");
-  w->rows = (packed_tokens){n, sequences, n, w->start, w->token, w->row, w->target};
-  return generate_result_init(&w->result, sequences, w->shape->length, err);
-}
-
-static gl_status workload_init(workload *w, const bench_shape *s, backend *b, gl_error *err) {
-  const optimizer_spec spec = {.kind = OPTIMIZER_ADAMW,
-                               .beta1 = 0.9,
-                               .beta2 = 0.999,
-                               .eps = 1e-8,
-                               .weight_decay = 0.01,
-                               .clip_grad_norm = 1};
-  *w = (workload){.shape = s};
-  gl_status status = allocate(w, err);
-  if (status == GL_OK) status = model_new(&w->m, &s->model, b, 0, err);
-  if (status == GL_OK) status = model_initialise(w->m, 1, err);
-  if (status == GL_OK) status = model_optimizer_new(&w->optimizer, w->m, &spec, err);
-  if (status != GL_OK) return status;
-  for (size_t i = 0; i <= s->sequences; ++i) w->start[i] = i * s->length;
-  for (size_t i = 0; i < s->sequences; ++i) w->number[i] = i;
-  for (size_t i = 0; i < w->rows.n_tokens; ++i) {
-    const rng_words word = rng_block(rng_stream_at(1, RNG_DATA, 0), i);
-    w->row[i] = i;
-    w->token[i] = (int32_t)(word.v[0] % s->model.vocabulary);
-    w->target[i] = (int32_t)(word.v[1] % s->model.vocabulary);
-    w->slope[i] = -1 / (double)w->rows.n_tokens;
-  }
-  return GL_OK;
-}
-
 /* --- the machine's rate of products --- */
 
 /* A large product cut in two dimensions, by the backend's own threads. */
@@ -205,10 +106,11 @@ static void ask(bench *r, bench_number *number, peer_process *torch, const bench
   bench_ask(r, number, torch, name, request, aim);
 }
 
-static gl_status measure(bench *r, bench_number **number, workload *w, const char *what,
-                         const char *text, size_t tokens, bench_task task, gl_error *err) {
+static gl_status measure(bench *r, bench_number **number, const bench_shape *s, workload *w,
+                         const char *what, const char *text, size_t tokens, bench_task task,
+                         gl_error *err) {
   char key[BENCH_NAME];
-  snprintf(key, sizeof key, "llm_%s_%s", w->shape->name, what);
+  snprintf(key, sizeof key, "llm_%s_%s", s->name, what);
   return bench_measure(r, number, key, text, (double)tokens, LEAST_S, task, w, err);
 }
 
@@ -226,18 +128,19 @@ static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_
                                const bench_rate *product, gl_error *err) {
   workload w;
   bench_number *number = NULL;
-  gl_status status = workload_init(&w, s, b, err);
+  const workload_size size = {s->sequences, s->length, s->prompt, .trains = 1};
+  gl_status status = workload_init(&w, &s->model, size, b, err);
   if (status == GL_OK)
-    status = measure(r, &number, &w, "train_tokens_per_s", "tokens a second, training",
-                     w.rows.n_tokens, train_once, err);
+    status = measure(r, &number, s, &w, "train_tokens_per_s", "tokens a second, training",
+                     s->sequences * s->length, workload_train, err);
   if (status == GL_OK) {
     ask(r, number, torch, s, "train eager", "pytorch_eager", 1.3);
     ask(r, number, torch, s, "train compiled", "pytorch_compiled", 1.3);
     status = share_of_products(r, s, &number->rate, product, err);
   }
   if (status == GL_OK)
-    status = measure(r, &number, &w, "generate_tokens_per_s", "tokens a second, generation",
-                     s->sequences * (s->length - s->prompt), generate_once, err);
+    status = measure(r, &number, s, &w, "generate_tokens_per_s", "tokens a second, generation",
+                     s->sequences * (s->length - s->prompt), workload_generate, err);
   if (status == GL_OK) {
     ask(r, number, torch, s, "generate transformers", "transformers_generate", 2);
     ask(r, number, torch, s, "generate loop", "pytorch_loop", 1.3);

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -25,8 +26,9 @@ static _Noreturn void become(const char *const *words, int line, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(NOT_STARTED);
   setpgid(0, 0);
-  const int nowhere = open("/dev/null", O_WRONLY);
-  if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+  const char *log = getenv("GEPOLAB_PEER_LOG");
+  const int errors = open(log != NULL ? log : "/dev/null", O_WRONLY | O_CREAT | O_APPEND, 0644);
+  if (errors >= 0) dup2(errors, STDERR_FILENO);
   dup2(line, STDIN_FILENO);
   dup2(line, STDOUT_FILENO);
   execvp(words[0], (char *const *)words);

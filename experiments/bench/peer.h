@@ -13,7 +13,7 @@ enum { PEER_TEXT = 160, PEER_MOST_RATES = 16 };
  * per second of one repetition each, or {"missing": "why there is none"}. It dies with this
  * process. It runs only while it is asked and stands still (SIGSTOP) before, between and after, so
  * that it takes no time from what is measured meanwhile; its start is part of the first request.
- * What it says on its standard error is lost. */
+ * What it says on its standard error is added to the file $GEPOLAB_PEER_LOG, or lost. */
 typedef struct peer_process {
   pid_t pid;           /* 0: there is none */
   int line;            /* a socket, both ways */

@@ -3,19 +3,20 @@ import json
 import os
 import sys
 import time
+import traceback
 
 REPETITIONS = 5
 
 
-def rates(run, amount, least=0.3):
+def rates(run, amount, least=0.3, repetitions=REPETITIONS):
     """amount (work of one run) per second, of each repetition, after a run to warm up. A repetition
     goes on until `least` seconds have passed."""
     run()
     run()  # what is compiled or chosen in the second call
     found = []
-    for _ in range(REPETITIONS):
+    for _ in range(repetitions):
         begun, n, took = time.perf_counter(), 0, 0
-        while took < least:
+        while n == 0 or took < least:
             run()
             n += 1
             took = time.perf_counter() - begun
@@ -24,14 +25,17 @@ def rates(run, amount, least=0.3):
 
 
 def answer(work):
-    """Answers each request with the rates that work(*words) returns, or with why there are none."""
+    """Answers each request with what work(*words) returns, rates or rates and a note, or with why there
+    are none."""
     # What libraries print must not be taken for an answer.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
         try:
-            result = {"rates": work(*line.split())}
+            found = work(*line.split())
+            result = dict(zip(("rates", "note"), found if isinstance(found, tuple) else (found,)))
         except Exception as failure:
+            traceback.print_exc()
             text = f"{type(failure).__name__}: {failure}".splitlines()[0]
             result = {"missing": text[:150]}
         print(json.dumps(result), file=out, flush=True)

@@ -68,8 +68,16 @@ static void print_number(const bench *b, const bench_number *number) {
     return;
   }
   print_row(number->key, &number->rate, "", scaled(number->aim, aim),
-            number->rate.n > 0 ? number->what : "no time left");
+            number->rate.n > 0           ? number->what
+            : number->missing[0] != '\0' ? number->missing
+                                         : "not measured");
   for (size_t i = 0; i < number->n_peers; ++i) print_peer(b, number, &number->peer[i]);
+}
+
+void bench_print(const bench *b) {
+  printf("%-32s %10s %21s %7s %8s %7s %7s\n", "", "median", "smallest - largest", "ratio", "aim",
+         "others", "steal");
+  for (size_t i = 0; i < b->n; ++i) print_number(b, &b->numbers[i]);
 }
 
 static void print_text(const bench *b) {
@@ -78,9 +86,7 @@ static void print_text(const bench *b) {
          "time, other machines %s.\n\n",
          meter_is_quiet(b->load) ? "quiet" : "BUSY", percent(b->load.others, others),
          percent(b->load.steal, steal));
-  printf("%-32s %10s %21s %7s %8s %7s %7s\n", "", "median", "smallest - largest", "ratio", "aim",
-         "others", "steal");
-  for (size_t i = 0; i < b->n; ++i) print_number(b, &b->numbers[i]);
+  bench_print(b);
 }
 
 /* One line on stderr for every rate, for minutes pass until the table. */
@@ -122,14 +128,15 @@ static int add_number(cJSON *to, const bench *b, const bench_number *number) {
   int ok = number->kind == BENCH_FACT ? json_add_number(item, "value", number->value) != NULL
                                       : add_rate(item, &number->rate);
   ok = ok && json_add_number(item, "aim", number->aim) != NULL &&
-       json_add_string(item, "what", number->what) != NULL;
+       json_add_string(item, "what", number->what) != NULL &&
+       (number->missing[0] == '\0' || json_add_string(item, "missing", number->missing) != NULL);
   if (ok && number->n_peers > 0) ok = (peers = cJSON_AddObjectToObject(item, "peers")) != NULL;
   for (size_t i = 0; i < number->n_peers && ok; ++i)
     ok = add_peer(peers, b, number, &number->peer[i]);
   return ok;
 }
 
-static gl_status print_json(const bench *b, gl_error *err) {
+cJSON *bench_document(const bench *b) {
   cJSON *document = cJSON_CreateObject();
   int ok = document != NULL &&
            cJSON_AddBoolToObject(document, "quiet", meter_is_quiet(b->load)) != NULL &&
@@ -138,11 +145,9 @@ static gl_status print_json(const bench *b, gl_error *err) {
   cJSON *numbers = ok ? cJSON_AddObjectToObject(document, "numbers") : NULL;
   ok = numbers != NULL;
   for (size_t i = 0; i < b->n && ok; ++i) ok = add_number(numbers, b, &b->numbers[i]);
-  if (!ok) {
-    cJSON_Delete(document);
-    document = NULL;
-  }
-  return report_json(document, err);
+  if (ok) return document;
+  cJSON_Delete(document);
+  return NULL;
 }
 
 /* --- what is asked for --------------------------------------------------------------------------
@@ -221,7 +226,7 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
     if (!no_peers) b.python = python != NULL && *python != '\0' ? python : "python3";
     if (!no_peers) b.cimba = getenv("GEPOLAB_CIMBA");
     status = measure(&b, &a, err);
-    if (status == GL_OK && json) status = print_json(&b, err);
+    if (status == GL_OK && json) status = report_json(bench_document(&b), err);
     if (status == GL_OK && !json) print_text(&b);
     if (status == GL_OK) status = all_compared(&b, err);
   }

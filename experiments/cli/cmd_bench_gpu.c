@@ -1,5 +1,6 @@
 /* gepolab bench gpu: the transformer on a GPU, next to PyTorch and to what the device allows. */
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "experiments/base/args.h"
 #include "experiments/bench/gpu.h"
 #include "experiments/cli/cmd_bench.h"
@@ -37,24 +38,31 @@ static gl_status write_text(const char *path, const char *text, gl_error *err) {
   return file_commit(&w, err);
 }
 
-/* What was measured is printed even where it cannot be written, and a bound not kept is told last.
- */
-static gl_status bench(const gpu_options *o, const char *output, int json, gl_error *err) {
-  cJSON *document;
-  gl_status status = gpu_bench(o, &document, err);
-  if (status != GL_OK) return status;
-  const char *skipped = cJSON_GetStringValue(cJSON_GetObjectItem(document, "skipped"));
-  char *text = gpu_compare(document) ? cJSON_Print(document) : NULL;
-  if (text == NULL)
-    status = gl_fail_memory(err, "the answers");
-  else if (json)
+static cJSON *document_of(const gpu_bench *g) {
+  cJSON *document = bench_document(&g->b);
+  if (document != NULL && g->skipped.status != GL_OK)
+    json_add_string(document, "skipped", g->skipped.text);
+  if (document != NULL) json_add_string(document, "device", g->device);
+  return document;
+}
+
+/* What was measured is printed even where it cannot be written, and a failure is told last. */
+static gl_status show(const gpu_bench *g, const char *output, int json, gl_error *err) {
+  cJSON *document = document_of(g);
+  char *text = document != NULL ? cJSON_Print(document) : NULL;
+  gl_status status = text != NULL ? GL_OK : gl_fail_memory(err, "the answers");
+  if (status == GL_OK && json)
     puts(text);
-  else if (skipped != NULL)
-    printf("skipped: %s\n", skipped);
-  else
-    gpu_print(document);
-  if (status == GL_OK && skipped == NULL && output != NULL) status = write_text(output, text, err);
-  if (status == GL_OK && skipped == NULL) status = gpu_check(document, err);
+  else if (g->skipped.status != GL_OK)
+    printf("skipped: %s\n", g->skipped.text);
+  else if (status == GL_OK) {
+    printf("%s\n\n", g->device);
+    bench_print(&g->b);
+  }
+  if (status == GL_OK && output != NULL && g->skipped.status == GL_OK)
+    status = write_text(output, text, err);
+  if (status == GL_OK && g->failed.status != GL_OK)
+    status = gl_fail(err, GL_EIO, "%s", g->failed.text);
   free(text);
   cJSON_Delete(document);
   return status;
@@ -63,11 +71,12 @@ static gl_status bench(const gpu_options *o, const char *output, int json, gl_er
 static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_error *err) {
   const char *python = getenv("GEPOLAB_PYTHON"), *device = "cuda", *shape = NULL, *output = NULL;
   int json = 0;
+  gpu_bench *g = NULL;
   gpu_options o = {.seconds = DEFAULT_SECONDS,
                    .python = python != NULL && python[0] != '\0' ? python : "python3"};
   const args_option options[] = {
       {"only", 0, ARGS_TEXT, "PARTS",
-       "of limits, parity, train, peer-train, decode, peer-decode, logp, peer-logp, step; with "
+       "of limits, parity, train, peer-train, decode, peer-decode, logp, step; with "
        "commas between (default: all, in this order)",
        &o.only},
       {"shape", 0, ARGS_TEXT, "0.6b|1.7b|tiny", "default: the first two", &shape},
@@ -77,14 +86,15 @@ static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_er
       {"seconds", 0, ARGS_COUNT, "N", "no part begins after so long (480)", &o.seconds},
       {"in-process", 0, ARGS_FLAG, NULL, "parts run in this process, as profilers want it",
        &o.in_process},
-      {"peer-log", 0, ARGS_TEXT, "FILE", "what Python says on stderr is added here", &o.log},
       {"json", 0, ARGS_FLAG, NULL, "every number as JSON", &json},
       {"output", 'o', ARGS_TEXT, "FILE", "the same JSON in a file, beside the table", &output}};
   args a;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){0, 0, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) status = choose(&o, shape, device, &a, err);
-  if (status == GL_OK && !a.help) status = bench(&o, output, json, err);
+  if (status == GL_OK && !a.help) status = gpu_bench_run(&g, &o, err);
+  if (g != NULL) status = show(g, output, json, err);
+  gpu_bench_free(g);
   args_fini(&a);
   return status;
 }
@@ -96,18 +106,19 @@ const command command_bench_gpu = {
     .about =
         "Qwen3-0.6B and 1.7B shapes with drawn weights, bfloat16. parity: log-probabilities,\n"
         "gradients and draws against the CPU's in float32, with bounds, a miss of which is exit\n"
-        "code 1. train: tokens per second. decode: at batch 1, 64 and 256. logp: "
-        "log-probabilities\n"
+        "code 1. train: tokens per second. decode: at batch 1, 64 and 256. logp: the output layer\n"
         "over 151,936 tokens. step: one of reinforcement learning with its phases and peak of\n"
-        "memory. `limit` is the share of what the matrix products or copies measured on the same\n"
-        "device allow; `peer` is PyTorch with torch.compile and transformers' generate, run by\n"
-        "$GEPOLAB_PYTHON (default python3) from experiments/bench/gpu.py in the folder it is "
-        "called\n"
-        "in. Sizes: layers, sequences, length, prompt, draws, batch, rows, responses, tokens,\n"
-        "repetitions.\n"
-        "GEPOLAB_CUDA_TIMES=1 adds a table of operations (calls, milliseconds, rates, share) to\n"
-        "every part, in which a recorded graph is one; GEPOLAB_CUDA_TIMES=all records none.\n"
-        "Without a GPU it says so and ends with 0.",
+        "memory. Beside a number stand `limit`, what the matrix products or copies measured on "
+        "the\n"
+        "same device allow, and `pytorch`: PyTorch with torch.compile, and transformers' "
+        "generate,\n"
+        "run by $GEPOLAB_PYTHON (default python3) from experiments/bench/gpu.py in the folder it\n"
+        "is called in; what it says on stderr goes into the file $GEPOLAB_PEER_LOG. Sizes: "
+        "layers,\n"
+        "sequences, length, prompt, draws, batch, responses, tokens, repetitions (at most 5).\n"
+        "GEPOLAB_CUDA_TIMES=1 tells calls, milliseconds, rates and share of every operation on\n"
+        "stderr, where a recorded graph is one; GEPOLAB_CUDA_TIMES=all records none. Without a\n"
+        "GPU it says so and ends with 0.",
     .examples = "  gepolab bench gpu --only parity --shape 0.6b\n"
                 "  GEPOLAB_CUDA_TIMES=all gepolab bench gpu --only decode --shape 0.6b batch=64\n"
                 "  gepolab bench gpu --device cpu --quick",

@@ -130,7 +130,7 @@ const writer writers[] = {
      .before = {"llm", "profile", LLM, "-o", "times.yaml", "-n", "3", "-q", "--threads", "1"},
      .measures = 1},
     {.name = "bench gpu -o",
-     .promises = "bench gpu -o; bench gpu --peer-log",
+     .promises = "bench gpu -o",
      .words = {"bench", "gpu", "--device", "cpu", "--shape", "tiny", "--quick", "--only", "logp",
                "-o", "bench.json"},
      .before = {"bench", "gpu", "--device", "cpu", "--shape", "tiny", "--quick", "--only", "logp",

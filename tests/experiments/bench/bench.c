@@ -181,7 +181,40 @@ static void after_its_time_nothing_is_begun(void) {
   CU_ASSERT_EQUAL(calls, 0);
   CU_ASSERT_EQUAL(number->rate.n, 0);
   bench_ask(&b, number, &p, "peer", "request", 1);
+  CU_ASSERT_STRING_EQUAL(number->missing, "no time left");
   CU_ASSERT_STRING_EQUAL(number->peer[0].missing, "no time left");
+}
+
+/* As on a lent machine, where the peer's number may be had in no other call. */
+static void a_peer_has_its_least_time_after_the_end_and_without_ours(void) {
+  static bench b;
+  static const char *const words[] = {"sh", "-c", "read x; echo '{\"rates\": [4]}'", NULL};
+  bench_number *number, *again;
+  peer_process p;
+  b = (bench){.end = 0, .least_peer_s = 60};
+  CU_ASSERT_EQUAL(bench_named(&b, &number, "key", "what", NULL), GL_OK);
+  CU_ASSERT_EQUAL(bench_named(&b, &again, "key", "what", NULL), GL_OK);
+  CU_ASSERT_PTR_EQUAL(number, again);
+  peer_start(&p, words, NULL);
+  bench_ask(&b, number, &p, "shell", "go", NAN);
+  peer_end(&p);
+  CU_ASSERT_EQUAL(b.n, 1);
+  CU_ASSERT_EQUAL(number->rate.n, 0);
+  CU_ASSERT_EQUAL(number->peer[0].rate.median, 4);
+}
+
+static void computed_rates_stand_beside_and_repetitions_can_be_fewer(void) {
+  static bench b;
+  bench_number *number;
+  int calls = 0, kept_back;
+  b = (bench){.end = INFINITY, .repetitions = 2, .takes_busy = 1};
+  CU_ASSERT_EQUAL(bench_measure(&b, &number, "key", "what", 10, 0, count, &calls, NULL), GL_OK);
+  CU_ASSERT_EQUAL(calls, 1 + 2);
+  CU_ASSERT_EQUAL(number->rate.n, 2);
+  bench_beside(number, "limit", 2 * number->rate.median, 0.6, "why");
+  CU_ASSERT_EQUAL(bench_ratio(number, &number->peer[0], 1, &kept_back), 0.5);
+  CU_ASSERT_EQUAL(number->peer[0].aim, 0.6);
+  CU_ASSERT_STRING_EQUAL(number->peer[0].note, "why");
 }
 
 static void a_peer_is_asked_after_ours_and_programs_are_run(void) {
@@ -267,6 +300,9 @@ SUITE(bench, "cli: bench", TEST(the_median_stands_between_smallest_and_largest),
       TEST(ratios_kept_back_are_counted), TEST(a_number_derived_from_a_busy_rate_is_kept_back),
       TEST(a_task_warms_up_once_and_is_repeated), TEST(rows_are_measured_in_turns),
       TEST(a_processor_that_changed_its_speed_gives_no_speed_up),
-      TEST(after_its_time_nothing_is_begun), TEST(a_peer_is_asked_after_ours_and_programs_are_run),
+      TEST(after_its_time_nothing_is_begun),
+      TEST(a_peer_has_its_least_time_after_the_end_and_without_ours),
+      TEST(computed_rates_stand_beside_and_repetitions_can_be_fewer),
+      TEST(a_peer_is_asked_after_ours_and_programs_are_run),
       TEST(the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known),
       TEST(coefficients_and_the_laboratory_are_measured), TEST(parts_and_shapes_are_named));

@@ -112,7 +112,7 @@ static const typed lines[] = {
     {"gepolab recipes four", "four_arms", NULL},
     {"gepolab results fi", "fill", NULL},
     {"gepolab bench gp", "gpu", NULL},
-    {"gepolab bench gpu --pe", "--peer-log", NULL},
+    {"gepolab bench gpu --in", "--in-process", NULL},
     {"gepolab status st", "study.db", NULL},
     {"gepolab run quickstart algorithm=gep", "gepo", "grpo"},
     {"gepolab run quickstart algorithm.clip=n", "none", "ppo"},

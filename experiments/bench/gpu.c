@@ -1,0 +1,589 @@
+/* The parts of the GPU benchmark, and how they are run. */
+#include "experiments/bench/gpu.h"
+#include "experiments/base/args.h"
+#include "experiments/base/seconds.h"
+#include "llm/backend/open/open.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SCRIPT "experiments/bench/gpu.py"
+#define LEAST_PEER_S 120.0
+enum { MICRO_TOKENS = 16384, WARM_TOKENS = 32 };
+
+/* What is aimed at: shares of limits, and times as fast as the peer. */
+#define TRAIN_SHARE 0.5
+#define STEPS_SHARE 0.6
+#define TRAIN_AIM 1.2
+#define DECODE_AIM 5.0
+
+/* --- shapes -------------------------------------------------------------------------------------
+ */
+
+const char *const gpu_shape_names[] = {"0.6b", "1.7b", "tiny", NULL};
+
+/* Qwen3's two smallest, and one that takes their code paths within seconds on a CPU. */
+#define QWEN3(wide, deep, words, queries, keys, dim)                                               \
+  {                                                                                                \
+    .vocabulary = words, .hidden = wide, .intermediate = 3 * wide, .layers = deep,                 \
+    .heads = queries, .kv_heads = keys, .head_dim = dim, .max_positions = 8192, .rms_eps = 1e-6,   \
+    .rope_theta = 1e6, .initializer_range = 0.02, .tied = 1, .begin = -1, .end = -1, .pad = -1     \
+  }
+static const gpu_shape shapes[] = {
+    {"0.6b", QWEN3(1024, 28, 151936, 16, 8, 128), 8, 2048, 128, 256, {1, 64, 256}, 64, 4096, 5},
+    {"1.7b", QWEN3(2048, 28, 151936, 16, 8, 128), 8, 2048, 128, 256, {1, 64, 256}, 64, 4096, 5},
+    {"tiny", QWEN3(64, 2, 600, 4, 2, 16), 2, 64, 8, 32, {1, 2, 4}, 4, 64, 5}};
+
+gpu_shape gpu_shape_named(const char *name, int quick) {
+  size_t i = 0;
+  while (strcmp(shapes[i].name, name) != 0) ++i;
+  gpu_shape s = shapes[i];
+  s.length /= quick ? 4 : 1;
+  s.draws /= quick ? 4 : 1;
+  s.tokens /= quick ? 4 : 1;
+  return s;
+}
+
+gl_status gpu_shape_set(gpu_shape *s, const char *assignment, gl_error *err) {
+  static const char *const names[] = {"sequences", "length", "prompt",      "draws", "batch",
+                                      "responses", "tokens", "repetitions", "layers"};
+  size_t *const sizes[] = {&s->sequences, &s->length, &s->prompt,      &s->draws,       s->batch,
+                           &s->responses, &s->tokens, &s->repetitions, &s->model.layers};
+  char name[24], *end;
+  size_t i = 0;
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(assignment, "="), assignment);
+  gl_status status = args_choose(&i, "a size", name, names, sizeof names / sizeof *names, err);
+  if (status != GL_OK) return status;
+  const char *text = strchr(assignment, '=') + 1;
+  const unsigned long value = strtoul(text, &end, 10);
+  const unsigned long most = sizes[i] == &s->repetitions ? BENCH_REPETITIONS : 65536;
+  if (text[0] < '1' || text[0] > '9' || *end != '\0' || value > most)
+    return gl_fail(err, GL_EINPUT, "%s: a whole number from 1 to %lu", assignment, most);
+  *sizes[i] = value;
+  if (sizes[i] == s->batch) s->batch[1] = 0;
+  return model_config_check(&s->model, err);
+}
+
+/* --- limits and what they allow -----------------------------------------------------------------
+ */
+
+/* Weights of all products. */
+static double product_weights(const model_config *c) {
+  const double q = (double)(c->heads * c->head_dim), kv = (double)(c->kv_heads * c->head_dim);
+  const double h = (double)c->hidden;
+  const double layer = h * (2 * q + 2 * kv) + 3 * h * (double)c->intermediate;
+  return (double)c->layers * layer + h * (double)c->vocabulary;
+}
+
+/* Operations that training on one token needs: six for every weight of a product (two forward, four
+ * backward; the output layer counts, looking up an embedding does not) and twelve for every number
+ * of a query's head dimension and every earlier position, of which a token of a sequence has
+ * (length + 1) / 2 on average (scores and sums of values, each 2 forward and 4 backward). What is
+ * computed again in a backward is not counted. */
+static double train_flops(const model_config *c, size_t length) {
+  const double earlier = ((double)length + 1) / 2;
+  return 6 * product_weights(c) + 12 * (double)(c->layers * c->heads * c->head_dim) * earlier;
+}
+
+/* Bytes that decoding a token must read: its share of all weights, and the keys and values of
+ * `positions` positions. */
+static double decode_bytes(const gpu_run *r, size_t batch, double positions) {
+  const model_config *c = &r->shape->model;
+  const double position = 2 * (double)(c->layers * c->kv_heads * c->head_dim);
+  return (product_weights(c) / (double)batch + positions * position) * (double)r->device->element;
+}
+
+const char *gpu_key(const gpu_run *r, const char *what, char key[BENCH_NAME]) {
+  snprintf(key, BENCH_NAME, "%s.%s", r->shape != NULL ? r->shape->name : "limit", what);
+  return key;
+}
+
+/* A number and what one of its units (tokens) needs at least, with the share of that limit that is
+ * aimed at; NaN: none. */
+typedef struct row {
+  const char *what, *text;
+  double amount; /* units of one call, or units a second where they are computed */
+  double flops, bytes, aim;
+} row;
+
+/* Puts the limit beside a number, where limits were measured. */
+static void beside_limit(const gpu_run *r, bench_number *number, const row *x) {
+  const double seconds =
+      (x->flops > 0 ? x->flops / r->g->product : 0) + (x->bytes > 0 ? x->bytes / r->g->copy : 0);
+  if (isfinite(seconds) && seconds > 0)
+    bench_beside(number, "limit", 1 / seconds, x->aim, "what the device's measured limits allow");
+}
+
+/* A number that was computed from times: one repetition. */
+static gl_status say_rate(const gpu_run *r, row x, gl_error *err) {
+  char key[BENCH_NAME];
+  bench_number *number = NULL;
+  gl_status status = bench_named(&r->g->b, &number, gpu_key(r, x.what, key), x.text, err);
+  if (status != GL_OK) return status;
+  if (isfinite(x.amount) && x.amount > 0)
+    number->rate = bench_rate_of(&x.amount, 1, (meter_load){0});
+  else
+    snprintf(number->missing, PEER_TEXT, "too short to be told");
+  beside_limit(r, number, &x);
+  return GL_OK;
+}
+
+/* Tells the operations since the first task on stderr, if they are wanted. */
+static void tell_operations(const gpu_run *r, const char *what) {
+  backend_work work[BACKEND_OPERATIONS];
+  char key[BENCH_NAME];
+  const size_t n = r->times ? backend_watch_read(r->watch, work) : 0;
+  double all = 0;
+  for (size_t i = 0; i < n; ++i) all += work[i].seconds;
+  if (n > 0)
+    fprintf(stderr, "\n%-24s %8s %10s %8s %8s %6s\n", gpu_key(r, what, key), "calls", "ms",
+            "TFLOP/s", "GB/s", "share");
+  for (size_t i = 0; i < n; ++i)
+    fprintf(stderr, "  %-22s %8zu %10.3f %8.3g %8.4g %6.3f\n", work[i].operation, work[i].calls,
+            1e3 * work[i].seconds, 1e-12 * work[i].flops / work[i].seconds,
+            1e-9 * work[i].bytes / work[i].seconds, work[i].seconds / all);
+  backend_watch_clear(r->watch);
+}
+
+/* Measures a task of w and tells its operations; *rate is the median. */
+static gl_status measure(gpu_run *r, double *rate, row x, bench_task task, workload *w,
+                         gl_error *err) {
+  char key[BENCH_NAME];
+  bench_number *number = NULL;
+  w->watch = r->watch;
+  w->done = 0;
+  gl_status status =
+      bench_measure(&r->g->b, &number, gpu_key(r, x.what, key), x.text, x.amount, 0, task, w, err);
+  if (status != GL_OK) return status;
+  beside_limit(r, number, &x);
+  tell_operations(r, x.what);
+  *rate = number->rate.median;
+  return GL_OK;
+}
+
+/* --- the part `limits` --------------------------------------------------------------------------
+ */
+
+/* Products and copies follow each other CALLS times between two looks at the clock, so that waiting
+ * for the device weighs nothing. */
+enum { CALLS = 8 };
+
+typedef struct limit_job {
+  backend *b;
+  size_t side, bytes; /* of the matrices; of a copy */
+  void *x, *y, *z;
+} limit_job;
+
+static gl_status multiply(void *self, gl_error *err) {
+  const limit_job *j = self;
+  for (int i = 0; i < CALLS; ++i)
+    j->b->ops->product(j->b, j->z, j->x, j->y, j->side, j->side, j->side, 0);
+  return j->b->ops->status(j->b, err);
+}
+
+static gl_status move(void *self, gl_error *err) {
+  const limit_job *j = self;
+  for (int i = 0; i < CALLS; ++i) j->b->ops->copy(j->b, j->y, j->x, j->bytes);
+  return j->b->ops->status(j->b, err);
+}
+
+/* Drawn numbers in x and y: a device's clock falls with what its multipliers do, and they do
+ * nothing with zeros. */
+static gl_status fill_matrices(const limit_job *j, gl_error *err) {
+  const size_t n = j->side * j->side;
+  float *numbers = malloc(n * sizeof *numbers);
+  if (numbers == NULL) return gl_fail_memory(err, "the benchmark's matrices");
+  for (size_t i = 0; i < n; ++i)
+    numbers[i] = (float)rng_u01(rng_block(rng_stream_at(1, RNG_INIT, 0), i).v[0]) - 0.5f;
+  j->b->ops->upload(j->b, j->z, numbers, n * sizeof *numbers);
+  j->b->ops->cast(j->b, j->x, j->z, n);
+  j->b->ops->cast(j->b, j->y, j->z, n);
+  free(numbers);
+  return j->b->ops->status(j->b, err);
+}
+
+static gl_status limits(gpu_run *r, gl_error *err) {
+  backend *b = r->device;
+  bench *x = &r->g->b;
+  const int whole = b->kind == BACKEND_CUDA && !x->quick;
+  const size_t side = whole ? 8192 : 256, bytes = (size_t)(whole ? 2048 : 8) << 20;
+  limit_job j = {b,
+                 side,
+                 bytes,
+                 b->ops->allocate(b, bytes),
+                 b->ops->allocate(b, bytes),
+                 b->ops->allocate(b, bytes)};
+  bench_number *product = NULL, *copy = NULL;
+  gl_status status = b->ops->status(b, err);
+  if (status == GL_OK) status = fill_matrices(&j, err);
+  if (status == GL_OK)
+    status = bench_measure(x, &product, "limit.product", "operations a second of a product",
+                           CALLS * 2 * pow((double)side, 3), 0, multiply, &j, err);
+  if (status == GL_OK)
+    status = bench_measure(x, &copy, "limit.copy", "bytes a second, read and written",
+                           CALLS * 2 * (double)bytes, 0, move, &j, err);
+  if (status == GL_OK && product->rate.n > 0) r->g->product = product->rate.median;
+  if (status == GL_OK && copy->rate.n > 0) r->g->copy = copy->rate.median;
+  b->ops->release(b, j.x);
+  b->ops->release(b, j.y);
+  b->ops->release(b, j.z);
+  return status;
+}
+
+/* --- training and the output layer --------------------------------------------------------------
+ */
+
+static workload_size training_of(const gpu_shape *s) {
+  return (workload_size){.sequences = s->sequences, .length = s->length, .trains = 1};
+}
+
+static gl_status train(gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const row x = {"train",
+                 "tokens a second, training",
+                 (double)(s->sequences * s->length),
+                 train_flops(&s->model, s->length),
+                 0,
+                 TRAIN_SHARE};
+  double rate;
+  workload w;
+  gl_status status = workload_init(&w, &s->model, training_of(s), r->device, err);
+  if (status == GL_OK) status = measure(r, &rate, x, workload_train, &w, err);
+  workload_fini(&w);
+  return status;
+}
+
+/* The output layer by the times of its two operations within a training step. */
+static gl_status logp(gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const double flops = 2 * (double)s->model.vocabulary * (double)s->model.hidden;
+  const double rows = (double)(s->sequences * s->length);
+  backend_work work[BACKEND_OPERATIONS];
+  double forward = 0, backward = 0;
+  workload w;
+  gl_status status = workload_init(&w, &s->model, training_of(s), r->device, err);
+  if (status == GL_OK) status = workload_train(&w, err);
+  backend_watch_clear(r->watch);
+  if (status == GL_OK) status = workload_train(&w, err);
+  for (size_t n = status == GL_OK ? backend_watch_read(r->watch, work) : 0; n-- > 0;) {
+    if (strcmp(work[n].operation, "output") == 0) forward = work[n].seconds;
+    if (strcmp(work[n].operation, "output_backward") == 0) backward = work[n].seconds;
+  }
+  workload_fini(&w);
+  const row found[] = {{"logp", "log-probabilities a second", rows / forward, flops, 0, NAN},
+                       {"logp_backward", "the same with their gradient",
+                        rows / (forward + backward), 3 * flops, 0, NAN}};
+  for (size_t i = 0; i < 2 && status == GL_OK; ++i) status = say_rate(r, found[i], err);
+  if (status == GL_OK) tell_operations(r, "logp");
+  return status;
+}
+
+/* --- decoding -----------------------------------------------------------------------------------
+ */
+
+/* Everything, prompts included; a run that ends after the first token; and the steps alone, as the
+ * difference of both. */
+static gl_status decode_batch(gpu_run *r, size_t batch, workload *w, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const double n = (double)batch, draws = (double)s->draws;
+  const double bytes = decode_bytes(r, batch, (double)s->prompt + draws / 2);
+  char whole[32], first[32], steps[32];
+  double rate = NAN, first_rate = NAN;
+  snprintf(whole, sizeof whole, "decode.%zu", batch);
+  snprintf(first, sizeof first, "first.%zu", batch);
+  snprintf(steps, sizeof steps, "steps.%zu", batch);
+  gl_status status =
+      measure(r, &rate, (row){whole, "tokens a second, prompts included", n * draws, .aim = NAN},
+              workload_generate, w, err);
+  w->up_to = 1;
+  if (status == GL_OK)
+    status = measure(r, &first_rate, (row){first, "first tokens a second", n, .aim = NAN},
+                     workload_generate, w, err);
+  if (status != GL_OK || s->draws == 1) return status;
+  return say_rate(r,
+                  (row){steps, "tokens a second, without prompts",
+                        n * (draws - 1) / (n * draws / rate - n / first_rate), 0, bytes,
+                        STEPS_SHARE},
+                  err);
+}
+
+static gl_status decode(gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  gl_status status = GL_OK;
+  for (size_t k = 0; k < GPU_MOST_BATCHES && s->batch[k] > 0 && status == GL_OK; ++k) {
+    const workload_size size = {
+        .sequences = s->batch[k], .length = s->prompt + s->draws, .prompt = s->prompt};
+    workload w;
+    status = workload_init(&w, &s->model, size, r->device, err);
+    if (status == GL_OK) status = decode_batch(r, s->batch[k], &w, err);
+    workload_fini(&w);
+  }
+  return status;
+}
+
+/* --- a step of reinforcement learning -----------------------------------------------------------
+ */
+
+/* Micro-batches of as many whole sequences as fit; where not even one does, its layers are computed
+ * again in the backward. A part of what is free is left over, for allocations leave gaps. */
+static gl_status plan_step(workload_size *size, double *planned, const gpu_run *r, gl_error *err) {
+  backend *b = r->device;
+  const model_config *c = &r->shape->model;
+  size_t total, available;
+  b->ops->memory(b, &total, &available);
+  for (size->recompute = 0; size->recompute <= 1; ++size->recompute) {
+    const size_t most = MICRO_TOKENS / size->length + 1;
+    for (size->micro = most < size->sequences ? most : size->sequences; size->micro > 0;
+         --size->micro) {
+      memory_plan need;
+      const size_t n = size->micro * size->length;
+      gl_status status =
+          model_memory(&need, c, b, size->recompute, n, n, size->sequences, size->length, 0, err);
+      *planned = (double)need.total;
+      if (status != GL_OK || need.total <= available - available / 32) return status;
+    }
+  }
+  return gl_fail(err, GL_ENOMEM, "a step does not fit: %.1f of %.1f GiB are free",
+                 (double)available * 0x1p-30, (double)total * 0x1p-30);
+}
+
+/* The first time, which warms up, draws fewer. */
+static gl_status draw_responses(void *self, gl_error *err) {
+  workload *w = self;
+  const size_t all = w->size.length - w->size.prompt;
+  w->up_to = w->done == 0 && all > WARM_TOKENS ? WARM_TOKENS : all;
+  return workload_generate(w, err);
+}
+
+static gl_status measure_step(gpu_run *r, workload *w, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const double drawn = (double)(s->responses * s->tokens);
+  const double all = (double)(s->responses * w->size.length);
+  const double flops = train_flops(&s->model, w->size.length);
+  const double bytes = decode_bytes(r, s->responses, (double)s->prompt + (double)s->tokens / 2);
+  const struct {
+    row row;
+    bench_task task;
+  } phases[] = {
+      {{"step.generate", "tokens a second, drawn", drawn, 0, bytes, NAN}, draw_responses},
+      {{"step.score", "tokens a second, prompts included", all, flops / 3, 0, NAN}, workload_score},
+      {{"step.update", "tokens a second, prompts included", all, flops, 0, NAN}, workload_train}};
+  char key[BENCH_NAME];
+  double seconds = 0, rate;
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < 3 && status == GL_OK; ++i) {
+    status = measure(r, &rate, phases[i].row, phases[i].task, w, err);
+    seconds += phases[i].row.amount / rate;
+  }
+  gpu_key(r, "step.seconds", key);
+  return status == GL_OK ? bench_fact(&r->g->b, key, seconds, NAN, "of all three", err) : status;
+}
+
+static gl_status step(gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  workload_size size = {
+      .sequences = s->responses, .length = s->prompt + s->tokens, .prompt = s->prompt, .trains = 1};
+  double planned = 0;
+  workload w = {.m = NULL};
+  char key[BENCH_NAME];
+  gl_status status = plan_step(&size, &planned, r, err);
+  if (status == GL_OK) status = workload_init(&w, &s->model, size, r->device, err);
+  if (status == GL_OK) status = measure_step(r, &w, err);
+  const struct {
+    const char *what, *text;
+    double value;
+  } facts[] = {{"step.peak", "GiB in use at most", (double)backend_watch_peak(r->watch) * 0x1p-30},
+               {"step.planned", "GiB planned", planned * 0x1p-30},
+               {"step.micro", "sequences of a micro-batch", (double)size.micro},
+               {"step.recompute", "1: layers are computed again", size.recompute}};
+  for (size_t i = 0; i < sizeof facts / sizeof *facts && status == GL_OK; ++i)
+    status = bench_fact(&r->g->b, gpu_key(r, facts[i].what, key), facts[i].value, NAN,
+                        facts[i].text, err);
+  workload_fini(&w);
+  return status;
+}
+
+/* --- the peer -----------------------------------------------------------------------------------
+ */
+
+/* Asks the script for the rate that stands beside a number of ours; batch 0: it has none. */
+static gl_status ask(gpu_run *r, peer_process *p, const char *what, size_t batch, double aim,
+                     gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const model_config *c = &s->model;
+  char key[BENCH_NAME], own[32], request[GPU_TEXT];
+  bench_number *number = NULL;
+  snprintf(own, sizeof own, batch > 0 ? "%s.%zu" : "%s", what, batch);
+  snprintf(request, sizeof request, "%s %zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%zu", what,
+           c->hidden, c->layers, c->heads, c->kv_heads, c->head_dim, c->intermediate, c->vocabulary,
+           s->sequences, s->length, s->prompt, s->draws, batch, r->g->b.repetitions);
+  gl_status status = bench_named(&r->g->b, &number, gpu_key(r, own, key), "tokens a second", err);
+  if (status == GL_OK) bench_ask(&r->g->b, number, p, "pytorch", request, aim);
+  return status;
+}
+
+/* --- running parts ------------------------------------------------------------------------------
+ */
+
+/* A peer comes right after the part it is compared with. */
+typedef struct part {
+  const char *name;
+  gl_status (*run)(gpu_run *r, gl_error *err); /* NULL: the peer's */
+  int once;                                    /* for all shapes: its shape is NULL */
+  int limited;                                 /* its numbers have limits */
+  size_t repetitions;                          /* at most; 0: the shape's */
+  const char *asks;                            /* the peer for the numbers of this part */
+  int batches;                                 /* it has one for each batch */
+  double aim;
+} part;
+
+static const part parts[] = {
+    {"limits", .run = limits, .once = 1},
+    {"parity", .run = gpu_parity},
+    {"train", .run = train, .limited = 1},
+    {"peer-train", .asks = "train", .aim = TRAIN_AIM},
+    {"decode", .run = decode, .limited = 1, .repetitions = 3},
+    {"peer-decode", .asks = "decode", .aim = DECODE_AIM, .batches = 1, .repetitions = 3},
+    {"logp", .run = logp, .limited = 1},
+    {"step", .run = step, .limited = 1, .repetitions = 1}};
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+/* The first failure is kept, and the number that is missing says why. */
+static void failed(gpu_bench *g, const part *p, const gpu_shape *s, const char *why) {
+  const gpu_run r = {.shape = s};
+  char key[BENCH_NAME];
+  bench_number *number = NULL;
+  gpu_key(&r, p->name, key);
+  if (bench_named(&g->b, &number, key, "", NULL) == GL_OK && number->rate.n == 0)
+    snprintf(number->missing, PEER_TEXT, "%s", why);
+  if (g->failed.status == GL_OK) gl_fail(&g->failed, GL_EIO, "%s: %s", key, why);
+}
+
+static void run_own(gpu_bench *g, const gpu_options *o, const part *p, const gpu_shape *s) {
+  const char *times = getenv("GEPOLAB_CUDA_TIMES");
+  const int unrecorded = times != NULL && strcmp(times, "all") == 0;
+  gl_error err = {.status = GL_OK};
+  gpu_run r = {
+      .g = g, .shape = s, .times = times != NULL && times[0] != '\0' && strcmp(times, "0") != 0};
+  const watch_kind kind = unrecorded                  ? WATCH_TIMES_UNRECORDED
+                          : r.times || p->run == logp ? WATCH_TIMES
+                                                      : WATCH_MEMORY;
+  const number_type type = o->kind == BACKEND_CPU ? NUMBER_F32 : NUMBER_BF16;
+  if (backend_new(&r.device, o->kind, type, 0, &g->skipped) != GL_OK) return;
+  snprintf(g->device, sizeof g->device, "%s", r.device->device);
+  gl_status status = backend_watch_begin(&r.watch, r.device, kind, &err);
+  if (status == GL_OK) status = p->run(&r, &err);
+  if (status != GL_OK) failed(g, p, s, err.text);
+  backend_watch_end(r.watch);
+  backend_free(r.device);
+}
+
+/* The same in a process that ends with this one. */
+static void run_apart(gpu_bench *g, const gpu_options *o, const part *p, const gpu_shape *s) {
+  char why[64];
+  int how = 0;
+  fflush(NULL);
+  const pid_t parent = getpid(), pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == parent) run_own(g, o, p, s);
+    _exit(0);
+  }
+  while (pid > 0 && waitpid(pid, &how, 0) < 0 && errno == EINTR) continue;
+  if (pid > 0 && how == 0) return;
+  snprintf(why, sizeof why,
+           pid < 0            ? "no process"
+           : WIFSIGNALED(how) ? "ended by signal %d"
+                              : "ended with code %d",
+           WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
+  failed(g, p, s, why);
+}
+
+static gl_status run_peer(gpu_bench *g, const gpu_options *o, const part *p, const gpu_shape *s,
+                          gl_error *err) {
+  const char *const words[] = {o->python, "-u", SCRIPT, o->kind == BACKEND_CUDA ? "cuda" : "cpu",
+                               NULL};
+  gpu_run r = {.g = g, .shape = s};
+  peer_process peer;
+  peer_start(&peer, words, SCRIPT);
+  gl_status status = p->batches ? GL_OK : ask(&r, &peer, p->asks, 0, p->aim, err);
+  for (size_t k = 0; k < GPU_MOST_BATCHES && p->batches && s->batch[k] > 0; ++k)
+    if (status == GL_OK) status = ask(&r, &peer, p->asks, s->batch[k], p->aim, err);
+  peer_end(&peer);
+  return status;
+}
+
+/* Limits are run with every part that has them. */
+static gl_status choose(int wanted[N_PARTS], const char *only, gl_error *err) {
+  const char *names[N_PARTS];
+  for (size_t i = 0; i < N_PARTS; ++i) names[i] = parts[i].name, wanted[i] = only == NULL;
+  gl_status status = GL_OK;
+  for (const char *at = only; at != NULL && status == GL_OK; at = strchr(at, ',')) {
+    char name[32];
+    size_t i = 0;
+    at += *at == ',';
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+    status = args_choose(&i, "--only", name, names, N_PARTS, err);
+    if (status == GL_OK) wanted[i] = 1;
+    if (status == GL_OK && parts[i].limited) wanted[0] = 1;
+  }
+  return status;
+}
+
+static gl_status run_parts(gpu_bench *g, const gpu_options *o, const int wanted[N_PARTS],
+                           const gpu_shape *s, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < N_PARTS && status == GL_OK && g->skipped.status == GL_OK; ++i) {
+    const part *p = &parts[i];
+    if (!wanted[i] || p->once != (s == NULL)) continue;
+    const size_t most = p->repetitions > 0 ? p->repetitions : BENCH_REPETITIONS;
+    g->b.repetitions = s != NULL && s->repetitions < most ? s->repetitions : most;
+    if (p->run == NULL)
+      status = run_peer(g, o, p, s, err);
+    else if (seconds_now() >= g->b.end)
+      failed(g, p, s, "no time left; raise --seconds or choose with --only, --shape");
+    else
+      (o->in_process ? run_own : run_apart)(g, o, p, s);
+  }
+  return status;
+}
+
+static void tell(const bench_number *number, const bench_peer *peer) {
+  const bench_rate *rate = peer != NULL ? &peer->rate : &number->rate;
+  fprintf(stderr, "  %-24s %-8s %.6g\n", number->key, peer != NULL ? peer->name : "", rate->median);
+}
+
+gl_status gpu_bench_run(gpu_bench **out, const gpu_options *o, gl_error *err) {
+  int wanted[N_PARTS];
+  *out = NULL;
+  gl_status status = choose(wanted, o->only, err);
+  if (status != GL_OK) return status;
+  gpu_bench *g = mmap(NULL, sizeof *g, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (g == MAP_FAILED) return gl_fail_memory(err, "the benchmark's numbers");
+  g->b.takes_busy = 1; /* processes on the host's cores hardly slow a device */
+  g->b.quick = o->quick;
+  g->b.end = seconds_now() + (double)o->seconds;
+  g->b.least_peer_s = LEAST_PEER_S;
+  g->b.tell = o->silent ? NULL : tell;
+  status = run_parts(g, o, wanted, NULL, err);
+  for (size_t i = 0; i < o->n_shapes && status == GL_OK; ++i)
+    status = run_parts(g, o, wanted, &o->shapes[i], err);
+  if (status == GL_OK)
+    *out = g;
+  else
+    gpu_bench_free(g);
+  return status;
+}
+
+void gpu_bench_free(gpu_bench *g) {
+  if (g != NULL) munmap(g, sizeof *g);
+}

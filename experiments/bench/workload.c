@@ -1,0 +1,152 @@
+/* The work that benchmarks of the transformer measure. */
+#include "experiments/bench/workload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const optimizer_spec workload_optimizer = {.kind = OPTIMIZER_ADAMW,
+                                           .beta1 = 0.9,
+                                           .beta2 = 0.999,
+                                           .eps = 1e-8,
+                                           .weight_decay = 0.01,
+                                           .clip_grad_norm = 1};
+
+/* --- making one ---------------------------------------------------------------------------------
+ */
+
+/* Small whole numbers times 2^-12, with a standard deviation of 0.018: a normal number each would
+ * take half a minute for two billion parameters. */
+static gl_status draw_parameters(model *m, gl_error *err) {
+  const rng_stream stream = rng_stream_at(1, RNG_INIT, 0);
+  const size_t n = model_parameters(m);
+  double *values = calloc(n, sizeof *values);
+  const model_tensor *t;
+  if (values == NULL) return gl_fail_memory(err, "the benchmark's parameters");
+  for (size_t i = 0; i < n; i += sizeof(rng_words)) {
+    const rng_words words = rng_block(stream, i / sizeof words);
+    int8_t byte[sizeof words];
+    memcpy(byte, &words, sizeof words);
+    for (size_t k = 0; k < sizeof words && i + k < n; ++k) values[i + k] = byte[k] * 0x1p-12;
+  }
+  for (size_t k = 0; (t = model_tensor_at(m, k)) != NULL; ++k)
+    for (size_t i = 0; t->rows == 1 && i < t->columns; ++i) values[t->offset + i] = 1;
+  gl_status status = model_set(m, values, err);
+  free(values);
+  return status;
+}
+
+static gl_status allocate(workload *w, gl_error *err) {
+  const size_t sequences = w->size.sequences, n = sequences * w->size.length;
+  w->start = calloc(sequences + 1, sizeof *w->start);
+  w->prompt_start = calloc(sequences + 1, sizeof *w->prompt_start);
+  w->number = calloc(sequences, sizeof *w->number);
+  w->row = calloc(n, sizeof *w->row);
+  w->token = calloc(n, sizeof *w->token);
+  w->target = calloc(n, sizeof *w->target);
+  w->slope = calloc(n, sizeof *w->slope);
+  w->logp = calloc(n, sizeof *w->logp);
+  if (w->start == NULL || w->prompt_start == NULL || w->number == NULL || w->row == NULL ||
+      w->token == NULL || w->target == NULL || w->slope == NULL || w->logp == NULL)
+    return gl_fail_memory(err, "a benchmark");
+  return generate_result_init(&w->result, sequences, w->up_to > 0 ? w->up_to : 1, err);
+}
+
+static void fill(workload *w, size_t vocabulary) {
+  const size_t n = w->size.sequences * w->size.length;
+  for (size_t i = 0; i <= w->size.sequences; ++i) {
+    w->start[i] = i * w->size.length;
+    w->prompt_start[i] = i * w->size.prompt;
+    if (i < w->size.sequences) w->number[i] = i;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    w->row[i] = i;
+    w->token[i] = (int32_t)(rng_block(rng_stream_at(1, RNG_DATA, 0), i).v[0] % vocabulary);
+    w->slope[i] = (i % 2 == 0 ? 1 : -1) / (double)n;
+  }
+  for (size_t i = 0; i < n; ++i) w->target[i] = w->token[(i + 1) % n];
+}
+
+gl_status workload_init(workload *w, const model_config *c, workload_size size, backend *b,
+                        gl_error *err) {
+  *w = (workload){.size = size, .up_to = size.length - size.prompt};
+  if (size.micro == 0) w->size.micro = size.sequences;
+  gl_status status = allocate(w, err);
+  if (status == GL_OK) fill(w, c->vocabulary);
+  if (status == GL_OK) status = model_new(&w->m, c, b, size.recompute, err);
+  if (status == GL_OK) status = draw_parameters(w->m, err);
+  if (status == GL_OK && size.trains)
+    status = model_optimizer_new(&w->optimizer, w->m, &workload_optimizer, err);
+  return status;
+}
+
+void workload_fini(workload *w) {
+  model_optimizer_free(w->optimizer);
+  model_free(w->m);
+  generate_result_fini(&w->result);
+  free(w->start);
+  free(w->prompt_start);
+  free(w->row);
+  free(w->number);
+  free(w->token);
+  free(w->target);
+  free(w->slope);
+  free(w->logp);
+}
+
+/* --- tasks --------------------------------------------------------------------------------------
+ */
+
+static gl_status finish(workload *w, gl_status status, gl_error *err) {
+  backend *b = model_backend(w->m);
+  if (status == GL_OK) status = b->ops->status(b, err);
+  if (w->done++ == 0 && w->watch != NULL) backend_watch_clear(w->watch);
+  return status;
+}
+
+static gl_status pass(workload *w, int learn, gl_error *err) {
+  gl_status status = learn ? model_zero_gradient(w->m, err) : GL_OK;
+  for (size_t s = 0; s < w->size.sequences && status == GL_OK; s += w->size.micro) {
+    const size_t left = w->size.sequences - s;
+    const size_t sequences = left < w->size.micro ? left : w->size.micro;
+    const size_t n = sequences * w->size.length, at = s * w->size.length;
+    const packed_tokens rows = {n, sequences, n, w->start, w->token + at, w->row, w->target + at};
+    status = model_forward(w->m, &rows, 1, learn, w->logp + at, NULL, err);
+    if (learn && status == GL_OK) status = model_backward(w->m, w->slope + at, err);
+  }
+  return status;
+}
+
+gl_status workload_score(void *self, gl_error *err) {
+  return finish(self, pass(self, 0, err), err);
+}
+
+gl_status workload_learn(void *self, gl_error *err) {
+  return finish(self, pass(self, 1, err), err);
+}
+
+gl_status workload_train(void *self, gl_error *err) {
+  workload *w = self;
+  double norm;
+  gl_status status = pass(w, 1, err);
+  if (status == GL_OK) status = model_optimizer_step(w->optimizer, 1e-6, &norm, err);
+  return finish(w, status, err);
+}
+
+gl_status workload_generate(void *self, gl_error *err) {
+  workload *w = self;
+  const size_t n = w->size.sequences;
+  const generate_request request = {.n_prompts = n,
+                                    .prompt_start = w->prompt_start,
+                                    .prompt = w->token,
+                                    .n_responses = n,
+                                    .prompt_of = w->number,
+                                    .number = w->number,
+                                    .stream = rng_stream_at(1, RNG_ROLLOUT, 0),
+                                    .sampling = {.temperature = 1, .top_p = 1},
+                                    .max_tokens = w->size.length - w->size.prompt,
+                                    .up_to = w->up_to,
+                                    .slots = n};
+  memset(w->result.length, 0, n * sizeof *w->result.length);
+  memset(w->result.finished, 0, n * sizeof *w->result.finished);
+  return finish(w, generate(w->m, &request, &w->result, err), err);
+}
