@@ -162,7 +162,8 @@ static const field table[] = {
     ENTRY("sampling.weights", "weights seen", CHOICE, "", "raw",
           "which log-probabilities importance weights are made of: raw (the policies'), truncated "
           "(the learner's against those of the law really drawn from, after top_k and top_p) or "
-          "replay (both renormalised over the tokens that the sampler kept)"),
+          "replay (both renormalised over the tokens that the sampler kept; over more than 1,024 "
+          "tokens of a transformer it needs top_k)"),
     ENTRY(
         "sampling.logq", "recorded by", CHOICE, "", "sampler",
         "who computes the recorded log-probabilities of drawn tokens: the sampler, of its own law, "
@@ -178,7 +179,8 @@ static const field table[] = {
           "samplers divide by temperature × (1 + this)"),
     ENTRY("sampling.behaviour_mixture", "behaviour mixture", SECTION, "", NULL,
           "a share of the responses comes from another policy, and all are recorded with the "
-          "mixture's probability; without top_k and top_p"),
+          "mixture's probability; without top_k and top_p, in a transformer also without "
+          "behaviour.noise and precision"),
     ENTRY("sampling.behaviour_mixture.with", "mixed policy", CHOICE, "", "initial",
           "initial (the parameters before the first update) or uniform (over tokens)"),
     ENTRY("sampling.behaviour_mixture.share", "mixed share", NUMBER, "", "0",

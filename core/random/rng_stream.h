@@ -27,7 +27,7 @@ typedef enum rng_purpose {
   RNG_DATA = 16,       /* synthetic data sets; entity = item */
   RNG_ROUNDING = 17,   /* stochastic rounding of parameters; entity = optimiser's step */
   RNG_SETTING = 18,    /* settings of a sweep's random search; entity = hash of the field's path */
-  RNG_BEHAVIOUR = 19,  /* noise of samplers' logits; entity = batch */
+  RNG_BEHAVIOUR = 19,  /* noise of samplers' logits; entity = batch, or hash of it and a prefix */
   RNG_UNSOLVABLE = 20, /* which prompts are never rewarded; entity = the prompt */
   RNG_FLIP = 21        /* which rewards are flipped; entity = batch, index = response */
 } rng_purpose;

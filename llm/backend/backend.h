@@ -31,6 +31,7 @@
 
 #include "core/base/error.h"
 #include "core/random/rng_stream.h"
+#include "core/rl/kept_set.h"
 #include "core/rl/sampling.h"
 
 #ifndef __cplusplus /* kernels that draw include it themselves; it takes long to read as C++ */
@@ -79,6 +80,13 @@ typedef struct shared_rows {
   const int32_t *parent; /* [sequences] any number where before is 0 */
   const int32_t *before; /* [sequences] */
 } shared_rows;           /* the arrays are in the backend's memory */
+
+/* For every row the tokens that were kept when it was drawn: the sets [rows, shape.words] lie in
+ * the backend's memory. */
+typedef struct kept_sets {
+  kept_shape shape;
+  uint32_t *set;
+} kept_sets;
 
 /* The sizes a model runs with, from which a backend tells the memory it needs for itself. */
 typedef struct run_shape {

@@ -7,6 +7,7 @@
  * run in batches of bounded size. */
 #include "llm/exact/internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,6 +176,84 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
   return log_probs(self, theta, x, 1, logp, err);
 }
 
+/* --- the law of one vector of parameters over what a sampler of another keeps --------------------
+ */
+
+/* over [n_edges] = log-probabilities of theta at x renormalised, node by node, over the tokens that
+ * the sampler keeps; -inf for the others. Leaves theta set. The caller holds the lock. */
+static gl_status replayed_edges(const exact_world *w, const double *theta,
+                                const double *theta_sampler, size_t x, double *over,
+                                gl_error *err) {
+  const size_t v = w->tree.vocabulary, edges = w->tree.n_edges;
+  gl_status status = edge_log_probs(w, theta_sampler, x, 1, err);
+  if (status != GL_OK) return status;
+  memcpy(over, w->workspace->edge, edges * sizeof *over);
+  status = edge_log_probs(w, theta, x, 0, err);
+  const double *logp = w->workspace->edge;
+  for (size_t first = 0; first < edges && status == GL_OK; first += v) {
+    double top = -INFINITY, sum = 0;
+    for (size_t e = first; e < first + v; ++e)
+      if (!isinf(over[e]) && logp[e] > top) top = logp[e];
+    for (size_t e = first; e < first + v; ++e)
+      if (!isinf(over[e])) sum += exp(logp[e] - top);
+    for (size_t e = first; e < first + v; ++e)
+      if (!isinf(over[e])) over[e] = logp[e] - top - log(sum);
+  }
+  return status;
+}
+
+static gl_status view_log_probs_replayed(const void *self, const double *theta,
+                                         const double *theta_sampler, size_t x, double *logp,
+                                         gl_error *err) {
+  const exact_world *w = self;
+  double *over = calloc(w->tree.n_edges, sizeof *over);
+  if (over == NULL) return gl_fail_memory(err, "log-probabilities");
+  pthread_mutex_lock(&w->workspace->lock);
+  gl_status status = replayed_edges(w, theta, theta_sampler, x, over, err);
+  pthread_mutex_unlock(&w->workspace->lock);
+  if (status == GL_OK) along_paths(&w->tree, over, logp);
+  free(over);
+  return status;
+}
+
+/* The gradient of a kept token's log-probability is that of the whole law less the mean of those
+ * of all kept tokens: the coefficients of the whole law's log-probabilities follow. */
+static void pass_to_whole_law(const response_tree *t, const double *over, double *through) {
+  const size_t v = t->vocabulary;
+  for (size_t first = 0; first < t->n_edges; first += v) {
+    double sum = 0;
+    for (size_t e = first; e < first + v; ++e) sum += through[e];
+    if (sum == 0) continue;
+    for (size_t e = first; e < first + v; ++e)
+      if (!isinf(over[e])) through[e] -= sum * exp(over[e]);
+  }
+}
+
+static gl_status view_accumulate_score_replayed(const void *self, const double *theta,
+                                                const double *theta_sampler, size_t x,
+                                                const double *coefficient, double *grad,
+                                                gl_error *err) {
+  const exact_world *w = self;
+  const response_tree *t = &w->tree;
+  exact_workspace *b = w->workspace;
+  const sweep s = {.w = w, .workspace = b, .x = x, .through = b->edge};
+  double *over = calloc(t->n_edges, sizeof *over);
+  if (over == NULL) return gl_fail_memory(err, "scores");
+  pthread_mutex_lock(&b->lock);
+  gl_status status = replayed_edges(w, theta, theta_sampler, x, over, err);
+  memset(b->edge, 0, t->n_edges * sizeof *b->edge);
+  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
+    if (t->path[i] >= 0) b->edge[t->path[i]] += coefficient[i];
+  if (status == GL_OK) {
+    pass_to_whole_law(t, over, b->edge);
+    status = run_backward(&s, b->gradient, err);
+  }
+  for (size_t i = 0; i < w->n_parameters && status == GL_OK; ++i) grad[i] += b->gradient[i];
+  pthread_mutex_unlock(&b->lock);
+  free(over);
+  return status;
+}
+
 static gl_status view_accumulate_score(const void *self, const double *theta, size_t x,
                                        const double *coefficient, double *grad, gl_error *err) {
   const exact_world *w = self;
@@ -280,6 +359,8 @@ enumerable exact_world_enumerable(const exact_world *w) {
       .rewards = view_rewards,
       .log_probs = view_log_probs,
       .log_probs_truncated = view_log_probs_truncated,
+      .log_probs_replayed = view_log_probs_replayed,
+      .accumulate_score_replayed = view_accumulate_score_replayed,
       .accumulate_score = view_accumulate_score,
       .sequence_scores = view_sequence_scores,
       .token_scores = view_token_scores,

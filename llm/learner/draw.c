@@ -2,9 +2,10 @@
  *
  * While a batch is incomplete each response has room for max_tokens tokens, and those not drawn yet
  * hold the value not_drawn; the request that completes it sets rewards and cuts responses to their
- * length. Token t of response i of batch id is drawn at block rng_token_index(i, t) of the stream
- * (seed, RNG_ROLLOUT, id), so that it depends neither on slots, nor on threads, nor on the other
- * responses. */
+ * length. Where sets of kept tokens are recorded (spec.kept), aux holds one for every token, each
+ * in kept_doubles() doubles. Token t of response i of batch id is drawn at block rng_token_index(i,
+ * t) of the stream (seed, RNG_ROLLOUT, id), so that it depends neither on slots, nor on threads,
+ * nor on the other responses. */
 #include "core/base/hash.h"
 #include "llm/learner/learner.h"
 
@@ -17,11 +18,21 @@ static gl_status check_request(const llm_learner *l, const draw_request *r, cons
                                gl_error *err) {
   gl_status status = draw_request_check(r, b, l->spec.max_tokens, err);
   if (status != GL_OK || r->from == 0) return status;
+  if (b->n_aux != b->n_tokens * kept_doubles(&l->spec.kept))
+    return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   for (size_t g = 0; g < b->n_groups; ++g)
     if (b->prompt[g] < 0 || (uint64_t)b->prompt[g] >= task_size(l->spec.task, TASK_TRAIN))
       return gl_fail(err, GL_EINPUT, "a batch to continue holds prompt %lld, which the task lacks",
                      (long long)b->prompt[g]);
   return GL_OK;
+}
+
+/* Room for the sets of a batch's tokens. */
+static gl_status reserve_sets(const llm_learner *l, batch *b, gl_error *err) {
+  size_t n;
+  if (__builtin_mul_overflow(b->n_tokens, kept_doubles(&l->spec.kept), &n))
+    return gl_fail_memory(err, "a batch's sets of kept tokens");
+  return n > 0 ? batch_reserve_aux(b, n, err) : GL_OK;
 }
 
 static gl_status begin_batch(llm_learner *l, const draw_request *r, batch *b, gl_error *err) {
@@ -31,6 +42,7 @@ static gl_status begin_batch(llm_learner *l, const draw_request *r, batch *b, gl
   for (size_t i = 0; i < n; ++i) lengths[i] = l->spec.max_tokens;
   gl_status status = batch_init(b, r->batch_id, r->n_groups, r->group_size, lengths, err);
   free(lengths);
+  if (status == GL_OK) status = reserve_sets(l, b, err);
   if (status != GL_OK) return status;
   const rng_stream stream = rng_stream_at(l->seed, RNG_PROMPT, r->batch_id);
   for (size_t g = 0; g < r->n_groups; ++g) {
@@ -68,7 +80,7 @@ static void load_result(const llm_learner *l, const batch *b, generate_result *r
 /* Copies new tokens into the batch, with the version that drew them. */
 static void store_result(const llm_learner *l, batch *b, const generate_result *r,
                          int64_t version) {
-  const size_t width = l->spec.max_tokens;
+  const size_t width = l->spec.max_tokens, words = r->shape.words;
   for (size_t i = 0; i < b->n_responses; ++i)
     for (size_t k = i * width; k < i * width + r->length[i]; ++k) {
       if (b->token[k] != not_drawn) continue;
@@ -76,16 +88,19 @@ static void store_result(const llm_learner *l, batch *b, const generate_result *
       b->version[k] = version;
       b->logq[k] = r->logq[k];
       b->logq_trunc[k] = r->logq_truncated[k];
+      if (r->kept != NULL)
+        memcpy(b->aux + k * kept_doubles(&r->shape), r->kept + k * words, words * sizeof *r->kept);
     }
 }
 
 /* Sets rewards and cuts every response to its length. */
 static gl_status finish_batch(const llm_learner *l, batch *b, const generate_result *r,
                               const problem_set *problems, size_t group_size, gl_error *err) {
-  const size_t width = l->spec.max_tokens;
+  const size_t width = l->spec.max_tokens, sets = kept_doubles(&l->spec.kept);
   batch cut = {0};
   gl_status status = batch_init(&cut, b->id, b->n_groups, group_size, r->length, err);
   if (status != GL_OK) return status;
+  status = reserve_sets(l, &cut, err);
   memcpy(cut.prompt, b->prompt, b->n_groups * sizeof *cut.prompt);
   for (size_t i = 0; i < b->n_responses && status == GL_OK; ++i) {
     const size_t to = cut.token_start[i], from = i * width, n = r->length[i];
@@ -93,6 +108,7 @@ static gl_status finish_batch(const llm_learner *l, batch *b, const generate_res
     memcpy(cut.version + to, b->version + from, n * sizeof *cut.version);
     memcpy(cut.logq + to, b->logq + from, n * sizeof *cut.logq);
     memcpy(cut.logq_trunc + to, b->logq_trunc + from, n * sizeof *cut.logq_trunc);
+    if (sets > 0) memcpy(cut.aux + to * sets, b->aux + from * sets, n * sets * sizeof *cut.aux);
     const problem *p = &problems->problem[i / group_size];
     double reward = 0;
     status = run_spec_score(&l->spec, p, r->token + from, n, r->finished[i], &reward, err);
@@ -139,13 +155,19 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   if (status == GL_OK) status = problems_of(l, b, &problems, err);
   if (status == GL_OK)
     status = generate_result_init(&result, b->n_responses, l->spec.max_tokens, err);
+  if (status == GL_OK)
+    status = generate_result_keep(&result, b->n_responses, l->spec.max_tokens, &l->spec.kept, err);
   version_choice drawn = {l, r->version}, own = {l, l->version};
   if (status == GL_OK) status = rank_threads_run(l->threads, use_version, &drawn, err);
   if (status == GL_OK) {
     load_result(l, b, &result);
-    status = llm_learner_generate(l, &problems, r->group_size,
-                                  rng_stream_at(l->seed, RNG_ROLLOUT, b->id), &l->spec.sampling,
-                                  draw_boundary(r->to, l->spec.max_tokens), &result, err);
+    const drawing_request asked = {.problems = &problems,
+                                   .each = r->group_size,
+                                   .up_to = draw_boundary(r->to, l->spec.max_tokens),
+                                   .stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id),
+                                   .use_version = use_version,
+                                   .use_context = &drawn};
+    status = llm_learner_sample(l, &asked, &result, err);
     (void)rank_threads_run(l->threads, use_version, &own, NULL);
   }
   if (status == GL_OK) {

@@ -39,12 +39,22 @@ static gl_status draw_share(void *context, size_t rank, gl_error *err) {
   q.prompt_of += first;
   q.number += first;
   q.sharing = b->kind == BACKEND_CPU ? d->l->spec.devices : 1;
-  generate_result r = {.length = d->result->length + first,
-                       .finished = d->result->finished + first,
-                       .token = d->result->token + at,
-                       .logq = d->result->logq + at,
-                       .logq_truncated = d->result->logq_truncated + at};
+  generate_result r = {
+      .length = d->result->length + first,
+      .finished = d->result->finished + first,
+      .token = d->result->token + at,
+      .logq = d->result->logq + at,
+      .logq_truncated = d->result->logq_truncated + at,
+      .shape = d->result->shape,
+      .kept = d->result->kept != NULL ? d->result->kept + at * d->result->shape.words : NULL};
   return generate(d->l->replica[rank].model, &q, &r, err);
+}
+
+/* The law of greedy responses: that of training, but scores know nothing of samplers' behaviour. */
+static sampling_spec undistorted(const run_spec *spec) {
+  sampling_spec law = spec->sampling;
+  law.behaviour = (sampling_behaviour){.with = OTHER_NONE};
+  return law;
 }
 
 gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
@@ -64,7 +74,7 @@ gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size
                                     .prompt_of = prompt_of,
                                     .number = number,
                                     .stream = stream,
-                                    .sampling = law != NULL ? *law : l->spec.sampling,
+                                    .sampling = law != NULL ? *law : undistorted(&l->spec),
                                     .greedy = law == NULL,
                                     .max_tokens = l->spec.max_tokens,
                                     .up_to = up_to,
@@ -246,15 +256,30 @@ typedef struct making {
   const learner_setup *setup;
 } making;
 
+/* What `sampling` asks for and a backend cannot do. */
+static gl_status check_sampling(const run_spec *s, const backend *b, const cfg_node *sampling,
+                                gl_error *err) {
+  const sampling_behaviour *by = &s->sampling.behaviour;
+  const char *key = s->kept.words > 0                         ? "weights"
+                    : by->noise > 0 || by->rounds_to_bfloat16 ? "behaviour"
+                                                              : NULL;
+  if (key == NULL || b->ops->output_kept != NULL) return GL_OK;
+  return cfg_fail(cfg_find(sampling, key), err,
+                  "sampling.%s as it stands here is computed on the CPU only, not on %s; set "
+                  "world.backend: cpu, or leave it away",
+                  key, b->device);
+}
+
 /* A model that does not fit is refused before any of it is allocated. */
 static gl_status check_memory(void *context, size_t rank, gl_error *err) {
   const making *m = context;
   const llm_learner *l = m->l;
   replica *r = &l->replica[rank];
   memory_need need;
-  gl_status status =
-      memory_need_of(&need, &l->spec, r->backend, m->setup->n_groups * m->setup->group_size, 1,
-                     wants_reference(l), err);
+  gl_status status = check_sampling(&l->spec, r->backend, m->setup->sampling, err);
+  if (status != GL_OK) return status;
+  status = memory_need_of(&need, &l->spec, r->backend, m->setup->n_groups * m->setup->group_size, 1,
+                          wants_reference(l), err);
   r->step_bytes = need.step;
   return status == GL_OK ? memory_need_check(&need, &l->spec, r->backend, err) : status;
 }
@@ -288,6 +313,14 @@ static gl_status keep_reference(void *context, size_t rank, gl_error *err) {
   return model_values_copy(&r->reference, r->model, err);
 }
 
+/* Copies it where a share of the responses is drawn from it. */
+static gl_status keep_initial(void *context, size_t rank, gl_error *err) {
+  const llm_learner *l = ((const making *)context)->l;
+  replica *r = &l->replica[rank];
+  if (l->spec.sampling.behaviour.with != OTHER_INITIAL) return GL_OK;
+  return model_values_copy(&r->initial, r->model, err);
+}
+
 static gl_status take_held_out(llm_learner *l, gl_error *err) {
   const size_t n = l->spec.eval.prompts;
   uint64_t *number = calloc(n + 1, sizeof *number);
@@ -311,6 +344,7 @@ static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err
   if (status == GL_OK) status = rank_threads_run(l->threads, start_model, &m, err);
   if (status == GL_OK) status = llm_learner_warm_up(l, setup, err);
   if (status == GL_OK) status = rank_threads_run(l->threads, keep_reference, &m, err);
+  if (status == GL_OK) status = rank_threads_run(l->threads, keep_initial, &m, err);
   if (status == GL_OK) status = llm_learner_optimizer(l, &l->optimizer_spec, err);
   for (size_t rank = 0; rank < l->spec.devices && status == GL_OK; ++rank)
     if (l->spec.rounds_stochastically) model_optimizer_round(l->replica[rank].optimizer, l->seed);

@@ -17,7 +17,7 @@
  * Capacities only grow. */
 typedef struct rollout_set {
   size_t n_groups, n_responses, n_tokens, n_prompt_tokens;
-  size_t cap_groups, cap_responses, cap_tokens, cap_prompt_tokens;
+  size_t cap_groups, cap_responses, cap_tokens, cap_prompt_tokens, cap_kept;
   size_t *group_start, *token_start;
   size_t *rows;         /* [n_responses] that the last pass counted for it (update.c) */
   size_t *prompt_start; /* [n_groups + 1] */
@@ -25,6 +25,9 @@ typedef struct rollout_set {
   double *reward;       /* [n_responses] */
   int32_t *token;       /* [n_tokens] */
   double *sampled_logq; /* [n_tokens] the sampler's log-probabilities, raw or truncated */
+  kept_shape shape;     /* of the sets of kept tokens over which laws are renormalised; no words:
+                           they are whole. To be set before the set is resized */
+  uint32_t *kept;       /* [n_tokens] sets */
   double *gap, *logp, *logprox, *logref, *entropy, *coefficient; /* [n_tokens] */
 } rollout_set;
 
@@ -43,6 +46,7 @@ typedef struct replica {
   model *model;
   model_optimizer *optimizer; /* of the warm-up, while that runs */
   model_values *reference;    /* NULL: none is needed */
+  model_values *initial;      /* before the first update, where samplers mix that in; else NULL */
   held_version *held;         /* [n_held]; the same versions in the same order on all */
   size_t n_held, cap_held;
   size_t step_bytes; /* memory that a step takes beside what stays allocated, as planned */
@@ -127,6 +131,32 @@ gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const siz
                              size_t n, gl_error *err);
 /* Lays n batches out in l->all. GL_EINPUT for a batch that was drawn in another world. */
 gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl_error *err);
+
+/* The parameters that score tokens: those in use, the reference or those before the first update.
+ * After a score by the last two the model's own are in use. */
+typedef enum score_policy { SCORE_IN_USE, SCORE_REFERENCE, SCORE_INITIAL } score_policy;
+/* Log-probabilities [n_tokens] of a set's tokens under such parameters at a temperature, by the
+ * learner's forward; over the tokens that were kept where the set has them. Every response has a
+ * token at least; a group may have no response. */
+gl_status llm_learner_log_probs(llm_learner *l, const rollout_set *s, score_policy policy,
+                                double temperature, double *logp, gl_error *err);
+
+/* --- what samplers do (behaviour.c) --- */
+
+/* What is to be drawn: responses to problems, `each` to a problem, at addresses of a stream up to
+ * so many tokens. */
+typedef struct drawing_request {
+  const problem_set *problems;
+  size_t each, up_to;
+  rng_stream stream;
+  rank_task use_version; /* makes every replica use the parameters of the version that draws */
+  void *use_context;
+} drawing_request;
+/* Draws as `sampling` says, with its behaviour, mixture and what is recorded, and goes on with what
+ * the result holds; the version's parameters are in use before, and those or the model's own after.
+ * GL_EINPUT for a mixture of less than whole responses. */
+gl_status llm_learner_sample(llm_learner *l, const drawing_request *r, generate_result *result,
+                             gl_error *err);
 
 /* Trains the fresh model on the task's training split as spec.warmup says; with a cache
  * folder (NULL: none) the result is kept there or taken from there; setup->preparation watches it

@@ -39,6 +39,7 @@ static gl_status choose_slots(memory_need *n, const run_spec *s, const backend *
 gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t responses,
                          int trains, int compares, gl_error *err) {
   memory_plan alone, copied, rest, all;
+  size_t sets; /* of the kept tokens of a micro-batch's targets */
   const model_config *c = &s->model;
   *out = (memory_need){.capacity = longest_prompt(s) + s->max_tokens};
   out->micro_batch = larger(s->micro_batch, out->capacity);
@@ -48,7 +49,9 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
     out->device_total /= s->devices;
     out->device_free /= s->devices;
   }
-  const size_t tokens = trains ? out->micro_batch : 0, copies = compares ? 1 : 0;
+  const size_t tokens = trains ? out->micro_batch : 0;
+  const size_t mixes = trains && s->sampling.behaviour.with == OTHER_INITIAL;
+  const size_t copies = (compares ? 1 : 0) + mixes;
   gl_status status = model_memory(&alone, c, b, 0, 0, 0, 0, 0, 0, err);
   if (status == GL_OK) status = model_memory(&copied, c, b, 0, 0, 0, 0, 0, 1, err);
   if (status == GL_OK)
@@ -63,10 +66,12 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   out->reference = all.parameters - alone.parameters;
   out->gradients = all.gradients;
   out->moments = all.moments;
-  out->activations = all.activations;
+  if (__builtin_mul_overflow(tokens, s->kept.words * sizeof(uint32_t), &sets))
+    return gl_fail(err, GL_ENOMEM, "sets of kept tokens that fit no memory; lower micro_batch");
+  out->activations = all.activations + sets;
   out->generation = all.cache + all.logits;
   out->scratch = all.scratch;
-  out->total = all.total;
+  out->total = all.total + sets;
   const size_t room = s->slots == 0 ? 2 * out->generation : out->generation;
   const size_t stays = out->total - out->activations - out->generation - out->scratch;
   out->step = out->activations + room + out->scratch;

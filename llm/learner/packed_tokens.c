@@ -32,6 +32,10 @@ static int reserve_sequence(token_pack *p, size_t tokens) {
 
 static int reserve_targets(token_pack *p, size_t n) {
   size_t first = p->cap_targets, second = first;
+  const size_t words = p->shape.words;
+  if (words > 0 && (p->n_targets + n > SIZE_MAX / words ||
+                    !grow(&p->kept, &p->cap_kept, (p->n_targets + n) * words, sizeof *p->kept)))
+    return 0;
   return grow(&p->target_after, &first, p->n_targets + n, sizeof *p->target_after) &&
          grow(&p->target, &second, p->n_targets + n, sizeof *p->target) &&
          grow(&p->place, &p->cap_targets, p->n_targets + n, sizeof *p->place) &&
@@ -43,6 +47,11 @@ void token_pack_clear(token_pack *p, int shares) {
   p->n_sequences = p->n_trees = p->n_tokens = p->n_targets = p->n_asked = p->n_members = 0;
   p->shares = shares;
   p->any_shared = p->unordered = 0;
+  p->shape = (kept_shape){0};
+}
+
+void token_pack_keep(token_pack *p, const kept_shape *shape) {
+  p->shape = *shape;
 }
 
 void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n) {
@@ -99,9 +108,30 @@ static size_t add_sequence(token_pack *p, common_part common, const int32_t *res
   return s;
 }
 
+/* Whether a target has that set. */
+static int has_set(const token_pack *p, size_t target, const uint32_t *set) {
+  const size_t words = p->shape.words;
+  return words == 0 || memcmp(p->kept + target * words, set, words * sizeof *set) == 0;
+}
+
+/* Makes the token behind a row a target; returns its number. */
+static size_t add_target(token_pack *p, size_t row, int32_t token, const uint32_t *set) {
+  const size_t words = p->shape.words;
+  p->unordered |= p->n_targets > 0 && row < p->target_after[p->n_targets - 1];
+  p->target_after[p->n_targets] = row;
+  p->target[p->n_targets] = token;
+  if (words > 0) memcpy(p->kept + p->n_targets * words, set, words * sizeof *set);
+  return p->n_targets++;
+}
+
 gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_t most, int *added,
                          gl_error *err) {
-  assert(n > 0);
+  return token_pack_add_kept(p, response, NULL, n, most, added, err);
+}
+
+gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint32_t *kept,
+                              size_t n, size_t most, int *added, gl_error *err) {
+  assert(n > 0 && (kept != NULL) == (p->shape.words > 0));
   const size_t rows = p->n_prompt + n - 1;
   const common_part common = find_common(p, response, n);
   *added = p->n_sequences == 0 || p->n_tokens + rows - common.rows <= most;
@@ -112,16 +142,29 @@ gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_
   if (common.rows < rows) sequence = add_sequence(p, common, response, rows);
   if (!reserve_targets(p, n)) return gl_fail_memory(err, "packed sequences"); /* moves members */
   p->member[p->n_members++] = (pack_member){response, n, sequence, p->n_asked};
-  for (size_t t = 0; t < common.tokens; ++t) p->target_of[p->n_asked + t] = p->target_of[first + t];
-  for (size_t t = common.tokens; t < n; ++t) {
-    const size_t row = row_at(p, sequence, p->n_prompt + t - 1);
-    p->unordered |= p->n_targets > 0 && row < p->target_after[p->n_targets - 1];
-    p->target_after[p->n_targets] = row;
-    p->target[p->n_targets] = response[t];
-    p->target_of[p->n_asked + t] = p->n_targets++;
+  for (size_t t = 0; t < n; ++t) {
+    const uint32_t *set = kept != NULL ? kept + t * p->shape.words : NULL;
+    const size_t old = t < common.tokens ? p->target_of[first + t] : SIZE_MAX;
+    p->target_of[p->n_asked + t] =
+        old != SIZE_MAX && has_set(p, old, set)
+            ? old
+            : add_target(p, row_at(p, sequence, p->n_prompt + t - 1), response[t], set);
   }
   p->n_asked += n;
   return GL_OK;
+}
+
+/* Puts the targets' sets into the order that `place` says; 0 if memory is short. */
+static int order_sets(token_pack *p) {
+  const size_t n = p->n_targets, words = p->shape.words;
+  if (words == 0) return 1;
+  uint32_t *kept = malloc((n * words + 1) * sizeof *kept); /* reserve_targets() has checked sizes */
+  if (kept == NULL) return 0;
+  for (size_t j = 0; j < n; ++j)
+    memcpy(kept + p->place[j] * words, p->kept + j * words, words * sizeof *kept);
+  memcpy(p->kept, kept, n * words * sizeof *kept);
+  free(kept);
+  return 1;
 }
 
 /* Orders the targets by the rows that they follow: those of shared rows come late. */
@@ -131,7 +174,7 @@ gl_status token_pack_finish(token_pack *p, gl_error *err) {
   size_t *count = calloc(p->n_tokens + 1, sizeof *count);
   size_t *after = malloc((n + 1) * sizeof *after);
   int32_t *target = malloc((n + 1) * sizeof *target);
-  const int enough = count != NULL && after != NULL && target != NULL;
+  int enough = count != NULL && after != NULL && target != NULL;
   if (enough) {
     for (size_t j = 0; j < n; ++j) ++count[p->target_after[j] + 1];
     for (size_t r = 1; r <= p->n_tokens; ++r) count[r] += count[r - 1];
@@ -143,7 +186,8 @@ gl_status token_pack_finish(token_pack *p, gl_error *err) {
     memcpy(p->target_after, after, n * sizeof *after);
     memcpy(p->target, target, n * sizeof *target);
     for (size_t k = 0; k < p->n_asked; ++k) p->target_of[k] = p->place[p->target_of[k]];
-    p->unordered = 0;
+    enough = order_sets(p);
+    p->unordered = !enough;
   }
   free(count);
   free(after);
@@ -157,8 +201,10 @@ gl_status token_pack_forward(const token_pack *p, model *m, double temperature, 
   const packed_tokens rows = {p->n_tokens, p->n_sequences,  p->n_targets, p->start,
                               p->token,    p->target_after, p->target};
   const shared_tokens shared = {p->n_trees, p->tree, p->parent, p->before};
-  return model_forward_shared(m, &rows, p->any_shared ? &shared : NULL, temperature, keep, logp,
-                              entropy, err);
+  const kept_tokens kept = {&p->shape, p->kept};
+  return model_forward_kept(m, &rows, p->any_shared ? &shared : NULL,
+                            p->shape.words > 0 ? &kept : NULL, temperature, keep, logp, entropy,
+                            err);
 }
 
 void token_pack_fini(token_pack *p) {
@@ -169,6 +215,7 @@ void token_pack_fini(token_pack *p) {
   free(p->token);
   free(p->target_after);
   free(p->target);
+  free(p->kept);
   free(p->place);
   free(p->target_of);
   free(p->member);

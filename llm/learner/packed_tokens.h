@@ -17,22 +17,24 @@ typedef struct pack_member {
  * responses to one prompt have in common, which is the prompt and often more, is packed and run
  * once where the model can share it (model_shares()); where it cannot, a response is packed whole,
  * unless an earlier one has all of it. Tokens that follow the same tokens and are the same are one
- * target: target_of tells which one each token is. Zeroed before first use; capacities only grow.
- */
+ * target, unless their samplers kept different tokens: target_of tells which one each token is.
+ * Zeroed before first use; capacities only grow. */
 typedef struct token_pack {
   size_t n_sequences, n_tokens, n_targets;
   size_t n_trees, n_members;
   size_t n_asked; /* tokens of all responses */
-  size_t cap_sequences, cap_trees, cap_tokens, cap_targets, cap_asked, cap_members;
+  size_t cap_sequences, cap_trees, cap_tokens, cap_targets, cap_asked, cap_members, cap_kept;
   size_t *start;                  /* [n_sequences + 1] */
   size_t *parent, *before, *tree; /* [n_sequences], [n_sequences], [n_trees + 1]: shared_tokens */
   int32_t *token;                 /* [n_tokens] */
   size_t *target_after;           /* [n_targets] */
   int32_t *target;                /* [n_targets] */
-  size_t *place;                  /* [n_targets] for sorting */
-  size_t *target_of;              /* [n_asked], responses in the order in which they were added */
-  pack_member *member;            /* [n_members] responses to the prompt that is being packed */
-  const int32_t *prompt;          /* [n_prompt] borrowed */
+  kept_shape shape;      /* of the targets' sets of kept tokens; no words: there are none */
+  uint32_t *kept;        /* [n_targets] sets */
+  size_t *place;         /* [n_targets] for sorting */
+  size_t *target_of;     /* [n_asked], responses in the order in which they were added */
+  pack_member *member;   /* [n_members] responses to the prompt that is being packed */
+  const int32_t *prompt; /* [n_prompt] borrowed */
   size_t n_prompt;
   int shares;     /* beginnings may be shared */
   int any_shared; /* some are */
@@ -41,6 +43,8 @@ typedef struct token_pack {
 
 void token_pack_fini(token_pack *p);
 void token_pack_clear(token_pack *p, int shares);
+/* After clearing: laws are renormalised over what samplers kept, in sets of that shape. */
+void token_pack_keep(token_pack *p, const kept_shape *shape);
 /* Responses added from now on, until the pack is cleared, are to prompt[n], n > 0. */
 void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n);
 /* Adds response[n], n > 0, to the prompt. Its last token is a target only, for none follows it.
@@ -48,9 +52,12 @@ void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n);
  * empty. GL_ENOMEM. */
 gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_t most, int *added,
                          gl_error *err);
+/* The same with the set of each of its tokens, kept [n], where the pack has sets (else NULL). */
+gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint32_t *kept,
+                              size_t n, size_t most, int *added, gl_error *err);
 /* After the last response: puts the targets into the order that a forward wants. */
 gl_status token_pack_finish(token_pack *p, gl_error *err);
-/* model_forward() of a finished pack: logp and entropy [n_targets]. */
+/* model_forward_kept() of a finished pack: logp and entropy [n_targets]. */
 gl_status token_pack_forward(const token_pack *p, model *m, double temperature, int keep,
                              double *logp, double *entropy, gl_error *err);
 

@@ -163,6 +163,7 @@ static gl_status close_one(void *context, size_t rank, gl_error *err) {
   replica_release_all(r);
   free(r->held);
   if (r->reference != NULL) model_values_free(r->reference, r->model);
+  if (r->initial != NULL) model_values_free(r->initial, r->model);
   model_optimizer_free(r->optimizer);
   model_free(r->model);
   backend_free(r->backend);

@@ -9,6 +9,18 @@ static gl_status foreign(const batch *b, gl_error *err) {
                  (unsigned long long)b->id);
 }
 
+/* Whether every token has a set that holds it, where this learner's samplers record sets. */
+static int holds_sets(const llm_learner *l, const batch *b) {
+  const kept_shape *shape = &l->spec.kept;
+  if (b->n_aux != b->n_tokens * kept_doubles(shape)) return 0;
+  for (size_t k = 0; k < b->n_tokens && shape->words > 0; ++k) {
+    const uint32_t *set = (const uint32_t *)(const void *)(b->aux + k * kept_doubles(shape));
+    if (shape->listed && set[0] >= shape->words) return 0;
+    if (kept_count(shape, set) > 0 && !kept_has(shape, set, (size_t)b->token[k])) return 0;
+  }
+  return 1;
+}
+
 static gl_status check_batch(const llm_learner *l, const batch *b, gl_error *err) {
   if (!batch_is_consistent(b) || b->n_groups == 0) return foreign(b, err);
   for (size_t g = 0; g < b->n_groups; ++g)
@@ -21,7 +33,7 @@ static gl_status check_batch(const llm_learner *l, const batch *b, gl_error *err
   }
   for (size_t k = 0; k < b->n_tokens; ++k)
     if (b->token[k] < 0 || (size_t)b->token[k] >= l->spec.model.vocabulary) return foreign(b, err);
-  return GL_OK;
+  return holds_sets(l, b) ? GL_OK : foreign(b, err);
 }
 
 static void gather_batch(llm_learner *l, const batch *b, const problem_set *problems, size_t g0,
@@ -38,6 +50,9 @@ static void gather_batch(llm_learner *l, const batch *b, const problem_set *prob
     s->sampled_logq[k0 + k] = logq[k];
     s->gap[k0 + k] = (double)(l->version - b->version[k]);
   }
+  for (size_t k = 0, words = s->shape.words; k < b->n_tokens && words > 0; ++k)
+    memcpy(s->kept + (k0 + k) * words, b->aux + k * kept_doubles(&s->shape),
+           words * sizeof *s->kept);
   for (size_t g = 0; g < b->n_groups; ++g) s->prompt_start[g0 + g] = problems->start[g0 + g];
 }
 
@@ -68,6 +83,7 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
   if (groups == 0) return gl_fail(err, GL_EINTERNAL, "an update of no batch");
   gl_status status = gather_prompts(l, batches, n, groups, &problems, err);
   if (status != GL_OK) return status;
+  s->shape = l->spec.sampling.weights == SAMPLING_REPLAY ? l->spec.kept : (kept_shape){0};
   status = rollout_set_resize(s, groups, responses, tokens, problems.start[groups], err);
   if (status == GL_OK) {
     size_t g0 = 0, i0 = 0, k0 = 0;

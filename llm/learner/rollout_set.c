@@ -49,11 +49,21 @@ static int grow_prompts(rollout_set *s, size_t n) {
   return 1;
 }
 
+static int grow_sets(rollout_set *s, size_t tokens) {
+  size_t n;
+  if (__builtin_mul_overflow(tokens, s->shape.words, &n)) return 0;
+  if (n <= s->cap_kept) return 1;
+  s->cap_kept = 0;
+  if (!grow(&s->kept, n, sizeof *s->kept)) return 0;
+  s->cap_kept = n;
+  return 1;
+}
+
 gl_status rollout_set_resize(rollout_set *s, size_t groups, size_t responses, size_t tokens,
                              size_t prompt_tokens, gl_error *err) {
   if ((groups > s->cap_groups && !grow_groups(s, groups)) ||
       (responses > s->cap_responses && !grow_responses(s, responses)) ||
-      (tokens > s->cap_tokens && !grow_tokens(s, tokens)) ||
+      (tokens > s->cap_tokens && !grow_tokens(s, tokens)) || !grow_sets(s, tokens) ||
       (prompt_tokens > s->cap_prompt_tokens && !grow_prompts(s, prompt_tokens)))
     return gl_fail_memory(err, "the batches of an update");
   s->n_groups = groups;
@@ -70,6 +80,9 @@ static void copy_tokens(rollout_set *to, size_t at, const rollout_set *from, siz
   memcpy(to->gap + at, from->gap + first, n * sizeof *to->gap);
   memcpy(to->logprox + at, from->logprox + first, n * sizeof *to->logprox);
   memcpy(to->logref + at, from->logref + first, n * sizeof *to->logref);
+  const size_t words = from->shape.words;
+  if (words > 0)
+    memcpy(to->kept + at * words, from->kept + first * words, n * words * sizeof *to->kept);
 }
 
 gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const size_t *order,
@@ -83,6 +96,7 @@ gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const siz
     tokens += from->token_start[last] - from->token_start[first];
     prompts += from->prompt_start[g + 1] - from->prompt_start[g];
   }
+  to->shape = from->shape;
   gl_status status = rollout_set_resize(to, n, responses, tokens, prompts, err);
   if (status != GL_OK) return status;
   size_t i = 0, k = 0, p = 0;
@@ -117,6 +131,7 @@ void rollout_set_fini(rollout_set *s) {
   free(s->reward);
   free(s->token);
   free(s->sampled_logq);
+  free(s->kept);
   free(s->gap);
   free(s->logp);
   free(s->logprox);

@@ -284,34 +284,35 @@ static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, g
   return status == GL_OK ? read_reference(s, n.reference, err) : status;
 }
 
-/* What only toy worlds have of a sampler that differs from the learner. */
-static gl_status check_behaviour(const run_spec *s, const cfg_node *sampling, gl_error *err) {
+/* The shape of the sets of kept tokens, where laws are truncated and somebody needs the sets: a
+ * learner that replays them, or whose weights see truncated laws that it computes itself. */
+static gl_status read_kept(run_spec *s, const cfg_node *sampling, gl_error *err) {
   const sampling_spec *law = &s->sampling;
-  const struct {
-    int asked;
-    const char *key, *what;
-  } absent[] = {
-      {law->weights == SAMPLING_REPLAY, "weights", "weights: replay"},
-      {sampling_distorts(law), "behaviour", "behaviour"},
-      {law->logq != LOGQ_SAMPLER, "logq", "logq: learner"},
-      {law->behaviour.with != OTHER_NONE, "behaviour_mixture", "behaviour_mixture"},
-  };
-  for (size_t i = 0; i < sizeof absent / sizeof *absent; ++i)
-    if (absent[i].asked)
-      return cfg_fail(
-          cfg_find(sampling, absent[i].key), err,
-          "sampling.%s is for toy worlds and the laboratory; a transformer does not have "
-          "it",
-          absent[i].what);
-  return GL_OK;
+  if (!sampling_truncates(law, s->model.vocabulary) || law->weights == SAMPLING_RAW ||
+      (law->weights == SAMPLING_TRUNCATED && law->logq != LOGQ_LEARNER))
+    return GL_OK;
+  return kept_shape_of(&s->kept, law, s->model.vocabulary, sampling, err);
+}
+
+/* A response of the other policy is scored by a forward of the sampler's, which computes as the
+ * learner does. */
+static gl_status check_mixture(const run_spec *s, const cfg_node *sampling, gl_error *err) {
+  const sampling_behaviour *b = &s->sampling.behaviour;
+  if (b->with == OTHER_NONE || (b->noise == 0 && !b->rounds_to_bfloat16)) return GL_OK;
+  return cfg_fail(cfg_find(sampling, "behaviour"), err,
+                  "a transformer's behaviour_mixture needs the sampler's law of responses that "
+                  "another policy drew, and behaviour.%s is only known where tokens are drawn; "
+                  "leave one of them away",
+                  b->noise > 0 ? "noise" : "precision");
 }
 
 gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *sampling, uint64_t seed,
                         gl_error *err) {
   *s = (run_spec){.begin = -1};
   gl_status status = sampling_parse(&s->sampling, sampling, err);
-  if (status == GL_OK) status = check_behaviour(s, sampling, err);
+  if (status == GL_OK) status = check_mixture(s, sampling, err);
   if (status == GL_OK) status = read_world(s, world, seed, err);
+  if (status == GL_OK) status = read_kept(s, sampling, err);
   if (status == GL_OK) status = take_fingerprint(s, world, sampling, err);
   if (status != GL_OK) run_spec_fini(s);
   return status;

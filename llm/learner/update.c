@@ -50,6 +50,7 @@ static gl_status pack_next(replica *r, size_t most, const rollout_set *s, pass w
                            size_t *rows, gl_error *err) {
   size_t prompt = SIZE_MAX; /* the group whose prompt is being packed */
   token_pack_clear(&r->pack, model_shares(r->model));
+  token_pack_keep(&r->pack, &s->shape);
   for (; at->response < at->end; ++at->response) {
     const size_t i = at->response, before = r->pack.n_tokens;
     int added;
@@ -59,8 +60,10 @@ static gl_status pack_next(replica *r, size_t most, const rollout_set *s, pass w
     if (!takes(s, which, i)) continue;
     if (g != prompt) token_pack_prompt(&r->pack, s->prompt + from, s->prompt_start[g + 1] - from);
     prompt = g;
+    const size_t k = s->token_start[i];
+    const uint32_t *kept = s->shape.words > 0 ? s->kept + k * s->shape.words : NULL;
     gl_status status =
-        token_pack_add(&r->pack, s->token + s->token_start[i], length_of(s, i), most, &added, err);
+        token_pack_add_kept(&r->pack, s->token + k, kept, length_of(s, i), most, &added, err);
     if (status != GL_OK) return status;
     if (!added) break;
     if (rows != NULL) rows[i] = r->pack.n_tokens - before;
@@ -76,7 +79,8 @@ typedef struct set_pass {
   llm_learner *l;
   const rollout_set *s;
   pass which;
-  int reference;          /* score under the reference policy */
+  score_policy policy;    /* that scores */
+  double temperature;     /* of a score */
   double *logp, *entropy; /* [n_tokens] of a score; entropy NULL: not wanted */
   int keep;               /* a score's forward serves the backward; a backward has it */
   double lr;              /* of the step behind a backward */
@@ -133,8 +137,7 @@ static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *er
     status = replica_scratch(r, 2 * n, err);
     if (status != GL_OK) return status;
     double *logp = r->scratch, *entropy = p->entropy != NULL ? r->scratch + n : NULL;
-    status = token_pack_forward(&r->pack, r->model, spec->sampling.temperature, p->keep, logp,
-                                entropy, err);
+    status = token_pack_forward(&r->pack, r->model, p->temperature, p->keep, logp, entropy, err);
     if (status != GL_OK) return status;
     put_scores(&r->pack, p->s, first, logp, p->logp);
     if (entropy != NULL) put_scores(&r->pack, p->s, first, entropy, p->entropy);
@@ -144,9 +147,10 @@ static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *er
 static gl_status score_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
-  if (p->reference) model_use(r->model, r->reference);
+  if (p->policy == SCORE_REFERENCE) model_use(r->model, r->reference);
+  if (p->policy == SCORE_INITIAL) model_use(r->model, r->initial);
   gl_status status = score_walk(p, r, share_of(p, rank), err);
-  if (p->reference) model_use(r->model, NULL);
+  if (p->policy != SCORE_IN_USE) model_use(r->model, NULL);
   return status;
 }
 
@@ -154,13 +158,31 @@ static gl_status score_share(void *context, size_t rank, gl_error *err) {
  * tells whether the whole forward was kept for a backward. */
 static gl_status score(llm_learner *l, const rollout_set *s, double *logp, double *entropy,
                        int *kept, gl_error *err) {
-  set_pass p = {.l = l, .s = s, .which = PASS_ALL, .logp = logp, .entropy = entropy};
+  set_pass p = {.l = l,
+                .s = s,
+                .which = PASS_ALL,
+                .temperature = l->spec.sampling.temperature,
+                .logp = logp,
+                .entropy = entropy};
   size_t all;
   gl_status status = divide(&p, &all, err);
   if (status == GL_OK && kept != NULL) {
     status = shares_fit(&p, &p.keep, err);
     *kept = p.keep;
   }
+  return status == GL_OK ? rank_threads_run(l->threads, score_share, &p, err) : status;
+}
+
+gl_status llm_learner_log_probs(llm_learner *l, const rollout_set *s, score_policy policy,
+                                double temperature, double *logp, gl_error *err) {
+  set_pass p = {.l = l,
+                .s = s,
+                .which = PASS_ALL,
+                .policy = policy,
+                .temperature = temperature,
+                .logp = logp};
+  size_t all;
+  gl_status status = divide(&p, &all, err);
   return status == GL_OK ? rank_threads_run(l->threads, score_share, &p, err) : status;
 }
 
@@ -177,10 +199,7 @@ static int is_defined(const rollout_set *s) {
 
 static gl_status score_reference(llm_learner *l, rollout_set *s, gl_error *err) {
   if (l->replica[0].reference == NULL) return GL_OK;
-  set_pass p = {.l = l, .s = s, .which = PASS_ALL, .reference = 1, .logp = s->logref};
-  size_t all;
-  gl_status status = divide(&p, &all, err);
-  return status == GL_OK ? rank_threads_run(l->threads, score_share, &p, err) : status;
+  return llm_learner_log_probs(l, s, SCORE_REFERENCE, l->spec.sampling.temperature, s->logref, err);
 }
 
 static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *out, gl_error *err) {

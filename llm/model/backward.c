@@ -10,9 +10,14 @@ static void last_backward(model *m) {
   const pass *p = &m->pass;
   const backend_ops *ops = m->b->ops;
   const size_t n = p->shape.targets, width = m->c.hidden, bytes = width * m->b->element;
-  ops->output_backward(m->b, p->d_last_normed, model_gradient_at(m, m->head), p->dlogp, p->lse,
-                       p->last_normed, model_weight(m, m->head), p->target, n, m->c.vocabulary,
-                       width, m->temperature);
+  const void *weight = model_weight(m, m->head);
+  void *d_weight = model_gradient_at(m, m->head);
+  if (p->kept.set != NULL)
+    ops->output_kept_backward(m->b, p->d_last_normed, d_weight, p->dlogp, p->lse, p->last_normed,
+                              weight, p->target, p->kept, n, width, m->temperature);
+  else
+    ops->output_backward(m->b, p->d_last_normed, d_weight, p->dlogp, p->lse, p->last_normed, weight,
+                         p->target, n, m->c.vocabulary, width, m->temperature);
   ops->zero(m->b, p->d_last, n * bytes);
   ops->norm_backward(m->b, p->d_last, model_gradient_at(m, m->norm), p->d_last_normed, p->last,
                      p->last_rstd, model_weight(m, m->norm), n, width);

@@ -106,6 +106,8 @@ void model_cache_free(model_cache *k) {
   b->ops->release(b, k->block);
   b->ops->release(b, k->logits);
   b->ops->release(b, k->gathered);
+  b->ops->release(b, k->kept);
+  b->ops->release(b, k->context);
   b->ops->release(b, k->prompt_slot);
   free(k->layer);
   free(k->host);
@@ -153,7 +155,7 @@ static gl_status prefill_part(model_cache *k, const packed_tokens *packed, const
     for (size_t i = start[s]; i < start[s + 1]; ++i) numbers[n + i] = (int32_t)slot[first + s];
   }
   const packed_tokens part = {tokens, n, n, start, packed->token + base, last, numbers};
-  gl_status status = model_pass_begin(m, &part, NULL, 0, err);
+  gl_status status = model_pass_begin(m, &part, NULL, NULL, 0, err);
   if (status == GL_OK) status = place_prompts(k, numbers + n, tokens, err);
   if (status == GL_OK) {
     model_layers(m, k->layer, PRODUCT_ROW_BY_ROW);
@@ -289,13 +291,14 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
  */
 
 /* Rows row_of[0 .. rows) of the logits, gathered into memory of their own, or the logits themselves
- * where these are just the first rows; NULL after a failure. */
-static void *rows_of(model_cache *k, const size_t *row_of, size_t rows) {
+ * where these are just the first rows and nobody changes them; NULL after a failure. */
+static void *rows_of(model_cache *k, const size_t *row_of, size_t rows, int changes) {
   backend *b = k->m->b;
-  int same = 1;
-  for (size_t r = 0; row_of != NULL && r < rows; ++r) {
-    same = same && row_of[r] == r;
-    k->host[r] = (int32_t)row_of[r];
+  int same = !changes;
+  for (size_t r = 0; r < rows; ++r) {
+    const size_t from = row_of != NULL ? row_of[r] : r;
+    same = same && from == r;
+    k->host[r] = (int32_t)from;
   }
   if (same) return k->logits;
   /* gather moves numbers of type T; a logit of type M is one or two of them. */
@@ -330,26 +333,95 @@ void model_drawn_get(const model_cache *k, const void *drawn, size_t rows, size_
   }
 }
 
-gl_status model_sample(model_cache *k, const size_t *row_of, const uint64_t *index, size_t rows,
-                       const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
-                       double *logq, double *logq_truncated, gl_error *err) {
-  const model *m = k->m;
-  backend *b = m->b;
+static gl_status check_draws(const model_cache *k, const size_t *row_of, size_t rows,
+                             gl_error *err) {
   if (rows > k->most) return gl_fail(err, GL_EINTERNAL, "%zu draws for %zu slots", rows, k->slots);
   for (size_t r = 0; r < rows; ++r)
     if ((row_of != NULL ? row_of[r] : r) >= k->filled)
       return gl_fail(err, GL_EINTERNAL, "a draw from logits that are not there");
-  if (rows == 0) return GL_OK;
-  void *logits = rows_of(k, row_of, rows);
+  return GL_OK;
+}
+
+/* Tells the backend the addresses of the draws, and returns where their second log-probabilities
+ * go. */
+static void *begin_draws(model_cache *k, const uint64_t *index, size_t rows) {
+  backend *b = k->m->b;
+  k->steps.fed = 0;
+  memcpy(k->host_index, index, rows * sizeof *index);
+  b->ops->upload(b, k->index, k->host_index, rows * sizeof *index);
+  return (char *)k->logq + rows * b->master_element;
+}
+
+static void end_draws(model_cache *k, size_t rows, int32_t *token, double *logq,
+                      double *logq_truncated) {
+  backend *b = k->m->b;
+  b->ops->download(b, k->host_drawn, k->drawn, model_drawn_bytes(k, rows));
+  model_drawn_get(k, k->host_drawn, rows, rows, token, logq, logq_truncated);
+}
+
+gl_status model_sample(model_cache *k, const size_t *row_of, const uint64_t *index, size_t rows,
+                       const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
+                       double *logq, double *logq_truncated, gl_error *err) {
+  backend *b = k->m->b;
+  gl_status status = check_draws(k, row_of, rows, err);
+  if (status != GL_OK || rows == 0) return status;
+  void *logits = rows_of(k, row_of, rows, 0);
   if (logits != NULL) {
-    void *second = (char *)k->logq + rows * b->master_element;
-    k->steps.fed = 0;
-    memcpy(k->host_index, index, rows * sizeof *index);
-    b->ops->upload(b, k->index, k->host_index, rows * sizeof *index);
-    b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows, m->c.vocabulary, spec,
+    void *second = begin_draws(k, index, rows);
+    b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows, k->m->c.vocabulary, spec,
                    stream, greedy);
-    b->ops->download(b, k->host_drawn, k->drawn, model_drawn_bytes(k, rows));
-    model_drawn_get(k, k->host_drawn, rows, rows, token, logq, logq_truncated);
+    end_draws(k, rows, token, logq, logq_truncated);
   }
+  return b->ops->status(b, err);
+}
+
+/* Memory of the backend for what a draw has more. */
+static gl_status make_more(model_cache *k, const model_draw_more *more, gl_error *err) {
+  backend *b = k->m->b;
+  if (!model_keeps(k->m))
+    return gl_fail(err, GL_EINTERNAL, "%s cannot distort logits or tell what was kept", b->device);
+  if (more->kept != NULL && k->kept != NULL && k->kept_words != more->shape.words) {
+    b->ops->release(b, k->kept);
+    k->kept = NULL;
+  }
+  if (more->kept != NULL && k->kept == NULL) {
+    k->kept_words = more->shape.words;
+    k->kept = b->ops->allocate(b, k->most * k->kept_words * sizeof *k->kept);
+  }
+  if (more->context != NULL && k->context == NULL)
+    k->context = b->ops->allocate(b, k->most * sizeof *k->context);
+  return b->ops->status(b, err);
+}
+
+static void distort(model_cache *k, const uint64_t *context, void *logits, size_t rows,
+                    const sampling_behaviour *behaviour, uint64_t seed) {
+  backend *b = k->m->b;
+  b->ops->upload(b, k->context, context, rows * sizeof *context);
+  b->ops->distort(b, logits, k->context, rows, k->m->c.vocabulary, behaviour, seed);
+}
+
+gl_status model_sample_more(model_cache *k, const size_t *row_of, const uint64_t *index,
+                            size_t rows, const sampling_spec *spec, rng_stream stream,
+                            const model_draw_more *more, int32_t *token, double *logq,
+                            double *logq_truncated, gl_error *err) {
+  backend *b = k->m->b;
+  if (more == NULL)
+    return model_sample(k, row_of, index, rows, spec, stream, 0, token, logq, logq_truncated, err);
+  gl_status status = check_draws(k, row_of, rows, err);
+  if (status == GL_OK && rows > 0) status = make_more(k, more, err);
+  if (status != GL_OK || rows == 0) return status;
+  void *logits = rows_of(k, row_of, rows, more->context != NULL);
+  if (logits == NULL) return b->ops->status(b, err);
+  if (more->context != NULL) distort(k, more->context, logits, rows, &spec->behaviour, stream.seed);
+  void *second = begin_draws(k, index, rows);
+  const kept_sets kept = {more->shape, k->kept};
+  if (more->kept != NULL)
+    b->ops->sample_kept(b, k->drawn, k->logq, second, kept, logits, k->index, rows, spec, stream);
+  else
+    b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows, k->m->c.vocabulary, spec,
+                   stream, 0);
+  end_draws(k, rows, token, logq, logq_truncated);
+  if (more->kept != NULL)
+    b->ops->download(b, more->kept, k->kept, rows * more->shape.words * sizeof *more->kept);
   return b->ops->status(b, err);
 }

@@ -52,6 +52,9 @@ struct model_cache {
   int32_t *drawn;                   /* backend [most]; what a draw gives is downloaded in one: */
   void *logq;                       /* M [2 rows]: raw, then truncated, not far behind drawn */
   void *logits, *gathered;          /* M [most, vocabulary] */
+  uint32_t *kept; /* backend [most, kept_words], made for the first draw with sets */
+  size_t kept_words;
+  uint64_t *context; /* backend [most], made for the first draw of distorted logits */
   void *block;
   int32_t *prompt_slot; /* backend memory: slot of each of a prefill's tokens; only grows */
   size_t prompt_room;

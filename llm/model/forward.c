@@ -13,21 +13,38 @@ gl_status model_forward(model *m, const packed_tokens *packed, double temperatur
 gl_status model_forward_shared(model *m, const packed_tokens *packed, const shared_tokens *shared,
                                double temperature, int keep, double *logp, double *entropy,
                                gl_error *err) {
+  return model_forward_kept(m, packed, shared, NULL, temperature, keep, logp, entropy, err);
+}
+
+static void run_output(const model *m, size_t n) {
+  const backend_ops *ops = m->b->ops;
+  const pass *p = &m->pass;
+  const void *weight = model_weight(m, m->head);
+  if (p->kept.set != NULL)
+    ops->output_kept(m->b, p->logp, p->entropy, p->lse, p->last_normed, weight, p->target, p->kept,
+                     n, m->c.hidden, m->temperature);
+  else
+    ops->output(m->b, p->logp, p->entropy, p->lse, p->last_normed, weight, p->target, n,
+                m->c.vocabulary, m->c.hidden, m->temperature);
+}
+
+gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared_tokens *shared,
+                             const kept_tokens *kept, double temperature, int keep, double *logp,
+                             double *entropy, gl_error *err) {
   const backend_ops *ops = m->b->ops;
   pass *p = &m->pass;
   if (!(temperature > 0))
     return gl_fail(err, GL_EINTERNAL, "a temperature of %g is not positive", temperature);
   if (keep && m->use != &m->own)
     return gl_fail(err, GL_EINTERNAL, "only the model's own values have a gradient");
-  gl_status status = model_pass_begin(m, packed, shared, keep, err);
+  gl_status status = model_pass_begin(m, packed, shared, kept, keep, err);
   const size_t n = packed->n_targets;
   if (status != GL_OK) return status;
   m->temperature = temperature;
   if (n > 0) {
     model_layers(m, NULL, 0);
     model_last_norm(m);
-    ops->output(m->b, p->logp, p->entropy, p->lse, p->last_normed, model_weight(m, m->head),
-                p->target, n, m->c.vocabulary, m->c.hidden, temperature);
+    run_output(m, n);
     void *staging = malloc(MODEL_STAGING);
     if (staging == NULL) return gl_fail_memory(err, "log-probabilities");
     model_download(m, p->logp, 0, n, logp, staging);
@@ -164,6 +181,29 @@ static gl_status check_trees(const model *m, const packed_tokens *packed,
   return right ? GL_OK : gl_fail(err, GL_EINTERNAL, "sequences that share what is not there");
 }
 
+int model_keeps(const model *m) {
+  return m->b->ops->output_kept != NULL;
+}
+
+static gl_status check_kept(const model *m, const packed_tokens *packed, const kept_tokens *kept,
+                            gl_error *err) {
+  if (kept == NULL) return GL_OK;
+  if (!model_keeps(m))
+    return gl_fail(err, GL_EINTERNAL, "%s cannot renormalise laws over kept tokens", m->b->device);
+  if (kept->shape->vocabulary != m->c.vocabulary || kept->shape->words == 0)
+    return gl_fail(err, GL_EINTERNAL, "kept tokens of a vocabulary of %zu, not of %zu",
+                   kept->shape->vocabulary, m->c.vocabulary);
+  for (size_t j = 0; j < packed->n_targets; ++j) {
+    const uint32_t *set = kept->set + j * kept->shape->words;
+    if (kept_count(kept->shape, set) > 0 && packed->target[j] >= 0 &&
+        (size_t)packed->target[j] < m->c.vocabulary &&
+        !kept_has(kept->shape, set, (size_t)packed->target[j]))
+      return gl_fail(err, GL_EINTERNAL, "target %zu, token %d, is not among the tokens kept", j,
+                     (int)packed->target[j]);
+  }
+  return GL_OK;
+}
+
 static gl_status check_tokens(const model *m, const packed_tokens *packed,
                               const shared_tokens *shared, size_t *longest, gl_error *err) {
   *longest = 0;
@@ -200,11 +240,11 @@ static gl_status check_tokens(const model *m, const packed_tokens *packed,
   return GL_OK;
 }
 
-/* Writes the arrays token, position, start, target_after and target, and where beginnings are
- * shared tree, parent and before, into the host staging memory, one after the other, as the pass
- * has them in backend memory. */
+/* Writes the arrays token, position, start, target_after and target, where beginnings are shared
+ * tree, parent and before, and where tokens were left out the sets of those kept, into the host
+ * staging memory, one after the other, as the pass has them in backend memory. */
 static gl_status fill_index(model *m, const packed_tokens *packed, const shared_tokens *shared,
-                            const pass_shape *shape, gl_error *err) {
+                            const kept_tokens *kept, const pass_shape *shape, gl_error *err) {
   const size_t n = packed->n_tokens, s = packed->n_sequences, t = packed->n_targets;
   const size_t room = pass_index_numbers(shape);
   if (room > m->index_room) {
@@ -225,6 +265,8 @@ static gl_status fill_index(model *m, const packed_tokens *packed, const shared_
     row[j] = (int32_t)packed->target_after[j];
     target[j] = packed->target[j];
   }
+  if (kept != NULL && t > 0)
+    memcpy(m->index + room - t * shape->kept, kept->set, t * shape->kept * sizeof *kept->set);
   if (shared == NULL) return GL_OK;
   int32_t *tree = target + t, *parent = tree + shape->trees + 1, *before = parent + s;
   for (size_t k = 0; k <= shape->trees; ++k) tree[k] = (int32_t)shared->tree[k];
@@ -249,17 +291,19 @@ static gl_status make_room(model *m, size_t bytes, gl_error *err) {
 }
 
 gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_tokens *shared,
-                           int keep, gl_error *err) {
+                           const kept_tokens *kept, int keep, gl_error *err) {
   size_t longest;
   const pass_shape shape = {.rows = packed->n_tokens,
                             .sequences = packed->n_sequences,
                             .targets = packed->n_targets,
                             .keep = keep,
                             .recompute = m->recompute,
-                            .trees = shared != NULL ? shared->n_trees : 0};
+                            .trees = shared != NULL ? shared->n_trees : 0,
+                            .kept = kept != NULL ? kept->shape->words : 0};
   m->kept = 0;
   gl_status status = check_tokens(m, packed, shared, &longest, err);
-  if (status == GL_OK) status = fill_index(m, packed, shared, &shape, err);
+  if (status == GL_OK) status = check_kept(m, packed, kept, err);
+  if (status == GL_OK) status = fill_index(m, packed, shared, kept, &shape, err);
   if (status == GL_OK) status = model_pack(m, err);
   if (status != GL_OK) return status;
   status = make_room(m, model_pass_bytes(&m->c, m->b, shape), err);
@@ -267,6 +311,7 @@ gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_t
   arena a = {.base = m->block};
   pass_take(&m->pass, &a, &m->c, m->b, shape, m->layer);
   m->pass.longest = longest;
+  if (kept != NULL) m->pass.kept.shape = *kept->shape;
   m->b->ops->upload(m->b, m->pass.token, m->index, pass_index_numbers(&shape) * sizeof *m->index);
   return GL_OK;
 }

@@ -12,7 +12,8 @@
  * ended one step late: what was drawn for it meanwhile is thrown away. Slots are filled when no
  * step is under way.
  *
- * Where a step is over when it returns (the CPU), responses to a prompt that are the same so far
+ * Where a step is over when it returns (the CPU, and wherever logits are distorted or kept tokens
+ * are recorded), responses to a prompt that are the same so far
  * are decoded once: the first of them leads, the others draw from its logits, and one that draws
  * another token than its leader gets the leader's keys and values and goes on by itself, or with
  * those that drew the same.
@@ -22,6 +23,7 @@
  */
 #include "llm/model/generate.h"
 
+#include "core/base/hash.h"
 #include "llm/model/generate_plan.h"
 
 #include <assert.h>
@@ -55,6 +57,8 @@ typedef struct rows {
   uint64_t *index;
   int32_t *token, *slot, *position;
   double *logq, *logq_truncated;
+  uint64_t *context; /* [slots] address of noise; NULL: logits are not distorted */
+  uint32_t *kept;    /* [slots] sets; NULL: they are not wanted */
   size_t n;
 } rows;
 
@@ -70,6 +74,7 @@ typedef struct run {
   model_cache *cache;
   const generate_request *q;
   generate_result *r;
+  sampling_spec law; /* what tokens are drawn from */
   generate_plan plan;
   slot_state *slots; /* [plan.slots] */
   size_t *free;      /* [plan.slots] numbers of free slots during a fill */
@@ -98,10 +103,21 @@ static int is_over(const run *g, size_t i) {
   return g->r->finished[i] || g->r->length[i] >= g->q->up_to;
 }
 
+/* The address of the noise that the next token of response i meets: every response to the prompt
+ * that is the same so far meets the same. */
+static uint64_t context_of(const run *g, size_t i) {
+  const generate_request *q = g->q;
+  const size_t prompt = q->prompt_of[i], from = q->prompt_start[prompt];
+  uint64_t hash = hash_64(HASH_64_START, &q->stream.entity, sizeof q->stream.entity);
+  hash = hash_64(hash, q->prompt + from, generate_prompt_length(q, i) * sizeof *q->prompt);
+  return hash_64(hash, g->r->token + i * q->max_tokens, g->r->length[i] * sizeof *g->r->token);
+}
+
 static void add_row(run *g, size_t response, size_t row_of) {
   rows *w = &g->rows;
   w->response[w->n] = response;
   w->row_of[w->n] = row_of;
+  if (w->context != NULL) w->context[w->n] = context_of(g, response);
   w->index[w->n] = rng_token_index(g->q->number[response], g->r->length[response]);
   ++w->n;
 }
@@ -118,6 +134,20 @@ static gl_status check_draw(const run *g, size_t i, double logq, double logq_tru
                  isfinite(logq) ? logq_truncated : logq);
 }
 
+/* Copies the set of row k of the last draw, where sets are wanted, to that of token `at`. */
+static gl_status keep_set(const run *g, size_t k, size_t at) {
+  const kept_shape *shape = &g->r->shape;
+  if (g->rows.kept == NULL) return GL_OK;
+  const uint32_t *set = g->rows.kept + k * shape->words;
+  memcpy(g->r->kept + at * shape->words, set, shape->words * sizeof *set);
+  if (!shape->listed || set[0] != KEPT_OVERFLOW) return GL_OK;
+  return gl_fail(g->err, GL_EINPUT,
+                 "top_k: %zu kept more than %zu tokens, because so many are as probable as the "
+                 "%zu-th, and there is no room to record them with the token that was drawn; lower "
+                 "top_k, take `precision: bfloat16` away, or weights: raw",
+                 g->law.top_k, shape->words - 1, g->law.top_k);
+}
+
 /* Appends what row k of the last draw gave to response i. */
 static gl_status keep_draw(run *g, size_t i, size_t k) {
   const rows *w = &g->rows;
@@ -130,7 +160,7 @@ static gl_status keep_draw(run *g, size_t i, size_t k) {
   r->logq[at] = w->logq[k];
   r->logq_truncated[at] = w->logq_truncated[k];
   r->finished[i] = is_stop(q, w->token[k]);
-  return GL_OK;
+  return keep_set(g, k, at);
 }
 
 /* Draws the next token of every response listed in g->rows, and empties that list. */
@@ -140,8 +170,12 @@ static gl_status draw_rows(run *g) {
   size_t n = w->n;
   w->n = 0;
   if (n == 0) return GL_OK;
-  gl_status status = model_sample(g->cache, w->row_of, w->index, n, &q->sampling, q->stream,
-                                  q->greedy, w->token, w->logq, w->logq_truncated, g->err);
+  const model_draw_more more = {w->context, g->r->shape, w->kept};
+  gl_status status = w->context != NULL || w->kept != NULL
+                         ? model_sample_more(g->cache, w->row_of, w->index, n, &g->law, q->stream,
+                                             &more, w->token, w->logq, w->logq_truncated, g->err)
+                         : model_sample(g->cache, w->row_of, w->index, n, &g->law, q->stream,
+                                        q->greedy, w->token, w->logq, w->logq_truncated, g->err);
   for (size_t k = 0; k < n && status == GL_OK; ++k) status = keep_draw(g, w->response[k], k);
   return status;
 }
@@ -312,7 +346,7 @@ static gl_status start_step(run *g) {
   }
   if (f->n == 0) return GL_OK;
   const model_step_rows step = {f->n, w->token, w->slot, w->position, w->index};
-  const model_draws draws = {q->sampling, q->stream, q->greedy};
+  const model_draws draws = {g->law, q->stream, q->greedy};
   ++g->started;
   return model_step(g->cache, &step, &draws, g->err);
 }
@@ -428,6 +462,21 @@ static gl_status step(run *g) {
   return status == GL_OK && wants_filling(g) ? fill(g) : status;
 }
 
+/* Room for what draws have beside tokens and log-probabilities. */
+static gl_status allocate_more(run *g) {
+  rows *w = &g->rows;
+  const sampling_behaviour *by = &g->law.behaviour;
+  const size_t n = g->plan.slots, words = g->r->shape.words;
+  const int distorts = !g->q->greedy && (by->noise > 0 || by->rounds_to_bfloat16);
+  const int keeps = !g->q->greedy && g->r->kept != NULL;
+  if (distorts) w->context = calloc(n, sizeof *w->context);
+  if (keeps && n <= SIZE_MAX / sizeof *w->kept / words)
+    w->kept = calloc(n * words, sizeof *w->kept);
+  if ((distorts && w->context == NULL) || (keeps && w->kept == NULL))
+    return gl_fail_memory(g->err, "generation");
+  return GL_OK;
+}
+
 static gl_status allocate(run *g, model *m) {
   size_t n = g->plan.slots;
   prefill *f = &g->prefill;
@@ -452,8 +501,10 @@ static gl_status allocate(run *g, model *m) {
       w->logq_truncated == NULL || g->flight[0].slot == NULL || g->flight[1].slot == NULL)
     return gl_fail_memory(g->err, "generation");
   for (size_t s = 0; s < n; ++s) g->slots[s] = (slot_state){.response = none, .job = none};
-  gl_status status = model_cache_new(&g->cache, m, n, g->plan.capacity, g->err);
-  g->shares = status == GL_OK && model_steps_ahead(g->cache) == 0;
+  gl_status status = allocate_more(g);
+  if (status == GL_OK) status = model_cache_new(&g->cache, m, n, g->plan.capacity, g->err);
+  g->shares = status == GL_OK &&
+              (model_steps_ahead(g->cache) == 0 || g->rows.context != NULL || g->rows.kept != NULL);
   return status;
 }
 
@@ -472,6 +523,8 @@ static void release(run *g) {
   free(g->rows.position);
   free(g->rows.logq);
   free(g->rows.logq_truncated);
+  free(g->rows.context);
+  free(g->rows.kept);
   for (size_t i = 0; i < FLIGHTS; ++i) free(g->flight[i].slot);
   generate_plan_fini(&g->plan);
 }
@@ -479,7 +532,8 @@ static void release(run *g) {
 gl_status generate(model *m, const generate_request *request, generate_result *result,
                    gl_error *err) {
   assert(m != NULL && request != NULL && result != NULL);
-  run g = {.q = request, .r = result, .waiting_job = none, .err = err};
+  run g = {.q = request, .r = result, .law = request->sampling, .waiting_job = none, .err = err};
+  g.law.temperature *= 1 + g.law.behaviour.temperature_error;
   gl_status status = generate_plan_init(&g.plan, m, request, result, err);
   if (status == GL_OK && g.plan.n > 0) {
     status = allocate(&g, m);

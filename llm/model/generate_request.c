@@ -23,11 +23,24 @@ gl_status generate_result_init(generate_result *r, size_t n_responses, size_t ma
   return gl_fail_memory(err, "the responses");
 }
 
+gl_status generate_result_keep(generate_result *r, size_t n_responses, size_t max_tokens,
+                               const kept_shape *shape, gl_error *err) {
+  size_t n;
+  if (shape->words == 0) return GL_OK;
+  if (__builtin_mul_overflow(n_responses, max_tokens, &n) ||
+      __builtin_mul_overflow(n, shape->words, &n))
+    return gl_fail_memory(err, "the responses");
+  r->shape = *shape;
+  r->kept = calloc(n + 1, sizeof *r->kept);
+  return r->kept != NULL ? GL_OK : gl_fail_memory(err, "the responses");
+}
+
 void generate_result_fini(generate_result *r) {
   free(r->length);
   free(r->finished);
   free(r->token);
   free(r->logq);
   free(r->logq_truncated);
+  free(r->kept);
   *r = (generate_result){0};
 }

@@ -4,6 +4,7 @@
 #define GEPOLAB_LLM_MODEL_GENERATE_REQUEST_H
 
 #include "core/random/rng.h"
+#include "core/rl/kept_set.h"
 #include "core/rl/sampling.h"
 
 typedef struct generate_request {
@@ -15,6 +16,9 @@ typedef struct generate_request {
   /* Response i's token at position t is drawn at block rng_token_index(number[i], t) of stream. */
   const size_t *number; /* [n_responses] */
   rng_stream stream;
+  /* Its behaviour distorts what tokens are drawn from (paper/methods.md §1.3); noise has an address
+   * of its own for each prompt and beginning of a response, among those of stream's seed and
+   * entity. Mixtures and `weights` mean nothing here, and a greedy request has no behaviour. */
   sampling_spec sampling;
   int greedy;
   size_t max_tokens;   /* most tokens of a response, its stop token included */
@@ -40,11 +44,18 @@ typedef struct generate_result {
   int *finished;                 /* [n_responses] in and out: ended by a stop token */
   int32_t *token;                /* [n_responses * max_tokens] */
   double *logq, *logq_truncated; /* same shape */
+  /* The tokens that each draw's law kept, [n_responses * max_tokens] sets of the shape; NULL: they
+   * are not wanted. */
+  kept_shape shape;
+  uint32_t *kept;
 } generate_result;
 
 /* Allocates a result's arrays, zeroed. */
 gl_status generate_result_init(generate_result *r, size_t n_responses, size_t max_tokens,
                                gl_error *err);
+/* Adds room for the sets of that shape; nothing where it has no words. */
+gl_status generate_result_keep(generate_result *r, size_t n_responses, size_t max_tokens,
+                               const kept_shape *shape, gl_error *err);
 void generate_result_fini(generate_result *r);
 
 #endif

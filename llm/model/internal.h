@@ -75,12 +75,13 @@ typedef struct pass_shape {
   int keep;      /* a backward follows, so activations must stay */
   int recompute; /* with keep: keep each layer's input only */
   size_t trees;  /* of sequences that share beginnings; 0: none does */
+  size_t kept;   /* words of the set of kept tokens of each target; 0: there are no sets */
 } pass_shape;
 
 /* Numbers in the index arrays of a pass. */
 static inline size_t pass_index_numbers(const pass_shape *s) {
   const size_t shared = s->trees > 0 ? s->trees + 1 + 2 * s->sequences : 0;
-  return 2 * s->rows + s->sequences + 1 + 2 * s->targets + shared;
+  return 2 * s->rows + s->sequences + 1 + (2 + s->kept) * s->targets + shared;
 }
 
 typedef struct pass {
@@ -89,6 +90,7 @@ typedef struct pass {
   /* Backend memory, one block, token first. */
   int32_t *token, *position, *start, *row, *target;
   int32_t *tree, *parent, *before; /* NULL where nothing is shared */
+  kept_sets kept;                  /* set NULL where nothing is left out */
   void
       *branch; /* [rows, hidden] output of a layer's part that is still to be added to the stream */
   layer_activations *layer; /* host, [layers]; layers share memory where they are not kept */
@@ -171,7 +173,7 @@ static inline head_shape model_heads(const model_config *c) {
 /* Checks the packed tokens (GL_EINPUT as model_forward()), makes room for the pass and uploads its
  * index arrays. shared NULL: every sequence is whole. */
 gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_tokens *shared,
-                           int keep, gl_error *err);
+                           const kept_tokens *kept, int keep, gl_error *err);
 /* The norm after a product whose result is added to the residual stream `in`: out, rstd and sum as
  * the backend's norm() writes them, [rows, hidden]. */
 typedef struct model_norm {

@@ -105,11 +105,14 @@ void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_
     p->row = p->start + shape.sequences + 1;
     p->target = p->row + n;
   }
+  int32_t *behind = p->token != NULL ? p->target + n : NULL;
   if (p->token != NULL && shape.trees > 0) {
-    p->tree = p->target + n;
+    p->tree = behind;
     p->parent = p->tree + shape.trees + 1;
     p->before = p->parent + shape.sequences;
+    behind = p->before + shape.sequences;
   }
+  if (p->token != NULL && shape.kept > 0) p->kept.set = (uint32_t *)behind;
   p->branch = arena_take(a, shape.rows, c->hidden, t);
   p->last = arena_take(a, n, c->hidden, t);
   p->last_branch = arena_take(a, n, c->hidden, t);
@@ -126,7 +129,8 @@ void pass_take(pass *p, arena *a, const model_config *c, const backend *b, pass_
 size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shape) {
   arena a = {0};
   pass p;
-  if (shape.rows > SIZE_MAX / 8 || shape.sequences > SIZE_MAX / 8 || shape.targets > SIZE_MAX / 8)
+  if (shape.rows > SIZE_MAX / 8 || shape.sequences > SIZE_MAX / 8 ||
+      shape.targets > SIZE_MAX / 8 / (1 + shape.kept))
     return SIZE_MAX;
   pass_take(&p, &a, c, b, shape, NULL);
   return a.overflow ? SIZE_MAX : a.used;
@@ -144,7 +148,7 @@ static int plan_generation(memory_plan *out, const model_config *c, const backen
   const size_t rows = capacity > MODEL_PREFILL_TOKENS ? capacity : MODEL_PREFILL_TOKENS;
   const size_t most =
       slots > SIZE_MAX / capacity || slots * capacity > rows ? rows : slots * capacity;
-  const size_t prefill = model_pass_bytes(c, b, (pass_shape){most, slots, slots, 0, 0, 0});
+  const size_t prefill = model_pass_bytes(c, b, (pass_shape){most, slots, slots, 0, 0, 0, 0});
   out->cache = model_cache_bytes(c, b, slots, capacity);
   if (prefill > out->activations) out->activations = prefill;
   return prefill != SIZE_MAX && out->cache != SIZE_MAX &&
@@ -182,7 +186,7 @@ gl_status model_memory(memory_plan *out, const model_config *c, const backend *b
            add(&out->moments, n, b->master_element, 2);
     const size_t trees = b->ops->attention_shared != NULL ? training_tokens : 0;
     const pass_shape shape = {
-        training_tokens, training_tokens, training_targets, 1, recompute, trees};
+        training_tokens, training_tokens, training_targets, 1, recompute, trees, 0};
     out->activations = model_pass_bytes(c, b, shape);
     fits = fits && out->activations != SIZE_MAX;
   }

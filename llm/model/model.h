@@ -123,6 +123,13 @@ typedef struct shared_tokens {
   const size_t *before; /* [n_sequences] */
 } shared_tokens;
 
+/* What a sampler kept when it drew each target of packed sequences: set [n_targets,
+ * shape->words], borrowed host memory. Each holds its target or nothing. */
+typedef struct kept_tokens {
+  const kept_shape *shape;
+  const uint32_t *set;
+} kept_tokens;
+
 /* Whether sequences may share beginnings: 1 where the backend can run them. */
 int model_shares(const model *m);
 
@@ -136,6 +143,15 @@ gl_status model_forward(model *m, const packed_tokens *packed, double temperatur
 gl_status model_forward_shared(model *m, const packed_tokens *packed, const shared_tokens *shared,
                                double temperature, int keep, double *logp, double *entropy,
                                gl_error *err);
+/* Whether the backend can renormalise laws over kept tokens, draw with the sets of them, and
+ * distort logits: what model_forward_kept() and model_sample_more() are for. */
+int model_keeps(const model *m);
+/* The same with every target's law renormalised over the tokens that were kept (NULL: over all):
+ * logp is of that law, and so is what model_backward() differentiates; entropy is of the whole law.
+ * GL_EINTERNAL where the backend cannot. */
+gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared_tokens *shared,
+                             const kept_tokens *kept, double temperature, int keep, double *logp,
+                             double *entropy, gl_error *err);
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
 gl_status model_zero_gradient(model *m, gl_error *err);
@@ -209,6 +225,25 @@ gl_status model_logits_get(const model_cache *c, size_t rows, double *logits, gl
 gl_status model_sample(model_cache *c, const size_t *row_of, const uint64_t *index, size_t rows,
                        const sampling_spec *spec, rng_stream stream, int greedy, int32_t *token,
                        double *logq, double *logq_truncated, gl_error *err);
+
+/* What a draw can ask for beside the token. */
+typedef struct model_draw_more {
+  /* Where spec->behaviour adds noise to logits or rounds them: [rows] the address of each row's
+   * noise among those of the stream's seed (operations.h: distort). NULL: logits are as they are.
+   */
+  const uint64_t *context;
+  /* Where laws are truncated: sets [rows, shape.words] of the tokens that were kept go to this host
+   * memory; NULL: they are not wanted. */
+  kept_shape shape;
+  uint32_t *kept;
+} model_draw_more;
+/* model_sample(), never greedy, with all that `more` asks for (NULL: nothing). spec->temperature is
+ * what logits are divided by, whatever error spec->behaviour names. GL_EINTERNAL where the backend
+ * cannot. */
+gl_status model_sample_more(model_cache *c, const size_t *row_of, const uint64_t *index,
+                            size_t rows, const sampling_spec *spec, rng_stream stream,
+                            const model_draw_more *more, int32_t *token, double *logq,
+                            double *logq_truncated, gl_error *err);
 
 /* --- steps: a decode of every row and a draw of the token that follows, in one --- */
 

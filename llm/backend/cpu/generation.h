@@ -16,6 +16,7 @@ typedef struct sample_job {
   const sampling_spec *spec;
   rng_stream stream;
   int greedy;
+  kept_sets kept; /* written where laws are truncated; set NULL: not wanted */
   cpu *owner;
 } sample_job;
 
@@ -77,6 +78,8 @@ static void sample_task(void *context, size_t r, size_t worker) {
     sampling_truncate(job->spec, logp, n, truncated, rank);
     law = truncated;
   }
+  if (job->kept.set != NULL)
+    kept_put(&job->kept.shape, law, job->kept.set + r * job->kept.shape.words);
   size_t token;
   if (job->greedy) {
     token = sample_greatest(law, n);
@@ -89,11 +92,16 @@ static void sample_task(void *context, size_t r, size_t worker) {
   job->logq_truncated[r] = (REAL)law[token];
 }
 
+static void sample_run(cpu *c, sample_job *job, size_t rows) {
+  assert(rows == 0 || job->vocabulary > 0);
+  job->owner = c;
+  if (cpu_reserve(c, job->vocabulary * (sizeof(sampling_rank) + 2 * sizeof(double)), 0))
+    pool_run(c->pool, sample_task, job, rows);
+}
+
 static void cpu_sample(backend *b, int32_t *token, void *logq, void *logq_truncated, const void *z,
                        const uint64_t *index, size_t rows, size_t vocabulary,
                        const sampling_spec *spec, rng_stream stream, int greedy) {
-  cpu *c = (cpu *)b;
-  assert(rows == 0 || vocabulary > 0);
   sample_job job = {.logits = z,
                     .index = index,
                     .token = token,
@@ -102,8 +110,51 @@ static void cpu_sample(backend *b, int32_t *token, void *logq, void *logq_trunca
                     .vocabulary = vocabulary,
                     .spec = spec,
                     .stream = stream,
-                    .greedy = greedy,
-                    .owner = c};
-  if (cpu_reserve(c, vocabulary * (sizeof(sampling_rank) + 2 * sizeof(double)), 0))
-    pool_run(c->pool, sample_task, &job, rows);
+                    .greedy = greedy};
+  sample_run((cpu *)b, &job, rows);
+}
+
+static void cpu_sample_kept(backend *b, int32_t *token, void *logq, void *logq_truncated,
+                            kept_sets kept, const void *z, const uint64_t *index, size_t rows,
+                            const sampling_spec *spec, rng_stream stream) {
+  sample_job job = {.logits = z,
+                    .index = index,
+                    .token = token,
+                    .logq = logq,
+                    .logq_truncated = logq_truncated,
+                    .vocabulary = kept.shape.vocabulary,
+                    .spec = spec,
+                    .stream = stream,
+                    .kept = kept};
+  sample_run((cpu *)b, &job, rows);
+}
+
+/* The arguments of `distort` (operations.h). A task is one row. */
+typedef struct distort_job {
+  REAL *logits;
+  const uint64_t *context;
+  size_t vocabulary;
+  const sampling_behaviour *behaviour;
+  uint64_t seed;
+} distort_job;
+
+static void distort_task(void *context, size_t r, size_t worker) {
+  const distort_job *job = context;
+  const sampling_behaviour *by = job->behaviour;
+  REAL *const z = job->logits + r * job->vocabulary;
+  const rng_stream stream = rng_stream_at(job->seed, RNG_BEHAVIOUR, job->context[r]);
+  double pair[2] = {0, 0};
+  (void)worker;
+  for (size_t a = 0; a < job->vocabulary; ++a) {
+    if (by->noise > 0 && a % 2 == 0) rng_normal_pair(rng_block(stream, a / 2), by->noise, pair);
+    const double moved = (double)z[a] + pair[a % 2];
+    z[a] = (REAL)(by->rounds_to_bfloat16 ? sampling_to_bfloat16(moved) : moved);
+  }
+}
+
+static void cpu_distort(backend *b, void *logits, const uint64_t *context, size_t rows,
+                        size_t vocabulary, const sampling_behaviour *behaviour, uint64_t seed) {
+  cpu *c = (cpu *)b;
+  distort_job job = {logits, context, vocabulary, behaviour, seed};
+  pool_run(c->pool, distort_task, &job, rows);
 }

@@ -6,7 +6,10 @@
  * end. Backward: the logits of some rows are computed again and become their gradients, which two
  * products then use. Columns are tokens of the vocabulary. The output embedding is packed first
  * (panels.h): a logit then has the bits that generation gives it from the packed weights. One that
- * is too large for that is multiplied row by row (dot.h). */
+ * is too large for that is multiplied row by row (dot.h).
+ *
+ * Where a row's law is renormalised over the tokens that its sampler kept, the logits of all others
+ * are replaced by NOT_KEPT, whose exponential is zero. */
 
 enum {
   OUTPUT_ROWS = 48,     /* rows of a task */
@@ -20,8 +23,10 @@ typedef struct output_job {
   const REAL *in, *weight, *lse, *dlogp;
   const int32_t *target;
   REAL *logp, *entropy, *lse_to, *dlogits;
-  softmax_stats *stats; /* [rows, spans] */
-  double *target_logit; /* [rows] the target's logit */
+  softmax_stats *stats;      /* [rows, spans] */
+  softmax_stats *kept_stats; /* [rows, spans] of the kept tokens alone; NULL: nothing is left out */
+  double *target_logit;      /* [rows] the target's logit */
+  kept_sets kept;            /* of these rows, where that matters */
   size_t rows, vocabulary, k, spans;
   REAL factor;
   cpu *owner;
@@ -50,6 +55,28 @@ static void output_logits(const output_job *job, REAL *z, size_t z_row, size_t f
     gemm_dot(job->in + first * k, k, job->weight + v * k, k, z, z_row, rows, columns, k, 0);
 }
 
+/* Far below every logit, and finite, so that its distance from another has a value. */
+static const REAL NOT_KEPT = (REAL)-1e30;
+
+/* Of the logits z [columns] of tokens from v on, those that are not in the row's set become
+ * NOT_KEPT. */
+static void leave_kept(const output_job *job, size_t row, REAL *z, size_t v, size_t columns) {
+  const kept_shape *shape = &job->kept.shape;
+  const uint32_t *set = job->kept.set + row * shape->words;
+  if (kept_count(shape, set) == 0) return;
+  if (!shape->listed) {
+    for (size_t i = 0; i < columns; ++i)
+      if ((set[(v + i) / 32] >> (v + i) % 32 & 1) == 0) z[i] = NOT_KEPT;
+    return;
+  }
+  size_t i = 0;
+  for (size_t at = kept_from(set, v); at <= set[0] && set[at] < v + columns; ++at) {
+    for (; i < set[at] - v; ++i) z[i] = NOT_KEPT;
+    ++i;
+  }
+  for (; i < columns; ++i) z[i] = NOT_KEPT;
+}
+
 /* The statistics of a block of rows over a span of the vocabulary. */
 static void output_task(void *context, size_t task, size_t worker) {
   const output_job *job = context;
@@ -58,8 +85,11 @@ static void output_task(void *context, size_t task, size_t worker) {
   const size_t rows = smaller(OUTPUT_ROWS, job->rows - first);
   const size_t end = smaller(job->vocabulary, (span + 1) * OUTPUT_SPAN);
   REAL *const scratch = job->owner->worker[worker], *const z = scratch + LEFT;
-  for (size_t r = 0; r < rows; ++r)
+  for (size_t r = 0; r < rows; ++r) {
     job->stats[(first + r) * job->spans + span] = (softmax_stats){.greatest = -INFINITY};
+    if (job->kept_stats != NULL)
+      job->kept_stats[(first + r) * job->spans + span] = (softmax_stats){.greatest = -INFINITY};
+  }
   for (size_t v = span * OUTPUT_SPAN; v < end; v += OUTPUT_COLUMNS) {
     const size_t columns = smaller(OUTPUT_COLUMNS, end - v);
     output_logits(job, z, columns, first, rows, v, columns, scratch);
@@ -70,7 +100,41 @@ static void output_task(void *context, size_t task, size_t worker) {
       const size_t target = (size_t)job->target[first + r];
       if (target >= v && target < v + columns)
         job->target_logit[first + r] = (double)z[r * columns + target - v];
+      if (job->kept_stats == NULL) continue;
+      leave_kept(job, first + r, z + r * columns, v, columns);
+      softmax_stats *kept = &job->kept_stats[(first + r) * job->spans + span];
+      const softmax_stats few = row_stats(g, z + r * columns, columns, job->factor);
+      *kept = softmax_stats_join(*kept, few, (double)job->factor);
     }
+  }
+}
+
+/* The statistics of row r over all spans. */
+static softmax_stats all_spans(const softmax_stats *stats, size_t r, size_t spans, double factor) {
+  softmax_stats all = stats[r * spans];
+  for (size_t s = 1; s < spans; ++s) all = softmax_stats_join(all, stats[r * spans + s], factor);
+  return all;
+}
+
+/* The forward of a job whose logp, entropy and lse_to it fills; `keeps`: over job->kept. */
+static void output_run(cpu *c, output_job *job, int keeps) {
+  const size_t stats = job->rows * job->spans * sizeof *job->stats;
+  const size_t own = (LEFT + OUTPUT_ROWS * OUTPUT_COLUMNS) * sizeof(REAL);
+  if (!cpu_reserve(c, own, (keeps ? 2 : 1) * stats + job->rows * sizeof(double)) ||
+      !pack_output(c, job))
+    return;
+  char *shared = c->shared;
+  job->stats = c->shared;
+  if (keeps) job->kept_stats = (softmax_stats *)(void *)(shared += stats);
+  job->target_logit = (double *)(void *)(shared + stats);
+  pool_run(c->pool, output_task, job, divide_up(job->rows, OUTPUT_ROWS) * job->spans);
+  const double factor = (double)job->factor;
+  for (size_t r = 0; r < job->rows; ++r) {
+    const softmax_stats all = all_spans(job->stats, r, job->spans, factor);
+    const softmax_stats law = keeps ? all_spans(job->kept_stats, r, job->spans, factor) : all;
+    job->logp[r] = (REAL)softmax_stats_logp(law, job->target_logit[r], factor);
+    job->entropy[r] = (REAL)softmax_stats_entropy(all);
+    job->lse_to[r] = (REAL)softmax_stats_lse(law, factor);
   }
 }
 
@@ -82,27 +146,37 @@ static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const v
   output_job job = {.in = in,
                     .weight = weight,
                     .target = target,
+                    .logp = logp,
+                    .entropy = entropy,
+                    .lse_to = lse,
                     .rows = rows,
                     .vocabulary = vocabulary,
                     .k = k,
                     .spans = divide_up(vocabulary, OUTPUT_SPAN),
                     .factor = (REAL)(1 / temperature),
                     .owner = c};
-  const size_t stats = rows * job.spans * sizeof *job.stats;
-  const size_t own = (LEFT + OUTPUT_ROWS * OUTPUT_COLUMNS) * sizeof(REAL);
-  if (!cpu_reserve(c, own, stats + rows * sizeof(double)) || !pack_output(c, &job)) return;
-  job.stats = c->shared;
-  job.target_logit = (double *)(void *)((char *)c->shared + stats);
-  pool_run(c->pool, output_task, &job, divide_up(rows, OUTPUT_ROWS) * job.spans);
-  const double factor = (double)job.factor;
-  for (size_t r = 0; r < rows; ++r) {
-    softmax_stats all = job.stats[r * job.spans];
-    for (size_t s = 1; s < job.spans; ++s)
-      all = softmax_stats_join(all, job.stats[r * job.spans + s], factor);
-    ((REAL *)logp)[r] = (REAL)softmax_stats_logp(all, job.target_logit[r], factor);
-    ((REAL *)entropy)[r] = (REAL)softmax_stats_entropy(all);
-    ((REAL *)lse)[r] = (REAL)softmax_stats_lse(all, factor);
-  }
+  output_run(c, &job, 0);
+}
+
+static void cpu_output_kept(backend *b, void *logp, void *entropy, void *lse, const void *in,
+                            const void *weight, const int32_t *target, kept_sets kept, size_t rows,
+                            size_t k, double temperature) {
+  cpu *c = (cpu *)b;
+  assert(temperature > 0);
+  output_job job = {.in = in,
+                    .weight = weight,
+                    .target = target,
+                    .logp = logp,
+                    .entropy = entropy,
+                    .lse_to = lse,
+                    .rows = rows,
+                    .vocabulary = kept.shape.vocabulary,
+                    .k = k,
+                    .spans = divide_up(kept.shape.vocabulary, OUTPUT_SPAN),
+                    .factor = (REAL)(1 / temperature),
+                    .kept = kept,
+                    .owner = c};
+  output_run(c, &job, 1);
 }
 
 /* The gradients of a block of rows' logits over OUTPUT_COLUMNS tokens, into dlogits [rows,
@@ -116,15 +190,18 @@ static void dlogits_task(void *context, size_t task, size_t worker) {
   const size_t columns = smaller(OUTPUT_COLUMNS, job->vocabulary - v);
   REAL *const z = job->dlogits + first * job->vocabulary + v;
   output_logits(job, z, job->vocabulary, first, rows, v, columns, job->owner->worker[worker]);
-  for (size_t r = 0; r < rows; ++r)
+  for (size_t r = 0; r < rows; ++r) {
+    if (job->kept.set != NULL) leave_kept(job, first + r, z + r * job->vocabulary, v, columns);
     row_logp_backward(g, z + r * job->vocabulary, columns, (size_t)job->target[first + r] - v,
                       job->factor, job->lse[first + r], job->factor * job->dlogp[first + r]);
+  }
 }
 
-static void cpu_output_backward(backend *b, void *din, void *dweight, const void *dlogp,
+/* kept.set NULL: nothing is left out. */
+static void output_run_backward(backend *b, void *din, void *dweight, const void *dlogp,
                                 const void *lse, const void *in, const void *weight,
-                                const int32_t *target, size_t rows, size_t vocabulary, size_t k,
-                                double temperature) {
+                                const int32_t *target, kept_sets kept, size_t rows,
+                                size_t vocabulary, size_t k, double temperature) {
   cpu *c = (cpu *)b;
   assert(temperature > 0);
   const size_t at_once = smaller(
@@ -144,6 +221,7 @@ static void cpu_output_backward(backend *b, void *din, void *dweight, const void
                       .k = k,
                       .factor = (REAL)(1 / temperature),
                       .owner = c};
+    if (kept.set != NULL) job.kept = (kept_sets){kept.shape, kept.set + r * kept.shape.words};
     if (!pack_output(c, &job)) return;
     pool_run(c->pool, dlogits_task, &job,
              divide_up(job.rows, OUTPUT_ROWS) * divide_up(vocabulary, OUTPUT_COLUMNS));
@@ -151,4 +229,20 @@ static void cpu_output_backward(backend *b, void *din, void *dweight, const void
                                0);
     cpu_product_backward_weight(b, dweight, job.dlogits, job.in, job.rows, vocabulary, k);
   }
+}
+
+static void cpu_output_backward(backend *b, void *din, void *dweight, const void *dlogp,
+                                const void *lse, const void *in, const void *weight,
+                                const int32_t *target, size_t rows, size_t vocabulary, size_t k,
+                                double temperature) {
+  output_run_backward(b, din, dweight, dlogp, lse, in, weight, target, (kept_sets){.set = NULL},
+                      rows, vocabulary, k, temperature);
+}
+
+static void cpu_output_kept_backward(backend *b, void *din, void *dweight, const void *dlogp,
+                                     const void *lse, const void *in, const void *weight,
+                                     const int32_t *target, kept_sets kept, size_t rows, size_t k,
+                                     double temperature) {
+  output_run_backward(b, din, dweight, dlogp, lse, in, weight, target, kept, rows,
+                      kept.shape.vocabulary, k, temperature);
 }

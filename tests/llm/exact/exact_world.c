@@ -253,6 +253,67 @@ static void the_gradient_of_the_return_is_its_central_difference(void) {
   fixture_fini(&f);
 }
 
+/* --- over what a sampler keeps ------------------------------------------------------------------
+ */
+
+/* Sum of coefficients times the replayed log-probabilities of prompt 0; responses that the sampler
+ * does not keep are left out, and counted. */
+static double replayed_sum(const fixture *f, const double *sampler, double *coefficient,
+                           size_t *left_out) {
+  const enumerable *e = &f->e;
+  const size_t k = e->max_responses, t = e->max_length;
+  gl_error err = {0};
+  double *logp = calloc(k * t, sizeof *logp), sum = 0, mass = 0;
+  must(e->ops->log_probs_replayed(e->self, f->theta, sampler, 0, logp, &err), &err);
+  *left_out = 0;
+  for (size_t y = 0; y < k; ++y) {
+    const double whole = sum_of(logp + y * t, t);
+    *left_out += isinf(whole) != 0;
+    mass += exp(whole);
+    for (size_t i = y * t; i < (y + 1) * t; ++i) {
+      coefficient[i] = isinf(logp[i]) ? 0 : sin(1.7 * (double)i);
+      sum += isinf(logp[i]) ? 0 : coefficient[i] * logp[i];
+    }
+  }
+  ASSERT_CLOSE(mass, 1, 1e-12);
+  free(logp);
+  return sum;
+}
+
+static void replayed_laws_have_the_gradients_of_central_differences(void) {
+  gl_error err = {0};
+  fixture f;
+  size_t left_out, few;
+  fixture_init(&f, MODEL ", vocabulary: 4, horizon: 3, prompts: 2",
+               "{temperature: 0.7, top_k: 3, top_p: 0.8, weights: replay}");
+  const size_t n = f.e.n_parameters, k = f.e.max_responses * f.e.max_length;
+  double *sampler = calloc(2 * n, sizeof *sampler), *grad = sampler + n;
+  double *coefficient = calloc(3 * k, sizeof *coefficient);
+  for (size_t j = 0; j < n; ++j) sampler[j] = f.theta[j] + 0.4 * sin(3 * (double)j);
+  replayed_sum(&f, sampler, coefficient, &left_out);
+  CU_ASSERT(left_out > 20 && left_out < 63);
+  must(f.e.ops->accumulate_score_replayed(f.e.self, f.theta, sampler, 0, coefficient, grad, &err),
+       &err);
+  const double size = largest(grad, n), h = 1e-5;
+  CU_ASSERT(size > 1e-3);
+  for (size_t j = 0; j < n; j += 3) {
+    const double was = f.theta[j];
+    f.theta[j] = was + h;
+    const double above = replayed_sum(&f, sampler, coefficient, &few);
+    f.theta[j] = was - h;
+    const double below = replayed_sum(&f, sampler, coefficient, &few);
+    f.theta[j] = was;
+    ASSERT_CLOSE(grad[j] / size, (above - below) / (2 * h) / size, 1e-7);
+  }
+  double *own = coefficient + k, *cut = own + k; /* of one policy it is the truncated law */
+  must(f.e.ops->log_probs_replayed(f.e.self, f.theta, f.theta, 0, own, &err), &err);
+  must(f.e.ops->log_probs_truncated(f.e.self, f.theta, 0, cut, &err), &err);
+  for (size_t i = 0; i < k; ++i) CU_ASSERT(own[i] == cut[i] || fabs(own[i] - cut[i]) < 1e-12);
+  free(sampler);
+  free(coefficient);
+  fixture_fini(&f);
+}
+
 /* --- rewards and refusals ----------------------------------------------------------------------
  */
 
@@ -300,4 +361,5 @@ SUITE(exact_world, "llm: enumerable world", TEST(probabilities_sum_to_one),
       TEST(log_probabilities_are_those_of_the_model), TEST(token_scores_add_up_to_the_sequences),
       TEST(scores_of_sequences_and_of_all_together_agree),
       TEST(the_gradient_of_the_return_is_its_central_difference),
+      TEST(replayed_laws_have_the_gradients_of_central_differences),
       TEST(rewards_come_from_a_task_or_a_table), TEST(a_wrong_section_is_told_with_its_place));

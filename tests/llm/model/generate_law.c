@@ -4,6 +4,7 @@
 #include "tests/support/suite.h"
 
 #include <gsl/gsl_cdf.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Every log-probability of r from token `from` on against the forward's, raw and truncated. */
@@ -186,8 +187,57 @@ static void truncated_laws_are_what_is_drawn_from(void) {
   check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 3, .top_p = 0.9});
 }
 
+/* --- what laws kept ------------------------------------------------------------------------------
+ */
+
+/* A vocabulary whose sets are lists. Where all tokens are equally probable no list has room. */
+static void sets_of_a_large_vocabulary_are_lists(void) {
+  enum { LARGE = 1100, EACH = 6 };
+  tiny t = tiny_new(NUMBER_F64, 1, LARGE, 9);
+  const size_t start[2] = {0, 1}, prompt_of[EACH] = {0}, number[EACH] = {0, 1, 2, 3, 4, 5};
+  const int32_t prompt = 1;
+  const generate_request q = {.n_prompts = 1,
+                              .prompt_start = start,
+                              .prompt = &prompt,
+                              .n_responses = EACH,
+                              .prompt_of = prompt_of,
+                              .number = number,
+                              .stream = rng_stream_at(3, RNG_TEST, 1),
+                              .sampling = {.temperature = 1, .top_k = 5, .top_p = 0.9},
+                              .max_tokens = 3,
+                              .up_to = 3};
+  static double logp[LARGE], law[LARGE];
+  static sampling_rank rank[LARGE];
+  kept_shape shape;
+  gl_error err = {0};
+  CU_ASSERT_FATAL(kept_shape_of(&shape, &q.sampling, LARGE, NULL, &err) == GL_OK && shape.listed);
+  generate_result r = result_new(&q);
+  CU_ASSERT_FATAL(generate_result_keep(&r, EACH, 3, &shape, &err) == GL_OK);
+  must_generate(&t, &q, &r);
+  for (size_t i = 0; i < EACH; i += 4) {
+    int32_t sequence[64];
+    const uint32_t *set = r.kept + (i * 3 + 2) * shape.words;
+    next_law(&t, sequence, sequence_of(&q, &r, i, 2, sequence), LARGE, 1, logp);
+    sampling_truncate(&q.sampling, logp, LARGE, law, rank);
+    size_t wrong = 0;
+    for (size_t a = 0; a < LARGE; ++a) wrong += kept_has(&shape, set, a) != !isinf(law[a]);
+    CU_ASSERT_EQUAL(wrong, 0);
+    CU_ASSERT(kept_has(&shape, set, (size_t)r.token[i * 3 + 2]));
+  }
+  const size_t n = model_parameters(t.model);
+  double *zeros = calloc(n, sizeof *zeros);
+  CU_ASSERT_FATAL(zeros != NULL && model_set(t.model, zeros, &err) == GL_OK);
+  for (size_t i = 0; i < EACH; ++i) r.length[i] = 0;
+  CU_ASSERT_EQUAL(generate(t.model, &q, &r, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "top_k: 5 kept more than 42 tokens"));
+  free(zeros);
+  generate_result_fini(&r);
+  tiny_free(&t);
+}
+
 SUITE(llm_generate_law, "llm: generation law", TEST(log_probabilities_are_the_forwards),
       TEST(going_on_in_parts_is_the_same_as_one_go),
       TEST(what_is_drawn_after_a_change_has_the_new_law),
       TEST(greedy_takes_the_forwards_most_probable_token),
-      TEST(tokens_come_as_often_as_their_law_says), TEST(truncated_laws_are_what_is_drawn_from));
+      TEST(tokens_come_as_often_as_their_law_says), TEST(truncated_laws_are_what_is_drawn_from),
+      TEST(sets_of_a_large_vocabulary_are_lists));

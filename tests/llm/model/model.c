@@ -96,6 +96,69 @@ static void gradients_are_those_of_transformers(void) {
   }
 }
 
+/* Laws over kept tokens, against autograd in PyTorch (tests/golden/replay_llm.py); sets as bits or
+ * as lists. Each gradient relative to the largest of its tensor. */
+static void compare_kept_pass(number_type type, int listed, int recompute, double tol,
+                              double gradient_tol) {
+  gl_error err = {0};
+  small_model s;
+  golden_pass g;
+  safetensors *file;
+  size_t count;
+  small_model_load(&s, QWEN3 "tied", type, recompute);
+  golden_pass_load(&g, QWEN3 "tied.safetensors");
+  must(safetensors_open(&file, QWEN3 "replay.safetensors", &err), &err);
+  const size_t t = g.rows.n_targets, n = model_parameters(s.m), v = g.vocabulary;
+  double *kept = golden_tensor(file, "kept", &count), *right = golden_tensor(file, "logp", &count);
+  double *whole = golden_tensor(file, "entropy", &count);
+  CU_ASSERT_EQUAL(count, t);
+  const kept_shape shape = {v, listed ? v + 1 : (v + 31) / 32, listed};
+  uint32_t *set = calloc(t * shape.words, sizeof *set);
+  for (size_t i = 0; i < t * v; ++i) kept[i] = kept[i] > 0 ? -1 : -INFINITY;
+  for (size_t j = 0; j < t; ++j) kept_put(&shape, kept + j * v, set + j * shape.words);
+  double *logp = calloc(2 * t + n, sizeof *logp), *entropy = logp + t, *gradient = entropy + t;
+  const kept_tokens over = {&shape, set};
+  must(model_forward_kept(s.m, &g.rows, NULL, &over, g.temperature, 1, logp, entropy, &err), &err);
+  CU_ASSERT(largest_difference(logp, right, t) <= tol * largest(right, t));
+  CU_ASSERT(largest_difference(logp, g.logp, t) > 0.1); /* it is another law */
+  CU_ASSERT(largest_difference(entropy, whole, t) <= tol * largest(whole, t));
+  must(model_backward(s.m, g.coefficient, &err), &err);
+  must(model_gradient_get(s.m, gradient, &err), &err);
+  const model_tensor *p;
+  for (size_t i = 0; (p = model_tensor_at(s.m, i)) != NULL; ++i) {
+    char name[128];
+    snprintf(name, sizeof name, "grad.%s", p->name);
+    double *slope = golden_tensor(file, name, &count);
+    CU_ASSERT_EQUAL(count, p->rows * p->columns);
+    const double off = largest_difference(gradient + p->offset, slope, count);
+    if (!(off <= gradient_tol * largest(slope, count)))
+      fprintf(stderr, "%s: %g of %g\n", name, off, largest(slope, count));
+    CU_ASSERT(off <= gradient_tol * largest(slope, count));
+    free(slope);
+  }
+  for (size_t a = 0; a < v; ++a) kept[a] = a == (size_t)g.target[0] ? -INFINITY : -1;
+  kept_put(&shape, kept, set); /* a set without its target */
+  CU_ASSERT_EQUAL(
+      model_forward_kept(s.m, &g.rows, NULL, &over, g.temperature, 1, logp, entropy, &err),
+      GL_EINTERNAL);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not among the tokens kept"));
+  free(kept);
+  free(right);
+  free(whole);
+  free(set);
+  free(logp);
+  safetensors_free(file);
+  golden_pass_free(&g);
+  small_model_free(&s);
+}
+
+static void gradients_over_kept_tokens_are_those_of_autograd(void) {
+  for (int listed = 0; listed < 2; ++listed) {
+    compare_kept_pass(NUMBER_F64, listed, listed, 1e-12, 1e-10);
+    compare_kept_pass(NUMBER_F32, listed, 0, 1e-5, 1e-4);
+  }
+}
+
 /* --- against itself ----------------------------------------------------------------------------
  */
 
@@ -453,6 +516,7 @@ static void wrong_rows_are_refused(void) {
 
 SUITE(llm_model, "llm: model", TEST(logits_are_those_of_transformers),
       TEST(gradients_are_those_of_transformers),
+      TEST(gradients_over_kept_tokens_are_those_of_autograd),
       TEST(gradients_are_central_differences_of_the_whole_model),
       TEST(gradients_accumulate_over_parts_of_a_batch),
       TEST(recomputing_gives_the_same_bits_as_keeping),

@@ -1,0 +1,274 @@
+/* Laws renormalised over the tokens that a sampler kept, and logits that are distorted, on the CPU:
+ * against plain loops, and gradients against central differences. */
+#include "core/random/normal.h"
+#include "core/random/rng.h"
+#include "llm/backend/cpu/cpu.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static backend *cpu_of(number_type type, size_t threads) {
+  backend *b = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(backend_cpu_new(&b, type, threads, &err), GL_OK);
+  return b;
+}
+
+static double uniform(uint64_t entity, size_t i) {
+  const rng_words w = rng_block(rng_stream_at(23, RNG_TEST, entity), i);
+  return 2 * rng_u01_53(w.v[0], w.v[1]) - 1;
+}
+
+static double *uniforms(size_t n, uint64_t entity, double scale) {
+  double *x = calloc(n + 1, sizeof *x);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(x);
+  for (size_t i = 0; i < n; ++i) x[i] = scale * uniform(entity, i);
+  return x;
+}
+
+/* An output layer with the sets of its rows. */
+typedef struct layer {
+  size_t rows, k, vocabulary;
+  double temperature;
+  double *in, *weight, *law; /* law [rows, vocabulary]: finite where a token is kept */
+  int32_t *target;
+  kept_sets kept;
+} layer;
+
+/* Sets of about one in `sparse` tokens with the target among them; of the last row, the target
+ * alone; listed: as lists. */
+static layer layer_new(size_t rows, size_t vocabulary, size_t k, size_t sparse, int listed) {
+  layer l = {.rows = rows,
+             .k = k,
+             .vocabulary = vocabulary,
+             .temperature = 0.7,
+             .in = uniforms(rows * k, 1, 1),
+             .weight = uniforms(vocabulary * k, 2, 1)};
+  l.kept.shape = (kept_shape){vocabulary, listed ? vocabulary + 1 : (vocabulary + 31) / 32, listed};
+  l.law = calloc(rows * vocabulary, sizeof *l.law);
+  l.target = calloc(rows, sizeof *l.target);
+  l.kept.set = calloc(rows * l.kept.shape.words, sizeof *l.kept.set);
+  for (size_t r = 0; r < rows; ++r) {
+    const size_t target = (r * 7919 + 3) % vocabulary;
+    l.target[r] = (int32_t)target;
+    for (size_t a = 0; a < vocabulary; ++a) {
+      const int kept = r + 1 < rows && uniform(3, r * vocabulary + a) < 2.0 / (double)sparse - 1;
+      l.law[r * vocabulary + a] = kept || a == target ? -1 : -INFINITY;
+    }
+    kept_put(&l.kept.shape, l.law + r * vocabulary, l.kept.set + r * l.kept.shape.words);
+  }
+  return l;
+}
+
+static void layer_free(layer *l) {
+  free(l->in);
+  free(l->weight);
+  free(l->law);
+  free(l->target);
+  free(l->kept.set);
+}
+
+static double logit(const layer *l, size_t r, size_t a) {
+  double z = 0;
+  for (size_t i = 0; i < l->k; ++i) z += l->in[r * l->k + i] * l->weight[a * l->k + i];
+  return z / l->temperature;
+}
+
+/* log of the sum of e^z over the kept tokens of row r, or over all. */
+static double sum_of(const layer *l, size_t r, int all) {
+  double sum = 0;
+  for (size_t a = 0; a < l->vocabulary; ++a)
+    if (all || !isinf(l->law[r * l->vocabulary + a])) sum += exp(logit(l, r, a));
+  return log(sum);
+}
+
+static void check_forward(backend *b, const layer *l, double *logp, double *lse) {
+  double *entropy = calloc(l->rows, sizeof *entropy);
+  gl_error err = {0};
+  b->ops->output_kept(b, logp, entropy, lse, l->in, l->weight, l->target, l->kept, l->rows, l->k,
+                      l->temperature);
+  CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+  for (size_t r = 0; r < l->rows; ++r) {
+    const double over = sum_of(l, r, 0), all = sum_of(l, r, 1);
+    double sum = 0;
+    for (size_t a = 0; a < l->vocabulary; ++a) {
+      const double x = logit(l, r, a) - all;
+      sum -= exp(x) * x;
+    }
+    ASSERT_CLOSE(logp[r], logit(l, r, (size_t)l->target[r]) - over, 1e-12);
+    ASSERT_CLOSE(lse[r], over, 1e-12);
+    ASSERT_CLOSE(entropy[r], sum, 1e-11);
+  }
+  ASSERT_CLOSE(logp[l->rows - 1], 0, 1e-14); /* the target alone is kept */
+  free(entropy);
+}
+
+/* Sizes below and above a block of columns and a span of the vocabulary. */
+static const size_t sizes[][4] = {{5, 23, 6, 3}, {50, 700, 5, 9}, {3, 9000, 4, 40}};
+
+static void log_probabilities_are_those_over_the_kept_tokens(void) {
+  backend *b = cpu_of(NUMBER_F64, 2);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    double logp[2][64], lse[2][64];
+    for (int listed = 0; listed < 2; ++listed) {
+      layer l = layer_new(sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], listed);
+      check_forward(b, &l, logp[listed], lse[listed]);
+      layer_free(&l);
+    }
+    CU_ASSERT_EQUAL(memcmp(logp[0], logp[1], sizes[i][0] * sizeof(double)), 0);
+    CU_ASSERT_EQUAL(memcmp(lse[0], lse[1], sizes[i][0] * sizeof(double)), 0);
+  }
+  backend_free(b);
+}
+
+/* With every token kept, or with an empty set, it is the output layer's law, bit for bit. */
+static void sets_that_leave_nothing_out_change_no_bit(void) {
+  backend *b = cpu_of(NUMBER_F64, 1);
+  for (int empty = 0; empty < 2; ++empty) {
+    layer l = layer_new(4, 600, 5, 1, 0);
+    double whole[3][4], kept[3][4];
+    memset(l.kept.set, empty ? 0 : 0xff, 4 * l.kept.shape.words * sizeof *l.kept.set);
+    b->ops->output(b, whole[0], whole[1], whole[2], l.in, l.weight, l.target, 4, 600, 5, 0.7);
+    b->ops->output_kept(b, kept[0], kept[1], kept[2], l.in, l.weight, l.target, l.kept, 4, 5, 0.7);
+    CU_ASSERT_EQUAL(memcmp(whole, kept, sizeof whole), 0);
+    layer_free(&l);
+  }
+  backend_free(b);
+}
+
+/* The weighted sum of log-probabilities by which the layer's inputs have the gradient. */
+static double weighted(backend *b, const layer *l, const double *coefficient) {
+  double logp[64], entropy[64], lse[64], sum = 0;
+  b->ops->output_kept(b, logp, entropy, lse, l->in, l->weight, l->target, l->kept, l->rows, l->k,
+                      l->temperature);
+  for (size_t r = 0; r < l->rows; ++r) sum += coefficient[r] * logp[r];
+  return sum;
+}
+
+static double slope(backend *b, const layer *l, double *x, const double *coefficient) {
+  const double h = 1e-6, here = *x;
+  *x = here + h;
+  const double above = weighted(b, l, coefficient);
+  *x = here - h;
+  const double below = weighted(b, l, coefficient);
+  *x = here;
+  return (above - below) / (2 * h);
+}
+
+static void the_backward_is_the_derivative(void) {
+  backend *b = cpu_of(NUMBER_F64, 1);
+  for (int listed = 0; listed < 2; ++listed) {
+    layer l = layer_new(6, 23, 4, 3, listed);
+    double logp[6], entropy[6], lse[6], din[24], dweight[92] = {0};
+    double *coefficient = uniforms(6, 9, 1);
+    b->ops->output_kept(b, logp, entropy, lse, l.in, l.weight, l.target, l.kept, 6, 4, 0.7);
+    b->ops->output_kept_backward(b, din, dweight, coefficient, lse, l.in, l.weight, l.target,
+                                 l.kept, 6, 4, 0.7);
+    for (size_t i = 0; i < 24; ++i) ASSERT_CLOSE(din[i], slope(b, &l, l.in + i, coefficient), 1e-8);
+    for (size_t i = 0; i < 92; ++i)
+      ASSERT_CLOSE(dweight[i], slope(b, &l, l.weight + i, coefficient), 1e-8);
+    free(coefficient);
+    layer_free(&l);
+  }
+  backend_free(b);
+}
+
+/* A row whose logits nobody kept gets no gradient there, whatever is beside it. */
+static void a_token_that_no_row_kept_has_no_gradient(void) {
+  backend *b = cpu_of(NUMBER_F32, 1);
+  layer l = layer_new(3, 40, 4, 4, 0);
+  float in[12], weight[160], logp[3], entropy[3], lse[3], din[12], dweight[160] = {0};
+  const float coefficient[3] = {1, -2, 0.5f};
+  for (size_t i = 0; i < 12; ++i) in[i] = (float)l.in[i];
+  for (size_t i = 0; i < 160; ++i) weight[i] = (float)l.weight[i];
+  b->ops->output_kept(b, logp, entropy, lse, in, weight, l.target, l.kept, 3, 4, 1e-3);
+  b->ops->output_kept_backward(b, din, dweight, coefficient, lse, in, weight, l.target, l.kept, 3,
+                               4, 1e-3);
+  size_t left_out = 0;
+  for (size_t a = 0; a < 40; ++a) {
+    int kept = 0;
+    for (size_t r = 0; r < 3; ++r) kept |= !isinf(l.law[r * 40 + a]);
+    for (size_t i = 0; i < 4 && !kept; ++i) CU_ASSERT_EQUAL(dweight[a * 4 + i], 0);
+    left_out += !kept;
+  }
+  CU_ASSERT(left_out > 5);
+  layer_free(&l);
+  backend_free(b);
+}
+
+/* --- draws --------------------------------------------------------------------------------------
+ */
+
+static void a_draw_tells_what_its_law_kept(void) {
+  enum { ROWS = 200, MOST = 1500 };
+  static const sampling_spec laws[] = {{.temperature = 0.9, .top_k = 5, .top_p = 1},
+                                       {.temperature = 1.1, .top_k = 6, .top_p = 0.6}};
+  static float z[ROWS * MOST], logq[2][ROWS], cut[2][ROWS];
+  static double logp[MOST], law[MOST];
+  static sampling_rank rank[MOST];
+  static const size_t vocabularies[] = {50, MOST};
+  backend *b = cpu_of(NUMBER_F32, 2);
+  for (size_t i = 0; i < 2; ++i)
+    for (size_t v = 0; v < 2; ++v) {
+      const size_t n = vocabularies[v];
+      kept_sets kept;
+      gl_error err = {0};
+      int32_t token[2][ROWS];
+      uint64_t index[ROWS];
+      CU_ASSERT_EQUAL_FATAL(kept_shape_of(&kept.shape, &laws[i], n, NULL, &err), GL_OK);
+      kept.set = calloc(ROWS * kept.shape.words, sizeof *kept.set);
+      for (size_t k = 0; k < ROWS * n; ++k) z[k] = (float)(6 * uniform(31, k));
+      for (size_t r = 0; r < ROWS; ++r) index[r] = rng_token_index(r, 2);
+      const rng_stream stream = rng_stream_at(9, RNG_ROLLOUT, 4);
+      b->ops->sample(b, token[0], logq[0], cut[0], z, index, ROWS, n, &laws[i], stream, 0);
+      b->ops->sample_kept(b, token[1], logq[1], cut[1], kept, z, index, ROWS, &laws[i], stream);
+      CU_ASSERT_EQUAL(memcmp(token[0], token[1], sizeof token[0]), 0);
+      CU_ASSERT_EQUAL(memcmp(logq[0], logq[1], sizeof logq[0]), 0);
+      CU_ASSERT_EQUAL(memcmp(cut[0], cut[1], sizeof cut[0]), 0);
+      size_t wrong = 0;
+      for (size_t r = 0; r < ROWS; ++r) {
+        const uint32_t *set = kept.set + r * kept.shape.words;
+        for (size_t a = 0; a < n; ++a) logp[a] = (double)z[r * n + a] / laws[i].temperature;
+        sampling_truncate(&laws[i], logp, n, law, rank);
+        for (size_t a = 0; a < n; ++a) wrong += kept_has(&kept.shape, set, a) != !isinf(law[a]);
+        wrong += !kept_has(&kept.shape, set, (size_t)token[1][r]);
+      }
+      CU_ASSERT_EQUAL(wrong, 0);
+      free(kept.set);
+    }
+  backend_free(b);
+}
+
+static void distorted_logits_are_the_addressed_ones(void) {
+  enum { ROWS = 3, N = 41 };
+  static const sampling_behaviour behaviours[] = {
+      {.noise = 0.3}, {.rounds_to_bfloat16 = 1}, {.noise = 2, .rounds_to_bfloat16 = 1}};
+  const uint64_t context[ROWS] = {5, UINT64_C(1) << 63, 5};
+  backend *b = cpu_of(NUMBER_F64, 1);
+  for (size_t i = 0; i < 3; ++i) {
+    double *z = uniforms(ROWS * N, 4, 3), *was = uniforms(ROWS * N, 4, 3);
+    size_t moved = 0;
+    b->ops->distort(b, z, context, ROWS, N, &behaviours[i], 77);
+    for (size_t r = 0; r < ROWS; ++r)
+      for (size_t a = 0; a < N; ++a) {
+        const rng_stream stream = rng_stream_at(77, RNG_BEHAVIOUR, context[r]);
+        double pair[2] = {0, 0};
+        if (behaviours[i].noise > 0)
+          rng_normal_pair(rng_block(stream, a / 2), behaviours[i].noise, pair);
+        double right = was[r * N + a] + pair[a % 2];
+        if (behaviours[i].rounds_to_bfloat16) right = sampling_to_bfloat16(right);
+        CU_ASSERT_EQUAL(z[r * N + a], right);
+        moved += z[r * N + a] != was[r * N + a];
+      }
+    CU_ASSERT(moved > ROWS * N - 3);
+    free(z);
+    free(was);
+  }
+  backend_free(b);
+}
+
+SUITE(llm_backend_kept, "llm: kept tokens", TEST(log_probabilities_are_those_over_the_kept_tokens),
+      TEST(sets_that_leave_nothing_out_change_no_bit), TEST(the_backward_is_the_derivative),
+      TEST(a_token_that_no_row_kept_has_no_gradient), TEST(a_draw_tells_what_its_law_kept),
+      TEST(distorted_logits_are_the_addressed_ones));
