@@ -1,9 +1,11 @@
 /* Policy evaluation on buffers that belong to somebody else.
  *
- * Arrays in double precision whose tokens lie one behind the other are handed on as they are, those
- * for results, too. Others are read once into the workspace, response by response, and results are
- * written back the same way; no array of the caller is copied before or changed. Responses are
- * shared among the workspace's threads. */
+ * Most algorithms look at a token once. For them a response is read, evaluated and written while
+ * its tokens are in a cache, so that only the caller's arrays pass through main memory. For the
+ * others arrays in double precision whose tokens lie one behind the other are handed on as they
+ * are, those for results, too; others are read once into the workspace, response by response, and
+ * results are written back the same way. No array of the caller is copied before or changed.
+ * Responses are shared among the workspace's threads. */
 #include "core/policy/policy.h"
 #include "core/base/thread_pool.h"
 #include "library/internal.h"
@@ -243,20 +245,26 @@ typedef struct reading {
   _Atomic int refused; /* some number is not finite, or above `most` */
 } reading;
 
+/* Copies the tokens of response i to `to`; returns whether they are finite and at most `most`. */
+static int read_row(const evaluation *e, const gepolab_tokens *from, size_t i, double most,
+                    double *to) {
+  const size_t n = e->token_start[i + 1] - e->token_start[i];
+  if (e->first_column[i] == SCATTERED) {
+    gather_masked(e->batch, from, (int64_t)i, to);
+    return row_is_within(to, n, most);
+  }
+  const row at = row_of(e, from->data, from->type, from->response_stride, from->token_stride, i);
+  return row_read(&at, most, to);
+}
+
 static void read_response(void *context, size_t i, size_t worker) {
   reading *r = context;
   const evaluation *e = r->e;
   const size_t start = e->token_start[i], n = e->token_start[i + 1] - start;
   (void)worker;
-  if (r->to != NULL && e->first_column[i] == SCATTERED) {
-    gather_masked(e->batch, r->from, (int64_t)i, r->to + start);
-  } else if (r->to != NULL) {
-    const row from =
-        row_of(e, r->from->data, r->from->type, r->from->response_stride, r->from->token_stride, i);
-    if (!row_read(&from, r->most, r->to + start)) atomic_store(&r->refused, 1);
-    return;
-  }
-  if (!row_is_within(r->value + start, n, r->most)) atomic_store(&r->refused, 1);
+  const int ok = r->to != NULL ? read_row(e, r->from, i, r->most, r->to + start)
+                               : row_is_within(r->value + start, n, r->most);
+  if (!ok) atomic_store(&r->refused, 1);
 }
 
 static gl_status find_refused(evaluation *e, int array, const double *value, double most) {
@@ -386,8 +394,14 @@ static gl_status check_arrays(evaluation *e, const gepolab_result *r) {
   return GL_OK;
 }
 
-static gl_status read_batch(evaluation *e, policy_input *in) {
+/* Those of the arrays that policy_evaluate() needs, or (streamed not NULL) all but the two that
+ * are read while they are evaluated. */
+static gl_status read_batch(evaluation *e, policy_input *in, const int *streamed) {
   const gepolab_batch *b = e->batch;
+  const gepolab_tokens *const from[IN_ARRAYS] = {&b->logp,   &b->logq,        &b->logprox,
+                                                 &b->logref, &b->version_gap, &b->entropy};
+  const double **const to[IN_ARRAYS] = {&in->logp,   &in->logq,        &in->logprox,
+                                        &in->logref, &in->version_gap, &in->entropy};
   *in = (policy_input){.n_groups = (size_t)b->n_groups,
                        .n_responses = (size_t)b->n_responses,
                        .n_tokens = e->n_tokens,
@@ -396,12 +410,9 @@ static gl_status read_batch(evaluation *e, policy_input *in) {
                        .reward = e->reward,
                        .max_length = (size_t)b->max_length};
   gl_status status = read_numbers(e, "reward", &b->reward, b->n_responses, e->reward);
-  if (status == GL_OK) status = read_tokens(e, IN_LOGP, &b->logp, &in->logp);
-  if (status == GL_OK) status = read_tokens(e, IN_LOGQ, &b->logq, &in->logq);
-  if (status == GL_OK) status = read_tokens(e, IN_LOGPROX, &b->logprox, &in->logprox);
-  if (status == GL_OK) status = read_tokens(e, IN_LOGREF, &b->logref, &in->logref);
-  if (status == GL_OK) status = read_tokens(e, IN_GAP, &b->version_gap, &in->version_gap);
-  if (status == GL_OK) status = read_tokens(e, IN_ENTROPY, &b->entropy, &in->entropy);
+  for (int k = 0; k < IN_ARRAYS && status == GL_OK; ++k)
+    if (streamed == NULL || (k != streamed[POLICY_NOW] && k != streamed[POLICY_BEFORE]))
+      status = read_tokens(e, k, from[k], to[k]);
   if (status == GL_OK && b->advantage.type != GEPOLAB_NONE) {
     status = read_numbers(e, "advantage", &b->advantage, b->n_responses, e->given);
     in->advantage = e->given;
@@ -439,31 +450,39 @@ static void put(void *data, gepolab_type type, int64_t at, double value) {
 }
 
 static void scatter_masked(const gepolab_batch *b, const gepolab_tokens_out *to, int64_t i,
-                           const double *value) {
+                           const double *value, double all) {
   const int64_t first = i * to->response_stride;
   size_t k = 0;
-  for (int64_t t = 0; t < b->columns; ++t)
-    put(to->data, to->type, first + t * to->token_stride, mask_at(b, i, t) ? value[k++] : 0);
+  for (int64_t t = 0; t < b->columns; ++t) {
+    const int marked = mask_at(b, i, t);
+    const double v = value != NULL && marked ? value[k] : all;
+    put(to->data, to->type, first + t * to->token_stride, marked ? v : 0);
+    k += (size_t)marked;
+  }
 }
 
-/* Tokens in their places, and 0 in columns that are none. */
+/* Tokens in their places, or one number in all of these (value NULL), and 0 in columns that are
+ * none. */
 static void scatter(const evaluation *e, const gepolab_tokens_out *to, size_t i,
-                    const double *value) {
+                    const double *value, double all) {
   const gepolab_batch *b = e->batch;
   if (e->first_column[i] == SCATTERED) {
-    scatter_masked(b, to, (int64_t)i, value);
+    scatter_masked(b, to, (int64_t)i, value, all);
     return;
   }
   row at = row_of(e, to->data, to->type, to->response_stride, to->token_stride, i);
   const size_t before = e->first_column[i], n = at.n;
-  row_write(&at, value);
+  if (value != NULL)
+    row_write(&at, value);
+  else
+    row_fill(&at, all);
   if (b->token_start != NULL) return;
   at.first += (int64_t)n * at.stride;
   at.n = (size_t)b->columns - before - n;
-  row_clear(&at);
+  row_fill(&at, 0);
   at.first -= (int64_t)(before + n) * at.stride;
   at.n = before;
-  row_clear(&at);
+  row_fill(&at, 0);
 }
 
 /* Results being written. */
@@ -481,7 +500,7 @@ static void write_response(void *context, size_t i, size_t worker) {
   for (int k = 0; k < OUT_ARRAYS; ++k) {
     if (e->out[k] == NULL) continue;
     if (!row_is_within(e->out[k] + start, n, INFINITY)) atomic_store(&w->infinite, 1);
-    if (w->to[k] != NULL) scatter(e, w->to[k], i, e->out[k] + start);
+    if (w->to[k] != NULL) scatter(e, w->to[k], i, e->out[k] + start, 0);
   }
 }
 
@@ -506,6 +525,85 @@ static void write_result(const evaluation *e, const policy_output *out, gepolab_
       put(result->advantage.data, result->advantage.type, i * result->advantage.stride,
           e->advantage[i]);
   if (result->metric != NULL) memcpy(result->metric, out->metric, sizeof out->metric);
+}
+
+/* --- response by response -----------------------------------------------------------------------
+ */
+
+/* An evaluation whose tokens are read and written while they are evaluated. */
+typedef struct streaming {
+  const evaluation *e;
+  const gepolab_tokens *from[2]; /* by policy_which */
+  const gepolab_tokens_out *to;  /* NULL: coefficients are not asked for */
+} streaming;
+
+static const double *stream_read(void *self, size_t i, policy_which which, double *space) {
+  const streaming *x = self;
+  const evaluation *e = x->e;
+  const gepolab_tokens *from = x->from[which];
+  const size_t start = e->token_start[i], n = e->token_start[i + 1] - start;
+  if (!is_direct_in(e->batch, from)) return read_row(e, from, i, MOST_LOG, space) ? space : NULL;
+  const double *direct = (const double *)from->data + start;
+  return row_is_within(direct, n, MOST_LOG) ? direct : NULL;
+}
+
+static int stream_write(void *self, size_t i, const double *coefficient) {
+  const streaming *x = self;
+  const evaluation *e = x->e;
+  if (x->to != NULL) scatter(e, x->to, i, coefficient, 0);
+  return row_is_within(coefficient, e->token_start[i + 1] - e->token_start[i], INFINITY);
+}
+
+static int stream_fill(void *self, size_t i, double coefficient) {
+  const streaming *x = self;
+  if (x->to != NULL) scatter(x->e, x->to, i, NULL, coefficient);
+  return isfinite(coefficient);
+}
+
+static int can_stream(const policy_algorithm *algorithm, const gepolab_result *r) {
+  return policy_can_stream(algorithm) && r->metric == NULL && r->weight.type == GEPOLAB_NONE;
+}
+
+/* Sets *done where all went well; else everything is done again by the way that names what is
+ * wrong, and where. */
+static gl_status stream(evaluation *e, const policy_algorithm *algorithm, gepolab_result *result,
+                        policy_output *out, int *done) {
+  const gepolab_batch *b = e->batch;
+  const int proximal = algorithm->old_policy == OLD_PROXIMAL;
+  const int old = !proximal ? IN_LOGQ : b->logprox.type != GEPOLAB_NONE ? IN_LOGPROX : IN_LOGP;
+  const int streamed[2] = {[POLICY_NOW] = IN_LOGP, [POLICY_BEFORE] = old};
+  const gepolab_tokens *const logs[] = {&b->logp, &b->logq, &b->logprox};
+  streaming x = {.e = e, .from = {[POLICY_NOW] = &b->logp, [POLICY_BEFORE] = logs[old]}};
+  policy_stream s = {.self = &x, .read = stream_read, .write = stream_write, .fill = stream_fill};
+  policy_input in;
+  int refused = 0;
+  if (result->coefficient.type != GEPOLAB_NONE) x.to = &result->coefficient;
+  for (size_t i = 0; i < (size_t)b->n_responses; ++i) {
+    const size_t n = e->token_start[i + 1] - e->token_start[i];
+    if (n > s.longest) s.longest = n;
+  }
+  gl_status status = read_batch(e, &in, streamed);
+  if (status == GL_OK)
+    status =
+        policy_evaluate_stream(algorithm, &in, &s, out, e->workspace->policy, &refused, &e->err);
+  *done = status == GL_OK && !refused && isfinite(out->loss);
+  return status;
+}
+
+/* The whole batch, array by array. */
+static gl_status evaluate_whole(evaluation *e, const policy_algorithm *algorithm,
+                                gepolab_result *result, policy_output *out) {
+  policy_input in;
+  gl_status status = read_batch(e, &in, NULL);
+  if (status != GL_OK) return status;
+  if (is_direct_out(e->batch, &result->coefficient))
+    e->out[OUT_COEFFICIENT] = result->coefficient.data;
+  if (is_direct_out(e->batch, &result->weight)) e->out[OUT_WEIGHT] = result->weight.data;
+  if (result->weight.type == GEPOLAB_NONE) e->out[OUT_WEIGHT] = NULL; /* not asked for */
+  out->coefficient = e->out[OUT_COEFFICIENT];
+  out->weight = e->out[OUT_WEIGHT];
+  status = policy_evaluate(algorithm, &in, out, e->workspace->policy, &e->err);
+  return status == GL_OK ? write_tokens(e, &in, out->loss, result) : status;
 }
 
 /* --- the calls ----------------------------------------------------------------------------------
@@ -548,23 +646,16 @@ gepolab_status gepolab_workspace_threads(gepolab_workspace *workspace, int64_t t
 
 static gl_status evaluate(evaluation *e, const policy_algorithm *algorithm,
                           gepolab_result *result) {
-  policy_input in;
   policy_output out = {.skip_metrics = result->metric == NULL};
+  int done = 0;
   gl_status status = check_counts(e);
   if (status == GL_OK) status = check_arrays(e, result);
   if (status == GL_OK) status = prepare(e);
-  if (status == GL_OK) status = read_batch(e, &in);
   if (status != GL_OK) return status;
   metrics_clear(out.metric);
   out.advantage = e->advantage;
-  if (is_direct_out(e->batch, &result->coefficient))
-    e->out[OUT_COEFFICIENT] = result->coefficient.data;
-  if (is_direct_out(e->batch, &result->weight)) e->out[OUT_WEIGHT] = result->weight.data;
-  if (result->weight.type == GEPOLAB_NONE) e->out[OUT_WEIGHT] = NULL; /* not asked for */
-  out.coefficient = e->out[OUT_COEFFICIENT];
-  out.weight = e->out[OUT_WEIGHT];
-  status = policy_evaluate(algorithm, &in, &out, e->workspace->policy, &e->err);
-  if (status == GL_OK) status = write_tokens(e, &in, out.loss, result);
+  if (can_stream(algorithm, result)) status = stream(e, algorithm, result, &out, &done);
+  if (status == GL_OK && !done) status = evaluate_whole(e, algorithm, result, &out);
   if (status == GL_OK) write_result(e, &out, result);
   return status;
 }

@@ -55,20 +55,25 @@ void row_write(const row *to, const double *value) {
   }
 }
 
-void row_clear(const row *to) {
-  const int single = to->type == GEPOLAB_FLOAT32;
-  const size_t bytes = single ? sizeof(float) : sizeof(double);
+CLONES static void fill_singles(float *to, size_t n, float value) {
+  for (size_t t = 0; t < n; ++t) to[t] = value;
+}
+
+CLONES static void fill_doubles(double *to, size_t n, double value) {
+  for (size_t t = 0; t < n; ++t) to[t] = value;
+}
+
+void row_fill(const row *to, double value) {
   if (to->n == 0) return;
-  if (to->stride == 1) {
-    memset((char *)to->data + to->first * (int64_t)bytes, 0, to->n * bytes);
-    return;
-  }
-  for (size_t t = 0; t < to->n; ++t) {
-    const int64_t at = to->first + (int64_t)t * to->stride;
-    if (single)
-      ((float *)to->data)[at] = 0;
-    else
-      ((double *)to->data)[at] = 0;
+  if (to->type == GEPOLAB_FLOAT32) {
+    float *at = (float *)to->data + to->first;
+    if (to->stride == 1) fill_singles(at, to->n, (float)value);
+    for (size_t t = 0; t < to->n && to->stride != 1; ++t)
+      at[(int64_t)t * to->stride] = (float)value;
+  } else {
+    double *at = (double *)to->data + to->first;
+    if (to->stride == 1) fill_doubles(at, to->n, value);
+    for (size_t t = 0; t < to->n && to->stride != 1; ++t) at[(int64_t)t * to->stride] = value;
   }
 }
 
@@ -82,8 +87,19 @@ int row_is_within(const double *value, size_t n, double most) {
   return beyond(value, n, most < DBL_MAX ? most : DBL_MAX) == 0;
 }
 
+/* Bytes are counted in bytes, of which 255 rounds fill none. */
+enum { LANES = 32, ROUNDS = 255 };
+
 CLONES static size_t marked(const uint8_t *mask, size_t n) {
   size_t count = 0;
+  while (n >= LANES) {
+    uint8_t lane[LANES] = {0};
+    const size_t rounds = n / LANES < ROUNDS ? n / LANES : ROUNDS;
+    for (size_t r = 0; r < rounds; ++r, mask += LANES)
+      for (size_t l = 0; l < LANES; ++l) lane[l] = (uint8_t)(lane[l] + (mask[l] != 0));
+    for (size_t l = 0; l < LANES; ++l) count += lane[l];
+    n -= rounds * LANES;
+  }
   for (size_t t = 0; t < n; ++t) count += mask[t] != 0;
   return count;
 }

@@ -19,8 +19,8 @@ typedef struct row {
 int row_read(const row *from, double most, double *to);
 /* Copies value[n] into the row, rounded to its type. */
 void row_write(const row *to, const double *value);
-/* Sets the row's elements to 0. */
-void row_clear(const row *to);
+/* Sets the row's elements to a value, rounded to their type. */
+void row_fill(const row *to, double value);
 /* Whether all numbers of value[n] are finite and not above `most`. */
 int row_is_within(const double *value, size_t n, double most);
 

@@ -38,9 +38,23 @@ typedef struct policy_group_tally {
   double mean_aw;                     /* mean of A times the response's weight */
 } policy_group_tally;
 
+struct policy_workspace {
+  double *space;
+  size_t space_size;
+  double *scratch; /* of policy_evaluate_stream() */
+  size_t scratch_size;
+  policy_rank *rank;
+  size_t rank_size;
+  policy_tally *tally;
+  size_t tally_size;
+  policy_group_tally *group_tally;
+  size_t group_tally_size;
+  pool *pool; /* borrowed */
+};
+
 typedef struct policy_state {
   const policy_algorithm *algorithm;
-  const policy_ratio_info *ratio; /* the algorithm's, from policy_ratios() on */
+  const policy_ratio_info *ratio; /* the algorithm's */
   const policy_input *in;
   policy_output *out;
   const double *logold;                        /* [n_tokens] denominator of the ratio */
@@ -52,6 +66,8 @@ typedef struct policy_state {
   double *passes;  /* [n_responses] 0: gated; NULL: all 1 */
   double *advantage, *z, *kept, *seq_x, *seq_share; /* [n_responses] */
   double *seq_p, *seq_q, *seq_g, *seq_jacobian;     /* [n_responses] */
+  double *seq_c;                                    /* [n_responses] the coefficient of a response's
+                                                       tokens, where they share its ratio */
   double *seq_open;                                 /* [n_responses] 0 beyond log_floor, log_cap */
   double *stays;                                    /* [n_responses] 0 where off_policy_mask leaves
                                                        the policy term out; NULL: all 1 */
@@ -87,9 +103,20 @@ static inline int policy_token_open(const policy_state *s, size_t t) {
   return isinf(clamp) || !s->ratio->clamped || fabs(s->in->logp[t] - s->logold[t]) <= clamp;
 }
 
+/* Checks what does not depend on tokens, grows ws and lays out *s in it, with arrays for so many
+ * tokens. */
+gl_status policy_begin(policy_state *s, policy_workspace *ws, size_t tokens, gl_error *err);
+/* Grows *array of *size elements to at least n of them. */
+gl_status policy_grow(void **array, size_t *size, size_t n, size_t bytes, gl_error *err);
+/* Writes out what is kept of responses and groups. */
+void policy_copy_out(policy_state *s);
+
 /* run(s, i) for every i < n, on the pool's threads where there are tokens enough for them to pay. A
  * run writes only what belongs to its own i, so that results do not depend on the threads. */
 void policy_each(policy_state *s, size_t n, void (*run)(policy_state *s, size_t i));
+
+/* The threads that pay for the batch's tokens; NULL: the caller's alone. */
+pool *policy_threads_for(const policy_state *s);
 
 /* log sum exp of value[first], value[first + step] ... below n; -inf for none. */
 double policy_log_sum(const double *value, size_t first, size_t step, size_t n);
@@ -112,6 +139,16 @@ static inline double policy_ratio_tokens(const policy_state *s, size_t i) {
 }
 void policy_aggregation(policy_state *s);
 gl_status policy_ratios(policy_state *s, gl_error *err);
+/* Its parts. Log-ratios of n tokens from their log-probabilities now and before: */
+void policy_log_ratios(const policy_algorithm *algorithm, const double *p, const double *q,
+                       size_t n, double *log_ratio);
+/* The sums over response i's tokens, from three arrays of them (log_ratio NULL: p - q): */
+void policy_sum_response(policy_state *s, size_t i, const double *p, const double *q,
+                         const double *log_ratio);
+/* What each response's ratio is, from the sums of all: */
+gl_status policy_response_ratios(policy_state *s, gl_error *err);
+/* Whether a token's ratio is that of its own probabilities. */
+int policy_has_own_ratios(const policy_algorithm *algorithm);
 /* Fills s->passes, where the algorithm has a gate; seq_p, seq_q and seq_g are scratch. */
 int policy_has_gate(const policy_algorithm *algorithm);
 void policy_gate_responses(policy_state *s);
@@ -125,6 +162,8 @@ void policy_each_scope(policy_state *s, policy_scope scope,
 /* log of sum Q^2 / sum Q over a scope, from log Q in seq_q; seq_g is scratch. */
 double policy_log_expectation(policy_state *s, policy_response_scope c);
 void policy_second_moment(policy_state *s);
+/* Whether the clip gives some tokens no weight at all (m2_keep). */
+int policy_chooses_tokens(policy_clip clip);
 /* Sets m2_keep to 0 where clip: binary_tv or binary_kl leaves a token out. */
 void policy_binary_divergence(policy_state *s);
 policy_bounds policy_bounds_of(const policy_algorithm *algorithm);
@@ -146,6 +185,23 @@ typedef struct policy_window {
  * it. */
 int policy_window_of(const policy_state *s, double advantage, policy_window *window);
 void policy_objective_terms(policy_state *s);
+/* Its parts. Whether all tokens' weights are z, or 0 where M2PO leaves one out, and the ratio's
+ * gradient is its own: */
+int policy_has_plain_weights(const policy_state *s);
+/* The tally and coefficients of response i, whose clip is a window, from arrays of its tokens;
+ * keep may be NULL. Needs policy_has_plain_weights(). */
+typedef struct policy_tokens {
+  const double *x, *u;       /* log-ratios and ratios */
+  const double *logp, *keep; /* keep: 0 where M2PO leaves a token out; NULL: all 1 */
+  double *coefficient;
+} policy_tokens;
+void policy_windowed_terms(policy_state *s, size_t i, const policy_window *window,
+                           const policy_tokens *tokens);
+/* Adds the responses' tallies, in order: */
+void policy_join(policy_state *s);
+/* The objective's slope by each response's ratio, and what comes of it for a token of it (seq_c);
+ * the ratio is of the response and carries its gradient. */
+void policy_sequence_terms(policy_state *s);
 gl_status policy_disco(policy_state *s, gl_error *err);
 double policy_kl_terms(policy_state *s);
 void policy_diagnostics(policy_state *s);

@@ -55,25 +55,82 @@ typedef struct piece {
   double *coefficient;
 } piece;
 
-/* Terms and coefficients of n tokens; returns how many terms are not finite. Without a branch, so
- * that it runs over several tokens at once. */
-INLINE size_t piece_terms(const piece *p, int keeps, int constant, size_t n, const policy_window *w,
-                          double gain, double *restrict term, size_t *clipped) {
-  const double *u = p->u, *seen = p->seen, *keep = p->keep, *logp = p->logp;
-  const double low = w->low, high = w->high, at_low = w->at_low, at_high = w->at_high;
-  double *restrict coefficient = p->coefficient;
-  uint64_t count = 0, infinite = 0;
-  for (size_t t = 0; t < n; t++) {
-    const int over = seen[t] > high, under = seen[t] < low, left_out = keeps && keep[t] == 0;
-    const double inside = under ? at_low : u[t], f = over ? at_high : inside;
-    const double product = f == 0 ? 0 : gain * f, value = left_out ? 0 : product;
-    const double with_logp = !constant || value == 0 || logp[t] == 0 ? 0 : value * logp[t];
-    term[t] = constant ? with_logp : value;
-    coefficient[t] = !constant && (over | under) ? 0 : value;
-    count += (over | under | left_out) ? 1 : 0;
-    infinite += fabs(term[t]) <= DBL_MAX ? 0 : 1;
+INLINE void choose4(const mask4 *where, const lane4 *there, const lane4 *elsewhere, lane4 *out) {
+  *out = (lane4)((*where & (mask4)*there) | (~*where & (mask4)*elsewhere));
+}
+
+INLINE void clear4(const mask4 *where, lane4 *out) {
+  *out = (lane4)(~*where & (mask4)*out);
+}
+
+/* Lanes of an array, of which those from n on hold 0. */
+INLINE void load4(const double *from, size_t n, lane4 *out) {
+  if (n < 4)
+    lane4_some(from, n, out);
+  else
+    *out = *(const lane4 *)from;
+}
+
+INLINE void store4(const lane4 *from, size_t n, double *to) {
+  if (n < 4)
+    for (size_t l = 0; l < n; l++) to[l] = (*from)[l];
+  else
+    *(lane4 *)to = *from;
+}
+
+/* What four tokens add to the numbers of those that are clipped, and whose terms are not finite. */
+typedef struct counts {
+  mask4 clipped, infinite;
+} counts;
+
+/* Terms and coefficients of up to four tokens, from number t on, of which n are left. A product
+ * with 0 is 0, whatever the other factor. */
+INLINE void four_terms(const piece *p, size_t t, size_t n, int keeps, int constant,
+                       const policy_window *w, double gain, double *term, counts *sum) {
+  const lane4 zero = {0}, at_low = zero + w->at_low, at_high = zero + w->at_high;
+  const mask4 sign = (mask4)(-zero), lane = {0, 1, 2, 3};
+  const mask4 here = (mask4)(lane < (int64_t)n);
+  lane4 u, seen, keep, logp, f, value, with_logp;
+  load4(p->u + t, n, &u);
+  load4(p->seen + t, n, &seen);
+  const mask4 over = (mask4)(seen > w->high), under = (mask4)(seen < w->low);
+  mask4 out = over | under, none, left_out = {0};
+  choose4(&under, &at_low, &u, &f);
+  choose4(&over, &at_high, &f, &f);
+  value = gain * f;
+  none = (mask4)(f == 0);
+  if (keeps) {
+    load4(p->keep + t, n, &keep);
+    left_out = (mask4)(keep == 0);
+    none |= left_out;
   }
-  *clipped += count;
+  clear4(&none, &value);
+  with_logp = value;
+  if (constant) {
+    load4(p->logp + t, n, &logp);
+    none = (mask4)(value == 0) | (mask4)(logp == 0);
+    with_logp = value * logp;
+    clear4(&none, &with_logp);
+  } else {
+    clear4(&out, &value);
+  }
+  const lane4 size = (lane4)(~sign & (mask4)with_logp);
+  store4(&with_logp, n, term + t);
+  store4(&value, n, p->coefficient + t);
+  sum->clipped -= (out | left_out) & here; /* a lane that holds is -1 */
+  sum->infinite -= ~(mask4)(size <= DBL_MAX) & here;
+}
+
+/* Terms and coefficients of n tokens; returns how many terms are not finite. */
+INLINE size_t piece_terms(const piece *p, int keeps, int constant, size_t n, const policy_window *w,
+                          double gain, double *term, size_t *clipped) {
+  counts sum = {{0}, {0}};
+  for (size_t t = 0; t < n; t += 4) four_terms(p, t, n - t, keeps, constant, w, gain, term, &sum);
+  size_t infinite = 0;
+  for (size_t l = 0; l < 4; l++) {
+    *clipped += (size_t)sum.clipped[l];
+    infinite += (size_t)sum.infinite[l];
+  }
   return infinite;
 }
 
@@ -107,19 +164,19 @@ static void move_on(piece *p, size_t n) {
   if (p->logp != NULL) p->logp += n;
 }
 
-/* What most algorithms need of a response of advantage a: a clip that is a window, and weights that
- * are z or, where M2PO leaves a token out, 0. The same numbers as token_terms(), several times as
- * fast. */
-static void windowed_terms(policy_state *s, size_t i, double a, const policy_window *window) {
-  const size_t lo = s->in->token_start[i], length = s->in->token_start[i + 1] - lo;
-  const double gain = s->z[i] * a;
+/* What most algorithms need of a response: a clip that is a window, and weights that are z or,
+ * where M2PO leaves a token out, 0. The same numbers as token_terms(), several times as fast. */
+void policy_windowed_terms(policy_state *s, size_t i, const policy_window *window,
+                           const policy_tokens *tokens) {
+  const size_t length = s->in->token_start[i + 1] - s->in->token_start[i];
+  const double gain = s->z[i] * s->advantage[i];
   policy_tally *tally = &s->tally[i];
-  piece p = {.x = s->x + lo,
-             .u = s->weight + lo,
-             .seen = (window->of_ratio ? s->weight : s->x) + lo,
-             .keep = s->m2_keep != NULL ? s->m2_keep + lo : NULL,
-             .logp = s->algorithm->ratio_gradient ? NULL : s->in->logp + lo,
-             .coefficient = s->coefficient + lo};
+  piece p = {.x = tokens->x,
+             .u = tokens->u,
+             .seen = window->of_ratio ? tokens->u : tokens->x,
+             .keep = tokens->keep,
+             .logp = s->algorithm->ratio_gradient ? NULL : tokens->logp,
+             .coefficient = tokens->coefficient};
   double term[PIECE];
   size_t clipped = 0, infinite = 0;
   if (gain == 0) {
@@ -137,12 +194,22 @@ static void windowed_terms(policy_state *s, size_t i, double a, const policy_win
   tally->clipped = (double)clipped;
 }
 
+static void windowed_terms(policy_state *s, size_t i, const policy_window *window) {
+  const size_t lo = s->in->token_start[i];
+  const policy_tokens tokens = {.x = s->x + lo,
+                                .u = s->weight + lo,
+                                .logp = s->in->logp + lo,
+                                .keep = s->m2_keep != NULL ? s->m2_keep + lo : NULL,
+                                .coefficient = s->coefficient + lo};
+  policy_windowed_terms(s, i, window, &tokens);
+}
+
 /* Whether omega() is the aggregation weight z, but for tokens that M2PO leaves out. */
 static int has_no_factors(const policy_state *s) {
   return s->keep == NULL && s->factor == NULL && s->stays == NULL && s->uncertain == NULL;
 }
 
-static int has_plain_weights(const policy_state *s) {
+int policy_has_plain_weights(const policy_state *s) {
   if (!has_no_factors(s) || s->x_slope != NULL) return 0;
   return !s->algorithm->ratio_gradient ||
          (isinf(s->algorithm->token_log_clamp) && !s->ratio->limited);
@@ -165,8 +232,8 @@ static void token_terms(policy_state *s, size_t i) {
     tally->clipped = tally->units;
     return;
   }
-  if (has_plain_weights(s) && policy_window_of(s, a, &window)) {
-    windowed_terms(s, i, a, &window);
+  if (policy_has_plain_weights(s) && policy_window_of(s, a, &window)) {
+    windowed_terms(s, i, &window);
     return;
   }
   for (size_t t = lo; t < hi; t++) {
@@ -276,32 +343,35 @@ static double scope_sum(const policy_state *s, size_t first, size_t step, size_t
   return top != 0 ? top : sum;
 }
 
-static void spread_scope(policy_state *s, size_t first, size_t step, size_t end) {
-  const policy_input *in = s->in;
-  int shared = s->algorithm->denominator_gradient;
-  double sum = shared ? scope_sum(s, first, step, end) : 0;
+/* Sets seq_c for the responses of a scope. */
+static void share_scope(policy_state *s, size_t first, size_t step, size_t end) {
+  const int shared = s->algorithm->denominator_gradient;
+  const double sum = shared ? scope_sum(s, first, step, end) : 0;
   for (size_t i = first; i < end; i += step) {
-    double g = shared ? through_denominator(s, i, sum) : s->seq_g[i];
-    double c = policy_times(g, s->seq_jacobian[i]);
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++) s->coefficient[t] = c;
-    if (all_pass(s)) continue;
-    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; t++)
-      if (!passes_gradient(s, i, t)) s->coefficient[t] = 0;
+    const double g = shared ? through_denominator(s, i, sum) : s->seq_g[i];
+    s->seq_c[i] = policy_times(g, s->seq_jacobian[i]);
   }
 }
 
-static void spread_group(policy_state *s, size_t g) {
-  spread_scope(s, s->in->group_start[g], 1, s->in->group_start[g + 1]);
-}
-
-static void spread(policy_state *s) {
+static void share(policy_state *s) {
   const policy_input *in = s->in;
   if (s->algorithm->group_scope == SCOPE_MICROBATCH && s->algorithm->denominator_gradient) {
-    size_t parts = (in->n_responses + s->algorithm->microbatch - 1) / s->algorithm->microbatch;
-    for (size_t k = 0; k < parts; k++) spread_scope(s, k, parts, in->n_responses);
+    const size_t parts =
+        (in->n_responses + s->algorithm->microbatch - 1) / s->algorithm->microbatch;
+    for (size_t k = 0; k < parts; k++) share_scope(s, k, parts, in->n_responses);
     return;
   }
-  policy_each(s, in->n_groups, spread_group);
+  for (size_t g = 0; g < in->n_groups; g++)
+    share_scope(s, in->group_start[g], 1, in->group_start[g + 1]);
+}
+
+/* Gives response i's coefficient to those of its tokens that the gradient reaches. */
+static void spread(policy_state *s, size_t i) {
+  const double c = s->seq_c[i];
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) s->coefficient[t] = c;
+  if (all_pass(s)) return;
+  for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++)
+    if (!passes_gradient(s, i, t)) s->coefficient[t] = 0;
 }
 
 static void response_terms(policy_state *s, size_t i) {
@@ -313,7 +383,7 @@ static void response_terms(policy_state *s, size_t i) {
 }
 
 /* Adds the responses' tallies, in order. */
-static void join(policy_state *s) {
+void policy_join(policy_state *s) {
   double largest = 0, inf_size = 0;
   for (size_t i = 0; i < s->in->n_responses; i++) {
     const policy_tally *tally = &s->tally[i];
@@ -327,10 +397,18 @@ static void join(policy_state *s) {
   if (largest != 0) s->objective = largest;
 }
 
+void policy_sequence_terms(policy_state *s) {
+  for (size_t i = 0; i < s->in->n_responses; i++) response_terms(s, i);
+  policy_join(s);
+  share(s);
+}
+
 void policy_objective_terms(policy_state *s) {
   policy_each(s, s->in->n_responses, response_terms);
-  join(s);
-  if (s->sequence_level && s->algorithm->ratio_gradient &&
-      s->ratio->gradient == RATIO_GRADIENT_RESPONSE)
-    spread(s);
+  policy_join(s);
+  if (!s->sequence_level || !s->algorithm->ratio_gradient ||
+      s->ratio->gradient != RATIO_GRADIENT_RESPONSE)
+    return;
+  share(s);
+  policy_each(s, s->in->n_responses, spread);
 }

@@ -5,19 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_ARRAYS = 9, RESPONSE_ARRAYS = 12, GROUP_ARRAYS = 3 };
-
-struct policy_workspace {
-  double *space;
-  size_t space_size;
-  policy_rank *rank;
-  size_t rank_size;
-  policy_tally *tally;
-  size_t tally_size;
-  policy_group_tally *group_tally;
-  size_t group_tally_size;
-  pool *pool; /* borrowed */
-};
+enum { TOKEN_ARRAYS = 9, RESPONSE_ARRAYS = 13, GROUP_ARRAYS = 3 };
 
 policy_workspace *policy_workspace_new(void) {
   return calloc(1, sizeof(policy_workspace));
@@ -26,6 +14,7 @@ policy_workspace *policy_workspace_new(void) {
 void policy_workspace_free(policy_workspace *ws) {
   if (ws == NULL) return;
   free(ws->space);
+  free(ws->scratch);
   free(ws->rank);
   free(ws->tally);
   free(ws->group_tally);
@@ -53,16 +42,19 @@ static void run_one(void *context, size_t i, size_t worker) {
   e->run(e->state, i);
 }
 
+pool *policy_threads_for(const policy_state *s) {
+  return s->in->n_tokens < FEW_TOKENS ? NULL : s->pool;
+}
+
 void policy_each(policy_state *s, size_t n, void (*run)(policy_state *s, size_t i)) {
   each e = {.state = s, .run = run};
-  pool_spread(s->in->n_tokens < FEW_TOKENS ? NULL : s->pool, run_one, &e, n);
+  pool_spread(policy_threads_for(s), run_one, &e, n);
 }
 
 /* --- memory -------------------------------------------------------------------------------------
  */
 
-/* Grows *array of *size elements to at least n of them. */
-static gl_status grow(void **array, size_t *size, size_t n, size_t bytes, gl_error *err) {
+gl_status policy_grow(void **array, size_t *size, size_t n, size_t bytes, gl_error *err) {
   if (n <= *size) return GL_OK;
   void *space = realloc(*array, n * bytes);
   if (space == NULL) return gl_fail_memory(err, "the policy workspace");
@@ -71,20 +63,22 @@ static gl_status grow(void **array, size_t *size, size_t n, size_t bytes, gl_err
   return GL_OK;
 }
 
-static gl_status reserve(policy_workspace *ws, const policy_input *in, int ranks, gl_error *err) {
+static gl_status reserve(policy_workspace *ws, const policy_input *in, size_t tokens, int ranks,
+                         gl_error *err) {
   size_t limit = SIZE_MAX / sizeof(policy_tally) / 32;
   if (in->n_tokens > limit || in->n_responses > limit || in->n_groups > limit)
     return gl_fail_memory(err, "the policy workspace");
   size_t need =
-      TOKEN_ARRAYS * in->n_tokens + RESPONSE_ARRAYS * in->n_responses + GROUP_ARRAYS * in->n_groups;
+      TOKEN_ARRAYS * tokens + RESPONSE_ARRAYS * in->n_responses + GROUP_ARRAYS * in->n_groups;
   void *space = ws->space, *rank = ws->rank, *tally = ws->tally, *group_tally = ws->group_tally;
-  gl_status status = grow(&space, &ws->space_size, need, sizeof *ws->space, err);
+  gl_status status = policy_grow(&space, &ws->space_size, need, sizeof *ws->space, err);
   if (status == GL_OK && ranks)
-    status = grow(&rank, &ws->rank_size, in->n_tokens, sizeof *ws->rank, err);
+    status = policy_grow(&rank, &ws->rank_size, in->n_tokens, sizeof *ws->rank, err);
   if (status == GL_OK)
-    status = grow(&tally, &ws->tally_size, in->n_responses, sizeof *ws->tally, err);
+    status = policy_grow(&tally, &ws->tally_size, in->n_responses, sizeof *ws->tally, err);
   if (status == GL_OK)
-    status = grow(&group_tally, &ws->group_tally_size, in->n_groups, sizeof *ws->group_tally, err);
+    status = policy_grow(&group_tally, &ws->group_tally_size, in->n_groups, sizeof *ws->group_tally,
+                         err);
   ws->space = space;
   ws->rank = rank;
   ws->tally = tally;
@@ -98,8 +92,7 @@ static double *take(double **at, size_t n) {
   return mine;
 }
 
-/* Whether the clip gives some tokens no weight at all. */
-static int chooses_tokens(policy_clip clip) {
+int policy_chooses_tokens(policy_clip clip) {
   return clip == CLIP_SECOND_MOMENT || clip == CLIP_BINARY_TV || clip == CLIP_BINARY_KL;
 }
 
@@ -109,17 +102,17 @@ static int ranks_tokens(const policy_algorithm *algorithm) {
          (algorithm->kl_coef > 0 && algorithm->kl_share < 1);
 }
 
-static void lay_out(policy_state *s, policy_workspace *ws) {
+static void lay_out(policy_state *s, policy_workspace *ws, size_t tokens) {
   const policy_input *in = s->in;
   double *at = ws->space;
   double **token[TOKEN_ARRAYS] = {&s->log_ratio,   &s->x,       &s->weight,
                                   &s->coefficient, &s->factor,  &s->keep,
                                   &s->m2_keep,     &s->x_slope, &s->uncertain};
-  double **response[RESPONSE_ARRAYS] = {&s->advantage, &s->z,        &s->kept,   &s->seq_x,
-                                        &s->seq_p,     &s->seq_q,    &s->seq_g,  &s->seq_jacobian,
-                                        &s->seq_share, &s->seq_open, &s->passes, &s->stays};
+  double **response[RESPONSE_ARRAYS] = {
+      &s->advantage,    &s->z,         &s->kept,     &s->seq_x, &s->seq_p,  &s->seq_q, &s->seq_g,
+      &s->seq_jacobian, &s->seq_share, &s->seq_open, &s->seq_c, &s->passes, &s->stays};
   double **group[GROUP_ARRAYS] = {&s->baseline, &s->scale, &s->active};
-  for (size_t k = 0; k < TOKEN_ARRAYS; k++) *token[k] = take(&at, in->n_tokens);
+  for (size_t k = 0; k < TOKEN_ARRAYS; k++) *token[k] = take(&at, tokens);
   for (size_t k = 0; k < RESPONSE_ARRAYS; k++) *response[k] = take(&at, in->n_responses);
   for (size_t k = 0; k < GROUP_ARRAYS; k++) *group[k] = take(&at, in->n_groups);
   s->rank = ws->rank;
@@ -132,12 +125,14 @@ static void lay_out(policy_state *s, policy_workspace *ws) {
   if (s->algorithm->tis_level == LEVEL_NONE) s->factor = NULL;
   if (s->algorithm->mis_level == MASK_LEVEL_NONE && s->algorithm->mis2_level == MASK_LEVEL_NONE)
     s->keep = NULL;
-  if (!chooses_tokens(s->algorithm->clip)) s->m2_keep = NULL;
+  if (!policy_chooses_tokens(s->algorithm->clip)) s->m2_keep = NULL;
   if (isinf(s->algorithm->off_policy_mask)) s->stays = NULL;
   if (s->algorithm->top_entropy >= 1) s->uncertain = NULL;
   if (s->algorithm->ratio != RATIO_TOKEN_MIXTURE) s->x_slope = NULL;
   if (!policy_has_gate(s->algorithm)) s->passes = NULL;
   s->bounds = policy_bounds_of(s->algorithm);
+  s->ratio = policy_ratio_about(s->algorithm->ratio);
+  s->sequence_level = s->ratio->unit == RATIO_OF_RESPONSE;
   s->logold = in->logq;
   if (s->algorithm->old_policy == OLD_PROXIMAL)
     s->logold = in->logprox != NULL ? in->logprox : in->logp;
@@ -173,7 +168,7 @@ static void repeat_weight(policy_state *s, size_t i) {
   for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; t++) s->out->weight[t] = w;
 }
 
-static void copy_out(policy_state *s) {
+void policy_copy_out(policy_state *s) {
   policy_output *out = s->out;
   const policy_input *in = s->in;
   size_t doubles = sizeof(double);
@@ -188,15 +183,19 @@ static void copy_out(policy_state *s) {
   if (out->weight != NULL && s->sequence_level) policy_each(s, in->n_responses, repeat_weight);
 }
 
+gl_status policy_begin(policy_state *s, policy_workspace *ws, size_t tokens, gl_error *err) {
+  gl_status status = policy_algorithm_check(s->algorithm, err);
+  if (status == GL_OK) status = input_fits(s->algorithm, s->in, err);
+  if (status == GL_OK) status = reserve(ws, s->in, tokens, ranks_tokens(s->algorithm), err);
+  if (status == GL_OK) lay_out(s, ws, tokens);
+  return status;
+}
+
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err) {
   policy_state s = {.algorithm = algorithm, .in = in, .out = out};
-  gl_status status = policy_algorithm_check(algorithm, err);
-  if (status == GL_OK) status = input_fits(algorithm, in, err);
-  if (status == GL_OK) status = reserve(ws, in, ranks_tokens(algorithm), err);
-  if (status != GL_OK) return status;
-  lay_out(&s, ws);
-  status = policy_advantages(&s, err);
+  gl_status status = policy_begin(&s, ws, in->n_tokens, err);
+  if (status == GL_OK) status = policy_advantages(&s, err);
   if (status != GL_OK) return status;
   if (s.factor != NULL || s.keep != NULL || s.stays != NULL || s.uncertain != NULL)
     policy_factors(&s);
@@ -210,7 +209,7 @@ gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input 
   }
   if (status != GL_OK) return status;
   out->loss = -s.objective + policy_kl_terms(&s);
-  copy_out(&s);
+  policy_copy_out(&s);
   if (!out->skip_metrics) policy_diagnostics(&s);
   return GL_OK;
 }

@@ -81,4 +81,41 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 
+/* --- tokens that lie somewhere else -------------------------------------------------------------
+ */
+
+/* Log-probabilities that are not in memory as policy_input has them, in single precision for
+ * example, and coefficients that are wanted elsewhere: a response is read, evaluated and written
+ * while it is in a cache, instead of a batch that is widened, evaluated and narrowed as a whole.
+ * The functions are called for different responses from several threads at once. */
+typedef enum policy_which {
+  POLICY_NOW,   /* logp */
+  POLICY_BEFORE /* what the ratio divides by: logq; for old_policy: proximal logprox, or logp where
+                   that is NULL */
+} policy_which;
+
+typedef struct policy_stream {
+  void *self;
+  size_t longest; /* tokens of the longest response */
+  /* Log-probabilities of response i's tokens, in space[longest] or where the caller has them; NULL
+   * where one of them is to be refused. */
+  const double *(*read)(void *self, size_t i, policy_which which, double *space);
+  /* Takes the coefficients of response i's tokens, or one that all of them have; returns 0 where
+   * one is to be refused. */
+  int (*write)(void *self, size_t i, const double *coefficient);
+  int (*fill)(void *self, size_t i, double coefficient);
+} policy_stream;
+
+/* Whether the algorithm looks at each token once: its ratio is the token's or the response's own,
+ * its clip a window on it, and no other term or weight needs the tokens. */
+int policy_can_stream(const policy_algorithm *algorithm);
+
+/* policy_evaluate() for such an algorithm, with the same bits, of loss, coefficients and what out
+ * asks for of responses and groups. in->logp and the like are not looked at, out->weight and
+ * out->coefficient must be NULL, out->skip_metrics 1. *refused is 1 where read, write or fill
+ * refused a response; out is then unspecified. Errors as policy_evaluate(). */
+gl_status policy_evaluate_stream(const policy_algorithm *algorithm, const policy_input *in,
+                                 const policy_stream *stream, policy_output *out,
+                                 policy_workspace *ws, int *refused, gl_error *err);
+
 #endif

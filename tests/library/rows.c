@@ -25,9 +25,9 @@ static void rows_of_any_stride_are_read_and_written(void) {
         CU_ASSERT_EQUAL(value[t], (double)(first + (int64_t)t * stride) / 8);
       CU_ASSERT_EQUAL(memcmp(value, again, sizeof value), 0);
       for (size_t t = 0; t < n; ++t) value[t] = -(double)t;
-      row_clear(&s);
-      row_clear(&d);
-      for (size_t t = 0; t < n; ++t) CU_ASSERT_EQUAL(wide[first + (int64_t)t * stride], 0);
+      row_fill(&s, 0);
+      row_fill(&d, 0.1);
+      for (size_t t = 0; t < n; ++t) CU_ASSERT_EQUAL(wide[first + (int64_t)t * stride], 0.1);
       row_write(&d, value);
       for (size_t i = 0, changed = 0; i < ROOM; ++i) {
         CU_ASSERT(single[i] == 0 || single[i] == (float)i / 8);
@@ -92,6 +92,25 @@ static void marked_columns_are_counted_and_their_ends_found(void) {
   }
 }
 
+/* Longer than what is counted in one go, with every byte's value among them. */
+static void a_long_mask_is_counted_to_its_end(void) {
+  enum { LONG = 30000 };
+  uint8_t *mask = malloc(LONG);
+  CU_ASSERT_FATAL(mask != NULL);
+  for (size_t n = LONG - 70; n <= LONG; n += 7) {
+    size_t count = 0, first, end;
+    for (size_t t = 0; t < n; ++t) {
+      const rng_words w = rng_block(rng_stream_at(5, RNG_TEST, 10), t);
+      mask[t] = t == 0 || t + 1 == n ? 1 : (uint8_t)(w.v[0] % 3 == 0 ? 0 : w.v[1]);
+      count += mask[t] != 0;
+    }
+    CU_ASSERT_EQUAL(row_marked(mask, 1, n, &first, &end), count);
+    memset(mask, 255, n);
+    CU_ASSERT_EQUAL(row_marked(mask, 1, n, &first, &end), n);
+  }
+  free(mask);
+}
+
 /* --- threads ------------------------------------------------------------------------------------
  */
 
@@ -132,7 +151,7 @@ static void fill(batch *b) {
   }
 }
 
-static void evaluate(const char *name, batch *b, int64_t threads, answer *a) {
+static void evaluate(const char *name, batch *b, int64_t threads, int all, answer *a) {
   gepolab_algorithm *algorithm = NULL;
   gepolab_workspace *w = NULL;
   gepolab_error err = {.status = GEPOLAB_OK};
@@ -149,9 +168,9 @@ static void evaluate(const char *name, batch *b, int64_t threads, answer *a) {
   in.logq = (gepolab_tokens){b->logq, GEPOLAB_FLOAT32, COLUMNS, 1};
   gepolab_result out = GEPOLAB_INIT(gepolab_result);
   out.coefficient = (gepolab_tokens_out){a->coefficient, GEPOLAB_FLOAT32, COLUMNS, 1};
-  out.weight = (gepolab_tokens_out){a->weight, GEPOLAB_FLOAT32, COLUMNS, 1};
+  if (all) out.weight = (gepolab_tokens_out){a->weight, GEPOLAB_FLOAT32, COLUMNS, 1};
   out.advantage = (gepolab_numbers_out){a->advantage, GEPOLAB_FLOAT64, 1};
-  out.metric = a->metric;
+  if (all) out.metric = a->metric;
   CU_ASSERT_EQUAL(gepolab_policy(algorithm, &in, &out, w, &err), GEPOLAB_OK);
   a->loss = out.loss;
   for (size_t k = 0; k < CELLS; ++k)
@@ -160,6 +179,7 @@ static void evaluate(const char *name, batch *b, int64_t threads, answer *a) {
   gepolab_algorithm_free(algorithm);
 }
 
+/* Whatever is asked for beside the coefficients, which decides how tokens are read. */
 static void threads_do_not_change_a_bit_of_a_batch_in_float32(void) {
   static const char *const names[] = {"gepo", "grpo", "gspo", "cispo", "m2po"};
   batch *b = calloc(1, sizeof *b);
@@ -167,9 +187,15 @@ static void threads_do_not_change_a_bit_of_a_batch_in_float32(void) {
   CU_ASSERT_FATAL(b != NULL && alone != NULL && together != NULL);
   fill(b);
   for (size_t k = 0; k < sizeof names / sizeof *names; ++k) {
-    evaluate(names[k], b, 1, alone);
+    evaluate(names[k], b, 1, 1, alone);
     for (int64_t threads = 2; threads <= 5; ++threads) {
-      evaluate(names[k], b, threads, together);
+      evaluate(names[k], b, threads, 1, together);
+      CU_ASSERT_EQUAL(memcmp(alone, together, sizeof *alone), 0);
+    }
+    memset(alone->weight, 0, sizeof alone->weight);
+    memset(alone->metric, 0, sizeof alone->metric);
+    for (int64_t threads = 1; threads <= 5; ++threads) {
+      evaluate(names[k], b, threads, 0, together);
       CU_ASSERT_EQUAL(memcmp(alone, together, sizeof *alone), 0);
     }
   }
@@ -195,5 +221,6 @@ SUITE(library_rows, "library: rows and threads", TEST(rows_of_any_stride_are_rea
       TEST(what_is_not_finite_or_above_a_bound_is_seen_wherever_it_lies),
       TEST(rows_of_floats_are_checked_as_they_are_read),
       TEST(marked_columns_are_counted_and_their_ends_found),
+      TEST(a_long_mask_is_counted_to_its_end),
       TEST(threads_do_not_change_a_bit_of_a_batch_in_float32),
       TEST(numbers_of_threads_that_cannot_be_are_refused_and_change_nothing));
