@@ -40,12 +40,27 @@ static double eval_at(const results_run *run, int64_t step) {
   return NAN;
 }
 
+/* The mean of the updates from < step <= to at which runs of the cell have the metric, so that a
+ * value of a sparse log stands where it was logged; NaN: at none. */
+static double mean_step(const results *r, const results_cell *c, metric m, int64_t from,
+                        int64_t to) {
+  double sum = 0, n = 0;
+  for (size_t k = 0; k < c->n; k++) {
+    const results_run *run = &r->runs[c->first + k];
+    for (size_t i = 0; i < run->n_steps && run->status != RUN_FAILED; i++)
+      if (run->steps[i].step > from && run->steps[i].step <= to && !isnan(run->steps[i].metric[m]))
+        sum += (double)run->steps[i].step, n++;
+  }
+  return sum / n;
+}
+
 /* One point: the IQM over the cell's runs of their value at an evaluation (from == to), or over the
  * updates from < step <= to. */
 static gl_status write_point(figure_page *p, size_t panel, const results *r, const results_cell *c,
                              const curve *q, int64_t from, int64_t to, scratch *s, gl_error *err) {
   size_t n = 0;
-  double x = q->m == METRIC_COUNT ? (double)to : 0.5 * (double)(from + 1 + to);
+  double x = q->m == METRIC_COUNT ? (double)to : mean_step(r, c, q->m, from, to);
+  if (!isfinite(x)) x = 0.5 * (double)(from + 1 + to);
   for (size_t k = 0; k < c->n; k++) {
     const results_run *run = &r->runs[c->first + k];
     if (run->status == RUN_FAILED) continue;
@@ -78,7 +93,9 @@ static gl_status write_curve(figure_page *p, size_t panel, const results *r, con
       status =
           write_point(p, panel, r, c, q, longest->evals[i].step, longest->evals[i].step, s, err);
   } else if (longest) {
-    int64_t n = s->last_step < MOST_POINTS ? s->last_step : MOST_POINTS;
+    const int64_t n = s->last_step < MOST_POINTS ? s->last_step : MOST_POINTS;
+    if (isfinite(mean_step(r, c, q->m, -1, 0))) /* other programs log before their first update */
+      status = write_point(p, panel, r, c, q, -1, 0, s, err);
     for (int64_t i = 0; i < n && status == GL_OK; i++)
       status =
           write_point(p, panel, r, c, q, i * s->last_step / n, (i + 1) * s->last_step / n, s, err);

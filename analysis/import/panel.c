@@ -2,6 +2,7 @@
 #include "analysis/import/panel.h"
 
 #include "core/base/csv.h"
+#include "core/base/shown.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -108,9 +109,13 @@ static gl_status read_header(reader *r) {
 
 static gl_status number_cell(reader *r, size_t column, double *step) {
   double value = NAN;
-  if (r->csv.cell_length > 0 && !csv_number(r->csv.cell, &value))
-    return csv_fail(&r->csv, "this cell is not a number",
-                    "write a decimal number or leave it empty");
+  if (r->csv.cell_length > 0 && !csv_number(r->csv.cell, &value)) {
+    char what[SHOWN_SIZE + 64];
+    snprintf(what, sizeof what, "'%.40s' is not a number", shown(r->csv.cell).text);
+    return csv_fail(&r->csv, what,
+                    column == 0 ? "choose Step as the panel's x axis and export it again"
+                                : "write a decimal number or leave it empty");
+  }
   if (column == 0) {
     if (!isfinite(value))
       return csv_fail(&r->csv, "the line has no position on the x axis", "fill in its first cell");

@@ -38,6 +38,10 @@ static gl_status refuse_others(const char *text, size_t size, const char *name, 
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (size >= others[i].n && memcmp(text, others[i].bytes, others[i].n) == 0)
       return refuse(name, others[i].what, others[i].remedy, err);
+  const char *end = memchr(text, '\r', size);
+  if (end && end + 1 < text + size && !memchr(text, '\n', size))
+    return refuse(name, "the lines end with carriage returns alone",
+                  "save it with line feeds, as with tr '\\r' '\\n'", err);
   return GL_OK;
 }
 

@@ -116,6 +116,15 @@ static void skip_comments(csv_reader *r) {
   }
 }
 
+/* The cell without spaces around it, which some write behind their commas. */
+static const char *trimmed(const csv_reader *r, size_t *size) {
+  const char *from = r->cell, *to = r->cell + r->cell_length;
+  while (from < to && *from == ' ') from++;
+  while (to > from && to[-1] == ' ') to--;
+  *size = (size_t)(to - from);
+  return from;
+}
+
 static gl_status read_headings(sheet *s, csv_reader *r) {
   gl_status status = GL_OK;
   skip_comments(r);
@@ -125,7 +134,8 @@ static gl_status read_headings(sheet *s, csv_reader *r) {
   }
   for (int more = 1; more && status == GL_OK;) {
     if ((status = csv_cell(r, &more)) != GL_OK) break;
-    const char *why = add_column(s, r->cell, r->cell_length);
+    size_t length;
+    const char *text = trimmed(r, &length), *why = add_column(s, text, length);
     if (why) status = csv_fail(r, why, "export fewer columns, or give them shorter names");
   }
   return status;
@@ -136,10 +146,12 @@ static gl_status read_row(sheet *s, csv_reader *r, gl_error *err) {
   size_t column = 0;
   for (int more = 1; more && status == GL_OK; column++) {
     if ((status = csv_cell(r, &more)) != GL_OK) break;
+    size_t length;
+    const char *text = trimmed(r, &length);
     if (column >= s->n_columns)
       status = csv_fail(r, "the line has more cells than the header", "remove the extra cells");
-    else if (r->cell_length > 0)
-      status = add_cell(s, column, r->column, r->cell, r->cell_length, err);
+    else if (length > 0)
+      status = add_cell(s, column, r->column, text, length, err);
   }
   if (status != GL_OK || column == s->n_columns) return status;
   r->column = (size_t)(r->line_end - r->line_start) + 1;

@@ -1,8 +1,10 @@
 /* The data file and the script of one figure. */
 #include "analysis/plot/page.h"
 
+#include "analysis/plot/text.h"
 #include "core/base/json.h"
 #include "core/base/shown.h"
+#include "core/base/utf8.h"
 
 #include <assert.h>
 #include <math.h>
@@ -143,11 +145,18 @@ static int is_mark(char c) {
 
 void page_write_text(const char *text, FILE *to) {
   shown_text s = shown(text);
-  char escaped[2 * SHOWN_SIZE];
+  char escaped[4 * SHOWN_SIZE];
   size_t n = 0;
-  for (const char *c = s.text; *c; c++) {
-    if (is_mark(*c)) escaped[n++] = '\\';
-    escaped[n++] = *c;
+  for (const char *c = s.text; *c;) {
+    uint32_t character;
+    const size_t size = utf8_read(c, strlen(c), &character);
+    if (!text_in_font(character)) {
+      n += (size_t)snprintf(escaped + n, sizeof escaped - n, "\\" TEXT_ESCAPE, (unsigned)character);
+    } else {
+      if (is_mark(*c)) escaped[n++] = '\\';
+      memcpy(escaped + n, c, size), n += size;
+    }
+    c += size;
   }
   escaped[n] = 0;
   page_write_name(escaped, to);

@@ -153,7 +153,8 @@ gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...)
 size_t page_pick(size_t n, size_t most, size_t *picked);
 
 /* Writes any text as gnuplot's, so that it is shown literally: control characters as
- * core/base/shown.h has them, nothing replaced, obeyed or run. */
+ * core/base/shown.h has them, characters that the font lacks as numbers (text_in_font()), nothing
+ * obeyed or run. */
 void page_write_text(const char *text, FILE *to);
 /* Writes a text without control characters as gnuplot's, byte for byte: the name of a file. */
 void page_write_name(const char *text, FILE *to);

@@ -4,10 +4,16 @@
 #define GEPOLAB_ANALYSIS_PLOT_TEXT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define FIGURE_FONT "DejaVu Sans"
 /* Of all text of a figure at its final size, in points. Journals ask for 7 at least. */
 #define FIGURE_POINTS 7.2
+
+/* Whether the font is known to have the character. What it lacks a figure shows as TEXT_ESCAPE, for
+ * the program that draws would put in its place what covers the page. */
+int text_in_font(uint32_t character);
+#define TEXT_ESCAPE "\\u%04x"
 
 /* Width in centimetres of one line of UTF-8 text at FIGURE_POINTS. */
 double text_cm(const char *text);

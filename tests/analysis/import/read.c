@@ -98,6 +98,15 @@ static gl_status parse(const char *text, const shape_request *q, gl_error *err) 
   return status;
 }
 
+static void spaces_behind_commas_are_no_part_of_names(void) {
+  series_table *t = NULL;
+  const shape_request q = {0};
+  const char text[] = "step, gepo , grpo\n0, 0.4, 0.3\n64, 0.5, \n";
+  CU_ASSERT_EQUAL_FATAL(read_series_text(&t, text, sizeof text - 1, "f", &q, NULL), GL_OK);
+  CU_ASSERT(find(t, "gepo", "", 0)->n == 2 && find(t, "grpo", "", 0)->n == 1);
+  series_table_free(t);
+}
+
 static void what_is_not_clear_is_refused_with_place_and_remedy(void) {
   const struct {
     const char *text, *says;
@@ -109,6 +118,7 @@ static void what_is_not_clear_is_refused_with_place_and_remedy(void) {
       {"PK\x03\x04", "a zip file or a spreadsheet"},
       {"<html>", "this is HTML or XML; export"},
       {"\xff\xfes", "this is UTF-16; save it as UTF-8"},
+      {"step,gepo\r0,1\r", "f:1:1: the lines end with carriage returns alone; save it with"},
       {"step;gepo\n1;2\n", "separated by semicolons; write commas"},
       {"hello\n", "no table of several columns; give"},
       {"time,gepo\n1,2\n", "no column is called step"},
@@ -178,5 +188,6 @@ SUITE(import_read, "analysis: files of numbers", TEST(panels_of_wandb_are_known_
       TEST(wide_tables_have_a_run_in_each_column),
       TEST(long_and_tidy_tables_name_runs_seeds_and_settings),
       TEST(json_lines_are_flattened_and_lists_left_out), TEST(names_are_whatever_they_are),
+      TEST(spaces_behind_commas_are_no_part_of_names),
       TEST(what_is_not_clear_is_refused_with_place_and_remedy), TEST(what_columns_are_can_be_said),
       TEST(tables_that_are_too_wide_or_have_too_long_names_are_refused));

@@ -13,7 +13,17 @@ static void widths_are_those_of_the_font(void) {
   ASSERT_CLOSE(text_cm("Wi~"), units(2025 + 569 + 1716), 1e-12);
   ASSERT_CLOSE(text_cm("10⁻³"), units(1303 + 1303 + 1081 + 821), 1e-12);
   ASSERT_CLOSE(text_cm("KL(p‖q)"), units(1343 + 1141 + 799 + 1300 + 1024 + 1300 + 799), 1e-12);
-  CU_ASSERT(text_cm("\xff") > 0 && text_cm("漢") >= units(2048));
+  CU_ASSERT(text_cm("\xff") > 0);
+  ASSERT_CLOSE(text_cm("漢"), text_cm("\\u6f22"), 1e-12);
+}
+
+/* Of the signs that figures use themselves all, of another script none. */
+static void the_font_has_what_figures_write(void) {
+  static const uint32_t has[] = {'a',    '~',    0xb2,   0xe9,   0x3b1,  0x3a1,  0x2013, 0x2016,
+                                 0x2026, 0x2074, 0x207b, 0x2080, 0x2207, 0x2212, 0x2265, 0x429},
+                        lacks[] = {'\n', 0x4e00, 0x6f22, 0xac00, 0x3042, 0x1f680, 0xe000};
+  for (size_t i = 0; i < sizeof has / sizeof *has; i++) CU_ASSERT(text_in_font(has[i]));
+  for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) CU_ASSERT(!text_in_font(lacks[i]));
 }
 
 static void lines_end_behind_items_then_words_then_characters(void) {
@@ -38,5 +48,6 @@ static void a_heading_that_is_too_long_ends_in_an_ellipsis(void) {
 }
 
 SUITE(plot_text, "analysis: text of figures", TEST(widths_are_those_of_the_font),
+      TEST(the_font_has_what_figures_write),
       TEST(lines_end_behind_items_then_words_then_characters),
       TEST(a_heading_that_is_too_long_ends_in_an_ellipsis));

@@ -94,6 +94,25 @@ static void exports_of_one_setting_have_a_window_and_no_empty_figures(void) {
   cli_scratch_remove(folder);
 }
 
+/* What is logged before the first update, and every 64 updates, stands where it was logged. */
+static void a_sparse_log_stands_at_its_steps(void) {
+  static const char kl[] = "step,gepo - train/kl\n0,0.5\n64,0.25\n192,0.125\n";
+  char folder[64], figures[128], log[128], path[160], text[4096] = "";
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  cli_write(cli_path(log, folder, "log.csv"), kl, sizeof kl - 1);
+  CU_ASSERT(CLI_GIVES(0, "plot", log, "-o", figures, "-f", "window", "--read-as", "kl$=kl_k3",
+                      "--gnuplot", "true"));
+  FILE *f = fopen(cli_path(path, figures, "window.tsv"), "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  CU_ASSERT(fread(text, 1, sizeof text - 1, f) > 0);
+  fclose(f);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\tgepo\t0\t0.5\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\tgepo\t64\t0.25\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\tgepo\t192\t0.125\t"));
+  cli_scratch_remove(folder);
+}
+
 static void wrong_words_are_refused(void) {
   CU_ASSERT(CLI_GIVES(2, "analyze", SAMPLE("wide.csv"), "--at", "end"));
   CU_ASSERT(CLI_GIVES(2, "analyze", SAMPLE("wide.csv"), "--columns", "rows"));
@@ -136,5 +155,5 @@ static void the_papers_exports_give_tables_and_figures_by_one_command_each(void)
 SUITE(cli_import, "cli: exports", TEST(exports_of_several_kinds_become_one_figure),
       TEST(hostile_names_are_only_ever_text), TEST(exports_of_gepolab_are_read_again),
       TEST(exports_of_one_setting_have_a_window_and_no_empty_figures),
-      TEST(wrong_words_are_refused),
+      TEST(a_sparse_log_stands_at_its_steps), TEST(wrong_words_are_refused),
       TEST(the_papers_exports_give_tables_and_figures_by_one_command_each));
