@@ -24,13 +24,13 @@ static void take_out(sim_clock *c, uint32_t slot) {
   count_tokens(c, slot, -1);
 }
 
-void batch_choice_drop(sim_clock *c, uint32_t slot) {
+void batch_choice_drop(sim_clock *c, uint32_t slot, unit_fate fate) {
   const schedule_batch *b = &c->buffer.pool[slot].facts;
   c->waited_s += c->now - b->arrived_s;
   clock_tell(c, SPAN_QUEUED, SPAN_DROPPED, b->sampler, b->arrived_s, c->now, b->number, -1);
   take_out(c, slot);
   ++c->dropped;
-  forget_batch(c, slot);
+  forget_batch(c, slot, fate);
 }
 
 /* HeteroRL (paper/methods.md §10.4): over the `lookback` newest batches, the first of the newest
@@ -58,7 +58,7 @@ static void heterorl_trim(sim_clock *c) {
   buffer *b = &c->buffer;
   while (b->oldest != BUFFER_NONE &&
          buffer_version(b, b->oldest) < c->newest_trained - c->spec->window)
-    batch_choice_drop(c, b->oldest);
+    batch_choice_drop(c, b->oldest, FATE_STALE);
 }
 
 /* Whether what waits can fill an update. */
@@ -102,7 +102,7 @@ static int choose_heterorl(sim_clock *c) {
  * by arrival. A batch that leaves the list in another way leaves its entry in the heap, which is
  * skipped when it comes to the top. */
 static int needs_versions(const sim_clock *c) {
-  return c->spec->queue == QUEUE_OLDEST_VERSION ||
+  return c->spec->queue == QUEUE_OLDEST_VERSION || c->spec->evict == EVICT_STALEST ||
          (c->spec->queue != QUEUE_HETERORL && c->spec->window < INT64_MAX);
 }
 
@@ -128,7 +128,27 @@ static void drop_stale(sim_clock *c) {
   for (uint32_t i = oldest_version(c);
        i != BUFFER_NONE && c->version - buffer_version(&c->buffer, i) > c->spec->window;
        i = oldest_version(c))
-    batch_choice_drop(c, i);
+    batch_choice_drop(c, i, FATE_STALE);
+}
+
+void batch_choice_evict(sim_clock *c) {
+  switch (c->spec->evict) {
+  case EVICT_OLDEST:
+    batch_choice_drop(c, c->buffer.oldest, FATE_EVICTED);
+    return;
+  case EVICT_STALEST:
+    batch_choice_drop(c, oldest_version(c), FATE_EVICTED);
+    return;
+  case EVICT_NEWEST:
+    batch_choice_drop(c, c->buffer.newest, FATE_EVICTED);
+    return;
+  }
+}
+
+static uint32_t next_in_queue(sim_clock *c) {
+  return c->spec->queue == QUEUE_FIFO   ? c->buffer.oldest
+         : c->spec->queue == QUEUE_LIFO ? c->buffer.newest
+                                        : oldest_version(c);
 }
 
 int batch_choice_next(sim_clock *c) {
@@ -137,13 +157,11 @@ int batch_choice_next(sim_clock *c) {
   c->n_chosen = 0;
   if (spec->queue == QUEUE_HETERORL) return choose_heterorl(c);
   if (!is_enough(c)) return 0;
-  if (spec->window < c->version) drop_stale(c);
-  if (!is_enough(c)) return 0;
+  if (spec->stale == STALE_DISCARD && spec->window < c->version) drop_stale(c);
+  if (!is_enough(c) || (spec->stale == STALE_WAIT && selection_must_wait(c))) return 0;
   double tokens = 0;
   while (!is_full(c, tokens)) {
-    uint32_t slot = spec->queue == QUEUE_FIFO   ? b->oldest
-                    : spec->queue == QUEUE_LIFO ? b->newest
-                                                : oldest_version(c);
+    const uint32_t slot = next_in_queue(c);
     take_out(c, slot);
     tokens += b->pool[slot].facts.tokens;
     c->chosen[c->n_chosen++] = slot;

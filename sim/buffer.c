@@ -62,6 +62,7 @@ uint32_t buffer_take(buffer *b, int64_t version) {
   }
   pooled_batch *p = &b->pool[slot];
   p->facts = (schedule_batch){0};
+  p->begun_with = version;
   p->older = p->newer = BUFFER_NONE;
   if (add_segment(p, version, 0, SEGMENT_OF_ALL)) return slot;
   buffer_release(b, slot);

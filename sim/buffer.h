@@ -12,6 +12,7 @@ typedef struct pooled_batch {
   schedule_batch facts;       /* what the schedule will say of it; first_segment is not used here */
   schedule_segment *segments; /* owned; kept when the slot is reused */
   uint32_t segment_capacity;
+  int64_t begun_with;    /* version of its sampler at its start */
   uint64_t arrival;      /* its place in the order of arrivals, from 1; 0: it does not wait */
   uint32_t older, newer; /* neighbours in the list; `newer` also links free slots */
 } pooled_batch;

@@ -28,7 +28,8 @@ static gl_status batch_arrives(sim_clock *c, uint32_t slot, gl_error *err) {
   b->pool[slot].facts.arrived_s = c->now;
   buffer_insert(b, slot, c->spec->queue == QUEUE_HETERORL);
   if (!batch_choice_add(c, slot)) return gl_fail_memory(err, "waiting batches");
-  if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) batch_choice_drop(c, b->oldest);
+  selection_waits(c, slot);
+  if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) batch_choice_evict(c);
   return wake_learner(c, err);
 }
 
@@ -81,6 +82,7 @@ static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
   *b = p->facts;
   b->trained_s = c->now;
   c->waited_s += c->now - b->arrived_s;
+  selection_ends(c, slot, FATE_TRAINED);
   clock_tell(c, SPAN_QUEUED, SPAN_DONE, b->sampler, b->arrived_s, c->now, b->number, -1);
   b->first_segment = out->n_segments;
   memcpy(&out->segments[out->n_segments], p->segments, b->n_segments * sizeof *p->segments);
@@ -219,6 +221,10 @@ static gl_status run(sim_clock *c, gl_error *err) {
     c->waiting_integral_s += (double)c->buffer.waiting * (e.time - c->now);
     c->now = e.time;
     gl_status status = handle(c, &e, err);
+    if (status == GL_OK && c->wake_learner) {
+      c->wake_learner = 0;
+      status = wake_learner(c, err);
+    }
     if (status == GL_OK && c->wake_gated && c->spec->ahead < INT64_MAX) status = wake_gated(c, err);
     if (status != GL_OK) return status;
     quiet = c->version == seen ? quiet + 1 : 0;
@@ -267,7 +273,8 @@ static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hoo
   out->batches = calloc(c->batch_capacity, sizeof *out->batches);
   c->generator = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
   int fits = coupling_init(&c->coupled, hooks, c->updates, spec->unit_responses);
-  fits = fits && batch_choice_reserve(c, take) && c->samplers && stream_init(c);
+  fits =
+      fits && batch_choice_reserve(c, take) && c->samplers && stream_init(c) && selection_init(c);
   if (fits && c->generator && out->updates && out->batches) return GL_OK;
   return gl_fail_memory(err, "the schedule");
 }
@@ -301,6 +308,7 @@ static gl_status build(schedule *out, const cluster_spec *spec, uint64_t seed, s
   eq_fini(&c.by_version);
   buffer_fini(&c.buffer);
   stream_fini(&c);
+  selection_fini(&c);
   coupling_fini(&c.coupled, updates);
   if (c.generator != NULL) gsl_rng_free(c.generator);
   free(c.samplers);

@@ -65,6 +65,7 @@ typedef struct engine {
 typedef struct unit_progress {
   double *lengths; /* [unit_responses] owned, kept when the slot is used again */
   size_t begun, running;
+  double prompt; /* its factor; 1 without a law */
 } unit_progress;
 
 typedef struct streaming {
@@ -112,15 +113,47 @@ typedef struct sim_clock {
   double waited_s;                          /* sum over batches that have left the list */
   double waiting_integral_s; /* integral over time of the number of batches that wait */
   double bytes_up, bytes_down, retransmissions;
-  int wake_gated; /* so many batches more may be begun: samplers at the gate look again */
+  uint32_t *live, *waits; /* [updates + 1] stale: wait. Units by the version they were begun with:
+                             all that may yet be trained, and those of them that wait */
+  int64_t least_live;     /* none is of a version below it */
+  int wake_learner;       /* a unit that the learner may wait for will not come */
+  int wake_gated;         /* so many batches more may be begun: samplers at the gate look again */
   coupling coupled;
   const schedule_trace *trace; /* NULL: nobody is told */
   uint64_t seed;
   gsl_rng *generator;
+  int selects;                               /* units are counted by more than their fates */
+  unit_counts drawn;                         /* units begun; their number is `begun` */
+  double prompt_quarter[PROMPT_CLASSES - 1]; /* factors between the quarters of their law */
 } sim_clock;
 
+/* --- what becomes of units (selection.c) --------------------------------------------------------
+ */
+
+/* 0: memory is short. */
+int selection_init(sim_clock *c);
+void selection_fini(sim_clock *c);
+/* A unit is begun, its lengths are known; it waits at the learner; and what became of it. */
+void selection_begins_unit(sim_clock *c, uint32_t slot);
+static inline void selection_begins(sim_clock *c, uint32_t slot) {
+  ++c->begun;
+  if (c->selects) selection_begins_unit(c, slot);
+}
+void selection_waits(sim_clock *c, uint32_t slot);
+void selection_ends_unit(sim_clock *c, uint32_t slot, unit_fate fate);
+static inline void selection_ends(sim_clock *c, uint32_t slot, unit_fate fate) {
+  ++c->out->fate[fate].units;
+  if (c->selects) selection_ends_unit(c, slot, fate);
+}
+/* stale: wait. Whether an update now would leave a unit to become staler than the window, which one
+ * that waits for units on their way would not. */
+int selection_must_wait(sim_clock *c);
+/* Units that are still under way or wait: what is begun and has no other fate. */
+void selection_count_pending(sim_clock *c);
+
 /* A batch that will not be trained: it no longer counts at the gate, and its slot is free. */
-static inline void forget_batch(sim_clock *c, uint32_t slot) {
+static inline void forget_batch(sim_clock *c, uint32_t slot, unit_fate fate) {
+  selection_ends(c, slot, fate);
   if (c->coupled.hooks != NULL)
     c->coupled.hooks->discard(c->coupled.hooks->self, &c->buffer.pool[slot].facts);
   buffer_release(&c->buffer, slot);
@@ -216,7 +249,9 @@ int batch_choice_reserve(sim_clock *c, size_t units);
 /* A batch has joined the list of those that wait. 0 if memory is short. */
 int batch_choice_add(sim_clock *c, uint32_t slot);
 /* Throws a waiting batch away. */
-void batch_choice_drop(sim_clock *c, uint32_t slot);
+void batch_choice_drop(sim_clock *c, uint32_t slot, unit_fate fate);
+/* Keeps a queue that has overflowed within its capacity. */
+void batch_choice_evict(sim_clock *c);
 /* Fills clock->chosen[n_chosen] with the units of the next update and takes them from the list; 0
  * where the rule has to wait. Batches too old to be trained are dropped on the way. */
 int batch_choice_next(sim_clock *c);

@@ -99,6 +99,7 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   if (status != GL_OK) return status;
   summarise(c);
   take_counts(c);
+  selection_count_pending(c);
   take_slots(c);
   return GL_OK;
 }

@@ -12,6 +12,8 @@
 static const char *const sync_names[] = {"pull", "push"};
 static const char *const unit_names[] = {"batch", "group", "response"};
 static const char *const partial_names[] = {"wait", "continue", "drop"};
+static const char *const stale_names[] = {"discard", "wait", "downweight"};
+static const char *const evict_names[] = {"oldest", "stalest", "newest"};
 static const char *const queue_names[] = {"heterorl", "fifo", "lifo", "oldest_version"};
 
 /* HeteroRL's own delays: log-normal, 60 to 1800 s at 99.5 %, clamped. */
@@ -161,6 +163,41 @@ static void check_tokens(const cluster_spec *c, cfg_reader *r) {
                          cluster_unit_names(c));
 }
 
+/* Rules about units staler than the window need one, and the rule of HeteroRL has its own. */
+static gl_status check_stale(const cluster_spec *c, cfg_reader *r) {
+  const cfg_node *at = cfg_child(r, "stale");
+  const char *stale = stale_names[c->stale];
+  if (c->stale != STALE_DOWNWEIGHT && cfg_has(r, "stale_decay"))
+    return cfg_fail(cfg_child(r, "stale_decay"), r->err,
+                    "stale_decay is the weight of stale data, and with stale: %s there is none; "
+                    "give stale: downweight, or leave stale_decay out",
+                    stale);
+  if (c->stale == STALE_DISCARD) return GL_OK;
+  if (c->stale == STALE_WAIT && (c->ahead == INT64_MAX || c->window < c->ahead))
+    return cfg_fail(
+        at, r->err,
+        "stale: wait keeps every update within `window` if samplers pause in time, as "
+        "`ahead` makes them, and %s; give the cluster `ahead`, and a window of at least "
+        "as much",
+        c->ahead == INT64_MAX ? "there is no limit" : "the window is less than that");
+  if (c->stale == STALE_WAIT && c->queue != QUEUE_OLDEST_VERSION)
+    return cfg_fail(at, r->err,
+                    "stale: wait trains the stalest data first; give learner: {queue: "
+                    "oldest_version}");
+  if (c->queue == QUEUE_HETERORL)
+    return cfg_fail(at, r->err,
+                    "stale: %s goes with the queues fifo, lifo and oldest_version; the rule of "
+                    "heterorl never takes what is too stale, so leave stale out or give "
+                    "learner.queue",
+                    stale);
+  if (c->window == INT64_MAX)
+    return cfg_fail(at, r->err,
+                    "stale: %s is about data staler than `window`, and there is no limit; give "
+                    "the cluster a window",
+                    stale);
+  return GL_OK;
+}
+
 static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_preset *p) {
   cfg_reader r;
   const cfg_node *node = cfg_child(outer, "learner");
@@ -174,6 +211,13 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   c->publish_every = cfg_int(&r, "publish_every", 1, 1, 1000000);
   read_law(&r, "step", NULL, 30, NAN, 0, &c->step);
   read_law(&r, "eval_pause", NULL, p->eval_pause, NAN, 0, &c->pause);
+  c->evict = (evict_rule)cfg_choice(&r, "evict", EVICT_OLDEST, evict_names, 3);
+  if (r.status == GL_OK && c->capacity == 0 && cfg_has(&r, "evict"))
+    r.status =
+        cfg_fail(cfg_child(&r, "evict"), outer->err,
+                 "evict says what a full queue throws away, and this one is never full; give "
+                 "learner.capacity too, or leave evict out");
+  if (r.status == GL_OK) r.status = check_stale(c, outer);
   c->tokens = cfg_double(&r, "tokens", 0, 0, 1e15);
   if (r.status == GL_OK && c->tokens > 0) check_tokens(c, &r);
   c->take = c->batches * (c->samples_per_batch / c->unit_responses);
@@ -281,6 +325,8 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t grou
   c->ahead = cfg_int(&r, "ahead", p->ahead, 0, INT64_MAX);
   /* The gate bounds how many batches are begun; slow samplers' may still arrive too late. */
   c->window = cfg_int(&r, "window", p->window < c->ahead ? p->window : c->ahead, 0, INT64_MAX);
+  c->stale = (stale_rule)cfg_choice(&r, "stale", STALE_DISCARD, stale_names, 3);
+  c->stale_decay = cfg_double(&r, "stale_decay", 0.5, 0, 1);
   c->weights_bytes = cfg_double(&r, "weights_bytes", 0, 0, 1e18);
   c->rollout_bytes = cfg_double(&r, "rollout_bytes", 0, 0, 1e18);
   c->bytes_per_token = cfg_double(&r, "bytes_per_token", 0, 0, 1e9);
@@ -346,6 +392,11 @@ gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *clust
                     "learner compares them; give unit: group, or train.group_size: 1 with an "
                     "algorithm that compares none",
                     spec->group_size);
+  if (spec->stale == STALE_DOWNWEIGHT)
+    return cfg_fail(cluster != NULL ? cfg_find(cluster, "stale") : NULL, err,
+                    "stale: downweight is known to `gepolab sim` alone; for training give stale: "
+                    "discard or wait, or an algorithm whose mixture falls with staleness "
+                    "(mixture_anneal)");
   if (spec->unit != UNIT_BATCH && spec->partial == PARTIAL_CONTINUE)
     return cfg_fail(partial != NULL ? partial : unit, err,
                     "with partial: continue every response of a group changes its weights at a "

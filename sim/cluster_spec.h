@@ -24,6 +24,13 @@ typedef enum unit_kind { UNIT_BATCH, UNIT_GROUP, UNIT_RESPONSE } unit_kind;
  * they are finished with the weights they began with, and the new ones wait; they go on under the
  * new weights; they are thrown away. */
 typedef enum partial_rule { PARTIAL_WAIT, PARTIAL_CONTINUE, PARTIAL_DROP } partial_rule;
+/* What becomes of units that are staler than the window: thrown away; or there are none, because
+ * the learner waits for those that would become so and trains them first; or trained all the same,
+ * with less weight (stale_decay to the power of the versions beyond the window). */
+typedef enum stale_rule { STALE_DISCARD, STALE_WAIT, STALE_DOWNWEIGHT } stale_rule;
+/* What a full queue throws away: the first that arrived, one of the oldest version, or what comes.
+ */
+typedef enum evict_rule { EVICT_OLDEST, EVICT_STALEST, EVICT_NEWEST } evict_rule;
 typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
 
 /* Samplers that are alike. Laws are owned by the group. */
@@ -57,9 +64,12 @@ typedef struct cluster_spec {
   size_t group_size;     /* responses of a group */
   size_t batches;        /* per update */
   size_t take;           /* units per update: as many as hold the responses of `batches` batches */
-  double tokens;      /* not 0: an update takes units until they hold so many tokens, not `take` */
-  size_t lookback;    /* QUEUE_HETERORL: newest batches seen */
-  size_t capacity;    /* waiting batches kept; the oldest arrival is dropped; 0: no limit */
+  double tokens;   /* not 0: an update takes units until they hold so many tokens, not `take` */
+  size_t lookback; /* QUEUE_HETERORL: newest batches seen */
+  size_t capacity; /* waiting units kept; 0: no limit */
+  stale_rule stale;
+  double stale_decay;
+  evict_rule evict;
   delay_law *step;    /* seconds per update */
   delay_law *pause;   /* seconds per evaluation */
   delay_law *prompts; /* factor on the lengths of all responses of a group; NULL: 1 */

@@ -108,10 +108,11 @@ int response_known(response_cost *out, const response_spec *spec, event_queue *s
   return 1;
 }
 
-void response_draw_lengths(double *lengths, const response_spec *spec, uint64_t seed, uint64_t id,
-                           uint64_t prompt, size_t n) {
+double response_draw_lengths(double *lengths, const response_spec *spec, uint64_t seed, uint64_t id,
+                             uint64_t prompt, size_t n) {
   delay_source source = {rng_stream_at(seed, RNG_LENGTH, id), 0, 0};
   delay_source prompts = prompts_of(seed, prompt);
   const double factor = spec->prompts != NULL ? delay_draw(spec->prompts, &prompts) : 1;
   for (size_t k = 0; k < n; ++k) lengths[k] = draw_length(spec, &source, factor);
+  return factor;
 }

@@ -60,8 +60,8 @@ int response_draw(response_cost *out, const response_spec *spec, event_queue *sl
 int response_known(response_cost *out, const response_spec *spec, event_queue *slots,
                    const double *lengths, size_t responses);
 /* The lengths of n responses to one prompt: draws 0..n-1 of the unit `id`, with the factor of the
- * prompt, draw 0 of the group `prompt`. */
-void response_draw_lengths(double *lengths, const response_spec *spec, uint64_t seed, uint64_t id,
-                           uint64_t prompt, size_t n);
+ * prompt, draw 0 of the group `prompt`, which is returned. */
+double response_draw_lengths(double *lengths, const response_spec *spec, uint64_t seed, uint64_t id,
+                             uint64_t prompt, size_t n);
 
 #endif

@@ -162,10 +162,10 @@ gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *er
   double time;
   gl_status status = draw_generation(c, s, facts, &time, err);
   if (status != GL_OK) return status;
+  selection_begins(c, s->slot);
   facts->start_s = c->now;
   s->ends_s = c->now + fmax(time, shortest_generation_s);
   ++c->gate_count;
-  ++c->begun;
   return clock_post(c, s->ends_s, RANK_ARRIVAL, GENERATION_ENDS, i, 0, err);
 }
 
@@ -234,7 +234,7 @@ gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err) {
 
 void sampler_loses(sim_clock *c, uint32_t slot) {
   ++c->lost;
-  forget_batch(c, slot);
+  forget_batch(c, slot, FATE_LOST);
 }
 
 gl_status sampler_plan_crash(sim_clock *c, uint32_t i, gl_error *err) {

@@ -46,6 +46,30 @@ typedef struct schedule_update {
   double pause_s; /* evaluation pause before start */
 } schedule_update;
 
+/* What became of a unit that was begun. */
+typedef enum unit_fate {
+  FATE_TRAINED,
+  FATE_STALE,   /* thrown away: staler than the window */
+  FATE_EVICTED, /* thrown away by a full queue */
+  FATE_ABORTED, /* thrown away at its sampler, for new weights (partial: drop) */
+  FATE_LOST,    /* with a crash or by the link */
+  FATE_PENDING, /* in work, on the way or waiting at the end */
+  FATES
+} unit_fate;
+
+/* Classes of units: by their longest response, class k of 2^k to 2^(k+1) - 1 tokens; and by their
+ * prompt's factor (cluster.prompt_lengths), the quarters of its law from the fastest to the
+ * slowest. */
+enum { LENGTH_CLASSES = 32, PROMPT_CLASSES = 4 };
+typedef struct unit_counts {
+  uint64_t units;
+  double tokens, longest; /* sums */
+  uint64_t by_length[LENGTH_CLASSES], by_prompt[PROMPT_CLASSES];
+} unit_counts;
+
+/* "trained", "stale", …; static. */
+const char *unit_fate_name(unit_fate fate);
+
 typedef struct schedule {
   schedule_update *updates;
   size_t n_updates;
@@ -63,6 +87,8 @@ typedef struct schedule {
   uint64_t begun, pending; /* units; pending: in work, on the way or waiting at the end */
   double waited_s, waiting_integral_s;
   size_t unit_responses;   /* of a unit */
+  unit_counts fate[FATES]; /* lengths and prompts count where the cluster draws them */
+  double weight_sum;       /* of trained units: 1 each, less where stale ones are downweighted */
   int streams;             /* units are groups or responses, and have these: */
   uint64_t aborted;        /* dropped at their sampler, because new weights came (partial: drop) */
   double slot_utilisation; /* share of the decoding slots in use, over time */

@@ -100,6 +100,7 @@ static int reserve_unit(sim_clock *c, uint32_t slot) {
   }
   unit_progress *u = &t->units[slot];
   u->begun = u->running = 0;
+  u->prompt = 1;
   if (u->lengths == NULL) u->lengths = calloc(c->spec->unit_responses, sizeof *u->lengths);
   return u->lengths != NULL;
 }
@@ -120,8 +121,9 @@ static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_err
     gl_status status = hooks->draw(hooks->self, facts, s->version, lengths, err);
     if (status != GL_OK) return status;
   } else {
-    response_draw_lengths(lengths, &s->group->responses, c->seed, facts->id, prompt_of(spec, facts),
-                          spec->unit_responses);
+    c->stream.units[slot].prompt =
+        response_draw_lengths(lengths, &s->group->responses, c->seed, facts->id,
+                              prompt_of(spec, facts), spec->unit_responses);
   }
   for (size_t k = 0; k < spec->unit_responses; ++k) {
     facts->tokens += lengths[k];
@@ -138,12 +140,14 @@ static gl_status begin_unit(sim_clock *c, uint32_t i, gl_error *err) {
   if (slot == BUFFER_NONE || !reserve_unit(c, slot)) return gl_fail_memory(err, "units under way");
   schedule_batch *facts = &c->buffer.pool[slot].facts;
   facts->id = (uint64_t)i << 32 | s->ordinal++;
-  facts->number = c->begun++;
+  facts->number = c->begun;
   facts->sampler = i;
   facts->start_s = c->now;
   ++c->gate_count;
   c->stream.engines[i].open = slot;
-  return draw_unit(c, s, slot, err);
+  gl_status status = draw_unit(c, s, slot, err);
+  if (status == GL_OK) selection_begins(c, slot);
+  return status;
 }
 
 /* Its responses come to nothing. */
@@ -156,7 +160,7 @@ static void end_unit(sim_clock *c, uint32_t i, uint32_t slot, span_end how) {
   }
   ++c->dropped;
   ++c->stream.aborted;
-  forget_batch(c, slot);
+  forget_batch(c, slot, FATE_ABORTED);
 }
 
 /* Ends everything that is under way at a sampler. A unit may be open with no response running, in

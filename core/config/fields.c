@@ -324,6 +324,14 @@ static const field table[] = {
           "begun, so those of slow samplers may come too late all the same",
           .rule = "`ahead`; preset heterorl: 32, or `ahead` if that is less"),
     ENTRY(
+        "cluster.stale", "stale data", CHOICE, "", "discard",
+        "what becomes of data staler than `window`: thrown away (discard); there is none, for the "
+        "learner waits for what is on its way before an update that would leave it too stale "
+        "(wait, which needs `ahead` and the queue oldest_version); or it is trained with less "
+        "weight (downweight, in `gepolab sim`)"),
+    ENTRY("cluster.stale_decay", "stale decay", NUMBER, "", "0.5",
+          "with `stale: downweight`, the weight's factor for every version beyond `window`"),
+    ENTRY(
         "cluster.mtbf", "time to a crash", LAW, "s", "none",
         "time until a sampler crashes, which loses the batch in work and the weights; none: never"),
     ENTRY("cluster.mttr", "time to repair", LAW, "s", "600",
@@ -406,7 +414,10 @@ static const field table[] = {
     ENTRY("cluster.learner.lookback", "lookback", NUMBER, "", "64",
           "how many of the newest batches the queue rule heterorl looks at"),
     ENTRY("cluster.learner.capacity", "queue capacity", NUMBER, "", "0",
-          "most batches that wait; beyond it the oldest is dropped. 0: no limit"),
+          "most units that wait; beyond it `evict` says which is dropped. 0: no limit"),
+    ENTRY("cluster.learner.evict", "eviction", CHOICE, "", "oldest",
+          "what a full queue drops: what arrived first (oldest), what is of the oldest version "
+          "(stalest), or what arrives (newest)"),
     ENTRY("cluster.learner.eval_every", "pause interval", NUMBER, "updates", "64",
           "learner updates between two pauses for evaluation"),
     ENTRY("cluster.learner.eval_pause", "evaluation pause", LAW, "s", "600", "time of such a pause",

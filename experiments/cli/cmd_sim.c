@@ -8,6 +8,7 @@
 #include "experiments/cli/tell_figures.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/schedule_print.h"
+#include "sim/selection_print.h"
 #include "sim/theory_print.h"
 
 #include <stdio.h>
@@ -20,7 +21,7 @@ typedef struct comparison {
 } comparison;
 
 static gl_status print_json(const schedule *s, const cluster_spec *cluster,
-                            const comparison *beside, gl_error *err) {
+                            const comparison *beside, int selection, gl_error *err) {
   cJSON *document = NULL;
   gl_status status = schedule_to_json(s, cluster, &document, err);
   if (status != GL_OK) return status;
@@ -30,12 +31,17 @@ static gl_status print_json(const schedule *s, const cluster_spec *cluster,
     cJSON_Delete(document);
     return gl_fail_memory(err, "JSON");
   }
+  to = selection ? cJSON_AddObjectToObject(document, "selection") : NULL;
+  if (selection && (to == NULL || !selection_to_json(to, s, cluster))) {
+    cJSON_Delete(document);
+    return gl_fail_memory(err, "JSON");
+  }
   return report_json(document, err);
 }
 
 /* What the command line asks for. */
 typedef struct request {
-  int json, schedule_csv, timeline, densities, theory;
+  int json, schedule_csv, timeline, densities, theory, selection;
   const char *measured, *measured_run; /* a W&B export and its run */
   const char *folder;                  /* for the figures; NULL: none */
   const char *between;                 /* of the timeline; NULL: its own choice */
@@ -106,11 +112,12 @@ static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q,
   if (status == GL_OK && q->schedule_csv)
     schedule_print_csv(&s, stdout);
   else if (status == GL_OK && q->json)
-    status = print_json(&s, cluster, beside, err);
+    status = print_json(&s, cluster, beside, q->selection, err);
   else if (status == GL_OK)
     schedule_print_table(&s, cluster, stdout);
   if (status == GL_OK && beside != NULL && !q->json)
     sim_theory_print_table(&c.said, &c.measured, &s, stdout);
+  if (status == GL_OK && q->selection && !q->json) selection_print_table(&s, cluster, stdout);
   if (status == GL_OK) status = draw(&s, r, doc, cluster, q, err);
   sim_theory_fini(&c.said);
   schedule_fini(&s);
@@ -129,6 +136,8 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
        "and what samplers, links and the learner do when (default folder: figures)", &q.timeline},
       {"theory", 0, ARGS_FLAG, NULL,
        "and what closed forms say, beside the simulated numbers with their error", &q.theory},
+      {"selection", 0, ARGS_FLAG, NULL,
+       "and what became of all that was drawn, by lengths and prompts", &q.selection},
       {"densities", 'd', ARGS_FLAG, NULL,
        "and the densities of all laws, those of the sweep's cells too", &q.densities},
       {"between", 0, ARGS_TEXT, "FROM,TO",
@@ -150,6 +159,8 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --json exclude each other");
     if (status == GL_OK && format != NULL && q.theory)
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --theory exclude each other");
+    if (status == GL_OK && format != NULL && q.selection)
+      status = gl_fail(err, GL_EINPUT, "--schedule csv and --selection exclude each other");
     if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";
     if (status == GL_OK && q.between != NULL && !q.timeline)
       status = gl_fail(err, GL_EINPUT, "--between needs --timeline");
@@ -178,7 +189,10 @@ const command command_sim = {
         "Runs the clock of the recipe's cluster until its number of learner updates is done.\n"
         "RECIPE is a file or the name of an embedded recipe; key=value overrides any field.\n"
         "--theory: queueing theory and order statistics, where the cluster is within the range\n"
-        "of a form (paper/methods.md 10.11); else the condition it breaks is named, exit code 2.",
+        "of a form (paper/methods.md 10.11); else the condition it breaks is named, exit code 2.\n"
+        "--selection: batches, groups or responses that were drawn, and how many of them were\n"
+        "trained, too stale, evicted, aborted, lost or are pending: what is trained differs from\n"
+        "what was drawn where slow ones come too late.",
     .examples =
         "  gepolab sim heterorl_trace --json\n"
         "  gepolab sim heterorl_trace cluster.window=4\n"
@@ -186,5 +200,6 @@ const command command_sim = {
         "  gepolab sim packet_loss --timeline --between 0,3600 -f figures/\n"
         "  gepolab sim delay_sweep --densities -f figures/\n"
         "  gepolab sim quickstart steps=2000 'cluster={preset: sync, samplers: 4}' --theory\n"
+        "  gepolab sim slow_prompts --selection\n"
         "  gepolab sim quickstart --schedule csv > schedule.csv",
     .run = run_sim};

@@ -55,11 +55,22 @@ class Sampler:
         self.open, self.ordinal = None, 0
 
 
+def safe(case, take, version, waiting, alive):
+    """Whether units that are not taken now can all be trained before they are too stale: all of them in
+    the order of their versions, `take` an update from the next one on, where only the next update is
+    bound to what waits. If it is not, but would not be with everything there either, it is safe too."""
+    def late(there):
+        first = sorted(there, key=lambda u: u.version)[:take]
+        rest = sorted((u for u in alive if u not in first), key=lambda u: u.version)
+        return [u.version for k, u in enumerate(rest) if version + 1 + k // take - u.version > case["window"]]
+    return len(late(waiting)) <= len(late(alive))
+
+
 def simulate(case):
     take = case["batches"] * BATCH // (GROUP if case["unit"] == "group" else 1)
     samplers = [Sampler(v) for v in case["speeds"]]
     weights = []  # (moment, sampler, version) on their way
-    flying, waiting, updates, dropped = [], [], [], []
+    flying, waiting, updates, dropped, alive = [], [], [], [], []
     now, version, busy_until, number, counted = 0.0, 0, None, 0, 0
     look = set(range(len(samplers)))  # samplers that may have something to begin
 
@@ -67,6 +78,7 @@ def simulate(case):
         nonlocal counted
         counted -= 1
         dropped.append(unit.number)
+        alive.remove(unit)
         look.update(range(len(samplers)))
 
     while len(updates) < UPDATES or busy_until is not None:
@@ -108,7 +120,10 @@ def simulate(case):
         if busy_until is None:
             enough = (lambda: sum(sum(u.lengths) for u in waiting) >= case["tokens"]) if case["tokens"] else \
                 (lambda: len(waiting) >= take)
-            if enough():
+            if case["stale"] == "wait":
+                if enough() and not safe(case, take, version, waiting, alive):
+                    enough = lambda: False
+            elif enough():
                 for unit in [u for u in waiting if version - u.version > case["window"]]:
                     waiting.remove(unit)
                     forget(unit)
@@ -123,6 +138,7 @@ def simulate(case):
                         unit = min(waiting, key=lambda u: u.version)  # the first of them to have arrived
                     waiting.remove(unit)
                     chosen.append(unit)
+                    alive.remove(unit)
                 updates.append((now, chosen))
                 busy_until = now + case["step"]
         # samplers start
@@ -133,6 +149,7 @@ def simulate(case):
                     if s.coming is not None or counted // take - s.version > case["ahead"]:
                         break
                     s.open = Unit(case, i, s.ordinal, s.version, number)
+                    alive.append(s.open)
                     s.ordinal, number, counted = s.ordinal + 1, number + 1, counted + 1
                 unit = s.open
                 s.running.append((now + unit.lengths[unit.begun] / case["tokens_per_s"] / s.speed, unit))
@@ -155,6 +172,8 @@ def text(case):
             f"delay: {case['delay']}, data_delay: {case['data_delay']}"]
     if case["prompts"]:
         rest.append("prompt_lengths: {law: uniform, min: %g, max: %g}" % case["prompts"])
+    if case["stale"] != "discard":
+        rest.append(f"stale: {case['stale']}")
     if case["ahead"] < INF:
         rest.append(f"ahead: {case['ahead']}")
     if min(case["window"], case["ahead"]) < INF:  # where it is not given, it is `ahead`
@@ -167,7 +186,7 @@ def text(case):
 def cases():
     plain = dict(unit="group", partial="wait", speeds=[1, 1.137, 0.713], lengths=(1, 400), tokens_per_s=7.3,
                  concurrency=20, delay=3.7, data_delay=1.3, prompts=None, ahead=INF, window=INF, step=11.9,
-                 batches=1, tokens=0, queue="fifo")
+                 batches=1, tokens=0, queue="fifo", stale="discard")
     yield plain
     for unit in ("group", "response"):
         for partial in ("wait", "continue", "drop"):
@@ -178,6 +197,11 @@ def cases():
     yield {**plain, "concurrency": 64, "ahead": 0, "unit": "response", "partial": "wait"}
     yield {**plain, "concurrency": 50, "ahead": 2, "partial": "continue", "prompts": (0.2, 3)}
     yield {**plain, "unit": "response", "window": 2, "partial": "continue", "prompts": (0.2, 3)}
+    slow = {**plain, "queue": "oldest_version", "stale": "wait", "prompts": (0.1, 5)}
+    yield {**slow, "ahead": 1, "window": 1}
+    yield {**slow, "ahead": 2, "window": 3, "unit": "response"}
+    yield {**slow, "ahead": 3, "window": 3, "partial": "continue", "batches": 2, "concurrency": 64}
+    yield {**slow, "ahead": 0, "window": 0, "partial": "continue"}
     yield {**plain, "tokens": 9000, "window": 2, "partial": "continue", "prompts": (0.2, 3)}
     yield {**plain, "tokens": 3000, "unit": "response", "queue": "oldest_version", "window": 4}
 

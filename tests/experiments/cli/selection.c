@@ -1,0 +1,68 @@
+/* gepolab sim --selection: what became of what was drawn, as JSON and as a table. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+static double number(const cJSON *row, const char *key) {
+  const cJSON *value = cJSON_GetObjectItem(row, key);
+  return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+}
+
+static double sum(const cJSON *rows, const char *key) {
+  double total = 0;
+  const cJSON *row;
+  cJSON_ArrayForEach(row, rows) total += number(row, key);
+  return total;
+}
+
+/* The recipe's question: hardly any group of the fastest quarter of prompts is too stale, and most
+ * of the slowest are. Where the learner waits instead, all quarters fare alike. */
+static void stale_groups_that_are_discarded_are_those_of_slow_prompts(void) {
+  cli_result r = CLI("sim", "slow_prompts", "--json", "--selection");
+  CU_ASSERT_EQUAL(r.code, 0);
+  cJSON *json = cJSON_Parse(r.out);
+  const cJSON *s = cJSON_GetObjectItem(json, "selection");
+  const cJSON *fates = cJSON_GetObjectItem(s, "fates"), *by = cJSON_GetObjectItem(s, "by_prompt");
+  const cJSON *lengths = cJSON_GetObjectItem(s, "by_length");
+  const cJSON *drawn = cJSON_GetArrayItem(fates, 0), *trained = cJSON_GetArrayItem(fates, 1);
+  CU_ASSERT_EQUAL(number(trained, "units"), 3200);
+  CU_ASSERT_EQUAL(2 * number(drawn, "units"), sum(fates, "units"));
+  CU_ASSERT_EQUAL(sum(by, "drawn"), number(drawn, "units"));
+  CU_ASSERT_EQUAL(sum(lengths, "trained"), 3200);
+  CU_ASSERT(number(trained, "mean_longest") < 0.7 * number(drawn, "mean_longest"));
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(by), 4);
+  const cJSON *fast = cJSON_GetArrayItem(by, 0), *slow = cJSON_GetArrayItem(by, 3);
+  CU_ASSERT(number(fast, "trained") / number(fast, "drawn") > 0.9);
+  CU_ASSERT(number(slow, "trained") / number(slow, "drawn") < 0.4);
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+  r = CLI("sim", "slow_prompts", "cluster.ahead=4", "cluster.stale=wait",
+          "cluster.learner.queue=oldest_version", "--json", "--selection");
+  json = cJSON_Parse(r.out);
+  by = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "selection"), "by_prompt");
+  for (int k = 0; k < 4; ++k) {
+    const cJSON *quarter = cJSON_GetArrayItem(by, k);
+    CU_ASSERT(number(quarter, "trained") / number(quarter, "drawn") > 0.95);
+  }
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+}
+
+static void the_table_names_fates_lengths_and_prompts(void) {
+  static const char *const words[] = {"trained", "stale",       "pending", "to 1023 tokens",
+                                      "drawn",   "4 (slowest)", "groups",  "longest response",
+                                      "evicted", "1 (fastest)"};
+  cli_result r = CLI("sim", "slow_prompts", "--selection");
+  CU_ASSERT_EQUAL(r.code, 0);
+  for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.out, words[i]));
+  cli_result_fini(&r);
+  CU_ASSERT(CLI_GIVES(0, "sim", "quickstart", "--selection"));
+  CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--selection", "--schedule", "csv"));
+}
+
+SUITE(cli_selection, "cli: selection",
+      TEST(stale_groups_that_are_discarded_are_those_of_slow_prompts),
+      TEST(the_table_names_fates_lengths_and_prompts));
