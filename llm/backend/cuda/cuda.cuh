@@ -151,6 +151,7 @@ size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape);
 size_t cuda_embed_scratch(size_t rows);
 size_t cuda_product_rows_scratch(const run_shape *s, number_type type);
 size_t cuda_sample_scratch(size_t rows, size_t vocabulary);
+size_t cuda_sample_truncated_scratch(size_t rows, size_t vocabulary);
 
 /* --- products --- */
 

@@ -61,6 +61,7 @@ static size_t op_scratch(const backend *base, const run_shape *s) {
   most = larger(most, cuda_cached_scratch(s->slots, s->capacity, s->heads));
   most = larger(most, cuda_product_rows_scratch(s, base->type));
   most = larger(most, cuda_sample_scratch(s->slots, s->vocabulary));
+  most = larger(most, cuda_sample_truncated_scratch(s->slots, s->vocabulary));
   return most + most / 8 + ALLOWANCE;
 }
 

@@ -1,12 +1,120 @@
-/* Draws of tokens from laws truncated by top-k or top-p, one block for each row.
+/* Draws of tokens from laws truncated by top-k or top-p.
  *
- * Truncation looks for the least logit that is kept. Logits are counted into 1,024 bins by their
- * distance from the greatest one; in the bin where the count (top-k) or the sum of weights (top-p)
- * from the top reaches what is wanted, logits are told apart by the bits of their keys, eight bits
- * at a time (radix select). */
+ * A row is divided into slices of the vocabulary, a block each, so that a few rows with a large
+ * vocabulary keep the whole device busy. Truncation looks for the least logit that is kept. Every
+ * block counts the logits of its slice into bins by their distance from the greatest one, and adds
+ * its counts and weights to the row's. In the bin where the count (top-k) or the weight (top-p)
+ * from the top reaches what is wanted, logits are told apart by their keys, eight bits at a time
+ * (radix select): a kernel counts a digit, and the blocks of the next kernel each look in the row's
+ * counts for the digit at which the sum reaches what is wanted. The last kernels sum what is kept
+ * of each slice, and find the token as those for whole laws do (sample.cu).
+ *
+ * All sums are of whole numbers, so a draw depends neither on the order of blocks nor on how the
+ * vocabulary is divided. */
 #include "llm/backend/cuda/sample.cuh"
 
-enum { THREADS = 1024, BINS = 1024, TILES = 256 };
+enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH, BINS = 1024, DIGITS = 256, STEPS = 4 };
+
+/* How many tokens a place has, and the sum of their weights. */
+struct place_sums {
+  unsigned *count;
+  weight_t *weight;
+};
+
+/* Where a search stands: the tokens of its bin whose keys begin with `key` are left, as far as they
+ * have at least the key `least`, and those from the greatest down are to reach `wanted`. */
+struct search_state {
+  weight_t wanted, count, weight; /* of all tokens above those left */
+  uint32_t key, least;
+  unsigned bin;
+};
+
+/* The tokens that are kept: those with a key above `least`, and the first `ties` of those that have
+ * it. */
+struct kept_tokens {
+  weight_t ties;
+  uint32_t least;
+};
+
+/* There are two searches, for the top k tokens and for top-p among what those leave; each has
+ * STEPS + 1 steps, the first of which chooses a bin, the others a digit of the key. */
+enum { TOP_K, TOP_P, SEARCHES };
+
+/* What the kernels know of the rows; in scratch memory. */
+struct truncation {
+  weight_t *best;      /* [rows, n]: of each slice, as sample.cu has it */
+  place_sums bins;     /* [rows, BINS] */
+  place_sums digits;   /* [rows, SEARCHES, STEPS, DIGITS] */
+  search_state *state; /* [rows, SEARCHES, STEPS]: after each step but the last */
+  kept_tokens *kept;   /* [rows] */
+  weight_t *above;     /* [rows, n]: of a slice, the weights of tokens above the least key */
+  weight_t *ties;      /* [rows, n]: how many tokens have it */
+  size_t n;            /* slices */
+};
+
+static __device__ __forceinline__ weight_t lesser(weight_t a, weight_t b) {
+  return a < b ? a : b;
+}
+
+static __device__ __forceinline__ place_sums at_place(place_sums s, size_t i) {
+  return {s.count + i, s.weight + i};
+}
+
+/* The digits that step `step` (from 1 on) of a search has counted in row r. */
+static __device__ __forceinline__ place_sums digits_of(const truncation &t, size_t r, int search,
+                                                       int step) {
+  const size_t i = (r * SEARCHES + static_cast<size_t>(search)) * STEPS + static_cast<size_t>(step);
+  return at_place(t.digits, (i - 1) * DIGITS);
+}
+
+static __device__ __forceinline__ search_state *state_of(const truncation &t, size_t r, int search,
+                                                         int step) {
+  return t.state + (r * SEARCHES + static_cast<size_t>(search)) * STEPS + step;
+}
+
+/* Row r; the whole block calls it. *token: the first of those with its greatest logit. */
+static __device__ sample_row row_of(const truncation &t, const float *logits, size_t r,
+                                    size_t vocabulary, float factor, size_t *token) {
+  weight_t best = 0;
+  for (size_t s = threadIdx.x; s < t.n; s += THREADS) {
+    const weight_t other = t.best[r * t.n + s];
+    best = other > best ? other : best;
+  }
+  best = block_max(best);
+  *token = 0xffffffffu - static_cast<uint32_t>(best);
+  return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
+}
+
+/* The token that a thread of this block has as its e-th; at or beyond the vocabulary: none. */
+static __device__ __forceinline__ size_t token_of(unsigned e) {
+  return blockIdx.y * static_cast<size_t>(SLICE) + e * THREADS + threadIdx.x;
+}
+
+/* --- counting -----------------------------------------------------------------------------------
+ */
+
+/* Block (x, y): the best of slice y of row x; and the row's sums become zero. */
+__global__ void __launch_bounds__(THREADS)
+    begin_rows(truncation t, const float *logits, size_t vocabulary) {
+  wait_for_kernels_before();
+  const size_t r = blockIdx.x;
+  const place_sums bins = at_place(t.bins, r * BINS), digits = digits_of(t, r, 0, 1);
+  const size_t first = blockIdx.y * static_cast<size_t>(THREADS) + threadIdx.x;
+  for (size_t i = first; i < BINS; i += gridDim.y * THREADS) bins.count[i] = 0, bins.weight[i] = 0;
+  for (size_t i = first; i < SEARCHES * STEPS * DIGITS; i += gridDim.y * THREADS)
+    digits.count[i] = 0, digits.weight[i] = 0;
+  weight_t best = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = token_of(e);
+    if (i >= vocabulary) continue;
+    const weight_t key = static_cast<weight_t>(key_of(logits[r * vocabulary + i])) << 32 |
+                         (0xffffffffu - static_cast<uint32_t>(i));
+    best = key > best ? key : best;
+  }
+  best = block_max(best);
+  if (threadIdx.x == 0) t.best[r * t.n + blockIdx.y] = best;
+}
 
 /* The bin of logit z: 16 bins for each unit of distance from the greatest. */
 static __device__ __forceinline__ unsigned bin_of(const sample_row &x, float z) {
@@ -14,220 +122,305 @@ static __device__ __forceinline__ unsigned bin_of(const sample_row &x, float z) 
   return far < BINS - 1 ? static_cast<unsigned>(far) : BINS - 1;
 }
 
-/* The first place of bin [n] (n a multiple of 32) at which the cumulative sum reaches `wanted`, or
- * the last one if none does; *before is the sum before it. For one whole warp; all lanes get the
- * result. */
-static __device__ unsigned first_reaching(const weight_t *bin, unsigned n, weight_t wanted,
-                                          weight_t *before) {
+/* A block's own sums, in shared memory. */
+template <unsigned N> struct block_sums {
+  weight_t weight[N];
+  unsigned count[N];
+};
+
+template <unsigned N> static __device__ __forceinline__ void clear(block_sums<N> *s) {
+  for (unsigned i = threadIdx.x; i < N; i += THREADS) s->count[i] = 0, s->weight[i] = 0;
+  __syncthreads();
+}
+
+template <unsigned N>
+static __device__ __forceinline__ void count_token(block_sums<N> *s, unsigned at, weight_t weight) {
+  atomicAdd(&s->count[at], 1u);
+  if (weight > 0) atomicAdd(&s->weight[at], weight);
+}
+
+template <unsigned N>
+static __device__ __forceinline__ void add_to_row(place_sums to, const block_sums<N> *s) {
+  __syncthreads();
+  for (unsigned i = threadIdx.x; i < N; i += THREADS) {
+    if (s->count[i] > 0) atomicAdd(&to.count[i], s->count[i]);
+    if (s->weight[i] > 0) atomicAdd(&to.weight[i], s->weight[i]);
+  }
+}
+
+/* Block (x, y) counts slice y of row x into the row's bins. Logits that are no numbers count
+ * nowhere. */
+__global__ void __launch_bounds__(THREADS)
+    count_bins(truncation t, const float *logits, size_t vocabulary, sample_spec spec) {
+  __shared__ block_sums<BINS> own;
+  wait_for_kernels_before();
+  size_t best;
+  const size_t r = blockIdx.x;
+  const sample_row x = row_of(t, logits, r, vocabulary, spec.factor, &best);
+  clear(&own);
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = token_of(e);
+    const float z = i < vocabulary ? x.z[i] : NAN;
+    if (key_of(z) != 0) count_token(&own, bin_of(x, z), weight_of(x, z));
+  }
+  add_to_row(at_place(t.bins, r * BINS), &own);
+}
+
+/* --- searching ----------------------------------------------------------------------------------
+ */
+
+/* The first of n places (a multiple of 32) at which the cumulative sum reaches `wanted`, or the
+ * last one if none does. For one whole warp; all lanes get the result. */
+template <typename T>
+static __device__ unsigned first_reaching(const T *sum, unsigned n, weight_t wanted) {
   const unsigned lane = threadIdx.x % 32, each = n / 32;
   weight_t mine = 0, all;
-  for (unsigned i = 0; i < each; ++i) mine += bin[lane * each + i];
-  weight_t sum = warp_sum_before(mine, &all);
-  const unsigned reached = __ballot_sync(WARP, sum + mine >= wanted);
+  for (unsigned i = 0; i < each; ++i) mine += sum[lane * each + i];
+  weight_t before = warp_sum_before(mine, &all);
+  const unsigned reached = __ballot_sync(WARP, before + mine >= wanted);
   const int owner = reached == 0 ? 31 : __popc((reached & (~reached + 1)) - 1);
   unsigned at = lane * each;
-  for (unsigned i = 0; i + 1 < each && sum + bin[at] < wanted; ++i) sum += bin[at++];
-  *before = __shfl_sync(WARP, sum, owner);
+  for (unsigned i = 0; i + 1 < each && before + sum[at] < wanted; ++i) before += sum[at++];
   return __shfl_sync(WARP, at, owner);
 }
 
-/* The key at which the sum over tokens, from the greatest key down, reaches what is wanted. */
-struct selection {
-  uint32_t key;
-  weight_t before; /* the sum over tokens with greater keys */
-};
-
-/* Selects among the tokens with key >= least; each adds 1 (counted) or its weight to the sum. The
+/* The place, of n, at which search s reaches what is wanted; what is above it is added to s. The
  * whole block calls it. */
-static __device__ selection select_key(const sample_row &x, uint32_t least, weight_t wanted,
-                                       bool counted) {
-  __shared__ weight_t bin[BINS];
+static __device__ unsigned choose_place(search_state *s, place_sums sums, unsigned n, int search) {
   __shared__ unsigned found;
-  __shared__ weight_t found_before;
-  selection s = {0, 0};
-  unsigned chosen = 0;
-  for (int level = 0; level < 5; ++level) { /* bins, then the four bytes of the key */
-    const unsigned shift = level == 0 ? 0 : 32u - 8u * static_cast<unsigned>(level);
-    for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x) bin[i] = 0;
-    __syncthreads();
-    for (size_t i = threadIdx.x; i < x.n; i += blockDim.x) {
-      const uint32_t key = key_of(x.z[i]);
-      if (key < least || key == 0) continue;
-      const unsigned far = bin_of(x, x.z[i]);
-      if (level > 0 && (far != chosen || (level > 1 && key >> (shift + 8) != s.key >> (shift + 8))))
-        continue;
-      const unsigned digit = level == 0 ? far : 255 - (key >> shift & 255);
-      atomicAdd(&bin[digit], counted ? static_cast<weight_t>(1) : weight_of(x, x.z[i]));
-    }
-    __syncthreads();
-    if (threadIdx.x < 32) {
-      weight_t before;
-      const unsigned at = first_reaching(bin, level == 0 ? BINS : 256, wanted - s.before, &before);
-      if (threadIdx.x == 0) {
-        found = at;
-        found_before = before;
-      }
-    }
-    __syncthreads();
-    s.before += found_before;
-    if (level == 0)
-      chosen = found;
-    else
-      s.key |= (255 - found) << shift;
-    __syncthreads();
+  if (threadIdx.x < 32) {
+    const unsigned at = search == TOP_K ? first_reaching(sums.count, n, s->wanted - s->count)
+                                        : first_reaching(sums.weight, n, s->wanted - s->weight);
+    if (threadIdx.x == 0) found = at;
   }
+  __syncthreads();
+  const unsigned at = found;
+  weight_t count = 0, weight = 0;
+  for (unsigned i = threadIdx.x; i < at; i += THREADS) {
+    count += sums.count[i];
+    weight += sums.weight[i];
+  }
+  s->count += block_sum(count);
+  s->weight += block_sum(weight);
+  return at;
+}
+
+/* The state of a search of row r after a step, from what was kept after the one before and from the
+ * row's sums. The whole block calls it. */
+static __device__ search_state after_digit(const truncation &t, size_t r, int search, int step) {
+  search_state s = *state_of(t, r, search, step - 1);
+  const unsigned digit = choose_place(&s, digits_of(t, r, search, step), DIGITS, search);
+  s.key |= (DIGITS - 1 - digit) << (32 - 8 * step);
   return s;
 }
 
-/* The tokens that are kept: those with a key above `least`, and the first `ties` of those that have
- * it. */
-struct kept_tokens {
-  uint32_t least;
-  weight_t ties;
-};
-
-/* Top-k, then top-p of what it leaves, as core/rl/sampling.h says. The whole block calls it. */
-static __device__ kept_tokens truncate_row(const sample_row &x, const sample_spec &spec) {
-  kept_tokens kept = {0, ~static_cast<weight_t>(0)};
-  if (spec.top_k != 0) kept.least = select_key(x, 0, spec.top_k, true).key;
-  if (spec.top_p >= 1) return kept;
-  weight_t mass = 0;
-  for (size_t i = threadIdx.x; i < x.n; i += blockDim.x)
-    if (key_of(x.z[i]) >= kept.least) mass += weight_of(x, x.z[i]);
+/* The first step, which chooses a bin. Top-k takes no more than there are numbers; top-p takes its
+ * share of what top-k has left, all tokens where that is off. */
+static __device__ search_state after_bin(const truncation &t, size_t r, int search,
+                                         const sample_spec &spec) {
+  const place_sums bins = at_place(t.bins, r * BINS);
+  search_state s = {};
+  weight_t count = 0, mass = 0;
+  for (unsigned i = threadIdx.x; i < BINS; i += THREADS) {
+    count += bins.count[i];
+    mass += bins.weight[i];
+  }
+  count = block_sum(count);
   mass = block_sum(mass);
-  const double share = ceil(spec.top_p * static_cast<double>(mass));
-  const weight_t wanted = share < 1 ? 1 : static_cast<weight_t>(share);
-  const selection s = select_key(x, kept.least, wanted, false);
-  const weight_t each = weight_of(x, float_of(s.key));
-  kept.least = s.key;
-  kept.ties = each == 0 ? 1 : (wanted - s.before + each - 1) / each;
-  return kept;
-}
-
-/* For each tile of the vocabulary (a tile is `tile` neighbouring tokens): the sum of kept weights
- * above the least key, and how many tokens have the least key. In shared memory. */
-struct tile_sums {
-  weight_t above[TILES], ties[TILES];
-};
-
-/* Fills in t; a warp does a tile. The whole block calls it; it ends with a barrier. */
-static __device__ void sum_tiles(tile_sums *t, const sample_row &x, kept_tokens kept, size_t tile) {
-  for (size_t i = threadIdx.x / 32; i * tile < x.n; i += blockDim.x / 32) {
-    const size_t end = (i + 1) * tile < x.n ? (i + 1) * tile : x.n;
-    weight_t above = 0, ties = 0;
-    for (size_t j = i * tile + threadIdx.x % 32; j < end; j += 32) {
-      const uint32_t key = key_of(x.z[j]);
-      if (key > kept.least) above += weight_of(x, x.z[j]);
-      if (key == kept.least) ++ties;
+  if (search == TOP_K) {
+    s.wanted = lesser(spec.top_k, count);
+  } else {
+    if (spec.top_k != 0) {
+      const search_state k = after_digit(t, r, TOP_K, STEPS);
+      s.least = k.key;
+      mass = k.weight + digits_of(t, r, TOP_K, STEPS).weight[DIGITS - 1 - k.key % DIGITS];
     }
-    above = warp_sum(above);
-    ties = warp_sum(ties);
-    if (threadIdx.x % 32 == 0) {
-      t->above[i] = above;
-      t->ties[i] = ties;
-    }
+    const double share = ceil(spec.top_p * static_cast<double>(mass));
+    s.wanted = lesser(share < 1 ? 1 : static_cast<weight_t>(share), mass);
   }
-  __syncthreads();
+  s.bin = choose_place(&s, bins, BINS, search);
+  return s;
 }
 
-static __device__ __forceinline__ weight_t least_of(weight_t a, weight_t b) {
-  return a < b ? a : b;
+static __device__ search_state after_step(const truncation &t, size_t r, int search, int step,
+                                          const sample_spec &spec) {
+  return step == 0 ? after_bin(t, r, search, spec) : after_digit(t, r, search, step);
 }
 
-/* The first token at which the cumulative sum of kept weights passes `wanted`, `each` being the
- * weight of the least key; the last kept token if none does. For one warp; all lanes get the
- * result. */
-static __device__ size_t find_token(const tile_sums *t, const sample_row &x, kept_tokens kept,
-                                    size_t tile, weight_t each, weight_t wanted) {
-  size_t i = 0;
-  weight_t ties = 0, sum = 0;
-  for (; (i + 1) * tile < x.n; ++i) {
-    const weight_t allowed = least_of(t->ties[i], kept.ties - least_of(ties, kept.ties));
-    const weight_t here = t->above[i] + allowed * each;
-    if (sum + here > wanted) break;
-    sum += here;
-    ties += t->ties[i];
-  }
-  size_t last = i * tile;
-  for (size_t j = i * tile; j < x.n && j < (i + 1) * tile; j += 32) {
-    const size_t own = j + threadIdx.x % 32;
-    const uint32_t key = own < x.n ? key_of(x.z[own]) : 0;
-    const unsigned tied = __ballot_sync(WARP, key == kept.least && own < x.n);
-    const weight_t rank =
-        ties + static_cast<weight_t>(__popc(tied & ((1u << threadIdx.x % 32) - 1)));
-    const bool in = own < x.n && (key > kept.least || (key == kept.least && rank < kept.ties));
-    const weight_t mine = in && key != 0 ? weight_of(x, x.z[own]) : 0;
-    weight_t all;
-    const weight_t before = sum + warp_sum_before(mine, &all);
-    const unsigned past = __ballot_sync(WARP, mine > 0 && before + mine > wanted);
-    const unsigned positive = __ballot_sync(WARP, mine > 0);
-    if (past != 0) return j + static_cast<size_t>(__popc((past & (~past + 1)) - 1));
-    if (positive != 0)
-      for (unsigned l = 0; l < 32; ++l)
-        if (positive >> l & 1u) last = j + l;
-    sum += all;
-    ties += static_cast<weight_t>(__popc(tied));
-  }
-  return last;
-}
-
-/* The greatest of z [n], and in *token the lowest token that has it (n if no logit is a number).
- * The whole block calls it. */
-static __device__ float find_greatest(const float *z, size_t n, size_t *token) {
-  __shared__ unsigned long long first;
-  float top = -INFINITY;
-  for (size_t i = threadIdx.x; i < n; i += blockDim.x) top = z[i] > top ? z[i] : top;
-  top = block_max(top);
-  unsigned long long mine = n;
-  for (size_t i = threadIdx.x; i < n && mine == n; i += blockDim.x)
-    if (z[i] == top) mine = i;
-  for (int with = 16; with > 0; with /= 2) {
-    const unsigned long long other = __shfl_xor_sync(WARP, mine, with);
-    mine = other < mine ? other : mine;
-  }
-  if (threadIdx.x == 0) first = n;
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) atomicMin(&first, mine);
-  __syncthreads();
-  *token = first;
-  return top;
-}
-
-/* The draw of row blockIdx.x; its last part is done by the first warp alone. */
+/* Block (x, y) counts, in slice y of row x, the digit that step `step` of a search looks at: of the
+ * tokens that the steps before, the last of which it finishes, have left. */
 __global__ void __launch_bounds__(THREADS)
-    sample_rows(sample_to to, const float *logits, const uint64_t *index, size_t vocabulary,
-                sample_spec spec) {
-  __shared__ tile_sums tiles;
-  const size_t r = blockIdx.x;
-  sample_row x = {logits + r * vocabulary, vocabulary, 0, spec.factor};
+    count_digits(truncation t, const float *logits, size_t vocabulary, sample_spec spec, int search,
+                 int step) {
+  __shared__ block_sums<DIGITS> own;
+  wait_for_kernels_before();
   size_t best;
-  x.greatest = find_greatest(x.z, x.n, &best);
-  weight_t whole = 0;
-  for (size_t i = threadIdx.x; i < x.n; i += blockDim.x) whole += weight_of(x, x.z[i]);
+  const size_t r = blockIdx.x;
+  const unsigned shift = 32u - 8u * static_cast<unsigned>(step);
+  const sample_row x = row_of(t, logits, r, vocabulary, spec.factor, &best);
+  const search_state s = after_step(t, r, search, step - 1, spec);
+  if (blockIdx.y == 0 && threadIdx.x == 0) *state_of(t, r, search, step - 1) = s;
+  clear(&own);
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = token_of(e);
+    const float z = i < vocabulary ? x.z[i] : NAN;
+    const uint32_t key = key_of(z);
+    if (key == 0 || key < s.least || bin_of(x, z) != s.bin) continue;
+    if (step > 1 && key >> (shift + 8) != s.key >> (shift + 8)) continue;
+    count_token(&own, DIGITS - 1 - (key >> shift) % DIGITS, weight_of(x, z));
+  }
+  add_to_row(digits_of(t, r, search, step), &own);
+}
+
+/* --- drawing ------------------------------------------------------------------------------------
+ */
+
+/* What the searches have found. The whole block calls it. */
+static __device__ kept_tokens kept_of(const truncation &t, size_t r, const sample_row &x,
+                                      const sample_spec &spec) {
+  const search_state s = after_digit(t, r, spec.top_p < 1 ? TOP_P : TOP_K, STEPS);
+  if (spec.top_p >= 1) return {~static_cast<weight_t>(0), s.key};
+  const weight_t each = weight_of(x, float_of(s.key));
+  return {each == 0 ? 1 : (s.wanted - s.weight + each - 1) / each, s.key};
+}
+
+/* Block (x, y): what is kept of slice y of row x. */
+__global__ void __launch_bounds__(THREADS)
+    sum_kept(truncation t, const float *logits, size_t vocabulary, sample_spec spec) {
+  wait_for_kernels_before();
+  size_t best;
+  const size_t r = blockIdx.x;
+  const sample_row x = row_of(t, logits, r, vocabulary, spec.factor, &best);
+  const kept_tokens kept = kept_of(t, r, x, spec);
+  weight_t above = 0, ties = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = token_of(e);
+    const uint32_t key = i < vocabulary ? key_of(x.z[i]) : 0;
+    if (key > kept.least) above += weight_of(x, x.z[i]);
+    if (key == kept.least && key != 0) ++ties;
+  }
+  above = block_sum(above);
+  ties = block_sum(ties);
+  if (threadIdx.x != 0) return;
+  t.above[r * t.n + blockIdx.y] = above;
+  t.ties[r * t.n + blockIdx.y] = ties;
+  if (blockIdx.y == 0) t.kept[r] = kept;
+}
+
+/* The sum of x over the threads of the block before this one; the whole block calls it. */
+static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
+  __shared__ weight_t of_warp[THREADS / 32];
+  weight_t all, before = warp_sum_before(x, &all);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = all;
+  __syncthreads();
+  for (unsigned w = 0; w < threadIdx.x / 32; ++w) before += of_warp[w];
+  return before;
+}
+
+/* The draw of row blockIdx.x: a thread has EACH neighbouring tokens of the slice it falls into. */
+__global__ void __launch_bounds__(THREADS)
+    draw_kept(sample_to to, truncation t, const float *logits, const uint64_t *index,
+              size_t vocabulary, sample_spec spec) {
+  wait_for_kernels_before();
+  size_t best;
+  const size_t r = blockIdx.x;
+  const sample_row x = row_of(t, logits, r, vocabulary, spec.factor, &best);
+  const kept_tokens kept = t.kept[r];
+  const weight_t each = weight_of(x, float_of(kept.least));
+  const weight_t *above = t.above + r * t.n, *ties = t.ties + r * t.n;
+  weight_t whole = 0, total = 0, tied = 0;
+  for (unsigned i = threadIdx.x; i < BINS; i += THREADS) whole += t.bins.weight[r * BINS + i];
   whole = block_sum(whole);
-  if (whole == 0 || best >= x.n) {
-    if (threadIdx.x == 0) put_nan_draw(to, r, x.n);
+  for (size_t s = threadIdx.x; s < t.n; s += THREADS) {
+    total += above[s];
+    tied += ties[s];
+  }
+  total = block_sum(total);
+  tied = block_sum(tied);
+  total += lesser(tied, kept.ties) * each;
+  if (whole == 0 || spec.greedy) {
+    if (threadIdx.x == 0 && whole == 0) put_nan_draw(to, r, vocabulary);
+    if (threadIdx.x == 0 && whole != 0) put_draw(to, r, x, spec, best, whole, total);
     return;
   }
-  const kept_tokens kept = truncate_row(x, spec);
-  const size_t tile = ((x.n + TILES - 1) / TILES + 31) / 32 * 32;
-  sum_tiles(&tiles, x, kept, tile);
-  if (threadIdx.x >= 32) return;
-  const weight_t each = kept.least == 0 ? 0 : weight_of(x, float_of(kept.least));
-  weight_t total = 0, ties = 0;
-  for (size_t i = 0; i * tile < x.n; ++i) {
-    total += tiles.above[i];
-    ties += tiles.ties[i];
+  const weight_t wanted = drawn_weight(spec, index[r], total);
+  weight_t before = 0, rank = 0;
+  size_t slice = 0;
+  for (; slice + 1 < t.n; ++slice) {
+    const weight_t here =
+        above[slice] + lesser(ties[slice], kept.ties - lesser(rank, kept.ties)) * each;
+    if (before + here > wanted) break;
+    before += here;
+    rank += ties[slice];
   }
-  total += least_of(ties, kept.ties) * each;
-  size_t drawn = best;
-  if (!spec.greedy)
-    drawn = find_token(&tiles, x, kept, tile, each, drawn_weight(spec, index[r], total));
-  if (threadIdx.x == 0) put_draw(to, r, x, spec, drawn, whole, total);
+  const size_t first = slice * SLICE + threadIdx.x * static_cast<size_t>(EACH);
+  tied = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e)
+    if (first + e < vocabulary && key_of(x.z[first + e]) == kept.least) ++tied;
+  rank += block_sum_before(tied);
+  weight_t weight[EACH], mine = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const uint32_t key = first + e < vocabulary ? key_of(x.z[first + e]) : 0;
+    const bool in = key > kept.least || (key == kept.least && key != 0 && rank < kept.ties);
+    weight[e] = in ? weight_of(x, x.z[first + e]) : 0;
+    rank += key == kept.least;
+    mine += weight[e];
+  }
+  before += block_sum_before(mine);
+  if (wanted < before || wanted >= before + mine) return;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    if (wanted >= before && wanted < before + weight[e])
+      put_draw(to, r, x, spec, first + e, whole, total);
+    before += weight[e];
+  }
+}
+
+/* --- launches -----------------------------------------------------------------------------------
+ */
+
+static size_t slices_of(size_t vocabulary) {
+  return (vocabulary + SLICE - 1) / SLICE;
+}
+
+size_t cuda_sample_truncated_scratch(size_t rows, size_t vocabulary) {
+  const size_t slices = rows * slices_of(vocabulary), digits = rows * SEARCHES * STEPS * DIGITS;
+  const size_t places = carved(rows * BINS, sizeof(weight_t)) + carved(digits, sizeof(weight_t)) +
+                        carved(rows * BINS, sizeof(unsigned)) + carved(digits, sizeof(unsigned));
+  return places + 3 * carved(slices, sizeof(weight_t)) + carved(rows, sizeof(kept_tokens)) +
+         carved(rows * SEARCHES * STEPS, sizeof(search_state));
 }
 
 void sample_truncated(cuda_backend *b, sample_to to, const float *logits, const uint64_t *index,
                       size_t rows, size_t vocabulary, sample_spec spec) {
-  LAUNCH(b, sample_rows, static_cast<unsigned>(rows), THREADS, 0, to, logits, index, vocabulary,
-         spec);
+  truncation t = {};
+  t.n = slices_of(vocabulary);
+  const size_t slices = rows * t.n, digits = rows * SEARCHES * STEPS * DIGITS;
+  char *at = static_cast<char *>(cuda_scratch(b, cuda_sample_truncated_scratch(rows, vocabulary)));
+  if (at == NULL) return;
+  t.best = carve<weight_t>(&at, slices);
+  t.above = carve<weight_t>(&at, slices);
+  t.ties = carve<weight_t>(&at, slices);
+  t.bins.weight = carve<weight_t>(&at, rows * BINS);
+  t.digits.weight = carve<weight_t>(&at, digits);
+  t.bins.count = carve<unsigned>(&at, rows * BINS);
+  t.digits.count = carve<unsigned>(&at, digits);
+  t.kept = carve<kept_tokens>(&at, rows);
+  t.state = carve<search_state>(&at, rows * SEARCHES * STEPS);
+  const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(t.n));
+  LAUNCH_EARLY(b, begin_rows, grid, THREADS, 0, t, logits, vocabulary);
+  LAUNCH_EARLY(b, count_bins, grid, THREADS, 0, t, logits, vocabulary, spec);
+  for (int search = TOP_K; search <= TOP_P; ++search)
+    for (int step = 1; step <= STEPS; ++step)
+      if (search == TOP_K ? spec.top_k != 0 : spec.top_p < 1)
+        LAUNCH_EARLY(b, count_digits, grid, THREADS, 0, t, logits, vocabulary, spec, search, step);
+  LAUNCH_EARLY(b, sum_kept, grid, THREADS, 0, t, logits, vocabulary, spec);
+  LAUNCH_EARLY(b, draw_kept, static_cast<unsigned>(rows), THREADS, 0, to, t, logits, index,
+               vocabulary, spec);
 }

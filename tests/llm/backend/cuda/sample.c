@@ -106,6 +106,104 @@ static void draws_are_the_cpus(void) {
   backend_free(cuda);
 }
 
+/* Rows of one kind each, of [n] logits. */
+typedef enum row_kind { TIED, EQUAL, SPARSE, FLAT, PEAKED, ZEROS, ROW_KINDS } row_kind;
+
+static float logit_of(row_kind kind, size_t i, double u) {
+  switch (kind) {
+  case TIED:
+    return (float)(floor(8 * u) - 4); /* eight values, an eighth of the tokens each */
+  case EQUAL:
+    return 2.5f;
+  case SPARSE:
+    return i % 97 == 5 ? (float)(4 * u) : -INFINITY;
+  case FLAT:
+    return (float)(0.001 * u);
+  case PEAKED:
+    return (float)(60 * u * u * u - 20);
+  case ZEROS:
+    return i % 3 == 0 ? 0.0f : -0.0f; /* equal, too */
+  case ROW_KINDS:
+    break;
+  }
+  return 0;
+}
+
+static void fill_kinds(draws *d) {
+  for (size_t r = 0; r < d->rows; ++r)
+    for (size_t i = 0; i < d->n; ++i) {
+      const rng_words w = rng_block(rng_stream_at(6, RNG_TEST, 32), r * d->n + i);
+      d->z[r * d->n + i] = logit_of((row_kind)(r % ROW_KINDS), i, rng_u01(w.v[0]));
+    }
+}
+
+/* The CPU's tokens and log-probabilities where laws are cut within ties, over whole rows and next
+ * to nothing. A row's draw falls within 1e-6 of a border between tokens in fewer than one of a
+ * thousand draws, of which there are some 500; one is let pass. Where top-p is cut by the rounding
+ * of sums, a token more or less may be kept: its weight is at most that of the rounding. */
+static void compare_truncated(backend *cuda, backend *cpu, size_t rows, size_t n,
+                              const sampling_spec *spec, size_t *others) {
+  draws a = draws_new(rows, n), b = draws_new(rows, n);
+  fill_kinds(&a);
+  memcpy(b.z, a.z, rows * n * sizeof *a.z);
+  take(cuda, &a, spec, 0);
+  take(cpu, &b, spec, 0);
+  for (size_t r = 0; r < rows; ++r) {
+    CU_ASSERT(a.token[r] >= 0 && (size_t)a.token[r] < n);
+    *others += a.token[r] != b.token[r];
+    if (a.token[r] != b.token[r]) continue;
+    ASSERT_CLOSE((double)a.logq[r], (double)b.logq[r], 4e-6);
+    ASSERT_CLOSE((double)a.truncated[r], (double)b.truncated[r], 1e-5);
+  }
+  /* the same again, and in other company: a row depends on its place in the stream alone */
+  draws again = draws_new(rows, n), one = draws_new(1, n);
+  memcpy(again.z, a.z, rows * n * sizeof *a.z);
+  memcpy(one.z, a.z, n * sizeof *a.z);
+  take(cuda, &again, spec, 0);
+  take(cuda, &one, spec, 0);
+  CU_ASSERT(memcmp(again.token, a.token, rows * sizeof *a.token) == 0);
+  CU_ASSERT(memcmp(again.truncated, a.truncated, rows * sizeof *a.truncated) == 0);
+  CU_ASSERT_EQUAL(one.token[0], a.token[0]);
+  CU_ASSERT(memcmp(&one.truncated[0], &a.truncated[0], sizeof *a.truncated) == 0);
+  draws *all[] = {&a, &b, &again, &one};
+  for (size_t i = 0; i < 4; ++i) draws_free(all[i]);
+}
+
+static void truncated_draws_are_the_cpus_on_rows_of_every_kind(void) {
+  static const size_t sizes[] = {1, 33, 4096, 4097, 9001};
+  static const double shares[] = {1, 1e-9, 0.3, 0.999, 1 - 1e-12};
+  backend *cuda = device(), *cpu = NULL;
+  size_t others = 0;
+  if (cuda == NULL) SKIP("no CUDA device");
+  CU_ASSERT_EQUAL_FATAL(backend_new(&cpu, BACKEND_CPU, NUMBER_F32, 1, &(gl_error){0}), GL_OK);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    const size_t n = sizes[i], counts[] = {0, 1, 2, n / 2, n - 1, n};
+    for (size_t k = 0; k < 6; ++k)
+      for (size_t p = k % 2; p < 5; p += 2) {
+        const sampling_spec spec = {.temperature = 0.9, .top_k = counts[k], .top_p = shares[p]};
+        compare_truncated(cuda, cpu, n == 1 ? 1 : ROW_KINDS, n, &spec, &others);
+      }
+  }
+  CU_ASSERT(others <= 1);
+  backend_free(cpu);
+  backend_free(cuda);
+}
+
+static void truncated_draws_are_the_cpus_over_qwens_vocabulary(void) {
+  enum { N = 151936 };
+  static const sampling_spec specs[] = {{.temperature = 1, .top_k = 20, .top_p = 0.95},
+                                        {.temperature = 1, .top_k = 0, .top_p = 0.9},
+                                        {.temperature = 1, .top_k = N - 1, .top_p = 1}};
+  backend *cuda = device(), *cpu = NULL;
+  size_t others = 0;
+  if (cuda == NULL) SKIP("no CUDA device");
+  CU_ASSERT_EQUAL_FATAL(backend_new(&cpu, BACKEND_CPU, NUMBER_F32, 1, &(gl_error){0}), GL_OK);
+  for (size_t i = 0; i < 3; ++i) compare_truncated(cuda, cpu, ROW_KINDS, N, &specs[i], &others);
+  CU_ASSERT(others <= 1);
+  backend_free(cpu);
+  backend_free(cuda);
+}
+
 /* Two tokens far apart have all the weight, at both ends of slices. */
 static void impossible_tokens_are_never_drawn(void) {
   enum { ROWS = 400, N = 8200, LOW = 4095, HIGH = 8192 };
@@ -173,5 +271,7 @@ static void rows_without_a_law_are_told(void) {
 }
 
 SUITE(cuda_sample, "llm: cuda sampling", TEST(draws_are_the_cpus),
+      TEST(truncated_draws_are_the_cpus_on_rows_of_every_kind),
+      TEST(truncated_draws_are_the_cpus_over_qwens_vocabulary),
       TEST(impossible_tokens_are_never_drawn), TEST(greedy_takes_the_first_of_equals),
       TEST(rows_without_a_law_are_told));
