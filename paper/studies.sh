@@ -3,9 +3,10 @@
 #
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
-# STUDY is delay_sweep, llm_delay_sweep, edges, frontier, gepo_parts, sensitivity, laboratory or clock. Studies go into BUILD/studies, where a
-# sweep that was stopped goes on. `gepolab results keep` refuses a program that was not built from a
-# clean commit, which the head of every result names.
+# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, sensitivity,
+# laboratory or clock. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
+# results keep` refuses a program that was not built from a clean commit, which the head of every result
+# names.
 set -eu
 build=$1
 shift
@@ -14,11 +15,11 @@ work=$build/studies
 to=paper/results
 mkdir -p "$work" "$to"
 
-keep() { # NAME COMMAND … : the JSON that the command prints, as NAME.tsv
+keep() { # NAME COMMAND RECIPE … : the JSON that the command prints, as NAME.tsv
   name=$1
   shift
   "$gepolab" "$@" --json > "$work/$name.json"
-  "$gepolab" results keep "$work/$name.json" --recipe "$name" --command "gepolab $* --json" -o "$to/$name.tsv" ${keys:+--keep "$keys"}
+  "$gepolab" results keep "$work/$name.json" --recipe "${2:-$1}" --command "gepolab $* --json" -o "$to/$name.tsv" ${keys:+--keep "$keys"}
 }
 
 # A sweep: cells and correlations, and for its figures the evaluations and the means of each run,
@@ -35,6 +36,16 @@ sweep() { # NAME
       { line = ""; for (i = 1; i <= n; i++) line = line (i > 1 ? OFS : "") $at[name[i]]; print line }'; } > "$work/runs.tsv"
   mv "$work/evals.tsv" "$to/$1_evals.tsv"
   mv "$work/runs.tsv" "$to/$1_runs.tsv"
+}
+
+# A sweep of a recipe with other fields: only its cells.
+variant() { # NAME RECIPE FIELD=VALUE …
+  name=$1
+  recipe=$2
+  shift 2
+  "$gepolab" sweep "$recipe" -o "$work/$name.db" -j "$(nproc)" "$@"
+  "$gepolab" analyze "$work/$name.db" --json > "$work/$name.json"
+  "$gepolab" results keep "$work/$name.json" --recipe "$recipe" --study "$work/$name.db" -o "$to/$name.tsv" --keep '^cells\['
 }
 
 # What a command says of a sweep, as JSON.
@@ -56,15 +67,29 @@ for study in "$@"; do
     edges) cells edges outcomes; evaluations edges ;;
     frontier | gepo_parts) cells "$study" outcomes ;;
     sensitivity) cells sensitivity analyze ;;
+    llm_quick)
+      keys='^(eval_first|best|last|steps)$'
+      keep llm_quick_1 run llm_quick
+      keep llm_quick_2 run llm_quick seed=2
+      keep llm_quick_gepo run llm_quick algorithm=gepo optimizer.lr=3e-4
+      keys= ;;
+    llm_rates) variant llm_rates llm_delay_sweep tune=null \
+      'sweep={algorithm: [grpo, gspo, gepo, topr], optimizer.lr: [0.002, 0.004], cluster.max_delay: [0, 1800], seed: [1, 2]}' ;;
     laboratory)
       keep four_arms bias four_arms
       keep theory theory
       keys='^\[(is|snis|gepo|gepo\(clip=none\)),(2|8|64),exact\]\.(kl_exact|bias|cosine|variance|mse)$'
       keep bias_groups bias bias_groups
+      keys='^\[[^#]*\]\.(kl_exact|scaled_bias|mse)$'
+      keep denominators bias denominators
+      keys='^\[(grpo|gspo|gepo|gepo\(clip=none\)),8,exact,[0-9]*\]\.(kl_exact|cosine)$'
+      keep bias_staleness bias bias_staleness
+      keys='\.(kl_exact|cosine|return)$'
+      keep llm_exact_bias bias llm_exact_bias
       keys='#20\]'
       keep sample_efficiency bias sample_efficiency
       keys= ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
-    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, edges, frontier, gepo_parts, sensitivity, laboratory or clock" >&2; exit 2 ;;
+    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, sensitivity, laboratory or clock" >&2; exit 2 ;;
   esac
 done

@@ -151,7 +151,7 @@ void page_write_text(const char *text, FILE *to) {
     uint32_t character;
     const size_t size = utf8_read(c, strlen(c), &character);
     if (!text_in_font(character)) {
-      n += (size_t)snprintf(escaped + n, sizeof escaped - n, "\\" TEXT_ESCAPE, (unsigned)character);
+      n += (size_t)snprintf(escaped + n, sizeof escaped - n, TEXT_ESCAPE, (unsigned)character);
     } else {
       if (is_mark(*c)) escaped[n++] = '\\';
       memcpy(escaped + n, c, size), n += size;

@@ -13,7 +13,7 @@
 /* Whether the font is known to have the character. What it lacks a figure shows as TEXT_ESCAPE, for
  * the program that draws would put in its place what covers the page. */
 int text_in_font(uint32_t character);
-#define TEXT_ESCAPE "\\u%04x"
+#define TEXT_ESCAPE "U+%04X"
 
 /* Width in centimetres of one line of UTF-8 text at FIGURE_POINTS. */
 double text_cm(const char *text);

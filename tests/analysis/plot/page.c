@@ -187,7 +187,7 @@ static void gnuplot_shows_any_name_literally_and_runs_nothing(void) {
                                          {"a\nb", "a\\nb"},
                                          {"a\\nb", NULL},
                                          {"\033[31m\t\xff", "\\x1b[31m\\t\\xff"},
-                                         {"漢字 🚀", "\\u6f22\\u5b57 \\u1f680"},
+                                         {"漢字 🚀", "U+6F22U+5B57 U+1F680"},
                                          {"@x $1 name.\".tsv\"", NULL}};
   enum { N = sizeof names / sizeof *names };
   const char *plain[N];

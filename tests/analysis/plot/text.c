@@ -14,7 +14,7 @@ static void widths_are_those_of_the_font(void) {
   ASSERT_CLOSE(text_cm("10⁻³"), units(1303 + 1303 + 1081 + 821), 1e-12);
   ASSERT_CLOSE(text_cm("KL(p‖q)"), units(1343 + 1141 + 799 + 1300 + 1024 + 1300 + 799), 1e-12);
   CU_ASSERT(text_cm("\xff") > 0);
-  ASSERT_CLOSE(text_cm("漢"), text_cm("\\u6f22"), 1e-12);
+  ASSERT_CLOSE(text_cm("漢"), text_cm("U+6F22"), 1e-12);
 }
 
 /* Of the signs that figures use themselves all, of another script none. */
