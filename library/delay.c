@@ -47,9 +47,11 @@ gepolab_status gepolab_delay_quantile(const gepolab_delay *law, double p, double
 gepolab_status gepolab_delay_draw(const gepolab_delay *law, uint64_t seed, int64_t first, int64_t n,
                                   double *out, gepolab_error *err) {
   delay_source source = {.stream = rng_stream_at(seed, RNG_DELAY, 0)};
-  if (first < 0 || n < 0 || first > INT64_MAX - n || first + n > (int64_t)1 << 40)
-    return library_fail(err, GL_EINPUT, "draws %lld to %lld: numbers lie between 0 and 2^40",
-                        (long long)first, (long long)first + (long long)n);
+  const int64_t most = (int64_t)1 << 40;
+  if (first < 0 || n < 0 || first > most || n > most - first)
+    return library_fail(err, GL_EINPUT,
+                        "%lld draws from number %lld on: numbers lie between 0 and 2^40",
+                        (long long)n, (long long)first);
   if (law->law->kind == DELAY_GILBERT_ELLIOTT)
     for (int64_t k = 0; k < first; ++k) (void)delay_draw(law->law, &source);
   else

@@ -64,7 +64,7 @@ static int64_t stride_of(bytes *b) {
   return (int64_t)(take(b) % (2 * MOST_STRIDE + 1)) - MOST_STRIDE;
 }
 
-enum { N_ARRAYS = 9 };
+enum { N_ARRAYS = 11 };
 
 /* One batch with all that it points to. */
 typedef struct made {
@@ -176,6 +176,8 @@ static int make_batch(made *m, bytes *b) {
   if (take(b) % 2) m->batch.logref = tokens(m, b, 1);
   if (take(b) % 2) m->batch.version_gap = tokens(m, b, -1);
   if (take(b) % 4 == 0) m->batch.log_denominator = numbers(m, b, m->batch.n_groups, 1);
+  if (take(b) % 4 == 0) m->batch.advantage = numbers(m, b, m->responses, take(b) % 2 ? -1 : 1);
+  if (take(b) % 2) m->batch.entropy = tokens(m, b, -1);
   m->batch.max_length = take(b) % 8 == 0 ? count(b, MOST_COLUMNS) : 0;
   m->result.coefficient = tokens_out(m, b);
   if (take(b) % 2) m->result.weight = tokens_out(m, b);

@@ -77,6 +77,9 @@ static void draws_are_those_of_the_law(void) {
   CU_ASSERT_EQUAL(memcmp(draw + 4, later, sizeof later), 0);
   CU_ASSERT_EQUAL(gepolab_delay_quantile(law, 1, &quantile, NULL), GEPOLAB_EINPUT);
   CU_ASSERT_EQUAL(gepolab_delay_draw(law, 5, -1, 4, later, NULL), GEPOLAB_EINPUT);
+  gepolab_error err;
+  CU_ASSERT_EQUAL(gepolab_delay_draw(law, 5, INT64_MAX, INT64_MAX, later, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "from number 9223372036854775807 on"));
   for (int k = 0; k < 8; ++k) ASSERT_CLOSE(draw[k], delay_draw(&same, &source), 1e-12);
   gepolab_delay_free(law);
   CU_ASSERT_EQUAL(gepolab_delay_new(&law, "{law: normal}", NULL), GEPOLAB_EINPUT);

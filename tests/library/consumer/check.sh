@@ -40,6 +40,18 @@ if command -v g++ > /dev/null; then
     -x none "$work/lib/libgepolab.so"
   LD_LIBRARY_PATH="$work/lib" "$work/plus" | cmp - "$work/shared.txt"
 fi
+# The programs in the header's comments print what the comments say.
+awk -v to="$work/example_" '/^ \* Example: / { name = $3; sub(/\.$/, "", name); code = to name ".c"; said = to name ".txt"; on = code }
+  /^ \* prints$/ { on = said; next }
+  /^ \*\/$/ { on = "" }
+  on != "" && /^ \*     / { print substr($0, 8) > on }' library/gepolab.h
+for code in "$work"/example_*.c; do
+  name=${code%.c}
+  $cc -std=c11 $strict -I"$work/include" -o "$name" "$code" "$work/lib/libgepolab.so"
+  LD_LIBRARY_PATH="$work/lib" "$name" > "$name.got"
+  diff "$name.txt" "$name.got" || { echo "library: the example ${name##*_} of library/gepolab.h prints something else ('>')"; exit 1; }
+done
+[ "$(ls "$work"/example_*.c | wc -l)" -ge 6 ] || { echo "library: library/gepolab.h has lost examples"; exit 1; }
 echo '{"rewards": [1, 0], "logp": [[-1, -0.5], [-2]], "logq": [[-1.25, -0.375], [-1.75]]}' |
   "$build/gepolab" policy -a gepo clip=none - > "$work/command.txt"
 { awk 'NR == 1 {print $2, $3}' "$work/command.txt"; awk '$1 ~ /^[0-9]+$/ {print "coefficient", $6}' "$work/command.txt"; } |
