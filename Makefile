@@ -250,7 +250,8 @@ check-library: library $(BUILD)/gepolab
 endif
 
 # The Python package: installed as a stranger would, into an environment of its own, and its tests, which bring
-# PyTorch and TRL. CHECK_PYTHON_WITH: what pip installs for them.
+# PyTorch, TRL and verl, and its types; ends with the table of agreement with TRL's and verl's losses. CHECK_PYTHON_WITH: what pip
+# installs for them.
 CHECK_PYTHON_WITH ?= pytest mypy numpy torch pandas pyarrow tensorboard trl datasets ray tensordict omegaconf hydra-core codetiming orjson
 # verl asks for a rollout engine's versions of other packages, which need a GPU: its losses do not.
 CHECK_PYTHON_ALONE ?= verl
@@ -260,6 +261,7 @@ check-python: library $(BUILD)/gepolab
 	@$(BUILD)/python/bin/python -m pip install -q $(CHECK_PYTHON_WITH)
 	@$(BUILD)/python/bin/python -m pip install -q --no-deps $(CHECK_PYTHON_ALONE)
 	@$(BUILD)/python/bin/python -m pip install -q --force-reinstall --no-deps ./python
+	@cd python && $(abspath $(BUILD)/python/bin/python) -m mypy --cache-dir=$(abspath $(BUILD)/mypy)
 	@cd $(BUILD) && GEPOLAB=$(abspath $(BUILD)/gepolab) python/bin/python -m pytest -q -p no:cacheprovider $(abspath python/tests)
 wheel: library
 	@$(PYTHON) -m pip wheel -q --no-deps -w python/dist ./python && ls python/dist

@@ -17,8 +17,19 @@ def is_torch(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def check_kind(array: Any, name: str) -> None:
+    """Refuses what is no array, or one whose shape and elements are not those that it seems to have."""
+    if not is_torch(array) and not isinstance(array, np.ndarray):
+        raise InputError(f"{name} is a {type(array).__name__}; NumPy arrays and PyTorch tensors are taken")
+    if is_torch(array) and array.is_nested:
+        raise InputError(f"{name} is a nested tensor: hand over its values() with token_start, or pad it")
+    if isinstance(array, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array: hand over its data and say which tokens count with mask=")
+
+
 def facts(array: Any, name: str, dimensions: int) -> "tuple[int, str, tuple[int, ...], tuple[int, ...]]":
     """Address, name of the type, shape and strides (in elements) of an array that is left where it lies."""
+    check_kind(array, name)
     if is_torch(array):
         if array.device.type != "cpu":
             raise InputError(f"{name} is on {array.device}: move it to the CPU (.cpu()), where libgepolab computes")
@@ -26,7 +37,7 @@ def facts(array: Any, name: str, dimensions: int) -> "tuple[int, str, tuple[int,
             raise InputError(f"{name} is a {array.layout} tensor or a lazy view: call .contiguous() or .resolve_neg()")
         address, type_name = array.data_ptr(), str(array.dtype).replace("torch.", "")
         shape, strides = tuple(array.shape), tuple(array.stride())
-    elif isinstance(array, np.ndarray):
+    else:
         if not array.dtype.isnative:
             raise InputError(f"{name} has bytes in the other order: convert with .astype(array.dtype.newbyteorder('='))")
         size = array.itemsize
@@ -34,8 +45,6 @@ def facts(array: Any, name: str, dimensions: int) -> "tuple[int, str, tuple[int,
             raise InputError(f"{name} is not aligned to its elements: copy it")
         address, type_name = array.ctypes.data, array.dtype.name
         shape, strides = array.shape, tuple(stride // size for stride in array.strides)
-    else:
-        raise InputError(f"{name} is a {type(array).__name__}; NumPy arrays and PyTorch tensors are taken")
     if len(shape) != dimensions:
         raise InputError(f"{name} has shape {tuple(shape)}, and {dimensions} dimension{'s' * (dimensions > 1)} are expected")
     return address, type_name, shape, strides

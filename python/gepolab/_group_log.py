@@ -70,13 +70,13 @@ class GroupLog:
         if reward is None or p is None or p.ndim != 2 or reward.shape != p.shape[:1]:
             raise InputError("rewards (n,) and logp (n, tokens) are needed")
         starts = _starts(len(reward), group_size, group_start)
-        kept = np.ones(p.shape, bool) if mask is None else _array(mask).astype(bool)
-        fields = {"logp": p, "logq": _array(logq), "logprox": _array(logprox), "logref": _array(logref)}
+        kept = np.ones(p.shape, bool) if mask is None else np.asarray(_array(mask)).astype(bool)
+        given = {"logp": p, "logq": _array(logq), "logprox": _array(logprox), "logref": _array(logref)}
         gap, spread = _array(version_gap), _array(entropy)
-        for name, value in {**fields, "mask": kept, "version_gap": gap, "entropy": spread}.items():
+        for name, value in {**given, "mask": kept, "version_gap": gap, "entropy": spread}.items():
             if value is not None and value.shape != p.shape:
                 raise InputError(f"{name} has the shape {value.shape}, and logp {p.shape}")
-        fields = {name: np.minimum(value, 0.0) for name, value in fields.items() if value is not None}  # rounding of a probability of 1
+        fields = {name: np.minimum(value, 0.0) for name, value in given.items() if value is not None}  # rounding of a probability of 1
         fields.update({name: value for name, value in (("version_gap", gap), ("entropy", spread)) if value is not None})
         for name, value in {**fields, "rewards": reward}.items():
             if not np.isfinite(value[kept] if value.ndim == 2 else value).all():

@@ -70,8 +70,11 @@ class Result(c.Structure):
     ]
 
 
+ALGORITHM_INFO = ("name", "source", "trl", "verl", "areal", "notes")
+
+
 class AlgorithmInfo(c.Structure):
-    _fields_ = [(name, c.c_char_p) for name in ("name", "source", "trl", "verl", "areal", "notes")]
+    _fields_ = [(name, c.c_char_p) for name in ALGORITHM_INFO]
 
 
 class Table(c.Structure):

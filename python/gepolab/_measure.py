@@ -67,7 +67,7 @@ class Simulation:
     @property
     def staleness(self) -> np.ndarray:
         """Of every trained batch, in learner updates."""
-        return self.batches["version"] - self.batches["drawn_at"]
+        return np.asarray(self.batches["version"] - self.batches["drawn_at"])
 
 
 def sim(recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1) -> Simulation:

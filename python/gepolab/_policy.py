@@ -53,13 +53,13 @@ def _plain(value: Any) -> str:
 
 def algorithms() -> "list[dict[str, str]]":
     """The published rows with their sources and the settings of TRL, verl and AReaL that equal them."""
-    from ._library import AlgorithmInfo
+    from ._library import ALGORITHM_INFO, AlgorithmInfo
 
     rows = []
     for i in range(library.gepolab_algorithms_count()):
         info, error = AlgorithmInfo(), Error()
         check(library.gepolab_algorithms_at(i, c.byref(info), c.byref(error)), error)
-        rows.append({name: getattr(info, name).decode() for name, _ in AlgorithmInfo._fields_})
+        rows.append({name: getattr(info, name).decode() for name in ALGORITHM_INFO})
     return rows
 
 
@@ -86,7 +86,8 @@ def _workspace(threads: int) -> Owned:
         _local.process = os.getpid()
     error = Error()
     check(library.gepolab_workspace_threads(_local.workspace.pointer, threads, c.byref(error)), error)
-    return _local.workspace
+    workspace: Owned = _local.workspace
+    return workspace
 
 
 @dataclass
@@ -102,7 +103,7 @@ class PolicyResult:
 
 def _index(values: Any, name: str, n: int) -> np.ndarray:
     """Sizes or starts as int64; these few are copied where they have another type."""
-    array = np.ascontiguousarray(values.detach().numpy() if _arrays.is_torch(values) else values)
+    array = np.ascontiguousarray(values.detach().cpu().numpy() if _arrays.is_torch(values) else values)
     if array.dtype.kind not in "iu" or array.shape != (n,):
         raise InputError(f"{name} holds {n} whole numbers; this one has shape {array.shape} and type {array.dtype}")
     return array.astype(np.int64, copy=False)
@@ -181,8 +182,7 @@ def policy(
     Raises InputError (a ValueError) that names array, response and token of what is wrong, and NumericError where a weight
     or coefficient is not finite. The interpreter's lock is released meanwhile.
     """
-    if not _arrays.is_torch(logp) and not isinstance(logp, np.ndarray):
-        raise InputError(f"logp is a {type(logp).__name__}; NumPy arrays and PyTorch tensors are taken")
+    _arrays.check_kind(logp, "logp")
     shape = tuple(logp.shape)
     if len(shape) not in (1, 2):
         raise InputError(f"logp has shape {shape}: [responses, columns] or packed [tokens]")

@@ -12,7 +12,7 @@ name.
 
 from __future__ import annotations
 
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import torch
 from trl import GRPOTrainer
@@ -62,14 +62,18 @@ def _group_log(trainer: GRPOTrainer, path: Optional[str]) -> Optional[GroupLog]:
     return GroupLog(path if rank == 0 else f"{path}.rank{rank}")
 
 
-class _Groups:
+# Both classes below are GRPOTrainers, whose methods this one finds by super().
+_Base: Any = GRPOTrainer if TYPE_CHECKING else object
+
+
+class _Groups(_Base):
     """What both classes need of GRPOTrainer: rewards and group numbers that travel with a batch, and whole groups."""
 
     _gepolab_new_batch = False
     _gepolab_log: Optional[GroupLog] = None
 
     def _calculate_rewards(self, *arguments: Any, **keywords: Any) -> torch.Tensor:
-        per_function = super()._calculate_rewards(*arguments, **keywords)
+        per_function: torch.Tensor = super()._calculate_rewards(*arguments, **keywords)
         weights = self.reward_weights.to(per_function.device)
         self._gepolab_rewards = (per_function * weights.unsqueeze(0)).nansum(dim=1)
         if torch.isnan(per_function).all(dim=1).any():
@@ -77,7 +81,7 @@ class _Groups:
         return per_function
 
     def _generate_and_score_completions(self, inputs: Any) -> "dict[str, Any]":
-        output = super()._generate_and_score_completions(inputs)
+        output: "dict[str, Any]" = super()._generate_and_score_completions(inputs)
         n = output["completion_ids"].shape[0]
         size = self.num_generations if self.model.training else self.num_generations_eval
         first = self.accelerator.process_index * n
@@ -91,12 +95,13 @@ class _Groups:
         return output
 
     def _prepare_inputs(self, generation_batch: Any) -> "dict[str, Any]":
-        inputs = super()._prepare_inputs(generation_batch)
+        inputs: "dict[str, Any]" = super()._prepare_inputs(generation_batch)
         if not (self._gepolab_new_batch and self.model.training):
             return inputs
         self._gepolab_new_batch = False
-        self._buffered_inputs = _whole_groups(self._buffered_inputs)
-        return self._buffered_inputs[self._step % self.args.steps_per_generation]
+        self._buffered_inputs: "list[dict[str, Any]]" = _whole_groups(self._buffered_inputs)
+        part: "dict[str, Any]" = self._buffered_inputs[self._step % self.args.steps_per_generation]
+        return part
 
 
 def _whole_groups(parts: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
@@ -152,12 +157,12 @@ class GepolabGRPOTrainer(_Groups, GRPOTrainer):
         value, result, spread = _evaluate(self, model, inputs, self.gepolab_algorithm, with_gradient=True)
         _diagnostics(self, result, spread)
         mode = "train" if self.model.training else "eval"
-        return value / (self.current_gradient_accumulation_steps if mode == "train" else 1.0)
+        return torch.as_tensor(value / (self.current_gradient_accumulation_steps if mode == "train" else 1.0))
 
 
 def _evaluate(
     trainer: Any, model: Any, inputs: "dict[str, Any]", algorithm: Algorithm, with_gradient: bool, logp: Optional[torch.Tensor] = None
-) -> "tuple[Optional[torch.Tensor], PolicyResult, float]":
+) -> "tuple[Any, PolicyResult, float]":
     """The algorithm on one of the trainer's batches, whose groups are whole and lie together."""
     ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
     attention = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
@@ -192,7 +197,7 @@ def _evaluate(
     if with_gradient:
         value, result = loss(rewards, logp, logq, algorithm, return_result=True, **keywords)
         return value, result, spread
-    on_cpu = {name: value.cpu() if torch.is_tensor(value) else value for name, value in keywords.items()}
+    on_cpu: "dict[str, Any]" = {name: value.cpu() if torch.is_tensor(value) else value for name, value in keywords.items()}
     plain = logp.detach().float().cpu()
     result = policy(rewards.float().cpu(), plain, logq.float().cpu(), algorithm, **on_cpu)
     return None, result, spread
@@ -214,7 +219,7 @@ class GepolabDiagnostics(_Groups, GRPOTrainer):
         return found
 
     def _compute_loss(self, model: Any, inputs: "dict[str, Any]") -> torch.Tensor:
-        value = super()._compute_loss(model, inputs)
+        value: torch.Tensor = super()._compute_loss(model, inputs)
         _, result, spread = _evaluate(self, model, inputs, self.gepolab_algorithm, with_gradient=False, logp=self._gepolab_logp)
         _diagnostics(self, result, spread)
         return value

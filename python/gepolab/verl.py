@@ -51,7 +51,8 @@ class _Order:
         self.sizes = [len(rows) for rows in members.values()]
         self.start = [sum(self.sizes[:k]) for k in range(len(self.sizes) + 1)]
 
-    def of(self, values: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
+    def of(self, values: Any) -> Any:
+        """Rows of a tensor in this order; None of None."""
         return None if values is None else values[self.rows]
 
 
@@ -74,7 +75,7 @@ def _advantage_of_responses(advantages: torch.Tensor, mask: torch.Tensor) -> tor
 
 def _groups(row: Algorithm) -> "Optional[list[Any]]":
     """The prompt of every response of the micro-batch; None where it is not known and not needed."""
-    group = getattr(_now, "fields", {}).get("uid")
+    group: "Optional[list[Any]]" = getattr(_now, "fields", {}).get("uid")
     if group is not None:
         return group
     if _couples(row):
@@ -281,16 +282,17 @@ def watch_batches() -> None:
 
     def ppo_loss(config: Any, model_output: Any, data: Any, dp_group: Any = None) -> Any:
         _now.fields = _fields_of(model_output, data)
-        _write_log(config, model_output, data)
         try:
+            _write_log(config, model_output, data)
             return plain(config, model_output, data, dp_group)
         finally:
             _now.fields = {}
 
     ppo_loss.gepolab = True  # type: ignore[attr-defined]
-    for module in (losses, sys.modules.get("verl.workers.engine_workers"), sys.modules.get("verl.trainer.distillation.losses")):
+    holders: "tuple[Any, ...]" = (losses, sys.modules.get("verl.workers.engine_workers"), sys.modules.get("verl.trainer.distillation.losses"))
+    for module in holders:
         if module is not None:
-            module.ppo_loss = ppo_loss  # type: ignore[attr-defined]
+            module.ppo_loss = ppo_loss
 
 
 def register(algorithm: "Union[str, Algorithm]" = "gepo", name: str = "gepolab") -> None:
