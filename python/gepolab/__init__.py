@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._group_log import GroupLog
-from ._library import GepolabError, InputError, NumericError, library
+from ._library import GepolabError, InputError, NumericError, library, needed
 from ._measure import Delay, Simulation, bias, iqm, sim, spearman, survival
 from ._policy import METRICS, Algorithm, PolicyResult, algorithms, policy
 from ._read import read, read_tensorboard
@@ -31,6 +31,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """loss needs PyTorch, which is imported when it is asked for."""
     if name == "loss":
+        needed("torch", "torch")
         from ._torch import loss
 
         return loss

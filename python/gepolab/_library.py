@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import ctypes as c
+import importlib
 import os
 import pathlib
+from typing import Any
 
 INTERFACE = 2  # GEPOLAB_INTERFACE of the header that the structures below are written after
+
+
+def needed(module: str, extra: str) -> Any:
+    """The module, or an error that says which of the package's extras brings it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        remedy = f"pip install './python[{extra}]' in a clone, or pip install {error.name}"
+        raise ModuleNotFoundError(f"this needs {error.name}: {remedy}", name=error.name) from error
 
 
 class GepolabError(Exception):

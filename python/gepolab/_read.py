@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from ._library import GepolabError
+from ._library import GepolabError, needed
 
 
 def _command() -> str:
@@ -25,8 +25,7 @@ def read(study: "str | os.PathLike[str]", table: str = "runs") -> Any:
     Columns are those of experiments/DATA.md; the study is checked on the way, and a damaged one is refused. Needs pandas
     and the gepolab command. To Parquet: ``gepolab.read("study.db", "steps").to_parquet("steps.parquet")``.
     """
-    import pandas
-
+    pandas = needed("pandas", "pandas")
     done = subprocess.run([_command(), "export", os.fspath(study), "--table", table], capture_output=True, text=True)
     if done.returncode != 0:
         raise GepolabError(done.stderr.strip().removeprefix("gepolab: "))
@@ -39,13 +38,12 @@ def read_tensorboard(folder: "str | os.PathLike[str]") -> Any:
     ``read_tensorboard("runs").to_csv("runs.csv", index=False)`` is a file that `gepolab analyze` and `plot` read. Where a
     step was written twice, the later value stands. Needs the packages tensorboard and pandas.
     """
-    import pandas
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
+    pandas = needed("pandas", "pandas")
+    accumulator = needed("tensorboard.backend.event_processing.event_accumulator", "tensorboard")
     root = pathlib.Path(folder)
     rows = []
     for place in sorted({path.parent for path in root.rglob("*tfevents*")}):
-        events = EventAccumulator(str(place), size_guidance={"scalars": 0, "tensors": 0}).Reload()
+        events = accumulator.EventAccumulator(str(place), size_guidance={"scalars": 0, "tensors": 0}).Reload()
         name = str(place.relative_to(root)) if place != root else root.resolve().name
         for tag in events.Tags()["scalars"]:
             last = {event.step: event.value for event in events.Scalars(tag)}

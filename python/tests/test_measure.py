@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -42,6 +43,17 @@ def test_laws_and_statistics():
     assert gepolab.spearman([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])[0] == pytest.approx(1)
     curve = gepolab.survival([1, 2, 2, 3], [True, True, True, False])
     assert np.allclose(curve["survival"], [0.75, 0.25])
+
+
+@pytest.mark.parametrize("module, call", [
+    ("pandas", lambda: gepolab.read("study.db")),
+    ("pandas", lambda: gepolab.read_tensorboard("runs")),
+    ("torch", lambda: gepolab.__getattr__("loss")),
+])  # fmt: skip
+def test_what_is_missing_is_named_with_the_way_to_it(monkeypatch, module, call):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ModuleNotFoundError, match=f"this needs {module}: pip install './python"):
+        call()
 
 
 def test_tensorboard_scalars_become_a_tidy_table(tmp_path):
