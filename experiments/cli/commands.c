@@ -40,6 +40,7 @@
   X(bench)                                                                                         \
   X(bias)                                                                                          \
   X(theory)                                                                                        \
+  X(selection)                                                                                     \
   X(llm)
 
 #define DECLARED(name) extern const command command_##name;

@@ -1,8 +1,9 @@
-/* gepolab sim --selection: what became of what was drawn, as JSON and as a table. */
+/* gepolab sim --selection: what became of what was drawn; gepolab selection: its gradient. */
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 
 static double number(const cJSON *row, const char *key) {
@@ -63,6 +64,49 @@ static void the_table_names_fates_lengths_and_prompts(void) {
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--selection", "--schedule", "csv"));
 }
 
-SUITE(cli_selection, "cli: selection",
+/* Groups of the world, drawn by its learner for the clock, have their longest responses in the
+ * exact shares, within five standard deviations. What comes late is thrown away and has another
+ * gradient; a window that nothing exceeds throws nothing away. */
+static void what_arrives_has_another_gradient_than_what_was_drawn(void) {
+  cli_result r = CLI("selection", "what_arrives", "--json");
+  CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  cJSON *json = cJSON_Parse(r.out);
+  const cJSON *rows = cJSON_GetObjectItem(json, "by_longest"), *row;
+  const double n = sum(rows, "groups");
+  ASSERT_CLOSE(sum(rows, "share"), 1, 1e-9);
+  CU_ASSERT(n > 3200);
+  double arrives = 2;
+  cJSON_ArrayForEach(row, rows) {
+    const double share = number(row, "share");
+    CU_ASSERT(fabs(number(row, "groups") / n - share) < 5 * sqrt(share * (1 - share) / n) + 5 / n);
+    CU_ASSERT(number(row, "arrives") <= arrives + 0.05);
+    arrives = number(row, "arrives");
+  }
+  CU_ASSERT(arrives < 0.5);
+  CU_ASSERT(number(json, "cosine") < 0.995 && number(json, "probability") < 0.95);
+  CU_ASSERT(number(cJSON_GetObjectItem(json, "arrived"), "length") <
+            number(cJSON_GetObjectItem(json, "drawn"), "length"));
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+  r = CLI("selection", "what_arrives", "cluster.window=100000", "--json");
+  json = cJSON_Parse(r.out);
+  ASSERT_CLOSE(number(json, "cosine"), 1, 1e-12);
+  ASSERT_CLOSE(number(json, "norm_ratio"), 1, 1e-12);
+  ASSERT_CLOSE(number(json, "probability"), 1, 1e-12);
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+  CU_ASSERT(CLI_GIVES(0, "selection", "what_arrives", "steps=20"));
+}
+
+static void what_has_no_exact_selection_is_refused(void) {
+  CU_ASSERT(CLI_GIVES(2, "selection", "quickstart"));
+  CU_ASSERT(
+      CLI_GIVES(2, "selection", "what_arrives", "cluster.unit=batch", "cluster.partial=null"));
+  CU_ASSERT(CLI_GIVES(2, "selection", "what_arrives", "train.group_size=1"));
+  CU_ASSERT(CLI_GIVES(2, "selection", "llm_quick", "cluster={unit: group, coupled: true}"));
+}
+
+SUITE(cli_selection, "cli: selection", TEST(what_arrives_has_another_gradient_than_what_was_drawn),
+      TEST(what_has_no_exact_selection_is_refused),
       TEST(stale_groups_that_are_discarded_are_those_of_slow_prompts),
       TEST(the_table_names_fates_lengths_and_prompts));

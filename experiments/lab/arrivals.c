@@ -1,0 +1,129 @@
+/* Gradients of what is drawn and of what arrives.
+ *
+ * No group is listed. Of groups of G independent responses, those whose longest has at most L
+ * tokens have the share P_L^G, P_L = P(length <= L), and within them responses are independent
+ * draws from the policy given length <= L. For these the expected gradient of a group is (G - 1)/G
+ * times the covariance of reward and score. A group that arrives with probability a(longest) is a
+ * sum of such conditions with the weights a(L) - a(L + 1), by Abel's summation. */
+#include "experiments/lab/arrivals.h"
+
+#include "toy/lab/tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int side_init(arrivals_side *s, size_t n_parameters) {
+  *s = (arrivals_side){0};
+  s->gradient = calloc(n_parameters, sizeof *s->gradient);
+  return s->gradient != NULL;
+}
+
+void arrivals_fini(arrivals *a) {
+  free(a->longest);
+  free(a->drawn.gradient);
+  free(a->arrived.gradient);
+  *a = (arrivals){0};
+}
+
+/* Means of the policy's responses of at most L tokens, and the covariance of reward and score. */
+typedef struct conditional {
+  double mass, reward, length;
+  double *covariance; /* [n_parameters] */
+} conditional;
+
+/* The score of a whole response is the sum of its tokens'. */
+static void add_score(double *to, const lab_tables *t, size_t y, double factor) {
+  for (size_t k = 0; k < t->length[y]; ++k) {
+    const double *score = t->score + (y * t->width + k) * t->n_parameters;
+    for (size_t i = 0; i < t->n_parameters; ++i) to[i] += factor * score[i];
+  }
+}
+
+static void condition(conditional *c, const lab_tables *t, size_t longest) {
+  c->mass = c->reward = c->length = 0;
+  for (size_t i = 0; i < t->n_parameters; ++i) c->covariance[i] = 0;
+  for (size_t y = 0; y < t->n; ++y) {
+    if (t->length[y] > longest) continue;
+    c->mass += t->draw[y];
+    c->reward += t->draw[y] * t->reward[y];
+    c->length += t->draw[y] * (double)t->length[y];
+  }
+  if (!(c->mass > 0)) return;
+  c->reward /= c->mass;
+  c->length /= c->mass;
+  for (size_t y = 0; y < t->n; ++y)
+    if (t->length[y] <= longest)
+      add_score(c->covariance, t, y, t->draw[y] * (t->reward[y] - c->reward) / c->mass);
+}
+
+static void add_side(arrivals_side *to, const conditional *c, double weight, double group,
+                     size_t n_parameters) {
+  to->reward += weight * c->reward;
+  to->length += weight * c->length;
+  for (size_t i = 0; i < n_parameters; ++i)
+    to->gradient[i] += weight * (group - 1) / group * c->covariance[i];
+}
+
+static void add_prompt(arrivals *out, const lab_tables *t, conditional *c, double prompt,
+                       double group, const double *arrives) {
+  double before = 0;
+  for (size_t longest = 0; longest <= out->max_length; ++longest) {
+    condition(c, t, longest);
+    const double share = pow(fmin(c->mass, 1), group);
+    const double next = longest < out->max_length ? arrives[longest + 1] : 0;
+    const double weight = prompt * share * (arrives[longest] - next);
+    out->longest[longest] += prompt * (share - before);
+    out->probability += weight;
+    add_side(&out->arrived, c, weight, group, out->n_parameters);
+    before = share;
+  }
+  add_side(&out->drawn, c, prompt, group, out->n_parameters); /* given no limit of length */
+}
+
+static double dot(const double *a, const double *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+static gl_status finish(arrivals *out, gl_error *err) {
+  if (!(out->probability > 0))
+    return gl_fail(err, GL_EINPUT,
+                   "no group of the policy arrives, so there is no gradient of what arrives");
+  out->arrived.reward /= out->probability;
+  out->arrived.length /= out->probability;
+  for (size_t i = 0; i < out->n_parameters; ++i) out->arrived.gradient[i] /= out->probability;
+  const double *drawn = out->drawn.gradient, *arrived = out->arrived.gradient;
+  const double of_drawn = sqrt(dot(drawn, drawn, out->n_parameters)),
+               of_arrived = sqrt(dot(arrived, arrived, out->n_parameters));
+  out->cosine = of_drawn > 0 && of_arrived > 0
+                    ? dot(drawn, arrived, out->n_parameters) / of_drawn / of_arrived
+                    : NAN;
+  out->norm_ratio = of_drawn > 0 ? of_arrived / of_drawn : NAN;
+  return GL_OK;
+}
+
+gl_status arrivals_measure(arrivals *out, const enumerable *world, const double *theta,
+                           size_t group_size, const double *arrives, gl_error *err) {
+  *out = (arrivals){.max_length = world->max_length, .n_parameters = world->n_parameters};
+  conditional c = {0};
+  c.covariance = calloc(world->n_parameters, sizeof *c.covariance);
+  out->longest = calloc(world->max_length + 1, sizeof *out->longest);
+  const int fits = side_init(&out->drawn, world->n_parameters) &&
+                   side_init(&out->arrived, world->n_parameters) && c.covariance != NULL &&
+                   out->longest != NULL;
+  gl_status status = fits ? GL_OK : gl_fail_memory(err, "gradients of what arrives");
+  for (size_t x = 0; x < world->n_prompts && status == GL_OK; ++x) {
+    lab_tables t = {0};
+    status = lab_tables_init(&t, world, x, theta, theta, LAB_WEIGHTS_RAW, err);
+    if (status != GL_OK) break;
+    const double prompt =
+        world->prompt_weight != NULL ? world->prompt_weight[x] : 1 / (double)world->n_prompts;
+    add_prompt(out, &t, &c, prompt, (double)group_size, arrives);
+    lab_tables_fini(&t);
+  }
+  if (status == GL_OK) status = finish(out, err);
+  free(c.covariance);
+  if (status != GL_OK) arrivals_fini(out);
+  return status;
+}
