@@ -75,6 +75,51 @@ static const metric_info table[METRIC_COUNT] = {
          "over tokens and epochs: a version is minibatches x epochs updates, and the k-th update "
          "of a step adds k - 1",
          "schedule"},
+    [METRIC_GRAD_COSINE] = {"grad_cosine", "",
+                            "cosine of the gradient with that of the optimiser update before, mean "
+                            "over the step's updates",
+                            "2603.01501"},
+    [METRIC_M2_LOG_RATIO] = {"m2_log_ratio", "", "mean over tokens of (logp - logq)^2",
+                             "2510.01161"},
+    [METRIC_KEPT_MASS] =
+        {"kept_mass", "",
+         "probability that the learner gives the tokens that top-k and top-p kept, mean over drawn "
+         "tokens",
+         "learner"},
+    [METRIC_KEPT_MASS_Q] = {"kept_mass_q", "",
+                            "the same of the sampler: exp(logq - logq truncated), mean over drawn "
+                            "tokens",
+                            "learner"},
+    [METRIC_ENTROPY_KEPT] = {"entropy_kept", "nat",
+                             "entropy of the learner's law over the tokens that the sampler kept, "
+                             "mean over drawn tokens",
+                             "learner"},
+    [METRIC_ENTROPY_TAIL] =
+        {"entropy_tail", "nat",
+         "entropy of the learner's law over the tokens that the sampler did not "
+         "keep, mean over drawn tokens that have some",
+         "learner"},
+    [METRIC_GM_RATIO_SPREAD] =
+        {"gm_ratio_spread", "nat",
+         "standard deviation (ddof 1) within a group of a response's mean logp - logq, the "
+         "logarithm of the geometric mean of its ratios; mean over groups",
+         "policy"},
+    [METRIC_GM_P_SPREAD] =
+        {"gm_p_spread", "nat",
+         "standard deviation (ddof 1) within a group of a response's mean logp, the logarithm of "
+         "the geometric mean of its probabilities; mean over groups",
+         "policy"},
+    [METRIC_CLIPPED_POSITIVE] = {"clipped_positive", "",
+                                 "share of the tokens (responses for sequence ratios) with A > 0 "
+                                 "whose clip acts, gated ones not counted as clipped",
+                                 "policy"},
+    [METRIC_CLIPPED_NEGATIVE] = {"clipped_negative", "", "the same with A < 0", "policy"},
+    [METRIC_GATED_POSITIVE] =
+        {"gated_positive", "",
+         "share of the tokens (responses for sequence ratios) with A > 0 that "
+         "the gate leaves out",
+         "policy"},
+    [METRIC_GATED_NEGATIVE] = {"gated_negative", "", "the same with A < 0", "policy"},
 };
 
 static const char *const labels[METRIC_COUNT] = {
@@ -108,7 +153,19 @@ static const char *const labels[METRIC_COUNT] = {
     [METRIC_EXACT_RETURN] = "exact return",
     [METRIC_RESPONSE_LENGTH] = "response length",
     [METRIC_LR] = "learning rate",
-    [METRIC_STALENESS_UPDATES] = "staleness"};
+    [METRIC_STALENESS_UPDATES] = "staleness",
+    [METRIC_GRAD_COSINE] = "cosine of consecutive gradients",
+    [METRIC_M2_LOG_RATIO] = "M₂ of log-ratios",
+    [METRIC_KEPT_MASS] = "kept mass",
+    [METRIC_KEPT_MASS_Q] = "sampler's kept mass",
+    [METRIC_ENTROPY_KEPT] = "entropy of the kept law",
+    [METRIC_ENTROPY_TAIL] = "entropy of the tail",
+    [METRIC_GM_RATIO_SPREAD] = "spread of mean log-ratios",
+    [METRIC_GM_P_SPREAD] = "spread of mean log p",
+    [METRIC_CLIPPED_POSITIVE] = "clipped share, A > 0",
+    [METRIC_CLIPPED_NEGATIVE] = "clipped share, A < 0",
+    [METRIC_GATED_POSITIVE] = "gated share, A > 0",
+    [METRIC_GATED_NEGATIVE] = "gated share, A < 0"};
 
 const char *metric_label(metric m) {
   return labels[m];
@@ -158,6 +215,7 @@ metric_direction metric_better(metric m) {
   case METRIC_LOG_IW_VARIANCE_GEPO:
   case METRIC_AW_VARIANCE:
   case METRIC_ESTIMATION_ERROR:
+  case METRIC_M2_LOG_RATIO:
     return METRIC_LOWER_IS_BETTER;
   case METRIC_VERSION:
   case METRIC_GRAD_NORM:
@@ -167,6 +225,17 @@ metric_direction metric_better(metric m) {
   case METRIC_LOG_IW_MEAN:
   case METRIC_RESPONSE_LENGTH:
   case METRIC_LR:
+  case METRIC_GRAD_COSINE:
+  case METRIC_KEPT_MASS:
+  case METRIC_KEPT_MASS_Q:
+  case METRIC_ENTROPY_KEPT:
+  case METRIC_ENTROPY_TAIL:
+  case METRIC_GM_RATIO_SPREAD:
+  case METRIC_GM_P_SPREAD:
+  case METRIC_CLIPPED_POSITIVE:
+  case METRIC_CLIPPED_NEGATIVE:
+  case METRIC_GATED_POSITIVE:
+  case METRIC_GATED_NEGATIVE:
   case METRIC_COUNT:
     return METRIC_NEITHER_IS_BETTER;
   }

@@ -36,8 +36,21 @@ typedef enum metric {
   METRIC_EXACT_RETURN,    /* J of the learner before the update, enumerable worlds */
   METRIC_RESPONSE_LENGTH, /* mean tokens per response */
   METRIC_LR,
-  METRIC_STALENESS_UPDATES, /* staleness counted in optimiser updates; last, so that the columns of
-                               older studies keep their places */
+  /* From here on in the order in which they came, so that the columns of older studies keep their
+   * places. */
+  METRIC_STALENESS_UPDATES, /* staleness counted in optimiser updates */
+  METRIC_GRAD_COSINE,       /* with the gradient of the update before */
+  METRIC_M2_LOG_RATIO,      /* mean square of a token's log-ratio */
+  METRIC_KEPT_MASS,         /* the learner's probability of the tokens that the sampler kept */
+  METRIC_KEPT_MASS_Q,       /* the sampler's own */
+  METRIC_ENTROPY_KEPT,      /* of the learner's law over these tokens, and over the others */
+  METRIC_ENTROPY_TAIL,
+  METRIC_GM_RATIO_SPREAD, /* deviations within a group of a response's mean log-ratio, mean logp */
+  METRIC_GM_P_SPREAD,
+  METRIC_CLIPPED_POSITIVE, /* shares clipped and gated by the sign of the advantage */
+  METRIC_CLIPPED_NEGATIVE,
+  METRIC_GATED_POSITIVE,
+  METRIC_GATED_NEGATIVE,
   METRIC_COUNT
 } metric;
 

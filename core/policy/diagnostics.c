@@ -204,15 +204,16 @@ INLINE void excess(double l, double *plus, double *minus) {
 
 enum { PIECE = 64 }; /* tokens at a time */
 
-/* The sums over n tokens of p, of q, and of e^l - 1 - l and e^-l - 1 + l of l = p - q. */
-CLONES static void add_excess(const double *p, const double *q, size_t n, double sum[4]) {
-  double plus[PIECE], minus[PIECE];
+/* The sums over n tokens of p, of q, of e^l - 1 - l and e^-l - 1 + l of l = p - q, and of l^2. */
+CLONES static void add_excess(const double *p, const double *q, size_t n, double sum[5]) {
+  double plus[PIECE], minus[PIECE], square[PIECE];
   for (size_t first = 0; first < n; first += PIECE, p += PIECE, q += PIECE) {
     const size_t m = n - first < PIECE ? n - first : PIECE;
     uint64_t large = 0;
     for (size_t t = 0; t < m; t++) {
       const double l = p[t] - q[t];
       excess(l, &plus[t], &minus[t]);
+      square[t] = l * l;
       large += !(fabs(l) <= SERIES_LIMIT);
     }
     for (size_t t = 0; t < m && large > 0; t++) {
@@ -225,13 +226,14 @@ CLONES static void add_excess(const double *p, const double *q, size_t n, double
     sum[1] += lane4_sum(q, m);
     sum[2] += lane4_sum(plus, m);
     sum[3] += lane4_sum(minus, m);
+    sum[4] += lane4_sum(square, m);
   }
 }
 
 /* Overwrites what the ratios left in seq_p, seq_q, seq_x and seq_g. */
 static void sums_of_response(policy_state *s, size_t i) {
   const size_t lo = s->in->token_start[i], n = s->in->token_start[i + 1] - lo;
-  double sum[4] = {0};
+  double sum[5] = {0};
   add_excess(s->in->logp + lo, s->in->logq + lo, n, sum);
   s->seq_p[i] = sum[0];
   s->seq_q[i] = sum[1];
@@ -239,15 +241,74 @@ static void sums_of_response(policy_state *s, size_t i) {
   s->seq_g[i] = 2 * sum[1];
   s->tally[i].k3 = sum[2];
   s->tally[i].cppo = sum[3];
+  s->tally[i].m2 = sum[4];
+}
+
+/* The standard deviation within a group of x[i] / T_i, the mean of a response's tokens; NaN for a
+ * group of one. */
+static double spread_of_means(const policy_state *s, size_t g, const double *x) {
+  const size_t lo = s->in->group_start[g], hi = s->in->group_start[g + 1];
+  const size_t *start = s->in->token_start;
+  double mean = 0, squares = 0, n = 0;
+  for (size_t i = lo; i < hi; i++) {
+    if (start[i + 1] == start[i]) continue;
+    mean += x[i] / (double)(start[i + 1] - start[i]);
+    n += 1;
+  }
+  mean /= n;
+  for (size_t i = lo; i < hi; i++) {
+    if (start[i + 1] == start[i]) continue;
+    const double d = x[i] / (double)(start[i + 1] - start[i]) - mean;
+    squares += d * d;
+  }
+  if (!isfinite(mean) && n > 1) return INFINITY;
+  return n > 1 ? sqrt(squares / (n - 1)) : NAN;
+}
+
+/* How far the responses of a group are apart in their geometric means. */
+static void spreads(policy_state *s) {
+  double ratio = 0, p = 0, groups = 0;
+  for (size_t g = 0; g < s->in->n_groups; g++) {
+    const double of_ratio = spread_of_means(s, g, s->seq_x);
+    if (isnan(of_ratio)) continue;
+    ratio += of_ratio;
+    p += spread_of_means(s, g, s->seq_p);
+    groups += 1;
+  }
+  s->out->metric[METRIC_GM_RATIO_SPREAD] = groups > 0 ? ratio / groups : NAN;
+  s->out->metric[METRIC_GM_P_SPREAD] = groups > 0 ? p / groups : NAN;
+}
+
+/* Shares of the units that the clip acts on and that the gate leaves out, by the sign of A. The
+ * tally of a gated response says that all of it is clipped. */
+static void shares_by_sign(policy_state *s) {
+  static const metric clipped_of[] = {METRIC_CLIPPED_NEGATIVE, METRIC_CLIPPED_POSITIVE},
+                      gated_of[] = {METRIC_GATED_NEGATIVE, METRIC_GATED_POSITIVE};
+  double units[2] = {0}, clipped[2] = {0}, gated[2] = {0};
+  for (size_t i = 0; i < s->in->n_responses; i++) {
+    const int positive = s->advantage[i] > 0;
+    if (!positive && !(s->advantage[i] < 0)) continue;
+    units[positive] += s->tally[i].units;
+    if (policy_passes(s, i))
+      clipped[positive] += s->tally[i].clipped;
+    else
+      gated[positive] += s->tally[i].units;
+  }
+  for (int k = 0; k < 2; k++) {
+    if (units[k] == 0) continue;
+    s->out->metric[clipped_of[k]] = clipped[k] / units[k];
+    if (s->passes != NULL) s->out->metric[gated_of[k]] = gated[k] / units[k];
+  }
 }
 
 static void divergences(policy_state *s) {
   const policy_input *in = s->in;
-  double k3 = 0, cppo = 0, ref = 0, gap = 0, gap_max = 0, n = (double)in->n_tokens;
+  double k3 = 0, cppo = 0, m2 = 0, ref = 0, gap = 0, gap_max = 0, n = (double)in->n_tokens;
   double *value = s->out->metric;
   for (size_t i = 0; i < in->n_responses; i++) {
     k3 += s->tally[i].k3;
     cppo += s->tally[i].cppo;
+    m2 += s->tally[i].m2;
   }
   for (size_t t = 0; t < in->n_tokens && (in->logref != NULL || in->version_gap != NULL); t++) {
     if (in->logref != NULL) {
@@ -262,6 +323,7 @@ static void divergences(policy_state *s) {
   value[METRIC_KL_K3] = k3 / n;
   value[METRIC_KL_K3_SEQ] = k3 / (double)in->n_responses;
   value[METRIC_CPPO_KL] = cppo / n;
+  value[METRIC_M2_LOG_RATIO] = m2 / n;
   if (in->logref != NULL) value[METRIC_KL_REF] = ref / n;
   if (in->version_gap != NULL) {
     value[METRIC_STALENESS] = gap / n;
@@ -279,9 +341,13 @@ void policy_diagnostics(policy_state *s) {
   value[METRIC_REWARD_MEAN] = reward / (double)in->n_responses;
   value[METRIC_RESPONSE_LENGTH] = (double)in->n_tokens / (double)in->n_responses;
   value[METRIC_CLIP_FRACTION] = s->units > 0 ? s->clipped / s->units : 0;
-  if (s->algorithm->objective == OBJECTIVE_DISCO) s->sequence_level = 0;
+  if (s->algorithm->objective == OBJECTIVE_DISCO)
+    s->sequence_level = 0; /* nor has it advantages whose sign would matter */
+  else
+    shares_by_sign(s);
   own_weights(s);
   policy_each(s, in->n_responses, sums_of_response);
+  spreads(s);
   common_weights(s);
   divergences(s);
 }

@@ -27,7 +27,8 @@ typedef struct policy_tally {
   double objective;               /* sum of the finite terms */
   double objective_inf, inf_size; /* the largest infinite term, 0 for none; log of its size */
   double clipped, units;          /* tokens, or responses: those the clip acts on, all */
-  double k3, cppo;                /* diagnostics: sums of the two divergences' terms */
+  double k3, cppo,
+      m2; /* diagnostics: sums of the two divergences' terms and of squared log-ratios */
 } policy_tally;
 
 /* What the weights w = exp(x) of one group say. */

@@ -84,9 +84,11 @@ static void print_group(const policy_input *in, size_t g, const policy_output *o
 /* Whether policy_evaluate() can know a metric (it is null where the input lacks what it needs);
  * those of schedules, learners and worlds are left out, and the loss has a place of its own. */
 static int is_diagnostic(metric m) {
-  static const metric others[] = {METRIC_VERSION,      METRIC_LOSS,     METRIC_GRAD_NORM,
-                                  METRIC_ENTROPY,      METRIC_KL_EXACT, METRIC_KL_EXACT_QP,
-                                  METRIC_EXACT_RETURN, METRIC_LR,       METRIC_ESTIMATION_ERROR};
+  static const metric others[] = {METRIC_VERSION,      METRIC_LOSS,        METRIC_GRAD_NORM,
+                                  METRIC_ENTROPY,      METRIC_KL_EXACT,    METRIC_KL_EXACT_QP,
+                                  METRIC_EXACT_RETURN, METRIC_LR,          METRIC_ESTIMATION_ERROR,
+                                  METRIC_GRAD_COSINE,  METRIC_KEPT_MASS,   METRIC_KEPT_MASS_Q,
+                                  METRIC_ENTROPY_KEPT, METRIC_ENTROPY_TAIL};
   for (size_t k = 0; k < sizeof others / sizeof others[0]; ++k)
     if (m == others[k]) return 0;
   return 1;

@@ -1,7 +1,8 @@
-/* A learner's checkpoint: a header; held versions, each its number and its parameters as doubles; a
- * checksum of all before it; then the model's parameters and moments (model_write), which carry
- * their own. Native byte order. Everything else follows from the recipe and the seed: the reference
- * policy is what construction made it. */
+/* A learner's checkpoint: a header; held versions, each its number and its parameters as doubles;
+ * what is kept of the last gradient, where there was an update; a checksum of all before it; then
+ * the model's parameters and moments (model_write), which carry their own. Native byte order.
+ * Everything else follows from the recipe and the seed: the reference policy is what construction
+ * made it. */
 #include "core/base/checksum.h"
 #include "llm/learner/learner.h"
 
@@ -12,12 +13,13 @@
 typedef struct checkpoint_header {
   char magic[8];
   uint64_t format, fingerprint, seed, optimizer_kind;
-  uint64_t n_parameters, n_held;
+  uint64_t n_parameters, n_held, has_gradient;
   int64_t version;
   char form[16]; /* of the CPU's arithmetic; zeros elsewhere */
 } checkpoint_header;
 
-enum { CHECKPOINT_FORMAT = 3 };
+/* Format 3 had no last gradient. */
+enum { CHECKPOINT_FORMAT = 4 };
 static const char checkpoint_magic[8] = "GLllm\r\n\x1a";
 
 static checkpoint_header describe(const llm_learner *l) {
@@ -27,6 +29,7 @@ static checkpoint_header describe(const llm_learner *l) {
                          .optimizer_kind = (uint64_t)l->optimizer_spec.kind,
                          .n_parameters = model_parameters(l->model),
                          .n_held = l->replica[0].n_held,
+                         .has_gradient = l->trail.has,
                          .version = l->version};
   const char *form = l->replica[0].backend->form;
   memcpy(h.magic, checkpoint_magic, sizeof h.magic);
@@ -62,6 +65,8 @@ gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
   checksum_begin(&sum);
   gl_status status = put(to, &h, sizeof h, &sum, err);
   if (status == GL_OK && h.n_held > 0) status = put_held(l, to, &sum, err);
+  if (status == GL_OK && h.has_gradient)
+    status = put(to, l->trail.last, l->trail.n * sizeof *l->trail.last, &sum, err);
   const uint64_t end = checksum_of(&sum);
   if (status == GL_OK) status = put(to, &end, sizeof end, NULL, err);
   return status == GL_OK ? model_write(l->model, l->replica[0].optimizer, to, err) : status;
@@ -134,8 +139,9 @@ static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t
   return status == GL_OK ? get(from, one->host, n * sizeof *one->host, sum, err) : status;
 }
 
+/* gradient[n]: what is kept of the last one. */
 static gl_status read_held(FILE *from, const checkpoint_header *h, held_values **held,
-                           size_t *n_held, gl_error *err) {
+                           size_t *n_held, double *gradient, size_t n, gl_error *err) {
   uint64_t written = 0;
   checksum sum;
   checksum_begin(&sum);
@@ -143,6 +149,8 @@ static gl_status read_held(FILE *from, const checkpoint_header *h, held_values *
   gl_status status = GL_OK;
   for (uint64_t i = 0; i < h->n_held && status == GL_OK; ++i)
     status = get_held(from, held, n_held, h->n_parameters, &sum, err);
+  if (status == GL_OK && h->has_gradient)
+    status = get(from, gradient, n * sizeof *gradient, &sum, err);
   if (status == GL_OK) status = get(from, &written, sizeof written, NULL, err);
   if (status == GL_OK && written != checksum_of(&sum))
     status = gl_fail(err, GL_EINPUT, "the checkpoint is damaged: its checksum does not match");
@@ -182,11 +190,16 @@ gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
   size_t n_held = 0;
   gl_status status = get(from, &h, sizeof h, NULL, err);
   if (status == GL_OK) status = check_header(l, &h, err);
-  if (status == GL_OK) status = read_held(from, &h, &held, &n_held, err);
+  /* Into the memory of the next gradient, which means nothing between updates. */
+  if (status == GL_OK) status = read_held(from, &h, &held, &n_held, l->trail.now, l->trail.n, err);
   if (status == GL_OK) status = llm_learner_read(l, from, err);
   loading f = {l, held, n_held};
   if (status == GL_OK) status = rank_threads_run(l->threads, take_held, &f, err);
-  if (status == GL_OK) l->version = h.version;
+  if (status == GL_OK) {
+    l->version = h.version;
+    l->trail.has = h.has_gradient != 0;
+    if (l->trail.has) memcpy(l->trail.last, l->trail.now, l->trail.n * sizeof *l->trail.last);
+  }
   held_free(held, n_held);
   return status;
 }

@@ -208,6 +208,7 @@ static void learner_free(void *self) {
   llm_learner_close(l);
   problem_set_fini(&l->held_out);
   policy_workspace_free(l->workspace);
+  gradient_trail_fini(&l->trail);
   rollout_set_fini(&l->all);
   rollout_set_fini(&l->part);
   free(l->order);
@@ -341,6 +342,8 @@ static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err
     l->workspace = policy_workspace_new();
     if (l->workspace == NULL) status = gl_fail_memory(err, "a learner");
   }
+  if (status == GL_OK)
+    status = gradient_trail_init(&l->trail, model_gradient_sample_size(l->model), err);
   if (status == GL_OK) status = rank_threads_run(l->threads, start_model, &m, err);
   if (status == GL_OK) status = llm_learner_warm_up(l, setup, err);
   if (status == GL_OK) status = rank_threads_run(l->threads, keep_reference, &m, err);

@@ -4,6 +4,7 @@
 #define GEPOLAB_LLM_LEARNER_LEARNER_H
 
 #include "core/policy/policy.h"
+#include "core/rl/gradient_trail.h"
 #include "core/rl/learner.h"
 #include "llm/learner/llm_learner.h"
 #include "llm/learner/packed_tokens.h"
@@ -29,6 +30,7 @@ typedef struct rollout_set {
                            they are whole. To be set before the set is resized */
   uint32_t *kept;       /* [n_tokens] sets */
   double *gap, *logp, *logprox, *logref, *entropy, *coefficient; /* [n_tokens] */
+  double kept_mass_q; /* mean over tokens of the sampler's probability of what it kept */
 } rollout_set;
 
 /* Parameters of a version that samplers still draw from: in the device's memory as long as enough
@@ -74,6 +76,7 @@ typedef struct llm_learner {
   problem_set held_out;   /* the evaluation's problems */
   const llm_watch *watch; /* of the warm-up, while it runs; NULL: none */
   policy_workspace *workspace;
+  gradient_trail trail; /* of model_gradient_sample() */
   rollout_set all, part;
   size_t *order; /* [cap_order] groups in minibatch order */
   size_t cap_order;

@@ -1,6 +1,7 @@
 /* Batches laid out for an update: checked against the world, joined into one set. */
 #include "llm/learner/learner.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ static void gather_batch(llm_learner *l, const batch *b, const problem_set *prob
     s->token[k0 + k] = b->token[k];
     s->sampled_logq[k0 + k] = logq[k];
     s->gap[k0 + k] = (double)(l->version - b->version[k]);
+    s->kept_mass_q += exp(b->logq[k] - b->logq_trunc[k]);
   }
   for (size_t k = 0, words = s->shape.words; k < b->n_tokens && words > 0; ++k)
     memcpy(s->kept + (k0 + k) * words, b->aux + k * kept_doubles(&s->shape),
@@ -87,12 +89,14 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
   status = rollout_set_resize(s, groups, responses, tokens, problems.start[groups], err);
   if (status == GL_OK) {
     size_t g0 = 0, i0 = 0, k0 = 0;
+    s->kept_mass_q = 0;
     for (size_t b = 0; b < n; ++b) {
       gather_batch(l, batches[b], &problems, g0, i0, k0);
       g0 += batches[b]->n_groups;
       i0 += batches[b]->n_responses;
       k0 += batches[b]->n_tokens;
     }
+    s->kept_mass_q /= (double)tokens;
     s->group_start[groups] = responses;
     s->token_start[responses] = tokens;
     s->prompt_start[groups] = problems.start[groups];

@@ -257,14 +257,18 @@ static gl_status backward_walk(const set_pass *p, replica *r, walk at, gl_error 
 }
 
 /* d loss / d theta from the share's coefficients into the replica's gradient, and the step that all
- * take together. */
+ * take together; the first replica compares their gradient with that of the update before. */
 static gl_status step_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
   gl_status status = model_zero_gradient(r->model, err);
   if (status == GL_OK) status = backward_walk(p, r, share_of(p, rank), err);
   if (status != GL_OK) return status;
-  return llm_learner_step(p->l, rank, p->lr, &p->l->norm[rank], err);
+  status = llm_learner_step(p->l, rank, p->lr, &p->l->norm[rank], err);
+  if (status != GL_OK || rank > 0) return status;
+  status = model_gradient_sample(r->model, p->l->trail.now, err);
+  if (status == GL_OK) gradient_trail_next(&p->l->trail);
+  return status;
 }
 
 /* One optimiser step. If the activations of the forward that scored the responses were kept, a
@@ -378,10 +382,14 @@ static gl_status learn(llm_learner *l, double lr, double *applied, double *metri
   if (status != GL_OK) return status;
   memcpy(metrics, out.metric, sizeof out.metric);
   metrics[METRIC_ENTROPY] = mean(s->entropy, s->n_tokens);
+  if (sampling_truncates(&l->spec.sampling, l->spec.model.vocabulary))
+    metrics[METRIC_KEPT_MASS_Q] = s->kept_mass_q;
+  gradient_trail_begin(&l->trail);
   double norm = 0, rates = 0;
   size_t count = 0;
   status = optimise(l, kept, lr, &norm, &rates, &count, err);
   metrics[METRIC_GRAD_NORM] = norm / (double)count;
+  metrics[METRIC_GRAD_COSINE] = gradient_trail_mean(&l->trail);
   if (l->optimizer_spec.ess_scaling != ESS_NONE && count > 0) *applied = rates / (double)count;
   return status;
 }

@@ -294,6 +294,21 @@ gl_status model_gradient_get(const model *m, double *host, gl_error *err) {
   return GL_OK;
 }
 
+size_t model_gradient_sample_size(const model *m) {
+  return m->n < MODEL_SAMPLE ? m->n : MODEL_SAMPLE;
+}
+
+gl_status model_gradient_sample(const model *m, double *host, gl_error *err) {
+  const size_t each = MODEL_SAMPLE / MODEL_SAMPLE_RUNS;
+  if (m->n <= MODEL_SAMPLE || m->gradient == NULL) return model_gradient_get(m, host, err);
+  void *staging = malloc(MODEL_STAGING);
+  if (staging == NULL) return gl_fail_memory(err, "a sample of the gradient");
+  for (size_t i = 0; i < MODEL_SAMPLE_RUNS; ++i)
+    model_download(m, m->gradient, m->n / MODEL_SAMPLE_RUNS * i, each, host + i * each, staging);
+  free(staging);
+  return m->b->ops->status(m->b, err);
+}
+
 static gl_status set(model *m, void *to, const double *host, gl_error *err) {
   void *staging = malloc(MODEL_STAGING);
   if (staging == NULL) return gl_fail_memory(err, "a model's values");

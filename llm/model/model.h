@@ -155,6 +155,12 @@ gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
 gl_status model_zero_gradient(model *m, gl_error *err);
+/* What is read of the gradient where comparing it with another is enough: all of it, or, of more
+ * than MODEL_SAMPLE numbers, MODEL_SAMPLE in MODEL_SAMPLE_RUNS runs that begin at equal distances.
+ */
+enum { MODEL_SAMPLE = 1 << 20, MODEL_SAMPLE_RUNS = 64 };
+size_t model_gradient_sample_size(const model *m);
+gl_status model_gradient_sample(const model *m, double *host, gl_error *err);
 /* The gradient, [model_parameters] of the backend's master type in its memory, for sums over
  * devices; NULL before the first model_zero_gradient() or optimiser. */
 void *model_gradient(model *m);

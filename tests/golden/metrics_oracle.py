@@ -33,6 +33,15 @@ def variance(x):
     return x.var(ddof=1) if len(x) > 1 else F("nan")
 
 
+def deviation(x):
+    return np.sqrt(variance(np.array(x, F)))
+
+
+# What is averaged over a response's tokens, whose deviation within a group is told.
+MEANS = dict(gm_ratio_spread=lambda r: np.array(r["logp"], F) - np.array(r["logq"], F),
+             gm_p_spread=lambda r: np.array(r["logp"], F))
+
+
 def own(groups, clipped):
     """groups[g][i] = (A_i, log-ratios of response i: one per token, or one for a response ratio);
     clipped: 0/1 per unit. Returns the values named in OWN and mean_i A_i w_i of every group."""
@@ -56,6 +65,8 @@ def common(case):
     l, d = tokens["logp"] - tokens["logq"], tokens["logp"] - tokens["logref"]
     k3 = np.expm1(l) - l
     pq, gepo = [], []
+    spreads = {k: mean_of_valid([deviation([np.mean(f(r)) for r in g]) for g in case["groups"]])
+               for k, f in MEANS.items()}
     for g in case["groups"]:
         p, q = (np.array([np.exp(np.array(r[k], F).sum()) for r in g]) for k in ("logp", "logq"))
         pq.append(variance(p / q))
@@ -66,5 +77,6 @@ def common(case):
         kl_k3=k3.mean(), kl_k3_seq=k3.sum() / len(rs), cppo_kl=(np.expm1(-l) + l).mean(),
         kl_ref=(np.expm1(-d) + d).mean(), staleness=tokens["version_gap"].mean(),
         staleness_max=tokens["version_gap"].max(), iw_variance_pq=pq, log_iw_variance_pq=log(pq),
-        iw_variance_gepo=gepo, log_iw_variance_gepo=log(gepo))
+        iw_variance_gepo=gepo, log_iw_variance_gepo=log(gepo), m2_log_ratio=(l * l).mean(),
+        **spreads)
     return {k: number(v) for k, v in values.items()}

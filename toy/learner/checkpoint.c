@@ -1,6 +1,6 @@
-/* A toy learner's checkpoint: a header, parameters, optimiser state, held versions (each its number
- * and its parameters), a checksum of all before it. Native byte order. Everything else follows from
- * the recipe and the seed. */
+/* A toy learner's checkpoint: a header, parameters, last gradient, optimiser state, held versions
+ * (each its number and its parameters), a checksum of all before it. Native byte order. Everything
+ * else follows from the recipe and the seed. */
 #include "core/base/hash.h"
 #include "toy/learner/learner.h"
 
@@ -11,13 +11,14 @@
 typedef struct checkpoint_header {
   char magic[8];
   uint64_t format, fingerprint, seed;
-  uint64_t n_parameters, n_vectors; /* theta, then the optimiser's */
+  uint64_t n_parameters, n_vectors; /* theta, the last gradient, then the optimiser's */
   uint64_t optimizer_kind, optimizer_steps;
   int64_t version;
-  uint64_t n_held;
+  uint64_t n_held, has_gradient;
 } checkpoint_header;
 
-enum { CHECKPOINT_FORMAT = 2, MAX_VECTORS = 3 };
+/* Format 2 had no last gradient. */
+enum { CHECKPOINT_FORMAT = 3, MAX_VECTORS = 4 };
 static const char checkpoint_magic[8] = "GLtoy\r\n\x1a";
 
 static checkpoint_header describe(const toy_learner *l) {
@@ -26,11 +27,12 @@ static checkpoint_header describe(const toy_learner *l) {
                          .seed = l->seed,
                          .n_parameters = l->world->features.n_parameters,
                          .n_vectors =
-                             1u + (l->optimizer.first != NULL) + (l->optimizer.second != NULL),
+                             2u + (l->optimizer.first != NULL) + (l->optimizer.second != NULL),
                          .optimizer_kind = (uint64_t)l->optimizer.spec.kind,
                          .optimizer_steps = l->optimizer.steps,
                          .version = l->version,
-                         .n_held = l->n_held};
+                         .n_held = l->n_held,
+                         .has_gradient = l->trail.has};
   memcpy(h.magic, checkpoint_magic, sizeof h.magic);
   return h;
 }
@@ -43,7 +45,8 @@ static gl_status put(FILE *to, const void *bytes, size_t n, uint64_t *hash, gl_e
 
 gl_status toy_learner_save(void *self, FILE *to, gl_error *err) {
   const toy_learner *l = self;
-  const double *vectors[MAX_VECTORS] = {l->theta, l->optimizer.first, l->optimizer.second};
+  const double *vectors[MAX_VECTORS] = {l->theta, l->trail.last, l->optimizer.first,
+                                        l->optimizer.second};
   checkpoint_header h = describe(l);
   uint64_t hash = HASH_64_START, ignored = 0;
   gl_status status = put(to, &h, sizeof h, &hash, err);
@@ -112,7 +115,7 @@ static gl_status read_body(FILE *from, const checkpoint_header *h, checkpoint_bo
 
 /* Makes the learner what the file says; its old held versions go into the body. */
 static void take_over(toy_learner *l, const checkpoint_header *h, checkpoint_body *body) {
-  double *vectors[MAX_VECTORS] = {l->theta, l->optimizer.first, l->optimizer.second};
+  double *vectors[MAX_VECTORS] = {l->theta, l->trail.last, l->optimizer.first, l->optimizer.second};
   const size_t n = h->n_parameters;
   for (size_t i = 0; i < h->n_vectors; ++i)
     memcpy(vectors[i], body->vectors + i * n, n * sizeof(double));
@@ -124,6 +127,7 @@ static void take_over(toy_learner *l, const checkpoint_header *h, checkpoint_bod
   body->n_held = old.n_held;
   body->cap_held = old.cap_held;
   l->optimizer.steps = h->optimizer_steps;
+  l->trail.has = h->has_gradient != 0;
   l->version = h->version;
   for (size_t i = 0; i < l->n_held; ++i) l->held[i].stamp = ++l->stamp;
   ++l->stamp;

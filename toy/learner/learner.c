@@ -106,6 +106,7 @@ static void learner_free(void *self) {
   free(l->order);
   toy_held_free(l->held, l->n_held);
   toy_optimizer_fini(&l->optimizer);
+  gradient_trail_fini(&l->trail);
   policy_workspace_free(l->workspace);
   token_set_fini(&l->all);
   token_set_fini(&l->part);
@@ -212,6 +213,8 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   if (status == GL_OK) status = allocate(l, err);
   if (status == GL_OK)
     status = toy_optimizer_init(&l->optimizer, &spec, l->world->features.n_parameters, err);
+  if (status == GL_OK)
+    status = gradient_trail_init(&l->trail, l->world->features.n_parameters, err);
   if (status != GL_OK) {
     learner_free(l);
     return status;

@@ -4,6 +4,7 @@
 #define GEPOLAB_TOY_LEARNER_LEARNER_H
 
 #include "core/policy/policy.h"
+#include "core/rl/gradient_trail.h"
 #include "toy/learner/optimizer.h"
 #include "toy/learner/toy_learner.h"
 #include "toy/world/measure.h"
@@ -67,6 +68,7 @@ typedef struct toy_learner {
   toy_held *held; /* [n_held] in no order */
   size_t n_held, cap_held;
   toy_optimizer optimizer;
+  gradient_trail trail; /* of all parameters */
   policy_workspace *workspace;
   token_set all, part;
 } toy_learner;
@@ -87,6 +89,10 @@ int toy_behaves(const toy_learner *l);
  * GL_EINPUT for a mixture where that is not all. */
 gl_status toy_behaviour_law(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
                             double *law, gl_error *err);
+
+/* Sets the metrics of the kept tokens for a set drawn with truncation; leaves them alone without.
+ */
+void toy_learner_kept(toy_learner *l, const token_set *s, double metrics[METRIC_COUNT]);
 
 /* Adds an empty entry to the list of held versions, theta allocated; NULL if memory is short. */
 toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters);

@@ -246,6 +246,8 @@ static void backward(toy_learner *l, const token_set *s) {
 
 static double ascend(toy_learner *l, const token_set *s, double lr) {
   backward(l, s);
+  memcpy(l->trail.now, l->direction, l->trail.n * sizeof *l->trail.now);
+  gradient_trail_next(&l->trail);
   double norm = toy_optimizer_step(&l->optimizer, lr, l->theta, l->direction);
   ++l->stamp;
   return norm;
@@ -370,10 +372,13 @@ gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
     if (status != GL_OK) return status;
     memcpy(metrics, out.metric, sizeof out.metric);
     exact_metrics(l, &l->all, metrics);
+    toy_learner_kept(l, &l->all, metrics);
+    gradient_trail_begin(&l->trail);
     double norm = 0, scaled = 0;
     size_t count = 0;
     status = optimise(l, lr, &norm, &count, &scaled, err);
     metrics[METRIC_GRAD_NORM] = norm / (double)count;
+    metrics[METRIC_GRAD_COSINE] = gradient_trail_mean(&l->trail);
     if (l->optimizer.spec.ess_scaling != ESS_NONE && count > 0)
       applied = lr * scaled / (double)count;
   }

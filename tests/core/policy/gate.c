@@ -82,5 +82,74 @@ static void a_gate_by_the_sampler_looks_at_each_response_alone(void) {
   }
 }
 
+/* Of the responses with that sign of the advantage, those beyond GEPO's bound on their own side, by
+ * the definition: P < 0.8 E or P > 1.2 E with E = sum Q^2 / sum Q of the group. */
+static double share_beyond(const world *w, const double *advantage, int positive) {
+  double beyond = 0, all = 0;
+  for (size_t g = 0; g < 2; g++) {
+    double sum = 0, squares = 0;
+    for (size_t i = w->group[g]; i < w->group[g + 1]; i++) {
+      const double q = exp(w->logq[2 * i] + w->logq[2 * i + 1]);
+      sum += q, squares += q * q;
+    }
+    for (size_t i = w->group[g]; i < w->group[g + 1]; i++) {
+      const double ratio = exp(w->logp[2 * i] + w->logp[2 * i + 1]) / (squares / sum);
+      if ((advantage[i] > 0) != positive) continue;
+      all += 1;
+      beyond += positive ? ratio > 1.2 : ratio < 0.8;
+    }
+  }
+  return beyond / all;
+}
+
+static void shares_are_told_by_the_sign_of_the_advantage(void) {
+  static world clipped, open;
+  double advantage[RESPONSES];
+  policy_algorithm clip = *policy_algorithms_find("gepo"), gate = gated("gepo");
+  clip.log_prob = gate.log_prob = gate.gate.log_prob = LOG_PROB_SUM;
+  gate.clip = CLIP_NONE;
+  make(&clipped), make(&open);
+  for (size_t i = 0; i < RESPONSES; i++) advantage[i] = clipped.reward[i] - 0.5;
+  for (size_t t = 0; t < TOKENS; t++) clipped.logq[t] -= 0.4, open.logq[t] -= 0.4;
+  evaluate(&clipped, &clip);
+  evaluate(&open, &gate);
+  const double up = share_beyond(&open, advantage, 1), down = share_beyond(&open, advantage, 0);
+  const double *of_clip = clipped.out.metric, *of_gate = open.out.metric;
+  CU_ASSERT(up > 0 && up < 1 && down > 0 && down < 1);
+  CU_ASSERT_EQUAL(of_clip[METRIC_CLIPPED_POSITIVE], up);
+  CU_ASSERT_EQUAL(of_clip[METRIC_CLIPPED_NEGATIVE], down);
+  CU_ASSERT(isnan(of_clip[METRIC_GATED_POSITIVE]) && isnan(of_clip[METRIC_GATED_NEGATIVE]));
+  CU_ASSERT_EQUAL(of_gate[METRIC_GATED_POSITIVE], up);
+  CU_ASSERT_EQUAL(of_gate[METRIC_GATED_NEGATIVE], down);
+  CU_ASSERT(of_gate[METRIC_CLIPPED_POSITIVE] == 0 && of_gate[METRIC_CLIPPED_NEGATIVE] == 0);
+}
+
+/* PPO's clip on tokens, and groups of equal rewards, which have no sign. */
+static void tokens_are_counted_where_ratios_are_theirs(void) {
+  static world w;
+  policy_algorithm grpo = *policy_algorithms_find("grpo");
+  make(&w);
+  for (size_t i = 0; i < 4; i++) w.reward[i] = 1;
+  w.logq[12] -= 0.6;
+  w.logq[10] += 0.4, w.logq[11] += 0.4;
+  evaluate(&w, &grpo);
+  double above = 0, below = 0;
+  for (size_t i = 4; i < RESPONSES; i++)
+    for (size_t t = 2 * i; t < 2 * i + 2; t++) {
+      const double u = exp(w.logp[t] - w.logq[t]);
+      above += w.reward[i] == 1 && u > 1.2;
+      below += w.reward[i] == 0 && u < 0.8;
+    }
+  CU_ASSERT(above == 1 && below == 2);
+  CU_ASSERT_EQUAL(w.out.metric[METRIC_CLIPPED_POSITIVE], above / 4);
+  CU_ASSERT_EQUAL(w.out.metric[METRIC_CLIPPED_NEGATIVE], below / 4);
+  for (size_t i = 0; i < RESPONSES; i++) w.reward[i] = 1;
+  evaluate(&w, &grpo);
+  CU_ASSERT(isnan(w.out.metric[METRIC_CLIPPED_POSITIVE]) &&
+            isnan(w.out.metric[METRIC_CLIPPED_NEGATIVE]));
+}
+
 SUITE(policy_gate, "policy: gate", TEST(the_gate_alone_has_the_gradient_of_gepos_clip),
-      TEST(a_gate_by_the_sampler_looks_at_each_response_alone));
+      TEST(a_gate_by_the_sampler_looks_at_each_response_alone),
+      TEST(shares_are_told_by_the_sign_of_the_advantage),
+      TEST(tokens_are_counted_where_ratios_are_theirs));
