@@ -20,7 +20,8 @@ enum {
   NEEDS_SAMPLERS = 1 << 9,
   NEEDS_SETTINGS = 1 << 10, /* a field that varies, besides algorithm and seed */
   NEEDS_RATES = 1 << 11,    /* two settings of optimizer.lr */
-  NEEDS_FATES = 1 << 12     /* scores better when higher, and repeated runs */
+  NEEDS_FATES = 1 << 12,    /* scores better when higher, and repeated runs */
+  NEEDS_FALLS = 1 << 13     /* runs that fell, and runs that survived */
 };
 
 /* F(name, what it shows, what it needs, script in plots/) */
@@ -56,6 +57,8 @@ enum {
   F(survival, "share of runs that have not fallen, against updates", NEEDS_FATES, "curves")        \
   F(frontier, "learning rate at which 10 and 50 % of the runs fall, against staleness",            \
     NEEDS_FATES | NEEDS_RATES, "curves")                                                           \
+  F(announcements, "ROC curves: which metrics say beforehand that a run falls",                    \
+    NEEDS_FATES | NEEDS_FALLS, "curves")                                                           \
   F(dumbbells, "from best to last, a panel per setting", NEEDS_EVALUATION, "rows")                 \
   F(best_last, "best, last and their gap per algorithm, a column per setting", NEEDS_EVALUATION,   \
     "rows")

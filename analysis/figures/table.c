@@ -93,6 +93,18 @@ static const char *lacks_fates(const results *r) {
   return "no algorithm has three runs at one setting";
 }
 
+static int has_falls(const results *r) {
+  const outcome_rule rule = outcome_rule_default();
+  size_t fell = 0, survived = 0;
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const run_outcome o = outcome_of_run(&r->runs[i], &rule);
+    if (r->runs[i].status == RUN_FAILED) continue;
+    fell += run_outcome_is_fall(&o) != 0;
+    survived += o.kind == OUTCOME_SURVIVED;
+  }
+  return fell > 0 && survived > 0;
+}
+
 static const char *lacks(const void *data, unsigned needs) {
   const summary *s = ((const figure_data *)data)->s;
   const results *r = s->from;
@@ -107,6 +119,8 @@ static const char *lacks(const void *data, unsigned needs) {
   if ((needs & NEEDS_SETTINGS) && !sweeps_something(r))
     return "the study varies nothing but algorithm and seed";
   if ((needs & NEEDS_FATES) && lacks_fates(r)) return lacks_fates(r);
+  if ((needs & NEEDS_FALLS) && !has_falls(r))
+    return "the study has no runs that fell beside runs that survived";
   if ((needs & NEEDS_RATES) && !has_rates(r))
     return "the study does not sweep optimizer.lr over several numbers";
   if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "the study has no evaluation";

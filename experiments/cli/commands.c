@@ -25,6 +25,7 @@
   X(analyze)                                                                                       \
   X(outcomes)                                                                                      \
   X(effects)                                                                                       \
+  X(announcements)                                                                                 \
   X(plot)                                                                                          \
   X(report)                                                                                        \
   X(results)                                                                                       \
@@ -54,7 +55,7 @@ static void print_overview(FILE *to) {
         "usage: gepolab COMMAND [ARGUMENTS]\n\n",
         to);
   for (size_t i = 0; i < N_COMMANDS; ++i)
-    fprintf(to, "  %-11s %s\n", table[i]->name, table[i]->summary);
+    fprintf(to, "  %-13s %s\n", table[i]->name, table[i]->summary);
   fputs("\n`gepolab COMMAND --help` describes one, with examples; `gepolab --version` prints the\n"
         "version; `gepolab help --man` prints the manual page, `gepolab help --completion bash`\n"
         "(or zsh) what that shell completes command lines with.\n"

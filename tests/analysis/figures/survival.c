@@ -1,4 +1,4 @@
-/* The figures `survival` and `frontier` of a study by hand. */
+/* The figures `survival`, `frontier` and `announcements` of a study by hand. */
 #include "analysis/figures/figures.h"
 #include "tests/support/suite.h"
 
@@ -8,16 +8,24 @@
 
 static const char folder[] = "build/figures_of_falls_test";
 
-enum { EVALS = 8, SEEDS = 4 };
+enum { EVALS = 8, SEEDS = 4, STEPS = 14 };
 
-/* Rises to 0.8 at once and stands at 0 from evaluation `fall` on. */
+/* Rises to 0.8 at once and stands at 0 from evaluation `fall` on. The effective sample size is 0.9
+ * where it will fall, else 1, but 0.5 in the first run that survives. */
 static void add_run(results *r, const char *algorithm, double delay, double lr, uint64_t seed,
                     size_t fall) {
   char swept[120];
   eval_record eval[EVALS];
+  step_record step[STEPS];
+  const int falls = fall < EVALS, odd = !falls && seed == 1 && lr < 1e-3;
   gl_error err = {0};
   for (size_t i = 0; i < EVALS; i++)
     eval[i] = (eval_record){.step = (int64_t)i * 100, .eval_score = i == 0 || i >= fall ? 0 : 0.8};
+  for (int k = 0; k < STEPS; k++) {
+    step[k] = (step_record){.step = k + 1};
+    metrics_clear(step[k].metric);
+    step[k].metric[METRIC_ESS] = falls ? 0.9 : (odd ? 0.5 : 1);
+  }
   snprintf(swept, sizeof swept, "{\"cluster.delay\":%g,\"optimizer.lr\":%g}", delay, lr);
   const run_record run = {.algorithm = algorithm,
                           .swept = swept,
@@ -25,6 +33,8 @@ static void add_run(results *r, const char *algorithm, double delay, double lr, 
                           .lr = lr,
                           .status = RUN_DONE,
                           .clock = {.staleness_p50 = delay},
+                          .steps = step,
+                          .n_steps = STEPS,
                           .evals = eval,
                           .n_evals = EVALS};
   CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
@@ -126,5 +136,20 @@ static void the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_
   free(text);
 }
 
+/* 12 of the 48 runs fall. Four of the survivors (of each algorithm the first seed at the smallest
+ * rate, at two delays) have a lower value than any that falls: 4 of 36 alarms before the first true
+ * one. */
+static void the_curve_of_announcements_goes_through_shares_of_runs(void) {
+  heard h;
+  char *text = draw("announcements", &h), point[80];
+  CU_ASSERT_STRING_EQUAL(h.drawn, "announcements");
+  snprintf(point, sizeof point, "0\tess\t0\t0\t\t\n0\tess\t%.16g\t0\t\t\n0\tess\t%.16g\t1\t\t\n",
+           4.0 / 36, 4.0 / 36);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, point));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n0\tess\t1\t1\t"));
+  free(text);
+}
+
 SUITE(figures_of_falls, "analysis: figures of falls", TEST(steps_are_those_of_kaplan_and_meier),
-      TEST(the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do));
+      TEST(the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do),
+      TEST(the_curve_of_announcements_goes_through_shares_of_runs));

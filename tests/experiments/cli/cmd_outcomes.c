@@ -1,4 +1,4 @@
-/* gepolab outcomes and gepolab effects on small studies that were really run. */
+/* gepolab outcomes, effects and announcements on small studies that were really run. */
 #include "core/base/json_tree.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
@@ -73,11 +73,54 @@ static void effects_of_a_design_are_told(void) {
   cli_scratch_remove(folder);
 }
 
+/* A rate of ten thousand turns a policy that begins near the best arm to another one for good in
+ * one update, if a draw says so; a small one learns. */
+static const char falling[] =
+    "name: falls\nsteps: 60\neval_every: 4\n"
+    "world: {kind: bandit, rewards: [1, 0, 0, 0], noise: {kind: gaussian, sd: 2}}\n"
+    "optimizer: {kind: sgd}\ntrain: {groups: 2, group_size: 4}\n"
+    "sweep: {algorithm: [dr_grpo], optimizer.lr: [0.2, 20], seed: [1, 2, 3, 4, 5, 6, 7, 8]}\n";
+
+static void announcements_are_told_of_runs_that_fall(void) {
+  char folder[64], at[128], study[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(at, folder, "falls.yaml"), falling, sizeof falling - 1);
+  cli_path(study, folder, "study.db");
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
+  cli_result json = CLI("announcements", study, "--json", "--window", "2"),
+             text = CLI("announcements", study, study, "--false-alarms", "20"),
+             latex = CLI("announcements", study, "--format", "latex");
+  cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+  CU_ASSERT(number(d, "fallen") > 0 && number(d, "survived") > 0);
+  CU_ASSERT_EQUAL(number(d, "fallen") + number(d, "survived") + number(d, "left_out"), 16);
+  const cJSON *metrics = cJSON_GetObjectItemCaseSensitive(d, "metrics"), *one;
+  int cosine = 0;
+  cJSON_ArrayForEach(one, metrics) {
+    const cJSON *auc = cJSON_GetObjectItemCaseSensitive(one, "auc");
+    CU_ASSERT(number(auc, "value") >= 0.5 && number(auc, "value") <= 1);
+    const char *name = cJSON_GetObjectItemCaseSensitive(one, "metric")->valuestring;
+    cosine += strcmp(name, "grad_cosine") == 0;
+  }
+  CU_ASSERT_EQUAL(cosine, 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "falls, falls: which metrics announce falls."));
+  CU_ASSERT_PTR_NOT_NULL(strstr(latex.out, "\\begin{tabular}"));
+  CU_ASSERT(CLI_GIVES(2, "announcements", study, "--false-alarms", "100"));
+  CU_ASSERT(CLI_GIVES(2, "announcements", study, "--algorithm", "gepo"));
+  cJSON_Delete(d);
+  cli_result_fini(&json);
+  cli_result_fini(&text);
+  cli_result_fini(&latex);
+  cli_scratch_remove(folder);
+}
+
 static void what_is_no_study_is_refused(void) {
   CU_ASSERT(CLI_GIVES(1, "outcomes", "build/no/such.db"));
   CU_ASSERT(CLI_GIVES(2, "outcomes"));
+  CU_ASSERT(CLI_GIVES(1, "announcements", "build/no/such.db"));
   CU_ASSERT(CLI_GIVES(2, "outcomes", "README.md", "--format", "word"));
 }
 
 SUITE(cli_outcomes, "cli: outcomes", TEST(runs_are_judged_and_doses_listed),
-      TEST(effects_of_a_design_are_told), TEST(what_is_no_study_is_refused));
+      TEST(effects_of_a_design_are_told), TEST(announcements_are_told_of_runs_that_fall),
+      TEST(what_is_no_study_is_refused));

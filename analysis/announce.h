@@ -1,0 +1,82 @@
+/* Which metrics of training announce that a run will fall: how often, how many updates before, and
+ * how often they cry wolf. `gepolab announcements` prints it; the figure `announcements` draws it.
+ *
+ * A metric's mean over the last few updates is watched. A run of a method raises an alarm at the
+ * first update at which this mean lies beyond a threshold, on the side (rises, falls) on which runs
+ * that fall differ. Only updates before the onset of a fall count (analysis/outcome.h). Side and
+ * threshold are chosen without the runs of the start (seed) that is judged: the threshold is the
+ * least at which no more than the allowed share of the other starts' surviving runs raise an
+ * alarm. Formulas: paper/methods.md §5.4.
+ */
+#ifndef GEPOLAB_ANALYSIS_ANNOUNCE_H
+#define GEPOLAB_ANALYSIS_ANNOUNCE_H
+
+#include "analysis/outcome.h"
+#include "analysis/results.h"
+#include "analysis/statistics.h"
+#include "analysis/tables.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+typedef struct announce_rule {
+  size_t window;       /* updates whose mean is watched, at least 1 */
+  double false_alarms; /* share of surviving runs that may raise an alarm, in [0, 1) */
+  outcome_rule outcome;
+} announce_rule;
+/* 8 updates, 0.1, the rule of outcomes. */
+announce_rule announce_rule_default(void);
+
+/* One run as it is watched. */
+typedef struct announce_series {
+  uint64_t start;      /* what leave-one-out leaves out together */
+  int fell;            /* 1: it fell at `onset`; 0: it survived */
+  int64_t onset;       /* update; values at it and after it are not looked at */
+  const int64_t *step; /* [n] ascending */
+  const double *value; /* [n]; NaN where the metric does not apply */
+  size_t n;
+} announce_series;
+
+/* What one metric is worth. Intervals are of 95 %, by a bootstrap over starts; thresholds stay as
+ * they are chosen. Unknown (NaN) where there are too few runs. */
+typedef struct announcement {
+  metric m;
+  size_t fallen, survived; /* runs that have a value */
+  int falls;               /* the side: 1 if a low value announces, by the runs of all starts */
+  interval auc;            /* area under the ROC curve of runs, on that side */
+  size_t judged_fallen, announced, judged_survived, alarms; /* leaving one start out */
+  interval share, false_alarms;                             /* of the judged */
+  interval lead; /* median of onset - update of the alarm, over the announced falls */
+  /* The ROC curve on that side, from (0, 0) to (1, 1): shares of surviving and of fallen runs with
+   * an alarm, as the threshold is lowered; owned. */
+  double *roc_alarms, *roc_announced; /* [n_roc] */
+  size_t n_roc;
+} announcement;
+
+/* What the metric is worth over runs[n]; its `m` is the caller's. Its curve to be released with
+ * announcement_fini() in any case. GL_ENOMEM. */
+gl_status announcement_of(announcement *out, const announce_series *runs, size_t n,
+                          const announce_rule *rule, gl_error *err);
+void announcement_fini(announcement *a);
+
+typedef struct announcements {
+  announce_rule rule;
+  size_t fallen, survived, left_out; /* runs; left out: never learned, failed */
+  size_t starts;
+  announcement *of; /* [n] in the order of AUC, those without a value left out */
+  size_t n;
+} announcements;
+
+/* Over the runs of all studies together, of one algorithm (NULL: of all). Runs of the same seed are
+ * of one start. GL_EINPUT where no run fell or none survived, and for an algorithm that no study
+ * has. Release with announcements_fini() in any case. */
+gl_status announcements_init(announcements *a, const results *const *from, size_t n_from,
+                             const char *algorithm, const announce_rule *rule, gl_error *err);
+void announcements_fini(announcements *a);
+
+/* A table (text NULL: none), or JSON to be released with cJSON_Delete() (json NULL: none); name:
+ * what is told of, for the caption. */
+gl_status announcements_tell(const announcements *a, const char *name, table_format format,
+                             FILE *text, cJSON **json, gl_error *err);
+
+#endif

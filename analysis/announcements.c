@@ -1,0 +1,275 @@
+/* Announcements over the runs of studies: which metrics are asked, and how the answer is told. */
+#include "analysis/announce.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is asked: what is said elsewhere to announce a collapse, and, to compare it with, what one
+ * would look at anyhow: reward, response length and the divergence. */
+static const metric asked[] = {METRIC_ESS,
+                               METRIC_GRAD_NORM,
+                               METRIC_GRAD_COSINE,
+                               METRIC_M2_LOG_RATIO,
+                               METRIC_KEPT_MASS,
+                               METRIC_KEPT_MASS_Q,
+                               METRIC_GM_RATIO_SPREAD,
+                               METRIC_GM_P_SPREAD,
+                               METRIC_CLIPPED_POSITIVE,
+                               METRIC_CLIPPED_NEGATIVE,
+                               METRIC_GATED_POSITIVE,
+                               METRIC_GATED_NEGATIVE,
+                               METRIC_ENTROPY,
+                               METRIC_ENTROPY_KEPT,
+                               METRIC_ENTROPY_TAIL,
+                               METRIC_LOG_IW_VARIANCE_PQ,
+                               METRIC_LOG_IW_VARIANCE_GEPO,
+                               METRIC_CLIP_FRACTION,
+                               METRIC_KL_K3_SEQ,
+                               METRIC_REWARD_MEAN,
+                               METRIC_RESPONSE_LENGTH};
+enum { ASKED = sizeof asked / sizeof asked[0] };
+
+/* --- runs ----------------------------------------------------------------------------------------
+ */
+
+typedef struct gathered {
+  const results_run **run; /* [n] as in series */
+  announce_series *series;
+  int64_t **step;
+  double **value; /* the metric at hand */
+  size_t n;
+} gathered;
+
+static void gathered_fini(gathered *g) {
+  for (size_t i = 0; i < g->n; i++) {
+    if (g->step != NULL) free(g->step[i]);
+    if (g->value != NULL) free(g->value[i]);
+  }
+  free(g->run), free(g->series), free(g->step), free(g->value);
+}
+
+static gl_status add_run(announcements *a, gathered *g, const results_run *run, gl_error *err) {
+  const run_outcome o = outcome_of_run(run, &a->rule.outcome);
+  const int fell = run_outcome_is_fall(&o);
+  if (run->status == RUN_FAILED || (!fell && o.kind != OUTCOME_SURVIVED)) {
+    a->left_out++;
+    return GL_OK;
+  }
+  if (fell)
+    a->fallen++;
+  else
+    a->survived++;
+  const size_t i = g->n++;
+  g->run[i] = run;
+  g->step[i] = calloc(run->n_steps + 1, sizeof **g->step);
+  g->value[i] = calloc(run->n_steps + 1, sizeof **g->value);
+  if (g->step[i] == NULL || g->value[i] == NULL) return gl_fail_memory(err, "announcements");
+  for (size_t k = 0; k < run->n_steps; k++) g->step[i][k] = run->steps[k].step;
+  g->series[i] = (announce_series){.start = run->seed,
+                                   .fell = fell,
+                                   .onset = o.onset,
+                                   .step = g->step[i],
+                                   .value = g->value[i],
+                                   .n = run->n_steps};
+  return GL_OK;
+}
+
+/* The index of the algorithm in the study; n_algorithms: none. */
+static size_t algorithm_of(const results *r, const char *name) {
+  size_t i = 0;
+  while (i < r->n_algorithms && strcmp(r->algorithms[i], name) != 0) i++;
+  return i;
+}
+
+static gl_status gather(announcements *a, gathered *g, const results *const *from, size_t n_from,
+                        const char *algorithm, gl_error *err) {
+  size_t n = 1, known = 0;
+  for (size_t s = 0; s < n_from; s++) n += from[s]->n_runs;
+  g->run = calloc(n, sizeof *g->run);
+  g->series = calloc(n, sizeof *g->series);
+  g->step = calloc(n, sizeof *g->step);
+  g->value = calloc(n, sizeof *g->value);
+  if (!g->run || !g->series || !g->step || !g->value) return gl_fail_memory(err, "announcements");
+  for (size_t s = 0; s < n_from; s++) {
+    const results *r = from[s];
+    const size_t wanted = algorithm != NULL ? algorithm_of(r, algorithm) : 0;
+    known += algorithm == NULL || wanted < r->n_algorithms;
+    for (size_t i = 0; i < r->n_runs; i++) {
+      if (algorithm != NULL && r->runs[i].algorithm != wanted) continue;
+      gl_status status = add_run(a, g, &r->runs[i], err);
+      if (status != GL_OK) return status;
+    }
+  }
+  if (known == 0)
+    return gl_fail(err, GL_EINPUT, "no run is of an algorithm called %s; `gepolab info` lists them",
+                   algorithm);
+  if (a->fallen == 0 || a->survived == 0)
+    return gl_fail(err, GL_EINPUT,
+                   "announcements need runs that fell and runs that survived: %zu fell, %zu "
+                   "survived, %zu never learned or failed",
+                   a->fallen, a->survived, a->left_out);
+  return GL_OK;
+}
+
+static size_t count_starts(const gathered *g) {
+  size_t n = 0;
+  for (size_t i = 0; i < g->n; i++) {
+    size_t k = 0;
+    while (g->series[k].start != g->series[i].start) k++;
+    n += k == i;
+  }
+  return n;
+}
+
+/* --- metrics -------------------------------------------------------------------------------------
+ */
+
+static void take_values(gathered *g, metric m) {
+  for (size_t i = 0; i < g->n; i++)
+    for (size_t k = 0; k < g->run[i]->n_steps; k++) g->value[i][k] = g->run[i]->steps[k].metric[m];
+}
+
+static int by_area(const void *a, const void *b) {
+  const announcement *x = a, *y = b;
+  if (x->auc.value != y->auc.value) return x->auc.value < y->auc.value ? 1 : -1;
+  return (x->m > y->m) - (x->m < y->m);
+}
+
+gl_status announcements_init(announcements *a, const results *const *from, size_t n_from,
+                             const char *algorithm, const announce_rule *rule, gl_error *err) {
+  gathered g = {0};
+  *a = (announcements){.rule = *rule};
+  a->of = calloc(ASKED, sizeof *a->of);
+  gl_status status = a->of != NULL ? gather(a, &g, from, n_from, algorithm, err)
+                                   : gl_fail_memory(err, "announcements");
+  if (status == GL_OK) a->starts = count_starts(&g);
+  for (size_t k = 0; k < ASKED && status == GL_OK; k++) {
+    announcement *one = &a->of[a->n++];
+    one->m = asked[k];
+    take_values(&g, one->m);
+    status = announcement_of(one, g.series, g.n, rule, err);
+    if (status == GL_OK && isnan(one->auc.value)) announcement_fini(&a->of[--a->n]);
+  }
+  gathered_fini(&g);
+  if (status == GL_OK) qsort(a->of, a->n, sizeof *a->of, by_area);
+  return status;
+}
+
+void announcements_fini(announcements *a) {
+  for (size_t i = 0; i < a->n; i++) announcement_fini(&a->of[i]);
+  free(a->of);
+  *a = (announcements){0};
+}
+
+/* --- telling -------------------------------------------------------------------------------------
+ */
+
+static void interval_cell(table *t, interval v, const char *format) {
+  char part[3][32];
+  const double x[] = {v.value, v.low, v.high};
+  for (int i = 0; i < 3; i++) {
+    if (isnan(x[i]))
+      snprintf(part[i], sizeof part[i], "–");
+    else
+      snprintf(part[i], sizeof part[i], format, x[i]);
+  }
+  if (isnan(v.low))
+    table_cell(t, "%s", part[0]);
+  else
+    table_cell(t, "%s [%s, %s]", part[0], part[1], part[2]);
+}
+
+static gl_status write_table(const announcements *a, const char *name, table_format format,
+                             FILE *to, gl_error *err) {
+  static const char *const heads[] = {"metric",    "side",         "fallen, survived",       "AUC",
+                                      "announced", "false alarms", "updates before the fall"};
+  table *t = table_new(heads, sizeof heads / sizeof heads[0]);
+  if (t == NULL) return gl_fail_memory(err, "a table");
+  for (size_t i = 0; i < a->n; i++) {
+    const announcement *one = &a->of[i];
+    table_cell(t, "%s", metric_about(one->m)->name);
+    table_cell(t, "%s", one->falls ? "falls" : "rises");
+    table_cell(t, "%zu, %zu", one->fallen, one->survived);
+    interval_cell(t, one->auc, "%.2f");
+    interval_cell(t, one->share, "%.2f");
+    interval_cell(t, one->false_alarms, "%.2f");
+    interval_cell(t, one->lead, "%.0f");
+  }
+  table_caption(
+      t,
+      "%s: which metrics announce falls. %zu runs fell, %zu survived, %zu never learned or "
+      "failed and are left out; %zu starts. Means of %zu updates. AUC: of runs, on the "
+      "side chosen on all of them. The rest leaves one start out: thresholds at which at "
+      "most %.0f %% of the other starts' survivors raise an alarm; median lead of "
+      "announced falls. [95 %%, bootstrap over starts].",
+      name, a->fallen, a->survived, a->left_out, a->starts, a->rule.window,
+      100 * a->rule.false_alarms);
+  gl_status status = table_write(t, format, to, err);
+  table_free(t);
+  return status;
+}
+
+static int put_number(cJSON *to, const char *name, double x) {
+  return (isfinite(x) ? cJSON_AddNumberToObject(to, name, x) : cJSON_AddNullToObject(to, name)) !=
+         NULL;
+}
+
+static int put_interval(cJSON *to, const char *name, interval v) {
+  cJSON *item = cJSON_AddObjectToObject(to, name);
+  return item != NULL && put_number(item, "value", v.value) && put_number(item, "low", v.low) &&
+         put_number(item, "high", v.high);
+}
+
+static int put_one(cJSON *list, const announcement *a) {
+  cJSON *to = cJSON_CreateObject(), *roc = NULL;
+  if (to == NULL || !cJSON_AddItemToArray(list, to)) {
+    cJSON_Delete(to);
+    return 0;
+  }
+  int fine = cJSON_AddStringToObject(to, "metric", metric_about(a->m)->name) != NULL &&
+             cJSON_AddStringToObject(to, "side", a->falls ? "falls" : "rises") != NULL &&
+             put_number(to, "fallen", (double)a->fallen) &&
+             put_number(to, "survived", (double)a->survived) && put_interval(to, "auc", a->auc) &&
+             put_number(to, "judged_fallen", (double)a->judged_fallen) &&
+             put_number(to, "announced", (double)a->announced) &&
+             put_interval(to, "announced_share", a->share) &&
+             put_number(to, "judged_survived", (double)a->judged_survived) &&
+             put_number(to, "alarms", (double)a->alarms) &&
+             put_interval(to, "false_alarm_rate", a->false_alarms) &&
+             put_interval(to, "lead_updates", a->lead) &&
+             (roc = cJSON_AddArrayToObject(to, "roc")) != NULL;
+  for (size_t i = 0; i < a->n_roc && fine; i++) {
+    const double point[] = {a->roc_alarms[i], a->roc_announced[i]};
+    fine = cJSON_AddItemToArray(roc, cJSON_CreateDoubleArray(point, 2));
+  }
+  return fine;
+}
+
+static cJSON *to_json(const announcements *a) {
+  cJSON *all = cJSON_CreateObject();
+  cJSON *rule = all != NULL ? cJSON_AddObjectToObject(all, "rule") : NULL;
+  int fine = rule != NULL && put_number(rule, "window", (double)a->rule.window) &&
+             put_number(rule, "false_alarms", a->rule.false_alarms) &&
+             put_number(all, "fallen", (double)a->fallen) &&
+             put_number(all, "survived", (double)a->survived) &&
+             put_number(all, "left_out", (double)a->left_out) &&
+             put_number(all, "starts", (double)a->starts);
+  cJSON *list = fine ? cJSON_AddArrayToObject(all, "metrics") : NULL;
+  fine = list != NULL;
+  for (size_t i = 0; i < a->n && fine; i++) fine = put_one(list, &a->of[i]);
+  if (fine) return all;
+  cJSON_Delete(all);
+  return NULL;
+}
+
+gl_status announcements_tell(const announcements *a, const char *name, table_format format,
+                             FILE *text, cJSON **json, gl_error *err) {
+  gl_status status = GL_OK;
+  if (json != NULL) {
+    *json = to_json(a);
+    if (*json == NULL) return gl_fail_memory(err, "announcements");
+  }
+  if (text != NULL) status = write_table(a, name, format, text, err);
+  return status;
+}

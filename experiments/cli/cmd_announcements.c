@@ -1,0 +1,135 @@
+/* gepolab announcements: which metrics say beforehand that a run will fall. */
+#include "analysis/announce.h"
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/print_json.h"
+#include "experiments/cli/tell_unfinished.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct announcements_request {
+  const char *algorithm; /* NULL: all */
+  announce_rule rule;
+  table_format format;
+  int json;
+} announcements_request;
+
+/* The studies that are told of together. */
+typedef struct studies {
+  results **list; /* [n], owned */
+  size_t n;
+  char *names; /* "a, b"; owned */
+} studies;
+
+static void studies_fini(studies *s) {
+  for (size_t i = 0; i < s->n; i++) results_free(s->list[i]);
+  free(s->list);
+  free(s->names);
+}
+
+static gl_status add_name(studies *s, const char *name, gl_error *err) {
+  const size_t old = s->names != NULL ? strlen(s->names) : 0, size = old + strlen(name) + 3;
+  char *longer = realloc(s->names, size);
+  if (longer == NULL) return gl_fail_memory(err, "the studies' names");
+  s->names = longer;
+  snprintf(longer + old, size - old, "%s%s", old > 0 ? ", " : "", name);
+  return GL_OK;
+}
+
+static gl_status add_study(studies *s, store *from, const char *name, gl_error *err) {
+  results **longer = realloc(s->list, (s->n + 1) * sizeof *longer);
+  if (longer == NULL) return gl_fail_memory(err, "the studies");
+  s->list = longer;
+  gl_status status = results_load(&s->list[s->n], from, name, err);
+  if (status != GL_OK) return status;
+  const results *r = s->list[s->n++];
+  if (r->lower_is_better)
+    return gl_fail(err, GL_EINPUT, "%s: outcomes are those of scores that are better when higher",
+                   r->study);
+  return add_name(s, r->study, err);
+}
+
+static gl_status add_file(studies *s, const char *path, gl_error *err) {
+  store *from = NULL;
+  char **names = NULL;
+  size_t n = 0;
+  gl_status status = store_open(&from, path, STORE_READ, err);
+  if (status == GL_OK) status = tell_unfinished(from, path, err);
+  if (status == GL_OK) status = results_studies(&names, &n, from, err);
+  for (size_t i = 0; i < n && status == GL_OK; i++) status = add_study(s, from, names[i], err);
+  free(names);
+  store_close(from);
+  return status;
+}
+
+static gl_status tell(const studies *s, const announcements_request *q, gl_error *err) {
+  announcements a = {0};
+  cJSON *json = NULL;
+  gl_status status =
+      announcements_init(&a, (const results *const *)s->list, s->n, q->algorithm, &q->rule, err);
+  if (status == GL_OK)
+    status = announcements_tell(&a, s->names, q->format, q->json ? NULL : stdout,
+                                q->json ? &json : NULL, err);
+  announcements_fini(&a);
+  return status == GL_OK && q->json ? report_json(json, err) : status;
+}
+
+static gl_status run_announcements(const command *self, int argc, char **argv, gl_error *err) {
+  const char *name = "text";
+  size_t format = 0, percent = 10;
+  announcements_request q = {.rule = announce_rule_default()};
+  size_t window = q.rule.window;
+  args_option options[] = {
+      {"algorithm", 'a', ARGS_TEXT, "NAME", "runs of this algorithm alone", &q.algorithm},
+      {"window", 'w', ARGS_COUNT, "N", "updates whose mean is watched (8)", &window},
+      {"false-alarms", 0, ARGS_COUNT, "PERCENT",
+       "of surviving runs that may raise an alarm where thresholds are chosen (10)", &percent},
+      {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the ROC curves", &q.json}};
+  args a;
+  studies s = {0};
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof options[0],
+                                (args_shape){1, ARGS_LIST_MOST, 0}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
+    if (status == GL_OK && percent >= 100)
+      status =
+          gl_fail(err, GL_EINPUT, "--false-alarms %zu: a percentage below 100 is needed", percent);
+    q.format = (table_format)format;
+    q.rule.window = window;
+    q.rule.false_alarms = (double)percent / 100;
+    for (size_t i = 0; i < a.n_words && status == GL_OK; i++)
+      status = add_file(&s, a.words[i], err);
+    if (status == GL_OK) status = tell(&s, &q, err);
+  }
+  studies_fini(&s);
+  args_fini(&a);
+  return status;
+}
+
+const command command_announcements = {
+    .name = "announcements",
+    .arguments = "STUDY.db...",
+    .summary = "which metrics say beforehand that a run will fall",
+    .about =
+        "For every metric that could announce a fall (effective sample size, gradient norm, "
+        "cosine\n"
+        "of consecutive gradients, second moment of log-ratios, kept mass, spread within groups,\n"
+        "shares clipped and gated, entropies, and for comparison reward, response length and\n"
+        "divergences): its mean over the last updates is watched until the fall begins, as\n"
+        "`gepolab outcomes` defines it, or until the run ends.\n\n"
+        "AUC is the area under the ROC curve of runs: the probability that a run that fell went\n"
+        "further than one that survived, on the side (rises or falls) where it is larger. Then\n"
+        "every start (seed) is judged by the others: side and threshold are chosen on them, the\n"
+        "threshold so that at most 10 % of their surviving runs raise an alarm. Told are the "
+        "share\n"
+        "of falls that are announced, the share of surviving runs with a false alarm, and the\n"
+        "median of updates between alarm and fall. Intervals of 95 % are a bootstrap over starts.\n"
+        "Runs that never learned, or failed, are left out. Metrics that a study does not have are\n"
+        "not told of: studies of older versions lack some.",
+    .examples = "  gepolab announcements study.db\n"
+                "  gepolab announcements study.db --algorithm gspo --window 16\n"
+                "  gepolab announcements edges.db frontier.db --json",
+    .run = run_announcements};
