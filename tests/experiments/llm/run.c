@@ -86,11 +86,11 @@ static int refused(const cli_result *r, int code, const char *says) {
   return good;
 }
 
-static void qwen3_math_says_what_is_missing(void) {
+static void says_what_is_missing(const char *name) {
   char folder[64], data[128], text[4096];
   size_t size = 0;
   begin(folder);
-  cli_result r = CLI("run", "qwen3_math", "world.task.path=/no/such/file.jsonl");
+  cli_result r = CLI("run", name, "world.task.path=/no/such/file.jsonl");
   CU_ASSERT(refused(&r, 2, "cannot read /no/such/file.jsonl"));
   cli_result_fini(&r);
   for (int i = 0; i < 60; ++i)
@@ -100,10 +100,24 @@ static void qwen3_math_says_what_is_missing(void) {
   cli_write(cli_path(data, folder, "math.jsonl"), text, size);
   char path[200];
   snprintf(path, sizeof path, "world.task.path=%s", data);
-  r = CLI("run", "qwen3_math", path, "world.model.path=/no/such/folder");
+  r = CLI("run", name, path, "world.model.path=/no/such/folder");
   CU_ASSERT(refused(&r, 2, "there is no folder '/no/such/folder'"));
   cli_result_fini(&r);
+  /* all its settings but the sizes, on a model that is made here */
+  r = CLI("run", name, path, "world.backend=cpu", "world.dtype=float32",
+          "world.model={layers: 1, hidden: 16, heads: 2, context: 160}", "world.tokenizer=byte",
+          "world.stop=null", "world.template=null", "world.task.template='{prompt}'",
+          "world.max_tokens=4", "world.micro_batch=512", "world.evaluation.prompts=2",
+          "train.groups=2", "steps=2", "eval_every=2");
+  if (r.code != 0) fprintf(stderr, "%s: %s\n", name, r.err);
+  CU_ASSERT(r.code == 0);
+  cli_result_fini(&r);
   end(folder);
+}
+
+static void recipes_for_a_checkpoint_of_ones_own_say_what_is_missing(void) {
+  says_what_is_missing("qwen3_math");
+  says_what_is_missing("released_qwen3");
 }
 
 static void a_machine_without_cuda_says_so(void) {
@@ -240,7 +254,8 @@ static void cells_of_one_world_read_its_files_once(void) {
 
 SUITE(cli_llm_run, "cli: llm runs", TEST(llm_quick_runs_and_says_the_same_however_it_is_run),
       TEST(a_sweep_of_transformers_does_not_depend_on_its_workers),
-      TEST(qwen3_math_says_what_is_missing), TEST(a_machine_without_cuda_says_so),
+      TEST(recipes_for_a_checkpoint_of_ones_own_say_what_is_missing),
+      TEST(a_machine_without_cuda_says_so),
       TEST(a_sweep_that_this_machine_cannot_run_is_one_message_and_no_file),
       TEST(cells_that_are_finished_need_no_machine),
       TEST(what_a_transformer_cannot_do_is_told_with_its_place),
