@@ -20,12 +20,12 @@ static void write_line(figure_page *p, const announcement *a) {
 
 static gl_status write_page(figure_page *p, const announcements *a, gl_error *err) {
   const char *names[MOST_LINES];
-  const size_t n = a->n < MOST_LINES ? a->n : MOST_LINES;
+  const size_t n = a->n < MOST_LINES ? a->n : MOST_LINES; /* 0: all fell before they had values */
   gl_status status = page_open(p, 1, "panel\tmetric\tfalse_alarms\tannounced\tlow\thigh", err);
   if (status != GL_OK) return status;
   snprintf(p->x_axis, sizeof p->x_axis, "share of surviving runs with a false alarm");
   snprintf(p->panels[0].axis, sizeof p->panels[0].axis, "share of falls announced");
-  p->panels[0].low = 0, p->panels[0].high = 1, p->panels[0].kept = 1;
+  if (n > 0) p->panels[0].low = 0, p->panels[0].high = 1, p->panels[0].kept = 1;
   p->tight = 1;
   for (size_t i = 0; i < n; i++) {
     names[i] = metric_about(a->of[i].m)->name;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENDS = 2 };
+enum { ENDS = 2, FEW_AXES = 3, MOST_BESIDE = 2 * ENDS };
 
 /* The values of one axis: distinct, numbers in ascending order, else as they come. */
 typedef struct values {
@@ -141,7 +141,7 @@ static gl_status write_axis(figure_page *p, size_t row, const results *r, const 
     const size_t panel = row * ENDS + end;
     figure_panel *to = &p->panels[panel];
     axis_of(METRIC_COUNT, to->axis);
-    if (row == 0) snprintf(to->title, sizeof to->title, "%s", names[end]);
+    if (panel < p->wide) snprintf(to->title, sizeof to->title, "%s", names[end]);
     snprintf(to->x_axis, sizeof to->x_axis,
              *swept->unit && v->numbers ? "%.100s [%.40s]" : "%.100s%.0s", swept->label,
              swept->unit);
@@ -185,7 +185,9 @@ static gl_status write_page(figure_page *p, const results *r, const values *v, s
                             gl_error *err) {
   gl_status status = page_open(p, ENDS * n, "panel\talgorithm\tvalue\tiqm\tlow\thigh", err);
   if (status == GL_OK) {
-    p->wide = p->share = ENDS;
+    p->wide = n > FEW_AXES ? page_columns(p, MOST_BESIDE) / ENDS * ENDS : ENDS;
+    if (p->wide == 0) p->wide = ENDS;
+    p->share = p->wide;
     p->all_marks = 1;
     p->tall = 3.4;
   }

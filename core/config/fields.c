@@ -113,6 +113,10 @@ static const field table[] = {
           "what is wrong with the rewards that training sees; evaluations see them right"),
     ENTRY("train.reward_noise.flip", "flipped rewards", NUMBER, "", "0",
           "share of the rewards r, which must be in [0, 1], that become 1 - r"),
+    ENTRY(
+        "train.weight_noise", "variance of weight noise", NUMBER, "", "0",
+        "variance of a random factor, of mean 1, by which each response's part of the gradient is "
+        "multiplied: it adds variance and no bias"),
     ENTRY("train.epochs", "epochs", NUMBER, "", "1",
           "passes over the batches of an update, each in an order of its own"),
 

@@ -46,9 +46,10 @@ typedef enum policy_ratio {
   RATIO_SELF_NORMALISED,
   RATIO_MIXTURE,
   RATIO_TOKEN_MIXTURE,
-  RATIO_VTRACE
+  RATIO_VTRACE,
+  RATIO_GROUP_MEAN
 } policy_ratio;
-enum { RATIO_COUNT = RATIO_VTRACE + 1 }; /* one more than the last */
+enum { RATIO_COUNT = RATIO_GROUP_MEAN + 1 }; /* one more than the last */
 
 /* Whose ratio it is: one number for each token, or one for each response. */
 typedef enum policy_ratio_unit { RATIO_OF_TOKEN, RATIO_OF_RESPONSE } policy_ratio_unit;
@@ -64,6 +65,7 @@ typedef enum policy_ratio_gradient {
 typedef enum policy_ratio_coupling {
   RATIO_ALONE,                 /* it does not */
   RATIO_COUPLED_BY_P,          /* it does, through a denominator that contains P */
+  RATIO_COUPLED_BY_RATIOS,     /* it does, through their ratios, of which no derivative is taken */
   RATIO_COUPLED_BY_DENOMINATOR /* as the field `denominator` says */
 } policy_ratio_coupling;
 

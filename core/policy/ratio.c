@@ -195,6 +195,13 @@ static void over_mean_ratio(policy_state *s, scope c, size_t group) {
   }
 }
 
+static void mean_ratio(policy_state *s, scope c, size_t group) {
+  (void)group;
+  const double sum = policy_log_sum(s->seq_x, c.first, c.step, c.end);
+  const double count = (double)((c.end - c.first + c.step - 1) / c.step);
+  for (size_t i = c.first; i < c.end; i += c.step) s->seq_x[i] = sum - log(count);
+}
+
 void policy_each_scope(policy_state *s, policy_scope which,
                        void (*visit)(policy_state *, policy_response_scope, size_t group)) {
   const policy_input *in = s->in;
@@ -216,6 +223,10 @@ static void expectation_ratios(policy_state *s) {
 
 static void self_normalised_ratios(policy_state *s) {
   policy_each_scope(s, s->algorithm->group_scope, over_mean_ratio);
+}
+
+static void group_mean_ratios(policy_state *s) {
+  policy_each_scope(s, s->algorithm->group_scope, mean_ratio);
 }
 
 /* The log of P / (a P + (1 - a) Q) from x = log P - log Q, and its slope in log P. */
@@ -312,6 +323,12 @@ static const ratio table[] = {
     [RATIO_VTRACE] = {{"vtrace", "V-trace's products of capped p / q, see rho_bar and c_bar",
                        RATIO_OF_TOKEN, RATIO_GRADIENT_NONE, RATIO_ALONE, 1, 0},
                       vtrace_ratios},
+    [RATIO_GROUP_MEAN] = {{"group_mean",
+                           "the mean of P / Q over the group, the same for all its responses, with "
+                           "the gradient of each token's own p",
+                           RATIO_OF_RESPONSE, RATIO_GRADIENT_OWN_TOKEN, RATIO_COUPLED_BY_RATIOS, 1,
+                           1},
+                          group_mean_ratios},
 };
 _Static_assert(sizeof table / sizeof table[0] == RATIO_COUNT, "a line for every ratio");
 
@@ -337,6 +354,7 @@ int policy_couples_group(const policy_algorithm *algorithm) {
   case RATIO_ALONE:
     return 0;
   case RATIO_COUPLED_BY_P:
+  case RATIO_COUPLED_BY_RATIOS:
     return 1;
   case RATIO_COUPLED_BY_DENOMINATOR:
     return coupled_by_denominator(algorithm->denominator);
@@ -347,6 +365,7 @@ int policy_couples_group(const policy_algorithm *algorithm) {
 int policy_denominator_contains_p(const policy_algorithm *algorithm) {
   switch (table[algorithm->ratio].info.coupling) {
   case RATIO_ALONE:
+  case RATIO_COUPLED_BY_RATIOS:
     return 0;
   case RATIO_COUPLED_BY_P:
     return 1;

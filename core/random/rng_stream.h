@@ -29,7 +29,9 @@ typedef enum rng_purpose {
   RNG_SETTING = 18,    /* settings of a sweep's random search; entity = hash of the field's path */
   RNG_BEHAVIOUR = 19,  /* noise of samplers' logits; entity = batch, or hash of it and a prefix */
   RNG_UNSOLVABLE = 20, /* which prompts are never rewarded; entity = the prompt */
-  RNG_FLIP = 21        /* which rewards are flipped; entity = batch, index = response */
+  RNG_FLIP = 21,       /* which rewards are flipped; entity = batch, index = response */
+  RNG_WEIGHT_NOISE =
+      24 /* factors on weights; entity = learner step, index = update << 32 | response */
 } rng_purpose;
 
 typedef struct rng_stream {

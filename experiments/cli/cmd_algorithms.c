@@ -120,6 +120,7 @@ static const char *coupling_words(policy_ratio_coupling coupling) {
   case RATIO_ALONE:
     return "";
   case RATIO_COUPLED_BY_P:
+  case RATIO_COUPLED_BY_RATIOS:
     return "; depends on the whole group";
   case RATIO_COUPLED_BY_DENOMINATOR:
     return "; depends on the whole group unless denominator: exact";

@@ -136,6 +136,7 @@ static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   out->minibatches = cfg_count(&r, "minibatches", 1, 1, 1u << 20);
   out->epochs = cfg_count(&r, "epochs", 1, 1, 1u << 20);
   training_reward_read(&out->rewards, &r);
+  out->weight_noise = cfg_double(&r, "weight_noise", 0, 0, 1e6);
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   enum { MOST_RESPONSES = 1 << 26 };
   if (out->groups > MOST_RESPONSES / out->group_size)
@@ -261,6 +262,7 @@ learner_setup recipe_setup(const recipe *r, const cache_place *place) {
                          .minibatches = r->minibatches,
                          .epochs = r->epochs,
                          .rewards = r->rewards,
+                         .weight_noise = r->weight_noise,
                          .updates = r->steps,
                          .threads = r->threads,
                          .cache = place->folder[0] != '\0' ? place->folder : NULL,

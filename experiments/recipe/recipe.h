@@ -31,6 +31,7 @@ typedef struct recipe {
   const cfg_node *train, *algorithm_at; /* where it says what is read below; NULL: it does not */
   size_t groups, group_size, minibatches, epochs;
   training_reward rewards;
+  double weight_noise; /* variance, core/rl/weight_noise.h */
   policy_algorithm algorithm;
   int wants_checkpoints; /* there is a `checkpoint` section; it changes no result and is no part of
                             what a cell is known by */

@@ -244,6 +244,7 @@ static gl_status read_setup(llm_learner *l, const learner_setup *setup, gl_error
   l->minibatches = setup->minibatches;
   l->epochs = setup->epochs;
   l->rewards = setup->rewards;
+  l->weight_noise = setup->weight_noise;
   return status;
 }
 

@@ -64,6 +64,7 @@ typedef struct llm_learner {
   uint64_t seed, updates;
   size_t minibatches, epochs;
   training_reward rewards;
+  double weight_noise;
   int64_t version;
   optimizer_spec optimizer_spec;
   replica *replica;       /* [spec.devices] */

@@ -15,6 +15,8 @@
  * learner's at the start of the step. */
 #include "llm/learner/learner.h"
 
+#include "core/rl/weight_noise.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,12 +299,12 @@ static gl_status reserve_order(llm_learner *l, size_t n, gl_error *err) {
   return l->order != NULL ? GL_OK : gl_fail_memory(err, "an update's minibatches");
 }
 
-/* One optimiser update on a set. scored: its coefficients are computed already; kept: and the
- * activations of its forward are still there. *lr is scaled with the effective sample size where
- * the optimiser asks for it. *defined becomes 0 if the policy's probabilities have stopped being
- * numbers. */
-static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept, double *lr,
-                            double *norm, int *defined, gl_error *err) {
+/* Optimiser update number `update` of a step, on a set. scored: its coefficients are computed
+ * already; kept: and the activations of its forward are still there. *lr is scaled with the
+ * effective sample size where the optimiser asks for it. *defined becomes 0 if the policy's
+ * probabilities have stopped being numbers. */
+static gl_status one_update(llm_learner *l, rollout_set *s, size_t update, int scored, int kept,
+                            double *lr, double *norm, int *defined, gl_error *err) {
   gl_status status = GL_OK;
   policy_output out;
   if (!scored) {
@@ -315,6 +317,8 @@ static gl_status one_update(llm_learner *l, rollout_set *s, int scored, int kept
   if (l->optimizer_spec.ess_scaling != ESS_NONE)
     *lr *= optimizer_ess_factor(&l->optimizer_spec, optimizer_ess(s->logp, s->sampled_logq,
                                                                   s->token_start, s->n_responses));
+  weight_noise_apply(l->weight_noise, l->seed, (uint64_t)l->version, update, s->token_start,
+                     s->n_responses, s->coefficient);
   return step(l, s, kept, *lr, norm, err);
 }
 
@@ -340,7 +344,7 @@ static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, dou
         status = rollout_set_select(s, &l->all, l->order + first, last - first, err);
         if (status != GL_OK) return status;
       }
-      status = one_update(l, s, scored, scored && kept, &rate, &length, &defined, err);
+      status = one_update(l, s, *count, scored, scored && kept, &rate, &length, &defined, err);
       if (status != GL_OK || !defined) return status;
       *norm += length;
       *rates += rate;

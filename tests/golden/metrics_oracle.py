@@ -10,7 +10,7 @@ F = np.longdouble
 assert np.finfo(F).maxexp > 10000, "needs a long double with a 15-bit exponent (x86-64)"
 
 OWN = ["clip_fraction", "iw_mean", "iw_max", "iw_variance", "log_iw_mean", "log_iw_max",
-       "log_iw_variance", "ess", "aw_variance"]
+       "log_iw_variance", "ess", "aw_variance", "clipped_positive", "clipped_negative"]
 
 
 def number(x):
@@ -30,6 +30,8 @@ def mean_of_valid(values):
 
 
 def variance(x):
+    if (x == x[0]).all():  # the mean of equal numbers need not be that number
+        return F(0) if len(x) > 1 else F("nan")
     return x.var(ddof=1) if len(x) > 1 else F("nan")
 
 
@@ -42,9 +44,17 @@ MEANS = dict(gm_ratio_spread=lambda r: np.array(r["logp"], F) - np.array(r["logq
              gm_p_spread=lambda r: np.array(r["logp"], F))
 
 
-def own(groups, clipped):
+def clipped_of_sign(groups, clipped, gated, sign):
+    """The share of the units of that sign of advantage that are clipped and not gated."""
+    signs = [np.sign(a) for g in groups for a, x in g for _ in x]
+    if gated is None or sign not in signs:
+        return F("nan")
+    return F(np.mean([c > 0 and not out for c, out, s in zip(clipped, gated, signs) if s == sign]))
+
+
+def own(groups, clipped, gated):
     """groups[g][i] = (A_i, log-ratios of response i: one per token, or one for a response ratio);
-    clipped: 0/1 per unit. Returns the values named in OWN and mean_i A_i w_i of every group."""
+    clipped, gated: 0/1 per unit; gated None: the method has no clip by response. Returns the values named in OWN and mean_i A_i w_i of every group."""
     w = [[np.exp(np.array(x, F)) for _, x in g] for g in groups]
     aw = [[F(a) * v for (a, _), v in zip(g, ws)] for g, ws in zip(groups, w)]
     flat = [np.concatenate(v) for v in w]
@@ -53,7 +63,8 @@ def own(groups, clipped):
     spread = mean_of_valid([variance(v) for v in flat])
     ess = mean_of_valid([v.sum() ** 2 / (len(v) * (v * v).sum()) for v in flat])
     products = mean_of_valid([variance(np.concatenate(v)) for v in aw])
-    values = [np.mean(clipped), mean, top, spread, log(mean), log(top), log(spread), ess, products]
+    values = [np.mean(clipped), mean, top, spread, log(mean), log(top), log(spread), ess, products,
+              clipped_of_sign(groups, clipped, gated, 1), clipped_of_sign(groups, clipped, gated, -1)]
     return [number(v) for v in values], [number(np.mean([v.mean() for v in g])) for g in aw]
 
 

@@ -325,7 +325,7 @@ def log_denominator(f, case, scope, p, q):
 
 
 def normalised(f, case, X, P, Q, drift):
-    """Group expectation and self-normalisation, scope by scope; drift: CPPO's term of a response."""
+    """Group expectation, self-normalisation and the group's mean ratio, scope by scope; drift: CPPO's term of a response."""
     flat = [(g, i) for g in range(len(X)) for i in range(len(X[g]))]
     if f["group_scope"] == "prompt":
         scopes = [[(g, i) for i in range(len(X[g]))] for g in range(len(X))]
@@ -335,6 +335,10 @@ def normalised(f, case, X, P, Q, drift):
     new = [list(g) for g in X]
     for sc in scopes:
         p, q, x = (torch.stack([V[g][i] for g, i in sc]) for V in (P, Q, X))
+        if f["ratio"] == "group_mean":
+            for g, i in sc:
+                new[g][i] = torch.log(torch.exp(x.detach()).mean())
+            continue
         if f["ratio"] == "self_normalised":
             d = torch.logsumexp(x, 0) - math.log(len(sc))
             d = d if f["denominator_gradient"] else d.detach()
@@ -350,7 +354,7 @@ def response_ratios(f, case, lp, lq, old, L, count):
     """Log-ratio of every response, before log_floor and log_cap; count: 0 for tokens it leaves out."""
     red = (lambda v, k: (v * k).sum() / max(1.0, float(k.sum()))) if f["log_prob"] == "mean" else (lambda v, k: (v * k).sum())
     P, Q, X = ([[red(v, k) for v, k in zip(*g)] for g in zip(V, count)] for V in (lp, old, L))
-    if f["ratio"] in ("group_expectation", "self_normalised"):
+    if f["ratio"] in ("group_expectation", "self_normalised", "group_mean"):
         def drift(g, i):
             l = (lp[g][i] - lq[g][i]).detach()
             return float((torch.exp(-l) + l - 1).mean())
@@ -371,6 +375,9 @@ def masked(f, x, a):
     return (u > 1 + f["mask_high"]) if a > 0 else (u < 1 - f["mask_low"])
 
 
+OWN_TOKEN = ("sequence_token", "group_mean")  # one ratio of a response, the gradient of each token's own p
+
+
 def response_term(f, a, p, l, free, omega, kept, count):
     """Objective of a response whose ratio is one number: the term, its log-ratio, the clip's act."""
     lim = lambda v: torch.clamp(v, f["log_floor"], f["log_cap"])
@@ -381,7 +388,7 @@ def response_term(f, a, p, l, free, omega, kept, count):
         val = torch.exp(lim((lt * count).sum() / max(1.0, float(count.sum()))))
     else:
         # GSPO-token's limits are put on the sum, whose gradient is the token's own.
-        own = lim(free.detach() + l - l.detach()) if f["ratio"] == "sequence_token" else x
+        own = lim(free.detach() + l - l.detach()) if f["ratio"] in OWN_TOKEN else x
         val = clip_value(f, own, a, 1)
         hit = bool(clip_acts(f, own, a, val).any())
     if bool(masked(f, x, a)):
@@ -390,7 +397,7 @@ def response_term(f, a, p, l, free, omega, kept, count):
         term = (omega * val.detach() * a * p).sum()
     else:
         term = (omega * val * a).sum()
-        if f["aggregate"] == "sequence_sum" and f["ratio"] != "sequence_token":
+        if f["aggregate"] == "sequence_sum" and f["ratio"] not in OWN_TOKEN:
             term = term / max(kept, 1)
     return term, [float(x.detach())], [float(hit)]
 
@@ -485,7 +492,7 @@ def evaluate(f, case):
     if f["clip"] in ("binary_tv", "binary_kl"):
         stays = [v for g, i in flat for v in near(f, lp[g][i], old[g][i], adv[g][i])]
     share = kl_tokens(f, [(adv[g][i], v) for g, i in flat for v in lp[g][i].tolist()])
-    obj, loss, logs, acts = torch.tensor(0.0), torch.tensor(0.0), [], []
+    obj, loss, logs, acts, left_out = torch.tensor(0.0), torch.tensor(0.0), [], [], []
     for g, i in flat:
         a, p, l, (b, k) = adv[g][i], lp[g][i], L[g][i], fac[g][i]
         far = float((lq[g][i] - p.detach()).mean()) > f["off_policy_mask"]
@@ -499,6 +506,7 @@ def evaluate(f, case):
             term, x, hit = response_term(f, a, p, l, X[g][i], omega, kept[g][i], count[g][i])
         if (g, i) in gone:
             term, hit = term * 0, [1.0] * len(hit)
+        left_out += [(g, i) in gone] * len(hit)
         wanted = torch.tensor(share[at:at + len(l)])
         at, logs, acts = at + len(l), logs + [x], acts + hit
         if a != 0:
@@ -508,7 +516,7 @@ def evaluate(f, case):
         if f["ref_kl_ratio"]:
             ratio = torch.exp(l if f["ratio"] == "token" else torch.clamp(X[g][i], f["log_floor"], f["log_cap"]))
         loss = loss + divergence(f, p, lq[g][i], lr[g][i], z(g, i) * counted, wanted, ratio)
-    return finish(loss - obj, lp, adv, logs, acts)
+    return finish(loss - obj, lp, adv, logs, acts, left_out)
 
 
 def kl_tokens(f, tokens):
@@ -566,16 +574,16 @@ def disco(f, lp, lq, lr, L, groups):
     for pg, qg, rg in zip(lp, lq, lr):
         for p, q, ref in zip(pg, qg, rg):
             loss = loss + divergence(f, p, q, ref, 1 / n)
-    return finish(loss, lp, advs, logs, [0.0])
+    return finish(loss, lp, advs, logs, [0.0], None)
 
 
-def finish(loss, lp, adv, logs, acts):
+def finish(loss, lp, adv, logs, acts, left_out):
     leaves = [p for g in lp for p in g]
     grads = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * len(leaves)
     c = [(-g if g is not None else torch.zeros_like(p)) for g, p in zip(grads, leaves)]
     each = iter(logs)
     units = [[(float(a), next(each)) for a in g] for g in adv]
-    metrics, mean_aw = metrics_oracle.own(units, acts)
+    metrics, mean_aw = metrics_oracle.own(units, acts, left_out)
     return dict(loss=float(loss.detach()), advantages=[a for g in units for a, _ in g],
                 log_weights=[x for v in logs for x in v], mean_aw=mean_aw, metrics=metrics,
                 coefficients=[float(w) for v in c for w in v])
@@ -720,7 +728,10 @@ VARIANTS = [
     ("vespo", dict(mis_level="token", mis_max=1.1, tis_level="token", tis_max=1.05, mask_denominator="kept")),
     ("gmpo", dict(mis_level="token", mis_max=1.1, mask_denominator="kept")),
     ("gepo", dict(mis_level="token", mis_max=1.1, mask_denominator="kept", clip="none"))] + [
-    ("dapo", dict(tis_level=lv, tis_max=1.2, tis_normalise=True)) for lv in ("token", "sequence", "token_geometric")]
+    ("dapo", dict(tis_level=lv, tis_max=1.2, tis_normalise=True)) for lv in ("token", "sequence", "token_geometric")] + [
+    ("gspo", dict(ratio="group_mean", clip="none")), ("gspo", dict(ratio="group_mean", eps_low=0.02, eps_high=0.02)),
+    ("is", dict(ratio="group_mean", group_scope="microbatch", microbatch=3)),
+    ("is", dict(ratio="group_mean", ratio_gradient=True, log_cap=0.05, aggregate="token_mean"))]
 
 
 def short(value):

@@ -47,6 +47,7 @@ static inline gl_status llm_try(llm_fixture *f, const char *text, llm_choice cho
       .n_groups = f->n_groups,
       .minibatches = cfg_count(&r, "minibatches", 1, 0, 1000),
       .epochs = cfg_count(&r, "epochs", 1, 0, 1000),
+      .weight_noise = cfg_double(&r, "weight_noise", 0, 0, 1e6),
       .updates = cfg_count(&r, "updates", 0, 0, 1000),
       .threads = choice.threads,
       .cache = choice.cache,

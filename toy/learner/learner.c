@@ -203,6 +203,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   l->seed = setup->seed;
   l->updates = setup->updates;
   l->rewards = setup->rewards;
+  l->weight_noise = setup->weight_noise;
   l->minibatches = setup->minibatches;
   l->epochs = setup->epochs;
   l->stamp = 1;

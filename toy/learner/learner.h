@@ -54,6 +54,7 @@ typedef struct toy_learner {
   double *logref;    /* [n_prompts * n_edges] the reference policy */
   double *initial;   /* likewise, what samplers' policy is mixed with; NULL: nothing */
   training_reward rewards;
+  double weight_noise;
   uint64_t stamp;       /* grows whenever theta changes; starts at 1 */
   prompt_cache *cache;  /* [n_prompts] */
   double *cache_values; /* [n_prompts * n_edges * 2] */

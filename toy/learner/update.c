@@ -5,6 +5,8 @@
  * learner's at the start of the step.
  */
 #include "toy/learner/learner.h"
+
+#include "core/rl/weight_noise.h"
 #include "toy/world/measure.h"
 
 #include <math.h>
@@ -244,7 +246,10 @@ static void backward(toy_learner *l, const token_set *s) {
   }
 }
 
-static double ascend(toy_learner *l, const token_set *s, double lr) {
+/* Optimiser update number `update` of the step. */
+static double ascend(toy_learner *l, const token_set *s, size_t update, double lr) {
+  weight_noise_apply(l->weight_noise, l->seed, (uint64_t)l->version, update, s->token_start,
+                     s->n_responses, s->coefficient);
   backward(l, s);
   memcpy(l->trail.now, l->direction, l->trail.n * sizeof *l->trail.now);
   gradient_trail_next(&l->trail);
@@ -349,7 +354,7 @@ static gl_status optimise(toy_learner *l, double lr, double *norm, size_t *count
         status = evaluate_loss(l, s, &out, err);
         if (status != GL_OK) return status;
       }
-      *norm += ascend(l, s, lr * rate_factor(l, s, scaled));
+      *norm += ascend(l, s, *count, lr * rate_factor(l, s, scaled));
       ++*count;
     }
   }

@@ -10,6 +10,8 @@
 #include "experiments/lab/theory_run.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/train/train.h"
+#include "sim/cluster.h"
+#include "sim/schedule_print.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
@@ -56,6 +58,8 @@ static const base bases[] = {
      "{" TRAIN BANDIT "cluster: {preset: fifo, up: {bandwidth: 1000, to_bad: 0.2}, "
      "down: {bandwidth: 1000, loss: 0.1}, rollout_bytes: 9000, weights_bytes: 9000}}"},
     {"run", "cluster", "{" TRAIN BANDIT "cluster: {preset: lifo}}"},
+    {"run", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, learner: {capacity: 3}}}"},
+    {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, window: 2, stale: downweight}}"},
     {"run", "cluster", "{" TRAIN BANDIT "cluster: {samplers: [{generation: 200}, {speed: 3}]}}"},
     {"run", "cluster",
      "{" TRAIN BANDIT "cluster: {lengths: {law: uniform, min: 1, max: 90000}, concurrency: 2, "
@@ -148,8 +152,23 @@ static gl_status put_run(const cfg_doc *doc, FILE *to, gl_error *err) {
   return status;
 }
 
+/* What `gepolab sim` reads: clusters that no learner can follow, too. */
+static gl_status put_clock(const cfg_doc *doc, FILE *to, gl_error *err) {
+  recipe r;
+  cluster_spec *cluster = NULL;
+  schedule s = {0};
+  gl_status status = recipe_read(&r, doc, err);
+  if (status == GL_OK) status = cluster_parse(&cluster, r.cluster, r.groups, r.group_size, err);
+  if (status == GL_OK && to != NULL) status = schedule_build(&s, cluster, r.seed, 20, err);
+  if (status == GL_OK && to != NULL) schedule_print_csv(&s, to);
+  schedule_fini(&s);
+  cluster_free(cluster);
+  return status;
+}
+
 static gl_status put_result(const char *command, const cfg_doc *doc, FILE *to, gl_error *err) {
   if (strcmp(command, "run") == 0) return put_run(doc, to, err);
+  if (strcmp(command, "sim") == 0) return put_clock(doc, to, err);
   if (strcmp(command, "bias") == 0) {
     lab_recipe r;
     gl_status status = lab_recipe_read(&r, doc, err);

@@ -1,5 +1,6 @@
 /* The transformer learner: its gradient, its micro-batches, its draws, its checkpoints, and that it
  * learns. */
+#include "core/rl/weight_noise.h"
 #include "tests/support/llm_learner_fixture.h"
 
 #include <unistd.h>
@@ -267,6 +268,28 @@ static int same_group(const batch *a, const batch *b, size_t g, size_t group_siz
   return same;
 }
 
+/* The gradient of one response alone is multiplied by the factor of its update. */
+static void noise_of_weights_multiplies_a_responses_gradient(void) {
+  static const char *const noise[] = {"0", "0.5"};
+  double norm[2];
+  for (size_t k = 0; k < 2; ++k) {
+    char text[600];
+    double metrics[METRIC_COUNT];
+    snprintf(text, sizeof text,
+             WORLD "}\nalgorithm: {base: reinforce, baseline: none}\n"
+                   "train: {groups: 1, group_size: 1, weight_noise: %s}",
+             noise[k]);
+    llm_fixture f = llm_open(text, 4);
+    batch b = llm_draw(&f, 3);
+    llm_update(&f, &b, metrics);
+    norm[k] = metrics[METRIC_GRAD_NORM];
+    batch_fini(&b);
+    llm_close(&f);
+  }
+  CU_ASSERT(norm[0] > 0);
+  CU_ASSERT(fabs(norm[1] / norm[0] / weight_noise_factor(0.5, 4, 0, 0, 0) - 1) < 1e-10);
+}
+
 static void a_draw_depends_on_its_address_alone(void) {
   static const struct {
     const char *extra, *train;
@@ -468,6 +491,7 @@ SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_
       TEST(equal_beginnings_are_run_once_and_count_as_often_as_they_were_drawn),
       TEST(scores_have_the_same_bits_whatever_is_shared),
       TEST(micro_batches_of_any_size_give_the_same_step), TEST(minibatches_and_epochs_add_up),
+      TEST(noise_of_weights_multiplies_a_responses_gradient),
       TEST(a_draw_depends_on_its_address_alone),
       TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once),
       TEST(a_batch_in_flight_takes_new_weights_for_its_rest),
