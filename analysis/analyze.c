@@ -1,6 +1,8 @@
 /* Tables and JSON of a study. */
 #include "analysis/analyze.h"
 
+#include "analysis/benchmarks.h"
+#include "analysis/sets.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "core/base/json.h"
@@ -129,9 +131,9 @@ static gl_status runs_relations_table(const summary *s, table_format format, FIL
   return finish_table(t, format, to, err);
 }
 
-static gl_status study_text(const summary *s, table_format format, FILE *to, gl_error *err) {
-  gl_status status = ends_table(s, format, to, err);
-  if (status == GL_OK) status = clock_table(s, format, to, err);
+/* All but the first table, behind which those of evaluation sets stand. */
+static gl_status rest_of_text(const summary *s, table_format format, FILE *to, gl_error *err) {
+  gl_status status = clock_table(s, format, to, err);
   if (status == GL_OK) status = cells_relations_table(s, format, to, err);
   if (status == GL_OK && s->from->n_algorithms > 1)
     status = runs_relations_table(s, format, to, err);
@@ -201,25 +203,286 @@ static int fill_study_json(cJSON *root, const summary *s) {
   return ok;
 }
 
+/* --- evaluation sets -----------------------------------------------------------------------------
+ */
+
+/* Seed of the bootstrap: results are those of the data, so one constant serves. */
+static const uint64_t BOOTSTRAP_SEED = 1;
+
+/* The sets of a study, and room for what a cell's runs have. */
+typedef struct set_tables {
+  const results *from;
+  const char **name; /* [n] */
+  size_t n;
+  double *value; /* [3][n_runs] of best, last and gap */
+} set_tables;
+
+static void set_tables_fini(set_tables *t) {
+  free(t->name), free(t->value);
+}
+
+static gl_status set_tables_init(set_tables *t, const results *from, gl_error *err) {
+  *t = (set_tables){.from = from, .value = calloc(3 * from->n_runs + 1, sizeof *t->value)};
+  if (!t->value) return gl_fail_memory(err, "evaluation sets");
+  return sets_names(&t->name, &t->n, from, err);
+}
+
+/* What a line of the table of sets is about. */
+typedef enum set_line {
+  LINE_OF_SET,    /* the set's own series */
+  LINE_AVERAGE,   /* the mean of the sets' bests, lasts and gaps */
+  LINE_OF_MEAN,   /* the series of the sets' mean */
+  LINE_OF_HALVES, /* of a set: best on one half, scored on the other */
+  LINE_KINDS
+} set_line;
+
+static gl_status ends_of_line(series_ends *e, const set_tables *t, const results_run *run,
+                              set_line line, size_t set, gl_error *err) {
+  const int lower = t->from->lower_is_better;
+  switch (line) {
+  case LINE_OF_SET:
+    *e = sets_ends(run, t->name[set], lower);
+    break;
+  case LINE_AVERAGE:
+    *e = sets_mean_ends(run, t->name, t->n, lower);
+    break;
+  case LINE_OF_MEAN:
+    return sets_ends_of_mean(e, run, t->name, t->n, lower, err);
+  case LINE_OF_HALVES:
+    *e = sets_halved_ends(run, t->name[set], lower);
+    break;
+  case LINE_KINDS:
+    break;
+  }
+  return GL_OK;
+}
+
+/* Best, last and gap of a cell over its seeds; *runs: how many have the line. */
+static gl_status cell_ends(interval ends[3], size_t *runs, const set_tables *t,
+                           const results_cell *cell, set_line line, size_t set, gl_error *err) {
+  const size_t room = t->from->n_runs;
+  *runs = 0;
+  for (size_t i = 0; i < cell->n; i++) {
+    const results_run *run = &t->from->runs[cell->first + i];
+    series_ends e;
+    if (run->status == RUN_FAILED) continue;
+    gl_status status = ends_of_line(&e, t, run, line, set, err);
+    if (status != GL_OK) return status;
+    if (isnan(e.best)) continue;
+    t->value[*runs] = e.best;
+    t->value[room + *runs] = e.last;
+    t->value[2 * room + *runs] = e.best_to_last;
+    ++*runs;
+  }
+  for (size_t k = 0; k < 3; k++) {
+    const uint64_t entity = ((uint64_t)cell->first * LINE_KINDS + (uint64_t)line) * 64 + set;
+    gl_status status =
+        iqm_bootstrap(t->value + k * room, runs, 1,
+                      rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity * 3 + k), &ends[k], err);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
+}
+
+static gl_status put_set_line(table *to, const set_tables *t, const results_cell *cell,
+                              set_line line, size_t set, const char *name, gl_error *err) {
+  interval ends[3];
+  size_t runs = 0;
+  gl_status status = cell_ends(ends, &runs, t, cell, line, set, err);
+  if (status != GL_OK) return status;
+  table_cell(to, "%s", t->from->algorithms[cell->algorithm]);
+  table_cell(to, "%s", t->from->groups[cell->group].label);
+  table_cell(to, "%s", name);
+  table_cell(to, "%zu", runs);
+  for (size_t k = 0; k < 3; k++) interval_cell(to, ends[k]);
+  return GL_OK;
+}
+
+static gl_status put_set_cell(table *to, const set_tables *t, const results_cell *cell,
+                              gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < t->n && status == GL_OK; i++)
+    status = put_set_line(to, t, cell, LINE_OF_SET, i, t->name[i], err);
+  if (t->n < 2) return status;
+  if (status == GL_OK) status = put_set_line(to, t, cell, LINE_AVERAGE, 0, "average", err);
+  return status == GL_OK ? put_set_line(to, t, cell, LINE_OF_MEAN, 0, "of the mean", err) : status;
+}
+
+static gl_status sets_table(const set_tables *t, table_format format, FILE *to, gl_error *err) {
+  const char *heads[] = {"algorithm", setting_head(t->from), "set", "runs", "best", "last", "gap"};
+  table *out = table_new(heads, sizeof heads / sizeof *heads);
+  gl_status status = out ? GL_OK : gl_fail_memory(err, "a table");
+  for (size_t i = 0; i < t->from->n_groups * t->from->n_algorithms && status == GL_OK; i++)
+    if (t->from->cells[i].n > 0) status = put_set_cell(out, t, &t->from->cells[i], err);
+  if (status == GL_OK)
+    table_caption(out,
+                  "Evaluation sets: interquartile mean over seeds [95 %% bootstrap interval]%s.",
+                  t->n < 2 ? ""
+                           : ". average: of each run's bests, each where its set is best; of the "
+                             "mean: the best of the sets' mean, which one evaluation had");
+  if (status == GL_OK) return finish_table(out, format, to, err);
+  table_free(out);
+  return status;
+}
+
+/* The same where what chooses the best does not score it. */
+static gl_status halves_table(const set_tables *t, table_format format, FILE *to, gl_error *err) {
+  const char *heads[] = {"algorithm", setting_head(t->from), "set", "runs", "best", "last", "gap"};
+  table *out = table_new(heads, sizeof heads / sizeof *heads);
+  gl_status status = out ? GL_OK : gl_fail_memory(err, "a table");
+  for (size_t i = 0; i < t->from->n_groups * t->from->n_algorithms && status == GL_OK; i++)
+    for (size_t s = 0; s < t->n && t->from->cells[i].n > 0 && status == GL_OK; s++)
+      status = put_set_line(out, t, &t->from->cells[i], LINE_OF_HALVES, s, t->name[s], err);
+  if (status == GL_OK)
+    table_caption(out, "By halves of the problems: the evaluation that is best on one half, scored "
+                       "on the other, mean of both ways; so the best is not the luckiest.");
+  if (status == GL_OK) return finish_table(out, format, to, err);
+  table_free(out);
+  return status;
+}
+
+/* "gepo", or "gepo, max delay 600 s" where settings differ. On the heap. */
+static char *name_of_cell(const results *r, const results_cell *cell) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  if (!to) return NULL;
+  const char *heading = r->groups[cell->group].heading;
+  fprintf(to, "%s%s%s", r->algorithms[cell->algorithm], *heading ? ", " : "", heading);
+  if (fclose(to) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+/* The scores of all runs by set. names: [n_groups * n_algorithms] of cells, to be freed. */
+static gl_status set_benchmarks(benchmarks *b, char **names, const set_tables *t, gl_error *err) {
+  const results *r = t->from;
+  benchmark_score *score = calloc(r->n_runs * t->n + 1, sizeof *score);
+  size_t n = 0;
+  *b = (benchmarks){0};
+  if (!score) return gl_fail_memory(err, "a table");
+  gl_status status = GL_OK;
+  for (size_t c = 0; c < r->n_groups * r->n_algorithms && status == GL_OK; c++) {
+    const results_cell *cell = &r->cells[c];
+    names[c] = name_of_cell(r, cell);
+    if (!names[c]) status = gl_fail_memory(err, "a table");
+    for (size_t i = 0; i < cell->n && status == GL_OK; i++)
+      for (size_t s = 0; s < t->n; s++) {
+        const results_run *run = &r->runs[cell->first + i];
+        const series_ends e = sets_ends(run, t->name[s], r->lower_is_better);
+        if (run->status == RUN_FAILED || isnan(e.best)) continue;
+        score[n++] =
+            (benchmark_score){names[c], t->name[s], run->seed, e.best, e.last, e.best_to_last};
+      }
+  }
+  if (status == GL_OK) status = benchmarks_init(b, score, n, err);
+  free(score);
+  return status;
+}
+
+/* Fills in b, uses it, and releases all. Either output may be NULL. */
+static gl_status tell_benchmarks(const set_tables *t, table_format format, FILE *text, cJSON *json,
+                                 gl_error *err) {
+  const size_t n = t->from->n_groups * t->from->n_algorithms;
+  char **names = calloc(n + 1, sizeof *names);
+  benchmarks b = {0};
+  gl_status status = names ? GL_OK : gl_fail_memory(err, "a table");
+  if (status == GL_OK) status = set_benchmarks(&b, names, t, err);
+  if (status == GL_OK && text) {
+    status = benchmarks_text(&b, "algorithm", "Best and last by evaluation set", format, text, err);
+    fputc('\n', text);
+  }
+  if (status == GL_OK && json && !benchmarks_json(json, &b))
+    status = gl_fail_memory(err, "a JSON document");
+  benchmarks_fini(&b);
+  for (size_t i = 0; names && i < n; i++) free(names[i]);
+  free(names);
+  return status;
+}
+
+static int set_line_json(cJSON *list, const set_tables *t, const results_cell *cell,
+                         const char *set, const interval ends[3], size_t runs,
+                         const interval halved[3]) {
+  cJSON *o = json_append_object(list);
+  int ok = o && json_add_string(o, "algorithm", t->from->algorithms[cell->algorithm]) &&
+           json_axes(o, t->from, cell->group) && json_add_string(o, "set", set) &&
+           json_add_number(o, "runs", (double)runs) && json_interval(o, "best", ends[0]) &&
+           json_interval(o, "last", ends[1]) && json_interval(o, "best_to_last", ends[2]);
+  return ok && (isnan(halved[0].value) || (json_interval(o, "best_by_halves", halved[0]) &&
+                                           json_interval(o, "best_to_last_by_halves", halved[2])));
+}
+
+/* A line of the tables above: of a set (set < t->n), of the average, or of the mean. */
+static gl_status put_set_json(cJSON *list, const set_tables *t, const results_cell *cell,
+                              set_line line, size_t set, const char *name, gl_error *err) {
+  interval ends[3], halved[3] = {{NAN, NAN, NAN}, {NAN, NAN, NAN}, {NAN, NAN, NAN}};
+  size_t runs = 0, with_halves = 0;
+  gl_status status = cell_ends(ends, &runs, t, cell, line, set, err);
+  if (status == GL_OK && line == LINE_OF_SET)
+    status = cell_ends(halved, &with_halves, t, cell, LINE_OF_HALVES, set, err);
+  if (status != GL_OK) return status;
+  return set_line_json(list, t, cell, name, ends, runs, halved)
+             ? GL_OK
+             : gl_fail_memory(err, "a JSON document");
+}
+
+/* "sets": [{algorithm, axes, set, runs, best, last, best_to_last, …}], the lines of the table. */
+static gl_status sets_json(cJSON *to, const set_tables *t, gl_error *err) {
+  cJSON *list = cJSON_AddArrayToObject(to, "sets");
+  gl_status status = list ? GL_OK : gl_fail_memory(err, "a JSON document");
+  for (size_t c = 0; c < t->from->n_groups * t->from->n_algorithms && status == GL_OK; c++) {
+    const results_cell *cell = &t->from->cells[c];
+    if (cell->n == 0) continue;
+    for (size_t i = 0; i < t->n && status == GL_OK; i++)
+      status = put_set_json(list, t, cell, LINE_OF_SET, i, t->name[i], err);
+    if (status == GL_OK && t->n > 1)
+      status = put_set_json(list, t, cell, LINE_AVERAGE, 0, "average", err);
+    if (status == GL_OK && t->n > 1)
+      status = put_set_json(list, t, cell, LINE_OF_MEAN, 0, "of the mean", err);
+  }
+  return status;
+}
+
+/* Nothing where the study has no sets. */
+static gl_status tell_sets(const results *from, table_format format, FILE *text, cJSON *json,
+                           gl_error *err) {
+  set_tables t;
+  gl_status status = set_tables_init(&t, from, err);
+  if (status == GL_OK && t.n > 0) {
+    if (text) status = sets_table(&t, format, text, err);
+    if (status == GL_OK && text && sets_have_halves(from))
+      status = halves_table(&t, format, text, err);
+    if (status == GL_OK && t.n > 1) status = tell_benchmarks(&t, format, text, json, err);
+    if (status == GL_OK && json) status = sets_json(json, &t, err);
+  }
+  set_tables_fini(&t);
+  return status;
+}
+
 /* One study: its tables as text, and its numbers filled into root; either may be NULL. */
-static gl_status analyze_one(store *from, const char *name, table_format format, FILE *text,
-                             cJSON *root, gl_error *err) {
+static gl_status analyze_one(store *from, const char *name, const char *set, table_format format,
+                             FILE *text, cJSON *root, gl_error *err) {
   results *r = NULL;
   summary sum;
   gl_status status = results_load(&r, from, name, err);
-  if (status != GL_OK) return status;
-  status = summary_init(&sum, r, err);
-  if (status == GL_OK) {
-    if (text) status = study_text(&sum, format, text, err);
-    if (root && status == GL_OK && !fill_study_json(root, &sum))
-      status = gl_fail_memory(err, "a JSON document");
-    summary_fini(&sum);
+  if (status == GL_OK && set) status = sets_choose(r, set, err);
+  if (status == GL_OK) status = summary_init(&sum, r, err);
+  if (status != GL_OK) {
+    results_free(r);
+    return status;
   }
+  if (text) status = ends_table(&sum, format, text, err);
+  if (root && status == GL_OK && !fill_study_json(root, &sum))
+    status = gl_fail_memory(err, "a JSON document");
+  if (status == GL_OK) status = tell_sets(r, format, text, root, err);
+  if (text && status == GL_OK) status = rest_of_text(&sum, format, text, err);
+  summary_fini(&sum);
   results_free(r);
   return status;
 }
 
-gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json, gl_error *err) {
+gl_status analyze_study(store *s, const char *set, table_format format, FILE *text, cJSON **json,
+                        gl_error *err) {
   char **names = NULL;
   size_t n = 0;
   gl_status status = results_studies(&names, &n, s, err);
@@ -230,7 +493,7 @@ gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json,
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     cJSON *one = list ? json_append_object(list) : root;
     if (json && !one) status = gl_fail_memory(err, "a JSON document");
-    if (status == GL_OK) status = analyze_one(s, names[i], format, text, one, err);
+    if (status == GL_OK) status = analyze_one(s, names[i], set, format, text, one, err);
   }
   free(names);
   if (!json) return status;

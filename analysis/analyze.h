@@ -15,6 +15,10 @@
  * [{algorithm, axes, done, diverged, failed, lr, best, last, best_to_last, ...}], "correlations",
  * "correlations_within": the same over the runs of each algorithm};
  * an estimate with an interval is {"iqm", "low", "high"}; a correlation that is not told (null)
- * says "why". */
-gl_status analyze_study(store *s, table_format format, FILE *text, cJSON **json, gl_error *err);
+ * says "why". Of a study with evaluation sets also "sets": [{algorithm, axes, set, runs, best,
+ * last, best_to_last}], with the lines "average" and "of the mean" and, of halves, best_by_halves,
+ * and "benchmarks" (analysis/benchmarks.h). set (NULL: the run's own score): the set whose score
+ * all tables show, as sets_choose() takes it. */
+gl_status analyze_study(store *s, const char *set, table_format format, FILE *text, cJSON **json,
+                        gl_error *err);
 #endif

@@ -75,7 +75,7 @@ results *results_new(const char *study) {
 }
 
 static void run_fini(results_run *run) {
-  free(run->steps), free(run->evals), free(run->staleness);
+  free(run->steps), free(run->evals), free(run->set_evals), free(run->staleness);
   free(run->reason), free(run->shown), free(run->recipe), free(run->swept), free(run->chosen);
   free(run->key);
 }
@@ -129,6 +129,8 @@ gl_status results_add(results *r, const run_record *run, gl_error *err) {
       .n_steps = run->n_steps,
       .evals = copy_items(run->evals, run->n_evals, sizeof *run->evals, &ok),
       .n_evals = run->n_evals,
+      .set_evals = copy_items(run->set_evals, run->n_set_evals, sizeof *run->set_evals, &ok),
+      .n_set_evals = run->n_set_evals,
       .staleness = copy_items(run->staleness, run->n_staleness, sizeof *run->staleness, &ok),
       .n_staleness = run->n_staleness,
       .shown = copy_text(run->algorithm, &ok),

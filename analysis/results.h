@@ -28,6 +28,8 @@ typedef struct results_run {
   size_t n_steps;
   eval_record *evals;
   size_t n_evals;
+  set_eval_record *set_evals; /* [n_set_evals] by evaluation set (analysis/sets.h) */
+  size_t n_set_evals;
   uint64_t *staleness; /* histogram */
   size_t n_staleness;
   /* What tells it apart, for results_arrange(); owned. */

@@ -31,6 +31,17 @@ static void take_eval(sqlite3_stmt *q, void *items, size_t i) {
       (eval_record){sqlite3_column_int64(q, 0), column_number(q, 1), column_number(q, 2)};
 }
 
+static void take_set_eval(sqlite3_stmt *q, void *items, size_t i) {
+  set_eval_record *e = (set_eval_record *)items + i;
+  const char *set = (const char *)sqlite3_column_text(q, 5);
+  *e = (set_eval_record){.step = sqlite3_column_int64(q, 0),
+                         .time_s = column_number(q, 1),
+                         .score = column_number(q, 2),
+                         .place = sqlite3_column_int(q, 3),
+                         .half = sqlite3_column_int(q, 4)};
+  snprintf(e->set, sizeof e->set, "%s", set ? set : "");
+}
+
 enum { STEP_FIRST = 4 }; /* columns before the metrics, which come in their order */
 
 static void take_step(sqlite3_stmt *q, void *items, size_t i) {
@@ -76,22 +87,35 @@ static gl_status records_init(records *r, store *s, const char *table, const cha
 typedef struct loading {
   sqlite3 *db;
   records steps, evals, staleness;
+  records set_evals; /* no queries where the file has no such table */
   results *into;
 } loading;
+
+/* Files of before format 5 that are only read have none. */
+static int has_set_evals(sqlite3 *db) {
+  return sqlite3_table_column_metadata(db, "main", "set_evals", NULL, NULL, NULL, NULL, NULL,
+                                       NULL) == SQLITE_OK;
+}
 
 static gl_status loading_init(loading *l, store *s, gl_error *err) {
   static const char *const evals[] = {"step", "time_s", "eval_score"}, *const staleness[] = {
                                                                            "staleness", "count"};
+  static const char *const set_evals[] = {"step",  "time_s", "eval_score",
+                                          "place", "half",   "eval_set"};
   const char *steps[STEP_FIRST + METRIC_COUNT] = {"step", "sampler", "time_s", "wait_s"};
   for (int m = 0; m < METRIC_COUNT; m++) steps[STEP_FIRST + m] = metric_about((metric)m)->name;
   l->db = store_handle(s);
   l->steps = (records){.item = sizeof(step_record), .take = take_step};
   l->evals = (records){.item = sizeof(eval_record), .take = take_eval};
+  l->set_evals = (records){.item = sizeof(set_eval_record), .take = take_set_eval};
   l->staleness = (records){.item = sizeof(uint64_t), .take = take_staleness};
   gl_status status = records_init(&l->steps, s, "steps", steps, STEP_FIRST + METRIC_COUNT,
                                   "ORDER BY step", "count(*)", err);
   if (status == GL_OK)
     status = records_init(&l->evals, s, "evals", evals, 3, "ORDER BY step", "count(*)", err);
+  if (status == GL_OK && has_set_evals(l->db))
+    status = records_init(&l->set_evals, s, "set_evals", set_evals, 6, "ORDER BY step, place, half",
+                          "count(*)", err);
   if (status == GL_OK)
     status = records_init(&l->staleness, s, "staleness", staleness, 2, "AND t.staleness >= 0",
                           "coalesce(max(staleness) + 1, 0)", err);
@@ -181,17 +205,20 @@ static gl_status load_run(loading *l, sqlite3_stmt *q, gl_error *err) {
                    "a run of the study has no algorithm, no recipe or an unknown status ('%s'); is "
                    "the file damaged, or from a later gepolab?",
                    state ? state : "");
-  void *steps = NULL, *evals = NULL, *staleness = NULL;
+  void *steps = NULL, *evals = NULL, *set_evals = NULL, *staleness = NULL;
   int64_t id = sqlite3_column_int64(q, 0);
   gl_status status = load_records(l->db, &l->steps, id, &steps, &run.n_steps, err);
   if (status == GL_OK) status = load_records(l->db, &l->evals, id, &evals, &run.n_evals, err);
+  if (status == GL_OK && l->set_evals.query)
+    status = load_records(l->db, &l->set_evals, id, &set_evals, &run.n_set_evals, err);
   if (status == GL_OK)
     status = load_records(l->db, &l->staleness, id, &staleness, &run.n_staleness, err);
   run.steps = steps;
   run.evals = evals;
+  run.set_evals = set_evals;
   run.staleness = staleness;
   if (status == GL_OK) status = results_add(l->into, &run, err);
-  free(steps), free(evals), free(staleness);
+  free(steps), free(evals), free(set_evals), free(staleness);
   return status;
 }
 
@@ -271,6 +298,7 @@ static gl_status load_study(results **out, store *s, const char *study, gl_error
   if (status == GL_OK && code != SQLITE_DONE) status = database_failed(l.db, err);
   sqlite3_finalize(q);
   records_fini(&l.steps), records_fini(&l.evals), records_fini(&l.staleness);
+  records_fini(&l.set_evals);
   free(names);
   if (status == GL_OK) status = results_arrange(l.into, err);
   if (status == GL_OK)
@@ -281,7 +309,8 @@ static gl_status load_study(results **out, store *s, const char *study, gl_error
 }
 
 gl_status results_load(results **out, store *s, const char *study, gl_error *err) {
-  static const char *const read[] = {"runs", "steps", "evals", "staleness", "clock", NULL};
+  static const char *const read[] = {"runs",      "steps", "evals", "set_evals",
+                                     "staleness", "clock", NULL};
   *out = NULL;
   gl_status status = store_begin_reading(s, err);
   if (status != GL_OK) return status;

@@ -80,6 +80,13 @@ void table_number(table *t, double value) {
     table_cell(t, "%.4g", value);
 }
 
+void table_interval(table *t, interval v) {
+  if (isnan(v.value) || isnan(v.low))
+    table_number(t, v.value);
+  else
+    table_cell(t, "%.4g [%.4g, %.4g]", v.value, v.low, v.high);
+}
+
 static void pad(FILE *to, size_t n) {
   while (n--) fputc(' ', to);
 }

@@ -3,6 +3,7 @@
 #ifndef GEPOLAB_ANALYSIS_TABLES_H
 #define GEPOLAB_ANALYSIS_TABLES_H
 
+#include "analysis/statistics.h"
 #include "core/base/error.h"
 
 #include <stddef.h>
@@ -21,6 +22,9 @@ void table_free(table *t);
 void table_cell(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The next cell as value to four significant digits; an en dash for NaN. */
 void table_number(table *t, double value);
+/* The next cell as an estimate with its interval, "0.61 [0.52, 0.7]", to four significant digits;
+ * without one where there is none, and an en dash for NaN. */
+void table_interval(table *t, interval v);
 /* A line of text over the table, printf-style; before table_write(). LaTeX then gets a floating
  * table with it as caption, the others a line. */
 void table_caption(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

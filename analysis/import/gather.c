@@ -3,6 +3,7 @@
 
 #include "analysis/import/pattern.h"
 #include "analysis/import/read.h"
+#include "analysis/sets.h"
 #include "core/config/fields.h"
 #include "core/store/store.h"
 
@@ -234,9 +235,10 @@ static gl_status add_table(gathered *g, const gather_request *q, const rules *r,
 /* --- studies -------------------------------------------------------------------------------------
  */
 
+/* A study of the file, with that set's score as the runs' own (NULL: as it is). */
 static gl_status add_study(gathered *g, const gather_request *q, const rules *r,
                            const file_label *label, size_t file, store *from, const char *name,
-                           int several, gl_error *err) {
+                           const char *set, const char *shown_label, gl_error *err) {
   gathered_study *more = grow(g->studies, g->n_studies, sizeof *more);
   if (!more) return gl_fail_memory(err, "studies");
   g->studies = more;
@@ -246,15 +248,42 @@ static gl_status add_study(gathered *g, const gather_request *q, const rules *r,
   gathered_study *to = &more[g->n_studies++];
   *to = (gathered_study){.file = q->files[file],
                          .label_path = label->path,
-                         .label = strdup(*label->text ? label->text
-                                         : several    ? name
-                                                      : ""),
+                         .label = strdup(shown_label),
                          .from = loaded};
   to->algorithms = calloc(loaded->n_algorithms + 1, sizeof *to->algorithms);
   if (!to->label || !to->algorithms) return gl_fail_memory(err, "studies");
   for (size_t a = 0; a < loaded->n_algorithms && status == GL_OK; a++)
     status =
         apply_rules(r->rename, q->renames, loaded->algorithms[a], NULL, &to->algorithms[a], err);
+  return status == GL_OK && set ? sets_choose(loaded, set, err) : status;
+}
+
+/* Once for each of its sets, of which it must have some. */
+static gl_status add_each_set(gathered *g, const gather_request *q, const rules *r,
+                              const file_label *label, size_t file, store *from, const char *name,
+                              const char *study_label, gl_error *err) {
+  results *loaded = NULL;
+  const char **sets = NULL;
+  size_t n = 0;
+  gl_status status = results_load(&loaded, from, name, err);
+  if (status == GL_OK) status = sets_names(&sets, &n, loaded, err);
+  if (status == GL_OK && n == 0)
+    status = gl_fail(err, GL_EINPUT,
+                     "%s: the study %s has no evaluation sets; a recipe names them in "
+                     "world.evaluation.sets",
+                     q->files[file], name);
+  if (status == GL_OK && strcmp(label->path, plain_label) != 0)
+    status = gl_fail(err, GL_EINPUT,
+                     "--label '%s' sets a field, and the evaluation sets of %s are labels too; "
+                     "show one of them: --set %s",
+                     label->given, q->files[file], sets[0]);
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    char both[2 * IMPORT_MOST_NAME + 8];
+    snprintf(both, sizeof both, "%s%s%s", study_label, *study_label ? ", " : "", sets[i]);
+    status = add_study(g, q, r, label, file, from, name, sets[i], both, err);
+  }
+  free(sets);
+  results_free(loaded);
   return status;
 }
 
@@ -265,8 +294,11 @@ static gl_status add_studies(gathered *g, const gather_request *q, const rules *
   size_t n = 0;
   gl_status status = store_open(&s, q->files[file], STORE_READ, err);
   if (status == GL_OK) status = results_studies(&names, &n, s, err);
-  for (size_t i = 0; i < n && status == GL_OK; i++)
-    status = add_study(g, q, r, label, file, s, names[i], n > 1, err);
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    const char *own = *label->text ? label->text : n > 1 ? names[i] : "";
+    status = q->each_set ? add_each_set(g, q, r, label, file, s, names[i], own, err)
+                         : add_study(g, q, r, label, file, s, names[i], q->set, own, err);
+  }
   free(names);
   store_close(s);
   return status;
@@ -506,6 +538,10 @@ static gl_status read_files(gathered *g, const gather_request *q, const rules *r
 
 static gl_status arrange(gathered *g, const gather_request *q, gl_error *err) {
   gl_status status = refuse_missing_metric(g, q, err);
+  if (status == GL_OK && g->n_studies == 0 && (q->set || q->each_set))
+    status = gl_fail(err, GL_EINPUT,
+                     "none of the files is a study, and evaluation sets are a study's; say of "
+                     "exports which benchmark each is of: --label FILE=NAME");
   for (size_t i = 0; i < g->n_series && status == GL_OK; i++)
     status = sort_points(&g->series[i], err);
   if (status == GL_OK && q->group_by) number_replicates(g);

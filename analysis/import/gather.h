@@ -31,7 +31,10 @@ typedef struct gather_request {
   const char *metric;   /* the quantity that is asked for, by its name or a part of it between
                            slashes; what series are of whose file does not say it; NULL: all */
   int lower_is_better;  /* of metrics that are not known to gepolab */
-  int at_common; /* 1: series end at the last step that all runs of a label and metric have */
+  const char *set; /* the evaluation set of studies whose score is shown (analysis/sets.h); NULL:
+                      the runs' own */
+  int each_set;    /* 1: every set of a study is shown, under its name as a label */
+  int at_common;   /* 1: series end at the last step that all runs of a label and metric have */
   shape_request shape;
 } gather_request;
 

@@ -2,6 +2,7 @@
 #include "analysis/import/tell.h"
 
 #include "analysis/analyze.h"
+#include "analysis/benchmarks.h"
 #include "analysis/import/read.h"
 #include "analysis/statistics.h"
 #include "core/base/json.h"
@@ -31,6 +32,8 @@ typedef struct lines {
   size_t n;
   double **owned; /* [n_owned] values of studies, as series */
   size_t n_owned;
+  char **name; /* [n_name] of studies' runs, where the setting is a part of them */
+  size_t n_name;
 } lines;
 
 static void compute(numbers *x) {
@@ -66,8 +69,24 @@ static void add_line(lines *to, numbers x) {
 
 static void lines_fini(lines *l) {
   for (size_t i = 0; i < l->n_owned; i++) free(l->owned[i]);
-  free(l->owned), free(l->line);
+  for (size_t i = 0; i < l->n_name; i++) free(l->name[i]);
+  free(l->owned), free(l->name), free(l->line);
   *l = (lines){0};
+}
+
+/* What a study's run is called: its algorithm, and with a label, which takes the setting's place,
+ * the setting too, so that runs of several are not taken for seeds of one. NULL if memory is short.
+ */
+static const char *name_in_study(lines *to, const gathered_study *s, const results_run *run) {
+  const char *algorithm = s->algorithms[run->algorithm];
+  const char *heading = s->from->groups[run->group].heading;
+  if (!*s->label || !*heading) return algorithm;
+  const size_t size = strlen(algorithm) + strlen(heading) + 3;
+  char *name = malloc(size);
+  if (!name) return NULL;
+  snprintf(name, size, "%s, %s", algorithm, heading);
+  to->name[to->n_name++] = name;
+  return name;
 }
 
 /* The evaluations of a study's run as a series. */
@@ -77,7 +96,8 @@ static gl_status add_study_run(lines *to, const gathered_study *s, const results
   double *value = calloc(run->n_evals + 1, sizeof *value);
   to->owned[to->n_owned++] = step;
   to->owned[to->n_owned++] = value;
-  if (!step || !value) return gl_fail_memory(err, "evaluations");
+  const char *name = name_in_study(to, s, run);
+  if (!step || !value || !name) return gl_fail_memory(err, "evaluations");
   size_t n = 0;
   for (size_t i = 0; i < run->n_evals; i++) {
     if (isnan(run->evals[i].eval_score)) continue;
@@ -87,7 +107,7 @@ static gl_status add_study_run(lines *to, const gathered_study *s, const results
   if (n > 0)
     add_line(to, (numbers){.file = s->file,
                            .label = *s->label ? s->label : s->from->groups[run->group].heading,
-                           .name = s->algorithms[run->algorithm],
+                           .name = name,
                            .metric = "eval_score",
                            .tag = "",
                            .is_score = 1,
@@ -103,8 +123,9 @@ static gl_status lines_init(lines *to, const gathered *g, gl_error *err) {
   size_t runs = 0;
   for (size_t i = 0; i < g->n_studies; i++) runs += g->studies[i].from->n_runs;
   *to = (lines){.line = calloc(g->n_series + runs + 1, sizeof *to->line),
-                .owned = calloc(2 * runs + 1, sizeof *to->owned)};
-  if (!to->line || !to->owned) return gl_fail_memory(err, "a table");
+                .owned = calloc(2 * runs + 1, sizeof *to->owned),
+                .name = calloc(runs + 1, sizeof *to->name)};
+  if (!to->line || !to->owned || !to->name) return gl_fail_memory(err, "a table");
   gl_status status = GL_OK;
   for (size_t i = 0; i < g->n_studies; i++)
     for (size_t k = 0; k < g->studies[i].from->n_runs && status == GL_OK; k++)
@@ -166,15 +187,6 @@ static gl_status over_seeds(const lines *l, size_t first, size_t n, number_of wh
   return status;
 }
 
-static void interval_cell(table *t, interval v) {
-  if (isnan(v.value))
-    table_cell(t, "–");
-  else if (isnan(v.low))
-    table_cell(t, "%.4g", v.value);
-  else
-    table_cell(t, "%.4g [%.4g, %.4g]", v.value, v.low, v.high);
-}
-
 /* --- the table of series -------------------------------------------------------------------------
  */
 
@@ -217,18 +229,18 @@ static gl_status series_line(table *t, const lines *l, size_t first, size_t n, i
   table_cell(t, "%s", direction_word(x));
   if (seeds) table_cell(t, "%zu", n);
   table_cell(t, "%zu", x->n);
-  interval_cell(t, v[0]);
+  table_interval(t, v[0]);
   if (n == 1 && !isnan(x->best_step))
     table_cell(t, "%.10g", x->best_step);
   else
     table_cell(t, "–");
-  interval_cell(t, v[1]);
+  table_interval(t, v[1]);
   if (n == 1)
     table_cell(t, "%.10g", x->last_step);
   else
     table_cell(t, "–");
-  interval_cell(t, v[2]);
-  interval_cell(t, v[3]);
+  table_interval(t, v[2]);
+  table_interval(t, v[3]);
   return GL_OK;
 }
 
@@ -265,94 +277,19 @@ static gl_status series_table_text(const lines *l, table_format format, FILE *to
 /* --- benchmarks side by side ---------------------------------------------------------------------
  */
 
-typedef struct benchmarks {
-  const char **label; /* [n_labels] */
-  size_t n_labels;
-  const char **name; /* [n_names] */
-  size_t n_names;
-  interval *best, *last; /* [n_names * n_labels] */
-} benchmarks;
-
-static void benchmarks_fini(benchmarks *b) {
-  free(b->label), free(b->name), free(b->best), free(b->last);
+/* Best and last of every run's scores, as the table of benchmarks wants them. */
+static gl_status gather_benchmarks(benchmarks *b, const lines *l, gl_error *err) {
+  benchmark_score *score = calloc(l->n + 1, sizeof *score);
+  size_t n = 0;
   *b = (benchmarks){0};
-}
-
-static size_t add_text(const char **list, size_t *n, const char *text) {
-  size_t i = 0;
-  while (i < *n && strcmp(list[i], text) != 0) i++;
-  if (i == *n) list[(*n)++] = text;
-  return i;
-}
-
-/* Best and last of every run's scores by label; n_labels is 0 or 1 where there is nothing to
- * compare. */
-static gl_status benchmarks_init(benchmarks *b, const lines *l, gl_error *err) {
-  *b = (benchmarks){.label = calloc(l->n + 1, sizeof *b->label),
-                    .name = calloc(l->n + 1, sizeof *b->name)};
-  if (!b->label || !b->name) return gl_fail_memory(err, "a table");
+  if (!score) return gl_fail_memory(err, "a table");
   for (size_t i = 0; i < l->n; i++) {
-    if (!l->line[i].is_score) continue;
-    add_text(b->label, &b->n_labels, l->line[i].label);
-    add_text(b->name, &b->n_names, l->line[i].name);
+    const numbers *x = &l->line[i];
+    if (x->is_score)
+      score[n++] = (benchmark_score){x->name, x->label, x->seed, x->best, x->last, x->gap};
   }
-  const size_t n = b->n_labels * b->n_names;
-  b->best = calloc(n + 1, sizeof *b->best), b->last = calloc(n + 1, sizeof *b->last);
-  if (!b->best || !b->last) return gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < n; i++) b->best[i] = b->last[i] = (interval){NAN, NAN, NAN};
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < l->n && status == GL_OK; i += seeds_at(l, i)) {
-    if (!l->line[i].is_score) continue;
-    const size_t at = add_text(b->name, &b->n_names, l->line[i].name) * b->n_labels +
-                      add_text(b->label, &b->n_labels, l->line[i].label);
-    status = over_seeds(l, i, seeds_at(l, i), best_of, &b->best[at], err);
-    if (status == GL_OK) status = over_seeds(l, i, seeds_at(l, i), last_of, &b->last[at], err);
-  }
-  return status;
-}
-
-/* Over all labels; NaN where one is missing. */
-static double average(const benchmarks *b, const interval *of, size_t name) {
-  double sum = 0;
-  for (size_t i = 0; i < b->n_labels; i++) sum += of[name * b->n_labels + i].value;
-  return sum / (double)b->n_labels;
-}
-
-static gl_status benchmarks_text(const benchmarks *b, table_format format, FILE *to,
-                                 gl_error *err) {
-  const size_t n = 3 + 2 * b->n_labels;
-  char **heads = calloc(n, sizeof *heads);
-  int ok = heads != NULL, gaps = 0;
-  static const char *const ends[] = {"best", "last"};
-  for (size_t i = 0; ok && i < n; i++) {
-    const char *label = i == 0 ? "" : i > 2 * b->n_labels ? "average" : b->label[(i - 1) / 2];
-    const size_t size = strlen(label) + 8;
-    heads[i] = malloc(size);
-    ok = heads[i] != NULL;
-    if (ok)
-      snprintf(heads[i], size, "%s%s%s", i ? label : "run", i && *label ? " " : "",
-               i ? ends[(i - 1) % 2] : "");
-  }
-  table *t = ok ? table_new((const char *const *)heads, n) : NULL;
-  gl_status status = t ? GL_OK : gl_fail_memory(err, "a table");
-  for (size_t r = 0; status == GL_OK && r < b->n_names; r++) {
-    table_cell(t, "%s", b->name[r]);
-    for (size_t i = 0; i < b->n_labels; i++) {
-      interval_cell(t, b->best[r * b->n_labels + i]);
-      interval_cell(t, b->last[r * b->n_labels + i]);
-    }
-    table_number(t, average(b, b->best, r));
-    table_number(t, average(b, b->last, r));
-    gaps |= isnan(average(b, b->best, r));
-  }
-  if (status == GL_OK) {
-    table_caption(t, "Best and last by label%s.",
-                  gaps ? "; averages of runs that have all of them" : "");
-    status = table_write(t, format, to, err);
-  }
-  table_free(t);
-  for (size_t i = 0; heads && i < n; i++) free(heads[i]);
-  free(heads);
+  gl_status status = benchmarks_init(b, score, n, err);
+  free(score);
   return status;
 }
 
@@ -475,28 +412,6 @@ static int line_json(cJSON *runs, const numbers *x) {
          json_add_number(o, "best_to_last", x->gap) && json_add_number(o, "mean", x->mean);
 }
 
-static int benchmarks_json(cJSON *to, const benchmarks *b) {
-  cJSON *o = cJSON_AddObjectToObject(to, "benchmarks");
-  cJSON *labels = o ? cJSON_AddArrayToObject(o, "labels") : NULL;
-  cJSON *rows = labels ? cJSON_AddArrayToObject(o, "rows") : NULL;
-  int ok = rows != NULL;
-  for (size_t i = 0; i < b->n_labels && ok; i++)
-    ok = json_add_string(labels, NULL, b->label[i]) != NULL;
-  for (size_t r = 0; r < b->n_names && ok; r++) {
-    cJSON *row = append_object(rows);
-    cJSON *best =
-        row && json_add_string(row, "run", b->name[r]) ? cJSON_AddArrayToObject(row, "best") : NULL;
-    cJSON *last = best ? cJSON_AddArrayToObject(row, "last") : NULL;
-    ok = last != NULL;
-    for (size_t i = 0; i < b->n_labels && ok; i++)
-      ok = json_add_number(best, NULL, b->best[r * b->n_labels + i].value) &&
-           json_add_number(last, NULL, b->last[r * b->n_labels + i].value);
-    ok = ok && json_add_number(row, "average_best", average(b, b->best, r)) &&
-         json_add_number(row, "average_last", average(b, b->last, r));
-  }
-  return ok;
-}
-
 static int printed_json(cJSON *to, const char *key, const numbers *x,
                         const published_number *printed, int is_best) {
   static const char *const kinds[] = {"nowhere", "elsewhere", "as said"};
@@ -538,7 +453,7 @@ static int fill_json(cJSON *root, const gathered *g, const lines *l, const bench
       ok = json_add_string(files, NULL, g->series[i].file) != NULL;
   if (ok && cJSON_GetArraySize(files) == 1) ok = json_add_string(root, "file", last) != NULL;
   for (size_t i = 0; i < l->n && ok; i++) ok = line_json(runs, &l->line[i]);
-  if (ok && b->n_labels > 1) ok = benchmarks_json(root, b);
+  if (ok && b->n_benchmarks > 1) ok = benchmarks_json(root, b);
   return ok && (!printed || published_json(root, printed, l));
 }
 
@@ -550,11 +465,11 @@ gl_status tell_gathered(const gathered *g, const published *printed, table_forma
   lines l = {0};
   benchmarks b = {0};
   gl_status status = lines_init(&l, g, err);
-  if (status == GL_OK) status = benchmarks_init(&b, &l, err);
+  if (status == GL_OK) status = gather_benchmarks(&b, &l, err);
   if (status == GL_OK && text) status = series_table_text(&l, format, text, err);
-  if (status == GL_OK && text && b.n_labels > 1) {
+  if (status == GL_OK && text && b.n_benchmarks > 1) {
     fputc('\n', text);
-    status = benchmarks_text(&b, format, text, err);
+    status = benchmarks_text(&b, "run", "Best and last by label", format, text, err);
   }
   if (status == GL_OK && text && printed) {
     fputc('\n', text);
@@ -574,11 +489,11 @@ gl_status tell_gathered(const gathered *g, const published *printed, table_forma
   return status;
 }
 
-static gl_status tell_study(const char *path, table_format format, FILE *text, cJSON **json,
-                            gl_error *err) {
+static gl_status tell_study(const char *path, const char *set, table_format format, FILE *text,
+                            cJSON **json, gl_error *err) {
   store *s = NULL;
   gl_status status = store_open(&s, path, STORE_READ, err);
-  if (status == GL_OK) status = analyze_study(s, format, text, json, err);
+  if (status == GL_OK) status = analyze_study(s, set, format, text, json, err);
   store_close(s);
   return status;
 }
@@ -595,9 +510,9 @@ gl_status tell_files(const gather_request *request, const published *printed, ta
   gl_status status = GL_OK;
   if (request->n_files == 1) status = read_is_study(request->files[0], &is_study, err);
   if (status != GL_OK) return status;
-  if (is_study && !has_options(request) && !printed)
-    return tell_study(request->files[0], format, text, json, err);
-  if (is_study)
+  if (is_study && !has_options(request) && !request->each_set && !printed)
+    return tell_study(request->files[0], request->set, format, text, json, err);
+  if (is_study && !request->each_set)
     return gl_fail(err, GL_EINPUT,
                    "%s is a study, which says itself what its runs are; these options are for "
                    "exports, or for several files",

@@ -490,6 +490,19 @@ static const field table[] = {
           "of llm: responses drawn to each problem; not for greedy",
           .when = {{"world.kind", "llm"}, {"world.evaluation.kind", "sampled"}}),
 
+    ENTRY("world.evaluation.sets", "evaluation sets", LIST, "", NULL,
+          "several evaluations side by side, a list of {name: …, …}: what a set leaves out is as "
+          "the evaluation has it, and the first set's score is the run's score. Of llm: kind, "
+          "temperature, top_k, top_p, prompts, samples, max_tokens and task, the fields in which "
+          "its problems differ from the world's (or another kind of task). Of toy worlds: kind, "
+          "temperature, top_k, top_p, prompts (a list of their numbers) and world, the fields in "
+          "which its rewards differ; sizes and policy are the world's",
+          .rule = "one evaluation, without a name"),
+    ENTRY("world.evaluation.halves", "evaluation halves", FLAG, "", "false",
+          "also scores every set, or the only evaluation, on its first, third, … and on its "
+          "second, fourth, … problems apart, so that what chooses the best evaluation need not "
+          "score it"),
+
     /* world: bandit */
     ENTRY("world.rewards", "rewards", LIST, "", NULL,
           "of bandit: mean rewards, a number per arm, such a list per context, or the law that "

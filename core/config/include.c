@@ -2,6 +2,7 @@
  */
 #include "core/config/fields.h"
 #include "core/config/internal.h"
+#include "core/config/overlay.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -309,4 +310,48 @@ gl_status cfg_include(cfg_doc *doc, const cfg_library *library, gl_error *err) {
   if (self.path != NULL && stat(self.path, &self.file) != 0) self.path = NULL;
   gl_status status = expand(&in, doc->root, &self);
   return status == GL_OK ? GL_OK : gl_fail(err, status, "%s", why.text);
+}
+
+/* Wraps value in the maps of the dotted path. NULL with *err filled on failure. */
+static cfg_node *wrapped(cfg_doc *doc, cfg_node *value, const char *path, gl_error *err) {
+  for (size_t end = strlen(path); value != NULL && end > 0;) {
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '.') --begin;
+    const char *key = cfg_strdup(doc, path + begin, end - begin);
+    cfg_node *map = key != NULL ? cfg_node_new(doc, CFG_MAP, value->at, err) : NULL;
+    if (key == NULL) gl_fail_memory(err, "a recipe");
+    if (map == NULL || cfg_append(doc, map, key, value->at, value, err) != GL_OK) return NULL;
+    value = map;
+    end = begin > 0 ? begin - 1 : 0;
+  }
+  return value;
+}
+
+static gl_status overlay(cfg_doc *doc, const char *name, const cfg_node *section, const char *below,
+                         const cfg_node *over, gl_error *err) {
+  char path[PATH_SIZE] = "";
+  cfg_node *under = cfg_node_copy(doc, section, err);
+  if (under != NULL) under = wrapped(doc, under, name, err);
+  cfg_node *top = under != NULL ? cfg_node_copy(doc, over, err) : NULL;
+  if (top != NULL) top = wrapped(doc, top, below, err);
+  if (top != NULL) top = wrapped(doc, top, name, err);
+  if (top == NULL) return err->status;
+  including in = {.doc = doc, .below = under, .err = err};
+  doc->root = under;
+  return merge_maps(&in, under, top, path, 0);
+}
+
+gl_status cfg_overlay(cfg_doc **out, const char *name, const cfg_node *section, const char *path,
+                      const cfg_node *over, gl_error *err) {
+  gl_error why = {0};
+  *out = NULL;
+  cfg_doc *doc = cfg_doc_new();
+  if (doc == NULL) return gl_fail_memory(err, "a recipe");
+  gl_status status = overlay(doc, name, section, path, over, &why);
+  if (status == GL_OK) {
+    *out = doc;
+    return GL_OK;
+  }
+  cfg_free(doc);
+  return gl_fail(err, status, "%s", why.text);
 }

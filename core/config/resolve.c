@@ -18,14 +18,24 @@ static int is_one_of(const char *word, const char *const *words, size_t n) {
   return 0;
 }
 
-/* A group of samplers has fields of its own and those of the cluster. */
+/* Items of these lists have fields of their own and those of the section around: a group of
+ * samplers those of the cluster, an evaluation set those of the evaluation and of the world. */
 static const field *field_named(const char *path) {
-  static const char group[] = "cluster.samplers.";
+  static const struct {
+    const char *item, *section;
+  } lists[] = {{"cluster.samplers.", "cluster."},
+               {"world.evaluation.sets.world.", "world."},
+               {"world.evaluation.sets.", "world.evaluation."},
+               {"world.evaluation.sets.", "world."}};
   const field *f = fields_named(path);
-  if (f != NULL || strncmp(path, group, sizeof group - 1) != 0) return f;
-  char whole[PATH_SIZE];
-  snprintf(whole, sizeof whole, "cluster.%s", path + sizeof group - 1);
-  return fields_named(whole);
+  for (size_t i = 0; i < sizeof lists / sizeof *lists && f == NULL; ++i) {
+    const size_t n = strlen(lists[i].item);
+    char whole[PATH_SIZE];
+    if (strncmp(path, lists[i].item, n) != 0) continue;
+    snprintf(whole, sizeof whole, "%s%s", lists[i].section, path + n);
+    f = fields_named(whole);
+  }
+  return f;
 }
 
 /* The field at path, or the one whose value it is a part of: of cluster.delay.mean, cluster.delay.

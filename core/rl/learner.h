@@ -9,6 +9,7 @@
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
 #include "core/rl/batch.h"
+#include "core/rl/evaluation_sets.h"
 #include "core/rl/training_reward.h"
 
 #include <stdint.h>
@@ -65,6 +66,13 @@ typedef struct learner_ops {
                       gl_error *err);
   /* Evaluation score in [0,1] where the world defines one, without touching any training draw. */
   gl_status (*evaluate)(void *self, double *eval_score, gl_error *err);
+  /* Optional, both or neither: evaluations of several parts, which are sets or halves of sets
+   * (core/rl/evaluation_sets.h). parts gives their list, *n of them, which the learner owns; with
+   * none it has the score above alone. evaluate_parts gives the score of each, score[n], NaN where
+   * parameters have stopped being numbers; the first is what evaluate gives, to the last bit where
+   * the first set changes nothing. */
+  const evaluation_part *(*parts)(const void *self, size_t *n);
+  gl_status (*evaluate_parts)(void *self, double *score, gl_error *err);
   /* Parameters, optimiser, version and the versions held: a learner made from the same setup that
    * loads them goes on as the saved one would, bit for bit. save leaves the learner as it is; both
    * start where the stream stands and end where the state does, for other things stand around it,

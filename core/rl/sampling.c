@@ -8,14 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The keys temperature, top_k and top_p of the section that r is at. */
-static void read_law(sampling_spec *law, cfg_reader *r) {
-  law->temperature = cfg_positive(r, "temperature", 1);
-  law->top_k = cfg_count(r, "top_k", 0, 0, SIZE_MAX);
-  law->top_p = cfg_double(r, "top_p", 1, 0, 1);
+/* The keys temperature, top_k and top_p of the section that r is at, and their usual values. */
+static void read_law_over(sampling_spec *law, const sampling_spec *usual, cfg_reader *r) {
+  law->temperature = cfg_positive(r, "temperature", usual->temperature);
+  law->top_k = cfg_count(r, "top_k", usual->top_k, 0, SIZE_MAX);
+  law->top_p = cfg_double(r, "top_p", usual->top_p, 0, 1);
   if (r->status == GL_OK && law->top_p == 0)
     r->status = cfg_fail(cfg_child(r, "top_p"), r->err,
                          "top_p 0 would keep no token; give a share above 0, up to 1");
+}
+
+static void read_law(sampling_spec *law, cfg_reader *r) {
+  static const sampling_spec untruncated = {.temperature = 1, .top_k = 0, .top_p = 1};
+  read_law_over(law, &untruncated, r);
 }
 
 static gl_status read_behaviour(sampling_behaviour *b, const cfg_node *node, gl_error *err) {
@@ -113,6 +118,21 @@ void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
   out->kind = kinds[choice];
   out->law = (sampling_spec){.weights = SAMPLING_RAW};
   read_law(&out->law, own);
+  if (out->kind == EVALUATION_GREEDY) refuse_law_of_greedy(own);
+}
+
+void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg_reader *own,
+                         const evaluation_kind *kinds, int n) {
+  const char *names[N_EVALUATIONS];
+  int fallback = 0;
+  assert(n >= 1 && n <= N_EVALUATIONS);
+  for (int i = 0; i < n; ++i) {
+    names[i] = evaluation_names[kinds[i]];
+    if (kinds[i] == usual->kind) fallback = i;
+  }
+  out->kind = kinds[cfg_choice(own, "kind", fallback, names, n)];
+  out->law = usual->law;
+  read_law_over(&out->law, &usual->law, own);
   if (out->kind == EVALUATION_GREEDY) refuse_law_of_greedy(own);
 }
 

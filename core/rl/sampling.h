@@ -69,6 +69,11 @@ typedef struct evaluation_spec {
 void evaluation_read(evaluation_spec *out, cfg_reader *world, cfg_reader *own,
                      const evaluation_kind *kinds, int n);
 
+/* Reads the keys kind, temperature, top_k and top_p of one evaluation set (evaluation_sets.h),
+ * which `own` is at; what it leaves out is as `usual` has it. */
+void evaluation_read_set(evaluation_spec *out, const evaluation_spec *usual, cfg_reader *own,
+                         const evaluation_kind *kinds, int n);
+
 /* 1 if logits are distorted by noise, rounding or another temperature. */
 int sampling_distorts(const sampling_spec *spec);
 /* x rounded to the nearest bfloat16, of two as near the even one. */

@@ -29,6 +29,7 @@ static const source sources[] = {
     {"recipes", "runs", RUNS, ORDER_OF_RUNS, 1},
     {"steps", "steps", OF_RUNS("steps"), ORDER_OF_RUNS ", t.step", 1},
     {"evals", "evals", OF_RUNS("evals"), ORDER_OF_RUNS ", t.step", 1},
+    {"set_evals", "set_evals", OF_RUNS("set_evals"), ORDER_OF_RUNS ", t.step, t.place, t.half", 1},
     {"staleness", "staleness", OF_RUNS("staleness"), ORDER_OF_RUNS ", t.staleness", 1},
     {"clock", "clock", OF_RUNS("clock"), ORDER_OF_RUNS, 1},
     {"tuned", "tuned", "tuned t", "t.study, t.algorithm", 0},

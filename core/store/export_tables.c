@@ -50,6 +50,15 @@ static const records_column steps[] = {
 static const records_column evals[] = {
     WHOLE("step", "updates", "made before the evaluation; 0: before the first"),
     NUMBER("time_s", "s", "simulated time"), NUMBER("eval_score", "", "score of the learner"), END};
+static const records_column set_evals[] = {
+    WHOLE("step", "updates", "made before the evaluation; 0: before the first"),
+    TEXT("eval_set", "the evaluation set's name"),
+    WHOLE("half", "",
+          "0: the score of all problems of the set; 1 and 2: of its first, third, … and of its "
+          "second, fourth, … problems, where the recipe says `halves: true`"),
+    NUMBER("time_s", "s", "simulated time"),
+    NUMBER("eval_score", "", "score of the learner on these problems"),
+    END};
 static const records_column staleness[] = {
     WHOLE("staleness", "versions", "learner's version minus the batch's oldest version"),
     WHOLE("count", "batches", "trained at that staleness"), END};
@@ -137,6 +146,10 @@ static const export_table tables[] = {
     {"steps", "a record for each update of the learner; its metrics are those of `gepolab metrics`",
      EXPORT_OF_RUNS, 1, "key, step", steps},
     {"evals", "a record for each evaluation", EXPORT_OF_RUNS, 1, "key, step", evals},
+    {"set_evals",
+     "a record for each evaluation and each of its sets (`world.evaluation.sets`), and for each of "
+     "their halves; none of recipes without sets",
+     EXPORT_OF_RUNS, 1, "key, step, eval_set, half", set_evals},
     {"staleness", "a histogram for each run: how many batches were trained how late",
      EXPORT_OF_RUNS, 1, "key, staleness", staleness},
     {"clock", "the simulated clock of each run", EXPORT_OF_RUNS, 1, "key", clock},

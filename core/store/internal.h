@@ -10,7 +10,7 @@
 
 enum {
   STORE_APPLICATION_ID = 0x47504c42, /* "GPLB" in the file header: tells our studies from others' */
-  STORE_FORMAT = 4,                  /* PRAGMA user_version */
+  STORE_FORMAT = 5,                  /* PRAGMA user_version */
   STORE_OLDEST_FORMAT = 1,
   STORE_FIRST_WHOLE = 3 /* from here on files have all tables, checksums among them, and are read as
                            they are; of what came later there may be nothing */
@@ -59,6 +59,10 @@ int store_sum_functions(sqlite3 *db);
 char *store_sum_of(store *s, const char *schema, const store_table *t, const char *alias);
 /* The same of the file itself, but NULL where a value is one that its column may not hold. */
 char *store_try_sum_of(store *s, const store_table *t, const char *alias);
+/* SQL that gives the sum that was written of a run's records in the table, `runs` being called r.
+ * Of a table that came with a later format a run without records has none written, which is 0. */
+enum { STORE_SUM_SIZE = 64 };
+void store_written_sum(char sql[STORE_SUM_SIZE], const store_table *t);
 /* 1 if the key is the hash of the recipe, or memory is short. */
 int store_is_key_of(const char *key, const char *recipe, int64_t meaning);
 /* GL_EIO with the first thing that is wrong with the structure of the file. */

@@ -47,6 +47,7 @@ static const struct {
     {"status", "outcome", 1},
     {"sum_steps", "steps", 1},
     {"sum_evals", "evaluations", 1},
+    {"sum_set_evals", "evaluation sets", 1},
     {"sum_staleness", "staleness", 1},
     {"sum_clock", "clock", 1},
 };
@@ -54,6 +55,7 @@ static const struct {
 static gl_status check_runs(store *s, const char *path, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < sizeof of_runs / sizeof *of_runs && status == GL_OK; ++i) {
+    if (!store_has_column(s, "other", "runs", of_runs[i].column)) continue; /* of an older format */
     char *sql = sqlite3_mprintf(
         "SELECT a.key || ' (' || a.algorithm || ', seed ' || a.seed || '): its %s differs' FROM"
         " main.runs a JOIN other.runs b ON a.key = b.key WHERE a.%s IS NOT b.%s%s",

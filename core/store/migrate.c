@@ -3,7 +3,8 @@
  * Format 1 (gepolab 0.1.0) called `swept` axes, kept one learning rate for each algorithm and
  * setting, and had neither `chosen` nor `meaning`. Format 2 had both. Neither knew places, plans,
  * provenance or checksums: the checksums that are written now vouch for what was found now. Format
- * 3 had these, but nothing that said how many records its tables have. */
+ * 3 had these, but nothing that said how many records its tables have, and format 4 had no
+ * evaluation sets. */
 #include "core/store/internal.h"
 #include "core/store/plan.h"
 

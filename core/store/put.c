@@ -152,6 +152,25 @@ static gl_status put_evals(store *s, const run_record *r, int64_t id, gl_error *
   return status;
 }
 
+static gl_status put_set_evals(store *s, const run_record *r, int64_t id, gl_error *err) {
+  static const char *const names[] = {"place", "half", "step", "eval_set", "time_s", "eval_score"};
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = prepare_insert(s, &stmt, "set_evals", names, 6, err);
+  for (size_t i = 0; i < r->n_set_evals && status == GL_OK; ++i) {
+    const set_eval_record *of = &r->set_evals[i];
+    sqlite3_bind_int64(stmt, 1, id);
+    sqlite3_bind_int(stmt, 2, of->place);
+    sqlite3_bind_int(stmt, 3, of->half);
+    sqlite3_bind_int64(stmt, 4, of->step);
+    store_bind_text(stmt, 5, of->set);
+    sqlite3_bind_double(stmt, 6, of->time_s);
+    sqlite3_bind_double(stmt, 7, of->score);
+    status = store_step_done(s, stmt, "writing evaluation sets to", err);
+  }
+  sqlite3_finalize(stmt);
+  return status;
+}
+
 static gl_status put_staleness(store *s, const run_record *r, int64_t id, gl_error *err) {
   static const char *const names[] = {"staleness", "count"};
   sqlite3_stmt *stmt = NULL;
@@ -247,6 +266,7 @@ gl_status store_put_run(store *s, const run_record *r, gl_error *err) {
   if (status == GL_OK) status = put_head(s, r, &id, err);
   if (status == GL_OK) status = put_steps(s, r, id, err);
   if (status == GL_OK) status = put_evals(s, r, id, err);
+  if (status == GL_OK) status = put_set_evals(s, r, id, err);
   if (status == GL_OK) status = put_staleness(s, r, id, err);
   if (status == GL_OK) status = put_clock(s, &r->clock, id, err);
   if (status == GL_OK) status = seal_run(s, r, id, err);

@@ -21,13 +21,14 @@ static gl_status note_runs(store *s, char *query, gl_error *err) {
 
 static gl_status note_damaged(store *s, const store_table *t, gl_error *err) {
   const int own = t->kind == TABLE_OF_RUNS;
-  char *sum = store_try_sum_of(s, t, own ? "r" : "t"), *sql = NULL;
+  char *sum = store_try_sum_of(s, t, own ? "r" : "t"), *sql = NULL, written[STORE_SUM_SIZE];
+  store_written_sum(written, t);
   if (sum != NULL && own)
     sql = sqlite3_mprintf("SELECT r.id FROM runs r WHERE r.sum IS NOT %s OR r.sum IS NULL", sum);
   else if (sum != NULL)
-    sql = sqlite3_mprintf("SELECT r.id FROM runs r WHERE r.sum_%s IS NOT (SELECT %s FROM %s t WHERE"
+    sql = sqlite3_mprintf("SELECT r.id FROM runs r WHERE %s IS NOT (SELECT %s FROM %s t WHERE"
                           " t.run = r.id)",
-                          t->name, sum, t->name);
+                          written, sum, t->name);
   free(sum);
   return note_runs(s, sql, err);
 }

@@ -93,7 +93,7 @@ static gl_status copy_run(salvage *v, int64_t id, int *whole) {
     const store_table *t = schema_at(i);
     sqlite3_stmt *read = NULL, *write = NULL;
     size_t n = 0;
-    if (t->kind == TABLE_ALONE) continue;
+    if (t->kind == TABLE_ALONE || (t->since > 0 && !store_has_table(v->from, t->name))) continue;
     status = prepare_copy(v, &read, &write, t,
                           t->kind == TABLE_OF_RUNS ? "WHERE id = ?1" : "WHERE run = ?1");
     if (status == GL_OK) sqlite3_bind_int64(read, 1, id);
@@ -112,15 +112,16 @@ static int has_its_sums(store *s, int64_t id) {
     const int own = t->kind == TABLE_OF_RUNS;
     sqlite3_stmt *q = NULL;
     if (t->kind == TABLE_ALONE) continue;
-    char *sum = store_try_sum_of(s, t, own ? "r" : "t"), *sql = NULL;
+    char *sum = store_try_sum_of(s, t, own ? "r" : "t"), *sql = NULL, written[STORE_SUM_SIZE];
+    store_written_sum(written, t);
     if (sum != NULL && own)
       sql = sqlite3_mprintf("SELECT r.sum = %s, r.key, r.recipe, r.meaning FROM runs r WHERE r.id ="
                             " ?1",
                             sum);
     else if (sum != NULL)
-      sql = sqlite3_mprintf("SELECT r.sum_%s = (SELECT %s FROM %s t WHERE t.run = r.id) FROM runs r"
+      sql = sqlite3_mprintf("SELECT %s = (SELECT %s FROM %s t WHERE t.run = r.id) FROM runs r"
                             " WHERE r.id = ?1",
-                            t->name, sum, t->name);
+                            written, sum, t->name);
     free(sum);
     good = sql != NULL && store_prepare(s, &q, sql, NULL) == GL_OK;
     if (good) sqlite3_bind_int64(q, 1, id);

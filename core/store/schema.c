@@ -33,6 +33,8 @@
   { name, COLUMN_TEXT, 1, 1, NAME_BYTES, 0 }
 #define TEXT_OR_NULL(name, most)                                                                   \
   { name, COLUMN_TEXT, 0, 0, most, 0 }
+#define SUM_SINCE(name, format)                                                                    \
+  { name, COLUMN_INTEGER, 0, INT64_MIN, INT64_MAX, format }
 #define SUM(name)                                                                                  \
   { name, COLUMN_INTEGER, 1, INT64_MIN, INT64_MAX, 0 }
 #define SEED(name)                                                                                 \
@@ -66,6 +68,7 @@ static const store_column runs_columns[] = {WHOLE("id", 1, INT64_MAX),
                                             SUM("sum_staleness"),
                                             SUM("sum_clock"),
                                             SUM("sum"),
+                                            SUM_SINCE("sum_set_evals", 5),
                                             END};
 static const store_column steps_columns[] = {RUN,
                                              WHOLE("step", 0, MANY),
@@ -75,6 +78,15 @@ static const store_column steps_columns[] = {RUN,
                                              END};
 static const store_column evals_columns[] = {RUN, WHOLE("step", 0, MANY), NUMBER("time_s"),
                                              NUMBER("eval_score"), END};
+static const store_column set_evals_columns[] = {
+    RUN,
+    WHOLE("place", 0, INT32_MAX),
+    WHOLE("half", 0, 2),
+    WHOLE("step", 0, MANY),
+    {"eval_set", COLUMN_TEXT, 1, 1, STORE_SET_NAME_SIZE - 1, 0},
+    NUMBER("time_s"),
+    NUMBER("eval_score"),
+    END};
 static const store_column staleness_columns[] = {RUN, WHOLE("staleness", 0, STORE_MAX_STALENESS),
                                                  WHOLE("count", 0, INT64_MAX), END};
 static const store_column clock_columns[] = {RUN,
@@ -167,6 +179,7 @@ static const store_table tables[] = {
     {"runs", TABLE_OF_RUNS, runs_columns, NULL, 0, 0},
     {"steps", TABLE_OF_A_RUN, steps_columns, "run, step", 0, 0},
     {"evals", TABLE_OF_A_RUN, evals_columns, "run, step", 0, 0},
+    {"set_evals", TABLE_OF_A_RUN, set_evals_columns, "run, place, half, step", 0, 5},
     {"staleness", TABLE_OF_A_RUN, staleness_columns, "run, staleness", 0, 0},
     {"clock", TABLE_OF_A_RUN, clock_columns, NULL, 0, 0},
     {"tuned", TABLE_ALONE, tuned_columns, "study, algorithm", 1, 0},

@@ -1,6 +1,7 @@
-/* Results: one SQLite file, one writer. This is format 4 of the file (PRAGMA user_version).
+/* Results: one SQLite file, one writer. This is format 5 of the file (PRAGMA user_version).
  *
- * Tables: runs (a record per finished cell), steps (a record per learner update), evals, staleness
+ * Tables: runs (a record per finished cell), steps (a record per learner update), evals, set_evals
+ * (the same by evaluation set and by halves of sets, where a recipe asks for them), staleness
  * (a histogram per run), clock (the schedule's throughput and utilisation per run), tuned (chosen
  * learning rates), tuning_scores, bias (measurements of the exact laboratory), laboratory (how
  * these came about), sweeps (the recipes that were swept into the file), plan (the cells that these
@@ -17,7 +18,8 @@
  * (core/store/schema.c says which values each column may hold), and what is read is compared with
  * the checksums that were written with it (core/store/sums.c): a damaged study is refused with the
  * place of the damage, never read as another one. Files of formats 1 and 2 are read through a copy
- * in the present format; format 3 had neither seals nor laboratory. All are brought up to date when
+ * in the present format; format 3 had neither seals nor laboratory, and format 4 no set_evals. All
+ * are brought up to date when
  * they are opened for writing.
  *
  * Exported tables (core/store/export.h) are ordered by study, place in the grid, key and step, and
@@ -56,6 +58,18 @@ typedef struct eval_record {
   double time_s;
   double eval_score;
 } eval_record;
+
+/* One part of an evaluation (core/rl/evaluation_sets.h); the score of the first whole set is the
+ * eval_score of that step. */
+enum { STORE_SET_NAME_SIZE = 64 };
+typedef struct set_eval_record {
+  int64_t step;
+  double time_s;
+  double score;  /* NaN: not a number any more */
+  int32_t place; /* of the set in the recipe's list, from 0 */
+  int32_t half;  /* 0: all its problems; 1: every other one from the first; 2: the others */
+  char set[STORE_SET_NAME_SIZE];
+} set_eval_record;
 
 /* What the schedule says about a run's clock (sim/schedule.h fills it). */
 typedef struct clock_record {
@@ -112,6 +126,8 @@ typedef struct run_record {
   size_t n_steps;
   const eval_record *evals;
   size_t n_evals;
+  const set_eval_record *set_evals; /* [n_set_evals]: step by step, each in one order of parts */
+  size_t n_set_evals;
   const uint64_t *staleness; /* histogram, index = staleness */
   size_t n_staleness;
 } run_record;

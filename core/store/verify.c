@@ -71,13 +71,14 @@ static gl_status verify_runs(const damage *d) {
 }
 
 static gl_status verify_of_runs(const damage *d, const store_table *t) {
-  char *sum = sum_for(d, t, "t");
+  char *sum = sum_for(d, t, "t"), written[STORE_SUM_SIZE];
+  store_written_sum(written, t);
   char *sql =
       sum != NULL
           ? sqlite3_mprintf("SELECT r.key, " RUN_TEXT " || 'its records in the table %s are "
-                            "not what was written' FROM runs r WHERE r.sum_%s IS NOT"
+                            "not what was written' FROM runs r WHERE %s IS NOT"
                             " (SELECT %s FROM %s t WHERE t.run = r.id) ORDER BY r.id",
-                            t->name, t->name, sum, t->name)
+                            t->name, written, sum, t->name)
           : NULL;
   free(sum);
   return tell_records(d, sql);
@@ -254,7 +255,7 @@ static gl_status check_orphans(const damage *d) {
   gl_status status = GL_OK;
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
     const store_table *t = schema_at(i);
-    if (t->kind != TABLE_OF_A_RUN) continue;
+    if (t->kind != TABLE_OF_A_RUN || !store_has_table(d->s, t->name)) continue;
     status = tell_records(d, sqlite3_mprintf("SELECT NULL, count(*) || ' records of the table %s "
                                              "belong to no run' FROM %s WHERE run NOT IN (SELECT id"
                                              " FROM runs) HAVING count(*) > 0",

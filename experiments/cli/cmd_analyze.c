@@ -56,13 +56,17 @@ const command command_analyze = {
         "and their gap with 95 % bootstrap intervals, the learning rate, and rank correlations "
         "over\n"
         "the cells. Settings are the fields in which the stored recipes differ; only seeds are\n"
-        "averaged over, and several studies of one file are shown apart.\n\n"
+        "averaged over, and several studies of one file are shown apart. Of evaluation sets: "
+        "best,\n"
+        "last and gap of each, of their average, and side by side as tables of papers have "
+        "them.\n\n"
         "Other programs' logs, several at once and together with studies: W&B panel exports, CSV\n"
         "and TSV (`step,gepo,grpo`, or long tables with a column for the run), JSON Lines. What a\n"
         "file is follows from its content. A line for each run and quantity; with several labels\n"
         "best and last side by side and their averages. Known metrics know their direction.",
     .examples =
         "  gepolab analyze study.db\n  gepolab analyze study.db --format latex > table.tex\n"
+        "  gepolab analyze study.db --set hard\n"
         "  gepolab analyze eval_math500.csv --json\n"
         "  gepolab analyze math.csv aime.csv -l math.csv=MATH500 -l aime.csv=AIME24 --at common\n"
         "  gepolab analyze runs.csv --group-by '(.*)_seed[0-9]+' --rename '^GEPO$=gepo'\n"

@@ -1,4 +1,5 @@
 /* gepolab outcomes: what became of a study's runs, by one rule for all. */
+#include "analysis/sets.h"
 #include "analysis/stability.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
@@ -8,14 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static gl_status tell_study(store *from, const char *name, table_format format, FILE *text,
-                            cJSON **json, gl_error *err) {
+static gl_status tell_study(store *from, const char *name, const char *set, table_format format,
+                            FILE *text, cJSON **json, gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
   results *r = NULL;
   stability s = {0};
   gl_status status = results_load(&r, from, name, err);
-  if (status != GL_OK) return status;
-  status = stability_init(&s, r, &rule, err);
+  if (status == GL_OK && set != NULL) status = sets_choose(r, set, err);
+  if (status == GL_OK) status = stability_init(&s, r, &rule, err);
   if (status == GL_OK) status = stability_fit(&s, err);
   if (status == GL_OK) status = stability_tell(&s, format, text, json, err);
   stability_fini(&s);
@@ -24,7 +25,8 @@ static gl_status tell_study(store *from, const char *name, table_format format, 
 }
 
 /* All studies of the file; of several the JSON is {"studies": [...]}. */
-static gl_status tell_file(store *from, table_format format, int as_json, gl_error *err) {
+static gl_status tell_file(store *from, const char *set, table_format format, int as_json,
+                           gl_error *err) {
   char **names = NULL;
   size_t n = 0;
   cJSON *all = NULL, *one = NULL;
@@ -34,8 +36,8 @@ static gl_status tell_file(store *from, table_format format, int as_json, gl_err
                     : NULL;
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     if (i > 0 && !as_json) putchar('\n');
-    status =
-        tell_study(from, names[i], format, as_json ? NULL : stdout, as_json ? &one : NULL, err);
+    status = tell_study(from, names[i], set, format, as_json ? NULL : stdout, as_json ? &one : NULL,
+                        err);
     if (status == GL_OK && list != NULL) cJSON_AddItemToArray(list, one);
   }
   free(names);
@@ -46,18 +48,21 @@ static gl_status tell_file(store *from, table_format format, int as_json, gl_err
 
 static gl_status run_outcomes(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
-  const char *name = "text";
+  const char *name = "text", *set = NULL;
   size_t format = 0;
-  args_option options[] = {{"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+  args_option options[] = {{"set", 0, ARGS_TEXT, "SET",
+                            "the evaluation set that is judged, or mean (default: the first)",
+                            &set},
+                           {"format", 'f', ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
                            {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   args a;
   store *from = NULL;
-  gl_status status = args_parse(&a, self, options, 2, (args_shape){1, 1, 0}, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 3, (args_shape){1, 1, 0}, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_format_names, TABLE_FORMATS, err);
     if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
-    if (status == GL_OK) status = tell_file(from, (table_format)format, json, err);
+    if (status == GL_OK) status = tell_file(from, set, (table_format)format, json, err);
     store_close(from);
   }
   args_fini(&a);
@@ -82,5 +87,6 @@ const command command_outcomes = {
         "highest last score over the rates (an interquartile mean with its bootstrap interval,\n"
         "chosen and told on the same runs): a method that learns nothing does not fall either.",
     .examples = "  gepolab outcomes study.db\n  gepolab outcomes study.db --format latex\n"
+                "  gepolab outcomes study.db --set hard\n"
                 "  gepolab outcomes study.db --json",
     .run = run_outcomes};

@@ -2,6 +2,7 @@
 #include "analysis/figures/figures.h"
 #include "analysis/import/joined.h"
 #include "analysis/import/read.h"
+#include "analysis/sets.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
@@ -19,10 +20,13 @@ static void list_figures(void) {
     printf("%-18s %s\n", figures_at(i)->name, figures_at(i)->shows);
 }
 
-static gl_status draw_study(store *from, const char *name, const staleness_histogram *measured,
-                            const figure_request *q, gl_error *err) {
+/* set: whose score is drawn; NULL: the runs' own. */
+static gl_status draw_study(store *from, const char *name, const char *set,
+                            const staleness_histogram *measured, const figure_request *q,
+                            gl_error *err) {
   results *r = NULL;
   gl_status status = results_load(&r, from, name, err);
+  if (status == GL_OK && set != NULL) status = sets_choose(r, set, err);
   if (status == GL_OK) status = figures_draw(r, measured, q, err);
   results_free(r);
   return status;
@@ -39,8 +43,9 @@ static gl_status study_folder(char path[PATH_MAX], const char *folder, const cha
 }
 
 /* Where a file has several studies, each has a folder of its own, named after it. */
-static gl_status draw_studies(const char *file, const staleness_histogram *measured,
-                              const figure_request *q, gl_error *err) {
+static gl_status draw_studies(const char *file, const char *set,
+                              const staleness_histogram *measured, const figure_request *q,
+                              gl_error *err) {
   store *s = NULL;
   char **names = NULL;
   size_t n = 0;
@@ -55,7 +60,7 @@ static gl_status draw_studies(const char *file, const staleness_histogram *measu
     one.gnuplot = q->gnuplot;
     one.width_cm = q->width_cm;
     one.highlight = q->highlight;
-    if (status == GL_OK) status = draw_study(s, names[i], measured, &one, err);
+    if (status == GL_OK) status = draw_study(s, names[i], set, measured, &one, err);
   }
   free(names);
   store_close(s);
@@ -89,7 +94,7 @@ static gl_status draw_files(const args *a, const import_options *import,
   if (status == GL_OK && a->n_words == 1 && !import_options_given(import))
     status = read_is_study(a->words[0], &is_study, err);
   if (status != GL_OK) return status;
-  return is_study ? draw_studies(a->words[0], measured, q, err)
+  return is_study ? draw_studies(a->words[0], together.set, measured, q, err)
                   : draw_together(&together, measured, q, err);
 }
 
@@ -150,6 +155,7 @@ const command command_plot = {
     .examples = "  gepolab plot study.db -o figures/\n"
                 "  gepolab plot study.db --width icml --highlight gepo,gspo\n"
                 "  gepolab plot study.db --figure staleness --measured staleness.csv\n"
+                "  gepolab plot study.db --each-set -f eval_score\n"
                 "  gepolab plot kl.csv staleness.csv eval.csv -o figures/\n"
                 "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 -f eval_score",
     .run = run_plot};

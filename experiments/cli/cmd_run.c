@@ -31,6 +31,22 @@ static cJSON *evals_json(cJSON *to, const run_result *o) {
   return list;
 }
 
+/* Scores by evaluation set, where the recipe has sets or halves. */
+static int set_evals_json(cJSON *to, const run_result *o) {
+  cJSON *list = o->n_set_evals > 0 ? cJSON_AddArrayToObject(to, "set_evals") : NULL;
+  for (size_t i = 0; i < o->n_set_evals && list != NULL; ++i) {
+    const set_eval_record *r = &o->set_evals[i];
+    cJSON *item = cJSON_CreateObject();
+    if (item == NULL || !cJSON_AddItemToArray(list, item) ||
+        json_add_number(item, "step", (double)r->step) == NULL ||
+        json_add_string(item, "eval_set", r->set) == NULL ||
+        json_add_number(item, "half", r->half) == NULL ||
+        json_add_number(item, "eval_score", r->score) == NULL)
+      list = NULL;
+  }
+  return o->n_set_evals == 0 || list != NULL;
+}
+
 /* The last update's measurements, by name. */
 static cJSON *metrics_json(cJSON *to, const run_result *o) {
   cJSON *map = cJSON_AddObjectToObject(to, "last_update");
@@ -56,12 +72,27 @@ static gl_status print_json(const recipe *r, const run_result *o, gl_error *err)
            json_add_number(d, "last", s.last) != NULL &&
            json_add_number(d, "best_to_last", s.best_to_last) != NULL &&
            report_clock_json(d, &o->clock, o->staleness, o->n_staleness) &&
-           evals_json(d, o) != NULL && metrics_json(d, o) != NULL;
+           evals_json(d, o) != NULL && set_evals_json(d, o) && metrics_json(d, o) != NULL;
   if (!ok) {
     cJSON_Delete(d);
     d = NULL;
   }
   return report_json(d, err);
+}
+
+/* Best and last of each whole set; those of the first are the run's own. */
+static void print_sets(const run_result *o) {
+  for (size_t i = 0; i < o->n_set_evals && o->set_evals[i].step == o->set_evals[0].step; ++i) {
+    double best = NAN, last = NAN;
+    if (o->set_evals[i].half != 0) continue;
+    for (size_t k = i; k < o->n_set_evals; ++k) {
+      const set_eval_record *r = &o->set_evals[k];
+      if (r->place != o->set_evals[i].place || r->half != 0) continue;
+      best = fmax(best, r->score);
+      last = r->score;
+    }
+    printf("  %-20s best %.4f, last %.4f\n", shown(o->set_evals[i].set).text, best, last);
+  }
 }
 
 static void print_text(const recipe *r, const run_result *o) {
@@ -71,6 +102,7 @@ static void print_text(const recipe *r, const run_result *o) {
          run_status_name(o->status), o->reason[0] != '\0' ? ": " : "", shown(o->reason).text);
   printf("  eval_first           %.4f\n  best                 %.4f\n", s.eval_first, s.best);
   printf("  last                 %.4f\n  best_to_last         %.4f\n", s.last, s.best_to_last);
+  print_sets(o);
   report_clock_text(&o->clock, o->n_steps);
 }
 

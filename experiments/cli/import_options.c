@@ -18,6 +18,9 @@ void import_options_list(import_options *o, args_option *list) {
       {"lower-is-better", 0, ARGS_FLAG, NULL, "of metrics that gepolab does not know",
        &o->lower_is_better},
       {"at", 0, ARGS_TEXT, "common", "all series end at the last step that all have", &o->at},
+      {"set", 0, ARGS_TEXT, "SET", "of studies: the evaluation set whose score is shown, or mean",
+       &o->set},
+      {"each-set", 0, ARGS_FLAG, NULL, "of studies: all evaluation sets, as labels", &o->each_set},
       {"columns", 0, ARGS_TEXT, "runs|metrics", "what columns are", &o->columns},
       {"x", 'x', ARGS_TEXT, "COLUMN", "the column that holds the step", &o->step}};
   memcpy(list, own, sizeof own);
@@ -31,6 +34,8 @@ gl_status import_options_request(const import_options *o, const char *const *fil
   gl_status status = GL_OK;
   if (o->columns) status = args_choose(&kind, "--columns", o->columns, columns, 2, err);
   if (status == GL_OK && o->at) status = args_choose(&end, "--at", o->at, ends, 1, err);
+  if (status == GL_OK && o->set && o->each_set)
+    status = gl_fail(err, GL_EINPUT, "--set shows one evaluation set and --each-set all; give one");
   *out = (gather_request){
       .files = files,
       .n_files = n_files,
@@ -44,11 +49,13 @@ gl_status import_options_request(const import_options *o, const char *const *fil
       .metric = o->metric,
       .lower_is_better = o->lower_is_better,
       .at_common = o->at != NULL,
+      .set = o->set,
+      .each_set = o->each_set,
       .shape = {.step = o->step, .columns = o->columns ? kinds[kind] : COLUMNS_BY_NAME}};
   return status;
 }
 
 int import_options_given(const import_options *o) {
   return o->labels.n || o->renames.n || o->read_as.n || o->group_by || o->metric || o->columns ||
-         o->step || o->at || o->lower_is_better;
+         o->step || o->at || o->lower_is_better || o->each_set;
 }

@@ -164,6 +164,8 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
                        .n_steps = o->n_steps,
                        .evals = o->evals,
                        .n_evals = o->n_evals,
+                       .set_evals = o->set_evals,
+                       .n_set_evals = o->n_set_evals,
                        .staleness = o->staleness,
                        .n_staleness = o->n_staleness};
   if (status == GL_OK) status = store_put_run(to, &record, err);
@@ -495,8 +497,9 @@ static size_t runs_in_all(const sweep *s) {
 
 gl_status sweep_verify(const sweep *s) {
   /* Rates are chosen anew from the scores, so those of the file need not be right. */
-  static const char *const used[] = {"runs",          "steps", "evals",  "staleness",  "clock",
-                                     "tuning_scores", "plan",  "sweeps", "provenance", NULL};
+  static const char *const used[] = {"runs",  "steps",         "evals", "set_evals", "staleness",
+                                     "clock", "tuning_scores", "plan",  "sweeps",    "provenance",
+                                     NULL};
   gl_status status = store_begin_reading(s->store, s->err);
   if (status != GL_OK) return status;
   status = store_verify(s->store, used, s->err);

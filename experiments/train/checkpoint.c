@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1 had sizes of records in place of layout and build, and the checksum of core/base/hash.h. */
-enum { CHECKPOINT_FORMAT = 2, FORMAT_OF_HASH = 1 };
+/* 1 had sizes of records in place of layout and build, and the checksum of core/base/hash.h. 3 is 2
+ * with records of evaluation sets, their number behind the head; runs without any are still written
+ * as 2. */
+enum { CHECKPOINT_FORMAT = 2, FORMAT_OF_HASH = 1, FORMAT_OF_SETS = 3 };
 static const char magic[8] = "GLrun\r\n\x1a";
 
 /* All of 8 bytes, so that it has no holes. */
@@ -42,6 +44,7 @@ void checkpoint_fini(checkpoint *c) {
   free(c->recipe);
   free(c->steps);
   free(c->evals);
+  free(c->set_evals);
   free(c->lengths);
   free(c->batches);
   *c = (checkpoint){0};
@@ -75,7 +78,8 @@ static void put(FILE *to, const void *data, size_t size, size_t n) {
 }
 
 static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_error *err) {
-  head h = {.format = CHECKPOINT_FORMAT,
+  const uint64_t n_set_evals = c->n_set_evals;
+  head h = {.format = n_set_evals > 0 ? FORMAT_OF_SETS : CHECKPOINT_FORMAT,
             .layout = layout(),
             .build = c->build,
             .recipe_size = strlen(c->recipe),
@@ -89,9 +93,11 @@ static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_
   memcpy(h.magic, magic, sizeof magic);
   snprintf(h.code_version, sizeof h.code_version, "%s", GEPOLAB_VERSION);
   put(to, &h, sizeof h, 1);
+  if (n_set_evals > 0) put(to, &n_set_evals, sizeof n_set_evals, 1);
   put(to, c->recipe, 1, h.recipe_size);
   put(to, c->steps, sizeof *c->steps, c->n_steps);
   put(to, c->evals, sizeof *c->evals, c->n_evals);
+  put(to, c->set_evals, sizeof *c->set_evals, c->n_set_evals);
   put(to, c->lengths, sizeof *c->lengths, c->begun * c->responses);
   gl_status status = GL_OK;
   for (size_t i = 0; i < c->n_batches && status == GL_OK; ++i) {
@@ -218,10 +224,14 @@ static gl_status get_batches(checkpoint *c, uint64_t n, FILE *from, gl_error *er
 }
 
 static gl_status read_body(checkpoint *c, const head *h, FILE *from, gl_error *err) {
-  void *recipe = NULL, *steps = NULL, *evals = NULL, *lengths = NULL;
+  void *recipe = NULL, *steps = NULL, *evals = NULL, *sets = NULL, *lengths = NULL;
+  uint64_t n_set_evals = 0;
+  if (h->format == FORMAT_OF_SETS && fread(&n_set_evals, sizeof n_set_evals, 1, from) != 1)
+    return gl_fail(err, GL_EINPUT, "cut short behind its head");
   gl_status status = get(&recipe, 1, h->recipe_size, from, err);
   if (status == GL_OK) status = get(&steps, sizeof *c->steps, h->n_steps, from, err);
   if (status == GL_OK) status = get(&evals, sizeof *c->evals, h->n_evals, from, err);
+  if (status == GL_OK) status = get(&sets, sizeof *c->set_evals, n_set_evals, from, err);
   if (status == GL_OK && h->responses != 0 && h->begun > UINT64_MAX / 8 / h->responses)
     status = gl_fail(err, GL_EINPUT, "a count in it is impossible");
   if (status == GL_OK)
@@ -229,6 +239,10 @@ static gl_status read_body(checkpoint *c, const head *h, FILE *from, gl_error *e
   c->recipe = recipe;
   c->steps = steps;
   c->evals = evals;
+  c->set_evals = sets;
+  c->n_set_evals = status == GL_OK ? (size_t)n_set_evals : 0;
+  for (size_t i = 0; i < c->n_set_evals; ++i)
+    c->set_evals[i].set[sizeof c->set_evals[i].set - 1] = '\0';
   c->lengths = lengths;
   if (status == GL_OK && strlen(c->recipe) != h->recipe_size)
     status = gl_fail(err, GL_EINPUT, "no checkpoint: its recipe is no text");
@@ -242,7 +256,7 @@ gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "no checkpoint: it is shorter than a checkpoint's head");
   if (memcmp(h.magic, magic, sizeof magic) != 0)
     return gl_fail(err, GL_EINPUT, "no checkpoint: its first bytes are others");
-  if (h.format != CHECKPOINT_FORMAT || h.layout != layout())
+  if ((h.format != CHECKPOINT_FORMAT && h.format != FORMAT_OF_SETS) || h.layout != layout())
     return gl_fail(err, GL_EINPUT,
                    "was written by gepolab %.*s in a form that this program, %s, does not read; "
                    "finish the run with that one, or delete the folder's checkpoints to start it "

@@ -36,6 +36,8 @@ typedef struct checkpoint {
   size_t n_steps;
   eval_record *evals; /* [n_evals] */
   size_t n_evals;
+  set_eval_record *set_evals; /* [n_set_evals] of recipes with evaluation sets */
+  size_t n_set_evals;
   uint64_t broken;           /* updates in a row without a number, up to the last */
   double wall_s;             /* spent so far */
   uint32_t *lengths;         /* [begun * responses] of all batches begun, in order; coupled runs */

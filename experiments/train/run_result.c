@@ -9,6 +9,7 @@
 void run_result_fini(run_result *o) {
   free(o->steps);
   free(o->evals);
+  free(o->set_evals);
   free(o->staleness);
   *o = (run_result){0};
 }
@@ -34,7 +35,7 @@ run_scores run_result_scores(const run_result *o) {
 }
 
 /* --- between processes --------------------------------------------------------------------------
- * The struct itself, then its three arrays. */
+ * The struct itself, then its four arrays. */
 
 /* An array that is empty may have no address, which fwrite() may not be given. */
 static int write_array(const void *items, size_t item, size_t n, FILE *to) {
@@ -45,6 +46,7 @@ gl_status run_result_write(const run_result *o, FILE *to, gl_error *err) {
   int ok = fwrite(o, sizeof *o, 1, to) == 1;
   ok = ok && write_array(o->steps, sizeof *o->steps, o->n_steps, to);
   ok = ok && write_array(o->evals, sizeof *o->evals, o->n_evals, to);
+  ok = ok && write_array(o->set_evals, sizeof *o->set_evals, o->n_set_evals, to);
   ok = ok && write_array(o->staleness, sizeof *o->staleness, o->n_staleness, to);
   if (ok) return GL_OK;
   return gl_fail(err, GL_EIO, "cannot hand over a finished run: %s", strerror(errno));
@@ -78,6 +80,7 @@ gl_status run_result_read(run_result *o, const void *bytes, size_t size, gl_erro
   int ok = 1;
   head.steps = next_array(&at, &left, head.n_steps, sizeof *head.steps, &ok);
   head.evals = next_array(&at, &left, head.n_evals, sizeof *head.evals, &ok);
+  head.set_evals = next_array(&at, &left, head.n_set_evals, sizeof *head.set_evals, &ok);
   head.staleness = next_array(&at, &left, head.n_staleness, sizeof *head.staleness, &ok);
   if (!ok || left != 0) {
     run_result_fini(&head);

@@ -16,6 +16,8 @@ typedef struct run_result {
   size_t n_steps;
   eval_record *evals; /* [n_evals] */
   size_t n_evals;
+  set_eval_record *set_evals; /* [n_set_evals] of recipes with evaluation sets */
+  size_t n_set_evals;
   uint64_t *staleness; /* [n_staleness] batches by staleness */
   size_t n_staleness;
   clock_record clock;

@@ -42,11 +42,40 @@ gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler
   return GL_OK;
 }
 
+/* The parts that the learner's evaluation has; 0 where it has one score. */
+static const evaluation_part *parts_of(const train_loop *l, size_t *n) {
+  const learner_ops *ops = l->learner.ops;
+  *n = 0;
+  return ops->parts != NULL ? ops->parts(l->learner.self, n) : NULL;
+}
+
+/* Scores all parts and keeps their records; the first is the run's own score. */
+static gl_status evaluate_parts(train_loop *l, const evaluation_part *part, size_t n,
+                                size_t updates, double time_s, double *score) {
+  run_result *o = l->out;
+  double *of_part = calloc(n, sizeof *of_part);
+  if (of_part == NULL) return gl_fail_memory(l->err, "an evaluation");
+  gl_status status = l->learner.ops->evaluate_parts(l->learner.self, of_part, l->err);
+  int32_t place = -1;
+  for (size_t i = 0; i < n && status == GL_OK && isfinite(of_part[0]); ++i) {
+    set_eval_record *r = &o->set_evals[o->n_set_evals++];
+    place += part[i].half == 0;
+    *r = (set_eval_record){(int64_t)updates, time_s, of_part[i], place, part[i].half, ""};
+    snprintf(r->set, sizeof r->set, "%s", part[i].set);
+  }
+  *score = of_part[0];
+  free(of_part);
+  return status;
+}
+
 gl_status train_evaluate(train_loop *l, size_t updates, double time_s) {
   if (l->out->status != RUN_DONE) return GL_OK;
   if (updates % l->recipe->eval_every != 0 && updates != l->recipe->steps) return GL_OK;
   double score = NAN;
-  gl_status status = l->learner.ops->evaluate(l->learner.self, &score, l->err);
+  size_t n = 0;
+  const evaluation_part *part = parts_of(l, &n);
+  gl_status status = n > 0 ? evaluate_parts(l, part, n, updates, time_s, &score)
+                           : l->learner.ops->evaluate(l->learner.self, &score, l->err);
   if (status != GL_OK) return status;
   if (!isfinite(score)) {
     l->out->status = RUN_DIVERGED;
@@ -93,6 +122,8 @@ gl_status train_save(train_loop *l, checkpoint *c) {
   c->n_steps = l->out->n_steps;
   c->evals = l->out->evals;
   c->n_evals = l->out->n_evals;
+  c->set_evals = l->out->set_evals;
+  c->n_set_evals = l->out->n_set_evals;
   c->broken = l->broken;
   c->wall_s = l->earlier_s + seconds_now() - l->begun_s;
   gl_status status = checkpoint_folder_save(l->folder, c, &l->learner, l->err);
@@ -119,10 +150,15 @@ gl_status train_stopped(train_loop *l) {
 /* --- beginning and end --------------------------------------------------------------------------
  */
 
+/* The most evaluations that the run may make: before it, now and then, after it. */
+static size_t most_evaluations(const train_loop *l) {
+  return l->recipe->steps / l->recipe->eval_every + 2;
+}
+
 static gl_status allocate_rows(train_loop *l) {
   run_result *o = l->out;
   o->steps = calloc(l->recipe->steps + 1, sizeof *o->steps);
-  o->evals = calloc(l->recipe->steps / l->recipe->eval_every + 2, sizeof *o->evals);
+  o->evals = calloc(most_evaluations(l), sizeof *o->evals);
   return o->steps != NULL && o->evals != NULL ? GL_OK : gl_fail_memory(l->err, "the training loop");
 }
 
@@ -136,14 +172,27 @@ gl_status train_take_clock(train_loop *l, const schedule *s) {
   return GL_OK;
 }
 
+/* How many parts evaluations have is known when the learner is there. */
+static gl_status allocate_set_rows(train_loop *l) {
+  size_t n = 0;
+  parts_of(l, &n);
+  l->out->set_evals = calloc(most_evaluations(l) * n + 1, sizeof *l->out->set_evals);
+  return l->out->set_evals != NULL ? GL_OK : gl_fail_memory(l->err, "evaluation sets");
+}
+
 /* Moves the records of a checkpoint into the result. */
 static gl_status take_rows(train_loop *l, const checkpoint *c) {
   run_result *o = l->out;
-  if (c->n_steps > l->recipe->steps || c->n_evals > l->recipe->steps / l->recipe->eval_every + 2)
-    return gl_fail(l->err, GL_EINPUT, "%s: has more updates than the recipe",
+  size_t n = 0;
+  parts_of(l, &n);
+  if (c->n_steps > l->recipe->steps || c->n_evals > most_evaluations(l) ||
+      c->n_set_evals != c->n_evals * n)
+    return gl_fail(l->err, GL_EINPUT, "%s: has more updates or evaluations than the recipe",
                    l->options->checkpoints);
   memcpy(o->steps, c->steps, c->n_steps * sizeof *o->steps);
   memcpy(o->evals, c->evals, c->n_evals * sizeof *o->evals);
+  if (c->n_set_evals > 0) memcpy(o->set_evals, c->set_evals, c->n_set_evals * sizeof *o->set_evals);
+  o->n_set_evals = c->n_set_evals;
   o->n_steps = c->n_steps;
   o->n_evals = c->n_evals;
   l->broken = c->broken;
@@ -175,6 +224,7 @@ static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
                                    .every = o->pace.every,
                                    .seconds = o->pace.seconds};
   if (status == GL_OK) status = recipe_learner(&l->learner, l->recipe, &how, l->err);
+  if (status == GL_OK) status = allocate_set_rows(l);
   if (status == GL_OK && state != NULL) status = take_rows(l, c);
   if (status == GL_OK && state != NULL) status = load_learner(l, state);
   if (state != NULL) fclose(state);

@@ -1,5 +1,5 @@
-/* The transformer as a learner: construction, generation for its own use, evaluation. Drawing is in
- * draw.c, updating in update.c, warming up in warmup.c, files in checkpoint.c. */
+/* The transformer as a learner: construction, generation for its own use. Drawing is in draw.c,
+ * evaluation in evaluate.c, updating in update.c, warming up in warmup.c, files in checkpoint.c. */
 #include "llm/learner/learner.h"
 
 #include "llm/learner/memory_need.h"
@@ -11,7 +11,7 @@
 /* What reinforcement learning of a model that can already do something usually takes. */
 static const double default_lr = 1e-5;
 
-/* --- generation and evaluation ------------------------------------------------------------------
+/* --- generation ---------------------------------------------------------------------------------
  */
 
 /* What every replica needs of a request for responses. */
@@ -57,9 +57,9 @@ static sampling_spec undistorted(const run_spec *spec) {
   return law;
 }
 
-gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
-                               rng_stream stream, const sampling_spec *law, size_t up_to,
-                               generate_result *result, gl_error *err) {
+static gl_status draw_all(llm_learner *l, const problem_set *problems, size_t each,
+                          rng_stream stream, const sampling_spec *law, size_t max_tokens,
+                          size_t up_to, generate_result *result, gl_error *err) {
   const size_t n = problems->n * each;
   size_t *prompt_of = calloc(n + 1, 2 * sizeof *prompt_of), *number = prompt_of + n;
   if (prompt_of == NULL) return gl_fail_memory(err, "a request for responses");
@@ -76,7 +76,7 @@ gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size
                                     .stream = stream,
                                     .sampling = law != NULL ? *law : undistorted(&l->spec),
                                     .greedy = law == NULL,
-                                    .max_tokens = l->spec.max_tokens,
+                                    .max_tokens = max_tokens,
                                     .up_to = up_to,
                                     .stop = l->spec.stop,
                                     .n_stop = l->spec.n_stop,
@@ -88,44 +88,16 @@ gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size
   return status;
 }
 
-/* Mean reward of complete responses, NaN if a log-probability is not a number. */
-static gl_status mean_score(const llm_learner *l, const generate_result *r, size_t each,
-                            double *mean, gl_error *err) {
-  const size_t n = l->held_out.n * each, width = l->spec.max_tokens;
-  double sum = 0, score = 0;
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t t = 0; t < r->length[i]; ++t)
-      if (isnan(r->logq[i * width + t])) {
-        *mean = NAN;
-        return GL_OK;
-      }
-    gl_status status =
-        run_spec_score(&l->spec, &l->held_out.problem[i / each], r->token + i * width, r->length[i],
-                       r->finished[i], &score, err);
-    if (status != GL_OK) return status;
-    sum += score;
-  }
-  *mean = sum / (double)n;
-  return GL_OK;
+gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
+                               rng_stream stream, const sampling_spec *law, size_t up_to,
+                               generate_result *result, gl_error *err) {
+  return draw_all(l, problems, each, stream, law, l->spec.max_tokens, up_to, result, err);
 }
 
-gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err) {
-  const eval_spec *e = &l->spec.eval;
-  const size_t each = e->samples;
-  generate_result r;
-  gl_status status = generate_result_init(&r, l->held_out.n * each, l->spec.max_tokens, err);
-  if (status != GL_OK) return status;
-  status = llm_learner_generate(l, &l->held_out, each, rng_stream_at(l->seed, RNG_EVAL, entity),
-                                e->how.kind == EVALUATION_GREEDY ? NULL : &e->how.law,
-                                l->spec.max_tokens, &r, err);
-  if (status == GL_OK) status = mean_score(l, &r, each, score, err);
-  generate_result_fini(&r);
-  return status;
-}
-
-static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
-  llm_learner *l = self;
-  return llm_learner_score(l, (uint64_t)l->version, eval_score, err);
+gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
+                             rng_stream stream, const sampling_spec *law, size_t max_tokens,
+                             generate_result *result, gl_error *err) {
+  return draw_all(l, problems, each, stream, law, max_tokens, max_tokens, result, err);
 }
 
 /* --- held versions ------------------------------------------------------------------------------
@@ -206,7 +178,7 @@ static void learner_free(void *self) {
   llm_learner *l = self;
   if (l == NULL) return;
   llm_learner_close(l);
-  problem_set_fini(&l->held_out);
+  llm_learner_free_problems(l);
   policy_workspace_free(l->workspace);
   gradient_trail_fini(&l->trail);
   rollout_set_fini(&l->all);
@@ -323,20 +295,10 @@ static gl_status keep_initial(void *context, size_t rank, gl_error *err) {
   return model_values_copy(&r->initial, r->model, err);
 }
 
-static gl_status take_held_out(llm_learner *l, gl_error *err) {
-  const size_t n = l->spec.eval.prompts;
-  uint64_t *number = calloc(n + 1, sizeof *number);
-  if (number == NULL) return gl_fail_memory(err, "the evaluation's prompts");
-  for (size_t i = 0; i < n; ++i) number[i] = i;
-  gl_status status = problem_set_init(&l->held_out, &l->spec, TASK_HELD_OUT, number, n, err);
-  free(number);
-  return status;
-}
-
 static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err) {
   making m = {l, setup};
   gl_status status = read_setup(l, setup, err);
-  if (status == GL_OK) status = take_held_out(l, err);
+  if (status == GL_OK) status = llm_learner_take_problems(l, err);
   if (status == GL_OK) status = take_backends(l, setup, err);
   if (status == GL_OK) status = llm_learner_models(l, err);
   if (status == GL_OK) {
@@ -369,7 +331,9 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
       .kind = "llm",
       .draw = llm_learner_draw,
       .update = llm_learner_update,
-      .evaluate = evaluate,
+      .evaluate = llm_learner_evaluate,
+      .parts = llm_learner_parts,
+      .evaluate_parts = llm_learner_evaluate_parts,
       .save = llm_learner_save,
       .load = llm_learner_load,
       .hold = llm_learner_hold,
@@ -405,8 +369,13 @@ static gl_status check_with(const learner_setup *setup,
   return status;
 }
 
+static gl_status take_set_problems(llm_learner *l, const learner_setup *setup, gl_error *err) {
+  (void)setup;
+  return llm_learner_take_set_problems(l, err);
+}
+
 gl_status llm_check(const learner_setup *setup, gl_error *err) {
-  return check_with(setup, NULL, err);
+  return check_with(setup, take_set_problems, err);
 }
 
 gl_status llm_check_machine(const learner_setup *setup, gl_error *err) {

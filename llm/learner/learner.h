@@ -67,15 +67,16 @@ typedef struct llm_learner {
   double weight_noise;
   int64_t version;
   optimizer_spec optimizer_spec;
-  replica *replica;       /* [spec.devices] */
-  rank_threads *threads;  /* one for each replica */
-  collective *sums;       /* NULL: one replica needs none */
-  size_t *share;          /* [spec.devices + 1] first item of work of each replica */
-  double *norm;           /* [spec.devices] gradient norm that each computed */
-  backend *backend;       /* the first replica's */
-  model *model;           /* the same */
-  problem_set held_out;   /* the evaluation's problems */
-  const llm_watch *watch; /* of the warm-up, while it runs; NULL: none */
+  replica *replica;          /* [spec.devices] */
+  rank_threads *threads;     /* one for each replica */
+  collective *sums;          /* NULL: one replica needs none */
+  size_t *share;             /* [spec.devices + 1] first item of work of each replica */
+  double *norm;              /* [spec.devices] gradient norm that each computed */
+  backend *backend;          /* the first replica's */
+  model *model;              /* the same */
+  problem_set held_out;      /* the evaluation's problems */
+  problem_set *set_problems; /* [spec.sets.n] those of its sets */
+  const llm_watch *watch;    /* of the warm-up, while it runs; NULL: none */
   policy_workspace *workspace;
   gradient_trail trail; /* of model_gradient_sample() */
   rollout_set all, part;
@@ -115,10 +116,26 @@ void llm_learner_divide(llm_learner *l, item_work work, const void *context, siz
 gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
                                rng_stream stream, const sampling_spec *law, size_t up_to,
                                generate_result *result, gl_error *err);
+/* The same to the end, with responses of at most max_tokens. */
+gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
+                             rng_stream stream, const sampling_spec *law, size_t max_tokens,
+                             generate_result *result, gl_error *err);
 /* Mean score on the first held-out problems, as the section's `evaluation` says: of greedy
  * responses, or of those drawn at (seed, RNG_EVAL, entity). NaN where the parameters have stopped
  * being numbers. */
 gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err);
+
+/* --- evaluation (evaluate.c) ---------------------------------------------------------------------
+ */
+
+/* Reads the problems of the evaluation and of its sets; GL_EINPUT at its place for a set with a
+ * problem that the tokenizer cannot write or the context not hold. */
+gl_status llm_learner_take_problems(llm_learner *l, gl_error *err);
+gl_status llm_learner_take_set_problems(llm_learner *l, gl_error *err);
+void llm_learner_free_problems(llm_learner *l);
+gl_status llm_learner_evaluate(void *self, double *eval_score, gl_error *err);
+const evaluation_part *llm_learner_parts(const void *self, size_t *n);
+gl_status llm_learner_evaluate_parts(void *self, double *score, gl_error *err);
 
 /* Releases all held versions of a replica. */
 void replica_release_all(replica *r);

@@ -24,14 +24,32 @@ static size_t longest_prompt(const run_spec *s) {
   return prompt < most ? prompt : most;
 }
 
+/* The most positions that a sequence takes: a prompt and its longest response, of training or of an
+ * evaluation set. */
+static size_t longest_sequence(const run_spec *s) {
+  size_t most = longest_prompt(s) + s->max_tokens;
+  for (size_t i = 0; i < s->sets.n; ++i) {
+    const run_spec set = run_spec_of_set(s, i);
+    most = larger(most, longest_prompt(&set) + set.max_tokens);
+  }
+  return most;
+}
+
+/* How many responses are drawn side by side at most. */
+static size_t most_responses(const run_spec *s, size_t batch) {
+  size_t most = larger(batch, s->eval.prompts);
+  for (size_t i = 0; i < s->sets.n; ++i) most = larger(most, s->set[i].eval.prompts);
+  return most;
+}
+
 /* How many sequences are decoded side by side once all else has its place; at least one, for where
  * that does not fit its need is what is told. */
 static gl_status choose_slots(memory_need *n, const run_spec *s, const backend *b, size_t responses,
                               const memory_plan *rest, gl_error *err) {
   const size_t left = n->device_free > rest->total ? n->device_free - rest->total : 0;
-  gl_status status = generate_slots(&n->slots, &s->model, b, s->slots,
-                                    share_of(larger(responses, s->eval.prompts), s->devices),
-                                    n->capacity, left, err);
+  gl_status status =
+      generate_slots(&n->slots, &s->model, b, s->slots,
+                     share_of(most_responses(s, responses), s->devices), n->capacity, left, err);
   n->slots = larger(n->slots, 1);
   return status;
 }
@@ -41,7 +59,7 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   memory_plan alone, copied, rest, all;
   size_t sets; /* of the kept tokens of a micro-batch's targets */
   const model_config *c = &s->model;
-  *out = (memory_need){.capacity = longest_prompt(s) + s->max_tokens};
+  *out = (memory_need){.capacity = longest_sequence(s)};
   out->micro_batch = larger(s->micro_batch, out->capacity);
   b->ops->memory(b, &out->device_total, &out->device_free);
   out->devices = s->devices;

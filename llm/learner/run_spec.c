@@ -43,15 +43,18 @@ static gl_status read_warmup(warmup_spec *w, const cfg_node *node, gl_error *err
   return cfg_end(&r);
 }
 
-static void read_evaluation(eval_spec *e, cfg_reader *world) {
-  static const evaluation_kind kinds[] = {EVALUATION_GREEDY, EVALUATION_SAMPLED};
+const evaluation_kind llm_evaluations[LLM_EVALUATIONS] = {EVALUATION_GREEDY, EVALUATION_SAMPLED};
+
+static void read_evaluation(run_spec *s, cfg_reader *world) {
+  eval_spec *e = &s->eval;
   cfg_reader r;
   if (world->status == GL_OK && cfg_has(world, "eval"))
     world->status = cfg_fail(cfg_find(world->map, "eval"), world->err,
                              "world.eval is called world.evaluation now, {kind: greedy | sampled, "
                              "temperature, top_k, top_p, prompts, samples}: what was samples: 0 is "
                              "kind: greedy, and other numbers of samples need kind: sampled");
-  evaluation_read(&e->how, world, &r, kinds, 2);
+  evaluation_read(&e->how, world, &r, llm_evaluations, LLM_EVALUATIONS);
+  evaluation_sets_read(&s->sets, &r);
   e->prompts = cfg_count(&r, "prompts", 128, 1, 1u << 24);
   e->samples = cfg_count(&r, "samples", 1, 1, 1u << 12);
   if (r.status == GL_OK && e->how.kind == EVALUATION_GREEDY && cfg_has(&r, "samples"))
@@ -61,12 +64,12 @@ static void read_evaluation(eval_spec *e, cfg_reader *world) {
   if (world->status == GL_OK) world->status = cfg_end(&r);
 }
 
-/* As many held-out problems as there are, and there must be some. */
-static gl_status bound_evaluation(run_spec *s, const cfg_node *section, gl_error *err) {
-  size_t size = task_size(s->task, TASK_HELD_OUT);
-  if (size < s->eval.prompts) s->eval.prompts = size;
+gl_status run_spec_bound_evaluation(eval_spec *e, const task *of, const cfg_node *at,
+                                    gl_error *err) {
+  size_t size = task_size(of, TASK_HELD_OUT);
+  if (size < e->prompts) e->prompts = size;
   if (size == 0)
-    return cfg_fail(section, err,
+    return cfg_fail(at, err,
                     "the task has no held-out problems to evaluate on; give it some (task: "
                     "{held_out: 0.1, …})");
   return GL_OK;
@@ -239,11 +242,15 @@ static gl_status bound_response(run_spec *s, const world_nodes *n, gl_error *err
                     "world.max_tokens must be given: task %s does not bound its answers",
                     task_kind(s->task));
   if (s->max_tokens == 0) s->max_tokens = task_max_answer(s->task) + 1;
+  return run_spec_check_room(s, n->model != NULL ? n->model : n->world, err);
+}
+
+gl_status run_spec_check_room(const run_spec *s, const cfg_node *at, gl_error *err) {
   const size_t prompt = (s->begin >= 0) + s->around + task_max_prompt(s->task);
   const size_t most = s->model.max_positions;
   if (s->max_tokens < most && prompt <= most - s->max_tokens) return GL_OK;
   return cfg_fail(
-      n->model != NULL ? n->model : n->world, err,
+      at, err,
       "a prompt of up to %zu tokens and a response of up to %zu (max_tokens) do not fit "
       "into the model's context of %zu; enlarge model.context or lower max_tokens",
       prompt, s->max_tokens, most);
@@ -272,7 +279,7 @@ static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, g
                          present(&r, "task"),
                          present(&r, "warmup"),
                          present(&r, "reference")};
-  read_evaluation(&s->eval, &r);
+  read_evaluation(s, &r);
   if (cfg_end(&r) != GL_OK) return r.status;
   if (n.task == NULL) return cfg_fail(world, err, "a world of kind llm needs a task: {kind: …}");
   gl_status status = check_place(s, world, err);
@@ -280,7 +287,8 @@ static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, g
   if (status == GL_OK) status = read_model_and_language(s, &n, template, err);
   if (status == GL_OK) status = bound_response(s, &n, err);
   if (status == GL_OK) status = read_warmup(&s->warmup, n.warmup, err);
-  if (status == GL_OK) status = bound_evaluation(s, n.task, err);
+  if (status == GL_OK) status = run_spec_read_sets(s, world, seed, err);
+  if (status == GL_OK) status = run_spec_bound_evaluation(&s->eval, s->task, n.task, err);
   return status == GL_OK ? read_reference(s, n.reference, err) : status;
 }
 
@@ -319,6 +327,7 @@ gl_status run_spec_init(run_spec *s, const cfg_node *world, const cfg_node *samp
 }
 
 void run_spec_fini(run_spec *s) {
+  run_spec_free_sets(s);
   tokenizer_free(s->tokenizer);
   task_free(s->task);
   free(s->folder);

@@ -4,6 +4,7 @@
 #define GEPOLAB_LLM_LEARNER_RUN_SPEC_H
 
 #include "core/policy/algorithm.h"
+#include "core/rl/evaluation_sets.h"
 #include "core/rl/optimizer.h"
 #include "core/rl/sampling.h"
 #include "llm/model/model.h"
@@ -24,6 +25,14 @@ typedef struct eval_spec {
   evaluation_spec how; /* greedy or sampled */
   size_t samples;      /* responses to each problem; 1 where greedy */
 } eval_spec;
+
+/* An evaluation set: what it has of its own. */
+typedef struct set_spec {
+  eval_spec eval;
+  task *task;         /* owned; NULL: the world's */
+  size_t max_tokens;  /* of a response */
+  const cfg_node *at; /* where the recipe says it; valid while the recipe is */
+} set_spec;
 
 enum { LLM_MOST_DEVICES = 64 };
 
@@ -57,7 +66,9 @@ typedef struct run_spec {
   int has_reference; /* the section names a reference, so kl_ref is measured whatever the algorithm
                       */
   warmup_spec warmup;
-  eval_spec eval;
+  eval_spec eval; /* the evaluation, and what sets leave out */
+  evaluation_sets sets;
+  set_spec *set;        /* [sets.n] */
   uint64_t fingerprint; /* differs between sections under which the same parameters mean another
                            policy */
 } run_spec;
@@ -86,6 +97,28 @@ int run_spec_is_stop(const run_spec *s, int32_t token);
  * outside the vocabulary. */
 gl_status run_spec_score(const run_spec *s, const problem *p, const int32_t *token, size_t n,
                          int finished, double *score, gl_error *err);
+
+/* --- evaluation sets (spec_sets.c) --------------------------------------------------------------
+ */
+
+/* The spec as set i of the evaluation has it: its task, its evaluation, its longest response. It
+ * borrows everything from s and is not released. */
+run_spec run_spec_of_set(const run_spec *s, size_t i);
+
+/* Reads the sets whose names s has, once all else of s is read. A set whose task the tokenizer
+ * cannot write, or whose problems do not fit into the model's context, is GL_EINPUT at its place.
+ */
+gl_status run_spec_read_sets(run_spec *s, const cfg_node *world, uint64_t seed, gl_error *err);
+void run_spec_free_sets(run_spec *s);
+/* The kinds of evaluation that a transformer has; the first is the default. */
+enum { LLM_EVALUATIONS = 2 };
+extern const evaluation_kind llm_evaluations[LLM_EVALUATIONS];
+/* Bounds the problems of an evaluation of that task by how many there are, and refuses none. */
+gl_status run_spec_bound_evaluation(eval_spec *e, const task *of, const cfg_node *at,
+                                    gl_error *err);
+/* Refuses a longest response that the model's context has no room for behind the longest prompt of
+ * the task in s, where the task says how long that is. */
+gl_status run_spec_check_room(const run_spec *s, const cfg_node *at, gl_error *err);
 
 /* --- between run_spec.c and spec_text.c ---------------------------------------------------------
  */

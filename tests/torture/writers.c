@@ -138,8 +138,9 @@ const writer writers[] = {
      .measures = 1},
     {.name = NULL}};
 
-const char *const study_tables[STUDY_TABLES] = {"runs",  "steps",  "evals", "staleness", "clock",
-                                                "tuned", "tuning", "bias",  "summary",   "cells"};
+const char *const study_tables[STUDY_TABLES] = {"runs",    "steps", "evals",    "staleness",
+                                                "clock",   "tuned", "tuning",   "bias",
+                                                "summary", "cells", "set_evals"};
 
 size_t writers_count(void) {
   return sizeof writers / sizeof *writers - 1;

@@ -1,5 +1,5 @@
-/* The toy learner: construction and evaluation. Drawing is in draw.c, updating in update.c,
- * held versions in held.c, checkpoints in checkpoint.c. */
+/* The toy learner: its construction. Drawing is in draw.c, updating in update.c, evaluation
+ * in evaluate.c, held versions in held.c, checkpoints in checkpoint.c. */
 #include "toy/learner/learner.h"
 
 #include <math.h>
@@ -36,51 +36,6 @@ double toy_learner_return(toy_learner *l) {
   return sum / (double)w->n_prompts;
 }
 
-/* Mean over prompts of the mean reward of the response made of most probable tokens. */
-static double greedy_return(toy_learner *l) {
-  double sum = 0;
-  for (size_t x = 0; x < l->world->n_prompts; ++x)
-    sum += toy_greedy_reward(l->world, x, toy_learner_at(l, x)->p);
-  return sum / (double)l->world->n_prompts;
-}
-
-/* Mean over prompts of the expected reward of responses drawn from the current parameters as `law`
- * says. Where that is the policy that is trained, its tables are at hand. */
-static double return_under(toy_learner *l, const sampling_spec *law) {
-  const toy_world *w = l->world;
-  const response_tree *t = &w->tree;
-  const int truncates = sampling_truncates(law, t->vocabulary);
-  if (!truncates && law->temperature == w->sampling.temperature) return toy_learner_return(l);
-  double *logp = l->evaluated, *p = l->evaluated + t->n_edges, sum = 0;
-  for (size_t x = 0; x < w->n_prompts; ++x) {
-    const double *drawn = logp;
-    toy_probs_at(w, l->theta, x, law->temperature, logp, p);
-    if (truncates) {
-      toy_truncate(w, law, logp, t->n_nodes, l->edges, l->rank);
-      for (size_t e = 0; e < t->n_edges; ++e) p[e] = exp(l->edges[e]);
-      drawn = l->edges;
-    }
-    sum += toy_mean_reward(w, x, p, drawn, l->scratch);
-  }
-  return sum / (double)w->n_prompts;
-}
-
-static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
-  toy_learner *l = self;
-  const evaluation_spec *e = &l->world->evaluation;
-  switch (e->kind) {
-  case EVALUATION_EXACT:
-    *eval_score = return_under(l, &e->law);
-    return GL_OK;
-  case EVALUATION_GREEDY:
-    *eval_score = greedy_return(l);
-    return GL_OK;
-  case EVALUATION_SAMPLED:
-    break;
-  }
-  return gl_fail(err, GL_EINTERNAL, "a toy world has no evaluation of kind %d", (int)e->kind);
-}
-
 int toy_learner_is_finite(const toy_learner *l) {
   for (size_t i = 0; i < l->world->features.n_parameters; ++i)
     if (!isfinite(l->theta[i])) return 0;
@@ -90,6 +45,7 @@ int toy_learner_is_finite(const toy_learner *l) {
 static void learner_free(void *self) {
   toy_learner *l = self;
   if (l == NULL) return;
+  toy_learner_free_sets(l);
   toy_world_free(l->world);
   free(l->theta);
   free(l->direction);
@@ -187,7 +143,9 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
       .kind = "toy",
       .draw = toy_learner_draw,
       .update = toy_learner_update,
-      .evaluate = evaluate,
+      .evaluate = toy_learner_evaluate,
+      .parts = toy_learner_parts,
+      .evaluate_parts = toy_learner_evaluate_parts,
       .save = toy_learner_save,
       .load = toy_learner_load,
       .hold = toy_learner_hold,
@@ -223,6 +181,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   toy_world_initial(l->world, setup->seed, l->theta);
   set_reference(l);
   status = set_initial(l, setup->sampling, err);
+  if (status == GL_OK) status = toy_learner_take_sets(l, setup, err);
   if (status != GL_OK) {
     learner_free(l);
     return status;

@@ -43,8 +43,17 @@ typedef struct toy_held {
   double *theta;  /* [n_parameters], owned */
 } toy_held;
 
+/* Where and how the policy is scored: rewards and prompts of a world of the same sizes. */
+typedef struct toy_set {
+  toy_world *other; /* whose rewards count; owned; NULL: the world's own */
+  size_t *prompt;   /* [n_prompts] owned; NULL: all */
+  size_t n_prompts;
+  evaluation_spec how;
+} toy_set;
+
 typedef struct toy_learner {
   toy_world *world;
+  toy_set *sets; /* [world->sets.n] */
   policy_algorithm algorithm;
   uint64_t seed, updates;
   size_t minibatches, epochs;
@@ -95,6 +104,10 @@ gl_status toy_behaviour_law(toy_learner *l, uint64_t id, size_t x, size_t from, 
  */
 void toy_learner_kept(toy_learner *l, const token_set *s, double metrics[METRIC_COUNT]);
 
+/* Reads the evaluation's sets; GL_EINPUT at its place for one that does not fit the world. */
+gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_error *err);
+void toy_learner_free_sets(toy_learner *l);
+
 /* Adds an empty entry to the list of held versions, theta allocated; NULL if memory is short. */
 toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters);
 void toy_held_free(toy_held *held, size_t n);
@@ -108,6 +121,9 @@ gl_status token_set_resize(token_set *s, size_t groups, size_t responses, size_t
 gl_status toy_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
 gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
                              double metrics[METRIC_COUNT], gl_error *err);
+gl_status toy_learner_evaluate(void *self, double *eval_score, gl_error *err);
+const evaluation_part *toy_learner_parts(const void *self, size_t *n);
+gl_status toy_learner_evaluate_parts(void *self, double *score, gl_error *err);
 gl_status toy_learner_hold(void *self, gl_error *err);
 void toy_learner_release(void *self, int64_t version);
 gl_status toy_learner_save(void *self, FILE *to, gl_error *err);

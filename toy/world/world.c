@@ -155,6 +155,7 @@ static gl_status build(toy_world *w, const cfg_node *section, uint64_t seed, gl_
   const toy_world_kind *kind = worlds[cfg_choice(&r, "kind", 0, names, N_KINDS)];
   const cfg_node *policy = cfg_child(&r, "policy");
   evaluation_read(&w->evaluation, &r, &own, evaluations, 2);
+  evaluation_sets_read(&w->sets, &own);
   gl_status status = cfg_end(&own);
   if (status == GL_OK) status = kind->parse(w, &r, section, seed, &modulus, err);
   if (status == GL_OK) status = cfg_end(&r);
@@ -181,6 +182,7 @@ void toy_world_free(toy_world *w) {
   response_tree_fini(&w->tree);
   toy_features_fini(&w->features);
   toy_automata_free(w->automata, w->n_prompts);
+  evaluation_sets_fini(&w->sets);
   free(w->reward);
   free(w->init_theta);
   free(w);

@@ -2,6 +2,7 @@
 #ifndef GEPOLAB_TOY_WORLD_WORLD_H
 #define GEPOLAB_TOY_WORLD_WORLD_H
 
+#include "core/rl/evaluation_sets.h"
 #include "core/rl/response_tree.h"
 #include "core/rl/sampling.h"
 #include "toy/world/automata.h"
@@ -29,6 +30,7 @@ struct toy_world {
   toy_reference reference;
   sampling_spec sampling;
   evaluation_spec evaluation; /* exact or greedy */
+  evaluation_sets sets;
 };
 
 /* Makes reward[n_prompts * n_responses], all 0; GL_EINPUT at section if that is more than a toy

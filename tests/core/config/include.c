@@ -1,5 +1,6 @@
 /* Merge keys and includes: what wins, where a value says it stood, and what is refused. */
 #include "core/config/config.h"
+#include "core/config/overlay.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -345,6 +346,42 @@ static void what_is_no_file_includes_from_the_program_only(void) {
   cfg_free(doc);
 }
 
+/* A section with fields of another laid over it: laws and lists are one value, short forms are
+ * joined, and every value says where it stood. */
+static void a_section_is_overlaid_as_a_recipe_is(void) {
+  static const char text[] =
+      "world: {kind: llm, task: sorting, operations: ['+'], model: {layers: 2, heads: 1}}\n"
+      "over: {length: 7}\nlist: ['-', '*']\nmodel: {heads: 4}\n";
+  static const struct {
+    const char *path, *over, *gives;
+  } cases[] = {{"task", "over", "{\"kind\":\"sorting\",\"length\":7}"},
+               {"model", "model", "{\"heads\":4,\"layers\":2}"},
+               {"operations", "list", "[\"-\",\"*\"]"}};
+  cfg_doc *doc = NULL;
+  gl_error err = {0};
+  CU_ASSERT_FATAL(cfg_load_text(&doc, text, strlen(text), "r.yaml", &err) == GL_OK);
+  const cfg_node *root = cfg_root(doc);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    cfg_doc *out = NULL;
+    CU_ASSERT_EQUAL_FATAL(cfg_overlay(&out, "world", cfg_find(root, "world"), cases[i].path,
+                                      cfg_find(root, cases[i].over), &err),
+                          GL_OK);
+    char path[64];
+    snprintf(path, sizeof path, "world.%s", cases[i].path);
+    char *got = cfg_canonical(cfg_find(cfg_root(out), path));
+    CU_ASSERT_STRING_EQUAL(got, cases[i].gives);
+    free(got);
+    cfg_fail(cfg_find(cfg_root(out), path), &err, "here");
+    CU_ASSERT(strncmp(err.text, "r.yaml:", 7) == 0);
+    gl_error_clear(&err);
+    cfg_free(out);
+  }
+  char *whole = cfg_canonical(cfg_find(root, "world.task")); /* the original stays */
+  CU_ASSERT_STRING_EQUAL(whole, "\"sorting\"");
+  free(whole);
+  cfg_free(doc);
+}
+
 SUITE(core_config_include, "core: config include", TEST(merge_keys_are_those_of_yaml_1_1),
       TEST(merged_entries_stand_in_the_merge_keys_place_and_keep_their_own),
       TEST(wrong_merges_are_refused),
@@ -353,4 +390,5 @@ SUITE(core_config_include, "core: config include", TEST(merge_keys_are_those_of_
       TEST(every_value_says_in_which_file_it_stood),
       TEST(a_file_beside_an_included_recipe_stays_that_file),
       TEST(wrong_includes_are_refused_with_the_way_there),
-      TEST(what_is_no_file_includes_from_the_program_only));
+      TEST(what_is_no_file_includes_from_the_program_only),
+      TEST(a_section_is_overlaid_as_a_recipe_is));

@@ -1,0 +1,223 @@
+/* The table of benchmarks. */
+#include "analysis/benchmarks.h"
+
+#include "core/base/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Seed of the bootstrap: results are those of the data, so one constant serves. */
+static const uint64_t BOOTSTRAP_SEED = 1;
+
+/* --- numbers -------------------------------------------------------------------------------------
+ */
+
+typedef double (*number_of)(const benchmark_score *s);
+static double best_of(const benchmark_score *s) {
+  return s->best;
+}
+static double last_of(const benchmark_score *s) {
+  return s->last;
+}
+static double gap_of(const benchmark_score *s) {
+  return s->gap;
+}
+
+typedef struct filling {
+  const benchmark_score *score;
+  size_t n;
+  double *values; /* [n] scratch */
+  gl_error *err;
+} filling;
+
+static size_t add_text(const char **list, size_t *n, const char *text) {
+  size_t i = 0;
+  while (i < *n && strcmp(list[i], text) != 0) i++;
+  if (i == *n) list[(*n)++] = text;
+  return i;
+}
+
+static gl_status over_seeds(const filling *f, size_t n, uint64_t entity, interval *out) {
+  return iqm_bootstrap(f->values, &n, 1, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity), out,
+                       f->err);
+}
+
+/* One benchmark of one row. entity names the draws of its interval. */
+static gl_status fill_cell(const filling *f, const char *row, const char *benchmark, number_of what,
+                           uint64_t entity, interval *out) {
+  size_t n = 0;
+  for (size_t i = 0; i < f->n; i++)
+    if (strcmp(f->score[i].row, row) == 0 && strcmp(f->score[i].benchmark, benchmark) == 0)
+      f->values[n++] = what(&f->score[i]);
+  *out = (interval){NAN, NAN, NAN};
+  return n > 0 ? over_seeds(f, n, entity, out) : GL_OK;
+}
+
+/* The average over all benchmarks of the row's run with that seed; NaN where it lacks one. */
+static double average_of(const filling *f, const benchmarks *b, const char *row, uint64_t seed,
+                         number_of what) {
+  double sum = 0;
+  for (size_t k = 0; k < b->n_benchmarks; k++) {
+    size_t i = 0;
+    while (i < f->n && !(f->score[i].seed == seed && strcmp(f->score[i].row, row) == 0 &&
+                         strcmp(f->score[i].benchmark, b->benchmark[k]) == 0))
+      i++;
+    sum += i < f->n ? what(&f->score[i]) : NAN;
+  }
+  return sum / (double)b->n_benchmarks;
+}
+
+static gl_status fill_average(const filling *f, const benchmarks *b, size_t r, const interval *of,
+                              number_of what, uint64_t entity, interval *out) {
+  size_t n = 0;
+  for (size_t i = 0; i < f->n; i++) {
+    const benchmark_score *s = &f->score[i];
+    if (strcmp(s->row, b->row[r]) != 0 || strcmp(s->benchmark, b->benchmark[0]) != 0) continue;
+    const double average = average_of(f, b, s->row, s->seed, what);
+    if (!isnan(average)) f->values[n++] = average;
+  }
+  if (n > 0) return over_seeds(f, n, entity, out);
+  double sum = 0;
+  for (size_t k = 0; k < b->n_benchmarks; k++) sum += of[r * b->n_benchmarks + k].value;
+  *out = (interval){sum / (double)b->n_benchmarks, NAN, NAN};
+  return GL_OK;
+}
+
+static gl_status fill(benchmarks *b, const filling *f) {
+  const struct {
+    interval *cells, *averages;
+    number_of what;
+  } quantities[] = {{b->best, b->average_best, best_of},
+                    {b->last, b->average_last, last_of},
+                    {b->gap, b->average_gap, gap_of}};
+  gl_status status = GL_OK;
+  uint64_t entity = 0;
+  for (size_t q = 0; q < 3 && status == GL_OK; q++)
+    for (size_t r = 0; r < b->n_rows && status == GL_OK; r++) {
+      for (size_t k = 0; k < b->n_benchmarks && status == GL_OK; k++)
+        status = fill_cell(f, b->row[r], b->benchmark[k], quantities[q].what, entity++,
+                           &quantities[q].cells[r * b->n_benchmarks + k]);
+      if (status == GL_OK)
+        status = fill_average(f, b, r, quantities[q].cells, quantities[q].what, entity++,
+                              &quantities[q].averages[r]);
+    }
+  return status;
+}
+
+gl_status benchmarks_init(benchmarks *b, const benchmark_score *score, size_t n, gl_error *err) {
+  *b = (benchmarks){.benchmark = calloc(n + 1, sizeof *b->benchmark),
+                    .row = calloc(n + 1, sizeof *b->row)};
+  if (!b->benchmark || !b->row) return gl_fail_memory(err, "a table");
+  for (size_t i = 0; i < n; i++) {
+    add_text(b->benchmark, &b->n_benchmarks, score[i].benchmark);
+    add_text(b->row, &b->n_rows, score[i].row);
+  }
+  const size_t cells = b->n_rows * b->n_benchmarks + 1;
+  b->best = calloc(cells, sizeof *b->best), b->last = calloc(cells, sizeof *b->last);
+  b->gap = calloc(cells, sizeof *b->gap);
+  b->average_best = calloc(b->n_rows + 1, sizeof *b->average_best);
+  b->average_last = calloc(b->n_rows + 1, sizeof *b->average_last);
+  b->average_gap = calloc(b->n_rows + 1, sizeof *b->average_gap);
+  filling f = {score, n, calloc(n + 1, sizeof *f.values), err};
+  gl_status status = b->best && b->last && b->gap && b->average_best && b->average_last &&
+                             b->average_gap && f.values
+                         ? fill(b, &f)
+                         : gl_fail_memory(err, "a table");
+  free(f.values);
+  return status;
+}
+
+void benchmarks_fini(benchmarks *b) {
+  free(b->benchmark), free(b->row), free(b->best), free(b->last), free(b->gap);
+  free(b->average_best), free(b->average_last), free(b->average_gap);
+  *b = (benchmarks){0};
+}
+
+/* --- as text -------------------------------------------------------------------------------------
+ */
+
+/* "AIME24 best", "AIME24 last", …, "average best", "average last" behind the row's head. NULL if
+ * memory is short. */
+static table *new_table(const benchmarks *b, const char *row_head) {
+  static const char *const ends[] = {"best", "last"};
+  const size_t n = 3 + 2 * b->n_benchmarks;
+  char **heads = calloc(n, sizeof *heads);
+  int ok = heads != NULL;
+  for (size_t i = 0; ok && i < n; i++) {
+    const char *label = i == 0                    ? row_head
+                        : i > 2 * b->n_benchmarks ? "average"
+                                                  : b->benchmark[(i - 1) / 2];
+    const size_t size = strlen(label) + 8;
+    heads[i] = malloc(size);
+    ok = heads[i] != NULL;
+    if (ok)
+      snprintf(heads[i], size, "%s%s%s", label, i && *label ? " " : "", i ? ends[(i - 1) % 2] : "");
+  }
+  table *t = ok ? table_new((const char *const *)heads, n) : NULL;
+  for (size_t i = 0; heads && i < n; i++) free(heads[i]);
+  free(heads);
+  return t;
+}
+
+static int has_intervals(const benchmarks *b) {
+  for (size_t i = 0; i < b->n_rows * b->n_benchmarks; i++)
+    if (!isnan(b->best[i].low)) return 1;
+  return 0;
+}
+
+gl_status benchmarks_text(const benchmarks *b, const char *row_head, const char *what,
+                          table_format format, FILE *to, gl_error *err) {
+  int gaps = 0;
+  table *t = new_table(b, row_head);
+  if (!t) return gl_fail_memory(err, "a table");
+  for (size_t r = 0; r < b->n_rows; r++) {
+    table_cell(t, "%s", b->row[r]);
+    for (size_t i = 0; i < b->n_benchmarks; i++) {
+      table_interval(t, b->best[r * b->n_benchmarks + i]);
+      table_interval(t, b->last[r * b->n_benchmarks + i]);
+    }
+    table_interval(t, b->average_best[r]);
+    table_interval(t, b->average_last[r]);
+    gaps |= isnan(b->average_best[r].value);
+  }
+  table_caption(t, "%s; the average best is the mean of these bests%s%s.", what,
+                has_intervals(b) ? ". Interquartile means over seeds with 95 % bootstrap intervals"
+                                 : "",
+                gaps ? "; averages of runs that have all of them" : "");
+  gl_status status = table_write(t, format, to, err);
+  table_free(t);
+  return status;
+}
+
+/* --- as JSON -------------------------------------------------------------------------------------
+ */
+
+static int list_json(cJSON *row, const char *key, const interval *values, size_t n) {
+  cJSON *list = cJSON_AddArrayToObject(row, key);
+  int ok = list != NULL;
+  for (size_t i = 0; i < n && ok; i++) ok = json_add_number(list, NULL, values[i].value) != NULL;
+  return ok;
+}
+
+int benchmarks_json(cJSON *to, const benchmarks *b) {
+  const size_t n = b->n_benchmarks;
+  cJSON *o = cJSON_AddObjectToObject(to, "benchmarks");
+  cJSON *labels = o ? cJSON_AddArrayToObject(o, "labels") : NULL;
+  cJSON *rows = labels ? cJSON_AddArrayToObject(o, "rows") : NULL;
+  int ok = rows != NULL;
+  for (size_t i = 0; i < n && ok; i++) ok = json_add_string(labels, NULL, b->benchmark[i]) != NULL;
+  for (size_t r = 0; r < b->n_rows && ok; r++) {
+    cJSON *row = cJSON_CreateObject();
+    if (!row || !cJSON_AddItemToArray(rows, row)) {
+      cJSON_Delete(row);
+      return 0;
+    }
+    ok = json_add_string(row, "run", b->row[r]) && list_json(row, "best", b->best + r * n, n) &&
+         list_json(row, "last", b->last + r * n, n) && list_json(row, "gap", b->gap + r * n, n) &&
+         json_add_number(row, "average_best", b->average_best[r].value) &&
+         json_add_number(row, "average_last", b->average_last[r].value) &&
+         json_add_number(row, "average_gap", b->average_gap[r].value);
+  }
+  return ok;
+}

@@ -1,0 +1,43 @@
+/* Scores by evaluation set: which sets the runs of a study have, their best and last, and results
+ * that show one set as if it were the run's score.
+ *
+ * Best and last of a set are those of its own series. Over several sets there are two bests, and
+ * they differ: the mean of the sets' bests, each taken where that set is best (which is what tables
+ * of benchmarks print), and the best of the sets' mean, which one version of the weights reached.
+ *
+ * A best is the largest of many noisy scores, and so too high. Where a recipe asks for halves, the
+ * evaluation that is best on one half of the problems is scored on the other half, and the mean of
+ * both ways is a best without that excess. Prefix: sets_. */
+#ifndef GEPOLAB_ANALYSIS_SETS_H
+#define GEPOLAB_ANALYSIS_SETS_H
+
+#include "analysis/results.h"
+#include "analysis/statistics.h"
+
+/* The names of the sets of all runs, in the order of the recipes; *n of them, 0 where no run has
+ * any. The list is on the heap, the names are the results' own. */
+gl_status sets_names(const char ***names, size_t *n, const results *r, gl_error *err);
+/* Whether any run has scores of halves. */
+int sets_have_halves(const results *r);
+
+/* Ends of a run's series on a set; all NaN where it has none. */
+series_ends sets_ends(const results_run *run, const char *set, int lower_is_better);
+/* The means of these over so many sets: of bests, of lasts, of gaps. NaN where the run lacks one.
+ */
+series_ends sets_mean_ends(const results_run *run, const char *const *sets, size_t n,
+                           int lower_is_better);
+/* Ends of the mean over these sets, evaluation by evaluation. *ends is NaN where the run lacks a
+ * set. GL_ENOMEM. */
+gl_status sets_ends_of_mean(series_ends *ends, const results_run *run, const char *const *sets,
+                            size_t n, int lower_is_better, gl_error *err);
+/* Best as chosen on one half and scored on the other, the mean of both ways; last and first as the
+ * means of the halves; NaN where the run has no halves of the set. */
+series_ends sets_halved_ends(const results_run *run, const char *set, int lower_is_better);
+
+/* The name that stands for the mean over all sets. */
+#define SETS_MEAN "mean"
+/* Makes the scores of that set, or of the mean over all sets, the runs' scores. GL_EINPUT, with the
+ * nearest name, where no run has the set, and where the runs of the study have none. */
+gl_status sets_choose(results *r, const char *set, gl_error *err);
+
+#endif

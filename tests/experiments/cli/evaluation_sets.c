@@ -1,0 +1,196 @@
+/* Evaluation sets through the commands: they change nothing else of a run, do not depend on how a
+ * sweep is executed, and are told, drawn and judged by name. */
+#include "core/base/json_tree.h"
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RECIPE(evaluation)                                                                         \
+  "name: sets\nsteps: 60\neval_every: 5\n"                                                         \
+  "world: {kind: sequence, vocabulary: 3, horizon: 3, prompts: 4, task: sum_mod" evaluation        \
+  "}\nsweep: {algorithm: [gepo, grpo], cluster.delay: [0, 30], seed: [1, 2, 3]}\n"
+static const char with[] =
+    RECIPE(", evaluation: {halves: true, sets: [{name: own}, {name: sorted, world: {task: sorted}},"
+           " {name: \"one & two\", prompts: [0, 1]}]}"),
+                  without[] = RECIPE("");
+
+typedef struct bench {
+  char folder[64], recipe[128], plain[128], db[128], other[128], plain_db[128];
+} bench;
+
+static void bench_make(bench *b) {
+  cli_scratch_make(b->folder);
+  cli_write(cli_path(b->recipe, b->folder, "sets.yaml"), with, strlen(with));
+  cli_write(cli_path(b->plain, b->folder, "plain.yaml"), without, strlen(without));
+  cli_path(b->db, b->folder, "sets.db");
+  cli_path(b->other, b->folder, "other.db");
+  cli_path(b->plain_db, b->folder, "plain.db");
+  CU_ASSERT_FATAL(CLI_GIVES(0, "sweep", b->recipe, "-o", b->db, "-q", "-j", "1"));
+}
+
+static char *exported(const char *db, const char *table) {
+  cli_result r = CLI("export", db, "-t", table);
+  CU_ASSERT_EQUAL(r.code, 0);
+  char *text = strdup(r.out);
+  cli_result_fini(&r);
+  return text;
+}
+
+/* The table without its first three columns: the study, the place in it, and the run's key, which
+ * names the recipe. */
+static char *without_keys(char *text) {
+  char *to = text;
+  for (char *line = text; *line != '\0';) {
+    char *from = line, *end = strchr(line, '\n');
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+    for (int i = 0; i < 3; ++i) {
+      from = strchr(from + 1, ',');
+      CU_ASSERT_FATAL(from != NULL && from < end);
+    }
+    memmove(to, from, (size_t)(end + 1 - from));
+    to += end + 1 - from;
+    line = end + 1;
+  }
+  *to = '\0';
+  return text;
+}
+
+static void sets_change_nothing_else_of_a_study(void) {
+  static const char *const tables[] = {"steps", "evals", "staleness", "clock"};
+  bench b;
+  bench_make(&b);
+  CU_ASSERT_FATAL(CLI_GIVES(0, "sweep", b.plain, "-o", b.plain_db, "-q"));
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i) {
+    char *a = without_keys(exported(b.db, tables[i])),
+         *c = without_keys(exported(b.plain_db, tables[i]));
+    CU_ASSERT(strlen(a) > 200 && strcmp(a, c) == 0);
+    free(a), free(c);
+  }
+  char *none = exported(b.plain_db, "set_evals");
+  CU_ASSERT(strchr(none, '\n') == none + strlen(none) - 1); /* a header alone */
+  free(none);
+  cli_scratch_remove(b.folder);
+}
+
+static void scores_do_not_depend_on_workers_or_on_merging(void) {
+  bench b;
+  char shard[140];
+  bench_make(&b);
+  char *one = exported(b.db, "set_evals");
+  CU_ASSERT_PTR_NOT_NULL(strstr(one, ",sorted,2,"));
+  CU_ASSERT_FATAL(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-q", "-j", "3"));
+  char *three = exported(b.other, "set_evals");
+  CU_ASSERT_STRING_EQUAL(one, three);
+  char joined[128], half[128];
+  cli_path(joined, b.folder, "joined.db"), cli_path(half, b.folder, "half.db");
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", half, "-q", "--shard", "0/2"));
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", half, "-q", "--shard", "1/2"));
+  snprintf(shard, sizeof shard, "%s.shard1", half);
+  char first[140];
+  snprintf(first, sizeof first, "%s.shard0", half);
+  CU_ASSERT(CLI_GIVES(0, "merge", joined, first, shard));
+  char *merged = exported(joined, "set_evals");
+  CU_ASSERT_STRING_EQUAL(one, merged);
+  CU_ASSERT(CLI_GIVES(0, "check", joined));
+  free(one), free(three), free(merged);
+  cli_scratch_remove(b.folder);
+}
+
+static double number_of(const cJSON *o, const char *key) {
+  const cJSON *v = cJSON_GetObjectItem(o, key);
+  return cJSON_IsObject(v) ? cJSON_GetObjectItem(v, "iqm")->valuedouble : v->valuedouble;
+}
+
+static void analyze_tells_every_set_and_their_average(void) {
+  bench b;
+  bench_make(&b);
+  cli_result json = CLI("analyze", b.db, "--json"), text = CLI("analyze", b.db),
+             latex = CLI("analyze", b.db, "-f", "latex"),
+             markdown = CLI("analyze", b.db, "-f", "markdown");
+  cJSON *d = json_tree_of(json.out);
+  const cJSON *sets = cJSON_GetObjectItem(d, "sets");
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(sets), 4 * 5); /* four cells; three sets, two averages */
+  const cJSON *own = cJSON_GetArrayItem(sets, 0),
+              *cell = cJSON_GetArrayItem(cJSON_GetObjectItem(d, "cells"), 0);
+  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(own, "set")->valuestring, "own");
+  CU_ASSERT(number_of(own, "best") == number_of(cell, "best"));
+  CU_ASSERT(number_of(own, "last") == number_of(cell, "last"));
+  CU_ASSERT(number_of(own, "best_by_halves") <= number_of(own, "best") + 1e-12);
+  const cJSON *average = cJSON_GetArrayItem(sets, 3), *of_mean = cJSON_GetArrayItem(sets, 4);
+  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(average, "set")->valuestring, "average");
+  CU_ASSERT(number_of(average, "best") >= number_of(of_mean, "best") - 1e-12);
+  ASSERT_CLOSE(number_of(average, "last"), number_of(of_mean, "last"), 1e-12);
+  const cJSON *rows = cJSON_GetObjectItem(cJSON_GetObjectItem(d, "benchmarks"), "rows");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(rows), 4);
+  CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 1), "run")->valuestring,
+                         "grpo, weight delay 0 s");
+  cJSON_Delete(d);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "one & two"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "By halves of the problems"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(latex.out, "one \\& two best & one \\& two last & average best"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(markdown.out, "one &amp; two best"));
+  cli_result_fini(&json), cli_result_fini(&text);
+  cli_result_fini(&latex), cli_result_fini(&markdown);
+  cli_scratch_remove(b.folder);
+}
+
+static void commands_take_a_set_by_name(void) {
+  bench b;
+  char figures[128], path[200];
+  bench_make(&b);
+  cli_result all = CLI("analyze", b.db, "--json"),
+             sorted = CLI("analyze", b.db, "--json", "--set", "sorted");
+  cJSON *a = json_tree_of(all.out), *s = json_tree_of(sorted.out);
+  const cJSON *set = cJSON_GetArrayItem(cJSON_GetObjectItem(a, "sets"), 1),
+              *cell = cJSON_GetArrayItem(cJSON_GetObjectItem(s, "cells"), 0);
+  CU_ASSERT(number_of(set, "best") == number_of(cell, "best"));
+  cJSON_Delete(a), cJSON_Delete(s);
+  cli_result_fini(&all), cli_result_fini(&sorted);
+  CU_ASSERT(CLI_GIVES(0, "outcomes", b.db, "--set", "mean"));
+  cli_result wrong = CLI("outcomes", b.db, "--set", "sortd");
+  CU_ASSERT(wrong.code == 2 && strstr(wrong.err, "did you mean 'sorted'") != NULL);
+  cli_result_fini(&wrong);
+  wrong =
+      CLI("plot", b.db, "--set", "sorted", "--each-set", "-o", cli_path(figures, b.folder, "f"));
+  CU_ASSERT(wrong.code == 2 && strstr(wrong.err, "give one") != NULL);
+  cli_result_fini(&wrong);
+  CU_ASSERT(CLI_GIVES(0, "plot", b.db, "--each-set", "-f", "eval_score", "-o", figures));
+  snprintf(path, sizeof path, "%s/eval_score.gp", figures);
+  char *data = cli_read(path);
+  CU_ASSERT(data != NULL && strstr(data, "s, sorted'") != NULL &&
+            strstr(data, "s, one \\& two'") != NULL);
+  free(data);
+  /* The table of exports from a study: rows are algorithms and settings, columns are sets. */
+  cli_result each = CLI("analyze", b.db, "--each-set", "--json");
+  cJSON *d = json_tree_of(each.out);
+  const cJSON *table = cJSON_GetObjectItem(d, "benchmarks");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(table, "labels")), 3);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(table, "rows")), 4);
+  cJSON_Delete(d);
+  cli_result_fini(&each);
+  cli_scratch_remove(b.folder);
+}
+
+static void a_study_without_sets_says_so(void) {
+  bench b;
+  bench_make(&b);
+  CU_ASSERT_FATAL(CLI_GIVES(0, "sweep", b.plain, "-o", b.plain_db, "-q", "steps=5"));
+  const char *const wrong[][2] = {{"--set", "own"}, {"--each-set", NULL}};
+  for (size_t i = 0; i < 2; ++i) {
+    cli_result r =
+        cli_run(NULL, (const char *const[]){"analyze", b.plain_db, wrong[i][0], wrong[i][1], NULL});
+    CU_ASSERT(r.code == 2 && strstr(r.err, "has no evaluation sets") != NULL);
+    cli_result_fini(&r);
+  }
+  cli_result r = CLI("analyze", "tests/golden/exports/panel_eval.csv", "--set", "own");
+  CU_ASSERT(r.code == 2 && strstr(r.err, "none of the files is a study") != NULL);
+  cli_result_fini(&r);
+  cli_scratch_remove(b.folder);
+}
+
+SUITE(cli_evaluation_sets, "cli: evaluation sets", TEST(sets_change_nothing_else_of_a_study),
+      TEST(scores_do_not_depend_on_workers_or_on_merging),
+      TEST(analyze_tells_every_set_and_their_average), TEST(commands_take_a_set_by_name),
+      TEST(a_study_without_sets_says_so));
