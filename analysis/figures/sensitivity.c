@@ -141,10 +141,14 @@ static gl_status write_axis(figure_page *p, size_t row, const results *r, const 
     const size_t panel = row * ENDS + end;
     figure_panel *to = &p->panels[panel];
     axis_of(METRIC_COUNT, to->axis);
-    if (panel < p->wide) snprintf(to->title, sizeof to->title, "%s", names[end]);
-    snprintf(to->x_axis, sizeof to->x_axis,
-             *swept->unit && v->numbers ? "%.100s [%.40s]" : "%.100s%.0s", swept->label,
-             swept->unit);
+    /* The field's name is the title: below rows of different depth it would stand nearer to the
+     * next row. */
+    snprintf(to->x_axis, sizeof to->x_axis, " ");
+    if (*swept->unit && v->numbers)
+      snprintf(to->title, sizeof to->title, "%s: %.100s [%.40s]", names[end], swept->label,
+               swept->unit);
+    else
+      snprintf(to->title, sizeof to->title, "%s: %.100s", names[end], swept->label);
     to->x_logarithmic =
         v->numbers && v->at[0]->number > 0 && v->at[v->n - 1]->number > 30 * v->at[0]->number;
     for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++, page_block_end(p))
