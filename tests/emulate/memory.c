@@ -196,7 +196,9 @@ static void the_plan_covers_what_a_run_takes(void) {
     llm_score(&f);
     const size_t peak = emulate_memory_peak() - before;
     CU_ASSERT(peak <= need.total);
-    CU_ASSERT(peak > need.total - need.activations - need.generation);
+    /* Scratch memory is planned for draws with top-k over all slots, which this run does not make.
+     */
+    CU_ASSERT(peak > need.total - need.activations - need.generation - need.scratch);
     CU_ASSERT(need.one_version == need.reference);
     CU_ASSERT(need.one_version == f.n * f.llm->backend->element);
     llm_close(&f);
