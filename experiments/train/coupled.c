@@ -188,6 +188,8 @@ static gl_status check_learner(const train_loop *l) {
 }
 
 gl_status train_coupled(train_loop *l, checkpoint *resumed) {
+  gl_status status = check_learner(l);
+  if (status != GL_OK) return status;
   coupled c = {.loop = l,
                .resumed = resumed,
                .again = resumed->n_steps,
@@ -200,9 +202,7 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
                                 .hold = hold,
                                 .release = release};
   schedule s = {0};
-  gl_status status = check_learner(l);
-  if (status == GL_OK && resumed->n_steps > 0 && resumed->responses != c.responses)
-    status = train_misfit(l);
+  if (resumed->n_steps > 0 && resumed->responses != c.responses) status = train_misfit(l);
   if (status == GL_OK && l->out->n_evals == 0) status = train_evaluate(l, 0, 0);
   if (status == GL_OK && l->out->status == RUN_DONE)
     status =

@@ -46,6 +46,14 @@ static const setting settings[] = {
     {"llm", "world.warmup.steps", "2"},
 };
 
+/* Fields that may be stated only beside another. */
+static const struct {
+  const char *field, *path, *value;
+} companions[] = {
+    {"cluster.stale_decay", "cluster.stale", "downweight"},
+    {"cluster.learner.evict", "cluster.learner.capacity", "9"},
+};
+
 static int is_named(const field *f, const char *path) {
   if (strcmp(f->path, path) == 0) return 1;
   for (size_t i = 0; i < FIELD_MAX_CONDITIONS; ++i)
@@ -84,6 +92,9 @@ static void recipe_for(line *l, const field *f, int with) {
         (settings[i].world == NULL ? of_clock || strncmp(settings[i].path, "cluster.", 8) != 0
                                    : strcmp(settings[i].world, world) == 0))
       add(l, settings[i].path, settings[i].value, 0);
+  for (size_t i = 0; i < sizeof companions / sizeof *companions; ++i)
+    if (strcmp(f->path, companions[i].field) == 0)
+      add(l, companions[i].path, companions[i].value, 0);
   /* A shorthand stands in its section's place: `algorithm: grpo` for `algorithm.base`. */
   const char *path = strcmp(f->path, "algorithm.base") == 0 ? "algorithm" : f->path;
   if (path != f->path) add(l, path, "null", 0);
