@@ -38,7 +38,7 @@ struct toy_world {
 gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *err);
 
 /* A kind of world: one file that defines it, and one line in kinds.h. Its fields are documented in
- * core/config/fields.c. */
+ * core/config/fields/toy_world.c. */
 typedef struct toy_world_kind {
   const char *name;
   const char *about; /* one line */
