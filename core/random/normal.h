@@ -10,7 +10,7 @@
 
 /* Both normal numbers of a block, each uniform of 53 bits: scale * cosine into out[0], scale * sine
  * into out[1]. */
-static inline void rng_normal_pair(rng_words w, double scale, double out[2]) {
+RNG_FUNCTION void rng_normal_pair(rng_words w, double scale, double out[2]) {
   const double radius = scale * sqrt(-2 * log(rng_u01_53(w.v[0], w.v[1])));
   const double angle = 6.283185307179586477 * rng_u01_53(w.v[2], w.v[3]);
   out[0] = radius * cos(angle);

@@ -176,14 +176,14 @@ OPERATION(void, output_backward,
  * [rows] are of softmax(z) renormalised over the set, M entropy [rows] of the whole softmax(z). A
  * set without tokens keeps all. The backward's lse is this forward's; it gives logits outside the
  * set no gradient. */
-HOST_OPERATION(void, output_kept,
-               (backend *b, void *logp, void *entropy, void *lse, const void *in,
-                const void *weight, const int32_t *target, kept_sets kept, size_t rows, size_t k,
-                double temperature))
-HOST_OPERATION(void, output_kept_backward,
-               (backend *b, void *din, void *dweight, const void *dlogp, const void *lse,
-                const void *in, const void *weight, const int32_t *target, kept_sets kept,
-                size_t rows, size_t k, double temperature))
+OPERATION(void, output_kept,
+          (backend *b, void *logp, void *entropy, void *lse, const void *in,
+           const void *weight, const int32_t *target, kept_sets kept, size_t rows, size_t k,
+           double temperature))
+OPERATION(void, output_kept_backward,
+          (backend *b, void *din, void *dweight, const void *dlogp, const void *lse,
+           const void *in, const void *weight, const int32_t *target, kept_sets kept,
+           size_t rows, size_t k, double temperature))
 
 /* --- generation (each row's result depends on that row and its slot alone) -------------------- */
 
@@ -220,17 +220,17 @@ OPERATION(void, sample,
 
 /* `sample`, never greedy, that also writes which tokens each row's law kept (core/rl/kept_set.h);
  * spec truncates laws over the vocabulary, which is kept.shape.vocabulary. */
-HOST_OPERATION(void, sample_kept,
-               (backend *b, int32_t *token, void *logq, void *logq_truncated, kept_sets kept,
-                const void *logits, const uint64_t *index, size_t rows, const sampling_spec *spec,
-                rng_stream stream))
+OPERATION(void, sample_kept,
+          (backend *b, int32_t *token, void *logq, void *logq_truncated, kept_sets kept,
+           const void *logits, const uint64_t *index, size_t rows, const sampling_spec *spec,
+           rng_stream stream))
 /* M logits [rows, vocabulary] as a sampler that computes otherwise has them: behaviour->noise times
  * a standard normal number is added, and the sum rounded to bfloat16 where the behaviour asks for
  * it. The normal number of token a of row r is number a % 2 of block a / 2 of the stream (seed,
  * RNG_BEHAVIOUR, context[r]). */
-HOST_OPERATION(void, distort,
-               (backend *b, void *logits, const uint64_t *context, size_t rows, size_t vocabulary,
-                const sampling_behaviour *behaviour, uint64_t seed))
+OPERATION(void, distort,
+          (backend *b, void *logits, const uint64_t *context, size_t rows, size_t vocabulary,
+           const sampling_behaviour *behaviour, uint64_t seed))
 
 /* --- optimiser: M param, grad, m, v [n]; T copy [n] of param, which may be param itself ------- */
 

@@ -230,30 +230,15 @@ typedef struct making {
   const learner_setup *setup;
 } making;
 
-/* What `sampling` asks for and a backend cannot do. */
-static gl_status check_sampling(const run_spec *s, const backend *b, const cfg_node *sampling,
-                                gl_error *err) {
-  const sampling_behaviour *by = &s->sampling.behaviour;
-  const char *key = s->kept.words > 0                         ? "weights"
-                    : by->noise > 0 || by->rounds_to_bfloat16 ? "behaviour"
-                                                              : NULL;
-  if (key == NULL || b->ops->output_kept != NULL) return GL_OK;
-  return cfg_fail(cfg_find(sampling, key), err,
-                  "sampling.%s as it stands here is computed on the CPU only, not on %s; set "
-                  "world.backend: cpu, or leave it away",
-                  key, b->device);
-}
-
 /* A model that does not fit is refused before any of it is allocated. */
 static gl_status check_memory(void *context, size_t rank, gl_error *err) {
   const making *m = context;
   const llm_learner *l = m->l;
   replica *r = &l->replica[rank];
   memory_need need;
-  gl_status status = check_sampling(&l->spec, r->backend, m->setup->sampling, err);
-  if (status != GL_OK) return status;
-  status = memory_need_of(&need, &l->spec, r->backend, m->setup->n_groups * m->setup->group_size, 1,
-                          wants_reference(l), err);
+  gl_status status =
+      memory_need_of(&need, &l->spec, r->backend, m->setup->n_groups * m->setup->group_size, 1,
+                     wants_reference(l), err);
   r->step_bytes = need.step;
   return status == GL_OK ? memory_need_check(&need, &l->spec, r->backend, err) : status;
 }

@@ -378,8 +378,6 @@ gl_status model_sample(model_cache *k, const size_t *row_of, const uint64_t *ind
 /* Memory of the backend for what a draw has more. */
 static gl_status make_more(model_cache *k, const model_draw_more *more, gl_error *err) {
   backend *b = k->m->b;
-  if (!model_keeps(k->m))
-    return gl_fail(err, GL_EINTERNAL, "%s cannot distort logits or tell what was kept", b->device);
   if (more->kept != NULL && k->kept != NULL && k->kept_words != more->shape.words) {
     b->ops->release(b, k->kept);
     k->kept = NULL;

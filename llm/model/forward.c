@@ -181,15 +181,9 @@ static gl_status check_trees(const model *m, const packed_tokens *packed,
   return right ? GL_OK : gl_fail(err, GL_EINTERNAL, "sequences that share what is not there");
 }
 
-int model_keeps(const model *m) {
-  return m->b->ops->output_kept != NULL;
-}
-
 static gl_status check_kept(const model *m, const packed_tokens *packed, const kept_tokens *kept,
                             gl_error *err) {
   if (kept == NULL) return GL_OK;
-  if (!model_keeps(m))
-    return gl_fail(err, GL_EINTERNAL, "%s cannot renormalise laws over kept tokens", m->b->device);
   if (kept->shape->vocabulary != m->c.vocabulary || kept->shape->words == 0)
     return gl_fail(err, GL_EINTERNAL, "kept tokens of a vocabulary of %zu, not of %zu",
                    kept->shape->vocabulary, m->c.vocabulary);

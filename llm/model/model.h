@@ -143,12 +143,9 @@ gl_status model_forward(model *m, const packed_tokens *packed, double temperatur
 gl_status model_forward_shared(model *m, const packed_tokens *packed, const shared_tokens *shared,
                                double temperature, int keep, double *logp, double *entropy,
                                gl_error *err);
-/* Whether the backend can renormalise laws over kept tokens, draw with the sets of them, and
- * distort logits: what model_forward_kept() and model_sample_more() are for. */
-int model_keeps(const model *m);
 /* The same with every target's law renormalised over the tokens that were kept (NULL: over all):
  * logp is of that law, and so is what model_backward() differentiates; entropy is of the whole law.
- * GL_EINTERNAL where the backend cannot. */
+ * GL_EINTERNAL for a set that does not hold its target. */
 gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared_tokens *shared,
                              const kept_tokens *kept, double temperature, int keep, double *logp,
                              double *entropy, gl_error *err);
@@ -244,8 +241,7 @@ typedef struct model_draw_more {
   uint32_t *kept;
 } model_draw_more;
 /* model_sample(), never greedy, with all that `more` asks for (NULL: nothing). spec->temperature is
- * what logits are divided by, whatever error spec->behaviour names. GL_EINTERNAL where the backend
- * cannot. */
+ * what logits are divided by, whatever error spec->behaviour names. */
 gl_status model_sample_more(model_cache *c, const size_t *row_of, const uint64_t *index,
                             size_t rows, const sampling_spec *spec, rng_stream stream,
                             const model_draw_more *more, int32_t *token, double *logq,

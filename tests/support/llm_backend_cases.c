@@ -228,6 +228,93 @@ static void sample_case(case_run *r, const size_t *s) {
   case_keep_master(r, "logq_truncated", truncated, s[0]);
 }
 
+/* Sets of every third token and the target, as bits or as lists; in the backend's memory. */
+static kept_sets case_sets(case_run *r, size_t rows, size_t vocabulary, int listed,
+                           const int32_t *target) {
+  const kept_shape shape = {vocabulary, listed ? vocabulary + 1 : (vocabulary + 31) / 32, listed};
+  uint32_t *set = calloc(rows * shape.words + 1, sizeof *set);
+  double *law = calloc(vocabulary, sizeof *law);
+  int32_t *wanted = calloc(rows + 1, sizeof *wanted);
+  r->b->ops->download(r->b, wanted, target, rows * sizeof *wanted);
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t a = 0; a < vocabulary; ++a)
+      law[a] = (a + i) % 3 == 0 || a == (size_t)wanted[i] ? -1 : -INFINITY;
+    kept_put(&shape, law, set + i * shape.words);
+  }
+  const kept_sets kept = {
+      shape, (uint32_t *)(void *)case_integers(r, (int32_t *)(void *)set, rows * shape.words)};
+  free(set);
+  free(law);
+  free(wanted);
+  return kept;
+}
+
+/* shape: rows, vocabulary, k, temperature in tenths, listed */
+static void output_kept_case(case_run *r, const size_t *s) {
+  const double temperature = (double)s[3] / 10;
+  void *in = case_draw(r, s[0] * s[2], 1), *weight = case_draw(r, s[1] * s[2], 0.5);
+  const int32_t *target = case_draw_integers(r, s[0], s[1]);
+  const kept_sets kept = case_sets(r, s[0], s[1], (int)s[4], target);
+  void *logp = case_zeros_master(r, s[0]), *entropy = case_zeros_master(r, s[0]);
+  void *lse = case_zeros_master(r, s[0]);
+  OP(r, output_kept)(r->b, logp, entropy, lse, in, weight, target, kept, s[0], s[2], temperature);
+  case_keep_master(r, "logp", logp, s[0]);
+  case_keep_master(r, "entropy", entropy, s[0]);
+  case_keep_master(r, "lse", lse, s[0]);
+  void *din = case_draw(r, s[0] * s[2], 1), *dweight = case_draw_master(r, s[1] * s[2], 1);
+  OP(r, output_kept_backward)
+  (r->b, din, dweight, case_draw_master(r, s[0], 1), lse, in, weight, target, kept, s[0], s[2],
+   temperature);
+  case_keep(r, "din", din, s[0] * s[2]);
+  case_keep_master(r, "dweight", dweight, s[1] * s[2]);
+}
+
+/* Keeps for each row and token whether the row's set holds it. */
+static void case_keep_sets(case_run *r, kept_sets kept, size_t rows) {
+  const size_t words = kept.shape.words, n = kept.shape.vocabulary;
+  uint32_t *set = calloc(rows * words + 1, sizeof *set);
+  int32_t *held = calloc(rows * n + 1, sizeof *held);
+  r->b->ops->download(r->b, set, kept.set, rows * words * sizeof *set);
+  for (size_t i = 0; i < rows * n; ++i) held[i] = kept_has(&kept.shape, set + i / n * words, i % n);
+  case_keep_integers(r, "held", case_integers(r, held, rows * n), rows * n);
+  free(set);
+  free(held);
+}
+
+/* shape: rows, vocabulary, top_k, top_p in tenths, listed */
+static void sample_kept_case(case_run *r, const size_t *s) {
+  const sampling_spec spec = {.temperature = 0.8, .top_k = s[2], .top_p = (double)s[3] / 10};
+  const kept_shape shape = {s[1], s[4] ? s[1] + 1 : (s[1] + 31) / 32, (int)s[4]};
+  uint64_t *index = calloc(s[0] + 1, sizeof *index);
+  for (size_t i = 0; i < s[0]; ++i) index[i] = rng_token_index(i, 5);
+  uint64_t *at = (uint64_t *)(void *)case_integers(r, (const int32_t *)(void *)index, 2 * s[0]);
+  free(index);
+  int32_t *none = calloc(s[0] * shape.words + 64, sizeof *none);
+  const kept_sets kept = {shape, (uint32_t *)(void *)case_integers(r, none, s[0] * shape.words)};
+  void *z = case_draw_master(r, s[0] * s[1], 4), *token = case_integers(r, none, s[0]);
+  free(none);
+  void *logq = case_zeros_master(r, s[0]), *truncated = case_zeros_master(r, s[0]);
+  OP(r, sample_kept)
+  (r->b, token, logq, truncated, kept, z, at, s[0], &spec, rng_stream_at(3, RNG_TEST, 9));
+  case_keep_integers(r, "token", token, s[0]);
+  case_keep_master(r, "logq", logq, s[0]);
+  case_keep_master(r, "logq_truncated", truncated, s[0]);
+  case_keep_sets(r, kept, s[0]);
+}
+
+/* shape: rows, vocabulary, noise in tenths, rounds */
+static void distort_case(case_run *r, const size_t *s) {
+  const sampling_behaviour behaviour = {.noise = (double)s[2] / 10,
+                                        .rounds_to_bfloat16 = (int)s[3]};
+  uint64_t *context = calloc(s[0] + 1, sizeof *context);
+  for (size_t i = 0; i < s[0]; ++i) context[i] = (i % 3 + 1) * UINT64_C(0x9e3779b97f4a7c15);
+  uint64_t *at = (uint64_t *)(void *)case_integers(r, (const int32_t *)(void *)context, 2 * s[0]);
+  free(context);
+  void *z = case_draw_master(r, s[0] * s[1], 4);
+  OP(r, distort)(r->b, z, at, s[0], s[1], &behaviour, 12);
+  case_keep_master(r, "logits", z, s[0] * s[1]);
+}
+
 /* --- optimisers; shape: n, form --- */
 
 static void adamw_case(case_run *r, const size_t *s) {
@@ -405,6 +492,27 @@ static const backend_case cases[] = {
       {17, 600, 0, 10, 1},
       {3, 5000, 7, 7, 1},
       {0, 20, 0, 10, 0}}},
+    {"output_kept",
+     output_kept_case,
+     4,
+     6,
+     {{1, 2, 1, 10, 0},
+      {3, 20, 7, 7, 1},
+      {60, 20, 64, 10, 0},
+      {130, 513, 65, 13, 1},
+      {7, 20000, 24, 10, 1},
+      {0, 20, 8, 10, 0}}},
+    {"sample_kept",
+     sample_kept_case,
+     1,
+     6,
+     {{40, 20, 5, 10, 0},
+      {40, 20, 0, 5, 0},
+      {17, 600, 30, 9, 1},
+      {9, 33, 8, 7, 0},
+      {3, 5000, 7, 7, 1},
+      {0, 20, 5, 10, 0}}},
+    {"distort", distort_case, 1, 4, {{1, 1, 3, 0}, {9, 601, 5, 0}, {7, 40, 0, 1}, {0, 20, 1, 1}}},
     {"copy", copy_case, 1, 3, {{1}, {1000}, {0}}},
     {"cast", cast_case, 1, 3, {{1}, {1001}, {0}}},
     {"adamw", adamw_case, 1, 4, {{1, 0}, {37, 1}, {40000, 2}, {0, 0}}},

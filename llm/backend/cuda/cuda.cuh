@@ -14,6 +14,7 @@
  * output.cu            log-probabilities over the vocabulary, in chunks
  * decode.cu            key/value cache and attention of generation
  * sample.cu            draws of tokens; with top-k and top-p: sample_truncated.cu
+ * kept.cu              which tokens top-k and top-p kept; logits of samplers that compute otherwise
  * optimizer.cu         steps of the optimisers, casts, sum of squares
  * marks.cu             events that keep the time, for llm/backend/watch.c
  * nccl.cu              all-reduce over several devices

@@ -57,8 +57,9 @@ static output_chunk chunk_of(const cuda_backend *b, size_t rows, size_t vocabula
 size_t cuda_output_scratch(const cuda_backend *b, size_t rows, size_t vocabulary, size_t k) {
   const output_chunk most = chunk_of(b, rows, vocabulary);
   const size_t numbers = most.rows * most.columns, half = b->base.type == NUMBER_BF16;
-  const size_t forward = carved(numbers, sizeof(float)) + carved(most.rows, sizeof(softmax_stats)) +
-                         carved(most.rows, sizeof(float));
+  const size_t forward = carved(numbers, sizeof(float)) +
+                         2 * carved(most.rows, sizeof(softmax_stats)) +
+                         2 * carved(most.rows, sizeof(float));
   const size_t backward = carved(numbers, sizeof(float)) + carved(half * numbers, sizeof(bf16)) +
                           carved(half * most.rows * k, sizeof(float));
   return backward > forward ? backward : forward;
@@ -143,23 +144,72 @@ __global__ void fold_chunk(softmax_stats *stats, T *target_logit, const T *z, co
   if (at >= first && at < first + columns) target_logit[r] = row[at - first];
 }
 
-/* The three results of each row from its statistics; a thread does a row. */
-__global__ void finish_rows(float *logp, float *entropy, float *lse, const softmax_stats *stats,
-                            const float *target_logit, size_t rows, float factor) {
+/* The three results of each row from its statistics; a thread does a row. `law` are the statistics
+ * of the law that log-probabilities are of, which may be fewer logits than `all`. */
+__global__ void finish_rows(float *logp, float *entropy, float *lse, const softmax_stats *all,
+                            const softmax_stats *law, const float *target_logit, size_t rows,
+                            float factor) {
   const size_t r = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (r >= rows) return;
   const double f = static_cast<double>(factor);
-  logp[r] =
-      static_cast<float>(softmax_stats_logp(stats[r], static_cast<double>(target_logit[r]), f));
-  entropy[r] = static_cast<float>(softmax_stats_entropy(stats[r]));
-  lse[r] = static_cast<float>(softmax_stats_lse(stats[r], f));
+  logp[r] = static_cast<float>(softmax_stats_logp(law[r], static_cast<double>(target_logit[r]), f));
+  entropy[r] = static_cast<float>(softmax_stats_entropy(all[r]));
+  lse[r] = static_cast<float>(softmax_stats_lse(law[r], f));
 }
 
+/* Far below every logit, and finite, so that its distance from another has a value. */
+static const float NOT_KEPT = -1e30f;
+
+/* Whether a set of `words` words holds token a; one without tokens holds all. */
+static __device__ __forceinline__ bool holds(const uint32_t *set, bool listed, bool none,
+                                             uint32_t a) {
+  if (none) return true;
+  if (!listed) return (set[a / 32] >> a % 32 & 1u) != 0;
+  uint32_t low = 1, high = 1 + set[0];
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (set[middle] < a)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low <= set[0] && set[low] == a;
+}
+
+/* Of a chunk's logits z [rows, columns], those of tokens outside of their row's set become
+ * NOT_KEPT; a block does a row. Bytes: a row of z read and written. */
+__global__ void leave_kept(float *z, const uint32_t *sets, size_t words, bool listed, size_t first,
+                           size_t columns) {
+  const size_t r = blockIdx.x;
+  const uint32_t *set = sets + r * words;
+  float *row = z + r * columns;
+  int some = listed ? set[0] != 0 : 0;
+  for (size_t w = threadIdx.x; !listed && w < words; w += blockDim.x) some |= set[w] != 0;
+  const bool none = block_max(some) == 0;
+  for (size_t i = threadIdx.x; i < columns; i += blockDim.x)
+    if (!holds(set, listed, none, static_cast<uint32_t>(first + i))) row[i] = NOT_KEPT;
+}
+
+/* The sets of rows from r on; set NULL stays NULL. */
+static kept_sets sets_from(const kept_sets &kept, size_t r) {
+  kept_sets from = kept;
+  if (kept.set != NULL) from.set += r * kept.shape.words;
+  return from;
+}
+
+static void keep_chunk(cuda_backend *b, float *z, const kept_sets &kept, size_t rows, size_t first,
+                       size_t columns) {
+  LAUNCH(b, leave_kept, static_cast<unsigned>(rows), THREADS, 0, z, kept.set, kept.shape.words,
+         kept.shape.listed != 0, first, columns);
+}
+
+/* kept.set NULL: nothing is left out. */
 template <typename T>
-static void op_output(backend *base, void *logp, void *entropy, void *lse, const void *in,
-                      const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
-                      size_t k, double temperature) {
-  cuda_operation op(base, "output", rows, vocabulary, k);
+static void run_output(backend *base, const char *name, void *logp, void *entropy, void *lse,
+                       const void *in, const void *weight, const int32_t *target,
+                       const kept_sets &kept, size_t rows, size_t vocabulary, size_t k,
+                       double temperature) {
+  cuda_operation op(base, name, rows, vocabulary, k);
   assert(temperature > 0);
   const output_chunk most = chunk_of(op.b, rows, vocabulary);
   char *at =
@@ -168,6 +218,9 @@ static void op_output(backend *base, void *logp, void *entropy, void *lse, const
   float *z = carve<float>(&at, most.rows * most.columns);
   softmax_stats *stats = carve<softmax_stats>(&at, most.rows);
   float *target_logit = carve<float>(&at, most.rows);
+  softmax_stats *few = carve<softmax_stats>(&at, most.rows); /* of the kept tokens alone */
+  float *not_needed = carve<float>(&at, most.rows);
+  const bool keeps = kept.set != NULL;
   const float factor = static_cast<float>(1 / temperature);
   for (size_t r = 0; r < rows; r += most.rows) {
     const size_t n = rows - r < most.rows ? rows - r : most.rows;
@@ -178,11 +231,32 @@ static void op_output(backend *base, void *logp, void *entropy, void *lse, const
       LAUNCH_VECTOR16(op.b, aligned16(columns * sizeof(float), z), fold_chunk, float,
                       static_cast<unsigned>(n), THREADS, 0, stats, target_logit, z, target + r, v,
                       columns, factor);
+      if (!keeps) continue;
+      keep_chunk(op.b, z, sets_from(kept, r), n, v, columns);
+      LAUNCH_VECTOR16(op.b, aligned16(columns * sizeof(float), z), fold_chunk, float,
+                      static_cast<unsigned>(n), THREADS, 0, few, not_needed, z, target + r, v,
+                      columns, factor);
     }
     LAUNCH(op.b, finish_rows, blocks_of(n, 128), 128, 0, static_cast<float *>(logp) + r,
-           static_cast<float *>(entropy) + r, static_cast<float *>(lse) + r, stats, target_logit, n,
-           factor);
+           static_cast<float *>(entropy) + r, static_cast<float *>(lse) + r, stats,
+           keeps ? few : stats, target_logit, n, factor);
   }
+}
+
+template <typename T>
+static void op_output(backend *base, void *logp, void *entropy, void *lse, const void *in,
+                      const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
+                      size_t k, double temperature) {
+  run_output<T>(base, "output", logp, entropy, lse, in, weight, target, kept_sets(), rows,
+                vocabulary, k, temperature);
+}
+
+template <typename T>
+static void op_output_kept(backend *base, void *logp, void *entropy, void *lse, const void *in,
+                           const void *weight, const int32_t *target, kept_sets kept, size_t rows,
+                           size_t k, double temperature) {
+  run_output<T>(base, "output_kept", logp, entropy, lse, in, weight, target, kept, rows,
+                kept.shape.vocabulary, k, temperature);
 }
 
 /* --- backward: the logits are computed again, become their gradients, and enter two products ---
@@ -222,12 +296,13 @@ static void chunk_products(cuda_backend *b, float *sum, float *dweight, const T 
   cuda_blas_product(b, &into_weight);
 }
 
+/* kept.set NULL: nothing is left out. */
 template <typename T>
-static void op_output_backward(backend *base, void *din, void *dweight, const void *dlogp,
-                               const void *lse, const void *in, const void *weight,
-                               const int32_t *target, size_t rows, size_t vocabulary, size_t k,
-                               double temperature) {
-  cuda_operation op(base, "output_backward", rows, vocabulary, k);
+static void run_output_backward(backend *base, const char *name, void *din, void *dweight,
+                                const void *dlogp, const void *lse, const void *in,
+                                const void *weight, const int32_t *target, const kept_sets &kept,
+                                size_t rows, size_t vocabulary, size_t k, double temperature) {
+  cuda_operation op(base, name, rows, vocabulary, k);
   assert(temperature > 0);
   const bool half = sizeof(T) != sizeof(float);
   const output_chunk most = chunk_of(op.b, rows, vocabulary);
@@ -248,6 +323,7 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
       const size_t columns = vocabulary - v < most.columns ? vocabulary - v : most.columns;
       const T *w = static_cast<const T *>(weight) + v * k;
       chunk_logits(op.b, z, x, w, n, columns, k);
+      if (kept.set != NULL) keep_chunk(op.b, z, sets_from(kept, r), n, v, columns);
       LAUNCH_VECTOR16(op.b, aligned16(columns * sizeof(T), z, dlogits), logit_grad_chunk, T,
                       static_cast<unsigned>(n), THREADS, 0, dlogits, z,
                       static_cast<const float *>(dlogp) + r, static_cast<const float *>(lse) + r,
@@ -259,5 +335,25 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
   }
 }
 
+template <typename T>
+static void op_output_backward(backend *base, void *din, void *dweight, const void *dlogp,
+                               const void *lse, const void *in, const void *weight,
+                               const int32_t *target, size_t rows, size_t vocabulary, size_t k,
+                               double temperature) {
+  run_output_backward<T>(base, "output_backward", din, dweight, dlogp, lse, in, weight, target,
+                         kept_sets(), rows, vocabulary, k, temperature);
+}
+
+template <typename T>
+static void op_output_kept_backward(backend *base, void *din, void *dweight, const void *dlogp,
+                                    const void *lse, const void *in, const void *weight,
+                                    const int32_t *target, kept_sets kept, size_t rows, size_t k,
+                                    double temperature) {
+  run_output_backward<T>(base, "output_kept_backward", din, dweight, dlogp, lse, in, weight, target,
+                         kept, rows, kept.shape.vocabulary, k, temperature);
+}
+
 CUDA_TYPED_OPERATION(output)
 CUDA_TYPED_OPERATION(output_backward)
+CUDA_TYPED_OPERATION(output_kept)
+CUDA_TYPED_OPERATION(output_kept_backward)

@@ -1,0 +1,83 @@
+/* Samplers that differ from the learner, and replayed sampling masks, on the emulated device
+ * against the CPU: the same draws, the same sets, the same steps. */
+#include "tests/support/llm_learner_fixture.h"
+
+#include <string.h>
+
+#define WORLD(place)                                                                               \
+  "world: {kind: llm, backend: " place ", model: {layers: 1, hidden: 16, heads: 2, context: 24}, " \
+  "task: {kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 6, evaluation: "       \
+  "{prompts: 8}}\n"
+#define TRAIN                                                                                      \
+  "\noptimizer: {kind: sgd, lr: 0.5}\nalgorithm: {base: is, log_prob: sum}\n"                      \
+  "train: {groups: 8, group_size: 12}"
+
+/* Parameters that make laws far from uniform, the same on both. */
+static void spread(llm_fixture *f, uint64_t entity, double scale) {
+  double *theta = llm_theta(f);
+  for (size_t i = 0; i < f->n; ++i)
+    theta[i] += scale * rng_normal(rng_block(rng_stream_at(5, RNG_TEST, entity), i));
+  llm_set(f, theta);
+  free(theta);
+}
+
+/* Draws a batch with some parameters and updates with others, on both devices. Single precision
+ * rounds otherwise on either, by some 1e-6 of a log-probability; the seed is one where no draw
+ * falls so near to the border between two tokens. Of 96 responses some have a reward. */
+static void compare(const char *sampling, int sets) {
+  const char *const places[] = {WORLD("cpu"), WORLD("cuda")};
+  double metrics[2][METRIC_COUNT];
+  double *theta[2];
+  size_t n = 0;
+  batch b[2];
+  for (size_t k = 0; k < 2; ++k) {
+    char text[1200];
+    snprintf(text, sizeof text, "%ssampling: %s" TRAIN, places[k], sampling);
+    llm_fixture f = llm_open(text, 3);
+    CU_ASSERT_EQUAL(f.llm->backend->kind, k == 0 ? BACKEND_CPU : BACKEND_CUDA);
+    spread(&f, 0, 0.3);
+    b[k] = llm_draw(&f, 7);
+    spread(&f, 1, 0.05);
+    llm_update(&f, &b[k], metrics[k]);
+    theta[k] = llm_theta(&f);
+    n = f.n;
+    llm_close(&f);
+  }
+  CU_ASSERT_EQUAL_FATAL(b[0].n_tokens, b[1].n_tokens);
+  CU_ASSERT_EQUAL(memcmp(b[0].token, b[1].token, b[0].n_tokens * sizeof *b[0].token), 0);
+  CU_ASSERT(b[0].n_aux == b[1].n_aux && (b[0].n_aux > 0) == sets);
+  if (sets) CU_ASSERT_EQUAL(memcmp(b[0].aux, b[1].aux, b[0].n_aux * sizeof *b[0].aux), 0);
+  for (size_t i = 0; i < b[0].n_tokens; ++i) {
+    ASSERT_CLOSE(b[1].logq[i], b[0].logq[i], 1e-4);
+    ASSERT_CLOSE(b[1].logq_trunc[i], b[0].logq_trunc[i], 1e-4);
+  }
+  CU_ASSERT(metrics[0][METRIC_GRAD_NORM] > 1e-3);
+  ASSERT_CLOSE(metrics[1][METRIC_GRAD_NORM], metrics[0][METRIC_GRAD_NORM], 1e-3);
+  ASSERT_CLOSE(metrics[1][METRIC_LOSS], metrics[0][METRIC_LOSS], 1e-4);
+  double worst = 0;
+  for (size_t i = 0; i < n; ++i) worst = fmax(worst, fabs(theta[1][i] - theta[0][i]));
+  CU_ASSERT(worst < 1e-3);
+  for (size_t k = 0; k < 2; ++k) {
+    free(theta[k]);
+    batch_fini(&b[k]);
+  }
+}
+
+static void replayed_steps_are_the_cpus(void) {
+  compare("{temperature: 0.8, top_k: 4, top_p: 0.8, weights: replay}", 1);
+  compare("{top_p: 0.7, weights: replay, behaviour: {noise: 0.3}}", 1);
+}
+
+static void distorted_laws_are_the_cpus(void) {
+  compare("{behaviour: {noise: 0.5, temperature_error: 0.2}}", 0);
+  compare("{behaviour: {precision: bfloat16, noise: 0.5}}", 0);
+  compare("{logq: learner, top_k: 5, weights: truncated, behaviour: {noise: 0.5}}", 1);
+}
+
+static void mixtures_are_the_cpus(void) {
+  compare("{behaviour_mixture: {with: initial, share: 0.5}}", 0);
+  compare("{behaviour_mixture: {with: uniform, share: 0.5}}", 0);
+}
+
+SUITE(emulated_behaviour, "llm: emulated cuda samplers", TEST(replayed_steps_are_the_cpus),
+      TEST(distorted_laws_are_the_cpus), TEST(mixtures_are_the_cpus));
