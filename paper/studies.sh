@@ -3,7 +3,7 @@
 #
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
-# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity,
+# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening,
 # laboratory or clock. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
 # results keep` refuses a program that was not built from a clean commit, which the head of every result
 # names.
@@ -67,6 +67,7 @@ for study in "$@"; do
     edges) cells edges outcomes; evaluations edges ;;
     frontier | gepo_parts | causes) cells "$study" outcomes ;;
     sensitivity) cells sensitivity analyze ;;
+    screening) cells screening effects ;;
     llm_quick)
       keys='^(eval_first|best|last|steps)$'
       keep llm_quick_1 run llm_quick
@@ -90,6 +91,6 @@ for study in "$@"; do
       keep sample_efficiency bias sample_efficiency
       keys= ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
-    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, laboratory or clock" >&2; exit 2 ;;
+    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, laboratory or clock" >&2; exit 2 ;;
   esac
 done
