@@ -172,6 +172,8 @@ static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
     return (streams ? stream_starts : sampler_starts)(c, e->node, e->data == 1, err);
   case RESPONSE_ENDS:
     return stream_response_ends(c, e->node, e->data, err);
+  case INTERRUPTION_ENDS:
+    return interrupt_ends(c, e->node, err);
   }
   return gl_fail(err, GL_EINTERNAL, "unknown event %u", e->kind);
 }
@@ -273,8 +275,8 @@ static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hoo
   out->batches = calloc(c->batch_capacity, sizeof *out->batches);
   c->generator = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
   int fits = coupling_init(&c->coupled, hooks, c->updates, spec->unit_responses);
-  fits =
-      fits && batch_choice_reserve(c, take) && c->samplers && stream_init(c) && selection_init(c);
+  fits = fits && batch_choice_reserve(c, take) && c->samplers && stream_init(c) &&
+         selection_init(c) && interrupt_init(c);
   if (fits && c->generator && out->updates && out->batches) return GL_OK;
   return gl_fail_memory(err, "the schedule");
 }
@@ -286,6 +288,7 @@ static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hoo
 static void tell_open(const sim_clock *c) {
   for (size_t i = 0; i < c->spec->n_samplers; ++i) {
     sampler_tell(c, (uint32_t)i, SPAN_OPEN);
+    interrupt_tell(c, (uint32_t)i, SPAN_OPEN);
     if (c->stream.engines != NULL) stream_tell_open(c, (uint32_t)i);
   }
   for (uint32_t i = c->buffer.oldest; i != BUFFER_NONE; i = c->buffer.pool[i].newer) {
@@ -308,6 +311,7 @@ static gl_status build(schedule *out, const cluster_spec *spec, uint64_t seed, s
   eq_fini(&c.by_version);
   buffer_fini(&c.buffer);
   stream_fini(&c);
+  interrupt_fini(&c);
   selection_fini(&c);
   coupling_fini(&c.coupled, updates);
   if (c.generator != NULL) gsl_rng_free(c.generator);

@@ -78,6 +78,20 @@ typedef struct streaming {
   uint64_t aborted;
 } streaming;
 
+/* Where weights that come while a sampler decodes interrupt it (interrupt.c). */
+typedef struct interruption {
+  double ends_s;  /* it stands still until then; 0: it does not */
+  double begun_s; /* since then */
+  double stood_s; /* of the batch being generated; not where units stream */
+  int64_t coming; /* weights that have come meanwhile; -1: none */
+} interruption;
+
+typedef struct interruptions {
+  interruption *of; /* [samplers]; NULL: weights are taken over in no time */
+  uint64_t n;
+  double seconds, tokens; /* that samplers stood still; computed again */
+} interruptions;
+
 /* What a clock that is coupled to a learner keeps besides; hooks NULL: it is not coupled. */
 typedef struct coupling {
   const schedule_hooks *hooks;
@@ -109,6 +123,7 @@ typedef struct sim_clock {
   schedule *out;
   size_t updates, segment_capacity, batch_capacity;
   streaming stream;
+  interruptions interrupts;
   uint64_t begun, generated, dropped, lost; /* batches */
   double waited_s;                          /* sum over batches that have left the list */
   double waiting_integral_s; /* integral over time of the number of batches that wait */
@@ -185,7 +200,8 @@ enum event_kind {
   PAUSE_ENDS,
   LEARNER_STARTS,
   SAMPLER_STARTS,
-  RESPONSE_ENDS /* data: place in running[] and its serial << 32 */
+  RESPONSE_ENDS, /* data: place in running[] and its serial << 32 */
+  INTERRUPTION_ENDS
 };
 
 /* Adds an event to the queue. `node` is the sampler it concerns, `data` what its kind needs: a slot
@@ -240,6 +256,37 @@ void stream_crashes(sim_clock *c, uint32_t i);
 void stream_tell_open(const sim_clock *c, uint32_t i);
 /* Memory of the units and responses under way. */
 size_t stream_bytes(const sim_clock *c);
+
+/* --- weights that interrupt decoding (interrupt.c) ----------------------------------------------
+ */
+
+/* 0: memory is short. */
+int interrupt_init(sim_clock *c);
+void interrupt_fini(sim_clock *c);
+/* Whether the sampler stands still. */
+static inline int interrupt_stands(const sim_clock *c, uint32_t i) {
+  return c->interrupts.of != NULL && c->interrupts.of[i].ends_s > 0;
+}
+/* Up to when its responses under way have been decoded, or will have been when it stands still no
+ * longer, for their times are moved by all of that. */
+static inline double interrupt_decoded_to(const sim_clock *c, uint32_t i) {
+  return interrupt_stands(c, i) ? c->interrupts.of[i].ends_s : c->now;
+}
+/* What of it is still to come. */
+static inline double interrupt_rest(const sim_clock *c, uint32_t i) {
+  return interrupt_decoded_to(c, i) - c->now;
+}
+/* The sampler begins to stand still for `seconds`, of which `tokens` are computed again. */
+gl_status interrupt_begins(sim_clock *c, uint32_t i, double seconds, double tokens, gl_error *err);
+/* Weights come while it stands still: they are taken over next, unless newer ones come. */
+void interrupt_keeps(sim_clock *c, uint32_t i, int64_t version);
+/* A batch is begun: it has not stood still yet. */
+void interrupt_begins_batch(sim_clock *c, uint32_t i);
+gl_status interrupt_ends(sim_clock *c, uint32_t i, gl_error *err);
+/* A crash. */
+void interrupt_crashes(sim_clock *c, uint32_t i);
+/* Tells the trace that the sampler has stood still, in which way it ends. */
+void interrupt_tell(const sim_clock *c, uint32_t i, span_end end);
 
 /* --- which waiting batch is trained next (batch_choice.c) --------------------------------------
  */

@@ -42,6 +42,7 @@ static void summarise(sim_clock *c) {
   for (size_t i = 0; i < c->spec->n_samplers; ++i) {
     const sampler *p = &c->samplers[i];
     busy += p->busy_s + (p->state == SAMPLER_GENERATING ? span - p->begun_s : 0);
+    busy += interrupt_rest(c, (uint32_t)i);
   }
   for (size_t i = 0; i < s->n_staleness; ++i) sum += (double)i * (double)s->staleness[i];
   double trained = (double)s->n_batches;
@@ -73,9 +74,21 @@ static void take_counts(sim_clock *c) {
   s->waiting_integral_s = c->waiting_integral_s;
   s->begun = c->begun;
   s->pending = buffer_in_use(b);
-  s->sampler_bytes = sizeof(sampler) + (c->stream.engines != NULL ? sizeof(engine) : 0);
+  s->sampler_bytes = sizeof(sampler) + (c->stream.engines != NULL ? sizeof(engine) : 0) +
+                     (c->interrupts.of != NULL ? sizeof(interruption) : 0);
   s->batch_bytes = buffer_bytes(b) + stream_bytes(c);
   s->unit_responses = c->spec->unit_responses;
+}
+
+static void take_interrupts(sim_clock *c) {
+  const interruptions *t = &c->interrupts;
+  if (t->of == NULL) return;
+  double rest = 0;
+  for (size_t i = 0; i < c->spec->n_samplers; ++i) rest += interrupt_rest(c, (uint32_t)i);
+  c->out->interrupts = 1;
+  c->out->n_interrupts = t->n;
+  c->out->interrupted_s = t->seconds - rest;
+  c->out->recomputed_tokens = t->tokens;
 }
 
 /* Decoding seconds against those that all slots have. */
@@ -87,7 +100,7 @@ static void take_slots(sim_clock *c) {
     slots += (double)c->samplers[i].group->responses.concurrency;
     used += e->slot_s;
     for (uint32_t r = e->first; r != UINT32_MAX; r = c->stream.running[r].next)
-      used += c->now - c->stream.running[r].begun_s;
+      used += interrupt_decoded_to(c, (uint32_t)i) - c->stream.running[r].begun_s;
   }
   c->out->streams = 1;
   c->out->aborted = c->stream.aborted;
@@ -101,5 +114,6 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   take_counts(c);
   selection_count_pending(c);
   take_slots(c);
+  take_interrupts(c);
   return GL_OK;
 }

@@ -13,6 +13,7 @@ static const char *const sync_names[] = {"pull", "push"};
 static const char *const unit_names[] = {"batch", "group", "response"};
 static const char *const partial_names[] = {"wait", "continue", "drop"};
 static const char *const stale_names[] = {"discard", "wait", "downweight"};
+static const char *const kv_cache_names[] = {"recompute", "keep"};
 static const char *const evict_names[] = {"oldest", "stalest", "newest"};
 static const char *const queue_names[] = {"heterorl", "fifo", "lifo", "oldest_version"};
 
@@ -60,6 +61,8 @@ typedef struct shared_keys {
   double weights_bytes, rollout_bytes, bytes_per_token;
   double max_delay; /* NaN: not given */
   int default_delay, coupled;
+  int recomputes; /* keys and values, at a speed of its own for each group */
+  const cfg_node *prefill_at;
 } shared_keys;
 
 /* A unit that streams takes the time of its responses and no other. */
@@ -84,6 +87,17 @@ static gl_status check_streaming(const sampler_group *g, const shared_keys *s, g
   return GL_OK;
 }
 
+/* Keys and values are computed again where it is known how far each response has come. */
+static gl_status check_prefill(cfg_reader *r, const shared_keys *s, gl_error *err) {
+  if (s->recomputes) return GL_OK;
+  const char *key = "prefill_tokens_per_s";
+  return cfg_fail(cfg_has(r, key) ? cfg_child(r, key) : s->prefill_at, err,
+                  "prefill_tokens_per_s is the speed at which keys and values are computed again "
+                  "for new weights; it needs unit: group or response, partial: continue and "
+                  "kv_cache: recompute (of a batch it is not known how far each response has come: "
+                  "say with `interrupt` how long that takes)");
+}
+
 static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count,
                             const shared_keys *s, gl_error *err) {
   cfg_reader r;
@@ -97,6 +111,8 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   double largest = s->rollout_bytes;
   if (has_lengths) largest += s->bytes_per_token * g->responses.max_tokens * (double)s->n_responses;
   if (r.status == GL_OK && s->unit != UNIT_BATCH) r.status = check_streaming(g, s, err);
+  if (r.status == GL_OK && g->responses.prefill_tokens_per_s > 0)
+    r.status = check_prefill(&r, s, err);
   read_law(&r, "jitter", s->jitter, 1, NAN, 1, &g->jitter);
   read_law(&r, "data_delay", s->data_delay, 0, NAN, 0, &g->data_delay);
   read_law(&r, "mtbf", s->mtbf, 0, NAN, 0, &g->mtbf);
@@ -250,6 +266,23 @@ static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_res
                          batch_responses, c->samples_per_batch);
 }
 
+/* interrupt, kv_cache and what they need: weights that come while responses are decoded. The speed
+ * of a prefill is one of each group of samplers (check_prefill). */
+static void read_interruptions(cluster_spec *c, cfg_reader *r) {
+  const int streams = c->unit != UNIT_BATCH;
+  const int changes =
+      c->sync == SYNC_PUSH && (streams ? c->partial == PARTIAL_CONTINUE : c->in_flight);
+  c->interrupt = cfg_double(r, "interrupt", 0, 0, 1e12);
+  c->kv_cache = (kv_cache_rule)cfg_choice(r, "kv_cache", KV_CACHE_RECOMPUTE, kv_cache_names, 2);
+  const char *key = c->interrupt > 0 ? "interrupt" : "kv_cache";
+  if (r->status != GL_OK || changes || (c->interrupt <= 0 && c->kv_cache == KV_CACHE_RECOMPUTE))
+    return;
+  r->status = cfg_fail(cfg_child(r, key), r->err,
+                       "%s is about weights that come while responses are decoded, and here none "
+                       "are used before these have ended; give sync: push and %s, or leave %s out",
+                       key, streams ? "partial: continue" : "in_flight: true", key);
+}
+
 /* unit and partial, and what they divide a batch into. */
 static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
   c->unit = (unit_kind)cfg_choice(r, "unit", UNIT_BATCH, unit_names, 3);
@@ -332,6 +365,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t grou
   c->bytes_per_token = cfg_double(&r, "bytes_per_token", 0, 0, 1e9);
   c->samples_per_batch = cfg_count(&r, "samples_per_batch", batch_responses, 1, 1000000000);
   read_units(c, &r, group_size);
+  read_interruptions(c, &r);
   const cfg_node *prompts = cfg_child(&r, "prompt_lengths");
   if (r.status == GL_OK && prompts != NULL && !cfg_is_null(prompts))
     r.status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, err);
@@ -341,11 +375,14 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t grou
   s.responses.group_size = group_size;
   s.unit = c->unit;
   s.unit_at = cfg_child(&r, "unit");
+  s.prefill_at = cfg_child(&r, "prefill_tokens_per_s");
   s.lengths = cfg_child(&r, "lengths");
   s.n_responses = c->samples_per_batch;
   s.bytes_per_token = c->bytes_per_token;
   s.weights_bytes = c->weights_bytes;
   s.rollout_bytes = c->rollout_bytes;
+  s.recomputes = c->sync == SYNC_PUSH && c->unit != UNIT_BATCH && c->partial == PARTIAL_CONTINUE &&
+                 c->kv_cache == KV_CACHE_RECOMPUTE;
   if (c->coupled) check_coupled(c, &r, batch_responses);
   if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
   if (r.status == GL_OK) read_learner(c, &r, p);

@@ -24,6 +24,10 @@ typedef enum unit_kind { UNIT_BATCH, UNIT_GROUP, UNIT_RESPONSE } unit_kind;
  * they are finished with the weights they began with, and the new ones wait; they go on under the
  * new weights; they are thrown away. */
 typedef enum partial_rule { PARTIAL_WAIT, PARTIAL_CONTINUE, PARTIAL_DROP } partial_rule;
+/* What becomes of the keys and values of the tokens there are, when a response goes on under new
+ * weights: they stay, so that later tokens attend to what older weights computed; or they are
+ * computed again by the new ones, which takes the time of a prefill. */
+typedef enum kv_cache_rule { KV_CACHE_RECOMPUTE, KV_CACHE_KEEP } kv_cache_rule;
 /* What becomes of units that are staler than the window: thrown away; or there are none, because
  * the learner waits for those that would become so and trains them first; or trained all the same,
  * with less weight (stale_decay to the power of the versions beyond the window). */
@@ -59,7 +63,9 @@ typedef struct cluster_spec {
   int64_t ahead;  /* a sampler may begin batch b once b / batches <= its version + ahead */
   int64_t window; /* largest staleness (QUEUE_HETERORL: D of paper/methods.md §10.4) */
   unit_kind unit;
-  partial_rule partial;  /* of streamed units */
+  partial_rule partial; /* of streamed units */
+  kv_cache_rule kv_cache;
+  double interrupt;      /* seconds that decoding stands still for weights that are taken over */
   size_t unit_responses; /* of a unit */
   size_t group_size;     /* responses of a group */
   size_t batches;        /* per update */

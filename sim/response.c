@@ -14,6 +14,9 @@ void response_parse(response_spec *out, cfg_reader *r, const response_spec *oute
   out->lengths = NULL;
   out->max_tokens = cfg_double(r, "max_tokens", outer->max_tokens, 1, 1e9);
   out->tokens_per_s = cfg_positive(r, "tokens_per_s", outer->tokens_per_s);
+  out->prompt_tokens = cfg_double(r, "prompt_tokens", outer->prompt_tokens, 0, 1e9);
+  out->prefill_tokens_per_s =
+      cfg_double(r, "prefill_tokens_per_s", outer->prefill_tokens_per_s, 0, 1e15);
   out->concurrency = cfg_count(r, "concurrency", outer->concurrency, 1, 1000000000);
   out->batching = (response_batching)cfg_choice(r, "batching", (int)outer->batching,
                                                 response_batching_names, 2);

@@ -30,6 +30,8 @@ typedef enum response_batching { BATCHING_CONTINUOUS, BATCHING_PADDED } response
 typedef struct response_spec {
   delay_law *lengths; /* tokens; owned; NULL: costs do not follow lengths */
   double max_tokens, tokens_per_s;
+  double prompt_tokens;        /* of every prompt */
+  double prefill_tokens_per_s; /* at which caches are computed again; 0: it takes no time */
   size_t concurrency;
   response_batching batching;
   const delay_law
@@ -45,9 +47,10 @@ typedef struct response_cost {
 
 extern const char *const response_batching_names[2];
 
-/* Reads lengths, max_tokens, tokens_per_s, concurrency (default: all responses of a batch at once)
- * and batching of the section r reads; what it does not give falls back on `outer` (NULL:
- * defaults), whose law is read again from outer_lengths. Errors stay in the reader. */
+/* Reads lengths, max_tokens, tokens_per_s, prompt_tokens, prefill_tokens_per_s, concurrency
+ * (default: all responses of a batch at once) and batching of the section r reads; what it does not
+ * give falls back on `outer` (NULL: defaults), whose law is read again from outer_lengths. Errors
+ * stay in the reader. */
 void response_parse(response_spec *out, cfg_reader *r, const response_spec *outer,
                     const cfg_node *outer_lengths, size_t responses);
 void response_fini(response_spec *spec);

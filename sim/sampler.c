@@ -153,6 +153,7 @@ gl_status sampler_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *er
     return GL_OK;
   }
   sampler_enter(c, i, SAMPLER_GENERATING, SPAN_DONE);
+  interrupt_begins_batch(c, i);
   s->slot = buffer_take(&c->buffer, s->version);
   if (s->slot == BUFFER_NONE) return gl_fail_memory(err, "batches in flight");
   schedule_batch *facts = &c->buffer.pool[s->slot].facts;
@@ -200,15 +201,24 @@ gl_status sampler_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *
     coupling_leave(c, version);
     return GL_OK;
   }
+  if (interrupt_stands(c, i)) {
+    interrupt_keeps(c, i, version);
+    return GL_OK;
+  }
   coupling_leave(c, s->version);
   s->version = version;
   if (s->state == SAMPLER_GATED)
     return clock_post(c, c->now, RANK_SAMPLER, SAMPLER_STARTS, i, 0, err);
   if (s->state != SAMPLER_GENERATING || !c->spec->in_flight) return GL_OK;
-  double done = (c->now - s->begun_s) / (s->ends_s - s->begun_s);
+  const double begun = s->begun_s + (c->interrupts.of != NULL ? c->interrupts.of[i].stood_s : 0);
+  const double done = (c->now - begun) / (s->ends_s - begun);
   if (done >= 1) return GL_OK;
   if (!buffer_switch(&c->buffer, s->slot, done, version)) return gl_fail_memory(err, "segments");
-  return GL_OK;
+  if (c->interrupts.of == NULL) return GL_OK;
+  s->ends_s += c->spec->interrupt;
+  gl_status status = interrupt_begins(c, i, c->spec->interrupt, 0, err);
+  return status == GL_OK ? clock_post(c, s->ends_s, RANK_ARRIVAL, GENERATION_ENDS, i, 0, err)
+                         : status;
 }
 
 /* SYNC_PUSH: sends the newest weights, or once the link is free: older ones are then skipped. What
@@ -255,6 +265,7 @@ gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err) {
     stream_crashes(c, i);
   else if (generates)
     sampler_loses(c, s->slot);
+  interrupt_crashes(c, i);
   coupling_leave(c, s->version);
   s->version = -1;
   delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, i), 2 * (uint64_t)s->crashes++ + 1, 0};

@@ -92,8 +92,13 @@ typedef struct schedule {
   int streams;             /* units are groups or responses, and have these: */
   uint64_t aborted;        /* dropped at their sampler, because new weights came (partial: drop) */
   double slot_utilisation; /* share of the decoding slots in use, over time */
-  size_t sampler_bytes;    /* memory the clock took for one sampler, */
-  size_t batch_bytes;      /* and at its peak for all batches in work, on the way or waiting */
+  /* Where weights interrupt decoding: how often, how long samplers stood still for it, all in all,
+   * and tokens of which keys and values were computed again. */
+  int interrupts;
+  uint64_t n_interrupts;
+  double interrupted_s, recomputed_tokens;
+  size_t sampler_bytes; /* memory the clock took for one sampler, */
+  size_t batch_bytes;   /* and at its peak for all batches in work, on the way or waiting */
 } schedule;
 
 /* Runs the cluster's clock until `updates` learner updates are done. The result depends on spec,
@@ -138,6 +143,7 @@ typedef enum span_kind {
   SPAN_GATED,      /* a sampler stands still until it has newer weights */
   SPAN_FETCH,      /* a sampler stands still while it fetches weights */
   SPAN_DOWN,       /* a sampler has crashed */
+  SPAN_INTERRUPT,  /* a sampler that generates stands still, for it takes weights over */
   SPAN_UPLOAD,     /* a batch is on its way to the learner */
   SPAN_DOWNLOAD,   /* weights are on their way to a sampler */
   SPAN_QUEUED,     /* a batch waits at the learner */

@@ -83,6 +83,10 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
     ok = json_add_string(root, "unit", cluster_unit_names(spec)) != NULL &&
          json_add_number(root, "slot_utilisation", s->slot_utilisation) != NULL &&
          json_add_number(root, "batches_aborted", (double)s->aborted) != NULL;
+  if (ok && s->interrupts)
+    ok = json_add_number(root, "interruptions", (double)s->n_interrupts) != NULL &&
+         json_add_number(root, "interrupted_s", s->interrupted_s) != NULL &&
+         json_add_number(root, "recomputed_tokens", s->recomputed_tokens) != NULL;
   if (ok && spec->measured.n > 0)
     ok = json_add_number(root, "ks_distance", ks) != NULL &&
          json_add_string(root, "compared_with", spec->measured.name) != NULL &&
@@ -107,6 +111,11 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
     fprintf(to, "%-20s  %.6g\n", "slot_utilisation", s->slot_utilisation);
     fprintf(to, "%-20s  %" PRIu64 "\n", "batches_aborted", s->aborted);
     fprintf(to, "%-20s  %s: what the lines above call batches\n", "unit", cluster_unit_names(spec));
+  }
+  if (s->interrupts) {
+    fprintf(to, "%-20s  %" PRIu64 "\n", "interruptions", s->n_interrupts);
+    fprintf(to, "%-20s  %.6g s, of all samplers\n", "interrupted_s", s->interrupted_s);
+    fprintf(to, "%-20s  %.6g\n", "recomputed_tokens", s->recomputed_tokens);
   }
   fprintf(to, "%-20s  mean %.4g, median %g, p95 %g, max %g\n", "staleness", s->clock.staleness_mean,
           s->clock.staleness_p50, s->clock.staleness_p95, s->clock.staleness_max);

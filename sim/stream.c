@@ -171,7 +171,7 @@ static void abort_all(sim_clock *c, uint32_t i, span_end how) {
   while (e->first != NO_PLACE) {
     const running_response *r = &t->running[e->first];
     const uint32_t slot = r->slot;
-    e->slot_s += c->now - r->begun_s;
+    e->slot_s += interrupt_decoded_to(c, i) - r->begun_s;
     give_place_back(t, e, e->first);
     if (--t->units[slot].running == 0 && slot != e->open) end_unit(c, i, slot, how);
   }
@@ -241,7 +241,8 @@ gl_status stream_starts(sim_clock *c, uint32_t i, int just_loaded, gl_error *err
   engine *e = &c->stream.engines[i];
   const int is_due = c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded;
   gl_status status = GL_OK;
-  if (s->state == SAMPLER_LOADING || s->state == SAMPLER_DOWN) return GL_OK;
+  if (s->state == SAMPLER_LOADING || s->state == SAMPLER_DOWN || interrupt_stands(c, i))
+    return GL_OK;
   e->gated = 0;
   if (is_due && e->running == 0 && e->open == BUFFER_NONE) return sampler_fetches(c, i, err);
   while (status == GL_OK && e->running < s->group->responses.concurrency) {
@@ -298,18 +299,67 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
 /* --- weights that are pushed --------------------------------------------------------------------
  */
 
+/* How far a response has been decoded. */
+static double share_done(const sim_clock *c, const running_response *r) {
+  return (c->now - r->begun_s) / (r->ends_s - r->begun_s);
+}
+
+/* Which of its unit's responses it is, where segments say it. */
+static int64_t response_of(const sim_clock *c, const running_response *r) {
+  return c->buffer.pool[r->slot].segments[r->segment].response;
+}
+
+/* Prompts and tokens of the responses under way, whose keys and values a sampler holds. */
+static double tokens_held(const sim_clock *c, uint32_t i) {
+  const streaming *t = &c->stream;
+  double tokens = 0;
+  for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
+    const running_response *r = &t->running[k];
+    const double done = share_done(c, r);
+    if (done >= 1) continue;
+    tokens += c->samplers[i].group->responses.prompt_tokens;
+    tokens += done * t->units[r->slot].lengths[response_of(c, r)];
+  }
+  return tokens;
+}
+
+/* Decoding stands still for the weights and for the keys and values that are computed again. */
+static gl_status interrupt(sim_clock *c, uint32_t i, gl_error *err) {
+  streaming *t = &c->stream;
+  const sampler_group *g = c->samplers[i].group;
+  const double prefill = g->responses.prefill_tokens_per_s * g->speed;
+  const int again = c->spec->kv_cache == KV_CACHE_RECOMPUTE && prefill > 0;
+  const double tokens = again ? tokens_held(c, i) : 0;
+  const double seconds = c->spec->interrupt + (again ? tokens / prefill : 0);
+  gl_status status = GL_OK;
+  uint32_t first = t->engines[i].first; /* begun: then those that end together keep their order */
+  while (t->running[first].next != NO_PLACE) first = t->running[first].next;
+  for (uint32_t k = first; k != NO_PLACE && status == GL_OK; k = t->running[k].previous) {
+    running_response *r = &t->running[k];
+    if (share_done(c, r) >= 1) continue; /* it ends at this moment */
+    r->begun_s += seconds;
+    r->ends_s += seconds;
+    ++r->serial;
+    status = clock_post(c, r->ends_s, RANK_ARRIVAL, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32,
+                        err);
+  }
+  return status == GL_OK ? interrupt_begins(c, i, seconds, tokens, err) : status;
+}
+
 /* The responses under way go on with other weights. */
 static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   streaming *t = &c->stream;
+  int interrupts = 0;
   for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
     running_response *r = &t->running[k];
-    const double done = (c->now - r->begun_s) / (r->ends_s - r->begun_s);
+    const double done = share_done(c, r);
     if (done >= 1) continue;
+    interrupts = 1;
     r->segment = buffer_switch_response(&c->buffer, r->slot, r->segment, done, version);
     if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
   }
   use_weights(c, i, version);
-  return GL_OK;
+  return interrupts && c->interrupts.of != NULL ? interrupt(c, i, err) : GL_OK;
 }
 
 gl_status stream_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
@@ -317,6 +367,10 @@ gl_status stream_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *e
   engine *e = &c->stream.engines[i];
   if (version <= s->version || version <= e->coming || s->state == SAMPLER_DOWN) {
     coupling_leave(c, version); /* overtaken on the way */
+    return GL_OK;
+  }
+  if (interrupt_stands(c, i)) {
+    interrupt_keeps(c, i, version);
     return GL_OK;
   }
   gl_status status = GL_OK;

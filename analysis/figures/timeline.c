@@ -13,6 +13,7 @@ static const double BAND = 0.72;
 
 static const figure_kind kinds[TIMELINE_KINDS] = {
     [TIMELINE_GENERATION] = {"generation", {LOOK_BLUE, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_INTERRUPTION] = {"takes weights over", {LOOK_BLACK, 0, 0}, SAMPLE_BOX},
     [TIMELINE_WAITING] = {"waiting", {LOOK_GREY, 0, 0}, SAMPLE_BOX},
     [TIMELINE_BATCHES] = {"batch under way", {LOOK_GREEN, 0, 0}, SAMPLE_BOX},
     [TIMELINE_WEIGHTS] = {"weights under way", {LOOK_SKY, 0, 0}, SAMPLE_BOX},

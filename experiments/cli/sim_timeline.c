@@ -10,7 +10,16 @@
 
 enum { MOST_SAMPLERS = 8, MOST_UPDATES = 64, MOST_BARS = 200000 };
 /* Rows: the learner, the batches that wait there, and for each sampler these. */
-enum { ROW_LEARNER, ROW_QUEUE, FIRST_SAMPLER, OF_SAMPLER = 0, OF_BATCHES, OF_WEIGHTS, EACH };
+enum {
+  ROW_LEARNER,
+  ROW_QUEUE,
+  FIRST_SAMPLER,
+  OF_SAMPLER = 0,
+  OF_PAUSES,
+  OF_BATCHES,
+  OF_WEIGHTS,
+  EACH
+};
 enum { MOST_ROWS = FIRST_SAMPLER + EACH * MOST_SAMPLERS };
 
 gl_status sim_timeline_between(const char *text, double between[2], gl_error *err) {
@@ -58,6 +67,9 @@ static timeline_bar bar_of(const collector *c, const schedule_span *s) {
   switch (s->kind) {
   case SPAN_GENERATION:
     return (timeline_bar){.row = sampler, .kind = TIMELINE_GENERATION};
+  case SPAN_INTERRUPT:
+    return (timeline_bar){.row = sampler_row(c, s->sampler, OF_PAUSES),
+                          .kind = TIMELINE_INTERRUPTION};
   case SPAN_GATED:
   case SPAN_FETCH:
     return (timeline_bar){.row = sampler, .kind = TIMELINE_WAITING};
@@ -129,15 +141,18 @@ static gl_status check(const collector *c, gl_error *err) {
                  MOST_BARS, c->from_s, c->to_s);
 }
 
-static gl_status draw(const collector *c, size_t n_samplers, const figure_request *q,
+static gl_status draw(const collector *c, const cluster_spec *cluster, const figure_request *q,
                       gl_error *err) {
+  const size_t n_samplers = cluster_samplers(cluster);
   char room[MOST_ROWS][40] = {"learner", "queue"}, left_out[80] = "";
+  const char *units = cluster_unit_names(cluster);
   const char *rows[MOST_ROWS] = {room[0], room[1]};
   size_t n = FIRST_SAMPLER;
   for (size_t i = 0; i < c->n_samplers; i++, n += EACH) {
     const unsigned number = c->sampler[i] + 1;
     snprintf(room[n + OF_SAMPLER], sizeof room[n], "sampler %u", number);
-    snprintf(room[n + OF_BATCHES], sizeof room[n], "batches of %u", number);
+    snprintf(room[n + OF_PAUSES], sizeof room[n], "pauses of %u", number);
+    snprintf(room[n + OF_BATCHES], sizeof room[n], "%s of %u", units, number);
     snprintf(room[n + OF_WEIGHTS], sizeof room[n], "weights to %u", number);
     for (size_t k = 0; k < EACH; k++) rows[n + k] = room[n + k];
   }
@@ -158,7 +173,7 @@ gl_status sim_timeline_draw(const schedule *s, const cluster_spec *cluster, uint
   gl_status status = schedule_build_traced(&again, cluster, seed, s->n_updates, &trace, err);
   schedule_fini(&again);
   if (status == GL_OK) status = check(&c, err);
-  if (status == GL_OK) status = draw(&c, cluster_samplers(cluster), q, err);
+  if (status == GL_OK) status = draw(&c, cluster, q, err);
   free(c.bars);
   return status;
 }

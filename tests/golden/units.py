@@ -51,7 +51,8 @@ class Unit:
 class Sampler:
     def __init__(self, speed):
         self.speed, self.version, self.coming = speed, 0, None
-        self.running = []  # (end, unit)
+        self.running = []  # [end, unit, begin, length], the times moved by what it stood still since
+        self.stands, self.next = None, None  # until when it stands still; weights that came meanwhile
         self.open, self.ordinal = None, 0
 
 
@@ -74,6 +75,23 @@ def simulate(case):
     now, version, busy_until, number, counted = 0.0, 0, None, 0, 0
     look = set(range(len(samplers)))  # samplers that may have something to begin
 
+    def take_over(s, v):
+        """Decoding goes on with other weights, after the time that this takes."""
+        tokens, going = 0.0, [r for r in s.running if (now - r[2]) / (r[0] - r[2]) < 1]
+        s.version = v
+        if not going or (case["interrupt"] == 0 and (case["kv_cache"] == "keep" or not case["prefill"])):
+            return
+        seconds = case["interrupt"]
+        if case["kv_cache"] == "recompute" and case["prefill"]:
+            for end, _, begin, length in reversed(going):
+                tokens += case["prompt"]
+                tokens += (now - begin) / (end - begin) * length
+            seconds = case["interrupt"] + tokens / (case["prefill"] * s.speed)
+        for r in going:
+            r[0], r[2] = r[0] + seconds, r[2] + seconds
+        if seconds > 0:
+            s.stands = now + seconds
+
     def forget(unit):
         nonlocal counted
         counted -= 1
@@ -89,8 +107,9 @@ def simulate(case):
                 break
             weights += [(now + case["delay"], i, version) for i in range(len(samplers))]
         for i, s in enumerate(samplers):
-            for end, unit in [r for r in s.running if r[0] == now]:
-                s.running.remove((end, unit))
+            for r in [r for r in s.running if r[0] == now]:
+                s.running.remove(r)
+                unit = r[1]
                 unit.ended += 1
                 look.add(i)
                 if unit.ended == len(unit.lengths):
@@ -98,15 +117,28 @@ def simulate(case):
                     flying.append(unit)
             if not s.running and s.open is None and s.coming is not None:
                 s.version, s.coming = s.coming, None
+        for i, s in enumerate(samplers):
+            if s.stands == now:
+                s.stands = None
+                look.add(i)
+                if s.next is not None:
+                    v, s.next = s.next, None
+                    take_over(s, v)
         for moment, i, v in [w for w in weights if w[0] == now]:
             weights.remove((moment, i, v))
             s = samplers[i]
             look.add(i)
+            if s.stands is not None:
+                s.next = v
+                continue
+            if case["partial"] == "continue":
+                take_over(s, v)
+                continue
             if case["partial"] == "wait" and (s.running or s.open):
                 s.coming = v
                 continue
             if case["partial"] == "drop":
-                lost = {u.number: u for _, u in s.running}
+                lost = {r[1].number: r[1] for r in s.running}
                 if s.open:
                     lost[s.open.number] = s.open
                 for n in sorted(lost, reverse=True):
@@ -144,7 +176,7 @@ def simulate(case):
         # samplers start
         for i in sorted(look):
             s = samplers[i]
-            while len(s.running) < case["concurrency"]:
+            while s.stands is None and len(s.running) < case["concurrency"]:
                 if s.open is None:
                     if s.coming is not None or counted // take - s.version > case["ahead"]:
                         break
@@ -152,12 +184,14 @@ def simulate(case):
                     alive.append(s.open)
                     s.ordinal, number, counted = s.ordinal + 1, number + 1, counted + 1
                 unit = s.open
-                s.running.append((now + unit.lengths[unit.begun] / case["tokens_per_s"] / s.speed, unit))
+                length = unit.lengths[unit.begun]
+                s.running.append([now + length / case["tokens_per_s"] / s.speed, unit, now, length])
                 unit.begun += 1
                 if unit.begun == len(unit.lengths):
                     s.open = None
         look = set()
         moments = [r[0] for s in samplers for r in s.running] + [w[0] for w in weights]
+        moments += [s.stands for s in samplers if s.stands is not None]
         moments += [u.arrives for u in flying] + ([busy_until] if busy_until is not None else [])
         # a delay of 0 makes something happen at this same moment
         now = min(moments)
@@ -172,6 +206,12 @@ def text(case):
             f"delay: {case['delay']}, data_delay: {case['data_delay']}"]
     if case["prompts"]:
         rest.append("prompt_lengths: {law: uniform, min: %g, max: %g}" % case["prompts"])
+    if case["interrupt"]:
+        rest.append(f"interrupt: {case['interrupt']}")
+    if case["kv_cache"] != "recompute":
+        rest.append(f"kv_cache: {case['kv_cache']}")
+    if case["prefill"]:
+        rest.append(f"prefill_tokens_per_s: {case['prefill']}, prompt_tokens: {case['prompt']}")
     if case["stale"] != "discard":
         rest.append(f"stale: {case['stale']}")
     if case["ahead"] < INF:
@@ -186,7 +226,8 @@ def text(case):
 def cases():
     plain = dict(unit="group", partial="wait", speeds=[1, 1.137, 0.713], lengths=(1, 400), tokens_per_s=7.3,
                  concurrency=20, delay=3.7, data_delay=1.3, prompts=None, ahead=INF, window=INF, step=11.9,
-                 batches=1, tokens=0, queue="fifo", stale="discard")
+                 batches=1, tokens=0, queue="fifo", stale="discard", interrupt=0, kv_cache="recompute",
+                 prefill=0, prompt=0)
     yield plain
     for unit in ("group", "response"):
         for partial in ("wait", "continue", "drop"):
@@ -204,6 +245,13 @@ def cases():
     yield {**slow, "ahead": 0, "window": 0, "partial": "continue"}
     yield {**plain, "tokens": 9000, "window": 2, "partial": "continue", "prompts": (0.2, 3)}
     yield {**plain, "tokens": 3000, "unit": "response", "queue": "oldest_version", "window": 4}
+    changing = {**plain, "partial": "continue", "window": 3}
+    yield {**changing, "interrupt": 2.3}
+    yield {**changing, "interrupt": 2.3, "kv_cache": "keep", "unit": "response"}
+    yield {**changing, "interrupt": 15.1, "kv_cache": "keep", "ahead": 4, "batches": 2}  # longer than an update
+    yield {**changing, "prefill": 800.3, "prompt": 31}
+    yield {**changing, "prefill": 800.3, "prompt": 31, "interrupt": 0.7, "unit": "response", "concurrency": 50}
+    yield {**changing, "prefill": 101.9, "prompt": 17, "ahead": 2, "prompts": (0.2, 3), "concurrency": 64}
 
 
 def main():

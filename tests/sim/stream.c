@@ -46,7 +46,7 @@ static void schedules_are_those_of_a_second_simulation(void) {
     ++cases;
     schedule_fini(&s);
   }
-  CU_ASSERT(cases >= 20 && with_drops >= 6);
+  CU_ASSERT(cases >= 26 && with_drops >= 6);
   fclose(golden);
 }
 
@@ -140,6 +140,8 @@ static const char trouble[] =
 
 static const char *const rules[] = {"preset: sync, samplers: 4",
                                     "preset: areal",
+                                    "preset: areal, interrupt: 3, prefill_tokens_per_s: 300, "
+                                    "prompt_tokens: 20",
                                     "preset: areal, partial: wait, window: 1",
                                     "preset: one_step_off, samplers: 3, partial: drop",
                                     "preset: fifo, window: 3",
@@ -153,7 +155,7 @@ static void units_and_waiting_times_balance_under_every_rule(void) {
     char text[1000];
     const char *unit = i % 2 ? "group" : "response";
     snprintf(text, sizeof text, "{%s, unit: %s, %s, learner: {step: 20%s}}", rules[i / 2], unit,
-             trouble, i / 2 == 4 ? ", capacity: 80" : "");
+             trouble, i / 2 == 5 ? ", capacity: 80" : "");
     schedule s = sim_must_build(text, 5, 150);
     const double accounted = s.clock.batches_trained + s.clock.batches_dropped +
                              s.clock.batches_lost + (double)s.pending;

@@ -118,6 +118,19 @@ static const field entries[] = {
           "new weights come: the weights wait until these are finished (wait), the responses go on "
           "under the new weights (continue), or the units are thrown away (drop)",
           .rule = "continue where the preset has `in_flight`; else wait"),
+    ENTRY("cluster.interrupt", "interruption", NUMBER, "s", "0",
+          "seconds that decoding stands still where weights are taken over in the middle of "
+          "responses (`partial: continue` or `in_flight`)"),
+    ENTRY("cluster.kv_cache", "keys and values", CHOICE, "", "recompute",
+          "what becomes of the keys and values of the tokens there are where a response goes on "
+          "under new weights: computed again by these (recompute), or kept (keep), so that later "
+          "tokens attend to those of older weights; training keeps them with a transformer on the "
+          "CPU, and a toy world has none"),
+    ENTRY("cluster.prefill_tokens_per_s", "prefill speed", NUMBER, "tokens/s", "0",
+          "tokens per second at which keys and values are computed again, all responses together; "
+          "decoding stands still meanwhile; 0: it takes no time"),
+    ENTRY("cluster.prompt_tokens", "tokens of a prompt", NUMBER, "tokens", "0",
+          "tokens of every prompt, of which keys and values are computed again too"),
     ENTRY(
         "cluster.prompt_lengths", "prompt lengths", LAW, "", NULL,
         "factor on the lengths of all responses to one prompt, drawn for every group: some prompts "
