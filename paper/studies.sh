@@ -3,7 +3,7 @@
 #
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
-# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening,
+# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation,
 # laboratory or clock. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
 # results keep` refuses a program that was not built from a clean commit, which the head of every result
 # names.
@@ -55,6 +55,13 @@ cells() { # NAME COMMAND
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
 }
 
+# The contrasts that a sweep's recipe declares, as JSON.
+declared() { # NAME
+  "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
+  "$gepolab" contrasts "$work/$1.db" "$1" --json > "$work/$1.json"
+  "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
+}
+
 evaluations() { # NAME
   { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | cut -f4-; } > "$work/evals.tsv"
   mv "$work/evals.tsv" "$to/$1_evals.tsv"
@@ -68,6 +75,7 @@ for study in "$@"; do
     frontier | gepo_parts | causes) cells "$study" outcomes ;;
     sensitivity) cells sensitivity analyze ;;
     screening) cells screening effects ;;
+    confirmation) declared confirmation ;;
     llm_quick)
       keys='^(eval_first|best|last|steps)$'
       keep llm_quick_1 run llm_quick
@@ -91,6 +99,6 @@ for study in "$@"; do
       keep sample_efficiency bias sample_efficiency
       keys= ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
-    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, laboratory or clock" >&2; exit 2 ;;
+    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, laboratory or clock" >&2; exit 2 ;;
   esac
 done

@@ -24,6 +24,7 @@
   X(whatif)                                                                                        \
   X(analyze)                                                                                       \
   X(outcomes)                                                                                      \
+  X(contrasts)                                                                                     \
   X(effects)                                                                                       \
   X(announcements)                                                                                 \
   X(plot)                                                                                          \

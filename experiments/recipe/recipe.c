@@ -192,6 +192,7 @@ gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {
   out->cluster = section(&r, "cluster");
   out->sweep = section(&r, "sweep");
   out->tune = section(&r, "tune");
+  (void)section(&r, "contrasts"); /* experiments/sweep/contrasts.h reads it */
   out->train = section(&r, "train");
   const cfg_node *checkpoint = section(&r, "checkpoint");
   out->algorithm_at = section(&r, "algorithm");

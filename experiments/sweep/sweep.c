@@ -1,5 +1,6 @@
 /* Runs a sweep: its tuning runs, then its cells, through worker processes into the study file. */
 #include "experiments/sweep/sweep.h"
+#include "experiments/sweep/contrasts.h"
 
 #include "experiments/base/signals.h"
 
@@ -418,6 +419,7 @@ gl_status sweep_check(sweep *s) {
   if (status == GL_OK) status = recipe_read(&s->base, s->doc, s->err);
   if (status == GL_OK) status = tune_grid_read(&s->tuning_grid, s->doc, &s->grid, s->err);
   if (status == GL_OK) status = sweep_list(s, &s->cells, &s->grid, (sweep_expansion){.check = 1});
+  if (status == GL_OK) status = declared_contrasts_check(s->doc, &s->cells, s->err);
   if (status == GL_OK && s->tuning_grid.n_axes > 0)
     status = sweep_list(s, &s->tuning, &s->tuning_grid, (sweep_expansion){.check = 1});
   return status;

@@ -530,7 +530,8 @@ static int rate_is_open(const cfg_doc *doc, const sweep_grid *grid) {
 /* What a cell does not contain: the sweep it came from, words about the study, and what changes no
  * result. */
 static gl_status cell_base(cfg_doc **out, const cfg_doc *doc, gl_error *err) {
-  static const char *const not_in_cells[] = {"sweep", "tune", "description", "checkpoint"};
+  static const char *const not_in_cells[] = {"sweep", "tune", "contrasts", "description",
+                                             "checkpoint"};
   gl_status status = cfg_copy(out, doc, err);
   for (size_t i = 0; i < sizeof not_in_cells / sizeof not_in_cells[0] && status == GL_OK; ++i)
     cfg_remove(*out, not_in_cells[i]);

@@ -1,0 +1,424 @@
+/* Compares declared arms of a study start by start. */
+#include "analysis/contrasts.h"
+
+#include "core/base/json.h"
+
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const contrast_measure_names[CONTRAST_MEASURES] = {"fall", "last"};
+
+static const double LEVEL = 0.05, POWER = 0.8;
+enum { MOST_RANKED = 1000, BISECTIONS = 60 };
+
+/* --- tests ---------------------------------------------------------------------------------------
+ */
+
+double mcnemar_exact(size_t only_of, size_t only_against) {
+  const size_t n = only_of + only_against, few = only_of < only_against ? only_of : only_against;
+  if (n == 0) return 1;
+  return fmin(1, 2 * gsl_cdf_binomial_P((unsigned)few, 0.5, (unsigned)n));
+}
+
+/* Wilson's interval of a share k of n. */
+static interval wilson(size_t k, size_t n) {
+  const double z = 1.959963984540054, runs = (double)n, share = (double)k / runs;
+  const double middle = share + z * z / (2 * runs);
+  const double half = z * sqrt(share * (1 - share) / runs + z * z / (4 * runs * runs));
+  const double scale = 1 + z * z / runs;
+  return (interval){share, (middle - half) / scale, (middle + half) / scale};
+}
+
+interval paired_shares(size_t both, size_t only_of, size_t only_against, size_t neither) {
+  const size_t pairs = both + only_of + only_against + neither;
+  if (pairs == 0) return (interval){NAN, NAN, NAN};
+  const interval of = wilson(both + only_of, pairs), against = wilson(both + only_against, pairs);
+  const double e = (double)both, f = (double)only_of, g = (double)only_against, h = (double)neither,
+               n = (double)pairs;
+  const double product = (e + f) * (g + h) * (e + g) * (f + h);
+  double phi = 0;
+  if (product > 0) {
+    const double cross = e * h - f * g;
+    phi = (cross > 0 ? fmax(cross - n / 2, 0) : cross) / sqrt(product);
+  }
+  const double down_of = of.value - of.low, up_of = of.high - of.value;
+  const double down_against = against.value - against.low,
+               up_against = against.high - against.value;
+  const double below = down_of * down_of - 2 * phi * down_of * up_against + up_against * up_against;
+  const double above = up_of * up_of - 2 * phi * up_of * down_against + down_against * down_against;
+  const double difference = (f - g) / n;
+  return (interval){difference, difference - sqrt(fmax(below, 0)),
+                    difference + sqrt(fmax(above, 0))};
+}
+
+typedef struct ranked {
+  double size;
+  int is_positive;
+} ranked;
+
+static int by_size(const void *a, const void *b) {
+  const double x = ((const ranked *)a)->size, y = ((const ranked *)b)->size;
+  return (x > y) - (x < y);
+}
+
+/* Twice the ranks of the sorted sizes, whole numbers even where ties share their mean rank; returns
+ * twice the sum of the ranks of positive differences. */
+static size_t double_ranks(const ranked *r, size_t n, size_t *rank) {
+  size_t sum = 0;
+  for (size_t i = 0, end; i < n; i = end) {
+    for (end = i + 1; end < n && r[end].size == r[i].size;) end++;
+    for (size_t k = i; k < end; k++) {
+      rank[k] = i + 1 + end;
+      if (r[k].is_positive) sum += rank[k];
+    }
+  }
+  return sum;
+}
+
+/* The share of all 2^n signs whose sum of positive ranks is at most `sum`. */
+static gl_status share_at_most(const size_t *rank, size_t n, size_t sum, double *share,
+                               gl_error *err) {
+  double *weight = calloc(sum + 1, sizeof *weight);
+  if (weight == NULL) return gl_fail_memory(err, "the ranks");
+  weight[0] = 1;
+  for (size_t i = 0; i < n; i++)
+    for (size_t s = sum + 1; s-- > 0;)
+      weight[s] = 0.5 * (weight[s] + (s >= rank[i] ? weight[s - rank[i]] : 0));
+  *share = 0;
+  for (size_t s = 0; s <= sum; s++) *share += weight[s];
+  free(weight);
+  return GL_OK;
+}
+
+gl_status signed_rank_exact(const double *difference, size_t n, double *p, gl_error *err) {
+  ranked *r = calloc(n + 1, sizeof *r);
+  size_t *rank = calloc(n + 1, sizeof *rank);
+  gl_status status = r != NULL && rank != NULL ? GL_OK : gl_fail_memory(err, "the ranks");
+  size_t kept = 0;
+  for (size_t i = 0; i < n && status == GL_OK; i++)
+    if (!isnan(difference[i]) && difference[i] != 0)
+      r[kept++] = (ranked){fabs(difference[i]), difference[i] > 0};
+  if (status == GL_OK && kept > MOST_RANKED)
+    status =
+        gl_fail(err, GL_EINPUT, "%zu pairs are more than the %d whose signed ranks are counted",
+                kept, (int)MOST_RANKED);
+  *p = 1;
+  if (status == GL_OK && kept > 0) {
+    qsort(r, kept, sizeof *r, by_size);
+    const size_t positive = double_ranks(r, kept, rank), all = kept * (kept + 1);
+    double share = 1;
+    status = share_at_most(rank, kept, positive < all - positive ? positive : all - positive,
+                           &share, err);
+    *p = fmin(1, 2 * share);
+  }
+  free(r), free(rank);
+  return status;
+}
+
+gl_status holm_adjust(const double *p, size_t n, double *adjusted, gl_error *err) {
+  uint8_t *taken = calloc(n + 1, sizeof *taken);
+  if (taken == NULL) return gl_fail_memory(err, "the contrasts");
+  double before = 0;
+  for (size_t step = 0; step < n; step++) {
+    size_t least = n;
+    for (size_t i = 0; i < n; i++)
+      if (!taken[i] && (least == n || p[i] < p[least])) least = i;
+    taken[least] = 1;
+    before = adjusted[least] = fmax(before, fmin(1, (double)(n - step) * p[least]));
+  }
+  free(taken);
+  return GL_OK;
+}
+
+/* The share d of pairs that differ, all in one direction, at which enough of them are found. */
+static double detectable(size_t pairs, size_t contrasts) {
+  size_t enough = 1;
+  while (enough <= pairs && mcnemar_exact(enough, 0) * (double)contrasts > LEVEL) enough++;
+  if (enough > pairs) return NAN;
+  double low = 0, high = 1;
+  for (int i = 0; i < BISECTIONS; i++) {
+    const double d = (low + high) / 2;
+    *(gsl_cdf_binomial_Q((unsigned)enough - 1, d, (unsigned)pairs) < POWER ? &low : &high) = d;
+  }
+  return high;
+}
+
+/* --- arms ----------------------------------------------------------------------------------------
+ */
+
+static gl_status check_path(const results *r, const contrast *c, const char *path, gl_error *err) {
+  if (strcmp(path, "algorithm") == 0 || results_axis(r, path) < r->axes.n) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "the contrast '%s' names %s, in which the runs of %s do not differ; they differ "
+                 "in %s",
+                 c->name, path, r->study, *r->axis_label != '\0' ? r->axis_label : "the algorithm");
+}
+
+static int has_value(const results *r, const results_run *run, const contrast_field *f) {
+  if (strcmp(f->path, "algorithm") == 0)
+    return strcmp(r->algorithms[run->algorithm], f->value) == 0;
+  const axis_value v = r->groups[run->group].value[results_axis(r, f->path)];
+  char *end = NULL;
+  const double number = strtod(f->value, &end);
+  if (*f->value != '\0' && *end == '\0' && isfinite(v.number)) return v.number == number;
+  return v.text != NULL && strcmp(v.text, f->value) == 0;
+}
+
+static int is_in(const results *r, const results_run *run, const contrast_arm *a) {
+  if (run->status == RUN_FAILED) return 0;
+  for (size_t i = 0; i < a->n; i++)
+    if (!has_value(r, run, &a->field[i])) return 0;
+  return 1;
+}
+
+/* A value that no run has is most likely misspelt. */
+static gl_status check_values(const results *r, const contrast *c, const contrast_arm *a,
+                              gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < a->n && status == GL_OK; i++) {
+    status = check_path(r, c, a->field[i].path, err);
+    size_t k = 0;
+    while (status == GL_OK && k < r->n_runs && !has_value(r, &r->runs[k], &a->field[i])) k++;
+    if (status == GL_OK && k == r->n_runs)
+      status = gl_fail(err, GL_EINPUT, "the contrast '%s': no run of %s has %s = %s", c->name,
+                       r->study, a->field[i].path, a->field[i].value);
+  }
+  return status;
+}
+
+/* An arm is one cell, so that a seed has one run in it. */
+static gl_status check_arm(const results *r, const contrast *c, const contrast_arm *a,
+                           gl_error *err) {
+  gl_status status = check_values(r, c, a, err);
+  const results_run *first = NULL;
+  for (size_t i = 0; i < r->n_runs && status == GL_OK; i++) {
+    const results_run *run = &r->runs[i];
+    if (!is_in(r, run, a)) continue;
+    if (first == NULL) first = run;
+    if (run->algorithm != first->algorithm)
+      return gl_fail(err, GL_EINPUT,
+                     "the contrast '%s' has an arm with several algorithms, %s and %s; state one",
+                     c->name, r->algorithms[first->algorithm], r->algorithms[run->algorithm]);
+    if (run->group != first->group)
+      return gl_fail(err, GL_EINPUT,
+                     "the contrast '%s' has an arm with several settings, (%s) and (%s); state "
+                     "more fields",
+                     c->name, r->groups[first->group].heading, r->groups[run->group].heading);
+  }
+  if (status == GL_OK && first == NULL)
+    return gl_fail(err, GL_EINPUT, "the contrast '%s' has an arm without a run", c->name);
+  return status;
+}
+
+static const results_run *run_of_seed(const results *r, const contrast_arm *a, uint64_t seed) {
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (r->runs[i].seed == seed && is_in(r, &r->runs[i], a)) return &r->runs[i];
+  return NULL;
+}
+
+/* --- comparing -----------------------------------------------------------------------------------
+ */
+
+typedef struct pairing {
+  run_outcome *of, *against; /* [n] by pair */
+  size_t n, unpaired;
+} pairing;
+
+static void pairing_fini(pairing *p) {
+  free(p->of), free(p->against);
+  *p = (pairing){0};
+}
+
+static gl_status pair_runs(pairing *p, const results *r, const contrast *c, gl_error *err) {
+  const outcome_rule rule = outcome_rule_default();
+  p->of = calloc(r->n_runs + 1, sizeof *p->of);
+  p->against = calloc(r->n_runs + 1, sizeof *p->against);
+  if (p->of == NULL || p->against == NULL) return gl_fail_memory(err, "the pairs");
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const results_run *run = &r->runs[i];
+    const int in_of = is_in(r, run, &c->of), in_against = is_in(r, run, &c->against);
+    if (in_of && in_against)
+      return gl_fail(err, GL_EINPUT, "the contrast '%s' has the same runs in both arms", c->name);
+    if (in_against) p->unpaired += run_of_seed(r, &c->of, run->seed) == NULL;
+    if (!in_of) continue;
+    const results_run *other = run_of_seed(r, &c->against, run->seed);
+    if (other == NULL) {
+      p->unpaired++;
+      continue;
+    }
+    p->of[p->n] = outcome_of_run(run, &rule);
+    p->against[p->n++] = outcome_of_run(other, &rule);
+  }
+  if (p->n == 0)
+    return gl_fail(err, GL_EINPUT, "the arms of the contrast '%s' have no seed in common", c->name);
+  return GL_OK;
+}
+
+static void compare_falls(const pairing *p, contrast_result *out) {
+  size_t both = 0, neither = 0;
+  for (size_t i = 0; i < p->n; i++) {
+    const int of = run_outcome_is_fall(&p->of[i]), against = run_outcome_is_fall(&p->against[i]);
+    both += (size_t)(of && against);
+    neither += (size_t)(!of && !against);
+    out->only_of += (size_t)(of && !against);
+    out->only_against += (size_t)(!of && against);
+  }
+  out->of = (double)(both + out->only_of) / (double)p->n;
+  out->against = (double)(both + out->only_against) / (double)p->n;
+  out->difference = paired_shares(both, out->only_of, out->only_against, neither);
+  out->p = mcnemar_exact(out->only_of, out->only_against);
+}
+
+static gl_status compare_last(const pairing *p, size_t which, contrast_result *out, gl_error *err) {
+  double *value = calloc(3 * (p->n + 1), sizeof *value);
+  if (value == NULL) return gl_fail_memory(err, "the pairs");
+  double *of = value, *against = value + p->n, *difference = value + 2 * p->n;
+  for (size_t i = 0; i < p->n; i++) {
+    of[i] = p->of[i].last;
+    against[i] = p->against[i].last;
+    difference[i] = of[i] - against[i];
+    out->only_of += difference[i] > 0;
+    out->only_against += difference[i] < 0;
+  }
+  gl_status status = signed_rank_exact(difference, p->n, &out->p, err);
+  const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(12) << 60 | which);
+  if (status == GL_OK) status = iqm_bootstrap(difference, &p->n, 1, stream, &out->difference, err);
+  out->of = sample_iqm(of, sample_sort(of, p->n));
+  out->against = sample_iqm(against, sample_sort(against, p->n));
+  free(value);
+  return status;
+}
+
+static gl_status compare(const results *r, const contrast *c, size_t which, contrast_result *out,
+                         gl_error *err) {
+  pairing p = {0};
+  *out = (contrast_result){.detectable = NAN};
+  gl_status status = check_arm(r, c, &c->of, err);
+  if (status == GL_OK) status = check_arm(r, c, &c->against, err);
+  if (status == GL_OK) status = pair_runs(&p, r, c, err);
+  out->pairs = p.n;
+  out->unpaired = p.unpaired;
+  if (status == GL_OK) {
+    switch (c->measure) {
+    case CONTRAST_FALL:
+      compare_falls(&p, out);
+      break;
+    case CONTRAST_LAST:
+      status = compare_last(&p, which, out, err);
+      break;
+    case CONTRAST_MEASURES:
+      status = gl_fail(err, GL_EINTERNAL, "the contrast '%s' has no measure", c->name);
+      break;
+    }
+  }
+  pairing_fini(&p);
+  return status;
+}
+
+gl_status contrasts_find(const results *from, const contrast *contrasts, size_t n,
+                         contrast_result *out, gl_error *err) {
+  double *p = calloc(2 * n + 1, sizeof *p);
+  gl_status status = p != NULL ? GL_OK : gl_fail_memory(err, "the contrasts");
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    if (contrasts[i].measure == CONTRAST_FALL && from->lower_is_better)
+      status = gl_fail(err, GL_EINPUT,
+                       "the contrast '%s' compares falls, which are those of scores that are "
+                       "better when higher",
+                       contrasts[i].name);
+    if (status == GL_OK) status = compare(from, &contrasts[i], i, &out[i], err);
+    if (status == GL_OK) p[i] = out[i].p;
+  }
+  if (status == GL_OK) status = holm_adjust(p, n, p + n, err);
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    out[i].holm = p[n + i];
+    if (contrasts[i].measure == CONTRAST_FALL) out[i].detectable = detectable(out[i].pairs, n);
+  }
+  free(p);
+  return status;
+}
+
+/* --- telling -------------------------------------------------------------------------------------
+ */
+
+static gl_status write_table(const results *r, const contrast *c, const contrast_result *found,
+                             size_t n, table_format format, FILE *to, gl_error *err) {
+  static const char *const heads[] = {"contrast", "measure",    "pairs",     "of",
+                                      "against",  "difference", "only of",   "only against",
+                                      "p",        "Holm",       "detectable"};
+  table *t = table_new(heads, sizeof heads / sizeof *heads);
+  if (t == NULL) return gl_fail_memory(err, "a table");
+  for (size_t i = 0; i < n; i++) {
+    table_cell(t, "%s", c[i].name);
+    table_cell(t, "%s", contrast_measure_names[c[i].measure]);
+    if (found[i].unpaired > 0)
+      table_cell(t, "%zu (%zu without)", found[i].pairs, found[i].unpaired);
+    else
+      table_cell(t, "%zu", found[i].pairs);
+    table_number(t, found[i].of);
+    table_number(t, found[i].against);
+    table_interval(t, found[i].difference);
+    table_cell(t, "%zu", found[i].only_of);
+    table_cell(t, "%zu", found[i].only_against);
+    table_cell(t, "%.2g", found[i].p);
+    table_cell(t, "%.2g", found[i].holm);
+    table_number(t, found[i].detectable);
+  }
+  table_caption(t,
+                "%s: declared contrasts, paired by seed. fall: shares that fell, McNemar's exact "
+                "test, Newcombe's 95 %% interval; last: interquartile means of last scores, "
+                "Wilcoxon's exact signed-rank test, bootstrap. Holm: p adjusted over all %zu. "
+                "Detectable: the share of pairs that differ, all in one direction, that is found "
+                "with probability %.1f.",
+                r->study, n, POWER);
+  gl_status status = table_write(t, format, to, err);
+  table_free(t);
+  return status;
+}
+
+static int put_arm(cJSON *to, const char *name, const contrast_arm *a) {
+  cJSON *item = cJSON_AddObjectToObject(to, name);
+  int fine = item != NULL;
+  for (size_t i = 0; i < a->n && fine; i++)
+    fine = cJSON_AddStringToObject(item, a->field[i].path, a->field[i].value) != NULL;
+  return fine;
+}
+
+static int put_contrast(cJSON *list, const contrast *c, const contrast_result *found) {
+  cJSON *item = json_append_object(list);
+  if (item == NULL || cJSON_AddStringToObject(item, "name", c->name) == NULL ||
+      cJSON_AddStringToObject(item, "measure", contrast_measure_names[c->measure]) == NULL ||
+      !put_arm(item, "arm_of", &c->of) || !put_arm(item, "arm_against", &c->against))
+    return 0;
+  cJSON *difference = cJSON_AddObjectToObject(item, "difference");
+  return difference != NULL && json_add_number(difference, "value", found->difference.value) &&
+         json_add_number(difference, "low", found->difference.low) &&
+         json_add_number(difference, "high", found->difference.high) &&
+         json_add_number(item, "pairs", (double)found->pairs) &&
+         json_add_number(item, "unpaired", (double)found->unpaired) &&
+         json_add_number(item, "of", found->of) &&
+         json_add_number(item, "against", found->against) &&
+         json_add_number(item, "only_of", (double)found->only_of) &&
+         json_add_number(item, "only_against", (double)found->only_against) &&
+         json_add_number(item, "p", found->p) && json_add_number(item, "holm", found->holm) &&
+         json_add_number(item, "detectable", found->detectable);
+}
+
+gl_status contrasts_tell(const results *from, const contrast *contrasts,
+                         const contrast_result *found, size_t n, table_format format, FILE *text,
+                         cJSON **json, gl_error *err) {
+  gl_status status =
+      text != NULL ? write_table(from, contrasts, found, n, format, text, err) : GL_OK;
+  if (status != GL_OK || json == NULL) return status;
+  cJSON *all = cJSON_CreateObject();
+  cJSON *list = all != NULL && cJSON_AddStringToObject(all, "study", from->study) != NULL
+                    ? cJSON_AddArrayToObject(all, "contrasts")
+                    : NULL;
+  int fine = list != NULL;
+  for (size_t i = 0; i < n && fine; i++) fine = put_contrast(list, &contrasts[i], &found[i]);
+  if (!fine) cJSON_Delete(all);
+  *json = fine ? all : NULL;
+  return fine ? GL_OK : gl_fail_memory(err, "the contrasts");
+}
