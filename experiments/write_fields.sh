@@ -5,15 +5,16 @@
 #
 # Between a line `<!-- gepolab fields WORDS -->` and the next `<!-- end of fields -->` stands what
 # GEPOLAB prints for `fields --format markdown WORDS`; between `<!-- gepolab columns TABLE -->` and
-# `<!-- end of columns -->` what it prints for `export --list --format markdown --table TABLE`. All
-# other lines are kept.
+# `<!-- end of columns -->` what it prints for `export --list --format markdown --table TABLE`; between
+# `<!-- gepolab presets -->` and `<!-- end of presets -->` what it prints for `presets --format
+# markdown`. All other lines are kept.
 set -eu
 awk -v gepolab="$1" '
   function fail(why) { print FILENAME ":" FNR ": " why > "/dev/stderr"; failed = 1; exit 1 }
   function write_table(what, command,   words, line) {
     if (inside != "") fail("the table before has no <!-- end of " inside " -->")
     words = $0
-    sub(/^<!-- gepolab [a-z]* /, "", words)
+    sub(/^<!-- gepolab [a-z]*/, "", words)
     if (!sub(/ -->$/, "", words)) fail("the line does not end with -->")
     print
     command = "\"" gepolab "\" " command " " words
@@ -23,7 +24,8 @@ awk -v gepolab="$1" '
   }
   /^<!-- gepolab fields / { write_table("fields", "fields --format markdown"); next }
   /^<!-- gepolab columns / { write_table("columns", "export --list --format markdown --table"); next }
-  /^<!-- end of (fields|columns) -->$/ {
+  /^<!-- gepolab presets -->$/ { write_table("presets", "presets --format markdown"); next }
+  /^<!-- end of (fields|columns|presets) -->$/ {
     if ($4 != inside) fail("there is no table of " $4 " that ends here")
     inside = ""
   }

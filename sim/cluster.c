@@ -53,7 +53,7 @@ static void read_law(cfg_reader *r, const char *key, const cfg_node *outer, doub
 /* The cluster's own laws, which groups inherit. */
 typedef struct shared_keys {
   const cfg_node *generation, *jitter, *delay, *data_delay, *mtbf, *mttr, *up, *down, *max_delay_at;
-  const cfg_node *lengths;
+  const cfg_node *lengths; /* the recipe's, or its preset's */
   response_spec responses; /* without its law */
   size_t n_responses;      /* of a batch */
   unit_kind unit;
@@ -224,7 +224,7 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   c->lookback = cfg_count(&r, "lookback", 64, 1, 1000000);
   c->capacity = cfg_count(&r, "capacity", 0, 0, SIZE_MAX);
   c->eval_every = cfg_int(&r, "eval_every", 64, 1, INT64_MAX);
-  c->publish_every = cfg_int(&r, "publish_every", 1, 1, 1000000);
+  c->publish_every = cfg_int(&r, "publish_every", p->publish_every, 1, 1000000);
   read_law(&r, "step", NULL, 30, NAN, 0, &c->step);
   read_law(&r, "eval_pause", NULL, p->eval_pause, NAN, 0, &c->pause);
   c->evict = (evict_rule)cfg_choice(&r, "evict", EVICT_OLDEST, evict_names, 3);
@@ -268,12 +268,13 @@ static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_res
 
 /* interrupt, kv_cache and what they need: weights that come while responses are decoded. The speed
  * of a prefill is one of each group of samplers (check_prefill). */
-static void read_interruptions(cluster_spec *c, cfg_reader *r) {
+static void read_interruptions(cluster_spec *c, cfg_reader *r, const cluster_preset *p) {
   const int streams = c->unit != UNIT_BATCH;
   const int changes =
       c->sync == SYNC_PUSH && (streams ? c->partial == PARTIAL_CONTINUE : c->in_flight);
   c->interrupt = cfg_double(r, "interrupt", 0, 0, 1e12);
-  c->kv_cache = (kv_cache_rule)cfg_choice(r, "kv_cache", KV_CACHE_RECOMPUTE, kv_cache_names, 2);
+  c->kv_cache = (kv_cache_rule)cfg_choice(
+      r, "kv_cache", changes ? (int)p->kv_cache : KV_CACHE_RECOMPUTE, kv_cache_names, 2);
   const char *key = c->interrupt > 0 ? "interrupt" : "kv_cache";
   if (r->status != GL_OK || changes || (c->interrupt <= 0 && c->kv_cache == KV_CACHE_RECOMPUTE))
     return;
@@ -284,8 +285,8 @@ static void read_interruptions(cluster_spec *c, cfg_reader *r) {
 }
 
 /* unit and partial, and what they divide a batch into. */
-static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
-  c->unit = (unit_kind)cfg_choice(r, "unit", UNIT_BATCH, unit_names, 3);
+static void read_units(cluster_spec *c, cfg_reader *r, const cluster_preset *p, size_t group_size) {
+  c->unit = (unit_kind)cfg_choice(r, "unit", (int)p->unit, unit_names, 3);
   const int streams = c->unit != UNIT_BATCH, push = c->sync == SYNC_PUSH;
   const char *unit = unit_names[c->unit];
   c->partial = (partial_rule)cfg_choice(
@@ -329,8 +330,16 @@ static const cluster_preset *read_preset(cfg_reader *r) {
   return cluster_preset_at((size_t)cfg_choice(r, "preset", 0, names, n));
 }
 
-static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t groups,
-                              size_t group_size, gl_error *err) {
+/* A preset of groups has lengths for them, where real responses do not say how long they are. */
+static const cfg_node *lengths_of_preset(const cluster_spec *c, const cluster_preset *p,
+                                         const cfg_doc *usual) {
+  const int streams = p->unit != UNIT_BATCH && c->unit != UNIT_BATCH;
+  return streams && !c->coupled ? cfg_find(cfg_root(usual), "lengths") : NULL;
+}
+
+/* usual: the lengths that presets of groups have. */
+static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_doc *usual,
+                              size_t groups, size_t group_size, gl_error *err) {
   const size_t batch_responses = groups * group_size;
   cfg_reader r;
   shared_keys s = {.max_delay = NAN};
@@ -357,15 +366,16 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t grou
   c->coupled = s.coupled = cfg_bool(&r, "coupled", 0);
   c->ahead = cfg_int(&r, "ahead", p->ahead, 0, INT64_MAX);
   /* The gate bounds how many batches are begun; slow samplers' may still arrive too late. */
-  c->window = cfg_int(&r, "window", p->window < c->ahead ? p->window : c->ahead, 0, INT64_MAX);
+  const int64_t gated = p->window < c->ahead ? p->window : c->ahead;
+  c->window = cfg_int(&r, "window", p->trains_late ? p->window : gated, 0, INT64_MAX);
   c->stale = (stale_rule)cfg_choice(&r, "stale", STALE_DISCARD, stale_names, 3);
   c->stale_decay = cfg_double(&r, "stale_decay", 0.5, 0, 1);
   c->weights_bytes = cfg_double(&r, "weights_bytes", 0, 0, 1e18);
   c->rollout_bytes = cfg_double(&r, "rollout_bytes", 0, 0, 1e18);
   c->bytes_per_token = cfg_double(&r, "bytes_per_token", 0, 0, 1e9);
   c->samples_per_batch = cfg_count(&r, "samples_per_batch", batch_responses, 1, 1000000000);
-  read_units(c, &r, group_size);
-  read_interruptions(c, &r);
+  read_units(c, &r, p, group_size);
+  read_interruptions(c, &r, p);
   const cfg_node *prompts = cfg_child(&r, "prompt_lengths");
   if (r.status == GL_OK && prompts != NULL && !cfg_is_null(prompts))
     r.status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, err);
@@ -374,9 +384,10 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t grou
   s.responses.prompts = c->prompts;
   s.responses.group_size = group_size;
   s.unit = c->unit;
-  s.unit_at = cfg_child(&r, "unit");
   s.prefill_at = cfg_child(&r, "prefill_tokens_per_s");
+  s.unit_at = cfg_has(&r, "unit") ? cfg_child(&r, "unit") : cfg_child(&r, "preset");
   s.lengths = cfg_child(&r, "lengths");
+  if (s.lengths == NULL) s.lengths = lengths_of_preset(c, p, usual);
   s.n_responses = c->samples_per_batch;
   s.bytes_per_token = c->bytes_per_token;
   s.weights_bytes = c->weights_bytes;
@@ -394,9 +405,14 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, size_t grou
 gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t groups,
                         size_t group_size, gl_error *err) {
   *out = NULL;
+  cfg_doc *usual = NULL;
+  gl_status status =
+      cfg_load_text(&usual, preset_lengths, strlen(preset_lengths), "the preset", err);
+  if (status != GL_OK) return status;
   cluster_spec *c = calloc(1, sizeof *c);
-  if (c == NULL) return gl_fail_memory(err, "a cluster");
-  gl_status status = read_cluster(c, cluster, groups, group_size, err);
+  status = c == NULL ? gl_fail_memory(err, "a cluster")
+                     : read_cluster(c, cluster, usual, groups, group_size, err);
+  cfg_free(usual);
   if (status == GL_OK)
     *out = c;
   else
@@ -423,6 +439,7 @@ size_t cluster_unit_groups(const cluster_spec *spec, size_t groups) {
 gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *cluster, gl_error *err) {
   const cfg_node *unit = cluster != NULL ? cfg_find(cluster, "unit") : NULL;
   const cfg_node *partial = cluster != NULL ? cfg_find(cluster, "partial") : NULL;
+  if (unit == NULL && cluster != NULL) unit = cfg_find(cluster, "preset"); /* which has it so */
   if (spec->unit == UNIT_RESPONSE && spec->group_size > 1)
     return cfg_fail(unit, err,
                     "unit: response trains the %zu responses of a group at different times, and a "

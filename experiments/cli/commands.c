@@ -37,6 +37,7 @@
   X(recipes)                                                                                       \
   X(fields)                                                                                        \
   X(kinds)                                                                                         \
+  X(presets)                                                                                       \
   X(metrics)                                                                                       \
   X(doctor)                                                                                        \
   X(bench)                                                                                         \

@@ -27,7 +27,7 @@ typedef struct field_condition {
   const char *path, *is;
 } field_condition;
 
-enum { FIELD_MAX_CONDITIONS = 3 };
+enum { FIELD_MAX_CONDITIONS = 4 };
 
 typedef struct field {
   const char *path;  /* dotted: "cluster.max_delay" */

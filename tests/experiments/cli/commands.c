@@ -225,9 +225,33 @@ static void kinds_are_listed_with_their_parameters(void) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_STRING_EQUAL(cJSON_GetStringValue(cJSON_GetObjectItem(law, "name")), "gilbert_elliott");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(law, "parameters")), 4);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(kinds, "presets")), 6);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(kinds, "presets")), 18);
   CU_ASSERT(cJSON_GetArraySize(cJSON_GetObjectItem(kinds, "worlds")) >= 2);
   cJSON_Delete(kinds);
+  cli_result_fini(&r);
+}
+
+static void presets_are_listed_with_their_sources(void) {
+  cli_result r = CLI("presets", "--json");
+  cJSON *presets = cJSON_Parse(r.out), *item = NULL;
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(presets), 18);
+  cJSON_ArrayForEach(item, presets) {
+    static const char *const keys[] = {"name",   "about",   "fields",
+                                       "source", "mapping", "not_modelled"};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
+      CU_ASSERT_PTR_NOT_NULL(cJSON_GetStringValue(cJSON_GetObjectItem(item, keys[k])));
+  }
+  cJSON_Delete(presets);
+  cli_result_fini(&r);
+  r = CLI("presets", "areal", "--format", "markdown");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `areal` |"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "ahead: 4, window: 4, learner.queue: oldest_version"));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "| `sync` |"));
+  cli_result_fini(&r);
+  r = CLI("presets", "areall");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "'areal'"));
   cli_result_fini(&r);
 }
 
@@ -263,7 +287,8 @@ static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
   cli_result_fini(&r);
   r = CLI("fields", "--only", "cluster", "cluster.ahead", "world.task", "--format", "markdown");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `cluster` | section |"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "4 (preset areal); else no limit"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "4 (preset areal, skyrl); 5 (preset verl_async); "
+                                       "else no limit"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `world.task` | choice or section |"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "`cluster.up`"));
   cli_result_fini(&r);
@@ -278,8 +303,8 @@ SUITE(cli_commands, "cli: commands", TEST(every_command_has_help_with_an_example
       TEST(the_manual_names_every_command_and_option),
       TEST(renamed_options_are_refused_with_the_new_name),
       TEST(the_fields_of_recipes_are_listed_with_default_and_unit),
-      TEST(kinds_are_listed_with_their_parameters), TEST(slips_of_the_pen_get_the_nearest_name),
-      TEST(wrong_usage_exits_with_two), TEST(a_sweep_is_not_run_as_one_run),
-      TEST(json_answers_parse), TEST(sim_prints_theory_beside_the_simulated_numbers),
-      TEST(sim_tells_what_the_issue_asks),
+      TEST(kinds_are_listed_with_their_parameters), TEST(presets_are_listed_with_their_sources),
+      TEST(slips_of_the_pen_get_the_nearest_name), TEST(wrong_usage_exits_with_two),
+      TEST(a_sweep_is_not_run_as_one_run), TEST(json_answers_parse),
+      TEST(sim_prints_theory_beside_the_simulated_numbers), TEST(sim_tells_what_the_issue_asks),
       TEST(a_recipe_inside_the_program_can_be_written_out_and_run));

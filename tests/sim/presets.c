@@ -1,0 +1,128 @@
+/* Presets: each runs by itself, says where it comes from, and at a bound of 0 is synchronous. */
+#include "sim/presets.h"
+#include "tests/support/sim.h"
+#include "tests/support/suite.h"
+
+#include <string.h>
+
+static void every_preset_runs_without_further_fields(void) {
+  size_t n = 0;
+  for (const cluster_preset *p; (p = cluster_preset_at(n)) != NULL; ++n) {
+    char text[100];
+    snprintf(text, sizeof text, "{preset: %s}", p->name);
+    schedule s = sim_must_build(text, 1, 60);
+    CU_ASSERT_EQUAL(s.n_updates, 60);
+    CU_ASSERT(s.clock.samples_per_s > 0);
+    if (p->ahead == 0) CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
+    schedule_fini(&s);
+  }
+  CU_ASSERT(n >= 16);
+}
+
+static void every_preset_says_where_it_comes_from_and_what_it_leaves_out(void) {
+  for (size_t i = 0; cluster_preset_at(i) != NULL; ++i) {
+    const cluster_preset *p = cluster_preset_at(i);
+    const char *const texts[] = {p->about, p->source, p->mapping, p->not_modelled};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; ++k) {
+      CU_ASSERT_PTR_NOT_NULL_FATAL(texts[k]);
+      CU_ASSERT(texts[k][0] != '\0');
+      CU_ASSERT_PTR_NULL(strchr(texts[k], '|')); /* they are cells of Markdown tables */
+    }
+    for (size_t k = 0; k < i; ++k) CU_ASSERT(strcmp(cluster_preset_at(k)->name, p->name) != 0);
+  }
+}
+
+/* The same units, by the same samplers, of the same versions at the same times. */
+static int same_schedule(const schedule *a, const schedule *b) {
+  if (a->n_updates != b->n_updates || a->n_batches != b->n_batches) return 0;
+  for (size_t u = 0; u < a->n_updates; ++u)
+    if (a->updates[u].start_s != b->updates[u].start_s ||
+        a->updates[u].end_s != b->updates[u].end_s ||
+        a->updates[u].n_batches != b->updates[u].n_batches)
+      return 0;
+  for (size_t i = 0; i < a->n_batches; ++i) {
+    const schedule_batch *x = &a->batches[i], *y = &b->batches[i];
+    if (x->id != y->id || x->sampler != y->sampler || x->arrived_s != y->arrived_s ||
+        a->segments[x->first_segment].version != b->segments[y->first_segment].version)
+      return 0;
+  }
+  return 1;
+}
+
+/* Random lengths, unlike samplers, fewer slots than responses, and times on the way. */
+#define REST                                                                                       \
+  "samplers: [{count: 2}, {speed: 2}], lengths: {law: lognormal, mu: 5, sigma: 0.7}, "             \
+  "concurrency: 24, data_delay: 3, learner: {step: 11, publish_every: 1}"
+
+static void every_gated_preset_is_synchronous_at_a_bound_of_zero(void) {
+  static const char *const units[] = {"batch", "group", "response"};
+  size_t gated = 0;
+  for (size_t i = 0; cluster_preset_at(i) != NULL; ++i) {
+    const cluster_preset *p = cluster_preset_at(i);
+    if (p->ahead == INT64_MAX) continue;
+    ++gated;
+    for (size_t k = 0; k < 3; ++k) {
+      char sync[400], text[400];
+      /* Samplers that pull look for weights whenever they begin, and finish all groups first. */
+      if (p->sync == SYNC_PULL && (unit_kind)k != p->unit) continue;
+      /* Weights that are pulled are fetched without delay; pushed ones may take their time. */
+      const char *delay = p->sync == SYNC_PUSH ? "delay: 4, " : "";
+      snprintf(sync, sizeof sync, "{preset: sync, unit: %s, %s" REST "}", units[k], delay);
+      snprintf(text, sizeof text, "{preset: %s, ahead: 0, unit: %s, %s" REST "}", p->name, units[k],
+               delay);
+      schedule in_turns = sim_must_build(sync, 3, 50), s = sim_must_build(text, 3, 50);
+      if (!same_schedule(&in_turns, &s)) fprintf(stderr, "%s is not synchronous\n", text);
+      CU_ASSERT(same_schedule(&in_turns, &s));
+      CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
+      CU_ASSERT_EQUAL(s.clock.samples_per_s, in_turns.clock.samples_per_s);
+      schedule_fini(&in_turns);
+      schedule_fini(&s);
+    }
+  }
+  CU_ASSERT(gated >= 11);
+}
+
+/* staleness_threshold s and trigger_parameter_sync_step n let (1 + s) n updates' groups be begun
+ * between two publications. */
+static void verl_s_bound_is_a_share_of_what_is_published_at_once(void) {
+  static const struct {
+    int ahead, publish_every;
+    double most; /* updates behind: of the last of n updates that use a version */
+  } cases[] = {{3, 4, 3}, {5, 4, 5}, {7, 4, 7}};
+  for (size_t i = 0; i < 3; ++i) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "{preset: verl_async, ahead: %d, lengths: 40, learner: {step: 25, publish_every: %d}}",
+             cases[i].ahead, cases[i].publish_every);
+    schedule s = sim_must_build(text, 1, 80);
+    CU_ASSERT_EQUAL(s.clock.staleness_max, cases[i].most);
+    size_t begun_early = 0;
+    for (size_t u = 0; u < s.n_updates; ++u)
+      for (size_t k = 0; k < s.updates[u].n_batches; ++k) {
+        const schedule_batch *b = &s.batches[s.updates[u].first_batch + k];
+        const int64_t version = s.segments[b->first_segment].version;
+        CU_ASSERT_EQUAL(version % cases[i].publish_every, 0);
+        begun_early += (int64_t)u - version > cases[i].publish_every - 1;
+      }
+    CU_ASSERT_EQUAL(begun_early > 0, cases[i].ahead > 3);
+    schedule_fini(&s);
+  }
+}
+
+static void a_preset_of_groups_takes_other_units_and_lengths(void) {
+  schedule s = sim_must_build("{preset: skyrl, unit: batch, generation: 50, ahead: 0}", 1, 10);
+  CU_ASSERT_EQUAL(s.updates[0].start_s, 50);
+  schedule_fini(&s);
+  s = sim_must_build("{preset: roll_flash, lengths: 100, tokens_per_s: 10, ahead: 0}", 1, 10);
+  CU_ASSERT_EQUAL(s.updates[0].start_s, 10);
+  schedule_fini(&s);
+  sim_must_refuse("{preset: skyrl, generation: 50}");
+  sim_must_refuse("{preset: skyrl, in_flight: true}");
+  sim_must_refuse("{preset: skyrl, coupled: true}"); /* partial: continue */
+}
+
+SUITE(sim_presets, "sim: presets", TEST(every_preset_runs_without_further_fields),
+      TEST(every_preset_says_where_it_comes_from_and_what_it_leaves_out),
+      TEST(every_gated_preset_is_synchronous_at_a_bound_of_zero),
+      TEST(verl_s_bound_is_a_share_of_what_is_published_at_once),
+      TEST(a_preset_of_groups_takes_other_units_and_lengths));
