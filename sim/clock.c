@@ -23,7 +23,7 @@ static gl_status wake_learner(sim_clock *c, gl_error *err) {
   return clock_post(c, c->now, RANK_LEARNER, LEARNER_STARTS, 0, 0, err);
 }
 
-static gl_status batch_arrives(sim_clock *c, uint32_t slot, gl_error *err) {
+gl_status clock_batch_arrives(sim_clock *c, uint32_t slot, gl_error *err) {
   buffer *b = &c->buffer;
   b->pool[slot].facts.arrived_s = c->now;
   buffer_insert(b, slot, c->spec->queue == QUEUE_HETERORL);
@@ -147,7 +147,7 @@ static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
   case GENERATION_ENDS:
     return sampler_generated(c, e->node, err);
   case BATCH_ARRIVES:
-    return batch_arrives(c, (uint32_t)e->data, err);
+    return clock_batch_arrives(c, (uint32_t)e->data, err);
   case BATCH_LOST:
     sampler_loses(c, (uint32_t)e->data);
     return GL_OK;
@@ -174,6 +174,12 @@ static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
     return stream_response_ends(c, e->node, e->data, err);
   case INTERRUPTION_ENDS:
     return interrupt_ends(c, e->node, err);
+  case TRANSFER_MOVES:
+    return transfer_moves(c, e->data, err);
+  case NETWORK_SHARES:
+    return transfer_shares(c, err);
+  case FLOW_ENDS:
+    return transfer_flow_ends(c, e->data, err);
   }
   return gl_fail(err, GL_EINTERNAL, "unknown event %u", e->kind);
 }
@@ -277,6 +283,7 @@ static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hoo
   int fits = coupling_init(&c->coupled, hooks, c->updates, spec->unit_responses);
   fits = fits && batch_choice_reserve(c, take) && c->samplers && stream_init(c) &&
          selection_init(c) && interrupt_init(c);
+  fits = transfer_init(c) && fits;
   if (fits && c->generator && out->updates && out->batches) return GL_OK;
   return gl_fail_memory(err, "the schedule");
 }
@@ -291,6 +298,7 @@ static void tell_open(const sim_clock *c) {
     interrupt_tell(c, (uint32_t)i, SPAN_OPEN);
     if (c->stream.engines != NULL) stream_tell_open(c, (uint32_t)i);
   }
+  transfer_tell_open(c);
   for (uint32_t i = c->buffer.oldest; i != BUFFER_NONE; i = c->buffer.pool[i].newer) {
     const schedule_batch *b = &c->buffer.pool[i].facts;
     clock_tell(c, SPAN_QUEUED, SPAN_OPEN, b->sampler, b->arrived_s, c->now, b->number, -1);
@@ -312,6 +320,7 @@ static gl_status build(schedule *out, const cluster_spec *spec, uint64_t seed, s
   buffer_fini(&c.buffer);
   stream_fini(&c);
   interrupt_fini(&c);
+  transfer_fini(&c);
   selection_fini(&c);
   coupling_fini(&c.coupled, updates);
   if (c.generator != NULL) gsl_rng_free(c.generator);

@@ -8,6 +8,7 @@
 #include "sim/buffer.h"
 #include "sim/cluster_spec.h"
 #include "sim/event_queue.h"
+#include "sim/network.h"
 
 typedef enum sampler_state {
   SAMPLER_READY, /* begins a batch as soon as it may */
@@ -30,7 +31,7 @@ typedef struct sampler {
   double ends_s;   /* of the batch being generated, or of the weights being fetched */
   double busy_s;   /* spent generating, up to the last batch that ended */
   int64_t version; /* of its weights; -1: it has none */
-  int resend;      /* SYNC_PUSH: weights wait until the link is free */
+  int resend;      /* weights are wanted again once the link is free */
   draw_state delay, data_delay, generation, jitter;
   link_state up, down;
   uint32_t crashes; /* so far */
@@ -134,6 +135,7 @@ typedef struct sim_clock {
   int wake_learner;       /* a unit that the learner may wait for will not come */
   int wake_gated;         /* so many batches more may be begun: samplers at the gate look again */
   coupling coupled;
+  network net;
   const schedule_trace *trace; /* NULL: nobody is told */
   uint64_t seed;
   gsl_rng *generator;
@@ -201,13 +203,19 @@ enum event_kind {
   LEARNER_STARTS,
   SAMPLER_STARTS,
   RESPONSE_ENDS, /* data: place in running[] and its serial << 32 */
-  INTERRUPTION_ENDS
+  INTERRUPTION_ENDS,
+  TRANSFER_MOVES, /* data: place in network.pool[] and its serial << 32 */
+  NETWORK_SHARES,
+  FLOW_ENDS /* data: class, and network.shares << 32 */
 };
 
 /* Adds an event to the queue. `node` is the sampler it concerns, `data` what its kind needs: a slot
  * or a version. GL_ENUMERIC where the time is not finite. */
 gl_status clock_post(sim_clock *c, double time, uint32_t rank, uint32_t kind, uint32_t node,
                      uint64_t data, gl_error *err);
+
+/* A unit has come to the learner. */
+gl_status clock_batch_arrives(sim_clock *c, uint32_t slot, gl_error *err);
 
 /* --- samplers, by their number -----------------------------------------------------------------
  */
@@ -238,6 +246,31 @@ void sampler_tell(const sim_clock *c, uint32_t i, span_end end);
 void sampler_loses(sim_clock *c, uint32_t slot);
 int sampler_gate_is_open(const sim_clock *c, const sampler *s);
 double sampler_weights_delay(sim_clock *c, uint32_t i);
+double sampler_data_delay(sim_clock *c, uint32_t i);
+
+/* --- messages over a network that they share (transfer.c), where spec->network is not NULL
+ * --------
+ */
+
+/* 0: memory is short. */
+int transfer_init(sim_clock *c);
+void transfer_fini(sim_clock *c);
+/* Sends a sampler the newest weights, or, where older ones already flow to it, once its link is
+ * free. They come by sampler_loaded where weights are pulled, else by sampler_receives or
+ * stream_receives. */
+gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err);
+/* Sends the unit of that slot to the learner. */
+gl_status transfer_batch(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
+/* A crash: the sampler no longer has what a delta is one from. */
+void transfer_crash(sim_clock *c, uint32_t i);
+/* The events TRANSFER_MOVES, NETWORK_SHARES and FLOW_ENDS. */
+gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err);
+gl_status transfer_shares(sim_clock *c, gl_error *err);
+gl_status transfer_flow_ends(sim_clock *c, uint64_t which, gl_error *err);
+/* Tells the trace of what the clock's end interrupts. */
+void transfer_tell_open(const sim_clock *c);
+/* Fills clock->out->network. */
+void transfer_report(sim_clock *c);
 
 /* --- samplers that stream units (stream.c) -----------------------------------------------------
  */

@@ -115,5 +115,6 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   selection_count_pending(c);
   take_slots(c);
   take_interrupts(c);
+  transfer_report(c);
   return GL_OK;
 }

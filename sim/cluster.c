@@ -395,6 +395,8 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   s.recomputes = c->sync == SYNC_PUSH && c->unit != UNIT_BATCH && c->partial == PARTIAL_CONTINUE &&
                  c->kv_cache == KV_CACHE_RECOMPUTE;
   if (c->coupled) check_coupled(c, &r, batch_responses);
+  const cfg_node *network = cfg_child(&r, "network");
+  if (r.status == GL_OK) r.status = network_parse(&c->network, network, err);
   if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
   if (r.status == GL_OK) read_learner(c, &r, p);
   const cfg_node *compare = cfg_child(&r, "compare");
@@ -526,5 +528,6 @@ void cluster_free(cluster_spec *spec) {
   delay_free(spec->pause);
   delay_free(spec->prompts);
   measured_fini(&spec->measured);
+  network_free(spec->network);
   free(spec);
 }

@@ -5,6 +5,7 @@
 #include "sim/delay.h"
 #include "sim/link.h"
 #include "sim/measured.h"
+#include "sim/network_spec.h"
 #include "sim/response.h"
 
 #include <stddef.h>
@@ -83,6 +84,8 @@ typedef struct cluster_spec {
   measured_staleness measured; /* to compare a schedule with; n == 0: none */
   double weights_bytes, rollout_bytes, bytes_per_token;
   size_t samples_per_batch;
+  network_spec
+      *network; /* owned; NULL: every sampler has links of its own, and nothing is shared */
 } cluster_spec;
 
 #endif

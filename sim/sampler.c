@@ -25,6 +25,11 @@ double sampler_weights_delay(sim_clock *c, uint32_t i) {
   return draw(s->group->delay, c->seed, RNG_DELAY, link, &s->delay);
 }
 
+double sampler_data_delay(sim_clock *c, uint32_t i) {
+  sampler *s = &c->samplers[i];
+  return draw(s->group->data_delay, c->seed, RNG_DELAY, 2 * (uint64_t)i, &s->data_delay);
+}
+
 void sampler_tell(const sim_clock *c, uint32_t i, span_end end) {
   const sampler *s = &c->samplers[i];
   switch (s->state) {
@@ -65,6 +70,11 @@ static link_trip send_down(sim_clock *c, sampler *s) {
 
 gl_status sampler_fetches(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
+  if (c->net.peers != NULL) {
+    sampler_enter(c, i, SAMPLER_LOADING, SPAN_DONE);
+    s->ends_s = INFINITY; /* unknown */
+    return transfer_weights(c, i, err);
+  }
   link_trip trip = send_down(c, s);
   sampler_enter(c, i, SAMPLER_LOADING, SPAN_DONE);
   s->ends_s = trip.end_s;
@@ -175,11 +185,11 @@ gl_status sampler_sends(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) 
   schedule_batch *facts = &c->buffer.pool[slot].facts;
   facts->generated_s = c->now;
   ++c->generated;
+  if (c->net.peers != NULL) return transfer_batch(c, i, slot, err);
   link_trip trip = link_send(&s->group->up, &s->up, c->seed, c->generator, c->now, facts->bytes);
   c->bytes_up += trip.bytes;
   c->retransmissions += trip.retransmissions;
-  double arrival =
-      trip.end_s + draw(s->group->data_delay, c->seed, RNG_DELAY, 2 * (uint64_t)i, &s->data_delay);
+  double arrival = trip.end_s + sampler_data_delay(c, i);
   uint32_t kind = trip.delivered ? BATCH_ARRIVES : BATCH_LOST;
   clock_tell(c, SPAN_UPLOAD, trip.delivered ? SPAN_DONE : SPAN_LOST, i, c->now, arrival,
              facts->number, -1);
@@ -225,6 +235,7 @@ gl_status sampler_receives(sim_clock *c, uint32_t i, int64_t version, gl_error *
  * is lost for good is sent again. */
 gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
+  if (c->net.peers != NULL) return transfer_weights(c, i, err);
   if (s->down.free_at > c->now) {
     if (s->resend) return GL_OK;
     s->resend = 1;
@@ -266,6 +277,7 @@ gl_status sampler_crashes(sim_clock *c, uint32_t i, gl_error *err) {
   else if (generates)
     sampler_loses(c, s->slot);
   interrupt_crashes(c, i);
+  if (c->net.peers != NULL) transfer_crash(c, i);
   coupling_leave(c, s->version);
   s->version = -1;
   delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, i), 2 * (uint64_t)s->crashes++ + 1, 0};

@@ -52,6 +52,54 @@ static void lines_of(const schedule *s, line out[N_LINES]) {
   for (size_t i = 0; i < N_LINES; ++i) out[i] = all[i];
 }
 
+/* What both forms print of a network. */
+enum { N_NETWORK_LINES = 14 };
+
+static void network_lines_of(const network_report *n, line out[N_NETWORK_LINES]) {
+  const line all[N_NETWORK_LINES] = {{"egress_utilisation", "", n->egress_utilisation},
+                                     {"ingress_utilisation", "", n->ingress_utilisation},
+                                     {"weights_full", "", n->fulls},
+                                     {"weights_delta", "", n->deltas},
+                                     {"weights_arrived", "", n->weights.n},
+                                     {"weights_mean", "s", n->weights.mean},
+                                     {"weights_p50", "s", n->weights.p50},
+                                     {"weights_p95", "s", n->weights.p95},
+                                     {"weights_max", "s", n->weights.max},
+                                     {"batches_arrived", "", n->batches.n},
+                                     {"batches_mean", "s", n->batches.mean},
+                                     {"batches_p50", "s", n->batches.p50},
+                                     {"batches_p95", "s", n->batches.p95},
+                                     {"batches_max", "s", n->batches.max}};
+  for (size_t i = 0; i < N_NETWORK_LINES; ++i) out[i] = all[i];
+}
+
+static int add_network(cJSON *root, const network_report *n) {
+  line all[N_NETWORK_LINES];
+  network_lines_of(n, all);
+  cJSON *to = cJSON_AddObjectToObject(root, "network");
+  int ok = to != NULL;
+  for (size_t i = 0; i < N_NETWORK_LINES && ok; ++i)
+    ok = json_add_number(to, all[i].name, all[i].value) != NULL;
+  return ok;
+}
+
+static void print_times(const char *name, const transfer_times *t, FILE *to) {
+  if (t->n > 0)
+    fprintf(to, "%-20s  mean %.4g, median %.4g, p95 %.4g, max %.4g s, from asking to arrival\n",
+            name, t->mean, t->p50, t->p95, t->max);
+}
+
+static void print_network(const network_report *n, FILE *to) {
+  if (!isnan(n->egress_utilisation))
+    fprintf(to, "%-20s  %.6g\n", "egress_utilisation", n->egress_utilisation);
+  if (!isnan(n->ingress_utilisation))
+    fprintf(to, "%-20s  %.6g\n", "ingress_utilisation", n->ingress_utilisation);
+  if (n->deltas > 0)
+    fprintf(to, "%-20s  %.6g full, %.6g deltas\n", "weights_sent", n->fulls, n->deltas);
+  print_times("weights_time", &n->weights, to);
+  print_times("batches_time", &n->batches, to);
+}
+
 static int add_staleness(cJSON *root, const schedule *s) {
   const clock_record *c = &s->clock;
   cJSON *to = cJSON_AddObjectToObject(root, "staleness");
@@ -87,6 +135,7 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
     ok = json_add_number(root, "interruptions", (double)s->n_interrupts) != NULL &&
          json_add_number(root, "interrupted_s", s->interrupted_s) != NULL &&
          json_add_number(root, "recomputed_tokens", s->recomputed_tokens) != NULL;
+  if (ok && s->network.is_on) ok = add_network(root, &s->network);
   if (ok && spec->measured.n > 0)
     ok = json_add_number(root, "ks_distance", ks) != NULL &&
          json_add_string(root, "compared_with", spec->measured.name) != NULL &&
@@ -117,6 +166,7 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
     fprintf(to, "%-20s  %.6g s, of all samplers\n", "interrupted_s", s->interrupted_s);
     fprintf(to, "%-20s  %.6g\n", "recomputed_tokens", s->recomputed_tokens);
   }
+  if (s->network.is_on) print_network(&s->network, to);
   fprintf(to, "%-20s  mean %.4g, median %g, p95 %g, max %g\n", "staleness", s->clock.staleness_mean,
           s->clock.staleness_p50, s->clock.staleness_p95, s->clock.staleness_max);
   if (spec->measured.n == 0) return;

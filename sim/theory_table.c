@@ -136,6 +136,7 @@ static const char *all_break(const cluster_spec *c) {
   if (c->tokens > 0) return "cluster.learner.tokens is 0 (an update trains whole batches)";
   if (c->stale != STALE_DISCARD) return "cluster.stale is discard";
   if (c->interrupt > 0) return "cluster.interrupt is 0";
+  if (c->network != NULL) return "cluster.network is left out";
   if (c->prompts != NULL) return "cluster.prompt_lengths is left out";
   if (c->sync != SYNC_PUSH) return "cluster.sync is push";
   if (c->queue == QUEUE_HETERORL) return "cluster.learner.queue is fifo, lifo or oldest_version";

@@ -11,10 +11,10 @@
 typedef enum timeline_kind {
   TIMELINE_GENERATION,
   TIMELINE_INTERRUPTION, /* a sampler takes weights over in the middle of responses */
-  TIMELINE_WAITING,      /* a sampler for weights, the learner for batches */
-  TIMELINE_BATCHES,      /* on their way */
-  TIMELINE_WEIGHTS,      /* on their way */
-  TIMELINE_QUEUED,       /* batches that wait at the learner */
+  TIMELINE_WAITING, /* a sampler for weights, the learner for batches, a message for its turn */
+  TIMELINE_BATCHES, /* on their way */
+  TIMELINE_WEIGHTS, /* on their way */
+  TIMELINE_QUEUED,  /* batches that wait at the learner */
   TIMELINE_TRAINING,
   TIMELINE_EVALUATION,
   TIMELINE_DOWN,

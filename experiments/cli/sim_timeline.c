@@ -9,10 +9,13 @@
 #include <stdlib.h>
 
 enum { MOST_SAMPLERS = 8, MOST_UPDATES = 64, MOST_BARS = 200000 };
-/* Rows: the learner, the batches that wait there, and for each sampler these. */
+/* Rows: the learner, the batches that wait there, its side of a network, and for each sampler
+ * these. */
 enum {
   ROW_LEARNER,
   ROW_QUEUE,
+  ROW_EGRESS,
+  ROW_INGRESS,
   FIRST_SAMPLER,
   OF_SAMPLER = 0,
   OF_PAUSES,
@@ -79,6 +82,14 @@ static timeline_bar bar_of(const collector *c, const schedule_span *s) {
     return (timeline_bar){.row = sampler_row(c, s->sampler, OF_BATCHES), .kind = TIMELINE_BATCHES};
   case SPAN_DOWNLOAD:
     return (timeline_bar){.row = sampler_row(c, s->sampler, OF_WEIGHTS), .kind = TIMELINE_WEIGHTS};
+  case SPAN_UPLOAD_WAITS:
+    return (timeline_bar){.row = sampler_row(c, s->sampler, OF_BATCHES), .kind = TIMELINE_WAITING};
+  case SPAN_DOWNLOAD_WAITS:
+    return (timeline_bar){.row = sampler_row(c, s->sampler, OF_WEIGHTS), .kind = TIMELINE_WAITING};
+  case SPAN_EGRESS:
+    return (timeline_bar){.row = ROW_EGRESS, .kind = TIMELINE_WEIGHTS};
+  case SPAN_INGRESS:
+    return (timeline_bar){.row = ROW_INGRESS, .kind = TIMELINE_BATCHES};
   case SPAN_QUEUED:
     return (timeline_bar){.row = ROW_QUEUE, .kind = TIMELINE_QUEUED};
   case SPAN_IDLE:
@@ -144,9 +155,9 @@ static gl_status check(const collector *c, gl_error *err) {
 static gl_status draw(const collector *c, const cluster_spec *cluster, const figure_request *q,
                       gl_error *err) {
   const size_t n_samplers = cluster_samplers(cluster);
-  char room[MOST_ROWS][40] = {"learner", "queue"}, left_out[80] = "";
+  char room[MOST_ROWS][40] = {"learner", "queue", "egress", "ingress"}, left_out[80] = "";
   const char *units = cluster_unit_names(cluster);
-  const char *rows[MOST_ROWS] = {room[0], room[1]};
+  const char *rows[MOST_ROWS] = {room[0], room[1], room[2], room[3]};
   size_t n = FIRST_SAMPLER;
   for (size_t i = 0; i < c->n_samplers; i++, n += EACH) {
     const unsigned number = c->sampler[i] + 1;

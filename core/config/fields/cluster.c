@@ -275,6 +275,41 @@ static const field entries[] = {
           "factor on that time from round to round"),
     ENTRY("cluster.down.max_retries", "most retries down", NUMBER, "", "15",
           "rounds after which the message is given up"),
+    ENTRY(
+        "cluster.network", "network", SECTION, "", NULL,
+        "what samplers' messages share: {egress, ingress, handshake, delta}. Without it nothing is "
+        "shared: every sampler has its links `up` and `down`, whose bandwidth limits one transfer "
+        "with it too",
+        .rule = "none"),
+    ENTRY("cluster.network.egress", "egress", SECTION, "", NULL,
+          "the learner's side of the network for weights, shared by all transfers to samplers"),
+    ENTRY("cluster.network.egress.bandwidth", "egress bandwidth", NUMBER, "bytes/s", "inf",
+          "of all transfers together"),
+    ENTRY(
+        "cluster.network.egress.share", "sharing of the egress", CHOICE, "", "fair",
+        "all transfers at once, each with its fair share of the bandwidth (fair: max-min, so that "
+        "what one cannot use others do), or one after the other (queue)"),
+    ENTRY("cluster.network.ingress", "ingress", SECTION, "", NULL,
+          "the learner's side of the network for batches, shared by all transfers from samplers"),
+    ENTRY("cluster.network.ingress.bandwidth", "ingress bandwidth", NUMBER, "bytes/s", "inf",
+          "of all transfers together"),
+    ENTRY("cluster.network.ingress.share", "sharing of the ingress", CHOICE, "", "fair",
+          "fair or queue, as of the egress"),
+    ENTRY("cluster.network.handshake", "handshake", SECTION, "", NULL,
+          "round trips before the bytes of a transfer flow"),
+    ENTRY("cluster.network.handshake.round_trips", "round trips of a handshake", NUMBER, "", "0",
+          "how many: TCP takes 1, with TLS 1.3 2, an HTTP request of its own 1 more"),
+    ENTRY("cluster.network.handshake.rtt", "round-trip time", NUMBER, "s", "0",
+          "time of a round trip, which the handshake alone has: `delay` and `data_delay` are the "
+          "latency of what is sent"),
+    ENTRY("cluster.network.delta", "weight deltas", SECTION, "", NULL,
+          "weights as what changed since those before, sparse or quantised"),
+    ENTRY("cluster.network.delta.share", "size of a delta", NUMBER, "", "1",
+          "bytes of a delta, as a share of `weights_bytes`; 1: none are sent"),
+    ENTRY(
+        "cluster.network.delta.full_every", "full transfers", NUMBER, "", "0",
+        "every n-th transfer to a sampler has all weights, and so has one that follows a crash or "
+        "a loss; 0: only these"),
     ENTRY("cluster.learner", "learner", SECTION, "", NULL,
           "the learner node: its speed, queue and pauses"),
     ENTRY("cluster.learner.step", "step time", LAW, "s", "30", "time of an update"),

@@ -51,6 +51,7 @@ static const struct {
   const char *field, *path, *value;
 } companions[] = {
     {"cluster.stale_decay", "cluster.stale", "downweight"},
+    {"cluster.network.delta.full_every", "cluster.network.delta.share", "0.5"},
     {"cluster.learner.evict", "cluster.learner.capacity", "9"},
 };
 

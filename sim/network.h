@@ -1,0 +1,91 @@
+/* Messages as transfers, where the cluster has a network (cluster.network): each goes through
+ *
+ *   its sampler's own link, one message of a direction at a time (batches wait in line, and of
+ *   weights the newest is sent once the link is free)
+ *   a handshake
+ *   the learner's side of the network, shared by all of its direction
+ *   the waits for lost packets that are sent again (sim/link.h), all of them at the end
+ *   the latency and the drawn delay, which hold nothing up
+ *
+ * Which weights a transfer carries is decided when its bytes begin to flow: the newest published
+ * ones. Inside sim/ only; sim/clock.h holds the state. What happens to them is in
+ * sim/transfer.c. Prefix: transfer_. */
+#ifndef GEPOLAB_SIM_NETWORK_H
+#define GEPOLAB_SIM_NETWORK_H
+
+#include "sim/flow.h"
+#include "sim/link.h"
+#include "sim/network_spec.h"
+#include "sim/tally.h"
+
+enum { TRANSFER_NONE = UINT32_MAX };
+
+typedef enum transfer_state {
+  TRANSFER_FREE,
+  TRANSFER_WAITS,   /* for its sampler's link */
+  TRANSFER_GREETS,  /* the handshake */
+  TRANSFER_QUEUES,  /* for the learner's side */
+  TRANSFER_FLOWS,   /* its bytes are sent */
+  TRANSFER_REPEATS, /* waits for lost packets */
+  TRANSFER_TRAVELS  /* latency and delay */
+} transfer_state;
+
+typedef struct transfer {
+  transfer_state state;
+  int is_batch;  /* else weights */
+  int delivered; /* no packet is given up */
+  int is_delta;  /* weights: of use with the ones before alone */
+  uint32_t sampler;
+  uint32_t slot;    /* of the batch */
+  uint32_t next;    /* in a line, or among free places */
+  uint32_t serial;  /* of uses of this place: an event of an earlier use is void */
+  uint32_t crashes; /* of the sampler when its bytes began to flow */
+  int64_t version;  /* of the weights */
+  double asked_s, begun_s;
+  double bytes;  /* to be sent, repetitions included */
+  double wait_s; /* for lost packets */
+} transfer;
+
+/* Transfers one behind the other. */
+typedef struct transfer_line {
+  uint32_t first, last;
+} transfer_line;
+
+/* One direction of the learner's side. */
+typedef struct transfer_port {
+  share_rule share;
+  uint32_t resource; /* FLOW_NONE: unlimited */
+  transfer_line line;
+  size_t active; /* transfers whose bytes flow */
+  double busy_since_s;
+} transfer_port;
+
+/* A direction between the learner and the samplers of a group. */
+typedef struct transfer_route {
+  link_spec link; /* without its bandwidth */
+  double cap;     /* bytes per second of one transfer */
+  uint32_t class; /* of flows; FLOW_NONE: nothing of it is shared */
+} transfer_route;
+
+/* A sampler's end. */
+typedef struct transfer_peer {
+  uint32_t up, down;  /* the transfer that holds its link; TRANSFER_NONE */
+  transfer_line line; /* batches that wait for `up` */
+  uint32_t sent;      /* transfers of weights */
+  int needs_full;     /* it lacks what a delta is one from */
+} transfer_peer;
+
+typedef struct network {
+  transfer_peer *peers;      /* [samplers] owned; NULL: the cluster has no network */
+  transfer_route *up, *down; /* [groups] owned */
+  transfer *pool;            /* [n] owned */
+  uint32_t n, capacity, free;
+  transfer_port egress, ingress;
+  flow_net flows;
+  uint32_t shares; /* of times that rates were given: the end posted before is void */
+  int share_pending;
+  double deltas, fulls;
+  tally *weights, *batches; /* owned: from asking to arrival */
+} network;
+
+#endif

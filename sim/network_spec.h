@@ -1,0 +1,36 @@
+/* What the section cluster.network says, once it has been read. Inside sim/ only.
+ *
+ * Without the section each sampler has two links of its own (sim/link.h), and nothing is shared:
+ * the clock knows a message's end when it begins. With it messages are transfers with a life of
+ * their own (sim/network.h). Prefix: network_. */
+#ifndef GEPOLAB_SIM_NETWORK_SPEC_H
+#define GEPOLAB_SIM_NETWORK_SPEC_H
+
+#include "core/config/config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How transfers through the learner's side of the network share it: at once, each with its fair
+ * share (max-min); or one after the other. */
+typedef enum share_rule { SHARE_FAIR, SHARE_QUEUE } share_rule;
+
+typedef struct network_port {
+  double bandwidth; /* bytes per second; may be infinite */
+  share_rule share;
+} network_port;
+
+typedef struct network_spec {
+  network_port egress, ingress; /* of the learner */
+  double round_trips;           /* before a transfer begins, */
+  double rtt;                   /* each of so many seconds */
+  double delta_share;           /* of the bytes of the weights that a delta has; 1: none is sent */
+  int64_t full_every;           /* every n-th transfer of weights to a sampler is full; 0: none */
+} network_spec;
+
+/* Reads the section. *out is NULL where it is left out or changes nothing; else the caller
+ * releases it with network_free(). GL_EINPUT names the field's place. */
+gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err);
+void network_free(network_spec *spec);
+
+#endif

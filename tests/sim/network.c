@@ -1,0 +1,290 @@
+/* Messages that share a network: against a second simulation (tests/golden/network.py), closed
+ * forms, the clock without a network where nothing is shared, and books that must balance. */
+#include "sim/flow.h"
+#include "sim/tally.h"
+#include "sim/theory.h"
+#include "tests/support/sim.h"
+#include "tests/support/suite.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- a second simulation ------------------------------------------------------------------------
+ */
+
+static int same_update(const schedule *s, const schedule_update *u, FILE *golden) {
+  double start;
+  int64_t versions, order, own_versions = 0, own_order = 0;
+  CU_ASSERT_FATAL(fscanf(golden, "%lf %" SCNd64 " %" SCNd64, &start, &versions, &order) == 3);
+  for (size_t k = 0; k < u->n_batches; ++k) {
+    const schedule_batch *b = &s->batches[u->first_batch + k];
+    own_versions += s->segments[b->first_segment].version;
+    own_order +=
+        (int64_t)(k + 1) * (100000 * ((int64_t)b->sampler + 1) + (int64_t)(b->id & UINT32_MAX));
+  }
+  return fabs(u->start_s - start) <= 1e-9 * start && own_versions == versions && own_order == order;
+}
+
+static void schedules_and_times_are_those_of_a_second_simulation(void) {
+  FILE *golden = fopen("tests/golden/network.txt", "r");
+  static char text[4000];
+  size_t updates, weights, batches, cases = 0;
+  double weights_s, batches_s;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
+  while (fscanf(golden, " %3999[^\n]", text) == 1) {
+    CU_ASSERT_FATAL(fscanf(golden, "%zu %zu %lf %zu %lf", &updates, &weights, &weights_s, &batches,
+                           &batches_s) == 5);
+    schedule s = sim_must_build(text, 1, updates);
+    CU_ASSERT_EQUAL_FATAL(s.n_updates, updates);
+    size_t same = 0;
+    for (size_t i = 0; i < updates; ++i) same += (size_t)same_update(&s, &s.updates[i], golden);
+    CU_ASSERT_EQUAL(same, updates);
+    if (same != updates) fprintf(stderr, "%zu of %zu updates agree: %s\n", same, updates, text);
+    CU_ASSERT_EQUAL(s.network.weights.n, (double)weights);
+    CU_ASSERT_EQUAL(s.network.batches.n, (double)batches);
+    ASSERT_CLOSE(s.network.weights.mean * (double)weights, weights_s, 1e-9);
+    ASSERT_CLOSE(s.network.batches.mean * (double)batches, batches_s, 1e-9);
+    ++cases;
+    schedule_fini(&s);
+  }
+  CU_ASSERT(cases >= 16);
+  fclose(golden);
+}
+
+/* --- closed forms -------------------------------------------------------------------------------
+ */
+
+/* Four samplers are sent 300 bytes at once over 100 bytes a second: all have them after 12 s where
+ * the bandwidth is shared, after 3, 6, 9 and 12 s one after the other. Generation takes so long
+ * that a version is sent before the next is made, and the egress is used 12 s of every update. */
+static void n_transfers_at_once_take_n_times_as_long_or_queue(void) {
+  for (int queue = 0; queue < 2; ++queue) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "{preset: sync, samplers: 4, generation: 50, delay: 2, weights_bytes: 300, network: "
+             "{egress: {bandwidth: 100, share: %s}}, learner: {step: 7}}",
+             queue ? "queue" : "fair");
+    schedule s = sim_must_build(text, 1, 20);
+    const double first = queue ? 3 : 12, mean = queue ? 7.5 : 12;
+    const double cycle = s.updates[19].start_s - s.updates[18].start_s;
+    ASSERT_CLOSE(cycle, 7 + 12 + 2 + 50, 1e-12);
+    ASSERT_CLOSE(s.network.weights.mean, mean + 2, 1e-12);
+    ASSERT_CLOSE(s.network.weights.max, 14, 1e-12);
+    CU_ASSERT_EQUAL(s.network.weights.n, 19 * 4);
+    ASSERT_CLOSE(s.network.weights.p50, queue ? 8 : first + 2, 0.006);
+    ASSERT_CLOSE(s.network.weights.p95, 14, 0.006);
+    ASSERT_CLOSE(s.network.egress_utilisation, 19 * 12 / s.clock.simulated_s, 1e-12);
+    CU_ASSERT_EQUAL(s.clock.bytes_down, 20 * 4 * 300 - (queue ? 900 : 0));
+    schedule_fini(&s);
+  }
+}
+
+/* Batches of equal size from 400 samplers with exponential generation times come to the learner's
+ * ingress as a Poisson process. One after the other their mean time is that of M/D/1, S + rho S /
+ * (2 (1 - rho)) (Pollaczek and Khinchine); shared it is S / (1 - rho), whatever the law of sizes
+ * (Kleinrock, Queueing Systems II, 1976, §4.4). 60,000 batches; deviations beyond 4 % would need
+ * more than four standard errors, by blocks of the same runs. */
+static void poisson_batches_take_what_queueing_theory_says(void) {
+  const double rho = 0.7, size = 1;
+  for (int queue = 0; queue < 2; ++queue) {
+    char text[400];
+    snprintf(text, sizeof text,
+             "{preset: fifo, samplers: 400, generation: {law: exponential, mean: %.17g}, "
+             "rollout_bytes: 100, network: {ingress: {bandwidth: 100, share: %s}}, learner: {step: "
+             "0, batches: 100}}",
+             400 * size / rho, queue ? "queue" : "fair");
+    schedule s = sim_must_build(text, 4, 600);
+    const double expected = queue ? size + rho * size / (2 * (1 - rho)) : size / (1 - rho);
+    CU_ASSERT(fabs(s.network.batches.mean / expected - 1) < 0.04);
+    CU_ASSERT(fabs(s.network.ingress_utilisation / rho - 1) < 0.02);
+    schedule_fini(&s);
+  }
+}
+
+static void a_handshake_comes_before_every_transfer(void) {
+  schedule s =
+      sim_must_build("{preset: sync, samplers: 3, generation: 50, delay: 2, data_delay: 1, "
+                     "network: {handshake: {round_trips: 3, rtt: 0.5}}, learner: {step: 7}}",
+                     1, 30);
+  ASSERT_CLOSE(s.updates[29].start_s - s.updates[28].start_s, 1.5 + 2 + 50 + 1.5 + 1 + 7, 1e-12);
+  ASSERT_CLOSE(s.network.weights.p50, 3.5, 1e-12);
+  ASSERT_CLOSE(s.network.batches.p95, 2.5, 1e-12);
+  CU_ASSERT(isnan(s.network.egress_utilisation));
+  schedule_fini(&s);
+}
+
+/* Of ten transfers to a sampler nine have a twentieth of the bytes: (9 / 20 + 1) / 10 on average.
+ */
+static void deltas_save_the_bytes_that_they_say(void) {
+  const char *form = "{preset: sync, samplers: 2, generation: 5, weights_bytes: 1000, network: "
+                     "{delta: {share: 0.05, full_every: %d}}, learner: {step: 1}}";
+  for (int every = 0; every <= 10; every += 5) {
+    char text[300];
+    snprintf(text, sizeof text, form, every);
+    schedule s = sim_must_build(text, 1, 100);
+    const double full = every > 0 ? 100 / every : 0;
+    CU_ASSERT_EQUAL(s.network.fulls, 2 * full);
+    CU_ASSERT_EQUAL(s.network.deltas, 2 * (100 - full));
+    ASSERT_CLOSE(s.clock.bytes_down, 2 * 1000 * (full + 0.05 * (100 - full)), 1e-12);
+    schedule_fini(&s);
+  }
+}
+
+/* --- nothing shared -----------------------------------------------------------------------------
+ */
+
+/* A bandwidth that nobody fills changes nothing: the clock without a network, with other code. */
+static void a_network_of_plenty_is_no_network(void) {
+  const char *clusters[] = {
+      "preset: fifo, samplers: 5, mtbf: {law: exponential, mean: 900}, mttr: 40",
+      "preset: heterorl, max_delay: none, delay: {law: uniform, min: 40, max: 90}",
+      "preset: areal, samplers: 3, delay: {law: exponential, mean: 3}",
+      "preset: lifo, unit: group, lengths: {law: lognormal, mu: 5, sigma: 1}, tokens_per_s: 9"};
+  for (size_t i = 0; i < 4; ++i) {
+    char with[900], without[900];
+    const char *form =
+        "{%s%s, data_delay: {law: uniform, min: 0, max: 2}, weights_bytes: 2e6, "
+        "rollout_bytes: 1e6, down: {bandwidth: 1e6, loss: 0.05}, up: {bandwidth: "
+        "2e5, loss: 0.2, packet_bytes: 1e5, max_retries: 1}, %s learner: {step: {law: exponential, "
+        "mean: 9}}}";
+    const char *generation = i < 3 ? ", generation: {law: lognormal, mu: 3, sigma: 1}" : "";
+    snprintf(without, sizeof without, form, clusters[i], generation, "");
+    snprintf(with, sizeof with, form, clusters[i], generation,
+             "network: {egress: {bandwidth: 1e15}, ingress: {bandwidth: 1e15}},");
+    schedule a = sim_must_build(without, 3, 300), b = sim_must_build(with, 3, 300);
+    CU_ASSERT(!a.network.is_on && b.network.is_on);
+    CU_ASSERT_EQUAL_FATAL(a.n_batches, b.n_batches);
+    size_t same = 0;
+    for (size_t k = 0; k < a.n_batches; ++k)
+      same += a.batches[k].id == b.batches[k].id &&
+              fabs(a.batches[k].trained_s - b.batches[k].trained_s) < 1e-6 &&
+              a.segments[a.batches[k].first_segment].version ==
+                  b.segments[b.batches[k].first_segment].version;
+    CU_ASSERT_EQUAL(same, a.n_batches);
+    CU_ASSERT(a.clock.retransmissions > 0);
+    schedule_fini(&a), schedule_fini(&b);
+  }
+}
+
+/* --- books --------------------------------------------------------------------------------------
+ */
+
+static void everything_balances_under_trouble(void) {
+  const char *form =
+      "{preset: %s, samplers: 6, unit: %s, lengths: {law: lognormal, mu: 5, sigma: 1}, "
+      "tokens_per_s: "
+      "9, mtbf: {law: exponential, mean: 300}, mttr: 40, weights_bytes: 3e6, bytes_per_token: 400, "
+      "delay: 5, down: {bandwidth: 1e6, loss: 0.3, max_retries: 1, packet_bytes: 1e6}, up: {loss: "
+      "0.3, max_retries: 1, packet_bytes: 1e6}, network: {egress: {bandwidth: 1.1e6, share: %s}, "
+      "ingress: {bandwidth: 4e5, share: %s}, handshake: {round_trips: 2, rtt: 0.3}, delta: {share: "
+      "0.3, full_every: 7}}, learner: {step: 6}}";
+  const char *presets[] = {"fifo", "heterorl", "areal, partial: drop", "one_step_off"};
+  for (size_t i = 0; i < 8; ++i) {
+    char text[900];
+    const char *share = i % 2 ? "fair" : "queue";
+    snprintf(text, sizeof text, form, presets[i / 2], "group", share, share);
+    schedule s = sim_must_build(text, 5, 150);
+    CU_ASSERT_EQUAL((double)s.begun, s.clock.batches_trained + s.clock.batches_dropped +
+                                         s.clock.batches_lost + (double)s.pending);
+    CU_ASSERT(s.clock.batches_lost > 10);
+    ASSERT_CLOSE(s.waited_s / s.waiting_integral_s, 1, 1e-9);
+    CU_ASSERT(s.network.egress_utilisation > 0.05 && s.network.egress_utilisation <= 1);
+    CU_ASSERT(s.network.ingress_utilisation > 0.02 && s.network.ingress_utilisation <= 1);
+    CU_ASSERT(s.network.fulls > 10 && s.network.deltas > 10);
+    schedule_fini(&s);
+  }
+}
+
+/* --- rates, by themselves -----------------------------------------------------------------------
+ */
+
+/* Two resources of 10 and 8. One flow through both, capped at 1; two through the first; three
+ * through the second; one through both. The second fills first: (8 - 1) / 4 for those through it;
+ * the first leaves (10 - 1 - 1.75) / 2 for its own. */
+static void rates_are_max_min_fair(void) {
+  flow_net net;
+  flow_init(&net);
+  const uint32_t a = flow_resource_add(&net, 10), b = flow_resource_add(&net, 8);
+  const uint32_t both[2] = {a, b};
+  const uint32_t capped = flow_class_of(&net, both, 2, 1),
+                 first = flow_class_of(&net, &a, 1, INFINITY),
+                 second = flow_class_of(&net, &b, 1, 100),
+                 through = flow_class_of(&net, both, 2, INFINITY);
+  CU_ASSERT_EQUAL(flow_class_of(&net, &b, 1, 100), second);
+  CU_ASSERT_EQUAL_FATAL(net.n_classes, 4);
+  CU_ASSERT(flow_join(&net, capped, 30, 0));
+  for (uint64_t k = 1; k <= 2; ++k) CU_ASSERT(flow_join(&net, first, 3.625 * (double)k, k));
+  for (uint64_t k = 3; k <= 5; ++k) CU_ASSERT(flow_join(&net, second, 1000, k));
+  CU_ASSERT(flow_join(&net, through, 1000, 6));
+  flow_share(&net);
+  CU_ASSERT_EQUAL(net.classes[capped].rate, 1);
+  CU_ASSERT_EQUAL(net.classes[first].rate, 3.625);
+  CU_ASSERT_EQUAL(net.classes[second].rate, 1.75);
+  CU_ASSERT_EQUAL(net.classes[through].rate, 1.75);
+  double time;
+  uint32_t class;
+  CU_ASSERT(flow_next(&net, &time, &class) && time == 1 && class == first);
+  flow_advance(&net, 1);
+  CU_ASSERT_EQUAL(net.resources[a].carried, 10);
+  CU_ASSERT_EQUAL(net.resources[b].carried, 8);
+  CU_ASSERT_EQUAL(flow_finish(&net, first), 1);
+  flow_share(&net);
+  CU_ASSERT_EQUAL(net.classes[first].rate, 7.25); /* what the other had is its own now */
+  uint64_t id;
+  double bytes;
+  CU_ASSERT(flow_take(&net, capped, &id, &bytes) && id == 0 && bytes == 29);
+  CU_ASSERT(!flow_take(&net, capped, &id, &bytes));
+  flow_fini(&net);
+}
+
+static void quantiles_of_times_are_within_half_a_percent(void) {
+  tally *t = calloc(1, sizeof *t);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+  CU_ASSERT(isnan(tally_quantile(t, 0.5)));
+  for (int i = 1; i <= 1000; ++i) tally_add(t, 0.01 * i * i);
+  ASSERT_CLOSE(tally_quantile(t, 0.5), 0.01 * 500 * 500, 0.006);
+  ASSERT_CLOSE(tally_quantile(t, 0.95), 0.01 * 950 * 950, 0.006);
+  CU_ASSERT_EQUAL(tally_quantile(t, 1), 0.01 * 1000 * 1000);
+  *t = (tally){0};
+  for (int i = 0; i < 7; ++i) tally_add(t, 0);
+  CU_ASSERT_EQUAL(tally_quantile(t, 0.5), 0);
+  free(t);
+}
+
+/* --- bad input ----------------------------------------------------------------------------------
+ */
+
+static void what_is_no_network_is_refused_by_name(void) {
+  sim_must_refuse("{network: {egres: {bandwidth: 1e9}}}");
+  sim_must_refuse("{network: {egress: {bandwidth: 0}}}");
+  sim_must_refuse("{network: {egress: {bandwidth: 1e9, share: fifo}}}");
+  sim_must_refuse("{network: {ingress: {bandwith: 1e9}}}");
+  sim_must_refuse("{network: {handshake: {round_trips: 3}}}");
+  sim_must_refuse("{network: {handshake: {round_trips: -1, rtt: 1}}}");
+  sim_must_refuse("{network: {delta: {share: 1.5}}}");
+  sim_must_refuse("{network: {delta: {full_every: 4}}}");
+}
+
+static void no_closed_form_speaks_of_a_network(void) {
+  const char *text = "{preset: sync, network: {egress: {bandwidth: 100}}}";
+  cluster_spec *spec;
+  schedule s;
+  theory said;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, text, 1, 1, &err), GL_OK);
+  CU_ASSERT_EQUAL(sim_theory_of(&said, spec, &err), GL_EINPUT);
+  CU_ASSERT_STRING_EQUAL(
+      err.text, "no closed form holds for this cluster: all need: cluster.network is left out");
+  schedule_fini(&s);
+  cluster_free(spec);
+}
+
+SUITE(sim_network, "sim: network", TEST(schedules_and_times_are_those_of_a_second_simulation),
+      TEST(n_transfers_at_once_take_n_times_as_long_or_queue),
+      TEST(poisson_batches_take_what_queueing_theory_says),
+      TEST(a_handshake_comes_before_every_transfer), TEST(deltas_save_the_bytes_that_they_say),
+      TEST(a_network_of_plenty_is_no_network), TEST(everything_balances_under_trouble),
+      TEST(rates_are_max_min_fair), TEST(quantiles_of_times_are_within_half_a_percent),
+      TEST(what_is_no_network_is_refused_by_name), TEST(no_closed_form_speaks_of_a_network));
