@@ -95,6 +95,9 @@ for study in "$@"; do
       keep bias_staleness bias bias_staleness
       keys='\.(kl_exact|cosine|return)$'
       keep llm_exact_bias bias llm_exact_bias
+      keys='^\[(is|grpo|gspo\(eps_low=0\.2, eps_high=0\.2\)|gepo\(log_prob=mean\)|gepo\(clip=none\)),(raw|truncated|replay),(top_p=0\.(5|8|95)|top_k=2),exact'
+      keep truncation bias truncation
+      keep truncation_stale bias truncation 'dial.kl=[0.1]'
       keys='#20\]'
       keep sample_efficiency bias sample_efficiency
       keys= ;;
