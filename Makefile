@@ -10,6 +10,7 @@
 # that name),
 # CUDA (0: without, even where nvcc is found), EMULATE (0: no kernels on the host in make check),
 # V (1: show every command),
+# BUNDLE_SM (of make gpu-bundle: the kind of GPU, 90 for the H100 and H200),
 # STUDY (of make figures and make study-paper; default the demo's), STUDIES (of make studies), PYTHON (of the peers of
 # make bench and make bench-gpu), BENCH (words of gepolab bench: make bench BENCH='llm --json').
 

@@ -182,8 +182,9 @@ typedef struct policy_window {
   double low, high;       /* between them nothing acts; infinite where unbounded */
   double at_low, at_high; /* the ratios there */
 } policy_window;
-/* Whether the algorithm's clip is such a window for responses of this advantage; then *window is
- * it. */
+/* Whether the algorithm's clip is such a window; then *window is that for responses of this
+ * advantage. The answer depends on s->algorithm alone; the window on s->bounds and s->m2_bound too.
+ */
 int policy_window_of(const policy_state *s, double advantage, policy_window *window);
 void policy_objective_terms(policy_state *s);
 /* Its parts. Whether all tokens' weights are z, or 0 where M2PO leaves one out, and the ratio's

@@ -17,25 +17,11 @@ typedef struct streaming {
   _Atomic int refused;
 } streaming;
 
-static int clips_by_window(policy_clip clip) {
-  switch (clip) {
-  case CLIP_NONE:
-  case CLIP_PPO:
-  case CLIP_CAP:
-  case CLIP_CLAMP:
-  case CLIP_SIGNED_CLAMP:
-    return 1;
-  case CLIP_SECOND_MOMENT: /* looks at all tokens of the batch */
-  case CLIP_PPO_POWER:
-  case CLIP_TOKEN_LOG:
-  case CLIP_SIGMOID:
-  case CLIP_TANH_HAZARD:
-  case CLIP_GAMMA:
-  case CLIP_BINARY_TV:
-  case CLIP_BINARY_KL:
-    return 0;
-  }
-  return 0;
+/* Whether the clip is a window that is known before any token is read. */
+static int clips_by_window(const policy_algorithm *a) {
+  const policy_state unread = {.algorithm = a};
+  policy_window window;
+  return policy_window_of(&unread, 1, &window) && !policy_chooses_tokens(a->clip);
 }
 
 /* Whether a response's tokens all have one coefficient, which its sums tell. */
@@ -48,7 +34,7 @@ static int has_one_coefficient(const policy_algorithm *a) {
 
 /* Whether a token's coefficient follows from its own two log-probabilities. */
 static int has_own_coefficients(const policy_algorithm *a) {
-  return policy_has_own_ratios(a) && clips_by_window(a->clip) && !a->token_mask;
+  return policy_has_own_ratios(a) && clips_by_window(a);
 }
 
 int policy_can_stream(const policy_algorithm *a) {

@@ -70,16 +70,6 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) slices.sum[r * slices.n + blockIdx.y] = sum;
 }
 
-/* The sum of x over the threads of the block before this one; the whole block calls it, once. */
-static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
-  __shared__ weight_t of_warp[THREADS / 32];
-  weight_t all, before = warp_sum_before(x, &all);
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = all;
-  __syncthreads();
-  for (unsigned w = 0; w < threadIdx.x / 32; ++w) before += of_warp[w];
-  return before;
-}
-
 /* The draw of row blockIdx.x: a thread has EACH neighbouring tokens of the slice it falls into. */
 __global__ void __launch_bounds__(THREADS)
     draw_tokens(sample_to to, sample_slices slices, const float *logits, const uint64_t *index,
@@ -108,7 +98,7 @@ __global__ void __launch_bounds__(THREADS)
     weight[e] = first + e < vocabulary ? weight_of(x, x.z[first + e]) : 0;
     mine += weight[e];
   }
-  before += block_sum_before(mine);
+  before += block_sum_before<THREADS>(mine);
   if (wanted < before || wanted >= before + mine) return;
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {

@@ -76,6 +76,18 @@ template <typename T> static __device__ __forceinline__ T warp_sum_before(T x, T
   return x - own;
 }
 
+/* The sum of x over the threads before this one of a block of BLOCK; the whole block calls it, any
+ * number of times. */
+template <unsigned BLOCK> static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
+  __shared__ weight_t of_warp[BLOCK / 32];
+  weight_t all, before = warp_sum_before(x, &all);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = all;
+  __syncthreads();
+  for (unsigned w = 0; w < threadIdx.x / 32; ++w) before += of_warp[w];
+  return before;
+}
+
 /* The weight, below total, at which the draw of block `index` of the stream falls: u * total. */
 static __device__ __forceinline__ weight_t drawn_weight(const sample_spec &spec, uint64_t index,
                                                         weight_t total) {

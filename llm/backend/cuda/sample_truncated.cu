@@ -310,17 +310,6 @@ __global__ void __launch_bounds__(THREADS)
   if (blockIdx.y == 0) t.kept[r] = kept;
 }
 
-/* The sum of x over the threads of the block before this one; the whole block calls it. */
-static __device__ __forceinline__ weight_t block_sum_before(weight_t x) {
-  __shared__ weight_t of_warp[THREADS / 32];
-  weight_t all, before = warp_sum_before(x, &all);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = all;
-  __syncthreads();
-  for (unsigned w = 0; w < threadIdx.x / 32; ++w) before += of_warp[w];
-  return before;
-}
-
 /* The draw of row blockIdx.x: a thread has EACH neighbouring tokens of the slice it falls into. */
 __global__ void __launch_bounds__(THREADS)
     draw_kept(sample_to to, truncation t, const float *logits, const uint64_t *index,
@@ -362,7 +351,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e)
     if (first + e < vocabulary && key_of(x.z[first + e]) == kept.least) ++tied;
-  rank += block_sum_before(tied);
+  rank += block_sum_before<THREADS>(tied);
   weight_t weight[EACH], mine = 0;
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
@@ -372,7 +361,7 @@ __global__ void __launch_bounds__(THREADS)
     rank += key == kept.least;
     mine += weight[e];
   }
-  before += block_sum_before(mine);
+  before += block_sum_before<THREADS>(mine);
   if (wanted < before || wanted >= before + mine) return;
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
