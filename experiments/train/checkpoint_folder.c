@@ -200,7 +200,8 @@ static gl_status refuse_other(const checkpoint_folder *f, const checkpoint *c, c
   return GL_OK;
 }
 
-/* *damaged: the file is not whole, *err says how, and an older one may do. */
+/* *damaged: the file is not whole, *err says how, and an older one may do. f NULL: any recipe's and
+ * version's will do. */
 static gl_status find_one(const checkpoint_folder *f, const char *path, checkpoint *c, FILE **state,
                           int *damaged, gl_error *err) {
   *damaged = 0;
@@ -212,7 +213,7 @@ static gl_status find_one(const checkpoint_folder *f, const char *path, checkpoi
   if (status == GL_OK) status = checkpoint_read(c, from, &why);
   if (status != GL_OK)
     gl_fail(err, status, "%.300s: %.400s", path, why.text);
-  else
+  else if (f != NULL)
     status = refuse_other(f, c, path, err);
   if (status == GL_OK) {
     *state = from;
@@ -265,6 +266,26 @@ gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **sta
            f->build != 0)
     add_note(note, other_build);
   return status;
+}
+
+gl_status checkpoint_folder_list(const char *path, uint64_t **updates, size_t *n, gl_error *err) {
+  gl_status status = list(path, updates, n, err);
+  for (size_t i = 0; status == GL_OK && i < *n / 2; ++i) {
+    const uint64_t other = (*updates)[i];
+    (*updates)[i] = (*updates)[*n - 1 - i];
+    (*updates)[*n - 1 - i] = other;
+  }
+  return status;
+}
+
+gl_status checkpoint_folder_look(const char *path, uint64_t updates, checkpoint *c, FILE **state,
+                                 gl_error *err) {
+  char name[PATH_MAX];
+  int damaged = 0;
+  *c = (checkpoint){0};
+  *state = NULL;
+  gl_status status = name_of(name, path, updates, err);
+  return status == GL_OK ? find_one(NULL, name, c, state, &damaged, err) : status;
 }
 
 /* --- writing ------------------------------------------------------------------------------------

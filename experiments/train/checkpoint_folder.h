@@ -25,6 +25,13 @@ void checkpoint_folder_close(checkpoint_folder *f);
 enum { CHECKPOINT_NOTE_SIZE = 512 };
 gl_status checkpoint_folder_find(checkpoint_folder *f, checkpoint *c, FILE **state,
                                  char note[CHECKPOINT_NOTE_SIZE], gl_error *err);
+/* For who only looks, in a folder that need not be open: the update numbers of its checkpoints,
+ * oldest first, on the heap; GL_EIO where it cannot be read. */
+gl_status checkpoint_folder_list(const char *path, uint64_t **updates, size_t *n, gl_error *err);
+/* One of them, whatever its recipe, as checkpoint_folder_find() gives it. The errors name the file.
+ */
+gl_status checkpoint_folder_look(const char *path, uint64_t updates, checkpoint *c, FILE **state,
+                                 gl_error *err);
 /* Writes a checkpoint after c->n_steps updates and then removes those beyond the number to keep. On
  * failure the ones before are untouched. c's recipe is set by this function. */
 gl_status checkpoint_folder_save(checkpoint_folder *f, checkpoint *c, const learner *l,

@@ -162,6 +162,12 @@ typedef enum score_policy { SCORE_IN_USE, SCORE_REFERENCE, SCORE_INITIAL } score
 gl_status llm_learner_log_probs(llm_learner *l, const rollout_set *s, score_policy policy,
                                 double temperature, double *logp, gl_error *err);
 
+/* The gradient of the algorithm's loss, on the first replica, of what l->all holds (l->spec.devices
+ * is 1): that of a batch's first update. metrics get what core/policy and the batch tell. GL_EINPUT
+ * where log-probabilities are not finite, and as policy_evaluate(). */
+gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algorithm,
+                                    double *metrics, gl_error *err);
+
 /* --- what samplers do (behaviour.c) --- */
 
 /* What is to be drawn: responses to problems, `each` to a problem, at addresses of a stream up to

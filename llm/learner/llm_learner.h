@@ -34,6 +34,34 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
                                   gl_error *err);
 /* The model inside a learner made by these; borrowed. */
 model *llm_learner_model(const learner *l);
+
+/* --- gradients without steps (gradient.c) -------------------------------------------------------
+ */
+
+/* Which law batches are drawn from, and whose log-probabilities weights are made of: that of the
+ * recipe's samplers, or the learner's own, with its temperature and nothing of what samplers cut
+ * off or distort. */
+typedef enum llm_law { LLM_SAMPLERS_LAW, LLM_OWN_LAW } llm_law;
+
+/* Parameters of the model. */
+size_t llm_learner_size(const learner *l);
+/* Their values into theta[llm_learner_size()]. */
+gl_status llm_learner_parameters(const learner *l, double *theta, gl_error *err);
+/* Puts other values in their place, as those of that version. Optimiser and held versions stay. */
+gl_status llm_learner_stand_at(learner *l, const double *theta, int64_t version, gl_error *err);
+/* The table's draw() by such a law. */
+gl_status llm_learner_draw_by(learner *l, llm_law law, const draw_request *r, batch *b,
+                              gl_error *err);
+/* gradient[llm_learner_size()] = minus the gradient of the algorithm's loss on a whole batch drawn
+ * by that law, at the present parameters: the direction of the batch's first update, before the
+ * optimiser. metrics get what core/policy tells of it and reward_mean. Nothing changes but the
+ * model's gradient. GL_EINPUT for log-probabilities that are not finite, for what the algorithm
+ * needs and a transformer does not have (core/policy/policy.h), and for several devices. */
+gl_status llm_learner_gradient(learner *l, llm_law law, batch *b, const policy_algorithm *algorithm,
+                               double *gradient, double metrics[METRIC_COUNT], gl_error *err);
+
+/* --- checks --- */
+
 /* Everything llm_learner_new would refuse of a recipe, wherever it runs, without allocating the
  * model or warming up. Reads config.json, tokenizer and data set. */
 gl_status llm_check(const learner_setup *setup, gl_error *err);

@@ -188,6 +188,12 @@ gl_status llm_learner_log_probs(llm_learner *l, const rollout_set *s, score_poli
   return status == GL_OK ? rank_threads_run(l->threads, score_share, &p, err) : status;
 }
 
+static double mean(const double *x, size_t n) {
+  double sum = 0;
+  for (size_t k = 0; k < n; ++k) sum += x[k];
+  return sum / (double)n;
+}
+
 static int all_finite(const double *x, size_t n) {
   for (size_t k = 0; k < n; ++k)
     if (!isfinite(x[k])) return 0;
@@ -204,7 +210,8 @@ static gl_status score_reference(llm_learner *l, rollout_set *s, gl_error *err) 
   return llm_learner_log_probs(l, s, SCORE_REFERENCE, l->spec.sampling.temperature, s->logref, err);
 }
 
-static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *out, gl_error *err) {
+static gl_status evaluate_loss(llm_learner *l, const policy_algorithm *algorithm, rollout_set *s,
+                               policy_output *out, gl_error *err) {
   const policy_input in = {
       .n_groups = s->n_groups,
       .n_responses = s->n_responses,
@@ -216,12 +223,12 @@ static gl_status evaluate_loss(llm_learner *l, rollout_set *s, policy_output *ou
       .logq = s->sampled_logq,
       .logprox = s->logprox,
       .logref = l->replica[0].reference != NULL ? s->logref : NULL,
-      .entropy = l->algorithm.top_entropy < 1 ? s->entropy : NULL,
+      .entropy = algorithm->top_entropy < 1 ? s->entropy : NULL,
       .version_gap = s->gap,
       .max_length = l->spec.max_tokens,
   };
   *out = (policy_output){.coefficient = s->coefficient};
-  return policy_evaluate(&l->algorithm, &in, out, l->workspace, err);
+  return policy_evaluate(algorithm, &in, out, l->workspace, err);
 }
 
 /* --- the gradient and the step ------------------------------------------------------------------
@@ -258,13 +265,20 @@ static gl_status backward_walk(const set_pass *p, replica *r, walk at, gl_error 
   }
 }
 
-/* d loss / d theta from the share's coefficients into the replica's gradient, and the step that all
- * take together; the first replica compares their gradient with that of the update before. */
-static gl_status step_share(void *context, size_t rank, gl_error *err) {
+/* d loss / d theta from the share's coefficients into the replica's gradient. */
+static gl_status gradient_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
   gl_status status = model_zero_gradient(r->model, err);
-  if (status == GL_OK) status = backward_walk(p, r, share_of(p, rank), err);
+  return status == GL_OK ? backward_walk(p, r, share_of(p, rank), err) : status;
+}
+
+/* That, and the step that all take together; the first replica compares their gradient with that of
+ * the update before. */
+static gl_status step_share(void *context, size_t rank, gl_error *err) {
+  const set_pass *p = context;
+  replica *r = &p->l->replica[rank];
+  gl_status status = gradient_share(context, rank, err);
   if (status != GL_OK) return status;
   status = llm_learner_step(p->l, rank, p->lr, &p->l->norm[rank], err);
   if (status != GL_OK || rank > 0) return status;
@@ -291,6 +305,25 @@ static gl_status step(llm_learner *l, rollout_set *s, int kept, double lr, doubl
   return status == GL_OK ? llm_learner_norm(l, norm, err) : status;
 }
 
+gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algorithm,
+                                    double *metrics, gl_error *err) {
+  rollout_set *s = &l->all;
+  set_pass p = {.l = l, .s = s, .which = PASS_WITH_GRADIENT};
+  policy_output out;
+  size_t some;
+  gl_status status = score(l, s, s->logp, s->entropy, NULL, err);
+  if (status != GL_OK) return status;
+  if (!is_defined(s))
+    return gl_fail(err, GL_EINPUT, "log-probabilities of drawn tokens are not finite numbers");
+  memcpy(s->logprox, s->logp, s->n_tokens * sizeof *s->logprox);
+  status = evaluate_loss(l, algorithm, s, &out, err);
+  if (status != GL_OK) return status;
+  memcpy(metrics, out.metric, sizeof out.metric);
+  metrics[METRIC_REWARD_MEAN] = mean(s->reward, s->n_responses);
+  status = divide(&p, &some, err);
+  return status == GL_OK ? rank_threads_run(l->threads, gradient_share, &p, err) : status;
+}
+
 static gl_status reserve_order(llm_learner *l, size_t n, gl_error *err) {
   if (n <= l->cap_order) return GL_OK;
   free(l->order);
@@ -311,7 +344,7 @@ static gl_status one_update(llm_learner *l, rollout_set *s, size_t update, int s
     status = score(l, s, s->logp, l->algorithm.top_entropy < 1 ? s->entropy : NULL, &kept, err);
     *defined = status == GL_OK && is_defined(s);
     if (!*defined) return status;
-    status = evaluate_loss(l, s, &out, err);
+    status = evaluate_loss(l, &l->algorithm, s, &out, err);
   }
   if (status != GL_OK) return status;
   if (l->optimizer_spec.ess_scaling != ESS_NONE)
@@ -357,12 +390,6 @@ static gl_status optimise(llm_learner *l, int kept, double lr, double *norm, dou
 /* --- metrics ------------------------------------------------------------------------------------
  */
 
-static double mean(const double *x, size_t n) {
-  double sum = 0;
-  for (size_t k = 0; k < n; ++k) sum += x[k];
-  return sum / (double)n;
-}
-
 /* Metrics that do not depend on the parameters after the step. */
 static void plain_metrics(const rollout_set *s, double lr, double *metrics) {
   metrics[METRIC_REWARD_MEAN] = mean(s->reward, s->n_responses);
@@ -382,7 +409,7 @@ static gl_status learn(llm_learner *l, double lr, double *applied, double *metri
     status = score(l, s, s->logp, s->entropy, l->minibatches == 1 ? &kept : NULL, err);
   if (status != GL_OK || !is_defined(s)) return status;
   memcpy(s->logprox, s->logp, s->n_tokens * sizeof *s->logprox);
-  status = evaluate_loss(l, s, &out, err);
+  status = evaluate_loss(l, &l->algorithm, s, &out, err);
   if (status != GL_OK) return status;
   memcpy(metrics, out.metric, sizeof out.metric);
   metrics[METRIC_ENTROPY] = mean(s->entropy, s->n_tokens);

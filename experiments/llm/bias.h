@@ -1,0 +1,70 @@
+/* Bias, variance and mean squared error of algorithms' gradients at policies of a real run, by
+ * Monte Carlo (paper/methods.md §7.12).
+ *
+ * An algorithm's estimate g is the direction of the first update from a whole batch of the recipe's
+ * size, prompts and responses drawn by the samplers at one checkpoint, the learner standing at
+ * another. The truth is the gradient of J, the mean reward that training sees of responses from the
+ * learner's own law; its estimates h are those of `reinforce` with the leave-one-out baseline, on
+ * batches of the same size that the learner draws itself. Both are unbiased for what they stand
+ * for, and independent of each other, so that gradient_moments.h applies. Batches of all algorithms
+ * and of all ages have the same addresses, which pairs them. Prefix: llm_bias_. */
+#ifndef GEPOLAB_EXPERIMENTS_LLM_BIAS_H
+#define GEPOLAB_EXPERIMENTS_LLM_BIAS_H
+
+#include "core/base/progress.h"
+#include "core/policy/algorithm.h"
+#include "core/rl/learner.h"
+#include "experiments/llm/gradient_moments.h"
+
+#include <stdint.h>
+
+/* What is measured. Batches are of `groups` groups of `group_size` responses, 2 or more. */
+typedef struct llm_bias_spec {
+  const policy_algorithm *algorithms; /* [n_algorithms] borrowed */
+  size_t n_algorithms;
+  size_t groups, group_size;
+  size_t batches;    /* for each algorithm: a multiple of GRADIENT_BLOCKS */
+  size_t references; /* batches for the true gradient: the same */
+  uint64_t seed;     /* below 2^29; tells independent measurements of the same policies apart */
+  double confidence; /* of intervals */
+} llm_bias_spec;
+
+/* The learner's parameters and those of the samplers, with their versions. */
+typedef struct llm_bias_pair {
+  const double *learner, *sampler; /* [llm_learner_size()] */
+  int64_t version, sampler_version;
+} llm_bias_pair;
+
+typedef struct llm_bias_result {
+  int applicable; /* 0: the algorithm cannot be measured here; `why` says */
+  char why[200];
+  gradient_estimate number[GRADIENT_NUMBERS];
+  /* Means over the batches of what core/policy tells (paper/methods.md §5): divergence of a
+   * response from the samplers' law, the algorithm's own ratios. */
+  double kl, iw_mean, iw_variance, aw_variance, ess, clip_fraction;
+} llm_bias_result;
+
+/* Progress and the way out: bar (NULL: none) counts gradients from *done on. */
+typedef struct llm_bias_watch {
+  progress *bar;
+  uint64_t *done;
+} llm_bias_watch;
+
+/* Gradients that llm_bias_reference() and llm_bias_measure() take. */
+uint64_t llm_bias_reference_work(const llm_bias_spec *s);
+uint64_t llm_bias_work(const llm_bias_spec *s);
+
+/* Fills out, an empty sample of s->references / GRADIENT_BLOCKS vectors a block, with gradients at
+ * the pair's learner; *reward is the mean reward. GL_EINPUT for a policy that is not finite,
+ * GL_EINTERRUPTED after a signal, GL_ENOMEM. */
+gl_status llm_bias_reference(gradient_sample *out, double *reward, learner *l,
+                             const llm_bias_pair *pair, const llm_bias_spec *s,
+                             const llm_bias_watch *watch, gl_error *err);
+/* Measures all algorithms on batches of the pair's sampler against that reference: out
+ * [n_algorithms]. scratch is a sample of s->batches / GRADIENT_BLOCKS vectors a block, whose
+ * contents are lost. Errors as above. */
+gl_status llm_bias_measure(llm_bias_result *out, learner *l, const llm_bias_pair *pair,
+                           const llm_bias_spec *s, const gradient_sample *reference,
+                           gradient_sample *scratch, const llm_bias_watch *watch, gl_error *err);
+
+#endif

@@ -1,0 +1,202 @@
+/* Moments of gradients from sums over blocks, and their jackknife errors. */
+#include "experiments/llm/gradient_moments.h"
+
+#include <assert.h>
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCKS = GRADIENT_BLOCKS };
+/* Standard errors above zero at which a squared length is known well enough to divide by it. */
+static const double clear = 3;
+
+const char *const gradient_number_names[GRADIENT_NUMBERS] = {
+    "bias", "cosine", "scaled_bias", "variance", "mse", "scaled_mse", "snr", "gradient_length"};
+
+/* --- samples -------------------------------------------------------------------------------------
+ */
+
+gl_status gradient_sample_init(gradient_sample *s, size_t n, size_t per_block, gl_error *err) {
+  size_t all;
+  *s = (gradient_sample){.n = n, .per_block = per_block};
+  if (__builtin_mul_overflow(n, (size_t)BLOCKS, &all))
+    return gl_fail_memory(err, "the sums of gradients");
+  s->sum = calloc(all + 1, sizeof *s->sum);
+  return s->sum != NULL ? GL_OK : gl_fail_memory(err, "the sums of gradients");
+}
+
+void gradient_sample_fini(gradient_sample *s) {
+  free(s->sum);
+  *s = (gradient_sample){0};
+}
+
+void gradient_sample_clear(gradient_sample *s) {
+  memset(s->sum, 0, s->n * BLOCKS * sizeof *s->sum);
+  memset(s->square, 0, sizeof s->square);
+}
+
+void gradient_sample_add(gradient_sample *s, size_t block, const double *g) {
+  assert(block < BLOCKS);
+  float *sum = s->sum + block * s->n;
+  double square = 0;
+  for (size_t i = 0; i < s->n; ++i) {
+    sum[i] += (float)g[i];
+    square += g[i] * g[i];
+  }
+  s->square[block] += square;
+}
+
+/* --- products ------------------------------------------------------------------------------------
+ */
+
+/* Products of the blocks' sums: of g with g, of g with h, of h with h. */
+typedef struct products {
+  double gg[BLOCKS][BLOCKS], gh[BLOCKS][BLOCKS], hh[BLOCKS][BLOCKS];
+} products;
+
+static double dot(const float *a, const float *b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += (double)a[i] * (double)b[i];
+  return sum;
+}
+
+static void multiply(products *p, const gradient_sample *g, const gradient_sample *h) {
+  const size_t n = g->n;
+  for (size_t k = 0; k < BLOCKS; ++k)
+    for (size_t l = 0; l < BLOCKS; ++l) {
+      p->gh[k][l] = dot(g->sum + k * n, h->sum + l * n, n);
+      if (l < k) continue;
+      p->gg[k][l] = p->gg[l][k] = dot(g->sum + k * n, g->sum + l * n, n);
+      p->hh[k][l] = p->hh[l][k] = dot(h->sum + k * n, h->sum + l * n, n);
+    }
+}
+
+/* The sum over pairs of blocks, rows without `row` and columns without `column`. */
+static double sum_without(double (*of)[BLOCKS], size_t row, size_t column) {
+  double sum = 0;
+  for (size_t k = 0; k < BLOCKS; ++k)
+    for (size_t l = 0; l < BLOCKS; ++l)
+      if (k != row && l != column) sum += of[k][l];
+  return sum;
+}
+
+static double squares_without(const gradient_sample *s, size_t block) {
+  double sum = 0;
+  for (size_t k = 0; k < BLOCKS; ++k)
+    if (k != block) sum += s->square[k];
+  return sum;
+}
+
+static double blocks_without(size_t block) {
+  return block < BLOCKS ? BLOCKS - 1 : BLOCKS;
+}
+
+/* --- numbers -------------------------------------------------------------------------------------
+ */
+
+/* What is estimated with a jackknife error each. Squares, not roots: they are unbiased, and their
+ * laws are nearer to normal where they are small. */
+typedef enum part {
+  BIAS_SQUARED,
+  COSINE,
+  VARIANCE,
+  MSE,
+  SCALED_MSE,
+  SNR,
+  LENGTH_SQUARED, /* <t, t> */
+  MEAN_SQUARED,   /* <m, m> */
+  PARTS
+} part;
+
+/* The parts from all blocks but block without_g of g and without_h of h; BLOCKS: none is left out.
+ */
+static void parts_without(double out[PARTS], products *p, const gradient_sample *g,
+                          const gradient_sample *h, size_t without_g, size_t without_h) {
+  const double n = (double)g->per_block * blocks_without(without_g);
+  const double k = (double)h->per_block * blocks_without(without_h);
+  const double gg = squares_without(g, without_g), hh = squares_without(h, without_h);
+  const double mean2 = (sum_without(p->gg, without_g, without_g) - gg) / (n * (n - 1));
+  const double truth2 = (sum_without(p->hh, without_h, without_h) - hh) / (k * (k - 1));
+  const double cross = sum_without(p->gh, without_g, without_h) / (n * k), power = gg / n;
+  out[BIAS_SQUARED] = mean2 - 2 * cross + truth2;
+  out[VARIANCE] = power - mean2;
+  out[MSE] = power - 2 * cross + truth2;
+  out[COSINE] = cross / sqrt(mean2 * truth2);
+  out[SCALED_MSE] = 1 - cross * cross / (truth2 * power);
+  out[SNR] = mean2 / (power - mean2);
+  out[LENGTH_SQUARED] = truth2;
+  out[MEAN_SQUARED] = mean2;
+}
+
+/* Adds the jackknife variances from leaving out each block of g (or of h) to variance[PARTS]. */
+static void add_jackknife(double variance[PARTS], products *p, const gradient_sample *g,
+                          const gradient_sample *h, int of_h) {
+  double left[BLOCKS][PARTS];
+  for (size_t b = 0; b < BLOCKS; ++b)
+    parts_without(left[b], p, g, h, of_h ? BLOCKS : b, of_h ? b : BLOCKS);
+  for (size_t i = 0; i < PARTS; ++i) {
+    double mean = 0, sum = 0;
+    for (size_t b = 0; b < BLOCKS; ++b) mean += left[b][i] / BLOCKS;
+    for (size_t b = 0; b < BLOCKS; ++b) sum += (left[b][i] - mean) * (left[b][i] - mean);
+    variance[i] += (BLOCKS - 1.0) / BLOCKS * sum;
+  }
+}
+
+static const gradient_estimate unknown = {NAN, NAN, NAN, NAN};
+
+static gradient_estimate within(double value, double error, double reach, double low, double high) {
+  if (!isfinite(value) || !isfinite(error)) return unknown;
+  return (gradient_estimate){fmin(fmax(value, low), high), error,
+                             fmin(fmax(value - reach * error, low), high),
+                             fmin(fmax(value + reach * error, low), high)};
+}
+
+/* Of a square's estimate that of its root; the error is that of the linearised root. */
+static gradient_estimate root(double square, double error, double reach) {
+  gradient_estimate e = within(square, error, reach, 0, INFINITY);
+  if (isnan(e.value)) return e;
+  e.value = sqrt(e.value);
+  e.low = sqrt(e.low);
+  e.high = sqrt(e.high);
+  e.error = e.value > 0 ? error / (2 * e.value) : NAN;
+  return e;
+}
+
+/* sqrt(1 - cosine^2) falls with |cosine|, so that its interval is the cosine's, turned around. */
+static gradient_estimate scaled_bias(const gradient_estimate *cosine) {
+  if (isnan(cosine->value)) return unknown;
+  const double c = cosine->value, value = sqrt(1 - c * c);
+  const double most = fmax(fabs(cosine->low), fabs(cosine->high));
+  const double least =
+      cosine->low * cosine->high <= 0 ? 0 : fmin(fabs(cosine->low), fabs(cosine->high));
+  return (gradient_estimate){value, value > 0 ? fabs(c) * cosine->error / value : NAN,
+                             sqrt(1 - most * most), sqrt(1 - least * least)};
+}
+
+gl_status gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradient_sample *g,
+                           const gradient_sample *h, double confidence, gl_error *err) {
+  double value[PARTS], error[PARTS] = {0};
+  products *p = calloc(1, sizeof *p);
+  if (p == NULL) return gl_fail_memory(err, "the products of gradients");
+  assert(g->n == h->n);
+  multiply(p, g, h);
+  parts_without(value, p, g, h, BLOCKS, BLOCKS);
+  add_jackknife(error, p, g, h, 0);
+  add_jackknife(error, p, g, h, 1);
+  for (size_t i = 0; i < PARTS; ++i) error[i] = sqrt(error[i]);
+  free(p);
+  const double t = gsl_cdf_tdist_Pinv((1 + confidence) / 2, BLOCKS - 1);
+  const int has_truth = value[LENGTH_SQUARED] > clear * error[LENGTH_SQUARED];
+  const int has_both = has_truth && value[MEAN_SQUARED] > clear * error[MEAN_SQUARED];
+  out[GRADIENT_BIAS] = root(value[BIAS_SQUARED], error[BIAS_SQUARED], t);
+  out[GRADIENT_COSINE] = has_both ? within(value[COSINE], error[COSINE], t, -1, 1) : unknown;
+  out[GRADIENT_SCALED_BIAS] = scaled_bias(&out[GRADIENT_COSINE]);
+  out[GRADIENT_VARIANCE] = within(value[VARIANCE], error[VARIANCE], t, 0, INFINITY);
+  out[GRADIENT_MSE] = within(value[MSE], error[MSE], t, 0, INFINITY);
+  out[GRADIENT_SCALED_MSE] =
+      has_truth ? within(value[SCALED_MSE], error[SCALED_MSE], t, 0, 1) : unknown;
+  out[GRADIENT_SNR] = within(value[SNR], error[SNR], t, 0, INFINITY);
+  out[GRADIENT_LENGTH] = root(value[LENGTH_SQUARED], error[LENGTH_SQUARED], t);
+  return GL_OK;
+}

@@ -1,0 +1,124 @@
+/* Gradients without steps: those of updates, of the law that is asked for. */
+#include "tests/support/llm_learner_fixture.h"
+
+#define WORLD                                                                                      \
+  "world: {kind: llm, backend: cpu, dtype: float64, model: {layers: 2, hidden: 16, heads: 4, "     \
+  "kv_heads: 2, intermediate: 24, context: 24}, task: {kind: sorting, length: 3, values: 3, "      \
+  "reward: graded}, max_tokens: 6}\n"                                                              \
+  "optimizer: {kind: sgd, lr: 1}\ntrain: {groups: 8, group_size: 12}\n"
+
+static policy_algorithm algorithm_of(const llm_fixture *f, const char *key) {
+  policy_algorithm a;
+  gl_error err = {0};
+  CU_ASSERT_FATAL(policy_algorithm_parse(&a, cfg_find(cfg_root(f->doc), key), &err) == GL_OK);
+  return a;
+}
+
+static double *moved(const llm_fixture *f, double scale) {
+  double *theta = llm_theta(f);
+  for (size_t i = 0; i < f->n; ++i)
+    theta[i] += scale * rng_normal(rng_block(rng_stream_at(5, RNG_TEST, 1), i));
+  return theta;
+}
+
+/* A step of plain descent at rate 1 moves by the gradient, on a batch that older parameters drew.
+ */
+static void a_gradient_is_the_step_of_an_update(void) {
+  static const char *const algorithms[] = {"grpo", "{base: gepo, clip: none}",
+                                           "{base: gspo, kl_coef: 0.1}"};
+  for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; ++i) {
+    char text[900];
+    snprintf(text, sizeof text, WORLD "algorithm: %s\n", algorithms[i]);
+    llm_fixture f = llm_open(text, 3);
+    gl_error err = {0};
+    double metrics[METRIC_COUNT], of_update[METRIC_COUNT], largest = 0;
+    double *gradient = llm_doubles(f.n), *now = moved(&f, 0.1);
+    batch b = llm_draw(&f, 7);
+    const policy_algorithm a = algorithm_of(&f, "algorithm");
+    CU_ASSERT_EQUAL(llm_learner_size(&f.learner), f.n);
+    CU_ASSERT(llm_learner_stand_at(&f.learner, now, 4, &err) == GL_OK);
+    CU_ASSERT(llm_learner_gradient(&f.learner, LLM_SAMPLERS_LAW, &b, &a, gradient, metrics, &err) ==
+              GL_OK);
+    double *same = llm_theta(&f);
+    for (size_t k = 0; k < f.n; ++k) CU_ASSERT_EQUAL_FATAL(same[k], now[k]);
+    llm_update(&f, &b, of_update);
+    double *after = llm_theta(&f);
+    for (size_t k = 0; k < f.n; ++k) {
+      ASSERT_CLOSE(after[k] - now[k], gradient[k], 1e-9);
+      largest = fmax(largest, fabs(gradient[k]));
+    }
+    CU_ASSERT(largest > 1e-3);
+    CU_ASSERT_EQUAL(metrics[METRIC_KL_K3_SEQ], of_update[METRIC_KL_K3_SEQ]);
+    CU_ASSERT_EQUAL(metrics[METRIC_REWARD_MEAN], of_update[METRIC_REWARD_MEAN]);
+    CU_ASSERT_EQUAL(f.llm->version, 5);
+    batch_fini(&b);
+    free(gradient);
+    free(now);
+    free(same);
+    free(after);
+    llm_close(&f);
+  }
+}
+
+/* The learner's own law is that of a recipe without truncation and distortion. */
+static void the_own_law_is_that_of_a_recipe_without_samplers(void) {
+  const draw_request r = {9, 0, 8, 12, 0, 1};
+  llm_fixture cut = llm_open(WORLD "sampling: {temperature: 0.8, top_k: 3, weights: replay, "
+                                   "behaviour: {noise: 0.3}}\n",
+                             3);
+  llm_fixture whole = llm_open(WORLD "sampling: {temperature: 0.8}\n", 3);
+  batch own = {0}, plain = {0}, sampled = {0};
+  double *a = llm_doubles(cut.n), *b = llm_doubles(cut.n), metrics[METRIC_COUNT];
+  const policy_algorithm *truth = policy_algorithms_find("reinforce");
+  gl_error err = {0};
+  CU_ASSERT(llm_learner_draw_by(&cut.learner, LLM_OWN_LAW, &r, &own, &err) == GL_OK);
+  CU_ASSERT(llm_learner_draw_by(&cut.learner, LLM_SAMPLERS_LAW, &r, &sampled, &err) == GL_OK);
+  CU_ASSERT(whole.learner.ops->draw(whole.llm, &r, &plain, &err) == GL_OK);
+  CU_ASSERT(llm_same_batch(&own, &plain) && own.n_aux == 0);
+  CU_ASSERT(!llm_same_batch(&own, &sampled) && sampled.n_aux > 0);
+  CU_ASSERT(llm_learner_gradient(&cut.learner, LLM_OWN_LAW, &own, truth, a, metrics, &err) ==
+            GL_OK);
+  CU_ASSERT(llm_learner_gradient(&whole.learner, LLM_SAMPLERS_LAW, &plain, truth, b, metrics,
+                                 &err) == GL_OK);
+  CU_ASSERT_EQUAL(memcmp(a, b, cut.n * sizeof *a), 0);
+  batch_fini(&own);
+  batch_fini(&plain);
+  batch_fini(&sampled);
+  free(a);
+  free(b);
+  llm_close(&cut);
+  llm_close(&whole);
+}
+
+static void what_has_no_gradient_is_refused(void) {
+  llm_fixture f = llm_open(WORLD "exact: {base: gepo, denominator: exact}\n"
+                                 "reference: {base: grpo, ref_kl_coef: 0.1}\n",
+                           3);
+  gl_error err = {0};
+  double *gradient = llm_doubles(f.n), metrics[METRIC_COUNT];
+  batch b = llm_draw(&f, 7);
+  static const char *const keys[] = {"exact", "reference"};
+  for (size_t i = 0; i < 2; ++i) {
+    const policy_algorithm a = algorithm_of(&f, keys[i]);
+    gl_error_clear(&err);
+    CU_ASSERT(llm_learner_gradient(&f.learner, LLM_SAMPLERS_LAW, &b, &a, gradient, metrics, &err) ==
+              GL_EINPUT);
+  }
+  double *theta = llm_theta(&f);
+  theta[0] = NAN;
+  const policy_algorithm *grpo = policy_algorithms_find("grpo");
+  for (size_t i = 0; i < f.n; ++i) theta[i] = NAN;
+  gl_error_clear(&err);
+  CU_ASSERT(llm_learner_stand_at(&f.learner, theta, 1, &err) == GL_OK);
+  CU_ASSERT(llm_learner_gradient(&f.learner, LLM_SAMPLERS_LAW, &b, grpo, gradient, metrics, &err) ==
+            GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not finite"));
+  batch_fini(&b);
+  free(theta);
+  free(gradient);
+  llm_close(&f);
+}
+
+SUITE(llm_gradient, "llm: gradients without steps", TEST(a_gradient_is_the_step_of_an_update),
+      TEST(the_own_law_is_that_of_a_recipe_without_samplers),
+      TEST(what_has_no_gradient_is_refused));
