@@ -3,7 +3,7 @@
 #
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
-# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation,
+# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch,
 # laboratory or clock. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
 # results keep` refuses a program that was not built from a clean commit, which the head of every result
 # names.
@@ -72,7 +72,7 @@ for study in "$@"; do
   case $study in
     delay_sweep | llm_delay_sweep) sweep "$study" ;;
     edges) cells edges outcomes; evaluations edges ;;
-    frontier | gepo_parts | causes) cells "$study" outcomes ;;
+    frontier | frontier_sorting | gepo_parts | causes | mismatch) cells "$study" outcomes ;;
     sensitivity) cells sensitivity analyze ;;
     screening) cells screening effects ;;
     confirmation) declared confirmation ;;
@@ -102,6 +102,6 @@ for study in "$@"; do
       keep sample_efficiency bias sample_efficiency
       keys= ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
-    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, laboratory or clock" >&2; exit 2 ;;
+    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, laboratory or clock" >&2; exit 2 ;;
   esac
 done
