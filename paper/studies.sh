@@ -55,11 +55,13 @@ cells() { # NAME COMMAND
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
 }
 
-# The contrasts that a sweep's recipe declares, as JSON.
+# The contrasts that a sweep's recipe declares, and beside them the outcomes of its arms.
 declared() { # NAME
   "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
   "$gepolab" contrasts "$work/$1.db" "$1" --json > "$work/$1.json"
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
+  "$gepolab" outcomes "$work/$1.db" --json > "$work/$1.json"
+  "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1_outcomes.tsv"
 }
 
 evaluations() { # NAME
