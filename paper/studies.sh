@@ -3,7 +3,7 @@
 #
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
-# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch,
+# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, real_bias,
 # laboratory or clock. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
 # results keep` refuses a program that was not built from a clean commit, which the head of every result
 # names.
@@ -69,6 +69,20 @@ evaluations() { # NAME
   mv "$work/evals.tsv" "$to/$1_evals.tsv"
 }
 
+# Gradients at checkpoints of a run, which takes 340 MB while it is measured.
+gradients() {
+  rm -rf "$work/real_bias.run"
+  "$gepolab" run real_bias --checkpoint "$work/real_bias.run" --checkpoint-every 4 checkpoint.keep=160
+  set -- --at 128,640 --staleness 0,4,16,64 --batches 512 --responses 65536 -a is \
+    -a '{base: gepo, log_prob: mean, name: gepo released}' -a '{base: gepo, clip: none, name: gepo unclipped}' \
+    -a '{base: gspo, scale: none, eps_low: 0.2, eps_high: 0.2, name: gspo 0.2}' -a grpo -a cispo -a dr_grpo
+  "$gepolab" llm bias "$work/real_bias.run" "$@" --json > "$work/real_bias.json"
+  "$gepolab" results keep "$work/real_bias.json" --recipe real_bias --command "gepolab llm bias real_bias.run $* --json" \
+    --keep '(\.(bias|cosine|variance|scaled_mse|gradient_length)\.(value|low|high)|\.kl_k3_seq|\.ess|batches|responses)$' -o "$to/real_bias.tsv"
+  "$gepolab" llm bias "$work/real_bias.run" "$@" -f "$work"
+  rm -rf "$work/real_bias.run"
+}
+
 keys=
 for study in "$@"; do
   case $study in
@@ -103,7 +117,8 @@ for study in "$@"; do
       keys='#20\]'
       keep sample_efficiency bias sample_efficiency
       keys= ;;
+    real_bias) gradients ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
-    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, laboratory or clock" >&2; exit 2 ;;
+    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, real_bias, laboratory or clock" >&2; exit 2 ;;
   esac
 done

@@ -4,6 +4,8 @@
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
 #include "experiments/cli/cmd_llm.h"
+#include "experiments/cli/llm_bias_figure.h"
+#include "experiments/cli/tell_figures.h"
 #include "experiments/lab/recipe.h"
 #include "experiments/llm/bias.h"
 #include "experiments/llm/run_folder.h"
@@ -27,7 +29,8 @@ typedef struct counts {
 } counts;
 
 typedef struct bias_options {
-  const char *at, *staleness, *responses;
+  const char *at, *staleness, *responses, *folder;
+  figure_form form;
   args_list algorithms;
   size_t batches, seed, threads;
   int json, quiet;
@@ -317,8 +320,31 @@ static void print_text(const study *s) {
   }
 }
 
+static gl_status draw_figure(const study *s, const bias_options *o, gl_error *err) {
+  const llm_bias_table t = {.name = s->run.recipe.name,
+                            .algorithms = s->algorithms,
+                            .at = s->at.item,
+                            .staleness = s->staleness.item,
+                            .results = s->results,
+                            .n_algorithms = s->spec.n_algorithms,
+                            .n_at = s->at.n,
+                            .n_staleness = s->staleness.n};
+  figure_request figures = tell_figures(o->folder);
+  gl_status status = tell_figures_form(&figures, &o->form, err);
+  return status == GL_OK ? llm_bias_draw(&t, &figures, err) : status;
+}
+
 /* --- the command ---------------------------------------------------------------------------------
  */
+
+/* What would be known too late otherwise. */
+static gl_status check_figure(const study *s, const bias_options *o, gl_error *err) {
+  if (o->folder == NULL) return GL_OK;
+  if (o->json) return gl_fail(err, GL_EINPUT, "--json prints and --figures draws; ask for one");
+  if (s->staleness.n > 1) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "the figure is drawn against staleness; give several, such as --staleness 0,16");
+}
 
 static gl_status bias_of(study *s, const args *a, const bias_options *o, gl_error *err) {
   gl_status status = read_rows(s, &o->algorithms, err);
@@ -326,11 +352,14 @@ static gl_status bias_of(study *s, const args *a, const bias_options *o, gl_erro
   if (status == GL_OK)
     status = llm_run_init(&s->run, a->words[0], a->overrides, a->n_overrides, o->threads, err);
   if (status == GL_OK) status = read_places(s, o, err);
+  if (status == GL_OK) status = check_figure(s, o, err);
   if (status == GL_OK) status = read_sizes(s, o, err);
   if (status == GL_OK) status = measure(s, o->quiet, err);
-  if (status == GL_OK && o->json) status = report_json(as_json(s), err);
-  if (status == GL_OK && !o->json) print_text(s);
-  return status;
+  if (status != GL_OK) return status;
+  if (o->json) return report_json(as_json(s), err);
+  if (o->folder != NULL) return draw_figure(s, o, err);
+  print_text(s);
+  return GL_OK;
 }
 
 static gl_status run_bias(const command *self, int argc, char **argv, gl_error *err) {
@@ -345,6 +374,9 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
       {"batches", 'b', ARGS_COUNT, "N", "batches for each algorithm (128)", &o.batches},
       {"responses", 'm', ARGS_TEXT, "M", "responses for the true gradient (4 N batches of them)",
        &o.responses},
+      {"figures", 'f', ARGS_TEXT, "FOLDER",
+       "draw instead of printing: data, script, PDF, PNG and SVG", &o.folder},
+      FIGURE_FORM_OPTIONS(o.form),
       {"seed", 0, ARGS_COUNT, "N", "of this measurement's draws (1)", &o.seed},
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},

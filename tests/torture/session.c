@@ -91,7 +91,8 @@ static void compare_sanitized(const session *s, trial *t) {
   t->session = s;
 }
 
-/* inputs/: three shards, and full.db, a study with something in every table. */
+/* inputs/: three shards, full.db, a study with something in every table, and the checkpoints of a
+ * run. */
 static void make_inputs(session *s, trial *t) {
   begin_trial(t, s, "inputs");
   const char *const shard[] = {"0/3", "1/3", "2/3"};
@@ -101,6 +102,8 @@ static void make_inputs(session *s, trial *t) {
                   "../study.db.shard2"));
   must_run(t, JOB("bias", "../../bias.yaml", "-o", "../full.db", "-j", "1"));
   must_run(t, JOB("merge", "../merged.db", "../full.db"));
+  must_run(t, JOB("run", "../../llm.yaml", "--checkpoint", "../run", "--checkpoint-every", "1",
+                  "checkpoint.keep=9", "-q", "-t", "1"));
   make_damaged(s, t);
   s->references->full = study_exports(t, "../full.db");
   s->references->merged = study_exports(t, "../merged.db");

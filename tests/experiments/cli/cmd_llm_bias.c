@@ -85,6 +85,34 @@ static void text_tells_sizes_and_a_seed_draws_anew(void) {
   run_end(&r);
 }
 
+/* Three rows of panels, a column for each checkpoint: cosine, variance and scaled MSE. */
+static void a_figure_has_a_column_for_each_checkpoint(void) {
+  const run_place r = run_make();
+  char folder[128], path[160];
+  cli_path(folder, r.p.folder, "figures");
+  REFUSED(2, "give several, such as --staleness 0,16", "llm", "bias", r.run, "-f", folder, "-q");
+  REFUSED(2, "ask for one", "llm", "bias", r.run, "-k", "0,2", "-f", folder, "--json", "-q");
+  CU_ASSERT(CLI_GIVES(0, "llm", "bias", r.run, "--at", "4,6", "-k", "2,0", "-a", "is", "-a", "gepo",
+                      "-a", "{base: gepo, denominator: exact}", "-b", "16", "-f", folder, "-q"));
+  snprintf(path, sizeof path, "%s/tiny_gradients.tsv", folder);
+  char *text = cli_read(path);
+  size_t lines = 0, panels = 0;
+  double x = -1;
+  for (char *at = strtok(text, "\n"); at != NULL; at = strtok(NULL, "\n")) {
+    int panel = 0, used = 0;
+    if (sscanf(at, "%d\t%*[^\t]\t%lf%n", &panel, &x, &used) < 2 || used == 0) continue;
+    ++lines;
+    panels |= (size_t)1 << panel;
+    CU_ASSERT(x == 0 || x == 2);
+  }
+  CU_ASSERT(lines >= 8 && panels != 0);
+  free(text);
+  snprintf(path, sizeof path, "%s/tiny_gradients.png", folder);
+  CU_ASSERT_EQUAL(access(path, R_OK), 0);
+  cli_scratch_remove(folder);
+  run_end(&r);
+}
+
 static void damage(const char *path) {
   FILE *f = fopen(path, "r+b");
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
@@ -129,6 +157,6 @@ static void what_is_no_run_of_a_transformer_is_refused(void) {
 }
 
 SUITE(cmd_llm_bias, "cli: llm bias", TEST(measurements_are_of_every_row_at_every_age),
-      TEST(text_tells_sizes_and_a_seed_draws_anew),
+      TEST(text_tells_sizes_and_a_seed_draws_anew), TEST(a_figure_has_a_column_for_each_checkpoint),
       TEST(what_a_run_does_not_have_is_refused_by_name),
       TEST(what_is_no_run_of_a_transformer_is_refused));

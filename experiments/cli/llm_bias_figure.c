@@ -1,0 +1,119 @@
+/* The figure `gradients`: panels of what was measured, a row for each number, a column for each
+ * checkpoint. */
+#include "experiments/cli/llm_bias_figure.h"
+
+#include "analysis/plot/draw.h"
+#include "analysis/plot/page.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct {
+  gradient_number of;
+  const char *axis;
+  int logarithmic;
+} rows[] = {{GRADIENT_COSINE, "cosine of E[g] and ∇J", 0},
+            {GRADIENT_VARIANCE, "variance tr Cov", 1},
+            {GRADIENT_SCALED_MSE, "scaled MSE", 0}};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static const llm_bias_result *result_of(const llm_bias_table *t, size_t u, size_t k, size_t a) {
+  return &t->results[(u * t->n_staleness + k) * t->n_algorithms + a];
+}
+
+/* The ages in ascending order, as they are drawn. */
+static void sort_ages(const llm_bias_table *t, size_t *order) {
+  for (size_t k = 0; k < t->n_staleness; ++k) {
+    size_t at = k;
+    for (; at > 0 && t->staleness[order[at - 1]] > t->staleness[k]; --at) order[at] = order[at - 1];
+    order[at] = k;
+  }
+}
+
+static void write_line(figure_page *p, size_t panel, const llm_bias_table *t, const size_t *order,
+                       gradient_number of, size_t u, size_t a) {
+  for (size_t i = 0; i < t->n_staleness; ++i) {
+    const llm_bias_result *r = result_of(t, u, order[i], a);
+    const double x = (double)t->staleness[order[i]];
+    if (!r->applicable || isnan(r->number[of].value)) continue;
+    const gradient_estimate *e = &r->number[of];
+    page_line(p, panel, t->algorithms[a].name);
+    page_number(p, x);
+    page_interval(p, panel, e->value, e->low, e->high);
+    fputc('\n', p->data.stream);
+    page_x(p, x);
+  }
+  page_block_end(p);
+}
+
+/* What one checkpoint cannot show is said of the algorithms that none can. */
+static gl_status leave_out(figure_page *p, const llm_bias_table *t, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t a = 0; a < t->n_algorithms && status == GL_OK; ++a) {
+    const llm_bias_result *r = result_of(t, 0, 0, a);
+    if (!r->applicable) status = page_leave_out(p, err, "%s (%s)", t->algorithms[a].name, r->why);
+  }
+  return status;
+}
+
+static gl_status name_lines(figure_page *p, const llm_bias_table *t, gl_error *err) {
+  const char **names = calloc(t->n_algorithms + 1, sizeof *names);
+  if (names == NULL) return gl_fail_memory(err, "the names of a figure");
+  for (size_t a = 0; a < t->n_algorithms; ++a) names[a] = t->algorithms[a].name;
+  gl_status status = page_set_lines(p, names, t->n_algorithms, err);
+  free(names);
+  return status;
+}
+
+static gl_status write_figure(const void *data, figure_page *p, gl_error *err) {
+  const llm_bias_table *t = data;
+  size_t *order = calloc(t->n_staleness, sizeof *order), *picked = calloc(t->n_at, sizeof *picked);
+  if (order == NULL || picked == NULL) {
+    free(order);
+    free(picked);
+    return gl_fail_memory(err, "the places of a figure");
+  }
+  const size_t columns = page_pick(t->n_at, page_columns(p, t->n_at), picked);
+  sort_ages(t, order);
+  gl_status status = page_open(p, ROWS * columns, "panel\talgorithm\tx\ty\tlow\thigh", err);
+  p->wide = p->share = columns;
+  for (size_t panel = 0; panel < ROWS * columns && status == GL_OK; ++panel) {
+    const size_t row = panel / columns, u = picked[panel % columns];
+    figure_panel *to = &p->panels[panel];
+    if (row == 0)
+      snprintf(to->title, sizeof to->title, "after %llu updates", (unsigned long long)t->at[u]);
+    snprintf(to->axis, sizeof to->axis, "%s", rows[row].axis);
+    to->logarithmic = rows[row].logarithmic;
+    for (size_t a = 0; a < t->n_algorithms; ++a) write_line(p, panel, t, order, rows[row].of, u, a);
+  }
+  p->all_marks = 1;
+  snprintf(p->x_axis, sizeof p->x_axis, "staleness [updates]");
+  if (status == GL_OK) status = name_lines(p, t, err);
+  if (status == GL_OK) status = leave_out(p, t, err);
+  for (size_t u = 0, k = 0; u < t->n_at && status == GL_OK; ++u)
+    if (k < columns && picked[k] == u)
+      ++k;
+    else
+      status = page_leave_out(p, err, "%llu updates", (unsigned long long)t->at[u]);
+  free(order);
+  free(picked);
+  return status;
+}
+
+static const char *lacks(const void *data, unsigned needs) {
+  (void)needs;
+  return ((const llm_bias_table *)data)->n_staleness < 2 ? "it needs two values of --staleness"
+                                                         : NULL;
+}
+
+gl_status llm_bias_draw(const llm_bias_table *t, const figure_request *q, gl_error *err) {
+  static const figure figures[] = {
+      {"gradients", "cosine, variance and scaled MSE against staleness, a column per checkpoint",
+       "curves", 0, write_figure}};
+  static const figure_table table = {
+      figures, 1, lacks, "there are no data for the figure: it needs two values of --staleness"};
+  figure_request named = *q;
+  named.prefix = t->name;
+  return figures_draw_table(&table, t, &named, err);
+}
