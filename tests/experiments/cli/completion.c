@@ -99,7 +99,7 @@ static const typed lines[] = {
     {"gepolab doc", "doctor", NULL},
     {"gepolab llm gen", "generate", NULL},
     {"gepolab run quick", "quickstart", NULL},
-    {"gepolab run mi", "mine.yaml", NULL},
+    {"gepolab run min", "mine.yaml", NULL},
     {"gepolab run quickstart --checkpoint-e", "--checkpoint-every", NULL},
     {"gepolab analyze study.db --format m", "markdown", NULL},
     {"gepolab analyze study.db --format=la", "latex", NULL},
