@@ -4,25 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+static gl_status fill(void *self, const cfg_node *from, const void *more, gl_error *err) {
+  gepolab_algorithm *made = self;
+  (void)more;
+  gl_status status = policy_algorithm_parse(&made->own, from, err);
+  return status == GL_OK ? policy_algorithm_check(&made->own, err) : status;
+}
+
 gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
                                      gepolab_error *err) {
-  gl_error own = {0};
-  cfg_doc *doc = NULL;
-  const cfg_node *value = NULL;
-  *out = NULL;
-  gepolab_algorithm *made = calloc(1, sizeof *made);
-  gl_status status = GL_OK;
-  if (made == NULL) status = gl_fail_memory(&own, "the algorithm");
-  if (status == GL_OK) status = library_value(&doc, &value, "algorithm", text, &own);
-  if (status == GL_OK) status = policy_algorithm_parse(&made->own, value, &own);
-  if (status == GL_OK) status = policy_algorithm_check(&made->own, &own);
-  cfg_free(doc);
-  if (status != GL_OK) {
-    free(made);
-    return library_failed(err, &own);
-  }
+  static const library_kind kind = {"the algorithm", sizeof(gepolab_algorithm), "algorithm", fill,
+                                    free};
+  const library_source source = {.name = "algorithm", .text = text};
+  void *made;
+  const gepolab_status status = library_new(&made, &kind, &source, NULL, err);
   *out = made;
-  return GEPOLAB_OK;
+  return status;
 }
 
 void gepolab_algorithm_free(gepolab_algorithm *algorithm) {

@@ -9,28 +9,30 @@ struct gepolab_delay {
   delay_law *law;
 };
 
+static gl_status fill(void *self, const cfg_node *from, const void *more, gl_error *err) {
+  gepolab_delay *made = self;
+  (void)more;
+  return delay_parse(&made->law, from, "delay", NAN, err);
+}
+
+static void release(void *self) {
+  gepolab_delay *law = self;
+  delay_free(law->law);
+  free(law);
+}
+
 gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text, gepolab_error *err) {
-  gl_error own = {0};
-  cfg_doc *doc = NULL;
-  const cfg_node *value = NULL;
-  *out = NULL;
-  gepolab_delay *made = calloc(1, sizeof *made);
-  gl_status status = made == NULL ? gl_fail_memory(&own, "the law") : GL_OK;
-  if (status == GL_OK) status = library_value(&doc, &value, "delay", text, &own);
-  if (status == GL_OK) status = delay_parse(&made->law, value, "delay", NAN, &own);
-  cfg_free(doc);
-  if (status != GL_OK) {
-    free(made);
-    return library_failed(err, &own);
-  }
+  static const library_kind kind = {"the law", sizeof(gepolab_delay), "cluster.delay", fill,
+                                    release};
+  const library_source source = {.name = "delay", .text = text};
+  void *made;
+  const gepolab_status status = library_new(&made, &kind, &source, NULL, err);
   *out = made;
-  return GEPOLAB_OK;
+  return status;
 }
 
 void gepolab_delay_free(gepolab_delay *law) {
-  if (law == NULL) return;
-  delay_free(law->law);
-  free(law);
+  if (law != NULL) release(law);
 }
 
 gepolab_status gepolab_delay_quantile(const gepolab_delay *law, double p, double *out,

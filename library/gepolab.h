@@ -46,7 +46,7 @@ extern "C" {
  * changed, the minor one when something is added. gepolab_version() gives the program's version,
  * gepolab_interface() the interface that the library at hand was built with. */
 #define GEPOLAB_INTERFACE_MAJOR 0
-#define GEPOLAB_INTERFACE_MINOR 2
+#define GEPOLAB_INTERFACE_MINOR 3
 #define GEPOLAB_INTERFACE (GEPOLAB_INTERFACE_MAJOR * 1000 + GEPOLAB_INTERFACE_MINOR)
 
 #if defined(__GNUC__)
@@ -112,8 +112,8 @@ GEPOLAB_API int gepolab_interface(void);
 typedef struct gepolab_algorithm gepolab_algorithm;
 
 /* An algorithm from text as a recipe's `algorithm:` has it: a published name ("gepo") or a map
- * ("{base: gepo, clip: none}", YAML). GEPOLAB_EINPUT names the wrong word and the nearest right
- * one. Release with gepolab_algorithm_free(). */
+ * ("{base: gepo, clip: none}", YAML). GEPOLAB_EINPUT with place (`algorithm:line:column`), the
+ * wrong word and the nearest right one. Release with gepolab_algorithm_free(). */
 GEPOLAB_API gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
                                                  gepolab_error *err);
 GEPOLAB_API void gepolab_algorithm_free(gepolab_algorithm *algorithm);
@@ -280,9 +280,9 @@ GEPOLAB_API gepolab_status gepolab_workspace_threads(gepolab_workspace *workspac
  * GEPOLAB_EINPUT names array, response and token of: a NaN or infinity, a log-probability above
  * 1e-3 (rounding in float32 is allowed for), a type that is none of the above; starts that do not
  * rise; and what policy needs but was not given (logref, log_denominator, groups of two).
- * GEPOLAB_ENUMERIC: a coefficient, or a weight that was asked for, that is not finite, named. No
- * array of result may overlap one of the batch. After an error what result points to is
- * unspecified. The same input gives the same bits. */
+ * GEPOLAB_ENUMERIC: an advantage, a coefficient, or a weight that was asked for, that is not finite
+ * in the type that the caller's array has, named. No array of result may overlap one of the batch.
+ * After an error what result points to is unspecified. The same input gives the same bits. */
 GEPOLAB_API gepolab_status gepolab_policy(const gepolab_algorithm *algorithm,
                                           const gepolab_batch *batch, gepolab_result *result,
                                           gepolab_workspace *workspace, gepolab_error *err);
@@ -399,12 +399,17 @@ GEPOLAB_API gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm
 
 typedef struct gepolab_simulation gepolab_simulation;
 
-/* Runs the clock of a recipe (YAML text with `cluster:`, `train:` and `steps:`; other sections are
- * left aside) until its number of updates is done. The same recipe and seed give the same schedule.
- * GEPOLAB_EINPUT with line and column for what is no such recipe. Time and memory grow with the
- * number of batches: some 200 bytes each. Release with gepolab_simulation_free(). */
+/* Runs the clock of a recipe (YAML text with `cluster:`, `train:` and `steps:`; a recipe's other
+ * sections are left aside, and what it includes are files) until its number of updates is done. The
+ * same recipe and seed give the same schedule. GEPOLAB_EINPUT with place (`recipe:line:column`) for
+ * what is no such recipe. Time and memory grow with the number of batches: some 200 bytes each.
+ * Release with gepolab_simulation_free(). */
 GEPOLAB_API gepolab_status gepolab_simulate(gepolab_simulation **out, const char *recipe,
                                             uint64_t seed, gepolab_error *err);
+/* The same for a recipe in a file: those that it names are looked for beside it first, and messages
+ * name it. GEPOLAB_EINPUT also where it cannot be opened. Since interface 0.3. */
+GEPOLAB_API gepolab_status gepolab_simulate_file(gepolab_simulation **out, const char *path,
+                                                 uint64_t seed, gepolab_error *err);
 GEPOLAB_API void gepolab_simulation_free(gepolab_simulation *s);
 /* The summary as JSON, as `gepolab sim --json` prints it; borrowed from s. */
 GEPOLAB_API const char *gepolab_simulation_json(const gepolab_simulation *s);
@@ -453,8 +458,9 @@ GEPOLAB_API int64_t gepolab_simulation_read(const gepolab_simulation *s, int64_t
 
 typedef struct gepolab_delay gepolab_delay;
 
-/* A law from text as a recipe has it: a number of seconds, or a map ("{law: lognormal, interval:
- * [60, 1800], confidence: 0.99}"). Release with gepolab_delay_free(). */
+/* A law from text as a recipe has it: a number of seconds, a time with its unit ("30m"), or a map
+ * ("{law: lognormal, interval: [60, 1800], confidence: 0.99}"). GEPOLAB_EINPUT with place
+ * (`delay:line:column`) for what is none. Release with gepolab_delay_free(). */
 GEPOLAB_API gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text,
                                              gepolab_error *err);
 GEPOLAB_API void gepolab_delay_free(gepolab_delay *law);

@@ -428,20 +428,6 @@ static gl_status read_batch(evaluation *e, policy_input *in, const int *streamed
 /* --- writing ------------------------------------------------------------------------------------
  */
 
-static gl_status find_infinite(evaluation *e, const policy_input *in) {
-  static const char *const names[OUT_ARRAYS] = {"coefficient", "weight"};
-  for (int k = 0; k < OUT_ARRAYS; ++k)
-    for (size_t i = 0; i < in->n_responses; ++i)
-      for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
-        if (e->out[k] != NULL && !isfinite(e->out[k][t]))
-          return gl_fail(&e->err, GL_ENUMERIC,
-                         "the %s of response %zu, token %zu is %g: logp - logq is %.6g there; "
-                         "look for a wrong logp or logq in its group",
-                         names[k], i, t - in->token_start[i], e->out[k][t],
-                         in->logp[t] - in->logq[t]);
-  return gl_fail(&e->err, GL_EINTERNAL, "a result that is not finite is not found again");
-}
-
 static void put(void *data, gepolab_type type, int64_t at, double value) {
   if (type == GEPOLAB_FLOAT32)
     ((float *)data)[at] = (float)value;
@@ -489,7 +475,8 @@ static void scatter(const evaluation *e, const gepolab_tokens_out *to, size_t i,
 typedef struct writing {
   const evaluation *e;
   const gepolab_tokens_out *to[OUT_ARRAYS]; /* NULL: they are not asked for, or made in place */
-  _Atomic int infinite;                     /* some result is not finite */
+  gepolab_type type[OUT_ARRAYS];            /* what they are kept in */
+  _Atomic int infinite;                     /* some result is not finite there */
 } writing;
 
 static void write_response(void *context, size_t i, size_t worker) {
@@ -499,23 +486,33 @@ static void write_response(void *context, size_t i, size_t worker) {
   (void)worker;
   for (int k = 0; k < OUT_ARRAYS; ++k) {
     if (e->out[k] == NULL) continue;
-    if (!row_is_within(e->out[k] + start, n, INFINITY)) atomic_store(&w->infinite, 1);
+    if (!row_fits(e->out[k] + start, n, w->type[k])) atomic_store(&w->infinite, 1);
     if (w->to[k] != NULL) scatter(e, w->to[k], i, e->out[k] + start, 0);
   }
 }
 
-static gl_status write_tokens(evaluation *e, const policy_input *in, double loss,
+static policy_kept kept_in(gepolab_type type) {
+  return type == GEPOLAB_FLOAT32 ? POLICY_SINGLE : POLICY_DOUBLE;
+}
+
+static gl_status write_tokens(evaluation *e, const policy_input *in, const policy_output *out,
                               const gepolab_result *result) {
   const gepolab_tokens_out *asked[OUT_ARRAYS] = {&result->coefficient, &result->weight};
   writing w = {.e = e};
-  for (int k = 0; k < OUT_ARRAYS; ++k)
+  for (int k = 0; k < OUT_ARRAYS; ++k) {
+    w.type[k] = asked[k]->type;
     if (asked[k]->type != GEPOLAB_NONE && asked[k]->data != e->out[k]) w.to[k] = asked[k];
+  }
   each_response(e, write_response, &w, e->n_tokens);
-  if (atomic_load(&w.infinite)) return find_infinite(e, in);
-  if (!isfinite(loss))
-    return gl_fail(&e->err, GL_ENUMERIC, "the loss is %g although its coefficients are finite",
-                   loss);
-  return GL_OK;
+  if (!atomic_load(&w.infinite) && isfinite(out->loss) &&
+      row_fits(e->advantage, in->n_responses, result->advantage.type))
+    return GL_OK;
+  const policy_keeping keeping = {.advantage = kept_in(result->advantage.type),
+                                  .weight = kept_in(result->weight.type),
+                                  .coefficient = kept_in(result->coefficient.type)};
+  const gl_status status = policy_check_finite(in, out, &keeping, &e->err);
+  if (status != GL_OK) return status;
+  return gl_fail(&e->err, GL_EINTERNAL, "a result that is not finite is not found again");
 }
 
 static void write_result(const evaluation *e, const policy_output *out, gepolab_result *result) {
@@ -535,6 +532,7 @@ typedef struct streaming {
   const evaluation *e;
   const gepolab_tokens *from[2]; /* by policy_which */
   const gepolab_tokens_out *to;  /* NULL: coefficients are not asked for */
+  gepolab_type type;             /* of the coefficients' array */
 } streaming;
 
 static const double *stream_read(void *self, size_t i, policy_which which, double *space) {
@@ -551,13 +549,13 @@ static int stream_write(void *self, size_t i, const double *coefficient) {
   const streaming *x = self;
   const evaluation *e = x->e;
   if (x->to != NULL) scatter(e, x->to, i, coefficient, 0);
-  return row_is_within(coefficient, e->token_start[i + 1] - e->token_start[i], INFINITY);
+  return row_fits(coefficient, e->token_start[i + 1] - e->token_start[i], x->type);
 }
 
 static int stream_fill(void *self, size_t i, double coefficient) {
   const streaming *x = self;
   if (x->to != NULL) scatter(x->e, x->to, i, NULL, coefficient);
-  return isfinite(coefficient);
+  return row_fits(&coefficient, 1, x->type);
 }
 
 static int can_stream(const policy_algorithm *algorithm, const gepolab_result *r) {
@@ -573,7 +571,9 @@ static gl_status stream(evaluation *e, const policy_algorithm *algorithm, gepola
   const int old = !proximal ? IN_LOGQ : b->logprox.type != GEPOLAB_NONE ? IN_LOGPROX : IN_LOGP;
   const int streamed[2] = {[POLICY_NOW] = IN_LOGP, [POLICY_BEFORE] = old};
   const gepolab_tokens *const logs[] = {&b->logp, &b->logq, &b->logprox};
-  streaming x = {.e = e, .from = {[POLICY_NOW] = &b->logp, [POLICY_BEFORE] = logs[old]}};
+  streaming x = {.e = e,
+                 .from = {[POLICY_NOW] = &b->logp, [POLICY_BEFORE] = logs[old]},
+                 .type = result->coefficient.type};
   policy_stream s = {.self = &x, .read = stream_read, .write = stream_write, .fill = stream_fill};
   policy_input in;
   int refused = 0;
@@ -586,7 +586,8 @@ static gl_status stream(evaluation *e, const policy_algorithm *algorithm, gepola
   if (status == GL_OK)
     status =
         policy_evaluate_stream(algorithm, &in, &s, out, e->workspace->policy, &refused, &e->err);
-  *done = status == GL_OK && !refused && isfinite(out->loss);
+  *done = status == GL_OK && !refused && isfinite(out->loss) &&
+          row_fits(e->advantage, (size_t)b->n_responses, result->advantage.type);
   return status;
 }
 
@@ -603,7 +604,7 @@ static gl_status evaluate_whole(evaluation *e, const policy_algorithm *algorithm
   out->coefficient = e->out[OUT_COEFFICIENT];
   out->weight = e->out[OUT_WEIGHT];
   status = policy_evaluate(algorithm, &in, out, e->workspace->policy, &e->err);
-  return status == GL_OK ? write_tokens(e, &in, out->loss, result) : status;
+  return status == GL_OK ? write_tokens(e, &in, out, result) : status;
 }
 
 /* --- the calls ----------------------------------------------------------------------------------

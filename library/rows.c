@@ -87,6 +87,16 @@ int row_is_within(const double *value, size_t n, double most) {
   return beyond(value, n, most < DBL_MAX ? most : DBL_MAX) == 0;
 }
 
+CLONES static uint64_t outside(const double *value, size_t n, double most) {
+  uint64_t count = 0;
+  for (size_t t = 0; t < n; ++t) count += ((value[t] <= most) & (value[t] >= -most)) ? 0 : 1;
+  return count;
+}
+
+int row_fits(const double *value, size_t n, gepolab_type type) {
+  return outside(value, n, type == GEPOLAB_FLOAT32 ? (double)FLT_MAX : DBL_MAX) == 0;
+}
+
 /* Bytes are counted in bytes, of which 255 rounds fill none. */
 enum { LANES = 32, ROUNDS = 255 };
 

@@ -24,6 +24,10 @@ void row_fill(const row *to, double value);
 /* Whether all numbers of value[n] are finite and not above `most`. */
 int row_is_within(const double *value, size_t n, double most);
 
+/* Whether all of value[n] are finite, and stay so in an array of the type (GEPOLAB_NONE: in double
+ * precision). */
+int row_fits(const double *value, size_t n, gepolab_type type);
+
 /* How many of n bytes, `stride` apart, are not 0, and where the first one and the end of the last
  * one are; 0 and 0 where there is none. */
 size_t row_marked(const uint8_t *mask, int64_t stride, size_t n, size_t *first, size_t *end);

@@ -36,6 +36,12 @@ const cfg_node *cfg_root(const cfg_doc *doc); /* a map */
 gl_status cfg_load_text_of(cfg_doc **out, const char *text, size_t size, const char *name,
                            const char *path, gl_error *err);
 
+/* A recipe of one field: the value at the dotted path, which is written in text as in any recipe.
+ * Messages name it and count its lines and columns: `name:line:column: ...`. GL_EINPUT for an empty
+ * text and for all that cfg_load_text() refuses. */
+gl_status cfg_load_value(cfg_doc **out, const char *path, const char *text, size_t size,
+                         const char *name, gl_error *err);
+
 /* What an include may name that is no file: the recipes inside the program. */
 typedef struct cfg_library {
   /* 1 and the text of the recipe of that name, with what messages call it; 0 if there is none. */

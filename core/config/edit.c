@@ -153,7 +153,7 @@ static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
   if (path == NULL) return gl_fail_memory(err, "an override");
   cfg_node *value;
   gl_status status =
-      cfg_parse(doc, source, equals + 1, strlen(equals + 1), length + 1, 1, &value, err);
+      cfg_parse(doc, source, equals + 1, strlen(equals + 1), length + 1, CFG_ASSIGNED, &value, err);
   if (status != GL_OK) return status;
   walk w = {doc, start, 1, err};
   cfg_node **slot;

@@ -67,11 +67,17 @@ gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_place key_
 cfg_node *cfg_node_copy(cfg_doc *doc, const cfg_node *node, gl_error *err);
 cfg_entry *cfg_entry_of(const cfg_node *map, const char *key, size_t length);
 
+/* What a text is to be. */
+typedef enum cfg_form {
+  CFG_RECIPE,   /* a whole recipe */
+  CFG_ASSIGNED, /* behind the '=' of an override: no block lists and maps, and nothing is a null */
+  CFG_VALUE     /* one value in any style */
+} cfg_form;
+
 /* Parses one YAML value of any kind. Text on the first line starts at column first_column + 1.
- * flow_only refuses block lists and maps. An empty text gives a null if flow_only, else an error.
  */
 gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, size_t size,
-                    size_t first_column, int flow_only, cfg_node **out, gl_error *err);
+                    size_t first_column, cfg_form form, cfg_node **out, gl_error *err);
 
 /* As cfg_load_text_of(), into a doc that is there: *root is a map of doc. */
 gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,

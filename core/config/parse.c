@@ -21,7 +21,7 @@ typedef struct composer {
   const char *text;
   size_t size;
   size_t first_column;
-  int flow_only;
+  cfg_form form;
   anchor anchors[CFG_MAX_ANCHORS];
   size_t n_anchors;
   gl_error *err;
@@ -350,7 +350,7 @@ static gl_status compose(composer *c, size_t depth, cfg_node **out) {
                        "the tag %.40s is not supported; write the plain value, in "
                        "quotes if it is to be text",
                        (const char *)b.tag);
-  if (b.block && c->flow_only)
+  if (b.block && c->form == CFG_ASSIGNED)
     return cfg_fail_at(&at, c->err,
                        "on the command line write a list as [a, b] and a map as "
                        "{key: value}, and put quotes around text that holds ': '");
@@ -375,10 +375,11 @@ static gl_status compose_document(composer *c, cfg_node **out) {
   if (status != GL_OK) return status;
   cfg_place at = here(c);
   if (c->event.type == YAML_STREAM_END_EVENT) {
-    if (!c->flow_only)
+    if (c->form == CFG_RECIPE)
       return cfg_fail_at(&at, c->err,
                          "the recipe is empty; write a map of keys, such as "
                          "'world: {kind: bandit}'");
+    if (c->form == CFG_VALUE) return cfg_fail_at(&at, c->err, "the text is empty");
     *out = cfg_node_new(c->doc, CFG_SCALAR, at, c->err);
     if (*out == NULL) return c->err->status;
     (*out)->plain = 1;
@@ -398,7 +399,7 @@ static gl_status compose_document(composer *c, cfg_node **out) {
 }
 
 gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, size_t size,
-                    size_t first_column, int flow_only, cfg_node **out, gl_error *err) {
+                    size_t first_column, cfg_form form, cfg_node **out, gl_error *err) {
   gl_error local = {0};
   composer *c = calloc(1, sizeof *c);
   if (c == NULL || !yaml_parser_initialize(&c->yaml)) {
@@ -410,7 +411,7 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, si
   c->text = text;
   c->size = size;
   c->first_column = first_column;
-  c->flow_only = flow_only;
+  c->form = form;
   c->err = &local;
   yaml_parser_set_encoding(&c->yaml, YAML_UTF8_ENCODING);
   yaml_parser_set_input_string(&c->yaml, (const unsigned char *)text, size);
@@ -425,15 +426,21 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const char *text, si
 /* --- loading -------------------------------------------------------------------------------------
  */
 
-gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
-                        const char *path, cfg_node **root, gl_error *err) {
+/* A text with the size that one may have, as a value of doc. */
+static gl_status parse_named(cfg_doc *doc, const char *text, size_t size, const char *name,
+                             const char *path, cfg_form form, cfg_node **out, gl_error *err) {
   const cfg_source *source = cfg_source_new(doc, name, NULL, path);
   if (source == NULL) return gl_fail_memory(err, "a recipe");
   cfg_place top = {source, 1, 1};
   if (size > CFG_MAX_BYTES)
     return cfg_fail_at(&top, err, "larger than the %d MiB a recipe may have; is it a recipe?",
                        CFG_MAX_BYTES >> 20);
-  gl_status status = cfg_parse(doc, source, text, size, 0, 0, root, err);
+  return cfg_parse(doc, source, text, size, 0, form, out, err);
+}
+
+gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char *name,
+                        const char *path, cfg_node **root, gl_error *err) {
+  gl_status status = parse_named(doc, text, size, name, path, CFG_RECIPE, root, err);
   if (status != GL_OK) return status;
   if ((*root)->kind != CFG_MAP)
     return cfg_fail(*root, err,
@@ -459,6 +466,21 @@ gl_status cfg_load_text_of(cfg_doc **out, const char *text, size_t size, const c
 gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char *name,
                         gl_error *err) {
   return cfg_load_text_of(out, text, size, name, NULL, err);
+}
+
+gl_status cfg_load_value(cfg_doc **out, const char *path, const char *text, size_t size,
+                         const char *name, gl_error *err) {
+  cfg_doc *doc = NULL;
+  cfg_node *value = NULL;
+  *out = NULL;
+  gl_status status = cfg_load_text(&doc, "{}", 2, name, err);
+  if (status == GL_OK) status = parse_named(doc, text, size, name, NULL, CFG_VALUE, &value, err);
+  if (status == GL_OK) status = cfg_set(doc, path, value, err);
+  if (status == GL_OK)
+    *out = doc;
+  else
+    cfg_free(doc);
+  return status;
 }
 
 /* A name in path's folder that looks like the missing one, into found; "" if there is none. */

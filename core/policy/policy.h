@@ -81,6 +81,19 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 
+/* What the results of an evaluation are kept in. */
+typedef enum policy_kept { POLICY_DOUBLE, POLICY_SINGLE } policy_kept;
+typedef struct policy_keeping {
+  policy_kept advantage, weight, coefficient;
+  int by_group; /* messages count responses within their group and name that, too */
+} policy_keeping;
+
+/* GL_ENUMERIC where the loss, or an advantage, weight or coefficient of out, is infinite, NaN, or
+ * beyond what it is kept in; the text names the first such result of the batch with its place and
+ * the log-ratios there. Arrays of out that are NULL are not looked at. */
+gl_status policy_check_finite(const policy_input *in, const policy_output *out,
+                              const policy_keeping *keeping, gl_error *err);
+
 /* --- tokens that lie somewhere else -------------------------------------------------------------
  */
 

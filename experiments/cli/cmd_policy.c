@@ -137,40 +137,6 @@ static void print_text(const policy_algorithm *algorithm, const policy_input *in
  *
  * JSON has no infinity, and no trainer can use one: it is refused by name. */
 
-static gl_status refuse_token(const group_file *g, const policy_output *out, size_t group, size_t i,
-                              size_t t, gl_error *err) {
-  const policy_input *in = &g->input;
-  const int weight = !isfinite(out->weight[t]);
-  char place[32] = "";
-  double sum = 0;
-  for (size_t k = in->token_start[i]; k < in->token_start[i + 1]; ++k)
-    sum += in->logp[k] - in->logq[k];
-  if (g->listed) snprintf(place, sizeof place, "group %zu, ", group);
-  return gl_fail(err, GL_ENUMERIC,
-                 "the %s of %sresponse %zu, token %zu is %g: double precision ends at a log-ratio "
-                 "of 709, and logp - logq is %.6g at this token and %.6g over the response; look "
-                 "for a wrong logp or logq in it%s",
-                 weight ? "weight" : "coefficient", place, i - in->group_start[group],
-                 t - in->token_start[i], weight ? out->weight[t] : out->coefficient[t],
-                 in->logp[t] - in->logq[t], sum, weight ? "" : " or its group");
-}
-
-static gl_status check_tokens(const group_file *g, const policy_output *out, gl_error *err) {
-  const policy_input *in = &g->input;
-  for (size_t group = 0; group < in->n_groups; ++group)
-    for (size_t i = in->group_start[group]; i < in->group_start[group + 1]; ++i) {
-      if (!isfinite(out->advantage[i]))
-        return gl_fail(err, GL_ENUMERIC,
-                       "the advantage of response %zu of group %zu is %g: the rewards of its group "
-                       "are too far apart for double precision",
-                       i - in->group_start[group], group, out->advantage[i]);
-      for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t)
-        if (!isfinite(out->weight[t]) || !isfinite(out->coefficient[t]))
-          return refuse_token(g, out, group, i, t, err);
-    }
-  return GL_OK;
-}
-
 /* A metric that another one gives the logarithm of may be too large for a double, and a logarithm
  * is -inf where there is no variance. Both are null; NaN stands for what the input does not tell.
  */
@@ -182,13 +148,9 @@ static int may_overflow(metric m) {
 }
 
 static gl_status check_finite(const group_file *g, const policy_output *out, gl_error *err) {
-  gl_status status = check_tokens(g, out, err);
+  const policy_keeping keeping = {.by_group = g->listed};
+  gl_status status = policy_check_finite(&g->input, out, &keeping, err);
   if (status != GL_OK) return status;
-  if (!isfinite(out->loss))
-    return gl_fail(err, GL_ENUMERIC,
-                   "the loss is %g although every coefficient is finite: its terms are too large "
-                   "for a sum in double precision",
-                   out->loss);
   for (int m = 0; m < METRIC_COUNT; ++m)
     if (is_diagnostic((metric)m) && isinf(out->metric[m]) && !may_overflow((metric)m))
       return gl_fail(err, GL_ENUMERIC,

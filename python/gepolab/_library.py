@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes as c
 import importlib
+import operator
 import os
 import pathlib
 from typing import Any
 
-INTERFACE = 2  # GEPOLAB_INTERFACE of the header that the structures below are written after
+INTERFACE = 3  # GEPOLAB_INTERFACE of the header that the structures below are written after
 
 
 def needed(module: str, extra: str) -> Any:
@@ -150,6 +151,7 @@ FUNCTIONS = {
         [c.c_void_p, c.POINTER(Table), c.c_int64, c.c_int64, c.c_int64, c.c_uint64, c.POINTER(Moments), c.POINTER(Error)],
     ),
     "gepolab_simulate": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.c_uint64, c.POINTER(Error)]),
+    "gepolab_simulate_file": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.c_uint64, c.POINTER(Error)]),
     "gepolab_simulation_free": (None, [c.c_void_p]),
     "gepolab_simulation_json": (c.c_char_p, [c.c_void_p]),
     "gepolab_simulation_batches": (c.c_int64, [c.c_void_p]),
@@ -205,6 +207,24 @@ def check(status: int, error: Error) -> None:
     """Raises what a status other than 0 stands for."""
     if status != 0:
         raise _EXCEPTIONS.get(status, GepolabError)(error.text.decode("utf-8", "replace"))
+
+
+def text_of(value: str, name: str) -> bytes:
+    """A text as the library takes it, which ends at the first zero byte."""
+    if "\0" in value:
+        raise InputError(f"{name} has a zero byte at character {value.index(chr(0))}: leave it out")
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{name} is no text in UTF-8 ({error.reason} at character {error.start})") from error
+
+
+def whole(value: Any, name: str) -> int:
+    """A whole number of any type that stands for one."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} is {value!r}, and a whole number is expected") from None
 
 
 class Owned:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes as c
 import json
+import os
 import pathlib
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 import numpy as np
 
-from ._library import MOMENTS, Error, InputError, Interval, Moments, Owned, Table, Trained, check, library
+from ._library import MOMENTS, Error, InputError, Interval, Moments, Owned, Table, Trained, check, library, text_of, whole
 from ._policy import Algorithm, _algorithm
 
 _METHODS = {0: "exact", 1: "monte_carlo", 2: "population"}
@@ -46,8 +47,10 @@ def bias(
     expected, truth = np.zeros_like(p), np.zeros_like(p)
     out = Moments(size=c.sizeof(Moments), expected=expected.ctypes.data, truth=truth.ctypes.data)
     error = Error()
+    size, most, draws = whole(group_size, "group_size"), whole(budget, "budget"), whole(samples, "samples")
+    row = _algorithm(algorithm)
     status = library.gepolab_laboratory(
-        _algorithm(algorithm)._owned.pointer, c.byref(table), group_size, budget, samples, seed, c.byref(out), c.byref(error)
+        row._owned.pointer, c.byref(table), size, most, draws, whole(seed, "seed"), c.byref(out), c.byref(error)
     )
     check(status, error)
     if not out.applicable:
@@ -71,14 +74,16 @@ class Simulation:
 
 
 def sim(recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1) -> Simulation:
-    """Runs the clock of a recipe: YAML text, the path of a file, or a dict with `cluster`, `train` and `steps`."""
-    if isinstance(recipe, dict):
-        text = json.dumps(recipe)  # JSON is YAML
-    elif isinstance(recipe, pathlib.Path) or ("\n" not in recipe and recipe.endswith((".yaml", ".yml"))):
-        text = pathlib.Path(recipe).read_text()
-    else:
-        text = recipe
-    owned = Owned("gepolab_simulate", "gepolab_simulation_free", text.encode(), seed)
+    """Runs the clock of a recipe: YAML text, the path of a file, or a dict with `cluster`, `train` and `steps`.
+
+    Files that a recipe names (`include`, measured delays) are looked for beside it, where it is a file, and in the current folder.
+    """
+    new, given = "gepolab_simulate", recipe
+    if isinstance(given, dict):
+        given = json.dumps(given)  # JSON is YAML
+    elif isinstance(given, pathlib.Path) or ("\n" not in given and given.endswith((".yaml", ".yml"))):
+        new, given = "gepolab_simulate_file", os.fspath(given)
+    owned = Owned(new, "gepolab_simulation_free", text_of(given, "recipe"), whole(seed, "seed"))
     n = library.gepolab_simulation_batches(owned.pointer)
     batches = (Trained * n)()
     library.gepolab_simulation_read(owned.pointer, 0, n, batches)
@@ -87,21 +92,23 @@ def sim(recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1) -> Si
 
 
 class Delay:
-    """A delay law: seconds, or a map as a recipe has it, or a dict of it."""
+    """A delay law: seconds, a time with its unit ("30m"), or a map as a recipe has it ("{law: gamma, mean: 90, sd: 30}", or a dict)."""
 
     def __init__(self, law: "Union[float, str, dict[str, Any]]") -> None:
         text = json.dumps(law) if isinstance(law, dict) else str(law)
-        self._owned = Owned("gepolab_delay_new", "gepolab_delay_free", text.encode())
+        self._owned = Owned("gepolab_delay_new", "gepolab_delay_free", text_of(text, "delay"))
 
     def quantile(self, p: float) -> float:
+        """The p-quantile in seconds, for p between 0 and 1."""
         out, error = c.c_double(), Error()
         check(library.gepolab_delay_quantile(self._owned.pointer, p, c.byref(out), c.byref(error)), error)
         return out.value
 
     def draw(self, n: int, seed: int = 1, first: int = 0) -> np.ndarray:
         """Draws number first to first + n - 1: the same seed and number give the same draw."""
-        out, error = np.empty(n), Error()
-        check(library.gepolab_delay_draw(self._owned.pointer, seed, first, n, out.ctypes.data, c.byref(error)), error)
+        out, error = np.empty(max(whole(n, "n"), 0)), Error()
+        start = whole(first, "first")
+        check(library.gepolab_delay_draw(self._owned.pointer, whole(seed, "seed"), start, n, out.ctypes.data, c.byref(error)), error)
         return out
 
 
@@ -112,7 +119,7 @@ def _values(values: Any) -> np.ndarray:
 def iqm(values: Any, seed: int = 1) -> "tuple[float, float, float]":
     """Interquartile mean with its 95 % bootstrap interval: value, low, high."""
     x, out, error = _values(values), Interval(), Error()
-    check(library.gepolab_iqm(x.ctypes.data, len(x), seed, c.byref(out), c.byref(error)), error)
+    check(library.gepolab_iqm(x.ctypes.data, len(x), whole(seed, "seed"), c.byref(out), c.byref(error)), error)
     return out.value, out.low, out.high
 
 

@@ -6,30 +6,32 @@ import ctypes as c
 import os
 import threading
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _arrays
-from ._library import Batch, Error, InputError, Owned, Result, check, library
+from ._library import Batch, Error, InputError, Owned, Result, check, library, text_of, whole
 
 FIELD_SIZE = 40  # GEPOLAB_FIELD_SIZE
 Array = Any  # a NumPy array or a PyTorch tensor on the CPU
 
 
 class Algorithm:
-    """A row: a published name ("gepo") or a map as a recipe has it ("{base: gepo, clip: none}").
+    """A row: a published name ("gepo") or a map as a recipe has it ("{base: gepo, clip: none}", or a dict).
 
     Keyword arguments change fields: ``Algorithm("gepo", clip="none", eps_high=0.3)``.
     """
 
-    def __init__(self, text: str = "grpo", **fields: Any) -> None:
+    def __init__(self, text: "Union[str, Mapping[str, Any]]" = "grpo", **fields: Any) -> None:
+        if not isinstance(text, str):
+            text = "{" + ", ".join(f"{key}: {_plain(value)}" for key, value in text.items()) + "}"
         if fields:
             if text.lstrip().startswith("{"):
                 raise InputError("give fields either in the text or as keywords, not both")
             pairs = ", ".join(f"{key}: {_plain(value)}" for key, value in fields.items())
             text = f"{{base: {text}, {pairs}}}"
-        self._owned = Owned("gepolab_algorithm_new", "gepolab_algorithm_free", text.encode())
+        self._owned = Owned("gepolab_algorithm_new", "gepolab_algorithm_free", text_of(text, "algorithm"))
         #: the name that gepolab's tables and figures show
         self.name: str = library.gepolab_algorithm_name(self._owned.pointer).decode()
 
@@ -39,13 +41,17 @@ class Algorithm:
     def field(self, name: str) -> str:
         """The value of a field ("clip", "eps_low", ...) as a recipe would write it."""
         text, error = c.create_string_buffer(FIELD_SIZE), Error()
-        check(library.gepolab_algorithm_field(self._owned.pointer, name.encode(), text, c.byref(error)), error)
+        check(library.gepolab_algorithm_field(self._owned.pointer, text_of(name, "field"), text, c.byref(error)), error)
         return text.value.decode()
 
 
 def _plain(value: Any) -> str:
+    """A value as YAML has it; numbers of NumPy are numbers."""
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return "true" if value else "false"
+    if value is None:
+        return "null"
     if isinstance(value, float):
         return {float("inf"): ".inf", float("-inf"): "-.inf"}.get(value, repr(value))
     return str(value)
@@ -138,7 +144,7 @@ def _say_groups(batch: Batch, kept: "list[Any]", n: int, group_size: "Optional[i
         kept.append(_index(group_start, "group_start", groups + 1))
         batch.group_start = kept[-1].ctypes.data
     else:
-        size = n if group_size is None else int(group_size)
+        size = n if group_size is None else whole(group_size, "group_size")
         if size < 1 or n % size:
             raise InputError(f"{n} responses are no whole number of groups of {size}")
         groups = n // size
@@ -190,7 +196,7 @@ def policy(
     if n < 1 or (len(shape) == 2 and shape[0] != n):
         raise InputError(f"rewards has shape {getattr(rewards, 'shape', '?')}, and logp has {shape}: one reward a response")
     kept: "list[Any]" = []
-    batch = Batch(size=c.sizeof(Batch), n_responses=n, max_length=int(max_length))
+    batch = Batch(size=c.sizeof(Batch), n_responses=n, max_length=whole(max_length, "max_length"))
     _say_tokens(batch, kept, shape, n, mask, lengths, token_start)
     _say_groups(batch, kept, n, group_size, group_start)
     batch.reward = _arrays.numbers(rewards, "rewards", n)
@@ -215,7 +221,7 @@ def policy(
     error = Error()
     row = _algorithm(algorithm)
     status = library.gepolab_policy(
-        row._owned.pointer, c.byref(batch), c.byref(result), _workspace(int(threads)).pointer, c.byref(error)
+        row._owned.pointer, c.byref(batch), c.byref(result), _workspace(whole(threads, "threads")).pointer, c.byref(error)
     )
     check(status, error)
     known = {name: float(value) for name, value in zip(METRICS, metric) if value == value}

@@ -185,8 +185,8 @@ def _evaluate(
     gap = (trainer.state.global_step - inputs["gepolab_step"]).to(torch.float32)[:, None].expand(logp.shape)
     keywords: "dict[str, Any]" = dict(
         group_size=size, mask=mask, logprox=prox, version_gap=gap, entropy=entropy,
-        max_length=int(trainer.max_completion_length or 0),
-    )
+        max_length=int(trainer.max_completion_length or 0), weights=False,
+    )  # fmt: skip
     rewards = inputs["gepolab_reward"]
     if trainer._gepolab_log is not None and trainer.model.training:
         trainer._gepolab_log.write(

@@ -136,7 +136,8 @@ def policy_loss(algorithm: "Union[str, Algorithm]" = "gepo") -> Any:
         value, result = loss(
             a, order.of(log_prob), order.of(old_log_prob if behaviour is None else behaviour), row, advantages=a, mask=order.of(mask),
             group_start=order.start, logprox=order.of(old_log_prob), logref=order.of(seen.get("ref_log_prob")),
-            entropy=order.of(seen.get("entropy")), max_length=int(info.get("loss_scale_factor") or mask.shape[1]), return_result=True,
+            entropy=order.of(seen.get("entropy")), max_length=int(info.get("loss_scale_factor") or mask.shape[1]), weights=False,
+            return_result=True,
         )  # fmt: skip
         metrics = {f"gepolab/{name}": result.metrics[name] for name in LOGGED if name in result.metrics}
         drift = ((old_log_prob - log_prob.detach()) * mask).sum() / mask.sum()

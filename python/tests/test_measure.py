@@ -34,6 +34,32 @@ def test_a_fixed_delay_is_a_fixed_staleness():
         gepolab.sim("cluster: {preset: nosuch}")
 
 
+def test_recipes_in_files_find_what_they_name_beside_them(tmp_path, monkeypatch):
+    (tmp_path / "delays.csv").write_text("3\n3\n")
+    (tmp_path / "base.yaml").write_text("steps: 30\ncluster: {preset: fifo, samplers: 1, generation: 1, learner: {step: 1, eval_pause: 0}}\n")
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("include: base.yaml\nsteps: 20\ncluster: {delay: {law: empirical, file: delays.csv}}\n")
+    assert gepolab.sim(recipe).staleness[-1] == gepolab.sim(str(recipe)).staleness[-1] == 4
+    monkeypatch.chdir(tmp_path)
+    assert len(gepolab.sim(recipe.read_text()).batches) == 20
+    with pytest.raises(gepolab.InputError, match="nothing.yaml.*No such file"):
+        gepolab.sim(tmp_path / "nothing.yaml")
+    with pytest.raises(gepolab.InputError, match="recipe:1:1: unknown key 'stpes' in 'recipe' .did you mean 'steps'"):
+        gepolab.sim({"stpes": 20})
+    with pytest.raises(gepolab.InputError, match="seed is 1.5, and a whole number is expected"):
+        gepolab.sim({"steps": 20}, seed=1.5)
+
+
+def test_laws_have_units():
+    assert gepolab.Delay("30m").quantile(0.5) == gepolab.Delay(1800).quantile(0.5) == 1800
+    law = gepolab.Delay({"law": "lognormal", "interval": ["1m", "30m"], "confidence": 0.9})
+    assert law.quantile(0.05) == pytest.approx(60)
+    with pytest.raises(gepolab.InputError, match="delay:1:1: the text is empty"):
+        gepolab.Delay("")
+    with pytest.raises(gepolab.InputError, match="first is 0.5, and a whole number is expected"):
+        law.draw(4, first=0.5)
+
+
 def test_laws_and_statistics():
     law = gepolab.Delay({"law": "lognormal", "interval": [60, 1800], "confidence": 0.9})
     assert law.quantile(0.05) == pytest.approx(60) and law.quantile(0.95) == pytest.approx(1800)
@@ -81,5 +107,5 @@ def test_a_study_is_read_as_pandas(tmp_path):
     runs = gepolab.read(study)
     summary = json.loads(subprocess.run([command, "analyze", study, "--json"], check=True, capture_output=True).stdout)
     assert len(runs) >= 1 and set(runs["status"]) == {"done"} and summary
-    with pytest.raises(gepolab.GepolabError):
+    with pytest.raises(gepolab.GepolabError, match="nothing.db"):
         gepolab.read(tmp_path / "nothing.db")

@@ -127,6 +127,49 @@ def test_unknown_rows_and_fields_have_a_neighbour():
     assert gepolab.Algorithm("gepo", clip="none").name == "gepo(clip=none)"
 
 
+def test_messages_name_the_argument_and_the_place_in_it():
+    with pytest.raises(gepolab.InputError, match=r"^algorithm:1:1: no algorithm 'gepa'"):
+        gepolab.policy(np.zeros(2), np.zeros((2, 1)), np.zeros((2, 1)), "gepa", group_size=2)
+    with pytest.raises(gepolab.InputError, match=r"^algorithm:2:7: 'algorithm.clip' is text \('nome'\)"):
+        gepolab.Algorithm("base: gepo\nclip: nome")
+    with pytest.raises(gepolab.InputError, match="algorithm has a zero byte at character 4"):
+        gepolab.Algorithm("gepo\0clip")
+    with pytest.raises(gepolab.InputError, match="algorithm is no text in UTF-8"):
+        gepolab.Algorithm("gepo\udcff")
+
+
+def test_a_row_may_be_a_dict_with_numbers_of_numpy():
+    row = gepolab.Algorithm({"base": "grpo", "eps_high": np.float32(0.25), "ref_kl_ratio": np.bool_(True), "scale": None})
+    assert row.field("eps_high") == "0.25" and row.field("ref_kl_ratio") == "true"
+    assert gepolab.Algorithm("grpo", scale_eps=np.float64(1e-6)).field("scale_eps") == "1e-06"
+
+
+def test_numbers_that_are_not_whole_are_refused_by_name(batch):
+    arguments = [batch[name] for name in ("rewards", "logp", "logq")]
+    for name, given in (("group_size", 4.5), ("max_length", 9.5), ("threads", "2")):
+        with pytest.raises(gepolab.InputError, match=f"{name} is .*{given}.*, and a whole number is expected"):
+            gepolab.policy(*arguments, "grpo", **{"group_size": 4, name: given})
+    assert gepolab.policy(*arguments, "grpo", group_size=np.int32(4)).loss == gepolab.policy(*arguments, "grpo", group_size=4).loss
+
+
+@pytest.mark.parametrize("starts", [[0], [], [[0, 8]], [0.0, 8.0], [0, 0, 8], [4, 8]])
+def test_no_groups_and_starts_that_do_not_rise_are_refused(batch, starts):
+    arguments = [batch[name] for name in ("rewards", "logp", "logq")]
+    with pytest.raises(gepolab.InputError, match="group"):
+        gepolab.policy(*arguments, "grpo", group_start=starts)
+
+
+def test_what_float32_cannot_hold_is_refused_and_float64_can():
+    """A weight of e^100: infinite in float32, where its coefficients would train with an infinite gradient."""
+    rewards, logp = np.array([1.0, 0.0], np.float32), np.array([[-1.0], [-1.0]], np.float32)
+    logq = logp - np.array([[100.0], [0.0]], np.float32)
+    for asked in (dict(weights=False, metrics=False), {}):
+        with pytest.raises(gepolab.NumericError, match="single precision ends at 3.4e38"):
+            gepolab.policy(rewards, logp, logq, "is", group_size=2, **asked)
+    wide = gepolab.policy(*(a.astype(float) for a in (rewards, logp, logq)), "is", group_size=2)
+    assert np.isfinite(wide.coefficient).all() and wide.weight[0, 0] == pytest.approx(np.exp(100))
+
+
 def test_threads_within_an_evaluation_change_no_bit():
     rng = np.random.default_rng(4)
     rewards, logq = (rng.random(64) < 0.5).astype(float), -rng.exponential(1, (64, 400)).astype(np.float32) - 0.3

@@ -1,5 +1,6 @@
 """TRL's trainer with our losses: the example trains, its loss is ours, and rows equal TRL's own losses."""
 
+import collections
 import json
 import os
 import pathlib
@@ -159,6 +160,82 @@ def test_rloo_is_is_with_a_clip(dtype, tolerance, table):
         size = max(1.0, float(a.grad.abs().max()))
         worst = max(worst, abs(want.item() - got.item()) / max(1.0, abs(want.item())), float((a.grad - b.grad).abs().max()) / size)
     table.append(("TRL", "RLOOTrainer", str(dtype)[6:], row, worst, ""))
+    assert worst < tolerance
+
+
+def worst_difference(theirs_of, row, dtype, cases=20, **keywords):
+    """The largest difference of loss or gradient, in units of their size, over random batches."""
+    worst = 0.0
+    for case in range(cases):
+        batch = random_batch(case, dtype)
+        logp, logq, rewards, mask = batch[:4]
+        a, b = logp.clone().requires_grad_(), logp.clone().requires_grad_()
+        want = theirs_of(a, batch)
+        want.backward()
+        got = gepolab.loss(rewards, b, logq, row, group_size=4, mask=mask, logref=batch[5], **keywords)
+        got.backward()
+        size = max(1.0, float(a.grad.abs().max()))
+        worst = max(worst, abs(want.item() - got.item()) / max(1.0, abs(want.item())), float((a.grad - b.grad).abs().max()) / size)
+    return worst
+
+
+def one_process():
+    return types.SimpleNamespace(num_processes=1, reduce=lambda x, reduction: x, gather=lambda x: x)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 1e-5)], ids=["float64", "float32"])
+@pytest.mark.parametrize("beta", [0.0, 0.1])
+def test_the_experimental_gmpo_is_gmpo(beta, dtype, tolerance, table):
+    GMPOTrainer = pytest.importorskip("trl.experimental.gmpo").GMPOTrainer
+
+    def theirs_of(logp, batch):
+        _, logq, rewards, mask, _, logref, entropy = batch
+        stand_in = types.SimpleNamespace(
+            _get_per_token_logps_and_entropies=lambda *_, **__: (logp, entropy, None), top_entropy_quantile=1.0, epsilon_low=0.4, epsilon_high=0.4,
+            beta=beta, model=types.SimpleNamespace(training=True), current_gradient_accumulation_steps=1, accelerator=one_process(),
+            _metrics={"train": collections.defaultdict(list)},
+        )  # fmt: skip
+        ones = torch.ones(16, 1, dtype=torch.long)
+        inputs = dict(
+            prompt_ids=ones, prompt_mask=ones, completion_ids=mask.long(), completion_mask=mask.long(), old_per_token_logps=logq,
+            ref_per_token_logps=logref, advantages=advantages_of("group", rewards, 4),
+        )  # fmt: skip
+        return GMPOTrainer._compute_loss(stand_in, None, inputs)
+
+    row = "{base: gmpo, old_policy: sampler" + (f", ref_kl_coef: {beta}}}" if beta else "}")
+    worst = worst_difference(theirs_of, row, dtype)
+    table.append(("TRL", "experimental gmpo" + (f", beta {beta}" if beta else ""), str(dtype)[6:], row, worst, ""))
+    assert worst < tolerance
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 1e-5)], ids=["float64", "float32"])
+def test_the_experimental_asynchronous_trainer_is_grpo_by_tokens(dtype, tolerance, table):
+    """Its advantages divide by the deviation of all scored rewards of a group (no correction for its size) plus 1e-8."""
+    AsyncGRPOTrainer = pytest.importorskip("trl.experimental.async_grpo").AsyncGRPOTrainer
+
+    def theirs_of(logp, batch):
+        _, logq, rewards, mask, _, _, entropy = batch
+        r = rewards.view(-1, 4)
+        advantage = ((r - r.mean(1, keepdim=True)) / (r.std(1, keepdim=True, unbiased=False) + 1e-8)).reshape(-1, 1).expand(mask.shape)
+        n = int(mask.sum())
+        outputs = types.SimpleNamespace(log_probs=logp[mask].unsqueeze(0), entropy=entropy[mask].unsqueeze(0))
+        stand_in = types.SimpleNamespace(
+            aux_loss_enabled=False, epsilon_low=0.2, epsilon_high=0.2, accelerator=one_process(), current_gradient_accumulation_steps=1,
+            _metrics={"train": collections.defaultdict(list)}, _step_forward_tokens=0.0, _step_trained_tokens=0.0, _step_seq_len_weighted=0.0,
+            _step_samples=0.0, _step_forward_s=0.0,
+        )  # fmt: skip
+        none, zeros = torch.full((1, 1), -1), torch.zeros(1, n, dtype=torch.long)
+        inputs = dict(
+            attention_mask=torch.ones(1, n, dtype=torch.long), input_ids=zeros, position_ids=zeros, shift_labels=zeros, token_index=torch.arange(n)[None],
+            old_log_probs=logq[mask][None], advantages=advantage[mask][None], segment_id=torch.arange(16)[:, None].expand(mask.shape)[mask][None],
+            tree_kv_index=none, tree_cu_seqlens_q=none, tree_cu_seqlens_k=none, tree_max_seqlens=torch.zeros(1, 2, dtype=torch.long),
+            global_n_tokens=torch.tensor([float(n)], dtype=torch.float64), global_n_forward_tokens=torch.tensor([n]), mean_seq_len=torch.tensor([1.0]),
+        )  # fmt: skip
+        return AsyncGRPOTrainer.compute_loss(stand_in, lambda **_: outputs, inputs)
+
+    row = "{base: grpo, old_policy: sampler, aggregate: token_mean, std_ddof: 0, scale_eps: 1e-8}"
+    worst = worst_difference(theirs_of, row, dtype)
+    table.append(("TRL", "experimental async_grpo", str(dtype)[6:], row, worst, ""))
     assert worst < tolerance
 
 

@@ -191,15 +191,18 @@ static double written(const gepolab_tokens_out *out, int64_t i, int64_t t) {
                                       : ((const double *)out->data)[at];
 }
 
-static void check_padding(const made *m) {
+/* Tokens have finite coefficients, in the type of their array, and columns that are none have 0. */
+static void check_written(const made *m) {
   const gepolab_batch *b = &m->batch;
   for (int64_t i = 0; b->length != NULL && i < m->responses; ++i)
-    for (int64_t t = b->length[i]; t < m->columns; ++t)
-      if (written(&m->result.coefficient, i, t) != 0) abort();
+    for (int64_t t = 0; t < m->columns; ++t) {
+      const double c = written(&m->result.coefficient, i, t);
+      if (t < b->length[i] ? !isfinite(c) : c != 0) abort();
+    }
   for (int64_t i = 0; b->mask != NULL && i < m->responses; ++i)
     for (int64_t t = 0; t < m->columns; ++t) {
       const double c = written(&m->result.coefficient, i, t);
-      if (m->mask[i * m->columns + t] == 0 ? c != 0 : isnan(c)) abort();
+      if (m->mask[i * m->columns + t] == 0 ? c != 0 : !isfinite(c)) abort();
     }
 }
 
@@ -216,7 +219,7 @@ static void evaluate(made *m, size_t which) {
   if ((status == GEPOLAB_OK) != (err.text[0] == '\0') || status == GEPOLAB_EINTERNAL) abort();
   if (status == GEPOLAB_OK) {
     if (!isfinite(m->result.loss)) abort();
-    check_padding(m);
+    check_written(m);
   }
   gepolab_workspace_free(workspace);
   gepolab_algorithm_free(algorithm);

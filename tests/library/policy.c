@@ -522,8 +522,47 @@ static void threads_share_an_algorithm(void) {
   gepolab_algorithm_free(algorithm);
 }
 
+/* Three responses of one token; the first one's log-ratio is 100, so that its weight is 2.7e43.
+ * What is asked for is in single precision where `narrow` says so. */
+static gepolab_status far_apart(int narrow, int weights, gepolab_error *err) {
+  static const double reward[] = {1, 0, 0.5}, logp[] = {-1, -0.5, -2}, logq[] = {-101, -0.5, -2};
+  const gepolab_type type = narrow ? GEPOLAB_FLOAT32 : GEPOLAB_FLOAT64;
+  double coefficient[3], weight[3];
+  gepolab_algorithm *a = NULL;
+  gepolab_workspace *w = NULL;
+  gepolab_batch b = GEPOLAB_INIT(gepolab_batch);
+  gepolab_result r = GEPOLAB_INIT(gepolab_result);
+  b.n_responses = b.group_size = 3;
+  b.n_groups = b.columns = 1;
+  b.reward = (gepolab_numbers){reward, GEPOLAB_FLOAT64, 1};
+  b.logp = (gepolab_tokens){logp, GEPOLAB_FLOAT64, 1, 1};
+  b.logq = (gepolab_tokens){logq, GEPOLAB_FLOAT64, 1, 1};
+  r.coefficient = (gepolab_tokens_out){coefficient, weights ? GEPOLAB_FLOAT64 : type, 1, 1};
+  if (weights) r.weight = (gepolab_tokens_out){weight, type, 1, 1};
+  CU_ASSERT_EQUAL_FATAL(gepolab_algorithm_new(&a, "is", err), GEPOLAB_OK);
+  CU_ASSERT_EQUAL_FATAL(gepolab_workspace_new(&w, err), GEPOLAB_OK);
+  const gepolab_status status = gepolab_policy(a, &b, &r, w, err);
+  gepolab_workspace_free(w);
+  gepolab_algorithm_free(a);
+  return status;
+}
+
+/* Whichever way tokens are read: one that is asked for weights reads the whole batch first. */
+static void results_that_single_precision_cannot_hold_are_refused(void) {
+  static const char *const says[] = {"the coefficient of response 0, token 0 is ",
+                                     "the weight of response 0, token 0 is 2.68"};
+  for (int weights = 0; weights < 2; ++weights) {
+    gepolab_error err = {.text = ""};
+    CU_ASSERT_EQUAL(far_apart(0, weights, &err), GEPOLAB_OK);
+    CU_ASSERT_EQUAL(far_apart(1, weights, &err), GEPOLAB_ENUMERIC);
+    if (strstr(err.text, says[weights]) == NULL) fprintf(stderr, "found '%s'\n", err.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says[weights]));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "single precision ends at 3.4e38"));
+  }
+}
+
 SUITE(library_policy, "library: policy", TEST(every_layout_gives_the_bits_of_policy_evaluate),
       TEST(columns_beyond_a_response_get_coefficient_zero), TEST(what_is_wrong_is_named),
       TEST(an_unknown_algorithm_is_told_its_neighbour), TEST(threads_share_an_algorithm),
       TEST(batches_of_the_first_interface_are_taken), TEST(entropies_are_asked_for_by_name),
-      TEST(fields_are_told_by_name));
+      TEST(fields_are_told_by_name), TEST(results_that_single_precision_cannot_hold_are_refused));

@@ -4,6 +4,8 @@
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,10 +219,32 @@ static void numbers_of_threads_that_cannot_be_are_refused_and_change_nothing(voi
   gepolab_workspace_free(w);
 }
 
+static void results_fit_their_type_or_do_not_wherever_they_lie(void) {
+  static const double most[] = {0, FLT_MAX, DBL_MAX, INFINITY};
+  static const int fits[][4] = {[GEPOLAB_NONE] = {1, 1, 1, 0},
+                                [GEPOLAB_FLOAT32] = {1, 1, 0, 0},
+                                [GEPOLAB_FLOAT64] = {1, 1, 1, 0}};
+  static const gepolab_type types[] = {GEPOLAB_NONE, GEPOLAB_FLOAT32, GEPOLAB_FLOAT64};
+  double value[40];
+  for (size_t k = 0; k < sizeof types / sizeof *types; ++k)
+    for (size_t at = 0; at < 40; ++at) {
+      memset(value, 0, sizeof value);
+      for (size_t m = 0; m < 4; ++m)
+        for (int sign = -1; sign <= 1; sign += 2) {
+          value[at] = sign * most[m];
+          CU_ASSERT_EQUAL(row_fits(value, 40, types[k]), fits[types[k]][m]);
+        }
+      value[at] = NAN;
+      CU_ASSERT_EQUAL(row_fits(value, 40, types[k]), 0);
+    }
+  CU_ASSERT_EQUAL(row_fits(value, 0, GEPOLAB_FLOAT32), 1);
+}
+
 SUITE(library_rows, "library: rows and threads", TEST(rows_of_any_stride_are_read_and_written),
       TEST(what_is_not_finite_or_above_a_bound_is_seen_wherever_it_lies),
       TEST(rows_of_floats_are_checked_as_they_are_read),
       TEST(marked_columns_are_counted_and_their_ends_found),
       TEST(a_long_mask_is_counted_to_its_end),
+      TEST(results_fit_their_type_or_do_not_wherever_they_lie),
       TEST(threads_do_not_change_a_bit_of_a_batch_in_float32),
       TEST(numbers_of_threads_that_cannot_be_are_refused_and_change_nothing));

@@ -292,6 +292,36 @@ static void the_nearest_name_is_a_likely_one_or_none(void) {
   CU_ASSERT_PTR_NULL(cfg_nearest("steps", names, 0));
 }
 
+/* The value of one field, in any style of YAML; places are those of the text. */
+static void a_value_stands_alone_under_the_name_that_messages_give_it(void) {
+  static const struct {
+    const char *text, *wanted; /* canonical, or the message */
+  } values[] = {
+      {"30m", "{\"cluster\":{\"delay\":1800}}"},
+      {"law: uniform\nmin: 1m\n", "{\"cluster\":{\"delay\":{\"law\":\"uniform\",\"min\":60}}}"},
+      {"- 1\n- [2, x]", "{\"cluster\":{\"delay\":[1,[2,\"x\"]]}}"},
+      {"null", "{\"cluster\":{\"delay\":null}}"},
+      {"", "mine:1:1: the text is empty"},
+      {"{a: 1,\n b: [}", "mine:2:6: not valid YAML"},
+      {"a: 1\na: 2", "mine:2:1: "}};
+  for (size_t i = 0; i < sizeof values / sizeof *values; ++i) {
+    cfg_doc *doc = NULL;
+    gl_error err = {0};
+    const char *text = values[i].text, *wanted = values[i].wanted;
+    gl_status status = cfg_load_value(&doc, "cluster.delay", text, strlen(text), "mine", &err);
+    CU_ASSERT_EQUAL(status == GL_OK, *wanted == '{');
+    if (status == GL_OK && cfg_resolve(doc, &err) == GL_OK) {
+      check_canonical(doc, wanted);
+    } else {
+      if (strncmp(err.text, wanted, strlen(wanted)) != 0)
+        fprintf(stderr, "wanted %s, got %s\n", wanted, err.text);
+      CU_ASSERT_EQUAL(strncmp(err.text, wanted, strlen(wanted)), 0);
+    }
+    CU_ASSERT(status == GL_OK || doc == NULL);
+    cfg_free(doc);
+  }
+}
+
 SUITE(core_config, "core: config", TEST(layout_does_not_change_the_canonical_text),
       TEST(kinds_stay_apart_in_the_canonical_text), TEST(numbers_are_canonical_by_value),
       TEST(text_is_escaped_in_the_canonical_text),
@@ -302,4 +332,5 @@ SUITE(core_config, "core: config", TEST(layout_does_not_change_the_canonical_tex
       TEST(values_are_found_by_dotted_paths), TEST(whole_numbers_are_exact_to_their_last_bit),
       TEST(every_kind_of_value_is_read_and_absence_gives_the_default),
       TEST(after_a_failure_the_reader_gives_defaults_and_the_first_error),
-      TEST(the_nearest_name_is_a_likely_one_or_none));
+      TEST(the_nearest_name_is_a_likely_one_or_none),
+      TEST(a_value_stands_alone_under_the_name_that_messages_give_it));
