@@ -103,6 +103,7 @@ static gl_status read_label(file_label *labels, const gather_request *q, const c
 /* The regular expressions of a request. */
 typedef struct rules {
   pattern **rename, **read_as, *group_by;
+  unsigned char *has_read; /* for each of read_as whether it has named a metric */
 } rules;
 
 static gl_status compile_rules(pattern ***out, const char *const *texts, size_t n,
@@ -120,6 +121,8 @@ static gl_status rules_init(rules *r, const gather_request *q, gl_error *err) {
   gl_status status = compile_rules(&r->rename, q->renames, q->n_renames, "--rename", err);
   if (status == GL_OK)
     status = compile_rules(&r->read_as, q->read_as, q->n_read_as, "--read-as", err);
+  r->has_read = calloc(q->n_read_as + 1, 1);
+  if (status == GL_OK && !r->has_read) status = gl_fail_memory(err, "regular expressions");
   if (status == GL_OK && q->group_by)
     status = pattern_new(&r->group_by, q->group_by, "--group-by", err);
   if (status == GL_OK && r->group_by && !pattern_has_group(r->group_by))
@@ -133,7 +136,7 @@ static gl_status rules_init(rules *r, const gather_request *q, gl_error *err) {
 static void rules_fini(rules *r) {
   for (size_t i = 0; r->rename && r->rename[i]; i++) pattern_free(r->rename[i]);
   for (size_t i = 0; r->read_as && r->read_as[i]; i++) pattern_free(r->read_as[i]);
-  free(r->rename), free(r->read_as), pattern_free(r->group_by);
+  free(r->rename), free(r->read_as), free(r->has_read), pattern_free(r->group_by);
 }
 
 /* A rule whose expression begins with a bracket sees the tag: "\[paper\]GEPO=gepo". */
@@ -144,14 +147,16 @@ static int sees_tags(const char *rule) {
 
 /* The name that the first matching rule makes of the text, or, where the rule's words in `texts`
  * ask for it, of the tagged one (which may be NULL); a copy of the text where none matches. On the
- * heap. */
+ * heap. has_named, unless it is NULL, notes the rule that matched. */
 static gl_status apply_rules(pattern *const *list, const char *const *texts, const char *text,
-                             const char *tagged, char **out, gl_error *err) {
+                             const char *tagged, unsigned char *has_named, char **out,
+                             gl_error *err) {
   gl_status status = GL_OK;
   *out = NULL;
-  for (; *list && !*out && status == GL_OK; list++, texts++) {
-    const char *seen = sees_tags(*texts) ? tagged : text;
-    if (seen) status = pattern_apply(*list, seen, out, err);
+  for (size_t i = 0; list[i] && !*out && status == GL_OK; i++) {
+    const char *seen = sees_tags(texts[i]) ? tagged : text;
+    if (seen) status = pattern_apply(list[i], seen, out, err);
+    if (has_named && *out) has_named[i] = 1;
   }
   if (status == GL_OK && !*out && !(*out = strdup(text))) status = gl_fail_memory(err, "names");
   return status;
@@ -166,7 +171,7 @@ static gl_status name_of(const gather_request *q, const rules *r, const series *
   if (r->group_by) status = pattern_apply(r->group_by, s->run, &group, err);
   if (status == GL_OK)
     status = apply_rules(r->rename, q->renames, group ? group : s->run,
-                         *s->tag && !group ? tagged : NULL, out, err);
+                         *s->tag && !group ? tagged : NULL, NULL, out, err);
   free(group);
   return status;
 }
@@ -202,7 +207,8 @@ static gl_status add_series(gathered *g, const gather_request *q, const rules *r
                           .n = s->n,
                           .n_all = s->n};
   gl_status status = name_of(q, r, s, &to->name, err);
-  if (status == GL_OK) status = apply_rules(r->read_as, q->read_as, own, NULL, &to->metric, err);
+  if (status == GL_OK)
+    status = apply_rules(r->read_as, q->read_as, own, NULL, r->has_read, &to->metric, err);
   if (status != GL_OK) return status;
   if (!to->label || !to->run || !to->step || !to->value) return gl_fail_memory(err, "series");
   if (s->n > 0) {
@@ -253,8 +259,8 @@ static gl_status add_study(gathered *g, const gather_request *q, const rules *r,
   to->algorithms = calloc(loaded->n_algorithms + 1, sizeof *to->algorithms);
   if (!to->label || !to->algorithms) return gl_fail_memory(err, "studies");
   for (size_t a = 0; a < loaded->n_algorithms && status == GL_OK; a++)
-    status =
-        apply_rules(r->rename, q->renames, loaded->algorithms[a], NULL, &to->algorithms[a], err);
+    status = apply_rules(r->rename, q->renames, loaded->algorithms[a], NULL, NULL,
+                         &to->algorithms[a], err);
   return status == GL_OK && set ? sets_choose(loaded, set, err) : status;
 }
 
@@ -536,6 +542,44 @@ static gl_status read_files(gathered *g, const gather_request *q, const rules *r
   return status;
 }
 
+/* "a, b, c, ...": names of series, each once. */
+typedef struct name_list {
+  char text[300];
+  size_t n, used;
+  const char *last;
+} name_list;
+
+static void list_name(name_list *list, const char *name) {
+  enum { MOST = 4 };
+  if (list->last && strcmp(list->last, name) == 0) return;
+  list->last = name;
+  if (++list->n > MOST + 1 || list->used >= sizeof list->text) return;
+  list->used += (size_t)snprintf(list->text + list->used, sizeof list->text - list->used, "%s%.60s",
+                                 list->n > 1 ? ", " : "", list->n > MOST ? "..." : name);
+}
+
+/* A regular expression that is meant to sort runs and matches none of them is a slip. */
+static gl_status refuse_idle_rules(const gathered *g, const gather_request *q, const rules *r,
+                                   gl_error *err) {
+  name_list runs = {.n = 0}, metrics = {.n = 0};
+  int found = g->n_series == 0 || !q->group_by;
+  for (size_t i = 0; i < g->n_series; i++) {
+    gl_status status = GL_OK;
+    if (!found) status = pattern_matches(r->group_by, g->series[i].run, &found, err);
+    if (status != GL_OK) return status;
+    list_name(&runs, g->series[i].run);
+    list_name(&metrics, g->series[i].metric);
+  }
+  if (!found)
+    return gl_fail(err, GL_EINPUT, "--group-by '%s' matches none of the runs: %s", q->group_by,
+                   runs.text);
+  for (size_t i = 0; g->n_series > 0 && i < q->n_read_as; i++)
+    if (!r->has_read[i])
+      return gl_fail(err, GL_EINPUT, "--read-as '%s' matches none of the metrics: %s",
+                     q->read_as[i], metrics.text);
+  return GL_OK;
+}
+
 static gl_status arrange(gathered *g, const gather_request *q, gl_error *err) {
   gl_status status = refuse_missing_metric(g, q, err);
   if (status == GL_OK && g->n_studies == 0 && (q->set || q->each_set))
@@ -564,6 +608,7 @@ gl_status gather(gathered *out, const gather_request *request, gl_error *err) {
   for (size_t i = 0; i < request->n_labels && status == GL_OK; i++)
     status = read_label(labels, request, request->labels[i], err);
   if (status == GL_OK) status = read_files(out, request, &r, labels, err);
+  if (status == GL_OK) status = refuse_idle_rules(out, request, &r, err);
   if (status == GL_OK) status = arrange(out, request, err);
   rules_fini(&r);
   free(labels);

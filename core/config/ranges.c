@@ -18,6 +18,19 @@ typedef struct range {
 
 enum { MOST_VALUES = 1000000, DIGITS = 12 };
 
+/* Seeds are counted: {from: 1, to: 12} are twelve of them. */
+static int is_seeds(const char *path) {
+  const char *word = strrchr(path, '.');
+  word = word != NULL ? word + 1 : path;
+  return strcmp(word, "seed") == 0 || strcmp(word, "seeds") == 0;
+}
+
+/* How many whole numbers there are; 0 where the ends are not whole, or they are too many. */
+static size_t whole_numbers(double from, double to) {
+  if (floor(from) != from || floor(to) != to || !(to - from < MOST_VALUES)) return 0;
+  return to < from ? 0 : (size_t)(to - from) + 1;
+}
+
 static gl_status read_range(range *out, const cfg_node *node, const char *path, gl_error *err) {
   static const char *const scales[] = {"linear", "log"};
   cfg_reader r;
@@ -30,6 +43,8 @@ static gl_status read_range(range *out, const cfg_node *node, const char *path, 
   out->scale = (range_scale)cfg_choice(&r, "scale", SCALE_LINEAR, scales, 2);
   out->integer = cfg_bool(&r, "integer", 0);
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
+  if (out->n == 0 && out->scale == SCALE_LINEAR && is_seeds(path))
+    out->n = whole_numbers(out->from, out->to);
   if (from == NULL || to == NULL || out->n == 0)
     return cfg_fail(
         node, err,

@@ -78,7 +78,10 @@ static int look_slurm(char detail[FOUND_TEXT]) {
 }
 
 static int look_library(char detail[FOUND_TEXT]) {
-  return FIRST_LINE(detail, "pkg-config", "--modversion", "gepolab");
+  if (!FIRST_LINE(detail, "pkg-config", "--version")) return 0;
+  if (FIRST_LINE(detail, "pkg-config", "--modversion", "gepolab")) return 1;
+  snprintf(detail, FOUND_TEXT, "pkg-config finds no gepolab.pc");
+  return 0;
 }
 
 /* --- Python ------------------------------------------------------------------------------------
@@ -162,12 +165,13 @@ static const place places[] = {
     {"MPI", "sweeps over machines under mpirun",
      "install openmpi-bin and libopenmpi-dev and build again; shards work without", 0, look_mpi},
     {"Slurm", "sweeps as an array of jobs: experiments/slurm/sweep.sbatch",
-     "needed on a cluster that has it only", 0, look_slurm},
+     "nothing to do where there is no cluster with Slurm", 0, look_slurm},
     {"CUDA device", "transformers with backend: cuda",
      "run on a machine with an NVIDIA GPU, built where nvcc is found; the CPU does the same", 0,
      look_cuda},
     {"libgepolab", "the C library for other programs, by pkg-config",
-     "make install, or install libgepolab-dev", 0, look_library},
+     "make install, or install libgepolab-dev; elsewhere than /usr: set PKG_CONFIG_PATH", 0,
+     look_library},
     {"Python package", "gepolab from NumPy, PyTorch and TRL",
      "pip install ./python in the sources, or install python3-gepolab", 0, look_package},
     {"PyTorch", "stands beside gepolab in bench; the loss of trainers", "pip install torch", 0,

@@ -146,8 +146,21 @@ static void the_runs_of_a_group_are_seeds(void) {
   q.group_by = "_seed[0-9]+";
   refused(&q, "has no group in parentheses");
   const char *const merged[] = {"GRPO.*=grpo"};
+  q.group_by = "^(.*)_sed[0-9]+$";
+  refused(&q, "--group-by '^(.*)_sed[0-9]+$' matches none of the runs: GRPO_seed1, GRPO_seed2");
   q.group_by = NULL, q.renames = merged, q.n_renames = 1;
   refused(&q, "'GRPO_seed1' and 'GRPO_seed2' are both called 'grpo' and have accuracy");
+}
+
+static void an_expression_that_reads_no_metric_is_refused(void) {
+  gather_request q = request(LIST(SAMPLE("runs.jsonl")));
+  const char *const read_as[] = {"^accuracy$=score", "^train/kl$=kl_k3"};
+  q.read_as = read_as, q.n_read_as = 2;
+  refused(&q, "--read-as '^train/kl$=kl_k3' matches none of the metrics: score");
+  q.n_read_as = 1;
+  gathered g = gathered_of(&q);
+  CU_ASSERT_STRING_EQUAL(g.series[0].metric, "score");
+  gathered_fini(&g);
 }
 
 static void tags_stay_where_names_would_collide_and_only_there(void) {
@@ -296,6 +309,7 @@ static void wrong_requests_are_refused_with_their_remedy(void) {
 SUITE(import_gather, "analysis: several files", TEST(series_of_one_run_come_from_several_files),
       TEST(labels_are_settings_and_fields_of_recipes_are_axes),
       TEST(columns_named_as_fields_of_recipes_are_axes), TEST(the_runs_of_a_group_are_seeds),
+      TEST(an_expression_that_reads_no_metric_is_refused),
       TEST(tags_stay_where_names_would_collide_and_only_there),
       TEST(best_follows_the_metric_and_common_ends_are_cut),
       TEST(benchmarks_stand_side_by_side_with_their_average),

@@ -22,6 +22,7 @@ static void ranges_are_the_lists_that_one_would_write(void) {
       {"optimizer.lr", "{from: 1e-300, to: 1e300, n: 3, scale: log}", "[1e-300,1,1e+300]"},
       {"optimizer.lr", "{from: 0.1234567890123456, to: 0.2, n: 2}", "[0.1234567890123456,0.2]"},
       {"seed", "{from: 1, to: 10, n: 10}", "[1,2,3,4,5,6,7,8,9,10]"},
+      {"seed", "{from: 3, to: 7}", "[3,4,5,6,7]"},
       {"train.group_size", "{from: 4, to: 64, n: 5, scale: log}", "[4,8,16,32,64]"},
       {"train.group_size", "{from: 4, to: 40, n: 4, scale: log, integer: true}", "[4,9,19,40]"},
       {"cluster.max_delay", "{from: 1m, to: 1h, n: 3}", "[60,1830,3600]"},
@@ -48,7 +49,7 @@ static void ranges_are_the_lists_that_one_would_write(void) {
 
 static void tune_takes_ranges_too(void) {
   static const char text[] =
-      "tune: {lr: {from: 0.01, to: 1, n: 3, scale: log}, seeds: {from: 101, to: 103, n: 3}}";
+      "tune: {lr: {from: 0.01, to: 1, n: 3, scale: log}, seeds: {from: 101, to: 103}}";
   cfg_doc *doc = NULL;
   CU_ASSERT_EQUAL_FATAL(resolve(&doc, text, NULL), GL_OK);
   char *canonical = cfg_canonical(cfg_root(doc));
