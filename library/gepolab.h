@@ -400,10 +400,10 @@ GEPOLAB_API gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm
 typedef struct gepolab_simulation gepolab_simulation;
 
 /* Runs the clock of a recipe (YAML text with `cluster:`, `train:` and `steps:`; a recipe's other
- * sections are left aside, and what it includes are files) until its number of updates is done. The
- * same recipe and seed give the same schedule. GEPOLAB_EINPUT with place (`recipe:line:column`) for
- * what is no such recipe. Time and memory grow with the number of batches: some 200 bytes each.
- * Release with gepolab_simulation_free(). */
+ * sections are left aside) until its number of updates is done. The same recipe and seed give the
+ * same schedule. GEPOLAB_EINPUT with place (`recipe:line:column`) for what is no such recipe, and
+ * for one that includes others, which has to be a file. Time and memory grow with the number of
+ * batches: some 200 bytes each. Release with gepolab_simulation_free(). */
 GEPOLAB_API gepolab_status gepolab_simulate(gepolab_simulation **out, const char *recipe,
                                             uint64_t seed, gepolab_error *err);
 /* The same for a recipe in a file: those that it names are looked for beside it first, and messages

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes as c
 import importlib
+import json
 import operator
 import os
 import pathlib
-from typing import Any
+import re
+from typing import Any, Mapping
 
 INTERFACE = 3  # GEPOLAB_INTERFACE of the header that the structures below are written after
 
@@ -225,6 +227,23 @@ def whole(value: Any, name: str) -> int:
         return operator.index(value)
     except TypeError:
         raise InputError(f"{name} is {value!r}, and a whole number is expected") from None
+
+
+def flow(value: Any) -> str:
+    """A value as a recipe has it on one line; "30m" stays a time, and numbers may be NumPy's."""
+    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(str(key))}: {flow(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):
+        return "[" + ", ".join(flow(part) for part in value) + "]"
+    if isinstance(value, str) and re.fullmatch(r"[0-9][0-9._]*([eE][+-]?[0-9]+)?\s*[A-Za-z][A-Za-z/]*", value):
+        return value
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return ".inf" if value > 0 else "-.inf"
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        raise InputError(f"{value!r} is neither a number, a text, a list nor a dict") from None
 
 
 class Owned:

@@ -11,7 +11,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from ._library import MOMENTS, Error, InputError, Interval, Moments, Owned, Table, Trained, check, library, text_of, whole
+from ._library import MOMENTS, Error, InputError, Interval, Moments, Owned, Table, Trained, check, flow, library, text_of, whole
 from ._policy import Algorithm, _algorithm
 
 _METHODS = {0: "exact", 1: "monte_carlo", 2: "population"}
@@ -76,11 +76,12 @@ class Simulation:
 def sim(recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1) -> Simulation:
     """Runs the clock of a recipe: YAML text, the path of a file, or a dict with `cluster`, `train` and `steps`.
 
-    Files that a recipe names (`include`, measured delays) are looked for beside it, where it is a file, and in the current folder.
+    Files that a recipe names (`include`, measured delays) are looked for beside it; those of a text or dict, which cannot include
+    others, in the current folder.
     """
     new, given = "gepolab_simulate", recipe
     if isinstance(given, dict):
-        given = json.dumps(given)  # JSON is YAML
+        given = flow(given)
     elif isinstance(given, pathlib.Path) or ("\n" not in given and given.endswith((".yaml", ".yml"))):
         new, given = "gepolab_simulate_file", os.fspath(given)
     owned = Owned(new, "gepolab_simulation_free", text_of(given, "recipe"), whole(seed, "seed"))
@@ -95,7 +96,7 @@ class Delay:
     """A delay law: seconds, a time with its unit ("30m"), or a map as a recipe has it ("{law: gamma, mean: 90, sd: 30}", or a dict)."""
 
     def __init__(self, law: "Union[float, str, dict[str, Any]]") -> None:
-        text = json.dumps(law) if isinstance(law, dict) else str(law)
+        text = flow(law) if isinstance(law, dict) else str(law)
         self._owned = Owned("gepolab_delay_new", "gepolab_delay_free", text_of(text, "delay"))
 
     def quantile(self, p: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _arrays
-from ._library import Batch, Error, InputError, Owned, Result, check, library, text_of, whole
+from ._library import Batch, Error, InputError, Owned, Result, check, flow, library, text_of, whole
 
 FIELD_SIZE = 40  # GEPOLAB_FIELD_SIZE
 Array = Any  # a NumPy array or a PyTorch tensor on the CPU
@@ -24,13 +24,12 @@ class Algorithm:
     """
 
     def __init__(self, text: "Union[str, Mapping[str, Any]]" = "grpo", **fields: Any) -> None:
-        if not isinstance(text, str):
-            text = "{" + ", ".join(f"{key}: {_plain(value)}" for key, value in text.items()) + "}"
+        if fields and (not isinstance(text, str) or text.lstrip().startswith("{")):
+            raise InputError("give fields either in the map or as keywords, not both")
         if fields:
-            if text.lstrip().startswith("{"):
-                raise InputError("give fields either in the text or as keywords, not both")
-            pairs = ", ".join(f"{key}: {_plain(value)}" for key, value in fields.items())
-            text = f"{{base: {text}, {pairs}}}"
+            text = {"base": text, **fields}
+        if not isinstance(text, str):
+            text = flow(text)
         self._owned = Owned("gepolab_algorithm_new", "gepolab_algorithm_free", text_of(text, "algorithm"))
         #: the name that gepolab's tables and figures show
         self.name: str = library.gepolab_algorithm_name(self._owned.pointer).decode()
@@ -43,18 +42,6 @@ class Algorithm:
         text, error = c.create_string_buffer(FIELD_SIZE), Error()
         check(library.gepolab_algorithm_field(self._owned.pointer, text_of(name, "field"), text, c.byref(error)), error)
         return text.value.decode()
-
-
-def _plain(value: Any) -> str:
-    """A value as YAML has it; numbers of NumPy are numbers."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "null"
-    if isinstance(value, float):
-        return {float("inf"): ".inf", float("-inf"): "-.inf"}.get(value, repr(value))
-    return str(value)
 
 
 def algorithms() -> "list[dict[str, str]]":

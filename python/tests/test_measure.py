@@ -41,7 +41,11 @@ def test_recipes_in_files_find_what_they_name_beside_them(tmp_path, monkeypatch)
     recipe.write_text("include: base.yaml\nsteps: 20\ncluster: {delay: {law: empirical, file: delays.csv}}\n")
     assert gepolab.sim(recipe).staleness[-1] == gepolab.sim(str(recipe)).staleness[-1] == 4
     monkeypatch.chdir(tmp_path)
-    assert len(gepolab.sim(recipe.read_text()).batches) == 20
+    law = {"law": "empirical", "file": "delays.csv"}
+    clock = {"preset": "fifo", "samplers": 1, "generation": 1, "learner": {"step": 1, "eval_pause": 0}, "delay": law}
+    assert gepolab.sim({"steps": 20, "cluster": clock}).staleness[-1] == 4
+    with pytest.raises(gepolab.InputError, match="recipe:1:10: .*only a recipe that is a file can include files"):
+        gepolab.sim(recipe.read_text())
     with pytest.raises(gepolab.InputError, match="nothing.yaml.*No such file"):
         gepolab.sim(tmp_path / "nothing.yaml")
     with pytest.raises(gepolab.InputError, match="recipe:1:1: unknown key 'stpes' in 'recipe' .did you mean 'steps'"):
@@ -51,6 +55,10 @@ def test_recipes_in_files_find_what_they_name_beside_them(tmp_path, monkeypatch)
 
 
 def test_laws_have_units():
+    slow = {"steps": 20, "cluster": {"preset": "fifo", "samplers": 1, "generation": np.int64(1), "delay": "3 s", "learner": {"step": 1, "eval_pause": 0.0}}}
+    assert gepolab.sim(slow).staleness[-1] == 4
+    with pytest.raises(gepolab.InputError, match="is neither a number"):
+        gepolab.sim({"steps": 20, "cluster": {"delay": object()}})
     assert gepolab.Delay("30m").quantile(0.5) == gepolab.Delay(1800).quantile(0.5) == 1800
     law = gepolab.Delay({"law": "lognormal", "interval": ["1m", "30m"], "confidence": 0.9})
     assert law.quantile(0.05) == pytest.approx(60)

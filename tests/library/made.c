@@ -23,7 +23,7 @@ static void messages_name_the_argument_and_the_place_in_it(void) {
               {"base: gepo\nclip: nome\n", "algorithm:2:7: ", "'algorithm.clip' is text ('nome')"},
               {"[[[", "algorithm:1:", "not valid YAML"},
               {"", "algorithm:1:1: ", "the text is empty"},
-              {"# nothing", "algorithm:1:", "the text is empty"}},
+              {"# nothing", "algorithm:", "the text is empty"}},
     laws[] = {{"nosuch", "delay:1:1: ", "is not a law"},
               {"{law: lognormall}", "delay:1:7: ", "did you mean 'lognormal'"},
               {"5 kg", "delay:1:1: ", "kg"},
