@@ -46,7 +46,9 @@ typedef struct results_cell {
 typedef struct results_group {
   const axis_value *value; /* [results.axes.n] */
   char *label;             /* "600" or "600, 0.1": the values in the order of the axes */
-  char *heading;           /* "max delay 600 s, loss down 0.1"; "" where there is no axis */
+  char *heading;           /* "max delay 600 s, loss down 0.1": what varies in the study; "" where
+                              there is no axis */
+  char *title;             /* as results_titles() has it */
   double delay; /* in the axis cluster.max_delay, else cluster.delay; NaN without them and
                    for what is not a number */
 } results_group;
@@ -93,7 +95,15 @@ const results_cell *results_cell_at(const results *r, size_t group, size_t algor
 /* The index of the axis with that path; r->axes.n if there is none. */
 size_t results_axis(const results *r, const char *path);
 /* The group's values as a heading, "max delay 600 s, loss down 0.1", without one axis (r->axes.n:
- * with all). On the heap, NULL if memory is short. */
+ * with all) and without those in which the study has one value. On the heap, NULL if memory is
+ * short. */
 char *results_heading(const results *r, size_t group, size_t without);
+/* Headings [n_groups] that are as short as they can be and tell apart what the axes but one
+ * (r->axes.n: all of them) tell apart: an axis that follows from the others is not named, unless
+ * one of the others is not given. Where more than two axes vary and
+ * each group differs in one of them from a base, the title is that difference. NULL if memory is
+ * short; release with results_titles_free(). */
+char **results_titles(const results *r, size_t without);
+void results_titles_free(char **titles, size_t n);
 
 #endif

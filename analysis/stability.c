@@ -20,29 +20,23 @@ static int in_order(const void *a, const void *b) {
 /* --- settings ------------------------------------------------------------------------------------
  */
 
-/* Gives group g the setting of its heading without the dose; 0 if memory is short. */
-static int place_group(stability *s, size_t g) {
-  char *heading = results_heading(s->from, g, s->dose_axis);
-  if (heading == NULL) return 0;
-  size_t i = 0;
-  while (i < s->n_settings && strcmp(s->settings[i], heading) != 0) i++;
-  s->setting[g] = i;
-  if (i < s->n_settings)
-    free(heading);
-  else
-    s->settings[s->n_settings++] = heading;
-  return 1;
-}
-
 static gl_status find_settings(stability *s, gl_error *err) {
   const results *r = s->from;
   s->dose_axis = results_axis(r, STABILITY_DOSE);
+  s->has_doses = s->dose_axis < r->axes.n;
   s->settings = calloc(r->n_groups + 1, sizeof *s->settings);
   s->setting = calloc(r->n_groups + 1, sizeof *s->setting);
-  if (s->settings == NULL || s->setting == NULL) return gl_fail_memory(err, "the settings");
-  for (size_t g = 0; g < r->n_groups; g++)
-    if (!place_group(s, g)) return gl_fail_memory(err, "the settings");
-  return GL_OK;
+  char **titles = results_titles(r, s->dose_axis);
+  int ok = s->settings != NULL && s->setting != NULL && titles != NULL;
+  for (size_t g = 0; g < r->n_groups && ok; g++) {
+    size_t *i = &s->setting[g];
+    while (*i < s->n_settings && strcmp(s->settings[*i], titles[g]) != 0) ++*i;
+    if (*i < s->n_settings) continue;
+    s->settings[s->n_settings++] = titles[g];
+    titles[g] = NULL;
+  }
+  results_titles_free(titles, r->n_groups);
+  return ok ? GL_OK : gl_fail_memory(err, "the settings");
 }
 
 /* The median staleness that the clock says of each setting's runs, on average. */
@@ -87,7 +81,7 @@ static void count_run(stability *s, stability_cell *c, size_t index) {
   c->count[o.kind]++;
   c->lost_start += (size_t)(o.lost_start != 0);
   c->falls += (size_t)run_outcome_is_fall(&o);
-  if (s->dose_axis == r->axes.n) return;
+  if (!s->has_doses) return;
   const double dose = r->groups[run->group].value[s->dose_axis].number;
   if (!(dose > 0) || !isfinite(dose)) return;
   dose_group *d = dose_of(c, log(dose));
@@ -111,20 +105,21 @@ size_t stability_times(const stability *s, const stability_cell *c, double *time
   return n;
 }
 
-static gl_status find_median(const stability *s, stability_cell *c, gl_error *err) {
+static gl_status find_curve(const stability *s, stability_cell *c, gl_error *err) {
   const size_t most = s->from->n_runs + 1;
   double *time = calloc(most, sizeof *time);
   uint8_t *fell = calloc(most, sizeof *fell);
   survival_step *curve = calloc(most, sizeof *curve);
-  size_t steps = 0;
   gl_status status =
       time != NULL && fell != NULL && curve != NULL ? GL_OK : gl_fail_memory(err, "onsets");
-  if (status == GL_OK)
-    status = survival_curve(time, fell, stability_times(s, c, time, fell), curve, &steps, err);
+  const size_t n = status == GL_OK ? stability_times(s, c, time, fell) : 0;
+  if (status == GL_OK) status = survival_curve(time, fell, n, curve, &c->n_steps, err);
+  for (size_t i = 0; i < n; i++) c->watched = fmax(c->watched, time[i]);
   c->median_onset = INFINITY;
-  for (size_t i = steps; i-- > 0;)
+  for (size_t i = c->n_steps; i-- > 0;)
     if (curve[i].survival <= 0.5) c->median_onset = curve[i].time;
-  free(time), free(fell), free(curve);
+  c->curve = curve;
+  free(time), free(fell);
   return status;
 }
 
@@ -186,23 +181,31 @@ static gl_status make_cells(stability *s, gl_error *err) {
     c->fallen = share_interval(c->falls, c->runs);
     c->best_dose = c->n_doses;
     qsort(c->dose, c->n_doses, sizeof *c->dose, in_order);
-    status = find_median(s, c, err);
+    status = find_curve(s, c, err);
   }
   return status;
 }
 
 gl_status stability_fit(stability *s, gl_error *err) {
   gl_status status = GL_OK;
-  for (size_t i = 0; i < s->n_settings * s->from->n_algorithms && status == GL_OK; i++) {
+  for (size_t i = 0; i < s->n_settings * s->n_algorithms && status == GL_OK; i++) {
     status = fit_doses(&s->cells[i], err);
     if (status == GL_OK) status = find_scores(s, &s->cells[i], err);
   }
   return status;
 }
 
+static gl_status name_algorithms(stability *s, gl_error *err) {
+  s->n_algorithms = s->from->n_algorithms;
+  s->algorithms = calloc(s->n_algorithms + 1, sizeof *s->algorithms);
+  if (s->algorithms == NULL) return gl_fail_memory(err, "the algorithms");
+  for (size_t a = 0; a < s->n_algorithms; a++) s->algorithms[a] = s->from->algorithms[a];
+  return GL_OK;
+}
+
 gl_status stability_init(stability *s, const results *from, const outcome_rule *rule,
                          gl_error *err) {
-  *s = (stability){.from = from, .rule = *rule};
+  *s = (stability){.from = from, .study = from->study, .rule = *rule};
   size_t evaluated = 0;
   for (size_t i = 0; i < from->n_runs; i++) evaluated += from->runs[i].n_evals > 0;
   if (evaluated == 0)
@@ -214,14 +217,17 @@ gl_status stability_init(stability *s, const results *from, const outcome_rule *
                    from->study);
   gl_status status = find_settings(s, err);
   if (status == GL_OK) status = find_staleness(s, err);
+  if (status == GL_OK) status = name_algorithms(s, err);
   return status == GL_OK ? make_cells(s, err) : status;
 }
 
 void stability_fini(stability *s) {
-  for (size_t i = 0; s->cells != NULL && i < s->n_settings * s->from->n_algorithms; i++)
-    free(s->cells[i].dose), free(s->cells[i].last);
+  for (size_t i = 0; s->cells != NULL && i < s->n_settings * s->n_algorithms; i++)
+    free(s->cells[i].dose), free(s->cells[i].last), free(s->cells[i].curve);
   for (size_t i = 0; i < s->n_settings; i++) free(s->settings[i]);
   free(s->settings), free(s->setting), free(s->staleness), free(s->run), free(s->cells);
+  free(s->algorithms);
+  stored_fini(&s->kept);
   *s = (stability){0};
 }
 
@@ -263,20 +269,18 @@ static void score_cell(table *t, const stability_cell *c) {
 enum { FIXED_HEADS = 10 };
 
 static gl_status write_table(const stability *s, table_format format, FILE *to, gl_error *err) {
-  const results *r = s->from;
   const char *heads[FIXED_HEADS + STABILITY_SHARES + 1] = {
       "algorithm",       "setting",  "runs",   "never learned", "early fall", "late fall",
       "not finite",      "survived", "fallen", "median onset",  "lr: 10 %",   "lr: 50 %",
       "best last, at lr"};
-  const int has_dose = s->dose_axis < r->axes.n;
-  table *t = table_new(heads, FIXED_HEADS + (has_dose ? (size_t)STABILITY_SHARES + 1 : 0));
+  table *t = table_new(heads, FIXED_HEADS + (s->has_doses ? (size_t)STABILITY_SHARES + 1 : 0));
   if (t == NULL) return gl_fail_memory(err, "a table");
   size_t failed = 0;
-  for (size_t i = 0; i < s->n_settings * r->n_algorithms; i++) {
+  for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) {
     const stability_cell *c = &s->cells[i];
     failed += c->failed;
     if (c->runs == 0) continue;
-    table_cell(t, "%s", r->algorithms[c->algorithm]);
+    table_cell(t, "%s", s->algorithms[c->algorithm]);
     table_cell(t, "%s", *s->settings[c->setting] != '\0' ? s->settings[c->setting] : "–");
     table_cell(t, "%zu", c->runs);
     if (c->lost_start > 0)
@@ -292,15 +296,16 @@ static gl_status write_table(const stability *s, table_format format, FILE *to, 
       table_cell(t, "%.0f", c->median_onset);
     else
       table_cell(t, "–");
-    for (size_t k = 0; has_dose && k < STABILITY_SHARES; k++) dose_cell(t, &c->fit, c->falls_at[k]);
-    if (has_dose) score_cell(t, c);
+    for (size_t k = 0; s->has_doses && k < STABILITY_SHARES; k++)
+      dose_cell(t, &c->fit, c->falls_at[k]);
+    if (s->has_doses) score_cell(t, c);
   }
   table_caption(t,
                 "%s: outcomes of runs. A fall: %zu evaluations in a row below %.0f %% of the gain, "
                 "the gain at least %g; late: after %lld updates within the last %.0f %% of it. "
                 "Fallen: with not finite and lost starts, [95 %% Clopper-Pearson]. Failed runs, "
                 "left out: %zu.",
-                r->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
+                s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
                 (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), failed);
   gl_status status = table_write(t, format, to, err);
   table_free(t);
@@ -346,27 +351,41 @@ static int put_doses(cJSON *to, const stability_cell *c) {
          put_interval(to, "falls_50", c->falls_at[1]);
 }
 
+/* The course of the share that has not fallen, for its figure. */
+static int put_curve(cJSON *to, const stability_cell *c) {
+  cJSON *curve = cJSON_AddArrayToObject(to, "curve");
+  int fine = curve != NULL && json_add_number(to, "watched", c->watched) != NULL;
+  for (size_t i = 0; i < c->n_steps && fine; i++) {
+    cJSON *step = json_append_object(curve);
+    fine = step != NULL && json_add_number(step, "update", c->curve[i].time) &&
+           json_add_number(step, "share", c->curve[i].survival) &&
+           json_add_number(step, "error", c->curve[i].error);
+  }
+  return fine;
+}
+
 static int put_cell(cJSON *list, const stability *s, const stability_cell *c) {
   cJSON *item = json_append_object(list);
   if (item == NULL) return 0;
-  return cJSON_AddStringToObject(item, "algorithm", s->from->algorithms[c->algorithm]) != NULL &&
+  return cJSON_AddStringToObject(item, "algorithm", s->algorithms[c->algorithm]) != NULL &&
          cJSON_AddStringToObject(item, "setting", s->settings[c->setting]) != NULL &&
+         json_add_number(item, "place", (double)(c - s->cells)) &&
          json_add_number(item, "staleness", s->staleness[c->setting]) &&
          json_add_number(item, "runs", (double)c->runs) &&
          json_add_number(item, "failed", (double)c->failed) && put_counts(item, c) &&
          json_add_number(item, "lost_start", (double)c->lost_start) &&
          put_interval(item, "fallen", c->fallen) &&
-         json_add_number(item, "median_onset", c->median_onset) &&
-         (s->dose_axis == s->from->axes.n || put_doses(item, c));
+         json_add_number(item, "median_onset", c->median_onset) && put_curve(item, c) &&
+         (!s->has_doses || put_doses(item, c));
 }
 
 static gl_status make_json(const stability *s, cJSON **out, gl_error *err) {
   cJSON *all = cJSON_CreateObject();
-  cJSON *cells = all != NULL && cJSON_AddStringToObject(all, "study", s->from->study) != NULL
+  cJSON *cells = all != NULL && cJSON_AddStringToObject(all, "study", s->study) != NULL
                      ? cJSON_AddArrayToObject(all, "cells")
                      : NULL;
   int fine = cells != NULL;
-  for (size_t i = 0; i < s->n_settings * s->from->n_algorithms && fine; i++)
+  for (size_t i = 0; i < s->n_settings * s->n_algorithms && fine; i++)
     if (s->cells[i].runs + s->cells[i].failed > 0) fine = put_cell(cells, s, &s->cells[i]);
   if (!fine) cJSON_Delete(all);
   *out = fine ? all : NULL;

@@ -1,12 +1,14 @@
 /* What a study says about stability: the outcomes of its runs by method and setting, when they
  * fell, and at which dose (learning rate) which share falls. `gepolab outcomes` prints it; the
- * figures `survival` and `frontier` draw it. */
+ * figures `survival` and `frontier` draw it, of a study or of what `gepolab outcomes --json` said
+ * of one and `gepolab results keep` stored. */
 #ifndef GEPOLAB_ANALYSIS_STABILITY_H
 #define GEPOLAB_ANALYSIS_STABILITY_H
 
 #include "analysis/dose.h"
 #include "analysis/outcome.h"
 #include "analysis/results.h"
+#include "analysis/stored.h"
 #include "analysis/tables.h"
 
 #include <cjson/cJSON.h>
@@ -26,8 +28,11 @@ typedef struct stability_cell {
   size_t count[OUTCOME_COUNT];
   size_t lost_start; /* of those that never learned */
   size_t falls;
-  interval fallen;     /* share of falls among runs, Clopper-Pearson */
-  double median_onset; /* Kaplan-Meier, updates; infinite while fewer than half have fallen */
+  interval fallen;      /* share of falls among runs, Clopper-Pearson */
+  survival_step *curve; /* [n_steps] Kaplan-Meier, in updates; at_risk and falls are not stored */
+  size_t n_steps;
+  double watched;      /* the last update at which a run fell or was still up; 0 without runs */
+  double median_onset; /* infinite while fewer than half have fallen */
   dose_group *dose;    /* [n_doses] ascending, x the natural logarithm */
   size_t n_doses;
   /* From here on by stability_fit(). */
@@ -38,10 +43,15 @@ typedef struct stability_cell {
 } stability_cell;
 
 typedef struct stability {
-  const results *from; /* borrowed */
+  const results *from; /* borrowed; NULL: made of stored results */
+  stored kept;         /* these, else empty; texts below are of it */
+  const char *study;
+  const char **algorithms; /* [n_algorithms] */
+  size_t n_algorithms;
   outcome_rule rule;
-  size_t dose_axis; /* index of STABILITY_DOSE among the axes, axes.n: it is not swept */
-  char **settings;  /* [n_settings] headings without the dose; "" where there is but one */
+  int has_doses;    /* STABILITY_DOSE is swept */
+  size_t dose_axis; /* its index among the axes of a study; axes.n where it is none */
+  char **settings;  /* [n_settings] titles without the dose; "" where there is but one */
   size_t *setting;  /* [n_groups] of each group */
   size_t n_settings;
   double *staleness; /* [n_settings] the clock's median in updates, mean over runs; NaN: no clock */
@@ -59,8 +69,14 @@ void stability_fini(stability *s);
  * what the table of outcomes and the figure `frontier` need. */
 gl_status stability_fit(stability *s, gl_error *err);
 
+/* The same from stored results, which it takes: what the figures need, but neither single runs nor
+ * the coefficients of fits. GL_EINPUT, naming the remedy, where they are not those of `gepolab
+ * outcomes --json`. Release with stability_fini() in any case. */
+gl_status stability_of_stored(stability *s, stored *kept, gl_error *err);
+
 /* The times at which the cell's runs fell, or until which they were watched: time[] and fell[] hold
- * n_runs of the study; how many were written. Failed runs are none of them. */
+ * n_runs of the study; how many were written. Failed runs are none of them. Not of stored results.
+ */
 size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell);
 
 /* Tables, or (where not NULL) JSON to be released with cJSON_Delete(). Both may be NULL. */

@@ -5,9 +5,11 @@
 #include "core/base/json.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* --- from a document to keys ---------------------------------------------------------------------
  */
@@ -237,6 +239,33 @@ gl_status stored_read(stored *out, const char *path, gl_error *err) {
   if (f.n > 0) qsort(f.entry, f.n, sizeof *f.entry, compare_entries);
   out->entry = f.entry, out->n = f.n;
   return status;
+}
+
+/* Whether a line has two cells. */
+static int has_two_cells(const char *line) {
+  const char *tab = strchr(line, '\t');
+  return tab != NULL && tab > line && strchr(tab + 1, '\t') == NULL;
+}
+
+gl_status stored_recognise(const char *path, int *is, gl_error *err) {
+  static const char start[] = "# recipe: ";
+  char head[sizeof start - 1], *line = NULL;
+  size_t size = 0;
+  struct stat about;
+  *is = 0;
+  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) return GL_OK; /* a pipe is read once */
+  FILE *from = fopen(path, "r");
+  if (from == NULL)
+    return gl_fail(err, GL_EIO, "%s: cannot be opened (%s); check its name and permissions", path,
+                   strerror(errno));
+  if (fread(head, 1, sizeof head, from) == sizeof head && memcmp(head, start, sizeof head) == 0) {
+    ssize_t n = getline(&line, &size, from);
+    while (n > 0 && (n = getline(&line, &size, from)) > 0 && line[0] == '#') continue;
+    *is = n > 0 && has_two_cells(line);
+  }
+  free(line);
+  fclose(from);
+  return GL_OK;
 }
 
 const char *stored_value(const stored *s, const char *key) {

@@ -37,6 +37,9 @@ typedef struct stored {
 gl_status stored_write(FILE *to, const stored_head *head, const cJSON *document,
                        int (*keeps)(void *self, const char *key), void *self, gl_error *err);
 
+/* *is tells whether the file is one of these: it begins with "# recipe: ", and its first line
+ * without # has two cells. GL_EIO if it cannot be read. */
+gl_status stored_recognise(const char *path, int *is, gl_error *err);
 /* Reads a file; release with stored_fini() in any case. GL_EIO, GL_EINPUT with file and line. */
 gl_status stored_read(stored *out, const char *path, gl_error *err);
 void stored_fini(stored *s);

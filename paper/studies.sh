@@ -83,6 +83,20 @@ gradients() {
   rm -rf "$work/real_bias.run"
 }
 
+# Of every run the first, the best and the last evaluation, of which best and last are drawn.
+ends() { # NAME
+  { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | awk '
+      BEGIN { FS = OFS = "\t" }
+      function write(  i) { for (i = 1; i <= n; i++) if (i == 1 || i == best || i == n) print row[i]; n = 0 }
+      function rest(  i, line) { line = $4; for (i = 5; i <= NF; i++) line = line OFS $i; return line }
+      NR == 1 { print rest(); for (i = 1; i <= NF; i++) if ($i == "step") step = i; next }
+      { run = ""; for (i = 1; i < step; i++) run = run OFS $i
+        if (run != last) { write(); last = run }
+        row[++n] = rest(); if (n == 1 || $NF + 0 > top) { best = n; top = $NF + 0 } }
+      END { write() }'; } > "$work/ends.tsv"
+  mv "$work/ends.tsv" "$to/$1_ends.tsv"
+}
+
 keys=
 for study in "$@"; do
   case $study in
@@ -90,6 +104,8 @@ for study in "$@"; do
     edges) cells edges outcomes; evaluations edges ;;
     frontier | frontier_sorting | gepo_parts | causes | mismatch) cells "$study" outcomes ;;
     sensitivity) cells sensitivity analyze ;;
+    frontier | gepo_parts | causes) cells "$study" outcomes ;;
+    sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
     confirmation) declared confirmation ;;
     llm_quick)

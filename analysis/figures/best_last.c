@@ -45,7 +45,7 @@ gl_status figure_best_last(const void *data, figure_page *p, gl_error *err) {
     size_t group = columns[panel % n], which = panel / n;
     figure_panel *to = &p->panels[panel];
     snprintf(to->axis, sizeof to->axis, "%s", end_axis[which]);
-    if (which == 0) snprintf(to->title, sizeof to->title, "%s", r->groups[group].heading);
+    if (which == 0) snprintf(to->title, sizeof to->title, "%s", r->groups[group].title);
     write_panel(p, panel, s, group, which);
   }
   share_rows(p, n);

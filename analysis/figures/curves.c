@@ -123,7 +123,7 @@ static gl_status write_panel(figure_page *p, size_t panel, const results *r, con
                              size_t group, int headed, scratch *s, gl_error *err) {
   gl_status status = GL_OK;
   figure_panel *to = &p->panels[panel];
-  if (headed) snprintf(to->title, sizeof to->title, "%s", r->groups[group].heading);
+  if (headed) snprintf(to->title, sizeof to->title, "%s", r->groups[group].title);
   axis_of(c->m, to->axis);
   to->logarithmic = c->logarithmic || is_logarithm(c->m);
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++)

@@ -34,7 +34,8 @@ int sweeps_something(const results *r);
 typedef enum x_kind { X_DELAY, X_LOSS, X_WINDOW, X_SAMPLERS } x_kind;
 
 /* The distinct numbers of one axis, ascending, and the settings of all the other axes (slices):
- * group g stands at place[g] of slice[g], or nowhere (place n_x) if its value is not a number. */
+ * group g stands at place[g] of slice[g], or nowhere (place n_x of slice n_slices) if its value is
+ * not a number. */
 typedef struct x_grid {
   char *name; /* of the axis, with its unit: "max delay [s]" */
   double *x;

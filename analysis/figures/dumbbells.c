@@ -31,7 +31,7 @@ gl_status figure_dumbbells(const void *data, figure_page *p, gl_error *err) {
   for (size_t panel = 0; panel < n; panel++) {
     figure_panel *to = &p->panels[panel];
     axis_of(METRIC_COUNT, to->axis);
-    snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel]].heading);
+    snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel]].title);
     for (size_t a = 0; a < r->n_algorithms; a++) write_row(p, panel, s, columns[panel], a);
   }
   status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);

@@ -1,7 +1,8 @@
 /* The figure `frontier`: the learning rate at which 10 and 50 % of the runs fall, against
- * staleness, a line per algorithm: how far each method carries. */
+ * staleness: how far each method carries. Few methods are lines of two panels, one for each share;
+ * of many the intervals would hide one another, so each has a panel with two lines. */
+#include "analysis/figures/fates.h"
 #include "analysis/figures/list.h"
-#include "analysis/stability.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -53,13 +54,37 @@ static void name_setting(const frontier *f, size_t k, const char *before, char t
     snprintf(text, 200, "%.190s", f->s->settings[k]);
 }
 
+/* Where a point stands: which panel, and which line of it. */
+typedef struct point_place {
+  size_t panel;
+  const char *line;
+} point_place;
+
+/* What the panels are: shares, with algorithms as lines, or the other way round. */
+typedef struct arrangement {
+  int by_algorithm;
+  size_t n; /* panels */
+  char shares[STABILITY_SHARES][16];
+} arrangement;
+
+/* More algorithms than these have a panel each. */
+enum { TOGETHER = 4 };
+
+static arrangement arrange(const figure_page *p, const stability *s) {
+  arrangement a = {.by_algorithm = s->n_algorithms > TOGETHER && p->q->highlight == NULL};
+  a.n = a.by_algorithm ? s->n_algorithms : STABILITY_SHARES;
+  for (size_t i = 0; i < STABILITY_SHARES; i++)
+    snprintf(a.shares[i], sizeof a.shares[i], "%.0f %% fall", 100 * stability_share[i]);
+  return a;
+}
+
 /* One point, or why there is none. */
-static gl_status write_point(figure_page *p, size_t panel, const frontier *f,
-                             const stability_cell *c, size_t place, gl_error *err) {
-  const char *algorithm = f->s->from->algorithms[c->algorithm];
+static gl_status write_point(figure_page *p, point_place at, const frontier *f,
+                             const stability_cell *c, size_t share, size_t place, gl_error *err) {
+  const char *algorithm = f->s->algorithms[c->algorithm];
   char setting[200];
   name_setting(f, c->setting, "staleness ", setting);
-  const interval v = c->falls_at[panel];
+  const interval v = c->falls_at[share];
   if (c->runs == 0) return GL_OK;
   if (c->fit.why != NULL)
     return page_leave_out(p, err, "%s at %s (%s)", algorithm, setting, c->fit.why);
@@ -69,19 +94,20 @@ static gl_status write_point(figure_page *p, size_t panel, const frontier *f,
     return page_leave_out(p, err, "%s at %s (%.2g, far from the rates of the study)", algorithm,
                           setting, v.value);
   const interval shown = within(f, v);
-  page_line(p, panel, algorithm);
+  page_line(p, at.panel, at.line);
   page_number(p, (double)place);
-  page_interval(p, panel, shown.value, shown.low, shown.high);
+  page_interval(p, at.panel, shown.value, shown.low, shown.high);
   fputc('\n', p->data.stream);
   return GL_OK;
 }
 
-static gl_status write_line(figure_page *p, size_t panel, const frontier *f, size_t algorithm,
-                            gl_error *err) {
-  const size_t n = f->s->from->n_algorithms;
+static gl_status write_line(figure_page *p, point_place at, const frontier *f, size_t algorithm,
+                            size_t share, gl_error *err) {
+  const size_t n = f->s->n_algorithms;
   gl_status status = GL_OK;
   for (size_t place = 0; place < f->s->n_settings && status == GL_OK; place++)
-    status = write_point(p, panel, f, &f->s->cells[f->order[place] * n + algorithm], place, err);
+    status =
+        write_point(p, at, f, &f->s->cells[f->order[place] * n + algorithm], share, place, err);
   page_block_end(p);
   return status;
 }
@@ -101,24 +127,40 @@ static gl_status mark_settings(figure_page *p, const frontier *f, gl_error *err)
   return status;
 }
 
+static gl_status write_panel(figure_page *p, size_t panel, const frontier *f, const arrangement *a,
+                             gl_error *err) {
+  figure_panel *to = &p->panels[panel];
+  const size_t lines = a->by_algorithm ? STABILITY_SHARES : f->s->n_algorithms;
+  gl_status status = GL_OK;
+  snprintf(to->axis, sizeof to->axis, "learning rate at which runs fall");
+  snprintf(to->title, sizeof to->title, "%s",
+           a->by_algorithm ? f->s->algorithms[panel] : a->shares[panel]);
+  to->logarithmic = 1;
+  for (size_t i = 0; i < lines && status == GL_OK; i++)
+    status = a->by_algorithm
+                 ? write_line(p, (point_place){panel, a->shares[i]}, f, panel, i, err)
+                 : write_line(p, (point_place){panel, f->s->algorithms[i]}, f, i, panel, err);
+  return status;
+}
+
+static gl_status name_lines(figure_page *p, const frontier *f, const arrangement *a,
+                            gl_error *err) {
+  const char *shares[STABILITY_SHARES];
+  for (size_t i = 0; i < STABILITY_SHARES; i++) shares[i] = a->shares[i];
+  return a->by_algorithm ? page_set_lines(p, shares, STABILITY_SHARES, err)
+                         : page_set_lines(p, f->s->algorithms, f->s->n_algorithms, err);
+}
+
 static gl_status write_page(figure_page *p, const frontier *f, gl_error *err) {
-  const results *r = f->s->from;
-  gl_status status =
-      page_open(p, STABILITY_SHARES, "panel\talgorithm\tplace\trate\tlow\thigh", err);
+  const arrangement a = arrange(p, f->s);
+  gl_status status = page_open(p, a.n, "panel\tline\tplace\trate\tlow\thigh", err);
   if (status != GL_OK) return status;
-  p->wide = page_columns(p, STABILITY_SHARES);
-  p->share = p->wide;
+  p->wide = page_columns(p, a.by_algorithm ? 4 : a.n);
+  p->share = a.n;
   status = mark_settings(p, f, err);
-  for (size_t i = 0; i < STABILITY_SHARES && status == GL_OK; i++) {
-    figure_panel *to = &p->panels[i];
-    snprintf(to->axis, sizeof to->axis, "learning rate at which runs fall");
-    snprintf(to->title, sizeof to->title, "%.0f %% fall", 100 * stability_share[i]);
-    to->logarithmic = 1;
-    for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++)
-      status = write_line(p, i, f, a, err);
-  }
-  if (status == GL_OK)
-    status = page_set_lines(p, (const char *const *)r->algorithms, r->n_algorithms, err);
+  for (size_t panel = 0; panel < a.n && status == GL_OK; panel++)
+    status = write_panel(p, panel, f, &a, err);
+  if (status == GL_OK) status = name_lines(p, f, &a, err);
   if (status == GL_OK)
     status =
         page_remark(p, err,
@@ -129,14 +171,23 @@ static gl_status write_page(figure_page *p, const frontier *f, gl_error *err) {
 }
 
 static void find_rates(frontier *f) {
-  const results *r = f->s->from;
   f->lowest = INFINITY, f->highest = 0;
-  for (size_t g = 0; g < r->n_groups; g++) {
-    const double rate = r->groups[g].value[f->s->dose_axis].number;
-    if (!(rate > 0)) continue;
-    f->lowest = fmin(f->lowest, rate);
-    f->highest = fmax(f->highest, rate);
-  }
+  for (size_t i = 0; i < f->s->n_settings * f->s->n_algorithms; i++)
+    for (size_t k = 0; k < f->s->cells[i].n_doses; k++) {
+      const double rate = exp(f->s->cells[i].dose[k].x);
+      f->lowest = fmin(f->lowest, rate);
+      f->highest = fmax(f->highest, rate);
+    }
+}
+
+gl_status frontier_page(const stability *s, figure_page *p, gl_error *err) {
+  frontier f = {.s = s, .order = calloc(s->n_settings + 1, sizeof *f.order)};
+  if (f.order == NULL) return gl_fail_memory(err, "a figure");
+  sort_settings(&f);
+  find_rates(&f);
+  const gl_status status = write_page(p, &f, err);
+  free(f.order);
+  return status;
 }
 
 gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
@@ -145,16 +196,7 @@ gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
   stability fates;
   gl_status status = stability_init(&fates, s->from, &rule, err);
   if (status == GL_OK) status = stability_fit(&fates, err);
-  if (status == GL_OK) {
-    frontier f = {.s = &fates, .order = calloc(fates.n_settings + 1, sizeof *f.order)};
-    if (f.order == NULL) status = gl_fail_memory(err, "a figure");
-    if (status == GL_OK) {
-      sort_settings(&f);
-      find_rates(&f);
-      status = write_page(p, &f, err);
-    }
-    free(f.order);
-  }
+  if (status == GL_OK) status = frontier_page(&fates, p, err);
   stability_fini(&fates);
   return status;
 }

@@ -76,7 +76,7 @@ static gl_status write_page(figure_page *p, const results *r, const size_t *colu
   gl_status status = values && e ? GL_OK : gl_fail_memory(err, "a figure");
   for (size_t panel = 0; panel < ROWS * n && status == GL_OK; panel++) {
     figure_panel *to = &p->panels[panel];
-    snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel % n]].heading);
+    snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel % n]].title);
     snprintf(to->x_axis, sizeof to->x_axis, "%s", x_axes[panel / n]);
     axis_of(METRIC_COUNT, to->axis);
     for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++)

@@ -15,7 +15,7 @@ gl_status leave_out_settings(figure_page *p, const results *r, const size_t *sho
   for (size_t g = 0; g < r->n_groups && status == GL_OK; g++) {
     size_t i = 0;
     while (i < n && shown[i] != g) i++;
-    if (i == n) status = page_leave_out(p, err, "%s", r->groups[g].heading);
+    if (i == n) status = page_leave_out(p, err, "%s", r->groups[g].title);
   }
   return status;
 }
@@ -146,18 +146,30 @@ static char *axis_name(const results *r, size_t which) {
   return name;
 }
 
-/* Finds the group's place and slice; 0 if memory is short. */
-static int place_group(x_grid *grid, const results *r, size_t which, size_t g) {
-  const double x = r->groups[g].value[which].number;
-  while (grid->place[g] < grid->n_x && grid->x[grid->place[g]] != x) grid->place[g]++;
-  char *heading = results_heading(r, g, which);
-  if (!heading) return 0;
-  size_t *s = &grid->slice[g];
-  while (*s < grid->n_slices && strcmp(grid->headings[*s], heading) != 0) ++*s;
-  if (*s == grid->n_slices)
-    grid->headings[grid->n_slices++] = heading;
-  else
-    free(heading);
+/* Finds the groups' places on the axis. */
+static void place_groups(x_grid *grid, const results *r, size_t which) {
+  for (size_t g = 0; g < r->n_groups; g++)
+    while (grid->place[g] < grid->n_x &&
+           grid->x[grid->place[g]] != r->groups[g].value[which].number)
+      grid->place[g]++;
+}
+
+/* Groups that differ in the axis alone are of one slice. A slice without a place on the axis stays
+ * behind all others and is none (slice n_slices). 0 if memory is short. */
+static int slice_groups(x_grid *grid, const results *r, size_t which) {
+  char **titles = results_titles(r, which);
+  if (!titles) return 0;
+  for (size_t g = 0; g < r->n_groups; g++) {
+    if (grid->place[g] == grid->n_x) continue;
+    size_t *s = &grid->slice[g];
+    while (*s < grid->n_slices && strcmp(grid->headings[*s], titles[g]) != 0) ++*s;
+    if (*s < grid->n_slices) continue;
+    grid->headings[grid->n_slices++] = titles[g];
+    titles[g] = NULL;
+  }
+  for (size_t g = 0; g < r->n_groups; g++)
+    if (grid->place[g] == grid->n_x) grid->slice[g] = grid->n_slices;
+  results_titles_free(titles, r->n_groups);
   return 1;
 }
 
@@ -170,8 +182,10 @@ gl_status grid_init(x_grid *grid, const results *r, x_kind kind, gl_error *err) 
   int ok = grid->x && grid->place && grid->slice && grid->headings;
   size_t which = ok ? choose_axis(r, kind, grid->x, &grid->n_x) : r->axes.n;
   ok = ok && (grid->name = axis_name(r, which)) != NULL;
-  for (size_t g = 0; g < r->n_groups && ok && which < r->axes.n; g++)
-    ok = place_group(grid, r, which, g);
+  if (ok && which < r->axes.n) {
+    place_groups(grid, r, which);
+    ok = slice_groups(grid, r, which);
+  }
   if (ok) return GL_OK;
   grid_fini(grid);
   return gl_fail_memory(err, "a figure");
@@ -190,7 +204,7 @@ gl_status grid_leave_out(figure_page *p, const x_grid *grid, const results *r, c
     size_t i = 0;
     while (slices && i < n && slices[i] != grid->slice[g]) i++;
     if ((slices && i == n) || grid->place[g] == grid->n_x)
-      status = page_leave_out(p, err, "%s", r->groups[g].heading);
+      status = page_leave_out(p, err, "%s", r->groups[g].title);
   }
   return status;
 }

@@ -21,7 +21,9 @@ enum {
   NEEDS_SETTINGS = 1 << 10, /* a field that varies, besides algorithm and seed */
   NEEDS_RATES = 1 << 11,    /* two settings of optimizer.lr */
   NEEDS_FATES = 1 << 12,    /* scores better when higher, and repeated runs */
-  NEEDS_FALLS = 1 << 13     /* runs that fell, and runs that survived */
+  NEEDS_FALLS = 1 << 13,    /* runs that fell, and runs that survived */
+  NEEDS_A_FALL = 1 << 14,
+  NEEDS_OTHER_SETTINGS = 1 << 15 /* groups that differ in something besides optimizer.lr */
 };
 
 /* F(name, what it shows, what it needs, script in plots/) */
@@ -54,9 +56,10 @@ enum {
     NEEDS_SAMPLERS | NEEDS_CLOCK, "curves")                                                        \
   F(time_to_score, "simulated hours and updates until a score is reached", NEEDS_EVALUATION,       \
     "rows")                                                                                        \
-  F(survival, "share of runs that have not fallen, against updates", NEEDS_FATES, "curves")        \
+  F(survival, "share of runs that have not fallen, against updates", NEEDS_FATES | NEEDS_A_FALL,   \
+    "curves")                                                                                      \
   F(frontier, "learning rate at which 10 and 50 % of the runs fall, against staleness",            \
-    NEEDS_FATES | NEEDS_RATES, "curves")                                                           \
+    NEEDS_FATES | NEEDS_RATES | NEEDS_A_FALL | NEEDS_OTHER_SETTINGS, "curves")                     \
   F(announcements, "ROC curves: which metrics say beforehand that a run falls",                    \
     NEEDS_FATES | NEEDS_FALLS, "curves")                                                           \
   F(dumbbells, "from best to last, a panel per setting", NEEDS_EVALUATION, "rows")                 \

@@ -115,7 +115,7 @@ static gl_status write_histograms(figure_page *p, const staleness_histogram *h, 
 
 /* The histogram of a group over all its runs; 0 if memory is short. */
 static int group_staleness(const results *r, size_t group, staleness_histogram *h) {
-  *h = (staleness_histogram){.name = strdup(r->groups[group].heading)};
+  *h = (staleness_histogram){.name = strdup(r->groups[group].title)};
   for (size_t i = 0; i < r->n_runs; i++)
     if (r->runs[i].group == group && r->runs[i].n_staleness > h->n) h->n = r->runs[i].n_staleness;
   h->count = calloc(h->n + 1, sizeof *h->count);

@@ -6,6 +6,7 @@
 #include "analysis/stability.h"
 
 #include <math.h>
+#include <string.h>
 
 #define FIGURE_LINE(name, shows, needs, shape) {#name, shows, shape, needs, figure_##name},
 static const figure figures[] = {FIGURES(FIGURE_LINE)};
@@ -93,16 +94,33 @@ static const char *lacks_fates(const results *r) {
   return "no algorithm has three runs at one setting";
 }
 
-static int has_falls(const results *r) {
+static void count_fates(const results *r, size_t *fell, size_t *survived) {
   const outcome_rule rule = outcome_rule_default();
-  size_t fell = 0, survived = 0;
+  *fell = *survived = 0;
   for (size_t i = 0; i < r->n_runs; i++) {
     const run_outcome o = outcome_of_run(&r->runs[i], &rule);
     if (r->runs[i].status == RUN_FAILED) continue;
-    fell += run_outcome_is_fall(&o) != 0;
-    survived += o.kind == OUTCOME_SURVIVED;
+    *fell += (size_t)(run_outcome_is_fall(&o) != 0);
+    *survived += (size_t)(o.kind == OUTCOME_SURVIVED);
   }
-  return fell > 0 && survived > 0;
+}
+
+static const char *lacks_falls(const results *r, unsigned needs) {
+  size_t fell, survived;
+  if ((needs & (NEEDS_FALLS | NEEDS_A_FALL)) == 0) return NULL;
+  count_fates(r, &fell, &survived);
+  if (fell == 0) return "no run fell";
+  return (needs & NEEDS_FALLS) && survived == 0 ? "no run survived beside those that fell" : NULL;
+}
+
+static int has_other_settings(const results *r) {
+  const size_t rate = results_axis(r, STABILITY_DOSE);
+  for (size_t g = 1; g < r->n_groups; g++)
+    for (size_t a = 0; a < r->axes.n; a++) {
+      const char *one = r->groups[0].value[a].text, *other = r->groups[g].value[a].text;
+      if (a != rate && one != other && (!one || !other || strcmp(one, other) != 0)) return 1;
+    }
+  return 0;
 }
 
 static const char *lacks(const void *data, unsigned needs) {
@@ -119,10 +137,11 @@ static const char *lacks(const void *data, unsigned needs) {
   if ((needs & NEEDS_SETTINGS) && !sweeps_something(r))
     return "the study varies nothing but algorithm and seed";
   if ((needs & NEEDS_FATES) && lacks_fates(r)) return lacks_fates(r);
-  if ((needs & NEEDS_FALLS) && !has_falls(r))
-    return "the study has no runs that fell beside runs that survived";
   if ((needs & NEEDS_RATES) && !has_rates(r))
     return "the study does not sweep optimizer.lr over several numbers";
+  if ((needs & NEEDS_OTHER_SETTINGS) && !has_other_settings(r))
+    return "the study has one setting besides optimizer.lr; gepolab outcomes tells its rates";
+  if (lacks_falls(r, needs) != NULL) return lacks_falls(r, needs);
   if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "the study has no evaluation";
   if ((needs & NEEDS_TRAINING) && !has_training(r))
     return "the study has no importance weights, gradient norms or rewards at several updates";

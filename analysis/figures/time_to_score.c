@@ -81,7 +81,7 @@ gl_status figure_time_to_score(const void *data, figure_page *p, gl_error *err) 
   for (size_t panel = 0; panel < UNITS * n && status == GL_OK; panel++) {
     figure_panel *to = &p->panels[panel];
     snprintf(to->axis, sizeof to->axis, panel < n ? "simulated hours" : "updates");
-    if (panel < n) snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel]].heading);
+    if (panel < n) snprintf(to->title, sizeof to->title, "%s", r->groups[columns[panel]].title);
     status =
         write_panel(p, panel, r, columns[panel % n], target, panel < n, times, &never, &runs, err);
   }

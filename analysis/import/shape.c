@@ -5,6 +5,7 @@
 #include "core/base/csv.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/config/config.h"
 #include "core/config/fields.h"
 
 #include <errno.h>
@@ -68,6 +69,7 @@ static column_role role_of(const char *heading) {
   const field *f = fields_named(heading);
   if (f && strchr(heading, '.'))
     return f->role == ROLE_CHOSEN || strcmp(heading, "optimizer.lr") == 0 ? IS_CHOSEN : IS_SETTING;
+  if (strchr(heading, '.') && cfg_path_is_inside(heading, "algorithm")) return IS_SETTING;
   if (is_one_of(heading, algorithm_names) || is_one_of(heading, run_names)) return IS_RUN;
   if (is_one_of(heading, seed_names)) return IS_SEED;
   if (is_one_of(heading, benchmark_names)) return IS_BENCHMARK;

@@ -55,7 +55,7 @@ static const double BAR = 0.28;       /* of a colour bar */
 static const double LONGEST_MARK = 3; /* of a text turned along the x axis */
 
 enum { MOST_ENTRIES = 12 }; /* of the legend side by side */
-enum { MOST_HEADING = 3, MOST_AXIS = 3, NOTE_LINES = 6 };
+enum { MOST_HEADING = 3, MOST_AXIS = 3, NOTE_LINES = 6, MOST_MARK_LINES = 3 };
 enum { TO_LEFT, TO_CENTRE, TO_RIGHT };
 
 /* A panel as it is shown. */
@@ -64,6 +64,7 @@ typedef struct place {
   double left, right, top, bottom;
   tick x[MOST_TICKS], y[MOST_TICKS];
   size_t n_x, n_y;
+  double x_numbers;  /* room that numbers and texts below the row of panels take */
   int first, lowest; /* of its row of panels; of its column */
 } place;
 
@@ -72,9 +73,9 @@ typedef struct layout {
   place *places; /* [n] */
   size_t n, columns, rows;
   double width, height, broad, tall, left, gap, right;
-  double y_numbers, x_numbers; /* room that numbers at the axes take */
-  int turned;                  /* marks of x along the page's height */
-  int x_everywhere;            /* numbers of x below every panel */
+  double y_numbers; /* room that numbers of y take */
+  int turned;       /* marks of x along the page's height */
+  int x_everywhere; /* numbers of x below every panel */
   size_t entries_across, entry_rows;
   double entry_wide[MOST_ENTRIES], legend_wide;
   FILE *to;
@@ -400,27 +401,35 @@ static double mark_x(const layout *l, const place *at, size_t i) {
   return at->left + l->broad * (l->p->marks[i].x - panel->x_low) / (panel->x_high - panel->x_low);
 }
 
-/* Whether texts at the x axis fit side by side; else they are turned. */
-static int marks_fit(const layout *l) {
+/* The least distance between texts at the x axis, and the width of the longest. */
+static double marks_apart(const layout *l, double *longest) {
   const figure_page *p = l->p;
-  double longest = 0, nearest = l->broad;
+  double nearest = l->broad;
+  *longest = 0;
   for (size_t k = 0; k < l->n; k++) {
     double before = NAN;
     for (size_t i = 0; i < p->n_marks; i++) {
       if (!is_of(l, &p->marks[i], &l->places[k])) continue;
       const double x = mark_x(l, &l->places[k], i);
-      longest = fmax(longest, text_cm(shown(p->marks[i].text).text));
+      *longest = fmax(*longest, text_cm(shown(p->marks[i].text).text));
       if (isfinite(before)) nearest = fmin(nearest, x - before);
       before = x;
     }
   }
+  return nearest;
+}
+
+/* Whether they fit side by side; else they are turned. */
+static int marks_fit(const layout *l) {
+  double longest;
+  const double nearest = marks_apart(l, &longest);
   return longest + 0.12 <= nearest;
 }
 
 /* How far the last of these texts stands out at the right. */
 static double marks_overhang(const layout *l) {
   double most = 0;
-  for (size_t k = 0; k < l->n && marks_fit(l); k++)
+  for (size_t k = 0; k < l->n && !l->turned; k++)
     for (size_t i = 0; i < l->p->n_marks; i++) {
       const place *at = &l->places[k];
       if (!is_of(l, &l->p->marks[i], at)) continue;
@@ -449,6 +458,8 @@ static void set_sizes(layout *l) {
       l->tall = l->broad <= 0 ? 3 : fmin(fmax(0.8 * l->broad, 2.4), 4.6);
     set_y_ticks(l);
     l->left = MARGIN + y_axis_room(l) + 0.06 + l->y_numbers + Y_SPACE;
+    /* Room for texts that stand out makes panels narrower: what has been turned stays so. */
+    l->turned |= round > 0 && !marks_fit(l);
     const double out = round ? overhang(l) : 0.3;
     l->right = bar_room(l) + (*p->bar_axis ? 0 : fmax(0.15, out));
     l->gap = p->share || p->named_rows ? fmax(0.3, 1.3 * out) : l->left + fmax(0.05, out - 0.2);
@@ -463,13 +474,19 @@ static void set_sizes(layout *l) {
 /* --- marks of x that are texts ------------------------------------------------------------------
  */
 
-static void set_marks(layout *l) {
-  const figure_page *p = l->p;
+/* Room below a row of panels, of which only some may have texts. */
+static double room_below(const layout *l, size_t row) {
   double longest = 0;
-  for (size_t i = 0; i < p->n_marks; i++)
-    longest = fmax(longest, text_cm(shown(p->marks[i].text).text));
-  l->turned = !marks_fit(l);
-  l->x_numbers = p->n_marks == 0 || !l->turned ? LINE : fmin(longest, LONGEST_MARK) + 0.1;
+  for (size_t k = row * l->columns; l->turned && k < l->n && k < (row + 1) * l->columns; k++)
+    for (size_t i = 0; i < l->p->n_marks; i++)
+      if (is_of(l, &l->p->marks[i], &l->places[k]))
+        longest = fmax(longest, text_cm(shown(l->p->marks[i].text).text));
+  return longest > 0 ? fmin(longest, LONGEST_MARK) + 0.1 : LINE;
+}
+
+static void set_marks(layout *l) {
+  l->turned |= !marks_fit(l);
+  for (size_t i = 0; i < l->n; i++) l->places[i].x_numbers = room_below(l, i / l->columns);
 }
 
 /* --- rows from above ----------------------------------------------------------------------------
@@ -526,7 +543,7 @@ static void set_rows(layout *l) {
       any_named |= names_x(l, at);
     }
     y += l->tall;
-    if (any_lowest || any_named || l->x_everywhere) y += TIC + l->x_numbers + 0.05;
+    if (any_lowest || any_named || l->x_everywhere) y += TIC + room_below(l, row) + 0.05;
     if (any_named) y += LINE + 0.03;
     if (row + 1 < l->rows) y += 0.15;
   }
@@ -660,7 +677,7 @@ static void write_x_axis(layout *l, const place *at) {
   const shown_text text = shown(axis);
   if (text_break(text.text, l->broad + l->gap - 0.1, 1, &start, &length, &cut) == 0) return;
   write_part(l, text.text, length, cut, 0.5 * (at->left + at->right),
-             at->bottom + TIC + l->x_numbers + 0.05 + 0.5 * LINE, TO_CENTRE, 0);
+             at->bottom + TIC + at->x_numbers + 0.05 + 0.5 * LINE, TO_CENTRE, 0);
 }
 
 static void write_cut(layout *l, const char *text, double most, double x, double y, int where,
@@ -672,16 +689,29 @@ static void write_cut(layout *l, const char *text, double most, double x, double
     write_part(l, t.text, length, cut, x, y, where, turned);
 }
 
+/* A turned text in as many lines as there is room for. */
+static void write_turned(layout *l, const char *text, size_t lines, double x, double y) {
+  size_t starts[MOST_MARK_LINES], lengths[MOST_MARK_LINES];
+  int cut;
+  const shown_text t = shown(text);
+  const size_t n = text_break(t.text, LONGEST_MARK, lines, starts, lengths, &cut);
+  for (size_t i = 0; i < n; i++)
+    write_part(l, t.text + starts[i], lengths[i], cut && i + 1 == n,
+               x + LINE * ((double)i - 0.5 * (double)(n - 1)), y, TO_RIGHT, 1);
+}
+
 static void write_x_marks(layout *l, const place *at) {
   const figure_page *p = l->p;
-  double behind = -INFINITY;
+  double behind = -INFINITY, longest;
+  const double room = floor((marks_apart(l, &longest) - 0.1) / LINE);
+  const size_t lines = room < 1 ? 1 : room < MOST_MARK_LINES ? (size_t)room : MOST_MARK_LINES;
   for (size_t i = 0; i < p->n_marks; i++) {
     if (!is_of(l, &p->marks[i], at)) continue;
     const double x = mark_x(l, at, i);
     if (l->turned) {
       if (x < behind + LINE) continue;
       behind = x;
-      write_cut(l, p->marks[i].text, LONGEST_MARK, x, at->bottom + TIC + 0.03, TO_RIGHT, 1);
+      write_turned(l, p->marks[i].text, lines, x, at->bottom + TIC + 0.03);
       continue;
     }
     write_cut(l, p->marks[i].text, LONGEST_MARK, x, at->bottom + TIC + 0.5 * LINE, TO_CENTRE, 0);

@@ -1,4 +1,5 @@
 /* gepolab plot: the figures of a study, with their data and scripts. */
+#include "analysis/figures/fates.h"
 #include "analysis/figures/figures.h"
 #include "analysis/import/joined.h"
 #include "analysis/import/read.h"
@@ -84,16 +85,36 @@ static gl_status draw_together(const gather_request *q, const staleness_histogra
   return status;
 }
 
+/* Of the outcomes that `gepolab results keep` stored. */
+static gl_status draw_stored(const char *file, const char *set, const figure_request *q,
+                             gl_error *err) {
+  stored kept = {0};
+  stability s = {0};
+  gl_status status = set == NULL ? stored_read(&kept, file, err)
+                                 : gl_fail(err, GL_EINPUT,
+                                           "%s holds stored results, which know no evaluation "
+                                           "sets; leave --set out",
+                                           file);
+  if (status == GL_OK) status = stability_of_stored(&s, &kept, err);
+  if (status == GL_OK) status = figures_of_fates(&s, q, err);
+  stability_fini(&s);
+  stored_fini(&kept);
+  return status;
+}
+
 /* One study by itself has a folder for each of its sweeps; everything else is drawn together. */
 static gl_status draw_files(const args *a, const import_options *import,
                             const staleness_histogram *measured, const figure_request *q,
                             gl_error *err) {
   gather_request together;
-  int is_study = 0;
+  int is_study = 0, is_stored = 0;
   gl_status status = import_options_request(import, a->words, a->n_words, &together, err);
-  if (status == GL_OK && a->n_words == 1 && !import_options_given(import))
-    status = read_is_study(a->words[0], &is_study, err);
+  const int alone = a->n_words == 1 && !import_options_given(import);
+  if (status == GL_OK && alone) status = read_is_study(a->words[0], &is_study, err);
+  if (status == GL_OK && alone && !is_study)
+    status = stored_recognise(a->words[0], &is_stored, err);
   if (status != GL_OK) return status;
+  if (is_stored) return draw_stored(a->words[0], together.set, q, err);
   return is_study ? draw_studies(a->words[0], together.set, measured, q, err)
                   : draw_together(&together, measured, q, err);
 }

@@ -2,6 +2,7 @@
 #include "analysis/stability.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,9 +51,8 @@ static results *made(void) {
 }
 
 static const stability_cell *cell_at(const stability *s, const char *algorithm, size_t setting) {
-  for (size_t a = 0; a < s->from->n_algorithms; a++)
-    if (strcmp(s->from->algorithms[a], algorithm) == 0)
-      return &s->cells[setting * s->from->n_algorithms + a];
+  for (size_t a = 0; a < s->n_algorithms; a++)
+    if (strcmp(s->algorithms[a], algorithm) == 0) return &s->cells[setting * s->n_algorithms + a];
   return NULL;
 }
 
@@ -160,6 +160,83 @@ static void a_study_without_evaluations_is_refused(void) {
   results_free(r);
 }
 
+static const char kept_path[] = "build/stability_test.tsv";
+
+/* What the JSON says, kept and read again. */
+static gl_status keep_and_read(stability *out, const cJSON *json, gl_error *err) {
+  const stored_head head = {"made", "abc", "a processor", "gepolab sweep made", "2026-11-22"};
+  stored kept = {0};
+  int is = 0;
+  FILE *to = fopen(kept_path, "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  CU_ASSERT_EQUAL(stored_write(to, &head, json, NULL, NULL, err), GL_OK);
+  fclose(to);
+  CU_ASSERT(stored_recognise(kept_path, &is, err) == GL_OK && is);
+  gl_status status = stored_read(&kept, kept_path, err);
+  if (status == GL_OK) status = stability_of_stored(out, &kept, err);
+  stored_fini(&kept);
+  remove(kept_path);
+  return status;
+}
+
+static int alike(double a, double b) {
+  return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= 1e-11 * fabs(b);
+}
+
+static void assert_same_cell(const stability_cell *a, const stability_cell *b) {
+  CU_ASSERT(a->runs == b->runs && a->failed == b->failed && a->falls == b->falls);
+  CU_ASSERT(a->n_steps == b->n_steps && a->n_doses == b->n_doses && a->best_dose == b->best_dose);
+  CU_ASSERT(a->watched == b->watched && a->median_onset == b->median_onset);
+  for (size_t i = 0; i < a->n_steps; i++)
+    CU_ASSERT(a->curve[i].time == b->curve[i].time &&
+              alike(a->curve[i].survival, b->curve[i].survival) &&
+              alike(a->curve[i].error, b->curve[i].error));
+  for (size_t i = 0; i < a->n_doses; i++)
+    CU_ASSERT(alike(a->dose[i].x, b->dose[i].x) && a->dose[i].runs == b->dose[i].runs &&
+              a->dose[i].falls == b->dose[i].falls && alike(a->last[i].value, b->last[i].value));
+  for (size_t i = 0; i < STABILITY_SHARES; i++)
+    if (b->fit.why == NULL)
+      CU_ASSERT(alike(a->falls_at[i].value, b->falls_at[i].value) &&
+                alike(a->falls_at[i].low, b->falls_at[i].low) &&
+                alike(a->falls_at[i].high, b->falls_at[i].high));
+  CU_ASSERT((a->fit.why == NULL) == (b->fit.why == NULL));
+}
+
+static void stored_outcomes_are_read_as_they_were(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = made();
+  stability s, again;
+  cJSON *json = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(stability_tell(&s, TABLE_TEXT, NULL, &json, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(keep_and_read(&again, json, &err), GL_OK);
+  CU_ASSERT_STRING_EQUAL(again.study, "made");
+  CU_ASSERT(again.has_doses && again.n_algorithms == 2 && again.n_settings == 2);
+  for (size_t i = 0; i < 2; i++) { /* in the study's order, which is not that of the names */
+    CU_ASSERT_STRING_EQUAL(again.algorithms[i], s.algorithms[i]);
+    CU_ASSERT_STRING_EQUAL(again.settings[i], s.settings[i]);
+    CU_ASSERT(alike(again.staleness[i], s.staleness[i]));
+  }
+  for (size_t i = 0; i < 4; i++) assert_same_cell(&again.cells[i], &s.cells[i]);
+  cJSON_Delete(json);
+  stability_fini(&again);
+  stability_fini(&s);
+  results_free(r);
+}
+
+static void other_results_are_no_outcomes(void) {
+  cJSON *json = cJSON_Parse("{\"cells\": [{\"algorithm\": \"gepo\", \"best\": 1}]}");
+  gl_error err = {0};
+  stability s;
+  CU_ASSERT_EQUAL(keep_and_read(&s, json, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "gepolab outcomes STUDY.db --json"));
+  stability_fini(&s);
+  cJSON_Delete(json);
+}
+
 SUITE(analysis_stability, "analysis: stability", TEST(runs_are_counted_by_method_and_setting),
       TEST(onsets_are_those_of_kaplan_and_meier), TEST(text_and_json_say_the_same),
-      TEST(a_study_without_evaluations_is_refused));
+      TEST(a_study_without_evaluations_is_refused), TEST(stored_outcomes_are_read_as_they_were),
+      TEST(other_results_are_no_outcomes));

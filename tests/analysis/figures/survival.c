@@ -1,4 +1,5 @@
 /* The figures `survival`, `frontier` and `announcements` of a study by hand. */
+#include "analysis/figures/fates.h"
 #include "analysis/figures/figures.h"
 #include "tests/support/suite.h"
 
@@ -80,21 +81,8 @@ static void noted(void *context, const char *file, const char *left_out) {
   strncat(((heard *)context)->noted, left_out, 1000);
 }
 
-static char *draw(const char *only, heard *h) {
+static char *text_of(const char *only) {
   char path[128];
-  results *r = made();
-  gl_error err = {0};
-  const figure_request q = {.folder = folder,
-                            .only = only,
-                            .gnuplot = "true",
-                            .script = script,
-                            .told = told,
-                            .noted = noted,
-                            .context = h};
-  *h = (heard){0};
-  CU_ASSERT_EQUAL(figures_draw(r, NULL, &q, &err), GL_OK);
-  if (*err.text) fprintf(stderr, "%s\n", err.text);
-  results_free(r);
   snprintf(path, sizeof path, "%s/%s.tsv", folder, only);
   FILE *f = fopen(path, "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
@@ -103,6 +91,27 @@ static char *draw(const char *only, heard *h) {
   CU_ASSERT(fread(text, 1, (1 << 16) - 1, f) > 0);
   fclose(f);
   return text;
+}
+
+static gl_status draw_study(const results *r, const char *only, heard *h, gl_error *err) {
+  const figure_request q = {.folder = folder,
+                            .only = only,
+                            .gnuplot = "true",
+                            .script = script,
+                            .told = told,
+                            .noted = noted,
+                            .context = h};
+  *h = (heard){0};
+  return figures_draw(r, NULL, &q, err);
+}
+
+static char *draw(const char *only, heard *h) {
+  results *r = made();
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(draw_study(r, only, h, &err), GL_OK);
+  if (*err.text) fprintf(stderr, "%s\n", err.text);
+  results_free(r);
+  return text_of(only);
 }
 
 /* Without delay 4 of 12 fall, two at update 200 and two at 300: 10/12, then 8/12, until 700. */
@@ -136,6 +145,74 @@ static void the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_
   free(text);
 }
 
+/* What `gepolab outcomes` knows is enough for the figures, without the runs. */
+static void stored_outcomes_are_drawn_like_their_study(void) {
+  static const char *const names[] = {"survival", "frontier"};
+  const outcome_rule rule = outcome_rule_default();
+  const figure_request q = {.folder = folder, .gnuplot = "true", .script = script};
+  heard h;
+  char *of_study[] = {draw("survival", &h), draw("frontier", &h)};
+  results *r = made();
+  stability s;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(stability_init(&s, r, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(stability_fit(&s, &err), GL_OK);
+  CU_ASSERT_EQUAL(figures_of_fates(&s, &q, &err), GL_OK);
+  for (size_t i = 0; i < 2; i++) {
+    char *text = text_of(names[i]);
+    CU_ASSERT_STRING_EQUAL(text, of_study[i]);
+    free(text), free(of_study[i]);
+  }
+  stability_fini(&s);
+  results_free(r);
+}
+
+/* Six algorithms at two delays; without delay none falls. */
+static void of_many_methods_each_has_a_panel_and_settings_without_falls_are_left_out(void) {
+  static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+  results *r = results_new("many");
+  heard h;
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (size_t i = 0; i < 6; i++)
+    for (int delay = 0; delay <= 8; delay += 8)
+      for (int rate = 0; rate < 2; rate++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+          add_run(r, names[i], delay, rate ? 1e-2 : 1e-3, seed, delay && rate ? 2 : EVALS);
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  CU_ASSERT_EQUAL(draw_study(r, "survival", &h, &err), GL_OK);
+  CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "weight delay 0 s (no run fell)"));
+  CU_ASSERT_EQUAL(draw_study(r, "frontier", &h, &err), GL_OK);
+  char *text = text_of("frontier");
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n5\t10 % fall\t1\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n5\t50 % fall\t1\t"));
+  CU_ASSERT_PTR_NULL(strstr(text, "\n6\t"));
+  free(text);
+  results_free(r);
+}
+
+static void what_says_nothing_is_not_drawn(void) {
+  results *r = results_new("one");
+  heard h;
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (int rate = 0; rate < 2; rate++)
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+      add_run(r, "gepo", 0, rate ? 1e-2 : 1e-3, seed, rate ? 2 : EVALS);
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  CU_ASSERT_EQUAL(draw_study(r, "frontier", &h, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "one setting besides optimizer.lr"));
+  results_free(r);
+  r = results_new("up");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (uint64_t seed = 1; seed <= SEEDS; seed++) add_run(r, "gepo", 0, 1e-3, seed, EVALS);
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(draw_study(r, "survival", &h, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no run fell"));
+  results_free(r);
+}
+
 /* 12 of the 48 runs fall. Four of the survivors (of each algorithm the first seed at the smallest
  * rate, at two delays) have a lower value than any that falls: 4 of 36 alarms before the first true
  * one. */
@@ -152,4 +229,7 @@ static void the_curve_of_announcements_goes_through_shares_of_runs(void) {
 
 SUITE(figures_of_falls, "analysis: figures of falls", TEST(steps_are_those_of_kaplan_and_meier),
       TEST(the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do),
-      TEST(the_curve_of_announcements_goes_through_shares_of_runs));
+      TEST(the_curve_of_announcements_goes_through_shares_of_runs),
+      TEST(stored_outcomes_are_drawn_like_their_study),
+      TEST(of_many_methods_each_has_a_panel_and_settings_without_falls_are_left_out),
+      TEST(what_says_nothing_is_not_drawn));

@@ -68,6 +68,20 @@ static void long_and_tidy_tables_name_runs_seeds_and_settings(void) {
   series_table_free(t);
 }
 
+/* A study that sweeps a field of the algorithm exports it as a column of words. */
+static void fields_of_the_algorithm_are_settings(void) {
+  static const char text[] =
+      "algorithm\tseed\talgorithm.scale\talgorithm.kl_coef\tstep\teval_score\n"
+      "grpo\t1\tnone\t0\t0\t0.25\ngrpo\t1\tnone\t0\t5\t0.5\n";
+  series_table *t = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(read_series_text(&t, text, sizeof text - 1, "x", NULL, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(t->n_series, 1);
+  CU_ASSERT_STRING_EQUAL(t->series[0].settings,
+                         "{\"algorithm.scale\":\"none\",\"algorithm.kl_coef\":0}");
+  series_table_free(t);
+}
+
 static void json_lines_are_flattened_and_lists_left_out(void) {
   series_table *t = read_sample("history.jsonl");
   const series *s = find(t, "history", "train/grad_norm", 0);
@@ -185,7 +199,7 @@ static void tables_that_are_too_wide_or_have_too_long_names_are_refused(void) {
 }
 
 SUITE(import_read, "analysis: files of numbers", TEST(panels_of_wandb_are_known_by_their_headings),
-      TEST(wide_tables_have_a_run_in_each_column),
+      TEST(fields_of_the_algorithm_are_settings), TEST(wide_tables_have_a_run_in_each_column),
       TEST(long_and_tidy_tables_name_runs_seeds_and_settings),
       TEST(json_lines_are_flattened_and_lists_left_out), TEST(names_are_whatever_they_are),
       TEST(spaces_behind_commas_are_no_part_of_names),

@@ -171,8 +171,64 @@ static void the_last_text_of_an_axis_stays_on_the_page(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(at, "text_turned["));
 }
 
+/* The script of a page of `panels` panels side by side whose places are these texts. */
+static const char *marked(size_t panels, const char *const *texts, size_t n) {
+  const figure_request q = {.folder = folder, .script = script};
+  gl_error err = {0};
+  figure_page p;
+  CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
+  page_init(&p, &q, "places", "some");
+  CU_ASSERT_EQUAL_FATAL(page_open(&p, panels, "x", &err), GL_OK);
+  p.wide = p.share = panels;
+  for (size_t i = 0; i < n; i++) {
+    page_x(&p, (double)i);
+    for (size_t k = 0; k < panels; k++) page_interval(&p, k, (double)i, NAN, NAN);
+    CU_ASSERT_EQUAL(page_mark(&p, PAGE_MARK, (double)i, texts[i], &err), GL_OK);
+  }
+  CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
+  static char text[1 << 16];
+  FILE *f = fopen("build/layout_test/places.gp", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  return text;
+}
+
+/* The texts would fit below panels that leave them no room at the page's edge: at any length they
+ * are either turned or on the page. */
+static void texts_that_do_not_fit_beside_those_of_the_next_panel_are_turned(void) {
+  static const char letters[] = "oooooooooooooooooooo";
+  int turned = 0, level = 0;
+  for (int length = 3; length < 20; length++) {
+    const char *const four[] = {letters + 20 - length, letters + 20 - length, letters + 20 - length,
+                                letters + 20 - length};
+    const char *at = marked(2, four, 4);
+    char wanted[40];
+    snprintf(wanted, sizeof wanted, "= '%s'; text_x[", four[0]);
+    while ((at = strstr(at, wanted)) != NULL) {
+      const double x = 13.97 * strtod(strchr(strchr(at, ']'), '=') + 1, NULL);
+      at = strstr(at, "text_turned[");
+      CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+      const int is_turned = strtol(strchr(at, '=') + 1, NULL, 10) == 1;
+      turned += is_turned, level += !is_turned;
+      CU_ASSERT(is_turned || x + 0.5 * text_cm(four[0]) <= 13.97 + 0.02);
+    }
+  }
+  CU_ASSERT(turned > 0 && level > 0);
+}
+
+static void a_long_text_that_is_turned_has_several_lines(void) {
+  static const char *const long_ones[] = {"weight delay 63 s, variance of weight noise 1",
+                                          "weight delay 63 s, variance of weight noise 10"};
+  const char *gp = marked(1, long_ones, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'noise 1'"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'noise 10'"));
+}
+
 SUITE(plot_layout, "analysis: layout of figures", TEST(widths_have_names_or_are_centimetres),
       TEST(a_row_in_which_nothing_varies_is_left_out_and_said_so),
       TEST(the_last_text_of_an_axis_stays_on_the_page),
+      TEST(texts_that_do_not_fit_beside_those_of_the_next_panel_are_turned),
+      TEST(a_long_text_that_is_turned_has_several_lines),
       TEST(settings_and_lines_without_values_are_left_out_and_said_so),
       TEST(more_than_eight_lines_have_eight_colours_or_those_that_are_named));

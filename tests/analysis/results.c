@@ -1,0 +1,79 @@
+/* What the settings of a study are called: headings and titles. */
+#include "analysis/results.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A study with one run for each of swept[n]. */
+static results *made(const char *const *swept, size_t n) {
+  results *r = results_new("made");
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (size_t i = 0; i < n; i++) {
+    const run_record run = {
+        .algorithm = "grpo", .swept = swept[i], .seed = 1, .status = RUN_DONE, .reason = ""};
+    CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
+  }
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(r->n_groups, n);
+  return r;
+}
+
+/* The preset follows from the delay; the step time never varies. Without a delay the preset stands
+ * in its place. */
+static void a_title_names_no_more_than_tells_settings_apart(void) {
+  static const char *const swept[] = {
+      "{\"cluster.preset\":\"sync\",\"cluster.learner.step\":1,\"optimizer.lr\":0.1}",
+      "{\"cluster.preset\":\"fifo\",\"cluster.delay\":3,\"cluster.learner.step\":1,\"optimizer."
+      "lr\":0.1}",
+      "{\"cluster.preset\":\"fifo\",\"cluster.delay\":63,\"cluster.learner.step\":1,\"optimizer."
+      "lr\":0.1}",
+      "{\"cluster.preset\":\"sync\",\"cluster.learner.step\":1,\"optimizer.lr\":0.2}",
+      "{\"cluster.preset\":\"fifo\",\"cluster.delay\":63,\"cluster.learner.step\":1,\"optimizer."
+      "lr\":0.2}"};
+  results *r = made(swept, 5);
+  CU_ASSERT_STRING_EQUAL(r->groups[0].title, "preset sync, learning rate 0.1");
+  CU_ASSERT_STRING_EQUAL(r->groups[1].title, "weight delay 3 s, learning rate 0.1");
+  CU_ASSERT_STRING_EQUAL(r->groups[4].title, "weight delay 63 s, learning rate 0.2");
+  CU_ASSERT_STRING_EQUAL(r->groups[1].heading, "weight delay 3 s, preset fifo, learning rate 0.1");
+  char **titles = results_titles(r, results_axis(r, "optimizer.lr"));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(titles);
+  CU_ASSERT_STRING_EQUAL(titles[0], "preset sync");
+  CU_ASSERT_STRING_EQUAL(titles[3], "preset sync");
+  CU_ASSERT_STRING_EQUAL(titles[2], "weight delay 63 s");
+  results_titles_free(titles, r->n_groups);
+  results_free(r);
+}
+
+static void settings_that_differ_from_a_base_are_called_by_the_difference(void) {
+  static const char *const swept[] = {
+      "{\"cluster.window\":64,\"cluster.delay\":0,\"train.group_size\":8}",
+      "{\"cluster.window\":4,\"cluster.delay\":0,\"train.group_size\":8}",
+      "{\"cluster.window\":64,\"cluster.delay\":60,\"train.group_size\":8}",
+      "{\"cluster.window\":64,\"cluster.delay\":0,\"train.group_size\":2}"};
+  results *r = made(swept, 4);
+  CU_ASSERT_STRING_EQUAL(r->groups[0].title, "base setting");
+  CU_ASSERT_STRING_EQUAL(r->groups[1].title, "window 4 updates");
+  CU_ASSERT_STRING_EQUAL(r->groups[2].title, "weight delay 60 s");
+  CU_ASSERT_STRING_EQUAL(r->groups[3].title, "group size 2");
+  results_free(r);
+}
+
+static void crossed_settings_are_named_by_all_that_varies(void) {
+  static const char *const swept[] = {"{\"cluster.window\":64,\"cluster.delay\":0}",
+                                      "{\"cluster.window\":4,\"cluster.delay\":0}",
+                                      "{\"cluster.window\":64,\"cluster.delay\":60}",
+                                      "{\"cluster.window\":4,\"cluster.delay\":60}"};
+  results *r = made(swept, 4);
+  CU_ASSERT_STRING_EQUAL(r->groups[1].title, "weight delay 0 s, window 4 updates");
+  CU_ASSERT_STRING_EQUAL(r->groups[1].title, r->groups[1].heading);
+  results_free(r);
+  r = made(swept, 1); /* of one setting all that a sweep named */
+  CU_ASSERT_STRING_EQUAL(r->groups[0].title, "weight delay 0 s, window 64 updates");
+  results_free(r);
+}
+
+SUITE(results_of_study, "analysis: results", TEST(a_title_names_no_more_than_tells_settings_apart),
+      TEST(settings_that_differ_from_a_base_are_called_by_the_difference),
+      TEST(crossed_settings_are_named_by_all_that_varies));
