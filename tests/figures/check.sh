@@ -28,7 +28,7 @@ clock() { recipe=$1; shift; option=-f; both "clock_$recipe" sim "$recipe" "$@" -
 drawn() { # RECIPE
   case $1 in
     delay_sweep) study $1 steps=30 eval_every=5 tune= 'sweep.seed=[1,2]'; clock $1 ;;
-    packet_loss) study $1 steps=20; clock $1 ;;
+    packet_loss | shared_egress) study $1 steps=20; clock $1 ;;
     heterogeneous_samplers) study $1 steps=30; clock $1 ;;
     heterorl_trace) clock $1 ;;
     ten_thousand_samplers | slow_prompts) clock $1 steps=60 ;;
@@ -37,6 +37,8 @@ drawn() { # RECIPE
     edges | frontier | gepo_parts | causes)
       study $1 "$toy" steps=40 eval_every=2 'sweep.optimizer.lr=[0.3, 3, 30, 300]' 'sweep.seed=[1, 2, 3]'
       "$GEPOLAB" outcomes "$folder/$1.db" --json > "$folder/$1.json" ;;
+    confirmation) study $1 "$toy" steps=40 eval_every=2 'sweep.seed=[1, 2, 3]' ;;
+    screening) study $1 steps=12 eval_every=2 world.model.layers=1 'world.warmup={steps: 20}' world.evaluation.prompts=8 train.groups=2 train.group_size=4 ;;
     sensitivity) study $1 "$toy" steps=40 eval_every=4 'sweep.optimizer.lr=[1]' 'sweep.seed=[1, 2]' ;;
     benchmarks)
       study $1 $small world.model.intermediate=48 'sweep.seed=[1, 2]'

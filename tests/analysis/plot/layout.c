@@ -220,7 +220,7 @@ static void texts_that_do_not_fit_beside_those_of_the_next_panel_are_turned(void
 static void a_long_text_that_is_turned_has_several_lines(void) {
   static const char *const long_ones[] = {"weight delay 63 s, variance of weight noise 1",
                                           "weight delay 63 s, variance of weight noise 10"};
-  const char *gp = marked(1, long_ones, 2);
+  const char *gp = marked(3, long_ones, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'noise 1'"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'noise 10'"));
 }
