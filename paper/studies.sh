@@ -103,8 +103,6 @@ for study in "$@"; do
     delay_sweep | llm_delay_sweep) sweep "$study" ;;
     edges) cells edges outcomes; evaluations edges ;;
     frontier | frontier_sorting | gepo_parts | causes | mismatch) cells "$study" outcomes ;;
-    sensitivity) cells sensitivity analyze ;;
-    frontier | gepo_parts | causes) cells "$study" outcomes ;;
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
     confirmation) declared confirmation ;;

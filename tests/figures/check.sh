@@ -34,7 +34,7 @@ drawn() { # RECIPE
     ten_thousand_samplers | slow_prompts) clock $1 steps=60 ;;
     what_arrives) "$GEPOLAB" selection $1 steps=60 > /dev/null ;; # a table alone
     quickstart) study $1 steps=30 'cluster={preset: heterorl}' 'sweep={algorithm: [gepo, grpo], seed: [1, 2], cluster.delay: [30, {law: uniform, min: 1, max: 60}]}' ;;
-    edges | frontier | gepo_parts | causes)
+    edges | frontier | frontier_sorting | gepo_parts | causes | mismatch)
       study $1 "$toy" steps=40 eval_every=2 'sweep.optimizer.lr=[0.3, 3, 30, 300]' 'sweep.seed=[1, 2, 3]'
       "$GEPOLAB" outcomes "$folder/$1.db" --json > "$folder/$1.json" ;;
     confirmation) study $1 "$toy" steps=40 eval_every=2 'sweep.seed=[1, 2, 3]' ;;
@@ -53,6 +53,9 @@ drawn() { # RECIPE
     llm_exact_gradient) laboratory $1 samples=256 ;;
     sample_efficiency) laboratory $1 training.updates=40 training.seeds=1 training.tuning_seeds=1 'training.lr=[1]' ;;
     theory) option=-f; both theory theory ;;
+    real_bias)
+      "$GEPOLAB" run $1 -q $small 'world.warmup={steps: 20}' steps=8 eval_every=4 --checkpoint "$folder/real.run" --checkpoint-every 4 checkpoint.keep=10 > /dev/null
+      option=-f; both $1 llm bias "$folder/real.run" --at 8 --staleness 0,4 --batches 8 --responses 64 -a gepo -a grpo ;;
     qwen3_math | released_qwen3) ;; # need weights, data and a GPU
     *) echo "tests/figures/check.sh does not know the recipe $1: say there how its figures are drawn" >&2; exit 1 ;;
   esac
