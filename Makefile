@@ -56,7 +56,8 @@ ROOMS    := core sim toy llm analysis library experiments
 sources   = $(sort $(shell find $(1) -name '*.c'))
 obj       = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1)))
 SRC      := $(call sources,$(ROOMS))
-RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml) experiments/report/report.css \
+RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml) \
+             $(wildcard experiments/clusters/*.yaml) experiments/report/report.css \
              $(wildcard experiments/cli/completion.*sh)
 EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/source.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)

@@ -69,11 +69,18 @@ done < "$work/tables"
 # --- keys of parsers ---
 # Tables of their own document the parameters of delay laws, the fields of algorithms, and the input
 # of gepolab policy.
-grep -rhoE 'cfg_(begin|double|positive|int|count|bool|choice|doubles|string|map|child|section|law)\(&?[a-z_>.-]+, "[a-z_0-9]+"' --include=*.c \
-  core/rl llm toy sim experiments | sed 's/.*"\(.*\)"/\1/' | sort -u > "$work/keys"
+asks='(cfg_(begin|double|positive|int|count|bool|choice|doubles|string|map|child|section|law)|read_values|list_of)\(&?[a-z_>.-]+, "[a-z_0-9]+"'
+grep -rhoE "$asks" --include=*.c --exclude-dir=plan core/rl llm toy sim experiments |
+  sed 's/.*"\(.*\)"/\1/' | sort -u > "$work/keys"
 grep -hoE '"[a-z_0-9]+"' sim/delay*.c core/policy/fields.c experiments/cli/policy_input_file.c | tr -d '"' | sort -u > "$work/elsewhere"
 tr -c 'a-z_0-9' '\n' < "$work/fields" | sort -u | sort -u - "$work/elsewhere" > "$work/documented"
 comm -23 "$work/keys" "$work/documented" | sed 's/^/documents: no field of core\/config\/fields.c is or names the key /' >> "$work/bad"
+
+# A description of a cluster has a table of its own, too.
+grep -rhoE "$asks" --include=*.c experiments/plan | sed 's/.*"\(.*\)"/\1/' | sort -u > "$work/keys"
+[ -s "$work/keys" ] || echo "documents: experiments/plan asks for no key" >> "$work/bad"
+sed -n '/^## `gepolab plan`/,/^## [^`]/p' experiments/RECIPES.md | tr -c 'a-z_0-9' '\n' | sort -u > "$work/documented"
+comm -23 "$work/keys" "$work/documented" | sed 's/^/documents: experiments\/RECIPES.md has no field of a plan named /' >> "$work/bad"
 
 cat "$work/bad"
 [ ! -s "$work/bad" ] || exit 1

@@ -101,6 +101,10 @@ typedef struct cfg_visited {
 gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, const cfg_visited *),
                     void *self, gl_error *err);
 
+/* Whether a part of a field's value, with that key in the map `around`, is in the field's unit:
+ * parameters of laws, ends of ranges. */
+int cfg_part_has_unit(const char *part, const cfg_node *around);
+
 /* Puts lists in the place of the ranges of a recipe's sweep and of its tune. */
 gl_status cfg_expand_ranges(cfg_doc *doc, gl_error *err);
 /* Makes a plain scalar with a unit, such as 10m, the number of the field's own units, 600. Text

@@ -56,8 +56,7 @@ static const field *field_around(const char *path, const char **part) {
   return NULL;
 }
 
-/* Whether a part of a field's value is in the field's unit: parameters of laws, ends of ranges. */
-static int part_has_unit(const char *part, const cfg_node *around) {
+int cfg_part_has_unit(const char *part, const cfg_node *around) {
   static const char *const parts[] = {"value", "min",  "max",      "mean",   "sd",
                                       "shift", "good", "bad",      "offset", "clamp",
                                       "from",  "to",   "interval", "choice"};
@@ -138,7 +137,8 @@ static gl_status visit_axes(visit *v, cfg_node *map, int in_search) {
 static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around) {
   const char *part;
   cfg_visited at = {.path = v->path, .field = field_around(v->path, &part), .unit = ""};
-  if (at.field != NULL && (part == NULL || part_has_unit(part, around))) at.unit = at.field->unit;
+  if (at.field != NULL && (part == NULL || cfg_part_has_unit(part, around)))
+    at.unit = at.field->unit;
   if (at.field != NULL)
     at.is_file =
         part == NULL ? at.field->is_file : at.field->kind == VALUE_LAW && strcmp(part, "file") == 0;

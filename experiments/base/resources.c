@@ -1,6 +1,8 @@
-/* Finds the recipes and plot scripts that the Makefile embeds into the binary. */
+/* Finds the recipes, descriptions of clusters and plot scripts that the Makefile embeds into the
+ * binary. */
 #include "experiments/base/resources.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Written by the Makefile; ends with an entry of zeros. */
@@ -30,6 +32,23 @@ const resource *resources_recipe(const char *name) {
     const char *own = resources_recipe_name(r, &length);
     if (own != NULL && strlen(name) == length && strncmp(own, name, length) == 0) return r;
   }
+  return NULL;
+}
+
+/* Their names, which are few. */
+static const char *const clusters[] = {"one_node", "data_centre", "three_continents"};
+enum { CLUSTERS = sizeof clusters / sizeof *clusters };
+
+const char *resources_cluster_at(size_t i) {
+  return i < CLUSTERS ? clusters[i] : NULL;
+}
+
+const resource *resources_cluster(const char *name) {
+  char path[128];
+  const int n = snprintf(path, sizeof path, "experiments/clusters/%s.yaml", name);
+  if (n < 0 || (size_t)n >= sizeof path || strchr(name, '/') != NULL) return NULL;
+  for (const resource *r = resource_table; r->path != NULL; ++r)
+    if (strcmp(r->path, path) == 0) return r;
   return NULL;
 }
 

@@ -1,4 +1,5 @@
-/* Files that travel inside the binary: recipes and plot scripts (the Makefile embeds them). */
+/* Files that travel inside the binary: recipes, descriptions of clusters and plot scripts (the
+ * Makefile embeds them). */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_RESOURCES_H
 #define GEPOLAB_EXPERIMENTS_BASE_RESOURCES_H
 
@@ -16,6 +17,11 @@ const resource *resources_at(size_t i);
 const resource *resources_recipe(const char *name);
 /* The recipe name of a resource (length in *length), or NULL if it is not a recipe. */
 const char *resources_recipe_name(const resource *r, size_t *length);
+
+/* The embedded description of a cluster called `name` ("one_node"), or NULL; and the name of the
+ * i-th, NULL past the last. */
+const resource *resources_cluster(const char *name);
+const char *resources_cluster_at(size_t i);
 
 /* The text of the embedded file with that path, ended by a zero, or NULL. */
 const char *resources_text(const char *path);

@@ -19,6 +19,7 @@
   X(status)                                                                                        \
   X(info)                                                                                          \
   X(sim)                                                                                           \
+  X(plan)                                                                                          \
   X(policy)                                                                                        \
   X(fit)                                                                                           \
   X(whatif)                                                                                        \

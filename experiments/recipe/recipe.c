@@ -104,11 +104,10 @@ static gl_status refuse_include(const cfg_doc *doc, gl_error *err) {
                   "lines, include: [one, other], and run that");
 }
 
-gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
-                      size_t n_overrides, gl_error *err) {
-  *out = NULL;
+/* What is done with a document once it is there; status: that of loading it. */
+static gl_status complete(cfg_doc **out, gl_status status, const char *source,
+                          const char *const *overrides, size_t n_overrides, gl_error *err) {
   const cfg_library embedded = {.find = find_embedded};
-  gl_status status = load_source(out, source, err);
   if (status == GL_OK) status = cfg_include(*out, &embedded, err);
   for (size_t i = 0; i < n_overrides && status == GL_OK; ++i)
     status = cfg_override(*out, overrides[i], err);
@@ -123,6 +122,33 @@ gl_status recipe_load(cfg_doc **out, const char *source, const char *const *over
     *out = NULL;
   }
   return status;
+}
+
+gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
+                      size_t n_overrides, gl_error *err) {
+  *out = NULL;
+  return complete(out, load_source(out, source, err), source, overrides, n_overrides, err);
+}
+
+static gl_status load_cluster(cfg_doc **out, const char *source, gl_error *err) {
+  const resource *r = resources_cluster(source);
+  if (r != NULL) return cfg_load_text(out, r->data, r->size, r->path, err);
+  if (access(source, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+    return cfg_load_file(out, source, err);
+  char text[256] = "";
+  for (size_t i = 0, n = 0; resources_cluster_at(i) != NULL; ++i)
+    n += (size_t)snprintf(text + n, n < sizeof text ? sizeof text - n : 0, "%s%s",
+                          i > 0 ? ", " : "", resources_cluster_at(i));
+  return gl_fail(err, GL_EINPUT,
+                 "%s:1:1: there is no such file and no embedded description of that name; those "
+                 "are %s",
+                 source, text);
+}
+
+gl_status recipe_load_cluster(cfg_doc **out, const char *source, const char *const *overrides,
+                              size_t n_overrides, gl_error *err) {
+  *out = NULL;
+  return complete(out, load_cluster(out, source, err), source, overrides, n_overrides, err);
 }
 
 /* --- reading -----------------------------------------------------------------------------------

@@ -1,0 +1,181 @@
+/* gepolab plan: how to use the GPUs of one's own cluster. */
+#include "core/base/file.h"
+#include "core/base/json_tree.h"
+#include "core/base/progress.h"
+#include "experiments/base/args.h"
+#include "experiments/base/command.h"
+#include "experiments/base/print_json.h"
+#include "experiments/base/signals.h"
+#include "experiments/plan/recommend.h"
+#include "experiments/plan/search.h"
+#include "experiments/plan/tell.h"
+#include "experiments/recipe/recipe.h"
+#include "experiments/report/yaml.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct request {
+  const char *output;
+  size_t threads;
+  int json, quiet;
+} request;
+
+/* --- progress and Ctrl-C ------------------------------------------------------------------------
+ */
+
+typedef struct watch {
+  progress *bar;
+  int quiet;
+} watch;
+
+static void begin_phase(void *self, const char *what, size_t simulations) {
+  watch *w = self;
+  progress_free(w->bar);
+  w->bar =
+      progress_new(what, "simulations", simulations, w->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
+}
+
+static void advance(void *self, size_t simulations) {
+  progress_at(((watch *)self)->bar, simulations, NULL);
+}
+
+static int is_stopped(void *self) {
+  (void)self;
+  return signals_caught();
+}
+
+/* --- the recommended recipe ---------------------------------------------------------------------
+ */
+
+/* The recipe as JSON whose numbers are as they are written; *why_not as plan_recommend(). NULL and
+ * GL_OK where there is none. */
+static gl_status recommended(cJSON **out, const plan_result *r, char why_not[PLAN_WHY_SIZE],
+                             gl_error *err) {
+  cfg_doc *doc = NULL;
+  *out = NULL;
+  why_not[0] = '\0';
+  if (r->chosen == SIZE_MAX) return GL_OK;
+  gl_status status = plan_recommend(&doc, &r->system[r->chosen].candidate, r->d, why_not, err);
+  char *text = status == GL_OK ? cfg_canonical(cfg_root(doc)) : NULL;
+  if (text != NULL) *out = json_tree_of(text);
+  if (status == GL_OK && *out == NULL) status = gl_fail_memory(err, "the recommended recipe");
+  free(text);
+  cfg_free(doc);
+  return status;
+}
+
+static void print_recipe(const cJSON *planned, FILE *to) {
+  static const char *const first[] = {"name",  "description", "seed",      "steps",
+                                      "world", "train",       "algorithm", "optimizer"};
+  yaml_write(planned, first, sizeof first / sizeof *first, to);
+}
+
+static gl_status write_recipe(const cJSON *planned, const char *path, gl_error *err) {
+  file_writer w;
+  gl_status status = file_begin(&w, path, err);
+  if (status != GL_OK) return status;
+  fputs("# Recommended by gepolab plan.\n", w.stream);
+  print_recipe(planned, w.stream);
+  return file_commit(&w, err);
+}
+
+/* --- the command --------------------------------------------------------------------------------
+ */
+
+static gl_status tell(const plan_result *r, const request *q, gl_error *err) {
+  char why_not[PLAN_WHY_SIZE];
+  cJSON *planned = NULL;
+  gl_status status = recommended(&planned, r, why_not, err);
+  if (status == GL_OK && planned != NULL && q->output != NULL)
+    status = write_recipe(planned, q->output, err);
+  if (status != GL_OK) {
+    cJSON_Delete(planned);
+    return status;
+  }
+  if (why_not[0] != '\0')
+    fprintf(stderr,
+            "gepolab: note: gepolab sim runs the recommended recipe; a learner does not: %s\n",
+            why_not);
+  if (q->json) {
+    status = report_json(plan_to_json(r, planned), err);
+  } else {
+    plan_print(r, stdout);
+    if (planned != NULL && q->output == NULL) {
+      fputs("\n# the recommended recipe (-o FILE.yaml writes it)\n", stdout);
+      print_recipe(planned, stdout);
+    }
+    cJSON_Delete(planned);
+  }
+  if (status == GL_OK && r->chosen == SIZE_MAX)
+    return gl_fail(err, GL_ENUMERIC,
+                   "no candidate of %s keeps plan.limits%s; loosen them, or widen plan.search",
+                   r->d->name, q->output != NULL ? ", so no recipe is written" : "");
+  return status;
+}
+
+static gl_status plan(const plan_description *d, const request *q, gl_error *err) {
+  plan_result r;
+  watch w = {.quiet = q->quiet};
+  const plan_watch watching = {&w, begin_phase, advance, is_stopped};
+  signals_catch();
+  gl_status status = plan_search(&r, d, q->threads, &watching, err);
+  progress_free(w.bar);
+  if (status == GL_OK) status = tell(&r, q, err);
+  plan_result_fini(&r);
+  return status;
+}
+
+/* A folder that cannot be written is found before anything is simulated. */
+static gl_status try_output(const char *path, gl_error *err) {
+  file_writer w;
+  if (path == NULL) return GL_OK;
+  gl_status status = file_begin(&w, path, err);
+  if (status == GL_OK) file_abandon(&w);
+  return status;
+}
+
+static gl_status run_plan(const command *self, int argc, char **argv, gl_error *err) {
+  request q = {.json = 0};
+  const args_option options[] = {
+      {"output", 'o', ARGS_TEXT, "FILE.yaml", "write the recommended recipe there", &q.output},
+      {"threads", 'j', ARGS_COUNT, "N", "simulations side by side (default: all cores)",
+       &q.threads},
+      {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
+      {"json", 0, ARGS_FLAG, NULL, "the plan as JSON, with the recipe", &q.json}};
+  args a;
+  cfg_doc *doc = NULL;
+  plan_description d;
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){1, 1, 1}, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = recipe_load_cluster(&doc, a.words[0], a.overrides, a.n_overrides, err);
+    if (status == GL_OK) status = plan_describe(&d, doc, err);
+    if (status == GL_OK) status = try_output(q.output, err);
+    if (status == GL_OK) status = plan(&d, &q, err);
+  }
+  cfg_free(doc);
+  args_fini(&a);
+  return status;
+}
+
+const command command_plan = {
+    .name = "plan",
+    .arguments = "CLUSTER [key=value …]",
+    .summary = "how to use the GPUs of one's own cluster: throughput against staleness",
+    .about =
+        "CLUSTER describes the GPUs there are, the network between them and measured speeds: a\n"
+        "file, or one_node, data_centre or three_continents (experiments/RECIPES.md has its\n"
+        "fields). Splits of the GPUs between learner and samplers, concurrency, batches an "
+        "update,\n"
+        "window and publishing interval are simulated with common random numbers until the best\n"
+        "within plan.limits is told from the rest (procedure of Kim and Nelson, with its error\n"
+        "rate; paper/methods.md 10.14). Printed are the recommended recipe, which resource binds\n"
+        "it, what one more of each would bring, and the Pareto front.\n"
+        "With plan.limits.staleness the fastest candidate is wanted, with plan.limits.throughput\n"
+        "alone the least stale one.",
+    .examples = "  gepolab plan three_continents -o planned.yaml && gepolab sim planned.yaml\n"
+                "  gepolab plan one_node plan.limits.staleness=1\n"
+                "  gepolab plan my_cluster.yaml plan.limits.throughput=50000 --json",
+    .run = run_plan};

@@ -1,0 +1,453 @@
+/* From candidates to a plan. */
+#include "experiments/plan/search.h"
+
+#include "core/base/thread_pool.h"
+#include "sim/theory.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- replicates ---------------------------------------------------------------------------------
+ */
+
+/* One replicate each of several systems, side by side. */
+typedef struct trial_round {
+  plan_system **of; /* [n] */
+  size_t replicate, n;
+  const plan_watch *watch;
+} trial_round;
+
+static int is_stopped(const plan_watch *w) {
+  return w != NULL && w->stop != NULL && w->stop(w->self);
+}
+
+static void tell_phase(const plan_watch *w, const char *what, size_t n) {
+  if (w != NULL && w->phase != NULL) w->phase(w->self, what, n);
+}
+
+static void tell_done(const plan_watch *w, size_t n) {
+  if (w != NULL && w->done != NULL) w->done(w->self, n);
+}
+
+/* A cluster that stands still in one replicate trains nothing in it, as stale as may be. */
+static gl_status run_one(void *context, size_t i, gl_error *err) {
+  const trial_round *r = context;
+  plan_system *s = r->of[i];
+  gl_error why = {0};
+  if (is_stopped(r->watch)) return gl_fail(err, GL_EINTERRUPTED, "the plan was stopped");
+  gl_status status = plan_trial(&s->run[r->replicate], &s->setup, r->replicate, &why);
+  if (status == GL_OK) return GL_OK;
+  if (status != GL_ENUMERIC) return gl_fail(err, status, "%s", why.text);
+  if (r->replicate == 0) s->stalls = 1;
+  s->run[r->replicate] = (plan_measures){.staleness = (double)s->candidate.window,
+                                         .staleness_p95 = (double)s->candidate.window};
+  return GL_OK;
+}
+
+static gl_status reserve(plan_system *s, size_t n, gl_error *err) {
+  if (n <= s->room) return GL_OK;
+  const size_t room = 2 * s->room + n;
+  plan_measures *more = realloc(s->run, room * sizeof *more);
+  if (more == NULL) return gl_fail_memory(err, "replicates");
+  s->run = more;
+  s->room = room;
+  return GL_OK;
+}
+
+/* Systems that have the replicate already are left as they are. */
+static gl_status run_round(plan_system **of, size_t n, size_t replicate, size_t threads,
+                           const plan_watch *watch, size_t *made, gl_error *err) {
+  trial_round r = {.of = calloc(n + 1, sizeof *r.of), .replicate = replicate, .watch = watch};
+  if (r.of == NULL) return gl_fail_memory(err, "a round of simulations");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < n && status == GL_OK; ++i)
+    if (of[i]->n <= replicate) {
+      status = reserve(of[i], replicate + 1, err);
+      r.of[r.n++] = of[i];
+    }
+  if (status == GL_OK) status = pool_try(r.n, threads, run_one, &r, err);
+  for (size_t i = 0; i < r.n && status == GL_OK; ++i) r.of[i]->n = replicate + 1;
+  *made += r.n;
+  free(r.of);
+  return status;
+}
+
+/* --- what is known without simulation -----------------------------------------------------------
+ */
+
+/* The greatest number of responses per hour that closed forms allow: the learner is never faster
+ * than its step, where that is constant; and what sim/theory.h says of clusters within its range.
+ */
+static double most_throughput(const plan_system *s) {
+  const plan_description *d = s->setup.d;
+  const double update = (double)(s->candidate.batches * (int64_t)(d->groups * d->group_size));
+  double most = INFINITY;
+  cluster_law law;
+  gl_error none = {0};
+  theory said;
+  for (size_t i = 0; cluster_law_at(s->setup.cluster, i, &law); ++i)
+    if (strcmp(law.field, "cluster.learner.step") == 0 && law.law->kind == DELAY_CONSTANT &&
+        law.law->clamp_lo <= 0 && isinf(law.law->clamp_hi) &&
+        law.law->constant.value > law.law->offset)
+      most = 3600 * update / (law.law->constant.value - law.law->offset);
+  if (sim_theory_of(&said, s->setup.cluster, &none) == GL_OK) {
+    const double high = 3600 * said.value[THEORY_SAMPLES_PER_S].high;
+    if (isfinite(high)) most = fmin(most, high);
+    sim_theory_fini(&said);
+  }
+  return most;
+}
+
+/* samples_per_batch may differ from groups x group_size; then nothing is known. */
+static int is_too_slow(const plan_system *s) {
+  const plan_rigour *g = &s->setup.d->rigour;
+  const double least = s->setup.d->limits.throughput * (1 - g->throughput);
+  const cfg_node *root = cfg_root(s->setup.d->doc);
+  if (least <= 0 || cfg_find(root, "cluster.samples_per_batch") != NULL) return 0;
+  return most_throughput(s) < least;
+}
+
+/* --- selection ----------------------------------------------------------------------------------
+ */
+
+typedef struct search {
+  plan_result *out;
+  const plan_description *d;
+  const plan_watch *watch;
+  size_t threads, told; /* simulations of this phase */
+  plan_system **round;  /* [n] scratch */
+} search;
+
+/* With nothing but a throughput to reach, the least stale system is wanted; else the fastest. */
+static int wants_fresh(const plan_limits *l) {
+  return l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
+}
+
+static size_t slacks(const plan_limits *l, const plan_measures *m,
+                     double out[RANKING_MOST_LIMITS]) {
+  size_t n = 0;
+  if (isfinite(l->staleness)) out[n++] = l->staleness - m->staleness;
+  if (isfinite(l->staleness_p95)) out[n++] = l->staleness_p95 - m->staleness_p95;
+  if (l->throughput > 0) out[n++] = m->throughput - l->throughput;
+  return n;
+}
+
+static gl_status observe(void *self, const size_t *which, size_t n, size_t replicate,
+                         ranking_observation *out, gl_error *err) {
+  search *s = self;
+  const plan_limits *l = &s->d->limits;
+  size_t made = 0;
+  for (size_t i = 0; i < n; ++i) s->round[i] = &s->out->system[s->out->of[which[i]]];
+  gl_status status = run_round(s->round, n, replicate, s->threads, s->watch, &made, err);
+  s->out->simulations += made;
+  tell_done(s->watch, s->told += made);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    const plan_measures *m = &s->round[i]->run[replicate];
+    const int fresh = wants_fresh(l);
+    out[i].value = fresh ? -m->staleness : m->throughput;
+    out[i].second = fresh ? m->throughput : -m->staleness;
+    slacks(l, m, out[i].slack);
+  }
+  return status;
+}
+
+static gl_status choose_system(search *s, gl_error *err) {
+  const plan_rigour *g = &s->d->rigour;
+  const plan_limits *l = &s->d->limits;
+  ranking_request q = {.systems = s->out->n - s->out->n_stalled - s->out->n_too_slow,
+                       .first = g->replicates,
+                       .most = g->most,
+                       .error_rate = g->error_rate,
+                       .zone_share = wants_fresh(l) ? 0 : g->throughput,
+                       .zone = g->staleness,
+                       .observe = observe,
+                       .self = s};
+  if (isfinite(l->staleness)) q.slack[q.n_limits++] = g->staleness;
+  if (isfinite(l->staleness_p95)) q.slack[q.n_limits++] = g->staleness;
+  if (l->throughput > 0) q.slack[q.n_limits++] = g->throughput * l->throughput;
+  gl_status status = ranking_best(&s->out->ranking, &q, err);
+  if (status == GL_OK && s->out->ranking.chosen != SIZE_MAX)
+    s->out->chosen = s->out->of[s->out->ranking.chosen];
+  return status;
+}
+
+/* --- beginning ----------------------------------------------------------------------------------
+ */
+
+static gl_status set_up(search *s, gl_error *err) {
+  plan_candidate *c = NULL;
+  size_t n = 0;
+  gl_status status = plan_candidates(&c, &n, s->d, err);
+  if (status != GL_OK) return status;
+  s->out->system = calloc(n, sizeof *s->out->system);
+  s->out->of = calloc(n, sizeof *s->out->of);
+  s->out->front = calloc(n + 1, sizeof *s->out->front);
+  s->round = calloc(n, sizeof *s->round);
+  if (!s->out->system || !s->out->of || !s->out->front || !s->round)
+    status = gl_fail_memory(err, "candidates");
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    plan_system *p = &s->out->system[s->out->n++];
+    p->candidate = c[i];
+    status = plan_setup_init(&p->setup, &p->candidate, s->d, err);
+    if (status != GL_OK) break;
+    p->too_slow = is_too_slow(p);
+    s->out->n_too_slow += p->too_slow != 0;
+    if (is_stopped(s->watch)) status = gl_fail(err, GL_EINTERRUPTED, "the plan was stopped");
+  }
+  free(c);
+  return status;
+}
+
+/* The first replicate of all shows which stand still. */
+static gl_status run_first(search *s, gl_error *err) {
+  plan_result *r = s->out;
+  size_t n = 0, made = 0;
+  for (size_t i = 0; i < r->n; ++i)
+    if (!r->system[i].too_slow) s->round[n++] = &r->system[i];
+  if (n == 0)
+    return gl_fail(err, GL_ENUMERIC,
+                   "no candidate can train %g responses per hour: closed forms say so of all %zu; "
+                   "lower plan.limits.throughput, or describe more GPUs",
+                   s->d->limits.throughput, r->n);
+  tell_phase(s->watch, "first stage", n * s->d->rigour.replicates);
+  gl_status status = run_round(s->round, n, 0, s->threads, s->watch, &made, err);
+  r->simulations += made;
+  tell_done(s->watch, s->told = made);
+  n = 0;
+  for (size_t i = 0; i < r->n && status == GL_OK; ++i) {
+    r->n_stalled += r->system[i].stalls != 0;
+    if (!r->system[i].stalls && !r->system[i].too_slow) r->of[n++] = i;
+  }
+  if (status != GL_OK || n > 0) return status;
+  gl_error why = {0};
+  plan_measures m;
+  plan_trial(&m, &s->round[0]->setup, 0, &why);
+  return gl_fail(err, GL_ENUMERIC, "all %zu candidates stand still; of the first: %.700s", r->n,
+                 why.text);
+}
+
+/* --- estimates ----------------------------------------------------------------------------------
+ */
+
+/* Of the member at `offset` of each replicate's measures; less that of `base`, if given. */
+static plan_estimate estimate(const plan_system *s, const plan_system *base, size_t n,
+                              size_t offset) {
+  double value[PLAN_MOST_REPLICATES];
+  plan_estimate e;
+  for (size_t r = 0; r < n; ++r) {
+    value[r] = *(const double *)((const char *)&s->run[r] + offset);
+    if (base != NULL) value[r] -= *(const double *)((const char *)&base->run[r] + offset);
+  }
+  ranking_interval(value, n, 0.95, &e.mean, &e.half);
+  return e;
+}
+
+plan_estimate plan_throughput(const plan_system *s) {
+  return estimate(s, NULL, s->n, offsetof(plan_measures, throughput));
+}
+plan_estimate plan_tokens(const plan_system *s) {
+  return estimate(s, NULL, s->n, offsetof(plan_measures, tokens));
+}
+plan_estimate plan_staleness(const plan_system *s) {
+  return estimate(s, NULL, s->n, offsetof(plan_measures, staleness));
+}
+plan_estimate plan_staleness_p95(const plan_system *s) {
+  return estimate(s, NULL, s->n, offsetof(plan_measures, staleness_p95));
+}
+
+double plan_use(const plan_system *s, plan_resource which, size_t site) {
+  double sum = 0;
+  for (size_t r = 0; r < s->n; ++r) {
+    const plan_measures *m = &s->run[r];
+    switch (which) {
+    case PLAN_LEARNER:
+      sum += m->learner;
+      break;
+    case PLAN_SAMPLERS:
+      sum += m->samplers;
+      break;
+    case PLAN_WEIGHTS:
+      sum += m->weights[site];
+      break;
+    case PLAN_RESPONSES:
+      sum += m->responses[site];
+      break;
+    case PLAN_RESOURCES:
+      break;
+    }
+  }
+  return s->n > 0 ? sum / (double)s->n : 0;
+}
+
+int plan_keeps_limits(const plan_system *s, const plan_limits *l) {
+  const plan_measures mean = {.throughput = plan_throughput(s).mean,
+                              .staleness = plan_staleness(s).mean,
+                              .staleness_p95 = plan_staleness_p95(s).mean};
+  double slack[RANKING_MOST_LIMITS];
+  const size_t n = slacks(l, &mean, slack);
+  for (size_t i = 0; i < n; ++i)
+    if (slack[i] < 0) return 0;
+  return 1;
+}
+
+/* --- the front ----------------------------------------------------------------------------------
+ */
+
+typedef struct place {
+  size_t at;
+  double throughput, staleness;
+} place;
+
+static int by_staleness(const void *a, const void *b) {
+  const place *x = a, *y = b;
+  if (x->staleness != y->staleness)
+    return (x->staleness > y->staleness) - (x->staleness < y->staleness);
+  return (x->throughput < y->throughput) - (x->throughput > y->throughput);
+}
+
+/* The points that no other is both fresher and faster than, each faster than the one before by half
+ * the indifference zone at least; and the recommended one. */
+static gl_status find_front(plan_result *r, gl_error *err) {
+  const size_t n = r->ranking.n;
+  place *p = calloc(n + 1, sizeof *p);
+  double largest = 0, best = -INFINITY;
+  if (p == NULL) return gl_fail_memory(err, "a Pareto front");
+  for (size_t i = 0; i < n; ++i) {
+    const plan_system *s = &r->system[r->of[i]];
+    p[i] = (place){r->of[i], plan_throughput(s).mean, plan_staleness(s).mean};
+    largest = fmax(largest, p[i].throughput);
+  }
+  r->zone = r->d->rigour.throughput * largest;
+  qsort(p, n, sizeof *p, by_staleness);
+  for (size_t i = 0; i < n; ++i) {
+    const int steps_up = p[i].throughput > best + (isinf(best) ? 0 : r->zone / 2);
+    if (!steps_up && p[i].at != r->chosen) continue;
+    best = fmax(best, p[i].throughput);
+    r->front[r->n_front++] = p[i].at;
+  }
+  free(p);
+  return GL_OK;
+}
+
+/* --- what binds, and what more would bring ------------------------------------------------------
+ */
+
+static void find_binding(plan_result *r) {
+  const plan_system *s = &r->system[r->chosen];
+  for (plan_resource k = 0; k < PLAN_RESOURCES; ++k)
+    for (size_t site = 0; site < (k < PLAN_WEIGHTS ? 1 : r->d->n_sites); ++site) {
+      const double use = plan_use(s, k, site);
+      if (use <= r->in_use) continue;
+      r->in_use = use;
+      r->binds = k;
+      r->binding_site = site;
+    }
+  if (r->in_use < PLAN_BINDS) r->binds = PLAN_RESOURCES;
+}
+
+static void change(plan_candidate *c, const plan_description *d, const plan_gain *g) {
+  switch (g->more) {
+  case PLAN_MORE_SAMPLER:
+    ++c->samplers[g->site];
+    break;
+  case PLAN_MORE_LEARNER:
+    c->learner_gpus += d->learner_gpus;
+    break;
+  case PLAN_MORE_BANDWIDTH:
+    c->bandwidth[g->site] *= 2;
+    break;
+  case PLAN_MORE_WINDOW:
+    ++c->window;
+    break;
+  }
+}
+
+static gl_status measure_gain(search *s, plan_gain *g, size_t replicates, gl_error *err) {
+  plan_system *base = &s->out->system[s->out->chosen];
+  plan_system changed = {.candidate = base->candidate};
+  change(&changed.candidate, s->d, g);
+  gl_status status = plan_setup_init(&changed.setup, &changed.candidate, s->d, err);
+  size_t made = 0;
+  /* The replicates of one system are side by side too, as systems of one replicate. */
+  for (size_t r = 0; r < replicates && status == GL_OK && !changed.stalls; ++r) {
+    plan_system *both[] = {base, &changed};
+    status = run_round(both, 2, r, s->threads, s->watch, &made, err);
+  }
+  s->out->simulations += made;
+  tell_done(s->watch, s->told += made);
+  g->stalls = changed.stalls;
+  if (status == GL_OK && !changed.stalls) {
+    g->throughput = estimate(&changed, base, replicates, offsetof(plan_measures, throughput));
+    g->tokens = estimate(&changed, base, replicates, offsetof(plan_measures, tokens));
+    g->staleness = estimate(&changed, base, replicates, offsetof(plan_measures, staleness));
+  }
+  plan_setup_fini(&changed.setup);
+  free(changed.run);
+  return status;
+}
+
+static size_t list_gains(const plan_result *r, plan_gain *out) {
+  const plan_candidate *c = &r->system[r->chosen].candidate;
+  size_t n = 0;
+  for (size_t i = 0; i < r->d->n_sites; ++i)
+    if (i == c->learner_site || r->d->links[i][c->learner_site].at != NULL)
+      out[n++] = (plan_gain){.more = PLAN_MORE_SAMPLER, .site = i};
+  out[n++] = (plan_gain){.more = PLAN_MORE_LEARNER};
+  for (size_t i = 0; i < r->d->n_sites; ++i)
+    if (c->samplers[i] > 0 && isfinite(r->d->links[i][c->learner_site].bandwidth))
+      out[n++] = (plan_gain){.more = PLAN_MORE_BANDWIDTH, .site = i};
+  out[n++] = (plan_gain){.more = PLAN_MORE_WINDOW};
+  return n;
+}
+
+static gl_status find_gains(search *s, gl_error *err) {
+  plan_result *r = s->out;
+  r->gains = calloc(2 * r->d->n_sites + 2, sizeof *r->gains);
+  if (r->gains == NULL) return gl_fail_memory(err, "what more would bring");
+  r->n_gains = list_gains(r, r->gains);
+  size_t replicates = r->system[r->chosen].n;
+  if (replicates < 2 * r->d->rigour.replicates) replicates = 2 * r->d->rigour.replicates;
+  if (replicates > PLAN_MOST_REPLICATES) replicates = PLAN_MOST_REPLICATES;
+  tell_phase(s->watch, "one more of each", r->n_gains * replicates);
+  s->told = 0;
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < r->n_gains && status == GL_OK; ++i)
+    status = measure_gain(s, &r->gains[i], replicates, err);
+  return status;
+}
+
+/* --- the whole ----------------------------------------------------------------------------------
+ */
+
+gl_status plan_search(plan_result *out, const plan_description *d, size_t threads,
+                      const plan_watch *watch, gl_error *err) {
+  *out = (plan_result){.d = d, .chosen = SIZE_MAX, .binds = PLAN_RESOURCES};
+  search s = {
+      .out = out, .d = d, .watch = watch, .threads = threads > 0 ? threads : pool_usable_cores()};
+  gl_status status = set_up(&s, err);
+  if (status == GL_OK) status = run_first(&s, err);
+  if (status == GL_OK) status = choose_system(&s, err);
+  if (status == GL_OK) status = find_front(out, err);
+  if (status == GL_OK && out->chosen != SIZE_MAX) {
+    find_binding(out);
+    status = find_gains(&s, err);
+  }
+  free(s.round);
+  return status;
+}
+
+void plan_result_fini(plan_result *r) {
+  for (size_t i = 0; i < r->n; ++i) {
+    plan_setup_fini(&r->system[i].setup);
+    free(r->system[i].run);
+  }
+  ranking_fini(&r->ranking);
+  free(r->system);
+  free(r->of);
+  free(r->front);
+  free(r->gains);
+  *r = (plan_result){.chosen = SIZE_MAX};
+}

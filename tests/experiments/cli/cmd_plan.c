@@ -1,0 +1,192 @@
+/* gepolab plan: what it prints and writes, and descriptions that are refused with their place. */
+#include "core/base/json_tree.h"
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A small description, in lines that tests change. */
+static const char *const lines[] = {
+    "name: mine",
+    "train: {groups: 4, group_size: 4}",
+    "cluster:",
+    "  preset: areal",
+    "  unit: group",
+    "  partial: wait",
+    "  lengths: {law: lognormal, mu: 5, sigma: 0.5}",
+    "  learner: {step: 20}",
+    "plan:",
+    "  sites: [{name: here, gpus: 4}, {name: there, gpus: 2}]",
+    "  links: [{between: [here, there], latency: 50ms, bandwidth: 1Gbit/s}]",
+    "  sampler: {decoding: [{concurrency: 8, tokens_per_s: 50}]}",
+    "  learner: {sites: [here], choices: [1, 2]}",
+    "  search: {batches: 1, window: [1, 2], publish_every: 1}",
+    "  limits: {staleness: 5}",
+    "  selection: {replicates: 4, updates: 16, most: 40}",
+};
+enum { LINES = sizeof lines / sizeof *lines };
+
+/* The description with one line replaced (from 1; 0: none). */
+static void write_lines(const char *path, size_t line, const char *instead) {
+  char text[4096];
+  size_t n = 0;
+  for (size_t i = 0; i < LINES; ++i)
+    n += (size_t)snprintf(text + n, sizeof text - n, "%s\n", i + 1 == line ? instead : lines[i]);
+  cli_write(path, text, n);
+}
+
+static int refuses(const char *path, size_t line, const char *instead, const char *words) {
+  write_lines(path, line, instead);
+  cli_result r = CLI("plan", path, "-q");
+  const int ok = r.code == 2 && strstr(r.err, "mine.yaml:") != NULL && strstr(r.err, words) != NULL;
+  if (!ok) fprintf(stderr, "%d: %s\n   wanted %s\n", r.code, r.err, words);
+  cli_result_fini(&r);
+  return ok;
+}
+
+static void what_is_wrong_is_refused_with_its_line(void) {
+  static const struct {
+    size_t line;
+    const char *instead, *words;
+  } cases[] = {
+      {9, "plann:", "no section `plan`"},
+      {10, "  sites: []", ":10:10: 'plan.sites' must be a list"},
+      {10, "  sites: [{name: here, gpus: 4}, {name: here, gpus: 2}]", ":10:34: there are two"},
+      {10, "  sites: [{gpus: 4}]", ":10:11: a site of plan.sites has no name"},
+      {10, "  sites: [{name: here}]", "does not say how many `gpus`"},
+      {10, "  sites: [{name: here, gpu: 4}]", "unknown key 'gpu'"},
+      {10, "  sites: [{name: here, gpus: 0}]", "gpus"},
+      {11, "  links: [{between: [here, ther]}]",
+       "no site 'ther' in plan.sites (did you mean 'there'?)"},
+      {11, "  links: [{between: [here]}]", "which two sites it joins"},
+      {11, "  links: [{between: [here, here]}]", "joins two sites"},
+      {11, "  links: []", "no link between there and here"},
+      {11, "  links: [{between: [here, there], latency: 3GB}]",
+       ":11:45: 'plan.links.latency' is in s"},
+      {11, "  links: [{between: [here, there], latency: {law: nrmal}}]", "law"},
+      {12, "  sampler: {decoding: [{concurrency: 8}]}", "is a measurement"},
+      {12, "  sampler: {gpus: 9}", "how fast a sampler is"},
+      {12, "  sampler: {gpus: 9, decoding: [{concurrency: 8, tokens_per_s: 50}]}",
+       "no split of the GPUs"},
+      {13, "  learner: {sites: [hre]}", "did you mean 'here'?"},
+      {13, "  learner: {gpus: 8}", "measured on 8 GPUs"},
+      {13, "  learner: {serial: 2}", "plan.learner.serial"},
+      {14, "  search: {window: [1.5]}", "whole numbers"},
+      {14, "  search: {windows: 1}", "unknown key 'windows'"},
+      {15, "  limits: {staleness: -1}", ":15:"},
+      {16, "  selection: {replicates: 50, most: 10}", "less than `replicates`"},
+      {16, "  selection: {updates: 16, warm_up: 15}", "at least 4 must be left"},
+      {5, "  window: 3", ":5:11: a plan chooses cluster.window itself"},
+      {5, "  tokens_per_s: 30", "both say how fast"},
+      {6, "  partail: wait", ":6:3: unknown key 'partail'"},
+      {8, "  learner: {eval_every: 9}", "cluster.learner.step"},
+      {1, "sweep: {seed: [1, 2]}", "has no sweep"},
+  };
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "mine.yaml");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+    CU_ASSERT(refuses(path, cases[i].line, cases[i].instead, cases[i].words));
+  CU_ASSERT(CLI_GIVES(2, "plan", "no_such_cluster"));
+  CU_ASSERT(CLI_GIVES(2, "plan"));
+  cli_scratch_remove(folder);
+}
+
+static double number(const cJSON *o, const char *name) {
+  const cJSON *i = cJSON_GetObjectItemCaseSensitive(o, name);
+  return cJSON_IsNumber(i) ? i->valuedouble : NAN;
+}
+
+static const cJSON *member(const cJSON *o, const char *name) {
+  return cJSON_GetObjectItemCaseSensitive(o, name);
+}
+
+/* The recommended recipe is a simulation's and a sweep's, and simulating it gives what was said. */
+static void the_recommended_recipe_runs_as_it_is(void) {
+  char folder[64], path[128], recipe[128], study[128];
+  cli_scratch_make(folder);
+  write_lines(cli_path(path, folder, "mine.yaml"), 0, NULL);
+  cli_path(recipe, folder, "planned.yaml");
+  cli_path(study, folder, "study.db");
+  cli_result r = CLI("plan", path, "-q", "--json", "-o", recipe);
+  CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  cJSON *d = json_tree_of(r.out);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+  const cJSON *best = member(d, "recommended"), *rate = member(best, "responses_per_hour");
+  CU_ASSERT(number(rate, "low") <= number(rate, "mean"));
+  CU_ASSERT(number(rate, "mean") <= number(rate, "high"));
+  CU_ASSERT(number(member(best, "staleness"), "mean") <= 5);
+  CU_ASSERT(cJSON_IsTrue(member(best, "keeps_limits")));
+  CU_ASSERT(cJSON_IsObject(member(best, "recipe")));
+  CU_ASSERT(cJSON_GetArraySize(member(d, "front")) >= 1);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member(d, "more")), 5);
+  cli_result s = CLI("sim", recipe, "--json", "steps=400");
+  CU_ASSERT_EQUAL_FATAL(s.code, 0);
+  cJSON *clock = json_tree_of(s.out);
+  ASSERT_CLOSE(3600 * number(clock, "samples_per_s"), number(rate, "mean"), 0.1);
+  CU_ASSERT(CLI_GIVES(0, "sweep", recipe, "-o", study, "-q", "steps=5"));
+  cJSON_Delete(clock);
+  cJSON_Delete(d);
+  cli_result_fini(&s);
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+/* What `gepolab llm profile --law lengths` writes is included by name. */
+static void a_measured_section_is_included(void) {
+  static const char machine[] =
+      "cluster:\n  weights_bytes: 1000000\n  generation: 0.5\n"
+      "  lengths: {\"law\":\"empirical\",\"file\":\"m.csv\",\"column\":\"tokens\"}\n"
+      "  max_tokens: 64\n  tokens_per_s: 30\n  concurrency: 8\n"
+      "  learner: {step: {\"law\":\"empirical\",\"file\":\"m.csv\",\"column\":\"step_s\"}}\n";
+  static const char own[] =
+      "include: machine.yaml\ntrain: {groups: 2, group_size: 4}\n"
+      "cluster: {preset: areal, unit: group, partial: wait, generation: null}\n"
+      "plan:\n  sites: [{name: a, gpus: 3}]\n  search: {window: 2}\n"
+      "  selection: {replicates: 4, updates: 16, most: 8}\n";
+  static const char csv[] = "generation_s,step_s,tokens\n1,2,30\n1,3,50\n1,2,20\n";
+  char folder[64], path[128], recipe[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(path, folder, "machine.yaml"), machine, strlen(machine));
+  cli_write(cli_path(path, folder, "m.csv"), csv, strlen(csv));
+  cli_write(cli_path(path, folder, "own.yaml"), own, strlen(own));
+  cli_path(recipe, "build", "plan-included.yaml"); /* another folder than the CSV's */
+  CU_ASSERT(CLI_GIVES(0, "plan", path, "-q", "-o", recipe));
+  CU_ASSERT(CLI_GIVES(0, "sim", recipe, "steps=5"));
+  remove(recipe);
+  cli_scratch_remove(folder);
+}
+
+static void limits_that_nothing_keeps_write_nothing(void) {
+  char folder[64], path[128], recipe[128];
+  cli_scratch_make(folder);
+  write_lines(cli_path(path, folder, "mine.yaml"), 15, "  limits: {staleness: 0, throughput: 1}");
+  cli_path(recipe, folder, "planned.yaml");
+  cli_result r = CLI("plan", path, "-q", "-o", recipe);
+  CU_ASSERT_EQUAL(r.code, 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "no candidate of mine keeps plan.limits"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Pareto front"));
+  CU_ASSERT_EQUAL(cli_files_in(folder), 1);
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+static void it_stops_on_request_and_writes_nothing(void) {
+  char folder[64], path[128], recipe[128];
+  cli_scratch_make(folder);
+  write_lines(cli_path(path, folder, "mine.yaml"), 16,
+              "  selection: {replicates: 500, updates: 400, most: 1000}");
+  cli_path(recipe, folder, "planned.yaml");
+  const pid_t pid = CLI_START("plan", path, "-q", "-o", recipe);
+  cli_sleep_ms(400);
+  kill(pid, SIGINT);
+  CU_ASSERT_EQUAL(cli_wait(pid), 130);
+  CU_ASSERT_EQUAL(cli_files_in(folder), 1);
+  cli_scratch_remove(folder);
+}
+
+SUITE(cli_plan, "cli: plan", TEST(what_is_wrong_is_refused_with_its_line),
+      TEST(the_recommended_recipe_runs_as_it_is), TEST(a_measured_section_is_included),
+      TEST(limits_that_nothing_keeps_write_nothing), TEST(it_stops_on_request_and_writes_nothing));

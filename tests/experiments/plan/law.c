@@ -1,0 +1,70 @@
+/* A law times a factor draws the law's numbers times the factor. */
+#include "experiments/plan/law.h"
+
+#include "sim/delay.h"
+#include "tests/support/core.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static delay_law *parse(const char *text) {
+  char line[1024];
+  cfg_doc *doc = NULL;
+  delay_law *law = NULL;
+  gl_error err = {0};
+  snprintf(line, sizeof line, "law: %s", text);
+  gl_status status = cfg_load_text(&doc, line, strlen(line), "law", &err);
+  if (status == GL_OK) status = delay_parse(&law, cfg_find(cfg_root(doc), "law"), "law", NAN, &err);
+  if (status != GL_OK) fprintf(stderr, "%s: %s\n", text, err.text);
+  CU_ASSERT_EQUAL_FATAL(status, GL_OK);
+  cfg_free(doc);
+  return law;
+}
+
+static void check(const char *text) {
+  static const double factor = 2.5;
+  char line[1024], *scaled = NULL;
+  cfg_doc *doc = NULL;
+  gl_error err = {0};
+  snprintf(line, sizeof line, "law: %s", text);
+  CU_ASSERT_EQUAL_FATAL(cfg_load_text(&doc, line, strlen(line), "law", &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(plan_law_times(&scaled, cfg_find(cfg_root(doc), "law"), factor, &err),
+                        GL_OK);
+  delay_law *before = parse(text), *after = parse(scaled);
+  delay_source a = {.stream = rng_stream_at(7, RNG_TEST, 0)}, b = a;
+  for (int i = 0; i < 200; ++i)
+    ASSERT_CLOSE(delay_draw(after, &b), factor * delay_draw(before, &a), 1e-9);
+  delay_free(before);
+  delay_free(after);
+  free(scaled);
+  cfg_free(doc);
+}
+
+static void every_kind_of_law_is_multiplied(void) {
+  check("12");
+  check("none");
+  check("{value: 3}");
+  check("{law: uniform, min: 1, max: 3}");
+  check("{law: exponential, mean: 4, shift: 1}");
+  check("{law: lognormal, mu: 2, sigma: 0.5, offset: 1, clamp: [2, 9]}");
+  check("{law: lognormal, interval: [60, 1800], confidence: 0.99, clamp: true}");
+  check("{law: weibull, shape: 0.7, scale: 10}");
+  check("{law: weibull}");
+  check("{law: gamma, shape: 3, scale: 2}");
+  check("{law: pareto, shape: 2.5, scale: 3}");
+  check("{law: gilbert_elliott, good: 1, bad: {law: exponential, mean: 5}, to_bad: 0.3}");
+}
+
+static void an_empirical_law_reads_its_file_from_everywhere(void) {
+  scratch s;
+  char csv[SCRATCH_PATH_SIZE], text[400];
+  scratch_make(&s);
+  scratch_write(scratch_path(&s, "x.csv", csv), "a,b\n1,10\n2,20\n4,40\n");
+  snprintf(text, sizeof text, "{law: empirical, file: \"%s\", column: b, scale: 0.5}", csv);
+  check(text);
+  scratch_remove(&s);
+}
+
+SUITE(plan_law, "experiments: laws of a plan", TEST(every_kind_of_law_is_multiplied),
+      TEST(an_empirical_law_reads_its_file_from_everywhere));
