@@ -284,6 +284,15 @@ static gl_status cell_ends(interval ends[3], size_t *runs, const set_tables *t,
   return GL_OK;
 }
 
+gl_status analyze_set_cell(interval ends[3], size_t *runs, const results *r,
+                           const results_cell *cell, size_t set, gl_error *err) {
+  set_tables t;
+  gl_status status = set_tables_init(&t, r, err);
+  if (status == GL_OK) status = cell_ends(ends, runs, &t, cell, LINE_OF_SET, set, err);
+  set_tables_fini(&t);
+  return status;
+}
+
 static gl_status put_set_line(table *to, const set_tables *t, const results_cell *cell,
                               set_line line, size_t set, const char *name, gl_error *err) {
   interval ends[3];

@@ -2,6 +2,8 @@
 #ifndef GEPOLAB_ANALYSIS_ANALYZE_H
 #define GEPOLAB_ANALYSIS_ANALYZE_H
 
+#include "analysis/results.h"
+#include "analysis/statistics.h"
 #include "analysis/tables.h"
 #include "core/base/error.h"
 #include "core/store/store.h"
@@ -21,4 +23,8 @@
  * all tables show, as sets_choose() takes it. */
 gl_status analyze_study(store *s, const char *set, table_format format, FILE *text, cJSON **json,
                         gl_error *err);
+/* Best, last and their gap of a cell on an evaluation set (its index in sets_names()), and of how
+ * many runs, as the tables of sets have them. GL_ENOMEM. */
+gl_status analyze_set_cell(interval ends[3], size_t *runs, const results *r,
+                           const results_cell *cell, size_t set, gl_error *err);
 #endif

@@ -32,8 +32,15 @@ int run_outcome_is_fall(const run_outcome *o) {
   return 0;
 }
 
+/* The best after evaluation i: the largest, or what best_until says. */
+static double best_with(double best, const eval_record *eval, const double *best_until, size_t i) {
+  if (best_until == NULL) return fmax(best, eval[i].eval_score);
+  return isnan(best_until[i]) ? best : best_until[i];
+}
+
 /* The index at which the fall begins, or n. Only what was gained until then counts. */
-static size_t fall_of(const eval_record *eval, size_t n, const outcome_rule *rule) {
+static size_t fall_of(const eval_record *eval, const double *best_until, size_t n,
+                      const outcome_rule *rule) {
   double first = NAN, best = NAN, best_before = NAN;
   size_t low = 0, begin = n;
   for (size_t i = 0; i < n; i++) {
@@ -48,7 +55,7 @@ static size_t fall_of(const eval_record *eval, size_t n, const outcome_rule *rul
     } else {
       low = 0;
     }
-    best = fmax(best, score);
+    best = best_with(best, eval, best_until, i);
   }
   return n;
 }
@@ -69,13 +76,16 @@ static size_t loss_of_start(const eval_record *eval, size_t n, const outcome_rul
   return first >= rule->least_gain && low >= rule->in_a_row ? begin : n;
 }
 
-static void ends_of(run_outcome *o, const eval_record *eval, size_t n, size_t fall) {
+static void ends_of(run_outcome *o, const eval_record *eval, const double *best_until, size_t n,
+                    size_t fall) {
+  double highest = NAN;
   for (size_t i = 0; i < n; i++) {
     const double score = eval[i].eval_score;
     if (isnan(score)) continue;
     if (isnan(o->first)) o->first = score;
-    if (i < fall && (isnan(o->best) || score > o->best)) {
-      o->best = score;
+    if (i < fall) o->best = best_with(isnan(o->best) ? score : o->best, eval, best_until, i);
+    if (i < fall && (isnan(highest) || score > highest)) {
+      highest = score;
       o->best_step = eval[i].step;
     }
     o->last = score;
@@ -98,9 +108,14 @@ static int64_t plateau_of(const run_outcome *o, const eval_record *eval, size_t 
 
 run_outcome outcome_of(const eval_record *eval, size_t n, int not_finite,
                        const outcome_rule *rule) {
+  return outcome_of_bests(eval, NULL, n, not_finite, rule);
+}
+
+run_outcome outcome_of_bests(const eval_record *eval, const double *best_until, size_t n,
+                             int not_finite, const outcome_rule *rule) {
   run_outcome o = {.first = NAN, .best = NAN, .last = NAN, .onset = -1};
-  const size_t fall = fall_of(eval, n, rule);
-  ends_of(&o, eval, n, fall);
+  const size_t fall = fall_of(eval, best_until, n, rule);
+  ends_of(&o, eval, best_until, n, fall);
   o.plateau_updates = plateau_of(&o, eval, fall, rule);
   if (fall < n) {
     o.onset = eval[fall].step;
@@ -130,5 +145,5 @@ static int is_not_finite(const results_run *run) {
 }
 
 run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule) {
-  return outcome_of(run->evals, run->n_evals, is_not_finite(run), rule);
+  return outcome_of_bests(run->evals, run->best_until, run->n_evals, is_not_finite(run), rule);
 }

@@ -59,8 +59,12 @@ int run_outcome_is_fall(const run_outcome *o);
  * for that reason. Evaluations that are NaN are skipped. A run that fell before it was not finite
  * is a fall. Without evaluations it never learned, or is not finite. */
 run_outcome outcome_of(const eval_record *eval, size_t n, int not_finite, const outcome_rule *rule);
-/* The same of a run of a study. Not finite is a diverged run that ended for it: one whose score has
- * collapsed went on to its last update. */
+/* The same with the best score until each evaluation, best_until[n], as it was chosen and scored on
+ * different problems (analysis/sets.h), instead of the largest one, which is too high. */
+run_outcome outcome_of_bests(const eval_record *eval, const double *best_until, size_t n,
+                             int not_finite, const outcome_rule *rule);
+/* The same of a run of a study, by its halves where it has any. Not finite is a diverged run that
+ * ended for it: one whose score has collapsed went on to its last update. */
 run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 
 #endif

@@ -240,7 +240,7 @@ results *results_new(const char *study) {
 static void run_fini(results_run *run) {
   free(run->steps), free(run->evals), free(run->set_evals), free(run->staleness);
   free(run->reason), free(run->shown), free(run->recipe), free(run->swept), free(run->chosen);
-  free(run->key);
+  free(run->key), free(run->best_until);
 }
 
 static void free_group(results_group *g) {

@@ -28,6 +28,8 @@ typedef struct results_run {
   size_t n_steps;
   eval_record *evals;
   size_t n_evals;
+  double *best_until; /* [n_evals] the best score until then as one half of the problems chooses it
+                         and the other scores it (sets_use_halves); NULL: the largest */
   set_eval_record *set_evals; /* [n_set_evals] by evaluation set (analysis/sets.h) */
   size_t n_set_evals;
   uint64_t *staleness; /* histogram */

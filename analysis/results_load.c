@@ -1,6 +1,8 @@
 /* Reads the runs of a study from a store, by column name. */
 #include "analysis/results.h"
 
+#include "analysis/sets.h"
+
 #include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -316,6 +318,7 @@ gl_status results_load(results **out, store *s, const char *study, gl_error *err
   if (status != GL_OK) return status;
   status = store_verify(s, read, err);
   if (status == GL_OK) status = load_study(out, s, study, err);
+  if (status == GL_OK) status = sets_use_halves(*out, err);
   store_end_reading(s);
   return status;
 }

@@ -93,16 +93,16 @@ series_ends sets_mean_ends(const results_run *run, const char *const *sets, size
                        sum.best_to_last / count};
 }
 
-/* The run's evaluations with the mean over these sets as their score, NaN where one is missing. On
- * the heap; NULL if memory is short. */
-static eval_record *means(const results_run *run, const char *const *sets, size_t n) {
+/* The run's evaluations with the mean over these sets as their score, on all problems (half 0) or
+ * on a half of them; NaN where one is missing. On the heap; NULL if memory is short. */
+static eval_record *means(const results_run *run, const char *const *sets, size_t n, int half) {
   eval_record *out = calloc(run->n_evals + 1, sizeof *out);
   for (size_t i = 0; out && i < run->n_evals; i++) out[i] = run->evals[i], out[i].eval_score = 0;
   for (size_t s = 0; out && s < n; s++) {
     size_t at = 0;
-    const set_eval_record *e = next_of(run, sets[s], 0, &at);
+    const set_eval_record *e = next_of(run, sets[s], half, &at);
     for (size_t i = 0; i < run->n_evals; i++) {
-      while (e && e->step < out[i].step) e = next_of(run, sets[s], 0, &at);
+      while (e && e->step < out[i].step) e = next_of(run, sets[s], half, &at);
       out[i].eval_score += e && e->step == out[i].step ? e->score / (double)n : NAN;
     }
   }
@@ -112,7 +112,7 @@ static eval_record *means(const results_run *run, const char *const *sets, size_
 gl_status sets_ends_of_mean(series_ends *ends, const results_run *run, const char *const *sets,
                             size_t n, int lower_is_better, gl_error *err) {
   *ends = unknown;
-  eval_record *mean = means(run, sets, n);
+  eval_record *mean = means(run, sets, n, 0);
   if (!mean) return gl_fail_memory(err, "evaluation sets");
   for (size_t i = 0; i < run->n_evals; i++) take(ends, mean[i].eval_score, lower_is_better);
   free(mean);
@@ -177,12 +177,55 @@ static gl_status refuse_name(const results *r, const char *set, const char *cons
                  set, cfg_hint(set, names, n, hint), list, SETS_MEAN);
 }
 
+/* Until each evaluation: where one half was best (of equals the first), the other's score there,
+ * and the mean of both ways. */
+static void follow_bests(double *best_until, const eval_record *const half[2], size_t n) {
+  double best[2] = {NAN, NAN}, elsewhere[2] = {NAN, NAN};
+  for (size_t i = 0; i < n; i++) {
+    for (int h = 0; h < 2; h++) {
+      const double score = half[h][i].eval_score;
+      if (isnan(score) || score <= best[h]) continue;
+      best[h] = score;
+      elsewhere[h] = half[1 - h][i].eval_score;
+    }
+    best_until[i] = (elsewhere[0] + elsewhere[1]) / 2;
+  }
+}
+
+static int has_halves_of(const results_run *run, const char *set) {
+  for (size_t k = 0; k < run->n_set_evals; k++)
+    if (run->set_evals[k].half != 0 && strcmp(run->set_evals[k].set, set) == 0) return 1;
+  return 0;
+}
+
+/* Nothing where one of the sets has no halves. */
+static gl_status judge_run(results_run *run, const char *const *sets, size_t n, gl_error *err) {
+  free(run->best_until);
+  run->best_until = NULL;
+  for (size_t i = 0; i < n; i++)
+    if (!has_halves_of(run, sets[i])) return GL_OK;
+  eval_record *first = means(run, sets, n, 1), *second = means(run, sets, n, 2);
+  run->best_until = calloc(run->n_evals + 1, sizeof *run->best_until);
+  const int ok = first && second && run->best_until;
+  if (ok) follow_bests(run->best_until, (const eval_record *[]){first, second}, run->n_evals);
+  free(first), free(second);
+  return ok ? GL_OK : gl_fail_memory(err, "evaluation sets");
+}
+
 static gl_status choose_in_run(results_run *run, const char *const *sets, size_t n, gl_error *err) {
-  eval_record *chosen = means(run, sets, n);
+  eval_record *chosen = means(run, sets, n, 0);
   if (!chosen) return gl_fail_memory(err, "evaluation sets");
   free(run->evals);
   run->evals = chosen;
-  return GL_OK;
+  return judge_run(run, sets, n, err);
+}
+
+gl_status sets_use_halves(results *r, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < r->n_runs && status == GL_OK; i++)
+    if (r->runs[i].n_set_evals > 0) /* the first set's score is the run's */
+      status = judge_run(&r->runs[i], (const char *[]){r->runs[i].set_evals[0].set}, 1, err);
+  return status;
 }
 
 gl_status sets_choose(results *r, const char *set, gl_error *err) {

@@ -36,7 +36,11 @@ series_ends sets_halved_ends(const results_run *run, const char *set, int lower_
 
 /* The name that stands for the mean over all sets. */
 #define SETS_MEAN "mean"
-/* Makes the scores of that set, or of the mean over all sets, the runs' scores. GL_EINPUT, with the
+/* Where runs have scores of halves: fills in what is their best until each evaluation, of the set
+ * that is their own score, without the excess of the largest of noisy scores. GL_ENOMEM. */
+gl_status sets_use_halves(results *r, gl_error *err);
+/* Makes the scores of that set, or of the mean over all sets, the runs' scores, and their bests
+ * those of its halves, where it has any. GL_EINPUT, with the
  * nearest name, where no run has the set, and where the runs of the study have none. */
 gl_status sets_choose(results *r, const char *set, gl_error *err);
 

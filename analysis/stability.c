@@ -268,6 +268,12 @@ static void score_cell(table *t, const stability_cell *c) {
 
 enum { FIXED_HEADS = 10 };
 
+static int by_halves(const stability *s) {
+  for (size_t i = 0; s->from != NULL && i < s->from->n_runs; i++)
+    if (s->from->runs[i].best_until != NULL) return 1;
+  return 0;
+}
+
 static gl_status write_table(const stability *s, table_format format, FILE *to, gl_error *err) {
   const char *heads[FIXED_HEADS + STABILITY_SHARES + 1] = {
       "algorithm",       "setting",  "runs",   "never learned", "early fall", "late fall",
@@ -304,9 +310,12 @@ static gl_status write_table(const stability *s, table_format format, FILE *to, 
                 "%s: outcomes of runs. A fall: %zu evaluations in a row below %.0f %% of the gain, "
                 "the gain at least %g; late: after %lld updates within the last %.0f %% of it. "
                 "Fallen: with not finite and lost starts, [95 %% Clopper-Pearson]. Failed runs, "
-                "left out: %zu.",
+                "left out: %zu.%s",
                 s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
-                (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), failed);
+                (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), failed,
+                by_halves(s) ? " The best until then is chosen on one half of the problems and "
+                               "scored on the other."
+                             : "");
   gl_status status = table_write(t, format, to, err);
   table_free(t);
   return status;

@@ -11,6 +11,7 @@ enum { MOST_POINTS = 40 };
 typedef struct scratch {
   double *values, *steps; /* [n_runs], [updates of the longest run] */
   int64_t last_step;
+  size_t place; /* of the evaluation that is drawn */
 } scratch;
 
 int has_curve(const results *r, const curve *c) {
@@ -34,7 +35,9 @@ int has_course(const results *r, const curve *c) {
   return 0;
 }
 
-static double eval_at(const results_run *run, int64_t step) {
+/* Looks at `place` first, where runs of one recipe have the same update. */
+static double eval_at(const results_run *run, int64_t step, size_t place) {
+  if (place < run->n_evals && run->evals[place].step == step) return run->evals[place].eval_score;
   for (size_t i = 0; i < run->n_evals; i++)
     if (run->evals[i].step == step) return run->evals[i].eval_score;
   return NAN;
@@ -64,8 +67,8 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, con
   for (size_t k = 0; k < c->n; k++) {
     const results_run *run = &r->runs[c->first + k];
     if (run->status == RUN_FAILED) continue;
-    s->values[n++] =
-        q->m == METRIC_COUNT ? eval_at(run, to) : summary_run_metric(run, q->m, from, to, s->steps);
+    s->values[n++] = q->m == METRIC_COUNT ? eval_at(run, to, s->place)
+                                          : summary_run_metric(run, q->m, from, to, s->steps);
   }
   uint64_t entity = UINT64_C(1) << 63 | (uint64_t)(c - r->cells) << 32 | (uint64_t)to;
   interval v;
@@ -81,6 +84,21 @@ static gl_status write_point(figure_page *p, size_t panel, const results *r, con
   return GL_OK;
 }
 
+/* Of more evaluations than a figure's width shows, every so many-th and the last. */
+static gl_status write_evaluations(figure_page *p, size_t panel, const results *r,
+                                   const results_cell *c, const curve *q,
+                                   const results_run *longest, scratch *s, gl_error *err) {
+  const size_t n = longest ? longest->n_evals : 0, every = evaluations_apart(n);
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    if (i % every != 0 && i + 1 < n) continue;
+    s->place = i;
+    status = write_point(p, panel, r, c, q, longest->evals[i].step, longest->evals[i].step, s, err);
+  }
+  if (status == GL_OK && every > 1) status = remark_every(p, every, err);
+  return status;
+}
+
 static gl_status write_curve(figure_page *p, size_t panel, const results *r, const results_cell *c,
                              const curve *q, scratch *s, gl_error *err) {
   gl_status status = GL_OK;
@@ -89,9 +107,7 @@ static gl_status write_curve(figure_page *p, size_t panel, const results *r, con
     if (!longest || r->runs[c->first + k].n_evals > longest->n_evals)
       longest = &r->runs[c->first + k];
   if (q->m == METRIC_COUNT) {
-    for (size_t i = 0; longest && i < longest->n_evals && status == GL_OK; i++)
-      status =
-          write_point(p, panel, r, c, q, longest->evals[i].step, longest->evals[i].step, s, err);
+    status = write_evaluations(p, panel, r, c, q, longest, s, err);
   } else if (longest) {
     const int64_t n = s->last_step < MOST_POINTS ? s->last_step : MOST_POINTS;
     if (isfinite(mean_step(r, c, q->m, -1, 0))) /* other programs log before their first update */

@@ -20,6 +20,10 @@ const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm);
 
 /* The run of a cell with the most evaluations; NULL where the cell has no run. */
 const results_run *longest_evaluated(const results *r, const results_cell *c);
+/* Every so many-th of n evaluations is drawn: a figure shows no more than some thousand. */
+size_t evaluations_apart(size_t n);
+/* Says so on the page, once. */
+gl_status remark_every(figure_page *p, size_t every, gl_error *err);
 /* Whether a run of the group has an evaluation. */
 int group_evaluated(const results *r, size_t group);
 /* The groups of the smallest and the largest delay, all other settings being those of the first

@@ -14,40 +14,54 @@ typedef struct ends {
   double x_best, best, x_last, last;
 } ends;
 
+/* The run's evaluation at that update, which in runs of one recipe has the same place; NULL: none.
+ */
+static const eval_record *evaluation_at(const results_run *run, int64_t step, size_t place) {
+  if (place < run->n_evals && run->evals[place].step == step) return &run->evals[place];
+  for (size_t i = 0; i < run->n_evals; i++)
+    if (run->evals[i].step == step) return &run->evals[i];
+  return NULL;
+}
+
 /* The IQM of a cell's evaluations at one update, and their mean time in hours. */
-static gl_status evaluate(const results *r, const results_cell *c, int64_t step, double *values,
-                          interval *v, double *hours, gl_error *err) {
+static gl_status evaluate(const results *r, const results_cell *c, int64_t step, size_t place,
+                          double *values, interval *v, double *hours, gl_error *err) {
   size_t n = 0;
   *hours = 0;
   for (size_t k = 0; k < c->n; k++) {
     const results_run *run = &r->runs[c->first + k];
-    for (size_t i = 0; i < run->n_evals && run->status != RUN_FAILED; i++) {
-      if (run->evals[i].step != step) continue;
-      values[n++] = run->evals[i].eval_score;
-      *hours += run->evals[i].time_s / 3600;
-    }
+    const eval_record *at = run->status == RUN_FAILED ? NULL : evaluation_at(run, step, place);
+    if (!at) continue;
+    values[n++] = at->eval_score;
+    *hours += at->time_s / 3600;
   }
   *hours = n ? *hours / (double)n : NAN;
   const uint64_t entity = UINT64_C(3) << 62 | (uint64_t)(c - r->cells) << 32 | (uint64_t)step;
   return iqm_bootstrap(values, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), v, err);
 }
 
+static void write_point(figure_page *p, size_t panel, const results *r, const results_cell *c,
+                        double x, interval v) {
+  page_line(p, panel, r->algorithms[c->algorithm]);
+  page_number(p, x);
+  page_interval(p, panel, v.value, v.low, v.high);
+  fputc('\n', p->data.stream);
+  page_panel_x(p, panel, x);
+}
+
 static gl_status write_line(figure_page *p, size_t panel, const results *r, const results_cell *c,
                             int in_hours, ends *e, double *values, gl_error *err) {
   const results_run *longest = longest_evaluated(r, c);
-  gl_status status = GL_OK;
+  const size_t every = evaluations_apart(longest ? longest->n_evals : 0);
+  gl_status status = every > 1 ? remark_every(p, every, err) : GL_OK;
   *e = (ends){NAN, NAN, NAN, NAN};
   for (size_t i = 0; longest && i < longest->n_evals && status == GL_OK; i++) {
     interval v;
     double x;
-    status = evaluate(r, c, longest->evals[i].step, values, &v, &x, err);
+    status = evaluate(r, c, longest->evals[i].step, i, values, &v, &x, err);
     if (!in_hours) x = (double)longest->evals[i].step;
     if (!isfinite(x)) continue; /* the time is not known */
-    page_line(p, panel, r->algorithms[c->algorithm]);
-    page_number(p, x);
-    page_interval(p, panel, v.value, v.low, v.high);
-    fputc('\n', p->data.stream);
-    page_panel_x(p, panel, x);
+    if (i % every == 0 || i + 1 == longest->n_evals) write_point(p, panel, r, c, x, v);
     if (!isfinite(v.value)) continue;
     const int better = r->lower_is_better ? v.value < e->best : v.value > e->best;
     if (isnan(e->best) || better) e->x_best = x, e->best = v.value;

@@ -35,6 +35,18 @@ const results_run *longest_evaluated(const results *r, const results_cell *c) {
   return longest;
 }
 
+enum { MOST_EVALUATIONS = 1000 };
+
+size_t evaluations_apart(size_t n) {
+  return n < MOST_EVALUATIONS ? 1 : (n + MOST_EVALUATIONS - 1) / MOST_EVALUATIONS;
+}
+
+gl_status remark_every(figure_page *p, size_t every, gl_error *err) {
+  if (p->thinned) return GL_OK;
+  p->thinned = 1;
+  return page_remark(p, err, "Of the evaluations every %zuth is shown", every);
+}
+
 int group_evaluated(const results *r, size_t group) {
   for (size_t a = 0; a < r->n_algorithms; a++) {
     const results_run *longest = longest_evaluated(r, results_cell_at(r, group, a));

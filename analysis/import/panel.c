@@ -157,7 +157,10 @@ gl_status panel_parse(series_table **out, const char *text, size_t size, const c
   if (status != GL_OK) return status;
   r.table = calloc(1, sizeof *r.table);
   status = r.table ? read_header(&r) : gl_fail_memory(err, "W&B table");
-  while (status == GL_OK && csv_line(&r.csv)) status = read_numbers(&r);
+  size_t rows = 0;
+  for (; status == GL_OK && csv_line(&r.csv); rows++) status = read_numbers(&r);
+  if (status == GL_OK && rows == 0)
+    status = gl_fail(err, GL_EINPUT, "%s: there are no records in it; export it again", name);
   csv_end(&r.csv);
   free(r.series_of);
   if (status == GL_OK)

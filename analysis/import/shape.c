@@ -171,7 +171,7 @@ static gl_status choose_columns(const shape *s, int *are_metrics) {
   *are_metrics = s->run < s->from->n_columns || named > 0;
   if (s->request->columns != COLUMNS_BY_NAME)
     *are_metrics = s->request->columns == COLUMNS_ARE_METRICS;
-  else if (s->run == s->from->n_columns && named > 0 && unnamed > 0) {
+  else if (s->run == s->from->n_columns && named > 0 && unnamed > 0 && !s->from->is_json) {
     char what[IMPORT_MOST_NAME + 160];
     snprintf(what, sizeof what,
              "some columns are named as metrics are, and '%s' is not; say what the columns are: "

@@ -311,6 +311,7 @@ gl_status sheet_read(sheet *out, const char *text, size_t size, sheet_syntax syn
     status = read_separated(out, text, size, '\t', err);
     break;
   case SHEET_JSON_LINES:
+    out->is_json = 1;
     status = read_json_lines(out, text, size, err);
     break;
   }

@@ -27,6 +27,7 @@ typedef struct sheet {
   size_t *row;  /* [n_rows + 1] the first cell of each row */
   size_t *line; /* [n_rows] of the file, from 1 */
   size_t n_rows;
+  int is_json; /* JSON Lines, whose members are named after what they hold */
   char *texts; /* the cells' texts, each ended by a zero */
   size_t n_texts, n_left_out;
   size_t cell_room, row_room, text_room;

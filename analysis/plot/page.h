@@ -73,6 +73,7 @@ struct figure_page {
   int all_marks;         /* a mark at every point instead of at some */
   int tight;             /* ranges end at the data */
   int plain;             /* the legend is the script's */
+  int thinned;           /* a remark says that not every value is shown */
   figure_line *lines;    /* [n_lines]; page_set_lines() */
   size_t n_lines;
   char **drawn; /* [n_drawn] names of lines with a value, by page_interval() or page_keep_line() */

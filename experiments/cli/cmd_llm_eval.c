@@ -30,6 +30,13 @@ typedef struct measured {
   size_t n_pass;
 } measured;
 
+/* An evaluation set, or the evaluation of a recipe without sets. */
+typedef struct measured_set {
+  const char *name; /* NULL: there are no sets */
+  run_spec spec;    /* borrows the session's */
+  measured greedy, sampled;
+} measured_set;
+
 /* --- options ------------------------------------------------------------------------------------
  */
 
@@ -61,14 +68,49 @@ static void default_k(eval_options *o) {
 /* --- measuring ----------------------------------------------------------------------------------
  */
 
-static gl_status measure(measured *out, llm_session *s, size_t samples, const size_t *k, size_t n_k,
-                         progress *bar, size_t *done, gl_error *err) {
+static gl_status measure(measured *out, llm_session *s, const run_spec *spec, size_t set,
+                         size_t samples, const size_t *k, size_t n_k, progress *bar, size_t *done,
+                         gl_error *err) {
   gl_status status =
-      llm_eval_init(&out->eval, s->model, &s->spec, s->recipe.seed, samples, bar, done, err);
+      llm_eval_init(&out->eval, s->model, spec, s->recipe.seed, set, samples, bar, done, err);
   for (out->n_pass = 0; out->n_pass < n_k && status == GL_OK; ++out->n_pass) {
-    rng_stream stream = rng_stream_at(s->recipe.seed, RNG_BOOTSTRAP, out->n_pass);
+    rng_stream stream = rng_stream_at(s->recipe.seed, RNG_BOOTSTRAP, (set << 8) + out->n_pass);
     status = llm_pass_at(&out->pass[out->n_pass], out->eval.correct, out->eval.problems,
                          out->eval.samples, k[out->n_pass], stream, err);
+  }
+  return status;
+}
+
+/* The sets of the session, or its one evaluation; problems: of all together. */
+static gl_status find_sets(measured_set **out, size_t *n, size_t *problems, const llm_session *s,
+                           gl_error *err) {
+  const evaluation_sets *sets = &s->spec.sets;
+  *n = sets->n > 0 ? sets->n : 1;
+  *problems = 0;
+  *out = calloc(*n, sizeof **out);
+  if (*out == NULL) return gl_fail_memory(err, "an evaluation");
+  for (size_t i = 0; i < *n; ++i) {
+    (*out)[i].spec = sets->n > 0 ? run_spec_of_set(&s->spec, i) : s->spec;
+    (*out)[i].name = sets->n > 0 ? sets->part[i * evaluation_sets_parts(sets)].set : NULL;
+    *problems += (*out)[i].spec.eval.prompts;
+    if ((*out)[i].spec.eval.prompts > MOST_PROBLEMS)
+      return gl_fail(err, GL_EINPUT,
+                     "at most %d problems can be evaluated at once; lower --prompts",
+                     MOST_PROBLEMS);
+  }
+  return GL_OK;
+}
+
+static gl_status measure_sets(measured_set *set, size_t n, llm_session *s, const eval_options *o,
+                              progress *bar, gl_error *err) {
+  static const size_t one = 1;
+  gl_status status = GL_OK;
+  size_t done = 0;
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
+    status = measure(&set[i].greedy, s, &set[i].spec, i, 0, &one, 1, bar, &done, err);
+    if (status == GL_OK)
+      status =
+          measure(&set[i].sampled, s, &set[i].spec, i, o->samples, o->k, o->n_k, bar, &done, err);
   }
   return status;
 }
@@ -109,15 +151,25 @@ static int measured_json(cJSON *to, const char *key, const measured *m) {
          json_add_number(o, "cut_off", m->eval.cut_off) != NULL;
 }
 
-static gl_status print_json(const llm_session *s, const measured *greedy, const measured *sampled,
+static int set_json(cJSON *to, const measured_set *set) {
+  return json_add_string(to, "task", task_kind(set->spec.task)) != NULL &&
+         json_add_number(to, "problems", (double)set->greedy.eval.problems) != NULL &&
+         json_add_number(to, "temperature", set->spec.eval.how.law.temperature) != NULL &&
+         measured_json(to, "greedy", &set->greedy) && measured_json(to, "sampled", &set->sampled);
+}
+
+/* The first set stands for the whole, as it does in a run; all of them follow as a list. */
+static gl_status print_json(const llm_session *s, const measured_set *set, size_t n,
                             gl_error *err) {
   cJSON *d = cJSON_CreateObject();
   int ok = d != NULL && json_add_string(d, "model", s->source) != NULL &&
-           json_add_string(d, "task", task_kind(s->spec.task)) != NULL &&
-           json_add_number(d, "seed", (double)s->recipe.seed) != NULL &&
-           json_add_number(d, "problems", (double)greedy->eval.problems) != NULL &&
-           json_add_number(d, "temperature", s->spec.eval.how.law.temperature) != NULL &&
-           measured_json(d, "greedy", greedy) && measured_json(d, "sampled", sampled);
+           json_add_number(d, "seed", (double)s->recipe.seed) != NULL && set_json(d, &set[0]);
+  cJSON *list = ok && set[0].name != NULL ? cJSON_AddArrayToObject(d, "sets") : NULL;
+  for (size_t i = 0; i < n && ok && set[0].name != NULL; ++i) {
+    cJSON *item = list != NULL ? json_append_object(list) : NULL;
+    ok = item != NULL && json_add_string(item, "set", set[i].name) != NULL &&
+         set_json(item, &set[i]);
+  }
   if (!ok) {
     cJSON_Delete(d);
     d = NULL;
@@ -125,35 +177,38 @@ static gl_status print_json(const llm_session *s, const measured *greedy, const 
   return report_json(d, err);
 }
 
-static void print_text(const llm_session *s, const measured *greedy, const measured *sampled) {
+static void print_text(const llm_session *s, const measured_set *set, size_t n) {
   char about[LLM_ABOUT_SIZE];
-  printf("%s: %zu held-out problems of %s, %s\n", shown(s->source).text, greedy->eval.problems,
-         task_kind(s->spec.task), shown(llm_session_about(s, about)).text);
-  print_measured("greedy", greedy);
-  print_measured("sampled", sampled);
+  for (size_t i = 0; i < n; ++i) {
+    if (set[i].name == NULL)
+      printf("%s: ", shown(s->source).text);
+    else
+      printf("%s, set %s: ", shown(s->source).text, shown(set[i].name).text);
+    printf("%zu held-out problems of %s, %s\n", set[i].greedy.eval.problems,
+           task_kind(set[i].spec.task), shown(llm_session_about(s, about)).text);
+    print_measured("greedy", &set[i].greedy);
+    print_measured("sampled", &set[i].sampled);
+  }
 }
 
 /* --- the command --------------------------------------------------------------------------------
  */
 
 static gl_status eval_session(llm_session *s, const eval_options *o, gl_error *err) {
-  static const size_t one = 1;
-  measured greedy = {0}, sampled = {0};
-  size_t done = 0;
-  if (s->spec.eval.prompts > MOST_PROBLEMS)
-    return gl_fail(err, GL_EINPUT, "at most %d problems can be evaluated at once; lower --prompts",
-                   MOST_PROBLEMS);
+  measured_set *set = NULL;
+  size_t n = 0, problems = 0;
+  gl_status status = find_sets(&set, &n, &problems, s, err);
   signals_catch();
-  gl_status status = llm_session_model(s, err);
-  progress *bar = progress_new(s->source, "problems", 2 * s->spec.eval.prompts,
-                               o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
-  if (status == GL_OK) status = measure(&greedy, s, 0, &one, 1, bar, &done, err);
-  if (status == GL_OK) status = measure(&sampled, s, o->samples, o->k, o->n_k, bar, &done, err);
+  if (status == GL_OK) status = llm_session_model(s, err);
+  progress *bar =
+      progress_new(s->source, "problems", 2 * problems, o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
+  if (status == GL_OK) status = measure_sets(set, n, s, o, bar, err);
   progress_free(bar);
-  if (status == GL_OK && o->json) status = print_json(s, &greedy, &sampled, err);
-  if (status == GL_OK && !o->json) print_text(s, &greedy, &sampled);
-  llm_eval_fini(&greedy.eval);
-  llm_eval_fini(&sampled.eval);
+  if (status == GL_OK && o->json) status = print_json(s, set, n, err);
+  if (status == GL_OK && !o->json) print_text(s, set, n);
+  for (size_t i = 0; set != NULL && i < n; ++i)
+    llm_eval_fini(&set[i].greedy.eval), llm_eval_fini(&set[i].sampled.eval);
+  free(set);
   return status;
 }
 
@@ -196,7 +251,8 @@ const command command_llm_eval = {
         "the unbiased estimate of Chen et al. (arXiv 2107.03374); standard errors and intervals\n"
         "are over problems (Wilson where all are right or wrong, else bootstrap). A recipe's "
         "model\n"
-        "is made as it says, warm-up included: what RL would start from.",
+        "is made as it says, warm-up included: what RL would start from. Of a recipe with\n"
+        "`world.evaluation.sets` every set is measured.",
     .examples = "  gepolab llm eval warm/\n"
                 "  gepolab llm eval warm/ --samples 32 --k 1,8,32 --json\n"
                 "  gepolab llm eval Qwen3-0.6B/ 'world.task={kind: math, path: test.jsonl}' "

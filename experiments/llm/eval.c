@@ -44,7 +44,7 @@ static gl_status part_problems(part *p, const run_spec *spec, size_t first, size
   return status;
 }
 
-static gl_status part_draw(part *p, model *m, const run_spec *spec, uint64_t seed, size_t first,
+static gl_status part_draw(part *p, model *m, const run_spec *spec, rng_stream stream, size_t first,
                            size_t each, int greedy, gl_error *err) {
   const size_t n = p->problems.n * each;
   p->prompt_of = calloc(n, sizeof *p->prompt_of);
@@ -61,7 +61,7 @@ static gl_status part_draw(part *p, model *m, const run_spec *spec, uint64_t see
                         .n_responses = n,
                         .prompt_of = p->prompt_of,
                         .number = p->number,
-                        .stream = rng_stream_at(seed, RNG_EVAL, own_stream),
+                        .stream = stream,
                         .sampling = spec->eval.how.law,
                         .greedy = greedy,
                         .max_tokens = spec->max_tokens,
@@ -97,19 +97,20 @@ static size_t part_size(size_t each, size_t max_tokens) {
   return most > each ? most / each : 1;
 }
 
-gl_status llm_eval_init(llm_eval *out, model *m, const run_spec *spec, uint64_t seed,
+gl_status llm_eval_init(llm_eval *out, model *m, const run_spec *spec, uint64_t seed, size_t set,
                         size_t samples, progress *bar, size_t *done, gl_error *err) {
   const size_t each = samples > 0 ? samples : 1, step = part_size(each, spec->max_tokens);
   *out = (llm_eval){.problems = spec->eval.prompts, .samples = each};
   out->correct = calloc(out->problems, sizeof *out->correct);
   if (out->correct == NULL) return gl_fail_memory(err, "an evaluation");
   gl_status status = GL_OK;
+  const rng_stream stream = rng_stream_at(seed, RNG_EVAL, own_stream + (uint64_t)set);
   sums total = {0};
   for (size_t first = 0, n = 0; first < out->problems && status == GL_OK; first += n) {
     part p = {0};
     n = out->problems - first < step ? out->problems - first : step;
     status = part_problems(&p, spec, first, n, err);
-    if (status == GL_OK) status = part_draw(&p, m, spec, seed, first, each, samples == 0, err);
+    if (status == GL_OK) status = part_draw(&p, m, spec, stream, first, each, samples == 0, err);
     if (status == GL_OK) status = part_score(&p, spec, each, out->correct + first, &total, err);
     part_fini(&p);
     progress_at(bar, *done += n, NULL);

@@ -13,11 +13,12 @@ typedef struct llm_eval {
 } llm_eval;
 
 /* Responses to the first spec->eval.prompts held-out problems: the greedy one of each (samples 0),
- * or that many drawn ones. Every response has its own address in the random streams of `seed`, so
- * that the first ones are the same however many are drawn. bar (may be NULL) counts problems from
+ * or that many drawn ones. Every response has its own address in the random streams of `seed`
+ * and of `set` (which evaluation set it is, from 0), so that the first ones are the same however
+ * many are drawn. bar (may be NULL) counts problems from
  * *done on; a Ctrl-C between two parts of the work is GL_EINTERRUPTED. Release with llm_eval_fini()
  * in any case. */
-gl_status llm_eval_init(llm_eval *out, model *m, const run_spec *spec, uint64_t seed,
+gl_status llm_eval_init(llm_eval *out, model *m, const run_spec *spec, uint64_t seed, size_t set,
                         size_t samples, progress *bar, size_t *done, gl_error *err);
 void llm_eval_fini(llm_eval *e);
 

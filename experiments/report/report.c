@@ -22,6 +22,7 @@ static const section sections[] = {
     {"summary", "Summary", has_grid, section_summary},
     {"figures", "Figures", has_figures, section_figures},
     {"scores", "Scores", has_runs, section_scores},
+    {"sets", "Evaluation sets", has_sets, section_sets},
     {"rates", "Learning rates", has_rates, section_rates},
     {"clock", "Clock", has_runs, section_clock},
     {"relations", "Delay, divergence and variance", has_relations, section_relations},

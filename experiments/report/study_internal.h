@@ -61,12 +61,13 @@ int study_reaches(const cell_summary *c, const cell_summary *best);
  * Each writes what stands below its heading. */
 
 typedef gl_status section_writer(html *h, const report_study *t, gl_error *err);
-section_writer section_summary, section_figures, section_scores, section_rates, section_clock,
-    section_relations, section_problems, section_laboratory, section_recipe, section_provenance,
-    section_rerun;
+section_writer section_summary, section_figures, section_scores, section_sets, section_rates,
+    section_clock, section_relations, section_problems, section_laboratory, section_recipe,
+    section_provenance, section_rerun;
 
 /* Whether there is anything to say. */
 int has_figures(const report_study *t);
+int has_sets(const report_study *t);
 int has_rates(const report_study *t);
 int has_relations(const report_study *t);
 int has_problems(const report_study *t);

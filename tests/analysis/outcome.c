@@ -119,6 +119,21 @@ static void every_outcome_has_a_name_of_its_own(void) {
     for (outcome b = 0; b < a; b++) CU_ASSERT_STRING_NOT_EQUAL(outcome_name(a), outcome_name(b));
 }
 
+/* One lucky evaluation makes a fall of what comes after it, unless its best is scored elsewhere. */
+static void a_lucky_evaluation_is_no_gain_where_halves_score_the_best(void) {
+  static const double score[] = {0.1, 0.9, 0.2, 0.2, 0.2, 0.2, 0.2},
+                      until[] = {0.1, 0.21, 0.21, 0.21, 0.21, 0.21, 0.21};
+  enum { N = sizeof score / sizeof *score };
+  const outcome_rule rule = outcome_rule_default();
+  eval_record eval[N];
+  for (int i = 0; i < N; i++) eval[i] = (eval_record){.step = 10 * i, .eval_score = score[i]};
+  const run_outcome lucky = outcome_of(eval, N, 0, &rule),
+                    fair = outcome_of_bests(eval, until, N, 0, &rule);
+  CU_ASSERT(lucky.kind == OUTCOME_EARLY_FALL && lucky.best == 0.9);
+  CU_ASSERT(fair.kind == OUTCOME_SURVIVED && fair.best == 0.21 && fair.onset == -1);
+  CU_ASSERT(fair.best_step == 10 && fair.last == 0.2);
+}
+
 SUITE(analysis_outcome, "analysis: outcomes", TEST(a_run_that_keeps_its_score_survives),
       TEST(a_run_that_gains_too_little_never_learned),
       TEST(a_start_that_is_lost_is_told_and_counts_as_a_fall),
@@ -126,4 +141,5 @@ SUITE(analysis_outcome, "analysis: outcomes", TEST(a_run_that_keeps_its_score_su
       TEST(only_what_was_gained_before_decides), TEST(a_fall_after_a_plateau_is_late),
       TEST(what_is_not_finite_ends_there_unless_it_had_fallen),
       TEST(a_diverged_run_is_not_finite_only_where_it_ended_for_it),
-      TEST(a_run_without_evaluations_has_no_scores), TEST(every_outcome_has_a_name_of_its_own));
+      TEST(a_run_without_evaluations_has_no_scores), TEST(every_outcome_has_a_name_of_its_own),
+      TEST(a_lucky_evaluation_is_no_gain_where_halves_score_the_best));

@@ -82,6 +82,23 @@ static void fields_of_the_algorithm_are_settings(void) {
   series_table_free(t);
 }
 
+/* What a trainer logs, only some of which has a name that gepolab knows; and a panel without rows.
+ */
+static void members_of_json_lines_are_metrics_and_empty_panels_are_refused(void) {
+  static const char log[] = "{\"step\": 1, \"reward\": 0.1, \"reward_std\": 0.2, \"epoch\": 0}\n"
+                            "{\"step\": 2, \"reward\": 0.3, \"reward_std\": 0.1, \"epoch\": 1}\n";
+  static const char panel[] = "\"Step\",\"a - loss\",\"a - loss__MIN\",\"a - loss__MAX\"\n";
+  series_table *t = NULL;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(read_series_text(&t, log, sizeof log - 1, "x", NULL, &err), GL_OK);
+  CU_ASSERT(t->n_series >= 2);
+  series_table_free(t);
+  t = NULL;
+  CU_ASSERT_EQUAL(read_series_text(&t, panel, sizeof panel - 1, "x", NULL, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "there are no records in it"));
+  series_table_free(t);
+}
+
 static void json_lines_are_flattened_and_lists_left_out(void) {
   series_table *t = read_sample("history.jsonl");
   const series *s = find(t, "history", "train/grad_norm", 0);
@@ -199,7 +216,9 @@ static void tables_that_are_too_wide_or_have_too_long_names_are_refused(void) {
 }
 
 SUITE(import_read, "analysis: files of numbers", TEST(panels_of_wandb_are_known_by_their_headings),
-      TEST(fields_of_the_algorithm_are_settings), TEST(wide_tables_have_a_run_in_each_column),
+      TEST(fields_of_the_algorithm_are_settings),
+      TEST(members_of_json_lines_are_metrics_and_empty_panels_are_refused),
+      TEST(wide_tables_have_a_run_in_each_column),
       TEST(long_and_tidy_tables_name_runs_seeds_and_settings),
       TEST(json_lines_are_flattened_and_lists_left_out), TEST(names_are_whatever_they_are),
       TEST(spaces_behind_commas_are_no_part_of_names),

@@ -190,7 +190,29 @@ static void a_study_without_sets_says_so(void) {
   cli_scratch_remove(b.folder);
 }
 
+/* Every set has its rows in the report, with the numbers of the table; and outcomes say that halves
+ * chose their bests. */
+static void reports_and_outcomes_know_the_sets(void) {
+  bench b;
+  char page[128];
+  bench_make(&b);
+  cli_result r = CLI("report", b.db, "-o", cli_path(page, b.folder, "page.html"), "--no-figures");
+  if (r.code != 0) fprintf(stderr, "%s", r.err);
+  CU_ASSERT_EQUAL(r.code, 0);
+  cli_result_fini(&r);
+  char *text = cli_read(page);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "Evaluation scores by set"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "<td>one &amp; two</td>"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "<td>sorted</td>"));
+  free(text);
+  r = CLI("outcomes", b.db, "--set", "sorted");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "chosen on one half of the problems"));
+  cli_result_fini(&r);
+  cli_scratch_remove(b.folder);
+}
+
 SUITE(cli_evaluation_sets, "cli: evaluation sets", TEST(sets_change_nothing_else_of_a_study),
       TEST(scores_do_not_depend_on_workers_or_on_merging),
       TEST(analyze_tells_every_set_and_their_average), TEST(commands_take_a_set_by_name),
-      TEST(a_study_without_sets_says_so));
+      TEST(a_study_without_sets_says_so), TEST(reports_and_outcomes_know_the_sets));

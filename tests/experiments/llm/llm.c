@@ -97,6 +97,32 @@ static void evaluation_repeats_and_its_numbers_fit_together(void) {
   cli_scratch_remove(p.folder);
 }
 
+static void every_evaluation_set_is_measured(void) {
+  place p = place_with_model();
+  cli_result one = CLI("llm", "eval", p.recipe, "-q", "--json"),
+             r = CLI(
+                 "llm", "eval", p.recipe, "-q", "--json",
+                 "world.evaluation={prompts: 10, sets: [{name: own}, {name: few, prompts: 4}]}");
+  cJSON *alone = json_of(&one), *d = json_of(&r);
+  CU_ASSERT_PTR_NULL(cJSON_GetObjectItem(alone, "sets"));
+  const cJSON *sets = cJSON_GetObjectItem(d, "sets");
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(sets), 2);
+  CU_ASSERT_STRING_EQUAL(
+      cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(sets, 1), "set")), "few");
+  CU_ASSERT_EQUAL(number_at(d, "sets.0.problems"), 10);
+  CU_ASSERT_EQUAL(number_at(d, "sets.1.problems"), 4);
+  /* The first set is what a recipe without sets measures. */
+  CU_ASSERT(cJSON_Compare(cJSON_GetObjectItem(alone, "sampled"),
+                          cJSON_GetObjectItem(cJSON_GetArrayItem(sets, 0), "sampled"), 1));
+  CU_ASSERT(
+      cJSON_Compare(cJSON_GetObjectItem(alone, "greedy"), cJSON_GetObjectItem(d, "greedy"), 1));
+  cJSON_Delete(alone);
+  cJSON_Delete(d);
+  cli_result_fini(&one);
+  cli_result_fini(&r);
+  cli_scratch_remove(p.folder);
+}
+
 static void a_recipe_is_evaluated_after_its_warm_up(void) {
   place p = place_with_model();
   cli_result folder = CLI("llm", "eval", p.model, "-q", "--json"),
@@ -212,7 +238,7 @@ static void profiles_are_laws_that_recipes_take(void) {
 
 SUITE(cli_llm, "cli: llm", TEST(a_warm_up_lowers_the_loss_and_leaves_a_folder),
       TEST(info_names_sizes_and_memory), TEST(info_counts_for_each_device),
-      TEST(evaluation_repeats_and_its_numbers_fit_together),
+      TEST(evaluation_repeats_and_its_numbers_fit_together), TEST(every_evaluation_set_is_measured),
       TEST(a_recipe_is_evaluated_after_its_warm_up), TEST(text_comes_from_words_or_standard_input),
       TEST(generated_log_probabilities_are_printed), TEST(reinforcement_learning_keeps_its_model),
       TEST(profiles_are_laws_that_recipes_take));
