@@ -75,7 +75,7 @@ gradients() {
   "$gepolab" run real_bias --checkpoint "$work/real_bias.run" --checkpoint-every 4 checkpoint.keep=160
   set -- --at 128,640 --staleness 0,4,16,64 --batches 512 --responses 65536 -a is \
     -a '{base: gepo, log_prob: mean, name: gepo released}' -a '{base: gepo, clip: none, name: gepo unclipped}' \
-    -a '{base: gspo, scale: none, eps_low: 0.2, eps_high: 0.2, name: gspo 0.2}' -a grpo -a cispo -a dr_grpo
+    -a '{base: gspo, scale: none, eps_low: 0.2, eps_high: 0.2, name: gspo 0.2}' -a grpo -a cispo -a dr_grpo --threads 1
   "$gepolab" llm bias "$work/real_bias.run" "$@" --json > "$work/real_bias.json"
   "$gepolab" results keep "$work/real_bias.json" --recipe real_bias --command "gepolab llm bias real_bias.run $* --json" \
     --keep '(\.(bias|cosine|variance|scaled_mse|gradient_length)\.(value|low|high)|\.kl_k3_seq|\.ess|batches|responses)$' -o "$to/real_bias.tsv"
