@@ -180,6 +180,10 @@ static gl_status handle(sim_clock *c, const sim_event *e, gl_error *err) {
     return transfer_shares(c, err);
   case FLOW_ENDS:
     return transfer_flow_ends(c, e->data, err);
+  case OUTAGE_BEGINS:
+    return outage_begins(c, e->node, e->data == 1, err);
+  case OUTAGE_ENDS:
+    return outage_ends(c, e->node, e->data == 1, err);
   }
   return gl_fail(err, GL_EINTERNAL, "unknown event %u", e->kind);
 }
@@ -263,6 +267,7 @@ static gl_status start(sim_clock *c, uint64_t seed, gl_error *err) {
       if (status == GL_OK)
         status = clock_post(c, 0, RANK_SAMPLER, SAMPLER_STARTS, (uint32_t)i, 0, err);
     }
+  if (status == GL_OK && c->net.sites != NULL) status = outage_plan(c, err);
   return status;
 }
 

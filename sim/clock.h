@@ -206,7 +206,9 @@ enum event_kind {
   INTERRUPTION_ENDS,
   TRANSFER_MOVES, /* data: place in network.pool[] and its serial << 32 */
   NETWORK_SHARES,
-  FLOW_ENDS /* data: class, and network.shares << 32 */
+  FLOW_ENDS,     /* data: class, and network.shares << 32 */
+  OUTAGE_BEGINS, /* node: the site; data: 1 if it is one of its laws */
+  OUTAGE_ENDS
 };
 
 /* Adds an event to the queue. `node` is the sampler it concerns, `data` what its kind needs: a slot
@@ -267,6 +269,13 @@ void transfer_crash(sim_clock *c, uint32_t i);
 gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err);
 gl_status transfer_shares(sim_clock *c, gl_error *err);
 gl_status transfer_flow_ends(sim_clock *c, uint64_t which, gl_error *err);
+/* A site has been cut off, or is no longer: transfers from and to it stop, and go on. */
+gl_status transfer_outage_begins(sim_clock *c, gl_error *err);
+gl_status transfer_outage_ends(sim_clock *c, gl_error *err);
+/* Posts the outages of all sites (outage.c), and: one begins, and ends. */
+gl_status outage_plan(sim_clock *c, gl_error *err);
+gl_status outage_begins(sim_clock *c, uint32_t site, int drawn, gl_error *err);
+gl_status outage_ends(sim_clock *c, uint32_t site, int drawn, gl_error *err);
 /* Tells the trace of what the clock's end interrupts. */
 void transfer_tell_open(const sim_clock *c);
 /* Fills clock->out->network. */

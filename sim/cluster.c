@@ -59,6 +59,7 @@ typedef struct shared_keys {
   unit_kind unit;
   const cfg_node *unit_at;
   double weights_bytes, rollout_bytes, bytes_per_token;
+  const network_spec *network;
   double max_delay; /* NaN: not given */
   int default_delay, coupled;
   int recomputes; /* keys and values, at a speed of its own for each group */
@@ -104,6 +105,8 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   cfg_begin(&r, node, "cluster.samplers", err);
   g->count = node == NULL ? count : cfg_count(&r, "count", 1, 1, 10000000);
   g->speed = cfg_positive(&r, "speed", 1);
+  const cfg_node *site = cfg_child(&r, "site");
+  if (r.status == GL_OK) r.status = network_site_of(s->network, site, &g->site, err);
   response_parse(&g->responses, &r, &s->responses, s->lengths, s->n_responses);
   int has_lengths = g->responses.lengths != NULL || s->coupled;
   read_law(&r, "generation", s->generation, has_lengths ? 0 : 120, NAN, !has_lengths,
@@ -397,6 +400,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (c->coupled) check_coupled(c, &r, batch_responses);
   const cfg_node *network = cfg_child(&r, "network");
   if (r.status == GL_OK) r.status = network_parse(&c->network, network, err);
+  s.network = c->network;
   if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
   if (r.status == GL_OK) read_learner(c, &r, p);
   const cfg_node *compare = cfg_child(&r, "compare");
@@ -459,6 +463,11 @@ gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *clust
                     "token of its own, which `gepolab sim` knows and learners do not draw; give "
                     "partial: wait or drop, or unit: batch with in_flight: true");
   return GL_OK;
+}
+
+const char *cluster_site_at(const cluster_spec *spec, size_t i) {
+  if (spec->network == NULL || i >= spec->network->n_sites) return NULL;
+  return spec->network->sites[i].name;
 }
 
 size_t cluster_samplers(const cluster_spec *spec) {

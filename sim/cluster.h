@@ -28,6 +28,8 @@ size_t cluster_unit_groups(const cluster_spec *spec, size_t groups);
 /* Whether a learner can train on the cluster's units. GL_EINPUT at its place where groups come
  * apart, or the responses of a group change their weights each at a token of its own. */
 gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *cluster, gl_error *err);
+/* The name of the i-th site, borrowed; NULL past the last. */
+const char *cluster_site_at(const cluster_spec *spec, size_t i);
 /* How many samplers it has. */
 size_t cluster_samplers(const cluster_spec *spec);
 /* A law of the section. The group's number is 0 for those of the learner. */

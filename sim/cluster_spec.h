@@ -41,6 +41,7 @@ typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_V
 /* Samplers that are alike. Laws are owned by the group. */
 typedef struct sampler_group {
   size_t count;
+  size_t site;           /* of cluster.network.sites; 0: the learner's */
   double speed;          /* generation times are divided by it */
   delay_law *generation; /* seconds per batch at speed 1; beside those of its responses, if any */
   response_spec responses;

@@ -39,16 +39,18 @@ static int reserve_class(flow_net *net) {
   return 1;
 }
 
-uint32_t flow_class_of(flow_net *net, const uint32_t *via, size_t n_via, double cap) {
+uint32_t flow_class_of(flow_net *net, const uint32_t *via, size_t n_via, double cap,
+                       uint32_t label) {
   assert(n_via <= FLOW_MOST_VIA && cap > 0);
   for (size_t i = 0; i < net->n_classes; ++i) {
     const flow_class *k = &net->classes[i];
-    if (k->n_via == n_via && k->cap == cap && memcmp(k->via, via, n_via * sizeof *via) == 0)
+    if (k->label == label && k->n_via == n_via && k->cap == cap &&
+        memcmp(k->via, via, n_via * sizeof *via) == 0)
       return (uint32_t)i;
   }
   if (!reserve_class(net)) return FLOW_NONE;
   flow_class *k = &net->classes[net->n_classes];
-  *k = (flow_class){.n_via = n_via, .cap = cap};
+  *k = (flow_class){.n_via = n_via, .label = label, .cap = cap};
   memcpy(k->via, via, n_via * sizeof *via);
   eq_init(&k->flows);
   return (uint32_t)net->n_classes++;

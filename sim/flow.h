@@ -31,6 +31,7 @@ typedef struct flow_resource {
 typedef struct flow_class {
   uint32_t via[FLOW_MOST_VIA]; /* [n_via] resources */
   size_t n_via;
+  uint32_t label;    /* the owner's */
   double cap;        /* bytes per second of one flow; may be infinite */
   double rate;       /* of each flow; 0 while there is none */
   double service;    /* bytes that a flow has had that joined when the class was last empty */
@@ -50,9 +51,10 @@ void flow_init(flow_net *net);
 void flow_fini(flow_net *net);
 /* A resource of so many bytes per second (positive, finite); FLOW_NONE if memory is short. */
 uint32_t flow_resource_add(flow_net *net, double capacity);
-/* The class of flows through via[n_via] (at most FLOW_MOST_VIA) with this cap; FLOW_NONE if memory
- * is short. */
-uint32_t flow_class_of(flow_net *net, const uint32_t *via, size_t n_via, double cap);
+/* The class of flows through via[n_via] (at most FLOW_MOST_VIA) with this cap and the owner's
+ * label; FLOW_NONE if memory is short. */
+uint32_t flow_class_of(flow_net *net, const uint32_t *via, size_t n_via, double cap,
+                       uint32_t label);
 /* Lets time pass at the present rates. */
 void flow_advance(flow_net *net, double now);
 /* Adds a flow of so many bytes, known to the owner by a number; 0 if memory is short. Rates are

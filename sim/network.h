@@ -33,6 +33,7 @@ typedef enum transfer_state {
 typedef struct transfer {
   transfer_state state;
   int is_batch;  /* else weights */
+  int is_begun;  /* its bytes have flowed before, and it goes on */
   int delivered; /* no packet is given up */
   int is_delta;  /* weights: of use with the ones before alone */
   uint32_t sampler;
@@ -42,7 +43,8 @@ typedef struct transfer {
   uint32_t crashes; /* of the sampler when its bytes began to flow */
   int64_t version;  /* of the weights */
   double asked_s, begun_s;
-  double bytes;  /* to be sent, repetitions included */
+  double bytes; /* to be sent from since_s on, repetitions included */
+  double since_s;
   double wait_s; /* for lost packets */
 } transfer;
 
@@ -62,9 +64,12 @@ typedef struct transfer_port {
 
 /* A direction between the learner and the samplers of a group. */
 typedef struct transfer_route {
-  link_spec link; /* without its bandwidth */
-  double cap;     /* bytes per second of one transfer */
-  uint32_t class; /* of flows; FLOW_NONE: nothing of it is shared */
+  uint32_t from, to; /* sites */
+  double latency_s;  /* one way */
+  double greeting_s; /* of its handshake */
+  link_spec link;    /* without its bandwidth */
+  double cap;        /* bytes per second of one transfer */
+  uint32_t class;    /* of flows; FLOW_NONE: nothing of it is shared */
 } transfer_route;
 
 /* A sampler's end. */
@@ -74,6 +79,13 @@ typedef struct transfer_peer {
   uint32_t sent;      /* transfers of weights */
   int needs_full;     /* it lacks what a delta is one from */
 } transfer_peer;
+
+/* A site that may be cut off from the others. */
+typedef struct transfer_site {
+  uint32_t outages; /* that last now */
+  uint32_t drawn;   /* of its laws, so far */
+  double since_s;   /* of the first of them */
+} transfer_site;
 
 typedef struct network {
   transfer_peer *peers;      /* [samplers] owned; NULL: the cluster has no network */
@@ -85,6 +97,10 @@ typedef struct network {
   uint32_t shares; /* of times that rates were given: the end posted before is void */
   int share_pending;
   double deltas, fulls;
+  transfer_site *sites; /* [sites] owned; NULL: there are none */
+  uint32_t *pipes;      /* [sites][sites] owned: of flows, from and to; FLOW_NONE: unlimited */
+  transfer_line parked; /* transfers that wait for the end of an outage */
+  double interrupted, outage_s;
   tally *weights, *batches; /* owned: from asking to arrival */
 } network;
 

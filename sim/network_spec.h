@@ -7,6 +7,7 @@
 #define GEPOLAB_SIM_NETWORK_SPEC_H
 
 #include "core/config/config.h"
+#include "sim/delay.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,17 +21,40 @@ typedef struct network_port {
   share_rule share;
 } network_port;
 
+typedef struct site_outage {
+  double from_s, to_s;
+} site_outage;
+
+/* A place with samplers, or the learner's. Rows are of the matrices between sites: [sites], from
+ * this one to each. All owned. */
+typedef struct network_site {
+  char *name;
+  double *latency;   /* seconds, one way */
+  double *bandwidth; /* bytes per second, shared by all transfers of that direction; or infinite */
+  double *loss;      /* chance that a packet is lost, besides what the sampler's link loses */
+  site_outage *outages; /* [n_outages] */
+  size_t n_outages;
+  delay_law *mtbf, *mttr; /* seconds to an outage, and to its end; mtbf of 0: none is drawn */
+} network_site;
+
 typedef struct network_spec {
   network_port egress, ingress; /* of the learner */
   double round_trips;           /* before a transfer begins, */
-  double rtt;                   /* each of so many seconds */
+  double rtt;                   /* each of so many seconds; 0: as the latencies of sites say */
   double delta_share;           /* of the bytes of the weights that a delta has; 1: none is sent */
   int64_t full_every;           /* every n-th transfer of weights to a sampler is full; 0: none */
+  network_site *sites;          /* [n_sites] the learner's first; none: all is at one place */
+  size_t n_sites;
+  int interrupted_is_lost; /* what flows when an outage begins; else it goes on afterwards */
 } network_spec;
 
 /* Reads the section. *out is NULL where it is left out or changes nothing; else the caller
  * releases it with network_free(). GL_EINPUT names the field's place. */
 gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err);
+/* The number of the site that node names; 0, the learner's, where it is NULL. GL_EINPUT for a name
+ * that there is not. */
+gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t *site,
+                          gl_error *err);
 void network_free(network_spec *spec);
 
 #endif

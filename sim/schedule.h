@@ -82,6 +82,9 @@ typedef struct network_report {
   double egress_utilisation, ingress_utilisation; /* of the learner's bandwidths; NaN: unlimited */
   transfer_times weights, batches;
   double fulls, deltas; /* transfers of weights */
+  double sites;         /* 0: all is at one place; else, of all sites together: */
+  double outage_s;      /* seconds cut off */
+  double interrupted;   /* transfers that flowed when an outage began */
 } network_report;
 
 typedef struct schedule {
@@ -168,7 +171,8 @@ typedef enum span_kind {
   SPAN_UPLOAD_WAITS,   /* cluster.network: a batch waits until its bytes flow, */
   SPAN_DOWNLOAD_WAITS, /* and weights do */
   SPAN_EGRESS,         /* bytes flow through the learner's side of the network, outwards */
-  SPAN_INGRESS         /* and inwards */
+  SPAN_INGRESS,        /* and inwards */
+  SPAN_OUTAGE          /* a site is cut off; its number is in `sampler` */
 } span_kind;
 
 /* How it ended. SPAN_DROPPED: the batch is thrown away; SPAN_LOST: the message, or with its sampler

@@ -53,7 +53,7 @@ static void lines_of(const schedule *s, line out[N_LINES]) {
 }
 
 /* What both forms print of a network. */
-enum { N_NETWORK_LINES = 14 };
+enum { N_NETWORK_LINES = 17 };
 
 static void network_lines_of(const network_report *n, line out[N_NETWORK_LINES]) {
   const line all[N_NETWORK_LINES] = {{"egress_utilisation", "", n->egress_utilisation},
@@ -69,7 +69,10 @@ static void network_lines_of(const network_report *n, line out[N_NETWORK_LINES])
                                      {"batches_mean", "s", n->batches.mean},
                                      {"batches_p50", "s", n->batches.p50},
                                      {"batches_p95", "s", n->batches.p95},
-                                     {"batches_max", "s", n->batches.max}};
+                                     {"batches_max", "s", n->batches.max},
+                                     {"sites", "", n->sites},
+                                     {"outage_s", "s", n->outage_s},
+                                     {"interrupted", "", n->interrupted}};
   for (size_t i = 0; i < N_NETWORK_LINES; ++i) out[i] = all[i];
 }
 
@@ -96,6 +99,9 @@ static void print_network(const network_report *n, FILE *to) {
     fprintf(to, "%-20s  %.6g\n", "ingress_utilisation", n->ingress_utilisation);
   if (n->deltas > 0)
     fprintf(to, "%-20s  %.6g full, %.6g deltas\n", "weights_sent", n->fulls, n->deltas);
+  if (n->outage_s > 0)
+    fprintf(to, "%-20s  %.6g s of sites, %.6g transfers interrupted\n", "outages", n->outage_s,
+            n->interrupted);
   print_times("weights_time", &n->weights, to);
   print_times("batches_time", &n->batches, to);
 }

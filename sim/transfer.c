@@ -100,6 +100,21 @@ gl_status transfer_shares(sim_clock *c, gl_error *err) {
   return clock_post(c, end, RANK_ARRIVAL, FLOW_ENDS, 0, class | (uint64_t)n->shares << 32, err);
 }
 
+/* Whether an outage keeps a transfer from flowing now. */
+static int is_cut(const network *n, uint32_t from, uint32_t to) {
+  return n->sites != NULL && from != to && (n->sites[from].outages > 0 || n->sites[to].outages > 0);
+}
+
+static int is_cut_off(sim_clock *c, const transfer *t) {
+  const transfer_route *route = route_of(c, t);
+  return is_cut(&c->net, route->from, route->to);
+}
+
+static void park(network *n, uint32_t id) {
+  n->pool[id].state = TRANSFER_QUEUES;
+  line_add(n, &n->parked, id);
+}
+
 /* How many bytes the weights are for this sampler: a delta, or all of them where it lacks what the
  * delta is one from. */
 static double weights_for(sim_clock *c, transfer *t) {
@@ -127,12 +142,10 @@ static void plan(sim_clock *c, transfer *t, const transfer_route *route, double 
   *(t->is_batch ? &c->bytes_up : &c->bytes_down) += trip.bytes;
 }
 
-static gl_status begin(sim_clock *c, uint32_t id, gl_error *err) {
-  network *n = &c->net;
-  transfer *t = &n->pool[id];
-  transfer_port *port = port_of(n, t);
-  const transfer_route *route = route_of(c, t);
+/* What the transfer carries is decided now. */
+static void load(sim_clock *c, transfer *t) {
   double bytes = 0;
+  t->is_begun = 1;
   t->begun_s = c->now;
   if (t->is_batch) {
     bytes = c->buffer.pool[t->slot].facts.bytes;
@@ -141,7 +154,16 @@ static gl_status begin(sim_clock *c, uint32_t id, gl_error *err) {
     coupling_take(c, t->version);
     bytes = weights_for(c, t);
   }
-  plan(c, t, route, bytes);
+  plan(c, t, route_of(c, t), bytes);
+}
+
+static gl_status begin(sim_clock *c, uint32_t id, gl_error *err) {
+  network *n = &c->net;
+  transfer *t = &n->pool[id];
+  transfer_port *port = port_of(n, t);
+  const transfer_route *route = route_of(c, t);
+  if (!t->is_begun) load(c, t);
+  t->since_s = c->now;
   if (port->active++ == 0) port->busy_since_s = c->now;
   if (route->class == FLOW_NONE) return later(c, id, TRANSFER_FLOWS, t->bytes / route->cap, err);
   t->state = TRANSFER_FLOWS;
@@ -150,10 +172,26 @@ static gl_status begin(sim_clock *c, uint32_t id, gl_error *err) {
   return want_shares(c, err);
 }
 
+/* The first in line that no outage keeps from flowing, where it is its turn; TRANSFER_NONE: there
+ * is none. */
+static uint32_t next_in_line(sim_clock *c, transfer_port *port) {
+  while (port->active == 0) {
+    const uint32_t id = line_take(&c->net, &port->line);
+    if (id == TRANSFER_NONE || !is_cut_off(c, &c->net.pool[id])) return id;
+    park(&c->net, id);
+  }
+  return TRANSFER_NONE;
+}
+
 static gl_status reaches_port(sim_clock *c, uint32_t id, gl_error *err) {
   transfer *t = &c->net.pool[id];
   transfer_port *port = port_of(&c->net, t);
-  if (port->share == SHARE_FAIR || port->active == 0) return begin(c, id, err);
+  if (is_cut_off(c, t)) {
+    park(&c->net, id);
+    return GL_OK;
+  }
+  if (port->share == SHARE_FAIR) return begin(c, id, err);
+  if (port->active == 0 && port->line.first == TRANSFER_NONE) return begin(c, id, err);
   t->state = TRANSFER_QUEUES;
   line_add(&c->net, &port->line, id);
   return GL_OK;
@@ -161,8 +199,7 @@ static gl_status reaches_port(sim_clock *c, uint32_t id, gl_error *err) {
 
 /* It has its sampler's link. */
 static gl_status greet(sim_clock *c, uint32_t id, gl_error *err) {
-  const network_spec *spec = c->spec->network;
-  const double seconds = spec->round_trips * spec->rtt;
+  const double seconds = route_of(c, &c->net.pool[id])->greeting_s;
   return seconds > 0 ? later(c, id, TRANSFER_GREETS, seconds, err) : reaches_port(c, id, err);
 }
 
@@ -248,11 +285,11 @@ static gl_status is_sent(sim_clock *c, uint32_t id, gl_error *err) {
   const int pull = c->spec->sync == SYNC_PULL;
   /* A fetch that a crash has made void is asked for again when its link is free. */
   const int is_void = !t.is_batch && pull && c->samplers[t.sampler].resend;
-  double way = 0;
+  double way = route_of(c, &t)->latency_s;
   if (t.is_batch)
-    way = sampler_data_delay(c, t.sampler);
+    way += sampler_data_delay(c, t.sampler);
   else if (!pull && t.delivered)
-    way = sampler_weights_delay(c, t.sampler);
+    way += sampler_weights_delay(c, t.sampler);
   tell(c, &t, t.delivered ? SPAN_DONE : SPAN_LOST, c->now + way);
   if (t.delivered)
     tally_add(t.is_batch ? c->net.batches : c->net.weights, c->now + way - t.asked_s);
@@ -287,15 +324,20 @@ static gl_status arrives(sim_clock *c, uint32_t id, gl_error *err) {
   return GL_OK;
 }
 
+static void leave_port(sim_clock *c, const transfer *t) {
+  transfer_port *port = port_of(&c->net, t);
+  if (--port->active == 0)
+    clock_tell(c, t->is_batch ? SPAN_INGRESS : SPAN_EGRESS, SPAN_DONE, 0, port->busy_since_s,
+               c->now, 0, -1);
+}
+
 /* Its bytes have been sent: the learner's side is free for the next. */
 static gl_status bytes_end(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
   transfer_port *port = port_of(&c->net, &t);
   gl_status status = GL_OK;
-  if (--port->active == 0)
-    clock_tell(c, t.is_batch ? SPAN_INGRESS : SPAN_EGRESS, SPAN_DONE, 0, port->busy_since_s, c->now,
-               0, -1);
-  const uint32_t next = port->active == 0 ? line_take(&c->net, &port->line) : TRANSFER_NONE;
+  leave_port(c, &t);
+  const uint32_t next = next_in_line(c, port);
   if (next != TRANSFER_NONE) status = begin(c, next, err);
   if (status != GL_OK) return status;
   return t.wait_s > 0 ? later(c, id, TRANSFER_REPEATS, t.wait_s, err) : is_sent(c, id, err);
@@ -330,17 +372,145 @@ gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err) {
   return GL_OK;
 }
 
+/* --- outages ------------------------------------------------------------------------------------
+ */
+
+/* A transfer that flowed stops, with so many bytes left. */
+static gl_status stop(sim_clock *c, uint32_t id, double left, gl_error *err) {
+  network *n = &c->net;
+  transfer *t = &n->pool[id];
+  const transfer gone = *t;
+  leave_port(c, t);
+  ++n->interrupted;
+  if (!c->spec->network->interrupted_is_lost) {
+    t->bytes = left;
+    park(n, id);
+    return GL_OK;
+  }
+  *(t->is_batch ? &c->bytes_up : &c->bytes_down) -= left;
+  tell(c, t, SPAN_LOST, c->now);
+  give_back(n, id);
+  if (!gone.is_batch)
+    return loses_weights(c, &gone, c->spec->sync == SYNC_PULL && c->samplers[gone.sampler].resend,
+                         err);
+  sampler_loses(c, gone.slot);
+  return free_link(c, &gone, err);
+}
+
+/* Of those that share something: the classes between sites that are cut off. */
+static gl_status stop_flows(sim_clock *c, gl_error *err) {
+  network *n = &c->net;
+  const uint32_t sites = (uint32_t)c->spec->network->n_sites;
+  uint64_t id;
+  double left;
+  for (uint32_t k = 0; k < n->flows.n_classes; ++k) {
+    const uint32_t label = n->flows.classes[k].label;
+    while (is_cut(n, label / sites, label % sites) && flow_take(&n->flows, k, &id, &left)) {
+      const gl_status status = stop(c, (uint32_t)id, left, err);
+      if (status != GL_OK) return status;
+    }
+  }
+  return GL_OK;
+}
+
+/* And those that share nothing. */
+static gl_status stop_others(sim_clock *c, gl_error *err) {
+  network *n = &c->net;
+  for (uint32_t id = 0; id < n->n; ++id) {
+    transfer *t = &n->pool[id];
+    if (t->state != TRANSFER_FLOWS || !is_cut_off(c, t)) continue;
+    const transfer_route *route = route_of(c, t);
+    const double left = fmax(0, t->bytes - route->cap * (c->now - t->since_s));
+    ++t->serial; /* the end that was posted is void */
+    const gl_status status = stop(c, id, route->cap < INFINITY ? left : t->bytes, err);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
+}
+
+static gl_status next_begins(sim_clock *c, transfer_port *port, gl_error *err) {
+  const uint32_t next = next_in_line(c, port);
+  return next != TRANSFER_NONE ? begin(c, next, err) : GL_OK;
+}
+
+gl_status transfer_outage_begins(sim_clock *c, gl_error *err) {
+  network *n = &c->net;
+  flow_advance(&n->flows, c->now);
+  ++n->shares; /* the end that was posted may be of a flow that stops */
+  gl_status status = stop_flows(c, err);
+  if (status == GL_OK) status = stop_others(c, err);
+  if (status == GL_OK) status = next_begins(c, &n->egress, err);
+  if (status == GL_OK) status = next_begins(c, &n->ingress, err);
+  return status == GL_OK ? want_shares(c, err) : status;
+}
+
+gl_status transfer_outage_ends(sim_clock *c, gl_error *err) {
+  network *n = &c->net;
+  transfer_line line = n->parked;
+  gl_status status = GL_OK;
+  n->parked = (transfer_line){TRANSFER_NONE, TRANSFER_NONE};
+  while (status == GL_OK) {
+    const uint32_t id = line_take(n, &line);
+    if (id == TRANSFER_NONE) break;
+    status = reaches_port(c, id, err);
+  }
+  return status;
+}
+
 /* --- the whole ----------------------------------------------------------------------------------
  */
 
-/* The class of flows through a port, as fast as a sampler's own link lets one be. */
-static int open_route(network *n, const transfer_port *port, const link_spec *link,
-                      transfer_route *out) {
-  *out = (transfer_route){.link = *link, .cap = link->bandwidth, .class = FLOW_NONE};
+static double joint_loss(double a, double b) {
+  return 1 - (1 - a) * (1 - b);
+}
+
+/* What lies between two sites, in one direction. */
+static void cross(const network_spec *spec, transfer_route *out) {
+  if (spec->n_sites == 0) return;
+  const network_site *from = &spec->sites[out->from];
+  const double back = spec->sites[out->to].latency[out->from];
+  out->latency_s = from->latency[out->to];
+  if (spec->rtt <= 0) out->greeting_s = spec->round_trips * (out->latency_s + back);
+  if (from->loss[out->to] <= 0) return;
+  out->link.loss = joint_loss(out->link.loss, from->loss[out->to]);
+  out->link.loss_bad = joint_loss(out->link.loss_bad, from->loss[out->to]);
+}
+
+/* The class of flows through a port and what two sites share, as fast as a sampler's own link lets
+ * one be. */
+static int open_route(network *n, const network_spec *spec, const transfer_port *port,
+                      const link_spec *link, transfer_route *out) {
+  uint32_t via[FLOW_MOST_VIA];
+  size_t n_via = 0;
+  const uint32_t sites = (uint32_t)spec->n_sites;
+  const uint32_t pipe =
+      n->pipes != NULL ? n->pipes[out->from * sites + out->to] : (uint32_t)FLOW_NONE;
+  out->link = *link;
   out->link.bandwidth = INFINITY;
-  if (port->resource == FLOW_NONE) return 1;
-  out->class = flow_class_of(&n->flows, &port->resource, 1, out->cap);
+  out->cap = link->bandwidth;
+  out->class = FLOW_NONE;
+  out->greeting_s = spec->round_trips * spec->rtt;
+  cross(spec, out);
+  if (port->resource != FLOW_NONE) via[n_via++] = port->resource;
+  if (pipe != FLOW_NONE) via[n_via++] = pipe;
+  if (n_via == 0) return 1;
+  out->class = flow_class_of(&n->flows, via, n_via, out->cap, out->from * sites + out->to);
   return out->class != FLOW_NONE;
+}
+
+/* A resource for each pair of sites between which the bandwidth is limited. */
+static int open_sites(network *n, const network_spec *spec) {
+  const size_t sites = spec->n_sites;
+  n->parked = (transfer_line){TRANSFER_NONE, TRANSFER_NONE};
+  if (sites == 0) return 1;
+  n->sites = calloc(sites, sizeof *n->sites);
+  n->pipes = calloc(sites * sites, sizeof *n->pipes);
+  for (size_t i = 0; n->pipes != NULL && i < sites * sites; ++i) {
+    const double bandwidth = spec->sites[i / sites].bandwidth[i % sites];
+    n->pipes[i] = isfinite(bandwidth) ? flow_resource_add(&n->flows, bandwidth) : FLOW_NONE;
+    if (isfinite(bandwidth) && n->pipes[i] == FLOW_NONE) return 0;
+  }
+  return n->sites != NULL && n->pipes != NULL;
 }
 
 static int open_port(network *n, const network_port *spec, transfer_port *out) {
@@ -363,11 +533,14 @@ int transfer_init(sim_clock *c) {
   n->weights = calloc(1, sizeof *n->weights);
   n->batches = calloc(1, sizeof *n->batches);
   int fits = n->peers && n->up && n->down && n->weights && n->batches;
-  fits =
-      fits && open_port(n, &spec->egress, &n->egress) && open_port(n, &spec->ingress, &n->ingress);
-  for (size_t g = 0; g < c->spec->n_groups && fits; ++g)
-    fits = open_route(n, &n->ingress, &c->spec->groups[g].up, &n->up[g]) &&
-           open_route(n, &n->egress, &c->spec->groups[g].down, &n->down[g]);
+  fits = fits && open_port(n, &spec->egress, &n->egress) &&
+         open_port(n, &spec->ingress, &n->ingress) && open_sites(n, spec);
+  for (size_t g = 0; g < c->spec->n_groups && fits; ++g) {
+    const sampler_group *group = &c->spec->groups[g];
+    n->up[g].from = n->down[g].to = (uint32_t)group->site;
+    fits = open_route(n, spec, &n->ingress, &group->up, &n->up[g]) &&
+           open_route(n, spec, &n->egress, &group->down, &n->down[g]);
+  }
   for (size_t i = 0; i < c->spec->n_samplers && fits; ++i)
     n->peers[i] = (transfer_peer){
         .up = TRANSFER_NONE, .down = TRANSFER_NONE, .line = {TRANSFER_NONE, TRANSFER_NONE}};
@@ -380,6 +553,8 @@ void transfer_fini(sim_clock *c) {
   free(n->up);
   free(n->down);
   free(n->pool);
+  free(n->sites);
+  free(n->pipes);
   free(n->weights);
   free(n->batches);
   flow_fini(&n->flows);
@@ -398,6 +573,9 @@ void transfer_tell_open(const sim_clock *c) {
   if (c->net.peers == NULL) return;
   tell_port(c, &c->net.egress, SPAN_EGRESS);
   tell_port(c, &c->net.ingress, SPAN_INGRESS);
+  for (uint32_t i = 0; c->net.sites != NULL && i < c->spec->network->n_sites; ++i)
+    if (c->net.sites[i].outages > 0)
+      clock_tell(c, SPAN_OUTAGE, SPAN_OPEN, i, c->net.sites[i].since_s, c->now, 0, -1);
 }
 
 static transfer_times times_of(const tally *t) {
@@ -418,11 +596,16 @@ void transfer_report(sim_clock *c) {
   network *n = &c->net;
   if (n->peers == NULL) return;
   flow_advance(&n->flows, c->now);
+  for (size_t i = 0; n->sites != NULL && i < c->spec->network->n_sites; ++i)
+    if (n->sites[i].outages > 0) n->outage_s += c->now - n->sites[i].since_s;
   c->out->network = (network_report){.is_on = 1,
                                      .egress_utilisation = utilisation_of(c, &n->egress),
                                      .ingress_utilisation = utilisation_of(c, &n->ingress),
                                      .weights = times_of(n->weights),
                                      .batches = times_of(n->batches),
+                                     .sites = (double)c->spec->network->n_sites,
+                                     .outage_s = n->outage_s,
+                                     .interrupted = n->interrupted,
                                      .fulls = n->fulls,
                                      .deltas = n->deltas};
 }

@@ -20,7 +20,7 @@ static const figure_kind kinds[TIMELINE_KINDS] = {
     [TIMELINE_QUEUED] = {"batch in the queue", {LOOK_PINK, 0, 0}, SAMPLE_BOX},
     [TIMELINE_TRAINING] = {"training", {LOOK_RED, 0, 0}, SAMPLE_BOX},
     [TIMELINE_EVALUATION] = {"evaluation", {LOOK_GOLD, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_DOWN] = {"crashed", {LOOK_WINE, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_DOWN] = {"down", {LOOK_WINE, 0, 0}, SAMPLE_BOX},
     [TIMELINE_DROPPED] = {"batch dropped", {LOOK_BLACK, 0, LOOK_CROSS}, SAMPLE_MARK},
     [TIMELINE_LOST] = {"lost", {LOOK_BLACK, 0, LOOK_PLUS}, SAMPLE_MARK}};
 

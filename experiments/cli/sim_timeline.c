@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_SAMPLERS = 8, MOST_UPDATES = 64, MOST_BARS = 200000 };
+enum { MOST_SAMPLERS = 8, MOST_SITES = 8, MOST_UPDATES = 64, MOST_BARS = 200000 };
 /* Rows: the learner, the batches that wait there, its side of a network, and for each sampler
  * these. */
 enum {
@@ -16,7 +16,8 @@ enum {
   ROW_QUEUE,
   ROW_EGRESS,
   ROW_INGRESS,
-  FIRST_SAMPLER,
+  FIRST_SITE,
+  FIRST_SAMPLER = FIRST_SITE + MOST_SITES,
   OF_SAMPLER = 0,
   OF_PAUSES,
   OF_BATCHES,
@@ -90,6 +91,9 @@ static timeline_bar bar_of(const collector *c, const schedule_span *s) {
     return (timeline_bar){.row = ROW_EGRESS, .kind = TIMELINE_WEIGHTS};
   case SPAN_INGRESS:
     return (timeline_bar){.row = ROW_INGRESS, .kind = TIMELINE_BATCHES};
+  case SPAN_OUTAGE:
+    return (timeline_bar){.row = s->sampler < MOST_SITES ? FIRST_SITE + s->sampler : MOST_ROWS,
+                          .kind = TIMELINE_DOWN};
   case SPAN_QUEUED:
     return (timeline_bar){.row = ROW_QUEUE, .kind = TIMELINE_QUEUED};
   case SPAN_IDLE:
@@ -158,6 +162,11 @@ static gl_status draw(const collector *c, const cluster_spec *cluster, const fig
   char room[MOST_ROWS][40] = {"learner", "queue", "egress", "ingress"}, left_out[80] = "";
   const char *units = cluster_unit_names(cluster);
   const char *rows[MOST_ROWS] = {room[0], room[1], room[2], room[3]};
+  for (size_t i = 0; i < MOST_SITES; i++) {
+    const char *site = cluster_site_at(cluster, i);
+    snprintf(room[FIRST_SITE + i], sizeof room[0], "site %.30s", site != NULL ? shown(site).text : "");
+    rows[FIRST_SITE + i] = room[FIRST_SITE + i];
+  }
   size_t n = FIRST_SAMPLER;
   for (size_t i = 0; i < c->n_samplers; i++, n += EACH) {
     const unsigned number = c->sampler[i] + 1;

@@ -46,6 +46,10 @@ class Cluster:
         self.egress, self.ingress = Port(case["egress"]), Port(case["ingress"])
         self.transfers, self.waiting, self.updates = [], [], []
         self.times = {"weights": [], "batches": []}
+        self.sites = case["sites"]
+        self.down, self.parked, self.interrupted = [0] * len(self.sites), [], 0
+        self.outages = sorted([(a, 1, i) for i, s in enumerate(self.sites) for a, _ in s["outages"]] +
+                              [(b, -1, i) for i, s in enumerate(self.sites) for _, b in s["outages"]])
         for s in self.samplers:
             s.due = case["delay"] if case["sync"] == "pull" else INF
 
@@ -54,15 +58,31 @@ class Cluster:
     def port(self, t):
         return self.ingress if t.batch else self.egress
 
+    def way(self, t):
+        here = t.sampler.group["site"]
+        return (here, 0) if t.batch else (0, here)
+
+    def latency(self, a, b):
+        return self.sites[a]["latency"][b] if self.sites else 0
+
+    def cut(self, t):
+        a, b = self.way(t)
+        return a != b and self.sites and (self.down[a] > 0 or self.down[b] > 0)
+
     def greet(self, t):
-        t.state, t.until = "greets", self.now + self.case["round_trips"] * self.case["rtt"]
+        a, b = self.way(t)
+        rtt = self.case["rtt"] or self.latency(a, b) + self.latency(b, a)
+        t.state, t.until = "greets", self.now + self.case["round_trips"] * rtt
         if t.until == self.now:
             self.reach(t)
 
     def reach(self, t):
         port = self.port(t)
         t.until = INF
-        if port.queue and port.active:
+        if self.cut(t):
+            t.state = "parked"
+            self.parked.append(t)
+        elif port.queue and (port.active or port.line):
             t.state = "queues"
             port.line.append(t)
         else:
@@ -71,6 +91,8 @@ class Cluster:
     def begin(self, t):
         t.state = "flows"
         self.port(t).active.append(t)
+        if t.left:
+            return  # it goes on
         if t.batch:
             t.left = self.case["rollout_bytes"]
             return
@@ -79,13 +101,50 @@ class Cluster:
         full = self.case["full_every"] and s.sent % self.case["full_every"] == 0
         t.left = self.case["weights_bytes"] * (1 if full else self.case["share"])
 
+    def next(self, port):
+        while port.line and not port.active:
+            t = port.line.pop(0)
+            if self.cut(t):
+                t.state = "parked"
+                self.parked.append(t)
+            else:
+                self.begin(t)
+
+    def outage(self, change, site):
+        self.down[site] += change
+        if change < 0:
+            again, self.parked = self.parked, []
+            for t in again:
+                self.reach(t)
+            return
+        stopped = [t for t in self.transfers if t.state == "flows" and self.cut(t)]
+        self.interrupted += len(stopped)
+        for t in stopped:
+            self.port(t).active.remove(t)
+            t.state = "parked"
+            if self.case["interrupted"] == "resumed":
+                self.parked.append(t)
+                continue
+            self.transfers.remove(t)
+            s = t.sampler
+            if t.batch:
+                s.up = s.line.pop(0) if s.line else None
+                if s.up:
+                    self.greet(s.up)
+            else:
+                s.down, s.again = None, False
+                self.ask_weights(s)
+        self.next(self.egress)
+        self.next(self.ingress)
+
     def sent(self, t):
         s = t.sampler
         port = self.port(t)
         port.active.remove(t)
-        if port.line and not port.active:
-            self.begin(port.line.pop(0))
-        way = self.case["data_delay"] if t.batch else self.case["delay"] if self.case["sync"] == "push" else 0
+        t.left = 0
+        self.next(port)
+        way = self.latency(*self.way(t))
+        way += self.case["data_delay"] if t.batch else self.case["delay"] if self.case["sync"] == "push" else 0
         t.state, t.until = "travels", self.now + way
         self.times["batches" if t.batch else "weights"].append(t.until - t.asked)
         if t.batch:
@@ -134,6 +193,9 @@ class Cluster:
         flows = [t for t in self.transfers if t.state == "flows"]
         limits = [[self.egress.bandwidth, [t for t in flows if not t.batch]],
                   [self.ingress.bandwidth, [t for t in flows if t.batch]]]
+        for a, site in enumerate(self.sites):
+            for b, bandwidth in enumerate(site["bandwidth"]):
+                limits.append([bandwidth, [t for t in flows if self.way(t) == (a, b)]])
         limits += [[t.sampler.group["up" if t.batch else "down"], [t]] for t in flows]
         rate = {}
         while len(rate) < len(flows):
@@ -170,6 +232,7 @@ class Cluster:
             ends = {t: self.now + (t.left / r if r < INF else 0) for t, r in rate.items()}
             moments = list(ends.values()) + [t.until for t in self.transfers]
             moments += [s.ends for s in self.samplers if s.ends is not None]
+            moments += [o[0] for o in self.outages[:1]]
             moments += [self.busy_until] if self.busy_until is not None else []
             then = min(moments)
             for t, r in rate.items():
@@ -182,6 +245,8 @@ class Cluster:
                 if self.case["sync"] == "push":
                     for s in self.samplers:
                         self.ask_weights(s)
+            while self.outages and self.outages[0][0] == then:
+                self.outage(*self.outages.pop(0)[1:])
             for t in [t for t in self.transfers if t.until <= then]:
                 self.reach(t) if t.state == "greets" else self.arrive(t)
             for t in [t for t, end in ends.items() if end <= then * (1 + 1e-13)]:
@@ -198,12 +263,20 @@ def bandwidth(x):
 
 def text(case):
     groups = ", ".join(f"{{count: {g['count']}, generation: {g['generation']}, up: {{{bandwidth(g['up'])}}}, "
-                       f"down: {{{bandwidth(g['down'])}}}}}" for g in case["groups"])
+                       f"down: {{{bandwidth(g['down'])}}}"
+                       + (f", site: s{g['site']}}}" if case["sites"] else "}") for g in case["groups"])
     ports = ", ".join(f"{k}: {{share: {case[k]['share']}, {bandwidth(case[k]['bandwidth'])}}}"
                       for k in ("egress", "ingress"))
     rest = [ports]
     if case["round_trips"]:
-        rest.append(f"handshake: {{round_trips: {case['round_trips']}, rtt: {case['rtt']}}}")
+        rtt = f", rtt: {case['rtt']}" if case["rtt"] else ""
+        rest.append(f"handshake: {{round_trips: {case['round_trips']}{rtt}}}")
+    if case["sites"]:
+        rows = ", ".join(f"{{name: s{i}, latency: {s['latency']}, bandwidth: ["
+                         + ", ".join("none" if b == INF else repr(b) for b in s["bandwidth"]) + "]"
+                         + (f", outages: {s['outages']}" if s["outages"] else "") + "}"
+                         for i, s in enumerate(case["sites"]))
+        rest.append(f"sites: [{rows}], interrupted: {case['interrupted']}")
     if case["share"] < 1:
         rest.append(f"delta: {{share: {case['share']}, full_every: {case['full_every']}}}")
     return (f"{{preset: fifo, sync: {case['sync']}, samplers: [{groups}], delay: {case['delay']}, "
@@ -215,9 +288,11 @@ def text(case):
 def cases():
     groups = [dict(count=3, generation=10.137, up=31.3, down=53.9), dict(count=2, generation=17.713, up=INF, down=INF),
               dict(count=2, generation=23.459, up=11.7, down=83.3)]
+    groups = [dict(g, site=i) for i, g in enumerate(groups)]
     free = dict(bandwidth=INF, share="fair")
     plain = dict(sync="push", groups=groups, delay=1.371, data_delay=0.713, weights_bytes=411, rollout_bytes=97,
-                 egress=free, ingress=free, round_trips=0, rtt=0, share=1, full_every=0, step=9.379, batches=2)
+                 egress=free, ingress=free, round_trips=0, rtt=0, share=1, full_every=0, step=9.379, batches=2,
+                 sites=[], interrupted="resumed")
     for share in ("fair", "queue"):
         egress, ingress = dict(bandwidth=207.3, share=share), dict(bandwidth=59.1, share=share)
         yield {**plain, "egress": egress}
@@ -228,6 +303,19 @@ def cases():
         yield {**plain, "egress": egress, "ingress": ingress, "round_trips": 3, "rtt": 0.217}
         yield {**plain, "egress": egress, "share": 0.037, "full_every": 4}
     yield {**plain, "round_trips": 2, "rtt": 0.719}
+    far = [dict(latency=[0, 0.311, 1.173], bandwidth=[INF, 47.3, 29.9], outages=[]),
+           dict(latency=[0.287, 0, 0.9], bandwidth=[19.7, INF, INF], outages=[[41.3, 77.7], [150.1, 163.9]]),
+           dict(latency=[1.211, 0.9, 0], bandwidth=[23.1, INF, INF], outages=[[60.61, 99.17]])]
+    near = [dict(s, bandwidth=[INF] * 3) for s in far]
+    yield {**plain, "sites": far}
+    yield {**plain, "sites": [dict(s, outages=[]) for s in far], "round_trips": 2}
+    for share in ("fair", "queue"):
+        egress, ingress = dict(bandwidth=107.3, share=share), dict(bandwidth=39.1, share=share)
+        for interrupted in ("resumed", "lost"):
+            some = {**plain, "egress": egress, "ingress": ingress, "interrupted": interrupted}
+            yield {**some, "sites": far}
+            yield {**some, "sites": near, "round_trips": 1, "rtt": 0.5}
+    yield {**plain, "sites": near, "interrupted": "lost"}
     yield {**plain, "share": 0.13, "full_every": 3, "sync": "pull", "delay": 5.1}
 
 

@@ -49,7 +49,7 @@ static void schedules_and_times_are_those_of_a_second_simulation(void) {
     ++cases;
     schedule_fini(&s);
   }
-  CU_ASSERT(cases >= 16);
+  CU_ASSERT(cases >= 27);
   fclose(golden);
 }
 
@@ -132,6 +132,85 @@ static void deltas_save_the_bytes_that_they_say(void) {
   }
 }
 
+/* --- sites --------------------------------------------------------------------------------------
+ */
+
+/* Weights go 80 ms, batches 30 ms back, after a handshake of two round trips; two samplers share
+ * 100 bytes a second to their site, and the one that is where the learner is shares nothing. */
+static void sites_are_as_far_away_as_their_matrix_says(void) {
+  schedule s = sim_must_build(
+      "{preset: sync, samplers: [{count: 1}, {count: 2, site: far}], generation: 50, "
+      "weights_bytes: "
+      "300, rollout_bytes: 30, network: {handshake: {round_trips: 2}, sites: [{name: home, "
+      "latency: "
+      "[0, 0.08], bandwidth: [none, 100]}, {name: far, latency: 0.03, bandwidth: 10}]}, learner: "
+      "{step: 7}}",
+      1, 30);
+  const double greeting = 2 * 0.11, weights = greeting + 6 + 0.08, batches = greeting + 6 + 0.03;
+  ASSERT_CLOSE(s.updates[29].start_s - s.updates[28].start_s, 7 + weights + 50 + batches, 1e-9);
+  ASSERT_CLOSE(s.network.weights.max, weights, 1e-9);
+  ASSERT_CLOSE(s.network.weights.mean, weights * 2 / 3, 1e-9);
+  ASSERT_CLOSE(s.network.batches.p50, batches, 0.006);
+  CU_ASSERT_EQUAL(s.network.sites, 2);
+  schedule_fini(&s);
+}
+
+/* Packets of 1,000 bytes that the link loses with 0.1 and the way with 0.2 are lost with 0.28: so
+ * many repetitions are sent for each, 0.28 / 0.72. Four standard errors, sqrt(0.28) / 0.72 /
+ * sqrt(n).
+ */
+static void losses_of_link_and_way_add_up(void) {
+  schedule s = sim_must_build(
+      "{preset: sync, samplers: [{site: far}], generation: 5, weights_bytes: 1e6, down: {loss: "
+      "0.1, "
+      "packet_bytes: 1000, max_retries: 60, rto: 0}, network: {sites: [{name: home, loss: 0.2}, "
+      "{name: far}]}}",
+      3, 200);
+  const double n = 1000 * 200;
+  CU_ASSERT(fabs(s.clock.retransmissions / n - 0.28 / 0.72) < 4 * sqrt(0.28) / 0.72 / sqrt(n));
+  schedule_fini(&s);
+}
+
+/* One sampler: the first update starts at 80 and ends at 87, weights of 10 s follow, and an outage
+ * from 90 to 150 interrupts them. Resumed, they have come at 157; lost, they begin anew and come at
+ * 160. */
+static void an_outage_stops_what_flows(void) {
+  for (int lost = 0; lost < 2; ++lost) {
+    char text[500];
+    snprintf(
+        text, sizeof text,
+        "{preset: sync, samplers: [{site: far}], generation: 80, weights_bytes: 1000, down: "
+        "{bandwidth: 100}, network: {sites: [{name: home}, {name: far, outages: [[90, 150]]}], "
+        "interrupted: %s}, learner: {step: 7}}",
+        lost ? "lost" : "resumed");
+    schedule s = sim_must_build(text, 1, 3);
+    ASSERT_CLOSE(s.updates[0].end_s, 87, 1e-12);
+    ASSERT_CLOSE(s.updates[1].start_s, (lost ? 160 : 157) + 80, 1e-12);
+    ASSERT_CLOSE(s.updates[2].start_s - s.updates[1].start_s, 97, 1e-12);
+    CU_ASSERT_EQUAL(s.network.interrupted, 1);
+    CU_ASSERT_EQUAL(s.network.outage_s, 60);
+    ASSERT_CLOSE(s.clock.bytes_down, (lost ? 300 : 0) + 3 * 1000, 1e-12);
+    schedule_fini(&s);
+  }
+}
+
+/* Up for u = 300 s and down for d = 100 s on average, both exponential: cut off a quarter of the
+ * time. The share over a time T has the variance 2 u^2 d^2 / ((u + d)^3 T) of an alternating
+ * renewal process; four standard errors, the seed is fixed. */
+static void drawn_outages_last_as_long_as_their_laws(void) {
+  const char *text =
+      "{preset: fifo, samplers: [{count: 3, site: far}], generation: 50, network: {sites: [{name: "
+      "home}, {name: far, mtbf: {law: exponential, mean: 300}, mttr: {law: exponential, mean: "
+      "100}}], interrupted: lost}}";
+  schedule s = sim_must_build(text, 7, 12000), other = sim_must_build(text, 8, 200),
+           again = sim_must_build(text, 8, 200);
+  const double variance = 2 * 9e4 * 1e4 / (6.4e7 * s.clock.simulated_s);
+  CU_ASSERT(fabs(s.network.outage_s / s.clock.simulated_s - 0.25) < 4 * sqrt(variance));
+  CU_ASSERT_EQUAL(other.network.outage_s, again.network.outage_s);
+  CU_ASSERT(other.network.outage_s != s.network.outage_s);
+  schedule_fini(&s), schedule_fini(&other), schedule_fini(&again);
+}
+
 /* --- nothing shared -----------------------------------------------------------------------------
  */
 
@@ -173,18 +252,21 @@ static void a_network_of_plenty_is_no_network(void) {
 
 static void everything_balances_under_trouble(void) {
   const char *form =
-      "{preset: %s, samplers: 6, unit: %s, lengths: {law: lognormal, mu: 5, sigma: 1}, "
-      "tokens_per_s: "
-      "9, mtbf: {law: exponential, mean: 300}, mttr: 40, weights_bytes: 3e6, bytes_per_token: 400, "
-      "delay: 5, down: {bandwidth: 1e6, loss: 0.3, max_retries: 1, packet_bytes: 1e6}, up: {loss: "
-      "0.3, max_retries: 1, packet_bytes: 1e6}, network: {egress: {bandwidth: 1.1e6, share: %s}, "
-      "ingress: {bandwidth: 4e5, share: %s}, handshake: {round_trips: 2, rtt: 0.3}, delta: {share: "
-      "0.3, full_every: 7}}, learner: {step: 6}}";
+      "{preset: %s, samplers: [{count: 3}, {count: 3, site: b}], unit: group, lengths: {law: "
+      "lognormal, mu: 5, sigma: 1}, tokens_per_s: 9, mtbf: {law: exponential, mean: 300}, mttr: "
+      "40, "
+      "weights_bytes: 3e6, bytes_per_token: 400, delay: 5, down: {bandwidth: 1e6, loss: 0.3, "
+      "max_retries: 1, packet_bytes: 1e6}, up: {loss: 0.3, max_retries: 1, packet_bytes: 1e6}, "
+      "network: {egress: {bandwidth: 1.1e6, share: %s}, ingress: {bandwidth: 4e5, share: %s}, "
+      "sites: "
+      "[{name: a, latency: 0.1, bandwidth: 9e5}, {name: b, mtbf: {law: exponential, mean: 200}, "
+      "mttr: 20}], interrupted: %s, handshake: {round_trips: 2}, delta: {share: 0.3, full_every: "
+      "7}}, learner: {step: 6}}";
   const char *presets[] = {"fifo", "heterorl", "areal, partial: drop", "one_step_off"};
-  for (size_t i = 0; i < 8; ++i) {
-    char text[900];
+  for (size_t i = 0; i < 16; ++i) {
+    char text[1200];
     const char *share = i % 2 ? "fair" : "queue";
-    snprintf(text, sizeof text, form, presets[i / 2], "group", share, share);
+    snprintf(text, sizeof text, form, presets[i / 4], share, share, i % 4 < 2 ? "lost" : "resumed");
     schedule s = sim_must_build(text, 5, 150);
     CU_ASSERT_EQUAL((double)s.begun, s.clock.batches_trained + s.clock.batches_dropped +
                                          s.clock.batches_lost + (double)s.pending);
@@ -192,7 +274,7 @@ static void everything_balances_under_trouble(void) {
     ASSERT_CLOSE(s.waited_s / s.waiting_integral_s, 1, 1e-9);
     CU_ASSERT(s.network.egress_utilisation > 0.05 && s.network.egress_utilisation <= 1);
     CU_ASSERT(s.network.ingress_utilisation > 0.02 && s.network.ingress_utilisation <= 1);
-    CU_ASSERT(s.network.fulls > 10 && s.network.deltas > 10);
+    CU_ASSERT(s.network.fulls > 10 && s.network.deltas > 10 && s.network.interrupted > 3);
     schedule_fini(&s);
   }
 }
@@ -208,11 +290,11 @@ static void rates_are_max_min_fair(void) {
   flow_init(&net);
   const uint32_t a = flow_resource_add(&net, 10), b = flow_resource_add(&net, 8);
   const uint32_t both[2] = {a, b};
-  const uint32_t capped = flow_class_of(&net, both, 2, 1),
-                 first = flow_class_of(&net, &a, 1, INFINITY),
-                 second = flow_class_of(&net, &b, 1, 100),
-                 through = flow_class_of(&net, both, 2, INFINITY);
-  CU_ASSERT_EQUAL(flow_class_of(&net, &b, 1, 100), second);
+  const uint32_t capped = flow_class_of(&net, both, 2, 1, 0),
+                 first = flow_class_of(&net, &a, 1, INFINITY, 0),
+                 second = flow_class_of(&net, &b, 1, 100, 0),
+                 through = flow_class_of(&net, both, 2, INFINITY, 0);
+  CU_ASSERT_EQUAL(flow_class_of(&net, &b, 1, 100, 0), second);
   CU_ASSERT_EQUAL_FATAL(net.n_classes, 4);
   CU_ASSERT(flow_join(&net, capped, 30, 0));
   for (uint64_t k = 1; k <= 2; ++k) CU_ASSERT(flow_join(&net, first, 3.625 * (double)k, k));
@@ -265,6 +347,17 @@ static void what_is_no_network_is_refused_by_name(void) {
   sim_must_refuse("{network: {handshake: {round_trips: -1, rtt: 1}}}");
   sim_must_refuse("{network: {delta: {share: 1.5}}}");
   sim_must_refuse("{network: {delta: {full_every: 4}}}");
+  sim_must_refuse("{network: {sites: [{latency: 1}]}}");
+  sim_must_refuse("{network: {sites: [{name: a}, {name: a}]}}");
+  sim_must_refuse("{network: {sites: []}}");
+  sim_must_refuse("{network: {sites: [{name: a, latency: [0, 1]}]}}");
+  sim_must_refuse("{network: {sites: [{name: a, loss: 1.2}, {name: b}]}}");
+  sim_must_refuse("{network: {sites: [{name: a, bandwidth: [none, 0]}, {name: b}]}}");
+  sim_must_refuse("{network: {sites: [{name: a, outages: [7, 9]}]}}");
+  sim_must_refuse("{network: {sites: [{name: a, outages: [[9, 7]]}]}}");
+  sim_must_refuse("{network: {sites: [{name: a}], interrupted: paused}}");
+  sim_must_refuse("{samplers: [{site: paris}]}");
+  sim_must_refuse("{samplers: [{site: pariss}], network: {sites: [{name: paris}]}}");
 }
 
 static void no_closed_form_speaks_of_a_network(void) {
@@ -285,6 +378,8 @@ SUITE(sim_network, "sim: network", TEST(schedules_and_times_are_those_of_a_secon
       TEST(n_transfers_at_once_take_n_times_as_long_or_queue),
       TEST(poisson_batches_take_what_queueing_theory_says),
       TEST(a_handshake_comes_before_every_transfer), TEST(deltas_save_the_bytes_that_they_say),
+      TEST(sites_are_as_far_away_as_their_matrix_says), TEST(losses_of_link_and_way_add_up),
+      TEST(an_outage_stops_what_flows), TEST(drawn_outages_last_as_long_as_their_laws),
       TEST(a_network_of_plenty_is_no_network), TEST(everything_balances_under_trouble),
       TEST(rates_are_max_min_fair), TEST(quantiles_of_times_are_within_half_a_percent),
       TEST(what_is_no_network_is_refused_by_name), TEST(no_closed_form_speaks_of_a_network));

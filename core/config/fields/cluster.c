@@ -10,7 +10,8 @@ static const field entries[] = {
           "a set of defaults, for a rule or a system; `gepolab presets` lists them with their "
           "sources"),
     ENTRY("cluster.samplers", "samplers", LIST, "", "1",
-          "a count of equal samplers, or a list of groups {count, speed, …}. A group may have its "
+          "a count of equal samplers, or a list of groups {count, speed, site, …}. A group may "
+          "have its "
           "own generation, lengths, max_tokens, tokens_per_s, concurrency, batching, jitter, "
           "delay, data_delay, mtbf, mttr, up and down",
           .when = {{"cluster.preset", "sync"}}, .rule = "1 (preset sync, one_step_off); else 4"),
@@ -51,6 +52,8 @@ static const field entries[] = {
     ENTRY("cluster.samplers", "samplers", LIST, "", NULL, NULL),
     ENTRY("cluster.samplers.count", "samplers of a group", NUMBER, "", "1",
           "samplers of this group"),
+    ENTRY("cluster.samplers.site", "site of a group", TEXT, "", NULL,
+          "where it is, of `network.sites`", .rule = "the learner's site"),
     ENTRY("cluster.samplers.speed", "speed of a group", NUMBER, "", "1",
           "the time of a batch is divided by it"),
     ENTRY("cluster.generation", "generation", LAW, "s", "120",
@@ -277,7 +280,8 @@ static const field entries[] = {
           "rounds after which the message is given up"),
     ENTRY(
         "cluster.network", "network", SECTION, "", NULL,
-        "what samplers' messages share: {egress, ingress, handshake, delta}. Without it nothing is "
+        "what samplers' messages share: {egress, ingress, sites, interrupted, handshake, delta}. "
+        "Without it nothing is "
         "shared: every sampler has its links `up` and `down`, whose bandwidth limits one transfer "
         "with it too",
         .rule = "none"),
@@ -295,13 +299,48 @@ static const field entries[] = {
           "of all transfers together"),
     ENTRY("cluster.network.ingress.share", "sharing of the ingress", CHOICE, "", "fair",
           "fair or queue, as of the egress"),
+    ENTRY("cluster.network.sites", "sites", LIST, "", NULL,
+          "places, the learner's first: a list of {name, latency, bandwidth, loss, outages, mtbf, "
+          "mttr}. Groups of samplers say where they are with `site`",
+          .rule = "none: all is at one place"),
+    ENTRY("cluster.network.sites.name", "site's name", TEXT, "", NULL,
+          "by which groups of samplers name it. Required"),
+    ENTRY(
+        "cluster.network.sites.latency", "latency between sites", NUMBER, "s", NULL,
+        "one way, from this site to each site in their order (a row of the matrix), or one number "
+        "for all others; added to `delay` and `data_delay`",
+        .rule = "0"),
+    ENTRY("cluster.network.sites.bandwidth", "bandwidth between sites", NUMBER, "bytes/s", NULL,
+          "from this site to each, or to all others, shared by all transfers of that direction; "
+          "none: "
+          "no limit",
+          .rule = "none"),
+    ENTRY(
+        "cluster.network.sites.loss", "loss between sites", NUMBER, "", NULL,
+        "probability that a packet is lost from this site to each, or to all others, besides what "
+        "`up` and `down` lose",
+        .rule = "0"),
+    ENTRY("cluster.network.sites.outages", "outages of a site", LIST, "s", NULL,
+          "times in which the site is cut off from all others: a list of pairs [from, to]",
+          .rule = "none"),
+    ENTRY("cluster.network.sites.mtbf", "time to an outage", LAW, "s", NULL,
+          "time until the site is cut off again, drawn after each outage that was drawn",
+          .rule = "none"),
+    ENTRY("cluster.network.sites.mttr", "length of an outage", LAW, "s", NULL,
+          "time from such an outage to its end", .rule = "600"),
+    ENTRY(
+        "cluster.network.interrupted", "interrupted transfers", CHOICE, "", "resumed",
+        "what becomes of transfers that flow from or to a site when it is cut off: they go on "
+        "after "
+        "the outage (resumed), or batches are lost, pushed weights sent again and a fetch ends "
+        "without (lost). What has not begun waits, what has all been sent arrives, and samplers go "
+        "on generating"),
     ENTRY("cluster.network.handshake", "handshake", SECTION, "", NULL,
           "round trips before the bytes of a transfer flow"),
     ENTRY("cluster.network.handshake.round_trips", "round trips of a handshake", NUMBER, "", "0",
           "how many: TCP takes 1, with TLS 1.3 2, an HTTP request of its own 1 more"),
     ENTRY("cluster.network.handshake.rtt", "round-trip time", NUMBER, "s", "0",
-          "time of a round trip, which the handshake alone has: `delay` and `data_delay` are the "
-          "latency of what is sent"),
+          "time of a round trip of the handshake; 0 with `sites`: their latency there and back"),
     ENTRY("cluster.network.delta", "weight deltas", SECTION, "", NULL,
           "weights as what changed since those before, sparse or quantised"),
     ENTRY("cluster.network.delta.share", "size of a delta", NUMBER, "", "1",
