@@ -29,10 +29,7 @@ gl_status schedule_ks(const schedule *s, const cluster_spec *spec, double *dista
 }
 
 /* What both forms print besides staleness. */
-typedef struct line {
-  const char *name, *unit;
-  double value;
-} line;
+typedef schedule_number line;
 enum { N_LINES = 12 };
 
 static void lines_of(const schedule *s, line out[N_LINES]) {
@@ -74,6 +71,22 @@ static void network_lines_of(const network_report *n, line out[N_NETWORK_LINES])
                                      {"outage_s", "s", n->outage_s},
                                      {"interrupted", "", n->interrupted}};
   for (size_t i = 0; i < N_NETWORK_LINES; ++i) out[i] = all[i];
+}
+
+size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUMBERS]) {
+  const clock_record *c = &s->clock;
+  const line staleness[] = {{"staleness_mean", "", c->staleness_mean},
+                            {"staleness_p50", "", c->staleness_p50},
+                            {"staleness_p95", "", c->staleness_p95},
+                            {"staleness_max", "", c->staleness_max}};
+  size_t n = N_LINES;
+  lines_of(s, out);
+  for (size_t i = 0; i < sizeof staleness / sizeof *staleness; ++i) out[n++] = staleness[i];
+  if (s->network.is_on) {
+    network_lines_of(&s->network, &out[n]);
+    n += N_NETWORK_LINES;
+  }
+  return n;
 }
 
 static int add_network(cJSON *root, const network_report *n) {

@@ -16,6 +16,15 @@
 gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **out, gl_error *err);
 /* The same as lines of text; write errors show in ferror(to). */
 void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to);
+/* The numbers of both, each by itself: those that every schedule has, the mean, median, 95 %
+ * quantile and maximum of staleness, and those of a network where there is one. Returns how many.
+ */
+enum { SCHEDULE_MOST_NUMBERS = 64 };
+typedef struct schedule_number {
+  const char *name, *unit; /* static */
+  double value;
+} schedule_number;
+size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUMBERS]);
 /* One line per trained batch, with a heading: step, sampler, version, staleness and all times. */
 void schedule_print_csv(const schedule *s, FILE *to);
 

@@ -1,9 +1,11 @@
 /* gepolab sim: the clock of a recipe, without any learning. */
 #include "analysis/figures/figures.h"
+#include "core/base/thread_pool.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/sim_densities.h"
+#include "experiments/cli/sim_replicas.h"
 #include "experiments/cli/sim_timeline.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/recipe/recipe.h"
@@ -42,6 +44,7 @@ static gl_status print_json(const schedule *s, const cluster_spec *cluster,
 /* What the command line asks for. */
 typedef struct request {
   int json, schedule_csv, timeline, densities, theory, selection;
+  size_t replicas, threads;            /* 0 replicas: one run, in full */
   const char *measured, *measured_run; /* a W&B export and its run */
   const char *folder;                  /* for the figures; NULL: none */
   const char *between;                 /* of the timeline; NULL: its own choice */
@@ -106,6 +109,11 @@ static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q,
   const comparison *beside = q->theory ? &c : NULL;
   gl_status status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
   if (status == GL_OK) status = stand_in(r, cluster, err);
+  if (status == GL_OK && q->replicas > 0) {
+    status = sim_replicas(r, cluster, q->replicas, q->threads, q->json, err);
+    cluster_free(cluster);
+    return status;
+  }
   if (status == GL_OK && beside != NULL) status = sim_theory_of(&c.said, cluster, err);
   if (status == GL_OK) status = schedule_build(&s, cluster, r->seed, r->steps, err);
   if (status == GL_OK && beside != NULL) status = sim_theory_measure(&c.measured, &s, cluster, err);
@@ -127,7 +135,7 @@ static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q,
 
 static gl_status run_sim(const command *self, int argc, char **argv, gl_error *err) {
   const char *format = NULL;
-  request q = {.json = 0};
+  request q = {.threads = pool_usable_cores()};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json},
       {"schedule", 0, ARGS_TEXT, "csv", "every trained batch with its times, as CSV", &format},
@@ -142,6 +150,11 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
        "and the densities of all laws, those of the sweep's cells too", &q.densities},
       {"between", 0, ARGS_TEXT, "FROM,TO",
        "simulated seconds of the timeline (default: the first 64 updates)", &q.between},
+      {"replicas", 0, ARGS_COUNT, "N",
+       "with N seeds from the recipe's on: means, intervals and extremes of all numbers",
+       &q.replicas},
+      {"threads", 'j', ARGS_COUNT, "N",
+       "of replicas (default: all cores); numbers do not depend on it", &q.threads},
       FIGURE_FORM_OPTIONS(q.form),
       {"plot", 'p', ARGS_RENAMED, "--figures", NULL, NULL},
       {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured},
@@ -161,6 +174,11 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --theory exclude each other");
     if (status == GL_OK && format != NULL && q.selection)
       status = gl_fail(err, GL_EINPUT, "--schedule csv and --selection exclude each other");
+    if (status == GL_OK && q.replicas > 0 &&
+        (format != NULL || q.theory || q.selection || q.timeline || q.densities || q.folder))
+      status = gl_fail(err, GL_EINPUT,
+                       "--replicas prints numbers of many seeds; --schedule, --theory, --selection "
+                       "and figures are of one run, so leave these out");
     if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";
     if (status == GL_OK && q.between != NULL && !q.timeline)
       status = gl_fail(err, GL_EINPUT, "--between needs --timeline");
@@ -201,5 +219,6 @@ const command command_sim = {
         "  gepolab sim delay_sweep --densities -f figures/\n"
         "  gepolab sim quickstart steps=2000 'cluster={preset: sync, samplers: 4}' --theory\n"
         "  gepolab sim slow_prompts --selection\n"
+        "  gepolab sim shared_egress --replicas 32\n"
         "  gepolab sim quickstart --schedule csv > schedule.csv",
     .run = run_sim};
