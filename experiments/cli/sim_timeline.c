@@ -164,7 +164,8 @@ static gl_status draw(const collector *c, const cluster_spec *cluster, const fig
   const char *rows[MOST_ROWS] = {room[0], room[1], room[2], room[3]};
   for (size_t i = 0; i < MOST_SITES; i++) {
     const char *site = cluster_site_at(cluster, i);
-    snprintf(room[FIRST_SITE + i], sizeof room[0], "site %.30s", site != NULL ? shown(site).text : "");
+    snprintf(room[FIRST_SITE + i], sizeof room[0], "site %.30s",
+             site != NULL ? shown(site).text : "");
     rows[FIRST_SITE + i] = room[FIRST_SITE + i];
   }
   size_t n = FIRST_SAMPLER;
