@@ -4,7 +4,7 @@
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
 # STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, real_bias,
-# laboratory or clock. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
+# laboratory, clock or published. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
 # results keep` refuses a program that was not built from a clean commit, which the head of every result
 # names.
 set -eu
@@ -133,6 +133,7 @@ for study in "$@"; do
       keys= ;;
     real_bias) gradients ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
-    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, real_bias, laboratory or clock" >&2; exit 2 ;;
+    published) keep published published ;;
+    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, real_bias, laboratory, clock or published" >&2; exit 2 ;;
   esac
 done

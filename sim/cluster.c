@@ -511,6 +511,10 @@ const measured_staleness *cluster_measured(const cluster_spec *spec) {
   return spec->measured.n > 0 ? &spec->measured : NULL;
 }
 
+const measured_staleness *cluster_measured_time(const cluster_spec *spec) {
+  return isnan(spec->measured.seconds) ? NULL : &spec->measured;
+}
+
 int cluster_is_coupled(const cluster_spec *spec) {
   return spec->coupled;
 }

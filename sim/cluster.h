@@ -43,5 +43,7 @@ typedef struct cluster_law {
 int cluster_law_at(const cluster_spec *spec, size_t i, cluster_law *out);
 /* The measured staleness that the section names to compare with, borrowed; NULL: none. */
 const measured_staleness *cluster_measured(const cluster_spec *spec);
+/* The same where it names the seconds of updates (seconds, seconds_of, name, source). */
+const measured_staleness *cluster_measured_time(const cluster_spec *spec);
 
 #endif

@@ -1,4 +1,5 @@
-/* Reads the measured staleness of a recipe: counts written in it, or a CSV that it names. */
+/* Reads what was measured: staleness as counts written in the recipe or a CSV that it names, and
+ * the seconds of updates. */
 #include "sim/measured.h"
 
 #include "core/base/csv.h"
@@ -73,9 +74,18 @@ static void copy_text(cfg_reader *r, const char *text, char **out) {
   if (*out == NULL) r->status = gl_fail_memory(r->err, "a measured staleness");
 }
 
+static void read_seconds(measured_staleness *m, cfg_reader *r) {
+  if (cfg_has(r, "seconds")) m->seconds = cfg_positive(r, "seconds", 1);
+  m->seconds_of = (double)cfg_count(r, "updates", 1, 1, 1000000);
+  if (r->status == GL_OK && isnan(m->seconds) && cfg_has(r, "updates"))
+    r->status = cfg_fail(cfg_child(r, "updates"), r->err,
+                         "updates says how many updates take `seconds`, and there are none; give "
+                         "seconds too");
+}
+
 gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err) {
   cfg_reader r;
-  *m = (measured_staleness){0};
+  *m = (measured_staleness){.seconds = NAN};
   if (compare == NULL) return GL_OK;
   cfg_begin(&r, compare, "cluster.compare", err);
   const char *trace = cfg_string(&r, "trace", NULL), *column = cfg_string(&r, "column", NULL);
@@ -83,15 +93,18 @@ gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error
   copy_text(&r, cfg_string(&r, "name", fallback), &m->name);
   copy_text(&r, cfg_string(&r, "source", ""), &m->source);
   const int counted = cfg_child(&r, "histogram") != NULL;
-  if (r.status == GL_OK && counted == (trace != NULL))
+  read_seconds(m, &r);
+  const int given = counted || trace != NULL;
+  if (r.status == GL_OK && ((counted && trace != NULL) || (!given && isnan(m->seconds))))
     r.status = cfg_fail(compare, err,
-                        "compare needs the measured staleness once: a histogram, or a trace");
+                        "compare needs the measured staleness once, a histogram or a trace, or the "
+                        "seconds of updates");
   if (r.status == GL_OK && column != NULL && trace == NULL)
     r.status = cfg_fail(cfg_child(&r, "column"), err,
                         "column names a column of a trace, and there "
                         "is none");
   if (r.status == GL_OK && counted) read_histogram(m, &r);
-  if (r.status == GL_OK && !counted) read_trace(m, &r, column);
+  if (r.status == GL_OK && trace != NULL) read_trace(m, &r, column);
   return cfg_end(&r);
 }
 

@@ -155,16 +155,35 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
          json_add_number(root, "interrupted_s", s->interrupted_s) != NULL &&
          json_add_number(root, "recomputed_tokens", s->recomputed_tokens) != NULL;
   if (ok && s->network.is_on) ok = add_network(root, &s->network);
-  if (ok && spec->measured.n > 0)
-    ok = json_add_number(root, "ks_distance", ks) != NULL &&
-         json_add_string(root, "compared_with", spec->measured.name) != NULL &&
-         json_add_string(root, "compared_source", spec->measured.source) != NULL;
+  const measured_staleness *m = &spec->measured;
+  if (ok && m->n > 0) ok = json_add_number(root, "ks_distance", ks) != NULL;
+  if (ok && !isnan(m->seconds))
+    ok = json_add_number(root, "measured_s", m->seconds) != NULL &&
+         json_add_number(root, "compared_s", schedule_seconds(s, m->seconds_of)) != NULL;
+  if (ok && (m->n > 0 || !isnan(m->seconds)))
+    ok = json_add_string(root, "compared_with", m->name) != NULL &&
+         json_add_string(root, "compared_source", m->source) != NULL;
   if (!ok) {
     cJSON_Delete(root);
     return gl_fail_memory(err, "JSON");
   }
   *out = root;
   return GL_OK;
+}
+
+double schedule_seconds(const schedule *s, double updates) {
+  const size_t from = s->n_updates / 2, n = s->n_updates - from;
+  if (s->n_updates == 0) return NAN;
+  const double began = from > 0 ? s->updates[from - 1].end_s : 0;
+  return (s->updates[s->n_updates - 1].end_s - began) / (double)n * updates;
+}
+
+static void print_seconds(const schedule *s, const measured_staleness *m, FILE *to) {
+  if (isnan(m->seconds)) return;
+  const char *between = *m->source ? " (" : "", *end = *m->source ? ")" : "";
+  fprintf(to, "%-20s  %.6g s for %g updates, measured %.6g s: %s%s%s%s\n", "compared_s",
+          schedule_seconds(s, m->seconds_of), m->seconds_of, m->seconds, shown(m->name).text,
+          between, shown(m->source).text, end);
 }
 
 void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to) {
@@ -188,6 +207,7 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
   if (s->network.is_on) print_network(&s->network, to);
   fprintf(to, "%-20s  mean %.4g, median %g, p95 %g, max %g\n", "staleness", s->clock.staleness_mean,
           s->clock.staleness_p50, s->clock.staleness_p95, s->clock.staleness_max);
+  print_seconds(s, &spec->measured, to);
   if (spec->measured.n == 0) return;
   if (schedule_ks(s, spec, &ks, &err) != GL_OK)
     fprintf(to, "%-20s  not available: %s\n", "ks_distance", shown(err.text).text);

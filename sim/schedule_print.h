@@ -11,8 +11,8 @@
  * `sampler_utilisation`, `batches_generated/_trained/_dropped/_lost`, `samples_per_s`, `bytes_up`,
  * `bytes_down`, `retransmissions`, `simulated_s`, `updates`; where units stream also `unit` (what
  * all counts of batches count), `slot_utilisation` and `batches_aborted`; with `compare` in the
- * recipe also `ks_distance`, `compared_with` and `compared_source`. *out is the caller's
- * (cJSON_Delete). */
+ * recipe also `ks_distance` or `measured_s` and `compared_s` (measured and simulated seconds of as
+ * many updates), `compared_with` and `compared_source`. *out is the caller's (cJSON_Delete). */
 gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **out, gl_error *err);
 /* The same as lines of text; write errors show in ferror(to). */
 void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to);
@@ -32,5 +32,8 @@ void schedule_print_csv(const schedule *s, FILE *to);
  * as many updates from the first on as were measured) and the recipe's measured staleness. NaN with
  * GL_OK where the recipe names none. */
 gl_status schedule_ks(const schedule *s, const cluster_spec *spec, double *distance, gl_error *err);
+/* Mean seconds that `updates` updates take, in the later half of the schedule, where the queues
+ * have filled. NaN if there is no update. */
+double schedule_seconds(const schedule *s, double updates);
 
 #endif

@@ -39,6 +39,7 @@
   X(fields)                                                                                        \
   X(kinds)                                                                                         \
   X(presets)                                                                                       \
+  X(published)                                                                                     \
   X(metrics)                                                                                       \
   X(doctor)                                                                                        \
   X(bench)                                                                                         \

@@ -390,10 +390,16 @@ static const field entries[] = {
           "learner updates between two versions that samplers may get",
           .when = {{"cluster.preset", "verl_async"}}, .rule = "4 (preset verl_async); else 1"),
     ENTRY("cluster.learner.publish_every", "publishing interval", NUMBER, "updates", "1", NULL),
-    ENTRY("cluster.compare", "compare", SECTION, "", NULL,
-          "measured staleness of updates, for `ks_distance` and the figure of `gepolab sim "
-          "--figures`; either `histogram` or `trace` is needed",
-          .role = ROLE_PROVENANCE),
+    ENTRY(
+        "cluster.compare", "compare", SECTION, "", NULL,
+        "what was measured of such a cluster: the staleness of updates (`histogram` or `trace`), "
+        "for `ks_distance` and the figure of `gepolab sim --figures`; the seconds of updates, for "
+        "`gepolab published`; or both",
+        .role = ROLE_PROVENANCE),
+    ENTRY("cluster.compare.seconds", "measured seconds", NUMBER, "s", NULL,
+          "time that `updates` updates took", .role = ROLE_PROVENANCE),
+    ENTRY("cluster.compare.updates", "measured updates", NUMBER, "updates", "1",
+          "updates that took `seconds`", .role = ROLE_PROVENANCE),
     ENTRY("cluster.compare.trace", "measured trace", TEXT, "", NULL,
           "a CSV file with the staleness of one update per line", .role = ROLE_PROVENANCE,
           .is_file = 1),

@@ -53,6 +53,7 @@ static const struct {
     {"cluster.stale_decay", "cluster.stale", "downweight"},
     {"cluster.network.delta.full_every", "cluster.network.delta.share", "0.5"},
     {"cluster.learner.evict", "cluster.learner.capacity", "9"},
+    {"cluster.compare.updates", "cluster.compare.seconds", "9"},
 };
 
 static int is_named(const field *f, const char *path) {

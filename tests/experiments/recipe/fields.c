@@ -83,6 +83,7 @@ static const base bases[] = {
      "up: {bandwidth: 1000}}}"},
     {"run", "cluster",
      "{" TRAIN BANDIT "cluster: {compare: {histogram: [1, 2], name: here, source: there}}}"},
+    {"run", "cluster", "{" TRAIN BANDIT "cluster: {compare: {seconds: 90}}}"},
     {"run", "",
      "{steps: 2, eval_every: 1, train: {groups: 2, group_size: 2}, world: {kind: llm, backend: "
      "cpu, "

@@ -1,0 +1,207 @@
+/* gepolab published: the speed-ups that systems were published to have over training in turns,
+ * beside those of the clock. */
+#include "analysis/figures/speedups.h"
+#include "core/base/shown.h"
+#include "experiments/base/args.h"
+#include "experiments/base/print_json.h"
+#include "experiments/cli/published_cases.h"
+#include "experiments/cli/tell_figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The recipes that come with the program. */
+static const char *const recipes[] = {"published_verl", "published_one_step_off", "published_areal",
+                                      "published_headlines"};
+enum { N_RECIPES = sizeof recipes / sizeof *recipes };
+
+typedef enum form { PLAIN, MARKDOWN, LATEX, JSON } form;
+
+/* How far the simulated speed-up is from the published one, as a share of this. */
+static double miss(const published_case *c) {
+  return c->simulated_speedup / c->published_speedup - 1;
+}
+
+/* --- tables --------------------------------------------------------------------------------------
+ */
+
+static void print_plain(const published_cases *cases) {
+  printf("%-44s %-13s %12s %12s %10s %10s %7s\n", "case", "preset", "published", "simulated",
+         "published", "simulated", "off by");
+  for (size_t i = 0; i < cases->n; ++i) {
+    const published_case *c = &cases->of[i];
+    printf("%-44s %-13s %10.1f s %10.1f s", shown(c->name).text, shown(c->preset).text,
+           c->published_s, c->simulated_s);
+    if (c->in_turns)
+      printf(" %10s %10s\n", "1", "1");
+    else
+      printf(" %9.2fx %9.2fx %+6.0f %%\n", c->published_speedup, c->simulated_speedup,
+             100 * miss(c));
+  }
+}
+
+static void print_markdown(const published_cases *cases) {
+  puts("| case | preset | published | simulated | speed-up published | simulated | off by | place "
+       "|\n|---|---|---|---|---|---|---|---|");
+  for (size_t i = 0; i < cases->n; ++i) {
+    const published_case *c = &cases->of[i];
+    printf("| %s | `%s` | %.1f s | %.1f s | ", c->name, c->preset, c->published_s, c->simulated_s);
+    if (c->in_turns)
+      printf("| | | %s |\n", c->source);
+    else
+      printf("%.2f | %.2f | %+.0f %% | %s |\n", c->published_speedup, c->simulated_speedup,
+             100 * miss(c), c->source);
+  }
+}
+
+/* Text as LaTeX shows it. */
+static void print_tex(const char *text) {
+  for (const char *c = text; *c != '\0'; ++c) {
+    if (*c == '_' || *c == '%' || *c == '&' || *c == '#' || *c == '$') putchar('\\');
+    putchar(*c);
+  }
+}
+
+static void print_latex(const published_cases *cases) {
+  puts("\\begin{tabular}{llrrr}\n\\toprule\ncase & preset & published & simulated & off by "
+       "\\\\\n\\midrule");
+  for (size_t i = 0; i < cases->n; ++i) {
+    const published_case *c = &cases->of[i];
+    if (c->in_turns) continue;
+    print_tex(c->name);
+    fputs(" & \\texttt{", stdout);
+    print_tex(c->preset);
+    printf("} & %.2f & %.2f & $%+.0f$\\,\\%% \\\\\n", c->published_speedup, c->simulated_speedup,
+           100 * miss(c));
+  }
+  puts("\\bottomrule\n\\end{tabular}");
+}
+
+static int add_case(cJSON *to, const published_case *c) {
+  cJSON *item = cJSON_AddObjectToObject(to, c->name);
+  int ok = item != NULL && json_add_string(item, "preset", c->preset) != NULL &&
+           json_add_string(item, "source", c->source) != NULL &&
+           json_add_number(item, "published_s", c->published_s) != NULL &&
+           json_add_number(item, "simulated_s", c->simulated_s) != NULL;
+  if (ok && !c->in_turns)
+    ok = json_add_number(item, "published_speedup", c->published_speedup) != NULL &&
+         json_add_number(item, "simulated_speedup", c->simulated_speedup) != NULL &&
+         json_add_number(item, "off_by", miss(c)) != NULL;
+  return ok;
+}
+
+static gl_status print_json(const published_cases *cases, gl_error *err) {
+  cJSON *root = cJSON_CreateObject();
+  cJSON *all = root != NULL ? cJSON_AddObjectToObject(root, "cases") : NULL;
+  int ok = all != NULL;
+  size_t asynchronous = 0, near = 0;
+  for (size_t i = 0; i < cases->n && ok; ++i) {
+    ok = add_case(all, &cases->of[i]);
+    if (cases->of[i].in_turns) continue;
+    ++asynchronous;
+    near += fabs(miss(&cases->of[i])) <= 0.2;
+  }
+  ok = ok && json_add_number(root, "asynchronous", (double)asynchronous) != NULL &&
+       json_add_number(root, "within_20_percent", (double)near) != NULL;
+  if (!ok) {
+    cJSON_Delete(root);
+    root = NULL;
+  }
+  return report_json(root, err);
+}
+
+static gl_status print_cases(const published_cases *cases, form as, gl_error *err) {
+  switch (as) {
+  case PLAIN:
+    print_plain(cases);
+    return GL_OK;
+  case MARKDOWN:
+    print_markdown(cases);
+    return GL_OK;
+  case LATEX:
+    print_latex(cases);
+    return GL_OK;
+  case JSON:
+    return print_json(cases, err);
+  }
+  return GL_OK;
+}
+
+/* --- the figure ----------------------------------------------------------------------------------
+ */
+
+static gl_status draw(const published_cases *cases, const char *folder, const figure_form *shape,
+                      gl_error *err) {
+  const char **names = calloc(cases->n + 1, sizeof *names);
+  double *values = calloc(2 * cases->n + 1, sizeof *values);
+  speedups s = {names, values, values + cases->n, 0};
+  gl_status status = names != NULL && values != NULL ? GL_OK : gl_fail_memory(err, "a figure");
+  for (size_t i = 0; i < cases->n && status == GL_OK; ++i) {
+    const published_case *c = &cases->of[i];
+    if (c->in_turns) continue;
+    names[s.n] = c->name;
+    values[s.n] = c->published_speedup;
+    values[cases->n + s.n++] = c->simulated_speedup;
+  }
+  figure_request drawing = tell_figures(folder);
+  drawing.told = NULL; /* standard output holds the table */
+  if (status == GL_OK) status = tell_figures_form(&drawing, shape, err);
+  if (status == GL_OK) status = figure_of_speedups(&s, &drawing, err);
+  free(names);
+  free(values);
+  return status;
+}
+
+/* --- the command ---------------------------------------------------------------------------------
+ */
+
+static gl_status run_published(const command *self, int argc, char **argv, gl_error *err) {
+  static const char *const formats[] = {"text", "markdown", "latex"};
+  int json = 0;
+  const char *format = NULL, *folder = NULL;
+  figure_form form_of_figure = {NULL, NULL};
+  size_t chosen = 0;
+  const args_option options[] = {
+      {"format", 0, ARGS_TEXT, "text|markdown|latex", "how the table is written", &format},
+      {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json},
+      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw published against simulated there", &folder},
+      FIGURE_FORM_OPTIONS(form_of_figure)};
+  args a;
+  published_cases cases = {0};
+  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
+                                (args_shape){0, 64, 1}, argc, argv, err);
+  if (status == GL_OK && !a.help && format != NULL)
+    status = args_choose(&chosen, "--format", format, formats, 3, err);
+  if (status == GL_OK && !a.help) {
+    const char *const *names = a.n_words > 0 ? a.words : recipes;
+    const size_t n = a.n_words > 0 ? a.n_words : (size_t)N_RECIPES;
+    for (size_t i = 0; i < n && status == GL_OK; ++i)
+      status = published_cases_add(&cases, names[i], a.overrides, a.n_overrides, err);
+    if (status == GL_OK) status = print_cases(&cases, json ? JSON : (form)chosen, err);
+    if (status == GL_OK && folder != NULL) status = draw(&cases, folder, &form_of_figure, err);
+  }
+  published_cases_fini(&cases);
+  args_fini(&a);
+  return status;
+}
+
+const command command_published = {
+    .name = "published",
+    .arguments = "[RECIPE…] [key=value …]",
+    .summary = "speed-ups of published systems beside those of the clock",
+    .about =
+        "Simulates the clusters that a recipe's sweep lists and compares the time of their "
+        "updates\n"
+        "(of the later half of the steps) with the time that was published, "
+        "cluster.compare.seconds:\n"
+        "in seconds, and as a multiple of the cluster of preset sync before them. Without RECIPE\n"
+        "those that come with the program: published_verl, published_one_step_off,\n"
+        "published_areal and published_headlines, which say where each number stands and what is\n"
+        "assumed. Nothing is fitted to the asynchronous numbers.",
+    .examples = "  gepolab published\n"
+                "  gepolab published published_verl --format markdown\n"
+                "  gepolab published --json -f figures/\n"
+                "  gepolab published my_cluster.yaml",
+    .run = run_published};

@@ -1,0 +1,136 @@
+/* gepolab published: cases that can be worked out by hand, and recipes that cannot be compared. */
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+static double number(const cJSON *of, const char *name, const char *key) {
+  const cJSON *value = cJSON_GetObjectItem(cJSON_GetObjectItem(of, name), key);
+  return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+}
+
+/* A response takes 10 s. In turns an update follows it; a step behind, the longer of both counts,
+ * and with two updates a batch the times of two are compared. */
+static const char by_hand[] =
+    "name: by_hand\nsteps: 40\nworld: {kind: bandit}\ntrain: {groups: 4, group_size: 2}\nsweep:\n"
+    "  cluster:\n"
+    "  - {preset: sync, lengths: 100, tokens_per_s: 10, learner: {step: 5}, compare: {seconds: 30, "
+    "name: in turns, source: 'a table, row 1'}}\n"
+    "  - {preset: one_step_off, lengths: 100, tokens_per_s: 10, learner: {step: 5}, compare: "
+    "{seconds: 10, name: a step behind}}\n"
+    "  - {preset: roll_flash, samplers: 1, concurrency: 8, lengths: 100, tokens_per_s: 10, "
+    "learner: {step: 20}, compare: {seconds: 60, updates: 2, name: its learner}}\n";
+
+static void seconds_and_speedups_are_those_worked_out_by_hand(void) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(path, folder, "by_hand.yaml"), by_hand, strlen(by_hand));
+  cli_result r = CLI("published", path, "--json");
+  cJSON *json = cJSON_Parse(r.out);
+  const cJSON *cases = cJSON_GetObjectItem(json, "cases");
+  CU_ASSERT_EQUAL(r.code, 0);
+  ASSERT_CLOSE(number(cases, "in turns", "simulated_s"), 15, 1e-12);
+  ASSERT_CLOSE(number(cases, "a step behind", "simulated_s"), 10, 1e-12);
+  ASSERT_CLOSE(number(cases, "a step behind", "simulated_speedup"), 1.5, 1e-12);
+  ASSERT_CLOSE(number(cases, "a step behind", "published_speedup"), 3, 1e-12);
+  ASSERT_CLOSE(number(cases, "a step behind", "off_by"), -0.5, 1e-12);
+  ASSERT_CLOSE(number(cases, "its learner", "simulated_s"), 40, 1e-12);
+  ASSERT_CLOSE(number(cases, "its learner", "simulated_speedup"), 15. / 40, 1e-12);
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(json, "asynchronous")), 2);
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(json, "within_20_percent")), 0);
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+  r = CLI("published", path, "--format", "markdown");
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(r.out, "| in turns | `sync` | 30.0 s | 15.0 s | | | | a table, row 1 |"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| 10.0 s | 10.0 s | 3.00 | 1.50 | -50 % |"));
+  cli_result_fini(&r);
+  r = CLI("published", path, "--format", "latex");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "a step behind & \\texttt{one\\_step\\_off} & 3.00 & 1.50"));
+  cli_result_fini(&r);
+  r = CLI("sim", path, "cluster={preset: sync, generation: 10, compare: {seconds: 7, updates: 3}}");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "120 s for 3 updates, measured 7 s"));
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
+static void what_cannot_be_compared_is_refused_at_its_place(void) {
+  static const struct {
+    const char *clusters, *says;
+  } cases[] = {
+      {"[{preset: fifo, compare: {seconds: 3}}]", "not fifo"},
+      {"[{preset: sync}]", "has no published time"},
+      {"[{preset: sync, compare: {seconds: 3}}, {preset: fifo, compare: {seconds: 2}}]",
+       "two cases called 'measured'"},
+      {"[{preset: sync, compare: {updates: 3, histogram: [1]}}]", "give seconds too"},
+      {"[{preset: sync, compare: {name: here}}]", "or the seconds of updates"},
+      {"[{preset: sync, compare: {seconds: -3}}]", "seconds"},
+      {"7", "lists clusters"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char folder[64], path[128], text[400];
+    cli_scratch_make(folder);
+    const int n = snprintf(text, sizeof text, "name: wrong\nsteps: 4\nsweep:\n  cluster: %s\n",
+                           cases[i].clusters);
+    cli_write(cli_path(path, folder, "wrong.yaml"), text, (size_t)n);
+    cli_result r = CLI("published", path);
+    CU_ASSERT_EQUAL(r.code, 2);
+    if (strstr(r.err, cases[i].says) == NULL) fprintf(stderr, "%s", r.err);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.err, cases[i].says));
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "wrong.yaml:"));
+    cli_result_fini(&r);
+    cli_scratch_remove(folder);
+  }
+  cli_result r = CLI("published", "published_areall");
+  CU_ASSERT_EQUAL(r.code, 2);
+  cli_result_fini(&r);
+}
+
+/* The cases in turns are given by their parts, so that the clock has nothing to say about them. */
+static void cases_in_turns_take_what_was_published(void) {
+  cli_result r = CLI("published", "steps=40", "--json");
+  cJSON *json = cJSON_Parse(r.out), *item = NULL;
+  size_t in_turns = 0, others = 0;
+  CU_ASSERT_EQUAL(r.code, 0);
+  cJSON_ArrayForEach(item, cJSON_GetObjectItem(json, "cases")) {
+    const double published = cJSON_GetNumberValue(cJSON_GetObjectItem(item, "published_s"));
+    const double simulated = cJSON_GetNumberValue(cJSON_GetObjectItem(item, "simulated_s"));
+    const char *preset = cJSON_GetStringValue(cJSON_GetObjectItem(item, "preset"));
+    CU_ASSERT(cJSON_GetStringValue(cJSON_GetObjectItem(item, "source"))[0] != '\0');
+    CU_ASSERT(simulated > 0);
+    if (strcmp(preset, "sync") != 0) {
+      ++others;
+      continue;
+    }
+    ++in_turns;
+    ASSERT_CLOSE(simulated / published, 1, 1e-3);
+  }
+  CU_ASSERT(in_turns >= 11 && others >= 20);
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+}
+
+static void the_figure_has_a_pair_for_every_asynchronous_case(void) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(path, folder, "by_hand.yaml"), by_hand, strlen(by_hand));
+  cli_result r = CLI("published", path, "-f", folder);
+  CU_ASSERT_EQUAL(r.code, 0);
+  cli_result_fini(&r);
+  FILE *f = fopen(cli_path(path, folder, "speedups.tsv"), "r");
+  char text[1000] = "";
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+  CU_ASSERT(fread(text, 1, sizeof text - 1, f) > 0);
+  fclose(f);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "0\ta step behind\t1\t3\t\t\t1.5\t\t\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "0\tits learner\t2\t0.5\t\t\t0.375\t\t\n"));
+  CU_ASSERT_PTR_NULL(strstr(text, "in turns"));
+  cli_scratch_remove(folder);
+}
+
+SUITE(cli_published, "cli: published", TEST(seconds_and_speedups_are_those_worked_out_by_hand),
+      TEST(what_cannot_be_compared_is_refused_at_its_place),
+      TEST(cases_in_turns_take_what_was_published),
+      TEST(the_figure_has_a_pair_for_every_asynchronous_case));
