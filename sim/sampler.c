@@ -4,6 +4,7 @@
 #include "sim/clock.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* No generation takes less, so that simulated time always moves on. */
 static const double shortest_generation_s = 1e-9;
@@ -109,22 +110,46 @@ int sampler_gate_is_open(const sim_clock *c, const sampler *s) {
   return update - s->version <= ahead;
 }
 
+/* Puts the seconds of all rounds of a batch in place of those of what it sends. Lengths of real
+ * responses fit the clock's doubles. 0: memory is short. */
+static int rounds_cost(sim_clock *c, const response_spec *r, const schedule_rounds *taken,
+                       response_cost *cost) {
+  double *lengths = calloc(taken->responses, sizeof *lengths);
+  int fits = lengths != NULL;
+  cost->seconds = 0;
+  for (size_t k = 0; k < taken->n && fits; ++k) {
+    response_cost of_round;
+    for (size_t i = 0; i < taken->responses; ++i)
+      lengths[i] = taken->lengths[k * taken->responses + i];
+    fits = response_known(&of_round, r, &c->slots, lengths, taken->responses);
+    cost->seconds += of_round.seconds;
+  }
+  free(lengths);
+  return fits;
+}
+
 /* What the responses of a batch cost: by the lengths of real responses, by drawn lengths, or
- * nothing where the cluster has no law of lengths. */
+ * nothing where the cluster has no law of lengths; and in how many rounds they were drawn. */
 static gl_status draw_lengths(sim_clock *c, sampler *s, const schedule_batch *facts,
-                              response_cost *cost, gl_error *err) {
+                              response_cost *cost, size_t *rounds, gl_error *err) {
   const response_spec *r = &s->group->responses;
   const schedule_hooks *hooks = c->coupled.hooks;
   const size_t n = c->spec->samples_per_batch;
+  schedule_rounds taken = {0};
   int fits = 1;
   *cost = (response_cost){0, 0, 0};
   if (hooks != NULL) {
     gl_status status = hooks->draw(hooks->self, facts, s->version, c->coupled.lengths, err);
     if (status != GL_OK) return status;
     fits = response_known(cost, r, &c->slots, c->coupled.lengths, n);
+    if (hooks->rounds != NULL) hooks->rounds(hooks->self, facts, &taken);
+    if (fits && taken.n > 0) fits = rounds_cost(c, r, &taken, cost);
   } else if (r->lengths != NULL) {
     fits = response_draw(cost, r, &c->slots, c->seed, facts->id, n);
   }
+  *rounds = taken.n > 0 ? taken.n : 1;
+  c->out->rounds += *rounds;
+  c->out->drawn_responses += taken.n > 0 ? taken.n * taken.responses : n;
   return fits ? GL_OK : gl_fail_memory(err, "response lengths");
 }
 
@@ -138,10 +163,13 @@ static gl_status draw_generation(sim_clock *c, sampler *s, schedule_batch *facts
                                  gl_error *err) {
   const sampler_group *g = s->group;
   response_cost cost;
-  gl_status status = draw_lengths(c, s, facts, &cost, err);
+  size_t rounds;
+  gl_status status = draw_lengths(c, s, facts, &cost, &rounds, err);
   if (status != GL_OK) return status;
   uint64_t i = facts->sampler;
-  double once = draw(g->generation, c->seed, RNG_GENERATION, 2 * i, &s->generation);
+  double once = 0;
+  for (size_t k = 0; k < rounds; ++k)
+    once += draw(g->generation, c->seed, RNG_GENERATION, 2 * i, &s->generation);
   double factor = sampler_jitter(c, facts->sampler);
   *seconds = (once + cost.seconds) * factor / g->speed;
   facts->tokens = cost.tokens;

@@ -106,9 +106,11 @@ typedef struct schedule {
   size_t unit_responses;   /* of a unit */
   unit_counts fate[FATES]; /* lengths and prompts count where the cluster draws them */
   double weight_sum;       /* of trained units: 1 each, less where stale ones are downweighted */
-  int streams;             /* units are groups or responses, and have these: */
-  uint64_t aborted;        /* dropped at their sampler, because new weights came (partial: drop) */
-  double slot_utilisation; /* share of the decoding slots in use, over time */
+  uint64_t rounds; /* of generation that the units begun took, one each but where a learner */
+  uint64_t drawn_responses; /* draws more than it sends; and the responses of these */
+  int streams;              /* units are groups or responses, and have these: */
+  uint64_t aborted;         /* dropped at their sampler, because new weights came (partial: drop) */
+  double slot_utilisation;  /* share of the decoding slots in use, over time */
   /* Where weights interrupt decoding: how often, how long samplers stood still for it, all in all,
    * and tokens of which keys and values were computed again. */
   int interrupts;
@@ -125,6 +127,15 @@ typedef struct schedule {
 gl_status schedule_build(schedule *out, const cluster_spec *spec, uint64_t seed, size_t updates,
                          gl_error *err);
 void schedule_fini(schedule *s);
+
+/* What a batch took where its sampler draws groups until enough of them are worth training: rounds,
+ * one after the other, of which some responses are sent. n 0: one round of the batch's responses.
+ */
+typedef struct schedule_rounds {
+  size_t n;
+  size_t responses;        /* of each round */
+  const uint32_t *lengths; /* [n * responses] in tokens; borrowed until the next call */
+} schedule_rounds;
 
 /* What a coupled clock asks and tells the learner that runs beside it: how long the real responses
  * are, when to update, which versions to keep.
@@ -146,6 +157,11 @@ typedef struct schedule_hooks {
    * can be. All that is held is released before the clock returns. */
   gl_status (*hold)(void *self, int64_t version, gl_error *err);
   void (*release)(void *self, int64_t version);
+  /* How batch b was drawn, after draw(); NULL: every batch in one round. The time of a batch is
+   * that of all its rounds, its bytes are those of what is sent. Only for clusters whose unit is a
+   * batch.
+   */
+  void (*rounds)(void *self, const schedule_batch *b, schedule_rounds *out);
 } schedule_hooks;
 
 /* Runs the clock with these hooks: generation times and bytes follow from the lengths they give,

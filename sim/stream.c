@@ -129,6 +129,8 @@ static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_err
     facts->tokens += lengths[k];
     facts->longest = fmax(facts->longest, lengths[k]);
   }
+  ++c->out->rounds;
+  c->out->drawn_responses += spec->unit_responses;
   const double share = (double)spec->unit_responses / (double)spec->samples_per_batch;
   facts->bytes = spec->rollout_bytes * share + spec->bytes_per_token * facts->tokens;
   return GL_OK;

@@ -120,6 +120,14 @@ static const metric_info table[METRIC_COUNT] = {
          "the gate leaves out",
          "policy"},
     [METRIC_GATED_NEGATIVE] = {"gated_negative", "", "the same with A < 0", "policy"},
+    [METRIC_GROUPS_DRAWN] = {"groups_drawn", "groups",
+                             "groups that dynamic sampling drew for the update's batches, those it "
+                             "left out included",
+                             "2503.14476"},
+    [METRIC_GROUPS_KEPT] = {"groups_kept", "groups",
+                            "groups of the update's batches whose rewards differ, under dynamic "
+                            "sampling",
+                            "2503.14476"},
 };
 
 static const char *const labels[METRIC_COUNT] = {
@@ -165,7 +173,9 @@ static const char *const labels[METRIC_COUNT] = {
     [METRIC_CLIPPED_POSITIVE] = "clipped share, A > 0",
     [METRIC_CLIPPED_NEGATIVE] = "clipped share, A < 0",
     [METRIC_GATED_POSITIVE] = "gated share, A > 0",
-    [METRIC_GATED_NEGATIVE] = "gated share, A < 0"};
+    [METRIC_GATED_NEGATIVE] = "gated share, A < 0",
+    [METRIC_GROUPS_DRAWN] = "groups drawn",
+    [METRIC_GROUPS_KEPT] = "groups kept"};
 
 const char *metric_label(metric m) {
   return labels[m];
@@ -236,6 +246,8 @@ metric_direction metric_better(metric m) {
   case METRIC_CLIPPED_NEGATIVE:
   case METRIC_GATED_POSITIVE:
   case METRIC_GATED_NEGATIVE:
+  case METRIC_GROUPS_DRAWN:
+  case METRIC_GROUPS_KEPT:
   case METRIC_COUNT:
     return METRIC_NEITHER_IS_BETTER;
   }

@@ -51,6 +51,8 @@ typedef enum metric {
   METRIC_CLIPPED_NEGATIVE,
   METRIC_GATED_POSITIVE,
   METRIC_GATED_NEGATIVE,
+  METRIC_GROUPS_DRAWN, /* by dynamic sampling, for the batches of the update; */
+  METRIC_GROUPS_KEPT,  /* those of the batches whose rewards differ */
   METRIC_COUNT
 } metric;
 

@@ -61,7 +61,7 @@ static int holds(const field_condition *c, field_value value, const void *recipe
 static int applies(const field *f, field_value value, const void *recipe) {
   for (size_t i = 0; i < FIELD_MAX_CONDITIONS; ++i)
     if (!holds(&f->when[i], value, recipe)) return 0;
-  return 1;
+  return f->unless.path == NULL || !holds(&f->unless, value, recipe);
 }
 
 const field *fields_find(const char *path, field_value value, const void *recipe) {

@@ -70,7 +70,8 @@ static const entry table[] = {
     {{NAMED("dapo"), GN, TOKEN, PPO(0.2, 0.28), TM},
      {"2503.14476", "loss_type dapo, epsilon_high 0.28",
       "loss_agg_mode token-mean, clip_ratio_high 0.28", "eps_clip_higher 0.28",
-      "drop_equal: true adds its dynamic sampling's filter"}},
+      "drop_equal: true adds its dynamic sampling's filter; with train.filter_groups samplers "
+      "draw again, too"}},
     {{NAMED("gspo"), GN, SEQUENCE, .log_prob = LOG_PROB_MEAN, .ratio_gradient = 1, PPO(3e-4, 4e-4),
       SM},
      {"2507.18071", "importance_sampling_level sequence, epsilon 3e-4, epsilon_high 4e-4",

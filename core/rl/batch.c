@@ -3,6 +3,7 @@
 
 #include "core/base/hash.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,55 @@ void batch_fini(batch *b) {
   free(b->logq_trunc);
   free(b->aux);
   *b = (batch){0};
+}
+
+/* --- groups -------------------------------------------------------------------------------------
+ */
+
+static size_t responses_of(const batch_group *g) {
+  return g->from->group_start[g->group + 1] - g->from->group_start[g->group];
+}
+
+static gl_status take_shape(batch *b, uint64_t id, const batch_group *group, size_t n,
+                            gl_error *err) {
+  const size_t each = n > 0 ? responses_of(group) : 0;
+  size_t *lengths = calloc(n * each + 1, sizeof *lengths); /* they are in memory already */
+  if (lengths == NULL) return gl_fail_memory(err, "a batch");
+  for (size_t g = 0, i = 0; g < n; ++g) {
+    const batch *from = group[g].from;
+    assert(responses_of(&group[g]) == each);
+    for (size_t k = 0; k < each; ++k) {
+      const size_t r = from->group_start[group[g].group] + k;
+      lengths[i++] = from->token_start[r + 1] - from->token_start[r];
+    }
+  }
+  gl_status status = batch_init(b, id, n, each, lengths, err);
+  free(lengths);
+  return status;
+}
+
+gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, size_t n,
+                            gl_error *err) {
+  gl_status status = take_shape(b, id, group, n, err);
+  for (size_t g = 0; g < n && status == GL_OK; ++g) {
+    const batch *from = group[g].from;
+    const size_t first = from->group_start[group[g].group], i = b->group_start[g];
+    const size_t token = from->token_start[first], k = b->token_start[i];
+    const size_t n_tokens = b->token_start[b->group_start[g + 1]] - k;
+    b->prompt[g] = from->prompt[group[g].group];
+    memcpy(b->reward + i, from->reward + first, responses_of(&group[g]) * sizeof *b->reward);
+    memcpy(b->token + k, from->token + token, n_tokens * sizeof *b->token);
+    memcpy(b->version + k, from->version + token, n_tokens * sizeof *b->version);
+    memcpy(b->logq + k, from->logq + token, n_tokens * sizeof *b->logq);
+    memcpy(b->logq_trunc + k, from->logq_trunc + token, n_tokens * sizeof *b->logq_trunc);
+  }
+  return status;
+}
+
+int batch_rewards_differ(const batch *b, size_t group) {
+  for (size_t i = b->group_start[group] + 1; i < b->group_start[group + 1]; ++i)
+    if (b->reward[i] != b->reward[b->group_start[group]]) return 1;
+  return 0;
 }
 
 static int is_monotone(const size_t *start, size_t n, size_t end) {

@@ -39,6 +39,18 @@ gl_status batch_init(batch *b, uint64_t id, size_t n_groups, size_t group_size,
 gl_status batch_reserve_aux(batch *b, size_t n_aux, gl_error *err);
 void batch_fini(batch *b);
 
+/* A group of a batch. */
+typedef struct batch_group {
+  const batch *from;
+  size_t group; /* below from->n_groups */
+} batch_group;
+/* Makes an empty batch of these groups, in this order, with everything but aux: n of them, all of
+ * as many responses. */
+gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, size_t n,
+                            gl_error *err);
+/* Whether the rewards of a group are not all the same number. */
+int batch_rewards_differ(const batch *b, size_t group);
+
 /* Binary form for checkpoints and pipes, native byte order, with a checksum; read refuses
  * anything truncated or inconsistent (GL_EINPUT) and leaves *b empty then. */
 gl_status batch_write(const batch *b, FILE *to, gl_error *err);

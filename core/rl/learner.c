@@ -31,9 +31,10 @@ gl_status draw_request_check(const draw_request *r, const batch *b, size_t longe
   if (!(r->from >= 0 && r->from < r->to && r->to <= 1) || r->n_groups == 0 || r->group_size == 0)
     return gl_fail(err, GL_EINTERNAL, "a draw of [%g, %g) of %zu groups of %zu", r->from, r->to,
                    r->n_groups, r->group_size);
-  if (r->group_size > ((size_t)1 << 28) / r->n_groups)
+  const size_t groups = r->first_group + r->n_groups;
+  if (groups < r->n_groups || r->group_size > ((size_t)1 << 28) / groups)
     return gl_fail(err, GL_EINPUT, "%zu groups of %zu responses are more than a batch can address",
-                   r->n_groups, r->group_size);
+                   groups, r->group_size);
   if (r->from > 0 &&
       (b->id != r->batch_id || b->n_groups != r->n_groups ||
        b->n_responses != r->n_groups * r->group_size || b->n_tokens != b->n_responses * longest))

@@ -24,6 +24,8 @@ typedef struct draw_request {
   int64_t version;
   size_t n_groups, group_size;
   double from, to;
+  size_t first_group; /* the groups are those that a larger batch of this id has from there on, to
+                         the last token: addresses count the groups before them; ordinarily 0 */
 } draw_request;
 
 /* What is wrong with a request, or with the batch that it goes on with: GL_EINTERNAL, or GL_EINPUT
@@ -59,6 +61,9 @@ typedef struct learner_ops {
   /* Draws (a part of) a batch; *b is zeroed before the first request. Rewards are set by the
    * request with to == 1. A version neither current nor held is GL_EINTERNAL. */
   gl_status (*draw)(void *self, const draw_request *request, batch *b, gl_error *err);
+  /* Makes one batch of groups of batches that were drawn whole, under the same id and version; *b
+   * is empty before. */
+  gl_status (*join)(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
   /* One learner step on n batches together: minibatches x epochs optimiser updates. Fills the
    * metrics it can know; the loop adds version and staleness. Increments the version by one. A
    * parameter that becomes non-finite is a result, not an error: metrics carry it. */
@@ -121,6 +126,7 @@ typedef struct learner_setup {
   const cfg_node *optimizer; /* NULL: defaults */
   const cfg_node *sampling;  /* NULL: temperature 1, no truncation */
   size_t group_size, n_groups;
+  size_t drawn_groups; /* the most that are drawn together; 0: n_groups */
   size_t minibatches, epochs;
   training_reward rewards; /* what training sees of them */
   double weight_noise;     /* variance of the factors of core/rl/weight_noise.h; 0: none */

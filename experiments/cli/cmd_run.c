@@ -95,6 +95,18 @@ static void print_sets(const run_result *o) {
   }
 }
 
+/* What dynamic sampling drew and kept for all updates. */
+static void print_groups(const recipe *r, const run_result *o) {
+  double drawn = 0, kept = 0;
+  if (!r->filter.is_on) return;
+  for (size_t i = 0; i < o->n_steps; ++i) {
+    drawn += o->steps[i].metric[METRIC_GROUPS_DRAWN];
+    kept += o->steps[i].metric[METRIC_GROUPS_KEPT];
+  }
+  printf("  groups               %.0f drawn for the updates, %.0f kept (%.1f %%)\n", drawn, kept,
+         drawn > 0 ? 100 * kept / drawn : 0);
+}
+
 static void print_text(const recipe *r, const run_result *o) {
   run_scores s = run_result_scores(o);
   printf("%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s\n", shown(r->name).text,
@@ -104,6 +116,7 @@ static void print_text(const recipe *r, const run_result *o) {
   printf("  last                 %.4f\n  best_to_last         %.4f\n", s.last, s.best_to_last);
   print_sets(o);
   report_clock_text(&o->clock, o->n_steps);
+  print_groups(r, o);
 }
 
 /* --- the run ------------------------------------------------------------------------------------

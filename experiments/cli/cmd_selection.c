@@ -140,7 +140,7 @@ static void print_table(const arrivals *a, const probe *p, const double *arrives
  */
 
 static gl_status run_clock(probe *p, const recipe *r, const cluster_spec *cluster, gl_error *err) {
-  const schedule_hooks hooks = {p, draw, discard, update, hold, release};
+  const schedule_hooks hooks = {p, draw, discard, update, hold, release, NULL};
   schedule s = {0};
   gl_status status = recipe_learner(&p->learner, r, NULL, err);
   if (status == GL_OK) status = schedule_build_coupled(&s, cluster, r->seed, r->steps, &hooks, err);

@@ -163,6 +163,7 @@ static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   out->epochs = cfg_count(&r, "epochs", 1, 1, 1u << 20);
   training_reward_read(&out->rewards, &r);
   out->weight_noise = cfg_double(&r, "weight_noise", 0, 0, 1e6);
+  group_filter_read(&out->filter, &r, out->groups, out->group_size);
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   enum { MOST_RESPONSES = 1 << 26 };
   if (out->groups > MOST_RESPONSES / out->group_size)
@@ -286,6 +287,7 @@ learner_setup recipe_setup(const recipe *r, const cache_place *place) {
                          .sampling = r->sampling,
                          .group_size = r->group_size,
                          .n_groups = r->groups,
+                         .drawn_groups = group_filter_largest(&r->filter, r->groups),
                          .minibatches = r->minibatches,
                          .epochs = r->epochs,
                          .rewards = r->rewards,
@@ -362,7 +364,9 @@ static gl_status world_key(const recipe *r, int sized, char key[HASH_HEX_SIZE], 
   FILE *to = world != NULL && sampling != NULL ? open_memstream(&text, &size) : NULL;
   if (to != NULL) {
     fprintf(to, "%s\n%s\n", world, sampling);
-    if (sized) fprintf(to, "%zu %d", r->groups * r->group_size, r->algorithm.ref_kl_coef != 0);
+    if (sized)
+      fprintf(to, "%zu %d", group_filter_largest(&r->filter, r->groups) * r->group_size,
+              r->algorithm.ref_kl_coef != 0);
   }
   const int whole = to != NULL && fclose(to) == 0;
   if (whole) hash_hex(text, size, key);
@@ -375,10 +379,11 @@ static gl_status world_key(const recipe *r, int sized, char key[HASH_HEX_SIZE], 
 /* Names what of a recipe decides whether its cluster can be read. */
 static gl_status cluster_key(const recipe *r, char key[HASH_HEX_SIZE], gl_error *err) {
   char *cluster = r->cluster != NULL ? cfg_canonical(r->cluster) : strdup("");
-  const size_t size = cluster != NULL ? strlen(cluster) + 48 : 0;
+  const size_t size = cluster != NULL ? strlen(cluster) + 64 : 0;
   char *text = cluster != NULL ? malloc(size) : NULL;
   if (text != NULL) {
-    const int n = snprintf(text, size, "cluster %zu %s", r->groups * r->group_size, cluster);
+    const int n = snprintf(text, size, "cluster %zu %d %s", r->groups * r->group_size,
+                           r->filter.is_on, cluster);
     hash_hex(text, (size_t)n, key);
   }
   free(text);
@@ -423,6 +428,22 @@ static gl_status check_learner(const recipe *r, recipe_worlds *known, gl_error *
   return status == GL_OK ? add_known(known, key, err) : status;
 }
 
+gl_status recipe_check_filter(const recipe *r, const cluster_spec *cluster, gl_error *err) {
+  if (!r->filter.is_on) return GL_OK;
+  const cfg_node *filter = cfg_find(r->train, "filter_groups");
+  if (!cluster_is_coupled(cluster))
+    return cfg_fail(filter, err,
+                    "train.filter_groups draws until a batch is full, and how long that takes is "
+                    "known only to a clock that runs beside the learner; give cluster: {coupled: "
+                    "true}, or enable: false");
+  if (cluster_unit_groups(cluster, 2) == 1)
+    return cfg_fail(filter, err,
+                    "train.filter_groups fills whole batches, and this cluster streams %s; give "
+                    "cluster: {unit: batch}, or enable: false",
+                    cluster_unit_names(cluster));
+  return GL_OK;
+}
+
 static gl_status check_cluster(const recipe *r, recipe_worlds *known, gl_error *err) {
   char key[HASH_HEX_SIZE];
   cluster_spec *cluster = NULL;
@@ -430,6 +451,7 @@ static gl_status check_cluster(const recipe *r, recipe_worlds *known, gl_error *
   if (status != GL_OK || (known != NULL && is_known(known, key))) return status;
   status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
   if (status == GL_OK) status = cluster_check_training(cluster, r->cluster, err);
+  if (status == GL_OK) status = recipe_check_filter(r, cluster, err);
   cluster_free(cluster);
   return status == GL_OK && known != NULL ? add_known(known, key, err) : status;
 }

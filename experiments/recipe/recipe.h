@@ -8,8 +8,10 @@
 #include "core/base/hash.h"
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
+#include "core/rl/group_filter.h"
 #include "core/rl/learner.h"
 #include "experiments/base/cache.h"
+#include "sim/cluster.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +33,7 @@ typedef struct recipe {
   const cfg_node *train, *algorithm_at; /* where it says what is read below; NULL: it does not */
   size_t groups, group_size, minibatches, epochs;
   training_reward rewards;
+  group_filter filter; /* dynamic sampling */
   double weight_noise; /* variance, core/rl/weight_noise.h */
   policy_algorithm algorithm;
   int wants_checkpoints; /* there is a `checkpoint` section; it changes no result and is no part of
@@ -64,6 +67,10 @@ typedef struct recipe_worlds {
   size_t slots;
 } recipe_worlds;
 void recipe_worlds_fini(recipe_worlds *w);
+
+/* GL_EINPUT where dynamic sampling has no place in the cluster: how many groups are drawn decides
+ * how long a batch takes, which only a coupled clock can know. */
+gl_status recipe_check_filter(const recipe *r, const cluster_spec *cluster, gl_error *err);
 
 /* Builds what a run of the recipe needs and throws it away, so that every section is known to be
  * right and the world to exist. Creates no file. Worlds and clusters in `known` (NULL: none) are

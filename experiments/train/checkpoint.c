@@ -10,9 +10,9 @@
 #include <string.h>
 
 /* 1 had sizes of records in place of layout and build, and the checksum of core/base/hash.h. 3 is 2
- * with records of evaluation sets, their number behind the head; runs without any are still written
- * as 2. */
-enum { CHECKPOINT_FORMAT = 2, FORMAT_OF_HASH = 1, FORMAT_OF_SETS = 3 };
+ * with records of evaluation sets, their number behind the head, and 4 is 3 with the number of
+ * lengths behind that; runs that need neither are still written as 2. */
+enum { CHECKPOINT_FORMAT = 2, FORMAT_OF_HASH = 1, FORMAT_OF_SETS = 3, FORMAT_OF_ROUNDS = 4 };
 static const char magic[8] = "GLrun\r\n\x1a";
 
 /* All of 8 bytes, so that it has no holes. */
@@ -78,8 +78,11 @@ static void put(FILE *to, const void *data, size_t size, size_t n) {
 }
 
 static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_error *err) {
-  const uint64_t n_set_evals = c->n_set_evals;
-  head h = {.format = n_set_evals > 0 ? FORMAT_OF_SETS : CHECKPOINT_FORMAT,
+  const uint64_t n_set_evals = c->n_set_evals, n_lengths = c->n_lengths;
+  const int has_rounds = n_lengths != (uint64_t)c->begun * c->responses;
+  head h = {.format = has_rounds        ? FORMAT_OF_ROUNDS
+                      : n_set_evals > 0 ? FORMAT_OF_SETS
+                                        : CHECKPOINT_FORMAT,
             .layout = layout(),
             .build = c->build,
             .recipe_size = strlen(c->recipe),
@@ -93,12 +96,13 @@ static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_
   memcpy(h.magic, magic, sizeof magic);
   snprintf(h.code_version, sizeof h.code_version, "%s", GEPOLAB_VERSION);
   put(to, &h, sizeof h, 1);
-  if (n_set_evals > 0) put(to, &n_set_evals, sizeof n_set_evals, 1);
+  if (h.format != CHECKPOINT_FORMAT) put(to, &n_set_evals, sizeof n_set_evals, 1);
+  if (h.format == FORMAT_OF_ROUNDS) put(to, &n_lengths, sizeof n_lengths, 1);
   put(to, c->recipe, 1, h.recipe_size);
   put(to, c->steps, sizeof *c->steps, c->n_steps);
   put(to, c->evals, sizeof *c->evals, c->n_evals);
   put(to, c->set_evals, sizeof *c->set_evals, c->n_set_evals);
-  put(to, c->lengths, sizeof *c->lengths, c->begun * c->responses);
+  put(to, c->lengths, sizeof *c->lengths, c->n_lengths);
   gl_status status = GL_OK;
   for (size_t i = 0; i < c->n_batches && status == GL_OK; ++i) {
     put(to, &c->batches[i].number, sizeof c->batches[i].number, 1);
@@ -223,19 +227,28 @@ static gl_status get_batches(checkpoint *c, uint64_t n, FILE *from, gl_error *er
   return GL_OK;
 }
 
+/* The counts that some formats have behind the head. */
+static gl_status get_counts(const head *h, FILE *from, uint64_t *n_set_evals, uint64_t *n_lengths,
+                            gl_error *err) {
+  *n_set_evals = 0;
+  if (h->responses != 0 && h->begun > UINT64_MAX / 8 / h->responses)
+    return gl_fail(err, GL_EINPUT, "a count in it is impossible");
+  *n_lengths = h->begun * h->responses;
+  if ((h->format != CHECKPOINT_FORMAT && fread(n_set_evals, sizeof *n_set_evals, 1, from) != 1) ||
+      (h->format == FORMAT_OF_ROUNDS && fread(n_lengths, sizeof *n_lengths, 1, from) != 1))
+    return gl_fail(err, GL_EINPUT, "cut short behind its head");
+  return GL_OK;
+}
+
 static gl_status read_body(checkpoint *c, const head *h, FILE *from, gl_error *err) {
   void *recipe = NULL, *steps = NULL, *evals = NULL, *sets = NULL, *lengths = NULL;
-  uint64_t n_set_evals = 0;
-  if (h->format == FORMAT_OF_SETS && fread(&n_set_evals, sizeof n_set_evals, 1, from) != 1)
-    return gl_fail(err, GL_EINPUT, "cut short behind its head");
+  uint64_t n_set_evals, n_lengths;
+  if (get_counts(h, from, &n_set_evals, &n_lengths, err) != GL_OK) return GL_EINPUT;
   gl_status status = get(&recipe, 1, h->recipe_size, from, err);
   if (status == GL_OK) status = get(&steps, sizeof *c->steps, h->n_steps, from, err);
   if (status == GL_OK) status = get(&evals, sizeof *c->evals, h->n_evals, from, err);
   if (status == GL_OK) status = get(&sets, sizeof *c->set_evals, n_set_evals, from, err);
-  if (status == GL_OK && h->responses != 0 && h->begun > UINT64_MAX / 8 / h->responses)
-    status = gl_fail(err, GL_EINPUT, "a count in it is impossible");
-  if (status == GL_OK)
-    status = get(&lengths, sizeof *c->lengths, h->begun * h->responses, from, err);
+  if (status == GL_OK) status = get(&lengths, sizeof *c->lengths, n_lengths, from, err);
   c->recipe = recipe;
   c->steps = steps;
   c->evals = evals;
@@ -244,6 +257,7 @@ static gl_status read_body(checkpoint *c, const head *h, FILE *from, gl_error *e
   for (size_t i = 0; i < c->n_set_evals; ++i)
     c->set_evals[i].set[sizeof c->set_evals[i].set - 1] = '\0';
   c->lengths = lengths;
+  c->n_lengths = status == GL_OK ? (size_t)n_lengths : 0;
   if (status == GL_OK && strlen(c->recipe) != h->recipe_size)
     status = gl_fail(err, GL_EINPUT, "no checkpoint: its recipe is no text");
   return status == GL_OK ? get_batches(c, h->n_batches, from, err) : status;
@@ -256,7 +270,9 @@ gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "no checkpoint: it is shorter than a checkpoint's head");
   if (memcmp(h.magic, magic, sizeof magic) != 0)
     return gl_fail(err, GL_EINPUT, "no checkpoint: its first bytes are others");
-  if ((h.format != CHECKPOINT_FORMAT && h.format != FORMAT_OF_SETS) || h.layout != layout())
+  const int known =
+      h.format == CHECKPOINT_FORMAT || h.format == FORMAT_OF_SETS || h.format == FORMAT_OF_ROUNDS;
+  if (!known || h.layout != layout())
     return gl_fail(err, GL_EINPUT,
                    "was written by gepolab %.*s in a form that this program, %s, does not read; "
                    "finish the run with that one, or delete the folder's checkpoints to start it "

@@ -38,10 +38,13 @@ typedef struct checkpoint {
   size_t n_evals;
   set_eval_record *set_evals; /* [n_set_evals] of recipes with evaluation sets */
   size_t n_set_evals;
-  uint64_t broken;           /* updates in a row without a number, up to the last */
-  double wall_s;             /* spent so far */
-  uint32_t *lengths;         /* [begun * responses] of all batches begun, in order; coupled runs */
-  size_t begun, responses;   /* 0 in others */
+  uint64_t broken; /* updates in a row without a number, up to the last */
+  double wall_s;   /* spent so far */
+  /* Coupled runs, else 0: of all batches begun, in order, the lengths of their responses; with
+   * dynamic sampling before those the number of rounds and behind them the lengths of each. */
+  uint32_t *lengths; /* [n_lengths] */
+  size_t n_lengths;  /* without dynamic sampling begun * responses */
+  size_t begun, responses;
   checkpoint_batch *batches; /* [n_batches] */
   size_t n_batches;
 } checkpoint;

@@ -2,6 +2,9 @@
  * them, because the lengths of their responses take the simulated time, and updates are made when
  * the clock comes to their end.
  *
+ * Where samplers draw until a batch is full of groups whose rewards differ (train.filter_groups),
+ * all rounds that a batch took are told to the clock.
+ *
  * The clock's state is no part of a checkpoint. A checkpoint has the lengths of all batches begun
  * so far; from these the clock is run again, without any work of the learner, up to the update of
  * the checkpoint, and goes on live from there. */
@@ -16,7 +19,9 @@ typedef struct coupled {
   size_t again;     /* updates of the checkpoint that the clock has still to run again */
   size_t responses; /* of a unit */
   size_t begun, capacity;
-  uint32_t *lengths;    /* [begun * responses] */
+  uint32_t *lengths; /* [n_lengths] as a checkpoint has them */
+  size_t n_lengths, cap_lengths;
+  size_t *row;          /* [begun] where the batch's lengths begin */
   unsigned char *waits; /* [begun] 1 from a batch's begin to its update or its loss */
   batch *batches;   /* [begun] empty where a batch does not wait, or while the clock runs again */
   batch **together; /* [most] the batches of an update */
@@ -29,17 +34,83 @@ typedef struct coupled {
 static gl_status reserve(coupled *c) {
   if (c->begun < c->capacity) return GL_OK;
   size_t capacity = 2 * c->capacity + 64;
-  if (capacity > SIZE_MAX / sizeof(batch) || capacity > SIZE_MAX / sizeof(uint32_t) / c->responses)
+  if (capacity > SIZE_MAX / sizeof(batch))
     return gl_fail_memory(c->loop->err, "the batches of a run");
-  uint32_t *lengths = realloc(c->lengths, capacity * c->responses * sizeof *lengths);
-  if (lengths != NULL) c->lengths = lengths;
+  size_t *row = realloc(c->row, capacity * sizeof *row);
+  if (row != NULL) c->row = row;
   unsigned char *waits = realloc(c->waits, capacity);
   if (waits != NULL) c->waits = waits;
   batch *batches = realloc(c->batches, capacity * sizeof *batches);
   if (batches != NULL) c->batches = batches;
-  if (lengths == NULL || waits == NULL || batches == NULL)
+  if (row == NULL || waits == NULL || batches == NULL)
     return gl_fail_memory(c->loop->err, "the batches of a run");
   c->capacity = capacity;
+  return GL_OK;
+}
+
+/* Room for n lengths more, at the end. */
+static gl_status reserve_lengths(coupled *c, size_t n) {
+  if (n <= c->cap_lengths - c->n_lengths) return GL_OK;
+  const size_t most = SIZE_MAX / sizeof *c->lengths / 4;
+  if (n > most || c->cap_lengths > most) return gl_fail_memory(c->loop->err, "response lengths");
+  const size_t capacity = 2 * c->cap_lengths + n;
+  uint32_t *lengths = realloc(c->lengths, capacity * sizeof *lengths);
+  if (lengths == NULL) return gl_fail_memory(c->loop->err, "response lengths");
+  c->lengths = lengths;
+  c->cap_lengths = capacity;
+  return GL_OK;
+}
+
+/* --- rows of lengths ----------------------------------------------------------------------------
+ * Without dynamic sampling a batch's row has its responses' lengths. With it the number of rounds
+ * comes first, and the lengths of each round last. */
+
+static const group_filter *filter_of(const coupled *c) {
+  return &c->loop->recipe->filter;
+}
+
+static size_t round_responses(const coupled *c) {
+  return filter_of(c)->groups * c->loop->recipe->group_size;
+}
+
+static const uint32_t *own_lengths(const coupled *c, uint64_t number) {
+  return c->lengths + c->row[number] + (filter_of(c)->is_on ? 1 : 0);
+}
+
+/* How many rounds the batch was drawn in; 0 without dynamic sampling. */
+static size_t rounds_of(const coupled *c, uint64_t number) {
+  return filter_of(c)->is_on ? c->lengths[c->row[number]] : 0;
+}
+
+static gl_status put_row(coupled *c, const batch *b, const group_rounds *rounds) {
+  const int filters = filter_of(c)->is_on;
+  const size_t of_rounds = rounds->n * rounds->responses;
+  gl_status status = reserve_lengths(c, 1 + c->responses + of_rounds);
+  if (status != GL_OK) return status;
+  if (filters) c->lengths[c->n_lengths++] = (uint32_t)rounds->n;
+  for (size_t i = 0; i < c->responses; ++i)
+    c->lengths[c->n_lengths++] = (uint32_t)(b->token_start[i + 1] - b->token_start[i]);
+  if (of_rounds > 0)
+    memcpy(c->lengths + c->n_lengths, rounds->lengths, of_rounds * sizeof *c->lengths);
+  c->n_lengths += of_rounds;
+  return GL_OK;
+}
+
+/* The next row of the checkpoint, which begins where the rows so far end. */
+static gl_status copy_row(coupled *c) {
+  const checkpoint *r = c->resumed;
+  const size_t left = r->n_lengths - c->n_lengths;
+  size_t n = c->responses;
+  if (filter_of(c)->is_on) {
+    const uint32_t rounds = left > 0 ? r->lengths[c->n_lengths] : 0;
+    if (rounds == 0 || rounds > filter_of(c)->most) return train_misfit(c->loop);
+    n += 1 + rounds * round_responses(c);
+  }
+  if (n > left) return train_misfit(c->loop);
+  gl_status status = reserve_lengths(c, n);
+  if (status != GL_OK) return status;
+  memcpy(c->lengths + c->n_lengths, r->lengths + c->n_lengths, n * sizeof *c->lengths);
+  c->n_lengths += n;
   return GL_OK;
 }
 
@@ -52,7 +123,10 @@ static void forget(coupled *c, uint64_t number) {
  */
 
 static gl_status save(coupled *c) {
-  checkpoint saved = {.lengths = c->lengths, .begun = c->begun, .responses = c->responses};
+  checkpoint saved = {.lengths = c->lengths,
+                      .n_lengths = c->n_lengths,
+                      .begun = c->begun,
+                      .responses = c->responses};
   for (size_t i = 0; i < c->begun; ++i) saved.n_batches += c->waits[i];
   saved.batches = calloc(saved.n_batches + 1, sizeof *saved.batches);
   if (saved.batches == NULL) return gl_fail_memory(c->loop->err, "a checkpoint");
@@ -84,8 +158,7 @@ static gl_status go_live(coupled *c) {
 /* --- what the clock asks ------------------------------------------------------------------------
  */
 
-static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version, uint32_t *lengths,
-                           gl_error *err) {
+static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version, gl_error *err) {
   const recipe *r = c->loop->recipe;
   const learner *l = &c->loop->learner;
   batch *drawn = &c->batches[b->number];
@@ -95,14 +168,16 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
                           .group_size = r->group_size,
                           .from = 0,
                           .to = 1};
-  gl_status status = l->ops->draw(l->self, &request, drawn, err);
-  if (status != GL_OK) return status;
-  if (drawn->n_responses != c->responses)
-    return gl_fail(err, GL_EINTERNAL, "a learner drew %zu responses of %zu", drawn->n_responses,
-                   c->responses);
-  for (size_t i = 0; i < c->responses; ++i)
-    lengths[i] = (uint32_t)(drawn->token_start[i + 1] - drawn->token_start[i]);
-  return GL_OK;
+  group_rounds rounds = {0};
+  gl_status status = r->filter.is_on
+                         ? group_filter_draw(&r->filter, l, &request, drawn, &rounds, err)
+                         : l->ops->draw(l->self, &request, drawn, err);
+  if (status == GL_OK && drawn->n_responses != c->responses)
+    status = gl_fail(err, GL_EINTERNAL, "a learner drew %zu responses of %zu", drawn->n_responses,
+                     c->responses);
+  if (status == GL_OK) status = put_row(c, drawn, &rounds);
+  group_rounds_fini(&rounds);
+  return status;
 }
 
 static gl_status draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
@@ -110,26 +185,50 @@ static gl_status draw(void *self, const schedule_batch *b, int64_t version, doub
   coupled *c = self;
   gl_status status = reserve(c);
   if (status != GL_OK) return status;
-  uint32_t *own = c->lengths + c->begun * c->responses;
+  c->row[c->begun] = c->n_lengths;
   c->batches[c->begun] = (batch){0};
   c->waits[c->begun++] = 1;
   if (c->again == 0)
-    status = draw_live(c, b, version, own, err);
+    status = draw_live(c, b, version, err);
   else if (b->number < c->resumed->begun)
-    memcpy(own, c->resumed->lengths + b->number * c->responses, c->responses * sizeof *own);
+    status = copy_row(c);
   else
     status = train_misfit(c->loop);
-  for (size_t i = 0; i < c->responses && status == GL_OK; ++i) lengths[i] = own[i];
+  for (size_t i = 0; i < c->responses && status == GL_OK; ++i)
+    lengths[i] = own_lengths(c, b->number)[i];
   return status;
+}
+
+static void rounds(void *self, const schedule_batch *b, schedule_rounds *out) {
+  const coupled *c = self;
+  const size_t n = rounds_of(c, b->number);
+  *out = (schedule_rounds){n, n > 0 ? round_responses(c) : 0,
+                           own_lengths(c, b->number) + c->responses};
 }
 
 static void discard(void *self, const schedule_batch *b) {
   forget(self, b->number);
 }
 
+/* What dynamic sampling drew for the update and what it kept, into the record of the update. */
+static void count_groups(const coupled *c, const schedule_update *u,
+                         const schedule_batch *batches) {
+  double drawn = 0, kept = 0;
+  if (!filter_of(c)->is_on) return;
+  for (size_t i = 0; i < u->n_batches; ++i) {
+    const batch *b = c->together[i];
+    drawn += (double)(rounds_of(c, batches[i].number) * filter_of(c)->groups);
+    for (size_t g = 0; g < b->n_groups; ++g) kept += batch_rewards_differ(b, g);
+  }
+  double *of_update = c->loop->out->steps[c->loop->out->n_steps - 1].metric;
+  of_update[METRIC_GROUPS_DRAWN] = drawn;
+  of_update[METRIC_GROUPS_KEPT] = kept;
+}
+
 static gl_status train(coupled *c, const schedule_update *u, const schedule_batch *batches) {
   for (size_t i = 0; i < u->n_batches; ++i) c->together[i] = &c->batches[batches[i].number];
   gl_status status = train_update(c->loop, u, batches[0].sampler, c->together);
+  if (status == GL_OK) count_groups(c, u, batches);
   for (size_t i = 0; i < u->n_batches; ++i) forget(c, batches[i].number);
   if (status == GL_OK) status = train_evaluate(c->loop, (size_t)u->step, u->end_s);
   return status;
@@ -200,7 +299,8 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
                                 .discard = discard,
                                 .update = update,
                                 .hold = hold,
-                                .release = release};
+                                .release = release,
+                                .rounds = rounds};
   schedule s = {0};
   if (resumed->n_steps > 0 && resumed->responses != c.responses) status = train_misfit(l);
   if (status == GL_OK && l->out->n_evals == 0) status = train_evaluate(l, 0, 0);
@@ -210,6 +310,7 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
   if (status == GL_OK) status = train_take_clock(l, &s);
   for (size_t i = 0; i < c.begun; ++i) batch_fini(&c.batches[i]);
   free(c.lengths);
+  free(c.row);
   free(c.waits);
   free(c.batches);
   free(c.together);

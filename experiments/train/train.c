@@ -270,6 +270,7 @@ gl_status train_run(run_result *out, const recipe *r, const train_options *optio
   gl_status status = probe(options->save_to, err);
   if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
   if (status == GL_OK) status = cluster_check_training(cluster, r->cluster, err);
+  if (status == GL_OK) status = recipe_check_filter(r, cluster, err);
   l.cluster = cluster;
   if (status == GL_OK) status = allocate_rows(&l);
   if (status == GL_OK) status = begin_or_resume(&l, &resumed);

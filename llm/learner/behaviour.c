@@ -131,10 +131,11 @@ static double log_add(double x, double y) {
 }
 
 /* chosen[i] = 1: response i comes from the other policy. */
-static void choose(const llm_learner *l, uint64_t id, size_t n, unsigned char *chosen) {
-  const rng_stream stream = rng_stream_at(l->seed, RNG_BEHAVIOUR, id);
+static void choose(const llm_learner *l, const drawing_request *r, size_t n,
+                   unsigned char *chosen) {
+  const rng_stream stream = rng_stream_at(l->seed, RNG_BEHAVIOUR, r->stream.entity);
   for (size_t i = 0; i < n; ++i) {
-    const rng_words w = rng_block(stream, i);
+    const rng_words w = rng_block(stream, r->first + i);
     chosen[i] = rng_u01_53(w.v[0], w.v[1]) < l->spec.sampling.behaviour.share;
   }
 }
@@ -151,8 +152,7 @@ static gl_status draw_chosen(llm_learner *l, const drawing_request *r, const sam
     finished[i] = result->finished[i];
     if (chosen[i] != which) result->finished[i] = 1;
   }
-  gl_status status =
-      llm_learner_generate(l, r->problems, r->each, r->stream, law, r->up_to, result, err);
+  gl_status status = llm_learner_generate(l, r, law, result, err);
   for (size_t i = 0; i < n; ++i)
     if (chosen[i] != which) result->finished[i] = finished[i];
   free(finished);
@@ -165,7 +165,7 @@ static void draw_uniform(const llm_learner *l, const drawing_request *r,
   const double vocabulary = (double)l->spec.model.vocabulary;
   for (size_t i = 0; i < r->problems->n * r->each; ++i)
     while (chosen[i] && !result->finished[i] && result->length[i] < r->up_to) {
-      const rng_words w = rng_block(r->stream, rng_token_index(i, result->length[i]));
+      const rng_words w = rng_block(r->stream, rng_token_index(r->first + i, result->length[i]));
       const int32_t token = (int32_t)(rng_u01_53(w.v[0], w.v[1]) * vocabulary);
       result->token[i * l->spec.max_tokens + result->length[i]++] = token;
       result->finished[i] = run_spec_is_stop(&l->spec, token);
@@ -244,7 +244,7 @@ static gl_status sample_mixture(llm_learner *l, const drawing_request *r, genera
                          ? GL_OK
                          : gl_fail_memory(err, "a batch's log-probabilities");
   if (status == GL_OK) {
-    choose(l, r->stream.entity, n, chosen);
+    choose(l, r, n, chosen);
     status = draw_both(l, r, chosen, mine, theirs, result, err);
   }
   if (status == GL_OK) record_mixture(l, r, mine, theirs, result);
@@ -268,8 +268,7 @@ gl_status llm_learner_sample(llm_learner *l, const drawing_request *r, generate_
     if (first == NULL) return gl_fail_memory(err, "a batch");
     memcpy(first, result->length, n * sizeof *first);
   }
-  gl_status status =
-      llm_learner_generate(l, r->problems, r->each, r->stream, law, r->up_to, result, err);
+  gl_status status = llm_learner_generate(l, r, law, result, err);
   if (status == GL_OK && first != NULL) status = record_by_learner(l, r, first, result, err);
   free(first);
   return status;

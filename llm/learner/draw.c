@@ -46,7 +46,7 @@ static gl_status begin_batch(llm_learner *l, const draw_request *r, batch *b, gl
   if (status != GL_OK) return status;
   const rng_stream stream = rng_stream_at(l->seed, RNG_PROMPT, r->batch_id);
   for (size_t g = 0; g < r->n_groups; ++g) {
-    rng_words w = rng_block(stream, g);
+    rng_words w = rng_block(stream, r->first_group + g);
     b->prompt[g] = (int64_t)run_spec_pick(&l->spec, rng_u01_53(w.v[0], w.v[1]));
   }
   for (size_t k = 0; k < b->n_tokens; ++k) b->token[k] = not_drawn;
@@ -95,7 +95,9 @@ static void store_result(const llm_learner *l, batch *b, const generate_result *
 
 /* Sets rewards and cuts every response to its length. */
 static gl_status finish_batch(const llm_learner *l, batch *b, const generate_result *r,
-                              const problem_set *problems, size_t group_size, gl_error *err) {
+                              const problem_set *problems, const draw_request *asked,
+                              gl_error *err) {
+  const size_t group_size = asked->group_size, first = asked->first_group * group_size;
   const size_t width = l->spec.max_tokens, sets = kept_doubles(&l->spec.kept);
   batch cut = {0};
   gl_status status = batch_init(&cut, b->id, b->n_groups, group_size, r->length, err);
@@ -114,7 +116,7 @@ static gl_status finish_batch(const llm_learner *l, batch *b, const generate_res
     status = run_spec_score(&l->spec, p, r->token + from, n, r->finished[i], &reward, err);
     /* a prompt may have several numbers, but it has one text */
     const uint64_t prompt = hash_64(HASH_64_START, p->prompt, strlen(p->prompt));
-    cut.reward[i] = training_reward_of(&l->rewards, l->seed, b->id, i, prompt, reward);
+    cut.reward[i] = training_reward_of(&l->rewards, l->seed, b->id, first + i, prompt, reward);
   }
   if (status != GL_OK) {
     batch_fini(&cut);
@@ -163,6 +165,7 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
     load_result(l, b, &result);
     const drawing_request asked = {.problems = &problems,
                                    .each = r->group_size,
+                                   .first = r->first_group * r->group_size,
                                    .up_to = draw_boundary(r->to, l->spec.max_tokens),
                                    .stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id),
                                    .use_version = use_version,
@@ -172,9 +175,26 @@ gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   }
   if (status == GL_OK) {
     store_result(l, b, &result, r->version);
-    if (r->to == 1) status = finish_batch(l, b, &result, &problems, r->group_size, err);
+    if (r->to == 1) status = finish_batch(l, b, &result, &problems, r, err);
   }
   generate_result_fini(&result);
   problem_set_fini(&problems);
+  return status;
+}
+
+gl_status llm_learner_join(void *self, batch *b, const batch_group *group, size_t n,
+                           gl_error *err) {
+  const llm_learner *l = self;
+  const size_t sets = kept_doubles(&l->spec.kept);
+  gl_status status = batch_take_groups(b, group[0].from->id, group, n, err);
+  if (status == GL_OK) status = reserve_sets(l, b, err);
+  for (size_t g = 0; g < n && status == GL_OK && sets > 0; ++g) {
+    const batch *from = group[g].from;
+    const size_t at = from->token_start[from->group_start[group[g].group]];
+    const size_t k = b->token_start[b->group_start[g]];
+    const size_t tokens = b->token_start[b->group_start[g + 1]] - k;
+    memcpy(b->aux + k * sets, from->aux + at * sets, tokens * sets * sizeof *b->aux);
+  }
+  if (status != GL_OK) batch_fini(b);
   return status;
 }

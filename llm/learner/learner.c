@@ -57,15 +57,15 @@ static sampling_spec undistorted(const run_spec *spec) {
   return law;
 }
 
-static gl_status draw_all(llm_learner *l, const problem_set *problems, size_t each,
-                          rng_stream stream, const sampling_spec *law, size_t max_tokens,
-                          size_t up_to, generate_result *result, gl_error *err) {
-  const size_t n = problems->n * each;
+static gl_status draw_all(llm_learner *l, const drawing_request *r, const sampling_spec *law,
+                          size_t max_tokens, generate_result *result, gl_error *err) {
+  const problem_set *problems = r->problems;
+  const size_t n = problems->n * r->each;
   size_t *prompt_of = calloc(n + 1, 2 * sizeof *prompt_of), *number = prompt_of + n;
   if (prompt_of == NULL) return gl_fail_memory(err, "a request for responses");
   for (size_t i = 0; i < n; ++i) {
-    prompt_of[i] = i / each;
-    number[i] = i;
+    prompt_of[i] = i / r->each;
+    number[i] = r->first + i;
   }
   const generate_request request = {.n_prompts = problems->n,
                                     .prompt_start = problems->start,
@@ -73,11 +73,11 @@ static gl_status draw_all(llm_learner *l, const problem_set *problems, size_t ea
                                     .n_responses = n,
                                     .prompt_of = prompt_of,
                                     .number = number,
-                                    .stream = stream,
+                                    .stream = r->stream,
                                     .sampling = law != NULL ? *law : undistorted(&l->spec),
                                     .greedy = law == NULL,
                                     .max_tokens = max_tokens,
-                                    .up_to = up_to,
+                                    .up_to = r->up_to,
                                     .stop = l->spec.stop,
                                     .n_stop = l->spec.n_stop,
                                     .slots = l->spec.slots};
@@ -88,16 +88,17 @@ static gl_status draw_all(llm_learner *l, const problem_set *problems, size_t ea
   return status;
 }
 
-gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
-                               rng_stream stream, const sampling_spec *law, size_t up_to,
+gl_status llm_learner_generate(llm_learner *l, const drawing_request *r, const sampling_spec *law,
                                generate_result *result, gl_error *err) {
-  return draw_all(l, problems, each, stream, law, l->spec.max_tokens, up_to, result, err);
+  return draw_all(l, r, law, l->spec.max_tokens, result, err);
 }
 
 gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
                              rng_stream stream, const sampling_spec *law, size_t max_tokens,
                              generate_result *result, gl_error *err) {
-  return draw_all(l, problems, each, stream, law, max_tokens, max_tokens, result, err);
+  const drawing_request r = {
+      .problems = problems, .each = each, .up_to = max_tokens, .stream = stream};
+  return draw_all(l, &r, law, max_tokens, result, err);
 }
 
 /* --- held versions ------------------------------------------------------------------------------
@@ -236,9 +237,11 @@ static gl_status check_memory(void *context, size_t rank, gl_error *err) {
   const llm_learner *l = m->l;
   replica *r = &l->replica[rank];
   memory_need need;
-  gl_status status =
-      memory_need_of(&need, &l->spec, r->backend, m->setup->n_groups * m->setup->group_size, 1,
-                     wants_reference(l), err);
+  const learner_setup *setup = m->setup;
+  const size_t groups =
+      setup->drawn_groups > setup->n_groups ? setup->drawn_groups : setup->n_groups;
+  gl_status status = memory_need_of(&need, &l->spec, r->backend, groups * setup->group_size, 1,
+                                    wants_reference(l), err);
   r->step_bytes = need.step;
   return status == GL_OK ? memory_need_check(&need, &l->spec, r->backend, err) : status;
 }
@@ -315,6 +318,7 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
   static const learner_ops ops = {
       .kind = "llm",
       .draw = llm_learner_draw,
+      .join = llm_learner_join,
       .update = llm_learner_update,
       .evaluate = llm_learner_evaluate,
       .parts = llm_learner_parts,

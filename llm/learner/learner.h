@@ -111,10 +111,20 @@ void llm_learner_divide(llm_learner *l, item_work work, const void *context, siz
 /* --- generation ---------------------------------------------------------------------------------
  */
 
-/* Responses to the problems of a set, `each` to a problem, numbered as they are listed; drawn as
- * `law` says, or greedy (law NULL). Every replica draws a part of them. */
-gl_status llm_learner_generate(llm_learner *l, const problem_set *problems, size_t each,
-                               rng_stream stream, const sampling_spec *law, size_t up_to,
+/* What is to be drawn: responses to problems, `each` to a problem, at addresses of a stream up to
+ * so many tokens. */
+typedef struct drawing_request {
+  const problem_set *problems;
+  size_t each, up_to;
+  size_t first; /* the number of the first response in its stream */
+  rng_stream stream;
+  rank_task use_version; /* makes every replica use the parameters of the version that draws */
+  void *use_context;
+} drawing_request;
+
+/* Responses numbered as the problems are listed; drawn as `law` says, or greedy (law NULL). Every
+ * replica draws a part of them. */
+gl_status llm_learner_generate(llm_learner *l, const drawing_request *r, const sampling_spec *law,
                                generate_result *result, gl_error *err);
 /* The same to the end, with responses of at most max_tokens. */
 gl_status llm_learner_answer(llm_learner *l, const problem_set *problems, size_t each,
@@ -170,15 +180,6 @@ gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algo
 
 /* --- what samplers do (behaviour.c) --- */
 
-/* What is to be drawn: responses to problems, `each` to a problem, at addresses of a stream up to
- * so many tokens. */
-typedef struct drawing_request {
-  const problem_set *problems;
-  size_t each, up_to;
-  rng_stream stream;
-  rank_task use_version; /* makes every replica use the parameters of the version that draws */
-  void *use_context;
-} drawing_request;
 /* Draws as `sampling` says, with its behaviour, mixture and what is recorded, and goes on with what
  * the result holds; the version's parameters are in use before, and those or the model's own after.
  * GL_EINPUT for a mixture of less than whole responses. */
@@ -192,6 +193,7 @@ gl_status llm_learner_warm_up(llm_learner *l, const learner_setup *setup, gl_err
 
 /* The functions of the table in core/rl/learner.h, each in a file of its own. */
 gl_status llm_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
+gl_status llm_learner_join(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
 gl_status llm_learner_update(void *self, batch *const *batches, size_t n,
                              double metrics[METRIC_COUNT], gl_error *err);
 gl_status llm_learner_hold(void *self, gl_error *err);

@@ -22,6 +22,8 @@ typedef struct watcher {
   uint64_t fail_at;                            /* batch at which drawing fails; 0: none */
   double (*length)(uint64_t, size_t, int64_t); /* of response k of a batch of a version */
   double tokens[MOST_BATCHES], bytes_per_token;
+  uint32_t *drawn; /* of rounds of two responses; NULL: none is told of */
+  size_t rounds;
 } watcher;
 
 static gl_status draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
@@ -35,6 +37,12 @@ static gl_status draw(void *self, const schedule_batch *b, int64_t version, doub
   for (size_t k = 0; k < RESPONSES; ++k) sum += lengths[k] = w->length(b->id, k, version);
   w->tokens[b->number % MOST_BATCHES] = sum;
   return GL_OK;
+}
+
+static void rounds(void *self, const schedule_batch *b, schedule_rounds *out) {
+  const watcher *w = self;
+  (void)b;
+  *out = (schedule_rounds){.n = w->rounds, .responses = 2, .lengths = w->drawn};
 }
 
 static void discard(void *self, const schedule_batch *b) {
@@ -90,7 +98,8 @@ static double falling(uint64_t id, size_t k, int64_t version) {
 }
 
 static gl_status run_coupled(schedule *s, watcher *w, const char *text, gl_error *err) {
-  const schedule_hooks hooks = {w, draw, discard, update, hold, release};
+  const schedule_hooks hooks = {
+      w, draw, discard, update, hold, release, w->drawn != NULL ? rounds : NULL};
   cfg_doc *doc = NULL;
   cluster_spec *spec = NULL;
   *s = (schedule){0};
@@ -211,6 +220,29 @@ static void lengths_drive_the_clock(void) {
   schedule_fini(&s);
 }
 
+/* Rounds of 6 and 10, 40 and 2, 8 and 8 tokens on two slots of 2 tokens a second take 5, 20 and 4
+ * s, and 3 s each besides, whatever is sent. */
+static void rounds_follow_one_another(void) {
+  uint32_t lengths[] = {6, 10, 40, 2, 8, 8};
+  watcher w = {.length = five, .drawn = lengths, .rounds = 3, .bytes_per_token = 4};
+  gl_error err = {0};
+  schedule s;
+  CU_ASSERT_FATAL(run_coupled(&s, &w,
+                              "{coupled: true, tokens_per_s: 2, concurrency: 2, generation: 3, "
+                              "bytes_per_token: 4, learner: {step: 30}}",
+                              &err) == GL_OK);
+  CU_ASSERT_EQUAL(w.faults, 0);
+  for (size_t u = 0; u < s.n_updates; ++u)
+    ASSERT_CLOSE(s.batches[u].generated_s - s.batches[u].start_s, 5 + 20 + 4 + 9, 1e-12);
+  CU_ASSERT_EQUAL(s.rounds, 3 * s.begun);
+  CU_ASSERT_EQUAL(s.drawn_responses, 6 * s.begun);
+  schedule_fini(&s);
+  w = (watcher){.length = five};
+  CU_ASSERT_FATAL(run_coupled(&s, &w, "{coupled: true, tokens_per_s: 2}", &err) == GL_OK);
+  CU_ASSERT(s.rounds == s.begun && s.drawn_responses == RESPONSES * s.begun);
+  schedule_fini(&s);
+}
+
 static void a_hook_can_end_the_clock_or_fail(void) {
   watcher w = {.length = falling, .stop_at = 40};
   gl_error err = {0};
@@ -254,4 +286,5 @@ static void what_cannot_be_coupled_is_refused(void) {
 SUITE(sim_coupled, "sim: coupled clock", TEST(known_lengths_give_the_schedule_of_their_law),
       TEST(versions_are_held_while_they_can_be_drawn_from_and_no_longer),
       TEST(lengths_drive_the_clock), TEST(a_hook_can_end_the_clock_or_fail),
-      TEST(costs_of_known_lengths_follow_the_batching), TEST(what_cannot_be_coupled_is_refused));
+      TEST(rounds_follow_one_another), TEST(costs_of_known_lengths_follow_the_batching),
+      TEST(what_cannot_be_coupled_is_refused));

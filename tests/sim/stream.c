@@ -310,7 +310,7 @@ static void a_coupled_clock_asks_for_the_lengths_of_every_unit(void) {
   cluster_spec *spec = NULL;
   gl_error err = {0};
   for (int drop = 0; drop < 2; ++drop) {
-    const schedule_hooks hooks = {&spec, draw, discard, update, hold, release};
+    const schedule_hooks hooks = {&spec, draw, discard, update, hold, release, NULL};
     CU_ASSERT_FATAL(
         sim_build(&s, &spec,
                   drop ? "{preset: one_step_off, samplers: 2, unit: group, coupled: true, "

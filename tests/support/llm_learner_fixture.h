@@ -37,7 +37,7 @@ static inline gl_status llm_try(llm_fixture *f, const char *text, llm_choice cho
   cfg_begin(&r, cfg_find(root, "train"), "train", err);
   f->n_groups = cfg_count(&r, "groups", 4, 0, 100000);
   f->group_size = cfg_count(&r, "group_size", 4, 0, 100000);
-  const learner_setup setup = {
+  learner_setup setup = {
       .seed = choice.seed,
       .algorithm = &f->algorithm,
       .world = cfg_find(root, "world"),
@@ -54,6 +54,7 @@ static inline gl_status llm_try(llm_fixture *f, const char *text, llm_choice cho
       .code = "test",
       .preparation = choice.preparation,
   };
+  training_reward_read(&setup.rewards, &r);
   status = policy_algorithm_parse(&f->algorithm, cfg_find(root, "algorithm"), err);
   if (status == GL_OK)
     status = check_only ? llm_check(&setup, err) : llm_learner_new(&f->learner, &setup, err);
@@ -102,7 +103,7 @@ static inline void llm_set(llm_fixture *f, const double *theta) {
 static inline void llm_draw_part(llm_fixture *f, uint64_t id, int64_t version, double from,
                                  double to, batch *b) {
   gl_error err = {0};
-  draw_request r = {id, version, f->n_groups, f->group_size, from, to};
+  draw_request r = {id, version, f->n_groups, f->group_size, from, to, 0};
   if (f->learner.ops->draw(f->llm, &r, b, &err) != GL_OK) {
     fprintf(stderr, "%s\n", err.text);
     CU_FAIL_FATAL("a draw failed");

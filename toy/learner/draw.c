@@ -35,7 +35,7 @@ static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl
   if (status != GL_OK) return status;
   rng_stream stream = rng_stream_at(l->seed, RNG_PROMPT, r->batch_id);
   for (size_t g = 0; g < r->n_groups; ++g) {
-    rng_words w = rng_block(stream, g);
+    rng_words w = rng_block(stream, r->first_group + g);
     b->prompt[g] = (int64_t)(rng_u01_53(w.v[0], w.v[1]) * (double)l->world->n_prompts);
   }
   return GL_OK;
@@ -133,13 +133,14 @@ static size_t invert(const double *logp, size_t n, double u) {
 
 /* Draws positions [first, last) of response i of prompt x from the sampler's law over edges,
  * walking first through what it has. */
-static void draw_response(toy_learner *l, batch *b, size_t i, size_t x, int64_t version,
+static void draw_response(toy_learner *l, const draw_request *r, batch *b, size_t i, size_t x,
                           size_t first, size_t last, const double *sampler) {
   const response_tree *t = &l->world->tree;
   const size_t v = t->vocabulary, start = b->token_start[i];
   const int truncates = sampling_truncates(&l->world->sampling, v);
   const rng_stream stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id);
   const double *policy = toy_learner_at(l, x)->logp;
+  const size_t number = r->first_group * r->group_size + i;
   int32_t node = 0;
   for (size_t pos = 0; pos < last && node >= 0; ++pos) {
     size_t k = start + pos, edge = (size_t)node * v;
@@ -149,17 +150,17 @@ static void draw_response(toy_learner *l, batch *b, size_t i, size_t x, int64_t 
         sampling_truncate(&l->world->sampling, law, v, l->token, l->rank);
         law = l->token;
       }
-      rng_words w = rng_block(stream, rng_token_index(i, pos));
+      rng_words w = rng_block(stream, rng_token_index(number, pos));
       size_t a = invert(law, v, rng_u01_53(w.v[0], w.v[1]));
       b->token[k] = (int32_t)a;
-      b->version[k] = version;
+      b->version[k] = r->version;
       record_token(l, b, k, a, sampler + edge, law, policy + edge);
     }
     node = toy_next(l->world, edge + (size_t)b->token[k], pos);
   }
 }
 
-/* The noisy reward of response i. Its address is the position after the last. */
+/* The noisy reward of response i of the id. Its address is the position after the last. */
 static double reward_of(const toy_learner *l, uint64_t id, size_t i, double mean) {
   const toy_world *w = l->world;
   if (w->noise == NOISE_NONE) return mean;
@@ -201,9 +202,10 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
   for (size_t i = 0; i < b->n_responses; ++i) {
     double mean = 0;
     const size_t x = (size_t)b->prompt[i / r->group_size];
+    const size_t number = r->first_group * r->group_size + i;
     lengths[i] = toy_finish(l->world, x, b->token + b->token_start[i], &mean);
-    b->reward[i] =
-        training_reward_of(&l->rewards, l->seed, b->id, i, x, reward_of(l, b->id, i, mean));
+    b->reward[i] = training_reward_of(&l->rewards, l->seed, b->id, number, x,
+                                      reward_of(l, b->id, number, mean));
   }
   gl_status status = t->has_end ? compact(b, r->group_size, lengths, err) : GL_OK;
   free(lengths);
@@ -222,7 +224,7 @@ static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_er
   const size_t slots = toy_learner_slots(l, b);
   for (size_t i = 0; i < b->n_responses; ++i) {
     const size_t x = (size_t)b->prompt[i / r->group_size];
-    draw_response(l, b, i, x, r->version, first, last, recorded_law(l, b, x, slots));
+    draw_response(l, r, b, i, x, first, last, recorded_law(l, b, x, slots));
   }
   return r->to == 1 ? finish_batch(l, r, b, err) : GL_OK;
 }
@@ -243,5 +245,35 @@ gl_status toy_learner_draw(void *self, const draw_request *r, batch *b, gl_error
   gl_status status = draw_now(l, r, b, err);
   l->theta = theta;
   l->stamp = stamp;
+  return status;
+}
+
+/* --- joining ------------------------------------------------------------------------------------
+ */
+
+/* What batches of one id and version recorded of a prompt is the same in all of them. */
+static gl_status join_laws(toy_learner *l, batch *b, const batch_group *group, size_t n,
+                           gl_error *err) {
+  size_t size = 0;
+  size_t *place = calloc(n + 1, sizeof *place); /* of each group's law in its batch */
+  if (place == NULL) return gl_fail_memory(err, "a batch");
+  for (size_t g = 0; g < n; ++g) {
+    const batch *from = group[g].from;
+    if (g == 0 || from != group[g - 1].from) size = from->n_aux / toy_learner_slots(l, from);
+    place[g] = l->slot[from->prompt[group[g].group]] * size;
+  }
+  gl_status status = batch_reserve_aux(b, toy_learner_slots(l, b) * size, err);
+  for (size_t g = 0; g < n && status == GL_OK; ++g)
+    memcpy(b->aux + l->slot[b->prompt[g]] * size, group[g].from->aux + place[g],
+           size * sizeof *b->aux);
+  free(place);
+  return status;
+}
+
+gl_status toy_learner_join(void *self, batch *b, const batch_group *group, size_t n,
+                           gl_error *err) {
+  gl_status status = batch_take_groups(b, group[0].from->id, group, n, err);
+  if (status == GL_OK) status = join_laws(self, b, group, n, err);
+  if (status != GL_OK) batch_fini(b);
   return status;
 }

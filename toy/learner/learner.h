@@ -119,6 +119,7 @@ gl_status token_set_resize(token_set *s, size_t groups, size_t responses, size_t
 
 /* The functions of the table in core/rl/learner.h, each in a file of its own. */
 gl_status toy_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
+gl_status toy_learner_join(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
 gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
                              double metrics[METRIC_COUNT], gl_error *err);
 gl_status toy_learner_evaluate(void *self, double *eval_score, gl_error *err);

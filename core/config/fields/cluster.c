@@ -225,7 +225,8 @@ static const field entries[] = {
         "(wait, which needs `ahead` and the queue oldest_version); or it is trained with less "
         "weight (downweight, in `gepolab sim`)"),
     ENTRY("cluster.stale_decay", "stale decay", NUMBER, "", "0.5",
-          "with `stale: downweight`, the weight's factor for every version beyond `window`"),
+          "with `stale: downweight`, the weight's factor for every version beyond `window`",
+          .when = {{"cluster.stale", "downweight"}}),
     ENTRY(
         "cluster.mtbf", "time to a crash", LAW, "s", "none",
         "time until a sampler crashes, which loses the batch in work and the weights; none: never"),
@@ -348,7 +349,8 @@ static const field entries[] = {
     ENTRY(
         "cluster.network.delta.full_every", "full transfers", NUMBER, "", "0",
         "every n-th transfer to a sampler has all weights, and so has one that follows a crash or "
-        "a loss; 0: only these"),
+        "a loss; 0: only these",
+        .unless = {"cluster.network.delta.share", "1"}),
     ENTRY("cluster.learner", "learner", SECTION, "", NULL,
           "the learner node: its speed, queue and pauses"),
     ENTRY("cluster.learner.step", "step time", LAW, "s", "30", "time of an update"),
@@ -380,7 +382,8 @@ static const field entries[] = {
           "most units that wait; beyond it `evict` says which is dropped. 0: no limit"),
     ENTRY("cluster.learner.evict", "eviction", CHOICE, "", "oldest",
           "what a full queue drops: what arrived first (oldest), what is of the oldest version "
-          "(stalest), or what arrives (newest)"),
+          "(stalest), or what arrives (newest)",
+          .unless = {"cluster.learner.capacity", "0"}),
     ENTRY("cluster.learner.eval_every", "pause interval", NUMBER, "updates", "64",
           "learner updates between two pauses for evaluation"),
     ENTRY("cluster.learner.eval_pause", "evaluation pause", LAW, "s", "600", "time of such a pause",

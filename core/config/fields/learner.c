@@ -10,6 +10,21 @@ static const field entries[] = {
     ENTRY("train.minibatches", "minibatches", NUMBER, "", "1",
           "parts into which the groups of an update's batches are split; each part is one "
           "optimiser step"),
+    ENTRY("train.filter_groups", "dynamic sampling", SECTION, "", NULL,
+          "samplers leave out groups whose responses all have one reward and go on drawing (DAPO, "
+          "verl's filter_groups); with `cluster: {coupled: true}`, which counts the time of all "
+          "that is drawn"),
+    ENTRY("train.filter_groups.enable", "group filter", FLAG, "", "false",
+          "whether groups of equal rewards are left out"),
+    ENTRY("train.filter_groups.max_num_gen_batches", "generation batches", NUMBER, "", "10",
+          "most rounds of drawing for a batch",
+          .when = {{"train.filter_groups.enable", "true"}, {"cluster.coupled", "true"}}),
+    ENTRY("train.filter_groups.gen_batch_size", "generation batch size", NUMBER, "", NULL,
+          "groups of a round; those beyond a full batch are left out too", .rule = "groups"),
+    ENTRY("train.filter_groups.exhausted", "exhausted filter", CHOICE, "", "fill",
+          "what happens where the last round leaves a batch short: fill (with groups of equal "
+          "rewards, those drawn first) or fail (the run ends with an error, as in verl)",
+          .when = {{"train.filter_groups.enable", "true"}, {"cluster.coupled", "true"}}),
     ENTRY("train.unsolvable", "unsolvable prompts", NUMBER, "", "0",
           "share of the prompts whose responses all have reward 0 in training; evaluations score "
           "them as they are"),

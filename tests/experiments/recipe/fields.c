@@ -57,7 +57,13 @@ static const base bases[] = {
     {"run", "cluster",
      "{" TRAIN BANDIT "cluster: {preset: fifo, up: {bandwidth: 1000, to_bad: 0.2}, "
      "down: {bandwidth: 1000, loss: 0.1}, rollout_bytes: 9000, weights_bytes: 9000}}"},
+    {"run", "train.filter_groups",
+     "{steps: 6, eval_every: 2, train: {groups: 2, group_size: 4, filter_groups: {enable: "
+     "true}}, " BANDIT "cluster: {coupled: true}}"},
     {"run", "cluster", "{" TRAIN BANDIT "cluster: {preset: lifo}}"},
+    {"run", "cluster",
+     "{" TRAIN BANDIT "cluster: {preset: fifo, weights_bytes: 9000, network: {delta: {share: "
+     "0.5}}}}"},
     {"run", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, learner: {capacity: 3}}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, window: 2, stale: downweight}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: verl_async}}"},

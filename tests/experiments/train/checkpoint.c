@@ -13,11 +13,12 @@
 #include <unistd.h>
 
 /* Some 300 updates of about a millisecond; responses end where they like. */
-#define BASE                                                                                       \
+#define BASE_WITH(more)                                                                            \
   "name: long\nsteps: 300\neval_every: 20\n"                                                       \
   "world: {kind: sequence, vocabulary: 4, horizon: 5, prompts: 4, end_token: true}\n"              \
   "optimizer: {kind: adam, lr: 0.05, decay: cosine}\n"                                             \
-  "train: {groups: 8, group_size: 8, minibatches: 2}\n"
+  "train: {groups: 8, group_size: 8, minibatches: 2" more "}\n"
+#define BASE BASE_WITH("")
 static const char heterorl[] = BASE "cluster: {preset: heterorl, max_delay: 600}\n";
 /* Weights arrive while batches are generated: batches in the checkpoint are drawn in part. */
 static const char in_flight[] =
@@ -27,6 +28,15 @@ static const char in_flight[] =
 static const char coupled[] = BASE
     "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05, "
     "mtbf: {law: exponential, mean: 3000}, mttr: 60, learner: {capacity: 3}}\n";
+
+/* Batches take as many rounds as it takes to fill them. */
+static const char filtered[] =
+    BASE_WITH(", filter_groups: {enable: true, gen_batch_size: 3, "
+              "max_num_gen_batches: 6}") "cluster: {preset: heterorl, samplers: 3, "
+                                         "max_delay: 300, coupled: true, "
+                                         "tokens_per_s: 0.05, "
+                                         "mtbf: {law: exponential, mean: 9000}, mttr: "
+                                         "60, learner: {capacity: 3}}\n";
 
 /* Groups come one by one: from several versions in an update, some thrown away, as many as hold a
  * number of tokens. */
@@ -232,6 +242,10 @@ static void coupled_runs_survive_kills(void) {
 
 static void units_survive_kills(void) {
   survives_kills(units, 300, 8);
+}
+
+static void dynamic_sampling_survives_kills(void) {
+  survives_kills(filtered, 300, 8);
 }
 
 static void coupled_units_survive_kills(void) {
@@ -639,8 +653,8 @@ static void a_folder_that_cannot_be_written_is_named_before_the_run(void) {
 
 SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if_it_had_not_been),
       TEST(segments_in_flight_survive_kills), TEST(coupled_runs_survive_kills),
-      TEST(units_survive_kills), TEST(coupled_units_survive_kills),
-      TEST(coupled_transformers_survive_kills),
+      TEST(units_survive_kills), TEST(dynamic_sampling_survives_kills),
+      TEST(coupled_units_survive_kills), TEST(coupled_transformers_survive_kills),
       TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before),
       TEST(nothing_is_started_over_when_all_are_damaged),
       TEST(checkpoints_of_another_recipe_are_refused_and_left_alone),

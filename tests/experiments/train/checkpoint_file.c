@@ -48,6 +48,7 @@ static saved make(void) {
                   .broken = 1,
                   .wall_s = 12.5,
                   .lengths = begun,
+                  .n_lengths = 4,
                   .begun = 2,
                   .responses = 2,
                   .batches = batches,

@@ -213,7 +213,102 @@ static void the_clock_alone_says_what_stands_in_for_responses(void) {
   cli_scratch_remove(b.folder);
 }
 
-SUITE(cli_coupled, "cli: coupled clock",
+/* A metric of each update kept in a study. */
+static size_t read_metric(const char *db, const char *name, double *value, size_t n) {
+  cli_result r = CLI("export", db, "--table", "steps", "--format", "jsonl");
+  size_t found = 0;
+  char *rest = NULL;
+  for (char *line = strtok_r(r.out, "\n", &rest); line != NULL && found < n;
+       line = strtok_r(NULL, "\n", &rest), ++found) {
+    cJSON *json = cJSON_Parse(line);
+    const cJSON *at = cJSON_GetObjectItem(json, name);
+    value[found] = cJSON_IsNumber(at) ? at->valuedouble : NAN;
+    cJSON_Delete(json);
+  }
+  cli_result_fini(&r);
+  return found;
+}
+
+/* Responses of five tokens, one after the other, and one sampler: an update takes 50 s a response
+ * that is drawn, left-out groups included, the overhead of every round, and 30 s. */
+static void left_out_groups_take_their_time(void) {
+  double drawn[60], kept[60], plain[60];
+  row rows[60];
+  bench b;
+  bench_make(&b, fixed);
+  CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.one,
+                      "cluster={coupled: true, tokens_per_s: 0.1, concurrency: 1, generation: 7}",
+                      "train.filter_groups={enable: true, gen_batch_size: 3}"));
+  CU_ASSERT_EQUAL_FATAL(read_rows(b.one, rows, 60), 60);
+  CU_ASSERT_EQUAL_FATAL(read_metric(b.one, "groups_drawn", drawn, 60), 60);
+  CU_ASSERT_EQUAL_FATAL(read_metric(b.one, "groups_kept", kept, 60), 60);
+  double before = 0, all = 0;
+  for (size_t u = 0; u < 60; ++u) {
+    CU_ASSERT(fmod(drawn[u], 3) == 0 && drawn[u] >= 6 && kept[u] <= 4);
+    CU_ASSERT(kept[u] == 4 || drawn[u] == 30);
+    ASSERT_CLOSE(rows[u].time_s - before, drawn[u] * 4 * 50 + drawn[u] / 3 * 7 + 30, 1e-9);
+    before = rows[u].time_s;
+    all += drawn[u];
+  }
+  CU_ASSERT(all > 60 * 6); /* some updates need more than two rounds */
+  char says[64];
+  double of_them = 0;
+  for (size_t u = 0; u < 60; ++u) of_them += kept[u];
+  snprintf(says, sizeof says, "%.0f drawn for the updates, %.0f kept", all, of_them);
+  cli_result told = CLI("run", b.recipe, "-q",
+                        "cluster={coupled: true, tokens_per_s: 0.1, concurrency: 1, generation: 7}",
+                        "train.filter_groups={enable: true, gen_batch_size: 3}");
+  CU_ASSERT_PTR_NOT_NULL(strstr(told.out, says));
+  cli_result_fini(&told);
+  /* Without it the metrics are left out, and the run is the one of a recipe that does not say so.
+   */
+  CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.two, "cluster.coupled=true",
+                      "train.filter_groups.enable=false"));
+  CU_ASSERT_EQUAL_FATAL(read_metric(b.two, "groups_drawn", plain, 60), 60);
+  for (size_t u = 0; u < 60; ++u) CU_ASSERT(isnan(plain[u]));
+  cli_result x = CLI("run", b.recipe, "-q", "--json", "cluster.coupled=true");
+  cli_result y = CLI("run", b.recipe, "-q", "--json", "cluster.coupled=true",
+                     "train.filter_groups={enable: false, exhausted: fail}");
+  CU_ASSERT(x.code == 0 && x.out_size > 1000);
+  CU_ASSERT_STRING_EQUAL(x.out, y.out);
+  cli_result_fini(&x);
+  cli_result_fini(&y);
+  cli_scratch_remove(b.folder);
+}
+
+static void a_filter_without_its_clock_is_refused_at_its_place(void) {
+  static const struct {
+    const char *cluster, *filter, *says;
+    int code;
+  } table[] = {
+      {"{preset: fifo}", "{enable: true}", "coupled: true", 2},
+      {"{preset: fifo, coupled: true, unit: group}", "{enable: true}", "unit: batch", 2},
+      {"{coupled: true}", "{max_num_gen_batches: 3}", "enable: true", 2},
+      {"{coupled: true}", "{enable: true, max_gen_batches: 3}", "max_num_gen_batches", 2},
+      {"{coupled: true}", "{enable: true, max_num_gen_batches: 1, exhausted: fail}",
+       "only 0 of 8 groups", 1},
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
+    bench b;
+    char text[800];
+    snprintf(text, sizeof text,
+             "name: varying\nsteps: 3\nworld: {kind: bandit}\ncluster: %s\n"
+             "train: {unsolvable: 1, filter_groups: %s}\n",
+             table[i].cluster, table[i].filter);
+    bench_make(&b, text);
+    cli_result r = CLI("run", b.recipe, "-q", "-o", b.one);
+    const int right =
+        r.code == table[i].code && strstr(r.err, table[i].says) != NULL &&
+        (r.code != 2 || (strstr(r.err, "coupled.yaml:5:") != NULL && cli_files_in(b.folder) == 1));
+    if (!right) fprintf(stderr, "%s gave %d %s", table[i].filter, r.code, r.err);
+    CU_ASSERT(right);
+    cli_result_fini(&r);
+    cli_scratch_remove(b.folder);
+  }
+}
+
+SUITE(cli_coupled, "cli: coupled clock", TEST(left_out_groups_take_their_time),
+      TEST(a_filter_without_its_clock_is_refused_at_its_place),
       TEST(responses_of_one_length_give_the_run_of_a_constant_law),
       TEST(lengths_that_change_by_learning_drive_the_clock),
       TEST(coupled_runs_are_the_same_however_they_are_executed),

@@ -368,7 +368,7 @@ static void a_held_version_draws_what_it_drew(void) {
   CU_ASSERT(llm_same_batch(&before, &held) && !llm_same_batch(&before, &after));
   f.learner.ops->release(f.llm, 1); /* not held */
   f.learner.ops->release(f.llm, 0);
-  const draw_request r = {3, 0, f.n_groups, f.group_size, 0, 1};
+  const draw_request r = {3, 0, f.n_groups, f.group_size, 0, 1, 0};
   CU_ASSERT(f.learner.ops->draw(f.llm, &r, &missing, &err) == GL_EINTERNAL);
   batch_fini(&missing);
   batch_fini(&before);

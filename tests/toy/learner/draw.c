@@ -298,13 +298,13 @@ static void weights_that_change_in_flight_are_recorded_per_token(void) {
 static void draws_that_make_no_sense_are_refused(void) {
   learner_fixture l = learner_open(ending_world, 3),
                   other = learner_open("world: {kind: bandit}", 3);
-  static const draw_request bad[] = {{1, 0, 6, 5, 0.5, 0.5},
-                                     {1, 0, 6, 5, -0.1, 1},
-                                     {1, 0, 6, 5, 0, 1.1},
-                                     {1, 0, 6, 5, NAN, 1},
-                                     {1, 0, 0, 5, 0, 1},
-                                     {1, 0, 6, 0, 0, 1},
-                                     {1, 0, (size_t)1 << 60, (size_t)1 << 20, 0, 1}};
+  static const draw_request bad[] = {{1, 0, 6, 5, 0.5, 0.5, 0},
+                                     {1, 0, 6, 5, -0.1, 1, 0},
+                                     {1, 0, 6, 5, 0, 1.1, 0},
+                                     {1, 0, 6, 5, NAN, 1, 0},
+                                     {1, 0, 0, 5, 0, 1, 0},
+                                     {1, 0, 6, 0, 0, 1, 0},
+                                     {1, 0, (size_t)1 << 60, (size_t)1 << 20, 0, 1, 0}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     batch b = {0};
     gl_error err = {0};
@@ -314,17 +314,18 @@ static void draws_that_make_no_sense_are_refused(void) {
   batch b = {0};
   learner_draw_part(&l, 1, 0, 0.5, &b);
   static const draw_request next[] = {
-      {2, 0, 6, 5, 0.5, 1}, {1, 0, 5, 6, 0.5, 1}, {1, 0, 6, 4, 0.5, 1}};
+      {2, 0, 6, 5, 0.5, 1, 0}, {1, 0, 5, 6, 0.5, 1, 0}, {1, 0, 6, 4, 0.5, 1, 0}};
   for (size_t i = 0; i < sizeof next / sizeof *next; ++i) {
     gl_error err = {0};
     CU_ASSERT(l.learner.ops->draw(l.toy, &next[i], &b, &err) != GL_OK && err.text[0] != '\0');
   }
   gl_error err = {0};
-  CU_ASSERT(other.learner.ops->draw(other.toy, &(draw_request){1, 0, 6, 5, 0.5, 1}, &b, &err) !=
+  CU_ASSERT(other.learner.ops->draw(other.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0}, &b, &err) !=
             GL_OK);
   b.token[3] = 99; /* damage: the continuation must not walk off the tree */
   gl_error_clear(&err);
-  CU_ASSERT(l.learner.ops->draw(l.toy, &(draw_request){1, 0, 6, 5, 0.5, 1}, &b, &err) == GL_EINPUT);
+  CU_ASSERT(l.learner.ops->draw(l.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0}, &b, &err) ==
+            GL_EINPUT);
   batch_fini(&b);
   learner_close(&other);
   learner_close(&l);
