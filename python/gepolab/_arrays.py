@@ -13,6 +13,7 @@ _TYPES = {"float32": 1, "float64": 2}
 
 
 def is_torch(array: Any) -> bool:
+    """Whether it is a tensor of PyTorch, which is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
 

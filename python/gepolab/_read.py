@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 from typing import Any
 
 from ._library import GepolabError, needed
@@ -22,14 +22,20 @@ def _command() -> str:
 def read(study: "str | os.PathLike[str]", table: str = "runs") -> Any:
     """A table of a study (runs, evals, steps, summary, cells, axes, ...) as a pandas DataFrame.
 
-    Columns are those of experiments/DATA.md; the study is checked on the way, and a damaged one is refused. Needs pandas
-    and the gepolab command. To Parquet: ``gepolab.read("study.db", "steps").to_parquet("steps.parquet")``.
+    Columns are those of experiments/DATA.md; the study is checked on the way, and a damaged one is refused. Rows are read as they
+    are printed, so that a large study takes little more memory than its table. Needs pandas and the gepolab command. To Parquet: ``gepolab.read("study.db", "steps").to_parquet("steps.parquet")``.
     """
     pandas = needed("pandas", "pandas")
-    done = subprocess.run([_command(), "export", os.fspath(study), "--table", table], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise GepolabError(done.stderr.strip().removeprefix("gepolab: "))
-    return pandas.read_csv(io.StringIO(done.stdout), float_precision="round_trip")
+    words = [_command(), "export", os.fspath(study), "--table", table]
+    with tempfile.TemporaryFile() as said, subprocess.Popen(words, stdout=subprocess.PIPE, stderr=said) as run:
+        try:
+            read_rows = pandas.read_csv(run.stdout, float_precision="round_trip")
+        except pandas.errors.EmptyDataError:
+            read_rows = None  # nothing was printed: the program says why
+        if run.wait() != 0 or read_rows is None:
+            said.seek(0)
+            raise GepolabError(said.read().decode("utf-8", "replace").strip().removeprefix("gepolab: "))
+    return read_rows
 
 
 def read_tensorboard(folder: "str | os.PathLike[str]") -> Any:

@@ -48,7 +48,7 @@ def test_recipes_in_files_find_what_they_name_beside_them(tmp_path, monkeypatch)
         gepolab.sim(recipe.read_text())
     with pytest.raises(gepolab.InputError, match="nothing.yaml.*No such file"):
         gepolab.sim(tmp_path / "nothing.yaml")
-    with pytest.raises(gepolab.InputError, match="recipe:1:1: unknown key 'stpes' in 'recipe' .did you mean 'steps'"):
+    with pytest.raises(gepolab.InputError, match="recipe:1:2: unknown key 'stpes' in 'recipe' .did you mean 'steps'"):
         gepolab.sim({"stpes": 20})
     with pytest.raises(gepolab.InputError, match="seed is 1.5, and a whole number is expected"):
         gepolab.sim({"steps": 20}, seed=1.5)
@@ -102,6 +102,24 @@ def test_tensorboard_scalars_become_a_tidy_table(tmp_path):
     with pytest.raises(gepolab.GepolabError, match="no scalars"):
         (tmp_path / "empty").mkdir()
         gepolab.read_tensorboard(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("prints, ends, says", [
+    ("echo run,score; echo 1,0.5; echo note >&2", 0, None), ("echo run,score", 0, None), ("echo 'gepolab: x.db: cannot be opened' >&2", 1, "x.db: cannot be"),
+    ("echo run,score; echo 1,0.5; echo 'gepolab: damaged record' >&2", 1, "damaged record"),
+])  # fmt: skip
+def test_tables_are_read_as_they_are_printed(monkeypatch, tmp_path, prints, ends, says):
+    """Rows that came before a failure are not handed over."""
+    pytest.importorskip("pandas")
+    program = tmp_path / "gepolab"
+    program.write_text(f"#!/bin/sh\n{prints}\nexit {ends}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("GEPOLAB", str(program))
+    if says is None:
+        assert list(gepolab.read("x.db").columns) == ["run", "score"]
+    else:
+        with pytest.raises(gepolab.GepolabError, match=says):
+            gepolab.read("x.db")
 
 
 @pytest.mark.skipif(not (os.environ.get("GEPOLAB") or shutil.which("gepolab")), reason="no gepolab command")
