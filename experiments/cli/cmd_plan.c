@@ -1,4 +1,5 @@
 /* gepolab plan: how to use the GPUs of one's own cluster. */
+#include "analysis/figures/pareto.h"
 #include "core/base/file.h"
 #include "core/base/json_tree.h"
 #include "core/base/progress.h"
@@ -6,18 +7,22 @@
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
+#include "experiments/cli/tell_figures.h"
 #include "experiments/plan/recommend.h"
 #include "experiments/plan/search.h"
 #include "experiments/plan/tell.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/report/yaml.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 typedef struct request {
   const char *output;
+  const char *folder; /* for the figure; NULL: none */
+  figure_form form;
   size_t threads;
   int json, quiet;
 } request;
@@ -81,6 +86,46 @@ static gl_status write_recipe(const cJSON *planned, const char *path, gl_error *
   return file_commit(&w, err);
 }
 
+/* --- the figure ---------------------------------------------------------------------------------
+ */
+
+static pareto_point point_of(const plan_system *s, pareto_kind kind) {
+  const plan_estimate t = plan_throughput(s), a = plan_staleness(s);
+  return (pareto_point){kind,   a.mean,          a.mean - a.half, a.mean + a.half,
+                        t.mean, t.mean - t.half, t.mean + t.half};
+}
+
+/* Candidates first, then the front, then the recommended one, which lies over both. */
+static size_t list_points(const plan_result *r, pareto_point *out) {
+  size_t n = 0;
+  for (size_t i = 0; i < r->ranking.n; ++i) {
+    out[n] = point_of(&r->system[r->of[i]], PARETO_CANDIDATE);
+    out[n].x_low = out[n].x_high = out[n].y_low = out[n].y_high = NAN;
+    ++n;
+  }
+  for (size_t i = 0; i < r->n_front; ++i)
+    out[n++] = point_of(&r->system[r->front[i]], PARETO_FRONT);
+  if (r->chosen != SIZE_MAX) out[n++] = point_of(&r->system[r->chosen], PARETO_CHOSEN);
+  return n;
+}
+
+static gl_status draw(const plan_result *r, const request *q, gl_error *err) {
+  if (q->folder == NULL) return GL_OK;
+  pareto_point *points = calloc(r->ranking.n + r->n_front + 1, sizeof *points);
+  if (points == NULL) return gl_fail_memory(err, "a figure");
+  const pareto front = {.x_axis = "mean staleness [updates]",
+                        .y_axis = "trained responses per hour",
+                        .points = points,
+                        .n = list_points(r, points),
+                        .limit = r->d->limits.staleness};
+  figure_request drawing = tell_figures(q->folder);
+  drawing.told = NULL; /* standard output holds the plan, perhaps as JSON */
+  gl_status status = tell_figures_form(&drawing, &q->form, err);
+  if (status == GL_OK) status = figure_of_pareto(&front, &drawing, err);
+  free(points);
+  return status;
+}
+
 /* --- the command --------------------------------------------------------------------------------
  */
 
@@ -108,6 +153,7 @@ static gl_status tell(const plan_result *r, const request *q, gl_error *err) {
     }
     cJSON_Delete(planned);
   }
+  if (status == GL_OK) status = draw(r, q, err);
   if (status == GL_OK && r->chosen == SIZE_MAX)
     return gl_fail(err, GL_ENUMERIC,
                    "no candidate of %s keeps plan.limits%s; loosen them, or widen plan.search",
@@ -140,6 +186,10 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
   request q = {.json = 0};
   const args_option options[] = {
       {"output", 'o', ARGS_TEXT, "FILE.yaml", "write the recommended recipe there", &q.output},
+      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the Pareto front there", &q.folder},
+      {"width", 0, ARGS_TEXT, "WIDTH",
+       "of the figure: neurips (13.97 cm, the default), icml (8.25 cm), a4 (16 cm), or centimetres",
+       &q.form.width},
       {"threads", 'j', ARGS_COUNT, "N", "simulations side by side (default: all cores)",
        &q.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
@@ -176,6 +226,6 @@ const command command_plan = {
         "With plan.limits.staleness the fastest candidate is wanted, with plan.limits.throughput\n"
         "alone the least stale one.",
     .examples = "  gepolab plan three_continents -o planned.yaml && gepolab sim planned.yaml\n"
-                "  gepolab plan one_node plan.limits.staleness=1\n"
+                "  gepolab plan one_node plan.limits.staleness=1 --figures figures/\n"
                 "  gepolab plan my_cluster.yaml plan.limits.throughput=50000 --json",
     .run = run_plan};

@@ -64,6 +64,7 @@ drawn() { # RECIPE
 }
 asked=${*:-$("$GEPOLAB" recipes | cut -d ' ' -f 1)}
 for recipe in $asked; do drawn "$recipe"; done
+option=-f; both plan plan one_node -q train.groups=4 plan.selection.updates=24 plan.selection.most=12 plan.limits.staleness=1.5
 # A run's log of sixty updates of two groups, whose learner goes away from the sampler.
 awk 'BEGIN { srand(7); for (u = 0; u < 60; u++) { printf "{\"step\": %d, \"groups\": [", u
   for (g = 0; g < 2; g++) { p = ""; q = ""; v = ""; r = ""

@@ -105,13 +105,15 @@ static const cJSON *member(const cJSON *o, const char *name) {
 
 /* The recommended recipe is a simulation's and a sweep's, and simulating it gives what was said. */
 static void the_recommended_recipe_runs_as_it_is(void) {
-  char folder[64], path[128], recipe[128], study[128];
+  char folder[64], path[128], recipe[128], study[128], figures[128];
   cli_scratch_make(folder);
   write_lines(cli_path(path, folder, "mine.yaml"), 0, NULL);
   cli_path(recipe, folder, "planned.yaml");
   cli_path(study, folder, "study.db");
-  cli_result r = CLI("plan", path, "-q", "--json", "-o", recipe);
+  cli_path(figures, folder, "figures");
+  cli_result r = CLI("plan", path, "-q", "--json", "-o", recipe, "-f", figures);
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  CU_ASSERT_EQUAL(cli_files_in(figures), 5); /* pareto.tsv, .gp, .pdf, .png, .svg */
   cJSON *d = json_tree_of(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
   const cJSON *best = member(d, "recommended"), *rate = member(best, "responses_per_hour");
