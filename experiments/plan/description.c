@@ -378,7 +378,8 @@ static gl_status read_recipe(plan_description *d, gl_error *err) {
     d->seed = r.seed;
     d->groups = r.groups;
     d->group_size = r.group_size;
-    d->name = cfg_text(cfg_find(cfg_root(d->doc), "name"));
+    const cfg_node *name = cfg_find(cfg_root(d->doc), "name");
+    d->name = name != NULL ? cfg_text(name) : "cluster";
   }
   cluster_free(spec);
   cfg_free(copy);
