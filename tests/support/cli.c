@@ -230,3 +230,13 @@ size_t cli_files_in(const char *folder) {
   if (all != NULL) closedir(all);
   return n;
 }
+
+cli_result cli_bias(const char *recipe, const char *option) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "lab.yaml");
+  cli_write(path, recipe, strlen(recipe));
+  cli_result r = CLI("bias", path, option);
+  cli_scratch_remove(folder);
+  return r;
+}

@@ -36,6 +36,8 @@ pid_t cli_start_telling(const char *err, const char *const *arguments);
 #define CLI_START_TELLING(err, ...) cli_start_telling(err, (const char *const[]){__VA_ARGS__, NULL})
 /* All of a file, with a zero behind it; the caller frees. */
 char *cli_read(const char *path);
+/* `gepolab bias` of a recipe's text, with one option. */
+cli_result cli_bias(const char *recipe, const char *option);
 /* Waits for it: exit code, or 128 + signal. */
 int cli_wait(pid_t pid);
 void cli_sleep_ms(long ms);

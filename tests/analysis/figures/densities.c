@@ -1,5 +1,6 @@
 /* Densities by hand: which curve stands in which panel, and what the figure says of the rest. */
 #include "analysis/figures/densities.h"
+#include "tests/support/figure_files.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -7,28 +8,6 @@
 #include <string.h>
 
 static const char folder[] = "build/densities_test";
-
-static const char *script(const char *path) {
-  static char room[2][16384]; /* the style, and the one shape */
-  char *to = room[strcmp(path, "plots/style.gp") != 0];
-  FILE *f = fopen(path, "r");
-  if (f == NULL) return NULL;
-  to[fread(to, 1, sizeof room[0] - 1, f)] = 0;
-  fclose(f);
-  return to;
-}
-
-static char *text_of(const char *name) {
-  char path[64];
-  char *text = calloc(1, 1 << 16);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *f = fopen(path, "r");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  CU_ASSERT(fread(text, 1, (1 << 16) - 1, f) > 0);
-  fclose(f);
-  return text;
-}
 
 static void a_law_is_a_line_of_its_panel_and_the_others_keep_their_places(void) {
   static const char *const panels[] = {"weight delay [s]", "jitter"};
@@ -39,12 +18,12 @@ static void a_law_is_a_line_of_its_panel_and_the_others_keep_their_places(void) 
   static const double x[] = {1, 10, 100}, y[] = {0.25, 0.5, 0.125}, ends[] = {0, 1}, one[] = {1, 1};
   const density of[] = {{0, 0, x, y, 3}, {1, 1, ends, one, 2}};
   densities d = {panels, logarithmic, 2, lines, 2, of, 2, left_out, 1, remarks, 1};
-  const figure_request q = {.folder = folder, .script = script};
+  const figure_request q = {.folder = folder, .script = figure_script};
   gl_error err = {0};
   const gl_status status = figure_of_densities(&d, &q, &err);
   if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_EQUAL_FATAL(status, GL_OK);
-  char *data = text_of("densities.tsv"), *gp = text_of("densities.gp");
+  char *data = figure_file(folder, "densities.tsv"), *gp = figure_file(folder, "densities.gp");
   CU_ASSERT_STRING_EQUAL(data, "# panel\tlaw\tx\tdensity\n"
                                "0\tlognormal\t1\t0.25\t\t\n0\tlognormal\t10\t0.5\t\t\n"
                                "0\tlognormal\t100\t0.125\t\t\n\n\n-\t\t\n\n\n-\t\t\n\n\n"

@@ -1,5 +1,6 @@
 /* Timelines by hand: rows, lanes, marks, and what is cut away. */
 #include "analysis/figures/timeline.h"
+#include "tests/support/figure_files.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -8,28 +9,6 @@
 #include <unistd.h>
 
 static const char folder[] = "build/timeline_test";
-
-static const char *script(const char *path) {
-  static char room[2][16384]; /* the style, and the one shape */
-  char *to = room[strcmp(path, "plots/style.gp") != 0];
-  FILE *f = fopen(path, "r");
-  if (f == NULL) return NULL;
-  to[fread(to, 1, sizeof room[0] - 1, f)] = 0;
-  fclose(f);
-  return to;
-}
-
-static char *text_of(const char *name) {
-  char path[64];
-  char *text = calloc(1, 1 << 16);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *f = fopen(path, "r");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  CU_ASSERT(fread(text, 1, (1 << 16) - 1, f) > 0);
-  fclose(f);
-  return text;
-}
 
 static const char *const rows[] = {"learner", "queue", "empty"};
 /* Two batches wait at once; the third takes the lane that is free again and is dropped. */
@@ -41,12 +20,12 @@ static const timeline_bar bars[] = {
 
 static void bars_lie_in_their_rows_and_lanes_and_are_cut_at_the_ends(void) {
   const timeline t = {rows, 3, bars, sizeof bars / sizeof *bars, 0, 20, "7 of 8 samplers"};
-  const figure_request q = {.folder = folder, .script = script};
+  const figure_request q = {.folder = folder, .script = figure_script};
   gl_error err = {0};
   const gl_status status = figure_of_timeline(&t, &q, &err);
   if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_EQUAL_FATAL(status, GL_OK);
-  char *data = text_of("timeline.tsv"), *gp = text_of("timeline.gp");
+  char *data = figure_file(folder, "timeline.tsv"), *gp = figure_file(folder, "timeline.gp");
   /* Half a row of 0.72 for each of two lanes, of which 0.88 is filled. */
   CU_ASSERT_STRING_EQUAL(data,
                          "# panel\trow\tkind\tfrom or at\tto\tbottom\ttop\n"
@@ -66,10 +45,10 @@ static void bars_lie_in_their_rows_and_lanes_and_are_cut_at_the_ends(void) {
 static void an_hour_is_an_hour_and_nothing_is_refused(void) {
   const timeline_bar one = {0, TIMELINE_EVALUATION, TIMELINE_EVALUATION, 3600, 7200};
   timeline t = {rows, 1, &one, 1, 0, 36000, ""};
-  const figure_request q = {.folder = folder, .script = script, .gnuplot = "true"};
+  const figure_request q = {.folder = folder, .script = figure_script, .gnuplot = "true"};
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(figure_of_timeline(&t, &q, &err), GL_OK);
-  char *data = text_of("timeline.tsv"), *gp = text_of("timeline.gp");
+  char *data = figure_file(folder, "timeline.tsv"), *gp = figure_file(folder, "timeline.gp");
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\tevaluation\t1\t2\t"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'simulated hours'"));
   free(data), free(gp);

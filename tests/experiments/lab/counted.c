@@ -14,20 +14,10 @@
   "100000\nsamples: 20000\ngroup_size: [2]\nalgorithms: [is, grpo, {base: gepo, denominator: "     \
   "exact}]\n"
 
-static cli_result run_bias(const char *recipe, const char *option) {
-  char folder[64], path[128];
-  cli_scratch_make(folder);
-  cli_path(path, folder, "lab.yaml");
-  cli_write(path, recipe, strlen(recipe));
-  cli_result r = CLI("bias", path, option);
-  cli_scratch_remove(folder);
-  return r;
-}
-
 static cJSON *rows_of(const char *listed) {
   char recipe[1024];
   snprintf(recipe, sizeof recipe, WORLD REST, listed);
-  cli_result r = run_bias(recipe, "--json");
+  cli_result r = cli_bias(recipe, "--json");
   if (r.code != 0) fprintf(stderr, "%s", r.err);
   cJSON *json = cJSON_Parse(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
@@ -91,7 +81,7 @@ static void what_needs_a_list_is_refused_and_named(void) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     char recipe[1024];
     snprintf(recipe, sizeof recipe, WORLD "algorithms: [is]\n%s", "false", wrong[i].more);
-    cli_result r = run_bias(recipe, "--json");
+    cli_result r = cli_bias(recipe, "--json");
     CU_ASSERT(r.code != 0);
     if (strstr(r.err, wrong[i].says) == NULL) fprintf(stderr, "%s", r.err);
     CU_ASSERT(strstr(r.err, wrong[i].says) != NULL);
@@ -104,7 +94,7 @@ static void the_population_limit_is_not_applicable_there(void) {
   snprintf(recipe, sizeof recipe,
            WORLD "dial: {kl: [0.1]}\nalgorithms: [is]\npopulation: true\ngroup_size: []\n",
            "false");
-  cli_result r = run_bias(recipe, "--json");
+  cli_result r = cli_bias(recipe, "--json");
   CU_ASSERT(r.code == 0 && strstr(r.out, "population limit") != NULL);
   if (r.code != 0) fprintf(stderr, "%s", r.err);
   cli_result_fini(&r);

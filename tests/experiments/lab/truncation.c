@@ -12,18 +12,8 @@
   "world: {kind: sequence, vocabulary: 3, horizon: 2, prompts: 1, task: sum_mod}\n"                \
   "learner_probs: " P "\nalgorithms: [reinforce, is]\ngroup_size: 2\n"
 
-static cli_result run_bias(const char *recipe, const char *option) {
-  char folder[64], path[128];
-  cli_scratch_make(folder);
-  cli_path(path, folder, "lab.yaml");
-  cli_write(path, recipe, strlen(recipe));
-  cli_result r = CLI("bias", path, option);
-  cli_scratch_remove(folder);
-  return r;
-}
-
 static cJSON *rows_of(const char *recipe) {
-  cli_result r = run_bias(recipe, "--json");
+  cli_result r = cli_bias(recipe, "--json");
   if (r.code != 0) fprintf(stderr, "%s", r.err);
   cJSON *json = cJSON_Parse(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
@@ -127,7 +117,7 @@ static void wrong_studies_are_refused_with_their_place(void) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     char recipe[1024];
     snprintf(recipe, sizeof recipe, WORLD "sampler_probs: " Q "\n%s", wrong[i].more);
-    cli_result r = run_bias(recipe, "--json");
+    cli_result r = cli_bias(recipe, "--json");
     CU_ASSERT(r.code != 0);
     if (strstr(r.err, wrong[i].says) == NULL) fprintf(stderr, "%s", r.err);
     CU_ASSERT(strstr(r.err, wrong[i].says) != NULL);
