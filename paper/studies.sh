@@ -102,7 +102,12 @@ for study in "$@"; do
   case $study in
     delay_sweep | llm_delay_sweep) sweep "$study" ;;
     edges) cells edges outcomes; evaluations edges ;;
-    frontier | frontier_sorting | gepo_parts | causes | mismatch) cells "$study" outcomes ;;
+    frontier | frontier_sorting | gepo_parts | causes) cells "$study" outcomes ;;
+    mismatch)
+      cells mismatch outcomes
+      "$gepolab" analyze "$work/mismatch.db" --json > "$work/mismatch.json"
+      "$gepolab" results keep "$work/mismatch.json" --recipe mismatch --study "$work/mismatch.db" -o "$to/mismatch_cells.tsv" \
+        --keep '^cells\[.*\]\.(kl_k3_seq|last)\.(iqm|low|high)$' ;;
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
     confirmation) declared confirmation ;;
