@@ -13,13 +13,20 @@
 /* --- in words -----------------------------------------------------------------------------------
  */
 
+/* A design's values are maps of several fields, and thousands of them fill a terminal. */
+enum { VALUE_COLUMNS = 120 };
+
 static gl_status print_axes(const sweep_grid *grid, const char *title, gl_error *err) {
   if (grid->n_axes > 0) printf("%s\n", title);
   for (size_t i = 0; i < grid->n_axes; ++i) {
     char *values = cfg_canonical(grid->axes[i].values);
     if (values == NULL) return gl_fail_memory(err, "an axis");
     printf("  %-20s ", shown(grid->axes[i].path).text);
-    shown_write(values, strlen(values), stdout);
+    shown_text cut;
+    shown_cut(values, VALUE_COLUMNS, &cut);
+    printf("%s", cut.text);
+    if (shown_width(values) > VALUE_COLUMNS)
+      printf(" (%zu values)", cfg_size(grid->axes[i].values));
     putchar('\n');
     free(values);
   }

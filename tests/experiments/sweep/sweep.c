@@ -187,6 +187,11 @@ static void a_dry_run_counts_and_writes_nothing(void) {
   CU_ASSERT_EQUAL(words.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "cluster.max_delay    [0,600]"));
   CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "time                   unknown"));
+  cli_result many = CLI("sweep", b.recipe, "--dry-run", "sweep.seed={from: 200, to: 499, n: 300}");
+  CU_ASSERT_PTR_NOT_NULL(strstr(many.out, "[200,201,202,"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(many.out, "… (300 values)\n"));
+  CU_ASSERT_PTR_NULL(strstr(many.out, "499"));
+  cli_result_fini(&many);
   CU_ASSERT(CLI_GIVES(2, "sweep", b.recipe, "--dry-run", "sweep.cluster.max_delai=[1]"));
   cli_result_fini(&none), cli_result_fini(&some), cli_result_fini(&words);
   cli_scratch_remove(b.folder);
