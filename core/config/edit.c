@@ -66,17 +66,19 @@ static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, siz
 /* Whether the rest of a path is one key: an axis of a sweep, `sweep.cluster.max_delay`, or a field
  * of its random search, `sweep.random.fields.optimizer.lr`, of a factor of its design,
  * `sweep.factorial.factors.A.optimizer.lr`, or of those that change one at a time,
- * `sweep.one_at_a_time.optimizer.lr`. */
+ * `sweep.one_at_a_time.optimizer.lr`, or of those that are tuned, `tune.fields.optimizer.lr`. */
 static int is_one_key(const char *path, const char *segment) {
   static const char sweep[] = "sweep.", search[] = "sweep.random.",
                     drawn[] = "sweep.random.fields.", design[] = "sweep.factorial.",
-                    factors[] = "sweep.factorial.factors.", changed[] = "sweep.one_at_a_time.";
+                    factors[] = "sweep.factorial.factors.", changed[] = "sweep.one_at_a_time.",
+                    tuned[] = "tune.fields.";
   const size_t before = (size_t)(segment - path);
   if (before == sizeof sweep - 1)
     return strncmp(path, sweep, before) == 0 && strncmp(path, search, sizeof search - 1) != 0 &&
            strncmp(path, design, sizeof design - 1) != 0 &&
            strncmp(path, changed, sizeof changed - 1) != 0;
   if (before == sizeof changed - 1 && strncmp(path, changed, before) == 0) return 1;
+  if (before == sizeof tuned - 1 && strncmp(path, tuned, before) == 0) return 1;
   /* A factor's name is one letter. */
   if (before == sizeof factors + 1 && strncmp(path, factors, sizeof factors - 1) == 0) return 1;
   return before == sizeof drawn - 1 && strncmp(path, drawn, before) == 0;

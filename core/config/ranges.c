@@ -124,6 +124,19 @@ static gl_status expand_range(cfg_doc *doc, cfg_node **slot, const char *path, g
   return status;
 }
 
+/* Lists in the place of the ranges of tune.fields, which is a map of its own. */
+static gl_status expand_tuned(cfg_doc *doc, cfg_node *fields, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < fields->n && status == GL_OK; ++i) {
+    cfg_entry *e = &fields->entry[i];
+    char path[CFG_MAX_KEY + 16];
+    if (e->value->kind != CFG_MAP) continue;
+    snprintf(path, sizeof path, "tune.fields.%s", e->key);
+    status = expand_range(doc, &e->value, path, err);
+  }
+  return status;
+}
+
 gl_status cfg_expand_ranges(cfg_doc *doc, gl_error *err) {
   static const char *const sections[] = {"sweep", "tune"};
   gl_status status = GL_OK;
@@ -136,6 +149,11 @@ gl_status cfg_expand_ranges(cfg_doc *doc, gl_error *err) {
       const int is_no_axis = strcmp(e->key, "random") == 0 || strcmp(e->key, "factorial") == 0 ||
                              strcmp(e->key, "one_at_a_time") == 0;
       if (e->value->kind != CFG_MAP || (s == 0 && is_no_axis)) continue;
+      if (s == 1 && strcmp(e->key, "halving") == 0) continue;
+      if (s == 1 && strcmp(e->key, "fields") == 0) {
+        status = expand_tuned(doc, e->value, err);
+        continue;
+      }
       snprintf(path, sizeof path, "%s.%s", sections[s], e->key);
       status = expand_range(doc, &e->value, path, err);
     }

@@ -145,6 +145,8 @@ static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around) {
   gl_status status = v->see(v->self, node, &at);
   if (status == GL_OK && strcmp(v->path, "sweep") == 0 && node->kind == CFG_MAP)
     return visit_axes(v, node, 0);
+  if (status == GL_OK && strcmp(v->path, "tune.fields") == 0 && node->kind == CFG_MAP)
+    return visit_axes(v, node, 1);
   const size_t length = strlen(v->path);
   for (size_t i = 0; i < node->n && status == GL_OK; ++i)
     status = node->kind == CFG_LIST ? visit_node(v, node->entry[i].value, around)

@@ -203,6 +203,26 @@ gl_status store_missing(store *s, const char *study,
   return status;
 }
 
+gl_status store_choices(store *s, const char *study,
+                        int (*each)(void *self, const char *algorithm, const char *chosen),
+                        void *self, gl_error *err) {
+  sqlite3_stmt *q = NULL;
+  int code = SQLITE_DONE, goes_on = 1;
+  gl_status status = store_prepare(
+      s, &q,
+      "SELECT DISTINCT algorithm, chosen FROM runs WHERE study = ?1 AND chosen IS NOT NULL AND key"
+      " NOT IN (SELECT key FROM superseded) ORDER BY algorithm, chosen",
+      err);
+  if (status != GL_OK) return status;
+  store_bind_text(q, 1, study);
+  while (goes_on && (code = sqlite3_step(q)) == SQLITE_ROW)
+    goes_on = each(self, (const char *)sqlite3_column_text(q, 0),
+                   (const char *)sqlite3_column_text(q, 1));
+  if (goes_on && code != SQLITE_DONE) status = store_fail(s, code, "reading", err);
+  sqlite3_finalize(q);
+  return status;
+}
+
 gl_status store_studies(store *s, char ***names, size_t *n, gl_error *err) {
   sqlite3_stmt *q = NULL;
   size_t size = 0, used = 0;

@@ -64,6 +64,14 @@ gl_status store_missing(store *s, const char *study,
                         int (*each)(void *self, const planned_cell *cell), void *self,
                         gl_error *err);
 
+/* Tells what was chosen for each algorithm of the study, by its runs that are not superseded: the
+ * JSON object of fields and values, {"optimizer.lr":0.1}, in order of the algorithms' names. An
+ * algorithm has one, but for a study that holds several sweeps. The texts are valid during the
+ * call; each() returns 0 to stop. */
+gl_status store_choices(store *s, const char *study,
+                        int (*each)(void *self, const char *algorithm, const char *chosen),
+                        void *self, gl_error *err);
+
 /* Makes the finished run of that key the one of its place, as when a sweep finds it in the file
  * while another choice had taken its place since. */
 gl_status store_take_place_again(store *s, const char *key, gl_error *err);

@@ -31,12 +31,19 @@ typedef struct missing_cell {
   uint64_t seed;
 } missing_cell;
 
+typedef struct choice {
+  char *algorithm, *fields; /* {"optimizer.lr":0.1}; owned */
+} choice;
+
 typedef struct study_status {
   char *name; /* owned */
   study_progress progress;
   sweep_outlook outlook;
   missing_cell *missing; /* [n_missing], the first ones in grid order; owned */
   size_t n_missing, most;
+  choice *choices; /* [n_choices] what `tune` chose for runs that are there; owned */
+  size_t n_choices;
+  int short_of_memory;
 } study_status;
 
 typedef struct file_status {
@@ -52,6 +59,11 @@ static void file_status_fini(file_status *f) {
       free(f->studies[i].missing[k].algorithm);
       free(f->studies[i].missing[k].swept);
     }
+    for (size_t k = 0; k < f->studies[i].n_choices; ++k) {
+      free(f->studies[i].choices[k].algorithm);
+      free(f->studies[i].choices[k].fields);
+    }
+    free(f->studies[i].choices);
     free(f->studies[i].missing);
     free(f->studies[i].name);
   }
@@ -72,6 +84,18 @@ static int keep_missing(void *self, const planned_cell *cell) {
   return kept->algorithm != NULL && kept->swept != NULL;
 }
 
+static int keep_choice(void *self, const char *algorithm, const char *chosen) {
+  study_status *s = self;
+  choice *longer = realloc(s->choices, (s->n_choices + 1) * sizeof *longer);
+  s->short_of_memory = longer == NULL;
+  if (longer == NULL) return 0;
+  s->choices = longer;
+  longer[s->n_choices] = (choice){strdup(algorithm), strdup(chosen)};
+  const choice *kept = &longer[s->n_choices++];
+  s->short_of_memory = kept->algorithm == NULL || kept->fields == NULL;
+  return !s->short_of_memory;
+}
+
 static gl_status read_study(study_status *out, store *s, const char *name, size_t most,
                             gl_error *err) {
   *out = (study_status){.name = strdup(name), .most = most};
@@ -79,6 +103,8 @@ static gl_status read_study(study_status *out, store *s, const char *name, size_
   gl_status status = store_progress(s, name, &out->progress, err);
   if (status == GL_OK) status = sweep_outlook_read(&out->outlook, s, name, err);
   if (status == GL_OK) status = store_missing(s, name, keep_missing, out, err);
+  if (status == GL_OK) status = store_choices(s, name, keep_choice, out, err);
+  if (status == GL_OK && out->short_of_memory) status = gl_fail_memory(err, "what was chosen");
   const size_t wanted = out->progress.missing < most ? out->progress.missing : most;
   if (status == GL_OK && out->n_missing < wanted)
     status = gl_fail_memory(err, "the list of missing cells");
@@ -146,6 +172,12 @@ static void print_missing(const study_status *s) {
            s->n_missing == 0 ? "" : "and ", s->progress.missing - s->n_missing);
 }
 
+static void print_choices(const study_status *s) {
+  for (size_t i = 0; i < s->n_choices; ++i)
+    printf("  %-11s %s: %s\n", i == 0 ? "chosen" : "", shown(s->choices[i].algorithm).text,
+           shown(s->choices[i].fields).text);
+}
+
 static void print_study(const study_status *s, int being_written) {
   const study_progress *p = &s->progress;
   if (p->planned == 0)
@@ -157,6 +189,7 @@ static void print_study(const study_status *s, int being_written) {
            p->diverged, p->failed);
   if (p->tuning_planned > 0)
     printf("  tuning      %zu of %zu runs\n", p->tuning_known, p->tuning_planned);
+  print_choices(s);
   if (p->shards_missing > 0)
     printf("  shards      %zu of %zu missing, the first is %zu/%zu\n", p->shards_missing, p->shards,
            p->first_missing_shard, p->shards);
@@ -200,6 +233,20 @@ static cJSON *missing_json(const missing_cell *m) {
   return NULL;
 }
 
+/* [{"algorithm": …, "fields": {…}}] */
+static int add_choices(cJSON *to, const study_status *s) {
+  cJSON *list = cJSON_AddArrayToObject(to, "chosen");
+  int ok = list != NULL;
+  for (size_t i = 0; i < s->n_choices && ok; ++i) {
+    cJSON *item = cJSON_CreateObject(), *fields = json_tree_of(s->choices[i].fields);
+    ok = item != NULL && cJSON_AddItemToArray(list, item) && fields != NULL &&
+         json_add_string(item, "algorithm", s->choices[i].algorithm) != NULL &&
+         cJSON_AddItemToObject(item, "fields", fields);
+    if (!ok) cJSON_Delete(fields);
+  }
+  return ok;
+}
+
 static cJSON *study_json(const study_status *s) {
   const study_progress *p = &s->progress;
   const struct {
@@ -228,7 +275,7 @@ static cJSON *study_json(const study_status *s) {
     cJSON *item = missing_json(&s->missing[i]);
     ok = item != NULL && cJSON_AddItemToArray(list, item);
   }
-  if (ok) return o;
+  if (ok && add_choices(o, s)) return o;
   cJSON_Delete(o);
   return NULL;
 }

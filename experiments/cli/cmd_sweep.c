@@ -17,6 +17,42 @@
 #include <string.h>
 #include <unistd.h>
 
+/* --- what was chosen ---------------------------------------------------------------------------
+ */
+
+static int is_rate_alone(const sweep_report *r) {
+  return r->tuned.n == 1 && strcmp(r->tuned.path[0], "optimizer.lr") == 0;
+}
+
+/* A chosen value as the recipe's canonical text has it; owned, NULL: memory is short. */
+static char *chosen_text(const sweep_choice *c, size_t i) {
+  return cfg_canonical(c->value[i]);
+}
+
+/* {"PATH": value, …} under the key. */
+static int add_chosen(cJSON *to, const sweep_report *r, const sweep_choice *c) {
+  cJSON *fields = cJSON_AddObjectToObject(to, "chosen");
+  int ok = fields != NULL;
+  for (size_t i = 0; i < r->tuned.n && ok; ++i) {
+    char *text = chosen_text(c, i);
+    ok = text != NULL && cJSON_AddRawToObject(fields, r->tuned.path[i], text) != NULL;
+    free(text);
+  }
+  return ok;
+}
+
+static void print_chosen(const sweep_report *r, const sweep_choice *c) {
+  printf("  %-20s ", shown(c->algorithm).text);
+  for (size_t i = 0; i < r->tuned.n; ++i) {
+    char *text = chosen_text(c, i);
+    printf("%s%s %s%s", i > 0 ? ", " : "", shown(r->tuned.path[i]).text,
+           text != NULL ? shown(text).text : "",
+           c->edges >> i & 1 ? " (at the edge of the grid)" : "");
+    free(text);
+  }
+  printf("; score %.4f\n", c->score);
+}
+
 /* --- what is printed ----------------------------------------------------------------------------
  */
 
@@ -41,13 +77,14 @@ static gl_status print_json(const sweep_report *r, const char *file, gl_error *e
        json_add_number(document, "grid_s", r->grid_s) != NULL;
   cJSON *tuned = ok ? cJSON_AddArrayToObject(document, "tuned") : NULL;
   ok = tuned != NULL;
-  for (size_t i = 0; i < r->n_rates && ok; ++i) {
+  for (size_t i = 0; i < r->n_choices && ok; ++i) {
+    const sweep_choice *c = &r->choices[i];
     cJSON *item = cJSON_CreateObject();
     ok = item != NULL && cJSON_AddItemToArray(tuned, item) &&
-         json_add_string(item, "algorithm", r->rates[i].algorithm) != NULL &&
-         json_add_number(item, "lr", r->rates[i].lr) != NULL &&
-         json_add_number(item, "score", r->rates[i].score) != NULL &&
-         cJSON_AddBoolToObject(item, "at_edge", r->edge[i]) != NULL;
+         json_add_string(item, "algorithm", c->algorithm) != NULL &&
+         json_add_number(item, "lr", c->lr) != NULL &&
+         json_add_number(item, "score", c->score) != NULL &&
+         cJSON_AddBoolToObject(item, "at_edge", c->edges != 0) != NULL && add_chosen(item, r, c);
   }
   if (!ok) {
     cJSON_Delete(document);
@@ -57,12 +94,17 @@ static gl_status print_json(const sweep_report *r, const char *file, gl_error *e
 }
 
 static void print_text(const sweep_report *r, const char *file) {
-  if (r->n_rates > 0) {
-    printf("learning rates chosen by tune (%zu runs, %zu already known, %.1f s):\n", r->tuning_runs,
-           r->tuning_known, r->tuning_s);
-    for (size_t i = 0; i < r->n_rates; ++i)
-      printf("  %-20s lr %-8g score %.4f%s\n", shown(r->rates[i].algorithm).text, r->rates[i].lr,
-             r->rates[i].score, r->edge[i] ? "  (at the edge of the grid)" : "");
+  if (r->n_choices > 0)
+    printf("%s chosen by tune (%zu runs, %zu already known, %.1f s):\n",
+           is_rate_alone(r) ? "learning rates" : "settings", r->tuning_runs, r->tuning_known,
+           r->tuning_s);
+  for (size_t i = 0; i < r->n_choices; ++i) {
+    const sweep_choice *c = &r->choices[i];
+    if (is_rate_alone(r))
+      printf("  %-20s lr %-8g score %.4f%s\n", shown(c->algorithm).text, c->lr, c->score,
+             c->edges != 0 ? "  (at the edge of the grid)" : "");
+    else
+      print_chosen(r, c);
   }
   printf("%zu cells in %.1f s: %zu done, %zu diverged, %zu failed, %zu already finished -> %s\n",
          r->cells, r->grid_s, r->done, r->diverged, r->failed, r->known, shown(file).text);
@@ -82,12 +124,25 @@ static void tell_failures(const sweep_report *r) {
 }
 
 static void warn_of_edges(const sweep_report *r) {
-  for (size_t i = 0; i < r->n_rates; ++i)
-    if (r->edge[i])
+  for (size_t i = 0; i < r->n_choices * r->tuned.n; ++i) {
+    const sweep_choice *c = &r->choices[i / r->tuned.n];
+    const size_t field = i % r->tuned.n;
+    if (!(c->edges >> field & 1)) continue;
+    if (is_rate_alone(r)) {
       fprintf(stderr,
               "gepolab: warning: the best rate of %s, %g, is at the edge of tune.lr; a wider grid "
               "may have a better one\n",
-              shown(r->rates[i].algorithm).text, r->rates[i].lr);
+              shown(c->algorithm).text, c->lr);
+      continue;
+    }
+    char *text = chosen_text(c, field);
+    fprintf(stderr,
+            "gepolab: warning: the best %s of %s, %s, is at the edge of what tune tries; a wider "
+            "grid may have a better one\n",
+            shown(r->tuned.path[field]).text, shown(c->algorithm).text,
+            text != NULL ? shown(text).text : "");
+    free(text);
+  }
 }
 
 /* --- joining files ------------------------------------------------------------------------------
@@ -189,7 +244,9 @@ static gl_status look_ahead(const cfg_doc *doc, const sweep_options *options, in
                             gl_error *err) {
   sweep_survey survey;
   gl_status status = sweep_look_ahead(&survey, doc, options, err);
-  return status == GL_OK ? tell_survey(&survey, options, json, err) : status;
+  if (status == GL_OK) status = tell_survey(&survey, options, json, err);
+  sweep_survey_fini(&survey);
+  return status;
 }
 
 static gl_status run_sweep(const command *self, int argc, char **argv, gl_error *err) {
@@ -239,14 +296,15 @@ const command command_sweep = {
     .arguments = "RECIPE -o FILE.db [key=value …]",
     .summary = "a grid of runs into a study file; resumable",
     .about =
-        "Runs every cell of the recipe's `sweep` (after choosing learning rates, if it has "
-        "`tune`)\n"
+        "Runs every cell of the recipe's `sweep` (after choosing learning rates or other fields, "
+        "if\n"
+        "it has `tune`)\n"
         "in worker processes and keeps the results in FILE.db. A cell that is in the file is not\n"
         "run again: after Ctrl-C, kill or a crash, the same command goes on where it stopped. The\n"
         "results do not depend on -j, on the order of finishing, or on interruptions.\n"
         "A grid begins when all tuning runs have ended; one that failed ends the command, and the\n"
         "same command tries it again.\n"
-        "Where other rates are chosen than before, the cells are run again at those, and the "
+        "Where other values are chosen than before, the cells are run again at those, and the "
         "earlier\n"
         "runs are superseded: they stay in the file, and analyses leave them out. `gepolab "
         "status`\n"

@@ -2,6 +2,7 @@
 #include "experiments/recipe/factorial.h"
 
 #include "core/config/build.h"
+#include "experiments/recipe/tuned_fields.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -36,12 +37,12 @@ static size_t factor_of(const design *d, char letter) {
 /* What a factor sets is set nowhere else. */
 static gl_status check_path(const design *d, const factor *own, const char *path,
                             const cfg_doc *doc, const cfg_node *at, gl_error *err) {
-  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep"), *tune = cfg_find(cfg_root(doc), "tune");
+  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep");
   if (strcmp(path, "seed") == 0 || strcmp(path, "algorithm") == 0)
     return cfg_fail(
         at, err, "factor %c sets '%s', which is an axis of its own; seeds may be those of blocks",
         own->letter, path);
-  if (cfg_path_is_inside("optimizer.lr", path) && tune != NULL && !cfg_is_null(tune))
+  if (tuned_fields_meet(doc, path) != NULL)
     return cfg_fail(at, err, "factor %c sets %s, and tune chooses it; keep one of them (tune=null)",
                     own->letter, path);
   for (size_t i = 0; i < cfg_size(sweep); ++i)

@@ -2,6 +2,7 @@
 #include "experiments/recipe/one_at_a_time.h"
 
 #include "core/config/build.h"
+#include "experiments/recipe/tuned_fields.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -20,13 +21,13 @@ static int sets_the_same(const char *axis, const char *path) {
 
 /* What the design sets is set nowhere else. */
 static gl_status check_path(const cfg_node *fields, size_t own, const cfg_doc *doc, gl_error *err) {
-  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep"), *tune = cfg_find(cfg_root(doc), "tune");
+  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep");
   const char *path = cfg_key_at(fields, own);
   const cfg_node *at = cfg_at(fields, own);
   if (strcmp(path, "seed") == 0 || strcmp(path, "algorithm") == 0)
     return cfg_fail(at, err, "%s changes '%s', which is an axis of its own: sweep.%s", section,
                     path, path);
-  if (cfg_path_is_inside("optimizer.lr", path) && tune != NULL && !cfg_is_null(tune))
+  if (tuned_fields_meet(doc, path) != NULL)
     return cfg_fail(at, err, "%s changes %s, and tune chooses it; keep one of them (tune=null)",
                     section, path);
   for (size_t i = 0; i < cfg_size(sweep); ++i)

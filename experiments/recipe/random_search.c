@@ -5,6 +5,7 @@
 #include "core/base/json.h"
 #include "core/config/build.h"
 #include "core/random/normal.h"
+#include "experiments/recipe/tuned_fields.h"
 
 #include <float.h>
 #include <math.h>
@@ -99,12 +100,12 @@ static gl_status read_law(drawn_field *f, const cfg_node *node, gl_error *err) {
 /* What is drawn is set nowhere else. */
 static gl_status check_path(const search *s, const char *path, const cfg_doc *doc,
                             const cfg_node *node, gl_error *err) {
-  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep"), *tune = cfg_find(cfg_root(doc), "tune");
+  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep");
   if (strcmp(path, "seed") == 0)
     return cfg_fail(node, err,
                     "sweep.random draws no seeds; runs are averaged over those of an axis, as in "
                     "seed: [1, 2, 3]");
-  if (cfg_path_is_inside("optimizer.lr", path) && tune != NULL && !cfg_is_null(tune))
+  if (tuned_fields_meet(doc, path) != NULL)
     return cfg_fail(node, err,
                     "%s is drawn by sweep.random and chosen by tune; keep one of them (tune=null)",
                     path);

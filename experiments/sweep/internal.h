@@ -4,13 +4,15 @@
 
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/sweep.h"
+#include "experiments/sweep/tune.h"
 #include "experiments/sweep/watch.h"
 
 typedef struct sweep {
   const sweep_options *options;
   const cfg_doc *doc;
   recipe base;
-  sweep_grid grid, tuning_grid; /* tuning_grid.n_axes 0: no tuning */
+  sweep_grid grid;
+  tune_plan plan; /* plan.grid.n_axes 0: no tuning */
   sweep_cells tuning, cells;
   double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
   int machine_fits; /* asked already, of all cells */
@@ -35,7 +37,7 @@ int sweep_is_mine(const sweep *s, size_t i);
 /* Whether the store (NULL: none) has a finished run of the cell. *status is GL_EINTERRUPTED where a
  * signal asked to stop. */
 int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status);
-/* Fills s->score, made here, from the store; *known of them are there. */
-gl_status sweep_known_scores(sweep *s, size_t *known);
+/* Fills s->score, made here, from the store; -INFINITY where it has none. */
+gl_status sweep_known_scores(sweep *s);
 
 #endif

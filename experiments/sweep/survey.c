@@ -34,30 +34,43 @@ static gl_status open_if_there(sweep *s) {
   return status == GL_OK ? sweep_verify(s) : status;
 }
 
+/* What is known of the rungs, up to one that is not all there. Which settings later rungs try is
+ * not known then, but how many: time is told as if it were the first. */
 static gl_status left_to_tune(sweep *s, sweep_survey *out, selection *left) {
-  out->tuning_runs = s->tuning.n_cells;
-  gl_status status = sweep_known_scores(s, &out->tuning_known);
-  for (size_t i = 0; i < s->tuning.n_cells && status == GL_OK; ++i)
-    if (s->score[i] == -INFINITY) left->job[left->n++] = i;
+  const tune_plan *p = &s->plan;
+  unsigned char *in = calloc(s->tuning.n_cells + 1, 1);
+  gl_status status = in != NULL ? sweep_known_scores(s) : gl_fail_memory(s->err, "the tuning runs");
+  out->tuning_runs = tune_runs(p, s->tuning.n_cells);
+  for (size_t rung = 0; rung < p->rungs && s->tuning.n_cells > 0 && status == GL_OK; ++rung) {
+    const int open = left->n > 0;
+    if (!open) status = tune_rung(in, p, &s->tuning, s->score, rung, s->err);
+    for (size_t i = 0; i < s->tuning.n_cells && status == GL_OK; ++i) {
+      const size_t of = i / p->settings % p->rungs, setting = i % p->settings;
+      const int tried = open ? of == rung && setting < tune_settings(p, rung) : in[i];
+      if (tried && (open || s->score[i] == -INFINITY))
+        left->job[left->n++] = i;
+      else if (tried)
+        ++out->tuning_known;
+    }
+  }
+  free(in);
   return status;
 }
 
-/* The cells as they will be run: with the rates that are chosen, if that is done. */
-static gl_status set_rates(sweep *s, sweep_survey *out) {
-  sweep_rate *rates = NULL;
-  int *edge = NULL;
+/* The cells as they will be run: with what is chosen, if that is done. */
+static gl_status set_choices(sweep *s, sweep_survey *out) {
+  sweep_choice *choices = NULL;
   size_t n = 0;
   const int chosen = out->tuning_known == out->tuning_runs;
   out->rates_open = !chosen && s->store != NULL;
-  if (!chosen || s->tuning_grid.n_axes == 0) return GL_OK;
-  gl_status status = tune_choose(&rates, &edge, &n, &s->tuning, s->score, s->err);
+  if (!chosen || s->plan.grid.n_axes == 0) return GL_OK;
+  gl_status status = tune_choose(&choices, &n, &s->plan, &s->tuning, s->score, s->err);
   sweep_cells_fini(&s->cells);
   if (status == GL_OK) {
-    const sweep_expansion how = {.rates = rates, .n_rates = n};
+    const sweep_expansion how = {.choices = choices, .n_choices = n};
     status = sweep_list(s, &s->cells, &s->grid, how);
   }
-  free(rates);
-  free(edge);
+  free(choices);
   return status;
 }
 
@@ -108,7 +121,7 @@ static gl_status look(sweep *s, sweep_survey *out, selection *tuning, selection 
   gl_status status = open_if_there(s);
   if (status == GL_OK) status = selection_init(tuning, &s->tuning, s->err);
   if (status == GL_OK) status = left_to_tune(s, out, tuning);
-  if (status == GL_OK) status = set_rates(s, out);
+  if (status == GL_OK) status = set_choices(s, out);
   if (status == GL_OK) status = selection_init(grid, &s->cells, s->err);
   if (status == GL_OK) status = left_of_grid(s, out, grid);
   if (status == GL_OK) status = preflight_check(&s->tuning, tuning->job, tuning->n, s->err);
@@ -126,12 +139,19 @@ gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_op
   if (status == GL_OK) {
     out->study = s.base.name;
     out->grid = s.grid;
-    out->tuning = s.tuning_grid;
+    out->tuning = s.plan.grid;
+    out->steps = s.plan.steps;
     status = look(&s, out, &tuning, &grid);
+    s.plan.steps = NULL; /* it is the survey's */
   }
   free(tuning.job);
   free(grid.job);
   store_close(s.store);
   sweep_fini(&s);
   return status;
+}
+
+void sweep_survey_fini(sweep_survey *v) {
+  cfg_free(v->steps);
+  *v = (sweep_survey){0};
 }

@@ -6,9 +6,10 @@
 #include "experiments/sweep/sweep.h"
 
 typedef struct sweep_survey {
-  const char *study;                /* borrowed from the recipe's doc, like the grids */
-  sweep_grid grid;                  /* its axes with their values */
-  sweep_grid tuning;                /* n_axes 0: the recipe has no `tune` */
+  const char *study; /* borrowed from the recipe's doc, like the grids */
+  sweep_grid grid;   /* its axes with their values */
+  sweep_grid tuning; /* n_axes 0: the recipe has no `tune` */
+  cfg_doc *steps;    /* of the rungs of successive halving, which that grid borrows; owned */
   size_t tuning_runs, tuning_known; /* all; those whose scores are in the file */
   size_t cells, known;              /* of this shard; those finished in the file */
   int rates_open;        /* 1: rates are chosen when all tuning runs have ended, and only then is it
@@ -19,9 +20,12 @@ typedef struct sweep_survey {
   int64_t peak_bytes;    /* of memory that the largest of those runs took; 0: not known */
 } sweep_survey;
 
+void sweep_survey_fini(sweep_survey *v);
+
 /* Reads the recipe and, where there is one, the file (options->file NULL: none), asks whether this
- * machine fits what is left, and writes nothing. Errors are those that sweep_run() would give
- * before it opens the file, and those of reading it. */
+ * machine fits what is left, and writes nothing. Release *out with sweep_survey_fini() in any case.
+ * Errors are those that sweep_run() would give before it opens the file, and those of reading it.
+ */
 gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_options *options,
                            gl_error *err);
 

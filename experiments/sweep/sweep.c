@@ -288,14 +288,15 @@ gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
 /* --- the two phases -----------------------------------------------------------------------------
  */
 
-/* Rates chosen without a run that failed would change when it is made after all. */
+/* What is chosen without a run that failed would change when it is made after all. */
 static gl_status refuse_failed_tuning(const sweep *s) {
   if (s->report->tuning_failed == 0) return GL_OK;
-  return gl_fail(s->err, GL_EIO,
-                 "%zu of %zu tuning runs failed, so no learning rates are chosen and no run of the "
-                 "grid is begun; the other tuning runs are kept, and the same command tries the "
-                 "failed ones again",
-                 s->report->tuning_failed, s->tuning.n_cells);
+  return gl_fail(
+      s->err, GL_EIO,
+      "%zu of %zu tuning runs failed, so nothing is chosen and no run of the grid is "
+      "begun; the other tuning runs are kept, and the same command tries the failed ones "
+      "again",
+      s->report->tuning_failed, tune_runs(&s->plan, s->tuning.n_cells));
 }
 
 /* Asked in between where every cell is looked up: a large file takes its time. */
@@ -312,16 +313,14 @@ int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status) {
          store_has_finished(s->store, cell->key, cell->recipe);
 }
 
-gl_status sweep_known_scores(sweep *s, size_t *known) {
-  *known = 0;
+gl_status sweep_known_scores(sweep *s) {
   s->score = calloc(s->tuning.n_cells + 1, sizeof *s->score);
   if (s->score == NULL) return gl_fail_memory(s->err, "the tuning runs");
   gl_status status = GL_OK;
   for (size_t i = 0; i < s->tuning.n_cells && status == GL_OK; ++i) {
     const sweep_cell *cell = &s->tuning.cells[i];
     s->score[i] = -INFINITY;
-    if (s->store != NULL)
-      *known += store_get_score(s->store, cell->key, cell->recipe, &s->score[i]) != 0;
+    if (s->store != NULL) (void)store_get_score(s->store, cell->key, cell->recipe, &s->score[i]);
     status = stop_if_told(s);
   }
   return status;
@@ -341,13 +340,15 @@ static int tunes(const sweep *s, size_t i) {
   return !s->options->ranks.mpi || sweep_is_mine(s, i);
 }
 
-/* Runs what is not known, while the bar expects that and the whole grid after it. */
-static gl_status make_tuning_runs(sweep *s) {
+/* Runs what is not known of a rung, while the bar expects that and the whole grid after it. */
+static gl_status make_tuning_runs(sweep *s, const unsigned char *in) {
   phase p = {.sweep = s, .cells = &s->tuning};
   size_t known = 0;
   p.jobs = calloc(s->tuning.n_cells, sizeof *p.jobs);
   if (p.jobs == NULL) return gl_fail_memory(s->err, "the tuning runs");
   for (size_t i = 0; i < s->tuning.n_cells; ++i) {
+    if (!in[i]) continue;
+    s->report->tuning_known += s->score[i] != -INFINITY;
     known += s->score[i] != -INFINITY && tunes(s, i);
     if (s->score[i] != -INFINITY)
       clear_checkpoints(s, &s->tuning.cells[i]);
@@ -362,29 +363,43 @@ static gl_status make_tuning_runs(sweep *s) {
   return status;
 }
 
-static gl_status tune(sweep *s) {
-  if (s->tuning_grid.n_axes == 0) return GL_OK;
-  double begun = seconds_now();
-  gl_status status = sweep_known_scores(s, &s->report->tuning_known);
-  if (status == GL_OK) status = make_tuning_runs(s);
+static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid);
+
+/* Which runs a rung makes follows from the scores of those before it, which all ranks share.
+ * status: of what came before, in which ranks may differ. */
+static gl_status make_rung(sweep *s, size_t rung, unsigned char *in, gl_status status) {
+  if (status == GL_OK) status = tune_rung(in, &s->plan, &s->tuning, s->score, rung, s->err);
+  if (status == GL_OK && rung > 0) status = put_plan(s, in, 0);
+  if (status == GL_OK) status = make_tuning_runs(s, in);
   if (status == GL_OK) status = refuse_failed_tuning(s);
-  status = ranks_share(&s->options->ranks, s->score, s->tuning.n_cells, status);
+  return ranks_share(&s->options->ranks, s->score, s->tuning.n_cells, status);
+}
+
+static gl_status tune(sweep *s) {
+  if (s->plan.grid.n_axes == 0) return GL_OK;
+  double begun = seconds_now();
+  sweep_report *r = s->report;
+  unsigned char *in = calloc(s->tuning.n_cells + 1, 1);
+  gl_status status = in != NULL ? sweep_known_scores(s) : gl_fail_memory(s->err, "the tuning runs");
+  status = make_rung(s, 0, in, status);
+  for (size_t rung = 1; rung < s->plan.rungs && status == GL_OK; ++rung)
+    status = make_rung(s, rung, in, status);
+  free(in);
   if (status == GL_OK)
-    status = tune_choose(&s->report->rates, &s->report->edge, &s->report->n_rates, &s->tuning,
-                         s->score, s->err);
-  for (size_t i = 0; i < s->report->n_rates && status == GL_OK; ++i) {
-    const sweep_rate *rate = &s->report->rates[i];
-    status =
-        store_put_tuned(s->store, s->base.name, rate->algorithm, rate->lr, rate->score, s->err);
+    status = tune_choose(&r->choices, &r->n_choices, &s->plan, &s->tuning, s->score, s->err);
+  r->tuned = s->plan.fields;
+  for (size_t i = 0; i < r->n_choices && status == GL_OK; ++i) {
+    const sweep_choice *c = &r->choices[i];
+    status = store_put_tuned(s->store, s->base.name, c->algorithm, c->lr, c->score, s->err);
   }
-  s->report->tuning_s = seconds_now() - begun;
+  r->tuning_s = seconds_now() - begun;
   return status;
 }
 
 static gl_status run_grid(sweep *s) {
   double begun = seconds_now();
   sweep_cells_fini(&s->cells);
-  const sweep_expansion how = {.rates = s->report->rates, .n_rates = s->report->n_rates};
+  const sweep_expansion how = {.choices = s->report->choices, .n_choices = s->report->n_choices};
   gl_status status = sweep_list(s, &s->cells, &s->grid, how);
   if (status != GL_OK) return status;
   phase p = {.sweep = s, .cells = &s->cells};
@@ -417,17 +432,18 @@ gl_status sweep_check(sweep *s) {
    * says what to write instead. */
   gl_status status = sweep_grid_read(&s->grid, s->doc, s->err);
   if (status == GL_OK) status = recipe_read(&s->base, s->doc, s->err);
-  if (status == GL_OK) status = tune_grid_read(&s->tuning_grid, s->doc, &s->grid, s->err);
+  if (status == GL_OK) status = tune_plan_read(&s->plan, s->doc, &s->grid, s->base.steps, s->err);
   if (status == GL_OK) status = sweep_list(s, &s->cells, &s->grid, (sweep_expansion){.check = 1});
   if (status == GL_OK) status = declared_contrasts_check(s->doc, &s->cells, s->err);
-  if (status == GL_OK && s->tuning_grid.n_axes > 0)
-    status = sweep_list(s, &s->tuning, &s->tuning_grid, (sweep_expansion){.check = 1});
+  if (status == GL_OK && s->plan.grid.n_axes > 0)
+    status = sweep_list(s, &s->tuning, &s->plan.grid, (sweep_expansion){.check = 1});
   return status;
 }
 
 void sweep_fini(sweep *s) {
   sweep_cells_fini(&s->cells);
   sweep_cells_fini(&s->tuning);
+  tune_plan_fini(&s->plan);
   free(s->score);
   s->score = NULL;
 }
@@ -445,22 +461,26 @@ static gl_status check_machine(sweep *s, const char *path) {
 /* --- the plan -----------------------------------------------------------------------------------
  */
 
-static size_t plan_cells(planned_cell *to, const sweep_cells *from, int tuning) {
+/* Adds the cells, or those for which in[i] is not 0. */
+static size_t plan_cells(planned_cell *to, const sweep_cells *from, const unsigned char *in) {
+  size_t n = 0;
   for (size_t i = 0; i < from->n_cells; ++i) {
     const sweep_cell *cell = &from->cells[i];
-    to[i] = (planned_cell){.tuning = tuning,
-                           .place = cell->place,
-                           .ordinal = (int64_t)cell->ordinal,
-                           .algorithm = cell->algorithm,
-                           .seed = cell->seed,
-                           .swept = cell->swept};
+    if (in != NULL && !in[i]) continue;
+    to[n++] = (planned_cell){.tuning = in != NULL,
+                             .place = cell->place,
+                             .ordinal = (int64_t)cell->ordinal,
+                             .algorithm = cell->algorithm,
+                             .seed = cell->seed,
+                             .swept = cell->swept};
   }
-  return from->n_cells;
+  return n;
 }
 
 /* From here on the file says what it is to hold, so that a study that is never finished can be told
- * from one that is. */
-static gl_status put_plan(const sweep *s) {
+ * from one that is: the tuning runs for which in[i] is not 0, and the grid. Which tuning runs later
+ * rungs make is known and added when the rung before has ended. */
+static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid) {
   planned_cell *cells = calloc(s->tuning.n_cells + s->cells.n_cells + 1, sizeof *cells);
   char *recipe_text = cfg_canonical(cfg_root(s->doc));
   gl_status status = GL_OK;
@@ -472,13 +492,23 @@ static gl_status put_plan(const sweep *s) {
                        .shard = s->options->ranks.index,
                        .shards = s->options->ranks.count,
                        .cells = cells,
-                       .replaces = s->options->replaces_plan};
-    plan.n = plan_cells(cells, &s->tuning, 1);
-    plan.n += plan_cells(cells + plan.n, &s->cells, 0);
+                       .replaces = with_grid && s->options->replaces_plan};
+    plan.n = plan_cells(cells, &s->tuning, in);
+    if (with_grid) plan.n += plan_cells(cells + plan.n, &s->cells, NULL);
     status = store_put_plan(s->store, &plan, s->err);
   }
   free(recipe_text);
   free(cells);
+  return status;
+}
+
+static gl_status put_first_plan(const sweep *s) {
+  unsigned char *in = calloc(s->tuning.n_cells + 1, 1);
+  gl_status status = in != NULL ? GL_OK : gl_fail_memory(s->err, "the plan of the study");
+  if (status == GL_OK && s->plan.grid.n_axes > 0)
+    status = tune_rung(in, &s->plan, &s->tuning, NULL, 0, s->err);
+  if (status == GL_OK) status = put_plan(s, in, 1);
+  free(in);
   return status;
 }
 
@@ -491,8 +521,8 @@ static gl_status count_superseded(const sweep *s) {
 
 /* Tuning runs and cells of this process. */
 static size_t runs_in_all(const sweep *s) {
-  size_t n = 0;
-  for (size_t i = 0; i < s->tuning.n_cells; ++i) n += tunes(s, i) != 0;
+  const size_t tuning = tune_runs(&s->plan, s->tuning.n_cells);
+  size_t n = s->options->ranks.mpi ? tuning / s->options->ranks.count : tuning;
   for (size_t i = 0; i < s->cells.n_cells; ++i) n += sweep_is_mine(s, i) != 0;
   return n;
 }
@@ -523,7 +553,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
   if (status == GL_OK) store_set_waiting(s.store, waiting);
   if (status == GL_OK) status = sweep_verify(&s);
-  if (status == GL_OK) status = put_plan(&s);
+  if (status == GL_OK) status = put_first_plan(&s);
   /* From here on all ranks of an MPI job go on together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);
   if (status == GL_OK)
@@ -539,8 +569,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
 }
 
 void sweep_report_fini(sweep_report *r) {
-  free(r->rates);
-  free(r->edge);
+  free(r->choices);
   free(r->failures);
   *r = (sweep_report){0};
 }

@@ -32,9 +32,9 @@ typedef struct sweep_report {
   size_t cells, known;              /* of this shard; found finished in the file */
   size_t done, diverged, failed;    /* made now */
   double tuning_s, grid_s;
-  sweep_rate *rates; /* [n_rates], owned */
-  int *edge;         /* [n_rates], owned: 1 where the best rate is an end of the grid */
-  size_t n_rates;
+  tuned_fields tuned;    /* what `tune` chose; borrowed from the recipe, like the choices' values */
+  sweep_choice *choices; /* [n_choices], owned */
+  size_t n_choices;
   size_t superseded; /* runs of the study in the file whose places others have taken */
   char *failures;    /* a line for each of the first SWEEP_FAILURES_TOLD runs that failed now:
                         algorithm, seed, settings and reason; owned, NULL: none */
@@ -43,8 +43,8 @@ typedef struct sweep_report {
 /* Reads the sweep and every one of its cells, asks whether this machine has the device and the
  * memory that each needs, and only then opens the file, keeps the plan there and runs what is not
  * in it yet. A failed cell is counted and stored as such and tried again by the next call. A failed
- * tuning run is GL_EIO with out->tuning_failed: rates chosen without it could be others than those
- * chosen with it, so the grid waits until a later call has made it. Release *out with
+ * tuning run is GL_EIO with out->tuning_failed: what is chosen without it could be other than what
+ * is chosen with it, so the grid waits until a later call has made it. Release *out with
  * sweep_report_fini() in any case.
  */
 gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *options,

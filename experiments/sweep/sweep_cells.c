@@ -129,7 +129,7 @@ static void cell_position(const sweep_grid *grid, size_t ordinal, size_t at[SWEE
 /* --- fields -------------------------------------------------------------------------------------
  * An axis sets one field, and that of a random search or a design several. */
 
-enum { MAX_FIELDS = 2 * SWEEP_MAX_AXES };
+enum { MAX_FIELDS = 2 * SWEEP_MAX_AXES, MAX_HOLES = MAX_FIELDS + TUNED_FIELDS_MOST };
 
 typedef struct swept_field {
   const char *path;
@@ -162,7 +162,7 @@ typedef struct combination {
   double lr;
   size_t steps;
   int is_llm, known;
-  size_t rate;   /* of the rates; n_rates: none was chosen */
+  size_t choice; /* of the choices; n_choices: none was made */
   uint64_t seed; /* where seeds are no axis */
 } combination;
 
@@ -188,17 +188,16 @@ typedef struct expansion {
   uint64_t *seed;           /* [values of that axis, or 1] */
   char *seed_known;         /* [the same] */
   combination *combination; /* [cells / values of the axis of seeds] */
-  int open_rate;            /* `tune` chooses optimizer.lr */
+  tuned_fields tuned;       /* what `tune` chooses of these cells; n 0: nothing is left open */
+  char **chosen;            /* [n_choices * tuned.n] canonical texts of what was chosen; owned */
   int nested;               /* a field is inside another: every cell is made from its tree */
   cfg_template *plain,
-      *rated; /* the cell's text; that with a hole for optimizer.lr, the last one */
+      *open; /* the cell's text; that with holes for the tuned fields, the last ones */
   recipe_worlds known;
   named_algorithm *named; /* [MAX_NAMED], n_named of them known */
   size_t n_named;
   gl_error *err;
 } expansion;
-
-static const char rate_path[] = "optimizer.lr";
 
 static int compare_paths(const expansion *x, size_t a, size_t b) {
   return strcmp(x->field[a].path, x->field[b].path);
@@ -249,9 +248,9 @@ static gl_status add_fields(expansion *x) {
     for (size_t k = 0; first != NULL && k < cfg_size(first) && status == GL_OK; ++k)
       status = add_field(x, cfg_key_at(first, k), i);
   }
-  const int rated = x->open_rate || x->how->n_rates > 0;
-  for (size_t k = 0; rated && k < x->n_fields; ++k)
-    x->nested |= cfg_path_is_inside(rate_path, x->field[k].path);
+  for (size_t k = 0; k < x->n_fields; ++k)
+    for (size_t i = 0; i < x->tuned.n; ++i)
+      x->nested |= cfg_path_is_inside(x->tuned.path[i], x->field[k].path);
   return status;
 }
 
@@ -267,11 +266,11 @@ static gl_status set_fields(const expansion *x, cfg_doc *doc, const size_t at[SW
   return status;
 }
 
-/* The algorithm's shown name into name, which leaves out what is an axis of its own. */
+/* The algorithm's shown name into name, which leaves out what is an axis of its own, or chosen. */
 static gl_status name_algorithm(expansion *x, const policy_algorithm *algorithm,
                                 char name[POLICY_NAME_SIZE]) {
   static const char section[] = "algorithm.";
-  const char *own[MAX_FIELDS];
+  const char *own[MAX_HOLES];
   size_t n = 0;
   for (size_t i = 0; i < x->n_named; ++i) /* bytes that differ in padding only cost time */
     if (memcmp(&x->named[i].read, algorithm, sizeof *algorithm) == 0) {
@@ -281,6 +280,9 @@ static gl_status name_algorithm(expansion *x, const policy_algorithm *algorithm,
   for (size_t i = 0; i < x->n_fields; ++i)
     if (strncmp(x->field[i].path, section, sizeof section - 1) == 0)
       own[n++] = x->field[i].path + sizeof section - 1;
+  for (size_t i = 0; i < x->tuned.n; ++i)
+    if (strncmp(x->tuned.path[i], section, sizeof section - 1) == 0)
+      own[n++] = x->tuned.path[i] + sizeof section - 1;
   policy_algorithm shown = *algorithm;
   gl_status status = policy_algorithm_set_name(&shown, own, n, x->err);
   snprintf(name, POLICY_NAME_SIZE, "%s", shown.name);
@@ -291,17 +293,31 @@ static gl_status name_algorithm(expansion *x, const policy_algorithm *algorithm,
   return GL_OK;
 }
 
-static size_t rate_of(const sweep_expansion *how, const char *algorithm) {
+static size_t choice_of(const sweep_expansion *how, const char *algorithm) {
   size_t i = 0;
-  while (i < how->n_rates && strcmp(how->rates[i].algorithm, algorithm) != 0) ++i;
+  while (i < how->n_choices && strcmp(how->choices[i].algorithm, algorithm) != 0) ++i;
   return i;
 }
 
-/* {number} is the rate's canonical text. */
-static gl_status set_rate(cfg_doc *doc, const char *number, gl_error *err) {
-  char assignment[NUMBER_TEXT_SIZE + 16];
-  snprintf(assignment, sizeof assignment, "%s=%s", rate_path, number);
-  return cfg_override(doc, assignment, err);
+static gl_status set_choice(const expansion *x, cfg_doc *doc, size_t choice) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < x->tuned.n && status == GL_OK; ++i)
+    status = cfg_set(doc, x->tuned.path[i], x->how->choices[choice].value[i], x->err);
+  return status;
+}
+
+/* Gives every tuned field this value, which is no more than a mark in a text. */
+static gl_status mark_tuned(const expansion *x, cfg_doc *doc, const char *value) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < x->tuned.n && status == GL_OK; ++i) {
+    const size_t size = strlen(x->tuned.path[i]) + strlen(value) + 2;
+    char *assignment = malloc(size);
+    if (assignment == NULL) return gl_fail_memory(x->err, "a cell of the sweep");
+    snprintf(assignment, size, "%s=%s", x->tuned.path[i], value);
+    status = cfg_override(doc, assignment, x->err);
+    free(assignment);
+  }
+  return status;
 }
 
 /* Reads the recipe at that position, has it checked where that is asked for, and notes what all its
@@ -313,11 +329,12 @@ static gl_status read_cell(expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX
   if (status == GL_OK) status = recipe_read(&r, doc, x->err);
   if (status == GL_OK) status = name_algorithm(x, &r.algorithm, c->algorithm);
   if (status != GL_OK) return status;
-  c->rate = rate_of(x->how, c->algorithm);
-  if (c->rate < x->how->n_rates) {
-    char number[NUMBER_TEXT_SIZE];
-    status = set_rate(doc, number_text(x->how->rates[c->rate].lr, number), x->err);
+  c->choice = choice_of(x->how, c->algorithm);
+  if (c->choice < x->how->n_choices) {
+    status = set_choice(x, doc, c->choice);
     if (status == GL_OK) status = recipe_read(&r, doc, x->err);
+  } else if (x->how->n_choices > 0 && x->tuned.n > 0) {
+    status = gl_fail(x->err, GL_EINTERNAL, "nothing was chosen for %s", c->algorithm);
   }
   if (status == GL_OK && x->how->check) status = recipe_check(&r, &x->known, x->err);
   if (status != GL_OK) return status;
@@ -379,7 +396,7 @@ static gl_status short_of_memory(gl_error *err) {
   return gl_fail_memory(err, "a cell of the sweep");
 }
 
-/* From the cell's tree, which may lose its rate here. */
+/* From the cell's tree, which may lose what was chosen for it here. */
 static gl_status texts_of_tree(expansion *x, sweep_cell *cell, cfg_doc *doc,
                                const size_t at[SWEEP_MAX_AXES]) {
   char *text = cfg_canonical(cfg_root(doc));
@@ -389,8 +406,8 @@ static gl_status texts_of_tree(expansion *x, sweep_cell *cell, cfg_doc *doc,
   if (to == NULL) return short_of_memory(x->err);
   hash_text(cell->identity, cell->key);
   memcpy(cell->place, cell->key, sizeof cell->place);
-  if (!x->open_rate) return GL_OK;
-  gl_status status = set_rate(doc, "null", x->err);
+  if (x->tuned.n == 0) return GL_OK;
+  gl_status status = mark_tuned(x, doc, "null");
   if (status != GL_OK) return status;
   text = cfg_canonical(cfg_root(doc));
   const size_t before = (size_t)(cell->recipe - cell->identity);
@@ -408,36 +425,47 @@ static gl_status texts_of_tree(expansion *x, sweep_cell *cell, cfg_doc *doc,
 /* From the templates. */
 static gl_status texts_of_template(expansion *x, sweep_cell *cell, const combination *c,
                                    const size_t at[SWEEP_MAX_AXES]) {
-  const char *value[MAX_FIELDS + 1];
-  char number[NUMBER_TEXT_SIZE];
+  const char *value[MAX_HOLES];
   for (size_t i = 0; i < x->n_fields; ++i) value[i] = x->field[i].text[at[x->field[i].axis]];
-  const int rated = c->rate < x->how->n_rates;
-  if (rated) value[x->n_fields] = number_text(x->how->rates[c->rate].lr, number);
-  const cfg_template *t = rated ? x->rated : x->plain;
+  const int chosen = c->choice < x->how->n_choices;
+  for (size_t i = 0; i < x->tuned.n && chosen; ++i)
+    value[x->n_fields + i] = x->chosen[c->choice * x->tuned.n + i];
+  const cfg_template *t = chosen && x->tuned.n > 0 ? x->open : x->plain;
   char *to = make_texts(x, cell, at, cfg_template_size(t, value));
   if (to == NULL) return short_of_memory(x->err);
   cfg_template_write(t, value, to);
   hash_text(cell->identity, cell->key);
   memcpy(cell->place, cell->key, sizeof cell->place);
-  if (!x->open_rate) return GL_OK;
-  value[x->n_fields] = "null";
+  if (x->tuned.n == 0) return GL_OK;
+  for (size_t i = 0; i < x->tuned.n; ++i) value[x->n_fields + i] = "null";
   const size_t before = (size_t)(cell->recipe - cell->identity);
-  char *identity = malloc(before + cfg_template_size(x->rated, value) + 1);
+  char *identity = malloc(before + cfg_template_size(x->open, value) + 1);
   if (identity == NULL) return short_of_memory(x->err);
   memcpy(identity, cell->identity, before);
-  cfg_template_write(x->rated, value, identity + before);
+  cfg_template_write(x->open, value, identity + before);
   hash_text(identity, cell->place);
   free(identity);
   return GL_OK;
 }
 
+/* {"optimizer.lr":0.1}: what was chosen, as the fields stand in `tune`. */
 static gl_status set_chosen(const expansion *x, sweep_cell *cell, const combination *c) {
-  char number[NUMBER_TEXT_SIZE], text[NUMBER_TEXT_SIZE + 32];
-  if (c->rate == x->how->n_rates) return GL_OK;
-  snprintf(text, sizeof text, "{\"%s\":%s}", rate_path,
-           number_text(x->how->rates[c->rate].lr, number));
-  cell->chosen = strdup(text);
-  return cell->chosen != NULL ? GL_OK : gl_fail_memory(x->err, "a chosen rate");
+  size_t size = 0;
+  int whole = 1;
+  if (c->choice == x->how->n_choices || x->tuned.n == 0) return GL_OK;
+  FILE *to = open_memstream(&cell->chosen, &size);
+  for (size_t i = 0; to != NULL && i < x->tuned.n; ++i) {
+    cJSON *path = cJSON_CreateString(x->tuned.path[i]);
+    char *key = path != NULL ? cJSON_PrintUnformatted(path) : NULL;
+    cJSON_Delete(path);
+    fprintf(to, "%s%s:%s", i == 0 ? "{" : ",", key != NULL ? key : "",
+            x->chosen[c->choice * x->tuned.n + i]);
+    whole &= key != NULL;
+    cJSON_free(key);
+  }
+  if (to != NULL) fputc('}', to);
+  whole = to != NULL && fclose(to) == 0 && whole;
+  return whole ? GL_OK : gl_fail_memory(x->err, "a cell's chosen fields");
 }
 
 /* --- from the first cell to the last ------------------------------------------------------------
@@ -503,28 +531,41 @@ static gl_status fill_cell(expansion *x, sweep_cell *cell, int *slow) {
 /* The templates of the cells' texts, made from the first one. */
 static gl_status make_templates(expansion *x) {
   const size_t first[SWEEP_MAX_AXES] = {0};
-  const char *path[MAX_FIELDS + 1];
+  const char *path[MAX_HOLES];
   cfg_doc *doc = NULL;
   if (x->nested) return GL_OK;
   for (size_t i = 0; i < x->n_fields; ++i) path[i] = x->field[i].path;
-  path[x->n_fields] = rate_path;
+  for (size_t i = 0; i < x->tuned.n; ++i) path[x->n_fields + i] = x->tuned.path[i];
   gl_status status = cfg_copy(&doc, x->base, x->err);
   if (status == GL_OK) status = set_fields(x, doc, first);
   if (status == GL_OK) status = cfg_template_new(&x->plain, doc, path, x->n_fields, x->err);
-  if (status == GL_OK && (x->open_rate || x->how->n_rates > 0)) {
-    status = set_rate(doc, "0", x->err);
-    if (status == GL_OK) status = cfg_template_new(&x->rated, doc, path, x->n_fields + 1, x->err);
+  if (status == GL_OK && x->tuned.n > 0) {
+    status = mark_tuned(x, doc, "0");
+    if (status == GL_OK)
+      status = cfg_template_new(&x->open, doc, path, x->n_fields + x->tuned.n, x->err);
   }
   cfg_free(doc);
   return status;
 }
 
-/* Whether `tune` chooses the rates of the grid's cells; those of the tuning runs are an axis. */
-static int rate_is_open(const cfg_doc *doc, const sweep_grid *grid) {
-  const cfg_node *tune = cfg_find(cfg_root(doc), "tune");
-  for (size_t i = 0; i < grid->n_axes; ++i)
-    if (strcmp(grid->axes[i].path, rate_path) == 0) return 0;
-  return tune != NULL && !cfg_is_null(tune);
+/* What `tune` chooses of the grid's cells; in those of the tuning runs it is an axis. */
+static tuned_fields open_fields(const cfg_doc *doc, const sweep_grid *grid) {
+  tuned_fields t = tuned_fields_of(doc);
+  for (size_t i = 0; i < grid->n_axes && t.n > 0; ++i)
+    if (strcmp(grid->axes[i].path, t.path[0]) == 0) t.n = 0;
+  return t;
+}
+
+/* The texts of what was chosen. */
+static gl_status write_choices(expansion *x) {
+  const size_t n = x->how->n_choices * x->tuned.n;
+  x->chosen = calloc(n + 1, sizeof *x->chosen);
+  int fits = x->chosen != NULL;
+  for (size_t i = 0; i < n && fits; ++i) {
+    x->chosen[i] = cfg_canonical(x->how->choices[i / x->tuned.n].value[i % x->tuned.n]);
+    fits = x->chosen[i] != NULL;
+  }
+  return fits ? GL_OK : gl_fail_memory(x->err, "what was chosen");
 }
 
 /* What a cell does not contain: the sweep it came from, words about the study, and what changes no
@@ -562,7 +603,10 @@ static void expansion_fini(expansion *x) {
     cJSON_free(x->field[i].key);
   }
   cfg_template_free(x->plain);
-  cfg_template_free(x->rated);
+  cfg_template_free(x->open);
+  for (size_t i = 0; x->chosen != NULL && i < x->how->n_choices * x->tuned.n; ++i)
+    free(x->chosen[i]);
+  free(x->chosen);
   cfg_free(x->base);
   free(x->combination);
   free(x->seed);
@@ -641,13 +685,13 @@ static gl_status fill_cells(expansion *x, size_t n) {
 gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
                        const sweep_expansion *how, gl_error *err) {
   *out = (sweep_cells){0};
-  expansion x = {
-      .grid = grid, .how = how, .out = out, .open_rate = rate_is_open(doc, grid), .err = err};
+  expansion x = {.grid = grid, .how = how, .out = out, .tuned = open_fields(doc, grid), .err = err};
   size_t n = 0;
   gl_status status = count_cells(grid, &n, err);
   if (status == GL_OK && how->check) status = refuse_equal_names(grid, err);
   if (status == GL_OK) status = cell_base(&x.base, doc, err);
   if (status == GL_OK) status = add_fields(&x);
+  if (status == GL_OK) status = write_choices(&x);
   if (status == GL_OK) status = make_templates(&x);
   if (status == GL_OK) status = allocate(&x, n);
   if (status == GL_OK) status = fill_cells(&x, n);

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
+#include "experiments/recipe/tuned_fields.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,8 +27,8 @@ typedef struct sweep_grid {
 
 typedef struct sweep_cell {
   char key[33];
-  char place[33]; /* where it stands in its study, whatever rate is chosen for it: likewise the hash
-                     of the recipe, with optimizer.lr left open where `tune` chooses it */
+  char place[33]; /* where it stands in its study, whatever is chosen for it: likewise the hash of
+                     the recipe, with the fields left open that `tune` chooses */
   char *identity; /* what the key is the hash of: the meaning of recipes, and the recipe; owned */
   const char *recipe; /* canonical JSON of the whole cell; part of identity */
   const char *swept;  /* canonical JSON of what is swept besides algorithm and seed; in identity's
@@ -42,12 +43,15 @@ typedef struct sweep_cell {
   size_t ordinal; /* position in the grid */
 } sweep_cell;
 
-/* A learning rate chosen for the algorithm of that shown name. */
-typedef struct sweep_rate {
+/* What `tune` chose for the algorithm of that shown name. */
+typedef struct sweep_choice {
   char algorithm[POLICY_NAME_SIZE];
-  double lr;
+  const cfg_node
+      *value[TUNED_FIELDS_MOST]; /* of each of the recipe's tuned_fields_of(); borrowed */
+  double lr;                     /* the rate of the runs that were best */
   double score;
-} sweep_rate;
+  unsigned edges; /* bit i: value[i] is the smallest or the largest number that was tried */
+} sweep_choice;
 
 typedef struct sweep_cells {
   sweep_cell *cells;
@@ -60,10 +64,11 @@ typedef struct sweep_cells {
  * list, or an override would be undone by an axis in every cell. */
 gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err);
 
-/* How a grid becomes cells; {0}: unchecked, unwatched, with the recipe's own rates. */
+/* How a grid becomes cells; {0}: unchecked, unwatched, with what the recipe itself says of fields
+ * that `tune` chooses. */
 typedef struct sweep_expansion {
-  const sweep_rate *rates; /* [n_rates] set optimizer.lr by algorithm */
-  size_t n_rates;
+  const sweep_choice *choices; /* [n_choices] set the tuned fields by algorithm */
+  size_t n_choices;
   int check; /* every cell is read by all its rooms, and two algorithms of one shown name, or two
                 equal cells, are refused */
   /* Called every few milliseconds with the number of cells so far; what is not 0 ends the work with

@@ -1,46 +1,56 @@
-/* The grid of tuning runs, their scores, and the rate chosen for each algorithm. */
+/* The plan of tuning runs, their scores, and what is chosen for each algorithm. */
 #include "experiments/sweep/tune.h"
 
 #include "analysis/statistics.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the grid of tuning runs --------------------------------------------------------------------
+/* --- reading the section ------------------------------------------------------------------------
  */
+
+static const char example[] = "tune: {lr: [0.01, 0.1], seeds: [101, 102]}";
 
 static gl_status numbers_only(const cfg_node *list, const char *what, gl_error *err) {
   for (size_t i = 0; i < cfg_size(list); ++i) {
     double value = 0;
     if (!cfg_number(cfg_at(list, i), &value) || !(value >= 0))
       return cfg_fail(cfg_at(list, i), err, "%s must hold numbers that are not negative", what);
-    for (size_t k = 0; k < i; ++k) {
-      double other = 0;
-      if (cfg_number(cfg_at(list, k), &other) && other == value)
-        return cfg_fail(cfg_at(list, i), err, "%s lists %g twice", what, value);
-    }
   }
   return GL_OK;
 }
 
-static gl_status list_of_numbers(const cfg_node **out, cfg_reader *r, const cfg_node *tune,
-                                 const char *key, const char *what, gl_error *err) {
-  *out = cfg_child(r, key);
-  if (r->status != GL_OK) return r->status;
-  if (*out == NULL)
-    return cfg_fail(tune, err, "'tune' needs %s, as in tune: {lr: [0.01, 0.1], seeds: [101, 102]}",
-                    key);
-  if (cfg_kind_of(*out) != CFG_LIST || cfg_size(*out) == 0)
-    return cfg_fail(*out, err, "%s must be a list of at least one number", what);
-  return numbers_only(*out, what, err);
+/* A list of at least one value, none of them twice. */
+static gl_status check_list(const cfg_node *list, const char *what, gl_error *err) {
+  if (cfg_kind_of(list) != CFG_LIST || cfg_size(list) == 0)
+    return cfg_fail(list, err,
+                    "%s must be a list of at least one value, as in [1, 2], or a range, as in "
+                    "{from: 1, to: 3, n: 3}",
+                    what);
+  gl_status status = GL_OK;
+  for (size_t i = 1; i < cfg_size(list) && status == GL_OK; ++i) {
+    char *one = cfg_canonical(cfg_at(list, i));
+    if (one == NULL) status = gl_fail_memory(err, "the values of tune");
+    for (size_t k = 0; k < i && status == GL_OK; ++k) {
+      char *other = cfg_canonical(cfg_at(list, k));
+      if (other == NULL)
+        status = gl_fail_memory(err, "the values of tune");
+      else if (strcmp(one, other) == 0)
+        status = cfg_fail(cfg_at(list, i), err, "%s lists %.60s twice", what, one);
+      free(other);
+    }
+    free(one);
+  }
+  return status;
 }
 
 static gl_status must_differ(const cfg_node *node, double used, gl_error *err) {
   double value = 0;
   if (!cfg_number(node, &value) || value != used) return GL_OK;
   return cfg_fail(node, err,
-                  "seed %.0f is used by the sweep too; rates must be chosen on seeds other than "
+                  "seed %.0f is used by the sweep too; fields must be chosen on seeds other than "
                   "those they are judged on",
                   value);
 }
@@ -65,6 +75,112 @@ static gl_status separate_seeds(const cfg_node *seeds, const cfg_doc *doc, const
   return status;
 }
 
+/* Not what is no setting of a run, or says which runs there are; of an algorithm its fields. */
+static int may_be_chosen(const char *path) {
+  static const char *const others[] = {"seed",  "name", "description", "sweep",
+                                       "steps", "tune", "checkpoint"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; ++i)
+    if (cfg_path_is_inside(path, others[i])) return 0;
+  return strcmp(path, "algorithm") != 0 && strcmp(path, "algorithm.base") != 0 &&
+         strcmp(path, "algorithm.name") != 0;
+}
+
+/* Whether the axis, or a field of a design, is the tuned field or inside of it; one around it, as
+ * an algorithm is around its clip, is set first. */
+static int sets(const sweep_axis *axis, const char *path) {
+  const cfg_node *first = cfg_at(axis->values, 0);
+  if (strcmp(axis->path, "algorithm") != 0 && cfg_path_is_inside(axis->path, path)) return 1;
+  if (strchr(axis->path, '.') != NULL || cfg_kind_of(first) != CFG_MAP) return 0;
+  for (size_t i = 0; i < cfg_size(first); ++i)
+    if (cfg_path_is_inside(cfg_key_at(first, i), path)) return 1;
+  return 0;
+}
+
+static gl_status check_field(const tune_plan *p, size_t i, const cfg_node *lr,
+                             const sweep_grid *sweep, gl_error *err) {
+  const char *path = p->fields.path[i];
+  char what[96] = "tune.lr";
+  if (p->fields.values[i] != lr) snprintf(what, sizeof what, "tune.fields.%.64s", path);
+  gl_status status = check_list(p->fields.values[i], what, err);
+  if (status == GL_OK && !may_be_chosen(path))
+    status = cfg_fail(p->fields.values[i], err,
+                      "tune cannot choose '%s'; it chooses settings of runs, such as optimizer.lr, "
+                      "train.epochs or algorithm.eps_low",
+                      path);
+  for (size_t k = 0; k < i && status == GL_OK; ++k)
+    if (cfg_path_is_inside(path, p->fields.path[k]) || cfg_path_is_inside(p->fields.path[k], path))
+      status = cfg_fail(p->fields.values[i], err,
+                        "tune chooses %s and %s, which is the same field or one inside the other; "
+                        "keep one",
+                        p->fields.path[k], path);
+  for (size_t a = 0; a < sweep->n_axes && status == GL_OK; ++a)
+    if (sets(&sweep->axes[a], path))
+      status = cfg_fail(sweep->axes[a].values, err,
+                        "%s is an axis of the sweep and chosen by tune; keep one of them", path);
+  return status;
+}
+
+static gl_status check_fields(const tune_plan *p, const cfg_node *tune, const cfg_node *lr,
+                              const cfg_node *fields, const sweep_grid *sweep, gl_error *err) {
+  if (fields != NULL && (cfg_kind_of(fields) != CFG_MAP || cfg_size(fields) == 0))
+    return cfg_fail(fields, err,
+                    "tune.fields maps dotted paths to lists of values, as in {optimizer.lr: [0.01, "
+                    "0.1], train.epochs: [1, 2]}");
+  if (p->fields.n == 0) return cfg_fail(tune, err, "'tune' needs lr or fields, as in %s", example);
+  if (fields != NULL && cfg_size(fields) + (lr != NULL) > TUNED_FIELDS_MOST)
+    return cfg_fail(fields, err, "tune chooses at most %d fields", TUNED_FIELDS_MOST);
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < p->fields.n && status == GL_OK; ++i)
+    status = check_field(p, i, lr, sweep, err);
+  return status == GL_OK && lr != NULL ? numbers_only(lr, "tune.lr", err) : status;
+}
+
+/* --- rungs -------------------------------------------------------------------------------------
+ */
+
+static gl_status make_steps(tune_plan *p, size_t steps, gl_error *err) {
+  char *text = NULL;
+  size_t size = 0, divisor = 1;
+  FILE *to = open_memstream(&text, &size);
+  if (to == NULL) return gl_fail_memory(err, "the rungs of tune");
+  for (size_t k = 1; k < p->rungs; ++k) divisor *= p->eta;
+  fputs("steps: [", to);
+  for (size_t k = 0; k < p->rungs; ++k, divisor /= p->eta)
+    fprintf(to, "%s%zu", k == 0 ? "" : ", ", (steps + divisor - 1) / divisor);
+  fputs("]\n", to);
+  gl_status status = fclose(to) == 0 ? GL_OK : gl_fail_memory(err, "the rungs of tune");
+  if (status == GL_OK) status = cfg_load_text(&p->steps, text, size, "tune.halving", err);
+  free(text);
+  return status;
+}
+
+static gl_status read_halving(tune_plan *p, const cfg_node *node, const sweep_grid *sweep,
+                              size_t steps, gl_error *err) {
+  cfg_reader r;
+  p->rungs = 1;
+  if (node == NULL) return GL_OK;
+  cfg_begin(&r, node, "tune.halving", err);
+  p->eta = cfg_count(&r, "eta", 3, 2, 1000);
+  p->rungs = cfg_count(&r, "rungs", 3, 2, 20);
+  if (cfg_end(&r) != GL_OK) return GL_EINPUT;
+  for (size_t a = 0; a < sweep->n_axes; ++a)
+    if (sets(&sweep->axes[a], "steps"))
+      return cfg_fail(node, err,
+                      "tune.halving shortens runs to a part of `steps`, which the sweep sets; keep "
+                      "one of them");
+  size_t shortest = steps;
+  for (size_t k = 1; k < p->rungs; ++k) shortest /= p->eta;
+  if (shortest == 0)
+    return cfg_fail(node, err,
+                    "tune.halving: %zu rungs of a factor of %zu need %zu^%zu updates or more, and "
+                    "the recipe has %zu; take fewer rungs",
+                    p->rungs, p->eta, p->eta, p->rungs - 1, steps);
+  return make_steps(p, steps, err);
+}
+
+/* --- the grid of tuning runs --------------------------------------------------------------------
+ */
+
 /* Replaces the values of the axis of that path, or adds it at the end. */
 static gl_status set_axis(sweep_grid *grid, const char *path, const cfg_node *values,
                           gl_error *err) {
@@ -79,30 +195,73 @@ static gl_status set_axis(sweep_grid *grid, const char *path, const cfg_node *va
   return GL_OK;
 }
 
-gl_status tune_grid_read(sweep_grid *grid, const cfg_doc *doc, const sweep_grid *sweep,
-                         gl_error *err) {
-  *grid = (sweep_grid){0};
-  const cfg_node *tune = cfg_find(cfg_root(doc), "tune");
-  if (tune == NULL || cfg_is_null(tune)) return GL_OK;
-  cfg_reader r;
-  const cfg_node *rates = NULL, *seeds = NULL;
-  cfg_begin(&r, tune, "tune", err);
-  gl_status status = list_of_numbers(&rates, &r, tune, "lr", "tune.lr", err);
-  if (status == GL_OK) status = list_of_numbers(&seeds, &r, tune, "seeds", "tune.seeds", err);
-  if (status == GL_OK) status = cfg_end(&r);
-  for (size_t i = 0; i < sweep->n_axes && status == GL_OK; ++i)
-    if (strcmp(sweep->axes[i].path, "optimizer.lr") == 0)
-      status =
-          cfg_fail(sweep->axes[i].values, err,
-                   "optimizer.lr is an axis of the sweep and chosen by tune; keep one of them");
-  if (status == GL_OK) status = separate_seeds(seeds, doc, sweep, err);
-  *grid = *sweep;
-  if (status == GL_OK) status = set_axis(grid, "seed", seeds, err);
-  if (status == GL_OK) status = set_axis(grid, "optimizer.lr", rates, err);
+static gl_status make_grid(tune_plan *p, const sweep_grid *sweep, const cfg_node *seeds,
+                           gl_error *err) {
+  p->grid = *sweep;
+  p->settings = 1;
+  gl_status status = set_axis(&p->grid, "seed", seeds, err);
+  if (status == GL_OK && p->rungs > 1)
+    status = set_axis(&p->grid, "steps", cfg_find(cfg_root(p->steps), "steps"), err);
+  for (size_t i = 0; i < p->fields.n && status == GL_OK; ++i) {
+    status = set_axis(&p->grid, p->fields.path[i], p->fields.values[i], err);
+    if (__builtin_mul_overflow(p->settings, cfg_size(p->fields.values[i]), &p->settings))
+      status = cfg_fail(p->fields.values[i], err, "tune has more settings than can be counted");
+  }
   return status;
 }
 
-/* --- the choice ---------------------------------------------------------------------------------
+static const cfg_node *child(cfg_reader *r, const char *key) {
+  const cfg_node *node = cfg_child(r, key);
+  return node != NULL && cfg_is_null(node) ? NULL : node;
+}
+
+static gl_status read_plan(tune_plan *p, const cfg_doc *doc, const cfg_node *tune,
+                           const sweep_grid *sweep, size_t steps, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, tune, "tune", err);
+  const cfg_node *lr = child(&r, "lr"), *fields = child(&r, "fields");
+  const cfg_node *seeds = child(&r, "seeds"), *halving = child(&r, "halving");
+  if (cfg_end(&r) != GL_OK) return GL_EINPUT;
+  p->fields = tuned_fields_of(doc);
+  gl_status status = check_fields(p, tune, lr, fields, sweep, err);
+  if (status == GL_OK && seeds == NULL)
+    status = cfg_fail(tune, err, "'tune' needs seeds, as in %s", example);
+  if (status == GL_OK) status = check_list(seeds, "tune.seeds", err);
+  if (status == GL_OK) status = numbers_only(seeds, "tune.seeds", err);
+  if (status == GL_OK) status = separate_seeds(seeds, doc, sweep, err);
+  if (status == GL_OK) status = read_halving(p, halving, sweep, steps, err);
+  return status == GL_OK ? make_grid(p, sweep, seeds, err) : status;
+}
+
+gl_status tune_plan_read(tune_plan *out, const cfg_doc *doc, const sweep_grid *sweep, size_t steps,
+                         gl_error *err) {
+  *out = (tune_plan){.rungs = 1};
+  const cfg_node *tune = cfg_find(cfg_root(doc), "tune");
+  if (tune == NULL || cfg_is_null(tune)) return GL_OK;
+  gl_status status = read_plan(out, doc, tune, sweep, steps, err);
+  if (status != GL_OK) tune_plan_fini(out);
+  return status;
+}
+
+void tune_plan_fini(tune_plan *p) {
+  cfg_free(p->steps);
+  *p = (tune_plan){.rungs = 1};
+}
+
+size_t tune_settings(const tune_plan *p, size_t rung) {
+  size_t n = p->settings;
+  for (size_t k = 0; k < rung; ++k) n = (n + p->eta - 1) / p->eta;
+  return n;
+}
+
+size_t tune_runs(const tune_plan *p, size_t cells) {
+  size_t n = 0;
+  for (size_t k = 0; k < p->rungs && p->grid.n_axes > 0; ++k)
+    n += cells / (p->settings * p->rungs) * tune_settings(p, k);
+  return n;
+}
+
+/* --- scores --------------------------------------------------------------------------------------
  */
 
 double tune_score(const run_result *o, size_t steps) {
@@ -111,67 +270,175 @@ double tune_score(const run_result *o, size_t steps) {
   return run_result_scores(o).last_quarter;
 }
 
-/* Score of one algorithm at one rate over all its cells; NaN if none has one. */
-static double rate_score(const sweep_cells *cells, const double *score, const char *algorithm,
-                         double lr, double *buffer) {
+/* The cell of a setting in a rung, for the other axes' combination number `outer`. */
+static size_t cell_at(const tune_plan *p, size_t outer, size_t rung, size_t setting) {
+  return (outer * p->rungs + rung) * p->settings + setting;
+}
+
+static size_t combinations(const tune_plan *p, const sweep_cells *cells) {
+  return cells->n_cells / (p->settings * p->rungs);
+}
+
+/* Which of the i-th field's values a setting has. */
+static size_t value_of(const tune_plan *p, size_t setting, size_t i) {
+  for (size_t k = p->fields.n; k-- > i + 1;) setting /= cfg_size(p->fields.values[k]);
+  return setting % cfg_size(p->fields.values[i]);
+}
+
+/* A setting in a rung of one algorithm. */
+typedef struct standing {
+  const tune_plan *plan;
+  size_t setting;
+  double score; /* NaN: no run of it has one */
+} standing;
+
+static int compare_settings(const tune_plan *p, size_t one, size_t other) {
+  for (size_t i = 0; i < p->fields.n; ++i) {
+    const size_t a = value_of(p, one, i), b = value_of(p, other, i);
+    double x, y;
+    if (a == b) continue;
+    if (cfg_number(cfg_at(p->fields.values[i], a), &x) &&
+        cfg_number(cfg_at(p->fields.values[i], b), &y) && x != y)
+      return x < y ? -1 : 1;
+    return a < b ? -1 : 1;
+  }
+  return 0;
+}
+
+/* The best first; without a score last. */
+static int compare_standings(const void *left, const void *right) {
+  const standing *a = left, *b = right;
+  if (isnan(a->score) != isnan(b->score)) return isnan(a->score) ? 1 : -1;
+  if (a->score != b->score && !isnan(a->score)) return a->score > b->score ? -1 : 1;
+  return compare_settings(a->plan, a->setting, b->setting);
+}
+
+/* The score of a setting over all cells of the algorithm; buffer[combinations]. */
+static double score_of(const tune_plan *p, const sweep_cells *cells, const double *score,
+                       const char *algorithm, size_t rung, size_t setting, double *buffer) {
   size_t n = 0;
-  for (size_t i = 0; i < cells->n_cells; ++i)
-    if (cells->cells[i].lr == lr && strcmp(cells->cells[i].algorithm, algorithm) == 0 &&
-        !isnan(score[i]))
+  for (size_t outer = 0; outer < combinations(p, cells); ++outer) {
+    const size_t i = cell_at(p, outer, rung, setting);
+    if (strcmp(cells->cells[i].algorithm, algorithm) == 0 && !isnan(score[i]))
       buffer[n++] = score[i];
+  }
   return sample_iqm(buffer, sample_sort(buffer, n));
 }
 
-/* The best of the algorithm's rates; those it was tried at are the cells' own. */
-static gl_status choose_one(sweep_rate *out, int *edge, const sweep_cells *cells,
-                            const double *score, const char *algorithm, double *buffer,
-                            gl_error *err) {
-  double smallest = INFINITY, largest = -INFINITY;
-  *out = (sweep_rate){.lr = NAN, .score = NAN};
-  snprintf(out->algorithm, sizeof out->algorithm, "%s", algorithm);
-  for (size_t i = 0; i < cells->n_cells; ++i) {
-    double lr = cells->cells[i].lr;
-    if (strcmp(cells->cells[i].algorithm, algorithm) != 0) continue;
-    smallest = fmin(smallest, lr);
-    largest = fmax(largest, lr);
-    if (lr == out->lr) continue;
-    double value = rate_score(cells, score, algorithm, lr, buffer);
-    if (isnan(value)) continue;
-    if (isnan(out->score) || value > out->score || (value == out->score && lr < out->lr)) {
-      out->lr = lr;
-      out->score = value;
+/* What the choice works with: a standing for each setting, those still in at the front. */
+typedef struct contest {
+  const tune_plan *plan;
+  const sweep_cells *cells;
+  const double *score;
+  standing *standing; /* [settings] */
+  double *buffer;     /* [combinations] */
+} contest;
+
+static gl_status contest_init(contest *c, gl_error *err) {
+  c->standing = calloc(c->plan->settings, sizeof *c->standing);
+  c->buffer = calloc(combinations(c->plan, c->cells) + 1, sizeof *c->buffer);
+  return c->standing != NULL && c->buffer != NULL ? GL_OK : gl_fail_memory(err, "the tuning runs");
+}
+
+static void contest_fini(contest *c) {
+  free(c->standing);
+  free(c->buffer);
+}
+
+/* Ranks the settings that a rung tries, of those that the rungs before left. */
+static gl_status rank(contest *c, const char *algorithm, size_t rung, gl_error *err) {
+  const size_t n = tune_settings(c->plan, rung);
+  for (size_t k = 0; k < n; ++k)
+    c->standing[k].score =
+        score_of(c->plan, c->cells, c->score, algorithm, rung, c->standing[k].setting, c->buffer);
+  qsort(c->standing, n, sizeof *c->standing, compare_standings);
+  if (!isnan(c->standing[0].score)) return GL_OK;
+  return gl_fail(err, GL_ENUMERIC, "no tuning run of %s finished, so nothing can be chosen for it",
+                 algorithm);
+}
+
+/* Goes through the rungs before `rung`, so that those that it tries stand at the front. */
+static gl_status play(contest *c, const char *algorithm, size_t rung, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t k = 0; k < c->plan->settings; ++k) c->standing[k] = (standing){c->plan, k, NAN};
+  for (size_t k = 0; k < rung && status == GL_OK; ++k) status = rank(c, algorithm, k, err);
+  return status;
+}
+
+/* Whether an earlier combination has the algorithm of this one. */
+static int is_known(const tune_plan *p, const sweep_cells *cells, size_t outer) {
+  const char *algorithm = cells->cells[cell_at(p, outer, 0, 0)].algorithm;
+  for (size_t k = 0; k < outer; ++k)
+    if (strcmp(cells->cells[cell_at(p, k, 0, 0)].algorithm, algorithm) == 0) return 1;
+  return 0;
+}
+
+gl_status tune_rung(unsigned char *in, const tune_plan *p, const sweep_cells *cells,
+                    const double *score, size_t rung, gl_error *err) {
+  contest c = {.plan = p, .cells = cells, .score = score};
+  const size_t n = combinations(p, cells);
+  memset(in, 0, cells->n_cells);
+  gl_status status = contest_init(&c, err);
+  for (size_t outer = 0; outer < n && status == GL_OK; ++outer) {
+    if (is_known(p, cells, outer)) continue;
+    const char *algorithm = cells->cells[cell_at(p, outer, 0, 0)].algorithm;
+    status = play(&c, algorithm, rung, err);
+    for (size_t other = outer; other < n && status == GL_OK; ++other) {
+      if (strcmp(cells->cells[cell_at(p, other, 0, 0)].algorithm, algorithm) != 0) continue;
+      for (size_t k = 0; k < tune_settings(p, rung); ++k)
+        in[cell_at(p, other, rung, c.standing[k].setting)] = 1;
     }
   }
-  *edge = smallest < largest && (out->lr == smallest || out->lr == largest);
-  if (isnan(out->score))
-    return gl_fail(err, GL_ENUMERIC,
-                   "no tuning run of %s finished, so no rate can be chosen for it", algorithm);
+  contest_fini(&c);
+  return status;
+}
+
+/* --- the choice ----------------------------------------------------------------------------------
+ */
+
+/* Whether the value is the smallest or the largest of numbers that differ. */
+static int is_edge(const cfg_node *values, size_t at) {
+  double own, other, smallest = INFINITY, largest = -INFINITY;
+  if (!cfg_number(cfg_at(values, at), &own)) return 0;
+  for (size_t i = 0; i < cfg_size(values); ++i) {
+    if (!cfg_number(cfg_at(values, i), &other)) return 0;
+    smallest = fmin(smallest, other);
+    largest = fmax(largest, other);
+  }
+  return smallest < largest && (own == smallest || own == largest);
+}
+
+static gl_status choose_one(sweep_choice *out, contest *c, size_t outer, gl_error *err) {
+  const tune_plan *p = c->plan;
+  const sweep_cell *first = &c->cells->cells[cell_at(p, outer, 0, 0)];
+  snprintf(out->algorithm, sizeof out->algorithm, "%s", first->algorithm);
+  gl_status status = play(c, first->algorithm, p->rungs, err);
+  if (status != GL_OK) return status;
+  const size_t best = c->standing[0].setting;
+  out->score = c->standing[0].score;
+  out->lr = c->cells->cells[cell_at(p, outer, p->rungs - 1, best)].lr;
+  for (size_t i = 0; i < p->fields.n; ++i) {
+    const size_t at = value_of(p, best, i);
+    out->value[i] = cfg_at(p->fields.values[i], at);
+    if (is_edge(p->fields.values[i], at)) out->edges |= 1u << i;
+  }
   return GL_OK;
 }
 
-gl_status tune_choose(sweep_rate **rates, int **edge, size_t *n_rates, const sweep_cells *cells,
-                      const double *score, gl_error *err) {
-  *n_rates = 0;
-  *rates = calloc(cells->n_cells + 1, sizeof **rates);
-  *edge = calloc(cells->n_cells + 1, sizeof **edge);
-  double *buffer = calloc(cells->n_cells + 1, sizeof *buffer);
-  gl_status status = GL_OK;
-  if (*rates == NULL || *edge == NULL || buffer == NULL)
-    status = gl_fail_memory(err, "the chosen rates");
-  for (size_t i = 0; i < cells->n_cells && status == GL_OK; ++i) {
-    const char *algorithm = cells->cells[i].algorithm;
-    int known = 0;
-    for (size_t k = 0; k < *n_rates; ++k) known |= strcmp((*rates)[k].algorithm, algorithm) == 0;
-    if (known) continue;
-    size_t k = (*n_rates)++;
-    status = choose_one(&(*rates)[k], &(*edge)[k], cells, score, algorithm, buffer, err);
-  }
-  free(buffer);
+gl_status tune_choose(sweep_choice **choices, size_t *n, const tune_plan *p,
+                      const sweep_cells *cells, const double *score, gl_error *err) {
+  contest c = {.plan = p, .cells = cells, .score = score};
+  const size_t outers = combinations(p, cells);
+  *n = 0;
+  *choices = calloc(outers + 1, sizeof **choices);
+  gl_status status = contest_init(&c, err);
+  if (status == GL_OK && *choices == NULL) status = gl_fail_memory(err, "what is chosen");
+  for (size_t outer = 0; outer < outers && status == GL_OK; ++outer)
+    if (!is_known(p, cells, outer)) status = choose_one(&(*choices)[(*n)++], &c, outer, err);
+  contest_fini(&c);
   if (status == GL_OK) return GL_OK;
-  free(*rates);
-  free(*edge);
-  *rates = NULL;
-  *edge = NULL;
-  *n_rates = 0;
+  free(*choices);
+  *choices = NULL;
+  *n = 0;
   return status;
 }

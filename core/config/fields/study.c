@@ -77,10 +77,25 @@ static const field entries[] = {
         "fall | last, of: ARM, against: ARM}, an ARM being {algorithm: NAME, PATH: VALUE, …}",
         .role = ROLE_PROVENANCE),
     ENTRY("tune", "tune", SECTION, "", NULL,
-          "before the grid is run, each algorithm's learning rate is chosen on other seeds",
+          "before the grid is run, each algorithm's learning rate, or other fields, are chosen on "
+          "other seeds",
           .role = ROLE_PROVENANCE),
-    ENTRY("tune.lr", "tuned rates", LIST, "", NULL, "learning rates to try, each once; required",
+    ENTRY("tune.lr", "tuned rates", LIST, "", NULL,
+          "learning rates to try, each once; this or `fields` is required",
           .role = ROLE_PROVENANCE),
+    ENTRY("tune.fields", "tuned fields", SECTION, "", NULL,
+          "a map of dotted paths to lists of values to try, or to ranges; all their combinations "
+          "are tried, with those of `lr`. At most eight fields",
+          .role = ROLE_PROVENANCE),
+    ENTRY("tune.halving", "successive halving", SECTION, "", NULL,
+          "settings are tried in `rungs` of ever longer runs, and of each rung the best 1/`eta` go "
+          "on to the next, whose runs are `eta` times as long; those of the last have `steps` "
+          "updates",
+          .role = ROLE_PROVENANCE),
+    ENTRY("tune.halving.eta", "halving factor", NUMBER, "", NULL, "2 or more",
+          .role = ROLE_PROVENANCE, .rule = "3"),
+    ENTRY("tune.halving.rungs", "halving rungs", NUMBER, "", NULL, "2 or more",
+          .role = ROLE_PROVENANCE, .rule = "3"),
     ENTRY("tune.seeds", "tuning seeds", LIST, "", NULL,
           "seeds to try them on, none of them a seed of the sweep; required",
           .role = ROLE_PROVENANCE),

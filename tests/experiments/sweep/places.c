@@ -3,6 +3,7 @@
 #include "experiments/sweep/tune.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char recipe[] = "name: places\nsteps: 10\n"
@@ -14,16 +15,25 @@ static const char recipe[] = "name: places\nsteps: 10\n"
 
 /* The grid's cells, or the tuning runs', with these rates for grpo and gepo (0: none chosen). */
 static sweep_cells expand(const char *text, int tuning, double grpo, double gepo) {
-  const sweep_rate rates[] = {{.algorithm = "grpo", .lr = grpo}, {.algorithm = "gepo", .lr = gepo}};
-  const sweep_expansion how = {.rates = rates, .n_rates = grpo > 0 ? 2 : 0, .check = 1};
+  sweep_choice choices[] = {{.algorithm = "grpo"}, {.algorithm = "gepo"}};
+  const sweep_expansion how = {.choices = choices, .n_choices = grpo > 0 ? 2 : 0, .check = 1};
+  tune_plan plan = {.rungs = 1};
   sweep_cells cells = {0};
-  sweep_grid grid, of_tuning;
+  sweep_grid grid;
   cfg_doc *doc = NULL;
   gl_error err = {0};
   gl_status status = cfg_load_text(&doc, text, strlen(text), "places", &err);
   if (status == GL_OK) status = sweep_grid_read(&grid, doc, &err);
-  if (status == GL_OK) status = tune_grid_read(&of_tuning, doc, &grid, &err);
-  if (status == GL_OK) status = sweep_expand(&cells, doc, tuning ? &of_tuning : &grid, &how, &err);
+  if (status == GL_OK) status = tune_plan_read(&plan, doc, &grid, 10, &err);
+  for (size_t i = 0; how.n_choices > 0 && i < cfg_size(plan.fields.values[0]); ++i) {
+    const cfg_node *node = cfg_at(plan.fields.values[0], i);
+    double lr = NAN;
+    CU_ASSERT(cfg_number(node, &lr));
+    if (lr == grpo) choices[0].value[0] = node;
+    if (lr == gepo) choices[1].value[0] = node;
+  }
+  if (status == GL_OK) status = sweep_expand(&cells, doc, tuning ? &plan.grid : &grid, &how, &err);
+  tune_plan_fini(&plan);
   if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_EQUAL_FATAL(status, GL_OK);
   cfg_free(doc);
