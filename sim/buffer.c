@@ -102,6 +102,16 @@ uint32_t buffer_switch_response(buffer *b, uint32_t slot, uint32_t segment, doub
   return add_segment(p, version, at, response) ? p->facts.n_segments - 1 : UINT32_MAX;
 }
 
+void buffer_rescale_response(buffer *b, uint32_t slot, int64_t response, double factor) {
+  pooled_batch *p = &b->pool[slot];
+  for (uint32_t i = 0; i < p->facts.n_segments; ++i) {
+    schedule_segment *s = &p->segments[i];
+    if (s->response != response) continue;
+    s->from *= factor;
+    if (s->to < 1) s->to *= factor;
+  }
+}
+
 void buffer_join_segments(buffer *b, uint32_t slot) {
   pooled_batch *p = &b->pool[slot];
   for (uint32_t i = 1; i < p->facts.n_segments; ++i)

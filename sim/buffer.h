@@ -44,6 +44,9 @@ uint32_t buffer_begin_response(buffer *b, uint32_t slot, int64_t response, int64
  * old one where nothing was generated under it; UINT32_MAX if memory is short. */
 uint32_t buffer_switch_response(buffer *b, uint32_t slot, uint32_t segment, double at,
                                 int64_t version);
+/* Segments of a response whose length is now other: their ends, but the last, are so many times
+ * what they were. */
+void buffer_rescale_response(buffer *b, uint32_t slot, int64_t response, double factor);
 /* Where all responses are of one version: makes one segment of theirs. */
 void buffer_join_segments(buffer *b, uint32_t slot);
 /* Frees the slot. */

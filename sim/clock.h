@@ -65,6 +65,7 @@ typedef struct engine {
 /* Of a unit, by its slot. */
 typedef struct unit_progress {
   double *lengths; /* [unit_responses] owned, kept when the slot is used again */
+  size_t *from;    /* likewise, where a learner is told of changed weights: see schedule_hooks */
   size_t begun, running;
   double prompt; /* its factor; 1 without a law */
 } unit_progress;
@@ -157,6 +158,9 @@ static inline void selection_begins(sim_clock *c, uint32_t slot) {
   if (c->selects) selection_begins_unit(c, slot);
 }
 void selection_waits(sim_clock *c, uint32_t slot);
+/* Lengths of a unit that is begun change: before and after. */
+void selection_forgets_lengths(sim_clock *c, uint32_t slot);
+void selection_takes_lengths(sim_clock *c, uint32_t slot);
 void selection_ends_unit(sim_clock *c, uint32_t slot, unit_fate fate);
 static inline void selection_ends(sim_clock *c, uint32_t slot, unit_fate fate) {
   ++c->out->fate[fate].units;

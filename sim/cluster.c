@@ -62,7 +62,7 @@ typedef struct shared_keys {
   const network_spec *network;
   double max_delay; /* NaN: not given */
   int default_delay, coupled;
-  int recomputes; /* keys and values, at a speed of its own for each group */
+  int recomputes; /* keys and values may be computed again, at a speed of each group */
   const cfg_node *prefill_at;
 } shared_keys;
 
@@ -94,9 +94,9 @@ static gl_status check_prefill(cfg_reader *r, const shared_keys *s, gl_error *er
   const char *key = "prefill_tokens_per_s";
   return cfg_fail(cfg_has(r, key) ? cfg_child(r, key) : s->prefill_at, err,
                   "prefill_tokens_per_s is the speed at which keys and values are computed again "
-                  "for new weights; it needs unit: group or response, partial: continue and "
-                  "kv_cache: recompute (of a batch it is not known how far each response has come: "
-                  "say with `interrupt` how long that takes)");
+                  "for new weights; it needs unit: group or response and partial: continue (of a "
+                  "batch it is not known how far each response has come: say with `interrupt` how "
+                  "long that takes)");
 }
 
 static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count,
@@ -251,16 +251,14 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
 /* How far each response of a batch has come when new weights arrive depends on them all; the
  * fraction of a segment stands for none of them. */
 static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_responses) {
-  if (r->status == GL_OK && c->unit != UNIT_BATCH && c->partial == PARTIAL_CONTINUE)
-    r->status = cfg_fail(cfg_child(r, cfg_has(r, "partial") ? "partial" : "coupled"), r->err,
-                         "a coupled clock cannot change weights while a response is decoded; give "
-                         "the cluster partial: wait or drop, or leave coupled out");
   if (r->status == GL_OK && c->in_flight && c->unit == UNIT_BATCH) {
     const cfg_node *given = cfg_child(r, "in_flight");
-    r->status = cfg_fail(given != NULL ? given : cfg_child(r, "coupled"), r->err,
-                         "a coupled clock cannot change weights while a batch is generated%s; "
-                         "give the cluster in_flight: false, or leave coupled out",
-                         given != NULL ? "" : ", as this preset does");
+    r->status =
+        cfg_fail(given != NULL ? given : cfg_child(r, "coupled"), r->err,
+                 "a coupled clock cannot change weights while a batch is generated%s; "
+                 "give the cluster in_flight: false, or unit: group with partial: continue, "
+                 "or leave coupled out",
+                 given != NULL ? "" : ", as this preset does");
   }
   if (r->status == GL_OK && c->samples_per_batch != batch_responses)
     r->status = cfg_fail(cfg_child(r, "samples_per_batch"), r->err,
@@ -395,8 +393,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   s.bytes_per_token = c->bytes_per_token;
   s.weights_bytes = c->weights_bytes;
   s.rollout_bytes = c->rollout_bytes;
-  s.recomputes = c->sync == SYNC_PUSH && c->unit != UNIT_BATCH && c->partial == PARTIAL_CONTINUE &&
-                 c->kv_cache == KV_CACHE_RECOMPUTE;
+  s.recomputes = c->sync == SYNC_PUSH && c->unit != UNIT_BATCH && c->partial == PARTIAL_CONTINUE;
   if (c->coupled) check_coupled(c, &r, batch_responses);
   const cfg_node *network = cfg_child(&r, "network");
   if (r.status == GL_OK) r.status = network_parse(&c->network, network, err);
@@ -444,7 +441,6 @@ size_t cluster_unit_groups(const cluster_spec *spec, size_t groups) {
 
 gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *cluster, gl_error *err) {
   const cfg_node *unit = cluster != NULL ? cfg_find(cluster, "unit") : NULL;
-  const cfg_node *partial = cluster != NULL ? cfg_find(cluster, "partial") : NULL;
   if (unit == NULL && cluster != NULL) unit = cfg_find(cluster, "preset"); /* which has it so */
   if (spec->unit == UNIT_RESPONSE && spec->group_size > 1)
     return cfg_fail(unit, err,
@@ -457,11 +453,6 @@ gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *clust
                     "stale: downweight is known to `gepolab sim` alone; for training give stale: "
                     "discard or wait, or an algorithm whose mixture falls with staleness "
                     "(mixture_anneal)");
-  if (spec->unit != UNIT_BATCH && spec->partial == PARTIAL_CONTINUE)
-    return cfg_fail(partial != NULL ? partial : unit, err,
-                    "with partial: continue every response of a group changes its weights at a "
-                    "token of its own, which `gepolab sim` knows and learners do not draw; give "
-                    "partial: wait or drop, or unit: batch with in_flight: true");
   return GL_OK;
 }
 
@@ -517,6 +508,14 @@ const measured_staleness *cluster_measured_time(const cluster_spec *spec) {
 
 int cluster_is_coupled(const cluster_spec *spec) {
   return spec->coupled;
+}
+
+int cluster_changes_in_flight(const cluster_spec *spec) {
+  return spec->unit != UNIT_BATCH && spec->partial == PARTIAL_CONTINUE;
+}
+
+int cluster_keeps_cache(const cluster_spec *spec) {
+  return spec->kv_cache == KV_CACHE_KEEP;
 }
 
 int cluster_has_lengths(const cluster_spec *spec) {

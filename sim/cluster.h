@@ -18,6 +18,12 @@ void cluster_free(cluster_spec *spec);
 /* Whether real response lengths shall drive the clock: schedule_build_coupled, not schedule_build.
  */
 int cluster_is_coupled(const cluster_spec *spec);
+/* Whether responses that stream go on with new weights while they are decoded. */
+int cluster_changes_in_flight(const cluster_spec *spec);
+/* Whether what samplers have computed of a response's keys and values stays when its weights
+ * change.
+ */
+int cluster_keeps_cache(const cluster_spec *spec);
 /* Whether every group of samplers has a law of response lengths, so that schedule_build can stand
  * in for a coupled clock. */
 int cluster_has_lengths(const cluster_spec *spec);
@@ -26,7 +32,7 @@ const char *cluster_unit_names(const cluster_spec *spec);
 /* Groups of responses that a unit holds, of the `groups` of a batch: all of them, or one. */
 size_t cluster_unit_groups(const cluster_spec *spec, size_t groups);
 /* Whether a learner can train on the cluster's units. GL_EINPUT at its place where groups come
- * apart, or the responses of a group change their weights each at a token of its own. */
+ * apart. */
 gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *cluster, gl_error *err);
 /* The name of the i-th site, borrowed; NULL past the last. */
 const char *cluster_site_at(const cluster_spec *spec, size_t i);

@@ -39,11 +39,13 @@ void coupling_leave(sim_clock *c, int64_t version) {
 /* Holds the version that this update leaves, if batches may still be begun with it, and releases
  * the one that no batch may be begun with any more. That one is `ahead` + 1 versions back: the gate
  * (sampler_gate_is_open) compares a version with gate_count / batches, which is never below the
- * learner's version, so it is closed for versions with c->version - version > ahead. */
+ * learner's version, so it is closed for versions with c->version - version > ahead. Where
+ * responses go on with whatever weights come, the gate says nothing of these. */
 gl_status coupling_update(sim_clock *c, gl_error *err) {
   coupling *k = &c->coupled;
   if (k->hooks == NULL) return GL_OK;
-  const int64_t before = c->version - 1, ahead = c->spec->ahead;
+  const int any = c->stream.engines != NULL && c->spec->partial == PARTIAL_CONTINUE;
+  const int64_t before = c->version - 1, ahead = any ? INT64_MAX : c->spec->ahead;
   const schedule_update *u = &c->out->updates[before];
   gl_status status = GL_OK;
   if (k->users[before] > 0 && ahead >= 1 && (size_t)c->version < c->updates) {

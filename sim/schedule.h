@@ -162,7 +162,14 @@ typedef struct schedule_hooks {
    * batch.
    */
   void (*rounds)(void *self, const schedule_batch *b, schedule_rounds *out);
+  /* Where weights change while responses are decoded (partial: continue), else NULL: batch b goes
+   * on with those of this version, response k from its token from[k] on, which is 0 where it has
+   * not begun (SCHEDULE_LEAVES: nothing of it changes). lengths[responses] are what they were, and
+   * become what they are now; none is below from[k] + 1. */
+  gl_status (*go_on)(void *self, const schedule_batch *b, int64_t version, const size_t *from,
+                     double *lengths, gl_error *err);
 } schedule_hooks;
+#define SCHEDULE_LEAVES SIZE_MAX
 
 /* Runs the clock with these hooks: generation times and bytes follow from the lengths they give,
  * whatever laws the cluster has for them. The result depends on the arguments and the lengths

@@ -66,6 +66,20 @@ static void count(const sim_clock *c, unit_counts *to, uint32_t slot) {
   if (c->stream.engines != NULL && c->spec->prompts != NULL) ++to->by_prompt[prompt_class(c, slot)];
 }
 
+void selection_forgets_lengths(sim_clock *c, uint32_t slot) {
+  unit_counts one = {0};
+  if (!c->selects) return;
+  count(c, &one, slot);
+  c->drawn.tokens -= one.tokens;
+  c->drawn.longest -= one.longest;
+  for (size_t k = 0; k < LENGTH_CLASSES; ++k) c->drawn.by_length[k] -= one.by_length[k];
+  for (size_t k = 0; k < PROMPT_CLASSES; ++k) c->drawn.by_prompt[k] -= one.by_prompt[k];
+}
+
+void selection_takes_lengths(sim_clock *c, uint32_t slot) {
+  if (c->selects) count(c, &c->drawn, slot);
+}
+
 void selection_begins_unit(sim_clock *c, uint32_t slot) {
   count(c, &c->drawn, slot);
   if (c->live == NULL) return;

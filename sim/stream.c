@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { NO_PLACE = UINT32_MAX };
 /* No response takes less, so that simulated time always moves on. */
@@ -27,7 +28,10 @@ int stream_init(sim_clock *c) {
 
 void stream_fini(sim_clock *c) {
   streaming *t = &c->stream;
-  for (size_t i = 0; i < t->n_units; ++i) free(t->units[i].lengths);
+  for (size_t i = 0; i < t->n_units; ++i) {
+    free(t->units[i].lengths);
+    free(t->units[i].from);
+  }
   free(t->units);
   free(t->running);
   free(t->engines);
@@ -37,8 +41,10 @@ void stream_fini(sim_clock *c) {
 size_t stream_bytes(const sim_clock *c) {
   const streaming *t = &c->stream;
   size_t bytes = t->n_units * sizeof *t->units + t->capacity * sizeof *t->running;
-  for (size_t i = 0; i < t->n_units; ++i)
+  for (size_t i = 0; i < t->n_units; ++i) {
     bytes += t->units[i].lengths != NULL ? c->spec->unit_responses * sizeof(double) : 0;
+    bytes += t->units[i].from != NULL ? c->spec->unit_responses * sizeof(size_t) : 0;
+  }
   return bytes;
 }
 
@@ -88,6 +94,11 @@ static void give_place_back(streaming *t, engine *e, uint32_t place) {
 /* --- units --------------------------------------------------------------------------------------
  */
 
+/* Whether a learner is told where responses go on with other weights. */
+static int tells_changes(const sim_clock *c) {
+  return c->coupled.hooks != NULL && c->spec->partial == PARTIAL_CONTINUE;
+}
+
 static int reserve_unit(sim_clock *c, uint32_t slot) {
   streaming *t = &c->stream;
   if (slot >= t->n_units) {
@@ -102,7 +113,9 @@ static int reserve_unit(sim_clock *c, uint32_t slot) {
   u->begun = u->running = 0;
   u->prompt = 1;
   if (u->lengths == NULL) u->lengths = calloc(c->spec->unit_responses, sizeof *u->lengths);
-  return u->lengths != NULL;
+  if (u->from == NULL && tells_changes(c))
+    u->from = calloc(c->spec->unit_responses, sizeof *u->from);
+  return u->lengths != NULL && (u->from != NULL || !tells_changes(c));
 }
 
 /* Single responses are those of groups, one after the other, which have their prompts in common. */
@@ -110,6 +123,17 @@ static uint64_t prompt_of(const cluster_spec *spec, const schedule_batch *facts)
   if (spec->unit != UNIT_RESPONSE) return facts->id;
   const uint64_t ordinal = facts->id & UINT32_MAX;
   return (uint64_t)facts->sampler << 32 | ordinal / spec->group_size;
+}
+
+/* What a unit of such lengths weighs. */
+static void add_up_lengths(const cluster_spec *spec, schedule_batch *facts, const double *lengths) {
+  facts->tokens = facts->longest = 0;
+  for (size_t k = 0; k < spec->unit_responses; ++k) {
+    facts->tokens += lengths[k];
+    facts->longest = fmax(facts->longest, lengths[k]);
+  }
+  const double share = (double)spec->unit_responses / (double)spec->samples_per_batch;
+  facts->bytes = spec->rollout_bytes * share + spec->bytes_per_token * facts->tokens;
 }
 
 static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_error *err) {
@@ -125,14 +149,9 @@ static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_err
         response_draw_lengths(lengths, &s->group->responses, c->seed, facts->id,
                               prompt_of(spec, facts), spec->unit_responses);
   }
-  for (size_t k = 0; k < spec->unit_responses; ++k) {
-    facts->tokens += lengths[k];
-    facts->longest = fmax(facts->longest, lengths[k]);
-  }
   ++c->out->rounds;
   c->out->drawn_responses += spec->unit_responses;
-  const double share = (double)spec->unit_responses / (double)spec->samples_per_batch;
-  facts->bytes = spec->rollout_bytes * share + spec->bytes_per_token * facts->tokens;
+  add_up_lengths(spec, facts, lengths);
   return GL_OK;
 }
 
@@ -348,10 +367,81 @@ static gl_status interrupt(sim_clock *c, uint32_t i, gl_error *err) {
   return status == GL_OK ? interrupt_begins(c, i, seconds, tokens, err) : status;
 }
 
+/* Where the responses of one unit stand, for the learner: u->from. A token that has been begun is
+ * finished with the weights before. */
+static void place_responses(const sim_clock *c, uint32_t i, uint32_t slot) {
+  const streaming *t = &c->stream;
+  unit_progress *u = &t->units[slot];
+  for (size_t k = 0; k < c->spec->unit_responses; ++k)
+    u->from[k] = k < u->begun ? SCHEDULE_LEAVES : 0;
+  for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
+    const running_response *r = &t->running[k];
+    if (r->slot != slot || share_done(c, r) >= 1) continue;
+    const size_t which = (size_t)response_of(c, r);
+    const double at = ceil(share_done(c, r) * u->lengths[which]);
+    if (at < u->lengths[which]) u->from[which] = (size_t)at;
+  }
+}
+
+/* The unit's running responses take the time of their new lengths; old ones are in c->coupled. */
+static gl_status take_new_lengths(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
+  streaming *t = &c->stream;
+  const unit_progress *u = &t->units[slot];
+  gl_status status = GL_OK;
+  for (uint32_t k = t->engines[i].first; k != NO_PLACE && status == GL_OK; k = t->running[k].next) {
+    running_response *r = &t->running[k];
+    const size_t which = (size_t)response_of(c, r);
+    const double old = r->slot == slot ? c->coupled.lengths[which] : 0;
+    if (r->slot != slot || old == u->lengths[which]) continue;
+    r->ends_s = r->begun_s + (r->ends_s - r->begun_s) * (u->lengths[which] / old);
+    buffer_rescale_response(&c->buffer, slot, (int64_t)which, old / u->lengths[which]);
+    ++r->serial;
+    status = clock_post(c, r->ends_s, RANK_ARRIVAL, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32,
+                        err);
+  }
+  return status;
+}
+
+/* The learner draws the rest of a unit anew. */
+static gl_status draw_rest(sim_clock *c, uint32_t i, uint32_t slot, int64_t version,
+                           gl_error *err) {
+  const size_t n = c->spec->unit_responses;
+  const unit_progress *u = &c->stream.units[slot];
+  schedule_batch *facts = &c->buffer.pool[slot].facts;
+  memcpy(c->coupled.lengths, u->lengths, n * sizeof *u->lengths);
+  place_responses(c, i, slot);
+  selection_forgets_lengths(c, slot);
+  gl_status status =
+      c->coupled.hooks->go_on(c->coupled.hooks->self, facts, version, u->from, u->lengths, err);
+  if (status != GL_OK) return status;
+  add_up_lengths(c->spec, facts, u->lengths);
+  selection_takes_lengths(c, slot);
+  return take_new_lengths(c, i, slot, err);
+}
+
+/* All units under way, each once: those with responses that run, and the one that is still open. */
+static gl_status draw_rests(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
+  const streaming *t = &c->stream;
+  const engine *e = &t->engines[i];
+  gl_status status = GL_OK;
+  for (uint32_t k = e->first; k != NO_PLACE && status == GL_OK; k = t->running[k].next) {
+    const uint32_t slot = t->running[k].slot;
+    uint32_t earlier = e->first;
+    while (t->running[earlier].slot != slot) earlier = t->running[earlier].next;
+    if (earlier == k && slot != e->open) status = draw_rest(c, i, slot, version, err);
+  }
+  if (status == GL_OK && e->open != BUFFER_NONE) status = draw_rest(c, i, e->open, version, err);
+  return status;
+}
+
 /* The responses under way go on with other weights. */
 static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
   streaming *t = &c->stream;
   int interrupts = 0;
+  if (tells_changes(c)) {
+    gl_status status = draw_rests(c, i, version, err);
+    if (status != GL_OK) return status;
+  }
   for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
     running_response *r = &t->running[k];
     const double done = share_done(c, r);

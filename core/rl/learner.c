@@ -39,6 +39,10 @@ gl_status draw_request_check(const draw_request *r, const batch *b, size_t longe
       (b->id != r->batch_id || b->n_groups != r->n_groups ||
        b->n_responses != r->n_groups * r->group_size || b->n_tokens != b->n_responses * longest))
     return gl_fail(err, GL_EINTERNAL, "a draw that continues another batch than it began");
+  for (size_t i = 0; r->span != NULL && i < r->n_groups * r->group_size; ++i)
+    if (r->span[i].from > r->span[i].to || r->span[i].to > longest)
+      return gl_fail(err, GL_EINTERNAL, "a draw of tokens %zu to %zu of %zu", r->span[i].from,
+                     r->span[i].to, longest);
   return GL_OK;
 }
 

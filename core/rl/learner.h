@@ -15,6 +15,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Token positions [from, to) of one response. */
+typedef struct draw_span {
+  size_t from, to;
+} draw_span;
+
 /* A request to draw tokens with the parameters of a version: the one the learner is at, or one that
  * it holds. A batch whose weights change in flight is drawn in several requests on the same batch:
  * the first has from = 0 and makes the batch; each draws, for every response, the token positions
@@ -26,6 +31,14 @@ typedef struct draw_request {
   double from, to;
   size_t first_group; /* the groups are those that a larger batch of this id has from there on, to
                          the last token: addresses count the groups before them; ordinarily 0 */
+  /* Where every response changes its weights at a token of its own: what is drawn of each,
+   * [n_groups * group_size], nothing where `from` and `to` are equal. What a response has at `from`
+   * and behind it is drawn anew, and what it has before it must be there unless it has ended. The
+   * fractions then only say whether the batch is made (from = 0) and whether this is all of it (to
+   * = 1). NULL: all responses are drawn alike. */
+  const draw_span *span;
+  /* NULL, or [n_groups * group_size]: gets how many tokens each response has by now. */
+  size_t *length;
 } draw_request;
 
 /* What is wrong with a request, or with the batch that it goes on with: GL_EINTERNAL, or GL_EINPUT
@@ -64,6 +77,8 @@ typedef struct learner_ops {
   /* Makes one batch of groups of batches that were drawn whole, under the same id and version; *b
    * is empty before. */
   gl_status (*join)(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
+  /* The most tokens of a response. */
+  size_t (*longest)(const void *self);
   /* One learner step on n batches together: minibatches x epochs optimiser updates. Fills the
    * metrics it can know; the loop adds version and staleness. Increments the version by one. A
    * parameter that becomes non-finite is a result, not an error: metrics carry it. */
@@ -94,6 +109,11 @@ typedef struct learner_ops {
    * order; one that is not held is left alone. */
   gl_status (*hold)(void *self, gl_error *err);
   void (*release)(void *self, int64_t version);
+  /* Optional: from now on, where a draw goes on with a response, its later tokens attend to the
+   * keys and values that its earlier ones were drawn with, of whatever version these were; they are
+   * part of the batch until it is complete. To be called before any draw. GL_EINPUT, saying why,
+   * where this learner cannot. A learner that has it not has no keys and values. */
+  gl_status (*keep_cache)(void *self, gl_error *err);
   void (*free)(void *self);
 } learner_ops;
 

@@ -61,6 +61,13 @@ static void release(void *self, int64_t version) {
   (void)self, (void)version;
 }
 
+/* Lengths stay, for the policy does. */
+static gl_status go_on(void *self, const schedule_batch *b, int64_t version, const size_t *from,
+                       double *lengths, gl_error *err) {
+  (void)self, (void)b, (void)version, (void)from, (void)lengths, (void)err;
+  return GL_OK;
+}
+
 /* What the recipe must be for the question to have an answer. */
 static gl_status check(const recipe *r, const cluster_spec *cluster, gl_error *err) {
   const cfg_node *kind = r->world != NULL ? cfg_find(r->world, "kind") : NULL;
@@ -140,7 +147,7 @@ static void print_table(const arrivals *a, const probe *p, const double *arrives
  */
 
 static gl_status run_clock(probe *p, const recipe *r, const cluster_spec *cluster, gl_error *err) {
-  const schedule_hooks hooks = {p, draw, discard, update, hold, release, NULL};
+  const schedule_hooks hooks = {p, draw, discard, update, hold, release, NULL, go_on};
   schedule s = {0};
   gl_status status = recipe_learner(&p->learner, r, NULL, err);
   if (status == GL_OK) status = schedule_build_coupled(&s, cluster, r->seed, r->steps, &hooks, err);

@@ -40,8 +40,9 @@ typedef struct checkpoint {
   size_t n_set_evals;
   uint64_t broken; /* updates in a row without a number, up to the last */
   double wall_s;   /* spent so far */
-  /* Coupled runs, else 0: of all batches begun, in order, the lengths of their responses; with
-   * dynamic sampling before those the number of rounds and behind them the lengths of each. */
+  /* Coupled runs, else 0: of all batches begun, in order, the lengths of their responses, those of
+   * batches that go on with other weights where they do; with dynamic sampling before those the
+   * number of rounds and behind them the lengths of each. */
   uint32_t *lengths; /* [n_lengths] */
   size_t n_lengths;  /* without dynamic sampling begun * responses */
   size_t begun, responses;

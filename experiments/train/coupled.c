@@ -5,9 +5,12 @@
  * Where samplers draw until a batch is full of groups whose rewards differ (train.filter_groups),
  * all rounds that a batch took are told to the clock.
  *
- * The clock's state is no part of a checkpoint. A checkpoint has the lengths of all batches begun
- * so far; from these the clock is run again, without any work of the learner, up to the update of
- * the checkpoint, and goes on live from there. */
+ * Where weights change while responses are decoded (partial: continue), a batch is drawn as if they
+ * did not, and what is drawn too far is drawn anew when they do.
+ *
+ * The clock's state is no part of a checkpoint. A checkpoint has the lengths that the clock was
+ * told so far; from these the clock is run again, without any work of the learner, up to the update
+ * of the checkpoint, and goes on live from there. */
 #include "experiments/train/internal.h"
 
 #include <stdlib.h>
@@ -22,6 +25,8 @@ typedef struct coupled {
   uint32_t *lengths; /* [n_lengths] as a checkpoint has them */
   size_t n_lengths, cap_lengths;
   size_t *row;          /* [begun] where the batch's lengths begin */
+  draw_span *span;      /* [responses] where weights may change in flight; else NULL */
+  size_t *length;       /* likewise */
   unsigned char *waits; /* [begun] 1 from a batch's begin to its update or its loss */
   batch *batches;   /* [begun] empty where a batch does not wait, or while the clock runs again */
   batch **together; /* [most] the batches of an update */
@@ -89,7 +94,8 @@ static gl_status put_row(coupled *c, const batch *b, const group_rounds *rounds)
   if (status != GL_OK) return status;
   if (filters) c->lengths[c->n_lengths++] = (uint32_t)rounds->n;
   for (size_t i = 0; i < c->responses; ++i)
-    c->lengths[c->n_lengths++] = (uint32_t)(b->token_start[i + 1] - b->token_start[i]);
+    c->lengths[c->n_lengths++] =
+        (uint32_t)(c->length != NULL ? c->length[i] : b->token_start[i + 1] - b->token_start[i]);
   if (of_rounds > 0)
     memcpy(c->lengths + c->n_lengths, rounds->lengths, of_rounds * sizeof *c->lengths);
   c->n_lengths += of_rounds;
@@ -141,7 +147,7 @@ static gl_status save(coupled *c) {
 static gl_status go_live(coupled *c) {
   checkpoint *r = c->resumed;
   size_t waiting = 0;
-  int fits = c->begun == r->begun;
+  int fits = c->begun == r->begun && c->n_lengths == r->n_lengths;
   for (size_t i = 0; i < c->begun; ++i) waiting += c->waits[i];
   fits = fits && waiting == r->n_batches;
   for (size_t i = 0; i < r->n_batches && fits; ++i) {
@@ -158,7 +164,9 @@ static gl_status go_live(coupled *c) {
 /* --- what the clock asks ------------------------------------------------------------------------
  */
 
-static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version, gl_error *err) {
+/* from: where responses go on with that version, as in schedule_hooks; NULL: the batch begins. */
+static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version, const size_t *from,
+                           gl_error *err) {
   const recipe *r = c->loop->recipe;
   const learner *l = &c->loop->learner;
   batch *drawn = &c->batches[b->number];
@@ -166,8 +174,14 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
                           .version = version,
                           .n_groups = cluster_unit_groups(c->loop->cluster, r->groups),
                           .group_size = r->group_size,
-                          .from = 0,
-                          .to = 1};
+                          .from = from != NULL ? 0.5 : 0,
+                          .to = c->span != NULL ? 0.75 : 1,
+                          .span = c->span,
+                          .length = c->length};
+  for (size_t i = 0; c->span != NULL && i < c->responses; ++i) {
+    const size_t longest = l->ops->longest(l->self), first = from != NULL ? from[i] : 0;
+    c->span[i] = (draw_span){first == SCHEDULE_LEAVES ? longest : first, longest};
+  }
   group_rounds rounds = {0};
   gl_status status = r->filter.is_on
                          ? group_filter_draw(&r->filter, l, &request, drawn, &rounds, err)
@@ -180,6 +194,22 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
   return status;
 }
 
+/* Nothing of a batch that may have changed changes any more: its responses are cut and rewarded. */
+static gl_status finish(coupled *c, const schedule_batch *b, int64_t version) {
+  const learner *l = &c->loop->learner;
+  const draw_request request = {.batch_id = b->id,
+                                .version = version,
+                                .n_groups =
+                                    cluster_unit_groups(c->loop->cluster, c->loop->recipe->groups),
+                                .group_size = c->loop->recipe->group_size,
+                                .from = 0.5,
+                                .to = 1,
+                                .span = c->span};
+  if (c->span == NULL) return GL_OK;
+  memset(c->span, 0, c->responses * sizeof *c->span);
+  return l->ops->draw(l->self, &request, &c->batches[b->number], c->loop->err);
+}
+
 static gl_status draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
                       gl_error *err) {
   coupled *c = self;
@@ -189,13 +219,23 @@ static gl_status draw(void *self, const schedule_batch *b, int64_t version, doub
   c->batches[c->begun] = (batch){0};
   c->waits[c->begun++] = 1;
   if (c->again == 0)
-    status = draw_live(c, b, version, err);
+    status = draw_live(c, b, version, NULL, err);
   else if (b->number < c->resumed->begun)
     status = copy_row(c);
   else
     status = train_misfit(c->loop);
   for (size_t i = 0; i < c->responses && status == GL_OK; ++i)
     lengths[i] = own_lengths(c, b->number)[i];
+  return status;
+}
+
+/* The lengths are told again, behind all that were. */
+static gl_status go_on(void *self, const schedule_batch *b, int64_t version, const size_t *from,
+                       double *lengths, gl_error *err) {
+  coupled *c = self;
+  const size_t row = c->n_lengths;
+  gl_status status = c->again == 0 ? draw_live(c, b, version, from, err) : copy_row(c);
+  for (size_t i = 0; i < c->responses && status == GL_OK; ++i) lengths[i] = c->lengths[row + i];
   return status;
 }
 
@@ -226,8 +266,12 @@ static void count_groups(const coupled *c, const schedule_update *u,
 }
 
 static gl_status train(coupled *c, const schedule_update *u, const schedule_batch *batches) {
-  for (size_t i = 0; i < u->n_batches; ++i) c->together[i] = &c->batches[batches[i].number];
-  gl_status status = train_update(c->loop, u, batches[0].sampler, c->together);
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < u->n_batches && status == GL_OK; ++i) {
+    c->together[i] = &c->batches[batches[i].number];
+    status = finish(c, &batches[i], u->version);
+  }
+  if (status == GL_OK) status = train_update(c->loop, u, batches[0].sampler, c->together);
   if (status == GL_OK) count_groups(c, u, batches);
   for (size_t i = 0; i < u->n_batches; ++i) forget(c, batches[i].number);
   if (status == GL_OK) status = train_evaluate(c->loop, (size_t)u->step, u->end_s);
@@ -300,9 +344,15 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
                                 .update = update,
                                 .hold = hold,
                                 .release = release,
-                                .rounds = rounds};
+                                .rounds = rounds,
+                                .go_on = go_on};
   schedule s = {0};
   if (resumed->n_steps > 0 && resumed->responses != c.responses) status = train_misfit(l);
+  if (cluster_changes_in_flight(l->cluster)) {
+    c.span = calloc(c.responses, sizeof *c.span);
+    c.length = calloc(c.responses, sizeof *c.length);
+    if (c.span == NULL || c.length == NULL) status = gl_fail_memory(l->err, "the batches of a run");
+  }
   if (status == GL_OK && l->out->n_evals == 0) status = train_evaluate(l, 0, 0);
   if (status == GL_OK && l->out->status == RUN_DONE)
     status =
@@ -311,6 +361,8 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
   for (size_t i = 0; i < c.begun; ++i) batch_fini(&c.batches[i]);
   free(c.lengths);
   free(c.row);
+  free(c.span);
+  free(c.length);
   free(c.waits);
   free(c.batches);
   free(c.together);

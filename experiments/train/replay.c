@@ -12,6 +12,7 @@ typedef struct replay {
   size_t *by_version;    /* [n_segments] segments in order of version, then of their batch */
   size_t *batch_of;      /* [n_segments] */
   batch **together;      /* [largest update] */
+  draw_span *span;       /* [responses of a unit] what a draw takes of each */
 } replay;
 
 /* --- which segments are drawn at which version --------------------------------------------------
@@ -41,10 +42,42 @@ static gl_status order_segments(replay *p) {
   return GL_OK;
 }
 
+static const schedule_segment *segment_at(const replay *p, size_t i) {
+  return &p->plan.segments[p->by_version[i]];
+}
+
+/* Whether a batch has a segment of a later version. */
+static int goes_on(const replay *p, size_t b, int64_t version) {
+  const schedule_batch *of = &p->plan.batches[b];
+  int later = 0;
+  for (size_t k = 0; k < of->n_segments; ++k)
+    later |= p->plan.segments[of->first_segment + k].version > version;
+  return later;
+}
+
+/* Segments i, i + 1, … are those of one batch and version, each of one response: the draw that
+ * takes them all. Returns how many they are. */
+static size_t take_spans(replay *p, size_t i, size_t end, draw_request *request) {
+  const size_t b = p->batch_of[p->by_version[i]], n = request->n_groups * request->group_size;
+  const size_t longest = p->loop->learner.ops->longest(p->loop->learner.self);
+  size_t taken = 0;
+  memset(p->span, 0, n * sizeof *p->span);
+  for (; i + taken < end && p->batch_of[p->by_version[i + taken]] == b; ++taken) {
+    const schedule_segment *s = segment_at(p, i + taken);
+    p->span[s->response] =
+        (draw_span){draw_boundary(s->from, longest), draw_boundary(s->to, longest)};
+  }
+  request->span = p->span;
+  request->from = p->batches[b].token_start == NULL ? 0 : 0.5;
+  request->to = goes_on(p, b, request->version) ? 0.75 : 1;
+  return taken;
+}
+
 static gl_status draw_version(replay *p, size_t version) {
   const learner *drawer = &p->loop->learner;
-  for (size_t i = p->version_start[version]; i < p->version_start[version + 1]; ++i) {
-    const schedule_segment *segment = &p->plan.segments[p->by_version[i]];
+  const size_t end = p->version_start[version + 1];
+  for (size_t i = p->version_start[version], taken = 1; i < end; i += taken) {
+    const schedule_segment *segment = segment_at(p, i);
     size_t b = p->batch_of[p->by_version[i]];
     draw_request request = {.batch_id = p->plan.batches[b].id,
                             .version = segment->version,
@@ -53,6 +86,7 @@ static gl_status draw_version(replay *p, size_t version) {
                             .group_size = p->loop->recipe->group_size,
                             .from = segment->from,
                             .to = segment->to};
+    taken = segment->response == SEGMENT_OF_ALL ? 1 : take_spans(p, i, end, &request);
     gl_status status = drawer->ops->draw(drawer->self, &request, &p->batches[b], p->loop->err);
     if (status != GL_OK) return status;
   }
@@ -140,8 +174,9 @@ static gl_status allocate(replay *p) {
   p->by_version = calloc(s->n_segments + 1, sizeof *p->by_version);
   p->batch_of = calloc(s->n_segments + 1, sizeof *p->batch_of);
   p->together = calloc(largest + 1, sizeof(batch *));
+  p->span = calloc(s->unit_responses + 1, sizeof *p->span);
   if (p->batches == NULL || p->version_start == NULL || p->by_version == NULL ||
-      p->batch_of == NULL || p->together == NULL)
+      p->batch_of == NULL || p->together == NULL || p->span == NULL)
     return gl_fail_memory(p->loop->err, "the training loop");
   return train_take_clock(p->loop, s);
 }
@@ -160,6 +195,7 @@ gl_status train_replay(train_loop *l, checkpoint *c) {
   free(p.by_version);
   free(p.batch_of);
   free(p.together);
+  free(p.span);
   schedule_fini(&p.plan);
   return status;
 }

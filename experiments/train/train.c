@@ -208,6 +208,25 @@ static gl_status load_learner(train_loop *l, FILE *state) {
   return status;
 }
 
+/* Tells the learner to keep keys and values, if the cluster does; GL_EINPUT at its place where it
+ * has or keeps none. */
+static gl_status keep_cache(train_loop *l) {
+  const learner_ops *ops = l->learner.ops;
+  gl_error why = {0};
+  if (!cluster_keeps_cache(l->cluster)) return GL_OK;
+  const cfg_node *at = cfg_find(l->recipe->cluster, "kv_cache");
+  if (ops->keep_cache == NULL && at == NULL) return GL_OK; /* a preset's, and there is none */
+  if (at == NULL) at = cfg_find(l->recipe->cluster, "preset");
+  if (ops->keep_cache == NULL)
+    return cfg_fail(at, l->err,
+                    "a %s learner's policy is a table, which has no keys and values to keep; leave "
+                    "kv_cache out",
+                    ops->kind);
+  gl_status status = ops->keep_cache(l->learner.self, &why);
+  if (status == GL_EINPUT) return cfg_fail(at, l->err, "%s", why.text);
+  return status == GL_OK ? status : gl_fail(l->err, status, "%s", why.text);
+}
+
 /* Makes the learner, new or as the newest checkpoint has it. */
 static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
   const train_options *o = l->options;
@@ -224,6 +243,7 @@ static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
                                    .every = o->pace.every,
                                    .seconds = o->pace.seconds};
   if (status == GL_OK) status = recipe_learner(&l->learner, l->recipe, &how, l->err);
+  if (status == GL_OK) status = keep_cache(l);
   if (status == GL_OK) status = allocate_set_rows(l);
   if (status == GL_OK && state != NULL) status = take_rows(l, c);
   if (status == GL_OK && state != NULL) status = load_learner(l, state);

@@ -233,10 +233,11 @@ static gl_status sample_mixture(llm_learner *l, const drawing_request *r, genera
                                 gl_error *err) {
   const size_t n = r->problems->n * r->each, width = l->spec.max_tokens;
   for (size_t i = 0; i < n; ++i)
-    if (result->length[i] > 0 || r->up_to < width)
+    if (result->length[i] > 0 || r->up_to < width || r->limit != NULL)
       return gl_fail(err, GL_EINPUT,
                      "sampling.behaviour_mixture mixes whole responses, and this batch is drawn "
-                     "from several versions; take the cluster's in-flight updates away");
+                     "from several versions; take the cluster's in-flight updates away (in_flight, "
+                     "or partial: continue)");
   unsigned char *chosen = calloc(n + 1, 1);
   double *mine = calloc(n * width + 1, sizeof *mine); /* generate_result_init() checked this size */
   double *theirs = calloc(n * width + 1, sizeof *theirs);

@@ -3,9 +3,10 @@
  * While a batch is incomplete each response has room for max_tokens tokens, and those not drawn yet
  * hold the value not_drawn; the request that completes it sets rewards and cuts responses to their
  * length. Where sets of kept tokens are recorded (spec.kept), aux holds one for every token, each
- * in kept_doubles() doubles. Token t of response i of batch id is drawn at block rng_token_index(i,
- * t) of the stream (seed, RNG_ROLLOUT, id), so that it depends neither on slots, nor on threads,
- * nor on the other responses. */
+ * in kept_doubles() doubles. Where keys and values are kept between draws, those of every response
+ * stand behind that while the batch is incomplete. Token t of response i of batch id is drawn at
+ * block rng_token_index(i, t) of the stream (seed, RNG_ROLLOUT, id), so that it depends neither on
+ * slots, nor on threads, nor on the other responses. */
 #include "core/base/hash.h"
 #include "llm/learner/learner.h"
 
@@ -14,12 +15,35 @@
 
 enum { not_drawn = -1 };
 
+/* How large those of each response of a batch are, and where they stand; nothing where they are not
+ * kept. All replicas have the same model. */
+static gl_status take_cache(const llm_learner *l, const draw_request *r, batch *b,
+                            const problem_set *problems, generate_cache *c, gl_error *err) {
+  size_t longest = 0, sets = b->n_tokens * kept_doubles(&l->spec.kept), doubles = 0;
+  *c = (generate_cache){0};
+  if (l->keeps_cache) {
+    for (size_t g = 0; g < b->n_groups; ++g)
+      if (problems->start[g + 1] - problems->start[g] > longest)
+        longest = problems->start[g + 1] - problems->start[g];
+    c->capacity = longest + l->spec.max_tokens;
+    c->bytes = generate_cache_bytes(l->model, c->capacity);
+    if (c->bytes > SIZE_MAX / 4 / (b->n_responses + 1) || sets > SIZE_MAX / 4)
+      return gl_fail_memory(err, "keys and values");
+    c->bytes = (c->bytes + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+    doubles = b->n_responses * (c->bytes / sizeof(double));
+  }
+  gl_status status = GL_OK;
+  if (r->from == 0 && doubles > 0) status = batch_reserve_aux(b, sets + doubles, err);
+  if (status == GL_OK && b->n_aux != sets + doubles)
+    return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
+  if (doubles > 0 && status == GL_OK) c->kept = (unsigned char *)(b->aux + sets);
+  return status;
+}
+
 static gl_status check_request(const llm_learner *l, const draw_request *r, const batch *b,
                                gl_error *err) {
   gl_status status = draw_request_check(r, b, l->spec.max_tokens, err);
   if (status != GL_OK || r->from == 0) return status;
-  if (b->n_aux != b->n_tokens * kept_doubles(&l->spec.kept))
-    return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   for (size_t g = 0; g < b->n_groups; ++g)
     if (b->prompt[g] < 0 || (uint64_t)b->prompt[g] >= task_size(l->spec.task, TASK_TRAIN))
       return gl_fail(err, GL_EINPUT, "a batch to continue holds prompt %lld, which the task lacks",
@@ -148,35 +172,64 @@ static gl_status use_version(void *context, size_t rank, gl_error *err) {
   return GL_OK;
 }
 
+/* Forgets what is to be drawn anew, and says up to where each response is drawn: limit[i]. */
+static void take_spans(const llm_learner *l, const draw_request *r, batch *b, size_t *limit) {
+  const size_t width = l->spec.max_tokens;
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    limit[i] = r->span[i].from < r->span[i].to ? r->span[i].to : 0;
+    for (size_t t = r->span[i].from; limit[i] > 0 && t < width; ++t)
+      b->token[i * width + t] = not_drawn;
+  }
+}
+
+/* Draws what is asked for into `result`, which has what there is. */
+static gl_status sample(llm_learner *l, const draw_request *r, const batch *b,
+                        const problem_set *problems, const size_t *limit, generate_result *result,
+                        gl_error *err) {
+  version_choice drawn = {l, r->version}, own = {l, l->version};
+  gl_status status = rank_threads_run(l->threads, use_version, &drawn, err);
+  if (status != GL_OK) return status;
+  load_result(l, b, result);
+  const drawing_request asked = {.problems = problems,
+                                 .each = r->group_size,
+                                 .up_to = limit != NULL ? l->spec.max_tokens
+                                                        : draw_boundary(r->to, l->spec.max_tokens),
+                                 .limit = limit,
+                                 .stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id),
+                                 .use_version = use_version,
+                                 .use_context = &drawn};
+  status = llm_learner_sample(l, &asked, result, err);
+  (void)rank_threads_run(l->threads, use_version, &own, NULL);
+  return status;
+}
+
 gl_status llm_learner_draw(void *self, const draw_request *r, batch *b, gl_error *err) {
   llm_learner *l = self;
   problem_set problems = {0};
   generate_result result = {0};
+  generate_cache cache = {0};
+  size_t *limit = NULL;
   gl_status status = check_request(l, r, b, err);
   if (status == GL_OK && r->from == 0) status = begin_batch(l, r, b, err);
   if (status == GL_OK) status = problems_of(l, b, &problems, err);
+  if (status == GL_OK) status = take_cache(l, r, b, &problems, &cache, err);
   if (status == GL_OK)
     status = generate_result_init(&result, b->n_responses, l->spec.max_tokens, err);
   if (status == GL_OK)
     status = generate_result_keep(&result, b->n_responses, l->spec.max_tokens, &l->spec.kept, err);
-  version_choice drawn = {l, r->version}, own = {l, l->version};
-  if (status == GL_OK) status = rank_threads_run(l->threads, use_version, &drawn, err);
-  if (status == GL_OK) {
-    load_result(l, b, &result);
-    const drawing_request asked = {.problems = &problems,
-                                   .each = r->group_size,
-                                   .first = r->first_group * r->group_size,
-                                   .up_to = draw_boundary(r->to, l->spec.max_tokens),
-                                   .stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id),
-                                   .use_version = use_version,
-                                   .use_context = &drawn};
-    status = llm_learner_sample(l, &asked, &result, err);
-    (void)rank_threads_run(l->threads, use_version, &own, NULL);
+  if (status == GL_OK && r->span != NULL) {
+    limit = calloc(b->n_responses + 1, sizeof *limit);
+    if (limit == NULL) status = gl_fail_memory(err, "a batch");
+    if (limit != NULL) take_spans(l, r, b, limit);
   }
+  if (cache.kept != NULL) result.cache = &cache;
+  if (status == GL_OK) status = sample(l, r, b, &problems, limit, &result, err);
   if (status == GL_OK) {
     store_result(l, b, &result, r->version);
+    if (r->length != NULL) memcpy(r->length, result.length, b->n_responses * sizeof *r->length);
     if (r->to == 1) status = finish_batch(l, b, &result, &problems, r, err);
   }
+  free(limit);
   generate_result_fini(&result);
   problem_set_fini(&problems);
   return status;
@@ -197,4 +250,24 @@ gl_status llm_learner_join(void *self, batch *b, const batch_group *group, size_
   }
   if (status != GL_OK) batch_fini(b);
   return status;
+}
+
+size_t llm_learner_longest(const void *self) {
+  return ((const llm_learner *)self)->spec.max_tokens;
+}
+
+gl_status llm_learner_keep_cache(void *self, gl_error *err) {
+  llm_learner *l = self;
+  if (l->backend->kind != BACKEND_CPU)
+    return gl_fail(err, GL_EINPUT,
+                   "kv_cache: keep carries keys and values from one version to the next, which the "
+                   "CPU backend does and the one in use does not; give world.backend: cpu, or "
+                   "kv_cache: recompute");
+  if (l->spec.sampling.logq == LOGQ_LEARNER)
+    return gl_fail(err, GL_EINPUT,
+                   "sampling.logq: learner records what a forward of one version says of a token, "
+                   "and with kv_cache: keep tokens are drawn with keys and values of several; give "
+                   "logq: sampler, or kv_cache: recompute");
+  l->keeps_cache = 1;
+  return GL_OK;
 }

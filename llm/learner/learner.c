@@ -24,8 +24,8 @@ typedef struct drawing {
 /* The work of item i of a division of generation: the tokens that a response may still draw. */
 static size_t tokens_to_draw(const void *context, size_t i) {
   const drawing *d = context;
-  const size_t n = d->result->length[i];
-  return d->result->finished[i] || n >= d->all->up_to ? 0 : d->all->up_to - n;
+  const size_t n = d->result->length[i], up_to = d->all->limit ? d->all->limit[i] : d->all->up_to;
+  return d->result->finished[i] || n >= up_to ? 0 : up_to - n;
 }
 
 /* Generates the rank's part of the responses into its part of the common result. */
@@ -38,6 +38,7 @@ static gl_status draw_share(void *context, size_t rank, gl_error *err) {
   q.n_responses = last - first;
   q.prompt_of += first;
   q.number += first;
+  q.limit = q.limit != NULL ? q.limit + first : NULL;
   q.sharing = b->kind == BACKEND_CPU ? d->l->spec.devices : 1;
   generate_result r = {
       .length = d->result->length + first,
@@ -47,6 +48,12 @@ static gl_status draw_share(void *context, size_t rank, gl_error *err) {
       .logq_truncated = d->result->logq_truncated + at,
       .shape = d->result->shape,
       .kept = d->result->kept != NULL ? d->result->kept + at * d->result->shape.words : NULL};
+  generate_cache cache;
+  if (d->result->cache != NULL) {
+    cache = *d->result->cache;
+    cache.kept += first * cache.bytes;
+    r.cache = &cache;
+  }
   return generate(d->l->replica[rank].model, &q, &r, err);
 }
 
@@ -78,6 +85,7 @@ static gl_status draw_all(llm_learner *l, const drawing_request *r, const sampli
                                     .greedy = law == NULL,
                                     .max_tokens = max_tokens,
                                     .up_to = r->up_to,
+                                    .limit = r->limit,
                                     .stop = l->spec.stop,
                                     .n_stop = l->spec.n_stop,
                                     .slots = l->spec.slots};
@@ -319,6 +327,7 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
       .kind = "llm",
       .draw = llm_learner_draw,
       .join = llm_learner_join,
+      .longest = llm_learner_longest,
       .update = llm_learner_update,
       .evaluate = llm_learner_evaluate,
       .parts = llm_learner_parts,
@@ -327,6 +336,7 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
       .load = llm_learner_load,
       .hold = llm_learner_hold,
       .release = llm_learner_release,
+      .keep_cache = llm_learner_keep_cache,
       .free = learner_free,
   };
   *out = (learner){0};

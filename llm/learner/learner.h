@@ -65,6 +65,7 @@ typedef struct llm_learner {
   size_t minibatches, epochs;
   training_reward rewards;
   double weight_noise;
+  int keeps_cache; /* keys and values, between draws of a response */
   int64_t version;
   optimizer_spec optimizer_spec;
   replica *replica;          /* [spec.devices] */
@@ -116,7 +117,8 @@ void llm_learner_divide(llm_learner *l, item_work work, const void *context, siz
 typedef struct drawing_request {
   const problem_set *problems;
   size_t each, up_to;
-  size_t first; /* the number of the first response in its stream */
+  const size_t *limit; /* [responses] up to how many tokens of each by itself; NULL: up_to */
+  size_t first;        /* the number of the first response in its stream */
   rng_stream stream;
   rank_task use_version; /* makes every replica use the parameters of the version that draws */
   void *use_context;
@@ -194,6 +196,8 @@ gl_status llm_learner_warm_up(llm_learner *l, const learner_setup *setup, gl_err
 /* The functions of the table in core/rl/learner.h, each in a file of its own. */
 gl_status llm_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
 gl_status llm_learner_join(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
+size_t llm_learner_longest(const void *self);
+gl_status llm_learner_keep_cache(void *self, gl_error *err);
 gl_status llm_learner_update(void *self, batch *const *batches, size_t n,
                              double metrics[METRIC_COUNT], gl_error *err);
 gl_status llm_learner_hold(void *self, gl_error *err);

@@ -201,6 +201,48 @@ gl_status model_cache_copy(model_cache *k, size_t from, size_t to, size_t length
   return b->ops->status(b, err);
 }
 
+/* --- slots that are kept -------------------------------------------------------------------------
+ */
+
+/* Bytes of the keys of one layer's slot. */
+static size_t layer_slot_bytes(const model *m, size_t capacity) {
+  size_t n;
+  if (__builtin_mul_overflow(capacity, m->c.kv_heads * m->c.head_dim * m->b->element, &n))
+    return SIZE_MAX;
+  return n;
+}
+
+size_t model_cache_slot_bytes(const model *m, size_t capacity) {
+  const size_t one = layer_slot_bytes(m, capacity);
+  size_t all;
+  return one == SIZE_MAX || __builtin_mul_overflow(one, 2 * m->c.layers, &all) ? SIZE_MAX : all;
+}
+
+/* Copies of a slot lie in it layer after layer, keys before values. */
+gl_status model_cache_get(model_cache *k, size_t slot, void *to, gl_error *err) {
+  backend *b = k->m->b;
+  const size_t one = layer_slot_bytes(k->m, k->capacity);
+  if (slot >= k->slots) return gl_fail(err, GL_EINTERNAL, "slot %zu of %zu", slot, k->slots);
+  for (size_t l = 0; l < k->m->c.layers; ++l) {
+    char *at = (char *)to + 2 * l * one;
+    b->ops->download(b, at, (const char *)k->layer[l].k + slot * one, one);
+    b->ops->download(b, at + one, (const char *)k->layer[l].v + slot * one, one);
+  }
+  return b->ops->status(b, err);
+}
+
+gl_status model_cache_put(model_cache *k, size_t slot, const void *from, gl_error *err) {
+  backend *b = k->m->b;
+  const size_t one = layer_slot_bytes(k->m, k->capacity);
+  if (slot >= k->slots) return gl_fail(err, GL_EINTERNAL, "slot %zu of %zu", slot, k->slots);
+  for (size_t l = 0; l < k->m->c.layers; ++l) {
+    const char *at = (const char *)from + 2 * l * one;
+    b->ops->upload(b, (char *)k->layer[l].k + slot * one, at, one);
+    b->ops->upload(b, (char *)k->layer[l].v + slot * one, at + one, one);
+  }
+  return b->ops->status(b, err);
+}
+
 /* --- one more token ----------------------------------------------------------------------------
  */
 

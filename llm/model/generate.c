@@ -18,6 +18,9 @@
  * another token than its leader gets the leader's keys and values and goes on by itself, or with
  * those that drew the same.
  *
+ * Where keys and values are kept between draws (generate_result.cache), a response that goes on
+ * gets those it had instead of a run of its sequence, and what it has in the end is put back.
+ *
  * The backend computes each row of a matrix from that row's inputs alone, and every draw has its
  * own address in a random stream. So a response does not depend on the number of slots or on order.
  */
@@ -100,7 +103,7 @@ static int is_stop(const generate_request *q, int32_t token) {
 }
 
 static int is_over(const run *g, size_t i) {
-  return g->r->finished[i] || g->r->length[i] >= g->q->up_to;
+  return g->r->finished[i] || g->r->length[i] >= generate_limit(g->q, i);
 }
 
 /* The address of the noise that the next token of response i meets: every response to the prompt
@@ -190,11 +193,14 @@ static int same_so_far(const run *g, size_t i, size_t j) {
 }
 
 /* The slot to be decoded for response i in slot s: one of those beside[n], which run responses to
- * the same prompt, or s itself. */
+ * the same prompt that are drawn to the same length, or s itself. */
 static size_t find_leader(const run *g, size_t i, size_t s, const size_t *beside, size_t n) {
   for (size_t k = 0; k < n && g->shares; ++k) {
     const size_t t = beside[k];
-    if (g->slots[t].leader == t && same_so_far(g, i, g->slots[t].response)) return t;
+    const size_t j = g->slots[t].response;
+    if (g->slots[t].leader == t && generate_limit(g->q, i) == generate_limit(g->q, j) &&
+        same_so_far(g, i, j))
+      return t;
   }
   return s;
 }
@@ -213,6 +219,12 @@ static gl_status place(run *g, size_t i, size_t job, size_t home, size_t s, size
   return status;
 }
 
+/* Puts back the keys and values of response i, which are in that slot, if they are kept. */
+static gl_status keep_values(const run *g, size_t i, size_t slot) {
+  const generate_cache *c = g->r->cache;
+  return c != NULL ? model_cache_get(g->cache, slot, c->kept + i * c->bytes, g->err) : GL_OK;
+}
+
 /* Gives free slots [*used, n_free) to responses of a job from *next on that are not over. */
 static gl_status place_responses(run *g, size_t job, size_t home, size_t *next, size_t *used,
                                  size_t n_free) {
@@ -221,7 +233,10 @@ static gl_status place_responses(run *g, size_t job, size_t home, size_t *next, 
   gl_status status = GL_OK;
   for (size_t n = 0; *next < j->first + j->n && status == GL_OK; ++*next) {
     const size_t i = g->plan.order[*next];
-    if (is_over(g, i)) continue;
+    if (is_over(g, i)) {
+      status = keep_values(g, i, home);
+      continue;
+    }
     if (*used == n_free) break;
     const size_t s = g->free[(*used)++];
     status = place(g, i, job, home, s, find_leader(g, i, s, beside, n++));
@@ -252,6 +267,11 @@ static void pack_job(run *g, size_t job, size_t slot) {
   f->start[++f->n_jobs] = f->n_tokens;
 }
 
+/* Whether a job is a response that goes on with keys and values that were kept. */
+static int next_is_kept(const run *g, size_t job) {
+  return g->r->cache != NULL && g->r->length[g->plan.order[g->plan.jobs[job].first]] > 0;
+}
+
 /* The next jobs, as far as free slots and the size of a prefill allow, each with as many slots as
  * it has responses; runs their sequences. */
 static gl_status prefill_jobs(run *g, size_t used, size_t n_free) {
@@ -259,7 +279,7 @@ static gl_status prefill_jobs(run *g, size_t used, size_t n_free) {
   f->n_jobs = f->n_tokens = 0;
   for (size_t j = g->next_job; j < g->plan.n_jobs && used < n_free; ++j) {
     const generate_job *job = &g->plan.jobs[j];
-    if (job->tokens > g->plan.prefill_tokens - f->n_tokens) break;
+    if (job->tokens > g->plan.prefill_tokens - f->n_tokens || next_is_kept(g, j)) break;
     pack_job(g, j, g->free[used]);
     g->slots[g->free[used]].job = j;
     used += job->n < n_free - used ? job->n : n_free - used;
@@ -282,7 +302,21 @@ static gl_status draw_first(run *g) {
   return status == GL_OK ? draw_rows(g) : status;
 }
 
+/* Gives free slots to responses that go on with what was kept of them. */
+static gl_status start_kept(run *g, size_t *used, size_t n_free) {
+  const generate_cache *c = g->r->cache;
+  gl_status status = GL_OK;
+  for (; status == GL_OK && *used < n_free && g->next_job < g->plan.n_jobs; ++g->next_job) {
+    const size_t i = g->plan.order[g->plan.jobs[g->next_job].first], s = g->free[(*used)++];
+    status = model_cache_put(g->cache, s, c->kept + i * c->bytes, g->err);
+    g->slots[s].job = g->next_job;
+    if (status == GL_OK) status = place(g, i, g->next_job, s, s, s);
+  }
+  return status;
+}
+
 static gl_status start_jobs(run *g, size_t *used, size_t n_free) {
+  if (next_is_kept(g, g->next_job)) return start_kept(g, used, n_free);
   gl_status status = prefill_jobs(g, *used, n_free);
   if (status == GL_OK) status = draw_first(g);
   for (size_t k = 0; k < g->prefill.n_jobs && status == GL_OK; ++k) {
@@ -333,7 +367,7 @@ static gl_status start_step(run *g) {
   for (size_t s = 0; s < g->plan.slots; ++s) {
     slot_state *slot = &g->slots[s];
     const size_t i = slot->response;
-    if (i == none || g->r->length[i] + slot->ahead >= q->up_to) continue;
+    if (i == none || g->r->length[i] + slot->ahead >= generate_limit(q, i)) continue;
     const size_t length = g->r->length[i] + slot->ahead, n = f->n++;
     w->token[n] =
         slot->ahead > 0 ? -1 - (int32_t)slot->row : g->r->token[i * q->max_tokens + length - 1];
@@ -433,8 +467,10 @@ static gl_status step_with_leaders(run *g) {
         last_token(g, slot->leader) != last_token(g, slots[k]))
       status = leave(g, slots[k]);
   }
-  for (size_t k = 0; k < n; ++k) {
-    if (!is_over(g, g->slots[slots[k]].response)) continue;
+  for (size_t k = 0; k < n && status == GL_OK; ++k) {
+    const slot_state *slot = &g->slots[slots[k]];
+    if (!is_over(g, slot->response)) continue;
+    status = keep_values(g, slot->response, slot->leader);
     g->slots[slots[k]].response = none;
     --g->n_running;
   }
@@ -529,6 +565,10 @@ static void release(run *g) {
   generate_plan_fini(&g->plan);
 }
 
+size_t generate_cache_bytes(const model *m, size_t capacity) {
+  return model_cache_slot_bytes(m, capacity);
+}
+
 gl_status generate(model *m, const generate_request *request, generate_result *result,
                    gl_error *err) {
   assert(m != NULL && request != NULL && result != NULL);
@@ -537,6 +577,8 @@ gl_status generate(model *m, const generate_request *request, generate_result *r
   gl_status status = generate_plan_init(&g.plan, m, request, result, err);
   if (status == GL_OK && g.plan.n > 0) {
     status = allocate(&g, m);
+    if (status == GL_OK && result->cache != NULL && !g.shares)
+      status = gl_fail(err, GL_EINTERNAL, "keys and values are kept on a CPU only");
     if (status == GL_OK) status = fill(&g);
     while (status == GL_OK && g.n_running > 0) status = step(&g);
   }

@@ -14,4 +14,9 @@
 gl_status generate(model *m, const generate_request *request, generate_result *result,
                    gl_error *err);
 
+/* Bytes of the keys and values of `capacity` positions of one response; SIZE_MAX where they
+ * overflow.
+ */
+size_t generate_cache_bytes(const model *m, size_t capacity);
+
 #endif

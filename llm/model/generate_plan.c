@@ -43,7 +43,8 @@ static gl_status check_prompts(const generate_request *q, const model_config *c,
 static gl_status check_responses(const generate_request *q, const generate_result *r,
                                  const model_config *c, gl_error *err) {
   for (size_t i = 0; i < q->n_responses; ++i) {
-    if (q->prompt_of[i] >= q->n_prompts || r->length[i] > q->max_tokens)
+    if (q->prompt_of[i] >= q->n_prompts || r->length[i] > q->max_tokens ||
+        generate_limit(q, i) > q->up_to)
       return gl_fail(err, GL_EINTERNAL, "response %zu of prompt %zu of %zu has %zu of %zu tokens",
                      i, q->prompt_of[i], q->n_prompts, r->length[i], q->max_tokens);
     if (q->number[i] >= MOST_NUMBERS)
@@ -78,7 +79,7 @@ static gl_status check(const generate_request *q, const generate_result *r, cons
  */
 
 static int draws(const generate_request *q, const generate_result *r, size_t i) {
-  return !r->finished[i] && r->length[i] < q->up_to;
+  return !r->finished[i] && r->length[i] < generate_limit(q, i);
 }
 
 /* Responses without tokens ordered by prompt, a counting sort into p->order; then those with. */
@@ -162,6 +163,10 @@ gl_status generate_plan_init(generate_plan *p, const model *m, const generate_re
   status = order_responses(p, q, r, err);
   if (status != GL_OK || p->n == 0) return status;
   group_into_jobs(p, q, r);
+  if (r->cache != NULL && p->capacity > r->cache->capacity)
+    return gl_fail(err, GL_EINTERNAL, "%zu positions of keys and values where %zu are kept",
+                   p->capacity, r->cache->capacity);
+  if (r->cache != NULL) p->capacity = r->cache->capacity;
   return choose_slots(p, m, q, err);
 }
 

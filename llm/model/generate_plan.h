@@ -36,6 +36,11 @@ void generate_plan_fini(generate_plan *p);
 gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t asked,
                          size_t n_responses, size_t capacity, size_t bytes, gl_error *err);
 
+/* How many tokens response i is drawn to. */
+static inline size_t generate_limit(const generate_request *q, size_t i) {
+  return q->limit != NULL ? q->limit[i] : q->up_to;
+}
+
 /* Tokens of response i's prompt. */
 static inline size_t generate_prompt_length(const generate_request *q, size_t i) {
   size_t p = q->prompt_of[i];

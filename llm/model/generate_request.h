@@ -23,6 +23,7 @@ typedef struct generate_request {
   int greedy;
   size_t max_tokens;   /* most tokens of a response, its stop token included */
   size_t up_to;        /* draw until each response has so many (<= max_tokens) */
+  const size_t *limit; /* [n_responses] the same for each by itself (<= up_to); NULL: up_to */
   const int32_t *stop; /* [n_stop] tokens that end a response; drawn and kept as its last */
   size_t n_stop;
   size_t slots; /* sequences decoded side by side; 0: all, as memory allows */
@@ -35,10 +36,18 @@ typedef struct generate_request {
                      which this one may use its part; 0 or 1: it is alone */
 } generate_request;
 
+/* Keys and values that stay between draws of responses: those of every response's prompt and
+ * tokens, as far as they have been computed, by whatever parameters were in use then. */
+typedef struct generate_cache {
+  size_t capacity;     /* positions of a response: those of the longest prompt and max_tokens */
+  size_t bytes;        /* of a response (generate_cache_bytes) */
+  unsigned char *kept; /* [n_responses * bytes] */
+} generate_cache;
+
 /* The responses, filled in place: matrices [n_responses, max_tokens], of whose row i the first
  * length[i] tokens count. A response that has tokens already (drawn under older parameters) is
  * continued: the caller gives length[i] and those tokens, and their keys and values are computed
- * again under the parameters of now. */
+ * again under the parameters of now, or, where the result has a cache, are those of before. */
 typedef struct generate_result {
   size_t *length;                /* [n_responses] in and out */
   int *finished;                 /* [n_responses] in and out: ended by a stop token */
@@ -48,6 +57,9 @@ typedef struct generate_result {
    * are not wanted. */
   kept_shape shape;
   uint32_t *kept;
+  /* In and out: keys and values are kept, and go on from here. NULL: they are not. On a CPU only.
+   */
+  const generate_cache *cache;
 } generate_result;
 
 /* Allocates a result's arrays, zeroed. */

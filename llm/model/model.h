@@ -214,6 +214,12 @@ gl_status model_prefill(model_cache *c, const packed_tokens *packed, const size_
                         gl_error *err);
 /* Copies keys and values of the first `length` positions of a slot in all layers. */
 gl_status model_cache_copy(model_cache *c, size_t from, size_t to, size_t length, gl_error *err);
+/* Bytes of all keys and values of a slot of that capacity, SIZE_MAX where they overflow; and copies
+ * of a slot's to the host and from it, in a form that only a cache of the same capacity, model and
+ * backend reads. */
+size_t model_cache_slot_bytes(const model *m, size_t capacity);
+gl_status model_cache_get(model_cache *c, size_t slot, void *to, gl_error *err);
+gl_status model_cache_put(model_cache *c, size_t slot, const void *from, gl_error *err);
 /* Runs one more token of each of `rows` sequences: token[r] at position[r] of slot[r] (host
  * arrays). Row r of the cache's logits becomes that of the token that follows. Does not wait for a
  * device: a failure there is returned by the next model_sample() or model_logits_get(). */

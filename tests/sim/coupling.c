@@ -99,7 +99,7 @@ static double falling(uint64_t id, size_t k, int64_t version) {
 
 static gl_status run_coupled(schedule *s, watcher *w, const char *text, gl_error *err) {
   const schedule_hooks hooks = {
-      w, draw, discard, update, hold, release, w->drawn != NULL ? rounds : NULL};
+      w, draw, discard, update, hold, release, w->drawn != NULL ? rounds : NULL, NULL};
   cfg_doc *doc = NULL;
   cluster_spec *spec = NULL;
   *s = (schedule){0};

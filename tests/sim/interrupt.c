@@ -21,7 +21,7 @@ static void constant_times_give_the_closed_form(void) {
   } cases[] = {
       {"interrupt: 0", 0, 0},
       {"interrupt: 4", 4, 0},
-      {"kv_cache: keep, interrupt: 2.5", 2.5, 0},
+      {"kv_cache: keep, interrupt: 2.5, prefill_tokens_per_s: 640", 2.5, 0},
       {"prefill_tokens_per_s: 640", 64 * 90 / 640.0, 64 * 90},
       {"prefill_tokens_per_s: 640, prompt_tokens: 30", 64 * 120 / 640.0, 64 * 120},
       {"prefill_tokens_per_s: 640, prompt_tokens: 30, interrupt: 1", 1 + 64 * 120 / 640.0,
@@ -157,8 +157,6 @@ static void what_nothing_interrupts_is_refused(void) {
   sim_must_refuse("{preset: heterorl, unit: group, lengths: 5, kv_cache: keep}");
   sim_must_refuse("{preset: areal, unit: group, lengths: 5, kv_cache: kept}");
   sim_must_refuse("{preset: areal, unit: group, lengths: 5, interrupt: -1}");
-  sim_must_refuse("{preset: areal, unit: group, lengths: 5, kv_cache: keep, "
-                  "prefill_tokens_per_s: 9}");
   sim_must_refuse("{preset: areal, lengths: 5, prefill_tokens_per_s: 9}");
   sim_must_refuse("{preset: fifo, unit: group, lengths: 5, samplers: [{prefill_tokens_per_s: 9}]}");
 }

@@ -310,7 +310,7 @@ static void a_coupled_clock_asks_for_the_lengths_of_every_unit(void) {
   cluster_spec *spec = NULL;
   gl_error err = {0};
   for (int drop = 0; drop < 2; ++drop) {
-    const schedule_hooks hooks = {&spec, draw, discard, update, hold, release, NULL};
+    const schedule_hooks hooks = {&spec, draw, discard, update, hold, release, NULL, NULL};
     CU_ASSERT_FATAL(
         sim_build(&s, &spec,
                   drop ? "{preset: one_step_off, samplers: 2, unit: group, coupled: true, "
@@ -339,8 +339,7 @@ static void what_does_not_stream_is_refused(void) {
   sim_must_refuse("{partial: wait, lengths: 5}");
   sim_must_refuse("{unit: group, lengths: 5, preset: heterorl, partial: drop}");
   sim_must_refuse("{unit: group, lengths: 5, samples_per_batch: 12}");
-  sim_must_refuse("{unit: group, coupled: true, preset: areal}");
-  sim_must_refuse("{unit: group, coupled: true, partial: continue}");
+  sim_must_refuse("{coupled: true, preset: areal}");
   sim_must_refuse("{unit: group, lengths: 5, learner: {capacity: 7}}");
   sim_must_refuse("{preset: fifo, learner: {tokens: 100}}");
   sim_must_refuse("{preset: fifo, lengths: 5, learner: {tokens: 100, batches: 2}}");

@@ -5,6 +5,10 @@
  * exact law (toy/world/measure.h) for each different prompt of the batch in order of first
  * appearance. A position drawn under a later version has that version's conditional law there, so
  * the product along a path is the probability of the response under what was really drawn from.
+ *
+ * Where responses change their versions each at a position of its own (draw_request.span), each has
+ * a record of its own, and aux ends with a number more, so that its size tells the two forms apart:
+ * a record has at least two.
  */
 #include "core/random/normal.h"
 #include "toy/learner/learner.h"
@@ -90,6 +94,73 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
   b->aux = aux;
   b->n_aux = slots * new;
   return status;
+}
+
+/* --- responses with versions of their own ------------------------------------------------------
+ */
+
+toy_laws toy_learner_laws(const toy_learner *l, const batch *b, size_t slots) {
+  const int own = b->n_aux % toy_record_size(l->world, 1) == 1;
+  const size_t records = own ? b->n_responses : slots;
+  return (toy_laws){toy_record_parts(l->world, records, own ? b->n_aux - 1 : b->n_aux), own};
+}
+
+/* One table more for each response. Of parts that begin where the new one does or behind it nothing
+ * is left: of responses that it leaves alone it begins behind the last position. */
+static gl_status add_parts(const toy_learner *l, const draw_request *r, batch *b, size_t parts,
+                           gl_error *err) {
+  const size_t edges = l->world->tree.n_edges, horizon = l->world->tree.horizon;
+  const size_t old = toy_record_size(l->world, parts), new = toy_record_size(l->world, parts + 1);
+  double *aux = calloc(b->n_responses * new + 1, sizeof *aux);
+  if (aux == NULL) return gl_fail_memory(err, "the laws that a batch was drawn from");
+  for (size_t i = 0; i < b->n_responses; ++i) {
+    double *to = aux + i * new;
+    const double *had = b->aux + i * old;
+    const int draws = r->span[i].from < r->span[i].to;
+    to[parts] = (double)(draws ? r->span[i].from : horizon);
+    for (size_t p = 0; p < parts; ++p) to[p] = fmin(had[p], draws ? to[parts] : had[p]);
+    if (parts > 0) memcpy(to + parts + 1, had + parts, parts * edges * sizeof *to);
+  }
+  free(b->aux);
+  b->aux = aux;
+  b->n_aux = b->n_responses * new + 1;
+  return GL_OK;
+}
+
+/* Makes room for what is drawn now, and gives the number of parts that records then have. */
+static gl_status reserve_records(const toy_learner *l, const draw_request *r, batch *b,
+                                 size_t *parts, gl_error *err) {
+  *parts = 0;
+  if (r->from > 0) {
+    const toy_laws laws = toy_learner_laws(l, b, 1);
+    *parts = laws.own ? laws.parts : 0;
+    if (*parts == 0)
+      return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
+  }
+  gl_status status = GL_OK;
+  if (l->world->counted) {
+    status = add_parts(l, r, b, *parts, err);
+    ++*parts;
+  } else if (*parts == 0) {
+    status = batch_reserve_aux(b, b->n_responses * l->world->tree.n_edges + 1, err);
+    *parts = 1;
+  }
+  return status;
+}
+
+/* The law of this version at the positions that response i is drawn at now, into its record; what
+ * it is drawn from is returned. */
+static gl_status record_own_law(toy_learner *l, batch *b, size_t i, size_t x, draw_span span,
+                                size_t parts, double **law, gl_error *err) {
+  const response_tree *t = &l->world->tree;
+  double *record = b->aux + i * toy_record_size(l->world, parts);
+  if (l->world->counted) {
+    *law = record + parts + (parts - 1) * t->n_edges;
+    return record_law(l, b->id, x, 0, t->n_edges, *law, err);
+  }
+  *law = record;
+  return record_law(l, b->id, x, t->level[span.from] * t->vocabulary,
+                    t->level[span.to] * t->vocabulary, record, err);
 }
 
 /* The table of prompt x that was recorded last. */
@@ -212,11 +283,45 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
   return status;
 }
 
+static gl_status draw_spans(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
+  size_t parts = 0, drawn = 0;
+  for (size_t i = 0; i < b->n_responses; ++i) drawn += r->span[i].from < r->span[i].to;
+  gl_status status = drawn > 0 || r->from == 0 ? reserve_records(l, r, b, &parts, err) : GL_OK;
+  for (size_t i = 0; i < b->n_responses && status == GL_OK; ++i) {
+    const draw_span s = r->span[i];
+    const size_t x = (size_t)b->prompt[i / r->group_size];
+    double *law = NULL;
+    if (s.from == s.to) continue;
+    status = record_own_law(l, b, i, x, s, parts, &law, err);
+    if (status == GL_OK) draw_response(l, r, b, i, x, s.from, s.to, law);
+  }
+  return status;
+}
+
+/* How many tokens each response has by now, whose positions up to span.to are drawn. */
+static void tell_lengths(const toy_learner *l, const draw_request *r, const batch *b) {
+  for (size_t i = 0; r->length != NULL && i < b->n_responses; ++i) {
+    const size_t v = l->world->tree.vocabulary;
+    const size_t to =
+        r->span != NULL ? r->span[i].to : draw_boundary(r->to, l->world->tree.horizon);
+    int32_t at = 0;
+    size_t n = 0;
+    for (; at >= 0 && n < to; ++n)
+      at = toy_next(l->world, (size_t)at * v + (size_t)b->token[b->token_start[i] + n], n);
+    r->length[i] = n;
+  }
+}
+
 static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
   const size_t horizon = l->world->tree.horizon;
   gl_status status = check_request(l, r, b, err);
   if (status == GL_OK && r->from == 0) status = begin_batch(l, r, b, err);
   if (status != GL_OK) return status;
+  if (r->span != NULL) {
+    status = draw_spans(l, r, b, err);
+    tell_lengths(l, r, b);
+    return status == GL_OK && r->to == 1 ? finish_batch(l, r, b, err) : status;
+  }
   size_t first = draw_boundary(r->from, horizon), last = draw_boundary(r->to, horizon);
   status =
       l->world->counted ? record_part(l, b, first, err) : record_in_tree(l, b, first, last, err);
@@ -226,7 +331,12 @@ static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_er
     const size_t x = (size_t)b->prompt[i / r->group_size];
     draw_response(l, r, b, i, x, first, last, recorded_law(l, b, x, slots));
   }
+  tell_lengths(l, r, b);
   return r->to == 1 ? finish_batch(l, r, b, err) : GL_OK;
+}
+
+size_t toy_learner_longest(const void *self) {
+  return ((const toy_learner *)self)->world->tree.horizon;
 }
 
 /* A held version takes the place of the current one for the length of the draw. */

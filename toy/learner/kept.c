@@ -40,7 +40,7 @@ static void add_group(toy_learner *l, const token_set *s, size_t g, kept_sums *s
   for (size_t i = s->group_start[g]; i < s->group_start[g + 1]; ++i)
     for (size_t k = s->token_start[i]; k < s->token_start[i + 1]; ++k) {
       const size_t first = s->edge[k] / v * v;
-      const double *q = toy_record_node(l->world, s->law[g], s->edge[k], k - s->token_start[i]);
+      const double *q = toy_record_node(l->world, s->law[i], s->edge[k], k - s->token_start[i]);
       sampling_truncate(&l->world->sampling, q, v, l->token, l->rank);
       add_node(sum, c->p + first, c->logp + first, q, l->token, v);
     }

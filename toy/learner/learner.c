@@ -143,6 +143,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
       .kind = "toy",
       .draw = toy_learner_draw,
       .join = toy_learner_join,
+      .longest = toy_learner_longest,
       .update = toy_learner_update,
       .evaluate = toy_learner_evaluate,
       .parts = toy_learner_parts,

@@ -15,7 +15,7 @@ typedef struct token_set {
   size_t cap_groups, cap_responses, cap_tokens;
   size_t *group_start, *token_start;
   size_t *prompt;  /* [n_groups] */
-  toy_record *law; /* [n_groups] what the group was drawn from */
+  toy_record *law; /* [n_responses] what each was drawn from: of a group often the same one */
   size_t *edge;    /* [n_tokens] */
   double *reward;  /* [n_responses] */
   double
@@ -93,6 +93,16 @@ double toy_learner_return(toy_learner *l);
 /* Whether every parameter is finite. */
 int toy_learner_is_finite(const toy_learner *l);
 
+/* The laws that the responses of a batch were drawn from: `parts` of each record (0: they are of
+ * another world), and whether every response has a record of its own or those of a prompt share
+ * one. */
+typedef struct toy_laws {
+  size_t parts;
+  int own;
+} toy_laws;
+/* `slots`: different prompts of the batch. */
+toy_laws toy_learner_laws(const toy_learner *l, const batch *b, size_t slots);
+
 /* Whether samplers draw from another law than the policy of their version, truncation aside. */
 int toy_behaves(const toy_learner *l);
 /* That law at prompt x for batch `id`, into edges [from, to), whole nodes, of law[n_edges].
@@ -120,6 +130,7 @@ gl_status token_set_resize(token_set *s, size_t groups, size_t responses, size_t
 /* The functions of the table in core/rl/learner.h, each in a file of its own. */
 gl_status toy_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
 gl_status toy_learner_join(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
+size_t toy_learner_longest(const void *self);
 gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
                              double metrics[METRIC_COUNT], gl_error *err);
 gl_status toy_learner_evaluate(void *self, double *eval_score, gl_error *err);

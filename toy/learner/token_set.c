@@ -14,7 +14,7 @@ static int grow(void *array, size_t n, size_t size) {
 static int grow_groups(token_set *s, size_t n) {
   s->cap_groups = 0;
   if (!grow(&s->group_start, n + 1, sizeof *s->group_start) ||
-      !grow(&s->prompt, n, sizeof *s->prompt) || !grow(&s->law, n, sizeof *s->law) ||
+      !grow(&s->prompt, n, sizeof *s->prompt) ||
       !grow(&s->log_collision, n, sizeof *s->log_collision) ||
       !grow(&s->baseline, n, sizeof *s->baseline) || !grow(&s->scale, n, sizeof *s->scale) ||
       !grow(&s->mean_aw, n, sizeof *s->mean_aw))
@@ -26,7 +26,7 @@ static int grow_groups(token_set *s, size_t n) {
 static int grow_responses(token_set *s, size_t n) {
   s->cap_responses = 0;
   if (!grow(&s->token_start, n + 1, sizeof *s->token_start) ||
-      !grow(&s->reward, n, sizeof *s->reward))
+      !grow(&s->reward, n, sizeof *s->reward) || !grow(&s->law, n, sizeof *s->law))
     return 0;
   s->cap_responses = n;
   return 1;

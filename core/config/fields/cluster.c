@@ -172,7 +172,7 @@ static const field entries[] = {
     ENTRY("cluster.kv_cache", "keys and values", CHOICE, "", "recompute", NULL),
     ENTRY("cluster.prefill_tokens_per_s", "prefill speed", NUMBER, "tokens/s", "0",
           "tokens per second at which keys and values are computed again, all responses together; "
-          "decoding stands still meanwhile; 0: it takes no time"),
+          "decoding stands still meanwhile; 0: it takes no time, as with `kv_cache: keep`"),
     ENTRY("cluster.prompt_tokens", "tokens of a prompt", NUMBER, "tokens", "0",
           "tokens of every prompt, of which keys and values are computed again too"),
     ENTRY(

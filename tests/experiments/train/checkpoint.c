@@ -48,6 +48,17 @@ static const char coupled_units[] =
     BASE "cluster: {preset: one_step_off, samplers: 3, unit: group, partial: drop, coupled: true, "
          "tokens_per_s: 0.05, delay: {law: exponential, mean: 60}, concurrency: 12}\n";
 
+/* Responses go on under new weights, each from a token of its own: groups in the checkpoint are
+ * drawn in part, or too far. */
+#define CONTINUES                                                                                  \
+  "preset: fifo, samplers: 3, unit: group, partial: continue, window: 8, delay: {law: "            \
+  "exponential, mean: 20}, concurrency: 12, mtbf: {law: exponential, mean: 3000}, mttr: 60, "      \
+  "interrupt: 2"
+static const char partial_units[] =
+    BASE "cluster: {" CONTINUES ", tokens_per_s: 10, lengths: {law: exponential, mean: 900}}\n";
+static const char coupled_partial_units[] =
+    BASE "cluster: {" CONTINUES ", tokens_per_s: 0.05, coupled: true}\n";
+
 /* A transformer's state is another one, with parameters of several versions. */
 static const char transformer[] =
     "name: transformer\nsteps: 60\neval_every: 20\n"
@@ -58,8 +69,8 @@ static const char transformer[] =
     "{name: "
     "long, task: {length: 4}}]}\n"
     "train: {groups: 4, group_size: 4}\n"
-    "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05, "
-    "unit: group}\n";
+    "cluster: {preset: areal, samplers: 3, delay: 20, coupled: true, tokens_per_s: 0.05, "
+    "unit: group, kv_cache: keep}\n";
 
 typedef struct bench {
   char folder[64], recipe[128], checkpoints[128], end[128], other_end[128], db[128], other_db[128];
@@ -250,6 +261,11 @@ static void dynamic_sampling_survives_kills(void) {
 
 static void coupled_units_survive_kills(void) {
   survives_kills(coupled_units, 300, 8);
+}
+
+static void groups_that_go_on_under_new_weights_survive_kills(void) {
+  survives_kills(partial_units, 300, 6);
+  survives_kills(coupled_partial_units, 300, 6);
 }
 
 static void coupled_transformers_survive_kills(void) {
@@ -654,7 +670,8 @@ static void a_folder_that_cannot_be_written_is_named_before_the_run(void) {
 SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if_it_had_not_been),
       TEST(segments_in_flight_survive_kills), TEST(coupled_runs_survive_kills),
       TEST(units_survive_kills), TEST(dynamic_sampling_survives_kills),
-      TEST(coupled_units_survive_kills), TEST(coupled_transformers_survive_kills),
+      TEST(coupled_units_survive_kills), TEST(groups_that_go_on_under_new_weights_survive_kills),
+      TEST(coupled_transformers_survive_kills),
       TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before),
       TEST(nothing_is_started_over_when_all_are_damaged),
       TEST(checkpoints_of_another_recipe_are_refused_and_left_alone),

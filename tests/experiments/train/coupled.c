@@ -50,6 +50,11 @@ static void responses_of_one_length_give_the_run_of_a_constant_law(void) {
       "one_step_off, samplers: 2, unit: group, partial: drop, delay: {law: exponential, mean: 30}",
       "heterorl, max_delay: 300, unit: group, mtbf: {law: exponential, mean: 2000}",
       "lifo, unit: group, learner: {tokens: 100}",
+      "areal, unit: group, delay: 7",
+      "fifo, unit: group, partial: continue, delay: {law: exponential, mean: 30}, interrupt: 9, "
+      "mtbf: {law: exponential, mean: 2000}, jitter: {law: uniform, min: 0.5, max: 2}",
+      "areal, samplers: 2, unit: group, prefill_tokens_per_s: 2, prompt_tokens: 3, learner: {step: "
+      "11}",
   };
   bench b;
   bench_make(&b, fixed);
@@ -177,9 +182,9 @@ static void what_cannot_be_coupled_is_refused_at_its_place(void) {
       {"coupled: true\n  samples_per_batch: 3", ":9:22: ", "= 64"},
       {"coupled: perhaps", ":8:12: ", "true or false"},
       {"copled: true", ":8:3: ", "did you mean 'coupled'"},
-      {"preset: areal\n  coupled: true\n  unit: group", ":9:12: ", "partial: wait or drop"},
       {"lengths: 5\n  unit: response", ":9:9: ", "give unit: group"},
-      {"lengths: 5\n  unit: group\n  partial: continue", ":10:12: ", "learners do not draw"},
+      {"preset: areal\n  lengths: 5\n  unit: group\n  kv_cache: keep",
+       ":11:13: ", "no keys and values"},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
     bench b;

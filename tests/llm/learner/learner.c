@@ -356,6 +356,169 @@ static void a_batch_in_flight_takes_new_weights_for_its_rest(void) {
   llm_close(&f);
 }
 
+/* Every response takes new weights at a token of its own, as if all had taken them there; drawn too
+ * far before (`ahead`), or just up to there. */
+static void take_new_weights_apart(int ahead) {
+  enum { LONGEST = 8, LAST = 6 };
+  llm_fixture f = llm_open(SINGLE ", slots: 3}\noptimizer: {lr: 0.05}\nalgorithm: reinforce", 8);
+  const size_t n = f.n_groups * f.group_size;
+  batch at[LAST + 1] = {{0}}, mixed = {0};
+  draw_span *span = calloc(n, sizeof *span);
+  size_t *length = calloc(n, sizeof *length), compared = 0;
+  double metrics[METRIC_COUNT];
+  gl_error err = {0};
+  CU_ASSERT_FATAL(span != NULL && length != NULL);
+  for (size_t p = 1; p <= LAST; ++p) llm_draw_part(&f, 3, 0, 0, (double)p / LONGEST, &at[p]);
+  for (size_t i = 0; i < n; ++i) span[i] = (draw_span){0, ahead ? LONGEST : 1 + i % LAST};
+  draw_request r = {3, 0, f.n_groups, f.group_size, 0, 0.75, 0, span, length};
+  CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &mixed, &err) == GL_OK);
+  llm_train(&f, 10, 12, metrics);
+  for (size_t p = 1; p <= LAST; ++p) llm_draw_part(&f, 3, 2, (double)p / LONGEST, 1, &at[p]);
+  for (size_t i = 0; i < n; ++i) span[i] = (draw_span){1 + i % LAST, LONGEST};
+  r.version = 2;
+  r.from = 0.5;
+  CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &mixed, &err) == GL_OK);
+  memset(span, 0, n * sizeof *span);
+  r.to = 1;
+  CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &mixed, &err) == GL_OK);
+  for (size_t i = 0; i < n; ++i) {
+    const batch *b = &at[1 + i % LAST];
+    const size_t k = mixed.token_start[i], j = b->token_start[i];
+    const size_t tokens = mixed.token_start[i + 1] - k;
+    CU_ASSERT_EQUAL_FATAL(b->token_start[i + 1] - j, tokens);
+    CU_ASSERT_EQUAL(length[i], tokens);
+    CU_ASSERT(memcmp(mixed.token + k, b->token + j, tokens * sizeof *b->token) == 0);
+    CU_ASSERT(memcmp(mixed.version + k, b->version + j, tokens * sizeof *b->version) == 0);
+    CU_ASSERT(memcmp(mixed.logq + k, b->logq + j, tokens * sizeof *b->logq) == 0);
+    CU_ASSERT_EQUAL(mixed.reward[i], b->reward[i]);
+    compared += tokens > 1 + i % LAST;
+  }
+  CU_ASSERT(compared > 2); /* so many have tokens of both versions */
+  llm_update(&f, &mixed, metrics);
+  CU_ASSERT(isfinite(metrics[METRIC_LOSS]));
+  for (size_t p = 0; p <= LAST; ++p) batch_fini(&at[p]);
+  batch_fini(&mixed);
+  free(span);
+  free(length);
+  llm_close(&f);
+}
+
+static void responses_take_new_weights_at_tokens_of_their_own(void) {
+  take_new_weights_apart(0);
+  take_new_weights_apart(1);
+}
+
+/* --- keys and values that are kept ---------------------------------------------------------------
+ */
+
+static void keep_cache(llm_fixture *f) {
+  gl_error err = {0};
+  CU_ASSERT_FATAL(f->learner.ops->keep_cache(f->llm, &err) == GL_OK);
+}
+
+/* The same weights go on as if nothing had happened, to the last bit. */
+static void weights_that_stay_keep_every_bit(void) {
+  llm_fixture f = llm_open(SINGLE ", slots: 5}\nsampling: {top_k: 4}", 8);
+  keep_cache(&f);
+  batch whole = llm_draw(&f, 3), parts = {0};
+  llm_draw_part(&f, 3, 0, 0, 0.125, &parts); /* one token of eight */
+  llm_draw_part(&f, 3, 0, 0.125, 0.55, &parts);
+  CU_ASSERT(parts.n_aux > 0);
+  llm_draw_part(&f, 3, 0, 0.55, 1, &parts);
+  CU_ASSERT(llm_same_batch(&whole, &parts) && parts.n_aux == whole.n_aux);
+  CU_ASSERT(memcmp(whole.logq, parts.logq, whole.n_tokens * sizeof *whole.logq) == 0);
+  batch_fini(&whole);
+  batch_fini(&parts);
+  llm_close(&f);
+}
+
+/* log p of a token from a cache's first row of logits. */
+static double log_probability(model_cache *c, size_t vocabulary, int32_t token) {
+  double *z = llm_doubles(vocabulary), sum = 0;
+  gl_error err = {0};
+  CU_ASSERT_FATAL(model_logits_get(c, 1, z, &err) == GL_OK);
+  for (size_t a = 0; a < vocabulary; ++a) sum += exp(z[a] - z[token]);
+  free(z);
+  return -log(sum);
+}
+
+/* One response built by hand: `cut` tokens with old parameters, keys and values left as they are,
+ * the others with new ones. The largest difference from what was recorded. */
+static double kept_by_hand(llm_fixture *f, const double *old, const double *new, const batch *b,
+                           const problem_set *problems, size_t i, size_t cut) {
+  model *m = f->llm->model;
+  const size_t g = i / f->group_size, v = model_configuration(m)->vocabulary;
+  const size_t first = problems->start[g], prompt = problems->start[g + 1] - first;
+  const size_t k = b->token_start[i], n = b->token_start[i + 1] - k;
+  const size_t start[] = {0, prompt}, slot = 0;
+  const packed_tokens packed = {
+      .n_tokens = prompt, .n_sequences = 1, .start = start, .token = problems->token + first};
+  model_cache *c = NULL;
+  gl_error err = {0};
+  CU_ASSERT_FATAL(model_cache_new(&c, m, 1, prompt + n, &err) == GL_OK);
+  llm_set(f, old);
+  CU_ASSERT_FATAL(model_prefill(c, &packed, &slot, &err) == GL_OK);
+  double apart = fabs(log_probability(c, v, b->token[k]) - b->logq[k]);
+  for (size_t t = 1; t < n; ++t) {
+    const int32_t row = 0, position = (int32_t)(prompt + t - 1);
+    if (t == cut) llm_set(f, new);
+    CU_ASSERT_FATAL(model_decode(c, &b->token[k + t - 1], &row, &position, 1, &err) == GL_OK);
+    apart = fmax(apart, fabs(log_probability(c, v, b->token[k + t]) - b->logq[k + t]));
+  }
+  model_cache_free(c);
+  return apart;
+}
+
+/* Later tokens attend to the keys and values of the version before; computed again they would be
+ * others. Every response changes at a token of its own. */
+static void later_tokens_attend_to_keys_and_values_of_older_weights(void) {
+  enum { LONGEST = 8, LAST = 6 };
+  double apart[2] = {0, 0}, metrics[METRIC_COUNT];
+  for (int keeps = 0; keeps < 2; ++keeps) {
+    llm_fixture f = llm_open(SINGLE ", slots: 3}\noptimizer: {lr: 0.05}\nalgorithm: reinforce", 8);
+    const size_t n = f.n_groups * f.group_size;
+    batch b = {0};
+    problem_set problems = {0};
+    gl_error err = {0};
+    draw_span *span = calloc(n, sizeof *span);
+    uint64_t *number = calloc(f.n_groups, sizeof *number);
+    CU_ASSERT_FATAL(span != NULL && number != NULL);
+    if (keeps) keep_cache(&f);
+    double *old = llm_theta(&f);
+    for (size_t i = 0; i < n; ++i) span[i] = (draw_span){0, i % 2 ? LONGEST : 1 + i % LAST};
+    draw_request r = {3, 0, f.n_groups, f.group_size, 0, 0.75, 0, span, NULL};
+    CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &b, &err) == GL_OK);
+    llm_train(&f, 10, 12, metrics);
+    double *new = llm_theta(&f);
+    for (size_t i = 0; i < n; ++i) span[i] = (draw_span){1 + i % LAST, LONGEST};
+    r = (draw_request){3, 2, f.n_groups, f.group_size, 0.5, 1, 0, span, NULL};
+    CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &b, &err) == GL_OK);
+    CU_ASSERT_EQUAL(b.n_aux, 0);
+    for (size_t g = 0; g < f.n_groups; ++g) number[g] = (uint64_t)b.prompt[g];
+    CU_ASSERT_FATAL(
+        problem_set_init(&problems, &f.llm->spec, TASK_TRAIN, number, f.n_groups, &err) == GL_OK);
+    for (size_t i = 0; i < n; ++i)
+      apart[keeps] = fmax(apart[keeps], kept_by_hand(&f, old, new, &b, &problems, i, 1 + i % LAST));
+    problem_set_fini(&problems);
+    batch_fini(&b);
+    free(span);
+    free(number);
+    free(old);
+    free(new);
+    llm_close(&f);
+  }
+  CU_ASSERT(apart[1] < 1e-5);
+  CU_ASSERT(apart[0] > 1e-3);
+}
+
+static void what_cannot_keep_keys_and_values_says_so(void) {
+  llm_fixture f = llm_open(SINGLE "}\nsampling: {logq: learner}", 8);
+  gl_error err = {0};
+  CU_ASSERT(f.learner.ops->keep_cache(f.llm, &err) == GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "logq: sampler"));
+  llm_close(&f);
+}
+
 static void a_held_version_draws_what_it_drew(void) {
   llm_fixture f = llm_open(SINGLE "}\noptimizer: {lr: 0.05}\nalgorithm: reinforce", 8);
   gl_error err = {0};
@@ -368,7 +531,7 @@ static void a_held_version_draws_what_it_drew(void) {
   CU_ASSERT(llm_same_batch(&before, &held) && !llm_same_batch(&before, &after));
   f.learner.ops->release(f.llm, 1); /* not held */
   f.learner.ops->release(f.llm, 0);
-  const draw_request r = {3, 0, f.n_groups, f.group_size, 0, 1, 0};
+  const draw_request r = {3, 0, f.n_groups, f.group_size, 0, 1, 0, NULL, NULL};
   CU_ASSERT(f.learner.ops->draw(f.llm, &r, &missing, &err) == GL_EINTERNAL);
   batch_fini(&missing);
   batch_fini(&before);
@@ -495,6 +658,10 @@ SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_
       TEST(a_draw_depends_on_its_address_alone),
       TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once),
       TEST(a_batch_in_flight_takes_new_weights_for_its_rest),
-      TEST(a_held_version_draws_what_it_drew), TEST(a_first_update_on_policy_has_ratio_one),
+      TEST(responses_take_new_weights_at_tokens_of_their_own),
+      TEST(weights_that_stay_keep_every_bit),
+      TEST(later_tokens_attend_to_keys_and_values_of_older_weights),
+      TEST(what_cannot_keep_keys_and_values_says_so), TEST(a_held_version_draws_what_it_drew),
+      TEST(a_first_update_on_policy_has_ratio_one),
       TEST(parameters_that_are_no_numbers_are_a_result), TEST(a_batch_of_another_world_is_refused),
       TEST(an_evaluation_has_a_law_of_its_own), TEST(it_learns_to_sort_from_rewards));

@@ -295,16 +295,79 @@ static void weights_that_change_in_flight_are_recorded_per_token(void) {
   learner_close(&l);
 }
 
+/* Weights change at a position of its own in every response: as if all responses had changed theirs
+ * there, which draws by fractions do, and each with a record of its own. */
+static void responses_change_their_weights_each_by_itself(const char *world) {
+  learner_fixture l = learner_open(world, 3);
+  const size_t horizon = l.toy->world->tree.horizon, n = l.n_groups * l.group_size;
+  double metrics[METRIC_COUNT];
+  batch mixed = {0}, *at = calloc(horizon + 1, sizeof *at), trained = learner_draw(&l, 1);
+  draw_span *span = calloc(n, sizeof *span);
+  size_t *length = calloc(n, sizeof *length);
+  CU_ASSERT_FATAL(at != NULL && span != NULL && length != NULL);
+  for (size_t p = 1; p < horizon; ++p)
+    learner_draw_part(&l, 2, 0, ((double)p - 0.5) / (double)horizon, &at[p]);
+  gl_error err = {0};
+  for (size_t i = 0; i < n; ++i) span[i] = (draw_span){0, horizon}; /* drawn ahead */
+  draw_request r = {2, 0, l.n_groups, l.group_size, 0, 0.75, 0, span, length};
+  CU_ASSERT_FATAL(l.learner.ops->draw(l.toy, &r, &mixed, &err) == GL_OK);
+  learner_update(&l, &trained, metrics);
+  for (size_t p = 1; p < horizon; ++p)
+    learner_draw_part(&l, 2, ((double)p - 0.5) / (double)horizon, 1, &at[p]);
+  for (size_t i = 0; i < n; ++i) span[i] = (draw_span){1 + i % (horizon - 1), horizon};
+  r.version = 1;
+  r.from = 0.5;
+  CU_ASSERT_FATAL(l.learner.ops->draw(l.toy, &r, &mixed, &err) == GL_OK);
+  memset(span, 0, n * sizeof *span);
+  r.to = 1;
+  CU_ASSERT_FATAL(l.learner.ops->draw(l.toy, &r, &mixed, &err) == GL_OK);
+  const toy_laws laws = toy_learner_laws(l.toy, &mixed, 0);
+  CU_ASSERT_FATAL(laws.own && laws.parts > 0);
+  for (size_t i = 0; i < n; ++i) {
+    const batch *b = &at[1 + i % (horizon - 1)];
+    const size_t k = mixed.token_start[i], j = b->token_start[i];
+    const size_t tokens = mixed.token_start[i + 1] - k;
+    CU_ASSERT_EQUAL_FATAL(b->token_start[i + 1] - j, tokens);
+    CU_ASSERT(memcmp(mixed.token + k, b->token + j, tokens * sizeof *b->token) == 0);
+    CU_ASSERT(memcmp(mixed.version + k, b->version + j, tokens * sizeof *b->version) == 0);
+    CU_ASSERT(memcmp(mixed.logq + k, b->logq + j, tokens * sizeof *b->logq) == 0);
+    CU_ASSERT_EQUAL(mixed.reward[i], b->reward[i]);
+    size_t edge[64];
+    const toy_record own = {mixed.aux + i * toy_record_size(l.toy->world, laws.parts), laws.parts};
+    CU_ASSERT_FATAL(tokens <= 64 && toy_walk(l.toy->world, mixed.token + k, tokens, edge));
+    for (size_t t = 0; t < tokens; ++t)
+      CU_ASSERT_EQUAL(toy_record_node(l.toy->world, own, edge[t], t)[mixed.token[k + t]],
+                      mixed.logq[k + t]);
+  }
+  learner_update(&l, &mixed, metrics);
+  CU_ASSERT(isfinite(metrics[METRIC_LOSS]) && metrics[METRIC_KL_EXACT] > 0);
+  for (size_t p = 0; p < horizon; ++p) batch_fini(&at[p]);
+  batch_fini(&mixed);
+  batch_fini(&trained);
+  free(at);
+  free(span);
+  free(length);
+  learner_close(&l);
+}
+
+static void responses_of_a_group_change_their_weights_by_themselves(void) {
+  responses_change_their_weights_each_by_itself(ending_world);
+  responses_change_their_weights_each_by_itself(
+      "world: {kind: automaton, vocabulary: 3, horizon: 12, prompts: 2, automaton: count, modulus: "
+      "3, "
+      "listed: false}\ntrain: {groups: 3, group_size: 5}\nalgorithm: reinforce\n");
+}
+
 static void draws_that_make_no_sense_are_refused(void) {
   learner_fixture l = learner_open(ending_world, 3),
                   other = learner_open("world: {kind: bandit}", 3);
-  static const draw_request bad[] = {{1, 0, 6, 5, 0.5, 0.5, 0},
-                                     {1, 0, 6, 5, -0.1, 1, 0},
-                                     {1, 0, 6, 5, 0, 1.1, 0},
-                                     {1, 0, 6, 5, NAN, 1, 0},
-                                     {1, 0, 0, 5, 0, 1, 0},
-                                     {1, 0, 6, 0, 0, 1, 0},
-                                     {1, 0, (size_t)1 << 60, (size_t)1 << 20, 0, 1, 0}};
+  static const draw_request bad[] = {{1, 0, 6, 5, 0.5, 0.5, 0, NULL, NULL},
+                                     {1, 0, 6, 5, -0.1, 1, 0, NULL, NULL},
+                                     {1, 0, 6, 5, 0, 1.1, 0, NULL, NULL},
+                                     {1, 0, 6, 5, NAN, 1, 0, NULL, NULL},
+                                     {1, 0, 0, 5, 0, 1, 0, NULL, NULL},
+                                     {1, 0, 6, 0, 0, 1, 0, NULL, NULL},
+                                     {1, 0, (size_t)1 << 60, (size_t)1 << 20, 0, 1, 0, NULL, NULL}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     batch b = {0};
     gl_error err = {0};
@@ -313,19 +376,20 @@ static void draws_that_make_no_sense_are_refused(void) {
   }
   batch b = {0};
   learner_draw_part(&l, 1, 0, 0.5, &b);
-  static const draw_request next[] = {
-      {2, 0, 6, 5, 0.5, 1, 0}, {1, 0, 5, 6, 0.5, 1, 0}, {1, 0, 6, 4, 0.5, 1, 0}};
+  static const draw_request next[] = {{2, 0, 6, 5, 0.5, 1, 0, NULL, NULL},
+                                      {1, 0, 5, 6, 0.5, 1, 0, NULL, NULL},
+                                      {1, 0, 6, 4, 0.5, 1, 0, NULL, NULL}};
   for (size_t i = 0; i < sizeof next / sizeof *next; ++i) {
     gl_error err = {0};
     CU_ASSERT(l.learner.ops->draw(l.toy, &next[i], &b, &err) != GL_OK && err.text[0] != '\0');
   }
   gl_error err = {0};
-  CU_ASSERT(other.learner.ops->draw(other.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0}, &b, &err) !=
-            GL_OK);
+  CU_ASSERT(other.learner.ops->draw(other.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0, NULL, NULL},
+                                    &b, &err) != GL_OK);
   b.token[3] = 99; /* damage: the continuation must not walk off the tree */
   gl_error_clear(&err);
-  CU_ASSERT(l.learner.ops->draw(l.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0}, &b, &err) ==
-            GL_EINPUT);
+  CU_ASSERT(l.learner.ops->draw(l.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0, NULL, NULL}, &b,
+                                &err) == GL_EINPUT);
   batch_fini(&b);
   learner_close(&other);
   learner_close(&l);
@@ -338,4 +402,5 @@ SUITE(toy_draw, "toy: drawing", TEST(draws_follow_their_law_under_temperature_an
       TEST(a_batch_drawn_in_parts_is_the_batch_drawn_whole),
       TEST(a_batch_records_both_log_probabilities_of_its_tokens),
       TEST(weights_that_change_in_flight_are_recorded_per_token),
+      TEST(responses_of_a_group_change_their_weights_by_themselves),
       TEST(draws_that_make_no_sense_are_refused));
