@@ -23,7 +23,8 @@ static uint64_t batch_id(const llm_bias_spec *s, int kind, size_t i) {
 /* Draws with the parameters that the learner stands at. */
 static gl_status draw(batch *b, learner *l, llm_law law, const llm_bias_spec *s, int kind, size_t i,
                       int64_t version, gl_error *err) {
-  const draw_request r = {batch_id(s, kind, i), version, s->groups, s->group_size, 0, 1, 0};
+  const draw_request r = {
+      batch_id(s, kind, i), version, s->groups, s->group_size, 0, 1, 0, NULL, NULL};
   *b = (batch){0};
   return llm_learner_draw_by(l, law, &r, b, err);
 }
