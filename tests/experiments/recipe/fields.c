@@ -391,13 +391,9 @@ static const char *wrong_value(field_kind kind) {
 
 /* Read by sweeps only; lists whose refusal tells place and value; problems from a file. */
 static int is_not_refused_by_name(const field *f) {
-  static const char *const paths[] = {"tune.lr",
-                                      "tune.seeds",
-                                      "dial.kl",
-                                      "tune.fields",
-                                      "training.lr",
-                                      "world.task.path",
-                                      "world.task.held_out_path"};
+  static const char *const paths[] = {
+      "contrasts",   "tune.lr",     "tune.seeds",      "dial.kl",
+      "tune.fields", "training.lr", "world.task.path", "world.task.held_out_path"};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; ++i)
     if (strcmp(f->path, paths[i]) == 0) return 1;
   if (strncmp(f->path, "sweep.", 6) == 0 || strncmp(f->path, "tune.halving", 12) == 0) return 1;
