@@ -118,7 +118,6 @@ static void a_preset_of_groups_takes_other_units_and_lengths(void) {
   schedule_fini(&s);
   sim_must_refuse("{preset: skyrl, generation: 50}");
   sim_must_refuse("{preset: skyrl, in_flight: true}");
-  sim_must_refuse("{preset: skyrl, coupled: true}"); /* partial: continue */
 }
 
 SUITE(sim_presets, "sim: presets", TEST(every_preset_runs_without_further_fields),
