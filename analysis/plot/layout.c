@@ -189,6 +189,10 @@ static size_t shown_lines(const figure_page *p) {
 /* --- ranges -------------------------------------------------------------------------------------
  */
 
+/* Scripts have ten digits of a number, so that a range narrower than this share of its ends may be
+ * written as a point. */
+static const double POINT = 1e-6;
+
 /* Room for the marks at the ends; a range that is a point, or empty, gets some. */
 static void pad_range(const figure_page *p, double *low, double *high, int logarithmic) {
   if (!(*low <= *high)) *low = logarithmic ? 1 : 0, *high = 1;
@@ -197,9 +201,9 @@ static void pad_range(const figure_page *p, double *low, double *high, int logar
     const double room = p->tight && *high > *low ? 1 : pow(fmax(*high / *low, 1.5), 0.06);
     *low /= room, *high *= room;
   } else {
-    double room = 0.06 * (*high - *low);
-    if (room <= 0) room = fmax(0.05 * fabs(*high), 0.015);
-    if (p->tight && *high > *low) room = 0;
+    const int is_point = *high - *low <= POINT * fmax(fabs(*low), fabs(*high));
+    double room = p->tight ? 0 : 0.06 * (*high - *low);
+    if (is_point) room = fmax(0.05 * fabs(*high), 0.015);
     *low -= room, *high += room;
   }
 }

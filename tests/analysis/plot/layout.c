@@ -27,8 +27,10 @@ static void widths_have_names_or_are_centimetres(void) {
   CU_ASSERT_EQUAL(figure_width("", &cm, NULL), GL_EINPUT);
 }
 
-/* A page of two rows of two panels with lines names[n]: the first row varies, the second is 3. */
-static char *made(const char *const *names, size_t n, const figure_request *q) {
+/* A page of two rows of two panels with lines names[n]: the first row goes from `first` on by `by`,
+ * the second is 3. */
+static char *made_of(const char *const *names, size_t n, const figure_request *q, double first,
+                     double by) {
   gl_error err = {0};
   figure_page p;
   CU_ASSERT_EQUAL_FATAL(file_make_folder(folder, &err), GL_OK);
@@ -40,7 +42,7 @@ static char *made(const char *const *names, size_t n, const figure_request *q) {
     if (panel < 2) snprintf(p.panels[panel].title, sizeof p.panels[panel].title, "T%zu", panel);
     for (size_t i = 0; i < 3; i++) {
       page_x(&p, (double)i);
-      page_interval(&p, panel, panel < 2 ? (double)i : 3, NAN, NAN);
+      page_interval(&p, panel, panel < 2 ? first + by * (double)i : 3, NAN, NAN);
     }
   }
   CU_ASSERT_EQUAL(page_set_lines(&p, names, n, &err), GL_OK);
@@ -51,6 +53,26 @@ static char *made(const char *const *names, size_t n, const figure_request *q) {
   text[fread(text, 1, (1 << 18) - 1, f)] = 0;
   fclose(f);
   return text;
+}
+
+static char *made(const char *const *names, size_t n, const figure_request *q) {
+  return made_of(names, n, q, 0, 1);
+}
+
+/* Scripts write ten digits, and gnuplot refuses a range that is a point. */
+static void values_that_hardly_differ_have_a_range(void) {
+  static const char *const names[] = {"gepo", "gspo"};
+  const figure_request q = {.folder = folder, .script = script, .width_cm = 8.255};
+  static const double first[] = {1, -4e7, 2e-9};
+  for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+    char *gp = made_of(names, 2, &q, first[i], 1e-12 * fabs(first[i]));
+    const char *at = strstr(gp, "low[1] = ");
+    double low = 0, high = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+    CU_ASSERT_EQUAL(sscanf(at, "low[1] = %lf; high[1] = %lf", &low, &high), 2);
+    CU_ASSERT(low < first[i] && first[i] < high);
+    free(gp);
+  }
 }
 
 static void a_row_in_which_nothing_varies_is_left_out_and_said_so(void) {
@@ -227,6 +249,7 @@ static void a_long_text_that_is_turned_has_several_lines(void) {
 
 SUITE(plot_layout, "analysis: layout of figures", TEST(widths_have_names_or_are_centimetres),
       TEST(a_row_in_which_nothing_varies_is_left_out_and_said_so),
+      TEST(values_that_hardly_differ_have_a_range),
       TEST(the_last_text_of_an_axis_stays_on_the_page),
       TEST(texts_that_do_not_fit_beside_those_of_the_next_panel_are_turned),
       TEST(a_long_text_that_is_turned_has_several_lines),
