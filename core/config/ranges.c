@@ -149,11 +149,10 @@ gl_status cfg_expand_ranges(cfg_doc *doc, gl_error *err) {
       const int is_no_axis = strcmp(e->key, "random") == 0 || strcmp(e->key, "factorial") == 0 ||
                              strcmp(e->key, "one_at_a_time") == 0;
       if (e->value->kind != CFG_MAP || (s == 0 && is_no_axis)) continue;
-      if (s == 1 && strcmp(e->key, "halving") == 0) continue;
-      if (s == 1 && strcmp(e->key, "fields") == 0) {
-        status = expand_tuned(doc, e->value, err);
-        continue;
-      }
+      const int is_tuned = s == 1 && strcmp(e->key, "fields") == 0;
+      if (is_tuned) status = expand_tuned(doc, e->value, err);
+      /* Other keys of tune have parts of their own, or are unknown, which its reader says. */
+      if (s == 1 && strcmp(e->key, "lr") != 0 && strcmp(e->key, "seeds") != 0) continue;
       snprintf(path, sizeof path, "%s.%s", sections[s], e->key);
       status = expand_range(doc, &e->value, path, err);
     }

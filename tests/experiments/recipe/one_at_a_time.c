@@ -7,7 +7,7 @@
 
 static gl_status expand(cfg_doc **doc, const char *sweep, const char *override, gl_error *err) {
   char text[1024];
-  snprintf(text, sizeof text, "tune: {optimizer.lr: [1, 2]}\nsweep:\n  algorithm: [grpo]\n%s\n",
+  snprintf(text, sizeof text, "tune: {lr: [1, 2], seeds: [9]}\nsweep:\n  algorithm: [grpo]\n%s\n",
            sweep);
   gl_status status = cfg_load_text(doc, text, strlen(text), "r.yaml", err);
   if (status == GL_OK && override != NULL) status = cfg_override(*doc, override, err);
