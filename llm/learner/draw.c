@@ -195,6 +195,7 @@ static gl_status sample(llm_learner *l, const draw_request *r, const batch *b,
                                  .up_to = limit != NULL ? l->spec.max_tokens
                                                         : draw_boundary(r->to, l->spec.max_tokens),
                                  .limit = limit,
+                                 .first = r->first_group * r->group_size,
                                  .stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id),
                                  .use_version = use_version,
                                  .use_context = &drawn};

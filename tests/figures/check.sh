@@ -53,7 +53,8 @@ drawn() { # RECIPE
     llm_quick) study $1 $small world.model.hidden=16 world.model.heads=2 'world.warmup={steps: 20}' 'sweep={seed: [1, 2]}' ;;
     bias_vs_kl) laboratory $1 dial.kl.points=6 ;;
     bias_groups) laboratory $1 dial.kl.points=8 ;;
-    bias_staleness | denominators | four_arms | truncation | llm_exact_bias) laboratory $1 ;;
+    four_arms) "$GEPOLAB" bias $1 > /dev/null ;; # a table alone
+    bias_staleness | denominators | truncation | llm_exact_bias) laboratory $1 ;;
     llm_exact_gradient) laboratory $1 samples=256 ;;
     sample_efficiency) laboratory $1 training.updates=40 training.seeds=1 training.tuning_seeds=1 'training.lr=[1]' ;;
     theory) option=-f; both theory theory ;;
