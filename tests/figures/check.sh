@@ -58,6 +58,8 @@ drawn() { # RECIPE
     llm_exact_gradient) laboratory $1 samples=256 ;;
     sample_efficiency) laboratory $1 training.updates=40 training.seeds=1 training.tuning_seeds=1 'training.lr=[1]' ;;
     theory) option=-f; both theory theory ;;
+    published_verl | published_one_step_off | published_areal | published_headlines) option=-f; both $1 published $1 ;;
+    three_continents) clock $1 steps=60 ;;
     real_bias) ;; # a run whose checkpoints `gepolab llm bias` measures; so short a one has no gradients
     qwen3_math | released_qwen3) ;; # need weights, data and a GPU
     *) echo "tests/figures/check.sh does not know the recipe $1: say there how its figures are drawn" >&2; exit 1 ;;
