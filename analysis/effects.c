@@ -26,15 +26,15 @@ static const char *text_of(const results *r, size_t group, size_t which) {
   return text != NULL ? text : "";
 }
 
-/* The two values of an axis, the lower number first, else in the order of the grid; 0 if it has one
- * or more than two. */
-static int two_values(const results *r, size_t which, size_t group[2]) {
+/* The two values of an axis, the lower number first, else in the order of the grid; returns how
+ * many there are: 1 (which a sweep of whole sections has), 2, or 3 where there are more. */
+static size_t values_of(const results *r, size_t which, size_t group[2]) {
   size_t n = 0;
   for (size_t g = 0; g < r->n_groups; g++) {
     size_t i = 0;
     while (i < n && strcmp(text_of(r, group[i], which), text_of(r, g, which)) != 0) i++;
     if (i < n) continue;
-    if (n == 2) return 0;
+    if (n == 2) return 3;
     group[n++] = g;
   }
   if (n == 2 && r->groups[group[0]].value[which].number > r->groups[group[1]].value[which].number) {
@@ -42,7 +42,7 @@ static int two_values(const results *r, size_t which, size_t group[2]) {
     group[0] = group[1];
     group[1] = first;
   }
-  return n == 2;
+  return n;
 }
 
 /* "a, b" in place of a; 0 if memory is short. */
@@ -97,9 +97,11 @@ static gl_status find_factors(effect_table *t, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < r->axes.n && status == GL_OK; i++) {
     size_t group[2];
-    if (!two_values(r, i, group))
+    const size_t n = values_of(r, i, group);
+    if (n == 1) continue;
+    if (n != 2)
       return gl_fail(err, GL_EINPUT,
-                     "%s: %s has not two values; effects are those of fields at two levels "
+                     "%s: %s has more than two values; effects are those of fields at two levels "
                      "(sweep.factorial)",
                      r->study, r->axes.axis[i].label);
     status = add_axis(t, i, group, err);

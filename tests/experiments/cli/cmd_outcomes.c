@@ -122,6 +122,27 @@ static void what_is_no_study_is_refused(void) {
   CU_ASSERT(CLI_GIVES(2, "outcomes", "README.md", "--format", "word"));
 }
 
+/* A factor may set a whole section, in which some fields are the same at both levels. */
+static void a_factor_may_be_a_section(void) {
+  static const char sections[] =
+      "name: sections\nsteps: 20\neval_every: 5\nworld: {kind: bandit, rewards: [1, 0, 0, 0]}\n"
+      "sweep: {algorithm: [grpo, gepo], seed: [1, 2, 3], factorial: {factors: {A: "
+      "{train.group_size: [4, 8]}, B: {cluster: [{preset: sync, generation: 1}, {preset: fifo, "
+      "samplers: 1, generation: 1, delay: 3}]}}}}\n";
+  char folder[64], at[128], study[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(at, folder, "sections.yaml"), sections, sizeof sections - 1);
+  cli_path(study, folder, "study.db");
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
+  cli_result text = CLI("effects", study);
+  CU_ASSERT_EQUAL(text.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "group size"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "preset"));
+  CU_ASSERT_PTR_NULL(strstr(text.out, "generation"));
+  cli_result_fini(&text);
+  cli_scratch_remove(folder);
+}
+
 SUITE(cli_outcomes, "cli: outcomes", TEST(runs_are_judged_and_doses_listed),
-      TEST(effects_of_a_design_are_told), TEST(announcements_are_told_of_runs_that_fall),
-      TEST(what_is_no_study_is_refused));
+      TEST(effects_of_a_design_are_told), TEST(a_factor_may_be_a_section),
+      TEST(announcements_are_told_of_runs_that_fall), TEST(what_is_no_study_is_refused));
