@@ -18,7 +18,7 @@ static int reserve(network *n) {
   return 1;
 }
 
-/* A place for a transfer that is asked for now; TRANSFER_NONE if memory is short. */
+/* A place for a new transfer; TRANSFER_NONE if memory is short. */
 static uint32_t take(sim_clock *c, uint32_t i) {
   network *n = &c->net;
   if (!reserve(n)) return TRANSFER_NONE;

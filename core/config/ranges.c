@@ -124,36 +124,41 @@ static gl_status expand_range(cfg_doc *doc, cfg_node **slot, const char *path, g
   return status;
 }
 
-/* Lists in the place of the ranges of tune.fields, which is a map of its own. */
-static gl_status expand_tuned(cfg_doc *doc, cfg_node *fields, gl_error *err) {
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < fields->n && status == GL_OK; ++i) {
-    cfg_entry *e = &fields->entry[i];
-    char path[CFG_MAX_KEY + 16];
-    if (e->value->kind != CFG_MAP) continue;
-    snprintf(path, sizeof path, "tune.fields.%s", e->key);
-    status = expand_range(doc, &e->value, path, err);
-  }
-  return status;
+/* The sections whose values may be ranges: a sweep's but for its designs, which have parts of their
+ * own; of tune what it tries, since its other keys are told wrong by who reads them. */
+static const struct {
+  const char *path;
+  const char *only[2], *but[3]; /* keys; NULL: none are named */
+} ranged[] = {
+    {.path = "sweep", .but = {"random", "factorial", "one_at_a_time"}},
+    {.path = "tune", .only = {"lr", "seeds"}},
+    {.path = "tune.fields"},
+};
+enum { RANGED = sizeof ranged / sizeof *ranged };
+
+static int is_named(const char *const *keys, size_t n, const char *key) {
+  for (size_t i = 0; i < n && keys[i] != NULL; ++i)
+    if (strcmp(keys[i], key) == 0) return 1;
+  return 0;
+}
+
+static int may_be_range(size_t section, const char *key) {
+  const char *const *only = ranged[section].only;
+  return (only[0] == NULL || is_named(only, 2, key)) && !is_named(ranged[section].but, 3, key);
 }
 
 gl_status cfg_expand_ranges(cfg_doc *doc, gl_error *err) {
-  static const char *const sections[] = {"sweep", "tune"};
   gl_status status = GL_OK;
-  for (size_t s = 0; s < 2 && status == GL_OK; ++s) {
-    cfg_entry *section = cfg_entry_of(doc->root, sections[s], strlen(sections[s]));
-    if (section == NULL || section->value->kind != CFG_MAP) continue;
-    for (size_t i = 0; i < section->value->n && status == GL_OK; ++i) {
-      cfg_entry *e = &section->value->entry[i];
-      char path[CFG_MAX_KEY + 8];
-      const int is_no_axis = strcmp(e->key, "random") == 0 || strcmp(e->key, "factorial") == 0 ||
-                             strcmp(e->key, "one_at_a_time") == 0;
-      if (e->value->kind != CFG_MAP || (s == 0 && is_no_axis)) continue;
-      const int is_tuned = s == 1 && strcmp(e->key, "fields") == 0;
-      if (is_tuned) status = expand_tuned(doc, e->value, err);
-      /* Other keys of tune have parts of their own, or are unknown, which its reader says. */
-      if (s == 1 && strcmp(e->key, "lr") != 0 && strcmp(e->key, "seeds") != 0) continue;
-      snprintf(path, sizeof path, "%s.%s", sections[s], e->key);
+  for (size_t s = 0; s < RANGED && status == GL_OK; ++s) {
+    /* Only lists take the places of ranges; the maps on the way to a section stay where they are.
+     */
+    const cfg_node *section = cfg_find(doc->root, ranged[s].path);
+    if (section == NULL || section->kind != CFG_MAP) continue;
+    for (size_t i = 0; i < section->n && status == GL_OK; ++i) {
+      cfg_entry *e = &section->entry[i];
+      char path[CFG_MAX_KEY + 16];
+      if (e->value->kind != CFG_MAP || !may_be_range(s, e->key)) continue;
+      snprintf(path, sizeof path, "%s.%s", ranged[s].path, e->key);
       status = expand_range(doc, &e->value, path, err);
     }
   }

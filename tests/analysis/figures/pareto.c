@@ -2,22 +2,13 @@
 #include "analysis/figures/pareto.h"
 
 #include "tests/support/cli.h"
+#include "tests/support/figure_files.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const char folder[] = "build/pareto_test";
-
-static const char *script(const char *path) {
-  static char room[2][16384]; /* the style, and the one shape */
-  char *to = room[strcmp(path, "plots/style.gp") != 0];
-  FILE *f = fopen(path, "r");
-  if (f == NULL) return NULL;
-  to[fread(to, 1, sizeof room[0] - 1, f)] = 0;
-  fclose(f);
-  return to;
-}
 
 static const pareto_point points[] = {
     {PARETO_CANDIDATE, 1, NAN, NAN, 100, NAN, NAN},
@@ -28,7 +19,7 @@ static const pareto_point points[] = {
 
 static void points_stand_by_kind_with_their_intervals(void) {
   const pareto d = {"staleness", "responses per hour", points, 4, 3.25};
-  const figure_request q = {.folder = folder, .script = script};
+  const figure_request q = {.folder = folder, .script = figure_script};
   gl_error err = {0};
   const gl_status status = figure_of_pareto(&d, &q, &err);
   if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
@@ -47,7 +38,7 @@ static void points_stand_by_kind_with_their_intervals(void) {
 
 static void without_a_limit_there_is_no_line_and_without_points_no_figure(void) {
   pareto d = {"staleness", "responses per hour", points, 1, INFINITY};
-  const figure_request q = {.folder = folder, .script = script, .gnuplot = "true"};
+  const figure_request q = {.folder = folder, .script = figure_script, .gnuplot = "true"};
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(figure_of_pareto(&d, &q, &err), GL_OK);
   char *gp = cli_read("build/pareto_test/pareto.gp");

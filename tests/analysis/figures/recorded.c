@@ -1,6 +1,7 @@
 /* Figures of a recorded run from numbers made by hand: medians, quartiles, classes, and which lines
  * stand for which algorithms. */
 #include "analysis/figures/recorded.h"
+#include "tests/support/figure_files.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -19,18 +20,6 @@ static const char *script(const char *path) {
   room[at][fread(room[at], 1, sizeof room[at] - 1, f)] = 0;
   fclose(f);
   return room[at];
-}
-
-static char *text_of(const char *name) {
-  char path[64];
-  char *text = calloc(1, 1 << 16);
-  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *f = fopen(path, "r");
-  CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-  CU_ASSERT(fread(text, 1, (1 << 16) - 1, f) > 0);
-  fclose(f);
-  return text;
 }
 
 /* The four numbers of the k-th record of a line of a panel; columns that are empty are NaN. */
@@ -98,7 +87,8 @@ static void points_are_medians_of_the_updates_of_a_staleness(void) {
   gl_error err = {0};
   make(value);
   CU_ASSERT_EQUAL_FATAL(draw(&(recorded){value, UPDATES, rows, ROWS}, NULL, &err), GL_OK);
-  char *data = text_of("whatif_staleness.tsv"), *gp = text_of("whatif_staleness.gp");
+  char *data = figure_file(folder, "whatif_staleness.tsv"),
+       *gp = figure_file(folder, "whatif_staleness.gp");
   check(data, 0, "recorded", 0, 0, 0.1, 0.05, 0.15);
   check(data, 0, "recorded", 1, 2, 0.45, 0.375, 0.525);
   check(data, 0, "recorded", 2, 5, 0.7, 0.7, 0.7);
@@ -117,7 +107,8 @@ static void variances_stand_against_kl_and_equal_weights_have_one_line(void) {
   make(value);
   CU_ASSERT_EQUAL_FATAL(draw(&(recorded){value, UPDATES, rows, ROWS}, "whatif_variance", &err),
                         GL_OK);
-  char *data = text_of("whatif_variance.tsv"), *gp = text_of("whatif_variance.gp");
+  char *data = figure_file(folder, "whatif_variance.tsv"),
+       *gp = figure_file(folder, "whatif_variance.gp");
   check(data, 0, "P/Q of the response", 0, 4, 16, pow(2, 2.5), pow(2, 5.5));
   check(data, 0, "grpo", 0, 4, 81, NAN, NAN);
   CU_ASSERT(!record_of(data, 0, "is", 0, none) && !record_of(data, 0, "dapo", 0, none));
@@ -135,7 +126,7 @@ static void shares_stand_in_a_row_for_each_algorithm(void) {
   make(value);
   CU_ASSERT_EQUAL_FATAL(draw(&(recorded){value, UPDATES, rows, ROWS}, "whatif_algorithms", &err),
                         GL_OK);
-  char *data = text_of("whatif_algorithms.tsv");
+  char *data = figure_file(folder, "whatif_algorithms.tsv");
   check(data, 0, "dapo", 0, 3, 0.65, 0.475, 0.825);
   check(data, 1, "dapo", 0, 3, 0.5, 0.5, 0.5);
   check(data, 1, "grpo", 0, 2, 0, 0, 0);
