@@ -111,11 +111,7 @@ static void op_sample_kept(backend *base, int32_t *token, void *logq, void *logq
                     stream, 0);
   cuda_operation op(base, "sample_kept", rows, vocabulary);
   assert(vocabulary > 0 || rows == 0);
-  sample_spec spec = {};
-  spec.temperature = given->temperature;
-  spec.top_p = given->top_p;
-  spec.top_k = given->top_k < vocabulary ? given->top_k : 0;
-  spec.factor = static_cast<float>(fmin(M_LOG2E / given->temperature, FLT_MAX));
+  const sample_spec spec = sample_spec_of(given, vocabulary);
   LAUNCH(op.b, keep_rows, static_cast<unsigned>(rows), THREADS, 0, kept.set, kept.shape.words,
          kept.shape.listed != 0, static_cast<const float *>(logits), vocabulary, spec);
 }

@@ -134,11 +134,7 @@ static void op_sample(backend *base, int32_t *token, void *logq, void *logq_trun
                       const sampling_spec *given, rng_stream stream, int greedy) {
   cuda_operation op(base, "sample", rows, vocabulary);
   assert(vocabulary > 0 || rows == 0);
-  sample_spec spec = {};
-  spec.temperature = given->temperature;
-  spec.top_p = given->top_p;
-  spec.top_k = given->top_k < vocabulary ? given->top_k : 0;
-  spec.factor = static_cast<float>(fmin(M_LOG2E / given->temperature, FLT_MAX));
+  sample_spec spec = sample_spec_of(given, vocabulary);
   spec.stream = stream;
   spec.greedy = greedy;
   const sample_to to = {token, static_cast<float *>(logq), static_cast<float *>(logq_truncated)};

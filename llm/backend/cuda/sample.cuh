@@ -34,6 +34,16 @@ struct sample_spec {
   int greedy;
 };
 
+/* The law that is given, over so many tokens; stream and greedy are the caller's to set. */
+static inline sample_spec sample_spec_of(const sampling_spec *given, size_t vocabulary) {
+  sample_spec spec = {};
+  spec.temperature = given->temperature;
+  spec.top_p = given->top_p;
+  spec.top_k = given->top_k < vocabulary ? given->top_k : 0;
+  spec.factor = static_cast<float>(fmin(M_LOG2E / given->temperature, FLT_MAX));
+  return spec;
+}
+
 /* The results, [rows] each. */
 struct sample_to {
   int32_t *token;
