@@ -42,6 +42,7 @@ static void set_published(sim_clock *c) {
 static gl_status publish(sim_clock *c, gl_error *err) {
   int pull = c->spec->sync == SYNC_PULL;
   gl_status status = GL_OK;
+  if (c->net.nodes != NULL) return relay_publish(c, err);
   for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i) {
     sampler *s = &c->samplers[i];
     if (pull && s->state == SAMPLER_GATED)

@@ -267,6 +267,15 @@ void transfer_fini(sim_clock *c);
 gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err);
 /* Sends the unit of that slot to the learner. */
 gl_status transfer_batch(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
+/* Sends a shard of a version from a node of the tree of relays to a sampler. */
+gl_status transfer_shard(sim_clock *c, uint32_t from, uint32_t i, int64_t version, gl_error *err);
+/* The tree of relays (relay.c). 0: memory is short. */
+int relay_init(sim_clock *c);
+/* There are new weights: the learner sends them on, or once it has sent those before. */
+gl_status relay_publish(sim_clock *c, gl_error *err);
+/* A shard is at a sampler; its bytes began to flow at begun_s. */
+gl_status relay_shard_arrives(sim_clock *c, uint32_t from, uint32_t i, int64_t version,
+                              double begun_s, gl_error *err);
 /* A crash: the sampler no longer has what a delta is one from. */
 void transfer_crash(sim_clock *c, uint32_t i);
 /* The events TRANSFER_MOVES, NETWORK_SHARES and FLOW_ENDS. */

@@ -248,6 +248,22 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   outer->status = cfg_end(&r);
 }
 
+/* Relays hand on what is pushed, and know nothing of a sampler that comes back without weights. */
+static void check_relay(const cluster_spec *c, cfg_reader *r) {
+  const cfg_node *at = cfg_find(cfg_child(r, "network"), "relay");
+  int crashes = 0;
+  for (size_t i = 0; i < c->n_groups; ++i) crashes |= !delay_is_zero(c->groups[i].mtbf);
+  if (c->sync == SYNC_PULL)
+    r->status =
+        cfg_fail(at, r->err,
+                 "relays hand on weights that are pushed, and with sync: pull samplers fetch "
+                 "them from the learner; give sync: push, or leave relay out");
+  else if (crashes)
+    r->status = cfg_fail(at, r->err,
+                         "a sampler that comes back from a crash would ask its relay for weights, "
+                         "which the clock does not know; leave mtbf or relay out");
+}
+
 /* How far each response of a batch has come when new weights arrive depends on them all; the
  * fraction of a segment stands for none of them. */
 static void check_coupled(const cluster_spec *c, cfg_reader *r, size_t batch_responses) {
@@ -399,6 +415,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (r.status == GL_OK) r.status = network_parse(&c->network, network, err);
   s.network = c->network;
   if (r.status == GL_OK) read_samplers(c, &r, &s, p->samplers);
+  if (r.status == GL_OK && c->network != NULL && c->network->fanout > 0) check_relay(c, &r);
   if (r.status == GL_OK) read_learner(c, &r, p);
   const cfg_node *compare = cfg_child(&r, "compare");
   if (r.status == GL_OK) r.status = measured_read(&c->measured, compare, err);

@@ -32,7 +32,9 @@ typedef enum transfer_state {
 
 typedef struct transfer {
   transfer_state state;
-  int is_batch;  /* else weights */
+  int is_batch;  /* else weights, */
+  int is_shard;  /* or a part of them, in a tree of relays */
+  uint32_t from; /* of a shard: the node that sends it on */
   int is_begun;  /* its bytes have flowed before, and it goes on */
   int delivered; /* no packet is given up */
   int is_delta;  /* weights: of use with the ones before alone */
@@ -80,6 +82,20 @@ typedef struct transfer_peer {
   int needs_full;     /* it lacks what a delta is one from */
 } transfer_peer;
 
+/* The learner (0) or a sampler (its number + 1) in a tree of relays: node x sends on to the nodes
+ * fanout * x + 1 … fanout * x + fanout, one shard at a time. */
+typedef struct relay_node {
+  transfer_port port;
+  uint32_t got;            /* shards of the version that comes to it */
+  uint32_t open;           /* shards that it sends on and that have not arrived */
+  uint32_t sent;           /* versions sent on */
+  int is_held;             /* `passed` is kept for those that have not got it */
+  int64_t have, passed;    /* version that it has as a whole; and that it sends on, or sent last */
+  double have_s, passed_s; /* when the learner began to send them; */
+  double first_s;          /* when the first shard of the version that comes began to flow */
+  double bytes;            /* of a shard of `passed` */
+} relay_node;
+
 /* A site that may be cut off from the others. */
 typedef struct transfer_site {
   uint32_t outages; /* that last now */
@@ -97,6 +113,8 @@ typedef struct network {
   uint32_t shares; /* of times that rates were given: the end posted before is void */
   int share_pending;
   double deltas, fulls;
+  relay_node *nodes;    /* [samplers + 1] owned; NULL: there is no relay */
+  transfer_route *hops; /* [groups + 1][groups] owned: from a group or, last, the learner */
   transfer_site *sites; /* [sites] owned; NULL: there are none */
   uint32_t *pipes;      /* [sites][sites] owned: of flows, from and to; FLOW_NONE: unlimited */
   transfer_line parked; /* transfers that wait for the end of an outage */

@@ -7,6 +7,7 @@
 
 static const char *const share_names[] = {"fair", "queue"};
 static const char *const interrupted_names[] = {"resumed", "lost"};
+static const char *const relay_names[] = {"none", "tree"};
 enum { MOST_SITES = 64 };
 
 static void read_port(network_port *out, cfg_reader *outer, const char *key, const char *section) {
@@ -32,6 +33,30 @@ static void read_handshake(network_spec *out, cfg_reader *outer) {
                         "%g round trips of a handshake take no time without rtt; give the seconds "
                         "of one, handshake: {round_trips: %g, rtt: 0.1}, or leave handshake out",
                         out->round_trips, out->round_trips);
+  outer->status = cfg_end(&r);
+}
+
+static void read_relay(network_spec *out, cfg_reader *outer) {
+  cfg_reader r;
+  const cfg_node *node = cfg_child(outer, "relay");
+  if (outer->status != GL_OK) return;
+  cfg_begin(&r, node, "cluster.network.relay", outer->err);
+  const int is_tree = cfg_choice(&r, "kind", 0, relay_names, 2);
+  out->fanout = cfg_count(&r, "fanout", 2, 1, 1000000);
+  out->shards = cfg_count(&r, "shards", 1, 1, 65536);
+  out->relay_bandwidth = cfg_has(&r, "bandwidth") ? cfg_positive(&r, "bandwidth", 1) : 0;
+  if (r.status == GL_OK && !is_tree &&
+      (cfg_has(&r, "fanout") || cfg_has(&r, "shards") || cfg_has(&r, "bandwidth")))
+    r.status =
+        cfg_fail(node, outer->err,
+                 "fanout, shards and bandwidth are those of a tree of relays, and kind: none "
+                 "has none; give relay: {kind: tree, fanout: 2, shards: 8}, or leave relay out");
+  const cfg_node *egress = is_tree ? cfg_find(outer->map, "egress.share") : NULL;
+  if (r.status == GL_OK && egress != NULL && out->egress.share == SHARE_FAIR)
+    r.status = cfg_fail(egress, outer->err,
+                        "in a tree of relays everybody sends one shard at a time, the learner too; "
+                        "give egress: {share: queue}, or leave share out");
+  if (!is_tree) out->fanout = 0;
   outer->status = cfg_end(&r);
 }
 
@@ -188,7 +213,7 @@ gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t
 static int changes_nothing(const network_spec *s) {
   const int shared = isfinite(s->egress.bandwidth) || s->egress.share == SHARE_QUEUE ||
                      isfinite(s->ingress.bandwidth) || s->ingress.share == SHARE_QUEUE;
-  return !shared && s->n_sites == 0 && s->round_trips <= 0 && s->delta_share >= 1;
+  return !shared && s->n_sites == 0 && s->fanout == 0 && s->round_trips <= 0 && s->delta_share >= 1;
 }
 
 static gl_status read_section(network_spec *s, const cfg_node *node, gl_error *err) {
@@ -200,6 +225,7 @@ static gl_status read_section(network_spec *s, const cfg_node *node, gl_error *e
   s->interrupted_is_lost = cfg_choice(&r, "interrupted", 0, interrupted_names, 2);
   read_handshake(s, &r);
   read_delta(s, &r);
+  read_relay(s, &r);
   return cfg_end(&r);
 }
 

@@ -43,7 +43,10 @@ typedef struct network_spec {
   double rtt;                   /* each of so many seconds; 0: as the latencies of sites say */
   double delta_share;           /* of the bytes of the weights that a delta has; 1: none is sent */
   int64_t full_every;           /* every n-th transfer of weights to a sampler is full; 0: none */
-  network_site *sites;          /* [n_sites] the learner's first; none: all is at one place */
+  size_t fanout; /* samplers that a node of the relay tree sends weights on to; 0: no relay */
+  size_t shards; /* that weights are cut into */
+  double relay_bandwidth; /* bytes per second of a sampler that sends on; 0: that of its link up */
+  network_site *sites;    /* [n_sites] the learner's first; none: all is at one place */
   size_t n_sites;
   int interrupted_is_lost; /* what flows when an outage begins; else it goes on afterwards */
 } network_spec;

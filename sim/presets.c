@@ -88,8 +88,10 @@ static const cluster_preset table[] = {
      .mapping = "two steps of asynchrony, which hide a broadcast over the internet: ahead 2 and "
                 "window 2; workers fetch from relays: sync: pull; a file of rollouts: a batch "
                 "(assumed)",
-     .not_modelled = "SHARDCAST's tree of relays (give delay, or down and weights_bytes); the "
-                     "checks of TOPLOC; workers that come and go, but for mtbf and mttr",
+     .not_modelled = "SHARDCAST's tree of relays, unless sync: push, weights_bytes and network: "
+                     "{relay: {kind: tree, fanout, shards}} are given (its inner nodes are "
+                     "servers, here samplers); the checks of TOPLOC; workers that come and go, but "
+                     "for mtbf and mttr",
      .samplers = 4,
      .one_batch_each = 1,
      .sync = SYNC_PULL,
@@ -184,8 +186,10 @@ static const cluster_preset table[] = {
      .mapping = "relay workers from which a rollout pulls the latest weights at any time: sync: "
                 "pull without delay; each trajectory by itself: unit: group, for advantages need "
                 "one; no limit of staleness (assumed)",
-     .not_modelled = "repacking of long responses onto few generators; the relays' transfers (give "
-                     "down and weights_bytes); failures, but for mtbf and mttr",
+     .not_modelled = "repacking of long responses onto few generators; what it takes the relays to "
+                     "get new weights, unless sync: push, weights_bytes and network: {relay: "
+                     "{kind: tree, fanout: 1, shards}} are given (a chain, assumed); failures, but "
+                     "for mtbf and mttr",
      .samplers = 4,
      .one_batch_each = 1,
      .sync = SYNC_PULL,

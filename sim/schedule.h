@@ -195,6 +195,7 @@ typedef enum span_kind {
   SPAN_DOWNLOAD_WAITS, /* and weights do */
   SPAN_EGRESS,         /* bytes flow through the learner's side of the network, outwards */
   SPAN_INGRESS,        /* and inwards */
+  SPAN_RELAY,          /* a sampler sends weights on */
   SPAN_OUTAGE          /* a site is cut off; its number is in `sampler` */
 } span_kind;
 

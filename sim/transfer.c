@@ -61,11 +61,18 @@ static uint32_t line_take(network *n, transfer_line *line) {
 }
 
 static transfer_port *port_of(network *n, const transfer *t) {
+  if (t->is_shard) return &n->nodes[t->from].port;
   return t->is_batch ? &n->ingress : &n->egress;
 }
 
+static size_t group_of(const sim_clock *c, uint32_t i) {
+  return (size_t)(c->samplers[i].group - c->spec->groups);
+}
+
 static transfer_route *route_of(sim_clock *c, const transfer *t) {
-  const size_t group = (size_t)(c->samplers[t->sampler].group - c->spec->groups);
+  const size_t group = group_of(c, t->sampler), n_groups = c->spec->n_groups;
+  if (t->is_shard)
+    return &c->net.hops[(t->from == 0 ? n_groups : group_of(c, t->from - 1)) * n_groups + group];
   return t->is_batch ? &c->net.up[group] : &c->net.down[group];
 }
 
@@ -149,6 +156,8 @@ static void load(sim_clock *c, transfer *t) {
   t->begun_s = c->now;
   if (t->is_batch) {
     bytes = c->buffer.pool[t->slot].facts.bytes;
+  } else if (t->is_shard) {
+    bytes = c->net.nodes[t->from].bytes;
   } else {
     t->version = c->published;
     coupling_take(c, t->version);
@@ -235,6 +244,15 @@ gl_status transfer_batch(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err)
   return greet(c, id, err);
 }
 
+gl_status transfer_shard(sim_clock *c, uint32_t from, uint32_t i, int64_t version, gl_error *err) {
+  const uint32_t id = take(c, i);
+  if (id == TRANSFER_NONE) return gl_fail_memory(err, "transfers");
+  c->net.pool[id].is_shard = 1;
+  c->net.pool[id].from = from;
+  c->net.pool[id].version = version;
+  return greet(c, id, err);
+}
+
 void transfer_crash(sim_clock *c, uint32_t i) {
   c->net.peers[i].needs_full = 1;
 }
@@ -243,6 +261,7 @@ void transfer_crash(sim_clock *c, uint32_t i) {
  */
 
 static void tell(const sim_clock *c, const transfer *t, span_end end, double to) {
+  if (t->is_shard) return; /* relay.c tells of them together */
   const uint64_t batch = t->is_batch ? c->buffer.pool[t->slot].facts.number : 0;
   const int flows = t->state >= TRANSFER_FLOWS;
   clock_tell(c, t->is_batch ? SPAN_UPLOAD_WAITS : SPAN_DOWNLOAD_WAITS, flows ? SPAN_DONE : end,
@@ -279,9 +298,18 @@ static gl_status loses_weights(sim_clock *c, const transfer *t, int is_void, gl_
   return sampler_loaded(c, t->sampler, UINT64_MAX, err);
 }
 
+static gl_status sends_again(sim_clock *c, uint32_t id, gl_error *err) {
+  const transfer t = c->net.pool[id];
+  give_back(&c->net, id);
+  return transfer_shard(c, t.from, t.sampler, t.version, err);
+}
+
 /* All is sent; what is left is the way. */
 static gl_status is_sent(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
+  if (t.is_shard && t.delivered)
+    return later(c, id, TRANSFER_TRAVELS, route_of(c, &t)->latency_s, err);
+  if (t.is_shard) return sends_again(c, id, err);
   const int pull = c->spec->sync == SYNC_PULL;
   /* A fetch that a crash has made void is asked for again when its link is free. */
   const int is_void = !t.is_batch && pull && c->samplers[t.sampler].resend;
@@ -318,17 +346,27 @@ static gl_status weights_arrive(sim_clock *c, const transfer *t, gl_error *err) 
 static gl_status arrives(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
   give_back(&c->net, id);
+  if (t.is_shard) return relay_shard_arrives(c, t.from, t.sampler, t.version, t.begun_s, err);
   if (!t.is_batch) return weights_arrive(c, &t, err);
   if (t.delivered) return clock_batch_arrives(c, t.slot, err);
   sampler_loses(c, t.slot);
   return GL_OK;
 }
 
+static void tell_port(const sim_clock *c, const transfer_port *port, span_kind kind, span_end end,
+                      uint32_t who) {
+  clock_tell(c, kind, end, who, port->busy_since_s, c->now, 0, -1);
+}
+
 static void leave_port(sim_clock *c, const transfer *t) {
   transfer_port *port = port_of(&c->net, t);
-  if (--port->active == 0)
-    clock_tell(c, t->is_batch ? SPAN_INGRESS : SPAN_EGRESS, SPAN_DONE, 0, port->busy_since_s,
-               c->now, 0, -1);
+  if (--port->active > 0) return;
+  const int of_relay = t->is_shard && t->from > 0;
+  tell_port(c, port,
+            t->is_batch ? SPAN_INGRESS
+            : of_relay  ? SPAN_RELAY
+                        : SPAN_EGRESS,
+            SPAN_DONE, of_relay ? t->from - 1 : 0);
 }
 
 /* Its bytes have been sent: the learner's side is free for the next. */
@@ -375,6 +413,11 @@ gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err) {
 /* --- outages ------------------------------------------------------------------------------------
  */
 
+static gl_status next_begins(sim_clock *c, transfer_port *port, gl_error *err) {
+  const uint32_t next = next_in_line(c, port);
+  return next != TRANSFER_NONE ? begin(c, next, err) : GL_OK;
+}
+
 /* A transfer that flowed stops, with so many bytes left. */
 static gl_status stop(sim_clock *c, uint32_t id, double left, gl_error *err) {
   network *n = &c->net;
@@ -385,10 +428,14 @@ static gl_status stop(sim_clock *c, uint32_t id, double left, gl_error *err) {
   if (!c->spec->network->interrupted_is_lost) {
     t->bytes = left;
     park(n, id);
-    return GL_OK;
+    return gone.is_shard ? next_begins(c, port_of(n, &gone), err) : GL_OK;
   }
   *(t->is_batch ? &c->bytes_up : &c->bytes_down) -= left;
   tell(c, t, SPAN_LOST, c->now);
+  if (gone.is_shard) {
+    const gl_status status = sends_again(c, id, err);
+    return status == GL_OK ? next_begins(c, port_of(n, &gone), err) : status;
+  }
   give_back(n, id);
   if (!gone.is_batch)
     return loses_weights(c, &gone, c->spec->sync == SYNC_PULL && c->samplers[gone.sampler].resend,
@@ -426,11 +473,6 @@ static gl_status stop_others(sim_clock *c, gl_error *err) {
     if (status != GL_OK) return status;
   }
   return GL_OK;
-}
-
-static gl_status next_begins(sim_clock *c, transfer_port *port, gl_error *err) {
-  const uint32_t next = next_in_line(c, port);
-  return next != TRANSFER_NONE ? begin(c, next, err) : GL_OK;
 }
 
 gl_status transfer_outage_begins(sim_clock *c, gl_error *err) {
@@ -513,6 +555,28 @@ static int open_sites(network *n, const network_spec *spec) {
   return n->sites != NULL && n->pipes != NULL;
 }
 
+/* Between all groups, and from the learner. A sampler that sends on is as fast as its relay. */
+static int open_hops(network *n, const cluster_spec *c) {
+  const size_t groups = c->n_groups;
+  int fits = groups < SIZE_MAX / (groups + 1);
+  n->hops = fits ? calloc((groups + 1) * groups, sizeof *n->hops) : NULL;
+  fits = n->hops != NULL;
+  for (size_t i = 0; i < (groups + 1) * groups && fits; ++i) {
+    const sampler_group *from = i / groups < groups ? &c->groups[i / groups] : NULL;
+    const sampler_group *to = &c->groups[i % groups];
+    const double own = from == NULL                      ? INFINITY
+                       : c->network->relay_bandwidth > 0 ? c->network->relay_bandwidth
+                                                         : from->up.bandwidth;
+    const transfer_port free_port = {.resource = FLOW_NONE};
+    link_spec link = to->down;
+    link.bandwidth = fmin(link.bandwidth, own);
+    n->hops[i].from = from != NULL ? (uint32_t)from->site : 0;
+    n->hops[i].to = (uint32_t)to->site;
+    fits = open_route(n, c->network, from == NULL ? &n->egress : &free_port, &link, &n->hops[i]);
+  }
+  return fits;
+}
+
 static int open_port(network *n, const network_port *spec, transfer_port *out) {
   *out = (transfer_port){
       .share = spec->share, .resource = FLOW_NONE, .line = {TRANSFER_NONE, TRANSFER_NONE}};
@@ -541,6 +605,7 @@ int transfer_init(sim_clock *c) {
     fits = open_route(n, spec, &n->ingress, &group->up, &n->up[g]) &&
            open_route(n, spec, &n->egress, &group->down, &n->down[g]);
   }
+  if (fits && spec->fanout > 0) fits = open_hops(n, c->spec) && relay_init(c);
   for (size_t i = 0; i < c->spec->n_samplers && fits; ++i)
     n->peers[i] = (transfer_peer){
         .up = TRANSFER_NONE, .down = TRANSFER_NONE, .line = {TRANSFER_NONE, TRANSFER_NONE}};
@@ -555,14 +620,12 @@ void transfer_fini(sim_clock *c) {
   free(n->pool);
   free(n->sites);
   free(n->pipes);
+  free(n->nodes);
+  free(n->hops);
   free(n->weights);
   free(n->batches);
   flow_fini(&n->flows);
   *n = (network){.free = TRANSFER_NONE};
-}
-
-static void tell_port(const sim_clock *c, const transfer_port *port, span_kind kind) {
-  if (port->active > 0) clock_tell(c, kind, SPAN_OPEN, 0, port->busy_since_s, c->now, 0, -1);
 }
 
 void transfer_tell_open(const sim_clock *c) {
@@ -571,8 +634,12 @@ void transfer_tell_open(const sim_clock *c) {
     if (t->state != TRANSFER_FREE && t->state != TRANSFER_TRAVELS) tell(c, t, SPAN_OPEN, c->now);
   }
   if (c->net.peers == NULL) return;
-  tell_port(c, &c->net.egress, SPAN_EGRESS);
-  tell_port(c, &c->net.ingress, SPAN_INGRESS);
+  if (c->net.egress.active > 0) tell_port(c, &c->net.egress, SPAN_EGRESS, SPAN_OPEN, 0);
+  if (c->net.ingress.active > 0) tell_port(c, &c->net.ingress, SPAN_INGRESS, SPAN_OPEN, 0);
+  for (uint32_t x = 0; c->net.nodes != NULL && x <= c->spec->n_samplers; ++x)
+    if (c->net.nodes[x].port.active > 0)
+      tell_port(c, &c->net.nodes[x].port, x > 0 ? SPAN_RELAY : SPAN_EGRESS, SPAN_OPEN,
+                x > 0 ? x - 1 : 0);
   for (uint32_t i = 0; c->net.sites != NULL && i < c->spec->network->n_sites; ++i)
     if (c->net.sites[i].outages > 0)
       clock_tell(c, SPAN_OUTAGE, SPAN_OPEN, i, c->net.sites[i].since_s, c->now, 0, -1);

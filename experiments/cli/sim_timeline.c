@@ -22,6 +22,7 @@ enum {
   OF_PAUSES,
   OF_BATCHES,
   OF_WEIGHTS,
+  OF_RELAY,
   EACH
 };
 enum { MOST_ROWS = FIRST_SAMPLER + EACH * MOST_SAMPLERS };
@@ -91,6 +92,8 @@ static timeline_bar bar_of(const collector *c, const schedule_span *s) {
     return (timeline_bar){.row = ROW_EGRESS, .kind = TIMELINE_WEIGHTS};
   case SPAN_INGRESS:
     return (timeline_bar){.row = ROW_INGRESS, .kind = TIMELINE_BATCHES};
+  case SPAN_RELAY:
+    return (timeline_bar){.row = sampler_row(c, s->sampler, OF_RELAY), .kind = TIMELINE_WEIGHTS};
   case SPAN_OUTAGE:
     return (timeline_bar){.row = s->sampler < MOST_SITES ? FIRST_SITE + s->sampler : MOST_ROWS,
                           .kind = TIMELINE_DOWN};
@@ -175,6 +178,7 @@ static gl_status draw(const collector *c, const cluster_spec *cluster, const fig
     snprintf(room[n + OF_PAUSES], sizeof room[n], "pauses of %u", number);
     snprintf(room[n + OF_BATCHES], sizeof room[n], "%s of %u", units, number);
     snprintf(room[n + OF_WEIGHTS], sizeof room[n], "weights to %u", number);
+    snprintf(room[n + OF_RELAY], sizeof room[n], "%u sends on", number);
     for (size_t k = 0; k < EACH; k++) rows[n + k] = room[n + k];
   }
   if (n_samplers > c->n_samplers)

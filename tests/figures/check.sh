@@ -33,6 +33,7 @@ drawn() { # RECIPE
   case $1 in
     delay_sweep) study $1 steps=30 eval_every=5 tune= 'sweep.seed=[1,2]'; clock $1 ;;
     packet_loss | shared_egress) study $1 steps=20; clock $1 ;;
+    relay_tree) clock $1 cluster.samplers=6 cluster.learner.batches=6 steps=12 ;;
     heterogeneous_samplers) study $1 steps=30; clock $1 ;;
     heterorl_trace) clock $1 ;;
     ten_thousand_samplers | slow_prompts) clock $1 steps=60 ;;

@@ -211,6 +211,92 @@ static void drawn_outages_last_as_long_as_their_laws(void) {
   schedule_fini(&s), schedule_fini(&other), schedule_fini(&again);
 }
 
+/* --- relays -------------------------------------------------------------------------------------
+ */
+
+/* Two versions are sent, and the third at the clock's end. */
+static void weights_come_through_relays_when_a_recurrence_says(void) {
+  FILE *golden = fopen("tests/golden/relay.txt", "r");
+  static char text[2000];
+  double sum, most, sending, trained;
+  size_t cases = 0;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
+  while (fscanf(golden, " %1999[^\n]", text) == 1) {
+    CU_ASSERT_FATAL(fscanf(golden, "%lf %lf %lf %lf", &sum, &most, &sending, &trained) == 4);
+    schedule s = sim_must_build(text, 1, 3);
+    const double came = s.network.weights.n, busy = s.network.egress_utilisation * 61.7;
+    CU_ASSERT_EQUAL(came, 2 * 21);
+    ASSERT_CLOSE(s.network.weights.mean * came, 2 * sum, 1e-9);
+    ASSERT_CLOSE(s.network.weights.max, most, 1e-9);
+    ASSERT_CLOSE(s.updates[2].start_s - s.updates[1].end_s, trained, 1e-9);
+    CU_ASSERT(busy * s.clock.simulated_s <= 2 * sending * 61.7 * (1 + 1e-9));
+    ++cases;
+    schedule_fini(&s);
+  }
+  CU_ASSERT(cases >= 30);
+  fclose(golden);
+}
+
+/* By hand: sends of 10 s, to a far child (12 s of handshake, 6 of latency) and then a near one. The
+ * near one's two shards go while the far one is greeted, and it has all at 20 s; the far one's
+ * follow from 20 to 40 s and have come at 46 s. */
+static void a_shard_that_is_greeted_holds_up_no_other(void) {
+  schedule s = sim_must_build(
+      "{preset: sync, samplers: [{count: 1, site: b}, {count: 1, site: a}], generation: 1000, "
+      "weights_bytes: 200, network: {egress: {bandwidth: 10}, sites: [{name: a, latency: 6}, "
+      "{name: b, latency: 6}], handshake: {round_trips: 1}, relay: {kind: tree, fanout: 2, "
+      "shards: 2}}}",
+      1, 2);
+  CU_ASSERT_EQUAL(s.network.weights.n, 2);
+  ASSERT_CLOSE(s.network.weights.mean, (20 + 46) / 2.0, 1e-12);
+  ASSERT_CLOSE(s.network.weights.max, 46, 1e-12);
+  schedule_fini(&s);
+}
+
+/* A full tree of depth d with S shards of W / S bytes, all at B bytes a second: a node's S f sends
+ * follow each other without a gap, and a shard is at the last child of a node f sends after it has
+ * come to it. So the last leaf has all after (S + d - 1) f W / (S B); a chain of d is f = 1. */
+static void a_tree_of_relays_is_a_pipeline(void) {
+  const size_t fanout[] = {1, 2, 3, 2}, depth[] = {6, 3, 2, 4}, shards[] = {5, 8, 1, 64};
+  for (size_t i = 0; i < 4; ++i) {
+    size_t samplers = 0, level = 1;
+    for (size_t k = 0; k < depth[i]; ++k) samplers += level *= fanout[i];
+    char text[400];
+    snprintf(text, sizeof text,
+             "{preset: sync, samplers: %zu, generation: 1e5, weights_bytes: 640, network: {egress: "
+             "{bandwidth: 10}, relay: {kind: tree, fanout: %zu, shards: %zu, bandwidth: 10}}}",
+             samplers, fanout[i], shards[i]);
+    schedule s = sim_must_build(text, 1, 4);
+    const double f = (double)fanout[i], d = (double)depth[i], n = (double)shards[i];
+    ASSERT_CLOSE(s.network.weights.max, (n + d - 1) * f * 640 / (n * 10), 1e-9);
+    CU_ASSERT_EQUAL(s.network.weights.n, 3 * (double)samplers);
+    schedule_fini(&s);
+  }
+}
+
+/* Versions come faster than the tree hands them on: nobody waits for ever, what is sent is the
+ * newest there is, and shards that are lost are sent again. */
+static void relays_skip_versions_that_they_cannot_keep_up_with(void) {
+  const char *form =
+      "{preset: %s, samplers: [{count: 9}, {count: 5, site: b}], generation: 20, weights_bytes: "
+      "4e3, "
+      "down: {bandwidth: 300, loss: 0.2, packet_bytes: 100, max_retries: 1}, up: {bandwidth: 100}, "
+      "network: {relay: {kind: tree, fanout: 2, shards: 4}, delta: {share: 0.5, full_every: 3}, "
+      "sites: [{name: a, latency: 1}, {name: b, mtbf: {law: exponential, mean: 600}, mttr: 60}], "
+      "interrupted: %s}, learner: {step: 10, batches: 4}}";
+  for (int i = 0; i < 4; ++i) {
+    char text[900];
+    snprintf(text, sizeof text, form, i % 2 ? "fifo" : "areal", i / 2 ? "lost" : "resumed");
+    schedule s = sim_must_build(text, 2, 400);
+    CU_ASSERT(s.network.weights.n > 50 && s.network.weights.n < 14 * 300);
+    CU_ASSERT(s.network.fulls > 10 && s.network.deltas > s.network.fulls);
+    CU_ASSERT(s.clock.retransmissions > 100 && s.network.interrupted > 2);
+    CU_ASSERT_EQUAL((double)s.begun, s.clock.batches_trained + s.clock.batches_dropped +
+                                         s.clock.batches_lost + (double)s.pending);
+    schedule_fini(&s);
+  }
+}
+
 /* --- nothing shared -----------------------------------------------------------------------------
  */
 
@@ -357,6 +443,12 @@ static void what_is_no_network_is_refused_by_name(void) {
   sim_must_refuse("{network: {sites: [{name: a, outages: [[9, 7]]}]}}");
   sim_must_refuse("{network: {sites: [{name: a}], interrupted: paused}}");
   sim_must_refuse("{samplers: [{site: paris}]}");
+  sim_must_refuse("{network: {relay: {kind: ring}}}");
+  sim_must_refuse("{network: {relay: {fanout: 3}}}");
+  sim_must_refuse("{network: {relay: {kind: tree, fanout: 0}}}");
+  sim_must_refuse("{network: {relay: {kind: tree}, egress: {share: fair}}}");
+  sim_must_refuse("{preset: heterorl, network: {relay: {kind: tree}}}");
+  sim_must_refuse("{mtbf: 100, network: {relay: {kind: tree}}}");
   sim_must_refuse("{samplers: [{site: pariss}], network: {sites: [{name: paris}]}}");
 }
 
@@ -380,6 +472,9 @@ SUITE(sim_network, "sim: network", TEST(schedules_and_times_are_those_of_a_secon
       TEST(a_handshake_comes_before_every_transfer), TEST(deltas_save_the_bytes_that_they_say),
       TEST(sites_are_as_far_away_as_their_matrix_says), TEST(losses_of_link_and_way_add_up),
       TEST(an_outage_stops_what_flows), TEST(drawn_outages_last_as_long_as_their_laws),
+      TEST(weights_come_through_relays_when_a_recurrence_says),
+      TEST(a_shard_that_is_greeted_holds_up_no_other), TEST(a_tree_of_relays_is_a_pipeline),
+      TEST(relays_skip_versions_that_they_cannot_keep_up_with),
       TEST(a_network_of_plenty_is_no_network), TEST(everything_balances_under_trouble),
       TEST(rates_are_max_min_fair), TEST(quantiles_of_times_are_within_half_a_percent),
       TEST(what_is_no_network_is_refused_by_name), TEST(no_closed_form_speaks_of_a_network));

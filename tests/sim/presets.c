@@ -32,6 +32,23 @@ static void every_preset_says_where_it_comes_from_and_what_it_leaves_out(void) {
   }
 }
 
+/* What the table says of relays is a cluster that runs, and whose weights take as long as the tree
+ * says: W / B times (S + d - 1) f / S. */
+static void presets_with_relays_hand_weights_on(void) {
+  const char *names[] = {"intellect2", "laminar"};
+  const int fanout[] = {2, 1}, depth[] = {2, 6}, shards = 8;
+  for (size_t i = 0; i < 2; ++i) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "{preset: %s, sync: push, samplers: 6, weights_bytes: 640, network: {egress: "
+             "{bandwidth: 100}, relay: {kind: tree, fanout: %d, shards: %d, bandwidth: 100}}}",
+             names[i], fanout[i], shards);
+    schedule s = sim_must_build(text, 1, 60);
+    ASSERT_CLOSE(s.network.weights.max, 6.4 * (shards + depth[i] - 1) * fanout[i] / shards, 1e-9);
+    schedule_fini(&s);
+  }
+}
+
 /* The same units, by the same samplers, of the same versions at the same times. */
 static int same_schedule(const schedule *a, const schedule *b) {
   if (a->n_updates != b->n_updates || a->n_batches != b->n_batches) return 0;
@@ -122,6 +139,7 @@ static void a_preset_of_groups_takes_other_units_and_lengths(void) {
 
 SUITE(sim_presets, "sim: presets", TEST(every_preset_runs_without_further_fields),
       TEST(every_preset_says_where_it_comes_from_and_what_it_leaves_out),
+      TEST(presets_with_relays_hand_weights_on),
       TEST(every_gated_preset_is_synchronous_at_a_bound_of_zero),
       TEST(verl_s_bound_is_a_share_of_what_is_published_at_once),
       TEST(a_preset_of_groups_takes_other_units_and_lengths));

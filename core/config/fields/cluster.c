@@ -281,7 +281,8 @@ static const field entries[] = {
           "rounds after which the message is given up"),
     ENTRY(
         "cluster.network", "network", SECTION, "", NULL,
-        "what samplers' messages share: {egress, ingress, sites, interrupted, handshake, delta}. "
+        "what samplers' messages share: {egress, ingress, relay, sites, interrupted, handshake, "
+        "delta}. "
         "Without it nothing is "
         "shared: every sampler has its links `up` and `down`, whose bandwidth limits one transfer "
         "with it too",
@@ -300,6 +301,21 @@ static const field entries[] = {
           "of all transfers together"),
     ENTRY("cluster.network.ingress.share", "sharing of the ingress", CHOICE, "", "fair",
           "fair or queue, as of the egress"),
+    ENTRY("cluster.network.relay", "relay", SECTION, "", NULL,
+          "samplers that hand weights on to others, in shards, as SHARDCAST (2505.07291) does",
+          .rule = "none"),
+    ENTRY("cluster.network.relay.kind", "relay", CHOICE, "", "none",
+          "none: the learner sends to every sampler; tree: the learner sends to `fanout` samplers, "
+          "each of which sends on to `fanout` others, in the order of their numbers. A node sends "
+          "one "
+          "shard at a time, each as soon as it has it; a version when all of the one before has "
+          "arrived below it. Needs sync: push and no crashes"),
+    ENTRY("cluster.network.relay.fanout", "fan-out of relays", NUMBER, "", NULL,
+          "samplers that each node sends to; 1: a chain", .rule = "2"),
+    ENTRY("cluster.network.relay.shards", "shards", NUMBER, "", NULL,
+          "equal parts that weights are cut into", .rule = "1"),
+    ENTRY("cluster.network.relay.bandwidth", "bandwidth of relays", NUMBER, "bytes/s", NULL,
+          "of a sampler that sends on, besides its batches", .rule = "up.bandwidth"),
     ENTRY("cluster.network.sites", "sites", LIST, "", NULL,
           "places, the learner's first: a list of {name, latency, bandwidth, loss, outages, mtbf, "
           "mttr}. Groups of samplers say where they are with `site`",

@@ -79,6 +79,37 @@ static void a_clock_is_drawn_as_a_timeline_between_two_times(void) {
   cli_scratch_remove(folder);
 }
 
+/* By hand: three samplers in a chain of relays of 10 bytes a second have a batch at 40 s; the
+ * learner trains it until 70 s and sends two shards of 100 bytes; each is handed on as soon as it
+ * is there. */
+static void hops_between_relays_are_drawn(void) {
+  static const char chain[] = "cluster={preset: sync, samplers: 3, generation: 40, weights_bytes: "
+                              "200, learner: {step: 30}, "
+                              "network: {egress: {bandwidth: 10}, relay: {kind: tree, fanout: 1, "
+                              "shards: 2, bandwidth: 10}}}";
+  static const char *const bars[] = {
+      "egress\tweights under way\t70\t80",        "egress\tweights under way\t80\t90",
+      "weights to 1\tweights under way\t70\t90",  "1 sends on\tweights under way\t80\t90",
+      "1 sends on\tweights under way\t90\t100",   "weights to 2\twaiting\t70\t80",
+      "weights to 2\tweights under way\t80\t100", "2 sends on\tweights under way\t90\t100",
+      "2 sends on\tweights under way\t100\t110",  "weights to 3\twaiting\t70\t90",
+      "weights to 3\tweights under way\t90\t110"};
+  char folder[64], figures[128], path[128];
+  cli_scratch_make(folder);
+  cli_path(figures, folder, "figures");
+  CU_ASSERT(CLI_GIVES(0, "sim", "quickstart", chain, "steps=3", "-t", "-f", figures, "--between",
+                      "0,120"));
+  char *data = cli_read(cli_path(path, figures, "timeline.tsv"));
+  for (size_t i = 0; i < sizeof bars / sizeof *bars; ++i) {
+    char line[80];
+    snprintf(line, sizeof line, "\n0\t%s\t", bars[i]);
+    CU_ASSERT_PTR_NOT_NULL(strstr(data, line));
+  }
+  CU_ASSERT_PTR_NULL(strstr(data, "3 sends on"));
+  free(data);
+  cli_scratch_remove(folder);
+}
+
 /* Of the laws that a sweep names, the constant one is told and the uniform one is 1 / 8 high. */
 static void the_laws_of_all_cells_are_drawn_as_densities(void) {
   static const char sweep[] =
@@ -110,5 +141,5 @@ static void the_laws_of_all_cells_are_drawn_as_densities(void) {
 
 SUITE(cli_plot, "cli: figures", TEST(a_swept_recipe_becomes_figures_and_tables),
       TEST(a_schedule_is_drawn_without_a_study),
-      TEST(a_clock_is_drawn_as_a_timeline_between_two_times),
+      TEST(a_clock_is_drawn_as_a_timeline_between_two_times), TEST(hops_between_relays_are_drawn),
       TEST(the_laws_of_all_cells_are_drawn_as_densities));
