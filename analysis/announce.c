@@ -8,7 +8,10 @@
 #include <string.h>
 
 announce_rule announce_rule_default(void) {
-  return (announce_rule){.window = 8, .false_alarms = 0.1, .outcome = outcome_rule_default()};
+  return (announce_rule){.window = 8,
+                         .false_alarms = 0.1,
+                         .lead = {1, 25, 50, 100},
+                         .outcome = outcome_rule_default()};
 }
 
 enum { RISES, FALLS, SIDES };
@@ -56,6 +59,13 @@ static size_t length_of(const announce_series *r) {
 
 static int is_beyond(double value, int side, double threshold) {
   return (side == RISES ? value : -value) > threshold;
+}
+
+/* What is watched at the last update until `step`; NaN where there is none. */
+static double watched_at(const announce_series *r, size_t window, int64_t step) {
+  size_t n = 0;
+  while (n < r->n && r->step[n] <= step) n++;
+  return n > 0 ? watched(r, window, n - 1) : NAN;
 }
 
 /* 1 if the run has a value. */
@@ -209,14 +219,18 @@ typedef struct start_sums {
 typedef struct resampling {
   const bench *b;
   int side;
-  double *concordant, *pairs; /* [n_starts][n_starts] fallen of one, surviving of the other */
+  double *concordant, *pairs; /* [COMPARISONS][n_starts][n_starts] fallen of one, surviving of the
+                                 other */
   start_sums *sums;           /* [n_starts] */
   double *lead;               /* [n_leads] ascending */
   size_t *lead_start, n_leads;
   double *times; /* [n_starts] how often a start was drawn */
 } resampling;
 
-enum { OF_AUC, OF_SHARE, OF_ALARMS, OF_LEAD, QUANTITIES };
+enum { OF_SHARE, OF_ALARMS, OF_LEAD, OF_AREAS };
+/* The areas: over whole runs, and at each lead. */
+enum { OF_RUNS, OF_LEADS, COMPARISONS = OF_LEADS + ANNOUNCE_LEADS };
+enum { QUANTITIES = OF_AREAS + COMPARISONS };
 
 static double ratio(double a, double b) {
   return b > 0 ? a / b : NAN;
@@ -234,22 +248,32 @@ static double median_lead(const resampling *r) {
   return NAN;
 }
 
-static void evaluate(const resampling *r, double value[QUANTITIES]) {
-  const size_t n = r->b->n_starts;
+/* The area of a comparison, each start's runs as often as it was drawn. */
+static double area_drawn(const resampling *r, size_t comparison) {
+  const size_t n = r->b->n_starts, first = comparison * n * n;
   double concordant = 0, pairs = 0;
-  start_sums all = {0};
   for (size_t i = 0; i < n; i++) {
     if (r->times[i] == 0) continue;
     for (size_t j = 0; j < n; j++) {
-      concordant += r->times[i] * r->times[j] * r->concordant[i * n + j];
-      pairs += r->times[i] * r->times[j] * r->pairs[i * n + j];
+      const double times = r->times[i] * r->times[j];
+      concordant += times * r->concordant[first + i * n + j];
+      pairs += times * r->pairs[first + i * n + j];
     }
+  }
+  return ratio(concordant, pairs);
+}
+
+static void evaluate(const resampling *r, double value[QUANTITIES]) {
+  const size_t n = r->b->n_starts;
+  start_sums all = {0};
+  for (size_t c = 0; c < COMPARISONS; c++) value[OF_AREAS + c] = area_drawn(r, c);
+  for (size_t i = 0; i < n; i++) {
+    if (r->times[i] == 0) continue;
     all.judged_fallen += r->times[i] * r->sums[i].judged_fallen;
     all.announced += r->times[i] * r->sums[i].announced;
     all.judged_survived += r->times[i] * r->sums[i].judged_survived;
     all.alarms += r->times[i] * r->sums[i].alarms;
   }
-  value[OF_AUC] = ratio(concordant, pairs);
   value[OF_SHARE] = ratio(all.announced, all.judged_fallen);
   value[OF_ALARMS] = ratio(all.alarms, all.judged_survived);
   value[OF_LEAD] = median_lead(r);
@@ -281,6 +305,13 @@ static gl_status take_leads(resampling *r, gl_error *err) {
   return GL_OK;
 }
 
+static void add_pair(resampling *r, size_t comparison, const scored *fallen, const scored *survived,
+                     double order) {
+  const size_t n = r->b->n_starts, at = (comparison * n + fallen->start) * n + survived->start;
+  r->concordant[at] += order;
+  r->pairs[at] += 1;
+}
+
 static void take_sums(resampling *r) {
   const bench *b = r->b;
   for (size_t i = 0; i < b->n; i++) {
@@ -296,10 +327,36 @@ static void take_sums(resampling *r) {
     for (size_t j = 0; f->of->fell && j < b->n; j++) {
       const scored *s = &b->run[j];
       if (s->of->fell) continue;
-      r->concordant[f->start * b->n_starts + s->start] += order_of(f, s, r->side);
-      r->pairs[f->start * b->n_starts + s->start] += 1;
+      add_pair(r, OF_RUNS, f, s, order_of(f, s, r->side));
     }
   }
+}
+
+/* The surviving runs of its cell, at the update that lies the lead before its onset. How many there
+ * are with a value. */
+static size_t compare_then(resampling *r, const scored *f, size_t lead) {
+  const announce_rule *rule = r->b->rule;
+  const int64_t step = f->of->onset - rule->lead[lead];
+  const double mine = watched_at(f->of, rule->window, step);
+  size_t n = 0;
+  for (size_t j = 0; j < r->b->n && !isnan(mine); j++) {
+    const scored *s = &r->b->run[j];
+    if (s->of->fell || s->of->cell != f->of->cell) continue;
+    const double other = watched_at(s->of, rule->window, step);
+    if (isnan(other)) continue;
+    add_pair(r, OF_LEADS + lead, f, s, mine > other ? 1 : (mine == other ? 0.5 : 0));
+    n++;
+  }
+  return n;
+}
+
+static void take_matched(announcement *out, resampling *r) {
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++)
+    for (size_t i = 0; i < r->b->n; i++) {
+      const size_t pairs = r->b->run[i].of->fell ? compare_then(r, &r->b->run[i], k) : 0;
+      out->matched[k].pairs += pairs;
+      out->matched[k].fallen += pairs > 0;
+    }
 }
 
 static void draw_starts(resampling *r, uint64_t replicate) {
@@ -320,8 +377,12 @@ static interval interval_of(double value, double *replicates) {
 
 static void take_intervals(announcement *out, resampling *r, double *replicate) {
   const size_t n = r->b->n_starts;
-  interval *of[QUANTITIES] = {&out->auc, &out->share, &out->false_alarms, &out->lead};
+  interval *of[QUANTITIES] = {[OF_SHARE] = &out->share,
+                              [OF_ALARMS] = &out->false_alarms,
+                              [OF_LEAD] = &out->lead,
+                              [OF_AREAS + OF_RUNS] = &out->auc};
   double value[QUANTITIES], drawn[QUANTITIES];
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++) of[OF_AREAS + OF_LEADS + k] = &out->matched[k].auc;
   for (size_t i = 0; i < n; i++) r->times[i] = 1;
   evaluate(r, value);
   for (uint64_t k = 0; n > 1 && k < BOOTSTRAP_REPLICATES; k++) {
@@ -338,8 +399,8 @@ static gl_status resample(announcement *out, const bench *b, gl_error *err) {
   const size_t n = b->n_starts;
   resampling r = {.b = b,
                   .side = out->falls,
-                  .concordant = calloc(n * n, sizeof *r.concordant),
-                  .pairs = calloc(n * n, sizeof *r.pairs),
+                  .concordant = calloc(COMPARISONS * n * n, sizeof *r.concordant),
+                  .pairs = calloc(COMPARISONS * n * n, sizeof *r.pairs),
                   .sums = calloc(n, sizeof *r.sums),
                   .lead = calloc(b->n, sizeof *r.lead),
                   .lead_start = calloc(b->n, sizeof *r.lead_start),
@@ -351,6 +412,7 @@ static gl_status resample(announcement *out, const bench *b, gl_error *err) {
   if (status == GL_OK) status = take_leads(&r, err);
   if (status == GL_OK) {
     take_sums(&r);
+    take_matched(out, &r);
     for (size_t i = 0; i < n; i++) {
       out->judged_fallen += (size_t)r.sums[i].judged_fallen;
       out->announced += (size_t)r.sums[i].announced;
@@ -373,6 +435,7 @@ gl_status announcement_of(announcement *out, const announce_series *runs, size_t
   const metric m = out->m;
   *out = (announcement){
       .m = m, .auc = unknown, .share = unknown, .false_alarms = unknown, .lead = unknown};
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++) out->matched[k].auc = unknown;
   bench b = {
       .rule = rule, .run = calloc(n + 1, sizeof *b.run), .starts = calloc(n + 1, sizeof *b.starts)};
   gl_status status =

@@ -149,8 +149,12 @@ static double detectable(size_t pairs, size_t contrasts) {
 /* --- arms ----------------------------------------------------------------------------------------
  */
 
+int contrast_knows(const results *r, const char *path) {
+  return strcmp(path, "algorithm") == 0 || results_axis(r, path) < r->axes.n;
+}
+
 static gl_status check_path(const results *r, const contrast *c, const char *path, gl_error *err) {
-  if (strcmp(path, "algorithm") == 0 || results_axis(r, path) < r->axes.n) return GL_OK;
+  if (contrast_knows(r, path)) return GL_OK;
   return gl_fail(err, GL_EINPUT,
                  "the contrast '%s' names %s, in which the runs of %s do not differ; they differ "
                  "in %s",
@@ -167,11 +171,20 @@ static int has_value(const results *r, const results_run *run, const contrast_fi
   return v.text != NULL && strcmp(v.text, f->value) == 0;
 }
 
-static int is_in(const results *r, const results_run *run, const contrast_arm *a) {
-  if (run->status == RUN_FAILED) return 0;
+int contrast_arm_has(const results *r, const results_run *run, const contrast_arm *a) {
   for (size_t i = 0; i < a->n; i++)
     if (!has_value(r, run, &a->field[i])) return 0;
   return 1;
+}
+
+static int is_in(const results *r, const results_run *run, const contrast_arm *a) {
+  return run->status != RUN_FAILED && contrast_arm_has(r, run, a);
+}
+
+int contrast_has_run(const results *r, const contrast_field *f) {
+  size_t k = 0;
+  while (k < r->n_runs && !has_value(r, &r->runs[k], f)) k++;
+  return k < r->n_runs;
 }
 
 /* A value that no run has is most likely misspelt. */
@@ -180,9 +193,7 @@ static gl_status check_values(const results *r, const contrast *c, const contras
   gl_status status = GL_OK;
   for (size_t i = 0; i < a->n && status == GL_OK; i++) {
     status = check_path(r, c, a->field[i].path, err);
-    size_t k = 0;
-    while (status == GL_OK && k < r->n_runs && !has_value(r, &r->runs[k], &a->field[i])) k++;
-    if (status == GL_OK && k == r->n_runs)
+    if (status == GL_OK && !contrast_has_run(r, &a->field[i]))
       status = gl_fail(err, GL_EINPUT, "the contrast '%s': no run of %s has %s = %s", c->name,
                        r->study, a->field[i].path, a->field[i].value);
   }

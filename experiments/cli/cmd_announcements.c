@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct announcements_request {
-  const char *algorithm; /* NULL: all */
+  contrast_arm of; /* which runs */
   announce_rule rule;
   table_format format;
   int json;
@@ -68,7 +68,7 @@ static gl_status tell(const studies *s, const announcements_request *q, gl_error
   announcements a = {0};
   cJSON *json = NULL;
   gl_status status =
-      announcements_init(&a, (const results *const *)s->list, s->n, q->algorithm, &q->rule, err);
+      announcements_init(&a, (const results *const *)s->list, s->n, &q->of, &q->rule, err);
   if (status == GL_OK)
     status = announcements_tell(&a, s->names, q->format, q->json ? NULL : stdout,
                                 q->json ? &json : NULL, err);
@@ -76,13 +76,43 @@ static gl_status tell(const studies *s, const announcements_request *q, gl_error
   return status == GL_OK && q->json ? report_json(json, err) : status;
 }
 
+static gl_status add_field(contrast_arm *to, const char *path, const char *value, gl_error *err) {
+  if (to->n == CONTRAST_FIELDS)
+    return gl_fail(err, GL_EINPUT, "runs are chosen by at most %d fields", CONTRAST_FIELDS);
+  to->field[to->n++] = (contrast_field){path, value};
+  return GL_OK;
+}
+
+/* FIELD=VALUE, split in place of a copy that is the caller's. */
+static gl_status add_choice(contrast_arm *to, char *choice, gl_error *err) {
+  char *equals = strchr(choice, '=');
+  if (equals == NULL || equals == choice)
+    return gl_fail(err, GL_EINPUT, "--of %s: FIELD=VALUE is needed", choice);
+  *equals = '\0';
+  return add_field(to, choice, equals + 1, err);
+}
+
+static gl_status choose_runs(contrast_arm *to, const char *algorithm, const args_list *fields,
+                             char **copy, gl_error *err) {
+  gl_status status = algorithm != NULL ? add_field(to, "algorithm", algorithm, err) : GL_OK;
+  for (size_t i = 0; i < fields->n && status == GL_OK; i++) {
+    copy[i] = strdup(fields->item[i]);
+    status = copy[i] != NULL ? add_choice(to, copy[i], err) : gl_fail_memory(err, "a field");
+  }
+  return status;
+}
+
 static gl_status run_announcements(const command *self, int argc, char **argv, gl_error *err) {
-  const char *name = "text";
+  const char *name = "text", *algorithm = NULL;
+  args_list fields = {0};
+  char *copy[ARGS_LIST_MOST] = {0};
   size_t format = 0, percent = 10;
   announcements_request q = {.rule = announce_rule_default()};
   size_t window = q.rule.window;
   args_option options[] = {
-      {"algorithm", 'a', ARGS_TEXT, "NAME", "runs of this algorithm alone", &q.algorithm},
+      {"algorithm", 'a', ARGS_TEXT, "NAME", "runs of this algorithm alone", &algorithm},
+      {"of", 'o', ARGS_EACH, "FIELD=VALUE",
+       "runs with this value of a field in which they differ; several times: with all", &fields},
       {"window", 'w', ARGS_COUNT, "N", "updates whose mean is watched (8)", &window},
       {"false-alarms", 0, ARGS_COUNT, "PERCENT",
        "of surviving runs that may raise an alarm where thresholds are chosen (10)", &percent},
@@ -100,10 +130,12 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
     q.format = (table_format)format;
     q.rule.window = window;
     q.rule.false_alarms = (double)percent / 100;
+    if (status == GL_OK) status = choose_runs(&q.of, algorithm, &fields, copy, err);
     for (size_t i = 0; i < a.n_words && status == GL_OK; i++)
       status = add_file(&s, a.words[i], err);
     if (status == GL_OK) status = tell(&s, &q, err);
   }
+  for (size_t i = 0; i < fields.n; i++) free(copy[i]);
   studies_fini(&s);
   args_fini(&a);
   return status;
@@ -127,9 +159,15 @@ const command command_announcements = {
         "share\n"
         "of falls that are announced, the share of surviving runs with a false alarm, and the\n"
         "median of updates between alarm and fall. Intervals of 95 % are a bootstrap over starts.\n"
+        "The second table needs no threshold: so many updates before the fall, the run that "
+        "falls is\n"
+        "compared with the survivors of its own cell (algorithm and setting) at the same update, "
+        "so\n"
+        "that neither a rate nor a longer watch tells them apart. 0.5 is chance.\n"
         "Runs that never learned, or failed, are left out. Metrics that a study does not have are\n"
         "not told of: studies of older versions lack some.",
     .examples = "  gepolab announcements study.db\n"
                 "  gepolab announcements study.db --algorithm gspo --window 16\n"
+                "  gepolab announcements confirmation.db -a 'gspo 0.2' --of cluster.preset=sync\n"
                 "  gepolab announcements edges.db frontier.db --json",
     .run = run_announcements};

@@ -15,7 +15,8 @@ static void read_series(FILE *from, announce_series *r) {
   int64_t *step;
   double *value;
   long long at, onset;
-  CU_ASSERT_EQUAL_FATAL(fscanf(from, "%llu %d %lld %zu", &start, &r->fell, &onset, &r->n), 4);
+  CU_ASSERT_EQUAL_FATAL(
+      fscanf(from, "%llu %zu %d %lld %zu", &start, &r->cell, &r->fell, &onset, &r->n), 5);
   r->start = start;
   r->onset = onset;
   r->step = step = calloc(r->n, sizeof *step);
@@ -41,6 +42,22 @@ static void check_ends(FILE *from, interval mine, double tolerance) {
   CU_ASSERT(fabs(mine.low - low) <= tolerance && fabs(mine.high - high) <= tolerance);
 }
 
+static void check_matched(FILE *from, const announce_matched *m) {
+  size_t fallen, pairs;
+  double auc;
+  CU_ASSERT_EQUAL_FATAL(fscanf(from, "%zu %zu %lf", &fallen, &pairs, &auc), 3);
+  CU_ASSERT_EQUAL(m->fallen, fallen);
+  CU_ASSERT_EQUAL(m->pairs, pairs);
+  if (pairs > 0) {
+    ASSERT_CLOSE(m->auc.value, auc, 1e-12);
+    check_ends(from, m->auc, 0.04);
+  } else {
+    double none[2];
+    CU_ASSERT_EQUAL_FATAL(fscanf(from, "%lf %lf", &none[0], &none[1]), 2);
+    CU_ASSERT(isnan(auc) && isnan(m->auc.value));
+  }
+}
+
 /* Intervals are of different draws, 2,000 here and 20,000 there, of few starts: an end of a share
  * moves by less than 0.04, that of a median of leads to a neighbouring one. Seeds are fixed. */
 static void check_case(FILE *from) {
@@ -50,7 +67,13 @@ static void check_case(FILE *from) {
   double auc, lead;
   gl_error err = {0};
   announcement a = {.m = METRIC_ESS};
-  CU_ASSERT_EQUAL_FATAL(fscanf(from, "%zu %lf %zu", &rule.window, &rule.false_alarms, &n), 3);
+  CU_ASSERT_EQUAL_FATAL(fscanf(from, "%zu %lf", &rule.window, &rule.false_alarms), 2);
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
+    long long updates;
+    CU_ASSERT_EQUAL_FATAL(fscanf(from, "%lld", &updates), 1);
+    rule.lead[k] = updates;
+  }
+  CU_ASSERT_EQUAL_FATAL(fscanf(from, "%zu", &n), 1);
   announce_series *runs = calloc(n, sizeof *runs);
   CU_ASSERT_PTR_NOT_NULL_FATAL(runs);
   for (size_t i = 0; i < n; i++) read_series(from, &runs[i]);
@@ -72,6 +95,7 @@ static void check_case(FILE *from) {
   check_ends(from, a.share, 0.04);
   check_ends(from, a.false_alarms, 0.04);
   check_ends(from, a.lead, 3);
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++) check_matched(from, &a.matched[k]);
   announcement_fini(&a);
   free_series(runs, n);
 }
@@ -99,23 +123,57 @@ static double area_under(const announcement *a) {
   return area;
 }
 
+/* Two runs that rise in the same way: one falls then, the other is watched for longer and rises as
+ * far later. Over whole runs they are alike; at the same update they are not. */
+static void a_longer_watch_does_not_hide_what_announces(void) {
+  static int64_t step[UPDATES];
+  static double early[UPDATES], late[UPDATES];
+  announce_series runs[2 * STARTS];
+  const announce_rule rule = {.window = 1, .lead = {1, 2, 3, 4}, .outcome = outcome_rule_default()};
+  announcement a = {0};
+  gl_error err = {0};
+  for (size_t k = 0; k < UPDATES; k++) {
+    step[k] = (int64_t)k + 1;
+    early[k] = (double)k / 20;
+    late[k] = k < 20 ? 0 : (double)(k - 19) / 10;
+  }
+  for (size_t s = 0; s < STARTS; s++) {
+    runs[2 * s] = (announce_series){s, 1, 20, step, early, UPDATES, 0};
+    runs[2 * s + 1] = (announce_series){s, 0, -1, step, late, UPDATES, 0};
+  }
+  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, runs, 2 * STARTS, &rule, &err), GL_OK);
+  CU_ASSERT(a.auc.value == 0.5); /* both begin at 0, and the survivor ends higher */
+  for (size_t k = 0; k < ANNOUNCE_LEADS; k++) CU_ASSERT_EQUAL(a.matched[k].auc.value, 1);
+  announcement_fini(&a);
+}
+
 /* A value that rises from 0 to 1 at update 21 of runs that fall at 31, and never elsewhere. */
 static void a_step_before_the_fall_is_seen_when_it_comes(void) {
   static int64_t step[UPDATES];
   static double up[UPDATES], flat[UPDATES];
   announce_series runs[2 * STARTS];
-  const announce_rule rule = {.window = 1, .outcome = outcome_rule_default()};
+  const announce_rule rule = {
+      .window = 1, .lead = {1, 10, 11, 20}, .outcome = outcome_rule_default()};
   announcement a = {0};
   gl_error err = {0};
   for (size_t k = 0; k < UPDATES; k++) step[k] = (int64_t)k + 1, up[k] = k >= 20;
   for (size_t s = 0; s < STARTS; s++) {
-    runs[2 * s] = (announce_series){s, 1, 31, step, up, UPDATES};
-    runs[2 * s + 1] = (announce_series){s, 0, -1, step, flat, UPDATES};
+    runs[2 * s] = (announce_series){s, 1, 31, step, up, UPDATES, 0};
+    runs[2 * s + 1] = (announce_series){s, 0, -1, step, flat, UPDATES, 0};
   }
   CU_ASSERT_EQUAL_FATAL(announcement_of(&a, runs, 2 * STARTS, &rule, &err), GL_OK);
   CU_ASSERT(a.auc.value == 1 && !a.falls && a.announced == STARTS && a.alarms == 0);
   CU_ASSERT(a.lead.value == 10 && a.lead.low == 10 && a.lead.high == 10);
   ASSERT_CLOSE(area_under(&a), 1, 1e-15);
+  /* the step is there 10 updates before the fall, and not yet at 11 */
+  CU_ASSERT(a.matched[0].auc.value == 1 && a.matched[1].auc.value == 1);
+  CU_ASSERT(a.matched[2].auc.value == 0.5 && a.matched[2].auc.high == 0.5);
+  CU_ASSERT(a.matched[0].fallen == STARTS && a.matched[0].pairs == STARTS * STARTS);
+  announcement_fini(&a);
+  /* of another cell there is no survivor to compare with */
+  for (size_t s = 0; s < STARTS; s++) runs[2 * s + 1].cell = 1;
+  CU_ASSERT_EQUAL_FATAL(announcement_of(&a, runs, 2 * STARTS, &rule, &err), GL_OK);
+  CU_ASSERT(a.auc.value == 1 && a.matched[0].pairs == 0 && isnan(a.matched[0].auc.value));
   announcement_fini(&a);
   /* what happens from the onset on is no announcement */
   for (size_t s = 0; s < STARTS; s++) runs[2 * s].onset = 21;
@@ -151,6 +209,8 @@ static void add_run(results *r, uint64_t seed, int falls) {
   CU_ASSERT_EQUAL_FATAL(results_add(r, &run, &err), GL_OK);
 }
 
+static const contrast_arm every = {.n = 0};
+
 static void a_study_tells_of_the_metrics_that_it_has(void) {
   results *r = results_new("made");
   const announce_rule rule = announce_rule_default();
@@ -164,7 +224,7 @@ static void a_study_tells_of_the_metrics_that_it_has(void) {
     for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, falls);
   CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
   const results *const all[] = {r};
-  CU_ASSERT_EQUAL_FATAL(announcements_init(&a, all, 1, NULL, &rule, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(announcements_init(&a, all, 1, &every, &rule, &err), GL_OK);
   CU_ASSERT(a.fallen == 3 && a.survived == 3 && a.starts == 3 && a.left_out == 0);
   CU_ASSERT_EQUAL_FATAL(a.n, 1);
   CU_ASSERT(a.of[0].m == METRIC_ESS && a.of[0].falls == 1 && a.of[0].announced == 3);
@@ -186,6 +246,7 @@ static void a_study_tells_of_the_metrics_that_it_has(void) {
 
 static void studies_without_falls_or_survivors_are_refused(void) {
   const announce_rule rule = announce_rule_default();
+  const contrast_arm nobody = {.field = {{"algorithm", "nobody"}}, .n = 1};
   for (int falls = 0; falls <= 1; falls++) {
     results *r = results_new("made");
     announcements a;
@@ -194,18 +255,52 @@ static void studies_without_falls_or_survivors_are_refused(void) {
     for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, falls);
     CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
     const results *const all[] = {r};
-    CU_ASSERT_EQUAL(announcements_init(&a, all, 1, NULL, &rule, &err), GL_EINPUT);
+    CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &every, &rule, &err), GL_EINPUT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "runs that fell and runs that survived"));
     announcements_fini(&a);
     err = (gl_error){0};
-    CU_ASSERT_EQUAL(announcements_init(&a, all, 1, "nobody", &rule, &err), GL_EINPUT);
+    CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &nobody, &rule, &err), GL_EINPUT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nobody"));
     announcements_fini(&a);
     results_free(r);
   }
 }
 
+/* Of the fallen and the surviving setting together; of one of them there is nothing to compare. */
+static void runs_are_chosen_by_the_fields_in_which_they_differ(void) {
+  const announce_rule rule = announce_rule_default();
+  const contrast_arm both = {.field = {{"algorithm", "gspo"}}, .n = 1},
+                     one = {.field = {{"algorithm", "gspo"}, {"optimizer.lr", "1.0"}}, .n = 2},
+                     none = {.field = {{"optimizer.lr", "7"}}, .n = 1},
+                     same = {.field = {{"train.groups", "4"}}, .n = 1};
+  results *r = results_new("made");
+  const results *const all[] = {r};
+  announcements a;
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (int falls = 1; falls >= 0; falls--)
+    for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, falls);
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &both, &rule, &err), GL_OK);
+  CU_ASSERT(a.fallen == 3 && a.survived == 3);
+  announcements_fini(&a);
+  CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &one, &rule, &err), GL_EINPUT);
+  CU_ASSERT(a.fallen == 3 && a.survived == 0);
+  announcements_fini(&a);
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &none, &rule, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no run has optimizer.lr = 7"));
+  announcements_fini(&a);
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &same, &rule, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "do not differ in train.groups"));
+  announcements_fini(&a);
+  results_free(r);
+}
+
 SUITE(analysis_announce, "analysis: announcements", TEST(worth_is_that_of_numpy_and_scipy),
+      TEST(a_longer_watch_does_not_hide_what_announces),
+      TEST(runs_are_chosen_by_the_fields_in_which_they_differ),
       TEST(a_step_before_the_fall_is_seen_when_it_comes),
       TEST(a_study_tells_of_the_metrics_that_it_has),
       TEST(studies_without_falls_or_survivors_are_refused));

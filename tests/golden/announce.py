@@ -2,9 +2,11 @@
 analysis/announce.c.
 
 Run: python3 tests/golden/announce.py > tests/golden/announce.txt
-Format: cases; for each: window, allowed share of false alarms, runs; for each run: start, fell, onset, updates, then step
-and value of each ("nan" where it has none); then side (1: falls), AUC, judged falls, announced, judged survivors, alarms,
-median lead; then low and high of the 95 % intervals of AUC, announced share, false alarms, lead.
+Format: cases; for each: window, allowed share of false alarms, four leads, runs; for each run: start, cell, fell, onset,
+updates, then step and value of each ("nan" where it has none); then side (1: falls), AUC, judged falls, announced, judged
+survivors, alarms, median lead; then low and high of the 95 % intervals of AUC, announced share, false alarms, lead; then
+for each lead: falls and pairs that are compared within their cells, the share of pairs in which the fall is higher, low
+and high.
 
 Nothing of the program's method is shared: the area is SciPy's Mann-Whitney U, sliding means are NumPy's windows, the
 bootstrap draws lists of runs, and 20,000 times.
@@ -22,7 +24,7 @@ def made(rng, starts, each, down):
     runs = []
     for start in range(starts):
         level = rng.normal(0, 0.3)
-        for _ in range(each):
+        for cell in range(each):
             n = int(rng.integers(30, 60))
             fell = bool(rng.random() < 0.45)
             step = np.arange(1, n + 1) * 2
@@ -36,12 +38,12 @@ def made(rng, starts, each, down):
             value[rng.random(n) < 0.1] = np.nan
             if down:
                 value = -value
-            runs.append((100 + start, fell, onset, step, value.round(4)))
+            runs.append((100 + start, fell, onset, step, value.round(4), cell % 4))
     return runs
 
 
 def before(run):
-    _, fell, onset, step, value = run
+    _, fell, onset, step, value, _ = run
     keep = step < onset if fell else np.ones(len(step), bool)
     return step[keep], value[keep]
 
@@ -102,6 +104,26 @@ def quantities(judged, runs, tops):
             np.median(leads) if leads else np.nan]
 
 
+def then(run, window, at):
+    """The mean of the last window until that update; nan where there is none."""
+    _, _, _, step, value, _ = run
+    last = value[step <= at][-window:]
+    return np.nanmean(last) if len(last) == window else np.nan
+
+
+def matched(runs, window, lead):
+    """Of each pair of a fall and a survivor of its cell: both runs, and 1, 0.5 or 0."""
+    out = []
+    for f in (r for r in runs if r[1]):
+        mine = then(f, window, f[2] - lead)
+        for s in (r for r in runs if not r[1] and r[5] == f[5]):
+            other = then(s, window, f[2] - lead)
+            if not np.isnan(mine) and not np.isnan(other):
+                out.append((f, s, float(mine > other) + 0.5 * float(mine == other)))
+    return out
+
+
+leads = (1, 7, 20, 64)
 cases = [(made(np.random.default_rng(3), 6, 9, False), 4, 0.1), (made(np.random.default_rng(5), 8, 6, True), 3, 0.25),
          (made(np.random.default_rng(8), 5, 12, False), 1, 0.0)]
 print(len(cases))
@@ -113,9 +135,9 @@ for runs, window, allowed in cases:
     tops = {id(r): top(r, window, sign) for r in runs}
     value = quantities(judged, runs, tops)
     assert abs(value[0] - area(runs, window, sign)) < 1e-12
-    print(window, allowed, len(runs))
-    for start, fell, onset, step, v in runs:
-        print(start, int(fell), onset, len(step), *(f"{s} {x:g}" for s, x in zip(step, v)))
+    print(window, allowed, *leads, len(runs))
+    for start, fell, onset, step, v, cell in runs:
+        print(start, cell, int(fell), onset, len(step), *(f"{s} {x:g}" for s, x in zip(step, v)))
     print(int(sign < 0), "%.17g" % value[0], len(falls), sum(j[1] is not None for j in falls), len(rest),
           sum(j[1] is not None for j in rest), "%.17g" % value[3])
     starts = sorted({r[0] for r in runs})
@@ -126,3 +148,14 @@ for runs, window, allowed in cases:
                                 [r for p in pick for r in runs if r[0] == p], tops))
     low, high = np.nanquantile(np.array(drawn), [0.025, 0.975], axis=0)
     print(*("%.6g %.6g" % ends for ends in zip(low, high)))
+    for lead in leads:
+        pairs = matched(runs, window, lead)
+        rng, drawn = np.random.default_rng(2), []
+        for _ in range(20000):
+            times = dict(zip(starts, rng.multinomial(len(starts), np.full(len(starts), 1 / len(starts)))))
+            weight = np.array([times[f[0]] * times[s[0]] for f, s, _ in pairs])
+            order = np.array([o for _, _, o in pairs])
+            drawn.append((weight * order).sum() / weight.sum() if weight.sum() > 0 else np.nan)
+        ends = np.nanquantile(drawn, [0.025, 0.975]) if pairs else [np.nan, np.nan]
+        print(len({id(f) for f, _, _ in pairs}), len(pairs), "%.17g" % (np.mean([o for _, _, o in pairs]) if pairs else np.nan),
+              "%.6g %.6g" % tuple(ends))

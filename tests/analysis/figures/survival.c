@@ -227,9 +227,27 @@ static void the_curve_of_announcements_goes_through_shares_of_runs(void) {
   free(text);
 }
 
+/* Two seeds of one cell fall and two survive: at every lead that lies in the run they are compared.
+ */
+static void falls_are_compared_with_survivors_of_their_cell(void) {
+  results *r = results_new("one");
+  heard h;
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (uint64_t seed = 1; seed <= 4; seed++)
+    add_run(r, "gepo", 0, 1e-3, seed, seed <= 2 ? EVALS / 2 : EVALS);
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  CU_ASSERT_EQUAL(draw_study(r, "announcements", &h, &err), GL_OK);
+  char *text = text_of("announcements");
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n1\tess\t1\t"));
+  free(text);
+  results_free(r);
+}
+
 SUITE(figures_of_falls, "analysis: figures of falls", TEST(steps_are_those_of_kaplan_and_meier),
       TEST(the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do),
       TEST(the_curve_of_announcements_goes_through_shares_of_runs),
+      TEST(falls_are_compared_with_survivors_of_their_cell),
       TEST(stored_outcomes_are_drawn_like_their_study),
       TEST(of_many_methods_each_has_a_panel_and_settings_without_falls_are_left_out),
       TEST(what_says_nothing_is_not_drawn));

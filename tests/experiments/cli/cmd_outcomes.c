@@ -108,6 +108,12 @@ static void announcements_are_told_of_runs_that_fall(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(latex.out, "\\begin{tabular}"));
   CU_ASSERT(CLI_GIVES(2, "announcements", study, "--false-alarms", "100"));
   CU_ASSERT(CLI_GIVES(2, "announcements", study, "--algorithm", "gepo"));
+  CU_ASSERT(CLI_GIVES(2, "announcements", study, "--of", "optimizer.lr"));
+  CU_ASSERT(CLI_GIVES(2, "announcements", study, "--of", "world.kind=mdp"));
+  cli_result chosen = CLI("announcements", study, "-a", "dr_grpo", "-o", "optimizer.lr=20");
+  CU_ASSERT(chosen.code == 0 || strstr(chosen.err, "fell") != NULL);
+  cli_result_fini(&chosen);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "The same setting, the same update"));
   cJSON_Delete(d);
   cli_result_fini(&json);
   cli_result_fini(&text);
