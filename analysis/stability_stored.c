@@ -98,44 +98,48 @@ static size_t place_text(const char **list, size_t *n, const char *text) {
   return i;
 }
 
+/* The member of a list's item, as keys have it. Returns key. */
+static const char *item_key(char key[KEY_SIZE], const char *list, size_t i, const char *member) {
+  snprintf(key, KEY_SIZE, "%.32s[%zu].%.32s", list, i, member);
+  return key;
+}
+
+/* How many items a list of the cell has, each with that member: curve[0].update and so on. */
+static size_t items_of(const stability *s, const stored_cell *c, const char *list,
+                       const char *member) {
+  char key[KEY_SIZE];
+  size_t n = 0;
+  while (text_of(s, c, item_key(key, list, n, member)) != NULL) n++;
+  return n;
+}
+
 static gl_status read_curve(const stability *s, const stored_cell *from, stability_cell *to,
                             gl_error *err) {
-  char key[64];
-  size_t n = 0;
-  for (snprintf(key, sizeof key, "curve[0].update"); text_of(s, from, key) != NULL;)
-    snprintf(key, sizeof key, "curve[%zu].update", ++n);
+  const size_t n = items_of(s, from, "curve", "update");
+  char key[KEY_SIZE];
   to->curve = calloc(n + 1, sizeof *to->curve);
   if (to->curve == NULL) return gl_fail_memory(err, "stored outcomes");
-  for (to->n_steps = 0; to->n_steps < n; to->n_steps++) {
-    survival_step *step = &to->curve[to->n_steps];
-    snprintf(key, sizeof key, "curve[%zu].update", to->n_steps);
-    step->time = number_of(s, from, key, NAN);
-    snprintf(key, sizeof key, "curve[%zu].share", to->n_steps);
-    step->survival = number_of(s, from, key, NAN);
-    snprintf(key, sizeof key, "curve[%zu].error", to->n_steps);
-    step->error = number_of(s, from, key, NAN);
-  }
+  for (size_t i = 0; i < n; i++)
+    to->curve[i] =
+        (survival_step){.time = number_of(s, from, item_key(key, "curve", i, "update"), NAN),
+                        .survival = number_of(s, from, item_key(key, "curve", i, "share"), NAN),
+                        .error = number_of(s, from, item_key(key, "curve", i, "error"), NAN)};
+  to->n_steps = n;
   return GL_OK;
 }
 
 static gl_status read_doses(const stability *s, const stored_cell *from, stability_cell *to,
                             gl_error *err) {
-  char key[64];
-  size_t n = 0;
-  for (snprintf(key, sizeof key, "doses[0].dose"); text_of(s, from, key) != NULL;)
-    snprintf(key, sizeof key, "doses[%zu].dose", ++n);
+  const size_t n = items_of(s, from, "doses", "dose");
+  char key[KEY_SIZE];
   to->dose = calloc(n + 1, sizeof *to->dose);
   to->last = calloc(n + 1, sizeof *to->last);
   if (to->dose == NULL || to->last == NULL) return gl_fail_memory(err, "stored outcomes");
   for (size_t i = 0; i < n; i++) {
-    snprintf(key, sizeof key, "doses[%zu].dose", i);
-    to->dose[i].x = log(number_of(s, from, key, NAN));
-    snprintf(key, sizeof key, "doses[%zu].runs", i);
-    to->dose[i].runs = count_of(s, from, key);
-    snprintf(key, sizeof key, "doses[%zu].falls", i);
-    to->dose[i].falls = count_of(s, from, key);
-    snprintf(key, sizeof key, "doses[%zu].last", i);
-    to->last[i] = interval_of(s, from, key, NAN);
+    to->dose[i].x = log(number_of(s, from, item_key(key, "doses", i, "dose"), NAN));
+    to->dose[i].runs = count_of(s, from, item_key(key, "doses", i, "runs"));
+    to->dose[i].falls = count_of(s, from, item_key(key, "doses", i, "falls"));
+    to->last[i] = interval_of(s, from, item_key(key, "doses", i, "last"), NAN);
   }
   to->n_doses = to->best_dose = n;
   const double best = log(number_of(s, from, "best_dose", NAN));

@@ -161,28 +161,25 @@ static size_t seeds_at(const lines *l, size_t first) {
   return n;
 }
 
-typedef double (*number_of)(const numbers *x);
-static double best_of(const numbers *x) {
-  return x->best;
-}
-static double last_of(const numbers *x) {
-  return x->last;
-}
-static double gap_of(const numbers *x) {
-  return x->gap;
-}
-static double mean_of(const numbers *x) {
-  return x->mean;
-}
+/* The numbers of a line that have a column each in the table of series. */
+enum { BEST, LAST, GAP, MEAN, COLUMNS };
 
-/* The interquartile mean over seeds, with an interval where there are several. */
-static gl_status over_seeds(const lines *l, size_t first, size_t n, number_of what, interval *out,
+/* Their interquartile means over seeds, with intervals where there are several. */
+static gl_status over_seeds(const lines *l, size_t first, size_t n, interval out[COLUMNS],
                             gl_error *err) {
   double *values = calloc(n, sizeof *values);
   if (!values) return gl_fail_memory(err, "seeds");
-  for (size_t i = 0; i < n; i++) values[i] = what(&l->line[first + i]);
-  gl_status status = iqm_bootstrap(
-      values, &n, 1, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, (uint64_t)first), out, err);
+  gl_status status = GL_OK;
+  for (size_t c = 0; c < COLUMNS && status == GL_OK; c++) {
+    for (size_t i = 0; i < n; i++) {
+      const numbers *x = &l->line[first + i];
+      const double all[COLUMNS] = {
+          [BEST] = x->best, [LAST] = x->last, [GAP] = x->gap, [MEAN] = x->mean};
+      values[i] = all[c];
+    }
+    status = iqm_bootstrap(
+        values, &n, 1, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, (uint64_t)first), &out[c], err);
+  }
   free(values);
   return status;
 }
@@ -216,31 +213,28 @@ static const char *direction_word(const numbers *x) {
 
 static gl_status series_line(table *t, const lines *l, size_t first, size_t n, int labels,
                              int seeds, gl_error *err) {
-  static const number_of columns[] = {best_of, last_of, gap_of, mean_of};
   const numbers *x = &l->line[first];
-  interval v[4];
-  for (size_t i = 0; i < 4; i++) {
-    gl_status status = over_seeds(l, first, n, columns[i], &v[i], err);
-    if (status != GL_OK) return status;
-  }
+  interval v[COLUMNS];
+  gl_status status = over_seeds(l, first, n, v, err);
+  if (status != GL_OK) return status;
   if (labels) table_cell(t, "%s", *x->label ? x->label : "–");
   table_cell(t, "%s", x->name);
   table_cell(t, "%s", x->metric);
   table_cell(t, "%s", direction_word(x));
   if (seeds) table_cell(t, "%zu", n);
   table_cell(t, "%zu", x->n);
-  table_interval(t, v[0]);
+  table_interval(t, v[BEST]);
   if (n == 1 && !isnan(x->best_step))
     table_cell(t, "%.10g", x->best_step);
   else
     table_cell(t, "–");
-  table_interval(t, v[1]);
+  table_interval(t, v[LAST]);
   if (n == 1)
     table_cell(t, "%.10g", x->last_step);
   else
     table_cell(t, "–");
-  table_interval(t, v[2]);
-  table_interval(t, v[3]);
+  table_interval(t, v[GAP]);
+  table_interval(t, v[MEAN]);
   return GL_OK;
 }
 
