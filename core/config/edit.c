@@ -1,5 +1,6 @@
 /* Changing a tree: overrides from the command line, a sweep's settings, removal. */
 #include "core/base/utf8.h"
+#include "core/config/designs.h"
 #include "core/config/internal.h"
 
 #include <stdio.h>
@@ -63,25 +64,27 @@ static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, siz
   return GL_OK;
 }
 
+/* What of a path is behind `key.`; NULL where it does not begin with that. */
+static const char *behind(const char *path, const char *key) {
+  const size_t n = strlen(key);
+  return strncmp(path, key, n) == 0 && path[n] == '.' ? path + n + 1 : NULL;
+}
+
 /* Whether the rest of a path is one key: an axis of a sweep, `sweep.cluster.max_delay`, or a field
- * of its random search, `sweep.random.fields.optimizer.lr`, of a factor of its design,
- * `sweep.factorial.factors.A.optimizer.lr`, or of those that change one at a time,
- * `sweep.one_at_a_time.optimizer.lr`, or of those that are tuned, `tune.fields.optimizer.lr`. */
+ * of one of its designs, `sweep.random.fields.optimizer.lr`,
+ * `sweep.factorial.factors.A.optimizer.lr` or `sweep.one_at_a_time.optimizer.lr`, or of those that
+ * are tuned, `tune.fields.optimizer.lr`. */
 static int is_one_key(const char *path, const char *segment) {
-  static const char sweep[] = "sweep.", search[] = "sweep.random.",
-                    drawn[] = "sweep.random.fields.", design[] = "sweep.factorial.",
-                    factors[] = "sweep.factorial.factors.", changed[] = "sweep.one_at_a_time.",
-                    tuned[] = "tune.fields.";
-  const size_t before = (size_t)(segment - path);
-  if (before == sizeof sweep - 1)
-    return strncmp(path, sweep, before) == 0 && strncmp(path, search, sizeof search - 1) != 0 &&
-           strncmp(path, design, sizeof design - 1) != 0 &&
-           strncmp(path, changed, sizeof changed - 1) != 0;
-  if (before == sizeof changed - 1 && strncmp(path, changed, before) == 0) return 1;
-  if (before == sizeof tuned - 1 && strncmp(path, tuned, before) == 0) return 1;
-  /* A factor's name is one letter. */
-  if (before == sizeof factors + 1 && strncmp(path, factors, sizeof factors - 1) == 0) return 1;
-  return before == sizeof drawn - 1 && strncmp(path, drawn, before) == 0;
+  static const char sweep[] = "sweep.", tuned[] = "tune.fields.";
+  if (strncmp(path, tuned, sizeof tuned - 1) == 0) return segment == path + sizeof tuned - 1;
+  if (strncmp(path, sweep, sizeof sweep - 1) != 0) return 0;
+  const char *key = path + sizeof sweep - 1;
+  const cfg_design *design = cfg_design_of(key, strcspn(key, "."));
+  if (design == NULL) return segment == key;
+  key = behind(key, design->key);
+  if (key != NULL && design->within != NULL) key = behind(key, design->within);
+  if (key != NULL && design->by_name) key = (key = strchr(key, '.')) != NULL ? key + 1 : NULL;
+  return segment == key;
 }
 
 gl_status cfg_lengthen(cfg_doc *doc, const cfg_node *recipe, cfg_node **slot, const char *path,

@@ -1,4 +1,5 @@
 /* Ranges in the place of lists: {from: 0.001, to: 0.1, n: 3, scale: log} for [0.001, 0.01, 0.1]. */
+#include "core/config/designs.h"
 #include "core/config/internal.h"
 
 #include <float.h>
@@ -124,27 +125,22 @@ static gl_status expand_range(cfg_doc *doc, cfg_node **slot, const char *path, g
   return status;
 }
 
-/* The sections whose values may be ranges: a sweep's but for its designs, which have parts of their
- * own; of tune what it tries, since its other keys are told wrong by who reads them. */
+/* The sections whose values may be ranges: of a sweep its axes, since its designs have parts of
+ * their own; of tune what it tries, since its other keys are told wrong by who reads them. */
 static const struct {
   const char *path;
-  const char *only[2], *but[3]; /* keys; NULL: none are named */
+  const char *only[2]; /* keys; NULL: all but designs */
 } ranged[] = {
-    {.path = "sweep", .but = {"random", "factorial", "one_at_a_time"}},
+    {.path = "sweep"},
     {.path = "tune", .only = {"lr", "seeds"}},
     {.path = "tune.fields"},
 };
 enum { RANGED = sizeof ranged / sizeof *ranged };
 
-static int is_named(const char *const *keys, size_t n, const char *key) {
-  for (size_t i = 0; i < n && keys[i] != NULL; ++i)
-    if (strcmp(keys[i], key) == 0) return 1;
-  return 0;
-}
-
 static int may_be_range(size_t section, const char *key) {
   const char *const *only = ranged[section].only;
-  return (only[0] == NULL || is_named(only, 2, key)) && !is_named(ranged[section].but, 3, key);
+  if (only[0] == NULL) return cfg_design_named(key) == NULL;
+  return strcmp(only[0], key) == 0 || strcmp(only[1], key) == 0;
 }
 
 gl_status cfg_expand_ranges(cfg_doc *doc, gl_error *err) {

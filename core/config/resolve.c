@@ -2,6 +2,7 @@
  * units and ranges. */
 #include "core/config/units.h"
 
+#include "core/config/designs.h"
 #include "core/config/internal.h"
 
 #include <stdio.h>
@@ -89,47 +90,45 @@ static gl_status visit_entry(visit *v, cfg_node *map, const cfg_entry *e, size_t
   return status;
 }
 
-static gl_status visit_axes(visit *v, cfg_node *map, int in_search);
-
-/* The section of a map with that key whose keys are paths; NULL: there is none. */
-static cfg_node *section_of(const cfg_node *map, const char *key) {
-  if (map->kind != CFG_MAP) return NULL;
-  const cfg_entry *e = cfg_entry_of(map, key, strlen(key));
-  return e != NULL && e->value->kind == CFG_MAP ? e->value : NULL;
-}
-
-/* Of a factorial design each factor is a map of paths. */
-static gl_status visit_factors(visit *v, const cfg_node *design) {
-  const cfg_node *factors = section_of(design, "factors");
+/* Keys that are paths of fields themselves. */
+static gl_status visit_paths(visit *v, cfg_node *map) {
   gl_status status = GL_OK;
-  for (size_t i = 0; factors != NULL && i < factors->n && status == GL_OK; ++i)
-    if (factors->entry[i].value->kind == CFG_MAP)
-      status = visit_axes(v, factors->entry[i].value, 1);
+  if (map->kind != CFG_MAP) return GL_OK;
+  for (size_t i = 0; i < map->n && status == GL_OK; ++i)
+    status = visit_entry(v, map, &map->entry[i], 0);
   return status;
 }
 
-/* Keys that are paths of fields themselves. */
-static gl_status visit_axes(visit *v, cfg_node *map, int in_search) {
+static gl_status visit_design(visit *v, const cfg_design *design, cfg_node *value) {
+  gl_status status = GL_OK;
+  if (design->within != NULL) {
+    const size_t n = strlen(design->within);
+    const cfg_entry *e = value->kind == CFG_MAP ? cfg_entry_of(value, design->within, n) : NULL;
+    if (e == NULL) return GL_OK;
+    value = e->value;
+  }
+  if (!design->by_name) return visit_paths(v, value);
+  for (size_t i = 0; value->kind == CFG_MAP && i < value->n && status == GL_OK; ++i)
+    status = visit_paths(v, value->entry[i].value);
+  return status;
+}
+
+/* The keys of `sweep`: axes, which are paths, and designs. */
+static gl_status visit_sweep(visit *v, cfg_node *sweep) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < sweep->n && status == GL_OK; ++i) {
+    const cfg_entry *e = &sweep->entry[i];
+    const cfg_design *design = cfg_design_named(e->key);
+    status = design != NULL ? visit_design(v, design, e->value) : visit_entry(v, sweep, e, 0);
+  }
+  return status;
+}
+
+/* What is below a map whose keys begin paths anew; the map's own path is there again afterwards. */
+static gl_status visit_apart(visit *v, cfg_node *map, gl_status (*below)(visit *, cfg_node *)) {
   char before[PATH_SIZE];
   snprintf(before, sizeof before, "%s", v->path);
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < map->n && status == GL_OK; ++i) {
-    const cfg_entry *e = &map->entry[i];
-    const int is_search = !in_search && strcmp(e->key, "random") == 0;
-    const int is_design = !in_search && strcmp(e->key, "factorial") == 0;
-    const int is_list = !in_search && strcmp(e->key, "one_at_a_time") == 0;
-    v->path[0] = '\0';
-    if (is_design) {
-      status = visit_factors(v, e->value);
-    } else if (is_search) {
-      cfg_node *fields = section_of(e->value, "fields");
-      if (fields != NULL) status = visit_axes(v, fields, 1);
-    } else if (is_list && e->value->kind == CFG_MAP) {
-      status = visit_axes(v, e->value, 1);
-    } else {
-      status = visit_entry(v, map, e, 0);
-    }
-  }
+  const gl_status status = below(v, map);
   snprintf(v->path, sizeof v->path, "%s", before);
   return status;
 }
@@ -143,10 +142,10 @@ static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around) {
     at.is_file =
         part == NULL ? at.field->is_file : at.field->kind == VALUE_LAW && strcmp(part, "file") == 0;
   gl_status status = v->see(v->self, node, &at);
-  if (status == GL_OK && strcmp(v->path, "sweep") == 0 && node->kind == CFG_MAP)
-    return visit_axes(v, node, 0);
-  if (status == GL_OK && strcmp(v->path, "tune.fields") == 0 && node->kind == CFG_MAP)
-    return visit_axes(v, node, 1);
+  if (status == GL_OK && node->kind == CFG_MAP) {
+    if (strcmp(v->path, "sweep") == 0) return visit_apart(v, node, visit_sweep);
+    if (strcmp(v->path, "tune.fields") == 0) return visit_apart(v, node, visit_paths);
+  }
   const size_t length = strlen(v->path);
   for (size_t i = 0; i < node->n && status == GL_OK; ++i)
     status = node->kind == CFG_LIST ? visit_node(v, node->entry[i].value, around)

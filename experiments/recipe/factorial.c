@@ -2,7 +2,8 @@
 #include "experiments/recipe/factorial.h"
 
 #include "core/config/build.h"
-#include "experiments/recipe/tuned_fields.h"
+#include "core/config/designs.h"
+#include "experiments/recipe/set_once.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -35,30 +36,24 @@ static size_t factor_of(const design *d, char letter) {
  */
 
 /* What a factor sets is set nowhere else. */
-static gl_status check_path(const design *d, const factor *own, const char *path,
-                            const cfg_doc *doc, const cfg_node *at, gl_error *err) {
-  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep");
+static gl_status check_path(const design *d, const factor *own, size_t field, const cfg_doc *doc,
+                            gl_error *err) {
+  char sets[] = "factor ? sets";
+  sets[strlen("factor ")] = own->letter;
+  const set_once who = {.doc = doc, .sets = sets};
+  const cfg_node *at = cfg_at(own->fields, field);
+  const char *path = cfg_key_at(own->fields, field);
   if (strcmp(path, "seed") == 0 || strcmp(path, "algorithm") == 0)
-    return cfg_fail(
-        at, err, "factor %c sets '%s', which is an axis of its own; seeds may be those of blocks",
-        own->letter, path);
-  if (tuned_fields_meet(doc, path) != NULL)
-    return cfg_fail(at, err, "factor %c sets %s, and tune chooses it; keep one of them (tune=null)",
-                    own->letter, path);
-  for (size_t i = 0; i < cfg_size(sweep); ++i)
-    if (cfg_path_is_inside(path, cfg_key_at(sweep, i)) ||
-        cfg_path_is_inside(cfg_key_at(sweep, i), path))
-      return cfg_fail(at, err, "factor %c sets %s, and sweep.%s lists its values; keep one",
-                      own->letter, path, cfg_key_at(sweep, i));
-  for (const factor *f = d->factor; f <= own; ++f)
-    for (size_t i = 0; i < cfg_size(f->fields); ++i) {
-      const char *other = cfg_key_at(f->fields, i);
-      if (f == own && strcmp(other, path) == 0) continue;
-      if (cfg_path_is_inside(path, other) || cfg_path_is_inside(other, path))
-        return cfg_fail(at, err, "factors %c and %c set %s and %s, one inside the other; keep one",
-                        f->letter, own->letter, other, path);
-    }
-  return GL_OK;
+    return cfg_fail(at, err, "%s '%s', which is an axis of its own; seeds may be those of blocks",
+                    sets, path);
+  gl_status status = set_once_check(&who, own->fields, field, err);
+  for (const factor *f = d->factor; f < own && status == GL_OK; ++f)
+    for (size_t i = 0; i < cfg_size(f->fields) && status == GL_OK; ++i)
+      if (cfg_paths_meet(cfg_key_at(f->fields, i), path))
+        status =
+            cfg_fail(at, err, "factors %c and %c set %s and %s, one inside the other; keep one",
+                     f->letter, own->letter, cfg_key_at(f->fields, i), path);
+  return status;
 }
 
 static gl_status read_factor(design *d, const char *letter, const cfg_node *fields,
@@ -78,7 +73,7 @@ static gl_status read_factor(design *d, const char *letter, const cfg_node *fiel
     if (cfg_kind_of(levels) != CFG_LIST || cfg_size(levels) != 2)
       return cfg_fail(levels, err, "%s of factor %s must be a list of its low and its high value",
                       cfg_key_at(fields, i), letter);
-    status = check_path(d, f, cfg_key_at(fields, i), doc, levels, err);
+    status = check_path(d, f, i, doc, err);
   }
   ++d->n;
   return status;

@@ -2,7 +2,7 @@
 #include "experiments/recipe/one_at_a_time.h"
 
 #include "core/config/build.h"
-#include "experiments/recipe/tuned_fields.h"
+#include "experiments/recipe/set_once.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -12,34 +12,14 @@ static const char section[] = "sweep.one_at_a_time";
 /* --- checking ------------------------------------------------------------------------------------
  */
 
-/* Whether an axis of the sweep sets what a path names. A part of the algorithm is changed in every
- * algorithm that is listed. */
-static int sets_the_same(const char *axis, const char *path) {
-  if (strcmp(axis, "algorithm") == 0) return 0;
-  return cfg_path_is_inside(path, axis) || cfg_path_is_inside(axis, path);
-}
-
-/* What the design sets is set nowhere else. */
+/* A part of the algorithm may be changed in every algorithm that is listed. */
 static gl_status check_path(const cfg_node *fields, size_t own, const cfg_doc *doc, gl_error *err) {
-  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep");
+  const set_once who = {.doc = doc, .sets = "sweep.one_at_a_time changes", .beside = "algorithm"};
   const char *path = cfg_key_at(fields, own);
-  const cfg_node *at = cfg_at(fields, own);
   if (strcmp(path, "seed") == 0 || strcmp(path, "algorithm") == 0)
-    return cfg_fail(at, err, "%s changes '%s', which is an axis of its own: sweep.%s", section,
-                    path, path);
-  if (tuned_fields_meet(doc, path) != NULL)
-    return cfg_fail(at, err, "%s changes %s, and tune chooses it; keep one of them (tune=null)",
-                    section, path);
-  for (size_t i = 0; i < cfg_size(sweep); ++i)
-    if (sets_the_same(cfg_key_at(sweep, i), path))
-      return cfg_fail(at, err, "%s changes %s, and sweep.%s lists its values; keep one", section,
-                      path, cfg_key_at(sweep, i));
-  for (size_t i = 0; i < own; ++i)
-    if (cfg_path_is_inside(path, cfg_key_at(fields, i)) ||
-        cfg_path_is_inside(cfg_key_at(fields, i), path))
-      return cfg_fail(at, err, "%s changes %s and %s, one inside the other; keep one", section,
-                      cfg_key_at(fields, i), path);
-  return GL_OK;
+    return cfg_fail(cfg_at(fields, own), err, "%s '%s', which is an axis of its own: sweep.%s",
+                    who.sets, path, path);
+  return set_once_check(&who, fields, own, err);
 }
 
 static gl_status check_design(const cfg_node *fields, const cfg_doc *doc, gl_error *err) {

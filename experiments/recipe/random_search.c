@@ -5,7 +5,7 @@
 #include "core/base/json.h"
 #include "core/config/build.h"
 #include "core/random/normal.h"
-#include "experiments/recipe/tuned_fields.h"
+#include "experiments/recipe/set_once.h"
 
 #include <float.h>
 #include <math.h>
@@ -97,31 +97,6 @@ static gl_status read_law(drawn_field *f, const cfg_node *node, gl_error *err) {
   return is_normal ? GL_OK : check_bounds(f, err);
 }
 
-/* What is drawn is set nowhere else. */
-static gl_status check_path(const search *s, const char *path, const cfg_doc *doc,
-                            const cfg_node *node, gl_error *err) {
-  const cfg_node *sweep = cfg_find(cfg_root(doc), "sweep");
-  if (strcmp(path, "seed") == 0)
-    return cfg_fail(node, err,
-                    "sweep.random draws no seeds; runs are averaged over those of an axis, as in "
-                    "seed: [1, 2, 3]");
-  if (tuned_fields_meet(doc, path) != NULL)
-    return cfg_fail(node, err,
-                    "%s is drawn by sweep.random and chosen by tune; keep one of them (tune=null)",
-                    path);
-  for (size_t i = 0; i < cfg_size(sweep); ++i)
-    if (cfg_path_is_inside(path, cfg_key_at(sweep, i)) ||
-        cfg_path_is_inside(cfg_key_at(sweep, i), path))
-      return cfg_fail(node, err,
-                      "%s is drawn by sweep.random, and sweep.%s lists its values; keep one", path,
-                      cfg_key_at(sweep, i));
-  for (size_t i = 0; i < s->n; ++i)
-    if (cfg_path_is_inside(path, s->field[i].path) || cfg_path_is_inside(s->field[i].path, path))
-      return cfg_fail(node, err, "sweep.random draws %s and %s, one inside the other; keep one",
-                      path, s->field[i].path);
-  return GL_OK;
-}
-
 static gl_status read_search(search *s, const cfg_doc *doc, const cfg_node *node, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, node, "sweep.random", err);
@@ -135,11 +110,16 @@ static gl_status read_search(search *s, const cfg_doc *doc, const cfg_node *node
                     "{law: log_uniform, from: 1e-4, to: 1e-1}}}");
   if (cfg_size(fields) > MOST_FIELDS)
     return cfg_fail(fields, err, "sweep.random draws at most %d fields", MOST_FIELDS);
+  const set_once who = {.doc = doc, .sets = "sweep.random draws"};
   gl_status status = GL_OK;
   for (size_t i = 0; i < cfg_size(fields) && status == GL_OK; ++i) {
     drawn_field *f = &s->field[s->n];
     f->path = cfg_key_at(fields, i);
-    status = check_path(s, f->path, doc, cfg_at(fields, i), err);
+    if (strcmp(f->path, "seed") == 0)
+      return cfg_fail(cfg_at(fields, i), err,
+                      "sweep.random draws no seeds; runs are averaged over those of an axis, as in "
+                      "seed: [1, 2, 3]");
+    status = set_once_check(&who, fields, i, err);
     if (status == GL_OK) status = read_law(f, cfg_at(fields, i), err);
     ++s->n;
   }

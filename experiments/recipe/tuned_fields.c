@@ -1,6 +1,8 @@
 /* Finds what a recipe's `tune` chooses. */
 #include "experiments/recipe/tuned_fields.h"
 
+#include "core/config/designs.h"
+
 static void add(tuned_fields *t, const char *path, const cfg_node *values) {
   if (t->n == TUNED_FIELDS_MOST) return;
   t->path[t->n] = path;
@@ -21,7 +23,6 @@ tuned_fields tuned_fields_of(const cfg_doc *doc) {
 const char *tuned_fields_meet(const cfg_doc *doc, const char *path) {
   const tuned_fields t = tuned_fields_of(doc);
   for (size_t i = 0; i < t.n; ++i)
-    if (cfg_path_is_inside(t.path[i], path) || cfg_path_is_inside(path, t.path[i]))
-      return t.path[i];
+    if (cfg_paths_meet(t.path[i], path)) return t.path[i];
   return NULL;
 }

@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/config/build.h"
+#include "core/config/designs.h"
 #include "core/config/fields.h"
 #include "experiments/recipe/recipe.h"
 
@@ -14,26 +15,8 @@
 
 static const size_t max_cells = 1000000;
 
-/* How the axes look in a recipe each of whose values is a map from paths to the values that it
- * sets. */
-static const struct {
-  const char *axis, *form;
-} designs[] = {
-    {"random", "{draws: N, seed: S, fields: {PATH: LAW, …}}"},
-    {"factorial", "{factors: {A: {PATH: [LOW, HIGH]}, …}, generators: {D: ABC}}"},
-    {"one_at_a_time", "{PATH: [BASE, OTHER, …], …}"},
-};
-enum { DESIGNS = sizeof designs / sizeof designs[0] };
-
-/* DESIGNS: an axis of one field. */
-static size_t design_of(const char *axis) {
-  size_t i = 0;
-  while (i < DESIGNS && strcmp(axis, designs[i].axis) != 0) ++i;
-  return i;
-}
-
 static int sets_several(const sweep_axis *axis) {
-  return design_of(axis->path) < DESIGNS;
+  return cfg_design_named(axis->path) != NULL;
 }
 
 /* --- the grid -----------------------------------------------------------------------------------
@@ -58,7 +41,7 @@ static gl_status refuse_lost_draws(const cfg_doc *doc, const char *path, const c
                                    gl_error *err) {
   const cfg_node *first = cfg_at(draws, 0);
   if (cfg_kind_of(first) != CFG_MAP)
-    return cfg_fail(draws, err, "sweep.%s is %s and no list", path, designs[design_of(path)].form);
+    return cfg_fail(draws, err, "sweep.%s is %s and no list", path, cfg_design_named(path)->form);
   gl_status status = GL_OK;
   for (size_t i = 0; i < cfg_size(first) && status == GL_OK; ++i)
     status = refuse_lost_override(doc, cfg_key_at(first, i), err);
@@ -229,9 +212,7 @@ static gl_status add_field(expansion *x, const char *path, size_t axis) {
   for (size_t k = 0; k < values; ++k)
     if ((f->text[k] = cfg_canonical(field_value_at(x->grid, f, k))) == NULL)
       return gl_fail_memory(x->err, "the axes of the sweep");
-  for (size_t k = 0; k < i; ++k)
-    x->nested |=
-        cfg_path_is_inside(path, x->field[k].path) || cfg_path_is_inside(x->field[k].path, path);
+  for (size_t k = 0; k < i; ++k) x->nested |= cfg_paths_meet(path, x->field[k].path);
   insert(x->order, i, i, compare_lengths, x);
   if (!has_own_column(path)) insert(x->sorted, x->n_sorted++, i, compare_paths, x);
   return GL_OK;

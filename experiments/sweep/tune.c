@@ -2,6 +2,7 @@
 #include "experiments/sweep/tune.h"
 
 #include "analysis/statistics.h"
+#include "core/config/designs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -90,7 +91,7 @@ static int may_be_chosen(const char *path) {
 static int sets(const sweep_axis *axis, const char *path) {
   const cfg_node *first = cfg_at(axis->values, 0);
   if (strcmp(axis->path, "algorithm") != 0 && cfg_path_is_inside(axis->path, path)) return 1;
-  if (strchr(axis->path, '.') != NULL || cfg_kind_of(first) != CFG_MAP) return 0;
+  if (cfg_design_named(axis->path) == NULL) return 0;
   for (size_t i = 0; i < cfg_size(first); ++i)
     if (cfg_path_is_inside(cfg_key_at(first, i), path)) return 1;
   return 0;
@@ -108,7 +109,7 @@ static gl_status check_field(const tune_plan *p, size_t i, const cfg_node *lr,
                       "train.epochs or algorithm.eps_low",
                       path);
   for (size_t k = 0; k < i && status == GL_OK; ++k)
-    if (cfg_path_is_inside(path, p->fields.path[k]) || cfg_path_is_inside(p->fields.path[k], path))
+    if (cfg_paths_meet(path, p->fields.path[k]))
       status = cfg_fail(p->fields.values[i], err,
                         "tune chooses %s and %s, which is the same field or one inside the other; "
                         "keep one",

@@ -157,9 +157,11 @@ static void wrong_searches_are_refused(void) {
       {"{draws: 1, fields: {a: {law: integer, from: 0.5, to: 1}}}", "must be whole"},
       {"{draws: 1, fields: {seed: [1, 2]}}", "draws no seeds"},
       {"{draws: 1, fields: {a.b: [1], a: [{b: 2}]}}", "one inside the other"},
+      {"{draws: 1, fields: {a: [{b: 2}], a.b: [1]}}", "draws a and a.b, one inside the other"},
       {"{draws: 1, fields: {listed: [1]}}", "lists its values"},
       {"{draws: 1, fields: {listed.x: [1]}}", "lists its values"},
-      {"{draws: 1, fields: {optimizer.lr: [1]}}", "chosen by tune"},
+      {"{draws: 1, fields: {optimizer.lr: [1]}}",
+       "sweep.random draws optimizer.lr, and tune chooses it"},
       {"{draws: 1, fields: {cluster.max_delay: {law: uniform, from: 1MB, to: 2h}}}", "is in s"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
