@@ -465,12 +465,12 @@ gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *clust
                     "learner compares them; give unit: group, or train.group_size: 1 with an "
                     "algorithm that compares none",
                     spec->group_size);
-  if (spec->stale == STALE_DOWNWEIGHT)
-    return cfg_fail(cluster != NULL ? cfg_find(cluster, "stale") : NULL, err,
-                    "stale: downweight is known to `gepolab sim` alone; for training give stale: "
-                    "discard or wait, or an algorithm whose mixture falls with staleness "
-                    "(mixture_anneal)");
   return GL_OK;
+}
+
+double cluster_stale_weight(const cluster_spec *spec, int64_t staleness) {
+  if (spec->stale != STALE_DOWNWEIGHT || staleness <= spec->window) return 1;
+  return pow(spec->stale_decay, (double)(staleness - spec->window));
 }
 
 const char *cluster_site_at(const cluster_spec *spec, size_t i) {

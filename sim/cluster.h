@@ -34,6 +34,9 @@ size_t cluster_unit_groups(const cluster_spec *spec, size_t groups);
 /* Whether a learner can train on the cluster's units. GL_EINPUT at its place where groups come
  * apart. */
 gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *cluster, gl_error *err);
+/* What a unit's loss is multiplied by that is so many versions stale at its update: 1, but less
+ * beyond the window where the section says `stale: downweight` (paper/methods.md §10.12). */
+double cluster_stale_weight(const cluster_spec *spec, int64_t staleness);
 /* The name of the i-th site, borrowed; NULL past the last. */
 const char *cluster_site_at(const cluster_spec *spec, size_t i);
 /* How many samplers it has. */

@@ -102,9 +102,9 @@ void selection_ends_unit(sim_clock *c, uint32_t slot, unit_fate fate) {
     else
       c->wake_learner = 1; /* which may wait for it */
   }
-  const int64_t beyond = c->version - buffer_version(&c->buffer, slot) - c->spec->window;
-  if (fate == FATE_TRAINED && c->spec->stale == STALE_DOWNWEIGHT && beyond > 0)
-    c->out->weight_sum -= 1 - pow(c->spec->stale_decay, (double)beyond);
+  if (fate == FATE_TRAINED)
+    c->out->weight_sum -=
+        1 - cluster_stale_weight(c->spec, c->version - buffer_version(&c->buffer, slot));
 }
 
 /* A unit of version v has to be trained by the update that starts from v + window. An update at c

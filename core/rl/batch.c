@@ -38,7 +38,7 @@ static gl_status allocate(batch *b, gl_error *err) {
 
 gl_status batch_init(batch *b, uint64_t id, size_t n_groups, size_t group_size,
                      const size_t *lengths, gl_error *err) {
-  *b = (batch){.id = id, .n_groups = n_groups};
+  *b = (batch){.id = id, .n_groups = n_groups, .loss_weight = 1};
   int fits = group_size == 0 || n_groups <= SIZE_MAX / group_size;
   b->n_responses = fits ? n_groups * group_size : 0;
   for (size_t i = 0; i < b->n_responses && fits; ++i) {
@@ -126,6 +126,19 @@ int batch_rewards_differ(const batch *b, size_t group) {
   for (size_t i = b->group_start[group] + 1; i < b->group_start[group + 1]; ++i)
     if (b->reward[i] != b->reward[b->group_start[group]]) return 1;
   return 0;
+}
+
+void batch_weigh(const double *loss_weight, const size_t *token_start, size_t n,
+                 double *coefficient) {
+  for (size_t i = 0; i < n; ++i)
+    for (size_t k = token_start[i]; k < token_start[i + 1]; ++k) coefficient[k] *= loss_weight[i];
+}
+
+int64_t batch_oldest_version(const batch *b) {
+  int64_t oldest = INT64_MAX;
+  for (size_t k = 0; k < b->n_tokens; ++k)
+    if (b->version[k] < oldest) oldest = b->version[k];
+  return oldest;
 }
 
 static int is_monotone(const size_t *start, size_t n, size_t end) {
@@ -216,7 +229,7 @@ static void get_arrays(channel *c, batch *b) {
 }
 
 gl_status batch_read(batch *b, FILE *from, gl_error *err) {
-  *b = (batch){0};
+  *b = (batch){.loss_weight = 1};
   channel c = {from, HASH_64_START, 1};
   char start[sizeof magic];
   uint64_t head[5];

@@ -29,6 +29,9 @@ typedef struct batch {
   double *aux;         /* [n_aux] whatever its learner wants back at update time (a toy world keeps
                           the exact sampler distribution here); NULL when n_aux is 0 */
   size_t n_aux;
+  /* What its learner multiplies the loss of every response by: 1, unless whoever trains the batch
+   * sets another weight. Not part of the binary form. */
+  double loss_weight;
 } batch;
 
 /* Makes an empty batch able to hold the given shape: lengths[i] tokens for response i, equal groups
@@ -50,6 +53,13 @@ gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, siz
                             gl_error *err);
 /* Whether the rewards of a group are not all the same number. */
 int batch_rewards_differ(const batch *b, size_t group);
+
+/* Multiplies the coefficients of n responses by the weight of each; response i has the coefficients
+ * token_start[i] .. token_start[i + 1] - 1. A weight of 1 changes no bit. */
+void batch_weigh(const double *loss_weight, const size_t *token_start, size_t n,
+                 double *coefficient);
+/* The oldest version that drew a token of the batch; INT64_MAX where it has none. */
+int64_t batch_oldest_version(const batch *b);
 
 /* Binary form for checkpoints and pipes, native byte order, with a checksum; read refuses
  * anything truncated or inconsistent (GL_EINPUT) and leaves *b empty then. */

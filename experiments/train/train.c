@@ -19,6 +19,9 @@ static const double collapse = 0.1; /* fraction of the best score */
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches) {
   step_record *record = &l->out->steps[l->out->n_steps];
   metrics_clear(record->metric);
+  for (size_t i = 0; i < u->n_batches; ++i)
+    batches[i]->loss_weight =
+        cluster_stale_weight(l->cluster, u->version - batch_oldest_version(batches[i]));
   gl_status status =
       l->learner.ops->update(l->learner.self, batches, u->n_batches, record->metric, l->err);
   if (status != GL_OK) return status;

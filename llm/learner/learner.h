@@ -24,6 +24,7 @@ typedef struct rollout_set {
   size_t *prompt_start; /* [n_groups + 1] */
   int32_t *prompt;      /* [n_prompt_tokens] */
   double *reward;       /* [n_responses] */
+  double *loss_weight;  /* [n_responses] that of its batch */
   int32_t *token;       /* [n_tokens] */
   double *sampled_logq; /* [n_tokens] the sampler's log-probabilities, raw or truncated */
   kept_shape shape;     /* of the sets of kept tokens over which laws are renormalised; no words:

@@ -45,6 +45,7 @@ static void gather_batch(llm_learner *l, const batch *b, const problem_set *prob
   for (size_t i = 0; i < b->n_responses; ++i) {
     s->token_start[i0 + i] = k0 + b->token_start[i];
     s->reward[i0 + i] = b->reward[i];
+    s->loss_weight[i0 + i] = b->loss_weight;
   }
   for (size_t k = 0; k < b->n_tokens; ++k) {
     s->token[k0 + k] = b->token[k];

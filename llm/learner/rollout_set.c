@@ -25,7 +25,8 @@ static int grow_groups(rollout_set *s, size_t n) {
 static int grow_responses(rollout_set *s, size_t n) {
   s->cap_responses = 0;
   if (!grow(&s->token_start, n + 1, sizeof *s->token_start) ||
-      !grow(&s->rows, n, sizeof *s->rows) || !grow(&s->reward, n, sizeof *s->reward))
+      !grow(&s->rows, n, sizeof *s->rows) || !grow(&s->reward, n, sizeof *s->reward) ||
+      !grow(&s->loss_weight, n, sizeof *s->loss_weight))
     return 0;
   s->cap_responses = n;
   return 1;
@@ -109,6 +110,7 @@ gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const siz
     memcpy(to->prompt + p, from->prompt + from->prompt_start[g], n_prompt * sizeof *to->prompt);
     for (size_t r = first; r < last; ++r) {
       to->reward[i + r - first] = from->reward[r];
+      to->loss_weight[i + r - first] = from->loss_weight[r];
       to->token_start[i + r - first] = k + from->token_start[r] - from_k;
     }
     copy_tokens(to, k, from, from_k, n_k);
@@ -129,6 +131,7 @@ void rollout_set_fini(rollout_set *s) {
   free(s->prompt_start);
   free(s->prompt);
   free(s->reward);
+  free(s->loss_weight);
   free(s->token);
   free(s->sampled_logq);
   free(s->kept);

@@ -320,6 +320,7 @@ gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algo
   if (status != GL_OK) return status;
   memcpy(metrics, out.metric, sizeof out.metric);
   metrics[METRIC_REWARD_MEAN] = mean(s->reward, s->n_responses);
+  batch_weigh(s->loss_weight, s->token_start, s->n_responses, s->coefficient);
   status = divide(&p, &some, err);
   return status == GL_OK ? rank_threads_run(l->threads, gradient_share, &p, err) : status;
 }
@@ -352,6 +353,7 @@ static gl_status one_update(llm_learner *l, rollout_set *s, size_t update, int s
                                                                   s->token_start, s->n_responses));
   weight_noise_apply(l->weight_noise, l->seed, (uint64_t)l->version, update, s->token_start,
                      s->n_responses, s->coefficient);
+  batch_weigh(s->loss_weight, s->token_start, s->n_responses, s->coefficient);
   return step(l, s, kept, *lr, norm, err);
 }
 

@@ -14,10 +14,11 @@ typedef struct token_set {
   size_t n_groups, n_responses, n_tokens;
   size_t cap_groups, cap_responses, cap_tokens;
   size_t *group_start, *token_start;
-  size_t *prompt;  /* [n_groups] */
-  toy_record *law; /* [n_responses] what each was drawn from: of a group often the same one */
-  size_t *edge;    /* [n_tokens] */
-  double *reward;  /* [n_responses] */
+  size_t *prompt;      /* [n_groups] */
+  toy_record *law;     /* [n_responses] what each was drawn from: of a group often the same one */
+  size_t *edge;        /* [n_tokens] */
+  double *reward;      /* [n_responses] */
+  double *loss_weight; /* [n_responses] that of its batch */
   double
       *sampled_logq; /* [n_tokens] of the sampler, as `sampling.weights` says: raw or truncated */
   double *gap;       /* [n_tokens] learner version minus token version */

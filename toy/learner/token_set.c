@@ -26,7 +26,8 @@ static int grow_groups(token_set *s, size_t n) {
 static int grow_responses(token_set *s, size_t n) {
   s->cap_responses = 0;
   if (!grow(&s->token_start, n + 1, sizeof *s->token_start) ||
-      !grow(&s->reward, n, sizeof *s->reward) || !grow(&s->law, n, sizeof *s->law))
+      !grow(&s->reward, n, sizeof *s->reward) || !grow(&s->law, n, sizeof *s->law) ||
+      !grow(&s->loss_weight, n, sizeof *s->loss_weight))
     return 0;
   s->cap_responses = n;
   return 1;
@@ -63,6 +64,7 @@ void token_set_fini(token_set *s) {
   free(s->law);
   free(s->edge);
   free(s->reward);
+  free(s->loss_weight);
   free(s->sampled_logq);
   free(s->gap);
   free(s->logp);

@@ -40,6 +40,7 @@ static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t 
     size_t from = b->token_start[i], n = b->token_start[i + 1] - from;
     s->token_start[i0 + i] = k0 + from;
     s->reward[i0 + i] = b->reward[i];
+    s->loss_weight[i0 + i] = b->loss_weight;
     if (!toy_walk(l->world, b->token + from, n, s->edge + k0 + from))
       return gl_fail(err, GL_EINPUT,
                      "response %zu of batch %llu is no complete response of this world", i,
@@ -146,6 +147,8 @@ static gl_status select_groups(token_set *part, const token_set *all, const size
     part->prompt[j] = all->prompt[group[j]];
     part->log_collision[j] = all->log_collision[group[j]];
     memcpy(part->reward + i, all->reward + first, (last - first) * sizeof *part->reward);
+    memcpy(part->loss_weight + i, all->loss_weight + first,
+           (last - first) * sizeof *part->loss_weight);
     memcpy(part->law + i, all->law + first, (last - first) * sizeof *part->law);
     for (size_t r = first; r < last; ++r) part->token_start[i++] = all->token_start[r] - from + k;
     memcpy(part->edge + k, all->edge + from, count * sizeof *part->edge);
@@ -280,6 +283,7 @@ static void backward(toy_learner *l, const token_set *s) {
 static double ascend(toy_learner *l, const token_set *s, size_t update, double lr) {
   weight_noise_apply(l->weight_noise, l->seed, (uint64_t)l->version, update, s->token_start,
                      s->n_responses, s->coefficient);
+  batch_weigh(s->loss_weight, s->token_start, s->n_responses, s->coefficient);
   backward(l, s);
   memcpy(l->trail.now, l->direction, l->trail.n * sizeof *l->trail.now);
   gradient_trail_next(&l->trail);

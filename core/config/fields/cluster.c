@@ -223,7 +223,7 @@ static const field entries[] = {
         "what becomes of data staler than `window`: thrown away (discard); there is none, for the "
         "learner waits for what is on its way before an update that would leave it too stale "
         "(wait, which needs `ahead` and the queue oldest_version); or it is trained with less "
-        "weight (downweight, in `gepolab sim`)"),
+        "weight (downweight)"),
     ENTRY("cluster.stale_decay", "stale decay", NUMBER, "", "0.5",
           "with `stale: downweight`, the weight's factor for every version beyond `window`",
           .when = {{"cluster.stale", "downweight"}}),

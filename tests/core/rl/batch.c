@@ -84,6 +84,30 @@ static void the_gsl_generator_gives_the_inline_words_in_order(void) {
   gsl_rng_free(r);
 }
 
+static void weights_multiply_the_coefficients_of_their_responses(void) {
+  const size_t start[] = {0, 2, 2, 5};
+  const double weight[] = {0.5, 7, 1};
+  double c[] = {1, -3, 5, -0.1, 0};
+  batch_weigh(weight, start, 3, c);
+  const double expected[] = {0.5, -1.5, 5, -0.1, 0};
+  for (size_t k = 0; k < 5; ++k) CU_ASSERT_EQUAL(c[k], expected[k]);
+}
+
+static void a_batch_is_as_old_as_its_oldest_token(void) {
+  gl_error err = {0};
+  batch b;
+  const size_t lengths[] = {2, 3};
+  CU_ASSERT_FATAL(batch_init(&b, 1, 1, 2, lengths, &err) == GL_OK);
+  const int64_t version[] = {7, 7, 5, 6, 9};
+  memcpy(b.version, version, sizeof version);
+  CU_ASSERT_EQUAL(b.loss_weight, 1);
+  CU_ASSERT_EQUAL(batch_oldest_version(&b), 5);
+  batch_fini(&b);
+  CU_ASSERT_EQUAL(batch_oldest_version(&b), INT64_MAX);
+}
+
 SUITE(batch, "core: batches", TEST(a_batch_reads_back_as_it_was_written),
+      TEST(weights_multiply_the_coefficients_of_their_responses),
+      TEST(a_batch_is_as_old_as_its_oldest_token),
       TEST(every_flipped_byte_and_every_cut_is_refused), TEST(philox_gives_its_published_words),
       TEST(the_gsl_generator_gives_the_inline_words_in_order));

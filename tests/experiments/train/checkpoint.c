@@ -59,6 +59,15 @@ static const char partial_units[] =
 static const char coupled_partial_units[] =
     BASE "cluster: {" CONTINUES ", tokens_per_s: 0.05, coupled: true}\n";
 
+/* Some of the groups that wait in a checkpoint will have been too old for their full weight. */
+#define WEIGHTED                                                                                   \
+  "preset: fifo, samplers: 3, unit: group, window: 1, stale: downweight, stale_decay: 0.25, "      \
+  "concurrency: 12, delay: {law: exponential, mean: 60}"
+static const char weighted_units[] =
+    BASE "cluster: {" WEIGHTED ", tokens_per_s: 10, lengths: {law: exponential, mean: 900}}\n";
+static const char coupled_weighted_units[] =
+    BASE "cluster: {" WEIGHTED ", tokens_per_s: 0.05, coupled: true}\n";
+
 /* A transformer's state is another one, with parameters of several versions. */
 static const char transformer[] =
     "name: transformer\nsteps: 60\neval_every: 20\n"
@@ -266,6 +275,11 @@ static void coupled_units_survive_kills(void) {
 static void groups_that_go_on_under_new_weights_survive_kills(void) {
   survives_kills(partial_units, 300, 6);
   survives_kills(coupled_partial_units, 300, 6);
+}
+
+static void weights_of_stale_groups_survive_kills(void) {
+  survives_kills(weighted_units, 300, 4);
+  survives_kills(coupled_weighted_units, 300, 4);
 }
 
 static void coupled_transformers_survive_kills(void) {
@@ -671,7 +685,7 @@ SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if
       TEST(segments_in_flight_survive_kills), TEST(coupled_runs_survive_kills),
       TEST(units_survive_kills), TEST(dynamic_sampling_survives_kills),
       TEST(coupled_units_survive_kills), TEST(groups_that_go_on_under_new_weights_survive_kills),
-      TEST(coupled_transformers_survive_kills),
+      TEST(weights_of_stale_groups_survive_kills), TEST(coupled_transformers_survive_kills),
       TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before),
       TEST(nothing_is_started_over_when_all_are_damaged),
       TEST(checkpoints_of_another_recipe_are_refused_and_left_alone),

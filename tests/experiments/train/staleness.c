@@ -63,6 +63,43 @@ static void an_update_of_groups_is_as_stale_as_they_are_on_average(void) {
   ASSERT_CLOSE(last(train, streams, "staleness_max"), high, 0);
 }
 
+/* One step off, the first update trains data of its own version, and the second of the version
+ * before: up to there runs are the same whatever their window, and the second gradient is the
+ * plain one times the weight, exactly where that is a power of two. */
+static void stale_data_is_trained_with_its_weight(void) {
+  static const char *const clusters[][2] = {
+      {"cluster={preset: one_step_off}",
+       "cluster={preset: one_step_off, window: 0, stale: downweight, stale_decay: 0.125}"},
+      {"cluster={preset: one_step_off, coupled: true, tokens_per_s: 5}",
+       "cluster={preset: one_step_off, coupled: true, tokens_per_s: 5, window: 0, stale: "
+       "downweight, stale_decay: 0.125}"}};
+  static const char *const worlds[] = {
+      "world={kind: sequence, vocabulary: 4, horizon: 5, prompts: 4, reward: graded}",
+      "world={kind: llm, backend: cpu, dtype: float64, model: {layers: 1, hidden: 16, heads: 2, "
+      "context: 32}, task: {kind: sorting, length: 3, reward: graded}}"};
+  for (size_t i = 0; i < 4; ++i) {
+    double norm[2][2];
+    for (size_t k = 0; k < 4; ++k) {
+      cli_result r =
+          CLI("run", "quickstart", k % 2 == 0 ? "steps=1" : "steps=2", "eval_every=2",
+              worlds[i / 2], clusters[i % 2][k / 2], "algorithm={base: reinforce, baseline: none}",
+              "optimizer={kind: sgd, lr: 0.5, clip_grad_norm: 0}", "--json", "-q");
+      CU_ASSERT_EQUAL(r.code, 0);
+      if (r.code != 0) fprintf(stderr, "%s", r.err);
+      cJSON *json = cJSON_Parse(r.out);
+      const cJSON *value =
+          cJSON_GetObjectItem(cJSON_GetObjectItem(json, "last_update"), "grad_norm");
+      norm[k / 2][k % 2] = cJSON_IsNumber(value) ? value->valuedouble : NAN;
+      cJSON_Delete(json);
+      cli_result_fini(&r);
+    }
+    CU_ASSERT(norm[0][1] > 0);
+    CU_ASSERT_EQUAL(norm[1][0], norm[0][0]);
+    CU_ASSERT_EQUAL(norm[1][1], 0.125 * norm[0][1]);
+  }
+}
+
 SUITE(train_staleness, "cli: staleness", TEST(minibatches_and_epochs_make_data_staler),
       TEST(with_one_update_a_step_both_ages_are_the_same),
-      TEST(an_update_of_groups_is_as_stale_as_they_are_on_average));
+      TEST(an_update_of_groups_is_as_stale_as_they_are_on_average),
+      TEST(stale_data_is_trained_with_its_weight));

@@ -290,6 +290,53 @@ static void noise_of_weights_multiplies_a_responses_gradient(void) {
   CU_ASSERT(fabs(norm[1] / norm[0] / weight_noise_factor(0.5, 4, 0, 0, 0) - 1) < 1e-10);
 }
 
+/* Two batches of equal size, one of which counts a quarter: the step goes down the gradient of the
+ * weighted mean of the losses that each alone has, by central differences along the step and along
+ * a random direction. */
+static void a_batch_counts_in_the_gradient_by_its_weight(void) {
+  static const char *const algorithms[] = {"{base: grpo, clip: none, ref_kl_coef: 0.5}",
+                                           "{base: gepo, clip: none}"};
+  const double h = 1e-5, weight[2] = {0.25, 1};
+  for (size_t a = 0; a < 2; ++a) {
+    char text[900];
+    double metrics[METRIC_COUNT], slope[2] = {0}, change[2] = {0};
+    gl_error err = {0};
+    snprintf(text, sizeof text, WORLD "}\noptimizer: {kind: sgd, lr: 1}\nalgorithm: %s",
+             algorithms[a]);
+    llm_fixture f = llm_open(text, 3);
+    jitter(&f, 0.15, 0);
+    batch b[2] = {llm_draw(&f, 7), llm_draw(&f, 8)}, *both[2] = {&b[0], &b[1]};
+    jitter(&f, 0.03, 1);
+    double *theta = llm_theta(&f), *direction[2] = {llm_doubles(f.n), llm_doubles(f.n)};
+    for (size_t k = 0; k < 2; ++k) b[k].loss_weight = weight[k];
+    CU_ASSERT(f.learner.ops->update(f.llm, both, 2, metrics, &err) == GL_OK);
+    double *after = llm_theta(&f);
+    for (size_t i = 0; i < f.n; ++i) {
+      const rng_words w = rng_block(rng_stream_at(6, RNG_TEST, a), i);
+      direction[0][i] = theta[i] - after[i];
+      direction[1][i] = direction[0][i] + 0.1 * (rng_u01_53(w.v[0], w.v[1]) - 0.5);
+    }
+    for (size_t d = 0; d < 2; ++d) {
+      for (size_t i = 0; i < f.n; ++i) slope[d] += direction[d][i] * (theta[i] - after[i]);
+      for (size_t k = 0; k < 2; ++k)
+        change[d] += weight[k] / 2 *
+                     (loss_at(&f, theta, direction[d], h, &b[k]) -
+                      loss_at(&f, theta, direction[d], -h, &b[k])) /
+                     (2 * h);
+      ASSERT_CLOSE(change[d], slope[d], 2e-6);
+    }
+    CU_ASSERT(slope[0] > 1e-4);
+    ASSERT_CLOSE(sqrt(slope[0]), metrics[METRIC_GRAD_NORM], 1e-9);
+    for (size_t k = 0; k < 2; ++k) {
+      batch_fini(&b[k]);
+      free(direction[k]);
+    }
+    free(theta);
+    free(after);
+    llm_close(&f);
+  }
+}
+
 static void a_draw_depends_on_its_address_alone(void) {
   static const struct {
     const char *extra, *train;
@@ -655,7 +702,7 @@ SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_
       TEST(scores_have_the_same_bits_whatever_is_shared),
       TEST(micro_batches_of_any_size_give_the_same_step), TEST(minibatches_and_epochs_add_up),
       TEST(noise_of_weights_multiplies_a_responses_gradient),
-      TEST(a_draw_depends_on_its_address_alone),
+      TEST(a_batch_counts_in_the_gradient_by_its_weight), TEST(a_draw_depends_on_its_address_alone),
       TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once),
       TEST(a_batch_in_flight_takes_new_weights_for_its_rest),
       TEST(responses_take_new_weights_at_tokens_of_their_own),

@@ -108,6 +108,86 @@ static const char *const gradient_worlds[] = {
     "train: {groups: 1, group_size: 2}\n",
 };
 
+/* The step on two batches of one group each is, by hand, the mean of the steps on each alone, a
+ * batch's step times its weight. */
+static void a_batch_counts_in_the_step_by_its_weight(void) {
+  static const char *const algorithms[] = {"grpo", "{base: gepo, ref_kl_coef: 0.5}",
+                                           "{base: gspo, kl_coef: 0.2}"};
+  const double weight[2] = {0.25, 1};
+  for (size_t a = 0; a < 3; ++a) {
+    char text[600];
+    double metrics[METRIC_COUNT], size = 0;
+    gl_error err = {0};
+    snprintf(text, sizeof text,
+             "world: {kind: sequence, vocabulary: 3, horizon: 3, prompts: 2, task: target, reward: "
+             "graded, policy: {kind: loglinear}}\ntrain: {groups: 1, group_size: 6}\n"
+             "optimizer: {kind: sgd, lr: 1}\nalgorithm: %s",
+             algorithms[a]);
+    learner_fixture l = learner_open(text, 3);
+    const size_t n = l.toy->world->features.n_parameters;
+    double *theta = fixture_doubles(4 * n), *alone[2] = {theta + n, theta + 2 * n};
+    fixture_normals(theta, n, 0.7, 1);
+    memcpy(l.toy->theta, theta, n * sizeof *theta);
+    ++l.toy->stamp;
+    batch b[2] = {learner_draw(&l, 1), learner_draw(&l, 4)}, *both[2] = {&b[0], &b[1]};
+    fixture_normals(theta, n, 0.7, 2);
+    for (size_t k = 0; k < 2; ++k) {
+      memcpy(l.toy->theta, theta, n * sizeof *theta);
+      ++l.toy->stamp;
+      learner_update(&l, &b[k], metrics);
+      for (size_t i = 0; i < n; ++i) alone[k][i] = l.toy->theta[i] - theta[i];
+      b[k].loss_weight = weight[k];
+    }
+    memcpy(l.toy->theta, theta, n * sizeof *theta);
+    ++l.toy->stamp;
+    CU_ASSERT(l.learner.ops->update(l.toy, both, 2, metrics, &err) == GL_OK);
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_CLOSE(l.toy->theta[i] - theta[i],
+                   (weight[0] * alone[0][i] + weight[1] * alone[1][i]) / 2, 1e-14);
+      size += fabs(alone[0][i]);
+    }
+    CU_ASSERT(size > 0.01);
+    for (size_t k = 0; k < 2; ++k) batch_fini(&b[k]);
+    free(theta);
+    learner_close(&l);
+  }
+}
+
+/* Each minibatch takes the weights of its own groups: with a weight of 0 for one batch, the step of
+ * two minibatches is that on the other batch alone. */
+static void minibatches_keep_the_weights_of_their_groups(void) {
+  char text[600];
+  double metrics[METRIC_COUNT], size = 0;
+  gl_error err = {0};
+  for (size_t kept = 0; kept < 2; ++kept) {
+    const char *const train[] = {"train: {groups: 1, group_size: 2}",
+                                 "train: {groups: 2, group_size: 2, minibatches: 2}"};
+    learner_fixture l[2];
+    batch b[2];
+    for (size_t k = 0; k < 2; ++k) {
+      snprintf(text, sizeof text,
+               "world: {kind: bandit, rewards: [1, 0.2, 0.5]}\noptimizer: {kind: sgd, lr: "
+               "1}\nalgorithm: {base: reinforce, baseline: none}\n%s",
+               train[k]);
+      l[k] = learner_open(text, 3);
+    }
+    for (size_t k = 0; k < 2; ++k) b[k] = learner_draw(&l[0], 3 + k);
+    b[1 - kept].loss_weight = 0;
+    CU_ASSERT(l[1].learner.ops->update(l[1].toy, (batch *[2]){&b[0], &b[1]}, 2, metrics, &err) ==
+              GL_OK);
+    learner_update(&l[0], &b[kept], metrics);
+    for (size_t i = 0; i < 3; ++i) {
+      ASSERT_CLOSE(l[1].toy->theta[i], l[0].toy->theta[i], 1e-14);
+      size += fabs(l[0].toy->theta[i]);
+    }
+    for (size_t k = 0; k < 2; ++k) {
+      batch_fini(&b[k]);
+      learner_close(&l[k]);
+    }
+  }
+  CU_ASSERT(size > 0.01);
+}
+
 static void the_expected_reinforce_step_on_policy_is_the_exact_gradient(void) {
   for (size_t i = 0; i < 2; ++i) {
     char text[600];
@@ -457,7 +537,8 @@ static void the_reference_policy_attracts(void) {
   learner_close(&l);
 }
 
-SUITE(toy_learner, "toy: learning",
+SUITE(toy_learner, "toy: learning", TEST(a_batch_counts_in_the_step_by_its_weight),
+      TEST(minibatches_keep_the_weights_of_their_groups),
       TEST(the_expected_reinforce_step_on_policy_is_the_exact_gradient),
       TEST(the_expected_importance_weighted_step_off_policy_is_the_exact_gradient),
       TEST(a_first_decoupled_update_is_weighted_and_never_clipped),
