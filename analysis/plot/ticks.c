@@ -1,6 +1,8 @@
 /* Marks of linear and logarithmic axes. */
 #include "analysis/plot/ticks.h"
 
+#include "analysis/plot/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,4 +140,14 @@ size_t ticks_logarithmic(double low, double high, size_t most, tick out[MOST_TIC
     for (int m = 2; m <= 9 && inside <= 5; m++) add(&l, m * pow(10, e), "");
   }
   return l.n;
+}
+
+size_t ticks_of_axis(double low, double high, int logarithmic, size_t most, tick out[MOST_TICKS]) {
+  return logarithmic ? ticks_logarithmic(low, high, most, out) : ticks_linear(low, high, most, out);
+}
+
+double ticks_widest(const tick *ticks, size_t n) {
+  double most = 0;
+  for (size_t i = 0; i < n; i++) most = fmax(most, text_cm(ticks[i].text));
+  return most;
 }

@@ -22,5 +22,9 @@ size_t ticks_linear(double low, double high, size_t most, tick out[MOST_TICKS]);
  * two powers, multiples of them are named too ("0.2", "0.5"), and where that names fewer than two,
  * the numbers are those of a linear axis. Returns how many. */
 size_t ticks_logarithmic(double low, double high, size_t most, tick out[MOST_TICKS]);
+/* The one or the other. */
+size_t ticks_of_axis(double low, double high, int logarithmic, size_t most, tick out[MOST_TICKS]);
+/* Centimetres of the widest of their texts; 0 of none. */
+double ticks_widest(const tick *ticks, size_t n);
 
 #endif

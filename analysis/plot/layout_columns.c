@@ -1,0 +1,170 @@
+/* Across a page: numbers and names of axes, how broad panels are and how many stand side by side.
+ */
+#include "analysis/plot/layout_internal.h"
+
+#include "analysis/plot/text.h"
+#include "core/base/shown.h"
+
+#include <math.h>
+
+static const double BROADEST = 9.5; /* of a panel */
+
+static void set_y_ticks(layout *l) {
+  l->y_numbers = 0;
+  for (size_t i = 0; i < l->n; i++) {
+    place *at = &l->places[i];
+    const figure_panel *panel = layout_panel(l, at);
+    at->n_y = l->p->named_rows ? 0
+                               : ticks_of_axis(panel->low, panel->high, panel->logarithmic,
+                                               (size_t)fmax(2, floor(l->tall / 0.6)), at->y);
+    l->y_numbers = fmax(l->y_numbers, ticks_widest(at->y, at->n_y));
+  }
+  for (size_t i = 0; i < l->p->n_lines && l->p->named_rows; i++)
+    if (!l->p->lines[i].hidden)
+      l->y_numbers = fmax(l->y_numbers, text_cm(shown(l->p->lines[i].name).text));
+  l->y_numbers = fmin(l->y_numbers, 0.4 * l->width);
+}
+
+int layout_is_of(const layout *l, const figure_mark *mark, const place *at) {
+  return mark->panel == at->panel || (mark->panel == PAGE_MARK && !*layout_panel(l, at)->x_axis);
+}
+
+int layout_has_marks(const layout *l, const place *at) {
+  for (size_t i = 0; i < l->p->n_marks; i++)
+    if (layout_is_of(l, &l->p->marks[i], at)) return 1;
+  return 0;
+}
+
+/* As many numbers as fit side by side. */
+static void set_x_ticks(layout *l) {
+  for (size_t i = 0; i < l->n; i++) {
+    place *at = &l->places[i];
+    const figure_panel *panel = layout_panel(l, at);
+    at->n_x = 0;
+    if (layout_has_marks(l, at)) continue;
+    for (size_t most = 8; most >= 2; most--) {
+      at->n_x = ticks_of_axis(panel->x_low, panel->x_high, panel->x_logarithmic, most, at->x);
+      const double span =
+          panel->x_logarithmic ? log(panel->x_high / panel->x_low) : panel->x_high - panel->x_low;
+      double behind = -INFINITY;
+      int fit = 1;
+      for (size_t k = 0; k < at->n_x && fit; k++) {
+        if (!at->x[k].text[0]) continue;
+        const double from =
+            panel->x_logarithmic ? log(at->x[k].at / panel->x_low) : at->x[k].at - panel->x_low;
+        const double centre = l->broad * from / span, half = 0.5 * text_cm(at->x[k].text);
+        fit = centre - half >= behind + 0.16;
+        behind = centre + half;
+      }
+      if (fit) break;
+    }
+  }
+}
+
+size_t layout_axis_lines(const layout *l, const char *axis, size_t *starts, size_t *lengths) {
+  int cut;
+  return text_break(axis, fmax(l->tall, 2.6), MOST_AXIS, starts, lengths, &cut);
+}
+
+static double y_axis_room(const layout *l) {
+  size_t most = 0, starts[MOST_AXIS], lengths[MOST_AXIS];
+  for (size_t i = 0; i < l->n && !l->p->named_rows; i++) {
+    const size_t n = layout_axis_lines(l, layout_panel(l, &l->places[i])->axis, starts, lengths);
+    if (n > most) most = n;
+  }
+  return LINE * (double)most;
+}
+
+double layout_bar_room(const layout *l) {
+  const figure_page *p = l->p;
+  tick ticks[MOST_TICKS];
+  if (!*p->bar_axis) return 0;
+  const size_t n = ticks_of_axis(p->bar_low, p->bar_high, p->bar_logarithmic, 6, ticks);
+  return 0.25 + BAR + 0.3 + ticks_widest(ticks, n) + LINE + 0.1;
+}
+
+static void set_columns(layout *l) {
+  const figure_page *p = l->p;
+  const double room = l->width - l->left - l->right;
+  size_t fit = (size_t)fmax(
+      1, floor((room + l->gap) / (p->share ? PANEL_NARROWEST_CM - 0.35 : PANEL_NARROWEST_CM)));
+  l->columns = p->wide < l->n ? p->wide : l->n;
+  if (l->columns > fit) l->columns = fit;
+  if (l->columns < 1) l->columns = 1;
+  l->rows = (l->n + l->columns - 1) / l->columns;
+  l->broad = (room - (double)(l->columns - 1) * l->gap) / (double)l->columns;
+  if (l->broad > BROADEST && p->n_kinds == 0) l->broad = BROADEST;
+}
+
+double layout_mark_x(const layout *l, const place *at, size_t i) {
+  const figure_panel *panel = layout_panel(l, at);
+  return at->left + l->broad * (l->p->marks[i].x - panel->x_low) / (panel->x_high - panel->x_low);
+}
+
+double layout_marks_apart(const layout *l, double *longest) {
+  const figure_page *p = l->p;
+  double nearest = l->broad;
+  *longest = 0;
+  for (size_t k = 0; k < l->n; k++) {
+    double before = NAN;
+    for (size_t i = 0; i < p->n_marks; i++) {
+      if (!layout_is_of(l, &p->marks[i], &l->places[k])) continue;
+      const double x = layout_mark_x(l, &l->places[k], i);
+      *longest = fmax(*longest, text_cm(shown(p->marks[i].text).text));
+      if (isfinite(before)) nearest = fmin(nearest, x - before);
+      before = x;
+    }
+  }
+  return nearest;
+}
+
+int layout_marks_fit(const layout *l) {
+  double longest;
+  const double nearest = layout_marks_apart(l, &longest);
+  return longest + 0.12 <= nearest;
+}
+
+/* How far the last of these texts stands out at the right. */
+static double marks_overhang(const layout *l) {
+  double most = 0;
+  for (size_t k = 0; k < l->n && !l->turned; k++)
+    for (size_t i = 0; i < l->p->n_marks; i++) {
+      const place *at = &l->places[k];
+      if (!layout_is_of(l, &l->p->marks[i], at)) continue;
+      const double half = 0.5 * fmin(LONGEST_MARK, text_cm(shown(l->p->marks[i].text).text));
+      most = fmax(most, half - (at->left + l->broad - layout_mark_x(l, at, i)));
+    }
+  return most;
+}
+
+/* Half of the broadest number of x may stand out at either side of a panel, and a part of the last
+ * text there. */
+static double overhang(const layout *l) {
+  double most = fmax(0.2, marks_overhang(l));
+  for (size_t i = 0; i < l->n; i++)
+    most = fmax(most, 0.5 * ticks_widest(l->places[i].x, l->places[i].n_x));
+  return most;
+}
+
+void layout_set_columns(layout *l) {
+  const figure_page *p = l->p;
+  l->tall = p->tall;
+  for (int round = 0; round < 3; round++) {
+    if (p->named_rows)
+      l->tall = 0.36 * (double)layout_shown_lines(p) + 0.25;
+    else if (p->tall <= 0)
+      l->tall = l->broad <= 0 ? 3 : fmin(fmax(0.8 * l->broad, 2.4), 4.6);
+    set_y_ticks(l);
+    l->left = MARGIN + y_axis_room(l) + 0.06 + l->y_numbers + Y_SPACE;
+    /* Room for texts that stand out makes panels narrower: what has been turned stays so. */
+    l->turned |= round > 0 && !layout_marks_fit(l);
+    const double out = round ? overhang(l) : 0.3;
+    l->right = layout_bar_room(l) + (*p->bar_axis ? 0 : fmax(0.15, out));
+    l->gap = p->share || p->named_rows ? fmax(0.3, 1.3 * out) : l->left + fmax(0.05, out - 0.2);
+    set_columns(l);
+    set_x_ticks(l);
+  }
+  /* Panels that do not fill the page stand in its middle. */
+  const double used = (double)l->columns * l->broad + (double)(l->columns - 1) * l->gap;
+  l->left += 0.5 * fmax(0, l->width - l->left - l->right - used);
+}

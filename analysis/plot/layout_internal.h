@@ -1,0 +1,119 @@
+/* Where everything of a page stands, as the files layout*.c share it. All lengths are centimetres;
+ * y counts from the upper edge. */
+#ifndef GEPOLAB_ANALYSIS_PLOT_LAYOUT_INTERNAL_H
+#define GEPOLAB_ANALYSIS_PLOT_LAYOUT_INTERNAL_H
+
+#include "analysis/plot/layout.h"
+#include "analysis/plot/ticks.h"
+
+#include <stdio.h>
+
+static const double LINE = 0.31;      /* from one line of text to the next */
+static const double TIC = 0.1;        /* a mark's length and the space behind it */
+static const double Y_SPACE = 0.23;   /* from a panel to its numbers of y */
+static const double MARGIN = 0.08;    /* at the page's edges */
+static const double SAMPLE = 0.75;    /* of the legend's samples */
+static const double BAR = 0.28;       /* of a colour bar */
+static const double LONGEST_MARK = 3; /* of a text turned along the x axis */
+
+enum { MOST_ENTRIES = 12 };               /* of the legend side by side */
+enum { MOST_HEADING = 3, MOST_AXIS = 3 }; /* lines of text */
+
+/* A panel as it is shown. */
+typedef struct place {
+  size_t panel; /* of the page */
+  double left, right, top, bottom;
+  tick x[MOST_TICKS], y[MOST_TICKS];
+  size_t n_x, n_y;
+  double x_numbers;  /* room that numbers and texts below the row of panels take */
+  int first, lowest; /* of its row of panels; of its column */
+} place;
+
+typedef struct layout {
+  figure_page *p;
+  place *places; /* [n] */
+  size_t n, columns, rows;
+  double width, height, broad, tall, left, gap, right;
+  double y_numbers; /* room that numbers of y take */
+  int turned;       /* marks of x along the page's height */
+  int x_everywhere; /* numbers of x below every panel */
+  size_t entries_across, entry_rows;
+  double entry_wide[MOST_ENTRIES], legend_wide;
+  FILE *to;
+  size_t n_texts, n_samples;
+} layout;
+
+static inline const figure_panel *layout_panel(const layout *l, const place *at) {
+  return &l->p->panels[at->panel];
+}
+
+/* --- what is shown (layout_choice.c) -------------------------------------------------------------
+ * What is left out is told at the page's foot. GL_ENOMEM. */
+
+/* The panels that vary, each with a place: of those with a common range all or none, and of these
+ * no setting without a point. */
+gl_status layout_choose_panels(layout *l, gl_error *err);
+/* Hides the lines that have no value. Of a page whose values are not told apart by lines none is
+ * hidden. */
+gl_status layout_choose_lines(figure_page *p, gl_error *err);
+/* Greys lines where they are more than there are colours, or where others are highlighted. */
+gl_status layout_choose_colours(figure_page *p, gl_error *err);
+size_t layout_shown_lines(const figure_page *p);
+
+/* --- the axes' ranges (layout_ranges.c) ----------------------------------------------------------
+ */
+
+/* Shares and pads the ranges of all panels. */
+void layout_set_ranges(figure_page *p);
+
+/* --- from left to right (layout_columns.c) -------------------------------------------------------
+ */
+
+/* How many panels stand side by side, how broad and how tall they are, their numbers of x and y,
+ * and whether marks of x are turned. */
+void layout_set_columns(layout *l);
+/* Whether the mark belongs to the panel's x axis; whether that has marks. */
+int layout_is_of(const layout *l, const figure_mark *mark, const place *at);
+int layout_has_marks(const layout *l, const place *at);
+/* Where mark i stands on the page. */
+double layout_mark_x(const layout *l, const place *at, size_t i);
+/* The least distance between texts at the x axis, and the width of the longest. */
+double layout_marks_apart(const layout *l, double *longest);
+/* Whether they fit side by side; else they are turned. */
+int layout_marks_fit(const layout *l);
+/* The lines of a y axis' name, at most MOST_AXIS. */
+size_t layout_axis_lines(const layout *l, const char *axis, size_t *starts, size_t *lengths);
+/* Room for a colour bar with its numbers; 0 where there is none. */
+double layout_bar_room(const layout *l);
+
+/* --- from top to bottom (layout_rows.c) ----------------------------------------------------------
+ */
+
+/* The places of the panels and the page's height down to the last one's texts. */
+void layout_set_rows(layout *l);
+/* A heading may stand out a little at both sides, but not over the page's edge. */
+double layout_heading_wide(const layout *l);
+/* Whether the x axis' name stands below the panel. */
+int layout_names_x(const layout *l, const place *at);
+
+/* --- the legend (layout_legend.c) ----------------------------------------------------------------
+ */
+
+/* How many entries stand side by side, how wide each column is, how many rows. */
+void layout_set_legend(layout *l);
+int layout_has_legend(const figure_page *p);
+/* Grey lines are one entry together. */
+size_t layout_legend_entries(const figure_page *p);
+/* The line of an entry, as the script counts them: those in colour, then the first grey one. */
+size_t layout_entry_line(const figure_page *p, size_t entry);
+const char *layout_entry_text(const figure_page *p, size_t line);
+/* What the script's arrays of lines hold at that place: the lines, then what has only a legend. */
+const figure_line *layout_scripted(const figure_page *p, size_t i);
+
+/* --- the script's variables (layout_write.c) -----------------------------------------------------
+ */
+
+/* Writes them; the page's height grows by the legend and the foot. */
+void layout_write_all(layout *l);
+
+#endif
