@@ -3,8 +3,8 @@
 #
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
-# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, real_bias,
-# laboratory, clock or published. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
+# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch,
+# announcements (of the sweeps before), real_bias, laboratory, clock or published. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
 # results keep` refuses a program that was not built from a clean commit, which the head of every result
 # names.
 set -eu
@@ -67,6 +67,17 @@ declared() { # NAME
 evaluations() { # NAME
   { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | cut -f4-; } > "$work/evals.tsv"
   mv "$work/evals.tsv" "$to/$1_evals.tsv"
+}
+
+# What announces falls in a sweep, which goes on where it is not finished.
+announce() { # NAME STUDY [CHOICE OF RUNS …]
+  name=announcements_$1
+  study=$2
+  shift 2
+  "$gepolab" sweep "$study" -o "$work/$study.db" -j "$(nproc)"
+  "$gepolab" announcements "$work/$study.db" "$@" --json > "$work/$name.json"
+  "$gepolab" results keep "$work/$name.json" --recipe "$study" --study "$work/$study.db" -o "$to/$name.tsv" \
+    --keep '^[a-z_]*$|^rule|(auc|announced_share|false_alarm_rate|lead_updates)\.(value|low|high)$|\.(side|fallen|survived|pairs)$'
 }
 
 # Gradients at checkpoints of a run, which takes 340 MB while it is measured.
@@ -136,9 +147,17 @@ for study in "$@"; do
       keys='#20\]'
       keep sample_efficiency bias sample_efficiency
       keys= ;;
+    announcements)
+      announce frontier frontier
+      announce frontier_fresh frontier --of cluster.preset=sync
+      announce frontier_gepo frontier -a 'gepo released'
+      announce frontier_gspo frontier -a 'gspo 0.2'
+      announce frontier_grpo frontier -a grpo
+      announce confirmation confirmation
+      announce screening screening ;;
     real_bias) gradients ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
     published) keep published published ;;
-    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, real_bias, laboratory, clock or published" >&2; exit 2 ;;
+    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, announcements, real_bias, laboratory, clock or published" >&2; exit 2 ;;
   esac
 done
