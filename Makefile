@@ -450,7 +450,8 @@ CITING        := README.md paper/findings.md paper/FINDINGS-lab.md paper/FINDING
 STUDIES       ?= delay_sweep laboratory clock
 
 # Runs the studies behind the documents anew and keeps their results; STUDIES=llm_delay_sweep is the
-# transformer's, of some ten minutes; edges takes two, frontier, gepo_parts, causes and sensitivity twenty to forty, screening an hour, confirmation and real_bias ten minutes, frontier_sorting and mismatch half an hour, announcements seconds after their sweeps. The program must be built from a clean commit.
+# transformer's, of some ten minutes. paper/studies.sh names all studies, and the head of each recipe says how long
+# it takes: seconds (announcements, after their sweeps) to an hour. The program must be built from a clean commit.
 .PHONY: studies results check-results study-paper
 studies: $(BUILD)/gepolab
 	@paper/studies.sh $(BUILD) $(STUDIES)

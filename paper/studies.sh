@@ -3,8 +3,8 @@
 #
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
-# STUDY is delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch,
-# announcements (of the sweeps before), real_bias, laboratory, clock or published. Studies go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
+# STUDY is one of the names that stand below as `known`; announcements is of the sweeps before it. Studies
+# go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
 # results keep` refuses a program that was not built from a clean commit, which the head of every result
 # names.
 set -eu
@@ -108,12 +108,15 @@ ends() { # NAME
   mv "$work/ends.tsv" "$to/$1_ends.tsv"
 }
 
+known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
+gepo_parts_sorting, causes, sensitivity, screening, remedies, confirmation, tuned, mismatch, announcements, real_bias, laboratory, \
+clock or published"
 keys=
 for study in "$@"; do
   case $study in
     delay_sweep | llm_delay_sweep) sweep "$study" ;;
     edges) cells edges outcomes; evaluations edges ;;
-    frontier | frontier_sorting | gepo_parts | causes) cells "$study" outcomes ;;
+    frontier | frontier_sorting | frontier_automaton | gepo_parts | gepo_parts_sorting | causes | remedies) cells "$study" outcomes ;;
     mismatch)
       cells mismatch outcomes
       "$gepolab" analyze "$work/mismatch.db" --json > "$work/mismatch.json"
@@ -121,7 +124,7 @@ for study in "$@"; do
         --keep '^cells\[.*\]\.(kl_k3_seq|last)\.(iqm|low|high)$' ;;
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
-    confirmation) declared confirmation ;;
+    confirmation | tuned) declared "$study" ;;
     llm_quick)
       keys='^(eval_first|best|last|steps)$'
       keep llm_quick_1 run llm_quick
@@ -158,6 +161,6 @@ for study in "$@"; do
     real_bias) gradients ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
     published) keep published published ;;
-    *) echo "there is no study '$study': delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, gepo_parts, causes, sensitivity, screening, confirmation, frontier_sorting, mismatch, announcements, real_bias, laboratory, clock or published" >&2; exit 2 ;;
+    *) echo "there is no study '$study': $known" >&2; exit 2 ;;
   esac
 done
