@@ -109,14 +109,14 @@ ends() { # NAME
 }
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
-gepo_parts_sorting, causes, sensitivity, screening, remedies, confirmation, tuned, mismatch, announcements, real_bias, laboratory, \
+gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, confirmation, tuned, mismatch, announcements, real_bias, laboratory, \
 clock or published"
 keys=
 for study in "$@"; do
   case $study in
     delay_sweep | llm_delay_sweep) sweep "$study" ;;
     edges) cells edges outcomes; evaluations edges ;;
-    frontier | frontier_sorting | frontier_automaton | gepo_parts | gepo_parts_sorting | causes | remedies) cells "$study" outcomes ;;
+    frontier | frontier_sorting | frontier_automaton | gepo_parts | gepo_parts_sorting | causes | remedies | remedies_stale) cells "$study" outcomes ;;
     mismatch)
       cells mismatch outcomes
       "$gepolab" analyze "$work/mismatch.db" --json > "$work/mismatch.json"
