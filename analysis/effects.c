@@ -69,11 +69,12 @@ static int same_factor(const effect_factor *f, const int *level, size_t n) {
 static gl_status add_axis(effect_table *t, size_t which, const size_t group[2], gl_error *err) {
   const results *r = t->from;
   effect_factor *f = &t->factor[t->n_factors];
-  const char *low = text_of(r, group[0], which), *high = text_of(r, group[1], which);
+  const char *low = results_value_text(r->groups[group[0]].value[which]);
+  const char *high = results_value_text(r->groups[group[1]].value[which]);
   int *level = calloc(r->n_groups, sizeof *level);
   if (level == NULL) return gl_fail_memory(err, "the factors");
   for (size_t g = 0; g < r->n_groups; g++)
-    level[g] = strcmp(text_of(r, g, which), high) == 0 ? 1 : -1;
+    level[g] = strcmp(text_of(r, g, which), text_of(r, group[1], which)) == 0 ? 1 : -1;
   for (size_t i = 0; i < t->n_factors; i++) {
     const int same = same_factor(&t->factor[i], level, r->n_groups);
     if (same == 0) continue;

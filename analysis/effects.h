@@ -32,7 +32,7 @@ const char *effect_response_name(effect_response r);
 /* Fields that always change together are one factor. */
 typedef struct effect_factor {
   char *name;       /* "top-p", "warm-up, decay"; owned */
-  char *low, *high; /* values as the recipe has them: "1", "0.95"; owned */
+  char *low, *high; /* values as the recipe has them: "1", "0.95", "not given"; owned */
   int *level;       /* [groups of the study] -1, 1 */
 } effect_factor;
 

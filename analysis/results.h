@@ -96,6 +96,8 @@ const results_cell *results_cell_at(const results *r, size_t group, size_t algor
 
 /* The index of the axis with that path; r->axes.n if there is none. */
 size_t results_axis(const results *r, const char *path);
+/* The value as it is written in headings: its text, or "not given". Borrowed. */
+const char *results_value_text(axis_value v);
 /* The group's values as a heading, "max delay 600 s, loss down 0.1", without one axis (r->axes.n:
  * with all) and without those in which the study has one value. On the heap, NULL if memory is
  * short. */

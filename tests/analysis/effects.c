@@ -132,6 +132,34 @@ static void text_and_json_have_every_effect(void) {
   results_free(r);
 }
 
+/* The delay goes with one of two presets, and the other has none. */
+static void a_value_that_no_recipe_states_is_called_not_given(void) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = results_new("made");
+  effect_table t;
+  char *text = NULL;
+  size_t size = 0;
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (int i = 0; i < 4; i++)
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+      char swept[160];
+      snprintf(swept, sizeof swept, "{\"train.group_size\":%d,%s}", i % 2 ? 16 : 8,
+               i / 2 ? "\"cluster.preset\":\"sync\""
+                     : "\"cluster.preset\":\"fifo\",\"cluster.delay\":31");
+      add_run(r, "grpo", swept, seed, 0.1 * i + 0.01 * (double)seed);
+    }
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(effect_table_init(&t, r, &rule, &err), GL_OK);
+  FILE *to = open_memstream(&text, &size);
+  CU_ASSERT_EQUAL(effect_table_tell(&t, 0, TABLE_TEXT, to, NULL, &err), GL_OK);
+  fclose(to);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "weight delay, preset: 31, fifo to not given, sync"));
+  free(text);
+  effect_table_fini(&t);
+  results_free(r);
+}
+
 static void fields_of_three_values_are_refused_by_name(void) {
   static const char *const swept[] = {"{\"train.group_size\":4}", "{\"train.group_size\":8}",
                                       "{\"train.group_size\":16}"};
@@ -149,4 +177,5 @@ static void fields_of_three_values_are_refused_by_name(void) {
 
 SUITE(analysis_effects, "analysis: effects", TEST(least_squares_are_those_of_numpy),
       TEST(effects_of_a_design_come_out), TEST(text_and_json_have_every_effect),
+      TEST(a_value_that_no_recipe_states_is_called_not_given),
       TEST(fields_of_three_values_are_refused_by_name));

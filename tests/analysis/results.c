@@ -1,4 +1,4 @@
-/* What the settings of a study are called: headings and titles. */
+/* What the settings of a study are called, headings and titles, and their order. */
 #include "analysis/results.h"
 #include "tests/support/suite.h"
 
@@ -66,7 +66,7 @@ static void crossed_settings_are_named_by_all_that_varies(void) {
                                       "{\"cluster.window\":64,\"cluster.delay\":60}",
                                       "{\"cluster.window\":4,\"cluster.delay\":60}"};
   results *r = made(swept, 4);
-  CU_ASSERT_STRING_EQUAL(r->groups[1].title, "weight delay 0 s, window 4 updates");
+  CU_ASSERT_STRING_EQUAL(r->groups[0].title, "weight delay 0 s, window 4 updates");
   CU_ASSERT_STRING_EQUAL(r->groups[1].title, r->groups[1].heading);
   results_free(r);
   r = made(swept, 1); /* of one setting all that a sweep named */
@@ -74,6 +74,45 @@ static void crossed_settings_are_named_by_all_that_varies(void) {
   results_free(r);
 }
 
+static void check_headings(const char *const *swept, const char *const *headings, size_t n) {
+  results *r = made(swept, n);
+  for (size_t g = 0; g < n; g++) CU_ASSERT_STRING_EQUAL(r->groups[g].heading, headings[g]);
+  results_free(r);
+}
+
+/* Runs of a sweep that was extended come in the order of both sweeps. */
+static void numbers_of_an_extended_sweep_ascend(void) {
+  static const char *const one[] = {"{\"cluster.window\":2}", "{\"cluster.window\":4}",
+                                    "{\"cluster.window\":128}", "{\"cluster.window\":8}"};
+  static const char *const one_sorted[] = {"window 2 updates", "window 4 updates",
+                                           "window 8 updates", "window 128 updates"};
+  check_headings(one, one_sorted, 4);
+  /* The preset varies faster than the window, though its path is before that one's; words stay. */
+  static const char *const two[] = {"{\"cluster.window\":2,\"cluster.preset\":\"sync\"}",
+                                    "{\"cluster.window\":2,\"cluster.preset\":\"fifo\"}",
+                                    "{\"cluster.window\":128,\"cluster.preset\":\"sync\"}",
+                                    "{\"cluster.window\":8,\"cluster.preset\":\"sync\"}",
+                                    "{\"cluster.window\":8,\"cluster.preset\":\"fifo\"}",
+                                    "{\"cluster.window\":128,\"cluster.preset\":\"fifo\"}"};
+  static const char *const two_sorted[] = {
+      "preset sync, window 2 updates",   "preset fifo, window 2 updates",
+      "preset sync, window 8 updates",   "preset fifo, window 8 updates",
+      "preset sync, window 128 updates", "preset fifo, window 128 updates"};
+  check_headings(two, two_sorted, 6);
+}
+
+/* What is no whole grid keeps its order: the base of a design stays first. */
+static void settings_of_a_design_stay_as_they_came(void) {
+  static const char *const swept[] = {"{\"cluster.window\":64,\"cluster.delay\":60}",
+                                      "{\"cluster.window\":4,\"cluster.delay\":60}",
+                                      "{\"cluster.window\":64,\"cluster.delay\":0}"};
+  static const char *const headings[] = {"weight delay 60 s, window 64 updates",
+                                         "weight delay 60 s, window 4 updates",
+                                         "weight delay 0 s, window 64 updates"};
+  check_headings(swept, headings, 3);
+}
+
 SUITE(results_of_study, "analysis: results", TEST(a_title_names_no_more_than_tells_settings_apart),
       TEST(settings_that_differ_from_a_base_are_called_by_the_difference),
-      TEST(crossed_settings_are_named_by_all_that_varies));
+      TEST(crossed_settings_are_named_by_all_that_varies),
+      TEST(numbers_of_an_extended_sweep_ascend), TEST(settings_of_a_design_stay_as_they_came));
