@@ -28,6 +28,7 @@
   X(contrasts)                                                                                     \
   X(effects)                                                                                       \
   X(announcements)                                                                                 \
+  X(features)                                                                                      \
   X(plot)                                                                                          \
   X(report)                                                                                        \
   X(results)                                                                                       \

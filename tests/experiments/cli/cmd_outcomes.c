@@ -24,6 +24,11 @@ static void runs_are_judged_and_doses_listed(void) {
   CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
   cli_result text = CLI("outcomes", study), json = CLI("outcomes", study, "--json");
   CU_ASSERT_EQUAL(text.code, 0);
+  cli_result features = CLI("features", study, "--ends", "5", "--until", "30");
+  CU_ASSERT_EQUAL(features.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(features.out, "slow spread"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(features.out, "grad_norm"));
+  cli_result_fini(&features);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "never learned"));
   cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
@@ -124,6 +129,8 @@ static void announcements_are_told_of_runs_that_fall(void) {
 static void what_is_no_study_is_refused(void) {
   CU_ASSERT(CLI_GIVES(1, "outcomes", "build/no/such.db"));
   CU_ASSERT(CLI_GIVES(2, "outcomes"));
+  CU_ASSERT(CLI_GIVES(1, "features", "build/no/such.db"));
+  CU_ASSERT(CLI_GIVES(2, "features"));
   CU_ASSERT(CLI_GIVES(1, "announcements", "build/no/such.db"));
   CU_ASSERT(CLI_GIVES(2, "outcomes", "README.md", "--format", "word"));
 }

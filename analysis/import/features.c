@@ -1,0 +1,470 @@
+/* Features of curves: first each run by itself, then those of one name together. */
+#include "analysis/import/features.h"
+
+#include "analysis/statistics.h"
+#include "core/base/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARTS = 20 };
+
+features_rule features_rule_default(void) {
+  return (features_rule){.ends = 100,
+                         .until = INFINITY,
+                         .growth = 3,
+                         .trend = 0.5,
+                         .jump = 5,
+                         .outcome = outcome_rule_default()};
+}
+
+/* --- one series ----------------------------------------------------------------------------------
+ */
+
+/* A series without what is no number, and room to sort parts of it. */
+typedef struct course {
+  double *step, *value, *room; /* [n] */
+  size_t n;
+} course;
+
+static gl_status course_init(course *c, const double *step, const double *value, size_t n,
+                             gl_error *err) {
+  *c = (course){calloc(n + 1, sizeof *c->step), calloc(n + 1, sizeof *c->value),
+                calloc(n + 1, sizeof *c->room), 0};
+  if (c->step == NULL || c->value == NULL || c->room == NULL)
+    return gl_fail_memory(err, "a series");
+  for (size_t i = 0; i < n; i++) {
+    if (isnan(value[i])) continue;
+    c->step[c->n] = step[i];
+    c->value[c->n++] = value[i];
+  }
+  return GL_OK;
+}
+
+static void course_fini(course *c) {
+  free(c->step), free(c->value), free(c->room);
+}
+
+/* The values at updates from `from` to `to`, both included, into room[], sorted; how many. */
+static size_t between(course *c, double from, double to) {
+  size_t n = 0;
+  for (size_t i = 0; i < c->n; i++)
+    if (c->step[i] >= from && c->step[i] <= to) c->room[n++] = c->value[i];
+  return sample_sort(c->room, n);
+}
+
+static double median_between(course *c, double from, double to) {
+  const size_t n = between(c, from, to);
+  return n > 0 ? sample_quantile(c->room, n, 0.5) : NAN;
+}
+
+static double largest_between(course *c, double from, double to) {
+  const size_t n = between(c, from, to);
+  return n > 0 ? c->room[n - 1] : NAN;
+}
+
+/* NaN where there is nothing to divide by. */
+static double times(double value, double unit) {
+  return unit > 0 ? value / unit : NAN;
+}
+
+static gl_status trend_of(course *c, double first, double last, double *trend, gl_error *err) {
+  double order[PARTS], median[PARTS];
+  const double part = (last - first) / PARTS;
+  correlation found;
+  for (int k = 0; k < PARTS; k++) {
+    /* an update on a border is of both parts */
+    order[k] = k;
+    median[k] = median_between(c, first + k * part, first + (k + 1) * part);
+  }
+  gl_status status = spearman(order, median, PARTS,
+                              rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(14) << 60), &found, err);
+  if (status == GL_OK) *trend = found.fisher.value;
+  return status;
+}
+
+gl_status features_of_spread(features_spread *out, const double *step, const double *value,
+                             size_t n, double onset, const features_rule *rule, gl_error *err) {
+  course c;
+  *out = (features_spread){0, NAN, NAN, NAN, NAN};
+  gl_status status = course_init(&c, step, value, n, err);
+  if (status == GL_OK && c.n > 0) {
+    /* the fall's first low evaluation is no longer before it */
+    const double end = fmin(rule->until, isnan(onset) ? INFINITY : onset - 1);
+    const double first = c.step[0], stop = fmin(end, c.step[c.n - 1]);
+    const size_t head = between(&c, first, first + rule->ends - 1),
+                 tail = between(&c, stop - rule->ends + 1, stop);
+    out->n = between(&c, first, stop);
+    if (head > 1 && tail > 1 && stop - first >= 2 * rule->ends - 1) {
+      out->growth = times(median_between(&c, stop - rule->ends + 1, stop),
+                          median_between(&c, first, first + rule->ends - 1));
+      out->peak = times(largest_between(&c, first, stop), median_between(&c, first, stop));
+      status = trend_of(&c, first, stop, &out->trend, err);
+    }
+    if (!isnan(onset))
+      out->jump = times(largest_between(&c, onset - rule->ends, onset + rule->ends),
+                        median_between(&c, first, onset - rule->ends - 1));
+  }
+  course_fini(&c);
+  return status;
+}
+
+int features_is_slow(const features_spread *s, const features_rule *rule) {
+  return s->growth >= rule->growth && s->trend >= rule->trend;
+}
+
+/* --- runs of one name ----------------------------------------------------------------------------
+ */
+
+/* A number of each run. */
+typedef struct numbers {
+  double *value; /* [n] */
+  size_t n;
+} numbers;
+
+enum { GAP, ON_PLATEAU, ONSET, SCORE_NUMBERS };
+enum { GROWTH, TREND, PEAK, JUMP, SPREAD_NUMBERS };
+static const char *const score_names[SCORE_NUMBERS] = {"gap", "plateau_updates", "onset"};
+static const char *const spread_names[SPREAD_NUMBERS] = {"growth", "trend", "peak", "jump"};
+enum { MOST_NUMBERS = SPREAD_NUMBERS };
+
+typedef struct group {
+  char *label, *run, *metric; /* owned; metric: NULL of scores */
+  size_t runs, learned, plateau, slow, jumps, outcome[OUTCOME_COUNT];
+  numbers of[MOST_NUMBERS];
+} group;
+
+typedef struct groups {
+  group *list;
+  size_t n;
+  const features_rule *rule;
+  gl_error *err;
+} groups;
+
+static void groups_fini(groups *all) {
+  for (size_t i = 0; i < all->n; i++) {
+    group *g = &all->list[i];
+    free(g->label), free(g->run), free(g->metric);
+    for (size_t k = 0; k < MOST_NUMBERS; k++) free(g->of[k].value);
+  }
+  free(all->list);
+}
+
+static int is_metric(const group *g, const char *quantity_name) {
+  if (g->metric == NULL || quantity_name == NULL) return g->metric == quantity_name;
+  return strcmp(g->metric, quantity_name) == 0;
+}
+
+static gl_status find(groups *all, const char *label, const char *run, const char *quantity_name,
+                      group **out) {
+  for (size_t i = 0; i < all->n; i++) {
+    *out = &all->list[i];
+    if (strcmp((*out)->label, label) == 0 && strcmp((*out)->run, run) == 0 &&
+        is_metric(*out, quantity_name))
+      return GL_OK;
+  }
+  group *longer = realloc(all->list, (all->n + 1) * sizeof *longer);
+  if (longer == NULL) return gl_fail_memory(all->err, "runs");
+  all->list = longer;
+  *out = &longer[all->n++];
+  **out = (group){.label = strdup(label),
+                  .run = strdup(run),
+                  .metric = quantity_name != NULL ? strdup(quantity_name) : NULL};
+  const group *g = *out;
+  return g->label != NULL && g->run != NULL && (quantity_name == NULL || g->metric != NULL)
+             ? GL_OK
+             : gl_fail_memory(all->err, "runs");
+}
+
+static gl_status note(groups *all, group *g, size_t which, double value) {
+  numbers *to = &g->of[which];
+  double *longer = realloc(to->value, (to->n + 1) * sizeof *longer);
+  if (longer == NULL) return gl_fail_memory(all->err, "runs");
+  to->value = longer;
+  to->value[to->n++] = value;
+  return GL_OK;
+}
+
+static gl_status add_score(groups *all, const char *label, const char *run, const run_outcome *o) {
+  group *g;
+  gl_status status = find(all, label, run, NULL, &g);
+  if (status != GL_OK) return status;
+  const int learned = o->best - o->first >= all->rule->outcome.least_gain;
+  g->runs++;
+  g->outcome[o->kind]++;
+  if (learned) g->learned++;
+  if (learned && o->plateau_updates >= all->rule->outcome.plateau_updates) g->plateau++;
+  status = note(all, g, GAP, o->best - o->last);
+  if (status == GL_OK) status = note(all, g, ON_PLATEAU, (double)o->plateau_updates);
+  if (status == GL_OK) status = note(all, g, ONSET, o->onset >= 0 ? (double)o->onset : NAN);
+  return status;
+}
+
+static gl_status add_spread(groups *all, const char *label, const char *run,
+                            const char *quantity_name, const double *step, const double *value,
+                            size_t n, double onset) {
+  features_spread s;
+  group *g;
+  gl_status status = features_of_spread(&s, step, value, n, onset, all->rule, all->err);
+  if (status != GL_OK || s.n == 0) return status;
+  status = find(all, label, run, quantity_name, &g);
+  if (status != GL_OK) return status;
+  g->runs++;
+  if (features_is_slow(&s, all->rule)) g->slow++;
+  if (s.jump >= all->rule->jump) g->jumps++;
+  const double value_of[SPREAD_NUMBERS] = {s.growth, s.trend, s.peak, s.jump};
+  for (size_t k = 0; k < SPREAD_NUMBERS && status == GL_OK; k++)
+    status = note(all, g, k, value_of[k]);
+  return status;
+}
+
+/* --- runs of files -------------------------------------------------------------------------------
+ */
+
+/* What is published of such runs, as far as studies have it. */
+static const metric asked[] = {METRIC_GRAD_NORM, METRIC_IW_VARIANCE_GEPO, METRIC_IW_VARIANCE_PQ,
+                               METRIC_KL_K3_SEQ, METRIC_CPPO_KL};
+
+static gl_status add_run(groups *all, const gathered_study *s, const results_run *run) {
+  const char *heading = s->from->groups[run->group].title;
+  const char *algorithm = s->algorithms[run->algorithm];
+  const size_t size = strlen(algorithm) + strlen(heading) + 3, n = run->n_steps;
+  char *name = malloc(size);
+  double *step = calloc(2 * n + 1, sizeof *step), *value = step + n;
+  gl_status status =
+      name != NULL && step != NULL ? GL_OK : gl_fail_memory(all->err, "a run of a study");
+  if (status == GL_OK) {
+    const run_outcome o = outcome_of_run(run, &all->rule->outcome);
+    const double onset = run_outcome_is_fall(&o) ? (double)o.onset : NAN;
+    snprintf(name, size, "%s%s%s", algorithm, *heading != '\0' ? ", " : "", heading);
+    if (run->n_evals > 0) status = add_score(all, s->label, name, &o);
+    for (size_t k = 0; k < n; k++) step[k] = (double)run->steps[k].step;
+    for (size_t m = 0; m < sizeof asked / sizeof *asked && status == GL_OK; m++) {
+      for (size_t k = 0; k < n; k++) value[k] = run->steps[k].metric[asked[m]];
+      status = add_spread(all, s->label, name, metric_about(asked[m])->name, step, value, n, onset);
+    }
+  }
+  free(step);
+  free(name);
+  return status;
+}
+
+static gl_status outcome_of_series(const gathered_series *s, const outcome_rule *rule,
+                                   run_outcome *out, gl_error *err) {
+  eval_record *eval = calloc(s->n + 1, sizeof *eval);
+  if (eval == NULL) return gl_fail_memory(err, "evaluations");
+  for (size_t i = 0; i < s->n; i++)
+    eval[i] = (eval_record){.step = (int64_t)s->step[i], .eval_score = s->value[i]};
+  *out = outcome_of(eval, s->n, 0, rule);
+  free(eval);
+  return GL_OK;
+}
+
+/* A score in a unit of its own cannot be judged by a gain of 0.1; one that is better when lower has
+ * no such outcomes. */
+static int is_judged(const gathered_series *s) {
+  return s->what.is_score && s->what.better == METRIC_HIGHER_IS_BETTER;
+}
+
+/* The onset by the same run's score in any of the files; NaN: none. */
+static gl_status onset_of(groups *all, const gathered *g, const gathered_series *of,
+                          double *onset) {
+  gl_status status = GL_OK;
+  *onset = NAN;
+  for (size_t i = 0; i < g->n_series && status == GL_OK; i++) {
+    const gathered_series *s = &g->series[i];
+    run_outcome o;
+    if (!is_judged(s) || strcmp(s->name, of->name) != 0 || s->seed != of->seed) continue;
+    status = outcome_of_series(s, &all->rule->outcome, &o, all->err);
+    if (status == GL_OK && run_outcome_is_fall(&o)) *onset = (double)o.onset;
+  }
+  return status;
+}
+
+static gl_status add_series(groups *all, const gathered *g, const gathered_series *s) {
+  run_outcome o;
+  double onset;
+  gl_status status;
+  if (is_judged(s)) {
+    status = outcome_of_series(s, &all->rule->outcome, &o, all->err);
+    return status == GL_OK ? add_score(all, s->label, s->name, &o) : status;
+  }
+  if (s->what.known == METRIC_COUNT) return GL_OK;
+  status = onset_of(all, g, s, &onset);
+  if (status != GL_OK) return status;
+  return add_spread(all, s->label, s->name, metric_about(s->what.known)->name, s->step, s->value,
+                    s->n, onset);
+}
+
+static gl_status add_files(groups *all, const gathered *g) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < g->n_series && status == GL_OK; i++)
+    status = add_series(all, g, &g->series[i]);
+  for (size_t i = 0; i < g->n_studies && status == GL_OK; i++)
+    for (size_t k = 0; k < g->studies[i].from->n_runs && status == GL_OK; k++) {
+      const results_run *run = &g->studies[i].from->runs[k];
+      if (run->status != RUN_FAILED) status = add_run(all, &g->studies[i], run);
+    }
+  if (status == GL_OK && all->n == 0)
+    status = gl_fail(all->err, GL_EINPUT,
+                     "no file holds a score or a metric that gepolab knows (`gepolab metrics` "
+                     "lists them; --read-as says which one a column is)");
+  return status;
+}
+
+/* --- telling -------------------------------------------------------------------------------------
+ */
+
+/* Median and extremes over the runs; numbers are sorted by it. */
+static interval over_runs(numbers *x) {
+  const size_t n = sample_sort(x->value, x->n);
+  x->n = n;
+  if (n == 0) return (interval){NAN, NAN, NAN};
+  return (interval){sample_quantile(x->value, n, 0.5), x->value[0], x->value[n - 1]};
+}
+
+static void range_cell(table *t, interval v, const char *format) {
+  char middle[32], low[32], high[32];
+  snprintf(middle, sizeof middle, format, v.value);
+  snprintf(low, sizeof low, format, v.low);
+  snprintf(high, sizeof high, format, v.high);
+  if (isnan(v.value))
+    table_cell(t, "–");
+  else if (v.low == v.high)
+    table_cell(t, "%s", middle);
+  else
+    table_cell(t, "%s (%s … %s)", middle, low, high);
+}
+
+static int is_score(const group *g) {
+  return g->metric == NULL;
+}
+
+static gl_status write_scores(groups *all, table_format format, FILE *to) {
+  static const char *const heads[] = {
+      "label",      "run",       "runs",     "learned",     "plateau",
+      "early fall", "late fall", "survived", "best − last", "updates on plateau",
+      "onset"};
+  table *t = table_new(heads, sizeof heads / sizeof heads[0]);
+  if (t == NULL) return gl_fail_memory(all->err, "a table");
+  for (size_t i = 0; i < all->n; i++) {
+    group *g = &all->list[i];
+    if (!is_score(g)) continue;
+    table_cell(t, "%s", *g->label != '\0' ? g->label : "–");
+    table_cell(t, "%s", g->run);
+    table_cell(t, "%zu", g->runs);
+    table_cell(t, "%zu", g->learned);
+    table_cell(t, "%zu", g->plateau);
+    table_cell(t, "%zu", g->outcome[OUTCOME_EARLY_FALL]);
+    table_cell(t, "%zu", g->outcome[OUTCOME_LATE_FALL]);
+    table_cell(t, "%zu", g->outcome[OUTCOME_SURVIVED]);
+    range_cell(t, over_runs(&g->of[GAP]), "%.3f");
+    range_cell(t, over_runs(&g->of[ON_PLATEAU]), "%.0f");
+    range_cell(t, over_runs(&g->of[ONSET]), "%.0f");
+  }
+  const outcome_rule *o = &all->rule->outcome;
+  table_caption(t,
+                "Scores. Plateau: learned (%g or more), and %lld updates or more within the last "
+                "%.0f %% of the gain before any fall; falls as in gepolab outcomes. Medians "
+                "(extremes) over runs.",
+                o->least_gain, (long long)o->plateau_updates, 100 * (1 - o->plateau));
+  gl_status status = table_write(t, format, to, all->err);
+  table_free(t);
+  return status;
+}
+
+static gl_status write_spreads(groups *all, table_format format, FILE *to) {
+  static const char *const heads[] = {"run",    "metric", "runs", "slow spread",
+                                      "growth", "trend",  "peak", "jump at the fall"};
+  table *t = table_new(heads, sizeof heads / sizeof heads[0]);
+  if (t == NULL) return gl_fail_memory(all->err, "a table");
+  for (size_t i = 0; i < all->n; i++) {
+    group *g = &all->list[i];
+    if (is_score(g)) continue;
+    table_cell(t, "%s%s%s", *g->label != '\0' ? g->label : "", *g->label != '\0' ? " " : "",
+               g->run);
+    table_cell(t, "%s", g->metric);
+    table_cell(t, "%zu", g->runs);
+    table_cell(t, "%zu", g->slow);
+    range_cell(t, over_runs(&g->of[GROWTH]), "%.3g");
+    range_cell(t, over_runs(&g->of[TREND]), "%.2f");
+    range_cell(t, over_runs(&g->of[PEAK]), "%.3g");
+    range_cell(t, over_runs(&g->of[JUMP]), "%.3g");
+  }
+  table_caption(t,
+                "Metrics before any fall. Growth: median of the last %g updates over that of the "
+                "first; trend: rank correlation of 20 parts with their order; slow spread: growth "
+                "%g and trend %g or more. Peak and jump: largest value over the median, of all "
+                "and around the onset. Medians (extremes) over runs.",
+                all->rule->ends, all->rule->growth, all->rule->trend);
+  gl_status status = table_write(t, format, to, all->err);
+  table_free(t);
+  return status;
+}
+
+static int put_range(cJSON *to, const char *name, interval v) {
+  cJSON *o = cJSON_AddObjectToObject(to, name);
+  return o != NULL && json_add_number(o, "median", v.value) != NULL &&
+         json_add_number(o, "low", v.low) != NULL && json_add_number(o, "high", v.high) != NULL;
+}
+
+static int put_count(cJSON *to, const char *name, size_t n) {
+  return json_add_number(to, name, (double)n) != NULL;
+}
+
+static int put_group(cJSON *list, group *g) {
+  cJSON *o = cJSON_CreateObject();
+  if (o == NULL || !cJSON_AddItemToArray(list, o)) {
+    cJSON_Delete(o);
+    return 0;
+  }
+  int fine = json_add_string(o, "label", g->label) != NULL &&
+             json_add_string(o, "run", g->run) != NULL && put_count(o, "runs", g->runs);
+  if (is_score(g)) {
+    fine = fine && put_count(o, "learned", g->learned) && put_count(o, "plateau", g->plateau) &&
+           put_count(o, "early_falls", g->outcome[OUTCOME_EARLY_FALL]) &&
+           put_count(o, "late_falls", g->outcome[OUTCOME_LATE_FALL]) &&
+           put_count(o, "survived", g->outcome[OUTCOME_SURVIVED]);
+    for (size_t k = 0; k < SCORE_NUMBERS && fine; k++)
+      fine = put_range(o, score_names[k], over_runs(&g->of[k]));
+    return fine;
+  }
+  fine = fine && json_add_string(o, "metric", g->metric) != NULL && put_count(o, "slow", g->slow) &&
+         put_count(o, "jumps", g->jumps);
+  for (size_t k = 0; k < SPREAD_NUMBERS && fine; k++)
+    fine = put_range(o, spread_names[k], over_runs(&g->of[k]));
+  return fine;
+}
+
+static cJSON *to_json(groups *all) {
+  cJSON *o = cJSON_CreateObject();
+  cJSON *rule = o != NULL ? cJSON_AddObjectToObject(o, "rule") : NULL;
+  cJSON *scores = o != NULL ? cJSON_AddArrayToObject(o, "scores") : NULL;
+  cJSON *spreads = o != NULL ? cJSON_AddArrayToObject(o, "spreads") : NULL;
+  int fine = rule != NULL && scores != NULL && spreads != NULL &&
+             json_add_number(rule, "ends", all->rule->ends) != NULL &&
+             json_add_number(rule, "until", all->rule->until) != NULL &&
+             json_add_number(rule, "growth", all->rule->growth) != NULL &&
+             json_add_number(rule, "trend", all->rule->trend) != NULL &&
+             json_add_number(rule, "jump", all->rule->jump) != NULL;
+  for (size_t i = 0; i < all->n && fine; i++)
+    fine = put_group(is_score(&all->list[i]) ? scores : spreads, &all->list[i]);
+  if (fine) return o;
+  cJSON_Delete(o);
+  return NULL;
+}
+
+gl_status features_tell(const gathered *g, const features_rule *rule, table_format format,
+                        FILE *text, cJSON **json, gl_error *err) {
+  groups all = {.rule = rule, .err = err};
+  gl_status status = add_files(&all, g);
+  if (status == GL_OK && json != NULL) {
+    *json = to_json(&all);
+    if (*json == NULL) status = gl_fail_memory(err, "the features");
+  }
+  if (status == GL_OK && text != NULL) status = write_scores(&all, format, text);
+  if (status == GL_OK && text != NULL) status = write_spreads(&all, format, text);
+  groups_fini(&all);
+  return status;
+}
