@@ -1,8 +1,8 @@
 /* gepolab bias: exact bias, variance and MSE of estimators in a world that can be enumerated. */
 #include "core/base/thread_pool.h"
-#include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/seconds.h"
+#include "experiments/cli/one_recipe.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/lab/figures/figures.h"
 #include "experiments/lab/truncation.h"
@@ -105,26 +105,24 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
       {"threads", 'j', ARGS_COUNT, "N", "threads (default: all cores); results do not depend on it",
        &q.threads},
       {"jobs", 0, ARGS_RENAMED, "--threads", NULL, NULL}};
-  args a;
-  cfg_doc *doc = NULL;
+  one_recipe of;
   lab_recipe plan = {0};
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
-  if (status == GL_OK && !a.help) {
+  gl_status status =
+      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
+  if (status == GL_OK && !of.words.help) {
     if (q.format != NULL && strcmp(q.format, "tsv") != 0)
       status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);
     if (status == GL_OK && q.figure != NULL && q.folder == NULL)
       status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
-    if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
-    if (status == GL_OK) status = lab_recipe_read(&plan, doc, err);
+    if (status == GL_OK) status = one_recipe_load(&of, err);
+    if (status == GL_OK) status = lab_recipe_read(&plan, of.doc, err);
     if (status == GL_OK)
-      status = plan.laws.n_weights > 0  ? truncate_laws(doc, &q, err)
+      status = plan.laws.n_weights > 0  ? truncate_laws(of.doc, &q, err)
                : plan.training.n_lr > 0 ? learn(&plan, &q, err)
                                         : measure(&plan, &q, err);
   }
   lab_recipe_fini(&plan);
-  cfg_free(doc);
-  args_fini(&a);
+  one_recipe_fini(&of);
   return status;
 }
 

@@ -187,9 +187,7 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
   const args_option options[] = {
       {"output", 'o', ARGS_TEXT, "FILE.yaml", "write the recommended recipe there", &q.output},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the Pareto front there", &q.folder},
-      {"width", 0, ARGS_TEXT, "WIDTH",
-       "of the figure: neurips (13.97 cm, the default), icml (8.25 cm), a4 (16 cm), or centimetres",
-       &q.form.width},
+      FIGURE_WIDTH_OPTION(q.form),
       {"threads", 'j', ARGS_COUNT, "N", "simulations side by side (default: all cores)",
        &q.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},

@@ -2,10 +2,10 @@
 #include "experiments/cli/cmd_run.h"
 #include "core/base/progress.h"
 #include "core/base/shown.h"
-#include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
+#include "experiments/cli/one_recipe.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/train/train.h"
@@ -255,18 +255,15 @@ static gl_status run_run(const command *self, int argc, char **argv, gl_error *e
       {"threads", 't', ARGS_COUNT, "N", "threads of the learner (default: all cores)", &q.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json}};
-  args a;
-  cfg_doc *doc = NULL;
-  recipe r = {0};
-  gl_status status = args_parse(&a, self, options, 7, (args_shape){1, 1, 1}, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
-    if (status == GL_OK) status = recipe_read(&r, doc, err);
-    r.threads = q.threads;
-    if (status == GL_OK) status = run_recipe(doc, &r, &q, err);
+  one_recipe of;
+  gl_status status =
+      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
+  if (status == GL_OK && !of.words.help) {
+    status = one_recipe_read(&of, err);
+    of.r.threads = q.threads;
+    if (status == GL_OK) status = run_recipe(of.doc, &of.r, &q, err);
   }
-  cfg_free(doc);
-  args_fini(&a);
+  one_recipe_fini(&of);
   return status;
 }
 

@@ -1,7 +1,7 @@
 /* gepolab selection: the gradient of what arrives against the gradient of what was drawn. */
-#include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/cli/one_recipe.h"
 #include "experiments/lab/arrivals.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/schedule.h"
@@ -195,22 +195,20 @@ static gl_status measure(const recipe *r, const cluster_spec *cluster, int json,
 static gl_status run_selection(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
-  args a;
-  cfg_doc *doc = NULL;
+  one_recipe of;
   cluster_spec *cluster = NULL;
-  recipe r;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
-    if (status == GL_OK) status = recipe_read(&r, doc, err);
-    if (status == GL_OK) status = cluster_parse(&cluster, r.cluster, r.groups, r.group_size, err);
-    if (status == GL_OK) status = check(&r, cluster, err);
-    if (status == GL_OK) status = measure(&r, cluster, json, err);
+  gl_status status =
+      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
+  if (status == GL_OK && !of.words.help) {
+    const recipe *r = &of.r;
+    status = one_recipe_read(&of, err);
+    if (status == GL_OK)
+      status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
+    if (status == GL_OK) status = check(r, cluster, err);
+    if (status == GL_OK) status = measure(r, cluster, json, err);
   }
   cluster_free(cluster);
-  cfg_free(doc);
-  args_fini(&a);
+  one_recipe_fini(&of);
   return status;
 }
 

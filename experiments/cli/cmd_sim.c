@@ -1,9 +1,9 @@
 /* gepolab sim: the clock of a recipe, without any learning. */
 #include "analysis/figures/figures.h"
 #include "core/base/thread_pool.h"
-#include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
+#include "experiments/cli/one_recipe.h"
 #include "experiments/cli/sim_densities.h"
 #include "experiments/cli/sim_replicas.h"
 #include "experiments/cli/sim_timeline.h"
@@ -133,6 +133,31 @@ static gl_status simulate(const recipe *r, const cfg_doc *doc, const request *q,
   return status;
 }
 
+/* Whether the options go together. */
+static gl_status check_options(const request *q, const char *format, gl_error *err) {
+  const struct {
+    const char *name;
+    int given;
+  } tables[] = {{"json", q->json}, {"theory", q->theory}, {"selection", q->selection}};
+  if (format != NULL && strcmp(format, "csv") != 0)
+    return gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i)
+    if (format != NULL && tables[i].given)
+      return gl_fail(err, GL_EINPUT, "--schedule csv and --%s exclude each other", tables[i].name);
+  if (q->replicas > 0 && (format != NULL || q->theory || q->selection || q->timeline ||
+                          q->densities || q->folder != NULL))
+    return gl_fail(err, GL_EINPUT,
+                   "--replicas prints numbers of many seeds; --schedule, --theory, --selection "
+                   "and figures are of one run, so leave these out");
+  if (q->between != NULL && !q->timeline)
+    return gl_fail(err, GL_EINPUT, "--between needs --timeline");
+  if (q->measured != NULL && q->folder == NULL && !q->timeline && !q->densities)
+    return gl_fail(err, GL_EINPUT, "--measured needs --figures FOLDER");
+  if (q->measured_run != NULL && q->measured == NULL)
+    return gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");
+  return GL_OK;
+}
+
 static gl_status run_sim(const command *self, int argc, char **argv, gl_error *err) {
   const char *format = NULL;
   request q = {.threads = pool_usable_cores()};
@@ -160,42 +185,20 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       {"measured", 'm', ARGS_TEXT, "EXPORT.csv", "beside it that of a W&B export", &q.measured},
       {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several",
        &q.measured_run}};
-  args a;
-  cfg_doc *doc = NULL;
-  recipe r;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (format != NULL && strcmp(format, "csv") != 0)
-      status = gl_fail(err, GL_EINPUT, "--schedule knows the format csv only, not '%s'", format);
-    if (status == GL_OK && format != NULL && q.json)
-      status = gl_fail(err, GL_EINPUT, "--schedule csv and --json exclude each other");
-    if (status == GL_OK && format != NULL && q.theory)
-      status = gl_fail(err, GL_EINPUT, "--schedule csv and --theory exclude each other");
-    if (status == GL_OK && format != NULL && q.selection)
-      status = gl_fail(err, GL_EINPUT, "--schedule csv and --selection exclude each other");
-    if (status == GL_OK && q.replicas > 0 &&
-        (format != NULL || q.theory || q.selection || q.timeline || q.densities || q.folder))
-      status = gl_fail(err, GL_EINPUT,
-                       "--replicas prints numbers of many seeds; --schedule, --theory, --selection "
-                       "and figures are of one run, so leave these out");
+  one_recipe of;
+  gl_status status =
+      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
+  if (status == GL_OK && !of.words.help) {
+    status = check_options(&q, format, err);
     if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";
-    if (status == GL_OK && q.between != NULL && !q.timeline)
-      status = gl_fail(err, GL_EINPUT, "--between needs --timeline");
-    if (status == GL_OK && q.measured != NULL && q.folder == NULL)
-      status = gl_fail(err, GL_EINPUT, "--measured needs --figures FOLDER");
-    if (status == GL_OK && q.measured_run != NULL && q.measured == NULL)
-      status = gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");
     q.schedule_csv = format != NULL;
-    if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
-    if (status == GL_OK) status = recipe_read(&r, doc, err);
-    if (status == GL_OK && r.sweep != NULL)
+    if (status == GL_OK) status = one_recipe_read(&of, err);
+    if (status == GL_OK && of.r.sweep != NULL)
       fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n",
             stderr);
-    if (status == GL_OK) status = simulate(&r, doc, &q, err);
+    if (status == GL_OK) status = simulate(&of.r, of.doc, &q, err);
   }
-  cfg_free(doc);
-  args_fini(&a);
+  one_recipe_fini(&of);
   return status;
 }
 

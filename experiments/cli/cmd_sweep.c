@@ -1,10 +1,10 @@
 /* gepolab sweep: a grid of runs into a study file; and gepolab merge: several such files into one.
  */
 #include "core/base/shown.h"
-#include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
+#include "experiments/cli/one_recipe.h"
 #include "experiments/cli/tell_survey.h"
 #include "experiments/cli/tell_unfinished.h"
 #include "experiments/recipe/recipe.h"
@@ -267,27 +267,25 @@ static gl_status run_sweep(const command *self, int argc, char **argv, gl_error 
        "say what would be run and how long it may take; write nothing", &dry},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
       {"json", 0, ARGS_FLAG, NULL, "the closing summary as JSON", &json}};
-  args a;
-  cfg_doc *doc = NULL;
-  gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
-                                (args_shape){1, 1, 1}, argc, argv, err);
-  if (status != GL_OK || a.help) {
-    args_fini(&a);
+  one_recipe of;
+  gl_status status =
+      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
+  if (status != GL_OK || of.words.help) {
+    one_recipe_fini(&of);
     return status;
   }
   if (o.file == NULL && !dry)
     status = gl_fail(err, GL_EINPUT, "sweep needs a file to keep its results: add -o study.db");
-  if (status == GL_OK) status = recipe_load(&doc, a.words[0], a.overrides, a.n_overrides, err);
+  if (status == GL_OK) status = one_recipe_load(&of, err);
   if (status == GL_OK) status = ranks_begin(&o.ranks, shard, err);
   if (status == GL_OK) {
     if (o.workers == 0) o.workers = o.ranks.mpi ? 1 : processors();
     o.progress = quiet || (o.ranks.mpi && o.ranks.index > 0) ? PROGRESS_SILENT : PROGRESS_AUTO;
     signals_catch();
-    status = dry ? look_ahead(doc, &o, json, err) : sweep_and_report(doc, &o, json, err);
+    status = dry ? look_ahead(of.doc, &o, json, err) : sweep_and_report(of.doc, &o, json, err);
   }
   ranks_end(&o.ranks);
-  cfg_free(doc);
-  args_fini(&a);
+  one_recipe_fini(&of);
   return status;
 }
 

@@ -14,14 +14,15 @@ typedef struct figure_form {
   const char *width, *highlight;
 } figure_form;
 
-#define FIGURE_FORM_OPTIONS(form)                                                                  \
-  {"width",                                                                                        \
-   0,                                                                                              \
-   ARGS_TEXT,                                                                                      \
-   "WIDTH",                                                                                        \
-   "of a figure: neurips (13.97 cm, the default), icml (8.25 cm), a4 (16 cm), or centimetres",     \
-   &(form).width},                                                                                 \
+#define FIGURE_WIDTH_OPTION(form)                                                                  \
   {                                                                                                \
+    "width", 0, ARGS_TEXT, "WIDTH",                                                                \
+        "of a figure: neurips (13.97 cm, the default), icml (8.25 cm), a4 (16 cm), or "            \
+        "centimetres",                                                                             \
+        &(form).width                                                                              \
+  }
+#define FIGURE_FORM_OPTIONS(form)                                                                  \
+  FIGURE_WIDTH_OPTION(form), {                                                                     \
     "highlight", 0, ARGS_TEXT, "NAME,...", "these algorithms in colour, all others grey",          \
         &(form).highlight                                                                          \
   }
