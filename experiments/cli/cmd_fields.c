@@ -109,6 +109,17 @@ static void join(char *text, size_t size, const char *separator, const char *wha
   snprintf(text + used, size - used, "%s%s", used > 0 ? separator : "", what);
 }
 
+/* Beside what a field that cannot always be stated may be. */
+static void join_companion(char *text, size_t size, const field_condition *unless) {
+  char said[128];
+  if (unless->path == NULL) return;
+  if (unless->is == NULL)
+    snprintf(said, sizeof said, "only beside `%s`", last_word(unless->path));
+  else
+    snprintf(said, sizeof said, "not with `%s: %s`", last_word(unless->path), unless->is);
+  join(text, size, "; ", said);
+}
+
 /* The path of the entries i, ..., i + n - 1. */
 static void describe(description *d, size_t i, size_t n) {
   *d = (description){.path = fields_at(i)->path, .unit = fields_at(i)->unit};
@@ -118,6 +129,7 @@ static void describe(description *d, size_t i, size_t n) {
     if (k == i || f->kind != fields_at(k - 1)->kind)
       join(d->kind, sizeof d->kind, " or ", field_kind_name(f->kind));
     if (f->about != NULL) join(d->meaning, sizeof d->meaning, "; ", f->about);
+    join_companion(d->meaning, sizeof d->meaning, &f->unless);
   }
 }
 

@@ -44,7 +44,7 @@ typedef struct field {
                             `task: {kind: addition}`; NULL: none */
   int is_file;           /* of a text: it names a file, which may be beside the recipe's */
   field_condition when[FIELD_MAX_CONDITIONS]; /* where this entry holds; path NULL: no condition */
-  field_condition unless; /* where it does not; path NULL: nowhere. It names a value */
+  field_condition unless;                     /* where it does not; path NULL: nowhere */
 } field;
 
 #endif

@@ -5,6 +5,7 @@
 #include "tests/support/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_WORDS = CLI_MAX_ARGUMENTS, WORD_SIZE = 256 };
@@ -46,15 +47,13 @@ static const setting settings[] = {
     {"llm", "world.warmup.steps", "2"},
 };
 
-/* Fields that may be stated only beside another. */
-static const struct {
-  const char *field, *path, *value;
-} companions[] = {
-    {"cluster.stale_decay", "cluster.stale", "downweight"},
-    {"cluster.network.delta.full_every", "cluster.network.delta.share", "0.5"},
-    {"cluster.learner.evict", "cluster.learner.capacity", "9"},
-    {"cluster.compare.updates", "cluster.compare.seconds", "9"},
-};
+/* Another number than the one with which a field has no meaning; any where that one is not stated.
+ */
+static const char *other_number(const field_condition *unless, char text[WORD_SIZE]) {
+  const double not = unless->is != NULL ? strtod(unless->is, NULL) : 0;
+  snprintf(text, WORD_SIZE, "%g", not == 0 ? 9 : not / 2);
+  return text;
+}
 
 static int is_named(const field *f, const char *path) {
   if (strcmp(f->path, path) == 0) return 1;
@@ -94,9 +93,8 @@ static void recipe_for(line *l, const field *f, int with) {
         (settings[i].world == NULL ? of_clock || strncmp(settings[i].path, "cluster.", 8) != 0
                                    : strcmp(settings[i].world, world) == 0))
       add(l, settings[i].path, settings[i].value, 0);
-  for (size_t i = 0; i < sizeof companions / sizeof *companions; ++i)
-    if (strcmp(f->path, companions[i].field) == 0)
-      add(l, companions[i].path, companions[i].value, 0);
+  char other[WORD_SIZE];
+  if (f->unless.path != NULL) add(l, f->unless.path, other_number(&f->unless, other), 0);
   /* A shorthand stands in its section's place: `algorithm: grpo` for `algorithm.base`. */
   const char *path = strcmp(f->path, "algorithm.base") == 0 ? "algorithm" : f->path;
   if (path != f->path) add(l, path, "null", 0);
