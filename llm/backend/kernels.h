@@ -149,6 +149,20 @@ KERNEL_BOTH double softmax_stats_entropy(softmax_stats s) {
   return log(s.sum) - s.weighted / s.sum;
 }
 
+/* What the statistics of two parts of a row's logits say of the first: its probability and the
+ * entropies of the law renormalised over either; 1 and NaN for a second part that is empty. */
+typedef struct softmax_parts {
+  double mass, entropy, entropy_rest;
+} softmax_parts;
+KERNEL_BOTH softmax_parts softmax_parts_of(softmax_stats part, softmax_stats rest,
+                                           int rest_is_empty, double factor) {
+  softmax_parts p = {1, softmax_stats_entropy(part), NAN};
+  if (rest_is_empty) return p;
+  p.mass = 1 / (1 + exp(softmax_stats_lse(rest, factor) - softmax_stats_lse(part, factor)));
+  p.entropy_rest = softmax_stats_entropy(rest);
+  return p;
+}
+
 /* Log-probability of an element z in nats. */
 KERNEL_BOTH double softmax_stats_logp(softmax_stats s, double z, double factor) {
   return factor * (z - s.greatest) - log(s.sum);

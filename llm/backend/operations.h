@@ -185,6 +185,14 @@ OPERATION(void, output_kept_backward,
            const void *in, const void *weight, const int32_t *target, kept_sets kept,
            size_t rows, size_t k, double temperature))
 
+/* What softmax(z) gives the tokens of a row's set and the others: M mass [rows] is the probability
+ * of the set, M entropy_kept and entropy_tail [rows] are the entropies of the law renormalised over
+ * the set and over the others, in nats. A set that leaves nothing out, as one without tokens does,
+ * has mass 1 and an entropy_tail of NaN. z as in `output`. */
+OPERATION(void, kept_parts,
+          (backend *b, void *mass, void *entropy_kept, void *entropy_tail, const void *in,
+           const void *weight, kept_sets kept, size_t rows, size_t k, double temperature))
+
 /* --- generation (each row's result depends on that row and its slot alone) -------------------- */
 
 /* Keys of T qk and values of T qkv (shapes as for attention) into T cache_k and cache_v at

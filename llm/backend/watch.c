@@ -167,6 +167,7 @@ static backend_graph *watch_graph_end(backend *b) {
 #define WATCH_logits TIMED, (b, logits, in, weight, rows, vocabulary, k), 2 * N(rows) * N(vocabulary) * N(k), E * (N(rows) + N(vocabulary)) * N(k) + M * N(rows) * N(vocabulary)
 #define WATCH_output_kept TIMED, (b, logp, entropy, lse, in, weight, target, kept, rows, k, temperature), 2 * N(rows) * N(kept.shape.vocabulary) * N(k), E * (N(rows) + N(kept.shape.vocabulary)) * N(k)
 #define WATCH_output_kept_backward TIMED, (b, din, dweight, dlogp, lse, in, weight, target, kept, rows, k, temperature), 4 * N(rows) * N(kept.shape.vocabulary) * N(k), (2 * E * N(rows) + (E + 2 * M) * N(kept.shape.vocabulary)) * N(k)
+#define WATCH_kept_parts TIMED, (b, mass, entropy_kept, entropy_tail, in, weight, kept, rows, k, temperature), 2 * N(rows) * N(kept.shape.vocabulary) * N(k), E * (N(rows) + N(kept.shape.vocabulary)) * N(k)
 #define WATCH_sample_kept TIMED, (b, token, logq, logq_truncated, kept, logits, index, rows, spec, stream), 0, M * N(rows) * N(kept.shape.vocabulary)
 #define WATCH_distort TIMED, (b, logits, context, rows, vocabulary, behaviour, seed), 0, 2 * M * N(rows) * N(vocabulary)
 #define WATCH_sample TIMED, (b, token, logq, logq_truncated, logits, index, rows, vocabulary, spec, stream, greedy), 0, M * N(rows) * N(vocabulary)

@@ -44,6 +44,7 @@ static gl_status drawn_set_init(drawn_set *d, const llm_learner *l, const drawin
   }
   rollout_set *s = &d->set;
   if (keeps) s->shape = result->shape;
+  s->replays = keeps;
   gl_status status =
       rollout_set_resize(s, problems->n, responses, tokens, problems->start[problems->n], err);
   d->logp = calloc(tokens + 1, sizeof *d->logp);
@@ -106,7 +107,7 @@ static gl_status record_by_learner(llm_learner *l, const drawing_request *r, con
   const int truncates = sampling_truncates(&l->spec.sampling, l->spec.model.vocabulary);
   gl_status status = GL_OK;
   for (int law = 0; law < 2 && status == GL_OK; ++law) {
-    if (law == 1 && truncates && result->kept == NULL) break; /* nobody reads it: weights: raw */
+    if (law == 1 && truncates && result->kept == NULL) break; /* nobody can tell it: weights: raw */
     drawn_set d;
     status = drawn_set_init(&d, l, r, result, NULL, 0, law == 1 && truncates, err);
     if (status == GL_OK && d.set.n_responses > 0)

@@ -257,6 +257,9 @@ static gl_status check_memory(void *context, size_t rank, gl_error *err) {
 static gl_status take_backends(llm_learner *l, const learner_setup *setup, gl_error *err) {
   making m = {l, setup};
   gl_status status = llm_learner_open(l, setup->threads, err);
+  /* A device that writes sets cannot run ahead of the host: not for metrics alone. */
+  if (status == GL_OK && l->spec.kept_for_metrics && l->backend->kind != BACKEND_CPU)
+    l->spec.kept = (kept_shape){0};
   return status == GL_OK ? rank_threads_run(l->threads, check_memory, &m, err) : status;
 }
 

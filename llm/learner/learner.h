@@ -27,9 +27,11 @@ typedef struct rollout_set {
   double *loss_weight;  /* [n_responses] that of its batch */
   int32_t *token;       /* [n_tokens] */
   double *sampled_logq; /* [n_tokens] the sampler's log-probabilities, raw or truncated */
-  kept_shape shape;     /* of the sets of kept tokens over which laws are renormalised; no words:
-                           they are whole. To be set before the set is resized */
+  kept_shape shape;     /* of the sets of kept tokens; no words: there are none. To be set before
+                           the set is resized */
+  int replays;          /* laws are renormalised over these sets; 0: they are whole */
   uint32_t *kept;       /* [n_tokens] sets */
+  double *part[3];      /* [n_tokens] where there are sets: of kept_parts(), mass and entropies */
   double *gap, *logp, *logprox, *logref, *entropy, *coefficient; /* [n_tokens] */
   double kept_mass_q; /* mean over tokens of the sampler's probability of what it kept */
 } rollout_set;

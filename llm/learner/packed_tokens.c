@@ -30,6 +30,16 @@ static int reserve_sequence(token_pack *p, size_t tokens) {
          grow(&p->token, &p->cap_tokens, p->n_tokens + tokens, sizeof *p->token);
 }
 
+static int reserve_watched(token_pack *p, size_t n) {
+  const size_t words = p->watched.words;
+  if (words == 0) return 1;
+  return p->n_watched + n <= SIZE_MAX / words &&
+         grow(&p->watched_set, &p->cap_watched_sets, (p->n_watched + n) * words,
+              sizeof *p->watched_set) &&
+         grow(&p->watched_target, &p->cap_watched, p->n_watched + n, sizeof *p->watched_target) &&
+         grow(&p->watched_of, &p->cap_watched_of, p->n_asked + n, sizeof *p->watched_of);
+}
+
 static int reserve_targets(token_pack *p, size_t n) {
   size_t first = p->cap_targets, second = first;
   const size_t words = p->shape.words;
@@ -45,13 +55,18 @@ static int reserve_targets(token_pack *p, size_t n) {
 
 void token_pack_clear(token_pack *p, int shares) {
   p->n_sequences = p->n_trees = p->n_tokens = p->n_targets = p->n_asked = p->n_members = 0;
+  p->n_watched = 0;
   p->shares = shares;
   p->any_shared = p->unordered = 0;
-  p->shape = (kept_shape){0};
+  p->shape = p->watched = (kept_shape){0};
 }
 
 void token_pack_keep(token_pack *p, const kept_shape *shape) {
   p->shape = *shape;
+}
+
+void token_pack_watch(token_pack *p, const kept_shape *shape) {
+  p->watched = *shape;
 }
 
 void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n) {
@@ -124,6 +139,17 @@ static size_t add_target(token_pack *p, size_t row, int32_t token, const uint32_
   return p->n_targets++;
 }
 
+/* Makes the law before a target one to be cut by a set, if it is not `old` (SIZE_MAX: there is
+ * none), which stands before the same tokens; returns its number. */
+static size_t watch_law(token_pack *p, size_t target, size_t old, const uint32_t *set) {
+  const size_t words = p->watched.words;
+  if (old != SIZE_MAX && memcmp(p->watched_set + old * words, set, words * sizeof *set) == 0)
+    return old;
+  p->watched_target[p->n_watched] = target;
+  memcpy(p->watched_set + p->n_watched * words, set, words * sizeof *set);
+  return p->n_watched++;
+}
+
 gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_t most, int *added,
                          gl_error *err) {
   return token_pack_add_kept(p, response, NULL, n, most, added, err);
@@ -131,7 +157,9 @@ gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_
 
 gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint32_t *kept,
                               size_t n, size_t most, int *added, gl_error *err) {
-  assert(n > 0 && (kept != NULL) == (p->shape.words > 0));
+  const size_t words = p->shape.words > 0 ? p->shape.words : p->watched.words;
+  assert(n > 0 && (kept != NULL) == (words > 0));
+  assert(p->shape.words == 0 || p->watched.words == 0 || p->shape.words == p->watched.words);
   const size_t rows = p->n_prompt + n - 1;
   const common_part common = find_common(p, response, n);
   *added = p->n_sequences == 0 || p->n_tokens + rows - common.rows <= most;
@@ -140,15 +168,20 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
   size_t sequence = common.with != NULL ? common.with->sequence : 0;
   if (!reserve_sequence(p, rows)) return gl_fail_memory(err, "packed sequences");
   if (common.rows < rows) sequence = add_sequence(p, common, response, rows);
-  if (!reserve_targets(p, n)) return gl_fail_memory(err, "packed sequences"); /* moves members */
+  if (!reserve_targets(p, n) || !reserve_watched(p, n)) /* moves members */
+    return gl_fail_memory(err, "packed sequences");
   p->member[p->n_members++] = (pack_member){response, n, sequence, p->n_asked};
   for (size_t t = 0; t < n; ++t) {
-    const uint32_t *set = kept != NULL ? kept + t * p->shape.words : NULL;
-    const size_t old = t < common.tokens ? p->target_of[first + t] : SIZE_MAX;
+    const uint32_t *set = kept != NULL ? kept + t * words : NULL;
+    const int shared = t < common.tokens;
+    const size_t old = shared ? p->target_of[first + t] : SIZE_MAX;
     p->target_of[p->n_asked + t] =
         old != SIZE_MAX && has_set(p, old, set)
             ? old
             : add_target(p, row_at(p, sequence, p->n_prompt + t - 1), response[t], set);
+    if (p->watched.words > 0)
+      p->watched_of[p->n_asked + t] = watch_law(p, p->target_of[p->n_asked + t],
+                                                shared ? p->watched_of[first + t] : SIZE_MAX, set);
   }
   p->n_asked += n;
   return GL_OK;
@@ -186,6 +219,7 @@ gl_status token_pack_finish(token_pack *p, gl_error *err) {
     memcpy(p->target_after, after, n * sizeof *after);
     memcpy(p->target, target, n * sizeof *target);
     for (size_t k = 0; k < p->n_asked; ++k) p->target_of[k] = p->place[p->target_of[k]];
+    for (size_t j = 0; j < p->n_watched; ++j) p->watched_target[j] = p->place[p->watched_target[j]];
     enough = order_sets(p);
     p->unordered = !enough;
   }
@@ -207,6 +241,13 @@ gl_status token_pack_forward(const token_pack *p, model *m, double temperature, 
                             err);
 }
 
+gl_status token_pack_parts(const token_pack *p, model *m, double *mass, double *entropy_kept,
+                           double *entropy_tail, gl_error *err) {
+  const kept_tokens kept = {&p->watched, p->watched_set};
+  return model_kept_parts(m, p->watched_target, &kept, p->n_watched, mass, entropy_kept,
+                          entropy_tail, err);
+}
+
 void token_pack_fini(token_pack *p) {
   free(p->start);
   free(p->parent);
@@ -216,6 +257,9 @@ void token_pack_fini(token_pack *p) {
   free(p->target_after);
   free(p->target);
   free(p->kept);
+  free(p->watched_target);
+  free(p->watched_set);
+  free(p->watched_of);
   free(p->place);
   free(p->target_of);
   free(p->member);

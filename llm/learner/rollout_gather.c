@@ -10,9 +10,11 @@ static gl_status foreign(const batch *b, gl_error *err) {
                  (unsigned long long)b->id);
 }
 
-/* Whether every token has a set that holds it, where this learner's samplers record sets. */
+/* Whether every token has a set that holds it, where this learner's samplers record sets. A batch
+ * that an older program left in a checkpoint may lack sets that no weights need. */
 static int holds_sets(const llm_learner *l, const batch *b) {
   const kept_shape *shape = &l->spec.kept;
+  if (l->spec.kept_for_metrics && b->n_aux == 0) return 1;
   if (b->n_aux != b->n_tokens * kept_doubles(shape)) return 0;
   for (size_t k = 0; k < b->n_tokens && shape->words > 0; ++k) {
     const uint32_t *set = (const uint32_t *)(const void *)(b->aux + k * kept_doubles(shape));
@@ -86,7 +88,10 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
   if (groups == 0) return gl_fail(err, GL_EINTERNAL, "an update of no batch");
   gl_status status = gather_prompts(l, batches, n, groups, &problems, err);
   if (status != GL_OK) return status;
-  s->shape = l->spec.sampling.weights == SAMPLING_REPLAY ? l->spec.kept : (kept_shape){0};
+  s->shape = l->spec.kept;
+  for (size_t b = 0; b < n && l->spec.kept_for_metrics; ++b)
+    if (batches[b]->n_aux == 0) s->shape = (kept_shape){0};
+  s->replays = l->spec.sampling.weights == SAMPLING_REPLAY;
   status = rollout_set_resize(s, groups, responses, tokens, problems.start[groups], err);
   if (status == GL_OK) {
     size_t g0 = 0, i0 = 0, k0 = 0;

@@ -33,8 +33,9 @@ static int grow_responses(rollout_set *s, size_t n) {
 }
 
 static int grow_tokens(rollout_set *s, size_t n) {
-  double **const columns[] = {&s->sampled_logq, &s->gap,     &s->logp,       &s->logprox,
-                              &s->logref,       &s->entropy, &s->coefficient};
+  double **const columns[] = {&s->sampled_logq, &s->gap,     &s->logp,        &s->logprox,
+                              &s->logref,       &s->entropy, &s->coefficient, &s->part[0],
+                              &s->part[1],      &s->part[2]};
   s->cap_tokens = 0;
   if (!grow(&s->token, n, sizeof *s->token)) return 0;
   for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i)
@@ -81,7 +82,7 @@ static void copy_tokens(rollout_set *to, size_t at, const rollout_set *from, siz
   memcpy(to->gap + at, from->gap + first, n * sizeof *to->gap);
   memcpy(to->logprox + at, from->logprox + first, n * sizeof *to->logprox);
   memcpy(to->logref + at, from->logref + first, n * sizeof *to->logref);
-  const size_t words = from->shape.words;
+  const size_t words = to->shape.words;
   if (words > 0)
     memcpy(to->kept + at * words, from->kept + first * words, n * words * sizeof *to->kept);
 }
@@ -97,7 +98,8 @@ gl_status rollout_set_select(rollout_set *to, const rollout_set *from, const siz
     tokens += from->token_start[last] - from->token_start[first];
     prompts += from->prompt_start[g + 1] - from->prompt_start[g];
   }
-  to->shape = from->shape;
+  to->replays = from->replays;
+  to->shape = from->replays ? from->shape : (kept_shape){0};
   gl_status status = rollout_set_resize(to, n, responses, tokens, prompts, err);
   if (status != GL_OK) return status;
   size_t i = 0, k = 0, p = 0;

@@ -61,6 +61,7 @@ typedef struct run_spec {
   size_t max_tokens; /* of a response, its stop token included */
   sampling_spec sampling;
   kept_shape kept; /* of the sets that samplers record of the tokens they kept; no words: none */
+  int kept_for_metrics; /* no weights need them */
   char
       *reference; /* folder of the reference policy; NULL: the parameters before the first update */
   int has_reference; /* the section names a reference, so kl_ref is measured whatever the algorithm

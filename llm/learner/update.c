@@ -24,8 +24,9 @@
 /* --- micro-batches ------------------------------------------------------------------------------
  */
 
-/* Which responses a pass takes: all, or those with a coefficient other than 0. */
-typedef enum pass { PASS_ALL, PASS_WITH_GRADIENT } pass;
+/* Which responses a pass takes: all, or those with a coefficient other than 0. A watched pass takes
+ * all, and the same rows, and tells what laws give to the tokens that samplers kept. */
+typedef enum pass { PASS_ALL, PASS_WATCHED, PASS_WITH_GRADIENT } pass;
 
 /* A place in a walk over a part of a set's responses in order. */
 typedef struct walk {
@@ -43,16 +44,18 @@ static int has_gradient(const rollout_set *s, size_t i) {
 }
 
 static int takes(const rollout_set *s, pass which, size_t i) {
-  return which == PASS_ALL || has_gradient(s, i);
+  return which != PASS_WITH_GRADIENT || has_gradient(s, i);
 }
 
 /* Packs the next micro-batch: responses until `most` tokens are full, at least one. The pack stays
  * empty at the end of the walk. rows[i] (NULL: not wanted) is how many rows response i added. */
 static gl_status pack_next(replica *r, size_t most, const rollout_set *s, pass which, walk *at,
                            size_t *rows, gl_error *err) {
+  const int watches = which == PASS_WATCHED && s->shape.words > 0;
   size_t prompt = SIZE_MAX; /* the group whose prompt is being packed */
   token_pack_clear(&r->pack, model_shares(r->model));
-  token_pack_keep(&r->pack, &s->shape);
+  if (s->replays) token_pack_keep(&r->pack, &s->shape);
+  if (watches) token_pack_watch(&r->pack, &s->shape);
   for (; at->response < at->end; ++at->response) {
     const size_t i = at->response, before = r->pack.n_tokens;
     int added;
@@ -63,7 +66,7 @@ static gl_status pack_next(replica *r, size_t most, const rollout_set *s, pass w
     if (g != prompt) token_pack_prompt(&r->pack, s->prompt + from, s->prompt_start[g + 1] - from);
     prompt = g;
     const size_t k = s->token_start[i];
-    const uint32_t *kept = s->shape.words > 0 ? s->kept + k * s->shape.words : NULL;
+    const uint32_t *kept = s->replays || watches ? s->kept + k * s->shape.words : NULL;
     gl_status status =
         token_pack_add_kept(&r->pack, s->token + k, kept, length_of(s, i), most, &added, err);
     if (status != GL_OK) return status;
@@ -129,11 +132,26 @@ static void put_scores(const token_pack *p, const rollout_set *s, size_t first, 
   for (size_t k = 0; k < p->n_asked; ++k) to[s->token_start[first] + k] = found[p->target_of[k]];
 }
 
+/* What the laws of the pack that has just run give to the sets, to the tokens' places in s->part.
+ */
+static gl_status score_parts(const rollout_set *s, replica *r, size_t first, gl_error *err) {
+  const token_pack *p = &r->pack;
+  const size_t n = p->n_watched;
+  if (n == 0) return GL_OK;
+  gl_status status = replica_scratch(r, 3 * n, err);
+  if (status == GL_OK)
+    status = token_pack_parts(p, r->model, r->scratch, r->scratch + n, r->scratch + 2 * n, err);
+  for (size_t of = 0; of < 3 && status == GL_OK; ++of)
+    for (size_t k = 0; k < p->n_asked; ++k)
+      s->part[of][s->token_start[first] + k] = r->scratch[of * n + p->watched_of[k]];
+  return status;
+}
+
 static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *err) {
   const run_spec *spec = &p->l->spec;
   for (;;) {
     const size_t first = at.response;
-    gl_status status = pack_next(r, spec->micro_batch, p->s, PASS_ALL, &at, NULL, err);
+    gl_status status = pack_next(r, spec->micro_batch, p->s, p->which, &at, NULL, err);
     const size_t n = r->pack.n_targets;
     if (status != GL_OK || n == 0) return status;
     status = replica_scratch(r, 2 * n, err);
@@ -143,6 +161,8 @@ static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *er
     if (status != GL_OK) return status;
     put_scores(&r->pack, p->s, first, logp, p->logp);
     if (entropy != NULL) put_scores(&r->pack, p->s, first, entropy, p->entropy);
+    if (p->which == PASS_WATCHED) status = score_parts(p->s, r, first, err);
+    if (status != GL_OK) return status;
   }
 }
 
@@ -157,12 +177,13 @@ static gl_status score_share(void *context, size_t rank, gl_error *err) {
 }
 
 /* logp[n_tokens] and entropy[n_tokens] (NULL: not wanted) of every token of a set. *kept (NULL: no)
- * tells whether the whole forward was kept for a backward. */
+ * tells whether the whole forward was kept for a backward. watches: fills s->part, where the set
+ * has sets of kept tokens. */
 static gl_status score(llm_learner *l, const rollout_set *s, double *logp, double *entropy,
-                       int *kept, gl_error *err) {
+                       int watches, int *kept, gl_error *err) {
   set_pass p = {.l = l,
                 .s = s,
-                .which = PASS_ALL,
+                .which = watches ? PASS_WATCHED : PASS_ALL,
                 .temperature = l->spec.sampling.temperature,
                 .logp = logp,
                 .entropy = entropy};
@@ -311,7 +332,7 @@ gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algo
   set_pass p = {.l = l, .s = s, .which = PASS_WITH_GRADIENT};
   policy_output out;
   size_t some;
-  gl_status status = score(l, s, s->logp, s->entropy, NULL, err);
+  gl_status status = score(l, s, s->logp, s->entropy, 0, NULL, err);
   if (status != GL_OK) return status;
   if (!is_defined(s))
     return gl_fail(err, GL_EINPUT, "log-probabilities of drawn tokens are not finite numbers");
@@ -342,7 +363,7 @@ static gl_status one_update(llm_learner *l, rollout_set *s, size_t update, int s
   gl_status status = GL_OK;
   policy_output out;
   if (!scored) {
-    status = score(l, s, s->logp, l->algorithm.top_entropy < 1 ? s->entropy : NULL, &kept, err);
+    status = score(l, s, s->logp, l->algorithm.top_entropy < 1 ? s->entropy : NULL, 0, &kept, err);
     *defined = status == GL_OK && is_defined(s);
     if (!*defined) return status;
     status = evaluate_loss(l, &l->algorithm, s, &out, err);
@@ -399,6 +420,26 @@ static void plain_metrics(const rollout_set *s, double lr, double *metrics) {
   metrics[METRIC_LR] = lr;
 }
 
+/* What samplers kept, seen by themselves and, where sets are recorded, by the learner. Samplers
+ * whose `logq` is the learner's record no truncated law with raw weights, unless sets say it. */
+static void kept_metrics(const llm_learner *l, const rollout_set *s, double *metrics) {
+  const sampling_spec *law = &l->spec.sampling;
+  const int sets = s->shape.words > 0;
+  if (!sampling_truncates(law, l->spec.model.vocabulary)) return;
+  if (sets || law->weights != SAMPLING_RAW || law->logq != LOGQ_LEARNER)
+    metrics[METRIC_KEPT_MASS_Q] = s->kept_mass_q;
+  if (!sets) return;
+  double tail = 0, with_tail = 0;
+  for (size_t k = 0; k < s->n_tokens; ++k) {
+    if (isnan(s->part[2][k])) continue;
+    tail += s->part[2][k];
+    with_tail += 1;
+  }
+  metrics[METRIC_KEPT_MASS] = mean(s->part[0], s->n_tokens);
+  metrics[METRIC_ENTROPY_KEPT] = mean(s->part[1], s->n_tokens);
+  if (with_tail > 0) metrics[METRIC_ENTROPY_TAIL] = tail / with_tail;
+}
+
 /* --- the step -----------------------------------------------------------------------------------
  */
 
@@ -408,15 +449,14 @@ static gl_status learn(llm_learner *l, double lr, double *applied, double *metri
   int kept = 0;
   gl_status status = score_reference(l, s, err);
   if (status == GL_OK)
-    status = score(l, s, s->logp, s->entropy, l->minibatches == 1 ? &kept : NULL, err);
+    status = score(l, s, s->logp, s->entropy, 1, l->minibatches == 1 ? &kept : NULL, err);
   if (status != GL_OK || !is_defined(s)) return status;
   memcpy(s->logprox, s->logp, s->n_tokens * sizeof *s->logprox);
   status = evaluate_loss(l, &l->algorithm, s, &out, err);
   if (status != GL_OK) return status;
   memcpy(metrics, out.metric, sizeof out.metric);
   metrics[METRIC_ENTROPY] = mean(s->entropy, s->n_tokens);
-  if (sampling_truncates(&l->spec.sampling, l->spec.model.vocabulary))
-    metrics[METRIC_KEPT_MASS_Q] = s->kept_mass_q;
+  kept_metrics(l, s, metrics);
   gradient_trail_begin(&l->trail);
   double norm = 0, rates = 0;
   size_t count = 0;

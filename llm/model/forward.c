@@ -56,6 +56,62 @@ gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared
   return status;
 }
 
+/* --- the parts of a law ------------------------------------------------------------------------
+ */
+
+/* The numbers of some targets, then their sets, into m->parts: n numbers of each, n * words. */
+static gl_status put_parts(model *m, const size_t *target, const uint32_t *set, size_t n,
+                           size_t words, gl_error *err) {
+  const size_t numbers = n * (1 + words);
+  if (numbers > m->parts_room) {
+    m->b->ops->release(m->b, m->parts);
+    m->parts_room = 0;
+    m->parts = m->b->ops->allocate(m->b, numbers * sizeof *m->parts);
+    if (m->parts != NULL) m->parts_room = numbers;
+  }
+  int32_t *place = malloc(n * sizeof *place);
+  if (m->parts == NULL || place == NULL) {
+    free(place);
+    gl_status status = m->b->ops->status(m->b, err);
+    return status != GL_OK ? status : gl_fail_memory(err, "sets of kept tokens");
+  }
+  for (size_t j = 0; j < n; ++j) place[j] = (int32_t)target[j];
+  m->b->ops->upload(m->b, m->parts, place, n * sizeof *place);
+  m->b->ops->upload(m->b, m->parts + n, set, n * words * sizeof *set);
+  free(place);
+  return GL_OK;
+}
+
+/* As many at a time as the forward had targets. What the final norm added, and the results of the
+ * forward that have been read, are not needed any more and lend their memory. */
+gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *kept, size_t n,
+                           double *mass, double *entropy_kept, double *entropy_tail,
+                           gl_error *err) {
+  const pass *p = &m->pass;
+  const backend_ops *ops = m->b->ops;
+  const size_t words = kept->shape->words, most = p->shape.targets;
+  void *staging = malloc(MODEL_STAGING);
+  gl_status status = staging != NULL ? GL_OK : gl_fail_memory(err, "the parts of laws");
+  for (size_t j = 0; j < n && status == GL_OK; ++j)
+    if (target[j] >= most)
+      status = gl_fail(err, GL_EINTERNAL, "the law before target %zu of %zu", target[j], most);
+  for (size_t j = 0; j < n && status == GL_OK; j += most) {
+    const size_t some = n - j < most ? n - j : most;
+    status = put_parts(m, target + j, kept->set + j * words, some, words, err);
+    if (status != GL_OK) break;
+    const kept_sets sets = {*kept->shape, (uint32_t *)(void *)(m->parts + some)};
+    ops->gather(m->b, p->last_branch, p->last_normed, m->parts, some, m->c.hidden);
+    ops->kept_parts(m->b, p->logp, p->entropy, p->dlogp, p->last_branch, model_weight(m, m->head),
+                    sets, some, m->c.hidden, m->temperature);
+    model_download(m, p->logp, 0, some, mass + j, staging);
+    model_download(m, p->entropy, 0, some, entropy_kept + j, staging);
+    model_download(m, p->dlogp, 0, some, entropy_tail + j, staging);
+    status = ops->status(m->b, err);
+  }
+  free(staging);
+  return status;
+}
+
 /* --- layers ------------------------------------------------------------------------------------
  */
 

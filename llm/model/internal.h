@@ -155,6 +155,8 @@ struct model {
   pass pass;
   int kept; /* the pass holds the activations of a forward, so a backward may follow */
   double temperature;
+  int32_t *parts; /* backend [parts_room]: targets and sets of model_kept_parts(); only grows */
+  size_t parts_room;
   int32_t *index; /* host memory through which a pass's index arrays, then numbers, are copied */
   size_t index_room;
 };

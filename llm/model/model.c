@@ -116,6 +116,7 @@ void model_free(model *m) {
   ops->release(m->b, m->cosine);
   ops->release(m->b, m->sine);
   ops->release(m->b, m->block);
+  ops->release(m->b, m->parts);
   free(m->tensor);
   free(m->place);
   free(m->layer);

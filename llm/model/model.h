@@ -149,6 +149,12 @@ gl_status model_forward_shared(model *m, const packed_tokens *packed, const shar
 gl_status model_forward_kept(model *m, const packed_tokens *packed, const shared_tokens *shared,
                              const kept_tokens *kept, double temperature, int keep, double *logp,
                              double *entropy, gl_error *err);
+/* After a forward, whose backward may still follow: what the whole law before each of n of its
+ * targets, target[n], gives to the tokens of a set and to the others, kept->set [n, words]. mass,
+ * entropy_kept, entropy_tail [n] are as the backend's kept_parts() has them. It is one more product
+ * with the output embedding and changes nothing that a backward reads. */
+gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *kept, size_t n,
+                           double *mass, double *entropy_kept, double *entropy_tail, gl_error *err);
 /* Adds sum_j dlogp[j] * d logp_j / d theta to the gradient, for the last kept forward. */
 gl_status model_backward(model *m, const double *dlogp, gl_error *err);
 gl_status model_zero_gradient(model *m, gl_error *err);

@@ -269,6 +269,19 @@ static void output_kept_case(case_run *r, const size_t *s) {
   case_keep_master(r, "dweight", dweight, s[1] * s[2]);
 }
 
+/* shape: rows, vocabulary, k, temperature in tenths, listed */
+static void kept_parts_case(case_run *r, const size_t *s) {
+  void *in = case_draw(r, s[0] * s[2], 1), *weight = case_draw(r, s[1] * s[2], 0.5);
+  const kept_sets kept = case_sets(r, s[0], s[1], (int)s[4], case_draw_integers(r, s[0], s[1]));
+  void *mass = case_zeros_master(r, s[0]), *entropy_kept = case_zeros_master(r, s[0]);
+  void *entropy_tail = case_zeros_master(r, s[0]);
+  OP(r, kept_parts)
+  (r->b, mass, entropy_kept, entropy_tail, in, weight, kept, s[0], s[2], (double)s[3] / 10);
+  case_keep_master(r, "mass", mass, s[0]);
+  case_keep_master(r, "entropy_kept", entropy_kept, s[0]);
+  case_keep_master(r, "entropy_tail", entropy_tail, s[0]);
+}
+
 /* Keeps for each row and token whether the row's set holds it. */
 static void case_keep_sets(case_run *r, kept_sets kept, size_t rows) {
   const size_t words = kept.shape.words, n = kept.shape.vocabulary;
@@ -501,6 +514,15 @@ static const backend_case cases[] = {
       {60, 20, 64, 10, 0},
       {130, 513, 65, 13, 1},
       {7, 20000, 24, 10, 1},
+      {0, 20, 8, 10, 0}}},
+    {"kept_parts",
+     kept_parts_case,
+     4,
+     5,
+     {{1, 5, 3, 10, 0},
+      {3, 20, 7, 7, 1},
+      {130, 513, 65, 13, 1},
+      {7, 20000, 24, 10, 0},
       {0, 20, 8, 10, 0}}},
     {"sample_kept",
      sample_kept_case,

@@ -179,6 +179,79 @@ static void cpu_output_kept(backend *b, void *logp, void *entropy, void *lse, co
   output_run(c, &job, 1);
 }
 
+/* --- the two parts of a law ---------------------------------------------------------------------
+ */
+
+/* The kept tokens' logits of a row stay in z [columns], the others' go to tail [columns]; the
+ * places that this leaves in either are NOT_KEPT. */
+static void part_row(const output_job *job, size_t row, REAL *z, REAL *tail, size_t v,
+                     size_t columns) {
+  memcpy(tail, z, columns * sizeof *tail);
+  leave_kept(job, row, z, v, columns);
+  for (size_t i = 0; i < columns; ++i)
+    if (z[i] != NOT_KEPT) tail[i] = NOT_KEPT;
+}
+
+/* The statistics of the kept tokens (job->kept_stats) and of the others (job->stats) of a block of
+ * rows over a span of the vocabulary. */
+static void parts_task(void *context, size_t task, size_t worker) {
+  const output_job *job = context;
+  const kernel_group g = {0};
+  const size_t span = task % job->spans, first = task / job->spans * OUTPUT_ROWS;
+  const size_t rows = smaller(OUTPUT_ROWS, job->rows - first);
+  const size_t end = smaller(job->vocabulary, (span + 1) * OUTPUT_SPAN);
+  const double factor = (double)job->factor;
+  REAL *const scratch = job->owner->worker[worker], *const z = scratch + LEFT;
+  REAL tail[OUTPUT_COLUMNS];
+  for (size_t v = span * OUTPUT_SPAN; v < end; v += OUTPUT_COLUMNS) {
+    const size_t columns = smaller(OUTPUT_COLUMNS, end - v);
+    output_logits(job, z, columns, first, rows, v, columns, scratch);
+    for (size_t r = 0; r < rows; ++r) {
+      const size_t at = (first + r) * job->spans + span;
+      REAL *const row = z + r * columns;
+      part_row(job, first + r, row, tail, v, columns);
+      const softmax_stats few = row_stats(g, row, columns, job->factor);
+      const softmax_stats rest = row_stats(g, tail, columns, job->factor);
+      const int begins = v == span * OUTPUT_SPAN;
+      job->kept_stats[at] = begins ? few : softmax_stats_join(job->kept_stats[at], few, factor);
+      job->stats[at] = begins ? rest : softmax_stats_join(job->stats[at], rest, factor);
+    }
+  }
+}
+
+static void cpu_kept_parts(backend *b, void *mass, void *entropy_kept, void *entropy_tail,
+                           const void *in, const void *weight, kept_sets kept, size_t rows,
+                           size_t k, double temperature) {
+  cpu *c = (cpu *)b;
+  assert(temperature > 0);
+  output_job job = {.in = in,
+                    .weight = weight,
+                    .rows = rows,
+                    .vocabulary = kept.shape.vocabulary,
+                    .k = k,
+                    .spans = divide_up(kept.shape.vocabulary, OUTPUT_SPAN),
+                    .factor = (REAL)(1 / temperature),
+                    .kept = kept,
+                    .owner = c};
+  const size_t stats = rows * job.spans, own = (LEFT + OUTPUT_ROWS * OUTPUT_COLUMNS) * sizeof(REAL);
+  if (!cpu_reserve(c, own, 2 * stats * sizeof *job.stats) || !pack_output(c, &job)) return;
+  job.stats = c->shared;
+  job.kept_stats = job.stats + stats;
+  pool_run(c->pool, parts_task, &job, divide_up(rows, OUTPUT_ROWS) * job.spans);
+  const double factor = (double)job.factor;
+  for (size_t r = 0; r < rows; ++r) {
+    const softmax_stats rest = all_spans(job.stats, r, job.spans, factor);
+    const softmax_parts p = softmax_parts_of(all_spans(job.kept_stats, r, job.spans, factor), rest,
+                                             rest.greatest <= (double)NOT_KEPT, factor);
+    ((REAL *)mass)[r] = (REAL)p.mass;
+    ((REAL *)entropy_kept)[r] = (REAL)p.entropy;
+    ((REAL *)entropy_tail)[r] = (REAL)p.entropy_rest;
+  }
+}
+
+/* --- backward -----------------------------------------------------------------------------------
+ */
+
 /* The gradients of a block of rows' logits over OUTPUT_COLUMNS tokens, into dlogits [rows,
  * vocabulary]. */
 static void dlogits_task(void *context, size_t task, size_t worker) {

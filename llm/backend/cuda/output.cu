@@ -259,6 +259,84 @@ static void op_output_kept(backend *base, void *logp, void *entropy, void *lse, 
                 kept.shape.vocabulary, k, temperature);
 }
 
+/* --- the two parts of a law --- */
+
+/* A block's running statistics, joined into stats[r] where the chunk is not the first. */
+static __device__ void join_block(softmax_stats *stats, running mine, bool begins, float factor) {
+  const float top = block_max(mine.top);
+  refer_to(&mine, top, factor);
+  const softmax_stats some = {static_cast<double>(top), block_sum(mine.sum),
+                              block_sum(mine.weighted)};
+  if (threadIdx.x != 0) return;
+  *stats = begins ? some : softmax_stats_join(*stats, some, static_cast<double>(factor));
+}
+
+/* Combines row blockIdx.x of the chunk z [rows, columns] with the statistics of the tokens in its
+ * set and of the others, [rows] each. Bytes: a row of z, read once. */
+__global__ void fold_parts(softmax_stats *kept, softmax_stats *rest, const float *z,
+                           const uint32_t *sets, size_t words, bool listed, size_t first,
+                           size_t columns, float factor) {
+  const size_t r = blockIdx.x;
+  const uint32_t *set = sets + r * words;
+  int some = listed ? set[0] != 0 : 0;
+  for (size_t w = threadIdx.x; !listed && w < words; w += blockDim.x) some |= set[w] != 0;
+  const bool none = block_max(some) == 0;
+  running in = {-INFINITY, 0, 0}, out = {-INFINITY, 0, 0};
+  for (size_t i = threadIdx.x; i < columns; i += blockDim.x) {
+    const float x[1] = {z[r * columns + i]};
+    if (holds(set, listed, none, static_cast<uint32_t>(first + i)))
+      add_logits(&in, x, 1, factor);
+    else
+      add_logits(&out, x, 1, factor);
+  }
+  join_block(&kept[r], in, first == 0, factor);
+  join_block(&rest[r], out, first == 0, factor);
+}
+
+/* The three results of each row from its statistics; a thread does a row. */
+__global__ void finish_parts(float *mass, float *entropy_kept, float *entropy_tail,
+                             const softmax_stats *kept, const softmax_stats *rest, size_t rows,
+                             float factor) {
+  const size_t r = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
+  if (r >= rows) return;
+  const softmax_parts p = softmax_parts_of(kept[r], rest[r], rest[r].greatest == -INFINITY,
+                                           static_cast<double>(factor));
+  mass[r] = static_cast<float>(p.mass);
+  entropy_kept[r] = static_cast<float>(p.entropy);
+  entropy_tail[r] = static_cast<float>(p.entropy_rest);
+}
+
+template <typename T>
+static void op_kept_parts(backend *base, void *mass, void *entropy_kept, void *entropy_tail,
+                          const void *in, const void *weight, kept_sets kept, size_t rows, size_t k,
+                          double temperature) {
+  const size_t vocabulary = kept.shape.vocabulary;
+  cuda_operation op(base, "kept_parts", rows, vocabulary, k);
+  assert(temperature > 0);
+  const output_chunk most = chunk_of(op.b, rows, vocabulary);
+  char *at =
+      static_cast<char *>(cuda_scratch(op.b, cuda_output_scratch(op.b, rows, vocabulary, k)));
+  if (at == NULL) return;
+  float *z = carve<float>(&at, most.rows * most.columns);
+  softmax_stats *part = carve<softmax_stats>(&at, most.rows);
+  softmax_stats *rest = carve<softmax_stats>(&at, most.rows);
+  const float factor = static_cast<float>(1 / temperature);
+  for (size_t r = 0; r < rows; r += most.rows) {
+    const size_t n = rows - r < most.rows ? rows - r : most.rows;
+    const kept_sets sets = sets_from(kept, r);
+    for (size_t v = 0; v < vocabulary; v += most.columns) {
+      const size_t columns = vocabulary - v < most.columns ? vocabulary - v : most.columns;
+      chunk_logits(op.b, z, static_cast<const T *>(in) + r * k,
+                   static_cast<const T *>(weight) + v * k, n, columns, k);
+      LAUNCH(op.b, fold_parts, static_cast<unsigned>(n), THREADS, 0, part, rest, z, sets.set,
+             sets.shape.words, sets.shape.listed != 0, v, columns, factor);
+    }
+    LAUNCH(op.b, finish_parts, blocks_of(n, 128), 128, 0, static_cast<float *>(mass) + r,
+           static_cast<float *>(entropy_kept) + r, static_cast<float *>(entropy_tail) + r, part,
+           rest, n, factor);
+  }
+}
+
 /* --- backward: the logits are computed again, become their gradients, and enter two products ---
  */
 
@@ -357,3 +435,4 @@ CUDA_TYPED_OPERATION(output)
 CUDA_TYPED_OPERATION(output_backward)
 CUDA_TYPED_OPERATION(output_kept)
 CUDA_TYPED_OPERATION(output_kept_backward)
+CUDA_TYPED_OPERATION(kept_parts)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORDS = CLI_MAX_ARGUMENTS, WORD_SIZE = 256 };
+enum { MOST_WORDS = CLI_MAX_ARGUMENTS, WORD_SIZE = 256, NUMBER_SIZE = 32 };
 
 /* A command line in the making: `sim` or `run` with overrides. */
 typedef struct line {
@@ -49,9 +49,9 @@ static const setting settings[] = {
 
 /* Another number than the one with which a field has no meaning; any where that one is not stated.
  */
-static const char *other_number(const field_condition *unless, char text[WORD_SIZE]) {
+static const char *other_number(const field_condition *unless, char text[NUMBER_SIZE]) {
   const double not = unless->is != NULL ? strtod(unless->is, NULL) : 0;
-  snprintf(text, WORD_SIZE, "%g", not == 0 ? 9 : not / 2);
+  snprintf(text, NUMBER_SIZE, "%g", not == 0 ? 9 : not / 2);
   return text;
 }
 
@@ -93,7 +93,7 @@ static void recipe_for(line *l, const field *f, int with) {
         (settings[i].world == NULL ? of_clock || strncmp(settings[i].path, "cluster.", 8) != 0
                                    : strcmp(settings[i].world, world) == 0))
       add(l, settings[i].path, settings[i].value, 0);
-  char other[WORD_SIZE];
+  char other[NUMBER_SIZE];
   if (f->unless.path != NULL) add(l, f->unless.path, other_number(&f->unless, other), 0);
   /* A shorthand stands in its section's place: `algorithm: grpo` for `algorithm.base`. */
   const char *path = strcmp(f->path, "algorithm.base") == 0 ? "algorithm" : f->path;

@@ -197,6 +197,82 @@ static void a_token_that_no_row_kept_has_no_gradient(void) {
   backend_free(b);
 }
 
+/* --- the two parts of a law ---------------------------------------------------------------------
+ */
+
+/* Probability of a part of row r's law, kept or not, and the entropy of the law over it. */
+static double part_of(const layer *l, size_t r, int kept, double *entropy) {
+  const double all = sum_of(l, r, 1);
+  double mass = 0, sum = 0;
+  for (size_t a = 0; a < l->vocabulary; ++a) {
+    const int is_kept = !isinf(l->law[r * l->vocabulary + a]);
+    if (is_kept != kept) continue;
+    const double x = logit(l, r, a) - all;
+    mass += exp(x);
+    sum += exp(x) * x;
+  }
+  *entropy = log(mass) - sum / mass;
+  return mass;
+}
+
+static void check_parts(const layer *l, size_t r, double mass, double kept, double tail,
+                        double tolerance) {
+  double entropy;
+  ASSERT_CLOSE(mass, part_of(l, r, 1, &entropy), tolerance);
+  ASSERT_CLOSE(kept, entropy, 10 * tolerance);
+  (void)part_of(l, r, 0, &entropy);
+  ASSERT_CLOSE(tail, entropy, 10 * tolerance);
+}
+
+static float *singles(const double *x, size_t n) {
+  float *y = calloc(n + 1, sizeof *y);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(y);
+  for (size_t i = 0; i < n; ++i) y[i] = (float)x[i];
+  return y;
+}
+
+/* Against plain sums over the vocabulary, in both types, as bits and as lists. */
+static void the_parts_of_a_law_are_sums_over_their_tokens(void) {
+  backend *wide = cpu_of(NUMBER_F64, 2), *narrow = cpu_of(NUMBER_F32, 1);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
+    for (int listed = 0; listed < 2; ++listed) {
+      const layer l = layer_new(sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], listed);
+      double x[3][64];
+      float y[3][64];
+      float *in = singles(l.in, l.rows * l.k), *weight = singles(l.weight, l.vocabulary * l.k);
+      wide->ops->kept_parts(wide, x[0], x[1], x[2], l.in, l.weight, l.kept, l.rows, l.k, 0.7);
+      narrow->ops->kept_parts(narrow, y[0], y[1], y[2], in, weight, l.kept, l.rows, l.k, 0.7);
+      for (size_t r = 0; r < l.rows; ++r) {
+        check_parts(&l, r, x[0][r], x[1][r], x[2][r], 1e-13);
+        check_parts(&l, r, (double)y[0][r], (double)y[1][r], (double)y[2][r], 1e-6);
+      }
+      ASSERT_CLOSE(x[1][l.rows - 1], 0, 1e-14); /* the target alone is kept */
+      layer copy = l;
+      layer_free(&copy);
+      free(in);
+      free(weight);
+    }
+  backend_free(wide);
+  backend_free(narrow);
+}
+
+/* With every token kept, or with an empty set, the kept law is the whole one and nothing is left.
+ */
+static void a_set_that_leaves_nothing_out_has_no_tail(void) {
+  backend *b = cpu_of(NUMBER_F64, 1);
+  for (int empty = 0; empty < 2; ++empty) {
+    layer l = layer_new(4, 600, 5, 1, 0);
+    double whole[3][4], parts[3][4];
+    memset(l.kept.set, empty ? 0 : 0xff, 4 * l.kept.shape.words * sizeof *l.kept.set);
+    b->ops->output(b, whole[0], whole[1], whole[2], l.in, l.weight, l.target, 4, 600, 5, 0.7);
+    b->ops->kept_parts(b, parts[0], parts[1], parts[2], l.in, l.weight, l.kept, 4, 5, 0.7);
+    CU_ASSERT_EQUAL(memcmp(whole[1], parts[1], sizeof whole[1]), 0);
+    for (size_t r = 0; r < 4; ++r) CU_ASSERT(parts[0][r] == 1 && isnan(parts[2][r]));
+    layer_free(&l);
+  }
+  backend_free(b);
+}
+
 /* --- draws --------------------------------------------------------------------------------------
  */
 
@@ -270,5 +346,7 @@ static void distorted_logits_are_the_addressed_ones(void) {
 
 SUITE(llm_backend_kept, "llm: kept tokens", TEST(log_probabilities_are_those_over_the_kept_tokens),
       TEST(sets_that_leave_nothing_out_change_no_bit), TEST(the_backward_is_the_derivative),
-      TEST(a_token_that_no_row_kept_has_no_gradient), TEST(a_draw_tells_what_its_law_kept),
+      TEST(a_token_that_no_row_kept_has_no_gradient),
+      TEST(the_parts_of_a_law_are_sums_over_their_tokens),
+      TEST(a_set_that_leaves_nothing_out_has_no_tail), TEST(a_draw_tells_what_its_law_kept),
       TEST(distorted_logits_are_the_addressed_ones));

@@ -18,7 +18,8 @@ static void jitter(llm_fixture *f, double scale, uint64_t entity) {
     const rng_words w = rng_block(rng_stream_at(5, RNG_TEST, entity), i);
     theta[i] += scale * rng_normal(w);
   }
-  llm_set(f, theta);
+  gl_error err = {0};
+  CU_ASSERT_FATAL(llm_learner_stand_at(&f->learner, theta, f->llm->version, &err) == GL_OK);
   free(theta);
 }
 
@@ -279,7 +280,8 @@ static void a_batch_without_its_sets_is_refused(void) {
   llm_fixture f = llm_open(BEGIN SORT "}\n" REPLAY, 3);
   llm_fixture raw = llm_open(BEGIN SORT "}\nsampling: {temperature: 0.8, top_k: 4, top_p: 0.8}", 3);
   batch mine = llm_draw(&f, 7), other = llm_draw(&raw, 7), *one = &other;
-  CU_ASSERT(llm_same_batch(&mine, &other) && other.n_aux == 0);
+  CU_ASSERT(llm_same_batch(&mine, &other) && other.n_aux == mine.n_aux);
+  other.n_aux = 0;
   CU_ASSERT_EQUAL(f.learner.ops->update(f.llm, &one, 1, metrics, &err), GL_EINPUT);
   uint32_t *set = (uint32_t *)(void *)mine.aux;
   set[mine.token[0] / 32] &= ~((uint32_t)1 << mine.token[0] % 32);
@@ -290,6 +292,143 @@ static void a_batch_without_its_sets_is_refused(void) {
   batch_fini(&other);
   llm_close(&f);
   llm_close(&raw);
+}
+
+/* --- what the learner gives to what samplers kept ------------------------------------------------
+ */
+
+/* kept_mass, entropy_kept and entropy_tail of a batch by sums over the vocabulary, from the sets of
+ * its tokens and the law that the parameters of now have before each. */
+static void sum_parts(llm_fixture *f, const batch *b, double out[3]) {
+  const kept_shape *shape = &f->llm->spec.kept;
+  double logp[64], with_tail = 0;
+  int32_t sequence[64];
+  out[0] = out[1] = out[2] = 0;
+  for (size_t i = 0; i < b->n_responses; ++i)
+    for (size_t k = b->token_start[i]; k < b->token_start[i + 1]; ++k) {
+      const size_t n = beginning(f, b, i, k - b->token_start[i], sequence);
+      double mass[2] = {0}, plogp[2] = {0};
+      law_after(f, sequence, n, f->llm->spec.sampling.temperature, logp);
+      for (size_t a = 0; a < shape->vocabulary; ++a) {
+        const int kept = kept_has(shape, set_of(f, b, k), a);
+        mass[kept] += exp(logp[a]);
+        plogp[kept] += exp(logp[a]) * logp[a];
+      }
+      out[0] += mass[1];
+      out[1] += log(mass[1]) - plogp[1] / mass[1];
+      if (mass[0] == 0) continue;
+      out[2] += log(mass[0]) - plogp[0] / mass[0];
+      ++with_tail;
+    }
+  out[0] /= (double)b->n_tokens;
+  out[1] /= (double)b->n_tokens;
+  out[2] /= with_tail;
+}
+
+/* A learner with a stale batch; apart: every third token was drawn from a law that kept more. */
+static batch watched_batch(llm_fixture *f, const char *world, const char *weights, int apart) {
+  char text[900];
+  snprintf(text, sizeof text,
+           "%s}\nsampling: {temperature: 0.8, top_k: 4, top_p: 0.8, weights: %s}\n"
+           "optimizer: {kind: sgd, lr: 1}\nalgorithm: {base: gepo, clip: none}\n"
+           "train: {groups: 8, group_size: 16}",
+           world, weights);
+  *f = llm_open(text, 3);
+  jitter(f, 0.15, 0);
+  batch b = llm_draw(f, 7);
+  jitter(f, 0.05, 1);
+  for (size_t k = 0; k < b.n_tokens && apart; k += 3)
+    *(uint32_t *)(void *)(b.aux + k * kept_doubles(&f->llm->spec.kept)) |= 0x7f;
+  return b;
+}
+
+static void the_learners_mass_and_entropies_of_what_was_kept_are_sums(void) {
+  static const char *const weights[] = {"raw", "truncated", "replay"};
+  static const struct {
+    const char *world;
+    double tolerance;
+  } worlds[] = {
+      {BEGIN SORT, 1e-12},
+      {BEGIN SHORT ", micro_batch: 40", 1e-12},
+      {BEGIN SHORT ", devices: 2", 1e-12},
+      {"world: {kind: llm, backend: cpu, dtype: float32, " TINY ", " SHORT, 1e-6},
+  };
+  for (size_t w = 0; w < 3; ++w)
+    for (size_t i = 0; i < sizeof worlds / sizeof *worlds; ++i)
+      for (int apart = 0; apart < 2; ++apart) {
+        llm_fixture f;
+        double metrics[METRIC_COUNT], right[3];
+        batch b = watched_batch(&f, worlds[i].world, weights[w], apart);
+        sum_parts(&f, &b, right);
+        llm_update(&f, &b, metrics);
+        ASSERT_CLOSE(metrics[METRIC_KEPT_MASS], right[0], worlds[i].tolerance);
+        ASSERT_CLOSE(metrics[METRIC_ENTROPY_KEPT], right[1], worlds[i].tolerance);
+        ASSERT_CLOSE(metrics[METRIC_ENTROPY_TAIL], right[2], worlds[i].tolerance);
+        CU_ASSERT(right[0] < 0.99 && fabs(right[0] - metrics[METRIC_KEPT_MASS_Q]) > 1e-4);
+        batch_fini(&b);
+        llm_close(&f);
+      }
+}
+
+/* A batch without sets, as older programs left it in checkpoints, has no such metrics and is
+ * trained to the same bits: what is only looked at changes nothing. */
+static void watching_changes_no_bit_of_a_step(void) {
+  static const char *const weights[] = {"raw", "truncated"};
+  static const char *const worlds[] = {BEGIN SHORT, BEGIN SHORT ", micro_batch: 40",
+                                       BEGIN SHORT ", recompute: true"};
+  for (size_t w = 0; w < 2; ++w)
+    for (size_t i = 0; i < 3; ++i) {
+      double metrics[2][METRIC_COUNT], *theta[2];
+      size_t n = 0;
+      for (int watched = 0; watched < 2; ++watched) {
+        llm_fixture f;
+        batch b = watched_batch(&f, worlds[i], weights[w], 1);
+        if (!watched) b.n_aux = 0;
+        llm_update(&f, &b, metrics[watched]);
+        theta[watched] = llm_theta(&f);
+        n = f.n;
+        batch_fini(&b);
+        llm_close(&f);
+      }
+      CU_ASSERT(isnan(metrics[0][METRIC_KEPT_MASS]) && metrics[1][METRIC_KEPT_MASS] > 0);
+      CU_ASSERT(metrics[1][METRIC_GRAD_NORM] > 1e-6);
+      CU_ASSERT_EQUAL(memcmp(theta[0], theta[1], n * sizeof *theta[0]), 0);
+      static const int same[] = {METRIC_LOSS, METRIC_GRAD_NORM, METRIC_ENTROPY, METRIC_KEPT_MASS_Q};
+      for (size_t k = 0; k < 4; ++k)
+        CU_ASSERT_EQUAL(memcmp(&metrics[0][same[k]], &metrics[1][same[k]], sizeof(double)), 0);
+      free(theta[0]);
+      free(theta[1]);
+    }
+}
+
+/* Of a large vocabulary sets are recorded only for weights that need them; without truncation
+ * nothing is. */
+static void what_is_not_recorded_has_no_metrics(void) {
+  static const struct {
+    const char *tokenizer, *sampling;
+    int sets;
+  } worlds[] = {
+      {"", "{temperature: 0.8}", 0},
+      {"tokenizer: {kind: char, unused: 2000}, ", "{top_k: 4}", 0},
+      {"tokenizer: {kind: char, unused: 2000}, ", "{top_p: 0.7}", 0},
+      {"tokenizer: {kind: char, unused: 2000}, ", "{top_k: 4, weights: replay}", 1},
+      {"", "{top_p: 0.7}", 1},
+  };
+  for (size_t i = 0; i < sizeof worlds / sizeof *worlds; ++i) {
+    char text[900];
+    double metrics[METRIC_COUNT];
+    snprintf(text, sizeof text, BEGIN "%s" SHORT "}\nsampling: %s", worlds[i].tokenizer,
+             worlds[i].sampling);
+    llm_fixture f = llm_open(text, 3);
+    batch b = llm_draw(&f, 7);
+    llm_update(&f, &b, metrics);
+    CU_ASSERT_EQUAL(b.n_aux > 0, worlds[i].sets);
+    CU_ASSERT_EQUAL(!isnan(metrics[METRIC_KEPT_MASS]), worlds[i].sets);
+    CU_ASSERT_EQUAL(!isnan(metrics[METRIC_ENTROPY_KEPT]), worlds[i].sets);
+    CU_ASSERT_EQUAL(!isnan(metrics[METRIC_KEPT_MASS_Q]), i > 0);
+    batch_fini(&b);
+    llm_close(&f);
+  }
 }
 
 /* --- distorted laws ------------------------------------------------------------------------------
@@ -441,9 +580,10 @@ static void a_learner_that_records_whole_laws_has_ratio_one(void) {
   batch b = {0};
   llm_draw_part(&f, 7, 0, 0, 0.4, &b);
   llm_draw_part(&f, 7, 0, 0.4, 1, &b);
-  CU_ASSERT_EQUAL(b.n_aux, 0);
+  CU_ASSERT_EQUAL(b.n_aux, b.n_tokens * kept_doubles(&f.llm->spec.kept));
   llm_update(&f, &b, metrics);
   ASSERT_CLOSE(metrics[METRIC_IW_MEAN], 1, 1e-12);
+  ASSERT_CLOSE(metrics[METRIC_KEPT_MASS_Q], metrics[METRIC_KEPT_MASS], 1e-12);
   batch_fini(&b);
   llm_close(&f);
 }
@@ -590,6 +730,8 @@ SUITE(llm_behaviour, "llm: behaviour of samplers",
       TEST(on_policy_replayed_ratios_are_one), TEST(scores_have_the_same_bits_whatever_is_shared),
       TEST(equal_tokens_with_different_sets_are_different_targets),
       TEST(sets_do_not_depend_on_how_a_batch_is_drawn), TEST(a_batch_without_its_sets_is_refused),
+      TEST(the_learners_mass_and_entropies_of_what_was_kept_are_sums),
+      TEST(watching_changes_no_bit_of_a_step), TEST(what_is_not_recorded_has_no_metrics),
       TEST(draws_follow_the_distorted_law_that_the_batch_records),
       TEST(recorded_laws_are_the_distorted_ones), TEST(a_learner_records_its_own_law),
       TEST(a_learner_that_records_whole_laws_has_ratio_one), TEST(scores_know_nothing_of_samplers),
