@@ -218,8 +218,9 @@ const command command_plan = {
         "fields). Splits of the GPUs between learner and samplers, concurrency, batches an "
         "update,\n"
         "window and publishing interval are simulated with common random numbers until the best\n"
-        "within plan.limits is told from the rest (procedure of Kim and Nelson, with its error\n"
-        "rate; paper/methods.md 10.14). Printed are the recommended recipe, which resource binds\n"
+        "within plan.limits is told from the rest but for an indifference zone, with a stated\n"
+        "error rate (paper/methods.md 10.14). Printed are the recommended recipe, which resource "
+        "binds\n"
         "it, what one more of each would bring, and the Pareto front.\n"
         "With plan.limits.staleness the fastest candidate is wanted, with plan.limits.throughput\n"
         "alone the least stale one.",

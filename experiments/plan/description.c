@@ -275,7 +275,7 @@ static gl_status read_rigour(plan_rigour *g, const cfg_node *node, gl_error *err
   g->throughput = cfg_double(&r, "throughput", 0.02, 1e-4, 0.5);
   g->staleness = cfg_double(&r, "staleness", 0.1, 1e-3, 1e3);
   g->replicates = cfg_count(&r, "replicates", 12, 3, PLAN_MOST_REPLICATES);
-  g->most = cfg_count(&r, "most", 300, 3, PLAN_MOST_REPLICATES);
+  g->most = cfg_count(&r, "most", PLAN_MOST_REPLICATES, 3, PLAN_MOST_REPLICATES);
   g->updates = cfg_count(&r, "updates", 64, 8, 1000000);
   g->warm_up = cfg_count(&r, "warm_up", g->updates / 4, 0, 1000000);
   if (r.status == GL_OK && g->most < g->replicates)

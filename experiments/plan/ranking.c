@@ -1,5 +1,4 @@
-/* The procedures of Batur and Kim, and of Kim and Nelson, with c = 1, side by side as Andradottir
- * and Kim run them. */
+/* Limits by the procedure of Batur and Kim, comparison by confidence sequences for differences. */
 #include "experiments/plan/ranking.h"
 
 #include <gsl/gsl_cdf.h>
@@ -7,14 +6,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Each of the three steps has this share of the error rate. */
-enum { STEPS = 3 };
+/* Limits and comparison have equal shares of the error rate. */
+enum { PARTS = 2 };
 
 typedef struct work {
   const ranking_request *q;
   ranking *out;
   size_t *which;               /* [systems] scratch: those of a round */
   ranking_observation *answer; /* [systems] scratch */
+  unsigned char *wanted;       /* [systems] scratch: those that need more replicates */
+  double c;                    /* of bounds: see bound_factor() */
   gl_error *err;
 } work;
 
@@ -88,7 +89,7 @@ static double slack_sum(const ranking_system *s, size_t limit) {
 static int keeps_limits(const work *w, const ranking_system *s) {
   const ranking_request *q = w->q;
   const double error =
-      q->error_rate / STEPS / (double)w->out->n / (double)(q->n_limits > 0 ? q->n_limits : 1);
+      q->error_rate / PARTS / (double)w->out->n / (double)(q->n_limits > 0 ? q->n_limits : 1);
   const double h2 = h_squared(error, q->first);
   int known = 1;
   for (size_t k = 0; k < q->n_limits; ++k) {
@@ -113,173 +114,203 @@ static void decide_limits(const work *w) {
     const int known = s->fate == RANKING_UNDECIDED ? keeps_limits(w, s) : -1;
     if (known < 0) continue;
     s->feasible = known;
-    s->fate = known ? RANKING_LEFT : RANKING_INFEASIBLE;
+    s->fate = known ? RANKING_FEASIBLE : RANKING_INFEASIBLE;
   }
 }
 
 /* --- comparison ---------------------------------------------------------------------------------
  */
 
-static double difference_sum(const ranking_system *a, const ranking_system *b, size_t n) {
+/* What system s may lack to another, in replicate r, and still be as good. */
+static double zone_in(const ranking_request *q, const ranking_system *s, size_t r) {
+  return q->zone_share > 0 ? q->zone_share * fabs(s->seen[r].value) : q->zone;
+}
+
+/* By how much i is better than s, beyond the zone, in replicate r. */
+static double lead_in(const work *w, const ranking_system *i, const ranking_system *s, size_t r) {
+  return i->seen[r].value - s->seen[r].value - zone_in(w->q, s, r);
+}
+
+static double lead_mean(const work *w, const ranking_system *i, const ranking_system *s, size_t n) {
   double sum = 0;
-  for (size_t r = 0; r < n; ++r) sum += a->seen[r].value - b->seen[r].value;
-  return sum;
+  for (size_t r = 0; r < n; ++r) sum += lead_in(w, i, s, r);
+  return sum / (double)n;
 }
 
-static double difference_variance(const ranking_system *a, const ranking_system *b, size_t n) {
-  const double mean = difference_sum(a, b, n) / (double)n;
-  double squares = 0;
-  for (size_t r = 0; r < n; ++r) squares += pow(a->seen[r].value - b->seen[r].value - mean, 2);
-  return squares / (double)(n - 1);
+static size_t common(const ranking_system *i, const ranking_system *s) {
+  return i->n < s->n ? i->n : s->n;
 }
 
-typedef struct comparison {
-  double h2, delta;
-  size_t *left, n; /* systems that are still compared: feasible, or not known to be */
-  unsigned char *beaten;
-} comparison;
-
-static int is_left(const ranking_system *s) {
-  return s->fate == RANKING_UNDECIDED || s->fate == RANKING_LEFT;
-}
-
-/* One round after r replicates: only a feasible system beats another. Returns whether a system's
- * limits, or a pair of feasible ones, are still open. */
-static int screen(work *w, comparison *c, size_t r) {
-  int open = 0;
-  size_t n = 0;
-  for (size_t i = 0; i < c->n; ++i)
-    if (is_left(&w->out->system[c->left[i]])) c->left[n++] = c->left[i];
-  c->n = n;
-  for (size_t i = 0; i < n; ++i) c->beaten[i] = 0;
-  for (size_t i = 0; i < n; ++i)
-    for (size_t k = i + 1; k < n; ++k) {
-      const ranking_system *a = &w->out->system[c->left[i]], *b = &w->out->system[c->left[k]];
-      if (!a->feasible && !b->feasible) continue;
-      const double sum = difference_sum(a, b, r);
-      const double far = height(c->h2, difference_variance(a, b, w->q->first), c->delta, r);
-      if (sum < -far && b->feasible) c->beaten[i] = 1;
-      if (sum > far && a->feasible) c->beaten[k] = 1;
-      if (a->feasible && b->feasible && far > 0 && fabs(sum) <= far) open = 1;
-    }
-  for (size_t i = 0; i < n; ++i) {
-    ranking_system *s = &w->out->system[c->left[i]];
-    if (c->beaten[i]) s->fate = RANKING_BEATEN;
-    open = open || s->fate == RANKING_UNDECIDED;
+/* Upper bound of the mean of i's lead over s beyond the zone, if both had n replicates and their
+ * present mean; it holds for all n at once. Equal systems, and those without noise, need none. */
+static double bound_after(const work *w, const ranking_system *i, const ranking_system *s,
+                          size_t n) {
+  const size_t first = w->q->first;
+  const double mean = lead_mean(w, i, s, first);
+  double squares = 0, zone = 0;
+  for (size_t r = 0; r < first; ++r) {
+    squares += pow(lead_in(w, i, s, r) - mean, 2);
+    zone += zone_in(w->q, s, r) / (double)first;
   }
-  n = 0;
-  for (size_t i = 0; i < c->n; ++i)
-    if (!c->beaten[i]) c->left[n++] = c->left[i];
-  c->n = n;
-  return open && (n > 1 || (n == 1 && w->out->system[c->left[0]].fate == RANKING_UNDECIDED));
+  const double s2 = squares / (double)(first - 1), lambda = zone / 2;
+  const double now = lead_mean(w, i, s, common(i, s));
+  if (!(s2 > 0)) return now;
+  return now + w->c * s2 / (2 * lambda * (double)n) + lambda;
 }
 
-static int is_better(const ranking_system *a, const ranking_system *b) {
-  return a->mean > b->mean || (a->mean == b->mean && a->mean_second > b->mean_second);
+/* Whether it is not shown yet that i is better than s by the zone at most. */
+static int is_open(const work *w, const ranking_system *i, const ranking_system *s) {
+  return i != s && i->fate != RANKING_INFEASIBLE && bound_after(w, i, s, common(i, s)) > 0;
 }
 
-/* The replicates ran out: what is not known is taken from the means. */
-static void give_up(work *w, const comparison *c) {
+/* The feasible system with the largest mean; SIZE_MAX: none is known to be feasible. */
+static size_t leader(const ranking *o) {
+  size_t best = SIZE_MAX;
+  for (size_t i = 0; i < o->n; ++i) {
+    const ranking_system *s = &o->system[i], *b = &o->system[best == SIZE_MAX ? i : best];
+    if (!s->feasible) continue;
+    if (best == SIZE_MAX || s->mean > b->mean ||
+        (s->mean == b->mean && s->mean_second > b->mean_second))
+      best = i;
+  }
+  return best;
+}
+
+/* Marks in w->wanted whom `at` has to be compared with further, and itself: all systems whose
+ * limits are open where `at` is SIZE_MAX. Returns how many. */
+static size_t want(work *w, size_t at) {
+  size_t n = 0;
+  for (size_t i = 0; i < w->out->n; ++i) {
+    const ranking_system *s = &w->out->system[i];
+    w->wanted[i] =
+        at == SIZE_MAX ? s->fate == RANKING_UNDECIDED : is_open(w, s, &w->out->system[at]);
+    n += w->wanted[i];
+  }
+  if (n > 0 && at != SIZE_MAX) w->wanted[at] = 1;
+  return n;
+}
+
+/* One more replicate for those of the wanted that have the fewest, if that is below `most`; sets
+ * *any to whether there was one to make. */
+static gl_status advance(work *w, size_t most, int *any) {
+  size_t fewest = most, n = 0;
+  for (size_t i = 0; i < w->out->n; ++i)
+    if (w->wanted[i] && w->out->system[i].n < fewest) fewest = w->out->system[i].n;
+  *any = fewest < most;
+  if (!*any) return GL_OK;
+  for (size_t i = 0; i < w->out->n; ++i)
+    if (w->wanted[i] && w->out->system[i].n == fewest) w->which[n++] = i;
+  return observe(w, n, fewest);
+}
+
+/* The replicates ran out: where no system is known to be feasible, the means decide. */
+static void give_up(work *w) {
   w->out->separated = 0;
-  for (size_t i = 0; i < c->n; ++i) {
-    ranking_system *s = &w->out->system[c->left[i]];
+  if (leader(w->out) != SIZE_MAX) return;
+  for (size_t i = 0; i < w->out->n; ++i) {
+    ranking_system *s = &w->out->system[i];
     if (s->fate == RANKING_UNDECIDED) s->feasible = keeps_on_average(w, s);
   }
 }
 
-static void take_best(work *w, const comparison *c) {
-  for (size_t i = 0; i < c->n; ++i) {
-    const ranking_system *s = &w->out->system[c->left[i]];
-    if (s->feasible && (w->out->best == SIZE_MAX || is_better(s, &w->out->system[w->out->best])))
-      w->out->best = c->left[i];
-  }
-}
-
 static gl_status compare(work *w) {
-  const ranking_request *q = w->q;
-  comparison c = {.left = malloc(w->out->n * sizeof *c.left),
-                  .n = w->out->n,
-                  .beaten = malloc(w->out->n),
-                  .delta = w->out->zone / 2};
-  gl_status status = c.left && c.beaten ? GL_OK : gl_fail_memory(w->err, "a comparison");
-  for (size_t i = 0; i < c.n && status == GL_OK; ++i) c.left[i] = i;
-  if (c.n > 1) c.h2 = h_squared(q->error_rate / STEPS / (double)(c.n - 1), q->first);
-  for (size_t r = q->first; status == GL_OK; ++r) {
+  gl_status status = GL_OK;
+  int any = 1;
+  while (status == GL_OK) {
     decide_limits(w);
-    if (!screen(w, &c, r)) break;
-    if (r >= q->most) {
-      give_up(w, &c);
-      break;
-    }
-    for (size_t i = 0; i < c.n; ++i) w->which[i] = c.left[i];
-    status = observe(w, c.n, r);
+    if (want(w, leader(w->out)) == 0) break;
+    status = advance(w, w->q->most, &any);
+    if (any) continue;
+    give_up(w);
+    break;
   }
-  if (status == GL_OK) take_best(w, &c);
-  free(c.left);
-  free(c.beaten);
+  w->out->best = w->out->chosen = leader(w->out);
   return status;
 }
 
 /* --- which of those that are as good ------------------------------------------------------------
  */
 
-/* Whether the system looks as good as the best and has the better second quantity. */
-static int is_rival(const work *w, const ranking_system *s) {
-  const ranking_system *best = &w->out->system[w->out->best];
-  return s->feasible && s != best && s->mean >= best->mean - w->out->zone / 2 &&
-         s->mean_second > best->mean_second;
-}
-
-/* Brings the best system and its rivals to so many replicates. */
-static gl_status complete(work *w, size_t enough) {
-  gl_status status = GL_OK;
-  for (size_t r = w->q->first; r < enough && status == GL_OK; ++r) {
-    size_t n = 0;
-    for (size_t i = 0; i < w->out->n; ++i)
-      if (w->out->system[i].n == r && (i == w->out->best || is_rival(w, &w->out->system[i])))
-        w->which[n++] = i;
-    status = observe(w, n, r);
+/* Whether no other system is, or would with so many replicates and the present means be, open
+ * against s. The best is asked first, for it is the one that most fail against. */
+static int stands_against_all(const work *w, const ranking_system *s, size_t enough) {
+  for (size_t k = 0; k <= w->out->n; ++k) {
+    const ranking_system *i = &w->out->system[k == 0 ? w->out->best : k - 1];
+    if (is_open(w, i, s) && (enough == 0 || bound_after(w, i, s, enough) > 0)) return 0;
   }
-  return status;
+  return 1;
 }
 
-static int is_as_good(const work *w, const ranking_system *s, const ranking_system *best,
-                      size_t comparisons) {
-  const size_t n = s->n < best->n ? s->n : best->n;
-  const double below = difference_sum(best, s, n) / (double)n;
-  const double error = w->q->error_rate / STEPS / (double)comparisons;
-  const double t = gsl_cdf_tdist_Qinv(error, (double)(n - 1));
-  return below + t * sqrt(difference_variance(best, s, n) / (double)n) <= w->out->zone / 2;
+/* The feasible system that has the best second quantity of those which may be as good. */
+static size_t rival(const work *w, size_t enough) {
+  const ranking *o = w->out;
+  size_t best = o->best;
+  for (size_t i = 0; i < o->n; ++i)
+    if (o->system[i].feasible && o->system[i].mean_second > o->system[best].mean_second &&
+        stands_against_all(w, &o->system[i], enough))
+      best = i;
+  return best;
 }
 
-/* Rivals get as many replicates as the best, and the best twice those of the first stage at least.
- */
+/* Rivals of the best system get as many replicates as it has, and twice those of the first stage at
+ * least. */
 static gl_status choose(work *w) {
   ranking *o = w->out;
-  size_t feasible = 0, enough = 2 * w->q->first;
-  if (o->best == SIZE_MAX) return GL_OK;
-  for (size_t i = 0; i < o->n; ++i) feasible += o->system[i].feasible != 0;
+  gl_status status = GL_OK;
+  size_t enough = 2 * w->q->first;
+  if (o->best == SIZE_MAX || !o->separated) return GL_OK;
   if (enough > w->q->most) enough = w->q->most;
   if (o->system[o->best].n > enough) enough = o->system[o->best].n;
-  gl_status status = complete(w, enough);
-  o->chosen = o->best;
-  o->as_good = 1;
-  for (size_t i = 0; i < o->n && status == GL_OK; ++i) {
-    const ranking_system *s = &o->system[i];
-    if (!is_rival(w, s) || !is_as_good(w, s, &o->system[o->best], feasible - 1)) continue;
-    ++o->as_good;
-    if (s->mean_second > o->system[o->chosen].mean_second) o->chosen = i;
+  for (int any = 1; any && status == GL_OK;) {
+    decide_limits(w);
+    o->chosen = rival(w, enough);
+    if (want(w, o->chosen) == 0) break;
+    status = advance(w, enough, &any);
   }
   return status;
+}
+
+/* Where replicates ran out: by how much more than the zone another may be better. */
+static double beyond_zone(const work *w, const ranking_system *chosen) {
+  double beyond = chosen->fate == RANKING_FEASIBLE ? 0 : INFINITY;
+  for (size_t i = 0; i < w->out->n; ++i) {
+    const ranking_system *s = &w->out->system[i];
+    if (is_open(w, s, chosen)) beyond = fmax(beyond, bound_after(w, s, chosen, common(s, chosen)));
+  }
+  return beyond;
+}
+
+static void judge(work *w) {
+  ranking *o = w->out;
+  if (o->chosen == SIZE_MAX) return;
+  const ranking_system *chosen = &o->system[o->chosen];
+  for (size_t r = 0; r < chosen->n; ++r) o->zone += zone_in(w->q, chosen, r) / (double)chosen->n;
+  o->reached = o->zone + (o->separated ? 0 : beyond_zone(w, chosen));
+  for (size_t i = 0; i < o->n; ++i) {
+    ranking_system *s = &o->system[i];
+    const int shown = o->separated && i == o->chosen;
+    if (s->fate != RANKING_FEASIBLE || !(shown || stands_against_all(w, s, 0))) continue;
+    s->fate = RANKING_AS_GOOD;
+    ++o->as_good;
+  }
 }
 
 /* --- the whole ----------------------------------------------------------------------------------
  */
 
-static void set_zone(work *w) {
-  double largest = 0;
-  for (size_t i = 0; i < w->out->n; ++i) largest = fmax(largest, fabs(w->out->system[i].mean));
-  w->out->zone = w->q->zone_share > 0 ? w->q->zone_share * largest : w->q->zone;
+/* A sum of independent normal differences of mean 0 and variance v ever exceeds a + lambda r with a
+ * chance of at most exp(-2 a lambda / v). With a = c S^2 / (2 lambda), S^2 of `first` of them, the
+ * mean of that over the law of S^2 is (1 + 2c / (first - 1))^(-(first - 1) / 2), which is `error`.
+ */
+static double bound_factor(double error, size_t first) {
+  const double n = (double)(first - 1);
+  return n / 2 * (pow(error, -2 / n) - 1);
+}
+
+static void free_scratch(work *w) {
+  free(w->which);
+  free(w->answer);
+  free(w->wanted);
 }
 
 gl_status ranking_best(ranking *out, const ranking_request *q, gl_error *err) {
@@ -290,20 +321,21 @@ gl_status ranking_best(ranking *out, const ranking_request *q, gl_error *err) {
   work w = {.q = q, .out = out, .err = err};
   w.which = malloc(q->systems * sizeof *w.which);
   w.answer = malloc(q->systems * sizeof *w.answer);
+  w.wanted = malloc(q->systems);
   out->system = calloc(q->systems, sizeof *out->system);
-  gl_status status = w.which && w.answer && out->system ? GL_OK : gl_fail_memory(err, "systems");
+  gl_status status =
+      w.which && w.answer && w.wanted && out->system ? GL_OK : gl_fail_memory(err, "systems");
   if (status == GL_OK) {
     out->n = q->systems;
     for (size_t i = 0; i < out->n; ++i) out->system[i].fate = RANKING_UNDECIDED;
     status = observe_first(&w);
   }
-  if (status == GL_OK) {
-    set_zone(&w);
-    status = compare(&w);
-  }
+  if (q->systems > 1)
+    w.c = bound_factor(q->error_rate / PARTS / (double)(q->systems - 1), q->first);
+  if (status == GL_OK) status = compare(&w);
   if (status == GL_OK) status = choose(&w);
-  free(w.which);
-  free(w.answer);
+  if (status == GL_OK) judge(&w);
+  free_scratch(&w);
   return status;
 }
 

@@ -1,22 +1,22 @@
 /* Ranking and selection: the best of many systems that are known by simulation alone, subject to
  * limits that are, too. Only statistics: what a system is, the caller knows.
  *
- * Three parts, each with a third of the error rate (paper/methods.md §10.14). The first two go side
- * by side, as in the procedure AK+ of Andradottir and Kim (2010): what a feasible system beats
- * needs no more replicates to know whether it is feasible.
+ * Two parts, each with half of the error rate (paper/methods.md 10.14), go side by side:
  *
  *   1. Feasibility, system by system and limit by limit: the procedure of Batur and Kim (2010). A
  *      system whose mean keeps a limit with `slack` to spare is found feasible and one that misses
  *      it by as much is not; those between may be found either.
- *   2. Comparison of the feasible ones: the fully sequential procedure of Kim and Nelson (2001).
- * The system it selects has a mean within half the indifference zone of the best feasible one's.
- *      Systems may be, and should be, simulated with common random numbers, for its variances are
- *      those of differences.
- *   3. Of the systems whose mean is shown to be within the other half of the zone of the selected
- *      one's, by paired t intervals with Bonferroni's correction, the one with the best second
- *      quantity is taken.
+ *   2. Comparison: a system may be selected once it is feasible and, of every other that is not
+ *      found infeasible, shown to be at most the indifference zone below it: by an upper bound of
+ *      the mean difference that holds for all numbers of replicates at once. Whatever is simulated
+ *      in which order, only the bounds for differences from the best system must hold. Systems may
+ *      be, and should be, simulated with common random numbers, for the variances are those of
+ *      differences. Of the systems that may be selected the one with the best second quantity is.
  *
- * The guarantee holds for normal observations that are independent from replicate to replicate.
+ * What is promised: with a chance of 1 - error_rate, no system that keeps all limits with `slack`
+ * to spare is better than the selected one by more than the zone, ties or not, and the selected one
+ * misses no limit by `slack`. It holds for normal observations that are independent from replicate
+ * to replicate.
  * Prefix: ranking_. */
 #ifndef GEPOLAB_EXPERIMENTS_PLAN_RANKING_H
 #define GEPOLAB_EXPERIMENTS_PLAN_RANKING_H
@@ -38,8 +38,8 @@ typedef struct ranking_request {
   size_t systems, n_limits;
   size_t first, most; /* replicates of every system in the first stage, at least 3; and at most */
   double error_rate;
-  double zone_share, zone; /* indifference zone: zone_share of the largest |mean| of the first
-                              stage, or `zone` where that is 0 */
+  double zone_share, zone; /* indifference zone: zone_share of the selected system's |mean|, or
+                              `zone` where that is 0 */
   double slack[RANKING_MOST_LIMITS];
   /* Makes replicate `replicate` of each of the systems which[n], out[n]. The replicates of a system
    * are asked for in order, from 0. An error ends the selection. */
@@ -50,10 +50,10 @@ typedef struct ranking_request {
 
 typedef enum ranking_fate {
   RANKING_INFEASIBLE, /* misses a limit */
-  RANKING_UNDECIDED,  /* neither was shown after `most` replicates: taken for feasible if its means
-                         keep the limits */
-  RANKING_BEATEN,     /* its mean was shown to be less than another's */
-  RANKING_LEFT        /* still compared when the procedure ended */
+  RANKING_UNDECIDED,  /* neither was shown; not selected, unless replicates ran out and nothing is
+                         known to be feasible */
+  RANKING_FEASIBLE,   /* keeps the limits, and is not shown to be as good as any */
+  RANKING_AS_GOOD     /* keeps the limits, and no other is better by more than the zone */
 } ranking_fate;
 
 typedef struct ranking_system {
@@ -67,11 +67,13 @@ typedef struct ranking_system {
 typedef struct ranking {
   ranking_system *system; /* [n] */
   size_t n;
-  double zone;       /* the whole indifference zone, as it was used */
-  size_t best;       /* by the procedure of Kim and Nelson; SIZE_MAX: no system is feasible */
-  size_t chosen;     /* after the third step */
-  size_t as_good;    /* systems shown to be as good as the best, itself included */
-  int separated;     /* 0: `most` replicates did not suffice, and the error rate is not kept */
+  double zone;       /* indifference zone of the selected system, in units of the value */
+  double reached;    /* the error rate holds for this zone: `zone`, or what
+                        replicates sufficed for; INFINITY where it is not known to be feasible */
+  size_t best;       /* feasible, of the largest mean; SIZE_MAX: no system is feasible */
+  size_t chosen;     /* of those as good, that with the best second quantity */
+  size_t as_good;    /* systems shown to be as good, the selected one included */
+  int separated;     /* 0: `most` replicates did not suffice for the zone */
   size_t replicates; /* of all systems together */
 } ranking;
 

@@ -403,13 +403,19 @@ static size_t list_gains(const plan_result *r, plan_gain *out) {
   return n;
 }
 
+/* A plan that needed many replicates to tell the best does not need as many for each change: their
+ * intervals are printed. */
+enum { GAIN_STAGES = 8 };
+
 static gl_status find_gains(search *s, gl_error *err) {
   plan_result *r = s->out;
   r->gains = calloc(2 * r->d->n_sites + 2, sizeof *r->gains);
   if (r->gains == NULL) return gl_fail_memory(err, "what more would bring");
   r->n_gains = list_gains(r, r->gains);
   size_t replicates = r->system[r->chosen].n;
-  if (replicates < 2 * r->d->rigour.replicates) replicates = 2 * r->d->rigour.replicates;
+  const size_t first = r->d->rigour.replicates;
+  if (replicates < 2 * first) replicates = 2 * first;
+  if (replicates > GAIN_STAGES * first) replicates = GAIN_STAGES * first;
   if (replicates > PLAN_MOST_REPLICATES) replicates = PLAN_MOST_REPLICATES;
   tell_phase(s->watch, "one more of each", r->n_gains * replicates);
   s->told = 0;

@@ -89,23 +89,36 @@ static void print_choices(const plan_candidate *c, const plan_description *d, FI
           (long long)c->publish, plural(c->publish));
 }
 
+/* "5 %, that a candidate within the limits is more than 2 % faster" */
+static void print_promise(const plan_result *r, double zone, FILE *to) {
+  const plan_limits *l = &r->d->limits;
+  const int fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
+  fprintf(to, "%g %%, that a candidate within the limits is ", 100 * r->d->rigour.error_rate);
+  if (fresh)
+    fprintf(to, "more than %.3g updates fresher\n", zone);
+  else
+    fprintf(to, "more than %.3g %% faster\n", 100 * zone);
+}
+
 static void print_sureness(const plan_result *r, FILE *to) {
   const plan_rigour *g = &r->d->rigour;
-  const int fresh = r->d->limits.throughput > 0 && isinf(r->d->limits.staleness) &&
-                    isinf(r->d->limits.staleness_p95);
+  const plan_limits *l = &r->d->limits;
+  const int fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
+  const double wanted = fresh ? g->staleness : g->throughput;
+  const double factor = fresh ? 1 : g->throughput / r->ranking.zone;
   fputs("  error rate     ", to);
-  if (!r->ranking.separated) {
-    fprintf(to,
-            "not kept: %zu replicates did not tell the best from the rest; raise "
-            "plan.selection.most\n",
-            g->most);
-    return;
-  }
-  fprintf(to, "%g %%, that a candidate within the limits is ", 100 * g->error_rate);
-  if (fresh)
-    fprintf(to, "more than %g updates fresher\n", g->staleness);
+  if (isinf(r->ranking.reached))
+    fprintf(to, "not kept: %zu replicates did not show whether it keeps the limits\n", g->most);
   else
-    fprintf(to, "more than %g %% faster\n", 100 * g->throughput);
+    print_promise(r, r->ranking.separated ? wanted : r->ranking.reached * factor, to);
+  if (!r->ranking.separated)
+    fprintf(to, "                 not %g%s, as wanted; raise plan.selection.most or .updates\n",
+            fresh ? wanted : 100 * wanted, fresh ? " updates" : " %");
+  if (r->ranking.as_good > 1)
+    fprintf(to,
+            "  as good        %zu candidates are shown to be within this zone; of them this is "
+            "the %s\n",
+            r->ranking.as_good, fresh ? "fastest" : "least stale");
 }
 
 static void print_chosen(const plan_result *r, FILE *to) {
@@ -308,6 +321,7 @@ static int add_selection(cJSON *to, const plan_result *r) {
   cJSON *o = cJSON_AddObjectToObject(to, "selection");
   return o != NULL && json_add_number(o, "error_rate", g->error_rate) != NULL &&
          json_add_number(o, "indifference_zone", r->ranking.zone) != NULL &&
+         json_add_number(o, "reached_zone", r->ranking.reached) != NULL &&
          cJSON_AddBoolToObject(o, "separated", r->ranking.separated) != NULL &&
          json_add_number(o, "as_good", (double)r->ranking.as_good) != NULL &&
          json_add_number(o, "first_stage", (double)g->replicates) != NULL &&
