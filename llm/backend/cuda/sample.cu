@@ -13,8 +13,7 @@ enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH };
 
 /* What the kernels know of the n slices of every row, [rows, n] each; in scratch memory. */
 struct sample_slices {
-  weight_t *best; /* the greatest logit: its key in the upper half, 2^32 - 1 - its token, the lowest
-                     of equals, below */
+  weight_t *best; /* the greatest rank */
   weight_t *sum;
   size_t n;
 };
@@ -23,35 +22,9 @@ struct sample_slices {
 __global__ void __launch_bounds__(THREADS)
     find_best(sample_slices slices, const float *logits, size_t vocabulary) {
   wait_for_kernels_before();
-  const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
-  weight_t best = 0;
-#pragma unroll
-  for (unsigned e = 0; e < EACH; ++e) {
-    const size_t i = first + e * THREADS;
-    if (i >= vocabulary) continue;
-    const weight_t key = static_cast<weight_t>(key_of(logits[r * vocabulary + i])) << 32 |
-                         (0xffffffffu - static_cast<uint32_t>(i));
-    best = key > best ? key : best;
-  }
-  best = block_max(best);
+  const size_t r = blockIdx.x;
+  const weight_t best = best_of_slice<THREADS, EACH>(logits + r * vocabulary, vocabulary);
   if (threadIdx.x == 0) slices.best[r * slices.n + blockIdx.y] = best;
-}
-
-/* The best of all slices of row r, for all threads of the block, which call together. */
-static __device__ __forceinline__ weight_t best_of_row(const sample_slices &slices, size_t r) {
-  weight_t best = 0;
-  for (size_t s = threadIdx.x; s < slices.n; s += THREADS) {
-    const weight_t other = slices.best[r * slices.n + s];
-    best = other > best ? other : best;
-  }
-  return block_max(best);
-}
-
-/* Row r, whose greatest logit `best` tells. */
-static __device__ __forceinline__ sample_row row_at(const float *logits, size_t r,
-                                                    size_t vocabulary, weight_t best,
-                                                    float factor) {
-  return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
 }
 
 /* Block (x, y): the sum of the weights of slice y of row x. */
@@ -59,7 +32,8 @@ __global__ void __launch_bounds__(THREADS)
     sum_weights(sample_slices slices, const float *logits, size_t vocabulary, float factor) {
   wait_for_kernels_before();
   const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
-  const sample_row x = row_at(logits, r, vocabulary, best_of_row(slices, r), factor);
+  const sample_row x = row_at(logits, r, vocabulary,
+                              best_of_row<THREADS>(slices.best + r * slices.n, slices.n), factor);
   weight_t sum = 0;
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
@@ -76,15 +50,15 @@ __global__ void __launch_bounds__(THREADS)
                 size_t vocabulary, sample_spec spec) {
   wait_for_kernels_before();
   const size_t r = blockIdx.x;
-  const weight_t best = best_of_row(slices, r), *sums = slices.sum + r * slices.n;
+  const weight_t best = best_of_row<THREADS>(slices.best + r * slices.n, slices.n),
+                 *sums = slices.sum + r * slices.n;
   const sample_row x = row_at(logits, r, vocabulary, best, spec.factor);
   weight_t total = 0;
   for (size_t s = threadIdx.x; s < slices.n; s += THREADS) total += sums[s];
   total = block_sum(total);
   if (total == 0 || spec.greedy) {
     if (threadIdx.x == 0 && total == 0) put_nan_draw(to, r, vocabulary);
-    if (threadIdx.x == 0 && total != 0)
-      put_draw(to, r, x, spec, 0xffffffffu - static_cast<uint32_t>(best), total, total);
+    if (threadIdx.x == 0 && total != 0) put_draw(to, r, x, spec, ranked_token(best), total, total);
     return;
   }
   const weight_t wanted = drawn_weight(spec, index[r], total);

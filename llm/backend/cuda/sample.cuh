@@ -74,6 +74,46 @@ static __device__ __forceinline__ float float_of(uint32_t key) {
   return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
 }
 
+/* A token's rank in its row: the key of its logit in the upper half, below it 2^32 - 1 - its
+ * number, so that of equal logits the first token has the greatest rank. */
+static __device__ __forceinline__ weight_t rank_of(float z, size_t token) {
+  return static_cast<weight_t>(key_of(z)) << 32 | (0xffffffffu - static_cast<uint32_t>(token));
+}
+static __device__ __forceinline__ size_t ranked_token(weight_t rank) {
+  return 0xffffffffu - static_cast<uint32_t>(rank);
+}
+
+/* The greatest rank in slice blockIdx.y of the row of logits z[n], slices being of BLOCK * EACH
+ * tokens. The whole block calls it, as those below. */
+template <unsigned BLOCK, unsigned EACH>
+static __device__ __forceinline__ weight_t best_of_slice(const float *z, size_t n) {
+  const size_t first = blockIdx.y * static_cast<size_t>(BLOCK * EACH) + threadIdx.x;
+  weight_t best = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = first + e * BLOCK;
+    if (i >= n) continue;
+    const weight_t rank = rank_of(z[i], i);
+    best = rank > best ? rank : best;
+  }
+  return block_max(best);
+}
+
+/* The greatest of the ranks best[n] of a row's slices. */
+template <unsigned BLOCK>
+static __device__ __forceinline__ weight_t best_of_row(const weight_t *best, size_t n) {
+  weight_t most = 0;
+  for (size_t s = threadIdx.x; s < n; s += BLOCK) most = best[s] > most ? best[s] : most;
+  return block_max(most);
+}
+
+/* Row r, whose greatest rank is `best`. */
+static __device__ __forceinline__ sample_row row_at(const float *logits, size_t r,
+                                                    size_t vocabulary, weight_t best,
+                                                    float factor) {
+  return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
+}
+
 /* The sum of x over the lanes of the warp before this one (exclusive prefix sum); *all is the whole
  * sum. */
 template <typename T> static __device__ __forceinline__ T warp_sum_before(T x, T *all) {

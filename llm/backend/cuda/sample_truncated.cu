@@ -75,14 +75,9 @@ static __device__ __forceinline__ search_state *state_of(const truncation &t, si
 /* Row r; the whole block calls it. *token: the first of those with its greatest logit. */
 static __device__ sample_row row_of(const truncation &t, const float *logits, size_t r,
                                     size_t vocabulary, float factor, size_t *token) {
-  weight_t best = 0;
-  for (size_t s = threadIdx.x; s < t.n; s += THREADS) {
-    const weight_t other = t.best[r * t.n + s];
-    best = other > best ? other : best;
-  }
-  best = block_max(best);
-  *token = 0xffffffffu - static_cast<uint32_t>(best);
-  return {logits + r * vocabulary, vocabulary, float_of(static_cast<uint32_t>(best >> 32)), factor};
+  const weight_t best = best_of_row<THREADS>(t.best + r * t.n, t.n);
+  *token = ranked_token(best);
+  return row_at(logits, r, vocabulary, best, factor);
 }
 
 /* The token that a thread of this block has as its e-th; at or beyond the vocabulary: none. */
@@ -103,16 +98,7 @@ __global__ void __launch_bounds__(THREADS)
   for (size_t i = first; i < BINS; i += gridDim.y * THREADS) bins.count[i] = 0, bins.weight[i] = 0;
   for (size_t i = first; i < SEARCHES * STEPS * DIGITS; i += gridDim.y * THREADS)
     digits.count[i] = 0, digits.weight[i] = 0;
-  weight_t best = 0;
-#pragma unroll
-  for (unsigned e = 0; e < EACH; ++e) {
-    const size_t i = token_of(e);
-    if (i >= vocabulary) continue;
-    const weight_t key = static_cast<weight_t>(key_of(logits[r * vocabulary + i])) << 32 |
-                         (0xffffffffu - static_cast<uint32_t>(i));
-    best = key > best ? key : best;
-  }
-  best = block_max(best);
+  const weight_t best = best_of_slice<THREADS, EACH>(logits + r * vocabulary, vocabulary);
   if (threadIdx.x == 0) t.best[r * t.n + blockIdx.y] = best;
 }
 
