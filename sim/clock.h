@@ -176,7 +176,7 @@ void selection_count_pending(sim_clock *c);
 static inline void forget_batch(sim_clock *c, uint32_t slot, unit_fate fate) {
   selection_ends(c, slot, fate);
   if (c->coupled.hooks != NULL)
-    c->coupled.hooks->discard(c->coupled.hooks->self, &c->buffer.pool[slot].facts);
+    c->coupled.hooks->discard(c->coupled.hooks->self, &c->buffer.pool[slot].facts, fate);
   buffer_release(&c->buffer, slot);
   --c->gate_count;
   ++c->wake_gated;

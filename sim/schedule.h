@@ -147,8 +147,8 @@ typedef struct schedule_hooks {
    * a batch] in tokens. The version is the learner's or a held one. */
   gl_status (*draw)(void *self, const schedule_batch *b, int64_t version, double *lengths,
                     gl_error *err);
-  /* Batch b will not be trained: it was lost, or dropped from the queue. */
-  void (*discard)(void *self, const schedule_batch *b);
+  /* Batch b will not be trained: it was lost, or thrown away. */
+  void (*discard)(void *self, const schedule_batch *b, unit_fate fate);
   /* The learner ends update u, which makes of version u->version the next; batches[u->n_batches].
    * *stop = 1 makes it the schedule's last. */
   gl_status (*update)(void *self, const schedule_update *u, const schedule_batch *batches,

@@ -31,6 +31,7 @@ static const source sources[] = {
     {"evals", "evals", OF_RUNS("evals"), ORDER_OF_RUNS ", t.step", 1},
     {"set_evals", "set_evals", OF_RUNS("set_evals"), ORDER_OF_RUNS ", t.step, t.place, t.half", 1},
     {"staleness", "staleness", OF_RUNS("staleness"), ORDER_OF_RUNS ", t.staleness", 1},
+    {"fates", "fates", OF_RUNS("fates"), ORDER_OF_RUNS ", t.fate, t.quarter, t.tokens_from", 1},
     {"clock", "clock", OF_RUNS("clock"), ORDER_OF_RUNS, 1},
     {"tuned", "tuned", "tuned t", "t.study, t.algorithm", 0},
     {"bias", "bias", "bias t", "t.study, t.ordinal", 0},

@@ -62,6 +62,20 @@ static const records_column set_evals[] = {
 static const records_column staleness[] = {
     WHOLE("staleness", "versions", "learner's version minus the batch's oldest version"),
     WHOLE("count", "batches", "trained at that staleness"), END};
+static const records_column fates[] = {
+    TEXT("fate",
+         "`trained`; thrown away because `stale`, `evicted` from a full queue or `aborted` at "
+         "the sampler; `lost`; or `pending` at the run's end"),
+    WHOLE("quarter", "",
+          "of the run's prompts by the mean reward of all responses drawn for them, from the "
+          "lowest, 1, to the highest, 4"),
+    WHOLE("tokens_from", "tokens", "a power of two; responses have so many and less than twice it"),
+    WHOLE("responses", "", "of this fate, quarter and length"),
+    NUMBER("tokens", "tokens", "of all of them"),
+    NUMBER("reward", "",
+           "sum over them; of a response that was not finished, what it would have "
+           "earned by the weights it last had"),
+    END};
 static const records_column clock[] = {
     NUMBER("simulated_s", "s", "from the start to the end of the last update"),
     NUMBER("learner_utilisation", "", "share of that time at work, 0 to 1"),
@@ -152,6 +166,10 @@ static const export_table tables[] = {
      EXPORT_OF_RUNS, 1, "key, step, eval_set, half", set_evals},
     {"staleness", "a histogram for each run: how many batches were trained how late",
      EXPORT_OF_RUNS, 1, "key, staleness", staleness},
+    {"fates",
+     "what became of the responses that samplers drew, by length and by their prompt's difficulty; "
+     "of runs whose clock is coupled to the learner, which alone draw what is thrown away",
+     EXPORT_OF_RUNS, 1, "key, fate, quarter, tokens_from", fates},
     {"clock", "the simulated clock of each run", EXPORT_OF_RUNS, 1, "key", clock},
     {"tuned", "the learning rate that was chosen for each algorithm", EXPORT_ALONE, 1,
      "study, algorithm", tuned},

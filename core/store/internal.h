@@ -10,7 +10,7 @@
 
 enum {
   STORE_APPLICATION_ID = 0x47504c42, /* "GPLB" in the file header: tells our studies from others' */
-  STORE_FORMAT = 5,                  /* PRAGMA user_version */
+  STORE_FORMAT = 6,                  /* PRAGMA user_version */
   STORE_OLDEST_FORMAT = 1,
   STORE_FIRST_WHOLE = 3 /* from here on files have all tables, checksums among them, and are read as
                            they are; of what came later there may be nothing */

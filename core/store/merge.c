@@ -33,23 +33,25 @@ static gl_status refuse_records(store *s, const char *path, const char *sql, con
  * may differ: a grid that has grown counts its cells anew. */
 static const struct {
   const char *column, *words;
-  int finished;
+  int finished; /* compared of finished runs alone */
+  int may_lack; /* a run of an older format has none, and is the same run for all that */
 } of_runs[] = {
-    {"recipe", "recipe", 0},
-    {"study", "study", 0},
-    {"algorithm", "algorithm", 0},
-    {"seed", "seed", 0},
-    {"lr", "learning rate", 0},
-    {"swept", "swept fields", 0},
-    {"chosen", "chosen fields", 0},
-    {"meaning", "meaning of recipes", 0},
-    {"code_version", "version of gepolab", 1},
-    {"status", "outcome", 1},
-    {"sum_steps", "steps", 1},
-    {"sum_evals", "evaluations", 1},
-    {"sum_set_evals", "evaluation sets", 1},
-    {"sum_staleness", "staleness", 1},
-    {"sum_clock", "clock", 1},
+    {"recipe", "recipe", 0, 0},
+    {"study", "study", 0, 0},
+    {"algorithm", "algorithm", 0, 0},
+    {"seed", "seed", 0, 0},
+    {"lr", "learning rate", 0, 0},
+    {"swept", "swept fields", 0, 0},
+    {"chosen", "chosen fields", 0, 0},
+    {"meaning", "meaning of recipes", 0, 0},
+    {"code_version", "version of gepolab", 1, 0},
+    {"status", "outcome", 1, 0},
+    {"sum_steps", "steps", 1, 0},
+    {"sum_evals", "evaluations", 1, 0},
+    {"sum_set_evals", "evaluation sets", 1, 0},
+    {"sum_staleness", "staleness", 1, 0},
+    {"sum_clock", "clock", 1, 0},
+    {"sum_fates", "fates of responses", 1, 1},
 };
 
 static gl_status check_runs(store *s, const char *path, gl_error *err) {
@@ -58,8 +60,9 @@ static gl_status check_runs(store *s, const char *path, gl_error *err) {
     if (!store_has_column(s, "other", "runs", of_runs[i].column)) continue; /* of an older format */
     char *sql = sqlite3_mprintf(
         "SELECT a.key || ' (' || a.algorithm || ', seed ' || a.seed || '): its %s differs' FROM"
-        " main.runs a JOIN other.runs b ON a.key = b.key WHERE a.%s IS NOT b.%s%s",
-        of_runs[i].words, of_runs[i].column, of_runs[i].column,
+        " main.runs a JOIN other.runs b ON a.key = b.key WHERE a.%s %s b.%s%s",
+        of_runs[i].words, of_runs[i].column, of_runs[i].may_lack ? "!=" : "IS NOT",
+        of_runs[i].column,
         of_runs[i].finished ? " AND a.status != 'failed' AND b.status != 'failed'" : "");
     if (sql == NULL) return gl_fail_memory(err, "a comparison");
     status = refuse_records(s, path, sql, "run", err);

@@ -4,7 +4,7 @@
  * setting, and had neither `chosen` nor `meaning`. Format 2 had both. Neither knew places, plans,
  * provenance or checksums: the checksums that are written now vouch for what was found now. Format
  * 3 had these, but nothing that said how many records its tables have, and format 4 had no
- * evaluation sets. */
+ * evaluation sets, and format 5 not what became of drawn responses. */
 #include "core/store/internal.h"
 #include "core/store/plan.h"
 

@@ -185,6 +185,26 @@ static gl_status put_staleness(store *s, const run_record *r, int64_t id, gl_err
   return status;
 }
 
+static gl_status put_fates(store *s, const run_record *r, int64_t id, gl_error *err) {
+  static const char *const names[] = {"fate",      "quarter", "tokens_from",
+                                      "responses", "tokens",  "reward"};
+  sqlite3_stmt *stmt = NULL;
+  gl_status status = prepare_insert(s, &stmt, "fates", names, 6, err);
+  for (size_t i = 0; i < r->n_fates && status == GL_OK; ++i) {
+    const fate_record *of = &r->fates[i];
+    sqlite3_bind_int64(stmt, 1, id);
+    store_bind_text(stmt, 2, of->fate);
+    sqlite3_bind_int(stmt, 3, of->quarter);
+    sqlite3_bind_int64(stmt, 4, of->tokens_from);
+    sqlite3_bind_int64(stmt, 5, of->responses);
+    sqlite3_bind_double(stmt, 6, of->tokens);
+    sqlite3_bind_double(stmt, 7, of->reward);
+    status = store_step_done(s, stmt, "writing what became of responses to", err);
+  }
+  sqlite3_finalize(stmt);
+  return status;
+}
+
 static gl_status put_clock(store *s, const clock_record *c, int64_t id, gl_error *err) {
   static const char *const names[] = {
       "simulated_s",     "learner_utilisation", "sampler_utilisation", "samples_per_s",
@@ -268,6 +288,7 @@ gl_status store_put_run(store *s, const run_record *r, gl_error *err) {
   if (status == GL_OK) status = put_evals(s, r, id, err);
   if (status == GL_OK) status = put_set_evals(s, r, id, err);
   if (status == GL_OK) status = put_staleness(s, r, id, err);
+  if (status == GL_OK) status = put_fates(s, r, id, err);
   if (status == GL_OK) status = put_clock(s, &r->clock, id, err);
   if (status == GL_OK) status = seal_run(s, r, id, err);
   return store_end(s, status, err);

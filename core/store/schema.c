@@ -69,6 +69,7 @@ static const store_column runs_columns[] = {WHOLE("id", 1, INT64_MAX),
                                             SUM("sum_clock"),
                                             SUM("sum"),
                                             SUM_SINCE("sum_set_evals", 5),
+                                            SUM_SINCE("sum_fates", 6),
                                             END};
 static const store_column steps_columns[] = {RUN,
                                              WHOLE("step", 0, MANY),
@@ -89,6 +90,14 @@ static const store_column set_evals_columns[] = {
     END};
 static const store_column staleness_columns[] = {RUN, WHOLE("staleness", 0, STORE_MAX_STALENESS),
                                                  WHOLE("count", 0, INT64_MAX), END};
+static const store_column fates_columns[] = {RUN,
+                                             {"fate", COLUMN_TEXT, 1, 1, STORE_FATE_SIZE - 1, 0},
+                                             WHOLE("quarter", 1, STORE_QUARTERS),
+                                             WHOLE("tokens_from", 1, MANY),
+                                             WHOLE("responses", 1, MANY),
+                                             NUMBER("tokens"),
+                                             NUMBER("reward"),
+                                             END};
 static const store_column clock_columns[] = {RUN,
                                              NUMBER("simulated_s"),
                                              NUMBER("learner_utilisation"),
@@ -181,6 +190,7 @@ static const store_table tables[] = {
     {"evals", TABLE_OF_A_RUN, evals_columns, "run, step", 0, 0},
     {"set_evals", TABLE_OF_A_RUN, set_evals_columns, "run, place, half, step", 0, 5},
     {"staleness", TABLE_OF_A_RUN, staleness_columns, "run, staleness", 0, 0},
+    {"fates", TABLE_OF_A_RUN, fates_columns, "run, fate, quarter, tokens_from", 0, 6},
     {"clock", TABLE_OF_A_RUN, clock_columns, NULL, 0, 0},
     {"tuned", TABLE_ALONE, tuned_columns, "study, algorithm", 1, 0},
     {"tuning_scores", TABLE_ALONE, scores_columns, "key", 1, 0},

@@ -1,14 +1,15 @@
-/* Results: one SQLite file, one writer. This is format 5 of the file (PRAGMA user_version).
+/* Results: one SQLite file, one writer. This is format 6 of the file (PRAGMA user_version).
  *
  * Tables: runs (a record per finished cell), steps (a record per learner update), evals, set_evals
  * (the same by evaluation set and by halves of sets, where a recipe asks for them), staleness
- * (a histogram per run), clock (the schedule's throughput and utilisation per run), tuned (chosen
- * learning rates), tuning_scores, bias (measurements of the exact laboratory), laboratory (how
- * these came about), sweeps (the recipes that were swept into the file), plan (the cells that these
- * recipes ask for), superseded (runs whose place another run has taken), provenance (how runs came
- * about), seals (how many records the tables have that do not belong to runs). Column names of
- * steps are those of core/base/metrics.h. A run is inserted whole in one transaction or not at all;
- * a failed or diverged run is a record with its status and reason.
+ * (a histogram per run), fates (what became of drawn responses, where clock and learner are
+ * coupled), clock (the schedule's throughput and utilisation per run), tuned (chosen learning
+ * rates), tuning_scores, bias (measurements of the exact laboratory), laboratory (how these came
+ * about), sweeps (the recipes that were swept into the file), plan (the cells that these recipes
+ * ask for), superseded (runs whose place another run has taken), provenance (how runs came about),
+ * seals (how many records the tables have that do not belong to runs). Column names of steps are
+ * those of core/base/metrics.h. A run is inserted whole in one transaction or not at all; a failed
+ * or diverged run is a record with its status and reason.
  *
  * Everything is read and written by column name. A metric that a file does not have is NULL when it
  * is read, and is added when the file is opened for writing; NULL is also what "does not apply" is
@@ -18,9 +19,8 @@
  * (core/store/schema.c says which values each column may hold), and what is read is compared with
  * the checksums that were written with it (core/store/sums.c): a damaged study is refused with the
  * place of the damage, never read as another one. Files of formats 1 and 2 are read through a copy
- * in the present format; format 3 had neither seals nor laboratory, and format 4 no set_evals. All
- * are brought up to date when
- * they are opened for writing.
+ * in the present format; format 3 had neither seals nor laboratory, format 4 no set_evals and
+ * format 5 no fates. All are brought up to date when they are opened for writing.
  *
  * Exported tables (core/store/export.h) are ordered by study, place in the grid, key and step, and
  * are byte-identical however the study was executed; only execution, provenance and libraries,
@@ -70,6 +70,18 @@ typedef struct set_eval_record {
   int32_t half;  /* 0: all its problems; 1: every other one from the first; 2: the others */
   char set[STORE_SET_NAME_SIZE];
 } set_eval_record;
+
+/* What became of some responses that a run's samplers drew, and what they were: of one fate, of
+ * prompts of one quarter, of 2^k to 2^(k + 1) - 1 tokens. */
+enum { STORE_FATE_SIZE = 16, STORE_QUARTERS = 4 };
+typedef struct fate_record {
+  char fate[STORE_FATE_SIZE]; /* unit_fate_name() of sim/schedule.h */
+  int32_t quarter;            /* of the run's prompts by the mean reward of all that was drawn for
+                                 them, from the lowest, 1, to the highest, 4 */
+  int64_t tokens_from;        /* 2^k */
+  int64_t responses;
+  double tokens, reward; /* sums */
+} fate_record;
 
 /* What the schedule says about a run's clock (sim/schedule.h fills it). */
 typedef struct clock_record {
@@ -130,6 +142,8 @@ typedef struct run_record {
   size_t n_set_evals;
   const uint64_t *staleness; /* histogram, index = staleness */
   size_t n_staleness;
+  const fate_record *fates; /* [n_fates] none twice */
+  size_t n_fates;
 } run_record;
 
 typedef enum store_mode { STORE_READ, STORE_WRITE } store_mode;

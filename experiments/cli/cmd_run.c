@@ -6,6 +6,7 @@
 #include "experiments/base/print_json.h"
 #include "experiments/base/signals.h"
 #include "experiments/cli/one_recipe.h"
+#include "experiments/cli/print_fates.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/train/train.h"
@@ -72,7 +73,8 @@ static gl_status print_json(const recipe *r, const run_result *o, gl_error *err)
            json_add_number(d, "last", s.last) != NULL &&
            json_add_number(d, "best_to_last", s.best_to_last) != NULL &&
            report_clock_json(d, &o->clock, o->staleness, o->n_staleness) &&
-           evals_json(d, o) != NULL && set_evals_json(d, o) && metrics_json(d, o) != NULL;
+           fates_to_json(d, o->fates, o->n_fates) && evals_json(d, o) != NULL &&
+           set_evals_json(d, o) && metrics_json(d, o) != NULL;
   if (!ok) {
     cJSON_Delete(d);
     d = NULL;
@@ -117,6 +119,7 @@ static void print_text(const recipe *r, const run_result *o) {
   print_sets(o);
   report_clock_text(&o->clock, o->n_steps);
   print_groups(r, o);
+  fates_print(o->fates, o->n_fates, stdout);
 }
 
 /* --- the run ------------------------------------------------------------------------------------

@@ -38,8 +38,9 @@ static void count(const probe *p, uint64_t *to, const schedule_batch *b) {
   ++to[longest < p->max_length ? longest : p->max_length];
 }
 
-static void discard(void *self, const schedule_batch *b) {
+static void discard(void *self, const schedule_batch *b, unit_fate fate) {
   const probe *p = self;
+  (void)fate;
   count(p, p->missed, b);
 }
 

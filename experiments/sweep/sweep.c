@@ -168,7 +168,9 @@ gl_status sweep_store_cell(store *to, const char *study_name, const sweep_cell *
                        .set_evals = o->set_evals,
                        .n_set_evals = o->n_set_evals,
                        .staleness = o->staleness,
-                       .n_staleness = o->n_staleness};
+                       .n_staleness = o->n_staleness,
+                       .fates = o->fates,
+                       .n_fates = o->n_fates};
   if (status == GL_OK) status = store_put_run(to, &record, err);
   provenance_fini(&how);
   return status;
@@ -529,9 +531,9 @@ static size_t runs_in_all(const sweep *s) {
 
 gl_status sweep_verify(const sweep *s) {
   /* Rates are chosen anew from the scores, so those of the file need not be right. */
-  static const char *const used[] = {"runs",  "steps",         "evals", "set_evals", "staleness",
-                                     "clock", "tuning_scores", "plan",  "sweeps",    "provenance",
-                                     NULL};
+  static const char *const used[] = {"runs",      "steps",      "evals",         "set_evals",
+                                     "staleness", "clock",      "tuning_scores", "plan",
+                                     "sweeps",    "provenance", "fates",         NULL};
   gl_status status = store_begin_reading(s->store, s->err);
   if (status != GL_OK) return status;
   status = store_verify(s->store, used, s->err);

@@ -11,8 +11,15 @@
 
 /* 1 had sizes of records in place of layout and build, and the checksum of core/base/hash.h. 3 is 2
  * with records of evaluation sets, their number behind the head, and 4 is 3 with the number of
- * lengths behind that; runs that need neither are still written as 2. */
-enum { CHECKPOINT_FORMAT = 2, FORMAT_OF_HASH = 1, FORMAT_OF_SETS = 3, FORMAT_OF_ROUNDS = 4 };
+ * lengths behind that, and 5 is 4 with the number of fates behind that; runs that need none of them
+ * are still written as 2. */
+enum {
+  CHECKPOINT_FORMAT = 2,
+  FORMAT_OF_HASH = 1,
+  FORMAT_OF_SETS = 3,
+  FORMAT_OF_ROUNDS = 4,
+  FORMAT_OF_FATES = 5
+};
 static const char magic[8] = "GLrun\r\n\x1a";
 
 /* All of 8 bytes, so that it has no holes. */
@@ -46,6 +53,7 @@ void checkpoint_fini(checkpoint *c) {
   free(c->evals);
   free(c->set_evals);
   free(c->lengths);
+  free(c->fates);
   free(c->batches);
   *c = (checkpoint){0};
 }
@@ -78,9 +86,10 @@ static void put(FILE *to, const void *data, size_t size, size_t n) {
 }
 
 static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_error *err) {
-  const uint64_t n_set_evals = c->n_set_evals, n_lengths = c->n_lengths;
+  const uint64_t n_set_evals = c->n_set_evals, n_lengths = c->n_lengths, n_fates = c->n_fates;
   const int has_rounds = n_lengths != (uint64_t)c->begun * c->responses;
-  head h = {.format = has_rounds        ? FORMAT_OF_ROUNDS
+  head h = {.format = n_fates > 0       ? FORMAT_OF_FATES
+                      : has_rounds      ? FORMAT_OF_ROUNDS
                       : n_set_evals > 0 ? FORMAT_OF_SETS
                                         : CHECKPOINT_FORMAT,
             .layout = layout(),
@@ -96,13 +105,15 @@ static gl_status write_body(const checkpoint *c, const learner *l, FILE *to, gl_
   memcpy(h.magic, magic, sizeof magic);
   snprintf(h.code_version, sizeof h.code_version, "%s", GEPOLAB_VERSION);
   put(to, &h, sizeof h, 1);
-  if (h.format != CHECKPOINT_FORMAT) put(to, &n_set_evals, sizeof n_set_evals, 1);
-  if (h.format == FORMAT_OF_ROUNDS) put(to, &n_lengths, sizeof n_lengths, 1);
+  if (h.format >= FORMAT_OF_SETS) put(to, &n_set_evals, sizeof n_set_evals, 1);
+  if (h.format >= FORMAT_OF_ROUNDS) put(to, &n_lengths, sizeof n_lengths, 1);
+  if (h.format >= FORMAT_OF_FATES) put(to, &n_fates, sizeof n_fates, 1);
   put(to, c->recipe, 1, h.recipe_size);
   put(to, c->steps, sizeof *c->steps, c->n_steps);
   put(to, c->evals, sizeof *c->evals, c->n_evals);
   put(to, c->set_evals, sizeof *c->set_evals, c->n_set_evals);
   put(to, c->lengths, sizeof *c->lengths, c->n_lengths);
+  put(to, c->fates, sizeof *c->fates, c->n_fates);
   gl_status status = GL_OK;
   for (size_t i = 0; i < c->n_batches && status == GL_OK; ++i) {
     put(to, &c->batches[i].number, sizeof c->batches[i].number, 1);
@@ -229,26 +240,28 @@ static gl_status get_batches(checkpoint *c, uint64_t n, FILE *from, gl_error *er
 
 /* The counts that some formats have behind the head. */
 static gl_status get_counts(const head *h, FILE *from, uint64_t *n_set_evals, uint64_t *n_lengths,
-                            gl_error *err) {
-  *n_set_evals = 0;
+                            uint64_t *n_fates, gl_error *err) {
+  *n_set_evals = *n_fates = 0;
   if (h->responses != 0 && h->begun > UINT64_MAX / 8 / h->responses)
     return gl_fail(err, GL_EINPUT, "a count in it is impossible");
   *n_lengths = h->begun * h->responses;
-  if ((h->format != CHECKPOINT_FORMAT && fread(n_set_evals, sizeof *n_set_evals, 1, from) != 1) ||
-      (h->format == FORMAT_OF_ROUNDS && fread(n_lengths, sizeof *n_lengths, 1, from) != 1))
+  if ((h->format >= FORMAT_OF_SETS && fread(n_set_evals, sizeof *n_set_evals, 1, from) != 1) ||
+      (h->format >= FORMAT_OF_ROUNDS && fread(n_lengths, sizeof *n_lengths, 1, from) != 1) ||
+      (h->format >= FORMAT_OF_FATES && fread(n_fates, sizeof *n_fates, 1, from) != 1))
     return gl_fail(err, GL_EINPUT, "cut short behind its head");
   return GL_OK;
 }
 
 static gl_status read_body(checkpoint *c, const head *h, FILE *from, gl_error *err) {
-  void *recipe = NULL, *steps = NULL, *evals = NULL, *sets = NULL, *lengths = NULL;
-  uint64_t n_set_evals, n_lengths;
-  if (get_counts(h, from, &n_set_evals, &n_lengths, err) != GL_OK) return GL_EINPUT;
+  void *recipe = NULL, *steps = NULL, *evals = NULL, *sets = NULL, *lengths = NULL, *fates = NULL;
+  uint64_t n_set_evals, n_lengths, n_fates;
+  if (get_counts(h, from, &n_set_evals, &n_lengths, &n_fates, err) != GL_OK) return GL_EINPUT;
   gl_status status = get(&recipe, 1, h->recipe_size, from, err);
   if (status == GL_OK) status = get(&steps, sizeof *c->steps, h->n_steps, from, err);
   if (status == GL_OK) status = get(&evals, sizeof *c->evals, h->n_evals, from, err);
   if (status == GL_OK) status = get(&sets, sizeof *c->set_evals, n_set_evals, from, err);
   if (status == GL_OK) status = get(&lengths, sizeof *c->lengths, n_lengths, from, err);
+  if (status == GL_OK) status = get(&fates, sizeof *c->fates, n_fates, from, err);
   c->recipe = recipe;
   c->steps = steps;
   c->evals = evals;
@@ -258,6 +271,11 @@ static gl_status read_body(checkpoint *c, const head *h, FILE *from, gl_error *e
     c->set_evals[i].set[sizeof c->set_evals[i].set - 1] = '\0';
   c->lengths = lengths;
   c->n_lengths = status == GL_OK ? (size_t)n_lengths : 0;
+  c->fates = fates;
+  c->n_fates = status == GL_OK ? (size_t)n_fates : 0;
+  for (size_t i = 0; i < c->n_fates; ++i)
+    if (c->fates[i].fate >= FATES || !(c->fates[i].tokens >= 1))
+      return gl_fail(err, GL_EINPUT, "no checkpoint: a response in it has no fate that there is");
   if (status == GL_OK && strlen(c->recipe) != h->recipe_size)
     status = gl_fail(err, GL_EINPUT, "no checkpoint: its recipe is no text");
   return status == GL_OK ? get_batches(c, h->n_batches, from, err) : status;
@@ -270,8 +288,7 @@ gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "no checkpoint: it is shorter than a checkpoint's head");
   if (memcmp(h.magic, magic, sizeof magic) != 0)
     return gl_fail(err, GL_EINPUT, "no checkpoint: its first bytes are others");
-  const int known =
-      h.format == CHECKPOINT_FORMAT || h.format == FORMAT_OF_SETS || h.format == FORMAT_OF_ROUNDS;
+  const int known = h.format >= CHECKPOINT_FORMAT && h.format <= FORMAT_OF_FATES;
   if (!known || h.layout != layout())
     return gl_fail(err, GL_EINPUT,
                    "was written by gepolab %.*s in a form that this program, %s, does not read; "

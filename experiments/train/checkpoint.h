@@ -15,6 +15,7 @@
 #include "core/rl/batch.h"
 #include "core/rl/learner.h"
 #include "core/store/store.h"
+#include "experiments/train/fates.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +47,8 @@ typedef struct checkpoint {
   uint32_t *lengths; /* [n_lengths] */
   size_t n_lengths;  /* without dynamic sampling begun * responses */
   size_t begun, responses;
+  response_fate *fates; /* [n_fates] coupled runs: of all responses that have one so far */
+  size_t n_fates;
   checkpoint_batch *batches; /* [n_batches] */
   size_t n_batches;
 } checkpoint;

@@ -8,6 +8,9 @@
  * Where weights change while responses are decoded (partial: continue), a batch is drawn as if they
  * did not, and what is drawn too far is drawn anew when they do.
  *
+ * What becomes of every response is kept with its length, its prompt and its reward. A batch that
+ * is thrown away before it is complete is completed as it was drawn, for its rewards.
+ *
  * The clock's state is no part of a checkpoint. A checkpoint has the lengths that the clock was
  * told so far; from these the clock is run again, without any work of the learner, up to the update
  * of the checkpoint, and goes on live from there. */
@@ -31,6 +34,8 @@ typedef struct coupled {
   batch *batches;   /* [begun] empty where a batch does not wait, or while the clock runs again */
   batch **together; /* [most] the batches of an update */
   size_t most;
+  fates_log fates;
+  gl_status failed; /* of a call that has no other way to tell; the loop's error has the text */
 } coupled;
 
 /* --- batches by their number --------------------------------------------------------------------
@@ -132,7 +137,9 @@ static gl_status save(coupled *c) {
   checkpoint saved = {.lengths = c->lengths,
                       .n_lengths = c->n_lengths,
                       .begun = c->begun,
-                      .responses = c->responses};
+                      .responses = c->responses,
+                      .fates = c->fates.all,
+                      .n_fates = c->fates.n};
   for (size_t i = 0; i < c->begun; ++i) saved.n_batches += c->waits[i];
   saved.batches = calloc(saved.n_batches + 1, sizeof *saved.batches);
   if (saved.batches == NULL) return gl_fail_memory(c->loop->err, "a checkpoint");
@@ -158,6 +165,9 @@ static gl_status go_live(coupled *c) {
     c->batches[number] = r->batches[i].drawn;
     r->batches[i].drawn = (batch){0};
   }
+  c->fates = (fates_log){r->fates, r->n_fates, r->n_fates};
+  r->fates = NULL;
+  r->n_fates = 0;
   return fits ? GL_OK : train_misfit(c->loop);
 }
 
@@ -195,9 +205,9 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
 }
 
 /* Nothing of a batch that may have changed changes any more: its responses are cut and rewarded. */
-static gl_status finish(coupled *c, const schedule_batch *b, int64_t version) {
+static gl_status finish(coupled *c, uint64_t number, int64_t version) {
   const learner *l = &c->loop->learner;
-  const draw_request request = {.batch_id = b->id,
+  const draw_request request = {.batch_id = c->batches[number].id,
                                 .version = version,
                                 .n_groups =
                                     cluster_unit_groups(c->loop->cluster, c->loop->recipe->groups),
@@ -207,13 +217,19 @@ static gl_status finish(coupled *c, const schedule_batch *b, int64_t version) {
                                 .span = c->span};
   if (c->span == NULL) return GL_OK;
   memset(c->span, 0, c->responses * sizeof *c->span);
-  return l->ops->draw(l->self, &request, &c->batches[b->number], c->loop->err);
+  return l->ops->draw(l->self, &request, &c->batches[number], c->loop->err);
+}
+
+/* A batch has its fate: it is completed and counted. */
+static gl_status meet(coupled *c, uint64_t number, unit_fate fate) {
+  gl_status status = finish(c, number, (int64_t)c->loop->out->n_steps);
+  return status == GL_OK ? fates_add(&c->fates, &c->batches[number], fate, c->loop->err) : status;
 }
 
 static gl_status draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
                       gl_error *err) {
   coupled *c = self;
-  gl_status status = reserve(c);
+  gl_status status = c->failed == GL_OK ? reserve(c) : c->failed;
   if (status != GL_OK) return status;
   c->row[c->begun] = c->n_lengths;
   c->batches[c->begun] = (batch){0};
@@ -246,8 +262,10 @@ static void rounds(void *self, const schedule_batch *b, schedule_rounds *out) {
                            own_lengths(c, b->number) + c->responses};
 }
 
-static void discard(void *self, const schedule_batch *b) {
-  forget(self, b->number);
+static void discard(void *self, const schedule_batch *b, unit_fate fate) {
+  coupled *c = self;
+  if (c->again == 0 && c->failed == GL_OK) c->failed = meet(c, b->number, fate);
+  forget(c, b->number);
 }
 
 /* What dynamic sampling drew for the update and what it kept, into the record of the update. */
@@ -269,7 +287,7 @@ static gl_status train(coupled *c, const schedule_update *u, const schedule_batc
   gl_status status = GL_OK;
   for (size_t i = 0; i < u->n_batches && status == GL_OK; ++i) {
     c->together[i] = &c->batches[batches[i].number];
-    status = finish(c, &batches[i], u->version);
+    status = meet(c, batches[i].number, FATE_TRAINED);
   }
   if (status == GL_OK) status = train_update(c->loop, u, batches[0].sampler, c->together);
   if (status == GL_OK) count_groups(c, u, batches);
@@ -288,6 +306,7 @@ static gl_status update(void *self, const schedule_update *u, const schedule_bat
                         int *stop, gl_error *err) {
   (void)err; /* the loop's */
   coupled *c = self;
+  if (c->failed != GL_OK) return c->failed;
   if (c->again > 0) return run_again(c, u, batches);
   if (u->n_batches > c->most) {
     batch **more = realloc(c->together, u->n_batches * sizeof *more);
@@ -330,6 +349,16 @@ static gl_status check_learner(const train_loop *l) {
                   ops->kind);
 }
 
+/* What is left at the end is pending. */
+static gl_status count_fates(coupled *c) {
+  run_result *out = c->loop->out;
+  gl_status status = c->failed;
+  for (size_t i = 0; i < c->begun && status == GL_OK; ++i)
+    if (c->waits[i]) status = meet(c, i, FATE_PENDING);
+  return status == GL_OK ? fates_count(&c->fates, &out->fates, &out->n_fates, c->loop->err)
+                         : status;
+}
+
 gl_status train_coupled(train_loop *l, checkpoint *resumed) {
   gl_status status = check_learner(l);
   if (status != GL_OK) return status;
@@ -358,6 +387,7 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
     status =
         schedule_build_coupled(&s, l->cluster, l->recipe->seed, l->recipe->steps, &hooks, l->err);
   if (status == GL_OK) status = train_take_clock(l, &s);
+  if (status == GL_OK) status = count_fates(&c);
   for (size_t i = 0; i < c.begun; ++i) batch_fini(&c.batches[i]);
   free(c.lengths);
   free(c.row);
@@ -366,6 +396,7 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
   free(c.waits);
   free(c.batches);
   free(c.together);
+  fates_fini(&c.fates);
   schedule_fini(&s);
   return status;
 }

@@ -11,6 +11,7 @@ void run_result_fini(run_result *o) {
   free(o->evals);
   free(o->set_evals);
   free(o->staleness);
+  free(o->fates);
   *o = (run_result){0};
 }
 
@@ -35,7 +36,7 @@ run_scores run_result_scores(const run_result *o) {
 }
 
 /* --- between processes --------------------------------------------------------------------------
- * The struct itself, then its four arrays. */
+ * The struct itself, then its arrays. */
 
 /* An array that is empty may have no address, which fwrite() may not be given. */
 static int write_array(const void *items, size_t item, size_t n, FILE *to) {
@@ -48,6 +49,7 @@ gl_status run_result_write(const run_result *o, FILE *to, gl_error *err) {
   ok = ok && write_array(o->evals, sizeof *o->evals, o->n_evals, to);
   ok = ok && write_array(o->set_evals, sizeof *o->set_evals, o->n_set_evals, to);
   ok = ok && write_array(o->staleness, sizeof *o->staleness, o->n_staleness, to);
+  ok = ok && write_array(o->fates, sizeof *o->fates, o->n_fates, to);
   if (ok) return GL_OK;
   return gl_fail(err, GL_EIO, "cannot hand over a finished run: %s", strerror(errno));
 }
@@ -82,6 +84,7 @@ gl_status run_result_read(run_result *o, const void *bytes, size_t size, gl_erro
   head.evals = next_array(&at, &left, head.n_evals, sizeof *head.evals, &ok);
   head.set_evals = next_array(&at, &left, head.n_set_evals, sizeof *head.set_evals, &ok);
   head.staleness = next_array(&at, &left, head.n_staleness, sizeof *head.staleness, &ok);
+  head.fates = next_array(&at, &left, head.n_fates, sizeof *head.fates, &ok);
   if (!ok || left != 0) {
     run_result_fini(&head);
     return gl_fail(err, GL_EIO, "a worker's result of %zu bytes does not fit its own counts", size);

@@ -20,6 +20,8 @@ typedef struct run_result {
   size_t n_set_evals;
   uint64_t *staleness; /* [n_staleness] batches by staleness */
   size_t n_staleness;
+  fate_record *fates; /* [n_fates] what became of drawn responses, of coupled runs */
+  size_t n_fates;
   clock_record clock;
   double wall_s;
   int64_t peak_bytes; /* largest resident memory of its process; 0: not known */

@@ -143,8 +143,8 @@ static void bind_value(sqlite3_stmt *q, uint8_t kind, const uint8_t *data, size_
  * anew afterwards, as somebody who knows them would. */
 static int put_values(const char *path, const uint8_t *data, size_t size) {
   static const char *const tables[] = {
-      "runs", "steps",  "evals", "staleness",  "clock",      "tuned",    "tuning_scores",
-      "bias", "sweeps", "plan",  "superseded", "provenance", "set_evals"};
+      "runs", "steps",  "evals", "staleness",  "clock",      "tuned",     "tuning_scores",
+      "bias", "sweeps", "plan",  "superseded", "provenance", "set_evals", "fates"};
   sqlite3 *db = NULL;
   int seals = 0;
   if (sqlite3_open(path, &db) != SQLITE_OK) abort();
@@ -192,8 +192,8 @@ static void note(void *self, const char *key, const char *text) {
 }
 
 static void read_study(const char *path, const char *merged) {
-  static const char *const tables[] = {"runs",  "steps", "evals", "staleness",
-                                       "clock", "tuned", "bias",  "set_evals"};
+  static const char *const tables[] = {"runs",  "steps", "evals",     "staleness", "clock",
+                                       "tuned", "bias",  "set_evals", "fates"};
   store *s = NULL;
   gl_error err = {0};
   if (store_open(&s, path, STORE_READ, &err) != GL_OK) return;

@@ -45,8 +45,9 @@ static void rounds(void *self, const schedule_batch *b, schedule_rounds *out) {
   *out = (schedule_rounds){.n = w->rounds, .responses = 2, .lengths = w->drawn};
 }
 
-static void discard(void *self, const schedule_batch *b) {
+static void discard(void *self, const schedule_batch *b, unit_fate fate) {
   watcher *w = self;
+  w->faults += fate == FATE_TRAINED || fate == FATE_PENDING;
   w->faults += w->waits[b->number % MOST_BATCHES] != 1;
   w->waits[b->number % MOST_BATCHES] = 2;
   ++w->discarded;

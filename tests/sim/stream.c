@@ -283,8 +283,8 @@ static gl_status draw(void *self, const schedule_batch *b, int64_t version, doub
   return GL_OK;
 }
 
-static void discard(void *self, const schedule_batch *b) {
-  (void)self, (void)b;
+static void discard(void *self, const schedule_batch *b, unit_fate fate) {
+  (void)self, (void)b, (void)fate;
 }
 
 static gl_status update(void *self, const schedule_update *u, const schedule_batch *batches,

@@ -159,9 +159,9 @@ const writer writers[] = {
      .measures = 1},
     {.name = NULL}};
 
-const char *const study_tables[STUDY_TABLES] = {"runs",    "steps", "evals",    "staleness",
-                                                "clock",   "tuned", "tuning",   "bias",
-                                                "summary", "cells", "set_evals"};
+const char *const study_tables[STUDY_TABLES] = {"runs",    "steps", "evals",     "staleness",
+                                                "clock",   "tuned", "tuning",    "bias",
+                                                "summary", "cells", "set_evals", "fates"};
 
 size_t writers_count(void) {
   return sizeof writers / sizeof *writers - 1;

@@ -7,7 +7,7 @@
 #include "tests/torture/process.h"
 #include "tests/torture/torture.h"
 
-enum { WRITER_WORDS = 20, STUDY_TABLES = 11 };
+enum { WRITER_WORDS = 20, STUDY_TABLES = 12 };
 
 typedef struct writer {
   const char *name;

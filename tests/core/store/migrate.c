@@ -16,8 +16,8 @@
 
 enum {
   OLDEST = 1,
-  NEWEST = 4,
-  NOW = 5,
+  NEWEST = 5,
+  NOW = 6,
   LAST_TO_LACK = 2,
   GOLDEN_RUNS = 8
 }; /* and as many tuning runs */

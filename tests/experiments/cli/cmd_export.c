@@ -126,7 +126,7 @@ static void a_folder_of_tables_is_the_old_one_until_the_new_one_is_whole(void) {
   make_study(cli_path(db, folder, "s.db"), "s", 400);
   CU_ASSERT(CLI_GIVES(0, "export", db, "--all", "-o", cli_path(data, folder, "data")));
   const size_t files = cli_files_in(data);
-  CU_ASSERT_EQUAL(files, 15); /* fourteen tables and what describes them */
+  CU_ASSERT_EQUAL(files, 16); /* fifteen tables and what describes them */
   snprintf(steps, sizeof steps, "%s/steps.csv", data);
   snprintf(cells, sizeof cells, "%s/cells.csv", data);
   cli_write(steps, "old\n", 4);

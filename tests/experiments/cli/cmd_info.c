@@ -77,7 +77,7 @@ static void a_sweep_tells_how_its_runs_came_about(void) {
   CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2"));
   CU_ASSERT_EQUAL_FATAL(stat(g.study, &about), 0);
   cJSON *d = info(g.study, NULL);
-  CU_ASSERT_EQUAL(number(d, "format"), 5);
+  CU_ASSERT_EQUAL(number(d, "format"), 6);
   CU_ASSERT_EQUAL(number(d, "bytes"), (double)about.st_size);
   CU_ASSERT(cJSON_IsNull(at(d, "lacks")));
   const cJSON *study = at(d, "studies")->child, *origin = at(d, "origins")->child;

@@ -122,7 +122,8 @@ static int same_file(const char *a, const char *b) {
 }
 
 static int same_tables(const char *a, const char *b) {
-  static const char *const tables[] = {"steps", "evals", "set_evals", "runs", "staleness", "clock"};
+  static const char *const tables[] = {"steps", "evals",     "set_evals", "runs",
+                                       "fates", "staleness", "clock"};
   int same = 1;
   for (size_t i = 0; i < sizeof tables / sizeof tables[0]; ++i) {
     cli_result x = CLI("export", a, "--table", tables[i]),

@@ -38,6 +38,18 @@ static const char fixed[] = "name: fixed\nsteps: 60\n"
                             "world: {kind: sequence, vocabulary: 3, horizon: 5, prompts: 3}\n"
                             "train: {groups: 4, group_size: 4}\n";
 
+/* What a run prints but for the fates of its responses, which a clock that comes first has not; to
+ * be freed. */
+static char *without_fates(const char *text) {
+  static const char *const own[] = {"fates", "drawn_by_prompt", "drawn_by_length"};
+  cJSON *json = cJSON_Parse(text);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+  for (size_t i = 0; i < sizeof own / sizeof *own; ++i) cJSON_DeleteItemFromObject(json, own[i]);
+  char *rest = cJSON_Print(json);
+  cJSON_Delete(json);
+  return rest;
+}
+
 static void responses_of_one_length_give_the_run_of_a_constant_law(void) {
   static const char *const presets[] = {
       "sync",
@@ -67,7 +79,10 @@ static void responses_of_one_length_give_the_run_of_a_constant_law(void) {
     cli_result y = CLI("run", b.recipe, law, "-q", "--json", "--save", b.two);
     CU_ASSERT_EQUAL(x.code, 0);
     CU_ASSERT(x.out_size > 1000);
-    CU_ASSERT_STRING_EQUAL(x.out, y.out);
+    char *of_x = without_fates(x.out), *of_y = without_fates(y.out);
+    CU_ASSERT_STRING_EQUAL(of_x, of_y);
+    free(of_x);
+    free(of_y);
     CU_ASSERT(same_file(b.one, b.two));
     cli_result_fini(&x);
     cli_result_fini(&y);

@@ -1,0 +1,188 @@
+/* What became of drawn responses: counted by hand, beside the clock and the exact selection, and
+ * the same after a resumption (cli: checkpoints). */
+#include "experiments/train/fates.h"
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- counting -----------------------------------------------------------------------------------
+ */
+
+/* A group of two responses to one prompt. */
+static void add(fates_log *l, int64_t prompt, const size_t length[2], double first, double second,
+                unit_fate fate) {
+  batch b;
+  gl_error err = {0};
+  CU_ASSERT_FATAL(batch_init(&b, 1, 1, 2, length, &err) == GL_OK);
+  b.prompt[0] = prompt;
+  b.reward[0] = first;
+  b.reward[1] = second;
+  CU_ASSERT(fates_add(l, &b, fate, &err) == GL_OK);
+  batch_fini(&b);
+}
+
+static int is_record(const fate_record *r, const char *fate, int quarter, int64_t from,
+                     int64_t responses, double tokens, double reward) {
+  return strcmp(r->fate, fate) == 0 && r->quarter == quarter && r->tokens_from == from &&
+         r->responses == responses && r->tokens == tokens && r->reward == reward;
+}
+
+/* Prompts 7, 3, 9, 5 and 4 have the mean rewards 0, 0.25, 0.25, 0.5 and 1: of five prompts in four
+ * quarters the first two (3 comes before 9) share one. */
+static void responses_are_counted_by_fate_quarter_and_length(void) {
+  fates_log l = {0};
+  fate_record *r = NULL;
+  size_t n = 0;
+  gl_error err = {0};
+  add(&l, 4, (size_t[2]){8, 15}, 1, 1, FATE_TRAINED);
+  add(&l, 9, (size_t[2]){1, 1}, 0.5, 0, FATE_STALE);
+  add(&l, 7, (size_t[2]){4, 4}, 0, 0, FATE_STALE);
+  add(&l, 3, (size_t[2]){5, 7}, 0.5, 0, FATE_STALE);
+  add(&l, 5, (size_t[2]){1, 2}, 0.5, 0.5, FATE_PENDING);
+  CU_ASSERT(fates_count(&l, &r, &n, &err) == GL_OK);
+  CU_ASSERT_EQUAL_FATAL(n, 5);
+  CU_ASSERT(is_record(&r[0], "trained", 4, 8, 2, 23, 2));
+  CU_ASSERT(is_record(&r[1], "stale", 1, 4, 4, 20, 0.5));
+  CU_ASSERT(is_record(&r[2], "stale", 2, 1, 2, 2, 0.5));
+  CU_ASSERT(is_record(&r[3], "pending", 3, 1, 1, 1, 0.5));
+  CU_ASSERT(is_record(&r[4], "pending", 3, 2, 1, 2, 0.5));
+  free(r);
+  fates_fini(&l);
+  CU_ASSERT(fates_count(&l, &r, &n, &err) == GL_OK);
+  CU_ASSERT_EQUAL(n, 0);
+  free(r);
+}
+
+/* --- runs ---------------------------------------------------------------------------------------
+ */
+
+/* The coupled runs here: their shares, and a column of a fate. */
+static double of_fate(const cJSON *run, const char *fate, const char *column) {
+  const cJSON *row;
+  cJSON_ArrayForEach(row, cJSON_GetObjectItem(run, "fates")) {
+    if (strcmp(cJSON_GetObjectItem(row, "fate")->valuestring, fate) != 0) continue;
+    const cJSON *value = cJSON_GetObjectItem(row, column);
+    return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+  }
+  return NAN;
+}
+
+static double at(const cJSON *of, const char *section, const char *key) {
+  const cJSON *value =
+      cJSON_GetObjectItem(section != NULL ? cJSON_GetObjectItem(of, section) : of, key);
+  return cJSON_IsNumber(value) ? value->valuedouble : NAN;
+}
+
+static cJSON *json_of(cli_result r) {
+  CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  cJSON *json = cJSON_Parse(r.out);
+  cli_result_fini(&r);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+  return json;
+}
+
+/* Mean of a column of the steps that a study keeps. */
+static double mean_of_steps(const char *db, const char *column) {
+  cli_result r = CLI("export", db, "--table", "steps", "--format", "jsonl");
+  double sum = 0, n = 0;
+  char *rest = NULL;
+  for (char *line = strtok_r(r.out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), ++n) {
+    cJSON *json = cJSON_Parse(line);
+    sum += at(json, NULL, column);
+    cJSON_Delete(json);
+  }
+  cli_result_fini(&r);
+  return sum / n;
+}
+
+#define STILL "what_arrives", "optimizer={kind: sgd, lr: 1e-12}"
+
+/* Under one policy the exact laws of what is drawn and what arrives are known; updates record what
+ * they train. */
+static void what_is_thrown_away_is_what_does_not_arrive(void) {
+  char folder[64], db[128];
+  cli_scratch_make(folder);
+  cJSON *run = json_of(CLI("run", STILL, "--json", "-q", "-o", cli_path(db, folder, "a.db")));
+  cJSON *exact = json_of(CLI("selection", STILL, "--json"));
+  const double arrives = at(exact, NULL, "probability"), length = at(exact, "drawn", "length"),
+               short_ones = at(exact, "arrived", "length");
+  const double n = of_fate(run, "drawn", "responses"), stale = of_fate(run, "stale", "responses"),
+               trained = of_fate(run, "trained", "responses");
+  CU_ASSERT_EQUAL(trained, 2 * 3200);
+  CU_ASSERT_EQUAL(n, trained + stale + of_fate(run, "pending", "responses"));
+  ASSERT_CLOSE(trained / (trained + stale), arrives, 0.01);
+  /* Lengths 1 to 5, rewards 0 or 1: five standard deviations of a mean over groups of two. */
+  const double sigmas = 5 / sqrt(stale / 2);
+  ASSERT_CLOSE(of_fate(run, "drawn", "mean_tokens"), length, 2 * sigmas);
+  ASSERT_CLOSE(of_fate(run, "stale", "mean_tokens"),
+               (length - arrives * short_ones) / (1 - arrives), 2 * sigmas);
+  ASSERT_CLOSE(of_fate(run, "stale", "mean_reward"), 1.0 / 3, 0.5 * sigmas);
+  ASSERT_CLOSE(of_fate(run, "trained", "mean_tokens"), mean_of_steps(db, "response_length"), 1e-9);
+  ASSERT_CLOSE(of_fate(run, "trained", "mean_reward"), mean_of_steps(db, "reward_mean"), 1e-9);
+  cJSON_Delete(run);
+  cJSON_Delete(exact);
+  cli_scratch_remove(folder);
+}
+
+/* Responses that are completed for their rewards only, some not even begun when they were thrown
+ * away: every one is counted once, and every count that the clock has is found again. */
+static void every_response_of_a_coupled_run_has_one_fate(void) {
+  static const char *const clusters[] = {
+      "cluster={preset: fifo, unit: group, coupled: true, partial: continue, window: 1, samplers: "
+      "3, concurrency: 24, tokens_per_s: 0.05, delay: 20, mtbf: {law: exponential, mean: 900}, "
+      "mttr: 30, learner: {step: 8}}",
+      "cluster={preset: fifo, unit: group, coupled: true, partial: drop, window: 1, samplers: 3, "
+      "concurrency: 24, tokens_per_s: 0.05, delay: 20, learner: {step: 8, capacity: 40}}",
+      "cluster={preset: fifo, coupled: true, window: 1, samplers: 3, tokens_per_s: 0.05, delay: "
+      "20, learner: {step: 8}}"};
+  for (size_t i = 0; i < 3; ++i) {
+    const double size = i == 2 ? 16 : 2;
+    cJSON *run = json_of(CLI("run", "what_arrives", "steps=200", clusters[i], "--json", "-q"));
+    const double thrown = of_fate(run, "stale", "responses") +
+                          of_fate(run, "evicted", "responses") +
+                          of_fate(run, "aborted", "responses");
+    CU_ASSERT_EQUAL(of_fate(run, "trained", "responses"), 200 * 16);
+    CU_ASSERT_EQUAL(thrown, size * at(run, NULL, "batches_dropped"));
+    CU_ASSERT_EQUAL(of_fate(run, "lost", "responses"), size * at(run, NULL, "batches_lost"));
+    CU_ASSERT((of_fate(run, "lost", "responses") > 0) == (i == 0));
+    CU_ASSERT((of_fate(run, "aborted", "responses") > 0) == (i == 1));
+    CU_ASSERT(of_fate(run, "stale", "responses") > 0);
+    CU_ASSERT(of_fate(run, "stale", "mean_reward") > 0);
+    double drawn = 0, by_length = 0;
+    const cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(run, "drawn_by_prompt")) {
+      drawn += at(row, NULL, "drawn");
+    }
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(run, "drawn_by_length")) {
+      by_length += at(row, NULL, "drawn");
+    }
+    CU_ASSERT(drawn == of_fate(run, "drawn", "responses") && by_length == drawn);
+    cJSON_Delete(run);
+  }
+}
+
+static void runs_that_draw_only_what_they_train_have_no_fates(void) {
+  cJSON *run = json_of(CLI("run", "quickstart", "steps=3", "--json", "-q"));
+  CU_ASSERT_PTR_NULL(cJSON_GetObjectItem(run, "fates"));
+  cJSON_Delete(run);
+}
+
+static void the_tables_of_a_run_name_fates_quarters_and_lengths(void) {
+  cli_result r = CLI("run", STILL, "steps=100", "-q");
+  CU_ASSERT_EQUAL(r.code, 0);
+  static const char *const lines[] = {"\n    drawn  ", "\n    trained  ", "\n    stale  ",
+                                      "\n    1 (hardest)", "\n    4 to 7 "};
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; ++i)
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.out, lines[i]));
+  cli_result_fini(&r);
+}
+
+SUITE(train_fates, "cli: fates", TEST(responses_are_counted_by_fate_quarter_and_length),
+      TEST(what_is_thrown_away_is_what_does_not_arrive),
+      TEST(every_response_of_a_coupled_run_has_one_fate),
+      TEST(runs_that_draw_only_what_they_train_have_no_fates),
+      TEST(the_tables_of_a_run_name_fates_quarters_and_lengths));
