@@ -7,6 +7,7 @@
 #include "core/config/designs.h"
 #include "core/config/fields.h"
 #include "experiments/recipe/recipe.h"
+#include "experiments/recipe/starts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -177,6 +178,7 @@ typedef struct expansion {
   cfg_template *plain,
       *open; /* the cell's text; that with holes for the tuned fields, the last ones */
   recipe_worlds known;
+  recipe_starts starts;
   named_algorithm *named; /* [MAX_NAMED], n_named of them known */
   size_t n_named;
   gl_error *err;
@@ -219,6 +221,7 @@ static gl_status add_field(expansion *x, const char *path, size_t axis) {
 }
 
 static gl_status add_fields(expansion *x) {
+  static const char start[] = "world.model.path";
   gl_status status = GL_OK;
   x->seeds = SIZE_MAX;
   for (size_t i = 0; i < x->grid->n_axes && status == GL_OK; ++i) {
@@ -229,6 +232,9 @@ static gl_status add_fields(expansion *x) {
     for (size_t k = 0; first != NULL && k < cfg_size(first) && status == GL_OK; ++k)
       status = add_field(x, cfg_key_at(first, k), i);
   }
+  /* a cell that begins from a checkpoint has its checksum, which only its own tree can take */
+  x->nested |= cfg_find(cfg_root(x->base), start) != NULL;
+  for (size_t k = 0; k < x->n_fields; ++k) x->nested |= cfg_paths_meet(x->field[k].path, start);
   for (size_t k = 0; k < x->n_fields; ++k)
     for (size_t i = 0; i < x->tuned.n; ++i)
       x->nested |= cfg_path_is_inside(x->tuned.path[i], x->field[k].path);
@@ -317,6 +323,8 @@ static gl_status read_cell(expansion *x, cfg_doc *doc, const size_t at[SWEEP_MAX
   } else if (x->how->n_choices > 0 && x->tuned.n > 0) {
     status = gl_fail(x->err, GL_EINTERNAL, "nothing was chosen for %s", c->algorithm);
   }
+  if (status == GL_OK) status = recipe_pin_start(doc, &r, &x->starts, x->err);
+  if (status == GL_OK) status = recipe_read(&r, doc, x->err);
   if (status == GL_OK && x->how->check) status = recipe_check(&r, &x->known, x->err);
   if (status != GL_OK) return status;
   c->lr = recipe_lr(&r);
@@ -594,6 +602,7 @@ static void expansion_fini(expansion *x) {
   free(x->seed_known);
   free(x->named);
   recipe_worlds_fini(&x->known);
+  recipe_starts_fini(&x->starts);
 }
 
 gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err) {

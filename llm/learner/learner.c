@@ -273,6 +273,7 @@ static gl_status start_model(void *context, size_t rank, gl_error *err) {
     status = model_load(r->model, l->spec.reference, err);
     if (status == GL_OK) status = model_values_copy(&r->reference, r->model, err);
   }
+  if (status == GL_OK && rank == 0) status = run_spec_check_start(&l->spec, err);
   if (status != GL_OK) return status;
   return l->spec.folder != NULL ? model_load(r->model, l->spec.folder, err)
                                 : model_initialise(r->model, l->seed, err);

@@ -35,6 +35,18 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
 /* The model inside a learner made by these; borrowed. */
 model *llm_learner_model(const learner *l);
 
+/* --- starts (start.c) ---------------------------------------------------------------------------
+ */
+
+/* The folder of the checkpoint that a world's run of that seed begins from: `model.path`, as seen
+ * from the recipe, with the seed in the place of {seed}; malloc'd. NULL where a world begins from
+ * none. GL_ENOMEM. */
+gl_status llm_start_folder(char **out, const cfg_node *world, uint64_t seed, gl_error *err);
+/* What tells checkpoints apart: "xxh3-" and 16 digits of config.json, tokenizer.json and all
+ * .safetensors of the folder, names and bytes. GL_EIO where one cannot be read. */
+enum { LLM_CHECKSUM_SIZE = 24 };
+gl_status llm_start_checksum(const char *folder, char text[LLM_CHECKSUM_SIZE], gl_error *err);
+
 /* --- gradients without steps (gradient.c) -------------------------------------------------------
  */
 

@@ -93,9 +93,10 @@ static int folder_has(const char *folder, const char *name) {
 }
 
 /* The configuration of a checkpoint's folder, whose parameters must be there too. */
-static gl_status read_folder(model_config *out, char **folder, const cfg_node *at, gl_error *err) {
+static gl_status read_folder(model_config *out, char **folder, const cfg_node *at, uint64_t seed,
+                             gl_error *err) {
   gl_error why = {0};
-  *folder = cfg_locate(at, cfg_text(at));
+  *folder = run_spec_folder(at, seed);
   char *config = *folder != NULL ? joined(*folder, "config.json") : NULL;
   if (config == NULL) return gl_fail_memory(err, "a model's folder");
   gl_status status = GL_OK;
@@ -116,23 +117,26 @@ static gl_status read_folder(model_config *out, char **folder, const cfg_node *a
   return status;
 }
 
-static gl_status read_path(run_spec *s, const cfg_node *section, gl_error *err) {
+static gl_status read_path(run_spec *s, const cfg_node *section, uint64_t seed, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, section, "world.model", err);
   const cfg_node *at = cfg_child(&r, "path");
+  const char *start = cfg_string(&r, "checksum", NULL);
   if (cfg_end(&r) != GL_OK) return r.status;
   if (cfg_kind_of(at) != CFG_SCALAR || *cfg_text(at) == '\0')
     return cfg_fail(at, err, "world.model.path must be the name of a folder");
-  return read_folder(&s->model, &s->folder, at, err);
+  s->start = start != NULL ? strdup(start) : NULL;
+  if (start != NULL && s->start == NULL) return gl_fail_memory(err, "a model's checksum");
+  return read_folder(&s->model, &s->folder, at, seed, err);
 }
 
-static gl_status read_reference(run_spec *s, const cfg_node *node, gl_error *err) {
+static gl_status read_reference(run_spec *s, const cfg_node *node, uint64_t seed, gl_error *err) {
   s->has_reference = node != NULL && !cfg_is_null(node);
   if (!s->has_reference || strcmp(cfg_text(node), "initial") == 0) return GL_OK;
   if (cfg_kind_of(node) != CFG_SCALAR || *cfg_text(node) == '\0')
     return cfg_fail(node, err, "world.reference must be initial or the name of a folder");
   model_config other;
-  return read_folder(&other, &s->reference, node, err);
+  return read_folder(&other, &s->reference, node, seed, err);
 }
 
 /* --- notes --------------------------------------------------------------------------------------
@@ -180,15 +184,21 @@ typedef struct world_nodes {
 } world_nodes;
 
 static gl_status read_model_and_language(run_spec *s, const world_nodes *n, const char *template,
-                                         gl_error *err) {
+                                         uint64_t seed, gl_error *err) {
   int described = n->model == NULL || cfg_find(n->model, "path") == NULL;
-  gl_status status = described ? GL_OK : read_path(s, n->model, err);
+  const cfg_node *start = n->model != NULL ? cfg_find(n->model, "checksum") : NULL;
+  if (described && start != NULL)
+    return cfg_fail(start, err,
+                    "world.model.checksum is that of a folder, and this model begins from none; "
+                    "give world.model.path, or leave checksum out");
+  gl_status status = described ? GL_OK : read_path(s, n->model, seed, err);
   if (status == GL_OK)
     status = run_spec_read_language(s, n->world, n->tokenizer, template, n->stop, err);
   if (status != GL_OK) return status;
   const size_t size = tokenizer_size(s->tokenizer);
   if (described) return model_config_read(&s->model, n->model, size, err);
-  if (size <= s->model.vocabulary) return GL_OK;
+  status = run_spec_check_tokens(s, cfg_find(n->model, "path"), err);
+  if (status != GL_OK || size <= s->model.vocabulary) return status;
   return cfg_fail(n->tokenizer != NULL ? n->tokenizer : n->model, err,
                   "the tokenizer has %zu tokens, the model only %zu; take the tokenizer that the "
                   "model was trained with",
@@ -284,12 +294,12 @@ static gl_status read_world(run_spec *s, const cfg_node *world, uint64_t seed, g
   if (n.task == NULL) return cfg_fail(world, err, "a world of kind llm needs a task: {kind: …}");
   gl_status status = check_place(s, world, err);
   if (status == GL_OK) status = task_new(&s->task, n.task, seed, err);
-  if (status == GL_OK) status = read_model_and_language(s, &n, template, err);
+  if (status == GL_OK) status = read_model_and_language(s, &n, template, seed, err);
   if (status == GL_OK) status = bound_response(s, &n, err);
   if (status == GL_OK) status = read_warmup(&s->warmup, n.warmup, err);
   if (status == GL_OK) status = run_spec_read_sets(s, world, seed, err);
   if (status == GL_OK) status = run_spec_bound_evaluation(&s->eval, s->task, n.task, err);
-  return status == GL_OK ? read_reference(s, n.reference, err) : status;
+  return status == GL_OK ? read_reference(s, n.reference, seed, err) : status;
 }
 
 /* Whether weights need the sets of kept tokens: those that replay them, or see truncated laws that
@@ -338,6 +348,7 @@ void run_spec_fini(run_spec *s) {
   tokenizer_free(s->tokenizer);
   task_free(s->task);
   free(s->folder);
+  free(s->start);
   free(s->tokenizer_path);
   free(s->before);
   free(s->after);

@@ -49,6 +49,7 @@ typedef struct run_spec {
   /* the model and its language */
   model_config model;
   char *folder; /* of the checkpoint to start from; NULL: parameters are drawn */
+  char *start;  /* the checksum that this folder must have; NULL: any */
   tokenizer *tokenizer;
   char *tokenizer_path; /* NULL for a built-in tokenizer */
   char *before, *after; /* the template around a prompt */
@@ -119,6 +120,14 @@ gl_status run_spec_bound_evaluation(eval_spec *e, const task *of, const cfg_node
                                     gl_error *err);
 /* Refuses a longest response that the model's context has no room for behind the longest prompt of
  * the task in s, where the task says how long that is. */
+/* The folder that a node names, in a run of that seed; malloc'd, NULL if memory is short. */
+char *run_spec_folder(const cfg_node *at, uint64_t seed);
+/* Whether the folder has the checksum that the recipe begins from, where it states one. GL_EINPUT,
+ * GL_EIO. */
+gl_status run_spec_check_start(const run_spec *s, gl_error *err);
+/* Whether the folder's model, where gepolab wrote it and its tokens come from no file, was trained
+ * with the tokens that the recipe has; GL_EINPUT at the place of `at`, which names the folder. */
+gl_status run_spec_check_tokens(const run_spec *s, const cfg_node *at, gl_error *err);
 gl_status run_spec_check_room(const run_spec *s, const cfg_node *at, gl_error *err);
 
 /* --- between run_spec.c and spec_text.c ---------------------------------------------------------

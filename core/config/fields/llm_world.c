@@ -22,8 +22,14 @@ static const field entries[] = {
     ENTRY("world.model.path", "model folder", TEXT, "", NULL,
           "a folder with Hugging Face's config.json and model.safetensors, also in shards. A key "
           "of config.json that asks for what is not computed here is refused, and one that is not "
-          "known is named",
+          "known is named. {seed} in it stands for the run's seed: every seed begins from a start "
+          "of its own",
           .is_file = 1),
+    ENTRY("world.model.checksum", "model checksum", TEXT, "", NULL,
+          "the checksum of that folder's config.json, tokenizer.json and parameters, and a run "
+          "begins "
+          "from no others. The cells of a sweep have it by themselves",
+          .role = ROLE_PROVENANCE, .unless = {"world.model.path", NULL}),
     ENTRY("world.model.layers", "layers", NUMBER, "", "2", "decoder layers",
           .when = {{"world.model.path", NULL}}),
     ENTRY("world.model.hidden", "hidden size", NUMBER, "", "64", "width of the residual stream",
