@@ -10,7 +10,7 @@
 gl_status clock_post(sim_clock *c, double time, uint32_t rank, uint32_t kind, uint32_t node,
                      uint64_t data, gl_error *err) {
   if (!isfinite(time)) return gl_fail(err, GL_ENUMERIC, "a simulated time overflows");
-  if (eq_push(&c->events, time, rank, kind, node, data)) return GL_OK;
+  if (fel_push(&c->events, time, rank, kind, node, data)) return GL_OK;
   return gl_fail_memory(err, "events");
 }
 
@@ -225,12 +225,28 @@ static gl_status wake_gated(sim_clock *c, gl_error *err) {
   return status;
 }
 
+/* Of a million samplers nearly every event's is in main memory: those of the next events are asked
+ * for together, once for each time that the list of events takes new ones near. */
+static void look_ahead(const sim_clock *c) {
+  const event_queue *near = &c->events.near;
+  for (size_t i = 0; i < near->size; ++i) {
+    const sim_event *e = &near->heap[i];
+    if (e->node >= c->spec->n_samplers) continue;
+    const sampler *s = &c->samplers[e->node];
+    __builtin_prefetch(s, 1);
+    if (e->kind != WEIGHTS_ARRIVE) __builtin_prefetch(&s->delay, 1);
+  }
+}
+
 static gl_status run(sim_clock *c, gl_error *err) {
-  uint64_t limit = 20000000 + 2000 * (uint64_t)c->spec->n_samplers, quiet = 0;
+  uint64_t limit = 20000000 + 2000 * (uint64_t)c->spec->n_samplers, quiet = 0, refills = 0;
   int64_t seen = 0;
   while ((size_t)c->version < c->updates && !c->coupled.stopped) {
-    if (eq_is_empty(&c->events)) return deadlock(c, "stands still", err);
-    sim_event e = eq_pop(&c->events);
+    sim_event e;
+    if (fel_size(&c->events) == 0) return deadlock(c, "stands still", err);
+    if (!fel_pop(&c->events, &e)) return gl_fail_memory(err, "events");
+    if (c->events.refills != refills) look_ahead(c);
+    refills = c->events.refills;
     c->waiting_integral_s += (double)c->buffer.waiting * (e.time - c->now);
     c->now = e.time;
     gl_status status = handle(c, &e, err);
@@ -261,8 +277,6 @@ static gl_status start(sim_clock *c, uint64_t seed, gl_error *err) {
       sampler *s = &c->samplers[i];
       *s = (sampler){.group = &spec->groups[g], .slot = BUFFER_NONE};
       coupling_take(c, s->version);
-      s->up.entity = 2 * i;
-      s->down.entity = 2 * i + 1;
       if (spec->sync == SYNC_PULL) s->due_s = sampler_weights_delay(c, (uint32_t)i);
       status = sampler_plan_crash(c, (uint32_t)i, err);
       if (status == GL_OK)
@@ -275,13 +289,14 @@ static gl_status start(sim_clock *c, uint64_t seed, gl_error *err) {
 static gl_status allocate(sim_clock *c, schedule *out, const schedule_hooks *hooks, gl_error *err) {
   const cluster_spec *spec = c->spec;
   buffer_init(&c->buffer);
-  eq_init(&c->events);
+  fel_init(&c->events);
   eq_init(&c->slots);
   eq_init(&c->by_version);
   const size_t take = spec->tokens > 0 ? 1 : spec->take;
   if (c->updates > SIZE_MAX / take / sizeof *out->batches - 1)
     return gl_fail_memory(err, "the schedule");
-  c->samplers = calloc(spec->n_samplers, sizeof *c->samplers);
+  if (spec->n_samplers <= SIZE_MAX / sizeof *c->samplers)
+    c->samplers = aligned_alloc(CACHE_LINE, spec->n_samplers * sizeof *c->samplers);
   out->updates = calloc(c->updates + 1, sizeof *out->updates);
   c->batch_capacity = c->updates * take + 1;
   out->batches = calloc(c->batch_capacity, sizeof *out->batches);
@@ -320,7 +335,7 @@ static gl_status build(schedule *out, const cluster_spec *spec, uint64_t seed, s
   if (status == GL_OK) status = run(&c, err);
   if (status == GL_OK) status = clock_summarise(&c, err);
   if (status == GL_OK && trace != NULL) tell_open(&c);
-  eq_fini(&c.events);
+  fel_fini(&c.events);
   eq_fini(&c.slots);
   eq_fini(&c.by_version);
   buffer_fini(&c.buffer);

@@ -7,7 +7,7 @@
 
 #include "sim/buffer.h"
 #include "sim/cluster_spec.h"
-#include "sim/event_queue.h"
+#include "sim/future_events.h"
 #include "sim/network.h"
 
 typedef enum sampler_state {
@@ -24,20 +24,23 @@ typedef struct draw_state {
   uint32_t index, bad; /* as in delay_source */
 } draw_state;
 
+/* Two cache lines: what every event looks at, and what is drawn from. An event of one among a
+ * million samplers waits for memory once for each of them that it needs. */
+enum { CACHE_LINE = 64 };
 typedef struct sampler {
-  const sampler_group *group;
-  double due_s;    /* SYNC_PULL: the next fetch is not before */
+  _Alignas(CACHE_LINE) const sampler_group *group;
+  int64_t version; /* of its weights; -1: it has none */
   double begun_s;  /* of its state */
   double ends_s;   /* of the batch being generated, or of the weights being fetched */
   double busy_s;   /* spent generating, up to the last batch that ended */
-  int64_t version; /* of its weights; -1: it has none */
-  int resend;      /* weights are wanted again once the link is free */
+  double due_s;    /* SYNC_PULL: the next fetch is not before */
+  sampler_state state;
+  uint32_t slot;         /* of the batch being generated */
+  uint32_t ordinal;      /* of the next batch it begins, from 0 */
+  unsigned crashes : 31; /* so far */
+  unsigned resend : 1;   /* weights are wanted again once the link is free */
   draw_state delay, data_delay, generation, jitter;
   link_state up, down;
-  uint32_t crashes; /* so far */
-  uint32_t slot;    /* of the batch being generated */
-  uint32_t ordinal; /* of the next batch it begins, from 0 */
-  sampler_state state;
 } sampler;
 
 /* Where units stream (cluster.unit: group or response). Many of a sampler's units are under way at
@@ -106,7 +109,7 @@ typedef struct coupling {
 
 typedef struct sim_clock {
   const cluster_spec *spec;
-  event_queue events;
+  future_events events;
   buffer buffer;
   event_queue by_version; /* waiting batches by (version, arrival): see batch_choice.c */
   sampler *samplers;
@@ -253,6 +256,8 @@ void sampler_loses(sim_clock *c, uint32_t slot);
 int sampler_gate_is_open(const sim_clock *c, const sampler *s);
 double sampler_weights_delay(sim_clock *c, uint32_t i);
 double sampler_data_delay(sim_clock *c, uint32_t i);
+/* What its link loses, upwards or else downwards, is drawn from. */
+rng_stream sampler_losses(const sim_clock *c, uint32_t i, int up);
 
 /* --- messages over a network that they share (transfer.c), where spec->network is not NULL
  * --------

@@ -77,6 +77,8 @@ static void take_counts(sim_clock *c) {
   s->sampler_bytes = sizeof(sampler) + (c->stream.engines != NULL ? sizeof(engine) : 0) +
                      (c->interrupts.of != NULL ? sizeof(interruption) : 0);
   s->batch_bytes = buffer_bytes(b) + stream_bytes(c);
+  s->event_bytes = fel_bytes(&c->events);
+  s->events = c->events.near.inserted - fel_size(&c->events);
   s->unit_responses = c->spec->unit_responses;
 }
 

@@ -3,7 +3,9 @@
  * Why a 4-ary heap: push and pop are O(log n) with half the levels of a binary heap; the four
  * children of a node are 128 contiguous bytes, two cache lines, so a level costs about one miss. A
  * calendar queue would be O(1) on friendly distributions and O(n) on heavy-tailed delays, which is
- * what is simulated here. All functions are inline because a queueing model spends its time here.
+ * what is simulated here. Where there may be more events than a cache holds, this heap is the near
+ * end of sim/future_events.h. All functions are inline because a queueing model spends its time
+ * here.
  *
  * Why a rank: at equal times arrivals must be seen before anything starts (paper/methods.md
  * §10.1). Ranks order events of one moment; within a rank they leave in the order they
@@ -95,11 +97,9 @@ static inline sim_event eq_stamp(event_queue *q, double time, uint32_t rank, uin
   return (sim_event){time + 0.0, (uint64_t)rank << 60 | q->inserted++, kind, node, data};
 }
 
-/* Adds an event; rank is below 16, 0 first. 0 if memory is short. */
-static inline int eq_push(event_queue *q, double time, uint32_t rank, uint32_t kind, uint32_t node,
-                          uint64_t data) {
+/* Adds an event that has its stamp. 0 if memory is short. */
+static inline int eq_insert(event_queue *q, sim_event e) {
   if (!eq_reserve(q)) return 0;
-  sim_event e = eq_stamp(q, time, rank, kind, node, data);
   size_t i = q->size++;
   while (i > 0) {
     size_t parent = (i - 1) / 4;
@@ -109,6 +109,12 @@ static inline int eq_push(event_queue *q, double time, uint32_t rank, uint32_t k
   }
   q->heap[i] = e;
   return 1;
+}
+
+/* Adds an event; rank is below 16, 0 first. 0 if memory is short. */
+static inline int eq_push(event_queue *q, double time, uint32_t rank, uint32_t kind, uint32_t node,
+                          uint64_t data) {
+  return eq_insert(q, eq_stamp(q, time, rank, kind, node, data));
 }
 
 static inline int eq_is_empty(const event_queue *q) {

@@ -44,13 +44,13 @@ static unsigned lost_of(const link_spec *spec, link_state *state, gsl_rng *g, un
   return lost;
 }
 
-link_trip link_send(const link_spec *spec, link_state *state, uint64_t seed, gsl_rng *generator,
+link_trip link_send(const link_spec *spec, link_state *state, rng_stream stream, gsl_rng *generator,
                     double now, double bytes) {
   double start = fmax(now, state->free_at), wait = spec->rto;
   link_trip trip = {start + bytes / spec->bandwidth, bytes, 0, 1};
   if (spec->loss > 0 || spec->to_bad > 0) {
     uint64_t address = (uint64_t)state->messages++ << 16;
-    rng_gsl_seek(generator, rng_stream_at(seed, RNG_LOSS, state->entity), address);
+    rng_gsl_seek(generator, stream, address);
     unsigned missing =
         lost_of(spec, state, generator, (unsigned)fmax(1, ceil(bytes / spec->packet_bytes)));
     for (int k = 0; missing > 0 && k < spec->max_retries; ++k, wait *= spec->backoff) {

@@ -28,8 +28,7 @@ typedef struct link_spec {
 } link_spec;
 
 typedef struct link_state {
-  double free_at;  /* when the message being sent ends; simulated seconds */
-  uint64_t entity; /* of its RNG_LOSS stream */
+  double free_at; /* when the message being sent ends; simulated seconds */
   uint32_t messages;
   int bad;
 } link_state;
@@ -46,8 +45,8 @@ typedef struct link_trip {
 gl_status link_parse(link_spec *out, const cfg_node *node, const char *section,
                      double largest_bytes, gl_error *err);
 /* Sends a message now or when the link is free. The generator is a GSL one of core/random/rng.h,
- * sought to this message's address. */
-link_trip link_send(const link_spec *spec, link_state *state, uint64_t seed, gsl_rng *generator,
+ * sought to this message's address in the link's stream (of RNG_LOSS). */
+link_trip link_send(const link_spec *spec, link_state *state, rng_stream stream, gsl_rng *generator,
                     double now, double bytes);
 
 #endif

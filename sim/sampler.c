@@ -61,9 +61,14 @@ void sampler_enter(sim_clock *c, uint32_t i, sampler_state state, span_end end) 
   s->begun_s = c->now;
 }
 
-static link_trip send_down(sim_clock *c, sampler *s) {
-  link_trip trip =
-      link_send(&s->group->down, &s->down, c->seed, c->generator, c->now, c->spec->weights_bytes);
+rng_stream sampler_losses(const sim_clock *c, uint32_t i, int up) {
+  return rng_stream_at(c->seed, RNG_LOSS, 2 * (uint64_t)i + !up);
+}
+
+static link_trip send_down(sim_clock *c, uint32_t i) {
+  sampler *s = &c->samplers[i];
+  link_trip trip = link_send(&s->group->down, &s->down, sampler_losses(c, i, 0), c->generator,
+                             c->now, c->spec->weights_bytes);
   c->bytes_down += trip.bytes;
   c->retransmissions += trip.retransmissions;
   return trip;
@@ -76,7 +81,7 @@ gl_status sampler_fetches(sim_clock *c, uint32_t i, gl_error *err) {
     s->ends_s = INFINITY; /* unknown */
     return transfer_weights(c, i, err);
   }
-  link_trip trip = send_down(c, s);
+  link_trip trip = send_down(c, i);
   sampler_enter(c, i, SAMPLER_LOADING, SPAN_DONE);
   s->ends_s = trip.end_s;
   clock_tell(c, SPAN_DOWNLOAD, trip.delivered ? SPAN_DONE : SPAN_LOST, i, c->now, trip.end_s, 0,
@@ -214,7 +219,8 @@ gl_status sampler_sends(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) 
   facts->generated_s = c->now;
   ++c->generated;
   if (c->net.peers != NULL) return transfer_batch(c, i, slot, err);
-  link_trip trip = link_send(&s->group->up, &s->up, c->seed, c->generator, c->now, facts->bytes);
+  link_trip trip =
+      link_send(&s->group->up, &s->up, sampler_losses(c, i, 1), c->generator, c->now, facts->bytes);
   c->bytes_up += trip.bytes;
   c->retransmissions += trip.retransmissions;
   double arrival = trip.end_s + sampler_data_delay(c, i);
@@ -269,7 +275,7 @@ gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err) {
     s->resend = 1;
     return clock_post(c, s->down.free_at, RANK_ARRIVAL, LINK_FREE, i, 0, err);
   }
-  link_trip trip = send_down(c, s);
+  link_trip trip = send_down(c, i);
   if (!trip.delivered) {
     s->resend = 1;
     clock_tell(c, SPAN_DOWNLOAD, SPAN_LOST, i, c->now, trip.end_s, 0, c->published);

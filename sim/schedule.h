@@ -118,7 +118,9 @@ typedef struct schedule {
   double interrupted_s, recomputed_tokens;
   network_report network;
   size_t sampler_bytes; /* memory the clock took for one sampler, */
-  size_t batch_bytes;   /* and at its peak for all batches in work, on the way or waiting */
+  size_t batch_bytes;   /* and at its peak for all batches in work, on the way or waiting, */
+  size_t event_bytes;   /* and for its events */
+  uint64_t events;      /* that it handled */
 } schedule;
 
 /* Runs the cluster's clock until `updates` learner updates are done. The result depends on spec,

@@ -141,7 +141,8 @@ static void plan(sim_clock *c, transfer *t, const transfer_route *route, double 
   sampler *s = &c->samplers[t->sampler];
   link_state *state = t->is_batch ? &s->up : &s->down;
   state->free_at = 0;
-  const link_trip trip = link_send(&route->link, state, c->seed, c->generator, 0, bytes);
+  const link_trip trip = link_send(&route->link, state, sampler_losses(c, t->sampler, t->is_batch),
+                                   c->generator, 0, bytes);
   t->bytes = trip.bytes;
   t->wait_s = trip.end_s; /* over an unlimited link */
   t->delivered = trip.delivered;

@@ -21,14 +21,16 @@ static int ascending(const void *a, const void *b) {
 
 bench_rate bench_rate_of(double *rates, size_t n, meter_load load) {
   if (n == 0)
-    return (bench_rate){.median = NAN, .low = NAN, .high = NAN, .load = load, .own_s = NAN};
+    return (bench_rate){
+        .median = NAN, .low = NAN, .high = NAN, .load = load, .own_s = NAN, .least_s = NAN};
   qsort(rates, n, sizeof *rates, ascending);
   return (bench_rate){.median = (rates[(n - 1) / 2] + rates[n / 2]) / 2,
                       .low = rates[0],
                       .high = rates[n - 1],
                       .n = n,
                       .load = load,
-                      .own_s = NAN};
+                      .own_s = NAN,
+                      .least_s = NAN};
 }
 
 double bench_ratio(const bench_number *number, const bench_peer *peer, int takes_busy,
@@ -125,6 +127,7 @@ static gl_status repeat(double *rate, double *calls, double least, bench_task ta
 /* What the repetitions of one row have come to. */
 typedef struct turns {
   double rates[BENCH_REPETITIONS], calls;
+  double least_s; /* processor seconds for one call */
   meter_reading sum;
 } turns;
 
@@ -135,6 +138,8 @@ static gl_status take_turn(turns *t, size_t i, const bench_row *row, double leas
   const meter_reading after = meter_now(0);
   t->rates[i] *= row->amount;
   t->calls += calls;
+  const double own_s = (after.own_s - before.own_s) / calls;
+  t->least_s = i == 0 ? own_s : fmin(t->least_s, own_s);
   meter_add(&t->sum, &before, &after);
   return status;
 }
@@ -164,6 +169,7 @@ gl_status bench_measure_in_turns(bench *b, bench_number *out[], const bench_row 
     const meter_load load = meter_load_of(&t[k].sum);
     out[k]->rate = bench_rate_of(t[k].rates, repetitions, load);
     out[k]->rate.own_s = t[k].sum.own_s / (t[k].calls * rows[k].amount);
+    out[k]->rate.least_s = t[k].least_s / rows[k].amount;
     measured(b, out[k], NULL, load);
   }
   return status;
@@ -180,6 +186,12 @@ gl_status bench_speed_up(bench *b, const char *key, const bench_number *one,
   const double times = many->rate.median / one->rate.median;
   const int same = fabs(log(many->rate.own_s / one->rate.own_s)) <= log1p(BENCH_SAME_SPEED);
   return bench_derived(b, key, same ? times : NAN, one->rate.load, many->rate.load, aim, what, err);
+}
+
+gl_status bench_cost_ratio(bench *b, const char *key, const bench_number *of,
+                           const bench_number *than, double aim, const char *what, gl_error *err) {
+  return bench_derived(b, key, of->rate.least_s / than->rate.least_s, of->rate.load,
+                       than->rate.load, aim, what, err);
 }
 
 /* --- others -------------------------------------------------------------------------------------

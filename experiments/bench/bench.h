@@ -30,7 +30,8 @@ typedef struct bench_rate {
   double median, low, high;
   size_t n; /* repetitions; 0: not measured */
   meter_load load;
-  double own_s; /* processor seconds of ours for one unit of work; NaN: not known */
+  double own_s;   /* processor seconds of ours for one unit of work; NaN: not known */
+  double least_s; /* the least of them among all repetitions, likewise */
 } bench_rate;
 
 typedef struct bench_peer {
@@ -109,6 +110,11 @@ gl_status bench_measure_in_turns(bench *b, bench_number *out[], const bench_row 
  * processor that was itself slower during one of them says nothing about workers. */
 gl_status bench_speed_up(bench *b, const char *key, const bench_number *one,
                          const bench_number *many, double aim, const char *what, gl_error *err);
+/* Appends how many times as long one unit of one number's work took as one of another's, by the
+ * least processor times: what others on the machine make longer, they make no shorter. NaN as above
+ * where the machine was busy. */
+gl_status bench_cost_ratio(bench *b, const char *key, const bench_number *of,
+                           const bench_number *than, double aim, const char *what, gl_error *err);
 /* Appends a number that was not timed. */
 gl_status bench_fact(bench *b, const char *key, double value, double aim, const char *what,
                      gl_error *err);
@@ -149,8 +155,10 @@ size_t bench_kept_back(const bench *b);
 /* --- parts --------------------------------------------------------------------------------------
  */
 
-/* The event queue of sim/: an M/M/1 queue (arrival rate 0.9, service rate 1) in customers per
- * second beside Cimba's, and 10,000 samplers around one learner. */
+/* The events of sim/: an M/M/1 queue (arrival rate 0.9, service rate 1) in customers per second
+ * beside Cimba's; 10,000 and a million samplers around one learner, with events and nothing else
+ * and with the clock of recipes, and what an event and a sampler of a million cost against one of
+ * ten thousand. */
 gl_status bench_des(bench *b, gl_error *err);
 /* policy_evaluate() on 64 responses of 512 tokens, in tokens per second, beside the same losses and
  * their gradients in PyTorch. One core. */

@@ -1,8 +1,8 @@
-/* Many samplers around one learner on the bare event queue: one event for each sampler. */
+/* Many samplers around one learner on the bare list of events: one event for each sampler. */
 #include "experiments/bench/star.h"
 
 #include "core/random/rng.h"
-#include "sim/event_queue.h"
+#include "sim/future_events.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ typedef struct star_sampler {
 } star_sampler;
 
 typedef struct star {
-  event_queue events;
+  future_events events;
   star_sampler *samplers;
   double mean_s[LEGS];
   uint64_t seed, version, batches, staleness;
@@ -38,20 +38,26 @@ static inline void batch_arrives(star *s, uint64_t version) {
   ++s->version;
 }
 
-static inline void handle(star *s, sim_event e) {
+static inline int handle(star *s, sim_event e) {
   uint32_t next = e.kind + 1 == LEGS ? 0 : e.kind + 1;
   if (e.kind == UP) {
     batch_arrives(s, e.data);
     e.data = s->version; /* weights are sent back at once */
   }
-  eq_replace(&s->events, e.time + leg_time(s, e.node, next), 0, next, e.node, e.data);
+  return fel_push(&s->events, e.time + leg_time(s, e.node, next), 0, next, e.node, e.data);
+}
+
+/* As sim/clock.c does. */
+static void look_ahead(const star *s) {
+  const event_queue *near = &s->events.near;
+  for (size_t i = 0; i < near->size; ++i) __builtin_prefetch(&s->samplers[near->heap[i].node], 1);
 }
 
 static int start(star *s, uint32_t samplers) {
   s->samplers = calloc(samplers, sizeof *s->samplers);
   int ok = s->samplers != NULL;
   for (uint32_t i = 0; i < samplers && ok; ++i)
-    ok = eq_push(&s->events, leg_time(s, i, GENERATION), 0, GENERATION, i, 0);
+    ok = fel_push(&s->events, leg_time(s, i, GENERATION), 0, GENERATION, i, 0);
   return ok;
 }
 
@@ -65,11 +71,17 @@ gl_status star_run(star_result *out, const star_spec *spec, uint64_t seed, uint6
             .seed = seed,
             .batches_per_update = spec->batches_per_update,
             .until_update = spec->batches_per_update};
+  fel_init(&s.events);
   int ok = start(&s, spec->samplers);
+  uint64_t refills = 0;
   for (uint64_t done = 0; done < events && ok; ++done) {
-    sim_event e = *eq_top(&s.events);
+    sim_event e;
+    ok = fel_pop(&s.events, &e);
+    if (!ok) break;
     out->simulated_s = e.time;
-    handle(&s, e);
+    if (s.events.refills != refills) look_ahead(&s);
+    refills = s.events.refills;
+    ok = handle(&s, e);
   }
   out->events = events;
   out->batches = s.batches;
@@ -77,7 +89,8 @@ gl_status star_run(star_result *out, const star_spec *spec, uint64_t seed, uint6
   out->mean_staleness = s.batches > 0 ? (double)s.staleness / (double)s.batches : 0;
   out->bytes_per_sampler = sizeof(star_sampler);
   out->bytes_per_event = sizeof(sim_event);
-  eq_fini(&s.events);
+  out->event_bytes = fel_bytes(&s.events);
+  fel_fini(&s.events);
   free(s.samplers);
   return ok ? GL_OK : gl_fail_memory(err, "the star");
 }

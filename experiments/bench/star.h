@@ -1,11 +1,11 @@
-/* A star of many samplers around one learner, on the bare event queue: what the clock costs when
+/* A star of many samplers around one learner, on the bare list of events: what the clock costs when
  * nothing but events is left. It measures speed and memory; clusters of recipes run on
  * sim/schedule.h.
  *
  * A sampler generates, its batch travels up, and new weights travel down, all for exponential
  * times; every `batches_per_update` batches the learner publishes a version. An event that ends
- * one leg is replaced by the one that ends the next, in one descent of the heap, so that each
- * sampler has exactly one event in the queue; the version its batch comes from travels in it.
+ * one leg is followed by the one that ends the next, so that each sampler has exactly one event in
+ * the list; the version its batch comes from travels in it.
  *
  * In the long run a sampler delivers once per generation + up + down, and as many batches arrive
  * during a cycle as there are samplers (Little's law), whatever the laws: mean staleness is
@@ -29,6 +29,7 @@ typedef struct star_result {
   double mean_staleness;    /* versions published between a batch's weights and its arrival */
   size_t bytes_per_sampler; /* of state, besides its event */
   size_t bytes_per_event;
+  size_t event_bytes; /* of all events */
 } star_result;
 
 /* Handles `events` events. Draw k of a sampler is word k mod 4 of block k / 4 of its stream

@@ -107,7 +107,8 @@ static int add_rate(cJSON *to, const bench_rate *rate) {
          json_add_number(to, "repetitions", (double)rate->n) != NULL &&
          json_add_number(to, "others", rate->n > 0 ? rate->load.others : NAN) != NULL &&
          json_add_number(to, "steal", rate->n > 0 ? rate->load.steal : NAN) != NULL &&
-         json_add_number(to, "processor_s", rate->own_s) != NULL;
+         json_add_number(to, "processor_s", rate->own_s) != NULL &&
+         json_add_number(to, "least_processor_s", rate->least_s) != NULL;
 }
 
 static int add_peer(cJSON *to, const bench *b, const bench_number *number, const bench_peer *peer) {
@@ -243,8 +244,10 @@ const command command_bench = {
     .summary = "how fast the parts are on this machine, beside other programs",
     .about =
         "des: an M/M/1 queue, beside Cimba's benchmark of the same queue where $GEPOLAB_CIMBA\n"
-        "names that program (benchmark/MM1_single of a build of Cimba), a star of 10,000 samplers\n"
-        "and the clock of recipes; policy: the coefficients of several algorithms, beside "
+        "names that program (benchmark/MM1_single of a build of Cimba), a star of samplers\n"
+        "and the clock of recipes, both with 10,000 and with a million, and how many times as "
+        "much\n"
+        "an event of the larger costs; policy: the coefficients of several algorithms, beside "
         "PyTorch;\n"
         "lab: exact enumeration, and Monte Carlo beside NumPy; llm: training and generation of\n"
         "small transformers on all cores, beside PyTorch and transformers; sweep: cells a second\n"

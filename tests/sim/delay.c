@@ -160,12 +160,13 @@ static void two_state_delays_come_in_bursts(void) {
  * retransmissions with variance n p / (1 - p)^2. |z| <= 4: 6e-5. */
 static void retransmissions_are_negative_binomial(void) {
   link_spec spec = {.bandwidth = 1e6, .packet_bytes = 1000, .loss = 0.2, .max_retries = 60};
-  link_state state = {.entity = 3};
+  link_state state = {0};
   gsl_rng *g = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
   enum { MESSAGES = 2000, PACKETS = 50 };
   double resent = 0, n = (double)MESSAGES * PACKETS;
   for (int i = 0; i < MESSAGES; ++i) {
-    link_trip trip = link_send(&spec, &state, 5, g, 0, PACKETS * 1000.0);
+    link_trip trip =
+        link_send(&spec, &state, rng_stream_at(5, RNG_LOSS, 3), g, 0, PACKETS * 1000.0);
     CU_ASSERT(trip.delivered);
     resent += trip.retransmissions;
   }
@@ -179,7 +180,7 @@ static void a_link_that_loses_all_gives_up_after_its_retries(void) {
   link_state state = {0};
   gsl_rng *g = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
   spec.max_retries = 3;
-  link_trip trip = link_send(&spec, &state, 5, g, 10, 2500);
+  link_trip trip = link_send(&spec, &state, rng_stream_at(5, RNG_LOSS, 3), g, 10, 2500);
   CU_ASSERT(!trip.delivered);
   CU_ASSERT_EQUAL(trip.end_s, 10 + 1 + 2 + 4);
   CU_ASSERT_EQUAL(trip.retransmissions, 9);

@@ -166,11 +166,12 @@ static void bursts_lose_the_share_their_states_say(void) {
                     .to_bad = 0.01,
                     .to_good = 0.05,
                     .max_retries = 0};
-  link_state state = {.entity = 4};
+  link_state state = {0};
   gsl_rng *g = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
   double lost = 0;
   spec.max_retries = 1; /* what the second round sends is what the first lost */
-  for (int i = 0; i < 1000; ++i) lost += link_send(&spec, &state, 8, g, 0, 1000).retransmissions;
+  for (int i = 0; i < 1000; ++i)
+    lost += link_send(&spec, &state, rng_stream_at(8, RNG_LOSS, 4), g, 0, 1000).retransmissions;
   CU_ASSERT(fabs(lost / 1e6 - 0.075) < 0.0044);
   gsl_rng_free(g);
 }

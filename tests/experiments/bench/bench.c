@@ -145,6 +145,7 @@ static void rows_are_measured_in_turns(void) {
     CU_ASSERT_PTR_EQUAL(number[k], &b.numbers[k]);
     CU_ASSERT_EQUAL(number[k]->rate.n, BENCH_REPETITIONS);
     CU_ASSERT(number[k]->rate.own_s >= 0);
+    CU_ASSERT(number[k]->rate.least_s >= 0 && number[k]->rate.least_s <= number[k]->rate.own_s);
   }
 }
 
@@ -262,10 +263,14 @@ static void all_positive(const cJSON *json, const char *const *keys, size_t n) {
 static void the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known(void) {
   cJSON *json = numbers("des", "-n", "200");
   static const char *const keys[] = {
-      "mm1_customers_per_s",      "mm1_events_per_s", "star_events_per_s",
-      "star_bytes_per_sampler",   "event_bytes",      "cluster_batches_per_s",
-      "cluster_bytes_per_sampler"};
+      "mm1_customers_per_s",       "mm1_events_per_s",
+      "star_events_per_s",         "star_events_per_s_million",
+      "star_bytes_per_sampler",    "event_bytes",
+      "event_bytes_million",       "cluster_batches_per_s",
+      "cluster_events_per_s",      "cluster_events_per_s_million",
+      "cluster_bytes_per_sampler", "cluster_all_bytes_per_sampler_million"};
   all_positive(json, keys, sizeof keys / sizeof *keys);
+  CU_ASSERT(number_of(json, "cluster_memory_ratio") < 2);
   const double error = number_of(json, "mm1_mean_sojourn_error");
   CU_ASSERT(error > 0 && error < 1);
   CU_ASSERT(fabs(number_of(json, "mm1_mean_sojourn") - 10) < 5 * error);
