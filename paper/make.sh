@@ -28,6 +28,10 @@ draw() { # STUDY : its figures that the article shows
 }
 draw delay_sweep
 draw llm_delay_sweep
+for study in frontier frontier_sorting; do
+  [ -e "$from/$study.tsv" ] || continue
+  "$gepolab" plot "$from/$study.tsv" -f frontier -o "$work/$study" > /dev/null
+done
 "$gepolab" bias bias_groups --figures "$work" > /dev/null
 "$gepolab" sim heterorl_trace --figures "$work" > /dev/null
 
