@@ -3,7 +3,8 @@
 #
 #   paper/studies.sh BUILD STUDY …     (make studies)
 #
-# STUDY is one of the names that stand below as `known`; announcements is of the sweeps before it. Studies
+# STUDY is one of the names that stand below as `known`; announcements is of the sweeps before it; of
+# features the published curves are made anew where GEPOLAB_PAPER_DATA says where their exports are. Studies
 # go into BUILD/studies, where a sweep that was stopped goes on. `gepolab
 # results keep` refuses a program that was not built from a clean commit, which the head of every result
 # names.
@@ -80,6 +81,20 @@ announce() { # NAME STUDY [CHOICE OF RUNS …]
     --keep '^[a-z_]*$|^rule|(auc|announced_share|false_alarm_rate|lead_updates)\.(value|low|high)$|\.(side|fallen|survived|pairs)$'
 }
 
+# Features of a sweep's curves, and of the published ones where their exports are at hand.
+features() { # STUDY
+  "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
+  "$gepolab" features "$work/$1.db" --json > "$work/features_$1.json"
+  "$gepolab" results keep "$work/features_$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/features_$1.tsv"
+}
+published_features() {
+  set -- iw_variance_online.csv kl_maxdiff32.csv eval_train_maxdelay64.csv eval_math500_maxdelay64.csv --until 850 \
+    -l eval_train_maxdelay64.csv=own -l eval_math500_maxdelay64.csv=MATH500 --json
+  program=$(cd "$build" && pwd)/gepolab
+  (cd "$GEPOLAB_PAPER_DATA" && "$program" features "$@") > "$work/features_published.json"
+  "$gepolab" results keep "$work/features_published.json" --recipe released_online --command "gepolab features $*" -o "$to/features_published.tsv"
+}
+
 # Gradients at checkpoints of a run, which takes 340 MB while it is measured.
 gradients() {
   rm -rf "$work/real_bias.run"
@@ -109,7 +124,8 @@ ends() { # NAME
 }
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
-gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, confirmation, tuned, mismatch, announcements, real_bias, laboratory, \
+gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, confirmation, tuned, mismatch, announcements, features, \
+real_bias, laboratory, \
 clock or published"
 keys=
 for study in "$@"; do
@@ -158,6 +174,12 @@ for study in "$@"; do
       announce frontier_grpo frontier -a grpo
       announce confirmation confirmation
       announce screening screening ;;
+    features)
+      features released_online
+      features released_delay
+      features paper_online
+      features paper_delay
+      if [ -n "${GEPOLAB_PAPER_DATA:-}" ]; then published_features; fi ;;
     real_bias) gradients ;;
     clock) keep heterorl_trace sim heterorl_trace ;;
     published) keep published published ;;
