@@ -124,9 +124,8 @@ ends() { # NAME
 }
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
-gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, confirmation, tuned, mismatch, announcements, features, \
-real_bias, laboratory, \
-clock or published"
+gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, confirmation, confirmation_mixture, tuned, mismatch, \
+announcements, features, real_bias, laboratory, clock or published"
 keys=
 for study in "$@"; do
   case $study in
@@ -140,7 +139,7 @@ for study in "$@"; do
         --keep '^cells\[.*\]\.(kl_k3_seq|last)\.(iqm|low|high)$' ;;
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
-    confirmation | tuned) declared "$study" ;;
+    confirmation | confirmation_mixture | tuned) declared "$study" ;;
     llm_quick)
       keys='^(eval_first|best|last|steps)$'
       keep llm_quick_1 run llm_quick
