@@ -1,6 +1,7 @@
 /* The table of benchmarks. */
 #include "analysis/benchmarks.h"
 
+#include "analysis/text_list.h"
 #include "core/base/json.h"
 
 #include <math.h>
@@ -30,13 +31,6 @@ typedef struct filling {
   double *values; /* [n] scratch */
   gl_error *err;
 } filling;
-
-static size_t add_text(const char **list, size_t *n, const char *text) {
-  size_t i = 0;
-  while (i < *n && strcmp(list[i], text) != 0) i++;
-  if (i == *n) list[(*n)++] = text;
-  return i;
-}
 
 static gl_status over_seeds(const filling *f, size_t n, uint64_t entity, interval *out) {
   return iqm_bootstrap(f->values, &n, 1, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity), out,
@@ -110,8 +104,8 @@ gl_status benchmarks_init(benchmarks *b, const benchmark_score *score, size_t n,
                     .row = calloc(n + 1, sizeof *b->row)};
   if (!b->benchmark || !b->row) return gl_fail_memory(err, "a table");
   for (size_t i = 0; i < n; i++) {
-    add_text(b->benchmark, &b->n_benchmarks, score[i].benchmark);
-    add_text(b->row, &b->n_rows, score[i].row);
+    text_list_add(b->benchmark, &b->n_benchmarks, score[i].benchmark);
+    text_list_add(b->row, &b->n_rows, score[i].row);
   }
   const size_t cells = b->n_rows * b->n_benchmarks + 1;
   b->best = calloc(cells, sizeof *b->best), b->last = calloc(cells, sizeof *b->last);

@@ -1,6 +1,7 @@
 /* The outcomes of a study's runs, from stored results. */
 #include "analysis/stability.h"
 
+#include "analysis/text_list.h"
 #include "core/base/csv.h"
 
 #include <math.h>
@@ -91,13 +92,6 @@ static gl_status find_cells(const stability *s, stored_cell **out, size_t *n, gl
 /* --- cells ---------------------------------------------------------------------------------------
  */
 
-static size_t place_text(const char **list, size_t *n, const char *text) {
-  size_t i = 0;
-  while (i < *n && strcmp(list[i], text) != 0) i++;
-  if (i == *n) list[(*n)++] = text;
-  return i;
-}
-
 /* The member of a list's item, as keys have it. Returns key. */
 static const char *item_key(char key[KEY_SIZE], const char *list, size_t i, const char *member) {
   snprintf(key, KEY_SIZE, "%.32s[%zu].%.32s", list, i, member);
@@ -181,20 +175,14 @@ static int name_texts(stability *s, const stored_cell *cell, size_t n) {
   int ok = settings != NULL && s->algorithms != NULL && s->settings != NULL && s->staleness != NULL;
   for (size_t i = 0; i < n && ok; i++) {
     const size_t known = s->n_settings;
-    place_text(s->algorithms, &s->n_algorithms, text_of(s, &cell[i], "algorithm"));
-    place_text(settings, &s->n_settings, text_of(s, &cell[i], "setting"));
+    text_list_add(s->algorithms, &s->n_algorithms, text_of(s, &cell[i], "algorithm"));
+    text_list_add(settings, &s->n_settings, text_of(s, &cell[i], "setting"));
     if (s->n_settings == known) continue;
     s->settings[known] = strdup(settings[known]);
     ok = s->settings[known] != NULL;
   }
   free(settings);
   return ok;
-}
-
-static size_t index_of(char *const *list, const char *text) {
-  size_t i = 0;
-  while (strcmp(list[i], text) != 0) i++;
-  return i;
 }
 
 /* The cells at their places; where the grid has a hole there are no runs. */
@@ -208,9 +196,10 @@ static gl_status place_cells(stability *s, const stored_cell *cell, size_t n, gl
         .setting = i / s->n_algorithms, .algorithm = i % s->n_algorithms, .median_onset = INFINITY};
   gl_status status = GL_OK;
   for (size_t i = 0; i < n && status == GL_OK; i++) {
-    const size_t k = index_of(s->settings, text_of(s, &cell[i], "setting"));
-    size_t known = s->n_algorithms;
-    const size_t a = place_text(s->algorithms, &known, text_of(s, &cell[i], "algorithm"));
+    const size_t k = text_list_find((const char *const *)s->settings, s->n_settings,
+                                    text_of(s, &cell[i], "setting"));
+    const size_t a =
+        text_list_find(s->algorithms, s->n_algorithms, text_of(s, &cell[i], "algorithm"));
     stability_cell *to = &s->cells[k * s->n_algorithms + a];
     s->staleness[k] = number_of(s, &cell[i], "staleness", NAN);
     if (to->curve != NULL)

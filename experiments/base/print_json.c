@@ -13,6 +13,12 @@ gl_status report_json(cJSON *document, gl_error *err) {
   return GL_OK;
 }
 
+gl_status report_json_if(int made, cJSON *document, gl_error *err) {
+  if (made) return report_json(document, err);
+  cJSON_Delete(document);
+  return report_json(NULL, err);
+}
+
 int report_clock_json(cJSON *to, const clock_record *clock, const uint64_t *histogram, size_t n) {
   const struct {
     const char *key;

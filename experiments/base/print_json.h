@@ -12,6 +12,8 @@
 /* Prints a JSON document and a newline on stdout and deletes it, also after a failure. A NULL
  * document means that building it ran out of memory. */
 gl_status report_json(cJSON *document, gl_error *err);
+/* The same of a document that may have been made in part only, because memory ran out: made 0. */
+gl_status report_json_if(int made, cJSON *document, gl_error *err);
 
 /* Adds the clock's numbers to an object: `staleness` {mean, max, p50, p95, histogram},
  * utilisations, batches, rates and bytes. 0 if memory is short. */

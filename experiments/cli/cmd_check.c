@@ -192,11 +192,7 @@ static gl_status print_document(const outcome *o, gl_error *err) {
     for (size_t i = 0; i < N_REMEDIES && ok; ++i)
       ok = json_add_number(removed, remedies[i].name, (double)removed_of(&o->removed, i)) != NULL;
   }
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 /* --- the command ---------------------------------------------------------------------------------

@@ -127,11 +127,7 @@ static gl_status print_json(const examination *e, gl_error *err) {
                  json_add_string(d, "system", p->system) != NULL &&
                  cJSON_AddBoolToObject(d, "well", all_well(e)) != NULL && add_things(d, e) &&
                  (!e->tested || add_test(d, &e->test));
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 /* --- the command -------------------------------------------------------------------------------

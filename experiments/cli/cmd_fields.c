@@ -212,11 +212,7 @@ static gl_status print_fields(const selection *which, form as, gl_error *err) {
     }
   }
   if (as != JSON) return GL_OK;
-  if (!good) {
-    cJSON_Delete(list);
-    list = NULL;
-  }
-  return report_json(list, err);
+  return report_json_if(good, list, err);
 }
 
 static cJSON *unit_json(const unit *u) {
@@ -254,11 +250,7 @@ static gl_status print_units(form as, gl_error *err) {
     }
   }
   if (as != JSON) return GL_OK;
-  if (!good) {
-    cJSON_Delete(list);
-    list = NULL;
-  }
-  return report_json(list, err);
+  return report_json_if(good, list, err);
 }
 
 static gl_status refuse_unknown(const char *path, gl_error *err) {

@@ -197,11 +197,7 @@ static gl_status print_json(char *const line[FIT_FIELDS], const fit *fits, gl_er
            json_add_number(d, "replicates", FIT_REPLICATES) != NULL;
   for (int f = 0; f < FIT_FIELDS && ok; ++f)
     if (line[f] != NULL) ok = add_field(cluster, (fit_field)f, &fits[f], line[f]);
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 /* --- the whole -----------------------------------------------------------------------------------

@@ -91,11 +91,7 @@ static gl_status print_json(gl_error *err) {
   cJSON *document = cJSON_CreateObject();
   int ok = document != NULL;
   for (size_t k = 0; k < N_LISTINGS && ok; ++k) ok = add_listing(document, &listings[k]);
-  if (!ok) {
-    cJSON_Delete(document);
-    document = NULL;
-  }
-  return report_json(document, err);
+  return report_json_if(ok, document, err);
 }
 
 static gl_status run_kinds(const command *self, int argc, char **argv, gl_error *err) {

@@ -137,11 +137,7 @@ static gl_status print_json(int equal, const side *reference, const side *respon
   cJSON *d = cJSON_CreateObject();
   int ok = d != NULL && cJSON_AddBoolToObject(d, "equal", equal) != NULL &&
            side_json(d, reference) && side_json(d, response);
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 /* --- the command --------------------------------------------------------------------------------

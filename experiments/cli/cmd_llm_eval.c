@@ -170,11 +170,7 @@ static gl_status print_json(const llm_session *s, const measured_set *set, size_
     ok = item != NULL && json_add_string(item, "set", set[i].name) != NULL &&
          set_json(item, &set[i]);
   }
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 static void print_text(const llm_session *s, const measured_set *set, size_t n) {

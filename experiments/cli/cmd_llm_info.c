@@ -126,11 +126,7 @@ static gl_status print_json(const llm_session *s, const memory_need *n, gl_error
       json_add_number(d, "slots", (double)n->slots) != NULL &&
       json_add_number(d, "micro_batch", (double)n->micro_batch) != NULL && model_json(d, s) &&
       memory_json(d, n) && cJSON_AddBoolToObject(d, "fits", n->total <= n->device_free) != NULL;
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 /* --- the command --------------------------------------------------------------------------------

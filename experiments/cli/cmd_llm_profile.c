@@ -145,11 +145,7 @@ static gl_status print_json(const page *p, gl_error *err) {
            (fields = cJSON_AddObjectToObject(d, "cluster")) != NULL;
   for (size_t i = 0; i < n && ok; ++i)
     ok = cJSON_AddRawToObject(fields, f[i].key, f[i].value) != NULL;
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 /* --- files --------------------------------------------------------------------------------------

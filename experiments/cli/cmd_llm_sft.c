@@ -71,11 +71,7 @@ static gl_status print_json(const llm_session *s, const curve *c, const char *fo
            json_add_number(d, "steps", last != NULL ? (double)last->step : 0) != NULL &&
            json_add_number(d, "loss", last != NULL ? last->loss : NAN) != NULL &&
            json_add_number(d, "score", last != NULL ? last->score : NAN) != NULL;
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 static void print_text(const llm_session *s, const curve *c, const char *folder, double seconds) {

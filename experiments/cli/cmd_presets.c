@@ -141,11 +141,7 @@ static gl_status print_presets(const int *wanted, form as, gl_error *err) {
     first = 0;
   }
   if (as != JSON) return GL_OK;
-  if (!good) {
-    cJSON_Delete(list);
-    list = NULL;
-  }
-  return report_json(list, err);
+  return report_json_if(good, list, err);
 }
 
 /* Marks the named presets; all where none is named. */

@@ -105,11 +105,7 @@ static gl_status print_json(const published_cases *cases, gl_error *err) {
   }
   ok = ok && json_add_number(root, "asynchronous", (double)asynchronous) != NULL &&
        json_add_number(root, "within_20_percent", (double)near) != NULL;
-  if (!ok) {
-    cJSON_Delete(root);
-    root = NULL;
-  }
-  return report_json(root, err);
+  return report_json_if(ok, root, err);
 }
 
 static gl_status print_cases(const published_cases *cases, form as, gl_error *err) {

@@ -75,11 +75,7 @@ static gl_status print_json(const recipe *r, const run_result *o, gl_error *err)
            report_clock_json(d, &o->clock, o->staleness, o->n_staleness) &&
            fates_to_json(d, o->fates, o->n_fates) && evals_json(d, o) != NULL &&
            set_evals_json(d, o) && metrics_json(d, o) != NULL;
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 /* Best and last of each whole set; those of the first are the run's own. */

@@ -124,11 +124,7 @@ static gl_status print_json(const arrivals *a, const probe *p, const double *arr
          json_add_number(row, "groups", (double)(p->trained[m] + p->missed[m])) != NULL &&
          json_add_number(row, "arrives", arrives[m]) != NULL;
   }
-  if (!ok) {
-    cJSON_Delete(root);
-    root = NULL;
-  }
-  return report_json(root, err);
+  return report_json_if(ok, root, err);
 }
 
 static void print_table(const arrivals *a, const probe *p, const double *arrives) {

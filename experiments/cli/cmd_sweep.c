@@ -86,11 +86,7 @@ static gl_status print_json(const sweep_report *r, const char *file, gl_error *e
          json_add_number(item, "score", c->score) != NULL &&
          cJSON_AddBoolToObject(item, "at_edge", c->edges != 0) != NULL && add_chosen(item, r, c);
   }
-  if (!ok) {
-    cJSON_Delete(document);
-    document = NULL;
-  }
-  return report_json(document, err);
+  return report_json_if(ok, document, err);
 }
 
 static void print_text(const sweep_report *r, const char *file) {

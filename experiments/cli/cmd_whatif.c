@@ -120,11 +120,7 @@ static gl_status print_json(const whatif *w, gl_error *err) {
   for (size_t i = 0; i < w->n_rows && ok; ++i) ok = add_row(rows, &w->row[i]);
   for (size_t a = 0; a <= WHATIF_MOST_STALENESS && ok; ++a)
     if (w->age[a].n > 0) ok = add_age(ages, a, &w->age[a]);
-  if (!ok) {
-    cJSON_Delete(d);
-    d = NULL;
-  }
-  return report_json(d, err);
+  return report_json_if(ok, d, err);
 }
 
 /* --- the command ---------------------------------------------------------------------------------

@@ -121,11 +121,7 @@ static gl_status print_document(const sweep_survey *v, const sweep_options *o, g
            add_axes(document, "axes", &v->grid) && add_axes(document, "tuning_axes", &v->tuning);
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && ok; ++i)
     ok = json_add_number(document, numbers[i].key, numbers[i].value) != NULL;
-  if (!ok) {
-    cJSON_Delete(document);
-    document = NULL;
-  }
-  return report_json(document, err);
+  return report_json_if(ok, document, err);
 }
 
 gl_status tell_survey(const sweep_survey *v, const sweep_options *options, int json,

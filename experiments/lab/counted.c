@@ -244,17 +244,6 @@ static gl_status prepare_prompt(work *w, size_t x, const lab_pair *pair, gl_erro
   return status;
 }
 
-/* The reason why an algorithm has no estimate from groups of one prompt, or NULL. */
-static const char *needs_more(const policy_algorithm *algorithm) {
-  switch (algorithm->group_scope) {
-  case SCOPE_PROMPT:
-    break;
-  case SCOPE_MICROBATCH:
-    return "its denominator mixes prompts, and a group is of one prompt";
-  }
-  return algorithm->ref_kl_coef != 0 ? "it needs a reference policy" : NULL;
-}
-
 static gl_status prepare(work *w, const lab_pair *pair, gl_error *err) {
   const size_t cells = w->recipe->n_algorithms * w->n_prompts * PARTS;
   w->prompt = calloc(w->n_prompts, sizeof *w->prompt);
@@ -267,7 +256,7 @@ static gl_status prepare(work *w, const lab_pair *pair, gl_error *err) {
     status = prepare_prompt(w, x, pair, err);
   for (size_t a = 0; a < w->recipe->n_algorithms; ++a) {
     const char *why = w->group_size == 0 ? "sums over responses have no population limit here"
-                                         : needs_more(&w->recipe->algorithms[a]);
+                                         : lab_needs_more(&w->recipe->algorithms[a]);
     for (size_t k = cell(w, a, 0, 0); why != NULL && k < cell(w, a + 1, 0, 0); ++k)
       (void)gl_fail(&w->refusal[k], GL_EINPUT, "%s", why);
   }

@@ -172,8 +172,7 @@ static void refuse(gl_error *refusal, const char *why) {
   snprintf(refusal->text, sizeof refusal->text, "%s", why);
 }
 
-/* The reason why an algorithm has no estimate from groups of one prompt, or NULL. */
-static const char *needs_more(const policy_algorithm *algorithm) {
+const char *lab_needs_more(const policy_algorithm *algorithm) {
   switch (algorithm->group_scope) {
   case SCOPE_PROMPT:
     break;
@@ -201,7 +200,7 @@ static gl_status prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_erro
   for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r) {
     const size_t at = r * w->n_prompts + x;
     gl_error *refusal = &w->refusal[cell(w, r, x, 0)];
-    const char *why = needs_more(w->algorithms[r]);
+    const char *why = lab_needs_more(w->algorithms[r]);
     if (why != NULL) {
       refuse(refusal, why);
     } else if (p->tables.n <= KERNEL_MOST) {

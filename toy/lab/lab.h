@@ -51,6 +51,10 @@ typedef struct lab_result {
   double *expected_error; /* [n_parameters] standard errors of E g; NULL where exact */
 } lab_result;
 
+/* The reason why an algorithm has no estimate from groups of one prompt, as a clause; NULL: it has
+ * one. */
+const char *lab_needs_more(const policy_algorithm *algorithm);
+
 /* Measures n algorithms at once on the same groups into out[n]. One that cannot be measured (it
  * needs other prompts, or a factor the world lacks) is a result with applicable 0, not an error. */
 gl_status lab_measure(lab_result *out, const policy_algorithm *const *algorithms, size_t n,

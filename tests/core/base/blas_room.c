@@ -1,5 +1,6 @@
 /* OpenBLAS's working memory under a limit: an error before it asks, and products afterwards. */
 #include "core/base/blas_room.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/suite.h"
 
 #include <cblas.h>
@@ -8,14 +9,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 enum { N = 300 };
 

@@ -1,59 +1,40 @@
 /* The designs of a sweep: all that reads recipes knows where their paths stand. */
 #include "core/config/designs.h"
 
-#include "core/config/config.h"
+#include "tests/support/recipes.h"
 #include "tests/support/suite.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-/* What an empty recipe becomes by overrides and units. */
-static void check_override(const char *override, const char *wanted) {
-  cfg_doc *doc = NULL;
-  gl_error err = {0};
-  gl_status status = cfg_load_text(&doc, "{}", 2, "r.yaml", &err);
-  if (status == GL_OK) status = cfg_override(doc, override, &err);
-  if (status == GL_OK) status = cfg_resolve(doc, &err);
-  if (status != GL_OK) fprintf(stderr, "%s: %s\n", override, err.text);
-  CU_ASSERT_FATAL(status == GL_OK);
-  char *canonical = cfg_canonical(cfg_root(doc));
-  if (strcmp(canonical, wanted) != 0) fprintf(stderr, "wanted %s\n   got %s\n", wanted, canonical);
-  CU_ASSERT_STRING_EQUAL(canonical, wanted);
-  free(canonical);
-  cfg_free(doc);
-}
-
 static void paths_of_designs_are_one_key_and_have_units(void) {
-  check_override("sweep.cluster.max_delay=[1m, 2m]",
+  check_resolved("{}", "sweep.cluster.max_delay=[1m, 2m]",
                  "{\"sweep\":{\"cluster.max_delay\":[60,120]}}");
-  check_override("sweep.one_at_a_time.cluster.max_delay=[1m, 2m]",
+  check_resolved("{}", "sweep.one_at_a_time.cluster.max_delay=[1m, 2m]",
                  "{\"sweep\":{\"one_at_a_time\":{\"cluster.max_delay\":[60,120]}}}");
-  check_override(
-      "sweep.factorial.factors.A.cluster.max_delay=[1m, 2m]",
+  check_resolved(
+      "{}", "sweep.factorial.factors.A.cluster.max_delay=[1m, 2m]",
       "{\"sweep\":{\"factorial\":{\"factors\":{\"A\":{\"cluster.max_delay\":[60,120]}}}}}");
-  check_override("sweep.random.fields.cluster.max_delay={law: uniform, from: 1m, to: 2m}",
+  check_resolved("{}", "sweep.random.fields.cluster.max_delay={law: uniform, from: 1m, to: 2m}",
                  "{\"sweep\":{\"random\":{\"fields\":{\"cluster.max_delay\":{\"from\":60,\"law\":"
                  "\"uniform\",\"to\":120}}}}}");
-  check_override("tune.fields.cluster.max_delay=[1m, 2m]",
+  check_resolved("{}", "tune.fields.cluster.max_delay=[1m, 2m]",
                  "{\"tune\":{\"fields\":{\"cluster.max_delay\":[60,120]}}}");
 }
 
 static void other_parts_of_designs_are_sections(void) {
-  check_override("sweep.random.draws=3", "{\"sweep\":{\"random\":{\"draws\":3}}}");
-  check_override("sweep.factorial.generators.D=ABC",
+  check_resolved("{}", "sweep.random.draws=3", "{\"sweep\":{\"random\":{\"draws\":3}}}");
+  check_resolved("{}", "sweep.factorial.generators.D=ABC",
                  "{\"sweep\":{\"factorial\":{\"generators\":{\"D\":\"ABC\"}}}}");
-  check_override("sweep.factorial.blocks.words=[AB]",
+  check_resolved("{}", "sweep.factorial.blocks.words=[AB]",
                  "{\"sweep\":{\"factorial\":{\"blocks\":{\"words\":[\"AB\"]}}}}");
-  check_override("tune.halving.rungs=2", "{\"tune\":{\"halving\":{\"rungs\":2}}}");
+  check_resolved("{}", "tune.halving.rungs=2", "{\"tune\":{\"halving\":{\"rungs\":2}}}");
 }
 
 /* A map below an axis is a range, which becomes a list; that of a design stays one. */
 static void a_design_is_no_range(void) {
-  check_override("sweep.steps={from: 1, to: 2, n: 2}", "{\"sweep\":{\"steps\":[1,2]}}");
-  check_override("sweep.one_at_a_time={from: 1, to: 2, n: 2}",
+  check_resolved("{}", "sweep.steps={from: 1, to: 2, n: 2}", "{\"sweep\":{\"steps\":[1,2]}}");
+  check_resolved("{}", "sweep.one_at_a_time={from: 1, to: 2, n: 2}",
                  "{\"sweep\":{\"one_at_a_time\":{\"from\":1,\"n\":2,\"to\":2}}}");
-  check_override("sweep.random={draws: 2}", "{\"sweep\":{\"random\":{\"draws\":2}}}");
-  check_override("sweep.factorial={blocks: 2}", "{\"sweep\":{\"factorial\":{\"blocks\":2}}}");
+  check_resolved("{}", "sweep.random={draws: 2}", "{\"sweep\":{\"random\":{\"draws\":2}}}");
+  check_resolved("{}", "sweep.factorial={blocks: 2}", "{\"sweep\":{\"factorial\":{\"blocks\":2}}}");
 }
 
 static void designs_are_known_by_their_whole_key(void) {

@@ -1,14 +1,10 @@
 /* Ranges of sweeps and of tune: the values they stand for, and those that are none. */
 #include "core/config/config.h"
+#include "tests/support/recipes.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static gl_status resolve(cfg_doc **doc, const char *text, gl_error *err) {
-  gl_status status = cfg_load_text(doc, text, strlen(text), "r.yaml", err);
-  return status == GL_OK ? cfg_resolve(*doc, err) : status;
-}
 
 static void ranges_are_the_lists_that_one_would_write(void) {
   static const char *const cases[][3] = {
@@ -36,7 +32,7 @@ static void ranges_are_the_lists_that_one_would_write(void) {
     gl_error err = {0};
     snprintf(text, sizeof text, "sweep: {%s: %s}", cases[i][0], cases[i][1]);
     snprintf(wanted, sizeof wanted, "{\"sweep\":{\"%s\":%s}}", cases[i][0], cases[i][2]);
-    gl_status status = resolve(&doc, text, &err);
+    gl_status status = recipe_resolved(&doc, text, NULL, &err);
     if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
     CU_ASSERT_FATAL(status == GL_OK);
     char *canonical = cfg_canonical(cfg_root(doc));
@@ -51,7 +47,7 @@ static void tune_takes_ranges_too(void) {
   static const char text[] =
       "tune: {lr: {from: 0.01, to: 1, n: 3, scale: log}, seeds: {from: 101, to: 103}}";
   cfg_doc *doc = NULL;
-  CU_ASSERT_EQUAL_FATAL(resolve(&doc, text, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(recipe_resolved(&doc, text, NULL, NULL), GL_OK);
   char *canonical = cfg_canonical(cfg_root(doc));
   CU_ASSERT_STRING_EQUAL(canonical, "{\"tune\":{\"lr\":[0.01,0.1,1],\"seeds\":[101,102,103]}}");
   free(canonical);
@@ -90,7 +86,7 @@ static void wrong_ranges_are_refused(void) {
     cfg_doc *doc = NULL;
     gl_error err = {0};
     snprintf(text, sizeof text, "sweep:\n  optimizer.lr: %s\n", cases[i][0]);
-    gl_status status = resolve(&doc, text, &err);
+    gl_status status = recipe_resolved(&doc, text, NULL, &err);
     const int ok = status == GL_EINPUT && strncmp(err.text, "r.yaml:2:", 9) == 0 &&
                    strstr(err.text, cases[i][1]) != NULL;
     if (!ok) fprintf(stderr, "%s: wanted '%s', got '%s'\n", cases[i][0], cases[i][1], err.text);

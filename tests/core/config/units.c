@@ -4,29 +4,11 @@
 
 #include "core/config/config.h"
 #include "core/config/fields.h"
+#include "tests/support/recipes.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static gl_status resolve(cfg_doc **doc, const char *text, const char *override, gl_error *err) {
-  gl_status status = cfg_load_text(doc, text, strlen(text), "r.yaml", err);
-  if (status == GL_OK && override != NULL) status = cfg_override(*doc, override, err);
-  return status == GL_OK ? cfg_resolve(*doc, err) : status;
-}
-
-static void check_resolved(const char *text, const char *override, const char *wanted) {
-  cfg_doc *doc = NULL;
-  gl_error err = {0};
-  gl_status status = resolve(&doc, text, override, &err);
-  if (status != GL_OK) fprintf(stderr, "%s: %s\n", text, err.text);
-  CU_ASSERT_FATAL(status == GL_OK);
-  char *canonical = cfg_canonical(cfg_root(doc));
-  if (strcmp(canonical, wanted) != 0) fprintf(stderr, "wanted %s\n   got %s\n", wanted, canonical);
-  CU_ASSERT_STRING_EQUAL(canonical, wanted);
-  free(canonical);
-  cfg_free(doc);
-}
 
 static void a_number_with_a_unit_is_the_number_of_the_fields_unit(void) {
   static const char *const cases[][3] = {
@@ -143,7 +125,7 @@ static void wrong_units_are_refused_with_the_fields_own(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     cfg_doc *doc = NULL;
     gl_error err = {0};
-    gl_status status = resolve(&doc, cases[i][0], NULL, &err);
+    gl_status status = recipe_resolved(&doc, cases[i][0], NULL, &err);
     const int ok = status == GL_EINPUT && strstr(err.text, cases[i][1]) == err.text &&
                    strstr(err.text, cases[i][2]) != NULL;
     if (!ok) fprintf(stderr, "%s: wanted '%s', got %s\n", cases[i][0], cases[i][2], err.text);
@@ -172,7 +154,7 @@ static void every_complaint_about_a_field_says_its_unit(void) {
     snprintf(text, sizeof text, "cluster: {%.*s%s%s}",
              rest != NULL ? (int)(rest - cases[i][0]) : 100, cases[i][0], rest != NULL ? ", " : "",
              rest != NULL ? rest + 1 : "");
-    CU_ASSERT_EQUAL_FATAL(resolve(&doc, text, NULL, &err), GL_OK);
+    CU_ASSERT_EQUAL_FATAL(recipe_resolved(&doc, text, NULL, &err), GL_OK);
     cfg_begin(&r, cfg_find(cfg_root(doc), "cluster"), "cluster", &err);
     cfg_double(&r, "max_delay", 0, 0, INFINITY);
     cfg_count(&r, "window", 0, 0, 9);
@@ -195,7 +177,7 @@ static void every_fields_unit_is_in_the_table(void) {
     cfg_doc *doc = NULL;
     gl_error err = {0};
     snprintf(text, sizeof text, "sweep: {%s: [%s, 1%s]}", fields_at(i)->path, units_example(u), u);
-    gl_status status = resolve(&doc, text, NULL, &err);
+    gl_status status = recipe_resolved(&doc, text, NULL, &err);
     if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
     CU_ASSERT(status == GL_OK);
     const cfg_node *list = cfg_find(cfg_find(cfg_root(doc), "sweep"), fields_at(i)->path);

@@ -3,6 +3,7 @@
 #include "core/store/plan.h"
 
 #include "tests/support/core.h"
+#include "tests/support/sql.h"
 #include "tests/support/suite.h"
 
 #include <fcntl.h>
@@ -34,18 +35,6 @@ static void ground_make(ground *g) {
 
 static void ground_remove(const ground *g) {
   scratch_remove(&g->at);
-}
-
-static void run_sql(const char *path, const char *sql) {
-  sqlite3 *db = NULL;
-  char *why = NULL;
-  CU_ASSERT_EQUAL_FATAL(sqlite3_open(path, &db), SQLITE_OK);
-  if (sqlite3_exec(db, sql, NULL, NULL, &why) != SQLITE_OK) {
-    fprintf(stderr, "%s: %s\n", sql, why);
-    CU_FAIL("SQL of a test");
-  }
-  sqlite3_free(why);
-  sqlite3_close(db);
 }
 
 /* All tables of the study as text, or NULL where it is refused with `err`. */

@@ -7,10 +7,10 @@
 #include "core/store/scores.h"
 
 #include "tests/support/core.h"
+#include "tests/support/sql.h"
 #include "tests/support/suite.h"
 
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -244,13 +244,6 @@ static void tuning_runs_are_exported_with_what_they_scored(void) {
 static void note(void *self, const char *key, const char *text) {
   (void)key;
   strncat(self, text, 511 - strlen(self));
-}
-
-static void run_sql(const char *path, const char *sql) {
-  sqlite3 *db = NULL;
-  CU_ASSERT_EQUAL_FATAL(sqlite3_open(path, &db), SQLITE_OK);
-  CU_ASSERT_EQUAL(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-  sqlite3_close(db);
 }
 
 static void records_that_are_gone_are_told_and_done_without(void) {

@@ -1,20 +1,13 @@
 /* The program under a limit on its address space: it works or says what is missing, and ends. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "tests/support/cli.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/suite.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#if defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 /* Exit code of gepolab with the arguments under a limit of so many KiB; 137: it had to be killed.
  */

@@ -1,6 +1,7 @@
 /* gepolab check: damage is told, taken out, and made again by the sweep. */
 #include "core/base/json_tree.h"
 #include "tests/support/cli.h"
+#include "tests/support/sql.h"
 #include "tests/support/suite.h"
 
 #include <sqlite3.h>
@@ -23,13 +24,6 @@ static void ground_make(ground *g) {
   cli_write(cli_path(g->recipe, g->folder, "checked.yaml"), recipe, sizeof recipe - 1);
   CU_ASSERT(
       CLI_GIVES(0, "sweep", g->recipe, "-o", cli_path(g->study, g->folder, "study.db"), "-q"));
-}
-
-static void run_sql(const char *path, const char *sql) {
-  sqlite3 *db = NULL;
-  CU_ASSERT_EQUAL_FATAL(sqlite3_open(path, &db), SQLITE_OK);
-  CU_ASSERT_EQUAL(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-  sqlite3_close(db);
 }
 
 /* Exit code of `check`; its output must have that text. */

@@ -2,7 +2,7 @@
 #include "core/store/plan.h"
 #include "core/store/scores.h"
 #include "experiments/sweep/outlook.h"
-#include "tests/support/cli.h"
+#include "tests/support/cli_study.h"
 #include "tests/support/core.h"
 #include "tests/support/suite.h"
 
@@ -25,15 +25,10 @@ static const char recipe[] = "name: small\n"
                              "  seed: [1, 2, 3, 4]\n"
                              "tune: {lr: [0.02, 0.1], seeds: [101]}\n";
 
-typedef struct bench {
-  char folder[64], recipe[128], db[128];
-} bench;
+typedef cli_study bench;
 
 static void bench_make(bench *b) {
-  cli_scratch_make(b->folder);
-  cli_path(b->recipe, b->folder, "small.yaml");
-  cli_path(b->db, b->folder, "study.db");
-  cli_write(b->recipe, recipe, sizeof recipe - 1);
+  cli_study_make(b, "small.yaml", recipe);
 }
 
 /* The only study of the file, as `gepolab status --json` tells it. */

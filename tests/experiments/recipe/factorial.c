@@ -1,6 +1,7 @@
 /* Factorial designs: levels, aliases and blocks of textbook designs, and what is refused. */
 #include "experiments/recipe/factorial.h"
 
+#include "tests/support/recipes.h"
 #include "tests/support/suite.h"
 
 #include <string.h>
@@ -8,17 +9,8 @@
 static gl_status expand(cfg_doc **doc, const char *design, gl_error *err) {
   char text[2048];
   snprintf(text, sizeof text, "sweep:\n  algorithm: [grpo]\n  factorial: %s\n", design);
-  gl_status status = cfg_load_text(doc, text, strlen(text), "r.yaml", err);
-  if (status == GL_OK) status = cfg_resolve(*doc, err);
+  const gl_status status = recipe_resolved(doc, text, NULL, err);
   return status == GL_OK ? factorial_expand(*doc, err) : status;
-}
-
-static double number_at(const cfg_node *list, size_t i, const char *path) {
-  const cfg_node *map = cfg_at(list, i);
-  double x = NAN;
-  for (size_t k = 0; k < cfg_size(map); ++k)
-    if (strcmp(cfg_key_at(map, k), path) == 0) cfg_number(cfg_at(map, k), &x);
-  return x;
 }
 
 static const char screen[] =
@@ -40,10 +32,10 @@ static void the_screening_design_has_resolution_five(void) {
   for (size_t i = 0; i < ROWS; ++i) {
     double x[FACTORS];
     size_t n = 0;
-    for (size_t k = 0; k < FACTORS; ++k) effect[n++][i] = x[k] = number_at(list, i, names[k]);
+    for (size_t k = 0; k < FACTORS; ++k) effect[n++][i] = x[k] = listed_number(list, i, names[k]);
     for (size_t k = 0; k < FACTORS; ++k)
       for (size_t m = 0; m < k; ++m) effect[n++][i] = x[k] * x[m];
-    const double block = number_at(list, i, "seed") - 11;
+    const double block = listed_number(list, i, "seed") - 11;
     CU_ASSERT(block >= 0 && block <= 3);
     effect[n][i] = block == 1 || block == 3 ? 1 : -1;
     effect[n + 1][i] = block >= 2 ? 1 : -1;
@@ -72,10 +64,10 @@ static void all_combinations_of_two_factors_come_in_standard_order(void) {
   static const double expected[4][3] = {{1, 10, 3}, {2, 20, 3}, {1, 10, 4}, {2, 20, 4}};
   CU_ASSERT_EQUAL_FATAL(cfg_size(list), 4);
   for (size_t i = 0; i < 4; ++i) {
-    CU_ASSERT_EQUAL(number_at(list, i, "a"), expected[i][0]);
-    CU_ASSERT_EQUAL(number_at(list, i, "aa"), expected[i][1]);
-    CU_ASSERT_EQUAL(number_at(list, i, "b"), expected[i][2]);
-    CU_ASSERT(isnan(number_at(list, i, "seed")));
+    CU_ASSERT_EQUAL(listed_number(list, i, "a"), expected[i][0]);
+    CU_ASSERT_EQUAL(listed_number(list, i, "aa"), expected[i][1]);
+    CU_ASSERT_EQUAL(listed_number(list, i, "b"), expected[i][2]);
+    CU_ASSERT(isnan(listed_number(list, i, "seed")));
   }
   cfg_free(doc);
 }

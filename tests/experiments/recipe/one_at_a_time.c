@@ -1,6 +1,7 @@
 /* One-at-a-time designs: their settings, their overrides, and what is refused. */
 #include "experiments/recipe/one_at_a_time.h"
 
+#include "tests/support/recipes.h"
 #include "tests/support/suite.h"
 
 #include <string.h>
@@ -9,18 +10,8 @@ static gl_status expand(cfg_doc **doc, const char *sweep, const char *override, 
   char text[1024];
   snprintf(text, sizeof text, "tune: {lr: [1, 2], seeds: [9]}\nsweep:\n  algorithm: [grpo]\n%s\n",
            sweep);
-  gl_status status = cfg_load_text(doc, text, strlen(text), "r.yaml", err);
-  if (status == GL_OK && override != NULL) status = cfg_override(*doc, override, err);
-  if (status == GL_OK) status = cfg_resolve(*doc, err);
+  const gl_status status = recipe_resolved(doc, text, override, err);
   return status == GL_OK ? one_at_a_time_expand(*doc, err) : status;
-}
-
-static double number_at(const cfg_node *list, size_t i, const char *path) {
-  const cfg_node *map = cfg_at(list, i);
-  double x = NAN;
-  for (size_t k = 0; k < cfg_size(map); ++k)
-    if (strcmp(cfg_key_at(map, k), path) == 0) cfg_number(cfg_at(map, k), &x);
-  return x;
 }
 
 /* The base comes first; a time has its unit taken off as anywhere else. */
@@ -40,7 +31,8 @@ static void every_setting_differs_from_the_base_in_one_field(void) {
   CU_ASSERT_EQUAL_FATAL(cfg_size(list), sizeof expected / sizeof expected[0]);
   for (size_t i = 0; i < sizeof expected / sizeof expected[0]; ++i) {
     CU_ASSERT_EQUAL(cfg_size(cfg_at(list, i)), 3);
-    for (size_t k = 0; k < 3; ++k) CU_ASSERT_EQUAL(number_at(list, i, paths[k]), expected[i][k]);
+    for (size_t k = 0; k < 3; ++k)
+      CU_ASSERT_EQUAL(listed_number(list, i, paths[k]), expected[i][k]);
   }
   cfg_free(doc);
 }

@@ -1,14 +1,14 @@
 /* Random search: where the draws lie, what they depend on, and what is refused. */
 #include "experiments/recipe/random_search.h"
 
+#include "tests/support/recipes.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static gl_status draw(cfg_doc **doc, const char *text, gl_error *err) {
-  gl_status status = cfg_load_text(doc, text, strlen(text), "r.yaml", err);
-  if (status == GL_OK) status = cfg_resolve(*doc, err);
+  const gl_status status = recipe_resolved(doc, text, NULL, err);
   return status == GL_OK ? random_search_draw(*doc, err) : status;
 }
 
@@ -21,14 +21,6 @@ static const cfg_node *draws_of(cfg_doc **doc, const char *search) {
   if (status != GL_OK) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_FATAL(status == GL_OK);
   return cfg_find(cfg_find(cfg_root(*doc), "sweep"), "random");
-}
-
-static double number_at(const cfg_node *draws, size_t i, const char *path) {
-  double x = NAN;
-  const cfg_node *map = cfg_at(draws, i);
-  for (size_t k = 0; k < cfg_size(map); ++k)
-    if (strcmp(cfg_key_at(map, k), path) == 0) cfg_number(cfg_at(map, k), &x);
-  return x;
 }
 
 /* The largest distance between the draws' distribution and the law's, against the 1e-6 quantile of
@@ -45,7 +37,7 @@ static void check_law(const char *law, double (*cumulated)(double)) {
            N, law);
   const cfg_node *draws = draws_of(&doc, search);
   CU_ASSERT_EQUAL_FATAL(cfg_size(draws), N);
-  for (size_t i = 0; i < N; ++i) x[i] = number_at(draws, i, "optimizer.lr");
+  for (size_t i = 0; i < N; ++i) x[i] = listed_number(draws, i, "optimizer.lr");
   double worst = 0;
   for (size_t i = 0; i < N; ++i) {
     size_t below = 0;
@@ -88,7 +80,7 @@ static void whole_numbers_and_choices_reach_both_ends(void) {
       "{draws: 12, fields: {a: {law: integer, from: -1, to: 2}, b: {choice: [x, [1], {y: 2}]}}}");
   int seen[4] = {0};
   CU_ASSERT_EQUAL_FATAL(cfg_size(draws), 12); /* all there are: 4 × 3 */
-  for (size_t i = 0; i < 12; ++i) ++seen[(int)number_at(draws, i, "a") + 1];
+  for (size_t i = 0; i < 12; ++i) ++seen[(int)listed_number(draws, i, "a") + 1];
   for (int k = 0; k < 4; ++k) CU_ASSERT_EQUAL(seen[k], 3);
   cfg_free(doc);
 }
@@ -106,9 +98,9 @@ static void more_draws_and_other_fields_change_no_draw(void) {
   size_t other = 0;
   for (size_t k = 0; k < 3; ++k) draws[k] = draws_of(&doc[k], searches[k]);
   for (size_t i = 0; i < 9; ++i) {
-    const double x = number_at(draws[0], i, "optimizer.lr");
-    CU_ASSERT_EQUAL(x, number_at(draws[1], i, "optimizer.lr"));
-    other += x != number_at(draws[2], i, "optimizer.lr");
+    const double x = listed_number(draws[0], i, "optimizer.lr");
+    CU_ASSERT_EQUAL(x, listed_number(draws[1], i, "optimizer.lr"));
+    other += x != listed_number(draws[2], i, "optimizer.lr");
   }
   CU_ASSERT_EQUAL(other, 9);
   for (size_t k = 0; k < 3; ++k) cfg_free(doc[k]);
@@ -121,7 +113,7 @@ static void drawn_numbers_are_short_and_in_the_fields_unit(void) {
                      "1m, to: 0.5h}, optimizer.lr: {law: log_uniform, from: "
                      "1e-5, to: 1e-2}}}");
   for (size_t i = 0; i < 50; ++i) {
-    const double delay = number_at(draws, i, "cluster.max_delay");
+    const double delay = listed_number(draws, i, "cluster.max_delay");
     CU_ASSERT(delay >= 60 && delay <= 1800);
     CU_ASSERT(delay * 10 == floor(delay * 10)); /* a ten-thousandth of the width is 0.174 */
     CU_ASSERT(strlen(cfg_text(cfg_at(cfg_at(draws, i), 1))) <= 12);

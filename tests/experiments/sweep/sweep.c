@@ -1,10 +1,10 @@
 /* Sweeps: the same bytes however they are executed, interrupted and continued. */
-#include "tests/support/cli.h"
+#include "tests/support/cli_study.h"
+#include "tests/support/sql.h"
 #include "tests/support/suite.h"
 
 #include <cjson/cJSON.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,16 +24,10 @@ static const char recipe[] = "name: small\n"
                              "  seed: [1, 2, 3, 4]\n"
                              "tune: {lr: [0.02, 0.1], seeds: [101]}\n";
 
-typedef struct bench {
-  char folder[64], recipe[128], db[128], other[128];
-} bench;
+typedef cli_study bench;
 
 static void bench_make(bench *b) {
-  cli_scratch_make(b->folder);
-  cli_path(b->recipe, b->folder, "small.yaml");
-  cli_path(b->db, b->folder, "study.db");
-  cli_path(b->other, b->folder, "other.db");
-  cli_write(b->recipe, recipe, sizeof recipe - 1);
+  cli_study_make(b, "small.yaml", recipe);
 }
 
 static cli_result export_table(const char *db, const char *table) {
@@ -91,13 +85,6 @@ static void one_and_two_workers_write_the_same(void) {
   CU_ASSERT_EQUAL(count_lines(steps.out), 16 * 150 + 1);
   cli_result_fini(&steps);
   cli_scratch_remove(b.folder);
-}
-
-static void run_sql(const char *path, const char *sql) {
-  sqlite3 *db = NULL;
-  CU_ASSERT_EQUAL_FATAL(sqlite3_open(path, &db), SQLITE_OK);
-  CU_ASSERT_EQUAL(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-  sqlite3_close(db);
 }
 
 /* Another score would choose other rates and make the whole grid again beside the old one. */

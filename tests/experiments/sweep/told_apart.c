@@ -2,7 +2,7 @@
  * apart stands in columns of its own. */
 #include "core/base/hash.h"
 #include "core/config/fields.h"
-#include "tests/support/cli.h"
+#include "tests/support/cli_study.h"
 #include "tests/support/suite.h"
 
 #include <cjson/cJSON.h>
@@ -16,15 +16,10 @@ static const char recipe[] = "name: small\n"
                              "algorithm: gepo\n"
                              "cluster: {preset: heterorl}\n";
 
-typedef struct bench {
-  char folder[64], recipe[128], db[128];
-} bench;
+typedef cli_study bench;
 
 static void bench_make(bench *b) {
-  cli_scratch_make(b->folder);
-  cli_path(b->recipe, b->folder, "small.yaml");
-  cli_path(b->db, b->folder, "study.db");
-  cli_write(b->recipe, recipe, sizeof recipe - 1);
+  cli_study_make(b, "small.yaml", recipe);
 }
 
 static cJSON *analysis(const bench *b) {

@@ -2,7 +2,7 @@
  * sweeps that tune any fields. */
 #include "experiments/sweep/tune.h"
 
-#include "tests/support/cli.h"
+#include "tests/support/cli_study.h"
 #include "tests/support/suite.h"
 
 #include <cjson/cJSON.h>
@@ -158,16 +158,10 @@ static const char recipe[] =
     "tune:\n  fields: {optimizer.lr: [1e-9, 0.05, 0.3], train.unsolvable: [1, 0]}\n"
     "  seeds: [101, 102]\n  halving: {eta: 3, rungs: 2}\n";
 
-typedef struct study {
-  char folder[64], recipe[128], db[128], other[128];
-} study;
+typedef cli_study study;
 
 static void study_make(study *s, const char *text) {
-  cli_scratch_make(s->folder);
-  cli_path(s->recipe, s->folder, "fields.yaml");
-  cli_path(s->db, s->folder, "study.db");
-  cli_path(s->other, s->folder, "other.db");
-  cli_write(s->recipe, text, strlen(text));
+  cli_study_make(s, "fields.yaml", text);
 }
 
 static int same_tables(const char *a, const char *b) {
