@@ -57,6 +57,15 @@ static int is_identity(const char *name) {
   return 0;
 }
 
+/* Whether a number tells an element apart. `update` is that of a measurement, which has a text; in
+ * a curve it is a coordinate, and points are known by their places. */
+static int tells_apart(const cJSON *element, const cJSON *number) {
+  if (strcmp(number->string, "update") != 0) return is_identity(number->string);
+  for (const cJSON *m = element->child; m; m = m->next)
+    if (cJSON_IsString(m)) return 1;
+  return 0;
+}
+
 /* Texts that say something of an element and are no part of what it is. */
 static int is_remark(const char *name) {
   return strcmp(name, "why") == 0;
@@ -74,7 +83,7 @@ static void name_element(const cJSON *element, size_t place, char key[MOST_KEY])
   int first = 1;
   for (const cJSON *m = cJSON_IsObject(element) ? element->child : NULL; m; m = m->next) {
     const char *text = scalar(m, digits);
-    if (cJSON_IsString(m) ? !is_remark(m->string) : text && is_identity(m->string))
+    if (cJSON_IsString(m) ? !is_remark(m->string) : text && tells_apart(element, m))
       append_identity(key, text, &first);
     if (!cJSON_IsObject(m) || strcmp(m->string, "axes") != 0) continue;
     for (const cJSON *a = m->child; a; a = a->next)

@@ -5,8 +5,9 @@
  * name of a host or a path; then a line "KEY<tab>VALUE" for each number, text and truth value of
  * the document. KEY is the path to it: members are joined by dots, elements of arrays stand in
  * brackets, known by their texts, their axes and what numbers tell them apart:
- * "cells[gepo,1800].last.iqm", "theorem1.constants[16].expected"; a second one of the same name is
- * "[gepo,64#1]". Arrays of numbers are not kept.
+ * "cells[gepo,1800].last.iqm", "theorem1.constants[16].expected", of a run after 128 updates
+ * "measurements[gepo,128,16].mse"; a second one of the same name is "[gepo,64#1]". Arrays of
+ * numbers are not kept.
  */
 #ifndef GEPOLAB_ANALYSIS_STORED_H
 #define GEPOLAB_ANALYSIS_STORED_H

@@ -107,7 +107,7 @@ static const records_column tuning[] = {
     NUMBER("score", "", "what it scored; empty: it is planned and was not made yet"),
     END};
 static const records_column bias[] = {
-    TEXT("study", "the recipe's name"),
+    TEXT("study", "the recipe's name; of a run's checkpoint with how many updates it had"),
     WHOLE("ordinal", "", "place among the study's measurements, from 0"),
     TEXT("algorithm", "the shown name"),
     TEXT("method", "how it was measured: exact, Monte Carlo, or the population limit"),

@@ -2,9 +2,11 @@
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/seconds.h"
 #include "experiments/base/signals.h"
 #include "experiments/cli/cmd_llm.h"
 #include "experiments/cli/llm_bias_figure.h"
+#include "experiments/cli/llm_bias_store.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/lab/recipe.h"
 #include "experiments/llm/bias.h"
@@ -29,7 +31,7 @@ typedef struct counts {
 } counts;
 
 typedef struct bias_options {
-  const char *at, *staleness, *responses, *folder;
+  const char *at, *staleness, *responses, *folder, *study;
   figure_form form;
   args_list algorithms;
   size_t batches, seed, threads;
@@ -320,15 +322,19 @@ static void print_text(const study *s) {
   }
 }
 
+static llm_bias_table table_of(const study *s) {
+  return (llm_bias_table){.name = s->run.recipe.name,
+                          .algorithms = s->algorithms,
+                          .at = s->at.item,
+                          .staleness = s->staleness.item,
+                          .results = s->results,
+                          .n_algorithms = s->spec.n_algorithms,
+                          .n_at = s->at.n,
+                          .n_staleness = s->staleness.n};
+}
+
 static gl_status draw_figure(const study *s, const bias_options *o, gl_error *err) {
-  const llm_bias_table t = {.name = s->run.recipe.name,
-                            .algorithms = s->algorithms,
-                            .at = s->at.item,
-                            .staleness = s->staleness.item,
-                            .results = s->results,
-                            .n_algorithms = s->spec.n_algorithms,
-                            .n_at = s->at.n,
-                            .n_staleness = s->staleness.n};
+  const llm_bias_table t = table_of(s);
   figure_request figures = tell_figures(o->folder);
   gl_status status = tell_figures_form(&figures, &o->form, err);
   return status == GL_OK ? llm_bias_draw(&t, &figures, err) : status;
@@ -354,12 +360,20 @@ static gl_status bias_of(study *s, const args *a, const bias_options *o, gl_erro
   if (status == GL_OK) status = read_places(s, o, err);
   if (status == GL_OK) status = check_figure(s, o, err);
   if (status == GL_OK) status = read_sizes(s, o, err);
+  const double begun = seconds_now();
   if (status == GL_OK) status = measure(s, o->quiet, err);
   if (status != GL_OK) return status;
-  if (o->json) return report_json(as_json(s), err);
-  if (o->folder != NULL) return draw_figure(s, o, err);
-  print_text(s);
-  return GL_OK;
+  const double wall_s = seconds_now() - begun;
+  if (o->json)
+    status = report_json(as_json(s), err);
+  else if (o->folder != NULL)
+    status = draw_figure(s, o, err);
+  else
+    print_text(s);
+  if (status != GL_OK || o->study == NULL) return status;
+  const llm_bias_table t = table_of(s);
+  const double drawn = (double)s->spec.batches * (double)s->spec.groups;
+  return llm_bias_store(&t, o->study, s->spec.group_size, drawn, wall_s, err);
 }
 
 static gl_status run_bias(const command *self, int argc, char **argv, gl_error *err) {
@@ -374,6 +388,8 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
       {"batches", 'b', ARGS_COUNT, "N", "batches for each algorithm (128)", &o.batches},
       {"responses", 'm', ARGS_TEXT, "M", "responses for the true gradient (4 N batches of them)",
        &o.responses},
+      {"output", 'o', ARGS_TEXT, "STUDY.db", "also keep the measurements in a study's table `bias`",
+       &o.study},
       {"figures", 'f', ARGS_TEXT, "FOLDER",
        "draw instead of printing: data, script, PDF, PNG and SVG", &o.folder},
       FIGURE_FORM_OPTIONS(o.form),
@@ -404,11 +420,13 @@ const command command_llm_bias = {
         "estimated\n"
         "without bias; standard errors are by jackknife over 16 blocks, intervals of 95 %. They\n"
         "cannot know of weights so rare and large that no batch had one: look at `ess`. Memory\n"
-        "beside the model: 152 bytes a parameter.",
+        "beside the model: 152 bytes a parameter. With -o each checkpoint's measurements stand in\n"
+        "a study's table `bias` under \"NAME after N updates\", without their intervals.",
     .examples = "  gepolab run edges sweep=null --checkpoint run/ --checkpoint-every 16 "
                 "checkpoint.keep=50\n"
                 "  gepolab llm bias run/ --staleness 0,16,64\n"
                 "  gepolab llm bias run/ --at 160,800 -a is -a gepo -a '{base: gepo, clip: none}' "
                 "--json\n"
+                "  gepolab llm bias run/ --at 160,800 -o bias.db\n"
                 "  gepolab llm bias run/ -m 100000 train.groups=1",
     .run = run_bias};

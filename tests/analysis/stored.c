@@ -17,7 +17,8 @@ static const char document[] =
     "\"axes\": {\"cluster.max_delay\": 0}, \"last\": {\"iqm\": 0.5}}], \"points\": "
     "[{\"algorithm\": "
     "\"is\", \"x\": 1}, {\"algorithm\": \"is\", \"why\": \"so\", \"x\": 2}], \"bare\": [{\"x\": "
-    "1}, {\"x\": 2}]}";
+    "1}, {\"x\": 2}], \"at\": [{\"algorithm\": \"is\", \"update\": 4, \"staleness\": 1}, "
+    "{\"algorithm\": \"is\", \"update\": 8, \"staleness\": 1, \"curve\": [{\"update\": 64}]}]}";
 
 static void write_stored(void) {
   cJSON *json = cJSON_Parse(document);
@@ -41,7 +42,10 @@ static void elements_are_known_by_what_tells_them_apart(void) {
                                  {"cells[gepo,0].last.iqm", "0.5"},
                                  {"points[is].x", "1"},
                                  {"points[is#1].x", "2"},
-                                 {"bare[1].x", "2"}};
+                                 {"bare[1].x", "2"},
+                                 {"at[is,4,1].update", "4"},
+                                 {"at[is,8,1].update", "8"},
+                                 {"at[is,8,1].curve[0].update", "64"}};
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
     const char *value = stored_value(&s, want[i][0]);
     CU_ASSERT_PTR_NOT_NULL_FATAL(value);

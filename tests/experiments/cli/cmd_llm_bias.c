@@ -70,6 +70,50 @@ static void measurements_are_of_every_row_at_every_age(void) {
   run_end(&r);
 }
 
+/* What the file keeps of a checkpoint's measurement: the number behind `column` in a line of the
+ * table `bias` that begins with these words. */
+static double kept(const char *table, const char *begins, size_t column) {
+  const char *line = strstr(table, begins);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(line);
+  for (size_t i = 0; i < column; ++i) {
+    line = strchr(line, '\t');
+    CU_ASSERT_PTR_NOT_NULL_FATAL(line);
+    ++line;
+  }
+  return strtod(line, NULL);
+}
+
+/* A study for each checkpoint, with what was printed; measured again, its records are replaced. */
+static void measurements_are_kept_for_each_checkpoint(void) {
+  const run_place r = run_make();
+  char study[128];
+  cli_path(study, r.p.folder, "bias.db");
+  for (int again = 0; again < 2; ++again) {
+    cli_result a = CLI("llm", "bias", r.run, "--at", "4,6", "--staleness", "0,2", "-a", "is", "-a",
+                       "{base: gepo, clip: none}", "-b", "16", "-q", "--json", "-o", study);
+    cJSON *json = json_of(&a);
+    cli_result t = CLI("export", study, "-t", "bias", "-f", "tsv");
+    CU_ASSERT_EQUAL_FATAL(t.code, 0);
+    size_t lines = 0;
+    for (const char *c = t.out; *c != '\0'; ++c) lines += *c == '\n';
+    CU_ASSERT_EQUAL(lines, 1 + 8);
+    for (size_t i = 0; i < 8; ++i) {
+      char begins[64];
+      snprintf(begins, sizeof begins, "\ntiny after %d updates\t%zu\t", i < 4 ? 4 : 6, i % 4);
+      CU_ASSERT_EQUAL(kept(t.out, begins, 4), 4); /* group_size */
+      CU_ASSERT_EQUAL(kept(t.out, begins, 7), of(json, i, "staleness"));
+      CU_ASSERT_EQUAL(kept(t.out, begins, 8), 32); /* groups */
+      CU_ASSERT_EQUAL(kept(t.out, begins, 9), of(json, i, "bias.value"));
+      CU_ASSERT_EQUAL(kept(t.out, begins, 12), of(json, i, "variance.value"));
+      CU_ASSERT_EQUAL(kept(t.out, begins, 19), of(json, i, "ess"));
+    }
+    cJSON_Delete(json);
+    cli_result_fini(&a);
+    cli_result_fini(&t);
+  }
+  run_end(&r);
+}
+
 /* Fresh batches are another sample than those of another seed, of the same policies. */
 static void text_tells_sizes_and_a_seed_draws_anew(void) {
   const run_place r = run_make();
@@ -157,6 +201,7 @@ static void what_is_no_run_of_a_transformer_is_refused(void) {
 }
 
 SUITE(cmd_llm_bias, "cli: llm bias", TEST(measurements_are_of_every_row_at_every_age),
-      TEST(text_tells_sizes_and_a_seed_draws_anew), TEST(a_figure_has_a_column_for_each_checkpoint),
+      TEST(measurements_are_kept_for_each_checkpoint), TEST(text_tells_sizes_and_a_seed_draws_anew),
+      TEST(a_figure_has_a_column_for_each_checkpoint),
       TEST(what_a_run_does_not_have_is_refused_by_name),
       TEST(what_is_no_run_of_a_transformer_is_refused));

@@ -119,6 +119,106 @@ static void what_has_no_gradient_is_refused(void) {
   llm_close(&f);
 }
 
+/* --- the cosine of consecutive gradients -------------------------------------------------------
+ */
+
+static double cosine_of(const double *a, const double *b, size_t n) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < n; ++i) {
+    ab += a[i] * b[i];
+    aa += a[i] * a[i];
+    bb += b[i] * b[i];
+  }
+  return ab / sqrt(aa * bb);
+}
+
+/* a - b, in a. */
+static double *less(double *a, const double *b, size_t n) {
+  for (size_t i = 0; i < n; ++i) a[i] -= b[i];
+  return a;
+}
+
+/* The gradient of a batch's loss at the parameters of now, as a dump. */
+static double *dump(llm_fixture *f, batch *b) {
+  double *gradient = llm_doubles(f->n), metrics[METRIC_COUNT];
+  gl_error err = {0};
+  CU_ASSERT(llm_learner_gradient(&f->learner, LLM_SAMPLERS_LAW, b, &f->llm->algorithm, gradient,
+                                 metrics, &err) == GL_OK);
+  return gradient;
+}
+
+/* Three updates with an optimiser whose steps are not the gradients: dumps of these at each
+ * update's parameters have the cosine that the next update tells; the first tells none. */
+static void the_cosine_is_that_of_two_dumped_gradients(void) {
+  static const char *const worlds[] = {
+      "algorithm: grpo\noptimizer: {kind: adamw, lr: 0.01, clip_grad_norm: 0.05}\n",
+      "algorithm: {base: gepo, clip: none}\noptimizer: {kind: sgd, lr: 0.5, momentum: 0.9}\n"
+      "sampling: {top_p: 0.8, weights: replay}\n"};
+  static const char base[] =
+      "world: {kind: llm, backend: cpu, dtype: float64, model: {layers: 2, hidden: 16, heads: 4, "
+      "kv_heads: 2, intermediate: 24, context: 24}, task: {kind: sorting, length: 3, values: 3, "
+      "reward: graded}, max_tokens: 6}\ntrain: {groups: 8, group_size: 12}\n";
+  for (size_t w = 0; w < 2; ++w) {
+    char text[900];
+    snprintf(text, sizeof text, "%s%s", base, worlds[w]);
+    llm_fixture f = llm_open(text, 3);
+    double *last = NULL, *theta = moved(&f, 0.1);
+    llm_set(&f, theta);
+    for (uint64_t u = 0; u < 3; ++u) {
+      double metrics[METRIC_COUNT];
+      batch b = llm_draw(&f, 7 + u);
+      double *now = dump(&f, &b);
+      llm_update(&f, &b, metrics);
+      if (u == 0) CU_ASSERT(isnan(metrics[METRIC_GRAD_COSINE]));
+      if (u > 0) {
+        const double right = cosine_of(last, now, f.n);
+        ASSERT_CLOSE(metrics[METRIC_GRAD_COSINE], right, 1e-9);
+        CU_ASSERT(fabs(right) > 1e-4 && fabs(right) < 0.9999);
+      }
+      free(last);
+      last = now;
+      batch_fini(&b);
+    }
+    free(last);
+    free(theta);
+    llm_close(&f);
+  }
+}
+
+/* With two epochs a step has two updates: the mean of the first one's cosine with the last of the
+ * step before and of the cosine of the two. At rate 1 plain descent moves by the gradients, so that
+ * the second is what is left of the step's way. */
+static void a_steps_cosine_is_the_mean_over_its_updates(void) {
+  llm_fixture f = llm_open("world: {kind: llm, backend: cpu, dtype: float64, model: {layers: 2, "
+                           "hidden: 16, heads: 4, kv_heads: 2, intermediate: 24, context: 24}, "
+                           "task: {kind: sorting, length: 3, values: 3, reward: graded}, "
+                           "max_tokens: 6}\noptimizer: {kind: sgd, lr: 1}\n"
+                           "train: {groups: 8, group_size: 12, epochs: 2}\n"
+                           "algorithm: {base: gepo, clip: none}\n",
+                           3);
+  double *theta = moved(&f, 0.1), *before = NULL;
+  llm_set(&f, theta);
+  for (uint64_t u = 0; u < 2; ++u) {
+    double metrics[METRIC_COUNT];
+    batch b = llm_draw(&f, 7 + u);
+    double *start = llm_theta(&f), *first = dump(&f, &b);
+    llm_update(&f, &b, metrics);
+    double *second = less(less(llm_theta(&f), start, f.n), first, f.n);
+    double right = cosine_of(first, second, f.n);
+    if (u > 0) right = (right + cosine_of(before, first, f.n)) / 2;
+    ASSERT_CLOSE(metrics[METRIC_GRAD_COSINE], right, 1e-7);
+    free(before);
+    before = second;
+    free(start);
+    free(first);
+    batch_fini(&b);
+  }
+  free(before);
+  free(theta);
+  llm_close(&f);
+}
+
 SUITE(llm_gradient, "llm: gradients without steps", TEST(a_gradient_is_the_step_of_an_update),
-      TEST(the_own_law_is_that_of_a_recipe_without_samplers),
-      TEST(what_has_no_gradient_is_refused));
+      TEST(the_own_law_is_that_of_a_recipe_without_samplers), TEST(what_has_no_gradient_is_refused),
+      TEST(the_cosine_is_that_of_two_dumped_gradients),
+      TEST(a_steps_cosine_is_the_mean_over_its_updates));
