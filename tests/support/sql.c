@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-void run_sql(const char *path, const char *sql) {
+int run_sql(const char *path, const char *sql) {
   sqlite3 *db = NULL;
   char *why = NULL;
   CU_ASSERT_EQUAL_FATAL(sqlite3_open(path, &db), SQLITE_OK);
@@ -14,5 +14,7 @@ void run_sql(const char *path, const char *sql) {
     CU_FAIL("SQL of a test");
   }
   sqlite3_free(why);
+  const int changed = sqlite3_changes(db);
   sqlite3_close(db);
+  return changed;
 }

@@ -2,7 +2,8 @@
 #ifndef GEPOLAB_TESTS_SUPPORT_SQL_H
 #define GEPOLAB_TESTS_SUPPORT_SQL_H
 
-/* Runs statements on a database file, and fails the test where SQLite refuses one. */
-void run_sql(const char *path, const char *sql);
+/* Runs statements on a database file, and fails the test where SQLite refuses one. Returns how many
+ * rows the last of them changed. */
+int run_sql(const char *path, const char *sql);
 
 #endif
