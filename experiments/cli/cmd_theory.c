@@ -1,16 +1,19 @@
 /* gepolab theory: the paper's three theorems against exact values. */
 #include "core/base/json.h"
 #include "core/base/shown.h"
+#include "core/base/thread_pool.h"
 #include "experiments/base/args.h"
 #include "experiments/base/command.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/tell_figures.h"
 #include "experiments/lab/figures/figures.h"
 #include "experiments/lab/theory_run.h"
+#include "experiments/lab/theory_training.h"
 #include "experiments/recipe/recipe.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Only what is drawn: that figures of other commands lack their data here tells nobody anything. */
 static void told_drawn(void *context, const char *file, const char *why) {
@@ -27,8 +30,45 @@ static gl_status draw(const char *folder, const char *only, const figure_form *f
   return lab_figures_draw(&(lab_figure_data){.table = NULL}, &q, err);
 }
 
+/* A recipe with a world takes the pairs of laws from training in it. */
+static gl_status tell_training(const cfg_doc *doc, size_t threads, int json, gl_error *err) {
+  lab_recipe r = {0};
+  cJSON *document = NULL;
+  gl_status status = lab_recipe_read(&r, doc, err);
+  if (status == GL_OK)
+    status = theory_training_run(&document, &r, threads,
+                                 isatty(STDERR_FILENO) ? PROGRESS_AUTO : PROGRESS_SILENT, err);
+  lab_recipe_fini(&r);
+  if (status == GL_OK && json) return report_json(document, err);
+  if (status == GL_OK) theory_training_print(document, stdout);
+  cJSON_Delete(document);
+  return status;
+}
+
+static gl_status tell_theory(const cfg_doc *doc, int json, gl_error *err) {
+  theory_spec spec;
+  cJSON *document = NULL;
+  gl_status status = theory_read(&spec, doc, err);
+  if (status == GL_OK) status = theory_run(&document, &spec, err);
+  theory_fini(&spec);
+  if (status == GL_OK && json) return report_json(document, err);
+  if (status == GL_OK) theory_print(document, stdout);
+  cJSON_Delete(document);
+  return status;
+}
+
+/* The figures are of the theorems alone; the recipe is read for its mistakes. */
+static gl_status draw_theory(const cfg_doc *doc, const char *folder, const char *only,
+                             const figure_form *form, gl_error *err) {
+  theory_spec spec;
+  gl_status status = theory_read(&spec, doc, err);
+  theory_fini(&spec);
+  return status == GL_OK ? draw(folder, only, form, err) : status;
+}
+
 static gl_status run_theory(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
+  size_t threads = pool_usable_cores();
   const char *folder = NULL, *only = NULL;
   figure_form form = {NULL, NULL};
   const args_option options[] = {
@@ -36,11 +76,12 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
       {"figures", 'f', ARGS_TEXT, "FOLDER",
        "draw instead of printing: data, script, PDF, PNG and SVG", &folder},
       {"figure", 0, ARGS_TEXT, "NAME", "with --figures: only this one", &only},
+      {"threads", 'j', ARGS_COUNT, "N",
+       "of pairs from training: threads (default: all cores); results do not depend on it",
+       &threads},
       FIGURE_FORM_OPTIONS(form)};
   args a;
   cfg_doc *doc = NULL;
-  theory_spec spec = {0};
-  cJSON *document = NULL;
   gl_status status = args_parse(&a, self, options, sizeof options / sizeof *options,
                                 (args_shape){0, 1, 1}, argc, argv, err);
   if (status == GL_OK && !a.help) {
@@ -48,18 +89,16 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
         recipe_load(&doc, a.n_words > 0 ? a.words[0] : "theory", a.overrides, a.n_overrides, err);
     if (status == GL_OK && only != NULL && folder == NULL)
       status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
-    if (status == GL_OK) status = theory_read(&spec, doc, err);
-    if (status == GL_OK && folder != NULL) status = draw(folder, only, &form, err);
-    if (status == GL_OK && folder == NULL) status = theory_run(&document, &spec, err);
-    if (status == GL_OK && json && folder == NULL) {
-      status = report_json(document, err);
-      document = NULL;
-    } else if (status == GL_OK && document != NULL) {
-      theory_print(document, stdout);
-    }
+    const int trains = status == GL_OK && cfg_find(cfg_root(doc), "world") != NULL;
+    if (status == GL_OK && trains && folder != NULL)
+      status = gl_fail(err, GL_EINPUT, "--figures: there is no figure of pairs from training");
+    if (status == GL_OK && folder != NULL)
+      status = draw_theory(doc, folder, only, &form, err);
+    else if (status == GL_OK && trains)
+      status = tell_training(doc, threads, json, err);
+    else if (status == GL_OK)
+      status = tell_theory(doc, json, err);
   }
-  cJSON_Delete(document);
-  theory_fini(&spec);
   cfg_free(doc);
   args_fini(&a);
   return status;
@@ -73,6 +112,11 @@ const command command_theory = {
         "Theorem 1: the smallest constant that is valid on n outcomes, and over random families;\n"
         "the KL above which GEPO's weights vary less. Theorem 2: a search for violations under\n"
         "each baseline, with the worst distributions found. Theorem 3: variance of A w next to\n"
-        "that of w. Without RECIPE the embedded recipe `theory` is taken.",
-    .examples = "  gepolab theory\n  gepolab theory outcomes=[2,4,1024] starts=200 --json",
+        "that of w. Without RECIPE the embedded recipe `theory` is taken.\n"
+        "With a recipe that has a world, `training` and training.stalenesses, Theorems 1 and 3 "
+        "are\n"
+        "asked of pairs of laws from training: the learner's and its batch's, along the paths of\n"
+        "several algorithms; the last column takes the baseline that a group's mean estimates.",
+    .examples = "  gepolab theory\n  gepolab theory outcomes=[2,4,1024] starts=200 --json\n"
+                "  gepolab theory theory_training",
     .run = run_theory};

@@ -280,7 +280,12 @@ static gl_status read_training(lab_recipe *r, const cfg_node *node, gl_error *er
   t->seeds = cfg_count(&c, "seeds", 10, 1, 10000);
   t->tuning_seeds = cfg_count(&c, "tuning_seeds", 5, 1, 10000);
   const cfg_node *lr = cfg_child(&c, "lr");
+  if (cfg_has(&c, "stalenesses")) t->n_ages = cfg_doubles(&c, "stalenesses", &t->ages, 1, 1000000);
   gl_status status = cfg_end(&c);
+  for (size_t i = 0; i < t->n_ages && status == GL_OK; ++i)
+    if (t->ages[i] != floor(t->ages[i]))
+      status = cfg_fail(cfg_find(node, "stalenesses"), err,
+                        "stalenesses must be whole numbers, not %g", t->ages[i]);
   if (status == GL_OK && lr == NULL)
     status = cfg_fail(node, err, "training needs `lr`, a list of learning rates to choose from");
   return status == GL_OK ? lab_recipe_numbers(lr, &t->lr, &t->n_lr, err) : status;
@@ -482,6 +487,7 @@ void lab_recipe_fini(lab_recipe *r) {
   free(r->algorithms);
   free(r->group_size);
   free(r->training.lr);
+  free(r->training.ages);
   free(r->laws.top_p);
   free(r->laws.top_k);
   free(r->laws.weights);

@@ -1,6 +1,7 @@
 /* Computes and prints what `gepolab theory` says of the paper's theorems. */
 #include "experiments/lab/theory_run.h"
 
+#include "experiments/lab/pairs_tally.h"
 #include "experiments/lab/recipe.h"
 #include "toy/lab/theory.h"
 
@@ -78,93 +79,74 @@ static gl_status add_crossings(cJSON *to, gl_error *err) {
   return GL_OK;
 }
 
-/* A family of random pairs: how many lie in the green region (the group weight varies more), the
- * KL up to which such pairs were met, and the largest constant needed. */
+/* A family of random pairs. */
 typedef struct family {
   const char *name;
   double alpha, apart;
   size_t n;
 } family;
 
-/* Of w = p/q and p/D, and of A w. */
-enum { LAB_VARIANCES = 2 * (1 + LAB_CONSTANTS) };
-static const char *const variance_names[LAB_VARIANCES] = {"w_pq",  "w_expected",  "w_computed",
-                                                          "aw_pq", "aw_expected", "aw_computed"};
-
-typedef struct tally {
-  double green[LAB_CONSTANTS], highest_green[LAB_CONSTANTS], constant[LAB_CONSTANTS], kl;
-  double *variance[LAB_VARIANCES]; /* [pairs] each */
-  double wider[LAB_CONSTANTS];     /* pairs with Var[A p/D] > Var[A p/q] */
-  double disagree[LAB_CONSTANTS];  /* Var[w] and Var[A w] order the two estimators differently */
-} tally;
-
-static void count(tally *t, size_t pair, const double *p, const double *q, size_t n) {
-  lab_weights_stats w;
-  double a[64], r[64], pq, group[LAB_CONSTANTS];
-  lab_theory_discrete(p, q, n, &w);
-  for (size_t y = 0; y < n; ++y) r[y] = y % 2 == 0;
-  lab_theory_advantage(LAB_ADVANTAGE_P, p, q, r, n, a);
-  lab_theory_advantage_variance(p, q, a, n, &pq, group);
-  t->kl += w.kl;
-  t->variance[0][pair] = w.variance_pq;
-  t->variance[1 + LAB_CONSTANTS][pair] = pq;
-  for (int k = 0; k < LAB_CONSTANTS; ++k) {
-    const int green = w.variance[k] > w.variance_pq, wider = group[k] > pq;
-    t->green[k] += green;
-    t->variance[1 + k][pair] = w.variance[k];
-    t->variance[2 + LAB_CONSTANTS + k][pair] = group[k];
-    t->wider[k] += wider;
-    t->disagree[k] += green != wider;
-    if (green) t->highest_green[k] = fmax(t->highest_green[k], w.kl);
-    t->constant[k] = fmax(t->constant[k], w.constant[k]);
-  }
-}
-
 /* Theorem 3: medians of the exact variances of A w next to those of w. A mean would be that of the
  * few pairs with the smallest q. */
-static gl_status add_variances(cJSON *list, const family *f, const tally *t, size_t pairs,
-                               gl_error *err) {
+static gl_status add_variances(cJSON *list, const family *f, const pairs_tally *t, gl_error *err) {
   cJSON *o = object_in(list);
   if (o == NULL) return gl_fail_memory(err, "the numbers");
   json_add_string(o, "family", f->name);
   json_add_number(o, "outcomes", (double)f->n);
-  for (int k = 0; k < LAB_VARIANCES; ++k) {
-    gsl_sort(t->variance[k], 1, pairs);
-    json_add_number(o, variance_names[k],
-                    gsl_stats_median_from_sorted_data(t->variance[k], 1, pairs));
+  for (int k = 0; k < PAIRS_VARIANCES; ++k) {
+    gsl_sort(t->variance[k], 1, t->pairs);
+    json_add_number(o, pairs_variance_names[k],
+                    gsl_stats_median_from_sorted_data(t->variance[k], 1, t->pairs));
   }
   return GL_OK;
 }
 
-/* room[LAB_VARIANCES * pairs] is scratch. */
-static gl_status add_family(cJSON *list, cJSON *variances, const family *f, const theory_spec *s,
-                            size_t number, double *room, gl_error *err) {
-  tally t = {.constant = {-INFINITY, -INFINITY}};
-  double p[64], q[64];
-  cJSON *o = object_in(list);
-  for (int k = 0; k < LAB_VARIANCES; ++k) t.variance[k] = room + (size_t)k * s->pairs;
-  for (size_t i = 0; i < s->pairs; ++i) {
-    gl_status status = lab_theory_random_pair(f->n, f->alpha, f->apart, s->seed,
-                                              (uint64_t)(number + 1) << 48 | i, p, q, err);
-    if (status != GL_OK) return status;
-    count(&t, i, p, q, f->n);
+/* Random pairs with rewards 1 and 0 in turn. */
+static gl_status draw_pairs(pairs_tally *t, const family *f, const theory_spec *s, size_t number,
+                            gl_error *err) {
+  double p[64], q[64], r[64];
+  gl_status status = GL_OK;
+  for (size_t y = 0; y < f->n; ++y) r[y] = y % 2 == 0;
+  for (size_t i = 0; i < s->pairs && status == GL_OK; ++i) {
+    status = lab_theory_random_pair(f->n, f->alpha, f->apart, s->seed,
+                                    (uint64_t)(number + 1) << 48 | i, p, q, err);
+    if (status == GL_OK) status = pairs_tally_add(t, p, q, r, f->n, err);
   }
+  return status;
+}
+
+static gl_status tell_family(cJSON *list, cJSON *variances, const family *f, const pairs_tally *t,
+                             gl_error *err) {
+  cJSON *o = object_in(list);
   if (o == NULL) return gl_fail_memory(err, "the numbers");
-  const double pairs = (double)s->pairs;
+  const double pairs = (double)t->pairs;
   json_add_string(o, "family", f->name);
   json_add_number(o, "outcomes", (double)f->n);
-  json_add_number(o, "kl_mean", t.kl / pairs);
+  json_add_number(o, "kl_mean", t->kl / pairs);
   json_add_number(o, "theorem", (double)(f->n * f->n + 1));
   for (int k = 0; k < LAB_CONSTANTS; ++k) {
     cJSON *d = cJSON_AddObjectToObject(o, lab_constant_names[k]);
     if (d == NULL) return gl_fail_memory(err, "the numbers");
-    json_add_number(d, "largest_constant", t.constant[k]);
-    json_add_number(d, "share_w_varies_more", t.green[k] / pairs);
-    json_add_number(d, "highest_kl_w_varies_more", t.green[k] > 0 ? t.highest_green[k] : NAN);
-    json_add_number(d, "share_aw_varies_more", t.wider[k] / pairs);
-    json_add_number(d, "share_w_and_aw_disagree", t.disagree[k] / pairs);
+    json_add_number(d, "largest_constant", t->constant[k]);
+    json_add_number(d, "share_w_varies_more", t->green[k] / pairs);
+    json_add_number(d, "highest_kl_w_varies_more", t->green[k] > 0 ? t->highest_green[k] : NAN);
+    json_add_number(d, "share_aw_varies_more", t->wider[k] / pairs);
+    json_add_number(d, "share_w_and_aw_disagree", t->disagree[k] / pairs);
   }
-  return add_variances(variances, f, &t, s->pairs, err);
+  return add_variances(variances, f, t, err);
+}
+
+static gl_status add_family(cJSON *list, cJSON *variances, const family *f, const theory_spec *s,
+                            size_t number, gl_error *err) {
+  pairs_tally t;
+  pairs_tally_init(&t);
+  gl_status status = draw_pairs(&t, f, s, number, err);
+  if (status == GL_OK && t.pairs == 0)
+    status = gl_fail(err, GL_ENUMERIC, "no random pair of the family '%s' has a finite variance",
+                     f->name);
+  if (status == GL_OK) status = tell_family(list, variances, f, &t, err);
+  pairs_tally_fini(&t);
+  return status;
 }
 
 static gl_status add_families(cJSON *to, cJSON *variances, const theory_spec *s, gl_error *err) {
@@ -179,11 +161,9 @@ static gl_status add_families(cJSON *to, cJSON *variances, const theory_spec *s,
                                     {"dirichlet 0.1, independent", 0.1, -1, 16},
                                     {"dirichlet 0.1, independent", 0.1, -1, 64}};
   cJSON *list = cJSON_AddArrayToObject(to, "families");
-  double *room = calloc(s->pairs, LAB_VARIANCES * sizeof *room);
-  gl_status status = list != NULL && room != NULL ? GL_OK : gl_fail_memory(err, "the numbers");
+  gl_status status = list != NULL ? GL_OK : gl_fail_memory(err, "the numbers");
   for (size_t i = 0; i < sizeof families / sizeof families[0] && status == GL_OK; ++i)
-    status = add_family(list, variances, &families[i], s, i, room, err);
-  free(room);
+    status = add_family(list, variances, &families[i], s, i, err);
   return status;
 }
 
@@ -347,9 +327,9 @@ static void print_theorem3(const cJSON *three, FILE *to) {
           "", "n", "Var p/q", "p/E_q q", "D computed", "Var A p/q", "A p/E_q q", "D computed");
   cJSON_ArrayForEach(o, three) {
     fprintf(to, "%-30s %4g", word(o, "family"), number(o, "outcomes"));
-    for (int k = 0; k < LAB_VARIANCES; ++k) {
+    for (int k = 0; k < PAIRS_VARIANCES; ++k) {
       if (k == 1 + LAB_CONSTANTS) fputs(" |", to);
-      print_cell(number(o, variance_names[k]), 11, to);
+      print_cell(number(o, pairs_variance_names[k]), 11, to);
     }
     fputc('\n', to);
   }

@@ -6,7 +6,6 @@
 #include "core/base/thread_pool.h"
 #include "core/random/rng.h"
 #include "experiments/base/print_json.h"
-#include "experiments/lab/counter.h"
 #include "toy/lab/dial.h"
 #include "toy/lab/group.h"
 
@@ -18,6 +17,7 @@
 typedef struct run {
   const lab_recipe *r;
   const policy_algorithm *algorithm;
+  size_t staleness;
   double lr;
   uint64_t seed;
   double *ring; /* [(staleness + 1) * n] */
@@ -26,7 +26,7 @@ typedef struct run {
 } run;
 
 static double *policy_ago(const run *u, size_t updates_done, size_t ago) {
-  const size_t slots = u->r->training.staleness + 1;
+  const size_t slots = u->staleness + 1;
   const size_t back = ago < updates_done ? ago : updates_done;
   return u->ring + (u->now + slots - back) % slots * u->r->view.n_parameters;
 }
@@ -45,7 +45,7 @@ static gl_status estimate(run *u, size_t update, gl_error *err) {
   const lab_recipe *r = u->r;
   const size_t size = r->group_size[0], n = r->view.n_parameters;
   const double *learner_now = policy_ago(u, update, 0);
-  const double *sampler = policy_ago(u, update, r->training.staleness);
+  const double *sampler = policy_ago(u, update, u->staleness);
   gl_status status = GL_OK;
   memset(u->step, 0, n * sizeof *u->step);
   for (size_t g = 0; g < r->training.groups && status == GL_OK; ++g) {
@@ -71,24 +71,34 @@ static gl_status estimate(run *u, size_t update, gl_error *err) {
   return status;
 }
 
-/* Exact return and, with whole, everything else at this point of the path. */
-static gl_status record(const run *u, size_t update, int whole, lab_point *p, gl_error *err) {
-  const lab_recipe *r = u->r;
-  const double *theta = policy_ago(u, update, 0);
+/* What is measured along a path, and where to. */
+typedef struct recording {
+  const lab_recipe *r;
+  const policy_algorithm *algorithm;
+  uint64_t seed;
+  int whole; /* 0: the exact return alone */
+  lab_point *points;
+} recording;
+
+static gl_status record(void *context, size_t update, const double *theta, const double *sampler,
+                        gl_error *err) {
+  const recording *to = context;
+  const lab_recipe *r = to->r;
+  lab_point *p = to->points + update / r->training.every;
   *p = (lab_point){.samples = (double)update * (double)(r->training.groups * r->group_size[0])};
-  if (!whole) return lab_value(&r->view, theta, &p->value, NULL, err);
+  if (!to->whole) return lab_value(&r->view, theta, &p->value, NULL, err);
   const lab_spec spec = {.world = &r->view,
                          .theta_learner = theta,
-                         .theta_sampler = policy_ago(u, update, r->training.staleness),
+                         .theta_sampler = sampler,
                          .weights = r->weights,
                          .group_size = r->group_size[0],
                          .budget = r->budget,
                          .samples = r->samples,
                          .seed = r->seed,
-                         .entity = u->seed << 20 | update,
+                         .entity = to->seed << 20 | update,
                          .threads = 1};
   lab_result m;
-  gl_status status = lab_measure(&m, &u->algorithm, 1, &spec, err);
+  gl_status status = lab_measure(&m, &to->algorithm, 1, &spec, err);
   if (status != GL_OK) return status;
   p->value = m.value;
   p->kl = m.kl;
@@ -100,11 +110,11 @@ static gl_status record(const run *u, size_t update, int whole, lab_point *p, gl
   return GL_OK;
 }
 
-/* Writes the path's n_points records. */
-static gl_status train(const lab_recipe *r, const policy_algorithm *algorithm, double lr,
-                       uint64_t seed, int whole, lab_point *points, gl_error *err) {
-  const size_t n = r->view.n_parameters, slots = r->training.staleness + 1;
-  run u = {.r = r, .algorithm = algorithm, .lr = lr, .seed = seed};
+gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
+                         double lr, uint64_t seed, lab_path_visit visit, void *context,
+                         gl_error *err) {
+  const size_t n = r->view.n_parameters, slots = staleness + 1;
+  run u = {.r = r, .algorithm = algorithm, .staleness = staleness, .lr = lr, .seed = seed};
   u.ring = calloc(slots, n * sizeof *u.ring);
   u.step = calloc(n, sizeof *u.step);
   gl_status status =
@@ -112,7 +122,7 @@ static gl_status train(const lab_recipe *r, const policy_algorithm *algorithm, d
   if (status == GL_OK) memcpy(u.ring, r->pairs[0].learner, n * sizeof *u.ring);
   for (size_t t = 0; t <= r->training.updates && status == GL_OK; ++t) {
     if (t % r->training.every == 0)
-      status = record(&u, t, whole, points + t / r->training.every, err);
+      status = visit(context, t, policy_ago(&u, t, 0), policy_ago(&u, t, staleness), err);
     if (t == r->training.updates || status != GL_OK) break;
     status = estimate(&u, t, err);
     double *old = policy_ago(&u, t, 0);
@@ -131,6 +141,13 @@ static gl_status train(const lab_recipe *r, const policy_algorithm *algorithm, d
  * ------------------------------------------------------------------
  */
 
+/* Writes the path's records. */
+static gl_status train(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
+                       double lr, uint64_t seed, int whole, lab_point *points, gl_error *err) {
+  recording to = {r, algorithm, seed, whole, points};
+  return lab_train_path(r, algorithm, staleness, lr, seed, record, &to, err);
+}
+
 static double mean_value(const lab_point *p, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; ++i) sum += p[i].value;
@@ -138,23 +155,24 @@ static double mean_value(const lab_point *p, size_t n) {
 }
 
 /* Reported seeds are 1, 2, …; those for choosing rates lie beyond 2^20. */
-static gl_status choose_rate(lab_curves *c, size_t algorithm, lab_counter *counter, gl_error *err) {
-  const lab_recipe *r = c->recipe;
+gl_status lab_tuned_rate(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
+                         lab_counter *counter, double *lr, gl_error *err) {
   const lab_training *t = &r->training;
-  lab_point *path = calloc(c->n_points, sizeof *path);
+  const size_t n_points = t->updates / t->every + 1;
+  lab_point *path = calloc(n_points, sizeof *path);
   gl_status status = path == NULL ? gl_fail_memory(err, "a training path") : GL_OK;
   double best = -INFINITY;
-  c->lr[algorithm] = t->lr[0];
+  *lr = t->lr[0];
   for (size_t k = 0; k < t->n_lr && t->n_lr > 1 && status == GL_OK; ++k) {
     double score = 0;
     for (size_t s = 0; s < t->tuning_seeds && status == GL_OK; ++s) {
-      status = train(r, &r->algorithms[algorithm], t->lr[k], (UINT64_C(1) << 20) + s, 0, path, err);
-      lab_counter_add(counter, 1);
-      if (status == GL_OK) score += mean_value(path, c->n_points);
+      status = train(r, algorithm, staleness, t->lr[k], (UINT64_C(1) << 20) + s, 0, path, err);
+      if (counter != NULL) lab_counter_add(counter, 1);
+      if (status == GL_OK) score += mean_value(path, n_points);
     }
     if (score > best) {
       best = score;
-      c->lr[algorithm] = t->lr[k];
+      *lr = t->lr[k];
     }
   }
   free(path);
@@ -185,9 +203,11 @@ static gl_status run_algorithm(void *context, size_t algorithm, gl_error *err) {
   const double seeds = (double)r->training.seeds;
   lab_point *path = calloc(c->n_points, sizeof *path), *sum = c->points + algorithm * c->n_points;
   if (path == NULL) return gl_fail_memory(err, "a training path");
-  gl_status status = choose_rate(c, algorithm, &j->counter, err);
+  gl_status status = lab_tuned_rate(r, &r->algorithms[algorithm], r->training.staleness,
+                                    &j->counter, &c->lr[algorithm], err);
   for (size_t s = 0; s < r->training.seeds && status == GL_OK; ++s) {
-    status = train(r, &r->algorithms[algorithm], c->lr[algorithm], s + 1, 1, path, err);
+    status = train(r, &r->algorithms[algorithm], r->training.staleness, c->lr[algorithm], s + 1, 1,
+                   path, err);
     lab_counter_add(&j->counter, 1);
     for (size_t i = 0; i < c->n_points && status == GL_OK; ++i)
       add_point(&sum[i], &path[i], 1 / seeds);

@@ -4,6 +4,7 @@
 #define GEPOLAB_EXPERIMENTS_LAB_TRAINING_H
 
 #include "core/base/progress.h"
+#include "experiments/lab/counter.h"
 #include "experiments/lab/recipe.h"
 
 #include <stdio.h>
@@ -16,6 +17,20 @@ typedef struct lab_point {
   double cosine, scaled_bias, variance;
   double ascent; /* share of seeds in which the expected direction ascends: cosine > 0 */
 } lab_point;
+
+/* Called at updates 0, record_every, 2 record_every, … of a path: the learner's parameters
+ * [n_parameters] and those of the policy that its batch is drawn from. */
+typedef gl_status (*lab_path_visit)(void *context, size_t update, const double *learner,
+                                    const double *sampler, gl_error *err);
+/* Trains one algorithm along the recipe's `training`, on groups from the policy `staleness` updates
+ * ago instead of the recipe's, and shows each point of the path. */
+gl_status lab_train_path(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
+                         double lr, uint64_t seed, lab_path_visit visit, void *context,
+                         gl_error *err);
+/* The recipe's learning rate with the best mean return over the path at that staleness, on its
+ * tuning seeds, which are none of the reported ones 1, 2, …. counter (NULL: none) counts paths. */
+gl_status lab_tuned_rate(const lab_recipe *r, const policy_algorithm *algorithm, size_t staleness,
+                         lab_counter *counter, double *lr, gl_error *err);
 
 typedef struct lab_curves {
   const lab_recipe *recipe; /* borrowed */

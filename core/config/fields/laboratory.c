@@ -71,6 +71,10 @@ static const field entries[] = {
     ENTRY("training.record_every", "recording interval", NUMBER, "updates", "10",
           "updates between two points of a curve"),
     ENTRY("training.seeds", "training seeds", NUMBER, "", "10", "runs of each algorithm"),
+    ENTRY(
+        "training.stalenesses", "stalenesses of pairs", LIST, "updates", NULL,
+        "of theory: each algorithm is trained at each of these stalenesses, and its pairs of laws "
+        "are those of learner and sampler along the way"),
     ENTRY("outcomes", "outcomes", LIST, "", NULL,
           "of theory: numbers n of outcomes in the table of Theorem 1"),
     ENTRY("vocabularies", "vocabularies", LIST, "", NULL,

@@ -148,9 +148,9 @@ static void put_lab(const lab_recipe *r, FILE *to) {
   for (size_t i = 0; i < r->n_sizes; ++i) fprintf(to, "%zu ", r->group_size[i]);
   for (size_t i = 0; i < r->n_algorithms; ++i) fprintf(to, "%s ", r->algorithms[i].name);
   const lab_training *t = &r->training;
-  fprintf(to, "%zu %zu %zu %d %d %llu; %zu %zu %zu %zu %zu %zu %zu", r->n_sizes, r->budget,
+  fprintf(to, "%zu %zu %zu %d %d %llu; %zu %zu %zu %zu %zu %zu %zu %zu", r->n_sizes, r->budget,
           r->samples, r->covariance, (int)r->weights, (unsigned long long)r->seed, t->updates,
-          t->staleness, t->groups, t->every, t->seeds, t->tuning_seeds, t->n_lr);
+          t->staleness, t->groups, t->every, t->seeds, t->tuning_seeds, t->n_lr, t->n_ages);
 }
 
 /* All but what the clock on the wall says. */

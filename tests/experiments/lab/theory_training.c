@@ -1,0 +1,174 @@
+/* Theorems 1 and 3 on pairs from training: the laws are those that the path went through, every
+ * number is that of sums over a bandit's arms written here, and mistakes are told. */
+#include "experiments/lab/theory_training.h"
+
+#include "core/base/json_tree.h"
+#include "experiments/lab/training.h"
+#include "tests/support/cli.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARMS = 4, UPDATES = 24, AGE = 3 };
+static const double rewards[ARMS] = {1, 0.6, 0.3, 0};
+static const char recipe_text[] =
+    "name: pairs\nworld: {kind: bandit, rewards: [1, 0.6, 0.3, 0]}\ngroup_size: [4]\n"
+    "training: {updates: 24, groups: 1, record_every: 1, seeds: 1, lr: [0.8], stalenesses: [3]}\n"
+    "algorithms: [is]\n";
+
+/* --- by hand -------------------------------------------------------------------------------------
+ */
+
+typedef struct path {
+  double theta[UPDATES + 1][ARMS], theta_q[UPDATES + 1][ARMS];
+} path;
+
+static gl_status keep(void *context, size_t update, const double *theta, const double *theta_q,
+                      gl_error *err) {
+  (void)err;
+  memcpy(((path *)context)->theta[update], theta, ARMS * sizeof *theta);
+  memcpy(((path *)context)->theta_q[update], theta_q, ARMS * sizeof *theta);
+  return GL_OK;
+}
+
+static void softmax(const double *theta, double *p) {
+  double sum = 0;
+  for (int y = 0; y < ARMS; ++y) sum += p[y] = exp(theta[y]);
+  for (int y = 0; y < ARMS; ++y) p[y] /= sum;
+}
+
+/* Var_q[w] from its definition. */
+static double variance(const double *q, const double *w) {
+  double mean = 0, sum = 0;
+  for (int y = 0; y < ARMS; ++y) mean += q[y] * w[y];
+  for (int y = 0; y < ARMS; ++y) sum += q[y] * (w[y] - mean) * (w[y] - mean);
+  return sum;
+}
+
+/* The path begins at a uniform policy, for which both weights are the same. */
+static int exceeds(double one, double other) {
+  return one > other + 1e-9;
+}
+
+/* What the pairs say with D = sum q^2. */
+typedef struct said {
+  double pairs, constant, green, disagree, far, far_green;
+} said;
+
+static void hear(said *s, const double *p, const double *q) {
+  double kl = 0, d = 0, mean = 0, pq[ARMS], pd[ARMS], apq[ARMS], apd[ARMS];
+  for (int y = 0; y < ARMS; ++y) {
+    kl += p[y] * (log(p[y]) - log(q[y]));
+    d += q[y] * q[y];
+    mean += p[y] * rewards[y];
+  }
+  for (int y = 0; y < ARMS; ++y) {
+    pq[y] = p[y] / q[y];
+    pd[y] = p[y] / d;
+    apq[y] = (rewards[y] - mean) * pq[y];
+    apd[y] = (rewards[y] - mean) * pd[y];
+  }
+  const int green = exceeds(variance(q, pd), variance(q, pq));
+  s->pairs += 1;
+  s->constant = fmax(s->constant, exp(kl) - variance(q, pq) + variance(q, pd));
+  s->green += green;
+  s->disagree += green != exceeds(variance(q, apd), variance(q, apq));
+  s->far += kl >= 0.01;
+  s->far_green += kl >= 0.01 && green;
+}
+
+static double number(const cJSON *o, const char *key) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, key);
+  if (cJSON_IsRaw(item)) return strtod(item->valuestring, NULL);
+  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+static gl_status read_text(lab_recipe *r, cfg_doc **doc, const char *text, gl_error *err) {
+  gl_status status = cfg_load_text(doc, text, strlen(text), "test", err);
+  return status == GL_OK ? lab_recipe_read(r, *doc, err) : status;
+}
+
+static void check_told(const cJSON *document, const said *s) {
+  const cJSON *one = cJSON_GetArrayItem(cJSON_GetObjectItem(document, "training"), 0);
+  const cJSON *all = cJSON_GetArrayItem(cJSON_GetObjectItem(document, "together"), 0);
+  const cJSON *d = cJSON_GetObjectItem(one, "expected");
+  CU_ASSERT_EQUAL(number(document, "theorem"), ARMS * ARMS + 1);
+  CU_ASSERT_EQUAL(number(one, "pairs"), s->pairs);
+  CU_ASSERT_EQUAL(number(one, "pairs_far"), s->far);
+  CU_ASSERT_EQUAL(number(d, "share_theorem1_holds"), 1);
+  ASSERT_CLOSE(number(d, "largest_constant"), s->constant, 1e-12);
+  ASSERT_CLOSE(number(d, "share_w_varies_more"), s->green / s->pairs, 1e-15);
+  ASSERT_CLOSE(number(d, "share_w_and_aw_disagree"), s->disagree / s->pairs, 1e-15);
+  ASSERT_CLOSE(number(d, "share_w_varies_more_far"), s->far_green / s->far, 1e-15);
+  /* of one algorithm, all together say the same */
+  CU_ASSERT_EQUAL(number(all, "pairs"), s->pairs);
+  CU_ASSERT_EQUAL(number(all, "kl_median"), number(one, "kl_median"));
+  CU_ASSERT_EQUAL(number(all, "aw_expected"), number(one, "aw_expected"));
+}
+
+static void pairs_are_those_of_the_path_and_their_numbers_are_sums_over_arms(void) {
+  lab_recipe r = {0};
+  cfg_doc *doc = NULL;
+  cJSON *document = NULL;
+  path walked;
+  said s = {.constant = -INFINITY};
+  gl_error err = {0};
+  CU_ASSERT_EQUAL_FATAL(read_text(&r, &doc, recipe_text, &err), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(lab_train_path(&r, &r.algorithms[0], AGE, 0.8, 1, keep, &walked, &err),
+                        GL_OK);
+  for (int t = AGE; t <= UPDATES; ++t) {
+    double p[ARMS], q[ARMS];
+    CU_ASSERT_EQUAL(memcmp(walked.theta_q[t], walked.theta[t - AGE], sizeof walked.theta[t]), 0);
+    softmax(walked.theta[t], p);
+    softmax(walked.theta[t - AGE], q);
+    hear(&s, p, q);
+  }
+  CU_ASSERT(s.far > 0 && s.green > 0 && s.disagree > 0);
+  CU_ASSERT_EQUAL_FATAL(theory_training_run(&document, &r, 2, PROGRESS_SILENT, &err), GL_OK);
+  check_told(document, &s);
+  cJSON_Delete(document);
+  lab_recipe_fini(&r);
+  cfg_free(doc);
+}
+
+/* --- as a user sees it ---------------------------------------------------------------------------
+ */
+
+static void recipes_come_with_the_program_and_threads_change_nothing(void) {
+  static const char small[] = "training.updates=20";
+  cli_result one = CLI("theory", "theory_training", small, "training.seeds=1", "training.lr=[1]",
+                       "training.stalenesses=[1,4]", "-j", "1", "--json"),
+             two = CLI("theory", "theory_training", small, "training.seeds=1", "training.lr=[1]",
+                       "training.stalenesses=[1,4]", "-j", "2", "--json"),
+             text = CLI("theory", "theory_training_mdp", small, "training.seeds=1",
+                        "training.lr=[1]", "training.stalenesses=[1]");
+  CU_ASSERT_EQUAL(one.code, 0);
+  CU_ASSERT_STRING_EQUAL(one.out, two.out);
+  cJSON *document = json_tree_of(one.out);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(document, "training")), 10);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(document, "together")), 2);
+  CU_ASSERT_EQUAL(text.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "gepo released"));
+  CU_ASSERT_PTR_NULL(strstr(text.out, "nan"));
+  cJSON_Delete(document);
+  cli_result_fini(&one);
+  cli_result_fini(&two);
+  cli_result_fini(&text);
+}
+
+static void mistakes_are_told(void) {
+  CU_ASSERT(CLI_GIVES(2, "theory", "theory_training", "training.stalenesses=[0]"));
+  CU_ASSERT(CLI_GIVES(2, "theory", "theory_training", "training.stalenesses=[1.5]"));
+  CU_ASSERT(CLI_GIVES(2, "theory", "theory_training", "training.updates=30"));
+  CU_ASSERT(CLI_GIVES(2, "theory", "theory_training", "-f", "build/no"));
+  cli_result none = CLI("theory", "sample_efficiency");
+  CU_ASSERT_EQUAL(none.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(none.err, "stalenesses"));
+  cli_result_fini(&none);
+}
+
+SUITE(lab_theory_training, "lab: theorems on pairs from training",
+      TEST(pairs_are_those_of_the_path_and_their_numbers_are_sums_over_arms),
+      TEST(recipes_come_with_the_program_and_threads_change_nothing), TEST(mistakes_are_told));
