@@ -151,6 +151,11 @@ for study in "$@"; do
     laboratory)
       keep four_arms bias four_arms
       keep theory theory
+      keys='^(outcomes|theorem|smallest)|^together|(pairs|pairs_far|kl_median|lr|largest_constant|share_theorem1_holds|share_aw_varies_more|_far)$'
+      keep theory_training_bandit theory theory_training
+      keep theory_training_sequence theory theory_training_sequence
+      keep theory_training_mdp theory theory_training_mdp
+      keys=
       keys='^\[(is|snis|gepo|gepo\(clip=none\)),(2|8|64),exact\]\.(kl_exact|bias|cosine|variance|mse)$'
       keep bias_groups bias bias_groups
       keys='^\[[^#]*\]\.(kl_exact|scaled_bias|mse)$'
