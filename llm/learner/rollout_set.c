@@ -137,6 +137,7 @@ void rollout_set_fini(rollout_set *s) {
   free(s->token);
   free(s->sampled_logq);
   free(s->kept);
+  for (size_t i = 0; i < sizeof s->part / sizeof *s->part; ++i) free(s->part[i]);
   free(s->gap);
   free(s->logp);
   free(s->logprox);
