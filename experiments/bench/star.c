@@ -50,7 +50,11 @@ static inline int handle(star *s, sim_event e) {
 /* As sim/clock.c does. */
 static void look_ahead(const star *s) {
   const event_queue *near = &s->events.near;
-  for (size_t i = 0; i < near->size; ++i) __builtin_prefetch(&s->samplers[near->heap[i].node], 1);
+  for (size_t i = 0; i < near->size; ++i) {
+    const star_sampler *p = &s->samplers[near->heap[i].node];
+    __builtin_prefetch(&p->words, 1);
+    __builtin_prefetch(&p->drawn, 1); /* which may be in another cache line */
+  }
 }
 
 static int start(star *s, uint32_t samplers) {
