@@ -155,6 +155,7 @@ for study in "$@"; do
       keep theory_training_bandit theory theory_training
       keep theory_training_sequence theory theory_training_sequence
       keep theory_training_mdp theory theory_training_mdp
+      keep theory_training_early theory theory_training_sequence training.updates=100 training.record_every=4
       keys=
       keys='^\[(is|snis|gepo|gepo\(clip=none\)),(2|8|64),exact\]\.(kl_exact|bias|cosine|variance|mse)$'
       keep bias_groups bias bias_groups

@@ -62,6 +62,8 @@ drawn() { # RECIPE
     llm_exact_gradient) laboratory $1 samples=256 ;;
     sample_efficiency) laboratory $1 training.updates=40 training.seeds=1 training.tuning_seeds=1 'training.lr=[1]' ;;
     theory) option=-f; both theory theory ;;
+    theory_training | theory_training_sequence | theory_training_mdp) # a table alone
+      "$GEPOLAB" theory $1 training.updates=70 training.seeds=1 training.tuning_seeds=1 'training.lr=[1]' > /dev/null ;;
     published_verl | published_one_step_off | published_areal | published_headlines) option=-f; both $1 published $1 ;;
     three_continents) clock $1 steps=60 ;;
     real_bias) ;; # a run whose checkpoints `gepolab llm bias` measures; so short a one has no gradients
