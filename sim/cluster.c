@@ -456,16 +456,15 @@ size_t cluster_unit_groups(const cluster_spec *spec, size_t groups) {
   return spec->unit == UNIT_BATCH ? groups : 1;
 }
 
-gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *cluster, gl_error *err) {
-  const cfg_node *unit = cluster != NULL ? cfg_find(cluster, "unit") : NULL;
-  if (unit == NULL && cluster != NULL) unit = cfg_find(cluster, "preset"); /* which has it so */
-  if (spec->unit == UNIT_RESPONSE && spec->group_size > 1)
-    return cfg_fail(unit, err,
-                    "unit: response trains the %zu responses of a group at different times, and a "
-                    "learner compares them; give unit: group, or train.group_size: 1 with an "
-                    "algorithm that compares none",
-                    spec->group_size);
-  return GL_OK;
+int cluster_divides_groups(const cluster_spec *spec) {
+  return spec->unit == UNIT_RESPONSE && spec->group_size > 1;
+}
+
+unit_draw cluster_unit_draw(const cluster_spec *spec, uint64_t unit, size_t groups) {
+  const size_t n_groups = cluster_unit_groups(spec, groups);
+  if (!cluster_divides_groups(spec)) return (unit_draw){unit, n_groups, spec->group_size, 0};
+  const uint64_t sampler = unit & ~(uint64_t)UINT32_MAX, ordinal = unit & UINT32_MAX;
+  return (unit_draw){sampler | ordinal / spec->group_size, 1, 1, ordinal % spec->group_size};
 }
 
 double cluster_stale_weight(const cluster_spec *spec, int64_t staleness) {

@@ -31,9 +31,16 @@ int cluster_has_lengths(const cluster_spec *spec);
 const char *cluster_unit_names(const cluster_spec *spec);
 /* Groups of responses that a unit holds, of the `groups` of a batch: all of them, or one. */
 size_t cluster_unit_groups(const cluster_spec *spec, size_t groups);
-/* Whether a learner can train on the cluster's units. GL_EINPUT at its place where groups come
- * apart. */
-gl_status cluster_check_training(const cluster_spec *spec, const cfg_node *cluster, gl_error *err);
+/* Which draw a unit of that id is: of batch `id`, `n_groups` groups and of each of them the
+ * `group_size` responses behind the first `first_response`. The single responses of a sampler are
+ * those of groups, one after the other, and so are drawn as those would be. */
+typedef struct unit_draw {
+  uint64_t id;
+  size_t n_groups, group_size, first_response;
+} unit_draw;
+unit_draw cluster_unit_draw(const cluster_spec *spec, uint64_t unit, size_t groups);
+/* Whether units are parts of groups. */
+int cluster_divides_groups(const cluster_spec *spec);
 /* What a unit's loss is multiplied by that is so many versions stale at its update: 1, but less
  * beyond the window where the section says `stale: downweight` (paper/methods.md §10.12). */
 double cluster_stale_weight(const cluster_spec *spec, int64_t staleness);

@@ -118,13 +118,6 @@ static int reserve_unit(sim_clock *c, uint32_t slot) {
   return u->lengths != NULL && (u->from != NULL || !tells_changes(c));
 }
 
-/* Single responses are those of groups, one after the other, which have their prompts in common. */
-static uint64_t prompt_of(const cluster_spec *spec, const schedule_batch *facts) {
-  if (spec->unit != UNIT_RESPONSE) return facts->id;
-  const uint64_t ordinal = facts->id & UINT32_MAX;
-  return (uint64_t)facts->sampler << 32 | ordinal / spec->group_size;
-}
-
 /* What a unit of such lengths weighs. */
 static void add_up_lengths(const cluster_spec *spec, schedule_batch *facts, const double *lengths) {
   facts->tokens = facts->longest = 0;
@@ -147,7 +140,7 @@ static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_err
   } else {
     c->stream.units[slot].prompt =
         response_draw_lengths(lengths, &s->group->responses, c->seed, facts->id,
-                              prompt_of(spec, facts), spec->unit_responses);
+                              cluster_unit_draw(spec, facts->id, 1).id, spec->unit_responses);
   }
   ++c->out->rounds;
   c->out->drawn_responses += spec->unit_responses;

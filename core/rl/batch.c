@@ -134,6 +134,15 @@ void batch_weigh(const double *loss_weight, const size_t *token_start, size_t n,
     for (size_t k = token_start[i]; k < token_start[i + 1]; ++k) coefficient[k] *= loss_weight[i];
 }
 
+size_t batches_groups(const batch *const *batches, size_t n) {
+  size_t groups = 0;
+  for (size_t b = 0; b < n; ++b) {
+    assert(!batches[b]->continues || (b > 0 && groups > 0 && batches[b]->n_groups > 0));
+    groups += batches[b]->n_groups - (size_t)batches[b]->continues;
+  }
+  return groups;
+}
+
 int64_t batch_oldest_version(const batch *b) {
   int64_t oldest = INT64_MAX;
   for (size_t k = 0; k < b->n_tokens; ++k)

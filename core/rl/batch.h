@@ -32,6 +32,10 @@ typedef struct batch {
   /* What its learner multiplies the loss of every response by: 1, unless whoever trains the batch
    * sets another weight. Not part of the binary form. */
   double loss_weight;
+  /* 1: in an update that takes several batches its first group is one with the last group of the
+   * batch before, and has its prompt. 0, unless whoever trains the batch says so; not part of the
+   * binary form. */
+  int continues;
 } batch;
 
 /* Makes an empty batch able to hold the given shape: lengths[i] tokens for response i, equal groups
@@ -58,6 +62,8 @@ int batch_rewards_differ(const batch *b, size_t group);
  * token_start[i] .. token_start[i + 1] - 1. A weight of 1 changes no bit. */
 void batch_weigh(const double *loss_weight, const size_t *token_start, size_t n,
                  double *coefficient);
+/* Groups of n batches that are trained together. The first batch continues none. */
+size_t batches_groups(const batch *const *batches, size_t n);
 /* The oldest version that drew a token of the batch; INT64_MAX where it has none. */
 int64_t batch_oldest_version(const batch *b);
 

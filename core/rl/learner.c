@@ -32,7 +32,8 @@ gl_status draw_request_check(const draw_request *r, const batch *b, size_t longe
     return gl_fail(err, GL_EINTERNAL, "a draw of [%g, %g) of %zu groups of %zu", r->from, r->to,
                    r->n_groups, r->group_size);
   const size_t groups = r->first_group + r->n_groups;
-  if (groups < r->n_groups || r->group_size > ((size_t)1 << 28) / groups)
+  const size_t each = r->first_response + r->group_size;
+  if (groups < r->n_groups || each < r->group_size || each > ((size_t)1 << 28) / groups)
     return gl_fail(err, GL_EINPUT, "%zu groups of %zu responses are more than a batch can address",
                    groups, r->group_size);
   if (r->from > 0 &&
@@ -48,6 +49,10 @@ gl_status draw_request_check(const draw_request *r, const batch *b, size_t longe
 
 size_t draw_boundary(double fraction, size_t longest) {
   return (size_t)ceil(fraction * (double)longest);
+}
+
+size_t draw_number(const draw_request *r, size_t i) {
+  return r->first_group * r->group_size + r->first_response + i;
 }
 
 void learner_shuffle(size_t *order, size_t n, uint64_t seed, int64_t version, size_t epoch) {
@@ -66,21 +71,29 @@ size_t learner_minibatch(size_t m, size_t minibatches, size_t groups) {
   return m * groups / minibatches;
 }
 
-static double tokens_of_group(batch *const *batches, size_t group) {
-  size_t b = 0;
-  while (group >= batches[b]->n_groups) group -= batches[b++]->n_groups;
-  const size_t *start = batches[b]->group_start;
-  return (double)(batches[b]->token_start[start[group + 1]] -
-                  batches[b]->token_start[start[group]]);
+/* tokens[g]: of group g of all batches. */
+static void tokens_of_groups(batch *const *batches, size_t n, double *tokens) {
+  size_t place = 0;
+  for (size_t b = 0; b < n; ++b) {
+    const size_t *start = batches[b]->group_start;
+    place -= (size_t)batches[b]->continues;
+    for (size_t g = 0; g < batches[b]->n_groups; ++g)
+      tokens[place++] +=
+          (double)(batches[b]->token_start[start[g + 1]] - batches[b]->token_start[start[g]]);
+  }
 }
 
 /* *sum: over all epochs and tokens, how many updates of the step come before the token's own. */
 static gl_status updates_before(double *sum, const learner_passes *p, batch *const *batches,
                                 size_t n, int64_t version, gl_error *err) {
-  size_t groups = 0;
-  for (size_t b = 0; b < n; ++b) groups += batches[b]->n_groups;
+  const size_t groups = batches_groups((const batch *const *)batches, n);
   size_t *order = calloc(groups + 1, sizeof *order);
-  if (order == NULL) return gl_fail_memory(err, "the staleness of a step");
+  double *tokens = calloc(groups + 1, sizeof *tokens);
+  if (order == NULL || tokens == NULL) {
+    free(order), free(tokens);
+    return gl_fail_memory(err, "the staleness of a step");
+  }
+  tokens_of_groups(batches, n, tokens);
   *sum = 0;
   for (size_t epoch = 0; epoch < p->epochs; ++epoch) {
     learner_shuffle(order, groups, p->seed, version, epoch);
@@ -88,10 +101,10 @@ static gl_status updates_before(double *sum, const learner_passes *p, batch *con
       const size_t end = learner_minibatch(m + 1, p->minibatches, groups);
       const double before = (double)(epoch * p->minibatches + m);
       for (size_t i = learner_minibatch(m, p->minibatches, groups); i < end; ++i)
-        *sum += before * tokens_of_group(batches, order[i]);
+        *sum += before * tokens[order[i]];
     }
   }
-  free(order);
+  free(order), free(tokens);
   return GL_OK;
 }
 

@@ -39,6 +39,9 @@ typedef struct draw_request {
   const draw_span *span;
   /* NULL, or [n_groups * group_size]: gets how many tokens each response has by now. */
   size_t *length;
+  /* The responses are those that larger groups of this id have from there on: addresses count the
+   * ones before them; ordinarily 0. */
+  size_t first_response;
 } draw_request;
 
 /* What is wrong with a request, or with the batch that it goes on with: GL_EINTERNAL, or GL_EINPUT
@@ -47,6 +50,9 @@ gl_status draw_request_check(const draw_request *r, const batch *b, size_t longe
 /* How many of `longest` token positions lie before that fraction of them: where the weights change
  * in a batch that is drawn from several versions. */
 size_t draw_boundary(double fraction, size_t longest);
+
+/* The number that response i of a draw has among those of its id, which is its address. */
+size_t draw_number(const draw_request *r, size_t i);
 
 /* order[0..n) = the groups 0 .. n - 1 of a step's batches, shuffled (Fisher and Yates) at the
  * address of the learner's version and the epoch. */

@@ -80,11 +80,12 @@ static gl_status check(const recipe *r, const cluster_spec *cluster, gl_error *e
   if (r->group_size < 2)
     return cfg_fail(r->train, err,
                     "a group of one response has no advantage; give train.group_size: 2 or more");
-  if (!cluster_is_coupled(cluster) || cluster_unit_groups(cluster, r->groups) != 1)
+  const unit_draw unit = cluster_unit_draw(cluster, 0, r->groups);
+  if (!cluster_is_coupled(cluster) || unit.n_groups != 1 || unit.group_size != r->group_size)
     return cfg_fail(r->cluster, err,
                     "which groups arrive is a matter of their real lengths; give the cluster unit: "
                     "group and coupled: true");
-  return cluster_check_training(cluster, r->cluster, err);
+  return GL_OK;
 }
 
 /* The chance to arrive by longest response, from the clock. Where no group was drawn it is that of

@@ -24,7 +24,7 @@ static uint64_t batch_id(const llm_bias_spec *s, int kind, size_t i) {
 static gl_status draw(batch *b, learner *l, llm_law law, const llm_bias_spec *s, int kind, size_t i,
                       int64_t version, gl_error *err) {
   const draw_request r = {
-      batch_id(s, kind, i), version, s->groups, s->group_size, 0, 1, 0, NULL, NULL};
+      batch_id(s, kind, i), version, s->groups, s->group_size, 0, 1, 0, NULL, NULL, 0};
   *b = (batch){0};
   return llm_learner_draw_by(l, law, &r, b, err);
 }

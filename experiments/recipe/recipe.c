@@ -450,7 +450,6 @@ static gl_status check_cluster(const recipe *r, recipe_worlds *known, gl_error *
   gl_status status = known != NULL ? cluster_key(r, key, err) : GL_OK;
   if (status != GL_OK || (known != NULL && is_known(known, key))) return status;
   status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
-  if (status == GL_OK) status = cluster_check_training(cluster, r->cluster, err);
   if (status == GL_OK) status = recipe_check_filter(r, cluster, err);
   cluster_free(cluster);
   return status == GL_OK && known != NULL ? add_known(known, key, err) : status;

@@ -27,6 +27,7 @@ typedef struct coupled {
   size_t begun, capacity;
   uint32_t *lengths; /* [n_lengths] as a checkpoint has them */
   size_t n_lengths, cap_lengths;
+  uint64_t *unit;       /* [begun] their ids */
   size_t *row;          /* [begun] where the batch's lengths begin */
   draw_span *span;      /* [responses] where weights may change in flight; else NULL */
   size_t *length;       /* likewise */
@@ -48,11 +49,13 @@ static gl_status reserve(coupled *c) {
     return gl_fail_memory(c->loop->err, "the batches of a run");
   size_t *row = realloc(c->row, capacity * sizeof *row);
   if (row != NULL) c->row = row;
+  uint64_t *unit = realloc(c->unit, capacity * sizeof *unit);
+  if (unit != NULL) c->unit = unit;
   unsigned char *waits = realloc(c->waits, capacity);
   if (waits != NULL) c->waits = waits;
   batch *batches = realloc(c->batches, capacity * sizeof *batches);
   if (batches != NULL) c->batches = batches;
-  if (row == NULL || waits == NULL || batches == NULL)
+  if (row == NULL || unit == NULL || waits == NULL || batches == NULL)
     return gl_fail_memory(c->loop->err, "the batches of a run");
   c->capacity = capacity;
   return GL_OK;
@@ -180,10 +183,12 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
   const recipe *r = c->loop->recipe;
   const learner *l = &c->loop->learner;
   batch *drawn = &c->batches[b->number];
-  draw_request request = {.batch_id = b->id,
+  const unit_draw unit = cluster_unit_draw(c->loop->cluster, b->id, r->groups);
+  draw_request request = {.batch_id = unit.id,
                           .version = version,
-                          .n_groups = cluster_unit_groups(c->loop->cluster, r->groups),
-                          .group_size = r->group_size,
+                          .n_groups = unit.n_groups,
+                          .group_size = unit.group_size,
+                          .first_response = unit.first_response,
                           .from = from != NULL ? 0.5 : 0,
                           .to = c->span != NULL ? 0.75 : 1,
                           .span = c->span,
@@ -207,11 +212,13 @@ static gl_status draw_live(coupled *c, const schedule_batch *b, int64_t version,
 /* Nothing of a batch that may have changed changes any more: its responses are cut and rewarded. */
 static gl_status finish(coupled *c, uint64_t number, int64_t version) {
   const learner *l = &c->loop->learner;
-  const draw_request request = {.batch_id = c->batches[number].id,
+  const unit_draw unit =
+      cluster_unit_draw(c->loop->cluster, c->unit[number], c->loop->recipe->groups);
+  const draw_request request = {.batch_id = unit.id,
                                 .version = version,
-                                .n_groups =
-                                    cluster_unit_groups(c->loop->cluster, c->loop->recipe->groups),
-                                .group_size = c->loop->recipe->group_size,
+                                .n_groups = unit.n_groups,
+                                .group_size = unit.group_size,
+                                .first_response = unit.first_response,
                                 .from = 0.5,
                                 .to = 1,
                                 .span = c->span};
@@ -231,6 +238,7 @@ static gl_status draw(void *self, const schedule_batch *b, int64_t version, doub
   coupled *c = self;
   gl_status status = c->failed == GL_OK ? reserve(c) : c->failed;
   if (status != GL_OK) return status;
+  c->unit[c->begun] = b->id;
   c->row[c->begun] = c->n_lengths;
   c->batches[c->begun] = (batch){0};
   c->waits[c->begun++] = 1;
@@ -289,6 +297,7 @@ static gl_status train(coupled *c, const schedule_update *u, const schedule_batc
     c->together[i] = &c->batches[batches[i].number];
     status = meet(c, batches[i].number, FATE_TRAINED);
   }
+  if (status == GL_OK) status = train_assemble(c->loop, batches, c->together, u->n_batches);
   if (status == GL_OK) status = train_update(c->loop, u, batches[0].sampler, c->together);
   if (status == GL_OK) count_groups(c, u, batches);
   for (size_t i = 0; i < u->n_batches; ++i) forget(c, batches[i].number);
@@ -360,13 +369,12 @@ static gl_status count_fates(coupled *c) {
 }
 
 gl_status train_coupled(train_loop *l, checkpoint *resumed) {
-  gl_status status = check_learner(l);
-  if (status != GL_OK) return status;
+  if (check_learner(l) != GL_OK) return GL_EINPUT;
+  const unit_draw unit = cluster_unit_draw(l->cluster, 0, l->recipe->groups);
   coupled c = {.loop = l,
                .resumed = resumed,
                .again = resumed->n_steps,
-               .responses =
-                   cluster_unit_groups(l->cluster, l->recipe->groups) * l->recipe->group_size};
+               .responses = unit.n_groups * unit.group_size};
   const schedule_hooks hooks = {.self = &c,
                                 .draw = draw,
                                 .discard = discard,
@@ -376,6 +384,7 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
                                 .rounds = rounds,
                                 .go_on = go_on};
   schedule s = {0};
+  gl_status status = GL_OK;
   if (resumed->n_steps > 0 && resumed->responses != c.responses) status = train_misfit(l);
   if (cluster_changes_in_flight(l->cluster)) {
     c.span = calloc(c.responses, sizeof *c.span);
@@ -390,6 +399,7 @@ gl_status train_coupled(train_loop *l, checkpoint *resumed) {
   if (status == GL_OK) status = count_fates(&c);
   for (size_t i = 0; i < c.begun; ++i) batch_fini(&c.batches[i]);
   free(c.lengths);
+  free(c.unit);
   free(c.row);
   free(c.span);
   free(c.length);

@@ -30,6 +30,11 @@ gl_status train_coupled(train_loop *l, checkpoint *c);
 
 /* Clock and staleness of a finished schedule into the result. */
 gl_status train_take_clock(train_loop *l, const schedule *s);
+/* Puts the batches of an update's units, of which units[n] says which they are, in the order of a
+ * learner: where units are parts of groups, those of a group stand together and are one group of
+ * the update, the groups in the order of their first unit and in them responses by their number. */
+gl_status train_assemble(const train_loop *l, const schedule_batch *units, batch **batches,
+                         size_t n);
 /* One update of the learner on u's batches, and its record. */
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches);
 /* An evaluation, if one is due after so many updates (0 and the last are always), and its record.

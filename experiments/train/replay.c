@@ -73,17 +73,22 @@ static size_t take_spans(replay *p, size_t i, size_t end, draw_request *request)
   return taken;
 }
 
+static unit_draw unit_of(const replay *p, size_t b) {
+  return cluster_unit_draw(p->loop->cluster, p->plan.batches[b].id, p->loop->recipe->groups);
+}
+
 static gl_status draw_version(replay *p, size_t version) {
   const learner *drawer = &p->loop->learner;
   const size_t end = p->version_start[version + 1];
   for (size_t i = p->version_start[version], taken = 1; i < end; i += taken) {
     const schedule_segment *segment = segment_at(p, i);
     size_t b = p->batch_of[p->by_version[i]];
-    draw_request request = {.batch_id = p->plan.batches[b].id,
+    const unit_draw unit = unit_of(p, b);
+    draw_request request = {.batch_id = unit.id,
                             .version = segment->version,
-                            .n_groups =
-                                cluster_unit_groups(p->loop->cluster, p->loop->recipe->groups),
-                            .group_size = p->loop->recipe->group_size,
+                            .n_groups = unit.n_groups,
+                            .group_size = unit.group_size,
+                            .first_response = unit.first_response,
                             .from = segment->from,
                             .to = segment->to};
     taken = segment->response == SEGMENT_OF_ALL ? 1 : take_spans(p, i, end, &request);
@@ -127,7 +132,7 @@ static gl_status resume(replay *p, checkpoint *c) {
   for (size_t i = 0; i < c->n_batches && fits; ++i) {
     size_t b = (size_t)c->batches[i].number;
     fits = b < s->n_batches && is_pending(p, b, updates) && p->batches[b].token_start == NULL &&
-           c->batches[i].drawn.id == s->batches[b].id;
+           c->batches[i].drawn.id == unit_of(p, b).id;
     if (!fits) break;
     p->batches[b] = c->batches[i].drawn;
     c->batches[i].drawn = (batch){0};
@@ -143,7 +148,10 @@ static gl_status resume(replay *p, checkpoint *c) {
 
 static gl_status make_update(replay *p, const schedule_update *u) {
   for (size_t b = 0; b < u->n_batches; ++b) p->together[b] = &p->batches[u->first_batch + b];
-  gl_status status = train_update(p->loop, u, p->plan.batches[u->first_batch].sampler, p->together);
+  gl_status status =
+      train_assemble(p->loop, p->plan.batches + u->first_batch, p->together, u->n_batches);
+  if (status == GL_OK)
+    status = train_update(p->loop, u, p->plan.batches[u->first_batch].sampler, p->together);
   for (size_t b = 0; b < u->n_batches; ++b) batch_fini(p->together[b]);
   return status;
 }

@@ -16,6 +16,46 @@ static const double collapse = 0.1; /* fraction of the best score */
 /* --- one update ---------------------------------------------------------------------------------
  */
 
+/* A unit of an update: which draw it is, and where the first unit of its group stands. */
+typedef struct member {
+  uint64_t group;
+  size_t number, first;
+  batch *of;
+} member;
+
+static int by_group(const void *a, const void *b) {
+  const member *x = a, *y = b;
+  if (x->group != y->group) return (x->group > y->group) - (x->group < y->group);
+  return (x->first > y->first) - (x->first < y->first);
+}
+
+static int by_place(const void *a, const void *b) {
+  const member *x = a, *y = b;
+  if (x->first != y->first) return (x->first > y->first) - (x->first < y->first);
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+gl_status train_assemble(const train_loop *l, const schedule_batch *units, batch **batches,
+                         size_t n) {
+  if (!cluster_divides_groups(l->cluster)) return GL_OK;
+  member *all = calloc(n + 1, sizeof *all); /* n batches are in memory */
+  if (all == NULL) return gl_fail_memory(l->err, "the groups of an update");
+  for (size_t i = 0; i < n; ++i) {
+    const unit_draw draw = cluster_unit_draw(l->cluster, units[i].id, 1);
+    all[i] = (member){draw.id, draw.first_response, i, batches[i]};
+  }
+  qsort(all, n, sizeof *all, by_group);
+  for (size_t i = 1; i < n; ++i)
+    if (all[i].group == all[i - 1].group) all[i].first = all[i - 1].first;
+  qsort(all, n, sizeof *all, by_place);
+  for (size_t i = 0; i < n; ++i) {
+    batches[i] = all[i].of;
+    batches[i]->continues = i > 0 && all[i].group == all[i - 1].group;
+  }
+  free(all);
+  return GL_OK;
+}
+
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches) {
   step_record *record = &l->out->steps[l->out->n_steps];
   metrics_clear(record->metric);
@@ -292,7 +332,6 @@ gl_status train_run(run_result *out, const recipe *r, const train_options *optio
   l.saved_s = l.begun_s;
   gl_status status = probe(options->save_to, err);
   if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
-  if (status == GL_OK) status = cluster_check_training(cluster, r->cluster, err);
   if (status == GL_OK) status = recipe_check_filter(r, cluster, err);
   l.cluster = cluster;
   if (status == GL_OK) status = allocate_rows(&l);

@@ -121,7 +121,7 @@ static void store_result(const llm_learner *l, batch *b, const generate_result *
 static gl_status finish_batch(const llm_learner *l, batch *b, const generate_result *r,
                               const problem_set *problems, const draw_request *asked,
                               gl_error *err) {
-  const size_t group_size = asked->group_size, first = asked->first_group * group_size;
+  const size_t group_size = asked->group_size, first = draw_number(asked, 0);
   const size_t width = l->spec.max_tokens, sets = kept_doubles(&l->spec.kept);
   batch cut = {0};
   gl_status status = batch_init(&cut, b->id, b->n_groups, group_size, r->length, err);
@@ -195,7 +195,7 @@ static gl_status sample(llm_learner *l, const draw_request *r, const batch *b,
                                  .up_to = limit != NULL ? l->spec.max_tokens
                                                         : draw_boundary(r->to, l->spec.max_tokens),
                                  .limit = limit,
-                                 .first = r->first_group * r->group_size,
+                                 .first = draw_number(r, 0),
                                  .stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id),
                                  .use_version = use_version,
                                  .use_context = &drawn};

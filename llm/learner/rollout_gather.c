@@ -43,7 +43,8 @@ static void gather_batch(llm_learner *l, const batch *b, const problem_set *prob
                          size_t i0, size_t k0) {
   rollout_set *s = &l->all;
   const double *logq = l->spec.sampling.weights != SAMPLING_RAW ? b->logq_trunc : b->logq;
-  for (size_t g = 0; g < b->n_groups; ++g) s->group_start[g0 + g] = i0 + b->group_start[g];
+  for (size_t g = (size_t)b->continues; g < b->n_groups; ++g)
+    s->group_start[g0 + g] = i0 + b->group_start[g];
   for (size_t i = 0; i < b->n_responses; ++i) {
     s->token_start[i0 + i] = k0 + b->token_start[i];
     s->reward[i0 + i] = b->reward[i];
@@ -66,10 +67,16 @@ static gl_status gather_prompts(const llm_learner *l, batch *const *batches, siz
                                 size_t groups, problem_set *out, gl_error *err) {
   uint64_t *number = calloc(groups + 1, sizeof *number);
   if (number == NULL) return gl_fail_memory(err, "the prompts of an update");
-  for (size_t b = 0, g0 = 0; b < n; g0 += batches[b++]->n_groups)
+  gl_status status = GL_OK;
+  for (size_t b = 0, g0 = 0; b < n; g0 += batches[b++]->n_groups) {
+    g0 -= (size_t)batches[b]->continues;
+    if (batches[b]->continues && number[g0] != (uint64_t)batches[b]->prompt[0])
+      status = gl_fail(err, GL_EINTERNAL, "batch %llu continues a group of another prompt",
+                       (unsigned long long)batches[b]->id);
     for (size_t g = 0; g < batches[b]->n_groups; ++g)
       number[g0 + g] = (uint64_t)batches[b]->prompt[g];
-  gl_status status = problem_set_init(out, &l->spec, TASK_TRAIN, number, groups, err);
+  }
+  if (status == GL_OK) status = problem_set_init(out, &l->spec, TASK_TRAIN, number, groups, err);
   free(number);
   return status;
 }
@@ -77,11 +84,11 @@ static gl_status gather_prompts(const llm_learner *l, batch *const *batches, siz
 gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl_error *err) {
   rollout_set *s = &l->all;
   problem_set problems;
-  size_t groups = 0, responses = 0, tokens = 0;
+  const size_t groups = batches_groups((const batch *const *)batches, n);
+  size_t responses = 0, tokens = 0;
   for (size_t b = 0; b < n; ++b) {
     gl_status status = check_batch(l, batches[b], err);
     if (status != GL_OK) return status;
-    groups += batches[b]->n_groups;
     responses += batches[b]->n_responses;
     tokens += batches[b]->n_tokens;
   }
@@ -97,6 +104,7 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
     size_t g0 = 0, i0 = 0, k0 = 0;
     s->kept_mass_q = 0;
     for (size_t b = 0; b < n; ++b) {
+      g0 -= (size_t)batches[b]->continues;
       gather_batch(l, batches[b], &problems, g0, i0, k0);
       g0 += batches[b]->n_groups;
       i0 += batches[b]->n_responses;

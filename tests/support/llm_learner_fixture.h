@@ -103,7 +103,7 @@ static inline void llm_set(llm_fixture *f, const double *theta) {
 static inline void llm_draw_part(llm_fixture *f, uint64_t id, int64_t version, double from,
                                  double to, batch *b) {
   gl_error err = {0};
-  draw_request r = {id, version, f->n_groups, f->group_size, from, to, 0, NULL, NULL};
+  draw_request r = {id, version, f->n_groups, f->group_size, from, to, 0, NULL, NULL, 0};
   if (f->learner.ops->draw(f->llm, &r, b, &err) != GL_OK) {
     fprintf(stderr, "%s\n", err.text);
     CU_FAIL_FATAL("a draw failed");

@@ -211,7 +211,7 @@ static void draw_response(toy_learner *l, const draw_request *r, batch *b, size_
   const int truncates = sampling_truncates(&l->world->sampling, v);
   const rng_stream stream = rng_stream_at(l->seed, RNG_ROLLOUT, b->id);
   const double *policy = toy_learner_at(l, x)->logp;
-  const size_t number = r->first_group * r->group_size + i;
+  const size_t number = draw_number(r, i);
   int32_t node = 0;
   for (size_t pos = 0; pos < last && node >= 0; ++pos) {
     size_t k = start + pos, edge = (size_t)node * v;
@@ -273,7 +273,7 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
   for (size_t i = 0; i < b->n_responses; ++i) {
     double mean = 0;
     const size_t x = (size_t)b->prompt[i / r->group_size];
-    const size_t number = r->first_group * r->group_size + i;
+    const size_t number = draw_number(r, i);
     lengths[i] = toy_finish(l->world, x, b->token + b->token_start[i], &mean);
     b->reward[i] = training_reward_of(&l->rewards, l->seed, b->id, number, x,
                                       reward_of(l, b->id, number, mean));

@@ -29,7 +29,11 @@ static gl_status gather_batch(toy_learner *l, const batch *b, size_t g0, size_t 
     if (b->group_start[g] == b->group_start[g + 1])
       return gl_fail(err, GL_EINPUT, "group %zu of batch %llu has no responses", g,
                      (unsigned long long)b->id);
-    s->group_start[g0 + g] = i0 + b->group_start[g];
+    const int continues = g == 0 && b->continues;
+    if (continues && s->prompt[g0] != (size_t)b->prompt[g])
+      return gl_fail(err, GL_EINTERNAL, "batch %llu continues a group of another prompt",
+                     (unsigned long long)b->id);
+    if (!continues) s->group_start[g0 + g] = i0 + b->group_start[g];
     s->prompt[g0 + g] = (size_t)b->prompt[g];
     for (size_t i = b->group_start[g]; i < b->group_start[g + 1]; ++i) {
       const size_t place = laws.own ? i : l->slot[b->prompt[g]];
@@ -102,12 +106,12 @@ static gl_status collisions(toy_learner *l, token_set *s, gl_error *err) {
 }
 
 static gl_status gather(toy_learner *l, batch *const *batches, size_t n, gl_error *err) {
-  size_t groups = 0, responses = 0, tokens = 0;
+  const size_t groups = batches_groups((const batch *const *)batches, n);
+  size_t responses = 0, tokens = 0;
   for (size_t j = 0; j < n; ++j) {
     if (!batch_is_consistent(batches[j]))
       return gl_fail(err, GL_EINPUT, "batch %llu is not consistent",
                      (unsigned long long)batches[j]->id);
-    groups += batches[j]->n_groups;
     responses += batches[j]->n_responses;
     tokens += batches[j]->n_tokens;
   }
@@ -117,6 +121,7 @@ static gl_status gather(toy_learner *l, batch *const *batches, size_t n, gl_erro
   gl_status status = token_set_resize(&l->all, groups, responses, tokens, err);
   size_t g = 0, i = 0, k = 0;
   for (size_t j = 0; j < n && status == GL_OK; ++j) {
+    g -= (size_t)batches[j]->continues;
     status = gather_batch(l, batches[j], g, i, k, err);
     g += batches[j]->n_groups;
     i += batches[j]->n_responses;

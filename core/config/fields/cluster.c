@@ -132,7 +132,9 @@ static const field entries[] = {
           "prompt, or single responses. Groups and responses stream: a decoding slot that is free "
           "takes the next response at once, a unit is sent when its last response has ended, and "
           "each has its own version. An update takes as many units as make up `learner.batches` "
-          "batches, or `learner.tokens`. Needs `lengths` or `coupled`",
+          "batches, or `learner.tokens`. Of single responses those of a group that an update takes "
+          "are "
+          "compared with each other alone. Needs `lengths` or `coupled`",
           .when = {{"cluster.preset", "verl_async"}},
           .rule = "group (preset verl_async, prime_rl, pipelinerl, streamrl, asyncflow, magistral, "
                   "laminar, roll_flash, skyrl); else batch"),

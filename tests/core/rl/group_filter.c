@@ -11,7 +11,7 @@ static const char coin[] = "world: {kind: bandit, rewards: [1, 0]}\n"
                            "algorithm: grpo\ntrain: {groups: 4, group_size: 4}\n";
 
 static draw_request whole(const learner_fixture *f, uint64_t id) {
-  return (draw_request){id, f->toy->version, f->n_groups, f->group_size, 0, 1, 0, NULL, NULL};
+  return (draw_request){id, f->toy->version, f->n_groups, f->group_size, 0, 1, 0, NULL, NULL, 0};
 }
 
 static batch filtered(learner_fixture *f, const group_filter *filter, uint64_t id,

@@ -69,6 +69,32 @@ static void longer_groups_weigh_by_their_tokens(void) {
   batch_fini(&b);
 }
 
+/* Two batches that hold a response each of one group, and one of another group: the ages are those
+ * of the same groups in one batch. */
+static void parts_of_a_group_count_as_the_group(void) {
+  const learner_passes passes = {2, 3, 5};
+  const size_t length[3] = {2, 3, 1};
+  gl_error err = {0};
+  batch whole[2], part[3], *together[2] = {&whole[0], &whole[1]}, *apart[3];
+  double expected[METRIC_COUNT], found[METRIC_COUNT];
+  CU_ASSERT_FATAL(batch_init(&whole[0], 1, 1, 2, length, &err) == GL_OK);
+  CU_ASSERT_FATAL(batch_init(&whole[1], 2, 1, 1, length + 2, &err) == GL_OK);
+  for (size_t i = 0; i < 3; ++i) {
+    CU_ASSERT_FATAL(batch_init(&part[i], 1 + i / 2, 1, 1, length + i, &err) == GL_OK);
+    apart[i] = &part[i];
+  }
+  part[1].continues = 1;
+  for (int64_t version = 4; version < 8; ++version) {
+    CU_ASSERT(learner_staleness(&passes, together, 2, version, expected, &err) == GL_OK);
+    CU_ASSERT(learner_staleness(&passes, apart, 3, version, found, &err) == GL_OK);
+    CU_ASSERT_EQUAL(found[METRIC_STALENESS], expected[METRIC_STALENESS]);
+    CU_ASSERT_EQUAL(found[METRIC_STALENESS_UPDATES], expected[METRIC_STALENESS_UPDATES]);
+  }
+  for (size_t i = 0; i < 3; ++i) batch_fini(&part[i]);
+  for (size_t i = 0; i < 2; ++i) batch_fini(&whole[i]);
+}
+
 SUITE(core_learner, "core: learners", TEST(four_minibatches_and_two_epochs_are_eight_updates),
       TEST(one_update_a_step_has_the_staleness_of_versions),
-      TEST(epochs_without_minibatches_are_updates_too), TEST(longer_groups_weigh_by_their_tokens));
+      TEST(epochs_without_minibatches_are_updates_too), TEST(longer_groups_weigh_by_their_tokens),
+      TEST(parts_of_a_group_count_as_the_group));

@@ -44,6 +44,15 @@ static const char units[] = BASE
     "cluster: {preset: fifo, samplers: 3, unit: group, window: 4, tokens_per_s: 10, delay: 9, "
     "lengths: {law: exponential, mean: 900}, prompt_lengths: {law: uniform, min: 0.2, max: 2}, "
     "mtbf: {law: exponential, mean: 3000}, mttr: 60, learner: {tokens: 50000}}\n";
+/* Single responses, of which some of a group are trained while others wait. */
+static const char response_units[] = BASE
+    "cluster: {preset: fifo, samplers: 3, unit: response, window: 4, tokens_per_s: 10, delay: 9, "
+    "concurrency: 12, lengths: {law: exponential, mean: 900}, mtbf: {law: exponential, mean: "
+    "3000}, mttr: 60}\n";
+static const char coupled_response_units[] =
+    BASE "cluster: {preset: fifo, samplers: 3, unit: response, partial: continue, window: 4, "
+         "coupled: true, tokens_per_s: 0.05, delay: {law: exponential, mean: 20}, concurrency: "
+         "12}\n";
 static const char coupled_units[] =
     BASE "cluster: {preset: one_step_off, samplers: 3, unit: group, partial: drop, coupled: true, "
          "tokens_per_s: 0.05, delay: {law: exponential, mean: 60}, concurrency: 12}\n";
@@ -276,6 +285,11 @@ static void coupled_units_survive_kills(void) {
 static void groups_that_go_on_under_new_weights_survive_kills(void) {
   survives_kills(partial_units, 300, 6);
   survives_kills(coupled_partial_units, 300, 6);
+}
+
+static void single_responses_survive_kills(void) {
+  survives_kills(response_units, 300, 4);
+  survives_kills(coupled_response_units, 300, 4);
 }
 
 static void weights_of_stale_groups_survive_kills(void) {
@@ -686,7 +700,8 @@ SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if
       TEST(segments_in_flight_survive_kills), TEST(coupled_runs_survive_kills),
       TEST(units_survive_kills), TEST(dynamic_sampling_survives_kills),
       TEST(coupled_units_survive_kills), TEST(groups_that_go_on_under_new_weights_survive_kills),
-      TEST(weights_of_stale_groups_survive_kills), TEST(coupled_transformers_survive_kills),
+      TEST(single_responses_survive_kills), TEST(weights_of_stale_groups_survive_kills),
+      TEST(coupled_transformers_survive_kills),
       TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before),
       TEST(nothing_is_started_over_when_all_are_damaged),
       TEST(checkpoints_of_another_recipe_are_refused_and_left_alone),

@@ -65,6 +65,11 @@ static void responses_of_one_length_give_the_run_of_a_constant_law(void) {
       "areal, unit: group, delay: 7",
       "fifo, unit: group, partial: continue, delay: {law: exponential, mean: 30}, interrupt: 9, "
       "mtbf: {law: exponential, mean: 2000}, jitter: {law: uniform, min: 0.5, max: 2}",
+      "fifo, unit: response, window: 3, delay: 20, learner: {step: 60}",
+      "one_step_off, samplers: 2, unit: response, partial: drop, delay: {law: exponential, mean: "
+      "30}",
+      "fifo, unit: response, partial: continue, delay: {law: exponential, mean: 30}, mtbf: {law: "
+      "exponential, mean: 2000}, jitter: {law: uniform, min: 0.5, max: 2}",
       "areal, samplers: 2, unit: group, prefill_tokens_per_s: 2, prompt_tokens: 3, learner: {step: "
       "11}",
   };
@@ -197,7 +202,6 @@ static void what_cannot_be_coupled_is_refused_at_its_place(void) {
       {"coupled: true\n  samples_per_batch: 3", ":9:22: ", "= 64"},
       {"coupled: perhaps", ":8:12: ", "true or false"},
       {"copled: true", ":8:3: ", "did you mean 'coupled'"},
-      {"lengths: 5\n  unit: response", ":9:9: ", "give unit: group"},
       {"preset: areal\n  lengths: 5\n  unit: group\n  kv_cache: keep",
        ":11:13: ", "no keys and values"},
   };

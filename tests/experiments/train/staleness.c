@@ -99,7 +99,53 @@ static void stale_data_is_trained_with_its_weight(void) {
   }
 }
 
+static int same_bytes(const char *a, const char *b) {
+  FILE *x = fopen(a, "rb"), *y = fopen(b, "rb");
+  long n = 0;
+  int same = x != NULL && y != NULL;
+  for (int c = 0, d = 0; same && c != EOF; ++n) {
+    c = fgetc(x);
+    d = fgetc(y);
+    same = c == d;
+  }
+  if (x != NULL) fclose(x);
+  if (y != NULL) fclose(y);
+  return same && n > 100;
+}
+
+/* What is trained when whole groups come in time is the same whether they come as one message or
+ * response by response: the learner assembles them. The responses here are all of one length, or
+ * end where they like but wait for each other. */
+static void responses_of_whole_groups_are_trained_as_groups(void) {
+  static const char *const worlds[] = {
+      "world={kind: sequence, vocabulary: 4, horizon: 5, prompts: 4, reward: graded}",
+      "world={kind: llm, backend: cpu, model: {layers: 1, hidden: 16, heads: 2, context: 32}, "
+      "task: {kind: sorting, length: 3, reward: graded}}"};
+  static const char *const clocks[] = {"tokens_per_s: 5, lengths: 5",
+                                       "tokens_per_s: 5, coupled: true"};
+  char folder[64], saved[2][128];
+  cli_scratch_make(folder);
+  cli_path(saved[0], folder, "groups.state");
+  cli_path(saved[1], folder, "responses.state");
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t k = 0; k < 2; ++k) {
+      char cluster[200];
+      snprintf(cluster, sizeof cluster, "cluster={preset: sync, unit: %s, concurrency: 3, %s}",
+               k == 0 ? "group" : "response", clocks[i % 2]);
+      cli_result r =
+          CLI("run", "quickstart", "steps=6", "eval_every=6", worlds[i / 2], cluster,
+              "train={groups: 4, group_size: 4, minibatches: 2}", "-q", "--save", saved[k]);
+      CU_ASSERT_EQUAL(r.code, 0);
+      if (r.code != 0) fprintf(stderr, "%s", r.err);
+      cli_result_fini(&r);
+    }
+    CU_ASSERT(same_bytes(saved[0], saved[1]));
+  }
+  cli_scratch_remove(folder);
+}
+
 SUITE(train_staleness, "cli: staleness", TEST(minibatches_and_epochs_make_data_staler),
       TEST(with_one_update_a_step_both_ages_are_the_same),
       TEST(an_update_of_groups_is_as_stale_as_they_are_on_average),
-      TEST(stale_data_is_trained_with_its_weight));
+      TEST(stale_data_is_trained_with_its_weight),
+      TEST(responses_of_whole_groups_are_trained_as_groups));

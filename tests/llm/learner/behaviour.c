@@ -657,7 +657,7 @@ static void a_mixture_needs_whole_batches(void) {
       llm_open(BEGIN SORT "}\nsampling: {behaviour_mixture: {with: initial, share: 0.2}}", 3);
   batch b = {0};
   gl_error err = {0};
-  const draw_request r = {1, f.llm->version, f.n_groups, f.group_size, 0, 0.5, 0, NULL, NULL};
+  const draw_request r = {1, f.llm->version, f.n_groups, f.group_size, 0, 0.5, 0, NULL, NULL, 0};
   CU_ASSERT_EQUAL(f.learner.ops->draw(f.llm, &r, &b, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "behaviour_mixture"));
   batch_fini(&b);

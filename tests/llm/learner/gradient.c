@@ -62,7 +62,7 @@ static void a_gradient_is_the_step_of_an_update(void) {
 
 /* The learner's own law is that of a recipe without truncation and distortion. */
 static void the_own_law_is_that_of_a_recipe_without_samplers(void) {
-  const draw_request r = {9, 0, 8, 12, 0, 1, 0, NULL, NULL};
+  const draw_request r = {9, 0, 8, 12, 0, 1, 0, NULL, NULL, 0};
   llm_fixture cut = llm_open(WORLD "sampling: {temperature: 0.8, top_k: 3, weights: replay, "
                                    "behaviour: {noise: 0.3}}\n",
                              3);

@@ -337,6 +337,49 @@ static void a_batch_counts_in_the_gradient_by_its_weight(void) {
   }
 }
 
+/* Drawn and trained one by one, the responses of a group are the group, to the last bit. */
+static void single_responses_of_a_group_are_the_group(void) {
+  static const char *const worlds[] = {WORLD "}", WORLD "}\nsampling: {top_k: 3, weights: replay}"};
+  for (size_t w = 0; w < 2; ++w) {
+    char text[900];
+    double metrics[2][METRIC_COUNT];
+    gl_error err = {0};
+    snprintf(
+        text, sizeof text,
+        "%s\noptimizer: {kind: sgd, lr: 1}\nalgorithm: {base: gspo, clip: none, kl_coef: 0.3}\n"
+        "train: {groups: 1, group_size: 4}",
+        worlds[w]);
+    llm_fixture f = llm_open(text, 3);
+    jitter(&f, 0.15, 0);
+    batch group = llm_draw(&f, 7), other = llm_draw(&f, 8), one[4] = {{0}};
+    batch *single[5] = {&one[0], &one[1], &one[2], &one[3], &other};
+    for (size_t i = 0; i < 4; ++i) {
+      const draw_request r = {7, 0, 1, 1, 0, 1, 0, NULL, NULL, i};
+      CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &one[i], &err) == GL_OK);
+      CU_ASSERT_EQUAL(one[i].reward[0], group.reward[i]);
+      one[i].continues = i > 0;
+    }
+    jitter(&f, 0.03, 1);
+    double *theta = llm_theta(&f);
+    CU_ASSERT(f.learner.ops->update(f.llm, (batch *[2]){&group, &other}, 2, metrics[0], &err) ==
+              GL_OK);
+    double *together = llm_theta(&f);
+    llm_set(&f, theta);
+    f.llm->version = 0;
+    CU_ASSERT(f.learner.ops->update(f.llm, single, 5, metrics[1], &err) == GL_OK);
+    double *apart = llm_theta(&f), size = 0;
+    for (size_t i = 0; i < f.n; ++i) size += fabs(apart[i] - theta[i]);
+    CU_ASSERT(size > 0);
+    CU_ASSERT_EQUAL(memcmp(apart, together, f.n * sizeof *apart), 0);
+    CU_ASSERT_EQUAL(metrics[0][METRIC_LOSS], metrics[1][METRIC_LOSS]);
+    for (size_t i = 0; i < 4; ++i) batch_fini(&one[i]);
+    batch_fini(&group);
+    batch_fini(&other);
+    free(theta), free(together), free(apart);
+    llm_close(&f);
+  }
+}
+
 static void a_draw_depends_on_its_address_alone(void) {
   static const struct {
     const char *extra, *train;
@@ -417,7 +460,7 @@ static void take_new_weights_apart(int ahead) {
   CU_ASSERT_FATAL(span != NULL && length != NULL);
   for (size_t p = 1; p <= LAST; ++p) llm_draw_part(&f, 3, 0, 0, (double)p / LONGEST, &at[p]);
   for (size_t i = 0; i < n; ++i) span[i] = (draw_span){0, ahead ? LONGEST : 1 + i % LAST};
-  draw_request r = {3, 0, f.n_groups, f.group_size, 0, 0.75, 0, span, length};
+  draw_request r = {3, 0, f.n_groups, f.group_size, 0, 0.75, 0, span, length, 0};
   CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &mixed, &err) == GL_OK);
   llm_train(&f, 10, 12, metrics);
   for (size_t p = 1; p <= LAST; ++p) llm_draw_part(&f, 3, 2, (double)p / LONGEST, 1, &at[p]);
@@ -533,12 +576,12 @@ static void later_tokens_attend_to_keys_and_values_of_older_weights(void) {
     if (keeps) keep_cache(&f);
     double *old = llm_theta(&f);
     for (size_t i = 0; i < n; ++i) span[i] = (draw_span){0, i % 2 ? LONGEST : 1 + i % LAST};
-    draw_request r = {3, 0, f.n_groups, f.group_size, 0, 0.75, 0, span, NULL};
+    draw_request r = {3, 0, f.n_groups, f.group_size, 0, 0.75, 0, span, NULL, 0};
     CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &b, &err) == GL_OK);
     llm_train(&f, 10, 12, metrics);
     double *new = llm_theta(&f);
     for (size_t i = 0; i < n; ++i) span[i] = (draw_span){1 + i % LAST, LONGEST};
-    r = (draw_request){3, 2, f.n_groups, f.group_size, 0.5, 1, 0, span, NULL};
+    r = (draw_request){3, 2, f.n_groups, f.group_size, 0.5, 1, 0, span, NULL, 0};
     CU_ASSERT_FATAL(f.learner.ops->draw(f.llm, &r, &b, &err) == GL_OK);
     CU_ASSERT_EQUAL(b.n_aux, 0);
     for (size_t g = 0; g < f.n_groups; ++g) number[g] = (uint64_t)b.prompt[g];
@@ -578,7 +621,7 @@ static void a_held_version_draws_what_it_drew(void) {
   CU_ASSERT(llm_same_batch(&before, &held) && !llm_same_batch(&before, &after));
   f.learner.ops->release(f.llm, 1); /* not held */
   f.learner.ops->release(f.llm, 0);
-  const draw_request r = {3, 0, f.n_groups, f.group_size, 0, 1, 0, NULL, NULL};
+  const draw_request r = {3, 0, f.n_groups, f.group_size, 0, 1, 0, NULL, NULL, 0};
   CU_ASSERT(f.learner.ops->draw(f.llm, &r, &missing, &err) == GL_EINTERNAL);
   batch_fini(&missing);
   batch_fini(&before);
@@ -702,7 +745,8 @@ SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_
       TEST(scores_have_the_same_bits_whatever_is_shared),
       TEST(micro_batches_of_any_size_give_the_same_step), TEST(minibatches_and_epochs_add_up),
       TEST(noise_of_weights_multiplies_a_responses_gradient),
-      TEST(a_batch_counts_in_the_gradient_by_its_weight), TEST(a_draw_depends_on_its_address_alone),
+      TEST(a_batch_counts_in_the_gradient_by_its_weight),
+      TEST(single_responses_of_a_group_are_the_group), TEST(a_draw_depends_on_its_address_alone),
       TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once),
       TEST(a_batch_in_flight_takes_new_weights_for_its_rest),
       TEST(responses_take_new_weights_at_tokens_of_their_own),

@@ -88,7 +88,7 @@ static saved draw_of_version(learner_fixture *l, int64_t version, uint64_t id) {
   saved s = {0};
   batch b = {0};
   gl_error err = {0};
-  draw_request r = {id, version, l->n_groups, l->group_size, 0, 1, 0, NULL, NULL};
+  draw_request r = {id, version, l->n_groups, l->group_size, 0, 1, 0, NULL, NULL, 0};
   CU_ASSERT_FATAL(l->learner.ops->draw(l->toy, &r, &b, &err) == GL_OK);
   FILE *to = open_memstream(&s.bytes, &s.size);
   CU_ASSERT_PTR_NOT_NULL_FATAL(to);
@@ -108,7 +108,7 @@ static int same_bytes(saved a, saved b) {
 static int refuses_version(learner_fixture *l, int64_t version) {
   batch b = {0};
   gl_error err = {0};
-  draw_request r = {7, version, l->n_groups, l->group_size, 0, 1, 0, NULL, NULL};
+  draw_request r = {7, version, l->n_groups, l->group_size, 0, 1, 0, NULL, NULL, 0};
   gl_status status = l->learner.ops->draw(l->toy, &r, &b, &err);
   batch_fini(&b);
   return status == GL_EINTERNAL && strstr(err.text, "neither current nor held") != NULL;

@@ -309,7 +309,7 @@ static void responses_change_their_weights_each_by_itself(const char *world) {
     learner_draw_part(&l, 2, 0, ((double)p - 0.5) / (double)horizon, &at[p]);
   gl_error err = {0};
   for (size_t i = 0; i < n; ++i) span[i] = (draw_span){0, horizon}; /* drawn ahead */
-  draw_request r = {2, 0, l.n_groups, l.group_size, 0, 0.75, 0, span, length};
+  draw_request r = {2, 0, l.n_groups, l.group_size, 0, 0.75, 0, span, length, 0};
   CU_ASSERT_FATAL(l.learner.ops->draw(l.toy, &r, &mixed, &err) == GL_OK);
   learner_update(&l, &trained, metrics);
   for (size_t p = 1; p < horizon; ++p)
@@ -361,13 +361,14 @@ static void responses_of_a_group_change_their_weights_by_themselves(void) {
 static void draws_that_make_no_sense_are_refused(void) {
   learner_fixture l = learner_open(ending_world, 3),
                   other = learner_open("world: {kind: bandit}", 3);
-  static const draw_request bad[] = {{1, 0, 6, 5, 0.5, 0.5, 0, NULL, NULL},
-                                     {1, 0, 6, 5, -0.1, 1, 0, NULL, NULL},
-                                     {1, 0, 6, 5, 0, 1.1, 0, NULL, NULL},
-                                     {1, 0, 6, 5, NAN, 1, 0, NULL, NULL},
-                                     {1, 0, 0, 5, 0, 1, 0, NULL, NULL},
-                                     {1, 0, 6, 0, 0, 1, 0, NULL, NULL},
-                                     {1, 0, (size_t)1 << 60, (size_t)1 << 20, 0, 1, 0, NULL, NULL}};
+  static const draw_request bad[] = {
+      {1, 0, 6, 5, 0.5, 0.5, 0, NULL, NULL, 0},
+      {1, 0, 6, 5, -0.1, 1, 0, NULL, NULL, 0},
+      {1, 0, 6, 5, 0, 1.1, 0, NULL, NULL, 0},
+      {1, 0, 6, 5, NAN, 1, 0, NULL, NULL, 0},
+      {1, 0, 0, 5, 0, 1, 0, NULL, NULL, 0},
+      {1, 0, 6, 0, 0, 1, 0, NULL, NULL, 0},
+      {1, 0, (size_t)1 << 60, (size_t)1 << 20, 0, 1, 0, NULL, NULL, 0}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     batch b = {0};
     gl_error err = {0};
@@ -376,19 +377,20 @@ static void draws_that_make_no_sense_are_refused(void) {
   }
   batch b = {0};
   learner_draw_part(&l, 1, 0, 0.5, &b);
-  static const draw_request next[] = {{2, 0, 6, 5, 0.5, 1, 0, NULL, NULL},
-                                      {1, 0, 5, 6, 0.5, 1, 0, NULL, NULL},
-                                      {1, 0, 6, 4, 0.5, 1, 0, NULL, NULL}};
+  static const draw_request next[] = {{2, 0, 6, 5, 0.5, 1, 0, NULL, NULL, 0},
+                                      {1, 0, 5, 6, 0.5, 1, 0, NULL, NULL, 0},
+                                      {1, 0, 6, 4, 0.5, 1, 0, NULL, NULL, 0}};
   for (size_t i = 0; i < sizeof next / sizeof *next; ++i) {
     gl_error err = {0};
     CU_ASSERT(l.learner.ops->draw(l.toy, &next[i], &b, &err) != GL_OK && err.text[0] != '\0');
   }
   gl_error err = {0};
-  CU_ASSERT(other.learner.ops->draw(other.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0, NULL, NULL},
-                                    &b, &err) != GL_OK);
+  CU_ASSERT(other.learner.ops->draw(other.toy,
+                                    &(draw_request){1, 0, 6, 5, 0.5, 1, 0, NULL, NULL, 0}, &b,
+                                    &err) != GL_OK);
   b.token[3] = 99; /* damage: the continuation must not walk off the tree */
   gl_error_clear(&err);
-  CU_ASSERT(l.learner.ops->draw(l.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0, NULL, NULL}, &b,
+  CU_ASSERT(l.learner.ops->draw(l.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0, NULL, NULL, 0}, &b,
                                 &err) == GL_EINPUT);
   batch_fini(&b);
   learner_close(&other);

@@ -153,6 +153,95 @@ static void a_batch_counts_in_the_step_by_its_weight(void) {
   }
 }
 
+/* Single responses have the addresses of their group's: what each is drawn as is what it is in the
+ * group. Those of a group that an update takes are one group of it, here without the second. */
+static void single_responses_are_trained_as_the_part_of_their_group_that_is_there(void) {
+  static const char *const algorithms[] = {
+      "grpo", "gepo", "{base: reinforce, baseline: leave_one_out}", "{base: gspo, kl_coef: 0.2}"};
+  for (size_t a = 0; a < 4; ++a) {
+    char text[600];
+    double metrics[2][METRIC_COUNT], size = 0;
+    gl_error err = {0};
+    snprintf(text, sizeof text,
+             "world: {kind: sequence, vocabulary: 3, horizon: 4, prompts: 3, end_token: true, "
+             "task: target, reward: graded, policy: {kind: loglinear}}\noptimizer: {kind: sgd, "
+             "lr: 1}\nalgorithm: %s\ntrain: {groups: 1, group_size: 4}",
+             algorithms[a]);
+    learner_fixture l = learner_open(text, 3);
+    const size_t n = l.toy->world->features.n_parameters;
+    double *theta = fixture_doubles(2 * n), *after = theta + n;
+    fixture_normals(l.toy->theta, n, 0.7, 1);
+    ++l.toy->stamp;
+    batch group = learner_draw(&l, 6), other = learner_draw(&l, 7), one[4] = {{0}}, three;
+    size_t length[4];
+    for (size_t i = 0; i < 4; ++i) {
+      const draw_request r = {6, 0, 1, 1, 0, 1, 0, NULL, NULL, i};
+      const size_t k = group.token_start[i];
+      CU_ASSERT_FATAL(l.learner.ops->draw(l.toy, &r, &one[i], &err) == GL_OK);
+      length[i] = group.token_start[i + 1] - k;
+      CU_ASSERT_EQUAL_FATAL(one[i].n_tokens, length[i]);
+      CU_ASSERT(one[i].prompt[0] == group.prompt[0] && one[i].reward[0] == group.reward[i]);
+      CU_ASSERT_EQUAL(memcmp(one[i].token, group.token + k, length[i] * sizeof *group.token), 0);
+      CU_ASSERT_EQUAL(memcmp(one[i].logq, group.logq + k, length[i] * sizeof *group.logq), 0);
+    }
+    length[1] = length[2], length[2] = length[3];
+    CU_ASSERT_FATAL(batch_init(&three, 6, 1, 3, length, &err) == GL_OK);
+    CU_ASSERT_FATAL(batch_reserve_aux(&three, group.n_aux, &err) == GL_OK);
+    memcpy(three.aux, group.aux, group.n_aux * sizeof *three.aux);
+    three.prompt[0] = group.prompt[0];
+    for (size_t i = 0, from = 0; i < 3; ++i, from = i + 1) {
+      const size_t to = three.token_start[i], k = group.token_start[from];
+      three.reward[i] = group.reward[from];
+      memcpy(three.token + to, group.token + k, length[i] * sizeof *three.token);
+      memcpy(three.logq + to, group.logq + k, length[i] * sizeof *three.logq);
+      memcpy(three.logq_trunc + to, group.logq_trunc + k, length[i] * sizeof *three.logq_trunc);
+    }
+    fixture_normals(theta, n, 0.7, 2);
+    memcpy(l.toy->theta, theta, n * sizeof *theta);
+    ++l.toy->stamp;
+    CU_ASSERT(l.learner.ops->update(l.toy, (batch *[2]){&three, &other}, 2, metrics[0], &err) ==
+              GL_OK);
+    memcpy(after, l.toy->theta, n * sizeof *theta);
+    memcpy(l.toy->theta, theta, n * sizeof *theta);
+    ++l.toy->stamp;
+    l.toy->version = 0;
+    one[2].continues = one[3].continues = 1;
+    CU_ASSERT(l.learner.ops->update(l.toy, (batch *[4]){&one[0], &one[2], &one[3], &other}, 4,
+                                    metrics[1], &err) == GL_OK);
+    for (size_t i = 0; i < n; ++i) {
+      CU_ASSERT_EQUAL(l.toy->theta[i], after[i]);
+      size += fabs(after[i] - theta[i]);
+    }
+    CU_ASSERT(size > 0.01);
+    CU_ASSERT_EQUAL(metrics[0][METRIC_LOSS], metrics[1][METRIC_LOSS]);
+    ASSERT_CLOSE(metrics[0][METRIC_KL_EXACT], metrics[1][METRIC_KL_EXACT], 1e-12);
+    for (size_t i = 0; i < 4; ++i) batch_fini(&one[i]);
+    batch_fini(&group);
+    batch_fini(&other);
+    batch_fini(&three);
+    free(theta);
+    learner_close(&l);
+  }
+}
+
+static void a_group_of_another_prompt_is_not_continued(void) {
+  learner_fixture l = learner_open("world: {kind: bandit, contexts: 5, arms: 3}\nalgorithm: grpo\n"
+                                   "train: {groups: 1, group_size: 2}",
+                                   3);
+  batch b[2] = {learner_draw(&l, 1)};
+  double metrics[METRIC_COUNT];
+  gl_error err = {0};
+  for (uint64_t id = 2; b[1].prompt == NULL; ++id) {
+    b[1] = learner_draw(&l, id);
+    if (b[1].prompt[0] == b[0].prompt[0]) batch_fini(&b[1]);
+  }
+  b[1].continues = 1;
+  CU_ASSERT_EQUAL(l.learner.ops->update(l.toy, (batch *[2]){&b[0], &b[1]}, 2, metrics, &err),
+                  GL_EINTERNAL);
+  for (size_t k = 0; k < 2; ++k) batch_fini(&b[k]);
+  learner_close(&l);
+}
+
 /* Each minibatch takes the weights of its own groups: with a weight of 0 for one batch, the step of
  * two minibatches is that on the other batch alone. */
 static void minibatches_keep_the_weights_of_their_groups(void) {
@@ -539,6 +628,8 @@ static void the_reference_policy_attracts(void) {
 
 SUITE(toy_learner, "toy: learning", TEST(a_batch_counts_in_the_step_by_its_weight),
       TEST(minibatches_keep_the_weights_of_their_groups),
+      TEST(single_responses_are_trained_as_the_part_of_their_group_that_is_there),
+      TEST(a_group_of_another_prompt_is_not_continued),
       TEST(the_expected_reinforce_step_on_policy_is_the_exact_gradient),
       TEST(the_expected_importance_weighted_step_off_policy_is_the_exact_gradient),
       TEST(a_first_decoupled_update_is_weighted_and_never_clipped),
