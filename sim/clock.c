@@ -225,16 +225,30 @@ static gl_status wake_gated(sim_clock *c, gl_error *err) {
   return status;
 }
 
-/* Of a million samplers nearly every event's is in main memory: those of the next events are asked
- * for together, once for each time that the list of events takes new ones near. */
+static void ask_for(const void *of, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch((const char *)of + i, 1);
+}
+
+/* Of a million samplers nearly everything that an event looks at is in main memory. What the next
+ * events need is asked for together, once for each time that the list of events takes new ones
+ * near: first samplers and batches that are named, then batches that samplers and segments that
+ * batches name. */
 static void look_ahead(const sim_clock *c) {
   const event_queue *near = &c->events.near;
+  const pooled_batch *pool = c->buffer.pool;
   for (size_t i = 0; i < near->size; ++i) {
     const sim_event *e = &near->heap[i];
-    if (e->node >= c->spec->n_samplers) continue;
-    const sampler *s = &c->samplers[e->node];
-    __builtin_prefetch(s, 1);
-    if (e->kind != WEIGHTS_ARRIVE) __builtin_prefetch(&s->delay, 1);
+    if (e->kind == BATCH_ARRIVES)
+      ask_for(&pool[e->data], sizeof *pool);
+    else if (e->node < c->spec->n_samplers)
+      ask_for(&c->samplers[e->node], e->kind == WEIGHTS_ARRIVE ? CACHE_LINE : sizeof(sampler));
+  }
+  for (size_t i = 0; i < near->size; ++i) {
+    const sim_event *e = &near->heap[i];
+    if (e->kind == BATCH_ARRIVES) ask_for(pool[e->data].segments, 1);
+    if (e->kind != GENERATION_ENDS) continue;
+    const uint32_t slot = c->samplers[e->node].slot;
+    if (slot != BUFFER_NONE) ask_for(&pool[slot], sizeof *pool);
   }
 }
 
