@@ -123,9 +123,32 @@ ends() { # NAME
   mv "$work/ends.tsv" "$to/$1_ends.tsv"
 }
 
+# The gradient of what arrives beside that of what was drawn: a grid of tasks, longest lengths, windows and what becomes
+# of stale groups. Where nothing arrives there is no gradient.
+dropping() {
+  separator='{'
+  for task in needle sum_mod sorted; do
+    for horizon in 4 8 12; do
+      for window in 4 8 16 32; do
+        for stale in discard downweight wait; do
+          set -- "world.task=$task" "world.horizon=$horizon" "cluster.window=$window" "cluster.stale=$stale"
+          [ "$stale" != wait ] || set -- "$@" "cluster.ahead=$window" cluster.learner.queue=oldest_version
+          printf '%s"%s,%s,%s,%s": ' "$separator" "$task" "$horizon" "$window" "$stale"
+          "$gepolab" selection dropping "$@" --json 2> "$work/dropping.err" || {
+            grep -q 'no group of the policy arrives' "$work/dropping.err" || { cat "$work/dropping.err" >&2; exit 1; }
+            echo '{"probability": 0}'
+          }
+          separator=,
+        done
+      done
+    done
+  done
+  echo '}'
+}
+
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
 gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, confirmation, confirmation_mixture, tuned, mismatch, \
-announcements, features, real_bias, laboratory, clock or published"
+announcements, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
 for study in "$@"; do
   case $study in
@@ -137,6 +160,14 @@ for study in "$@"; do
       "$gepolab" analyze "$work/mismatch.db" --json > "$work/mismatch.json"
       "$gepolab" results keep "$work/mismatch.json" --recipe mismatch --study "$work/mismatch.db" -o "$to/mismatch_cells.tsv" \
         --keep '^cells\[.*\]\.(kl_k3_seq|last)\.(iqm|low|high)$' ;;
+    weights_in_flight)
+      cells weights_in_flight analyze
+      variant weights_between weights_in_flight cluster.partial=wait cluster.kv_cache=null cluster.interrupt=null \
+        cluster.prefill_tokens_per_s=null 'sweep={optimizer.lr: [5.0e-4, 1.0e-3], seed: {from: 1, to: 8}}' ;;
+    dropping)
+      dropping > "$work/dropping.json"
+      "$gepolab" results keep "$work/dropping.json" --recipe dropping --command "gepolab selection dropping … --json" \
+        --keep '(probability|correlation|cosine|norm_ratio|reward|length)$' -o "$to/dropping.tsv" ;;
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
     confirmation | confirmation_mixture | tuned) declared "$study" ;;

@@ -16,39 +16,59 @@
 typedef struct probe {
   learner learner;
   size_t group_size, max_length;
-  uint64_t *trained, *missed; /* [max_length + 1] groups by their longest response */
+  const cluster_spec *cluster; /* borrowed */
+  uint64_t *trained, *missed;  /* [max_length + 1] groups by their longest response */
+  double *weight;              /* [max_length + 1] of trained groups together: 1 each, or less */
+  int64_t *begun;              /* [room] version at which groups were begun, by their number */
+  size_t room;
 } probe;
+
+static gl_status note_version(probe *p, const schedule_batch *b, int64_t version, gl_error *err) {
+  if (b->number >= p->room) {
+    const size_t room = 2 * (size_t)b->number + 64;
+    int64_t *more = realloc(p->begun, room * sizeof *more);
+    if (more == NULL) return gl_fail_memory(err, "versions of groups");
+    p->begun = more;
+    p->room = room;
+  }
+  p->begun[b->number] = version;
+  return GL_OK;
+}
 
 static gl_status draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
                       gl_error *err) {
   probe *p = self;
   batch drawn = {0};
-  (void)version; /* of the clock; the policy stays */
+  gl_status status = note_version(p, b, version, err); /* the clock's; the policy stays */
   const draw_request request = {
       .batch_id = b->id, .n_groups = 1, .group_size = p->group_size, .from = 0, .to = 1};
-  gl_status status = p->learner.ops->draw(p->learner.self, &request, &drawn, err);
+  if (status == GL_OK) status = p->learner.ops->draw(p->learner.self, &request, &drawn, err);
   for (size_t i = 0; i < p->group_size && status == GL_OK; ++i)
     lengths[i] = (double)(drawn.token_start[i + 1] - drawn.token_start[i]);
   batch_fini(&drawn);
   return status;
 }
 
-static void count(const probe *p, uint64_t *to, const schedule_batch *b) {
+static size_t longest_of(const probe *p, const schedule_batch *b) {
   const size_t longest = (size_t)b->longest;
-  ++to[longest < p->max_length ? longest : p->max_length];
+  return longest < p->max_length ? longest : p->max_length;
 }
 
 static void discard(void *self, const schedule_batch *b, unit_fate fate) {
   const probe *p = self;
   (void)fate;
-  count(p, p->missed, b);
+  ++p->missed[longest_of(p, b)];
 }
 
 static gl_status update(void *self, const schedule_update *u, const schedule_batch *batches,
                         int *stop, gl_error *err) {
   const probe *p = self;
   (void)err;
-  for (size_t i = 0; i < u->n_batches; ++i) count(p, p->trained, &batches[i]);
+  for (size_t i = 0; i < u->n_batches; ++i) {
+    const size_t m = longest_of(p, &batches[i]);
+    ++p->trained[m];
+    p->weight[m] += cluster_stale_weight(p->cluster, u->version - p->begun[batches[i].number]);
+  }
   *stop = 0;
   return GL_OK;
 }
@@ -88,13 +108,14 @@ static gl_status check(const recipe *r, const cluster_spec *cluster, gl_error *e
   return GL_OK;
 }
 
-/* The chance to arrive by longest response, from the clock. Where no group was drawn it is that of
+/* The chance to arrive by longest response, from the clock; the mean weight, where stale groups are
+ * trained with less. Where no group was drawn it is that of
  * the next shorter one that was. */
 static void arrival_chances(const probe *p, double *arrives) {
   double last = 1;
   for (size_t m = 0; m <= p->max_length; ++m) {
     const double n = (double)(p->trained[m] + p->missed[m]);
-    if (n > 0) last = (double)p->trained[m] / n;
+    if (n > 0) last = p->weight[m] / n;
     arrives[m] = last;
   }
 }
@@ -114,6 +135,7 @@ static gl_status print_json(const arrivals *a, const probe *p, const double *arr
   int ok = root != NULL && json_add_number(root, "probability", a->probability) != NULL &&
            json_add_number(root, "cosine", a->cosine) != NULL &&
            json_add_number(root, "norm_ratio", a->norm_ratio) != NULL &&
+           json_add_number(root, "correlation", a->correlation) != NULL &&
            add_side(root, "drawn", &a->drawn) && add_side(root, "arrived", &a->arrived);
   cJSON *rows = ok ? cJSON_AddArrayToObject(root, "by_longest") : NULL;
   ok = rows != NULL;
@@ -133,6 +155,7 @@ static void print_table(const arrivals *a, const probe *p, const double *arrives
   printf("%-26s %10.4f %10.4f\n", "share of groups", 1.0, a->probability);
   printf("%-26s %10.4f %10.4f\n", "mean reward", a->drawn.reward, a->arrived.reward);
   printf("%-26s %10.4f %10.4f\n", "mean length", a->drawn.length, a->arrived.length);
+  printf("%-26s %10.4f\n", "length and reward", a->correlation);
   printf("%-26s %10s %10.4f\n", "gradient: cosine", "1", a->cosine);
   printf("%-26s %10s %10.4f\n\n", "gradient: norm", "1", a->norm_ratio);
   printf("%-16s %10s %10s %10s\n", "longest response", "share", "groups", "arrives");
@@ -156,16 +179,17 @@ static gl_status run_clock(probe *p, const recipe *r, const cluster_spec *cluste
 static gl_status measure(const recipe *r, const cluster_spec *cluster, int json, gl_error *err) {
   toy_world *world = NULL;
   arrivals found = {0};
-  probe p = {.group_size = r->group_size};
+  probe p = {.group_size = r->group_size, .cluster = cluster};
   gl_status status = toy_world_new(&world, r->world, r->sampling, r->seed, err);
   if (status != GL_OK) return status;
   const enumerable view = toy_world_enumerable(world);
   p.max_length = view.max_length;
   p.trained = calloc(view.max_length + 1, sizeof *p.trained);
   p.missed = calloc(view.max_length + 1, sizeof *p.missed);
+  p.weight = calloc(view.max_length + 1, sizeof *p.weight);
   double *arrives = calloc(view.max_length + 1, sizeof *arrives);
   double *theta = calloc(view.n_parameters + 1, sizeof *theta);
-  if (p.trained == NULL || p.missed == NULL || arrives == NULL || theta == NULL)
+  if (p.trained == NULL || p.missed == NULL || p.weight == NULL || arrives == NULL || theta == NULL)
     status = gl_fail_memory(err, "what arrives");
   if (status == GL_OK && toy_world_is_counted(world))
     status = cfg_fail(r->world, err,
@@ -184,6 +208,8 @@ static gl_status measure(const recipe *r, const cluster_spec *cluster, int json,
   learner_fini(&p.learner);
   free(p.trained);
   free(p.missed);
+  free(p.weight);
+  free(p.begun);
   free(arrives);
   free(theta);
   toy_world_free(world);
@@ -219,7 +245,9 @@ const command command_selection = {
         "the\n"
         "longest response which groups are trained and which are thrown away or lost, and gives\n"
         "for these chances the exact expected gradient, reward and length of groups that arrive\n"
-        "beside those of all groups (paper/methods.md 7.11). The policy does not learn meanwhile.",
+        "beside those of all groups, and how reward goes with length in what was drawn\n"
+        "(paper/methods.md 7.11). Groups that are trained with less weight (stale: downweight)\n"
+        "count as much less. The policy does not learn meanwhile.",
     .examples = "  gepolab selection what_arrives\n"
                 "  gepolab selection what_arrives cluster.window=1 --json",
     .run = run_selection};

@@ -80,6 +80,30 @@ static void add_prompt(arrivals *out, const lab_tables *t, conditional *c, doubl
   add_side(&out->drawn, c, prompt, group, out->n_parameters); /* given no limit of length */
 }
 
+/* Of reward and length: variances and covariance within prompts. */
+typedef struct spread {
+  double reward, length, both;
+} spread;
+
+static void add_spread(spread *to, const lab_tables *t, double prompt) {
+  double reward = 0, length = 0, mass = 0;
+  for (size_t y = 0; y < t->n; ++y) {
+    mass += t->draw[y];
+    reward += t->draw[y] * t->reward[y];
+    length += t->draw[y] * (double)t->length[y];
+  }
+  for (size_t y = 0; y < t->n; ++y) {
+    const double r = t->reward[y] - reward / mass, l = (double)t->length[y] - length / mass;
+    to->reward += prompt * t->draw[y] * r * r;
+    to->length += prompt * t->draw[y] * l * l;
+    to->both += prompt * t->draw[y] * r * l;
+  }
+}
+
+static double correlation_of(const spread *s) {
+  return s->reward > 0 && s->length > 0 ? s->both / sqrt(s->reward * s->length) : NAN;
+}
+
 static double dot(const double *a, const double *b, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
@@ -107,6 +131,7 @@ gl_status arrivals_measure(arrivals *out, const enumerable *world, const double 
                            size_t group_size, const double *arrives, gl_error *err) {
   *out = (arrivals){.max_length = world->max_length, .n_parameters = world->n_parameters};
   conditional c = {0};
+  spread within = {0};
   c.covariance = calloc(world->n_parameters, sizeof *c.covariance);
   out->longest = calloc(world->max_length + 1, sizeof *out->longest);
   const int fits = side_init(&out->drawn, world->n_parameters) &&
@@ -120,8 +145,10 @@ gl_status arrivals_measure(arrivals *out, const enumerable *world, const double 
     const double prompt =
         world->prompt_weight != NULL ? world->prompt_weight[x] : 1 / (double)world->n_prompts;
     add_prompt(out, &t, &c, prompt, (double)group_size, arrives);
+    add_spread(&within, &t, prompt);
     lab_tables_fini(&t);
   }
+  out->correlation = correlation_of(&within);
   if (status == GL_OK) status = finish(out, err);
   free(c.covariance);
   if (status != GL_OK) arrivals_fini(out);

@@ -17,15 +17,18 @@ typedef struct arrivals_side {
 typedef struct arrivals {
   size_t max_length, n_parameters;
   double *longest;    /* [max_length + 1] owned: share of groups drawn by their longest response */
-  double probability; /* that a group arrives */
+  double probability; /* that a group arrives, or its mean weight */
   arrivals_side drawn, arrived;
-  double cosine;     /* of the two gradients; NaN where one is 0 */
-  double norm_ratio; /* of arrived to drawn */
+  double correlation; /* of reward and length within prompts, of responses drawn; NaN where one of
+                         them does not vary */
+  double cosine;      /* of the two gradients; NaN where one is 0 */
+  double norm_ratio;  /* of arrived to drawn */
 } arrivals;
 
 /* arrives[world->max_length + 1]: the probability to arrive of a group whose longest response has
- * so many tokens. Release with arrivals_fini(); *out is empty after an error. GL_EINPUT where
- * nothing arrives, and as lab_tables_init(). group_size is 2 or more. */
+ * so many tokens, or its mean weight (0: it does not arrive). Release with arrivals_fini(); *out is
+ * empty after an error. GL_EINPUT where nothing arrives, and as lab_tables_init(). group_size is 2
+ * or more. */
 gl_status arrivals_measure(arrivals *out, const enumerable *world, const double *theta,
                            size_t group_size, const double *arrives, gl_error *err);
 void arrivals_fini(arrivals *a);

@@ -98,6 +98,28 @@ static void what_arrives_has_another_gradient_than_what_was_drawn(void) {
   CU_ASSERT(CLI_GIVES(0, "selection", "what_arrives", "steps=20"));
 }
 
+static double arriving(const char *decay) {
+  cli_result r = CLI("selection", "what_arrives", "--json", "cluster.stale=downweight", decay);
+  CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  cJSON *json = cJSON_Parse(r.out);
+  const double share = number(json, "probability");
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+  return share;
+}
+
+/* What is trained with less weight counts as much less: with a factor of 1 for every version beyond
+ * the window everything counts whole, with one of almost nothing as little as if it were thrown
+ * away, and between them the more the larger the factor. */
+static void what_is_downweighted_counts_as_much_less(void) {
+  const double none = arriving("cluster.stale_decay=1e-9"),
+               half = arriving("cluster.stale_decay=0.5"),
+               most = arriving("cluster.stale_decay=0.9"), all = arriving("cluster.stale_decay=1");
+  ASSERT_CLOSE(all, 1, 1e-12);
+  CU_ASSERT(0 < none && none < half && half < most && most < all);
+  CU_ASSERT(none < 0.3);
+}
+
 static void what_has_no_exact_selection_is_refused(void) {
   CU_ASSERT(CLI_GIVES(2, "selection", "quickstart"));
   CU_ASSERT(
@@ -107,6 +129,6 @@ static void what_has_no_exact_selection_is_refused(void) {
 }
 
 SUITE(cli_selection, "cli: selection", TEST(what_arrives_has_another_gradient_than_what_was_drawn),
-      TEST(what_has_no_exact_selection_is_refused),
+      TEST(what_is_downweighted_counts_as_much_less), TEST(what_has_no_exact_selection_is_refused),
       TEST(stale_groups_that_are_discarded_are_those_of_slow_prompts),
       TEST(the_table_names_fates_lengths_and_prompts));

@@ -11,6 +11,27 @@
 
 enum { MOST = 256, GROUP = 3 };
 
+/* Of all responses to all prompts, each prompt's means taken off. */
+static double correlation(const enumerable *view, const double *theta) {
+  double rr = 0, ll = 0, rl = 0;
+  gl_error err = {0};
+  for (size_t x = 0; x < view->n_prompts; ++x) {
+    lab_tables t;
+    double r = 0, l = 0;
+    CU_ASSERT_FATAL(lab_tables_init(&t, view, x, theta, theta, LAB_WEIGHTS_RAW, &err) == GL_OK);
+    for (size_t y = 0; y < t.n; ++y)
+      r += t.draw[y] * t.reward[y], l += t.draw[y] * (double)t.length[y];
+    for (size_t y = 0; y < t.n; ++y) {
+      const double of_length = (double)t.length[y];
+      rr += t.draw[y] * (t.reward[y] * t.reward[y] - r * r);
+      ll += t.draw[y] * (of_length * of_length - l * l);
+      rl += t.draw[y] * (t.reward[y] * of_length - r * l);
+    }
+    lab_tables_fini(&t);
+  }
+  return rl / sqrt(rr * ll);
+}
+
 typedef struct listed {
   double probability, reward, length, gradient[MOST];
 } listed;
@@ -66,6 +87,7 @@ static void gradients_are_those_of_all_groups(void) {
     }
     CU_ASSERT_FATAL(arrivals_measure(&exact, &view, theta, GROUP, arrives[k], &err) == GL_OK);
     ASSERT_CLOSE(exact.probability, of_list.probability, 1e-12);
+    ASSERT_CLOSE(exact.correlation, correlation(&view, theta), 1e-12);
     ASSERT_CLOSE(exact.arrived.reward, of_list.reward / of_list.probability, 1e-12);
     ASSERT_CLOSE(exact.arrived.length, of_list.length / of_list.probability, 1e-12);
     double largest = 0;
