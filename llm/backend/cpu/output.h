@@ -138,9 +138,10 @@ static void output_run(cpu *c, output_job *job, int keeps) {
   }
 }
 
-static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const void *in,
-                       const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
-                       size_t k, double temperature) {
+/* Laws of whole rows where kept.set is NULL, else of what the sets keep. */
+static void output_laws(backend *b, void *logp, void *entropy, void *lse, const void *in,
+                        const void *weight, const int32_t *target, kept_sets kept, size_t rows,
+                        size_t vocabulary, size_t k, double temperature) {
   cpu *c = (cpu *)b;
   assert(temperature > 0);
   output_job job = {.in = in,
@@ -154,29 +155,23 @@ static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const v
                     .k = k,
                     .spans = divide_up(vocabulary, OUTPUT_SPAN),
                     .factor = (REAL)(1 / temperature),
+                    .kept = kept,
                     .owner = c};
-  output_run(c, &job, 0);
+  output_run(c, &job, kept.set != NULL);
+}
+
+static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const void *in,
+                       const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
+                       size_t k, double temperature) {
+  output_laws(b, logp, entropy, lse, in, weight, target, (kept_sets){.set = NULL}, rows, vocabulary,
+              k, temperature);
 }
 
 static void cpu_output_kept(backend *b, void *logp, void *entropy, void *lse, const void *in,
                             const void *weight, const int32_t *target, kept_sets kept, size_t rows,
                             size_t k, double temperature) {
-  cpu *c = (cpu *)b;
-  assert(temperature > 0);
-  output_job job = {.in = in,
-                    .weight = weight,
-                    .target = target,
-                    .logp = logp,
-                    .entropy = entropy,
-                    .lse_to = lse,
-                    .rows = rows,
-                    .vocabulary = kept.shape.vocabulary,
-                    .k = k,
-                    .spans = divide_up(kept.shape.vocabulary, OUTPUT_SPAN),
-                    .factor = (REAL)(1 / temperature),
-                    .kept = kept,
-                    .owner = c};
-  output_run(c, &job, 1);
+  output_laws(b, logp, entropy, lse, in, weight, target, kept, rows, kept.shape.vocabulary, k,
+              temperature);
 }
 
 /* --- the two parts of a law ---------------------------------------------------------------------

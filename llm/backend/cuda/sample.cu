@@ -66,20 +66,12 @@ __global__ void __launch_bounds__(THREADS)
   size_t slice = 0;
   while (slice + 1 < slices.n && before + sums[slice] <= wanted) before += sums[slice++];
   const size_t first = slice * SLICE + threadIdx.x * static_cast<size_t>(EACH);
-  weight_t weight[EACH], mine = 0;
+  weight_t weight[EACH];
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
     weight[e] = first + e < vocabulary ? weight_of(x, x.z[first + e]) : 0;
-    mine += weight[e];
   }
-  before += block_sum_before<THREADS>(mine);
-  if (wanted < before || wanted >= before + mine) return;
-#pragma unroll
-  for (unsigned e = 0; e < EACH; ++e) {
-    if (wanted >= before && wanted < before + weight[e])
-      put_draw(to, r, x, spec, first + e, total, total);
-    before += weight[e];
-  }
+  put_draw_among<THREADS, EACH>(to, r, x, spec, first, weight, before, wanted, total, total);
 }
 
 size_t cuda_sample_scratch(size_t rows, size_t vocabulary) {

@@ -160,6 +160,27 @@ static __device__ __forceinline__ void put_draw(const sample_to &to, size_t r, c
   to.logq_truncated[r] = static_cast<float>(d - log(static_cast<double>(kept) / unit));
 }
 
+/* Writes row r's token where its draw falls upon one of the EACH tokens from `first` on that this
+ * thread of a block of BLOCK has. weight: theirs; before: of all slices before the block's; the
+ * draw is at `wanted`. The whole block calls it. */
+template <unsigned BLOCK, unsigned EACH>
+static __device__ __forceinline__ void
+put_draw_among(const sample_to &to, size_t r, const sample_row &x, const sample_spec &spec,
+               size_t first, const weight_t (&weight)[EACH], weight_t before, weight_t wanted,
+               weight_t total, weight_t kept) {
+  weight_t mine = 0;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) mine += weight[e];
+  before += block_sum_before<BLOCK>(mine);
+  if (wanted < before || wanted >= before + mine) return;
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    if (wanted >= before && wanted < before + weight[e])
+      put_draw(to, r, x, spec, first + e, total, kept);
+    before += weight[e];
+  }
+}
+
 /* A row whose logits are no law (no greatest number): the last token, with log-probabilities that
  * are not-a-number, so that the caller sees it. */
 static __device__ __forceinline__ void put_nan_draw(const sample_to &to, size_t r, size_t n) {

@@ -338,23 +338,15 @@ __global__ void __launch_bounds__(THREADS)
   for (unsigned e = 0; e < EACH; ++e)
     if (first + e < vocabulary && key_of(x.z[first + e]) == kept.least) ++tied;
   rank += block_sum_before<THREADS>(tied);
-  weight_t weight[EACH], mine = 0;
+  weight_t weight[EACH];
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
     const uint32_t key = first + e < vocabulary ? key_of(x.z[first + e]) : 0;
     const bool in = key > kept.least || (key == kept.least && key != 0 && rank < kept.ties);
     weight[e] = in ? weight_of(x, x.z[first + e]) : 0;
     rank += key == kept.least;
-    mine += weight[e];
   }
-  before += block_sum_before<THREADS>(mine);
-  if (wanted < before || wanted >= before + mine) return;
-#pragma unroll
-  for (unsigned e = 0; e < EACH; ++e) {
-    if (wanted >= before && wanted < before + weight[e])
-      put_draw(to, r, x, spec, first + e, whole, total);
-    before += weight[e];
-  }
+  put_draw_among<THREADS, EACH>(to, r, x, spec, first, weight, before, wanted, whole, total);
 }
 
 /* --- launches -----------------------------------------------------------------------------------
