@@ -10,8 +10,7 @@
 
 enum { BINS = 12, QUANTITIES = 4 };
 
-/* The staleness of an update: in optimiser updates where the study has it, else in versions. */
-static double staleness_of(const step_record *s) {
+double staleness_of(const step_record *s) {
   const double updates = s->metric[METRIC_STALENESS_UPDATES];
   return isfinite(updates) ? updates : s->metric[METRIC_STALENESS];
 }

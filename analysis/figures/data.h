@@ -29,6 +29,9 @@ int group_evaluated(const results *r, size_t group);
 /* The groups of the smallest and the largest delay, all other settings being those of the first
  * group; without a delay the first and the last group that have evaluations. *n is 1 or 2. */
 gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error *err);
+/* The staleness of an update: in optimiser updates where the study has it, else in versions; NaN
+ * where it has neither. by_staleness.c. */
+double staleness_of(const step_record *s);
 /* Whether runs differ in some setting: sensitivity.c. */
 int sweeps_something(const results *r);
 

@@ -23,7 +23,8 @@ enum {
   NEEDS_FATES = 1 << 12,    /* scores better when higher, and repeated runs */
   NEEDS_FALLS = 1 << 13,    /* runs that fell, and runs that survived */
   NEEDS_A_FALL = 1 << 14,
-  NEEDS_OTHER_SETTINGS = 1 << 15 /* groups that differ in something besides optimizer.lr */
+  NEEDS_OTHER_SETTINGS = 1 << 15, /* groups that differ in something besides optimizer.lr */
+  NEEDS_AGES = 1 << 16            /* no single staleness that all batches have */
 };
 
 /* F(name, what it shows, what it needs, script in plots/) */
@@ -37,7 +38,7 @@ enum {
   F(divergence, "KL, estimation error and IW variance against delay (paper Fig. 5)",               \
     NEEDS_DELAYS | NEEDS_DIVERGENCE, "curves")                                                     \
   F(by_staleness, "KL, errors and IW variance against staleness in updates (paper Fig. 5)",        \
-    NEEDS_DIVERGENCE, "curves")                                                                    \
+    NEEDS_DIVERGENCE | NEEDS_AGES, "curves")                                                       \
   F(relations, "KL, IW variance and estimation error over runs, with fits (paper Fig. 7)",         \
     NEEDS_DIVERGENCE, "scatter")                                                                   \
   F(correlations, "Pearson's and Spearman's correlations of each algorithm (paper Fig. 7)",        \

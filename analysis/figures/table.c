@@ -64,6 +64,20 @@ static int has_staleness(const results *r) {
   return 0;
 }
 
+/* Whether all updates that tell a staleness have the same one, so that nothing can be seen against
+ * it. */
+static int has_one_age(const results *r) {
+  double first = NAN;
+  for (size_t i = 0; i < r->n_runs; i++)
+    for (size_t k = 0; k < r->runs[i].n_steps; k++) {
+      const double age = staleness_of(&r->runs[i].steps[k]);
+      if (!isfinite(age)) continue;
+      if (isfinite(first) && age != first) return 0;
+      first = age;
+    }
+  return isfinite(first);
+}
+
 /* -1 where memory is short; that is told again, as an error, by the figure itself. */
 static int is_swept(const results *r, x_kind kind) {
   x_grid grid;
@@ -147,6 +161,7 @@ static const char *lacks(const void *data, unsigned needs) {
     return "the study has no importance weights, gradient norms or rewards at several updates";
   if ((needs & NEEDS_DIVERGENCE) && !has_divergence(s))
     return "the study has no KL, importance weights or estimation error";
+  if ((needs & NEEDS_AGES) && has_one_age(r)) return "all batches of the study have one staleness";
   if ((needs & NEEDS_WINDOW) && !has_window(s))
     return "the study has neither staleness nor KL at several updates";
   if ((needs & NEEDS_STALENESS) && !has_staleness(r)) return "the study has no staleness histogram";

@@ -29,7 +29,7 @@ static void add_run(results *r, size_t algorithm, size_t setting, const char *ax
     steps[i] = (step_record){.step = i + 1};
     metrics_clear(steps[i].metric);
     steps[i].metric[METRIC_KL_EXACT] = gone ? NAN : (double)setting;
-    steps[i].metric[METRIC_STALENESS] = 2;
+    steps[i].metric[METRIC_STALENESS] = 2 + i;
     steps[i].metric[METRIC_GRAD_NORM] = 0.25;
     steps[i].metric[METRIC_REWARD_MEAN] = gone ? NAN : 0.5;
     steps[i].metric[METRIC_LOG_IW_VARIANCE] = i == 0 ? -INFINITY : 2 * log(10);
@@ -221,7 +221,7 @@ static void the_data_are_the_interquartile_means_that_hand_calculation_gives(voi
   /* Staleness is 2 in all updates; of three runs at KL 0 and three at 1 the mean of the middle
    * four.
    */
-  CU_ASSERT(has("by_staleness", "\n0\tgrpo\t2\t0.5\t") && has("by_staleness", "\t12\n"));
+  CU_ASSERT(has("by_staleness", "\n0\tgrpo\t2\t0.5\t") && has("by_staleness", "\t6\n"));
   CU_ASSERT(has("sensitivity", "\n0\tgrpo\t600\t0.75\t0.5\t1\n"));
   CU_ASSERT(has("heat", "\n0\tcell\t-0.5\t0.5\t-1.5\t-0.5\t0.75\n"));
 }
@@ -347,6 +347,26 @@ static void what_cannot_be_drawn_is_refused_with_a_reason(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "eval_score.gp"));
 }
 
+static void nothing_is_drawn_against_a_staleness_that_all_batches_have(void) {
+  results *r = made_results(delays, 2);
+  news heard = {0};
+  figure_request q = {.folder = folder,
+                      .only = "by_staleness",
+                      .gnuplot = "true",
+                      .script = script,
+                      .told = told,
+                      .noted = noted,
+                      .context = &heard};
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(figures_draw(r, NULL, &q, &err), GL_OK);
+  for (size_t i = 0; i < r->n_runs; i++)
+    for (size_t k = 0; k < r->runs[i].n_steps; k++)
+      r->runs[i].steps[k].metric[METRIC_STALENESS] = 0;
+  CU_ASSERT_EQUAL(figures_draw(r, NULL, &q, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "all batches of the study have one staleness"));
+  results_free(r);
+}
+
 static void a_folder_that_cannot_be_made_or_written_is_named(void) {
   results *r = made_results(delays, 1);
   figure_request q = {.folder = "build/figures_test_file/in", .script = script};
@@ -435,6 +455,7 @@ SUITE(figures, "analysis: figures",
       TEST(a_figure_names_the_settings_it_does_not_show),
       TEST(a_swept_law_is_marked_by_its_own_name_and_not_by_that_of_a_law_inside_it),
       TEST(what_cannot_be_drawn_is_refused_with_a_reason),
+      TEST(nothing_is_drawn_against_a_staleness_that_all_batches_have),
       TEST(a_folder_that_cannot_be_made_or_written_is_named),
       TEST(schedules_meet_a_measured_run_without_a_study),
       TEST(which_of_several_measured_runs_is_meant_must_be_said));
