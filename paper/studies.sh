@@ -170,7 +170,12 @@ for study in "$@"; do
         --keep '(probability|correlation|cosine|norm_ratio|reward|length)$' -o "$to/dropping.tsv" ;;
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
-    confirmation | confirmation_mixture | tuned) declared "$study" ;;
+    confirmation | confirmation_mixture) declared "$study" ;;
+    tuned)
+      declared tuned
+      "$gepolab" analyze "$work/tuned.db" --json > "$work/tuned.json"
+      "$gepolab" results keep "$work/tuned.json" --recipe tuned --study "$work/tuned.db" -o "$to/tuned_cells.tsv" \
+        --keep '^cells\[.*\]\.(last\.(iqm|low|high)|lr)$' ;;
     llm_quick)
       keys='^(eval_first|best|last|steps)$'
       keep llm_quick_1 run llm_quick
