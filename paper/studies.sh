@@ -129,7 +129,7 @@ dropping() {
   separator='{'
   for task in needle sum_mod sorted; do
     for horizon in 4 6 8; do
-      for window in 4 8 16 32; do
+      for window in 1 2 4 8; do
         for stale in discard downweight wait; do
           set -- "world.task=$task" "world.horizon=$horizon" "cluster.window=$window" "cluster.stale=$stale"
           [ "$stale" != wait ] || set -- "$@" "cluster.ahead=$window" cluster.learner.queue=oldest_version
