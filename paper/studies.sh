@@ -147,14 +147,14 @@ dropping() {
 }
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
-gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, confirmation, confirmation_mixture, tuned, mismatch, \
+gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, mixture_shares, confirmation, confirmation_mixture, tuned, mismatch, \
 announcements, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
 for study in "$@"; do
   case $study in
     delay_sweep | llm_delay_sweep) sweep "$study" ;;
     edges) cells edges outcomes; evaluations edges ;;
-    frontier | frontier_sorting | frontier_automaton | gepo_parts | gepo_parts_sorting | causes | remedies | remedies_stale) cells "$study" outcomes ;;
+    frontier | frontier_sorting | frontier_automaton | gepo_parts | gepo_parts_sorting | causes | remedies | remedies_stale | mixture_shares) cells "$study" outcomes ;;
     mismatch)
       cells mismatch outcomes
       "$gepolab" analyze "$work/mismatch.db" --json > "$work/mismatch.json"
