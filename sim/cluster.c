@@ -472,6 +472,10 @@ double cluster_stale_weight(const cluster_spec *spec, int64_t staleness) {
   return pow(spec->stale_decay, (double)(staleness - spec->window));
 }
 
+const char *cluster_stale(const cluster_spec *spec) {
+  return stale_names[spec->stale];
+}
+
 const char *cluster_site_at(const cluster_spec *spec, size_t i) {
   if (spec->network == NULL || i >= spec->network->n_sites) return NULL;
   return spec->network->sites[i].name;

@@ -44,6 +44,8 @@ int cluster_divides_groups(const cluster_spec *spec);
 /* What a unit's loss is multiplied by that is so many versions stale at its update: 1, but less
  * beyond the window where the section says `stale: downweight` (paper/methods.md §10.12). */
 double cluster_stale_weight(const cluster_spec *spec, int64_t staleness);
+/* What becomes of units staler than the window: "discard", "wait" or "downweight"; static. */
+const char *cluster_stale(const cluster_spec *spec);
 /* The name of the i-th site, borrowed; NULL past the last. */
 const char *cluster_site_at(const cluster_spec *spec, size_t i);
 /* How many samplers it has. */

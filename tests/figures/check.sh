@@ -38,7 +38,7 @@ drawn() { # RECIPE
     heterorl_trace) clock $1 ;;
     ten_thousand_samplers | slow_prompts) clock $1 steps=60 ;;
     weights_in_flight) study $1 $small world.model.hidden=16 world.model.heads=2 'world.warmup={steps: 20}' 'sweep.optimizer.lr=[5.0e-4]' 'sweep.seed=[1, 2]' ;;
-    what_arrives | dropping) "$GEPOLAB" selection $1 steps=60 > /dev/null ;; # a table alone
+    what_arrives | dropping) option=-f; both $1 selection $1 steps=60 ;;
     quickstart) study $1 steps=30 'cluster={preset: heterorl}' 'sweep={algorithm: [gepo, grpo], seed: [1, 2], cluster.delay: [30, {law: uniform, min: 1, max: 60}]}' ;;
     frontier_automaton) study $1 steps=40 eval_every=2 world.vocabulary=4 world.horizon=4 'sweep.optimizer.lr=[0.3, 3, 30, 300]' 'sweep.seed=[1, 2]' ;;
     confirmation_mixture | mixture_shares | remedies | remedies_stale | tuned | gepo_parts_sorting)

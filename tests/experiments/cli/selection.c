@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static double number(const cJSON *row, const char *key) {
@@ -128,7 +129,52 @@ static void what_has_no_exact_selection_is_refused(void) {
   CU_ASSERT(CLI_GIVES(2, "selection", "llm_quick", "cluster={unit: group, coupled: true}"));
 }
 
+/* How often a field with its tabs stands in the table. */
+static int lines_of(const char *table, const char *field) {
+  int n = 0;
+  for (const char *at = strstr(table, field); at != NULL; at = strstr(at + 1, field)) ++n;
+  return n;
+}
+
+/* Two policies can be had of the recipe's cluster; wait needs `ahead`, and the figure says that it
+ * is not shown. Standard output is JSON still, with the numbers of the recipe's own policy, also
+ * where that is downweight with a weight of its own. */
+static void the_figure_shows_the_policies_that_the_cluster_can_have(void) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_result r = CLI("selection", "what_arrives", "steps=60", "cluster.stale=downweight",
+                     "cluster.stale_decay=0.25", "--json", "-f", folder, "--width", "icml");
+  CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  CU_ASSERT_EQUAL(cli_files_in(folder), 5); /* selection.tsv, .gp, .pdf, .png, .svg */
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "does not show wait"));
+  cJSON *json = cJSON_Parse(r.out);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+  const double share =
+      100 * number(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "by_longest"), 4), "arrives");
+  char *table = cli_read(cli_path(path, folder, "selection.tsv"));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(table);
+  CU_ASSERT_EQUAL(lines_of(table, "\tdiscard\t"), 6);
+  CU_ASSERT_EQUAL(lines_of(table, "\tdownweight\t"), 6);
+  CU_ASSERT_EQUAL(lines_of(table, "\twait\t"), 0);
+  const char *at = strstr(table, "\tdownweight\t5\t");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+  ASSERT_CLOSE(strtod(at + strlen("\tdownweight\t5\t"), NULL), share, 1e-3);
+  free(table);
+  cJSON_Delete(json);
+  cli_result_fini(&r);
+  r = CLI("selection", "what_arrives", "steps=60", "cluster.ahead=2",
+          "cluster.learner.queue=oldest_version", "-f", folder);
+  CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  CU_ASSERT_STRING_EQUAL(r.err, "");
+  table = cli_read(path);
+  CU_ASSERT_EQUAL(lines_of(table, "\twait\t"), 6);
+  free(table);
+  cli_result_fini(&r);
+  cli_scratch_remove(folder);
+}
+
 SUITE(cli_selection, "cli: selection", TEST(what_arrives_has_another_gradient_than_what_was_drawn),
       TEST(what_is_downweighted_counts_as_much_less), TEST(what_has_no_exact_selection_is_refused),
       TEST(stale_groups_that_are_discarded_are_those_of_slow_prompts),
-      TEST(the_table_names_fates_lengths_and_prompts));
+      TEST(the_table_names_fates_lengths_and_prompts),
+      TEST(the_figure_shows_the_policies_that_the_cluster_can_have));
