@@ -182,8 +182,9 @@ static size_t want(work *w, size_t at) {
   size_t n = 0;
   for (size_t i = 0; i < w->out->n; ++i) {
     const ranking_system *s = &w->out->system[i];
-    w->wanted[i] =
+    const int wanted =
         at == SIZE_MAX ? s->fate == RANKING_UNDECIDED : is_open(w, s, &w->out->system[at]);
+    w->wanted[i] = wanted != 0;
     n += w->wanted[i];
   }
   if (n > 0 && at != SIZE_MAX) w->wanted[at] = 1;
