@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 void buffer_init(buffer *b) {
   *b = (buffer){.free_slot = BUFFER_NONE, .oldest = BUFFER_NONE, .newest = BUFFER_NONE};
@@ -27,12 +28,19 @@ size_t buffer_in_use(const buffer *b) {
   return n;
 }
 
+/* The links of a batch are in its last cache line, and all of it is asked for by sim/clock.c: so it
+ * must not reach into a third one, which realloc would let it do. */
+_Static_assert(sizeof(pooled_batch) == 2 * CACHE_LINE, "a batch is two cache lines");
+
 static int grow(buffer *b) {
   if (b->n_pool < b->capacity) return 1;
   size_t capacity = b->capacity == 0 ? 64 : 2 * b->capacity;
   if (capacity >= BUFFER_NONE) return 0;
-  pooled_batch *pool = realloc(b->pool, capacity * sizeof *pool);
+  if (capacity > SIZE_MAX / sizeof *b->pool) return 0;
+  pooled_batch *pool = aligned_alloc(CACHE_LINE, capacity * sizeof *pool);
   if (pool == NULL) return 0;
+  if (b->n_pool > 0) memcpy(pool, b->pool, b->n_pool * sizeof *pool);
+  free(b->pool);
   b->pool = pool;
   b->capacity = capacity;
   return 1;
@@ -51,6 +59,15 @@ static int add_segment(pooled_batch *p, int64_t version, double from, int64_t re
   return 1;
 }
 
+/* A slot that was given back long ago is in main memory: the next is asked for while its taker is
+ * still some events away. */
+static void ask_for_free(const buffer *b) {
+  if (b->free_slot == BUFFER_NONE) return;
+  const char *next = (const char *)&b->pool[b->free_slot];
+  __builtin_prefetch(next, 1);
+  __builtin_prefetch(next + CACHE_LINE, 1);
+}
+
 uint32_t buffer_take(buffer *b, int64_t version) {
   uint32_t slot = b->free_slot;
   if (slot == BUFFER_NONE) {
@@ -59,6 +76,7 @@ uint32_t buffer_take(buffer *b, int64_t version) {
     b->pool[slot] = (pooled_batch){0};
   } else {
     b->free_slot = b->pool[slot].newer;
+    ask_for_free(b);
   }
   pooled_batch *p = &b->pool[slot];
   p->facts = (schedule_batch){0};

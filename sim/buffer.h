@@ -7,7 +7,9 @@
 #include "sim/schedule.h"
 
 enum { BUFFER_NONE = UINT32_MAX };
+enum { CACHE_LINE = 64 };
 
+/* Two cache lines, the links in the second. */
 typedef struct pooled_batch {
   schedule_batch facts;       /* what the schedule will say of it; first_segment is not used here */
   schedule_segment *segments; /* owned; kept when the slot is reused */
@@ -18,7 +20,7 @@ typedef struct pooled_batch {
 } pooled_batch;
 
 typedef struct buffer {
-  pooled_batch *pool;
+  pooled_batch *pool; /* owned; each on lines of its own */
   size_t n_pool, capacity;
   uint32_t free_slot, oldest, newest;
   size_t waiting;

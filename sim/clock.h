@@ -26,7 +26,6 @@ typedef struct draw_state {
 
 /* Two cache lines: what every event looks at, and what is drawn from. An event of one among a
  * million samplers waits for memory once for each of them that it needs. */
-enum { CACHE_LINE = 64 };
 typedef struct sampler {
   _Alignas(CACHE_LINE) const sampler_group *group;
   int64_t version; /* of its weights; -1: it has none */
@@ -113,6 +112,7 @@ typedef struct sim_clock {
   buffer buffer;
   event_queue by_version; /* waiting batches by (version, arrival): see batch_choice.c */
   sampler *samplers;
+  size_t gated; /* so many of them are SAMPLER_GATED */
   double now;
   uint64_t gate_count; /* batches begun, without those that are known never to be trained */
   /* learner */

@@ -57,6 +57,8 @@ void sampler_enter(sim_clock *c, uint32_t i, sampler_state state, span_end end) 
   sampler *s = &c->samplers[i];
   if (s->state == state) return;
   if (c->trace != NULL) sampler_tell(c, i, end);
+  c->gated += state == SAMPLER_GATED;
+  c->gated -= s->state == SAMPLER_GATED;
   s->state = state;
   s->begun_s = c->now;
 }
